@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
+/*
+ * Administrative commands: the slow path that sets up contexts, memory keys and groups. One 512-byte command,
+ * one 512-byte reply. Over the Unix socket (SOCK_SEQPACKET) each is one message and may carry file descriptors;
+ * over PCI the kernel driver writes them into the mailbox of the BAR (abi/pci.h), one at a time.
+ */
+#ifndef PEAL_ABI_ADMIN_H
+#define PEAL_ABI_ADMIN_H
+
+#include "abi/status.h"
+#include "abi/types.h"
+#include "abi/wire.h"
+
+enum peal_admin_opcode {
+	PEAL_ADMIN_OPEN_CONTEXT = 1,
+	PEAL_ADMIN_CLOSE_CONTEXT = 2,
+	PEAL_ADMIN_REGISTER_MEMORY = 3,
+	PEAL_ADMIN_UNREGISTER_MEMORY = 4,
+	PEAL_ADMIN_RESERVE_GROUP = 5,
+	PEAL_ADMIN_CONNECT_GROUP = 6,
+	PEAL_ADMIN_ABANDON_GROUP = 7,
+	PEAL_ADMIN_READ_COUNTERS = 8,
+	PEAL_ADMIN_OPCODE_COUNT
+};
+
+/* Socket: the first command. The reply carries three descriptors: the window (memfd, sealed against shrinking
+ * and growing), the broadcast page (the same, read-only) and the kick eventfd (wakes a sleeping card).
+ * PCI: the driver's; the reply says which slice of the BAR is the window. */
+struct peal_open_context {
+	uint32_t card_index; /* socket: which card of the process */
+	uint32_t reserved;
+};
+
+struct peal_open_context_reply {
+	uint32_t context;
+	uint32_t window_bytes;
+	uint64_t window_offset; /* PCI: bytes into the BAR; socket: zero */
+};
+
+enum peal_memory_kind {
+	PEAL_MEMORY_ALLOCATE = 1, /* socket: the card creates it, the reply carries the memfd */
+	PEAL_MEMORY_PROCESS = 2, /* socket: address in the calling process, reached by process_vm_* */
+	PEAL_MEMORY_PAGES = 3, /* PCI: pages pinned by the driver */
+};
+
+#define PEAL_ACCESS_READ 0x1u /* the card may read (send buffers) */
+#define PEAL_ACCESS_WRITE 0x2u /* the card may write (receive buffers) */
+#define PEAL_ACCESS_FLAGS 0x3u
+
+struct peal_register_memory {
+	uint32_t kind; /* enum peal_memory_kind */
+	uint32_t access; /* PEAL_ACCESS_* */
+	uint64_t address; /* PROCESS: virtual address; PAGES: bus address of the page list */
+	uint64_t bytes;
+	uint32_t first_page_offset; /* PAGES: bytes into the first page */
+	uint32_t page_shift; /* PAGES: log2 of the page size, 12 to 30 */
+};
+/* The page list is an array of uint64_t bus addresses, one per page, contiguous in bus address space. The card
+ * copies it while it carries out the command; the driver may free it when the reply is there. */
+
+struct peal_register_memory_reply {
+	uint32_t key; /* generation << 16 | index */
+	uint32_t reserved;
+};
+
+struct peal_unregister_memory {
+	uint32_t key;
+	uint32_t reserved;
+};
+
+/* Takes a member slot, its records and its channels. PCI: the driver names kernel memory for the channels,
+ * channels * channel_bytes long, as a page list; it stays pinned until the card says the member is gone. */
+struct peal_reserve_group {
+	uint32_t ranks; /* N */
+	uint32_t rank;
+	uint64_t channel_pages; /* PCI: bus address of the page list; socket: zero */
+	uint64_t channel_list_bytes; /* PCI: channels * channel_bytes; socket: zero */
+};
+
+struct peal_reserve_group_reply {
+	struct peal_peer_address address; /* to be exchanged out of band */
+};
+
+/* peers[2*j] is rank + 2^j, peers[2*j+1] is rank - 2^j (modulo N), for j below ceil(log2(N)). */
+struct peal_connect_group {
+	uint32_t member;
+	uint32_t group; /* id agreed out of band, not zero */
+	uint32_t choice_hash; /* hash of the table of algorithms, agreed out of band */
+	uint32_t peer_count; /* 2 * ceil(log2(N)) */
+	struct peal_peer_address peers[PEAL_PEERS_MAX];
+};
+
+struct peal_abandon_group {
+	uint32_t member;
+	uint32_t reserved;
+};
+
+#define PEAL_COUNTERS_PER_REPLY 32
+
+struct peal_read_counters {
+	uint32_t first; /* index of the first counter wanted */
+	uint32_t reserved;
+};
+
+struct peal_read_counters_reply {
+	uint32_t total; /* how many counters the card has */
+	uint32_t count; /* how many are in values */
+	uint64_t values[PEAL_COUNTERS_PER_REPLY];
+};
+
+#define PEAL_ADMIN_BYTES 512
+
+struct peal_admin_command {
+	uint16_t version; /* PEAL_ABI_VERSION */
+	uint16_t opcode; /* enum peal_admin_opcode */
+	uint32_t bytes; /* PEAL_ADMIN_BYTES */
+	uint64_t tag; /* returned in the reply */
+	uint32_t context; /* PCI: whose; socket: zero, the connection says */
+	uint32_t reserved;
+	union {
+		struct peal_open_context open;
+		struct peal_register_memory register_memory;
+		struct peal_unregister_memory unregister_memory;
+		struct peal_reserve_group reserve;
+		struct peal_connect_group connect;
+		struct peal_abandon_group abandon;
+		struct peal_read_counters counters;
+		uint8_t bytes_[488];
+	} u;
+};
+
+struct peal_admin_reply {
+	uint16_t version;
+	uint16_t opcode;
+	uint32_t bytes;
+	uint64_t tag;
+	uint32_t status; /* enum peal_status */
+	uint32_t reserved;
+	union {
+		struct peal_open_context_reply open;
+		struct peal_register_memory_reply register_memory;
+		struct peal_reserve_group_reply reserve;
+		struct peal_read_counters_reply counters;
+		uint8_t bytes_[488];
+	} u;
+};
+
+PEAL_CHECK_SIZE(struct peal_open_context, 8);
+PEAL_CHECK_SIZE(struct peal_open_context_reply, 16);
+PEAL_CHECK_SIZE(struct peal_register_memory, 32);
+PEAL_CHECK_SIZE(struct peal_reserve_group, 24);
+PEAL_CHECK_SIZE(struct peal_connect_group, 336);
+PEAL_CHECK_SIZE(struct peal_read_counters_reply, 264);
+PEAL_CHECK_FIELD(struct peal_admin_command, u, 24, 488);
+PEAL_CHECK_SIZE(struct peal_admin_command, PEAL_ADMIN_BYTES);
+PEAL_CHECK_FIELD(struct peal_admin_reply, u, 24, 488);
+PEAL_CHECK_SIZE(struct peal_admin_reply, PEAL_ADMIN_BYTES);
+
+#endif

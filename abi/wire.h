@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
+/*
+ * The wire format: one Ethernet frame is one Peal packet, a 64-byte header and at most one MTU of payload.
+ * Header and payload have a CRC32C each, so that a card which forwards a packet rewrites and sums 64 bytes
+ * only, and the payload keeps the sum its origin gave it from end to end. (Collective packets, hopping flags
+ * (origin, hop) and NACKs: Yu, Buntinas, Panda, "NIC-Based Allgather over Myrinet/GM", sections 4 and 5.)
+ */
+#ifndef PEAL_ABI_WIRE_H
+#define PEAL_ABI_WIRE_H
+
+#include "abi/types.h"
+
+#define PEAL_WIRE_VERSION 1
+#define PEAL_ETHERTYPE 0x88b5 /* IEEE 802 local experimental */
+#define PEAL_MAC_BYTES 6
+#define PEAL_HEADER_BYTES 64
+
+enum peal_packet_type {
+	PEAL_PACKET_DATA = 1, /* a block (or part) of an allgather */
+	PEAL_PACKET_SIGNAL = 2, /* one round of a dissemination: barrier, recycling or destroy */
+	PEAL_PACKET_NACK = 3, /* something is missing; payload: struct peal_nack */
+	PEAL_PACKET_NOT_YET = 4, /* answer to a NACK: alive, but the data is not there yet */
+	PEAL_PACKET_REFUSE = 5, /* ranks disagree about this sequence; payload: struct peal_verdict */
+	PEAL_PACKET_DEATH = 6, /* a member is dead, the group is poisoned; payload: struct peal_verdict */
+	PEAL_PACKET_PROBE = 7, /* are you there? */
+	PEAL_PACKET_ALIVE = 8, /* answer to a probe */
+	PEAL_PACKET_TYPE_COUNT
+};
+
+/* What is being carried out. RECYCLE is the card's own: sequence is then an epoch, not an operation. */
+enum peal_operation {
+	PEAL_OPERATION_NONE = 0,
+	PEAL_OPERATION_BARRIER = 1,
+	PEAL_OPERATION_ALLGATHER = 2,
+	PEAL_OPERATION_DESTROY = 3, /* the last operation of a group: a barrier, then a tombstone */
+	PEAL_OPERATION_RECYCLE = 4,
+	PEAL_OPERATION_COUNT
+};
+
+enum peal_algorithm {
+	PEAL_ALGORITHM_NONE = 0,
+	PEAL_ALGORITHM_DISSEMINATION = 1,
+	PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST = 2,
+	PEAL_ALGORITHM_RECURSIVE_DOUBLING = 3, /* Bruck's order where N is no power of two */
+	PEAL_ALGORITHM_COUNT
+};
+
+#define PEAL_PACKET_REPAIR 0x01 /* answers a NACK; incarnation is then the requester's, echoed */
+#define PEAL_PACKET_FLAGS 0x01
+
+struct peal_wire_header {
+	uint8_t destination[PEAL_MAC_BYTES];
+	uint8_t source[PEAL_MAC_BYTES];
+	uint16_t ethertype; /* big-endian, PEAL_ETHERTYPE */
+	uint8_t version; /* PEAL_WIRE_VERSION */
+	uint8_t type; /* enum peal_packet_type */
+	uint32_t header_crc; /* CRC32C of bytes 0..63, this field taken as zero */
+	uint32_t payload_crc; /* CRC32C of the payload */
+	uint32_t group; /* group id, the same on all members */
+	uint32_t member; /* handle of the receiving member: generation << 16 | index on its card */
+	uint32_t incarnation; /* of the sending card; in a repair, of the requester's card */
+	uint32_t signature; /* operation, algorithm, root, length and choice table, hashed */
+	uint32_t sequence; /* low 32 bits of the operation's sequence number, or of the epoch */
+	uint32_t piece; /* sub-sequence within the operation */
+	uint16_t origin; /* rank whose block this is */
+	uint16_t sender; /* rank of the sending member */
+	uint8_t hop; /* log2 of the distance of this hop; step or round of algorithms in steps */
+	uint8_t operation; /* enum peal_operation */
+	uint8_t algorithm; /* enum peal_algorithm */
+	uint8_t flags; /* PEAL_PACKET_* */
+	uint16_t fragment; /* packet index within one step of recursive doubling */
+	uint16_t length; /* payload bytes */
+	uint32_t block_bytes; /* bytes each rank contributes to the operation */
+};
+
+/* Where a member lives: everything a peer needs to address it. Exchanged out of band. */
+struct peal_peer_address {
+	uint8_t mac[PEAL_MAC_BYTES];
+	uint16_t rank;
+	uint32_t member; /* handle on that card */
+	uint32_t incarnation; /* of that card */
+};
+
+/* Payload of a NACK. In all-to-all broadcast the header's origin and piece say what is missing; in
+ * algorithms in steps the header's hop and piece do, and fragments has a bit per missing packet. */
+struct peal_nack {
+	struct peal_peer_address requester; /* to whom the repair goes, whoever relays the NACK */
+	uint64_t fragments;
+};
+
+struct peal_verdict {
+	uint32_t rank; /* the dead rank, or the rank that disagrees */
+	uint32_t reserved; /* zero */
+};
+
+PEAL_CHECK_FIELD(struct peal_wire_header, destination, 0, 6);
+PEAL_CHECK_FIELD(struct peal_wire_header, source, 6, 6);
+PEAL_CHECK_FIELD(struct peal_wire_header, ethertype, 12, 2);
+PEAL_CHECK_FIELD(struct peal_wire_header, version, 14, 1);
+PEAL_CHECK_FIELD(struct peal_wire_header, type, 15, 1);
+PEAL_CHECK_FIELD(struct peal_wire_header, header_crc, 16, 4);
+PEAL_CHECK_FIELD(struct peal_wire_header, payload_crc, 20, 4);
+PEAL_CHECK_FIELD(struct peal_wire_header, group, 24, 4);
+PEAL_CHECK_FIELD(struct peal_wire_header, member, 28, 4);
+PEAL_CHECK_FIELD(struct peal_wire_header, incarnation, 32, 4);
+PEAL_CHECK_FIELD(struct peal_wire_header, signature, 36, 4);
+PEAL_CHECK_FIELD(struct peal_wire_header, sequence, 40, 4);
+PEAL_CHECK_FIELD(struct peal_wire_header, piece, 44, 4);
+PEAL_CHECK_FIELD(struct peal_wire_header, origin, 48, 2);
+PEAL_CHECK_FIELD(struct peal_wire_header, sender, 50, 2);
+PEAL_CHECK_FIELD(struct peal_wire_header, hop, 52, 1);
+PEAL_CHECK_FIELD(struct peal_wire_header, operation, 53, 1);
+PEAL_CHECK_FIELD(struct peal_wire_header, algorithm, 54, 1);
+PEAL_CHECK_FIELD(struct peal_wire_header, flags, 55, 1);
+PEAL_CHECK_FIELD(struct peal_wire_header, fragment, 56, 2);
+PEAL_CHECK_FIELD(struct peal_wire_header, length, 58, 2);
+PEAL_CHECK_FIELD(struct peal_wire_header, block_bytes, 60, 4);
+PEAL_CHECK_SIZE(struct peal_wire_header, PEAL_HEADER_BYTES);
+PEAL_CHECK_SIZE(struct peal_peer_address, 16);
+PEAL_CHECK_SIZE(struct peal_nack, 24);
+PEAL_CHECK_SIZE(struct peal_verdict, 8);
+
+#endif
