@@ -6,12 +6,11 @@
 //
 // It also owns what a client leaves behind: a closed context's memory goes when the card says that
 // nothing refers to it, a group's channels when the card lets go of them, which may be much later.
-// Call housekeeping() now and then. Not thread-safe: everything happens on the card's loop.
+// Not thread-safe: everything happens on the card's loop.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <string>
 
 #include "abi/admin.h"
 #include "emulator/common/context_window.h"
@@ -21,26 +20,33 @@
 
 namespace peal::emulator {
 
-// Where the memory behind a command comes from. One per host interface (and per client where it
-// holds that client's identity); it must outlive its contexts: Admin calls back until
-// context_gone() was called for each.
+inline constexpr ContextId kNoContext = ~0u;
+
+// Bytes of the channels of one member.
+inline constexpr uint64_t kChannelsBytes = uint64_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES;
+
+// Keys, and channels that may outlive their member until it is buried.
+inline constexpr uint32_t kRegionsPerCard = CONFIG_MEMORY_KEYS + 4 * CONFIG_CARD_MEMBERS;
+
+// Where the memory behind commands comes from: one per client, or one per guest. It must outlive
+// its contexts: Admin calls back until context_gone() was called for each.
 class MemoryProvider {
  public:
-  // Memory for a window of window_bytes, page-aligned, and whom to wake. On OK, *offset goes into
-  // the reply.
+  // Memory for a window of window_bytes, page-aligned and writable, and whom to wake (may be null).
+  // *offset goes into the reply.
   virtual peal_status open_window(ContextId context, uint32_t window_bytes, void** memory,
                                   uint64_t* offset, HostWaker** waker) = 0;
-  // The window's memory is the provider's again, and so is everything else of the context.
+  // Nothing refers to the context's memory any more, its window included: the window is the
+  // provider's again. Called whoever ended the context: the client, a wild index, a reset.
   virtual void context_gone(ContextId context) = 0;
-  // A region for REGISTER_MEMORY, put into `table` with put_*(). kind, access and bytes were
-  // checked; whether the kind is one of this interface's, and what the address means, is the
-  // provider's to check.
+  // A region for REGISTER_MEMORY, put into `table`. Access flags and bytes were checked; which
+  // kinds there are and what the address means is the provider's to check.
   virtual peal_status make_memory(const peal_register_memory& request, RegionTable& table,
                                   RegionId* region) = 0;
-  // A region of `bytes` for the channels of a group.
-  virtual peal_status make_channels(const peal_reserve_group& request, uint64_t bytes,
-                                    RegionTable& table, RegionId* region) = 0;
-  // PEAL_CAPABILITY_* of this interface.
+  // A region of kChannelsBytes for the channels of a group.
+  virtual peal_status make_channels(const peal_reserve_group& request, RegionTable& table,
+                                    RegionId* region) = 0;
+  // PEAL_CAPABILITY_* of this interface and its wire.
   [[nodiscard]] virtual uint32_t capabilities() const = 0;
 
  protected:
@@ -52,46 +58,58 @@ struct AdminCounts {
   uint64_t refused = 0;
   uint64_t contexts_opened = 0;
   uint64_t contexts_closed = 0;
+  uint64_t windows_broken = 0;
+  uint64_t windows_reset = 0;
 };
 
 class Admin {
  public:
   static constexpr uint32_t kRingEntries = CONFIG_RING_ENTRIES;
   static constexpr uint32_t kWindowBytes = PEAL_WINDOW_BYTES(kRingEntries);
-  // While a group's channels outlive their context they still count here.
   static constexpr uint32_t kContexts = CONFIG_CONTEXTS;
 
   Admin(Card& card, RegionTable& regions) : card_(card), regions_(regions) {}
+  Admin(const Admin&) = delete;
+  Admin& operator=(const Admin&) = delete;
 
-  // Carries out one command. `received_bytes` is the length it arrived with. `context` is the
-  // caller's own (kNoContext before OPEN_CONTEXT); a socket's connection is at most one context.
-  // PCI passes the command's context field after checking nothing: it is checked here. The reply is
-  // always complete. Returns the reply's status.
+  // Carries out one command of `received_bytes` (the message's length) for `context`, which must be
+  // the caller's own; kNoContext before OPEN_CONTEXT and for it. The caller has checked
+  // command.context (zero on a socket, the context itself over PCI). The reply is always complete;
+  // its status is returned.
+  //
+  // CLOSE_CONTEXT and UNREGISTER_MEMORY answer BUSY while the card still refers to the memory: the
+  // close has begun all the same; ask again until OK or CLOSED before the memory is taken away.
   peal_status execute(const peal_admin_command& command, uint32_t received_bytes, ContextId context,
                       MemoryProvider& provider, TimeNs now, peal_admin_reply* reply);
+  // A reply that refuses a command, for what is wrong before execute() (an unreadable message, a
+  // foreign context).
+  static void refuse(const peal_admin_command& command, peal_status status,
+                     peal_admin_reply* reply);
 
-  // The client is gone (socket closed, guest reset). Its window stops at once.
+  // The client is gone (socket closed, guest reset). Its window stops at once; context_gone()
+  // follows, now or later.
   void close_context(ContextId context, TimeNs now);
 
   // Frees what the card has let go of. Cheap when there is nothing. True when it did something.
-  bool housekeeping(TimeNs now);
+  bool housekeeping();
 
-  // The loop's work on windows: polls every running one, `limit` submissions each. True when
-  // anything was done.
+  // The loop's work on windows: takes `limit` submissions from each. True when anything was done.
   bool poll_windows(uint32_t limit, TimeNs now);
   // Port::complete().
   void complete(ContextId context, const peal_completion& entry);
-  // After a turn: wakes the hosts that completions wait for.
+  // After a turn: wakes the hosts that sleep and have completions.
   void flush_windows();
   void set_card_sleeping(bool sleeping);
   void beat(uint64_t beats, uint32_t interval_us);
 
-  // Context is open and its window runs or is broken.
-  [[nodiscard]] bool is_open(ContextId context) const;
-  [[nodiscard]] const ContextWindow* window(ContextId context) const;
-  [[nodiscard]] uint32_t open_contexts() const { return running_count_; }
-  // Nothing is left to be freed of closed contexts.
-  [[nodiscard]] bool quiet() const { return closing_count_ == 0; }
+  // Open, and not closing.
+  [[nodiscard]] bool is_open(ContextId context) const {
+    return context < kContexts && slots_[context].state == SlotState::kOpen;
+  }
+  // Some window has submissions that wait for room in its completion ring.
+  [[nodiscard]] bool has_blocked_window() const;
+  [[nodiscard]] uint32_t open_contexts() const { return open_count_; }
+  [[nodiscard]] uint32_t closing_contexts() const { return closing_count_; }
   [[nodiscard]] const AdminCounts& counts() const { return counts_; }
 
  private:
@@ -105,26 +123,26 @@ class Admin {
 
   peal_status dispatch(const peal_admin_command& command, ContextId context,
                        MemoryProvider& provider, TimeNs now, peal_admin_reply* reply);
-  peal_status open(MemoryProvider& provider, peal_open_context_reply* reply, TimeNs now);
+  peal_status open_context(MemoryProvider& provider, TimeNs now, peal_open_context_reply* reply);
+  peal_status close_for(ContextId context, TimeNs now);
   peal_status register_memory(ContextId context, const peal_register_memory& request,
-                              peal_register_memory_reply* reply);
+                              MemoryProvider& provider, peal_register_memory_reply* reply);
   peal_status unregister_memory(ContextId context, const peal_unregister_memory& request);
-  peal_status reserve_group(ContextId context, const peal_reserve_group& request, TimeNs now,
-                            peal_reserve_group_reply* reply);
+  peal_status reserve_group(ContextId context, const peal_reserve_group& request,
+                            MemoryProvider& provider, TimeNs now, peal_reserve_group_reply* reply);
   peal_status read_counters(const peal_read_counters& request, peal_read_counters_reply* reply);
   void finish_close(ContextId context);
+  void forget_open(ContextId context);
 
   Card& card_;
   RegionTable& regions_;
   std::array<Slot, kContexts> slots_;
-  std::array<ContextId, kContexts> running_{};  // the first running_count_ are open
-  std::array<ContextId, kContexts> dirty_{};
-  uint32_t running_count_ = 0;
+  std::array<ContextId, kContexts> open_{};   // the first open_count_
+  std::array<ContextId, kContexts> dirty_{};  // the first dirty_count_
+  uint32_t open_count_ = 0;
   uint32_t dirty_count_ = 0;
   uint32_t closing_count_ = 0;
   AdminCounts counts_;
 };
-
-inline constexpr ContextId kNoContext = ~0u;
 
 }  // namespace peal::emulator

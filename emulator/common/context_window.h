@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The card's side of one context window (abi/window.h, abi/ring.h): lays out the card page, copies
-// submissions into the card, writes completions, and answers resets. Whoever owns the memory (a
-// sealed memfd, a slice of a BAR) gives it in and takes it back; the window itself is a few
-// pointers.
+// submissions into the card, writes completions. Whoever owns the memory (a sealed memfd, a slice
+// of a BAR) lends it.
 //
-// Nothing that the host writes into it is trusted: a wild index is counted in the page's `faults`,
-// and stops this context (and only this one) until the client goes away.
+// Nothing that the host writes into it is trusted. An index that runs wild is counted in the page's
+// `faults` and ends this context, and only this one. A reset request ends it too;
+// `acknowledge_reset` tells the host when the card has let go of everything.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ class HostWaker {
 };
 
 enum class WindowState : uint8_t {
-  kFree,      // no window here
-  kRunning,   // submissions are taken
-  kBroken,    // an index ran wild: nothing is taken or written any more; to be closed
-  kDraining,  // a reset was asked for: waits until nothing is outstanding
+  kFree,     // no window here
+  kRunning,  // submissions are taken
+  kBroken,   // an index ran wild: nothing is taken or written any more
+  kReset,    // the host asked for a reset: nothing is taken or written any more
 };
 
 class ContextWindow {
@@ -43,38 +43,43 @@ class ContextWindow {
   // Forgets the memory; the window is free again.
   void close();
 
-  // Takes at most `limit` submissions, as long as their completions are sure to fit. Answers a
-  // reset request. True when it did anything.
-  bool poll(Card& card, uint32_t limit, TimeNs now);
-  // The port's complete(): writes one entry. Entries for a window that is not running are dropped;
-  // after a reset or a wild index nobody reads them.
+  // Whether poll() would find anything: two loads.
+  [[nodiscard]] bool has_news() const {
+    return __atomic_load_n(&ring_.host->submission_tail.value, __ATOMIC_RELAXED) !=
+               ring_.submission_head ||
+           __atomic_load_n(&ring_.host->reset_epoch.value, __ATOMIC_RELAXED) != reset_epoch_;
+  }
+  // Takes at most `limit` submissions, and each only when its completion is sure to fit. Returns
+  // how many. Afterwards the state may be kBroken or kReset.
+  uint32_t poll(Card& card, uint32_t limit, TimeNs now);
+  // The port's complete(). An entry for a window that does not run is dropped: nobody reads it.
   void complete(const peal_completion& entry);
   // After a turn that completed something: wakes the host if it sleeps.
   void flush();
 
-  // Before the loop sleeps (true) and after (false); the caller polls once more in between.
+  // Before the loop sleeps (true) and after (false); the caller looks once more in between.
   void set_card_sleeping(bool sleeping);
   void beat(uint64_t beats, uint32_t interval_us);
+  void acknowledge_reset();
 
   [[nodiscard]] WindowState state() const { return state_; }
   [[nodiscard]] ContextId context() const { return context_; }
-  [[nodiscard]] uint64_t faults() const { return faults_; }
-  [[nodiscard]] bool dirty() const { return dirty_; }
   [[nodiscard]] void* memory() const { return memory_; }
+  // Completions were written since the last flush().
+  [[nodiscard]] bool dirty() const { return dirty_; }
 
  private:
   void fault();
-  bool poll_reset(Card& card);
-  void lay_out_directory(uint32_t window_bytes);
+  void lay_out(uint32_t window_bytes);
 
   peal_card_ring ring_{};
   void* memory_ = nullptr;
   HostWaker* waker_ = nullptr;
-  uint64_t faults_ = 0;
-  uint32_t reset_epoch_ = 0;
+  uint64_t reset_epoch_ = 0;
+  uint64_t reset_request_ = 0;
   ContextId context_ = 0;
   WindowState state_ = WindowState::kFree;
-  bool dirty_ = false;  // completions written since the last flush()
+  bool dirty_ = false;
 };
 
 }  // namespace peal::emulator

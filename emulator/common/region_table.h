@@ -9,12 +9,12 @@
 // its successor.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
-
-#include <sys/types.h>
 
 #include "firmware/port.h"
 
@@ -28,6 +28,15 @@ struct BusWindow {
   uint64_t bytes = 0;
 };
 
+struct PageList {
+  std::vector<uint64_t> addresses;  // bus address of each page
+  uint32_t page_shift = 12;         // log2 of a page's bytes
+  uint32_t first_page_offset = 0;   // where the region begins in the first page
+};
+
+// Whether every page is aligned and inside the bus window, and together they hold the bytes.
+bool pages_fit(const BusWindow& bus, const PageList& pages, uint64_t bytes);
+
 enum class RegionUse : uint8_t {
   kMemory,    // registered by a context, freed with it
   kChannels,  // a group's channels, freed when the card releases them
@@ -35,28 +44,24 @@ enum class RegionUse : uint8_t {
 
 class RegionTable {
  public:
+  // At most 65535 regions.
   explicit RegionTable(uint32_t capacity);
   ~RegionTable();
   RegionTable(const RegionTable&) = delete;
   RegionTable& operator=(const RegionTable&) = delete;
 
-  // Each returns kNoRegion when the table is full. `release` runs once, when the region is freed
-  // (munmap, closing a descriptor, telling a driver); it also runs if the table is full, so that
-  // callers have one path.
+  // What to do with the memory when its region is freed (unmap it, close a descriptor, tell a
+  // driver); runs once. It also runs when the table is full, so that callers have one path.
   using Release = std::function<void()>;
 
+  // Each returns kNoRegion when the table is full, or when the memory given is none.
   // `bytes` of memory at `base`, mapped in this process.
   RegionId put_mapped(uint8_t* base, uint64_t bytes, Release release);
-  // Memory of process `pid`. `still_same` says whether the process is the one that registered (pids
-  // are reused).
-  RegionId put_process(pid_t pid, uint64_t address, uint64_t bytes, Release release);
-  // Pages of 1 << page_shift bytes each within `bus`, the region beginning first_page_offset into
-  // the first. Page addresses must have been checked with pages_fit().
-  RegionId put_pages(const BusWindow& bus, std::vector<uint64_t> pages, uint32_t page_shift,
-                     uint32_t first_page_offset, uint64_t bytes, Release release);
-  // Whether every page is aligned and inside the bus window, and together they hold the bytes.
-  static bool pages_fit(const BusWindow& bus, const std::vector<uint64_t>& pages,
-                        uint32_t page_shift, uint32_t first_page_offset, uint64_t bytes);
+  // Memory of process `pid`. `pidfd` (the table's to close) tells whether that number still means
+  // the same process: numbers are reused, and a descriptor of a dead process is readable.
+  RegionId put_process(pid_t pid, int pidfd, uint64_t address, uint64_t bytes, Release release);
+  // Pages within `bus`; they must fit (pages_fit).
+  RegionId put_pages(const BusWindow& bus, PageList pages, uint64_t bytes, Release release);
 
   void set_owner(RegionId region, ContextId owner, RegionUse use);
   // Frees the region; false when the id is stale or was never given out.
@@ -64,42 +69,65 @@ class RegionTable {
   // Frees every region of this owner and use.
   void free_owned(ContextId owner, RegionUse use);
 
-  // Copies between the card and a region. False when the id is stale, the range leaves the region,
-  // or the memory cannot be reached any more (the process is gone).
+  // The memory of a range, or null when the region is not mapped here or the range leaves it: the
+  // fast path.
+  uint8_t* mapped(HostAddress at, uint32_t bytes) const {
+    const uint32_t index = at.region & 0xffffu;
+    if (index >= capacity_) return nullptr;
+    const Place& place = places_[index];
+    if (place.base == nullptr || place.generation != at.region >> 16) return nullptr;
+    if (bytes > place.bytes || at.offset > place.bytes - bytes) return nullptr;
+    return place.base + at.offset;
+  }
+
+  // Copies between the card and a region of any kind. False, and counted, when the id is stale, the
+  // range leaves the region, or the memory cannot be reached any more (the process is gone or has
+  // unmapped it).
   bool copy_in(HostAddress from, uint8_t* to, uint32_t bytes);
   bool copy_out(const uint8_t* from, HostAddress to, uint32_t bytes);
 
   [[nodiscard]] bool contains(RegionId region) const { return find(region) != nullptr; }
+  // 0 for a stale id.
   [[nodiscard]] uint64_t bytes_of(RegionId region) const;
   [[nodiscard]] uint32_t used() const { return used_; }
-  [[nodiscard]] uint32_t capacity() const { return capacity_; }
   [[nodiscard]] uint64_t faults() const { return faults_; }
 
  private:
   enum class Kind : uint8_t { kFree, kMapped, kProcess, kPages };
 
+  // What every DMA looks at, apart from the rest.
+  struct Place {
+    uint8_t* base = nullptr;  // of mapped regions only
+    uint64_t bytes = 0;
+    uint32_t generation = 0;  // 16 bits
+  };
+
   struct Region {
     Kind kind = Kind::kFree;
     RegionUse use = RegionUse::kMemory;
-    uint16_t generation = 0;
     ContextId owner = ~0u;
-    uint8_t* base = nullptr;  // mapped: memory; pages: of the bus window
-    uint64_t bytes = 0;
-    uint64_t address = 0;  // process: virtual address; pages: offset into the first page
     pid_t pid = 0;
-    uint32_t page_shift = 0;
-    std::vector<uint64_t> pages;
+    int pidfd = -1;
+    uint64_t address = 0;  // virtual, of the process
+    BusWindow bus;
+    PageList pages;
     Release release;
   };
 
-  [[nodiscard]] const Region* find(RegionId region) const;
-  Region* claim(RegionId* id, const Release& release);
-  void free_slot(uint32_t index);
-  bool copy(HostAddress host, uint8_t* card, uint32_t bytes, bool to_card);
+  [[nodiscard]] const Region* find(RegionId id) const;
+  Region* claim(uint64_t bytes, Release& release, RegionId* id);
+  void clear(uint32_t index);
+  enum class Direction : uint8_t { kToCard, kToHost };
+  bool copy(HostAddress host, uint8_t* card, uint32_t bytes, Direction direction);
+  bool copy_process(const Region& region, uint64_t offset, uint8_t* card, uint32_t bytes,
+                    Direction direction) const;
+  static void copy_pages(const Region& region, uint64_t offset, uint8_t* card, uint32_t bytes,
+                         Direction direction);
 
+  uint32_t capacity_;
+  std::unique_ptr<Place[]> places_;
   std::unique_ptr<Region[]> regions_;
   std::vector<uint32_t> free_slots_;
-  uint32_t capacity_;
   uint32_t used_ = 0;
   uint64_t faults_ = 0;
 };
