@@ -63,6 +63,31 @@ function(peal_add_folder folder)
   endif()
 endfunction()
 
+# Every program and library that a folder and its sub-folders define.
+function(peal_collect_targets folder result)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(below IN LISTS folders)
+    peal_collect_targets(${below} more)
+    list(APPEND targets ${more})
+  endforeach()
+  set(${result} ${targets} PARENT_SCOPE)
+endfunction()
+
+# peal-tests-NAME builds what the tests of tests/FOLDER need, so that a preset that serves one label builds
+# only that.
+function(peal_add_test_target name folder)
+  set(targets)
+  get_property(folders DIRECTORY ${PROJECT_SOURCE_DIR}/tests PROPERTY SUBDIRECTORIES)
+  if(${PROJECT_SOURCE_DIR}/tests/${folder} IN_LIST folders)
+    peal_collect_targets(${PROJECT_SOURCE_DIR}/tests/${folder} targets)
+  endif()
+  add_custom_target(peal-tests-${name})
+  if(targets)
+    add_dependencies(peal-tests-${name} ${targets})
+  endif()
+endfunction()
+
 function(peal_print_summary)
   message(STATUS "Peal ${PROJECT_VERSION}: config ${peal_config_file}")
   message(STATUS "  DPDK card ${PEAL_DPDK}, driver ${PEAL_DRIVER}, guests ${PEAL_GUEST}, "

@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A check that cannot fail checks nothing: each is run on a small tree that is clean, and must accept it, and
+# then on that tree with one offence, and must name the offender.
+#
+# usage: self_test.sh CHECKPATCH_FOLDER
+#
+# shellcheck disable=SC2016  # the scripts in here are text, not to be expanded
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+checkpatch_folder=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+count=0
+
+put() { # put FILE LINE...
+  mkdir -p "$tree/$(dirname "$1")"
+  printf '%s\n' "${@:2}" >"$tree/$1"
+}
+bsd='// SPDX-License-Identifier: BSD-2-Clause'
+dual='/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */'
+kernel='// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)'
+
+clean_tree() {
+  rm -rf "${tree:?}"/* "$tree/.git" "$tree/.clang-format" "$tree/.clang-tidy"
+  git -C "$tree" init -q
+  cp "$here/../../.clang-format" "$here/../../.clang-tidy" "$tree/"
+  cp -r "$here/../../LICENSES" "$tree/"
+  put abi/wire.h "$dual" '#include <stdint.h>' 'struct peal_thing {' '  uint32_t value;' '};'
+  put firmware/card.h "$bsd" '#pragma once' '#include "abi/wire.h"' 'int count_things(int n);'
+  put firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return n; }'
+  put hostlib/src/group.cpp "$bsd" '#include "abi/wire.h"'
+  put tests/cluster/checker.cpp "$bsd" '#include <vector>'
+  put driver/peal.c "$kernel" '' '#include <linux/module.h>' '' 'int peal_value;'
+  put run.sh '#!/bin/bash' "# ${bsd#// }" 'echo "$1"'
+  put build/compile_commands.json '[' \
+    "{\"directory\": \"$tree\", \"file\": \"firmware/card.cpp\", \"command\": \"g++ -I$tree -c firmware/card.cpp\"}" ']'
+  put .gitignore '/build/'
+}
+
+check() { # check NAME: runs the check of that name on the tree
+  case $1 in
+    tidy) /usr/bin/python3 "$here/tidy.py" "$tree" "$tree/build" firmware ;;
+    includes) /usr/bin/python3 "$here/includes.py" "$tree" ;;
+    checkpatch) "$here/checkpatch.sh" "$tree" "$checkpatch_folder" ;;
+    *) "$here/$1.sh" "$tree" ;;
+  esac
+}
+
+offends() { # offends CHECK TEXT FILE LINE...: with FILE so, CHECK must fail and say TEXT
+  local name=$1 text=$2 output
+  clean_tree
+  output=$(check "$name" 2>&1) || { printf 'self-test: %s refuses the clean tree:\n%s\n' "$name" "$output" && exit 1; }
+  put "${@:3}"
+  if output=$(check "$name" 2>&1); then
+    printf 'self-test: %s accepts:\n%s\n' "$name" "${*:4}" && exit 1
+  fi
+  grep -qF -- "$text" <<<"$output" || {
+    printf 'self-test: %s does not say "%s" but:\n%s\n' "$name" "$text" "$output" && exit 1
+  }
+  count=$((count + 1))
+}
+
+offends format firmware/card.cpp firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int  count_things( int n ){return n;}'
+offends shell SC2086 run.sh '#!/bin/bash' "# ${bsd#// }" 'echo $1'
+offends shell SC2086 tool '#!/bin/bash' "# ${bsd#// }" 'echo $1'
+offends spdx hostlib/src/new.cpp hostlib/src/new.cpp 'int x;'
+offends spdx abi/wire.h abi/wire.h "$bsd" 'struct peal_thing;'
+offends paths docs/page.md docs/page.md "see /ho""me/somebody/file"
+offends paths docs/page.md docs/page.md "from http:/""/deb.example.org/debian"
+offends includes 'hostlib/src/group.cpp -> firmware/card.h' hostlib/src/group.cpp "$bsd" '#include "firmware/card.h"'
+offends includes 'firmware/card.cpp -> vector' firmware/card.cpp "$bsd" '#include <vector>'
+offends includes 'firmware/card.cpp -> hostlib' firmware/card.cpp "$bsd" '#include "hostlib/src/group.h"'
+offends includes 'abi/wire.h -> stdlib.h' abi/wire.h "$dual" '#include <stdlib.h>'
+offends includes 'driver/peal.c -> stdio.h' driver/peal.c "$dual" '#include <stdio.h>'
+offends includes 'tests/cluster/checker.cpp -> firmware/card.h' tests/cluster/checker.cpp "$bsd" '#include "firmware/card.h"'
+offends tidy readability-identifier-naming firmware/card.cpp "$bsd" 'int CountThings(int n) { return n; }'
+offends tidy bugprone-sizeof-expression firmware/card.cpp "$bsd" 'struct T { int a; };' 'unsigned long f(T* p) { return sizeof(p) / sizeof(*p); }'
+offends checkpatch driver/peal.c driver/peal.c "$kernel" '' 'int peal_value(void){' '  return 1;' '}'
+
+echo "self-test: $count offences found"
