@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Benches wired together.
+#include "tests/support/cluster.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "emulator/common/packet_text.h"
+#include "tests/support/pattern.h"
+
+namespace peal::test {
+namespace {
+
+// More than K + parked operations are never outstanding, so buffers of older sequences are free.
+constexpr size_t kSlots = CONFIG_CHANNELS + CONFIG_PARKED_OPERATIONS;
+constexpr uint64_t kCookieBase = 100;
+
+}  // namespace
+
+Cluster::Cluster(uint32_t ranks, const BenchOptions& options)
+    : silent_(ranks, false), completions_(ranks), buffers_(ranks) {
+  std::vector<peal_peer_address> everybody;
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    BenchOptions own = options;
+    own.index = rank;
+    benches_.push_back(std::make_unique<CardBench>(own));
+    members_.push_back(benches_.back()->reserve(ranks, rank));
+    everybody.push_back(members_.back().address);
+  }
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    const peal_status status = benches_[rank]->connect(members_[rank], everybody);
+    if (status != PEAL_STATUS_OK) throw std::runtime_error("connect: " + status_text(status));
+  }
+}
+
+// --- submissions ---
+
+void Cluster::barrier(uint32_t rank, uint64_t sequence) {
+  bench(rank).submit(barrier_entry(members_[rank], sequence, kCookieBase + sequence));
+}
+
+void Cluster::destroy(uint32_t rank, uint64_t sequence) {
+  bench(rank).submit(destroy_entry(members_[rank], sequence, kCookieBase + sequence));
+}
+
+// Two buffers per slot, made when a slot is first used and again when it is too small.
+Cluster::Buffers& Cluster::buffers(uint32_t rank, uint64_t sequence, size_t block_bytes) {
+  auto& slots = buffers_[rank];
+  if (slots.size() < kSlots) slots.resize(kSlots);
+  Buffers& slot = slots[sequence % kSlots];
+  CardBench& card = bench(rank);
+  const bool fresh = slot.send.key == 0 && slot.receive.key == 0;
+  if (fresh || card.port.bytes(slot.send.region).size() < block_bytes) {
+    if (!fresh) {
+      RegionId region = 0;
+      for (const uint32_t key : {slot.send.key, slot.receive.key}) {
+        const peal_status status =
+            card_unregister_memory(card.card(), card.context(), key, &region);
+        if (status != PEAL_STATUS_OK)
+          throw std::runtime_error("a buffer is " + status_text(status));
+        card.port.remove_region(region);
+      }
+    }
+    slot.send = card.add_memory("send", std::max<size_t>(block_bytes, 8), PEAL_ACCESS_READ);
+    slot.receive = card.add_memory("receive", std::max<size_t>(block_bytes * ranks(), 8),
+                                   PEAL_ACCESS_READ | PEAL_ACCESS_WRITE);
+  }
+  return slot;
+}
+
+void Cluster::allgather(uint32_t rank, uint64_t sequence, peal_algorithm algorithm,
+                        size_t block_bytes, bool in_place) {
+  const Buffers& slot = buffers(rank, sequence, block_bytes);
+  CardBench& card = bench(rank);
+  auto& receive = card.port.bytes(slot.receive.region);
+  std::fill(receive.begin(), receive.end(), uint8_t{0xee});
+  const auto block = pattern_block(sequence, rank, 0, block_bytes);
+  auto own = in_place ? receive.begin() + static_cast<std::ptrdiff_t>(rank * block_bytes)
+                      : card.port.bytes(slot.send.region).begin();
+  std::copy(block.begin(), block.end(), own);
+  peal_submission entry =
+      allgather_entry(members_[rank], sequence, kCookieBase + sequence, algorithm, block_bytes,
+                      in_place ? 0 : slot.send.key, slot.receive.key);
+  if (in_place) entry.flags = PEAL_SUBMIT_IN_PLACE;
+  card.submit(entry);
+}
+
+std::string Cluster::check_result(uint32_t rank, uint64_t sequence, size_t block_bytes) {
+  const Buffers& slot = buffers(rank, sequence, block_bytes);
+  const auto& receive = bench(rank).port.bytes(slot.receive.region);
+  const auto expected = pattern_result(sequence, ranks(), block_bytes);
+  for (size_t i = 0; i < receive.size(); i++) {
+    const uint8_t want = i < expected.size() ? expected[i] : 0xee;
+    if (receive[i] == want) continue;
+    return "rank " + std::to_string(rank) + " sequence " + std::to_string(sequence) + ": byte " +
+           std::to_string(i) + " (origin " + std::to_string(i / std::max<size_t>(block_bytes, 1)) +
+           ") is wrong";
+  }
+  return "";
+}
+
+void Cluster::scribble_send(uint32_t rank, uint64_t sequence) {
+  auto& slots = buffers_[rank];
+  if (slots.empty()) return;
+  auto& bytes = bench(rank).port.bytes(slots[sequence % kSlots].send.region);
+  std::fill(bytes.begin(), bytes.end(), uint8_t{0x5c});
+}
+
+// --- moving ---
+
+bool Cluster::move_once() {
+  bool moved = false;
+  for (uint32_t rank = 0; rank < ranks(); rank++) {
+    CardBench& card = bench(rank);
+    for (Frame& frame : card.port.take_sent()) {
+      if (silent_[rank]) continue;
+      moved = true;
+      trace_.push_back(frame);
+      wire_.push_back(std::move(frame));
+    }
+    for (const auto& [context, entry] : card.port.take_completions()) {
+      (void)context;
+      completions_[rank].push_back({entry.cookie, entry.status, entry.failed_rank});
+    }
+  }
+  for (size_t waiting = wire_.size(); waiting > 0; waiting--) {
+    const Frame frame = std::move(wire_.front());
+    wire_.pop_front();
+    const uint32_t to = emulator::card_of_mac(frame.header.destination);
+    if (to >= ranks() || silent_[to]) continue;
+    for (uint32_t copies = fate ? fate(frame) : 1; copies > 0; copies--) bench(to).deliver(frame);
+  }
+  for (uint32_t rank = 0; rank < ranks(); rank++) {
+    const size_t held = bench(rank).port.dma_count();
+    for (size_t i = 0; i < held; i++) bench(rank).finish_dma();
+    moved = moved || held > 0;
+  }
+  return moved;
+}
+
+void Cluster::settle() {
+  for (uint64_t turns = 0; move_once(); turns++) {
+    if (turns > 1'000'000) throw std::runtime_error("the cluster never settles");
+  }
+}
+
+void Cluster::set_time(TimeNs now) {
+  for (auto& card : benches_) card->now = std::max(card->now, now);
+}
+
+bool Cluster::run_until(const std::function<bool()>& done, TimeNs limit_ns) {
+  settle();
+  const TimeNs limit = bench(0).now + limit_ns;
+  while (!done()) {
+    TimeNs next = kNever;
+    for (uint32_t rank = 0; rank < ranks(); rank++) {
+      if (!silent_[rank]) next = std::min(next, card_next_deadline(bench(rank).card()));
+    }
+    if (next == kNever || next > limit) return false;
+    set_time(next);
+    for (uint32_t rank = 0; rank < ranks(); rank++) {
+      if (!silent_[rank]) bench(rank).advance(0);
+    }
+    settle();
+  }
+  return true;
+}
+
+bool Cluster::run_until_completions(size_t count, TimeNs limit_ns) {
+  return run_until(
+      [&] {
+        for (uint32_t rank = 0; rank < ranks(); rank++) {
+          if (!silent_[rank] && completions_[rank].size() < count) return false;
+        }
+        return true;
+      },
+      limit_ns);
+}
+
+// --- looking ---
+
+size_t Cluster::sent(peal_packet_type type, peal_operation operation) const {
+  return static_cast<size_t>(std::count_if(trace_.begin(), trace_.end(), [&](const Frame& frame) {
+    return frame.header.type == type && frame.header.operation == operation;
+  }));
+}
+
+uint64_t Cluster::total(peal_counter counter) const {
+  uint64_t sum = 0;
+  for (const auto& card : benches_) sum += card->counter(counter);
+  return sum;
+}
+
+std::string Cluster::problems() {
+  std::string text;
+  for (auto& card : benches_) {
+    const std::string own = card->problems();
+    if (!own.empty()) text += "card " + std::to_string(card->index()) + ": " + own;
+  }
+  return text;
+}
+
+}  // namespace peal::test

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Frames as text, and their checksums computed the slow way.
+#include "tests/support/frame.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "abi/status.h"
+#include "emulator/common/packet_text.h"
+
+namespace peal::test {
+namespace {
+
+std::string hex(uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string number(const char* name, uint64_t value) {
+  return std::string(" ") + name + "=" + std::to_string(value);
+}
+
+template <typename T>
+T payload_as(const peal_wire_header& header, const uint8_t* payload) {
+  T value{};
+  if (payload != nullptr && header.length >= sizeof(T)) std::memcpy(&value, payload, sizeof(T));
+  return value;
+}
+
+std::string data_text(const peal_wire_header& header) {
+  std::string text = number("seq", header.sequence) + number("piece", header.piece);
+  if (header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING) {
+    text += number("step", header.hop) + number("frag", header.fragment);
+  } else {
+    text += number("origin", header.origin) + number("hop", header.hop);
+  }
+  return text + number("len", header.length);
+}
+
+std::string signal_text(const peal_wire_header& header) {
+  const bool recycle = header.operation == PEAL_OPERATION_RECYCLE;
+  return " " + emulator::operation_text(header.operation) +
+         number(recycle ? "epoch" : "seq", header.sequence) + number("round", header.hop);
+}
+
+// What a NACK asks for, and its answer "not yet" likewise.
+std::string missing_text(const peal_wire_header& header) {
+  if (header.operation != PEAL_OPERATION_ALLGATHER) return signal_text(header);
+  std::string text = number("seq", header.sequence) + number("piece", header.piece);
+  if (header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING)
+    return text + number("step", header.hop);
+  return text + number("origin", header.origin);
+}
+
+}  // namespace
+
+uint32_t reference_crc32c(const void* data, size_t bytes, uint32_t seed) {
+  const auto* byte = static_cast<const uint8_t*>(data);
+  uint32_t crc = ~seed;
+  for (size_t i = 0; i < bytes; i++) {
+    crc ^= byte[i];
+    for (int bit = 0; bit < 8; bit++) crc = (crc >> 1) ^ ((crc & 1) ? 0x82f63b78u : 0);
+  }
+  return ~crc;
+}
+
+void seal_checksums(Frame& frame) {
+  frame.header.payload_crc = reference_crc32c(frame.payload.data(), frame.payload.size());
+  frame.header.header_crc = 0;
+  frame.header.header_crc = reference_crc32c(&frame.header, sizeof(frame.header));
+}
+
+void seal(Frame& frame) {
+  frame.header.length = static_cast<uint16_t>(frame.payload.size());
+  seal_checksums(frame);
+}
+
+std::string status_text(uint32_t status) {
+  static const char* const kNames[PEAL_STATUS_COUNT] = {
+      "OK",          "PEER_DEAD",    "MISMATCH",     "BAD_OPCODE", "BAD_ALGORITHM", "BAD_FLAGS",
+      "BAD_GROUP",   "BAD_SEQUENCE", "BAD_KEY",      "BAD_BOUNDS", "BAD_ACCESS",    "BAD_LENGTH",
+      "BAD_ROOT",    "TOO_MANY",     "NO_RESOURCES", "BUSY",       "CLOSED",        "DMA_FAULT",
+      "BAD_VERSION", "BAD_ADDRESS",  "BAD_RANK"};
+  return status < PEAL_STATUS_COUNT ? kNames[status] : "STATUS-" + std::to_string(status);
+}
+
+std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
+  const uint32_t receiver = emulator::card_of_mac(header.destination);
+  std::string text = std::to_string(header.sender) + ">" +
+                     (receiver == emulator::kNoCard ? "?" : std::to_string(receiver)) + " " +
+                     emulator::packet_type_text(header.type);
+  switch (header.type) {
+    case PEAL_PACKET_DATA:
+      text += data_text(header);
+      break;
+    case PEAL_PACKET_SIGNAL:
+      text += signal_text(header);
+      break;
+    case PEAL_PACKET_NACK: {
+      const auto nack = payload_as<peal_nack>(header, payload);
+      text += missing_text(header) + number("for", nack.requester.rank);
+      if (header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING) {
+        text += " missing=" + hex(nack.fragments);
+      }
+      break;
+    }
+    case PEAL_PACKET_NOT_YET:
+      text += missing_text(header);
+      break;
+    case PEAL_PACKET_REFUSE:
+      text += number("seq", header.sequence) +
+              number("rank", payload_as<peal_verdict>(header, payload).rank);
+      break;
+    case PEAL_PACKET_DEATH:
+      text += number("rank", payload_as<peal_verdict>(header, payload).rank);
+      break;
+    default:
+      break;
+  }
+  if (header.flags & PEAL_PACKET_REPAIR) text += " repair";
+  return text;
+}
+
+}  // namespace peal::test

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The in-memory port: pool, host regions, held DMA, and the watch over port.h's rules.
+#include "tests/support/memory_port.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace peal::test {
+
+// A payload knows how many packets share it. From the first send() or share_packet() on it is
+// frozen: its checksum is taken and must still be right when a packet is sent or goes back to the
+// pool.
+struct MemoryPort::Payload {
+  std::vector<uint8_t> bytes;
+  uint32_t references = 0;
+  bool frozen = false;
+  size_t frozen_bytes = 0;
+  uint32_t frozen_crc = 0;
+};
+
+struct MemoryPort::Buffer {
+  Packet packet{};
+  peal_wire_header header{};
+  Payload* payload = nullptr;
+  bool held = false;  // by the card; false: free, or sent
+};
+
+bool Knob::hit() {
+  if (count == 0) return false;
+  if (skip > 0) {
+    skip--;
+    return false;
+  }
+  if (count != kAlways) count--;
+  return true;
+}
+
+MemoryPort::MemoryPort(uint32_t packet_buffers, uint32_t mtu_bytes, Checksums checksums)
+    : mtu_bytes_(mtu_bytes), checksums_(checksums) {
+  for (uint32_t i = 0; i < packet_buffers; i++) {
+    buffers_.push_back(std::make_unique<Buffer>());
+    free_.push_back(buffers_.back().get());
+    by_packet_[&buffers_.back()->packet] = buffers_.back().get();
+    payloads_.push_back(std::make_unique<Payload>());
+    free_payloads_.push_back(payloads_.back().get());
+  }
+}
+
+MemoryPort::~MemoryPort() = default;
+
+void MemoryPort::problem(const std::string& text) {
+  problems_ += text + "\n";
+  log_ += "PROBLEM " + text + "\n";
+}
+
+// --- packets ---
+
+MemoryPort::Buffer* MemoryPort::take_buffer() {
+  if (free_.empty()) return nullptr;
+  Buffer* buffer = free_.back();
+  free_.pop_back();
+  in_use_++;
+  buffer->held = true;
+  std::memset(&buffer->header, 0xdb, sizeof(buffer->header));  // undefined, says port.h
+  return buffer;
+}
+
+Packet* MemoryPort::allocate_packet() {
+  if (fail_allocations.hit()) return nullptr;
+  Buffer* buffer = take_buffer();
+  if (buffer == nullptr) return nullptr;
+  Payload* payload = free_payloads_.back();  // never fewer free payloads than free buffers
+  free_payloads_.pop_back();
+  payload->bytes.assign(mtu_bytes_, 0xdb);
+  payload->references = 1;
+  payload->frozen = false;
+  buffer->payload = payload;
+  buffer->packet = Packet{&buffer->header, payload->bytes.data(), 0, 0};
+  return &buffer->packet;
+}
+
+Packet* MemoryPort::share_packet(Packet* packet) {
+  Buffer* original = own_buffer(packet, "share_packet");
+  if (original == nullptr || fail_allocations.hit()) return nullptr;
+  Buffer* buffer = take_buffer();
+  if (buffer == nullptr) return nullptr;
+  freeze(*original->payload, original->payload->bytes.size());
+  original->payload->references++;
+  buffer->payload = original->payload;
+  buffer->packet = Packet{&buffer->header, packet->payload, packet->payload_bytes, 0};
+  return &buffer->packet;
+}
+
+MemoryPort::Buffer* MemoryPort::own_buffer(Packet* packet, const char* where) {
+  const auto found = by_packet_.find(packet);
+  if (found == by_packet_.end()) {
+    problem(std::string(where) + " of a packet that is not from this port");
+    return nullptr;
+  }
+  if (found->second->held) return found->second;
+  problem(std::string(where) + " of a packet that was sent or released");
+  return nullptr;
+}
+
+void MemoryPort::freeze(Payload& payload, size_t bytes) {
+  if (payload.frozen) return check_frozen(payload);
+  payload.frozen = true;
+  payload.frozen_bytes = bytes;
+  payload.frozen_crc = reference_crc32c(payload.bytes.data(), bytes);
+}
+
+void MemoryPort::check_frozen(const Payload& payload) {
+  if (payload.frozen &&
+      reference_crc32c(payload.bytes.data(), payload.frozen_bytes) != payload.frozen_crc) {
+    problem("a payload was written after it was sent or shared");
+  }
+}
+
+void MemoryPort::put_back(Buffer* buffer) {
+  check_frozen(*buffer->payload);
+  if (--buffer->payload->references == 0) {
+    std::fill(buffer->payload->bytes.begin(), buffer->payload->bytes.end(), uint8_t{0xdd});
+    free_payloads_.push_back(buffer->payload);
+  }
+  buffer->payload = nullptr;
+  buffer->held = false;
+  free_.push_back(buffer);
+  in_use_--;
+}
+
+void MemoryPort::release_packet(Packet* packet) {
+  if (Buffer* buffer = own_buffer(packet, "release_packet")) put_back(buffer);
+}
+
+void MemoryPort::send(Packet* packet) {
+  Buffer* buffer = own_buffer(packet, "send");
+  if (buffer == nullptr) return;
+  if (packet->header != &buffer->header) problem("send of a packet whose header was exchanged");
+  if (buffer->header.length > buffer->payload->bytes.size()) {
+    problem("send of more bytes than the payload has: " + std::to_string(buffer->header.length));
+    buffer->header.length = 0;
+  }
+  freeze(*buffer->payload, buffer->header.length);
+  log_ += "send " + frame_text(buffer->header, buffer->payload->bytes.data()) + "\n";
+  buffer->held = false;
+  sent_.push_back(buffer);
+}
+
+std::vector<Frame> MemoryPort::take_sent() {
+  std::vector<Frame> frames;
+  for (Buffer* buffer : sent_) {
+    Frame frame;
+    frame.header = buffer->header;
+    frame.payload.assign(buffer->payload->bytes.begin(),
+                         buffer->payload->bytes.begin() + buffer->header.length);
+    frames.push_back(std::move(frame));
+    put_back(buffer);
+  }
+  sent_.clear();
+  return frames;
+}
+
+Packet* MemoryPort::receive(const Frame& frame) {
+  Buffer* buffer = take_buffer();
+  if (buffer == nullptr) return nullptr;
+  Payload* payload = free_payloads_.back();
+  free_payloads_.pop_back();
+  payload->bytes.assign(frame.payload.begin(),
+                        frame.payload.end());  // exactly: ASan sees a byte too far
+  payload->bytes.shrink_to_fit();
+  payload->references = 1;
+  payload->frozen = false;
+  buffer->payload = payload;
+  buffer->header = frame.header;
+  buffer->packet = Packet{&buffer->header, payload->bytes.data(),
+                          static_cast<uint32_t>(frame.payload.size()), 0};
+  return &buffer->packet;
+}
+
+// --- host memory and DMA ---
+
+RegionId MemoryPort::add_region(const std::string& name, size_t bytes) {
+  regions_.push_back(Region{name, std::vector<uint8_t>(bytes), true});
+  return static_cast<RegionId>(regions_.size() - 1);
+}
+
+void MemoryPort::remove_region(RegionId region) {
+  Region& gone = regions_.at(region);
+  gone.live = false;
+  gone.bytes.clear();
+  for (const HeldDma& dma : held_) {
+    if (dma.host.region == region) problem("region " + gone.name + " let go with DMA under way");
+  }
+}
+
+std::vector<uint8_t>& MemoryPort::bytes(RegionId region) { return regions_.at(region).bytes; }
+
+std::string MemoryPort::address_text(HostAddress host) const {
+  const std::string name = host.region < regions_.size() ? regions_[host.region].name
+                                                         : "r" + std::to_string(host.region);
+  return name + "+" + std::to_string(host.offset);
+}
+
+bool MemoryPort::start_dma(bool write, HostAddress host, uint8_t* card, uint32_t bytes,
+                           DmaToken token) {
+  const std::string text = std::string(write ? "dma_write " : "dma_read ") + address_text(host) +
+                           " " + std::to_string(bytes);
+  if (host.region >= regions_.size() || !regions_[host.region].live) {
+    problem(text + ": no such region");
+    return false;
+  }
+  const size_t room = regions_[host.region].bytes.size();
+  if (host.offset > room || bytes > room - host.offset) {
+    problem(text + ": outside the region of " + std::to_string(room));
+    return false;
+  }
+  for (const HeldDma& dma : held_) {
+    if (dma.token == token) problem(text + ": its token is in use");
+  }
+  if (refuse_dmas.hit()) return false;
+  if (log_dma) log_ += text + "\n";
+  HeldDma dma{write, host, card, bytes, token, !fault_dmas.hit(), {}};
+  if (write) {
+    dma.snapshot.assign(card, card + bytes);
+  } else {
+    std::memset(card, 0xdb, bytes);  // what a card sees that does not wait for the end
+  }
+  held_.push_back(std::move(dma));
+  return true;
+}
+
+bool MemoryPort::dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) {
+  return start_dma(false, from, card, bytes, token);
+}
+
+bool MemoryPort::dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) {
+  return start_dma(true, to, const_cast<uint8_t*>(card), bytes, token);
+}
+
+HeldDma MemoryPort::finish_dma(size_t index) {
+  HeldDma dma = std::move(held_.at(index));
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (dma.write && std::memcmp(dma.card, dma.snapshot.data(), dma.bytes) != 0) {
+    problem("card memory was changed while dma_write " + address_text(dma.host) + " read it");
+  }
+  if (!dma.ok) return dma;
+  uint8_t* host = regions_[dma.host.region].bytes.data() + dma.host.offset;
+  if (dma.write) {
+    std::memcpy(host, dma.snapshot.data(), dma.bytes);
+  } else {
+    std::memcpy(dma.card, host, dma.bytes);
+  }
+  return dma;
+}
+
+// --- completions and the log ---
+
+void MemoryPort::complete(ContextId context, const peal_completion& entry) {
+  for (const uint8_t byte : entry.reserved) {
+    if (byte != 0) {
+      problem("a reserved byte of a completion is not zero");
+      break;
+    }
+  }
+  log_ += "complete ctx" + std::to_string(context) + " cookie=" + std::to_string(entry.cookie) +
+          " " + status_text(entry.status);
+  if (entry.failed_rank != PEAL_NO_RANK) log_ += " rank=" + std::to_string(entry.failed_rank);
+  log_ += "\n";
+  completions_.emplace_back(context, entry);
+}
+
+std::vector<std::pair<ContextId, peal_completion>> MemoryPort::take_completions() {
+  return std::exchange(completions_, {});
+}
+
+std::string MemoryPort::take_log() { return std::exchange(log_, {}); }
+
+}  // namespace peal::test

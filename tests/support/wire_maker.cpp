@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Valid packets, field by field as abi/wire.h says.
+#include "tests/support/wire_maker.h"
+
+#include <bit>
+#include <cstring>
+
+#include "emulator/common/packet_text.h"
+
+namespace peal::test {
+namespace {
+
+constexpr OperationShape kRecycleShape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+constexpr OperationShape kNoShape{PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, 0};
+
+template <typename T>
+void set_payload(Frame& frame, const T& value) {
+  frame.payload.resize(sizeof(value));
+  std::memcpy(frame.payload.data(), &value, sizeof(value));
+}
+
+}  // namespace
+
+uint32_t reference_signature(const Membership& member, OperationShape shape) {
+  const uint32_t words[4] = {
+      static_cast<uint32_t>(shape.operation) << 8 | static_cast<uint32_t>(shape.algorithm), 0,
+      static_cast<uint32_t>(shape.block_bytes), kChoiceHash};
+  return reference_crc32c(words, sizeof(words), member.group);
+}
+
+Frame WireMaker::base(peal_packet_type type, uint32_t sender, OperationShape shape,
+                      uint32_t sequence) const {
+  Frame frame;
+  peal_wire_header& header = frame.header;
+  const peal_peer_address& from = member_.everybody.at(sender);
+  std::memcpy(header.destination, member_.address.mac, PEAL_MAC_BYTES);
+  std::memcpy(header.source, from.mac, PEAL_MAC_BYTES);
+  header.ethertype = __builtin_bswap16(PEAL_ETHERTYPE);
+  header.version = PEAL_WIRE_VERSION;
+  header.type = static_cast<uint8_t>(type);
+  header.group = member_.group;
+  header.member = member_.handle();
+  header.incarnation = from.incarnation;
+  header.sequence = sequence;
+  header.sender = static_cast<uint16_t>(sender);
+  header.operation = static_cast<uint8_t>(shape.operation);
+  header.algorithm = static_cast<uint8_t>(shape.algorithm);
+  header.block_bytes = static_cast<uint32_t>(shape.block_bytes);
+  header.signature = reference_signature(member_, shape);
+  return frame;
+}
+
+uint32_t WireMaker::parent(uint32_t origin) const {
+  const uint32_t place = (member_.rank + member_.ranks - origin) % member_.ranks;
+  const uint32_t above = place & ~std::bit_floor(place);
+  return (origin + above) % member_.ranks;
+}
+
+uint32_t WireMaker::hop_from(uint32_t origin) const {
+  const uint32_t place = (member_.rank + member_.ranks - origin) % member_.ranks;
+  return static_cast<uint32_t>(std::bit_width(place)) - 1;
+}
+
+Frame WireMaker::signal(uint32_t sender, OperationShape shape, uint32_t sequence,
+                        uint32_t round) const {
+  Frame frame = base(PEAL_PACKET_SIGNAL, sender, shape, sequence);
+  frame.header.hop = static_cast<uint8_t>(round);
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::recycle(uint32_t sender, uint32_t epoch, uint32_t round) const {
+  return signal(sender, kRecycleShape, epoch, round);
+}
+
+Frame WireMaker::hopping(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t origin,
+                         std::vector<uint8_t> payload) const {
+  Frame frame = base(PEAL_PACKET_DATA, parent(origin), shape, sequence);
+  frame.header.piece = piece;
+  frame.header.origin = static_cast<uint16_t>(origin);
+  frame.header.hop = static_cast<uint8_t>(hop_from(origin));
+  frame.payload = std::move(payload);
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::doubling(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t step,
+                          uint32_t fragment, std::vector<uint8_t> payload) const {
+  const uint32_t distance = 1u << step;
+  const uint32_t sender = std::has_single_bit(member_.ranks)
+                              ? member_.rank ^ distance
+                              : (member_.rank + distance) % member_.ranks;
+  Frame frame = base(PEAL_PACKET_DATA, sender, shape, sequence);
+  frame.header.piece = piece;
+  frame.header.hop = static_cast<uint8_t>(step);
+  frame.header.fragment = static_cast<uint16_t>(fragment);
+  frame.payload = std::move(payload);
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::nack(uint32_t sender, uint32_t requester, OperationShape shape, uint32_t sequence,
+                      uint32_t piece, uint32_t origin, uint32_t hop, uint64_t fragments) const {
+  Frame frame = base(PEAL_PACKET_NACK, sender, shape, sequence);
+  frame.header.piece = piece;
+  frame.header.origin = static_cast<uint16_t>(origin);
+  frame.header.hop = static_cast<uint8_t>(hop);
+  peal_nack nack{};
+  nack.requester = member_.everybody.at(requester);
+  nack.fragments = fragments;
+  set_payload(frame, nack);
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::not_yet(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
+                         uint32_t origin, uint32_t hop) const {
+  Frame frame = base(PEAL_PACKET_NOT_YET, sender, shape, sequence);
+  frame.header.piece = piece;
+  frame.header.origin = static_cast<uint16_t>(origin);
+  frame.header.hop = static_cast<uint8_t>(hop);
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::refuse(uint32_t sender, OperationShape shape, uint32_t sequence,
+                        uint32_t rank) const {
+  Frame frame = base(PEAL_PACKET_REFUSE, sender, shape, sequence);
+  set_payload(frame, peal_verdict{rank, 0});
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::death(uint32_t sender, uint32_t rank) const {
+  Frame frame = base(PEAL_PACKET_DEATH, sender, kNoShape, 0);
+  set_payload(frame, peal_verdict{rank, 0});
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::probe(uint32_t sender) const {
+  Frame frame = base(PEAL_PACKET_PROBE, sender, kNoShape, 0);
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::alive(uint32_t sender) const {
+  Frame frame = base(PEAL_PACKET_ALIVE, sender, kNoShape, 0);
+  seal(frame);
+  return frame;
+}
+
+void WireMaker::make_repair(Frame& frame) const {
+  frame.header.flags |= PEAL_PACKET_REPAIR;
+  frame.header.incarnation = member_.address.incarnation;
+  seal(frame);
+}
+
+}  // namespace peal::test

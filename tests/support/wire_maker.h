@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Valid packets of a played peer, to be delivered as they are or changed field by field. What a
+// test changes it seals again (seal), so that the change is met by its own check and not by the
+// checksum's.
+#pragma once
+
+#include "tests/support/card_bench.h"
+#include "tests/support/frame.h"
+
+namespace peal::test {
+
+// What a packet's signature is made from; all ranks of an operation agree on it.
+struct OperationShape {
+  peal_operation operation;
+  peal_algorithm algorithm;
+  uint64_t block_bytes;
+};
+
+inline constexpr OperationShape kBarrierShape{PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION,
+                                              0};
+inline constexpr OperationShape kDestroyShape{PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION,
+                                              0};
+
+inline OperationShape broadcast_shape(uint64_t block_bytes) {
+  return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, block_bytes};
+}
+inline OperationShape doubling_shape(uint64_t block_bytes) {
+  return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, block_bytes};
+}
+
+class WireMaker {
+ public:
+  // Makes packets for this member of this card.
+  explicit WireMaker(Membership member) : member_(std::move(member)) {}
+
+  [[nodiscard]] Frame signal(uint32_t sender, OperationShape shape, uint32_t sequence,
+                             uint32_t round) const;
+  [[nodiscard]] Frame recycle(uint32_t sender, uint32_t epoch, uint32_t round) const;
+  // A packet of the all-to-all broadcast: hop and sender are what the origin's tree says they are.
+  [[nodiscard]] Frame hopping(OperationShape shape, uint32_t sequence, uint32_t piece,
+                              uint32_t origin, std::vector<uint8_t> payload) const;
+  // A packet of recursive doubling: the sender is what step and rank say it is.
+  [[nodiscard]] Frame doubling(OperationShape shape, uint32_t sequence, uint32_t piece,
+                               uint32_t step, uint32_t fragment,
+                               std::vector<uint8_t> payload) const;
+  [[nodiscard]] Frame nack(uint32_t sender, uint32_t requester, OperationShape shape,
+                           uint32_t sequence, uint32_t piece, uint32_t origin, uint32_t hop,
+                           uint64_t fragments = 1) const;
+  [[nodiscard]] Frame not_yet(uint32_t sender, OperationShape shape, uint32_t sequence,
+                              uint32_t piece, uint32_t origin, uint32_t hop) const;
+  [[nodiscard]] Frame refuse(uint32_t sender, OperationShape shape, uint32_t sequence,
+                             uint32_t rank) const;
+  [[nodiscard]] Frame death(uint32_t sender, uint32_t rank) const;
+  [[nodiscard]] Frame probe(uint32_t sender) const;
+  [[nodiscard]] Frame alive(uint32_t sender) const;
+  // Makes it the answer to a NACK of this member's.
+  void make_repair(Frame& frame) const;
+
+  // The sender that the hopping tree gives this member for an origin, and the hop.
+  [[nodiscard]] uint32_t parent(uint32_t origin) const;
+  [[nodiscard]] uint32_t hop_from(uint32_t origin) const;
+
+ private:
+  [[nodiscard]] Frame base(peal_packet_type type, uint32_t sender, OperationShape shape,
+                           uint32_t sequence) const;
+
+  Membership member_;
+};
+
+// The signature as docs describe it, computed here once more: CRC32C, seeded with the group id, of
+// four words: operation << 8 | algorithm, root, block bytes, hash of the choice table.
+uint32_t reference_signature(const Membership& member, OperationShape shape);
+
+}  // namespace peal::test

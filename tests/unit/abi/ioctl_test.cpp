@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The driver's ioctls: numbers differ, sizes are in the number, and every structure opens with
+// version and size.
+#include "abi/ioctl.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "abi/window.h"
+
+namespace {
+
+struct Row {
+  const char* name;
+  unsigned long number;
+  size_t bytes;
+};
+
+#define PEAL_ROW(symbol, type) \
+  { #symbol, symbol, sizeof(type) }
+const Row kRows[] = {
+    PEAL_ROW(PEAL_IOCTL_INFO, peal_ioctl_info),
+    PEAL_ROW(PEAL_IOCTL_REGISTER, peal_ioctl_register),
+    PEAL_ROW(PEAL_IOCTL_UNREGISTER, peal_ioctl_unregister),
+    PEAL_ROW(PEAL_IOCTL_RESERVE_GROUP, peal_ioctl_reserve_group),
+    PEAL_ROW(PEAL_IOCTL_CONNECT_GROUP, peal_ioctl_connect_group),
+    PEAL_ROW(PEAL_IOCTL_ABANDON_GROUP, peal_ioctl_abandon_group),
+    PEAL_ROW(PEAL_IOCTL_EVENTFD, peal_ioctl_eventfd),
+    PEAL_ROW(PEAL_IOCTL_KICK, peal_ioctl_kick),
+    PEAL_ROW(PEAL_IOCTL_COUNTERS, peal_ioctl_counters),
+};
+
+TEST(Ioctl, NumbersDifferAndCarryMagicAndSize) {
+  std::set<unsigned long> numbers;
+  for (const Row& row : kRows) {
+    EXPECT_TRUE(numbers.insert(_IOC_NR(row.number)).second) << row.name;
+    EXPECT_EQ(_IOC_TYPE(row.number), static_cast<unsigned long>(PEAL_IOCTL_MAGIC)) << row.name;
+    EXPECT_EQ(_IOC_SIZE(row.number), row.bytes) << row.name;
+    EXPECT_EQ(_IOC_DIR(row.number), static_cast<unsigned long>(_IOC_READ | _IOC_WRITE)) << row.name;
+  }
+}
+
+TEST(Ioctl, SizesAreTheSameFor32And64BitCallers) {
+  for (const Row& row : kRows) EXPECT_EQ(row.bytes % 8, 0u) << row.name;
+}
+
+TEST(Ioctl, MappingsDoNotMeet) {
+  EXPECT_LT(PEAL_MMAP_WINDOW + PEAL_WINDOW_BYTES(PEAL_RING_ENTRIES_MAX), PEAL_MMAP_DOORBELL);
+}
+
+}  // namespace
