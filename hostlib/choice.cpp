@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The choice of algorithms; see choice.h.
+#include "hostlib/choice.h"
+
+#include <string_view>
+
+#include "hostlib/error.h"
+
+namespace peal::host {
+namespace {
+
+// Bumped whenever the same fields come to mean another choice.
+constexpr uint32_t kTableVersion = 1;
+
+uint32_t hash_word(uint32_t hash, uint64_t word) {
+  for (int byte = 0; byte < 8; byte++) {  // FNV-1a
+    hash = (hash ^ static_cast<uint8_t>(word >> (8 * byte))) * 16777619u;
+  }
+  return hash;
+}
+
+uint64_t default_doubling_max_bytes(uint32_t size) {
+  // With two ranks both algorithms send the same packets. From the medians of peal-perf,
+  // docs/performance.md.
+  return size <= 2 ? 0 : 2048;
+}
+
+}  // namespace
+
+peal_algorithm ChoiceTable::allgather(uint64_t block_bytes) const {
+  switch (forced) {
+    case PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST:
+      return PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+    case PEAL_ALLGATHER_RECURSIVE_DOUBLING:
+      return PEAL_ALGORITHM_RECURSIVE_DOUBLING;
+    case PEAL_ALLGATHER_AUTO:
+      break;
+  }
+  return block_bytes <= doubling_max_bytes ? PEAL_ALGORITHM_RECURSIVE_DOUBLING
+                                           : PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+}
+
+uint32_t ChoiceTable::hash() const {
+  uint32_t hash = 2166136261u;
+  hash = hash_word(hash, kTableVersion);
+  hash = hash_word(hash, size);
+  hash = hash_word(hash, static_cast<uint64_t>(forced));
+  return hash_word(hash, doubling_max_bytes);
+}
+
+peal_error make_choice_table(uint32_t size, peal_allgather_algorithm wanted,
+                             const char* environment, ChoiceTable* table) {
+  *table = ChoiceTable{size, wanted, default_doubling_max_bytes(size)};
+  switch (wanted) {
+    case PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST:
+    case PEAL_ALLGATHER_RECURSIVE_DOUBLING:
+      return PEAL_OK;
+    case PEAL_ALLGATHER_AUTO:
+      break;
+    default:
+      return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather algorithm %d in the parameters",
+                  static_cast<int>(wanted));
+  }
+  if (environment == nullptr) return PEAL_OK;
+  const std::string_view name(environment);
+  if (name.empty() || name == "auto") return PEAL_OK;
+  if (name == "all-to-all-broadcast") {
+    table->forced = PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST;
+  } else if (name == "recursive-doubling") {
+    table->forced = PEAL_ALLGATHER_RECURSIVE_DOUBLING;
+  } else {
+    return fail(PEAL_ERR_INVALID_ARGUMENT,
+                "$PEAL_ALLGATHER_ALGORITHM is \"%s\": expected auto, all-to-all-broadcast or "
+                "recursive-doubling",
+                environment);
+  }
+  return PEAL_OK;
+}
+
+}  // namespace peal::host

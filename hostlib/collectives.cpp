@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The operations: arguments become one submission entry; requests are tested and waited for.
+#include "abi/wire.h"
+#include "hostlib/context.h"
+#include "hostlib/rings.h"
+#include "hostlib/wait.h"
+
+namespace peal::host {
+namespace {
+
+bool use_hit(const peal_context& context, const peal_group::Hit& hit, const void* address,
+             size_t bytes) {
+  return hit.version == context.memory.version() &&
+         hit.region.covers(reinterpret_cast<uintptr_t>(address), bytes);
+}
+
+// Finds the registration of a buffer, or makes one where the group allows it.
+peal_error resolve(peal_group& group, peal_group::Hit& hit, const void* address, size_t bytes,
+                   uint32_t access, const char* what) {
+  peal_context& context = *group.context;
+  if (use_hit(context, hit, address, bytes)) return PEAL_OK;
+  peal_error error = context.memory.find(address, bytes, access, what, &hit.region);
+  if (error != PEAL_OK && (group.flags & PEAL_GROUP_REGISTER) != 0) {
+    Region region;
+    region.start = reinterpret_cast<uintptr_t>(address);
+    region.bytes = bytes;
+    region.access = access;
+    // A send buffer is only read; the key's access keeps it so.
+    error =
+        context.transport->register_memory(const_cast<void*>(address), bytes, access, &region.key);
+    if (error == PEAL_OK) {
+      context.memory.add(region);
+      hit.region = region;
+    }
+  }
+  hit.version = error == PEAL_OK ? context.memory.version() : 0;
+  return error;
+}
+
+bool overlap(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
+peal_error post_barrier(peal_group& group, peal_request** request) {
+  Operation operation = {};
+  operation.opcode = PEAL_OPERATION_BARRIER;
+  operation.algorithm = PEAL_ALGORITHM_DISSEMINATION;
+  return submit(group, operation, request);
+}
+
+peal_error post_allgather(peal_group& group, const void* send, void* receive, size_t block_bytes,
+                          peal_request** request) {
+  if (block_bytes > UINT32_MAX) {
+    return fail(PEAL_ERR_BAD_LENGTH, "allgather: blocks of %zu bytes, the limit is %u", block_bytes,
+                UINT32_MAX);
+  }
+  const size_t receive_bytes = block_bytes * group.size;  // below 2^42
+  const bool in_place = send == PEAL_IN_PLACE;
+  Operation operation = {};
+  operation.opcode = PEAL_OPERATION_ALLGATHER;
+  operation.algorithm = static_cast<uint8_t>(group.choice.allgather(block_bytes));
+  operation.block_bytes = block_bytes;
+  if (in_place) operation.flags |= PEAL_SUBMIT_IN_PLACE;
+  if (block_bytes != 0) {
+    if (receive == nullptr || send == nullptr) {
+      return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather: the %s buffer is null",
+                  receive == nullptr ? "receive" : "send");
+    }
+    const auto receive_start = reinterpret_cast<uintptr_t>(receive);
+    peal_error error = resolve(group, group.receive_hit, receive, receive_bytes,
+                               in_place ? PEAL_READ | PEAL_WRITE : PEAL_WRITE, "receive");
+    if (error != PEAL_OK) return error;
+    operation.receive_key = group.receive_hit.region.key;
+    operation.receive_offset = receive_start - group.receive_hit.region.start;
+    if (!in_place) {
+      const auto send_start = reinterpret_cast<uintptr_t>(send);
+      if (overlap(send_start, block_bytes, receive_start, receive_bytes)) {
+        return fail(PEAL_ERR_INVALID_ARGUMENT,
+                    "allgather: the send buffer %p lies in the receive buffer %p: use "
+                    "PEAL_IN_PLACE",
+                    send, receive);
+      }
+      error = resolve(group, group.send_hit, send, block_bytes, PEAL_READ, "send");
+      if (error != PEAL_OK) return error;
+      operation.send_key = group.send_hit.region.key;
+      operation.send_offset = send_start - group.send_hit.region.start;
+    }
+  }
+  return submit(group, operation, request);
+}
+
+// How a finished request ended, explained in the thread's text.
+peal_error outcome(const peal_request& request) {
+  if (request.result == PEAL_OK) return PEAL_OK;
+  const char* name = request.opcode == PEAL_OPERATION_BARRIER ? "barrier" : "allgather";
+  if (request.failed_rank != PEAL_NO_RANK) {
+    return fail(request.result, "%s %llu: %s: rank %u", name,
+                static_cast<unsigned long long>(request.sequence), peal_strerror(request.result),
+                request.failed_rank);
+  }
+  return fail(request.result, "%s %llu: %s", name,
+              static_cast<unsigned long long>(request.sequence), peal_strerror(request.result));
+}
+
+// The blocking form of whatever `post` posts.
+template <typename Post>
+peal_error run(peal_group& group, Post post) {
+  Lock lock(group.context->mutex);
+  peal_request* request = nullptr;
+  peal_error error = post(&request);
+  if (error != PEAL_OK) return error;
+  wait_done(*request->context, *request, kForever, lock);
+  error = outcome(*request);
+  release_request(*request);
+  return error;
+}
+
+template <typename Post>
+peal_error start(peal_group& group, Post post) {
+  const Lock lock(group.context->mutex);
+  return post();
+}
+
+}  // namespace
+}  // namespace peal::host
+
+using peal::host::fail;
+using peal::host::guarded;
+using peal::host::Lock;
+
+extern "C" peal_error peal_barrier(peal_group* group) {
+  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_barrier: group is null");
+  return guarded([&] {
+    return peal::host::run(
+        *group, [&](peal_request** request) { return peal::host::post_barrier(*group, request); });
+  });
+}
+
+extern "C" peal_error peal_ibarrier(peal_group* group, peal_request** request) {
+  if (group == nullptr || request == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_ibarrier: an argument is null");
+  }
+  *request = nullptr;
+  return guarded([&] {
+    return peal::host::start(*group, [&] { return peal::host::post_barrier(*group, request); });
+  });
+}
+
+extern "C" peal_error peal_allgather(peal_group* group, const void* send, void* receive,
+                                     size_t block_bytes) {
+  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_allgather: group is null");
+  return guarded([&] {
+    return peal::host::run(*group, [&](peal_request** request) {
+      return peal::host::post_allgather(*group, send, receive, block_bytes, request);
+    });
+  });
+}
+
+extern "C" peal_error peal_iallgather(peal_group* group, const void* send, void* receive,
+                                      size_t block_bytes, peal_request** request) {
+  if (group == nullptr || request == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_iallgather: an argument is null");
+  }
+  *request = nullptr;
+  return guarded([&] {
+    return peal::host::start(*group, [&] {
+      return peal::host::post_allgather(*group, send, receive, block_bytes, request);
+    });
+  });
+}
+
+extern "C" peal_error peal_test(peal_request* request, int* done) {
+  if (request == nullptr || done == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_test: an argument is null");
+  }
+  return guarded([&] {
+    peal_context& context = *request->context;
+    const Lock lock(context.mutex);
+    if (request->state == peal_request::State::kPending) {
+      peal::host::drain(context);
+      if (request->state == peal_request::State::kPending) {
+        peal::host::check_card(context, peal::host::now_ns());
+      }
+    }
+    *done = request->state == peal_request::State::kDone ? 1 : 0;
+    return *done != 0 ? peal::host::outcome(*request) : PEAL_OK;
+  });
+}
+
+extern "C" peal_error peal_wait(peal_request* request) {
+  if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait: request is null");
+  return guarded([&] {
+    Lock lock(request->context->mutex);
+    peal::host::wait_done(*request->context, *request, peal::host::kForever, lock);
+    return peal::host::outcome(*request);
+  });
+}
+
+extern "C" peal_error peal_wait_for(peal_request* request, uint64_t timeout_ns) {
+  if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait_for: request is null");
+  return guarded([&] {
+    Lock lock(request->context->mutex);
+    const uint64_t now = peal::host::now_ns();
+    const uint64_t deadline =
+        timeout_ns < peal::host::kForever - now ? now + timeout_ns : peal::host::kForever;
+    if (!peal::host::wait_done(*request->context, *request, deadline, lock)) {
+      return fail(PEAL_ERR_TIMED_OUT, "still pending after %llu ns",
+                  static_cast<unsigned long long>(timeout_ns));
+    }
+    return peal::host::outcome(*request);
+  });
+}
+
+extern "C" peal_error peal_request_free(peal_request* request) {
+  if (request == nullptr) return PEAL_OK;
+  return guarded([&] {
+    const Lock lock(request->context->mutex);
+    if (request->state == peal_request::State::kPending) {
+      return fail(PEAL_ERR_BUSY, "peal_request_free: operation %llu is pending: wait for it first",
+                  static_cast<unsigned long long>(request->sequence));
+    }
+    if (request->state == peal_request::State::kFree) {
+      return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_request_free: it was freed before");
+    }
+    peal::host::release_request(*request);
+    return PEAL_OK;
+  });
+}
+
+extern "C" int peal_request_failed_rank(peal_request* request) {
+  if (request == nullptr) return -1;
+  const Lock lock(request->context->mutex);
+  return request->failed_rank == PEAL_NO_RANK ? -1 : static_cast<int>(request->failed_rank);
+}
+
+extern "C" uint64_t peal_request_card_ns(peal_request* request) {
+  if (request == nullptr) return 0;
+  const Lock lock(request->context->mutex);
+  return request->card_ns;
+}

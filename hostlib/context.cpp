@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Contexts: opening and closing the connection to a card.
+#include "hostlib/context.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "hostlib/rings.h"
+#include "hostlib/url.h"
+
+namespace peal::host {
+namespace {
+
+constexpr uint64_t kSpinDefaultUs = 1000;
+constexpr uint64_t kSpinMaxUs = 60'000'000;
+
+peal_error read_spin(uint64_t* spin_ns) {
+  const char* text = getenv("PEAL_SPIN_US");
+  uint64_t microseconds = kSpinDefaultUs;
+  if (text != nullptr && *text != '\0') {
+    const char* end = text + strlen(text);
+    const auto [stop, bad] = std::from_chars(text, end, microseconds);
+    if (bad != std::errc{} || stop != end || microseconds > kSpinMaxUs) {
+      return fail(PEAL_ERR_INVALID_ARGUMENT,
+                  "$PEAL_SPIN_US is \"%s\": expected microseconds, at most %llu", text,
+                  static_cast<unsigned long long>(kSpinMaxUs));
+    }
+  }
+  *spin_ns = microseconds * 1000;
+  return PEAL_OK;
+}
+
+peal_error open_context(const char* card, peal_context** context) {
+  if (card == nullptr) card = getenv("PEAL_CARD");
+  if (card == nullptr || *card == '\0') {
+    return fail(PEAL_ERR_INVALID_ARGUMENT,
+                "no card was named and $PEAL_CARD is not set: try emu:PATH or char:/dev/peal0");
+  }
+  auto made = std::make_unique<peal_context>();
+  peal_error error = read_spin(&made->spin_ns);
+  if (error != PEAL_OK) return error;
+  CardUrl url;
+  error = parse_card_url(card, &url);
+  if (error != PEAL_OK) return error;
+  error = url.kind == CardUrl::Kind::kSocket ? open_socket_transport(url, &made->transport)
+                                             : open_char_transport(url, &made->transport);
+  if (error != PEAL_OK) return error;
+  start_rings(*made);
+  *context = made.release();
+  return PEAL_OK;
+}
+
+void stop_watcher(peal_context& context) {
+  {
+    const std::lock_guard<std::mutex> guard(context.mutex);
+    context.stopping = true;
+    context.rearmed.notify_all();
+    if (context.sleeper) context.transport->wake();
+  }
+  if (context.watcher.joinable()) context.watcher.join();
+  if (context.event_fd >= 0) close(context.event_fd);
+}
+
+void close_context(peal_context* context) {
+  stop_watcher(*context);
+  // Our own descriptors first: the card drops the context, and with it whatever still used the
+  // memory.
+  for (const Region& region : context->memory.regions()) {
+    if (region.allocated) (void)context->transport->release(region.allocation);
+  }
+  delete context;
+}
+
+}  // namespace
+}  // namespace peal::host
+
+using peal::host::fail;
+
+extern "C" peal_error peal_open(const char* card, peal_context** context) {
+  if (context == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_open: context is null");
+  *context = nullptr;
+  return peal::host::guarded([&] { return peal::host::open_context(card, context); });
+}
+
+extern "C" void peal_close(peal_context* context) {
+  if (context != nullptr) peal::host::close_context(context);
+}
+
+extern "C" peal_error peal_card_query(peal_context* context, peal_card_info* info) {
+  if (context == nullptr || info == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_card_query: an argument is null");
+  }
+  const peal_device& device = context->ring.card->device;
+  *info = peal_card_info{};
+  memcpy(info->mac, device.mac, sizeof(info->mac));
+  info->card_index = device.card_index;
+  info->incarnation = device.incarnation;
+  info->ranks_max = device.ranks_max;
+  info->channels = device.channels;
+  info->parked_max = device.parked_max;
+  info->mtu_bytes = device.mtu_bytes;
+  info->ring_entries = context->ring.entries;
+  info->dead_timeout_us = device.dead_timeout_us;
+  return PEAL_OK;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the opaque handles of the C API are. One lock per context guards everything in it; the lock
+// is given up only while a thread yields or sleeps, and during the caller's out-of-band exchange.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "abi/ring.h"
+#include "hostlib/choice.h"
+#include "hostlib/liveness.h"
+#include "hostlib/memory_map.h"
+#include "hostlib/transport.h"
+#include "peal/peal.h"
+
+struct peal_request {
+  enum class State : uint8_t { kFree, kPending, kDone };
+
+  peal_context* context = nullptr;
+  peal_group* group = nullptr;  // while pending
+  uint32_t index = 0;
+  uint32_t generation = 0;  // in the cookie, so that a stray completion finds nobody
+  State state = State::kFree;
+  uint8_t opcode = 0;
+  peal_error result = PEAL_OK;
+  uint32_t failed_rank = PEAL_NO_RANK;
+  uint64_t sequence = 0;
+  uint64_t card_ns = 0;
+};
+
+struct peal_group {
+  // The last registered region that served a buffer of this direction.
+  struct Hit {
+    uint64_t version = 0;  // of the MemoryMap
+    peal::host::Region region;
+  };
+
+  peal_context* context = nullptr;
+  uint32_t rank = 0;
+  uint32_t size = 0;
+  uint32_t member = 0;  // the card's handle
+  uint32_t flags = 0;
+  uint32_t outstanding = 0;
+  uint32_t outstanding_max = 0;
+  uint32_t failed_rank = PEAL_NO_RANK;
+  uint64_t next_sequence = 0;
+  bool destroying = false;
+  peal::host::ChoiceTable choice;
+  Hit send_hit;
+  Hit receive_hit;
+};
+
+struct peal_context {
+  std::mutex mutex;
+  std::unique_ptr<peal::host::Transport> transport;
+  peal_host_ring ring = {};
+  peal::host::MemoryMap memory;
+  std::vector<std::unique_ptr<peal_group>> groups;
+
+  // As many as the ring has entries: a request is a promise of a submission and a completion slot.
+  std::vector<peal_request> requests;
+  std::vector<uint32_t> free_requests;  // indices
+  uint32_t pending = 0;
+  uint64_t completed = 0;  // ever
+
+  peal_error broken = PEAL_OK;  // CARD_GONE or CARD_ANSWER, for good
+  peal::host::Liveness liveness;
+  uint64_t next_look_ns = 0;  // at the connection
+  uint64_t spin_ns = 0;
+  bool yields_alone = false;  // the last sched_yield() found nobody else on this core
+
+  // At most one thread sleeps in the transport; others wait for it here.
+  bool sleeper = false;
+  std::condition_variable woken;
+
+  // peal_completion_fd()
+  int event_fd = -1;
+  bool armed = false;
+  bool stopping = false;
+  uint64_t completed_seen = 0;
+  std::condition_variable rearmed;
+  std::thread watcher;
+};
+
+namespace peal::host {
+
+// Runs a function that may throw std::bad_alloc or a system error of the standard library, at the C
+// boundary.
+template <typename Function>
+peal_error guarded(Function&& function) noexcept {
+  try {
+    return function();
+  } catch (const std::exception& error) {
+    return fail(PEAL_ERR_NO_MEMORY, "%s", error.what());
+  }
+}
+
+}  // namespace peal::host

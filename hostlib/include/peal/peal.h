@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peal: collective operations that run on the network card. A call writes one 64-byte entry and
+ * rings a doorbell; the cards of the group do the rest; one completion comes back when the result
+ * is in the caller's memory.
+ *
+ * Threads: every function may be called from any thread, except that a handle must not be used
+ * while or after another thread frees it. Operations of one group are matched between ranks in the
+ * order of the calls, so threads that share a group must order their calls themselves.
+ *
+ * Errors: functions return PEAL_OK or a peal_error. peal_strerror() says what that means,
+ * peal_last_error_text() what was wrong this time, with the values, in the calling thread.
+ */
+#ifndef PEAL_PEAL_H
+#define PEAL_PEAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define PEAL_API __attribute__((visibility("default")))
+#else
+#define PEAL_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum peal_error {
+  PEAL_OK = 0,
+  /* from the card */
+  PEAL_ERR_PEER_DEAD = 1,  /* a member of the group died; peal_request_failed_rank() names it */
+  PEAL_ERR_MISMATCH = 2,   /* ranks disagree on operation, algorithm or length */
+  PEAL_ERR_BAD_OPCODE = 3, /* 3 to 6, 12, 18: this library and the card do not fit together */
+  PEAL_ERR_BAD_ALGORITHM = 4,
+  PEAL_ERR_BAD_FLAGS = 5,
+  PEAL_ERR_BAD_GROUP = 6,
+  PEAL_ERR_BAD_SEQUENCE = 7,
+  PEAL_ERR_BAD_KEY = 8,
+  PEAL_ERR_BAD_BOUNDS = 9,  /* the range leaves its registered memory */
+  PEAL_ERR_BAD_ACCESS = 10, /* the memory was not registered for this direction */
+  PEAL_ERR_BAD_LENGTH = 11, /* a length that this card cannot do */
+  PEAL_ERR_BAD_ROOT = 12,
+  PEAL_ERR_TOO_MANY = 13,     /* too many operations outstanding: wait for some */
+  PEAL_ERR_NO_RESOURCES = 14, /* a fixed pool of the card is used up */
+  PEAL_ERR_BUSY = 15,         /* still in use by a pending operation */
+  PEAL_ERR_CLOSED = 16,       /* the group was destroyed */
+  PEAL_ERR_DMA_FAULT = 17,    /* the card could not reach the memory */
+  PEAL_ERR_BAD_VERSION = 18,
+  PEAL_ERR_BAD_ADDRESS = 19,
+  PEAL_ERR_BAD_RANK = 20, /* rank or group size out of range */
+  /* from this library */
+  PEAL_ERR_INVALID_ARGUMENT = 64,
+  PEAL_ERR_NOT_REGISTERED =
+      65, /* the buffer is in no memory from peal_alloc() or peal_register() */
+  PEAL_ERR_NO_MEMORY = 66,
+  PEAL_ERR_SYSTEM = 67,       /* a system call failed; the text names it */
+  PEAL_ERR_NO_CARD = 68,      /* no card under that name */
+  PEAL_ERR_CARD_GONE = 69,    /* the card died or closed the connection */
+  PEAL_ERR_CARD_ANSWER = 70,  /* the card's answer makes no sense */
+  PEAL_ERR_OUT_OF_BAND = 71,  /* the caller's out-of-band allgather failed */
+  PEAL_ERR_PEER_REFUSED = 72, /* another rank could not make the group; the text names it */
+  PEAL_ERR_DISAGREE = 73,     /* ranks were set up differently (size, tables of algorithms) */
+  PEAL_ERR_TIMED_OUT = 74
+} peal_error;
+
+/* What a peal_error means. Static storage; never null. */
+PEAL_API const char* peal_strerror(peal_error error);
+/* What was wrong in the last call that failed in this thread, with values; "" when none did. Valid
+ * until the next call. */
+PEAL_API const char* peal_last_error_text(void);
+/* "0.1.0" */
+PEAL_API const char* peal_version(void);
+
+/* --- context: one connection to one card --- */
+typedef struct peal_context peal_context;
+
+/* `card` is "emu:PATH[,card=I]" (card I of the peal-nic whose socket is PATH), "char:/dev/pealN",
+ * or null for $PEAL_CARD. Waiting calls poll and yield for $PEAL_SPIN_US microseconds (default
+ * 1000) before they sleep. */
+PEAL_API peal_error peal_open(const char* card, peal_context** context);
+/* Closes the connection. Groups that still exist die with it: the other ranks get
+ * PEAL_ERR_PEER_DEAD. Frees everything made from the context: groups, requests, memory from
+ * peal_alloc(). */
+PEAL_API void peal_close(peal_context* context);
+
+typedef struct peal_card_info {
+  uint8_t mac[6];
+  uint16_t card_index;  /* within its emulator process */
+  uint32_t incarnation; /* changes with every start of the card */
+  uint32_t ranks_max;   /* of a group */
+  uint32_t channels;    /* K: operations a rank may be ahead, per group */
+  uint32_t parked_max;  /* operations that may wait on the card beyond K, per group */
+  uint32_t mtu_bytes;
+  uint32_t ring_entries;    /* requests that may be outstanding, per context */
+  uint32_t dead_timeout_us; /* silence after which a peer is dead */
+} peal_card_info;
+PEAL_API peal_error peal_card_query(peal_context* context, peal_card_info* info);
+
+/* The card's counters (packets, drops by reason, DMA), in the order of peal_counter_name(0..).
+ * Writes at most `capacity` values; *count is how many the card has. */
+PEAL_API peal_error peal_counters(peal_context* context, uint64_t* values, size_t capacity,
+                                  size_t* count);
+/* Null beyond the last counter that this library knows. */
+PEAL_API const char* peal_counter_name(size_t index);
+
+/* --- memory that the card may reach --- */
+#define PEAL_READ 1u  /* the card may read it: send buffers */
+#define PEAL_WRITE 2u /* the card may write it: receive buffers */
+
+/* Zeroed memory, page-aligned, for both directions. Over emu: it is shared with the card, the
+ * fastest there is. */
+PEAL_API peal_error peal_alloc(peal_context* context, size_t bytes, void** memory);
+/* PEAL_ERR_BUSY while an operation uses it. */
+PEAL_API peal_error peal_free(peal_context* context, void* memory);
+/* Any memory of the caller, which must stay mapped until peal_unregister(). Ranges may overlap. */
+PEAL_API peal_error peal_register(peal_context* context, void* address, size_t bytes,
+                                  unsigned access);
+/* `address` as it was registered (of several such ranges, the newest). PEAL_ERR_BUSY while an
+ * operation uses it. */
+PEAL_API peal_error peal_unregister(peal_context* context, void* address);
+
+/* --- groups --- */
+typedef struct peal_group peal_group;
+
+/* Every rank of the new group calls it with `bytes` of its own; `receive` gets size * bytes, in the
+ * order of ranks. Returns 0, or anything else for failure. It must be collective and blocking. */
+typedef int (*peal_allgather_callback)(void* argument, const void* send, void* receive,
+                                       size_t bytes);
+
+typedef enum peal_allgather_algorithm {
+  PEAL_ALLGATHER_AUTO = 0, /* by size, see docs; the same choice on all ranks */
+  PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST = 1,
+  PEAL_ALLGATHER_RECURSIVE_DOUBLING = 2
+} peal_allgather_algorithm;
+
+/* Operations register buffers that are in no registered memory by themselves, and keep them
+ * registered as long as the context lives: the caller promises not to unmap them before
+ * peal_close(). */
+#define PEAL_GROUP_REGISTER 1u
+
+typedef struct peal_group_params {
+  size_t struct_bytes; /* sizeof(peal_group_params) */
+  unsigned flags;      /* PEAL_GROUP_* */
+  /* AUTO here means $PEAL_ALLGATHER_ALGORITHM (auto, all-to-all-broadcast, recursive-doubling),
+   * else the table. */
+  peal_allgather_algorithm allgather;
+} peal_group_params;
+
+/* Collective over all `size` ranks: every rank calls it, with its own rank, and it succeeds on all
+ * or fails on all. Calls `allgather` exactly twice, also when something fails here (unless
+ * `allgather` itself fails). `params` may be null. */
+PEAL_API peal_error peal_group_create(peal_context* context, uint32_t rank, uint32_t size,
+                                      peal_allgather_callback allgather, void* argument,
+                                      const peal_group_params* params, peal_group** group);
+/* Collective: waits for this group's pending requests, then for all ranks. The handle is gone in
+ * any case. */
+PEAL_API peal_error peal_group_destroy(peal_group* group);
+PEAL_API uint32_t peal_group_rank(const peal_group* group);
+PEAL_API uint32_t peal_group_size(const peal_group* group);
+/* The rank that died and ended this group, or -1. */
+PEAL_API int peal_group_failed_rank(peal_group* group);
+
+/* --- operations --- */
+typedef struct peal_request peal_request;
+
+/* As `send`: the own block lies in the receive buffer already, at rank * block_bytes. */
+#define PEAL_IN_PLACE ((const void*)-1)
+
+/* Returns when every rank of the group has called it. */
+PEAL_API peal_error peal_barrier(peal_group* group);
+PEAL_API peal_error peal_ibarrier(peal_group* group, peal_request** request);
+/* Block r of `receive` (size * block_bytes) becomes the `send` (block_bytes) of rank r. Both lie in
+ * registered memory and do not overlap. When it is complete both buffers are the caller's again,
+ * whatever other ranks still do. */
+PEAL_API peal_error peal_allgather(peal_group* group, const void* send, void* receive,
+                                   size_t block_bytes);
+PEAL_API peal_error peal_iallgather(peal_group* group, const void* send, void* receive,
+                                    size_t block_bytes, peal_request** request);
+
+/* Never blocks. *done says whether it is complete; if so returns how it ended, else PEAL_OK. */
+PEAL_API peal_error peal_test(peal_request* request, int* done);
+/* Blocks until it is complete and returns how it ended. The request stays until
+ * peal_request_free(). */
+PEAL_API peal_error peal_wait(peal_request* request);
+/* The same, but PEAL_ERR_TIMED_OUT when it is still pending after timeout_ns. */
+PEAL_API peal_error peal_wait_for(peal_request* request, uint64_t timeout_ns);
+/* PEAL_ERR_BUSY while it is pending. Null is fine. */
+PEAL_API peal_error peal_request_free(peal_request* request);
+/* The rank that the error is about (dead, or disagreeing), or -1. */
+PEAL_API int peal_request_failed_rank(peal_request* request);
+/* Time from accepted to completed on the card's clock, in ns; 0 while pending. */
+PEAL_API uint64_t peal_request_card_ns(peal_request* request);
+
+/* --- epoll --- */
+/* A descriptor that becomes readable when requests of an armed context may have completed, or the
+ * card is gone. It belongs to the context. peal_arm() clears it; unless *ready says that something
+ * completed already, poll it, then peal_test(). */
+PEAL_API peal_error peal_completion_fd(peal_context* context, int* fd);
+PEAL_API peal_error peal_arm(peal_context* context, int* ready);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

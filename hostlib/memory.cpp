@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory that the card may reach: made by it, or registered.
+#include "hostlib/context.h"
+
+namespace peal::host {
+namespace {
+
+peal_error allocate(peal_context& context, size_t bytes, void** memory) {
+  if (bytes == 0) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_alloc: 0 bytes");
+  if (bytes > SIZE_MAX / 2) return fail(PEAL_ERR_NO_MEMORY, "peal_alloc: %zu bytes", bytes);
+  Region region;
+  const peal_error error = context.transport->allocate(bytes, &region.allocation);
+  if (error != PEAL_OK) return error;
+  region.start = reinterpret_cast<uintptr_t>(region.allocation.address);
+  region.bytes = region.allocation.mapped_bytes;
+  region.key = region.allocation.key;
+  region.access = PEAL_READ | PEAL_WRITE;
+  region.allocated = true;
+  const std::lock_guard<std::mutex> guard(context.mutex);
+  context.memory.add(region);
+  *memory = region.allocation.address;
+  return PEAL_OK;
+}
+
+peal_error release(peal_context& context, void* memory) {
+  const std::lock_guard<std::mutex> guard(context.mutex);
+  const Region* found = context.memory.starting_at(memory, true);
+  if (found == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_free: %p is not from peal_alloc()", memory);
+  }
+  const Region region = *found;
+  const peal_error error = context.transport->release(region.allocation);
+  // Whatever else the card says, the mapping is gone now.
+  if (error != PEAL_ERR_BUSY) context.memory.remove(region.key);
+  return error;
+}
+
+peal_error register_range(peal_context& context, void* address, size_t bytes, unsigned access) {
+  if (address == nullptr || bytes == 0) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_register: address %p, %zu bytes", address, bytes);
+  }
+  if (access == 0 || (access & ~(PEAL_READ | PEAL_WRITE)) != 0) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT,
+                "peal_register: access 0x%x, expected PEAL_READ | PEAL_WRITE", access);
+  }
+  if (reinterpret_cast<uintptr_t>(address) + bytes < bytes) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_register: %zu bytes at %p wrap around", bytes,
+                address);
+  }
+  Region region;
+  const peal_error error = context.transport->register_memory(address, bytes, access, &region.key);
+  if (error != PEAL_OK) return error;
+  region.start = reinterpret_cast<uintptr_t>(address);
+  region.bytes = bytes;
+  region.access = access;
+  const std::lock_guard<std::mutex> guard(context.mutex);
+  context.memory.add(region);
+  return PEAL_OK;
+}
+
+peal_error unregister_range(peal_context& context, void* address) {
+  const std::lock_guard<std::mutex> guard(context.mutex);
+  const Region* found = context.memory.starting_at(address, false);
+  if (found == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_unregister: nothing is registered at %p", address);
+  }
+  const uint32_t key = found->key;
+  const peal_error error = context.transport->unregister_memory(key);
+  if (error != PEAL_ERR_BUSY) context.memory.remove(key);
+  return error;
+}
+
+}  // namespace
+}  // namespace peal::host
+
+using peal::host::fail;
+using peal::host::guarded;
+
+extern "C" peal_error peal_alloc(peal_context* context, size_t bytes, void** memory) {
+  if (context == nullptr || memory == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_alloc: an argument is null");
+  }
+  *memory = nullptr;
+  return guarded([&] { return peal::host::allocate(*context, bytes, memory); });
+}
+
+extern "C" peal_error peal_free(peal_context* context, void* memory) {
+  if (context == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_free: context is null");
+  if (memory == nullptr) return PEAL_OK;
+  return guarded([&] { return peal::host::release(*context, memory); });
+}
+
+extern "C" peal_error peal_register(peal_context* context, void* address, size_t bytes,
+                                    unsigned access) {
+  if (context == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_register: context is null");
+  return guarded([&] { return peal::host::register_range(*context, address, bytes, access); });
+}
+
+extern "C" peal_error peal_unregister(peal_context* context, void* address) {
+  if (context == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_unregister: context is null");
+  }
+  return guarded([&] { return peal::host::unregister_range(*context, address); });
+}

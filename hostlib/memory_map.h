@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which memory of this process the card may reach, and under which key. The fast path of an
+// operation does not come here: groups keep their last hit and look again only when version() has
+// changed or the hit does not cover the buffer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hostlib/transport.h"
+
+namespace peal::host {
+
+struct Region {
+  uintptr_t start = 0;
+  size_t bytes = 0;
+  uint32_t key = 0;
+  uint32_t access = 0;     // PEAL_READ, PEAL_WRITE
+  bool allocated = false;  // by peal_alloc(); allocation is then valid
+  Allocation allocation;
+
+  [[nodiscard]] bool covers(uintptr_t from, size_t length) const {
+    return from >= start && length <= bytes && from - start <= bytes - length;
+  }
+};
+
+class MemoryMap {
+ public:
+  void add(const Region& region);
+  // The newest region that covers the range for that access. Explains itself when there is none:
+  // NOT_REGISTERED, BAD_BOUNDS or BAD_ACCESS; `what` names the buffer in the text.
+  peal_error find(const void* address, size_t bytes, uint32_t access, const char* what,
+                  Region* region) const;
+  // The newest region that begins there; null when there is none.
+  [[nodiscard]] const Region* starting_at(const void* address, bool allocated) const;
+  void remove(uint32_t key);
+
+  [[nodiscard]] uint64_t version() const { return version_; }
+  [[nodiscard]] const std::vector<Region>& regions() const { return regions_; }
+
+ private:
+  std::vector<Region> regions_;  // oldest first; a card has a few hundred keys at most
+  uint64_t version_ = 1;
+};
+
+}  // namespace peal::host

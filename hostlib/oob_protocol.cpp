@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Addresses and sockets of the out-of-band exchange; see oob_protocol.h.
+#include "hostlib/oob_protocol.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+namespace peal::host {
+namespace {
+
+constexpr std::string_view kServe = ",serve";
+
+bool fill_unix(const OobAddress& address, sockaddr_un* out) {
+  *out = sockaddr_un{};
+  out->sun_family = AF_UNIX;
+  if (address.host_or_path.size() >= sizeof(out->sun_path)) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  memcpy(out->sun_path, address.host_or_path.c_str(), address.host_or_path.size() + 1);
+  return true;
+}
+
+void set_tcp_options(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));  // a machine that vanished
+}
+
+// Applies connect or bind+listen to each resolved address until one works.
+template <typename Try>
+int with_resolved(const OobAddress& address, int flags, Try attempt) {
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.host_or_path.c_str(), address.port.c_str(), &hints, &found) != 0) {
+    errno = EADDRNOTAVAIL;
+    return -1;
+  }
+  int result = -1;
+  int error = ECONNREFUSED;
+  for (addrinfo* each = found; each != nullptr && result < 0; each = each->ai_next) {
+    const int fd = socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol);
+    if (fd < 0) {
+      error = errno;
+      continue;
+    }
+    set_tcp_options(fd);
+    if (attempt(fd, each->ai_addr, each->ai_addrlen)) {
+      result = fd;
+    } else {
+      error = errno;
+      close(fd);
+    }
+  }
+  freeaddrinfo(found);
+  errno = error;
+  return result;
+}
+
+template <typename Try>
+int with_unix(const OobAddress& address, Try attempt) {
+  sockaddr_un name = {};
+  if (!fill_unix(address, &name)) return -1;
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (attempt(fd, reinterpret_cast<sockaddr*>(&name), socklen_t{sizeof(name)})) return fd;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+bool parse_oob_address(const std::string& text, OobAddress* address, std::string* error) {
+  *address = OobAddress{};
+  std::string_view rest(text);
+  if (rest.ends_with(kServe)) {
+    address->serve = true;
+    rest.remove_suffix(kServe.size());
+  }
+  if (rest.starts_with("unix:")) {
+    address->host_or_path = rest.substr(5);
+  } else if (rest.starts_with("tcp:")) {
+    rest.remove_prefix(4);
+    const size_t colon = rest.rfind(':');
+    if (colon != std::string_view::npos) {
+      address->tcp = true;
+      address->host_or_path = rest.substr(0, colon);
+      address->port = rest.substr(colon + 1);
+    }
+  }
+  if (address->host_or_path.empty() || (address->tcp && address->port.empty())) {
+    *error = "out-of-band server \"" + text + "\": expected unix:PATH or tcp:HOST:PORT";
+    return false;
+  }
+  return true;
+}
+
+int oob_connect_once(const OobAddress& address) {
+  const auto attempt = [](int fd, const sockaddr* name, socklen_t bytes) {
+    return connect(fd, name, bytes) == 0;
+  };
+  return address.tcp ? with_resolved(address, 0, attempt) : with_unix(address, attempt);
+}
+
+int oob_listen(const OobAddress& address, int backlog) {
+  const auto attempt = [backlog](int fd, const sockaddr* name, socklen_t bytes) {
+    const int on = 1;
+    if (name->sa_family != AF_UNIX) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    return bind(fd, name, bytes) == 0 && listen(fd, backlog) == 0;
+  };
+  return address.tcp ? with_resolved(address, AI_PASSIVE, attempt) : with_unix(address, attempt);
+}
+
+}  // namespace peal::host

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Requests and completions; see rings.h.
+#include "hostlib/rings.h"
+
+#include <ctime>
+
+namespace peal::host {
+namespace {
+
+constexpr uint64_t kConnectionLookNs = 50'000'000;
+
+uint64_t cookie_of(const peal_request& request) {
+  return uint64_t{request.generation} << 32 | request.index;
+}
+
+void end_request(peal_request& request, peal_error result, uint32_t failed_rank) {
+  request.state = peal_request::State::kDone;
+  request.result = result;
+  request.failed_rank = failed_rank;
+  if (request.group != nullptr) {
+    request.group->outstanding--;
+    if (result == PEAL_ERR_PEER_DEAD) request.group->failed_rank = failed_rank;
+    request.group = nullptr;
+  }
+  request.context->pending--;
+  request.context->completed++;
+}
+
+// A completion is the card's word, so a wrong one is the card's failure, not ours.
+bool accept_completion(peal_context& context, const peal_completion& entry) {
+  const auto index = static_cast<uint32_t>(entry.cookie);
+  if (index >= context.requests.size()) return false;
+  peal_request& request = context.requests[index];
+  if (request.state != peal_request::State::kPending || entry.cookie != cookie_of(request) ||
+      entry.sequence != request.sequence) {
+    return false;
+  }
+  request.card_ns = entry.card_ns;
+  end_request(request, from_status(entry.status), entry.failed_rank);
+  return true;
+}
+
+}  // namespace
+
+uint64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void start_rings(peal_context& context) {
+  const Window& window = context.transport->window();
+  peal_host_ring_init(&context.ring, window.base, window.entries);
+  context.requests = std::vector<peal_request>(window.entries);
+  context.free_requests.reserve(window.entries);
+  for (uint32_t i = window.entries; i-- > 0;) {
+    context.requests[i].context = &context;
+    context.requests[i].index = i;
+    context.free_requests.push_back(i);
+  }
+}
+
+peal_error submit(peal_group& group, const Operation& operation, peal_request** request) {
+  peal_context& context = *group.context;
+  if (context.broken != PEAL_OK) {
+    return fail(context.broken, "%s", peal_strerror(context.broken));
+  }
+  if (group.outstanding >= group.outstanding_max || context.free_requests.empty()) drain(context);
+  if (group.outstanding >= group.outstanding_max) {
+    return fail(PEAL_ERR_TOO_MANY, "%u operations of this group are outstanding, the card's limit",
+                group.outstanding);
+  }
+  if (context.free_requests.empty()) {
+    return fail(PEAL_ERR_TOO_MANY,
+                "%zu requests of this context are not freed yet, as many as the ring holds",
+                context.requests.size());
+  }
+  peal_request& made = context.requests[context.free_requests.back()];
+  peal_submission entry = {};
+  entry.opcode = operation.opcode;
+  entry.algorithm = operation.algorithm;
+  entry.flags = operation.flags;
+  entry.member = group.member;
+  entry.sequence = group.next_sequence;
+  entry.cookie = cookie_of(made);
+  entry.send_offset = operation.send_offset;
+  entry.receive_offset = operation.receive_offset;
+  entry.block_bytes = operation.block_bytes;
+  entry.send_key = operation.send_key;
+  entry.receive_key = operation.receive_key;
+  if (peal_host_ring_submit(&context.ring, &entry) == 0) {
+    return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full",
+                context.ring.entries);
+  }
+  context.free_requests.pop_back();
+  made.group = &group;
+  made.state = peal_request::State::kPending;
+  made.opcode = operation.opcode;
+  made.sequence = group.next_sequence++;
+  made.result = PEAL_OK;
+  made.failed_rank = PEAL_NO_RANK;
+  made.card_ns = 0;
+  group.outstanding++;
+  if (context.pending++ == 0) context.liveness.forget();
+  if (peal_host_ring_card_sleeps(&context.ring) != 0) context.transport->ring_doorbell();
+  *request = &made;
+  return PEAL_OK;
+}
+
+bool drain(peal_context& context) {
+  peal_completion entry;
+  bool any = false;
+  while (context.broken == PEAL_OK && peal_host_ring_poll(&context.ring, &entry) != 0) {
+    any = true;
+    if (!accept_completion(context, entry)) break_context(context, PEAL_ERR_CARD_ANSWER);
+  }
+  if (any && context.sleeper) {
+    context.transport->wake();
+    context.woken.notify_all();
+  }
+  return any;
+}
+
+void break_context(peal_context& context, peal_error error) {
+  if (context.broken != PEAL_OK) return;
+  context.broken = error;
+  for (peal_request& request : context.requests) {
+    if (request.state == peal_request::State::kPending) end_request(request, error, PEAL_NO_RANK);
+  }
+  context.woken.notify_all();
+}
+
+void check_card(peal_context& context, uint64_t now) {
+  if (context.broken != PEAL_OK || now < context.next_look_ns) return;
+  context.next_look_ns = now + kConnectionLookNs;
+  const peal_heartbeat& heartbeat = context.ring.card->heartbeat;
+  const uint64_t beats = __atomic_load_n(&heartbeat.beats, __ATOMIC_RELAXED);
+  const uint64_t interval_ns = uint64_t{heartbeat.heartbeat_interval_us} * 1000;
+  const bool gone =
+      !context.transport->connected() || context.liveness.silent(beats, interval_ns, now);
+  // What it completed before it went still counts.
+  if (gone) {
+    drain(context);
+    break_context(context, PEAL_ERR_CARD_GONE);
+  }
+}
+
+void release_request(peal_request& request) {
+  request.state = peal_request::State::kFree;
+  request.generation++;
+  request.context->free_requests.push_back(request.index);
+}
+
+}  // namespace peal::host

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Requests in, completions out. All functions need the context's lock.
+#pragma once
+
+#include "hostlib/context.h"
+
+namespace peal::host {
+
+// Sizes the request table to the rings of the transport's window.
+void start_rings(peal_context& context);
+
+// What the caller knows of a submission; the rest is filled in here.
+struct Operation {
+  uint8_t opcode;
+  uint8_t algorithm;
+  uint16_t flags;
+  uint32_t send_key;
+  uint32_t receive_key;
+  uint64_t send_offset;
+  uint64_t receive_offset;
+  uint64_t block_bytes;
+};
+
+// Posts it as the group's next operation. TOO_MANY when the group or the context has as many
+// outstanding as the card takes: nothing was posted then.
+peal_error submit(peal_group& group, const Operation& operation, peal_request** request);
+
+// Takes what has completed. True when anything was; wakes threads that wait for others' requests.
+bool drain(peal_context& context);
+
+// Ends every pending request with that error, for good.
+void break_context(peal_context& context, peal_error error);
+// Looks at connection (seldom) and heartbeat, and breaks the context when the card is gone.
+void check_card(peal_context& context, uint64_t now_ns);
+
+void release_request(peal_request& request);
+
+uint64_t now_ns();
+
+}  // namespace peal::host

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The seam between the library and the way to a card: a Unix socket to an emulated card
+// (transport_socket.cpp), or the kernel driver (transport_char.cpp). It sets up; operations go
+// through the window that it maps (abi/window.h).
+//
+// Administrative calls may come from any thread; the transport serialises them. The others are
+// called under the context's lock, except sleep(), which one thread at a time calls without it, and
+// wake(), which ends that sleep early.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "abi/wire.h"
+#include "hostlib/error.h"
+#include "hostlib/url.h"
+
+namespace peal::host {
+
+// The context window as mapped here, already checked (window.h).
+struct Window {
+  uint8_t* base = nullptr;
+  size_t bytes = 0;
+  uint32_t entries = 0;  // of both rings
+};
+
+// Memory that the transport made for peal_alloc().
+struct Allocation {
+  uint8_t* address = nullptr;
+  size_t mapped_bytes = 0;
+  uint32_t key = 0;
+};
+
+class Transport {
+ public:
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  [[nodiscard]] virtual const Window& window() const = 0;
+
+  virtual peal_error allocate(size_t bytes, Allocation* allocation) = 0;
+  // Unregisters and unmaps. BUSY leaves everything as it was.
+  virtual peal_error release(const Allocation& allocation) = 0;
+  virtual peal_error register_memory(void* address, size_t bytes, uint32_t access,
+                                     uint32_t* key) = 0;
+  virtual peal_error unregister_memory(uint32_t key) = 0;
+
+  virtual peal_error reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) = 0;
+  virtual peal_error connect_group(uint32_t member, uint32_t group, uint32_t choice_hash,
+                                   const peal_peer_address* peers, uint32_t peer_count) = 0;
+  virtual peal_error abandon_group(uint32_t member) = 0;
+  virtual peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity,
+                                   uint32_t* total, uint32_t* count) = 0;
+
+  // Makes a sleeping card look at the rings.
+  virtual void ring_doorbell() = 0;
+  // A token taken after the ring's sleeping flag was set and before it was looked at once more;
+  // sleep() returns at once when the card has announced something since.
+  virtual uint32_t sleep_token() = 0;
+  virtual void sleep(uint32_t token, int timeout_ms) = 0;
+  virtual void wake() = 0;
+  // False once it is certain that the card is gone. May make a system call.
+  virtual bool connected() = 0;
+};
+
+peal_error open_socket_transport(const CardUrl& url, std::unique_ptr<Transport>* transport);
+peal_error open_char_transport(const CardUrl& url, std::unique_ptr<Transport>* transport);
+
+}  // namespace peal::host

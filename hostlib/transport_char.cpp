@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// char: a card behind the kernel driver (abi/ioctl.h). The descriptor is the context. The doorbell
+// is a write to a mapped page where the platform gives it one, else an ioctl; completions of a
+// sleeping context signal an eventfd.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <new>
+
+#include "abi/admin.h"
+#include "abi/ioctl.h"
+#include "abi/window.h"
+#include "hostlib/file_descriptor.h"
+#include "hostlib/transport.h"
+#include "hostlib/window.h"
+
+namespace peal::host {
+namespace {
+
+static_assert(PEAL_READ == PEAL_ACCESS_READ && PEAL_WRITE == PEAL_ACCESS_WRITE);
+
+template <typename Argument>
+Argument make_argument() {
+  Argument argument = {};
+  argument.header.version = PEAL_ABI_VERSION;
+  argument.header.bytes = sizeof(Argument);
+  return argument;
+}
+
+class CharTransport final : public Transport {
+ public:
+  ~CharTransport() override {
+    if (doorbell_page_ != nullptr) munmap(doorbell_page_, doorbell_bytes_);
+    unmap_window(&window_);
+  }
+
+  peal_error open_device(const CardUrl& url);
+
+  [[nodiscard]] const Window& window() const override { return window_; }
+  peal_error allocate(size_t bytes, Allocation* allocation) override;
+  peal_error release(const Allocation& allocation) override;
+  peal_error register_memory(void* address, size_t bytes, uint32_t access, uint32_t* key) override;
+  peal_error unregister_memory(uint32_t key) override;
+  peal_error reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) override;
+  peal_error connect_group(uint32_t member, uint32_t group, uint32_t choice_hash,
+                           const peal_peer_address* peers, uint32_t peer_count) override;
+  peal_error abandon_group(uint32_t member) override;
+  peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity, uint32_t* total,
+                           uint32_t* count) override;
+  void ring_doorbell() override;
+  uint32_t sleep_token() override { return 0; }
+  void sleep(uint32_t token, int timeout_ms) override;
+  void wake() override;
+  bool connected() override;
+
+ private:
+  peal_error map_doorbell(const peal_ioctl_info& info);
+  // The ioctl itself, and then the card's verdict.
+  template <typename Argument>
+  peal_error control(unsigned long request, const char* name, Argument* argument);
+  template <typename Argument>
+  peal_error control_with_status(unsigned long request, const char* name, Argument* argument);
+
+  FileDescriptor device_;
+  FileDescriptor event_;
+  Window window_;
+  void* doorbell_page_ = nullptr;  // write-only
+  size_t doorbell_bytes_ = 0;
+  volatile uint32_t* doorbell_ = nullptr;
+  uint32_t doorbell_value_ = 0;
+};
+
+template <typename Argument>
+peal_error CharTransport::control(unsigned long request, const char* name, Argument* argument) {
+  int result = 0;
+  do {
+    result = ioctl(device_.get(), request, argument);
+  } while (result < 0 && errno == EINTR);
+  if (result >= 0) return PEAL_OK;
+  switch (errno) {
+    case ENODEV:
+    case EIO:
+    case ENXIO:
+      return fail_errno(PEAL_ERR_CARD_GONE, "%s: the device is gone", name);
+    case EMSGSIZE:
+    case ENOTTY:
+      return fail_errno(PEAL_ERR_BAD_VERSION, "%s: the driver has another version", name);
+    case ENOMEM:
+    case ENOSPC:
+      return fail_errno(PEAL_ERR_NO_MEMORY, "%s (is RLIMIT_MEMLOCK large enough?)", name);
+    case EFAULT:
+      return fail_errno(PEAL_ERR_BAD_ADDRESS, "%s", name);
+    case EBUSY:
+      return fail_errno(PEAL_ERR_BUSY, "%s", name);
+    default:
+      return fail_errno(PEAL_ERR_SYSTEM, "%s", name);
+  }
+}
+
+template <typename Argument>
+peal_error CharTransport::control_with_status(unsigned long request, const char* name,
+                                              Argument* argument) {
+  argument->status = 0;
+  const peal_error error = control(request, name, argument);
+  if (error != PEAL_OK) return error;
+  if (argument->status == PEAL_STATUS_OK) return PEAL_OK;
+  const peal_error refused = from_status(argument->status);
+  return fail(refused, "%s: the card refused with status %u: %s", name, argument->status,
+              peal_strerror(refused));
+}
+
+peal_error CharTransport::open_device(const CardUrl& url) {
+  device_ = FileDescriptor(open(url.path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!device_.valid()) return fail_errno(PEAL_ERR_NO_CARD, "%s", url.path.c_str());
+  auto info = make_argument<peal_ioctl_info>();
+  peal_error error = control(PEAL_IOCTL_INFO, "query the device", &info);
+  if (error != PEAL_OK) return error;
+  error = map_window(device_.get(), PEAL_MMAP_WINDOW, info.window_bytes, &window_);
+  if (error != PEAL_OK) return error;
+  error = check_window(&window_);
+  if (error != PEAL_OK) return error;
+  error = map_doorbell(info);
+  if (error != PEAL_OK) return error;
+  event_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event_.valid()) return fail_errno(PEAL_ERR_SYSTEM, "eventfd");
+  auto argument = make_argument<peal_ioctl_eventfd>();
+  argument.fd = event_.get();
+  return control(PEAL_IOCTL_EVENTFD, "set the eventfd", &argument);
+}
+
+peal_error CharTransport::map_doorbell(const peal_ioctl_info& info) {
+  if (info.doorbell_bytes == 0) return PEAL_OK;  // PEAL_IOCTL_KICK then
+  if (info.doorbell_offset % sizeof(uint32_t) != 0 || info.doorbell_bytes < sizeof(uint32_t) ||
+      info.doorbell_offset > info.doorbell_bytes - sizeof(uint32_t)) {
+    return fail(PEAL_ERR_BAD_VERSION, "the driver's doorbell is at %u of %u bytes",
+                info.doorbell_offset, info.doorbell_bytes);
+  }
+  void* page =
+      mmap(nullptr, info.doorbell_bytes, PROT_WRITE, MAP_SHARED, device_.get(), PEAL_MMAP_DOORBELL);
+  if (page == MAP_FAILED) return fail_errno(PEAL_ERR_SYSTEM, "mmap of the doorbell");
+  doorbell_page_ = page;
+  doorbell_bytes_ = info.doorbell_bytes;
+  doorbell_ =
+      reinterpret_cast<volatile uint32_t*>(static_cast<uint8_t*>(page) + info.doorbell_offset);
+  doorbell_value_ = info.doorbell_value;
+  return PEAL_OK;
+}
+
+peal_error CharTransport::allocate(size_t bytes, Allocation* allocation) {
+  const size_t mapped = (bytes + PEAL_PAGE_BYTES - 1) & ~static_cast<size_t>(PEAL_PAGE_BYTES - 1);
+  void* address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return fail_errno(PEAL_ERR_NO_MEMORY, "mmap of %zu bytes", mapped);
+  // A child's copy-on-write would leave the pinned pages with the child.
+  madvise(address, mapped, MADV_DONTFORK);
+  const peal_error error =
+      register_memory(address, mapped, PEAL_ACCESS_READ | PEAL_ACCESS_WRITE, &allocation->key);
+  if (error != PEAL_OK) {
+    munmap(address, mapped);
+    return error;
+  }
+  allocation->address = static_cast<uint8_t*>(address);
+  allocation->mapped_bytes = mapped;
+  return PEAL_OK;
+}
+
+peal_error CharTransport::release(const Allocation& allocation) {
+  const peal_error error = unregister_memory(allocation.key);
+  if (error == PEAL_ERR_BUSY) return error;
+  munmap(allocation.address, allocation.mapped_bytes);
+  return error;
+}
+
+peal_error CharTransport::register_memory(void* address, size_t bytes, uint32_t access,
+                                          uint32_t* key) {
+  auto argument = make_argument<peal_ioctl_register>();
+  argument.address = reinterpret_cast<uintptr_t>(address);
+  argument.bytes_ = bytes;
+  argument.access = access;
+  const peal_error error = control_with_status(PEAL_IOCTL_REGISTER, "register memory", &argument);
+  if (error == PEAL_OK) *key = argument.key;
+  return error;
+}
+
+peal_error CharTransport::unregister_memory(uint32_t key) {
+  auto argument = make_argument<peal_ioctl_unregister>();
+  argument.key = key;
+  return control_with_status(PEAL_IOCTL_UNREGISTER, "unregister memory", &argument);
+}
+
+peal_error CharTransport::reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) {
+  auto argument = make_argument<peal_ioctl_reserve_group>();
+  argument.ranks = ranks;
+  argument.rank = rank;
+  const peal_error error =
+      control_with_status(PEAL_IOCTL_RESERVE_GROUP, "reserve group", &argument);
+  if (error == PEAL_OK) *address = argument.address;
+  return error;
+}
+
+peal_error CharTransport::connect_group(uint32_t member, uint32_t group, uint32_t choice_hash,
+                                        const peal_peer_address* peers, uint32_t peer_count) {
+  auto argument = make_argument<peal_ioctl_connect_group>();
+  argument.member = member;
+  argument.group = group;
+  argument.choice_hash = choice_hash;
+  argument.peer_count = peer_count;
+  argument.peers = reinterpret_cast<uintptr_t>(peers);
+  return control_with_status(PEAL_IOCTL_CONNECT_GROUP, "connect group", &argument);
+}
+
+peal_error CharTransport::abandon_group(uint32_t member) {
+  auto argument = make_argument<peal_ioctl_abandon_group>();
+  argument.member = member;
+  return control_with_status(PEAL_IOCTL_ABANDON_GROUP, "abandon group", &argument);
+}
+
+peal_error CharTransport::read_counters(uint32_t first, uint64_t* values, uint32_t capacity,
+                                        uint32_t* total, uint32_t* count) {
+  auto argument = make_argument<peal_ioctl_counters>();
+  argument.first = first;
+  argument.capacity = capacity;
+  argument.values = reinterpret_cast<uintptr_t>(values);
+  const peal_error error = control(PEAL_IOCTL_COUNTERS, "read counters", &argument);
+  if (error != PEAL_OK) return error;
+  if (argument.count > capacity) {
+    return fail(PEAL_ERR_CARD_ANSWER, "%u counters instead of %u", argument.count, capacity);
+  }
+  *total = argument.total;
+  *count = argument.count;
+  return PEAL_OK;
+}
+
+void CharTransport::ring_doorbell() {
+  if (doorbell_ != nullptr) {
+    *doorbell_ = doorbell_value_;
+    return;
+  }
+  auto argument = make_argument<peal_ioctl_kick>();
+  (void)control(PEAL_IOCTL_KICK, "kick", &argument);
+}
+
+void CharTransport::sleep(uint32_t token, int timeout_ms) {
+  (void)token;  // the eventfd itself remembers what came between
+  pollfd wait = {event_.get(), POLLIN, 0};
+  if (poll(&wait, 1, timeout_ms) > 0) {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(event_.get(), &count, sizeof(count));
+  }
+}
+
+void CharTransport::wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(event_.get(), &one, sizeof(one));
+}
+
+bool CharTransport::connected() {
+  pollfd state = {device_.get(), 0, 0};
+  if (poll(&state, 1, 0) <= 0) return true;
+  return (state.revents & (POLLHUP | POLLERR | POLLNVAL)) == 0;
+}
+
+}  // namespace
+
+peal_error open_char_transport(const CardUrl& url, std::unique_ptr<Transport>* transport) {
+  auto made = std::make_unique<CharTransport>();
+  const peal_error error = made->open_device(url);
+  if (error == PEAL_OK) *transport = std::move(made);
+  return error;
+}
+
+}  // namespace peal::host

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// emu: a card of a peal-nic process, behind a SOCK_SEQPACKET Unix socket. Each message is one
+// 512-byte command or reply (abi/admin.h); the first reply brings the window, the broadcast page
+// and the kick eventfd. The connection is the context: when it closes, either side is dead for the
+// other.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+#include <new>
+
+#include "abi/admin.h"
+#include "abi/window.h"
+#include "hostlib/file_descriptor.h"
+#include "hostlib/transport.h"
+#include "hostlib/window.h"
+
+namespace peal::host {
+namespace {
+
+constexpr int kDescriptorsMax = 3;
+// A card answers within microseconds; one that needs this long is stuck.
+constexpr int kAnswerTimeoutMs = 30'000;
+
+const char* opcode_name(uint16_t opcode) {
+  switch (opcode) {
+    case PEAL_ADMIN_OPEN_CONTEXT:
+      return "open";
+    case PEAL_ADMIN_REGISTER_MEMORY:
+      return "register memory";
+    case PEAL_ADMIN_UNREGISTER_MEMORY:
+      return "unregister memory";
+    case PEAL_ADMIN_RESERVE_GROUP:
+      return "reserve group";
+    case PEAL_ADMIN_CONNECT_GROUP:
+      return "connect group";
+    case PEAL_ADMIN_ABANDON_GROUP:
+      return "abandon group";
+    case PEAL_ADMIN_READ_COUNTERS:
+      return "read counters";
+    default:
+      return "command";
+  }
+}
+
+size_t round_to_pages(size_t bytes) {
+  return (bytes + PEAL_PAGE_BYTES - 1) & ~static_cast<size_t>(PEAL_PAGE_BYTES - 1);
+}
+
+// A card that could shrink what it handed over would kill us with SIGBUS.
+peal_error check_memory_file(int fd, size_t bytes_min, const char* what) {
+  struct stat status = {};
+  if (fstat(fd, &status) != 0) return fail_errno(PEAL_ERR_SYSTEM, "fstat of the %s", what);
+  if (static_cast<size_t>(status.st_size) < bytes_min) {
+    return fail(PEAL_ERR_CARD_ANSWER, "the %s has %lld bytes, less than %zu", what,
+                static_cast<long long>(status.st_size), bytes_min);
+  }
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return fail(PEAL_ERR_CARD_ANSWER, "the %s is not sealed against shrinking", what);
+  }
+  return PEAL_OK;
+}
+
+class SocketTransport final : public Transport {
+ public:
+  ~SocketTransport() override {
+    unmap_window(&window_);
+    if (broadcast_ != nullptr) munmap(broadcast_, PEAL_PAGE_BYTES);
+  }
+
+  peal_error connect(const CardUrl& url);
+
+  [[nodiscard]] const Window& window() const override { return window_; }
+  peal_error allocate(size_t bytes, Allocation* allocation) override;
+  peal_error release(const Allocation& allocation) override;
+  peal_error register_memory(void* address, size_t bytes, uint32_t access, uint32_t* key) override;
+  peal_error unregister_memory(uint32_t key) override;
+  peal_error reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) override;
+  peal_error connect_group(uint32_t member, uint32_t group, uint32_t choice_hash,
+                           const peal_peer_address* peers, uint32_t peer_count) override;
+  peal_error abandon_group(uint32_t member) override;
+  peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity, uint32_t* total,
+                           uint32_t* count) override;
+  void ring_doorbell() override;
+  uint32_t sleep_token() override;
+  void sleep(uint32_t token, int timeout_ms) override;
+  void wake() override;
+  bool connected() override;
+
+ private:
+  peal_error open_context(uint32_t card);
+  peal_error ask(peal_admin_command* command, peal_admin_reply* reply,
+                 FileDescriptor* descriptors = nullptr, int descriptors_wanted = 0);
+  peal_error receive(uint64_t tag, peal_admin_reply* reply, FileDescriptor* descriptors,
+                     int descriptors_wanted);
+
+  std::mutex mutex_;  // one command at a time
+  FileDescriptor socket_;
+  FileDescriptor window_file_;  // kept open, so that an observer can find the rings (/proc/PID/fd)
+  FileDescriptor kick_;
+  Window window_;
+  peal_broadcast_page* broadcast_ = nullptr;  // read-only
+  uint64_t tag_ = 0;
+};
+
+peal_error SocketTransport::connect(const CardUrl& url) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (url.path.size() >= sizeof(address.sun_path)) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "socket path of %zu characters, the limit is %zu: %s",
+                url.path.size(), sizeof(address.sun_path) - 1, url.path.c_str());
+  }
+  memcpy(address.sun_path, url.path.c_str(), url.path.size() + 1);
+  socket_ = FileDescriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket_.valid()) return fail_errno(PEAL_ERR_SYSTEM, "socket");
+  if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+    return fail_errno(PEAL_ERR_NO_CARD, "no peal-nic listens at %s", url.path.c_str());
+  }
+  // Under Yama a process names who may reach into its memory; elsewhere this fails harmlessly.
+  ucred peer = {};
+  socklen_t bytes = sizeof(peer);
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid > 0) {
+    prctl(PR_SET_PTRACER, static_cast<unsigned long>(peer.pid), 0, 0, 0);
+  }
+  return open_context(url.card);
+}
+
+peal_error SocketTransport::open_context(uint32_t card) {
+  peal_admin_command command = {};
+  peal_admin_reply reply = {};
+  command.opcode = PEAL_ADMIN_OPEN_CONTEXT;
+  command.u.open.card_index = card;
+  FileDescriptor descriptors[3];
+  peal_error error = ask(&command, &reply, descriptors, 3);
+  if (error != PEAL_OK) return error;
+  const size_t window_bytes = reply.u.open.window_bytes;
+  error = check_memory_file(descriptors[0].get(), window_bytes, "window");
+  if (error != PEAL_OK) return error;
+  error = check_memory_file(descriptors[1].get(), PEAL_PAGE_BYTES, "broadcast page");
+  if (error != PEAL_OK) return error;
+  error = map_window(descriptors[0].get(), 0, window_bytes, &window_);
+  if (error != PEAL_OK) return error;
+  error = check_window(&window_);
+  if (error != PEAL_OK) return error;
+  void* broadcast = mmap(nullptr, PEAL_PAGE_BYTES, PROT_READ, MAP_SHARED, descriptors[1].get(), 0);
+  if (broadcast == MAP_FAILED) return fail_errno(PEAL_ERR_SYSTEM, "mmap of the broadcast page");
+  broadcast_ = static_cast<peal_broadcast_page*>(broadcast);
+  window_file_ = std::move(descriptors[0]);
+  kick_ = std::move(descriptors[2]);
+  return PEAL_OK;
+}
+
+// Sends one command and waits for its reply. A status other than OK is an error here.
+peal_error SocketTransport::ask(peal_admin_command* command, peal_admin_reply* reply,
+                                FileDescriptor* descriptors, int descriptors_wanted) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  command->version = PEAL_ABI_VERSION;
+  command->bytes = PEAL_ADMIN_BYTES;
+  command->tag = ++tag_;
+  ssize_t sent = 0;
+  do {
+    sent = send(socket_.get(), command, sizeof(*command), MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent != static_cast<ssize_t>(sizeof(*command))) {
+    return fail_errno(PEAL_ERR_CARD_GONE, "%s: the card closed the connection",
+                      opcode_name(command->opcode));
+  }
+  const peal_error error = receive(tag_, reply, descriptors, descriptors_wanted);
+  if (error != PEAL_OK) return error;
+  if (reply->opcode != command->opcode) {
+    return fail(PEAL_ERR_CARD_ANSWER, "%s: answered with opcode %u", opcode_name(command->opcode),
+                reply->opcode);
+  }
+  if (reply->status == PEAL_STATUS_OK) return PEAL_OK;
+  const peal_error refused = from_status(reply->status);
+  return fail(refused, "%s: the card refused with status %u: %s", opcode_name(command->opcode),
+              reply->status, peal_strerror(refused));
+}
+
+// Waits for the reply with that tag; late replies to commands that timed out are thrown away.
+peal_error SocketTransport::receive(uint64_t tag, peal_admin_reply* reply,
+                                    FileDescriptor* descriptors, int descriptors_wanted) {
+  while (true) {
+    pollfd wait = {socket_.get(), POLLIN, 0};
+    const int ready = poll(&wait, 1, kAnswerTimeoutMs);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0) return fail_errno(PEAL_ERR_SYSTEM, "poll");
+    if (ready == 0) {
+      return fail(PEAL_ERR_CARD_GONE, "the card did not answer within %d ms", kAnswerTimeoutMs);
+    }
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kDescriptorsMax)] = {};
+    iovec part = {reply, sizeof(*reply)};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    const ssize_t got = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(PEAL_ERR_CARD_GONE, "recvmsg from the card");
+    if (got == 0) return fail(PEAL_ERR_CARD_GONE, "the card closed the connection");
+    // Take the descriptors into our care first, whatever the message turns out to be.
+    FileDescriptor received[kDescriptorsMax];
+    int received_count = 0;
+    for (cmsghdr* part_header = CMSG_FIRSTHDR(&message); part_header != nullptr;
+         part_header = CMSG_NXTHDR(&message, part_header)) {
+      if (part_header->cmsg_level != SOL_SOCKET || part_header->cmsg_type != SCM_RIGHTS) continue;
+      const size_t count = (part_header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (size_t i = 0; i < count && received_count < kDescriptorsMax; i++) {
+        int fd = -1;
+        memcpy(&fd, CMSG_DATA(part_header) + i * sizeof(int), sizeof(int));
+        received[received_count++] = FileDescriptor(fd);
+      }
+    }
+    if (got != static_cast<ssize_t>(sizeof(*reply)) || (message.msg_flags & MSG_TRUNC) != 0 ||
+        reply->version != PEAL_ABI_VERSION || reply->bytes != PEAL_ADMIN_BYTES) {
+      return fail(PEAL_ERR_CARD_ANSWER, "a reply of %zd bytes, version %u, size %u", got,
+                  got >= 8 ? reply->version : 0u, got >= 8 ? reply->bytes : 0u);
+    }
+    if (reply->tag != tag) continue;
+    if (reply->status == PEAL_STATUS_OK && received_count != descriptors_wanted) {
+      return fail(PEAL_ERR_CARD_ANSWER, "a reply with %d descriptors instead of %d", received_count,
+                  descriptors_wanted);
+    }
+    for (int i = 0; i < descriptors_wanted && i < received_count; i++) {
+      descriptors[i] = std::move(received[i]);
+    }
+    return PEAL_OK;
+  }
+}
+
+peal_error SocketTransport::allocate(size_t bytes, Allocation* allocation) {
+  peal_admin_command command = {};
+  peal_admin_reply reply = {};
+  command.opcode = PEAL_ADMIN_REGISTER_MEMORY;
+  command.u.register_memory.kind = PEAL_MEMORY_ALLOCATE;
+  command.u.register_memory.access = PEAL_ACCESS_READ | PEAL_ACCESS_WRITE;
+  command.u.register_memory.bytes = round_to_pages(bytes);
+  FileDescriptor memory;
+  peal_error error = ask(&command, &reply, &memory, 1);
+  if (error != PEAL_OK) return error;
+  allocation->key = reply.u.register_memory.key;
+  allocation->mapped_bytes = round_to_pages(bytes);
+  error = check_memory_file(memory.get(), allocation->mapped_bytes, "allocated memory");
+  if (error == PEAL_OK) {
+    void* address = mmap(nullptr, allocation->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                         memory.get(), 0);
+    if (address != MAP_FAILED) {
+      allocation->address = static_cast<uint8_t*>(address);
+      return PEAL_OK;
+    }
+    error = fail_errno(PEAL_ERR_NO_MEMORY, "mmap of %zu bytes", allocation->mapped_bytes);
+  }
+  (void)unregister_memory(allocation->key);
+  return error;
+}
+
+peal_error SocketTransport::release(const Allocation& allocation) {
+  const peal_error error = unregister_memory(allocation.key);
+  if (error == PEAL_ERR_BUSY) return error;
+  munmap(allocation.address, allocation.mapped_bytes);
+  return error;
+}
+
+peal_error SocketTransport::register_memory(void* address, size_t bytes, uint32_t access,
+                                            uint32_t* key) {
+  peal_admin_command command = {};
+  peal_admin_reply reply = {};
+  command.opcode = PEAL_ADMIN_REGISTER_MEMORY;
+  command.u.register_memory.kind = PEAL_MEMORY_PROCESS;
+  command.u.register_memory.access = access;
+  command.u.register_memory.address = reinterpret_cast<uintptr_t>(address);
+  command.u.register_memory.bytes = bytes;
+  const peal_error error = ask(&command, &reply);
+  if (error == PEAL_OK) *key = reply.u.register_memory.key;
+  return error;
+}
+
+peal_error SocketTransport::unregister_memory(uint32_t key) {
+  peal_admin_command command = {};
+  peal_admin_reply reply = {};
+  command.opcode = PEAL_ADMIN_UNREGISTER_MEMORY;
+  command.u.unregister_memory.key = key;
+  return ask(&command, &reply);
+}
+
+peal_error SocketTransport::reserve_group(uint32_t ranks, uint32_t rank,
+                                          peal_peer_address* address) {
+  peal_admin_command command = {};
+  peal_admin_reply reply = {};
+  command.opcode = PEAL_ADMIN_RESERVE_GROUP;
+  command.u.reserve.ranks = ranks;
+  command.u.reserve.rank = rank;
+  const peal_error error = ask(&command, &reply);
+  if (error == PEAL_OK) *address = reply.u.reserve.address;
+  return error;
+}
+
+peal_error SocketTransport::connect_group(uint32_t member, uint32_t group, uint32_t choice_hash,
+                                          const peal_peer_address* peers, uint32_t peer_count) {
+  peal_admin_command command = {};
+  peal_admin_reply reply = {};
+  command.opcode = PEAL_ADMIN_CONNECT_GROUP;
+  command.u.connect.member = member;
+  command.u.connect.group = group;
+  command.u.connect.choice_hash = choice_hash;
+  command.u.connect.peer_count = peer_count;
+  memcpy(command.u.connect.peers, peers, sizeof(*peers) * peer_count);
+  return ask(&command, &reply);
+}
+
+peal_error SocketTransport::abandon_group(uint32_t member) {
+  peal_admin_command command = {};
+  peal_admin_reply reply = {};
+  command.opcode = PEAL_ADMIN_ABANDON_GROUP;
+  command.u.abandon.member = member;
+  return ask(&command, &reply);
+}
+
+peal_error SocketTransport::read_counters(uint32_t first, uint64_t* values, uint32_t capacity,
+                                          uint32_t* total, uint32_t* count) {
+  peal_admin_command command = {};
+  peal_admin_reply reply = {};
+  command.opcode = PEAL_ADMIN_READ_COUNTERS;
+  command.u.counters.first = first;
+  const peal_error error = ask(&command, &reply);
+  if (error != PEAL_OK) return error;
+  if (reply.u.counters.count > PEAL_COUNTERS_PER_REPLY) {
+    return fail(PEAL_ERR_CARD_ANSWER, "%u counters in one reply", reply.u.counters.count);
+  }
+  *total = reply.u.counters.total;
+  *count = reply.u.counters.count < capacity ? reply.u.counters.count : capacity;
+  memcpy(values, reply.u.counters.values, *count * sizeof(uint64_t));
+  return PEAL_OK;
+}
+
+void SocketTransport::ring_doorbell() {
+  const uint64_t one = 1;
+  // Full (EAGAIN) means that the card has been told often enough.
+  [[maybe_unused]] const ssize_t written = write(kick_.get(), &one, sizeof(one));
+}
+
+uint32_t SocketTransport::sleep_token() {
+  return __atomic_load_n(&broadcast_->wake_word, __ATOMIC_ACQUIRE);
+}
+
+void SocketTransport::sleep(uint32_t token, int timeout_ms) {
+  const timespec timeout = {timeout_ms / 1000, (timeout_ms % 1000) * 1'000'000L};
+  syscall(SYS_futex, &broadcast_->wake_word, FUTEX_WAIT, token, &timeout, nullptr, 0);
+}
+
+// Sleepers of other processes on the same word wake too, look, and sleep again; it is rare.
+void SocketTransport::wake() {
+  syscall(SYS_futex, &broadcast_->wake_word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+bool SocketTransport::connected() {
+  pollfd state = {socket_.get(), POLLRDHUP, 0};
+  if (poll(&state, 1, 0) <= 0) return true;
+  return (state.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) == 0;
+}
+
+}  // namespace
+
+peal_error open_socket_transport(const CardUrl& url, std::unique_ptr<Transport>* transport) {
+  auto made = std::make_unique<SocketTransport>();
+  const peal_error error = made->connect(url);
+  if (error == PEAL_OK) *transport = std::move(made);
+  return error;
+}
+
+}  // namespace peal::host

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Adaptive waiting; see wait.h.
+#include "hostlib/wait.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "hostlib/rings.h"
+
+namespace peal::host {
+namespace {
+
+// A sched_yield() that returns this fast found nobody to run instead.
+constexpr uint64_t kLoneYieldNs = 400;
+constexpr int kPollsAlone = 16;
+// Between looks at the card while asleep: what a dead card's waiters take to notice, at most.
+constexpr int kSleepMs = 100;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+template <typename Done>
+bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, Done done) {
+  drain(context);
+  if (done()) return true;
+  const uint64_t start = now_ns();
+  uint64_t now = start;
+  while (now < deadline_ns && now - start < context.spin_ns) {
+    lock.unlock();
+    if (context.yields_alone) {
+      for (int i = 0; i < kPollsAlone; i++) pause_briefly();
+    }
+    sched_yield();
+    const uint64_t before = now;
+    now = now_ns();
+    lock.lock();
+    context.yields_alone = now - before < kLoneYieldNs + (context.yields_alone ? kLoneYieldNs : 0);
+    drain(context);
+    if (done()) return true;
+    check_card(context, now);
+    if (done()) return true;
+  }
+  while (now < deadline_ns) {
+    const uint64_t left_ms = (deadline_ns - now) / 1'000'000 + 1;
+    sleep_once(context, static_cast<int>(std::min<uint64_t>(left_ms, kSleepMs)), lock);
+    now = now_ns();
+    check_card(context, now);
+    if (done()) return true;
+  }
+  return done();
+}
+
+}  // namespace
+
+void sleep_once(peal_context& context, int timeout_ms, Lock& lock) {
+  if (context.sleeper) {
+    context.woken.wait_for(lock, std::chrono::milliseconds(timeout_ms));
+    drain(context);
+    return;
+  }
+  // Announce it, fence, look again (abi/ring.h): either the card sees the flag, or we its
+  // completion.
+  peal_host_ring_set_sleeping(&context.ring, 1);
+  const uint32_t token = context.transport->sleep_token();
+  if (!drain(context) && context.broken == PEAL_OK) {
+    context.sleeper = true;
+    lock.unlock();
+    context.transport->sleep(token, timeout_ms);
+    lock.lock();
+    context.sleeper = false;
+    drain(context);
+  }
+  peal_host_ring_set_sleeping(&context.ring, 0);
+  context.woken.notify_all();
+}
+
+bool wait_done(peal_context& context, const peal_request& request, uint64_t deadline_ns,
+               Lock& lock) {
+  return wait_until(context, deadline_ns, lock,
+                    [&] { return request.state == peal_request::State::kDone; });
+}
+
+void wait_idle(peal_context& context, const peal_group& group, Lock& lock) {
+  wait_until(context, kForever, lock, [&] { return group.outstanding == 0; });
+}
+
+}  // namespace peal::host

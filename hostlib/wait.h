@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Adaptive waiting: poll; yield, since the core may be shared with the very ranks we wait for; then
+// sleep, so that a rank that waits for long costs no CPU.
+#pragma once
+
+#include <mutex>
+
+#include "hostlib/context.h"
+
+namespace peal::host {
+
+using Lock = std::unique_lock<std::mutex>;
+
+inline constexpr uint64_t kForever = ~uint64_t{0};
+
+// Returns when the request is done (true) or the deadline has passed (false).
+bool wait_done(peal_context& context, const peal_request& request, uint64_t deadline_ns,
+               Lock& lock);
+// The same for all requests of a group.
+void wait_idle(peal_context& context, const peal_group& group, Lock& lock);
+// Sleeps until the card or another thread has news, at most timeout_ms; takes what has completed.
+void sleep_once(peal_context& context, int timeout_ms, Lock& lock);
+
+}  // namespace peal::host
