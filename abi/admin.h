@@ -20,6 +20,7 @@ enum peal_admin_opcode {
 	PEAL_ADMIN_CONNECT_GROUP = 6,
 	PEAL_ADMIN_ABANDON_GROUP = 7,
 	PEAL_ADMIN_READ_COUNTERS = 8,
+	PEAL_ADMIN_REAP_CHANNELS = 9, /* PCI only, of the card as a whole: context is zero */
 	PEAL_ADMIN_OPCODE_COUNT
 };
 
@@ -108,6 +109,16 @@ struct peal_read_counters_reply {
 	uint64_t values[PEAL_COUNTERS_PER_REPLY];
 };
 
+#define PEAL_CHANNELS_PER_REPLY 32
+
+/* Which channels the card has let go of: each is named once, by the channel_pages of the RESERVE_GROUP that gave it (so
+ * the driver keeps that list until then). A RESERVE_GROUP that failed has kept nothing and is not named. */
+struct peal_reap_channels_reply {
+	uint32_t count; /* how many are in lists */
+	uint32_t more; /* how many wait for the next command */
+	uint64_t lists[PEAL_CHANNELS_PER_REPLY];
+};
+
 #define PEAL_ADMIN_BYTES 512
 
 struct peal_admin_command {
@@ -141,6 +152,7 @@ struct peal_admin_reply {
 		struct peal_register_memory_reply register_memory;
 		struct peal_reserve_group_reply reserve;
 		struct peal_read_counters_reply counters;
+		struct peal_reap_channels_reply reap;
 		uint8_t bytes_[488];
 	} u;
 };
@@ -151,6 +163,7 @@ PEAL_CHECK_SIZE(struct peal_register_memory, 32);
 PEAL_CHECK_SIZE(struct peal_reserve_group, 24);
 PEAL_CHECK_SIZE(struct peal_connect_group, 336);
 PEAL_CHECK_SIZE(struct peal_read_counters_reply, 264);
+PEAL_CHECK_SIZE(struct peal_reap_channels_reply, 264);
 PEAL_CHECK_FIELD(struct peal_admin_command, u, 24, 488);
 PEAL_CHECK_SIZE(struct peal_admin_command, PEAL_ADMIN_BYTES);
 PEAL_CHECK_FIELD(struct peal_admin_reply, u, 24, 488);

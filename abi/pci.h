@@ -33,7 +33,8 @@ struct peal_pci_card_page {
 	struct peal_device device; /* context is zero here */
 	struct peal_heartbeat heartbeat;
 	uint64_t reply_serial; /* equals command_serial once the reply is complete */
-	uint8_t reserved2[56];
+	uint64_t channels_released; /* grows by one with each that REAP_CHANNELS will name */
+	uint8_t reserved2[48];
 	uint8_t reserved3[256];
 	struct peal_admin_reply reply;
 	uint8_t reserved4[PEAL_PAGE_BYTES - 1024];
@@ -58,6 +59,7 @@ struct peal_pci_host_page {
 PEAL_CHECK_FIELD(struct peal_pci_card_page, device, 64, 64);
 PEAL_CHECK_FIELD(struct peal_pci_card_page, heartbeat, 128, 64);
 PEAL_CHECK_FIELD(struct peal_pci_card_page, reply_serial, 192, 8);
+PEAL_CHECK_FIELD(struct peal_pci_card_page, channels_released, 200, 8);
 PEAL_CHECK_FIELD(struct peal_pci_card_page, reply, 512, 512);
 PEAL_CHECK_SIZE(struct peal_pci_card_page, PEAL_PAGE_BYTES);
 PEAL_CHECK_FIELD(struct peal_pci_host_page, command_serial, 64, 8);
