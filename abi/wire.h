@@ -89,8 +89,8 @@ struct peal_nack {
 };
 
 struct peal_verdict {
-	uint32_t rank; /* the dead rank, or the rank that disagrees */
-	uint32_t reserved; /* zero */
+	uint32_t rank; /* the dead rank, or the rank that disagrees or failed */
+	uint32_t status; /* enum peal_status with which the operations end */
 };
 
 PEAL_CHECK_FIELD(struct peal_wire_header, destination, 0, 6);

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Everything a card knows, in one object of fixed size. Only data; what happens to it is in the file named
+// after the noun. A zeroed object is an unused one. memory_budget.h adds the parts up.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/counters.h"
+#include "abi/queue.h"
+#include "abi/wire.h"
+#include "firmware/assert.h"
+#include "firmware/card.h"
+#include "firmware/port.h"
+#include "firmware/ranks.h"
+#include "firmware/timer_heap.h"
+#include "peal_config.h"
+
+namespace peal {
+
+inline constexpr uint32_t kChannels = CONFIG_CHANNELS;         // K
+inline constexpr uint32_t kEpochOperations = kChannels / 2;    // operations recycled together
+inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
+inline constexpr uint32_t kPieceSlots = 2 * kPieceWindow;      // a peer may be W ahead of us, and we W ahead of it
+inline constexpr uint32_t kImageBytes = CONFIG_CHANNEL_BYTES / kPieceSlots;
+inline constexpr uint32_t kRoundsMax = ceil_log2(CONFIG_GROUP_RANKS_MAX);
+inline constexpr uint32_t kPeersMax = 2 * kRoundsMax;
+inline constexpr uint32_t kRankWords = (CONFIG_GROUP_RANKS_MAX + 63) / 64;
+// A piece needs a bit per rank (all-to-all broadcast), or a word of fragment bits per step (doubling).
+inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : kRoundsMax;
+inline constexpr uint32_t kStagingUnits = 16;
+inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
+inline constexpr uint32_t kTombstones = 2 * CONFIG_CARD_MEMBERS;
+inline constexpr uint32_t kTimers = CONFIG_CARD_MEMBERS * (kChannels + 1) + 1;
+
+static_assert(kChannels % 2 == 0 && kChannels >= 4);
+static_assert(CONFIG_GROUP_RANKS_MAX <= PEAL_RANKS_MAX && kPeersMax <= PEAL_PEERS_MAX);
+static_assert(kImageBytes >= 8 * CONFIG_GROUP_RANKS_MAX, "a piece would be empty at the largest N");
+static_assert(kImageBytes / 2 / CONFIG_MTU_BYTES + 1 <= 64, "fragments of a step must fit one word");
+static_assert(CONFIG_MTU_BYTES >= sizeof(peal_nack));
+
+struct MemoryKey {
+  bool in_use;
+  uint16_t generation;
+  uint16_t access;
+  uint16_t uses;  // accepted operations that name it
+  ContextId context;
+  RegionId region;
+  uint64_t bytes;
+};
+
+enum class ContextPhase : uint8_t { kFree, kOpen, kClosing };
+
+struct Context {
+  ContextPhase phase;
+  uint32_t outstanding;  // accepted, not completed
+};
+
+struct Peer {
+  peal_peer_address address;
+  TimeNs awaited_since_ns;  // 0: owes us nothing
+  TimeNs next_probe_ns;
+  uint32_t probes;
+};
+
+// Who a member is, to its peers. A tombstone keeps this much.
+struct Membership {
+  uint32_t group;
+  uint32_t handle;
+  uint32_t choice_hash;
+  uint16_t rank;
+  uint16_t ranks;
+  uint8_t rounds;   // ⌈log2 N⌉
+  bool poisoned;    // a member died: dead_rank, and nothing can be completed any more
+  uint16_t dead_rank;
+  Peer peers[kPeersMax];
+};
+
+// A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k. Used three times:
+// barrier, destroy, recycling. One bit per round, because a fast peer may already be a round ahead.
+struct Dissemination {
+  uint16_t received;
+  uint16_t sent;
+  bool entered;
+  bool complete;
+};
+
+struct Piece {
+  uint32_t number;  // which piece this slot holds, plus one; 0: none yet
+  uint16_t arrived;
+  uint16_t dma;      // outstanding, into or out of this piece
+  bool own_started;  // own block is being read, or was
+  bool own_placed;   // own block is in the image (doubling) or on its way to the peers (broadcast)
+  bool retained;     // own block (broadcast) or image (doubling) lies in the channel, for late NACKs
+  bool delivering;
+  bool delivered;    // the result of this piece is in the user's memory
+  uint8_t steps_sent;
+  uint8_t fragments_sent;       // of step steps_sent
+  uint8_t landed[kRoundsMax];   // doubling: fragments of a step that are in the image
+  uint64_t bits[kPieceWords];
+};
+
+// Copies blocks of an image that lies in the channel to the user's buffer, through bounce packets.
+struct Mover {
+  bool active;
+  uint8_t in_flight;
+  uint16_t next;   // position of the next block to look at
+  uint32_t piece;
+};
+
+enum class OperationPhase : uint8_t {
+  kFree,
+  kEarly,     // made by a packet or a NACK; the host has not posted
+  kRunning,   // posted
+  kFinished,  // completed to the host; kept for late NACKs until recycled
+};
+
+struct Command {
+  uint8_t opcode;
+  uint8_t algorithm;
+  bool in_place;
+  bool holds_keys;  // counted in the uses of its memory keys
+  uint32_t member;  // handle
+  ContextId context;
+  uint64_t sequence;
+  uint64_t cookie;
+  uint32_t block_bytes;
+  uint32_t send_key;
+  uint32_t receive_key;
+  HostAddress send;
+  HostAddress receive;
+  TimeNs accepted_ns;
+};
+
+struct Operation {
+  OperationPhase phase;
+  uint8_t kind;       // enum peal_operation
+  uint8_t algorithm;  // enum peal_algorithm
+  bool starved;       // something could not be had from a pool: try again soon
+  bool told_not_yet;  // since the last time-out
+  bool refused;       // verdict stands: ends with it as soon as no DMA is under way
+  uint32_t signature;
+  uint32_t block_bytes;
+  uint16_t first_sender;  // whose packet opened an early record
+  uint16_t chase_next;    // rank from which the next NACKs start, so that all get their turn
+  uint32_t verdict_rank;
+  peal_status verdict;
+  uint64_t sequence;
+  Command command;  // valid when posted
+  TimeNs progress_ns;
+  TimeNs interval_ns;
+  Timer timer;
+  uint32_t dma;          // outstanding, all kinds
+  uint32_t early_dma;    // of those: early data on its way into the channel
+  uint32_t piece_count;  // at least 1
+  uint32_t piece_bytes;
+  uint32_t base;      // first piece that is not done
+  uint32_t own_next;  // next own piece to send
+  uint16_t staging_mask;  // units held; 0: none
+  uint8_t staging_unit;   // first of them
+  Dissemination signals;
+  Mover mover;
+  Piece pieces[kPieceSlots];
+};
+
+enum class MemberPhase : uint8_t { kFree, kReserved, kActive };
+
+struct Member {
+  MemberPhase phase;
+  uint16_t generation;
+  uint16_t index;
+  bool destroying;  // the destroy operation was accepted: nothing may follow it
+  bool dying;       // context is closing: ends as soon as no DMA is under way
+  ContextId context;
+  RegionId channels;
+  Membership membership;
+  uint64_t next_sequence;    // that the host must post
+  uint64_t started;          // operations taken out of parking; all below ran or run
+  uint64_t finished;         // operations completed to the host
+  uint64_t recycled;         // epochs whose recycling is complete
+  uint32_t dma;              // outstanding, all operations
+  uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
+  Dissemination recycling[2];
+  TimeNs recycling_progress_ns;
+  TimeNs recycling_interval_ns;
+  Timer timer;  // recycling NACKs and liveness
+  uint16_t parked_head;
+  uint16_t parked_count;
+  uint32_t staging_used;  // bit per unit
+  Operation operations[kChannels];
+  Command parked[CONFIG_PARKED_OPERATIONS];
+  alignas(64) uint8_t staging[CONFIG_STAGING_BYTES];
+};
+
+// Answers late NACKs of a group's last barrier, or names the dead, after the member is gone.
+struct Tombstone {
+  bool in_use;
+  uint64_t destroy_sequence;
+  uint32_t destroy_signature;
+  TimeNs buried_ns;
+  Membership membership;
+};
+
+enum class DmaKind : uint8_t {
+  kOwnRead,    // own block into a packet
+  kOwnStage,   // own block into staging
+  kLand,       // a packet's payload into the user's buffer or the image
+  kLandEarly,  // a packet's payload into the channel, before the host has posted
+  kRetain,     // own block, or the image in staging, into the channel
+  kDeliver,    // staging into the user's buffer
+  kSend,       // image into a packet whose header is ready: a step of doubling, or a repair
+  kMoveRead,   // image into a bounce packet
+  kMoveWrite,  // bounce packet into the user's buffer
+};
+
+struct DmaRecord {
+  DmaKind kind;
+  bool in_use;
+  bool is_write;
+  uint8_t slot;
+  uint16_t member;
+  uint32_t bytes;
+  uint32_t piece;
+  uint32_t aux;   // kMoveRead: position of the first block; kSend: 1 for a repair
+  uint32_t next;  // free list or stalled list: index plus one
+  uint64_t sequence;  // of the operation; a recycled record must not take the completion for its own
+  Packet* packet;
+  uint8_t* card;
+  HostAddress host;
+};
+
+struct Card {
+  Port* port;
+  CardIdentity identity;
+  CardTimeouts timeouts;
+  Checksums checksums;
+  TimeNs now;
+  uint32_t packets_held;
+  uint32_t dma_in_use;
+  uint32_t dma_free;     // list head, index plus one
+  uint32_t dma_stalled;  // list the port would not take
+  uint32_t dma_stalled_last;
+  Timer retry_timer;
+  TimerHeap timers;
+  uint64_t counters[PEAL_COUNTER_COUNT];
+  uint32_t released_count;
+  RegionId released[2 * CONFIG_CARD_MEMBERS];
+  Context contexts[CONFIG_CONTEXTS];
+  MemoryKey keys[CONFIG_MEMORY_KEYS];
+  DmaRecord dma[CONFIG_DMA_RECORDS];
+  Timer* timer_entries[kTimers];
+  Tombstone tombstones[kTombstones];
+  Member members[CONFIG_CARD_MEMBERS];
+};
+
+inline void count(Card& card, peal_counter counter, uint64_t by = 1) { card.counters[counter] += by; }
+
+// Membership and operation handed around together.
+struct Scope {
+  Card& card;
+  Member& member;
+  Operation& operation;
+};
+
+}  // namespace peal

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Answers to NACKs that carry data: from staging while it is held, else from what the channel retains. Never from the
+// user's buffers, which may be the user's again.
+#pragma once
+
+#include "firmware/card_state.h"
+
+namespace peal {
+
+// All-to-all broadcast: sends the origin's block to the requester if this card has it. False if not.
+bool repair_block(const Scope& scope, uint32_t piece, Rank origin, const peal_peer_address& requester);
+
+// Recursive doubling: sends one fragment of a step, the first time or again.
+struct StepFragment {
+  uint32_t piece;
+  uint32_t step;
+  uint32_t fragment;
+  uint32_t image_offset;  // bytes
+  uint32_t bytes;
+};
+// False when a packet or DMA record could not be had.
+bool send_fragment(const Scope& scope, const StepFragment& what, const peal_peer_address& to,
+                   bool repair);
+
+void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& nack);
+
+// The image has arrived in the packet of a kSend.
+void on_send_read(const Scope& scope, DmaRecord& record);
+
+}  // namespace peal

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/receive.h"
+
+#include <cstring>
+
+#include "firmware/collective/broadcast_all.h"
+#include "firmware/collective/dissemination.h"
+#include "firmware/collective/doubling.h"
+#include "firmware/collective/operation.h"
+#include "firmware/collective/recycling.h"
+#include "firmware/liveness.h"
+#include "firmware/member.h"
+#include "firmware/transmit.h"
+#include "firmware/verdict.h"
+#include "firmware/wire_check.h"
+
+namespace peal {
+namespace {
+
+struct Arrival {
+  Packet* packet;
+  const peal_wire_header& header;
+  uint32_t sender_entry;  // in the peer table, or kNoPeer
+};
+
+template <typename Body>
+Body body_of(const Arrival& arrival) {
+  Body body;
+  std::memcpy(&body, arrival.packet->payload, sizeof(body));
+  return body;
+}
+
+bool disseminates(const peal_wire_header& header) {
+  return header.algorithm == PEAL_ALGORITHM_DISSEMINATION;
+}
+
+// Group, sender and incarnation; kPacketGood or why not.
+peal_counter check_sender(const Card& card, const Membership& self, const Arrival& arrival) {
+  const peal_wire_header& header = arrival.header;
+  if (header.group != self.group) return PEAL_COUNTER_DROP_GROUP;
+  if (header.sender >= self.ranks || header.sender == self.rank) return PEAL_COUNTER_DROP_SENDER;
+  const bool repair = (header.flags & PEAL_PACKET_REPAIR) != 0;
+  if (repair) {
+    // Echoed from our own NACK: the answer may come from beyond our peers.
+    return header.incarnation == card.identity.incarnation ? kPacketGood : PEAL_COUNTER_DROP_INCARNATION;
+  }
+  if (arrival.sender_entry == kNoPeer) return PEAL_COUNTER_DROP_SENDER;
+  const peal_peer_address& peer = self.peers[arrival.sender_entry].address;
+  return header.incarnation == peer.incarnation ? kPacketGood : PEAL_COUNTER_DROP_INCARNATION;
+}
+
+// The round of a dissemination must exist, and lead from or to the sender.
+peal_counter check_round(const Membership& self, const peal_wire_header& header, bool from_behind) {
+  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  const uint32_t distance = 1u << header.hop;
+  const Rank expected = from_behind ? minus(self.rank, distance, self.ranks)
+                                    : plus(self.rank, distance, self.ranks);
+  return header.sender == expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
+}
+
+peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
+  const peal_wire_header& header = arrival.header;
+  const bool signal = header.type == PEAL_PACKET_SIGNAL;
+  const bool from_behind = signal || header.type == PEAL_PACKET_NOT_YET;
+  const peal_counter round = check_round(member.membership, header, from_behind);
+  if (round != kPacketGood) return round;
+  if (signal) return recycling_on_signal(card, member, header);
+  if (header.type == PEAL_PACKET_NACK) return recycling_on_nack(card, member, header);
+  recycling_on_not_yet(card, member, header);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+peal_counter on_signal(const Scope& scope, const Arrival& arrival) {
+  const peal_counter round = check_round(scope.member.membership, arrival.header, true);
+  if (round != kPacketGood) return round;
+  if (scope.operation.phase == OperationPhase::kFinished) return PEAL_COUNTER_DUPLICATE;
+  if (!dissemination_signal(scope.operation.signals, arrival.header.hop)) return PEAL_COUNTER_DUPLICATE;
+  operation_progressed(scope);
+  operation_advance(scope);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+peal_counter on_data(const Scope& scope, const Arrival& arrival) {
+  const bool broadcasts = scope.operation.algorithm == PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+  const peal_counter result = broadcasts ? broadcast_all::on_data(scope, arrival.packet)
+                                         : doubling::on_data(scope, arrival.packet);
+  if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
+  return result;
+}
+
+peal_counter on_nack(const Scope& scope, const Arrival& arrival) {
+  const peal_wire_header& header = arrival.header;
+  const auto nack = body_of<peal_nack>(arrival);
+  switch (header.algorithm) {
+    case PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST:
+      return broadcast_all::on_nack(scope, header, nack);
+    case PEAL_ALGORITHM_RECURSIVE_DOUBLING:
+      return doubling::on_nack(scope, header, nack);
+    default:
+      break;
+  }
+  auto& [card, member, operation] = scope;
+  const peal_counter round = check_round(member.membership, header, false);
+  if (round != kPacketGood) return round;
+  const peal_peer_address& to = member.membership.peers[arrival.sender_entry].address;
+  if ((operation.signals.sent & 1u << header.hop) != 0) {
+    dissemination_repair(card, member.membership, to, packet_kind(operation, PEAL_PACKET_SIGNAL), header.hop);
+    return PEAL_COUNTER_RECEIVED;
+  }
+  const SmallPacket what = {.hop = header.hop};
+  if (send_small(card, member.membership, to, packet_kind(operation, PEAL_PACKET_NOT_YET), what)) {
+    count(card, PEAL_COUNTER_SENT_NOT_YET);
+  }
+  return PEAL_COUNTER_RECEIVED;
+}
+
+peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
+  const auto verdict = body_of<peal_verdict>(arrival);
+  if (verdict.rank >= scope.member.membership.ranks) return PEAL_COUNTER_DROP_ORIGIN;
+  if (verdict.status != PEAL_STATUS_MISMATCH && verdict.status != PEAL_STATUS_DMA_FAULT) {
+    return PEAL_COUNTER_DROP_TYPE;
+  }
+  refuse(scope, static_cast<peal_status>(verdict.status), verdict.rank);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+// A packet of an operation of this group.
+peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arrival) {
+  const peal_wire_header& header = arrival.header;
+  const uint32_t signature =
+      signature_of(member.membership, header.operation, header.algorithm, header.block_bytes);
+  if (header.signature != signature) return PEAL_COUNTER_DROP_SIGNATURE;
+  if (header.operation == PEAL_OPERATION_RECYCLE) return on_recycle(card, member, arrival);
+  peal_counter why = PEAL_COUNTER_DROP_STALE;
+  const bool opens = header.type != PEAL_PACKET_NOT_YET;
+  Operation* operation = find_operation(card, member, header, opens, &why);
+  if (operation == nullptr) return why;
+  const Scope scope = {card, member, *operation};
+  if (header.type == PEAL_PACKET_REFUSE) return on_refuse(scope, arrival);
+  if (operation->refused) {
+    if (header.type == PEAL_PACKET_NACK) {
+      tell_refusal(scope, member.membership.peers[arrival.sender_entry].address);
+    }
+    return PEAL_COUNTER_DROP_CLOSED;
+  }
+  if (operation->signature != signature) {
+    refuse(scope, PEAL_STATUS_MISMATCH, header.sender);
+    return PEAL_COUNTER_DROP_SIGNATURE;
+  }
+  switch (header.type) {
+    case PEAL_PACKET_DATA:
+      return on_data(scope, arrival);
+    case PEAL_PACKET_SIGNAL:
+      return on_signal(scope, arrival);
+    case PEAL_PACKET_NACK:
+      return on_nack(scope, arrival);
+    default:
+      operation->told_not_yet = true;
+      return PEAL_COUNTER_RECEIVED;
+  }
+}
+
+peal_counter answer_probe(Card& card, const Membership& self, const Arrival& arrival) {
+  const PacketKind kind = {PEAL_PACKET_ALIVE, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, 0, 0, 0};
+  if (send_small(card, self, self.peers[arrival.sender_entry].address, kind, {})) {
+    count(card, PEAL_COUNTER_SENT_LIVENESS);
+  }
+  return PEAL_COUNTER_RECEIVED;
+}
+
+// Nothing but the truth comes out of a poisoned group.
+peal_counter answer_poisoned(Card& card, const Membership& self, const Arrival& arrival) {
+  if (arrival.header.type != PEAL_PACKET_DEATH && arrival.sender_entry != kNoPeer) {
+    tell_death(card, self, self.peers[arrival.sender_entry].address);
+  }
+  return PEAL_COUNTER_DROP_CLOSED;
+}
+
+peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
+  Membership& self = member.membership;
+  if (member.phase == MemberPhase::kReserved) return PEAL_COUNTER_DROP_NOT_CONNECTED;
+  arrival.sender_entry = arrival.header.sender < self.ranks
+                             ? peer_entry(self.rank, arrival.header.sender, self.ranks)
+                             : kNoPeer;
+  const peal_counter sender = check_sender(card, self, arrival);
+  if (sender != kPacketGood) return sender;
+  hear_peer(member, arrival.header.sender);
+  if (self.poisoned) return answer_poisoned(card, self, arrival);
+  switch (arrival.header.type) {
+    case PEAL_PACKET_PROBE:
+      return answer_probe(card, self, arrival);
+    case PEAL_PACKET_ALIVE:
+      return PEAL_COUNTER_RECEIVED;
+    case PEAL_PACKET_DEATH: {
+      const auto verdict = body_of<peal_verdict>(arrival);
+      if (verdict.rank >= self.ranks || verdict.status != PEAL_STATUS_PEER_DEAD) {
+        return PEAL_COUNTER_DROP_ORIGIN;
+      }
+      poison(card, member, verdict.rank);
+      return PEAL_COUNTER_RECEIVED;
+    }
+    default:
+      return on_operation_packet(card, member, arrival);
+  }
+}
+
+// The group is gone here; some peer may still wait for a signal of its last barriers.
+peal_counter on_tombstone_packet(Card& card, const Tombstone& tombstone, Arrival& arrival) {
+  const Membership& self = tombstone.membership;
+  const peal_wire_header& header = arrival.header;
+  arrival.sender_entry =
+      header.sender < self.ranks ? peer_entry(self.rank, header.sender, self.ranks) : kNoPeer;
+  const peal_counter sender = check_sender(card, self, arrival);
+  if (sender != kPacketGood) return sender;
+  if (self.poisoned) return answer_poisoned(card, self, arrival);
+  if (header.type == PEAL_PACKET_PROBE) return answer_probe(card, self, arrival);
+  if (header.type != PEAL_PACKET_NACK || !disseminates(header)) return PEAL_COUNTER_DROP_CLOSED;
+  const peal_counter round = check_round(self, header, false);
+  if (round != kPacketGood) return round;
+  const bool last = header.operation == PEAL_OPERATION_DESTROY &&
+                    header.signature == tombstone.destroy_signature &&
+                    header.sequence == static_cast<uint32_t>(tombstone.destroy_sequence);
+  // Recycling was entered by all before anybody could be done with the destroy.
+  if (!last && header.operation != PEAL_OPERATION_RECYCLE) return PEAL_COUNTER_DROP_CLOSED;
+  const PacketKind kind = {PEAL_PACKET_SIGNAL, header.operation, header.algorithm,
+                           header.signature,   header.sequence,  0};
+  dissemination_repair(card, self, self.peers[arrival.sender_entry].address, kind, header.hop);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+}  // namespace
+
+peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
+  const peal_counter frame = check_frame(card, *packet, frame_bytes);
+  if (frame != kPacketGood) return frame;
+  const peal_wire_header& header = *packet->header;
+  Arrival arrival = {packet, header, kNoPeer};
+  if ((header.member & 0xffff) >= CONFIG_CARD_MEMBERS) return PEAL_COUNTER_DROP_MEMBER;
+  Member* member = find_member(card, header.member);
+  if (member != nullptr) return on_member_packet(card, *member, arrival);
+  const Tombstone* tombstone = find_tombstone(card, header.member);
+  if (tombstone != nullptr) return on_tombstone_packet(card, *tombstone, arrival);
+  const bool never_used = card.members[header.member & 0xffff].generation == 0;
+  return never_used ? PEAL_COUNTER_DROP_MEMBER : PEAL_COUNTER_DROP_GENERATION;
+}
+
+}  // namespace peal

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A packet's way through the card: frame, member, sender, then by type to the operation it belongs to. This is the
+// map of the protocol; each step that refuses has a counter.
+#pragma once
+
+#include "firmware/card_state.h"
+
+namespace peal {
+
+// What became of the packet. The caller keeps its use of it; whoever wants it longer holds it.
+peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes);
+
+}  // namespace peal

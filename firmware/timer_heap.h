@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// All timers of a card in one binary heap of fixed capacity, earliest first. A timer object is in the heap at most once
+// and knows its place, so arming, re-arming and disarming are O(log n) and never fail.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "firmware/port.h"
+
+namespace peal {
+
+enum class TimerKind : uint8_t { kOperation, kMember, kCard };
+
+struct Timer {
+  TimeNs deadline_ns;
+  uint32_t place;  // 1-based position in the heap, 0 = not armed
+  uint16_t member;
+  uint8_t slot;
+  TimerKind kind;
+};
+
+struct TimerHeap {
+  Timer** entries;
+  uint32_t capacity;
+  uint32_t count;
+
+  void arm(Timer& timer, TimeNs deadline_ns);
+  // Brings the deadline forward; leaves an earlier one alone.
+  void arm_no_later(Timer& timer, TimeNs deadline_ns);
+  void disarm(Timer& timer);
+  [[nodiscard]] TimeNs earliest() const { return count == 0 ? kNever : entries[0]->deadline_ns; }
+  // Takes the earliest timer out if it is due, else null.
+  Timer* pop_due(TimeNs now);
+
+ private:
+  void put(uint32_t index, Timer* timer);
+  void sift_up(uint32_t index);
+  void sift_down(uint32_t index);
+};
+
+}  // namespace peal
