@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/cluster/checkers.h"
+
+#include <algorithm>
+
+#include "abi/status.h"
+#include "emulator/common/packet_text.h"
+
+namespace peal::sim {
+
+// --- wire ---
+
+void WireChecker::wrong(TimeNs now_ns, const peal_wire_header& header, const std::string& text) {
+  world_.findings.add(now_ns, "wire", text + ": " + emulator::packet_text(header));
+}
+
+void WireChecker::on_send(TimeNs now_ns, const FrameView& frame) {
+  const peal_wire_header& header = *frame.header;
+  if (header.type == 0 || header.type >= PEAL_PACKET_TYPE_COUNT)
+    return wrong(now_ns, header, "unknown type");
+  sent_[header.type]++;
+  const bool repair = (header.flags & PEAL_PACKET_REPAIR) != 0;
+  if (repair) repairs_++;
+  if (header.operation == PEAL_OPERATION_RECYCLE && header.type == PEAL_PACKET_SIGNAL && !repair)
+    recycle_signals_++;
+  if (header.version != PEAL_WIRE_VERSION || header.ethertype != __builtin_bswap16(PEAL_ETHERTYPE))
+    wrong(now_ns, header, "not a frame of this version");
+  if (emulator::card_of_mac(header.source) != frame.from_card)
+    wrong(now_ns, header, "source address is not the sender's");
+  if (header.group == 0 || header.group > world_.groups.size())
+    return wrong(now_ns, header, "unknown group");
+  const GroupState& group = world_.groups[header.group - 1];
+  if (header.sender >= group.members.size()) return wrong(now_ns, header, "sender is no rank");
+  const MemberState& sender = world_.members[group.members[header.sender]];
+  if (sender.place.card != frame.from_card) wrong(now_ns, header, "sender lives on another card");
+  if (!repair && header.type != PEAL_PACKET_NACK && header.operation != PEAL_OPERATION_RECYCLE &&
+      (header.type == PEAL_PACKET_DATA || header.type == PEAL_PACKET_SIGNAL))
+    check_running_ahead(now_ns, group, header);
+}
+
+// A packet of operation s says that its sender runs s; then everybody must have finished s - K.
+void WireChecker::check_running_ahead(TimeNs now_ns, const GroupState& group,
+                                      const peal_wire_header& header) {
+  if (finished_below_.size() < world_.groups.size()) finished_below_.resize(world_.groups.size());
+  uint64_t& known = finished_below_[header.group - 1];
+  if (header.sequence < known + world_.channels) return;
+  known = ~0ull;
+  uint32_t slowest = 0;
+  for (const uint32_t index : group.members) {
+    const MemberState& member = world_.members[index];
+    if (member.finished_below >= known) continue;
+    known = member.finished_below;
+    slowest = member.rank;
+  }
+  if (header.sequence < known + world_.channels) return;
+  world_.findings.add(now_ns, "running-ahead",
+                      "rank " + std::to_string(slowest) + " has not finished operation " +
+                          std::to_string(known) + ": " + emulator::packet_text(header));
+}
+
+// --- memory ---
+
+void MemoryChecker::on_dma(TimeNs now_ns, const DmaView& dma) {
+  if (dma.region >= world_.region_member.size()) return;
+  const uint32_t index = world_.region_member[dma.region];
+  if (index == kNoMember) return;
+  const MemberState& member = world_.members[index];
+  if (member.dead) return;  // a closing context lets go of its DMA in its own time
+  const std::string problem =
+      member.memory.check_access(dma.region, dma.offset, dma.bytes, dma.write);
+  if (!problem.empty())
+    world_.findings.add(now_ns, "user-buffers", member_text(member) + ": " + problem);
+}
+
+// --- completions ---
+
+bool may_be_dead(const World& world, uint32_t group, uint32_t rank, TimeNs now_ns) {
+  const GroupPlan& plan = world.scenario.groups[group];
+  if (rank >= plan.places.size()) return false;
+  const Place& place = plan.places[rank];
+  for (const Accident& accident : world.scenario.accidents) {
+    if (accident.at_ns > now_ns || accident.place.card != place.card) continue;
+    if (accident.kind == Accident::Kind::kSilence || accident.place == place) return true;
+  }
+  // Silence begins with the last frame that came through, so an outage may be a little shorter than
+  // the time-out.
+  const TimeNs dead_ns = world.scenario.timeouts.dead_ns;
+  const TimeNs enough_ns =
+      dead_ns - std::min(dead_ns, 4 * world.scenario.timeouts.probe_interval_ns);
+  for (const emulator::Partition& partition : world.scenario.faults.partitions) {
+    if (partition.from_ns > now_ns || partition.until_ns - partition.from_ns < enough_ns) continue;
+    const auto inside = [&partition](uint32_t card) {
+      return card >= partition.first_card && card <= partition.last_card;
+    };
+    for (const Place& other : plan.places)
+      if (inside(place.card) != inside(other.card)) return true;
+  }
+  return false;
+}
+
+uint32_t CompletionChecker::check(TimeNs now_ns, uint32_t card, uint32_t context,
+                                  const peal_completion& entry) {
+  const auto index = static_cast<uint32_t>(entry.cookie >> 32);
+  const auto sequence = entry.cookie & 0xffffffffu;
+  if (index >= world_.members.size() || sequence >= world_.members[index].posts.size()) {
+    world_.findings.add(
+        now_ns, "exactly-once",
+        "completion with a cookie that nobody posted: " + std::to_string(entry.cookie));
+    return kNoMember;
+  }
+  MemberState& member = world_.members[index];
+  Post& post = member.posts[sequence];
+  const std::string who = member_text(member) + " sequence " + std::to_string(sequence);
+  if (post.state != PostState::kPosted) {
+    world_.findings.add(now_ns, "exactly-once",
+                        who + (post.state == PostState::kCompleted ? ": completed twice"
+                                                                   : ": completed, never posted"));
+    return kNoMember;
+  }
+  if (member.place.card != card || member.context != context || member.dead) {
+    world_.findings.add(now_ns, "exactly-once",
+                        who + ": completed to the wrong or to a dead process");
+    return kNoMember;
+  }
+  if (entry.member != member.handle || entry.sequence != sequence ||
+      entry.opcode != world_.operation(member, sequence).opcode)
+    world_.findings.add(now_ns, "exactly-once", who + ": completion differs from its post");
+  check_status(now_ns, member, entry);
+  post.state = PostState::kCompleted;
+  post.status = entry.status;
+  post.completed_ns = now_ns;
+  while (member.finished_below < member.posts.size() &&
+         member.posts[member.finished_below].state == PostState::kCompleted)
+    member.finished_below++;
+  return index;
+}
+
+void CompletionChecker::check_status(TimeNs now_ns, MemberState& member,
+                                     const peal_completion& entry) {
+  const std::string who = member_text(member) + " sequence " + std::to_string(entry.sequence);
+  switch (entry.status) {
+    case PEAL_STATUS_OK:
+      if (world_.disagreed(member.group, entry.sequence))
+        world_.findings.add(now_ns, "status", who + ": succeeded although the ranks disagree");
+      if (member.poisoned)
+        world_.findings.add(now_ns, "status", who + ": succeeded after a death was told");
+      if (entry.failed_rank != PEAL_NO_RANK)
+        world_.findings.add(now_ns, "status", who + ": succeeded and names a failed rank");
+      return;
+    case PEAL_STATUS_MISMATCH:
+      if (!world_.disagreed(member.group, entry.sequence))
+        world_.findings.add(now_ns, "status", who + ": MISMATCH although all ranks agree");
+      return;
+    case PEAL_STATUS_PEER_DEAD:
+      member.poisoned = true;
+      if (!may_be_dead(world_, member.group, entry.failed_rank, now_ns))
+        world_.findings.add(now_ns, "status",
+                            who + ": says that rank " + std::to_string(entry.failed_rank) +
+                                " is dead, which it is not");
+      return;
+    default:
+      world_.findings.add(now_ns, "status",
+                          who + ": unexpected status " + std::to_string(entry.status));
+  }
+}
+
+// --- at the end ---
+
+void check_progress(World& world, TimeNs now_ns) {
+  for (const MemberState& member : world.members) {
+    if (member.dead || member.finished_below == member.posts.size()) continue;
+    const auto state = member.posts[member.finished_below].state;
+    world.findings.add(
+        now_ns, "stuck",
+        member_text(member) + ": sequence " + std::to_string(member.finished_below) + " of " +
+            std::to_string(member.posts.size()) +
+            (state == PostState::kPosted ? " was never completed" : " was never posted"));
+  }
+}
+
+void check_garbage(World& world, TimeNs now_ns) {
+  for (const MemberState& member : world.members) {
+    if (member.dead) continue;
+    for (uint32_t slot = 0; slot < world.scenario.groups[member.group].depth; slot++) {
+      const std::string problem = member.memory.check_garbage(slot);
+      if (!problem.empty())
+        world.findings.add(now_ns, "user-buffers", member_text(member) + ": " + problem);
+    }
+  }
+}
+
+}  // namespace peal::sim

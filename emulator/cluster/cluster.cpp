@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/cluster/cluster.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/cluster/mix.h"
+#include "emulator/cluster/node.h"
+#include "emulator/common/packet_text.h"
+#include "peal_config.h"
+
+namespace peal::sim {
+
+namespace {
+
+constexpr uint64_t kFaultStream = 1;
+constexpr uint64_t kJitterStream = 2;
+
+uint64_t hash_frame(uint64_t hash, TimeNs now_ns, const peal_wire_header& header) {
+  uint64_t words[PEAL_HEADER_BYTES / 8];
+  static_assert(sizeof(words) == sizeof(header));
+  std::memcpy(words, &header, sizeof(words));
+  hash ^= now_ns;
+  for (const uint64_t word : words) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+}  // namespace
+
+Cluster::Cluster(const ClusterOptions& options, Observer* observer, HostEvents* hosts)
+    : options_(options),
+      observer_(observer),
+      hosts_(hosts),
+      injector_(options.faults, mix(options.seed, kFaultStream)),
+      jitter_(mix(options.seed, kJitterStream)),
+      pool_(CONFIG_MTU_BYTES, options.check_seals) {
+  nodes_.reserve(options.cards);
+  for (uint32_t i = 0; i < options.cards; i++) nodes_.push_back(std::make_unique<Node>(*this, i));
+}
+
+Cluster::~Cluster() = default;
+
+void Cluster::violation(const char* check, const char* text) const {
+  if (observer_ != nullptr) observer_->on_violation(now_ns_, check, text);
+}
+
+// --- the run ---
+
+bool Cluster::step() {
+  if (events_.empty()) return false;
+  const Event event = events_.pop();
+  now_ns_ = event.at_ns;
+  counts_.events++;
+  switch (event.kind()) {
+    case EventKind::kArrival:
+      arrive(*nodes_[event.card], event.item);
+      break;
+    case EventKind::kDmaDone:
+      finish_dma(*nodes_[event.card], event.item);
+      break;
+    case EventKind::kTimer:
+      run_timer(*nodes_[event.card], event.item);
+      break;
+    case EventKind::kSubmission:
+      take_submission(*nodes_[event.card], event.item);
+      break;
+    case EventKind::kHost:
+      hosts_->on_host_event(now_ns_, event.item);
+      break;
+  }
+  return true;
+}
+
+void Cluster::at(TimeNs when_ns, uint32_t item) {
+  events_.push(std::max(when_ns, now_ns_), EventKind::kHost, 0, item);
+}
+
+TimeNs Cluster::begin_turn(Node& node, TimeNs cost_ns) {
+  const TimeNs start_ns = std::max(now_ns_, node.busy_until_ns);
+  node.turn_ns = start_ns + cost_ns;
+  return start_ns;
+}
+
+void Cluster::end_turn(Node& node) {
+  node.busy_until_ns = node.turn_ns;
+  const TimeNs deadline_ns = card_next_deadline(*node.card);
+  if (deadline_ns >= node.timer_at_ns) return;
+  node.timer_at_ns = std::max(deadline_ns, node.busy_until_ns);
+  events_.push(node.timer_at_ns, EventKind::kTimer, node.index, ++node.timer_item);
+}
+
+// A timer event is left in the queue when its deadline moves away; it then only looks at the new
+// one.
+void Cluster::run_timer(Node& node, uint32_t item) {
+  if (item != node.timer_item || node.silent) return;
+  node.timer_at_ns = kNever;
+  const TimeNs deadline_ns = card_next_deadline(*node.card);
+  if (deadline_ns == kNever) return;
+  const TimeNs start_ns = std::max(now_ns_, node.busy_until_ns);
+  if (deadline_ns > start_ns) {
+    node.timer_at_ns = deadline_ns;
+    events_.push(deadline_ns, EventKind::kTimer, node.index, ++node.timer_item);
+    return;
+  }
+  const TimeNs turn_ns = begin_turn(node, std::max<TimeNs>(options_.costs.timer_ns, 1));
+  card_on_timer(*node.card, turn_ns);
+  end_turn(node);
+}
+
+// --- the wire ---
+
+void Cluster::release(SimPacket* packet) {
+  if (!pool_.release(packet))
+    violation("sealed-payload", "a payload was written after it was sent");
+}
+
+void Cluster::put_on_wire(TimeNs arrival_ns, uint32_t to_card, SimPacket* packet) {
+  frames_under_way_++;
+  events_.push(arrival_ns, EventKind::kArrival, to_card, packet->index);
+}
+
+void Cluster::transmit(Node& node, SimPacket* packet) {
+  const peal_wire_header& header = *packet->header;
+  node.turn_ns += options_.costs.send_ns;
+  counts_.sent++;
+  if (header.length > CONFIG_MTU_BYTES) violation("wire", "a card sent more than an MTU");
+  pool_.seal(packet);
+  packet->payload_bytes = header.length;
+  packet->from_card = node.index;
+  const uint32_t to_card = emulator::card_of_mac(header.destination);
+  trace_hash_ = hash_frame(trace_hash_, node.turn_ns, header);
+  if (observer_ != nullptr)
+    observer_->on_send(node.turn_ns,
+                       {node.index, to_card, &header, packet->payload, packet->payload_bytes});
+  if (node.silent || to_card >= nodes_.size()) {
+    if (!node.silent) counts_.dropped_unknown++;
+    release(packet);
+    return;
+  }
+
+  const uint32_t frame_bytes = PEAL_HEADER_BYTES + header.length;
+  const TimeNs bytes_ns = (uint64_t{frame_bytes} + options_.costs.frame_extra_bytes) *
+                          options_.costs.byte_gap_ps / 1000;
+  const TimeNs out_ns = std::max(node.turn_ns, node.link_out_free_ns) + bytes_ns;
+  node.link_out_free_ns = out_ns + options_.costs.packet_gap_ns;
+  const TimeNs arrival_ns = out_ns + options_.costs.wire_latency_ns;
+  if (!injector_.active()) {
+    put_on_wire(arrival_ns, to_card, packet);
+    return;
+  }
+  const emulator::Verdict verdict = injector_.judge(node.index, to_card, frame_bytes, node.turn_ns);
+  SimPacket* copies[emulator::kCopiesMax] = {packet, nullptr};
+  if (verdict.copies == 2) {
+    copies[1] = pool_.share(packet);
+    copies[1]->header_bytes = packet->header_bytes;
+    copies[1]->from_card = packet->from_card;
+  }
+  for (uint32_t i = 0; i < verdict.copies; i++) {
+    if (verdict.copy[i].corrupt_bit != emulator::kNoBit) {
+      SimPacket* damaged = pool_.copy(copies[i]);
+      const uint32_t byte = verdict.copy[i].corrupt_bit / 8;
+      uint8_t* place = byte < PEAL_HEADER_BYTES
+                           ? reinterpret_cast<uint8_t*>(&damaged->header_bytes) + byte
+                           : damaged->payload + (byte - PEAL_HEADER_BYTES);
+      *place = static_cast<uint8_t>(*place ^ (1u << (verdict.copy[i].corrupt_bit % 8)));
+      pool_.seal(damaged);
+      release(copies[i]);
+      copies[i] = damaged;
+    }
+    put_on_wire(arrival_ns + verdict.copy[i].delay_ns, to_card, copies[i]);
+  }
+  if (verdict.copies == 0) release(packet);
+}
+
+void Cluster::inject(uint32_t card, const peal_wire_header& header, const uint8_t* payload,
+                     uint32_t payload_bytes, uint32_t frame_bytes) {
+  Node& node = *nodes_[card];
+  SimPacket* packet = pool_.allocate();
+  packet->header_bytes = header;
+  if (payload_bytes > 0) std::memcpy(packet->payload, payload, payload_bytes);
+  packet->payload_bytes = payload_bytes;
+  packet->holds = 0;
+  pool_.seal(packet);
+  node.packets_held++;
+  counts_.received++;
+  const TimeNs turn_ns = begin_turn(node, options_.costs.packet_ns);
+  card_on_packet(*node.card, packet, frame_bytes, turn_ns);
+  end_turn(node);
+}
+
+void Cluster::arrive(Node& node, uint32_t item) {
+  SimPacket* packet = pool_.at(item);
+  frames_under_way_--;
+  if (node.silent) {
+    counts_.dropped_silent++;
+    release(packet);
+    return;
+  }
+  if (node.packets_held >= options_.packets_per_card) {
+    counts_.dropped_full++;
+    release(packet);
+    return;
+  }
+  const uint32_t frame_bytes = PEAL_HEADER_BYTES + packet->payload_bytes;
+  // Many senders, one link in: it takes one frame at a time.
+  const TimeNs bytes_ns = (uint64_t{frame_bytes} + options_.costs.frame_extra_bytes) *
+                          options_.costs.byte_gap_ps / 1000;
+  node.link_in_free_ns = std::max(now_ns_, node.link_in_free_ns + bytes_ns);
+  const TimeNs turn_ns = std::max(node.link_in_free_ns, node.busy_until_ns);
+  node.turn_ns = turn_ns + options_.costs.packet_ns;
+  node.packets_held++;
+  counts_.received++;
+  packet->holds = 0;
+  card_on_packet(*node.card, packet, frame_bytes, turn_ns);
+  end_turn(node);
+}
+
+// --- DMA, submissions, completions ---
+
+bool Cluster::start_dma(Node& node, const Dma& dma) {
+  if (node.dma_under_way >= options_.dma_per_card) return false;
+  const bool write = dma.from_card != nullptr;
+  if (memory_.reach(node.index, dma.region, dma.offset, dma.bytes) == nullptr)
+    violation("isolation", "a DMA leaves the memory that the card may reach");
+  if (observer_ != nullptr)
+    observer_->on_dma(node.turn_ns, {node.index, dma.region, dma.offset, dma.bytes, write, false});
+  uint32_t item;
+  if (free_dmas_.empty()) {
+    item = static_cast<uint32_t>(dmas_.size());
+    dmas_.push_back(dma);
+  } else {
+    item = free_dmas_.back();
+    free_dmas_.pop_back();
+    dmas_[item] = dma;
+  }
+  node.dma_under_way++;
+  const CostModel& costs = options_.costs;
+  node.dma_free_ns = std::max(node.turn_ns, node.dma_free_ns) + costs.dma_gap_ns +
+                     uint64_t{dma.bytes} * costs.dma_byte_gap_ps / 1000;
+  TimeNs done_ns = node.dma_free_ns + costs.dma_latency_ns;
+  if (costs.dma_jitter_ns > 0) done_ns += jitter_.below(costs.dma_jitter_ns);
+  events_.push(done_ns, EventKind::kDmaDone, node.index, item);
+  return true;
+}
+
+// The bytes move as late as they may: whoever lets go of memory before this has made a mistake that
+// shows.
+void Cluster::finish_dma(Node& node, uint32_t item) {
+  const Dma dma = dmas_[item];
+  free_dmas_.push_back(item);
+  node.dma_under_way--;
+  if (node.silent) return;
+  uint8_t* host = memory_.reach(node.index, dma.region, dma.offset, dma.bytes);
+  const bool write = dma.from_card != nullptr;
+  if (host != nullptr && dma.bytes > 0)
+    std::memcpy(write ? host : dma.to_card, write ? dma.from_card : host, dma.bytes);
+  if (observer_ != nullptr)
+    observer_->on_dma(now_ns_, {node.index, dma.region, dma.offset, dma.bytes, write, true});
+  const TimeNs turn_ns = begin_turn(node, options_.costs.dma_event_ns);
+  card_on_dma_done(*node.card, dma.token, host != nullptr, turn_ns);
+  end_turn(node);
+}
+
+void Cluster::submit(uint32_t card, uint32_t context, const peal_submission& entry) {
+  uint32_t item;
+  if (free_submissions_.empty()) {
+    item = static_cast<uint32_t>(submissions_.size());
+    submissions_.emplace_back();
+  } else {
+    item = free_submissions_.back();
+    free_submissions_.pop_back();
+  }
+  submissions_[item] = {context, entry};
+  events_.push(now_ns_ + options_.costs.doorbell_ns, EventKind::kSubmission, card, item);
+}
+
+void Cluster::take_submission(Node& node, uint32_t item) {
+  const Submission submission = submissions_[item];
+  free_submissions_.push_back(item);
+  if (node.silent) return;
+  const TimeNs turn_ns = begin_turn(node, options_.costs.submission_ns);
+  card_on_submission(*node.card, submission.context, submission.entry, turn_ns);
+  end_turn(node);
+}
+
+void Cluster::complete(Node& node, uint32_t context, const peal_completion& entry) {
+  if (node.silent) return;
+  trace_hash_ = mix(trace_hash_ ^ node.turn_ns, entry.cookie ^ entry.sequence,
+                    (uint64_t{node.index} << 48) ^ (uint64_t{entry.status} << 32) ^ context);
+  if (observer_ != nullptr) observer_->on_completion(node.turn_ns, node.index, context, entry);
+  if (hosts_ != nullptr) hosts_->on_completion(node.turn_ns, node.index, context, entry);
+}
+
+// --- administration ---
+
+peal_status Cluster::open_context(uint32_t card, uint32_t* context) {
+  return card_open_context(*nodes_[card]->card, context);
+}
+
+void Cluster::close_context(uint32_t card, uint32_t context) {
+  Node& node = *nodes_[card];
+  const TimeNs turn_ns = begin_turn(node, 0);
+  card_close_context(*node.card, context, turn_ns);
+  end_turn(node);
+}
+
+bool Cluster::context_quiet(uint32_t card, uint32_t context) const {
+  return card_context_quiet(*nodes_[card]->card, context);
+}
+
+peal_status Cluster::register_memory(uint32_t card, uint32_t context, uint32_t region,
+                                     uint64_t bytes, uint32_t access, uint32_t* key) {
+  return card_register_memory(*nodes_[card]->card, context, region, bytes, access, key);
+}
+
+peal_status Cluster::unregister_memory(uint32_t card, uint32_t context, uint32_t key) {
+  uint32_t region = 0;
+  return card_unregister_memory(*nodes_[card]->card, context, key, &region);
+}
+
+peal_status Cluster::reserve_group(uint32_t card, uint32_t context,
+                                   const peal_reserve_group& request, peal_peer_address* address) {
+  Node& node = *nodes_[card];
+  // Regions that the card has let go of are the machine's again before it asks for another.
+  uint32_t released;
+  while (card_channel_released(*node.card, &released)) memory_.remove(released);
+  const peal_device described = device(card);
+  const uint32_t channels =
+      memory_.add(card, uint64_t{described.channels} * described.channel_bytes);
+  const TimeNs turn_ns = begin_turn(node, 0);
+  const peal_status status =
+      card_reserve_group(*node.card, context, request, channels, turn_ns, address);
+  if (status != PEAL_STATUS_OK) memory_.remove(channels);
+  end_turn(node);
+  return status;
+}
+
+peal_status Cluster::connect_group(uint32_t card, uint32_t context,
+                                   const peal_connect_group& request) {
+  Node& node = *nodes_[card];
+  const TimeNs turn_ns = begin_turn(node, 0);
+  const peal_status status = card_connect_group(*node.card, context, request, turn_ns);
+  end_turn(node);
+  return status;
+}
+
+void Cluster::silence(uint32_t card) { nodes_[card]->silent = true; }
+
+// --- what can be asked ---
+
+peal_device Cluster::device(uint32_t card) const {
+  peal_device device{};
+  card_describe(*nodes_[card]->card, &device);
+  return device;
+}
+
+uint64_t Cluster::counter(uint32_t card, peal_counter counter) const {
+  return card_counters(*nodes_[card]->card)[counter];
+}
+
+uint64_t Cluster::counter(peal_counter counter) const {
+  uint64_t sum = 0;
+  for (const auto& node : nodes_) sum += card_counters(*node->card)[counter];
+  return sum;
+}
+
+uint32_t Cluster::packets_held(uint32_t card) const { return nodes_[card]->packets_held; }
+uint32_t Cluster::dma_under_way(uint32_t card) const { return nodes_[card]->dma_under_way; }
+CardHolds Cluster::holds(uint32_t card) const { return card_holds(*nodes_[card]->card); }
+bool Cluster::silent(uint32_t card) const { return nodes_[card]->silent; }
+
+}  // namespace peal::sim

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// N cards in one process on a simulated clock. The cards are the firmware's own objects,
+// unmodified; this class is their port, wire, DMA engine and doorbell. A card's processor takes one
+// event at a time: what arrives while it is busy waits its turn, in order of arrival. All effects
+// are deterministic in the seed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "emulator/cluster/cost_model.h"
+#include "emulator/cluster/event_queue.h"
+#include "emulator/cluster/host_memory.h"
+#include "emulator/cluster/observer.h"
+#include "emulator/cluster/packet_pool.h"
+#include "emulator/common/fault_injector.h"
+#include "firmware/card.h"
+
+namespace peal::sim {
+
+class Node;
+
+// What the cluster calls when something happens to the hosts. Must not call back into step().
+class HostEvents {
+ public:
+  // A time that was asked for with at().
+  virtual void on_host_event(TimeNs now_ns, uint32_t item) = 0;
+  // A completion, at the moment when the card writes it; the host sees it completion_ns later.
+  virtual void on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
+                             const peal_completion& entry) = 0;
+
+ protected:
+  ~HostEvents() = default;
+};
+
+struct ClusterOptions {
+  uint32_t cards = 2;
+  uint64_t seed = 1;
+  CostModel costs;
+  CardTimeouts timeouts = default_timeouts();
+  emulator::FaultPlan faults;
+  Checksums checksums = Checksums::kSoftware;
+  uint32_t packets_per_card = 4096;  // that a card may hold; arrivals beyond are dropped
+  uint32_t dma_per_card = ~0u;       // that its engine queues
+  bool check_seals = true;           // payloads must not change once sent
+};
+
+struct ClusterCounts {
+  uint64_t sent = 0;             // frames by cards, before faults
+  uint64_t received = 0;         // frames handed to cards
+  uint64_t dropped_full = 0;     // card held packets_per_card already
+  uint64_t dropped_silent = 0;   // card is silent
+  uint64_t dropped_unknown = 0;  // destination is no card
+  uint64_t events = 0;
+};
+
+class Cluster {
+ public:
+  // The options' fault plan must make sense (FaultPlan::problem()). observer may be null; both
+  // outlive the cluster.
+  Cluster(const ClusterOptions& options, Observer* observer, HostEvents* hosts);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  // --- the run ---
+  // Carries out the earliest event. False when nothing is left to do.
+  bool step();
+  [[nodiscard]] TimeNs now() const { return now_ns_; }
+  [[nodiscard]] TimeNs next_event_ns() const {
+    return events_.empty() ? kNever : events_.top().at_ns;
+  }
+  // Host event `item` at the given time.
+  void at(TimeNs when_ns, uint32_t item);
+  // The wire works from now on, whatever the plan said.
+  void heal() { injector_.heal(); }
+
+  // --- what hosts do; administration takes no time ---
+  [[nodiscard]] peal_status open_context(uint32_t card, uint32_t* context);
+  // The processor of the card sees the close now. The context's regions must stay until
+  // context_quiet().
+  void close_context(uint32_t card, uint32_t context);
+  [[nodiscard]] bool context_quiet(uint32_t card, uint32_t context) const;
+  [[nodiscard]] peal_status register_memory(uint32_t card, uint32_t context, uint32_t region,
+                                            uint64_t bytes, uint32_t access, uint32_t* key);
+  [[nodiscard]] peal_status unregister_memory(uint32_t card, uint32_t context, uint32_t key);
+  [[nodiscard]] peal_status reserve_group(uint32_t card, uint32_t context,
+                                          const peal_reserve_group& request,
+                                          peal_peer_address* address);
+  [[nodiscard]] peal_status connect_group(uint32_t card, uint32_t context,
+                                          const peal_connect_group& request);
+  // Writes an entry to the context's ring; the card reads it doorbell_ns later.
+  void submit(uint32_t card, uint32_t context, const peal_submission& entry);
+  HostMemory& memory() { return memory_; }
+
+  // --- accidents ---
+  // The card stops for good: it neither sends nor reacts from now on.
+  void silence(uint32_t card);
+  // A frame from nowhere arrives at a card. frame_bytes below 64 makes it too short for a header.
+  void inject(uint32_t card, const peal_wire_header& header, const uint8_t* payload,
+              uint32_t payload_bytes, uint32_t frame_bytes);
+
+  // --- what can be asked ---
+  [[nodiscard]] uint32_t card_count() const { return static_cast<uint32_t>(nodes_.size()); }
+  [[nodiscard]] peal_device device(uint32_t card) const;
+  [[nodiscard]] uint64_t counter(uint32_t card, peal_counter counter) const;
+  // Sum over all cards.
+  [[nodiscard]] uint64_t counter(peal_counter counter) const;
+  [[nodiscard]] const ClusterCounts& counts() const { return counts_; }
+  [[nodiscard]] const emulator::FaultCounts& faults() const { return injector_.counts(); }
+  [[nodiscard]] Checksums checksums() const { return options_.checksums; }
+  // Of every frame sent and every completion, with their times.
+  [[nodiscard]] uint64_t trace_hash() const { return trace_hash_; }
+  // Frames on the wire now.
+  [[nodiscard]] uint64_t frames_under_way() const { return frames_under_way_; }
+  // Packets and DMA that the card has not given back, by the port's own count, and the operations
+  // open on it.
+  [[nodiscard]] uint32_t packets_held(uint32_t card) const;
+  [[nodiscard]] uint32_t dma_under_way(uint32_t card) const;
+  [[nodiscard]] CardHolds holds(uint32_t card) const;
+  [[nodiscard]] bool silent(uint32_t card) const;
+  [[nodiscard]] const PacketPool& pool() const { return pool_; }
+
+ private:
+  friend class Node;
+
+  struct Dma {
+    uint32_t region;
+    uint64_t offset;
+    uint8_t* to_card;          // reads
+    const uint8_t* from_card;  // writes
+    uint32_t bytes;
+    DmaToken token;
+  };
+
+  struct Submission {
+    uint32_t context;
+    peal_submission entry;
+  };
+
+  void violation(const char* check, const char* text) const;
+  void transmit(Node& node, SimPacket* packet);
+  void put_on_wire(TimeNs arrival_ns, uint32_t to_card, SimPacket* packet);
+  bool start_dma(Node& node, const Dma& dma);
+  void complete(Node& node, uint32_t context, const peal_completion& entry);
+  void release(SimPacket* packet);
+  void arrive(Node& node, uint32_t item);
+  void finish_dma(Node& node, uint32_t item);
+  void run_timer(Node& node, uint32_t item);
+  void take_submission(Node& node, uint32_t item);
+  // Around every call into the firmware: begin waits for the processor and returns the card's time.
+  TimeNs begin_turn(Node& node, TimeNs cost_ns);
+  void end_turn(Node& node);
+
+  ClusterOptions options_;
+  Observer* observer_;
+  HostEvents* hosts_;
+  emulator::FaultInjector injector_;
+  emulator::Random jitter_;
+  HostMemory memory_;
+  PacketPool pool_;
+  EventQueue events_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<Dma> dmas_;
+  std::vector<uint32_t> free_dmas_;
+  std::vector<Submission> submissions_;
+  std::vector<uint32_t> free_submissions_;
+  TimeNs now_ns_ = 0;
+  uint64_t trace_hash_ = 0;
+  uint64_t frames_under_way_ = 0;
+  ClusterCounts counts_;
+};
+
+}  // namespace peal::sim

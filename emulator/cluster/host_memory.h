@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The host memory of all simulated machines: regions of zeroed, page-aligned memory, each reachable
+// by one card only. Pages are taken from the machine when first touched, so a thousand cards with
+// megabytes of channels cost little.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace peal::sim {
+
+// Zeroed memory that is given back when the object goes.
+class Mapping {
+ public:
+  Mapping() = default;
+  explicit Mapping(size_t bytes);
+  ~Mapping();
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+
+  [[nodiscard]] uint8_t* data() const { return data_; }
+  [[nodiscard]] size_t bytes() const { return bytes_; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+class HostMemory {
+ public:
+  // A new region of `bytes` that only `card` may reach. Its number is never used again.
+  uint32_t add(uint32_t card, uint64_t bytes);
+  void remove(uint32_t region);
+  // The bytes when `card` may reach all of them, else null.
+  [[nodiscard]] uint8_t* reach(uint32_t card, uint32_t region, uint64_t offset,
+                               uint64_t bytes) const;
+  // All of a live region.
+  [[nodiscard]] uint8_t* data(uint32_t region) const { return regions_[region].memory.data(); }
+
+ private:
+  struct Region {
+    Mapping memory;
+    uint64_t bytes;
+    uint32_t card;
+  };
+  std::vector<Region> regions_;
+};
+
+}  // namespace peal::sim

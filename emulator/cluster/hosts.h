@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The processes of all simulated machines: they open contexts, make groups, post what the scenario
+// says, overwrite their buffers the moment an operation is complete, destroy their groups, are
+// late, and get killed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/cluster/checkers.h"
+#include "emulator/cluster/cluster.h"
+#include "emulator/cluster/world.h"
+
+namespace peal::sim {
+
+class Hosts final : public HostEvents {
+ public:
+  explicit Hosts(World& world) : world_(world), completions_(world) {}
+
+  // Opens every process and makes the groups that need not wait for another. The cluster outlives
+  // the hosts' use.
+  void start(Cluster& cluster);
+  void on_host_event(TimeNs now_ns, uint32_t item) override;
+  void on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
+                     const peal_completion& entry) override;
+
+  // Posts that living members still have to make or to see completed.
+  [[nodiscard]] uint64_t unfinished() const { return unfinished_; }
+  // Host events that are still to come.
+  [[nodiscard]] uint64_t scheduled() const { return scheduled_; }
+  // When something last moved on: a post, a completion, an accident.
+  [[nodiscard]] TimeNs progress_ns() const { return progress_ns_; }
+
+  // Gives everything back, once all is finished and drained: keys of destroyed groups, then all
+  // contexts.
+  void close_all(TimeNs now_ns);
+  // After that: every closed context must be quiet.
+  void check_quiet(TimeNs now_ns);
+
+ private:
+  enum class EventKind : uint32_t { kConnect, kPost, kAccident, kMakeGroup };
+
+  struct Member {
+    uint32_t next = 0;  // sequence of the next post
+    uint32_t outstanding = 0;
+    bool post_scheduled = false;
+    bool connected = false;
+    std::vector<uint32_t> free_slots;
+    uint32_t send_key = 0;
+    uint32_t receive_key = 0;
+    peal_peer_address address{};
+    emulator::Random think{0};
+  };
+
+  void schedule(TimeNs when_ns, EventKind kind, uint32_t index);
+  void plan_group(TimeNs when_ns, uint32_t group);
+  void make_group(TimeNs now_ns, uint32_t group);
+  void add_member(TimeNs now_ns, uint32_t group, uint32_t rank);
+  void connect(TimeNs now_ns, uint32_t index);
+  void post(TimeNs now_ns, uint32_t index);
+  void schedule_post(TimeNs when_ns, uint32_t index);
+  void accident(TimeNs now_ns, const Accident& accident);
+  void member_finished(TimeNs now_ns, const MemberState& state);
+  void kill_member(uint32_t index);
+  void fail(TimeNs now_ns, const std::string& what, peal_status status);
+
+  World& world_;
+  CompletionChecker completions_;
+  Cluster* cluster_ = nullptr;
+  std::vector<Member> members_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t>
+      contexts_;                                       // (card, process): context, of living ones
+  std::vector<std::pair<uint32_t, uint32_t>> closed_;  // (card, context)
+  std::vector<uint32_t> finished_members_;             // by group: how many have nothing left to do
+  uint64_t unfinished_ = 0;
+  uint64_t scheduled_ = 0;
+  TimeNs progress_ns_ = 0;
+};
+
+}  // namespace peal::sim

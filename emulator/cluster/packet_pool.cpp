@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/cluster/packet_pool.h"
+
+#include <cassert>
+#include <cstring>
+
+#include "emulator/cluster/mix.h"
+
+namespace peal::sim {
+
+PacketPool::PacketPool(uint32_t mtu_bytes, bool check_seals)
+    : mtu_bytes_((mtu_bytes + 63) & ~63u), check_seals_(check_seals) {}
+
+SimPacket* PacketPool::take_packet(Payload* payload) {
+  if (free_packets_.empty()) {
+    const auto first = static_cast<uint32_t>(packet_chunks_.size() * kChunk);
+    packet_chunks_.push_back(std::make_unique<SimPacket[]>(kChunk));
+    for (uint32_t i = kChunk; i-- > 0;) {
+      SimPacket* packet = &packet_chunks_.back()[i];
+      packet->index = first + i;
+      packet->in_use = false;
+      free_packets_.push_back(packet);
+    }
+  }
+  SimPacket* packet = free_packets_.back();
+  free_packets_.pop_back();
+  packets_in_use_++;
+  packet->header = &packet->header_bytes;
+  packet->payload = payload->bytes;
+  packet->payload_bytes = 0;
+  packet->shared = payload;
+  packet->in_use = true;
+  return packet;
+}
+
+Payload* PacketPool::take_payload() {
+  if (free_payloads_.empty()) {
+    payload_chunks_.push_back(std::make_unique<Payload[]>(kChunk));
+    byte_chunks_.push_back(std::make_unique<uint8_t[]>(size_t{kChunk} * mtu_bytes_));
+    for (uint32_t i = kChunk; i-- > 0;) {
+      Payload* payload = &payload_chunks_.back()[i];
+      payload->bytes = byte_chunks_.back().get() + size_t{i} * mtu_bytes_;
+      free_payloads_.push_back(payload);
+    }
+  }
+  Payload* payload = free_payloads_.back();
+  free_payloads_.pop_back();
+  payloads_in_use_++;
+  payload->references = 1;
+  payload->sealed = false;
+  return payload;
+}
+
+SimPacket* PacketPool::allocate() { return take_packet(take_payload()); }
+
+SimPacket* PacketPool::share(SimPacket* packet) {
+  packet->shared->references++;
+  SimPacket* other = take_packet(packet->shared);
+  other->payload_bytes = packet->payload_bytes;
+  return other;
+}
+
+SimPacket* PacketPool::copy(const SimPacket* packet) {
+  SimPacket* other = take_packet(take_payload());
+  std::memcpy(other->shared->bytes, packet->shared->bytes, mtu_bytes_);
+  other->header_bytes = packet->header_bytes;
+  other->payload_bytes = packet->payload_bytes;
+  other->from_card = packet->from_card;
+  return other;
+}
+
+uint64_t PacketPool::hash(const Payload& payload) const {
+  uint64_t sum = 0;
+  for (uint32_t at = 0; at < mtu_bytes_; at += 8) {
+    uint64_t word;
+    std::memcpy(&word, payload.bytes + at, 8);
+    sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+    sum ^= sum >> 29;
+  }
+  return sum;
+}
+
+void PacketPool::seal(SimPacket* packet) {
+  if (packet->shared->sealed) return;
+  packet->shared->sealed = true;
+  if (check_seals_) packet->shared->sealed_hash = hash(*packet->shared);
+}
+
+bool PacketPool::release(SimPacket* packet) {
+  assert(packet->in_use);
+  packet->in_use = false;
+  Payload* payload = packet->shared;
+  bool intact = true;
+  if (--payload->references == 0) {
+    intact = !check_seals_ || !payload->sealed || hash(*payload) == payload->sealed_hash;
+    payloads_in_use_--;
+    free_payloads_.push_back(payload);
+  }
+  packets_in_use_--;
+  free_packets_.push_back(packet);
+  return intact;
+}
+
+}  // namespace peal::sim

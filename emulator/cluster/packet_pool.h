@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Packets of the simulated wire. A packet has a header of its own and shares its payload by a count
+// of references; every packet and payload is counted, so that a leak shows at the end. Payloads are
+// sealed at the first send or share and, when asked for, compared when they are let go: nobody may
+// have written to them meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "abi/wire.h"
+#include "firmware/port.h"
+
+namespace peal::sim {
+
+struct Payload {
+  uint32_t references;
+  bool sealed;
+  uint64_t sealed_hash;
+  uint8_t* bytes;  // one MTU
+};
+
+struct SimPacket : Packet {
+  alignas(8) peal_wire_header header_bytes;
+  Payload* shared;
+  uint32_t index;      // in the pool
+  uint32_t from_card;  // while under way
+  bool in_use;
+};
+
+class PacketPool {
+ public:
+  // With check_seals every payload is hashed at its seal and at its end.
+  PacketPool(uint32_t mtu_bytes, bool check_seals);
+  PacketPool(const PacketPool&) = delete;
+  PacketPool& operator=(const PacketPool&) = delete;
+
+  // A packet with a payload of its own.
+  SimPacket* allocate();
+  // A packet of its own header (not copied) and the payload of `packet`.
+  SimPacket* share(SimPacket* packet);
+  // A packet with copies of header and payload, which may be damaged.
+  SimPacket* copy(const SimPacket* packet);
+  // False when the payload changed after its seal.
+  [[nodiscard]] bool release(SimPacket* packet);
+  // From here on nobody may write the payload.
+  void seal(SimPacket* packet);
+
+  [[nodiscard]] SimPacket* at(uint32_t index) const {
+    return &packet_chunks_[index / kChunk][index % kChunk];
+  }
+  [[nodiscard]] uint64_t packets_in_use() const { return packets_in_use_; }
+  [[nodiscard]] uint64_t payloads_in_use() const { return payloads_in_use_; }
+
+ private:
+  static constexpr uint32_t kChunk = 256;
+
+  SimPacket* take_packet(Payload* payload);
+  Payload* take_payload();
+  [[nodiscard]] uint64_t hash(const Payload& payload) const;
+
+  uint32_t mtu_bytes_;
+  bool check_seals_;
+  std::vector<std::unique_ptr<SimPacket[]>> packet_chunks_;
+  std::vector<std::unique_ptr<Payload[]>> payload_chunks_;
+  std::vector<std::unique_ptr<uint8_t[]>> byte_chunks_;
+  std::vector<SimPacket*> free_packets_;
+  std::vector<Payload*> free_payloads_;
+  uint64_t packets_in_use_ = 0;
+  uint64_t payloads_in_use_ = 0;
+};
+
+}  // namespace peal::sim

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One run of one scenario, from the first context to the last packet given back: a safety phase
+// under faults, a healed phase in which everything must finish, a drain, and a teardown that must
+// leave nothing. The report is all that anybody keeps of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emulator/cluster/cluster.h"
+#include "emulator/cluster/observer.h"
+#include "emulator/cluster/scenario.h"
+
+namespace peal::sim {
+
+struct Report {
+  bool ok = false;
+  std::map<std::string, uint64_t> findings;  // check: how often it failed
+  std::vector<std::string> lines;            // the first of them in words
+  uint64_t trace_hash = 0;
+  TimeNs finished_ns = 0;  // when the last completion was written
+  TimeNs drained_ns = 0;   // when nothing was left to do
+  uint32_t ranks = 0;
+  uint64_t completed = 0;  // posts completed with success
+  uint64_t mismatched = 0;
+  uint64_t peer_dead = 0;
+  std::vector<TimeNs>
+      latencies_ns;  // of every operation of every group: last completion - first post
+  std::array<uint64_t, PEAL_PACKET_TYPE_COUNT> packets{};  // sent, by type, repairs included
+  uint64_t repairs = 0;
+  uint64_t recycle_signals = 0;
+  std::map<std::string, uint64_t> counters;  // of all cards, those that are not zero
+  ClusterCounts cluster;
+  emulator::FaultCounts faults;
+  Checksums checksums = Checksums::kSoftware;
+
+  // "right-bytes, stuck": the checks that failed.
+  [[nodiscard]] std::string failed_checks() const;
+};
+
+struct RunOptions {
+  Observer* observer = nullptr;  // sees what the checkers see
+  // Called now and then with the virtual time and the posts still to be completed.
+  std::function<void(TimeNs now_ns, uint64_t unfinished, uint64_t sent)> progress;
+};
+
+// The scenario must make sense (Scenario::problem()).
+[[nodiscard]] Report run(const Scenario& scenario, const RunOptions& options = {});
+// Runs it twice, with both clusters in memory, and adds the finding "deterministic" when their
+// traces differ.
+[[nodiscard]] Report run_twice(const Scenario& scenario);
+
+}  // namespace peal::sim

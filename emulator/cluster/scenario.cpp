@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/cluster/scenario.h"
+
+#include "abi/types.h"
+
+namespace peal::sim {
+
+namespace {
+
+std::string group_problem(const Scenario& scenario, size_t index) {
+  const GroupPlan& group = scenario.groups[index];
+  const std::string who = "group " + std::to_string(index) + ": ";
+  const size_t ranks = group.places.size();
+  if (ranks < 1 || ranks > PEAL_RANKS_MAX)
+    return who + std::to_string(ranks) + " ranks; possible are 1 to " +
+           std::to_string(PEAL_RANKS_MAX);
+  if (group.connect_ns.size() != ranks || group.first_post_ns.size() != ranks)
+    return who + "needs a time to connect and to post for every rank";
+  if (group.depth < 1) return who + "depth must be at least 1";
+  for (const Place& place : group.places)
+    if (place.card >= scenario.cards)
+      return who + "card " + std::to_string(place.card) + " of " + std::to_string(scenario.cards);
+  for (size_t a = 0; a < ranks && ranks <= 64; a++)
+    for (size_t b = a + 1; b < ranks; b++)
+      if (group.places[a] == group.places[b])
+        return who + "ranks " + std::to_string(a) + " and " + std::to_string(b) +
+               " are the same process";
+  for (const Disagreement& disagreement : group.disagreements)
+    if (disagreement.rank >= ranks || disagreement.index >= group.operations.size())
+      return who + "a disagreement names no rank or operation";
+  if (group.after_group != kNoGroup && group.after_group >= index)
+    return who + "can only follow an earlier group";
+  return {};
+}
+
+}  // namespace
+
+std::string Scenario::problem() const {
+  if (cards < 1 || cards > 65535) return std::to_string(cards) + " cards; possible are 1 to 65535";
+  if (groups.empty()) return "no group";
+  for (size_t i = 0; i < groups.size(); i++) {
+    const std::string problem = group_problem(*this, i);
+    if (!problem.empty()) return problem;
+  }
+  for (const Accident& accident : accidents)
+    if (accident.place.card >= cards)
+      return "accident of card " + std::to_string(accident.place.card) + ": there are " +
+             std::to_string(cards);
+  if (checksums == ChecksumChoice::kSkipped && faults.corrupt > 0)
+    return "checksums cannot be skipped where frames are damaged";
+  return faults.problem();
+}
+
+GroupPlan make_group(uint32_t cards, uint32_t members_per_card) {
+  GroupPlan group;
+  for (uint32_t card = 0; card < cards; card++)
+    for (uint32_t process = 0; process < members_per_card; process++)
+      group.places.push_back({card, process});
+  group.connect_ns.assign(group.places.size(), 0);
+  group.first_post_ns.assign(group.places.size(), 0);
+  return group;
+}
+
+}  // namespace peal::sim

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a run is to do: who is where, which operations every rank posts and when, and what goes
+// wrong meanwhile. A scenario and nothing else decides a run. Plain data, known to the hosts and to
+// the checkers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "abi/wire.h"
+#include "emulator/cluster/cost_model.h"
+#include "emulator/cluster/sim_time.h"
+#include "emulator/common/fault_injector.h"
+
+namespace peal::sim {
+
+inline constexpr uint32_t kNoGroup = ~0u;
+
+// A process: one context of one card.
+struct Place {
+  uint32_t card = 0;
+  uint32_t process = 0;  // on that card
+  bool operator==(const Place&) const = default;
+};
+
+struct OperationPlan {
+  uint8_t opcode = PEAL_OPERATION_BARRIER;
+  uint8_t algorithm = PEAL_ALGORITHM_DISSEMINATION;
+  bool in_place = false;
+  uint32_t block_bytes = 0;
+};
+
+// Rank `rank` posts something else than the others as operation `index`.
+struct Disagreement {
+  uint32_t rank = 0;
+  uint32_t index = 0;
+  OperationPlan operation;
+};
+
+struct GroupPlan {
+  std::vector<Place> places;  // by rank
+  std::vector<OperationPlan> operations;
+  std::vector<Disagreement> disagreements;
+  std::vector<TimeNs> connect_ns;     // by rank; the first post comes after it
+  std::vector<TimeNs> first_post_ns;  // by rank
+  uint32_t depth = 1;                 // operations a host has under way at once
+  TimeNs think_ns = 0;                // longest pause of a host before a post
+  bool destroy = true;                // the last operation, after the planned ones
+  uint32_t after_group = kNoGroup;  // this one is made when that one is destroyed on all its ranks
+
+  [[nodiscard]] size_t post_count() const { return operations.size() + (destroy ? 1 : 0); }
+};
+
+struct Accident {
+  enum class Kind : uint8_t {
+    kSilence,  // the card stops for good
+    kKill,     // the process ends: its context is closed
+  };
+  Kind kind = Kind::kSilence;
+  Place place;
+  TimeNs at_ns = 0;
+};
+
+struct Timeouts {
+  TimeNs nack_ns = 200 * kMicrosecond;
+  TimeNs nack_max_ns = 20 * kMillisecond;
+  TimeNs probe_interval_ns = 20 * kMillisecond;
+  TimeNs dead_ns = 2 * kSecond;
+};
+
+enum class ChecksumChoice : uint8_t {
+  kAuto,  // software whenever a frame could be damaged, else skipped
+  kSoftware,
+  kSkipped,
+};
+
+struct Scenario {
+  std::string name;
+  uint64_t seed = 1;
+  uint32_t cards = 2;
+  std::vector<GroupPlan> groups;
+  std::vector<Accident> accidents;
+  emulator::FaultPlan faults;  // until_ns ends the safety phase
+  Timeouts timeouts;
+  CostModel costs;
+  ChecksumChoice checksums = ChecksumChoice::kAuto;
+  uint32_t packets_per_card = 4096;
+  uint32_t dma_per_card = ~0u;
+  TimeNs stuck_ns = 10 * kSecond;  // without progress after healing, posts and accidents: stuck
+  uint64_t events_max = ~0ull;     // a run that needs more has run away
+  bool check = true;               // fill, verify and watch; without, only the cards are timed
+  bool teardown = true;            // close everything at the end and expect nothing left
+
+  // Empty when the scenario makes sense, else what is wrong with it.
+  [[nodiscard]] std::string problem() const;
+};
+
+// The shape of an ordinary group: ranks in blocks of `members_per_card`, no skew.
+GroupPlan make_group(uint32_t cards, uint32_t members_per_card);
+
+}  // namespace peal::sim

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/cluster/scenario_random.h"
+
+#include <algorithm>
+
+#include "emulator/cluster/mix.h"
+#include "emulator/common/random.h"
+#include "peal_config.h"
+
+namespace peal::sim {
+
+namespace {
+
+constexpr uint64_t kScenarioStream = 9;
+constexpr uint32_t kBlockMax = 200 * 1024;
+
+class Maker {
+ public:
+  Maker(uint64_t seed, const RandomLimits& limits)
+      : limits_(limits), random_(mix(seed, kScenarioStream)) {
+    scenario_.seed = seed;
+    scenario_.name = "random " + std::to_string(seed);
+  }
+
+  Scenario make() {
+    scenario_.cards = size_up_to(limits_.cards);
+    processes_ = static_cast<uint32_t>(1 + random_.below(std::min(4, CONFIG_CONTEXTS)));
+    members_.assign(scenario_.cards, 0);
+    const uint64_t groups = 1 + random_.below(4);
+    packets_left_ = limits_.packets;
+    memory_left_ = limits_.memory_bytes;
+    for (uint64_t i = 0; i < groups; i++) add_group(groups);
+    if (chance(25)) add_successor();
+    if (limits_.faults) add_faults();
+    if (limits_.accidents && chance(20)) add_accident();
+    add_scarcity();
+    return scenario_;
+  }
+
+ private:
+  bool chance(uint64_t percent) { return random_.below(100) < percent; }
+  uint64_t between(uint64_t least, uint64_t most) {
+    return least + random_.below(most - least + 1);
+  }
+  // Small values as likely as large ones: uniform in the logarithm.
+  uint64_t log_uniform(uint64_t most) {
+    uint32_t bits = 0;
+    while ((most >> bits) != 0) bits++;
+    const uint64_t value = random_.below(uint64_t{1} << random_.below(bits + 1));
+    return std::min(value, most);
+  }
+  uint32_t size_up_to(uint32_t most) {
+    const auto few = std::min<uint32_t>(most, 9);
+    return static_cast<uint32_t>(chance(70) ? between(1, few) : between(1, most));
+  }
+
+  void add_group(uint64_t of_groups);
+  void add_successor();
+  void add_operations(GroupPlan* group, uint64_t of_groups);
+  void add_times(GroupPlan* group);
+  void add_faults();
+  void add_accident();
+  void add_scarcity();
+  OperationPlan operation(uint64_t block_max);
+
+  RandomLimits limits_;
+  emulator::Random random_;
+  Scenario scenario_;
+  uint32_t processes_ = 1;
+  std::vector<uint32_t> members_;  // by card
+  uint64_t packets_left_ = 0;
+  uint64_t memory_left_ = 0;
+};
+
+OperationPlan Maker::operation(uint64_t block_max) {
+  OperationPlan plan;
+  if (chance(30)) return plan;
+  plan.opcode = PEAL_OPERATION_ALLGATHER;
+  plan.algorithm =
+      chance(50) ? PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST : PEAL_ALGORITHM_RECURSIVE_DOUBLING;
+  plan.in_place = chance(30);
+  plan.block_bytes = static_cast<uint32_t>(log_uniform(block_max));
+  return plan;
+}
+
+void Maker::add_group(uint64_t of_groups) {
+  // A shuffled list of all processes that have room for another member; the first few are the
+  // ranks.
+  std::vector<Place> places;
+  for (uint32_t card = 0; card < scenario_.cards; card++)
+    for (uint32_t process = 0; process < processes_; process++) places.push_back({card, process});
+  for (size_t i = places.size(); i > 1; i--) std::swap(places[i - 1], places[random_.below(i)]);
+  const uint32_t ranks_max = std::min<uint32_t>(static_cast<uint32_t>(places.size()),
+                                                std::min(40, CONFIG_GROUP_RANKS_MAX));
+  const uint64_t ranks = chance(40) ? ranks_max : between(1, ranks_max);
+  GroupPlan group;
+  for (const Place& place : places) {
+    // A successor of the group needs a slot as well, while this one's tombstone lives.
+    if (group.places.size() == ranks || members_[place.card] + 2 > CONFIG_CARD_MEMBERS) continue;
+    members_[place.card]++;
+    group.places.push_back(place);
+  }
+  if (group.places.empty()) return;
+  if (chance(50))
+    std::sort(group.places.begin(), group.places.end(), [](const Place& a, const Place& b) {
+      return a.card != b.card ? a.card < b.card : a.process < b.process;
+    });
+  add_operations(&group, of_groups);
+  add_times(&group);
+  scenario_.groups.push_back(group);
+}
+
+void Maker::add_operations(GroupPlan* group, uint64_t of_groups) {
+  const uint64_t ranks = group->places.size();
+  group->depth = static_cast<uint32_t>(
+      chance(30) ? 1 : between(1, CONFIG_CHANNELS + CONFIG_PARKED_OPERATIONS));
+  const uint64_t memory = memory_left_ / of_groups;
+  const uint64_t block_max =
+      std::min<uint64_t>(kBlockMax, memory / (ranks * (ranks + 1) * group->depth));
+  const uint64_t count = chance(70) ? between(1, 24) : between(1, 80);
+  uint64_t packets = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    OperationPlan plan = operation(block_max);
+    const uint64_t pieces = 1 + plan.block_bytes / 1000;
+    packets += ranks * ranks * pieces;
+    if (packets > packets_left_ / of_groups && i > 0) break;
+    group->operations.push_back(plan);
+  }
+  if (chance(12) && ranks > 1) {
+    Disagreement other;
+    other.rank = static_cast<uint32_t>(random_.below(ranks));
+    other.index = static_cast<uint32_t>(random_.below(group->operations.size()));
+    const OperationPlan& agreed = group->operations[other.index];
+    other.operation = agreed;
+    if (agreed.opcode == PEAL_OPERATION_BARRIER) {
+      other.operation = {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, false,
+                         static_cast<uint32_t>(block_max / 3)};
+    } else if (chance(50)) {
+      other.operation = {};
+    } else {
+      other.operation.block_bytes = agreed.block_bytes / 2 + 1;
+      if (other.operation.block_bytes == agreed.block_bytes) other.operation.block_bytes++;
+    }
+    group->disagreements.push_back(other);
+  }
+}
+
+void Maker::add_times(GroupPlan* group) {
+  const size_t ranks = group->places.size();
+  group->think_ns = chance(50) ? 0 : log_uniform(kMillisecond);
+  group->connect_ns.assign(ranks, 0);
+  group->first_post_ns.assign(ranks, 0);
+  const uint64_t connect_ns = chance(50) ? 0 : log_uniform(500 * kMillisecond);
+  const uint64_t skew_ns = chance(50) ? 0 : log_uniform(5 * kMillisecond);
+  for (size_t rank = 0; rank < ranks; rank++) {
+    group->connect_ns[rank] = random_.below(connect_ns + 1);
+    group->first_post_ns[rank] = random_.below(skew_ns + 1);
+  }
+  if (chance(15)) group->first_post_ns[random_.below(ranks)] = between(1, 6) * kSecond;
+}
+
+// A group in the place of an earlier one, once that is destroyed: slots are used again.
+void Maker::add_successor() {
+  if (scenario_.groups.empty()) return;
+  const auto before = static_cast<uint32_t>(random_.below(scenario_.groups.size()));
+  GroupPlan next = scenario_.groups[before];
+  next.after_group = before;
+  next.disagreements.clear();
+  std::reverse(next.places.begin(), next.places.end());
+  scenario_.groups.push_back(next);
+}
+
+void Maker::add_faults() {
+  emulator::FaultPlan& faults = scenario_.faults;
+  const uint64_t kind = random_.below(10);
+  if (kind < 2) return;
+  const auto probability = [this] { return static_cast<double>(log_uniform(20'000)) / 100'000; };
+  faults.loss = probability();
+  if (kind >= 4) {
+    faults.duplicate = probability();
+    faults.reorder = probability();
+    faults.delay = probability();
+    faults.reorder_ns = 1 + log_uniform(500 * kMicrosecond);
+    faults.delay_ns = 1 + log_uniform(20 * kMillisecond);
+  }
+  if (kind >= 6) faults.corrupt = probability();
+  faults.until_ns = between(1, 400) * kMillisecond;
+  for (uint64_t i = 0; kind == 9 && i < 1 + random_.below(3); i++) {
+    emulator::Partition partition;
+    partition.first_card = static_cast<uint32_t>(random_.below(scenario_.cards));
+    partition.last_card = static_cast<uint32_t>(between(partition.first_card, scenario_.cards - 1));
+    partition.from_ns = log_uniform(50 * kMillisecond);
+    // Most outages heal well before anybody is given up; a few do not.
+    partition.until_ns =
+        partition.from_ns + 1 +
+        (chance(15) ? 2 * scenario_.timeouts.dead_ns : log_uniform(scenario_.timeouts.dead_ns / 4));
+    faults.partitions.push_back(partition);
+  }
+}
+
+void Maker::add_accident() {
+  Accident accident;
+  accident.kind = chance(50) ? Accident::Kind::kSilence : Accident::Kind::kKill;
+  const GroupPlan& group = scenario_.groups[random_.below(scenario_.groups.size())];
+  accident.place = group.places[random_.below(group.places.size())];
+  accident.at_ns = log_uniform(20 * kMillisecond);
+  scenario_.accidents.push_back(accident);
+}
+
+// Small pools and slow engines: back-pressure everywhere, growth nowhere.
+void Maker::add_scarcity() {
+  if (chance(30)) scenario_.costs.dma_jitter_ns = 1 + log_uniform(20 * kMicrosecond);
+  if (chance(20)) scenario_.dma_per_card = static_cast<uint32_t>(between(1, 32));
+  if (chance(20)) scenario_.packets_per_card = static_cast<uint32_t>(between(32, 256));
+  if (chance(10)) scenario_.costs.packet_ns = between(1, 20) * kMicrosecond;
+  scenario_.events_max = 100'000'000;
+}
+
+}  // namespace
+
+Scenario random_scenario(uint64_t seed, const RandomLimits& limits) {
+  return Maker(seed, limits).make();
+}
+
+std::string describe(const Scenario& scenario) {
+  std::string text = std::to_string(scenario.cards) + " cards, groups";
+  for (const GroupPlan& group : scenario.groups) {
+    text += " " + std::to_string(group.places.size()) + "x" +
+            std::to_string(group.operations.size()) + "@" + std::to_string(group.depth);
+    if (!group.disagreements.empty()) text += "!";
+    if (group.after_group != kNoGroup) text += "+";
+  }
+  const std::string faults = emulator::format_fault_plan(scenario.faults);
+  if (!faults.empty()) text += ", " + faults;
+  for (const Accident& accident : scenario.accidents)
+    text += std::string(accident.kind == Accident::Kind::kSilence ? ", silent " : ", killed ") +
+            std::to_string(accident.place.card) + "." + std::to_string(accident.place.process) +
+            " at " + std::to_string(accident.at_ns / 1000) + " us";
+  return text;
+}
+
+}  // namespace peal::sim

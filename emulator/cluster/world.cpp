@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/cluster/world.h"
+
+namespace peal::sim {
+
+namespace {
+constexpr size_t kLinesMax = 20;
+}  // namespace
+
+void Findings::add(TimeNs now_ns, const std::string& check, const std::string& text) {
+  counts_[check]++;
+  if (lines_.size() < kLinesMax)
+    lines_.push_back(check + " at " + std::to_string(now_ns) + " ns: " + text);
+}
+
+OperationPlan World::operation(const MemberState& member, uint64_t sequence) const {
+  const GroupPlan& group = scenario.groups[member.group];
+  if (sequence >= group.operations.size())
+    return {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, false, 0};
+  for (const Disagreement& disagreement : group.disagreements)
+    if (disagreement.rank == member.rank && disagreement.index == sequence)
+      return disagreement.operation;
+  return group.operations[sequence];
+}
+
+bool World::disagreed(uint32_t group, uint64_t sequence) const {
+  for (const Disagreement& disagreement : scenario.groups[group].disagreements)
+    if (disagreement.index == sequence) return true;
+  return false;
+}
+
+std::string member_text(const MemberState& member) {
+  return "group " + std::to_string(member.group) + " rank " + std::to_string(member.rank);
+}
+
+}  // namespace peal::sim

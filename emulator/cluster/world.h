@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is known of a run while it runs: who the members are, what they posted and what was
+// completed, and what was found wrong. Hosts write it, checkers read it. Nothing of the firmware is
+// in here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emulator/cluster/scenario.h"
+#include "emulator/cluster/sim_time.h"
+#include "emulator/cluster/user_memory.h"
+
+namespace peal::sim {
+
+inline constexpr uint32_t kNoMember = ~0u;
+
+// Things that must never happen, by the name of the check that saw them.
+class Findings {
+ public:
+  void add(TimeNs now_ns, const std::string& check, const std::string& text);
+  [[nodiscard]] bool none() const { return counts_.empty(); }
+  [[nodiscard]] bool has(const std::string& check) const { return counts_.contains(check); }
+  [[nodiscard]] const std::map<std::string, uint64_t>& counts() const { return counts_; }
+  // The first few, as lines.
+  [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::map<std::string, uint64_t> counts_;
+  std::vector<std::string> lines_;
+};
+
+enum class PostState : uint8_t { kNotPosted, kPosted, kCompleted };
+
+struct Post {
+  PostState state = PostState::kNotPosted;
+  uint32_t slot = 0;
+  uint16_t status = 0;
+  TimeNs posted_ns = 0;
+  TimeNs completed_ns = 0;
+};
+
+// One rank of one group.
+struct MemberState {
+  uint32_t group = 0;  // index in the scenario
+  uint32_t rank = 0;
+  Place place;
+  uint32_t context = 0;
+  uint32_t handle = 0;          // on its card
+  std::vector<Post> posts;      // by sequence
+  uint64_t finished_below = 0;  // all sequences below are completed
+  bool dead = false;            // its card is silent, or its process was killed
+  bool poisoned = false;        // it was told of a death
+  UserMemory memory;
+};
+
+struct GroupState {
+  uint32_t id = 0;                // on the wire
+  std::vector<uint32_t> members;  // by rank; empty before the group is made
+};
+
+struct World {
+  explicit World(const Scenario& plan) : scenario(plan), groups(plan.groups.size()) {}
+
+  // What rank posts as operation `sequence` of the group; past the last one it is destroyed.
+  [[nodiscard]] OperationPlan operation(const MemberState& member, uint64_t sequence) const;
+  [[nodiscard]] bool disagreed(uint32_t group, uint64_t sequence) const;
+
+  const Scenario& scenario;
+  uint32_t channels = 0;  // K
+  std::vector<GroupState> groups;
+  std::vector<MemberState> members;
+  std::vector<uint32_t> region_member;  // by region: whose user memory it is, or kNoMember
+  Findings findings;
+};
+
+std::string member_text(const MemberState& member);
+
+}  // namespace peal::sim

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// peal-sim's commands. Each adds its options to the command line and returns what runs when it was
+// chosen; the result is the exit status: 0 all checks passed, 1 a check failed, 2 the command line
+// makes no sense.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace peal::sim {
+
+// A command line that was understood and makes no sense; the text says what to change.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Command = std::function<int()>;
+
+// One scenario from options; the command without a name.
+Command add_run_command(CLI::App& app);
+// Random scenarios for some minutes; and one of them again.
+Command add_soak_command(CLI::App& app);
+Command add_replay_command(CLI::App& app);
+// Packets per second of real time.
+Command add_throughput_command(CLI::App& app);
+
+// "A-B" or "A" as numbers; throws UsageError naming the option.
+void parse_range(const std::string& option, const std::string& text, uint64_t* first,
+                 uint64_t* last);
+
+}  // namespace peal::sim

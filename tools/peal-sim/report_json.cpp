@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tools/peal-sim/report_json.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+
+#include "emulator/cluster/scenario_random.h"
+#include "emulator/common/packet_text.h"
+
+namespace peal::sim {
+
+namespace {
+
+// Every check that can fail, so that a report also says what passed.
+constexpr const char* kChecks[] = {
+    "right-bytes",   "exactly-once", "user-buffers",  "conservation", "stuck",  "status",
+    "running-ahead", "isolation",    "deterministic", "wire",         "set-up", "sealed-payload"};
+
+double microseconds(TimeNs time_ns) { return static_cast<double>(time_ns) / 1000; }
+
+std::string hex(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof(text), "%016" PRIx64, value);
+  return text;
+}
+
+struct Latency {
+  double median_us = 0;
+  double min_us = 0;
+  double max_us = 0;
+};
+
+Latency latency_of(const Report& report) {
+  if (report.latencies_ns.empty()) return {};
+  std::vector<TimeNs> sorted = report.latencies_ns;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t half = sorted.size() / 2;
+  const double median = sorted.size() % 2 == 1
+                            ? microseconds(sorted[half])
+                            : (microseconds(sorted[half - 1]) + microseconds(sorted[half])) / 2;
+  return {median, microseconds(sorted.front()), microseconds(sorted.back())};
+}
+
+const char* checksums_text(Checksums checksums) {
+  switch (checksums) {
+    case Checksums::kSoftware:
+      return "software";
+    case Checksums::kHardware:
+      return "hardware";
+    case Checksums::kSkipped:
+      return "skipped";
+  }
+  return "?";
+}
+
+}  // namespace
+
+nlohmann::json report_json(const Scenario& scenario, const Report& report) {
+  nlohmann::json tree;
+  tree["scenario"] = {{"name", scenario.name},
+                      {"description", describe(scenario)},
+                      {"seed", scenario.seed},
+                      {"cards", scenario.cards},
+                      {"faults", emulator::format_fault_plan(scenario.faults)}};
+  tree["ok"] = report.ok;
+  nlohmann::json checks = nlohmann::json::object();
+  for (const char* check : kChecks) {
+    const auto found = report.findings.find(check);
+    checks[check] = found == report.findings.end() ? 0 : found->second;
+  }
+  tree["checks"] = checks;  // how often each failed
+  tree["findings"] = report.lines;
+  tree["trace_hash"] = hex(report.trace_hash);
+  tree["ranks"] = report.ranks;
+  tree["completed"] = report.completed;
+  tree["mismatched"] = report.mismatched;
+  tree["peer_dead"] = report.peer_dead;
+  tree["virtual_us"] = {{"finished", microseconds(report.finished_ns)},
+                        {"drained", microseconds(report.drained_ns)}};
+  const Latency latency = latency_of(report);
+  tree["latency_us"] = {{"median", latency.median_us},
+                        {"min", latency.min_us},
+                        {"max", latency.max_us},
+                        {"operations", report.latencies_ns.size()}};
+  nlohmann::json packets = nlohmann::json::object();
+  for (uint8_t type = 1; type < PEAL_PACKET_TYPE_COUNT; type++)
+    packets[emulator::packet_type_text(type)] = report.packets[type];
+  tree["packets"] = packets;
+  tree["packets_sent"] = report.cluster.sent;
+  tree["packets_received"] = report.cluster.received;
+  tree["repairs"] = report.repairs;
+  tree["recycle_signals"] = report.recycle_signals;
+  nlohmann::json drops = nlohmann::json::object();
+  nlohmann::json counters = nlohmann::json::object();
+  for (const auto& [name, value] : report.counters)
+    (name.rfind("drop_", 0) == 0 || name == "duplicate" ? drops : counters)[name] = value;
+  tree["drops"] = drops;
+  tree["counters"] = counters;
+  tree["wire"] = {{"lost", report.faults.lost},
+                  {"partitioned", report.faults.partitioned},
+                  {"duplicated", report.faults.duplicated},
+                  {"reordered", report.faults.reordered},
+                  {"delayed", report.faults.delayed},
+                  {"corrupted", report.faults.corrupted},
+                  {"card_full", report.cluster.dropped_full},
+                  {"card_silent", report.cluster.dropped_silent},
+                  {"no_such_card", report.cluster.dropped_unknown}};
+  tree["checksums"] = checksums_text(report.checksums);
+  return tree;
+}
+
+std::string report_text(const Report& report) {
+  const Latency latency = latency_of(report);
+  char text[400];
+  std::snprintf(text, sizeof(text),
+                "%s: %" PRIu64 " completions, latency median %.2f us (%.2f to %.2f), %" PRIu64
+                " packets, %" PRIu64 " repairs, virtual %.3f ms, checksums %s, trace %s\n",
+                report.ok ? "ok" : "FAILED", report.completed, latency.median_us, latency.min_us,
+                latency.max_us, report.cluster.sent, report.repairs,
+                microseconds(report.finished_ns) / 1000, checksums_text(report.checksums),
+                hex(report.trace_hash).c_str());
+  std::string all = text;
+  for (const std::string& line : report.lines) all += "  " + line + "\n";
+  return all;
+}
+
+void write_json(const std::string& path, const nlohmann::json& tree) {
+  const std::string text = tree.dump(2) + "\n";
+  if (path == "-") {
+    std::fputs(text.c_str(), stdout);
+    return;
+  }
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error("cannot write '" + path + "'");
+}
+
+}  // namespace peal::sim

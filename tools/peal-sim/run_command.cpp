@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `peal-sim --cards 64 …`: one scenario from options, once per seed.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "abi/types.h"
+#include "emulator/cluster/run.h"
+#include "emulator/cluster/scenario.h"
+#include "emulator/common/packet_text.h"
+#include "tools/peal-sim/commands.h"
+#include "tools/peal-sim/progress.h"
+#include "tools/peal-sim/report_json.h"
+#include "tools/peal-sim/trace_file.h"
+
+namespace peal::sim {
+
+namespace {
+
+struct RunArguments {
+  uint32_t cards = 8;
+  uint32_t members_per_card = 1;
+  std::string operation = "allgather";
+  std::string algorithm;
+  uint64_t bytes = 64;
+  uint32_t operations = 10;
+  uint32_t depth = 1;
+  bool in_place = false;
+  bool no_destroy = false;
+  uint64_t seed = 1;
+  std::string seeds;
+  emulator::FaultPlan faults;
+  uint64_t heal_us = 0;
+  double reorder_us = 20;
+  double delay_us = 200;
+  std::vector<std::string> partitions;
+  std::vector<std::string> late;
+  std::vector<std::string> silent;
+  std::vector<std::string> kill;
+  double think_us = 0;
+  std::string model;
+  std::string checksums = "auto";
+  double nack_us = 200;
+  double nack_max_us = 20'000;
+  double probe_us = 20'000;
+  double dead_us = 2'000'000;
+  uint32_t packets_per_card = 4096;
+  uint32_t dma_per_card = ~0u;
+  bool twice = false;
+  bool quiet = false;
+  std::string json;
+  std::string trace;
+};
+
+TimeNs nanoseconds(double us) { return static_cast<TimeNs>(us * 1000 + 0.5); }
+
+// "RANK:US"
+std::pair<uint32_t, TimeNs> parse_rank_time(const char* option, const std::string& text,
+                                            size_t ranks) {
+  const char* end = text.data() + text.size();
+  uint32_t rank = 0;
+  uint64_t us = 0;
+  const auto first = std::from_chars(text.data(), end, rank);
+  bool good = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
+  if (good) {
+    const auto second = std::from_chars(first.ptr + 1, end, us);
+    good = second.ec == std::errc() && second.ptr == end && us <= 3'600'000'000;
+  }
+  if (!good) throw UsageError(std::string(option) + " '" + text + "': expected RANK:MICROSECONDS");
+  if (rank >= ranks)
+    throw UsageError(std::string(option) + " '" + text + "': there are ranks 0 to " +
+                     std::to_string(ranks - 1));
+  return {rank, us * 1000};
+}
+
+OperationPlan operation_of(const RunArguments& arguments) {
+  OperationPlan plan;
+  plan.in_place = arguments.in_place;
+  std::string algorithm = arguments.algorithm;
+  if (arguments.operation == "barrier") {
+    if (algorithm.empty()) algorithm = "dissemination";
+    if (algorithm != "dissemination")
+      throw UsageError("--algorithm " + algorithm + ": a barrier is done by dissemination");
+    plan.in_place = false;
+    return plan;
+  }
+  plan.opcode = PEAL_OPERATION_ALLGATHER;
+  if (algorithm.empty()) algorithm = "all-to-all-broadcast";
+  if (algorithm == "all-to-all-broadcast") {
+    plan.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+  } else if (algorithm == "recursive-doubling") {
+    plan.algorithm = PEAL_ALGORITHM_RECURSIVE_DOUBLING;
+  } else {
+    throw UsageError("--algorithm " + algorithm +
+                     ": an allgather is done by all-to-all-broadcast or recursive-doubling");
+  }
+  if (arguments.bytes > 0xffffffffu)
+    throw UsageError("--bytes " + std::to_string(arguments.bytes) + ": at most 4294967295");
+  plan.block_bytes = static_cast<uint32_t>(arguments.bytes);
+  return plan;
+}
+
+Scenario scenario_of(const RunArguments& arguments) {
+  Scenario scenario;
+  scenario.name = "command line";
+  scenario.cards = arguments.cards;
+  const uint64_t ranks = uint64_t{arguments.cards} * arguments.members_per_card;
+  if (ranks > PEAL_RANKS_MAX)
+    throw UsageError("--cards times --members-per-card is " + std::to_string(ranks) +
+                     "; a group has at most " + std::to_string(PEAL_RANKS_MAX) + " ranks");
+  GroupPlan group = make_group(arguments.cards, arguments.members_per_card);
+  group.operations.assign(arguments.operations, operation_of(arguments));
+  group.depth = arguments.depth;
+  group.think_ns = nanoseconds(arguments.think_us);
+  group.destroy = !arguments.no_destroy;
+  scenario.teardown = group.destroy;
+  for (const std::string& text : arguments.late) {
+    const auto [rank, at_ns] = parse_rank_time("--late", text, ranks);
+    group.first_post_ns[rank] = at_ns;
+  }
+  for (const std::string& text : arguments.silent) {
+    const auto [rank, at_ns] = parse_rank_time("--silent", text, ranks);
+    scenario.accidents.push_back({Accident::Kind::kSilence, group.places[rank], at_ns});
+  }
+  for (const std::string& text : arguments.kill) {
+    const auto [rank, at_ns] = parse_rank_time("--kill", text, ranks);
+    scenario.accidents.push_back({Accident::Kind::kKill, group.places[rank], at_ns});
+  }
+  scenario.groups.push_back(std::move(group));
+
+  scenario.faults = arguments.faults;
+  scenario.faults.reorder_ns = nanoseconds(arguments.reorder_us);
+  scenario.faults.delay_ns = nanoseconds(arguments.delay_us);
+  if (arguments.heal_us > 0) scenario.faults.until_ns = arguments.heal_us * 1000;
+  for (const std::string& text : arguments.partitions) {
+    const std::string problem = emulator::parse_fault_plan("partition=" + text, &scenario.faults);
+    if (!problem.empty()) throw UsageError("--partition: " + problem);
+  }
+  scenario.timeouts = {nanoseconds(arguments.nack_us), nanoseconds(arguments.nack_max_us),
+                       nanoseconds(arguments.probe_us), nanoseconds(arguments.dead_us)};
+  scenario.packets_per_card = arguments.packets_per_card;
+  scenario.dma_per_card = arguments.dma_per_card;
+  if (arguments.checksums == "software") scenario.checksums = ChecksumChoice::kSoftware;
+  if (arguments.checksums == "skip") scenario.checksums = ChecksumChoice::kSkipped;
+  if (!arguments.model.empty()) {
+    const std::string problem = load_cost_model(arguments.model, &scenario.costs);
+    if (!problem.empty()) throw UsageError("--model: " + problem);
+  }
+  const std::string problem = scenario.problem();
+  if (!problem.empty()) throw UsageError(problem);
+  return scenario;
+}
+
+int run_all(const RunArguments& arguments) {
+  Scenario scenario = scenario_of(arguments);
+  uint64_t first = arguments.seed;
+  uint64_t last = arguments.seed;
+  if (!arguments.seeds.empty()) parse_range("--seeds", arguments.seeds, &first, &last);
+  if (!arguments.trace.empty() && (first != last || arguments.twice))
+    throw UsageError("--trace goes with one seed, and without --twice");
+
+  nlohmann::json runs = nlohmann::json::array();
+  uint64_t failed = 0;
+  for (uint64_t seed = first; seed <= last; seed++) {
+    scenario.seed = seed;
+    std::unique_ptr<TraceFile> trace;
+    if (!arguments.trace.empty()) trace = std::make_unique<TraceFile>(arguments.trace);
+    Progress progress("seed " + std::to_string(seed), arguments.quiet);
+    RunOptions options;
+    options.observer = trace.get();
+    options.progress = progress.callback();
+    const auto begin = std::chrono::steady_clock::now();
+    const Report report = arguments.twice ? run_twice(scenario) : run(scenario, options);
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    progress.clear();
+    if (trace) trace->close();
+    nlohmann::json tree = report_json(scenario, report);
+    tree["real_seconds"] = seconds;
+    runs.push_back(tree);
+    if (!report.ok) failed++;
+    if (!arguments.quiet && arguments.json != "-")
+      std::printf("seed %" PRIu64 " %s", seed, report_text(report).c_str());
+  }
+  if (!arguments.json.empty())
+    write_json(arguments.json, first == last ? runs[0] : nlohmann::json{{"runs", runs}});
+  if (failed > 0)
+    std::fprintf(stderr, "peal-sim: %" PRIu64 " of %" PRIu64 " runs failed a check\n", failed,
+                 last - first + 1);
+  return failed == 0 ? 0 : 1;
+}
+
+void add_faults(CLI::App& app, RunArguments& arguments) {
+  const auto group = "Faults";
+  const auto probability = CLI::Range(0.0, 1.0);
+  app.add_option("--loss", arguments.faults.loss, "probability that a frame is lost")
+      ->check(probability)
+      ->group(group);
+  app.add_option("--duplicate", arguments.faults.duplicate, "that it arrives twice")
+      ->check(probability)
+      ->group(group);
+  app.add_option("--reorder", arguments.faults.reorder, "that later frames overtake it")
+      ->check(probability)
+      ->group(group);
+  app.add_option("--reorder-us", arguments.reorder_us, "by at most this much")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--delay", arguments.faults.delay, "that it is held back")
+      ->check(probability)
+      ->group(group);
+  app.add_option("--delay-us", arguments.delay_us, "by at most this much")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--corrupt", arguments.faults.corrupt, "that one of its bits flips")
+      ->check(probability)
+      ->group(group);
+  app.add_option("--heal-us", arguments.heal_us, "no faults from this time on (0: never)")
+      ->group(group);
+  app.add_option("--partition", arguments.partitions,
+                 "FIRST-LAST:FROM_US-UNTIL_US: these cards reach no others meanwhile; repeatable")
+      ->group(group);
+  app.add_option("--late", arguments.late, "RANK:US: its host posts nothing before; repeatable")
+      ->group(group);
+  app.add_option("--silent", arguments.silent, "RANK:US: its card stops for good; repeatable")
+      ->group(group);
+  app.add_option("--kill", arguments.kill, "RANK:US: its process ends; repeatable")->group(group);
+}
+
+}  // namespace
+
+void parse_range(const std::string& option, const std::string& text, uint64_t* first,
+                 uint64_t* last) {
+  const char* end = text.data() + text.size();
+  auto result = std::from_chars(text.data(), end, *first);
+  bool good = result.ec == std::errc();
+  *last = *first;
+  if (good && result.ptr != end) {
+    good = *result.ptr == '-';
+    if (good) result = std::from_chars(result.ptr + 1, end, *last);
+    good = good && result.ec == std::errc() && result.ptr == end;
+  }
+  if (!good || *first > *last)
+    throw UsageError(option + " '" + text + "': expected FIRST-LAST, for example 1-100");
+}
+
+Command add_run_command(CLI::App& app) {
+  auto arguments = std::make_shared<RunArguments>();
+  RunArguments& a = *arguments;
+  app.add_option("--cards", a.cards, "cards in the cluster")
+      ->check(CLI::Range(1, PEAL_RANKS_MAX))
+      ->capture_default_str();
+  app.add_option("--members-per-card", a.members_per_card, "ranks on each card")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--operation", a.operation, "allgather or barrier")
+      ->check(CLI::IsMember({"allgather", "barrier"}))
+      ->capture_default_str();
+  app.add_option("--algorithm", a.algorithm,
+                 "all-to-all-broadcast or recursive-doubling; dissemination for barrier")
+      ->check(CLI::IsMember({"all-to-all-broadcast", "recursive-doubling", "dissemination"}));
+  app.add_option("--bytes", a.bytes, "of each rank's block")->capture_default_str();
+  app.add_option("--operations", a.operations, "how many, one after the other")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--depth", a.depth, "that a rank has under way at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_flag("--in-place", a.in_place, "own block lies in the receive buffer");
+  app.add_flag("--no-destroy", a.no_destroy, "leave the group as it is at the end");
+  app.add_option("--seed", a.seed, "decides everything that is left to chance")
+      ->capture_default_str();
+  app.add_option("--seeds", a.seeds, "FIRST-LAST: one run for each")->excludes("--seed");
+  add_faults(app, a);
+  app.add_option("--think-us", a.think_us, "longest pause of a host before a post")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--model", a.model, "file of costs; see tools/peal-sim/models")
+      ->check(CLI::ExistingFile);
+  app.add_option("--checksums", a.checksums,
+                 "auto: by software when frames can be damaged, else skipped")
+      ->check(CLI::IsMember({"auto", "software", "skip"}))
+      ->capture_default_str();
+  app.add_option("--nack-us", a.nack_us, "first NACK after")->capture_default_str();
+  app.add_option("--nack-max-us", a.nack_max_us, "longest interval of NACKs")
+      ->capture_default_str();
+  app.add_option("--probe-us", a.probe_us, "interval of probes")->capture_default_str();
+  app.add_option("--dead-us", a.dead_us, "silence that is death")->capture_default_str();
+  app.add_option("--packets-per-card", a.packets_per_card, "buffers that a card may hold")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--dma-per-card", a.dma_per_card, "transfers that its engine queues")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--twice", a.twice, "run each seed twice and compare the traces");
+  app.add_flag("--quiet", a.quiet, "print nothing but errors");
+  app.add_option("--json", a.json, "write the report to this file (-: standard output)");
+  app.add_option("--trace", a.trace, "write one line per packet sent to this file");
+  return [arguments] { return run_all(*arguments); };
+}
+
+}  // namespace peal::sim

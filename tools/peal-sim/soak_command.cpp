@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `peal-sim soak`: random scenarios, seed after seed, for some minutes; a failure prints the
+// command that shows it again. `peal-sim replay`: that command.
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+
+#include "emulator/cluster/run.h"
+#include "emulator/cluster/scenario_random.h"
+#include "tools/peal-sim/commands.h"
+#include "tools/peal-sim/progress.h"
+#include "tools/peal-sim/report_json.h"
+#include "tools/peal-sim/trace_file.h"
+
+namespace peal::sim {
+
+namespace {
+
+struct SoakArguments {
+  double minutes = 1;
+  uint64_t seed = 1;
+  uint64_t runs = 0;
+  uint32_t cards = RandomLimits{}.cards;
+  bool keep_going = false;
+  std::string json;
+  std::string trace;
+};
+
+std::string replay_command(const SoakArguments& arguments, uint64_t seed) {
+  std::string text = "peal-sim replay --seed " + std::to_string(seed);
+  if (arguments.cards != RandomLimits{}.cards)
+    text += " --cards " + std::to_string(arguments.cards);
+  return text;
+}
+
+int soak(const SoakArguments& arguments) {
+  RandomLimits limits;
+  limits.cards = arguments.cards;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto elapsed = [begin] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  uint64_t done = 0;
+  uint64_t failed = 0;
+  uint64_t packets = 0;
+  double told_at = 0;
+  for (uint64_t seed = arguments.seed; elapsed() < arguments.minutes * 60; seed++) {
+    if (arguments.runs > 0 && done == arguments.runs) break;
+    const Scenario scenario = random_scenario(seed, limits);
+    // Every tenth one twice: its traces must be equal.
+    const Report report = seed % 10 == 0 ? run_twice(scenario) : run(scenario);
+    done++;
+    packets += report.cluster.sent;
+    if (!report.ok) {
+      failed++;
+      std::printf("seed %" PRIu64 ": %s\n%sagain: %s\n", seed, describe(scenario).c_str(),
+                  report_text(report).c_str(), replay_command(arguments, seed).c_str());
+      std::fflush(stdout);
+      if (!arguments.keep_going) break;
+    }
+    if (elapsed() - told_at >= 10) {
+      told_at = elapsed();
+      std::printf("%.0f s: %" PRIu64 " scenarios to seed %" PRIu64 ", %" PRIu64 " packets, %" PRIu64
+                  " failed\n",
+                  told_at, done, seed, packets, failed);
+      std::fflush(stdout);
+    }
+  }
+  std::printf("%" PRIu64 " scenarios, %" PRIu64 " packets, %" PRIu64 " failed\n", done, packets,
+              failed);
+  return failed == 0 ? 0 : 1;
+}
+
+int replay(const SoakArguments& arguments) {
+  RandomLimits limits;
+  limits.cards = arguments.cards;
+  const Scenario scenario = random_scenario(arguments.seed, limits);
+  std::printf("%s\n", describe(scenario).c_str());
+  std::unique_ptr<TraceFile> trace;
+  if (!arguments.trace.empty()) trace = std::make_unique<TraceFile>(arguments.trace);
+  Progress progress("replay", false);
+  RunOptions options;
+  options.observer = trace.get();
+  options.progress = progress.callback();
+  const Report report =
+      arguments.seed % 10 == 0 && !trace ? run_twice(scenario) : run(scenario, options);
+  progress.clear();
+  if (trace) trace->close();
+  std::fputs(report_text(report).c_str(), stdout);
+  if (!arguments.json.empty()) write_json(arguments.json, report_json(scenario, report));
+  return report.ok ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_soak_command(CLI::App& app) {
+  auto arguments = std::make_shared<SoakArguments>();
+  app.add_option("--minutes", arguments->minutes, "of real time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", arguments->seed, "first one")->capture_default_str();
+  app.add_option("--runs", arguments->runs, "end after so many scenarios (0: by time only)");
+  app.add_option("--cards", arguments->cards, "most cards of a scenario")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_flag("--keep-going", arguments->keep_going, "do not stop at the first failure");
+  return [arguments] { return soak(*arguments); };
+}
+
+Command add_replay_command(CLI::App& app) {
+  auto arguments = std::make_shared<SoakArguments>();
+  app.add_option("--seed", arguments->seed, "of the scenario")->required();
+  app.add_option("--cards", arguments->cards, "as it was for soak")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--json", arguments->json, "write the report to this file (-: standard output)");
+  app.add_option("--trace", arguments->trace, "write one line per packet sent to this file");
+  return [arguments] { return replay(*arguments); };
+}
+
+}  // namespace peal::sim

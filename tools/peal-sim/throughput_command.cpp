@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `peal-sim throughput`: how many packets per second of real time the simulator delivers on one
+// core. A packet counts when one card's firmware sent it and another's received it. With the
+// checkers, and without.
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "emulator/cluster/run.h"
+#include "tools/peal-sim/commands.h"
+#include "tools/peal-sim/report_json.h"
+
+namespace peal::sim {
+
+namespace {
+
+struct ThroughputArguments {
+  uint32_t cards = 64;
+  uint32_t operations = 0;
+  std::string json;
+};
+
+struct Workload {
+  const char* name;
+  OperationPlan operation;
+  uint32_t operations;
+};
+
+constexpr Workload kWorkloads[] = {
+    {"barrier", {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, false, 0}, 4000},
+    {"allgather 64 B, all-to-all-broadcast",
+     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, false, 64},
+     300},
+    {"allgather 64 B, recursive-doubling",
+     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, false, 64},
+     1500},
+};
+
+int measure(const ThroughputArguments& arguments) {
+  nlohmann::json records = nlohmann::json::array();
+  bool ok = true;
+  std::printf("%-40s %-8s %-9s %12s %14s\n", "operation", "checkers", "checksums", "packets",
+              "packets/s");
+  for (const Workload& workload : kWorkloads) {
+    for (const bool check : {true, false}) {
+      for (const bool sums : {true, false}) {
+        Scenario scenario;
+        scenario.name = workload.name;
+        scenario.cards = arguments.cards;
+        scenario.check = check;
+        scenario.checksums = sums ? ChecksumChoice::kSoftware : ChecksumChoice::kSkipped;
+        GroupPlan group = make_group(arguments.cards, 1);
+        group.operations.assign(
+            arguments.operations > 0 ? arguments.operations : workload.operations,
+            workload.operation);
+        group.depth = 4;
+        scenario.groups.push_back(std::move(group));
+        const auto begin = std::chrono::steady_clock::now();
+        const Report report = run(scenario);
+        const double seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        const double rate = static_cast<double>(report.cluster.received) / seconds;
+        ok = ok && report.ok;
+        std::printf("%-40s %-8s %-9s %12llu %14.0f%s\n", workload.name, check ? "on" : "off",
+                    sums ? "software" : "skipped",
+                    static_cast<unsigned long long>(report.cluster.received), rate,
+                    report.ok ? "" : "  FAILED");
+        for (const std::string& line : report.lines) std::printf("  %s\n", line.c_str());
+        std::fflush(stdout);
+        records.push_back({{"operation", workload.name},
+                           {"cards", arguments.cards},
+                           {"checkers", check},
+                           {"checksums", sums ? "software" : "skipped"},
+                           {"packets", report.cluster.received},
+                           {"seconds", seconds},
+                           {"packets_per_second", rate},
+                           {"ok", report.ok}});
+      }
+    }
+  }
+  if (!arguments.json.empty()) write_json(arguments.json, records);
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_throughput_command(CLI::App& app) {
+  auto arguments = std::make_shared<ThroughputArguments>();
+  app.add_option("--cards", arguments->cards, "in the cluster")
+      ->check(CLI::Range(2, 1024))
+      ->capture_default_str();
+  app.add_option("--operations", arguments->operations, "of each kind (0: some seconds' worth)");
+  app.add_option("--json", arguments->json, "write the figures to this file (-: standard output)");
+  return [arguments] { return measure(*arguments); };
+}
+
+}  // namespace peal::sim
