@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One card of the process: the firmware's Port over DPDK and shared memory, and the card's part of
+// a turn. A DMA is carried out at once (a copy, or process_vm_*), but its completion is handed over
+// in the next turn, as the firmware expects of an engine.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "emulator/common/admin.h"
+#include "emulator/common/region_table.h"
+#include "emulator/nic/host_interface.h"
+#include "emulator/nic/packet_pool.h"
+#include "emulator/nic/wire.h"
+#include "firmware/card.h"
+#include "peal_config.h"
+
+namespace peal::nic {
+
+class CardPort final : public Port {
+ public:
+  CardPort(uint32_t card_index, PacketPool& pool, Wire& wire, emulator::RegionTable& regions,
+           Checksums checksums)
+      : index_(card_index), checksums_(checksums), pool_(pool), wire_(wire), regions_(regions) {}
+  void set_admin(emulator::Admin* admin) { admin_ = admin; }
+
+  Packet* allocate_packet() override { return pool_.allocate(); }
+  Packet* share_packet(Packet* packet) override { return pool_.share(packet); }
+  void release_packet(Packet* packet) override { pool_.release(packet); }
+  void send(Packet* packet) override { wire_.send(index_, packet); }
+  [[nodiscard]] Checksums checksums() const override { return checksums_; }
+  bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;
+  bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) override;
+  void complete(ContextId context, const peal_completion& entry) override {
+    admin_->complete(context, entry);
+  }
+
+  struct DmaDone {
+    DmaToken token;
+    bool ok;
+  };
+  // Completions of the turn before this one. Valid until the next call.
+  uint32_t take_done(const DmaDone** done);
+  [[nodiscard]] bool has_done() const { return pending_count_ > 0; }
+
+ private:
+  static constexpr uint32_t kQueue = CONFIG_DMA_RECORDS;
+  using Queue = std::array<DmaDone, kQueue>;
+
+  uint32_t index_;
+  Checksums checksums_;
+  PacketPool& pool_;
+  Wire& wire_;
+  emulator::RegionTable& regions_;
+  emulator::Admin* admin_ = nullptr;
+  Queue queues_[2];
+  uint32_t filling_ = 0;  // which queue new completions enter
+  uint32_t pending_count_ = 0;
+};
+
+class CardRunner {
+ public:
+  CardRunner(uint32_t index, PacketPool& pool, Wire& wire, Checksums checksums,
+             const CardTimeouts& timeouts, uint32_t incarnation);
+  ~CardRunner();
+  CardRunner(const CardRunner&) = delete;
+  CardRunner& operator=(const CardRunner&) = delete;
+
+  // Everything that waits for this card, in bounded bursts. True when anything was done.
+  bool turn(TimeNs now);
+  // The card was called from outside a turn: its next deadline may be earlier.
+  void refresh_deadline() { deadline_ns_ = card_next_deadline(*card_); }
+  [[nodiscard]] TimeNs deadline() const { return deadline_ns_; }
+
+  [[nodiscard]] Card& card() { return *card_; }
+  [[nodiscard]] const Card& card() const { return *card_; }
+  [[nodiscard]] emulator::Admin& admin() { return admin_; }
+  [[nodiscard]] const emulator::Admin& admin() const { return admin_; }
+  [[nodiscard]] const emulator::RegionTable& regions() const { return regions_; }
+  [[nodiscard]] CardHost host() { return {card_, &admin_, &regions_, index_}; }
+  // Bytes of card memory.
+  static size_t memory_bytes() { return card_bytes(); }
+
+ private:
+  static Card* start(void* memory, Port& port, uint32_t index, uint32_t incarnation,
+                     const CardTimeouts& timeouts);
+
+  uint32_t index_;
+  Wire& wire_;
+  emulator::RegionTable regions_;
+  CardPort port_;
+  void* memory_;
+  Card* card_;
+  emulator::Admin admin_;
+  TimeNs deadline_ns_ = kNever;
+};
+
+}  // namespace peal::nic

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Starts DPDK's environment so that it needs no root, no hugepages and no devices, and leaves
+// nothing behind.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace peal::nic {
+
+struct EalOptions {
+  uint64_t memory_bytes = 0;
+  std::optional<int> cpu;  // pins the calling thread, which becomes the lcore
+  bool telemetry = true;
+  std::string file_prefix;
+};
+
+class Eal {
+ public:
+  Eal() = default;
+  ~Eal();
+  Eal(const Eal&) = delete;
+  Eal& operator=(const Eal&) = delete;
+
+  // Empty on success.
+  std::string start(const EalOptions& options);
+
+ private:
+  std::string runtime_folder_;
+  bool started_ = false;
+};
+
+// CPUs this process may run on.
+std::vector<int> allowed_cpus();
+
+}  // namespace peal::nic

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// peal-nic: options, DPDK, cards, host interfaces, loop; and the same backwards.
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "emulator/nic/eal.h"
+#include "emulator/nic/nic_loop.h"
+#include "emulator/nic/options.h"
+#include "emulator/nic/socket_server.h"
+#include "emulator/nic/telemetry.h"
+
+namespace peal::nic {
+namespace {
+
+NicLoop* signalled_loop = nullptr;
+
+void on_signal(int) {
+  if (signalled_loop != nullptr) signalled_loop->request_stop();
+}
+
+void catch_signals(NicLoop& loop) {
+  signalled_loop = &loop;
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+int fail(const std::string& text) {
+  std::fprintf(stderr, "peal-nic: %s\n", text.c_str());
+  return 1;
+}
+
+// A client costs a few descriptors.
+void raise_descriptor_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+uint32_t random_incarnation() {
+  uint32_t value = 0;
+  if (getrandom(&value, sizeof(value), 0) != sizeof(value)) value = static_cast<uint32_t>(getpid());
+  return value >> 1 | 1;  // room for as many cards without wrapping to zero
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  std::FILE* const file = std::fopen(path.c_str(), "we");
+  if (file == nullptr) return false;
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  return std::fclose(file) == 0 && written;
+}
+
+void announce_ready(int fd) {
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t written = write(fd, "ready\n", 6);
+  close(fd);
+}
+
+std::vector<int> other_cpus(const NicOptions& options, const std::vector<int>& allowed) {
+  std::vector<int> cpus;
+  for (const int cpu : allowed) {
+    if (!options.cpu || cpu != *options.cpu) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+uint64_t dpdk_memory_bytes(uint32_t cards, uint32_t packet_buffers) {
+  constexpr uint64_t kBase = uint64_t{24} << 20;
+  const uint64_t pools = PacketPool::memory_bytes(packet_buffers);
+  const uint64_t rings = uint64_t{cards} * (Wire::kRingFrames * sizeof(void*) + 4096);
+  return kBase + pools + pools / 8 + rings;
+}
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std::FILE* trace,
+                         size_t cpu_count) {
+  LoopOptions loop;
+  loop.cards = options.cards;
+  loop.packet_buffers = packet_buffers;
+  loop.checksums = options.checksum_mode();
+  loop.timeouts = options.timeouts;
+  loop.wire.faults = options.faults;
+  loop.wire.seed = options.seed;
+  loop.wire.trace = trace;
+  loop.incarnation = random_incarnation();
+  loop.idle_ns = options.idle_us * 1000;
+  loop.may_sleep = options.may_sleep;
+  loop.yield_when_idle = cpu_count <= 1;
+  return loop;
+}
+
+std::string add_interfaces(const NicOptions& options, const std::vector<int>& control_cpus,
+                           NicLoop* loop) {
+  std::string error;
+  if (!options.socket_path.empty()) {
+    SocketOptions socket;
+    socket.path = options.socket_path;
+    socket.memory_budget_bytes = options.memory_budget_mib << 20;
+    socket.control_cpus = control_cpus;
+    if (options.checksum_mode() == Checksums::kSkipped)
+      socket.capabilities |= PEAL_CAPABILITY_CHECKSUM_SKIPPED;
+    std::unique_ptr<SocketServer> server =
+        SocketServer::create(socket, *loop, loop->helper(), &error);
+    if (server == nullptr) return error;
+    loop->add_interface(std::move(server));
+  }
+  for (size_t i = 0; i < options.pci.size(); i++) {
+#ifdef PEAL_NIC_PCI
+    std::unique_ptr<HostInterface> pci =
+        make_pci_interface(options.pci[i], loop->card(static_cast<uint32_t>(i)), *loop, &error);
+    if (pci == nullptr) return error;
+    loop->add_interface(std::move(pci));
+#else
+    return "--pci: this peal-nic was built without the PCI card";
+#endif
+  }
+  return {};
+}
+
+int run(const NicOptions& options) {
+  raise_descriptor_limit();
+  signal(SIGPIPE, SIG_IGN);
+  const std::vector<int> allowed = allowed_cpus();
+  std::unique_ptr<std::FILE, FileCloser> trace;
+  if (!options.trace_path.empty()) {
+    trace.reset(std::fopen(options.trace_path.c_str(), "we"));
+    if (trace == nullptr)
+      return fail("cannot write '" + options.trace_path + "': " + std::strerror(errno));
+  }
+  const uint32_t packet_buffers = options.packet_buffers * options.cards;
+  Eal eal;
+  EalOptions eal_options;
+  eal_options.memory_bytes = dpdk_memory_bytes(options.cards, packet_buffers);
+  eal_options.cpu = options.cpu;
+  eal_options.telemetry = options.telemetry;
+  eal_options.file_prefix = options.file_prefix;
+  if (const std::string error = eal.start(eal_options); !error.empty()) return fail(error);
+
+  NicLoop loop;
+  catch_signals(loop);
+  std::string error =
+      loop.create(loop_options(options, packet_buffers, trace.get(), allowed.size()));
+  if (error.empty()) error = add_interfaces(options, other_cpus(options, allowed), &loop);
+  if (error.empty() && options.telemetry) error = offer_telemetry(loop);
+  if (error.empty() && !options.pid_path.empty() &&
+      !write_file(options.pid_path, std::to_string(getpid()) + "\n"))
+    error = "cannot write '" + options.pid_path + "': " + std::strerror(errno);
+  if (error.empty()) {
+    announce_ready(options.ready_fd);
+    loop.run();
+    if (!options.counters_path.empty() &&
+        !write_file(options.counters_path, loop.counters_json() + "\n"))
+      error = "cannot write '" + options.counters_path + "': " + std::strerror(errno);
+  }
+  withdraw_telemetry();
+  if (!options.pid_path.empty()) unlink(options.pid_path.c_str());
+  signalled_loop = nullptr;
+  return error.empty() ? 0 : fail(error);
+}
+
+}  // namespace
+}  // namespace peal::nic
+
+int main(int argc, char** argv) {
+  peal::nic::NicOptions options;
+  if (const auto status = peal::nic::parse_options(argc, argv, &options)) return *status;
+  return peal::nic::run(options);
+}

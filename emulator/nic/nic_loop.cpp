@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Turns, ticks and sleep.
+#include "emulator/nic/nic_loop.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "emulator/common/counters_json.h"
+
+namespace peal::nic {
+namespace {
+
+// Sooner than this it is not worth while to sleep.
+constexpr TimeNs kShortestSleepNs = 100'000;
+// What wakes nobody is looked at this often while asleep: a host that made room in its completion
+// ring, a closed context whose memory some DMA still held.
+constexpr TimeNs kRecheckNs = 2'000'000;
+
+}  // namespace
+
+NicLoop::NicLoop()
+    : epoll_fd_(epoll_create1(EPOLL_CLOEXEC)), stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+NicLoop::~NicLoop() {
+  // Freeing a card's regions gives memory back to the interfaces that made it.
+  cards_.clear();
+  interfaces_.clear();
+  helper_.stop();
+  wire_.reset();
+  pool_.reset();
+  if (stop_fd_ >= 0) close(stop_fd_);
+  if (epoll_fd_ >= 0) close(epoll_fd_);
+}
+
+std::string NicLoop::create(const LoopOptions& options) {
+  if (epoll_fd_ < 0 || stop_fd_ < 0 || !watch(stop_fd_))
+    return std::string("cannot create epoll and event descriptors: ") + std::strerror(errno);
+  options_ = options;
+  pool_ = std::make_unique<PacketPool>();
+  if (std::string error = pool_->create(options.packet_buffers); !error.empty()) return error;
+  wire_ = std::make_unique<Wire>(*pool_, options.wire);
+  if (std::string error = wire_->create(options.cards); !error.empty()) return error;
+  for (uint32_t i = 0; i < options.cards; i++) {
+    // Incarnations are never zero, and differ between cards only because nothing is lost by it.
+    const uint32_t incarnation = std::max(1u, options.incarnation + i);
+    cards_.push_back(std::make_unique<CardRunner>(i, *pool_, *wire_, options.checksums,
+                                                  options.timeouts, incarnation));
+  }
+  helper_.start();
+  return {};
+}
+
+void NicLoop::add_interface(std::unique_ptr<HostInterface> interface) {
+  interfaces_.push_back(std::move(interface));
+}
+
+bool NicLoop::watch(int fd) {
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLET;
+  event.data.fd = fd;
+  return epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void NicLoop::unwatch(int fd) { epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr); }
+
+void NicLoop::request_stop() {
+  stopping_.store(true);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof(one));
+}
+
+bool NicLoop::turn(TimeNs now) {
+  bool busy = false;
+  wire_->set_now(now);
+  for (const auto& card : cards_) busy |= card->turn(now);
+  if (wire_->next_release() <= now) busy |= wire_->release_due();
+  busy |= poll_interfaces(now);
+  counts_.turns++;
+  counts_.busy_turns += busy ? 1 : 0;
+  return busy;
+}
+
+bool NicLoop::poll_interfaces(TimeNs now) {
+  bool any = false;
+  for (const auto& interface : interfaces_) any |= interface->poll(now);
+  if (any) {
+    for (const auto& card : cards_) card->refresh_deadline();
+  }
+  return any;
+}
+
+// What need not be done every turn.
+void NicLoop::tick(TimeNs now) {
+  next_tick_ns_ = now + kTickNs;
+  for (const auto& card : cards_) card->admin().housekeeping();
+  if (now >= next_beat_ns_) beat(now);
+}
+
+void NicLoop::beat(TimeNs now) {
+  next_beat_ns_ = now + kBeatNs;
+  beats_++;
+  constexpr auto kIntervalUs = static_cast<uint32_t>(kBeatNs / 1000);
+  for (const auto& card : cards_) card->admin().beat(beats_, kIntervalUs);
+  for (const auto& interface : interfaces_) interface->beat(beats_, kIntervalUs);
+}
+
+void NicLoop::run() {
+  last_work_ns_ = clock_.now();
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const TimeNs now = clock_.now();
+    if (turn(now)) {
+      last_work_ns_ = now;
+    } else if (now - last_work_ns_ > options_.idle_ns && options_.may_sleep) {
+      sleep();
+    } else if (options_.yield_when_idle) {
+      sched_yield();
+    }
+    if (now >= next_tick_ns_) tick(now);
+  }
+  const TimeNs now = clock_.now();
+  for (const auto& interface : interfaces_) interface->shut_down(now);
+}
+
+void NicLoop::set_cards_sleeping(bool sleeping) {
+  for (const auto& card : cards_) card->admin().set_card_sleeping(sleeping);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+TimeNs NicLoop::wake_time(TimeNs now) const {
+  TimeNs wake = std::min(next_beat_ns_, wire_->next_release());
+  for (const auto& card : cards_) {
+    wake = std::min(wake, card->deadline());
+    const emulator::Admin& admin = card->admin();
+    if (admin.closing_contexts() > 0 || admin.has_blocked_window())
+      wake = std::min(wake, now + kRecheckNs);
+  }
+  return wake;
+}
+
+void NicLoop::sleep() {
+  if (wake_time(clock_.now()) < clock_.now() + kShortestSleepNs) return;
+  set_cards_sleeping(true);
+  bool ready = true;
+  for (const auto& interface : interfaces_) ready = interface->prepare_to_sleep() && ready;
+  // Look again: a host that has not seen the flag has published before this.
+  const TimeNs again = clock_.now();
+  if (turn(again)) {
+    last_work_ns_ = again;
+    ready = false;
+  }
+  const TimeNs now = clock_.now();
+  const TimeNs wake = wake_time(now);
+  if (ready && wake > now && !stopping_.load()) {
+    counts_.sleeps++;
+    wait_for_events(wake == kNever ? kBeatNs : wake - now);
+  }
+  set_cards_sleeping(false);
+  const TimeNs awake = clock_.now();
+  for (const auto& interface : interfaces_) interface->awake(awake);
+  next_tick_ns_ = 0;
+}
+
+void NicLoop::wait_for_events(TimeNs timeout_ns) {
+  std::array<epoll_event, 16> events;
+  timespec timeout = {};
+  timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);
+  timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000);
+  const int count = epoll_pwait2(epoll_fd_, events.data(), events.size(), &timeout, nullptr);
+  if (count < 0 && errno == ENOSYS) {
+    const auto timeout_ms = static_cast<int>((timeout_ns + 999'999) / 1'000'000);
+    epoll_wait(epoll_fd_, events.data(), events.size(), timeout_ms);
+  }
+}
+
+std::string NicLoop::counters_json() const {
+  const auto number = [](const char* name, uint64_t value) {
+    return std::string("\"") + name + "\":" + std::to_string(value);
+  };
+  const WireCounts& wire = wire_->counts();
+  const emulator::FaultCounts& faults = wire_->injector().counts();
+  std::string text =
+      "{\"wire\":{" + number("sent", wire.sent) + "," + number("sent_bytes", wire.sent_bytes) +
+      "," + number("delivered", wire.delivered) + "," + number("no_such_card", wire.no_such_card) +
+      "," + number("ring_full", wire.ring_full) + "," + number("held_full", wire.held_full) + "," +
+      number("no_copy", wire.no_copy) + "},\"faults\":{" + number("judged", faults.judged) + "," +
+      number("lost", faults.lost) + "," + number("partitioned", faults.partitioned) + "," +
+      number("duplicated", faults.duplicated) + "," + number("reordered", faults.reordered) + "," +
+      number("delayed", faults.delayed) + "," + number("corrupted", faults.corrupted) +
+      "},\"loop\":{" + number("turns", counts_.turns) + "," +
+      number("busy_turns", counts_.busy_turns) + "," + number("sleeps", counts_.sleeps) + "," +
+      number("wakes", helper_.wakes()) + "," + number("unparks", helper_.unparks()) +
+      "},\"interfaces\":{";
+  for (size_t i = 0; i < interfaces_.size(); i++) {
+    const std::string pairs = interfaces_[i]->counters_json();
+    text += std::string(i > 0 ? "," : "") + "\"" + std::to_string(i) + "\":{" + pairs + "}";
+  }
+  text += "},\"cards\":[";
+  for (size_t i = 0; i < cards_.size(); i++) {
+    const CardRunner& card = *cards_[i];
+    const emulator::AdminCounts& admin = card.admin().counts();
+    text += std::string(i > 0 ? "," : "") + "{" + number("card", i) +
+            ",\"counters\":" + emulator::counters_json(card_counters(card.card())) +
+            ",\"admin\":{" + number("commands", admin.commands) + "," +
+            number("refused", admin.refused) + "," +
+            number("contexts_opened", admin.contexts_opened) + "," +
+            number("contexts_closed", admin.contexts_closed) + "," +
+            number("windows_broken", admin.windows_broken) + "," +
+            number("windows_reset", admin.windows_reset) + "," +
+            number("regions", card.regions().used()) + "," +
+            number("region_faults", card.regions().faults()) + "}}";
+  }
+  return text + "]}";
+}
+
+}  // namespace peal::nic

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The loop of peal-nic: all cards of the process on one lcore, turn after turn. Time is stamped
+// once a turn. With nothing to do for a while it announces that it sleeps, looks again, and waits
+// in epoll for a doorbell, a client or a deadline.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/nic/card_runner.h"
+#include "emulator/nic/host_interface.h"
+#include "emulator/nic/packet_pool.h"
+#include "emulator/nic/tsc_clock.h"
+#include "emulator/nic/wake_helper.h"
+#include "emulator/nic/wire.h"
+
+namespace peal::nic {
+
+struct LoopOptions {
+  uint32_t cards = 1;
+  uint32_t packet_buffers = 0;  // for all cards together
+  Checksums checksums = Checksums::kSoftware;
+  CardTimeouts timeouts = {};
+  WireOptions wire;
+  uint32_t incarnation = 1;  // of card 0; the others count on
+  TimeNs idle_ns = 200'000;  // awake this long without work
+  bool may_sleep = true;
+  bool yield_when_idle = false;  // the core is shared with hosts
+};
+
+struct LoopCounts {
+  uint64_t turns = 0;
+  uint64_t busy_turns = 0;
+  uint64_t sleeps = 0;
+};
+
+class NicLoop final : public LoopServices {
+ public:
+  NicLoop();
+  ~NicLoop();
+  NicLoop(const NicLoop&) = delete;
+  NicLoop& operator=(const NicLoop&) = delete;
+
+  // Creates pools, wire and cards. Empty on success, else what went wrong and what to do.
+  std::string create(const LoopOptions& options);
+  // Before run().
+  void add_interface(std::unique_ptr<HostInterface> interface);
+  // Until request_stop(); then shuts the interfaces down.
+  void run();
+  // From a signal handler or any thread.
+  void request_stop();
+
+  // LoopServices
+  [[nodiscard]] uint32_t card_count() const override {
+    return static_cast<uint32_t>(cards_.size());
+  }
+  CardHost card(uint32_t index) override { return cards_[index]->host(); }
+  bool watch(int fd) override;
+  void unwatch(int fd) override;
+  WakeSlot add_wake_eventfd(int fd) override { return helper_.add_eventfd(fd); }
+  void remove_wake(WakeSlot slot) override { helper_.remove(slot); }
+  void ring(WakeSlot slot) override { helper_.ring(slot); }
+  WakeHelper& helper() { return helper_; }
+
+  [[nodiscard]] const CardRunner& runner(uint32_t index) const { return *cards_[index]; }
+  [[nodiscard]] const WireCounts& wire_counts() const { return wire_->counts(); }
+  // Everything that is counted, as one JSON object. Also called from the telemetry thread: figures
+  // may be of different turns.
+  [[nodiscard]] std::string counters_json() const;
+
+  static constexpr TimeNs kBeatNs = 250'000'000;
+  static constexpr TimeNs kTickNs = 1'000'000;
+
+ private:
+  bool turn(TimeNs now);
+  bool poll_interfaces(TimeNs now);
+  void tick(TimeNs now);
+  void beat(TimeNs now);
+  void sleep();
+  void set_cards_sleeping(bool sleeping);
+  [[nodiscard]] TimeNs wake_time(TimeNs now) const;
+  void wait_for_events(TimeNs timeout_ns);
+
+  LoopOptions options_;
+  TscClock clock_;
+  std::unique_ptr<PacketPool> pool_;
+  std::unique_ptr<Wire> wire_;
+  std::vector<std::unique_ptr<CardRunner>> cards_;
+  std::vector<std::unique_ptr<HostInterface>> interfaces_;
+  WakeHelper helper_;
+  int epoll_fd_ = -1;
+  int stop_fd_ = -1;
+  std::atomic<bool> stopping_{false};
+  TimeNs last_work_ns_ = 0;
+  TimeNs next_tick_ns_ = 0;
+  TimeNs next_beat_ns_ = 0;
+  uint64_t beats_ = 0;
+  LoopCounts counts_;
+};
+
+}  // namespace peal::nic

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The command line of peal-nic.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/common/fault_injector.h"
+#include "emulator/nic/host_interface.h"
+#include "firmware/card.h"
+
+namespace peal::nic {
+
+enum class ChecksumChoice : uint8_t { kAuto, kSoftware, kSkip };
+
+struct NicOptions {
+  uint32_t cards = 1;
+  std::string socket_path;
+  std::vector<PciOptions> pci;
+  std::optional<int> cpu;
+  emulator::FaultPlan faults;
+  uint64_t seed = 1;
+  std::string trace_path;
+  ChecksumChoice checksums = ChecksumChoice::kAuto;
+  CardTimeouts timeouts = {};
+  uint64_t memory_budget_mib = 4096;
+  uint32_t packet_buffers = 0;  // per card
+  uint64_t idle_us = 200;
+  bool may_sleep = true;
+  int ready_fd = -1;
+  std::string pid_path;
+  std::string counters_path;
+  bool telemetry = true;
+  std::string file_prefix;
+
+  // What the cards are told: auto is decided here.
+  [[nodiscard]] Checksums checksum_mode() const {
+    return checksums == ChecksumChoice::kSkip ||
+                   (checksums == ChecksumChoice::kAuto && !faults.any())
+               ? Checksums::kSkipped
+               : Checksums::kSoftware;
+  }
+};
+
+// The exit status when the program should end now (help, version, an error, which has been
+// printed).
+std::optional<int> parse_options(int argc, char** argv, NicOptions* options);
+
+}  // namespace peal::nic

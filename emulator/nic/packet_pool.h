@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Packets as DPDK packet buffers. A fresh packet is one mbuf, header and payload together, ready
+// for a real wire. A shared packet is a small mbuf with a header of its own that holds a reference
+// to the mbuf in which the payload lies; so a forwarded payload is never copied, and nobody sees
+// another's header. Reference counts are plain numbers, because all cards of a process live on one
+// lcore.
+#pragma once
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <cstdint>
+#include <string>
+
+#include "firmware/port.h"
+
+namespace peal::nic {
+
+// In the mbuf's private area.
+struct alignas(64) PacketSlot {
+  Packet packet;        // first: a Packet* of ours is a PacketSlot*
+  PacketSlot* owner;    // in whose mbuf the payload lies; itself in a fresh packet
+  uint32_t references;  // of an owner: packets that refer to its payload, itself included
+};
+
+class PacketPool {
+ public:
+  PacketPool() = default;
+  ~PacketPool();
+  PacketPool(const PacketPool&) = delete;
+  PacketPool& operator=(const PacketPool&) = delete;
+
+  // `fresh` packets and as many shared ones. Empty on success, else what went wrong.
+  std::string create(uint32_t fresh);
+  // What DPDK must be given, in bytes, for such a pool.
+  static uint64_t memory_bytes(uint32_t fresh);
+
+  // Null when the pool is empty.
+  Packet* allocate() {
+    void* object = nullptr;
+    if (rte_mempool_get(fresh_, &object) != 0) [[unlikely]]
+      return nullptr;
+    auto* const mbuf = static_cast<rte_mbuf*>(object);
+    PacketSlot* const slot = slot_of(mbuf);
+    auto* const frame = rte_pktmbuf_mtod(mbuf, uint8_t*);
+    slot->packet.header = reinterpret_cast<peal_wire_header*>(frame);
+    slot->packet.payload = frame + sizeof(peal_wire_header);
+    slot->packet.payload_bytes = 0;
+    slot->owner = slot;
+    slot->references = 1;
+    return &slot->packet;
+  }
+
+  Packet* share(Packet* packet) {
+    void* object = nullptr;
+    if (rte_mempool_get(headers_, &object) != 0) [[unlikely]]
+      return nullptr;
+    auto* const mbuf = static_cast<rte_mbuf*>(object);
+    PacketSlot* const slot = slot_of(mbuf);
+    PacketSlot* const owner = slot_of(packet)->owner;
+    slot->packet.header = rte_pktmbuf_mtod(mbuf, peal_wire_header*);
+    slot->packet.payload = packet->payload;
+    slot->packet.payload_bytes = packet->payload_bytes;
+    slot->owner = owner;
+    owner->references++;
+    return &slot->packet;
+  }
+
+  void release(Packet* packet) {
+    PacketSlot* const slot = slot_of(packet);
+    PacketSlot* const owner = slot->owner;
+    if (owner != slot) rte_mempool_put(headers_, mbuf_of(slot));
+    if (--owner->references == 0) rte_mempool_put(fresh_, mbuf_of(owner));
+  }
+
+  // A fresh packet with the same header and payload, for whoever wants to change bytes of it.
+  Packet* copy(const Packet* packet);
+
+  // Packets that are out; for leak checks and telemetry. Walks per-lcore caches.
+  [[nodiscard]] uint32_t in_use() const;
+
+  static rte_mbuf* mbuf_of(PacketSlot* slot) { return reinterpret_cast<rte_mbuf*>(slot) - 1; }
+  static rte_mbuf* mbuf_of(Packet* packet) { return mbuf_of(slot_of(packet)); }
+  static Packet* packet_of(rte_mbuf* mbuf) { return &slot_of(mbuf)->packet; }
+
+ private:
+  static PacketSlot* slot_of(rte_mbuf* mbuf) { return reinterpret_cast<PacketSlot*>(mbuf + 1); }
+  static PacketSlot* slot_of(Packet* packet) { return reinterpret_cast<PacketSlot*>(packet); }
+
+  rte_mempool* fresh_ = nullptr;
+  rte_mempool* headers_ = nullptr;
+};
+
+}  // namespace peal::nic

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory for one client. A budget over all clients keeps one of them from eating the machine.
+#include "emulator/nic/socket_client.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace peal::nic {
+
+SocketClient::SocketClient(int fd, PeerIdentity peer, uint64_t accepted_ms,
+                           ClientServices& services)
+    : services_(services), fd_(fd), peer_(peer), accepted_ms_(accepted_ms) {}
+
+SocketClient::~SocketClient() {
+  clear_reply_fds();
+  if (prepared_ != nullptr) services_.bin->throw_in(prepared_);
+  if (prepared_fd_ >= 0) close(prepared_fd_);
+  if (window_ != nullptr) services_.bin->throw_in(window_);
+  if (kick_fd_ >= 0) close(kick_fd_);
+  if (peer_.pidfd >= 0) close(peer_.pidfd);
+  close_connection();
+}
+
+void SocketClient::close_connection() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+bool SocketClient::charge(size_t bytes) {
+  const uint64_t used = services_.used_bytes.load(std::memory_order_relaxed);
+  if (bytes > services_.budget_bytes || used > services_.budget_bytes - bytes) return false;
+  services_.used_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+peal_status SocketClient::prepare_shared(const char* name, uint64_t bytes) {
+  const size_t pages = whole_pages(bytes);
+  if (pages == 0) return PEAL_STATUS_BAD_LENGTH;
+  if (!charge(pages)) return PEAL_STATUS_NO_RESOURCES;
+  prepared_ = create_shared(name, pages, Sharing::kReadWrite, &prepared_fd_);
+  if (prepared_ != nullptr) return PEAL_STATUS_OK;
+  services_.used_bytes.fetch_sub(pages, std::memory_order_relaxed);
+  return PEAL_STATUS_NO_RESOURCES;
+}
+
+peal_status SocketClient::prepare_private(uint64_t bytes) {
+  if (!charge(bytes)) return PEAL_STATUS_NO_RESOURCES;
+  prepared_ = create_private(bytes);
+  if (prepared_ != nullptr) return PEAL_STATUS_OK;
+  services_.used_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+  return PEAL_STATUS_NO_RESOURCES;
+}
+
+peal_status SocketClient::prepare(const peal_admin_command& command) {
+  switch (command.opcode) {
+    case PEAL_ADMIN_OPEN_CONTEXT: {
+      if (has_context()) return PEAL_STATUS_BUSY;
+      const peal_status status = prepare_shared("peal-window", emulator::Admin::kWindowBytes);
+      if (status != PEAL_STATUS_OK) return status;
+      if (kick_fd_ < 0) kick_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+      return kick_fd_ < 0 ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+    }
+    case PEAL_ADMIN_REGISTER_MEMORY:
+      if (!has_context() || command.u.register_memory.kind != PEAL_MEMORY_ALLOCATE ||
+          command.u.register_memory.bytes == 0)
+        return PEAL_STATUS_OK;
+      return prepare_shared("peal-memory", command.u.register_memory.bytes);
+    case PEAL_ADMIN_RESERVE_GROUP:
+      return has_context() ? prepare_private(emulator::kChannelsBytes) : PEAL_STATUS_OK;
+    default:
+      return PEAL_STATUS_OK;
+  }
+}
+
+void SocketClient::finish(const peal_admin_command& command, const peal_admin_reply& reply) {
+  if (prepared_ != nullptr) {
+    // Not taken. Unmapped by this very thread when it empties the bin, which settles the budget.
+    services_.bin->throw_in(prepared_);
+    prepared_ = nullptr;
+  }
+  if (reply.status == PEAL_STATUS_OK && prepared_fd_ >= 0) {
+    reply_fds_.push_back(prepared_fd_);
+    prepared_fd_ = -1;
+    if (command.opcode == PEAL_ADMIN_OPEN_CONTEXT) {
+      had_context = true;
+      const int others[] = {broadcast_fd_, kick_fd_};
+      for (const int other : others) {
+        const int copy = fcntl(other, F_DUPFD_CLOEXEC, 0);
+        if (copy >= 0) reply_fds_.push_back(copy);
+      }
+    }
+  }
+  if (prepared_fd_ >= 0) close(prepared_fd_);
+  prepared_fd_ = -1;
+}
+
+void SocketClient::clear_reply_fds() {
+  for (const int fd : reply_fds_) close(fd);
+  reply_fds_.clear();
+}
+
+emulator::RegionTable::Release SocketClient::to_bin(Mapping* mapping) {
+  ClientServices* const services = &services_;
+  return [services, mapping] {
+    services->bin->throw_in(mapping);
+    services->loop->ring(services->control_slot);
+  };
+}
+
+peal_status SocketClient::open_window(ContextId context, uint32_t window_bytes, void** memory,
+                                      uint64_t* offset, emulator::HostWaker** waker) {
+  if (prepared_ == nullptr || prepared_->bytes < window_bytes) return PEAL_STATUS_NO_RESOURCES;
+  if (!services_.loop->watch(kick_fd_)) return PEAL_STATUS_NO_RESOURCES;
+  window_ = prepared_;
+  prepared_ = nullptr;
+  *memory = window_->base;
+  *offset = 0;
+  *waker = this;
+  context_.store(context, std::memory_order_release);
+  return PEAL_STATUS_OK;
+}
+
+void SocketClient::context_gone(ContextId) {
+  services_.loop->unwatch(kick_fd_);
+  services_.bin->throw_in(window_);
+  window_ = nullptr;
+  // Last touch by the loop: afterwards the control thread may delete this client.
+  WakeSlot const slot = services_.control_slot;
+  LoopServices* const loop = services_.loop;
+  gone_.store(true, std::memory_order_relaxed);
+  context_.store(emulator::kNoContext, std::memory_order_release);
+  loop->ring(slot);
+}
+
+peal_status SocketClient::make_memory(const peal_register_memory& request,
+                                      emulator::RegionTable& table, RegionId* region) {
+  if (request.kind == PEAL_MEMORY_ALLOCATE) {
+    if (request.address != 0) return PEAL_STATUS_BAD_ADDRESS;
+    if (prepared_ == nullptr || prepared_->bytes < request.bytes) return PEAL_STATUS_NO_RESOURCES;
+    Mapping* const mapping = prepared_;
+    prepared_ = nullptr;
+    *region =
+        table.put_mapped(static_cast<uint8_t*>(mapping->base), request.bytes, to_bin(mapping));
+  } else if (request.kind == PEAL_MEMORY_PROCESS) {
+    if (request.address == 0 || peer_.pid <= 0 || peer_.pidfd < 0) return PEAL_STATUS_BAD_ADDRESS;
+    const int pidfd = fcntl(peer_.pidfd, F_DUPFD_CLOEXEC, 0);
+    if (pidfd < 0) return PEAL_STATUS_NO_RESOURCES;
+    *region = table.put_process(peer_.pid, pidfd, request.address, request.bytes, {});
+  } else {
+    return PEAL_STATUS_BAD_ADDRESS;
+  }
+  return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+}
+
+peal_status SocketClient::make_channels(const peal_reserve_group& request,
+                                        emulator::RegionTable& table, RegionId* region) {
+  // Over a socket the card brings the memory.
+  if (request.channel_pages != 0 || request.channel_list_bytes != 0) return PEAL_STATUS_BAD_FLAGS;
+  if (prepared_ == nullptr || prepared_->bytes < emulator::kChannelsBytes)
+    return PEAL_STATUS_NO_RESOURCES;
+  Mapping* const mapping = prepared_;
+  prepared_ = nullptr;
+  *region = table.put_mapped(static_cast<uint8_t*>(mapping->base), emulator::kChannelsBytes,
+                             to_bin(mapping));
+  return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+}
+
+void SocketClient::wake_host(emulator::ContextWindow&) {
+  // Sleepers compare the word before they sleep, so it changes before they are woken.
+  __atomic_fetch_add(services_.broadcast_word, 1, __ATOMIC_RELEASE);
+  services_.loop->ring(services_.broadcast_slot);
+}
+
+}  // namespace peal::nic

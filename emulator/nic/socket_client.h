@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One connection to the Unix socket, at most one context, and where that context's memory comes
+// from. Two threads touch it, never at once: the control thread prepares what a command will need
+// (memfds, mappings: slow work) and hands the command to the loop; while the loop carries it out,
+// the control thread waits. Only context_gone() comes unasked; it leaves a flag.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "emulator/common/admin.h"
+#include "emulator/nic/host_interface.h"
+#include "emulator/nic/shared_memory.h"
+
+namespace peal::nic {
+
+// What all clients of a server share.
+struct ClientServices {
+  LoopServices* loop = nullptr;
+  uint32_t* broadcast_word = nullptr;  // of peal_broadcast_page
+  WakeSlot broadcast_slot = kNoWakeSlot;
+  WakeSlot control_slot = kNoWakeSlot;  // makes the control thread look for flags
+  MappingBin* bin = nullptr;
+  uint32_t capabilities = 0;
+  uint64_t budget_bytes = 0;             // memory created for all clients together
+  std::atomic<uint64_t> used_bytes = 0;  // of the budget
+};
+
+// Who is at the other end, by the kernel's word.
+struct PeerIdentity {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  int pidfd = -1;  // owned by the client
+};
+
+class SocketClient final : public emulator::MemoryProvider, public emulator::HostWaker {
+ public:
+  SocketClient(int fd, PeerIdentity peer, uint64_t accepted_ms, ClientServices& services);
+  ~SocketClient();
+  SocketClient(const SocketClient&) = delete;
+  SocketClient& operator=(const SocketClient&) = delete;
+
+  // --- control thread ---
+  // Sets aside what the command will need; on failure the status to refuse it with. Values that
+  // make no sense are left to Admin, which refuses them.
+  peal_status prepare(const peal_admin_command& command);
+  // After execute(): what the loop did not take is given back, and descriptors for the reply are
+  // collected (at most three; they stay the client's until clear_reply_fds()).
+  void finish(const peal_admin_command& command, const peal_admin_reply& reply);
+  [[nodiscard]] const std::vector<int>& reply_fds() const { return reply_fds_; }
+  void clear_reply_fds();
+  void set_broadcast_fd(int fd) { broadcast_fd_ = fd; }
+  // The connection is closed; the object lives until its context is gone.
+  void close_connection();
+  [[nodiscard]] bool connected() const { return fd_ >= 0; }
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] uint64_t accepted_ms() const { return accepted_ms_; }
+  [[nodiscard]] bool has_context() const {
+    return context_.load(std::memory_order_acquire) != emulator::kNoContext;
+  }
+  // The loop took the context away (wild index, reset, close): true once per context.
+  bool take_gone() { return gone_.exchange(false, std::memory_order_acq_rel); }
+  uint32_t strikes = 0;      // malformed messages
+  bool had_context = false;  // once opened, a connection is not half-open
+
+  // --- loop ---
+  void set_card(uint32_t card) { card_ = card; }
+  [[nodiscard]] uint32_t card() const { return card_; }
+  [[nodiscard]] ContextId context() const { return context_.load(std::memory_order_relaxed); }
+  peal_status open_window(ContextId context, uint32_t window_bytes, void** memory, uint64_t* offset,
+                          emulator::HostWaker** waker) override;
+  void context_gone(ContextId context) override;
+  peal_status make_memory(const peal_register_memory& request, emulator::RegionTable& table,
+                          RegionId* region) override;
+  peal_status make_channels(const peal_reserve_group& request, emulator::RegionTable& table,
+                            RegionId* region) override;
+  [[nodiscard]] uint32_t capabilities() const override { return services_.capabilities; }
+  void wake_host(emulator::ContextWindow& window) override;
+
+ private:
+  peal_status prepare_shared(const char* name, uint64_t bytes);
+  peal_status prepare_private(uint64_t bytes);
+  bool charge(size_t bytes);
+  // Runs on the loop when a region is freed.
+  emulator::RegionTable::Release to_bin(Mapping* mapping);
+
+  ClientServices& services_;
+  int fd_;
+  PeerIdentity peer_;
+  uint64_t accepted_ms_;
+  int broadcast_fd_ = -1;  // the server's
+  int kick_fd_ = -1;
+  uint32_t card_ = 0;
+  Mapping* window_ = nullptr;  // of the open context; the loop's
+  // Set aside for the command under way.
+  Mapping* prepared_ = nullptr;
+  int prepared_fd_ = -1;
+  std::vector<int> reply_fds_;
+  std::atomic<ContextId> context_{emulator::kNoContext};
+  std::atomic<bool> gone_{false};
+};
+
+}  // namespace peal::nic

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The Unix-socket host interface: SOCK_SEQPACKET, one 512-byte command per message, one reply each.
+// A control thread does everything slow or blocking (accept, receive, memory, replies); the loop
+// only carries commands out, one a turn. Who a client is, the kernel says (SO_PEERCRED): the same
+// user, or root.
+//
+// Bounds: connections, half-open time, malformed messages per connection, memory. What is refused
+// is counted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/nic/host_interface.h"
+#include "emulator/nic/loop_call.h"
+#include "emulator/nic/socket_client.h"
+#include "emulator/nic/wake_helper.h"
+
+namespace peal::nic {
+
+struct SocketOptions {
+  std::string path;
+  uint64_t memory_budget_bytes = uint64_t{4} << 30;
+  uint32_t capabilities = 0;       // PEAL_CAPABILITY_* of the wire
+  uint32_t clients_max = 0;        // 0: as many as there are contexts, and some
+  uint64_t half_open_ms = 10'000;  // a connection without a context is closed after this
+  std::vector<int> control_cpus;   // where the control thread may run; empty: anywhere
+};
+
+struct SocketCounts {
+  std::atomic<uint64_t> accepted{0};
+  std::atomic<uint64_t> closed{0};
+  std::atomic<uint64_t> refused_user{0};         // another user
+  std::atomic<uint64_t> refused_too_many{0};     // connections
+  std::atomic<uint64_t> refused_descriptors{0};  // commands that carried file descriptors
+  std::atomic<uint64_t> refused_size{0};         // messages that are no command
+  std::atomic<uint64_t> refused_card{0};         // no such card
+  std::atomic<uint64_t> refused_context{0};      // context field is not zero
+  std::atomic<uint64_t> no_memory{0};            // budget or system has none left
+  std::atomic<uint64_t> half_open_closed{0};
+  std::atomic<uint64_t> strikes_closed{0};      // too many malformed messages
+  std::atomic<uint64_t> slow_reader_closed{0};  // reply did not fit its socket buffer
+};
+
+class SocketServer final : public HostInterface {
+ public:
+  // Null on failure, with *error saying what was wrong and what to do.
+  static std::unique_ptr<SocketServer> create(const SocketOptions& options, LoopServices& loop,
+                                              WakeHelper& helper, std::string* error);
+  ~SocketServer() override;
+  SocketServer(const SocketServer&) = delete;
+  SocketServer& operator=(const SocketServer&) = delete;
+
+  bool poll(TimeNs now) override;
+  bool prepare_to_sleep() override { return true; }
+  void awake(TimeNs) override {}
+  void beat(uint64_t, uint32_t) override {}
+  void shut_down(TimeNs now) override;
+  [[nodiscard]] std::string counters_json() const override;
+
+ private:
+  // What the control thread asks of the loop.
+  struct Call {
+    enum class Kind : uint8_t { kExecute, kClose } kind;
+    SocketClient* client;
+    const peal_admin_command* command;
+    uint32_t received_bytes;
+    peal_admin_reply* reply;
+  };
+
+  SocketServer(const SocketOptions& options, LoopServices& loop, WakeHelper& helper);
+  std::string open();
+  std::string listen_on_path();
+
+  // Control thread.
+  void control();
+  void accept_client();
+  void refuse_connection_without_descriptor();
+  void serve(SocketClient& client);
+  void execute(SocketClient& client, const peal_admin_command& command, uint32_t received_bytes,
+               bool carried_descriptors);
+  peal_status check_message(const SocketClient& client, const peal_admin_command& command,
+                            uint32_t received_bytes, bool carried_descriptors);
+  bool send_reply(SocketClient& client, const peal_admin_reply& reply);
+  void disconnect(SocketClient& client);
+  void sweep(uint64_t now_ms);
+  [[nodiscard]] int sweep_timeout_ms() const;
+
+  SocketOptions options_;
+  LoopServices& loop_;
+  WakeHelper& helper_;
+  LoopCall<Call> call_;
+  MappingBin bin_;
+  ClientServices services_;
+  SocketCounts counts_;
+  Mapping* broadcast_ = nullptr;
+  int broadcast_fd_ = -1;
+  int listen_fd_ = -1;
+  int epoll_fd_ = -1;
+  int control_fd_ = -1;  // eventfd: look for flags
+  int spare_fd_ = -1;    // given up for a moment to refuse a client when descriptors have run out
+  bool bound_ = false;
+  std::atomic<bool> stopping_{false};
+  std::unordered_map<SocketClient*, std::unique_ptr<SocketClient>> clients_;
+  std::thread thread_;
+};
+
+}  // namespace peal::nic
