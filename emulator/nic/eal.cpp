@@ -36,25 +36,35 @@ std::string Eal::start(const EalOptions& options) {
     lcores += ')';
   }
   const uint64_t mib = (options.memory_bytes >> 20) + 1;
-  std::vector<std::string> arguments = {
-      "peal-nic",          "--no-huge",   "--no-pci", "--no-shconf",
-      "--in-memory",       "--iova-mode", "va",       "-m",
-      std::to_string(mib), "--lcores",    lcores,     "--file-prefix",
-      options.file_prefix, "--log-level", "error"};
+  std::vector<std::string> arguments = {"peal-nic",
+                                        "--no-huge",
+                                        "--no-pci",
+                                        "--no-shconf",
+                                        "--iova-mode",
+                                        "va",
+                                        "-m",
+                                        std::to_string(mib),
+                                        "--lcores",
+                                        lcores,
+                                        "--file-prefix",
+                                        options.file_prefix,
+                                        "--log-level",
+                                        "error"};
   if (!options.telemetry) arguments.emplace_back("--no-telemetry");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
-  if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0)
+  const int result = rte_eal_init(static_cast<int>(argv.size()), argv.data());
+  runtime_folder_ = rte_eal_get_runtime_dir();
+  if (result < 0)
     return std::string("DPDK did not start: ") + rte_strerror(rte_errno) + " (asked for " +
            std::to_string(mib) + " MiB; see the messages above)";
   started_ = true;
-  runtime_folder_ = rte_eal_get_runtime_dir();
   return {};
 }
 
 Eal::~Eal() {
-  if (!started_) return;
-  rte_eal_cleanup();
+  if (started_) rte_eal_cleanup();
+  if (runtime_folder_.empty()) return;
   // DPDK removes its socket only when the process exits, and the folder never.
   unlink((runtime_folder_ + "/dpdk_telemetry.v2").c_str());
   rmdir(runtime_folder_.c_str());

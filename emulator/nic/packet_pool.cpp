@@ -3,6 +3,7 @@
 #include "emulator/nic/packet_pool.h"
 
 #include <rte_errno.h>
+#include <rte_mbuf_pool_ops.h>
 
 #include <cstddef>
 #include <cstring>
@@ -20,14 +21,33 @@ constexpr uint32_t kCache = 256;  // per lcore
 constexpr uint16_t kFreshRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES + CONFIG_MTU_BYTES;
 constexpr uint16_t kHeaderRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES;
 
+// As rte_pktmbuf_pool_create(), but buffers may cross pages: without hugepages an element that may
+// not would take a multiple of 4 KiB. Buffers that a device reads by bus address would need the
+// other way.
 rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room) {
   const uint32_t cache = count >= 4 * kCache ? kCache : 0;
-  return rte_pktmbuf_pool_create(name, count, cache, sizeof(PacketSlot), room, SOCKET_ID_ANY);
+  const uint32_t element = sizeof(rte_mbuf) + sizeof(PacketSlot) + room;
+  rte_mempool* const pool =
+      rte_mempool_create_empty(name, count, element, cache, sizeof(rte_pktmbuf_pool_private),
+                               SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+  if (pool == nullptr) return nullptr;
+  rte_pktmbuf_pool_private settings = {};
+  settings.mbuf_data_room_size = room;
+  settings.mbuf_priv_size = sizeof(PacketSlot);
+  const int ops = rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr);
+  if (ops == 0) rte_pktmbuf_pool_init(pool, &settings);
+  if (ops != 0 || rte_mempool_populate_default(pool) < 0) {
+    rte_mempool_free(pool);
+    return nullptr;
+  }
+  rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
+  return pool;
 }
 
 uint64_t element_bytes(uint16_t room) {
   constexpr uint64_t kMempoolHeader = 64;
-  return kMempoolHeader + sizeof(rte_mbuf) + sizeof(PacketSlot) + room + 64;
+  // and a pointer in the pool's ring, with up to twice the entries
+  return kMempoolHeader + sizeof(rte_mbuf) + sizeof(PacketSlot) + room + 4 * sizeof(void*);
 }
 
 }  // namespace
