@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+/*
+ * The PCI function: finding out that it is a Peal card (other ivshmem devices have the same ids), bringing it to a known
+ * state by an acknowledged reset, and taking it away while processes still use it.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/io.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "peal.h"
+
+#define CHANNELS_MAX 64
+#define CHANNEL_LIST_BYTES_MAX (1ULL << 30)
+#define MEMBERS_MAX 4096
+/* A silent card is asked once more before its pages are leaked. */
+#define LAST_WORDS_MS 1000
+
+bool peal_card_enter(struct peal_card *card, int *token)
+{
+	*token = srcu_read_lock(&card->users);
+	if (!READ_ONCE(card->gone))
+		return true;
+	srcu_read_unlock(&card->users, *token);
+	return false;
+}
+
+void peal_card_leave(struct peal_card *card, int token)
+{
+	srcu_read_unlock(&card->users, token);
+}
+
+int peal_card_error(struct peal_card *card)
+{
+	return READ_ONCE(card->gone) ? -ENODEV : -EIO;
+}
+
+void peal_card_died(struct peal_card *card, const char *why)
+{
+	if (READ_ONCE(card->gone) || xchg(&card->dead, true))
+		return;
+	dev_err(&card->pdev->dev, "the card is dead: %s\n", why);
+	peal_wake_all(card);
+}
+
+static int map_bars(struct peal_card *card)
+{
+	struct pci_dev *pdev = card->pdev;
+
+	card->bar_bytes = pci_resource_len(pdev, 2);
+	if (pci_resource_len(pdev, 0) < PEAL_PCI_BAR0_DOORBELL + sizeof(u32) ||
+	    !(pci_resource_flags(pdev, 2) & IORESOURCE_MEM) ||
+	    card->bar_bytes < PEAL_PCI_WINDOWS)
+		return -ENODEV;
+	card->registers = pci_iomap(pdev, 0, 0);
+	if (!card->registers)
+		return -ENOMEM;
+	card->bar = memremap(pci_resource_start(pdev, 2), card->bar_bytes, MEMREMAP_WB);
+	if (!card->bar) {
+		pci_iounmap(pdev, card->registers);
+		return -ENOMEM;
+	}
+	card->card_page = card->bar + PEAL_PCI_CARD_PAGE;
+	card->host_page = card->bar + PEAL_PCI_HOST_PAGE;
+	return 0;
+}
+
+static void unmap_bars(struct peal_card *card)
+{
+	memunmap(card->bar);
+	pci_iounmap(card->pdev, card->registers);
+}
+
+static bool geometry_is_sane(const struct peal_card *card)
+{
+	const struct peal_device *device = &card->device;
+	u64 windows = (u64)card->context_count * card->window_bytes;
+
+	return card->window_bytes >= PEAL_WINDOW_BYTES(PEAL_RING_ENTRIES_MIN) &&
+	       card->window_bytes <= PEAL_WINDOW_BYTES(PEAL_RING_ENTRIES_MAX) &&
+	       IS_ALIGNED(card->window_bytes, PAGE_SIZE) &&
+	       IS_ALIGNED(card->windows_offset, PAGE_SIZE) &&
+	       card->windows_offset >= PEAL_PCI_WINDOWS && card->windows_offset <= card->bar_bytes &&
+	       windows && windows <= card->bar_bytes - card->windows_offset &&
+	       device->channels && device->channels <= CHANNELS_MAX && device->channel_bytes &&
+	       (u64)device->channels * device->channel_bytes <= CHANNEL_LIST_BYTES_MAX &&
+	       device->members_max && device->members_max <= MEMBERS_MAX;
+}
+
+/* What the card says of itself. It is copied once, then checked. */
+static int read_card_page(struct peal_card *card)
+{
+	const struct peal_pci_card_page *page = card->card_page;
+	struct device *dev = &card->pdev->dev;
+
+	/* Everything else on the page was written before the magic. */
+	if (smp_load_acquire(&page->magic) != PEAL_PCI_MAGIC) {
+		dev_dbg(dev, "an ivshmem device, but no Peal card\n");
+		return -ENODEV;
+	}
+	if (page->abi_version != PEAL_ABI_VERSION) {
+		dev_err(dev, "the card speaks ABI version %u, this driver %u\n", page->abi_version,
+			PEAL_ABI_VERSION);
+		return -ENODEV;
+	}
+	card->windows_offset = READ_ONCE(page->windows_offset);
+	card->context_count = READ_ONCE(page->context_count);
+	card->window_bytes = READ_ONCE(page->window_bytes);
+	memcpy(&card->device, &page->device, sizeof(card->device));
+	if (!geometry_is_sane(card)) {
+		dev_err(dev, "the card describes itself with impossible sizes\n");
+		return -ENODEV;
+	}
+	return 0;
+}
+
+static struct peal_card *card_make(struct pci_dev *pdev)
+{
+	struct peal_card *card = kzalloc(sizeof(*card), GFP_KERNEL);
+
+	if (!card)
+		return NULL;
+	if (init_srcu_struct(&card->users)) {
+		kfree(card);
+		return NULL;
+	}
+	card->pdev = pdev;
+	init_waitqueue_head(&card->state_wait);
+	init_waitqueue_head(&card->mailbox_wait);
+	mutex_init(&card->mailbox);
+	mutex_init(&card->contexts_lock);
+	mutex_init(&card->channels_lock);
+	spin_lock_init(&card->events_lock);
+	INIT_LIST_HEAD(&card->contexts);
+	INIT_LIST_HEAD(&card->closing);
+	INIT_LIST_HEAD(&card->channels);
+	INIT_LIST_HEAD(&card->listeners);
+	INIT_DELAYED_WORK(&card->housekeeping, peal_housekeeping);
+	peal_chardev_init(card);
+	return card;
+}
+
+/* The device is enabled and its regions are ours. */
+static int card_start(struct peal_card *card)
+{
+	struct pci_dev *pdev = card->pdev;
+	int error;
+
+	error = map_bars(card);
+	if (error)
+		return error;
+	error = read_card_page(card);
+	if (error)
+		goto unmap;
+	error = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (error)
+		goto unmap;
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	pci_set_master(pdev);
+	error = peal_interrupts_start(card);
+	if (error)
+		goto clear_master;
+	error = peal_reset(card, peal_command_timeout_ms);
+	if (error) {
+		dev_err(&pdev->dev, "the card does not acknowledge a reset\n");
+		goto stop_interrupts;
+	}
+	card->looked = jiffies;
+	card->beats = READ_ONCE(card->card_page->heartbeat.beats);
+	queue_delayed_work(system_long_wq, &card->housekeeping, 0);
+	error = peal_chardev_add(card);
+	if (error)
+		goto stop_housekeeping;
+	return 0;
+
+stop_housekeeping:
+	WRITE_ONCE(card->gone, true);
+	peal_interrupts_stop(card);
+	cancel_delayed_work_sync(&card->housekeeping);
+	goto clear_master;
+stop_interrupts:
+	peal_interrupts_stop(card);
+clear_master:
+	pci_clear_master(pdev);
+unmap:
+	unmap_bars(card);
+	return error;
+}
+
+static int peal_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct peal_card *card;
+	int error;
+
+	error = pci_enable_device_mem(pdev);
+	if (error)
+		return error;
+	error = pci_request_mem_regions(pdev, "peal");
+	if (error)
+		goto disable;
+	card = card_make(pdev);
+	if (!card) {
+		error = -ENOMEM;
+		goto release;
+	}
+	error = card_start(card);
+	if (error)
+		goto put;
+	pci_set_drvdata(pdev, card);
+	dev_info(&pdev->dev, "peal%d: card %pM, %u contexts, %u channels of %u bytes\n", card->index,
+		 card->device.mac, card->context_count, card->device.channels,
+		 card->device.channel_bytes);
+	return 0;
+
+put:
+	put_device(&card->dev);
+release:
+	pci_release_mem_regions(pdev);
+disable:
+	pci_disable_device(pdev);
+	return error;
+}
+
+/*
+ * May come at any time, with files open, windows mapped and commands under way. First nobody new gets in, then those
+ * inside are sent home, then the card is asked to let go, and only then memory is given back.
+ */
+static void peal_remove(struct pci_dev *pdev)
+{
+	struct peal_card *card = pci_get_drvdata(pdev);
+	unsigned int patience_ms = READ_ONCE(card->dead) ? LAST_WORDS_MS : peal_command_timeout_ms;
+	unsigned long leaked;
+
+	peal_chardev_remove(card);
+	WRITE_ONCE(card->gone, true);
+	peal_wake_all(card);
+	synchronize_srcu(&card->users);
+	peal_interrupts_stop(card);
+	cancel_delayed_work_sync(&card->housekeeping);
+	peal_unmap_windows(card);
+	leaked = peal_forget_all(card, !peal_reset(card, patience_ms));
+	if (leaked)
+		dev_err(&pdev->dev, "the card did not let go: %lu pages are lost\n", leaked);
+	pci_clear_master(pdev);
+	unmap_bars(card);
+	pci_release_mem_regions(pdev);
+	pci_disable_device(pdev);
+	put_device(&card->dev);
+}
+
+/* Before another kernel takes over: the card must not write into its memory. */
+static void peal_shutdown(struct pci_dev *pdev)
+{
+	struct peal_card *card = pci_get_drvdata(pdev);
+
+	if (peal_reset(card, LAST_WORDS_MS))
+		dev_err(&pdev->dev, "the card did not let go\n");
+	pci_clear_master(pdev);
+}
+
+static const struct pci_device_id peal_ids[] = {
+	{ PCI_DEVICE(PEAL_PCI_VENDOR, PEAL_PCI_DEVICE) },
+	{}
+};
+MODULE_DEVICE_TABLE(pci, peal_ids);
+
+static struct pci_driver peal_driver = {
+	.name = "peal",
+	.id_table = peal_ids,
+	.probe = peal_probe,
+	.remove = peal_remove,
+	.shutdown = peal_shutdown,
+};
+
+static int __init peal_init(void)
+{
+	int error = peal_chardev_start();
+
+	if (error)
+		return error;
+	error = pci_register_driver(&peal_driver);
+	if (error)
+		peal_chardev_stop();
+	return error;
+}
+
+static void __exit peal_exit(void)
+{
+	pci_unregister_driver(&peal_driver);
+	peal_chardev_stop();
+}
+
+module_init(peal_init);
+module_exit(peal_exit);
+MODULE_DESCRIPTION("Peal: collective communication on the network card");
+MODULE_LICENSE("Dual BSD/GPL");

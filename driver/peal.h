@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
+/*
+ * peal.ko: the kernel's part of a Peal card on PCI. It hands out windows of the card's BAR, pins memory and
+ * tells the card where it lies; it never touches a ring, so that no message passes through the kernel.
+ *
+ * Who may use what, and when:
+ *  - A card is alive, dead (no heartbeat, or a command without an answer) or gone (removed). Whoever touches the
+ *    card does so between peal_card_enter() and peal_card_leave(); removal waits for all of them.
+ *  - An epoch ends when the card acknowledges a reset. A context, memory or channel of an earlier epoch is nothing
+ *    to the card any more; only then may its pages go without the card's word on them.
+ *  - Locks, outermost first: card->contexts_lock, context->lock, card->mailbox, card->channels_lock. card->events_lock is
+ *    taken by interrupts and holds nothing else.
+ */
+#ifndef PEAL_DRIVER_PEAL_H
+#define PEAL_DRIVER_PEAL_H
+
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/srcu.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "abi/ioctl.h"
+#include "abi/pci.h"
+
+struct eventfd_ctx;
+struct mm_struct;
+
+struct peal_card {
+	struct device dev; /* the class device; its release frees this */
+	struct cdev cdev;
+	struct pci_dev *pdev; /* not used any more once gone */
+	int index;
+
+	void __iomem *registers; /* BAR0 */
+	void *bar; /* BAR2: plain memory, shared with the card */
+	u64 bar_bytes;
+	const struct peal_pci_card_page *card_page;
+	struct peal_pci_host_page *host_page;
+	u64 windows_offset;
+	u32 context_count;
+	u32 window_bytes;
+	struct peal_device device; /* a copy from probe */
+
+	struct srcu_struct users;
+	bool gone;
+	bool dead;
+	wait_queue_head_t state_wait; /* poll() */
+
+	struct mutex mailbox; /* one command at a time; also serial and epoch */
+	wait_queue_head_t mailbox_wait;
+	u64 serial;
+	u64 epoch; /* of the driver: acknowledged resets */
+
+	struct mutex contexts_lock;
+	struct list_head contexts; /* open files */
+	struct list_head closing; /* closed files that the card, or a late DMA, still refers to */
+
+	struct mutex channels_lock;
+	struct list_head channels;
+	u32 channel_count;
+	u64 channels_reaped; /* of card_page->channels_released */
+
+	spinlock_t events_lock; /* also each context's event */
+	struct list_head listeners;
+
+	struct delayed_work housekeeping;
+	u64 beats;
+	unsigned long looked; /* jiffies */
+	unsigned long silence; /* jiffies without a beat, while we looked */
+};
+
+struct peal_context {
+	struct peal_card *card;
+	struct list_head link; /* contexts or closing */
+	u64 epoch;
+	u32 id; /* the card's */
+	u64 window; /* offset into BAR2 */
+	struct address_space *mapping; /* of the device node, for taking mappings away */
+	struct page *scratch; /* what a window shows where it may be written, when its card is gone */
+
+	struct mutex lock; /* everything below */
+	struct xarray keys; /* of memory the card has acknowledged */
+	struct list_head memory; /* that, and what the card never answered about */
+
+	struct list_head listen; /* events_lock */
+	struct eventfd_ctx *event; /* events_lock */
+};
+
+/* Pages that the card can reach, and their list in the form the card copies. */
+struct peal_pages {
+	struct page **pages;
+	unsigned long count;
+	struct sg_table table;
+	bool mapped;
+	__le64 *list;
+	dma_addr_t list_address;
+	size_t list_bytes;
+};
+
+/* A stretch of a process' memory, pinned. */
+struct peal_memory {
+	struct list_head link;
+	struct peal_pages pages;
+	struct mm_struct *mm; /* whose account the pages are on */
+	u32 key;
+	bool written; /* by the card */
+};
+
+/* The channels of one group member: kernel memory that outlives the context. */
+struct peal_channels {
+	struct list_head link;
+	struct peal_pages pages;
+	u64 epoch;
+};
+
+/* pci.c: life and death */
+bool peal_card_enter(struct peal_card *card, int *token); /* false: the card is gone */
+void peal_card_leave(struct peal_card *card, int token);
+int peal_card_error(struct peal_card *card); /* -ENODEV when gone, else -EIO */
+void peal_card_died(struct peal_card *card, const char *why);
+
+/* admin.c: the mailbox. -ETIMEDOUT: the command was given and the card never said what became of it. */
+int peal_admin(struct peal_card *card, u64 epoch, struct peal_admin_command *command,
+	       struct peal_admin_reply *reply);
+int peal_reset(struct peal_card *card, unsigned int timeout_ms); /* a new epoch */
+u64 peal_epoch(struct peal_card *card);
+extern unsigned int peal_command_timeout_ms;
+
+/* heartbeat.c */
+void peal_housekeeping(struct work_struct *work);
+void peal_housekeeping_now(struct peal_card *card);
+
+/* interrupt.c */
+int peal_interrupts_start(struct peal_card *card);
+void peal_interrupts_stop(struct peal_card *card);
+void peal_doorbell(struct peal_card *card, u32 vector);
+u32 peal_doorbell_value(u32 vector);
+void peal_wake_all(struct peal_card *card);
+int peal_set_event(struct peal_context *context, int fd);
+void peal_clear_event(struct peal_context *context);
+
+/* context.c */
+struct peal_context *peal_context_open(struct peal_card *card);
+void peal_context_close(struct peal_context *context);
+int peal_context_check(struct peal_context *context); /* with context->lock held */
+void peal_retry_closing(struct peal_card *card);
+bool peal_has_closing(struct peal_card *card);
+void peal_forget_epochs(struct peal_card *card); /* of which the card has let go */
+unsigned long peal_forget_all(struct peal_card *card, bool let_go); /* how many pages leaked */
+
+/* chardev.c, ioctl.c, window.c */
+int peal_chardev_start(void);
+void peal_chardev_stop(void);
+int peal_chardev_add(struct peal_card *card);
+void peal_chardev_remove(struct peal_card *card);
+void peal_chardev_init(struct peal_card *card);
+long peal_ioctl(struct file *file, unsigned int command, unsigned long argument);
+int peal_mmap(struct file *file, struct vm_area_struct *vma);
+void peal_unmap_windows(struct peal_card *card);
+u32 peal_doorbell_page_bytes(struct peal_card *card);
+
+/* pages.c */
+int peal_pages_map(struct peal_card *card, struct peal_pages *pages);
+void peal_pages_drop_list(struct peal_card *card, struct peal_pages *pages);
+void peal_pages_unmap(struct peal_card *card, struct peal_pages *pages);
+
+/* memory.c: with context->lock held */
+int peal_memory_register(struct peal_context *context, struct peal_ioctl_register *argument);
+int peal_memory_unregister(struct peal_context *context, struct peal_ioctl_unregister *argument);
+void peal_memory_free_all(struct peal_context *context);
+unsigned long peal_memory_leak_all(struct peal_context *context); /* how many pages */
+
+/* group.c */
+int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_group *argument);
+int peal_group_connect(struct peal_context *context, struct peal_ioctl_connect_group *argument);
+int peal_group_abandon(struct peal_context *context, struct peal_ioctl_abandon_group *argument);
+void peal_reap_channels(struct peal_card *card);
+void peal_channels_free_epochs(struct peal_card *card, u64 current_epoch);
+unsigned long peal_channels_leak_all(struct peal_card *card);
+
+#endif
