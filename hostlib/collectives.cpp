@@ -107,6 +107,9 @@ template <typename Post>
 peal_error run(peal_group& group, Post post) {
   Lock lock(group.context->mutex);
   peal_request* request = nullptr;
+  if (group.outstanding >= group.outstanding_max) {
+    wait_outstanding(*group.context, group, group.outstanding_max - 1, lock);
+  }
   peal_error error = post(&request);
   if (error != PEAL_OK) return error;
   wait_done(*request->context, *request, kForever, lock);

@@ -17,6 +17,10 @@
 #include "hostlib/transport.h"
 #include "peal/peal.h"
 
+namespace peal::host {
+inline constexpr uint64_t kNoSequence = ~uint64_t{0};
+}
+
 struct peal_request {
   enum class State : uint8_t { kFree, kPending, kDone };
 
@@ -48,6 +52,7 @@ struct peal_group {
   uint32_t outstanding_max = 0;
   uint32_t failed_rank = PEAL_NO_RANK;
   uint64_t next_sequence = 0;
+  uint64_t first_refused = peal::host::kNoSequence;  // of those still outstanding
   bool destroying = false;
   peal::host::ChoiceTable choice;
   Hit send_hit;

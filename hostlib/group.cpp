@@ -4,6 +4,7 @@
 // together and nobody waits for it.
 #include <sys/random.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -111,7 +112,9 @@ peal_error prepare(peal_context& context, const Exchange& exchange, const peal_g
   group->rank = exchange.rank;
   group->size = exchange.size;
   group->flags = params != nullptr ? params->flags : 0;
-  group->outstanding_max = device.channels + device.parked_max;
+  // The card parks what may not start yet, and refuses what it cannot park. When others are slow to
+  // recycle that may be all that is outstanding, so this many are never refused.
+  group->outstanding_max = std::max(device.parked_max, 1u);
   return make_choice_table(exchange.size,
                            params != nullptr ? params->allgather : PEAL_ALLGATHER_AUTO,
                            getenv("PEAL_ALLGATHER_ALGORITHM"), &group->choice);
@@ -169,7 +172,7 @@ peal_error destroy_group(peal_group* group) {
   if (group->destroying) {
     return fail(PEAL_ERR_CLOSED, "peal_group_destroy: it is being destroyed already");
   }
-  wait_idle(context, *group, lock);
+  wait_outstanding(context, *group, 0, lock);
   group->destroying = true;
   Operation operation = {};
   operation.opcode = PEAL_OPERATION_DESTROY;

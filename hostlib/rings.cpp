@@ -2,6 +2,7 @@
 // Requests and completions; see rings.h.
 #include "hostlib/rings.h"
 
+#include <algorithm>
 #include <ctime>
 
 namespace peal::host {
@@ -13,14 +14,28 @@ uint64_t cookie_of(const peal_request& request) {
   return uint64_t{request.generation} << 32 | request.index;
 }
 
+// Refused before it became the group's next operation: the card still waits for that sequence
+// number.
+bool was_refused(peal_error result) {
+  return (result >= PEAL_ERR_BAD_OPCODE && result <= PEAL_ERR_NO_RESOURCES) ||
+         result == PEAL_ERR_BAD_VERSION;
+}
+
 void end_request(peal_request& request, peal_error result, uint32_t failed_rank) {
   request.state = peal_request::State::kDone;
   request.result = result;
   request.failed_rank = failed_rank;
-  if (request.group != nullptr) {
-    request.group->outstanding--;
-    if (result == PEAL_ERR_PEER_DEAD) request.group->failed_rank = failed_rank;
-    request.group = nullptr;
+  peal_group& group = *request.group;
+  request.group = nullptr;
+  group.outstanding--;
+  if (result == PEAL_ERR_PEER_DEAD) group.failed_rank = failed_rank;
+  if (was_refused(result)) {
+    group.first_refused = std::min(group.first_refused, request.sequence);
+  }
+  // What was posted behind a refused operation is refused too; then the group goes on from there.
+  if (group.outstanding == 0 && group.first_refused != kNoSequence) {
+    group.next_sequence = group.first_refused;
+    group.first_refused = kNoSequence;
   }
   request.context->pending--;
   request.context->completed++;

@@ -87,8 +87,9 @@ bool wait_done(peal_context& context, const peal_request& request, uint64_t dead
                     [&] { return request.state == peal_request::State::kDone; });
 }
 
-void wait_idle(peal_context& context, const peal_group& group, Lock& lock) {
-  wait_until(context, kForever, lock, [&] { return group.outstanding == 0; });
+void wait_outstanding(peal_context& context, const peal_group& group, uint32_t outstanding,
+                      Lock& lock) {
+  wait_until(context, kForever, lock, [&] { return group.outstanding <= outstanding; });
 }
 
 }  // namespace peal::host

@@ -16,8 +16,9 @@ inline constexpr uint64_t kForever = ~uint64_t{0};
 // Returns when the request is done (true) or the deadline has passed (false).
 bool wait_done(peal_context& context, const peal_request& request, uint64_t deadline_ns,
                Lock& lock);
-// The same for all requests of a group.
-void wait_idle(peal_context& context, const peal_group& group, Lock& lock);
+// Until at most `outstanding` of the group's requests are pending.
+void wait_outstanding(peal_context& context, const peal_group& group, uint32_t outstanding,
+                      Lock& lock);
 // Sleeps until the card or another thread has news, at most timeout_ms; takes what has completed.
 void sleep_once(peal_context& context, int timeout_ms, Lock& lock);
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the ideal card and its ranks share: one line of flags per rank and direction, then the
+// ranks' memory. One writer per cache line, as in the real windows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace peal::ideal {
+
+inline constexpr uint32_t kMagic = 0x6c616569;  // "ieal" in memory order
+inline constexpr uint32_t kRanksMax = 64;
+
+enum class Control : uint32_t { kIdle = 0, kRun = 1, kStop = 2 };  // a futex word
+enum class Kind : uint32_t { kBarrier = 0, kAllgather = 1 };
+
+struct Header {
+  uint32_t magic;
+  uint32_t ranks;
+  uint32_t control;  // Control
+  uint32_t reserved;
+  uint64_t send_stride;     // bytes between ranks' send blocks
+  uint64_t receive_stride;  // bytes between ranks' receive buffers
+  uint64_t send_offset;     // bytes from the header to rank 0's
+  uint64_t receive_offset;
+  uint8_t padding[16];
+};
+static_assert(sizeof(Header) == 64);
+
+// Written by a rank. Memory of its own process (pid not zero) is reached by process_vm_*, else the
+// shared areas are used.
+struct alignas(64) Posted {
+  uint64_t sequence;  // written last
+  uint64_t block_bytes;
+  uint64_t send_address;
+  uint64_t receive_address;
+  uint32_t pid;
+  Kind kind;
+};
+
+// Written by the card.
+struct alignas(64) Done {
+  uint64_t sequence;
+};
+
+struct Shared {
+  Header header;
+  Posted posted[kRanksMax];
+  Done done[kRanksMax];
+};
+
+}  // namespace peal::ideal

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The side of a comparison that goes through the ideal card: flags and copies only.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "tools/ideal-card/layout.h"
+#include "tools/peal-perf/side.h"
+
+namespace peal::perf {
+namespace {
+
+using ideal::Control;
+using ideal::Kind;
+using ideal::Shared;
+
+// The real cards sleep after 0.2 ms without work; only then is their processor the ideal card's.
+constexpr long kLetCardsSleepNs = 5'000'000;
+
+size_t round_to_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
+
+[[noreturn]] void fail(const char* what) {
+  perror(what);
+  _Exit(1);
+}
+
+class FloorSide final : public Side {
+ public:
+  FloorSide(const Job& job, Memory memory, uint64_t block_bytes_max);
+  ~FloorSide() override;
+
+  uint8_t* send_block() override { return send_; }
+  uint8_t* receive_buffer() override { return receive_; }
+  void barrier() override { run(Kind::kBarrier, 0); }
+  void allgather(uint64_t block_bytes) override { run(Kind::kAllgather, block_bytes); }
+  void begin_round() override;
+  void end_round() override;
+
+ private:
+  void start_card(int fd);
+  void set_control(Control control);
+  void run(Kind kind, uint64_t block_bytes);
+
+  const Job& job_;
+  bool shared_memory_;
+  size_t bytes_ = 0;
+  Shared* shared_ = nullptr;
+  uint8_t* send_ = nullptr;
+  uint8_t* receive_ = nullptr;
+  uint64_t sequence_ = 0;
+  pid_t card_ = -1;  // rank 0
+};
+
+FloorSide::FloorSide(const Job& job, Memory memory, uint64_t block_bytes_max)
+    : job_(job), shared_memory_(memory == Memory::kAllocated) {
+  // Yama: the ideal card is rank 0's child, not ours. Where there is no Yama this fails harmlessly.
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  const size_t block = round_to_pages(block_bytes_max + 1);
+  const size_t receive = round_to_pages(block_bytes_max * job.size + 1);
+  const size_t areas = shared_memory_ ? (block + receive) * job.size : 0;
+  bytes_ = round_to_pages(sizeof(Shared)) + areas;
+
+  // Rank 0 makes the memory, the others open it through /proc.
+  struct Where {
+    pid_t pid;
+    int fd;
+  };
+  Where where = {};
+  int fd = -1;
+  if (job.rank == 0) {
+    fd = memfd_create("peal-ideal-card", 0);
+    if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes_)) != 0) fail("peal-perf: memfd");
+    where = {getpid(), fd};
+  }
+  std::vector<Where> all(job.size);
+  job.exchange(&where, all.data(), sizeof(where));
+  if (job.rank != 0) {
+    const std::string path =
+        "/proc/" + std::to_string(all[0].pid) + "/fd/" + std::to_string(all[0].fd);
+    fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) fail("peal-perf: opening rank 0's memory");
+  }
+  void* memory_start =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+  if (memory_start == MAP_FAILED) fail("peal-perf: mmap");
+  shared_ = static_cast<Shared*>(memory_start);
+  if (job.rank == 0) {
+    ideal::Header& header = shared_->header;
+    header.magic = ideal::kMagic;
+    header.ranks = job.size;
+    header.send_stride = block;
+    header.receive_stride = receive;
+    header.send_offset = round_to_pages(sizeof(Shared));
+    header.receive_offset = header.send_offset + block * job.size;
+    start_card(fd);
+  }
+  job.barrier();
+  close(fd);
+  if (shared_memory_) {
+    auto* base = static_cast<uint8_t*>(memory_start);
+    send_ = base + shared_->header.send_offset + job.rank * block;
+    receive_ = base + shared_->header.receive_offset + job.rank * receive;
+  } else {
+    void* own = mmap(nullptr, block + receive, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (own == MAP_FAILED) fail("peal-perf: mmap");
+    send_ = static_cast<uint8_t*>(own);
+    receive_ = send_ + block;
+  }
+  memset(send_, 0, block);
+  memset(receive_, 0, receive);
+}
+
+FloorSide::~FloorSide() {
+  job_.barrier();
+  if (job_.rank == 0) {
+    set_control(Control::kStop);
+    waitpid(card_, nullptr, 0);
+  }
+  if (!shared_memory_) munmap(send_, static_cast<size_t>(receive_ - send_) + 4096);
+  munmap(shared_, bytes_);
+}
+
+void FloorSide::start_card(int fd) {
+  char path[PATH_MAX] = {};
+  if (readlink("/proc/self/exe", path, sizeof(path) - 1) <= 0) fail("peal-perf: /proc/self/exe");
+  std::string program(path);
+  program = program.substr(0, program.rfind('/')) + "/ideal-card";
+  const std::string descriptor = std::to_string(fd);
+  const std::string cpu = std::to_string(job_.card_cpu);
+  card_ = fork();
+  if (card_ < 0) fail("peal-perf: fork");
+  if (card_ == 0) {
+    execl(program.c_str(), "ideal-card", descriptor.c_str(), cpu.c_str(), nullptr);
+    fail(program.c_str());
+  }
+}
+
+void FloorSide::set_control(Control control) {
+  __atomic_store_n(&shared_->header.control, static_cast<uint32_t>(control), __ATOMIC_RELEASE);
+  syscall(SYS_futex, &shared_->header.control, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+void FloorSide::begin_round() {
+  job_.barrier();
+  const timespec pause = {0, kLetCardsSleepNs};
+  nanosleep(&pause, nullptr);
+  if (job_.rank == 0) set_control(Control::kRun);
+  job_.barrier();
+}
+
+void FloorSide::end_round() {
+  job_.barrier();
+  if (job_.rank == 0) set_control(Control::kIdle);
+  job_.barrier();
+}
+
+void FloorSide::run(Kind kind, uint64_t block_bytes) {
+  ideal::Posted& posted = shared_->posted[job_.rank];
+  const ideal::Done& done = shared_->done[job_.rank];
+  posted.kind = kind;
+  posted.block_bytes = block_bytes;
+  posted.pid = shared_memory_ ? 0 : static_cast<uint32_t>(getpid());
+  posted.send_address = reinterpret_cast<uintptr_t>(send_);
+  posted.receive_address = reinterpret_cast<uintptr_t>(receive_);
+  sequence_++;
+  __atomic_store_n(&posted.sequence, sequence_, __ATOMIC_RELEASE);
+  while (__atomic_load_n(&done.sequence, __ATOMIC_ACQUIRE) != sequence_) sched_yield();
+}
+
+}  // namespace
+
+std::unique_ptr<Side> make_floor_side(const Job& job, Memory memory, uint64_t block_bytes_max) {
+  if (job.size > ideal::kRanksMax) {
+    fprintf(stderr, "peal-perf: --floor is for at most %u ranks\n", ideal::kRanksMax);
+    _Exit(1);
+  }
+  return std::make_unique<FloorSide>(job, memory, block_bytes_max);
+}
+
+}  // namespace peal::perf

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The measuring loop; see measure.h. All processes of a job share CLOCK_MONOTONIC.
+#include "tools/peal-perf/measure.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include "tools/peal-perf/pattern.h"
+
+namespace peal::perf {
+namespace {
+
+struct Stamp {
+  uint64_t start_ns;
+  uint64_t end_ns;
+};
+
+// One out-of-band message takes at most 1 MiB.
+constexpr size_t kStampsPerExchange = 32768;
+
+uint64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+bool check_result(const Job& job, const uint8_t* result, uint64_t block_bytes, uint64_t iteration) {
+  bool good = true;
+  for (uint32_t origin = 0; origin < job.size; origin++) {
+    if (check_pattern(result + origin * block_bytes, block_bytes, origin, iteration)) continue;
+    if (good) {
+      fprintf(stderr, "peal-perf: rank %u: iteration %llu: the block of rank %u is wrong\n",
+              job.rank, static_cast<unsigned long long>(iteration), origin);
+    }
+    good = false;
+  }
+  return good;
+}
+
+// Write, operate, read: what an application does.
+bool run_once(const Job& job, Side& side, Operation operation, uint64_t block_bytes,
+              uint64_t iteration, Stamp* stamp) {
+  bool good = true;
+  stamp->start_ns = now_ns();
+  if (operation == Operation::kBarrier) {
+    side.barrier();
+  } else {
+    fill_pattern(side.send_block(), block_bytes, job.rank, iteration);
+    side.allgather(block_bytes);
+    good = check_result(job, side.receive_buffer(), block_bytes, iteration);
+  }
+  stamp->end_ns = now_ns();
+  return good;
+}
+
+void evaluate(const Job& job, const std::vector<Stamp>& own, Round* round) {
+  std::vector<Stamp> all;
+  for (size_t first = 0; first < own.size(); first += kStampsPerExchange) {
+    const size_t count = std::min(kStampsPerExchange, own.size() - first);
+    all.resize(count * job.size);
+    job.exchange(&own[first], all.data(), count * sizeof(Stamp));
+    for (size_t i = 0; i < count; i++) {
+      uint64_t first_start = UINT64_MAX;
+      uint64_t last_start = 0;
+      uint64_t first_end = UINT64_MAX;
+      uint64_t last_end = 0;
+      for (uint32_t rank = 0; rank < job.size; rank++) {
+        const Stamp& stamp = all[rank * count + i];
+        first_start = std::min(first_start, stamp.start_ns);
+        last_start = std::max(last_start, stamp.start_ns);
+        first_end = std::min(first_end, stamp.end_ns);
+        last_end = std::max(last_end, stamp.end_ns);
+      }
+      // Neither a barrier nor an allgather ends anywhere before it was begun everywhere.
+      if (first_end < last_start) {
+        fprintf(stderr, "peal-perf: iteration %zu ended before the last rank had begun\n",
+                first + i);
+        round->verified = false;
+      }
+      round->latency_us.push_back(static_cast<double>(last_end - first_start) * 1e-3);
+    }
+  }
+  for (size_t i = 1; i < own.size(); i++) {
+    round->period_us.push_back(static_cast<double>(own[i].end_ns - own[i - 1].end_ns) * 1e-3);
+  }
+}
+
+}  // namespace
+
+Round measure_round(const Job& job, Side& side, Operation operation, uint64_t block_bytes,
+                    uint32_t warmup, uint32_t iterations, uint64_t first_iteration) {
+  Round round;
+  std::vector<Stamp> stamps(iterations);
+  side.begin_round();
+  bool good = true;
+  for (uint32_t i = 0; i < warmup; i++) {
+    Stamp ignored = {};
+    good &= run_once(job, side, operation, block_bytes, first_iteration + i, &ignored);
+  }
+  for (uint32_t i = 0; i < iterations; i++) {
+    good &= run_once(job, side, operation, block_bytes, first_iteration + warmup + i, &stamps[i]);
+  }
+  side.end_round();
+  round.verified = good;
+  evaluate(job, stamps, &round);
+  uint8_t own_good = round.verified ? 1 : 0;
+  std::vector<uint8_t> all(job.size);
+  job.exchange(&own_good, all.data(), 1);
+  round.verified = std::all_of(all.begin(), all.end(), [](uint8_t each) { return each != 0; });
+  return round;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace peal::perf

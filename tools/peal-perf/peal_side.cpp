@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The side of a comparison that goes through libpeal.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "tools/peal-perf/side.h"
+
+namespace peal::perf {
+
+void give_up(const Job& job, const char* what) {
+  fprintf(stderr, "peal-perf: rank %u: %s: %s\n", job.rank, what, peal_last_error_text());
+  // Not exit(): the others learn from the closed connection at once.
+  fflush(nullptr);
+  _Exit(1);
+}
+
+void Job::exchange(const void* send, void* receive, size_t bytes) const {
+  if (peal_oob_allgather(oob, send, receive, bytes) != 0) give_up(*this, "out-of-band exchange");
+}
+
+void Job::barrier() const {
+  const uint8_t here = 1;
+  std::vector<uint8_t> all(size);
+  exchange(&here, all.data(), 1);
+}
+
+PealSide::PealSide(const Job& job, Memory memory, peal_allgather_algorithm algorithm, bool in_place,
+                   uint64_t block_bytes_max)
+    : job_(job), memory_(memory), in_place_(in_place) {
+  if (peal_open(nullptr, &context_) != PEAL_OK) give_up(job_, "opening the card");
+  const size_t block = std::max<size_t>(block_bytes_max, 1);
+  send_ = make_buffer(block, PEAL_READ);
+  receive_ = make_buffer(block * job.size, PEAL_READ | PEAL_WRITE);
+  peal_group_params params = {};
+  params.struct_bytes = sizeof(params);
+  params.allgather = algorithm;
+  if (peal_group_create(context_, job.rank, job.size, peal_oob_allgather, job.oob, &params,
+                        &group_) != PEAL_OK) {
+    give_up(job_, "making the group");
+  }
+}
+
+PealSide::~PealSide() {
+  if (peal_group_destroy(group_) != PEAL_OK) give_up(job_, "destroying the group");
+  peal_close(context_);
+}
+
+uint8_t* PealSide::make_buffer(size_t bytes, unsigned access) {
+  void* memory = nullptr;
+  if (memory_ == Memory::kAllocated) {
+    if (peal_alloc(context_, bytes, &memory) != PEAL_OK) give_up(job_, "allocating memory");
+  } else {
+    // For the life of the process: it stays registered until the context is closed.
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || peal_register(context_, memory, bytes, access) != PEAL_OK) {
+      give_up(job_, "registering memory");
+    }
+  }
+  memset(memory, 0, bytes);  // no page faults while measuring
+  return static_cast<uint8_t*>(memory);
+}
+
+uint8_t* PealSide::send_block() { return in_place_ ? receive_ + job_.rank * block_bytes_ : send_; }
+
+void PealSide::barrier() {
+  if (peal_barrier(group_) != PEAL_OK) give_up(job_, "barrier");
+}
+
+void PealSide::allgather(uint64_t block_bytes) {
+  const void* send = in_place_ ? PEAL_IN_PLACE : send_;
+  if (peal_allgather(group_, send, receive_, block_bytes) != PEAL_OK) give_up(job_, "allgather");
+}
+
+Packets PealSide::packets() const {
+  struct Report {
+    uint64_t card;  // several ranks may share one
+    Packets packets;
+  };
+  Report own = {};
+  peal_card_info info = {};
+  std::vector<uint64_t> values(256);
+  size_t count = 0;
+  if (peal_card_query(context_, &info) != PEAL_OK ||
+      peal_counters(context_, values.data(), values.size(), &count) != PEAL_OK) {
+    give_up(job_, "reading counters");
+  }
+  memcpy(&own.card, info.mac, sizeof(info.mac));
+  own.card |= uint64_t{info.card_index} << 48;
+  for (size_t i = 0; i < std::min(count, values.size()); i++) {
+    const char* name_text = peal_counter_name(i);
+    const std::string_view name = name_text != nullptr ? name_text : "";
+    Packets& packets = own.packets;
+    if (name == "sent_data" || name == "sent_signal") packets.collective += values[i];
+    if (name == "sent_recycle") packets.recycling += values[i];
+    if (name == "sent_nack" || name == "sent_repair" || name == "sent_not_yet") {
+      packets.repair += values[i];
+    }
+    if (name == "sent_verdict" || name == "sent_liveness") packets.other += values[i];
+  }
+  std::vector<Report> all(job_.size);
+  job_.exchange(&own, all.data(), sizeof(own));
+  Packets sum;
+  for (size_t i = 0; i < all.size(); i++) {
+    const bool seen = std::any_of(all.begin(), all.begin() + static_cast<ptrdiff_t>(i),
+                                  [&](const Report& r) { return r.card == all[i].card; });
+    if (seen) continue;
+    sum.collective += all[i].packets.collective;
+    sum.recycling += all[i].packets.recycling;
+    sum.repair += all[i].packets.repair;
+    sum.other += all[i].packets.other;
+  }
+  return sum;
+}
+
+}  // namespace peal::perf

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Starting and ending peal-nic; see card_process.h.
+#include "tools/pealrun/card_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace peal::run {
+namespace {
+
+constexpr int kReadyTimeoutMs = 60'000;  // DPDK starts in 0.3 s on a quiet machine
+constexpr int kStopTimeoutMs = 10'000;
+
+std::string find_nic(const Options& options) {
+  if (!options.nic.empty()) return options.nic;
+  const std::string beside = own_folder() + "/peal-nic";
+  return access(beside.c_str(), X_OK) == 0 ? beside : "peal-nic";
+}
+
+// Waits for the first byte on the ready pipe; false on end of file or time-out.
+bool wait_ready(int fd) {
+  while (true) {
+    pollfd wait = {fd, POLLIN, 0};
+    const int ready = poll(&wait, 1, kReadyTimeoutMs);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return false;
+    char byte = 0;
+    const ssize_t got = read(fd, &byte, 1);
+    if (got < 0 && errno == EINTR) continue;
+    return got == 1;
+  }
+}
+
+}  // namespace
+
+std::string own_folder() {
+  char path[PATH_MAX];
+  const ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path) - 1);
+  if (bytes <= 0) return ".";
+  const std::string whole(path, static_cast<size_t>(bytes));
+  return whole.substr(0, whole.rfind('/'));
+}
+
+std::string CardProcess::url(uint32_t card) const {
+  return "emu:" + socket_ + ",card=" + std::to_string(card);
+}
+
+bool CardProcess::start(const Options& options, const Placement& placement,
+                        const std::string& folder) {
+  socket_ = folder + "/cards";
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0) {
+    perror("pealrun: pipe");
+    return false;
+  }
+  std::vector<std::string> words = {
+      find_nic(options), "--cards",    std::to_string(options.cards), "--socket",
+      socket_,           "--ready-fd", std::to_string(ready[1])};
+  if (placement.card_cpu >= 0) {
+    words.insert(words.end(), {"--lcore-affinity", std::to_string(placement.card_cpu)});
+  }
+  if (!options.counters_file.empty()) {
+    words.insert(words.end(), {"--counters-json", options.counters_file});
+  }
+  words.insert(words.end(), options.nic_options.begin(), options.nic_options.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);
+    // A terminal's interrupt is for the ranks; the cards go after them.
+    setpgid(0, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    fcntl(ready[1], F_SETFD, 0);
+    execvp(arguments[0], arguments.data());
+    fprintf(stderr, "pealrun: cannot start %s: %s\n", arguments[0], strerror(errno));
+    _exit(127);
+  }
+  close(ready[1]);
+  const bool good = pid_ > 0 && wait_ready(ready[0]);
+  close(ready[0]);
+  if (!good) {
+    fprintf(stderr, "pealrun: %s did not become ready\n", words[0].c_str());
+    stop();
+  }
+  return good;
+}
+
+bool CardProcess::stop() {
+  if (pid_ <= 0) return true;
+  kill(pid_, SIGTERM);
+  int status = 0;
+  pid_t done = 0;
+  for (int waited_ms = 0; waited_ms < kStopTimeoutMs; waited_ms += 10) {
+    done = waitpid(pid_, &status, WNOHANG);
+    if (done != 0) break;
+    poll(nullptr, 0, 10);
+  }
+  if (done == 0) {
+    fprintf(stderr, "pealrun: peal-nic does not end; killing it\n");
+    kill(pid_, SIGKILL);
+    waitpid(pid_, &status, 0);
+  }
+  pid_ = -1;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace peal::run

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The peal-nic that a job brings with it: started before the ranks, ended after them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "tools/pealrun/cpus.h"
+#include "tools/pealrun/options.h"
+
+namespace peal::run {
+
+class CardProcess {
+ public:
+  CardProcess() = default;
+  CardProcess(const CardProcess&) = delete;
+  CardProcess& operator=(const CardProcess&) = delete;
+  ~CardProcess() { stop(); }
+
+  // Starts it with its socket in `folder` and waits until it is ready; false after saying why.
+  bool start(const Options& options, const Placement& placement, const std::string& folder);
+  // Its exit was seen by the caller's wait.
+  void reaped() { pid_ = -1; }
+  // Ends it in good order; false when it did not end well.
+  bool stop();
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] std::string url(uint32_t card) const;
+
+ private:
+  pid_t pid_ = -1;
+  std::string socket_;
+};
+
+// The folder of this very program, for finding its neighbours.
+std::string own_folder();
+
+}  // namespace peal::run

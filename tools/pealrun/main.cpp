@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// pealrun: a job on one machine without MPI. Cards first, then the out-of-band server, then the
+// ranks; the other way round at the end, whatever happened in between.
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "hostlib/oob_server.h"
+#include "tools/pealrun/card_process.h"
+#include "tools/pealrun/cpus.h"
+#include "tools/pealrun/options.h"
+#include "tools/pealrun/ranks.h"
+
+namespace peal::run {
+namespace {
+
+constexpr int kCannotStart = 125;
+
+// A private folder for the job's sockets.
+class Folder {
+ public:
+  Folder() {
+    const char* base = getenv("TMPDIR");
+    path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/pealrun-XXXXXX";
+    if (mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Serves the exchange in a thread, for as long as it lives.
+class OobThread {
+ public:
+  explicit OobThread(uint32_t size) : server_(size) {}
+  OobThread(const OobThread&) = delete;
+  OobThread& operator=(const OobThread&) = delete;
+  ~OobThread() {
+    server_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  bool listen(const std::string& text) {
+    host::OobAddress address;
+    std::string error;
+    if (host::parse_oob_address(text, &address, &error) && server_.listen(address, &error)) {
+      return true;
+    }
+    fprintf(stderr, "pealrun: %s\n", error.c_str());
+    return false;
+  }
+  // After the ranks were forked: a child of a process with threads may do little before exec.
+  void serve() {
+    thread_ = std::thread([this] { server_.run(); });
+  }
+
+ private:
+  host::OobServer server_;
+  std::thread thread_;
+};
+
+int block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    sigaddset(&set, number);
+  }
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int run(const Options& options) {
+  Placement placement;
+  std::string error;
+  if (!place(options, &placement, &error)) {
+    fprintf(stderr, "pealrun: %s\n", error.c_str());
+    return kCannotStart;
+  }
+  const Folder folder;
+  if (folder.path().empty()) {
+    fprintf(stderr, "pealrun: cannot make a temporary folder: %s\n", strerror(errno));
+    return kCannotStart;
+  }
+  const int signals = block_signals();
+  if (signals < 0) {
+    perror("pealrun: signalfd");
+    return kCannotStart;
+  }
+  CardProcess cards;
+  if (options.cards != 0 && !cards.start(options, placement, folder.path())) return kCannotStart;
+
+  const std::string oob = options.oob.empty() ? "unix:" + folder.path() + "/oob" : options.oob;
+  std::optional<OobThread> server;
+  if (options.first == 0) {  // the part of the job with rank 0 serves the others
+    server.emplace(options.ranks);
+    if (!server->listen(oob)) return kCannotStart;
+  }
+  int status = kCannotStart;
+  {
+    Ranks ranks(options, placement, cards);
+    if (ranks.start(oob)) {
+      if (server) server->serve();
+      status = ranks.watch(signals);
+    }
+  }
+  if (!cards.stop()) {
+    fprintf(stderr, "pealrun: peal-nic did not end well\n");
+    if (status == 0) status = 1;
+  }
+  close(signals);
+  return status;
+}
+
+}  // namespace
+}  // namespace peal::run
+
+int main(int argc, char** argv) {
+  peal::run::Options options;
+  switch (peal::run::parse_options(argc, argv, &options)) {
+    case peal::run::Parsed::kExitGood:
+      return 0;
+    case peal::run::Parsed::kExitBad:
+      return 2;
+    case peal::run::Parsed::kRun:
+      break;
+  }
+  return peal::run::run(options);
+}

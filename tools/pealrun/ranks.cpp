@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Starting and watching ranks; see ranks.h.
+#include "tools/pealrun/ranks.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+namespace peal::run {
+namespace {
+
+constexpr int kTimedOut = 124;  // as timeout(1) has it
+
+double now_s() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+Ranks::~Ranks() {
+  signal_all(SIGKILL);
+  for (Rank& rank : ranks_) {
+    if (rank.pid > 0) waitpid(rank.pid, nullptr, 0);
+    if (rank.output >= 0) close(rank.output);
+  }
+}
+
+bool Ranks::start(const std::string& oob) {
+  for (uint32_t number = options_.first; number <= options_.last; number++) {
+    ranks_.push_back(Rank{number, -1, -1, {}});
+    if (!start_one(ranks_.back(), oob)) return false;
+  }
+  if (options_.timeout_s > 0) timeout_at_s_ = now_s() + options_.timeout_s;
+  return true;
+}
+
+bool Ranks::start_one(Rank& rank, const std::string& oob) {
+  int output[2] = {-1, -1};
+  if (options_.label && pipe2(output, O_CLOEXEC) != 0) {
+    perror("pealrun: pipe");
+    return false;
+  }
+  const pid_t parent = getpid();
+  rank.pid = fork();
+  if (rank.pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    become(rank, oob, output[1]);
+  }
+  if (output[1] >= 0) close(output[1]);
+  rank.output = output[0];
+  if (rank.output >= 0) fcntl(rank.output, F_SETFL, O_NONBLOCK);
+  if (rank.pid < 0) perror("pealrun: fork");
+  return rank.pid > 0;
+}
+
+void Ranks::become(const Rank& rank, const std::string& oob, int output) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (placement_.pin_ranks) {
+    sched_setaffinity(0, sizeof(placement_.ranks), &placement_.ranks);
+  }
+  const std::string card = options_.card_urls.empty()
+                               ? cards_.url(rank.number % options_.cards)
+                               : options_.card_urls[rank.number % options_.card_urls.size()];
+  setenv("PEAL_RANK", std::to_string(rank.number).c_str(), 1);
+  setenv("PEAL_SIZE", std::to_string(options_.ranks).c_str(), 1);
+  setenv("PEAL_CARD", card.c_str(), 1);
+  setenv("PEAL_OOB", oob.c_str(), 1);
+  // For tools that measure: where the cards poll.
+  if (placement_.card_cpu >= 0) {
+    setenv("PEAL_CARD_CPU", std::to_string(placement_.card_cpu).c_str(), 1);
+  }
+  if (rank.number != options_.first) {
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  }
+  if (output >= 0) {
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+  }
+  std::vector<char*> arguments;
+  for (const std::string& word : options_.program) {
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  }
+  arguments.push_back(nullptr);
+  // A program beside pealrun may be named without its folder.
+  const std::string beside = own_folder() + "/" + options_.program[0];
+  if (options_.program[0].find('/') == std::string::npos && access(beside.c_str(), X_OK) == 0) {
+    execv(beside.c_str(), arguments.data());
+  }
+  execvp(arguments[0], arguments.data());
+  fprintf(stderr, "pealrun: cannot start %s: %s\n", arguments[0], strerror(errno));
+  _exit(127);
+}
+
+int Ranks::watch(int signals) {
+  while (alive() != 0 || std::any_of(ranks_.begin(), ranks_.end(),
+                                     [](const Rank& rank) { return rank.output >= 0; })) {
+    std::vector<pollfd> waits = {{signals, POLLIN, 0}};
+    for (const Rank& rank : ranks_) waits.push_back({rank.output, POLLIN, 0});  // -1 is ignored
+    poll(waits.data(), waits.size(), milliseconds_left());
+    for (size_t i = 0; i < ranks_.size(); i++) {
+      if (waits[i + 1].revents != 0 && !copy_output(ranks_[i])) {
+        close(ranks_[i].output);
+        ranks_[i].output = -1;
+      }
+    }
+    signalfd_siginfo info = {};
+    while (read(signals, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+      if (info.ssi_signo != SIGCHLD) signal_all(static_cast<int>(info.ssi_signo));
+    }
+    reap();
+    const double now = now_s();
+    if (timeout_at_s_ != 0 && now >= timeout_at_s_ && alive() != 0) {
+      fprintf(stderr, "pealrun: killing %zu ranks after %g s\n", alive(), options_.timeout_s);
+      exit_status_ = kTimedOut;
+      timeout_at_s_ = 0;
+      signal_all(SIGKILL);
+    }
+    if (kill_at_s_ != 0 && now >= kill_at_s_ && alive() != 0) {
+      fprintf(stderr, "pealrun: killing the other %zu ranks\n", alive());
+      kill_at_s_ = 0;
+      signal_all(SIGKILL);
+    }
+  }
+  return exit_status_;
+}
+
+void Ranks::reap() {
+  int status = 0;
+  pid_t pid = 0;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    if (pid == cards_.pid()) {
+      cards_.reaped();
+      fprintf(stderr, "pealrun: peal-nic ended before the ranks\n");
+      if (exit_status_ == 0) exit_status_ = 1;
+      continue;
+    }
+    for (Rank& rank : ranks_) {
+      if (rank.pid == pid) one_ended(rank, status);
+    }
+  }
+}
+
+void Ranks::one_ended(Rank& rank, int status) {
+  if (WIFSIGNALED(status)) {
+    fprintf(stderr, "pealrun: rank %u (pid %d) was killed by signal %d (%s)\n", rank.number,
+            static_cast<int>(rank.pid), WTERMSIG(status), strsignal(WTERMSIG(status)));
+  } else if (WEXITSTATUS(status) != 0) {
+    fprintf(stderr, "pealrun: rank %u (pid %d) exited with status %d\n", rank.number,
+            static_cast<int>(rank.pid), WEXITSTATUS(status));
+  }
+  rank.pid = -1;
+  if (status == 0 || exit_status_ != 0) return;
+  exit_status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (options_.grace_s >= 0 && alive() != 0) {
+    kill_at_s_ = now_s() + std::max(options_.grace_s, 1e-3);
+  }
+}
+
+void Ranks::signal_all(int number) {
+  for (const Rank& rank : ranks_) {
+    if (rank.pid > 0) kill(rank.pid, number);
+  }
+}
+
+// Whole lines only, so that ranks do not mix theirs. False at the end of the output.
+bool Ranks::copy_output(Rank& rank) {
+  char buffer[4096];
+  ssize_t got = 0;
+  while ((got = read(rank.output, buffer, sizeof(buffer))) > 0) {
+    rank.line.append(buffer, static_cast<size_t>(got));
+    size_t end = 0;
+    while ((end = rank.line.find('\n')) != std::string::npos) {
+      printf("[%u] %.*s\n", rank.number, static_cast<int>(end), rank.line.c_str());
+      rank.line.erase(0, end + 1);
+    }
+  }
+  fflush(stdout);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (!rank.line.empty()) printf("[%u] %s\n", rank.number, rank.line.c_str());
+  rank.line.clear();
+  fflush(stdout);
+  return false;
+}
+
+size_t Ranks::alive() const {
+  return static_cast<size_t>(
+      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.pid > 0; }));
+}
+
+int Ranks::milliseconds_left() const {
+  double until = 0;
+  if (kill_at_s_ != 0) until = kill_at_s_;
+  if (timeout_at_s_ != 0 && (until == 0 || timeout_at_s_ < until)) until = timeout_at_s_;
+  if (until == 0) return -1;
+  const double left_ms = (until - now_s()) * 1e3;
+  return static_cast<int>(std::clamp(left_ms + 1, 0.0, 3.6e6));
+}
+
+}  // namespace peal::run

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The processes of a job: started together, watched until the last has ended, and ended together
+// when one fails.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/pealrun/card_process.h"
+#include "tools/pealrun/cpus.h"
+#include "tools/pealrun/options.h"
+
+namespace peal::run {
+
+class Ranks {
+ public:
+  Ranks(const Options& options, const Placement& placement, CardProcess& cards)
+      : options_(options), placement_(placement), cards_(cards) {}
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  ~Ranks();
+
+  bool start(const std::string& oob);
+  // Until all have ended. `signals` is a signalfd of SIGCHLD and of what is to be forwarded.
+  // Returns the job's exit status.
+  int watch(int signals);
+
+ private:
+  struct Rank {
+    uint32_t number = 0;
+    pid_t pid = -1;
+    int output = -1;  // pipe, with --label
+    std::string line;
+  };
+
+  bool start_one(Rank& rank, const std::string& oob);
+  [[noreturn]] void become(const Rank& rank, const std::string& oob, int output);
+  void reap();
+  void one_ended(Rank& rank, int status);
+  void signal_all(int number);
+  bool copy_output(Rank& rank);
+  [[nodiscard]] size_t alive() const;
+  [[nodiscard]] int milliseconds_left() const;
+
+  const Options& options_;
+  const Placement& placement_;
+  CardProcess& cards_;
+  std::vector<Rank> ranks_;
+  int exit_status_ = 0;
+  double kill_at_s_ = 0;  // 0: not yet
+  double timeout_at_s_ = 0;
+};
+
+}  // namespace peal::run
