@@ -127,7 +127,7 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
   node.turn_ns += options_.costs.send_ns;
   counts_.sent++;
   if (header.length > CONFIG_MTU_BYTES) violation("wire", "a card sent more than an MTU");
-  pool_.seal(packet);
+  pool_.seal(packet, header.length);
   packet->payload_bytes = header.length;
   packet->from_card = node.index;
   const uint32_t to_card = emulator::card_of_mac(header.destination);
@@ -166,7 +166,7 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
                            ? reinterpret_cast<uint8_t*>(&damaged->header_bytes) + byte
                            : damaged->payload + (byte - PEAL_HEADER_BYTES);
       *place = static_cast<uint8_t>(*place ^ (1u << (verdict.copy[i].corrupt_bit % 8)));
-      pool_.seal(damaged);
+      pool_.seal(damaged, header.length);
       release(copies[i]);
       copies[i] = damaged;
     }
@@ -183,7 +183,7 @@ void Cluster::inject(uint32_t card, const peal_wire_header& header, const uint8_
   if (payload_bytes > 0) std::memcpy(packet->payload, payload, payload_bytes);
   packet->payload_bytes = payload_bytes;
   packet->holds = 0;
-  pool_.seal(packet);
+  pool_.seal(packet, payload_bytes);
   node.packets_held++;
   counts_.received++;
   const TimeNs turn_ns = begin_turn(node, options_.costs.packet_ns);

@@ -29,7 +29,7 @@ Packet* Node::share_packet(Packet* packet) {
   if (packets_held >= cluster.options_.packets_per_card) return nullptr;
   packets_held++;
   auto* source = static_cast<SimPacket*>(packet);
-  cluster.pool_.seal(source);
+  cluster.pool_.seal(source, source->payload_bytes);
   SimPacket* shared = cluster.pool_.share(source);
   shared->holds = 0;
   return shared;

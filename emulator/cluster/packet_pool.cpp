@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/cluster/packet_pool.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -69,21 +70,23 @@ SimPacket* PacketPool::copy(const SimPacket* packet) {
   return other;
 }
 
-uint64_t PacketPool::hash(const Payload& payload) const {
+uint64_t PacketPool::hash(const Payload& payload) {
   uint64_t sum = 0;
-  for (uint32_t at = 0; at < mtu_bytes_; at += 8) {
-    uint64_t word;
-    std::memcpy(&word, payload.bytes + at, 8);
+  for (uint32_t at = 0; at < payload.sealed_bytes; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, payload.bytes + at, std::min(payload.sealed_bytes - at, 8u));
     sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
     sum ^= sum >> 29;
   }
   return sum;
 }
 
-void PacketPool::seal(SimPacket* packet) {
-  if (packet->shared->sealed) return;
-  packet->shared->sealed = true;
-  if (check_seals_) packet->shared->sealed_hash = hash(*packet->shared);
+void PacketPool::seal(SimPacket* packet, uint32_t bytes) {
+  Payload& payload = *packet->shared;
+  if (!check_seals_ || payload.sealed) return;
+  payload.sealed = true;
+  payload.sealed_bytes = std::min(bytes, mtu_bytes_);
+  payload.sealed_hash = hash(payload);
 }
 
 bool PacketPool::release(SimPacket* packet) {
@@ -92,7 +95,7 @@ bool PacketPool::release(SimPacket* packet) {
   Payload* payload = packet->shared;
   bool intact = true;
   if (--payload->references == 0) {
-    intact = !check_seals_ || !payload->sealed || hash(*payload) == payload->sealed_hash;
+    intact = !payload->sealed || hash(*payload) == payload->sealed_hash;
     payloads_in_use_--;
     free_payloads_.push_back(payload);
   }

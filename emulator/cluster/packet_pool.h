@@ -17,8 +17,9 @@ namespace peal::sim {
 struct Payload {
   uint32_t references;
   bool sealed;
-  uint64_t sealed_hash;
-  uint8_t* bytes;  // one MTU
+  uint32_t sealed_bytes;
+  uint64_t sealed_hash;  // of that many bytes
+  uint8_t* bytes;        // one MTU
 };
 
 struct SimPacket : Packet {
@@ -44,8 +45,8 @@ class PacketPool {
   SimPacket* copy(const SimPacket* packet);
   // False when the payload changed after its seal.
   [[nodiscard]] bool release(SimPacket* packet);
-  // From here on nobody may write the payload.
-  void seal(SimPacket* packet);
+  // From here on nobody may write the first `bytes` of the payload.
+  void seal(SimPacket* packet, uint32_t bytes);
 
   [[nodiscard]] SimPacket* at(uint32_t index) const {
     return &packet_chunks_[index / kChunk][index % kChunk];
@@ -58,7 +59,7 @@ class PacketPool {
 
   SimPacket* take_packet(Payload* payload);
   Payload* take_payload();
-  [[nodiscard]] uint64_t hash(const Payload& payload) const;
+  [[nodiscard]] static uint64_t hash(const Payload& payload);
 
   uint32_t mtu_bytes_;
   bool check_seals_;

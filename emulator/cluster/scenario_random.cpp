@@ -112,8 +112,7 @@ void Maker::add_group(uint64_t of_groups) {
 
 void Maker::add_operations(GroupPlan* group, uint64_t of_groups) {
   const uint64_t ranks = group->places.size();
-  group->depth = static_cast<uint32_t>(
-      chance(30) ? 1 : between(1, CONFIG_CHANNELS + CONFIG_PARKED_OPERATIONS));
+  group->depth = static_cast<uint32_t>(chance(30) ? 1 : between(1, CONFIG_PARKED_OPERATIONS));
   const uint64_t memory = memory_left_ / of_groups;
   const uint64_t block_max =
       std::min<uint64_t>(kBlockMax, memory / (ranks * (ranks + 1) * group->depth));
@@ -236,6 +235,13 @@ std::string describe(const Scenario& scenario) {
     text += std::string(accident.kind == Accident::Kind::kSilence ? ", silent " : ", killed ") +
             std::to_string(accident.place.card) + "." + std::to_string(accident.place.process) +
             " at " + std::to_string(accident.at_ns / 1000) + " us";
+  if (scenario.dma_per_card != ~0u) text += ", dma " + std::to_string(scenario.dma_per_card);
+  if (scenario.packets_per_card < 4096)
+    text += ", packets " + std::to_string(scenario.packets_per_card);
+  if (scenario.costs.dma_jitter_ns > 0)
+    text += ", jitter " + std::to_string(scenario.costs.dma_jitter_ns) + " ns";
+  if (scenario.costs.packet_ns > 1000)
+    text += ", slow " + std::to_string(scenario.costs.packet_ns) + " ns";
   return text;
 }
 
