@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// NACKs and their answers in the all-to-all broadcast: who is asked, what is repaired from what,
+// retention after the user took his buffer back, and bounds against storms.
+#include "firmware/collective/repair.h"
+
+#include <cstring>
+
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr size_t kSmall = 64;
+constexpr size_t kLarge = CONFIG_MTU_BYTES;  // in the unit profile too large for staging
+
+class Repair : public GroupTest {
+ protected:
+  Frame nack(uint32_t sender, uint32_t requester, uint32_t origin, uint32_t hop,
+             size_t block = kSmall, uint32_t sequence = 0) {
+    return wire.nack(sender, requester, broadcast_shape(block), sequence, 0, origin, hop);
+  }
+  std::string answer(const Frame& frame) {
+    bench.take_log();
+    bench.deliver(frame);
+    bench.finish_all_dma();
+    return bench.take_wire_log();
+  }
+  void complete(uint64_t sequence, size_t block) {
+    post_broadcast(sequence, block);
+    bench.finish_all_dma();
+    deliver_others(sequence, block);
+  }
+};
+
+TEST_F(Repair, EachMissingBlockIsAskedOfItsParent) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  bench.deliver(block_of(2, 0, kSmall));
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0 for=1\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 for=1\n");
+}
+
+TEST_F(Repair, ARecordWithoutPostAsksForItsSubtree) {
+  bench.deliver(block_of(2, 0, kSmall));
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0 for=1\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 for=1\n");
+}
+
+TEST_F(Repair, OwnBlockIsRepairedBeforeCompletion) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  EXPECT_EQ(answer(nack(2, 2, 1, 0)), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64 repair\n");
+}
+
+// Invariant 2: the user overwrites the buffer at once and a late NACK arrives.
+TEST_F(Repair, OwnBlockIsRepairedAfterTheUserOverwroteTheBuffer) {
+  for (const size_t block : {kSmall, kLarge}) {
+    const uint32_t sequence = block == kSmall ? 0 : 1;
+    complete(sequence, block);
+    scribble_send();
+    auto& result = bench.port.bytes(receive.region);
+    std::fill(result.begin(), result.end(), uint8_t{0x5c});
+    bench.port.take_sent();
+    const std::string text = answer(nack(2, 2, 1, 0, block, sequence));
+    EXPECT_EQ(text, "send 1>2 DATA seq=" + std::to_string(sequence) +
+                        " piece=0 origin=1 hop=0 len=" + std::to_string(block) + " repair\n");
+    const auto sent = bench.port.take_sent();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent[0].payload, pattern_block(sequence, rank, 0, block));
+    EXPECT_EQ(sent[0].header.incarnation, 1002u);  // the requester's, echoed
+    EXPECT_EQ(sent[0].header.member, CardBench::played_address(2).member);
+    EXPECT_EQ(sent[0].header.payload_crc, reference_crc32c(sent[0].payload.data(), block));
+  }
+}
+
+// The memory is not even registered any more: nothing may be read from it.
+TEST_F(Repair, LateNackAfterTheMemoryIsGone) {
+  complete(0, kLarge);
+  RegionId region = 0;
+  for (const Memory& memory : {send, receive}) {
+    ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
+              PEAL_STATUS_OK);
+    bench.port.remove_region(region);
+  }
+  bench.port.take_sent();
+  answer(nack(3, 3, 1, 1, kLarge));
+  const auto sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].payload, pattern_block(0, rank, 0, kLarge));
+}
+
+TEST_F(Repair, BeforeTheOwnBlockIsReadTheAnswerIsNotYet) {
+  post_broadcast(0, kSmall);
+  bench.take_log();
+  bench.deliver(nack(2, 2, 1, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET seq=0 piece=0 origin=1\n");
+}
+
+TEST_F(Repair, BeforeThePostTheAnswerIsNotYet) {
+  EXPECT_EQ(answer(nack(2, 2, 1, 0)), "send 1>2 NOT_YET seq=0 piece=0 origin=1\n");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NOT_YET), 1u);
+}
+
+TEST_F(Repair, AForwardedBlockThatIsNotHereIsNotYetAndNoNackIsRelayed) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  EXPECT_EQ(answer(nack(3, 3, 0, 1)), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+}
+
+// A card that is done and keeps only its own block passes the NACK on, with the requester's
+// address.
+TEST_F(Repair, ACompleteCardWithoutTheDataRelaysTowardsTheOrigin) {
+  complete(0, kLarge);
+  const std::string text = answer(nack(3, 3, 0, 1, kLarge));
+  EXPECT_EQ(text,
+            "send 1>0 NACK seq=0 piece=0 origin=0 for=3\n"
+            "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_RELAYED_NACK), 1u);
+}
+
+// At the origin: the requester is further down the tree than the asker.
+TEST_F(Repair, RelayedNackIsAnsweredToTheRequesterItself) {
+  complete(0, kLarge);
+  // Origin 1: 1>2>0, 1>3. Rank 2 relays for rank 0.
+  const std::string text = answer(nack(2, 0, 1, 0, kLarge));
+  EXPECT_EQ(text,
+            "send 1>2 NOT_YET seq=0 piece=0 origin=1\n"
+            "send 1>0 DATA seq=0 piece=0 origin=1 hop=1 len=" +
+                std::to_string(kLarge) + " repair\n");
+}
+
+TEST_F(Repair, NacksThatMakeNoSenseAreDroppedByName) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  bench.take_log();
+  const auto change = [&](Frame frame) {
+    const auto before = bench.counters();
+    bench.deliver(frame);
+    EXPECT_EQ(bench.take_log(), "");
+    return bench.counter_changes(before);
+  };
+  EXPECT_EQ(change(nack(3, 3, 1, 0)), "+1 drop_hop");     // hop 0 from 1 leads to 2
+  EXPECT_EQ(change(nack(2, 2, 0, 0)), "+1 drop_hop");     // 2 is no child of 1 in 0's tree
+  EXPECT_EQ(change(nack(2, 3, 1, 0)), "+1 drop_sender");  // 3 is not below 2 in 1's tree
+  EXPECT_EQ(change(nack(2, 2, 1, 200)), "+1 drop_hop");
+  EXPECT_EQ(change(wire.nack(2, 2, broadcast_shape(kSmall), 0, 0, 4, 0)), "+1 drop_origin");
+  EXPECT_EQ(change(wire.nack(2, 2, broadcast_shape(kSmall), 0, 1, 1, 0)), "+1 drop_piece");
+  Frame far = nack(2, 2, 1, 0);
+  peal_nack body{};
+  body.requester = CardBench::played_address(2);
+  body.requester.rank = 400;
+  std::memcpy(far.payload.data(), &body, sizeof(body));
+  seal(far);
+  EXPECT_EQ(change(far), "+1 drop_sender");
+}
+
+TEST_F(Repair, NoPacketForTheRepairSaysNotYetOrNothingButBreaksNothing) {
+  complete(0, kLarge);
+  bench.take_log();
+  bench.port.fail_allocations = {0, kAlways};
+  bench.deliver(nack(2, 2, 1, 0, kLarge));
+  EXPECT_EQ(bench.take_log(), "");
+  EXPECT_GE(bench.counter(PEAL_COUNTER_NO_PACKET), 1u);
+  bench.port.fail_allocations = {};
+  EXPECT_NE(answer(nack(2, 2, 1, 0, kLarge)).find("repair"), std::string::npos);
+}
+
+TEST_F(Repair, AFaultyReadForARepairHarmsNobody) {
+  complete(0, kLarge);
+  bench.take_log();
+  bench.port.fault_dmas = {0, 1};
+  bench.deliver(nack(2, 2, 1, 0, kLarge));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "");
+  EXPECT_NE(answer(nack(2, 2, 1, 0, kLarge)).find("repair"), std::string::npos);
+}
+
+// No storm for a rank that is merely late: while the answer is "not yet" the NACKs thin out to one
+// per longest interval.
+TEST_F(Repair, ALateRankCausesFewNacks) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  bench.deliver(block_of(2, 0, kSmall));
+  bench.deliver(block_of(3, 0, kSmall));
+  bench.take_log();
+  const uint64_t before = bench.counter(PEAL_COUNTER_SENT_NACK);
+  for (TimeNs waited = 0; waited < 1'000'000'000;) {
+    const TimeNs step = card_next_deadline(bench.card()) - bench.now;
+    ASSERT_TRUE(bench.advance_to_deadline());
+    waited += step;
+    for (const Frame& frame : bench.port.take_sent()) {
+      if (frame.header.type == PEAL_PACKET_NACK) {
+        bench.deliver(wire.not_yet(0, broadcast_shape(kSmall), 0, 0, 0, 0));
+      }
+      if (frame.header.type == PEAL_PACKET_PROBE) bench.deliver(wire.alive(0));
+    }
+  }
+  const uint64_t nacks = bench.counter(PEAL_COUNTER_SENT_NACK) - before;
+  EXPECT_LE(nacks, 1'000'000'000 / default_timeouts().nack_max_ns + 10);
+  EXPECT_GE(nacks, 10u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  bench.deliver(block_of(0, 0, kSmall));
+  bench.finish_all_dma();
+  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace peal::test
