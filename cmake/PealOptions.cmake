@@ -36,7 +36,8 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
 endif()
 set(PEAL_ARCH_FLAGS "${peal_default_arch}" CACHE STRING "Instruction set flags")
 
-add_compile_options(${PEAL_ARCH_FLAGS} -Wall -Wextra -Wshadow)
+# No fused multiply-add: a seed must mean the same on every machine, cost model included.
+add_compile_options(${PEAL_ARCH_FLAGS} -ffp-contract=off -Wall -Wextra -Wshadow)
 if(PEAL_WERROR)
   add_compile_options(-Werror)
 endif()
