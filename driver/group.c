@@ -102,6 +102,52 @@ static void channels_unlist(struct peal_card *card, struct peal_channels *channe
 	channels_free(card, channels);
 }
 
+static void channels_released(struct peal_card *card, u64 list_address)
+{
+	struct peal_channels *channels;
+
+	mutex_lock(&card->channels_lock);
+	list_for_each_entry(channels, &card->channels, link) {
+		if (channels->pages.list_address != list_address)
+			continue;
+		list_del(&channels->link);
+		card->channel_count--;
+		mutex_unlock(&card->channels_lock);
+		channels_free(card, channels);
+		return;
+	}
+	mutex_unlock(&card->channels_lock);
+	dev_warn_ratelimited(&card->pdev->dev, "the card released channels it never had\n");
+}
+
+static void reap(struct peal_card *card)
+{
+	struct peal_admin_reply reply;
+	u64 epoch = peal_epoch(card);
+	u32 i;
+
+	do {
+		struct peal_admin_command command = { .opcode = PEAL_ADMIN_REAP_CHANNELS };
+
+		if (peal_admin(card, epoch, &command, &reply) || reply.status != PEAL_STATUS_OK)
+			return;
+		if (reply.u.reap.count > PEAL_CHANNELS_PER_REPLY) {
+			peal_card_died(card, "a reply makes no sense");
+			return;
+		}
+		for (i = 0; i < reply.u.reap.count; i++)
+			channels_released(card, reply.u.reap.lists[i]);
+		WRITE_ONCE(card->channels_reaped, card->channels_reaped + reply.u.reap.count);
+	} while (reply.u.reap.more && reply.u.reap.count);
+}
+
+void peal_reap_channels(struct peal_card *card)
+{
+	mutex_lock(&card->reaping);
+	reap(card);
+	mutex_unlock(&card->reaping);
+}
+
 int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_group *argument)
 {
 	struct peal_card *card = context->card;
@@ -117,6 +163,10 @@ int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_g
 	if (argument->reserved)
 		return -EINVAL;
 	error = channels_claim(card);
+	if (error == -ENOSPC) {
+		peal_reap_channels(card);
+		error = channels_claim(card);
+	}
 	if (error)
 		return error;
 	channels = channels_make(card);
@@ -186,45 +236,6 @@ int peal_group_abandon(struct peal_context *context, struct peal_ioctl_abandon_g
 		return peal_card_error(context->card);
 	argument->status = reply.status;
 	return 0;
-}
-
-static void channels_released(struct peal_card *card, u64 list_address)
-{
-	struct peal_channels *channels;
-
-	mutex_lock(&card->channels_lock);
-	list_for_each_entry(channels, &card->channels, link) {
-		if (channels->pages.list_address != list_address)
-			continue;
-		list_del(&channels->link);
-		card->channel_count--;
-		mutex_unlock(&card->channels_lock);
-		channels_free(card, channels);
-		return;
-	}
-	mutex_unlock(&card->channels_lock);
-	dev_warn_ratelimited(&card->pdev->dev, "the card released channels it never had\n");
-}
-
-void peal_reap_channels(struct peal_card *card)
-{
-	struct peal_admin_reply reply;
-	u64 epoch = peal_epoch(card);
-	u32 i;
-
-	do {
-		struct peal_admin_command command = { .opcode = PEAL_ADMIN_REAP_CHANNELS };
-
-		if (peal_admin(card, epoch, &command, &reply) || reply.status != PEAL_STATUS_OK)
-			return;
-		if (reply.u.reap.count > PEAL_CHANNELS_PER_REPLY) {
-			peal_card_died(card, "a reply makes no sense");
-			return;
-		}
-		for (i = 0; i < reply.u.reap.count; i++)
-			channels_released(card, reply.u.reap.lists[i]);
-		WRITE_ONCE(card->channels_reaped, card->channels_reaped + reply.u.reap.count);
-	} while (reply.u.reap.more && reply.u.reap.count);
 }
 
 /* The card has acknowledged a reset: what is older is ours again. */

@@ -130,6 +130,7 @@ static struct peal_card *card_make(struct pci_dev *pdev)
 	mutex_init(&card->mailbox);
 	mutex_init(&card->contexts_lock);
 	mutex_init(&card->channels_lock);
+	mutex_init(&card->reaping);
 	spin_lock_init(&card->events_lock);
 	INIT_LIST_HEAD(&card->contexts);
 	INIT_LIST_HEAD(&card->closing);
@@ -274,8 +275,11 @@ static struct pci_driver peal_driver = {
 
 static int __init peal_init(void)
 {
-	int error = peal_chardev_start();
+	int error;
 
+	/* Windows and channels are handed over in pages of this size. */
+	BUILD_BUG_ON(PAGE_SIZE != PEAL_PAGE_BYTES);
+	error = peal_chardev_start();
 	if (error)
 		return error;
 	error = pci_register_driver(&peal_driver);

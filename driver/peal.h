@@ -8,7 +8,8 @@
  *    card does so between peal_card_enter() and peal_card_leave(); removal waits for all of them.
  *  - An epoch ends when the card acknowledges a reset. A context, memory or channel of an earlier epoch is nothing
  *    to the card any more; only then may its pages go without the card's word on them.
- *  - Locks, outermost first: card->contexts_lock, context->lock, card->mailbox, card->channels_lock. card->events_lock is
+ *  - Locks, outermost first: card->contexts_lock, context->lock, card->reaping, card->mailbox,
+ *    card->channels_lock. card->events_lock is
  *    taken by interrupts and holds nothing else.
  */
 #ifndef PEAL_DRIVER_PEAL_H
@@ -65,6 +66,7 @@ struct peal_card {
 	struct list_head channels;
 	u32 channel_count;
 	u64 channels_reaped; /* of card_page->channels_released */
+	struct mutex reaping;
 
 	spinlock_t events_lock; /* also each context's event */
 	struct list_head listeners;
