@@ -34,6 +34,8 @@ inline constexpr uint32_t kTimers = CONFIG_CARD_MEMBERS * (kChannels + 1) + 1;
 
 static_assert(kChannels % 2 == 0 && kChannels >= 4);
 static_assert(CONFIG_GROUP_RANKS_MAX <= PEAL_RANKS_MAX && kPeersMax <= PEAL_PEERS_MAX);
+static_assert(CONFIG_PARKED_OPERATIONS >= CONFIG_CHANNELS,
+              "a host may have PARKED_OPERATIONS outstanding, and never be refused");
 static_assert(kImageBytes >= 8 * CONFIG_GROUP_RANKS_MAX, "a piece would be empty at the largest N");
 static_assert(kImageBytes / 2 / CONFIG_MTU_BYTES + 1 <= 64, "fragments of a step must fit one word");
 static_assert(CONFIG_MTU_BYTES >= sizeof(peal_nack));

@@ -152,7 +152,7 @@ void ask_parent(const Scope& scope, uint32_t number, Rank origin, const peal_nac
 
 void post(const Scope& scope) {
   Operation& operation = scope.operation;
-  if (is_staged(operation)) return;
+  if (is_staged(operation) || operation.block_bytes == 0) return;
   for (uint32_t number = 0; number < kPieceSlots && number < operation.piece_count; ++number) {
     if (!piece_is_open(operation, number) || piece_slot(operation, number).arrived == 0) continue;
     mover::start(operation, 0);

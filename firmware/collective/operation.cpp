@@ -212,6 +212,8 @@ void operation_advance(const Scope& scope) {
 void operation_progressed(const Scope& scope) {
   scope.operation.progress_ns = scope.card.now;
   scope.operation.interval_ns = scope.card.timeouts.nack_ns;
+  // Costs nothing in the common case: the timer is set no later already, and looks again when it fires.
+  scope.card.timers.arm_no_later(scope.operation.timer, scope.card.now + scope.card.timeouts.nack_ns);
 }
 
 void operation_starved(const Scope& scope) {
