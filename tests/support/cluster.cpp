@@ -101,7 +101,7 @@ std::string Cluster::check_result(uint32_t rank, uint64_t sequence, size_t block
 
 void Cluster::scribble_send(uint32_t rank, uint64_t sequence) {
   auto& slots = buffers_[rank];
-  if (slots.empty()) return;
+  if (slots.empty() || slots[sequence % kSlots].send.key == 0) return;
   auto& bytes = bench(rank).port.bytes(slots[sequence % kSlots].send.region);
   std::fill(bytes.begin(), bytes.end(), uint8_t{0x5c});
 }
@@ -121,6 +121,7 @@ bool Cluster::move_once() {
     for (const auto& [context, entry] : card.port.take_completions()) {
       (void)context;
       completions_[rank].push_back({entry.cookie, entry.status, entry.failed_rank});
+      if (scribble_at_completion) scribble_send(rank, entry.sequence);
     }
   }
   for (size_t waiting = wire_.size(); waiting > 0; waiting--) {

@@ -43,8 +43,9 @@ class Cluster {
                  bool in_place = false);
   // Empty when the receive buffer of that allgather is right, else the first byte that is not.
   std::string check_result(uint32_t rank, uint64_t sequence, size_t block_bytes);
-  // The user's buffers are his again: overwrites the send buffer.
-  void scribble_send(uint32_t rank, uint64_t sequence);
+  // A request is complete, so its send buffer is the user's again: overwritten at once, in the turn
+  // of the completion.
+  bool scribble_at_completion = true;
 
   // Hands over frames and finishes DMA until nothing moves without time.
   void settle();
@@ -71,6 +72,7 @@ class Cluster {
     Memory receive;
   };
   Buffers& buffers(uint32_t rank, uint64_t sequence, size_t block_bytes);
+  void scribble_send(uint32_t rank, uint64_t sequence);
   bool move_once();
   void set_time(TimeNs now);
 

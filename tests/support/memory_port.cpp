@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "firmware/crc32c.h"
+
 namespace peal::test {
 
 // A payload knows how many packets share it. From the first send() or share_packet() on it is
@@ -106,12 +108,12 @@ void MemoryPort::freeze(Payload& payload, size_t bytes) {
   if (payload.frozen) return check_frozen(payload);
   payload.frozen = true;
   payload.frozen_bytes = bytes;
-  payload.frozen_crc = reference_crc32c(payload.bytes.data(), bytes);
+  payload.frozen_crc = crc32c(0, payload.bytes.data(), bytes);
 }
 
 void MemoryPort::check_frozen(const Payload& payload) {
   if (payload.frozen &&
-      reference_crc32c(payload.bytes.data(), payload.frozen_bytes) != payload.frozen_crc) {
+      crc32c(0, payload.bytes.data(), payload.frozen_bytes) != payload.frozen_crc) {
     problem("a payload was written after it was sent or shared");
   }
 }
