@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Death is told: of a rank, by name, to all the others; of the cards, to all ranks."""
+
+import os
+import signal
+
+import jobs
+
+
+class DeathTest(jobs.JobCase):
+    def check(self, ranks, victim, how, *options, status):
+        done = self.scenario(ranks, "death", str(victim), how, options=("--grace", "never", *options), status=status)
+        for rank in range(ranks):
+            if rank != victim:
+                self.assertIn(f"rank {rank} was told that rank {victim} is dead", done.out)
+
+    def test_killed(self):
+        self.check(4, 2, "kill", status=128 + signal.SIGKILL)
+
+    def test_rank_0_killed(self):
+        self.check(8, 0, "kill", status=128 + signal.SIGKILL)
+
+    def test_of_five(self):
+        self.check(5, 4, "kill", status=128 + signal.SIGKILL)
+
+    def test_killed_on_a_lossy_wire(self):
+        self.check(8, 5, "kill", "--loss", "0.05", status=128 + signal.SIGKILL)
+
+    def test_left_without_a_word(self):
+        self.check(3, 1, "leave", status=0)
+
+    def test_two_ranks_per_card(self):
+        self.check(4, 3, "kill", "--cards", "2", status=128 + signal.SIGKILL)
+
+    def test_cards_killed(self):
+        job = self.start(4, jobs.program("e2e-rank"), "card-gone", options=("--grace", "never"))
+        job.expect_line("ready")
+        os.kill(job.cards(), signal.SIGKILL)
+        job.go_on()
+        done = job.finish(status=1)  # the ranks are content, the launcher is not
+        self.assertIn("peal-nic ended before the ranks", done.err)
+        self.assertNotIn("exited with status", done.err)
+
+
+if __name__ == "__main__":
+    jobs.main()

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// e2e-rank SCENARIO [ARGUMENTS...]: one rank of an end-to-end test, started by pealrun. It exits
+// with 0 when everything it saw was as the scenario wants it, and says what was not.
+#include <cstdio>
+#include <cstring>
+
+#include "tests/e2e/rank_support.h"
+
+namespace {
+
+struct Scenario {
+  const char* name;
+  void (*run)(peal::e2e::Job&);
+};
+
+constexpr Scenario kScenarios[] = {
+    {"deep", peal::e2e::run_deep},           {"overwrite", peal::e2e::run_overwrite},
+    {"death", peal::e2e::run_death},         {"disagree", peal::e2e::run_disagree},
+    {"choice", peal::e2e::run_choice},       {"input", peal::e2e::run_input},
+    {"card-gone", peal::e2e::run_card_gone}, {"sleep", peal::e2e::run_sleep},
+    {"epoll", peal::e2e::run_epoll},         {"timeout", peal::e2e::run_timeout},
+    {"threads", peal::e2e::run_threads},     {"churn", peal::e2e::run_churn},
+    {"overlap", peal::e2e::run_overlap},     {"exit", peal::e2e::run_exit},
+    {"gate", peal::e2e::run_gate},           {"exhaust", peal::e2e::run_exhaust},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  peal::e2e::Job job;
+  for (int i = 2; i < argc; i++) job.arguments.emplace_back(argv[i]);
+  for (const Scenario& scenario : kScenarios) {
+    if (argc < 2 || strcmp(argv[1], scenario.name) != 0) continue;
+    EXPECT_OK(job, peal_launch_rank(&job.rank, &job.size));
+    EXPECT_OK(job, peal_oob_connect(nullptr, job.rank, job.size, 0, &job.oob));
+    scenario.run(job);
+    peal_oob_close(job.oob);
+    return 0;
+  }
+  fprintf(stderr, "e2e-rank: no such scenario\n");
+  return 2;
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// C = A * B by several processes. Each rank owns a band of rows: it makes its band of B, and the
+// allgather on the cards gives everybody all of B. Then it computes its band of C in strips, and
+// while it computes a strip the cards gather the one before. At the end every rank has all of C and
+// checks it against the serial product.
+//
+//   pealrun -n 8 --loss 0.01 peal-matmul
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "peal/oob.h"
+#include "peal/peal.h"
+
+namespace {
+
+struct Job {
+  uint32_t rank = 0;
+  uint32_t size = 0;
+  peal_oob* oob = nullptr;
+  peal_context* card = nullptr;
+  peal_group* group = nullptr;
+};
+
+[[noreturn]] void give_up(const Job& job, const char* what) {
+  fprintf(stderr, "peal-matmul: rank %u: %s: %s\n", job.rank, what, peal_last_error_text());
+  fflush(nullptr);
+  _Exit(1);
+}
+
+void check(const Job& job, peal_error error, const char* what) {
+  if (error != PEAL_OK) give_up(job, what);
+}
+
+uint64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// The elements are small multiples of 1/64, so that sums of products are exact and the order of
+// summing does not matter: the gathered product must equal the serial one bit by bit.
+double element_of_a(uint32_t row, uint32_t column) {
+  return static_cast<double>((row * 31 + column * 17 + 7) % 129) / 64.0 - 1.0;
+}
+
+double element_of_b(uint32_t row, uint32_t column) {
+  return static_cast<double>((row * 13 + column * 37 + 5) % 127) / 64.0 - 1.0;
+}
+
+// What one kind of collective took on this rank.
+struct Series {
+  const char* name;
+  uint64_t block_bytes;
+  std::vector<double> host_us;  // from the call, or the post, to the end of the wait
+  std::vector<double> card_us;  // on the card's clock
+};
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class Product {
+ public:
+  Product(const Job& job, uint32_t order, uint32_t strips)
+      : job_(job),
+        order_(order),
+        strips_(strips),
+        band_(order / job.size),
+        strip_rows_(band_ / strips) {}
+
+  void run();
+  [[nodiscard]] bool is_right() const;
+  [[nodiscard]] std::vector<Series> series() const { return {spread_, strip_, ready_}; }
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  double* allocate(size_t doubles);
+  void spread_b();
+  void compute_strip(uint32_t strip);
+  void post_strip(uint32_t strip);
+  void finish_strip(uint32_t strip);
+  // Gathered strips: [strip][rank][row][column]
+  double* gathered(uint32_t strip) { return c_ + size_t{strip} * job_.size * strip_rows_ * order_; }
+  [[nodiscard]] const double* row_of_c(uint32_t row) const {
+    const uint32_t rank = row / band_;
+    const uint32_t strip = row % band_ / strip_rows_;
+    const uint32_t within = row % strip_rows_;
+    return c_ + ((size_t{strip} * job_.size + rank) * strip_rows_ + within) * order_;
+  }
+
+  const Job& job_;
+  uint32_t order_;
+  uint32_t strips_;
+  uint32_t band_;        // rows per rank
+  uint32_t strip_rows_;  // rows per rank and strip
+  double* b_ = nullptr;
+  double* c_ = nullptr;
+  double* mine_ = nullptr;  // own strips of C, one after the other
+  std::vector<peal_request*> requests_;
+  std::vector<uint64_t> posted_ns_;
+  double seconds_ = 0;
+  Series spread_ = {"allgather of B (in place)", 0, {}, {}};
+  Series strip_ = {"allgather of C, overlapped", 0, {}, {}};
+  Series ready_ = {"barrier", 0, {}, {}};
+};
+
+double* Product::allocate(size_t doubles) {
+  void* memory = nullptr;
+  check(job_, peal_alloc(job_.card, doubles * sizeof(double), &memory), "allocating memory");
+  return static_cast<double*>(memory);
+}
+
+void Product::run() {
+  const size_t all = size_t{order_} * order_;
+  b_ = allocate(all);
+  c_ = allocate(all);
+  mine_ = allocate(size_t{band_} * order_);
+  requests_.resize(strips_);
+  posted_ns_.resize(strips_);
+
+  for (int i = 0; i < 10; i++) {  // everybody is here; and what a barrier takes
+    const uint64_t start = now_ns();
+    check(job_, peal_barrier(job_.group), "barrier");
+    ready_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
+  }
+  const uint64_t start = now_ns();
+  spread_b();
+  for (uint32_t strip = 0; strip < strips_; strip++) {
+    compute_strip(strip);
+    post_strip(strip);
+  }
+  for (uint32_t strip = 0; strip < strips_; strip++) finish_strip(strip);
+  seconds_ = static_cast<double>(now_ns() - start) * 1e-9;
+}
+
+void Product::spread_b() {
+  for (uint32_t row = job_.rank * band_; row < (job_.rank + 1) * band_; row++) {
+    for (uint32_t column = 0; column < order_; column++) {
+      b_[size_t{row} * order_ + column] = element_of_b(row, column);
+    }
+  }
+  spread_.block_bytes = size_t{band_} * order_ * sizeof(double);
+  const uint64_t start = now_ns();
+  check(job_, peal_allgather(job_.group, PEAL_IN_PLACE, b_, spread_.block_bytes), "allgather of B");
+  spread_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
+}
+
+void Product::compute_strip(uint32_t strip) {
+  const uint32_t first = job_.rank * band_ + strip * strip_rows_;
+  double* out = mine_ + size_t{strip} * strip_rows_ * order_;
+  std::fill(out, out + size_t{strip_rows_} * order_, 0.0);
+  for (uint32_t row = 0; row < strip_rows_; row++) {
+    double* out_row = out + size_t{row} * order_;
+    for (uint32_t k = 0; k < order_; k++) {
+      const double a = element_of_a(first + row, k);
+      const double* b_row = b_ + size_t{k} * order_;
+      for (uint32_t column = 0; column < order_; column++) out_row[column] += a * b_row[column];
+    }
+  }
+}
+
+void Product::post_strip(uint32_t strip) {
+  strip_.block_bytes = size_t{strip_rows_} * order_ * sizeof(double);
+  posted_ns_[strip] = now_ns();
+  check(job_,
+        peal_iallgather(job_.group, mine_ + size_t{strip} * strip_rows_ * order_, gathered(strip),
+                        strip_.block_bytes, &requests_[strip]),
+        "allgather of C");
+}
+
+void Product::finish_strip(uint32_t strip) {
+  check(job_, peal_wait(requests_[strip]), "allgather of C");
+  strip_.host_us.push_back(static_cast<double>(now_ns() - posted_ns_[strip]) * 1e-3);
+  strip_.card_us.push_back(static_cast<double>(peal_request_card_ns(requests_[strip])) * 1e-3);
+  check(job_, peal_request_free(requests_[strip]), "freeing a request");
+}
+
+// The serial product, on every rank, row by row.
+bool Product::is_right() const {
+  std::vector<double> row_wanted(order_);
+  for (uint32_t row = 0; row < order_; row++) {
+    // The serial product, row by row.
+    std::fill(row_wanted.begin(), row_wanted.end(), 0.0);
+    for (uint32_t k = 0; k < order_; k++) {
+      const double a = element_of_a(row, k);
+      for (uint32_t column = 0; column < order_; column++) {
+        row_wanted[column] += a * element_of_b(k, column);
+      }
+    }
+    if (memcmp(row_of_c(row), row_wanted.data(), order_ * sizeof(double)) != 0) {
+      fprintf(stderr, "peal-matmul: rank %u: row %u is not that of the serial product\n", job_.rank,
+              row);
+      return false;
+    }
+  }
+  return true;
+}
+
+// ------------------------------------------------------------------------------------------ the
+// report
+
+struct CardReport {
+  uint8_t mac[6];
+  uint16_t unused;
+  uint32_t counters;
+  uint64_t values[96];
+};
+
+uint64_t counter(const CardReport& report, const char* name) {
+  for (uint32_t i = 0; i < report.counters; i++) {
+    const char* each = peal_counter_name(i);
+    if (each != nullptr && strcmp(each, name) == 0) return report.values[i];
+  }
+  return 0;
+}
+
+uint64_t dropped(const CardReport& report) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < report.counters; i++) {
+    const char* each = peal_counter_name(i);
+    if (each != nullptr && strncmp(each, "drop_", 5) == 0) sum += report.values[i];
+  }
+  return sum;
+}
+
+std::vector<CardReport> gather_reports(const Job& job) {
+  CardReport own = {};
+  peal_card_info info = {};
+  size_t count = 0;
+  check(job, peal_card_query(job.card, &info), "asking the card");
+  check(job, peal_counters(job.card, own.values, std::size(own.values), &count),
+        "reading counters");
+  memcpy(own.mac, info.mac, sizeof(own.mac));
+  own.counters = static_cast<uint32_t>(std::min(count, std::size(own.values)));
+  std::vector<CardReport> all(job.size);
+  check(job, static_cast<peal_error>(peal_oob_allgather(job.oob, &own, all.data(), sizeof(own))),
+        "exchanging counters");
+  return all;
+}
+
+void print_cards(const std::vector<CardReport>& reports) {
+  printf("\n%-18s %9s %9s %8s %8s %8s %8s %8s %10s\n", "card", "data", "forwarded", "signals",
+         "NACKs", "not yet", "repairs", "dropped", "DMA KiB");
+  for (size_t i = 0; i < reports.size(); i++) {
+    const CardReport& report = reports[i];
+    const bool seen =
+        std::any_of(reports.begin(), reports.begin() + static_cast<ptrdiff_t>(i),
+                    [&](const CardReport& r) { return memcmp(r.mac, report.mac, 6) == 0; });
+    if (seen) continue;  // several ranks on one card
+    printf("%02x:%02x:%02x:%02x:%02x:%02x  %9" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64
+           " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %10" PRIu64 "\n",
+           report.mac[0], report.mac[1], report.mac[2], report.mac[3], report.mac[4], report.mac[5],
+           counter(report, "sent_data"), counter(report, "forwarded"),
+           counter(report, "sent_signal") + counter(report, "sent_recycle"),
+           counter(report, "sent_nack"), counter(report, "sent_not_yet"),
+           counter(report, "sent_repair"), dropped(report),
+           (counter(report, "dma_read_bytes") + counter(report, "dma_write_bytes")) / 1024);
+  }
+}
+
+void print_series(const std::vector<Series>& all) {
+  printf("\n%-28s %6s %14s %14s %14s\n", "collective (on rank 0)", "count", "bytes per rank",
+         "median us", "on the card us");
+  for (const Series& series : all) {
+    printf("%-28s %6zu %14" PRIu64 " %14.1f ", series.name, series.host_us.size(),
+           series.block_bytes, median(series.host_us));
+    if (series.card_us.empty()) {
+      printf("%14s\n", "-");
+    } else {
+      printf("%14.1f\n", median(series.card_us));
+    }
+  }
+}
+
+bool parse_number(const char* text, uint32_t* value) {
+  char* end = nullptr;
+  const unsigned long wide = strtoul(text, &end, 10);
+  *value = static_cast<uint32_t>(wide);
+  return end != text && *end == '\0' && wide >= 1 && wide <= 1u << 14;
+}
+
+constexpr const char* kHelp =
+    R"(usage: pealrun -n RANKS [--loss P] peal-matmul [ORDER [STRIPS]]
+
+Multiplies two ORDER x ORDER matrices (default 512) on all ranks, gathers the rows through the cards in
+STRIPS parts (default 8), and checks the product against the serial one. ORDER must be a multiple of
+RANKS * STRIPS. Prints what each collective took and what the cards did.
+)";
+
+int multiply(Job& job, uint32_t order, uint32_t strips) {
+  check(job, peal_launch_rank(&job.rank, &job.size), "start");
+  if (order % (job.size * strips) != 0) {
+    fprintf(stderr, "peal-matmul: %u rows cannot be dealt to %u ranks in %u strips\n", order,
+            job.size, strips);
+    return 2;
+  }
+  check(job, peal_oob_connect(nullptr, job.rank, job.size, 0, &job.oob), "start");
+  check(job, peal_open(nullptr, &job.card), "opening the card");
+  check(job,
+        peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob, nullptr,
+                          &job.group),
+        "making the group");
+  Product product(job, order, strips);
+  product.run();
+  const bool right = product.is_right();
+  // All ranks must agree, and nobody's counters are read while others still check.
+  const uint8_t verdict = right ? 1 : 0;
+  std::vector<uint8_t> verdicts(job.size);
+  check(job, static_cast<peal_error>(peal_oob_allgather(job.oob, &verdict, verdicts.data(), 1)),
+        "exchanging verdicts");
+  const auto right_ranks = std::count(verdicts.begin(), verdicts.end(), uint8_t{1});
+  const std::vector<CardReport> reports = gather_reports(job);
+  if (job.rank == 0) {
+    printf("%u ranks multiplied two %u x %u matrices in %.3f s\n", job.size, order, order,
+           product.seconds());
+    print_series(product.series());
+    print_cards(reports);
+    printf("\n%s: on %td of %u ranks all %u rows equal the serial product's\n",
+           right_ranks == static_cast<ptrdiff_t>(job.size) ? "correct" : "WRONG", right_ranks,
+           job.size, order);
+  }
+  check(job, peal_group_destroy(job.group), "destroying the group");
+  peal_close(job.card);
+  peal_oob_close(job.oob);
+  return right_ranks == static_cast<ptrdiff_t>(job.size) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  uint32_t order = 512;
+  uint32_t strips = 8;
+  if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+    fputs(kHelp, stdout);
+    return 0;
+  }
+  if (argc > 3 || (argc > 1 && !parse_number(argv[1], &order)) ||
+      (argc > 2 && !parse_number(argv[2], &strips))) {
+    fputs(kHelp, stderr);
+    return 2;
+  }
+  Job job;
+  return multiply(job, order, strips);
+}
