@@ -204,6 +204,13 @@ void Cluster::arrive(Node& node, uint32_t item) {
     release(packet);
     return;
   }
+  // What waits for the processor is as long as the time it is behind.
+  if (node.busy_until_ns >
+      now_ns_ + options_.receive_queue * options_.costs.packet_ns + kMicrosecond) {
+    counts_.dropped_queue++;
+    release(packet);
+    return;
+  }
   const uint32_t frame_bytes = PEAL_HEADER_BYTES + packet->payload_bytes;
   // Many senders, one link in: it takes one frame at a time.
   const TimeNs bytes_ns = (uint64_t{frame_bytes} + options_.costs.frame_extra_bytes) *

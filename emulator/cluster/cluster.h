@@ -43,6 +43,7 @@ struct ClusterOptions {
   Checksums checksums = Checksums::kSoftware;
   uint32_t packets_per_card = 4096;  // that a card may hold; arrivals beyond are dropped
   uint32_t dma_per_card = ~0u;       // that its engine queues
+  uint32_t receive_queue = 1024;     // arrivals that may wait for the card's processor
   bool check_seals = true;           // payloads must not change once sent
 };
 
@@ -50,6 +51,7 @@ struct ClusterCounts {
   uint64_t sent = 0;             // frames by cards, before faults
   uint64_t received = 0;         // frames handed to cards
   uint64_t dropped_full = 0;     // card held packets_per_card already
+  uint64_t dropped_queue = 0;    // its receive queue was full
   uint64_t dropped_silent = 0;   // card is silent
   uint64_t dropped_unknown = 0;  // destination is no card
   uint64_t events = 0;

@@ -86,6 +86,12 @@ void Hosts::make_group(TimeNs now_ns, uint32_t index) {
   const GroupPlan& plan = world_.scenario.groups[index];
   GroupState& group = world_.groups[index];
   group.id = index + 1;
+  // Whoever is dead by now has no address to exchange: without it there is no group.
+  for (const Place& place : plan.places) {
+    if (contexts_.contains({place.card, place.process}) && !cluster_->silent(place.card)) continue;
+    unfinished_ -= plan.places.size() * plan.post_count();
+    return;
+  }
   const auto first = static_cast<uint32_t>(world_.members.size());
   for (uint32_t rank = 0; rank < plan.places.size(); rank++) {
     group.members.push_back(first + rank);
@@ -104,12 +110,7 @@ void Hosts::add_member(TimeNs now_ns, uint32_t group, uint32_t rank) {
   state.rank = rank;
   state.place = place;
   state.posts.resize(plan.post_count());
-  const auto found = contexts_.find({place.card, place.process});
-  if (found == contexts_.end() || cluster_->silent(place.card)) {
-    kill_member(static_cast<uint32_t>(world_.members.size() - 1));
-    return;
-  }
-  state.context = found->second;
+  state.context = contexts_.at({place.card, place.process});
   member.think = emulator::Random(mix(mix(world_.scenario.seed, kThinkStream), group, rank));
 
   const UserMemory::Shape shape{static_cast<uint32_t>(plan.places.size()), rank, plan.depth,

@@ -202,7 +202,7 @@ void Maker::add_accident() {
   accident.kind = chance(50) ? Accident::Kind::kSilence : Accident::Kind::kKill;
   const GroupPlan& group = scenario_.groups[random_.below(scenario_.groups.size())];
   accident.place = group.places[random_.below(group.places.size())];
-  accident.at_ns = log_uniform(20 * kMillisecond);
+  accident.at_ns = 2 * kMicrosecond + log_uniform(20 * kMillisecond);
   scenario_.accidents.push_back(accident);
 }
 

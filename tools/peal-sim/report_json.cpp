@@ -106,6 +106,7 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
                   {"delayed", report.faults.delayed},
                   {"corrupted", report.faults.corrupted},
                   {"card_full", report.cluster.dropped_full},
+                  {"queue_full", report.cluster.dropped_queue},
                   {"card_silent", report.cluster.dropped_silent},
                   {"no_such_card", report.cluster.dropped_unknown}};
   tree["checksums"] = checksums_text(report.checksums);

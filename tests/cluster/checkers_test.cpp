@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The checkers themselves: each finds what it is there for, and is content with a proper run.
+#include "emulator/cluster/checkers.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "abi/status.h"
+#include "emulator/common/packet_text.h"
+#include "tests/cluster/plans.h"
+
+namespace peal::sim {
+namespace {
+
+// Two ranks of one group, as the hosts would have made them.
+class Checkers : public testing::Test {
+ protected:
+  Checkers() : scenario_(plan(2, broadcast(100), 20)), world_(scenario_) {
+    world_.channels = 8;
+    world_.groups[0].id = 1;
+    for (uint32_t rank = 0; rank < 2; rank++) {
+      MemberState& member = world_.members.emplace_back();
+      member.rank = rank;
+      member.place = {rank, 0};
+      member.context = 3;
+      member.handle = 0x10000 + rank;
+      member.posts.resize(21);
+      world_.groups[0].members.push_back(rank);
+    }
+  }
+
+  peal_completion completion(uint32_t member, uint64_t sequence, peal_status status) {
+    peal_completion entry{};
+    entry.cookie = make_cookie(member, sequence);
+    entry.sequence = sequence;
+    entry.member = world_.members[member].handle;
+    entry.opcode = PEAL_OPERATION_ALLGATHER;
+    entry.status = static_cast<uint16_t>(status);
+    entry.failed_rank = PEAL_NO_RANK;
+    return entry;
+  }
+
+  void post(uint32_t member, uint64_t sequence) {
+    world_.members[member].posts[sequence].state = PostState::kPosted;
+  }
+
+  peal_wire_header data(uint32_t sequence) {
+    peal_wire_header header{};
+    emulator::card_mac(1, header.destination);
+    emulator::card_mac(0, header.source);
+    header.ethertype = __builtin_bswap16(PEAL_ETHERTYPE);
+    header.version = PEAL_WIRE_VERSION;
+    header.type = PEAL_PACKET_DATA;
+    header.group = 1;
+    header.sequence = sequence;
+    header.operation = PEAL_OPERATION_ALLGATHER;
+    return header;
+  }
+
+  Scenario scenario_;
+  World world_;
+};
+
+TEST_F(Checkers, CompletionOnceIsFineTwiceIsNot) {
+  CompletionChecker checker(world_);
+  post(0, 0);
+  EXPECT_EQ(checker.check(1, 0, 3, completion(0, 0, PEAL_STATUS_OK)), 0u);
+  EXPECT_TRUE(world_.findings.none());
+  EXPECT_EQ(world_.members[0].finished_below, 1u);
+  EXPECT_EQ(checker.check(2, 0, 3, completion(0, 0, PEAL_STATUS_OK)), kNoMember);
+  EXPECT_TRUE(world_.findings.has("exactly-once"));
+}
+
+TEST_F(Checkers, CompletionThatNobodyPosted) {
+  CompletionChecker checker(world_);
+  checker.check(1, 0, 3, completion(0, 4, PEAL_STATUS_OK));
+  EXPECT_TRUE(world_.findings.has("exactly-once"));
+}
+
+TEST_F(Checkers, CompletionToTheWrongContext) {
+  CompletionChecker checker(world_);
+  post(0, 0);
+  checker.check(1, 0, 4, completion(0, 0, PEAL_STATUS_OK));
+  EXPECT_TRUE(world_.findings.has("exactly-once"));
+}
+
+TEST_F(Checkers, CompletionWithWildCookie) {
+  CompletionChecker checker(world_);
+  peal_completion entry = completion(0, 0, PEAL_STATUS_OK);
+  entry.cookie = ~0ull;
+  checker.check(1, 0, 3, entry);
+  EXPECT_TRUE(world_.findings.has("exactly-once"));
+}
+
+TEST_F(Checkers, FailureWithoutAReason) {
+  CompletionChecker checker(world_);
+  for (const auto status :
+       {PEAL_STATUS_PEER_DEAD, PEAL_STATUS_MISMATCH, PEAL_STATUS_TOO_MANY, PEAL_STATUS_DMA_FAULT}) {
+    World world = world_;
+    CompletionChecker fresh(world);
+    world.members[0].posts[0].state = PostState::kPosted;
+    peal_completion entry = completion(0, 0, status);
+    entry.failed_rank = 1;
+    fresh.check(1, 0, 3, entry);
+    EXPECT_TRUE(world.findings.has("status")) << status;
+  }
+}
+
+TEST_F(Checkers, ADeadRankMayBeNamedALivingOneNot) {
+  scenario_.accidents.push_back({Accident::Kind::kSilence, {1, 0}, 100});
+  EXPECT_FALSE(may_be_dead(world_, 0, 1, 99));
+  EXPECT_TRUE(may_be_dead(world_, 0, 1, 100));
+  EXPECT_FALSE(may_be_dead(world_, 0, 0, 100));
+  EXPECT_FALSE(may_be_dead(world_, 0, 7, 100));
+}
+
+TEST_F(Checkers, OnlyALongOutageIsDeath) {
+  emulator::Partition partition;
+  partition.first_card = partition.last_card = 1;
+  partition.from_ns = 0;
+  partition.until_ns = scenario_.timeouts.dead_ns / 2;
+  scenario_.faults.partitions = {partition};
+  EXPECT_FALSE(may_be_dead(world_, 0, 1, kNever - 1));
+  scenario_.faults.partitions[0].until_ns = scenario_.timeouts.dead_ns;
+  EXPECT_TRUE(may_be_dead(world_, 0, 1, kNever - 1));
+}
+
+TEST_F(Checkers, RunningKOperationsAhead) {
+  WireChecker checker(world_);
+  peal_wire_header header = data(7);
+  checker.on_send(1, {0, 1, &header, nullptr, 0});
+  EXPECT_TRUE(world_.findings.none());
+  header = data(8);
+  checker.on_send(1, {0, 1, &header, nullptr, 0});
+  EXPECT_TRUE(world_.findings.has("running-ahead"));
+}
+
+TEST_F(Checkers, RunningAheadFollowsTheSlowest) {
+  WireChecker checker(world_);
+  world_.members[0].finished_below = 10;
+  world_.members[1].finished_below = 2;
+  peal_wire_header header = data(9);
+  checker.on_send(1, {0, 1, &header, nullptr, 0});
+  EXPECT_TRUE(world_.findings.none());
+  header = data(10);
+  checker.on_send(1, {0, 1, &header, nullptr, 0});
+  EXPECT_TRUE(world_.findings.has("running-ahead"));
+}
+
+TEST_F(Checkers, FramesThatAreNotWellFormed) {
+  WireChecker good(world_);
+  peal_wire_header header = data(0);
+  good.on_send(1, {0, 1, &header, nullptr, 0});
+  EXPECT_TRUE(world_.findings.none());
+  const auto wrong = [this](auto spoil) {
+    World world = world_;
+    WireChecker checker(world);
+    peal_wire_header spoiled = data(0);
+    spoil(spoiled);
+    checker.on_send(1, {0, 1, &spoiled, nullptr, 0});
+    return world.findings.has("wire");
+  };
+  EXPECT_TRUE(wrong([](auto& h) { h.type = 99; }));
+  EXPECT_TRUE(wrong([](auto& h) { h.version = 99; }));
+  EXPECT_TRUE(wrong([](auto& h) { h.group = 99; }));
+  EXPECT_TRUE(wrong([](auto& h) { h.sender = 99; }));
+  EXPECT_TRUE(wrong([](auto& h) { h.sender = 1; }));
+  EXPECT_TRUE(wrong([](auto& h) { h.source[5] = 9; }));
+}
+
+TEST_F(Checkers, APostThatNeverEndsIsStuck) {
+  check_progress(world_, 1);
+  EXPECT_TRUE(world_.findings.has("stuck"));
+}
+
+class UserMemoryTest : public testing::Test {
+ protected:
+  UserMemoryTest() : memory_({1, 0}, {3, 1, 2, 100}) {
+    send_.resize(memory_.send_bytes());
+    receive_.resize(memory_.receive_bytes());
+    memory_.place(10, send_.data(), 11, receive_.data());
+  }
+
+  // What the cards would have done: rank 0's and 2's blocks are those of two more memories.
+  void gather(uint32_t slot, uint64_t sequence, const OperationPlan& operation) {
+    for (uint32_t rank = 0; rank < 3; rank++) {
+      UserMemory other({1, 0}, {3, rank, 2, 100});
+      std::vector<uint8_t> send(other.send_bytes());
+      std::vector<uint8_t> receive(other.receive_bytes());
+      other.place(0, send.data(), 1, receive.data());
+      OperationPlan apart = operation;
+      apart.in_place = false;
+      EXPECT_EQ(other.prepare(slot, sequence, apart), "");
+      std::memcpy(receive_.data() + memory_.receive_offset(slot) + rank * operation.block_bytes,
+                  send.data() + other.send_offset(slot), operation.block_bytes);
+    }
+  }
+
+  UserMemory memory_;
+  std::vector<uint8_t> send_;
+  std::vector<uint8_t> receive_;
+};
+
+TEST_F(UserMemoryTest, ARightResultIsRight) {
+  for (const bool in_place : {false, true}) {
+    EXPECT_EQ(memory_.prepare(1, 5, broadcast(99, in_place)), "");
+    gather(1, 5, broadcast(99, in_place));
+    EXPECT_EQ(memory_.finish(1, true), "");
+    EXPECT_EQ(memory_.check_garbage(1), "");
+  }
+}
+
+TEST_F(UserMemoryTest, EveryWrongByteIsFound) {
+  for (uint32_t at = 0; at < 3 * 99; at += 11) {
+    EXPECT_EQ(memory_.prepare(0, at, broadcast(99)), "");
+    gather(0, at, broadcast(99));
+    receive_[memory_.receive_offset(0) + at] ^= 1;
+    EXPECT_NE(memory_.finish(0, true), "") << at;
+  }
+}
+
+TEST_F(UserMemoryTest, MissingBlocksAreFound) {
+  EXPECT_EQ(memory_.prepare(0, 1, broadcast(64)), "");
+  EXPECT_NE(memory_.finish(0, true).find("block of rank 0 is wrong from byte 0"),
+            std::string::npos);
+}
+
+TEST_F(UserMemoryTest, WritesAroundTheBufferAreFound) {
+  EXPECT_EQ(memory_.prepare(0, 1, broadcast(64)), "");
+  gather(0, 1, broadcast(64));
+  receive_[memory_.receive_offset(0) + 3 * 64 + 70] ^= 1;
+  EXPECT_NE(memory_.finish(0, true), "");
+  EXPECT_EQ(memory_.prepare(0, 2, broadcast(64)), "");
+  gather(0, 2, broadcast(64));
+  receive_[memory_.receive_offset(0) - 20] ^= 1;
+  EXPECT_NE(memory_.finish(0, true), "");
+}
+
+TEST_F(UserMemoryTest, AWriteAfterCompletionIsFound) {
+  EXPECT_EQ(memory_.prepare(0, 1, broadcast(64)), "");
+  gather(0, 1, broadcast(64));
+  EXPECT_EQ(memory_.finish(0, true), "");
+  receive_[memory_.receive_offset(0) + 5] ^= 1;
+  EXPECT_NE(memory_.check_garbage(0), "");
+  EXPECT_NE(memory_.prepare(0, 2, broadcast(64)), "");
+}
+
+TEST_F(UserMemoryTest, AccessOnlyBetweenPostAndCompletion) {
+  EXPECT_NE(memory_.check_access(10, 0, 8, false), "");
+  EXPECT_EQ(memory_.prepare(0, 1, broadcast(64)), "");
+  const uint64_t send = memory_.send_offset(0);
+  const uint64_t receive = memory_.receive_offset(0);
+  EXPECT_EQ(memory_.check_access(10, send, 64, false), "");
+  EXPECT_EQ(memory_.check_access(11, receive, 3 * 64, true), "");
+  EXPECT_NE(memory_.check_access(10, send, 64, true), "");
+  EXPECT_NE(memory_.check_access(10, send, 65, false), "");
+  EXPECT_NE(memory_.check_access(10, send - 1, 64, false), "");
+  EXPECT_NE(memory_.check_access(11, receive, 3 * 64 + 1, true), "");
+  gather(0, 1, broadcast(64));
+  EXPECT_EQ(memory_.finish(0, true), "");
+  EXPECT_NE(memory_.check_access(10, send, 64, false), "");
+}
+
+}  // namespace
+}  // namespace peal::sim

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// With no loss no acknowledgement flows: every packet is counted, and there are exactly as many as
+// the arithmetic of the algorithms says, plus the documented recycling.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/cluster/plans.h"
+
+namespace peal::sim {
+namespace {
+
+uint32_t ceil_log2(uint32_t n) {
+  uint32_t rounds = 0;
+  while ((1u << rounds) < n) rounds++;
+  return rounds;
+}
+
+void expect_only(const Report& report, uint64_t data, uint64_t signals) {
+  ASSERT_TRUE(report.ok) << failures(report);
+  EXPECT_EQ(report.packets[PEAL_PACKET_DATA], data);
+  EXPECT_EQ(report.packets[PEAL_PACKET_SIGNAL], signals);
+  EXPECT_EQ(report.cluster.sent, data + signals);
+  EXPECT_EQ(report.repairs, 0u);
+}
+
+TEST(Count, BarrierOfEightIsTwentyFourPackets) {
+  expect_only(run(bare_plan(8, kBarrier, 1)), 0, 24);
+}
+
+TEST(Count, BarrierSendsOnePacketPerRankAndRound) {
+  for (const uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 16u, 31u, 33u})
+    expect_only(run(bare_plan(ranks, kBarrier, 1)), 0, ranks * ceil_log2(ranks));
+}
+
+// Every half a cycle (K / 2 operations) the members agree by one more dissemination.
+TEST(Count, RecyclingAddsOneDisseminationPerHalfCycle) {
+  const uint32_t half = device().channels / 2;
+  for (const uint32_t ranks : {2u, 5u, 8u}) {
+    for (const uint32_t operations : {half - 1, half, 2 * half + 1, 10 * half}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(operations) + " operations");
+      const Report report = run(bare_plan(ranks, kBarrier, operations));
+      const uint64_t round = ranks * ceil_log2(ranks);
+      expect_only(report, 0, round * (operations + operations / half));
+      EXPECT_EQ(report.recycle_signals, round * (operations / half));
+    }
+  }
+}
+
+TEST(Count, AllToAllBroadcastSendsEveryBlockToEveryOtherRankOnce) {
+  for (const uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 13u, 16u, 31u, 40u}) {
+    const uint32_t piece = piece_bytes(ranks);
+    for (const uint32_t bytes : {0u, 1u, 64u, piece, piece + 1, 5 * piece + 3}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(bytes) + " bytes");
+      const uint64_t pieces = bytes == 0 ? 1 : (bytes + piece - 1) / piece;
+      expect_only(run(bare_plan(ranks, broadcast(bytes), 1)),
+                  uint64_t{ranks} * (ranks - 1) * pieces, 0);
+    }
+  }
+}
+
+// Step k carries min(2^k, N - 2^k) blocks of the piece, cut into packets.
+TEST(Count, RecursiveDoublingSendsTheImageSoFarInEveryStep) {
+  const uint32_t mtu = device().mtu_bytes;
+  for (const uint32_t ranks : {1u, 2u, 3u, 4u, 6u, 7u, 8u, 16u, 17u, 32u, 40u}) {
+    const uint32_t piece = piece_bytes(ranks);
+    for (const uint32_t bytes : {0u, 8u, 64u, piece, 2 * piece + 24}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(bytes) + " bytes");
+      uint64_t packets = 0;
+      uint32_t left = bytes;
+      do {
+        const uint32_t length = std::min(left, piece);
+        for (uint32_t held = 1; held < ranks; held *= 2) {
+          const uint64_t step = uint64_t{std::min(held, ranks - held)} * length;
+          packets += step == 0 ? 1 : (step + mtu - 1) / mtu;
+        }
+        left -= length;
+      } while (left > 0);
+      expect_only(run(bare_plan(ranks, doubling(bytes), 1)), ranks * packets, 0);
+    }
+  }
+}
+
+TEST(Count, InPlaceSendsTheSamePackets) {
+  for (const bool doubles : {false, true}) {
+    const auto make = doubles ? doubling : broadcast;
+    const Report apart = run(bare_plan(6, make(3000, false), 3));
+    const Report in_place = run(bare_plan(6, make(3000, true), 3));
+    ASSERT_TRUE(apart.ok && in_place.ok) << failures(apart) << failures(in_place);
+    EXPECT_EQ(apart.packets, in_place.packets);
+  }
+}
+
+// Destroying is one more barrier; nothing is said when the contexts close afterwards.
+TEST(Count, DestroyingAGroupIsABarrier) { expect_only(run(plan(8, kBarrier, 1)), 0, 48); }
+
+TEST(Count, SkewAndDepthAddNothing) {
+  Scenario scenario = bare_plan(8, broadcast(2000), 12);
+  scenario.groups[0].depth = 6;
+  scenario.groups[0].think_ns = 3 * kMicrosecond;
+  const uint32_t half = device().channels / 2;
+  expect_only(run(scenario), 12 * 56, 24 * (12 / half));
+}
+
+}  // namespace
+}  // namespace peal::sim

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A member that dies makes every request of its groups end with an error that names it, within the
+// configured time; an outage that ends before that time kills nobody.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/cluster/plans.h"
+
+namespace peal::sim {
+namespace {
+
+constexpr TimeNs kFloodNs = 200 * kMillisecond;
+
+struct Case {
+  const char* name;
+  OperationPlan operation;
+};
+
+std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }
+
+class Death : public testing::TestWithParam<Case> {};
+
+TEST_P(Death, ASilentCardIsNamedWithinTheTimeOut) {
+  for (const uint32_t ranks : {2u, 5u, 8u, 13u}) {
+    for (const TimeNs at_ns : {10 * kMicrosecond, 130 * kMicrosecond, 3 * kMillisecond}) {
+      Scenario scenario = plan(ranks, GetParam().operation, 400, 2);
+      scenario.groups[0].think_ns = 20 * kMicrosecond;
+      scenario.accidents.push_back({Accident::Kind::kSilence, {1, 0}, at_ns});
+      const Report report = run(scenario);
+      EXPECT_TRUE(report.ok) << ranks << " ranks, silent at " << at_ns << "\n" << failures(report);
+      EXPECT_GT(report.peer_dead, 0u);
+      EXPECT_GE(report.finished_ns, scenario.timeouts.dead_ns / 2);
+      EXPECT_LE(report.finished_ns, at_ns + scenario.timeouts.dead_ns + kFloodNs);
+    }
+  }
+}
+
+// A closed host connection is death at once: its card is there to say so.
+TEST_P(Death, AKilledProcessIsNamedWithoutTheTimeOut) {
+  for (const uint32_t ranks : {2u, 5u, 8u, 13u}) {
+    Scenario scenario = plan(ranks, GetParam().operation, 400, 3);
+    scenario.groups[0].think_ns = 20 * kMicrosecond;
+    scenario.accidents.push_back({Accident::Kind::kKill, {1, 0}, 200 * kMicrosecond});
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << ranks << " ranks\n" << failures(report);
+    EXPECT_GT(report.peer_dead, 0u);
+    EXPECT_LE(report.finished_ns, kFloodNs);
+  }
+}
+
+TEST_P(Death, DeathUnderLossIsToldAsWell) {
+  for (uint64_t seed = 1; seed <= 5; seed++) {
+    Scenario scenario = plan(9, GetParam().operation, 200, 4);
+    scenario.seed = seed;
+    scenario.faults.loss = 0.2;
+    scenario.faults.duplicate = 0.1;
+    scenario.faults.reorder = 0.2;
+    scenario.accidents.push_back(
+        {seed % 2 == 0 ? Accident::Kind::kSilence : Accident::Kind::kKill, {4, 0}, kMillisecond});
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
+    EXPECT_GT(report.peer_dead, 0u);
+  }
+}
+
+TEST_P(Death, TwoDeathsAtOnce) {
+  Scenario scenario = plan(8, GetParam().operation, 300, 2);
+  scenario.accidents.push_back({Accident::Kind::kSilence, {2, 0}, 50 * kMicrosecond});
+  scenario.accidents.push_back({Accident::Kind::kSilence, {6, 0}, 51 * kMicrosecond});
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_GT(report.peer_dead, 0u);
+}
+
+TEST_P(Death, AnOutageShorterThanTheTimeOutKillsNobody) {
+  Scenario scenario = plan(6, GetParam().operation, 50, 2);
+  scenario.groups[0].think_ns = 20 * kMicrosecond;
+  emulator::Partition partition;
+  partition.first_card = 0;
+  partition.last_card = 2;
+  partition.from_ns = 100 * kMicrosecond;
+  partition.until_ns = partition.from_ns + scenario.timeouts.dead_ns * 3 / 4;
+  scenario.faults.partitions.push_back(partition);
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_EQ(report.peer_dead, 0u);
+}
+
+TEST_P(Death, AnOutageLongerThanTheTimeOutIsDeath) {
+  Scenario scenario = plan(6, GetParam().operation, 400, 2);
+  emulator::Partition partition;
+  partition.first_card = 0;
+  partition.last_card = 2;
+  partition.from_ns = 100 * kMicrosecond;
+  partition.until_ns = partition.from_ns + 3 * scenario.timeouts.dead_ns;
+  scenario.faults.partitions.push_back(partition);
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_GT(report.peer_dead, 0u);
+}
+
+// Another group on the same cards goes on as if nothing had happened.
+TEST_P(Death, OtherGroupsOfTheSameCardsLive) {
+  Scenario scenario = plan(5, GetParam().operation, 100, 2);
+  GroupPlan other = scenario.groups[0];
+  for (Place& place : other.places) place.process = 1;
+  scenario.groups.push_back(other);
+  scenario.accidents.push_back({Accident::Kind::kKill, {3, 0}, 100 * kMicrosecond});
+  scenario.groups[0].think_ns = 10 * kMicrosecond;
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_GE(report.completed, 5u * 101);
+  EXPECT_LE(report.peer_dead, 4u * 101);
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, Death,
+                         testing::Values(Case{"barrier", kBarrier},
+                                         Case{"broadcast_small", broadcast(64)},
+                                         Case{"broadcast_large", broadcast(20'000)},
+                                         Case{"doubling_small", doubling(64)},
+                                         Case{"doubling_large", doubling(20'000)}),
+                         name_of);
+
+}  // namespace
+}  // namespace peal::sim

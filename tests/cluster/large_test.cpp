@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Large groups: a thousand cards, and sizes around powers of two.
+#include <gtest/gtest.h>
+
+#include "tests/cluster/plans.h"
+
+namespace peal::sim {
+namespace {
+
+TEST(Large, ThousandCardsByRecursiveDoubling) {
+  const Report report = run(plan(1024, doubling(64), 2));
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_EQ(report.completed, 3u * 1024);
+  EXPECT_EQ(report.packets[PEAL_PACKET_NACK], 0u);
+}
+
+TEST(Large, ThousandCardsBarrierUnderLoss) {
+  Scenario scenario = plan(1024, kBarrier, 5);
+  scenario.faults.loss = 0.02;
+  scenario.faults.until_ns = kSecond;
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_GT(report.repairs, 0u);
+}
+
+TEST(Large, SizesThatAreNoPowerOfTwo) {
+  for (const uint32_t ranks : {127u, 129u, 255u, 300u, 1000u, 1023u}) {
+    Scenario scenario = plan(ranks, doubling(40), 2);
+    scenario.faults.loss = 0.01;
+    scenario.faults.until_ns = kSecond;
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << ranks << " ranks\n" << failures(report);
+  }
+}
+
+TEST(Large, BroadcastOverHundredsUnderLoss) {
+  for (const uint32_t ranks : {100u, 257u}) {
+    Scenario scenario = plan(ranks, broadcast(256), 1);
+    scenario.faults.loss = 0.01;
+    scenario.faults.until_ns = kSecond;
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << ranks << " ranks\n" << failures(report);
+  }
+}
+
+TEST(Large, ManyRanksOnFewCards) {
+  const peal_device card = device();
+  Scenario scenario;
+  scenario.cards = 4;
+  scenario.events_max = 50'000'000;
+  GroupPlan group = make_group(4, card.members_max);
+  group.operations = {kBarrier, broadcast(700), doubling(700), broadcast(9000), doubling(9000)};
+  group.depth = 2;
+  scenario.groups.push_back(group);
+  scenario.faults.loss = 0.03;
+  scenario.faults.until_ns = kSecond;
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+}
+
+TEST(Large, LongBlocks) {
+  for (const auto& operation : {broadcast(1'000'000), doubling(1'000'000)}) {
+    Scenario scenario = plan(3, operation, 2);
+    scenario.faults.loss = 0.01;
+    scenario.faults.until_ns = kSecond;
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << failures(report);
+  }
+}
+
+}  // namespace
+}  // namespace peal::sim

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tests/cluster/plans.h"
+
+#include <algorithm>
+
+#include "emulator/cluster/cluster.h"
+
+namespace peal::sim {
+
+OperationPlan broadcast(uint32_t bytes, bool in_place) {
+  return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, in_place, bytes};
+}
+
+OperationPlan doubling(uint32_t bytes, bool in_place) {
+  return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, in_place, bytes};
+}
+
+Scenario plan(uint32_t cards, const OperationPlan& operation, uint32_t count, uint32_t depth) {
+  Scenario scenario;
+  scenario.name = "test";
+  scenario.cards = cards;
+  GroupPlan group = make_group(cards, 1);
+  group.operations.assign(count, operation);
+  group.depth = depth;
+  scenario.groups.push_back(group);
+  scenario.events_max = 50'000'000;
+  return scenario;
+}
+
+Scenario bare_plan(uint32_t cards, const OperationPlan& operation, uint32_t count) {
+  Scenario scenario = plan(cards, operation, count);
+  scenario.groups[0].destroy = false;
+  scenario.teardown = false;
+  return scenario;
+}
+
+uint64_t counted(const Report& report, const char* counter) {
+  const auto found = report.counters.find(counter);
+  return found == report.counters.end() ? 0 : found->second;
+}
+
+std::string failures(const Report& report) {
+  std::string text;
+  for (const std::string& line : report.lines) text += line + "\n";
+  return text;
+}
+
+peal_device device() {
+  ClusterOptions options;
+  options.cards = 1;
+  return Cluster(options, nullptr, nullptr).device(0);
+}
+
+uint32_t piece_bytes(uint32_t ranks) {
+  const peal_device card = device();
+  const uint32_t image = card.channel_bytes / (2 * card.piece_window) / ranks;
+  return std::min(card.mtu_bytes, image) & ~7u;
+}
+
+}  // namespace peal::sim

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Exhaustion is back-pressure: with hardly any buffers, with a DMA engine of depth one and out of
+// order, with slots used again and again, everything still ends, and everything is given back.
+#include <gtest/gtest.h>
+
+#include "tests/cluster/plans.h"
+
+namespace peal::sim {
+namespace {
+
+Scenario mixed(uint32_t cards) {
+  Scenario scenario = plan(cards, kBarrier, 1);
+  scenario.groups[0].operations = {broadcast(5000), doubling(5000), kBarrier,
+                                   broadcast(64),   doubling(64),   broadcast(20'000),
+                                   doubling(20'000)};
+  scenario.groups[0].depth = 4;
+  return scenario;
+}
+
+TEST(Scarcity, FewPacketBuffers) {
+  for (const uint32_t buffers : {24u, 32u, 64u}) {
+    Scenario scenario = mixed(9);
+    scenario.packets_per_card = buffers;
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << buffers << " buffers\n" << failures(report);
+  }
+}
+
+TEST(Scarcity, ADmaEngineOfDepthOne) {
+  Scenario scenario = mixed(8);
+  scenario.dma_per_card = 1;
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+}
+
+TEST(Scarcity, DmaCompletesOutOfOrder) {
+  for (uint64_t seed = 1; seed <= 10; seed++) {
+    Scenario scenario = mixed(7);
+    scenario.seed = seed;
+    scenario.costs.dma_jitter_ns = 50 * kMicrosecond;
+    scenario.faults.loss = 0.05;
+    scenario.faults.until_ns = kSecond;
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
+  }
+}
+
+TEST(Scarcity, EverythingAtOnce) {
+  Scenario scenario = mixed(6);
+  scenario.packets_per_card = 32;
+  scenario.dma_per_card = 2;
+  scenario.costs.dma_jitter_ns = 5 * kMicrosecond;
+  scenario.costs.packet_ns = 5 * kMicrosecond;
+  scenario.faults.loss = 0.05;
+  scenario.faults.corrupt = 0.05;
+  scenario.faults.duplicate = 0.1;
+  scenario.faults.until_ns = kSecond;
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+}
+
+// A chain of groups, each in the place of the one before: member slots and channels are used again
+// many times.
+TEST(Scarcity, SlotsAreUsedAgain) {
+  Scenario scenario = mixed(5);
+  scenario.faults.loss = 0.1;
+  scenario.faults.until_ns = 10 * kSecond;
+  for (uint32_t i = 0; i < 3 * device().members_max; i++) {
+    GroupPlan next = scenario.groups[0];
+    next.after_group = i;
+    next.operations.resize(3);
+    scenario.groups.push_back(next);
+  }
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_EQ(report.ranks, 5 * (1 + 3 * device().members_max));
+}
+
+// As many groups at once as a card has members; each with its own pace.
+TEST(Scarcity, AllMembersOfACardAtOnce) {
+  Scenario scenario = mixed(4);
+  const GroupPlan first = scenario.groups[0];
+  for (uint32_t i = 1; i < device().members_max; i++) {
+    GroupPlan next = first;
+    next.think_ns = i * kMicrosecond;
+    for (Place& place : next.places) place.process = i % 3;
+    scenario.groups.push_back(next);
+  }
+  scenario.faults.loss = 0.02;
+  scenario.faults.until_ns = kSecond;
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+}
+
+}  // namespace
+}  // namespace peal::sim
