@@ -124,6 +124,8 @@ static void reap(struct peal_card *card)
 {
 	struct peal_admin_reply reply;
 	u64 epoch = peal_epoch(card);
+	/* What is released from here on is for the next time. */
+	u64 released = READ_ONCE(card->card_page->channels_released);
 	u32 i;
 
 	do {
@@ -137,8 +139,8 @@ static void reap(struct peal_card *card)
 		}
 		for (i = 0; i < reply.u.reap.count; i++)
 			channels_released(card, reply.u.reap.lists[i]);
-		WRITE_ONCE(card->channels_reaped, card->channels_reaped + reply.u.reap.count);
 	} while (reply.u.reap.more && reply.u.reap.count);
+	WRITE_ONCE(card->channels_reaped, released);
 }
 
 void peal_reap_channels(struct peal_card *card)

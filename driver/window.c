@@ -21,19 +21,12 @@ u32 peal_doorbell_page_bytes(struct peal_card *card)
 	return PAGE_SIZE;
 }
 
-static pgprot_t page_protection(const struct vm_area_struct *vma, u64 offset)
-{
-	return offset == PEAL_WINDOW_CARD_PAGE ? vm_get_page_prot(vma->vm_flags & ~VM_WRITE) :
-						 vma->vm_page_prot;
-}
-
 static vm_fault_t window_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct peal_context *context = vma->vm_private_data;
 	struct peal_card *card = context->card;
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
-	pgprot_t protection = page_protection(vma, offset);
 	unsigned long frame;
 	vm_fault_t result;
 	int token;
@@ -42,13 +35,13 @@ static vm_fault_t window_fault(struct vm_fault *vmf)
 		return VM_FAULT_SIGBUS;
 	if (peal_card_enter(card, &token)) {
 		frame = PHYS_PFN(pci_resource_start(card->pdev, 2) + context->window + offset);
-		result = vmf_insert_pfn_prot(vma, vmf->address, frame, protection);
+		result = vmf_insert_pfn(vma, vmf->address, frame);
 		peal_card_leave(card, token);
 		return result;
 	}
 	frame = offset == PEAL_WINDOW_CARD_PAGE ? page_to_pfn(ZERO_PAGE(0)) :
 						  page_to_pfn(context->scratch);
-	return vmf_insert_pfn_prot(vma, vmf->address, frame, protection);
+	return vmf_insert_pfn(vma, vmf->address, frame);
 }
 
 static vm_fault_t doorbell_fault(struct vm_fault *vmf)
@@ -69,15 +62,15 @@ static vm_fault_t doorbell_fault(struct vm_fault *vmf)
 	return vmf_insert_pfn(vma, vmf->address, page_to_pfn(context->scratch));
 }
 
-/* A write to the card page, which was mapped without write permission for just that. */
-static vm_fault_t refuse_write(struct vm_fault *vmf)
+/* First write to a page: because of this function, every page comes in without write permission. */
+static vm_fault_t window_write(struct vm_fault *vmf)
 {
-	return VM_FAULT_SIGBUS;
+	return (u64)vmf->pgoff << PAGE_SHIFT == PEAL_WINDOW_CARD_PAGE ? VM_FAULT_SIGBUS : 0;
 }
 
 static const struct vm_operations_struct window_operations = {
 	.fault = window_fault,
-	.pfn_mkwrite = refuse_write,
+	.pfn_mkwrite = window_write,
 };
 
 static const struct vm_operations_struct doorbell_operations = {

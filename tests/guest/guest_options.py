@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command line that the guest tests share, and the initramfs that follows from it."""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+
+import initramfs
+import kernel_files
+
+HERE = pathlib.Path(__file__).parent
+
+
+def parse(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--bin", required=True, help="folder with peal-nic and the tools")
+    parser.add_argument("--module", required=True, help="peal.ko")
+    parser.add_argument("--kernel-version", required=True)
+    parser.add_argument("--kernel", required=True, help="folder for the downloaded kernel")
+    parser.add_argument("--selftest", required=True)
+    parser.add_argument("--busybox", default="/bin/busybox")
+    parser.add_argument("--qemu", default="qemu-system-x86_64")
+    return parser.parse_args()
+
+
+def make_initramfs(lab, arguments, programs):
+    if not pathlib.Path(arguments.busybox).is_file():
+        sys.exit(f"{arguments.busybox} is missing: install busybox-static (./peal setup does)")
+    subprocess.run([sys.executable, HERE / "kernel_files.py", arguments.kernel_version, arguments.kernel], check=True)
+    modules = [pathlib.Path(arguments.kernel) / f"{name}.ko" for name in kernel_files.MODULES] + [arguments.module]
+    initramfs.build(lab.folder / "initramfs", arguments.busybox, modules, HERE / "init.sh", programs)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Cards and guests for the tests: starts peal-nic and QEMU, talks to a guest over its second serial port, and on failure
+shows what both printed. Software emulation only; nothing here expects anything to be fast."""
+
+import contextlib
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+# For what takes a second on an idle machine; a loaded one may be fifty times slower.
+PATIENCE_S = 180
+TROUBLE = re.compile(r"BUG:|WARNING:|Oops|general protection|Call Trace|stack segment|refcount_t|"
+                     r"hung_task|blocked for more than|leaked|pages are lost|soft lockup")
+
+
+class TestFailure(Exception):
+    pass
+
+
+class Channel:
+    """Lines to and from a guest."""
+
+    def __init__(self, path, process):
+        self.buffer = b""
+        self.process = process
+        deadline = time.monotonic() + PATIENCE_S
+        self.socket = socket.socket(socket.AF_UNIX)
+        while True:
+            try:
+                self.socket.connect(str(path))
+                return
+            except (FileNotFoundError, ConnectionRefusedError):
+                if process.poll() is not None:
+                    raise TestFailure("QEMU ended before the guest could be reached") from None
+                if time.monotonic() > deadline:
+                    raise TestFailure("QEMU does not offer its serial port") from None
+                select.select([], [], [], 0.05)
+
+    def send(self, line):
+        self.socket.sendall(line.encode() + b"\n")
+
+    def read_until(self, pattern, timeout_s):
+        """Text up to and with the pattern; returns (text before it, match)."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            match = re.search(pattern, self.buffer)
+            if match:
+                before, self.buffer = self.buffer[:match.start()], self.buffer[match.end():]
+                return before.decode(errors="replace").replace("\r", ""), match
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TestFailure(f"no {pattern!r} within {timeout_s} s; the guest said:\n"
+                                  + self.buffer.decode(errors="replace"))
+            if select.select([self.socket], [], [], left)[0]:
+                data = self.socket.recv(65536)
+                if not data:
+                    raise TestFailure("the guest is gone; it had said:\n" + self.buffer.decode(errors="replace"))
+                self.buffer += data
+
+
+class Card:
+    """A peal-nic with one card for each of `guests` guests."""
+
+    def __init__(self, lab, guests, options=()):
+        self.lab = lab
+        self.sockets = [lab.folder / f"card{i}.socket" for i in range(guests)]
+        self.memories = [lab.folder / f"card{i}.memory" for i in range(guests)]
+        self.counters = lab.folder / "counters.json"
+        command = [lab.bin / "peal-nic", "--cards", str(guests), "--counters-json", self.counters]
+        for path, memory in zip(self.sockets, self.memories):
+            command += ["--pci", f"{path},{memory},{lab.guest_mib}"]
+        ready, ready_end = os.pipe()
+        with os.fdopen(ready, "rb") as reader:
+            self.process = lab.start("peal-nic", command + ["--ready-fd", str(ready_end)] + list(options),
+                                     pass_fds=[ready_end])
+            os.close(ready_end)
+            if not reader.read(1):
+                raise TestFailure("peal-nic did not become ready")
+
+    def stop(self):
+        """Ends it and returns its counters."""
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait(PATIENCE_S) != 0:
+            raise TestFailure(f"peal-nic ended with {self.process.returncode}")
+        for path in self.sockets + self.memories:
+            if path.is_symlink() or path.exists():
+                raise TestFailure(f"peal-nic left {path.name} behind")
+        return self.counters.read_text()
+
+
+class Guest:
+    def __init__(self, lab, name, card_socket, memory, append="", network=()):
+        self.lab = lab
+        self.name = name
+        self.console = lab.folder / f"{name}.console"
+        serial = lab.folder / f"{name}.serial"
+        self.process = lab.start(name, [
+            lab.qemu, "-name", name, "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "1", "-m", str(lab.guest_mib),
+            "-object", f"memory-backend-file,id=ram,size={lab.guest_mib}M,mem-path={memory},share=on",
+            "-machine", "pc,memory-backend=ram", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-kernel", lab.kernel / "vmlinux", "-initrd", lab.folder / "initramfs",
+            "-append", f"console=ttyS0 panic=-1 quiet loglevel=7 random.trust_cpu=on {append}",
+            "-serial", f"file:{self.console}", "-serial", f"unix:{serial},server=on,wait=off",
+            "-chardev", f"socket,path={card_socket},id=card",
+            "-device", "ivshmem-doorbell,chardev=card,vectors=2,addr=08.0", *network])
+        self.channel = Channel(serial, self.process)
+        self.channel.read_until(rb"@@ready\n", PATIENCE_S)
+
+    def begin(self, line):
+        self.channel.send(line)
+
+    def finish(self, timeout_s=PATIENCE_S):
+        """(exit status, what was printed) of the command that began."""
+        text, match = self.channel.read_until(rb"\n@@status (\d+)\n", timeout_s)
+        return int(match.group(1)), text.strip()
+
+    def run(self, line, timeout_s=PATIENCE_S):
+        """What a command printed; it must succeed."""
+        self.begin(line)
+        status, text = self.finish(timeout_s)
+        if status != 0:
+            raise TestFailure(f"{self.name}: '{line}' ended with {status}:\n{text}")
+        return text
+
+    def check_kernel_log(self):
+        text = self.run("dmesg")
+        if TROUBLE.search(text):
+            raise TestFailure(f"{self.name}: the kernel is in trouble:\n{text}")
+
+    def power_off(self):
+        self.begin("poweroff -f")
+        self.process.wait(PATIENCE_S)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Lab:
+    """A temporary folder and everything that runs in it."""
+
+    guest_mib = 256
+
+    def __init__(self, arguments):
+        self.bin = pathlib.Path(arguments.bin)
+        self.qemu = shutil.which(arguments.qemu)
+        if self.qemu is None:
+            raise TestFailure(f"{arguments.qemu} is not installed: ./peal setup, or configure with -DPEAL_GUEST=OFF")
+        self.kernel = pathlib.Path(arguments.kernel)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="peal-guest."))
+        self.processes = []
+
+    def start(self, name, command, pass_fds=()):
+        with open(self.folder / f"{name}.log", "wb") as log:
+            process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=subprocess.STDOUT, pass_fds=pass_fds)
+        self.processes.append(process)
+        return process
+
+    def show_logs(self):
+        for path in sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("*.console")):
+            print(f"----- {path.name}\n{path.read_text(errors='replace')[-4000:]}", file=sys.stderr)
+
+    def close(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def lab(arguments):
+    made = Lab(arguments)
+    try:
+        yield made
+    except BaseException:
+        made.show_logs()
+        raise
+    finally:
+        made.close()
+
+
+def run_test(body, arguments):
+    """A test's main(): 0, or 1 with the reason."""
+    try:
+        with lab(arguments) as made:
+            body(made)
+    except (TestFailure, subprocess.TimeoutExpired) as failure:
+        print(f"FAILED: {failure}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The first and only service of a test guest: carries out the lines that come over the second serial port and answers with
+# what they print, then a line with their exit status. Console and kernel messages have the first one.
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mkdir -p /dev/pts /dev/shm
+mount -t tmpfs shm /dev/shm
+ulimit -l unlimited
+for module in /modules/*; do
+  # peal.ko is the tests' to load.
+  case $module in *peal.ko) ;; *) insmod "$module" || echo "init: $module failed" ;; esac
+done
+ifconfig lo 127.0.0.1 up
+stty -F /dev/ttyS1 raw -echo 115200
+exec </dev/ttyS1 >/dev/ttyS1 2>&1
+echo "@@ready"
+while read -r line; do
+  (eval "$line") </dev/null
+  printf '\n@@status %d\n' $?
+done
+poweroff -f
