@@ -79,10 +79,13 @@ void NicLoop::request_stop() {
 
 bool NicLoop::turn(TimeNs now) {
   bool busy = false;
+  const uint64_t sent = wire_->counts().sent;
   wire_->set_now(now);
   for (const auto& card : cards_) busy |= card->turn(now);
   if (wire_->next_release() <= now) busy |= wire_->release_due();
   busy |= poll_interfaces(now);
+  // A timer may have sent to a card whose turn was over: that frame must not wait through a sleep.
+  busy |= wire_->counts().sent != sent;
   counts_.turns++;
   counts_.busy_turns += busy ? 1 : 0;
   return busy;

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Starting and ending: clear errors, a clean end, nothing left behind."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from nic_client import BARRIER, DISSEMINATION, PATIENCE_S, Host, make_group, nic, until
+
+BINARY = sys.argv.pop(1)
+
+
+def dpdk_folders():
+    """Where DPDK keeps runtime files: one folder per process."""
+    found = set()
+    for folder in ("/var/run/dpdk", "/tmp/dpdk", os.path.join(os.environ.get("XDG_RUNTIME_DIR", "/none"), "dpdk")):
+        if os.path.isdir(folder):
+            found |= {os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("peal-")}
+    return found
+
+
+def run(*arguments):
+    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+class ShutdownTest(unittest.TestCase):
+    def test_nothing_is_left(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            shared = set(os.listdir("/dev/shm"))
+            with nic(BINARY, cards=4) as card:
+                hosts = [Host(card.path, i) for i in range(4)]
+                members = make_group(hosts)
+                for host, member in zip(hosts, members):
+                    host.submit(BARRIER, DISSEMINATION, member)
+                for host in hosts:
+                    host.wait()
+                hosts[0].submit(BARRIER, DISSEMINATION, members[0])  # never completes
+                runtime = {f for f in dpdk_folders() if f.endswith(f"peal-{card.pid}")}
+                self.assertEqual(len(runtime), 1)
+                card.stop(number)
+                self.assertEqual(sorted(os.listdir(card.folder)), ["counters.json"])
+                self.assertIsNone(hosts[0].receive())  # clients learn it
+                self.assertFalse(runtime & dpdk_folders())
+                self.assertEqual(set(os.listdir("/dev/shm")) - shared, set())
+
+    def test_socket_of_a_killed_card_is_taken_over(self):
+        with nic(BINARY, cards=1) as card:
+            card.process.kill()
+            card.process.wait()
+            self.assertTrue(os.path.exists(card.path))
+            read_end, write_end = os.pipe()
+            with subprocess.Popen([BINARY, "--socket", card.path, "--ready-fd", str(write_end)],
+                                  pass_fds=[write_end]) as second:
+                os.close(write_end)
+                with os.fdopen(read_end) as ready:
+                    self.assertEqual(ready.read(), "ready\n")
+                Host(card.path).close()
+                second.terminate()
+                self.assertEqual(second.wait(timeout=PATIENCE_S), 0)
+            os.rmdir(f"/var/run/dpdk/peal-{card.pid}") if os.path.isdir(f"/var/run/dpdk/peal-{card.pid}") and \
+                not os.listdir(f"/var/run/dpdk/peal-{card.pid}") else None
+
+    def test_socket_in_use_is_left_alone(self):
+        with nic(BINARY, cards=1) as card:
+            second = run("--socket", card.path)
+            self.assertEqual(second.returncode, 1)
+            self.assertIn("cannot listen on", second.stderr)
+            Host(card.path).close()
+
+    def test_a_file_in_the_way_is_left_alone(self):
+        with tempfile.NamedTemporaryFile() as file:
+            result = run("--socket", file.name)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("cannot listen on", result.stderr)
+            self.assertTrue(os.path.isfile(file.name))
+
+    def test_options_are_checked(self):
+        for arguments, text in (([], "--socket"),
+                                (["--socket", "/x", "--cards", "0"], "--cards"),
+                                (["--socket", "/x", "--loss", "2"], "--loss"),
+                                (["--socket", "/x", "--loss", "0.1", "--checksums", "skip"], "--checksums skip"),
+                                (["--socket", "/x", "--fault-plan", "partition=3-1:0-5"], "partition"),
+                                (["--socket", "/x", "--dead-ms", "1"], "--dead-ms"),
+                                (["--socket", "/x", "--no-such-option"], "--no-such-option"),
+                                (["--socket", "s" * 200], "characters"),
+                                (["--pci", "only-a-socket"], "SOCKET,RAMFILE"),
+                                (["--pci", "a,b,0"], "MiB"),
+                                (["--pci", "a,b", "--pci", "c,d"], "--cards"),
+                                (["--socket", "/x", "--lcore-affinity", "1000"], "--lcore-affinity")):
+            result = run(*arguments)
+            self.assertNotEqual(result.returncode, 0, arguments)
+            self.assertIn(text, result.stderr + result.stdout, arguments)
+        self.assertEqual(run("--help").returncode, 0)
+        self.assertIn("peal-nic", run("--version").stdout)
+
+    def test_telemetry(self):
+        with nic(BINARY, cards=3) as card:
+            folder = next(f for f in dpdk_folders() if f.endswith(f"peal-{card.pid}"))
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+                client.settimeout(PATIENCE_S)
+                client.connect(os.path.join(folder, "dpdk_telemetry.v2"))
+                client.recv(65536)
+
+                def ask(text):
+                    client.send(text.encode())
+                    return json.loads(client.recv(65536))
+
+                self.assertEqual(ask("/peal/cards"), {"/peal/cards": [0, 1, 2]})
+                counters = ask("/peal/counters,1")["/peal/counters"]
+                self.assertEqual(counters["sent_data"], 0)
+                self.assertIsNone(ask("/peal/counters,3")["/peal/counters"])
+                self.assertIsNone(ask("/peal/counters,x")["/peal/counters"])
+                self.assertEqual(ask("/peal/wire")["/peal/wire"]["sent"], 0)
+
+    def test_pid_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pid")
+            with nic(BINARY, "--pid-file", path, cards=1) as card:
+                with open(path, encoding="ascii") as file:
+                    self.assertEqual(int(file.read()), card.pid)
+                card.stop()
+                until(lambda: not os.path.exists(path), "the file to go")
+
+
+if __name__ == "__main__":
+    unittest.main()
