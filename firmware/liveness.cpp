@@ -26,12 +26,6 @@ void await_peer(Card& card, Member& member, Rank rank) {
   card.timers.arm_no_later(member.timer, peer.next_probe_ns);
 }
 
-void hear_peer(Member& member, Rank rank) {
-  const Membership& self = member.membership;
-  const uint32_t entry = peer_entry(self.rank, rank, self.ranks);
-  if (entry != kNoPeer) member.membership.peers[entry].awaited_since_ns = 0;
-}
-
 TimeNs watch_peers(Card& card, Member& member) {
   TimeNs next = kNever;
   Membership& self = member.membership;

@@ -10,7 +10,7 @@ namespace peal {
 // We asked this peer for something.
 void await_peer(Card& card, Member& member, Rank rank);
 // Anything valid arrived from it.
-void hear_peer(Member& member, Rank rank);
+inline void hear_peer(Peer& peer) { peer.awaited_since_ns = 0; }
 // Probes who is due; suspects who was silent too long. Returns when to look again, kNever if nobody is awaited. May
 // poison the member.
 TimeNs watch_peers(Card& card, Member& member);

@@ -124,12 +124,23 @@ peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
   return PEAL_COUNTER_RECEIVED;
 }
 
+// Is the signature that of the header's own fields? Nearly always the record of the operation knows it already.
+bool signature_is_right(const Member& member, const peal_wire_header& header) {
+  static_assert((kChannels & (kChannels - 1)) == 0, "the wire's 32 bits must find the same place");
+  const Operation& known = member.operations[header.sequence % kChannels];
+  if (known.phase != OperationPhase::kFree && known.signature == header.signature &&
+      known.kind == header.operation && known.algorithm == header.algorithm &&
+      known.block_bytes == header.block_bytes) {
+    return true;
+  }
+  return header.signature == signature_of(member.membership, header.operation, header.algorithm,
+                                          header.block_bytes);
+}
+
 // A packet of an operation of this group.
 peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
-  const uint32_t signature =
-      signature_of(member.membership, header.operation, header.algorithm, header.block_bytes);
-  if (header.signature != signature) return PEAL_COUNTER_DROP_SIGNATURE;
+  if (!signature_is_right(member, header)) return PEAL_COUNTER_DROP_SIGNATURE;
   if (header.operation == PEAL_OPERATION_RECYCLE) return on_recycle(card, member, arrival);
   peal_counter why = PEAL_COUNTER_DROP_STALE;
   const bool opens = header.type != PEAL_PACKET_NOT_YET;
@@ -143,7 +154,7 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
     }
     return PEAL_COUNTER_DROP_CLOSED;
   }
-  if (operation->signature != signature) {
+  if (operation->signature != header.signature) {
     refuse(scope, PEAL_STATUS_MISMATCH, header.sender);
     return PEAL_COUNTER_DROP_SIGNATURE;
   }
@@ -184,7 +195,7 @@ peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
                              : kNoPeer;
   const peal_counter sender = check_sender(card, self, arrival);
   if (sender != kPacketGood) return sender;
-  hear_peer(member, arrival.header.sender);
+  if (arrival.sender_entry != kNoPeer) hear_peer(self.peers[arrival.sender_entry]);
   if (self.poisoned) return answer_poisoned(card, self, arrival);
   switch (arrival.header.type) {
     case PEAL_PACKET_PROBE:

@@ -236,6 +236,14 @@ void advance(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_posted(operation)) return;
   mover::advance(scope);
+  // The usual arrival: the first incomplete piece stays incomplete, and the window is sent.
+  const Piece& first = piece_slot(operation, operation.base);
+  const bool sent = operation.own_next >= operation.base + kPieceWindow ||
+                    operation.own_next >= operation.piece_count;
+  if (sent && operation.base < operation.piece_count &&
+      first.arrived < scope.member.membership.ranks) {
+    return;
+  }
   uint32_t base;
   do {
     base = operation.base;
