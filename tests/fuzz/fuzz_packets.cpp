@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Arbitrary frames into a card with live groups: raw bytes, and good packets with a stretch spoilt and the checksums put right
+// again, so that every later check is reached. Between them the host posts, DMA finishes or fails, time passes, pools run dry.
+// Whatever comes, the card stays within its memory and its books balance.
+#include <algorithm>
+
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/support/pattern.h"
+#include "tests/support/wire_maker.h"
+
+namespace peal::test {
+namespace {
+
+constexpr size_t kRegionBytes = 64 * 1024;
+constexpr int kEventsMax = 200;
+
+class PacketFuzz {
+ public:
+  explicit PacketFuzz(FuzzInput& input)
+      : input_(input),
+        bench_(BenchOptions{.index = 1}),
+        memory_(bench_.add_memory("memory", kRegionBytes)),
+        members_{bench_.join(4, 1), bench_.join(5, 3, 0x7705)} {
+    bench_.port.log_dma = false;
+  }
+
+  void run() {
+    for (int i = 0; i < kEventsMax && !input_.empty(); i++) event();
+    settle();
+  }
+
+ private:
+  Membership& member() { return members_[input_.byte() % 2]; }
+
+  void event() {
+    switch (input_.byte() % 16) {
+      case 0: raw_frame(); break;
+      case 1: post(); break;
+      case 2: finish_dma(); break;
+      case 3: bench_.advance(TimeNs{input_.byte()} * 50'000); break;
+      case 4: bench_.port.fail_allocations = {input_.byte() % 4u, input_.byte() % 4u}; break;
+      case 5: bench_.port.refuse_dmas = {input_.byte() % 4u, input_.byte() % 4u}; break;
+      case 6: bench_.port.fault_dmas = {input_.byte() % 8u, input_.byte() % 2u}; break;
+      case 7: bench_.finish_all_dma(); break;
+      default: made_frame();
+    }
+    bench_.port.take_sent();
+    bench_.port.take_log();
+    bench_.port.take_completions();
+  }
+
+  void raw_frame() {
+    Frame frame;
+    frame.header = input_.take<peal_wire_header>();
+    frame.payload.resize(input_.below(CONFIG_MTU_BYTES + 64));
+    for (size_t i = 0; i < frame.payload.size() && i < 32; i++) frame.payload[i] = input_.byte();
+    const uint32_t bytes = input_.byte() % 8 == 0 ? input_.byte() % PEAL_HEADER_BYTES : frame.bytes();
+    bench_.deliver_raw(frame, bytes);
+  }
+
+  OperationShape shape() {
+    static constexpr uint64_t kLengths[] = {0, 1, 64, 65, 1000, 1024, 5000, 0xffffffff};
+    const uint64_t length = kLengths[input_.byte() % 8];
+    switch (input_.byte() % 5) {
+      case 0: return kBarrierShape;
+      case 1: return kDestroyShape;
+      case 2: return broadcast_shape(length);
+      case 3: return doubling_shape(length);
+      default: return {PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+    }
+  }
+
+  void made_frame() {
+    const Membership& to = member();
+    const WireMaker wire(to);
+    const OperationShape what = shape();
+    const uint32_t sequence = input_.byte() % (2 * CONFIG_CHANNELS);
+    const uint32_t piece = input_.byte() % 8;
+    const uint32_t step = input_.byte() % 4;
+    const uint32_t other = (to.rank + 1 + input_.byte() % (to.ranks - 1)) % to.ranks;
+    Frame frame;
+    switch (input_.byte() % 9) {
+      case 0: frame = wire.signal(other, what, sequence, step); break;
+      case 1: frame = wire.nack(other, input_.byte() % to.ranks, what, sequence, piece,
+                                input_.byte() % to.ranks, step, input_.take<uint64_t>()); break;
+      case 2: frame = wire.not_yet(other, what, sequence, piece, input_.byte() % to.ranks, step); break;
+      case 3: frame = wire.refuse(other, what, sequence, input_.byte() % 8); break;
+      case 4: frame = wire.death(other, input_.byte() % 8); break;
+      case 5: frame = input_.byte() % 2 ? wire.probe(other) : wire.alive(other); break;
+      default: frame = data(wire, what, sequence, piece, step, other);
+    }
+    if (input_.byte() % 4 == 0) wire.make_repair(frame);
+    if (input_.byte() % 2 == 0) {
+      const uint16_t length = frame.header.length;
+      input_.spoil(&frame.header, sizeof(frame.header));
+      if (input_.byte() % 4 == 0 && !frame.payload.empty()) {
+        input_.spoil(frame.payload.data(), frame.payload.size());
+      }
+      if (input_.byte() % 4 != 0) frame.header.length = length;
+    }
+    seal_checksums(frame);
+    bench_.deliver(frame);
+  }
+
+  // As long as the piece or fragment ought to be, most of the time.
+  Frame data(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
+             uint32_t step, uint32_t origin) {
+    const uint64_t share = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 5 & ~7u;
+    const uint64_t full = std::min<uint64_t>(share, CONFIG_MTU_BYTES);
+    const bool doubles = what.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING;
+    const uint64_t before = piece * full;
+    uint64_t length = what.block_bytes > before ? std::min(full, what.block_bytes - before) : 0;
+    if (doubles) length = std::min<uint64_t>(length << step, CONFIG_MTU_BYTES);
+    if (input_.byte() % 8 == 0) length = input_.below(CONFIG_MTU_BYTES + 1);
+    auto payload = pattern_block(sequence, origin, before, length);
+    if (!doubles) return wire.hopping(what, sequence, piece, origin, std::move(payload));
+    step %= 2;  // a step that both groups have; spoiling makes the others
+    Frame frame = wire.doubling(what, sequence, piece, step, input_.byte() % 4, std::move(payload));
+    frame.header.origin = frame.header.sender;
+    return frame;
+  }
+
+  void post() {
+    const Membership& from = member();
+    const uint64_t sequence = next_[&from == &members_[1]];
+    const OperationShape what = shape();
+    if (what.operation == PEAL_OPERATION_RECYCLE) return;
+    peal_submission entry = barrier_entry(from, sequence, sequence);
+    if (what.operation == PEAL_OPERATION_DESTROY) entry = destroy_entry(from, sequence, sequence);
+    if (what.operation == PEAL_OPERATION_ALLGATHER) {
+      entry = allgather_entry(from, sequence, sequence, what.algorithm, what.block_bytes, memory_.key,
+                              memory_.key);
+    }
+    bench_.port.take_completions();
+    bench_.submit(entry);
+    bool refused = false;
+    for (const auto& [context, done] : bench_.port.take_completions()) {
+      refused = refused || (done.sequence == sequence && done.status >= PEAL_STATUS_BAD_OPCODE &&
+                            done.status != PEAL_STATUS_DMA_FAULT);
+    }
+    if (!refused) next_[&from == &members_[1]]++;
+  }
+
+  void finish_dma() {
+    if (bench_.port.dma_count() == 0) return;
+    bench_.finish_dma(input_.byte() % bench_.port.dma_count());
+  }
+
+  // Nothing more comes: all DMA ends, and what the card holds is what the port gave it.
+  void settle() {
+    bench_.port.fail_allocations = {};
+    bench_.port.refuse_dmas = {};
+    bench_.port.fault_dmas = {};
+    for (int i = 0; i < 50; i++) {
+      bench_.finish_all_dma();
+      bench_.port.take_sent();
+      if (!bench_.advance_to_deadline()) break;
+    }
+    bench_.finish_all_dma();
+    bench_.port.take_sent();
+    const std::string problems = bench_.problems();
+    fuzz_require(problems.empty(), problems);
+  }
+
+  FuzzInput& input_;
+  CardBench bench_;
+  Memory memory_;
+  Membership members_[2];
+  uint64_t next_[2] = {0, 0};
+};
+
+}  // namespace
+}  // namespace peal::test
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
+  peal::test::FuzzInput input(data, bytes);
+  peal::test::PacketFuzz(input).run();
+  return 0;
+}
