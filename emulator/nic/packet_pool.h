@@ -46,6 +46,7 @@ class PacketPool {
     slot->packet.header = reinterpret_cast<peal_wire_header*>(frame);
     slot->packet.payload = frame + sizeof(peal_wire_header);
     slot->packet.payload_bytes = 0;
+    slot->packet.holds = 0;
     slot->owner = slot;
     slot->references = 1;
     return &slot->packet;
@@ -61,6 +62,7 @@ class PacketPool {
     slot->packet.header = rte_pktmbuf_mtod(mbuf, peal_wire_header*);
     slot->packet.payload = packet->payload;
     slot->packet.payload_bytes = packet->payload_bytes;
+    slot->packet.holds = 0;
     slot->owner = owner;
     owner->references++;
     return &slot->packet;

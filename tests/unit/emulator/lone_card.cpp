@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tests/unit/emulator/lone_card.h"
+
+#include <new>
+
+namespace peal::emulator::test {
+
+// Header, payload and who else refers to the payload.
+struct LonePort::Buffer {
+  Packet packet;
+  peal_wire_header header;
+  std::shared_ptr<std::array<uint8_t, CONFIG_MTU_BYTES>> payload;
+};
+
+Packet* LonePort::allocate_packet() {
+  auto* const buffer = new Buffer{};
+  buffer->payload = std::make_shared<std::array<uint8_t, CONFIG_MTU_BYTES>>();
+  buffer->packet.header = &buffer->header;
+  buffer->packet.payload = buffer->payload->data();
+  packets_out++;
+  return &buffer->packet;
+}
+
+Packet* LonePort::share_packet(Packet* packet) {
+  auto* const original = reinterpret_cast<Buffer*>(packet);
+  auto* const buffer = new Buffer{};
+  buffer->payload = original->payload;
+  buffer->packet.header = &buffer->header;
+  buffer->packet.payload = packet->payload;
+  buffer->packet.payload_bytes = packet->payload_bytes;
+  packets_out++;
+  return &buffer->packet;
+}
+
+void LonePort::release_packet(Packet* packet) {
+  packets_out--;
+  delete reinterpret_cast<Buffer*>(packet);
+}
+
+void LonePort::send(Packet* packet) {
+  sent++;
+  release_packet(packet);
+}
+
+bool LonePort::dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) {
+  done_.emplace_back(token, regions_.copy_in(from, card, bytes));
+  return true;
+}
+
+bool LonePort::dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) {
+  done_.emplace_back(token, regions_.copy_out(card, to, bytes));
+  return true;
+}
+
+void LonePort::finish_dmas(Card& card, TimeNs now) {
+  std::vector<std::pair<DmaToken, bool>> done;
+  done.swap(done_);
+  for (const auto& [token, ok] : done) card_on_dma_done(card, token, ok, now);
+}
+
+LoneCard::LoneCard() {
+  memory_ = mmap(nullptr, card_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory_ == MAP_FAILED) throw std::bad_alloc();
+  CardIdentity identity = {};
+  identity.mac[5] = 3;
+  identity.incarnation = 17;
+  identity.index = 3;
+  card_ = card_start(memory_, port, identity, default_timeouts());
+  admin_ = std::make_unique<Admin>(*card_, regions);
+  port.admin = admin_.get();
+}
+
+LoneCard::~LoneCard() { munmap(memory_, card_bytes()); }
+
+void LoneCard::run() {
+  for (int turn = 0; turn < 100; turn++) {
+    now += 1000;
+    if (!port.hold_dmas) port.finish_dmas(*card_, now);
+    admin_->poll_windows(16, now);
+    if (now >= card_next_deadline(*card_)) card_on_timer(*card_, now);
+    admin_->flush_windows();
+    admin_->housekeeping();
+  }
+}
+
+peal_status TestProvider::open_window(ContextId, uint32_t window_bytes, void** memory,
+                                      uint64_t* offset, HostWaker** waker) {
+  if (open_status != PEAL_STATUS_OK) return open_status;
+  void* const window =
+      mmap(nullptr, window_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (window == MAP_FAILED) return PEAL_STATUS_NO_RESOURCES;
+  std::memset(window, 0xa5, window_bytes);  // what another client left
+  windows_.emplace_back(static_cast<uint8_t*>(window), Unmap{window_bytes});
+  peal_host_ring_init(&ring, window, Admin::kRingEntries);
+  *memory = window;
+  *offset = 0x7000;
+  *waker = this;
+  return PEAL_STATUS_OK;
+}
+
+peal_status TestProvider::make_memory(const peal_register_memory& request, RegionTable& table,
+                                      RegionId* region) {
+  if (memory_status != PEAL_STATUS_OK) return memory_status;
+  if (request.kind != PEAL_MEMORY_ALLOCATE) return PEAL_STATUS_BAD_ADDRESS;
+  memories_.emplace_back(request.bytes);
+  last_memory = memories_.back().data();
+  *region = table.put_mapped(last_memory, request.bytes, [this] { released++; });
+  return *region == kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+}
+
+peal_status TestProvider::make_channels(const peal_reserve_group&, RegionTable& table,
+                                        RegionId* region) {
+  memories_.emplace_back(kChannelsBytes);
+  *region = table.put_mapped(memories_.back().data(), kChannelsBytes, [this] { released++; });
+  return *region == kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+}
+
+peal_admin_command make_command(peal_admin_opcode opcode) {
+  peal_admin_command command = {};
+  command.version = PEAL_ABI_VERSION;
+  command.opcode = static_cast<uint16_t>(opcode);
+  command.bytes = PEAL_ADMIN_BYTES;
+  command.tag = 0x1234;
+  return command;
+}
+
+}  // namespace peal::emulator::test

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/nic/shared_memory.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace peal::nic {
+namespace {
+
+TEST(SharedMemory, SizeIsSealed) {
+  int fd = -1;
+  Mapping* const mapping = create_shared("test", 8192, Sharing::kReadWrite, &fd);
+  ASSERT_NE(mapping, nullptr);
+  EXPECT_EQ(ftruncate(fd, 4096), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(ftruncate(fd, 16384), -1);
+  EXPECT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+  void* const client = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ASSERT_NE(client, MAP_FAILED);
+  std::memcpy(client, "ring", 4);
+  EXPECT_EQ(std::memcmp(mapping->base, "ring", 4), 0);
+  munmap(client, 8192);
+  destroy(mapping);
+  close(fd);
+}
+
+TEST(SharedMemory, ReadOnlyForOthers) {
+  int fd = -1;
+  Mapping* const mapping = create_shared("test", 4096, Sharing::kReadOnlyForOthers, &fd);
+  ASSERT_NE(mapping, nullptr);
+  EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+  void* const client = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+  ASSERT_NE(client, MAP_FAILED);
+  EXPECT_EQ(mprotect(client, 4096, PROT_READ | PROT_WRITE), -1);
+  std::memcpy(mapping->base, "word", 4);
+  EXPECT_EQ(std::memcmp(client, "word", 4), 0);
+  munmap(client, 4096);
+  destroy(mapping);
+  close(fd);
+}
+
+TEST(SharedMemory, WholePages) {
+  EXPECT_EQ(whole_pages(1), 4096u);
+  EXPECT_EQ(whole_pages(4096), 4096u);
+  EXPECT_EQ(whole_pages(4097), 8192u);
+  EXPECT_EQ(whole_pages(UINT64_MAX), 0u);
+  EXPECT_EQ(whole_pages(UINT64_MAX - 4095), UINT64_MAX - 4095);
+}
+
+TEST(MappingBin, EmptiesWhatWasThrownIn) {
+  MappingBin bin;
+  EXPECT_EQ(bin.empty(), 0u);
+  bin.throw_in(create_private(4096));
+  bin.throw_in(create_private(8192));
+  EXPECT_EQ(bin.empty(), 12288u);
+  EXPECT_EQ(bin.empty(), 0u);
+}
+
+}  // namespace
+}  // namespace peal::nic

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/nic/wake_helper.h"
+
+#include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+namespace peal::nic {
+namespace {
+
+// Until something is written; the time limit only ends a test that has failed.
+uint64_t read_event(int fd) {
+  pollfd wait = {fd, POLLIN, 0};
+  if (poll(&wait, 1, 60'000) != 1) return 0;
+  uint64_t count = 0;
+  return read(fd, &count, sizeof(count)) == sizeof(count) ? count : 0;
+}
+
+TEST(WakeHelper, EveryRingIsFollowedByAWake) {
+  WakeHelper helper;
+  helper.start();
+  const int fd = eventfd(0, EFD_NONBLOCK);
+  const WakeSlot slot = helper.add_eventfd(fd);
+  ASSERT_NE(slot, kNoWakeSlot);
+  // Each wake is waited for, so the helper is lingering, parking or parked at the next ring.
+  for (int i = 0; i < 2000; i++) {
+    if (i % 100 == 0) std::this_thread::yield();
+    helper.ring(slot);
+    ASSERT_GE(read_event(fd), 1u);
+  }
+  EXPECT_LE(helper.wakes(), 2000u);
+  helper.stop();
+  close(fd);
+}
+
+TEST(WakeHelper, WakesAllWhoWaitOnAWord) {
+  WakeHelper helper;
+  helper.start();
+  alignas(64) uint32_t word = 0;
+  const WakeSlot slot = helper.add_futex(&word);
+  std::atomic<int> woken = 0;
+  const auto sleeper = [&] {
+    while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == 0)
+      syscall(SYS_futex, &word, FUTEX_WAIT, 0, nullptr, nullptr, 0);
+    woken++;
+  };
+  std::thread first(sleeper);
+  std::thread second(sleeper);
+  __atomic_store_n(&word, 1, __ATOMIC_RELEASE);
+  helper.ring(slot);
+  first.join();
+  second.join();
+  EXPECT_EQ(woken, 2);
+  helper.stop();
+}
+
+TEST(WakeHelper, SlotsRunOutAndComeBack) {
+  WakeHelper helper;
+  uint32_t word = 0;
+  for (uint32_t i = 0; i < WakeHelper::kSlots; i++) ASSERT_EQ(helper.add_futex(&word), i);
+  EXPECT_EQ(helper.add_futex(&word), kNoWakeSlot);
+  helper.remove(7);
+  EXPECT_EQ(helper.add_futex(&word), 7u);
+  helper.remove(kNoWakeSlot);  // of something that had none
+}
+
+TEST(WakeHelper, RemovedSlotIsSilent) {
+  WakeHelper helper;
+  helper.start();
+  const int fd = eventfd(0, EFD_NONBLOCK);
+  const int other = eventfd(0, EFD_NONBLOCK);
+  const WakeSlot slot = helper.add_eventfd(fd);
+  const WakeSlot witness = helper.add_eventfd(other);
+  helper.remove(slot);
+  helper.ring(slot);
+  helper.ring(witness);
+  EXPECT_GE(read_event(other), 1u);  // the helper has looked at both
+  uint64_t count = 0;
+  EXPECT_EQ(read(fd, &count, sizeof(count)), -1);
+  helper.stop();
+  close(fd);
+  close(other);
+}
+
+}  // namespace
+}  // namespace peal::nic
