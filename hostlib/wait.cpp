@@ -33,15 +33,16 @@ bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, Done do
   const uint64_t start = now_ns();
   uint64_t now = start;
   while (now < deadline_ns && now - start < context.spin_ns) {
+    const bool alone = context.yields_alone;
     lock.unlock();
-    if (context.yields_alone) {
+    if (alone) {
       for (int i = 0; i < kPollsAlone; i++) pause_briefly();
     }
     sched_yield();
     const uint64_t before = now;
     now = now_ns();
     lock.lock();
-    context.yields_alone = now - before < kLoneYieldNs + (context.yields_alone ? kLoneYieldNs : 0);
+    context.yields_alone = now - before < kLoneYieldNs + (alone ? kLoneYieldNs : 0);
     drain(context);
     if (done()) return true;
     check_card(context, now);

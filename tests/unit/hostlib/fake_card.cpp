@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The tests' own card; see fake_card.h.
+#include "tests/unit/hostlib/fake_card.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "hostlib/rings.h"
+
+namespace peal::host {
+namespace {
+
+class FakeTransport final : public Transport {
+ public:
+  explicit FakeTransport(FakeCard* card) : card_(card) {
+    window_ = Window{card->window, PEAL_WINDOW_BYTES(kFakeEntries), kFakeEntries};
+  }
+
+  [[nodiscard]] const Window& window() const override { return window_; }
+
+  peal_error allocate(size_t bytes, Allocation* allocation) override {
+    allocation->address = static_cast<uint8_t*>(calloc(1, bytes));
+    allocation->mapped_bytes = bytes;
+    allocation->key = card_->next_key++;
+    card_->keys.insert(allocation->key);
+    return PEAL_OK;
+  }
+  peal_error release(const Allocation& allocation) override {
+    const peal_error error = unregister_memory(allocation.key);
+    if (error == PEAL_OK) free(allocation.address);
+    return error;
+  }
+  peal_error register_memory(void*, size_t, uint32_t, uint32_t* key) override {
+    *key = card_->next_key++;
+    card_->keys.insert(*key);
+    return PEAL_OK;
+  }
+  peal_error unregister_memory(uint32_t key) override {
+    if (card_->busy_keys.count(key) != 0) return fail(PEAL_ERR_BUSY, "busy");
+    return card_->keys.erase(key) == 1 ? PEAL_OK : fail(PEAL_ERR_BAD_KEY, "no such key");
+  }
+  peal_error reserve_group(uint32_t, uint32_t rank, peal_peer_address* address) override {
+    if (card_->refuse_reserve != PEAL_OK) return fail(card_->refuse_reserve, "refused");
+    address->rank = static_cast<uint16_t>(rank);
+    address->member = card_->next_member++;
+    card_->reserved.insert(address->member);
+    return PEAL_OK;
+  }
+  peal_error connect_group(uint32_t member, uint32_t, uint32_t, const peal_peer_address* peers,
+                           uint32_t peer_count) override {
+    if (card_->refuse_connect != PEAL_OK) return fail(card_->refuse_connect, "refused");
+    card_->peers.assign(peers, peers + peer_count);
+    card_->connected_members.insert(member);
+    return PEAL_OK;
+  }
+  peal_error abandon_group(uint32_t member) override {
+    card_->connected_members.erase(member);
+    return card_->reserved.erase(member) == 1 ? PEAL_OK : fail(PEAL_ERR_BAD_GROUP, "no member");
+  }
+  peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity, uint32_t* total,
+                           uint32_t* count) override {
+    *total = 40;
+    *count = std::min(capacity, *total - first);
+    for (uint32_t i = 0; i < *count; i++) values[i] = first + i;
+    return PEAL_OK;
+  }
+  void ring_doorbell() override { card_->doorbells++; }
+  uint32_t sleep_token() override {
+    const std::lock_guard<std::mutex> guard(card_->mutex);
+    return card_->wake_word;
+  }
+  void sleep(uint32_t token, int timeout_ms) override {
+    std::unique_lock<std::mutex> lock(card_->mutex);
+    card_->sleeps++;
+    card_->changed.notify_all();  // for tests that wait for a sleeper
+    card_->changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                            [&] { return card_->wake_word != token; });
+  }
+  void wake() override {
+    const std::lock_guard<std::mutex> guard(card_->mutex);
+    card_->wake_word++;
+    card_->changed.notify_all();
+  }
+  bool connected() override {
+    const std::lock_guard<std::mutex> guard(card_->mutex);
+    return card_->connected;
+  }
+
+ private:
+  FakeCard* card_;
+  Window window_;
+};
+
+void add_block(peal_directory& directory, peal_block_type type, uint32_t offset, uint32_t bytes) {
+  peal_block& block = directory.blocks[directory.block_count++];
+  block.type = static_cast<uint16_t>(type);
+  block.version = 1;
+  block.offset = offset;
+  block.bytes = bytes;
+  block.home = PEAL_HOME_WINDOW;
+}
+
+}  // namespace
+
+void lay_out_window(void* window, uint32_t entries) {
+  memset(window, 0, PEAL_WINDOW_BYTES(entries));
+  auto* page = static_cast<peal_card_page*>(window);
+  peal_directory& directory = page->directory;
+  directory.abi_version = PEAL_ABI_VERSION;
+  directory.window_bytes = PEAL_WINDOW_BYTES(entries);
+  add_block(directory, PEAL_BLOCK_DEVICE, offsetof(peal_card_page, device), sizeof(peal_device));
+  add_block(directory, PEAL_BLOCK_HEARTBEAT, offsetof(peal_card_page, heartbeat),
+            sizeof(peal_heartbeat));
+  add_block(directory, PEAL_BLOCK_SUBMISSION, PEAL_WINDOW_SUBMISSIONS, entries * 64);
+  add_block(directory, PEAL_BLOCK_COMPLETION, PEAL_WINDOW_COMPLETIONS(entries), entries * 64);
+  page->device.ring_entries = entries;
+  page->device.channels = 4;
+  page->device.parked_max = kFakeParked;
+  page->device.ranks_max = PEAL_RANKS_MAX;
+  page->heartbeat.heartbeat_interval_us = 1000;
+  directory.magic = PEAL_WINDOW_MAGIC;
+}
+
+FakeCard::FakeCard() : memory(PEAL_WINDOW_BYTES(kFakeEntries) + PEAL_PAGE_BYTES) {
+  const auto start = reinterpret_cast<uintptr_t>(memory.data());
+  window = memory.data() + (PEAL_PAGE_BYTES - start % PEAL_PAGE_BYTES) % PEAL_PAGE_BYTES;
+  lay_out_window(window, kFakeEntries);
+  peal_card_ring_init(&ring, window, kFakeEntries);
+}
+
+bool FakeCard::take(peal_submission* entry) {
+  return peal_card_ring_poll(&ring, entry) == PEAL_RING_ENTRY;
+}
+
+void FakeCard::complete(const peal_submission& entry, uint32_t status, uint32_t failed_rank) {
+  peal_completion done = {};
+  done.cookie = entry.cookie;
+  done.sequence = entry.sequence;
+  done.member = entry.member;
+  done.opcode = entry.opcode;
+  done.status = static_cast<uint16_t>(status);
+  done.failed_rank = failed_rank;
+  done.card_ns = 1234;
+  peal_card_ring_complete(&ring, &done);
+  if (peal_card_ring_host_sleeps(&ring) != 0) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    wake_word++;
+    changed.notify_all();
+  }
+}
+
+void FakeCard::beat() { __atomic_fetch_add(&ring.card->heartbeat.beats, 1, __ATOMIC_RELAXED); }
+
+std::unique_ptr<Transport> make_fake_transport(FakeCard* card) {
+  return std::make_unique<FakeTransport>(card);
+}
+
+peal_context* open_fake(FakeCard* card, uint64_t spin_ns) {
+  auto context = std::make_unique<peal_context>();
+  context->transport = make_fake_transport(card);
+  context->spin_ns = spin_ns;
+  start_rings(*context);
+  return context.release();
+}
+
+peal_group* make_fake_group(peal_context* context) {
+  const auto alone = [](void*, const void* own, void* all, size_t bytes) {
+    memcpy(all, own, bytes);
+    return 0;
+  };
+  peal_group* group = nullptr;
+  return peal_group_create(context, 0, 1, alone, nullptr, nullptr, &group) == PEAL_OK ? group
+                                                                                      : nullptr;
+}
+
+}  // namespace peal::host

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A card for tests of libpeal: a real window, rings and registrations in this process, without
+// firmware. The test plays the card: it takes submissions and completes them as it likes.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "abi/ring.h"
+#include "hostlib/context.h"
+#include "hostlib/transport.h"
+
+namespace peal::host {
+
+inline constexpr uint32_t kFakeEntries = 16;
+inline constexpr uint32_t kFakeParked = 6;
+
+// Lays out a card page as abi/window.h says.
+void lay_out_window(void* window, uint32_t entries);
+
+// What a test sees of the transport, and how it misbehaves. Outlives the context.
+struct FakeCard {
+  FakeCard();
+
+  // Card side of the rings.
+  bool take(peal_submission* entry);
+  void complete(const peal_submission& entry, uint32_t status = 0,
+                uint32_t failed_rank = PEAL_NO_RANK);
+  void beat();
+  void set_sleeping(bool sleeping) { peal_card_ring_set_sleeping(&ring, sleeping ? 1 : 0); }
+
+  std::vector<uint8_t> memory;  // page-aligned window within
+  uint8_t* window = nullptr;
+  peal_card_ring ring = {};
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint32_t wake_word = 0;
+  bool connected = true;
+  int doorbells = 0;
+  int sleeps = 0;
+
+  // Administration.
+  uint32_t next_key = 1;
+  std::set<uint32_t> keys;
+  std::set<uint32_t> busy_keys;
+  uint32_t next_member = 1;
+  std::set<uint32_t> reserved;
+  std::set<uint32_t> connected_members;
+  std::vector<peal_peer_address> peers;  // of the last connect
+  peal_error refuse_reserve = PEAL_OK;
+  peal_error refuse_connect = PEAL_OK;
+};
+
+std::unique_ptr<Transport> make_fake_transport(FakeCard* card);
+
+// A context on that card, as peal_open() would make it.
+peal_context* open_fake(FakeCard* card, uint64_t spin_ns = 0);
+
+// A group of one rank, made without asking anybody.
+peal_group* make_fake_group(peal_context* context);
+
+}  // namespace peal::host

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Making groups: the two rounds, and that every failure reaches every rank and gives the member
+// back.
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <cstring>
+#include <thread>
+
+#include "tests/unit/hostlib/fake_card.h"
+
+namespace peal::host {
+namespace {
+
+// An out-of-band allgather among threads.
+class Exchange {
+ public:
+  explicit Exchange(uint32_t size) : size_(size), barrier_(size) {}
+
+  struct Seat {
+    Exchange* exchange;
+    uint32_t rank;
+    int rounds = 0;
+    int fail_in_round = -1;
+  };
+
+  static int allgather(void* argument, const void* send, void* receive, size_t bytes) {
+    auto* seat = static_cast<Seat*>(argument);
+    Exchange& exchange = *seat->exchange;
+    if (seat->rank == 0) exchange.blocks_.resize(bytes * exchange.size_);
+    exchange.barrier_.arrive_and_wait();
+    memcpy(exchange.blocks_.data() + seat->rank * bytes, send, bytes);
+    exchange.barrier_.arrive_and_wait();
+    memcpy(receive, exchange.blocks_.data(), exchange.blocks_.size());
+    exchange.barrier_.arrive_and_wait();
+    return seat->rounds++ == seat->fail_in_round ? 1 : 0;
+  }
+
+ private:
+  uint32_t size_;
+  std::barrier<> barrier_;
+  std::vector<uint8_t> blocks_;
+};
+
+struct Outcome {
+  peal_error error = PEAL_OK;
+  std::string text;
+  int rounds = 0;
+};
+
+class Groups : public testing::Test {
+ protected:
+  static constexpr uint32_t kSize = 5;
+
+  // All ranks make one group; `change` may misarrange a rank.
+  template <typename Change>
+  std::vector<Outcome> create(Change change) {
+    std::vector<Outcome> outcomes(kSize);
+    Exchange exchange(kSize);
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < kSize; rank++) {
+      threads.emplace_back([&, rank] {
+        peal_context* context = open_fake(&cards[rank]);
+        peal_group_params params = {sizeof(peal_group_params), 0,
+                                    PEAL_ALLGATHER_RECURSIVE_DOUBLING};
+        Exchange::Seat seat = {&exchange, rank};
+        change(rank, cards[rank], params, seat);
+        peal_group* group = nullptr;
+        outcomes[rank].error =
+            peal_group_create(context, rank, kSize, Exchange::allgather, &seat, &params, &group);
+        outcomes[rank].text = peal_last_error_text();
+        outcomes[rank].rounds = seat.rounds;
+        EXPECT_EQ(group != nullptr, outcomes[rank].error == PEAL_OK);
+        peal_close(context);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return outcomes;
+  }
+
+  void expect_nothing_reserved() {
+    for (const FakeCard& card : cards) {
+      EXPECT_TRUE(card.reserved.empty());
+      EXPECT_TRUE(card.connected_members.empty());
+    }
+  }
+
+  FakeCard cards[kSize];
+};
+
+TEST_F(Groups, PeersAreThePowersOfTwoBothWays) {
+  const auto outcomes = create([](uint32_t, FakeCard&, peal_group_params&, Exchange::Seat&) {});
+  for (uint32_t rank = 0; rank < kSize; rank++) {
+    EXPECT_EQ(outcomes[rank].error, PEAL_OK) << outcomes[rank].text;
+    EXPECT_EQ(outcomes[rank].rounds, 2);
+    ASSERT_EQ(cards[rank].peers.size(), 6u);
+    for (uint32_t j = 0; j < 3; j++) {
+      EXPECT_EQ(cards[rank].peers[2 * j].rank, (rank + (1u << j)) % kSize);
+      EXPECT_EQ(cards[rank].peers[2 * j + 1].rank, (rank + 2 * kSize - (1u << j)) % kSize);
+    }
+  }
+}
+
+TEST_F(Groups, OneRankIsRefusedByItsCard) {
+  const auto outcomes =
+      create([](uint32_t rank, FakeCard& card, peal_group_params&, Exchange::Seat&) {
+        if (rank == 3) card.refuse_reserve = PEAL_ERR_NO_RESOURCES;
+      });
+  for (uint32_t rank = 0; rank < kSize; rank++) {
+    EXPECT_EQ(outcomes[rank].error, rank == 3 ? PEAL_ERR_NO_RESOURCES : PEAL_ERR_PEER_REFUSED);
+    EXPECT_EQ(outcomes[rank].rounds, 2);
+    if (rank != 3) {
+      EXPECT_NE(outcomes[rank].text.find("rank 3"), std::string::npos);
+    }
+  }
+  expect_nothing_reserved();
+}
+
+TEST_F(Groups, OneRankCannotConnect) {
+  const auto outcomes =
+      create([](uint32_t rank, FakeCard& card, peal_group_params&, Exchange::Seat&) {
+        if (rank == 0) card.refuse_connect = PEAL_ERR_BAD_GROUP;
+      });
+  for (uint32_t rank = 0; rank < kSize; rank++) {
+    EXPECT_EQ(outcomes[rank].error, rank == 0 ? PEAL_ERR_BAD_GROUP : PEAL_ERR_PEER_REFUSED);
+  }
+  expect_nothing_reserved();
+}
+
+TEST_F(Groups, DifferentTables) {
+  const auto outcomes =
+      create([](uint32_t rank, FakeCard&, peal_group_params& params, Exchange::Seat&) {
+        if (rank == 4) params.allgather = PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST;
+      });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, PEAL_ERR_DISAGREE);
+  expect_nothing_reserved();
+}
+
+TEST_F(Groups, WrongParameters) {
+  const auto outcomes =
+      create([](uint32_t rank, FakeCard&, peal_group_params& params, Exchange::Seat&) {
+        if (rank == 1) params.flags = 1u << 20;
+      });
+  for (uint32_t rank = 0; rank < kSize; rank++) {
+    EXPECT_EQ(outcomes[rank].error, rank == 1 ? PEAL_ERR_INVALID_ARGUMENT : PEAL_ERR_PEER_REFUSED);
+  }
+  expect_nothing_reserved();
+}
+
+TEST_F(Groups, ExchangeFailsInTheSecondRound) {
+  const auto outcomes = create([](uint32_t, FakeCard&, peal_group_params&, Exchange::Seat& seat) {
+    seat.fail_in_round = 1;
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, PEAL_ERR_OUT_OF_BAND);
+  expect_nothing_reserved();
+}
+
+TEST_F(Groups, ExchangeThatReturnsNonsense) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  peal_group* group = nullptr;
+  const auto nonsense = [](void*, const void* own, void* all, size_t bytes) {
+    memcpy(all, own, bytes);  // rank 1's block stays zero
+    return 0;
+  };
+  EXPECT_EQ(peal_group_create(context, 0, 2, nonsense, nullptr, nullptr, &group),
+            PEAL_ERR_OUT_OF_BAND);
+  EXPECT_TRUE(card.reserved.empty());
+  peal_close(context);
+}
+
+}  // namespace
+}  // namespace peal::host

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Requests and completions, with the test in the card's place.
+#include "hostlib/rings.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/hostlib/fake_card.h"
+
+namespace peal::host {
+namespace {
+
+class Rings : public testing::Test {
+ protected:
+  void SetUp() override {
+    context = open_fake(&card);
+    group = make_fake_group(context);
+    ASSERT_NE(group, nullptr);
+  }
+  void TearDown() override { peal_close(context); }
+
+  peal_request* post() {
+    peal_request* request = nullptr;
+    EXPECT_EQ(peal_ibarrier(group, &request), PEAL_OK);
+    return request;
+  }
+  peal_submission take() {
+    peal_submission entry = {};
+    EXPECT_TRUE(card.take(&entry));
+    return entry;
+  }
+  static bool is_done(peal_request* request) {
+    int done = 0;
+    peal_test(request, &done);
+    return done != 0;
+  }
+
+  FakeCard card;
+  peal_context* context = nullptr;
+  peal_group* group = nullptr;
+};
+
+TEST_F(Rings, OneOperation) {
+  peal_request* request = post();
+  const peal_submission entry = take();
+  EXPECT_EQ(entry.opcode, PEAL_OPERATION_BARRIER);
+  EXPECT_EQ(entry.algorithm, PEAL_ALGORITHM_DISSEMINATION);
+  EXPECT_EQ(entry.sequence, 0u);
+  EXPECT_EQ(entry.member, group->member);
+  EXPECT_FALSE(is_done(request));
+  EXPECT_EQ(peal_request_free(request), PEAL_ERR_BUSY);
+  card.complete(entry);
+  EXPECT_TRUE(is_done(request));
+  EXPECT_EQ(peal_wait(request), PEAL_OK);
+  EXPECT_EQ(peal_request_card_ns(request), 1234u);
+  EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  EXPECT_EQ(peal_request_free(request), PEAL_ERR_INVALID_ARGUMENT);
+}
+
+TEST_F(Rings, AllgatherNamesItsMemory) {
+  void* memory = nullptr;
+  ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
+  auto* bytes = static_cast<uint8_t*>(memory);
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_iallgather(group, bytes + 100, bytes + 200, 50, &request), PEAL_OK);
+  peal_submission entry = take();
+  EXPECT_EQ(entry.opcode, PEAL_OPERATION_ALLGATHER);
+  EXPECT_EQ(entry.send_offset, 100u);
+  EXPECT_EQ(entry.receive_offset, 200u);
+  EXPECT_EQ(entry.block_bytes, 50u);
+  EXPECT_EQ(entry.flags, 0);
+  EXPECT_EQ(entry.send_key, entry.receive_key);
+  card.complete(entry);
+  EXPECT_EQ(peal_wait(request), PEAL_OK);
+  peal_request_free(request);
+
+  ASSERT_EQ(peal_iallgather(group, PEAL_IN_PLACE, bytes, 4096, &request), PEAL_OK);
+  entry = take();
+  EXPECT_EQ(entry.flags, PEAL_SUBMIT_IN_PLACE);
+  EXPECT_EQ(entry.sequence, 1u);
+  card.complete(entry);
+  EXPECT_EQ(peal_wait(request), PEAL_OK);
+  peal_request_free(request);
+}
+
+TEST_F(Rings, RememberedRegistrationIsForgottenWhenItGoes) {
+  std::vector<uint8_t> buffer(128);
+  ASSERT_EQ(peal_register(context, buffer.data(), 128, PEAL_READ | PEAL_WRITE), PEAL_OK);
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_iallgather(group, buffer.data(), buffer.data() + 64, 64, &request), PEAL_OK);
+  const peal_submission entry = take();
+  card.complete(entry);
+  EXPECT_EQ(peal_wait(request), PEAL_OK);
+  peal_request_free(request);
+  card.busy_keys = {entry.send_key};
+  EXPECT_EQ(peal_unregister(context, buffer.data()), PEAL_ERR_BUSY);
+  ASSERT_EQ(peal_iallgather(group, buffer.data(), buffer.data() + 64, 64, &request), PEAL_OK);
+  card.complete(take());
+  EXPECT_EQ(peal_wait(request), PEAL_OK);
+  peal_request_free(request);
+  card.busy_keys.clear();
+  EXPECT_EQ(peal_unregister(context, buffer.data()), PEAL_OK);
+  EXPECT_EQ(peal_iallgather(group, buffer.data(), buffer.data() + 64, 64, &request),
+            PEAL_ERR_NOT_REGISTERED);
+  EXPECT_TRUE(card.keys.empty());
+}
+
+TEST_F(Rings, CompletionsInAnyOrder) {
+  peal_request* requests[4] = {post(), post(), post(), post()};
+  peal_submission entries[4] = {take(), take(), take(), take()};
+  for (const int i : {2, 0, 3, 1}) {
+    EXPECT_FALSE(is_done(requests[i]));
+    card.complete(entries[i]);
+    EXPECT_TRUE(is_done(requests[i]));
+  }
+  for (peal_request* request : requests) EXPECT_EQ(peal_request_free(request), PEAL_OK);
+}
+
+TEST_F(Rings, WrapsAround) {
+  for (uint64_t i = 0; i < 10 * kFakeEntries; i++) {
+    peal_request* request = post();
+    const peal_submission entry = take();
+    EXPECT_EQ(entry.sequence, i);
+    card.complete(entry);
+    EXPECT_EQ(peal_wait(request), PEAL_OK);
+    EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  }
+}
+
+TEST_F(Rings, NoMoreThanTheCardParks) {
+  std::vector<peal_request*> requests;
+  for (uint32_t i = 0; i < kFakeParked; i++) requests.push_back(post());
+  peal_request* refused = nullptr;
+  EXPECT_EQ(peal_ibarrier(group, &refused), PEAL_ERR_TOO_MANY);
+  EXPECT_EQ(refused, nullptr);
+  card.complete(take());  // one is enough, though nobody has looked at it yet
+  requests.push_back(post());
+  for (uint32_t i = 0; i < kFakeParked; i++) card.complete(take());
+  for (peal_request* request : requests) {
+    EXPECT_EQ(peal_wait(request), PEAL_OK);
+    EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  }
+}
+
+TEST_F(Rings, RequestsThatAreNotFreedFillTheTable) {
+  std::vector<peal_request*> requests;
+  for (uint32_t i = 0; i < kFakeEntries; i++) {
+    requests.push_back(post());
+    card.complete(take());
+    EXPECT_EQ(peal_wait(requests.back()), PEAL_OK);
+  }
+  peal_request* refused = nullptr;
+  EXPECT_EQ(peal_ibarrier(group, &refused), PEAL_ERR_TOO_MANY);
+  EXPECT_EQ(peal_request_free(requests[3]), PEAL_OK);
+  requests[3] = post();
+  card.complete(take());
+  for (peal_request* request : requests) {
+    EXPECT_EQ(peal_wait(request), PEAL_OK);
+    EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  }
+}
+
+TEST_F(Rings, DoorbellOnlyForASleepingCard) {
+  card.complete((post(), take()));
+  EXPECT_EQ(card.doorbells, 0);
+  card.set_sleeping(true);
+  post();
+  EXPECT_EQ(card.doorbells, 1);
+  card.set_sleeping(false);
+  post();
+  EXPECT_EQ(card.doorbells, 1);
+}
+
+TEST_F(Rings, DeathNamesTheRank) {
+  peal_request* request = post();
+  card.complete(take(), PEAL_STATUS_PEER_DEAD, 5);
+  EXPECT_EQ(peal_wait(request), PEAL_ERR_PEER_DEAD);
+  EXPECT_EQ(peal_request_failed_rank(request), 5);
+  EXPECT_EQ(peal_group_failed_rank(group), 5);
+  EXPECT_NE(std::string(peal_last_error_text()).find("rank 5"), std::string::npos);
+}
+
+TEST_F(Rings, MismatchLeavesTheGroupAlone) {
+  peal_request* request = post();
+  card.complete(take(), PEAL_STATUS_MISMATCH, 2);
+  EXPECT_EQ(peal_wait(request), PEAL_ERR_MISMATCH);
+  EXPECT_EQ(peal_group_failed_rank(group), -1);
+  post();
+  EXPECT_EQ(take().sequence, 1u);
+}
+
+// The card has not taken a refused operation for the next of its group, so the library must not
+// either.
+TEST_F(Rings, RefusedSequenceIsUsedAgain) {
+  card.complete((post(), take()));
+  peal_request* refused = post();
+  peal_request* behind = post();
+  card.complete(take(), PEAL_STATUS_NO_RESOURCES);
+  card.complete(take(), PEAL_STATUS_BAD_SEQUENCE);
+  EXPECT_EQ(peal_wait(refused), PEAL_ERR_NO_RESOURCES);
+  EXPECT_EQ(peal_wait(behind), PEAL_ERR_BAD_SEQUENCE);
+  post();
+  EXPECT_EQ(take().sequence, 1u);
+}
+
+TEST_F(Rings, StrayCompletionBreaksTheContext) {
+  for (const uint64_t wrong : {uint64_t{1} << 32, uint64_t{0xffffffff}, uint64_t{3}}) {
+    FakeCard other;
+    peal_context* broken = open_fake(&other);
+    peal_group* its = make_fake_group(broken);
+    peal_request* request = nullptr;
+    ASSERT_EQ(peal_ibarrier(its, &request), PEAL_OK);
+    peal_submission entry = {};
+    ASSERT_TRUE(other.take(&entry));
+    entry.cookie += wrong;
+    other.complete(entry);
+    EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_ANSWER) << wrong;
+    EXPECT_EQ(peal_ibarrier(its, &request), PEAL_ERR_CARD_ANSWER);
+    peal_close(broken);
+  }
+}
+
+TEST_F(Rings, CompletionTwiceBreaksTheContext) {
+  peal_request* first = post();
+  peal_request* second = post();
+  const peal_submission entry = take();
+  card.complete(entry);
+  EXPECT_EQ(peal_wait(first), PEAL_OK);
+  card.complete(entry);
+  EXPECT_EQ(peal_wait(second), PEAL_ERR_CARD_ANSWER);
+}
+
+TEST_F(Rings, UnknownStatusIsTheCardsFault) {
+  peal_request* request = post();
+  card.complete(take(), 999);
+  EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_ANSWER);
+}
+
+TEST_F(Rings, ClosedConnectionEndsEverything) {
+  peal_request* done = post();
+  peal_request* pending = post();
+  card.complete(take());  // before it went
+  {
+    const std::lock_guard<std::mutex> guard(card.mutex);
+    card.connected = false;
+  }
+  EXPECT_EQ(peal_wait(pending), PEAL_ERR_CARD_GONE);
+  EXPECT_EQ(peal_wait(done), PEAL_OK);
+  EXPECT_EQ(peal_barrier(group), PEAL_ERR_CARD_GONE);
+}
+
+TEST_F(Rings, CountersComeInParts) {
+  std::vector<uint64_t> values(40, 0);
+  size_t count = 0;
+  EXPECT_EQ(peal_counters(context, values.data(), values.size(), &count), PEAL_OK);
+  EXPECT_EQ(count, 40u);
+  for (uint64_t i = 0; i < 40; i++) EXPECT_EQ(values[i], i);
+  values.assign(40, 77);
+  EXPECT_EQ(peal_counters(context, values.data(), 33, &count), PEAL_OK);
+  EXPECT_EQ(count, 40u);
+  EXPECT_EQ(values[32], 32u);
+  EXPECT_EQ(values[33], 77u);
+}
+
+}  // namespace
+}  // namespace peal::host

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The socket to an emulated card, with a card at the other end that answers whatever the test
+// wants.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "abi/admin.h"
+#include "hostlib/transport.h"
+#include "tests/unit/hostlib/fake_card.h"
+
+namespace peal::host {
+namespace {
+
+constexpr uint32_t kBytes = PEAL_WINDOW_BYTES(kFakeEntries);
+
+int make_memory(size_t bytes, bool sealed = true) {
+  const int fd = memfd_create("card", MFD_ALLOW_SEALING);
+  EXPECT_EQ(ftruncate(fd, static_cast<off_t>(bytes)), 0);
+  if (sealed) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  return fd;
+}
+
+// One reply, as the test arranges it.
+struct Reply {
+  peal_admin_reply body = {};
+  std::vector<int> descriptors;
+  size_t bytes = sizeof(peal_admin_reply);
+  bool close_instead = false;
+  bool stale_first = false;  // an old reply comes before it
+};
+
+class SocketTransportTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/peal-transport-test-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+    path_ = folder_ + "/cards";
+    listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
+    ASSERT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    ASSERT_EQ(listen(listener_, 4), 0);
+  }
+  void TearDown() override {
+    if (card_.joinable()) card_.join();
+    close(listener_);
+    std::filesystem::remove_all(folder_);
+  }
+
+  // Serves one connection: `answer` makes each reply from the command, which was good when it gets
+  // it.
+  void serve(std::function<void(const peal_admin_command&, Reply&)> answer) {
+    card_ = std::thread([this, answer = std::move(answer)] {
+      const int client = accept(listener_, nullptr, nullptr);
+      peal_admin_command command = {};
+      while (recv(client, &command, sizeof(command), 0) == PEAL_ADMIN_BYTES) {
+        EXPECT_EQ(command.version, PEAL_ABI_VERSION);
+        EXPECT_EQ(command.bytes, uint32_t{PEAL_ADMIN_BYTES});
+        EXPECT_EQ(command.context, 0u);
+        EXPECT_EQ(command.reserved, 0u);
+        Reply reply;
+        reply.body.version = PEAL_ABI_VERSION;
+        reply.body.opcode = command.opcode;
+        reply.body.bytes = PEAL_ADMIN_BYTES;
+        reply.body.tag = command.tag;
+        if (command.opcode == PEAL_ADMIN_OPEN_CONTEXT) good_open(reply);
+        answer(command, reply);
+        if (reply.close_instead) break;
+        if (reply.stale_first) {
+          Reply stale = reply;
+          stale.descriptors.clear();
+          stale.body.tag--;
+          send_reply(client, stale);
+        }
+        send_reply(client, reply);
+        for (const int fd : reply.descriptors) close(fd);
+      }
+      close(client);
+    });
+  }
+
+  static void good_open(Reply& reply) {
+    const int window = make_memory(kBytes);
+    void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, window, 0);
+    lay_out_window(memory, kFakeEntries);
+    munmap(memory, kBytes);
+    reply.body.u.open.window_bytes = kBytes;
+    reply.descriptors = {window, make_memory(4096), eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  }
+
+  static void send_reply(int client, const Reply& reply) {
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 8)] = {};
+    iovec part = {const_cast<peal_admin_reply*>(&reply.body), reply.bytes};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (!reply.descriptors.empty()) {
+      const size_t bytes = sizeof(int) * reply.descriptors.size();
+      message.msg_control = control;
+      message.msg_controllen = CMSG_SPACE(bytes);
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(bytes);
+      memcpy(CMSG_DATA(header), reply.descriptors.data(), bytes);
+    }
+    EXPECT_EQ(sendmsg(client, &message, MSG_NOSIGNAL), static_cast<ssize_t>(reply.bytes));
+  }
+
+  peal_error open() {
+    CardUrl url;
+    url.path = path_;
+    url.card = 3;
+    return open_socket_transport(url, &transport_);
+  }
+  // Opens with a reply to OPEN_CONTEXT that `change` has spoilt.
+  peal_error open_spoilt(std::function<void(Reply&)> change) {
+    serve([change](const peal_admin_command&, Reply& reply) { change(reply); });
+    const peal_error error = open();
+    EXPECT_EQ(transport_ == nullptr, error != PEAL_OK);
+    transport_.reset();
+    card_.join();
+    return error;
+  }
+
+  std::string folder_;
+  std::string path_;
+  int listener_ = -1;
+  std::thread card_;
+  std::unique_ptr<Transport> transport_;
+};
+
+TEST_F(SocketTransportTest, Opens) {
+  uint32_t index = 0;
+  serve([&](const peal_admin_command& command, Reply&) { index = command.u.open.card_index; });
+  ASSERT_EQ(open(), PEAL_OK) << peal_last_error_text();
+  EXPECT_EQ(index, 3u);
+  EXPECT_EQ(transport_->window().entries, kFakeEntries);
+  EXPECT_TRUE(transport_->connected());
+  transport_.reset();
+}
+
+TEST_F(SocketTransportTest, RefusedByStatus) {
+  EXPECT_EQ(open_spoilt([](Reply& reply) {
+              reply.body.status = PEAL_STATUS_NO_RESOURCES;
+              reply.descriptors.clear();
+            }),
+            PEAL_ERR_NO_RESOURCES);
+}
+
+TEST_F(SocketTransportTest, SpoiltReplies) {
+  const std::vector<std::pair<const char*, std::function<void(Reply&)>>> spoilt = {
+      {"short", [](Reply& reply) { reply.bytes = 100; }},
+      {"version", [](Reply& reply) { reply.body.version++; }},
+      {"size", [](Reply& reply) { reply.body.bytes--; }},
+      {"opcode", [](Reply& reply) { reply.body.opcode++; }},
+      {"status", [](Reply& reply) { reply.body.status = 5000; }},
+      {"too few descriptors",
+       [](Reply& reply) {
+         close(reply.descriptors.back());
+         reply.descriptors.pop_back();
+       }},
+      {"no descriptors", [](Reply& reply) { reply.descriptors.clear(); }},
+      {"window too small", [](Reply& reply) { reply.descriptors[0] = make_memory(kBytes - 4096); }},
+      {"window not sealed",
+       [](Reply& reply) { reply.descriptors[0] = make_memory(kBytes, false); }},
+      {"broadcast page too small", [](Reply& reply) { reply.descriptors[1] = make_memory(64); }},
+      {"senseless window size", [](Reply& reply) { reply.body.u.open.window_bytes = 1; }},
+  };
+  for (const auto& [name, change] : spoilt) {
+    EXPECT_EQ(open_spoilt(change), PEAL_ERR_CARD_ANSWER) << name << ": " << peal_last_error_text();
+  }
+}
+
+TEST_F(SocketTransportTest, ClosedInsteadOfAnswered) {
+  EXPECT_EQ(open_spoilt([](Reply& reply) { reply.close_instead = true; }), PEAL_ERR_CARD_GONE);
+}
+
+TEST_F(SocketTransportTest, LateRepliesAreThrownAway) {
+  serve([](const peal_admin_command& command, Reply& reply) {
+    reply.stale_first = command.opcode == PEAL_ADMIN_REGISTER_MEMORY;
+    if (reply.stale_first) reply.body.u.register_memory.key = 42;
+  });
+  ASSERT_EQ(open(), PEAL_OK);
+  uint32_t key = 0;
+  char memory[8];
+  EXPECT_EQ(transport_->register_memory(memory, 8, PEAL_READ, &key), PEAL_OK);
+  EXPECT_EQ(key, 42u);
+  transport_.reset();
+}
+
+TEST_F(SocketTransportTest, AllocatedMemoryMustBeLargeAndSealed) {
+  int unregistered = 0;
+  int allocations = 0;
+  serve([&](const peal_admin_command& command, Reply& reply) {
+    if (command.opcode == PEAL_ADMIN_UNREGISTER_MEMORY) unregistered++;
+    if (command.opcode != PEAL_ADMIN_REGISTER_MEMORY) return;
+    EXPECT_EQ(command.u.register_memory.kind, uint32_t{PEAL_MEMORY_ALLOCATE});
+    EXPECT_EQ(command.u.register_memory.bytes, 8192u);
+    switch (allocations++) {
+      case 0:
+        reply.descriptors = {make_memory(4096)};
+        break;
+      case 1:
+        reply.descriptors = {make_memory(8192, false)};
+        break;
+      default:
+        reply.descriptors = {make_memory(8192)};
+    }
+  });
+  ASSERT_EQ(open(), PEAL_OK);
+  Allocation allocation;
+  EXPECT_EQ(transport_->allocate(5000, &allocation), PEAL_ERR_CARD_ANSWER);
+  EXPECT_EQ(transport_->allocate(5000, &allocation), PEAL_ERR_CARD_ANSWER);
+  EXPECT_EQ(unregistered, 2);
+  ASSERT_EQ(transport_->allocate(5000, &allocation), PEAL_OK);
+  allocation.address[8191] = 1;
+  EXPECT_EQ(transport_->release(allocation), PEAL_OK);
+  transport_.reset();
+}
+
+TEST_F(SocketTransportTest, CardThatGoesIsNoticed) {
+  serve([](const peal_admin_command& command, Reply& reply) {
+    reply.close_instead = command.opcode == PEAL_ADMIN_ABANDON_GROUP;
+  });
+  ASSERT_EQ(open(), PEAL_OK);
+  EXPECT_TRUE(transport_->connected());
+  EXPECT_EQ(transport_->abandon_group(1), PEAL_ERR_CARD_GONE);
+  card_.join();
+  EXPECT_FALSE(transport_->connected());
+  EXPECT_EQ(transport_->abandon_group(1), PEAL_ERR_CARD_GONE);
+}
+
+TEST_F(SocketTransportTest, TooManyCountersInOneReply) {
+  serve([](const peal_admin_command& command, Reply& reply) {
+    if (command.opcode == PEAL_ADMIN_READ_COUNTERS) reply.body.u.counters.count = 1000;
+  });
+  ASSERT_EQ(open(), PEAL_OK);
+  uint64_t values[4] = {};
+  uint32_t total = 0;
+  uint32_t count = 0;
+  EXPECT_EQ(transport_->read_counters(0, values, 4, &total, &count), PEAL_ERR_CARD_ANSWER);
+  transport_.reset();
+}
+
+}  // namespace
+}  // namespace peal::host

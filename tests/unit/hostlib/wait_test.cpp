@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Waiting: asleep or spinning, alone or with other threads of the context; the test's own thread
+// plays the card.
+#include "hostlib/wait.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/unit/hostlib/fake_card.h"
+
+namespace peal::host {
+namespace {
+
+// Completes whatever comes, until it is stopped.
+class CardThread {
+ public:
+  explicit CardThread(FakeCard* card) : card_(card), thread_([this] { run(); }) {}
+  ~CardThread() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  void run() {
+    peal_submission entry = {};
+    while (!stop_) {
+      if (card_->take(&entry)) card_->complete(entry);
+      card_->beat();
+    }
+  }
+
+  FakeCard* card_;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+// Several threads, each with a group and many operations; completions of all come out of one ring.
+void run_threads(uint64_t spin_ns) {
+  FakeCard card;
+  peal_context* context = open_fake(&card, spin_ns);
+  constexpr int kThreads = 4;
+  peal_group* groups[kThreads];
+  for (peal_group*& group : groups) group = make_fake_group(context);
+  {
+    const CardThread playing(&card);
+    std::vector<std::thread> threads;
+    for (peal_group* group : groups) {
+      threads.emplace_back([group] {
+        for (int i = 0; i < 200; i++) {
+          ASSERT_EQ(peal_barrier(group), PEAL_OK) << peal_last_error_text();
+          peal_request* request = nullptr;
+          ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
+          int done = 0;
+          while (done == 0) {
+            ASSERT_EQ(peal_test(request, &done), PEAL_OK);
+          }
+          ASSERT_EQ(peal_request_free(request), PEAL_OK);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  peal_close(context);
+}
+
+TEST(Wait, ThreadsThatSpin) { run_threads(1'000'000'000); }
+
+TEST(Wait, ThreadsThatSleep) { run_threads(0); }
+
+TEST(Wait, SleeperIsAnnouncedAndWoken) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  peal_group* group = make_fake_group(context);
+  std::thread rank([&] { EXPECT_EQ(peal_barrier(group), PEAL_OK); });
+  {
+    std::unique_lock<std::mutex> lock(card.mutex);
+    card.changed.wait(lock, [&] { return card.sleeps > 0; });
+  }
+  EXPECT_NE(peal_card_ring_host_sleeps(&card.ring), 0);
+  peal_submission entry = {};
+  ASSERT_TRUE(card.take(&entry));
+  card.complete(entry);
+  rank.join();
+  EXPECT_EQ(peal_card_ring_host_sleeps(&card.ring), 0);
+  peal_close(context);
+}
+
+TEST(Wait, TimeOutLeavesTheRequest) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  peal_group* group = make_fake_group(context);
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
+  EXPECT_EQ(peal_wait_for(request, 0), PEAL_ERR_TIMED_OUT);
+  EXPECT_EQ(peal_wait_for(request, 2'000'000), PEAL_ERR_TIMED_OUT);
+  peal_submission entry = {};
+  ASSERT_TRUE(card.take(&entry));
+  card.complete(entry);
+  EXPECT_EQ(peal_wait_for(request, UINT64_MAX), PEAL_OK);
+  peal_close(context);
+}
+
+TEST(Wait, DescriptorIsReadableWhenAnArmedContextCompletes) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  peal_group* group = make_fake_group(context);
+  int fd = -1;
+  ASSERT_EQ(peal_completion_fd(context, &fd), PEAL_OK);
+  pollfd now = {fd, POLLIN, 0};
+  for (int i = 0; i < 20; i++) {
+    peal_request* request = nullptr;
+    ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
+    int ready = 1;
+    // What the last round completed may still be news; then there is none.
+    while (ready != 0) ASSERT_EQ(peal_arm(context, &ready), PEAL_OK);
+    EXPECT_EQ(poll(&now, 1, 0), 0);
+    peal_submission entry = {};
+    ASSERT_TRUE(card.take(&entry));
+    card.complete(entry);
+    EXPECT_EQ(poll(&now, 1, 60'000), 1);
+    int done = 0;
+    EXPECT_EQ(peal_test(request, &done), PEAL_OK);
+    EXPECT_EQ(done, 1);
+    EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  }
+  peal_close(context);
+}
+
+TEST(Wait, DescriptorIsReadableWhenTheCardIsGone) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  peal_group* group = make_fake_group(context);
+  int fd = -1;
+  int ready = 0;
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_completion_fd(context, &fd), PEAL_OK);
+  ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
+  ASSERT_EQ(peal_arm(context, &ready), PEAL_OK);
+  {
+    const std::lock_guard<std::mutex> guard(card.mutex);
+    card.connected = false;
+  }
+  pollfd wait = {fd, POLLIN, 0};
+  EXPECT_EQ(poll(&wait, 1, 60'000), 1);
+  int done = 0;
+  EXPECT_EQ(peal_test(request, &done), PEAL_ERR_CARD_GONE);
+  EXPECT_EQ(done, 1);
+  peal_close(context);
+}
+
+}  // namespace
+}  // namespace peal::host
