@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Arbitrary submissions, registrations and closes from two contexts of one card. Every entry ends in exactly one completion or
-// counts as outstanding; no DMA leaves a registered region of its own context (the port watches); nothing leaks.
+// Arbitrary submissions, registrations and closes from two contexts of one card. Every entry ends
+// in exactly one completion or counts as outstanding; no DMA leaves a registered region of its own
+// context (the port watches); nothing leaks.
 #include <map>
 
 #include "tests/fuzz/fuzz_input.h"
@@ -19,10 +20,10 @@ class CommandFuzz {
     for (int i = 0; i < 2; i++) {
       keys_[i] = bench_.add_memory_of(contexts_[i], "memory" + std::to_string(i), 20'000,
                                       PEAL_ACCESS_READ | PEAL_ACCESS_WRITE);
-      read_only_[i] = bench_.add_memory_of(contexts_[i], "const" + std::to_string(i), 3000,
-                                           PEAL_ACCESS_READ);
+      read_only_[i] =
+          bench_.add_memory_of(contexts_[i], "const" + std::to_string(i), 3000, PEAL_ACCESS_READ);
     }
-    solo_ = bench_.join(1, 0, 9);   // completes by itself
+    solo_ = bench_.join(1, 0, 9);    // completes by itself
     group_ = bench_.join(4, 1, 10);  // waits for played ranks
     bench_.port.log_dma = false;
   }
@@ -49,12 +50,23 @@ class CommandFuzz {
  private:
   void event() {
     switch (input_.byte() % 8) {
-      case 0: bench_.finish_all_dma(); break;
-      case 1: bench_.advance(TimeNs{input_.byte()} * 20'000); break;
-      case 2: memory_call(); break;
-      case 3: group_call(); break;
-      case 4: submit(input_.take<peal_submission>()); break;
-      default: submit(made_entry());
+      case 0:
+        bench_.finish_all_dma();
+        break;
+      case 1:
+        bench_.advance(TimeNs{input_.byte()} * 20'000);
+        break;
+      case 2:
+        memory_call();
+        break;
+      case 3:
+        group_call();
+        break;
+      case 4:
+        submit(input_.take<peal_submission>());
+        break;
+      default:
+        submit(made_entry());
     }
   }
 
@@ -69,7 +81,8 @@ class CommandFuzz {
     } else if (kind == 1 && input_.byte() % 8 == 0) {
       entry = destroy_entry(member, next, 0);
     } else {
-      const auto algorithm = kind % 2 ? PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST : PEAL_ALGORITHM_RECURSIVE_DOUBLING;
+      const auto algorithm =
+          kind % 2 ? PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST : PEAL_ALGORITHM_RECURSIVE_DOUBLING;
       entry = allgather_entry(member, next, 0, algorithm, input_.take<uint16_t>() % 6000,
                               input_.byte() % 4 ? read_only_[0].key : keys_[0].key, keys_[0].key);
       entry.send_offset = input_.take<uint16_t>() % 4000;
@@ -107,18 +120,21 @@ class CommandFuzz {
       bench_.port.remove_region(region);  // from here on any DMA into it is a problem
       for (int i = 0; i < 2; i++) {
         if (keys_[i].region != region || closed_[i]) continue;
-        keys_[i] = bench_.add_memory_of(contexts_[i], "memory", 20'000, PEAL_ACCESS_READ | PEAL_ACCESS_WRITE);
+        keys_[i] = bench_.add_memory_of(contexts_[i], "memory", 20'000,
+                                        PEAL_ACCESS_READ | PEAL_ACCESS_WRITE);
       }
     }
     uint32_t made = 0;
     if (input_.byte() % 4 == 0) {
-      (void)card_register_memory(bench_.card(), input_.byte() % 2 ? contexts_[side] : input_.take<uint32_t>(),
+      (void)card_register_memory(bench_.card(),
+                                 input_.byte() % 2 ? contexts_[side] : input_.take<uint32_t>(),
                                  keys_[side].region, 100, input_.take<uint32_t>() % 8, &made);
     }
   }
 
   void group_call() {
-    const ContextId context = input_.byte() % 4 ? contexts_[input_.byte() % 2] : input_.take<uint32_t>();
+    const ContextId context =
+        input_.byte() % 4 ? contexts_[input_.byte() % 2] : input_.take<uint32_t>();
     switch (input_.byte() % 5) {
       case 0: {
         if (reserved_ >= 8) break;
@@ -126,7 +142,8 @@ class CommandFuzz {
         request.ranks = input_.take<uint16_t>() % (2 * CONFIG_GROUP_RANKS_MAX);
         request.rank = input_.take<uint16_t>() % (CONFIG_GROUP_RANKS_MAX + 2);
         if (input_.byte() % 8 == 0) input_.spoil(&request, sizeof(request));
-        const RegionId channels = bench_.port.add_region("channel", size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
+        const RegionId channels =
+            bench_.port.add_region("channel", size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
         peal_peer_address address{};
         const peal_status status =
             card_reserve_group(bench_.card(), context, request, channels, bench_.now, &address);
@@ -144,14 +161,16 @@ class CommandFuzz {
         break;
       }
       case 2:
-        (void)card_abandon_group(bench_.card(), context, input_.byte() % 4 ? handle_ : input_.take<uint32_t>());
+        (void)card_abandon_group(bench_.card(), context,
+                                 input_.byte() % 4 ? handle_ : input_.take<uint32_t>());
         break;
       case 3: {
         RegionId channels = 0;
         while (card_channel_released(bench_.card(), &channels)) bench_.port.remove_region(channels);
         break;
       }
-      default: close_context();
+      default:
+        close_context();
     }
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The fuzzer's bytes, read front to back; zeros when they run out. So every prefix is an input too, and a kept corpus stays
-// readable as the targets grow at the end.
+// The fuzzer's bytes, read front to back; zeros when they run out. So every prefix is an input too,
+// and a kept corpus stays readable as the targets grow at the end.
 #pragma once
 
 #include <cstdint>

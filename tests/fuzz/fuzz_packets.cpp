@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Arbitrary frames into a card with live groups: raw bytes, and good packets with a stretch spoilt and the checksums put right
-// again, so that every later check is reached. Between them the host posts, DMA finishes or fails, time passes, pools run dry.
-// Whatever comes, the card stays within its memory and its books balance.
+// Arbitrary frames into a card with live groups: raw bytes, and good packets with a stretch spoilt
+// and the checksums put right again, so that every later check is reached. Between them the host
+// posts, DMA finishes or fails, time passes, pools run dry. Whatever comes, the card stays within
+// its memory and its books balance.
 #include <algorithm>
 
 #include "tests/fuzz/fuzz_input.h"
@@ -34,15 +35,32 @@ class PacketFuzz {
 
   void event() {
     switch (input_.byte() % 16) {
-      case 0: raw_frame(); break;
-      case 1: post(); break;
-      case 2: finish_dma(); break;
-      case 3: bench_.advance(TimeNs{input_.byte()} * 50'000); break;
-      case 4: bench_.port.fail_allocations = {input_.byte() % 4u, input_.byte() % 4u}; break;
-      case 5: bench_.port.refuse_dmas = {input_.byte() % 4u, input_.byte() % 4u}; break;
-      case 6: bench_.port.fault_dmas = {input_.byte() % 8u, input_.byte() % 2u}; break;
-      case 7: bench_.finish_all_dma(); break;
-      default: made_frame();
+      case 0:
+        raw_frame();
+        break;
+      case 1:
+        post();
+        break;
+      case 2:
+        finish_dma();
+        break;
+      case 3:
+        bench_.advance(TimeNs{input_.byte()} * 50'000);
+        break;
+      case 4:
+        bench_.port.fail_allocations = {input_.byte() % 4u, input_.byte() % 4u};
+        break;
+      case 5:
+        bench_.port.refuse_dmas = {input_.byte() % 4u, input_.byte() % 4u};
+        break;
+      case 6:
+        bench_.port.fault_dmas = {input_.byte() % 8u, input_.byte() % 2u};
+        break;
+      case 7:
+        bench_.finish_all_dma();
+        break;
+      default:
+        made_frame();
     }
     bench_.port.take_sent();
     bench_.port.take_log();
@@ -54,7 +72,8 @@ class PacketFuzz {
     frame.header = input_.take<peal_wire_header>();
     frame.payload.resize(input_.below(CONFIG_MTU_BYTES + 64));
     for (size_t i = 0; i < frame.payload.size() && i < 32; i++) frame.payload[i] = input_.byte();
-    const uint32_t bytes = input_.byte() % 8 == 0 ? input_.byte() % PEAL_HEADER_BYTES : frame.bytes();
+    const uint32_t bytes =
+        input_.byte() % 8 == 0 ? input_.byte() % PEAL_HEADER_BYTES : frame.bytes();
     bench_.deliver_raw(frame, bytes);
   }
 
@@ -62,11 +81,16 @@ class PacketFuzz {
     static constexpr uint64_t kLengths[] = {0, 1, 64, 65, 1000, 1024, 5000, 0xffffffff};
     const uint64_t length = kLengths[input_.byte() % 8];
     switch (input_.byte() % 5) {
-      case 0: return kBarrierShape;
-      case 1: return kDestroyShape;
-      case 2: return broadcast_shape(length);
-      case 3: return doubling_shape(length);
-      default: return {PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+      case 0:
+        return kBarrierShape;
+      case 1:
+        return kDestroyShape;
+      case 2:
+        return broadcast_shape(length);
+      case 3:
+        return doubling_shape(length);
+      default:
+        return {PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
     }
   }
 
@@ -80,14 +104,27 @@ class PacketFuzz {
     const uint32_t other = (to.rank + 1 + input_.byte() % (to.ranks - 1)) % to.ranks;
     Frame frame;
     switch (input_.byte() % 9) {
-      case 0: frame = wire.signal(other, what, sequence, step); break;
-      case 1: frame = wire.nack(other, input_.byte() % to.ranks, what, sequence, piece,
-                                input_.byte() % to.ranks, step, input_.take<uint64_t>()); break;
-      case 2: frame = wire.not_yet(other, what, sequence, piece, input_.byte() % to.ranks, step); break;
-      case 3: frame = wire.refuse(other, what, sequence, input_.byte() % 8); break;
-      case 4: frame = wire.death(other, input_.byte() % 8); break;
-      case 5: frame = input_.byte() % 2 ? wire.probe(other) : wire.alive(other); break;
-      default: frame = data(wire, what, sequence, piece, step, other);
+      case 0:
+        frame = wire.signal(other, what, sequence, step);
+        break;
+      case 1:
+        frame = wire.nack(other, input_.byte() % to.ranks, what, sequence, piece,
+                          input_.byte() % to.ranks, step, input_.take<uint64_t>());
+        break;
+      case 2:
+        frame = wire.not_yet(other, what, sequence, piece, input_.byte() % to.ranks, step);
+        break;
+      case 3:
+        frame = wire.refuse(other, what, sequence, input_.byte() % 8);
+        break;
+      case 4:
+        frame = wire.death(other, input_.byte() % 8);
+        break;
+      case 5:
+        frame = input_.byte() % 2 ? wire.probe(other) : wire.alive(other);
+        break;
+      default:
+        frame = data(wire, what, sequence, piece, step, other);
     }
     if (input_.byte() % 4 == 0) wire.make_repair(frame);
     if (input_.byte() % 2 == 0) {
@@ -128,8 +165,8 @@ class PacketFuzz {
     peal_submission entry = barrier_entry(from, sequence, sequence);
     if (what.operation == PEAL_OPERATION_DESTROY) entry = destroy_entry(from, sequence, sequence);
     if (what.operation == PEAL_OPERATION_ALLGATHER) {
-      entry = allgather_entry(from, sequence, sequence, what.algorithm, what.block_bytes, memory_.key,
-                              memory_.key);
+      entry = allgather_entry(from, sequence, sequence, what.algorithm, what.block_bytes,
+                              memory_.key, memory_.key);
     }
     bench_.port.take_completions();
     bench_.submit(entry);

@@ -126,14 +126,14 @@ Frame WireMaker::not_yet(uint32_t sender, OperationShape shape, uint32_t sequenc
 Frame WireMaker::refuse(uint32_t sender, OperationShape shape, uint32_t sequence,
                         uint32_t rank) const {
   Frame frame = base(PEAL_PACKET_REFUSE, sender, shape, sequence);
-  set_payload(frame, peal_verdict{rank, 0});
+  set_payload(frame, peal_verdict{rank, PEAL_STATUS_MISMATCH});
   seal(frame);
   return frame;
 }
 
 Frame WireMaker::death(uint32_t sender, uint32_t rank) const {
   Frame frame = base(PEAL_PACKET_DEATH, sender, kNoShape, 0);
-  set_payload(frame, peal_verdict{rank, 0});
+  set_payload(frame, peal_verdict{rank, PEAL_STATUS_PEER_DEAD});
   seal(frame);
   return frame;
 }

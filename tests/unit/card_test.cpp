@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The card as a whole: what it says of itself, that the clock's size does not matter, and that the
+// same inputs give the same effects.
+#include "firmware/card.h"
+
+#include <cstring>
+
+#include "tests/support/cluster.h"
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+TEST_F(CardTest, DescribesItself) {
+  peal_device device;
+  std::memset(&device, 0xee, sizeof(device));
+  card_describe(bench.card(), &device);
+  EXPECT_EQ(device.incarnation, bench.incarnation());
+  EXPECT_EQ(device.ranks_max, static_cast<uint32_t>(CONFIG_GROUP_RANKS_MAX));
+  EXPECT_EQ(device.members_max, static_cast<uint32_t>(CONFIG_CARD_MEMBERS));
+  EXPECT_EQ(device.channels, static_cast<uint32_t>(CONFIG_CHANNELS));
+  EXPECT_EQ(device.parked_max, static_cast<uint32_t>(CONFIG_PARKED_OPERATIONS));
+  EXPECT_EQ(device.piece_window, static_cast<uint32_t>(CONFIG_PIECE_WINDOW));
+  EXPECT_EQ(device.mtu_bytes, static_cast<uint32_t>(CONFIG_MTU_BYTES));
+  EXPECT_EQ(device.channel_bytes, static_cast<uint32_t>(CONFIG_CHANNEL_BYTES));
+  EXPECT_EQ(device.dead_timeout_us, static_cast<uint32_t>(CONFIG_DEAD_TIMEOUT_US));
+  EXPECT_EQ(device.reserved[0], 0u);
+  EXPECT_EQ(device.reserved[1], 0u);
+}
+
+TEST_F(CardTest, CountersHaveTheirNames) {
+  EXPECT_STREQ(card_counter_name(PEAL_COUNTER_SENT_DATA), "sent_data");
+  EXPECT_STREQ(card_counter_name(PEAL_COUNTER_DMA_FAULT), "dma_fault");
+  EXPECT_NE(card_counter_name(PEAL_COUNTER_COUNT), nullptr);
+  for (const uint64_t value : bench.counters()) EXPECT_EQ(value, 0u);
+}
+
+TEST_F(CardTest, AFreshCardHoldsNothingAndWantsNothing) {
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+  const CardHolds holds = card_holds(bench.card());
+  EXPECT_EQ(holds.packets + holds.dma_records + holds.operations, 0u);
+  card_on_timer(bench.card(), bench.now);
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(CardTest, SubmissionsOfNobodyAreIgnored) {
+  const peal_submission entry{};
+  for (const ContextId context :
+       {ContextId{CONFIG_CONTEXTS - 1}, ContextId{CONFIG_CONTEXTS}, ~0u}) {
+    bench.submit_in(context, entry);
+  }
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+class Timed : public GroupTest {};
+
+TEST_F(Timed, CompletionSaysHowLongTheCardTook) {
+  post_barrier(0);
+  bench.advance(12'345);
+  bench.deliver(wire.signal(0, kBarrierShape, 0, 0));
+  bench.deliver(wire.signal(3, kBarrierShape, 0, 1));
+  const auto done = bench.port.take_completions();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].second.card_ns, 12'345u);
+  EXPECT_EQ(done[0].second.sequence, 0u);
+  EXPECT_EQ(done[0].second.member, member.handle());
+  EXPECT_EQ(done[0].second.opcode, PEAL_OPERATION_BARRIER);
+  EXPECT_EQ(done[0].second.failed_rank, PEAL_NO_RANK);
+}
+
+TEST_F(Timed, AClockThatStartsAtZeroOrNearTheEndOfTimeIsFine) {
+  for (const TimeNs start : {TimeNs{0}, TimeNs{1} << 62}) {
+    CardBench late(BenchOptions{.index = 1});
+    late.now = start;
+    const Membership theirs = late.join(4, 1);
+    late.submit(barrier_entry(theirs, 0, 1));
+    late.take_log();
+    late.advance(default_timeouts().nack_ns);
+    EXPECT_EQ(late.take_log(), "send 1>0 NACK barrier seq=0 round=0 for=1\n");
+    const TimeNs until =
+        late.now + default_timeouts().dead_ns + 3 * default_timeouts().probe_interval_ns;
+    while (late.now < until && late.advance_to_deadline()) late.port.take_sent();
+    EXPECT_NE(late.take_log().find("complete ctx0 cookie=1 PEER_DEAD rank=0\n"), std::string::npos);
+    late.port.take_sent();
+  }
+}
+
+// Invariant 7: nothing but the inputs decides. The same lossy run twice, on cards at other
+// addresses in memory.
+TEST(Determinism, TheSameRunTwiceSendsTheSamePackets) {
+  const auto run = [] {
+    Cluster cluster(7);
+    uint64_t state = 42;
+    cluster.fate = [&](const Frame&) -> uint32_t {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      return (state >> 60) == 0 ? 0 : (state >> 60) == 1 ? 2 : 1;
+    };
+    for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) {
+      for (uint32_t rank = 0; rank < 7; rank++) {
+        cluster.allgather(
+            rank, sequence,
+            sequence % 2 ? PEAL_ALGORITHM_RECURSIVE_DOUBLING : PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST,
+            777 * (sequence + 1));
+      }
+    }
+    EXPECT_TRUE(cluster.run_until_completions(CONFIG_CHANNELS));
+    std::string text;
+    for (const Frame& frame : cluster.trace()) text += frame_text(frame) + "\n";
+    return text;
+  };
+  const std::string first = run();
+  const std::vector<char> elsewhere(1 << 20);  // moves the next cards
+  const std::string second = run();
+  EXPECT_EQ(first, second);
+  EXPECT_NE(first.find("repair"), std::string::npos) << "nothing was lost, so nothing was tested";
+}
+
+}  // namespace
+}  // namespace peal::test

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who is alive: a peer that owes us something is probed, silence kills it, lateness does not, and a
+// probe is answered whatever the host does.
+#include "firmware/liveness.h"
+
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+class Liveness : public GroupTest {
+ protected:
+  // Lets time pass in the card's own steps; how often each kind of line was sent.
+  size_t sends_within(TimeNs time, const std::string& what) {
+    const TimeNs until = bench.now + time;
+    size_t count = 0;
+    bench.take_log();
+    while (card_next_deadline(bench.card()) <= until) {
+      bench.advance_to_deadline();
+      const std::string log = bench.take_log();
+      for (size_t at = log.find(what); at != std::string::npos; at = log.find(what, at + 1))
+        count++;
+      bench.port.take_sent();
+    }
+    bench.advance(until - bench.now);
+    return count;
+  }
+  CardTimeouts timeouts = default_timeouts();
+};
+
+TEST_F(Liveness, NobodyIsProbedWhoOwesNothing) {
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+  run_barrier(0);
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+TEST_F(Liveness, AProbeIsAnsweredAlways) {
+  bench.deliver(wire.probe(3));
+  EXPECT_EQ(bench.take_log(), "send 1>3 ALIVE\n");
+  post_barrier(0);
+  bench.take_log();
+  bench.deliver(wire.probe(0));
+  EXPECT_EQ(bench.take_log(), "send 1>0 ALIVE\n");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_LIVENESS), 2u);
+}
+
+// A frame that pretends to be a repair skips the check of the sender; only data and signals may.
+TEST_F(Liveness, AProbeCannotBeARepair) {
+  for (const uint32_t sender : {0u, 2u, 3u}) {
+    for (Frame frame : {wire.probe(sender), wire.alive(sender), wire.death(sender, 2)}) {
+      wire.make_repair(frame);
+      const auto before = bench.counters();
+      bench.deliver(frame);
+      EXPECT_EQ(bench.counter_changes(before), "+1 drop_type");
+    }
+  }
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Liveness, AnAwaitedPeerIsProbedAtTheInterval) {
+  post_barrier(0);
+  const size_t probes = sends_within(10 * timeouts.probe_interval_ns, "send 1>0 PROBE");
+  EXPECT_GE(probes, 9u);
+  EXPECT_LE(probes, 10u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+}
+
+TEST_F(Liveness, SilenceIsDeathNotEarlierThanConfigured) {
+  post_barrier(0);
+  sends_within(timeouts.dead_ns, "");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  sends_within(2 * timeouts.probe_interval_ns + timeouts.nack_ns, "");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 1u);
+  const auto done = bench.port.take_completions();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(status_text(done[0].second.status), "PEER_DEAD");
+  EXPECT_EQ(done[0].second.failed_rank, 0u);
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+TEST_F(Liveness, AnythingHeardIsLife) {
+  post_barrier(0);
+  for (int i = 0; i < 30; i++) {
+    sends_within(timeouts.dead_ns / 4, "");
+    bench.deliver(i % 2 ? wire.alive(0) : wire.not_yet(0, kBarrierShape, 0, 0, 0, 0));
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  EXPECT_EQ(card_outstanding(bench.card(), bench.context()), 1u);
+}
+
+TEST_F(Liveness, WhatIsRefusedIsNoSignOfLife) {
+  post_barrier(0);
+  for (int i = 0; i < 12; i++) {
+    sends_within(timeouts.dead_ns / 8, "");
+    Frame other = wire.alive(0);
+    other.header.incarnation++;  // the card was started again: another one
+    seal(other);
+    bench.deliver(other);
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 1u);
+}
+
+// A runner that was stopped for minutes wakes to deadlines long passed: nobody was asked meanwhile,
+// so nobody is dead.
+TEST_F(Liveness, AStoppedRunnerSuspectsNobodyAtOnce) {
+  post_barrier(0);
+  bench.advance(timeouts.nack_ns);
+  bench.now += 100 * timeouts.dead_ns;
+  card_on_timer(bench.card(), bench.now);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  bench.deliver(wire.alive(0));
+  EXPECT_EQ(card_outstanding(bench.card(), bench.context()), 1u);
+}
+
+}  // namespace
+}  // namespace peal::test

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A membership from reservation to its tombstone, several on one card, and the end of a context.
+#include "firmware/member.h"
+
+#include <set>
+
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+class MemberSlots : public CardTest {
+ protected:
+  peal_status reserve(uint32_t ranks, uint32_t rank) {
+    peal_reserve_group request{};
+    request.ranks = ranks;
+    request.rank = rank;
+    const RegionId channels =
+        bench.port.add_region("channel", size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
+    return card_reserve_group(bench.card(), bench.context(), request, channels, bench.now,
+                              &address);
+  }
+  static peal_connect_group good_request(const Membership& member) {
+    peal_connect_group request{};
+    request.member = member.handle();
+    request.group = 5;
+    for (uint32_t distance = 1; distance < member.ranks; distance *= 2) {
+      request.peers[request.peer_count++] =
+          CardBench::played_address((member.rank + distance) % member.ranks);
+      request.peers[request.peer_count++] =
+          CardBench::played_address((member.rank + member.ranks - distance) % member.ranks);
+    }
+    return request;
+  }
+  peal_status connect(const peal_connect_group& request) {
+    return card_connect_group(bench.card(), bench.context(), request, bench.now);
+  }
+  peal_peer_address address{};
+};
+
+TEST_F(MemberSlots, RanksAreChecked) {
+  EXPECT_EQ(reserve(0, 0), PEAL_STATUS_BAD_RANK);
+  EXPECT_EQ(reserve(4, 4), PEAL_STATUS_BAD_RANK);
+  EXPECT_EQ(reserve(4, 0xffffffff), PEAL_STATUS_BAD_RANK);
+  EXPECT_EQ(reserve(CONFIG_GROUP_RANKS_MAX + 1, 0), PEAL_STATUS_BAD_RANK);
+  EXPECT_EQ(reserve(0xffffffff, 0), PEAL_STATUS_BAD_RANK);
+  EXPECT_EQ(reserve(CONFIG_GROUP_RANKS_MAX, CONFIG_GROUP_RANKS_MAX - 1), PEAL_STATUS_OK);
+  EXPECT_EQ(address.rank, CONFIG_GROUP_RANKS_MAX - 1);
+  EXPECT_EQ(address.incarnation, bench.incarnation());
+}
+
+TEST_F(MemberSlots, ContextIsChecked) {
+  peal_reserve_group request{};
+  request.ranks = 1;
+  for (const ContextId context :
+       {ContextId{CONFIG_CONTEXTS - 1}, ContextId{CONFIG_CONTEXTS}, ~0u}) {
+    EXPECT_EQ(card_reserve_group(bench.card(), context, request, 0, bench.now, &address),
+              PEAL_STATUS_CLOSED);
+  }
+}
+
+TEST_F(MemberSlots, FullTableIsNoResourcesUntilOneIsGivenBack) {
+  std::set<uint32_t> handles;
+  for (uint32_t i = 0; i < CONFIG_CARD_MEMBERS; i++) {
+    ASSERT_EQ(reserve(2, 0), PEAL_STATUS_OK);
+    EXPECT_TRUE(handles.insert(address.member).second);
+  }
+  EXPECT_EQ(reserve(2, 0), PEAL_STATUS_NO_RESOURCES);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_MEMBER), 1u);
+  const uint32_t given_back = *handles.begin();
+  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), given_back), PEAL_STATUS_OK);
+  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), given_back), PEAL_STATUS_BAD_GROUP);
+  EXPECT_EQ(reserve(2, 0), PEAL_STATUS_OK);
+  EXPECT_EQ(address.member & 0xffff, given_back & 0xffff);
+  EXPECT_NE(address.member, given_back) << "the same slot must not answer to the old handle";
+}
+
+TEST_F(MemberSlots, ConnectIsChecked) {
+  const Membership member = bench.reserve(5, 3);
+  peal_connect_group bad = good_request(member);
+  bad.member ^= 0x10000;
+  EXPECT_EQ(connect(bad), PEAL_STATUS_BAD_GROUP);
+  bad = good_request(member);
+  bad.group = 0;
+  EXPECT_EQ(connect(bad), PEAL_STATUS_BAD_GROUP);
+  for (const uint32_t count : {0u, 4u, 5u, 8u, 20u, 21u, 0xffffffffu}) {
+    bad = good_request(member);
+    bad.peer_count = count;
+    EXPECT_EQ(connect(bad), PEAL_STATUS_BAD_RANK) << count;
+  }
+  for (uint32_t entry = 0; entry < 6; entry++) {
+    bad = good_request(member);
+    bad.peers[entry].rank = 3;
+    EXPECT_EQ(connect(bad), PEAL_STATUS_BAD_RANK) << entry;
+  }
+  EXPECT_EQ(connect(good_request(member)), PEAL_STATUS_OK);
+  EXPECT_EQ(connect(good_request(member)), PEAL_STATUS_BUSY);  // not twice
+}
+
+TEST_F(MemberSlots, AnotherContextMayNeitherConnectNorAbandon) {
+  const Membership member = bench.reserve(5, 3);
+  const ContextId other = bench.open_context();
+  EXPECT_EQ(card_connect_group(bench.card(), other, good_request(member), bench.now),
+            PEAL_STATUS_BAD_GROUP);
+  EXPECT_EQ(card_abandon_group(bench.card(), other, member.handle()), PEAL_STATUS_BAD_GROUP);
+}
+
+TEST_F(MemberSlots, AGroupThatHasRunIsDestroyedNotAbandoned) {
+  const Membership member = bench.join(1, 0);
+  bench.submit(barrier_entry(member, 0, 1));
+  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()), PEAL_STATUS_BUSY);
+}
+
+// --- destroy and tombstone ---
+
+class Leaving : public GroupTest {
+ protected:
+  void destroy(uint32_t sequence) {
+    bench.submit(destroy_entry(member, sequence, 9));
+    for (uint32_t round = 0; round < 2; round++) {
+      bench.deliver(wire.signal(behind(round), kDestroyShape, sequence, round));
+    }
+  }
+};
+
+TEST_F(Leaving, IsABarrierAndThenTheSlotAndChannelsAreFree) {
+  destroy(0);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 SIGNAL destroy seq=0 round=0\n"
+            "send 1>3 SIGNAL destroy seq=0 round=1\n"
+            "complete ctx0 cookie=9 OK\n");
+  RegionId channels = 0;
+  EXPECT_TRUE(card_channel_released(bench.card(), &channels));
+  EXPECT_EQ(channels, member.channels);
+  EXPECT_FALSE(card_channel_released(bench.card(), &channels));
+  post_barrier(1);
+  EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=101 BAD_GROUP\n");
+}
+
+TEST_F(Leaving, WaitsForEarlierOperations) {
+  post_barrier(0);
+  bench.submit(destroy_entry(member, 1, 9));
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL barrier seq=0 round=0\n");
+  for (uint32_t round = 0; round < 2; round++) {
+    bench.deliver(wire.signal(behind(round), kBarrierShape, 0, round));
+  }
+  EXPECT_NE(bench.take_log().find("send 1>2 SIGNAL destroy seq=1 round=0\n"), std::string::npos);
+}
+
+TEST_F(Leaving, NothingMayFollow) {
+  bench.submit(destroy_entry(member, 0, 9));
+  bench.take_log();
+  post_barrier(1);
+  EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=101 CLOSED\n");
+}
+
+TEST_F(Leaving, TheTombstoneRepairsTheLastSignals) {
+  destroy(0);
+  bench.take_log();
+  bench.deliver(wire.nack(2, 2, kDestroyShape, 0, 0, 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL destroy seq=0 round=0 repair\n");
+  bench.deliver(wire.nack(3, 3, kDestroyShape, 0, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL destroy seq=0 round=1 repair\n");
+  bench.deliver(wire.probe(3));
+  EXPECT_EQ(bench.take_log(), "send 1>3 ALIVE\n");
+}
+
+TEST_F(Leaving, EverythingElseIsClosedThere) {
+  destroy(0);
+  bench.take_log();
+  const auto change = [&](const Frame& frame) {
+    const auto before = bench.counters();
+    bench.deliver(frame);
+    return bench.counter_changes(before);
+  };
+  EXPECT_EQ(change(wire.signal(0, kDestroyShape, 0, 0)), "+1 drop_closed");
+  EXPECT_EQ(change(wire.signal(0, kBarrierShape, 1, 0)), "+1 drop_closed");
+  EXPECT_EQ(change(wire.nack(2, 2, kDestroyShape, 1, 0, 0, 0)), "+1 drop_closed");
+  EXPECT_EQ(change(wire.nack(2, 2, kBarrierShape, 0, 0, 0, 0)), "+1 drop_closed");
+  EXPECT_EQ(change(wire.death(0, 3)), "+1 drop_closed");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Leaving, TheSlotsNextMemberIsNotTheOld) {
+  destroy(0);
+  const Membership next = bench.join(4, 1, 88);
+  EXPECT_EQ(next.handle() & 0xffff, member.handle() & 0xffff);
+  bench.take_log();
+  // To the old handle: the tombstone. To the new: the new.
+  bench.deliver(wire.nack(2, 2, kDestroyShape, 0, 0, 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL destroy seq=0 round=0 repair\n");
+  bench.submit(barrier_entry(next, 0, 5));
+  bench.take_log();
+  Frame old = wire.signal(0, kBarrierShape, 0, 0);  // the old group's
+  bench.deliver(old);
+  old.header.member = next.handle();
+  seal(old);
+  const auto before = bench.counters();
+  bench.deliver(old);
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_group");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Leaving, ManyGroupsOneAfterTheOtherReuseSlotsAndTombstones) {
+  for (uint32_t i = 0; i < 5 * CONFIG_CARD_MEMBERS; i++) {
+    const Membership next = bench.join(1, 0, 100 + i);
+    bench.submit(barrier_entry(next, 0, 1));
+    bench.submit(destroy_entry(next, 1, 2));
+    EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=1 OK\ncomplete ctx0 cookie=2 OK\n") << i;
+    RegionId channels = 0;
+    ASSERT_TRUE(card_channel_released(bench.card(), &channels));
+    ASSERT_EQ(channels, next.channels);
+    bench.port.remove_region(channels);
+  }
+  EXPECT_GT(bench.counter(PEAL_COUNTER_TOMBSTONES_REUSED), 0u);
+}
+
+// A member that leaves a connected group without a word: those who wait for it must not wait for
+// ever.
+TEST_F(Leaving, WhoWaitsForAnAbandonedMemberIsTold) {
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()), PEAL_STATUS_OK);
+  bench.take_log();
+  bench.deliver(wire.nack(2, 2, kBarrierShape, 0, 0, 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 DEATH rank=1\n");
+}
+
+// --- the end of a context ---
+
+class ClosedContext : public GroupTest {};
+
+TEST_F(ClosedContext, IsQuietOnlyWhenNoDmaIsUnderWay) {
+  post_broadcast(0, 64);
+  ASSERT_GT(bench.port.dma_count(), 0u);
+  card_close_context(bench.card(), bench.context(), bench.now);
+  EXPECT_FALSE(card_context_quiet(bench.card(), bench.context()));
+  bench.port.take_completions();
+  bench.finish_all_dma();
+  EXPECT_TRUE(card_context_quiet(bench.card(), bench.context()));
+  EXPECT_TRUE(bench.port.take_completions().empty()) << "nobody is there to read them";
+}
+
+TEST_F(ClosedContext, ItsKeysAndGroupsAreGone) {
+  post_barrier(0);
+  card_close_context(bench.card(), bench.context(), bench.now);
+  const ContextId again = bench.open_context();
+  EXPECT_EQ(again, bench.context());
+  bench.take_log();
+  bench.submit(
+      allgather_entry(member, 1, 7, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, 8, send.key, receive.key));
+  EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=7 BAD_GROUP\n");
+  RegionId region = 0;
+  EXPECT_EQ(card_unregister_memory(bench.card(), again, send.key, &region), PEAL_STATUS_BAD_KEY);
+  EXPECT_TRUE(card_channel_released(bench.card(), &region));
+  EXPECT_EQ(region, member.channels);
+}
+
+TEST_F(ClosedContext, OthersOnTheCardGoOn) {
+  const ContextId other = bench.open_context();
+  const Membership theirs = bench.reserve_in(other, 1, 0);
+  peal_connect_group request{};
+  request.member = theirs.handle();
+  request.group = 6;
+  ASSERT_EQ(card_connect_group(bench.card(), other, request, bench.now), PEAL_STATUS_OK);
+  card_close_context(bench.card(), bench.context(), bench.now);
+  bench.take_log();
+  bench.submit_in(other, barrier_entry(theirs, 0, 3));
+  EXPECT_EQ(bench.take_log(), "complete ctx1 cookie=3 OK\n");
+}
+
+TEST_F(ClosedContext, TableOfContextsIsFinite) {
+  uint32_t opened = 1;
+  ContextId context = 0;
+  while (card_open_context(bench.card(), &context) == PEAL_STATUS_OK) opened++;
+  EXPECT_EQ(opened, static_cast<uint32_t>(CONFIG_CONTEXTS));
+  card_close_context(bench.card(), context, bench.now);
+  EXPECT_EQ(card_open_context(bench.card(), &context), PEAL_STATUS_OK);
+}
+
+// --- several members of one group on one card ---
+
+TEST(SameCard, RanksOfOneGroupTalkThroughTheWire) {
+  CardBench bench;
+  constexpr uint32_t kRanks = 4;
+  std::vector<Membership> members;
+  std::vector<peal_peer_address> everybody;
+  std::vector<Memory> receive;
+  const Memory send = bench.add_memory("send", 256);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    members.push_back(bench.reserve(kRanks, rank));
+    everybody.push_back(members.back().address);
+    receive.push_back(bench.add_memory("receive" + std::to_string(rank), 256));
+  }
+  for (auto& member : members) ASSERT_EQ(bench.connect(member, everybody), PEAL_STATUS_OK);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    const auto block = pattern_block(0, rank, 0, 64);
+    std::copy(block.begin(), block.end(), bench.port.bytes(send.region).begin() + rank * 64);
+    peal_submission entry =
+        allgather_entry(members[rank], 0, rank, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, 64, send.key,
+                        receive[rank].key);
+    entry.send_offset = rank * 64;
+    bench.submit(entry);
+  }
+  for (int turn = 0; turn < 20; turn++) {
+    bench.finish_all_dma();
+    for (const Frame& frame : bench.port.take_sent()) bench.deliver(frame);
+  }
+  EXPECT_EQ(bench.port.take_completions().size(), kRanks);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    EXPECT_EQ(bench.port.bytes(receive[rank].region), pattern_result(0, kRanks, 64)) << rank;
+  }
+  EXPECT_EQ(bench.problems(), "");
+}
+
+}  // namespace
+}  // namespace peal::test
