@@ -12,198 +12,174 @@
 /* Software emulation on a busy machine; nothing below takes a second otherwise. */
 #define PATIENCE_MS 60000
 
-void check_failed(const char *file, int line, const char *text, int valued, long long got,
-		  long long wanted)
-{
-	const char *name = strrchr(file, '/');
+void check_failed(const char* file, int line, const char* text, int valued, long long got,
+                  long long wanted) {
+  const char* name = strrchr(file, '/');
 
-	printf("%s:%d: %s", name ? name + 1 : file, line, text);
-	if (valued)
-		printf(" (got %lld, wanted %lld)", got, wanted);
-	printf("; errno is %d (%s)\n", errno, strerror(errno));
-	fflush(stdout);
-	_exit(1);
+  printf("%s:%d: %s", name ? name + 1 : file, line, text);
+  if (valued) printf(" (got %lld, wanted %lld)", got, wanted);
+  printf("; errno is %d (%s)\n", errno, strerror(errno));
+  fflush(stdout);
+  _exit(1);
 }
 
-int open_device(void)
-{
-	return open(DEVICE, O_RDWR | O_CLOEXEC);
+int open_device(void) { return open(DEVICE, O_RDWR | O_CLOEXEC); }
+
+static void map_doorbell(struct device* device) {
+  uint8_t* page;
+
+  device->doorbell = NULL;
+  if (device->info.doorbell_bytes == 0) return;
+  page = mmap(NULL, device->info.doorbell_bytes, PROT_WRITE, MAP_SHARED, device->fd,
+              PEAL_MMAP_DOORBELL);
+  CHECK(page != MAP_FAILED);
+  device->doorbell = (volatile uint32_t*)(void*)(page + device->info.doorbell_offset);
 }
 
-static void map_doorbell(struct device *device)
-{
-	uint8_t *page;
+void device_open(struct device* device) {
+  struct peal_ioctl_eventfd event = {.header = HEADER(peal_ioctl_eventfd)};
+  struct peal_card_page* card;
 
-	device->doorbell = NULL;
-	if (device->info.doorbell_bytes == 0)
-		return;
-	page = mmap(NULL, device->info.doorbell_bytes, PROT_WRITE, MAP_SHARED, device->fd,
-		    PEAL_MMAP_DOORBELL);
-	CHECK(page != MAP_FAILED);
-	device->doorbell = (volatile uint32_t *)(void *)(page + device->info.doorbell_offset);
+  memset(device, 0, sizeof(*device));
+  device->fd = open_device();
+  CHECK(device->fd >= 0);
+  device->info = (struct peal_ioctl_info){.header = HEADER(peal_ioctl_info)};
+  CHECK_EQ(ioctl(device->fd, PEAL_IOCTL_INFO, &device->info), 0);
+  device->window = mmap(NULL, device->info.window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        device->fd, PEAL_MMAP_WINDOW);
+  CHECK(device->window != MAP_FAILED);
+  card = (struct peal_card_page*)(void*)device->window;
+  CHECK_EQ(__atomic_load_n(&card->directory.magic, __ATOMIC_ACQUIRE), PEAL_WINDOW_MAGIC);
+  peal_host_ring_init(&device->ring, device->window, card->device.ring_entries);
+  map_doorbell(device);
+  device->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  event.fd = device->event;
+  CHECK_EQ(ioctl(device->fd, PEAL_IOCTL_EVENTFD, &event), 0);
 }
 
-void device_open(struct device *device)
-{
-	struct peal_ioctl_eventfd event = { .header = HEADER(peal_ioctl_eventfd) };
-	struct peal_card_page *card;
-
-	memset(device, 0, sizeof(*device));
-	device->fd = open_device();
-	CHECK(device->fd >= 0);
-	device->info = (struct peal_ioctl_info){ .header = HEADER(peal_ioctl_info) };
-	CHECK_EQ(ioctl(device->fd, PEAL_IOCTL_INFO, &device->info), 0);
-	device->window = mmap(NULL, device->info.window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			      device->fd, PEAL_MMAP_WINDOW);
-	CHECK(device->window != MAP_FAILED);
-	card = (struct peal_card_page *)(void *)device->window;
-	CHECK_EQ(__atomic_load_n(&card->directory.magic, __ATOMIC_ACQUIRE), PEAL_WINDOW_MAGIC);
-	peal_host_ring_init(&device->ring, device->window, card->device.ring_entries);
-	map_doorbell(device);
-	device->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	event.fd = device->event;
-	CHECK_EQ(ioctl(device->fd, PEAL_IOCTL_EVENTFD, &event), 0);
+void device_close(struct device* device) {
+  if (device->doorbell)
+    CHECK_EQ(munmap((uint8_t*)(uintptr_t)device->doorbell - device->info.doorbell_offset,
+                    device->info.doorbell_bytes),
+             0);
+  CHECK_EQ(munmap(device->window, device->info.window_bytes), 0);
+  CHECK_EQ(close(device->event), 0);
+  CHECK_EQ(close(device->fd), 0);
 }
 
-void device_close(struct device *device)
-{
-	if (device->doorbell)
-		CHECK_EQ(munmap((uint8_t *)(uintptr_t)device->doorbell - device->info.doorbell_offset,
-				device->info.doorbell_bytes), 0);
-	CHECK_EQ(munmap(device->window, device->info.window_bytes), 0);
-	CHECK_EQ(close(device->event), 0);
-	CHECK_EQ(close(device->fd), 0);
+void device_doorbell(struct device* device) {
+  struct peal_ioctl_kick kick = {HEADER(peal_ioctl_kick)};
+
+  if (device->doorbell)
+    *device->doorbell = device->info.doorbell_value;
+  else
+    CHECK_EQ(ioctl(device->fd, PEAL_IOCTL_KICK, &kick), 0);
 }
 
-void device_doorbell(struct device *device)
-{
-	struct peal_ioctl_kick kick = { HEADER(peal_ioctl_kick) };
+uint32_t register_memory(int fd, void* address, uint64_t bytes, uint32_t access, uint32_t* key) {
+  struct peal_ioctl_register argument = {
+      .header = HEADER(peal_ioctl_register),
+      .address = (uintptr_t)address,
+      .bytes_ = bytes,
+      .access = access,
+      .status = ~0u,
+  };
 
-	if (device->doorbell)
-		*device->doorbell = device->info.doorbell_value;
-	else
-		CHECK_EQ(ioctl(device->fd, PEAL_IOCTL_KICK, &kick), 0);
+  CHECK_EQ(ioctl(fd, PEAL_IOCTL_REGISTER, &argument), 0);
+  *key = argument.key;
+  return argument.status;
 }
 
-uint32_t register_memory(int fd, void *address, uint64_t bytes, uint32_t access, uint32_t *key)
-{
-	struct peal_ioctl_register argument = {
-		.header = HEADER(peal_ioctl_register),
-		.address = (uintptr_t)address,
-		.bytes_ = bytes,
-		.access = access,
-		.status = ~0u,
-	};
+uint32_t unregister_memory(int fd, uint32_t key) {
+  struct peal_ioctl_unregister argument = {
+      .header = HEADER(peal_ioctl_unregister), .key = key, .status = ~0u};
 
-	CHECK_EQ(ioctl(fd, PEAL_IOCTL_REGISTER, &argument), 0);
-	*key = argument.key;
-	return argument.status;
+  CHECK_EQ(ioctl(fd, PEAL_IOCTL_UNREGISTER, &argument), 0);
+  return argument.status;
 }
 
-uint32_t unregister_memory(int fd, uint32_t key)
-{
-	struct peal_ioctl_unregister argument = {
-		.header = HEADER(peal_ioctl_unregister), .key = key, .status = ~0u
-	};
+uint32_t reserve_group(int fd, uint32_t ranks, uint32_t rank, struct peal_peer_address* address) {
+  struct peal_ioctl_reserve_group argument = {
+      .header = HEADER(peal_ioctl_reserve_group), .ranks = ranks, .rank = rank, .status = ~0u};
 
-	CHECK_EQ(ioctl(fd, PEAL_IOCTL_UNREGISTER, &argument), 0);
-	return argument.status;
-}
-
-uint32_t reserve_group(int fd, uint32_t ranks, uint32_t rank, struct peal_peer_address *address)
-{
-	struct peal_ioctl_reserve_group argument = {
-		.header = HEADER(peal_ioctl_reserve_group), .ranks = ranks, .rank = rank, .status = ~0u
-	};
-
-	CHECK_EQ(ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &argument), 0);
-	*address = argument.address;
-	return argument.status;
+  CHECK_EQ(ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &argument), 0);
+  *address = argument.address;
+  return argument.status;
 }
 
 uint32_t connect_group(int fd, uint32_t member, uint32_t group, uint32_t count,
-		       const struct peal_peer_address *peers)
-{
-	struct peal_ioctl_connect_group argument = {
-		.header = HEADER(peal_ioctl_connect_group),
-		.member = member,
-		.group = group,
-		.peer_count = count,
-		.peers = (uintptr_t)peers,
-		.status = ~0u,
-	};
+                       const struct peal_peer_address* peers) {
+  struct peal_ioctl_connect_group argument = {
+      .header = HEADER(peal_ioctl_connect_group),
+      .member = member,
+      .group = group,
+      .peer_count = count,
+      .peers = (uintptr_t)peers,
+      .status = ~0u,
+  };
 
-	CHECK_EQ(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), 0);
-	return argument.status;
+  CHECK_EQ(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), 0);
+  return argument.status;
 }
 
-uint32_t abandon_group(int fd, uint32_t member)
-{
-	struct peal_ioctl_abandon_group argument = {
-		.header = HEADER(peal_ioctl_abandon_group), .member = member, .status = ~0u
-	};
+uint32_t abandon_group(int fd, uint32_t member) {
+  struct peal_ioctl_abandon_group argument = {
+      .header = HEADER(peal_ioctl_abandon_group), .member = member, .status = ~0u};
 
-	CHECK_EQ(ioctl(fd, PEAL_IOCTL_ABANDON_GROUP, &argument), 0);
-	return argument.status;
+  CHECK_EQ(ioctl(fd, PEAL_IOCTL_ABANDON_GROUP, &argument), 0);
+  return argument.status;
 }
 
-void submit(struct device *device, const struct peal_submission *entry)
-{
-	CHECK(peal_host_ring_submit(&device->ring, entry));
-	if (peal_host_ring_card_sleeps(&device->ring))
-		device_doorbell(device);
+void submit(struct device* device, const struct peal_submission* entry) {
+  CHECK(peal_host_ring_submit(&device->ring, entry));
+  if (peal_host_ring_card_sleeps(&device->ring)) device_doorbell(device);
 }
 
-void wait_completion(struct device *device, struct peal_completion *entry)
-{
-	struct pollfd wait = { device->event, POLLIN, 0 };
-	uint64_t count;
+void wait_completion(struct device* device, struct peal_completion* entry) {
+  struct pollfd wait = {device->event, POLLIN, 0};
+  uint64_t count;
 
-	peal_host_ring_set_sleeping(&device->ring, 1);
-	while (!peal_host_ring_poll(&device->ring, entry)) {
-		/* No other way out: without an interrupt this fails. */
-		CHECK_EQ(poll(&wait, 1, PATIENCE_MS), 1);
-		CHECK_EQ(read(device->event, &count, sizeof(count)), sizeof(count));
-	}
-	peal_host_ring_set_sleeping(&device->ring, 0);
+  peal_host_ring_set_sleeping(&device->ring, 1);
+  while (!peal_host_ring_poll(&device->ring, entry)) {
+    /* No other way out: without an interrupt this fails. */
+    CHECK_EQ(poll(&wait, 1, PATIENCE_MS), 1);
+    CHECK_EQ(read(device->event, &count, sizeof(count)), sizeof(count));
+  }
+  peal_host_ring_set_sleeping(&device->ring, 0);
 }
 
-static long vmstat(const char *name)
-{
-	FILE *file = fopen("/proc/vmstat", "r");
-	char key[64];
-	long value;
+static long vmstat(const char* name) {
+  FILE* file = fopen("/proc/vmstat", "r");
+  char key[64];
+  long value;
 
-	CHECK(file);
-	while (fscanf(file, "%63s %ld", key, &value) == 2) {
-		if (!strcmp(key, name)) {
-			fclose(file);
-			return value;
-		}
-	}
-	CHECK(!"vmstat has that line");
-	return 0;
+  CHECK(file);
+  while (fscanf(file, "%63s %ld", key, &value) == 2) {
+    if (!strcmp(key, name)) {
+      fclose(file);
+      return value;
+    }
+  }
+  CHECK(!"vmstat has that line");
+  return 0;
 }
 
-long pinned_pages(void)
-{
-	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY);
-	long released;
+long pinned_pages(void) {
+  int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY);
+  long released;
 
-	/* Each processor counts for itself for a while; this adds them up. */
-	CHECK(fd >= 0);
-	CHECK_EQ(write(fd, "1", 1), 1);
-	close(fd);
-	released = vmstat("nr_foll_pin_released");
-	return vmstat("nr_foll_pin_acquired") - released;
+  /* Each processor counts for itself for a while; this adds them up. */
+  CHECK(fd >= 0);
+  CHECK_EQ(write(fd, "1", 1), 1);
+  close(fd);
+  released = vmstat("nr_foll_pin_released");
+  return vmstat("nr_foll_pin_acquired") - released;
 }
 
-void wait_pinned(long wanted)
-{
-	struct timespec pause = { 0, 10000000 };
-	int left = PATIENCE_MS / 10;
+void wait_pinned(long wanted) {
+  struct timespec pause = {0, 10000000};
+  int left = PATIENCE_MS / 10;
 
-	while (pinned_pages() > wanted && left-- > 0)
-		nanosleep(&pause, NULL);
-	CHECK_EQ(pinned_pages(), wanted);
+  while (pinned_pages() > wanted && left-- > 0) nanosleep(&pause, NULL);
+  CHECK_EQ(pinned_pages(), wanted);
 }

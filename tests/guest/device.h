@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the guest's tests of peal.ko share: checks that print where they failed, and the device's ioctls and rings
- * directly, without libpeal, so that a failure is the driver's or the card's.
+ * What the guest's tests of peal.ko share: checks that print where they failed, and the device's
+ * ioctls and rings directly, without libpeal, so that a failure is the driver's or the card's.
  */
 #ifndef PEAL_TESTS_GUEST_DEVICE_H
 #define PEAL_TESTS_GUEST_DEVICE_H
@@ -17,64 +17,64 @@
 
 #define DEVICE "/dev/peal0"
 
-#define CHECK(condition)                                                                   \
-	do {                                                                               \
-		if (!(condition))                                                          \
-			check_failed(__FILE__, __LINE__, #condition, 0, 0, 0);             \
-	} while (0)
+#define CHECK(condition)                                                     \
+  do {                                                                       \
+    if (!(condition)) check_failed(__FILE__, __LINE__, #condition, 0, 0, 0); \
+  } while (0)
 
-#define CHECK_EQ(got, wanted)                                                              \
-	do {                                                                               \
-		long long got_ = (long long)(got);                                         \
-		long long wanted_ = (long long)(wanted);                                   \
-		if (got_ != wanted_)                                                       \
-			check_failed(__FILE__, __LINE__, #got " == " #wanted, 1, got_, wanted_); \
-	} while (0)
+#define CHECK_EQ(got, wanted)                                                                     \
+  do {                                                                                            \
+    long long got_ = (long long)(got);                                                            \
+    long long wanted_ = (long long)(wanted);                                                      \
+    if (got_ != wanted_) check_failed(__FILE__, __LINE__, #got " == " #wanted, 1, got_, wanted_); \
+  } while (0)
 
 /* The call must fail with this errno. */
-#define CHECK_ERRNO(call, wanted)                                                          \
-	do {                                                                               \
-		errno = 0;                                                                 \
-		CHECK_EQ((long long)(call), -1);                                           \
-		CHECK_EQ(errno, wanted);                                                   \
-	} while (0)
+#define CHECK_ERRNO(call, wanted)    \
+  do {                               \
+    errno = 0;                       \
+    CHECK_EQ((long long)(call), -1); \
+    CHECK_EQ(errno, wanted);         \
+  } while (0)
 
-void check_failed(const char *file, int line, const char *text, int valued, long long got,
-		  long long wanted) __attribute__((noreturn));
+void check_failed(const char* file, int line, const char* text, int valued, long long got,
+                  long long wanted) __attribute__((noreturn));
 
 /* An open context with its window mapped. */
 struct device {
-	int fd;
-	uint8_t *window;
-	struct peal_ioctl_info info;
-	volatile uint32_t *doorbell; /* null: kick by ioctl */
-	struct peal_host_ring ring;
-	int event;
+  int fd;
+  uint8_t* window;
+  struct peal_ioctl_info info;
+  volatile uint32_t* doorbell; /* null: kick by ioctl */
+  struct peal_host_ring ring;
+  int event;
 };
 
-#define HEADER(type) { PEAL_ABI_VERSION, sizeof(struct type) }
+#define HEADER(type) \
+  { PEAL_ABI_VERSION, sizeof(struct type) }
 
 int open_device(void);
-void device_open(struct device *device);
-void device_close(struct device *device);
-void device_doorbell(struct device *device);
+void device_open(struct device* device);
+void device_close(struct device* device);
+void device_doorbell(struct device* device);
 
 /* The status; the ioctl itself must succeed. */
-uint32_t register_memory(int fd, void *address, uint64_t bytes, uint32_t access, uint32_t *key);
+uint32_t register_memory(int fd, void* address, uint64_t bytes, uint32_t access, uint32_t* key);
 uint32_t unregister_memory(int fd, uint32_t key);
-uint32_t reserve_group(int fd, uint32_t ranks, uint32_t rank, struct peal_peer_address *address);
+uint32_t reserve_group(int fd, uint32_t ranks, uint32_t rank, struct peal_peer_address* address);
 uint32_t connect_group(int fd, uint32_t member, uint32_t group, uint32_t count,
-		       const struct peal_peer_address *peers);
+                       const struct peal_peer_address* peers);
 uint32_t abandon_group(int fd, uint32_t member);
 
 /* Publishes one entry, and rings if the card sleeps. */
-void submit(struct device *device, const struct peal_submission *entry);
+void submit(struct device* device, const struct peal_submission* entry);
 /* Sleeps on the eventfd until there is a completion. */
-void wait_completion(struct device *device, struct peal_completion *entry);
+void wait_completion(struct device* device, struct peal_completion* entry);
 
 /* Pages that the kernel holds pinned for devices, all processes together. */
 long pinned_pages(void);
-/* Polls until no more than `wanted` are pinned: closing may end after close(). Fails after a minute. */
+/* Polls until no more than `wanted` are pinned: closing may end after close(). Fails after a
+ * minute. */
 void wait_pinned(long wanted);
 
 /* The subcommands. */
@@ -85,6 +85,8 @@ void test_mappings(void);
 void test_rings(void);
 void test_contexts(void);
 void test_death(void);
-void test_unplug(const char *pci_folder);
+void test_unplug(const char* pci_folder);
+// Prints one of the card's counters.
+void print_counter(const char* name);
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Cards and guests for the tests: starts peal-nic and QEMU, talks to a guest over its second serial port, and on failure
+"""Cards and guests for the tests: starts peal-nic and QEMU, talks to a guest over a virtio port, and on failure
 shows what both printed. Software emulation only; nothing here expects anything to be fast."""
 
 import contextlib
@@ -41,7 +41,7 @@ class Channel:
                 if process.poll() is not None:
                     raise TestFailure("QEMU ended before the guest could be reached") from None
                 if time.monotonic() > deadline:
-                    raise TestFailure("QEMU does not offer its serial port") from None
+                    raise TestFailure("QEMU does not offer the guest's port") from None
                 select.select([], [], [], 0.05)
 
     def send(self, line):
@@ -101,17 +101,19 @@ class Guest:
         self.lab = lab
         self.name = name
         self.console = lab.folder / f"{name}.console"
-        serial = lab.folder / f"{name}.serial"
+        port = lab.folder / f"{name}.port"
         self.process = lab.start(name, [
             lab.qemu, "-name", name, "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "1", "-m", str(lab.guest_mib),
             "-object", f"memory-backend-file,id=ram,size={lab.guest_mib}M,mem-path={memory},share=on",
             "-machine", "pc,memory-backend=ram", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", lab.kernel / "vmlinux", "-initrd", lab.folder / "initramfs",
             "-append", f"console=ttyS0 panic=-1 quiet loglevel=7 random.trust_cpu=on {append}",
-            "-serial", f"file:{self.console}", "-serial", f"unix:{serial},server=on,wait=off",
+            "-serial", f"file:{self.console}",
+            "-chardev", f"socket,path={port},server=on,wait=off,id=port", "-device", "virtio-serial-pci,addr=04.0",
+            "-device", "virtserialport,chardev=port,name=peal",
             "-chardev", f"socket,path={card_socket},id=card",
             "-device", "ivshmem-doorbell,chardev=card,vectors=2,addr=08.0", *network])
-        self.channel = Channel(serial, self.process)
+        self.channel = Channel(port, self.process)
         self.channel.read_until(rb"@@ready\n", PATIENCE_S)
 
     def begin(self, line):
@@ -122,9 +124,9 @@ class Guest:
         text, match = self.channel.read_until(rb"\n@@status (\d+)\n", timeout_s)
         return int(match.group(1)), text.strip()
 
-    def run(self, line, timeout_s=PATIENCE_S):
-        """What a command printed; it must succeed."""
-        self.begin(line)
+    def run(self, line, timeout_s=PATIENCE_S, background=False):
+        """What a command printed; it must succeed. In the background: that it was started."""
+        self.begin(f"({line}) &" if background else line)
         status, text = self.finish(timeout_s)
         if status != 0:
             raise TestFailure(f"{self.name}: '{line}' ended with {status}:\n{text}")

@@ -18,7 +18,7 @@ import zlib
 
 # In the order in which they are loaded.
 MODULES = ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "failover",
-           "net_failover", "virtio_net"]
+           "net_failover", "virtio_net", "virtio_console"]
 
 
 def download(version, folder):
@@ -73,7 +73,7 @@ def main():
         sys.exit(__doc__)
     version, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     stamp = folder / ".complete"
-    wanted = f"1 {version} {' '.join(MODULES)}\n"
+    wanted = f"2 {version} {' '.join(MODULES)}\n"
     if stamp.is_file() and stamp.read_text() == wanted:
         return
     work = folder.with_name(f"{folder.name}.{os.getpid()}")

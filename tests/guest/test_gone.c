@@ -11,156 +11,145 @@
 #define PAGE 4096ul
 #define PATIENCE_MS 120000
 
-static void expect_event(int fd, short wanted)
-{
-	struct pollfd wait = { fd, POLLIN, 0 };
+static void expect_event(int fd, short wanted) {
+  struct pollfd wait = {fd, POLLIN, 0};
 
-	CHECK_EQ(poll(&wait, 1, PATIENCE_MS), 1);
-	CHECK_EQ(wait.revents & wanted, wanted);
+  CHECK_EQ(poll(&wait, 1, PATIENCE_MS), 1);
+  CHECK_EQ(wait.revents & wanted, wanted);
 }
 
-static void everything_fails(int fd, int wanted)
-{
-	struct peal_ioctl_info info = { .header = HEADER(peal_ioctl_info) };
-	struct peal_ioctl_kick kick = { HEADER(peal_ioctl_kick) };
-	struct peal_ioctl_counters counters = { .header = HEADER(peal_ioctl_counters) };
-	struct peal_ioctl_unregister unregister = { .header = HEADER(peal_ioctl_unregister) };
-	struct peal_ioctl_reserve_group reserve = {
-		.header = HEADER(peal_ioctl_reserve_group), .ranks = 2
-	};
-	uint8_t byte;
-	struct peal_ioctl_register memory = {
-		.header = HEADER(peal_ioctl_register),
-		.address = (uintptr_t)&byte,
-		.bytes_ = 1,
-		.access = PEAL_ACCESS_READ,
-	};
+static void everything_fails(int fd, int wanted) {
+  struct peal_ioctl_info info = {.header = HEADER(peal_ioctl_info)};
+  struct peal_ioctl_kick kick = {HEADER(peal_ioctl_kick)};
+  struct peal_ioctl_counters counters = {.header = HEADER(peal_ioctl_counters)};
+  struct peal_ioctl_unregister unregister = {.header = HEADER(peal_ioctl_unregister)};
+  struct peal_ioctl_reserve_group reserve = {.header = HEADER(peal_ioctl_reserve_group),
+                                             .ranks = 2};
+  uint8_t byte;
+  struct peal_ioctl_register memory = {
+      .header = HEADER(peal_ioctl_register),
+      .address = (uintptr_t)&byte,
+      .bytes_ = 1,
+      .access = PEAL_ACCESS_READ,
+  };
 
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_INFO, &info), wanted);
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_KICK, &kick), wanted);
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_COUNTERS, &counters), wanted);
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_UNREGISTER, &unregister), wanted);
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &reserve), wanted);
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_REGISTER, &memory), wanted);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_INFO, &info), wanted);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_KICK, &kick), wanted);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_COUNTERS, &counters), wanted);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_UNREGISTER, &unregister), wanted);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &reserve), wanted);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_REGISTER, &memory), wanted);
 }
 
 /*
- * Prints "ready" when the card may be stopped, "dead" when it was found dead, and waits until it is back.
- * The memory stays pinned until the card has acknowledged a reset.
+ * Prints "ready" when the card may be stopped, "dead" when it was found dead, and waits until it is
+ * back. The memory stays pinned until the card has acknowledged a reset.
  */
-void test_death(void)
-{
-	static uint8_t memory[4 * PAGE] __attribute__((aligned(4096)));
-	struct peal_peer_address address;
-	struct device device;
-	int fd, left = PATIENCE_MS / 10;
-	uint32_t key;
+void test_death(void) {
+  static uint8_t memory[4 * PAGE] __attribute__((aligned(4096)));
+  struct peal_peer_address address;
+  struct device device;
+  int fd, left = PATIENCE_MS / 10;
+  uint32_t key;
 
-	device_open(&device);
-	CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
-		 PEAL_STATUS_OK);
-	CHECK_EQ(reserve_group(device.fd, 2, 0, &address), PEAL_STATUS_OK);
-	printf("ready\n");
-	fflush(stdout);
-	expect_event(device.fd, POLLERR);
-	expect_event(device.event, POLLIN);
-	everything_fails(device.fd, EIO);
-	CHECK_ERRNO(open_device(), EIO);
-	CHECK_EQ(pinned_pages(), 4);
-	printf("dead\n");
-	fflush(stdout);
-	do {
-		CHECK(left-- > 0);
-		poll(NULL, 0, 10);
-		fd = open_device();
-	} while (fd < 0);
-	/* Back, with nothing of what was: the old context stays lost, its memory is its own again. */
-	CHECK_EQ(pinned_pages(), 0);
-	everything_fails(device.fd, EIO);
-	CHECK_EQ(register_memory(fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key), PEAL_STATUS_OK);
-	CHECK_EQ(close(fd), 0);
-	device_close(&device);
-	wait_pinned(0);
+  device_open(&device);
+  CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
+           PEAL_STATUS_OK);
+  CHECK_EQ(reserve_group(device.fd, 2, 0, &address), PEAL_STATUS_OK);
+  printf("ready\n");
+  fflush(stdout);
+  expect_event(device.fd, POLLERR);
+  expect_event(device.event, POLLIN);
+  everything_fails(device.fd, EIO);
+  CHECK_ERRNO(open_device(), EIO);
+  CHECK_EQ(pinned_pages(), 4);
+  printf("dead\n");
+  fflush(stdout);
+  do {
+    CHECK(left-- > 0);
+    poll(NULL, 0, 10);
+    fd = open_device();
+  } while (fd < 0);
+  /* Back, with nothing of what was: the old context stays lost, its memory is its own again. */
+  CHECK_EQ(pinned_pages(), 0);
+  everything_fails(device.fd, EIO);
+  CHECK_EQ(register_memory(fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key), PEAL_STATUS_OK);
+  CHECK_EQ(close(fd), 0);
+  device_close(&device);
+  wait_pinned(0);
 }
 
 struct busy {
-	int fd;
-	volatile int running;
-	int result;
+  int fd;
+  volatile int running;
+  int result;
 };
 
 /* Commands without end, until the device is gone. */
-static void *keep_busy(void *data)
-{
-	static uint8_t memory[16 * PAGE];
-	struct busy *busy = data;
-	struct peal_ioctl_register in = {
-		.header = HEADER(peal_ioctl_register),
-		.address = (uintptr_t)memory,
-		.bytes_ = sizeof(memory),
-		.access = PEAL_ACCESS_FLAGS,
-	};
-	struct peal_ioctl_unregister out = { .header = HEADER(peal_ioctl_unregister) };
+static void* keep_busy(void* data) {
+  static uint8_t memory[16 * PAGE];
+  struct busy* busy = data;
+  struct peal_ioctl_register in = {
+      .header = HEADER(peal_ioctl_register),
+      .address = (uintptr_t)memory,
+      .bytes_ = sizeof(memory),
+      .access = PEAL_ACCESS_FLAGS,
+  };
+  struct peal_ioctl_unregister out = {.header = HEADER(peal_ioctl_unregister)};
 
-	for (;;) {
-		if (ioctl(busy->fd, PEAL_IOCTL_REGISTER, &in) != 0)
-			break;
-		out.key = in.key;
-		if (ioctl(busy->fd, PEAL_IOCTL_UNREGISTER, &out) != 0)
-			break;
-		busy->running = 1;
-	}
-	busy->result = errno;
-	return NULL;
+  for (;;) {
+    if (ioctl(busy->fd, PEAL_IOCTL_REGISTER, &in) != 0) break;
+    out.key = in.key;
+    if (ioctl(busy->fd, PEAL_IOCTL_UNREGISTER, &out) != 0) break;
+    busy->running = 1;
+  }
+  busy->result = errno;
+  return NULL;
 }
 
-static void unplug(const char *pci_folder)
-{
-	char path[256];
-	int fd;
+static void unplug(const char* pci_folder) {
+  char path[256];
+  int fd;
 
-	snprintf(path, sizeof(path), "%s/remove", pci_folder);
-	fd = open(path, O_WRONLY);
-	CHECK(fd >= 0);
-	CHECK_EQ(write(fd, "1", 1), 1);
-	close(fd);
+  snprintf(path, sizeof(path), "%s/remove", pci_folder);
+  fd = open(path, O_WRONLY);
+  CHECK(fd >= 0);
+  CHECK_EQ(write(fd, "1", 1), 1);
+  close(fd);
 }
 
-void test_unplug(const char *pci_folder)
-{
-	static uint8_t memory[8 * PAGE] __attribute__((aligned(4096)));
-	struct peal_peer_address address;
-	struct device device, untouched;
-	struct busy busy = { 0 };
-	pthread_t thread;
-	uint32_t key;
+void test_unplug(const char* pci_folder) {
+  static uint8_t memory[8 * PAGE] __attribute__((aligned(4096)));
+  struct peal_peer_address address;
+  struct device device, untouched;
+  struct busy busy = {0};
+  pthread_t thread;
+  uint32_t key;
 
-	device_open(&device);
-	device_open(&untouched);
-	CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
-		 PEAL_STATUS_OK);
-	CHECK_EQ(reserve_group(device.fd, 2, 0, &address), PEAL_STATUS_OK);
-	busy.fd = device.fd;
-	CHECK_EQ(pthread_create(&thread, NULL, keep_busy, &busy), 0);
-	while (!busy.running)
-		poll(NULL, 0, 1);
+  device_open(&device);
+  device_open(&untouched);
+  CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
+           PEAL_STATUS_OK);
+  CHECK_EQ(reserve_group(device.fd, 2, 0, &address), PEAL_STATUS_OK);
+  busy.fd = device.fd;
+  CHECK_EQ(pthread_create(&thread, NULL, keep_busy, &busy), 0);
+  while (!busy.running) poll(NULL, 0, 1);
 
-	unplug(pci_folder);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(busy.result, ENODEV);
-	expect_event(device.fd, POLLHUP);
-	expect_event(device.event, POLLIN);
-	everything_fails(device.fd, ENODEV);
-	CHECK_EQ(open_device(), -1);
-	/* Nothing is pinned, although files are open. */
-	CHECK_EQ(pinned_pages(), 0);
-	/* Windows are blank: what is read is zero, what is written goes nowhere, nobody is killed. */
-	CHECK_EQ(*(volatile uint32_t *)(void *)device.window, 0);
-	CHECK_EQ(*(volatile uint32_t *)(void *)untouched.window, 0);
-	device.window[PAGE] = 1;
-	if (device.doorbell)
-		*device.doorbell = 1;
-	CHECK_ERRNO((long)mmap(NULL, PAGE, PROT_READ, MAP_SHARED, device.fd, 0), ENODEV);
-	device_close(&device);
-	device_close(&untouched);
+  unplug(pci_folder);
+  CHECK_EQ(pthread_join(thread, NULL), 0);
+  CHECK_EQ(busy.result, ENODEV);
+  expect_event(device.fd, POLLHUP);
+  expect_event(device.event, POLLIN);
+  everything_fails(device.fd, ENODEV);
+  CHECK_EQ(open_device(), -1);
+  /* Nothing is pinned, although files are open. */
+  CHECK_EQ(pinned_pages(), 0);
+  /* Windows are blank: what is read is zero, what is written goes nowhere, nobody is killed. */
+  CHECK_EQ(*(volatile uint32_t*)(void*)device.window, 0);
+  CHECK_EQ(*(volatile uint32_t*)(void*)untouched.window, 0);
+  device.window[PAGE] = 1;
+  if (device.doorbell) *device.doorbell = 1;
+  CHECK_ERRNO((long)mmap(NULL, PAGE, PROT_READ, MAP_SHARED, device.fd, 0), ENODEV);
+  device_close(&device);
+  device_close(&untouched);
 }

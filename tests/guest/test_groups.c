@@ -4,95 +4,88 @@
 
 #include "tests/guest/device.h"
 
-static void try_reserve(int fd)
-{
-	struct peal_ioctl_reserve_group argument = {
-		.header = HEADER(peal_ioctl_reserve_group), .ranks = 2, .rank = 0, .reserved = 1
-	};
-	struct peal_peer_address address;
+static void try_reserve(int fd) {
+  struct peal_ioctl_reserve_group argument = {
+      .header = HEADER(peal_ioctl_reserve_group), .ranks = 2, .rank = 0, .reserved = 1};
+  struct peal_peer_address address;
 
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &argument), EINVAL);
-	CHECK_EQ(reserve_group(fd, 0, 0, &address), PEAL_STATUS_BAD_RANK);
-	CHECK_EQ(reserve_group(fd, 2, 2, &address), PEAL_STATUS_BAD_RANK);
-	CHECK_EQ(reserve_group(fd, ~0u, 0, &address), PEAL_STATUS_BAD_RANK);
-	CHECK_EQ(reserve_group(fd, 2, ~0u, &address), PEAL_STATUS_BAD_RANK);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &argument), EINVAL);
+  CHECK_EQ(reserve_group(fd, 0, 0, &address), PEAL_STATUS_BAD_RANK);
+  CHECK_EQ(reserve_group(fd, 2, 2, &address), PEAL_STATUS_BAD_RANK);
+  CHECK_EQ(reserve_group(fd, ~0u, 0, &address), PEAL_STATUS_BAD_RANK);
+  CHECK_EQ(reserve_group(fd, 2, ~0u, &address), PEAL_STATUS_BAD_RANK);
 }
 
-static void try_connect(int fd, int other_fd)
-{
-	struct peal_peer_address peers[PEAL_PEERS_MAX] = { 0 };
-	struct peal_peer_address address;
-	struct peal_ioctl_connect_group argument = {
-		.header = HEADER(peal_ioctl_connect_group), .peers = (uintptr_t)peers, .group = 1
-	};
-	uint32_t member;
+static void try_connect(int fd, int other_fd) {
+  struct peal_peer_address peers[PEAL_PEERS_MAX] = {0};
+  struct peal_peer_address address;
+  struct peal_ioctl_connect_group argument = {
+      .header = HEADER(peal_ioctl_connect_group), .peers = (uintptr_t)peers, .group = 1};
+  uint32_t member;
 
-	CHECK_EQ(reserve_group(fd, 2, 1, &address), PEAL_STATUS_OK);
-	CHECK_EQ(address.rank, 1);
-	member = address.member;
-	argument.member = member;
-	argument.peer_count = PEAL_PEERS_MAX + 1;
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EINVAL);
-	argument.peer_count = ~0u;
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EINVAL);
-	argument.peer_count = 2;
-	argument.reserved = 1;
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EINVAL);
-	argument.reserved = 0;
-	argument.peers = 8;
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EFAULT);
-	argument.peers = ~7ull;
-	CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EFAULT);
+  CHECK_EQ(reserve_group(fd, 2, 1, &address), PEAL_STATUS_OK);
+  CHECK_EQ(address.rank, 1);
+  member = address.member;
+  argument.member = member;
+  argument.peer_count = PEAL_PEERS_MAX + 1;
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EINVAL);
+  argument.peer_count = ~0u;
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EINVAL);
+  argument.peer_count = 2;
+  argument.reserved = 1;
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EINVAL);
+  argument.reserved = 0;
+  argument.peers = 8;
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EFAULT);
+  argument.peers = ~7ull;
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), EFAULT);
 
-	CHECK_EQ(connect_group(other_fd, member, 1, 2, peers), PEAL_STATUS_BAD_GROUP);
-	CHECK_EQ(connect_group(fd, ~0u, 1, 2, peers), PEAL_STATUS_BAD_GROUP);
-	CHECK_EQ(connect_group(fd, member + (1u << 16), 1, 2, peers), PEAL_STATUS_BAD_GROUP);
-	CHECK(connect_group(fd, member, 1, 4, peers) != PEAL_STATUS_OK);
-	CHECK_EQ(abandon_group(other_fd, member), PEAL_STATUS_BAD_GROUP);
-	CHECK_EQ(abandon_group(fd, member), PEAL_STATUS_OK);
-	CHECK_EQ(abandon_group(fd, member), PEAL_STATUS_BAD_GROUP);
+  CHECK_EQ(connect_group(other_fd, member, 1, 2, peers), PEAL_STATUS_BAD_GROUP);
+  CHECK_EQ(connect_group(fd, ~0u, 1, 2, peers), PEAL_STATUS_BAD_GROUP);
+  CHECK_EQ(connect_group(fd, member + (1u << 16), 1, 2, peers), PEAL_STATUS_BAD_GROUP);
+  CHECK(connect_group(fd, member, 1, 4, peers) != PEAL_STATUS_OK);
+  CHECK_EQ(abandon_group(other_fd, member), PEAL_STATUS_BAD_GROUP);
+  CHECK_EQ(abandon_group(fd, member), PEAL_STATUS_OK);
+  CHECK_EQ(abandon_group(fd, member), PEAL_STATUS_BAD_GROUP);
 }
 
 /* Many more than the card has members: each must be given back, card memory and channels alike. */
-static void try_many(int fd)
-{
-	struct peal_peer_address address;
-	int i;
+static void try_many(int fd) {
+  struct peal_peer_address address;
+  int i;
 
-	for (i = 0; i < 200; i++) {
-		CHECK_EQ(reserve_group(fd, 4, (uint32_t)i % 4, &address), PEAL_STATUS_OK);
-		CHECK_EQ(abandon_group(fd, address.member), PEAL_STATUS_OK);
-	}
+  for (i = 0; i < 200; i++) {
+    CHECK_EQ(reserve_group(fd, 4, (uint32_t)i % 4, &address), PEAL_STATUS_OK);
+    CHECK_EQ(abandon_group(fd, address.member), PEAL_STATUS_OK);
+  }
 }
 
-static long reserve_all(int fd)
-{
-	struct peal_peer_address address;
-	long count = 0;
-	uint32_t status;
+static long reserve_all(int fd) {
+  struct peal_peer_address address;
+  long count = 0;
+  uint32_t status;
 
-	do {
-		status = reserve_group(fd, 4, 0, &address);
-		count += status == PEAL_STATUS_OK;
-	} while (status == PEAL_STATUS_OK);
-	CHECK_EQ(status, PEAL_STATUS_NO_RESOURCES);
-	return count;
+  do {
+    status = reserve_group(fd, 4, 0, &address);
+    count += status == PEAL_STATUS_OK;
+  } while (status == PEAL_STATUS_OK);
+  CHECK_EQ(status, PEAL_STATUS_NO_RESOURCES);
+  return count;
 }
 
-void test_groups(void)
-{
-	int fd = open_device();
-	int other_fd = open_device();
-	long all;
+void test_groups(void) {
+  int fd = open_device();
+  int other_fd = open_device();
+  long all;
 
-	CHECK(fd >= 0 && other_fd >= 0);
-	try_reserve(fd);
-	try_connect(fd, other_fd);
-	try_many(fd);
-	all = reserve_all(fd);
-	CHECK(all >= 4);
-	CHECK_EQ(close(fd), 0);
-	/* What a closed context left is there for the next one. */
-	CHECK_EQ(reserve_all(other_fd), all);
-	CHECK_EQ(close(other_fd), 0);
+  CHECK(fd >= 0 && other_fd >= 0);
+  try_reserve(fd);
+  try_connect(fd, other_fd);
+  try_many(fd);
+  all = reserve_all(fd);
+  CHECK(all >= 4);
+  CHECK_EQ(close(fd), 0);
+  /* What a closed context left is there for the next one. */
+  CHECK_EQ(reserve_all(other_fd), all);
+  CHECK_EQ(close(other_fd), 0);
 }

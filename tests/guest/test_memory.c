@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Registered memory: what may not be registered, who may unregister, what it costs, and that no pin is left behind. */
+/* Registered memory: what may not be registered, who may unregister, what it costs, and that no pin
+ * is left behind. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -11,179 +12,172 @@
 #define PAGE 4096ul
 #define BOTH (PEAL_ACCESS_READ | PEAL_ACCESS_WRITE)
 
-static int try_register(int fd, uint64_t address, uint64_t bytes, uint32_t access, uint32_t reserved)
-{
-	struct peal_ioctl_register argument = {
-		.header = HEADER(peal_ioctl_register),
-		.address = address,
-		.bytes_ = bytes,
-		.access = access,
-		.reserved = reserved,
-		.key = 0x5a5a5a5a,
-		.status = 0x5a5a5a5a,
-	};
-	int result = ioctl(fd, PEAL_IOCTL_REGISTER, &argument);
+static int try_register(int fd, uint64_t address, uint64_t bytes, uint32_t access,
+                        uint32_t reserved) {
+  struct peal_ioctl_register argument = {
+      .header = HEADER(peal_ioctl_register),
+      .address = address,
+      .bytes_ = bytes,
+      .access = access,
+      .reserved = reserved,
+      .key = 0x5a5a5a5a,
+      .status = 0x5a5a5a5a,
+  };
+  int result = ioctl(fd, PEAL_IOCTL_REGISTER, &argument);
 
-	if (result != 0) {
-		/* A failed ioctl has written nothing. */
-		int error = errno;
+  if (result != 0) {
+    /* A failed ioctl has written nothing. */
+    int error = errno;
 
-		CHECK_EQ(argument.key, 0x5a5a5a5a);
-		CHECK_EQ(argument.status, 0x5a5a5a5a);
-		errno = error;
-	}
-	return result;
+    CHECK_EQ(argument.key, 0x5a5a5a5a);
+    CHECK_EQ(argument.status, 0x5a5a5a5a);
+    errno = error;
+  }
+  return result;
 }
 
-static uint8_t *pages(size_t count, int protection)
-{
-	uint8_t *memory = mmap(NULL, count * PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static uint8_t* pages(size_t count, int protection) {
+  uint8_t* memory = mmap(NULL, count * PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	CHECK(memory != MAP_FAILED);
-	return memory;
+  CHECK(memory != MAP_FAILED);
+  return memory;
 }
 
-static void try_ranges(int fd)
-{
-	uint8_t *memory = pages(4, PROT_READ | PROT_WRITE);
-	uint64_t at = (uintptr_t)memory;
+static void try_ranges(int fd) {
+  uint8_t* memory = pages(4, PROT_READ | PROT_WRITE);
+  uint64_t at = (uintptr_t)memory;
 
-	CHECK_ERRNO(try_register(fd, at, PAGE, 0, 0), EINVAL);
-	CHECK_ERRNO(try_register(fd, at, PAGE, 4, 0), EINVAL);
-	CHECK_ERRNO(try_register(fd, at, PAGE, BOTH | 0x80000000u, 0), EINVAL);
-	CHECK_ERRNO(try_register(fd, at, PAGE, BOTH, 1), EINVAL);
-	CHECK_ERRNO(try_register(fd, at, 0, BOTH, 0), EINVAL);
-	CHECK_ERRNO(try_register(fd, at, ~0ull, BOTH, 0), EINVAL);
-	CHECK_ERRNO(try_register(fd, at, ~0ull - at + 1, BOTH, 0), EINVAL);
-	CHECK_ERRNO(try_register(fd, at, ~0ull - at, BOTH, 0), EFBIG);
-	CHECK_ERRNO(try_register(fd, at, (1ull << 30) + 1, BOTH, 0), EFBIG);
-	CHECK_ERRNO(try_register(fd, 0, PAGE, BOTH, 0), EFAULT);
-	CHECK_ERRNO(try_register(fd, 0xffff888000000000ull, PAGE, BOTH, 0), EFAULT);
-	CHECK_ERRNO(try_register(fd, (1ull << 47) - PAGE, PAGE, BOTH, 0), EFAULT);
-	CHECK_EQ(munmap(memory + 2 * PAGE, PAGE), 0);
-	CHECK_ERRNO(try_register(fd, at, 4 * PAGE, BOTH, 0), EFAULT);
-	CHECK_EQ(mprotect(memory, PAGE, PROT_READ), 0);
-	CHECK_ERRNO(try_register(fd, at, 2 * PAGE, BOTH, 0), EFAULT);
-	CHECK_EQ(pinned_pages(), 0);
-	munmap(memory, 4 * PAGE);
+  CHECK_ERRNO(try_register(fd, at, PAGE, 0, 0), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, PAGE, 4, 0), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, PAGE, BOTH | 0x80000000u, 0), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, PAGE, BOTH, 1), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, 0, BOTH, 0), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, ~0ull, BOTH, 0), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, ~0ull - at + 1, BOTH, 0), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, ~0ull - at, BOTH, 0), EFBIG);
+  CHECK_ERRNO(try_register(fd, at, (1ull << 30) + 1, BOTH, 0), EFBIG);
+  CHECK_ERRNO(try_register(fd, 0, PAGE, BOTH, 0), EFAULT);
+  CHECK_ERRNO(try_register(fd, 0xffff888000000000ull, PAGE, BOTH, 0), EFAULT);
+  CHECK_ERRNO(try_register(fd, (1ull << 47) - PAGE, PAGE, BOTH, 0), EFAULT);
+  CHECK_EQ(munmap(memory + 2 * PAGE, PAGE), 0);
+  CHECK_ERRNO(try_register(fd, at, 4 * PAGE, BOTH, 0), EFAULT);
+  CHECK_EQ(mprotect(memory, PAGE, PROT_READ), 0);
+  CHECK_ERRNO(try_register(fd, at, 2 * PAGE, BOTH, 0), EFAULT);
+  CHECK_EQ(pinned_pages(), 0);
+  munmap(memory, 4 * PAGE);
 }
 
 /* More than there is memory to pin. */
-static void try_too_much(int fd)
-{
-	uint8_t *memory = mmap(NULL, 1ul << 30, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	struct rlimit limit = { 64 * PAGE, 64 * PAGE };
-	uint32_t key;
-	int status;
-	pid_t child;
+static void try_too_much(int fd) {
+  uint8_t* memory = mmap(NULL, 1ul << 30, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  struct rlimit limit = {64 * PAGE, 64 * PAGE};
+  uint32_t key;
+  int status;
+  pid_t child;
 
-	CHECK(memory != MAP_FAILED);
-	child = fork();
-	CHECK(child >= 0);
-	if (child == 0) {
-		CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-		CHECK_EQ(setuid(65534), 0); /* CAP_IPC_LOCK goes with root */
-		CHECK_ERRNO(try_register(fd, (uintptr_t)memory, 65 * PAGE, BOTH, 0), ENOMEM);
-		CHECK_EQ(register_memory(fd, memory, 40 * PAGE, BOTH, &key), PEAL_STATUS_OK);
-		CHECK_ERRNO(try_register(fd, (uintptr_t)memory + 100 * PAGE, 40 * PAGE, BOTH, 0), ENOMEM);
-		CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_OK);
-		CHECK_EQ(register_memory(fd, memory, 64 * PAGE, BOTH, &key), PEAL_STATUS_OK);
-		_exit(0); /* still registered: the parent has the file */
-	}
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
-	CHECK_EQ(pinned_pages(), 64);
-	munmap(memory, 1ul << 30);
+  CHECK(memory != MAP_FAILED);
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    CHECK_EQ(setuid(65534), 0); /* CAP_IPC_LOCK goes with root */
+    CHECK_ERRNO(try_register(fd, (uintptr_t)memory, 65 * PAGE, BOTH, 0), ENOMEM);
+    CHECK_EQ(register_memory(fd, memory, 40 * PAGE, BOTH, &key), PEAL_STATUS_OK);
+    CHECK_ERRNO(try_register(fd, (uintptr_t)memory + 100 * PAGE, 40 * PAGE, BOTH, 0), ENOMEM);
+    CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_OK);
+    CHECK_EQ(register_memory(fd, memory, 64 * PAGE, BOTH, &key), PEAL_STATUS_OK);
+    _exit(0); /* still registered: the parent has the file */
+  }
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(pinned_pages(), 64);
+  munmap(memory, 1ul << 30);
 }
 
-static void try_keys(int fd, int other_fd)
-{
-	uint8_t *memory = pages(4, PROT_READ | PROT_WRITE);
-	uint32_t key, key2;
+static void try_keys(int fd, int other_fd) {
+  uint8_t* memory = pages(4, PROT_READ | PROT_WRITE);
+  uint32_t key, key2;
 
-	CHECK_EQ(unregister_memory(fd, 0), PEAL_STATUS_BAD_KEY);
-	CHECK_EQ(unregister_memory(fd, ~0u), PEAL_STATUS_BAD_KEY);
-	CHECK_EQ(register_memory(fd, memory + 100, 2 * PAGE, BOTH, &key), PEAL_STATUS_OK);
-	CHECK_EQ(pinned_pages(), 3);
-	CHECK_EQ(unregister_memory(other_fd, key), PEAL_STATUS_BAD_KEY);
-	CHECK_EQ(unregister_memory(fd, key + 1), PEAL_STATUS_BAD_KEY);
-	CHECK_EQ(unregister_memory(fd, key + (1u << 16)), PEAL_STATUS_BAD_KEY);
-	CHECK_EQ(pinned_pages(), 3);
-	/* Twice the same memory is two keys. */
-	CHECK_EQ(register_memory(fd, memory, PAGE, PEAL_ACCESS_READ, &key2), PEAL_STATUS_OK);
-	CHECK(key2 != key);
-	CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_OK);
-	CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_BAD_KEY);
-	CHECK_EQ(pinned_pages(), 1);
-	CHECK_EQ(unregister_memory(fd, key2), PEAL_STATUS_OK);
-	CHECK_EQ(pinned_pages(), 0);
-	munmap(memory, 4 * PAGE);
+  CHECK_EQ(unregister_memory(fd, 0), PEAL_STATUS_BAD_KEY);
+  CHECK_EQ(unregister_memory(fd, ~0u), PEAL_STATUS_BAD_KEY);
+  CHECK_EQ(register_memory(fd, memory + 100, 2 * PAGE, BOTH, &key), PEAL_STATUS_OK);
+  CHECK_EQ(pinned_pages(), 3);
+  CHECK_EQ(unregister_memory(other_fd, key), PEAL_STATUS_BAD_KEY);
+  CHECK_EQ(unregister_memory(fd, key + 1), PEAL_STATUS_BAD_KEY);
+  CHECK_EQ(unregister_memory(fd, key + (1u << 16)), PEAL_STATUS_BAD_KEY);
+  CHECK_EQ(pinned_pages(), 3);
+  /* Twice the same memory is two keys. */
+  CHECK_EQ(register_memory(fd, memory, PAGE, PEAL_ACCESS_READ, &key2), PEAL_STATUS_OK);
+  CHECK(key2 != key);
+  CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_OK);
+  CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_BAD_KEY);
+  CHECK_EQ(pinned_pages(), 1);
+  CHECK_EQ(unregister_memory(fd, key2), PEAL_STATUS_OK);
+  CHECK_EQ(pinned_pages(), 0);
+  munmap(memory, 4 * PAGE);
 }
 
 /* The card's table has an end; the driver must give back what the card refused. */
-static void try_all_keys(int fd)
-{
-	uint8_t *memory = pages(1, PROT_READ | PROT_WRITE);
-	uint32_t key, status;
-	long count = 0;
+static void try_all_keys(int fd) {
+  uint8_t* memory = pages(1, PROT_READ | PROT_WRITE);
+  uint32_t key, status;
+  long count = 0;
 
-	do {
-		status = register_memory(fd, memory, 1, PEAL_ACCESS_READ, &key);
-		count += status == PEAL_STATUS_OK;
-	} while (status == PEAL_STATUS_OK && count < 100000);
-	CHECK_EQ(status, PEAL_STATUS_NO_RESOURCES);
-	CHECK_EQ(pinned_pages(), count);
-	munmap(memory, PAGE); /* pinned pages outlive their mapping */
-	CHECK_EQ(pinned_pages(), count);
+  do {
+    status = register_memory(fd, memory, 1, PEAL_ACCESS_READ, &key);
+    count += status == PEAL_STATUS_OK;
+  } while (status == PEAL_STATUS_OK && count < 100000);
+  CHECK_EQ(status, PEAL_STATUS_NO_RESOURCES);
+  CHECK_EQ(pinned_pages(), count);
+  munmap(memory, PAGE); /* pinned pages outlive their mapping */
+  CHECK_EQ(pinned_pages(), count);
 }
 
 /* A process that dies half-way takes nothing with it. */
-static void try_sudden_death(void)
-{
-	uint8_t *memory = pages(16, PROT_READ | PROT_WRITE);
-	struct peal_peer_address address;
-	struct device device;
-	uint32_t key;
-	int status;
-	pid_t child = fork();
+static void try_sudden_death(void) {
+  uint8_t* memory = pages(16, PROT_READ | PROT_WRITE);
+  struct peal_peer_address address;
+  struct device device;
+  uint32_t key;
+  int status;
+  pid_t child = fork();
 
-	CHECK(child >= 0);
-	if (child == 0) {
-		device_open(&device);
-		CHECK_EQ(register_memory(device.fd, memory, 16 * PAGE, BOTH, &key), PEAL_STATUS_OK);
-		CHECK_EQ(reserve_group(device.fd, 2, 1, &address), PEAL_STATUS_OK);
-		kill(getpid(), SIGKILL);
-	}
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	wait_pinned(0);
-	munmap(memory, 16 * PAGE);
+  CHECK(child >= 0);
+  if (child == 0) {
+    device_open(&device);
+    CHECK_EQ(register_memory(device.fd, memory, 16 * PAGE, BOTH, &key), PEAL_STATUS_OK);
+    CHECK_EQ(reserve_group(device.fd, 2, 1, &address), PEAL_STATUS_OK);
+    kill(getpid(), SIGKILL);
+  }
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  wait_pinned(0);
+  munmap(memory, 16 * PAGE);
 }
 
-void test_memory(void)
-{
-	uint8_t *constant = pages(2, PROT_READ);
-	int fd = open_device();
-	int other_fd = open_device();
-	uint32_t key;
+void test_memory(void) {
+  uint8_t* constant = pages(2, PROT_READ);
+  int fd = open_device();
+  int other_fd = open_device();
+  uint32_t key;
 
-	CHECK(fd >= 0 && other_fd >= 0);
-	CHECK_EQ(pinned_pages(), 0);
-	try_ranges(fd);
-	try_keys(fd, other_fd);
-	/* Read-only memory may be read. */
-	CHECK_ERRNO(try_register(fd, (uintptr_t)constant, PAGE, PEAL_ACCESS_WRITE, 0), EFAULT);
-	CHECK_EQ(register_memory(fd, constant, 2 * PAGE, PEAL_ACCESS_READ, &key), PEAL_STATUS_OK);
-	CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_OK);
-	try_too_much(fd);
-	CHECK_EQ(close(fd), 0);
-	wait_pinned(0);
-	fd = open_device();
-	CHECK(fd >= 0);
-	try_all_keys(fd);
-	CHECK_EQ(close(fd), 0);
-	wait_pinned(0);
-	try_sudden_death();
-	CHECK_EQ(close(other_fd), 0);
+  CHECK(fd >= 0 && other_fd >= 0);
+  CHECK_EQ(pinned_pages(), 0);
+  try_ranges(fd);
+  try_keys(fd, other_fd);
+  /* Read-only memory may be read. */
+  CHECK_ERRNO(try_register(fd, (uintptr_t)constant, PAGE, PEAL_ACCESS_WRITE, 0), EFAULT);
+  CHECK_EQ(register_memory(fd, constant, 2 * PAGE, PEAL_ACCESS_READ, &key), PEAL_STATUS_OK);
+  CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_OK);
+  try_too_much(fd);
+  CHECK_EQ(close(fd), 0);
+  wait_pinned(0);
+  fd = open_device();
+  CHECK(fd >= 0);
+  try_all_keys(fd);
+  CHECK_EQ(close(fd), 0);
+  wait_pinned(0);
+  try_sudden_death();
+  CHECK_EQ(close(other_fd), 0);
 }
