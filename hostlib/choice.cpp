@@ -19,10 +19,12 @@ uint32_t hash_word(uint32_t hash, uint64_t word) {
   return hash;
 }
 
+// From the medians of peal-perf (docs/performance.md): up to here both take about as long, and
+// recursive doubling sends far fewer packets; beyond it, forwarding without touching the host wins,
+// the later the more ranks share a card's processor.
 uint64_t default_doubling_max_bytes(uint32_t size) {
-  // With two ranks both algorithms send the same packets. From the medians of peal-perf,
-  // docs/performance.md.
-  return size <= 2 ? 0 : 2048;
+  if (size <= 2) return 0;  // the same packets either way
+  return size <= 16 ? 512 : 2048;
 }
 
 }  // namespace

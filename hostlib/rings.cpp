@@ -136,6 +136,13 @@ bool drain(peal_context& context) {
   return any;
 }
 
+Glance glance_at_next(const peal_context& context) {
+  const peal_host_ring& ring = context.ring;
+  const peal_completion& slot = ring.completions[ring.completion_head & (ring.entries - 1)];
+  return {reinterpret_cast<const uint64_t*>(&slot) + 7,  // its last byte is the phase
+          peal_ring_phase(ring.completion_head, ring.entries)};
+}
+
 void break_context(peal_context& context, peal_error error) {
   if (context.broken != PEAL_OK) return;
   context.broken = error;

@@ -28,6 +28,17 @@ peal_error submit(peal_group& group, const Operation& operation, peal_request** 
 // Takes what has completed. True when anything was; wakes threads that wait for others' requests.
 bool drain(peal_context& context);
 
+// Where the next completion will appear, to be looked at without the lock. A hint only: drain()
+// decides.
+struct Glance {
+  const uint64_t* word = nullptr;
+  uint8_t phase = 0;
+  [[nodiscard]] bool arrived() const {
+    return static_cast<uint8_t>(__atomic_load_n(word, __ATOMIC_RELAXED) >> 56) == phase;
+  }
+};
+Glance glance_at_next(const peal_context& context);
+
 // Ends every pending request with that error, for good.
 void break_context(peal_context& context, peal_error error);
 // Looks at connection (seldom) and heartbeat, and breaks the context when the card is gone.
