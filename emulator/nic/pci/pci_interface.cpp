@@ -94,8 +94,10 @@ void PciInterface::awake(TimeNs now) { next_look_ns_ = now; }
 bool PciInterface::look_at_socket(TimeNs now) {
   if (phase_ == Phase::kLeaving) return false;
   if (phase_ == Phase::kWaiting) return server_.accept() && welcome();
-  if (server_.turn_away()) counts_.guests_turned_away++;
-  if (server_.guest_present()) return false;
+  if (server_.guest_present()) {
+    if (server_.turn_away()) counts_.guests_turned_away++;
+    return false;
+  }
   counts_.guests_gone++;
   services_.unwatch(server_.guest_fd());
   server_.hang_up();
