@@ -80,7 +80,8 @@ bool may_be_dead(const World& world, uint32_t group, uint32_t rank, TimeNs now_n
   const Place& place = plan.places[rank];
   for (const Accident& accident : world.scenario.accidents) {
     if (accident.at_ns > now_ns || accident.place.card != place.card) continue;
-    if (accident.kind == Accident::Kind::kSilence || accident.place == place) return true;
+    if (accident.kind == Accident::Kind::kSilence) return true;
+    if (accident.kind == Accident::Kind::kKill && accident.place == place) return true;
   }
   // Silence begins with the last frame that came through, so an outage may be a little shorter than
   // the time-out.
@@ -95,6 +96,16 @@ bool may_be_dead(const World& world, uint32_t group, uint32_t rank, TimeNs now_n
     for (const Place& other : plan.places)
       if (inside(place.card) != inside(other.card)) return true;
   }
+  return false;
+}
+
+bool may_be_unmapped(const World& world, uint32_t group, uint32_t rank, TimeNs now_ns) {
+  const GroupPlan& plan = world.scenario.groups[group];
+  if (rank >= plan.places.size()) return false;
+  for (const Accident& accident : world.scenario.accidents)
+    if (accident.kind == Accident::Kind::kUnmap && accident.at_ns <= now_ns &&
+        accident.place == plan.places[rank])
+      return true;
   return false;
 }
 
@@ -157,6 +168,13 @@ void CompletionChecker::check_status(TimeNs now_ns, MemberState& member,
         world_.findings.add(now_ns, "status",
                             who + ": says that rank " + std::to_string(entry.failed_rank) +
                                 " is dead, which it is not");
+      return;
+    case PEAL_STATUS_DMA_FAULT:
+      if (!may_be_unmapped(world_, member.group, entry.failed_rank, now_ns))
+        world_.findings.add(now_ns, "status",
+                            who + ": says that the memory of rank " +
+                                std::to_string(entry.failed_rank) +
+                                " cannot be reached, which it can");
       return;
     default:
       world_.findings.add(now_ns, "status",

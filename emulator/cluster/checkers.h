@@ -65,6 +65,9 @@ class CompletionChecker {
 
 // Whether something happened to the rank by which others may believe it dead, by now.
 [[nodiscard]] bool may_be_dead(const World& world, uint32_t group, uint32_t rank, TimeNs now_ns);
+// Whether the rank has taken its memory away by now.
+[[nodiscard]] bool may_be_unmapped(const World& world, uint32_t group, uint32_t rank,
+                                   TimeNs now_ns);
 // Every post of a member that lives must have been made and completed.
 void check_progress(World& world, TimeNs now_ns);
 // No free buffer's garbage may have changed.

@@ -230,7 +230,7 @@ void Cluster::arrive(Node& node, uint32_t item) {
 bool Cluster::start_dma(Node& node, const Dma& dma) {
   if (node.dma_under_way >= options_.dma_per_card) return false;
   const bool write = dma.from_card != nullptr;
-  if (memory_.reach(node.index, dma.region, dma.offset, dma.bytes) == nullptr)
+  if (!memory_.contains(node.index, dma.region, dma.offset, dma.bytes))
     violation("isolation", "a DMA leaves the memory that the card may reach");
   if (observer_ != nullptr)
     observer_->on_dma(node.turn_ns, {node.index, dma.region, dma.offset, dma.bytes, write, false});

@@ -29,7 +29,7 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 }
 
 uint32_t HostMemory::add(uint32_t card, uint64_t bytes) {
-  regions_.push_back({Mapping(bytes), bytes, card});
+  regions_.push_back({Mapping(bytes), bytes, card, false});
   return static_cast<uint32_t>(regions_.size() - 1);
 }
 
@@ -38,12 +38,16 @@ void HostMemory::remove(uint32_t region) {
   regions_[region].bytes = 0;
 }
 
-uint8_t* HostMemory::reach(uint32_t card, uint32_t region, uint64_t offset, uint64_t bytes) const {
-  if (region >= regions_.size()) return nullptr;
+bool HostMemory::contains(uint32_t card, uint32_t region, uint64_t offset, uint64_t bytes) const {
+  if (region >= regions_.size()) return false;
   const Region& found = regions_[region];
-  if (found.memory.data() == nullptr || found.card != card) return nullptr;
-  if (offset > found.bytes || bytes > found.bytes - offset) return nullptr;
-  return found.memory.data() + offset;
+  return found.memory.data() != nullptr && found.card == card && offset <= found.bytes &&
+         bytes <= found.bytes - offset;
+}
+
+uint8_t* HostMemory::reach(uint32_t card, uint32_t region, uint64_t offset, uint64_t bytes) const {
+  if (!contains(card, region, offset, bytes) || regions_[region].unreachable) return nullptr;
+  return regions_[region].memory.data() + offset;
 }
 
 }  // namespace peal::sim

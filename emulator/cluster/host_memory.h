@@ -32,7 +32,12 @@ class HostMemory {
   // A new region of `bytes` that only `card` may reach. Its number is never used again.
   uint32_t add(uint32_t card, uint64_t bytes);
   void remove(uint32_t region);
-  // The bytes when `card` may reach all of them, else null.
+  // From now on no DMA reaches the region, as when its process has unmapped it.
+  void make_unreachable(uint32_t region) { regions_[region].unreachable = true; }
+  // Whether the bytes lie in a region of that card.
+  [[nodiscard]] bool contains(uint32_t card, uint32_t region, uint64_t offset,
+                              uint64_t bytes) const;
+  // The bytes when `card` may and can reach all of them, else null.
   [[nodiscard]] uint8_t* reach(uint32_t card, uint32_t region, uint64_t offset,
                                uint64_t bytes) const;
   // All of a live region.
@@ -43,6 +48,7 @@ class HostMemory {
     Mapping memory;
     uint64_t bytes;
     uint32_t card;
+    bool unreachable = false;
   };
   std::vector<Region> regions_;
 };

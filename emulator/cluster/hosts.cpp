@@ -252,8 +252,17 @@ void Hosts::kill_member(uint32_t index) {
     if (post.state != PostState::kCompleted) unfinished_--;
 }
 
+void Hosts::unmap(const Place& place) {
+  for (uint32_t region = 0; region < world_.region_member.size(); region++) {
+    const uint32_t index = world_.region_member[region];
+    if (index != kNoMember && world_.members[index].place == place)
+      cluster_->memory().make_unreachable(region);
+  }
+}
+
 void Hosts::accident(TimeNs now_ns, const Accident& accident) {
   progress_ns_ = now_ns;
+  if (accident.kind == Accident::Kind::kUnmap) return unmap(accident.place);
   const bool whole_card = accident.kind == Accident::Kind::kSilence;
   for (uint32_t i = 0; i < world_.members.size(); i++) {
     const Place& place = world_.members[i].place;

@@ -65,6 +65,7 @@ class Hosts final : public HostEvents {
   void accident(TimeNs now_ns, const Accident& accident);
   void member_finished(TimeNs now_ns, const MemberState& state);
   void kill_member(uint32_t index);
+  void unmap(const Place& place);
   void fail(TimeNs now_ns, const std::string& what, peal_status status);
 
   World& world_;

@@ -221,6 +221,8 @@ Report Run::report() const {
             post.state == PostState::kCompleted && post.status == PEAL_STATUS_MISMATCH;
         report.peer_dead +=
             post.state == PostState::kCompleted && post.status == PEAL_STATUS_PEER_DEAD;
+        report.dma_faults +=
+            post.state == PostState::kCompleted && post.status == PEAL_STATUS_DMA_FAULT;
         first_ns = std::min(first_ns, post.posted_ns);
         last_ns = std::max(last_ns, post.completed_ns + scenario_.costs.completion_ns);
       }

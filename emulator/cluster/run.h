@@ -28,6 +28,7 @@ struct Report {
   uint64_t completed = 0;  // posts completed with success
   uint64_t mismatched = 0;
   uint64_t peer_dead = 0;
+  uint64_t dma_faults = 0;
   std::vector<TimeNs>
       latencies_ns;  // of every operation of every group: last completion - first post
   std::array<uint64_t, PEAL_PACKET_TYPE_COUNT> packets{};  // sent, by type, repairs included

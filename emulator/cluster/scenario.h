@@ -56,6 +56,7 @@ struct Accident {
   enum class Kind : uint8_t {
     kSilence,  // the card stops for good
     kKill,     // the process ends: its context is closed
+    kUnmap,    // the process takes its buffers away: every DMA to them fails
   };
   Kind kind = Kind::kSilence;
   Place place;

@@ -199,7 +199,9 @@ void Maker::add_faults() {
 
 void Maker::add_accident() {
   Accident accident;
-  accident.kind = chance(50) ? Accident::Kind::kSilence : Accident::Kind::kKill;
+  accident.kind = chance(40)   ? Accident::Kind::kSilence
+                  : chance(70) ? Accident::Kind::kKill
+                               : Accident::Kind::kUnmap;
   const GroupPlan& group = scenario_.groups[random_.below(scenario_.groups.size())];
   accident.place = group.places[random_.below(group.places.size())];
   accident.at_ns = 2 * kMicrosecond + log_uniform(20 * kMillisecond);
@@ -221,6 +223,22 @@ Scenario random_scenario(uint64_t seed, const RandomLimits& limits) {
   return Maker(seed, limits).make();
 }
 
+namespace {
+
+std::string accident_text(Accident::Kind kind) {
+  switch (kind) {
+    case Accident::Kind::kSilence:
+      return ", silent ";
+    case Accident::Kind::kKill:
+      return ", killed ";
+    case Accident::Kind::kUnmap:
+      return ", unmapped ";
+  }
+  return "?";
+}
+
+}  // namespace
+
 std::string describe(const Scenario& scenario) {
   std::string text = std::to_string(scenario.cards) + " cards, groups";
   for (const GroupPlan& group : scenario.groups) {
@@ -232,9 +250,9 @@ std::string describe(const Scenario& scenario) {
   const std::string faults = emulator::format_fault_plan(scenario.faults);
   if (!faults.empty()) text += ", " + faults;
   for (const Accident& accident : scenario.accidents)
-    text += std::string(accident.kind == Accident::Kind::kSilence ? ", silent " : ", killed ") +
-            std::to_string(accident.place.card) + "." + std::to_string(accident.place.process) +
-            " at " + std::to_string(accident.at_ns / 1000) + " us";
+    text += accident_text(accident.kind) + std::to_string(accident.place.card) + "." +
+            std::to_string(accident.place.process) + " at " +
+            std::to_string(accident.at_ns / 1000) + " us";
   if (scenario.dma_per_card != ~0u) text += ", dma " + std::to_string(scenario.dma_per_card);
   if (scenario.packets_per_card < 4096)
     text += ", packets " + std::to_string(scenario.packets_per_card);

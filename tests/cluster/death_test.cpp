@@ -114,6 +114,21 @@ TEST_P(Death, OtherGroupsOfTheSameCardsLive) {
   EXPECT_LE(report.peer_dead, 4u * 101);
 }
 
+// A process whose memory went away fails its operations, on every rank that needs it; nobody waits
+// for ever.
+TEST_P(Death, UnreachableMemoryIsToldToEverybody) {
+  for (const uint32_t ranks : {2u, 5u, 8u}) {
+    Scenario scenario = plan(ranks, GetParam().operation, 30, 3);
+    scenario.groups[0].think_ns = 20 * kMicrosecond;
+    scenario.faults.loss = 0.05;
+    scenario.accidents.push_back({Accident::Kind::kUnmap, {1, 0}, 100 * kMicrosecond});
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << ranks << " ranks\n" << failures(report);
+    EXPECT_EQ(report.dma_faults > 0, GetParam().operation.opcode == PEAL_OPERATION_ALLGATHER);
+    EXPECT_EQ(report.peer_dead, 0u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Operations, Death,
                          testing::Values(Case{"barrier", kBarrier},
                                          Case{"broadcast_small", broadcast(64)},

@@ -78,6 +78,7 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
   tree["completed"] = report.completed;
   tree["mismatched"] = report.mismatched;
   tree["peer_dead"] = report.peer_dead;
+  tree["dma_faults"] = report.dma_faults;
   tree["virtual_us"] = {{"finished", microseconds(report.finished_ns)},
                         {"drained", microseconds(report.drained_ns)}};
   const Latency latency = latency_of(report);

@@ -41,6 +41,7 @@ struct RunArguments {
   std::vector<std::string> late;
   std::vector<std::string> silent;
   std::vector<std::string> kill;
+  std::vector<std::string> unmap;
   double think_us = 0;
   std::string model;
   std::string checksums = "auto";
@@ -129,6 +130,10 @@ Scenario scenario_of(const RunArguments& arguments) {
   for (const std::string& text : arguments.kill) {
     const auto [rank, at_ns] = parse_rank_time("--kill", text, ranks);
     scenario.accidents.push_back({Accident::Kind::kKill, group.places[rank], at_ns});
+  }
+  for (const std::string& text : arguments.unmap) {
+    const auto [rank, at_ns] = parse_rank_time("--unmap", text, ranks);
+    scenario.accidents.push_back({Accident::Kind::kUnmap, group.places[rank], at_ns});
   }
   scenario.groups.push_back(std::move(group));
 
@@ -226,6 +231,9 @@ void add_faults(CLI::App& app, RunArguments& arguments) {
   app.add_option("--late", arguments.late, "RANK:US: its host posts nothing before; repeatable")
       ->group(group);
   app.add_option("--silent", arguments.silent, "RANK:US: its card stops for good; repeatable")
+      ->group(group);
+  app.add_option("--unmap", arguments.unmap,
+                 "RANK:US: its memory cannot be reached from then on; repeatable")
       ->group(group);
   app.add_option("--kill", arguments.kill, "RANK:US: its process ends; repeatable")->group(group);
 }
