@@ -66,7 +66,8 @@ peal_status card_reserve_group(Card& card, ContextId context, const peal_reserve
                                RegionId channels, TimeNs now, peal_peer_address* address);
 peal_status card_connect_group(Card& card, ContextId context, const peal_connect_group& request,
                                TimeNs now);
-// Gives back a member that never ran an operation; otherwise PEAL_STATUS_BUSY (use the destroy operation).
+// Gives back a member that never ran an operation; otherwise PEAL_STATUS_BUSY (use the destroy operation). Where it was
+// connected already, its peers are told that it is dead.
 peal_status card_abandon_group(Card& card, ContextId context, uint32_t member);
 // A channel region that the card has let go of since the last call; false when there is none.
 bool card_channel_released(Card& card, RegionId* channels);

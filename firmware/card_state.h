@@ -138,7 +138,6 @@ struct Operation {
   uint8_t kind;       // enum peal_operation
   uint8_t algorithm;  // enum peal_algorithm
   bool starved;       // something could not be had from a pool: try again soon
-  bool told_not_yet;  // since the last time-out
   bool refused;       // verdict stands: ends with it as soon as no DMA is under way
   uint32_t signature;
   uint32_t block_bytes;
@@ -255,6 +254,12 @@ struct Card {
 };
 
 inline void count(Card& card, peal_counter counter, uint64_t by = 1) { card.counters[counter] += by; }
+
+// NACK intervals: doubled after every time-out without progress, up to the configured limit.
+inline TimeNs doubled_interval(const Card& card, TimeNs interval_ns) {
+  const TimeNs limit_ns = card.timeouts.nack_max_ns;
+  return 2 * interval_ns < limit_ns ? 2 * interval_ns : limit_ns;
+}
 
 // Membership and operation handed around together.
 struct Scope {

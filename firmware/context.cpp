@@ -118,7 +118,9 @@ peal_status card_abandon_group(Card& card, ContextId context, uint32_t handle) {
     return PEAL_STATUS_OK;
   }
   if (member->next_sequence > 0 || member->dying) return PEAL_STATUS_BUSY;
-  bury_member(card, *member);
+  // Connected: others may have posted already, and must not wait for ever.
+  poison(card, *member, member->membership.rank);
+  if (member->phase == MemberPhase::kActive) bury_member(card, *member);
   return PEAL_STATUS_OK;
 }
 

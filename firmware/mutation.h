@@ -10,7 +10,7 @@ enum class Mutation {
   kDuplicateAccepted = 1,  // exactly once: a repeated packet counts as a new arrival
   kNoRetention = 2,        // send buffers: repairs read the user's buffer after completion
   kNoRecycling = 3,        // bounded running ahead: operations start without recycling
-  kStormOnLate = 4,        // any skew: "alive, not yet" does not slow a requester down
+  kStormOnLate = 4,        // any skew: waiting does not slow a requester down
   kNoBoundsCheck = 5,      // isolation: commands may leave their region
   kDeathUntold = 6,        // failure is told: a suspected peer is forgotten instead
   kRandomness = 7,         // deterministic: a time-out depends on state that is not the card's

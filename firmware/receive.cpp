@@ -66,8 +66,7 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   if (round != kPacketGood) return round;
   if (signal) return recycling_on_signal(card, member, header);
   if (header.type == PEAL_PACKET_NACK) return recycling_on_nack(card, member, header);
-  recycling_on_not_yet(card, member, header);
-  return PEAL_COUNTER_RECEIVED;
+  return PEAL_COUNTER_RECEIVED;  // NOT_YET: that its sender lives was noted already
 }
 
 peal_counter on_signal(const Scope& scope, const Arrival& arrival) {
@@ -166,8 +165,7 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
     case PEAL_PACKET_NACK:
       return on_nack(scope, arrival);
     default:
-      operation->told_not_yet = true;
-      return PEAL_COUNTER_RECEIVED;
+      return PEAL_COUNTER_RECEIVED;  // NOT_YET: that its sender lives was noted already
   }
 }
 

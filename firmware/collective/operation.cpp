@@ -35,7 +35,7 @@ void open_operation(Card& card, Member& member, Operation& operation, uint64_t s
   operation.phase = OperationPhase::kEarly;
   operation.kind = kind;
   operation.algorithm = algorithm;
-  operation.starved = operation.told_not_yet = operation.refused = false;
+  operation.starved = operation.refused = false;
   operation.signature = signature_of(member.membership, kind, algorithm, block_bytes);
   operation.block_bytes = block_bytes;
   operation.first_sender = member.membership.rank;
@@ -279,14 +279,11 @@ void on_operation_timer(Card& card, Member& member, Operation& operation) {
     if (ended) return;
   }
   if (card.now >= operation.progress_ns + operation.interval_ns) {
-    // A host that has not posted is late, not lost: its record repairs for others, ever more slowly.
-    const bool slower = operation.told_not_yet || !is_posted(operation);
-    if (slower && !mutated(Mutation::kStormOnLate)) {
-      const TimeNs doubled = 2 * operation.interval_ns;
-      operation.interval_ns =
-          doubled < card.timeouts.nack_max_ns ? doubled : card.timeouts.nack_max_ns;
+    // Ever more slowly, whether the answer was "not yet" or nothing: a late rank, a slow card and a partition
+    // must not be asked to death. The first arrival brings the short interval back.
+    if (!mutated(Mutation::kStormOnLate)) {
+      operation.interval_ns = doubled_interval(card, operation.interval_ns);
     }
-    operation.told_not_yet = false;
     operation.progress_ns = card.now;
     switch (operation.algorithm) {
       case PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST:

@@ -117,21 +117,13 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   return PEAL_COUNTER_RECEIVED;
 }
 
-void recycling_on_not_yet(Card& card, Member& member, const peal_wire_header& header) {
-  int32_t ahead;
-  (void)epoch_of(member, header.sequence, &ahead);
-  if (ahead < 0 || ahead > 1) return;
-  const TimeNs doubled = 2 * member.recycling_interval_ns;
-  member.recycling_interval_ns =
-      doubled < card.timeouts.nack_max_ns ? doubled : card.timeouts.nack_max_ns;
-}
-
 TimeNs recycling_chase(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   Dissemination& state = epoch_state(member, epoch);
   if (!state.entered) return kNever;
   if (card.now >= member.recycling_progress_ns + member.recycling_interval_ns) {
     member.recycling_progress_ns = card.now;
+    member.recycling_interval_ns = doubled_interval(card, member.recycling_interval_ns);
     advance(card, member);  // what a packet was missing for
     if (member.recycled == epoch) {
       dissemination_chase(card, member, state, epoch_kind(member, PEAL_PACKET_NACK, epoch));
