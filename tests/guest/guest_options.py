@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import guest_vm
 import initramfs
 import kernel_files
 
@@ -27,6 +28,9 @@ def parse(description):
 def make_initramfs(lab, arguments, programs):
     if not pathlib.Path(arguments.busybox).is_file():
         sys.exit(f"{arguments.busybox} is missing: install busybox-static (./peal setup does)")
-    subprocess.run([sys.executable, HERE / "kernel_files.py", arguments.kernel_version, arguments.kernel], check=True)
+    made = subprocess.run([sys.executable, HERE / "kernel_files.py", arguments.kernel_version, arguments.kernel],
+                          check=False)
+    if made.returncode != 0:
+        raise guest_vm.TestFailure("there is no kernel for the guest (see above)")
     modules = [pathlib.Path(arguments.kernel) / f"{name}.ko" for name in kernel_files.MODULES] + [arguments.module]
     initramfs.build(lab.folder / "initramfs", arguments.busybox, modules, HERE / "init.sh", programs)

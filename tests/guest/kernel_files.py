@@ -22,8 +22,11 @@ MODULES = ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_
 
 
 def download(version, folder):
-    subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=3", "download",
-                    f"linux-image-{version}"], cwd=folder, check=True, stdout=sys.stderr)
+    result = subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=3", "download",
+                             f"linux-image-{version}"], cwd=folder, check=False, stdout=sys.stderr)
+    if result.returncode != 0:
+        sys.exit(f"kernel_files: linux-image-{version} cannot be downloaded: apt-get update, and see that the package "
+                 "linux-headers-amd64 is current")
     packages = list(folder.glob("*.deb"))
     if len(packages) != 1:
         sys.exit(f"kernel_files: apt-get download left {len(packages)} packages")
