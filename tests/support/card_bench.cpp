@@ -203,6 +203,10 @@ std::string CardBench::problems() {
     text += "the card says it holds " + std::to_string(holds.packets) + " packets, the port says " +
             std::to_string(port.packets_unsent()) + "\n";
   }
+  if (port.packets_unsent() > holds.dma_records) {  // only DMA under way may keep a packet
+    text += "packets leaked: " + std::to_string(port.packets_unsent()) + " are held for " +
+            std::to_string(holds.dma_records) + " DMA records\n";
+  }
   if (holds.dma_records < port.dma_count()) {
     text += "the card says it holds " + std::to_string(holds.dma_records) +
             " DMA records, the port has " + std::to_string(port.dma_count()) + " under way\n";

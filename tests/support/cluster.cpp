@@ -116,6 +116,7 @@ bool Cluster::move_once() {
       if (silent_[rank]) continue;
       moved = true;
       trace_.push_back(frame);
+      times_.push_back(card.now);
       wire_.push_back(std::move(frame));
     }
     for (const auto& [context, entry] : card.port.take_completions()) {

@@ -60,7 +60,8 @@ class Cluster {
   }
   // All frames sent so far, in order.
   [[nodiscard]] const std::vector<Frame>& trace() const { return trace_; }
-  void forget_trace() { trace_.clear(); }
+  // When trace()[i] was sent.
+  [[nodiscard]] TimeNs sent_at(size_t i) const { return times_.at(i); }
   [[nodiscard]] size_t sent(peal_packet_type type, peal_operation operation) const;
   [[nodiscard]] uint64_t total(peal_counter counter) const;
   // Broken books or rules on any card.
@@ -83,6 +84,7 @@ class Cluster {
   std::vector<std::vector<Buffers>> buffers_;  // by rank, then by slot
   std::deque<Frame> wire_;
   std::vector<Frame> trace_;
+  std::vector<TimeNs> times_;
 };
 
 }  // namespace peal::test
