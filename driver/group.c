@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "checks.h"
 #include "peal.h"
 
 /* Living members, and as many of the dead that still answer. */
@@ -162,8 +163,9 @@ int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_g
 	struct peal_channels *channels;
 	int error;
 
-	if (argument->reserved)
-		return -EINVAL;
+	error = peal_check_reserve(argument);
+	if (error)
+		return error;
 	error = channels_claim(card);
 	if (error == -ENOSPC) {
 		peal_reap_channels(card);
@@ -207,8 +209,9 @@ int peal_group_connect(struct peal_context *context, struct peal_ioctl_connect_g
 	struct peal_admin_reply reply;
 	int error;
 
-	if (argument->reserved || argument->peer_count > PEAL_PEERS_MAX)
-		return -EINVAL;
+	error = peal_check_connect(argument);
+	if (error)
+		return error;
 	body->member = argument->member;
 	body->group = argument->group;
 	body->choice_hash = argument->choice_hash;

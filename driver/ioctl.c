@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "checks.h"
 #include "peal.h"
 
 union argument {
@@ -58,9 +59,9 @@ static int on_abandon(struct peal_context *context, union argument *argument)
 
 static int on_eventfd(struct peal_context *context, union argument *argument)
 {
-	if (argument->event.reserved)
-		return -EINVAL;
-	return peal_set_event(context, argument->event.fd);
+	int error = peal_check_eventfd(&argument->event);
+
+	return error ? error : peal_set_event(context, argument->event.fd);
 }
 
 static int on_kick(struct peal_context *context, union argument *argument)
@@ -96,8 +97,10 @@ static int on_counters(struct peal_context *context, union argument *argument)
 	u64 __user *values = u64_to_user_ptr(counters->values);
 	struct peal_read_counters_reply part;
 	u32 count = 0;
-	int error;
+	int error = peal_check_counters(counters);
 
+	if (error)
+		return error;
 	do {
 		/* Cannot wrap: the card refuses a first beyond its total. */
 		error = read_counters(context, counters->first + count, &part);
@@ -160,10 +163,9 @@ long peal_ioctl(struct file *file, unsigned int command, unsigned long pointer)
 		return -ENOTTY;
 	if (copy_from_user(&argument, user, bytes))
 		return -EFAULT;
-	if (argument.header.version != PEAL_ABI_VERSION)
-		return -EINVAL;
-	if (argument.header.bytes != bytes)
-		return -EMSGSIZE;
+	error = peal_check_header(&argument.header, bytes);
+	if (error)
+		return error;
 	/* The same bytes back: where a result cannot be written, nothing is to be done that it would name. */
 	if (copy_to_user(user, &argument, bytes))
 		return -EFAULT;

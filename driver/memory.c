@@ -9,10 +9,8 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
+#include "checks.h"
 #include "peal.h"
-
-/* The list must be contiguous, and the largest contiguous piece is a few MiB. */
-#define MEMORY_BYTES_MAX (1ULL << 30)
 
 static int charge(struct mm_struct *mm, unsigned long count)
 {
@@ -64,10 +62,10 @@ static void memory_free(struct peal_card *card, struct peal_memory *memory, unsi
 	kfree(memory);
 }
 
-static struct peal_memory *memory_make(struct peal_card *card, u64 address, u64 bytes, bool written)
+static struct peal_memory *memory_make(struct peal_card *card, u64 address, unsigned long count,
+				       bool written)
 {
 	u64 first = address & PAGE_MASK;
-	unsigned long count = (PAGE_ALIGN(address + bytes) - first) >> PAGE_SHIFT;
 	struct peal_memory *memory;
 	int error = -ENOMEM;
 
@@ -99,21 +97,6 @@ drop_mm:
 free_memory:
 	kfree(memory);
 	return ERR_PTR(error);
-}
-
-static int check_range(const struct peal_ioctl_register *argument)
-{
-	u64 end;
-
-	if (argument->reserved || argument->access & ~PEAL_ACCESS_FLAGS || !argument->access)
-		return -EINVAL;
-	if (!argument->bytes_ || check_add_overflow(argument->address, argument->bytes_, &end))
-		return -EINVAL;
-	if (argument->bytes_ > MEMORY_BYTES_MAX)
-		return -EFBIG;
-	if (!access_ok((void __user *)(uintptr_t)argument->address, argument->bytes_))
-		return -EFAULT;
-	return 0;
 }
 
 static noinline_for_stack int tell_unregister(struct peal_context *context, u32 key, u32 *status)
@@ -162,13 +145,15 @@ int peal_memory_register(struct peal_context *context, struct peal_ioctl_registe
 	struct peal_register_memory *body = &command.u.register_memory;
 	struct peal_admin_reply reply;
 	struct peal_memory *memory;
+	u64 count;
 	int error;
 
-	error = check_range(argument);
+	error = peal_check_register(argument, PAGE_SHIFT, &count);
 	if (error)
 		return error;
-	memory = memory_make(card, argument->address, argument->bytes_,
-			     argument->access & PEAL_ACCESS_WRITE);
+	if (!access_ok((void __user *)(uintptr_t)argument->address, argument->bytes_))
+		return -EFAULT;
+	memory = memory_make(card, argument->address, count, argument->access & PEAL_ACCESS_WRITE);
 	if (IS_ERR(memory))
 		return PTR_ERR(memory);
 	body->kind = PEAL_MEMORY_PAGES;
