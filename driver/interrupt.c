@@ -90,7 +90,7 @@ int peal_set_event(struct peal_context *context, int fd)
 	struct eventfd_ctx *old;
 
 	if (fd < -1)
-		return -EBADF;
+		return -EINVAL;
 	if (fd >= 0) {
 		event = eventfd_ctx_fdget(fd);
 		if (IS_ERR(event))

@@ -44,6 +44,23 @@ def death(guest, card):
         raise guest_vm.TestFailure(f"death: {text}")
 
 
+def orphan(guest, card):
+    """The card's process is killed: the driver cannot know that it will not write any more, and leaks what it pinned."""
+    guest.begin("peal-guest-selftest orphan")
+    guest.channel.read_until(rb"ready\n", guest_vm.PATIENCE_S)
+    card.process.kill()
+    status, text = guest.finish()
+    if status != 0:
+        raise guest_vm.TestFailure(f"orphan: {text}")
+    guest.run("rmmod peal")
+    log = guest.run("dmesg -c")
+    if "the card did not let go: 4 pages are lost" not in log:
+        raise guest_vm.TestFailure(f"the kernel log does not say what was lost:\n{log}")
+    # Nobody plays the card any more: a probe ends too.
+    guest.run("insmod /modules/*peal.ko command_timeout_ms=1000; test ! -e /dev/peal0; rmmod peal")
+    guest.check_kernel_log()
+
+
 def unplug(guest):
     selftest(guest, f"unplug {PCI}")
     guest.run("test ! -e /dev/peal0")
@@ -87,8 +104,14 @@ def body(lab):
     death(guest, card)
     unplug(guest)
     guest.check_kernel_log()
-    guest.run("rmmod peal")
-    guest.check_kernel_log()
+    orphan(guest, card)
+    guest.power_off()
+
+    # What the killed card left in the file system is in nobody's way.
+    card = guest_vm.Card(lab, 1)
+    guest = guest_vm.Guest(lab, "guest-after", card.sockets[0], card.memories[0])
+    load(guest)
+    selftest(guest, "rings")
     guest.power_off()
     print(card.stop())
 

@@ -9,7 +9,7 @@ static const struct {
 } tests[] = {
     {"arguments", test_arguments}, {"memory", test_memory},     {"groups", test_groups},
     {"mappings", test_mappings},   {"contexts", test_contexts}, {"rings", test_rings},
-    {"death", test_death},
+    {"death", test_death},         {"orphan", test_orphan},
 };
 
 static int run(const char* name) {

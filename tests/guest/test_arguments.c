@@ -79,7 +79,7 @@ static void try_eventfd(int fd) {
   argument.fd = 9999;
   CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_EVENTFD, &argument), EBADF);
   argument.fd = -2;
-  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_EVENTFD, &argument), EBADF);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_EVENTFD, &argument), EINVAL);
   argument.fd = pipe_ends[0];
   CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_EVENTFD, &argument), EINVAL);
   argument.fd = event;

@@ -79,6 +79,23 @@ void test_death(void) {
   wait_pinned(0);
 }
 
+/* Prints "ready" when the card may be killed; leaves when it was found dead, with memory that
+ * nobody may unpin. */
+void test_orphan(void) {
+  static uint8_t memory[4 * PAGE] __attribute__((aligned(4096)));
+  struct device device;
+  uint32_t key;
+
+  device_open(&device);
+  CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
+           PEAL_STATUS_OK);
+  printf("ready\n");
+  fflush(stdout);
+  expect_event(device.fd, POLLERR);
+  device_close(&device);
+  CHECK_EQ(pinned_pages(), 4);
+}
+
 struct busy {
   int fd;
   volatile int running;
