@@ -10,9 +10,7 @@
 #include "abi/ioctl.h"
 #ifdef __KERNEL__
 #include <linux/errno.h>
-#else
-#include <errno.h>
-#endif
+#endif /* user space includes its own <errno.h> first */
 
 /* The page list must be contiguous, and the largest contiguous piece is a few MiB. */
 #define PEAL_REGISTER_BYTES_MAX (1ULL << 30)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The driver's argument checks (driver/checks.h, the code the kernel runs), with the fuzzer as the user: whatever passes must
-// be a request that the driver can carry out without overflow, and what is right must pass.
-#include "driver/checks.h"
+// The driver's argument checks (driver/checks.h, the code the kernel runs), with the fuzzer as the
+// user: whatever passes must be a request that the driver can carry out without overflow, and what
+// is right must pass.
+#include <cerrno>
 
+#include "driver/checks.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace peal::test {
@@ -46,15 +48,16 @@ void check_groups(FuzzInput& input) {
   auto connect = input.take<peal_ioctl_connect_group>();
   if (input.byte() % 2 != 0) connect.reserved = 0;
   if (input.byte() % 2 != 0) connect.peer_count %= 2 * PEAL_PEERS_MAX;
-  const bool fits = connect.reserved == 0 &&
-                    connect.peer_count * sizeof(peal_peer_address) <= sizeof(peal_connect_group{}.peers);
+  const bool fits = connect.reserved == 0 && connect.peer_count * sizeof(peal_peer_address) <=
+                                                 sizeof(peal_connect_group{}.peers);
   fuzz_require((peal_check_connect(&connect) == 0) == fits, "connect");
 }
 
 void check_others(FuzzInput& input) {
   auto event = input.take<peal_ioctl_eventfd>();
   if (input.byte() % 2 != 0) event.reserved = 0;
-  fuzz_require((peal_check_eventfd(&event) == 0) == (event.reserved == 0 && event.fd >= -1), "eventfd");
+  fuzz_require((peal_check_eventfd(&event) == 0) == (event.reserved == 0 && event.fd >= -1),
+               "eventfd");
   const auto counters = input.take<peal_ioctl_counters>();
   const bool fits = Wide{counters.values} + Wide{8} * counters.capacity <= UINT64_MAX;
   fuzz_require((peal_check_counters(&counters) == 0) == fits, "counters");
