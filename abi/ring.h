@@ -71,7 +71,7 @@ PEAL_RING_INLINE void peal_host_ring_init(struct peal_host_ring *ring, void *win
 	ring->host = (struct peal_host_page *)(void *)(base + PEAL_WINDOW_HOST_PAGE);
 	ring->submissions = (struct peal_submission *)(void *)(base + PEAL_WINDOW_SUBMISSIONS);
 	ring->completions = (const struct peal_completion *)(const void *)(base +
-						PEAL_WINDOW_COMPLETIONS(entries));
+									   PEAL_WINDOW_COMPLETIONS(entries));
 	ring->entries = entries;
 	ring->submission_tail = 0;
 	ring->completion_head = 0;

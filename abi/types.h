@@ -26,9 +26,9 @@
 #endif
 
 /* One line per field keeps layout readable: offset and size are checked together. */
-#define PEAL_CHECK_FIELD(type, field, at, bytes)                                       \
-	PEAL_STATIC_ASSERT(offsetof(type, field) == (at) &&                            \
-				   sizeof(((type *)0)->field) == (bytes),              \
+#define PEAL_CHECK_FIELD(type, field, at, bytes)                          \
+	PEAL_STATIC_ASSERT(offsetof(type, field) == (at) &&               \
+				   sizeof(((type *)0)->field) == (bytes), \
 			   #type "." #field " moved")
 #define PEAL_CHECK_SIZE(type, bytes) \
 	PEAL_STATIC_ASSERT(sizeof(type) == (bytes), #type " changed its size or has padding")

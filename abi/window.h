@@ -123,9 +123,9 @@ struct peal_host_page {
 #define PEAL_WINDOW_CARD_PAGE 0x0000
 #define PEAL_WINDOW_HOST_PAGE 0x1000
 #define PEAL_WINDOW_SUBMISSIONS 0x2000
-#define PEAL_WINDOW_COMPLETIONS(entries) (PEAL_WINDOW_SUBMISSIONS + (entries) * 64u)
-#define PEAL_WINDOW_BYTES(entries)                                                     \
-	((PEAL_WINDOW_COMPLETIONS(entries) + (entries) * 64u + PEAL_PAGE_BYTES - 1) &  \
+#define PEAL_WINDOW_COMPLETIONS(entries) (PEAL_WINDOW_SUBMISSIONS + (entries)*64u)
+#define PEAL_WINDOW_BYTES(entries)                                                  \
+	((PEAL_WINDOW_COMPLETIONS(entries) + (entries)*64u + PEAL_PAGE_BYTES - 1) & \
 	 ~(PEAL_PAGE_BYTES - 1u))
 
 /* One page per card process, read-only to every client: sleepers wait (futex) on the broadcast word. */

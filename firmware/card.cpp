@@ -61,16 +61,15 @@ void on_operation_dma(const Scope& scope, DmaRecord& record) {
 }
 
 // A repair that cannot be read is asked for again; anything else is part of the result.
-bool is_vital(DmaKind kind) {
-  return kind != DmaKind::kSend;
-}
+bool is_vital(DmaKind kind) { return kind != DmaKind::kSend; }
 
 void finish_dma(Card& card, DmaRecord& record, bool ok) {
   Member& member = card.members[record.member];
   Operation& operation = member.operations[record.slot];
   const Scope scope = {card, member, operation};
   // The record may outlive its operation: a repair under way when the place was recycled.
-  const bool live = operation.phase != OperationPhase::kFree && operation.sequence == record.sequence;
+  const bool live =
+      operation.phase != OperationPhase::kFree && operation.sequence == record.sequence;
   const DmaRecord done = record;
   if (ok && live && record.kind == DmaKind::kMoveRead && !operation.refused) {
     mover::on_read(scope, record);
@@ -224,7 +223,10 @@ CardHolds card_holds(const Card& card) {
   for (const Member& member : card.members) {
     if (member.phase == MemberPhase::kFree) continue;
     for (const Operation& operation : member.operations) {
-      open += operation.phase == OperationPhase::kEarly || operation.phase == OperationPhase::kRunning ? 1 : 0;
+      open +=
+          operation.phase == OperationPhase::kEarly || operation.phase == OperationPhase::kRunning
+              ? 1
+              : 0;
     }
   }
   return {card.packets_held, card.dma_in_use, open};

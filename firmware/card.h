@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The card's control program, whole: a pure event-driven machine. Its runner calls one entry point at a time (not
-// thread-safe) and passes the time in; effects leave through the Port. All memory is inside the object,
-// sized by Kconfig (memory_budget.h adds it up); construct it in zeroed static or mapped memory.
+// The card's control program, whole: a pure event-driven machine. Its runner calls one entry point
+// at a time (not thread-safe) and passes the time in; effects leave through the Port. All memory is
+// inside the object, sized by Kconfig (memory_budget.h adds it up); construct it in zeroed static
+// or mapped memory.
 //
-// A turn of the runner: on_packet for arrivals, on_submission for ring entries, on_dma_done for finished DMA,
-// on_timer when now >= next_deadline().
+// A turn of the runner: on_packet for arrivals, on_submission for ring entries, on_dma_done for
+// finished DMA, on_timer when now >= next_deadline().
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,8 @@ struct Card;  // all state; defined in firmware/card_state.h
 // Bytes and alignment of a Card, for runners that place it themselves.
 size_t card_bytes();
 size_t card_alignment();
-// Starts a card in `memory` (card_bytes() long, aligned, zeroed). The port outlives it. No destructor: drop the memory.
+// Starts a card in `memory` (card_bytes() long, aligned, zeroed). The port outlives it. No
+// destructor: drop the memory.
 Card* card_start(void* memory, Port& port, const CardIdentity& identity,
                  const CardTimeouts& timeouts);
 
@@ -50,9 +52,9 @@ void card_describe(const Card& card, peal_device* device);
 // --- administration: immediate, no effects on the wire except where said ---
 // A host process or driver client. NO_RESOURCES when the table is full.
 peal_status card_open_context(Card& card, ContextId* context);
-// The client is gone: its pending operations end without completions, its live memberships die (the death is flooded), its
-// keys go once no DMA refers to them. Memory may be let go when card_context_quiet() says so; close is then over
-// and the id may come back from open.
+// The client is gone: its pending operations end without completions, its live memberships die (the
+// death is flooded), its keys go once no DMA refers to them. Memory may be let go when
+// card_context_quiet() says so; close is then over and the id may come back from open.
 void card_close_context(Card& card, ContextId context, TimeNs now);
 [[nodiscard]] bool card_context_quiet(const Card& card, ContextId context);
 // Registers `bytes` of the runner's region for the context. The key is generation << 16 | index.
@@ -60,23 +62,25 @@ peal_status card_register_memory(Card& card, ContextId context, RegionId region,
                                  uint32_t access, uint32_t* key);
 // BUSY while a pending operation uses the key; on OK the region is the runner's again.
 peal_status card_unregister_memory(Card& card, ContextId context, uint32_t key, RegionId* region);
-// Takes a member slot. `channels` is a region of CONFIG_CHANNELS * CONFIG_CHANNEL_BYTES that belongs to the card: it outlives
-// the context, until card_channel_released() has named it.
+// Takes a member slot. `channels` is a region of CONFIG_CHANNELS * CONFIG_CHANNEL_BYTES that
+// belongs to the card: it outlives the context, until card_channel_released() has named it.
 peal_status card_reserve_group(Card& card, ContextId context, const peal_reserve_group& request,
                                RegionId channels, TimeNs now, peal_peer_address* address);
 peal_status card_connect_group(Card& card, ContextId context, const peal_connect_group& request,
                                TimeNs now);
-// Gives back a member that never ran an operation; otherwise PEAL_STATUS_BUSY (use the destroy operation). Where it was
-// connected already, its peers are told that it is dead.
+// Gives back a member that never ran an operation; otherwise PEAL_STATUS_BUSY (use the destroy
+// operation). Where it was connected already, its peers are told that it is dead.
 peal_status card_abandon_group(Card& card, ContextId context, uint32_t member);
 // A channel region that the card has let go of since the last call; false when there is none.
 bool card_channel_released(Card& card, RegionId* channels);
 
 // --- events ---
-// One entry copied from the context's ring. Everything in it is checked; a refused entry completes with its status.
+// One entry copied from the context's ring. Everything in it is checked; a refused entry completes
+// with its status.
 void card_on_submission(Card& card, ContextId context, const peal_submission& entry, TimeNs now);
-// Takes the packet over. payload_bytes is what the frame held behind the header; `frame_bytes` the whole frame's
-// length, for frames too short to have a header (header then points at at least 64 readable bytes).
+// Takes the packet over. payload_bytes is what the frame held behind the header; `frame_bytes` the
+// whole frame's length, for frames too short to have a header (header then points at at least 64
+// readable bytes).
 void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now);
 void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now);
 void card_on_timer(Card& card, TimeNs now);
@@ -87,7 +91,8 @@ void card_on_timer(Card& card, TimeNs now);
 const char* card_counter_name(peal_counter counter);
 // Submissions accepted from the context and not yet completed: the runner's completion-space rule.
 [[nodiscard]] uint32_t card_outstanding(const Card& card, ContextId context);
-// For leak checks: packets, DMA records and timers the card holds now; all zero when nothing is pending.
+// For leak checks: packets, DMA records and timers the card holds now; all zero when nothing is
+// pending.
 struct CardHolds {
   uint32_t packets;
   uint32_t dma_records;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Everything a card knows, in one object of fixed size. Only data; what happens to it is in the file named
-// after the noun. A zeroed object is an unused one. memory_budget.h adds the parts up.
+// Everything a card knows, in one object of fixed size. Only data; what happens to it is in the
+// file named after the noun. A zeroed object is an unused one. memory_budget.h adds the parts up.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,14 @@ namespace peal {
 inline constexpr uint32_t kChannels = CONFIG_CHANNELS;         // K
 inline constexpr uint32_t kEpochOperations = kChannels / 2;    // operations recycled together
 inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
-inline constexpr uint32_t kPieceSlots = 2 * kPieceWindow;      // a peer may be W ahead of us, and we W ahead of it
+inline constexpr uint32_t kPieceSlots =
+    2 * kPieceWindow;  // a peer may be W ahead of us, and we W ahead of it
 inline constexpr uint32_t kImageBytes = CONFIG_CHANNEL_BYTES / kPieceSlots;
 inline constexpr uint32_t kRoundsMax = ceil_log2(CONFIG_GROUP_RANKS_MAX);
 inline constexpr uint32_t kPeersMax = 2 * kRoundsMax;
 inline constexpr uint32_t kRankWords = (CONFIG_GROUP_RANKS_MAX + 63) / 64;
-// A piece needs a bit per rank (all-to-all broadcast), or a word of fragment bits per step (doubling).
+// A piece needs a bit per rank (all-to-all broadcast), or a word of fragment bits per step
+// (doubling).
 inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : kRoundsMax;
 inline constexpr uint32_t kStagingUnits = 16;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
@@ -37,7 +39,8 @@ static_assert(CONFIG_GROUP_RANKS_MAX <= PEAL_RANKS_MAX && kPeersMax <= PEAL_PEER
 static_assert(CONFIG_PARKED_OPERATIONS >= CONFIG_CHANNELS,
               "a host may have PARKED_OPERATIONS outstanding, and never be refused");
 static_assert(kImageBytes >= 8 * CONFIG_GROUP_RANKS_MAX, "a piece would be empty at the largest N");
-static_assert(kImageBytes / 2 / CONFIG_MTU_BYTES + 1 <= 64, "fragments of a step must fit one word");
+static_assert(kImageBytes / 2 / CONFIG_MTU_BYTES + 1 <= 64,
+              "fragments of a step must fit one word");
 static_assert(CONFIG_MTU_BYTES >= sizeof(peal_nack));
 
 struct MemoryKey {
@@ -71,14 +74,15 @@ struct Membership {
   uint32_t choice_hash;
   uint16_t rank;
   uint16_t ranks;
-  uint8_t rounds;   // ⌈log2 N⌉
-  bool poisoned;    // a member died: dead_rank, and nothing can be completed any more
+  uint8_t rounds;  // ⌈log2 N⌉
+  bool poisoned;   // a member died: dead_rank, and nothing can be completed any more
   uint16_t dead_rank;
   Peer peers[kPeersMax];
 };
 
-// A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k. Used three times:
-// barrier, destroy, recycling. One bit per round, because a fast peer may already be a round ahead.
+// A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k.
+// Used three times: barrier, destroy, recycling. One bit per round, because a fast peer may already
+// be a round ahead.
 struct Dissemination {
   uint16_t received;
   uint16_t sent;
@@ -92,12 +96,12 @@ struct Piece {
   uint16_t dma;      // outstanding, into or out of this piece
   bool own_started;  // own block is being read, or was
   bool own_placed;   // own block is in the image (doubling) or on its way to the peers (broadcast)
-  bool retained;     // own block (broadcast) or image (doubling) lies in the channel, for late NACKs
+  bool retained;  // own block (broadcast) or image (doubling) lies in the channel, for late NACKs
   bool delivering;
-  bool delivered;    // the result of this piece is in the user's memory
+  bool delivered;  // the result of this piece is in the user's memory
   uint8_t steps_sent;
-  uint8_t fragments_sent;       // of step steps_sent
-  uint8_t landed[kRoundsMax];   // doubling: fragments of a step that are in the image
+  uint8_t fragments_sent;      // of step steps_sent
+  uint8_t landed[kRoundsMax];  // doubling: fragments of a step that are in the image
   uint64_t bits[kPieceWords];
 };
 
@@ -105,7 +109,7 @@ struct Piece {
 struct Mover {
   bool active;
   uint8_t in_flight;
-  uint16_t next;   // position of the next block to look at
+  uint16_t next;  // position of the next block to look at
   uint32_t piece;
 };
 
@@ -154,8 +158,8 @@ struct Operation {
   uint32_t early_dma;    // of those: early data on its way into the channel
   uint32_t piece_count;  // at least 1
   uint32_t piece_bytes;
-  uint32_t base;      // first piece that is not done
-  uint32_t own_next;  // next own piece to send
+  uint32_t base;          // first piece that is not done
+  uint32_t own_next;      // next own piece to send
   uint16_t staging_mask;  // units held; 0: none
   uint8_t staging_unit;   // first of them
   Dissemination signals;
@@ -174,11 +178,11 @@ struct Member {
   ContextId context;
   RegionId channels;
   Membership membership;
-  uint64_t next_sequence;    // that the host must post
-  uint64_t started;          // operations taken out of parking; all below ran or run
-  uint64_t finished;         // operations completed to the host
-  uint64_t recycled;         // epochs whose recycling is complete
-  uint32_t dma;              // outstanding, all operations
+  uint64_t next_sequence;      // that the host must post
+  uint64_t started;            // operations taken out of parking; all below ran or run
+  uint64_t finished;           // operations completed to the host
+  uint64_t recycled;           // epochs whose recycling is complete
+  uint32_t dma;                // outstanding, all operations
   uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
   Dissemination recycling[2];
   TimeNs recycling_progress_ns;
@@ -223,7 +227,8 @@ struct DmaRecord {
   uint32_t piece;
   uint32_t aux;   // kMoveRead: position of the first block; kSend: 1 for a repair
   uint32_t next;  // free list or stalled list: index plus one
-  uint64_t sequence;  // of the operation; a recycled record must not take the completion for its own
+  uint64_t
+      sequence;  // of the operation; a recycled record must not take the completion for its own
   Packet* packet;
   uint8_t* card;
   HostAddress host;
@@ -253,7 +258,9 @@ struct Card {
   Member members[CONFIG_CARD_MEMBERS];
 };
 
-inline void count(Card& card, peal_counter counter, uint64_t by = 1) { card.counters[counter] += by; }
+inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
+  card.counters[counter] += by;
+}
 
 // NACK intervals: doubled after every time-out without progress, up to the configured limit.
 inline TimeNs doubled_interval(const Card& card, TimeNs interval_ns) {

@@ -72,7 +72,8 @@ peal_status card_register_memory(Card& card, ContextId context, RegionId region,
   for (uint32_t index = 0; index < CONFIG_MEMORY_KEYS; ++index) {
     MemoryKey& entry = card.keys[index];
     if (entry.in_use) continue;
-    const auto generation = static_cast<uint16_t>(entry.generation == 0xffff ? 1 : entry.generation + 1);
+    const auto generation =
+        static_cast<uint16_t>(entry.generation == 0xffff ? 1 : entry.generation + 1);
     entry = {.in_use = true,
              .generation = generation,
              .access = static_cast<uint16_t>(access),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Contexts and memory keys: who may use the card, and which memory it may touch for them. A closing context is
-// over when no DMA refers to its memory any more.
+// Contexts and memory keys: who may use the card, and which memory it may touch for them. A closing
+// context is over when no DMA refers to its memory any more.
 #pragma once
 
 #include "firmware/card_state.h"

@@ -13,7 +13,9 @@ namespace peal {
 namespace {
 
 #if defined(__SSE4_2__)
-uint32_t step8(uint32_t crc, uint64_t word) { return static_cast<uint32_t>(_mm_crc32_u64(crc, word)); }
+uint32_t step8(uint32_t crc, uint64_t word) {
+  return static_cast<uint32_t>(_mm_crc32_u64(crc, word));
+}
 uint32_t step1(uint32_t crc, uint8_t byte) { return _mm_crc32_u8(crc, byte); }
 #elif defined(__ARM_FEATURE_CRC32)
 uint32_t step8(uint32_t crc, uint64_t word) { return __crc32cd(crc, word); }
@@ -30,7 +32,9 @@ struct Table {
   }
 };
 constexpr Table kTable;
-uint32_t step1(uint32_t crc, uint8_t byte) { return (crc >> 8) ^ kTable.entries[(crc ^ byte) & 0xff]; }
+uint32_t step1(uint32_t crc, uint8_t byte) {
+  return (crc >> 8) ^ kTable.entries[(crc ^ byte) & 0xff];
+}
 uint32_t step8(uint32_t crc, uint64_t word) {
   for (int i = 0; i < 8; ++i) crc = step1(crc, static_cast<uint8_t>(word >> (8 * i)));
   return crc;

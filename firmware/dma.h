@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// DMA under way: one record each, from a fixed pool, naming the operation it belongs to. What the port's engine does not take
-// at once waits in order and is offered again each turn. Completions come in a later turn (on_dma_done in card.cpp).
+// DMA under way: one record each, from a fixed pool, naming the operation it belongs to. What the
+// port's engine does not take at once waits in order and is offered again each turn. Completions
+// come in a later turn (on_dma_done in card.cpp).
 #pragma once
 
 #include "firmware/card_state.h"
@@ -22,7 +23,8 @@ struct DmaRequest {
   uint32_t aux = 0;
 };
 
-// Takes a record (which the caller has made sure of) and starts, counting it in operation, piece and member.
+// Takes a record (which the caller has made sure of) and starts, counting it in operation, piece
+// and member.
 void dma_read(const Scope& scope, const DmaRequest& request);
 void dma_write(const Scope& scope, const DmaRequest& request);
 // The same record goes on with its next half (bounce: read, then write).

@@ -40,7 +40,8 @@ TimeNs watch_peers(Card& card, Member& member) {
       return kNever;
     }
     if (card.now >= peer.next_probe_ns) {
-      const PacketKind kind = {PEAL_PACKET_PROBE, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, 0, 0, 0};
+      const PacketKind kind = {
+          PEAL_PACKET_PROBE, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, 0, 0, 0};
       if (send_small(card, self, peer.address, kind, {})) {
         count(card, PEAL_COUNTER_SENT_LIVENESS);
         ++peer.probes;

@@ -68,7 +68,8 @@ peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32
     return PEAL_STATUS_NO_RESOURCES;
   }
   // Staging is left as it is: 64 KiB that nobody reads before it is written.
-  const auto generation = static_cast<uint16_t>(member->generation + 1 == 0x10000 ? 1 : member->generation + 1);
+  const auto generation =
+      static_cast<uint16_t>(member->generation + 1 == 0x10000 ? 1 : member->generation + 1);
   std::memset(static_cast<void*>(member), 0, offsetof(Member, staging));
   member->phase = MemberPhase::kReserved;
   member->generation = generation;
@@ -129,8 +130,8 @@ void bury_member(Card& card, Member& member) {
   tombstone.buried_ns = card.now;
   tombstone.membership = member.membership;
   tombstone.destroy_sequence = member.next_sequence - 1;
-  tombstone.destroy_signature = signature_of(member.membership, PEAL_OPERATION_DESTROY,
-                                             PEAL_ALGORITHM_DISSEMINATION, 0);
+  tombstone.destroy_signature =
+      signature_of(member.membership, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0);
   release_member(card, member);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memberships: a member slot from reservation to its tombstone. What K operations need is in the slot, so an
-// accepted operation never fails for want of records.
+// Memberships: a member slot from reservation to its tombstone. What K operations need is in the
+// slot, so an accepted operation never fails for want of records.
 #pragma once
 
 #include "firmware/card_state.h"

@@ -15,9 +15,10 @@ int main() {
   std::printf("  %-42s %34" PRIu64 "\n", "total, bytes", peal::memory_total());
   if (limit != 0) std::printf("  %-42s %34" PRIu64 "\n", "card, bytes", limit);
   if (peal::memory_fits()) return 0;
-  std::fprintf(stderr,
-               "the card's memory does not hold this configuration: %" PRIu64
-               " bytes too many; lower a term above or raise CARD_MEMORY_BYTES (./peal menuconfig)\n",
-               peal::memory_total() - limit);
+  std::fprintf(
+      stderr,
+      "the card's memory does not hold this configuration: %" PRIu64
+      " bytes too many; lower a term above or raise CARD_MEMORY_BYTES (./peal menuconfig)\n",
+      peal::memory_total() - limit);
   return 1;
 }

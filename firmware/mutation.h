@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Deliberate faults, one for each of the design's eight invariants. A test builds the firmware with -DPEAL_MUTATION=n
-// and must then fail: the proof that the invariant's test could. In every real build mutated() is false and gone.
+// Deliberate faults, one for each of the design's eight invariants. A test builds the firmware with
+// -DPEAL_MUTATION=n and must then fail: the proof that the invariant's test could. In every real
+// build mutated() is false and gone.
 #pragma once
 
 namespace peal {
@@ -21,6 +22,8 @@ enum class Mutation {
 #define PEAL_MUTATION 0
 #endif
 
-constexpr bool mutated(Mutation mutation) { return static_cast<int>(mutation) == PEAL_MUTATION && PEAL_MUTATION != 0; }
+constexpr bool mutated(Mutation mutation) {
+  return static_cast<int>(mutation) == PEAL_MUTATION && PEAL_MUTATION != 0;
+}
 
 }  // namespace peal

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The port: the only way out of the firmware. Whoever runs a card (unit test, virtual-time cluster, DPDK
-// emulator, DPU image) implements it; nothing in firmware/ knows which. Calls are made only from within the card's
-// own entry points (card.h), on the caller's thread, and must not call back into the card.
+// The port: the only way out of the firmware. Whoever runs a card (unit test, virtual-time cluster,
+// DPDK emulator, DPU image) implements it; nothing in firmware/ knows which. Calls are made only
+// from within the card's own entry points (card.h), on the caller's thread, and must not call back
+// into the card.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,15 @@ using ContextId = uint32_t;
 using RegionId = uint32_t;  // a stretch of host memory, named by the runner
 using DmaToken = uint32_t;  // names a DMA of the firmware's; handed back in on_dma_done
 
-// A packet is a header of its own and a payload that several packets may share (reference-counted by the
-// port). The payload is written only between allocate_packet() and the first send() or share_packet(); after that
-// nobody writes it. A port that puts frames on a real wire sends header and payload as one frame.
+// A packet is a header of its own and a payload that several packets may share (reference-counted
+// by the port). The payload is written only between allocate_packet() and the first send() or
+// share_packet(); after that nobody writes it. A port that puts frames on a real wire sends header
+// and payload as one frame.
 struct Packet {
   peal_wire_header* header;  // 64 bytes, this packet's own
   uint8_t* payload;          // room for one MTU in packets from allocate_packet()
   uint32_t payload_bytes;    // received: bytes in the frame behind the header
-  uint32_t holds;            // the firmware's own count of uses; the port hands packets out with zero
+  uint32_t holds;  // the firmware's own count of uses; the port hands packets out with zero
 };
 
 struct HostAddress {
@@ -43,25 +45,28 @@ class Port {
  public:
   // Packets. Null when the pool is empty. The header of a new packet is undefined.
   virtual Packet* allocate_packet() = 0;
-  // A new header for the same payload; payload_bytes is copied, the header is not. Null when the pool is empty.
+  // A new header for the same payload; payload_bytes is copied, the header is not. Null when the
+  // pool is empty.
   virtual Packet* share_packet(Packet* packet) = 0;
   virtual void release_packet(Packet* packet) = 0;
-  // Sends header and header->length bytes of payload to header->destination; takes the packet over, whatever happens
-  // to it on the wire. The destination may be this very card. Order is not guaranteed.
+  // Sends header and header->length bytes of payload to header->destination; takes the packet over,
+  // whatever happens to it on the wire. The destination may be this very card. Order is not
+  // guaranteed.
   virtual void send(Packet* packet) = 0;
   // Who takes care of CRC32C. Asked once, when the card starts.
   [[nodiscard]] virtual Checksums checksums() const = 0;
 
-  // DMA. Ranges were checked against the memory key. `card` memory stays valid, and is not changed, until
-  // on_dma_done(token, ok) is called, always in a later turn, also when the copy was made at once. False: the
-  // engine's queue is full; nothing was started. Completions may come in any order.
+  // DMA. Ranges were checked against the memory key. `card` memory stays valid, and is not changed,
+  // until on_dma_done(token, ok) is called, always in a later turn, also when the copy was made at
+  // once. False: the engine's queue is full; nothing was started. Completions may come in any
+  // order.
   [[nodiscard]] virtual bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
                                       DmaToken token) = 0;
   [[nodiscard]] virtual bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes,
                                        DmaToken token) = 0;
 
-  // Writes one completion entry (its phase byte is the port's). There is always room: the runner takes a submission
-  // from a context only while completions outstanding plus one fit its ring.
+  // Writes one completion entry (its phase byte is the port's). There is always room: the runner
+  // takes a submission from a context only while completions outstanding plus one fit its ring.
   virtual void complete(ContextId context, const peal_completion& entry) = 0;
 
  protected:

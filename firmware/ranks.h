@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Arithmetic on ranks: distances modulo the group size, powers of two, and where a peer stands in the table of
-// 2⌈log2 N⌉ entries (allgather paper, section 4.1.1: all partners are a power of two away).
+// Arithmetic on ranks: distances modulo the group size, powers of two, and where a peer stands in
+// the table of 2⌈log2 N⌉ entries (allgather paper, section 4.1.1: all partners are a power of two
+// away).
 #pragma once
 
 #include <bit>
@@ -31,7 +32,8 @@ constexpr Rank minus(Rank rank, uint32_t distance, uint32_t ranks) {
 constexpr uint32_t peer_ahead(uint32_t log_distance) { return 2 * log_distance; }
 constexpr uint32_t peer_behind(uint32_t log_distance) { return 2 * log_distance + 1; }
 
-// The first entry that is `other`, or kNoPeer. One rank may stand in two entries (N = 2: ahead and behind).
+// The first entry that is `other`, or kNoPeer. One rank may stand in two entries (N = 2: ahead and
+// behind).
 constexpr uint32_t peer_entry(Rank rank, Rank other, uint32_t ranks) {
   const uint32_t ahead = minus(other, rank, ranks);
   if (ahead == 0) return kNoPeer;

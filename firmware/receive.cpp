@@ -42,7 +42,8 @@ peal_counter check_sender(const Card& card, const Membership& self, const Arriva
   const bool repair = (header.flags & PEAL_PACKET_REPAIR) != 0;
   if (repair) {
     // Echoed from our own NACK: the answer may come from beyond our peers.
-    return header.incarnation == card.identity.incarnation ? kPacketGood : PEAL_COUNTER_DROP_INCARNATION;
+    return header.incarnation == card.identity.incarnation ? kPacketGood
+                                                           : PEAL_COUNTER_DROP_INCARNATION;
   }
   if (arrival.sender_entry == kNoPeer) return PEAL_COUNTER_DROP_SENDER;
   const peal_peer_address& peer = self.peers[arrival.sender_entry].address;
@@ -53,8 +54,8 @@ peal_counter check_sender(const Card& card, const Membership& self, const Arriva
 peal_counter check_round(const Membership& self, const peal_wire_header& header, bool from_behind) {
   if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
   const uint32_t distance = 1u << header.hop;
-  const Rank expected = from_behind ? minus(self.rank, distance, self.ranks)
-                                    : plus(self.rank, distance, self.ranks);
+  const Rank expected =
+      from_behind ? minus(self.rank, distance, self.ranks) : plus(self.rank, distance, self.ranks);
   return header.sender == expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
 }
 
@@ -73,7 +74,8 @@ peal_counter on_signal(const Scope& scope, const Arrival& arrival) {
   const peal_counter round = check_round(scope.member.membership, arrival.header, true);
   if (round != kPacketGood) return round;
   if (scope.operation.phase == OperationPhase::kFinished) return PEAL_COUNTER_DUPLICATE;
-  if (!dissemination_signal(scope.operation.signals, arrival.header.hop)) return PEAL_COUNTER_DUPLICATE;
+  if (!dissemination_signal(scope.operation.signals, arrival.header.hop))
+    return PEAL_COUNTER_DUPLICATE;
   operation_progressed(scope);
   operation_advance(scope);
   return PEAL_COUNTER_RECEIVED;
@@ -103,7 +105,8 @@ peal_counter on_nack(const Scope& scope, const Arrival& arrival) {
   if (round != kPacketGood) return round;
   const peal_peer_address& to = member.membership.peers[arrival.sender_entry].address;
   if ((operation.signals.sent & 1u << header.hop) != 0) {
-    dissemination_repair(card, member.membership, to, packet_kind(operation, PEAL_PACKET_SIGNAL), header.hop);
+    dissemination_repair(card, member.membership, to, packet_kind(operation, PEAL_PACKET_SIGNAL),
+                         header.hop);
     return PEAL_COUNTER_RECEIVED;
   }
   const SmallPacket what = {.hop = header.hop};
@@ -123,7 +126,8 @@ peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
   return PEAL_COUNTER_RECEIVED;
 }
 
-// Is the signature that of the header's own fields? Nearly always the record of the operation knows it already.
+// Is the signature that of the header's own fields? Nearly always the record of the operation knows
+// it already.
 bool signature_is_right(const Member& member, const peal_wire_header& header) {
   static_assert((kChannels & (kChannels - 1)) == 0, "the wire's 32 bits must find the same place");
   const Operation& known = member.operations[header.sequence % kChannels];
@@ -132,8 +136,8 @@ bool signature_is_right(const Member& member, const peal_wire_header& header) {
       known.block_bytes == header.block_bytes) {
     return true;
   }
-  return header.signature == signature_of(member.membership, header.operation, header.algorithm,
-                                          header.block_bytes);
+  return header.signature ==
+         signature_of(member.membership, header.operation, header.algorithm, header.block_bytes);
 }
 
 // A packet of an operation of this group.

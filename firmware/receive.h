@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A packet's way through the card: frame, member, sender, then by type to the operation it belongs to. This is the
-// map of the protocol; each step that refuses has a counter.
+// A packet's way through the card: frame, member, sender, then by type to the operation it belongs
+// to. This is the map of the protocol; each step that refuses has a counter.
 #pragma once
 
 #include "firmware/card_state.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How packets leave: every header is written here, whole, and summed here. Also the only place that takes packets
-// from the port's pool and gives them back, so that what the card holds is always known.
+// How packets leave: every header is written here, whole, and summed here. Also the only place that
+// takes packets from the port's pool and gives them back, so that what the card holds is always
+// known.
 #pragma once
 
 #include "firmware/card_state.h"

@@ -21,7 +21,8 @@ void poison(Card& card, Member& member, Rank dead) {
   self.dead_rank = static_cast<uint16_t>(dead);
   count(card, PEAL_COUNTER_GROUPS_POISONED);
   for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
-    if (self.peers[entry].address.rank != self.rank) tell_death(card, self, self.peers[entry].address);
+    if (self.peers[entry].address.rank != self.rank)
+      tell_death(card, self, self.peers[entry].address);
   }
   card.timers.disarm(member.timer);
   member_fail_all(card, member, PEAL_STATUS_PEER_DEAD, dead);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Bad news and how everybody hears it. A death poisons the group for good; a refusal ends one sequence number on every
-// rank. Both are flooded once over the 2⌈log2 N⌉ peers, and told again to whoever still asks, so that a lost flood
-// needs no acknowledgement.
+// Bad news and how everybody hears it. A death poisons the group for good; a refusal ends one
+// sequence number on every rank. Both are flooded once over the 2⌈log2 N⌉ peers, and told again to
+// whoever still asks, so that a lost flood needs no acknowledgement.
 #pragma once
 
 #include "firmware/card_state.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What can be said of a packet before any state is looked at: length, version, kind, checksum. Everything that does not
-// pass has a counter of its own.
+// What can be said of a packet before any state is looked at: length, version, kind, checksum.
+// Everything that does not pass has a counter of its own.
 #pragma once
 
 #include "firmware/card_state.h"

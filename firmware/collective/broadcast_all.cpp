@@ -17,7 +17,8 @@ namespace {
 
 constexpr uint32_t kNacksPerTimeout = 16;
 
-// Sends the payload on to every place below this one in the origin's tree: one header each, one payload for all.
+// Sends the payload on to every place below this one in the origin's tree: one header each, one
+// payload for all.
 void forward(const Scope& scope, Packet* packet, uint32_t number, Rank origin, bool summed) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
@@ -171,7 +172,8 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   const uint32_t hop = hopping::arriving_hop(hopping::place(self.rank, header.origin, self.ranks));
   if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
   const bool repair = (header.flags & PEAL_PACKET_REPAIR) != 0;
-  if (!repair && header.sender != minus(self.rank, 1u << hop, self.ranks)) return PEAL_COUNTER_DROP_SENDER;
+  if (!repair && header.sender != minus(self.rank, 1u << hop, self.ranks))
+    return PEAL_COUNTER_DROP_SENDER;
   if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
     return PEAL_COUNTER_DUPLICATE;
   }
@@ -264,7 +266,8 @@ void chase(const Scope& scope) {
   const peal_nack nack = {own_address(card, self), 0};
   uint32_t budget = kNacksPerTimeout;
   const uint32_t last = operation.base + kPieceWindow;
-  for (uint32_t number = operation.base; number < last && number < operation.piece_count; ++number) {
+  for (uint32_t number = operation.base; number < last && number < operation.piece_count;
+       ++number) {
     // An unposted record repairs what it has heard of; a posted one wants everything in its window.
     if (!is_posted(operation) && !piece_is_open(operation, number)) continue;
     Piece* piece = piece_open(operation, number);

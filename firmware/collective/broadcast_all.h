@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Allgather by concurrent all-to-all broadcast (allgather paper, section 4.1.2): every block travels down its origin's
-// binomial tree as a hopping packet, forwarded by the cards without touching a host. N(N-1) packets a piece.
+// Allgather by concurrent all-to-all broadcast (allgather paper, section 4.1.2): every block
+// travels down its origin's binomial tree as a hopping packet, forwarded by the cards without
+// touching a host. N(N-1) packets a piece.
 #pragma once
 
 #include "firmware/card_state.h"
@@ -9,8 +10,8 @@ namespace peal::broadcast_all {
 
 // The host has posted: own pieces may go, and early data may be fetched from the channel.
 void post(const Scope& scope);
-// A data packet that passed the member's checks. Returns its counter; forwards, lands and takes what it needs, the caller
-// releases its own use of the packet.
+// A data packet that passed the member's checks. Returns its counter; forwards, lands and takes
+// what it needs, the caller releases its own use of the packet.
 peal_counter on_data(const Scope& scope, Packet* packet);
 void on_own_read(const Scope& scope, Packet* packet, uint32_t number);
 void advance(const Scope& scope);

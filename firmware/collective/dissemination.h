@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Dissemination: in round k a member signals rank + 2^k and waits for rank - 2^k. Barrier, destroy and recycling are this
-// one mechanism; it says that everybody has entered, in N ⌈log2 N⌉ packets and no acknowledgement.
+// Dissemination: in round k a member signals rank + 2^k and waits for rank - 2^k. Barrier, destroy
+// and recycling are this one mechanism; it says that everybody has entered, in N ⌈log2 N⌉ packets
+// and no acknowledgement.
 #pragma once
 
 #include "firmware/card_state.h"
@@ -8,7 +9,8 @@
 
 namespace peal {
 
-// Sends the signals whose rounds are reached, and sets complete. False when a packet could not be had.
+// Sends the signals whose rounds are reached, and sets complete. False when a packet could not be
+// had.
 bool dissemination_send(Card& card, const Membership& self, Dissemination& state,
                         const PacketKind& kind);
 // Everybody is known to have entered: all remaining signals may go.

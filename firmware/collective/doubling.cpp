@@ -278,7 +278,8 @@ void chase(const Scope& scope) {
   const Membership& self = member.membership;
   if (!is_posted(operation)) return;
   const uint32_t last = operation.base + kPieceWindow;
-  for (uint32_t number = operation.base; number < last && number < operation.piece_count; ++number) {
+  for (uint32_t number = operation.base; number < last && number < operation.piece_count;
+       ++number) {
     Piece* piece = piece_open(operation, number);
     PEAL_ASSERT(piece != nullptr);
     for (uint32_t k = 0; k < self.rounds; ++k) {
@@ -287,7 +288,8 @@ void chase(const Scope& scope) {
       const uint64_t all = fragments == 64 ? ~uint64_t{0} : (uint64_t{1} << fragments) - 1;
       const uint64_t missing = all & ~piece->bits[k];
       if (missing == 0) continue;
-      const peal_peer_address& to = self.peers[peer_entry(self.rank, step.from, self.ranks)].address;
+      const peal_peer_address& to =
+          self.peers[peer_entry(self.rank, step.from, self.ranks)].address;
       const peal_nack nack = {own_address(card, self), missing};
       const SmallPacket what = {.piece = number,
                                 .origin = to.rank,
@@ -309,7 +311,8 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
   if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
   const schedule::Step step = step_of(scope, header.hop);
-  if (header.sender != step.to || nack.requester.rank != header.sender) return PEAL_COUNTER_DROP_SENDER;
+  if (header.sender != step.to || nack.requester.rank != header.sender)
+    return PEAL_COUNTER_DROP_SENDER;
   const uint32_t fragments = fragment_count(operation, header.piece, step.blocks);
   if (fragments < 64 && (nack.fragments >> fragments) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
   const peal_peer_address& to = self.peers[peer_entry(self.rank, step.to, self.ranks)].address;
@@ -325,7 +328,8 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const uint64_t resend = nack.fragments & available;
   for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
     if ((resend >> fragment & 1) == 0) continue;
-    if (!send_fragment(scope, fragment_of(scope, header.piece, header.hop, fragment), to, true)) break;
+    if (!send_fragment(scope, fragment_of(scope, header.piece, header.hop, fragment), to, true))
+      break;
   }
   if (resend == 0) send_not_yet(scope, to, header);
   return PEAL_COUNTER_RECEIVED;

@@ -29,7 +29,8 @@ Rank rank_of(const Member& member, const Operation& operation, uint32_t position
   return doubles(operation) ? schedule::rank_at(position, self.rank, self.ranks) : position;
 }
 
-// Blocks from `first` that are wanted and lie side by side both in the image and in the user's buffer.
+// Blocks from `first` that are wanted and lie side by side both in the image and in the user's
+// buffer.
 uint32_t run_length(const Member& member, Operation& operation, uint32_t first) {
   const uint32_t length = piece_length(operation, operation.mover.piece);
   uint32_t blocks = 1;
@@ -68,7 +69,8 @@ void advance(const Scope& scope) {
   Mover& mover = operation.mover;
   // Early data on its way into the channel has its bit, but is not there yet.
   while (mover.active && mover.in_flight < kRunsInFlight && operation.early_dma == 0) {
-    while (mover.next < member.membership.ranks && !wanted(member, operation, mover.next)) ++mover.next;
+    while (mover.next < member.membership.ranks && !wanted(member, operation, mover.next))
+      ++mover.next;
     if (mover.next >= member.membership.ranks) {
       const bool waiting = doubles(operation) && mover.in_flight > 0;
       next_piece(scope);
@@ -111,8 +113,6 @@ void on_read(const Scope& scope, DmaRecord& record) {
                         user_address(scope.operation, first, record.piece));
 }
 
-void on_written(const Scope& scope) {
-  --scope.operation.mover.in_flight;
-}
+void on_written(const Scope& scope) { --scope.operation.mover.in_flight; }
 
 }  // namespace peal::mover

@@ -156,8 +156,8 @@ void complete_command(Card& card, const Command& command, peal_status status, Ra
   card.port->complete(command.context, entry);
 }
 
-Operation* find_operation(Card& card, Member& member, const peal_wire_header& header,
-                          bool open, peal_counter* why) {
+Operation* find_operation(Card& card, Member& member, const peal_wire_header& header, bool open,
+                          peal_counter* why) {
   // The wire carries 32 bits; the window of sequences that may run is far narrower.
   const uint64_t low = member.recycled * kEpochOperations;
   const auto ahead = static_cast<int32_t>(header.sequence - static_cast<uint32_t>(low));
@@ -168,8 +168,7 @@ Operation* find_operation(Card& card, Member& member, const peal_wire_header& he
   const uint64_t sequence = low + static_cast<uint64_t>(ahead);
   if (sequence >= recycling_limit(member) && !mutated(Mutation::kNoRecycling)) {
     // Its sender knows that everybody has entered the recycling that we still wait for.
-    if (sequence >= recycling_limit(member) + kEpochOperations ||
-        !recycling_prove(card, member)) {
+    if (sequence >= recycling_limit(member) + kEpochOperations || !recycling_prove(card, member)) {
       *why = PEAL_COUNTER_DROP_FUTURE;
       return nullptr;
     }
@@ -196,7 +195,8 @@ void operation_advance(const Scope& scope) {
     operation_end_if_refused(scope);
     return;
   }
-  if (operation.phase != OperationPhase::kEarly && operation.phase != OperationPhase::kRunning) return;
+  if (operation.phase != OperationPhase::kEarly && operation.phase != OperationPhase::kRunning)
+    return;
   switch (operation.algorithm) {
     case PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST:
       broadcast_all::advance(scope);
@@ -212,8 +212,10 @@ void operation_advance(const Scope& scope) {
 void operation_progressed(const Scope& scope) {
   scope.operation.progress_ns = scope.card.now;
   scope.operation.interval_ns = scope.card.timeouts.nack_ns;
-  // Costs nothing in the common case: the timer is set no later already, and looks again when it fires.
-  scope.card.timers.arm_no_later(scope.operation.timer, scope.card.now + scope.card.timeouts.nack_ns);
+  // Costs nothing in the common case: the timer is set no later already, and looks again when it
+  // fires.
+  scope.card.timers.arm_no_later(scope.operation.timer,
+                                 scope.card.now + scope.card.timeouts.nack_ns);
 }
 
 void operation_starved(const Scope& scope) {
@@ -224,7 +226,8 @@ void operation_starved(const Scope& scope) {
 
 void operation_fail(const Scope& scope, peal_status status, Rank rank) {
   Operation& operation = scope.operation;
-  if (operation.phase == OperationPhase::kFree || operation.phase == OperationPhase::kFinished) return;
+  if (operation.phase == OperationPhase::kFree || operation.phase == OperationPhase::kFinished)
+    return;
   if (!operation.refused) {
     operation.refused = true;
     operation.verdict = status;
@@ -269,7 +272,8 @@ void operation_recycle(Card& card, Operation& operation) {
 
 void on_operation_timer(Card& card, Member& member, Operation& operation) {
   const Scope scope = {card, member, operation};
-  if (operation.refused || (operation.phase != OperationPhase::kEarly && !is_posted(operation))) return;
+  if (operation.refused || (operation.phase != OperationPhase::kEarly && !is_posted(operation)))
+    return;
   if (operation.starved) {
     operation.starved = false;
     const uint64_t sequence = operation.sequence;
@@ -279,8 +283,8 @@ void on_operation_timer(Card& card, Member& member, Operation& operation) {
     if (ended) return;
   }
   if (card.now >= operation.progress_ns + operation.interval_ns) {
-    // Ever more slowly, whether the answer was "not yet" or nothing: a late rank, a slow card and a partition
-    // must not be asked to death. The first arrival brings the short interval back.
+    // Ever more slowly, whether the answer was "not yet" or nothing: a late rank, a slow card and a
+    // partition must not be asked to death. The first arrival brings the short interval back.
     if (!mutated(Mutation::kStormOnLate)) {
       operation.interval_ns = doubled_interval(card, operation.interval_ns);
     }

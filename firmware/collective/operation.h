@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The record of one operation, from whatever makes it (a post, a packet, a NACK) to its recycling. Opens, posts, parks,
-// times, ends; what happens in between is the algorithm's (broadcast_all, doubling, dissemination).
+// The record of one operation, from whatever makes it (a post, a packet, a NACK) to its recycling.
+// Opens, posts, parks, times, ends; what happens in between is the algorithm's (broadcast_all,
+// doubling, dissemination).
 #pragma once
 
 #include "firmware/card_state.h"
@@ -15,12 +16,13 @@ void start_parked(Card& card, Member& member);
 // Completion to the host for a command that was accepted.
 void complete_command(Card& card, const Command& command, peal_status status, Rank rank);
 
-// The operation a packet belongs to; if there is none and `open` says so, an early record. Null and *why
-// when there is none, or the sequence is not one that may run now.
+// The operation a packet belongs to; if there is none and `open` says so, an early record. Null and
+// *why when there is none, or the sequence is not one that may run now.
 Operation* find_operation(Card& card, Member& member, const peal_wire_header& header, bool open,
                           peal_counter* why);
 
-// Goes on as far as it can: sends, delivers, completes. The operation may be finished, and the member gone, afterwards.
+// Goes on as far as it can: sends, delivers, completes. The operation may be finished, and the
+// member gone, afterwards.
 void operation_advance(const Scope& scope);
 // Something arrived: the NACK timer starts anew.
 void operation_progressed(const Scope& scope);

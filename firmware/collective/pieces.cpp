@@ -34,7 +34,8 @@ void clear_piece(Piece& piece) {
 void pieces_open(Member& member, Operation& operation) {
   operation.piece_bytes = piece_bytes_for(member.membership.ranks);
   const uint64_t rounded = uint64_t{operation.block_bytes} + operation.piece_bytes - 1;
-  operation.piece_count = operation.block_bytes == 0 ? 1 : static_cast<uint32_t>(rounded / operation.piece_bytes);
+  operation.piece_count =
+      operation.block_bytes == 0 ? 1 : static_cast<uint32_t>(rounded / operation.piece_bytes);
   operation.base = 0;
   operation.own_next = 0;
   for (Piece& piece : operation.pieces) {

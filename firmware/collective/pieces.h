@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Pieces: how a block of any length is cut, which pieces are open, and where their bytes lie. A channel holds 2W images of N
-// blocks. A packet of piece p + 2W proves that everybody has piece p (its sender had everything of p + W, and
-// nobody sends p + W before it has p), so a place is reused without a word, and what it retains until then answers every
-// NACK that can still come: operations of every length complete locally. docs/decisions/0003.
+// Pieces: how a block of any length is cut, which pieces are open, and where their bytes lie. A
+// channel holds 2W images of N blocks. A packet of piece p + 2W proves that everybody has piece p
+// (its sender had everything of p + W, and nobody sends p + W before it has p), so a place is
+// reused without a word, and what it retains until then answers every NACK that can still come:
+// operations of every length complete locally. docs/decisions/0003.
 #pragma once
 
 #include "firmware/card_state.h"

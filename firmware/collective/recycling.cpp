@@ -46,7 +46,8 @@ void advance(Card& card, Member& member) {
     if (state.complete && epoch != member.recycled) {
       // Everybody entered the later epoch, so everybody had entered the earlier one.
       Dissemination& earlier = epoch_state(member, member.recycled);
-      (void)dissemination_prove(card, self, earlier, epoch_kind(member, PEAL_PACKET_SIGNAL, member.recycled));
+      (void)dissemination_prove(card, self, earlier,
+                                epoch_kind(member, PEAL_PACKET_SIGNAL, member.recycled));
       if (!earlier.complete) return;
       retire_oldest(card, member);
     }
@@ -104,7 +105,8 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   const uint64_t epoch = epoch_of(member, header.sequence, &ahead);
   const Membership& self = member.membership;
   const peal_peer_address& to = self.peers[peer_ahead(header.hop)].address;
-  const bool sent = ahead < 0 || (ahead <= 1 && (epoch_state(member, epoch).sent & (1u << header.hop)) != 0);
+  const bool sent =
+      ahead < 0 || (ahead <= 1 && (epoch_state(member, epoch).sent & (1u << header.hop)) != 0);
   if (sent) {
     dissemination_repair(card, self, to, epoch_kind(member, PEAL_PACKET_SIGNAL, epoch), header.hop);
     return PEAL_COUNTER_RECEIVED;

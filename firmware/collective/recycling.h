@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reuse of channels (allgather paper, section 4.2: synchronisation for reuse overlaps with later operations). K/2 operations are
-// an epoch. When all of an epoch are locally complete, DMA included, the card enters the epoch's dissemination; when
-// that is complete everybody has passed the epoch, and its K/2 places serve the epoch after next. So a rank is at most K
-// operations ahead, at the price of N⌈log2 N⌉ packets every K/2 operations. docs/decisions/0004.
+// Reuse of channels (allgather paper, section 4.2: synchronisation for reuse overlaps with later
+// operations). K/2 operations are an epoch. When all of an epoch are locally complete, DMA
+// included, the card enters the epoch's dissemination; when that is complete everybody has passed
+// the epoch, and its K/2 places serve the epoch after next. So a rank is at most K operations
+// ahead, at the price of N⌈log2 N⌉ packets every K/2 operations. docs/decisions/0004.
 #pragma once
 
 #include "firmware/card_state.h"
@@ -16,7 +17,8 @@ inline uint64_t recycling_limit(const Member& member) {
 
 // An operation is locally complete.
 void recycling_finished(Card& card, Member& member, uint64_t sequence);
-// A packet from two epochs ahead proves that the oldest open epoch is recycled. False if that cannot be: we have not entered it.
+// A packet from two epochs ahead proves that the oldest open epoch is recycled. False if that
+// cannot be: we have not entered it.
 bool recycling_prove(Card& card, Member& member);
 
 // Packets whose operation is RECYCLE; returns the counter they deserve.

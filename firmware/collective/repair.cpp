@@ -12,7 +12,8 @@
 namespace peal {
 namespace {
 
-// Fills a packet from the image and sends it: at once from staging, after a DMA read from the channel.
+// Fills a packet from the image and sends it: at once from staging, after a DMA read from the
+// channel.
 bool send_from_image(const Scope& scope, Packet* packet, uint32_t number, uint32_t offset,
                      uint32_t bytes, bool repair) {
   auto& [card, member, operation] = scope;
@@ -76,7 +77,8 @@ bool send_fragment(const Scope& scope, const StepFragment& what, const peal_peer
   }
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
-  address_packet(card, member.membership, to, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
+  address_packet(card, member.membership, to, packet_kind(operation, PEAL_PACKET_DATA),
+                 packet->header);
   if (repair) {
     packet->header->incarnation = to.incarnation;
     packet->header->flags = PEAL_PACKET_REPAIR;

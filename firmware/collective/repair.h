@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers to NACKs that carry data: from staging while it is held, else from what the channel retains. Never from the
-// user's buffers, which may be the user's again.
+// Answers to NACKs that carry data: from staging while it is held, else from what the channel
+// retains. Never from the user's buffers, which may be the user's again.
 #pragma once
 
 #include "firmware/card_state.h"
 
 namespace peal {
 
-// All-to-all broadcast: sends the origin's block to the requester if this card has it. False if not.
-bool repair_block(const Scope& scope, uint32_t piece, Rank origin, const peal_peer_address& requester);
+// All-to-all broadcast: sends the origin's block to the requester if this card has it. False if
+// not.
+bool repair_block(const Scope& scope, uint32_t piece, Rank origin,
+                  const peal_peer_address& requester);
 
 // Recursive doubling: sends one fragment of a step, the first time or again.
 struct StepFragment {

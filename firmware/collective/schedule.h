@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whom to exchange with at step k of an allgather in ⌈log2 N⌉ steps, and which blocks. Recursive doubling (Thakur,
-// Gropp) where N is a power of two; Bruck's order for all others. Positions are in the image of the result: by rank
-// for recursive doubling; for Bruck position x holds the block of rank + x, and the copy to the user rotates it back.
+// Whom to exchange with at step k of an allgather in ⌈log2 N⌉ steps, and which blocks. Recursive
+// doubling (Thakur, Gropp) where N is a power of two; Bruck's order for all others. Positions are
+// in the image of the result: by rank for recursive doubling; for Bruck position x holds the block
+// of rank + x, and the copy to the user rotates it back.
 #pragma once
 
 #include <bit>
