@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -57,7 +58,7 @@ struct RunArguments {
   std::string trace;
 };
 
-TimeNs nanoseconds(double us) { return static_cast<TimeNs>(us * 1000 + 0.5); }
+TimeNs nanoseconds(double us) { return static_cast<TimeNs>(std::llround(us * 1000)); }
 
 // "RANK:US"
 std::pair<uint32_t, TimeNs> parse_rank_time(const char* option, const std::string& text,
