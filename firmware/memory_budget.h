@@ -26,7 +26,7 @@ inline constexpr MemoryTerm kMemoryTerms[] = {
     {"memory keys", CONFIG_MEMORY_KEYS, sizeof(MemoryKey)},
     {"contexts", CONFIG_CONTEXTS, sizeof(Context)},
     {"DMA records", CONFIG_DMA_RECORDS, sizeof(DmaRecord)},
-    {"timer heap", kTimers, sizeof(Timer*)},
+    {"timer heap", kTimers, sizeof(Card::timer_entries) / kTimers},
     {"card: identity, counters, lists", 1, offsetof(Card, contexts)},
     {"packet buffers (header and one MTU)", CONFIG_PACKET_BUFFERS,
      PEAL_HEADER_BYTES + CONFIG_MTU_BYTES},
