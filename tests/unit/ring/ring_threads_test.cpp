@@ -155,6 +155,71 @@ TEST_P(RingThreads, SleepersAreNeverForgotten) {
   EXPECT_GT(card_sleeps + host_sleeps, 0u) << "nobody ever slept, so nothing was tested";
 }
 
+// Lets two threads go at the same moment, again and again.
+class Starter {
+ public:
+  void meet() {
+    const uint64_t ticket = arrived_.fetch_add(1, std::memory_order_acq_rel);
+    const uint64_t both = (ticket / 2 + 1) * 2;
+    for (uint32_t spins = 0; arrived_.load(std::memory_order_acquire) < both; spins++) {
+      if (spins % 1024 == 1023) std::this_thread::yield();
+    }
+  }
+
+ private:
+  std::atomic<uint64_t> arrived_{0};
+};
+
+// The heart of the handshake, without the sleep: one publishes and looks at the flag, the other
+// sets its flag and looks for news. Never may both miss each other. (Without the fences this fails
+// within a second on two cores.)
+TEST_P(RingThreads, PublisherOrSleeperSeesTheOther) {
+  Starter start;
+  Starter finish;
+  std::atomic<bool> host_saw_sleeper{false};
+  std::atomic<bool> card_saw_sleeper{false};
+  std::atomic<bool> card_found{false};
+  std::atomic<bool> host_found{false};
+  uint64_t missed = 0;
+
+  std::thread card([&] {
+    for (uint64_t number = 0; number < kRounds; number++) {
+      peal_submission entry{};
+      start.meet();
+      peal_card_ring_set_sleeping(&window.card, 1);
+      card_found = peal_card_ring_poll(&window.card, &entry) == PEAL_RING_ENTRY;
+      finish.meet();
+      if (!card_found) peal_card_ring_poll(&window.card, &entry);
+      peal_card_ring_set_sleeping(&window.card, 0);
+
+      const peal_completion done = numbered_completion(number);
+      start.meet();
+      peal_card_ring_complete(&window.card, &done);
+      card_saw_sleeper = peal_card_ring_host_sleeps(&window.card) != 0;
+      finish.meet();
+    }
+  });
+  for (uint64_t number = 0; number < kRounds; number++) {
+    const peal_submission entry = numbered_submission(number);
+    start.meet();
+    peal_host_ring_submit(&window.host, &entry);
+    host_saw_sleeper = peal_host_ring_card_sleeps(&window.host) != 0;
+    finish.meet();
+    if (!card_found && !host_saw_sleeper) missed++;
+
+    peal_completion done{};
+    start.meet();
+    peal_host_ring_set_sleeping(&window.host, 1);
+    host_found = peal_host_ring_poll(&window.host, &done) != 0;
+    finish.meet();
+    if (!host_found && !card_saw_sleeper) missed++;
+    if (!host_found) peal_host_ring_poll(&window.host, &done);
+    peal_host_ring_set_sleeping(&window.host, 0);
+  }
+  card.join();
+  EXPECT_EQ(missed, 0u) << "of " << 2 * kRounds;
+}
+
 // A host gone mad: any value in its own page and in the submission ring, at any time. The card may
 // take nonsense (the firmware checks every field), but only whole copies with the right phase, one
 // index at a time.
