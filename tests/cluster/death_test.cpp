@@ -36,6 +36,21 @@ TEST_P(Death, ASilentCardIsNamedWithinTheTimeOut) {
   }
 }
 
+// Whoever does not answer is asked ever more slowly, too.
+TEST_P(Death, ASilentCardIsNotStormed) {
+  constexpr uint32_t kRanks = 8;
+  Scenario scenario = plan(kRanks, GetParam().operation, 50);
+  scenario.accidents.push_back({Accident::Kind::kSilence, {3, 0}, 20 * kMicrosecond});
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  // In every origin's tree all that is below the silent card is missing: N log2(N) / 2 blocks of
+  // each open piece, asked for on the way to the longest interval and then once per interval.
+  const uint64_t missing = kRanks * 3 / 2 * 2 * device().piece_window;
+  const uint64_t questions =
+      missing * (16 + scenario.timeouts.dead_ns / scenario.timeouts.nack_max_ns);
+  EXPECT_LE(report.packets[PEAL_PACKET_NACK], questions);
+}
+
 // A closed host connection is death at once: its card is there to say so.
 TEST_P(Death, AKilledProcessIsNamedWithoutTheTimeOut) {
   for (const uint32_t ranks : {2u, 5u, 8u, 13u}) {
