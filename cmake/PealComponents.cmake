@@ -56,11 +56,9 @@ if(PEAL_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "PEAL_FUZZ needs clang (libFuzzer): use the preset 'fuzz'")
 endif()
 
-# Adds a folder of the tree once it has a CMakeLists.txt.
+# Another name of add_subdirectory, for folders that were written before all of the tree was there.
 function(peal_add_folder folder)
-  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
-    add_subdirectory(${folder})
-  endif()
+  add_subdirectory(${folder})
 endfunction()
 
 # Every program and library that a folder and its sub-folders define.
