@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -174,12 +176,22 @@ void Bench::finish(Record record, bool show_ratio) {
   records_.push_back(std::move(record));
 }
 
+// Whether all ranks run under one kernel, and so have one clock.
+bool on_one_machine(const Job& job) {
+  std::array<char, 40> boot_id = {};
+  std::ifstream("/proc/sys/kernel/random/boot_id").read(boot_id.data(), boot_id.size() - 1);
+  std::vector<std::array<char, 40>> all(job.size);
+  job.gather(boot_id, all.data());
+  return std::all_of(all.begin(), all.end(), [&](const auto& other) { return other == boot_id; });
+}
+
 int run(const Options& options) {
   Job job;
   if (peal_launch_rank(&job.rank, &job.size) != PEAL_OK ||
       peal_oob_connect(nullptr, job.rank, job.size, 0, &job.oob) != PEAL_OK) {
     give_up(job, "start");
   }
+  job.common_clock = on_one_machine(job);
   const char* cpu = getenv("PEAL_CARD_CPU");
   if (cpu != nullptr) job.card_cpu = atoi(cpu);
   if (job.rank == 0 && !options.launch.empty() && getenv(kLaunched) == nullptr) {
