@@ -66,6 +66,9 @@ peal_status card_unregister_memory(Card& card, ContextId context, uint32_t key, 
 // belongs to the card: it outlives the context, until card_channel_released() has named it.
 peal_status card_reserve_group(Card& card, ContextId context, const peal_reserve_group& request,
                                RegionId channels, TimeNs now, peal_peer_address* address);
+// Gives a member its peers. Post nothing before *all* members are connected (libpeal ends group
+// creation with an out-of-band allgather): a member without peers cannot answer probes, and would
+// be taken for dead.
 peal_status card_connect_group(Card& card, ContextId context, const peal_connect_group& request,
                                TimeNs now);
 // Gives back a member that never ran an operation; otherwise PEAL_STATUS_BUSY (use the destroy
