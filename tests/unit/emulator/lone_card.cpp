@@ -104,14 +104,15 @@ peal_status TestProvider::make_memory(const peal_register_memory& request, Regio
   if (request.kind != PEAL_MEMORY_ALLOCATE) return PEAL_STATUS_BAD_ADDRESS;
   memories_.emplace_back(request.bytes);
   last_memory = memories_.back().data();
-  *region = table.put_mapped(last_memory, request.bytes, [this] { released++; });
+  *region = table.put_mapped(last_memory, request.bytes, [count = released_count] { ++*count; });
   return *region == kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 
 peal_status TestProvider::make_channels(const peal_reserve_group&, RegionTable& table,
                                         RegionId* region) {
   memories_.emplace_back(kChannelsBytes);
-  *region = table.put_mapped(memories_.back().data(), kChannelsBytes, [this] { released++; });
+  *region = table.put_mapped(memories_.back().data(), kChannelsBytes,
+                             [count = released_count] { ++*count; });
   return *region == kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 

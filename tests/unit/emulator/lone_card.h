@@ -84,7 +84,9 @@ class TestProvider final : public MemoryProvider, public HostWaker {
   peal_status open_status = PEAL_STATUS_OK;
   peal_status memory_status = PEAL_STATUS_OK;
   uint32_t wakes = 0;
-  uint32_t released = 0;
+  // Regions may outlive their provider, so the count does too.
+  std::shared_ptr<uint32_t> released_count = std::make_shared<uint32_t>(0);
+  uint32_t& released = *released_count;
   uint8_t* last_memory = nullptr;
 
  private:
