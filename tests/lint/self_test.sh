@@ -30,7 +30,7 @@ clean_tree() {
   put firmware/card.h "$bsd" '#pragma once' '#include "abi/wire.h"' 'int count_things(int n);'
   put firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return n; }'
   put hostlib/src/group.cpp "$bsd" '#include "abi/wire.h"'
-  put tests/cluster/checker.cpp "$bsd" '#include <vector>'
+  put emulator/cluster/checkers.cpp "$bsd" '#include <vector>'
   put driver/peal.c "$kernel" '' '#include <linux/module.h>' '' 'int peal_value;'
   put run.sh '#!/bin/bash' "# ${bsd#// }" 'echo "$1"'
   put build/compile_commands.json '[' \
@@ -73,7 +73,7 @@ offends includes 'firmware/card.cpp -> vector' firmware/card.cpp "$bsd" '#includ
 offends includes 'firmware/card.cpp -> hostlib' firmware/card.cpp "$bsd" '#include "hostlib/src/group.h"'
 offends includes 'abi/wire.h -> stdlib.h' abi/wire.h "$dual" '#include <stdlib.h>'
 offends includes 'driver/peal.c -> stdio.h' driver/peal.c "$dual" '#include <stdio.h>'
-offends includes 'tests/cluster/checker.cpp -> firmware/card.h' tests/cluster/checker.cpp "$bsd" '#include "firmware/card.h"'
+offends includes 'emulator/cluster/checkers.cpp -> firmware/card.h' emulator/cluster/checkers.cpp "$bsd" '#include "firmware/card.h"'
 offends tidy readability-identifier-naming firmware/card.cpp "$bsd" 'int CountThings(int n) { return n; }'
 offends tidy bugprone-sizeof-expression firmware/card.cpp "$bsd" 'struct T { int a; };' 'unsigned long f(T* p) { return sizeof(p) / sizeof(*p); }'
 offends checkpatch driver/peal.c driver/peal.c "$kernel" '' 'int peal_value(void){' '  return 1;' '}'
