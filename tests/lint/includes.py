@@ -113,7 +113,11 @@ def main():
     root = pathlib.Path(sys.argv[1])
     files, cache, checked, bad = tree_files(root), {}, 0, 0
     for rule in RULES:
-        for name in sorted(filter(rule.where, files)):
+        judged = sorted(filter(rule.where, files))
+        if not judged:  # the folder was renamed, and the rule would watch nobody
+            print(f"includes: {rule.name}: there is no such file")
+            bad += 1
+        for name in judged:
             checked += 1
             for way in check(root, rule, name, files, cache):
                 print(f"includes: {rule.name}: {way}")
