@@ -31,6 +31,7 @@ clean_tree() {
   put firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return n; }'
   put hostlib/src/group.cpp "$bsd" '#include "abi/wire.h"'
   put emulator/cluster/checkers.cpp "$bsd" '#include <vector>'
+  put tools/pealrun/main.cpp "$bsd" '#include <vector>'
   put driver/peal.c "$kernel" '' '#include <linux/module.h>' '' 'int peal_value;'
   put run.sh '#!/bin/bash' "# ${bsd#// }" 'echo "$1"'
   put build/compile_commands.json '[' \
