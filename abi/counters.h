@@ -54,7 +54,6 @@
 	X(DROP_FRAGMENT, "drop_fragment", "fragment outside the step")                       \
 	X(DROP_SIGNATURE, "drop_signature", "signature is not that of its own fields")       \
 	X(DROP_NO_DMA, "drop_no_dma", "no DMA record free; repaired later")                  \
-	X(DROP_NO_ROOM, "drop_no_room", "no place for the data yet; repaired later")         \
 	X(DROP_CLOSED, "drop_closed", "group is poisoned or a tombstone")                    \
 	/* back-pressure */                                                                  \
 	X(NO_PACKET, "no_packet", "packet pool empty; tried again later")                    \

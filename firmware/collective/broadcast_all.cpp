@@ -93,21 +93,6 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
   return true;
 }
 
-// Sends own pieces as far as the window goes.
-void send_own(const Scope& scope) {
-  Operation& operation = scope.operation;
-  while (operation.own_next < operation.piece_count &&
-         operation.own_next < operation.base + kPieceWindow) {
-    Piece* piece = piece_open(operation, operation.own_next);
-    PEAL_ASSERT(piece != nullptr);
-    if (!piece->own_started && !start_own(scope, *piece, operation.own_next)) {
-      operation_starved(scope);
-      return;
-    }
-    ++operation.own_next;
-  }
-}
-
 // One write takes a gathered result from staging to the user.
 void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
   auto& [card, member, operation] = scope;
@@ -249,7 +234,7 @@ void advance(const Scope& scope) {
   uint32_t base;
   do {
     base = operation.base;
-    send_own(scope);
+    start_own_pieces(scope, start_own);
     while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
            piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
       ++operation.base;

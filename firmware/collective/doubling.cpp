@@ -85,20 +85,6 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
   return true;
 }
 
-void read_own(const Scope& scope) {
-  Operation& operation = scope.operation;
-  while (operation.own_next < operation.piece_count &&
-         operation.own_next < operation.base + kPieceWindow) {
-    Piece* piece = piece_open(operation, operation.own_next);
-    PEAL_ASSERT(piece != nullptr);
-    if (!piece->own_started && !start_own(scope, *piece, operation.own_next)) {
-      operation_starved(scope);
-      return;
-    }
-    ++operation.own_next;
-  }
-}
-
 // Sends every step whose blocks are together.
 void send_steps(const Scope& scope, Piece& piece, uint32_t number) {
   const Membership& self = scope.member.membership;
@@ -255,7 +241,7 @@ void on_landed(const Scope& scope, uint32_t number, uint32_t step) {
 void advance(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_posted(operation)) return;
-  read_own(scope);
+  start_own_pieces(scope, start_own);
   for (uint32_t number = operation.base;
        number < operation.base + kPieceSlots && number < operation.piece_count; ++number) {
     if (piece_is_open(operation, number)) send_steps(scope, piece_slot(operation, number), number);

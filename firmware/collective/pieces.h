@@ -7,6 +7,7 @@
 #pragma once
 
 #include "firmware/card_state.h"
+#include "firmware/collective/operation.h"
 
 namespace peal {
 
@@ -43,6 +44,23 @@ inline bool is_staged(const Operation& operation) { return operation.staging_mas
 uint8_t* staging_address(Member& member, const Operation& operation, uint32_t offset);
 // Where the user wants this rank's part of the piece.
 HostAddress user_address(const Operation& operation, Rank rank, uint32_t number);
+
+// Starts own pieces as far as the window of W goes. `start(scope, piece, number)` is false when a
+// pool was empty.
+template <typename Start>
+void start_own_pieces(const Scope& scope, Start start) {
+  Operation& operation = scope.operation;
+  while (operation.own_next < operation.piece_count &&
+         operation.own_next < operation.base + kPieceWindow) {
+    Piece* piece = piece_open(operation, operation.own_next);
+    PEAL_ASSERT(piece != nullptr);
+    if (!piece->own_started && !start(scope, *piece, operation.own_next)) {
+      operation_starved(scope);
+      return;
+    }
+    ++operation.own_next;
+  }
+}
 
 inline bool has_bit(const Piece& piece, uint32_t index) {
   return (piece.bits[index / 64] >> (index % 64) & 1) != 0;
