@@ -74,27 +74,51 @@ void MemoryChecker::on_dma(TimeNs now_ns, const DmaView& dma) {
 
 // --- completions ---
 
+namespace {
+
+// Whether the wire parts the rank from one of those that watch it: the ranks 2^k away.
+template <typename Parts>
+bool parted_from_a_peer(const GroupPlan& plan, uint32_t rank, Parts parts) {
+  const auto ranks = static_cast<uint32_t>(plan.places.size());
+  for (uint32_t distance = 1; distance < ranks; distance *= 2)
+    for (const uint32_t peer : {(rank + distance) % ranks, (rank + ranks - distance) % ranks})
+      if (parts(plan.places[rank].card, plan.places[peer].card)) return true;
+  return false;
+}
+
+}  // namespace
+
 bool may_be_dead(const World& world, uint32_t group, uint32_t rank, TimeNs now_ns) {
   const GroupPlan& plan = world.scenario.groups[group];
   if (rank >= plan.places.size()) return false;
   const Place& place = plan.places[rank];
-  for (const Accident& accident : world.scenario.accidents) {
-    if (accident.at_ns > now_ns || accident.place.card != place.card) continue;
-    if (accident.kind == Accident::Kind::kSilence) return true;
-    if (accident.kind == Accident::Kind::kKill && accident.place == place) return true;
-  }
   // Silence begins with the last frame that came through, so an outage may be a little shorter than
   // the time-out.
   const TimeNs dead_ns = world.scenario.timeouts.dead_ns;
   const TimeNs enough_ns =
       dead_ns - std::min(dead_ns, 4 * world.scenario.timeouts.probe_interval_ns);
+  for (const Accident& accident : world.scenario.accidents) {
+    if (accident.at_ns > now_ns || accident.place.card != place.card) continue;
+    if (accident.kind == Accident::Kind::kSilence) return true;
+    if (accident.kind == Accident::Kind::kKill && accident.place == place) return true;
+    if (accident.kind == Accident::Kind::kFreeze && accident.for_ns >= enough_ns) return true;
+  }
   for (const emulator::Partition& partition : world.scenario.faults.partitions) {
     if (partition.from_ns > now_ns || partition.until_ns - partition.from_ns < enough_ns) continue;
     const auto inside = [&partition](uint32_t card) {
       return card >= partition.first_card && card <= partition.last_card;
     };
-    for (const Place& other : plan.places)
-      if (inside(place.card) != inside(other.card)) return true;
+    if (parted_from_a_peer(plan, rank,
+                           [&](uint32_t a, uint32_t b) { return inside(a) != inside(b); }))
+      return true;
+  }
+  for (const WireCut& cut : world.scenario.cuts) {
+    if (cut.from_ns > now_ns || cut.until_ns - cut.from_ns < enough_ns) continue;
+    if (parted_from_a_peer(plan, rank, [&](uint32_t a, uint32_t b) {
+          return (a == cut.from_card && b == cut.to_card) ||
+                 (b == cut.from_card && a == cut.to_card);
+        }))
+      return true;
   }
   return false;
 }

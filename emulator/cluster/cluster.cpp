@@ -54,9 +54,17 @@ bool Cluster::step() {
   const Event event = events_.pop();
   now_ns_ = event.at_ns;
   counts_.events++;
+  if (event.kind() != EventKind::kHost && nodes_[event.card]->frozen_until_ns > now_ns_) {
+    postpone(*nodes_[event.card], event);
+    return true;
+  }
   switch (event.kind()) {
     case EventKind::kArrival:
       arrive(*nodes_[event.card], event.item);
+      break;
+    case EventKind::kQueued:
+      frames_under_way_--;
+      take_packet(*nodes_[event.card], pool_.at(event.item), now_ns_);
       break;
     case EventKind::kDmaDone:
       finish_dma(*nodes_[event.card], event.item);
@@ -78,6 +86,21 @@ void Cluster::at(TimeNs when_ns, uint32_t item) {
   events_.push(std::max(when_ns, now_ns_), EventKind::kHost, 0, item);
 }
 
+// What happens to a card whose runner is stopped waits, in order, for it to go on; the queue for
+// arrivals has its end.
+void Cluster::postpone(Node& node, const Event& event) {
+  if (event.kind() == EventKind::kArrival && node.frozen_arrivals++ >= options_.receive_queue) {
+    frames_under_way_--;
+    counts_.dropped_queue++;
+    release(pool_.at(event.item));
+    return;
+  }
+  if (event.kind() == EventKind::kTimer && event.item == node.timer_item)
+    node.timer_at_ns = node.frozen_until_ns;
+  const EventKind kind = event.kind() == EventKind::kArrival ? EventKind::kQueued : event.kind();
+  events_.push(node.frozen_until_ns, kind, event.card, event.item);
+}
+
 TimeNs Cluster::begin_turn(Node& node, TimeNs cost_ns) {
   const TimeNs start_ns = std::max(now_ns_, node.busy_until_ns);
   node.turn_ns = start_ns + cost_ns;
@@ -86,21 +109,25 @@ TimeNs Cluster::begin_turn(Node& node, TimeNs cost_ns) {
 
 void Cluster::end_turn(Node& node) {
   node.busy_until_ns = node.turn_ns;
-  const TimeNs deadline_ns = card_next_deadline(*node.card);
-  if (deadline_ns >= node.timer_at_ns) return;
-  node.timer_at_ns = std::max(deadline_ns, node.busy_until_ns);
+  const TimeNs due_ns = std::max(card_next_deadline(*node.card), node.busy_until_ns);
+  if (due_ns >= node.timer_at_ns) return;
+  node.timer_at_ns = due_ns;
   events_.push(node.timer_at_ns, EventKind::kTimer, node.index, ++node.timer_item);
 }
 
 // A timer event is left in the queue when its deadline moves away; it then only looks at the new
-// one.
+// one. While the processor is busy something else may arrive, which goes first.
 void Cluster::run_timer(Node& node, uint32_t item) {
   if (item != node.timer_item || node.silent) return;
+  if (node.busy_until_ns > now_ns_) {
+    node.timer_at_ns = node.busy_until_ns;
+    events_.push(node.timer_at_ns, EventKind::kTimer, node.index, item);
+    return;
+  }
   node.timer_at_ns = kNever;
   const TimeNs deadline_ns = card_next_deadline(*node.card);
   if (deadline_ns == kNever) return;
-  const TimeNs start_ns = std::max(now_ns_, node.busy_until_ns);
-  if (deadline_ns > start_ns) {
+  if (deadline_ns > now_ns_) {
     node.timer_at_ns = deadline_ns;
     events_.push(deadline_ns, EventKind::kTimer, node.index, ++node.timer_item);
     return;
@@ -122,6 +149,13 @@ void Cluster::put_on_wire(TimeNs arrival_ns, uint32_t to_card, SimPacket* packet
   events_.push(arrival_ns, EventKind::kArrival, to_card, packet->index);
 }
 
+bool Cluster::is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const {
+  return std::any_of(options_.cuts.begin(), options_.cuts.end(), [&](const WireCut& cut) {
+    return cut.from_card == from_card && cut.to_card == to_card && now_ns >= cut.from_ns &&
+           now_ns < cut.until_ns;
+  });
+}
+
 void Cluster::transmit(Node& node, SimPacket* packet) {
   const peal_wire_header& header = *packet->header;
   node.turn_ns += options_.costs.send_ns;
@@ -137,6 +171,11 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
                        {node.index, to_card, &header, packet->payload, packet->payload_bytes});
   if (node.silent || to_card >= nodes_.size()) {
     if (!node.silent) counts_.dropped_unknown++;
+    release(packet);
+    return;
+  }
+  if (is_cut(node.index, to_card, node.turn_ns)) {
+    counts_.dropped_cut++;
     release(packet);
     return;
   }
@@ -194,6 +233,23 @@ void Cluster::inject(uint32_t card, const peal_wire_header& header, const uint8_
 void Cluster::arrive(Node& node, uint32_t item) {
   SimPacket* packet = pool_.at(item);
   frames_under_way_--;
+  // What waits for the processor is as long as the time it is behind.
+  if (node.busy_until_ns >
+      now_ns_ + options_.receive_queue * options_.costs.packet_ns + kMicrosecond) {
+    counts_.dropped_queue++;
+    release(packet);
+    return;
+  }
+  // Many senders, one link in: it takes one frame at a time.
+  const uint32_t frame_bytes = PEAL_HEADER_BYTES + packet->payload_bytes;
+  const TimeNs bytes_ns = (uint64_t{frame_bytes} + options_.costs.frame_extra_bytes) *
+                          options_.costs.byte_gap_ps / 1000;
+  node.link_in_free_ns = std::max(now_ns_, node.link_in_free_ns + bytes_ns);
+  take_packet(node, packet, node.link_in_free_ns);
+}
+
+// A frame that has come in whole by ready_ns, and has its place in the card's queue.
+void Cluster::take_packet(Node& node, SimPacket* packet, TimeNs ready_ns) {
   if (node.silent) {
     counts_.dropped_silent++;
     release(packet);
@@ -204,19 +260,8 @@ void Cluster::arrive(Node& node, uint32_t item) {
     release(packet);
     return;
   }
-  // What waits for the processor is as long as the time it is behind.
-  if (node.busy_until_ns >
-      now_ns_ + options_.receive_queue * options_.costs.packet_ns + kMicrosecond) {
-    counts_.dropped_queue++;
-    release(packet);
-    return;
-  }
   const uint32_t frame_bytes = PEAL_HEADER_BYTES + packet->payload_bytes;
-  // Many senders, one link in: it takes one frame at a time.
-  const TimeNs bytes_ns = (uint64_t{frame_bytes} + options_.costs.frame_extra_bytes) *
-                          options_.costs.byte_gap_ps / 1000;
-  node.link_in_free_ns = std::max(now_ns_, node.link_in_free_ns + bytes_ns);
-  const TimeNs turn_ns = std::max(node.link_in_free_ns, node.busy_until_ns);
+  const TimeNs turn_ns = std::max(ready_ns, node.busy_until_ns);
   node.turn_ns = turn_ns + options_.costs.packet_ns;
   node.packets_held++;
   counts_.received++;
@@ -355,6 +400,13 @@ peal_status Cluster::connect_group(uint32_t card, uint32_t context,
 }
 
 void Cluster::silence(uint32_t card) { nodes_[card]->silent = true; }
+
+void Cluster::freeze(uint32_t card, TimeNs until_ns) {
+  Node& node = *nodes_[card];
+  node.frozen_arrivals = 0;
+  node.frozen_until_ns = std::max(node.frozen_until_ns, until_ns);
+  node.busy_until_ns = std::max(node.busy_until_ns, node.frozen_until_ns);
+}
 
 // --- what can be asked ---
 

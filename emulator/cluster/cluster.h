@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // N cards in one process on a simulated clock. The cards are the firmware's own objects,
 // unmodified; this class is their port, wire, DMA engine and doorbell. A card's processor takes one
-// event at a time: what arrives while it is busy waits its turn, in order of arrival. All effects
+// event at a time: what arrives while it is busy waits its turn, in order of arrival, and timers
+// run when nothing that has arrived waits (the contract of firmware/card.h's runner). All effects
 // are deterministic in the seed.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "emulator/cluster/host_memory.h"
 #include "emulator/cluster/observer.h"
 #include "emulator/cluster/packet_pool.h"
+#include "emulator/cluster/wire_cut.h"
 #include "emulator/common/fault_injector.h"
 #include "firmware/card.h"
 
@@ -40,6 +42,7 @@ struct ClusterOptions {
   CostModel costs;
   CardTimeouts timeouts = default_timeouts();
   emulator::FaultPlan faults;
+  std::vector<WireCut> cuts;
   Checksums checksums = Checksums::kSoftware;
   uint32_t packets_per_card = 4096;  // that a card may hold; arrivals beyond are dropped
   uint32_t dma_per_card = ~0u;       // that its engine queues
@@ -54,6 +57,7 @@ struct ClusterCounts {
   uint64_t dropped_queue = 0;    // its receive queue was full
   uint64_t dropped_silent = 0;   // card is silent
   uint64_t dropped_unknown = 0;  // destination is no card
+  uint64_t dropped_cut = 0;      // the link was cut
   uint64_t events = 0;
 };
 
@@ -99,6 +103,9 @@ class Cluster {
   // --- accidents ---
   // The card stops for good: it neither sends nor reacts from now on.
   void silence(uint32_t card);
+  // The card's runner is stopped until then: nothing is served, arrivals queue as long as there is
+  // room, and are served first when it goes on.
+  void freeze(uint32_t card, TimeNs until_ns);
   // A frame from nowhere arrives at a card. frame_bytes below 64 makes it too short for a header.
   void inject(uint32_t card, const peal_wire_header& header, const uint8_t* payload,
               uint32_t payload_bytes, uint32_t frame_bytes);
@@ -142,12 +149,15 @@ class Cluster {
   };
 
   void violation(const char* check, const char* text) const;
+  void postpone(Node& node, const Event& event);
+  [[nodiscard]] bool is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;
   void transmit(Node& node, SimPacket* packet);
   void put_on_wire(TimeNs arrival_ns, uint32_t to_card, SimPacket* packet);
   bool start_dma(Node& node, const Dma& dma);
   void complete(Node& node, uint32_t context, const peal_completion& entry);
   void release(SimPacket* packet);
   void arrive(Node& node, uint32_t item);
+  void take_packet(Node& node, SimPacket* packet, TimeNs ready_ns);
   void finish_dma(Node& node, uint32_t item);
   void run_timer(Node& node, uint32_t item);
   void take_submission(Node& node, uint32_t item);

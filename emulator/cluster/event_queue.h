@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The cluster's agenda: a 4-ary heap of 24-byte events. Events of the same instant come out in the
-// order in which they were put in, so that a run is deterministic to the last packet.
+// order in which they were put in, timers last, so that a run is deterministic to the last packet
+// and no timer runs before what has arrived.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +12,11 @@
 
 namespace peal::sim {
 
-enum class EventKind : uint8_t { kArrival, kDmaDone, kTimer, kSubmission, kHost };
+enum class EventKind : uint8_t { kArrival, kQueued, kDmaDone, kTimer, kSubmission, kHost };
 
 struct Event {
   TimeNs at_ns;
-  uint64_t order_and_kind;  // insertion number << 4 | kind
+  uint64_t order_and_kind;  // is a timer << 63 | insertion number << 4 | kind
   uint32_t card;
   uint32_t item;  // index of the packet, DMA record, submission or host event
 
@@ -30,7 +31,8 @@ class EventQueue {
   [[nodiscard]] const Event& top() const { return heap_.front(); }
 
   void push(TimeNs at_ns, EventKind kind, uint32_t card, uint32_t item) {
-    const Event event{at_ns, inserted_++ << 4 | static_cast<uint64_t>(kind), card, item};
+    const uint64_t last = kind == EventKind::kTimer ? uint64_t{1} << 63 : 0;
+    const Event event{at_ns, last | inserted_++ << 4 | static_cast<uint64_t>(kind), card, item};
     size_t hole = heap_.size();
     heap_.push_back(event);
     while (hole > 0) {

@@ -263,6 +263,8 @@ void Hosts::unmap(const Place& place) {
 void Hosts::accident(TimeNs now_ns, const Accident& accident) {
   progress_ns_ = now_ns;
   if (accident.kind == Accident::Kind::kUnmap) return unmap(accident.place);
+  if (accident.kind == Accident::Kind::kFreeze)
+    return cluster_->freeze(accident.place.card, now_ns + accident.for_ns);
   const bool whole_card = accident.kind == Accident::Kind::kSilence;
   for (uint32_t i = 0; i < world_.members.size(); i++) {
     const Place& place = world_.members[i].place;

@@ -43,6 +43,8 @@ class Node final : public Port {
   uint32_t timer_item = 0;      // and its number; others are out of date
   uint32_t packets_held = 0;
   uint32_t dma_under_way = 0;
+  TimeNs frozen_until_ns = 0;
+  uint32_t frozen_arrivals = 0;  // that queue while it is frozen
   bool silent = false;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "emulator/cluster/arithmetic.h"
 #include "emulator/cluster/checkers.h"
 #include "emulator/cluster/hosts.h"
 #include "emulator/cluster/world.h"
@@ -64,6 +65,7 @@ ClusterOptions cluster_options(const Scenario& scenario) {
   options.timeouts = {scenario.timeouts.nack_ns, scenario.timeouts.nack_max_ns,
                       scenario.timeouts.probe_interval_ns, scenario.timeouts.dead_ns};
   options.faults = scenario.faults;
+  options.cuts = scenario.cuts;
   options.checksums = choose_checksums(scenario);
   options.packets_per_card = scenario.packets_per_card;
   options.dma_per_card = scenario.dma_per_card;
@@ -92,6 +94,7 @@ class Run {
   void drain();
   void check_conserved();
   [[nodiscard]] bool stuck() const;
+  [[nodiscard]] uint64_t needed() const;
 
   const Scenario& scenario_;
   const RunOptions& options_;
@@ -117,6 +120,10 @@ bool Run::stuck() const {
   if (scenario_.faults.until_ns != kNever) from_ns = std::max(from_ns, scenario_.faults.until_ns);
   for (const emulator::Partition& partition : scenario_.faults.partitions)
     if (partition.until_ns != kNever) from_ns = std::max(from_ns, partition.until_ns);
+  for (const WireCut& cut : scenario_.cuts)
+    if (cut.until_ns != kNever) from_ns = std::max(from_ns, cut.until_ns);
+  for (const Accident& accident : scenario_.accidents)
+    from_ns = std::max(from_ns, accident.at_ns + accident.for_ns);
   return cluster_.now() > from_ns + scenario_.stuck_ns;
 }
 
@@ -174,6 +181,9 @@ void Run::carry_out() {
   world_.channels = cluster_.device(0).channels;
   hosts_.start(cluster_);
   if (world_.findings.none()) work();
+  trace_hash_ = cluster_.trace_hash();
+  // Nothing that comes later means much.
+  if (world_.findings.has("stuck")) return;
   drain();
   drained_ns_ = cluster_.now();
   trace_hash_ = cluster_.trace_hash();
@@ -192,6 +202,27 @@ void add_counters(const Cluster& cluster, Report* report) {
     const uint64_t value = cluster.counter(counter);
     if (value != 0) report->counters[card_counter_name(counter)] = value;
   }
+}
+
+// Whatever somebody posted counts whole: the others answer, or would have.
+uint64_t Run::needed() const {
+  const peal_device device = cluster_.device(0);
+  const CardShape card = {device.mtu_bytes, device.channel_bytes, device.channels,
+                          device.piece_window};
+  uint64_t packets = 0;
+  for (const GroupState& group : world_.groups) {
+    size_t posted = 0;
+    for (const uint32_t index : group.members) {
+      const auto& posts = world_.members[index].posts;
+      while (posted < posts.size() && posts[posted].state != PostState::kNotPosted) posted++;
+    }
+    const auto ranks = static_cast<uint32_t>(group.members.size());
+    for (size_t sequence = 0; sequence < posted; sequence++)
+      packets +=
+          needed_packets(card, ranks, world_.operation(world_.members[group.members[0]], sequence));
+    if (ranks > 0) packets += recycling_packets(card, ranks, posted);
+  }
+  return packets;
 }
 
 Report Run::report() const {
@@ -231,6 +262,7 @@ Report Run::report() const {
     }
   }
   report.packets = watch_.wire.sent();
+  report.needed = needed();
   report.repairs = watch_.wire.repairs();
   report.recycle_signals = watch_.wire.recycle_signals();
   add_counters(cluster_, &report);
@@ -241,6 +273,10 @@ Report Run::report() const {
 }
 
 }  // namespace
+
+bool Report::only_stuck() const {
+  return !ok && findings.size() == 1 && findings.begin()->first == "stuck";
+}
 
 std::string Report::failed_checks() const {
   std::string text;

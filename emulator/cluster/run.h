@@ -32,6 +32,7 @@ struct Report {
   std::vector<TimeNs>
       latencies_ns;  // of every operation of every group: last completion - first post
   std::array<uint64_t, PEAL_PACKET_TYPE_COUNT> packets{};  // sent, by type, repairs included
+  uint64_t needed = 0;  // that would have done, had nothing been lost, late or asked for
   uint64_t repairs = 0;
   uint64_t recycle_signals = 0;
   std::map<std::string, uint64_t> counters;  // of all cards, those that are not zero
@@ -39,6 +40,12 @@ struct Report {
   emulator::FaultCounts faults;
   Checksums checksums = Checksums::kSoftware;
 
+  // Nothing was wrong but that something never ended.
+  [[nodiscard]] bool only_stuck() const;
+  // Packets sent per packet needed.
+  [[nodiscard]] double effort() const {
+    return needed == 0 ? 0 : static_cast<double>(cluster.sent) / static_cast<double>(needed);
+  }
   // "right-bytes, stuck": the checks that failed.
   [[nodiscard]] std::string failed_checks() const;
 };

@@ -46,6 +46,12 @@ std::string Scenario::problem() const {
     if (accident.place.card >= cards)
       return "accident of card " + std::to_string(accident.place.card) + ": there are " +
              std::to_string(cards);
+  for (const WireCut& cut : cuts) {
+    if (cut.from_card >= cards || cut.to_card >= cards || cut.from_card == cut.to_card)
+      return "cut from card " + std::to_string(cut.from_card) + " to card " +
+             std::to_string(cut.to_card) + ": expected two of " + std::to_string(cards);
+    if (cut.until_ns <= cut.from_ns) return "a cut ends before it begins";
+  }
   if (checksums == ChecksumChoice::kSkipped && faults.corrupt > 0)
     return "checksums cannot be skipped where frames are damaged";
   return faults.problem();

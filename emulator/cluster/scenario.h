@@ -11,6 +11,7 @@
 #include "abi/wire.h"
 #include "emulator/cluster/cost_model.h"
 #include "emulator/cluster/sim_time.h"
+#include "emulator/cluster/wire_cut.h"
 #include "emulator/common/fault_injector.h"
 
 namespace peal::sim {
@@ -57,10 +58,12 @@ struct Accident {
     kSilence,  // the card stops for good
     kKill,     // the process ends: its context is closed
     kUnmap,    // the process takes its buffers away: every DMA to them fails
+    kFreeze,   // the card's runner is stopped for a while
   };
   Kind kind = Kind::kSilence;
   Place place;
   TimeNs at_ns = 0;
+  TimeNs for_ns = 0;  // how long a freeze lasts
 };
 
 struct Timeouts {
@@ -83,6 +86,7 @@ struct Scenario {
   std::vector<GroupPlan> groups;
   std::vector<Accident> accidents;
   emulator::FaultPlan faults;  // until_ns ends the safety phase
+  std::vector<WireCut> cuts;
   Timeouts timeouts;
   CostModel costs;
   ChecksumChoice checksums = ChecksumChoice::kAuto;

@@ -233,6 +233,8 @@ std::string accident_text(Accident::Kind kind) {
       return ", killed ";
     case Accident::Kind::kUnmap:
       return ", unmapped ";
+    case Accident::Kind::kFreeze:
+      return ", frozen ";
   }
   return "?";
 }
@@ -252,7 +254,12 @@ std::string describe(const Scenario& scenario) {
   for (const Accident& accident : scenario.accidents)
     text += accident_text(accident.kind) + std::to_string(accident.place.card) + "." +
             std::to_string(accident.place.process) + " at " +
-            std::to_string(accident.at_ns / 1000) + " us";
+            std::to_string(accident.at_ns / 1000) + " us" +
+            (accident.for_ns > 0 ? " for " + std::to_string(accident.for_ns / 1000) + " us" : "");
+  for (const WireCut& cut : scenario.cuts)
+    text += ", cut " + std::to_string(cut.from_card) + ">" + std::to_string(cut.to_card) +
+            " from " + std::to_string(cut.from_ns / 1000) + " us" +
+            (cut.until_ns == kNever ? " on" : " to " + std::to_string(cut.until_ns / 1000) + " us");
   if (scenario.dma_per_card != ~0u) text += ", dma " + std::to_string(scenario.dma_per_card);
   if (scenario.packets_per_card < 4096)
     text += ", packets " + std::to_string(scenario.packets_per_card);

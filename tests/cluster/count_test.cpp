@@ -21,6 +21,7 @@ void expect_only(const Report& report, uint64_t data, uint64_t signals) {
   EXPECT_EQ(report.packets[PEAL_PACKET_DATA], data);
   EXPECT_EQ(report.packets[PEAL_PACKET_SIGNAL], signals);
   EXPECT_EQ(report.cluster.sent, data + signals);
+  EXPECT_EQ(report.needed, data + signals);
   EXPECT_EQ(report.repairs, 0u);
 }
 

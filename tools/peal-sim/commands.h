@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // peal-sim's commands. Each adds its options to the command line and returns what runs when it was
-// chosen; the result is the exit status: 0 all checks passed, 1 a check failed, 2 the command line
-// makes no sense.
+// chosen; the result is the exit status: 0 all checks passed, 1 something was wrong, 3 nothing was
+// wrong but something never ended, 2 the command line makes no sense.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,6 +18,16 @@ class UsageError : public std::runtime_error {
 };
 
 using Command = std::function<int()>;
+
+inline constexpr int kExitWrong = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitStuck = 3;
+
+// Of so many runs that failed, so many only by being stuck.
+inline int exit_status(uint64_t failed, uint64_t stuck) {
+  if (failed == 0) return 0;
+  return failed == stuck ? kExitStuck : kExitWrong;
+}
 
 // One scenario from options; the command without a name.
 Command add_run_command(CLI::App& app);

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int status = app.exit(error);
-    return status == 0 ? 0 : 2;
+    return status == 0 ? 0 : kExitUsage;
   }
   try {
     if (soak_app->parsed()) return soak();
@@ -36,9 +36,9 @@ int main(int argc, char** argv) {
     return run();
   } catch (const UsageError& error) {
     std::fprintf(stderr, "peal-sim: %s\n", error.what());
-    return 2;
+    return kExitUsage;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "peal-sim: %s\n", error.what());
-    return 1;
+    return kExitWrong;
   }
 }

@@ -91,6 +91,7 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
     packets[emulator::packet_type_text(type)] = report.packets[type];
   tree["packets"] = packets;
   tree["packets_sent"] = report.cluster.sent;
+  tree["packets_needed"] = report.needed;
   tree["packets_received"] = report.cluster.received;
   tree["repairs"] = report.repairs;
   tree["recycle_signals"] = report.recycle_signals;
@@ -109,19 +110,21 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
                   {"card_full", report.cluster.dropped_full},
                   {"queue_full", report.cluster.dropped_queue},
                   {"card_silent", report.cluster.dropped_silent},
-                  {"no_such_card", report.cluster.dropped_unknown}};
+                  {"no_such_card", report.cluster.dropped_unknown},
+                  {"cut", report.cluster.dropped_cut}};
   tree["checksums"] = checksums_text(report.checksums);
   return tree;
 }
 
 std::string report_text(const Report& report) {
   const Latency latency = latency_of(report);
-  char text[400];
+  char text[480];
   std::snprintf(text, sizeof(text),
                 "%s: %" PRIu64 " completions, latency median %.2f us (%.2f to %.2f), %" PRIu64
-                " packets, %" PRIu64 " repairs, virtual %.3f ms, checksums %s, trace %s\n",
+                " packets (%.2f per packet needed), %" PRIu64
+                " repairs, virtual %.3f ms, checksums %s, trace %s\n",
                 report.ok ? "ok" : "FAILED", report.completed, latency.median_us, latency.min_us,
-                latency.max_us, report.cluster.sent, report.repairs,
+                latency.max_us, report.cluster.sent, report.effort(), report.repairs,
                 microseconds(report.finished_ns) / 1000, checksums_text(report.checksums),
                 hex(report.trace_hash).c_str());
   std::string all = text;

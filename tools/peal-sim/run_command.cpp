@@ -25,6 +25,7 @@ namespace {
 struct RunArguments {
   uint32_t cards = 8;
   uint32_t members_per_card = 1;
+  uint32_t groups = 1;
   std::string operation = "allgather";
   std::string algorithm;
   uint64_t bytes = 64;
@@ -43,7 +44,11 @@ struct RunArguments {
   std::vector<std::string> silent;
   std::vector<std::string> kill;
   std::vector<std::string> unmap;
+  std::vector<std::string> freeze;
+  std::vector<std::string> one_way;
+  std::vector<std::string> pair;
   double think_us = 0;
+  double packet_us = -1;
   std::string model;
   std::string checksums = "auto";
   double nack_us = 200;
@@ -77,6 +82,49 @@ std::pair<uint32_t, TimeNs> parse_rank_time(const char* option, const std::strin
     throw UsageError(std::string(option) + " '" + text + "': there are ranks 0 to " +
                      std::to_string(ranks - 1));
   return {rank, us * 1000};
+}
+
+// "A-B" or "A-B:C-D", unsigned numbers; false when it is neither.
+bool parse_ranges(const std::string& text, bool times_needed, uint64_t (&values)[4]) {
+  const size_t colon = text.find(':');
+  if (times_needed && colon == std::string::npos) return false;
+  const std::string parts[2] = {text.substr(0, colon),
+                                colon == std::string::npos ? "" : text.substr(colon + 1)};
+  for (size_t i = 0; i < (colon == std::string::npos ? 1u : 2u); i++) {
+    const char* end = parts[i].data() + parts[i].size();
+    const auto first = std::from_chars(parts[i].data(), end, values[2 * i]);
+    if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return false;
+    const auto second = std::from_chars(first.ptr + 1, end, values[2 * i + 1]);
+    if (second.ec != std::errc() || second.ptr != end) return false;
+  }
+  return true;
+}
+
+constexpr uint64_t kMicrosecondsMax = 3'600'000'000;
+
+// "CARD-CARD" or "CARD-CARD:FROM_US-UNTIL_US"
+WireCut parse_cut(const char* option, const std::string& text) {
+  uint64_t values[4] = {0, 0, 0, kMicrosecondsMax + 1};
+  if (!parse_ranges(text, false, values) || values[0] > 0xffff || values[1] > 0xffff)
+    throw UsageError(std::string(option) + " '" + text +
+                     "': expected CARD-CARD or CARD-CARD:FROM_US-UNTIL_US");
+  return {static_cast<uint32_t>(values[0]), static_cast<uint32_t>(values[1]), values[2] * 1000,
+          values[3] > kMicrosecondsMax ? kNever : values[3] * 1000};
+}
+
+// "CARD:FROM_US-UNTIL_US"
+Accident parse_freeze(const std::string& text, uint32_t cards) {
+  uint64_t values[4];
+  const size_t colon = text.find(':');
+  const bool good = colon != std::string::npos && parse_ranges("0-" + text, true, values) &&
+                    values[1] < cards && values[2] < values[3] && values[3] <= kMicrosecondsMax;
+  if (!good)
+    throw UsageError("--freeze '" + text + "': expected CARD:FROM_US-UNTIL_US, of " +
+                     std::to_string(cards) + " cards");
+  return {Accident::Kind::kFreeze,
+          {static_cast<uint32_t>(values[1]), 0},
+          values[2] * 1000,
+          (values[3] - values[2]) * 1000};
 }
 
 OperationPlan operation_of(const RunArguments& arguments) {
@@ -126,17 +174,31 @@ Scenario scenario_of(const RunArguments& arguments) {
   }
   for (const std::string& text : arguments.silent) {
     const auto [rank, at_ns] = parse_rank_time("--silent", text, ranks);
-    scenario.accidents.push_back({Accident::Kind::kSilence, group.places[rank], at_ns});
+    scenario.accidents.push_back({Accident::Kind::kSilence, group.places[rank], at_ns, 0});
   }
   for (const std::string& text : arguments.kill) {
     const auto [rank, at_ns] = parse_rank_time("--kill", text, ranks);
-    scenario.accidents.push_back({Accident::Kind::kKill, group.places[rank], at_ns});
+    scenario.accidents.push_back({Accident::Kind::kKill, group.places[rank], at_ns, 0});
   }
   for (const std::string& text : arguments.unmap) {
     const auto [rank, at_ns] = parse_rank_time("--unmap", text, ranks);
-    scenario.accidents.push_back({Accident::Kind::kUnmap, group.places[rank], at_ns});
+    scenario.accidents.push_back({Accident::Kind::kUnmap, group.places[rank], at_ns, 0});
   }
-  scenario.groups.push_back(std::move(group));
+  for (const std::string& text : arguments.freeze)
+    scenario.accidents.push_back(parse_freeze(text, arguments.cards));
+  for (const std::string& text : arguments.one_way)
+    scenario.cuts.push_back(parse_cut("--cut-one-way", text));
+  for (const std::string& text : arguments.pair) {
+    WireCut cut = parse_cut("--cut-pair", text);
+    scenario.cuts.push_back(cut);
+    std::swap(cut.from_card, cut.to_card);
+    scenario.cuts.push_back(cut);
+  }
+  // Every group has processes of its own on the same cards.
+  for (uint32_t i = 0; i < arguments.groups; i++) {
+    scenario.groups.push_back(group);
+    for (Place& place : group.places) place.process += arguments.members_per_card;
+  }
 
   scenario.faults = arguments.faults;
   scenario.faults.reorder_ns = nanoseconds(arguments.reorder_us);
@@ -156,6 +218,7 @@ Scenario scenario_of(const RunArguments& arguments) {
     const std::string problem = load_cost_model(arguments.model, &scenario.costs);
     if (!problem.empty()) throw UsageError("--model: " + problem);
   }
+  if (arguments.packet_us >= 0) scenario.costs.packet_ns = nanoseconds(arguments.packet_us);
   const std::string problem = scenario.problem();
   if (!problem.empty()) throw UsageError(problem);
   return scenario;
@@ -171,6 +234,7 @@ int run_all(const RunArguments& arguments) {
 
   nlohmann::json runs = nlohmann::json::array();
   uint64_t failed = 0;
+  uint64_t stuck = 0;
   for (uint64_t seed = first; seed <= last; seed++) {
     scenario.seed = seed;
     std::unique_ptr<TraceFile> trace;
@@ -189,15 +253,18 @@ int run_all(const RunArguments& arguments) {
     tree["real_seconds"] = seconds;
     runs.push_back(tree);
     if (!report.ok) failed++;
+    if (report.only_stuck()) stuck++;
     if (!arguments.quiet && arguments.json != "-")
       std::printf("seed %" PRIu64 " %s", seed, report_text(report).c_str());
   }
   if (!arguments.json.empty())
     write_json(arguments.json, first == last ? runs[0] : nlohmann::json{{"runs", runs}});
   if (failed > 0)
-    std::fprintf(stderr, "peal-sim: %" PRIu64 " of %" PRIu64 " runs failed a check\n", failed,
-                 last - first + 1);
-  return failed == 0 ? 0 : 1;
+    std::fprintf(stderr,
+                 "peal-sim: %" PRIu64 " of %" PRIu64 " runs failed a check, %" PRIu64
+                 " of these by being stuck\n",
+                 failed, last - first + 1, stuck);
+  return exit_status(failed, stuck);
 }
 
 void add_faults(CLI::App& app, RunArguments& arguments) {
@@ -228,6 +295,16 @@ void add_faults(CLI::App& app, RunArguments& arguments) {
       ->group(group);
   app.add_option("--partition", arguments.partitions,
                  "FIRST-LAST:FROM_US-UNTIL_US: these cards reach no others meanwhile; repeatable")
+      ->group(group);
+  app.add_option("--cut-one-way", arguments.one_way,
+                 "CARD-CARD[:FROM_US-UNTIL_US]: what the first sends the second never hears; "
+                 "repeatable")
+      ->group(group);
+  app.add_option("--cut-pair", arguments.pair,
+                 "CARD-CARD[:FROM_US-UNTIL_US]: the same in both directions; repeatable")
+      ->group(group);
+  app.add_option("--freeze", arguments.freeze,
+                 "CARD:FROM_US-UNTIL_US: its runner is stopped meanwhile; repeatable")
       ->group(group);
   app.add_option("--late", arguments.late, "RANK:US: its host posts nothing before; repeatable")
       ->group(group);
@@ -265,6 +342,9 @@ Command add_run_command(CLI::App& app) {
   app.add_option("--members-per-card", a.members_per_card, "ranks on each card")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  app.add_option("--groups", a.groups, "such groups on the same cards")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.add_option("--operation", a.operation, "allgather or barrier")
       ->check(CLI::IsMember({"allgather", "barrier"}))
       ->capture_default_str();
@@ -288,6 +368,9 @@ Command add_run_command(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--model", a.model, "file of costs; see tools/peal-sim/models")
       ->check(CLI::ExistingFile);
+  app.add_option("--packet-us", a.packet_us,
+                 "what taking in a packet costs a card's processor, whatever the model says")
+      ->check(CLI::Range(0.0, 1000.0));
   app.add_option("--checksums", a.checksums,
                  "auto: by software when frames can be damaged, else skipped")
       ->check(CLI::IsMember({"auto", "software", "skip"}))

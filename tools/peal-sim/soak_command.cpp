@@ -43,6 +43,7 @@ int soak(const SoakArguments& arguments) {
   };
   uint64_t done = 0;
   uint64_t failed = 0;
+  uint64_t stuck = 0;
   uint64_t packets = 0;
   double told_at = 0;
   for (uint64_t seed = arguments.seed; elapsed() < arguments.minutes * 60; seed++) {
@@ -54,6 +55,7 @@ int soak(const SoakArguments& arguments) {
     packets += report.cluster.sent;
     if (!report.ok) {
       failed++;
+      if (report.only_stuck()) stuck++;
       std::printf("seed %" PRIu64 ": %s\n%sagain: %s\n", seed, describe(scenario).c_str(),
                   report_text(report).c_str(), replay_command(arguments, seed).c_str());
       std::fflush(stdout);
@@ -69,7 +71,7 @@ int soak(const SoakArguments& arguments) {
   }
   std::printf("%" PRIu64 " scenarios, %" PRIu64 " packets, %" PRIu64 " failed\n", done, packets,
               failed);
-  return failed == 0 ? 0 : 1;
+  return exit_status(failed, stuck);
 }
 
 int replay(const SoakArguments& arguments) {
@@ -89,7 +91,7 @@ int replay(const SoakArguments& arguments) {
   if (trace) trace->close();
   std::fputs(report_text(report).c_str(), stdout);
   if (!arguments.json.empty()) write_json(arguments.json, report_json(scenario, report));
-  return report.ok ? 0 : 1;
+  return exit_status(report.ok ? 0 : 1, report.only_stuck() ? 1 : 0);
 }
 
 }  // namespace

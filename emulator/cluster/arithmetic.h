@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How many packets an operation takes when nothing is lost, late or asked for twice, from the
+// algorithms alone (docs/wire-format.md): what the packets of a run are measured by.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/cluster/scenario.h"
+
+namespace peal::sim {
+
+// What of a card's sizes decides it.
+struct CardShape {
+  uint32_t mtu_bytes = 0;
+  uint32_t channel_bytes = 0;
+  uint32_t channels = 0;      // K
+  uint32_t piece_window = 0;  // W
+};
+
+[[nodiscard]] uint32_t rounds_of(uint32_t ranks);  // ceil(log2(ranks))
+// Of the whole group together.
+[[nodiscard]] uint64_t needed_packets(const CardShape& card, uint32_t ranks,
+                                      const OperationPlan& operation);
+// Of recycling, when so many operations are over.
+[[nodiscard]] uint64_t recycling_packets(const CardShape& card, uint32_t ranks,
+                                         uint64_t operations);
+
+}  // namespace peal::sim

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What firmware/card.h asks of whoever runs a card: what has arrived is served before timers, also
+// when the runner was stopped for long.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/cluster/plans.h"
+
+namespace peal::sim {
+namespace {
+
+// What a rank asks for itself; what it hands on for others is not counted.
+class Questions final : public Observer {
+ public:
+  explicit Questions(uint32_t rank) : rank_(rank) {}
+  void on_send(TimeNs, const FrameView& frame) override {
+    if (frame.header->type != PEAL_PACKET_NACK || frame.header->sender != rank_) return;
+    peal_nack nack;
+    std::memcpy(&nack, frame.payload, sizeof(nack));
+    if (nack.requester.rank == rank_) count++;
+  }
+  uint64_t count = 0;
+
+ private:
+  uint32_t rank_;
+};
+
+// Everything the stopped card waited for is in its queue when it goes on, long after its timers
+// were due: it has nothing to ask for.
+TEST(Runner, AStoppedCardServesItsQueueBeforeItsTimers) {
+  for (const auto& operation : {kBarrier, broadcast(64), broadcast(20'000), doubling(64)}) {
+    Scenario scenario = bare_plan(8, operation, 1);
+    scenario.accidents.push_back({Accident::Kind::kFreeze, {5, 0}, 1500, 50 * kMillisecond});
+    Questions questions(5);
+    RunOptions options;
+    options.observer = &questions;
+    const Report report = run(scenario, options);
+    EXPECT_TRUE(report.ok) << failures(report);
+    EXPECT_EQ(questions.count, 0u);
+    EXPECT_GT(report.packets[PEAL_PACKET_NACK], 0u) << "the others ask a card that does not answer";
+    EXPECT_EQ(report.peer_dead, 0u);
+  }
+}
+
+// A processor that cannot keep up is behind in its queue when its timers are due: card 0 is busy
+// for 700 us with one group while the signal of another comes in, at 300 us, after that one's
+// timer.
+TEST(Runner, ABusyCardServesItsQueueBeforeItsTimers) {
+  Scenario scenario = bare_plan(9, broadcast(64), 1);
+  scenario.costs.packet_ns = 100 * kMicrosecond;
+  scenario.groups[0].places.erase(scenario.groups[0].places.begin() + 1);
+  scenario.groups[0].connect_ns.resize(8);
+  scenario.groups[0].first_post_ns.resize(8);
+  GroupPlan pair = make_group(2, 1);
+  for (Place& place : pair.places) place.process = 1;
+  pair.operations = {kBarrier};
+  pair.destroy = false;
+  pair.first_post_ns[1] = 300 * kMicrosecond;
+  scenario.groups.push_back(pair);
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_EQ(report.packets[PEAL_PACKET_NACK], 0u);
+}
+
+// The others may take a card for dead that is stopped for longer than their patience; it takes
+// nobody for dead.
+TEST(Runner, ACardStoppedForTooLongIsDeadAndNobodyElse) {
+  for (uint64_t seed = 1; seed <= 5; seed++) {
+    Scenario scenario = plan(8, broadcast(3000), 300, 3);
+    scenario.seed = seed;
+    scenario.faults.loss = 0.1;
+    scenario.faults.until_ns = 10 * kSecond;
+    scenario.accidents.push_back(
+        {Accident::Kind::kFreeze, {5, 0}, 300 * kMicrosecond, 3 * scenario.timeouts.dead_ns});
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
+    EXPECT_GT(report.peer_dead, 0u);
+  }
+}
+
+TEST(Runner, AShortStopIsLatenessOnly) {
+  for (uint64_t seed = 1; seed <= 5; seed++) {
+    Scenario scenario = plan(6, doubling(3000), 100, 2);
+    scenario.seed = seed;
+    scenario.faults.loss = 0.05;
+    scenario.faults.until_ns = 10 * kSecond;
+    for (uint32_t card = 0; card < 6; card++)
+      scenario.accidents.push_back({Accident::Kind::kFreeze,
+                                    {card, 0},
+                                    (100 + 60 * card) * kMicrosecond,
+                                    scenario.timeouts.dead_ns / 4});
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
+    EXPECT_EQ(report.peer_dead, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace peal::sim
