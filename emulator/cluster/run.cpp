@@ -92,6 +92,7 @@ class Run {
   bool step();
   void work();
   void drain();
+  void drain_stuck();
   void check_conserved();
   [[nodiscard]] bool stuck() const;
   [[nodiscard]] uint64_t needed() const;
@@ -151,6 +152,21 @@ void Run::drain() {
     world_.findings.add(cluster_.now(), "conservation", "the cards never come to rest");
 }
 
+// What the cards say to those that are stuck means little, but packets that they keep while no DMA
+// is under way are lost.
+void Run::drain_stuck() {
+  const Findings until_now = world_.findings;
+  drain();
+  world_.findings = until_now;
+  for (uint32_t card = 0; card < cluster_.card_count(); card++)
+    if (!cluster_.silent(card) && cluster_.packets_held(card) != 0 &&
+        cluster_.holds(card).dma_records == 0)
+      world_.findings.add(cluster_.now(), "conservation",
+                          "card " + std::to_string(card) + " keeps " +
+                              std::to_string(cluster_.packets_held(card)) +
+                              " packets and no DMA is under way");
+}
+
 void Run::check_conserved() {
   uint64_t held_by_silent = 0;
   for (uint32_t card = 0; card < cluster_.card_count(); card++) {
@@ -182,8 +198,7 @@ void Run::carry_out() {
   hosts_.start(cluster_);
   if (world_.findings.none()) work();
   trace_hash_ = cluster_.trace_hash();
-  // Nothing that comes later means much.
-  if (world_.findings.has("stuck")) return;
+  if (world_.findings.has("stuck")) return drain_stuck();
   drain();
   drained_ns_ = cluster_.now();
   trace_hash_ = cluster_.trace_hash();
