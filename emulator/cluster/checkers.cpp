@@ -43,7 +43,11 @@ void WireChecker::check_running_ahead(TimeNs now_ns, const GroupState& group,
                                       const peal_wire_header& header) {
   if (finished_below_.size() < world_.groups.size()) finished_below_.resize(world_.groups.size());
   uint64_t& known = finished_below_[header.group - 1];
-  if (header.sequence < known + world_.channels) return;
+  // From the group's first operation on, over the wire's 32 bits.
+  const uint32_t first =
+      static_cast<uint32_t>(world_.scenario.groups[header.group - 1].first_sequence);
+  const uint64_t operation = header.sequence - first;
+  if (operation < known + world_.channels) return;
   known = ~0ull;
   uint32_t slowest = 0;
   for (const uint32_t index : group.members) {
@@ -52,7 +56,7 @@ void WireChecker::check_running_ahead(TimeNs now_ns, const GroupState& group,
     known = member.finished_below;
     slowest = member.rank;
   }
-  if (header.sequence < known + world_.channels) return;
+  if (operation < known + world_.channels) return;
   world_.findings.add(now_ns, "running-ahead",
                       "rank " + std::to_string(slowest) + " has not finished operation " +
                           std::to_string(known) + ": " + emulator::packet_text(header));
@@ -65,7 +69,14 @@ void MemoryChecker::on_dma(TimeNs now_ns, const DmaView& dma) {
   const uint32_t index = world_.region_member[dma.region];
   if (index == kNoMember) return;
   const MemberState& member = world_.members[index];
-  if (member.dead) return;  // a closing context lets go of its DMA in its own time
+  if (member.dead) {
+    // A closing context lets go of its DMA in its own time, but starts none. (What an engine of few
+    // places refused is offered again: it was started before.)
+    if (member.closed && !dma.finished && world_.scenario.dma_per_card == ~0u)
+      world_.findings.add(now_ns, "dead-memory",
+                          member_text(member) + ": a DMA starts after its process is gone");
+    return;
+  }
   const std::string problem =
       member.memory.check_access(dma.region, dma.offset, dma.bytes, dma.write);
   if (!problem.empty())
@@ -99,10 +110,26 @@ bool may_be_dead(const World& world, uint32_t group, uint32_t rank, TimeNs now_n
       dead_ns - std::min(dead_ns, 4 * world.scenario.timeouts.probe_interval_ns);
   for (const Accident& accident : world.scenario.accidents) {
     if (accident.at_ns > now_ns || accident.place.card != place.card) continue;
-    if (accident.kind == Accident::Kind::kSilence) return true;
-    if (accident.kind == Accident::Kind::kKill && accident.place == place) return true;
-    if (accident.kind == Accident::Kind::kFreeze && accident.for_ns >= enough_ns) return true;
+    switch (accident.kind) {
+      case Accident::Kind::kSilence:
+        return true;
+      case Accident::Kind::kRestart:
+        if (world.groups[group].made_ns <= accident.at_ns + accident.for_ns) return true;
+        break;
+      case Accident::Kind::kKill:
+      case Accident::Kind::kReset:
+      case Accident::Kind::kWild:
+        if (accident.place == place) return true;
+        break;
+      case Accident::Kind::kFreeze:
+        if (accident.for_ns >= enough_ns) return true;
+        break;
+      case Accident::Kind::kUnmap:
+        break;
+    }
   }
+  for (const Abandon& abandon : plan.abandons)
+    if (abandon.rank == rank) return true;
   for (const emulator::Partition& partition : world.scenario.faults.partitions) {
     if (partition.from_ns > now_ns || partition.until_ns - partition.from_ns < enough_ns) continue;
     const auto inside = [&partition](uint32_t card) {
@@ -152,15 +179,18 @@ uint32_t CompletionChecker::check(TimeNs now_ns, uint32_t card, uint32_t context
                                                                    : ": completed, never posted"));
     return kNoMember;
   }
+  // A host that spoils its window is gone for the card when the card has looked.
+  if (member.dead && !member.closed && member.place.card == card) return kNoMember;
   if (member.place.card != card || member.context != context || member.dead) {
     world_.findings.add(now_ns, "exactly-once",
                         who + ": completed to the wrong or to a dead process");
     return kNoMember;
   }
-  if (entry.member != member.handle || entry.sequence != sequence ||
+  if (entry.member != member.handle ||
+      entry.sequence != world_.scenario.groups[member.group].first_sequence + sequence ||
       entry.opcode != world_.operation(member, sequence).opcode)
     world_.findings.add(now_ns, "exactly-once", who + ": completion differs from its post");
-  check_status(now_ns, member, entry);
+  check_status(now_ns, member, sequence, entry);
   post.state = PostState::kCompleted;
   post.status = entry.status;
   post.completed_ns = now_ns;
@@ -170,20 +200,29 @@ uint32_t CompletionChecker::check(TimeNs now_ns, uint32_t card, uint32_t context
   return index;
 }
 
-void CompletionChecker::check_status(TimeNs now_ns, MemberState& member,
+void CompletionChecker::check_success(TimeNs now_ns, const MemberState& member, uint64_t index,
+                                      const peal_completion& entry) {
+  const std::string who = member_text(member) + " sequence " + std::to_string(index);
+  const GroupState& group = world_.groups[member.group];
+  if (group.posted[index] < group.members.size())
+    world_.findings.add(now_ns, "barrier",
+                        who + ": succeeded when " + std::to_string(group.posted[index]) + " of " +
+                            std::to_string(group.members.size()) + " ranks had posted it");
+  if (world_.disagreed(member.group, index))
+    world_.findings.add(now_ns, "status", who + ": succeeded although the ranks disagree");
+  if (member.poisoned)
+    world_.findings.add(now_ns, "status", who + ": succeeded after a death was told");
+  if (entry.failed_rank != PEAL_NO_RANK)
+    world_.findings.add(now_ns, "status", who + ": succeeded and names a failed rank");
+}
+
+void CompletionChecker::check_status(TimeNs now_ns, MemberState& member, uint64_t index,
                                      const peal_completion& entry) {
-  const std::string who = member_text(member) + " sequence " + std::to_string(entry.sequence);
+  if (entry.status == PEAL_STATUS_OK) return check_success(now_ns, member, index, entry);
+  const std::string who = member_text(member) + " sequence " + std::to_string(index);
   switch (entry.status) {
-    case PEAL_STATUS_OK:
-      if (world_.disagreed(member.group, entry.sequence))
-        world_.findings.add(now_ns, "status", who + ": succeeded although the ranks disagree");
-      if (member.poisoned)
-        world_.findings.add(now_ns, "status", who + ": succeeded after a death was told");
-      if (entry.failed_rank != PEAL_NO_RANK)
-        world_.findings.add(now_ns, "status", who + ": succeeded and names a failed rank");
-      return;
     case PEAL_STATUS_MISMATCH:
-      if (!world_.disagreed(member.group, entry.sequence))
+      if (!world_.disagreed(member.group, index))
         world_.findings.add(now_ns, "status", who + ": MISMATCH although all ranks agree");
       return;
     case PEAL_STATUS_PEER_DEAD:

@@ -2,12 +2,18 @@
 // The checkers: each knows one thing that must always hold and only what can be seen from outside
 // the cards. They include no firmware header and share no code with it.
 //   exactly-once   every post is completed once, by the right card, with the fields it was posted
-//   with right-bytes    a successful result is right in every byte, and nothing around it was
-//   written (user_memory.h) user-buffers   no access to a buffer before its post or after its
-//   completion isolation      DMA stays in registered memory (cluster.cpp sees the region's bounds)
+//                  with, and the ring delivers it
+//   right-bytes    a successful result is right in every byte, and nothing around it was written
+//                  (user_memory.h)
+//   user-buffers   no access to a buffer before its post or after its completion
+//   barrier        nothing succeeds before every rank has posted it
+//   isolation      DMA stays in registered memory (cluster.cpp asks the table of regions)
+//   quiet          no DMA under way into memory that the card has given back (cluster.cpp)
+//   dead-memory    no DMA starts in the buffers of a process that is gone
 //   running-ahead  nobody is K operations ahead of the slowest member
 //   wire           frames are well-formed, to and from members
 //   status         operations fail only where a failure was made, and name a rank that is dead
+//   collapse       packets per packet needed stay below what the kind of scenario allows (run.cpp)
 #pragma once
 
 #include <array>
@@ -58,7 +64,10 @@ class CompletionChecker {
   uint32_t check(TimeNs now_ns, uint32_t card, uint32_t context, const peal_completion& entry);
 
  private:
-  void check_status(TimeNs now_ns, MemberState& member, const peal_completion& entry);
+  void check_status(TimeNs now_ns, MemberState& member, uint64_t index,
+                    const peal_completion& entry);
+  void check_success(TimeNs now_ns, const MemberState& member, uint64_t index,
+                     const peal_completion& entry);
 
   World& world_;
 };

@@ -7,6 +7,8 @@
 #include "emulator/cluster/mix.h"
 #include "emulator/cluster/node.h"
 #include "emulator/common/packet_text.h"
+#include "firmware/card_state.h"
+#include "firmware/member.h"
 #include "peal_config.h"
 
 namespace peal::sim {
@@ -73,7 +75,7 @@ bool Cluster::step() {
       run_timer(*nodes_[event.card], event.item);
       break;
     case EventKind::kSubmission:
-      take_submission(*nodes_[event.card], event.item);
+      take_submissions(*nodes_[event.card]);
       break;
     case EventKind::kHost:
       hosts_->on_host_event(now_ns_, event.item);
@@ -109,6 +111,13 @@ TimeNs Cluster::begin_turn(Node& node, TimeNs cost_ns) {
 
 void Cluster::end_turn(Node& node) {
   node.busy_until_ns = node.turn_ns;
+  if (node.completed) {
+    node.completed = false;
+    node.admin->flush_windows();
+    node.admin->housekeeping();
+  } else if (node.admin->closing_contexts() > 0) {
+    node.admin->housekeeping();
+  }
   const TimeNs due_ns = std::max(card_next_deadline(*node.card), node.busy_until_ns);
   if (due_ns >= node.timer_at_ns) return;
   node.timer_at_ns = due_ns;
@@ -222,6 +231,7 @@ void Cluster::inject(uint32_t card, const peal_wire_header& header, const uint8_
   if (payload_bytes > 0) std::memcpy(packet->payload, payload, payload_bytes);
   packet->payload_bytes = payload_bytes;
   packet->holds = 0;
+  packet->holder = card;
   pool_.seal(packet, payload_bytes);
   node.packets_held++;
   counts_.received++;
@@ -266,19 +276,23 @@ void Cluster::take_packet(Node& node, SimPacket* packet, TimeNs ready_ns) {
   node.packets_held++;
   counts_.received++;
   packet->holds = 0;
+  packet->holder = node.index;
   card_on_packet(*node.card, packet, frame_bytes, turn_ns);
   end_turn(node);
 }
 
 // --- DMA, submissions, completions ---
 
-bool Cluster::start_dma(Node& node, const Dma& dma) {
+bool Cluster::start_dma(Node& node, const Dma& asked) {
   if (node.dma_under_way >= options_.dma_per_card) return false;
+  Dma dma = asked;
   const bool write = dma.from_card != nullptr;
-  if (!memory_.contains(node.index, dma.region, dma.offset, dma.bytes))
+  dma.number = node.number_of(dma.host.region, dma.host.offset, dma.bytes);
+  if (dma.number == kNoRegionNumber)
     violation("isolation", "a DMA leaves the memory that the card may reach");
   if (observer_ != nullptr)
-    observer_->on_dma(node.turn_ns, {node.index, dma.region, dma.offset, dma.bytes, write, false});
+    observer_->on_dma(node.turn_ns,
+                      {node.index, dma.number, dma.host.offset, dma.bytes, write, false});
   uint32_t item;
   if (free_dmas_.empty()) {
     item = static_cast<uint32_t>(dmas_.size());
@@ -303,38 +317,40 @@ bool Cluster::start_dma(Node& node, const Dma& dma) {
 void Cluster::finish_dma(Node& node, uint32_t item) {
   const Dma dma = dmas_[item];
   free_dmas_.push_back(item);
+  if (dma.boot != node.boots) return;  // of a card that is no more
   node.dma_under_way--;
   if (node.silent) return;
-  uint8_t* host = memory_.reach(node.index, dma.region, dma.offset, dma.bytes);
   const bool write = dma.from_card != nullptr;
-  if (host != nullptr && dma.bytes > 0)
-    std::memcpy(write ? host : dma.to_card, write ? dma.from_card : host, dma.bytes);
+  bool ok = false;
+  if (dma.number == kNoRegionNumber) {
+    // Said when it started.
+  } else if (node.number_of(dma.host.region, dma.host.offset, dma.bytes) == kNoRegionNumber) {
+    violation("quiet", "a DMA ends in memory that the card had given back");
+  } else if (memory_.reachable(dma.number)) {
+    ok = write ? node.regions->copy_out(dma.from_card, dma.host, dma.bytes)
+               : node.regions->copy_in(dma.host, dma.to_card, dma.bytes);
+  }
   if (observer_ != nullptr)
-    observer_->on_dma(now_ns_, {node.index, dma.region, dma.offset, dma.bytes, write, true});
+    observer_->on_dma(now_ns_, {node.index, dma.number, dma.host.offset, dma.bytes, write, true});
   const TimeNs turn_ns = begin_turn(node, options_.costs.dma_event_ns);
-  card_on_dma_done(*node.card, dma.token, host != nullptr, turn_ns);
+  card_on_dma_done(*node.card, dma.token, ok, turn_ns);
   end_turn(node);
 }
 
-void Cluster::submit(uint32_t card, uint32_t context, const peal_submission& entry) {
-  uint32_t item;
-  if (free_submissions_.empty()) {
-    item = static_cast<uint32_t>(submissions_.size());
-    submissions_.emplace_back();
-  } else {
-    item = free_submissions_.back();
-    free_submissions_.pop_back();
-  }
-  submissions_[item] = {context, entry};
-  events_.push(now_ns_ + options_.costs.doorbell_ns, EventKind::kSubmission, card, item);
+void Cluster::ring_doorbell(uint32_t card) {
+  events_.push(now_ns_ + options_.costs.doorbell_ns, EventKind::kSubmission, card, 0);
 }
 
-void Cluster::take_submission(Node& node, uint32_t item) {
-  const Submission submission = submissions_[item];
-  free_submissions_.push_back(item);
+bool Cluster::submit(uint32_t card, uint32_t context, const peal_submission& entry) {
+  if (peal_host_ring_submit(&nodes_[card]->windows[context].ring, &entry) == 0) return false;
+  ring_doorbell(card);
+  return true;
+}
+
+void Cluster::take_submissions(Node& node) {
   if (node.silent) return;
   const TimeNs turn_ns = begin_turn(node, options_.costs.submission_ns);
-  card_on_submission(*node.card, submission.context, submission.entry, turn_ns);
+  node.admin->poll_windows(1, turn_ns);
   end_turn(node);
 }
 
@@ -342,64 +358,136 @@ void Cluster::complete(Node& node, uint32_t context, const peal_completion& entr
   if (node.silent) return;
   trace_hash_ = mix(trace_hash_ ^ node.turn_ns, entry.cookie ^ entry.sequence,
                     (uint64_t{node.index} << 48) ^ (uint64_t{entry.status} << 32) ^ context);
+  node.completed = true;
+  node.admin->complete(context, entry);
   if (observer_ != nullptr) observer_->on_completion(node.turn_ns, node.index, context, entry);
   if (hosts_ != nullptr) hosts_->on_completion(node.turn_ns, node.index, context, entry);
 }
 
+bool Cluster::poll(uint32_t card, uint32_t context, peal_completion* entry) {
+  Node& node = *nodes_[card];
+  Node::Window& window = node.windows[context];
+  if (window.gone || peal_host_ring_poll(&window.ring, entry) == 0) return false;
+  // The card may have waited for room.
+  if (!node.silent && node.admin->has_blocked_window()) ring_doorbell(card);
+  return true;
+}
+
+void Cluster::reset_window(uint32_t card, uint32_t context) {
+  Node::Window& window = nodes_[card]->windows[context];
+  if (window.gone) return;
+  window.ring.host->reset_epoch.value++;
+  ring_doorbell(card);
+}
+
+void Cluster::spoil_window(uint32_t card, uint32_t context) {
+  Node::Window& window = nodes_[card]->windows[context];
+  if (window.gone) return;
+  window.ring.host->submission_tail.value -= 1 + window.ring.entries;
+  ring_doorbell(card);
+}
+
 // --- administration ---
 
+peal_status Cluster::execute(uint32_t card, uint32_t context, peal_admin_command* command,
+                             peal_admin_reply* reply) {
+  Node& node = *nodes_[card];
+  const TimeNs turn_ns = begin_turn(node, 0);
+  const peal_status status = node.execute(command, context, turn_ns, reply);
+  end_turn(node);
+  return status;
+}
+
 peal_status Cluster::open_context(uint32_t card, uint32_t* context) {
-  return card_open_context(*nodes_[card]->card, context);
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  command.opcode = PEAL_ADMIN_OPEN_CONTEXT;
+  const peal_status status = execute(card, emulator::kNoContext, &command, &reply);
+  *context = reply.u.open.context;
+  return status;
 }
 
 void Cluster::close_context(uint32_t card, uint32_t context) {
   Node& node = *nodes_[card];
   const TimeNs turn_ns = begin_turn(node, 0);
-  card_close_context(*node.card, context, turn_ns);
+  node.admin->close_context(context, turn_ns);
   end_turn(node);
 }
 
 bool Cluster::context_quiet(uint32_t card, uint32_t context) const {
-  return card_context_quiet(*nodes_[card]->card, context);
+  const Node& node = *nodes_[card];
+  return node.windows[context].gone && card_context_quiet(*node.card, context);
 }
 
 peal_status Cluster::register_memory(uint32_t card, uint32_t context, uint32_t region,
                                      uint64_t bytes, uint32_t access, uint32_t* key) {
-  return card_register_memory(*nodes_[card]->card, context, region, bytes, access, key);
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  command.opcode = PEAL_ADMIN_REGISTER_MEMORY;
+  command.u.register_memory.kind = PEAL_MEMORY_PROCESS;
+  command.u.register_memory.access = access;
+  command.u.register_memory.address = address_of_region(region);
+  command.u.register_memory.bytes = bytes;
+  const peal_status status = execute(card, context, &command, &reply);
+  *key = reply.u.register_memory.key;
+  return status;
 }
 
 peal_status Cluster::unregister_memory(uint32_t card, uint32_t context, uint32_t key) {
-  uint32_t region = 0;
-  return card_unregister_memory(*nodes_[card]->card, context, key, &region);
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  command.opcode = PEAL_ADMIN_UNREGISTER_MEMORY;
+  command.u.unregister_memory.key = key;
+  return execute(card, context, &command, &reply);
 }
 
 peal_status Cluster::reserve_group(uint32_t card, uint32_t context,
                                    const peal_reserve_group& request, peal_peer_address* address) {
-  Node& node = *nodes_[card];
-  // Regions that the card has let go of are the machine's again before it asks for another.
-  uint32_t released;
-  while (card_channel_released(*node.card, &released)) memory_.remove(released);
-  const peal_device described = device(card);
-  const uint32_t channels =
-      memory_.add(card, uint64_t{described.channels} * described.channel_bytes);
-  const TimeNs turn_ns = begin_turn(node, 0);
-  const peal_status status =
-      card_reserve_group(*node.card, context, request, channels, turn_ns, address);
-  if (status != PEAL_STATUS_OK) memory_.remove(channels);
-  end_turn(node);
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  command.opcode = PEAL_ADMIN_RESERVE_GROUP;
+  command.u.reserve = request;
+  const peal_status status = execute(card, context, &command, &reply);
+  *address = reply.u.reserve.address;
   return status;
 }
 
 peal_status Cluster::connect_group(uint32_t card, uint32_t context,
                                    const peal_connect_group& request) {
-  Node& node = *nodes_[card];
-  const TimeNs turn_ns = begin_turn(node, 0);
-  const peal_status status = card_connect_group(*node.card, context, request, turn_ns);
-  end_turn(node);
-  return status;
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  command.opcode = PEAL_ADMIN_CONNECT_GROUP;
+  command.u.connect = request;
+  return execute(card, context, &command, &reply);
 }
 
+peal_status Cluster::abandon_group(uint32_t card, uint32_t context, uint32_t member) {
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  command.opcode = PEAL_ADMIN_ABANDON_GROUP;
+  command.u.abandon.member = member;
+  return execute(card, context, &command, &reply);
+}
+
+void Cluster::start_at_sequence(uint32_t card, uint32_t handle, uint64_t sequence) {
+  Member* member = find_member(*nodes_[card]->card, handle);
+  if (member == nullptr) return;
+  member->next_sequence = member->started = member->finished = sequence;
+  member->recycled = sequence / kEpochOperations;
+}
+
+// --- accidents ---
+
 void Cluster::silence(uint32_t card) { nodes_[card]->silent = true; }
+
+void Cluster::restart(uint32_t card) {
+  Node& node = *nodes_[card];
+  for (uint32_t i = 0; i < pool_.size(); i++) {
+    SimPacket* packet = pool_.at(i);
+    if (packet->in_use && packet->holder == card) release(packet);
+  }
+  node.boot();
+}
 
 void Cluster::freeze(uint32_t card, TimeNs until_ns) {
   Node& node = *nodes_[card];
@@ -430,5 +518,9 @@ uint32_t Cluster::packets_held(uint32_t card) const { return nodes_[card]->packe
 uint32_t Cluster::dma_under_way(uint32_t card) const { return nodes_[card]->dma_under_way; }
 CardHolds Cluster::holds(uint32_t card) const { return card_holds(*nodes_[card]->card); }
 bool Cluster::silent(uint32_t card) const { return nodes_[card]->silent; }
+uint32_t Cluster::regions_held(uint32_t card) {
+  nodes_[card]->admin->housekeeping();
+  return nodes_[card]->regions->used();
+}
 
 }  // namespace peal::sim

@@ -23,6 +23,8 @@ namespace peal::sim {
 
 class Node;
 
+inline constexpr uint32_t kNoRegionNumber = ~0u;
+
 // What the cluster calls when something happens to the hosts. Must not call back into step().
 class HostEvents {
  public:
@@ -82,10 +84,10 @@ class Cluster {
   // The wire works from now on, whatever the plan said.
   void heal() { injector_.heal(); }
 
-  // --- what hosts do; administration takes no time ---
+  // --- what hosts do: administrative commands as they come over a socket; they take no time ---
   [[nodiscard]] peal_status open_context(uint32_t card, uint32_t* context);
-  // The processor of the card sees the close now. The context's regions must stay until
-  // context_quiet().
+  // The client is gone; the processor of the card sees it now. The context's regions must stay
+  // until context_quiet().
   void close_context(uint32_t card, uint32_t context);
   [[nodiscard]] bool context_quiet(uint32_t card, uint32_t context) const;
   [[nodiscard]] peal_status register_memory(uint32_t card, uint32_t context, uint32_t region,
@@ -96,13 +98,27 @@ class Cluster {
                                           peal_peer_address* address);
   [[nodiscard]] peal_status connect_group(uint32_t card, uint32_t context,
                                           const peal_connect_group& request);
-  // Writes an entry to the context's ring; the card reads it doorbell_ns later.
-  void submit(uint32_t card, uint32_t context, const peal_submission& entry);
+  [[nodiscard]] peal_status abandon_group(uint32_t card, uint32_t context, uint32_t member);
+  // Writes an entry to the context's ring; the card looks at it doorbell_ns later. False when the
+  // ring is full.
+  bool submit(uint32_t card, uint32_t context, const peal_submission& entry);
+  // Takes the next completion out of the context's ring; false when there is none.
+  [[nodiscard]] bool poll(uint32_t card, uint32_t context, peal_completion* entry);
+  // The host asks for a reset of its window, or lets its index run wild: either ends the context.
+  void reset_window(uint32_t card, uint32_t context);
+  void spoil_window(uint32_t card, uint32_t context);
+  // The next operation of a member that has run none is this one, as if it had run all before. A
+  // multiple of K.
+  void start_at_sequence(uint32_t card, uint32_t member, uint64_t sequence);
+  // Under which address REGISTER_MEMORY knows a region of memory().
+  [[nodiscard]] static uint64_t address_of_region(uint32_t region);
   HostMemory& memory() { return memory_; }
 
   // --- accidents ---
   // The card stops for good: it neither sends nor reacts from now on.
   void silence(uint32_t card);
+  // A card that is silent starts again, with nothing in its memory and as another incarnation.
+  void restart(uint32_t card);
   // The card's runner is stopped until then: nothing is served, arrivals queue as long as there is
   // room, and are served first when it goes on.
   void freeze(uint32_t card, TimeNs until_ns);
@@ -129,26 +145,26 @@ class Cluster {
   [[nodiscard]] uint32_t dma_under_way(uint32_t card) const;
   [[nodiscard]] CardHolds holds(uint32_t card) const;
   [[nodiscard]] bool silent(uint32_t card) const;
+  // Regions of host memory that the card may still reach.
+  [[nodiscard]] uint32_t regions_held(uint32_t card);
   [[nodiscard]] const PacketPool& pool() const { return pool_; }
 
  private:
   friend class Node;
 
   struct Dma {
-    uint32_t region;
-    uint64_t offset;
+    HostAddress host;
     uint8_t* to_card;          // reads
     const uint8_t* from_card;  // writes
     uint32_t bytes;
     DmaToken token;
-  };
-
-  struct Submission {
-    uint32_t context;
-    peal_submission entry;
+    uint32_t number;  // of the region, in memory()
+    uint32_t boot;    // of the card that asked for it
   };
 
   void violation(const char* check, const char* text) const;
+  peal_status execute(uint32_t card, uint32_t context, peal_admin_command* command,
+                      peal_admin_reply* reply);
   void postpone(Node& node, const Event& event);
   [[nodiscard]] bool is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;
   void transmit(Node& node, SimPacket* packet);
@@ -160,7 +176,8 @@ class Cluster {
   void take_packet(Node& node, SimPacket* packet, TimeNs ready_ns);
   void finish_dma(Node& node, uint32_t item);
   void run_timer(Node& node, uint32_t item);
-  void take_submission(Node& node, uint32_t item);
+  void take_submissions(Node& node);
+  void ring_doorbell(uint32_t card);
   // Around every call into the firmware: begin waits for the processor and returns the card's time.
   TimeNs begin_turn(Node& node, TimeNs cost_ns);
   void end_turn(Node& node);
@@ -176,8 +193,6 @@ class Cluster {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Dma> dmas_;
   std::vector<uint32_t> free_dmas_;
-  std::vector<Submission> submissions_;
-  std::vector<uint32_t> free_submissions_;
   TimeNs now_ns_ = 0;
   uint64_t trace_hash_ = 0;
   uint64_t frames_under_way_ = 0;

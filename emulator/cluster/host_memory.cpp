@@ -45,9 +45,4 @@ bool HostMemory::contains(uint32_t card, uint32_t region, uint64_t offset, uint6
          bytes <= found.bytes - offset;
 }
 
-uint8_t* HostMemory::reach(uint32_t card, uint32_t region, uint64_t offset, uint64_t bytes) const {
-  if (!contains(card, region, offset, bytes) || regions_[region].unreachable) return nullptr;
-  return regions_[region].memory.data() + offset;
-}
-
 }  // namespace peal::sim

@@ -37,9 +37,7 @@ class HostMemory {
   // Whether the bytes lie in a region of that card.
   [[nodiscard]] bool contains(uint32_t card, uint32_t region, uint64_t offset,
                               uint64_t bytes) const;
-  // The bytes when `card` may and can reach all of them, else null.
-  [[nodiscard]] uint8_t* reach(uint32_t card, uint32_t region, uint64_t offset,
-                               uint64_t bytes) const;
+  [[nodiscard]] bool reachable(uint32_t region) const { return !regions_[region].unreachable; }
   // All of a live region.
   [[nodiscard]] uint8_t* data(uint32_t region) const { return regions_[region].memory.data(); }
 

@@ -2,6 +2,8 @@
 #include "emulator/cluster/hosts.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "abi/admin.h"
 #include "abi/queue.h"
@@ -39,20 +41,24 @@ void Hosts::start(Cluster& cluster) {
   cluster_ = &cluster;
   const Scenario& scenario = world_.scenario;
   finished_members_.resize(scenario.groups.size());
-  for (const GroupPlan& group : scenario.groups) {
-    for (const Place& place : group.places) {
-      const auto key = std::pair(place.card, place.process);
-      if (contexts_.contains(key)) continue;
-      uint32_t context = 0;
-      const peal_status status = cluster.open_context(place.card, &context);
-      if (status != PEAL_STATUS_OK) return fail(0, "open context", status);
-      contexts_[key] = context;
-    }
-  }
+  for (const GroupPlan& group : scenario.groups)
+    for (const Place& place : group.places) open_process(0, place);
   for (uint32_t i = 0; i < scenario.accidents.size(); i++)
     schedule(scenario.accidents[i].at_ns, EventKind::kAccident, i);
   for (uint32_t i = 0; i < scenario.groups.size(); i++)
-    if (scenario.groups[i].after_group == kNoGroup) plan_group(0, i);
+    if (scenario.groups[i].after_group == kNoGroup) plan_group(scenario.groups[i].made_ns, i);
+}
+
+void Hosts::open_process(TimeNs now_ns, const Place& place) {
+  const auto key = std::pair(place.card, place.process);
+  if (living_.contains(key)) return;
+  Process process;
+  process.place = place;
+  process.open = true;
+  const peal_status status = cluster_->open_context(place.card, &process.context);
+  if (status != PEAL_STATUS_OK) return fail(now_ns, "open context", status);
+  living_[key] = static_cast<uint32_t>(processes_.size());
+  processes_.push_back(process);
 }
 
 void Hosts::on_host_event(TimeNs now_ns, uint32_t item) {
@@ -71,6 +77,15 @@ void Hosts::on_host_event(TimeNs now_ns, uint32_t item) {
     case EventKind::kMakeGroup:
       make_group(now_ns, index);
       break;
+    case EventKind::kPoll:
+      poll(now_ns, index);
+      break;
+    case EventKind::kRestart:
+      restart(now_ns, world_.scenario.accidents[index]);
+      break;
+    case EventKind::kClose:
+      close_early(now_ns, index);
+      break;
   }
 }
 
@@ -86,9 +101,11 @@ void Hosts::make_group(TimeNs now_ns, uint32_t index) {
   const GroupPlan& plan = world_.scenario.groups[index];
   GroupState& group = world_.groups[index];
   group.id = index + 1;
+  group.made_ns = now_ns;
+  group.posted.assign(plan.post_count(), 0);
   // Whoever is dead by now has no address to exchange: without it there is no group.
   for (const Place& place : plan.places) {
-    if (contexts_.contains({place.card, place.process}) && !cluster_->silent(place.card)) continue;
+    if (living_.contains({place.card, place.process}) && !cluster_->silent(place.card)) continue;
     unfinished_ -= plan.places.size() * plan.post_count();
     return;
   }
@@ -110,7 +127,9 @@ void Hosts::add_member(TimeNs now_ns, uint32_t group, uint32_t rank) {
   state.rank = rank;
   state.place = place;
   state.posts.resize(plan.post_count());
-  state.context = contexts_.at({place.card, place.process});
+  member.process = living_.at({place.card, place.process});
+  processes_[member.process].members_to_go++;
+  state.context = processes_[member.process].context;
   member.think = emulator::Random(mix(mix(world_.scenario.seed, kThinkStream), group, rank));
 
   const UserMemory::Shape shape{static_cast<uint32_t>(plan.places.size()), rank, plan.depth,
@@ -144,6 +163,11 @@ void Hosts::add_member(TimeNs now_ns, uint32_t group, uint32_t rank) {
 void Hosts::connect(TimeNs now_ns, uint32_t index) {
   MemberState& state = world_.members[index];
   if (state.dead) return;
+  const GroupPlan& plan = world_.scenario.groups[state.group];
+  const auto abandon =
+      std::find_if(plan.abandons.begin(), plan.abandons.end(),
+                   [&state](const Abandon& each) { return each.rank == state.rank; });
+  if (abandon != plan.abandons.end() && !abandon->connected) return give_up(now_ns, index);
   const std::vector<uint32_t>& ranks = world_.groups[state.group].members;
   const auto count = static_cast<uint32_t>(ranks.size());
   peal_connect_group request{};
@@ -158,8 +182,19 @@ void Hosts::connect(TimeNs now_ns, uint32_t index) {
   const peal_status status = cluster_->connect_group(state.place.card, state.context, request);
   if (status != PEAL_STATUS_OK) return fail(now_ns, "connect group", status);
   members_[index].connected = true;
-  schedule_post(std::max(now_ns, world_.scenario.groups[state.group].first_post_ns[state.rank]),
-                index);
+  if (abandon != plan.abandons.end()) return give_up(now_ns, index);
+  if (plan.first_sequence != 0)
+    cluster_->start_at_sequence(state.place.card, state.handle, plan.first_sequence);
+  schedule_post(std::max(now_ns, plan.first_post_ns[state.rank]), index);
+}
+
+void Hosts::give_up(TimeNs now_ns, uint32_t index) {
+  MemberState& state = world_.members[index];
+  kill_member(index);
+  processes_[members_[index].process].members_to_go--;
+  progress_ns_ = now_ns;
+  const peal_status status = cluster_->abandon_group(state.place.card, state.context, state.handle);
+  if (status != PEAL_STATUS_OK) fail(now_ns, "abandon group", status);
 }
 
 // --- operations ---
@@ -179,7 +214,7 @@ void Hosts::post(TimeNs now_ns, uint32_t index) {
   Member& member = members_[index];
   MemberState& state = world_.members[index];
   member.post_scheduled = false;
-  if (state.dead) return;
+  if (state.dead || member.next == state.posts.size() || member.free_slots.empty()) return;
   const OperationPlan operation = world_.operation(state, member.next);
   Post& post = state.posts[member.next];
   post.state = PostState::kPosted;
@@ -196,7 +231,7 @@ void Hosts::post(TimeNs now_ns, uint32_t index) {
   entry.algorithm = operation.algorithm;
   entry.flags = operation.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
   entry.member = state.handle;
-  entry.sequence = member.next;
+  entry.sequence = world_.scenario.groups[state.group].first_sequence + member.next;
   entry.cookie = make_cookie(index, member.next);
   if (operation.opcode == PEAL_OPERATION_ALLGATHER) {
     entry.block_bytes = operation.block_bytes;
@@ -205,10 +240,12 @@ void Hosts::post(TimeNs now_ns, uint32_t index) {
     entry.send_key = operation.in_place ? 0 : member.send_key;
     entry.receive_key = member.receive_key;
   }
+  world_.groups[state.group].posted[member.next]++;
   member.next++;
   member.outstanding++;
   progress_ns_ = now_ns;
-  cluster_->submit(state.place.card, state.context, entry);
+  if (!cluster_->submit(state.place.card, state.context, entry))
+    world_.findings.add(now_ns, "set-up", member_text(state) + ": its submission ring is full");
   schedule_post(now_ns + world_.scenario.costs.post_ns, index);
 }
 
@@ -217,21 +254,70 @@ void Hosts::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
   const uint32_t index = completions_.check(now_ns, card, context, entry);
   if (index == kNoMember) return;
   MemberState& state = world_.members[index];
-  Member& member = members_[index];
-  const Post& post = state.posts[entry.sequence];
+  const uint64_t sequence = entry.cookie & 0xffffffffu;
   if (world_.scenario.check) {
-    const std::string problem = state.memory.finish(post.slot, entry.status == PEAL_STATUS_OK);
+    const std::string problem =
+        state.memory.finish(state.posts[sequence].slot, entry.status == PEAL_STATUS_OK);
     if (!problem.empty())
       world_.findings.add(
           now_ns, "right-bytes",
-          member_text(state) + " sequence " + std::to_string(entry.sequence) + ": " + problem);
+          member_text(state) + " sequence " + std::to_string(sequence) + ": " + problem);
   }
-  member.free_slots.push_back(post.slot);
-  member.outstanding--;
   unfinished_--;
   progress_ns_ = now_ns;
+  const uint32_t number = members_[index].process;
+  Process& process = processes_[number];
+  process.written.push_back({now_ns + world_.scenario.costs.completion_ns, entry});
   if (state.finished_below == state.posts.size()) member_finished(now_ns, state);
-  schedule_post(now_ns + world_.scenario.costs.completion_ns, index);
+  schedule_poll(number);
+}
+
+void Hosts::schedule_poll(uint32_t number) {
+  Process& process = processes_[number];
+  if (process.poll_scheduled || process.seen == process.written.size()) return;
+  process.poll_scheduled = true;
+  schedule(process.written[process.seen].visible_ns, EventKind::kPoll, number);
+}
+
+// The host looks at its ring, and goes on with what it finds.
+void Hosts::poll(TimeNs now_ns, uint32_t number) {
+  Process& process = processes_[number];
+  process.poll_scheduled = false;
+  if (!process.open) return;
+  // A card's processor may be ahead of the clock: what it writes then is not to be seen yet.
+  while (process.seen < process.written.size() &&
+         process.written[process.seen].visible_ns <= now_ns) {
+    peal_completion entry;
+    if (!cluster_->poll(process.place.card, process.context, &entry)) {
+      world_.findings.add(now_ns, "exactly-once", "a completion is not in its ring");
+      return;
+    }
+    take_completion(now_ns, process, entry);
+  }
+  if (process.seen == process.written.size()) {
+    process.seen = 0;
+    process.written.clear();
+  }
+  schedule_poll(number);
+  if (process.members_to_go > 0) return;
+  for (const EarlyClose& close : world_.scenario.early_closes)
+    if (close.place == process.place) schedule(now_ns + close.after_ns, EventKind::kClose, number);
+}
+
+void Hosts::take_completion(TimeNs now_ns, Process& process, const peal_completion& entry) {
+  const peal_completion& written = process.written[process.seen++].entry;
+  if (std::memcmp(&entry, &written, offsetof(peal_completion, phase)) != 0) {
+    world_.findings.add(now_ns, "exactly-once", "the ring delivers what the card did not write");
+    return;
+  }
+  const auto index = static_cast<uint32_t>(entry.cookie >> 32);
+  Member& member = members_[index];
+  const MemberState& state = world_.members[index];
+  if (state.dead) return;
+  member.free_slots.push_back(state.posts[entry.cookie & 0xffffffffu].slot);
+  member.outstanding--;
+  if (state.finished_below == state.posts.size()) process.members_to_go--;
+  schedule_post(now_ns, index);
 }
 
 // When all ranks have destroyed the group, those that waited for it are made.
@@ -262,24 +348,69 @@ void Hosts::unmap(const Place& place) {
 
 void Hosts::accident(TimeNs now_ns, const Accident& accident) {
   progress_ns_ = now_ns;
-  if (accident.kind == Accident::Kind::kUnmap) return unmap(accident.place);
-  if (accident.kind == Accident::Kind::kFreeze)
-    return cluster_->freeze(accident.place.card, now_ns + accident.for_ns);
-  const bool whole_card = accident.kind == Accident::Kind::kSilence;
+  const Place& place = accident.place;
+  switch (accident.kind) {
+    case Accident::Kind::kUnmap:
+      return unmap(place);
+    case Accident::Kind::kFreeze:
+      return cluster_->freeze(place.card, now_ns + accident.for_ns);
+    case Accident::Kind::kKill:
+    case Accident::Kind::kReset:
+    case Accident::Kind::kWild:
+      return end_process(now_ns, place, accident.kind);
+    case Accident::Kind::kSilence:
+    case Accident::Kind::kRestart:
+      break;
+  }
+  for (uint32_t i = 0; i < world_.members.size(); i++)
+    if (world_.members[i].place.card == place.card) kill_member(i);
+  for (Process& process : processes_)
+    if (process.place.card == place.card) process.open = false;
+  cluster_->silence(place.card);
+  if (accident.kind == Accident::Kind::kRestart)
+    schedule(now_ns + accident.for_ns, EventKind::kRestart,
+             static_cast<uint32_t>(&accident - world_.scenario.accidents.data()));
+}
+
+// The card comes back, and so do its processes, which have nothing to do with the former ones.
+void Hosts::restart(TimeNs now_ns, const Accident& accident) {
+  progress_ns_ = now_ns;
+  const uint32_t card = accident.place.card;
+  std::erase_if(closed_, [card](const auto& closed) { return closed.first == card; });
+  std::vector<Place> places;
+  for (const auto& [key, process] : living_)
+    if (key.first == card) places.push_back({key.first, key.second});
+  for (const Place& place : places) living_.erase({place.card, place.process});
+  cluster_->restart(card);
+  for (const Place& place : places) open_process(now_ns, place);
+}
+
+void Hosts::end_process(TimeNs now_ns, const Place& place, Accident::Kind how) {
+  const auto found = living_.find({place.card, place.process});
+  if (found == living_.end() || cluster_->silent(place.card)) return;
+  Process& process = processes_[found->second];
   for (uint32_t i = 0; i < world_.members.size(); i++) {
-    const Place& place = world_.members[i].place;
-    if (place == accident.place || (whole_card && place.card == accident.place.card))
-      kill_member(i);
+    if (members_[i].process != found->second) continue;
+    kill_member(i);
+    world_.members[i].closed = how == Accident::Kind::kKill;  // the others when the card looks
   }
-  if (whole_card) {
-    cluster_->silence(accident.place.card);
-    return;
+  progress_ns_ = now_ns;
+  process.open = false;
+  closed_.emplace_back(place.card, process.context);
+  if (how == Accident::Kind::kReset) {
+    cluster_->reset_window(place.card, process.context);
+  } else if (how == Accident::Kind::kWild) {
+    cluster_->spoil_window(place.card, process.context);
+  } else {
+    cluster_->close_context(place.card, process.context);
   }
-  const auto found = contexts_.find({accident.place.card, accident.place.process});
-  if (found == contexts_.end() || cluster_->silent(accident.place.card)) return;
-  closed_.emplace_back(accident.place.card, found->second);
-  cluster_->close_context(accident.place.card, found->second);
-  contexts_.erase(found);
+  living_.erase(found);
+}
+
+void Hosts::close_early(TimeNs now_ns, uint32_t number) {
+  const Process& process = processes_[number];
+  if (process.open && process.members_to_go == 0)
+    end_process(now_ns, process.place, Accident::Kind::kKill);
 }
 
 void Hosts::close_all(TimeNs now_ns) {
@@ -295,12 +426,13 @@ void Hosts::close_all(TimeNs now_ns) {
     }
   }
   for (MemberState& state : world_.members) state.dead = true;
-  for (const auto& [place, context] : contexts_) {
+  for (const auto& [place, number] : living_) {
     if (cluster_->silent(place.first)) continue;
-    closed_.emplace_back(place.first, context);
-    cluster_->close_context(place.first, context);
+    closed_.emplace_back(place.first, processes_[number].context);
+    processes_[number].open = false;
+    cluster_->close_context(place.first, processes_[number].context);
   }
-  contexts_.clear();
+  living_.clear();
 }
 
 void Hosts::check_quiet(TimeNs now_ns) {
@@ -309,6 +441,12 @@ void Hosts::check_quiet(TimeNs now_ns) {
       world_.findings.add(now_ns, "conservation",
                           "card " + std::to_string(card) + ": context " + std::to_string(context) +
                               " is closed but never quiet");
+  for (uint32_t card = 0; card < cluster_->card_count(); card++)
+    if (!cluster_->silent(card) && cluster_->regions_held(card) != 0)
+      world_.findings.add(now_ns, "conservation",
+                          "card " + std::to_string(card) + " keeps " +
+                              std::to_string(cluster_->regions_held(card)) +
+                              " regions of memory when all its contexts are closed");
 }
 
 }  // namespace peal::sim

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The processes of all simulated machines: they open contexts, make groups, post what the scenario
-// says, overwrite their buffers the moment an operation is complete, destroy their groups, are
-// late, and get killed.
+// says through the rings of their windows, overwrite their buffers the moment an operation is
+// complete, destroy their groups, are late, give up, close early, and get killed.
 #pragma once
 
 #include <cstdint>
@@ -41,13 +41,39 @@ class Hosts final : public HostEvents {
   void check_quiet(TimeNs now_ns);
 
  private:
-  enum class EventKind : uint32_t { kConnect, kPost, kAccident, kMakeGroup };
+  enum class EventKind : uint32_t {
+    kConnect,
+    kPost,
+    kAccident,
+    kMakeGroup,
+    kPoll,
+    kRestart,
+    kClose,
+  };
+
+  // A completion in the ring, in the order in which the card wrote them.
+  struct Written {
+    TimeNs visible_ns;
+    peal_completion entry;
+  };
+
+  // A context, from the host's side.
+  struct Process {
+    Place place;
+    uint32_t context = 0;
+    bool open = false;
+    bool poll_scheduled = false;
+    uint32_t members_to_go = 0;  // of groups that are made and not over here
+    size_t seen = 0;             // of written: how many the ring has delivered
+    std::vector<Written> written;
+  };
 
   struct Member {
     uint32_t next = 0;  // sequence of the next post
     uint32_t outstanding = 0;
     bool post_scheduled = false;
     bool connected = false;
+    uint32_t process = 0;
     std::vector<uint32_t> free_slots;
     uint32_t send_key = 0;
     uint32_t receive_key = 0;
@@ -60,9 +86,17 @@ class Hosts final : public HostEvents {
   void make_group(TimeNs now_ns, uint32_t group);
   void add_member(TimeNs now_ns, uint32_t group, uint32_t rank);
   void connect(TimeNs now_ns, uint32_t index);
+  void give_up(TimeNs now_ns, uint32_t index);
   void post(TimeNs now_ns, uint32_t index);
   void schedule_post(TimeNs when_ns, uint32_t index);
   void accident(TimeNs now_ns, const Accident& accident);
+  void open_process(TimeNs now_ns, const Place& place);
+  void schedule_poll(uint32_t process);
+  void poll(TimeNs now_ns, uint32_t process);
+  void take_completion(TimeNs now_ns, Process& process, const peal_completion& entry);
+  void end_process(TimeNs now_ns, const Place& place, Accident::Kind how);
+  void close_early(TimeNs now_ns, uint32_t process);
+  void restart(TimeNs now_ns, const Accident& accident);
   void member_finished(TimeNs now_ns, const MemberState& state);
   void kill_member(uint32_t index);
   void unmap(const Place& place);
@@ -72,8 +106,9 @@ class Hosts final : public HostEvents {
   CompletionChecker completions_;
   Cluster* cluster_ = nullptr;
   std::vector<Member> members_;
+  std::vector<Process> processes_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t>
-      contexts_;                                       // (card, process): context, of living ones
+      living_;                                         // (card, process): index in processes_
   std::vector<std::pair<uint32_t, uint32_t>> closed_;  // (card, context)
   std::vector<uint32_t> finished_members_;             // by group: how many have nothing left to do
   uint64_t unfinished_ = 0;

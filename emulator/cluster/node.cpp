@@ -2,26 +2,55 @@
 #include "emulator/cluster/node.h"
 
 #include <cstring>
+#include <utility>
 
 #include "emulator/cluster/mix.h"
 #include "emulator/common/packet_text.h"
 
 namespace peal::sim {
 
-Node::Node(Cluster& owner, uint32_t card_index)
-    : cluster(owner), index(card_index), card_memory(card_bytes()) {
+namespace {
+
+// Where the regions of a simulated machine lie in the address space of their process.
+constexpr uint32_t kAddressShift = 32;
+
+uint64_t address_of(uint32_t number) { return (uint64_t{number} + 1) << kAddressShift; }
+
+}  // namespace
+
+uint64_t Cluster::address_of_region(uint32_t region) { return address_of(region); }
+
+Node::Node(Cluster& owner, uint32_t card_index) : cluster(owner), index(card_index) { boot(); }
+
+void Node::boot() {
+  admin.reset();
+  regions.reset();
+  for (Window& window : windows) window = Window();
   CardIdentity identity{};
   emulator::card_mac(index, identity.mac);
-  identity.incarnation = static_cast<uint32_t>(mix(owner.options_.seed, 3, index)) | 1;
+  identity.incarnation = static_cast<uint32_t>(mix(cluster.options_.seed, 3 + boots, index)) | 1;
   identity.index = static_cast<uint16_t>(index);
-  card = card_start(card_memory.data(), *this, identity, owner.options_.timeouts);
+  boots++;
+  card_memory = Mapping(card_bytes());
+  card = card_start(card_memory.data(), *this, identity, cluster.options_.timeouts);
+  regions = std::make_unique<emulator::RegionTable>(emulator::kRegionsPerCard);
+  admin = std::make_unique<emulator::Admin>(*card, *regions);
+  region_numbers.assign(emulator::kRegionsPerCard, kNoRegionNumber);
+  silent = false;
+  packets_held = 0;
+  dma_under_way = 0;
+  timer_at_ns = kNever;
+  timer_item++;
 }
+
+// --- the port ---
 
 Packet* Node::allocate_packet() {
   if (packets_held >= cluster.options_.packets_per_card) return nullptr;
   packets_held++;
   SimPacket* packet = cluster.pool_.allocate();
   packet->holds = 0;
+  packet->holder = index;
   return packet;
 }
 
@@ -32,6 +61,7 @@ Packet* Node::share_packet(Packet* packet) {
   cluster.pool_.seal(source, source->payload_bytes);
   SimPacket* shared = cluster.pool_.share(source);
   shared->holds = 0;
+  shared->holder = index;
   return shared;
 }
 
@@ -42,21 +72,86 @@ void Node::release_packet(Packet* packet) {
 
 void Node::send(Packet* packet) {
   packets_held--;
-  cluster.transmit(*this, static_cast<SimPacket*>(packet));
+  auto* sent = static_cast<SimPacket*>(packet);
+  sent->holder = kNoHolder;
+  cluster.transmit(*this, sent);
 }
 
 Checksums Node::checksums() const { return cluster.options_.checksums; }
 
 bool Node::dma_read(HostAddress from, uint8_t* to, uint32_t bytes, DmaToken token) {
-  return cluster.start_dma(*this, {from.region, from.offset, to, nullptr, bytes, token});
+  return cluster.start_dma(*this, {from, to, nullptr, bytes, token, 0, boots});
 }
 
 bool Node::dma_write(const uint8_t* from, HostAddress to, uint32_t bytes, DmaToken token) {
-  return cluster.start_dma(*this, {to.region, to.offset, nullptr, from, bytes, token});
+  return cluster.start_dma(*this, {to, nullptr, from, bytes, token, 0, boots});
 }
 
 void Node::complete(ContextId context, const peal_completion& entry) {
   cluster.complete(*this, context, entry);
+}
+
+// --- administration ---
+
+peal_status Node::execute(peal_admin_command* command, uint32_t context, TimeNs now_ns,
+                          peal_admin_reply* reply) {
+  command->version = PEAL_ABI_VERSION;
+  command->bytes = PEAL_ADMIN_BYTES;
+  return admin->execute(*command, PEAL_ADMIN_BYTES, context, *this, now_ns, reply);
+}
+
+peal_status Node::open_window(ContextId context, uint32_t window_bytes, void** memory,
+                              uint64_t* offset, emulator::HostWaker** waker) {
+  Window& window = windows[context];
+  window.memory = Mapping(window_bytes);
+  window.gone = false;
+  peal_host_ring_init(&window.ring, window.memory.data(), emulator::Admin::kRingEntries);
+  *memory = window.memory.data();
+  *offset = 0;
+  *waker = nullptr;
+  return PEAL_STATUS_OK;
+}
+
+void Node::context_gone(ContextId context) {
+  Window& window = windows[context];
+  const uint64_t asked = window.ring.host->reset_epoch.value;
+  if (asked != 0 && window.ring.card->reset.epoch != asked)
+    cluster.violation("quiet", "a window's reset was not acknowledged");
+  window = Window();
+}
+
+RegionId Node::put(emulator::RegionTable& table, uint32_t number, uint64_t bytes,
+                   emulator::RegionTable::Release release) {
+  const RegionId region = table.put_mapped(cluster.memory_.data(number), bytes, std::move(release));
+  if (region != emulator::kNoRegion) region_numbers[region & 0xffffu] = number;
+  return region;
+}
+
+peal_status Node::make_memory(const peal_register_memory& request, emulator::RegionTable& table,
+                              RegionId* region) {
+  if (request.kind != PEAL_MEMORY_PROCESS) return PEAL_STATUS_BAD_ADDRESS;
+  const auto number = static_cast<uint32_t>((request.address >> kAddressShift) - 1);
+  if (request.address != address_of(number) ||
+      !cluster.memory_.contains(index, number, 0, request.bytes))
+    return PEAL_STATUS_BAD_ADDRESS;
+  *region = put(table, number, request.bytes, {});
+  return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+}
+
+peal_status Node::make_channels(const peal_reserve_group&, emulator::RegionTable& table,
+                                RegionId* region) {
+  const uint32_t number = cluster.memory_.add(index, emulator::kChannelsBytes);
+  *region = put(table, number, emulator::kChannelsBytes,
+                [this, number] { cluster.memory_.remove(number); });
+  return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+}
+
+uint32_t Node::capabilities() const { return PEAL_CAPABILITY_PROCESS_MEMORY; }
+
+uint32_t Node::number_of(RegionId region, uint64_t offset, uint64_t bytes) const {
+  const uint64_t held = regions->bytes_of(region);
+  if (offset > held || bytes > held - offset) return kNoRegionNumber;
+  return held == 0 ? kNoRegionNumber : region_numbers[region & 0xffffu];
 }
 
 }  // namespace peal::sim

@@ -1,23 +1,40 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One card of the cluster: the firmware's object, the port it sees, and the times at which its
-// processor, link and DMA engine are free again.
+// One card of the cluster: the firmware's object, the port it sees, what its runner has of its own
+// (windows, administration, the table of memory regions: those of the emulator, emulator/common),
+// and the times at which its processor, link and DMA engine are free again.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
+#include "abi/ring.h"
 #include "emulator/cluster/cluster.h"
 #include "emulator/cluster/host_memory.h"
+#include "emulator/common/admin.h"
+#include "emulator/common/region_table.h"
 #include "firmware/card.h"
 #include "firmware/port.h"
 
 namespace peal::sim {
 
-class Node final : public Port {
+class Node final : public Port, public emulator::MemoryProvider {
  public:
   Node(Cluster& cluster, uint32_t index);
   ~Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
+
+  // A card with empty memory, and an incarnation that it never had. What the one before held is
+  // nobody's any more.
+  void boot();
+  // The region of the simulated machine behind one of the table's, or kNoRegionNumber when the
+  // table has no such bytes.
+  [[nodiscard]] uint32_t number_of(RegionId region, uint64_t offset, uint64_t bytes) const;
+  // One command of a client whose own context that is; the reply's status.
+  peal_status execute(peal_admin_command* command, uint32_t context, TimeNs now_ns,
+                      peal_admin_reply* reply);
 
   Packet* allocate_packet() override;
   Packet* share_packet(Packet* packet) override;
@@ -30,10 +47,31 @@ class Node final : public Port {
                                DmaToken token) override;
   void complete(ContextId context, const peal_completion& entry) override;
 
+  peal_status open_window(ContextId context, uint32_t window_bytes, void** memory, uint64_t* offset,
+                          emulator::HostWaker** waker) override;
+  void context_gone(ContextId context) override;
+  peal_status make_memory(const peal_register_memory& request, emulator::RegionTable& table,
+                          RegionId* region) override;
+  peal_status make_channels(const peal_reserve_group& request, emulator::RegionTable& table,
+                            RegionId* region) override;
+  [[nodiscard]] uint32_t capabilities() const override;
+
+  // A context as its host sees it.
+  struct Window {
+    Mapping memory;
+    peal_host_ring ring{};
+    bool gone = true;  // the card has let go of everything
+  };
+
   Cluster& cluster;
   const uint32_t index;
   Mapping card_memory;
   Card* card = nullptr;
+  std::unique_ptr<emulator::RegionTable> regions;
+  std::unique_ptr<emulator::Admin> admin;
+  std::array<Window, emulator::Admin::kContexts> windows;
+  std::vector<uint32_t> region_numbers;  // by index in the table
+  uint32_t boots = 0;
   TimeNs turn_ns = 0;  // the processor's time within a turn
   TimeNs busy_until_ns = 0;
   TimeNs link_out_free_ns = 0;
@@ -46,6 +84,11 @@ class Node final : public Port {
   TimeNs frozen_until_ns = 0;
   uint32_t frozen_arrivals = 0;  // that queue while it is frozen
   bool silent = false;
+  bool completed = false;  // something, in this turn
+
+ private:
+  RegionId put(emulator::RegionTable& table, uint32_t number, uint64_t bytes,
+               emulator::RegionTable::Release release);
 };
 
 }  // namespace peal::sim

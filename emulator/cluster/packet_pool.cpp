@@ -30,6 +30,7 @@ SimPacket* PacketPool::take_packet(Payload* payload) {
   packet->payload = payload->bytes;
   packet->payload_bytes = 0;
   packet->shared = payload;
+  packet->holder = kNoHolder;
   packet->in_use = true;
   return packet;
 }

@@ -22,11 +22,14 @@ struct Payload {
   uint8_t* bytes;        // one MTU
 };
 
+inline constexpr uint32_t kNoHolder = ~0u;
+
 struct SimPacket : Packet {
   alignas(8) peal_wire_header header_bytes;
   Payload* shared;
   uint32_t index;      // in the pool
   uint32_t from_card;  // while under way
+  uint32_t holder;     // the card that has it, or kNoHolder
   bool in_use;
 };
 
@@ -50,6 +53,10 @@ class PacketPool {
 
   [[nodiscard]] SimPacket* at(uint32_t index) const {
     return &packet_chunks_[index / kChunk][index % kChunk];
+  }
+  // How many there are: at() takes any number below.
+  [[nodiscard]] uint32_t size() const {
+    return static_cast<uint32_t>(packet_chunks_.size() * kChunk);
   }
   [[nodiscard]] uint64_t packets_in_use() const { return packets_in_use_; }
   [[nodiscard]] uint64_t payloads_in_use() const { return payloads_in_use_; }

@@ -7,6 +7,8 @@ namespace peal::sim {
 
 namespace {
 
+constexpr uint64_t kChannelsMost = 32;
+
 std::string group_problem(const Scenario& scenario, size_t index) {
   const GroupPlan& group = scenario.groups[index];
   const std::string who = "group " + std::to_string(index) + ": ";
@@ -28,6 +30,10 @@ std::string group_problem(const Scenario& scenario, size_t index) {
   for (const Disagreement& disagreement : group.disagreements)
     if (disagreement.rank >= ranks || disagreement.index >= group.operations.size())
       return who + "a disagreement names no rank or operation";
+  for (const Abandon& abandon : group.abandons)
+    if (abandon.rank >= ranks) return who + "an abandon names no rank";
+  if (group.first_sequence % kChannelsMost != 0)
+    return who + "the first sequence must be a multiple of " + std::to_string(kChannelsMost);
   if (group.after_group != kNoGroup && group.after_group >= index)
     return who + "can only follow an earlier group";
   return {};

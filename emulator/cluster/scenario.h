@@ -39,16 +39,25 @@ struct Disagreement {
   OperationPlan operation;
 };
 
+// A rank that gives its membership back instead of posting: before it is connected, or after.
+struct Abandon {
+  uint32_t rank = 0;
+  bool connected = false;
+};
+
 struct GroupPlan {
   std::vector<Place> places;  // by rank
   std::vector<OperationPlan> operations;
   std::vector<Disagreement> disagreements;
+  std::vector<Abandon> abandons;
   std::vector<TimeNs> connect_ns;     // by rank; the first post comes after it
   std::vector<TimeNs> first_post_ns;  // by rank
   uint32_t depth = 1;                 // operations a host has under way at once
   TimeNs think_ns = 0;                // longest pause of a host before a post
   bool destroy = true;                // the last operation, after the planned ones
   uint32_t after_group = kNoGroup;  // this one is made when that one is destroyed on all its ranks
+  TimeNs made_ns = 0;               // when it is made, if it follows no other
+  uint64_t first_sequence = 0;      // of its first operation, a multiple of every K
 
   [[nodiscard]] size_t post_count() const { return operations.size() + (destroy ? 1 : 0); }
 };
@@ -57,13 +66,23 @@ struct Accident {
   enum class Kind : uint8_t {
     kSilence,  // the card stops for good
     kKill,     // the process ends: its context is closed
+    kReset,    // the process asks for a reset of its window
+    kWild,     // the process lets the index of its window run wild
+    kRestart,  // the card stops, and starts again as another incarnation
     kUnmap,    // the process takes its buffers away: every DMA to them fails
     kFreeze,   // the card's runner is stopped for a while
   };
   Kind kind = Kind::kSilence;
   Place place;
   TimeNs at_ns = 0;
-  TimeNs for_ns = 0;  // how long a freeze lasts
+  TimeNs for_ns = 0;  // how long a freeze lasts, or the silence before a restart
+};
+
+// The process closes its context as soon as the last of its groups is destroyed, or so much later:
+// others may still be asking it.
+struct EarlyClose {
+  Place place;
+  TimeNs after_ns = 0;
 };
 
 struct Timeouts {
@@ -85,6 +104,7 @@ struct Scenario {
   uint32_t cards = 2;
   std::vector<GroupPlan> groups;
   std::vector<Accident> accidents;
+  std::vector<EarlyClose> early_closes;
   emulator::FaultPlan faults;  // until_ns ends the safety phase
   std::vector<WireCut> cuts;
   Timeouts timeouts;

@@ -235,6 +235,12 @@ std::string accident_text(Accident::Kind kind) {
       return ", unmapped ";
     case Accident::Kind::kFreeze:
       return ", frozen ";
+    case Accident::Kind::kReset:
+      return ", reset ";
+    case Accident::Kind::kWild:
+      return ", wild ";
+    case Accident::Kind::kRestart:
+      return ", restarted ";
   }
   return "?";
 }

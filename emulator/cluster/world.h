@@ -51,13 +51,16 @@ struct MemberState {
   uint32_t handle = 0;          // on its card
   std::vector<Post> posts;      // by sequence
   uint64_t finished_below = 0;  // all sequences below are completed
-  bool dead = false;            // its card is silent, or its process was killed
+  bool dead = false;            // its card is silent, its process was killed, or it gave up
+  bool closed = false;          // its context is closed
   bool poisoned = false;        // it was told of a death
   UserMemory memory;
 };
 
 struct GroupState {
-  uint32_t id = 0;                // on the wire
+  uint32_t id = 0;  // on the wire
+  TimeNs made_ns = 0;
+  std::vector<uint32_t> posted;   // by operation: how many ranks have posted it
   std::vector<uint32_t> members;  // by rank; empty before the group is made
 };
 

@@ -20,6 +20,7 @@ class Checkers : public testing::Test {
   Checkers() : scenario_(plan(2, broadcast(100), 20)), world_(scenario_) {
     world_.channels = 8;
     world_.groups[0].id = 1;
+    world_.groups[0].posted.assign(21, 2);
     for (uint32_t rank = 0; rank < 2; rank++) {
       MemberState& member = world_.members.emplace_back();
       member.rank = rank;
@@ -92,6 +93,48 @@ TEST_F(Checkers, CompletionWithWildCookie) {
   entry.cookie = ~0ull;
   checker.check(1, 0, 3, entry);
   EXPECT_TRUE(world_.findings.has("exactly-once"));
+}
+
+TEST_F(Checkers, SuccessBeforeAllHavePosted) {
+  CompletionChecker checker(world_);
+  world_.groups[0].posted[1] = 1;
+  post(0, 0);
+  post(0, 1);
+  checker.check(1, 0, 3, completion(0, 0, PEAL_STATUS_OK));
+  EXPECT_TRUE(world_.findings.none());
+  checker.check(1, 0, 3, completion(0, 1, PEAL_STATUS_OK));
+  EXPECT_TRUE(world_.findings.has("barrier"));
+}
+
+TEST_F(Checkers, SequencesBeginWhereTheGroupSays) {
+  scenario_.groups[0].first_sequence = (uint64_t{1} << 32) - 32;
+  CompletionChecker checker(world_);
+  post(0, 3);
+  peal_completion entry = completion(0, 3, PEAL_STATUS_OK);
+  entry.sequence += scenario_.groups[0].first_sequence;
+  checker.check(1, 0, 3, entry);
+  EXPECT_TRUE(world_.findings.none());
+  WireChecker wire(world_);
+  world_.members[0].finished_below = world_.members[1].finished_below = 30;
+  peal_wire_header header = data(5);  // the 38th, over the end of the wire's 32 bits
+  wire.on_send(1, {0, 1, &header, nullptr, 0});
+  EXPECT_TRUE(world_.findings.has("running-ahead") == (37 >= 30 + world_.channels));
+  header = data(6);
+  wire.on_send(1, {0, 1, &header, nullptr, 0});
+  EXPECT_TRUE(world_.findings.has("running-ahead"));
+}
+
+TEST_F(Checkers, ADmaThatStartsInTheBuffersOfTheDead) {
+  MemoryChecker checker(world_);
+  world_.region_member = {0, 0};
+  world_.members[0].dead = true;
+  checker.on_dma(1, {0, 0, 0, 8, true, false});
+  EXPECT_TRUE(world_.findings.none());
+  world_.members[0].closed = true;
+  checker.on_dma(1, {0, 0, 0, 8, true, true});  // was under way
+  EXPECT_TRUE(world_.findings.none());
+  checker.on_dma(1, {0, 0, 0, 8, true, false});
+  EXPECT_TRUE(world_.findings.has("dead-memory"));
 }
 
 TEST_F(Checkers, FailureWithoutAReason) {
