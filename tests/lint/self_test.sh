@@ -29,19 +29,21 @@ clean_tree() {
   put abi/wire.h "$dual" '#include <stdint.h>' 'struct peal_thing {' '  uint32_t value;' '};'
   put firmware/card.h "$bsd" '#pragma once' '#include "abi/wire.h"' 'int count_things(int n);'
   put firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return n; }'
-  put hostlib/src/group.cpp "$bsd" '#include "abi/wire.h"'
+  put hostlib/src/group.h "$bsd" '#pragma once' 'int ranks_of_group();'
+  put hostlib/src/group.cpp "$bsd" '#include "hostlib/src/group.h"' '' '#include "abi/wire.h"' 'int ranks_of_group() { return 1; }'
   put emulator/cluster/checkers.cpp "$bsd" '#include <vector>'
   put tools/pealrun/main.cpp "$bsd" '#include <vector>'
   put driver/peal.c "$kernel" '' '#include <linux/module.h>' '' 'int peal_value;'
   put run.sh '#!/bin/bash' "# ${bsd#// }" 'echo "$1"'
   put build/compile_commands.json '[' \
-    "{\"directory\": \"$tree\", \"file\": \"firmware/card.cpp\", \"command\": \"g++ -I$tree -c firmware/card.cpp\"}" ']'
+    "{\"directory\": \"$tree\", \"file\": \"firmware/card.cpp\", \"command\": \"g++ -I$tree -c firmware/card.cpp\"}," \
+    "{\"directory\": \"$tree\", \"file\": \"hostlib/src/group.cpp\", \"command\": \"g++ -I$tree -c hostlib/src/group.cpp\"}" ']'
   put .gitignore '/build/'
 }
 
 check() { # check NAME: runs the check of that name on the tree
   case $1 in
-    tidy) /usr/bin/python3 "$here/tidy.py" "$tree" "$tree/build" firmware ;;
+    tidy) /usr/bin/python3 "$here/tidy.py" "$tree" "$tree/build" firmware hostlib ;;
     includes) /usr/bin/python3 "$here/includes.py" "$tree" ;;
     checkpatch) "$here/checkpatch.sh" "$tree" "$checkpatch_folder" ;;
     *) "$here/$1.sh" "$tree" ;;
@@ -77,6 +79,8 @@ offends includes 'driver/peal.c -> stdio.h' driver/peal.c "$dual" '#include <std
 offends includes 'emulator/cluster/checkers.cpp -> firmware/card.h' emulator/cluster/checkers.cpp "$bsd" '#include "firmware/card.h"'
 offends tidy readability-identifier-naming firmware/card.cpp "$bsd" 'int CountThings(int n) { return n; }'
 offends tidy bugprone-sizeof-expression firmware/card.cpp "$bsd" 'struct T { int a; };' 'unsigned long f(T* p) { return sizeof(p) / sizeof(*p); }'
+offends tidy hostlib/src/group.h hostlib/src/group.h "$bsd" '#pragma once' 'int ranks_of_group();' 'int RanksOfGroup();'
+offends tidy hostlib/src/nobody.h hostlib/src/nobody.h "$bsd" '#pragma once'
 offends checkpatch driver/peal.c driver/peal.c "$kernel" '' 'int peal_value(void){' '  return 1;' '}'
 
 echo "self-test: $count offences found"

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs clang-tidy over the sources of the given folders. A file that several targets compile (mutations of the
-firmware, say) is looked at once, as its first target compiles it.
+"""Runs clang-tidy over the sources of the given folders, and over the headers of the same folders that they include.
+A file that several targets compile (mutations of the firmware, say) is looked at once, as its first target compiles it.
+A header that no source includes would be looked at by nobody, and is a complaint of its own.
 
 usage: tidy.py ROOT BUILD FOLDER..."""
 
@@ -14,6 +15,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
+
+import includes
 
 CLANG_TIDY = "clang-tidy-14"
 # clang does not know these, or sees them differently from the compiler that the build uses.
@@ -35,9 +38,24 @@ def commands(root, build, folders):
     return chosen
 
 
-def tidy(database, name):
-    run = subprocess.run([CLANG_TIDY, "--quiet", "-p", database, *(f"--extra-arg={flag}" for flag in EXTRA), name],
-                         capture_output=True, text=True, check=False)
+def unreached(root, chosen, folders):
+    """Headers of `folders` that no chosen source includes."""
+    files = includes.tree_files(root)
+    seen, queue, cache = set(), [os.path.relpath(name, root) for name in chosen], {}
+    while queue:
+        name = queue.pop()
+        if name in seen or name not in files:
+            continue
+        seen.add(name)
+        queue += [target for _, included in includes.includes_of(root, name, cache)
+                  if (target := includes.resolve(name, included, files)) is not None]
+    prefixes = tuple(f"{folder}/" for folder in folders)
+    return sorted(name for name in files - seen if name.startswith(prefixes) and name.endswith((".h", ".hpp")))
+
+
+def tidy(database, headers, name):
+    run = subprocess.run([CLANG_TIDY, "--quiet", "-p", database, f"--header-filter={headers}",
+                          *(f"--extra-arg={flag}" for flag in EXTRA), name], capture_output=True, text=True, check=False)
     complaints = run.stdout if re.search(r"(warning|error):", run.stdout) else ""
     if run.returncode != 0 and not complaints:
         complaints = run.stdout + run.stderr
@@ -52,11 +70,15 @@ def main():
     if not chosen:
         sys.exit(f"tidy: {build}/compile_commands.json names no source in {' '.join(sys.argv[3:])}")
     bad, told = 0, set()
+    for name in unreached(root, chosen, sys.argv[3:]):
+        print(f"tidy: {name}: no source includes it, so nobody looks at it")
+        bad += 1
+    headers = f"^{re.escape(str(root))}/({'|'.join(re.escape(folder) for folder in sys.argv[3:])})/"
     with tempfile.TemporaryDirectory() as database:
         with open(os.path.join(database, "compile_commands.json"), "w", encoding="utf-8") as out:
             json.dump(list(chosen.values()), out)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for status, complaints in pool.map(lambda name: tidy(database, name), sorted(chosen)):
+            for status, complaints in pool.map(lambda name: tidy(database, headers, name), sorted(chosen)):
                 bad += status != 0
                 # A header's complaint comes with every source that includes it; tell it once.
                 for block in re.split(r"\n(?=/)", complaints):
