@@ -103,7 +103,7 @@ extern "C" peal_error peal_card_query(peal_context* context, peal_card_info* inf
   info->channels = device.channels;
   info->parked_max = device.parked_max;
   info->mtu_bytes = device.mtu_bytes;
-  info->ring_entries = context->ring.entries;
+  info->ring_entries = static_cast<uint32_t>(context->requests.size());
   info->dead_timeout_us = device.dead_timeout_us;
   return PEAL_OK;
 }

@@ -54,6 +54,7 @@ struct peal_group {
   uint64_t next_sequence = 0;
   uint64_t first_refused = peal::host::kNoSequence;  // of those still outstanding
   bool destroying = false;
+  peal_request farewell;  // of the destroy, so that it needs none of the user's
   peal::host::ChoiceTable choice;
   Hit send_hit;
   Hit receive_hit;
@@ -66,9 +67,11 @@ struct peal_context {
   peal::host::MemoryMap memory;
   std::vector<std::unique_ptr<peal_group>> groups;
 
-  // As many as the ring has entries: a request is a promise of a submission and a completion slot.
+  // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,
+  // which brings a request of its own.
   std::vector<peal_request> requests;
   std::vector<uint32_t> free_requests;  // indices
+  uint32_t next_farewell = 0;
   uint32_t pending = 0;
   uint64_t completed = 0;  // ever
 

@@ -174,16 +174,12 @@ peal_error destroy_group(peal_group* group) {
   }
   wait_outstanding(context, *group, 0, lock);
   group->destroying = true;
-  Operation operation = {};
-  operation.opcode = PEAL_OPERATION_DESTROY;
-  operation.algorithm = PEAL_ALGORITHM_DISSEMINATION;
-  peal_request* request = nullptr;
-  peal_error error = submit(*group, operation, &request);
+  wait_place(context, lock);
+  peal_error error = submit_farewell(*group);
   if (error == PEAL_OK) {
-    wait_done(context, *request, kForever, lock);
-    error = request->result;
-    const uint32_t rank = request->failed_rank;
-    release_request(*request);
+    wait_done(context, group->farewell, kForever, lock);
+    error = group->farewell.result;
+    const uint32_t rank = group->farewell.failed_rank;
     if (error == PEAL_ERR_PEER_DEAD) {
       fail(error, "destroying the group: rank %u is dead", rank);
     } else if (error != PEAL_OK) {

@@ -9,6 +9,8 @@ namespace peal::host {
 namespace {
 
 constexpr uint64_t kConnectionLookNs = 50'000'000;
+// In a request's index: it belongs to a group, not to the context's table.
+constexpr uint32_t kFarewellBit = 0x80000000;
 
 uint64_t cookie_of(const peal_request& request) {
   return uint64_t{request.generation} << 32 | request.index;
@@ -41,17 +43,54 @@ void end_request(peal_request& request, peal_error result, uint32_t failed_rank)
   request.context->completed++;
 }
 
+peal_request* find_request(peal_context& context, uint64_t cookie) {
+  const auto index = static_cast<uint32_t>(cookie);
+  if (index < context.requests.size()) return &context.requests[index];
+  if ((index & kFarewellBit) == 0) return nullptr;
+  for (const auto& group : context.groups) {
+    if (group->farewell.index == index) return &group->farewell;
+  }
+  return nullptr;
+}
+
 // A completion is the card's word, so a wrong one is the card's failure, not ours.
 bool accept_completion(peal_context& context, const peal_completion& entry) {
-  const auto index = static_cast<uint32_t>(entry.cookie);
-  if (index >= context.requests.size()) return false;
-  peal_request& request = context.requests[index];
-  if (request.state != peal_request::State::kPending || entry.cookie != cookie_of(request) ||
-      entry.sequence != request.sequence) {
+  peal_request* request = find_request(context, entry.cookie);
+  if (request == nullptr || request->state != peal_request::State::kPending ||
+      entry.cookie != cookie_of(*request) || entry.sequence != request->sequence) {
     return false;
   }
-  request.card_ns = entry.card_ns;
-  end_request(request, from_status(entry.status), entry.failed_rank);
+  request->card_ns = entry.card_ns;
+  end_request(*request, from_status(entry.status), entry.failed_rank);
+  return true;
+}
+
+// False when the ring is full; then nothing has changed.
+bool post(peal_group& group, const Operation& operation, peal_request& request) {
+  peal_context& context = *group.context;
+  peal_submission entry = {};
+  entry.opcode = operation.opcode;
+  entry.algorithm = operation.algorithm;
+  entry.flags = operation.flags;
+  entry.member = group.member;
+  entry.sequence = group.next_sequence;
+  entry.cookie = cookie_of(request);
+  entry.send_offset = operation.send_offset;
+  entry.receive_offset = operation.receive_offset;
+  entry.block_bytes = operation.block_bytes;
+  entry.send_key = operation.send_key;
+  entry.receive_key = operation.receive_key;
+  if (peal_host_ring_submit(&context.ring, &entry) == 0) return false;
+  request.group = &group;
+  request.state = peal_request::State::kPending;
+  request.opcode = operation.opcode;
+  request.sequence = group.next_sequence++;
+  request.result = PEAL_OK;
+  request.failed_rank = PEAL_NO_RANK;
+  request.card_ns = 0;
+  group.outstanding++;
+  if (context.pending++ == 0) context.liveness.forget();
+  if (peal_host_ring_card_sleeps(&context.ring) != 0) context.transport->ring_doorbell();
   return true;
 }
 
@@ -66,9 +105,10 @@ uint64_t now_ns() {
 void start_rings(peal_context& context) {
   const Window& window = context.transport->window();
   peal_host_ring_init(&context.ring, window.base, window.entries);
-  context.requests = std::vector<peal_request>(window.entries);
-  context.free_requests.reserve(window.entries);
-  for (uint32_t i = window.entries; i-- > 0;) {
+  const uint32_t requests = window.entries - 1;
+  context.requests = std::vector<peal_request>(requests);
+  context.free_requests.reserve(requests);
+  for (uint32_t i = requests; i-- > 0;) {
     context.requests[i].context = &context;
     context.requests[i].index = i;
     context.free_requests.push_back(i);
@@ -87,39 +127,41 @@ peal_error submit(peal_group& group, const Operation& operation, peal_request** 
   }
   if (context.free_requests.empty()) {
     return fail(PEAL_ERR_TOO_MANY,
-                "%zu requests of this context are not freed yet, as many as the ring holds",
+                "%zu requests of this context are not freed yet, as many as it may have",
                 context.requests.size());
   }
   peal_request& made = context.requests[context.free_requests.back()];
-  peal_submission entry = {};
-  entry.opcode = operation.opcode;
-  entry.algorithm = operation.algorithm;
-  entry.flags = operation.flags;
-  entry.member = group.member;
-  entry.sequence = group.next_sequence;
-  entry.cookie = cookie_of(made);
-  entry.send_offset = operation.send_offset;
-  entry.receive_offset = operation.receive_offset;
-  entry.block_bytes = operation.block_bytes;
-  entry.send_key = operation.send_key;
-  entry.receive_key = operation.receive_key;
-  if (peal_host_ring_submit(&context.ring, &entry) == 0) {
+  if (!post(group, operation, made)) {
     return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full",
                 context.ring.entries);
   }
   context.free_requests.pop_back();
-  made.group = &group;
-  made.state = peal_request::State::kPending;
-  made.opcode = operation.opcode;
-  made.sequence = group.next_sequence++;
-  made.result = PEAL_OK;
-  made.failed_rank = PEAL_NO_RANK;
-  made.card_ns = 0;
-  group.outstanding++;
-  if (context.pending++ == 0) context.liveness.forget();
-  if (peal_host_ring_card_sleeps(&context.ring) != 0) context.transport->ring_doorbell();
   *request = &made;
   return PEAL_OK;
+}
+
+peal_error submit_farewell(peal_group& group) {
+  peal_context& context = *group.context;
+  if (context.broken != PEAL_OK) {
+    return fail(context.broken, "%s", peal_strerror(context.broken));
+  }
+  peal_request& request = group.farewell;
+  request.context = &context;
+  request.index = kFarewellBit | (context.next_farewell++ & ~kFarewellBit);
+  Operation operation = {};
+  operation.opcode = PEAL_OPERATION_DESTROY;
+  operation.algorithm = PEAL_ALGORITHM_DISSEMINATION;
+  if (!post(group, operation, request)) {
+    return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full",
+                context.ring.entries);
+  }
+  return PEAL_OK;
+}
+
+bool ring_has_place(const peal_context& context) {
+  const peal_host_ring& ring = context.ring;
+  const uint64_t head = __atomic_load_n(&ring.card->indices.submission_head, __ATOMIC_ACQUIRE);
+  return ring.submission_tail - head < ring.entries;
 }
 
 bool drain(peal_context& context) {
@@ -148,6 +190,10 @@ void break_context(peal_context& context, peal_error error) {
   context.broken = error;
   for (peal_request& request : context.requests) {
     if (request.state == peal_request::State::kPending) end_request(request, error, PEAL_NO_RANK);
+  }
+  for (const auto& group : context.groups) {
+    peal_request& farewell = group->farewell;
+    if (farewell.state == peal_request::State::kPending) end_request(farewell, error, PEAL_NO_RANK);
   }
   context.woken.notify_all();
 }

@@ -24,6 +24,10 @@ struct Operation {
 // Posts it as the group's next operation. TOO_MANY when the group or the context has as many
 // outstanding as the card takes: nothing was posted then.
 peal_error submit(peal_group& group, const Operation& operation, peal_request** request);
+// The group's last operation, with its own request. Needs no free request, only a place in the ring
+// (ring_has_place()).
+peal_error submit_farewell(peal_group& group);
+[[nodiscard]] bool ring_has_place(const peal_context& context);
 
 // Takes what has completed. True when anything was; wakes threads that wait for others' requests.
 bool drain(peal_context& context);

@@ -19,6 +19,8 @@ bool wait_done(peal_context& context, const peal_request& request, uint64_t dead
 // Until at most `outstanding` of the group's requests are pending.
 void wait_outstanding(peal_context& context, const peal_group& group, uint32_t outstanding,
                       Lock& lock);
+// Until the submission ring has a place, or the card is gone.
+void wait_place(peal_context& context, Lock& lock);
 // Sleeps until the card or another thread has news, at most timeout_ms; takes what has completed.
 void sleep_once(peal_context& context, int timeout_ms, Lock& lock);
 

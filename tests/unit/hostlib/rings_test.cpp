@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/unit/hostlib/fake_card.h"
 
 namespace peal::host {
@@ -143,7 +145,7 @@ TEST_F(Rings, NoMoreThanTheCardParks) {
 
 TEST_F(Rings, RequestsThatAreNotFreedFillTheTable) {
   std::vector<peal_request*> requests;
-  for (uint32_t i = 0; i < kFakeEntries; i++) {
+  for (uint32_t i = 0; i < kFakeEntries - 1; i++) {
     requests.push_back(post());
     card.complete(take());
     EXPECT_EQ(peal_wait(requests.back()), PEAL_OK);
@@ -157,6 +159,58 @@ TEST_F(Rings, RequestsThatAreNotFreedFillTheTable) {
     EXPECT_EQ(peal_wait(request), PEAL_OK);
     EXPECT_EQ(peal_request_free(request), PEAL_OK);
   }
+}
+
+// Other ranks wait for this rank's destroy, so it may not depend on what the caller has not freed.
+TEST_F(Rings, DestroyNeedsNoFreeRequest) {
+  peal_group* other = make_fake_group(context);
+  std::vector<peal_request*> requests;
+  peal_request* request = nullptr;
+  while (peal_ibarrier(group, &request) == PEAL_OK) {
+    card.complete(take());
+    EXPECT_EQ(peal_wait(request), PEAL_OK);
+    requests.push_back(request);
+  }
+  // Two at once, in threads of their own: neither waits for the other.
+  std::thread first([&] { EXPECT_EQ(peal_group_destroy(group), PEAL_OK); });
+  std::thread second([&] { EXPECT_EQ(peal_group_destroy(other), PEAL_OK); });
+  peal_submission farewells[2] = {};
+  for (peal_submission& farewell : farewells) {
+    while (!card.take(&farewell)) std::this_thread::yield();
+    EXPECT_EQ(farewell.opcode, PEAL_OPERATION_DESTROY);
+  }
+  EXPECT_NE(farewells[0].cookie, farewells[1].cookie);
+  EXPECT_NE(farewells[0].member, farewells[1].member);
+  card.complete(farewells[1]);
+  card.complete(farewells[0]);
+  first.join();
+  second.join();
+  for (peal_request* each : requests) EXPECT_EQ(peal_request_free(each), PEAL_OK);
+}
+
+// One place of the ring is kept for a destroy; a second one waits until the card has taken something.
+TEST_F(Rings, DestroyWaitsForAPlaceInTheRing) {
+  peal_group* empty = make_fake_group(context);
+  std::vector<peal_group*> others;
+  uint32_t posted = 0;
+  peal_request* request = nullptr;
+  for (int i = 0; i < 4; i++) {
+    others.push_back(make_fake_group(context));
+    while (peal_ibarrier(others.back(), &request) == PEAL_OK) posted++;
+  }
+  EXPECT_EQ(posted, kFakeEntries - 1);
+  std::thread first([&] { EXPECT_EQ(peal_group_destroy(group), PEAL_OK); });
+  std::thread second([&] { EXPECT_EQ(peal_group_destroy(empty), PEAL_OK); });
+  uint32_t destroys = 0;
+  for (uint32_t i = 0; i < posted + 2; i++) {
+    peal_submission entry = {};
+    while (!card.take(&entry)) std::this_thread::yield();
+    card.complete(entry);
+    if (entry.opcode == PEAL_OPERATION_DESTROY) destroys++;
+  }
+  EXPECT_EQ(destroys, 2u);
+  first.join();
+  second.join();
 }
 
 TEST_F(Rings, DoorbellOnlyForASleepingCard) {
