@@ -133,7 +133,7 @@ using peal::host::Lock;
 
 extern "C" peal_error peal_barrier(peal_group* group) {
   if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_barrier: group is null");
-  return guarded([&] {
+  return guarded(*group->context, "peal_barrier", [&] {
     return peal::host::run(
         *group, [&](peal_request** request) { return peal::host::post_barrier(*group, request); });
   });
@@ -144,7 +144,7 @@ extern "C" peal_error peal_ibarrier(peal_group* group, peal_request** request) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_ibarrier: an argument is null");
   }
   *request = nullptr;
-  return guarded([&] {
+  return guarded(*group->context, "peal_ibarrier", [&] {
     return peal::host::start(*group, [&] { return peal::host::post_barrier(*group, request); });
   });
 }
@@ -152,7 +152,7 @@ extern "C" peal_error peal_ibarrier(peal_group* group, peal_request** request) {
 extern "C" peal_error peal_allgather(peal_group* group, const void* send, void* receive,
                                      size_t block_bytes) {
   if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_allgather: group is null");
-  return guarded([&] {
+  return guarded(*group->context, "peal_allgather", [&] {
     return peal::host::run(*group, [&](peal_request** request) {
       return peal::host::post_allgather(*group, send, receive, block_bytes, request);
     });
@@ -165,7 +165,7 @@ extern "C" peal_error peal_iallgather(peal_group* group, const void* send, void*
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_iallgather: an argument is null");
   }
   *request = nullptr;
-  return guarded([&] {
+  return guarded(*group->context, "peal_iallgather", [&] {
     return peal::host::start(*group, [&] {
       return peal::host::post_allgather(*group, send, receive, block_bytes, request);
     });
@@ -176,7 +176,7 @@ extern "C" peal_error peal_test(peal_request* request, int* done) {
   if (request == nullptr || done == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_test: an argument is null");
   }
-  return guarded([&] {
+  return guarded(*request->context, "peal_test", [&] {
     peal_context& context = *request->context;
     const Lock lock(context.mutex);
     if (request->state == peal_request::State::kPending) {
@@ -192,7 +192,7 @@ extern "C" peal_error peal_test(peal_request* request, int* done) {
 
 extern "C" peal_error peal_wait(peal_request* request) {
   if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait: request is null");
-  return guarded([&] {
+  return guarded(*request->context, "peal_wait", [&] {
     Lock lock(request->context->mutex);
     peal::host::wait_done(*request->context, *request, peal::host::kForever, lock);
     return peal::host::outcome(*request);
@@ -201,7 +201,7 @@ extern "C" peal_error peal_wait(peal_request* request) {
 
 extern "C" peal_error peal_wait_for(peal_request* request, uint64_t timeout_ns) {
   if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait_for: request is null");
-  return guarded([&] {
+  return guarded(*request->context, "peal_wait_for", [&] {
     Lock lock(request->context->mutex);
     const uint64_t now = peal::host::now_ns();
     const uint64_t deadline =
@@ -216,7 +216,7 @@ extern "C" peal_error peal_wait_for(peal_request* request, uint64_t timeout_ns) 
 
 extern "C" peal_error peal_request_free(peal_request* request) {
   if (request == nullptr) return PEAL_OK;
-  return guarded([&] {
+  return guarded(*request->context, "peal_request_free", [&] {
     const Lock lock(request->context->mutex);
     if (request->state == peal_request::State::kPending) {
       return fail(PEAL_ERR_BUSY, "peal_request_free: operation %llu is pending: wait for it first",
@@ -231,13 +231,13 @@ extern "C" peal_error peal_request_free(peal_request* request) {
 }
 
 extern "C" int peal_request_failed_rank(peal_request* request) {
-  if (request == nullptr) return -1;
+  if (request == nullptr || request->context->guard.inherited()) return -1;
   const Lock lock(request->context->mutex);
   return request->failed_rank == PEAL_NO_RANK ? -1 : static_cast<int>(request->failed_rank);
 }
 
 extern "C" uint64_t peal_request_card_ns(peal_request* request) {
-  if (request == nullptr) return 0;
+  if (request == nullptr || request->context->guard.inherited()) return 0;
   const Lock lock(request->context->mutex);
   return request->card_ns;
 }

@@ -72,7 +72,8 @@ extern "C" peal_error peal_completion_fd(peal_context* context, int* fd) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_completion_fd: an argument is null");
   }
   *fd = -1;
-  return peal::host::guarded([&] { return peal::host::make_completion_fd(*context, fd); });
+  return peal::host::guarded(*context, "peal_completion_fd",
+                             [&] { return peal::host::make_completion_fd(*context, fd); });
 }
 
 extern "C" peal_error peal_arm(peal_context* context, int* ready) {
@@ -80,5 +81,6 @@ extern "C" peal_error peal_arm(peal_context* context, int* ready) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_arm: an argument is null");
   }
   *ready = 0;
-  return peal::host::guarded([&] { return peal::host::arm(*context, ready); });
+  return peal::host::guarded(*context, "peal_arm",
+                             [&] { return peal::host::arm(*context, ready); });
 }

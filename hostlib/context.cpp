@@ -66,6 +66,11 @@ void stop_watcher(peal_context& context) {
 }
 
 void close_context(peal_context* context) {
+  if (context->guard.inherited()) {
+    // Its threads, locks and mappings are the parent's or were never copied, so the rest stays.
+    context->guard.give_up();
+    return;
+  }
   stop_watcher(*context);
   // Our own descriptors first: the card drops the context, and with it whatever still used the
   // memory.
@@ -77,6 +82,12 @@ void close_context(peal_context* context) {
 
 }  // namespace
 }  // namespace peal::host
+
+void peal_context::leave(peal_context& context) noexcept {
+  if (context.transport != nullptr) context.transport->leave_to_parent();
+  if (context.event_fd >= 0) close(context.event_fd);
+  context.event_fd = -1;
+}
 
 using peal::host::fail;
 
@@ -94,6 +105,8 @@ extern "C" peal_error peal_card_query(peal_context* context, peal_card_info* inf
   if (context == nullptr || info == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_card_query: an argument is null");
   }
+  const peal_error error = peal::host::check_owner(*context, "peal_card_query");
+  if (error != PEAL_OK) return error;
   const peal_device& device = context->ring.card->device;
   *info = peal_card_info{};
   memcpy(info->mac, device.mac, sizeof(info->mac));

@@ -12,6 +12,7 @@
 
 #include "abi/ring.h"
 #include "hostlib/choice.h"
+#include "hostlib/fork_guard.h"
 #include "hostlib/liveness.h"
 #include "hostlib/memory_map.h"
 #include "hostlib/transport.h"
@@ -92,9 +93,26 @@ struct peal_context {
   uint64_t completed_seen = 0;
   std::condition_variable rearmed;
   std::thread watcher;
+
+  // Last, so that it goes first: what it leaves must still be there.
+  peal::host::ForkGuard guard{[](void* context) { leave(*static_cast<peal_context*>(context)); },
+                              this};
+
+ private:
+  static void leave(peal_context& context) noexcept;
 };
 
 namespace peal::host {
+
+// FORKED in a child of the process that opened the context. Before the lock: in a child nobody may
+// ever give it back.
+inline peal_error check_owner(const peal_context& context, const char* call) {
+  if (!context.guard.inherited()) [[likely]]
+    return PEAL_OK;
+  return fail(PEAL_ERR_FORKED,
+              "%s: its context was opened by process %d, of which this is a child: open another",
+              call, static_cast<int>(context.guard.owner()));
+}
 
 // Runs a function that may throw std::bad_alloc or a system error of the standard library, at the C
 // boundary.
@@ -105,6 +123,13 @@ peal_error guarded(Function&& function) noexcept {
   } catch (const std::exception& error) {
     return fail(PEAL_ERR_NO_MEMORY, "%s", error.what());
   }
+}
+
+// The same for what only the process that opened the context may do.
+template <typename Function>
+peal_error guarded(const peal_context& context, const char* call, Function&& function) noexcept {
+  const peal_error error = check_owner(context, call);
+  return error == PEAL_OK ? guarded(function) : error;
 }
 
 }  // namespace peal::host

@@ -41,8 +41,9 @@ extern "C" peal_error peal_counters(peal_context* context, uint64_t* values, siz
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_counters: an argument is null");
   }
   *count = 0;
-  return peal::host::guarded(
-      [&] { return peal::host::read_counters(*context, values, capacity, count); });
+  return peal::host::guarded(*context, "peal_counters", [&] {
+    return peal::host::read_counters(*context, values, capacity, count);
+  });
 }
 
 extern "C" const char* peal_counter_name(size_t index) {

@@ -127,6 +127,8 @@ extern "C" const char* peal_strerror(peal_error error) {
       return "ranks were set up differently";
     case PEAL_ERR_TIMED_OUT:
       return "still pending after the given time";
+    case PEAL_ERR_FORKED:
+      return "it belongs to the parent of this process";
   }
   return "unknown error";
 }

@@ -107,6 +107,8 @@ peal_error prepare(peal_context& context, const Exchange& exchange, const peal_g
   if (params != nullptr && (params->flags & ~PEAL_GROUP_REGISTER) != 0) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "unknown group flags 0x%x", params->flags);
   }
+  const peal_error inherited = check_owner(context, "peal_group_create");
+  if (inherited != PEAL_OK) return inherited;
   const peal_device& device = context.ring.card->device;
   group->context = &context;
   group->rank = exchange.rank;
@@ -213,7 +215,8 @@ extern "C" peal_error peal_group_create(peal_context* context, uint32_t rank, ui
 
 extern "C" peal_error peal_group_destroy(peal_group* group) {
   if (group == nullptr) return PEAL_OK;
-  return guarded([&] { return peal::host::destroy_group(group); });
+  return guarded(*group->context, "peal_group_destroy",
+                 [&] { return peal::host::destroy_group(group); });
 }
 
 extern "C" uint32_t peal_group_rank(const peal_group* group) {
@@ -225,7 +228,7 @@ extern "C" uint32_t peal_group_size(const peal_group* group) {
 }
 
 extern "C" int peal_group_failed_rank(peal_group* group) {
-  if (group == nullptr) return -1;
+  if (group == nullptr || group->context->guard.inherited()) return -1;
   const std::lock_guard<std::mutex> guard(group->context->mutex);
   return group->failed_rank == PEAL_NO_RANK ? -1 : static_cast<int>(group->failed_rank);
 }

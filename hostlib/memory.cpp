@@ -81,24 +81,27 @@ extern "C" peal_error peal_alloc(peal_context* context, size_t bytes, void** mem
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_alloc: an argument is null");
   }
   *memory = nullptr;
-  return guarded([&] { return peal::host::allocate(*context, bytes, memory); });
+  return guarded(*context, "peal_alloc",
+                 [&] { return peal::host::allocate(*context, bytes, memory); });
 }
 
 extern "C" peal_error peal_free(peal_context* context, void* memory) {
   if (context == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_free: context is null");
   if (memory == nullptr) return PEAL_OK;
-  return guarded([&] { return peal::host::release(*context, memory); });
+  return guarded(*context, "peal_free", [&] { return peal::host::release(*context, memory); });
 }
 
 extern "C" peal_error peal_register(peal_context* context, void* address, size_t bytes,
                                     unsigned access) {
   if (context == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_register: context is null");
-  return guarded([&] { return peal::host::register_range(*context, address, bytes, access); });
+  return guarded(*context, "peal_register",
+                 [&] { return peal::host::register_range(*context, address, bytes, access); });
 }
 
 extern "C" peal_error peal_unregister(peal_context* context, void* address) {
   if (context == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_unregister: context is null");
   }
-  return guarded([&] { return peal::host::unregister_range(*context, address); });
+  return guarded(*context, "peal_unregister",
+                 [&] { return peal::host::unregister_range(*context, address); });
 }

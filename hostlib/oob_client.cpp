@@ -23,7 +23,13 @@ struct peal_oob {
   bool failed = false;
   std::unique_ptr<peal::host::OobServer> server;
   std::thread server_thread;
+  peal::host::ForkGuard guard{[](void* oob) { static_cast<peal_oob*>(oob)->leave_to_parent(); },
+                              this};
 
+  void leave_to_parent() noexcept {
+    if (fd >= 0) close(fd);
+    fd = -1;
+  }
   ~peal_oob() {
     if (fd >= 0) close(fd);
     if (server) server->stop();
@@ -128,6 +134,10 @@ peal_error exchange(peal_oob& oob, const void* send, void* receive, size_t bytes
     return fail(PEAL_ERR_INVALID_ARGUMENT, "out-of-band block of %zu bytes, the limit is %u", bytes,
                 PEAL_OOB_BLOCK_BYTES_MAX);
   }
+  if (oob.guard.inherited()) {
+    return fail(PEAL_ERR_FORKED, "the out-of-band connection is that of process %d, the parent",
+                static_cast<int>(oob.guard.owner()));
+  }
   if (oob.failed) return fail(PEAL_ERR_OUT_OF_BAND, "an earlier round failed");
   oob.failed = true;  // until it has worked
   OobMessage block = message_of(oob, OobKind::kBlock);
@@ -182,7 +192,11 @@ extern "C" int peal_oob_allgather(void* oob, const void* send, void* receive, si
       [&] { return peal::host::exchange(*static_cast<peal_oob*>(oob), send, receive, bytes); });
 }
 
-extern "C" void peal_oob_close(peal_oob* oob) { delete oob; }
+extern "C" void peal_oob_close(peal_oob* oob) {
+  // A child's copy has a thread that was never copied; only the parent can end it.
+  if (oob != nullptr && oob->guard.inherited()) return;
+  delete oob;
+}
 
 extern "C" peal_error peal_launch_rank(uint32_t* rank, uint32_t* size) {
   if (rank == nullptr || size == nullptr) {

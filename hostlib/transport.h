@@ -64,6 +64,10 @@ class Transport {
   virtual void wake() = 0;
   // False once it is certain that the card is gone. May make a system call.
   virtual bool connected() = 0;
+
+  // In a child of fork(): closes its copies of the descriptors, and nothing else;
+  // async-signal-safe. Afterwards only the destructor may be called, and need not be.
+  virtual void leave_to_parent() noexcept = 0;
 };
 
 peal_error open_socket_transport(const CardUrl& url, std::unique_ptr<Transport>* transport);

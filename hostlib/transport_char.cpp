@@ -55,6 +55,10 @@ class CharTransport final : public Transport {
   void sleep(uint32_t token, int timeout_ms) override;
   void wake() override;
   bool connected() override;
+  void leave_to_parent() noexcept override {
+    device_.reset();
+    event_.reset();
+  }
 
  private:
   peal_error map_doorbell(const peal_ioctl_info& info);

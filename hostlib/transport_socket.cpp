@@ -98,6 +98,11 @@ class SocketTransport final : public Transport {
   void sleep(uint32_t token, int timeout_ms) override;
   void wake() override;
   bool connected() override;
+  void leave_to_parent() noexcept override {
+    socket_.reset();
+    window_file_.reset();
+    kick_.reset();
+  }
 
  private:
   peal_error open_context(uint32_t card);

@@ -32,6 +32,10 @@ class DeathTest(jobs.JobCase):
     def test_two_ranks_per_card(self):
         self.check(4, 3, "kill", "--cards", "2", status=128 + signal.SIGKILL)
 
+    def test_a_child_does_not_hide_it(self):
+        """Nor does the child use its parent's connection, or its parent's memory by one of its own."""
+        self.scenario(3, "fork", "1", options=("--grace", "never"), status=128 + signal.SIGKILL)
+
     def test_cards_killed(self):
         job = self.start(4, jobs.program("e2e-rank"), "card-gone", options=("--grace", "never"))
         job.expect_line("ready")

@@ -50,6 +50,7 @@ bool is_gathered(const Job& job, const uint8_t* result, size_t block_bytes, uint
 void run_deep(Job& job);
 void run_overwrite(Job& job);
 void run_death(Job& job);
+void run_fork(Job& job);
 void run_disagree(Job& job);
 void run_choice(Job& job);
 void run_input(Job& job);

@@ -25,7 +25,8 @@ typedef struct peal_oob peal_oob;
  * $PEAL_OOB. Tries for up to timeout_ms (0: 30 s). */
 PEAL_API peal_error peal_oob_connect(const char* server, uint32_t rank, uint32_t size,
                                      unsigned timeout_ms, peal_oob** oob);
-/* A peal_allgather_callback: `oob` is a peal_oob. Fails on all ranks when one of them is gone. */
+/* A peal_allgather_callback: `oob` is a peal_oob. Fails on all ranks when one of them is gone. Not
+ * for a child of fork(): PEAL_ERR_FORKED. */
 PEAL_API int peal_oob_allgather(void* oob, const void* send, void* receive, size_t bytes);
 PEAL_API void peal_oob_close(peal_oob* oob);
 

@@ -8,6 +8,10 @@
  * while or after another thread frees it. Operations of one group are matched between ranks in the
  * order of the calls, so threads that share a group must order their calls themselves.
  *
+ * Processes: what one process opened is not its children's. In a child of fork() the connection is
+ * closed, and every call with a context of the parent, or with anything made from it, fails with
+ * PEAL_ERR_FORKED; the parent does not notice. The child may open contexts of its own.
+ *
  * Errors: functions return PEAL_OK or a peal_error. peal_strerror() says what that means,
  * peal_last_error_text() what was wrong this time, with the values, in the calling thread.
  */
@@ -62,7 +66,8 @@ typedef enum peal_error {
   PEAL_ERR_OUT_OF_BAND = 71,  /* the caller's out-of-band allgather failed */
   PEAL_ERR_PEER_REFUSED = 72, /* another rank could not make the group; the text names it */
   PEAL_ERR_DISAGREE = 73,     /* ranks were set up differently (size, tables of algorithms) */
-  PEAL_ERR_TIMED_OUT = 74
+  PEAL_ERR_TIMED_OUT = 74,
+  PEAL_ERR_FORKED = 75 /* the context belongs to the parent of this process */
 } peal_error;
 
 /* What a peal_error means. Static storage; never null. */
@@ -82,7 +87,8 @@ typedef struct peal_context peal_context;
 PEAL_API peal_error peal_open(const char* card, peal_context** context);
 /* Closes the connection. Groups that still exist die with it: the other ranks get
  * PEAL_ERR_PEER_DEAD. Frees everything made from the context: groups, requests, memory from
- * peal_alloc(). */
+ * peal_alloc(). In a child of fork() a context of the parent cannot be freed: it only lets go of the
+ * connection. */
 PEAL_API void peal_close(peal_context* context);
 
 typedef struct peal_card_info {

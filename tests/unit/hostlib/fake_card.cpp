@@ -86,6 +86,8 @@ class FakeTransport final : public Transport {
     return card_->connected;
   }
 
+  void leave_to_parent() noexcept override { card_->left++; }
+
  private:
   FakeCard* card_;
   Window window_;

@@ -42,6 +42,7 @@ struct FakeCard {
   std::condition_variable changed;
   uint32_t wake_word = 0;
   bool connected = true;
+  int left = 0;  // to the parent, by a child of fork()
   int doorbells = 0;
   int sleeps = 0;
 

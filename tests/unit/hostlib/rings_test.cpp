@@ -188,7 +188,8 @@ TEST_F(Rings, DestroyNeedsNoFreeRequest) {
   for (peal_request* each : requests) EXPECT_EQ(peal_request_free(each), PEAL_OK);
 }
 
-// One place of the ring is kept for a destroy; a second one waits until the card has taken something.
+// One place of the ring is kept for a destroy; a second one waits until the card has taken
+// something.
 TEST_F(Rings, DestroyWaitsForAPlaceInTheRing) {
   peal_group* empty = make_fake_group(context);
   std::vector<peal_group*> others;

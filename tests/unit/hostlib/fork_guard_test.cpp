@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Children of fork(): guards, and that a child can do nothing with its parent's context.
+#include "hostlib/fork_guard.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "peal/oob.h"
+#include "tests/unit/hostlib/fake_card.h"
+
+namespace peal::host {
+namespace {
+
+int status_of(pid_t child) {
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// What `body` returns in a child, which ends without the parent's destructors.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  return status_of(child);
+}
+
+struct Thing {
+  int left = 0;
+  ForkGuard guard{[](void* thing) { static_cast<Thing*>(thing)->left++; }, this};
+};
+
+TEST(ForkGuard, ChildInherits) {
+  const Thing thing;
+  EXPECT_EQ(current_process(), getpid());
+  EXPECT_EQ(thing.guard.owner(), getpid());
+  EXPECT_FALSE(thing.guard.inherited());
+  EXPECT_EQ(in_child([&] {
+              const Thing own;
+              const bool good = current_process() == getpid() && thing.guard.inherited() &&
+                                !own.guard.inherited();
+              // And so for its own child.
+              return good && in_child([&] { return own.guard.inherited() ? 0 : 1; }) == 0 ? 0 : 1;
+            }),
+            0);
+  EXPECT_FALSE(thing.guard.inherited());
+}
+
+TEST(ForkGuard, ForkedBehindTheLibrarysBack) {
+  const Thing thing;
+  const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0));
+  if (child == 0) {
+    // No handler of fork() ran.
+    _exit(thing.left == 0 && thing.guard.inherited() ? 0 : 1);
+  }
+  EXPECT_EQ(status_of(child), 0);
+}
+
+TEST(ForkGuard, EveryLivingThingIsLeftInTheChildOnly) {
+  Thing first;
+  Thing last;
+  {
+    const Thing gone;
+    Thing another;
+    EXPECT_EQ(another.left, 0);
+  }
+  EXPECT_EQ(in_child([&] { return first.left * 10 + last.left; }), 11);
+  EXPECT_EQ(first.left + last.left, 0);
+}
+
+class Forked : public testing::Test {
+ protected:
+  void SetUp() override {
+    context = open_fake(&card);
+    group = make_fake_group(context);
+    ASSERT_NE(group, nullptr);
+    ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
+    ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
+    ASSERT_TRUE(card.take(&entry));
+  }
+  void TearDown() override { peal_close(context); }
+
+  static int alone(void*, const void* own, void* all, size_t bytes) {
+    memcpy(all, own, bytes);
+    return 0;
+  }
+
+  // The number of the first call that is not refused by name, or 0.
+  int use_everything() {
+    char own[64];
+    int number = 0;
+    int fd = 0;
+    int flag = 0;
+    size_t count = 0;
+    void* more = nullptr;
+    peal_request* another = nullptr;
+    peal_group* other = nullptr;
+    peal_card_info info = {};
+    const std::function<peal_error()> calls[] = {
+        [&] { return peal_card_query(context, &info); },
+        [&] { return peal_counters(context, nullptr, 0, &count); },
+        [&] { return peal_alloc(context, 4096, &more); },
+        [&] { return peal_free(context, memory); },
+        [&] { return peal_register(context, own, sizeof(own), PEAL_READ); },
+        [&] { return peal_unregister(context, memory); },
+        [&] { return peal_group_create(context, 0, 1, alone, nullptr, nullptr, &other); },
+        [&] { return peal_barrier(group); },
+        [&] { return peal_ibarrier(group, &another); },
+        [&] { return peal_allgather(group, PEAL_IN_PLACE, memory, 64); },
+        [&] { return peal_iallgather(group, PEAL_IN_PLACE, memory, 64, &another); },
+        [&] { return peal_test(request, &flag); },
+        [&] { return peal_wait(request); },
+        [&] { return peal_wait_for(request, 1); },
+        [&] { return peal_request_free(request); },
+        [&] { return peal_completion_fd(context, &fd); },
+        [&] { return peal_arm(context, &flag); },
+        [&] { return peal_group_destroy(group); },
+    };
+    const std::string wanted = "was opened by process " + std::to_string(getppid());
+    for (const auto& call : calls) {
+      number++;
+      if (call() != PEAL_ERR_FORKED) return number;
+      if (std::string(peal_last_error_text()).find(wanted) == std::string::npos) return number;
+    }
+    return peal_group_failed_rank(group) == -1 && peal_request_failed_rank(request) == -1 &&
+                   peal_request_card_ns(request) == 0
+               ? 0
+               : 99;
+  }
+
+  // The parent's context works as if nothing had been.
+  void expect_untouched() {
+    peal_submission stray = {};
+    EXPECT_FALSE(card.take(&stray));
+    EXPECT_EQ(card.keys.size(), 1u);
+    EXPECT_EQ(card.left, 0);
+    card.complete(entry);
+    EXPECT_EQ(peal_wait(request), PEAL_OK);
+    EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  }
+
+  FakeCard card;
+  peal_context* context = nullptr;
+  peal_group* group = nullptr;
+  peal_request* request = nullptr;
+  peal_submission entry = {};
+  void* memory = nullptr;
+};
+
+TEST_F(Forked, EveryCallIsRefusedByName) {
+  EXPECT_EQ(in_child([&] {
+              if (card.left != 1) return 100;  // its descriptors are closed already
+              const int refused = use_everything();
+              peal_close(context);
+              return refused;
+            }),
+            0);
+  expect_untouched();
+}
+
+// A thread that holds the lock, or sleeps in a condition, is not there in the child to give it
+// back.
+TEST_F(Forked, ChildOfABusyProcess) {
+  int fd = -1;
+  int ready = 1;
+  ASSERT_EQ(peal_completion_fd(context, &fd), PEAL_OK);
+  while (ready != 0) ASSERT_EQ(peal_arm(context, &ready), PEAL_OK);
+  {
+    const std::lock_guard<std::mutex> held(context->mutex);
+    EXPECT_EQ(in_child([&] {
+                alarm(60);
+                const int refused = use_everything();
+                peal_close(context);
+                return refused;
+              }),
+              0);
+  }
+  expect_untouched();
+}
+
+TEST_F(Forked, ChildOpensItsOwn) {
+  EXPECT_EQ(in_child([&] {
+              FakeCard own_card;
+              peal_context* own = open_fake(&own_card);
+              peal_group* its = make_fake_group(own);
+              peal_request* posted = nullptr;
+              peal_submission taken = {};
+              if (peal_ibarrier(its, &posted) != PEAL_OK || !own_card.take(&taken)) return 1;
+              own_card.complete(taken);
+              if (peal_wait(posted) != PEAL_OK) return 2;
+              peal_close(own);
+              peal_close(context);
+              return 0;
+            }),
+            0);
+  expect_untouched();
+}
+
+}  // namespace
+}  // namespace peal::host
