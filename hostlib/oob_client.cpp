@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The out-of-band exchange as programs use it; see peal/oob.h.
 #include <poll.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -78,18 +80,84 @@ OobMessage message_of(const peal_oob& oob, OobKind kind) {
   return message;
 }
 
-// The server answers a hello that it likes, and closes on one that it does not.
-peal_error say_hello(peal_oob& oob, const char* server) {
-  const OobMessage hello = message_of(oob, OobKind::kHello);
-  OobMessage answer = {};
-  if (!send_all(oob.fd, &hello, sizeof(hello)) || !receive_all(oob.fd, &answer, sizeof(answer)) ||
-      answer.magic != kOobMagic || answer.version != kOobVersion ||
-      answer.kind != OobKind::kHello) {
-    return fail(PEAL_ERR_OUT_OF_BAND,
-                "%s refused rank %u of %u: another size, or that rank is there already", server,
-                oob.rank, oob.size);
+// Waits for one message and what follows it. False when the server closes or is silent.
+bool receive_message(int fd, OobMessage* message, std::array<uint8_t, 16>* data) {
+  if (!receive_all(fd, message, sizeof(*message)) || message->magic != kOobMagic) return false;
+  if (message->kind == OobKind::kRefused || message->version != kOobVersion) return true;
+  return message->bytes == data->size() && receive_all(fd, data->data(), data->size());
+}
+
+peal_error refused(const peal_oob& oob, const char* server, uint32_t reason) {
+  return fail(PEAL_ERR_OUT_OF_BAND, "%s refused rank %u of %u: %s", server, oob.rank, oob.size,
+              refusal_name(static_cast<OobRefusal>(reason)));
+}
+
+// Both sides prove that they know the token. *again: nobody refused us, so another try may do.
+peal_error say_hello(peal_oob& oob, const char* server, const OobToken& token, bool* again) {
+  *again = false;
+  OobTicket ticket = {};
+  if (!draw(&ticket.nonce)) return fail_errno(PEAL_ERR_SYSTEM, "getrandom");
+  ticket.ticket = make_proof(token, OobSide::kTicket, oob.rank, oob.size, ticket.nonce, {});
+  OobMessage message = message_of(oob, OobKind::kHello);
+  message.bytes = sizeof(ticket);
+  OobNonce challenge = {};
+  OobProof proof = {};
+  bool answered = send_all(oob.fd, &message, sizeof(message)) &&
+                  send_all(oob.fd, &ticket, sizeof(ticket)) &&
+                  receive_message(oob.fd, &message, &challenge);
+  if (answered && message.kind == OobKind::kChallenge) {
+    proof = make_proof(token, OobSide::kRank, oob.rank, oob.size, ticket.nonce, challenge);
+    message = message_of(oob, OobKind::kProof);
+    message.bytes = sizeof(proof);
+    answered = send_all(oob.fd, &message, sizeof(message)) &&
+               send_all(oob.fd, &proof, sizeof(proof)) && receive_message(oob.fd, &message, &proof);
   }
-  return PEAL_OK;
+  if (answered && message.kind == OobKind::kRefused) {
+    const auto reason = static_cast<OobRefusal>(message.rank);
+    *again = reason == OobRefusal::kCrowd || reason == OobRefusal::kSlow;
+    return refused(oob, server, message.rank);
+  }
+  const OobProof wanted =
+      make_proof(token, OobSide::kServer, oob.rank, oob.size, ticket.nonce, challenge);
+  if (answered && message.kind == OobKind::kWelcome && same_proof(proof, wanted)) return PEAL_OK;
+  *again = !answered;
+  return fail(PEAL_ERR_OUT_OF_BAND, "%s %s", server,
+              answered ? "is no server of this job: it does not know the token"
+                       : "closed the connection or did not answer");
+}
+
+// A server that says nothing is given up at the deadline.
+void limit_wait(int fd, uint64_t deadline_ns) {
+  const uint64_t now = now_ns();
+  const uint64_t left_us = deadline_ns > now ? (deadline_ns - now) / 1000 : 0;
+  timeval wait = {static_cast<time_t>(left_us / 1'000'000),
+                  static_cast<suseconds_t>(left_us % 1'000'000)};
+  if (left_us == 0) wait.tv_usec = 1;  // zero would be for ever
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+}
+
+peal_error dial(peal_oob& oob, const char* server, const OobAddress& address, const OobToken& token,
+                uint64_t deadline_ns) {
+  peal_error error = PEAL_OK;
+  while (true) {
+    bool again = true;
+    oob.fd = oob_connect_once(address);
+    if (oob.fd < 0) {
+      error = fail_errno(PEAL_ERR_OUT_OF_BAND, "cannot reach %s", server);
+    } else {
+      limit_wait(oob.fd, deadline_ns);
+      error = say_hello(oob, server, token, &again);
+      if (error == PEAL_OK) {
+        const timeval for_ever = {};
+        setsockopt(oob.fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof(for_ever));
+        return PEAL_OK;
+      }
+      close(oob.fd);
+      oob.fd = -1;
+    }
+    if (!again || now_ns() >= deadline_ns) return error;
+    poll(nullptr, 0, kRetryMs);  // the server may not be up yet
+  }
 }
 
 peal_error connect_oob(const char* server, uint32_t rank, uint32_t size, unsigned timeout_ms,
@@ -107,11 +175,21 @@ peal_error connect_oob(const char* server, uint32_t rank, uint32_t size, unsigne
   if (!parse_oob_address(server, &address, &error)) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "%s", error.c_str());
   }
+  std::optional<OobToken> token;
+  if (!token_of_environment(&token, &error)) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s", error.c_str());
+  }
+  if (address.tcp && !token) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT,
+                "%s: an exchange over tcp needs the job's secret in $PEAL_OOB_TOKEN, the same 32 "
+                "hexadecimal digits for all ranks",
+                server);
+  }
   auto oob = std::make_unique<peal_oob>();
   oob->rank = rank;
   oob->size = size;
   if (address.serve && rank == 0) {
-    oob->server = std::make_unique<OobServer>(size);
+    oob->server = std::make_unique<OobServer>(size, token);
     if (!oob->server->listen(address, &error)) {
       return fail(PEAL_ERR_OUT_OF_BAND, "%s", error.c_str());
     }
@@ -119,12 +197,8 @@ peal_error connect_oob(const char* server, uint32_t rank, uint32_t size, unsigne
   }
   const uint64_t deadline =
       now_ns() + uint64_t{timeout_ms != 0 ? timeout_ms : kTimeoutDefaultMs} * 1'000'000;
-  while ((oob->fd = oob_connect_once(address)) < 0) {
-    if (now_ns() >= deadline) return fail_errno(PEAL_ERR_OUT_OF_BAND, "cannot reach %s", server);
-    poll(nullptr, 0, kRetryMs);  // the server may not be up yet
-  }
-  const peal_error refused = say_hello(*oob, server);
-  if (refused != PEAL_OK) return refused;
+  const peal_error refusal = dial(*oob, server, address, token.value_or(OobToken{}), deadline);
+  if (refusal != PEAL_OK) return refusal;
   *result = oob.release();
   return PEAL_OK;
 }

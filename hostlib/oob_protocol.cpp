@@ -82,6 +82,30 @@ int with_unix(const OobAddress& address, Try attempt) {
 
 }  // namespace
 
+const char* refusal_name(OobRefusal reason) {
+  switch (reason) {
+    case OobRefusal::kNonsense:
+      return "no exchange of Peal's";
+    case OobRefusal::kVersion:
+      return "another version";
+    case OobRefusal::kUser:
+      return "another user";
+    case OobRefusal::kToken:
+      return "wrong token";
+    case OobRefusal::kSize:
+      return "another size of the job";
+    case OobRefusal::kDuplicate:
+      return "rank there already";
+    case OobRefusal::kSlow:
+      return "too slow";
+    case OobRefusal::kCrowd:
+      return "too many at once";
+    case OobRefusal::kCount:
+      break;
+  }
+  return "unknown reason";
+}
+
 bool parse_oob_address(const std::string& text, OobAddress* address, std::string* error) {
   *address = OobAddress{};
   std::string_view rest(text);

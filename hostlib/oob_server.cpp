@@ -7,17 +7,21 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 namespace peal::host {
 namespace {
 
-// Strangers that never say hello must not use up descriptors.
-constexpr size_t kStrangersMax = 64;
+constexpr int kAcceptsPerTurn = 16;  // then those who are here already
+constexpr int kFullMs = 100;         // until the next try when descriptors have run out
 
-std::string as_text(const OobMessage& message) {
-  return {reinterpret_cast<const char*>(&message), sizeof(message)};
+uint64_t now_ms() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
 OobMessage make_message(OobKind kind) {
@@ -28,10 +32,25 @@ OobMessage make_message(OobKind kind) {
   return message;
 }
 
+size_t place_of(OobRefusal reason) { return static_cast<size_t>(reason); }
+
+bool is_other_user(int fd) {
+  ucred peer = {};
+  socklen_t bytes = sizeof(peer);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
+         (peer.uid != geteuid() && peer.uid != 0);
+}
+
 }  // namespace
 
-OobServer::OobServer(uint32_t size)
-    : size_(size), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), seen_(size, false) {}
+OobServer::OobServer(uint32_t size, const std::optional<OobToken>& token, OobLimits limits)
+    : size_(size),
+      has_token_(token.has_value()),
+      limits_(limits),
+      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      seen_(size, false) {
+  if (token) token_ = *token;
+}
 
 OobServer::~OobServer() {
   for (Client& client : clients_) close(client.fd);
@@ -41,12 +60,17 @@ OobServer::~OobServer() {
 }
 
 bool OobServer::listen(const OobAddress& address, std::string* error) {
-  listener_ = oob_listen(address, static_cast<int>(size_) + 8);
+  if (address.tcp && !has_token_) {
+    *error = "serving the exchange over tcp needs the job's secret in $PEAL_OOB_TOKEN";
+    return false;
+  }
+  listener_ = oob_listen(address, static_cast<int>(size_) + 64);
   if (listener_ < 0 || stop_ < 0) {
     *error = "cannot listen at " + address.host_or_path + ": " + strerror(errno);
     return false;
   }
   fcntl(listener_, F_SETFL, O_NONBLOCK);
+  tcp_ = address.tcp;
   if (!address.tcp) path_ = address.host_or_path;
   return true;
 }
@@ -56,18 +80,35 @@ void OobServer::stop() {
   [[maybe_unused]] const ssize_t written = write(stop_, &one, sizeof(one));
 }
 
+uint64_t OobServer::refused(OobRefusal reason) const { return refused_[place_of(reason)].load(); }
+
+std::string OobServer::refused_text() const {
+  uint64_t total = 0;
+  std::string reasons;
+  for (uint32_t i = 0; i < place_of(OobRefusal::kCount); i++) {
+    const auto reason = static_cast<OobRefusal>(i);
+    const uint64_t count = refused(reason);
+    if (count == 0) continue;
+    total += count;
+    reasons += (reasons.empty() ? "" : ", ") + std::to_string(count) + " " + refusal_name(reason);
+  }
+  if (total == 0) return {};
+  return std::to_string(total) + (total == 1 ? " stranger" : " strangers") + " refused: " + reasons;
+}
+
 void OobServer::run() {
   std::vector<pollfd> waits;
   while (true) {
     waits.clear();
     waits.push_back({stop_, POLLIN, 0});
-    waits.push_back({listener_, POLLIN, 0});
+    waits.push_back({full_ ? -1 : listener_, POLLIN, 0});
     for (const Client& client : clients_) {
       const short events = client.output.empty() ? POLLIN : POLLIN | POLLOUT;
       waits.push_back({client.fd, events, 0});
     }
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
+    if (poll(waits.data(), waits.size(), poll_timeout_ms()) < 0 && errno != EINTR) return;
     if (waits[0].revents != 0) return;
+    full_ = false;
     const size_t before = clients_.size();
     for (size_t i = 0; i < before; i++) {
       Client& client = clients_[i];
@@ -77,91 +118,194 @@ void OobServer::run() {
       if (alive && (events & POLLOUT) != 0) alive = write_to(client);
       if (!alive) drop(client);
     }
-    std::erase_if(clients_, [](const Client& client) { return client.fd < 0; });
+    drop_slow();
     if ((waits[1].revents & POLLIN) != 0) accept_clients();
+    std::erase_if(clients_, [](const Client& client) { return client.fd < 0; });
+  }
+}
+
+int OobServer::poll_timeout_ms() const {
+  if (full_) return kFullMs;
+  uint64_t until = UINT64_MAX;
+  for (const Client& client : clients_) {
+    if (is_stranger(client)) until = std::min(until, client.until_ms);
+  }
+  if (until == UINT64_MAX) return -1;
+  const uint64_t now = now_ms();
+  return until <= now ? 0 : static_cast<int>(std::min<uint64_t>(until - now, 1'000'000));
+}
+
+void OobServer::drop_slow() {
+  const uint64_t now = now_ms();
+  for (Client& client : clients_) {
+    if (client.fd < 0 || !is_stranger(client) || now < client.until_ms) continue;
+    refuse(client, OobRefusal::kSlow);
+    drop(client);
   }
 }
 
 void OobServer::accept_clients() {
-  while (true) {
+  for (int i = 0; i < kAcceptsPerTurn; i++) {
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
-    if (clients_.size() >= size_ + kStrangersMax) {
-      close(fd);
-      continue;
+    if (fd >= 0) {
+      accept_one(fd);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      make_room();
+      full_ = true;
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;
     }
-    clients_.push_back(Client{});
-    clients_.back().fd = fd;
   }
 }
 
-// False when the client is gone or talks nonsense.
-bool OobServer::read_from(Client& client) {
-  char buffer[16384];
-  while (true) {
-    const ssize_t got = read(client.fd, buffer, sizeof(buffer));
-    if (got > 0) {
-      client.input.append(buffer, static_cast<size_t>(got));
-      if (!take_messages(client)) return false;
-      continue;
+// What it said while it waited is heard at once, so that a rank is seldom a stranger for long.
+void OobServer::accept_one(int fd) {
+  const auto strangers =
+      std::count_if(clients_.begin(), clients_.end(),
+                    [this](const Client& client) { return client.fd >= 0 && is_stranger(client); });
+  if (static_cast<size_t>(strangers) >= limits_.strangers_max) make_room();
+  Client& client = clients_.emplace_back();
+  client.fd = fd;
+  client.until_ms = now_ms() + limits_.patience_ms;
+  const bool alive =
+      !tcp_ && is_other_user(fd) ? refuse(client, OobRefusal::kUser) : read_from(client);
+  if (!alive) drop(client);
+}
+
+// The oldest stranger goes; one with a ticket only when there is no other.
+void OobServer::make_room() {
+  Client* oldest = nullptr;
+  for (Client& client : clients_) {
+    if (client.fd < 0 || !is_stranger(client)) continue;
+    if (client.phase == Phase::kHello) {
+      oldest = &client;
+      break;
     }
-    if (got < 0 && errno == EINTR) continue;
-    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (oldest == nullptr) oldest = &client;
   }
+  if (oldest == nullptr) return;
+  refuse(*oldest, OobRefusal::kCrowd);
+  drop(*oldest);
+}
+
+// False when the client is gone or talks nonsense. One bufferful a turn, so that nobody who talks
+// without end keeps the others waiting.
+bool OobServer::read_from(Client& client) {
+  char buffer[65536];
+  const size_t room = is_stranger(client) ? sizeof(OobMessage) + sizeof(OobTicket) : sizeof(buffer);
+  const ssize_t got = read(client.fd, buffer, room);
+  if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+  if (got == 0) return false;
+  client.input.append(buffer, static_cast<size_t>(got));
+  return take_messages(client);
 }
 
 bool OobServer::take_messages(Client& client) {
   while (client.input.size() >= sizeof(OobMessage)) {
     OobMessage message = {};
     memcpy(&message, client.input.data(), sizeof(message));
-    if (message.magic != kOobMagic || message.version != kOobVersion) return false;
-    if (client.rank == kNobody) {
-      if (!take_hello(client, message)) return false;
-      client.input.erase(0, sizeof(message));
-      continue;
-    }
-    if (message.kind != OobKind::kBlock || message.rank != client.rank || client.has_block ||
-        message.round != round_ || message.bytes > PEAL_OOB_BLOCK_BYTES_MAX) {
-      return false;
+    if (message.magic != kOobMagic) return refuse(client, OobRefusal::kNonsense);
+    if (message.version != kOobVersion) return refuse(client, OobRefusal::kVersion);
+    const OobKind wanted = client.phase == Phase::kHello   ? OobKind::kHello
+                           : client.phase == Phase::kProof ? OobKind::kProof
+                                                           : OobKind::kBlock;
+    const size_t bytes_max = client.phase == Phase::kHello   ? sizeof(OobTicket)
+                             : client.phase == Phase::kProof ? sizeof(OobProof)
+                                                             : PEAL_OOB_BLOCK_BYTES_MAX;
+    if (message.kind != wanted || message.bytes > bytes_max ||
+        (is_stranger(client) && message.bytes != bytes_max)) {
+      return refuse(client, OobRefusal::kNonsense);
     }
     if (client.input.size() < sizeof(message) + message.bytes) return true;
-    if (missing_ != kNobody) {
-      send_failure(client, missing_);
-      client.input.erase(0, sizeof(message) + message.bytes);
-      continue;
-    }
-    if (blocks_ == 0) {
-      block_bytes_ = message.bytes;
-      blocks_data_.assign(size_t{block_bytes_} * size_, '\0');
-    }
-    if (message.bytes != block_bytes_) {  // ranks disagree: the programs are out of step
-      missing_ = client.rank;
-      send_failure(client, client.rank);
-      fail_waiters(client.rank);
-      client.input.erase(0, sizeof(message) + message.bytes);
-      continue;
-    }
-    memcpy(blocks_data_.data() + size_t{client.rank} * block_bytes_,
-           client.input.data() + sizeof(message), message.bytes);
+    const bool good = client.phase == Phase::kHello   ? take_hello(client)
+                      : client.phase == Phase::kProof ? take_proof(client)
+                                                      : take_block(client, message);
+    if (!good) return false;
     client.input.erase(0, sizeof(message) + message.bytes);
-    client.has_block = true;
-    if (++blocks_ == size_) finish_round();
   }
   return true;
 }
 
-bool OobServer::take_hello(Client& client, const OobMessage& message) {
-  if (message.kind != OobKind::kHello || message.size != size_ || message.rank >= size_ ||
-      seen_[message.rank]) {
-    return false;
-  }
+// The ticket alone proves little, since whoever has seen it can show it again; but a stranger
+// without one is not worth a challenge.
+bool OobServer::take_hello(Client& client) {
+  OobMessage message = {};
+  memcpy(&message, client.input.data(), sizeof(message));
+  memcpy(&client.ticket, client.input.data() + sizeof(message), sizeof(client.ticket));
   client.rank = message.rank;
-  seen_[message.rank] = true;
-  OobMessage answer = make_message(OobKind::kHello);
-  answer.rank = message.rank;
-  answer.size = size_;
-  client.output += as_text(answer);
+  client.size = message.size;
+  const OobProof ticket =
+      make_proof(token_, OobSide::kTicket, client.rank, client.size, client.ticket.nonce, {});
+  if (!same_proof(ticket, client.ticket.ticket)) return refuse(client, OobRefusal::kToken);
+  if (!draw(&client.challenge)) return refuse(client, OobRefusal::kCrowd);
+  client.phase = Phase::kProof;
+  send_to(client, make_message(OobKind::kChallenge), &client.challenge, sizeof(client.challenge));
   return write_to(client);
+}
+
+bool OobServer::take_proof(Client& client) {
+  OobProof proof = {};
+  memcpy(&proof, client.input.data() + sizeof(OobMessage), sizeof(proof));
+  const auto proof_of = [&](OobSide side) {
+    return make_proof(token_, side, client.rank, client.size, client.ticket.nonce,
+                      client.challenge);
+  };
+  if (!same_proof(proof, proof_of(OobSide::kRank))) return refuse(client, OobRefusal::kToken);
+  if (client.size != size_ || client.rank >= size_) return refuse(client, OobRefusal::kSize);
+  if (seen_[client.rank]) return refuse(client, OobRefusal::kDuplicate);
+  client.phase = Phase::kRank;
+  seen_[client.rank] = true;
+  OobMessage welcome = make_message(OobKind::kWelcome);
+  welcome.rank = client.rank;
+  welcome.size = size_;
+  const OobProof own = proof_of(OobSide::kServer);
+  send_to(client, welcome, &own, sizeof(own));
+  return write_to(client);
+}
+
+bool OobServer::take_block(Client& client, const OobMessage& message) {
+  if (message.rank != client.rank || client.has_block || message.round != round_) return false;
+  if (missing_ != kNobody) {
+    send_failure(client, missing_);
+    return true;
+  }
+  if (blocks_ == 0) {
+    block_bytes_ = message.bytes;
+    blocks_data_.assign(size_t{block_bytes_} * size_, '\0');
+  }
+  if (message.bytes != block_bytes_) {  // ranks disagree: the programs are out of step
+    missing_ = client.rank;
+    send_failure(client, client.rank);
+    fail_waiters(client.rank);
+    return true;
+  }
+  memcpy(blocks_data_.data() + size_t{client.rank} * block_bytes_,
+         client.input.data() + sizeof(message), message.bytes);
+  client.has_block = true;
+  if (++blocks_ == size_) finish_round();
+  return true;
+}
+
+// Says why, as far as the other side listens, and is false: the caller drops the client.
+bool OobServer::refuse(Client& client, OobRefusal reason) {
+  if (!is_stranger(client)) return false;  // a rank that talks nonsense is a rank that is gone
+  refused_[place_of(reason)]++;
+  OobMessage message = make_message(OobKind::kRefused);
+  message.rank = static_cast<uint32_t>(reason);
+  client.output.clear();
+  send_to(client, message, nullptr, 0);
+  (void)write_to(client);
+  // What is left unread would make the kernel throw the answer away.
+  char rest[4096];
+  [[maybe_unused]] const ssize_t got = read(client.fd, rest, sizeof(rest));
+  return false;
+}
+
+void OobServer::send_to(Client& client, OobMessage message, const void* data, size_t bytes) {
+  if (bytes != 0) message.bytes = static_cast<uint32_t>(bytes);
+  client.output.append(reinterpret_cast<const char*>(&message), sizeof(message));
+  client.output.append(static_cast<const char*>(data), bytes);
 }
 
 // Sends what the socket takes now; the rest waits for POLLOUT.
@@ -182,7 +326,7 @@ bool OobServer::write_to(Client& client) {
 void OobServer::drop(Client& client) {
   close(client.fd);
   client.fd = -1;
-  if (client.rank == kNobody || missing_ != kNobody) return;
+  if (is_stranger(client) || missing_ != kNobody) return;
   // Ranks that leave after their last round fail nobody; those that still want one are told.
   missing_ = client.rank;
   if (blocks_ != 0) fail_waiters(client.rank);
@@ -198,7 +342,7 @@ void OobServer::finish_round() {
   for (Client& client : clients_) {
     if (client.fd < 0 || !client.has_block) continue;
     client.has_block = false;
-    client.output += as_text(header);
+    client.output.append(reinterpret_cast<const char*>(&header), sizeof(header));
     client.output += blocks_data_;
     (void)write_to(client);  // a dead one is noticed by its next poll
   }
@@ -217,7 +361,7 @@ void OobServer::send_failure(Client& client, uint32_t missing) {
   OobMessage message = make_message(OobKind::kFailure);
   message.rank = missing;
   message.round = round_;
-  client.output += as_text(message);
+  send_to(client, message, nullptr, 0);
   (void)write_to(client);
 }
 

@@ -2,8 +2,14 @@
 // The out-of-band server: collects one block per rank and round, and hands all of them to all. Run
 // by pealrun, or by rank 0 in a thread of its own. A rank that goes away fails the rounds that need
 // it, for everybody, by name.
+//
+// Whoever has not proved to know the job's token is a stranger: refused by name, counted, and
+// bounded in number, bytes and time, so that strangers can neither take a rank's place nor its
+// turn.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,9 +18,15 @@
 
 namespace peal::host {
 
+struct OobLimits {
+  size_t strangers_max = 64;    // at once; the oldest makes room for the next
+  uint64_t patience_ms = 5000;  // until a stranger has proved itself
+};
+
 class OobServer {
  public:
-  explicit OobServer(uint32_t size);
+  // A Unix socket needs no token, since the kernel says whose the other end is.
+  OobServer(uint32_t size, const std::optional<OobToken>& token, OobLimits limits = {});
   OobServer(const OobServer&) = delete;
   OobServer& operator=(const OobServer&) = delete;
   ~OobServer();
@@ -25,28 +37,56 @@ class OobServer {
   void run();
   void stop();
 
+  // How many were refused so far, for that reason. Any thread.
+  [[nodiscard]] uint64_t refused(OobRefusal reason) const;
+  // "3 strangers refused: 2 wrong token, 1 too slow", or "" when there were none.
+  [[nodiscard]] std::string refused_text() const;
+
  private:
+  enum class Phase : uint8_t { kHello, kProof, kRank };
+
   struct Client {
     int fd = -1;
-    uint32_t rank = kNobody;  // until its hello
-    bool has_block = false;   // of the current round
+    Phase phase = Phase::kHello;
+    uint32_t rank = kNobody;  // said so; proved in phase kRank
+    uint32_t size = 0;
+    OobTicket ticket = {};
+    OobNonce challenge = {};
+    uint64_t until_ms = 0;   // until then it must have proved itself
+    bool has_block = false;  // of the current round
     std::string input;
     std::string output;
   };
 
+  [[nodiscard]] bool is_stranger(const Client& client) const {
+    return client.phase != Phase::kRank;
+  }
   void accept_clients();
+  void accept_one(int fd);
+  void make_room();
   bool read_from(Client& client);
   bool take_messages(Client& client);
-  bool take_hello(Client& client, const OobMessage& message);
+  bool take_hello(Client& client);
+  bool take_proof(Client& client);
+  bool take_block(Client& client, const OobMessage& message);
   bool write_to(Client& client);
+  bool refuse(Client& client, OobRefusal reason);
+  void send_to(Client& client, OobMessage message, const void* data, size_t bytes);
   void drop(Client& client);
+  void drop_slow();
+  [[nodiscard]] int poll_timeout_ms() const;
   void finish_round();
   void fail_waiters(uint32_t missing);
   void send_failure(Client& client, uint32_t missing);
 
   uint32_t size_;
+  bool has_token_;
+  OobToken token_ = {};
+  OobLimits limits_;
+  bool tcp_ = false;
   int listener_ = -1;
-  int stop_ = -1;  // eventfd
+  int stop_ = -1;      // eventfd
+  bool full_ = false;  // no descriptor is left: try again later
   std::string path_;
   std::vector<Client> clients_;
   std::vector<bool> seen_;      // rank said hello at some time
@@ -55,6 +95,8 @@ class OobServer {
   uint32_t block_bytes_ = 0;
   uint32_t blocks_ = 0;
   std::string blocks_data_;
+  std::array<std::atomic<uint64_t>, size_t{static_cast<uint32_t>(OobRefusal::kCount)}> refused_ =
+      {};
 };
 
 }  // namespace peal::host

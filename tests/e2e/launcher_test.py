@@ -10,6 +10,9 @@ import subprocess
 
 import jobs
 
+# hostlib/oob_protocol.h
+MAGIC, HELLO, REFUSED = 0x6F616570, 1, 8
+
 
 class LauncherTest(jobs.JobCase):
     def test_environment(self):
@@ -88,6 +91,7 @@ class LauncherTest(jobs.JobCase):
             jobs.until(lambda: os.path.exists(sockets), "the cards")
             urls = [word for card in range(4) for word in ("--card", f"emu:{sockets},card={card}")]
             oob = ("--oob", f"tcp:127.0.0.1:{port}")
+            self.environment["PEAL_OOB_TOKEN"] = os.urandom(16).hex()
             words = [jobs.program("e2e-rank"), "churn", "3"]
             second = self.start(4, *words, options=(*urls, *oob, "--ranks-here", "2-3"))
             self.run_job(4, *words, options=(*urls, *oob, "--ranks-here", "0-1"))
@@ -108,7 +112,7 @@ class LauncherTest(jobs.JobCase):
             ranks = []
             for rank in range(2):
                 environment = dict(self.environment, PEAL_RANK=str(rank), PEAL_SIZE="2",
-                                   PEAL_OOB=f"tcp:127.0.0.1:{port},serve", PEAL_CARD=f"emu:{sockets},card={rank}")
+                                   PEAL_OOB=f"tcp:127.0.0.1:{port},serve", PEAL_OOB_TOKEN="5a" * 16, PEAL_CARD=f"emu:{sockets},card={rank}")
                 ranks.append(subprocess.Popen([jobs.program("peal-perf"), "barrier", "--iterations", "50"],
                                               env=environment, stdout=subprocess.DEVNULL))
             self.assertEqual([rank.wait(jobs.PATIENCE_S) for rank in ranks], [0, 0])
@@ -117,31 +121,70 @@ class LauncherTest(jobs.JobCase):
             nic.wait()
 
     def test_strangers_at_the_exchange(self):
-        """Garbage, a wrong size and a rank that is there already are turned away; the job does not notice."""
-        path = os.path.join(self.folder.name, "oob")
-        job = self.start(2, jobs.program("e2e-rank"), "gate", options=("--oob", f"unix:{path}"))
+        """Garbage, half-open connections, a wrong token and a rank that is there already are turned away by name,
+        and counted; the job does not notice."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            address = probe.getsockname()
+        job = self.start(2, jobs.program("e2e-rank"), "gate", options=("--oob", f"tcp:127.0.0.1:{address[1]}"))
         job.expect_line("ready")
-        hello = struct.Struct("<IIIIQII")
-        for message in (b"GET / HTTP/1.1\r\n\r\n" + bytes(32), hello.pack(0x6F616570, 1, 0, 2, 0, 0, 1),
-                        hello.pack(0x6F616570, 1, 0, 9, 0, 0, 1), hello.pack(0x6F616570, 2, 0, 2, 0, 8, 1)):
-            with socket.socket(socket.AF_UNIX) as stranger:
-                stranger.connect(path)
-                stranger.sendall(message)
+        message = struct.Struct("<IIIIQII")
+        nonsense, token = 0, 3
+        for text, reason in ((b"GET / HTTP/1.1\r\n\r\n" + bytes(32), nonsense),
+                             (message.pack(MAGIC, HELLO, 1, 2, 0, 32, 2) + bytes(32), token)):
+            with socket.create_connection(address) as stranger:
                 stranger.settimeout(jobs.PATIENCE_S)
-                try:
-                    self.assertEqual(stranger.recv(100), b"")  # closed
-                except ConnectionResetError:
-                    pass
+                stranger.sendall(text)
+                answer = message.unpack(stranger.recv(message.size, socket.MSG_WAITALL))
+                self.assertEqual(answer[:3], (MAGIC, REFUSED, reason))
+                self.assertEqual(stranger.recv(100), b"")  # closed
+        half_open = socket.create_connection(address)
+        self.addCleanup(half_open.close)
+        # A program of the same user that knows the token, but is no rank that is missing.
+        knowing = dict(self.environment, PEAL_RANK="0", PEAL_SIZE="2", PEAL_OOB=f"tcp:127.0.0.1:{address[1]}",
+                       PEAL_OOB_TOKEN=jobs.environment_of(job.ranks()[0])["PEAL_OOB_TOKEN"])
+        for environment, reason in ((knowing, "rank there already"), (dict(knowing, PEAL_SIZE="3"), "another size of the job"),
+                                    (dict(knowing, PEAL_OOB_TOKEN="5a" * 16), "wrong token")):
+            done = subprocess.run([jobs.program("e2e-rank"), "gate"], env=environment, capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"refused rank 0 of {environment['PEAL_SIZE']}: {reason}", done.stderr)
         job.go_on()
-        job.finish()
+        self.assertIn("pealrun: at the exchange 5 strangers refused: 1 no exchange of Peal's, 2 wrong token, "
+                      "1 another size of the job, 1 rank there already\n", job.finish().err)
+
+    def test_token_is_nowhere_to_be_seen(self):
+        """Every job has another; it is in the ranks' environment and in no command line."""
+        tokens = set()
+        for _ in range(2):
+            job = self.start(2, jobs.program("e2e-rank"), "gate")
+            job.expect_line("ready")
+            family = [job.process.pid, job.cards(), *job.ranks().values()]
+            token = jobs.environment_of(job.ranks()[0])["PEAL_OOB_TOKEN"]
+            self.assertRegex(token, "^[0-9a-f]{32}$")
+            for pid in family:
+                with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                    self.assertNotIn(token, file.read())
+            self.assertNotIn("PEAL_OOB_TOKEN", jobs.environment_of(job.cards()))
+            tokens.add(token)
+            job.go_on()
+            job.finish()
+        self.assertEqual(len(tokens), 2)
 
     def test_mistakes(self):
+        self.environment["PEAL_OOB_TOKEN"] = "5a" * 16
         for words in ([], ["-n", "2"], ["-n", "0", "true"], ["-n", "2", "--cards", "x", "true"],
                       ["-n", "2", "--ranks-here", "0-5", "--oob", "unix:/x", "true"], ["-n", "2", "--ranks-here", "0", "true"],
                       ["-n", "2", "--card", "emu:/x", "--loss", "0.1", "true"], ["--no-such-option"]):
             done = subprocess.run([jobs.program("pealrun"), *words], env=self.environment, capture_output=True, text=True,
                                   check=False)
             self.assertEqual(done.returncode, 2, words)
+        for token, status in (("", 2), ("5a", 125)):
+            environment = dict(self.environment, PEAL_OOB_TOKEN=token)
+            done = subprocess.run([jobs.program("pealrun"), "-n", "2", "--ranks-here", "0-0", "--oob", "tcp:127.0.0.1:1", "true"],
+                                  env=environment, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, status)
+            self.assertIn("$PEAL_OOB_TOKEN", done.stderr)
         done = subprocess.run([jobs.program("pealrun"), "-n", "1", "--nic-option=--no-such-option", "true"], env=self.environment,
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 125)

@@ -49,12 +49,14 @@ class Folder {
 // Serves the exchange in a thread, for as long as it lives.
 class OobThread {
  public:
-  explicit OobThread(uint32_t size) : server_(size) {}
+  OobThread(uint32_t size, const host::OobToken& token) : server_(size, token) {}
   OobThread(const OobThread&) = delete;
   OobThread& operator=(const OobThread&) = delete;
   ~OobThread() {
     server_.stop();
     if (thread_.joinable()) thread_.join();
+    const std::string refused = server_.refused_text();
+    if (!refused.empty()) fprintf(stderr, "pealrun: at the exchange %s\n", refused.c_str());
   }
   bool listen(const std::string& text) {
     host::OobAddress address;
@@ -75,6 +77,23 @@ class OobThread {
   std::thread thread_;
 };
 
+// The job's secret: that of the environment when a job has several parts, else a new one.
+bool find_token(host::OobToken* token) {
+  std::optional<host::OobToken> given;
+  std::string error;
+  if (!host::token_of_environment(&given, &error)) {
+    fprintf(stderr, "pealrun: %s\n", error.c_str());
+    return false;
+  }
+  if (given) {
+    *token = *given;
+    return true;
+  }
+  if (host::draw(token)) return true;
+  perror("pealrun: getrandom");
+  return false;
+}
+
 int block_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -93,6 +112,8 @@ int run(const Options& options) {
     fprintf(stderr, "pealrun: %s\n", error.c_str());
     return kCannotStart;
   }
+  host::OobToken token = {};
+  if (!find_token(&token)) return kCannotStart;
   const Folder folder;
   if (folder.path().empty()) {
     fprintf(stderr, "pealrun: cannot make a temporary folder: %s\n", strerror(errno));
@@ -109,13 +130,13 @@ int run(const Options& options) {
   const std::string oob = options.oob.empty() ? "unix:" + folder.path() + "/oob" : options.oob;
   std::optional<OobThread> server;
   if (options.first == 0) {  // the part of the job with rank 0 serves the others
-    server.emplace(options.ranks);
+    server.emplace(options.ranks, token);
     if (!server->listen(oob)) return kCannotStart;
   }
   int status = kCannotStart;
   {
     Ranks ranks(options, placement, cards);
-    if (ranks.start(oob)) {
+    if (ranks.start(oob, host::token_text(token))) {
       if (server) server->serve();
       status = ranks.watch(signals);
     }

@@ -18,7 +18,8 @@ constexpr const char* kHelp =
     R"(usage: pealrun -n RANKS [OPTIONS] [--] PROGRAM [ARGUMENTS...]
 
 Starts one peal-nic with a card per rank, then RANKS processes of PROGRAM, each with its rank and its
-card in the environment (PEAL_RANK, PEAL_SIZE, PEAL_CARD, PEAL_OOB). Cleans up everything at the end.
+card in the environment (PEAL_RANK, PEAL_SIZE, PEAL_CARD, PEAL_OOB, PEAL_OOB_TOKEN). Cleans up
+everything at the end.
 Exits with the status of the first rank that failed (128 + signal if it was killed), else 0.
 
   -n, --ranks N           number of ranks
@@ -34,7 +35,8 @@ Exits with the status of the first rank that failed (128 + signal if it was kill
       --oob ADDRESS       serve the out-of-band exchange at tcp:HOST:PORT or unix:PATH instead of a
                           private socket, for ranks that are started elsewhere
       --ranks-here A-B    start only these of the N ranks (needs --oob; the first part of a job that
-                          is spread serves the exchange)
+                          is spread serves the exchange; all parts need the same secret 32 hexadecimal
+                          digits in $PEAL_OOB_TOKEN, by which ranks and server know each other)
       --grace SECONDS     kill the other ranks that long after the first failure (default 5;
                           'never': let them end by themselves)
       --timeout SECONDS   kill everything after that time and exit with 124
@@ -125,6 +127,11 @@ Parsed check(Options* options, const char* here) {
       return complain("--ranks-here needs A-B within the job's ranks, not", here);
     }
     if (options->oob.empty()) return complain("--ranks-here needs", "--oob ADDRESS");
+    const char* token = getenv("PEAL_OOB_TOKEN");
+    if (token == nullptr || *token == '\0') {
+      return complain("--ranks-here needs the same 32 secret hexadecimal digits in all parts",
+                      "$PEAL_OOB_TOKEN");
+    }
   }
   return Parsed::kRun;
 }

@@ -38,16 +38,18 @@ Ranks::~Ranks() {
   }
 }
 
-bool Ranks::start(const std::string& oob) {
+bool Ranks::start(const std::string& oob, const std::string& token) {
+  oob_ = oob;
+  token_ = token;
   for (uint32_t number = options_.first; number <= options_.last; number++) {
     ranks_.push_back(Rank{number, -1, -1, {}});
-    if (!start_one(ranks_.back(), oob)) return false;
+    if (!start_one(ranks_.back())) return false;
   }
   if (options_.timeout_s > 0) timeout_at_s_ = now_s() + options_.timeout_s;
   return true;
 }
 
-bool Ranks::start_one(Rank& rank, const std::string& oob) {
+bool Ranks::start_one(Rank& rank) {
   int output[2] = {-1, -1};
   if (options_.label && pipe2(output, O_CLOEXEC) != 0) {
     perror("pealrun: pipe");
@@ -58,7 +60,7 @@ bool Ranks::start_one(Rank& rank, const std::string& oob) {
   if (rank.pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    become(rank, oob, output[1]);
+    become(rank, output[1]);
   }
   if (output[1] >= 0) close(output[1]);
   rank.output = output[0];
@@ -67,7 +69,7 @@ bool Ranks::start_one(Rank& rank, const std::string& oob) {
   return rank.pid > 0;
 }
 
-void Ranks::become(const Rank& rank, const std::string& oob, int output) {
+void Ranks::become(const Rank& rank, int output) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -80,7 +82,8 @@ void Ranks::become(const Rank& rank, const std::string& oob, int output) {
   setenv("PEAL_RANK", std::to_string(rank.number).c_str(), 1);
   setenv("PEAL_SIZE", std::to_string(options_.ranks).c_str(), 1);
   setenv("PEAL_CARD", card.c_str(), 1);
-  setenv("PEAL_OOB", oob.c_str(), 1);
+  setenv("PEAL_OOB", oob_.c_str(), 1);
+  setenv("PEAL_OOB_TOKEN", token_.c_str(), 1);
   // For tools that measure: where the cards poll.
   if (placement_.card_cpu >= 0) {
     setenv("PEAL_CARD_CPU", std::to_string(placement_.card_cpu).c_str(), 1);

@@ -22,7 +22,7 @@ class Ranks {
   Ranks& operator=(const Ranks&) = delete;
   ~Ranks();
 
-  bool start(const std::string& oob);
+  bool start(const std::string& oob, const std::string& token);
   // Until all have ended. `signals` is a signalfd of SIGCHLD and of what is to be forwarded.
   // Returns the job's exit status.
   int watch(int signals);
@@ -35,8 +35,8 @@ class Ranks {
     std::string line;
   };
 
-  bool start_one(Rank& rank, const std::string& oob);
-  [[noreturn]] void become(const Rank& rank, const std::string& oob, int output);
+  bool start_one(Rank& rank);
+  [[noreturn]] void become(const Rank& rank, int output);
   void reap();
   void one_ended(Rank& rank, int status);
   void signal_all(int number);
@@ -47,6 +47,8 @@ class Ranks {
   const Options& options_;
   const Placement& placement_;
   CardProcess& cards_;
+  std::string oob_;
+  std::string token_;  // seen by nobody but the ranks: in no command line
   std::vector<Rank> ranks_;
   int exit_status_ = 0;
   double kill_at_s_ = 0;  // 0: not yet

@@ -22,7 +22,11 @@ typedef struct peal_oob peal_oob;
 
 /* `server` is "unix:PATH" or "tcp:HOST:PORT"; with ",serve" at its end rank 0 runs the server in a
  * thread of its own (HOST is then the address it listens on, and which the others dial). Null:
- * $PEAL_OOB. Tries for up to timeout_ms (0: 30 s). */
+ * $PEAL_OOB. Tries for up to timeout_ms (0: 30 s).
+ *
+ * The ranks of a job know each other by $PEAL_OOB_TOKEN, 32 hexadecimal digits that nobody else
+ * knows: pealrun makes them; without it make some yourself, the same for all ranks. Over tcp it
+ * must be set. Rank and server prove it to each other without showing it. */
 PEAL_API peal_error peal_oob_connect(const char* server, uint32_t rank, uint32_t size,
                                      unsigned timeout_ms, peal_oob** oob);
 /* A peal_allgather_callback: `oob` is a peal_oob. Fails on all ranks when one of them is gone. Not

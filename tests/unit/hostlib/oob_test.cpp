@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The out-of-band exchange: rounds, ranks that leave, strangers.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -14,9 +18,67 @@
 namespace peal::host {
 namespace {
 
+constexpr OobToken kToken = {'p', 'e', 'a', 'l', 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+
+// A connection that says what it likes.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& server) {
+    OobAddress address;
+    std::string error;
+    EXPECT_TRUE(parse_oob_address(server, &address, &error)) << error;
+    fd_ = oob_connect_once(address);
+    EXPECT_GE(fd_, 0) << strerror(errno);
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  ~Stranger() { close(fd_); }
+
+  bool say(const void* data, size_t bytes) const {
+    return send(fd_, data, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+  }
+  template <typename Body>
+  bool say(OobKind kind, uint32_t rank, uint32_t size, const Body& body) const {
+    OobMessage message = {kOobMagic, kind, rank, size, 0, sizeof(body), kOobVersion};
+    return say(&message, sizeof(message)) && say(&body, sizeof(body));
+  }
+  bool say_hello(uint32_t rank, uint32_t size, const OobToken& token) const {
+    OobTicket ticket = {{1, 2, 3}, {}};
+    ticket.ticket = make_proof(token, OobSide::kTicket, rank, size, ticket.nonce, {});
+    return say(OobKind::kHello, rank, size, ticket);
+  }
+  // The next message; kind 0 when the connection was closed.
+  [[nodiscard]] OobMessage hear() const {
+    OobMessage message = {};
+    size_t have = 0;
+    while (have < sizeof(message)) {
+      const ssize_t got =
+          recv(fd_, reinterpret_cast<char*>(&message) + have, sizeof(message) - have, 0);
+      if (got <= 0) return {};
+      have += static_cast<size_t>(got);
+    }
+    if (message.kind == OobKind::kChallenge || message.kind == OobKind::kWelcome) {
+      OobNonce data;
+      EXPECT_EQ(recv(fd_, data.data(), data.size(), MSG_WAITALL), 16);
+    }
+    return message;
+  }
+  // Refused for that reason, and then closed.
+  void expect_refusal(OobRefusal reason) const {
+    const OobMessage message = hear();
+    EXPECT_EQ(message.kind, OobKind::kRefused);
+    EXPECT_STREQ(refusal_name(static_cast<OobRefusal>(message.rank)), refusal_name(reason));
+    EXPECT_EQ(hear().kind, OobKind{});
+  }
+
+ private:
+  int fd_ = -1;
+};
+
 class Oob : public testing::Test {
  protected:
   void SetUp() override {
+    use_token(&kToken);
     char folder[] = "/tmp/peal-oob-test-XXXXXX";
     ASSERT_NE(mkdtemp(folder), nullptr);
     folder_ = folder;
@@ -24,11 +86,48 @@ class Oob : public testing::Test {
   }
   void TearDown() override {
     stop();
+    use_token(nullptr);
     EXPECT_TRUE(std::filesystem::is_empty(folder_));
     std::filesystem::remove_all(folder_);
   }
-  void serve(uint32_t size) {
-    server_ = std::make_unique<OobServer>(size);
+  // What the ranks of this process know.
+  static void use_token(const OobToken* token) {
+    if (token != nullptr) {
+      setenv(kOobTokenVariable, token_text(*token).c_str(), 1);
+    } else {
+      unsetenv(kOobTokenVariable);
+    }
+  }
+  void use_tcp() {
+    const int probe = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in name = {};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof(name);
+    ASSERT_EQ(bind(probe, reinterpret_cast<sockaddr*>(&name), bytes), 0);
+    ASSERT_EQ(getsockname(probe, reinterpret_cast<sockaddr*>(&name), &bytes), 0);
+    close(probe);
+    server_name_ = "tcp:127.0.0.1:" + std::to_string(ntohs(name.sin_port));
+  }
+  // Both ranks of two exchange what they have.
+  static void expect_exchange(peal_oob* first, peal_oob* second) {
+    const uint32_t one = 1;
+    const uint32_t two = 2;
+    uint32_t values[2] = {};
+    std::thread rank([&] {
+      uint32_t all[2] = {};
+      EXPECT_EQ(peal_oob_allgather(second, &two, all, sizeof(two)), 0) << peal_last_error_text();
+    });
+    EXPECT_EQ(peal_oob_allgather(first, &one, values, sizeof(one)), 0) << peal_last_error_text();
+    rank.join();
+    EXPECT_EQ(values[0], 1u);
+    EXPECT_EQ(values[1], 2u);
+  }
+  // The only refusals there were.
+  void expect_refused(const std::string& text) const { EXPECT_EQ(server_->refused_text(), text); }
+
+  void serve(uint32_t size, OobLimits limits = {}, std::optional<OobToken> token = kToken) {
+    server_ = std::make_unique<OobServer>(size, token, limits);
     OobAddress address;
     std::string error;
     ASSERT_TRUE(parse_oob_address(server_name_, &address, &error)) << error;
@@ -147,34 +246,233 @@ TEST_F(Oob, ServerThatGoesFailsTheRound) {
   peal_oob_close(first);
 }
 
-TEST_F(Oob, StrangersAreTurnedAway) {
+TEST_F(Oob, StrangersAreRefusedByName) {
+  use_tcp();
   serve(2);
   peal_oob* first = connect(0, 2);
-  peal_oob* none = nullptr;
-  EXPECT_EQ(peal_oob_connect(server_name_.c_str(), 0, 2, 100, &none), PEAL_ERR_OUT_OF_BAND);
-  EXPECT_EQ(peal_oob_connect(server_name_.c_str(), 1, 3, 100, &none), PEAL_ERR_OUT_OF_BAND);
+  const std::string garbage(4096, 'x');
+  {
+    const Stranger stranger(server_name_);
+    EXPECT_TRUE(stranger.say(garbage.data(), garbage.size()));
+    stranger.expect_refusal(OobRefusal::kNonsense);
+  }
+  {
+    const Stranger stranger(server_name_);
+    const OobMessage old = {kOobMagic, OobKind::kHello, 1, 2, 0, 0, 1};
+    EXPECT_TRUE(stranger.say(&old, sizeof(old)));
+    stranger.expect_refusal(OobRefusal::kVersion);
+  }
+  {
+    const Stranger stranger(server_name_);  // a block before its hello
+    EXPECT_TRUE(stranger.say(OobKind::kBlock, 1, 2, uint32_t{7}));
+    stranger.expect_refusal(OobRefusal::kNonsense);
+  }
+  {
+    const Stranger stranger(server_name_);
+    EXPECT_TRUE(stranger.say_hello(1, 2, OobToken{}));
+    stranger.expect_refusal(OobRefusal::kToken);
+  }
+  {
+    const Stranger stranger(server_name_);  // a ticket that was seen on the wire is not enough
+    EXPECT_TRUE(stranger.say_hello(1, 2, kToken));
+    EXPECT_EQ(stranger.hear().kind, OobKind::kChallenge);
+    EXPECT_TRUE(stranger.say(OobKind::kProof, 1, 2, OobProof{}));
+    stranger.expect_refusal(OobRefusal::kToken);
+  }
+  peal_oob* second = connect(1, 2);
+  expect_exchange(first, second);
+  expect_refused("5 strangers refused: 2 no exchange of Peal's, 1 another version, 2 wrong token");
+  peal_oob_close(first);
+  peal_oob_close(second);
+}
+
+TEST_F(Oob, RanksThatDoNotFitAreToldWhy) {
+  serve(2);
+  peal_oob* first = connect(0, 2);
+  const auto refused = [this](uint32_t rank, uint32_t size) {
+    peal_oob* none = nullptr;
+    EXPECT_EQ(peal_oob_connect(server_name_.c_str(), rank, size, 5000, &none),
+              PEAL_ERR_OUT_OF_BAND);
+    EXPECT_EQ(none, nullptr);
+    return std::string(peal_last_error_text());
+  };
+  EXPECT_EQ(refused(0, 2), server_name_ + " refused rank 0 of 2: rank there already");
+  EXPECT_EQ(refused(1, 3), server_name_ + " refused rank 1 of 3: another size of the job");
+  EXPECT_EQ(refused(2, 3), server_name_ + " refused rank 2 of 3: another size of the job");
+  const OobToken other = {1};
+  use_token(&other);
+  EXPECT_EQ(refused(1, 2), server_name_ + " refused rank 1 of 2: wrong token");
+  use_token(nullptr);
+  EXPECT_EQ(refused(1, 2), server_name_ + " refused rank 1 of 2: wrong token");
+  use_token(&kToken);
+  peal_oob* second = connect(1, 2);
+  expect_exchange(first, second);
+  expect_refused(
+      "5 strangers refused: 2 wrong token, 2 another size of the job, 1 rank there already");
+  peal_oob_close(first);
+  peal_oob_close(second);
+}
+
+// Those who say nothing, or half of it, are closed when their time is over; nobody waits for them.
+TEST_F(Oob, HalfOpenStrangers) {
+  serve(2, {.strangers_max = 64, .patience_ms = 500});
+  peal_oob* first = connect(0, 2);
+  peal_oob* second = connect(1, 2);
+  const Stranger silent(server_name_);
+  const Stranger halting(server_name_);
+  EXPECT_TRUE(halting.say("peao", 4));
+  const Stranger ticket(server_name_);
+  EXPECT_TRUE(ticket.say_hello(1, 2, kToken));
+  EXPECT_EQ(ticket.hear().kind, OobKind::kChallenge);
+  expect_exchange(first, second);
+  silent.expect_refusal(OobRefusal::kSlow);
+  halting.expect_refusal(OobRefusal::kSlow);
+  ticket.expect_refusal(OobRefusal::kSlow);
+  expect_exchange(first, second);  // a rank has all the time it wants
+  expect_refused("3 strangers refused: 3 too slow");
+  peal_oob_close(first);
+  peal_oob_close(second);
+}
+
+// However busy it looks, its time runs from the beginning.
+TEST_F(Oob, StrangerByteByByte) {
+  serve(1, {.strangers_max = 64, .patience_ms = 50});
+  const Stranger slow(server_name_);
+  const OobMessage hello = {kOobMagic, OobKind::kHello, 0, 1, 0, sizeof(OobTicket), kOobVersion};
+  const auto* bytes = reinterpret_cast<const char*>(&hello);
+  for (size_t i = 0; server_->refused(OobRefusal::kSlow) == 0; i++) {
+    if (i + 1 < sizeof(hello)) {
+      ASSERT_TRUE(slow.say(bytes + i, 1));
+    }
+    std::this_thread::yield();
+  }
+  slow.expect_refusal(OobRefusal::kSlow);
+}
+
+// The oldest stranger makes room, so that those who come later are heard.
+TEST_F(Oob, StrangersAreBoundedInNumber) {
+  serve(2, {.strangers_max = 3, .patience_ms = 1'000'000});
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  for (int i = 0; i < 5; i++) strangers.push_back(std::make_unique<Stranger>(server_name_));
+  strangers[0]->expect_refusal(OobRefusal::kCrowd);
+  strangers[1]->expect_refusal(OobRefusal::kCrowd);
+  peal_oob* first = connect(0, 2);
+  strangers[2]->expect_refusal(OobRefusal::kCrowd);
+  peal_oob* second = connect(1, 2);
+  expect_exchange(first, second);
+  expect_refused("3 strangers refused: 3 too many at once");
+  peal_oob_close(first);
+  peal_oob_close(second);
+}
+
+// A rank with a ticket keeps its place when strangers without one push.
+TEST_F(Oob, TicketKeepsItsPlace) {
+  serve(2, {.strangers_max = 2, .patience_ms = 1'000'000});
+  const Stranger ticket(server_name_);
+  EXPECT_TRUE(ticket.say_hello(0, 2, kToken));
+  EXPECT_EQ(ticket.hear().kind, OobKind::kChallenge);
+  const Stranger second(server_name_);
+  const Stranger third(server_name_);
+  second.expect_refusal(OobRefusal::kCrowd);
+  EXPECT_TRUE(ticket.say(OobKind::kProof, 0, 2, OobProof{}));
+  ticket.expect_refusal(OobRefusal::kToken);  // it was still heard
+}
+
+TEST_F(Oob, Flood) {
+  use_tcp();
+  serve(4, {.strangers_max = 4, .patience_ms = 1'000'000});
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> floods;
+  for (int i = 0; i < 2; i++) {
+    floods.emplace_back([&] {
+      std::vector<std::unique_ptr<Stranger>> open;
+      while (!stop) {
+        if (open.size() == 100) open.clear();
+        open.push_back(std::make_unique<Stranger>(server_name_));
+      }
+    });
+  }
+  while (server_->refused(OobRefusal::kCrowd) < 100) std::this_thread::yield();
+  std::vector<std::thread> ranks;
+  for (uint32_t rank = 0; rank < 4; rank++) {
+    ranks.emplace_back([this, rank] {
+      peal_oob* oob = nullptr;
+      ASSERT_EQ(peal_oob_connect(server_name_.c_str(), rank, 4, 60'000, &oob), PEAL_OK)
+          << peal_last_error_text();
+      for (int round = 0; round < 20; round++) {
+        uint32_t all[4] = {};
+        ASSERT_EQ(peal_oob_allgather(oob, &rank, all, sizeof(rank)), 0) << peal_last_error_text();
+        for (uint32_t i = 0; i < 4; i++) ASSERT_EQ(all[i], i);
+      }
+      peal_oob_close(oob);
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  stop = true;
+  for (std::thread& flood : floods) flood.join();
+}
+
+// Who took the server's place learns nothing from those who come, and is found out.
+TEST_F(Oob, ServerThatDoesNotKnowTheToken) {
   OobAddress address;
   std::string error;
   ASSERT_TRUE(parse_oob_address(server_name_, &address, &error));
-  const int stranger = oob_connect_once(address);
-  ASSERT_GE(stranger, 0);
-  const std::string garbage(4096, 'x');
-  ASSERT_GT(send(stranger, garbage.data(), garbage.size(), MSG_NOSIGNAL), 0);
-  char byte = 0;
-  EXPECT_LE(recv(stranger, &byte, 1, 0), 0);  // closed or reset
-  close(stranger);
-  // The others never noticed.
-  peal_oob* second = connect(1, 2);
-  uint32_t values[2] = {};
-  const uint32_t one = 1;
-  const uint32_t two = 2;
-  std::thread rank([&] {
-    uint32_t all[2] = {};
-    EXPECT_EQ(peal_oob_allgather(second, &two, all, sizeof(two)), 0);
+  const int listener = oob_listen(address, 4);
+  ASSERT_GE(listener, 0);
+  std::string heard;
+  std::thread impostor([&] {
+    const int fd = accept(listener, nullptr, nullptr);
+    const auto hear = [&](size_t bytes) {
+      std::string part(bytes, '\0');
+      EXPECT_EQ(recv(fd, part.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
+      heard += part;
+    };
+    const auto say = [&](OobKind kind) {
+      const OobMessage message = {kOobMagic, kind, 0, 1, 0, 16, kOobVersion};
+      const OobNonce data = {};
+      EXPECT_EQ(send(fd, &message, sizeof(message), MSG_NOSIGNAL), 32);
+      EXPECT_EQ(send(fd, data.data(), data.size(), MSG_NOSIGNAL), 16);
+    };
+    hear(sizeof(OobMessage) + sizeof(OobTicket));
+    say(OobKind::kChallenge);
+    hear(sizeof(OobMessage) + sizeof(OobProof));
+    say(OobKind::kWelcome);
+    close(fd);
   });
-  EXPECT_EQ(peal_oob_allgather(first, &one, values, sizeof(one)), 0);
-  rank.join();
-  EXPECT_EQ(values[1], 2u);
+  peal_oob* none = nullptr;
+  EXPECT_EQ(peal_oob_connect(server_name_.c_str(), 0, 1, 60'000, &none), PEAL_ERR_OUT_OF_BAND);
+  EXPECT_EQ(peal_last_error_text(),
+            server_name_ + " is no server of this job: it does not know the token");
+  impostor.join();
+  close(listener);
+  unlink(address.host_or_path.c_str());
+  EXPECT_EQ(heard.find(std::string(kToken.begin(), kToken.begin() + 8)), std::string::npos);
+}
+
+TEST_F(Oob, TcpNeedsAToken) {
+  use_tcp();
+  use_token(nullptr);
+  OobServer server(1, std::nullopt);
+  OobAddress address;
+  std::string error;
+  ASSERT_TRUE(parse_oob_address(server_name_, &address, &error));
+  EXPECT_FALSE(server.listen(address, &error));
+  EXPECT_NE(error.find("$PEAL_OOB_TOKEN"), std::string::npos) << error;
+  peal_oob* none = nullptr;
+  for (const char* mode : {"", ",serve"}) {
+    EXPECT_EQ(peal_oob_connect((server_name_ + mode).c_str(), 0, 1, 100, &none),
+              PEAL_ERR_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(peal_last_error_text()).find("$PEAL_OOB_TOKEN"), std::string::npos);
+  }
+}
+
+// The kernel says who is at the other end of a Unix socket.
+TEST_F(Oob, UnixDoesWithoutOne) {
+  use_token(nullptr);
+  serve(2, {}, std::nullopt);
+  peal_oob* first = connect(0, 2);
+  peal_oob* second = connect(1, 2);
+  expect_exchange(first, second);
   peal_oob_close(first);
   peal_oob_close(second);
 }
