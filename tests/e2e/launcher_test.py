@@ -68,9 +68,34 @@ class LauncherTest(jobs.JobCase):
         job.process.wait()
         for pid in family:
             jobs.until(lambda pid=pid: jobs.state_of(pid) in ("", "Z"), "the whole job to end")
-        # A killed launcher cannot remove its folder.
-        subprocess.run(["rm", "-rf", *[os.path.join(self.folder.name, name) for name in os.listdir(self.folder.name)]],
-                       check=True)
+        # A killed launcher cannot remove its folder: the next one does.
+        self.assertEqual(len(os.listdir(self.folder.name)), 1)
+        self.run_job(1, "true")
+
+    def test_only_what_the_dead_left_is_collected(self):
+        """Not the folder of a living job, nor anything else that is called so."""
+        job = self.start(1, jobs.program("e2e-rank"), "gate")
+        job.expect_line("ready")
+        living = os.listdir(self.folder.name)
+        self.assertEqual(len(living), 1)
+        inside = os.listdir(os.path.join(self.folder.name, living[0]))
+        others = ["pealrun-abcdef", "pealrun-of-mine", "pealrun-link00"]
+        for name in others[:2]:
+            os.mkdir(os.path.join(self.folder.name, name))
+        target = os.path.join(self.folder.name, "pealrun-of-mine")
+        os.symlink(target, os.path.join(self.folder.name, others[2]))
+        with open(os.path.join(target, "file"), "w", encoding="ascii"):
+            pass
+        os.mkdir(os.path.join(self.folder.name, "pealrun-abcdef", "cards"))
+        self.run_job(1, "true")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), sorted([*living, "pealrun-link00", "pealrun-of-mine"]))
+        self.assertEqual(os.listdir(target), ["file"])
+        self.assertEqual(os.listdir(os.path.join(self.folder.name, living[0])), inside)
+        os.unlink(os.path.join(self.folder.name, "pealrun-link00"))
+        os.unlink(os.path.join(target, "file"))
+        os.rmdir(target)
+        job.go_on()
+        job.finish()
 
     def test_counters(self):
         path = os.path.join(self.folder.name, "counters.json")

@@ -5,12 +5,14 @@ with one and with two ranks in each guest; then one guest is killed in the middl
 The guests have an Ethernet between them for the out-of-band exchange; no payload goes that way."""
 
 import json
+import os
 import sys
 
 import guest_options
 import guest_vm
 
 OOB = "tcp:10.0.0.1:5555,serve"
+TOKEN = os.urandom(16).hex()
 
 
 def start_guest(lab, card, index):
@@ -26,7 +28,7 @@ def start_guest(lab, card, index):
 
 
 def perf(rank, size, arguments):
-    return (f"PEAL_RANK={rank} PEAL_SIZE={size} PEAL_CARD=char:/dev/peal0 PEAL_OOB={OOB} "
+    return (f"PEAL_RANK={rank} PEAL_SIZE={size} PEAL_CARD=char:/dev/peal0 PEAL_OOB={OOB} PEAL_OOB_TOKEN={TOKEN} "
             f"peal-perf {arguments}")
 
 

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <thread>
@@ -18,6 +17,7 @@
 #include "hostlib/oob_server.h"
 #include "tools/pealrun/card_process.h"
 #include "tools/pealrun/cpus.h"
+#include "tools/pealrun/folder.h"
 #include "tools/pealrun/options.h"
 #include "tools/pealrun/ranks.h"
 
@@ -25,26 +25,6 @@ namespace peal::run {
 namespace {
 
 constexpr int kCannotStart = 125;
-
-// A private folder for the job's sockets.
-class Folder {
- public:
-  Folder() {
-    const char* base = getenv("TMPDIR");
-    path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/pealrun-XXXXXX";
-    if (mkdtemp(path_.data()) == nullptr) path_.clear();
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Serves the exchange in a thread, for as long as it lives.
 class OobThread {
@@ -114,7 +94,7 @@ int run(const Options& options) {
   }
   host::OobToken token = {};
   if (!find_token(&token)) return kCannotStart;
-  const Folder folder;
+  const Folder folder(temporary_place());
   if (folder.path().empty()) {
     fprintf(stderr, "pealrun: cannot make a temporary folder: %s\n", strerror(errno));
     return kCannotStart;
