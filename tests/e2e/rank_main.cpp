@@ -22,7 +22,7 @@ constexpr Scenario kScenarios[] = {
     {"threads", peal::e2e::run_threads},     {"churn", peal::e2e::run_churn},
     {"overlap", peal::e2e::run_overlap},     {"exit", peal::e2e::run_exit},
     {"gate", peal::e2e::run_gate},           {"exhaust", peal::e2e::run_exhaust},
-    {"fork", peal::e2e::run_fork},
+    {"fork", peal::e2e::run_fork},           {"soak", peal::e2e::run_soak},
 };
 
 }  // namespace

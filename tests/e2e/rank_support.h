@@ -51,6 +51,7 @@ void run_deep(Job& job);
 void run_overwrite(Job& job);
 void run_death(Job& job);
 void run_fork(Job& job);
+void run_soak(Job& job);
 void run_disagree(Job& job);
 void run_choice(Job& job);
 void run_input(Job& job);

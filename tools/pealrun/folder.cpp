@@ -59,7 +59,8 @@ void collect_left_behind(const std::string& place) {
   }
   closedir(folder);
   for (const std::string& name : found) {
-    const std::string path = place + "/" + name;
+    std::string path = place;
+    path.append("/").append(name);
     const int lock = lock_folder(path);
     if (lock < 0) continue;
     remove_all(path);
