@@ -80,14 +80,16 @@ struct peal_reserve_group {
 
 struct peal_reserve_group_reply {
 	struct peal_peer_address address; /* to be exchanged out of band */
+	uint32_t reserved;
 };
 
 /* peers[2*j] is rank + 2^j, peers[2*j+1] is rank - 2^j (modulo N), for j below ceil(log2(N)). */
 struct peal_connect_group {
+	uint64_t group; /* id agreed out of band, not zero. Random: whoever does not know it cannot join */
 	uint32_t member;
-	uint32_t group; /* id agreed out of band, not zero */
 	uint32_t choice_hash; /* hash of the table of algorithms, agreed out of band */
 	uint32_t peer_count; /* 2 * ceil(log2(N)) */
+	uint32_t reserved;
 	struct peal_peer_address peers[PEAL_PEERS_MAX];
 };
 
@@ -161,7 +163,7 @@ PEAL_CHECK_SIZE(struct peal_open_context, 8);
 PEAL_CHECK_SIZE(struct peal_open_context_reply, 16);
 PEAL_CHECK_SIZE(struct peal_register_memory, 32);
 PEAL_CHECK_SIZE(struct peal_reserve_group, 24);
-PEAL_CHECK_SIZE(struct peal_connect_group, 336);
+PEAL_CHECK_SIZE(struct peal_connect_group, 424);
 PEAL_CHECK_SIZE(struct peal_read_counters_reply, 264);
 PEAL_CHECK_SIZE(struct peal_reap_channels_reply, 264);
 PEAL_CHECK_FIELD(struct peal_admin_command, u, 24, 488);

@@ -45,7 +45,7 @@
 	X(DROP_GROUP, "drop_group", "group id is not the member's")                          \
 	X(DROP_NOT_CONNECTED, "drop_not_connected", "member has no peers yet")               \
 	X(DROP_SENDER, "drop_sender", "sender is no peer, or may not send this")             \
-	X(DROP_INCARNATION, "drop_incarnation", "sender's card is another incarnation")      \
+	X(DROP_STRANGER, "drop_stranger", "not the member known as that rank")               \
 	X(DROP_STALE, "drop_stale", "sequence or piece that everybody has passed")           \
 	X(DROP_FUTURE, "drop_future", "sequence ahead of what may run")                      \
 	X(DROP_PIECE, "drop_piece", "piece outside the window or the operation")             \
@@ -59,7 +59,11 @@
 	X(NO_PACKET, "no_packet", "packet pool empty; tried again later")                    \
 	X(NO_DMA_RECORD, "no_dma_record", "DMA record pool empty; tried again later")        \
 	X(NO_MEMBER, "no_member", "member pool empty; group refused")                        \
-	X(DMA_FAULT, "dma_fault", "DMA that the host interface could not carry out")
+	X(DMA_FAULT, "dma_fault", "DMA that the host interface could not carry out")         \
+	X(HELD_BACK_NACK, "held_back_nack", "NACKs put off: the card asks too much")          \
+	X(HELD_BACK_REPAIR, "held_back_repair", "repairs refused: the card repairs too much") \
+	X(SENT_FAREWELL, "sent_farewell", "FAREWELL packets sent")                            \
+	X(STALLS, "stalls", "timers served so late that the card itself had stopped")
 
 enum peal_counter {
 #define PEAL_COUNTER_ENUM(symbol, name, text) PEAL_COUNTER_##symbol,

@@ -57,18 +57,18 @@ struct peal_ioctl_reserve_group {
 	uint32_t rank; /* in */
 	struct peal_peer_address address; /* out */
 	uint32_t status; /* out */
-	uint32_t reserved; /* zero */
+	uint64_t reserved; /* zero */
 };
 
 struct peal_ioctl_connect_group {
 	struct peal_ioctl_header header;
+	uint64_t group; /* in */
 	uint32_t member; /* in */
-	uint32_t group; /* in */
 	uint32_t choice_hash; /* in */
-	uint32_t peer_count; /* in */
 	uint64_t peers; /* in: pointer to peer_count struct peal_peer_address */
+	uint32_t peer_count; /* in */
 	uint32_t status; /* out */
-	uint32_t reserved; /* zero */
+	uint64_t reserved; /* zero */
 };
 
 struct peal_ioctl_abandon_group {
@@ -111,8 +111,8 @@ PEAL_CHECK_SIZE(struct peal_ioctl_header, 8);
 PEAL_CHECK_SIZE(struct peal_ioctl_info, 24);
 PEAL_CHECK_SIZE(struct peal_ioctl_register, 40);
 PEAL_CHECK_SIZE(struct peal_ioctl_unregister, 16);
-PEAL_CHECK_SIZE(struct peal_ioctl_reserve_group, 40);
-PEAL_CHECK_SIZE(struct peal_ioctl_connect_group, 40);
+PEAL_CHECK_SIZE(struct peal_ioctl_reserve_group, 48);
+PEAL_CHECK_SIZE(struct peal_ioctl_connect_group, 48);
 PEAL_CHECK_SIZE(struct peal_ioctl_abandon_group, 16);
 PEAL_CHECK_SIZE(struct peal_ioctl_eventfd, 16);
 PEAL_CHECK_SIZE(struct peal_ioctl_kick, 8);

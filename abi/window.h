@@ -71,7 +71,8 @@ struct peal_device {
 	uint32_t channel_bytes; /* host memory per channel; a group needs channels times that */
 	uint32_t ring_entries; /* of both rings, a power of two */
 	uint32_t dead_timeout_us; /* silence after which a peer is dead */
-	uint32_t reserved[2];
+	uint32_t geometry; /* as in struct peal_peer_address */
+	uint32_t reserved;
 };
 
 struct peal_heartbeat {

@@ -10,7 +10,7 @@
 
 #include "abi/types.h"
 
-#define PEAL_WIRE_VERSION 1
+#define PEAL_WIRE_VERSION 2
 #define PEAL_ETHERTYPE 0x88b5 /* IEEE 802 local experimental */
 #define PEAL_MAC_BYTES 6
 #define PEAL_HEADER_BYTES 64
@@ -19,11 +19,12 @@ enum peal_packet_type {
 	PEAL_PACKET_DATA = 1, /* a block (or part) of an allgather */
 	PEAL_PACKET_SIGNAL = 2, /* one round of a dissemination: barrier, recycling or destroy */
 	PEAL_PACKET_NACK = 3, /* something is missing; payload: struct peal_nack */
-	PEAL_PACKET_NOT_YET = 4, /* answer to a NACK: alive, but the data is not there yet */
+	PEAL_PACKET_NOT_YET = 4, /* answer to a NACK: alive, but the data is not there yet; payload: struct peal_not_yet */
 	PEAL_PACKET_REFUSE = 5, /* ranks disagree about this sequence; payload: struct peal_verdict */
 	PEAL_PACKET_DEATH = 6, /* a member is dead, the group is poisoned; payload: struct peal_verdict */
 	PEAL_PACKET_PROBE = 7, /* are you there? */
 	PEAL_PACKET_ALIVE = 8, /* answer to a probe */
+	PEAL_PACKET_FAREWELL = 9, /* the sender has completed the destroy: it will ask nothing any more */
 	PEAL_PACKET_TYPE_COUNT
 };
 
@@ -45,7 +46,7 @@ enum peal_algorithm {
 	PEAL_ALGORITHM_COUNT
 };
 
-#define PEAL_PACKET_REPAIR 0x01 /* answers a NACK; incarnation is then the requester's, echoed */
+#define PEAL_PACKET_REPAIR 0x01 /* answers a NACK */
 #define PEAL_PACKET_FLAGS 0x01
 
 struct peal_wire_header {
@@ -56,10 +57,10 @@ struct peal_wire_header {
 	uint8_t type; /* enum peal_packet_type */
 	uint32_t header_crc; /* CRC32C of bytes 0..63, this field taken as zero */
 	uint32_t payload_crc; /* CRC32C of the payload */
-	uint32_t group; /* group id, the same on all members */
+	uint32_t group; /* low 32 bits of the group id */
 	uint32_t member; /* handle of the receiving member: generation << 16 | index on its card */
-	uint32_t incarnation; /* of the sending card; in a repair, of the requester's card */
-	uint32_t signature; /* operation, algorithm, root, length and choice table, hashed */
+	uint32_t identity; /* peal_identity() of the sending member */
+	uint32_t signature; /* group id, choice table, geometry, operation, algorithm, root and length, hashed */
 	uint32_t sequence; /* low 32 bits of the operation's sequence number, or of the epoch */
 	uint32_t piece; /* sub-sequence within the operation */
 	uint16_t origin; /* rank whose block this is */
@@ -79,13 +80,29 @@ struct peal_peer_address {
 	uint16_t rank;
 	uint32_t member; /* handle on that card */
 	uint32_t incarnation; /* of that card */
+	uint32_t geometry; /* what the cards of a group must have in common, hashed: K, W, MTU, channel bytes */
 };
+
+/* Who sends: the member's handle, masked with its card's incarnation. On one card no two members have the same, and
+ * a card that has started anew is a stranger. The sending card makes it of what it knows itself and nothing that a
+ * client has said, so no client can pass for another's member. */
+static inline uint32_t peal_identity(const struct peal_peer_address *sender)
+{
+	return sender->member ^ sender->incarnation * 0x9e3779b1u;
+}
 
 /* Payload of a NACK. In all-to-all broadcast the header's origin and piece say what is missing; in
  * algorithms in steps the header's hop and piece do, and fragments has a bit per missing packet. */
 struct peal_nack {
-	struct peal_peer_address requester; /* to whom the repair goes, whoever relays the NACK */
 	uint64_t fragments;
+	uint32_t asked_us; /* on the asker's clock, low bits; not looked at, but echoed */
+	uint32_t reserved;
+};
+
+/* Payload of NOT_YET. How long the answer took tells the asker how busy the cards are. */
+struct peal_not_yet {
+	uint32_t asked_us; /* of the NACK */
+	uint32_t reserved;
 };
 
 struct peal_verdict {
@@ -102,7 +119,7 @@ PEAL_CHECK_FIELD(struct peal_wire_header, header_crc, 16, 4);
 PEAL_CHECK_FIELD(struct peal_wire_header, payload_crc, 20, 4);
 PEAL_CHECK_FIELD(struct peal_wire_header, group, 24, 4);
 PEAL_CHECK_FIELD(struct peal_wire_header, member, 28, 4);
-PEAL_CHECK_FIELD(struct peal_wire_header, incarnation, 32, 4);
+PEAL_CHECK_FIELD(struct peal_wire_header, identity, 32, 4);
 PEAL_CHECK_FIELD(struct peal_wire_header, signature, 36, 4);
 PEAL_CHECK_FIELD(struct peal_wire_header, sequence, 40, 4);
 PEAL_CHECK_FIELD(struct peal_wire_header, piece, 44, 4);
@@ -116,8 +133,9 @@ PEAL_CHECK_FIELD(struct peal_wire_header, fragment, 56, 2);
 PEAL_CHECK_FIELD(struct peal_wire_header, length, 58, 2);
 PEAL_CHECK_FIELD(struct peal_wire_header, block_bytes, 60, 4);
 PEAL_CHECK_SIZE(struct peal_wire_header, PEAL_HEADER_BYTES);
-PEAL_CHECK_SIZE(struct peal_peer_address, 16);
-PEAL_CHECK_SIZE(struct peal_nack, 24);
+PEAL_CHECK_SIZE(struct peal_peer_address, 20);
+PEAL_CHECK_SIZE(struct peal_nack, 16);
+PEAL_CHECK_SIZE(struct peal_not_yet, 8);
 PEAL_CHECK_SIZE(struct peal_verdict, 8);
 
 #endif

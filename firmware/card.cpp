@@ -13,6 +13,7 @@
 #include "firmware/command_check.h"
 #include "firmware/context.h"
 #include "firmware/dma.h"
+#include "firmware/liveness.h"
 #include "firmware/member.h"
 #include "firmware/mutation.h"
 #include "firmware/receive.h"
@@ -77,9 +78,9 @@ void finish_dma(Card& card, DmaRecord& record, bool ok) {
   }
   dma_free(card, record);
   --member.dma;
-  if (live) {
+  if (live && is_part_of_operation(done)) {
     --operation.dma;
-    if (counts_in_piece(done)) --piece_slot(operation, done.piece).dma;
+    --piece_slot(operation, done.piece).dma;
   }
   DmaRecord copy = done;
   const bool sends = done.kind == DmaKind::kSend && ok && !(live && operation.refused);
@@ -100,6 +101,7 @@ void finish_dma(Card& card, DmaRecord& record, bool ok) {
 
 size_t card_bytes() { return sizeof(Card); }
 size_t card_alignment() { return alignof(Card); }
+uint32_t card_geometry() { return geometry_hash(); }
 
 CardTimeouts default_timeouts() {
   return {.nack_ns = CONFIG_NACK_TIMEOUT_US * TimeNs{1000},
@@ -117,6 +119,10 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->checksums = port.checksums();
   card->timers = {card->timer_entries, kTimers, 0};
   card->retry_timer.kind = TimerKind::kCard;
+  card->repairs = pace_start(timeouts, 0, kRepairsPerInterval);
+  // Handles begin elsewhere in every life of a card.
+  card->first_generation = static_cast<uint16_t>(identity.incarnation * 0x9e3779b1u >> 16);
+  for (Member& member : card->members) member.generation = card->first_generation;
   dma_init(*card);
   return card;
 }
@@ -133,6 +139,7 @@ void card_describe(const Card& card, peal_device* device) {
   device->piece_window = kPieceWindow;
   device->mtu_bytes = CONFIG_MTU_BYTES;
   device->channel_bytes = CONFIG_CHANNEL_BYTES;
+  device->geometry = geometry_hash();
   device->dead_timeout_us = static_cast<uint32_t>(card.timeouts.dead_ns / 1000);
 }
 
@@ -173,18 +180,23 @@ void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
   PEAL_ASSERT(token < CONFIG_DMA_RECORDS && card.dma[token].in_use);
   DmaRecord& record = card.dma[token];
   Member& member = card.members[record.member];
+  const ContextId context = member.context;
   if (!ok) count(card, PEAL_COUNTER_DMA_FAULT);
   finish_dma(card, record, ok);
   if (member.phase != MemberPhase::kFree && member.dying && member.dma == 0) {
-    const ContextId context = member.context;
     bury_member(card, member);
-    context_try_close(card, context);
   }
+  context_try_close(card, context);
   if (card.dma_stalled != 0) dma_retry_stalled(card);
 }
 
 void card_on_timer(Card& card, TimeNs now) {
   card.now = now;
+  const TimeNs due = card.timers.earliest();
+  if (due < now && now - due >= card.timeouts.probe_interval_ns) {
+    count(card, PEAL_COUNTER_STALLS);
+    forgive_stall(card, now - due);
+  }
   while (Timer* timer = card.timers.pop_due(now)) {
     Member& member = card.members[timer->member];
     switch (timer->kind) {

@@ -5,7 +5,9 @@
 // or mapped memory.
 //
 // A turn of the runner: on_packet for arrivals, on_submission for ring entries, on_dma_done for
-// finished DMA, on_timer when now >= next_deadline().
+// finished DMA; then on_timer when now >= next_deadline(). Whatever had arrived when the deadline was
+// noticed comes first: an answer must be heard before the card asks again, or calls somebody dead.
+// What arrives after that does not: a card that never catches up must still ask for what it lacks.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +21,8 @@
 #include "firmware/port.h"
 
 namespace peal {
+
+using ClientId = uint32_t;
 
 struct CardTimeouts {
   TimeNs nack_ns;            // first NACK after this long without progress
@@ -41,6 +45,8 @@ struct Card;  // all state; defined in firmware/card_state.h
 // Bytes and alignment of a Card, for runners that place it themselves.
 size_t card_bytes();
 size_t card_alignment();
+// The geometry that all cards of a group must share (struct peal_peer_address).
+uint32_t card_geometry();
 // Starts a card in `memory` (card_bytes() long, aligned, zeroed). The port outlives it. No
 // destructor: drop the memory.
 Card* card_start(void* memory, Port& port, const CardIdentity& identity,
@@ -51,7 +57,11 @@ void card_describe(const Card& card, peal_device* device);
 
 // --- administration: immediate, no effects on the wire except where said ---
 // A host process or driver client. NO_RESOURCES when the table is full.
-peal_status card_open_context(Card& card, ContextId* context);
+// `client` is the runner's name for whoever is behind the context, for card_memberships() only.
+peal_status card_open_context(Card& card, ContextId* context, ClientId client = 0);
+// Groups that contexts of this client hold on the card: their members, and the tombstones that still
+// stand for members of theirs. For the runner's quotas.
+[[nodiscard]] uint32_t card_memberships(const Card& card, ClientId client);
 // The client is gone: its pending operations end without completions, its live memberships die (the
 // death is flooded), its keys go once no DMA refers to them. Memory may be let go when
 // card_context_quiet() says so; close is then over and the id may come back from open.

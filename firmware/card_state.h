@@ -10,6 +10,7 @@
 #include "abi/wire.h"
 #include "firmware/assert.h"
 #include "firmware/card.h"
+#include "firmware/pace.h"
 #include "firmware/port.h"
 #include "firmware/ranks.h"
 #include "firmware/timer_heap.h"
@@ -57,11 +58,13 @@ enum class ContextPhase : uint8_t { kFree, kOpen, kClosing };
 
 struct Context {
   ContextPhase phase;
+  ClientId client;
   uint32_t outstanding;  // accepted, not completed
 };
 
 struct Peer {
   peal_peer_address address;
+  uint32_t identity;        // that its packets must carry
   TimeNs awaited_since_ns;  // 0: owes us nothing
   TimeNs next_probe_ns;
   uint32_t probes;
@@ -69,9 +72,10 @@ struct Peer {
 
 // Who a member is, to its peers. A tombstone keeps this much.
 struct Membership {
-  uint32_t group;
+  uint64_t group;
   uint32_t handle;
-  uint32_t choice_hash;
+  uint32_t identity;  // that our packets carry
+  uint32_t seed;      // of every signature: group, choice of algorithms, geometry
   uint16_t rank;
   uint16_t ranks;
   uint8_t rounds;  // ⌈log2 N⌉
@@ -103,6 +107,9 @@ struct Piece {
   uint8_t fragments_sent;      // of step steps_sent
   uint8_t landed[kRoundsMax];  // doubling: fragments of a step that are in the image
   uint64_t bits[kPieceWords];
+  // All-to-all broadcast: blocks that lie in the user's memory and that somebody below still asks
+  // for. Asked of the parent, passed on when they come.
+  uint64_t owed[kRankWords];
 };
 
 // Copies blocks of an image that lies in the channel to the user's buffer, through bounce packets.
@@ -142,11 +149,13 @@ struct Operation {
   uint8_t kind;       // enum peal_operation
   uint8_t algorithm;  // enum peal_algorithm
   bool starved;       // something could not be had from a pool: try again soon
-  bool refused;       // verdict stands: ends with it as soon as no DMA is under way
+  bool refused;       // verdict stands: a posted one ends with it as soon as no DMA is under way
+  bool in_debt;       // some piece owes blocks to ranks below
   uint32_t signature;
   uint32_t block_bytes;
   uint16_t first_sender;  // whose packet opened an early record
   uint16_t chase_next;    // rank from which the next NACKs start, so that all get their turn
+  uint32_t debt_next;     // the same for debts: piece slot and rank
   uint32_t verdict_rank;
   peal_status verdict;
   uint64_t sequence;
@@ -154,7 +163,7 @@ struct Operation {
   TimeNs progress_ns;
   TimeNs interval_ns;
   Timer timer;
-  uint32_t dma;          // outstanding, all kinds
+  uint32_t dma;          // outstanding, all kinds but repairs
   uint32_t early_dma;    // of those: early data on its way into the channel
   uint32_t piece_count;  // at least 1
   uint32_t piece_bytes;
@@ -182,7 +191,9 @@ struct Member {
   uint64_t started;            // operations taken out of parking; all below ran or run
   uint64_t finished;           // operations completed to the host
   uint64_t recycled;           // epochs whose recycling is complete
-  uint32_t dma;                // outstanding, all operations
+  uint32_t dma;                // outstanding, all operations, repairs too
+  uint16_t farewells;          // bit per round: the peer ahead will ask nothing any more
+  Pace pace;                   // of this member's questions
   uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
   Dissemination recycling[2];
   TimeNs recycling_progress_ns;
@@ -199,6 +210,8 @@ struct Member {
 // Answers late NACKs of a group's last barrier, or names the dead, after the member is gone.
 struct Tombstone {
   bool in_use;
+  uint16_t awaited;  // bit per round: the peer ahead has not said farewell
+  ClientId client;
   uint64_t destroy_sequence;
   uint32_t destroy_signature;
   TimeNs buried_ns;
@@ -247,6 +260,8 @@ struct Card {
   uint32_t dma_stalled_last;
   Timer retry_timer;
   TimerHeap timers;
+  Pace repairs;  // of all members together
+  uint16_t first_generation;
   uint64_t counters[PEAL_COUNTER_COUNT];
   uint32_t released_count;
   RegionId released[2 * CONFIG_CARD_MEMBERS];
@@ -260,6 +275,14 @@ struct Card {
 
 inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
   card.counters[counter] += by;
+}
+
+// What the cards of a group must share; a card of another geometry would drop its pieces.
+constexpr uint32_t geometry_hash() {
+  const uint32_t words[] = {kChannels, kPieceWindow, CONFIG_MTU_BYTES, CONFIG_CHANNEL_BYTES};
+  uint32_t hash = 2166136261u;  // FNV-1a, by words
+  for (const uint32_t word : words) hash = (hash ^ word) * 16777619u;
+  return hash;
 }
 
 // NACK intervals: doubled after every time-out without progress, up to the configured limit.

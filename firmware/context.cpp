@@ -33,10 +33,10 @@ void context_try_close(Card& card, ContextId context) {
   card.contexts[context] = {};
 }
 
-peal_status card_open_context(Card& card, ContextId* context) {
+peal_status card_open_context(Card& card, ContextId* context, ClientId client) {
   for (ContextId id = 0; id < CONFIG_CONTEXTS; ++id) {
     if (card.contexts[id].phase != ContextPhase::kFree) continue;
-    card.contexts[id] = {.phase = ContextPhase::kOpen, .outstanding = 0};
+    card.contexts[id] = {.phase = ContextPhase::kOpen, .client = client, .outstanding = 0};
     *context = id;
     return PEAL_STATUS_OK;
   }
@@ -53,6 +53,8 @@ void card_close_context(Card& card, ContextId context, TimeNs now) {
       release_member(card, member);
       continue;
     }
+    // Destroyed already, and waits only for a repair that somebody asked for: no death.
+    if (member.dying) continue;
     // A closed host connection is a death, and its card tells.
     poison(card, member, member.membership.rank);
     if (member.phase == MemberPhase::kActive) bury_member(card, member);

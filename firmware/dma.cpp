@@ -51,8 +51,10 @@ DmaRecord& take(const Scope& scope, const DmaRequest& request) {
   record.host = request.host;
   if (request.packet != nullptr) ++request.packet->holds;
   ++scope.member.dma;
-  ++scope.operation.dma;
-  if (counts_in_piece(record)) ++scope.operation.pieces[request.piece % kPieceSlots].dma;
+  if (is_part_of_operation(record)) {
+    ++scope.operation.dma;
+    ++scope.operation.pieces[request.piece % kPieceSlots].dma;
+  }
   return record;
 }
 
@@ -88,7 +90,7 @@ void dma_continue_as_write(Card& card, DmaRecord& record, DmaKind kind, HostAddr
   start(card, record);
 }
 
-bool counts_in_piece(const DmaRecord& record) {
+bool is_part_of_operation(const DmaRecord& record) {
   return record.kind != DmaKind::kSend || record.aux != kRepairRead;
 }
 

@@ -8,8 +8,7 @@
 namespace peal {
 namespace {
 
-// A runner that was stopped for long finds every deadline passed at once: so silence counts only
-// when probes went unanswered meanwhile.
+// Silence counts only when probes went unanswered meanwhile.
 constexpr uint32_t kProbesMin = 3;
 
 }  // namespace
@@ -26,6 +25,16 @@ void await_peer(Card& card, Member& member, Rank rank) {
   card.timers.arm_no_later(member.timer, peer.next_probe_ns);
 }
 
+void forgive_stall(Card& card, TimeNs late_ns) {
+  for (Member& member : card.members) {
+    if (member.phase != MemberPhase::kActive) continue;
+    for (uint32_t entry = 0; entry < 2u * member.membership.rounds; ++entry) {
+      Peer& peer = member.membership.peers[entry];
+      if (peer.awaited_since_ns != 0) peer.awaited_since_ns += late_ns;
+    }
+  }
+}
+
 TimeNs watch_peers(Card& card, Member& member) {
   TimeNs next = kNever;
   Membership& self = member.membership;
@@ -40,9 +49,7 @@ TimeNs watch_peers(Card& card, Member& member) {
       return kNever;
     }
     if (card.now >= peer.next_probe_ns) {
-      const PacketKind kind = {
-          PEAL_PACKET_PROBE, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, 0, 0, 0};
-      if (send_small(card, self, peer.address, kind, {})) {
+      if (send_small(card, self, peer.address, membership_kind(self, PEAL_PACKET_PROBE), {})) {
         count(card, PEAL_COUNTER_SENT_LIVENESS);
         ++peer.probes;
       }

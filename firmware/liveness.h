@@ -12,6 +12,8 @@ namespace peal {
 void await_peer(Card& card, Member& member, Rank rank);
 // Anything valid arrived from it.
 inline void hear_peer(Peer& peer) { peer.awaited_since_ns = 0; }
+// The card itself stood still for this long: answers may wait unread, so nobody is blamed for it.
+void forgive_stall(Card& card, TimeNs late_ns);
 // Probes who is due; suspects who was silent too long. Returns when to look again, kNever if nobody
 // is awaited. May poison the member.
 TimeNs watch_peers(Card& card, Member& member);

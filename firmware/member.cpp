@@ -15,14 +15,50 @@ uint32_t handle_of(const Member& member) {
   return static_cast<uint32_t>(member.generation) << 16 | member.index;
 }
 
+// A tombstone whose peers have not all said farewell stands until every one that still asked would
+// have called a silent member dead.
+bool stands(const Card& card, const Tombstone& tombstone) {
+  return tombstone.in_use && card.now < tombstone.buried_ns + 2 * card.timeouts.dead_ns;
+}
+
 Tombstone& dig_tombstone(Card& card) {
-  Tombstone* oldest = &card.tombstones[0];
   for (Tombstone& tombstone : card.tombstones) {
-    if (!tombstone.in_use) return tombstone;
-    if (tombstone.buried_ns < oldest->buried_ns) oldest = &tombstone;
+    if (stands(card, tombstone)) continue;
+    if (tombstone.in_use) count(card, PEAL_COUNTER_TOMBSTONES_REUSED);
+    return tombstone;
   }
-  count(card, PEAL_COUNTER_TOMBSTONES_REUSED);
-  return *oldest;
+  PEAL_ASSERT(false);  // reserve_member keeps a place for every member
+  return card.tombstones[0];
+}
+
+// Every member may need a tombstone one day: none is promised that is not there.
+bool has_tombstone_place(const Card& card) {
+  uint32_t taken = 0;
+  for (const Tombstone& tombstone : card.tombstones) taken += stands(card, tombstone) ? 1 : 0;
+  for (const Member& member : card.members) taken += member.phase != MemberPhase::kFree ? 1 : 0;
+  return taken < kTombstones;
+}
+
+// Two members of one card with the same rank in the same group: one of them is not who it says.
+bool is_taken(const Card& card, const Membership& self, uint64_t group) {
+  for (const Member& other : card.members) {
+    const Membership& its = other.membership;
+    if (other.phase == MemberPhase::kActive && its.group == group && its.rank == self.rank) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Tells the peers whose signals we waited for that we shall not ask again.
+void say_farewell(Card& card, const Membership& self) {
+  for (uint32_t round = 0; round < self.rounds; ++round) {
+    const uint32_t entry = peer_behind(round);
+    if (send_small(card, self, self.peers[entry].address,
+                   membership_kind(self, PEAL_PACKET_FAREWELL), {})) {
+      count(card, PEAL_COUNTER_SENT_FAREWELL);
+    }
+  }
 }
 
 bool peers_are_right(const Membership& self, const peal_connect_group& request) {
@@ -63,7 +99,8 @@ peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32
       break;
     }
   }
-  if (member == nullptr || card.released_count >= CONFIG_CARD_MEMBERS) {
+  if (member == nullptr || card.released_count >= CONFIG_CARD_MEMBERS ||
+      !has_tombstone_place(card)) {
     count(card, PEAL_COUNTER_NO_MEMBER);
     return PEAL_STATUS_NO_RESOURCES;
   }
@@ -89,10 +126,8 @@ peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32
   self.rank = static_cast<uint16_t>(rank);
   self.ranks = static_cast<uint16_t>(ranks);
   self.rounds = static_cast<uint8_t>(ceil_log2(ranks));
-  std::memcpy(address->mac, card.identity.mac, PEAL_MAC_BYTES);
-  address->rank = self.rank;
-  address->member = self.handle;
-  address->incarnation = card.identity.incarnation;
+  *address = own_address(card, self);
+  self.identity = peal_identity(address);
   return PEAL_STATUS_OK;
 }
 
@@ -103,12 +138,18 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
   if (request.peer_count != 2u * self.rounds || !peers_are_right(self, request)) {
     return PEAL_STATUS_BAD_RANK;
   }
+  for (uint32_t entry = 0; entry < request.peer_count; ++entry) {
+    if (request.peers[entry].geometry != geometry_hash()) return PEAL_STATUS_MISMATCH;
+  }
+  if (is_taken(card, self, request.group)) return PEAL_STATUS_BAD_GROUP;
   self.group = request.group;
-  self.choice_hash = request.choice_hash;
+  self.seed = signature_seed(request.group, request.choice_hash);
   for (uint32_t entry = 0; entry < request.peer_count; ++entry) {
     self.peers[entry] = {};
     self.peers[entry].address = request.peers[entry];
+    self.peers[entry].identity = peal_identity(&request.peers[entry]);
   }
+  member.pace = pace_start(card.timeouts, card.now, kQuestionsPerInterval);
   member.recycling_interval_ns = card.timeouts.nack_ns;
   member.phase = MemberPhase::kActive;
   return PEAL_STATUS_OK;
@@ -122,17 +163,49 @@ void release_member(Card& card, Member& member) {
   member.phase = MemberPhase::kFree;
 }
 
+uint16_t rounds_ahead_of(const Membership& self, Rank peer) {
+  uint16_t rounds = 0;
+  for (uint32_t round = 0; round < self.rounds; ++round) {
+    const bool ahead = self.peers[peer_ahead(round)].address.rank == peer;
+    rounds |= static_cast<uint16_t>((ahead ? 1u : 0u) << round);
+  }
+  return rounds;
+}
+
 void bury_member(Card& card, Member& member) {
   member.dying = true;
   if (member.dma > 0) return;  // on_dma_done comes back here
-  Tombstone& tombstone = dig_tombstone(card);
-  tombstone.in_use = true;
-  tombstone.buried_ns = card.now;
-  tombstone.membership = member.membership;
-  tombstone.destroy_sequence = member.next_sequence - 1;
-  tombstone.destroy_signature =
-      signature_of(member.membership, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0);
+  const Membership& self = member.membership;
+  const auto everybody = static_cast<uint16_t>((1u << self.rounds) - 1);
+  // The dead of a poisoned group is named to whoever asks, farewell or not.
+  const auto awaited =
+      static_cast<uint16_t>(self.poisoned ? everybody : everybody & ~member.farewells);
+  if (!self.poisoned) say_farewell(card, self);
+  if (awaited != 0) {
+    Tombstone& tombstone = dig_tombstone(card);
+    tombstone.in_use = true;
+    tombstone.awaited = awaited;
+    tombstone.client = card.contexts[member.context].client;
+    tombstone.buried_ns = card.now;
+    tombstone.membership = self;
+    tombstone.destroy_sequence = member.next_sequence - 1;
+    tombstone.destroy_signature =
+        signature_of(self, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, 0);
+  }
   release_member(card, member);
+}
+
+uint32_t card_memberships(const Card& card, ClientId client) {
+  uint32_t held = 0;
+  for (const Member& member : card.members) {
+    const bool own = member.phase != MemberPhase::kFree &&
+                     card.contexts[member.context].client == client;
+    held += own ? 1 : 0;
+  }
+  for (const Tombstone& tombstone : card.tombstones) {
+    held += stands(card, tombstone) && tombstone.client == client ? 1 : 0;
+  }
+  return held;
 }
 
 void member_fail_all(Card& card, Member& member, peal_status status, Rank rank) {
@@ -140,13 +213,20 @@ void member_fail_all(Card& card, Member& member, peal_status status, Rank rank) 
     if (member.phase != MemberPhase::kActive) return;  // the last one was the destroy
     operation_fail({card, member, operation}, status, rank);
   }
+  member_fail_parked(card, member, status, rank);
+}
+
+void member_fail_parked(Card& card, Member& member, peal_status status, Rank rank) {
   while (member.parked_count > 0) {
     const Command command = member.parked[member.parked_head];
+    const bool destroys = command.opcode == PEAL_OPERATION_DESTROY;
+    // The group's last word: not before the operations that still wait for DMA.
+    if (destroys && member.finished != member.started) return;
     member.parked_head = static_cast<uint16_t>((member.parked_head + 1) % CONFIG_PARKED_OPERATIONS);
     --member.parked_count;
     complete_command(card, command, status, rank);
     // Nothing is ever parked behind a destroy.
-    if (command.opcode == PEAL_OPERATION_DESTROY) bury_member(card, member);
+    if (destroys) bury_member(card, member);
   }
 }
 

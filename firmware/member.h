@@ -16,10 +16,14 @@ peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32
 peal_status connect_member(Card& card, Member& member, const peal_connect_group& request);
 // The slot is free again and its channels are the runner's; leaves no tombstone.
 void release_member(Card& card, Member& member);
-// Leaves a tombstone and releases the slot, at once or as soon as no DMA is under way.
+// Rounds in which this peer is the one ahead: it waits for our signal of them.
+uint16_t rounds_ahead_of(const Membership& self, Rank peer);
+// Leaves a tombstone, where somebody may still ask, and releases the slot, at once or as soon as no DMA is under way.
 void bury_member(Card& card, Member& member);
 // All pending operations, parked ones too, end with this status.
 void member_fail_all(Card& card, Member& member, peal_status status, Rank rank);
+// The parked ones alone; a destroy among them only when nothing runs any more.
+void member_fail_parked(Card& card, Member& member, peal_status status, Rank rank);
 void on_member_timer(Card& card, Member& member);
 
 }  // namespace peal

@@ -43,4 +43,9 @@ constexpr uint32_t peer_entry(Rank rank, Rank other, uint32_t ranks) {
   return kNoPeer;
 }
 
+// Does an earlier entry name the same rank? (N = 2^(j+1): rank + 2^j is rank - 2^j.)
+constexpr bool is_repeated_entry(uint32_t entry, uint32_t ranks) {
+  return entry % 2 == 1 && 2u << (entry / 2) == ranks;
+}
+
 }  // namespace peal

@@ -8,6 +8,7 @@
 #include "firmware/collective/doubling.h"
 #include "firmware/collective/operation.h"
 #include "firmware/collective/recycling.h"
+#include "firmware/collective/repair.h"
 #include "firmware/liveness.h"
 #include "firmware/member.h"
 #include "firmware/transmit.h"
@@ -34,20 +35,21 @@ bool disseminates(const peal_wire_header& header) {
   return header.algorithm == PEAL_ALGORITHM_DISSEMINATION;
 }
 
-// Group, sender and incarnation; kPacketGood or why not.
-peal_counter check_sender(const Card& card, const Membership& self, const Arrival& arrival) {
+// Group and sender; kPacketGood or why not. All packets come from peers, repairs too.
+peal_counter check_sender(const Membership& self, Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
-  if (header.group != self.group) return PEAL_COUNTER_DROP_GROUP;
-  if (header.sender >= self.ranks || header.sender == self.rank) return PEAL_COUNTER_DROP_SENDER;
-  const bool repair = (header.flags & PEAL_PACKET_REPAIR) != 0;
-  if (repair) {
-    // Echoed from our own NACK: the answer may come from beyond our peers.
-    return header.incarnation == card.identity.incarnation ? kPacketGood
-                                                           : PEAL_COUNTER_DROP_INCARNATION;
-  }
+  if (header.group != static_cast<uint32_t>(self.group)) return PEAL_COUNTER_DROP_GROUP;
+  if (header.sender >= self.ranks) return PEAL_COUNTER_DROP_SENDER;
+  arrival.sender_entry = peer_entry(self.rank, header.sender, self.ranks);
   if (arrival.sender_entry == kNoPeer) return PEAL_COUNTER_DROP_SENDER;
-  const peal_peer_address& peer = self.peers[arrival.sender_entry].address;
-  return header.incarnation == peer.incarnation ? kPacketGood : PEAL_COUNTER_DROP_INCARNATION;
+  if (header.identity != self.peers[arrival.sender_entry].identity) {
+    return PEAL_COUNTER_DROP_STRANGER;
+  }
+  // The low half of the group id is on the wire; all of it is in the seed.
+  if (header.operation == PEAL_OPERATION_NONE && header.signature != self.seed) {
+    return PEAL_COUNTER_DROP_SIGNATURE;
+  }
+  return kPacketGood;
 }
 
 // The round of a dissemination must exist, and lead from or to the sender.
@@ -59,6 +61,14 @@ peal_counter check_round(const Membership& self, const peal_wire_header& header,
   return header.sender == expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
 }
 
+// That its sender lives was noted already; how long it took sets the price of the next questions.
+peal_counter on_not_yet(Card& card, Member& member, const Arrival& arrival) {
+  const auto now_us = static_cast<uint32_t>(card.now / 1000);
+  const uint32_t after_us = now_us - body_of<peal_not_yet>(arrival).asked_us;
+  pace_answered(member.pace, card.timeouts, after_us * TimeNs{1000});
+  return PEAL_COUNTER_RECEIVED;
+}
+
 peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
   const bool signal = header.type == PEAL_PACKET_SIGNAL;
@@ -66,16 +76,19 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   const peal_counter round = check_round(member.membership, header, from_behind);
   if (round != kPacketGood) return round;
   if (signal) return recycling_on_signal(card, member, header);
-  if (header.type == PEAL_PACKET_NACK) return recycling_on_nack(card, member, header);
-  return PEAL_COUNTER_RECEIVED;  // NOT_YET: that its sender lives was noted already
+  if (header.type == PEAL_PACKET_NACK) {
+    return recycling_on_nack(card, member, header, body_of<peal_nack>(arrival));
+  }
+  return on_not_yet(card, member, arrival);
 }
 
 peal_counter on_signal(const Scope& scope, const Arrival& arrival) {
   const peal_counter round = check_round(scope.member.membership, arrival.header, true);
   if (round != kPacketGood) return round;
-  if (scope.operation.phase == OperationPhase::kFinished) return PEAL_COUNTER_DUPLICATE;
-  if (!dissemination_signal(scope.operation.signals, arrival.header.hop))
+  if (scope.operation.phase == OperationPhase::kFinished ||
+      !dissemination_signal(scope.operation.signals, arrival.header.hop)) {
     return PEAL_COUNTER_DUPLICATE;
+  }
   operation_progressed(scope);
   operation_advance(scope);
   return PEAL_COUNTER_RECEIVED;
@@ -109,10 +122,7 @@ peal_counter on_nack(const Scope& scope, const Arrival& arrival) {
                          header.hop);
     return PEAL_COUNTER_RECEIVED;
   }
-  const SmallPacket what = {.hop = header.hop};
-  if (send_small(card, member.membership, to, packet_kind(operation, PEAL_PACKET_NOT_YET), what)) {
-    count(card, PEAL_COUNTER_SENT_NOT_YET);
-  }
+  send_not_yet(scope, to, header, nack);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -137,7 +147,8 @@ bool signature_is_right(const Member& member, const peal_wire_header& header) {
     return true;
   }
   return header.signature ==
-         signature_of(member.membership, header.operation, header.algorithm, header.block_bytes);
+         signature_of(member.membership, header.operation, header.algorithm, 0,
+                      header.block_bytes);
 }
 
 // A packet of an operation of this group.
@@ -169,13 +180,13 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
     case PEAL_PACKET_NACK:
       return on_nack(scope, arrival);
     default:
-      return PEAL_COUNTER_RECEIVED;  // NOT_YET: that its sender lives was noted already
+      return on_not_yet(card, member, arrival);
   }
 }
 
 peal_counter answer_probe(Card& card, const Membership& self, const Arrival& arrival) {
-  const PacketKind kind = {PEAL_PACKET_ALIVE, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, 0, 0, 0};
-  if (send_small(card, self, self.peers[arrival.sender_entry].address, kind, {})) {
+  if (send_small(card, self, self.peers[arrival.sender_entry].address,
+                 membership_kind(self, PEAL_PACKET_ALIVE), {})) {
     count(card, PEAL_COUNTER_SENT_LIVENESS);
   }
   return PEAL_COUNTER_RECEIVED;
@@ -183,7 +194,8 @@ peal_counter answer_probe(Card& card, const Membership& self, const Arrival& arr
 
 // Nothing but the truth comes out of a poisoned group.
 peal_counter answer_poisoned(Card& card, const Membership& self, const Arrival& arrival) {
-  if (arrival.header.type != PEAL_PACKET_DEATH && arrival.sender_entry != kNoPeer) {
+  const uint8_t type = arrival.header.type;
+  if (type != PEAL_PACKET_DEATH && type != PEAL_PACKET_FAREWELL) {
     tell_death(card, self, self.peers[arrival.sender_entry].address);
   }
   return PEAL_COUNTER_DROP_CLOSED;
@@ -192,17 +204,18 @@ peal_counter answer_poisoned(Card& card, const Membership& self, const Arrival& 
 peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
   Membership& self = member.membership;
   if (member.phase == MemberPhase::kReserved) return PEAL_COUNTER_DROP_NOT_CONNECTED;
-  arrival.sender_entry = arrival.header.sender < self.ranks
-                             ? peer_entry(self.rank, arrival.header.sender, self.ranks)
-                             : kNoPeer;
-  const peal_counter sender = check_sender(card, self, arrival);
+  const peal_counter sender = check_sender(self, arrival);
   if (sender != kPacketGood) return sender;
-  if (arrival.sender_entry != kNoPeer) hear_peer(self.peers[arrival.sender_entry]);
+  hear_peer(self.peers[arrival.sender_entry]);
+  if ((arrival.header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
   if (self.poisoned) return answer_poisoned(card, self, arrival);
   switch (arrival.header.type) {
     case PEAL_PACKET_PROBE:
       return answer_probe(card, self, arrival);
     case PEAL_PACKET_ALIVE:
+      return PEAL_COUNTER_RECEIVED;
+    case PEAL_PACKET_FAREWELL:
+      member.farewells |= rounds_ahead_of(self, arrival.header.sender);
       return PEAL_COUNTER_RECEIVED;
     case PEAL_PACKET_DEATH: {
       const auto verdict = body_of<peal_verdict>(arrival);
@@ -218,15 +231,18 @@ peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
 }
 
 // The group is gone here; some peer may still wait for a signal of its last barriers.
-peal_counter on_tombstone_packet(Card& card, const Tombstone& tombstone, Arrival& arrival) {
+peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arrival) {
   const Membership& self = tombstone.membership;
   const peal_wire_header& header = arrival.header;
-  arrival.sender_entry =
-      header.sender < self.ranks ? peer_entry(self.rank, header.sender, self.ranks) : kNoPeer;
-  const peal_counter sender = check_sender(card, self, arrival);
+  const peal_counter sender = check_sender(self, arrival);
   if (sender != kPacketGood) return sender;
   if (self.poisoned) return answer_poisoned(card, self, arrival);
   if (header.type == PEAL_PACKET_PROBE) return answer_probe(card, self, arrival);
+  if (header.type == PEAL_PACKET_FAREWELL) {
+    tombstone.awaited &= static_cast<uint16_t>(~rounds_ahead_of(self, header.sender));
+    if (tombstone.awaited == 0) tombstone.in_use = false;
+    return PEAL_COUNTER_RECEIVED;
+  }
   if (header.type != PEAL_PACKET_NACK || !disseminates(header)) return PEAL_COUNTER_DROP_CLOSED;
   const peal_counter round = check_round(self, header, false);
   if (round != kPacketGood) return round;
@@ -251,9 +267,10 @@ peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
   if ((header.member & 0xffff) >= CONFIG_CARD_MEMBERS) return PEAL_COUNTER_DROP_MEMBER;
   Member* member = find_member(card, header.member);
   if (member != nullptr) return on_member_packet(card, *member, arrival);
-  const Tombstone* tombstone = find_tombstone(card, header.member);
+  Tombstone* tombstone = find_tombstone(card, header.member);
   if (tombstone != nullptr) return on_tombstone_packet(card, *tombstone, arrival);
-  const bool never_used = card.members[header.member & 0xffff].generation == 0;
+  const bool never_used =
+      card.members[header.member & 0xffff].generation == card.first_generation;
   return never_used ? PEAL_COUNTER_DROP_MEMBER : PEAL_COUNTER_DROP_GENERATION;
 }
 

@@ -46,9 +46,9 @@ void address_packet(Card& card, const Membership& from, const peal_peer_address&
   header->ethertype = __builtin_bswap16(PEAL_ETHERTYPE);
   header->version = PEAL_WIRE_VERSION;
   header->type = kind.type;
-  header->group = from.group;
+  header->group = static_cast<uint32_t>(from.group);
   header->member = to.member;
-  header->incarnation = card.identity.incarnation;
+  header->identity = from.identity;
   header->signature = kind.signature;
   header->sequence = static_cast<uint32_t>(kind.sequence);
   header->sender = from.rank;
@@ -83,9 +83,12 @@ bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
   packet->header->flags = what.flags;
   packet->header->length = what.length;
   if (what.length > 0) std::memcpy(packet->payload, what.payload, what.length);
-  if ((what.flags & PEAL_PACKET_REPAIR) != 0) packet->header->incarnation = to.incarnation;
   launch_packet(card, packet, false);
   return true;
+}
+
+peal_nack question(const Card& card, uint64_t fragments) {
+  return {fragments, static_cast<uint32_t>(card.now / 1000), 0};
 }
 
 peal_peer_address own_address(const Card& card, const Membership& self) {
@@ -94,14 +97,24 @@ peal_peer_address own_address(const Card& card, const Membership& self) {
   address.rank = self.rank;
   address.member = self.handle;
   address.incarnation = card.identity.incarnation;
+  address.geometry = geometry_hash();
   return address;
 }
 
-uint32_t signature_of(const Membership& membership, uint8_t operation, uint8_t algorithm,
+uint32_t signature_seed(uint64_t group, uint32_t choice_hash) {
+  const uint32_t words[4] = {static_cast<uint32_t>(group), static_cast<uint32_t>(group >> 32),
+                             choice_hash, geometry_hash()};
+  return crc32c(0, words, sizeof(words));
+}
+
+uint32_t signature_of(const Membership& membership, uint8_t operation, uint8_t algorithm, Rank root,
                       uint32_t block_bytes) {
-  const uint32_t words[4] = {static_cast<uint32_t>(operation << 8 | algorithm), 0, block_bytes,
-                             membership.choice_hash};
-  return crc32c(membership.group, words, sizeof(words));
+  const uint32_t words[3] = {static_cast<uint32_t>(operation << 8 | algorithm), root, block_bytes};
+  return crc32c(membership.seed, words, sizeof(words));
+}
+
+PacketKind membership_kind(const Membership& membership, uint8_t type) {
+  return {type, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, membership.seed, 0, 0};
 }
 
 PacketKind packet_kind(const Operation& operation, uint8_t type) {

@@ -46,11 +46,19 @@ struct SmallPacket {
 bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
                 const PacketKind& kind, const SmallPacket& what);
 
+// Payload of a NACK that is sent now.
+peal_nack question(const Card& card, uint64_t fragments);
+
 peal_peer_address own_address(const Card& card, const Membership& self);
 
-uint32_t signature_of(const Membership& membership, uint8_t operation, uint8_t algorithm,
+// What all signatures of a group begin with, and what packets of no operation carry: two cards that
+// agree on it are in the same group, cut messages alike and choose algorithms alike.
+uint32_t signature_seed(uint64_t group, uint32_t choice_hash);
+uint32_t signature_of(const Membership& membership, uint8_t operation, uint8_t algorithm, Rank root,
                       uint32_t block_bytes);
 // Kind of an operation's packets.
 PacketKind packet_kind(const Operation& operation, uint8_t type);
+// Kind of packets of no operation.
+PacketKind membership_kind(const Membership& membership, uint8_t type);
 
 }  // namespace peal

@@ -9,9 +9,10 @@ namespace peal {
 
 void tell_death(Card& card, const Membership& self, const peal_peer_address& to) {
   const peal_verdict verdict = {self.dead_rank, PEAL_STATUS_PEER_DEAD};
-  const PacketKind kind = {PEAL_PACKET_DEATH, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, 0, 0, 0};
   const SmallPacket what = {.payload = &verdict, .length = sizeof(verdict)};
-  if (send_small(card, self, to, kind, what)) count(card, PEAL_COUNTER_SENT_VERDICT);
+  if (send_small(card, self, to, membership_kind(self, PEAL_PACKET_DEATH), what)) {
+    count(card, PEAL_COUNTER_SENT_VERDICT);
+  }
 }
 
 void poison(Card& card, Member& member, Rank dead) {
@@ -21,8 +22,7 @@ void poison(Card& card, Member& member, Rank dead) {
   self.dead_rank = static_cast<uint16_t>(dead);
   count(card, PEAL_COUNTER_GROUPS_POISONED);
   for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
-    if (self.peers[entry].address.rank != self.rank)
-      tell_death(card, self, self.peers[entry].address);
+    if (!is_repeated_entry(entry, self.ranks)) tell_death(card, self, self.peers[entry].address);
   }
   card.timers.disarm(member.timer);
   member_fail_all(card, member, PEAL_STATUS_PEER_DEAD, dead);
@@ -39,14 +39,13 @@ void tell_refusal(const Scope& scope, const peal_peer_address& to) {
 
 void refuse(const Scope& scope, peal_status status, Rank rank) {
   Operation& operation = scope.operation;
-  // A completed operation keeps its right result; whoever still waits hears it from the others.
-  if (operation.refused || operation.phase == OperationPhase::kFinished) return;
+  if (operation.refused) return;
   operation.refused = true;
   operation.verdict = status;
   operation.verdict_rank = rank;
   const Membership& self = scope.member.membership;
   for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
-    tell_refusal(scope, self.peers[entry].address);
+    if (!is_repeated_entry(entry, self.ranks)) tell_refusal(scope, self.peers[entry].address);
   }
   scope.card.timers.disarm(operation.timer);
   operation_end_if_refused(scope);

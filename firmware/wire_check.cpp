@@ -43,6 +43,7 @@ peal_counter check_type(const peal_wire_header& header) {
       break;
     case PEAL_PACKET_NOT_YET:
       fits = of_operation;
+      length = sizeof(peal_not_yet);
       break;
     case PEAL_PACKET_REFUSE:
       fits = of_operation && header.operation != PEAL_OPERATION_RECYCLE;
@@ -54,6 +55,7 @@ peal_counter check_type(const peal_wire_header& header) {
       break;
     case PEAL_PACKET_PROBE:
     case PEAL_PACKET_ALIVE:
+    case PEAL_PACKET_FAREWELL:
       fits = !of_operation;
       break;
     default:

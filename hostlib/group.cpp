@@ -18,7 +18,7 @@ namespace peal::host {
 namespace {
 
 constexpr uint32_t kRecordMagic = 0x67616570;  // "peag" in memory order
-constexpr uint32_t kRecordVersion = 1;
+constexpr uint32_t kRecordVersion = 2;
 
 // What ranks tell each other out of band. Little-endian, like everything in abi/.
 struct GroupRecord {
@@ -27,12 +27,12 @@ struct GroupRecord {
   uint32_t error;  // peal_error
   uint32_t rank;
   uint32_t size;
-  uint32_t group;  // rank 0's; others' are zero
   uint32_t choice_hash;
-  uint32_t reserved;
+  uint64_t group;  // rank 0's; others' are zero
   peal_peer_address address;
+  uint32_t reserved;
 };
-static_assert(sizeof(GroupRecord) == 48);
+static_assert(sizeof(GroupRecord) == 56);
 
 struct Exchange {
   peal_allgather_callback allgather;
@@ -41,11 +41,11 @@ struct Exchange {
   uint32_t size;
 };
 
-uint32_t random_group_id() {
-  uint32_t id = 0;
+uint64_t random_group_id() {
+  uint64_t id = 0;
   while (id == 0) {
     if (getrandom(&id, sizeof(id), 0) != static_cast<ssize_t>(sizeof(id))) {
-      id = static_cast<uint32_t>(now_ns());
+      id = now_ns();
     }
   }
   return id;

@@ -49,7 +49,7 @@ class Transport {
   virtual peal_error unregister_memory(uint32_t key) = 0;
 
   virtual peal_error reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) = 0;
-  virtual peal_error connect_group(uint32_t member, uint32_t group, uint32_t choice_hash,
+  virtual peal_error connect_group(uint32_t member, uint64_t group, uint32_t choice_hash,
                                    const peal_peer_address* peers, uint32_t peer_count) = 0;
   virtual peal_error abandon_group(uint32_t member) = 0;
   virtual peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity,

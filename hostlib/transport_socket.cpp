@@ -88,7 +88,7 @@ class SocketTransport final : public Transport {
   peal_error register_memory(void* address, size_t bytes, uint32_t access, uint32_t* key) override;
   peal_error unregister_memory(uint32_t key) override;
   peal_error reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) override;
-  peal_error connect_group(uint32_t member, uint32_t group, uint32_t choice_hash,
+  peal_error connect_group(uint32_t member, uint64_t group, uint32_t choice_hash,
                            const peal_peer_address* peers, uint32_t peer_count) override;
   peal_error abandon_group(uint32_t member) override;
   peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity, uint32_t* total,
@@ -313,7 +313,7 @@ peal_error SocketTransport::reserve_group(uint32_t ranks, uint32_t rank,
   return error;
 }
 
-peal_error SocketTransport::connect_group(uint32_t member, uint32_t group, uint32_t choice_hash,
+peal_error SocketTransport::connect_group(uint32_t member, uint64_t group, uint32_t choice_hash,
                                           const peal_peer_address* peers, uint32_t peer_count) {
   peal_admin_command command = {};
   peal_admin_reply reply = {};

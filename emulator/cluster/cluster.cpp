@@ -125,14 +125,17 @@ void Cluster::end_turn(Node& node) {
 }
 
 // A timer event is left in the queue when its deadline moves away; it then only looks at the new
-// one. While the processor is busy something else may arrive, which goes first.
+// one. While the processor works off what it has, more may arrive, which goes first; but only once:
+// a card that never catches up must still ask for what it lacks.
 void Cluster::run_timer(Node& node, uint32_t item) {
   if (item != node.timer_item || node.silent) return;
-  if (node.busy_until_ns > now_ns_) {
+  if (node.busy_until_ns > now_ns_ && !node.timer_gave_way) {
+    node.timer_gave_way = true;
     node.timer_at_ns = node.busy_until_ns;
     events_.push(node.timer_at_ns, EventKind::kTimer, node.index, item);
     return;
   }
+  node.timer_gave_way = false;
   node.timer_at_ns = kNever;
   const TimeNs deadline_ns = card_next_deadline(*node.card);
   if (deadline_ns == kNever) return;

@@ -79,6 +79,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   TimeNs dma_free_ns = 0;
   TimeNs timer_at_ns = kNever;  // when the timer event that counts is due
   uint32_t timer_item = 0;      // and its number; others are out of date
+  bool timer_gave_way = false;  // to what arrived while the processor was busy
   uint32_t packets_held = 0;
   uint32_t dma_under_way = 0;
   TimeNs frozen_until_ns = 0;

@@ -24,6 +24,8 @@ const char* type_name(uint8_t type) {
       return "PROBE";
     case PEAL_PACKET_ALIVE:
       return "ALIVE";
+    case PEAL_PACKET_FAREWELL:
+      return "FAREWELL";
     default:
       return nullptr;
   }

@@ -118,8 +118,9 @@ bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   return false;
 }
 
-void ask_parent(const Scope& scope, uint32_t number, Rank origin, const peal_nack& nack) {
+void ask_parent(const Scope& scope, uint32_t number, Rank origin) {
   auto& [card, member, operation] = scope;
+  const peal_nack nack = question(card, 0);
   const Membership& self = member.membership;
   const uint32_t hop = hopping::arriving_hop(hopping::place(self.rank, origin, self.ranks));
   const peal_peer_address& parent = self.peers[peer_behind(hop)].address;
@@ -132,6 +133,43 @@ void ask_parent(const Scope& scope, uint32_t number, Rank origin, const peal_nac
     count(card, PEAL_COUNTER_SENT_NACK);
   }
   await_peer(card, member, parent.rank);
+}
+
+// A block that had come before. If somebody below still asks for it, it goes on to all below (who
+// has it drops it): hop by hop, so that ranks that cannot reach each other are served, and that every
+// hop of the way repairs itself.
+peal_counter on_repeated(const Scope& scope, Packet* packet) {
+  Operation& operation = scope.operation;
+  const peal_wire_header& header = *packet->header;
+  if (!piece_is_open(operation, header.piece)) return PEAL_COUNTER_DUPLICATE;
+  Piece& piece = piece_slot(operation, header.piece);
+  if (!owes(piece, header.origin)) return PEAL_COUNTER_DUPLICATE;
+  set_owed(piece, header.origin, false);
+  operation_progressed(scope);
+  forward(scope, packet, header.piece, header.origin, true);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+// Asks again for what was promised to ranks below; returns how much of the budget is left. Each time
+// it begins where it stopped before, so that all get their turn.
+uint32_t chase_debts(const Scope& scope, uint32_t budget) {
+  Operation& operation = scope.operation;
+  const uint32_t ranks = scope.member.membership.ranks;
+  const uint32_t places = kPieceSlots * ranks;
+  operation.in_debt = false;
+  const uint32_t first = operation.debt_next;
+  for (uint32_t i = 0; i < places; ++i) {
+    const uint32_t at = (first + i) % places;
+    const Piece& piece = operation.pieces[at / ranks];
+    if (piece.number == 0 || !owes(piece, at % ranks)) continue;
+    operation.in_debt = true;
+    operation.debt_next = at;
+    if (budget == 0 || !operation_may_ask(scope)) return budget;
+    --budget;
+    operation.debt_next = (at + 1) % places;
+    ask_parent(scope, piece.number - 1, at % ranks);
+  }
+  return budget;
 }
 
 }  // namespace
@@ -156,16 +194,14 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (header.origin >= self.ranks || header.origin == self.rank) return PEAL_COUNTER_DROP_ORIGIN;
   const uint32_t hop = hopping::arriving_hop(hopping::place(self.rank, header.origin, self.ranks));
   if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
-  const bool repair = (header.flags & PEAL_PACKET_REPAIR) != 0;
-  if (!repair && header.sender != minus(self.rank, 1u << hop, self.ranks))
-    return PEAL_COUNTER_DROP_SENDER;
+  if (header.sender != minus(self.rank, 1u << hop, self.ranks)) return PEAL_COUNTER_DROP_SENDER;
   if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
-    return PEAL_COUNTER_DUPLICATE;
+    return on_repeated(scope, packet);
   }
   Piece* piece = piece_open(operation, header.piece);
   if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
   if (has_bit(*piece, header.origin) && !mutated(Mutation::kDuplicateAccepted)) {
-    return PEAL_COUNTER_DUPLICATE;
+    return on_repeated(scope, packet);
   }
   if (!land(scope, packet, header.piece, header.origin)) return PEAL_COUNTER_DROP_NO_DMA;
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
@@ -248,20 +284,27 @@ void advance(const Scope& scope) {
 void chase(const Scope& scope) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
-  const peal_nack nack = {own_address(card, self), 0};
+  // Debts are older than what this card itself still lacks, and others wait for them.
   uint32_t budget = kNacksPerTimeout;
-  const uint32_t last = operation.base + kPieceWindow;
+  if (operation.in_debt) budget = chase_debts(scope, budget / 2) + budget / 2;
+  const bool finished = operation.phase == OperationPhase::kFinished;
+  const uint32_t last = finished ? 0 : operation.base + kPieceWindow;
+  const Rank first = operation.chase_next;
   for (uint32_t number = operation.base; number < last && number < operation.piece_count;
        ++number) {
     // An unposted record repairs what it has heard of; a posted one wants everything in its window.
     if (!is_posted(operation) && !piece_is_open(operation, number)) continue;
     Piece* piece = piece_open(operation, number);
     PEAL_ASSERT(piece != nullptr);
-    for (uint32_t i = 0; i < self.ranks && budget > 0; ++i) {
-      const Rank origin = (operation.chase_next + i) % self.ranks;
+    for (uint32_t i = 0; i < self.ranks; ++i) {
+      const Rank origin = (first + i) % self.ranks;
       if (origin == self.rank || has_bit(*piece, origin)) continue;
-      ask_parent(scope, number, origin, nack);
-      if (--budget == 0) operation.chase_next = static_cast<uint16_t>((origin + 1) % self.ranks);
+      if (budget == 0 || !operation_may_ask(scope)) {
+        operation.chase_next = static_cast<uint16_t>(origin);
+        return;
+      }
+      --budget;
+      ask_parent(scope, number, origin);
     }
   }
 }
@@ -270,19 +313,15 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   const uint32_t number = header.piece;
-  const Rank asker = header.sender;
   if (number >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
   if (header.origin >= self.ranks) return PEAL_COUNTER_DROP_ORIGIN;
-  if (nack.requester.rank >= self.ranks) return PEAL_COUNTER_DROP_SENDER;
   const uint32_t place = hopping::place(self.rank, header.origin, self.ranks);
-  const uint32_t below = hopping::place(nack.requester.rank, header.origin, self.ranks);
-  const uint32_t asking = hopping::place(asker, header.origin, self.ranks);
-  // The asker is our child in this tree, and the requester the asker or somebody below it.
+  const uint32_t asking = hopping::place(header.sender, header.origin, self.ranks);
+  // The asker is our child in this tree.
   if (header.hop >= self.rounds || asking != place + (1u << header.hop) ||
       hopping::arriving_hop(asking) != header.hop) {
     return PEAL_COUNTER_DROP_HOP;
   }
-  if (below != asking && !hopping::is_above(asking, below)) return PEAL_COUNTER_DROP_SENDER;
   const peal_peer_address& child = self.peers[peer_ahead(header.hop)].address;
   const bool window = number >= operation.base && operation.phase != OperationPhase::kFinished;
   if (window) {
@@ -290,16 +329,25 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
     if (!has_bit(*piece, header.origin)) {
       // Our own timer asks for it; here it is enough to say so.
-      send_not_yet(scope, child, header);
+      send_not_yet(scope, child, header, nack);
       return PEAL_COUNTER_RECEIVED;
     }
   }
-  const bool sent = repair_block(scope, number, header.origin, nack.requester);
-  if (!sent && place != 0) {
-    ask_parent(scope, number, header.origin, nack);
-    count(card, PEAL_COUNTER_RELAYED_NACK);
+  if (repair_block(scope, number, header.origin, child)) return PEAL_COUNTER_RECEIVED;
+  // A place that serves a later piece: everybody has this one (decision 0003), the question is old.
+  if (!piece_is_open(operation, number)) return PEAL_COUNTER_DROP_STALE;
+  if (place != 0 && !is_staged(operation)) {
+    Piece& piece = piece_slot(operation, number);
+    if (!owes(piece, header.origin)) {
+      set_owed(piece, header.origin, true);
+      operation_owes(scope);
+      if (operation_may_ask(scope)) {
+        ask_parent(scope, number, header.origin);
+        count(card, PEAL_COUNTER_RELAYED_NACK);
+      }
+    }
   }
-  if (!sent || asker != nack.requester.rank) send_not_yet(scope, child, header);
+  send_not_yet(scope, child, header, nack);
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -50,7 +50,7 @@ void dissemination_chase(Card& card, Member& member, const Dissemination& state,
   for (uint32_t round = 0; round < self.rounds; ++round) {
     if ((state.received & (1u << round)) != 0) continue;
     const peal_peer_address& to = self.peers[peer_behind(round)].address;
-    const peal_nack body = {own_address(card, self), 0};
+    const peal_nack body = question(card, 0);
     const SmallPacket what = {
         .hop = static_cast<uint8_t>(round), .payload = &body, .length = sizeof(body)};
     if (send_small(card, self, to, nack, what)) count(card, PEAL_COUNTER_SENT_NACK);

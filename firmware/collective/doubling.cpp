@@ -276,7 +276,8 @@ void chase(const Scope& scope) {
       if (missing == 0) continue;
       const peal_peer_address& to =
           self.peers[peer_entry(self.rank, step.from, self.ranks)].address;
-      const peal_nack nack = {own_address(card, self), missing};
+      if (!operation_may_ask(scope)) return;
+      const peal_nack nack = question(card, missing);
       const SmallPacket what = {.piece = number,
                                 .origin = to.rank,
                                 .hop = static_cast<uint8_t>(k),
@@ -297,8 +298,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
   if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
   const schedule::Step step = step_of(scope, header.hop);
-  if (header.sender != step.to || nack.requester.rank != header.sender)
-    return PEAL_COUNTER_DROP_SENDER;
+  if (header.sender != step.to) return PEAL_COUNTER_DROP_SENDER;
   const uint32_t fragments = fragment_count(operation, header.piece, step.blocks);
   if (fragments < 64 && (nack.fragments >> fragments) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
   const peal_peer_address& to = self.peers[peer_entry(self.rank, step.to, self.ranks)].address;
@@ -314,10 +314,11 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const uint64_t resend = nack.fragments & available;
   for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
     if ((resend >> fragment & 1) == 0) continue;
+    if (!may_repair(card)) break;
     if (!send_fragment(scope, fragment_of(scope, header.piece, header.hop, fragment), to, true))
       break;
   }
-  if (resend == 0) send_not_yet(scope, to, header);
+  if (resend == 0) send_not_yet(scope, to, header, nack);
   return PEAL_COUNTER_RECEIVED;
 }
 

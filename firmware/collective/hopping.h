@@ -22,10 +22,5 @@ constexpr uint32_t arriving_hop(uint32_t place) { return floor_log2(place); }
 constexpr uint32_t first_leaving_hop(uint32_t place) {
   return static_cast<uint32_t>(std::bit_width(place));
 }
-// Does `ancestor` lie on the way from the origin to `place`?
-constexpr bool is_above(uint32_t ancestor, uint32_t place) {
-  const uint32_t mask = (1u << std::bit_width(ancestor)) - 1;
-  return place > ancestor && (place & mask) == ancestor;
-}
 
 }  // namespace peal::hopping

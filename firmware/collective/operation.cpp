@@ -35,23 +35,50 @@ void open_operation(Card& card, Member& member, Operation& operation, uint64_t s
   operation.phase = OperationPhase::kEarly;
   operation.kind = kind;
   operation.algorithm = algorithm;
-  operation.starved = operation.refused = false;
-  operation.signature = signature_of(member.membership, kind, algorithm, block_bytes);
+  operation.starved = operation.refused = operation.in_debt = false;
+  operation.signature = signature_of(member.membership, kind, algorithm, 0, block_bytes);
   operation.block_bytes = block_bytes;
   operation.first_sender = member.membership.rank;
   operation.chase_next = 0;
+  operation.debt_next = 0;
   operation.verdict = PEAL_STATUS_OK;
   operation.verdict_rank = PEAL_NO_RANK;
   operation.sequence = sequence;
   operation.command = {};
   operation.progress_ns = card.now;
-  operation.interval_ns = card.timeouts.nack_ns;
+  operation.interval_ns = pace_patience(member.pace, card.timeouts);
   operation.timer = timer;
   operation.dma = operation.early_dma = 0;
   operation.signals = {};
   operation.mover = {};
   pieces_open(member, operation);
   card.timers.arm(operation.timer, card.now + operation.interval_ns);
+}
+
+// Does anything have to be asked for?
+bool is_waiting(const Operation& operation) {
+  if (operation.refused) return false;
+  switch (operation.phase) {
+    case OperationPhase::kEarly:
+    case OperationPhase::kRunning:
+      return true;
+    case OperationPhase::kFinished:
+      return operation.in_debt;
+    case OperationPhase::kFree:
+      return false;
+  }
+  return false;
+}
+
+// When questions are dear, the oldest operation asks and the later ones wait: it is what holds up
+// the channels.
+bool must_wait_its_turn(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  if (!pace_is_scarce(member.pace, card.timeouts, card.now)) return false;
+  for (const Operation& other : member.operations) {
+    if (is_waiting(other) && other.sequence < operation.sequence) return true;
+  }
+  return false;
 }
 
 void advance_dissemination(const Scope& scope) {
@@ -69,7 +96,7 @@ void run_command(Card& card, Member& member, const Command& command) {
   const Scope scope = {card, member, operation};
   const bool early = operation.phase == OperationPhase::kEarly;
   const uint32_t signature =
-      signature_of(member.membership, command.opcode, command.algorithm, command.block_bytes);
+      signature_of(member.membership, command.opcode, command.algorithm, 0, command.block_bytes);
   PEAL_ASSERT(early || operation.phase == OperationPhase::kFree || mutated(Mutation::kNoRecycling));
   if (!early) {
     open_operation(card, member, operation, command.sequence, command.opcode, command.algorithm,
@@ -90,6 +117,13 @@ void run_command(Card& card, Member& member, const Command& command) {
   operation_advance(scope);
 }
 
+void park_command(Member& member, const Command& command) {
+  PEAL_ASSERT(member.parked_count < CONFIG_PARKED_OPERATIONS);
+  const uint32_t at = (member.parked_head + member.parked_count) % CONFIG_PARKED_OPERATIONS;
+  member.parked[at] = command;
+  ++member.parked_count;
+}
+
 void release_staging(Member& member, Operation& operation) {
   member.staging_used &= ~static_cast<uint32_t>(operation.staging_mask);
   operation.staging_mask = 0;
@@ -100,14 +134,12 @@ void release_staging(Member& member, Operation& operation) {
 peal_status accept_command(Card& card, Member& member, Command& command) {
   const Membership& self = member.membership;
   if (self.poisoned) {
-    // The group cannot do anything any more, but it can still be left.
+    // The group cannot do anything any more, but it can still be left, once what ran is over.
     ++member.next_sequence;
     ++card.contexts[command.context].outstanding;
-    complete_command(card, command, PEAL_STATUS_PEER_DEAD, self.dead_rank);
-    if (command.opcode == PEAL_OPERATION_DESTROY) {
-      member.destroying = true;
-      bury_member(card, member);
-    }
+    member.destroying = command.opcode == PEAL_OPERATION_DESTROY;
+    park_command(member, command);
+    member_fail_parked(card, member, PEAL_STATUS_PEER_DEAD, self.dead_rank);
     return PEAL_STATUS_OK;
   }
   const bool waits = member.parked_count > 0 || !may_start(member, command);
@@ -122,9 +154,7 @@ peal_status accept_command(Card& card, Member& member, Command& command) {
     return PEAL_STATUS_OK;
   }
   count(card, PEAL_COUNTER_COMMANDS_PARKED);
-  const uint32_t at = (member.parked_head + member.parked_count) % CONFIG_PARKED_OPERATIONS;
-  member.parked[at] = command;
-  ++member.parked_count;
+  park_command(member, command);
   return PEAL_STATUS_OK;
 }
 
@@ -210,12 +240,12 @@ void operation_advance(const Scope& scope) {
 }
 
 void operation_progressed(const Scope& scope) {
-  scope.operation.progress_ns = scope.card.now;
-  scope.operation.interval_ns = scope.card.timeouts.nack_ns;
+  auto& [card, member, operation] = scope;
+  operation.progress_ns = card.now;
+  operation.interval_ns = pace_patience(member.pace, card.timeouts);
   // Costs nothing in the common case: the timer is set no later already, and looks again when it
   // fires.
-  scope.card.timers.arm_no_later(scope.operation.timer,
-                                 scope.card.now + scope.card.timeouts.nack_ns);
+  card.timers.arm_no_later(operation.timer, card.now + operation.interval_ns);
 }
 
 void operation_starved(const Scope& scope) {
@@ -247,7 +277,7 @@ void operation_finish(const Scope& scope, peal_status status, Rank rank) {
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(operation.phase == OperationPhase::kRunning && operation.dma == 0);
   operation.phase = OperationPhase::kFinished;
-  card.timers.disarm(operation.timer);
+  if (!operation.in_debt) card.timers.disarm(operation.timer);
   release_staging(member, operation);
   const Command command = operation.command;
   complete_command(card, command, status, rank);
@@ -260,7 +290,10 @@ void operation_finish(const Scope& scope, peal_status status, Rank rank) {
     }
     member.destroying = false;
   }
-  if (member.membership.poisoned) return;
+  if (member.membership.poisoned) {
+    member_fail_parked(card, member, PEAL_STATUS_PEER_DEAD, member.membership.dead_rank);
+    return;
+  }
   recycling_finished(card, member, command.sequence);
   start_parked(card, member);
 }
@@ -270,17 +303,37 @@ void operation_recycle(Card& card, Operation& operation) {
   operation.phase = OperationPhase::kFree;
 }
 
+bool operation_may_ask(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  if (!pace_ask(member.pace, card.timeouts, card.now)) {
+    count(card, PEAL_COUNTER_HELD_BACK_NACK);
+    return false;
+  }
+  return true;
+}
+
+void operation_owes(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  operation.in_debt = true;
+  operation.progress_ns = card.now;
+  operation.interval_ns = pace_patience(member.pace, card.timeouts);
+  card.timers.arm_no_later(operation.timer, card.now + operation.interval_ns);
+}
+
 void on_operation_timer(Card& card, Member& member, Operation& operation) {
   const Scope scope = {card, member, operation};
-  if (operation.refused || (operation.phase != OperationPhase::kEarly && !is_posted(operation)))
-    return;
+  if (!is_waiting(operation) || member.membership.poisoned) return;
   if (operation.starved) {
     operation.starved = false;
     const uint64_t sequence = operation.sequence;
     operation_advance(scope);
     const bool ended = member.phase != MemberPhase::kActive || operation.sequence != sequence ||
-                       (operation.phase != OperationPhase::kEarly && !is_posted(operation));
+                       !is_waiting(operation);
     if (ended) return;
+  }
+  if (card.now >= operation.progress_ns + operation.interval_ns && must_wait_its_turn(scope)) {
+    count(card, PEAL_COUNTER_HELD_BACK_NACK);
+    operation.progress_ns = card.now;
   }
   if (card.now >= operation.progress_ns + operation.interval_ns) {
     // Ever more slowly, whether the answer was "not yet" or nothing: a late rank, a slow card and a
@@ -297,11 +350,12 @@ void on_operation_timer(Card& card, Member& member, Operation& operation) {
         doubling::chase(scope);
         break;
       default:
-        if (is_posted(operation)) {
+        if (is_posted(operation) && operation_may_ask(scope)) {
           dissemination_chase(card, member, operation.signals,
                               packet_kind(operation, PEAL_PACKET_NACK));
         }
     }
+    if (!is_waiting(operation)) return;  // its debts are paid
   }
   TimeNs interval = operation.interval_ns;
   if (mutated(Mutation::kRandomness)) {

@@ -28,6 +28,10 @@ void operation_advance(const Scope& scope);
 void operation_progressed(const Scope& scope);
 // A pool was empty: try again soon.
 void operation_starved(const Scope& scope);
+// May it ask one question now? Counted when not; its timer comes again.
+[[nodiscard]] bool operation_may_ask(const Scope& scope);
+// It has promised data that it must ask for itself: its timer runs, though it may be finished.
+void operation_owes(const Scope& scope);
 // Ends with an error, now or as soon as no DMA is under way.
 void operation_fail(const Scope& scope, peal_status status, Rank rank);
 void operation_end_if_refused(const Scope& scope);

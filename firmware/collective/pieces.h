@@ -69,4 +69,12 @@ inline void set_bit(Piece& piece, uint32_t index) {
   piece.bits[index / 64] |= uint64_t{1} << (index % 64);
 }
 
+inline bool owes(const Piece& piece, Rank origin) {
+  return (piece.owed[origin / 64] >> (origin % 64) & 1) != 0;
+}
+inline void set_owed(Piece& piece, Rank origin, bool owed) {
+  const uint64_t bit = uint64_t{1} << (origin % 64);
+  piece.owed[origin / 64] = owed ? piece.owed[origin / 64] | bit : piece.owed[origin / 64] & ~bit;
+}
+
 }  // namespace peal

@@ -13,7 +13,7 @@ PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
   return {type,
           PEAL_OPERATION_RECYCLE,
           PEAL_ALGORITHM_DISSEMINATION,
-          signature_of(member.membership, PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0),
+          signature_of(member.membership, PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0, 0),
           epoch,
           0};
 }
@@ -27,7 +27,7 @@ void retire_oldest(Card& card, Member& member) {
   member.epoch_finished[epoch & 1] = 0;
   ++member.recycled;
   member.recycling_progress_ns = card.now;
-  member.recycling_interval_ns = card.timeouts.nack_ns;
+  member.recycling_interval_ns = pace_patience(member.pace, card.timeouts);
 }
 
 // Enters what may be entered, sends what may be sent, retires what is complete.
@@ -94,13 +94,17 @@ peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_hea
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
   if (!dissemination_signal(epoch_state(member, epoch), header.hop)) return PEAL_COUNTER_DUPLICATE;
   member.recycling_progress_ns = card.now;
-  member.recycling_interval_ns = card.timeouts.nack_ns;
+  member.recycling_interval_ns = pace_patience(member.pace, card.timeouts);
+  if (epoch_state(member, member.recycled).entered) {
+    card.timers.arm_no_later(member.timer, card.now + member.recycling_interval_ns);
+  }
   advance(card, member);
   start_parked(card, member);
   return PEAL_COUNTER_RECEIVED;
 }
 
-peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_header& header) {
+peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_header& header,
+                               const peal_nack& nack) {
   int32_t ahead;
   const uint64_t epoch = epoch_of(member, header.sequence, &ahead);
   const Membership& self = member.membership;
@@ -112,7 +116,8 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
     return PEAL_COUNTER_RECEIVED;
   }
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
-  const SmallPacket what = {.hop = header.hop};
+  const peal_not_yet body = {nack.asked_us, 0};
+  const SmallPacket what = {.hop = header.hop, .payload = &body, .length = sizeof(body)};
   if (send_small(card, self, to, epoch_kind(member, PEAL_PACKET_NOT_YET, epoch), what)) {
     count(card, PEAL_COUNTER_SENT_NOT_YET);
   }
@@ -127,10 +132,12 @@ TimeNs recycling_chase(Card& card, Member& member) {
     member.recycling_progress_ns = card.now;
     member.recycling_interval_ns = doubled_interval(card, member.recycling_interval_ns);
     advance(card, member);  // what a packet was missing for
-    if (member.recycled == epoch) {
-      dissemination_chase(card, member, state, epoch_kind(member, PEAL_PACKET_NACK, epoch));
-    } else {
+    if (member.recycled != epoch) {
       start_parked(card, member);
+    } else if (!pace_ask(member.pace, card.timeouts, card.now)) {
+      count(card, PEAL_COUNTER_HELD_BACK_NACK);
+    } else {
+      dissemination_chase(card, member, state, epoch_kind(member, PEAL_PACKET_NACK, epoch));
     }
   }
   return member.recycling_progress_ns + member.recycling_interval_ns;

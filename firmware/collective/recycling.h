@@ -23,7 +23,8 @@ bool recycling_prove(Card& card, Member& member);
 
 // Packets whose operation is RECYCLE; returns the counter they deserve.
 peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_header& header);
-peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_header& header);
+peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_header& header,
+                               const peal_nack& nack);
 
 // NACKs what is due; returns when to look again.
 TimeNs recycling_chase(Card& card, Member& member);

@@ -40,25 +40,30 @@ bool send_from_image(const Scope& scope, Packet* packet, uint32_t number, uint32
 
 }  // namespace
 
+bool may_repair(Card& card) {
+  if (pace_repair(card.repairs, card.timeouts, card.now)) return true;
+  count(card, PEAL_COUNTER_HELD_BACK_REPAIR);
+  return false;
+}
+
 bool repair_block(const Scope& scope, uint32_t number, Rank origin,
-                  const peal_peer_address& requester) {
+                  const peal_peer_address& child) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   if (!piece_is_open(operation, number)) return false;
   const Piece& piece = piece_slot(operation, number);
   const bool own = origin == self.rank;
   if (!is_staged(operation) && !(own && piece.retained)) return false;
-  if (!has_bit(piece, origin)) return false;
+  if (!has_bit(piece, origin) || !may_repair(card)) return false;
   if (!dma_available(card, 1)) {
     count(card, PEAL_COUNTER_NO_DMA_RECORD);
     return false;
   }
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
-  const uint32_t place = hopping::place(requester.rank, origin, self.ranks);
+  const uint32_t place = hopping::place(child.rank, origin, self.ranks);
   const uint32_t length = piece_length(operation, number);
-  address_packet(card, self, requester, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
-  packet->header->incarnation = requester.incarnation;
+  address_packet(card, self, child, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
   packet->header->flags = PEAL_PACKET_REPAIR;
   packet->header->piece = number;
   packet->header->origin = static_cast<uint16_t>(origin);
@@ -79,10 +84,7 @@ bool send_fragment(const Scope& scope, const StepFragment& what, const peal_peer
   if (packet == nullptr) return false;
   address_packet(card, member.membership, to, packet_kind(operation, PEAL_PACKET_DATA),
                  packet->header);
-  if (repair) {
-    packet->header->incarnation = to.incarnation;
-    packet->header->flags = PEAL_PACKET_REPAIR;
-  }
+  if (repair) packet->header->flags = PEAL_PACKET_REPAIR;
   packet->header->piece = what.piece;
   packet->header->origin = member.membership.rank;
   packet->header->hop = static_cast<uint8_t>(what.step);
@@ -92,8 +94,14 @@ bool send_fragment(const Scope& scope, const StepFragment& what, const peal_peer
   return send_from_image(scope, packet, what.piece, what.image_offset, what.bytes, repair);
 }
 
-void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& nack) {
-  const SmallPacket what = {.piece = nack.piece, .origin = nack.origin, .hop = nack.hop};
+void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
+                  const peal_nack& nack) {
+  const peal_not_yet body = {nack.asked_us, 0};
+  const SmallPacket what = {.piece = header.piece,
+                            .origin = header.origin,
+                            .hop = header.hop,
+                            .payload = &body,
+                            .length = sizeof(body)};
   if (send_small(scope.card, scope.member.membership, to,
                  packet_kind(scope.operation, PEAL_PACKET_NOT_YET), what)) {
     count(scope.card, PEAL_COUNTER_SENT_NOT_YET);

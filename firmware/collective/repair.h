@@ -7,10 +7,11 @@
 
 namespace peal {
 
-// All-to-all broadcast: sends the origin's block to the requester if this card has it. False if
+// All-to-all broadcast: sends the origin's block to the child that asked, if this card has it. False if
 // not.
-bool repair_block(const Scope& scope, uint32_t piece, Rank origin,
-                  const peal_peer_address& requester);
+bool repair_block(const Scope& scope, uint32_t piece, Rank origin, const peal_peer_address& child);
+// May the card send one repair now? Counted when not; its receiver asks again.
+[[nodiscard]] bool may_repair(Card& card);
 
 // Recursive doubling: sends one fragment of a step, the first time or again.
 struct StepFragment {
@@ -24,7 +25,9 @@ struct StepFragment {
 bool send_fragment(const Scope& scope, const StepFragment& what, const peal_peer_address& to,
                    bool repair);
 
-void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& nack);
+// Alive, but not yet.
+void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
+                  const peal_nack& nack);
 
 // The image has arrived in the packet of a kSend.
 void on_send_read(const Scope& scope, DmaRecord& record);

@@ -92,8 +92,16 @@ TEST(Count, InPlaceSendsTheSamePackets) {
   }
 }
 
-// Destroying is one more barrier; nothing is said when the contexts close afterwards.
-TEST(Count, DestroyingAGroupIsABarrier) { expect_only(run(plan(8, kBarrier, 1)), 0, 48); }
+// Destroying is one more barrier, and a farewell to each peer whose signals were awaited; nothing is
+// said when the contexts close afterwards.
+TEST(Count, DestroyingAGroupIsABarrierAndFarewells) {
+  const Report report = run(plan(8, kBarrier, 1));
+  ASSERT_TRUE(report.ok) << failures(report);
+  EXPECT_EQ(report.packets[PEAL_PACKET_SIGNAL], 48u);
+  EXPECT_EQ(report.packets[PEAL_PACKET_FAREWELL], 24u);
+  EXPECT_EQ(report.cluster.sent, 72u);
+  EXPECT_EQ(report.repairs, 0u);
+}
 
 TEST(Count, SkewAndDepthAddNothing) {
   Scenario scenario = bare_plan(8, broadcast(2000), 12);

@@ -298,7 +298,7 @@ const std::vector<Forgery>& forgeries() {
       {"group", [](auto& h) { h.group += 1000; }, 0},
       {"member", [](auto& h) { h.member |= 0xffff; }, 0},
       {"generation", [](auto& h) { h.member += 0x10000; }, 0},
-      {"incarnation", [](auto& h) { h.incarnation ^= 0x100; }, 0},
+      {"identity", [](auto& h) { h.identity ^= 0x100; }, 0},
       {"signature", [](auto& h) { h.signature ^= 1; }, 0},
       {"old sequence", [](auto& h) { h.sequence -= 1000; }, 0},
       {"future sequence", [](auto& h) { h.sequence += 1000; }, 0},

@@ -3,27 +3,32 @@
 // when the runner was stopped for long.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <set>
+#include <tuple>
 
+#include "emulator/common/packet_text.h"
 #include "tests/cluster/plans.h"
 
 namespace peal::sim {
 namespace {
 
-// What a rank asks for itself; what it hands on for others is not counted.
+// What a rank (on the card of the same number) asks for itself; what it was asked for first, and hands
+// on for others, is not counted.
 class Questions final : public Observer {
  public:
   explicit Questions(uint32_t rank) : rank_(rank) {}
   void on_send(TimeNs, const FrameView& frame) override {
-    if (frame.header->type != PEAL_PACKET_NACK || frame.header->sender != rank_) return;
-    peal_nack nack;
-    std::memcpy(&nack, frame.payload, sizeof(nack));
-    if (nack.requester.rank == rank_) count++;
+    const peal_wire_header& header = *frame.header;
+    if (header.type != PEAL_PACKET_NACK) return;
+    const auto what = std::make_tuple(header.sequence, header.piece, header.origin);
+    if (emulator::card_of_mac(header.destination) == rank_) asked_of_it_.insert(what);
+    if (header.sender == rank_ && !asked_of_it_.contains(what)) count++;
   }
   uint64_t count = 0;
 
  private:
   uint32_t rank_;
+  std::set<std::tuple<uint32_t, uint32_t, uint16_t>> asked_of_it_;
 };
 
 // Everything the stopped card waited for is in its queue when it goes on, long after its timers

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 ADMIN_BYTES = 512
-ABI_VERSION = 1
+ABI_VERSION = 2
 OPEN, CLOSE, REGISTER, UNREGISTER, RESERVE, CONNECT, ABANDON, COUNTERS = range(1, 9)
 ALLOCATE, PROCESS, PAGES = 1, 2, 3
 READ, WRITE = 1, 2
@@ -26,7 +26,7 @@ DISSEMINATION, BROADCAST, DOUBLING = 1, 2, 3
 STATUS = ["OK", "PEER_DEAD", "MISMATCH", "BAD_OPCODE", "BAD_ALGORITHM", "BAD_FLAGS", "BAD_GROUP",
           "BAD_SEQUENCE", "BAD_KEY", "BAD_BOUNDS", "BAD_ACCESS", "BAD_LENGTH", "BAD_ROOT", "TOO_MANY",
           "NO_RESOURCES", "BUSY", "CLOSED", "DMA_FAULT", "BAD_VERSION", "BAD_ADDRESS", "BAD_RANK"]
-ADDRESS_BYTES = 16  # struct peal_peer_address
+ADDRESS_BYTES = 20  # struct peal_peer_address
 
 # Generous: only a hang may reach it.
 PATIENCE_S = 60
@@ -163,7 +163,7 @@ class Host(Connection):
         peers = b"".join(addresses[(rank + 2**j) % ranks] + addresses[(rank - 2**j) % ranks]
                          for j in range(rounds))
         member = struct.unpack_from("<I", address, 8)[0]
-        reply = self.ask(command(CONNECT, struct.pack("<IIII", member, group, 0x1234, 2 * rounds) + peers))
+        reply = self.ask(command(CONNECT, struct.pack("<QIIII", group, member, 0x1234, 2 * rounds, 0) + peers))
         assert reply.status == "OK", reply.status
         self.sequence[member] = 0
         return member

@@ -11,7 +11,7 @@ import struct
 import sys
 import unittest
 
-from nic_client import (ALLGATHER, BARRIER, BROADCAST, DISSEMINATION, DOUBLING, HEAD_AT, HOST_SLEEPING_AT,
+from nic_client import (ABI_VERSION, ADDRESS_BYTES, ALLGATHER, BARRIER, BROADCAST, DISSEMINATION, DOUBLING, HEAD_AT, HOST_SLEEPING_AT,
                         RESET_REQUEST_AT, SUBMISSIONS, Host,
                         allow_everybody_to_read_me, block, make_group, nic, until)
 
@@ -53,7 +53,7 @@ class MemoryTest(unittest.TestCase):
         self.check_sealed(hosts[0].window_fd, hosts[0].window_bytes)
         self.check_sealed(hosts[0].broadcast_fd, 4096)
         reply = hosts[0].ask(
-            b"".join([struct.pack("<HHIQII", 1, 3, 512, 1, 0, 0), struct.pack("<IIQQII", 1, 3, 0, 100000, 0, 0)])
+            b"".join([struct.pack("<HHIQII", ABI_VERSION, 3, 512, 1, 0, 0), struct.pack("<IIQQII", 1, 3, 0, 100000, 0, 0)])
             .ljust(512, b"\0"))
         self.check_sealed(reply.fds[0], 102400)
         self.check_pair(hosts, members, 1)
@@ -216,13 +216,13 @@ class MemoryTest(unittest.TestCase):
                 host = Host(self.card.path, 1)
                 own = host.reserve(2, 1)
                 os.write(address_w, own)
-                member = host.connect_group(own, 1, [os.read(peer_r, 16), own], group)
+                member = host.connect_group(own, 1, [os.read(peer_r, ADDRESS_BYTES), own], group)
                 if kind == "process":
                     area = mmap.mmap(-1, 3 * size)
                     key = host.register_process(buffer_address(area), 3 * size)
                 else:
                     key, area = host.allocate(3 * size)
-                os.write(address_w, b"connected.......")
+                os.write(address_w, b"connected...........")
                 sequence = 0
                 while True:  # until killed
                     host.submit(ALLGATHER, BROADCAST, member, send=(key, 0), receive=(key, size), block_bytes=size,
@@ -233,10 +233,10 @@ class MemoryTest(unittest.TestCase):
                 os._exit(1)
         host = Host(self.card.path, 0)
         own = host.reserve(2, 0)
-        peer = os.read(address_r, 16)
+        peer = os.read(address_r, ADDRESS_BYTES)
         os.write(peer_w, own)
         member = host.connect_group(own, 0, [own, peer], group)
-        self.assertEqual(os.read(address_r, 16), b"connected.......")
+        self.assertEqual(os.read(address_r, ADDRESS_BYTES), b"connected...........")
         key, _ = host.allocate(3 * size)
         killed = False
         for i in range(1000):

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from nic_client import (ABANDON, ADMIN_BYTES, ALLGATHER, ALLOCATE, BARRIER, BROADCAST, CLOSE, CONNECT, COUNTERS,
+from nic_client import (ABANDON, ABI_VERSION, ADMIN_BYTES, ALLGATHER, ALLOCATE, BARRIER, BROADCAST, CLOSE, CONNECT, COUNTERS,
                         DISSEMINATION, OPEN, PAGES, PROCESS, READ, REGISTER, RESERVE, UNREGISTER, WRITE,
                         Connection, Host, block, command, make_group, nic, until)
 
@@ -53,7 +53,7 @@ class SocketTest(unittest.TestCase):
     def test_envelope_is_checked(self):
         client = Connection(self.card.path)
         body = struct.pack("<II", 0, 0)
-        self.assertEqual(client.ask(command(OPEN, body, version=2)).status, "BAD_VERSION")
+        self.assertEqual(client.ask(command(OPEN, body, version=ABI_VERSION + 1)).status, "BAD_VERSION")
         self.assertEqual(client.ask(command(OPEN, body, size=511)).status, "BAD_VERSION")
         self.assertEqual(client.ask(command(0, body)).status, "BAD_OPCODE")
         self.assertEqual(client.ask(command(999, body)).status, "BAD_OPCODE")

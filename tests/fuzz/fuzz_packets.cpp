@@ -108,8 +108,8 @@ class PacketFuzz {
         frame = wire.signal(other, what, sequence, step);
         break;
       case 1:
-        frame = wire.nack(other, input_.byte() % to.ranks, what, sequence, piece,
-                          input_.byte() % to.ranks, step, input_.take<uint64_t>());
+        frame = wire.nack(other, what, sequence, piece, input_.byte() % to.ranks, step,
+                          input_.take<uint64_t>());
         break;
       case 2:
         frame = wire.not_yet(other, what, sequence, piece, input_.byte() % to.ranks, step);
@@ -121,12 +121,21 @@ class PacketFuzz {
         frame = wire.death(other, input_.byte() % 8);
         break;
       case 5:
-        frame = input_.byte() % 2 ? wire.probe(other) : wire.alive(other);
+        switch (input_.byte() % 3) {
+          case 0:
+            frame = wire.alive(other);
+            break;
+          case 1:
+            frame = wire.probe(other);
+            break;
+          default:
+            frame = wire.farewell(other);
+        }
         break;
       default:
         frame = data(wire, what, sequence, piece, step, other);
     }
-    if (input_.byte() % 4 == 0) wire.make_repair(frame);
+    if (input_.byte() % 4 == 0) WireMaker::make_repair(frame);
     if (input_.byte() % 2 == 0) {
       const uint16_t length = frame.header.length;
       input_.spoil(&frame.header, sizeof(frame.header));

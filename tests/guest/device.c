@@ -107,7 +107,7 @@ uint32_t reserve_group(int fd, uint32_t ranks, uint32_t rank, struct peal_peer_a
   return argument.status;
 }
 
-uint32_t connect_group(int fd, uint32_t member, uint32_t group, uint32_t count,
+uint32_t connect_group(int fd, uint32_t member, uint64_t group, uint32_t count,
                        const struct peal_peer_address* peers) {
   struct peal_ioctl_connect_group argument = {
       .header = HEADER(peal_ioctl_connect_group),

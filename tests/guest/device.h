@@ -62,7 +62,7 @@ void device_doorbell(struct device* device);
 uint32_t register_memory(int fd, void* address, uint64_t bytes, uint32_t access, uint32_t* key);
 uint32_t unregister_memory(int fd, uint32_t key);
 uint32_t reserve_group(int fd, uint32_t ranks, uint32_t rank, struct peal_peer_address* address);
-uint32_t connect_group(int fd, uint32_t member, uint32_t group, uint32_t count,
+uint32_t connect_group(int fd, uint32_t member, uint64_t group, uint32_t count,
                        const struct peal_peer_address* peers);
 uint32_t abandon_group(int fd, uint32_t member);
 

@@ -15,6 +15,7 @@ import sys
 import guest_options
 import guest_vm
 
+ABI_VERSION = 2
 PAGE = 4096
 HOST_PAGE = 0x1000
 COMMAND = struct.Struct("<HHIQII488s")
@@ -96,12 +97,12 @@ class FakeGuest:
         self.ring(0)
         self.wait(0, lambda: self.word64(192) == self.serial, "reply")
         version, opcode, size, tag, status, reserved, body = REPLY.unpack(self.bar[512:1024])
-        equal((version, size, reserved), (1, 512, 0), "reply")
+        equal((version, size, reserved), (ABI_VERSION, 512, 0), "reply")
         equal((opcode, tag), struct.unpack_from("<H", command, 2) + struct.unpack_from("<Q", command, 8), "reply")
         check(status == OK or body == bytes(488), "a refusal carries nothing")
         return status, body
 
-    def command(self, opcode, context=0, body=b"", version=1, size=512, reserved=0, **how):
+    def command(self, opcode, context=0, body=b"", version=ABI_VERSION, size=512, reserved=0, **how):
         self.tag += 1
         return self.raw(COMMAND.pack(version, opcode, size, self.tag, context, reserved, body.ljust(488, b"\0")), **how)
 
@@ -122,7 +123,7 @@ class FakeGuest:
 
     def reserve(self, context, address, size, ranks=2, rank=0):
         status, body = self.command(RESERVE, context, struct.pack("<IIQQ", ranks, rank, address, size))
-        return status, struct.unpack_from("<6sHII", body)
+        return status, struct.unpack_from("<6sHIII", body)
 
     def channel_bytes(self):
         # struct peal_device at 64: channels at +28, channel_bytes at +44.
@@ -158,7 +159,7 @@ def layout(guest):
 
 def envelopes(guest):
     _, context, _ = guest.open()
-    for version in (0, 2, 0xFFFF):
+    for version in (0, 1, 0xFFFF):
         equal(guest.command(COUNTERS, context, version=version)[0], BAD_VERSION, "version")
     for size in (0, 511, 513, 0xFFFFFFFF):
         equal(guest.command(COUNTERS, context, size=size)[0], BAD_VERSION, "size")
@@ -262,7 +263,7 @@ def list_is_copied_once(guest):
     equal(status, OK, "reserve")
     guest.page_list(channel_list, [1 << 62] * 16)
     member = reply[2]
-    equal(guest.command(CONNECT, context, struct.pack("<IIII", member, 5, 0, 0))[0], OK, "connect")
+    equal(guest.command(CONNECT, context, struct.pack("<QIIII", 5, member, 0, 0, 0))[0], OK, "connect")
     payload = bytes(range(1, 101))
     guest.ram[0x30000:0x30000 + 100] = payload
     guest.ram[0x31000:0x31000 + 100] = bytes(100)

@@ -86,7 +86,7 @@ Membership CardBench::reserve_in(ContextId context, uint32_t ranks, uint32_t ran
 }
 
 peal_status CardBench::connect(Membership& membership,
-                               const std::vector<peal_peer_address>& everybody, uint32_t group) {
+                               const std::vector<peal_peer_address>& everybody, uint64_t group) {
   membership.everybody = everybody;
   membership.group = group;
   peal_connect_group request{};
@@ -108,10 +108,11 @@ peal_peer_address CardBench::played_address(uint32_t rank) {
   address.rank = static_cast<uint16_t>(rank);
   address.member = (0x51u << 16) | (rank & 0xffffu);
   address.incarnation = rank + 1000;
+  address.geometry = card_geometry();
   return address;
 }
 
-Membership CardBench::join(uint32_t ranks, uint32_t rank, uint32_t group) {
+Membership CardBench::join(uint32_t ranks, uint32_t rank, uint64_t group) {
   Membership membership = reserve(ranks, rank);
   std::vector<peal_peer_address> everybody;
   for (uint32_t peer = 0; peer < ranks; peer++) {

@@ -15,7 +15,7 @@
 
 namespace peal::test {
 
-inline constexpr uint32_t kGroupId = 0x6702;
+inline constexpr uint64_t kGroupId = 0x1234'5678'0000'6702;
 inline constexpr uint32_t kChoiceHash = 0xc401ce;
 
 struct BenchOptions {
@@ -29,7 +29,7 @@ struct BenchOptions {
 struct Membership {
   uint32_t ranks = 0;
   uint32_t rank = 0;
-  uint32_t group = kGroupId;
+  uint64_t group = kGroupId;
   ContextId context = 0;
   RegionId channels = 0;
   peal_peer_address address{};
@@ -67,10 +67,10 @@ class CardBench {
   Membership reserve(uint32_t ranks, uint32_t rank);
   Membership reserve_in(ContextId context, uint32_t ranks, uint32_t rank);
   peal_status connect(Membership& membership, const std::vector<peal_peer_address>& everybody,
-                      uint32_t group = kGroupId);
+                      uint64_t group = kGroupId);
   // Both halves, with peers that only the test plays: rank r lives on card r with incarnation r +
   // 1000.
-  Membership join(uint32_t ranks, uint32_t rank, uint32_t group = kGroupId);
+  Membership join(uint32_t ranks, uint32_t rank, uint64_t group = kGroupId);
   static peal_peer_address played_address(uint32_t rank);
 
   // --- events; each stamps the bench's time ---

@@ -99,7 +99,7 @@ std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
       break;
     case PEAL_PACKET_NACK: {
       const auto nack = payload_as<peal_nack>(header, payload);
-      text += missing_text(header) + number("for", nack.requester.rank);
+      text += missing_text(header);
       if (header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING) {
         text += " missing=" + hex(nack.fragments);
       }

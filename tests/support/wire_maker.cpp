@@ -21,11 +21,21 @@ void set_payload(Frame& frame, const T& value) {
 
 }  // namespace
 
+uint32_t identity_of(uint32_t played_rank) {
+  const peal_peer_address address = CardBench::played_address(played_rank);
+  return peal_identity(&address);
+}
+
 uint32_t reference_signature(const Membership& member, OperationShape shape) {
-  const uint32_t words[4] = {
+  const uint32_t seed_words[4] = {static_cast<uint32_t>(member.group),
+                                  static_cast<uint32_t>(member.group >> 32), kChoiceHash,
+                                  member.address.geometry};
+  const uint32_t seed = reference_crc32c(seed_words, sizeof(seed_words), 0);
+  if (shape.operation == PEAL_OPERATION_NONE) return seed;
+  const uint32_t words[3] = {
       static_cast<uint32_t>(shape.operation) << 8 | static_cast<uint32_t>(shape.algorithm), 0,
-      static_cast<uint32_t>(shape.block_bytes), kChoiceHash};
-  return reference_crc32c(words, sizeof(words), member.group);
+      static_cast<uint32_t>(shape.block_bytes)};
+  return reference_crc32c(words, sizeof(words), seed);
 }
 
 Frame WireMaker::base(peal_packet_type type, uint32_t sender, OperationShape shape,
@@ -38,9 +48,9 @@ Frame WireMaker::base(peal_packet_type type, uint32_t sender, OperationShape sha
   header.ethertype = __builtin_bswap16(PEAL_ETHERTYPE);
   header.version = PEAL_WIRE_VERSION;
   header.type = static_cast<uint8_t>(type);
-  header.group = member_.group;
+  header.group = static_cast<uint32_t>(member_.group);
   header.member = member_.handle();
-  header.incarnation = from.incarnation;
+  header.identity = peal_identity(&from);
   header.sequence = sequence;
   header.sender = static_cast<uint16_t>(sender);
   header.operation = static_cast<uint8_t>(shape.operation);
@@ -99,14 +109,13 @@ Frame WireMaker::doubling(OperationShape shape, uint32_t sequence, uint32_t piec
   return frame;
 }
 
-Frame WireMaker::nack(uint32_t sender, uint32_t requester, OperationShape shape, uint32_t sequence,
-                      uint32_t piece, uint32_t origin, uint32_t hop, uint64_t fragments) const {
+Frame WireMaker::nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
+                      uint32_t origin, uint32_t hop, uint64_t fragments) const {
   Frame frame = base(PEAL_PACKET_NACK, sender, shape, sequence);
   frame.header.piece = piece;
   frame.header.origin = static_cast<uint16_t>(origin);
   frame.header.hop = static_cast<uint8_t>(hop);
   peal_nack nack{};
-  nack.requester = member_.everybody.at(requester);
   nack.fragments = fragments;
   set_payload(frame, nack);
   seal(frame);
@@ -114,8 +123,9 @@ Frame WireMaker::nack(uint32_t sender, uint32_t requester, OperationShape shape,
 }
 
 Frame WireMaker::not_yet(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
-                         uint32_t origin, uint32_t hop) const {
+                         uint32_t origin, uint32_t hop, uint32_t asked_us) const {
   Frame frame = base(PEAL_PACKET_NOT_YET, sender, shape, sequence);
+  set_payload(frame, peal_not_yet{asked_us, 0});
   frame.header.piece = piece;
   frame.header.origin = static_cast<uint16_t>(origin);
   frame.header.hop = static_cast<uint8_t>(hop);
@@ -150,9 +160,14 @@ Frame WireMaker::alive(uint32_t sender) const {
   return frame;
 }
 
-void WireMaker::make_repair(Frame& frame) const {
+Frame WireMaker::farewell(uint32_t sender) const {
+  Frame frame = base(PEAL_PACKET_FAREWELL, sender, kNoShape, 0);
+  seal(frame);
+  return frame;
+}
+
+void WireMaker::make_repair(Frame& frame) {
   frame.header.flags |= PEAL_PACKET_REPAIR;
-  frame.header.incarnation = member_.address.incarnation;
   seal(frame);
 }
 

@@ -43,18 +43,19 @@ class WireMaker {
   [[nodiscard]] Frame doubling(OperationShape shape, uint32_t sequence, uint32_t piece,
                                uint32_t step, uint32_t fragment,
                                std::vector<uint8_t> payload) const;
-  [[nodiscard]] Frame nack(uint32_t sender, uint32_t requester, OperationShape shape,
-                           uint32_t sequence, uint32_t piece, uint32_t origin, uint32_t hop,
-                           uint64_t fragments = 1) const;
+  [[nodiscard]] Frame nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
+                           uint32_t origin, uint32_t hop, uint64_t fragments = 1) const;
   [[nodiscard]] Frame not_yet(uint32_t sender, OperationShape shape, uint32_t sequence,
-                              uint32_t piece, uint32_t origin, uint32_t hop) const;
+                              uint32_t piece, uint32_t origin, uint32_t hop,
+                              uint32_t asked_us = 0) const;
   [[nodiscard]] Frame refuse(uint32_t sender, OperationShape shape, uint32_t sequence,
                              uint32_t rank) const;
   [[nodiscard]] Frame death(uint32_t sender, uint32_t rank) const;
   [[nodiscard]] Frame probe(uint32_t sender) const;
   [[nodiscard]] Frame alive(uint32_t sender) const;
-  // Makes it the answer to a NACK of this member's.
-  void make_repair(Frame& frame) const;
+  [[nodiscard]] Frame farewell(uint32_t sender) const;
+  // Makes it the answer to a NACK.
+  static void make_repair(Frame& frame);
 
   // The sender that the hopping tree gives this member for an origin, and the hop.
   [[nodiscard]] uint32_t parent(uint32_t origin) const;
@@ -67,8 +68,12 @@ class WireMaker {
   Membership member_;
 };
 
-// The signature as docs describe it, computed here once more: CRC32C, seeded with the group id, of
-// four words: operation << 8 | algorithm, root, block bytes, hash of the choice table.
+// What packets of the rank that the test plays must carry.
+uint32_t identity_of(uint32_t played_rank);
+
+// The signature as docs describe it, computed here once more: CRC32C of three words (operation << 8 |
+// algorithm, root, block bytes), seeded with that of four (the group id's two halves, hash of the
+// choice table, geometry); of no operation, the seed alone.
 uint32_t reference_signature(const Membership& member, OperationShape shape);
 
 }  // namespace peal::test

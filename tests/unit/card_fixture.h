@@ -57,6 +57,7 @@ class GroupTest : public CardTest {
   void post_doubling(uint64_t sequence, size_t block_bytes) {
     post_allgather(sequence, PEAL_ALGORITHM_RECURSIVE_DOUBLING, block_bytes);
   }
+  [[nodiscard]] uint32_t now_us() const { return static_cast<uint32_t>(bench.now / 1000); }
   void post_barrier(uint64_t sequence) {
     bench.submit(barrier_entry(member, sequence, 100 + sequence));
   }

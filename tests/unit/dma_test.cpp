@@ -70,7 +70,7 @@ TEST_F(Dma, ARepairOutlivesItsOperation) {
   post_broadcast(0, kLarge);
   bench.finish_all_dma();
   deliver_others(0, kLarge);
-  bench.deliver(wire.nack(2, 2, broadcast_shape(kLarge), 0, 0, 1, 0));
+  bench.deliver(wire.nack(2, broadcast_shape(kLarge), 0, 0, 1, 0));
   ASSERT_EQ(bench.port.dma_count(), 1u);
   bench.port.take_completions();
   run_barriers(1, kEpoch - 1);

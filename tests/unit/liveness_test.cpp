@@ -44,11 +44,11 @@ TEST_F(Liveness, AProbeIsAnsweredAlways) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_LIVENESS), 2u);
 }
 
-// A frame that pretends to be a repair skips the check of the sender; only data and signals may.
+// Only data and signals are sent again.
 TEST_F(Liveness, AProbeCannotBeARepair) {
   for (const uint32_t sender : {0u, 2u, 3u}) {
     for (Frame frame : {wire.probe(sender), wire.alive(sender), wire.death(sender, 2)}) {
-      wire.make_repair(frame);
+      WireMaker::make_repair(frame);
       const auto before = bench.counters();
       bench.deliver(frame);
       EXPECT_EQ(bench.counter_changes(before), "+1 drop_type");
@@ -93,7 +93,7 @@ TEST_F(Liveness, WhatIsRefusedIsNoSignOfLife) {
   for (int i = 0; i < 12; i++) {
     sends_within(timeouts.dead_ns / 8, "");
     Frame other = wire.alive(0);
-    other.header.incarnation++;  // the card was started again: another one
+    other.header.identity += 0x9e3779b1u;  // the card was started again: another one
     seal(other);
     bench.deliver(other);
   }
@@ -110,6 +110,18 @@ TEST_F(Liveness, AStoppedRunnerSuspectsNobodyAtOnce) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
   bench.deliver(wire.alive(0));
   EXPECT_EQ(card_outstanding(bench.card(), bench.context()), 1u);
+}
+
+// The same when the peer had been probed often and nearly called dead: its answers may lie unread.
+TEST_F(Liveness, AStoppedRunnerGivesTheAwaitedTheTimeThatItStood) {
+  post_barrier(0);
+  sends_within(timeouts.dead_ns - timeouts.probe_interval_ns, "");
+  bench.now += 3 * timeouts.dead_ns;
+  card_on_timer(bench.card(), bench.now);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_STALLS), 1u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  sends_within(3 * timeouts.probe_interval_ns, "");  // and no more than that
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 1u);
 }
 
 }  // namespace

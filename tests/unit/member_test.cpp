@@ -128,7 +128,9 @@ TEST_F(Leaving, IsABarrierAndThenTheSlotAndChannelsAreFree) {
   EXPECT_EQ(bench.take_log(),
             "send 1>2 SIGNAL destroy seq=0 round=0\n"
             "send 1>3 SIGNAL destroy seq=0 round=1\n"
-            "complete ctx0 cookie=9 OK\n");
+            "complete ctx0 cookie=9 OK\n"
+            "send 1>0 FAREWELL\n"
+            "send 1>3 FAREWELL\n");
   RegionId channels = 0;
   EXPECT_TRUE(card_channel_released(bench.card(), &channels));
   EXPECT_EQ(channels, member.channels);
@@ -157,9 +159,9 @@ TEST_F(Leaving, NothingMayFollow) {
 TEST_F(Leaving, TheTombstoneRepairsTheLastSignals) {
   destroy(0);
   bench.take_log();
-  bench.deliver(wire.nack(2, 2, kDestroyShape, 0, 0, 0, 0));
+  bench.deliver(wire.nack(2, kDestroyShape, 0, 0, 0, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL destroy seq=0 round=0 repair\n");
-  bench.deliver(wire.nack(3, 3, kDestroyShape, 0, 0, 0, 1));
+  bench.deliver(wire.nack(3, kDestroyShape, 0, 0, 0, 1));
   EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL destroy seq=0 round=1 repair\n");
   bench.deliver(wire.probe(3));
   EXPECT_EQ(bench.take_log(), "send 1>3 ALIVE\n");
@@ -175,8 +177,8 @@ TEST_F(Leaving, EverythingElseIsClosedThere) {
   };
   EXPECT_EQ(change(wire.signal(0, kDestroyShape, 0, 0)), "+1 drop_closed");
   EXPECT_EQ(change(wire.signal(0, kBarrierShape, 1, 0)), "+1 drop_closed");
-  EXPECT_EQ(change(wire.nack(2, 2, kDestroyShape, 1, 0, 0, 0)), "+1 drop_closed");
-  EXPECT_EQ(change(wire.nack(2, 2, kBarrierShape, 0, 0, 0, 0)), "+1 drop_closed");
+  EXPECT_EQ(change(wire.nack(2, kDestroyShape, 1, 0, 0, 0)), "+1 drop_closed");
+  EXPECT_EQ(change(wire.nack(2, kBarrierShape, 0, 0, 0, 0)), "+1 drop_closed");
   EXPECT_EQ(change(wire.death(0, 3)), "+1 drop_closed");
   EXPECT_EQ(bench.take_log(), "");
 }
@@ -187,7 +189,7 @@ TEST_F(Leaving, TheSlotsNextMemberIsNotTheOld) {
   EXPECT_EQ(next.handle() & 0xffff, member.handle() & 0xffff);
   bench.take_log();
   // To the old handle: the tombstone. To the new: the new.
-  bench.deliver(wire.nack(2, 2, kDestroyShape, 0, 0, 0, 0));
+  bench.deliver(wire.nack(2, kDestroyShape, 0, 0, 0, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL destroy seq=0 round=0 repair\n");
   bench.submit(barrier_entry(next, 0, 5));
   bench.take_log();
@@ -201,7 +203,7 @@ TEST_F(Leaving, TheSlotsNextMemberIsNotTheOld) {
   EXPECT_EQ(bench.take_log(), "");
 }
 
-TEST_F(Leaving, ManyGroupsOneAfterTheOtherReuseSlotsAndTombstones) {
+TEST_F(Leaving, ManyGroupsOneAfterTheOther) {
   for (uint32_t i = 0; i < 5 * CONFIG_CARD_MEMBERS; i++) {
     const Membership next = bench.join(1, 0, 100 + i);
     bench.submit(barrier_entry(next, 0, 1));
@@ -212,7 +214,124 @@ TEST_F(Leaving, ManyGroupsOneAfterTheOtherReuseSlotsAndTombstones) {
     ASSERT_EQ(channels, next.channels);
     bench.port.remove_region(channels);
   }
-  EXPECT_GT(bench.counter(PEAL_COUNTER_TOMBSTONES_REUSED), 0u);
+}
+
+// --- tombstones: as long as somebody may still ask, and not a moment longer ---
+
+class Tombstones : public CardTest {
+ protected:
+  // A group of two whose destroy has completed here.
+  Membership leave(uint64_t group) {
+    Membership member = bench.join(2, 0, group);
+    bench.submit(destroy_entry(member, 0, 9));
+    bench.deliver(WireMaker(member).signal(1, kDestroyShape, 0, 0));
+    RegionId channels = 0;
+    EXPECT_TRUE(card_channel_released(bench.card(), &channels));
+    bench.port.remove_region(channels);
+    return member;
+  }
+  bool answers(const Membership& member) {
+    bench.take_log();
+    bench.deliver(WireMaker(member).nack(1, kDestroyShape, 0, 0, 0, 0));
+    const std::string log = bench.take_log();
+    EXPECT_TRUE(log.empty() || log == "send 0>1 SIGNAL destroy seq=0 round=0 repair\n") << log;
+    return !log.empty();
+  }
+  peal_status try_reserve() {
+    peal_reserve_group request{};
+    request.ranks = 2;
+    peal_peer_address address{};
+    const RegionId channels =
+        bench.port.add_region("channel", size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
+    return card_reserve_group(bench.card(), bench.context(), request, channels, bench.now,
+                              &address);
+  }
+};
+
+// A peer that could not be reached for a second asks again: whatever else the card did meanwhile.
+TEST_F(Tombstones, StandsWhateverComesAfterIt) {
+  const Membership first = leave(1000);
+  uint32_t made = 0;
+  while (made < 5 * CONFIG_CARD_MEMBERS && try_reserve() == PEAL_STATUS_OK) made++;
+  EXPECT_TRUE(answers(first));
+  bench.advance(default_timeouts().dead_ns);
+  EXPECT_TRUE(answers(first));
+}
+
+TEST_F(Tombstones, ExhaustionIsBackPressureAndEndsByItself) {
+  std::vector<Membership> gone;
+  for (uint32_t i = 0; i < CONFIG_CARD_MEMBERS * 2 - 1; i++) gone.push_back(leave(1000 + i));
+  EXPECT_EQ(card_memberships(bench.card(), 0), CONFIG_CARD_MEMBERS * 2u - 1);
+  EXPECT_EQ(try_reserve(), PEAL_STATUS_OK);
+  EXPECT_EQ(try_reserve(), PEAL_STATUS_NO_RESOURCES);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_MEMBER), 1u);
+  for (const Membership& member : gone) EXPECT_TRUE(answers(member));
+  bench.now += 2 * default_timeouts().dead_ns;
+  EXPECT_EQ(try_reserve(), PEAL_STATUS_OK);
+  EXPECT_EQ(card_memberships(bench.card(), 0), 2u);
+  leave(5000);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_TOMBSTONES_REUSED), 1u);
+}
+
+TEST_F(Tombstones, AFarewellEndsIt) {
+  const Membership member = leave(1000);
+  EXPECT_EQ(card_memberships(bench.card(), 0), 1u);
+  bench.deliver(WireMaker(member).farewell(1));
+  EXPECT_EQ(card_memberships(bench.card(), 0), 0u);
+  EXPECT_FALSE(answers(member));
+}
+
+TEST_F(Tombstones, AFarewellBeforeTheOwnEndLeavesNone) {
+  Membership member = bench.join(2, 0, 1000);
+  bench.submit(destroy_entry(member, 0, 9));
+  bench.deliver(WireMaker(member).farewell(1));
+  bench.take_log();
+  bench.deliver(WireMaker(member).signal(1, kDestroyShape, 0, 0));
+  EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=9 OK\nsend 0>1 FAREWELL\n");
+  EXPECT_EQ(card_memberships(bench.card(), 0), 0u);
+}
+
+TEST_F(Tombstones, EachPeerAheadMustSayFarewell) {
+  Membership member = bench.join(4, 1, 1000);
+  const WireMaker wire(member);
+  bench.submit(destroy_entry(member, 0, 9));
+  bench.deliver(wire.signal(0, kDestroyShape, 0, 0));
+  bench.deliver(wire.signal(3, kDestroyShape, 0, 1));
+  bench.deliver(wire.farewell(0));  // waits for nothing of ours
+  EXPECT_EQ(card_memberships(bench.card(), 0), 1u);
+  bench.deliver(wire.farewell(2));
+  EXPECT_EQ(card_memberships(bench.card(), 0), 1u);
+  bench.deliver(wire.farewell(3));
+  EXPECT_EQ(card_memberships(bench.card(), 0), 0u);
+}
+
+TEST_F(Tombstones, AreCountedForTheirClient) {
+  ContextId other = 0;
+  ASSERT_EQ(card_open_context(bench.card(), &other, 7), PEAL_STATUS_OK);
+  (void)bench.reserve_in(other, 2, 0);
+  leave(1000);
+  EXPECT_EQ(card_memberships(bench.card(), 7), 1u);
+  EXPECT_EQ(card_memberships(bench.card(), 0), 1u);
+}
+
+// --- who is who ---
+
+// Another client of the same card knows everything about the group but is not the member.
+TEST_F(Tombstones, NobodyElseOnTheCardMayHaveTheSameRankOfAGroup) {
+  bench.join(4, 1, 1000);
+  Membership second = bench.reserve(4, 1);
+  std::vector<peal_peer_address> everybody;
+  for (uint32_t rank = 0; rank < 4; rank++) everybody.push_back(CardBench::played_address(rank));
+  EXPECT_EQ(bench.connect(second, everybody, 1000), PEAL_STATUS_BAD_GROUP);
+  EXPECT_EQ(bench.connect(second, everybody, 1001), PEAL_STATUS_OK);
+}
+
+TEST_F(Tombstones, CardsOfAnotherGeometryAreRefused) {
+  Membership member = bench.reserve(4, 1);
+  std::vector<peal_peer_address> everybody;
+  for (uint32_t rank = 0; rank < 4; rank++) everybody.push_back(CardBench::played_address(rank));
+  everybody[3].geometry ^= 1;
+  EXPECT_EQ(bench.connect(member, everybody, 1000), PEAL_STATUS_MISMATCH);
 }
 
 // A member that leaves a connected group without a word: those who wait for it must not wait for
@@ -220,7 +339,7 @@ TEST_F(Leaving, ManyGroupsOneAfterTheOtherReuseSlotsAndTombstones) {
 TEST_F(Leaving, WhoWaitsForAnAbandonedMemberIsTold) {
   ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()), PEAL_STATUS_OK);
   bench.take_log();
-  bench.deliver(wire.nack(2, 2, kBarrierShape, 0, 0, 0, 0));
+  bench.deliver(wire.nack(2, kBarrierShape, 0, 0, 0, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 DEATH rank=1\n");
 }
 
@@ -237,6 +356,38 @@ TEST_F(ClosedContext, IsQuietOnlyWhenNoDmaIsUnderWay) {
   bench.finish_all_dma();
   EXPECT_TRUE(card_context_quiet(bench.card(), bench.context()));
   EXPECT_TRUE(bench.port.take_completions().empty()) << "nobody is there to read them";
+}
+
+// A member that has left in order and only waits for a repair that somebody asked for is not dead.
+TEST_F(ClosedContext, AfterADestroyItIsNoDeathWhateverIsUnderWay) {
+  constexpr size_t kBlock = 2 * CONFIG_MTU_BYTES;
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  for (const uint32_t origin : {0u, 2u, 3u}) {
+    const auto block = pattern_block(0, origin, 0, kBlock);
+    for (uint32_t piece = 0; piece < 2; piece++) {
+      const auto from = block.begin() + piece * CONFIG_MTU_BYTES;
+      bench.deliver(wire.hopping(broadcast_shape(kBlock), 0, piece, origin,
+                                 {from, from + CONFIG_MTU_BYTES}));
+    }
+  }
+  bench.finish_all_dma();
+  bench.submit(destroy_entry(member, 1, 9));
+  bench.deliver(wire.nack(2, broadcast_shape(kBlock), 0, 0, 1, 0));
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  bench.deliver(wire.signal(0, kDestroyShape, 1, 0));
+  bench.deliver(wire.signal(3, kDestroyShape, 1, 1));
+  bench.take_log();
+  card_close_context(bench.card(), bench.context(), bench.now);
+  EXPECT_EQ(bench.take_log(), "");
+  EXPECT_FALSE(card_context_quiet(bench.card(), bench.context()));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=" + std::to_string(CONFIG_MTU_BYTES) +
+                " repair\n"
+                "send 1>0 FAREWELL\n"
+                "send 1>3 FAREWELL\n");
+  EXPECT_TRUE(card_context_quiet(bench.card(), bench.context()));
 }
 
 TEST_F(ClosedContext, ItsKeysAndGroupsAreGone) {

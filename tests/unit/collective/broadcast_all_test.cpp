@@ -168,9 +168,7 @@ TEST_F(Broadcast, RepairDoesForThePacket) {
   bench.finish_all_dma();
   bench.take_log();
   Frame repair = block_of(0, 0, kBlock);
-  wire.make_repair(repair);
-  repair.header.sender = 2;  // whoever had it
-  seal(repair);
+  WireMaker::make_repair(repair);
   bench.deliver(repair);
   EXPECT_EQ(bench.take_wire_log(), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64\n");
   bench.deliver(block_of(2, 0, kBlock));
@@ -196,14 +194,19 @@ TEST_F(Broadcast, FieldsThatCannotBe) {
       {"member index", [](H& h) { h.member |= 0xffff; }, "+1 drop_member"},
       {"member slot never used", [](H& h) { h.member += 1; }, "+1 drop_member"},
       {"member generation", [](H& h) { h.member += 0x10000; }, "+1 drop_generation"},
-      {"member generation zero", [](H& h) { h.member &= 0xffff; }, "+1 drop_generation"},
-      {"incarnation", [](H& h) { h.incarnation++; }, "+1 drop_incarnation"},
-      {"incarnation of a repair", [](H& h) { h.flags = PEAL_PACKET_REPAIR; },
-       "+1 drop_incarnation"},
+      {"member generation before", [](H& h) { h.member -= 0x10000; }, "+1 drop_generation"},
+      {"another incarnation", [](H& h) { h.identity -= 0x9e3779b1u; }, "+1 drop_stranger"},
+      {"another member of the same card", [](H& h) { h.identity ^= 1; }, "+1 drop_stranger"},
+      {"another generation, in a repair",
+       [](H& h) {
+         h.identity ^= 0x10000;
+         h.flags = PEAL_PACKET_REPAIR;
+       },
+       "+1 drop_stranger"},
       {"sender no parent",
        [](H& h) {
          h.sender = 2;
-         h.incarnation = 1002;
+         h.identity = identity_of(2);
        },
        "+1 drop_sender"},
       {"sender itself", [](H& h) { h.sender = 1; }, "+1 drop_sender"},
@@ -260,7 +263,7 @@ TEST_F(Broadcast, NoPacketForForwardingLosesOnlyTheForward) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_PACKET), 1u);
   bench.port.fail_allocations = {};
   // The child asks, and gets it while the operation is open.
-  bench.deliver(wire.nack(3, 3, broadcast_shape(kBlock), 0, 0, 0, 1));
+  bench.deliver(wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1));
   bench.finish_all_dma();
   EXPECT_NE(bench.take_wire_log().find("1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64 repair"),
             std::string::npos);

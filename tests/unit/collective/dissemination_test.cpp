@@ -144,11 +144,28 @@ TEST_F(Barrier, MissingSignalIsAskedForAfterTheTimeOut) {
   bench.advance(first - 1);
   EXPECT_EQ(bench.take_log(), "");
   bench.advance(1);
-  EXPECT_EQ(bench.take_log(), "send 1>0 NACK barrier seq=0 round=0 for=1\n");
+  EXPECT_EQ(bench.take_log(), "send 1>0 NACK barrier seq=0 round=0\n");
   Frame repair = signal(0, 0);
-  wire.make_repair(repair);
+  WireMaker::make_repair(repair);
   bench.deliver(repair);
   EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL barrier seq=0 round=1\n");
+}
+
+// Where answers take long the questions wait longer from the start, for they are in some queue.
+TEST_F(Barrier, SlowAnswersMakePatient) {
+  const CardTimeouts timeouts = default_timeouts();
+  post_barrier(0);
+  bench.advance(timeouts.nack_ns);
+  const uint32_t asked_us = now_us();
+  bench.take_log();
+  bench.now += 8 * timeouts.nack_ns;
+  bench.deliver(wire.not_yet(0, kBarrierShape, 0, 0, 0, 0, asked_us));
+  bench.deliver(signal(0, 0));
+  bench.take_log();
+  bench.advance(16 * timeouts.nack_ns - 2000);
+  EXPECT_EQ(bench.take_wire_log(), "");
+  bench.advance(2000);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK barrier seq=0 round=1\n");
 }
 
 // Ever more slowly up to the limit, whether the answer was "not yet" or nothing.
@@ -156,7 +173,7 @@ TEST_F(Barrier, EveryTimeOutDoublesTheIntervalUpToTheLimit) {
   post_barrier(0);
   bench.take_log();
   const CardTimeouts timeouts = default_timeouts();
-  const std::string nack = "send 1>0 NACK barrier seq=0 round=0 for=1\n";
+  const std::string nack = "send 1>0 NACK barrier seq=0 round=0\n";
   TimeNs interval = timeouts.nack_ns;
   // Later on, probes come in between.
   for (int i = 0; interval < timeouts.probe_interval_ns / 2; i++) {
@@ -164,7 +181,7 @@ TEST_F(Barrier, EveryTimeOutDoublesTheIntervalUpToTheLimit) {
     ASSERT_EQ(bench.take_log(), "") << "after less than " << interval << " ns";
     bench.advance(1);
     ASSERT_EQ(bench.take_log(), nack);
-    if (i % 2 == 0) bench.deliver(wire.not_yet(0, kBarrierShape, 0, 0, 0, 0));
+    if (i % 2 == 0) bench.deliver(wire.not_yet(0, kBarrierShape, 0, 0, 0, 0, now_us()));
     interval = std::min(2 * interval, timeouts.nack_max_ns);
   }
   bench.advance(timeouts.nack_max_ns);
@@ -173,13 +190,13 @@ TEST_F(Barrier, EveryTimeOutDoublesTheIntervalUpToTheLimit) {
   for (int i = 0; i < 5; i++) {
     bench.advance(timeouts.nack_max_ns);
     EXPECT_NE(bench.take_log().find(nack), std::string::npos) << i;
-    bench.deliver(wire.not_yet(0, kBarrierShape, 0, 0, 0, 0));
+    bench.deliver(wire.not_yet(0, kBarrierShape, 0, 0, 0, 0, now_us()));
   }
   // Progress starts the short interval anew.
   bench.deliver(signal(0, 0));
   bench.take_log();
   bench.advance(timeouts.nack_ns);
-  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK barrier seq=0 round=1 for=1\n");
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK barrier seq=0 round=1\n");
 }
 
 // --- others' NACKs ---
@@ -187,7 +204,7 @@ TEST_F(Barrier, EveryTimeOutDoublesTheIntervalUpToTheLimit) {
 TEST_F(Barrier, NackForWhatWasSentIsRepaired) {
   post_barrier(0);
   bench.take_log();
-  bench.deliver(wire.nack(2, 2, kBarrierShape, 0, 0, 0, 0));
+  bench.deliver(wire.nack(2, kBarrierShape, 0, 0, 0, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL barrier seq=0 round=0 repair\n");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_REPAIR), 1u);
 }
@@ -195,19 +212,19 @@ TEST_F(Barrier, NackForWhatWasSentIsRepaired) {
 TEST_F(Barrier, NackForWhatCannotBeSentYetIsAnsweredNotYet) {
   post_barrier(0);
   bench.take_log();
-  bench.deliver(wire.nack(3, 3, kBarrierShape, 0, 0, 0, 1));
+  bench.deliver(wire.nack(3, kBarrierShape, 0, 0, 0, 1));
   EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET barrier seq=0 round=1\n");
 }
 
 TEST_F(Barrier, NackBeforeThePostIsAnsweredNotYet) {
-  bench.deliver(wire.nack(2, 2, kBarrierShape, 0, 0, 0, 0));
+  bench.deliver(wire.nack(2, kBarrierShape, 0, 0, 0, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET barrier seq=0 round=0\n");
 }
 
 TEST_F(Barrier, LateNackAfterCompletionIsRepaired) {
   run_barrier(0);
   bench.take_log();
-  bench.deliver(wire.nack(3, 3, kBarrierShape, 0, 0, 0, 1));
+  bench.deliver(wire.nack(3, kBarrierShape, 0, 0, 0, 1));
   EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL barrier seq=0 round=1 repair\n");
 }
 
@@ -220,10 +237,10 @@ TEST_F(Barrier, NacksThatMakeNoSense) {
     EXPECT_EQ(bench.take_log(), "");
     return bench.counter_changes(before);
   };
-  EXPECT_EQ(refused(wire.nack(3, 3, kBarrierShape, 0, 0, 0, 0)), "+1 drop_sender");
-  EXPECT_EQ(refused(wire.nack(0, 0, kBarrierShape, 0, 0, 0, 0)), "+1 drop_sender");
-  EXPECT_EQ(refused(wire.nack(2, 2, kBarrierShape, 0, 0, 0, 2)), "+1 drop_hop");
-  EXPECT_EQ(refused(wire.nack(2, 2, kBarrierShape, CONFIG_CHANNELS, 0, 0, 0)), "+1 drop_future");
+  EXPECT_EQ(refused(wire.nack(3, kBarrierShape, 0, 0, 0, 0)), "+1 drop_sender");
+  EXPECT_EQ(refused(wire.nack(0, kBarrierShape, 0, 0, 0, 0)), "+1 drop_sender");
+  EXPECT_EQ(refused(wire.nack(2, kBarrierShape, 0, 0, 0, 2)), "+1 drop_hop");
+  EXPECT_EQ(refused(wire.nack(2, kBarrierShape, CONFIG_CHANNELS, 0, 0, 0)), "+1 drop_future");
 }
 
 // --- sizes ---

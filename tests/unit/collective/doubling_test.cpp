@@ -133,7 +133,7 @@ TEST_F(Doubling, FieldsThatCannotBe) {
       {"sender",
        [](H& h) {
          h.sender = h.origin = 2;
-         h.incarnation = 1002;
+         h.identity = identity_of(2);
        },
        "+1 drop_sender"},
       {"sequence", [](H& h) { h.sequence = CONFIG_CHANNELS; }, "+1 drop_future"},
@@ -163,13 +163,13 @@ TEST_F(Doubling, MissingStepIsAskedOfItsPartner) {
   bench.finish_all_dma();
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 step=0 for=1 missing=0x1\n");
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 step=0 missing=0x1\n");
 }
 
 TEST_F(Doubling, NacksAreRepairedOrAnsweredNotYet) {
   const auto answer = [&](uint32_t from, uint32_t k) {
     bench.take_log();
-    bench.deliver(wire.nack(from, from, shape, 0, 0, 1, k));
+    bench.deliver(wire.nack(from, shape, 0, 0, 1, k));
     bench.finish_all_dma();
     return bench.take_wire_log();
   };
@@ -198,11 +198,10 @@ TEST_F(Doubling, NacksThatMakeNoSense) {
   post_doubling(0, kBlock);
   bench.finish_all_dma();
   bench.take_log();
-  EXPECT_EQ(change(wire.nack(3, 3, shape, 0, 0, 1, 0)), "+1 drop_sender");
-  EXPECT_EQ(change(wire.nack(0, 2, shape, 0, 0, 1, 0)), "+1 drop_sender");
-  EXPECT_EQ(change(wire.nack(0, 0, shape, 0, 0, 1, 2)), "+1 drop_hop");
-  EXPECT_EQ(change(wire.nack(0, 0, shape, 0, 1, 1, 0)), "+1 drop_piece");
-  EXPECT_EQ(change(wire.nack(0, 0, shape, 0, 0, 1, 0, 2)), "+1 drop_fragment");
+  EXPECT_EQ(change(wire.nack(3, shape, 0, 0, 1, 0)), "+1 drop_sender");
+  EXPECT_EQ(change(wire.nack(0, shape, 0, 0, 1, 2)), "+1 drop_hop");
+  EXPECT_EQ(change(wire.nack(0, shape, 0, 1, 1, 0)), "+1 drop_piece");
+  EXPECT_EQ(change(wire.nack(0, shape, 0, 0, 1, 0, 2)), "+1 drop_fragment");
   EXPECT_EQ(bench.take_log(), "");
 }
 
@@ -283,9 +282,9 @@ TEST_F(Doubling, FragmentsOfALargeStep) {
   bench.deliver(fragment(1));
   bench.finish_all_dma();
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_NE(bench.take_wire_log().find("send 1>3 NACK seq=0 piece=0 step=1 for=1 missing=0x1\n"),
+  EXPECT_NE(bench.take_wire_log().find("send 1>3 NACK seq=0 piece=0 step=1 missing=0x1\n"),
             std::string::npos);
-  bench.deliver(wire.nack(3, 3, doubling_shape(block), 0, 0, 1, 1, 2));
+  bench.deliver(wire.nack(3, doubling_shape(block), 0, 0, 1, 1, 2));
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(),
             "send 1>3 DATA seq=0 piece=0 step=1 frag=1 len=" + std::to_string(block) + " repair\n");

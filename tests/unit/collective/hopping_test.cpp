@@ -59,18 +59,5 @@ TEST(Hopping, TreeOfEight) {
   }
 }
 
-TEST(Hopping, AncestorsAreThoseOnTheWay) {
-  for (uint32_t place = 1; place < 200; place++) {
-    std::vector<bool> above(200, false);
-    for (uint32_t up = place; up != 0;) {
-      up &= ~(1u << hopping::arriving_hop(up));
-      above[up] = true;
-    }
-    for (uint32_t other = 0; other < 200; other++) {
-      EXPECT_EQ(hopping::is_above(other, place), above[other]) << other << " above " << place;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace peal::test

@@ -166,7 +166,7 @@ TEST_F(Pieces, EveryPieceInTheWindowIsAskedFor) {
   bench.advance(default_timeouts().nack_ns);
   std::string expected;
   for (uint32_t piece = 0; piece < kWindow; piece++) {
-    expected += "send 1>3 NACK seq=0 piece=" + std::to_string(piece) + " origin=3 for=1\n";
+    expected += "send 1>3 NACK seq=0 piece=" + std::to_string(piece) + " origin=3\n";
   }
   EXPECT_EQ(bench.take_wire_log(), expected);
 }
@@ -181,7 +181,7 @@ TEST_F(Pieces, TheLastPiecesAreRetainedAfterCompletion) {
   std::fill(user.begin(), user.end(), uint8_t{0x5c});
   bench.port.take_sent();
   for (uint32_t piece = kPieces - 2 * kWindow; piece < kPieces; piece++) {
-    bench.deliver(wire.nack(2, 2, shape, 0, piece, kRank, 0));
+    bench.deliver(wire.nack(2, shape, 0, piece, kRank, 0));
     bench.finish_all_dma();
     const auto sent = bench.port.take_sent();
     ASSERT_EQ(sent.size(), 1u) << piece;

@@ -142,27 +142,27 @@ TEST_F(Recycling, LostSignalIsAskedFor) {
   finish_first_epoch();
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0 for=1\n");
+  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
   bench.deliver(wire.not_yet(
       0, OperationShape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0}, 0, 0, 0, 0));
   bench.advance(2 * default_timeouts().nack_ns - 1);
   EXPECT_EQ(bench.take_log(), "");
   bench.advance(1);
-  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0 for=1\n");
+  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
 }
 
 TEST_F(Recycling, OthersNacksAreRepairedOrAnsweredNotYet) {
   const OperationShape shape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
-  bench.deliver(wire.nack(ahead(0), ahead(0), shape, 0, 0, 0, 0));
+  bench.deliver(wire.nack(ahead(0), shape, 0, 0, 0, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET recycle epoch=0 round=0\n");
   finish_first_epoch();
   bench.take_log();
-  bench.deliver(wire.nack(ahead(0), ahead(0), shape, 0, 0, 0, 0));
+  bench.deliver(wire.nack(ahead(0), shape, 0, 0, 0, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=0 round=0 repair\n");
   for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
   bench.take_log();
   // Long past: whoever still asks is told.
-  bench.deliver(wire.nack(ahead(1), ahead(1), shape, 0, 0, 0, 1));
+  bench.deliver(wire.nack(ahead(1), shape, 0, 0, 0, 1));
   EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 round=1 repair\n");
 }
 
@@ -180,6 +180,25 @@ TEST_F(Recycling, LostByAnEmptyPoolIsSentAtTheTimeOut) {
       return;
   }
   FAIL() << "the recycling was never entered";
+}
+
+// While others are late the interval has grown; a signal that comes shortens it again, and the timer
+// must follow.
+TEST_F(Recycling, ASignalBringsTheTimerForward) {
+  for (uint64_t i = 0; i < kEpoch; i++) {
+    post_barrier(i);
+    for (uint32_t round = 0; round < 2; round++) {
+      bench.deliver(wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(i), round));
+    }
+  }
+  for (int i = 0; i < 9; i++) {
+    ASSERT_TRUE(bench.advance_to_deadline());
+    bench.deliver(wire.alive(0));
+  }
+  bench.deliver(wire.recycle(0, 0, 0));
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK recycle epoch=0 round=1\n");
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ constexpr size_t kLarge = CONFIG_MTU_BYTES;  // in the unit profile too large fo
 
 class Repair : public GroupTest {
  protected:
-  Frame nack(uint32_t sender, uint32_t requester, uint32_t origin, uint32_t hop,
-             size_t block = kSmall, uint32_t sequence = 0) {
-    return wire.nack(sender, requester, broadcast_shape(block), sequence, 0, origin, hop);
+  Frame nack(uint32_t sender, uint32_t origin, uint32_t hop, size_t block = kSmall,
+             uint32_t sequence = 0) {
+    return wire.nack(sender, broadcast_shape(block), sequence, 0, origin, hop);
   }
   std::string answer(const Frame& frame) {
     bench.take_log();
@@ -39,8 +39,8 @@ TEST_F(Repair, EachMissingBlockIsAskedOfItsParent) {
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
   EXPECT_EQ(bench.take_wire_log(),
-            "send 1>0 NACK seq=0 piece=0 origin=0 for=1\n"
-            "send 1>3 NACK seq=0 piece=0 origin=3 for=1\n");
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3\n");
 }
 
 TEST_F(Repair, ARecordWithoutPostAsksForItsSubtree) {
@@ -48,14 +48,14 @@ TEST_F(Repair, ARecordWithoutPostAsksForItsSubtree) {
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
   EXPECT_EQ(bench.take_wire_log(),
-            "send 1>0 NACK seq=0 piece=0 origin=0 for=1\n"
-            "send 1>3 NACK seq=0 piece=0 origin=3 for=1\n");
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3\n");
 }
 
 TEST_F(Repair, OwnBlockIsRepairedBeforeCompletion) {
   post_broadcast(0, kSmall);
   bench.finish_all_dma();
-  EXPECT_EQ(answer(nack(2, 2, 1, 0)), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64 repair\n");
+  EXPECT_EQ(answer(nack(2, 1, 0)), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64 repair\n");
 }
 
 // Invariant 2: the user overwrites the buffer at once and a late NACK arrives.
@@ -67,13 +67,12 @@ TEST_F(Repair, OwnBlockIsRepairedAfterTheUserOverwroteTheBuffer) {
     auto& result = bench.port.bytes(receive.region);
     std::fill(result.begin(), result.end(), uint8_t{0x5c});
     bench.port.take_sent();
-    const std::string text = answer(nack(2, 2, 1, 0, block, sequence));
+    const std::string text = answer(nack(2, 1, 0, block, sequence));
     EXPECT_EQ(text, "send 1>2 DATA seq=" + std::to_string(sequence) +
                         " piece=0 origin=1 hop=0 len=" + std::to_string(block) + " repair\n");
     const auto sent = bench.port.take_sent();
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent[0].payload, pattern_block(sequence, rank, 0, block));
-    EXPECT_EQ(sent[0].header.incarnation, 1002u);  // the requester's, echoed
     EXPECT_EQ(sent[0].header.member, CardBench::played_address(2).member);
     EXPECT_EQ(sent[0].header.payload_crc, reference_crc32c(sent[0].payload.data(), block));
   }
@@ -89,7 +88,7 @@ TEST_F(Repair, LateNackAfterTheMemoryIsGone) {
     bench.port.remove_region(region);
   }
   bench.port.take_sent();
-  answer(nack(3, 3, 1, 1, kLarge));
+  answer(nack(3, 1, 1, kLarge));
   const auto sent = bench.port.take_sent();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].payload, pattern_block(0, rank, 0, kLarge));
@@ -98,41 +97,100 @@ TEST_F(Repair, LateNackAfterTheMemoryIsGone) {
 TEST_F(Repair, BeforeTheOwnBlockIsReadTheAnswerIsNotYet) {
   post_broadcast(0, kSmall);
   bench.take_log();
-  bench.deliver(nack(2, 2, 1, 0));
+  bench.deliver(nack(2, 1, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET seq=0 piece=0 origin=1\n");
 }
 
 TEST_F(Repair, BeforeThePostTheAnswerIsNotYet) {
-  EXPECT_EQ(answer(nack(2, 2, 1, 0)), "send 1>2 NOT_YET seq=0 piece=0 origin=1\n");
+  EXPECT_EQ(answer(nack(2, 1, 0)), "send 1>2 NOT_YET seq=0 piece=0 origin=1\n");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NOT_YET), 1u);
 }
 
 TEST_F(Repair, AForwardedBlockThatIsNotHereIsNotYetAndNoNackIsRelayed) {
   post_broadcast(0, kSmall);
   bench.finish_all_dma();
-  EXPECT_EQ(answer(nack(3, 3, 0, 1)), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+  EXPECT_EQ(answer(nack(3, 0, 1)), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
 }
 
-// A card that is done and keeps only its own block passes the NACK on, with the requester's
-// address.
-TEST_F(Repair, ACompleteCardWithoutTheDataRelaysTowardsTheOrigin) {
+// A card that is done and keeps only its own block promises the others', asks its own parent once,
+// and passes on what comes: to all below, for somebody there has not got it.
+TEST_F(Repair, ACompleteCardWithoutTheDataAsksItsParentAndPassesTheAnswerOn) {
   complete(0, kLarge);
-  const std::string text = answer(nack(3, 3, 0, 1, kLarge));
-  EXPECT_EQ(text,
-            "send 1>0 NACK seq=0 piece=0 origin=0 for=3\n"
+  EXPECT_EQ(answer(nack(3, 0, 1, kLarge)),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
             "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_RELAYED_NACK), 1u);
+  EXPECT_EQ(answer(nack(3, 0, 1, kLarge)), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+  Frame repair = block_of(0, 0, kLarge);
+  WireMaker::make_repair(repair);
+  bench.port.take_sent();
+  EXPECT_EQ(answer(repair), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=" +
+                                std::to_string(kLarge) + "\n");
+  const auto sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].payload, pattern_block(0, 0, 0, kLarge));
+  // The debt is paid: once more is a duplicate, and nobody is asked any more.
+  const auto before = bench.counters();
+  EXPECT_EQ(answer(repair), "");
+  EXPECT_EQ(bench.counter_changes(before), "+1 duplicate");
+  while (card_next_deadline(bench.card()) != kNever) bench.advance_to_deadline();
+  EXPECT_EQ(bench.take_wire_log(), "");
 }
 
-// At the origin: the requester is further down the tree than the asker.
-TEST_F(Repair, RelayedNackIsAnsweredToTheRequesterItself) {
+// Every hop repairs itself: a promise is asked for again by the one who gave it.
+TEST_F(Repair, APromiseIsAskedForAgain) {
   complete(0, kLarge);
-  // Origin 1: 1>2>0, 1>3. Rank 2 relays for rank 0.
-  const std::string text = answer(nack(2, 0, 1, 0, kLarge));
-  EXPECT_EQ(text,
-            "send 1>2 NOT_YET seq=0 piece=0 origin=1\n"
-            "send 1>0 DATA seq=0 piece=0 origin=1 hop=1 len=" +
-                std::to_string(kLarge) + " repair\n");
+  answer(nack(3, 0, 1, kLarge));
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+  bench.advance(2 * default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+}
+
+// The origin refused after we had its block and were done: whoever asks us must hear of it.
+TEST_F(Repair, ACompleteCardPassesOnARefusalInsteadOfNotYet) {
+  complete(0, kLarge);
+  bench.port.take_completions();
+  answer(nack(3, 0, 1, kLarge));
+  Frame refusal = wire.refuse(0, broadcast_shape(kLarge), 0, 0);
+  const peal_verdict verdict{0, PEAL_STATUS_DMA_FAULT};
+  std::memcpy(refusal.payload.data(), &verdict, sizeof(verdict));
+  seal(refusal);
+  EXPECT_EQ(answer(refusal),
+            "send 1>2 REFUSE seq=0 rank=0\n"
+            "send 1>0 REFUSE seq=0 rank=0\n"
+            "send 1>3 REFUSE seq=0 rank=0\n");
+  EXPECT_EQ(answer(nack(3, 0, 1, kLarge)), "send 1>3 REFUSE seq=0 rank=0\n");
+  EXPECT_TRUE(bench.port.take_completions().empty());
+  EXPECT_EQ(wrong_byte(0, kLarge), -1);
+  while (card_next_deadline(bench.card()) != kNever) bench.advance_to_deadline();
+  EXPECT_EQ(bench.take_wire_log(), "");  // nothing is asked for any more
+}
+
+// Repairs do not hold up the completion of an operation.
+TEST_F(Repair, ARepairUnderWayHoldsUpNoCompletion) {
+  constexpr size_t kTwoPieces = 2 * CONFIG_MTU_BYTES;  // too large for staging
+  post_broadcast(0, kTwoPieces);
+  bench.finish_all_dma();
+  bench.deliver(nack(2, 1, 0, kTwoPieces));  // read from the channel: stays under way
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  bench.take_log();
+  for (const uint32_t origin : {0u, 2u, 3u}) {
+    const auto block = pattern_block(0, origin, 0, kTwoPieces);
+    for (uint32_t piece = 0; piece < 2; piece++) {
+      const auto from = block.begin() + piece * CONFIG_MTU_BYTES;
+      bench.deliver(wire.hopping(broadcast_shape(kTwoPieces), 0, piece, origin,
+                                 {from, from + CONFIG_MTU_BYTES}));
+    }
+  }
+  while (bench.port.dma_count() > 1) bench.finish_dma(1);
+  const auto done = bench.port.take_completions();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(status_text(done[0].second.status), "OK");
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=" +
+                                       std::to_string(CONFIG_MTU_BYTES) + " repair\n");
 }
 
 TEST_F(Repair, NacksThatMakeNoSenseAreDroppedByName) {
@@ -145,40 +203,32 @@ TEST_F(Repair, NacksThatMakeNoSenseAreDroppedByName) {
     EXPECT_EQ(bench.take_log(), "");
     return bench.counter_changes(before);
   };
-  EXPECT_EQ(change(nack(3, 3, 1, 0)), "+1 drop_hop");     // hop 0 from 1 leads to 2
-  EXPECT_EQ(change(nack(2, 2, 0, 0)), "+1 drop_hop");     // 2 is no child of 1 in 0's tree
-  EXPECT_EQ(change(nack(2, 3, 1, 0)), "+1 drop_sender");  // 3 is not below 2 in 1's tree
-  EXPECT_EQ(change(nack(2, 2, 1, 200)), "+1 drop_hop");
-  EXPECT_EQ(change(wire.nack(2, 2, broadcast_shape(kSmall), 0, 0, 4, 0)), "+1 drop_origin");
-  EXPECT_EQ(change(wire.nack(2, 2, broadcast_shape(kSmall), 0, 1, 1, 0)), "+1 drop_piece");
-  Frame far = nack(2, 2, 1, 0);
-  peal_nack body{};
-  body.requester = CardBench::played_address(2);
-  body.requester.rank = 400;
-  std::memcpy(far.payload.data(), &body, sizeof(body));
-  seal(far);
-  EXPECT_EQ(change(far), "+1 drop_sender");
+  EXPECT_EQ(change(nack(3, 1, 0)), "+1 drop_hop");     // hop 0 from 1 leads to 2
+  EXPECT_EQ(change(nack(2, 0, 0)), "+1 drop_hop");     // 2 is no child of 1 in 0's tree
+  EXPECT_EQ(change(nack(2, 1, 200)), "+1 drop_hop");
+  EXPECT_EQ(change(wire.nack(2, broadcast_shape(kSmall), 0, 0, 4, 0)), "+1 drop_origin");
+  EXPECT_EQ(change(wire.nack(2, broadcast_shape(kSmall), 0, 1, 1, 0)), "+1 drop_piece");
 }
 
 TEST_F(Repair, NoPacketForTheRepairSaysNotYetOrNothingButBreaksNothing) {
   complete(0, kLarge);
   bench.take_log();
   bench.port.fail_allocations = {0, kAlways};
-  bench.deliver(nack(2, 2, 1, 0, kLarge));
+  bench.deliver(nack(2, 1, 0, kLarge));
   EXPECT_EQ(bench.take_log(), "");
   EXPECT_GE(bench.counter(PEAL_COUNTER_NO_PACKET), 1u);
   bench.port.fail_allocations = {};
-  EXPECT_NE(answer(nack(2, 2, 1, 0, kLarge)).find("repair"), std::string::npos);
+  EXPECT_NE(answer(nack(2, 1, 0, kLarge)).find("repair"), std::string::npos);
 }
 
 TEST_F(Repair, AFaultyReadForARepairHarmsNobody) {
   complete(0, kLarge);
   bench.take_log();
   bench.port.fault_dmas = {0, 1};
-  bench.deliver(nack(2, 2, 1, 0, kLarge));
+  bench.deliver(nack(2, 1, 0, kLarge));
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(), "");
-  EXPECT_NE(answer(nack(2, 2, 1, 0, kLarge)).find("repair"), std::string::npos);
+  EXPECT_NE(answer(nack(2, 1, 0, kLarge)).find("repair"), std::string::npos);
 }
 
 // No storm for a rank that is merely late: while the answer is "not yet" the NACKs thin out to one
@@ -196,7 +246,7 @@ TEST_F(Repair, ALateRankCausesFewNacks) {
     waited += step;
     for (const Frame& frame : bench.port.take_sent()) {
       if (frame.header.type == PEAL_PACKET_NACK) {
-        bench.deliver(wire.not_yet(0, broadcast_shape(kSmall), 0, 0, 0, 0));
+        bench.deliver(wire.not_yet(0, broadcast_shape(kSmall), 0, 0, 0, 0, now_us()));
       }
       if (frame.header.type == PEAL_PACKET_PROBE) bench.deliver(wire.alive(0));
     }

@@ -48,7 +48,7 @@ TEST(PacketText, Line) {
 TEST(PacketText, DependsOnNothingOfTheRun) {
   peal_wire_header header = data_header();
   const std::string before = packet_text(header);
-  header.incarnation = 1;
+  header.identity = 1;
   header.member = 2;
   header.group = 3;
   header.header_crc = 4;

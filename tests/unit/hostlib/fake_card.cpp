@@ -46,7 +46,7 @@ class FakeTransport final : public Transport {
     card_->reserved.insert(address->member);
     return PEAL_OK;
   }
-  peal_error connect_group(uint32_t member, uint32_t, uint32_t, const peal_peer_address* peers,
+  peal_error connect_group(uint32_t member, uint64_t, uint32_t, const peal_peer_address* peers,
                            uint32_t peer_count) override {
     if (card_->refuse_connect != PEAL_OK) return fail(card_->refuse_connect, "refused");
     card_->peers.assign(peers, peers + peer_count);
