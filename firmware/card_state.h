@@ -32,7 +32,8 @@ inline constexpr uint32_t kRankWords = (CONFIG_GROUP_RANKS_MAX + 63) / 64;
 inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : kRoundsMax;
 inline constexpr uint32_t kStagingUnits = 16;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
-inline constexpr uint32_t kTombstones = 2 * CONFIG_CARD_MEMBERS;
+// One for every member, and as many again for each of three lost farewells or outages.
+inline constexpr uint32_t kTombstones = 4 * CONFIG_CARD_MEMBERS;
 inline constexpr uint32_t kTimers = CONFIG_CARD_MEMBERS * (kChannels + 1) + 1;
 
 static_assert(kChannels % 2 == 0 && kChannels >= 4);

@@ -15,10 +15,14 @@ uint32_t handle_of(const Member& member) {
   return static_cast<uint32_t>(member.generation) << 16 | member.index;
 }
 
-// A tombstone whose peers have not all said farewell stands until every one that still asked would
-// have called a silent member dead.
+// A tombstone whose peers have not all said farewell stands as long as one that had not been heard
+// since, and so could have asked in vain, might still come back: it would have called us dead.
+TimeNs tombstone_life_ns(const CardTimeouts& timeouts) {
+  return timeouts.dead_ns + timeouts.nack_max_ns + 3 * timeouts.probe_interval_ns;
+}
+
 bool stands(const Card& card, const Tombstone& tombstone) {
-  return tombstone.in_use && card.now < tombstone.buried_ns + 2 * card.timeouts.dead_ns;
+  return tombstone.in_use && card.now < tombstone.buried_ns + tombstone_life_ns(card.timeouts);
 }
 
 Tombstone& dig_tombstone(Card& card) {

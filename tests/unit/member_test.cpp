@@ -260,8 +260,8 @@ TEST_F(Tombstones, StandsWhateverComesAfterIt) {
 
 TEST_F(Tombstones, ExhaustionIsBackPressureAndEndsByItself) {
   std::vector<Membership> gone;
-  for (uint32_t i = 0; i < CONFIG_CARD_MEMBERS * 2 - 1; i++) gone.push_back(leave(1000 + i));
-  EXPECT_EQ(card_memberships(bench.card(), 0), CONFIG_CARD_MEMBERS * 2u - 1);
+  for (uint32_t i = 0; i < CONFIG_CARD_MEMBERS * 4 - 1; i++) gone.push_back(leave(1000 + i));
+  EXPECT_EQ(card_memberships(bench.card(), 0), CONFIG_CARD_MEMBERS * 4u - 1);
   EXPECT_EQ(try_reserve(), PEAL_STATUS_OK);
   EXPECT_EQ(try_reserve(), PEAL_STATUS_NO_RESOURCES);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_MEMBER), 1u);
