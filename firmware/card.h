@@ -5,9 +5,10 @@
 // or mapped memory.
 //
 // A turn of the runner: on_packet for arrivals, on_submission for ring entries, on_dma_done for
-// finished DMA; then on_timer when now >= next_deadline(). Whatever had arrived when the deadline was
-// noticed comes first: an answer must be heard before the card asks again, or calls somebody dead.
-// What arrives after that does not: a card that never catches up must still ask for what it lacks.
+// finished DMA; then on_timer when now >= next_deadline(). Whatever had arrived when the deadline
+// was noticed comes first: an answer must be heard before the card asks again, or calls somebody
+// dead. What arrives after that does not: a card that never catches up must still ask for what it
+// lacks.
 #pragma once
 
 #include <cstddef>
@@ -59,8 +60,8 @@ void card_describe(const Card& card, peal_device* device);
 // A host process or driver client. NO_RESOURCES when the table is full.
 // `client` is the runner's name for whoever is behind the context, for card_memberships() only.
 peal_status card_open_context(Card& card, ContextId* context, ClientId client = 0);
-// Groups that contexts of this client hold on the card: their members, and the tombstones that still
-// stand for members of theirs. For the runner's quotas.
+// Groups that contexts of this client hold on the card: their members, and the tombstones that
+// still stand for members of theirs. For the runner's quotas.
 [[nodiscard]] uint32_t card_memberships(const Card& card, ClientId client);
 // The client is gone: its pending operations end without completions, its live memberships die (the
 // death is flooded), its keys go once no DMA refers to them. Memory may be let go when

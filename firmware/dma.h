@@ -30,8 +30,8 @@ void dma_write(const Scope& scope, const DmaRequest& request);
 // The same record goes on with its next half (bounce: read, then write).
 void dma_continue_as_write(Card& card, DmaRecord& record, DmaKind kind, HostAddress host);
 void dma_free(Card& card, DmaRecord& record);
-// A repair read holds up neither its piece nor its operation: it reads the channel, and whoever gets
-// it later than that has passed the place knows it as stale.
+// A repair read holds up neither its piece nor its operation: it reads the channel, and whoever
+// gets it later than that has passed the place knows it as stale.
 inline constexpr uint32_t kRepairRead = 1;
 bool is_part_of_operation(const DmaRecord& record);
 // Offers again what the port refused.

@@ -202,8 +202,8 @@ void bury_member(Card& card, Member& member) {
 uint32_t card_memberships(const Card& card, ClientId client) {
   uint32_t held = 0;
   for (const Member& member : card.members) {
-    const bool own = member.phase != MemberPhase::kFree &&
-                     card.contexts[member.context].client == client;
+    const bool own =
+        member.phase != MemberPhase::kFree && card.contexts[member.context].client == client;
     held += own ? 1 : 0;
   }
   for (const Tombstone& tombstone : card.tombstones) {

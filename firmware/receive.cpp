@@ -147,8 +147,7 @@ bool signature_is_right(const Member& member, const peal_wire_header& header) {
     return true;
   }
   return header.signature ==
-         signature_of(member.membership, header.operation, header.algorithm, 0,
-                      header.block_bytes);
+         signature_of(member.membership, header.operation, header.algorithm, 0, header.block_bytes);
 }
 
 // A packet of an operation of this group.
@@ -269,8 +268,7 @@ peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
   if (member != nullptr) return on_member_packet(card, *member, arrival);
   Tombstone* tombstone = find_tombstone(card, header.member);
   if (tombstone != nullptr) return on_tombstone_packet(card, *tombstone, arrival);
-  const bool never_used =
-      card.members[header.member & 0xffff].generation == card.first_generation;
+  const bool never_used = card.members[header.member & 0xffff].generation == card.first_generation;
   return never_used ? PEAL_COUNTER_DROP_MEMBER : PEAL_COUNTER_DROP_GENERATION;
 }
 

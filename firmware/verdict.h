@@ -12,9 +12,9 @@ namespace peal {
 void poison(Card& card, Member& member, Rank dead);
 // Names the dead to one peer.
 void tell_death(Card& card, const Membership& self, const peal_peer_address& to);
-// This operation cannot succeed: ranks disagree, or `rank` could not do its part. Tells the peers. One
-// that is completed here keeps its right result, but remembers: whoever still asks it for data that
-// it has not got any more must hear the verdict, not "not yet".
+// This operation cannot succeed: ranks disagree, or `rank` could not do its part. Tells the peers.
+// One that is completed here keeps its right result, but remembers: whoever still asks it for data
+// that it has not got any more must hear the verdict, not "not yet".
 void refuse(const Scope& scope, peal_status status, Rank rank);
 // Tells one peer.
 void tell_refusal(const Scope& scope, const peal_peer_address& to);

@@ -136,8 +136,8 @@ void ask_parent(const Scope& scope, uint32_t number, Rank origin) {
 }
 
 // A block that had come before. If somebody below still asks for it, it goes on to all below (who
-// has it drops it): hop by hop, so that ranks that cannot reach each other are served, and that every
-// hop of the way repairs itself.
+// has it drops it): hop by hop, so that ranks that cannot reach each other are served, and that
+// every hop of the way repairs itself.
 peal_counter on_repeated(const Scope& scope, Packet* packet) {
   Operation& operation = scope.operation;
   const peal_wire_header& header = *packet->header;
@@ -150,8 +150,8 @@ peal_counter on_repeated(const Scope& scope, Packet* packet) {
   return PEAL_COUNTER_RECEIVED;
 }
 
-// Asks again for what was promised to ranks below; returns how much of the budget is left. Each time
-// it begins where it stopped before, so that all get their turn.
+// Asks again for what was promised to ranks below; returns how much of the budget is left. Each
+// time it begins where it stopped before, so that all get their turn.
 uint32_t chase_debts(const Scope& scope, uint32_t budget) {
   Operation& operation = scope.operation;
   const uint32_t ranks = scope.member.membership.ranks;

@@ -17,8 +17,8 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number);
 void advance(const Scope& scope);
 // Asks for what is missing, and for what ranks below were promised.
 void chase(const Scope& scope);
-// Answers a child's NACK: the block, or not yet. A card that has had the block but has it no more (it
-// lies in the user's memory) promises it, asks its own parent, and passes on what comes.
+// Answers a child's NACK: the block, or not yet. A card that has had the block but has it no more
+// (it lies in the user's memory) promises it, asks its own parent, and passes on what comes.
 peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack);
 
 }  // namespace peal::broadcast_all

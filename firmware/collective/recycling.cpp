@@ -10,12 +10,13 @@ namespace {
 Dissemination& epoch_state(Member& member, uint64_t epoch) { return member.recycling[epoch & 1]; }
 
 PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
-  return {type,
-          PEAL_OPERATION_RECYCLE,
-          PEAL_ALGORITHM_DISSEMINATION,
-          signature_of(member.membership, PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0, 0),
-          epoch,
-          0};
+  return {
+      type,
+      PEAL_OPERATION_RECYCLE,
+      PEAL_ALGORITHM_DISSEMINATION,
+      signature_of(member.membership, PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0, 0),
+      epoch,
+      0};
 }
 
 void retire_oldest(Card& card, Member& member) {

@@ -7,8 +7,8 @@
 
 namespace peal {
 
-// All-to-all broadcast: sends the origin's block to the child that asked, if this card has it. False if
-// not.
+// All-to-all broadcast: sends the origin's block to the child that asked, if this card has it.
+// False if not.
 bool repair_block(const Scope& scope, uint32_t piece, Rank origin, const peal_peer_address& child);
 // May the card send one repair now? Counted when not; its receiver asks again.
 [[nodiscard]] bool may_repair(Card& card);

@@ -92,8 +92,8 @@ TEST(Count, InPlaceSendsTheSamePackets) {
   }
 }
 
-// Destroying is one more barrier, and a farewell to each peer whose signals were awaited; nothing is
-// said when the contexts close afterwards.
+// Destroying is one more barrier, and a farewell to each peer whose signals were awaited; nothing
+// is said when the contexts close afterwards.
 TEST(Count, DestroyingAGroupIsABarrierAndFarewells) {
   const Report report = run(plan(8, kBarrier, 1));
   ASSERT_TRUE(report.ok) << failures(report);

@@ -12,8 +12,8 @@
 namespace peal::sim {
 namespace {
 
-// What a rank (on the card of the same number) asks for itself; what it was asked for first, and hands
-// on for others, is not counted.
+// What a rank (on the card of the same number) asks for itself; what it was asked for first, and
+// hands on for others, is not counted.
 class Questions final : public Observer {
  public:
   explicit Questions(uint32_t rank) : rank_(rank) {}

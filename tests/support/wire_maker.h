@@ -71,8 +71,8 @@ class WireMaker {
 // What packets of the rank that the test plays must carry.
 uint32_t identity_of(uint32_t played_rank);
 
-// The signature as docs describe it, computed here once more: CRC32C of three words (operation << 8 |
-// algorithm, root, block bytes), seeded with that of four (the group id's two halves, hash of the
+// The signature as docs describe it, computed here once more: CRC32C of three words (operation << 8
+// | algorithm, root, block bytes), seeded with that of four (the group id's two halves, hash of the
 // choice table, geometry); of no operation, the seed alone.
 uint32_t reference_signature(const Membership& member, OperationShape shape);
 

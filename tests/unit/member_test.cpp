@@ -367,8 +367,8 @@ TEST_F(ClosedContext, AfterADestroyItIsNoDeathWhateverIsUnderWay) {
     const auto block = pattern_block(0, origin, 0, kBlock);
     for (uint32_t piece = 0; piece < 2; piece++) {
       const auto from = block.begin() + piece * CONFIG_MTU_BYTES;
-      bench.deliver(wire.hopping(broadcast_shape(kBlock), 0, piece, origin,
-                                 {from, from + CONFIG_MTU_BYTES}));
+      bench.deliver(
+          wire.hopping(broadcast_shape(kBlock), 0, piece, origin, {from, from + CONFIG_MTU_BYTES}));
     }
   }
   bench.finish_all_dma();

@@ -182,8 +182,8 @@ TEST_F(Recycling, LostByAnEmptyPoolIsSentAtTheTimeOut) {
   FAIL() << "the recycling was never entered";
 }
 
-// While others are late the interval has grown; a signal that comes shortens it again, and the timer
-// must follow.
+// While others are late the interval has grown; a signal that comes shortens it again, and the
+// timer must follow.
 TEST_F(Recycling, ASignalBringsTheTimerForward) {
   for (uint64_t i = 0; i < kEpoch; i++) {
     post_barrier(i);

@@ -124,8 +124,8 @@ TEST_F(Repair, ACompleteCardWithoutTheDataAsksItsParentAndPassesTheAnswerOn) {
   Frame repair = block_of(0, 0, kLarge);
   WireMaker::make_repair(repair);
   bench.port.take_sent();
-  EXPECT_EQ(answer(repair), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=" +
-                                std::to_string(kLarge) + "\n");
+  EXPECT_EQ(answer(repair),
+            "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=" + std::to_string(kLarge) + "\n");
   const auto sent = bench.port.take_sent();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].payload, pattern_block(0, 0, 0, kLarge));
@@ -203,8 +203,8 @@ TEST_F(Repair, NacksThatMakeNoSenseAreDroppedByName) {
     EXPECT_EQ(bench.take_log(), "");
     return bench.counter_changes(before);
   };
-  EXPECT_EQ(change(nack(3, 1, 0)), "+1 drop_hop");     // hop 0 from 1 leads to 2
-  EXPECT_EQ(change(nack(2, 0, 0)), "+1 drop_hop");     // 2 is no child of 1 in 0's tree
+  EXPECT_EQ(change(nack(3, 1, 0)), "+1 drop_hop");  // hop 0 from 1 leads to 2
+  EXPECT_EQ(change(nack(2, 0, 0)), "+1 drop_hop");  // 2 is no child of 1 in 0's tree
   EXPECT_EQ(change(nack(2, 1, 200)), "+1 drop_hop");
   EXPECT_EQ(change(wire.nack(2, broadcast_shape(kSmall), 0, 0, 4, 0)), "+1 drop_origin");
   EXPECT_EQ(change(wire.nack(2, broadcast_shape(kSmall), 0, 1, 1, 0)), "+1 drop_piece");
