@@ -2,8 +2,6 @@
 // Making and ending groups. Two out-of-band rounds: everybody's member address (reserved before),
 // then whether everybody connected. A rank that fails says so in the round, so that all ranks fail
 // together and nobody waits for it.
-#include <sys/random.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 
 #include "abi/wire.h"
 #include "hostlib/context.h"
+#include "hostlib/oob_token.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
 
@@ -41,14 +40,27 @@ struct Exchange {
   uint32_t size;
 };
 
-uint64_t random_group_id() {
-  uint64_t id = 0;
-  while (id == 0) {
-    if (getrandom(&id, sizeof(id), 0) != static_cast<ssize_t>(sizeof(id))) {
-      id = now_ns();
-    }
+// Whoever knows the id can try to pass for a member, so there is nothing to fall back to.
+peal_error draw_group_id(uint64_t* id) {
+  OobNonce random = {};
+  do {
+    if (!draw(&random)) return fail_errno(PEAL_ERR_SYSTEM, "getrandom: no id for the group");
+    memcpy(id, random.data(), sizeof(*id));
+  } while (*id == 0);
+  return PEAL_OK;
+}
+
+// The cards would drop each other's pieces, and ask for them for ever.
+peal_error compare_geometry(const std::vector<GroupRecord>& records, const char* round) {
+  const uint32_t wanted = records[0].address.geometry;
+  for (const GroupRecord& record : records) {
+    if (record.address.geometry == wanted) continue;
+    return fail(PEAL_ERR_DISAGREE,
+                "%s: rank %u's card has geometry %08x, rank 0's %08x: channels, pieces, MTU and "
+                "channel bytes must be the same on all cards of a group",
+                round, record.rank, record.address.geometry, wanted);
   }
-  return id;
+  return PEAL_OK;
 }
 
 // One round. OUT_OF_BAND when the callback fails or brings nonsense; PEER_REFUSED when some rank
@@ -80,7 +92,7 @@ peal_error exchange_records(const Exchange& exchange, const GroupRecord& own,
                   round, r, record.size, record.choice_hash, own.size, own.choice_hash);
     }
   }
-  return PEAL_OK;
+  return compare_geometry(*all, round);
 }
 
 // peers[2j] is rank + 2^j, peers[2j+1] is rank - 2^j: all that a card needs to know of a group.
@@ -141,8 +153,8 @@ peal_error create_group(peal_context& context, const Exchange& exchange,
     reserved = error == PEAL_OK;
     group->member = own.address.member;
   }
+  if (error == PEAL_OK && exchange.rank == 0) error = draw_group_id(&own.group);
   own.error = error;
-  own.group = exchange.rank == 0 ? random_group_id() : 0;
   error = exchange_records(exchange, own, &records, "reserving the group");
   const bool second_round = error != PEAL_ERR_OUT_OF_BAND;
 

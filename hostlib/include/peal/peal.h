@@ -65,7 +65,7 @@ typedef enum peal_error {
   PEAL_ERR_CARD_ANSWER = 70,  /* the card's answer makes no sense */
   PEAL_ERR_OUT_OF_BAND = 71,  /* the caller's out-of-band allgather failed */
   PEAL_ERR_PEER_REFUSED = 72, /* another rank could not make the group; the text names it */
-  PEAL_ERR_DISAGREE = 73,     /* ranks were set up differently (size, tables of algorithms) */
+  PEAL_ERR_DISAGREE = 73, /* ranks were set up differently (size, tables of algorithms, cards) */
   PEAL_ERR_TIMED_OUT = 74,
   PEAL_ERR_FORKED = 75 /* the context belongs to the parent of this process */
 } peal_error;

@@ -43,12 +43,14 @@ class FakeTransport final : public Transport {
     if (card_->refuse_reserve != PEAL_OK) return fail(card_->refuse_reserve, "refused");
     address->rank = static_cast<uint16_t>(rank);
     address->member = card_->next_member++;
+    address->geometry = card_->geometry;
     card_->reserved.insert(address->member);
     return PEAL_OK;
   }
-  peal_error connect_group(uint32_t member, uint64_t, uint32_t, const peal_peer_address* peers,
-                           uint32_t peer_count) override {
+  peal_error connect_group(uint32_t member, uint64_t group, uint32_t,
+                           const peal_peer_address* peers, uint32_t peer_count) override {
     if (card_->refuse_connect != PEAL_OK) return fail(card_->refuse_connect, "refused");
+    card_->group_id = group;
     card_->peers.assign(peers, peers + peer_count);
     card_->connected_members.insert(member);
     return PEAL_OK;

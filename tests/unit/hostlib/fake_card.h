@@ -51,6 +51,8 @@ struct FakeCard {
   std::set<uint32_t> keys;
   std::set<uint32_t> busy_keys;
   uint32_t next_member = 1;
+  uint32_t geometry = 0x9e03;
+  uint64_t group_id = 0;  // of the last connect
   std::set<uint32_t> reserved;
   std::set<uint32_t> connected_members;
   std::vector<peal_peer_address> peers;  // of the last connect

@@ -2,9 +2,20 @@
 // Making groups: the two rounds, and that every failure reaches every rank and gives the member
 // back.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <barrier>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
+#include <set>
 #include <thread>
 
 #include "tests/unit/hostlib/fake_card.h"
@@ -41,6 +52,19 @@ class Exchange {
   std::barrier<> barrier_;
   std::vector<uint8_t> blocks_;
 };
+
+// From here on getrandom() fails in this process, as the kernel's own filter has it.
+bool forbid_getrandom() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrandom, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {std::size(code), code};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
 
 struct Outcome {
   peal_error error = PEAL_OK;
@@ -134,6 +158,64 @@ TEST_F(Groups, DifferentTables) {
       });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, PEAL_ERR_DISAGREE);
   expect_nothing_reserved();
+}
+
+// The cards would drop each other's pieces: everybody is told whose card is the odd one.
+TEST_F(Groups, DifferentCards) {
+  const auto outcomes = create([](uint32_t rank, FakeCard& card, peal_group_params&,
+                                  Exchange::Seat&) { card.geometry = rank == 3 ? 0xbad : 0x900d; });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.error, PEAL_ERR_DISAGREE);
+    EXPECT_NE(outcome.text.find("rank 3's card has geometry 00000bad, rank 0's 0000900d"),
+              std::string::npos)
+        << outcome.text;
+    EXPECT_EQ(outcome.rounds, 2);
+  }
+  expect_nothing_reserved();
+}
+
+TEST_F(Groups, IdIsRandomAndTheSameForAll) {
+  std::set<uint64_t> ids;
+  uint64_t ones = 0;
+  uint64_t zeros = 0;
+  for (int i = 0; i < 8; i++) {
+    create([](uint32_t, FakeCard&, peal_group_params&, Exchange::Seat&) {});
+    for (const FakeCard& card : cards) EXPECT_EQ(card.group_id, cards[0].group_id);
+    ids.insert(cards[0].group_id);
+    ones |= cards[0].group_id;
+    zeros |= ~cards[0].group_id;
+  }
+  EXPECT_EQ(ids.size(), 8u);
+  // Each half is drawn: neither is ever the same.
+  for (const uint64_t half : {uint64_t{0xffffffff}, uint64_t{0xffffffff} << 32}) {
+    EXPECT_GT(std::popcount(ones & zeros & half), 16);
+  }
+}
+
+// Without randomness there is no group: nothing that could be guessed takes its place.
+TEST_F(Groups, NoRandomnessNoGroup) {
+  const pid_t child = fork();
+  if (child == 0) {
+    peal_context* context = open_fake(&cards[0]);
+    const auto alone = [](void* rounds, const void* own, void* all, size_t bytes) {
+      memcpy(all, own, bytes);
+      ++*static_cast<int*>(rounds);
+      return 0;
+    };
+    int rounds = 0;
+    peal_group* group = nullptr;
+    if (!forbid_getrandom()) _exit(2);
+    const peal_error error = peal_group_create(context, 0, 1, alone, &rounds, nullptr, &group);
+    const bool named = std::string(peal_last_error_text()).find("getrandom") != std::string::npos;
+    _exit(error == PEAL_ERR_SYSTEM && named && rounds == 2 && group == nullptr &&
+                  cards[0].reserved.empty()
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(Groups, WrongParameters) {
