@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # End-to-end tests of peal-nic alone: real processes on its socket, without libpeal. Included by emulator/nic.
-foreach(name faults idle memory shutdown socket)
+foreach(name faults idle memory shutdown socket stranger)
   add_test(NAME nic_${name}
     COMMAND ${PEAL_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/nic_${name}_test.py $<TARGET_FILE:peal-nic>)
   set_tests_properties(nic_${name} PROPERTIES LABELS e2e TIMEOUT 600)
