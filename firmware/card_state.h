@@ -104,6 +104,7 @@ struct Piece {
   bool retained;  // own block (broadcast) or image (doubling) lies in the channel, for late NACKs
   bool delivering;
   bool delivered;  // the result of this piece is in the user's memory
+  bool in_debt;    // owed below means something
   uint8_t steps_sent;
   uint8_t fragments_sent;      // of step steps_sent
   uint8_t landed[kRoundsMax];  // doubling: fragments of a step that are in the image

@@ -144,7 +144,7 @@ peal_counter on_repeated(const Scope& scope, Packet* packet) {
   if (!piece_is_open(operation, header.piece)) return PEAL_COUNTER_DUPLICATE;
   Piece& piece = piece_slot(operation, header.piece);
   if (!owes(piece, header.origin)) return PEAL_COUNTER_DUPLICATE;
-  set_owed(piece, header.origin, false);
+  settle(piece, header.origin);
   operation_progressed(scope);
   forward(scope, packet, header.piece, header.origin, true);
   return PEAL_COUNTER_RECEIVED;
@@ -339,7 +339,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (place != 0 && !is_staged(operation)) {
     Piece& piece = piece_slot(operation, number);
     if (!owes(piece, header.origin)) {
-      set_owed(piece, header.origin, true);
+      owe(piece, header.origin);
       operation_owes(scope);
       if (operation_may_ask(scope)) {
         ask_parent(scope, number, header.origin);

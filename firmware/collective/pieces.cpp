@@ -27,7 +27,6 @@ void clear_piece(Piece& piece) {
   const uint32_t words = kPieceWords;
   std::memset(&piece, 0, offsetof(Piece, bits));
   for (uint32_t i = 0; i < words; ++i) piece.bits[i] = 0;
-  for (uint64_t& word : piece.owed) word = 0;
 }
 
 }  // namespace

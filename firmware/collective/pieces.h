@@ -70,11 +70,17 @@ inline void set_bit(Piece& piece, uint32_t index) {
 }
 
 inline bool owes(const Piece& piece, Rank origin) {
-  return (piece.owed[origin / 64] >> (origin % 64) & 1) != 0;
+  return piece.in_debt && (piece.owed[origin / 64] >> (origin % 64) & 1) != 0;
 }
-inline void set_owed(Piece& piece, Rank origin, bool owed) {
-  const uint64_t bit = uint64_t{1} << (origin % 64);
-  piece.owed[origin / 64] = owed ? piece.owed[origin / 64] | bit : piece.owed[origin / 64] & ~bit;
+inline void owe(Piece& piece, Rank origin) {
+  if (!piece.in_debt) {
+    for (uint64_t& word : piece.owed) word = 0;
+    piece.in_debt = true;
+  }
+  piece.owed[origin / 64] |= uint64_t{1} << (origin % 64);
+}
+inline void settle(Piece& piece, Rank origin) {
+  piece.owed[origin / 64] &= ~(uint64_t{1} << (origin % 64));
 }
 
 }  // namespace peal
