@@ -22,11 +22,10 @@ static int peal_open(struct inode *inode, struct file *file)
 
 	if (!peal_card_enter(card, &token))
 		return -ENODEV;
-	context = READ_ONCE(card->dead) ? ERR_PTR(-EIO) : peal_context_open(card);
-	if (!IS_ERR(context)) {
-		context->mapping = file->f_mapping;
+	context = READ_ONCE(card->dead) ? ERR_PTR(-EIO) :
+					  peal_context_open(card, file->f_mapping);
+	if (!IS_ERR(context))
 		file->private_data = context;
-	}
 	peal_card_leave(card, token);
 	return PTR_ERR_OR_ZERO(context);
 }
@@ -37,7 +36,7 @@ static int peal_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Never readable: completions are told by the eventfd. Only bad news comes this way. */
+/* Never readable: completions are told by the eventfd. Only bad news comes this way. No lock: it never waits. */
 static __poll_t peal_poll(struct file *file, poll_table *table)
 {
 	struct peal_context *context = file->private_data;
@@ -46,7 +45,7 @@ static __poll_t peal_poll(struct file *file, poll_table *table)
 	poll_wait(file, &card->state_wait, table);
 	if (READ_ONCE(card->gone))
 		return EPOLLHUP | EPOLLERR;
-	return READ_ONCE(card->dead) || context->epoch != peal_epoch(card) ? EPOLLERR : 0;
+	return peal_context_check(context) ? EPOLLERR : 0;
 }
 
 static const struct file_operations peal_file_operations = {

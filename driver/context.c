@@ -3,8 +3,14 @@
  * A context is an open file: a window of the BAR, memory keys and groups of its own. When the file is closed the card is
  * told; as long as it answers BUSY (a DMA is under way) or does not answer, the context waits in card->closing, with
  * its memory pinned.
+ *
+ * Who frees a context: while it is on card->contexts, its file; while it is on card->closing, housekeeping; while its OPEN or
+ * CLOSE is unanswered, the mailbox. Removal owns both lists while it holds contexts_lock. A file that is closed
+ * during removal looks, under that lock, whether removal has been here already: if not, it leaves the context to it, since the
+ * card may still write into its pages; if so, nothing but the structure is left, and the file frees that.
  */
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "peal.h"
@@ -49,17 +55,29 @@ static bool window_is_sane(struct peal_card *card, const struct peal_open_contex
 	       reply->window_offset <= card->bar_bytes - card->window_bytes;
 }
 
+/* The card does not answer for it now: housekeeping asks again, or a reset or removal ends it. */
+void peal_context_give_up(struct peal_context *context)
+{
+	struct peal_card *card = context->card;
+
+	spin_lock(&card->closing_lock);
+	list_add_tail(&context->link, &card->closing);
+	spin_unlock(&card->closing_lock);
+}
+
+/* On -ETIMEDOUT the mailbox has the context. */
 static noinline_for_stack int tell_open(struct peal_context *context)
 {
 	struct peal_card *card = context->card;
-	struct peal_admin_command command = { .opcode = PEAL_ADMIN_OPEN_CONTEXT };
+	struct peal_admin_command command;
 	struct peal_admin_reply reply;
 	int error;
 
+	peal_command_init(&command, PEAL_ADMIN_OPEN_CONTEXT, 0);
 	context->epoch = peal_epoch(card);
-	error = peal_admin(card, context->epoch, &command, &reply);
+	error = peal_admin(card, context->epoch, &command, &reply, context);
 	if (error)
-		return peal_card_error(card);
+		return error;
 	if (reply.status != PEAL_STATUS_OK)
 		return reply.status == PEAL_STATUS_NO_RESOURCES ? -EBUSY : -EIO;
 	if (!window_is_sane(card, &reply.u.open)) {
@@ -71,14 +89,17 @@ static noinline_for_stack int tell_open(struct peal_context *context)
 	return 0;
 }
 
-struct peal_context *peal_context_open(struct peal_card *card)
+struct peal_context *peal_context_open(struct peal_card *card, struct address_space *mapping)
 {
 	struct peal_context *context = context_make(card);
 	int error;
 
 	if (!context)
 		return ERR_PTR(-ENOMEM);
+	context->mapping = mapping;
 	error = tell_open(context);
+	if (error == -ETIMEDOUT)
+		return ERR_PTR(peal_card_error(card));
 	if (error) {
 		context_free(context);
 		return ERR_PTR(error);
@@ -90,10 +111,10 @@ struct peal_context *peal_context_open(struct peal_card *card)
 }
 
 /*
- * Before anything is done for a context. After a reset this fails for all older contexts, so that whoever then has
- * taken their locks once may free what they had.
+ * Before anything is done for a context, and without any lock. After a reset this fails for all older contexts, so that
+ * whoever then has taken their locks once may free what they had.
  */
-int peal_context_check(struct peal_context *context)
+int peal_context_check(const struct peal_context *context)
 {
 	struct peal_card *card = context->card;
 
@@ -102,24 +123,102 @@ int peal_context_check(struct peal_context *context)
 	return 0;
 }
 
-/* True when the card does not refer to the context any more, and so it is freed. */
+int peal_context_enter(struct peal_context *context, int *token)
+{
+	int error;
+
+	if (!peal_card_enter(context->card, token))
+		return -ENODEV;
+	error = peal_context_check(context);
+	if (error)
+		peal_card_leave(context->card, *token);
+	return error;
+}
+
+/* No user memory is touched from here to peal_context_end(): a page of it may be as late as its owner likes. */
+int peal_context_begin(struct peal_context *context, int *token)
+{
+	struct peal_card *card = context->card;
+	int error;
+
+	if (!peal_card_enter(card, token))
+		return -ENODEV;
+	error = mutex_lock_killable(&context->lock);
+	if (error)
+		goto leave;
+	error = peal_context_check(context);
+	if (error)
+		goto unlock;
+	return 0;
+
+unlock:
+	mutex_unlock(&context->lock);
+leave:
+	peal_card_leave(card, *token);
+	return error;
+}
+
+void peal_context_end(struct peal_context *context, int token)
+{
+	mutex_unlock(&context->lock);
+	peal_card_leave(context->card, token);
+}
+
+static bool let_go(const struct peal_admin_reply *reply)
+{
+	return reply->status == PEAL_STATUS_OK || reply->status == PEAL_STATUS_CLOSED;
+}
+
+/* False: the card still refers to the context, or may do so. True: it is freed, or the mailbox has it. */
 static bool bury(struct peal_context *context)
 {
 	struct peal_card *card = context->card;
-	struct peal_admin_command command = {
-		.opcode = PEAL_ADMIN_CLOSE_CONTEXT,
-		.context = context->id,
-	};
+	struct peal_admin_command command;
 	struct peal_admin_reply reply;
+	int error;
 
 	if (context->epoch == peal_epoch(card)) {
-		if (peal_admin(card, context->epoch, &command, &reply))
-			return false;
-		if (reply.status != PEAL_STATUS_OK && reply.status != PEAL_STATUS_CLOSED)
+		peal_command_init(&command, PEAL_ADMIN_CLOSE_CONTEXT, context->id);
+		error = peal_admin(card, context->epoch, &command, &reply, context);
+		if (error == -ETIMEDOUT)
+			return true;
+		if (error || !let_go(&reply))
 			return false;
 	}
 	context_free(context);
 	return true;
+}
+
+/* The answer to an OPEN or CLOSE whose caller had to go. With card->mailbox held. */
+void peal_context_answered_late(struct peal_context *context, const struct peal_admin_reply *reply)
+{
+	bool opened = reply->opcode == PEAL_ADMIN_OPEN_CONTEXT;
+
+	if (opened && reply->status == PEAL_STATUS_OK) {
+		context->id = reply->u.open.context;
+		peal_context_give_up(context);
+	} else if (opened || let_go(reply)) {
+		context_free(context);
+	} else {
+		peal_context_give_up(context);
+	}
+}
+
+/* Removal has begun. */
+static void close_gone(struct peal_context *context)
+{
+	struct peal_card *card = context->card;
+	bool mine;
+
+	mutex_lock(&card->contexts_lock);
+	mine = list_empty(&context->link);
+	if (!mine) {
+		list_del_init(&context->link);
+		peal_context_give_up(context);
+	}
+	mutex_unlock(&card->contexts_lock);
+	if (mine)
+		context_free(context);
 }
 
 /* Nobody uses the context any more: its file is closed and its mappings are gone. */
@@ -130,17 +229,14 @@ void peal_context_close(struct peal_context *context)
 
 	peal_clear_event(context);
 	if (!peal_card_enter(card, &token)) {
-		/* Removal has taken or leaked its memory. */
-		context_free(context);
+		close_gone(context);
 		return;
 	}
 	mutex_lock(&card->contexts_lock);
 	list_del_init(&context->link);
 	mutex_unlock(&card->contexts_lock);
 	if (!bury(context)) {
-		mutex_lock(&card->contexts_lock);
-		list_add_tail(&context->link, &card->closing);
-		mutex_unlock(&card->contexts_lock);
+		peal_context_give_up(context);
 		peal_housekeeping_now(card);
 	}
 	peal_card_leave(card, token);
@@ -150,10 +246,17 @@ bool peal_has_closing(struct peal_card *card)
 {
 	bool has;
 
-	mutex_lock(&card->contexts_lock);
+	spin_lock(&card->closing_lock);
 	has = !list_empty(&card->closing);
-	mutex_unlock(&card->contexts_lock);
+	spin_unlock(&card->closing_lock);
 	return has;
+}
+
+static void take_closing(struct peal_card *card, struct list_head *list)
+{
+	spin_lock(&card->closing_lock);
+	list_splice_init(&card->closing, list);
+	spin_unlock(&card->closing_lock);
 }
 
 void peal_retry_closing(struct peal_card *card)
@@ -161,16 +264,11 @@ void peal_retry_closing(struct peal_card *card)
 	struct peal_context *context, *next;
 	LIST_HEAD(waiting);
 
-	mutex_lock(&card->contexts_lock);
-	list_splice_init(&card->closing, &waiting);
-	mutex_unlock(&card->contexts_lock);
+	take_closing(card, &waiting);
 	list_for_each_entry_safe(context, next, &waiting, link) {
 		list_del_init(&context->link);
-		if (bury(context))
-			continue;
-		mutex_lock(&card->contexts_lock);
-		list_add_tail(&context->link, &card->closing);
-		mutex_unlock(&card->contexts_lock);
+		if (!bury(context))
+			peal_context_give_up(context);
 	}
 }
 
@@ -195,27 +293,34 @@ void peal_forget_epochs(struct peal_card *card)
 	peal_channels_free_epochs(card, epoch);
 }
 
-/* The card is being removed and nobody is inside any more. Returns how many pages had to be leaked. */
-unsigned long peal_forget_all(struct peal_card *card, bool let_go)
+/*
+ * The card is being removed and nobody is inside any more; files may still be closed. Returns how many pages had to be
+ * leaked. Afterwards a context has neither memory nor a place on a list.
+ */
+unsigned long peal_forget_all(struct peal_card *card, bool card_let_go)
 {
 	struct peal_context *context, *next;
 	unsigned long leaked = 0;
+	LIST_HEAD(closing);
 
+	mutex_lock(&card->contexts_lock);
 	list_for_each_entry_safe(context, next, &card->contexts, link) {
 		list_del_init(&context->link);
-		if (let_go)
+		if (card_let_go)
 			peal_memory_free_all(context);
 		else
 			leaked += peal_memory_leak_all(context);
 	}
-	list_for_each_entry_safe(context, next, &card->closing, link) {
+	take_closing(card, &closing);
+	mutex_unlock(&card->contexts_lock);
+	list_for_each_entry_safe(context, next, &closing, link) {
 		list_del_init(&context->link);
-		if (!let_go)
+		if (!card_let_go)
 			leaked += peal_memory_leak_all(context);
 		context_free(context);
 	}
-	if (let_go)
-		peal_channels_free_epochs(card, card->epoch);
+	if (card_let_go)
+		peal_channels_free_epochs(card, peal_epoch(card));
 	else
 		leaked += peal_channels_leak_all(card);
 	return leaked;

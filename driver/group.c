@@ -5,6 +5,7 @@
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/user.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -14,19 +15,44 @@
 /* Living members, and as many of the dead that still answer. */
 #define CHANNELS_PER_MEMBER 4
 
-static void channels_free_pages(struct peal_pages *pages)
+/* On the user's account, not on the process': channels outlive it. */
+static int charge(struct peal_channels *channels, unsigned long count)
 {
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	struct user_struct *user = get_uid(current_user());
+
+	if (atomic_long_add_return(count, &user->locked_vm) > limit && !capable(CAP_IPC_LOCK)) {
+		atomic_long_sub(count, &user->locked_vm);
+		free_uid(user);
+		return -ENOMEM;
+	}
+	channels->user = user;
+	channels->charged = count;
+	return 0;
+}
+
+static void uncharge(struct peal_channels *channels)
+{
+	atomic_long_sub(channels->charged, &channels->user->locked_vm);
+	free_uid(channels->user);
+}
+
+static void channels_free_pages(struct peal_channels *channels)
+{
+	struct peal_pages *pages = &channels->pages;
+
 	while (pages->count)
 		__free_page(pages->pages[--pages->count]);
 	kvfree(pages->pages);
+	uncharge(channels);
+	kfree(channels);
 }
 
 /* The card knows nothing of them (any more). */
 static void channels_free(struct peal_card *card, struct peal_channels *channels)
 {
 	peal_pages_unmap(card, &channels->pages);
-	channels_free_pages(&channels->pages);
-	kfree(channels);
+	channels_free_pages(channels);
 }
 
 static int fill(struct peal_pages *pages, unsigned long count)
@@ -53,13 +79,17 @@ static struct peal_channels *channels_make(struct peal_card *card)
 	channels = kzalloc(sizeof(*channels), GFP_KERNEL_ACCOUNT);
 	if (!channels)
 		return ERR_PTR(-ENOMEM);
+	error = charge(channels, count);
+	if (error) {
+		kfree(channels);
+		return ERR_PTR(error);
+	}
 	channels->pages.pages = kvcalloc(count, sizeof(struct page *), GFP_KERNEL_ACCOUNT);
 	error = channels->pages.pages ? fill(&channels->pages, count) : -ENOMEM;
 	if (!error)
 		error = peal_pages_map(card, &channels->pages);
 	if (error) {
-		channels_free_pages(&channels->pages);
-		kfree(channels);
+		channels_free_pages(channels);
 		return ERR_PTR(error);
 	}
 	return channels;
@@ -121,70 +151,93 @@ static void channels_released(struct peal_card *card, u64 list_address)
 	dev_warn_ratelimited(&card->pdev->dev, "the card released channels it never had\n");
 }
 
+/* The card names each once, so that no reply may be lost. False: it makes no sense. */
+static bool reaped(struct peal_card *card, const struct peal_reap_channels_reply *reply)
+{
+	u32 i;
+
+	if (reply->count > PEAL_CHANNELS_PER_REPLY) {
+		peal_card_died(card, "a reply makes no sense");
+		return false;
+	}
+	for (i = 0; i < reply->count; i++)
+		channels_released(card, reply->lists[i]);
+	return true;
+}
+
 static void reap(struct peal_card *card)
 {
+	struct peal_admin_command command;
 	struct peal_admin_reply reply;
 	u64 epoch = peal_epoch(card);
 	/* What is released from here on is for the next time. */
 	u64 released = READ_ONCE(card->card_page->channels_released);
-	u32 i;
 
 	do {
-		struct peal_admin_command command = { .opcode = PEAL_ADMIN_REAP_CHANNELS };
-
-		if (peal_admin(card, epoch, &command, &reply) || reply.status != PEAL_STATUS_OK)
+		peal_command_init(&command, PEAL_ADMIN_REAP_CHANNELS, 0);
+		if (peal_admin(card, epoch, &command, &reply, NULL) ||
+		    reply.status != PEAL_STATUS_OK || !reaped(card, &reply.u.reap))
 			return;
-		if (reply.u.reap.count > PEAL_CHANNELS_PER_REPLY) {
-			peal_card_died(card, "a reply makes no sense");
-			return;
-		}
-		for (i = 0; i < reply.u.reap.count; i++)
-			channels_released(card, reply.u.reap.lists[i]);
 	} while (reply.u.reap.more && reply.u.reap.count);
 	WRITE_ONCE(card->channels_reaped, released);
 }
 
 void peal_reap_channels(struct peal_card *card)
 {
-	mutex_lock(&card->reaping);
+	if (mutex_lock_killable(&card->reaping))
+		return;
 	reap(card);
 	mutex_unlock(&card->reaping);
 }
 
-int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_group *argument)
+/* The answer to a command whose caller had to go. With card->mailbox held. */
+void peal_channels_answered_late(struct peal_card *card, u64 channel_list,
+				 const struct peal_admin_reply *reply)
 {
-	struct peal_card *card = context->card;
-	struct peal_admin_command command = {
-		.opcode = PEAL_ADMIN_RESERVE_GROUP,
-		.context = context->id,
-	};
-	struct peal_reserve_group *body = &command.u.reserve;
-	struct peal_admin_reply reply;
-	struct peal_channels *channels;
-	int error;
+	if (reply->opcode == PEAL_ADMIN_REAP_CHANNELS && reply->status == PEAL_STATUS_OK)
+		reaped(card, &reply->u.reap);
+	/* A member that was reserved goes with its context, and its channels are reaped then. */
+	if (reply->opcode == PEAL_ADMIN_RESERVE_GROUP && reply->status != PEAL_STATUS_OK)
+		channels_released(card, channel_list);
+}
 
-	error = peal_check_reserve(argument);
-	if (error)
-		return error;
-	error = channels_claim(card);
+static struct peal_channels *channels_get(struct peal_card *card)
+{
+	struct peal_channels *channels;
+	int error = channels_claim(card);
+
 	if (error == -ENOSPC) {
 		peal_reap_channels(card);
 		error = channels_claim(card);
 	}
 	if (error)
-		return error;
+		return ERR_PTR(error);
 	channels = channels_make(card);
-	if (IS_ERR(channels)) {
+	if (IS_ERR(channels))
 		channels_unclaim(card);
+	return channels;
+}
+
+static noinline_for_stack int reserve(struct peal_context *context,
+				      struct peal_ioctl_reserve_group *argument)
+{
+	struct peal_card *card = context->card;
+	struct peal_channels *channels = channels_get(card);
+	struct peal_admin_command command;
+	struct peal_reserve_group *body = &command.u.reserve;
+	struct peal_admin_reply reply;
+	int error;
+
+	if (IS_ERR(channels))
 		return PTR_ERR(channels);
-	}
 	channels->epoch = context->epoch;
 	channels_list(card, channels);
+	peal_command_init(&command, PEAL_ADMIN_RESERVE_GROUP, context->id);
 	body->ranks = argument->ranks;
 	body->rank = argument->rank;
 	body->channel_pages = channels->pages.list_address;
 	body->channel_list_bytes = (u64)card->device.channels * card->device.channel_bytes;
-	error = peal_admin(card, context->epoch, &command, &reply);
+	error = peal_admin(card, context->epoch, &command, &reply, NULL);
 	if (error == -ETIMEDOUT)
 		return peal_card_error(card);
 	if (error) {
@@ -199,19 +252,49 @@ int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_g
 	return 0;
 }
 
+int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_group *argument)
+{
+	int error, token;
+
+	error = peal_check_reserve(argument);
+	if (error)
+		return error;
+	error = peal_context_begin(context, &token);
+	if (error)
+		return error;
+	error = reserve(context, argument);
+	peal_context_end(context, token);
+	return error;
+}
+
+/* Gives a command that has nothing to undo. */
+static int give(struct peal_context *context, struct peal_admin_command *command, u32 *status)
+{
+	struct peal_admin_reply reply;
+	int error, token;
+
+	error = peal_context_begin(context, &token);
+	if (error)
+		return error;
+	error = peal_admin(context->card, context->epoch, command, &reply, NULL);
+	if (error)
+		error = peal_card_error(context->card);
+	else
+		*status = reply.status;
+	peal_context_end(context, token);
+	return error;
+}
+
 int peal_group_connect(struct peal_context *context, struct peal_ioctl_connect_group *argument)
 {
-	struct peal_admin_command command = {
-		.opcode = PEAL_ADMIN_CONNECT_GROUP,
-		.context = context->id,
-	};
+	struct peal_admin_command command;
 	struct peal_connect_group *body = &command.u.connect;
-	struct peal_admin_reply reply;
 	int error;
 
 	error = peal_check_connect(argument);
 	if (error)
 		return error;
+	peal_command_init(&command, PEAL_ADMIN_CONNECT_GROUP, context->id);
 	body->member = argument->member;
 	body->group = argument->group;
 	body->choice_hash = argument->choice_hash;
@@ -219,28 +302,16 @@ int peal_group_connect(struct peal_context *context, struct peal_ioctl_connect_g
 	if (copy_from_user(body->peers, u64_to_user_ptr(argument->peers),
 			   argument->peer_count * sizeof(body->peers[0])))
 		return -EFAULT;
-	error = peal_admin(context->card, context->epoch, &command, &reply);
-	if (error)
-		return peal_card_error(context->card);
-	argument->status = reply.status;
-	return 0;
+	return give(context, &command, &argument->status);
 }
 
 int peal_group_abandon(struct peal_context *context, struct peal_ioctl_abandon_group *argument)
 {
-	struct peal_admin_command command = {
-		.opcode = PEAL_ADMIN_ABANDON_GROUP,
-		.context = context->id,
-		.u.abandon.member = argument->member,
-	};
-	struct peal_admin_reply reply;
-	int error;
+	struct peal_admin_command command;
 
-	error = peal_admin(context->card, context->epoch, &command, &reply);
-	if (error)
-		return peal_card_error(context->card);
-	argument->status = reply.status;
-	return 0;
+	peal_command_init(&command, PEAL_ADMIN_ABANDON_GROUP, context->id);
+	command.u.abandon.member = argument->member;
+	return give(context, &command, &argument->status);
 }
 
 /* The card has acknowledged a reset: what is older is ours again. */
@@ -271,6 +342,7 @@ unsigned long peal_channels_leak_all(struct peal_card *card)
 		list_del(&channels->link);
 		count += channels->pages.count;
 		kvfree(channels->pages.pages);
+		uncharge(channels);
 		kfree(channels);
 	}
 	return count;

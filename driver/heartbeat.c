@@ -30,11 +30,20 @@ static bool look_at_heart(struct peal_card *card)
 	return beaten;
 }
 
+/* The card has acknowledged a reset, but is not in use again: nobody has been given anything of the new epoch. */
+void peal_epoch_ended(struct peal_card *card)
+{
+	/* A page fault that still saw the old epoch has put its page in place when this returns. */
+	synchronize_srcu(&card->users);
+	peal_unmap_windows(card);
+	peal_forget_epochs(card);
+}
+
 static void revive(struct peal_card *card)
 {
-	if (peal_reset(card, peal_command_timeout_ms))
+	if (!peal_same_card(card) || peal_reset(card, peal_command_timeout_ms))
 		return;
-	peal_forget_epochs(card);
+	peal_epoch_ended(card);
 	WRITE_ONCE(card->dead, false);
 	dev_info(&card->pdev->dev, "the card is back\n");
 }
@@ -55,17 +64,17 @@ void peal_housekeeping(struct work_struct *work)
 		    READ_ONCE(card->channels_reaped))
 			peal_reap_channels(card);
 		peal_retry_closing(card);
-		if (peal_has_closing(card))
+		if (!peal_settle(card) || peal_has_closing(card))
 			next = RETRY_CLOSING;
 	}
 	/* Not after removal has begun: it cancels this once. */
-	if (!READ_ONCE(card->gone))
+	if (!READ_ONCE(card->gone) && !READ_ONCE(card->asleep))
 		queue_delayed_work(system_long_wq, &card->housekeeping, next);
 }
 
 /* Safe in interrupts. */
 void peal_housekeeping_now(struct peal_card *card)
 {
-	if (!READ_ONCE(card->gone))
+	if (!READ_ONCE(card->gone) && !READ_ONCE(card->asleep))
 		mod_delayed_work(system_long_wq, &card->housekeeping, 0);
 }

@@ -16,7 +16,10 @@ u32 peal_doorbell_value(u32 vector)
 
 void peal_doorbell(struct peal_card *card, u32 vector)
 {
-	/* iowrite32 orders it after all writes to the BAR's memory. */
+	/*
+	 * iowrite32 orders it after all earlier writes of this processor to the BAR's memory, on arm64 too (dma_wmb);
+	 * those of the process that rings by PEAL_IOCTL_KICK are among them.
+	 */
 	iowrite32(peal_doorbell_value(vector), card->registers + PEAL_PCI_BAR0_DOORBELL);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
- * The ioctls (abi/ioctl.h). Each structure is copied in once, checked, carried out under the context's lock, and copied out.
+ * The ioctls (abi/ioctl.h). Each structure is copied in once, checked, carried out, and copied out. All memory of the process
+ * is touched, and pinned, outside of peal_card_enter() and without the context's lock: its pages may be as late as the process
+ * likes (userfaultfd), and neither removal nor another thread waits for them.
  */
 #include <linux/fs.h>
 #include <linux/slab.h>
@@ -24,11 +26,16 @@ union argument {
 static int on_info(struct peal_context *context, union argument *argument)
 {
 	struct peal_ioctl_info *info = &argument->info;
+	int error, token;
 
+	error = peal_context_enter(context, &token);
+	if (error)
+		return error;
 	info->window_bytes = context->card->window_bytes;
 	info->doorbell_bytes = peal_doorbell_page_bytes(context->card);
 	info->doorbell_offset = PEAL_PCI_BAR0_DOORBELL;
 	info->doorbell_value = peal_doorbell_value(PEAL_PCI_VECTOR_QUEUES);
+	peal_card_leave(context->card, token);
 	return 0;
 }
 
@@ -59,14 +66,29 @@ static int on_abandon(struct peal_context *context, union argument *argument)
 
 static int on_eventfd(struct peal_context *context, union argument *argument)
 {
+	int token;
 	int error = peal_check_eventfd(&argument->event);
 
-	return error ? error : peal_set_event(context, argument->event.fd);
+	if (error)
+		return error;
+	error = peal_context_enter(context, &token);
+	if (error)
+		return error;
+	error = peal_set_event(context, argument->event.fd);
+	peal_card_leave(context->card, token);
+	return error;
 }
 
+/* Takes no lock: a doorbell never waits for what others ask of the card. */
 static int on_kick(struct peal_context *context, union argument *argument)
 {
+	int error, token;
+
+	error = peal_context_enter(context, &token);
+	if (error)
+		return error;
 	peal_doorbell(context->card, PEAL_PCI_VECTOR_QUEUES);
+	peal_card_leave(context->card, token);
 	return 0;
 }
 
@@ -74,15 +96,21 @@ static int on_kick(struct peal_context *context, union argument *argument)
 static int read_counters(struct peal_context *context, u32 first,
 			 struct peal_read_counters_reply *values)
 {
-	struct peal_admin_command command = {
-		.opcode = PEAL_ADMIN_READ_COUNTERS,
-		.context = context->id,
-		.u.counters.first = first,
-	};
+	struct peal_admin_command command;
 	struct peal_admin_reply reply;
+	int error, token;
 
-	if (peal_admin(context->card, context->epoch, &command, &reply))
-		return peal_card_error(context->card);
+	peal_command_init(&command, PEAL_ADMIN_READ_COUNTERS, context->id);
+	command.u.counters.first = first;
+	error = peal_context_begin(context, &token);
+	if (error)
+		return error;
+	error = peal_admin(context->card, context->epoch, &command, &reply, NULL);
+	if (error)
+		error = peal_card_error(context->card);
+	peal_context_end(context, token);
+	if (error)
+		return error;
 	if (reply.status != PEAL_STATUS_OK)
 		return reply.status == PEAL_STATUS_BAD_BOUNDS ? -EINVAL : -EIO;
 	if (reply.u.counters.count > PEAL_COUNTERS_PER_REPLY)
@@ -131,29 +159,16 @@ static const struct {
 	{ PEAL_IOCTL_COUNTERS, on_counters },
 };
 
-static int carry_out(struct peal_context *context, unsigned int nr, union argument *argument)
-{
-	struct peal_card *card = context->card;
-	int error, token;
-
-	if (!peal_card_enter(card, &token))
-		return -ENODEV;
-	mutex_lock(&context->lock);
-	error = peal_context_check(context);
-	if (!error)
-		error = ioctls[nr].carry_out(context, argument);
-	mutex_unlock(&context->lock);
-	peal_card_leave(card, token);
-	return error;
-}
-
 long peal_ioctl(struct file *file, unsigned int command, unsigned long pointer)
 {
 	void __user *user = (void __user *)pointer;
 	unsigned int bytes = _IOC_SIZE(command);
-	union argument argument = {};
+	union argument argument;
 	unsigned int nr;
 	int error;
+
+	/* An initializer would leave what lies behind the first member to the compiler. */
+	memset(&argument, 0, sizeof(argument));
 
 	for (nr = 0; nr < ARRAY_SIZE(ioctls); nr++) {
 		if (ioctls[nr].command == command)
@@ -169,7 +184,7 @@ long peal_ioctl(struct file *file, unsigned int command, unsigned long pointer)
 	/* The same bytes back: where a result cannot be written, nothing is to be done that it would name. */
 	if (copy_to_user(user, &argument, bytes))
 		return -EFAULT;
-	error = carry_out(file->private_data, nr, &argument);
+	error = ioctls[nr].carry_out(file->private_data, &argument);
 	if (error)
 		return error;
 	return copy_to_user(user, &argument, bytes) ? -EFAULT : 0;

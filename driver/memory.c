@@ -62,8 +62,9 @@ static void memory_free(struct peal_card *card, struct peal_memory *memory, unsi
 	kfree(memory);
 }
 
-static struct peal_memory *memory_make(struct peal_card *card, u64 address, unsigned long count,
-				       bool written)
+/* Waits for the process' pages as long as that takes: nothing that removal waits for may be held. */
+static struct peal_memory *memory_pin(struct peal_card *card, u64 address, unsigned long count,
+				      bool written)
 {
 	u64 first = address & PAGE_MASK;
 	struct peal_memory *memory;
@@ -83,8 +84,6 @@ static struct peal_memory *memory_make(struct peal_card *card, u64 address, unsi
 	if (error)
 		goto drop_mm;
 	error = pin(memory, first, count);
-	if (!error)
-		error = peal_pages_map(card, &memory->pages);
 	if (error) {
 		memory_free(card, memory, count);
 		return ERR_PTR(error);
@@ -101,14 +100,13 @@ free_memory:
 
 static noinline_for_stack int tell_unregister(struct peal_context *context, u32 key, u32 *status)
 {
-	struct peal_admin_command command = {
-		.opcode = PEAL_ADMIN_UNREGISTER_MEMORY,
-		.context = context->id,
-		.u.unregister_memory.key = key,
-	};
+	struct peal_admin_command command;
 	struct peal_admin_reply reply;
-	int error = peal_admin(context->card, context->epoch, &command, &reply);
+	int error;
 
+	peal_command_init(&command, PEAL_ADMIN_UNREGISTER_MEMORY, context->id);
+	command.u.unregister_memory.key = key;
+	error = peal_admin(context->card, context->epoch, &command, &reply, NULL);
 	if (!error)
 		*status = reply.status;
 	return error;
@@ -135,55 +133,75 @@ static int keep(struct peal_context *context, struct peal_memory *memory)
 	return error;
 }
 
-int peal_memory_register(struct peal_context *context, struct peal_ioctl_register *argument)
+/* Ends with the memory on the context's list, or freed. */
+static noinline_for_stack int register_pinned(struct peal_context *context,
+					      struct peal_memory *memory,
+					      struct peal_ioctl_register *argument)
 {
 	struct peal_card *card = context->card;
-	struct peal_admin_command command = {
-		.opcode = PEAL_ADMIN_REGISTER_MEMORY,
-		.context = context->id,
-	};
+	struct peal_admin_command command;
 	struct peal_register_memory *body = &command.u.register_memory;
 	struct peal_admin_reply reply;
-	struct peal_memory *memory;
-	u64 count;
 	int error;
 
-	error = peal_check_register(argument, PAGE_SHIFT, &count);
+	error = peal_pages_map(card, &memory->pages);
 	if (error)
-		return error;
-	if (!access_ok((void __user *)(uintptr_t)argument->address, argument->bytes_))
-		return -EFAULT;
-	memory = memory_make(card, argument->address, count, argument->access & PEAL_ACCESS_WRITE);
-	if (IS_ERR(memory))
-		return PTR_ERR(memory);
+		goto free;
+	peal_command_init(&command, PEAL_ADMIN_REGISTER_MEMORY, context->id);
 	body->kind = PEAL_MEMORY_PAGES;
 	body->access = argument->access;
 	body->address = memory->pages.list_address;
 	body->bytes = argument->bytes_;
 	body->first_page_offset = offset_in_page(argument->address);
 	body->page_shift = PAGE_SHIFT;
-	error = peal_admin(card, context->epoch, &command, &reply);
+	error = peal_admin(card, context->epoch, &command, &reply, NULL);
 	if (error == -ETIMEDOUT) {
 		list_add_tail(&memory->link, &context->memory);
 		return peal_card_error(card);
 	}
-	if (error || reply.status != PEAL_STATUS_OK) {
-		memory_free(card, memory, memory->pages.count);
-		if (!error)
-			argument->status = reply.status;
-		return error;
-	}
+	if (error)
+		goto free;
+	argument->status = reply.status;
+	if (reply.status != PEAL_STATUS_OK)
+		goto free;
 	peal_pages_drop_list(card, &memory->pages);
 	memory->key = reply.u.register_memory.key;
 	error = keep(context, memory);
-	if (error)
-		return error;
-	argument->key = memory->key;
-	argument->status = PEAL_STATUS_OK;
-	return 0;
+	if (!error)
+		argument->key = memory->key;
+	return error;
+
+free:
+	memory_free(card, memory, memory->pages.count);
+	return error;
 }
 
-int peal_memory_unregister(struct peal_context *context, struct peal_ioctl_unregister *argument)
+int peal_memory_register(struct peal_context *context, struct peal_ioctl_register *argument)
+{
+	struct peal_card *card = context->card;
+	struct peal_memory *memory;
+	int error, token;
+	u64 count;
+
+	error = peal_check_register(argument, PAGE_SHIFT, &count);
+	if (error)
+		return error;
+	if (!access_ok((void __user *)(uintptr_t)argument->address, argument->bytes_))
+		return -EFAULT;
+	memory = memory_pin(card, argument->address, count, argument->access & PEAL_ACCESS_WRITE);
+	if (IS_ERR(memory))
+		return PTR_ERR(memory);
+	error = peal_context_begin(context, &token);
+	if (error) {
+		memory_free(card, memory, memory->pages.count);
+		return error;
+	}
+	error = register_pinned(context, memory, argument);
+	peal_context_end(context, token);
+	return error;
+}
+
+static int unregister(struct peal_context *context, struct peal_ioctl_unregister *argument)
 {
 	struct peal_memory *memory = xa_load(&context->keys, argument->key);
 	u32 status;
@@ -203,6 +221,18 @@ int peal_memory_unregister(struct peal_context *context, struct peal_ioctl_unreg
 		memory_free(context->card, memory, memory->pages.count);
 	}
 	return 0;
+}
+
+int peal_memory_unregister(struct peal_context *context, struct peal_ioctl_unregister *argument)
+{
+	int error, token;
+
+	error = peal_context_begin(context, &token);
+	if (error)
+		return error;
+	error = unregister(context, argument);
+	peal_context_end(context, token);
+	return error;
 }
 
 void peal_memory_free_all(struct peal_context *context)

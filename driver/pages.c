@@ -8,6 +8,12 @@
 
 #include "peal.h"
 
+/*
+ * Memory may be registered twice, and then the same cache line is mapped twice. That is in order where nothing is ever
+ * copied or flushed for the card, which is the only memory that is taken (bounced()).
+ */
+#define ATTRIBUTES DMA_ATTR_SKIP_CPU_SYNC
+
 /* The card would write into a copy that nobody brings back. */
 static bool bounced(struct device *dev, struct sg_table *table)
 {
@@ -28,7 +34,7 @@ static int make_list(struct peal_card *card, struct peal_pages *pages)
 
 	pages->list_bytes = pages->count * sizeof(*pages->list);
 	pages->list = dma_alloc_coherent(&card->pdev->dev, pages->list_bytes, &pages->list_address,
-					 GFP_KERNEL | __GFP_NOWARN);
+					 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!pages->list)
 		return -ENOMEM;
 	for_each_sgtable_dma_page(&pages->table, &iter, 0) {
@@ -46,10 +52,10 @@ int peal_pages_map(struct peal_card *card, struct peal_pages *pages)
 	int error;
 
 	error = sg_alloc_table_from_pages(&pages->table, pages->pages, pages->count, 0,
-					  pages->count << PAGE_SHIFT, GFP_KERNEL);
+					  pages->count << PAGE_SHIFT, GFP_KERNEL_ACCOUNT);
 	if (error)
 		return error;
-	error = dma_map_sgtable(dev, &pages->table, DMA_BIDIRECTIONAL, 0);
+	error = dma_map_sgtable(dev, &pages->table, DMA_BIDIRECTIONAL, ATTRIBUTES);
 	if (error) {
 		sg_free_table(&pages->table);
 		return error;
@@ -74,7 +80,7 @@ void peal_pages_unmap(struct peal_card *card, struct peal_pages *pages)
 	peal_pages_drop_list(card, pages);
 	if (!pages->mapped)
 		return;
-	dma_unmap_sgtable(&card->pdev->dev, &pages->table, DMA_BIDIRECTIONAL, 0);
+	dma_unmap_sgtable(&card->pdev->dev, &pages->table, DMA_BIDIRECTIONAL, ATTRIBUTES);
 	sg_free_table(&pages->table);
 	pages->mapped = false;
 }

@@ -6,7 +6,10 @@
 #include <linux/dma-mapping.h>
 #include <linux/io.h>
 #include <linux/module.h>
+#include <linux/pm.h>
 #include <linux/slab.h>
+
+#include <asm/barrier.h>
 
 #include "peal.h"
 
@@ -43,15 +46,51 @@ void peal_card_died(struct peal_card *card, const char *why)
 	peal_wake_all(card);
 }
 
+/*
+ * Cacheable mappings of BAR2, here and in window.c, are right for memory only. That of ivshmem is the host's RAM, and so it
+ * is prefetchable; a card on real PCI would need other ways.
+ */
+static bool bars_fit(struct pci_dev *pdev)
+{
+	unsigned long wanted = IORESOURCE_MEM | IORESOURCE_PREFETCH;
+
+	return pci_resource_len(pdev, 0) >= PEAL_PCI_BAR0_DOORBELL + sizeof(u32) &&
+	       (pci_resource_flags(pdev, 2) & wanted) == wanted &&
+	       !(pci_resource_flags(pdev, 2) & IORESOURCE_UNSET) &&
+	       pci_resource_len(pdev, 2) >= PEAL_PCI_WINDOWS;
+}
+
+/*
+ * Any ivshmem device is offered to us. A stranger is looked at, no more: it is neither enabled nor written to nor spoken of,
+ * and whoever it is for finds it as it was.
+ */
+static bool is_peal_card(struct pci_dev *pdev)
+{
+	const struct peal_pci_card_page *page;
+	bool is = false;
+	u16 command;
+
+	if (!bars_fit(pdev))
+		return false;
+	pci_read_config_word(pdev, PCI_COMMAND, &command);
+	if (!(command & PCI_COMMAND_MEMORY))
+		pci_write_config_word(pdev, PCI_COMMAND, command | PCI_COMMAND_MEMORY);
+	page = memremap(pci_resource_start(pdev, 2), PEAL_PAGE_BYTES, MEMREMAP_WB);
+	if (page) {
+		/* Everything else on the page was written before the magic. */
+		is = virt_load_acquire(&page->magic) == PEAL_PCI_MAGIC;
+		memunmap((void *)page);
+	}
+	if (!(command & PCI_COMMAND_MEMORY))
+		pci_write_config_word(pdev, PCI_COMMAND, command);
+	return is;
+}
+
 static int map_bars(struct peal_card *card)
 {
 	struct pci_dev *pdev = card->pdev;
 
 	card->bar_bytes = pci_resource_len(pdev, 2);
-	if (pci_resource_len(pdev, 0) < PEAL_PCI_BAR0_DOORBELL + sizeof(u32) ||
-	    !(pci_resource_flags(pdev, 2) & IORESOURCE_MEM) ||
-	    card->bar_bytes < PEAL_PCI_WINDOWS)
-		return -ENODEV;
 	card->registers = pci_iomap(pdev, 0, 0);
 	if (!card->registers)
 		return -ENOMEM;
@@ -93,11 +132,8 @@ static int read_card_page(struct peal_card *card)
 	const struct peal_pci_card_page *page = card->card_page;
 	struct device *dev = &card->pdev->dev;
 
-	/* Everything else on the page was written before the magic. */
-	if (smp_load_acquire(&page->magic) != PEAL_PCI_MAGIC) {
-		dev_dbg(dev, "an ivshmem device, but no Peal card\n");
+	if (virt_load_acquire(&page->magic) != PEAL_PCI_MAGIC)
 		return -ENODEV;
-	}
 	if (page->abi_version != PEAL_ABI_VERSION) {
 		dev_err(dev, "the card speaks ABI version %u, this driver %u\n", page->abi_version,
 			PEAL_ABI_VERSION);
@@ -112,6 +148,21 @@ static int read_card_page(struct peal_card *card)
 		return -ENODEV;
 	}
 	return 0;
+}
+
+/* A machine that was restored from disk may find another card. */
+bool peal_same_card(struct peal_card *card)
+{
+	const struct peal_pci_card_page *page = card->card_page;
+	const struct peal_device *device = &page->device;
+
+	return virt_load_acquire(&page->magic) == PEAL_PCI_MAGIC &&
+	       page->abi_version == PEAL_ABI_VERSION &&
+	       READ_ONCE(page->windows_offset) == card->windows_offset &&
+	       READ_ONCE(page->context_count) == card->context_count &&
+	       READ_ONCE(page->window_bytes) == card->window_bytes &&
+	       READ_ONCE(device->channels) == card->device.channels &&
+	       READ_ONCE(device->channel_bytes) == card->device.channel_bytes;
 }
 
 static struct peal_card *card_make(struct pci_dev *pdev)
@@ -132,6 +183,8 @@ static struct peal_card *card_make(struct pci_dev *pdev)
 	mutex_init(&card->channels_lock);
 	mutex_init(&card->reaping);
 	spin_lock_init(&card->events_lock);
+	spin_lock_init(&card->closing_lock);
+	atomic64_set(&card->epoch, 0);
 	INIT_LIST_HEAD(&card->contexts);
 	INIT_LIST_HEAD(&card->closing);
 	INIT_LIST_HEAD(&card->channels);
@@ -164,23 +217,21 @@ static int card_start(struct peal_card *card)
 	error = peal_reset(card, peal_command_timeout_ms);
 	if (error) {
 		dev_err(&pdev->dev, "the card does not acknowledge a reset\n");
-		goto stop_interrupts;
+		goto stop;
 	}
 	card->looked = jiffies;
 	card->beats = READ_ONCE(card->card_page->heartbeat.beats);
 	queue_delayed_work(system_long_wq, &card->housekeeping, 0);
 	error = peal_chardev_add(card);
 	if (error)
-		goto stop_housekeeping;
+		goto stop;
 	return 0;
 
-stop_housekeeping:
+stop:
+	/* Interrupts may have asked for housekeeping before it was begun here. */
 	WRITE_ONCE(card->gone, true);
 	peal_interrupts_stop(card);
 	cancel_delayed_work_sync(&card->housekeeping);
-	goto clear_master;
-stop_interrupts:
-	peal_interrupts_stop(card);
 clear_master:
 	pci_clear_master(pdev);
 unmap:
@@ -193,6 +244,8 @@ static int peal_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	struct peal_card *card;
 	int error;
 
+	if (!is_peal_card(pdev))
+		return -ENODEV;
 	error = pci_enable_device_mem(pdev);
 	if (error)
 		return error;
@@ -222,23 +275,33 @@ disable:
 	return error;
 }
 
-/*
- * May come at any time, with files open, windows mapped and commands under way. First nobody new gets in, then those
- * inside are sent home, then the card is asked to let go, and only then memory is given back.
- */
-static void peal_remove(struct pci_dev *pdev)
+/* Nobody new gets in, those inside are sent home, and mapped windows turn blank. */
+static void card_stop(struct peal_card *card)
 {
-	struct peal_card *card = pci_get_drvdata(pdev);
-	unsigned int patience_ms = READ_ONCE(card->dead) ? LAST_WORDS_MS : peal_command_timeout_ms;
-	unsigned long leaked;
-
-	peal_chardev_remove(card);
 	WRITE_ONCE(card->gone, true);
 	peal_wake_all(card);
 	synchronize_srcu(&card->users);
 	peal_interrupts_stop(card);
 	cancel_delayed_work_sync(&card->housekeeping);
 	peal_unmap_windows(card);
+}
+
+/*
+ * May come at any time, with files open, windows mapped and commands under way. First everybody is sent away, then the
+ * card is asked to let go, and only then memory is given back.
+ */
+static void peal_remove(struct pci_dev *pdev)
+{
+	struct peal_card *card = pci_get_drvdata(pdev);
+	unsigned int patience_ms;
+	unsigned long leaked;
+
+	if (!card)
+		return;
+	patience_ms = READ_ONCE(card->dead) ? LAST_WORDS_MS : peal_command_timeout_ms;
+	pci_set_drvdata(pdev, NULL);
+	peal_chardev_remove(card);
+	card_stop(card);
 	leaked = peal_forget_all(card, !peal_reset(card, patience_ms));
 	if (leaked)
 		dev_err(&pdev->dev, "the card did not let go: %lu pages are lost\n", leaked);
@@ -249,15 +312,61 @@ static void peal_remove(struct pci_dev *pdev)
 	put_device(&card->dev);
 }
 
-/* Before another kernel takes over: the card must not write into its memory. */
+/*
+ * Before another kernel takes over: the card must not write into its memory. Processes may still run, so they are sent away
+ * first; what they had stays pinned for the rest of this kernel's life.
+ */
 static void peal_shutdown(struct pci_dev *pdev)
 {
 	struct peal_card *card = pci_get_drvdata(pdev);
 
+	if (!card)
+		return;
+	pci_set_drvdata(pdev, NULL);
+	card_stop(card);
 	if (peal_reset(card, LAST_WORDS_MS))
 		dev_err(&pdev->dev, "the card did not let go\n");
 	pci_clear_master(pdev);
+	pci_disable_device(pdev);
 }
+
+/*
+ * Suspend and hibernation: the card must not write into memory that is saved, nor into what is restored. For processes the card
+ * dies; when the machine wakes, housekeeping finds it alive and begins a new epoch. A card that does not let go keeps
+ * the machine awake.
+ */
+static int peal_suspend(struct device *dev)
+{
+	struct peal_card *card = dev_get_drvdata(dev);
+	int error;
+
+	WRITE_ONCE(card->asleep, true);
+	cancel_delayed_work_sync(&card->housekeeping);
+	WRITE_ONCE(card->dead, true);
+	peal_wake_all(card);
+	error = peal_reset(card, LAST_WORDS_MS);
+	if (error) {
+		dev_err(dev, "the card does not let go, so the machine cannot sleep\n");
+		WRITE_ONCE(card->asleep, false);
+		peal_housekeeping_now(card);
+		return error;
+	}
+	peal_epoch_ended(card);
+	pci_clear_master(card->pdev);
+	return 0;
+}
+
+static int peal_resume(struct device *dev)
+{
+	struct peal_card *card = dev_get_drvdata(dev);
+
+	pci_set_master(card->pdev);
+	WRITE_ONCE(card->asleep, false);
+	peal_housekeeping_now(card);
+	return 0;
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(peal_pm_operations, peal_suspend, peal_resume);
 
 static const struct pci_device_id peal_ids[] = {
 	{ PCI_DEVICE(PEAL_PCI_VENDOR, PEAL_PCI_DEVICE) },
@@ -271,6 +380,7 @@ static struct pci_driver peal_driver = {
 	.probe = peal_probe,
 	.remove = peal_remove,
 	.shutdown = peal_shutdown,
+	.driver.pm = pm_sleep_ptr(&peal_pm_operations),
 };
 
 static int __init peal_init(void)

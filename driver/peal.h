@@ -5,12 +5,14 @@
  *
  * Who may use what, and when:
  *  - A card is alive, dead (no heartbeat, or a command without an answer) or gone (removed). Whoever touches the
- *    card does so between peal_card_enter() and peal_card_leave(); removal waits for all of them.
+ *    card does so between peal_card_enter() and peal_card_leave(); removal waits for all of them, so that nothing in
+ *    between may touch a process' memory or wait for ever.
  *  - An epoch ends when the card acknowledges a reset. A context, memory or channel of an earlier epoch is nothing
- *    to the card any more; only then may its pages go without the card's word on them.
+ *    to the card any more; only then may its pages go without the card's word on them. Its windows are taken out of
+ *    all processes before the card gives them to others.
  *  - Locks, outermost first: card->contexts_lock, context->lock, card->reaping, card->mailbox,
- *    card->channels_lock. card->events_lock is
- *    taken by interrupts and holds nothing else.
+ *    card->channels_lock, card->closing_lock. card->events_lock is
+ *    taken by interrupts and holds nothing else. poll(2), page faults and the doorbell take none of them.
  */
 #ifndef PEAL_DRIVER_PEAL_H
 #define PEAL_DRIVER_PEAL_H
@@ -31,6 +33,15 @@
 
 struct eventfd_ctx;
 struct mm_struct;
+struct user_struct;
+struct peal_context;
+
+/* A command whose caller was killed, or whose card died: opcode is 0 when there is none. */
+struct peal_unanswered {
+	u16 opcode;
+	struct peal_context *context; /* of OPEN_CONTEXT and CLOSE_CONTEXT: the mailbox' own now */
+	u64 channel_list; /* of RESERVE_GROUP */
+};
 
 struct peal_card {
 	struct device dev; /* the class device; its release frees this */
@@ -51,15 +62,19 @@ struct peal_card {
 	struct srcu_struct users;
 	bool gone;
 	bool dead;
+	bool asleep; /* the machine is: no housekeeping */
 	wait_queue_head_t state_wait; /* poll() */
 
-	struct mutex mailbox; /* one command at a time; also serial and epoch */
+	struct mutex mailbox; /* one command at a time, down to epoch */
 	wait_queue_head_t mailbox_wait;
 	u64 serial;
-	u64 epoch; /* of the driver: acknowledged resets */
+	unsigned long command_end; /* jiffies: the card is dead then */
+	struct peal_unanswered unanswered;
+	atomic64_t epoch; /* of the driver: acknowledged resets; read without the lock */
 
 	struct mutex contexts_lock;
 	struct list_head contexts; /* open files */
+	spinlock_t closing_lock;
 	struct list_head closing; /* closed files that the card, or a late DMA, still refers to */
 
 	struct mutex channels_lock;
@@ -119,6 +134,8 @@ struct peal_channels {
 	struct list_head link;
 	struct peal_pages pages;
 	u64 epoch;
+	struct user_struct *user; /* whose account the pages are on */
+	unsigned long charged;
 };
 
 /* pci.c: life and death */
@@ -126,10 +143,13 @@ bool peal_card_enter(struct peal_card *card, int *token); /* false: the card is 
 void peal_card_leave(struct peal_card *card, int token);
 int peal_card_error(struct peal_card *card); /* -ENODEV when gone, else -EIO */
 void peal_card_died(struct peal_card *card, const char *why);
+bool peal_same_card(struct peal_card *card);
 
 /* admin.c: the mailbox. -ETIMEDOUT: the command was given and the card never said what became of it. */
+void peal_command_init(struct peal_admin_command *command, u16 opcode, u32 context);
 int peal_admin(struct peal_card *card, u64 epoch, struct peal_admin_command *command,
-	       struct peal_admin_reply *reply);
+	       struct peal_admin_reply *reply, struct peal_context *passed);
+bool peal_settle(struct peal_card *card);
 int peal_reset(struct peal_card *card, unsigned int timeout_ms); /* a new epoch */
 u64 peal_epoch(struct peal_card *card);
 extern unsigned int peal_command_timeout_ms;
@@ -137,6 +157,7 @@ extern unsigned int peal_command_timeout_ms;
 /* heartbeat.c */
 void peal_housekeeping(struct work_struct *work);
 void peal_housekeeping_now(struct peal_card *card);
+void peal_epoch_ended(struct peal_card *card);
 
 /* interrupt.c */
 int peal_interrupts_start(struct peal_card *card);
@@ -148,9 +169,14 @@ int peal_set_event(struct peal_context *context, int fd);
 void peal_clear_event(struct peal_context *context);
 
 /* context.c */
-struct peal_context *peal_context_open(struct peal_card *card);
+struct peal_context *peal_context_open(struct peal_card *card, struct address_space *mapping);
 void peal_context_close(struct peal_context *context);
-int peal_context_check(struct peal_context *context); /* with context->lock held */
+int peal_context_check(const struct peal_context *context); /* -EIO: the card knows nothing of it */
+int peal_context_enter(struct peal_context *context, int *token); /* to peal_card_leave() */
+int peal_context_begin(struct peal_context *context, int *token); /* the same, with context->lock */
+void peal_context_end(struct peal_context *context, int token);
+void peal_context_give_up(struct peal_context *context); /* to card->closing */
+void peal_context_answered_late(struct peal_context *context, const struct peal_admin_reply *reply);
 void peal_retry_closing(struct peal_card *card);
 bool peal_has_closing(struct peal_card *card);
 void peal_forget_epochs(struct peal_card *card); /* of which the card has let go */
@@ -172,9 +198,10 @@ int peal_pages_map(struct peal_card *card, struct peal_pages *pages);
 void peal_pages_drop_list(struct peal_card *card, struct peal_pages *pages);
 void peal_pages_unmap(struct peal_card *card, struct peal_pages *pages);
 
-/* memory.c: with context->lock held */
+/* memory.c */
 int peal_memory_register(struct peal_context *context, struct peal_ioctl_register *argument);
 int peal_memory_unregister(struct peal_context *context, struct peal_ioctl_unregister *argument);
+/* With context->lock held, or when nobody else has the context. */
 void peal_memory_free_all(struct peal_context *context);
 unsigned long peal_memory_leak_all(struct peal_context *context); /* how many pages */
 
@@ -183,6 +210,8 @@ int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_g
 int peal_group_connect(struct peal_context *context, struct peal_ioctl_connect_group *argument);
 int peal_group_abandon(struct peal_context *context, struct peal_ioctl_abandon_group *argument);
 void peal_reap_channels(struct peal_card *card);
+void peal_channels_answered_late(struct peal_card *card, u64 channel_list,
+				 const struct peal_admin_reply *reply);
 void peal_channels_free_epochs(struct peal_card *card, u64 current_epoch);
 unsigned long peal_channels_leak_all(struct peal_card *card);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
  * mmap: the context's window (card page read-only, the rest read-write) and, where the platform gives BAR0 a page of
- * its own, the doorbell. Pages come in by fault, so that removal can take them away at any time: afterwards the card
- * page reads as zeros and writes go to a scratch page, and the process lives to be told.
+ * its own, the doorbell. Pages come in by fault, so that removal and every reset can take them away at any time: afterwards
+ * the card page reads as zeros and writes go to a scratch page, and the process lives to be told. After a reset the card
+ * gives the same windows to others.
  *
  * Whoever maps the doorbell can write all of BAR0. That page reaches nothing but the card's doorbells and this
  * device's own interrupts, so a process can wake the card or make its own guest count interrupts, no more.
@@ -21,6 +22,17 @@ u32 peal_doorbell_page_bytes(struct peal_card *card)
 	return PAGE_SIZE;
 }
 
+/* False: the window is not the context's any more. Otherwise until peal_card_leave(), which a reset waits for too. */
+static bool window_enter(struct peal_context *context, int *token)
+{
+	if (!peal_card_enter(context->card, token))
+		return false;
+	if (context->epoch == peal_epoch(context->card))
+		return true;
+	peal_card_leave(context->card, *token);
+	return false;
+}
+
 static vm_fault_t window_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -33,7 +45,7 @@ static vm_fault_t window_fault(struct vm_fault *vmf)
 
 	if (offset == PEAL_WINDOW_CARD_PAGE && vmf->flags & FAULT_FLAG_WRITE)
 		return VM_FAULT_SIGBUS;
-	if (peal_card_enter(card, &token)) {
+	if (window_enter(context, &token)) {
 		frame = PHYS_PFN(pci_resource_start(card->pdev, 2) + context->window + offset);
 		result = vmf_insert_pfn(vma, vmf->address, frame);
 		peal_card_leave(card, token);
@@ -52,7 +64,7 @@ static vm_fault_t doorbell_fault(struct vm_fault *vmf)
 	vm_fault_t result;
 	int token;
 
-	if (peal_card_enter(card, &token)) {
+	if (window_enter(context, &token)) {
 		result = vmf_insert_pfn_prot(vma, vmf->address,
 					     PHYS_PFN(pci_resource_start(card->pdev, 0)),
 					     pgprot_noncached(vma->vm_page_prot));

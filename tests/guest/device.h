@@ -87,6 +87,7 @@ void test_contexts(void);
 void test_death(void);
 void test_orphan(void);
 void test_unplug(const char* pci_folder);
+void test_hangup(const char* pci_folder);
 // Prints one of the card's counters.
 void print_counter(const char* name);
 

@@ -12,6 +12,27 @@ static const struct {
     {"death", test_death},         {"orphan", test_orphan},
 };
 
+/* These take the device away, and are told where it is in /sys. */
+static const struct {
+  const char* name;
+  void (*run)(const char* pci_folder);
+} device_tests[] = {
+    {"unplug", test_unplug},
+    {"hangup", test_hangup},
+};
+
+static int run_with_device(const char* name, const char* pci_folder) {
+  size_t i;
+
+  for (i = 0; i < sizeof(device_tests) / sizeof(device_tests[0]); i++) {
+    if (strcmp(device_tests[i].name, name) != 0) continue;
+    device_tests[i].run(pci_folder);
+    printf("ok: %s\n", name);
+    return 1;
+  }
+  return 0;
+}
+
 static int run(const char* name) {
   size_t i;
 
@@ -28,11 +49,7 @@ static int run(const char* name) {
 int main(int argc, char** argv) {
   int i;
 
-  if (argc == 3 && !strcmp(argv[1], "unplug")) {
-    test_unplug(argv[2]);
-    printf("ok: unplug\n");
-    return 0;
-  }
+  if (argc == 3 && run_with_device(argv[1], argv[2])) return 0;
   if (argc == 3 && !strcmp(argv[1], "counter")) {
     print_counter(argv[2]);
     return 0;
