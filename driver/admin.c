@@ -23,8 +23,12 @@ MODULE_PARM_DESC(command_timeout_ms, "A card that takes longer for a command is 
 
 /* An interrupt may be lost with the emulator's process; the memory tells the truth. */
 #define LOOK_AGAIN msecs_to_jiffies(20)
-/* A process that ends has lost its signals: it waits this long for the card, housekeeping then goes on with it. */
-#define EXIT_PATIENCE msecs_to_jiffies(200)
+/*
+ * Who wait only this long for the card, and leave the rest to housekeeping: a process that ends, for it has lost its signals; and
+ * housekeeping itself, for it has the heart to listen to.
+ */
+#define HURRIED (PF_EXITING | PF_WQ_WORKER)
+#define HURRIED_PATIENCE msecs_to_jiffies(200)
 
 void peal_command_init(struct peal_admin_command *command, u16 opcode, u32 context)
 {
@@ -51,14 +55,15 @@ static bool answered(struct peal_card *card)
 static bool impatient(unsigned long since)
 {
 	return fatal_signal_pending(current) ||
-	       (current->flags & PF_EXITING && time_after(jiffies, since + EXIT_PATIENCE));
+	       (current->flags & HURRIED && time_after(jiffies, since + HURRIED_PATIENCE));
 }
 
-static int lock_mailbox(struct peal_card *card)
+/* A lock that is held while somebody waits for the card. -EINTR: not taken. */
+int peal_lock_impatiently(struct mutex *lock)
 {
-	if (current->flags & PF_EXITING)
-		return mutex_trylock(&card->mailbox) ? 0 : -EINTR;
-	return mutex_lock_killable(&card->mailbox) ? -EINTR : 0;
+	if (current->flags & HURRIED)
+		return mutex_trylock(lock) ? 0 : -EINTR;
+	return mutex_lock_killable(lock) ? -EINTR : 0;
 }
 
 /* -EINTR: who waits is to go. -ETIMEDOUT: the card is dead or gone. */
@@ -136,7 +141,7 @@ static void give(struct peal_card *card, struct peal_admin_command *command)
 int peal_admin(struct peal_card *card, u64 epoch, struct peal_admin_command *command,
 	       struct peal_admin_reply *reply, struct peal_context *passed)
 {
-	int error = lock_mailbox(card);
+	int error = peal_lock_impatiently(&card->mailbox);
 
 	if (error)
 		return error;
@@ -165,12 +170,13 @@ out:
 	return error;
 }
 
-/* Takes the answer to a command that nobody waits for any more. False: it has not come yet. */
+/* Takes the answer to a command that nobody waits for any more. False: it has not come yet, or somebody is about to do that. */
 bool peal_settle(struct peal_card *card)
 {
 	bool settled;
 
-	mutex_lock(&card->mailbox);
+	if (!mutex_trylock(&card->mailbox))
+		return false;
 	if (card->unanswered.opcode && !READ_ONCE(card->dead) &&
 	    (answered(card) || time_after(jiffies, card->command_end)))
 		settle(card);

@@ -184,7 +184,7 @@ static void reap(struct peal_card *card)
 
 void peal_reap_channels(struct peal_card *card)
 {
-	if (mutex_lock_killable(&card->reaping))
+	if (peal_lock_impatiently(&card->reaping))
 		return;
 	reap(card);
 	mutex_unlock(&card->reaping);

@@ -150,6 +150,7 @@ void peal_command_init(struct peal_admin_command *command, u16 opcode, u32 conte
 int peal_admin(struct peal_card *card, u64 epoch, struct peal_admin_command *command,
 	       struct peal_admin_reply *reply, struct peal_context *passed);
 bool peal_settle(struct peal_card *card);
+int peal_lock_impatiently(struct mutex *lock);
 int peal_reset(struct peal_card *card, unsigned int timeout_ms); /* a new epoch */
 u64 peal_epoch(struct peal_card *card);
 extern unsigned int peal_command_timeout_ms;

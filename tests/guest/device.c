@@ -183,3 +183,14 @@ void wait_pinned(long wanted) {
   while (pinned_pages() > wanted && left-- > 0) nanosleep(&pause, NULL);
   CHECK_EQ(pinned_pages(), wanted);
 }
+
+void ask_outside(const char* what) {
+  char byte;
+
+  printf("%s\n", what);
+  fflush(stdout);
+  /* Standard output is the port to the world outside, and goes both ways. */
+  do {
+    CHECK_EQ(read(STDOUT_FILENO, &byte, 1), 1);
+  } while (byte != '\n');
+}

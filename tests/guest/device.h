@@ -77,6 +77,9 @@ long pinned_pages(void);
  * minute. */
 void wait_pinned(long wanted);
 
+/* Says what the test outside has to do with the card, and waits until it is done. */
+void ask_outside(const char* what);
+
 /* The subcommands. */
 void test_arguments(void);
 void test_memory(void);
@@ -88,6 +91,9 @@ void test_death(void);
 void test_orphan(void);
 void test_unplug(const char* pci_folder);
 void test_hangup(const char* pci_folder);
+void test_late(const char* pci_folder);
+void test_storm(const char* pci_folder);
+void test_silence(void);
 // Prints one of the card's counters.
 void print_counter(const char* name);
 

@@ -85,6 +85,14 @@ class Card:
             if not reader.read(1):
                 raise TestFailure("peal-nic did not become ready")
 
+    def silence(self):
+        """Stops it; when this returns, it does not run any more."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+
+    def speak(self):
+        self.process.send_signal(signal.SIGCONT)
+
     def stop(self):
         """Ends it and returns its counters."""
         self.process.send_signal(signal.SIGTERM)
@@ -131,6 +139,22 @@ class Guest:
         if status != 0:
             raise TestFailure(f"{self.name}: '{line}' ended with {status}:\n{text}")
         return text
+
+    def run_with_card(self, line, card):
+        """A command that asks for its card to be stopped and continued (ask_outside() of the self-test)."""
+        self.begin(line)
+        while True:
+            text, match = self.channel.read_until(rb"(stop|continue) the card\n|\n@@status (\d+)\n", PATIENCE_S)
+            if match.group(1) is None:
+                break
+            if match.group(1) == b"stop":
+                card.silence()
+            else:
+                card.speak()
+            self.channel.send("done")
+        if int(match.group(2)) != 0:
+            raise TestFailure(f"{self.name}: '{line}' ended with {int(match.group(2))}:\n{text}")
+        return text.strip()
 
     def check_kernel_log(self):
         text = self.run("dmesg")

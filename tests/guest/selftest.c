@@ -9,7 +9,7 @@ static const struct {
 } tests[] = {
     {"arguments", test_arguments}, {"memory", test_memory},     {"groups", test_groups},
     {"mappings", test_mappings},   {"contexts", test_contexts}, {"rings", test_rings},
-    {"death", test_death},         {"orphan", test_orphan},
+    {"death", test_death},         {"orphan", test_orphan},     {"silence", test_silence},
 };
 
 /* These take the device away, and are told where it is in /sys. */
@@ -19,6 +19,8 @@ static const struct {
 } device_tests[] = {
     {"unplug", test_unplug},
     {"hangup", test_hangup},
+    {"late", test_late},
+    {"storm", test_storm},
 };
 
 static int run_with_device(const char* name, const char* pci_folder) {

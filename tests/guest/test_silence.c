@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A card that does not answer, and is not dead yet: who does not need it does not wait for it, and
+ * who waits can be killed. The test outside stops and continues the card when told to. Nothing here
+ * is a matter of time: while a command waits, the card is known to be silent.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/guest/device.h"
+
+#define PATIENCE_MS 120000
+
+/* Until the task sleeps in the kernel and nothing else can wake it. */
+static void wait_blocked(pid_t task) {
+  char path[64], state;
+  int left = PATIENCE_MS;
+
+  snprintf(path, sizeof(path), "/proc/%d/stat", task);
+  do {
+    FILE* file = fopen(path, "r");
+
+    CHECK(file);
+    CHECK_EQ(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    fclose(file);
+    CHECK(left-- > 0);
+    poll(NULL, 0, 1);
+  } while (state != 'D');
+}
+
+enum what { WHAT_COUNTERS, WHAT_REGISTER, WHAT_RESERVE, WHAT_OPEN, WHAT_CLOSE, WHATS };
+
+/* A command that the silent card does not answer. */
+static void command(int fd, enum what what) {
+  static uint8_t byte;
+  struct peal_ioctl_counters counters = {.header = HEADER(peal_ioctl_counters)};
+  struct peal_ioctl_reserve_group reserve = {.header = HEADER(peal_ioctl_reserve_group),
+                                             .ranks = 2};
+  struct peal_ioctl_register memory = {.header = HEADER(peal_ioctl_register),
+                                       .address = (uintptr_t)&byte,
+                                       .bytes_ = 1,
+                                       .access = PEAL_ACCESS_READ};
+
+  if (what == WHAT_COUNTERS) ioctl(fd, PEAL_IOCTL_COUNTERS, &counters);
+  if (what == WHAT_REGISTER) ioctl(fd, PEAL_IOCTL_REGISTER, &memory);
+  if (what == WHAT_RESERVE) ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &reserve);
+  if (what == WHAT_OPEN) open_device();
+  if (what == WHAT_CLOSE) close(fd);
+}
+
+static pid_t begin(enum what what) {
+  int go[2];
+  pid_t child;
+  char byte = 0;
+
+  CHECK_EQ(pipe(go), 0);
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    int fd = open_device();
+
+    CHECK(fd >= 0);
+    CHECK_EQ(read(go[0], &byte, 1), 1);
+    command(fd, what);
+    for (;;) pause();
+  }
+  close(go[0]);
+  /* Its file is open, for it reads the byte; the card is stopped by now or will be. */
+  CHECK_EQ(dup2(go[1], 100 + (int)what), 100 + (int)what);
+  close(go[1]);
+  return child;
+}
+
+static void nobody_waits_for_the_mailbox(int fd, struct device* other) {
+  struct peal_ioctl_kick kick = {HEADER(peal_ioctl_kick)};
+  struct pollfd wait[2] = {{fd, POLLIN, 0}, {other->fd, POLLIN, 0}};
+
+  CHECK_EQ(poll(wait, 2, 0), 0);
+  CHECK_EQ(ioctl(fd, PEAL_IOCTL_KICK, &kick), 0);
+  CHECK_EQ(ioctl(other->fd, PEAL_IOCTL_KICK, &kick), 0);
+  CHECK_EQ(ioctl(other->fd, PEAL_IOCTL_INFO, &other->info), 0);
+  other->window[8192 - 1]++; /* a page fault */
+}
+
+/* As many contexts as the card has, all free: whatever was left behind has been seen to. */
+static int count_contexts(void) {
+  int fds[4096], count = 0, made;
+
+  while (count < 4096 && (fds[count] = open_device()) >= 0) count++;
+  CHECK_EQ(errno, EBUSY);
+  made = count;
+  while (count > 0) CHECK_EQ(close(fds[--count]), 0);
+  return made;
+}
+
+void test_silence(void) {
+  int contexts = count_contexts(), left = PATIENCE_MS, status, what;
+  pid_t children[WHATS];
+  struct device other;
+  int fd = open_device();
+
+  CHECK(fd >= 0);
+  device_open(&other);
+  for (what = 0; what < WHATS; what++) children[what] = begin((enum what)what);
+  /* Each child has opened its file when it waits for its byte; the pipe says nothing of that, the
+   * card's contexts do. */
+  while (count_contexts() != contexts - 2 - WHATS) CHECK(left-- > 0);
+  ask_outside("stop the card");
+  for (what = 0; what < WHATS; what++) {
+    CHECK_EQ(write(100 + what, "x", 1), 1);
+    wait_blocked(children[what]);
+  }
+  nobody_waits_for_the_mailbox(fd, &other);
+  for (what = 0; what < WHATS; what++) {
+    struct pollfd wait = {fd, POLLIN, 0};
+
+    CHECK_EQ(kill(children[what], SIGKILL), 0);
+    CHECK_EQ(waitpid(children[what], &status, 0), children[what]);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    /* Not because the card had been given up meanwhile. */
+    CHECK_EQ(poll(&wait, 1, 0), 0);
+  }
+  ask_outside("continue the card");
+  CHECK_EQ(close(fd), 0);
+  device_close(&other);
+  wait_pinned(0);
+  left = PATIENCE_MS;
+  while (count_contexts() != contexts) {
+    CHECK(left-- > 0);
+    poll(NULL, 0, 1);
+  }
+}
