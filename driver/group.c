@@ -79,6 +79,7 @@ static struct peal_channels *channels_make(struct peal_card *card)
 	channels = kzalloc(sizeof(*channels), GFP_KERNEL_ACCOUNT);
 	if (!channels)
 		return ERR_PTR(-ENOMEM);
+	channels->pages.direction = DMA_BIDIRECTIONAL;
 	error = charge(channels, count);
 	if (error) {
 		kfree(channels);

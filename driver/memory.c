@@ -75,6 +75,7 @@ static struct peal_memory *memory_pin(struct peal_card *card, u64 address, unsig
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&memory->link);
 	memory->written = written;
+	memory->pages.direction = written ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	memory->pages.pages = kvcalloc(count, sizeof(struct page *), GFP_KERNEL_ACCOUNT);
 	if (!memory->pages.pages)
 		goto free_memory;

@@ -55,7 +55,7 @@ int peal_pages_map(struct peal_card *card, struct peal_pages *pages)
 					  pages->count << PAGE_SHIFT, GFP_KERNEL_ACCOUNT);
 	if (error)
 		return error;
-	error = dma_map_sgtable(dev, &pages->table, DMA_BIDIRECTIONAL, ATTRIBUTES);
+	error = dma_map_sgtable(dev, &pages->table, pages->direction, ATTRIBUTES);
 	if (error) {
 		sg_free_table(&pages->table);
 		return error;
@@ -80,7 +80,7 @@ void peal_pages_unmap(struct peal_card *card, struct peal_pages *pages)
 	peal_pages_drop_list(card, pages);
 	if (!pages->mapped)
 		return;
-	dma_unmap_sgtable(&card->pdev->dev, &pages->table, DMA_BIDIRECTIONAL, ATTRIBUTES);
+	dma_unmap_sgtable(&card->pdev->dev, &pages->table, pages->direction, ATTRIBUTES);
 	sg_free_table(&pages->table);
 	pages->mapped = false;
 }

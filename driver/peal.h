@@ -19,6 +19,7 @@
 
 #include <linux/cdev.h>
 #include <linux/device.h>
+#include <linux/dma-direction.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
@@ -114,6 +115,7 @@ struct peal_pages {
 	struct page **pages;
 	unsigned long count;
 	struct sg_table table;
+	enum dma_data_direction direction; /* of the mapping */
 	bool mapped;
 	__le64 *list;
 	dma_addr_t list_address;

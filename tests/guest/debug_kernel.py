@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The kernel of the guest-debug label: Debian's kernel source of this release with debug_kernel.config, built once into
 FOLDER (about a quarter of an hour on one core, 2 GB). The module is then built against FOLDER/linux, and the guests boot
-FOLDER/linux/vmlinux. What was interrupted goes on where it was.
+FOLDER/linux/arch/x86/boot/bzImage. What was interrupted goes on where it was.
 
 usage: debug_kernel.py FOLDER [JOBS]         for example: debug_kernel.py build/download/debug-kernel 2
 """
@@ -70,9 +70,9 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     linux = unpack(folder)
     configure(linux)
-    run("nice", "-n", "10", "make", "-s", f"-j{jobs}", "vmlinux", "modules", cwd=linux)
+    run("nice", "-n", "10", "make", "-s", f"-j{jobs}", "bzImage", "modules", cwd=linux)
     stamp.write_text(wanted)
-    print(f"debug_kernel: {linux}/vmlinux", file=sys.stderr)
+    print(f"debug_kernel: {linux}/arch/x86/boot/bzImage", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ export PATH=/bin HOME=/
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
+# Only the debug kernel has it.
+mount -t debugfs debug /sys/kernel/debug 2>/dev/null
 mkdir -p /dev/pts /dev/shm
 mount -t tmpfs shm /dev/shm
 for module in /modules/*; do

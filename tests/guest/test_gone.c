@@ -42,6 +42,40 @@ static void everything_fails(int fd, int wanted) {
 }
 
 /*
+ * After a reset the card gives its windows to others, and here all of them are given out. Whoever
+ * mapped one before sees nothing and changes nothing; the test outlives the attempt.
+ */
+static void old_window_is_blank(struct device* old) {
+  static struct device others[4096];
+  int count = 0, i;
+
+  while (count < 4096) {
+    int fd = open_device();
+
+    if (fd < 0) break;
+    CHECK_EQ(close(fd), 0);
+    device_open(&others[count]);
+    others[count].window[PAGE + 2000] = 42;
+    count++;
+  }
+  CHECK_EQ(errno, EBUSY);
+  CHECK(count >= 2);
+  CHECK_EQ(*(volatile uint32_t*)(void*)old->window, 0);
+  CHECK_EQ(old->window[PAGE + 2000], 0);
+  /* A forged tail, and a doorbell with it. */
+  memset(old->window + PAGE, 0x55, old->info.window_bytes - PAGE);
+  if (old->doorbell) *old->doorbell = old->info.doorbell_value;
+  for (i = 0; i < count; i++) {
+    struct peal_ioctl_info info = {.header = HEADER(peal_ioctl_info)};
+
+    CHECK_EQ(others[i].window[PAGE + 2000], 42);
+    CHECK_EQ(others[i].ring.host->submission_tail.value, 0);
+    CHECK_EQ(ioctl(others[i].fd, PEAL_IOCTL_INFO, &info), 0);
+    device_close(&others[i]);
+  }
+}
+
+/*
  * Prints "ready" when the card may be stopped, "dead" when it was found dead, and waits until it is
  * back. The memory stays pinned until the card has acknowledged a reset.
  */
@@ -73,6 +107,7 @@ void test_death(void) {
   /* Back, with nothing of what was: the old context stays lost, its memory is its own again. */
   CHECK_EQ(pinned_pages(), 0);
   everything_fails(device.fd, EIO);
+  old_window_is_blank(&device);
   CHECK_EQ(register_memory(fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key), PEAL_STATUS_OK);
   CHECK_EQ(close(fd), 0);
   device_close(&device);

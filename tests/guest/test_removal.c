@@ -224,10 +224,12 @@ static void touch_window(int fd) {
 }
 
 static void storm_register(int fd, uint8_t* memory, uint32_t pages, uint32_t* key) {
-  struct peal_ioctl_register argument = {.header = HEADER(peal_ioctl_register),
-                                         .address = (uintptr_t)memory,
-                                         .bytes_ = pages * PAGE,
-                                         .access = PEAL_ACCESS_FLAGS};
+  struct peal_ioctl_register argument = {
+      .header = HEADER(peal_ioctl_register),
+      .address = (uintptr_t)memory,
+      .bytes_ = pages * PAGE,
+      /* The kernel's DMA debugging counts writers, up to seven. */
+      .access = *key ? PEAL_ACCESS_READ : PEAL_ACCESS_FLAGS};
 
   if (tolerate(ioctl(fd, PEAL_IOCTL_REGISTER, &argument)) && argument.status == PEAL_STATUS_OK)
     *key = argument.key;
