@@ -94,6 +94,8 @@ void test_hangup(const char* pci_folder);
 void test_late(const char* pci_folder);
 void test_storm(const char* pci_folder);
 void test_silence(void);
+void test_sleep(void);
+void test_allocation(const char* pci_folder);
 // Prints one of the card's counters.
 void print_counter(const char* name);
 

@@ -10,6 +10,7 @@ static const struct {
     {"arguments", test_arguments}, {"memory", test_memory},     {"groups", test_groups},
     {"mappings", test_mappings},   {"contexts", test_contexts}, {"rings", test_rings},
     {"death", test_death},         {"orphan", test_orphan},     {"silence", test_silence},
+    {"sleep", test_sleep},
 };
 
 /* These take the device away, and are told where it is in /sys. */
@@ -17,10 +18,8 @@ static const struct {
   const char* name;
   void (*run)(const char* pci_folder);
 } device_tests[] = {
-    {"unplug", test_unplug},
-    {"hangup", test_hangup},
-    {"late", test_late},
-    {"storm", test_storm},
+    {"unplug", test_unplug}, {"hangup", test_hangup},         {"late", test_late},
+    {"storm", test_storm},   {"allocation", test_allocation},
 };
 
 static int run_with_device(const char* name, const char* pci_folder) {

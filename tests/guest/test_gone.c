@@ -205,3 +205,47 @@ void test_unplug(const char* pci_folder) {
   device_close(&device);
   device_close(&untouched);
 }
+
+static void write_text(const char* path, const char* text) {
+  int fd = open(path, O_WRONLY);
+
+  CHECK(fd >= 0);
+  CHECK_EQ(write(fd, text, strlen(text)), strlen(text));
+  close(fd);
+}
+
+/* The machine goes to sleep in one of the kernel's ways, as far as its devices, and wakes again. */
+static void sleep_once(const char* how) {
+  static uint8_t memory[4 * PAGE] __attribute__((aligned(4096)));
+  struct peal_peer_address address;
+  struct device device;
+  int left = PATIENCE_MS / 10, fd;
+  uint32_t key;
+
+  device_open(&device);
+  CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
+           PEAL_STATUS_OK);
+  CHECK_EQ(reserve_group(device.fd, 2, 0, &address), PEAL_STATUS_OK);
+  write_text("/sys/module/suspend/parameters/pm_test_delay", "0");
+  write_text("/sys/power/pm_test", "devices");
+  write_text("/sys/power/state", how);
+  expect_event(device.fd, POLLERR);
+  expect_event(device.event, POLLIN);
+  everything_fails(device.fd, EIO);
+  /* The card had let go before the memory was saved. */
+  CHECK_EQ(pinned_pages(), 0);
+  while ((fd = open_device()) < 0) {
+    CHECK_EQ(errno, EIO);
+    CHECK(left-- > 0);
+    poll(NULL, 0, 10);
+  }
+  CHECK_EQ(close(fd), 0);
+  old_window_is_blank(&device);
+  device_close(&device);
+  wait_pinned(0);
+}
+
+void test_sleep(void) {
+  sleep_once("freeze");
+  sleep_once("disk");
+}
