@@ -96,6 +96,20 @@ struct peal_ioctl_counters {
 	uint64_t values; /* in: pointer to capacity uint64_t */
 };
 
+#ifndef __KERNEL__
+/* Rings the mapped doorbell, after everything that the caller has written into the window. A store to a device is not kept
+ * behind stores to memory by what keeps processors in order among themselves (arm64: dmb ish), so it takes more. */
+static inline void peal_ring_mapped_doorbell(volatile uint32_t *doorbell, uint32_t value)
+{
+#if defined(__aarch64__)
+	__asm__ volatile("dmb oshst" ::: "memory");
+#else
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
+	*doorbell = value;
+}
+#endif
+
 #define PEAL_IOCTL_MAGIC 0xb7
 #define PEAL_IOCTL_INFO _IOWR(PEAL_IOCTL_MAGIC, 1, struct peal_ioctl_info)
 #define PEAL_IOCTL_REGISTER _IOWR(PEAL_IOCTL_MAGIC, 2, struct peal_ioctl_register)

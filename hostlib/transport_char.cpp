@@ -239,7 +239,7 @@ peal_error CharTransport::read_counters(uint32_t first, uint64_t* values, uint32
 
 void CharTransport::ring_doorbell() {
   if (doorbell_ != nullptr) {
-    *doorbell_ = doorbell_value_;
+    peal_ring_mapped_doorbell(doorbell_, doorbell_value_);
     return;
   }
   auto argument = make_argument<peal_ioctl_kick>();

@@ -71,7 +71,7 @@ void device_doorbell(struct device* device) {
   struct peal_ioctl_kick kick = {HEADER(peal_ioctl_kick)};
 
   if (device->doorbell)
-    *device->doorbell = device->info.doorbell_value;
+    peal_ring_mapped_doorbell(device->doorbell, device->info.doorbell_value);
   else
     CHECK_EQ(ioctl(device->fd, PEAL_IOCTL_KICK, &kick), 0);
 }
