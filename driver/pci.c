@@ -132,6 +132,7 @@ static int read_card_page(struct peal_card *card)
 	const struct peal_pci_card_page *page = card->card_page;
 	struct device *dev = &card->pdev->dev;
 
+	/* Again, now that the whole BAR is mapped. Everything else was written before. */
 	if (virt_load_acquire(&page->magic) != PEAL_PCI_MAGIC)
 		return -ENODEV;
 	if (page->abi_version != PEAL_ABI_VERSION) {
@@ -156,6 +157,7 @@ bool peal_same_card(struct peal_card *card)
 	const struct peal_pci_card_page *page = card->card_page;
 	const struct peal_device *device = &page->device;
 
+	/* What the magic vouches for. */
 	return virt_load_acquire(&page->magic) == PEAL_PCI_MAGIC &&
 	       page->abi_version == PEAL_ABI_VERSION &&
 	       READ_ONCE(page->windows_offset) == card->windows_offset &&

@@ -194,7 +194,7 @@ class Lab:
     def __init__(self, arguments):
         self.debug = arguments.debug
         # Two processors race where one only takes turns; the sanitizer's shadow takes memory.
-        self.guest_mib, self.processors = (640, 2) if self.debug else (256, 1)
+        self.guest_mib, self.processors = (448, 2) if self.debug else (256, 1)
         self.bin = pathlib.Path(arguments.bin)
         self.qemu = shutil.which(arguments.qemu)
         if self.qemu is None:

@@ -17,6 +17,7 @@
 #define PATIENCE_MS 120000
 
 static int fail_nth = -1;
+static int reached;
 static uint8_t* memory;
 static char pci_address[64];
 
@@ -27,13 +28,13 @@ static void fail(int n) {
   CHECK_EQ(pwrite(fail_nth, text, (size_t)length, 0), length);
 }
 
-/* Whether the fault has come. What is left of it is taken back. */
-static int failed(void) {
+/* The call is over: notes whether it got as far as the fault. */
+static void end(void) {
   char text[16] = {0};
 
   CHECK(pread(fail_nth, text, sizeof(text) - 1, 0) > 0);
+  reached = atoi(text) == 0;
   fail(0);
-  return atoi(text) == 0;
 }
 
 /* Opens without the fault, that what is tried is one call. */
@@ -49,7 +50,8 @@ static void try_open(int n) {
 
   fail(n);
   fd = open_device();
-  if (fd >= 0) close(fd);
+  end();
+  if (fd >= 0) CHECK_EQ(close(fd), 0);
 }
 
 static void try_register(int n) {
@@ -57,20 +59,24 @@ static void try_register(int n) {
                                          .address = (uintptr_t)memory,
                                          .bytes_ = 64 * PAGE,
                                          .access = PEAL_ACCESS_FLAGS};
-  int fd = opened();
+  int fd = opened(), error;
 
   fail(n);
-  if (ioctl(fd, PEAL_IOCTL_REGISTER, &argument) != 0) CHECK_EQ(errno, ENOMEM);
+  error = ioctl(fd, PEAL_IOCTL_REGISTER, &argument) ? errno : 0;
+  end();
+  CHECK(error == 0 || error == ENOMEM);
   CHECK_EQ(close(fd), 0);
 }
 
 static void try_reserve(int n) {
   struct peal_ioctl_reserve_group argument = {.header = HEADER(peal_ioctl_reserve_group),
                                               .ranks = 2};
-  int fd = opened();
+  int fd = opened(), error;
 
   fail(n);
-  if (ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &argument) != 0) CHECK_EQ(errno, ENOMEM);
+  error = ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &argument) ? errno : 0;
+  end();
+  CHECK(error == 0 || error == ENOMEM);
   CHECK_EQ(close(fd), 0);
 }
 
@@ -82,19 +88,23 @@ static void try_map(int n) {
   CHECK_EQ(ioctl(fd, PEAL_IOCTL_INFO, &info), 0);
   fail(n);
   window = mmap(NULL, info.window_bytes, PROT_READ, MAP_SHARED, fd, PEAL_MMAP_WINDOW);
+  end();
   if (window != MAP_FAILED) CHECK_EQ(munmap(window, info.window_bytes), 0);
   CHECK_EQ(close(fd), 0);
 }
 
 static void driver_file(const char* name, int may_fail) {
   char path[64];
+  ssize_t written;
   int fd;
 
   snprintf(path, sizeof(path), "/sys/bus/pci/drivers/peal/%s", name);
   fd = open(path, O_WRONLY | O_CLOEXEC);
   CHECK(fd >= 0);
-  if (may_fail) fail(may_fail);
-  if (write(fd, pci_address, strlen(pci_address)) < 0) CHECK(may_fail);
+  fail(may_fail);
+  written = write(fd, pci_address, strlen(pci_address));
+  if (may_fail) end();
+  CHECK(written > 0 || may_fail);
   close(fd);
 }
 
@@ -111,15 +121,16 @@ static void try_probe(int n) {
 }
 
 static void each(const char* name, void (*call)(int n)) {
-  int n = 0, reached;
+  int n = 0, more;
 
   do {
     call(++n);
-    reached = failed();
+    more = reached;
     if (!bound()) driver_file("bind", 0);
     wait_pinned(0);
-    call(0);
-  } while (reached);
+  } while (more);
+  /* And without a fault. */
+  CHECK_EQ(close(opened()), 0);
   CHECK(n > 1);
   printf("%s: %d allocations failed, one at a time\n", name, n - 1);
 }
