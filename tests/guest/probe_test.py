@@ -53,7 +53,7 @@ def with_a_card(lab):
     if lab.debug:
         selftest(guest, f"allocation {PCI}")
     guest.run("rmmod peal")
-    guest.check_kernel_log()
+    guest.check_kernel_log(allocations_failed=lab.debug)
     guest.power_off()
     card.stop()
 
