@@ -102,7 +102,10 @@ struct peal_ioctl_counters {
 static inline void peal_ring_mapped_doorbell(volatile uint32_t *doorbell, uint32_t value)
 {
 #if defined(__aarch64__)
-	__asm__ volatile("dmb oshst" : : : "memory");
+	__asm__ volatile("dmb oshst"
+			 :
+			 :
+			 : "memory");
 #else
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 #endif
