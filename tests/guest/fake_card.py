@@ -9,6 +9,7 @@ import select
 import socket
 import struct
 import threading
+import time
 
 import guest_vm
 
@@ -118,6 +119,13 @@ class FakeCard:
         self.bar[512:1024] = struct.pack("<HHIQII488s", version, opcode, size, tag, status, 0, body.ljust(488, b"\0"))
         self.long(192).value = serial
         os.eventfd_write(self.interrupts[0], 1)
+
+    def wait_for(self, what, count):
+        deadline = time.monotonic() + guest_vm.PATIENCE_S
+        while self.log.count(what) < count:
+            if time.monotonic() > deadline:
+                raise guest_vm.TestFailure(f"the card was asked for {self.log}, not {count} times for {what}")
+            time.sleep(0.01)
 
     def finish(self):
         """What was asked for, once the guest is gone."""

@@ -123,8 +123,10 @@ class Guest:
             "-object", f"memory-backend-file,id=ram,size={lab.guest_mib}M,mem-path={memory},share=on",
             "-machine", "pc,memory-backend=ram", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", lab.image, "-initrd", lab.folder / "initramfs",
-            # On a busy machine the timer's first ticks may come too late for the kernel's check of them.
-            "-append", f"console=ttyS0 panic=-1 quiet loglevel=7 random.trust_cpu=on no_timer_check {append}",
+            # On a busy machine the timer's first ticks may come too late for the kernel's check of them, and later a
+            # processor stands still for longer than the kernel likes. Whoever hangs is found by our own patience.
+            "-append", "console=ttyS0 panic=-1 quiet loglevel=7 random.trust_cpu=on no_timer_check nowatchdog "
+            f"rcupdate.rcu_cpu_stall_suppress=1 {append}",
             "-serial", f"file:{self.console}",
             "-chardev", f"socket,path={port},server=on,wait=off,id=port", "-device", "virtio-serial-pci,addr=04.0",
             "-device", "virtserialport,chardev=port,name=peal",
