@@ -151,6 +151,12 @@ class Soak:
         self.saw = collections.defaultdict(collections.Counter)
         self.wrong = 0
         self.card_pids = set()
+        self.ended_early = False
+        for number in (signal.SIGINT, signal.SIGTERM):  # the table says how far it came
+            signal.signal(number, self.end_early)
+
+    def end_early(self, *_):
+        self.ended_early = True
 
     # --- disturbing ---
 
@@ -255,13 +261,17 @@ class Soak:
         wanted = {"ranks": self.arguments.ranks, "cards": self.arguments.cards, "launchers": self.arguments.launchers}
         order = random.Random(self.arguments.seed)
         number = 0
-        while any(wanted.values()):
+        said = time.monotonic()
+        while any(wanted.values()) and not self.ended_early:
             kind = order.choices(list(wanted), weights=list(wanted.values()))[0]
             count = min(wanted[kind], order.choice((1, 1, 2, 4)) if kind == "ranks" else 1)
             before = self.killed[kind]
             self.run_one(kind, count, number)
             wanted[kind] -= max(1, self.killed[kind] - before)
             number += 1
+            if time.monotonic() > said + 60:
+                said = time.monotonic()
+                print(f"kills: {number} jobs, still to kill: {wanted}, wrong: {self.wrong}", file=sys.stderr, flush=True)
         return number
 
     def left_behind(self, shared_before):
@@ -278,7 +288,7 @@ class Soak:
 
     def table(self, seconds, number):
         saw = self.saw
-        print(f"{number} jobs in {seconds:.0f} s, seed {self.arguments.seed}")
+        print(f"{number} jobs in {seconds:.0f} s, seed {self.arguments.seed}{', ended early' if self.ended_early else ''}")
         print(f"{'':<10} {'killed':>7} {'stopped':>8}   what the others saw")
         print(f"{'ranks':<10} {self.killed['ranks']:>7} {self.stopped['ranks']:>8}   {saw['ranks']['told']} were told, by the "
               f"right name; {saw['ranks']['untouched']} of other groups went on; {saw['ranks']['results']} results, all right")
@@ -308,7 +318,7 @@ def main():
     soak.table(time.monotonic() - started, number)
     print(f"left behind: {', '.join(left) or 'nothing'}")
     print(f"wrong: {soak.wrong}")
-    sys.exit(1 if soak.wrong or left else 0)
+    sys.exit(1 if soak.wrong or left or soak.ended_early else 0)
 
 
 if __name__ == "__main__":
