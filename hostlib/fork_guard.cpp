@@ -10,6 +10,26 @@
 #include <mutex>
 
 namespace peal::host {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+
+// Null when this kernel cannot wipe pages.
+pid_t* make_wiped_page() {
+  void* page =
+      mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return nullptr;
+  if (madvise(page, kPageBytes, MADV_WIPEONFORK) == 0) return static_cast<pid_t*>(page);
+  munmap(page, kPageBytes);
+  return nullptr;
+}
+
+pid_t* wiped_page() {
+  static pid_t* const page = make_wiped_page();
+  return page;
+}
+
+}  // namespace
 
 // All guards of the process. Never destroyed: other static objects may own contexts.
 struct ForkGuards {
@@ -39,6 +59,8 @@ struct ForkGuards {
     return *guards;
   }
   static void leave_all() {
+    // Where an emulated kernel only says that it wipes pages.
+    if (wiped_page() != nullptr) __atomic_store_n(wiped_page(), 0, __ATOMIC_RELAXED);
     for (ForkGuard* guard = all().first; guard != nullptr; guard = guard->next_) {
       guard->give_up();
     }
@@ -46,24 +68,8 @@ struct ForkGuards {
   }
 };
 
-namespace {
-
-constexpr size_t kPageBytes = 4096;
-
-// Null when this kernel cannot wipe pages.
-pid_t* make_wiped_page() {
-  void* page =
-      mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return nullptr;
-  if (madvise(page, kPageBytes, MADV_WIPEONFORK) == 0) return static_cast<pid_t*>(page);
-  munmap(page, kPageBytes);
-  return nullptr;
-}
-
-}  // namespace
-
 pid_t current_process() {
-  static pid_t* const page = make_wiped_page();
+  pid_t* const page = wiped_page();
   if (page == nullptr) return getpid();
   pid_t process = __atomic_load_n(page, __ATOMIC_RELAXED);
   if (process == 0) {
