@@ -1,15 +1,72 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// EAL arguments, and the removal of its runtime folder (where the telemetry socket lives).
+// EAL arguments, and the removal of runtime folders (where the telemetry socket lives): our own at
+// the end, and at the start those of processes that were killed.
 #include "emulator/nic/eal.h"
 
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <sched.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 
 namespace peal::nic {
+namespace {
+
+// DPDK removes its socket only when the process exits, and the folder never. Nothing else is in it
+// (no shared configuration, no hugepages), and what is not known stays.
+void remove_runtime_folder(const std::string& folder) {
+  unlink((folder + "/dpdk_telemetry.v2").c_str());
+  rmdir(folder.c_str());
+}
+
+// Somebody listens on it, or may.
+bool answers(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return true;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return true;
+  const bool dead =
+      connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
+      (errno == ECONNREFUSED || errno == ENOENT);
+  close(probe);
+  return !dead;
+}
+
+// The number may have gone to another program since.
+bool is_peal_nic(pid_t pid) {
+  if (kill(pid, 0) != 0 && errno == ESRCH) return false;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+  std::string name;
+  return !std::getline(file, name) || name.rfind("peal-nic", 0) == 0;
+}
+
+}  // namespace
+
+void collect_runtime_folders(const std::string& parent) {
+  constexpr std::string_view kPrefix = "peal-";
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(parent, error)) {
+    const std::string name = entry.path().filename();
+    const std::string number = name.substr(std::min(name.size(), kPrefix.size()));
+    if (name.rfind(kPrefix, 0) != 0 || number.empty() || number.size() > 9 ||
+        number.find_first_not_of("0123456789") != std::string::npos)
+      continue;
+    // A process of another container is no process to us, but it answers.
+    if (is_peal_nic(std::stoi(number)) || answers(entry.path().string() + "/dpdk_telemetry.v2"))
+      continue;
+    remove_runtime_folder(entry.path());
+  }
+}
 
 std::vector<int> allowed_cpus() {
   cpu_set_t set;
@@ -59,15 +116,18 @@ std::string Eal::start(const EalOptions& options) {
     return std::string("DPDK did not start: ") + rte_strerror(rte_errno) + " (asked for " +
            std::to_string(mib) + " MiB; see the messages above)";
   started_ = true;
+  collect_runtime_folders(std::filesystem::path(runtime_folder_).parent_path());
   return {};
 }
 
 Eal::~Eal() {
   if (started_) rte_eal_cleanup();
-  if (runtime_folder_.empty()) return;
-  // DPDK removes its socket only when the process exits, and the folder never.
-  unlink((runtime_folder_ + "/dpdk_telemetry.v2").c_str());
-  rmdir(runtime_folder_.c_str());
+  remove_folder();
+}
+
+void Eal::remove_folder() {
+  if (!runtime_folder_.empty()) remove_runtime_folder(runtime_folder_);
+  runtime_folder_.clear();
 }
 
 }  // namespace peal::nic

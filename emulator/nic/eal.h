@@ -26,11 +26,16 @@ class Eal {
 
   // Empty on success.
   std::string start(const EalOptions& options);
+  // What is left in the file system goes now. For a process that ends without its destructors.
+  void remove_folder();
 
  private:
   std::string runtime_folder_;
   bool started_ = false;
 };
+
+// Removes the runtime folders (peal-PID) of killed processes from DPDK's folder `parent`.
+void collect_runtime_folders(const std::string& parent);
 
 // CPUs this process may run on.
 std::vector<int> allowed_cpus();

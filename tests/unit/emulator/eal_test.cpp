@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What killed processes leave in DPDK's folder, and who collects it.
+#include "emulator/nic/eal.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace peal::nic {
+namespace {
+
+class RuntimeFolderTest : public ::testing::Test {
+ protected:
+  RuntimeFolderTest() {
+    std::string pattern = ::testing::TempDir() + "peal-runtime-XXXXXX";
+    parent_ = mkdtemp(pattern.data());
+    // A process that was, and is no more.
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+    dead_ = std::to_string(child);
+  }
+  ~RuntimeFolderTest() override { std::filesystem::remove_all(parent_); }
+
+  std::string add(const std::string& name) const {
+    std::filesystem::create_directory(parent_ + "/" + name);
+    return parent_ + "/" + name;
+  }
+  // A telemetry socket; the descriptor listens.
+  static int add_socket(const std::string& folder) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    const std::string path = folder + "/dpdk_telemetry.v2";
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(listen(fd, 1), 0);
+    return fd;
+  }
+  std::vector<std::string> left() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(parent_))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  std::string parent_;
+  std::string dead_;
+};
+
+TEST_F(RuntimeFolderTest, OfTheDeadAreCollected) {
+  add("peal-" + dead_);
+  collect_runtime_folders(parent_);
+  EXPECT_EQ(left(), std::vector<std::string>{});
+  close(add_socket(add("peal-" + dead_)));
+  collect_runtime_folders(parent_);
+  EXPECT_EQ(left(), std::vector<std::string>{});
+}
+
+TEST_F(RuntimeFolderTest, OfTheLivingStay) {
+  add("peal-" + std::to_string(getpid()));  // this program's name begins as peal-nic's
+  // No process that we know, as that of another container; but it answers.
+  const int fd = add_socket(add("peal-" + dead_));
+  collect_runtime_folders(parent_);
+  EXPECT_EQ(left().size(), 2u);
+  close(fd);
+}
+
+TEST_F(RuntimeFolderTest, WhatIsNotOursStays) {
+  for (const char* name : {"rte", "peal-", "peal-x1", "peal-bench-1", "peal-99999999999"})
+    add(name);
+  std::ofstream(add("peal-" + dead_) + "/unknown") << "somebody's";
+  collect_runtime_folders(parent_);
+  EXPECT_EQ(left().size(), 6u);
+  collect_runtime_folders(parent_ + "/none");
+}
+
+}  // namespace
+}  // namespace peal::nic
