@@ -146,6 +146,7 @@ peal_status Admin::open_context(MemoryProvider& provider, TimeNs now,
   slot.provider = &provider;
   slot.state = SlotState::kOpen;
   slot.window.open(memory, kRingEntries, card_, context, provider.capabilities(), waker);
+  slot.window.beat(beats_, beat_interval_us_);
   open_[open_count_++] = context;
   counts_.contexts_opened++;
   reply->context = context;
@@ -256,11 +257,14 @@ peal_status Admin::read_counters(const peal_read_counters& request,
 
 bool Admin::poll_windows(uint32_t limit, TimeNs now) {
   bool any = false;
+  unread_ = false;
   for (uint32_t i = 0; i < open_count_;) {
     const ContextId context = open_[i];
     ContextWindow& window = slots_[context].window;
     if (window.has_news()) {
-      any |= window.poll(card_, limit, now) > 0;
+      const uint32_t taken = window.poll(card_, limit, now);
+      any |= taken > 0;
+      unread_ |= taken == limit && window.has_news();
       if (window.state() != WindowState::kRunning) {
         (window.state() == WindowState::kReset ? counts_.windows_reset : counts_.windows_broken)++;
         close_context(context, now);  // takes it out of open_; another moved here
@@ -290,12 +294,14 @@ void Admin::set_card_sleeping(bool sleeping) {
 }
 
 void Admin::beat(uint64_t beats, uint32_t interval_us) {
+  beats_ = beats;
+  beat_interval_us_ = interval_us;
   for (uint32_t i = 0; i < open_count_; i++) slots_[open_[i]].window.beat(beats, interval_us);
 }
 
 bool Admin::has_blocked_window() const {
   for (uint32_t i = 0; i < open_count_; i++) {
-    if (slots_[open_[i]].window.has_news()) return true;
+    if (slots_[open_[i]].window.waits_for_room()) return true;
   }
   return false;
 }

@@ -100,13 +100,16 @@ class Admin {
   // After a turn: wakes the hosts that sleep and have completions.
   void flush_windows();
   void set_card_sleeping(bool sleeping);
+  // A window that opens shows the last beat at once.
   void beat(uint64_t beats, uint32_t interval_us);
 
   // Open, and not closing.
   [[nodiscard]] bool is_open(ContextId context) const {
     return context < kContexts && slots_[context].state == SlotState::kOpen;
   }
-  // Some window has submissions that wait for room in its completion ring.
+  // The limit of the last poll_windows() left submissions behind.
+  [[nodiscard]] bool has_unread_window() const { return unread_; }
+  // Some window has submissions that wait for room in its completion ring: look again soon.
   [[nodiscard]] bool has_blocked_window() const;
   [[nodiscard]] uint32_t open_contexts() const { return open_count_; }
   [[nodiscard]] uint32_t closing_contexts() const { return closing_count_; }
@@ -142,6 +145,9 @@ class Admin {
   uint32_t open_count_ = 0;
   uint32_t dirty_count_ = 0;
   uint32_t closing_count_ = 0;
+  bool unread_ = false;
+  uint64_t beats_ = 0;
+  uint32_t beat_interval_us_ = 0;
   AdminCounts counts_;
 };
 

@@ -36,6 +36,7 @@ void ContextWindow::open(void* memory, uint32_t entries, const Card& card, Conte
   reset_epoch_ = 0;
   reset_request_ = 0;
   dirty_ = false;
+  waits_for_room_ = false;
   peal_card_ring_init(&ring_, memory, entries);
   peal_device& device = ring_.card->device;
   card_describe(card, &device);
@@ -69,6 +70,7 @@ void ContextWindow::close() {
   memory_ = nullptr;
   waker_ = nullptr;
   dirty_ = false;
+  waits_for_room_ = false;
 }
 
 void ContextWindow::fault() {
@@ -78,6 +80,7 @@ void ContextWindow::fault() {
 }
 
 uint32_t ContextWindow::poll(Card& card, uint32_t limit, TimeNs now) {
+  waits_for_room_ = false;
   reset_request_ = __atomic_load_n(&ring_.host->reset_epoch.value, __ATOMIC_ACQUIRE);
   if (reset_request_ != reset_epoch_) {
     state_ = WindowState::kReset;
@@ -91,7 +94,10 @@ uint32_t ContextWindow::poll(Card& card, uint32_t limit, TimeNs now) {
       break;
     }
     // Every submission taken owes one completion, so only as many are taken as completions fit.
-    if (space <= int64_t{card_outstanding(card, context_)}) break;
+    if (space <= int64_t{card_outstanding(card, context_)}) {
+      waits_for_room_ = true;
+      break;
+    }
     peal_submission entry;
     const peal_ring_poll result = peal_card_ring_poll(&ring_, &entry);
     if (result == PEAL_RING_WILD) {

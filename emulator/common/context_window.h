@@ -43,6 +43,10 @@ class ContextWindow {
   // Forgets the memory; the window is free again.
   void close();
 
+  // Entries wait because their completions would not fit. Nobody tells the card when there is room
+  // again, so it has to look. (A tail without its entry is another matter: whoever writes the entry
+  // rings the doorbell.)
+  [[nodiscard]] bool waits_for_room() const { return waits_for_room_ && has_news(); }
   // Whether poll() would find anything: two loads.
   [[nodiscard]] bool has_news() const {
     return __atomic_load_n(&ring_.host->submission_tail.value, __ATOMIC_RELAXED) !=
@@ -80,6 +84,7 @@ class ContextWindow {
   ContextId context_ = 0;
   WindowState state_ = WindowState::kFree;
   bool dirty_ = false;
+  bool waits_for_room_ = false;
 };
 
 }  // namespace peal::emulator

@@ -165,7 +165,10 @@ class Bench {
     for (size_t done = 0; done < ranks_.size();) {
       const TimeNs now = clock_.now();
       wire_.set_now(now);
-      for (const auto& rank : ranks_) rank->runner.turn(now);
+      bool quiet = true;
+      for (const auto& rank : ranks_) rank->runner.serve(now);
+      for (uint32_t i = 0; i < ranks_.size(); i++) quiet &= !wire_.has_frames(i);
+      for (const auto& rank : ranks_) rank->runner.run_timers(now, quiet);
       ended = clock_.now();
       for (const auto& rank : ranks_) {
         peal_completion completion;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A card's turn: DMA completions, arrivals, submissions, timers; then the hosts that sleep are
+// A card's turn: DMA completions, arrivals, submissions; then timers, and the hosts that sleep are
 // told.
 #include "emulator/nic/card_runner.h"
 
 #include <rte_prefetch.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <new>
@@ -73,7 +74,7 @@ Card* CardRunner::start(void* memory, Port& port, uint32_t index, uint32_t incar
   return card_start(memory, port, identity, timeouts);
 }
 
-bool CardRunner::turn(TimeNs now) {
+bool CardRunner::serve(TimeNs now) {
   bool any = false;
   if (port_.has_done()) {
     const CardPort::DmaDone* done = nullptr;
@@ -93,12 +94,30 @@ bool CardRunner::turn(TimeNs now) {
     any = true;
   }
   any |= admin_.poll_windows(kSubmissionsPerTurn, now);
-  if (any || now >= deadline_ns_) {
-    if (now >= card_next_deadline(*card_)) card_on_timer(*card_, now);
-    refresh_deadline();
-    admin_.flush_windows();
-  }
+  cut_short_ = admin_.has_unread_window();
+  served_ = any;
   return any;
+}
+
+// How many turns it takes to serve what waits now. One more, because a peer that is asked in one
+// turn answers in the next.
+uint32_t CardRunner::turns_to_serve() const {
+  return std::max(wire_.frames(index_) / kArrivals,
+                  emulator::Admin::kRingEntries / kSubmissionsPerTurn) +
+         2;
+}
+
+void CardRunner::run_timers(TimeNs now, bool quiet) {
+  if (!served_ && now < deadline_ns_) return;
+  if (now >= card_next_deadline(*card_)) {
+    if (patience_ == 0) patience_ = turns_to_serve();
+    if ((quiet && !cut_short_) || --patience_ == 0) {
+      patience_ = 0;
+      card_on_timer(*card_, now);
+    }
+  }
+  refresh_deadline();
+  admin_.flush_windows();
 }
 
 }  // namespace peal::nic

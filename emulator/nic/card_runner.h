@@ -70,8 +70,16 @@ class CardRunner {
   CardRunner(const CardRunner&) = delete;
   CardRunner& operator=(const CardRunner&) = delete;
 
-  // Everything that waits for this card, in bounded bursts. True when anything was done.
-  bool turn(TimeNs now);
+  // A turn has two halves, and every card has its first before any has its second: a peer's answer
+  // may wait in the queue of a card that comes later.
+  //
+  // What has arrived (finished DMA, packets, submissions), in bounded bursts. True when anything
+  // was done.
+  bool serve(TimeNs now);
+  // What is due. Timers decide that somebody is silent, so they wait until everything is served
+  // that had arrived when the first of them fell due; what arrives later holds them up no more, or
+  // a flood would stop them. `quiet`: no frame waits for any card.
+  void run_timers(TimeNs now, bool quiet);
   // The card was called from outside a turn: its next deadline may be earlier.
   void refresh_deadline() { deadline_ns_ = card_next_deadline(*card_); }
   [[nodiscard]] TimeNs deadline() const { return deadline_ns_; }
@@ -86,6 +94,7 @@ class CardRunner {
   static size_t memory_bytes() { return card_bytes(); }
 
  private:
+  [[nodiscard]] uint32_t turns_to_serve() const;
   static Card* start(void* memory, Port& port, uint32_t index, uint32_t incarnation,
                      const CardTimeouts& timeouts);
 
@@ -97,6 +106,9 @@ class CardRunner {
   Card* card_;
   emulator::Admin admin_;
   TimeNs deadline_ns_ = kNever;
+  bool served_ = false;     // anything, in this turn
+  bool cut_short_ = false;  // a burst limit ended the first half
+  uint32_t patience_ = 0;   // turns that timers which are due still wait
 };
 
 }  // namespace peal::nic

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "abi/pci.h"
 #include "emulator/common/counters_json.h"
 
 namespace peal::nic {
@@ -20,20 +21,27 @@ namespace {
 
 // Sooner than this it is not worth while to sleep.
 constexpr TimeNs kShortestSleepNs = 100'000;
-// What wakes nobody is looked at this often while asleep: a host that made room in its completion
-// ring, a closed context whose memory some DMA still held.
+// What wakes nobody is looked at this often while asleep, and less often while nothing comes of it:
+// a host that made room in its completion ring, a closed context whose memory some DMA still held.
 constexpr TimeNs kRecheckNs = 2'000'000;
+constexpr TimeNs kRecheckMaxNs = 32'000'000;
+// Wake slots for one-off uses, beside one per context and one per interrupt of a guest.
+constexpr uint32_t kSpareSlots = 64;
+
+constexpr auto kBeatUs = static_cast<uint32_t>(NicLoop::kBeatNs / 1000);
 
 }  // namespace
 
 NicLoop::NicLoop()
-    : epoll_fd_(epoll_create1(EPOLL_CLOEXEC)), stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    : epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
+      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      recheck_ns_(kRecheckNs) {}
 
 NicLoop::~NicLoop() {
   // Freeing a card's regions gives memory back to the interfaces that made it.
   cards_.clear();
   interfaces_.clear();
-  helper_.stop();
+  helper_.reset();
   wire_.reset();
   pool_.reset();
   if (stop_fd_ >= 0) close(stop_fd_);
@@ -53,12 +61,16 @@ std::string NicLoop::create(const LoopOptions& options) {
     const uint32_t incarnation = std::max(1u, options.incarnation + i);
     cards_.push_back(std::make_unique<CardRunner>(i, *pool_, *wire_, options.checksums,
                                                   options.timeouts, incarnation));
+    cards_.back()->admin().beat(beats_, kBeatUs);
   }
-  helper_.start();
+  helper_ = std::make_unique<WakeHelper>(
+      kSpareSlots + options.cards * (emulator::Admin::kContexts + PEAL_PCI_VECTORS));
+  helper_->start();
   return {};
 }
 
 void NicLoop::add_interface(std::unique_ptr<HostInterface> interface) {
+  interface->beat(beats_, kBeatUs);
   interfaces_.push_back(std::move(interface));
 }
 
@@ -81,9 +93,11 @@ bool NicLoop::turn(TimeNs now) {
   bool busy = false;
   const uint64_t sent = wire_->counts().sent;
   wire_->set_now(now);
-  for (const auto& card : cards_) busy |= card->turn(now);
   if (wire_->next_release() <= now) busy |= wire_->release_due();
+  for (const auto& card : cards_) busy |= card->serve(now);
   busy |= poll_interfaces(now);
+  const bool quiet = is_quiet();
+  for (const auto& card : cards_) card->run_timers(now, quiet);
   // A timer may have sent to a card whose turn was over: that frame must not wait through a sleep.
   busy |= wire_->counts().sent != sent;
   counts_.turns++;
@@ -91,11 +105,21 @@ bool NicLoop::turn(TimeNs now) {
   return busy;
 }
 
+bool NicLoop::is_quiet() const {
+  for (uint32_t i = 0; i < cards_.size(); i++) {
+    if (wire_->has_frames(i)) return false;
+  }
+  return true;
+}
+
 bool NicLoop::poll_interfaces(TimeNs now) {
   bool any = false;
   for (const auto& interface : interfaces_) any |= interface->poll(now);
   if (any) {
-    for (const auto& card : cards_) card->refresh_deadline();
+    for (const auto& card : cards_) {
+      card->refresh_deadline();
+      card->admin().flush_windows();
+    }
   }
   return any;
 }
@@ -110,9 +134,8 @@ void NicLoop::tick(TimeNs now) {
 void NicLoop::beat(TimeNs now) {
   next_beat_ns_ = now + kBeatNs;
   beats_++;
-  constexpr auto kIntervalUs = static_cast<uint32_t>(kBeatNs / 1000);
-  for (const auto& card : cards_) card->admin().beat(beats_, kIntervalUs);
-  for (const auto& interface : interfaces_) interface->beat(beats_, kIntervalUs);
+  for (const auto& card : cards_) card->admin().beat(beats_, kBeatUs);
+  for (const auto& interface : interfaces_) interface->beat(beats_, kBeatUs);
 }
 
 void NicLoop::run() {
@@ -121,6 +144,7 @@ void NicLoop::run() {
     const TimeNs now = clock_.now();
     if (turn(now)) {
       last_work_ns_ = now;
+      recheck_ns_ = kRecheckNs;
     } else if (now - last_work_ns_ > options_.idle_ns && options_.may_sleep) {
       sleep();
     } else if (options_.yield_when_idle) {
@@ -143,7 +167,7 @@ TimeNs NicLoop::wake_time(TimeNs now) const {
     wake = std::min(wake, card->deadline());
     const emulator::Admin& admin = card->admin();
     if (admin.closing_contexts() > 0 || admin.has_blocked_window())
-      wake = std::min(wake, now + kRecheckNs);
+      wake = std::min(wake, now + recheck_ns_);
   }
   return wake;
 }
@@ -163,6 +187,7 @@ void NicLoop::sleep() {
   const TimeNs wake = wake_time(now);
   if (ready && wake > now && !stopping_.load()) {
     counts_.sleeps++;
+    recheck_ns_ = std::min(2 * recheck_ns_, kRecheckMaxNs);
     wait_for_events(wake == kNever ? kBeatNs : wake - now);
   }
   set_cards_sleeping(false);
@@ -199,8 +224,8 @@ std::string NicLoop::counters_json() const {
       number("delayed", faults.delayed) + "," + number("corrupted", faults.corrupted) +
       "},\"loop\":{" + number("turns", counts_.turns) + "," +
       number("busy_turns", counts_.busy_turns) + "," + number("sleeps", counts_.sleeps) + "," +
-      number("wakes", helper_.wakes()) + "," + number("unparks", helper_.unparks()) +
-      "},\"interfaces\":{";
+      number("wakes", helper_->wakes()) + "," + number("unparks", helper_->unparks()) + "," +
+      number("wakes_blocked", helper_->blocked()) + "},\"interfaces\":{";
   for (size_t i = 0; i < interfaces_.size(); i++) {
     const std::string pairs = interfaces_[i]->counters_json();
     text += std::string(i > 0 ? "," : "") + "\"" + std::to_string(i) + "\":{" + pairs + "}";

@@ -60,10 +60,11 @@ class NicLoop final : public LoopServices {
   CardHost card(uint32_t index) override { return cards_[index]->host(); }
   bool watch(int fd) override;
   void unwatch(int fd) override;
-  WakeSlot add_wake_eventfd(int fd) override { return helper_.add_eventfd(fd); }
-  void remove_wake(WakeSlot slot) override { helper_.remove(slot); }
-  void ring(WakeSlot slot) override { helper_.ring(slot); }
-  WakeHelper& helper() { return helper_; }
+  WakeSlot add_wake_eventfd(int fd) override { return helper_->add_eventfd(fd); }
+  void remove_wake(WakeSlot slot) override { helper_->remove(slot); }
+  void ring(WakeSlot slot) override { helper_->ring(slot); }
+  // After create().
+  WakeHelper& helper() { return *helper_; }
 
   [[nodiscard]] const CardRunner& runner(uint32_t index) const { return *cards_[index]; }
   [[nodiscard]] const WireCounts& wire_counts() const { return wire_->counts(); }
@@ -76,6 +77,7 @@ class NicLoop final : public LoopServices {
 
  private:
   bool turn(TimeNs now);
+  [[nodiscard]] bool is_quiet() const;
   bool poll_interfaces(TimeNs now);
   void tick(TimeNs now);
   void beat(TimeNs now);
@@ -90,13 +92,14 @@ class NicLoop final : public LoopServices {
   std::unique_ptr<Wire> wire_;
   std::vector<std::unique_ptr<CardRunner>> cards_;
   std::vector<std::unique_ptr<HostInterface>> interfaces_;
-  WakeHelper helper_;
+  std::unique_ptr<WakeHelper> helper_;
   int epoll_fd_ = -1;
   int stop_fd_ = -1;
   std::atomic<bool> stopping_{false};
   TimeNs last_work_ns_ = 0;
   TimeNs next_tick_ns_ = 0;
   TimeNs next_beat_ns_ = 0;
+  TimeNs recheck_ns_;
   uint64_t beats_ = 0;
   LoopCounts counts_;
 };

@@ -9,17 +9,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <bit>
+#include <cerrno>
 #include <chrono>
 #include <climits>
+#include <csignal>
 
 namespace peal::nic {
 namespace {
 
 constexpr auto kLinger = std::chrono::microseconds(50);
+// A write that has not happened by then waits for somebody.
+constexpr long kWriteNs = 1'000'000;
 
 void futex_wait(std::atomic<uint32_t>* word, uint32_t value) {
   static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+int interrupt_signal() { return SIGRTMIN + 3; }
+
+// Without SA_RESTART, so that the signal ends the call it arrives in.
+void ignore_interrupts() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};
+  sigemptyset(&action.sa_mask);
+  sigaction(interrupt_signal(), &action, nullptr);
 }
 
 }  // namespace
@@ -28,7 +43,13 @@ void futex_wake_all(uint32_t* word) {
   syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+WakeHelper::WakeHelper(uint32_t slots)
+    : slots_(slots),
+      pending_(std::make_unique<std::atomic<uint64_t>[]>((slots + kBits - 1) / kBits)),
+      targets_(std::make_unique<Target[]>(slots)) {}
+
 void WakeHelper::start() {
+  ignore_interrupts();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -37,20 +58,23 @@ void WakeHelper::stop() {
   stopping_.store(true);
   unpark();
   thread_.join();
-  for (Target& target : targets_) {
-    if (target.fd >= 0) close(target.fd);
-    target = Target{};
-  }
+  for (uint32_t i = 0; i < slots_; i++) clear(targets_[i]);
+}
+
+void WakeHelper::clear(Target& target) {
+  if (target.fd >= 0) close(target.fd);
+  target = Target{};
 }
 
 WakeSlot WakeHelper::add(Target target) {
   const std::lock_guard lock(mutex_);
-  for (uint32_t i = 0; i < kSlots; i++) {
+  for (uint32_t i = 0; i < slots_; i++) {
     if (targets_[i].used) continue;
     targets_[i] = target;
     targets_[i].used = true;
-    pending_[i].store(false, std::memory_order_relaxed);
-    if (i >= high_) high_ = i + 1;
+    pending_[i / kBits].fetch_and(~(uint64_t{1} << (i % kBits)), std::memory_order_relaxed);
+    if (i / kBits >= high_words_.load(std::memory_order_relaxed))
+      high_words_.store(i / kBits + 1, std::memory_order_release);
     return i;
   }
   if (target.fd >= 0) close(target.fd);
@@ -70,34 +94,65 @@ WakeSlot WakeHelper::add_futex(uint32_t* word) {
 }
 
 void WakeHelper::remove(WakeSlot slot) {
-  if (slot >= kSlots) return;
+  if (slot >= slots_) return;
   const std::lock_guard lock(mutex_);
-  if (targets_[slot].fd >= 0) close(targets_[slot].fd);
-  targets_[slot] = Target{};
-  while (high_ > 0 && !targets_[high_ - 1].used) high_--;
+  if (serving_ == slot) {
+    targets_[slot].leaving = true;
+  } else {
+    clear(targets_[slot]);
+  }
 }
 
 bool WakeHelper::serve() {
   bool any = false;
-  const std::lock_guard lock(mutex_);
-  for (uint32_t i = 0; i < high_; i++) {
-    if (!pending_[i].load(std::memory_order_relaxed) ||
-        !pending_[i].exchange(false, std::memory_order_acq_rel))
-      continue;
-    const Target& target = targets_[i];
-    if (!target.used) continue;
-    any = true;
-    wakes_.fetch_add(1, std::memory_order_relaxed);
-    if (target.word != nullptr) {
-      futex_wake_all(target.word);
-    } else {
-      const uint64_t one = 1;
-      // A counter that is full is readable already: nothing is lost (the descriptor is
-      // non-blocking).
-      [[maybe_unused]] const ssize_t written = write(target.fd, &one, sizeof(one));
-    }
+  const uint32_t words = high_words_.load(std::memory_order_acquire);
+  for (uint32_t word = 0; word < words; word++) {
+    if (pending_[word].load(std::memory_order_relaxed) == 0) continue;
+    uint64_t bits = pending_[word].exchange(0, std::memory_order_acq_rel);
+    for (; bits != 0; bits &= bits - 1)
+      any |= wake(word * kBits + static_cast<uint32_t>(std::countr_zero(bits)));
   }
   return any;
+}
+
+bool WakeHelper::wake(WakeSlot slot) {
+  Target target;
+  {
+    const std::lock_guard lock(mutex_);
+    target = targets_[slot];
+    if (!target.used || target.leaving) return false;
+    serving_ = slot;
+  }
+  wakes_.fetch_add(1, std::memory_order_relaxed);
+  bool blocks = false;
+  if (target.word != nullptr) {
+    futex_wake_all(target.word);
+  } else if (target.fd >= 0) {
+    blocks = !write_soon(target.fd);
+  }
+  const std::lock_guard lock(mutex_);
+  serving_ = kNoWakeSlot;
+  Target& served = targets_[slot];
+  if (blocks) {
+    blocked_.fetch_add(1, std::memory_order_relaxed);
+    close(served.fd);
+    served.fd = -1;  // the slot stays its owner's, and silent
+  }
+  if (served.leaving) clear(served);
+  return true;
+}
+
+// False when the write had to be interrupted. A full counter that does not let writers wait is
+// readable already: nothing is lost.
+bool WakeHelper::write_soon(int fd) {
+  // Again and again, because the first may come before the write.
+  constexpr itimerspec kArmed = {{0, kWriteNs}, {0, kWriteNs}};
+  constexpr itimerspec kDisarmed = {};
+  if (has_timer_) timer_settime(timer_, 0, &kArmed, nullptr);
+  const uint64_t one = 1;
+  const bool interrupted = write(fd, &one, sizeof(one)) < 0 && errno == EINTR;
+  if (has_timer_) timer_settime(timer_, 0, &kDisarmed, nullptr);
+  return !interrupted;
 }
 
 void WakeHelper::park() {
@@ -118,6 +173,15 @@ void WakeHelper::unpark() {
 
 void WakeHelper::run() {
   using Clock = std::chrono::steady_clock;
+  sigevent event = {};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = interrupt_signal();
+#ifdef sigev_notify_thread_id
+  event.sigev_notify_thread_id = gettid();
+#else
+  event._sigev_un._tid = gettid();
+#endif
+  has_timer_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
   auto until = Clock::now();
   while (!stopping_.load()) {
     if (serve()) {
@@ -129,6 +193,7 @@ void WakeHelper::run() {
       until = Clock::now() + kLinger;
     }
   }
+  if (has_timer_) timer_delete(timer_);
 }
 
 }  // namespace peal::nic

@@ -71,6 +71,7 @@ class Wire {
   // Up to `limit` frames for a card; returns how many.
   uint32_t receive(uint32_t card, Packet** packets, uint32_t limit);
   [[nodiscard]] bool has_frames(uint32_t card) const { return !rte_ring_empty(rings_[card]); }
+  [[nodiscard]] uint32_t frames(uint32_t card) const { return rte_ring_count(rings_[card]); }
 
   // Delivers what was held back and is due.
   bool release_due();

@@ -199,6 +199,14 @@ TEST_F(AdminTest, UnregisterGivesMemoryBack) {
   EXPECT_EQ(unregister(context, key), PEAL_STATUS_BAD_KEY);
 }
 
+// A library that divides by the interval, or waits for ten of them, must not find zero.
+TEST_F(AdminTest, WindowShowsTheLastBeatAtOnce) {
+  card_.admin().beat(41, 250'000);
+  open();
+  EXPECT_EQ(provider_.ring.card->heartbeat.beats, 41u);
+  EXPECT_EQ(provider_.ring.card->heartbeat.heartbeat_interval_us, 250'000u);
+}
+
 TEST_F(AdminTest, CloseGivesEverythingBack) {
   const ContextId context = open();
   register_memory(context, 64);

@@ -122,11 +122,16 @@ TEST_F(ContextWindowTest, LimitIsKept) {
   for (uint64_t i = 0; i < 10; i++) submit_refused(i);
   EXPECT_TRUE(card_.admin().poll_windows(3, card_.now));
   EXPECT_EQ(ring_.card->indices.submission_head, 3u);
+  EXPECT_TRUE(card_.admin().has_unread_window());
+  EXPECT_TRUE(card_.admin().poll_windows(7, card_.now));
+  EXPECT_FALSE(card_.admin().has_unread_window());
 }
 
 TEST_F(ContextWindowTest, EntryWithoutItsPhaseIsNotThereYet) {
   __atomic_store_n(&ring_.host->submission_tail.value, 1, __ATOMIC_RELEASE);
   EXPECT_FALSE(card_.admin().poll_windows(16, card_.now));
+  // Nor does the card look again and again: whoever writes it rings the doorbell.
+  EXPECT_FALSE(card_.admin().has_blocked_window());
   EXPECT_EQ(ring_.card->indices.faults, 0u);
   peal_submission entry = {};
   entry.opcode = 99;

@@ -88,5 +88,28 @@ TEST(WakeHelper, RemovedSlotIsSilent) {
   close(other);
 }
 
+// An eventfd is shared with its guest, flags and all: it may let writers wait.
+TEST(WakeHelper, AFullEventfdThatBlocksHoldsUpNobody) {
+  WakeHelper helper;
+  helper.start();
+  const int full = eventfd(0, EFD_CLOEXEC);
+  const uint64_t most = ~uint64_t{0} - 1;
+  ASSERT_EQ(write(full, &most, sizeof(most)), ssize_t{sizeof(most)});
+  const int other = eventfd(0, EFD_NONBLOCK);
+  const WakeSlot slot = helper.add_eventfd(full);
+  const WakeSlot witness = helper.add_eventfd(other);
+  for (int i = 0; i < 3; i++) {
+    helper.ring(slot);
+    helper.ring(witness);
+    EXPECT_GE(read_event(other), 1u);
+  }
+  EXPECT_EQ(helper.blocked(), 1u);  // and is not tried again
+  helper.remove(slot);
+  helper.remove(witness);
+  helper.stop();
+  close(full);
+  close(other);
+}
+
 }  // namespace
 }  // namespace peal::nic
