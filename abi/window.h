@@ -129,9 +129,9 @@ struct peal_host_page {
 	((PEAL_WINDOW_COMPLETIONS(entries) + (entries)*64u + PEAL_PAGE_BYTES - 1) & \
 	 ~(PEAL_PAGE_BYTES - 1u))
 
-/* One page per card process, read-only to every client: sleepers wait (futex) on the broadcast word. */
+/* One page per context, read-only to its client: its sleepers, and nobody else's, wait (futex) on the broadcast word. */
 struct peal_broadcast_page {
-	uint32_t wake_word; /* bumped after completions; wakes every sleeper */
+	uint32_t wake_word; /* bumped after completions; wakes every sleeper of the context */
 	uint8_t reserved[PEAL_PAGE_BYTES - 4];
 };
 

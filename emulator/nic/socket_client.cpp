@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,14 +20,18 @@ SocketClient::~SocketClient() {
   if (prepared_ != nullptr) services_.bin->throw_in(prepared_);
   if (prepared_fd_ >= 0) close(prepared_fd_);
   if (window_ != nullptr) services_.bin->throw_in(window_);
-  if (kick_fd_ >= 0) close(kick_fd_);
-  if (peer_.pidfd >= 0) close(peer_.pidfd);
-  close_connection();
+  services_.helper->remove(broadcast_slot_);
+  destroy(broadcast_);
+  for (const int fd : {kick_fd_, broadcast_fd_, peer_.pidfd, fd_}) {
+    if (fd >= 0) close(fd);
+  }
 }
 
-void SocketClient::close_connection() {
-  if (fd_ >= 0) close(fd_);
+int SocketClient::release_connection() {
+  const int fd = fd_;
   fd_ = -1;
+  if (fd >= 0) shutdown(fd, SHUT_RDWR);
+  return fd;
 }
 
 bool SocketClient::charge(size_t bytes) {
@@ -54,16 +59,29 @@ peal_status SocketClient::prepare_private(uint64_t bytes) {
   return PEAL_STATUS_NO_RESOURCES;
 }
 
-peal_status SocketClient::prepare(const peal_admin_command& command) {
+peal_status SocketClient::prepare_context() {
+  if (has_context()) return PEAL_STATUS_BUSY;
+  const peal_status status = prepare_shared("peal-window", emulator::Admin::kWindowBytes);
+  if (status != PEAL_STATUS_OK) return status;
+  if (kick_fd_ < 0) kick_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (broadcast_ == nullptr)
+    broadcast_ = create_shared("peal-broadcast", sizeof(peal_broadcast_page),
+                               Sharing::kReadOnlyForOthers, &broadcast_fd_);
+  if (broadcast_ != nullptr && broadcast_slot_ == kNoWakeSlot)
+    broadcast_slot_ = services_.helper->add_futex(
+        &static_cast<peal_broadcast_page*>(broadcast_->base)->wake_word);
+  return kick_fd_ < 0 || broadcast_slot_ == kNoWakeSlot ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+}
+
+peal_status SocketClient::prepare(const peal_admin_command& command, pid_t sender) {
   switch (command.opcode) {
-    case PEAL_ADMIN_OPEN_CONTEXT: {
-      if (has_context()) return PEAL_STATUS_BUSY;
-      const peal_status status = prepare_shared("peal-window", emulator::Admin::kWindowBytes);
-      if (status != PEAL_STATUS_OK) return status;
-      if (kick_fd_ < 0) kick_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-      return kick_fd_ < 0 ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
-    }
+    case PEAL_ADMIN_OPEN_CONTEXT:
+      return prepare_context();
     case PEAL_ADMIN_REGISTER_MEMORY:
+      // An address means something in the process that connected; a child that inherited the
+      // connection would get its parent's memory.
+      if (command.u.register_memory.kind == PEAL_MEMORY_PROCESS && sender != peer_.pid)
+        return PEAL_STATUS_BAD_ADDRESS;
       if (!has_context() || command.u.register_memory.kind != PEAL_MEMORY_ALLOCATE ||
           command.u.register_memory.bytes == 0)
         return PEAL_STATUS_OK;
@@ -170,8 +188,9 @@ peal_status SocketClient::make_channels(const peal_reserve_group& request,
 
 void SocketClient::wake_host(emulator::ContextWindow&) {
   // Sleepers compare the word before they sleep, so it changes before they are woken.
-  __atomic_fetch_add(services_.broadcast_word, 1, __ATOMIC_RELEASE);
-  services_.loop->ring(services_.broadcast_slot);
+  auto* const page = static_cast<peal_broadcast_page*>(broadcast_->base);
+  __atomic_fetch_add(&page->wake_word, 1, __ATOMIC_RELEASE);
+  services_.loop->ring(broadcast_slot_);
 }
 
 }  // namespace peal::nic

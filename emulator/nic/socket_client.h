@@ -15,14 +15,14 @@
 #include "emulator/common/admin.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/shared_memory.h"
+#include "emulator/nic/wake_helper.h"
 
 namespace peal::nic {
 
 // What all clients of a server share.
 struct ClientServices {
   LoopServices* loop = nullptr;
-  uint32_t* broadcast_word = nullptr;  // of peal_broadcast_page
-  WakeSlot broadcast_slot = kNoWakeSlot;
+  WakeHelper* helper = nullptr;
   WakeSlot control_slot = kNoWakeSlot;  // makes the control thread look for flags
   MappingBin* bin = nullptr;
   uint32_t capabilities = 0;
@@ -47,17 +47,18 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   // --- control thread ---
   // Sets aside what the command will need; on failure the status to refuse it with. Values that
   // make no sense are left to Admin, which refuses them.
-  peal_status prepare(const peal_admin_command& command);
+  peal_status prepare(const peal_admin_command& command, pid_t sender);
   // After execute(): what the loop did not take is given back, and descriptors for the reply are
   // collected (at most three; they stay the client's until clear_reply_fds()).
   void finish(const peal_admin_command& command, const peal_admin_reply& reply);
   [[nodiscard]] const std::vector<int>& reply_fds() const { return reply_fds_; }
   void clear_reply_fds();
-  void set_broadcast_fd(int fd) { broadcast_fd_ = fd; }
-  // The connection is closed; the object lives until its context is gone.
-  void close_connection();
+  // Hangs up: the other side learns it now. The descriptor is the caller's to close, where that may
+  // take its time; the object lives until its context is gone.
+  int release_connection();
   [[nodiscard]] bool connected() const { return fd_ >= 0; }
   [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] const PeerIdentity& peer() const { return peer_; }
   [[nodiscard]] uint64_t accepted_ms() const { return accepted_ms_; }
   [[nodiscard]] bool has_context() const {
     return context_.load(std::memory_order_acquire) != emulator::kNoContext;
@@ -82,6 +83,7 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   void wake_host(emulator::ContextWindow& window) override;
 
  private:
+  peal_status prepare_context();
   peal_status prepare_shared(const char* name, uint64_t bytes);
   peal_status prepare_private(uint64_t bytes);
   bool charge(size_t bytes);
@@ -92,7 +94,11 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   int fd_;
   PeerIdentity peer_;
   uint64_t accepted_ms_;
-  int broadcast_fd_ = -1;  // the server's
+  // The page whose word this client sleeps on. Nobody else's sleepers are there: a futex that one
+  // can read one can also requeue, together with all who wait on it.
+  Mapping* broadcast_ = nullptr;
+  int broadcast_fd_ = -1;
+  WakeSlot broadcast_slot_ = kNoWakeSlot;
   int kick_fd_ = -1;
   uint32_t card_ = 0;
   Mapping* window_ = nullptr;  // of the open context; the loop's

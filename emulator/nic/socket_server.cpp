@@ -7,9 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -22,8 +20,6 @@ namespace {
 
 constexpr uint32_t kSpareClients = 32;  // beside one per context
 constexpr uint32_t kStrikes = 16;
-constexpr int kBacklog = 128;
-constexpr uint32_t kDescriptorsPerMessage = 16;
 
 uint64_t monotonic_ms() {
   timespec now = {};
@@ -33,6 +29,11 @@ uint64_t monotonic_ms() {
 
 std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
+bool pass_credentials(int socket) {
+  const int on = 1;
+  return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0;
+}
+
 bool epoll_add(int epoll_fd, int fd, void* data) {
   epoll_event event = {};
   event.events = EPOLLIN;
@@ -40,40 +41,10 @@ bool epoll_add(int epoll_fd, int fd, void* data) {
   return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-// One message; closes whatever descriptors came with it.
-ssize_t receive_message(int fd, peal_admin_command* command, bool* carried_descriptors) {
-  // One byte more than a command, so that a longer message shows.
-  std::array<uint8_t, PEAL_ADMIN_BYTES + 1> bytes;
-  alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(kDescriptorsPerMessage * sizeof(int))> control;
-  iovec part = {bytes.data(), bytes.size()};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t received = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (received < 0) return received;
-  *carried_descriptors = (message.msg_flags & MSG_CTRUNC) != 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    *carried_descriptors = true;
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; i++) {
-      int unwanted = -1;
-      std::memcpy(&unwanted, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      close(unwanted);
-    }
-  }
-  std::memset(command, 0, sizeof(*command));
-  std::memcpy(command, bytes.data(), std::min(static_cast<size_t>(received), sizeof(*command)));
-  return received;
-}
-
 }  // namespace
 
 SocketServer::SocketServer(const SocketOptions& options, LoopServices& loop, WakeHelper& helper)
-    : options_(options), loop_(loop), helper_(helper), call_(loop) {
+    : options_(options), loop_(loop), helper_(helper), call_(loop), log_(STDERR_FILENO) {
   if (options_.clients_max == 0)
     options_.clients_max = loop.card_count() * emulator::Admin::kContexts + kSpareClients;
 }
@@ -92,22 +63,18 @@ std::string SocketServer::open() {
   spare_fd_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (epoll_fd_ < 0 || control_fd_ < 0 || spare_fd_ < 0 || !call_.open())
     return system_error("cannot create descriptors for the control thread");
-  broadcast_ = create_shared("peal-broadcast", sizeof(peal_broadcast_page),
-                             Sharing::kReadOnlyForOthers, &broadcast_fd_);
-  if (broadcast_ == nullptr) return system_error("cannot create the broadcast page");
-  auto* const page = static_cast<peal_broadcast_page*>(broadcast_->base);
   services_.loop = &loop_;
-  services_.broadcast_word = &page->wake_word;
-  services_.broadcast_slot = helper_.add_futex(&page->wake_word);
+  services_.helper = &helper_;
   services_.control_slot = helper_.add_eventfd(control_fd_);
   services_.bin = &bin_;
   services_.capabilities =
       options_.capabilities | PEAL_CAPABILITY_SHARED_MEMORY | PEAL_CAPABILITY_PROCESS_MEMORY;
   services_.budget_bytes = options_.memory_budget_bytes;
-  if (services_.broadcast_slot == kNoWakeSlot || services_.control_slot == kNoWakeSlot)
-    return "no wake slot is left for the socket";
-  if (std::string error = listen_on_path(); !error.empty()) return error;
-  if (!epoll_add(epoll_fd_, listen_fd_, &listen_fd_) ||
+  if (services_.control_slot == kNoWakeSlot) return "no wake slot is left for the socket";
+  if (std::string error = listener_.listen(options_.path, SOCK_SEQPACKET, 0600); !error.empty())
+    return error;
+  // Messages say who sent them, from the first one on.
+  if (!pass_credentials(listener_.fd()) || !epoll_add(epoll_fd_, listener_.fd(), &listener_) ||
       !epoll_add(epoll_fd_, control_fd_, &control_fd_))
     return system_error("cannot watch the socket");
   thread_ = std::thread([this] { control(); });
@@ -121,44 +88,6 @@ std::string SocketServer::open() {
   return {};
 }
 
-std::string SocketServer::listen_on_path() {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (options_.path.empty() || options_.path.size() >= sizeof(address.sun_path))
-    return "socket path '" + options_.path + "' must have 1 to " +
-           std::to_string(sizeof(address.sun_path) - 1) + " characters";
-  std::memcpy(address.sun_path, options_.path.c_str(), options_.path.size() + 1);
-  listen_fd_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listen_fd_ < 0) return system_error("cannot create a socket");
-  auto* const name = reinterpret_cast<sockaddr*>(&address);
-  const mode_t mask = umask(0177);
-  int bound = bind(listen_fd_, name, sizeof(address));
-  if (bound != 0 && errno == EADDRINUSE) {
-    // Left by a process that was killed, or in use? Only a socket that nobody listens on is
-    // removed.
-    struct stat info = {};
-    const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const bool refused =
-        probe >= 0 && connect(probe, name, sizeof(address)) != 0 && errno == ECONNREFUSED;
-    if (probe >= 0) close(probe);
-    if (refused && lstat(address.sun_path, &info) == 0 && S_ISSOCK(info.st_mode)) {
-      unlink(address.sun_path);
-      bound = bind(listen_fd_, name, sizeof(address));
-    } else {
-      errno = EADDRINUSE;
-    }
-  }
-  const int bind_error = errno;
-  umask(mask);
-  errno = bind_error;
-  if (bound != 0)
-    return system_error("cannot listen on '" + options_.path + "'") +
-           (bind_error == EADDRINUSE ? " (another peal-nic? give another --socket)" : "");
-  bound_ = true;
-  if (listen(listen_fd_, kBacklog) != 0) return system_error("cannot listen on the socket");
-  return {};
-}
-
 SocketServer::~SocketServer() {
   // After shut_down(), or after open() failed before there was a thread.
   if (thread_.joinable()) {
@@ -168,13 +97,12 @@ SocketServer::~SocketServer() {
     [[maybe_unused]] const ssize_t written = write(control_fd_, &one, sizeof(one));
     thread_.join();
   }
-  helper_.remove(services_.broadcast_slot);
   helper_.remove(services_.control_slot);
   clients_.clear();
   bin_.empty();
-  destroy(broadcast_);
-  if (bound_) unlink(options_.path.c_str());
-  for (const int fd : {broadcast_fd_, listen_fd_, epoll_fd_, control_fd_, spare_fd_}) {
+  // Whoever was never accepted may have sent something already.
+  if (const int fd = listener_.release(); fd >= 0) closer_.close(fd);
+  for (const int fd : {epoll_fd_, control_fd_, spare_fd_}) {
     if (fd >= 0) close(fd);
   }
 }
@@ -208,12 +136,11 @@ void SocketServer::shut_down(TimeNs now) {
   [[maybe_unused]] const ssize_t written = write(control_fd_, &one, sizeof(one));
   if (thread_.joinable()) thread_.join();
   for (const auto& [key, client] : clients_) {
-    client->close_connection();
+    if (client->connected()) closer_.close(client->release_connection());
     if (client->has_context())
       loop_.card(client->card()).admin->close_context(client->context(), now);
   }
-  if (bound_) unlink(options_.path.c_str());
-  bound_ = false;
+  listener_.remove_name();
 }
 
 std::string SocketServer::counters_json() const {
@@ -225,6 +152,7 @@ std::string SocketServer::counters_json() const {
                 {"refused_user", counts_.refused_user},
                 {"refused_too_many", counts_.refused_too_many},
                 {"refused_descriptors", counts_.refused_descriptors},
+                {"refused_process", counts_.refused_process},
                 {"refused_size", counts_.refused_size},
                 {"refused_card", counts_.refused_card},
                 {"refused_context", counts_.refused_context},
@@ -248,7 +176,7 @@ void SocketServer::control() {
     // One message per client and round, so that a client that floods waits for the others.
     for (int i = 0; i < count && !stopping_.load(); i++) {
       void* const who = events[static_cast<size_t>(i)].data.ptr;
-      if (who == &listen_fd_) {
+      if (who == &listener_) {
         accept_client();
       } else if (who == &control_fd_) {
         uint64_t flags = 0;
@@ -271,14 +199,20 @@ int SocketServer::sweep_timeout_ms() const {
 void SocketServer::refuse_connection_without_descriptor() {
   // Otherwise the waiting connection would keep us spinning.
   close(spare_fd_);
-  const int fd = accept4(listen_fd_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd >= 0) close(fd);
+  const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd >= 0) closer_.close(fd);
   spare_fd_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   counts_.refused_too_many++;
 }
 
+void SocketServer::refuse_connection(int fd, std::atomic<uint64_t>& count) {
+  count++;
+  shutdown(fd, SHUT_RDWR);
+  closer_.close(fd);
+}
+
 void SocketServer::accept_client() {
-  const int fd = accept4(listen_fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
     if (errno == EMFILE || errno == ENFILE) refuse_connection_without_descriptor();
     return;
@@ -287,13 +221,12 @@ void SocketServer::accept_client() {
   socklen_t length = sizeof(credentials);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 ||
       (credentials.uid != geteuid() && credentials.uid != 0)) {
-    counts_.refused_user++;
-    close(fd);
+    refuse_connection(fd, counts_.refused_user);
     return;
   }
-  if (clients_.size() >= options_.clients_max) {
-    counts_.refused_too_many++;
-    close(fd);
+  // A connection that is not closed yet counts: it holds a descriptor, and maybe a thread.
+  if (clients_.size() + closer_.pending() >= options_.clients_max || !pass_credentials(fd)) {
+    refuse_connection(fd, counts_.refused_too_many);
     return;
   }
   PeerIdentity peer;
@@ -302,9 +235,8 @@ void SocketServer::accept_client() {
   if (peer.pid > 0)
     peer.pidfd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(peer.pid), 0L));
   auto client = std::make_unique<SocketClient>(fd, peer, monotonic_ms(), services_);
-  client->set_broadcast_fd(broadcast_fd_);
   if (!epoll_add(epoll_fd_, fd, client.get())) {
-    counts_.refused_too_many++;
+    refuse_connection(client->release_connection(), counts_.refused_too_many);
     return;
   }
   counts_.accepted++;
@@ -314,29 +246,26 @@ void SocketServer::accept_client() {
 
 void SocketServer::serve(SocketClient& client) {
   if (!client.connected()) return;  // closed earlier in this round
-  peal_admin_command command;
-  bool carried_descriptors = false;
-  const ssize_t received = receive_message(client.fd(), &command, &carried_descriptors);
-  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (received <= 0) {
-    disconnect(client);
-    return;
+  AdminMessage message;
+  switch (receive_message(client.fd(), &message)) {
+    case Received::kNothing:
+      return;
+    case Received::kClosed:
+      disconnect(client);
+      return;
+    case Received::kMessage:
+      execute(client, message);
   }
-  execute(client, command, static_cast<uint32_t>(received), carried_descriptors);
 }
 
 // What is wrong with the message as such; the command itself is Admin's to check.
-peal_status SocketServer::check_message(const SocketClient& client,
-                                        const peal_admin_command& command, uint32_t received_bytes,
-                                        bool carried_descriptors) {
-  if (carried_descriptors) {
-    counts_.refused_descriptors++;
-    return PEAL_STATUS_BAD_ADDRESS;
-  }
-  if (received_bytes != PEAL_ADMIN_BYTES) {
+peal_status SocketServer::check_message(const SocketClient& client, const AdminMessage& message) {
+  if (message.carries_descriptors) return PEAL_STATUS_BAD_ADDRESS;
+  if (message.bytes != PEAL_ADMIN_BYTES) {
     counts_.refused_size++;
     return PEAL_STATUS_BAD_VERSION;
   }
+  const peal_admin_command& command = message.command;
   if (command.context != 0) {
     counts_.refused_context++;
     return PEAL_STATUS_BAD_FLAGS;
@@ -349,17 +278,18 @@ peal_status SocketServer::check_message(const SocketClient& client,
   return PEAL_STATUS_OK;
 }
 
-void SocketServer::execute(SocketClient& client, const peal_admin_command& command,
-                           uint32_t received_bytes, bool carried_descriptors) {
+void SocketServer::execute(SocketClient& client, const AdminMessage& message) {
+  const peal_admin_command& command = message.command;
   peal_admin_reply reply;
-  peal_status status = check_message(client, command, received_bytes, carried_descriptors);
+  peal_status status = check_message(client, message);
   if (status != PEAL_STATUS_OK) client.strikes++;
   if (status == PEAL_STATUS_OK) {
-    status = client.prepare(command);
+    status = client.prepare(command, message.sender);
     if (status == PEAL_STATUS_NO_RESOURCES) counts_.no_memory++;
+    if (status == PEAL_STATUS_BAD_ADDRESS) counts_.refused_process++;
   }
   if (status == PEAL_STATUS_OK) {
-    Call call = {Call::Kind::kExecute, &client, &command, received_bytes, &reply};
+    Call call = {Call::Kind::kExecute, &client, &command, message.bytes, &reply};
     if (!call_.run(&call)) return;  // the process ends
   } else {
     emulator::Admin::refuse(command, status, &reply);
@@ -367,12 +297,13 @@ void SocketServer::execute(SocketClient& client, const peal_admin_command& comma
   client.finish(command, reply);
   const bool sent = send_reply(client, reply);
   client.clear_reply_fds();
-  if (!sent) {
-    counts_.slow_reader_closed++;
-    disconnect(client);
+  if (message.carries_descriptors) {
+    expel(client, counts_.refused_descriptors,
+          "sent file descriptors, which the card takes from nobody");
+  } else if (!sent) {
+    expel(client, counts_.slow_reader_closed, "does not read its replies");
   } else if (client.strikes >= kStrikes) {
-    counts_.strikes_closed++;
-    disconnect(client);
+    expel(client, counts_.strikes_closed, "sent too many malformed messages");
   }
 }
 
@@ -402,12 +333,20 @@ bool SocketServer::send_reply(SocketClient& client, const peal_admin_reply& repl
 void SocketServer::disconnect(SocketClient& client) {
   if (!client.connected()) return;
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, client.fd(), nullptr);
-  client.close_connection();
+  closer_.close(client.release_connection());
   counts_.closed++;
   if (client.has_context()) {
     Call call = {Call::Kind::kClose, &client, nullptr, 0, nullptr};
     call_.run(&call);
   }
+}
+
+void SocketServer::expel(SocketClient& client, std::atomic<uint64_t>& count, const char* why) {
+  count++;
+  log_.write("process " + std::to_string(client.peer().pid) + " of user " +
+                 std::to_string(client.peer().uid) + " " + why + ": its connection is closed",
+             monotonic_ms());
+  disconnect(client);
 }
 
 void SocketServer::sweep(uint64_t now_ms) {
@@ -418,8 +357,7 @@ void SocketServer::sweep(uint64_t now_ms) {
       disconnect(*client);
     } else if (client->connected() && !client->had_context &&
                now_ms - client->accepted_ms() > options_.half_open_ms) {
-      counts_.half_open_closed++;
-      disconnect(*client);
+      expel(*client, counts_.half_open_closed, "opens no context");
     }
   }
   std::erase_if(clients_, [](const auto& entry) {

@@ -5,7 +5,7 @@
 // user, or root.
 //
 // Bounds: connections, half-open time, malformed messages per connection, memory. What is refused
-// is counted.
+// is counted, and whoever is closed for it is named on standard error.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emulator/nic/admin_message.h"
+#include "emulator/nic/closer.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/loop_call.h"
+#include "emulator/nic/notice_log.h"
 #include "emulator/nic/socket_client.h"
+#include "emulator/nic/unix_listener.h"
 #include "emulator/nic/wake_helper.h"
 
 namespace peal::nic {
@@ -37,7 +41,8 @@ struct SocketCounts {
   std::atomic<uint64_t> closed{0};
   std::atomic<uint64_t> refused_user{0};         // another user
   std::atomic<uint64_t> refused_too_many{0};     // connections
-  std::atomic<uint64_t> refused_descriptors{0};  // commands that carried file descriptors
+  std::atomic<uint64_t> refused_descriptors{0};  // connections whose message carried descriptors
+  std::atomic<uint64_t> refused_process{0};      // memory of a process that did not connect
   std::atomic<uint64_t> refused_size{0};         // messages that are no command
   std::atomic<uint64_t> refused_card{0};         // no such card
   std::atomic<uint64_t> refused_context{0};      // context field is not zero
@@ -75,19 +80,18 @@ class SocketServer final : public HostInterface {
 
   SocketServer(const SocketOptions& options, LoopServices& loop, WakeHelper& helper);
   std::string open();
-  std::string listen_on_path();
 
   // Control thread.
   void control();
   void accept_client();
   void refuse_connection_without_descriptor();
+  void refuse_connection(int fd, std::atomic<uint64_t>& count);
   void serve(SocketClient& client);
-  void execute(SocketClient& client, const peal_admin_command& command, uint32_t received_bytes,
-               bool carried_descriptors);
-  peal_status check_message(const SocketClient& client, const peal_admin_command& command,
-                            uint32_t received_bytes, bool carried_descriptors);
+  void execute(SocketClient& client, const AdminMessage& message);
+  peal_status check_message(const SocketClient& client, const AdminMessage& message);
   bool send_reply(SocketClient& client, const peal_admin_reply& reply);
   void disconnect(SocketClient& client);
+  void expel(SocketClient& client, std::atomic<uint64_t>& count, const char* why);
   void sweep(uint64_t now_ms);
   [[nodiscard]] int sweep_timeout_ms() const;
 
@@ -98,13 +102,12 @@ class SocketServer final : public HostInterface {
   MappingBin bin_;
   ClientServices services_;
   SocketCounts counts_;
-  Mapping* broadcast_ = nullptr;
-  int broadcast_fd_ = -1;
-  int listen_fd_ = -1;
+  UnixListener listener_;
+  Closer closer_;  // of clients' sockets
+  NoticeLog log_;
   int epoll_fd_ = -1;
   int control_fd_ = -1;  // eventfd: look for flags
   int spare_fd_ = -1;    // given up for a moment to refuse a client when descriptors have run out
-  bool bound_ = false;
   std::atomic<bool> stopping_{false};
   std::unordered_map<SocketClient*, std::unique_ptr<SocketClient>> clients_;
   std::thread thread_;

@@ -62,8 +62,19 @@ class ShutdownTest(unittest.TestCase):
                 Host(card.path).close()
                 second.terminate()
                 self.assertEqual(second.wait(timeout=PATIENCE_S), 0)
-            os.rmdir(f"/var/run/dpdk/peal-{card.pid}") if os.path.isdir(f"/var/run/dpdk/peal-{card.pid}") and \
-                not os.listdir(f"/var/run/dpdk/peal-{card.pid}") else None
+
+    def test_what_a_killed_card_left_is_collected(self):
+        for arguments in ((), ("--no-telemetry",)):
+            with nic(BINARY, *arguments, cards=1) as card:
+                folder = [f for f in dpdk_folders() if f.endswith(f"peal-{card.pid}")]
+                self.assertEqual(len(folder), 1)
+                card.process.kill()
+                card.process.wait()
+                self.assertTrue(os.path.isdir(folder[0]))
+                with nic(BINARY, cards=1) as living:
+                    self.assertFalse(os.path.exists(folder[0]))
+                    with nic(BINARY, cards=1):
+                        self.assertTrue(any(f.endswith(f"peal-{living.pid}") for f in dpdk_folders()))
 
     def test_socket_in_use_is_left_alone(self):
         with nic(BINARY, cards=1) as card:

@@ -2,11 +2,7 @@
 // Listening, greeting, hanging up.
 #include "emulator/nic/pci/ivshmem_server.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -17,8 +13,6 @@ namespace {
 constexpr int64_t kProtocolVersion = 0;
 constexpr int64_t kGuestPeer = 0;
 constexpr int64_t kSharedMemory = -1;
-
-std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 // A number, with a descriptor unless fd is negative.
 bool send_number(int socket, int64_t number, int fd) {
@@ -39,53 +33,20 @@ bool send_number(int socket, int64_t number, int fd) {
   return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(number);
 }
 
-// Left by a process that was killed? Then nobody answers there.
-bool is_abandoned(const sockaddr_un& address) {
-  struct stat info = {};
-  if (lstat(address.sun_path, &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return false;
-  const bool refused =
-      connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
-      errno == ECONNREFUSED;
-  ::close(probe);
-  return refused;
-}
-
 }  // namespace
 
 std::string IvshmemServer::listen(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address.sun_path))
-    return "the path '" + path + "' of the ivshmem socket must have 1 to " +
-           std::to_string(sizeof(address.sun_path) - 1) + " characters";
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  listen_fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listen_fd_ < 0) return system_error("cannot create the ivshmem socket");
-  if (is_abandoned(address)) unlink(path.c_str());
   // Whoever connects reaches the guest's memory: only its owner may.
-  const mode_t mask = umask(0177);
-  const int bound = bind(listen_fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
-  const int bind_error = errno;
-  umask(mask);
-  errno = bind_error;
-  if (bound != 0) return system_error("cannot listen on '" + path + "'");
-  path_ = path;
-  if (::listen(listen_fd_, 4) != 0) return system_error("cannot listen on '" + path + "'");
-  return {};
+  return listener_.listen(path, SOCK_STREAM, 0600);
 }
 
 void IvshmemServer::close() {
   hang_up();
-  if (listen_fd_ >= 0) ::close(listen_fd_);
-  listen_fd_ = -1;
-  if (!path_.empty()) unlink(path_.c_str());
-  path_.clear();
+  if (const int fd = listener_.release(); fd >= 0) closer_.close(fd);
 }
 
 int IvshmemServer::accept_one() {
-  return accept4(listen_fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  return accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
 bool IvshmemServer::accept() {
@@ -105,19 +66,23 @@ bool IvshmemServer::greet(const IvshmemGreeting& greeting) {
 
 bool IvshmemServer::guest_present() {
   uint8_t byte = 0;
-  const ssize_t got = recv(guest_fd_, &byte, sizeof(byte), MSG_DONTWAIT);
+  // Not taken: what comes with it may not be thrown away here (closer.h).
+  const ssize_t got = recv(guest_fd_, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK);
   return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
 
 void IvshmemServer::hang_up() {
-  if (guest_fd_ >= 0) ::close(guest_fd_);
+  if (guest_fd_ >= 0) {
+    shutdown(guest_fd_, SHUT_RDWR);
+    closer_.close(guest_fd_);
+  }
   guest_fd_ = -1;
 }
 
 bool IvshmemServer::turn_away() {
   const int other = accept_one();
   if (other < 0) return false;
-  ::close(other);
+  closer_.close(other);
   return true;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "abi/pci.h"
+#include "emulator/nic/closer.h"
+#include "emulator/nic/unix_listener.h"
 
 namespace peal::nic {
 
@@ -43,14 +45,14 @@ class IvshmemServer {
   // A second guest is told so by being hung up on; true when there was one.
   bool turn_away();
 
-  [[nodiscard]] int listen_fd() const { return listen_fd_; }
+  [[nodiscard]] int listen_fd() const { return listener_.fd(); }
   [[nodiscard]] int guest_fd() const { return guest_fd_; }
 
  private:
   int accept_one();
 
-  std::string path_;
-  int listen_fd_ = -1;
+  UnixListener listener_;
+  Closer closer_;  // all this happens on the loop, which waits for nobody
   int guest_fd_ = -1;
 };
 

@@ -146,6 +146,7 @@ bool PciInterface::open_bar() {
   card_describe(*card_.card, &page->device);
   page->device.capabilities = capabilities();
   page->device.ring_entries = emulator::Admin::kRingEntries;
+  page->heartbeat.heartbeat_interval_us = beat_interval_us_;
   __atomic_store_n(&page->magic, PEAL_PCI_MAGIC, __ATOMIC_RELEASE);
   return true;
 }
@@ -208,6 +209,7 @@ void PciInterface::finish_reset() {
 }
 
 void PciInterface::beat(uint64_t beats, uint32_t interval_us) {
+  beat_interval_us_ = interval_us;
   if (phase_ == Phase::kWaiting) return;
   peal_heartbeat& heartbeat = card_page()->heartbeat;
   heartbeat.heartbeat_interval_us = interval_us;

@@ -131,6 +131,7 @@ class PciInterface final : public HostInterface,
   uint32_t opening_ = kWindows;  // window that the OPEN_CONTEXT under way took
   uint64_t command_serial_ = 0;
   uint32_t reset_epoch_ = 0;
+  uint32_t beat_interval_us_ = 0;
   std::shared_ptr<Channels> channels_ = std::make_shared<Channels>();
   size_t announced_ = 0;  // of channels_->released
   PciCounts counts_;

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/nic/unix_listener.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace peal::nic {
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr int kLockPatienceMs = 5000;
+constexpr int kLockLookMs = 10;
+
+std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// A lock on a folder leaves nothing behind, and goes with the process that holds it.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder)
+      : fd_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    for (int waited = 0; fd_ >= 0 && flock(fd_, LOCK_EX | LOCK_NB) != 0; waited += kLockLookMs) {
+      if (errno != EWOULDBLOCK || waited >= kLockPatienceMs) {
+        drop();
+        errno = EBUSY;
+        return;
+      }
+      poll(nullptr, 0, kLockLookMs);
+    }
+  }
+  ~FolderLock() { drop(); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  [[nodiscard]] bool held() const { return fd_ >= 0; }
+
+ private:
+  void drop() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  int fd_;
+};
+
+bool name_of(const std::string& path, sockaddr_un* address) {
+  *address = {};
+  address->sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address->sun_path)) return false;
+  std::memcpy(address->sun_path, path.c_str(), path.size() + 1);
+  return true;
+}
+
+// A socket, and nobody listens on it.
+bool is_abandoned(const sockaddr_un& address, int type) {
+  struct stat info = {};
+  if (lstat(address.sun_path, &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
+  const int probe = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return false;
+  const bool refused =
+      connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
+      errno == ECONNREFUSED;
+  ::close(probe);
+  return refused;
+}
+
+}  // namespace
+
+std::string UnixListener::listen(const std::string& path, int type, mode_t mode) {
+  path_ = path;
+  const std::string error = claim(type, mode);
+  if (!error.empty()) close();
+  return error;
+}
+
+std::string UnixListener::claim(int type, mode_t mode) {
+  sockaddr_un address;
+  if (!name_of(path_, &address))
+    return "socket path '" + path_ + "' must have 1 to " +
+           std::to_string(sizeof(address.sun_path) - 1) + " characters";
+  const std::string failed = "cannot listen on '" + path_ + "'";
+  fd_ = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd_ < 0) return system_error("cannot create a socket");
+  const FolderLock lock(folder_of(path_));
+  if (!lock.held()) return system_error(failed + " (cannot lock its folder)");
+  if (is_abandoned(address, type)) unlink(path_.c_str());
+  // Nobody else may connect before the mode is what it shall be.
+  const mode_t mask = umask(0777 & ~mode);
+  const int bound = bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  const int bind_error = errno;
+  umask(mask);
+  errno = bind_error;
+  if (bound != 0)
+    return system_error(failed) +
+           (bind_error == EADDRINUSE ? " (another peal-nic? choose another path)" : "");
+  struct stat info = {};
+  named_ = lstat(path_.c_str(), &info) == 0;
+  device_ = info.st_dev;
+  inode_ = info.st_ino;
+  if (::listen(fd_, kBacklog) != 0) return system_error(failed);
+  return {};
+}
+
+// The socket still listens, so nobody has taken the name for abandoned.
+void UnixListener::remove_name() {
+  struct stat info = {};
+  if (named_ && lstat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == inode_)
+    unlink(path_.c_str());
+  named_ = false;
+}
+
+void UnixListener::close() {
+  const int fd = release();
+  if (fd >= 0) ::close(fd);
+}
+
+int UnixListener::release() {
+  remove_name();
+  const int fd = fd_;
+  fd_ = -1;
+  return fd;
+}
+
+}  // namespace peal::nic

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A victim and a hostile neighbour on the same cards. The victim's results are checked, every byte; that it finishes while the
+attack stands is the test. What the attack costs it is printed as a ratio, and asserted nowhere."""
+
+import os
+import signal
+import socket
+import statistics
+import struct
+import sys
+import time
+import traceback
+
+from nic_client import ALLGATHER, BROADCAST, Host, block, make_group
+
+
+class Victim:
+    """Two ranks on two cards, in memory that the card made."""
+
+    def __init__(self, path, group=4001, size=1024):
+        self.size = size
+        self.hosts = [Host(path, card) for card in range(2)]
+        self.members = make_group(self.hosts, group)
+        self.memory = [host.allocate(16384) for host in self.hosts]
+        self.done = 0
+
+    def operate(self):
+        """One allgather; seconds from the first post to the last completion."""
+        blocks = [block(rank, self.done, self.size) for rank in range(2)]
+        for rank, (_, memory) in enumerate(self.memory):
+            memory[:self.size] = blocks[rank]
+            memory[4096:4096 + 2 * self.size] = bytes(2 * self.size)
+        began = time.monotonic()
+        for host, member, (key, _) in zip(self.hosts, self.members, self.memory):
+            host.submit(ALLGATHER, BROADCAST, member, cookie=self.done, send=(key, 0), receive=(key, 4096),
+                        block_bytes=self.size)
+        ends = [host.wait() for host in self.hosts]
+        seconds = time.monotonic() - began
+        for rank, (_, memory) in enumerate(self.memory):
+            assert ends[rank][:2] == ("OK", self.done), ends
+            assert memory[4096:4096 + 2 * self.size] == b"".join(blocks), f"rank {rank}, operation {self.done}"
+        self.done += 1
+        return seconds
+
+    def median(self, operations=200):
+        return statistics.median(self.operate() for _ in range(operations))
+
+
+def compare(name, calm, attacked):
+    print(f"{name}: the victim's median latency is {attacked / calm:.2f} times its own without the attack",
+          file=sys.stderr)
+
+
+class Neighbour:
+    """A process of its own that runs attack(say): it calls say() when the attack stands, and is killed in the end. `user`: as
+    whom, if not as ourselves."""
+
+    def __init__(self, attack, user=None):
+        ready, write_end = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                os.close(ready)
+                if user is not None:
+                    os.setgroups([])
+                    os.setgid(user)
+                    os.setuid(user)
+                attack(lambda text=b"attacked": os.write(write_end, text))
+                status = 0
+            except BaseException:  # pylint: disable=broad-except
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        os.close(write_end)
+        with os.fdopen(ready, "rb", buffering=0) as said:
+            self.said = said.read(64)
+        if not self.said:
+            raise AssertionError(f"the neighbour could not attack: {self.end()}")
+
+    def end(self):
+        """Kills it (if it has not ended) and returns its status."""
+        if self.pid is None:
+            return None
+        os.kill(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        self.pid = None
+        return status
+
+
+def stand():
+    """The attack stands until its process is killed."""
+    while True:
+        signal.pause()
+
+
+def lingering_socket():
+    """(socket whose last close does not return for hours, its peer, to be kept)."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = socket.create_connection(server.getsockname())
+        far, _ = server.accept()
+    near.setblocking(False)
+    try:
+        while True:
+            near.send(bytes(65536))
+    except BlockingIOError:
+        pass
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 100000))
+    return near, far

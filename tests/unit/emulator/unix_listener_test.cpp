@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/nic/unix_listener.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace peal::nic {
+namespace {
+
+class UnixListenerTest : public ::testing::Test {
+ protected:
+  UnixListenerTest() {
+    std::string pattern = ::testing::TempDir() + "peal-listener-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    path_ = folder_ + "/socket";
+  }
+  ~UnixListenerTest() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] sockaddr_un address() const {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
+    return address;
+  }
+  // A socket's name without a listener, as a killed process leaves it.
+  void abandon() const {
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const sockaddr_un name = address();
+    ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
+    close(fd);
+  }
+  [[nodiscard]] bool answers() const {
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const sockaddr_un name = address();
+    const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;
+    close(fd);
+    return connected;
+  }
+
+  std::string folder_;
+  std::string path_;
+};
+
+TEST_F(UnixListenerTest, ListensUnderItsNameAndTakesItAway) {
+  UnixListener listener;
+  EXPECT_EQ(listener.listen(path_, SOCK_SEQPACKET, 0600), "");
+  EXPECT_TRUE(answers());
+  struct stat info = {};
+  ASSERT_EQ(lstat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777u, 0600u);
+  listener.close();
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(UnixListenerTest, OneThatListensIsLeftAlone) {
+  UnixListener first;
+  UnixListener second;
+  EXPECT_EQ(first.listen(path_, SOCK_SEQPACKET, 0600), "");
+  EXPECT_NE(second.listen(path_, SOCK_SEQPACKET, 0600), "");
+  EXPECT_TRUE(answers());
+}
+
+TEST_F(UnixListenerTest, AFileInTheWayIsLeftAlone) {
+  std::ofstream(path_) << "mine";
+  UnixListener listener;
+  EXPECT_NE(listener.listen(path_, SOCK_SEQPACKET, 0600), "");
+  EXPECT_TRUE(std::filesystem::is_regular_file(path_));
+}
+
+TEST_F(UnixListenerTest, ANameThatIsAnothersByNowStays) {
+  UnixListener listener;
+  ASSERT_EQ(listener.listen(path_, SOCK_SEQPACKET, 0600), "");
+  unlink(path_.c_str());
+  abandon();
+  listener.close();
+  EXPECT_TRUE(std::filesystem::exists(path_));
+}
+
+TEST_F(UnixListenerTest, PathsThatDoNotFit) {
+  UnixListener listener;
+  EXPECT_NE(listener.listen("", SOCK_SEQPACKET, 0600), "");
+  EXPECT_NE(listener.listen(std::string(200, 's'), SOCK_SEQPACKET, 0600), "");
+  EXPECT_NE(listener.listen(folder_ + "/none/socket", SOCK_SEQPACKET, 0600), "");
+}
+
+// A name between its bind and its listen looks like one that was left.
+TEST_F(UnixListenerTest, OfManyThatStartAtOnceOneWins) {
+  constexpr int kStarters = 4;
+  for (int round = 0; round < 100; round++) {
+    abandon();
+    std::array<UnixListener, kStarters> listeners;
+    std::atomic<int> ready = 0;
+    std::atomic<int> won = 0;
+    std::vector<std::thread> threads;
+    for (UnixListener& listener : listeners) {
+      threads.emplace_back([&] {
+        ready++;
+        while (ready < kStarters) std::this_thread::yield();
+        if (listener.listen(path_, SOCK_SEQPACKET, 0600).empty()) won++;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(won, 1) << round;
+    ASSERT_TRUE(answers()) << round;
+  }
+}
+
+}  // namespace
+}  // namespace peal::nic
