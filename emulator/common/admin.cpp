@@ -168,8 +168,12 @@ void Admin::forget_open(ContextId context) {
   }
 }
 
-void Admin::close_context(ContextId context, TimeNs now) {
+void Admin::close_context(ContextId context, TimeNs now, EndReason reason) {
   if (!is_open(context)) return;
+  if (reason == EndReason::kWildIndex) counts_.windows_broken++;
+  if (reason == EndReason::kReset) counts_.windows_reset++;
+  if (reason == EndReason::kCopyOverdue) counts_.copies_overdue++;
+  slots_[context].provider->context_ending(context, reason);
   slots_[context].state = SlotState::kClosing;
   forget_open(context);
   closing_count_++;
@@ -266,8 +270,10 @@ bool Admin::poll_windows(uint32_t limit, TimeNs now) {
       any |= taken > 0;
       unread_ |= taken == limit && window.has_news();
       if (window.state() != WindowState::kRunning) {
-        (window.state() == WindowState::kReset ? counts_.windows_reset : counts_.windows_broken)++;
-        close_context(context, now);  // takes it out of open_; another moved here
+        // Takes it out of open_; another moves here.
+        close_context(
+            context, now,
+            window.state() == WindowState::kReset ? EndReason::kReset : EndReason::kWildIndex);
         any = true;
         continue;
       }

@@ -28,6 +28,14 @@ inline constexpr uint64_t kChannelsBytes = uint64_t{CONFIG_CHANNELS} * CONFIG_CH
 // Keys, and channels that may outlive their member until it is buried.
 inline constexpr uint32_t kRegionsPerCard = CONFIG_MEMORY_KEYS + 4 * CONFIG_CARD_MEMBERS;
 
+// Why a context ends.
+enum class EndReason : uint8_t {
+  kHost,         // its host closed it, or is gone
+  kWildIndex,    // an impossible index in its window
+  kReset,        // its host asked for a reset
+  kCopyOverdue,  // its memory could not be reached in time
+};
+
 // Where the memory behind commands comes from: one per client, or one per guest. It must outlive
 // its contexts: Admin calls back until context_gone() was called for each.
 class MemoryProvider {
@@ -39,6 +47,8 @@ class MemoryProvider {
   // Nothing refers to the context's memory any more, its window included: the window is the
   // provider's again. Called whoever ended the context: the client, a wild index, a reset.
   virtual void context_gone(ContextId context) = 0;
+  // The context ends; context_gone() follows, now or (while a DMA is under way) much later.
+  virtual void context_ending(ContextId /*context*/, EndReason /*reason*/) {}
   // A region for REGISTER_MEMORY, put into `table`. Access flags and bytes were checked; which
   // kinds there are and what the address means is the provider's to check.
   virtual peal_status make_memory(const peal_register_memory& request, RegionTable& table,
@@ -60,6 +70,7 @@ struct AdminCounts {
   uint64_t contexts_closed = 0;
   uint64_t windows_broken = 0;
   uint64_t windows_reset = 0;
+  uint64_t copies_overdue = 0;  // contexts ended because their memory could not be reached in time
 };
 
 class Admin {
@@ -88,7 +99,7 @@ class Admin {
 
   // The client is gone (socket closed, guest reset). Its window stops at once; context_gone()
   // follows, now or later.
-  void close_context(ContextId context, TimeNs now);
+  void close_context(ContextId context, TimeNs now, EndReason reason = EndReason::kHost);
 
   // Frees what the card has let go of. Cheap when there is nothing. True when it did something.
   bool housekeeping();

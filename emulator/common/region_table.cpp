@@ -147,6 +147,15 @@ uint64_t RegionTable::bytes_of(RegionId region) const {
   return find(region) == nullptr ? 0 : places_[region & 0xffffu].bytes;
 }
 
+bool RegionTable::process_range(HostAddress at, uint32_t bytes, ProcessRange* range) const {
+  const Region* const region = find(at.region);
+  if (region == nullptr || region->kind != Kind::kProcess) return false;
+  const Place& place = places_[at.region & 0xffffu];
+  if (bytes > place.bytes || at.offset > place.bytes - bytes) return false;
+  *range = {region->pid, region->pidfd, region->address + at.offset, region->owner};
+  return true;
+}
+
 bool RegionTable::copy_in(HostAddress from, uint8_t* to, uint32_t bytes) {
   if (const uint8_t* memory = mapped(from, bytes); memory != nullptr) {
     std::memcpy(to, memory, bytes);

@@ -86,6 +86,17 @@ class RegionTable {
   bool copy_in(HostAddress from, uint8_t* to, uint32_t bytes);
   bool copy_out(const uint8_t* from, HostAddress to, uint32_t bytes);
 
+  // Where a range of a process's memory lies, for ports that copy it themselves; false for other
+  // kinds, and when the id is stale or the range leaves the region. Failures are theirs to count.
+  struct ProcessRange {
+    pid_t pid;
+    int pidfd;  // the table's; open as long as the region is
+    uint64_t address;
+    ContextId owner;
+  };
+  bool process_range(HostAddress at, uint32_t bytes, ProcessRange* range) const;
+  void count_fault() { faults_++; }
+
   [[nodiscard]] bool contains(RegionId region) const { return find(region) != nullptr; }
   // 0 for a stale id.
   [[nodiscard]] uint64_t bytes_of(RegionId region) const;

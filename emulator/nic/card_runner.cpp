@@ -17,6 +17,9 @@ namespace {
 
 constexpr uint32_t kArrivals = 32;            // packets a turn
 constexpr uint32_t kSubmissionsPerTurn = 16;  // from each window
+// A worker that has been at one batch for this long is stuck, and another takes its place.
+constexpr TimeNs kStuckNs = 50'000;
+constexpr TimeNs kTendMaxNs = 10'000'000;
 
 void* map_card_memory() {
   // Zeroed, page-aligned, and never touched where the card does not use it.
@@ -28,21 +31,90 @@ void* map_card_memory() {
 
 }  // namespace
 
+void CardPort::push_done(DmaToken token, bool ok) {
+  // There are no more records than places.
+  assert(pending_count_ < kQueue);
+  queues_[filling_][pending_count_++] = {token, ok};
+}
+
 bool CardPort::dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) {
   if (pending_count_ == kQueue) return false;
-  const bool ok = regions_.copy_in(from, card, bytes);
-  queues_[filling_][pending_count_++] = {token, ok};
-  return true;
+  if (const uint8_t* memory = regions_.mapped(from, bytes); memory != nullptr) {
+    std::memcpy(card, memory, bytes);
+    push_done(token, true);
+    return true;
+  }
+  return copy(from, card, bytes, token, true);
 }
 
 bool CardPort::dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) {
   if (pending_count_ == kQueue) return false;
-  const bool ok = regions_.copy_out(card, to, bytes);
-  queues_[filling_][pending_count_++] = {token, ok};
+  if (uint8_t* memory = regions_.mapped(to, bytes); memory != nullptr) {
+    std::memcpy(memory, card, bytes);
+    push_done(token, true);
+    return true;
+  }
+  // Not written to in this direction.
+  return copy(to, const_cast<uint8_t*>(card), bytes, token, false);
+}
+
+// Guests' pages, and memory of processes.
+bool CardPort::copy(HostAddress host, uint8_t* card, uint32_t bytes, DmaToken token, bool to_card) {
+  emulator::RegionTable::ProcessRange range = {};
+  if (!regions_.process_range(host, bytes, &range)) {
+    push_done(token,
+              to_card ? regions_.copy_in(host, card, bytes) : regions_.copy_out(card, host, bytes));
+    return true;
+  }
+  LaneState* const state =
+      range.owner < emulator::Admin::kContexts ? &lanes_[range.owner] : nullptr;
+  if (state == nullptr || state->lane == nullptr || state->lane->abandoned()) {
+    regions_.count_fault();
+    push_done(token, false);
+    return true;
+  }
+  state->lane->add({range.pid, range.pidfd, range.address, card, bytes, token, to_card, false});
+  added_ = true;
+  if (!state->active) {
+    *state = {state->lane, true, false, state->lane->progress(), 0, 0};
+    active_[active_count_++] = range.owner;
+  }
   return true;
 }
 
+bool CardPort::has_done() const {
+  if (pending_count_ > 0) return true;
+  for (uint32_t i = 0; i < active_count_; i++) {
+    if (lanes_[active_[i]].lane->has_done()) return true;
+  }
+  return false;
+}
+
+// A lane that was abandoned is waited for by nobody: its worker tells when it comes back.
+bool CardPort::copies_under_way() const {
+  return std::any_of(active_.begin(), active_.begin() + active_count_,
+                     [&](ContextId context) { return !lanes_[context].lane->abandoned(); });
+}
+
+void CardPort::collect_copies() {
+  for (uint32_t i = 0; i < active_count_;) {
+    LaneState& state = lanes_[active_[i]];
+    while (const CopyPiece* const piece = state.lane->take()) {
+      if (!piece->ok) regions_.count_fault();
+      push_done(piece->token, piece->ok);
+    }
+    if (state.lane->outstanding() > 0) {
+      i++;
+      continue;
+    }
+    set_stuck(state, false);
+    state.active = false;
+    active_[i] = active_[--active_count_];
+  }
+}
+
 uint32_t CardPort::take_done(const DmaDone** done) {
+  collect_copies();
   *done = queues_[filling_].data();
   const uint32_t count = pending_count_;
   filling_ ^= 1;
@@ -50,12 +122,49 @@ uint32_t CardPort::take_done(const DmaDone** done) {
   return count;
 }
 
+void CardPort::set_stuck(LaneState& state, bool stuck) {
+  if (state.stuck != stuck) copies_.pool->count_stuck(stuck);
+  state.stuck = stuck;
+}
+
+// True when the lane's client is overdue.
+bool CardPort::tend(LaneState& state, TimeNs passed_ns) {
+  const CopyLane& lane = *state.lane;
+  const bool moved = lane.progress() != state.progress;
+  state.progress = lane.progress();
+  state.age_ns = moved || !lane.in_hand() ? 0 : state.age_ns + passed_ns;
+  state.wait_ns = moved || !lane.waits() ? 0 : state.wait_ns + passed_ns;
+  set_stuck(state, state.age_ns > kStuckNs);
+  // Whoever holds most of the card's DMA records holds up the others, and gets less time.
+  const TimeNs deadline_ns =
+      lane.outstanding() > CONFIG_DMA_RECORDS / 2 ? copies_.deadline_ns / 4 : copies_.deadline_ns;
+  return !lane.abandoned() && state.age_ns > deadline_ns;
+}
+
+ContextId CardPort::tend_lanes(TimeNs now) {
+  // What a loop that was not there has not seen, it holds against nobody.
+  const TimeNs passed_ns = std::min(now - tended_ns_, kTendMaxNs);
+  tended_ns_ = now;
+  ContextId overdue = emulator::kNoContext;
+  bool waits = added_;
+  for (uint32_t i = 0; i < active_count_; i++) {
+    LaneState& state = lanes_[active_[i]];
+    if (tend(state, passed_ns)) overdue = active_[i];
+    waits |= state.wait_ns > kStuckNs && !state.stuck;
+  }
+  added_ = false;
+  if (waits) copies_.pool->notify();
+  if (overdue != emulator::kNoContext) lanes_[overdue].lane->abandon();
+  return overdue;
+}
+
 CardRunner::CardRunner(uint32_t index, PacketPool& pool, Wire& wire, Checksums checksums,
-                       const CardTimeouts& timeouts, uint32_t incarnation)
+                       const CardTimeouts& timeouts, uint32_t incarnation,
+                       const CopyOptions& copies)
     : index_(index),
       wire_(wire),
       regions_(emulator::kRegionsPerCard),
-      port_(index, pool, wire, regions_, checksums),
+      port_(index, pool, wire, regions_, checksums, copies),
       memory_(map_card_memory()),
       card_(start(memory_, port_, index, incarnation, timeouts)),
       admin_(*card_, regions_) {
@@ -118,6 +227,14 @@ void CardRunner::run_timers(TimeNs now, bool quiet) {
   }
   refresh_deadline();
   admin_.flush_windows();
+}
+
+bool CardRunner::tend_copies(TimeNs now) {
+  if (!port_.copies_under_way()) return false;
+  const ContextId overdue = port_.tend_lanes(now);
+  if (overdue == emulator::kNoContext) return false;
+  admin_.close_context(overdue, now, emulator::EndReason::kCopyOverdue);
+  return true;
 }
 
 }  // namespace peal::nic

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One card of the process: the firmware's Port over DPDK and shared memory, and the card's part of
-// a turn. A DMA is carried out at once (a copy, or process_vm_*), but its completion is handed over
-// in the next turn, as the firmware expects of an engine.
+// a turn. A DMA of shared memory is a copy, made at once; its completion is handed over in the next
+// turn, as the firmware expects of an engine. Memory of a process is copied by others
+// (copy_pool.h), in the lane of its context, and a client whose memory cannot be reached in time is
+// ended.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,6 +15,7 @@
 
 #include "emulator/common/admin.h"
 #include "emulator/common/region_table.h"
+#include "emulator/nic/copy_pool.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/packet_pool.h"
 #include "emulator/nic/wire.h"
@@ -21,11 +24,21 @@
 
 namespace peal::nic {
 
-class CardPort final : public Port {
+struct CopyOptions {
+  CopyPool* pool = nullptr;  // none: process memory cannot be reached
+  TimeNs deadline_ns = 2'000'000'000;
+};
+
+class CardPort final : public Port, public CopyLanes {
  public:
   CardPort(uint32_t card_index, PacketPool& pool, Wire& wire, emulator::RegionTable& regions,
-           Checksums checksums)
-      : index_(card_index), checksums_(checksums), pool_(pool), wire_(wire), regions_(regions) {}
+           Checksums checksums, const CopyOptions& copies)
+      : index_(card_index),
+        checksums_(checksums),
+        pool_(pool),
+        wire_(wire),
+        regions_(regions),
+        copies_(copies) {}
   void set_admin(emulator::Admin* admin) { admin_ = admin; }
 
   Packet* allocate_packet() override { return pool_.allocate(); }
@@ -45,9 +58,34 @@ class CardPort final : public Port {
   };
   // Completions of the turn before this one. Valid until the next call.
   uint32_t take_done(const DmaDone** done);
-  [[nodiscard]] bool has_done() const { return pending_count_ > 0; }
+  [[nodiscard]] bool has_done() const;
+
+  // CopyLanes
+  void attach_lane(ContextId context, CopyLane* lane) override { lanes_[context].lane = lane; }
+  void detach_lane(ContextId context) override { lanes_[context] = {}; }
+  // Some copy is under way that may yet be late: look again soon.
+  [[nodiscard]] bool copies_under_way() const;
+  // After each turn: gives workers their work, and another worker where one is stuck. Returns a
+  // context whose copies are overdue, or kNoContext.
+  ContextId tend_lanes(TimeNs now);
 
  private:
+  // What the loop knows about a lane.
+  struct LaneState {
+    CopyLane* lane = nullptr;
+    bool active = false;    // in active_
+    bool stuck = false;     // counted in the pool
+    uint32_t progress = 0;  // when last looked at
+    TimeNs age_ns = 0;      // that a worker has had the same pieces in its hands
+    TimeNs wait_ns = 0;     // that pieces have waited for a worker
+  };
+
+  bool copy(HostAddress host, uint8_t* card, uint32_t bytes, DmaToken token, bool to_card);
+  void push_done(DmaToken token, bool ok);
+  void collect_copies();
+  bool tend(LaneState& state, TimeNs passed_ns);
+  void set_stuck(LaneState& state, bool stuck);
+
   static constexpr uint32_t kQueue = CONFIG_DMA_RECORDS;
   using Queue = std::array<DmaDone, kQueue>;
 
@@ -60,12 +98,18 @@ class CardPort final : public Port {
   Queue queues_[2];
   uint32_t filling_ = 0;  // which queue new completions enter
   uint32_t pending_count_ = 0;
+  CopyOptions copies_;
+  std::array<LaneState, emulator::Admin::kContexts> lanes_;
+  std::array<ContextId, emulator::Admin::kContexts> active_{};  // the first active_count_
+  uint32_t active_count_ = 0;
+  bool added_ = false;  // to a lane, since it was last tended
+  TimeNs tended_ns_ = 0;
 };
 
 class CardRunner {
  public:
   CardRunner(uint32_t index, PacketPool& pool, Wire& wire, Checksums checksums,
-             const CardTimeouts& timeouts, uint32_t incarnation);
+             const CardTimeouts& timeouts, uint32_t incarnation, const CopyOptions& copies = {});
   ~CardRunner();
   CardRunner(const CardRunner&) = delete;
   CardRunner& operator=(const CardRunner&) = delete;
@@ -80,6 +124,8 @@ class CardRunner {
   // that had arrived when the first of them fell due; what arrives later holds them up no more, or
   // a flood would stop them. `quiet`: no frame waits for any card.
   void run_timers(TimeNs now, bool quiet);
+  // Behind both: copies of process memory. True when a client was ended.
+  bool tend_copies(TimeNs now);
   // The card was called from outside a turn: its next deadline may be earlier.
   void refresh_deadline() { deadline_ns_ = card_next_deadline(*card_); }
   [[nodiscard]] TimeNs deadline() const { return deadline_ns_; }
@@ -89,7 +135,8 @@ class CardRunner {
   [[nodiscard]] emulator::Admin& admin() { return admin_; }
   [[nodiscard]] const emulator::Admin& admin() const { return admin_; }
   [[nodiscard]] const emulator::RegionTable& regions() const { return regions_; }
-  [[nodiscard]] CardHost host() { return {card_, &admin_, &regions_, index_}; }
+  [[nodiscard]] CardHost host() { return {card_, &admin_, &regions_, &port_, index_}; }
+  [[nodiscard]] bool copies_under_way() const { return port_.copies_under_way(); }
   // Bytes of card memory.
   static size_t memory_bytes() { return card_bytes(); }
 

@@ -18,11 +18,25 @@
 
 namespace peal::nic {
 
+class CopyLane;
+
+// Where the copies of a context's process memory queue (copy_pool.h).
+class CopyLanes {
+ public:
+  virtual void attach_lane(ContextId context, CopyLane* lane) = 0;
+  // When the context is gone.
+  virtual void detach_lane(ContextId context) = 0;
+
+ protected:
+  ~CopyLanes() = default;
+};
+
 // One card, as interfaces see it.
 struct CardHost {
   Card* card;
   emulator::Admin* admin;  // OPEN_CONTEXT and so on; also runs the windows
   emulator::RegionTable* regions;
+  CopyLanes* lanes;
   uint32_t index;  // within the process
 };
 

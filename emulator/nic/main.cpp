@@ -97,6 +97,7 @@ LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std
   loop.wire.seed = options.seed;
   loop.wire.trace = trace;
   loop.incarnation = random_incarnation();
+  loop.copy_deadline_ns = options.copy_deadline_ms * 1'000'000;
   loop.idle_ns = options.idle_us * 1000;
   loop.may_sleep = options.may_sleep;
   loop.yield_when_idle = cpu_count <= 1;
@@ -114,7 +115,7 @@ std::string add_interfaces(const NicOptions& options, const std::vector<int>& co
     if (options.checksum_mode() == Checksums::kSkipped)
       socket.capabilities |= PEAL_CAPABILITY_CHECKSUM_SKIPPED;
     std::unique_ptr<SocketServer> server =
-        SocketServer::create(socket, *loop, loop->helper(), &error);
+        SocketServer::create(socket, *loop, {loop->helper(), loop->copies()}, &error);
     if (server == nullptr) return error;
     loop->add_interface(std::move(server));
   }
@@ -168,8 +169,15 @@ int run(const NicOptions& options) {
   }
   withdraw_telemetry();
   if (!options.pid_path.empty()) unlink(options.pid_path.c_str());
+  const int status = error.empty() ? 0 : fail(error);
+  if (!loop.stop_copies()) {
+    // Names are gone, except for DPDK's; memory goes with the process.
+    eal.remove_folder();
+    std::fflush(nullptr);
+    _exit(status);
+  }
   signalled_loop = nullptr;
-  return error.empty() ? 0 : fail(error);
+  return status;
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ constexpr TimeNs kShortestSleepNs = 100'000;
 // What wakes nobody is looked at this often while asleep, and less often while nothing comes of it:
 // a host that made room in its completion ring, a closed context whose memory some DMA still held.
 constexpr TimeNs kRecheckNs = 2'000'000;
+// Copies wake the loop when they are done; this is for those that are not.
+constexpr TimeNs kCopyLookNs = 5'000'000;
 constexpr TimeNs kRecheckMaxNs = 32'000'000;
 // Wake slots for one-off uses, beside one per context and one per interrupt of a guest.
 constexpr uint32_t kSpareSlots = 64;
@@ -39,9 +41,11 @@ NicLoop::NicLoop()
 
 NicLoop::~NicLoop() {
   // Freeing a card's regions gives memory back to the interfaces that made it.
+  if (copies_ != nullptr) copies_->stop();
   cards_.clear();
   interfaces_.clear();
   helper_.reset();
+  copies_.reset();
   wire_.reset();
   pool_.reset();
   if (stop_fd_ >= 0) close(stop_fd_);
@@ -56,11 +60,14 @@ std::string NicLoop::create(const LoopOptions& options) {
   if (std::string error = pool_->create(options.packet_buffers); !error.empty()) return error;
   wire_ = std::make_unique<Wire>(*pool_, options.wire);
   if (std::string error = wire_->create(options.cards); !error.empty()) return error;
+  copies_ = std::make_unique<CopyPool>(options.cards * emulator::Admin::kContexts);
+  if (!watch(copies_->event_fd())) return "cannot watch the copies of process memory";
   for (uint32_t i = 0; i < options.cards; i++) {
     // Incarnations are never zero, and differ between cards only because nothing is lost by it.
     const uint32_t incarnation = std::max(1u, options.incarnation + i);
-    cards_.push_back(std::make_unique<CardRunner>(i, *pool_, *wire_, options.checksums,
-                                                  options.timeouts, incarnation));
+    cards_.push_back(std::make_unique<CardRunner>(
+        i, *pool_, *wire_, options.checksums, options.timeouts, incarnation,
+        CopyOptions{copies_.get(), options.copy_deadline_ns}));
     cards_.back()->admin().beat(beats_, kBeatUs);
   }
   helper_ = std::make_unique<WakeHelper>(
@@ -98,6 +105,7 @@ bool NicLoop::turn(TimeNs now) {
   busy |= poll_interfaces(now);
   const bool quiet = is_quiet();
   for (const auto& card : cards_) card->run_timers(now, quiet);
+  for (const auto& card : cards_) busy |= card->tend_copies(now);
   // A timer may have sent to a card whose turn was over: that frame must not wait through a sleep.
   busy |= wire_->counts().sent != sent;
   counts_.turns++;
@@ -158,6 +166,7 @@ void NicLoop::run() {
 
 void NicLoop::set_cards_sleeping(bool sleeping) {
   for (const auto& card : cards_) card->admin().set_card_sleeping(sleeping);
+  copies_->set_loop_sleeping(sleeping);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
@@ -165,6 +174,7 @@ TimeNs NicLoop::wake_time(TimeNs now) const {
   TimeNs wake = std::min(next_beat_ns_, wire_->next_release());
   for (const auto& card : cards_) {
     wake = std::min(wake, card->deadline());
+    if (card->copies_under_way()) wake = std::min(wake, now + kCopyLookNs);
     const emulator::Admin& admin = card->admin();
     if (admin.closing_contexts() > 0 || admin.has_blocked_window())
       wake = std::min(wake, now + recheck_ns_);
@@ -242,6 +252,7 @@ std::string NicLoop::counters_json() const {
             number("contexts_closed", admin.contexts_closed) + "," +
             number("windows_broken", admin.windows_broken) + "," +
             number("windows_reset", admin.windows_reset) + "," +
+            number("copies_overdue", admin.copies_overdue) + "," +
             number("regions", card.regions().used()) + "," +
             number("region_faults", card.regions().faults()) + "}}";
   }

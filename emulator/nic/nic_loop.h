@@ -26,6 +26,7 @@ struct LoopOptions {
   CardTimeouts timeouts = {};
   WireOptions wire;
   uint32_t incarnation = 1;  // of card 0; the others count on
+  TimeNs copy_deadline_ns = 2'000'000'000;
   TimeNs idle_ns = 200'000;  // awake this long without work
   bool may_sleep = true;
   bool yield_when_idle = false;  // the core is shared with hosts
@@ -65,6 +66,10 @@ class NicLoop final : public LoopServices {
   void ring(WakeSlot slot) override { helper_->ring(slot); }
   // After create().
   WakeHelper& helper() { return *helper_; }
+  CopyPool& copies() { return *copies_; }
+  // After run(). False: a copy of some client's memory does not return, and may yet write into the
+  // cards. The process can only end as a whole, without destructors.
+  bool stop_copies() { return copies_ == nullptr || copies_->stop(); }
 
   [[nodiscard]] const CardRunner& runner(uint32_t index) const { return *cards_[index]; }
   [[nodiscard]] const WireCounts& wire_counts() const { return wire_->counts(); }
@@ -93,6 +98,7 @@ class NicLoop final : public LoopServices {
   std::vector<std::unique_ptr<CardRunner>> cards_;
   std::vector<std::unique_ptr<HostInterface>> interfaces_;
   std::unique_ptr<WakeHelper> helper_;
+  std::unique_ptr<CopyPool> copies_;
   int epoll_fd_ = -1;
   int stop_fd_ = -1;
   std::atomic<bool> stopping_{false};

@@ -104,6 +104,11 @@ void declare(CLI::App& app, NicOptions* options, RawOptions* raw) {
       ->group("Patience");
   app.add_option("--dead-ms", raw->dead_ms, "a peer silent for this long is dead")
       ->group("Patience");
+  app.add_option("--copy-deadline-ms", options->copy_deadline_ms,
+                 "a client whose registered memory cannot be reached for this long is ended")
+      ->check(CLI::Range(1u, 3'600'000u))
+      ->capture_default_str()
+      ->group("Patience");
   app.add_option("--idle-us", options->idle_us, "awake for this long without work")
       ->capture_default_str()
       ->group("Patience");

@@ -27,6 +27,7 @@ struct NicOptions {
   CardTimeouts timeouts = {};
   uint64_t memory_budget_mib = 4096;
   uint32_t packet_buffers = 0;  // per card
+  uint64_t copy_deadline_ms = 2000;
   uint64_t idle_us = 200;
   bool may_sleep = true;
   int ready_fd = -1;

@@ -20,6 +20,7 @@ SocketClient::~SocketClient() {
   if (prepared_ != nullptr) services_.bin->throw_in(prepared_);
   if (prepared_fd_ >= 0) close(prepared_fd_);
   if (window_ != nullptr) services_.bin->throw_in(window_);
+  services_.copies->release(lane_);
   services_.helper->remove(broadcast_slot_);
   destroy(broadcast_);
   for (const int fd : {kick_fd_, broadcast_fd_, peer_.pidfd, fd_}) {
@@ -73,15 +74,21 @@ peal_status SocketClient::prepare_context() {
   return kick_fd_ < 0 || broadcast_slot_ == kNoWakeSlot ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 
+peal_status SocketClient::prepare_process_memory(pid_t sender) {
+  // An address means something in the process that connected; a child that inherited the
+  // connection would get its parent's memory.
+  if (sender != peer_.pid) return PEAL_STATUS_BAD_ADDRESS;
+  if (has_context() && lane_ == nullptr) lane_ = services_.copies->acquire();
+  return has_context() && lane_ == nullptr ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+}
+
 peal_status SocketClient::prepare(const peal_admin_command& command, pid_t sender) {
   switch (command.opcode) {
     case PEAL_ADMIN_OPEN_CONTEXT:
       return prepare_context();
     case PEAL_ADMIN_REGISTER_MEMORY:
-      // An address means something in the process that connected; a child that inherited the
-      // connection would get its parent's memory.
-      if (command.u.register_memory.kind == PEAL_MEMORY_PROCESS && sender != peer_.pid)
-        return PEAL_STATUS_BAD_ADDRESS;
+      if (command.u.register_memory.kind == PEAL_MEMORY_PROCESS)
+        return prepare_process_memory(sender);
       if (!has_context() || command.u.register_memory.kind != PEAL_MEMORY_ALLOCATE ||
           command.u.register_memory.bytes == 0)
         return PEAL_STATUS_OK;
@@ -141,8 +148,15 @@ peal_status SocketClient::open_window(ContextId context, uint32_t window_bytes, 
   return PEAL_STATUS_OK;
 }
 
-void SocketClient::context_gone(ContextId) {
+void SocketClient::context_ending(ContextId, emulator::EndReason reason) {
+  if (reason != emulator::EndReason::kCopyOverdue) return;
+  overdue_.store(true, std::memory_order_release);
+  services_.loop->ring(services_.control_slot);
+}
+
+void SocketClient::context_gone(ContextId context) {
   services_.loop->unwatch(kick_fd_);
+  services_.loop->card(card_).lanes->detach_lane(context);
   services_.bin->throw_in(window_);
   window_ = nullptr;
   // Last touch by the loop: afterwards the control thread may delete this client.
@@ -163,9 +177,11 @@ peal_status SocketClient::make_memory(const peal_register_memory& request,
     *region =
         table.put_mapped(static_cast<uint8_t*>(mapping->base), request.bytes, to_bin(mapping));
   } else if (request.kind == PEAL_MEMORY_PROCESS) {
-    if (request.address == 0 || peer_.pid <= 0 || peer_.pidfd < 0) return PEAL_STATUS_BAD_ADDRESS;
+    if (request.address == 0 || peer_.pid <= 0 || peer_.pidfd < 0 || lane_ == nullptr)
+      return PEAL_STATUS_BAD_ADDRESS;
     const int pidfd = fcntl(peer_.pidfd, F_DUPFD_CLOEXEC, 0);
     if (pidfd < 0) return PEAL_STATUS_NO_RESOURCES;
+    services_.loop->card(card_).lanes->attach_lane(context(), lane_);
     *region = table.put_process(peer_.pid, pidfd, request.address, request.bytes, {});
   } else {
     return PEAL_STATUS_BAD_ADDRESS;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emulator/common/admin.h"
+#include "emulator/nic/copy_pool.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/shared_memory.h"
 #include "emulator/nic/wake_helper.h"
@@ -23,6 +24,7 @@ namespace peal::nic {
 struct ClientServices {
   LoopServices* loop = nullptr;
   WakeHelper* helper = nullptr;
+  CopyPool* copies = nullptr;
   WakeSlot control_slot = kNoWakeSlot;  // makes the control thread look for flags
   MappingBin* bin = nullptr;
   uint32_t capabilities = 0;
@@ -65,6 +67,9 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   }
   // The loop took the context away (wild index, reset, close): true once per context.
   bool take_gone() { return gone_.exchange(false, std::memory_order_acq_rel); }
+  // The loop ended the context because its memory could not be reached; it may not be gone for a
+  // long time. True once.
+  bool take_overdue() { return overdue_.exchange(false, std::memory_order_acq_rel); }
   uint32_t strikes = 0;      // malformed messages
   bool had_context = false;  // once opened, a connection is not half-open
 
@@ -75,6 +80,7 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   peal_status open_window(ContextId context, uint32_t window_bytes, void** memory, uint64_t* offset,
                           emulator::HostWaker** waker) override;
   void context_gone(ContextId context) override;
+  void context_ending(ContextId context, emulator::EndReason reason) override;
   peal_status make_memory(const peal_register_memory& request, emulator::RegionTable& table,
                           RegionId* region) override;
   peal_status make_channels(const peal_reserve_group& request, emulator::RegionTable& table,
@@ -84,6 +90,7 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
 
  private:
   peal_status prepare_context();
+  peal_status prepare_process_memory(pid_t sender);
   peal_status prepare_shared(const char* name, uint64_t bytes);
   peal_status prepare_private(uint64_t bytes);
   bool charge(size_t bytes);
@@ -108,6 +115,8 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   std::vector<int> reply_fds_;
   std::atomic<ContextId> context_{emulator::kNoContext};
   std::atomic<bool> gone_{false};
+  std::atomic<bool> overdue_{false};
+  CopyLane* lane_ = nullptr;  // of process memory; from the first registration on
 };
 
 }  // namespace peal::nic

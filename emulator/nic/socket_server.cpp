@@ -43,15 +43,21 @@ bool epoll_add(int epoll_fd, int fd, void* data) {
 
 }  // namespace
 
-SocketServer::SocketServer(const SocketOptions& options, LoopServices& loop, WakeHelper& helper)
-    : options_(options), loop_(loop), helper_(helper), call_(loop), log_(STDERR_FILENO) {
+SocketServer::SocketServer(const SocketOptions& options, LoopServices& loop,
+                           const LoopHelpers& helpers)
+    : options_(options),
+      loop_(loop),
+      helper_(helpers.wakes),
+      copies_(helpers.copies),
+      call_(loop),
+      log_(STDERR_FILENO) {
   if (options_.clients_max == 0)
     options_.clients_max = loop.card_count() * emulator::Admin::kContexts + kSpareClients;
 }
 
 std::unique_ptr<SocketServer> SocketServer::create(const SocketOptions& options, LoopServices& loop,
-                                                   WakeHelper& helper, std::string* error) {
-  std::unique_ptr<SocketServer> server(new SocketServer(options, loop, helper));
+                                                   const LoopHelpers& helpers, std::string* error) {
+  std::unique_ptr<SocketServer> server(new SocketServer(options, loop, helpers));
   *error = server->open();
   if (!error->empty()) return nullptr;
   return server;
@@ -65,6 +71,7 @@ std::string SocketServer::open() {
     return system_error("cannot create descriptors for the control thread");
   services_.loop = &loop_;
   services_.helper = &helper_;
+  services_.copies = &copies_;
   services_.control_slot = helper_.add_eventfd(control_fd_);
   services_.bin = &bin_;
   services_.capabilities =
@@ -159,6 +166,7 @@ std::string SocketServer::counters_json() const {
                 {"no_memory", counts_.no_memory},
                 {"half_open_closed", counts_.half_open_closed},
                 {"strikes_closed", counts_.strikes_closed},
+                {"overdue_closed", counts_.overdue_closed},
                 {"slow_reader_closed", counts_.slow_reader_closed},
                 {"memory_bytes", services_.used_bytes}};
   std::string text = "\"kind\":\"socket\"";
@@ -353,7 +361,9 @@ void SocketServer::sweep(uint64_t now_ms) {
   for (const auto& [key, client] : clients_) {
     // The loop ended the context of a connected client: a wild index, a reset, or its own
     // CLOSE_CONTEXT. The client learns it from the closed connection.
-    if (client->take_gone()) {
+    if (client->take_overdue() && client->connected()) {
+      expel(*client, counts_.overdue_closed, "did not let the card reach its memory in time");
+    } else if (client->take_gone()) {
       disconnect(*client);
     } else if (client->connected() && !client->had_context &&
                now_ms - client->accepted_ms() > options_.half_open_ms) {

@@ -49,14 +49,21 @@ struct SocketCounts {
   std::atomic<uint64_t> no_memory{0};            // budget or system has none left
   std::atomic<uint64_t> half_open_closed{0};
   std::atomic<uint64_t> strikes_closed{0};      // too many malformed messages
+  std::atomic<uint64_t> overdue_closed{0};      // its memory could not be reached in time
   std::atomic<uint64_t> slow_reader_closed{0};  // reply did not fit its socket buffer
+};
+
+// The loop's threads that a server uses.
+struct LoopHelpers {
+  WakeHelper& wakes;
+  CopyPool& copies;
 };
 
 class SocketServer final : public HostInterface {
  public:
   // Null on failure, with *error saying what was wrong and what to do.
   static std::unique_ptr<SocketServer> create(const SocketOptions& options, LoopServices& loop,
-                                              WakeHelper& helper, std::string* error);
+                                              const LoopHelpers& helpers, std::string* error);
   ~SocketServer() override;
   SocketServer(const SocketServer&) = delete;
   SocketServer& operator=(const SocketServer&) = delete;
@@ -78,7 +85,7 @@ class SocketServer final : public HostInterface {
     peal_admin_reply* reply;
   };
 
-  SocketServer(const SocketOptions& options, LoopServices& loop, WakeHelper& helper);
+  SocketServer(const SocketOptions& options, LoopServices& loop, const LoopHelpers& helpers);
   std::string open();
 
   // Control thread.
@@ -98,6 +105,7 @@ class SocketServer final : public HostInterface {
   SocketOptions options_;
   LoopServices& loop_;
   WakeHelper& helper_;
+  CopyPool& copies_;
   LoopCall<Call> call_;
   MappingBin bin_;
   ClientServices services_;

@@ -2,6 +2,9 @@
 """A victim and a hostile neighbour on the same cards. The victim's results are checked, every byte; that it finishes while the
 attack stands is the test. What the attack costs it is printed as a ratio, and asserted nowhere."""
 
+import ctypes
+import fcntl
+import mmap
 import os
 import signal
 import socket
@@ -11,17 +14,17 @@ import sys
 import time
 import traceback
 
-from nic_client import ALLGATHER, BROADCAST, Host, block, make_group
+from nic_client import ALLGATHER, BROADCAST, Host, allow_everybody_to_read_me, block, make_group
 
 
 class Victim:
-    """Two ranks on two cards, in memory that the card made."""
+    """Two ranks on two cards, in memory that the card made, or that they registered."""
 
-    def __init__(self, path, group=4001, size=1024):
+    def __init__(self, path, group=4001, size=1024, registered=False):
         self.size = size
         self.hosts = [Host(path, card) for card in range(2)]
         self.members = make_group(self.hosts, group)
-        self.memory = [host.allocate(16384) for host in self.hosts]
+        self.memory = [register(host) if registered else host.allocate(16384) for host in self.hosts]
         self.done = 0
 
     def operate(self):
@@ -44,6 +47,12 @@ class Victim:
 
     def median(self, operations=200):
         return statistics.median(self.operate() for _ in range(operations))
+
+
+def register(host):
+    allow_everybody_to_read_me()
+    memory = mmap.mmap(-1, 16384, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return host.register_process(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 16384), memory
 
 
 def compare(name, calm, attacked):
@@ -93,6 +102,35 @@ def stand():
     """The attack stands until its process is killed."""
     while True:
         signal.pause()
+
+
+class StuckPage:
+    """A page that whoever touches it waits for (userfaultfd), and who does can be waited for."""
+
+    SYSCALL = 323 if os.uname().machine == "x86_64" else 282
+    UFFD_API, API, REGISTER = 0xAA, 0xC018AA3F, 0xC020AA00
+    MISSING = 1
+
+    def __init__(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.fd = libc.syscall(self.SYSCALL, os.O_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "userfaultfd")
+        fcntl.ioctl(self.fd, self.API, struct.pack("QQQ", self.UFFD_API, 0, 0))
+        fcntl.ioctl(self.fd, self.REGISTER, struct.pack("QQQQ", self.address, 4096, self.MISSING, 0))
+
+    def wait_for_toucher(self):
+        os.read(self.fd, 32)
+
+
+def can_make_pages_stuck():
+    try:
+        os.close(StuckPage().fd)
+        return True
+    except OSError:
+        return False
 
 
 def lingering_socket():

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copies between cards and the memory of processes that merely registered it. process_vm_readv and
+// process_vm_writev may block for as long as the process likes (a page behind userfaultfd, a
+// mapping that is locked), so they are made by workers, never by the loop.
+//
+// A client has a lane: a queue of pieces, worked off in order by one worker at a time, many pieces
+// to a system call. Whoever blocks, blocks his lane and one worker; there are as many workers as
+// lanes, and one that is stuck is replaced after a moment. Usually one of them does all the work
+// and the others are parked.
+//
+// A lane belongs to the loop but for `claimed` and `done`, which say how far the workers are.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "firmware/port.h"
+#include "peal_config.h"
+
+namespace peal::nic {
+
+struct CopyPiece {
+  pid_t pid;
+  int pidfd;  // tells whether that number still means the same process
+  uint64_t remote;
+  uint8_t* card;
+  uint32_t bytes;
+  DmaToken token;
+  bool to_card;
+  bool ok;  // set by the worker
+};
+
+// Carries out `count` pieces of one process and direction, and says of each whether it was copied:
+// one system call, and one more behind each piece that cannot be reached.
+void copy_pieces(CopyPiece* pieces, uint32_t count);
+
+class CopyLane {
+ public:
+  // A card has no more DMA under way than this, so a lane is never full.
+  static constexpr uint32_t kPieces = std::bit_ceil(uint32_t{CONFIG_DMA_RECORDS});
+  // At most so many are taken by a worker at once: what is stuck with it stays taken.
+  static constexpr uint32_t kBatch = 16;
+
+  // --- loop ---
+  void add(const CopyPiece& piece) {
+    pieces_[tail_.load(std::memory_order_relaxed) % kPieces] = piece;
+    tail_.fetch_add(1, std::memory_order_release);
+  }
+  // The next piece that is done, or null. Valid until the next add().
+  const CopyPiece* take();
+  // Whatever no worker has begun fails now, and take() hands it over.
+  void abandon();
+  // Pieces added and not handed over by take().
+  [[nodiscard]] uint32_t outstanding() const {
+    const uint32_t tail = tail_.load(std::memory_order_relaxed);
+    return abandoned_ ? abandoned_from_ - taken_ + tail - abandoned_taken_ : tail - taken_;
+  }
+  // take() would return something.
+  [[nodiscard]] bool has_done() const {
+    return taken_ != done_.load(std::memory_order_relaxed) ||
+           (abandoned_ && abandoned_taken_ != tail_.load(std::memory_order_relaxed));
+  }
+  // A worker has some pieces in its hands.
+  [[nodiscard]] bool in_hand() const {
+    const uint32_t end = abandoned_ ? abandoned_from_ : claimed_.load(std::memory_order_relaxed);
+    return end != done_.load(std::memory_order_relaxed);
+  }
+  // Some wait for one.
+  [[nodiscard]] bool waits() const {
+    return claimed_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool abandoned() const { return abandoned_; }
+  // Grows as a worker finishes pieces.
+  [[nodiscard]] uint32_t progress() const { return done_.load(std::memory_order_relaxed); }
+  // For a new client; nothing is outstanding.
+  void reset();
+
+  // --- worker ---
+  // Pieces wait, and no worker is at it. (Who is at it looks again.)
+  [[nodiscard]] bool has_work() const {
+    return claimed_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_acquire) &&
+           !busy_.load(std::memory_order_relaxed);
+  }
+  // One batch, unless another worker is at it. True when it did something.
+  bool work();
+
+ private:
+  std::atomic<uint32_t> tail_{0};
+  uint32_t taken_ = 0;
+  bool abandoned_ = false;
+  uint32_t abandoned_from_ = 0;
+  uint32_t abandoned_taken_ = 0;
+  alignas(64) std::atomic<bool> busy_{false};
+  std::atomic<uint32_t> claimed_{0};
+  std::atomic<uint32_t> done_{0};
+  alignas(64) std::array<CopyPiece, kPieces> pieces_;
+};
+
+class CopyPool {
+ public:
+  explicit CopyPool(uint32_t lanes_max);
+  // All workers must have ended: see stop().
+  ~CopyPool();
+  CopyPool(const CopyPool&) = delete;
+  CopyPool& operator=(const CopyPool&) = delete;
+
+  // A descriptor that becomes readable when a copy is done while the loop sleeps.
+  [[nodiscard]] int event_fd() const { return event_fd_; }
+
+  // --- any thread but the loop's: makes memory and threads ---
+  // Null when there are no more.
+  CopyLane* acquire();
+  // Nothing is outstanding any more.
+  void release(CopyLane* lane);
+
+  // --- loop ---
+  // Pieces were added.
+  void notify();
+  // One of the workers is stuck, or no more so.
+  void count_stuck(bool stuck) { stuck_ += stuck ? 1 : -1; }
+  // Before the loop sleeps (true; it looks once more in between) and after.
+  void set_loop_sleeping(bool sleeping);
+
+  // Ends the workers. False when one is stuck: then the memory it copies from or into must stay,
+  // and the process can only end as a whole.
+  bool stop();
+
+  [[nodiscard]] uint64_t unparks() const { return unparks_; }
+
+ private:
+  struct alignas(64) Worker {
+    std::atomic<uint32_t> parked{0};
+    std::thread thread;
+  };
+
+  bool add_worker();
+  void run(Worker& worker);
+  bool work_round();
+  [[nodiscard]] bool has_work() const;
+  void tell_loop();
+  void park(Worker& worker);
+  bool unpark(Worker& worker);
+
+  uint32_t lanes_max_;
+  std::unique_ptr<std::atomic<CopyLane*>[]> lanes_;
+  std::atomic<uint32_t> lane_count_{0};  // made so far; they are used again, and never go
+  std::unique_ptr<std::atomic<Worker*>[]> workers_;
+  std::atomic<uint32_t> worker_count_{0};
+  std::mutex mutex_;  // acquire and release
+  std::vector<CopyLane*> free_lanes_;
+  int event_fd_;
+  std::atomic<bool> loop_sleeps_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> awake_{0};    // workers that are not parked
+  std::atomic<int> running_{0};  // threads that have not ended
+  int stuck_ = 0;                // of those awake; the loop's count
+  uint64_t unparks_ = 0;
+};
+
+}  // namespace peal::nic

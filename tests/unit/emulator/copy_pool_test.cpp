@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/nic/copy_pool.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/emulator/stuck_page.h"
+
+namespace peal::nic {
+namespace {
+
+CopyPiece piece(const void* remote, void* card, uint32_t bytes, DmaToken token,
+                bool to_card = true) {
+  return {getpid(),
+          -1,
+          reinterpret_cast<uintptr_t>(remote),
+          static_cast<uint8_t*>(card),
+          bytes,
+          token,
+          to_card,
+          false};
+}
+
+// Until `count` pieces were taken; their tokens, negative for those that failed.
+std::vector<int> take(CopyLane& lane, size_t count) {
+  std::vector<int> tokens;
+  while (tokens.size() < count) {
+    const CopyPiece* const done = lane.take();
+    if (done == nullptr) {
+      std::this_thread::yield();
+      continue;
+    }
+    const auto token = static_cast<int>(done->token);
+    tokens.push_back(done->ok ? token : -token);
+  }
+  return tokens;
+}
+
+class OutOfReach {
+ public:
+  OutOfReach() : page_(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~OutOfReach() { munmap(page_, 4096); }
+  OutOfReach(const OutOfReach&) = delete;
+  OutOfReach& operator=(const OutOfReach&) = delete;
+  [[nodiscard]] void* page() const { return page_; }
+
+ private:
+  void* page_;
+};
+
+TEST(CopyPieces, EachIsJudgedAlone) {
+  const OutOfReach nowhere;
+  std::vector<uint8_t> host(400);
+  std::iota(host.begin(), host.end(), uint8_t{1});
+  std::vector<uint8_t> card(400);
+  CopyPiece pieces[] = {
+      piece(&host[0], &card[0], 100, 1),        piece(nowhere.page(), &card[100], 50, 2),
+      piece(nowhere.page(), &card[150], 50, 3), piece(&host[200], &card[200], 0, 4),
+      piece(&host[200], &card[200], 100, 5),    piece(nowhere.page(), &card[300], 8, 6)};
+  copy_pieces(pieces, 6);
+  std::vector<bool> ok;
+  for (const CopyPiece& each : pieces) ok.push_back(each.ok);
+  EXPECT_EQ(ok, (std::vector<bool>{true, false, false, true, true, false}));
+  std::vector<uint8_t> expected(400);
+  std::memcpy(&expected[0], &host[0], 100);
+  std::memcpy(&expected[200], &host[200], 100);
+  EXPECT_EQ(card, expected);
+}
+
+TEST(CopyPieces, WritesToTheHost) {
+  const OutOfReach nowhere;
+  std::vector<uint8_t> host(16);
+  std::vector<uint8_t> card(16, 0x77);
+  CopyPiece pieces[] = {piece(nowhere.page(), &card[0], 8, 1, false),
+                        piece(&host[8], &card[0], 8, 2, false)};
+  copy_pieces(pieces, 2);
+  EXPECT_FALSE(pieces[0].ok);
+  EXPECT_TRUE(pieces[1].ok);
+  EXPECT_EQ(host, (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 0, 0, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77,
+                                        0x77, 0x77}));
+}
+
+TEST(CopyPieces, NothingFromTheDead) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(child), 0L));
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  uint8_t host[8] = {1};
+  uint8_t card[8] = {};
+  CopyPiece pieces[] = {piece(host, card, 8, 1)};
+  pieces[0].pidfd = pidfd;  // ours is the number, the process is not
+  copy_pieces(pieces, 1);
+  EXPECT_FALSE(pieces[0].ok);
+  EXPECT_EQ(card[0], 0);
+  close(pidfd);
+}
+
+TEST(CopyPool, ManyPiecesInOrder) {
+  CopyPool pool(4);
+  CopyLane* const lane = pool.acquire();
+  ASSERT_NE(lane, nullptr);
+  std::vector<uint32_t> host(5000);
+  std::iota(host.begin(), host.end(), 1u);
+  std::vector<uint32_t> card(5000);
+  std::vector<uint32_t> back(5000);
+  const OutOfReach nowhere;
+  uint32_t added = 0;
+  for (uint32_t taken = 0; taken < 3 * host.size();) {
+    // As many at once as a card may have; each goes in, comes out, and one fails.
+    for (; added < 3 * host.size() && added - taken < CONFIG_DMA_RECORDS; added++) {
+      const uint32_t i = added / 3;
+      if (added % 3 == 0) lane->add(piece(&host[i], &card[i], 4, added + 1));
+      if (added % 3 == 1) lane->add(piece(nowhere.page(), &card[i], 4, added + 1));
+      if (added % 3 == 2) lane->add(piece(&back[i], &card[i], 4, added + 1, false));
+    }
+    pool.notify();
+    const int expected = static_cast<int>(taken + 1) * (taken % 3 == 1 ? -1 : 1);
+    ASSERT_EQ(take(*lane, 1).front(), expected);
+    taken++;
+  }
+  EXPECT_EQ(back, host);
+  EXPECT_EQ(lane->outstanding(), 0u);
+  pool.release(lane);
+  EXPECT_TRUE(pool.stop());
+}
+
+TEST(CopyPool, LanesRunOutAndComeBack) {
+  CopyPool pool(2);
+  CopyLane* const first = pool.acquire();
+  CopyLane* const second = pool.acquire();
+  EXPECT_NE(first, second);
+  EXPECT_EQ(pool.acquire(), nullptr);
+  pool.release(first);
+  EXPECT_EQ(pool.acquire(), first);
+}
+
+TEST(CopyPool, ParkedWorkersComeBack) {
+  CopyPool pool(1);
+  CopyLane* const lane = pool.acquire();
+  uint8_t host[8] = {1};
+  uint8_t card[8] = {};
+  // Each is waited for, so the worker is lingering, parking or parked at the next.
+  for (int i = 1; i < 2000; i++) {
+    lane->add(piece(host, card, 8, static_cast<DmaToken>(i)));
+    pool.notify();
+    ASSERT_EQ(take(*lane, 1).front(), i);
+    if (i % 100 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+TEST(CopyPool, ALoopThatSleepsIsWoken) {
+  CopyPool pool(1);
+  CopyLane* const lane = pool.acquire();
+  uint8_t host[8] = {1};
+  uint8_t card[8] = {};
+  for (int i = 1; i < 100; i++) {
+    pool.set_loop_sleeping(true);
+    lane->add(piece(host, card, 8, static_cast<DmaToken>(i)));
+    pool.notify();
+    pollfd wait = {pool.event_fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&wait, 1, 60'000), 1);
+    uint64_t count = 0;
+    ASSERT_EQ(read(pool.event_fd(), &count, sizeof(count)), ssize_t{sizeof(count)});
+    ASSERT_EQ(take(*lane, 1).front(), i);
+  }
+}
+
+class StuckCopyTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!stuck_.available()) GTEST_SKIP() << "the kernel gives this user no userfaultfd";
+    lane_ = pool_.acquire();
+    other_ = pool_.acquire();
+  }
+  // A batch that does not return, and pieces behind it.
+  void get_stuck(uint32_t pieces) {
+    for (uint32_t i = 1; i <= pieces; i++)
+      lane_->add(piece(reinterpret_cast<void*>(stuck_.address()), card_, 8, i));
+    pool_.notify();
+    while (!lane_->in_hand()) std::this_thread::yield();
+  }
+
+  test::StuckPage stuck_;
+  CopyPool pool_{2};
+  CopyLane* lane_ = nullptr;
+  CopyLane* other_ = nullptr;
+  uint8_t card_[8] = {};
+};
+
+TEST_F(StuckCopyTest, HoldsUpNobodyElse) {
+  get_stuck(1);
+  pool_.count_stuck(true);
+  uint8_t host[8] = {5};
+  uint8_t card[8] = {};
+  for (int i = 1; i < 500; i++) {
+    other_->add(piece(host, card, 8, static_cast<DmaToken>(i)));
+    pool_.notify();
+    ASSERT_EQ(take(*other_, 1).front(), i);
+  }
+  EXPECT_EQ(card[0], 5);
+  EXPECT_TRUE(lane_->in_hand());
+  EXPECT_EQ(lane_->take(), nullptr);
+  stuck_.let_go();
+  EXPECT_EQ(take(*lane_, 1), std::vector<int>{1});
+}
+
+TEST_F(StuckCopyTest, WhatWasNotBegunFailsWhenTheLaneIsAbandoned) {
+  const uint32_t pieces = 3 * CopyLane::kBatch;
+  get_stuck(pieces);
+  lane_->abandon();
+  // All but what is in the worker's hands.
+  std::vector<int> expected;
+  for (uint32_t i = CopyLane::kBatch + 1; i <= pieces; i++)
+    expected.push_back(-static_cast<int>(i));
+  EXPECT_EQ(take(*lane_, expected.size()), expected);
+  EXPECT_EQ(lane_->take(), nullptr);
+  EXPECT_EQ(lane_->outstanding(), CopyLane::kBatch);
+  EXPECT_TRUE(lane_->in_hand());
+  stuck_.let_go();
+  EXPECT_EQ(take(*lane_, CopyLane::kBatch).back(), int{CopyLane::kBatch});
+  EXPECT_EQ(lane_->outstanding(), 0u);
+  EXPECT_FALSE(lane_->in_hand());
+  // A new client finds an empty lane.
+  pool_.release(lane_);
+  EXPECT_EQ(pool_.acquire(), lane_);
+  EXPECT_FALSE(lane_->abandoned());
+  uint8_t host[8] = {9};
+  lane_->add(piece(host, card_, 8, 77));
+  pool_.notify();
+  EXPECT_EQ(take(*lane_, 1), std::vector<int>{77});
+  EXPECT_EQ(card_[0], 9);
+}
+
+TEST_F(StuckCopyTest, IsToldApartAtTheEnd) {
+  get_stuck(1);
+  EXPECT_FALSE(pool_.stop());
+  stuck_.let_go();
+  EXPECT_TRUE(pool_.stop());
+}
+
+}  // namespace
+}  // namespace peal::nic
