@@ -111,6 +111,7 @@ std::string add_interfaces(const NicOptions& options, const std::vector<int>& co
     SocketOptions socket;
     socket.path = options.socket_path;
     socket.memory_budget_bytes = options.memory_budget_mib << 20;
+    socket.shares = options.shares;
     socket.control_cpus = control_cpus;
     if (options.checksum_mode() == Checksums::kSkipped)
       socket.capabilities |= PEAL_CAPABILITY_CHECKSUM_SKIPPED;

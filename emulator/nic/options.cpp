@@ -3,6 +3,7 @@
 // it.
 #include "emulator/nic/options.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -49,7 +50,52 @@ struct RawOptions {
   bool no_sleep = false;
   bool no_telemetry = false;
   int cpu = -1;
+  std::vector<std::string> admitted;
+  uint64_t user_memory_mib = 0;
+  uint64_t connection_memory_mib = 0;
 };
+
+void declare_shares(CLI::App& app, NicOptions* options, RawOptions* raw) {
+  constexpr const char* kGroup = "Shares of clients";
+  ShareOptions& shares = options->shares;
+  app.add_option("--admit", raw->admitted,
+                 "also serve this user (name or number); each is sure of a share of everything; "
+                 "repeat for more")
+      ->group(kGroup);
+  const auto limit = [&](const char* name, uint64_t* value, const char* text) {
+    app.add_option(name, *value, text)->check(CLI::Range(1u, 1u << 24))->group(kGroup);
+  };
+  limit("--user-connections", &shares.user_connections, "connections of a user, at most");
+  limit("--user-contexts", &shares.user_contexts, "contexts of a user on each card, at most");
+  limit("--user-groups", &shares.user_groups, "group memberships of a user on each card, at most");
+  limit("--user-keys", &shares.user_keys, "memory keys of a user on each card, at most");
+  limit("--user-memory", &raw->user_memory_mib, "MiB created for a user, at most");
+  limit("--connection-groups", &shares.connection_groups, "group memberships of a connection");
+  limit("--connection-keys", &shares.connection_keys, "memory keys of a connection");
+  limit("--connection-memory", &raw->connection_memory_mib, "MiB created for a connection");
+}
+
+// A user's number; nothing when there is no such user.
+std::optional<uid_t> user_number(const std::string& text) {
+  uint32_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && stop == end) return number;
+  const passwd* const entry = getpwnam(text.c_str());
+  if (entry == nullptr) return std::nullopt;
+  return entry->pw_uid;
+}
+
+std::string apply_shares(const RawOptions& raw, ShareOptions* shares) {
+  for (const std::string& text : raw.admitted) {
+    const std::optional<uid_t> uid = user_number(text);
+    if (!uid) return "--admit '" + text + "': there is no such user";
+    shares->admitted.push_back(*uid);
+  }
+  shares->user_memory_bytes = raw.user_memory_mib << 20;
+  shares->connection_memory_bytes = raw.connection_memory_mib << 20;
+  return {};
+}
 
 void declare(CLI::App& app, NicOptions* options, RawOptions* raw) {
   app.add_option("--cards", options->cards, "cards in this process, on one polling core")
@@ -118,6 +164,7 @@ void declare(CLI::App& app, NicOptions* options, RawOptions* raw) {
                  "MiB of memory created for clients, all together")
       ->check(CLI::Range(1u, 1u << 24))
       ->capture_default_str();
+  declare_shares(app, options, raw);
   app.add_option("--packet-buffers", options->packet_buffers, "packet buffers per card")
       ->check(CLI::Range(64u, 65536u))
       ->capture_default_str();
@@ -161,6 +208,7 @@ std::string apply(const RawOptions& raw, NicOptions* options) {
     return "--nack-max-us must not be smaller than --nack-us";
   if (options->timeouts.dead_ns <= options->timeouts.probe_interval_ns)
     return "--dead-ms must be longer than --probe-us, or peers die before they are asked";
+  if (std::string error = apply_shares(raw, &options->shares); !error.empty()) return error;
   for (const std::string& text : raw.pci) {
     PciOptions pci;
     if (std::string error = parse_pci(text, &pci); !error.empty()) return error;

@@ -9,6 +9,7 @@
 
 #include "emulator/common/fault_injector.h"
 #include "emulator/nic/host_interface.h"
+#include "emulator/nic/shares.h"
 #include "firmware/card.h"
 
 namespace peal::nic {
@@ -26,6 +27,7 @@ struct NicOptions {
   ChecksumChoice checksums = ChecksumChoice::kAuto;
   CardTimeouts timeouts = {};
   uint64_t memory_budget_mib = 4096;
+  ShareOptions shares;
   uint32_t packet_buffers = 0;  // per card
   uint64_t copy_deadline_ms = 2000;
   uint64_t idle_us = 200;

@@ -30,16 +30,13 @@ void MappingBin::throw_in(Mapping* mapping) {
   }
 }
 
-size_t MappingBin::empty() {
+void MappingBin::empty() {
   Mapping* mapping = head_.exchange(nullptr, std::memory_order_acquire);
-  size_t bytes = 0;
   while (mapping != nullptr) {
     Mapping* const next = mapping->next;
-    bytes += mapping->bytes;
     destroy(mapping);
     mapping = next;
   }
-  return bytes;
 }
 
 Mapping* create_shared(const char* name, size_t bytes, Sharing sharing, int* fd) {
@@ -60,18 +57,19 @@ Mapping* create_shared(const char* name, size_t bytes, Sharing sharing, int* fd)
     return nullptr;
   }
   *fd = memfd;
-  return new Mapping{base, bytes, nullptr};
+  return new Mapping{base, bytes};
 }
 
 Mapping* create_private(size_t bytes) {
   void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  return base == MAP_FAILED ? nullptr : new Mapping{base, bytes, nullptr};
+  return base == MAP_FAILED ? nullptr : new Mapping{base, bytes};
 }
 
 void destroy(Mapping* mapping) {
   if (mapping == nullptr) return;
   munmap(mapping->base, mapping->bytes);
+  if (mapping->unmapped) mapping->unmapped(mapping->bytes);
   delete mapping;
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace peal::nic {
 
@@ -16,6 +17,7 @@ struct Mapping {
   void* base = nullptr;
   size_t bytes = 0;
   Mapping* next = nullptr;
+  std::function<void(size_t bytes)> unmapped = {};  // runs once, after it
 };
 
 // Mappings that any thread throws in and one thread empties out.
@@ -27,8 +29,8 @@ class MappingBin {
   MappingBin& operator=(const MappingBin&) = delete;
 
   void throw_in(Mapping* mapping);
-  // Unmaps and deletes everything; returns how many bytes that was.
-  size_t empty();
+  // Unmaps and deletes everything.
+  void empty();
 
  private:
   std::atomic<Mapping*> head_{nullptr};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory for one client. A budget over all clients keeps one of them from eating the machine.
+// Memory for one client, within its share (shares.h).
 #include "emulator/nic/socket_client.h"
 
 #include <fcntl.h>
@@ -8,12 +8,17 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace peal::nic {
 
-SocketClient::SocketClient(int fd, PeerIdentity peer, uint64_t accepted_ms,
-                           ClientServices& services)
-    : services_(services), fd_(fd), peer_(peer), accepted_ms_(accepted_ms) {}
+SocketClient::SocketClient(int fd, PeerIdentity peer, std::shared_ptr<Account> account,
+                           uint64_t accepted_ms, ClientServices& services)
+    : services_(services),
+      fd_(fd),
+      peer_(peer),
+      account_(std::move(account)),
+      accepted_ms_(accepted_ms) {}
 
 SocketClient::~SocketClient() {
   clear_reply_fds();
@@ -35,29 +40,27 @@ int SocketClient::release_connection() {
   return fd;
 }
 
-bool SocketClient::charge(size_t bytes) {
-  const uint64_t used = services_.used_bytes.load(std::memory_order_relaxed);
-  if (bytes > services_.budget_bytes || used > services_.budget_bytes - bytes) return false;
-  services_.used_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  return true;
+// The mapping, charged already, or null: then the charge is given back.
+peal_status SocketClient::set_aside(Mapping* mapping, size_t bytes) {
+  prepared_ = mapping;
+  if (mapping == nullptr) {
+    account_->give_memory(bytes);
+    return PEAL_STATUS_NO_RESOURCES;
+  }
+  mapping->unmapped = [account = account_](size_t freed) { account->give_memory(freed); };
+  return PEAL_STATUS_OK;
 }
 
 peal_status SocketClient::prepare_shared(const char* name, uint64_t bytes) {
   const size_t pages = whole_pages(bytes);
   if (pages == 0) return PEAL_STATUS_BAD_LENGTH;
-  if (!charge(pages)) return PEAL_STATUS_NO_RESOURCES;
-  prepared_ = create_shared(name, pages, Sharing::kReadWrite, &prepared_fd_);
-  if (prepared_ != nullptr) return PEAL_STATUS_OK;
-  services_.used_bytes.fetch_sub(pages, std::memory_order_relaxed);
-  return PEAL_STATUS_NO_RESOURCES;
+  if (!account_->take_memory(pages)) return PEAL_STATUS_NO_RESOURCES;
+  return set_aside(create_shared(name, pages, Sharing::kReadWrite, &prepared_fd_), pages);
 }
 
 peal_status SocketClient::prepare_private(uint64_t bytes) {
-  if (!charge(bytes)) return PEAL_STATUS_NO_RESOURCES;
-  prepared_ = create_private(bytes);
-  if (prepared_ != nullptr) return PEAL_STATUS_OK;
-  services_.used_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-  return PEAL_STATUS_NO_RESOURCES;
+  if (!account_->take_memory(bytes)) return PEAL_STATUS_NO_RESOURCES;
+  return set_aside(create_private(bytes), bytes);
 }
 
 peal_status SocketClient::prepare_context() {
@@ -127,9 +130,19 @@ void SocketClient::clear_reply_fds() {
   reply_fds_.clear();
 }
 
-emulator::RegionTable::Release SocketClient::to_bin(Mapping* mapping) {
-  ClientServices* const services = &services_;
-  return [services, mapping] {
+// Regions may outlive us (channels do), so the functions hold what they need, and not us.
+emulator::RegionTable::Release SocketClient::key_freed(Mapping* mapping) {
+  return [services = &services_, account = account_, card = card_, mapping] {
+    account->give_key(card);
+    if (mapping == nullptr) return;
+    services->bin->throw_in(mapping);
+    services->loop->ring(services->control_slot);
+  };
+}
+
+emulator::RegionTable::Release SocketClient::group_freed(Mapping* mapping) {
+  return [services = &services_, account = account_, card = card_, mapping] {
+    account->give_group(card);
     services->bin->throw_in(mapping);
     services->loop->ring(services->control_slot);
   };
@@ -138,7 +151,11 @@ emulator::RegionTable::Release SocketClient::to_bin(Mapping* mapping) {
 peal_status SocketClient::open_window(ContextId context, uint32_t window_bytes, void** memory,
                                       uint64_t* offset, emulator::HostWaker** waker) {
   if (prepared_ == nullptr || prepared_->bytes < window_bytes) return PEAL_STATUS_NO_RESOURCES;
-  if (!services_.loop->watch(kick_fd_)) return PEAL_STATUS_NO_RESOURCES;
+  if (!account_->take_context(card_)) return PEAL_STATUS_NO_RESOURCES;
+  if (!services_.loop->watch(kick_fd_)) {
+    account_->give_context(card_);
+    return PEAL_STATUS_NO_RESOURCES;
+  }
   window_ = prepared_;
   prepared_ = nullptr;
   *memory = window_->base;
@@ -157,6 +174,7 @@ void SocketClient::context_ending(ContextId, emulator::EndReason reason) {
 void SocketClient::context_gone(ContextId context) {
   services_.loop->unwatch(kick_fd_);
   services_.loop->card(card_).lanes->detach_lane(context);
+  account_->give_context(card_);
   services_.bin->throw_in(window_);
   window_ = nullptr;
   // Last touch by the loop: afterwards the control thread may delete this client.
@@ -169,23 +187,34 @@ void SocketClient::context_gone(ContextId context) {
 
 peal_status SocketClient::make_memory(const peal_register_memory& request,
                                       emulator::RegionTable& table, RegionId* region) {
-  if (request.kind == PEAL_MEMORY_ALLOCATE) {
-    if (request.address != 0) return PEAL_STATUS_BAD_ADDRESS;
-    if (prepared_ == nullptr || prepared_->bytes < request.bytes) return PEAL_STATUS_NO_RESOURCES;
-    Mapping* const mapping = prepared_;
-    prepared_ = nullptr;
-    *region =
-        table.put_mapped(static_cast<uint8_t*>(mapping->base), request.bytes, to_bin(mapping));
-  } else if (request.kind == PEAL_MEMORY_PROCESS) {
-    if (request.address == 0 || peer_.pid <= 0 || peer_.pidfd < 0 || lane_ == nullptr)
-      return PEAL_STATUS_BAD_ADDRESS;
-    const int pidfd = fcntl(peer_.pidfd, F_DUPFD_CLOEXEC, 0);
-    if (pidfd < 0) return PEAL_STATUS_NO_RESOURCES;
-    services_.loop->card(card_).lanes->attach_lane(context(), lane_);
-    *region = table.put_process(peer_.pid, pidfd, request.address, request.bytes, {});
-  } else {
+  if (request.kind == PEAL_MEMORY_ALLOCATE) return make_allocated(request, table, region);
+  if (request.kind == PEAL_MEMORY_PROCESS) return make_process(request, table, region);
+  return PEAL_STATUS_BAD_ADDRESS;
+}
+
+peal_status SocketClient::make_allocated(const peal_register_memory& request,
+                                         emulator::RegionTable& table, RegionId* region) {
+  if (request.address != 0) return PEAL_STATUS_BAD_ADDRESS;
+  if (prepared_ == nullptr || prepared_->bytes < request.bytes || !account_->take_key(card_))
+    return PEAL_STATUS_NO_RESOURCES;
+  Mapping* const mapping = std::exchange(prepared_, nullptr);
+  *region =
+      table.put_mapped(static_cast<uint8_t*>(mapping->base), request.bytes, key_freed(mapping));
+  return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+}
+
+peal_status SocketClient::make_process(const peal_register_memory& request,
+                                       emulator::RegionTable& table, RegionId* region) {
+  if (request.address == 0 || peer_.pid <= 0 || peer_.pidfd < 0 || lane_ == nullptr)
     return PEAL_STATUS_BAD_ADDRESS;
+  if (!account_->take_key(card_)) return PEAL_STATUS_NO_RESOURCES;
+  const int pidfd = fcntl(peer_.pidfd, F_DUPFD_CLOEXEC, 0);
+  if (pidfd < 0) {
+    account_->give_key(card_);
+    return PEAL_STATUS_NO_RESOURCES;
   }
+  services_.loop->card(card_).lanes->attach_lane(context(), lane_);
+  *region = table.put_process(peer_.pid, pidfd, request.address, request.bytes, key_freed(nullptr));
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 
@@ -193,12 +222,12 @@ peal_status SocketClient::make_channels(const peal_reserve_group& request,
                                         emulator::RegionTable& table, RegionId* region) {
   // Over a socket the card brings the memory.
   if (request.channel_pages != 0 || request.channel_list_bytes != 0) return PEAL_STATUS_BAD_FLAGS;
-  if (prepared_ == nullptr || prepared_->bytes < emulator::kChannelsBytes)
+  if (prepared_ == nullptr || prepared_->bytes < emulator::kChannelsBytes ||
+      !account_->take_group(card_))
     return PEAL_STATUS_NO_RESOURCES;
-  Mapping* const mapping = prepared_;
-  prepared_ = nullptr;
+  Mapping* const mapping = std::exchange(prepared_, nullptr);
   *region = table.put_mapped(static_cast<uint8_t*>(mapping->base), emulator::kChannelsBytes,
-                             to_bin(mapping));
+                             group_freed(mapping));
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 

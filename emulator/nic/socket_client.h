@@ -16,6 +16,7 @@
 #include "emulator/nic/copy_pool.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/shared_memory.h"
+#include "emulator/nic/shares.h"
 #include "emulator/nic/wake_helper.h"
 
 namespace peal::nic {
@@ -28,20 +29,20 @@ struct ClientServices {
   WakeSlot control_slot = kNoWakeSlot;  // makes the control thread look for flags
   MappingBin* bin = nullptr;
   uint32_t capabilities = 0;
-  uint64_t budget_bytes = 0;             // memory created for all clients together
-  std::atomic<uint64_t> used_bytes = 0;  // of the budget
 };
 
 // Who is at the other end, by the kernel's word.
 struct PeerIdentity {
   pid_t pid = 0;
   uid_t uid = 0;
+  UserIndex user = 0;
   int pidfd = -1;  // owned by the client
 };
 
 class SocketClient final : public emulator::MemoryProvider, public emulator::HostWaker {
  public:
-  SocketClient(int fd, PeerIdentity peer, uint64_t accepted_ms, ClientServices& services);
+  SocketClient(int fd, PeerIdentity peer, std::shared_ptr<Account> account, uint64_t accepted_ms,
+               ClientServices& services);
   ~SocketClient();
   SocketClient(const SocketClient&) = delete;
   SocketClient& operator=(const SocketClient&) = delete;
@@ -93,13 +94,19 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   peal_status prepare_process_memory(pid_t sender);
   peal_status prepare_shared(const char* name, uint64_t bytes);
   peal_status prepare_private(uint64_t bytes);
-  bool charge(size_t bytes);
-  // Runs on the loop when a region is freed.
-  emulator::RegionTable::Release to_bin(Mapping* mapping);
+  peal_status set_aside(Mapping* mapping, size_t bytes);
+  peal_status make_allocated(const peal_register_memory& request, emulator::RegionTable& table,
+                             RegionId* region);
+  peal_status make_process(const peal_register_memory& request, emulator::RegionTable& table,
+                           RegionId* region);
+  // Run on the loop when a region is freed.
+  emulator::RegionTable::Release key_freed(Mapping* mapping);
+  emulator::RegionTable::Release group_freed(Mapping* mapping);
 
   ClientServices& services_;
   int fd_;
   PeerIdentity peer_;
+  std::shared_ptr<Account> account_;
   uint64_t accepted_ms_;
   // The page whose word this client sleeps on. Nobody else's sleepers are there: a futex that one
   // can read one can also requeue, together with all who wait on it.

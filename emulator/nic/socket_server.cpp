@@ -53,6 +53,8 @@ SocketServer::SocketServer(const SocketOptions& options, LoopServices& loop,
       log_(STDERR_FILENO) {
   if (options_.clients_max == 0)
     options_.clients_max = loop.card_count() * emulator::Admin::kContexts + kSpareClients;
+  shares_ = std::make_shared<Shares>(options_.shares, loop.card_count(), options_.clients_max,
+                                     options_.memory_budget_bytes);
 }
 
 std::unique_ptr<SocketServer> SocketServer::create(const SocketOptions& options, LoopServices& loop,
@@ -76,9 +78,10 @@ std::string SocketServer::open() {
   services_.bin = &bin_;
   services_.capabilities =
       options_.capabilities | PEAL_CAPABILITY_SHARED_MEMORY | PEAL_CAPABILITY_PROCESS_MEMORY;
-  services_.budget_bytes = options_.memory_budget_bytes;
   if (services_.control_slot == kNoWakeSlot) return "no wake slot is left for the socket";
-  if (std::string error = listener_.listen(options_.path, SOCK_SEQPACKET, 0600); !error.empty())
+  if (std::string error =
+          listener_.listen(options_.path, SOCK_SEQPACKET, shares_->serves_others() ? 0666 : 0600);
+      !error.empty())
     return error;
   // Messages say who sent them, from the first one on.
   if (!pass_credentials(listener_.fd()) || !epoll_add(epoll_fd_, listener_.fd(), &listener_) ||
@@ -143,7 +146,7 @@ void SocketServer::shut_down(TimeNs now) {
   [[maybe_unused]] const ssize_t written = write(control_fd_, &one, sizeof(one));
   if (thread_.joinable()) thread_.join();
   for (const auto& [key, client] : clients_) {
-    if (client->connected()) closer_.close(client->release_connection());
+    if (client->connected()) close_connection(client->release_connection(), client->peer().user);
     if (client->has_context())
       loop_.card(client->card()).admin->close_context(client->context(), now);
   }
@@ -167,12 +170,11 @@ std::string SocketServer::counters_json() const {
                 {"half_open_closed", counts_.half_open_closed},
                 {"strikes_closed", counts_.strikes_closed},
                 {"overdue_closed", counts_.overdue_closed},
-                {"slow_reader_closed", counts_.slow_reader_closed},
-                {"memory_bytes", services_.used_bytes}};
+                {"slow_reader_closed", counts_.slow_reader_closed}};
   std::string text = "\"kind\":\"socket\"";
   for (const auto& count : counts)
     text += std::string(",\"") + count.name + "\":" + std::to_string(count.value.load());
-  return text;
+  return text + "," + shares_->counters_json();
 }
 
 // --- the control thread ---
@@ -219,6 +221,10 @@ void SocketServer::refuse_connection(int fd, std::atomic<uint64_t>& count) {
   closer_.close(fd);
 }
 
+void SocketServer::close_connection(int fd, UserIndex user) {
+  closer_.close(fd, [shares = shares_, user] { shares->connections().give(user, 1); });
+}
+
 void SocketServer::accept_client() {
   const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
@@ -227,13 +233,15 @@ void SocketServer::accept_client() {
   }
   ucred credentials = {};
   socklen_t length = sizeof(credentials);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 ||
-      (credentials.uid != geteuid() && credentials.uid != 0)) {
+  std::optional<UserIndex> user;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0)
+    user = shares_->user(credentials.uid);
+  if (!user) {
     refuse_connection(fd, counts_.refused_user);
     return;
   }
   // A connection that is not closed yet counts: it holds a descriptor, and maybe a thread.
-  if (clients_.size() + closer_.pending() >= options_.clients_max || !pass_credentials(fd)) {
+  if (!shares_->connections().take(*user, 1)) {
     refuse_connection(fd, counts_.refused_too_many);
     return;
   }
@@ -242,9 +250,12 @@ void SocketServer::accept_client() {
   peer.uid = credentials.uid;
   if (peer.pid > 0)
     peer.pidfd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(peer.pid), 0L));
-  auto client = std::make_unique<SocketClient>(fd, peer, monotonic_ms(), services_);
-  if (!epoll_add(epoll_fd_, fd, client.get())) {
-    refuse_connection(client->release_connection(), counts_.refused_too_many);
+  peer.user = *user;
+  auto client = std::make_unique<SocketClient>(fd, peer, std::make_shared<Account>(shares_, *user),
+                                               monotonic_ms(), services_);
+  if (!pass_credentials(fd) || !epoll_add(epoll_fd_, fd, client.get())) {
+    counts_.refused_too_many++;
+    close_connection(client->release_connection(), *user);
     return;
   }
   counts_.accepted++;
@@ -341,7 +352,7 @@ bool SocketServer::send_reply(SocketClient& client, const peal_admin_reply& repl
 void SocketServer::disconnect(SocketClient& client) {
   if (!client.connected()) return;
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, client.fd(), nullptr);
-  closer_.close(client.release_connection());
+  close_connection(client.release_connection(), client.peer().user);
   counts_.closed++;
   if (client.has_context()) {
     Call call = {Call::Kind::kClose, &client, nullptr, 0, nullptr};
@@ -373,8 +384,7 @@ void SocketServer::sweep(uint64_t now_ms) {
   std::erase_if(clients_, [](const auto& entry) {
     return !entry.second->connected() && !entry.second->has_context();
   });
-  const size_t freed = bin_.empty();
-  services_.used_bytes.fetch_sub(freed, std::memory_order_relaxed);
+  bin_.empty();
 }
 
 }  // namespace peal::nic

@@ -2,7 +2,7 @@
 // The Unix-socket host interface: SOCK_SEQPACKET, one 512-byte command per message, one reply each.
 // A control thread does everything slow or blocking (accept, receive, memory, replies); the loop
 // only carries commands out, one a turn. Who a client is, the kernel says (SO_PEERCRED): the same
-// user, or root.
+// user, root, or one of those who were admitted; each has a share (shares.h).
 //
 // Bounds: connections, half-open time, malformed messages per connection, memory. What is refused
 // is counted, and whoever is closed for it is named on standard error.
@@ -30,6 +30,7 @@ namespace peal::nic {
 struct SocketOptions {
   std::string path;
   uint64_t memory_budget_bytes = uint64_t{4} << 30;
+  ShareOptions shares;
   uint32_t capabilities = 0;       // PEAL_CAPABILITY_* of the wire
   uint32_t clients_max = 0;        // 0: as many as there are contexts, and some
   uint64_t half_open_ms = 10'000;  // a connection without a context is closed after this
@@ -46,7 +47,7 @@ struct SocketCounts {
   std::atomic<uint64_t> refused_size{0};         // messages that are no command
   std::atomic<uint64_t> refused_card{0};         // no such card
   std::atomic<uint64_t> refused_context{0};      // context field is not zero
-  std::atomic<uint64_t> no_memory{0};            // budget or system has none left
+  std::atomic<uint64_t> no_memory{0};            // share, budget or system has none left
   std::atomic<uint64_t> half_open_closed{0};
   std::atomic<uint64_t> strikes_closed{0};      // too many malformed messages
   std::atomic<uint64_t> overdue_closed{0};      // its memory could not be reached in time
@@ -93,6 +94,8 @@ class SocketServer final : public HostInterface {
   void accept_client();
   void refuse_connection_without_descriptor();
   void refuse_connection(int fd, std::atomic<uint64_t>& count);
+  // Of a connection that was accepted; its share of connections comes back once it is closed.
+  void close_connection(int fd, UserIndex user);
   void serve(SocketClient& client);
   void execute(SocketClient& client, const AdminMessage& message);
   peal_status check_message(const SocketClient& client, const AdminMessage& message);
@@ -107,6 +110,7 @@ class SocketServer final : public HostInterface {
   WakeHelper& helper_;
   CopyPool& copies_;
   LoopCall<Call> call_;
+  std::shared_ptr<Shares> shares_;
   MappingBin bin_;
   ClientServices services_;
   SocketCounts counts_;

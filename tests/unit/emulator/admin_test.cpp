@@ -266,6 +266,7 @@ TEST_F(AdminTest, CloseWaitsForDma) {
 
   EXPECT_EQ(execute(make_command(PEAL_ADMIN_CLOSE_CONTEXT), context), PEAL_STATUS_BUSY);
   EXPECT_FALSE(card_.admin().is_open(context));
+  EXPECT_EQ(provider_.ended, std::vector<EndReason>{EndReason::kHost});
   EXPECT_EQ(card_.admin().closing_contexts(), 1u);
   EXPECT_TRUE(provider_.gone.empty());
   EXPECT_EQ(provider_.released, 0u);

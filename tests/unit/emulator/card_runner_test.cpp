@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <vector>
+
+#include "tests/unit/emulator/stuck_page.h"
 #include "tests/unit/emulator/two_cards.h"
 
 namespace peal::nic {
@@ -89,6 +93,95 @@ TEST_F(CardRunnerTest, AFloodStopsNoTimer) {
     room_.turn();
   }
   EXPECT_LT(turns, 50u);
+}
+
+// Rank 0 of two, whose memory is that of this process.
+class ProcessMemoryTest : public ::testing::Test {
+ protected:
+  static constexpr TimeNs kDeadlineNs = 1'000'000'000;
+
+  ProcessMemoryTest() {
+    room_.connect();
+    lane_ = pool_.acquire();
+    room_.cards[0]->host().lanes->attach_lane(room_.contexts[0], lane_);
+  }
+  uint32_t register_memory(uint32_t rank, uint64_t address) {
+    room_.hosts[rank].process_address = address;
+    peal_admin_command command = emulator::test::make_command(PEAL_ADMIN_REGISTER_MEMORY);
+    command.u.register_memory.kind = PEAL_MEMORY_ALLOCATE;
+    command.u.register_memory.access = PEAL_ACCESS_READ | PEAL_ACCESS_WRITE;
+    command.u.register_memory.bytes = 4096;
+    EXPECT_EQ(room_.execute(rank, command, room_.contexts[rank]), PEAL_STATUS_OK);
+    return room_.reply.u.register_memory.key;
+  }
+  void post_allgather(uint32_t rank, uint32_t key) {
+    peal_submission entry = {};
+    entry.opcode = PEAL_OPERATION_ALLGATHER;
+    entry.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+    entry.member = room_.members[rank];
+    entry.block_bytes = 64;
+    entry.send_key = key;
+    entry.receive_key = key;
+    entry.receive_offset = 2048;
+    ASSERT_TRUE(peal_host_ring_submit(&room_.hosts[rank].ring, &entry));
+  }
+  void turn() {
+    room_.turn();
+    for (const auto& card : room_.cards) card->tend_copies(room_.now);
+  }
+
+  CopyPool pool_{2};
+  CopyLane* lane_ = nullptr;
+  test::TwoCards room_{CopyOptions{&pool_, kDeadlineNs}};
+};
+
+TEST_F(ProcessMemoryTest, IsCopiedByOthers) {
+  std::vector<uint8_t> memory(4096);
+  for (size_t i = 0; i < 64; i++) memory[i] = static_cast<uint8_t>(i + 1);
+  const uint32_t keys[] = {register_memory(0, reinterpret_cast<uintptr_t>(memory.data())),
+                           register_memory(1, 0)};
+  uint8_t* const other = room_.hosts[1].last_memory;
+  for (size_t i = 0; i < 64; i++) other[i] = static_cast<uint8_t>(i + 101);
+  for (const uint32_t rank : {0u, 1u}) post_allgather(rank, keys[rank]);
+  peal_completion completion;
+  while (!peal_host_ring_poll(&room_.hosts[0].ring, &completion)) {
+    room_.now += 100;
+    turn();
+  }
+  EXPECT_EQ(completion.status, PEAL_STATUS_OK);
+  EXPECT_EQ(std::memcmp(&memory[2048], memory.data(), 64), 0);
+  EXPECT_EQ(std::memcmp(&memory[2048 + 64], other, 64), 0);
+}
+
+TEST_F(ProcessMemoryTest, ThatCannotBeReachedEndsItsContext) {
+  test::StuckPage stuck;
+  if (!stuck.available()) GTEST_SKIP() << "the kernel gives this user no userfaultfd";
+  post_allgather(0, register_memory(0, stuck.address()));
+  while (!lane_->in_hand()) turn();
+  // A loop that was away for long has not seen it late for long.
+  room_.now += 100 * kDeadlineNs;
+  turn();
+  turn();
+  emulator::Admin& admin = room_.cards[0]->admin();
+  EXPECT_TRUE(admin.is_open(room_.contexts[0]));
+  for (int i = 0; i < 200; i++) {
+    room_.now += kDeadlineNs / 100;
+    turn();
+  }
+  EXPECT_EQ(room_.hosts[0].ended,
+            std::vector<emulator::EndReason>{emulator::EndReason::kCopyOverdue});
+  EXPECT_EQ(admin.counts().copies_overdue, 1u);
+  EXPECT_FALSE(room_.cards[0]->copies_under_way());  // nobody waits for it
+  // Until it has really let go, all that is its stays reserved.
+  admin.housekeeping();
+  EXPECT_TRUE(room_.hosts[0].gone.empty());
+  EXPECT_EQ(admin.closing_contexts(), 1u);
+  EXPECT_EQ(room_.hosts[0].released, 0u);
+  stuck.let_go();
+  while (lane_->outstanding() > 0) turn();
+  admin.housekeeping();
+  EXPECT_EQ(room_.hosts[0].gone, std::vector<ContextId>{room_.contexts[0]});
+  EXPECT_EQ(room_.hosts[0].released, 2u);  // memory and channels
 }
 
 }  // namespace

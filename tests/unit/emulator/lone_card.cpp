@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/unit/emulator/lone_card.h"
 
+#include <unistd.h>
+
 #include <new>
 
 namespace peal::emulator::test {
@@ -102,6 +104,11 @@ peal_status TestProvider::make_memory(const peal_register_memory& request, Regio
                                       RegionId* region) {
   if (memory_status != PEAL_STATUS_OK) return memory_status;
   if (request.kind != PEAL_MEMORY_ALLOCATE) return PEAL_STATUS_BAD_ADDRESS;
+  if (process_address != 0) {
+    *region = table.put_process(getpid(), -1, process_address, request.bytes,
+                                [count = released_count] { ++*count; });
+    return PEAL_STATUS_OK;
+  }
   memories_.emplace_back(request.bytes);
   last_memory = memories_.back().data();
   *region = table.put_mapped(last_memory, request.bytes, [count = released_count] { ++*count; });

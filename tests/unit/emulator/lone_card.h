@@ -71,6 +71,7 @@ class TestProvider final : public MemoryProvider, public HostWaker {
   peal_status open_window(ContextId context, uint32_t window_bytes, void** memory, uint64_t* offset,
                           HostWaker** waker) override;
   void context_gone(ContextId context) override { gone.push_back(context); }
+  void context_ending(ContextId, EndReason reason) override { ended.push_back(reason); }
   peal_status make_memory(const peal_register_memory& request, RegionTable& table,
                           RegionId* region) override;
   peal_status make_channels(const peal_reserve_group& request, RegionTable& table,
@@ -83,6 +84,8 @@ class TestProvider final : public MemoryProvider, public HostWaker {
   std::vector<ContextId> gone;
   peal_status open_status = PEAL_STATUS_OK;
   peal_status memory_status = PEAL_STATUS_OK;
+  uint64_t process_address = 0;  // where memory is registered from now on, in this process
+  std::vector<EndReason> ended;
   uint32_t wakes = 0;
   // Regions may outlive their provider, so the count does too.
   std::shared_ptr<uint32_t> released_count = std::make_shared<uint32_t>(0);

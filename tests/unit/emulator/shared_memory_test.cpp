@@ -54,11 +54,17 @@ TEST(SharedMemory, WholePages) {
 
 TEST(MappingBin, EmptiesWhatWasThrownIn) {
   MappingBin bin;
-  EXPECT_EQ(bin.empty(), 0u);
-  bin.throw_in(create_private(4096));
-  bin.throw_in(create_private(8192));
-  EXPECT_EQ(bin.empty(), 12288u);
-  EXPECT_EQ(bin.empty(), 0u);
+  bin.empty();
+  size_t unmapped = 0;
+  for (const size_t bytes : {4096, 8192}) {
+    Mapping* const mapping = create_private(bytes);
+    mapping->unmapped = [&unmapped](size_t freed) { unmapped += freed; };
+    bin.throw_in(mapping);
+  }
+  EXPECT_EQ(unmapped, 0u);
+  bin.empty();
+  bin.empty();
+  EXPECT_EQ(unmapped, 12288u);
 }
 
 }  // namespace

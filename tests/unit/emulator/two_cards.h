@@ -21,7 +21,8 @@ class TwoCards {
  public:
   static constexpr uint32_t kCards = 2;
 
-  TwoCards();
+  // Copies of process memory need a pool, and a host that registers some.
+  explicit TwoCards(const CopyOptions& copies = {});
   // Opens a context on each card and connects the group.
   void connect();
   // One turn, as the loop has it.

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A neighbour takes all there is: connections, contexts, groups, keys, memory. What others are sure of it does not get."""
+
+import os
+import struct
+import sys
+import unittest
+
+from neighbour import Neighbour, Victim, compare, stand
+from nic_client import (ALLOCATE, OPEN, READ, REGISTER, RESERVE, WRITE, Connection, Host, command, nic)
+
+BINARY = sys.argv.pop(1)
+STRANGER = 54321  # a user who is nobody here
+
+
+def take(host, request, limit=2000):
+    """How often the request was granted before it was refused."""
+    for count in range(limit):
+        reply = host.ask(request)
+        for fd in reply.fds:
+            os.close(fd)
+        if reply.status != "OK":
+            assert reply.status == "NO_RESOURCES", reply.status
+            return count
+    raise AssertionError(f"never refused: {limit}")
+
+
+def allocation(size):
+    return command(REGISTER, struct.pack("<IIQQII", ALLOCATE, READ | WRITE, 0, size, 0, 0))
+
+
+GROUP = command(RESERVE, struct.pack("<IIQQ", 2, 0, 0, 0))
+
+
+def take_all(path, cards):
+    """All contexts first, then through the connections all connections, groups, keys and memory; as often as any is granted."""
+    hosts = []
+    for card in range(cards):
+        while True:
+            client = Connection(path)
+            reply = client.ask(command(OPEN, struct.pack("<II", card, 0)))
+            if reply is None:
+                return hosts  # no more connections
+            for fd in reply.fds:
+                os.close(fd)
+            if reply.status != "OK":
+                assert reply.status == "NO_RESOURCES", reply.status
+                client.close()
+                break
+            hosts.append(client)
+    for host in hosts:
+        take(host, GROUP)
+        take(host, allocation(8 << 20))
+        take(host, allocation(4096))
+    while True:  # connections that open nothing
+        client = Connection(path)
+        if client.ask(command(99)) is None:
+            break
+        hosts.append(client)
+    return hosts
+
+
+class SharesTest(unittest.TestCase):
+    def start(self, *arguments):
+        manager = nic(BINARY, *arguments, cards=2)
+        card = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return card
+
+    def attacked_by(self, attack, user=None):
+        neighbour = Neighbour(attack, user)
+        self.addCleanup(neighbour.end)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be two users")
+    def test_another_user_takes_all(self):
+        card = self.start("--admit", str(STRANGER), "--memory-budget", "256")
+        os.chmod(card.folder, 0o755)
+        old = Victim(card.path, 4001)
+        calm = old.median()
+
+        def attack(say):
+            kept = take_all(card.path, 2)
+            say()
+            stand()
+            del kept
+
+        self.attacked_by(attack, STRANGER)
+        compare("a neighbour who took all, for a victim from before", calm, old.median())
+        new = Victim(card.path, 4002)
+        compare("a neighbour who took all, for a newcomer", calm, new.median())
+        host = new.hosts[0]
+        self.assertGreaterEqual(1 + take(host, GROUP), 16 // 4 - 1)  # half of the pool is divided between the two
+        self.assertGreaterEqual(take(host, allocation(4096)), 256 // 4 - 2)
+        for _ in range(32 // 4 - 2):
+            Host(card.path, 1)
+        refused = card.stop()["interfaces"]["0"]
+        for name in ("contexts", "groups", "keys", "memory", "connections"):
+            self.assertGreater(refused[f"refused_user_{name}"], 0, name)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be two users")
+    def test_a_user_who_was_not_admitted(self):
+        card = self.start()
+        os.chmod(card.folder, 0o755)
+        os.chmod(card.path, 0o666)
+
+        def attack(say):
+            assert Connection(card.path).ask(command(OPEN, bytes(8))) is None
+            say()
+
+        self.attacked_by(attack, STRANGER)
+        Victim(card.path).operate()
+        self.assertEqual(card.stop()["interfaces"]["0"]["refused_user"], 1)
+
+    def test_one_connection_takes_all(self):
+        card = self.start("--memory-budget", "256")
+        old = Victim(card.path, 4001)
+        calm = old.median()
+
+        def attack(say):
+            host = Host(card.path)
+            take(host, GROUP)
+            take(host, allocation(8 << 20))
+            take(host, allocation(4096))
+            say()
+            stand()
+
+        self.attacked_by(attack)
+        compare("a connection that took all, for a victim from before", calm, old.median())
+        compare("a connection that took all, for a newcomer", calm, Victim(card.path, 4002).median())
+        refused = card.stop()["interfaces"]["0"]
+        for name in ("groups", "keys", "memory"):
+            self.assertGreater(refused[f"refused_connection_{name}"], 0, name)
+
+    def test_limits_are_as_given(self):
+        card = self.start("--user-contexts", "3", "--user-groups", "5", "--user-keys", "6", "--user-memory", "40",
+                          "--user-connections", "7", "--connection-groups", "4", "--connection-keys", "5")
+        hosts = [Host(card.path) for _ in range(3)]
+        client = Connection(card.path)
+        self.assertEqual(client.ask(command(OPEN, bytes(8))).status, "NO_RESOURCES")
+        self.assertEqual([take(host, GROUP) for host in hosts], [4, 1, 0])
+        self.assertEqual([take(host, allocation(4096)) for host in hosts], [5, 1, 0])
+        self.assertEqual(take(Host(card.path, 1), allocation(4 << 20)), 5)  # ten for groups, windows: less than one
+        others = [Connection(card.path) for _ in range(2)]
+        self.assertEqual([other.ask(command(99)).status for other in others], ["BAD_OPCODE"] * 2)
+        self.assertIsNone(Connection(card.path).ask(command(OPEN, bytes(8))))
+        refused = card.stop()["interfaces"]["0"]
+        self.assertEqual({name: count for name, count in refused.items() if name.startswith("refused_") and count},
+                         {"refused_user_contexts": 1, "refused_user_groups": 2, "refused_user_keys": 2,
+                          "refused_connection_groups": 1, "refused_connection_keys": 2,
+                          "refused_user_connections": 1, "refused_too_many": 1})
+
+
+if __name__ == "__main__":
+    unittest.main()
