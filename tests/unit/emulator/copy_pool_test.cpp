@@ -181,12 +181,13 @@ class StuckCopyTest : public ::testing::Test {
     lane_ = pool_.acquire();
     other_ = pool_.acquire();
   }
-  // A batch that does not return, and pieces behind it.
+  // A piece that does not return, alone in a worker's hands, and pieces behind it.
   void get_stuck(uint32_t pieces) {
-    for (uint32_t i = 1; i <= pieces; i++)
+    for (uint32_t i = 1; i <= pieces; i++) {
       lane_->add(piece(reinterpret_cast<void*>(stuck_.address()), card_, 8, i));
-    pool_.notify();
-    while (!lane_->in_hand()) std::this_thread::yield();
+      pool_.notify();
+      while (!lane_->in_hand()) std::this_thread::yield();
+    }
   }
 
   test::StuckPage stuck_;
@@ -219,14 +220,13 @@ TEST_F(StuckCopyTest, WhatWasNotBegunFailsWhenTheLaneIsAbandoned) {
   lane_->abandon();
   // All but what is in the worker's hands.
   std::vector<int> expected;
-  for (uint32_t i = CopyLane::kBatch + 1; i <= pieces; i++)
-    expected.push_back(-static_cast<int>(i));
+  for (uint32_t i = 2; i <= pieces; i++) expected.push_back(-static_cast<int>(i));
   EXPECT_EQ(take(*lane_, expected.size()), expected);
   EXPECT_EQ(lane_->take(), nullptr);
-  EXPECT_EQ(lane_->outstanding(), CopyLane::kBatch);
+  EXPECT_EQ(lane_->outstanding(), 1u);
   EXPECT_TRUE(lane_->in_hand());
   stuck_.let_go();
-  EXPECT_EQ(take(*lane_, CopyLane::kBatch).back(), int{CopyLane::kBatch});
+  EXPECT_EQ(take(*lane_, 1), std::vector<int>{1});
   EXPECT_EQ(lane_->outstanding(), 0u);
   EXPECT_FALSE(lane_->in_hand());
   // A new client finds an empty lane.
