@@ -31,10 +31,10 @@ static void wait_blocked(pid_t task) {
   } while (state != 'D');
 }
 
-enum what { WHAT_COUNTERS, WHAT_REGISTER, WHAT_RESERVE, WHAT_OPEN, WHAT_CLOSE, WHATS };
+enum Command { kCounters, kRegister, kReserve, kOpen, kClose, kCommands };
 
 /* A command that the silent card does not answer. */
-static void command(int fd, enum what what) {
+static void command(int fd, enum Command which) {
   static uint8_t byte;
   struct peal_ioctl_counters counters = {.header = HEADER(peal_ioctl_counters)};
   struct peal_ioctl_reserve_group reserve = {.header = HEADER(peal_ioctl_reserve_group),
@@ -44,14 +44,14 @@ static void command(int fd, enum what what) {
                                        .bytes_ = 1,
                                        .access = PEAL_ACCESS_READ};
 
-  if (what == WHAT_COUNTERS) ioctl(fd, PEAL_IOCTL_COUNTERS, &counters);
-  if (what == WHAT_REGISTER) ioctl(fd, PEAL_IOCTL_REGISTER, &memory);
-  if (what == WHAT_RESERVE) ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &reserve);
-  if (what == WHAT_OPEN) open_device();
-  if (what == WHAT_CLOSE) close(fd);
+  if (which == kCounters) ioctl(fd, PEAL_IOCTL_COUNTERS, &counters);
+  if (which == kRegister) ioctl(fd, PEAL_IOCTL_REGISTER, &memory);
+  if (which == kReserve) ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &reserve);
+  if (which == kOpen) open_device();
+  if (which == kClose) close(fd);
 }
 
-static pid_t begin(enum what what) {
+static pid_t begin(enum Command which) {
   int go[2];
   pid_t child;
   char byte = 0;
@@ -64,12 +64,12 @@ static pid_t begin(enum what what) {
 
     CHECK(fd >= 0);
     CHECK_EQ(read(go[0], &byte, 1), 1);
-    command(fd, what);
+    command(fd, which);
     for (;;) pause();
   }
   close(go[0]);
   /* Its file is open, for it reads the byte; the card is stopped by now or will be. */
-  CHECK_EQ(dup2(go[1], 100 + (int)what), 100 + (int)what);
+  CHECK_EQ(dup2(go[1], 100 + (int)which), 100 + (int)which);
   close(go[1]);
   return child;
 }
@@ -98,23 +98,23 @@ static int count_contexts(void) {
 
 void test_silence(void) {
   int contexts = count_contexts(), left = PATIENCE_MS, status, what;
-  pid_t children[WHATS];
+  pid_t children[kCommands];
   struct device other;
   int fd = open_device();
 
   CHECK(fd >= 0);
   device_open(&other);
-  for (what = 0; what < WHATS; what++) children[what] = begin((enum what)what);
+  for (what = 0; what < kCommands; what++) children[what] = begin((enum Command)what);
   /* Each child has opened its file when it waits for its byte; the pipe says nothing of that, the
    * card's contexts do. */
-  while (count_contexts() != contexts - 2 - WHATS) CHECK(left-- > 0);
+  while (count_contexts() != contexts - 2 - kCommands) CHECK(left-- > 0);
   ask_outside("stop the card");
-  for (what = 0; what < WHATS; what++) {
+  for (what = 0; what < kCommands; what++) {
     CHECK_EQ(write(100 + what, "x", 1), 1);
     wait_blocked(children[what]);
   }
   nobody_waits_for_the_mailbox(fd, &other);
-  for (what = 0; what < WHATS; what++) {
+  for (what = 0; what < kCommands; what++) {
     struct pollfd wait = {fd, POLLIN, 0};
 
     CHECK_EQ(kill(children[what], SIGKILL), 0);
