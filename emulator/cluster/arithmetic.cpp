@@ -26,6 +26,8 @@ uint32_t rounds_of(uint32_t ranks) {
 }
 
 uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPlan& operation) {
+  // A destroy is a barrier, and a farewell to each peer whose signals were awaited.
+  if (operation.opcode == PEAL_OPERATION_DESTROY) return 2 * uint64_t{ranks} * rounds_of(ranks);
   if (operation.opcode != PEAL_OPERATION_ALLGATHER) return uint64_t{ranks} * rounds_of(ranks);
   const uint32_t image = card.channel_bytes / (2 * card.piece_window) / ranks;
   const uint64_t piece = std::min(card.mtu_bytes, image) & ~7u;

@@ -474,7 +474,10 @@ peal_status Cluster::abandon_group(uint32_t card, uint32_t context, uint32_t mem
 
 void Cluster::start_at_sequence(uint32_t card, uint32_t handle, uint64_t sequence) {
   Member* member = find_member(*nodes_[card]->card, handle);
-  if (member == nullptr) return;
+  if (member == nullptr || sequence % kChannels != 0) {
+    violation("set-up", "no member that could start at that sequence");
+    return;
+  }
   member->next_sequence = member->started = member->finished = sequence;
   member->recycled = sequence / kEpochOperations;
 }

@@ -109,6 +109,11 @@ void Hosts::make_group(TimeNs now_ns, uint32_t index) {
     unfinished_ -= plan.places.size() * plan.post_count();
     return;
   }
+  for (const Accident& accident : world_.scenario.accidents)
+    if (accident.kind == Accident::Kind::kRestart && now_ns > accident.at_ns + accident.for_ns &&
+        std::any_of(plan.places.begin(), plan.places.end(),
+                    [&](const Place& place) { return place.card == accident.place.card; }))
+      world_.happened["group after a restart"]++;
   const auto first = static_cast<uint32_t>(world_.members.size());
   for (uint32_t rank = 0; rank < plan.places.size(); rank++) {
     group.members.push_back(first + rank);
@@ -193,6 +198,7 @@ void Hosts::give_up(TimeNs now_ns, uint32_t index) {
   kill_member(index);
   processes_[members_[index].process].members_to_go--;
   progress_ns_ = now_ns;
+  world_.happened[members_[index].connected ? "abandon, connected" : "abandon, reserved"]++;
   const peal_status status = cluster_->abandon_group(state.place.card, state.context, state.handle);
   if (status != PEAL_STATUS_OK) fail(now_ns, "abandon group", status);
 }
@@ -316,7 +322,7 @@ void Hosts::take_completion(TimeNs now_ns, Process& process, const peal_completi
   if (state.dead) return;
   member.free_slots.push_back(state.posts[entry.cookie & 0xffffffffu].slot);
   member.outstanding--;
-  if (state.finished_below == state.posts.size()) process.members_to_go--;
+  if (member.next == state.posts.size() && member.outstanding == 0) process.members_to_go--;
   schedule_post(now_ns, index);
 }
 
@@ -346,9 +352,35 @@ void Hosts::unmap(const Place& place) {
   }
 }
 
+// Whether a member there has something to do, or will have when its group is made.
+bool Hosts::meets_work(const Place& place, bool whole_card) const {
+  return std::any_of(world_.members.begin(), world_.members.end(), [&](const MemberState& member) {
+    return !member.dead && member.finished_below < member.posts.size() &&
+           (whole_card ? member.place.card == place.card : member.place == place);
+  });
+}
+
+bool Hosts::meets_set_up(const Place& place) const {
+  for (uint32_t i = 0; i < world_.members.size(); i++)
+    if (!world_.members[i].dead && world_.members[i].place == place && !members_[i].connected)
+      return true;
+  return false;
+}
+
+void Hosts::note(const Accident& accident) {
+  const bool whole_card = accident.kind == Accident::Kind::kSilence ||
+                          accident.kind == Accident::Kind::kRestart ||
+                          accident.kind == Accident::Kind::kFreeze;
+  if (!meets_work(accident.place, whole_card)) return;
+  world_.happened[accident_name(accident.kind)]++;
+  if (accident.kind == Accident::Kind::kKill && meets_set_up(accident.place))
+    world_.happened["death in set-up"]++;
+}
+
 void Hosts::accident(TimeNs now_ns, const Accident& accident) {
   progress_ns_ = now_ns;
   const Place& place = accident.place;
+  note(accident);
   switch (accident.kind) {
     case Accident::Kind::kUnmap:
       return unmap(place);
@@ -409,8 +441,9 @@ void Hosts::end_process(TimeNs now_ns, const Place& place, Accident::Kind how) {
 
 void Hosts::close_early(TimeNs now_ns, uint32_t number) {
   const Process& process = processes_[number];
-  if (process.open && process.members_to_go == 0)
-    end_process(now_ns, process.place, Accident::Kind::kKill);
+  if (!process.open || process.members_to_go != 0) return;
+  if (unfinished_ > 0) world_.happened["early close"]++;
+  end_process(now_ns, process.place, Accident::Kind::kKill);
 }
 
 void Hosts::close_all(TimeNs now_ns) {

@@ -89,6 +89,9 @@ class Hosts final : public HostEvents {
   void give_up(TimeNs now_ns, uint32_t index);
   void post(TimeNs now_ns, uint32_t index);
   void schedule_post(TimeNs when_ns, uint32_t index);
+  [[nodiscard]] bool meets_work(const Place& place, bool whole_card) const;
+  [[nodiscard]] bool meets_set_up(const Place& place) const;
+  void note(const Accident& accident);
   void accident(TimeNs now_ns, const Accident& accident);
   void open_process(TimeNs now_ns, const Place& place);
   void schedule_poll(uint32_t process);

@@ -240,8 +240,15 @@ uint64_t Run::needed() const {
   return packets;
 }
 
+const char* operation_name(const OperationPlan& operation) {
+  if (operation.opcode == PEAL_OPERATION_DESTROY) return "destroy";
+  if (operation.opcode == PEAL_OPERATION_BARRIER) return "barrier";
+  return operation.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING ? "doubling" : "broadcast";
+}
+
 Report Run::report() const {
   Report report;
+  report.happened = world_.happened;
   report.ok = world_.findings.none();
   report.findings = world_.findings.counts();
   report.lines = world_.findings.lines();
@@ -263,6 +270,8 @@ Report Run::report() const {
         const bool ok = post.state == PostState::kCompleted && post.status == PEAL_STATUS_OK;
         all = all && ok;
         report.completed += ok;
+        if (ok)
+          report.completed_as[operation_name(world_.operation(world_.members[index], sequence))]++;
         report.mismatched +=
             post.state == PostState::kCompleted && post.status == PEAL_STATUS_MISMATCH;
         report.peer_dead +=

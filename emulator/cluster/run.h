@@ -29,6 +29,8 @@ struct Report {
   uint64_t mismatched = 0;
   uint64_t peer_dead = 0;
   uint64_t dma_faults = 0;
+  std::map<std::string, uint64_t> completed_as;  // success: barrier, broadcast, doubling, destroy
+  std::map<std::string, uint64_t> happened;      // accidents that met somebody at work, by name
   std::vector<TimeNs>
       latencies_ns;  // of every operation of every group: last completion - first post
   std::array<uint64_t, PEAL_PACKET_TYPE_COUNT> packets{};  // sent, by type, repairs included

@@ -7,7 +7,7 @@ namespace peal::sim {
 
 namespace {
 
-constexpr uint64_t kChannelsMost = 32;
+constexpr uint64_t kChannelsLeast = 4;
 
 std::string group_problem(const Scenario& scenario, size_t index) {
   const GroupPlan& group = scenario.groups[index];
@@ -32,8 +32,8 @@ std::string group_problem(const Scenario& scenario, size_t index) {
       return who + "a disagreement names no rank or operation";
   for (const Abandon& abandon : group.abandons)
     if (abandon.rank >= ranks) return who + "an abandon names no rank";
-  if (group.first_sequence % kChannelsMost != 0)
-    return who + "the first sequence must be a multiple of " + std::to_string(kChannelsMost);
+  if (group.first_sequence % kChannelsLeast != 0)
+    return who + "the first sequence must be a multiple of K";
   if (group.after_group != kNoGroup && group.after_group >= index)
     return who + "can only follow an earlier group";
   return {};
@@ -61,6 +61,26 @@ std::string Scenario::problem() const {
   if (checksums == ChecksumChoice::kSkipped && faults.corrupt > 0)
     return "checksums cannot be skipped where frames are damaged";
   return faults.problem();
+}
+
+const char* accident_name(Accident::Kind kind) {
+  switch (kind) {
+    case Accident::Kind::kSilence:
+      return "silence";
+    case Accident::Kind::kKill:
+      return "kill";
+    case Accident::Kind::kReset:
+      return "reset";
+    case Accident::Kind::kWild:
+      return "wild index";
+    case Accident::Kind::kRestart:
+      return "restart";
+    case Accident::Kind::kUnmap:
+      return "unmap";
+    case Accident::Kind::kFreeze:
+      return "freeze";
+  }
+  return "?";
 }
 
 GroupPlan make_group(uint32_t cards, uint32_t members_per_card) {

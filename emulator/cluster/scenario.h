@@ -121,6 +121,9 @@ struct Scenario {
   [[nodiscard]] std::string problem() const;
 };
 
+// "kill", "restart", …
+[[nodiscard]] const char* accident_name(Accident::Kind kind);
+
 // The shape of an ordinary group: ranks in blocks of `members_per_card`, no skew.
 GroupPlan make_group(uint32_t cards, uint32_t members_per_card);
 

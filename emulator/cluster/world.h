@@ -76,6 +76,8 @@ struct World {
   std::vector<GroupState> groups;
   std::vector<MemberState> members;
   std::vector<uint32_t> region_member;  // by region: whose user memory it is, or kNoMember
+  // How often something happened that a scenario can only ask for, by name.
+  std::map<std::string, uint64_t> happened;
   Findings findings;
 };
 

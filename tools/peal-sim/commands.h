@@ -37,6 +37,12 @@ Command add_replay_command(CLI::App& app);
 // Packets per second of real time.
 Command add_throughput_command(CLI::App& app);
 
+// As it was called: each configuration of the card has a program of its own.
+inline std::string& program_name() {
+  static std::string name = "peal-sim";
+  return name;
+}
+
 // "A-B" or "A" as numbers; throws UsageError naming the option.
 void parse_range(const std::string& option, const std::string& text, uint64_t* first,
                  uint64_t* last);

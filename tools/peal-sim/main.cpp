@@ -4,11 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "tools/peal-sim/commands.h"
 
 int main(int argc, char** argv) {
   using namespace peal::sim;
+  program_name() = std::filesystem::path(argv[0]).filename().string();
   CLI::App app{
       "Runs Peal's firmware on a simulated clock, with seeded faults, and checks everything.\n"
       "Without a command: one scenario from the options below.",

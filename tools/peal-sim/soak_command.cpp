@@ -5,7 +5,9 @@
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
+#include <random>
 
+#include "emulator/cluster/corners.h"
 #include "emulator/cluster/run.h"
 #include "emulator/cluster/scenario_random.h"
 #include "tools/peal-sim/commands.h"
@@ -19,24 +21,51 @@ namespace {
 
 struct SoakArguments {
   double minutes = 1;
-  uint64_t seed = 1;
+  uint64_t seed = 0;
   uint64_t runs = 0;
   uint32_t cards = RandomLimits{}.cards;
+  uint64_t packets = RandomLimits{}.packets;
+  bool corners = false;
   bool keep_going = false;
   std::string json;
   std::string trace;
 };
 
 std::string replay_command(const SoakArguments& arguments, uint64_t seed) {
-  std::string text = "peal-sim replay --seed " + std::to_string(seed);
+  std::string text = program_name() + " replay --seed " + std::to_string(seed);
   if (arguments.cards != RandomLimits{}.cards)
     text += " --cards " + std::to_string(arguments.cards);
+  if (arguments.packets != RandomLimits{}.packets)
+    text += " --packets " + std::to_string(arguments.packets);
   return text;
 }
 
-int soak(const SoakArguments& arguments) {
+RandomLimits limits_of(const SoakArguments& arguments) {
   RandomLimits limits;
   limits.cards = arguments.cards;
+  limits.packets = arguments.packets;
+  return limits;
+}
+
+uint64_t new_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 8;  // short enough to type, and room for those that follow
+}
+
+// Prints what was reached; the number of corners that were not, when all must be.
+uint64_t check_corners(const SoakArguments& arguments, const Corners& corners) {
+  std::fputs(corners.table().c_str(), stdout);
+  if (!arguments.corners) return 0;
+  const std::vector<std::string> missing = corners.missing();
+  for (const std::string& name : missing) std::printf("no scenario reached: %s\n", name.c_str());
+  return missing.size();
+}
+
+int soak(const SoakArguments& arguments) {
+  const RandomLimits limits = limits_of(arguments);
+  const uint64_t first = arguments.seed == 0 ? new_seed() : arguments.seed;
+  std::printf("%s: seeds from %" PRIu64 "\n", program_name().c_str(), first);
+  Corners corners;
   const auto begin = std::chrono::steady_clock::now();
   const auto elapsed = [begin] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -46,12 +75,13 @@ int soak(const SoakArguments& arguments) {
   uint64_t stuck = 0;
   uint64_t packets = 0;
   double told_at = 0;
-  for (uint64_t seed = arguments.seed; elapsed() < arguments.minutes * 60; seed++) {
+  for (uint64_t seed = first; elapsed() < arguments.minutes * 60; seed++) {
     if (arguments.runs > 0 && done == arguments.runs) break;
     const Scenario scenario = random_scenario(seed, limits);
     // Every tenth one twice: its traces must be equal.
     const Report report = seed % 10 == 0 ? run_twice(scenario) : run(scenario);
     done++;
+    corners.add(scenario, report);
     packets += report.cluster.sent;
     if (!report.ok) {
       failed++;
@@ -71,13 +101,12 @@ int soak(const SoakArguments& arguments) {
   }
   std::printf("%" PRIu64 " scenarios, %" PRIu64 " packets, %" PRIu64 " failed\n", done, packets,
               failed);
-  return exit_status(failed, stuck);
+  const uint64_t missed = check_corners(arguments, corners);
+  return missed > 0 ? kExitWrong : exit_status(failed, stuck);
 }
 
 int replay(const SoakArguments& arguments) {
-  RandomLimits limits;
-  limits.cards = arguments.cards;
-  const Scenario scenario = random_scenario(arguments.seed, limits);
+  const Scenario scenario = random_scenario(arguments.seed, limits_of(arguments));
   std::printf("%s\n", describe(scenario).c_str());
   std::unique_ptr<TraceFile> trace;
   if (!arguments.trace.empty()) trace = std::make_unique<TraceFile>(arguments.trace);
@@ -101,11 +130,16 @@ Command add_soak_command(CLI::App& app) {
   app.add_option("--minutes", arguments->minutes, "of real time")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--seed", arguments->seed, "first one")->capture_default_str();
+  app.add_option("--seed", arguments->seed, "first one (0: a new one)")->capture_default_str();
   app.add_option("--runs", arguments->runs, "end after so many scenarios (0: by time only)");
   app.add_option("--cards", arguments->cards, "most cards of a scenario")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  app.add_option("--packets", arguments->packets, "most packets of a scenario, roughly")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--corners", arguments->corners,
+               "fail when a listed corner was reached by no scenario");
   app.add_flag("--keep-going", arguments->keep_going, "do not stop at the first failure");
   return [arguments] { return soak(*arguments); };
 }
@@ -115,6 +149,9 @@ Command add_replay_command(CLI::App& app) {
   app.add_option("--seed", arguments->seed, "of the scenario")->required();
   app.add_option("--cards", arguments->cards, "as it was for soak")
       ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--packets", arguments->packets, "most packets of a scenario, roughly")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--json", arguments->json, "write the report to this file (-: standard output)");
   app.add_option("--trace", arguments->trace, "write one line per packet sent to this file");

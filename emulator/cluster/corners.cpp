@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/cluster/corners.h"
+
+#include <algorithm>
+
+namespace peal::sim {
+
+namespace {
+
+using Both = struct {
+  const Scenario& scenario;
+  const Report& report;
+};
+
+bool lossy(const Both& run) {
+  return run.scenario.faults.loss >= 0.05 && run.report.faults.lost > 0;
+}
+bool counted(const Both& run, const char* name) { return run.report.counters.contains(name); }
+bool happened(const Both& run, const char* name) { return run.report.happened.contains(name); }
+bool completed(const Both& run, const char* name) { return run.report.completed_as.contains(name); }
+
+// Two ranks 2^k apart watch each other; all others are strangers on the wire.
+bool watch_each_other(const GroupPlan& group, uint32_t a, uint32_t b) {
+  const auto ranks = static_cast<uint32_t>(group.places.size());
+  for (uint32_t one = 0; one < ranks; one++)
+    for (uint32_t distance = 1; distance < ranks; distance *= 2) {
+      const uint32_t from = group.places[one].card;
+      const uint32_t to = group.places[(one + distance) % ranks].card;
+      if ((from == a && to == b) || (from == b && to == a)) return true;
+    }
+  return false;
+}
+
+bool peers_cut(const Both& run) {
+  if (run.report.cluster.dropped_cut == 0) return false;
+  return std::any_of(run.scenario.cuts.begin(), run.scenario.cuts.end(), [&](const WireCut& cut) {
+    return std::any_of(run.scenario.groups.begin(), run.scenario.groups.end(),
+                       [&](const GroupPlan& group) {
+                         return watch_each_other(group, cut.from_card, cut.to_card);
+                       });
+  });
+}
+
+bool strangers_cut(const Both& run) {
+  return std::any_of(run.scenario.cuts.begin(), run.scenario.cuts.end(), [&](const WireCut& cut) {
+    return cut.until_ns == kNever &&
+           std::any_of(run.scenario.groups.begin(), run.scenario.groups.end(),
+                       [&](const GroupPlan& group) {
+                         const auto on = [&](uint32_t card) {
+                           return std::any_of(group.places.begin(), group.places.end(),
+                                              [card](const Place& p) { return p.card == card; });
+                         };
+                         return on(cut.from_card) && on(cut.to_card) &&
+                                !watch_each_other(group, cut.from_card, cut.to_card);
+                       });
+  });
+}
+
+bool any_group(const Both& run, bool (*holds)(const GroupPlan&)) {
+  return std::any_of(run.scenario.groups.begin(), run.scenario.groups.end(), holds);
+}
+
+bool passes(const Both& run, uint64_t end) {
+  return run.report.completed > 0 &&
+         std::any_of(
+             run.scenario.groups.begin(), run.scenario.groups.end(), [end](const GroupPlan& group) {
+               return group.first_sequence < end && group.first_sequence + group.post_count() > end;
+             });
+}
+
+bool past_epochs(const Both& run) {
+  for (uint64_t half = 2; half <= 16; half *= 2)
+    if (passes(run, half << 32)) return true;
+  return false;
+}
+
+struct Corner {
+  const char* name;
+  bool (*holds)(const Both&);
+};
+
+// Sorted as they are printed.
+constexpr Corner kCorners[] = {
+    {"barrier done", [](const Both& run) { return completed(run, "barrier"); }},
+    {"all-to-all broadcast done", [](const Both& run) { return completed(run, "broadcast"); }},
+    {"recursive doubling done", [](const Both& run) { return completed(run, "doubling"); }},
+    {"destroy done", [](const Both& run) { return completed(run, "destroy"); }},
+    {"recycling", [](const Both& run) { return run.report.recycle_signals > 0; }},
+    {"several groups", [](const Both& run) { return run.scenario.groups.size() > 1; }},
+    {"a group in the place of another",
+     [](const Both& run) {
+       return any_group(run, [](const GroupPlan& g) { return g.after_group != kNoGroup; });
+     }},
+    {"early data", [](const Both& run) { return counted(run, "early_data"); }},
+    {"staged", [](const Both& run) { return counted(run, "staged"); }},
+    {"loss of 5 % or more", lossy},
+    {"repairs", [](const Both& run) { return run.report.repairs > 0; }},
+    {"duplicates", [](const Both& run) { return run.report.faults.duplicated > 0; }},
+    {"reordering", [](const Both& run) { return run.report.faults.reordered > 0; }},
+    {"delay", [](const Both& run) { return run.report.faults.delayed > 0; }},
+    {"damage", [](const Both& run) { return run.report.faults.corrupted > 0; }},
+    {"partition", [](const Both& run) { return run.report.faults.partitioned > 0; }},
+    {"cut between peers", peers_cut},
+    {"cut for good between strangers", strangers_cut},
+    {"silence", [](const Both& run) { return happened(run, "silence"); }},
+    {"kill", [](const Both& run) { return happened(run, "kill"); }},
+    {"kill with loss", [](const Both& run) { return happened(run, "kill") && lossy(run); }},
+    {"death in set-up", [](const Both& run) { return happened(run, "death in set-up"); }},
+    {"window reset", [](const Both& run) { return happened(run, "reset"); }},
+    {"wild index", [](const Both& run) { return happened(run, "wild index"); }},
+    {"restart", [](const Both& run) { return happened(run, "restart"); }},
+    {"group after a restart",
+     [](const Both& run) { return happened(run, "group after a restart"); }},
+    {"freeze", [](const Both& run) { return happened(run, "freeze"); }},
+    {"freeze with loss", [](const Both& run) { return happened(run, "freeze") && lossy(run); }},
+    {"unmap", [](const Both& run) { return happened(run, "unmap"); }},
+    {"fault told, with loss",
+     [](const Both& run) { return run.report.dma_faults > 0 && lossy(run); }},
+    {"abandon, reserved", [](const Both& run) { return happened(run, "abandon, reserved"); }},
+    {"abandon, connected", [](const Both& run) { return happened(run, "abandon, connected"); }},
+    {"early close", [](const Both& run) { return happened(run, "early close"); }},
+    {"early close with loss",
+     [](const Both& run) { return happened(run, "early close") && lossy(run); }},
+    {"mismatch told", [](const Both& run) { return run.report.mismatched > 0; }},
+    {"mismatch told, with loss",
+     [](const Both& run) { return run.report.mismatched > 0 && lossy(run); }},
+    {"death told", [](const Both& run) { return run.report.peer_dead > 0; }},
+    {"death told, with loss",
+     [](const Both& run) { return run.report.peer_dead > 0 && lossy(run); }},
+    {"sequences past 2^32", [](const Both& run) { return passes(run, uint64_t{1} << 32); }},
+    {"epochs past 2^32", past_epochs},
+    {"out of packets or DMA records",
+     [](const Both& run) {
+       return counted(run, "no_packet") || counted(run, "no_dma_record") ||
+              run.report.cluster.dropped_full > 0;
+     }},
+    {"DMA out of order", [](const Both& run) { return run.scenario.costs.dma_jitter_ns > 0; }},
+    {"processor of 5 us a packet or slower",
+     [](const Both& run) { return run.scenario.costs.packet_ns >= 5 * kMicrosecond; }},
+    {"NACKs after 50 us or sooner",
+     [](const Both& run) { return run.scenario.timeouts.nack_ns <= 50 * kMicrosecond; }},
+    {"NACKs after 300 us or later",
+     [](const Both& run) { return run.scenario.timeouts.nack_ns >= 300 * kMicrosecond; }},
+};
+
+}  // namespace
+
+Corners::Corners() : reached_(std::size(kCorners)) {}
+
+void Corners::add(const Scenario& scenario, const Report& report) {
+  const Both run{scenario, report};
+  for (size_t i = 0; i < std::size(kCorners); i++) reached_[i] += kCorners[i].holds(run) ? 1 : 0;
+}
+
+std::string Corners::table() const {
+  std::string text;
+  for (size_t i = 0; i < std::size(kCorners); i++) {
+    std::string count = std::to_string(reached_[i]);
+    count.insert(0, 8 - std::min<size_t>(8, count.size()), ' ');
+    text += count + "  " + kCorners[i].name + "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> Corners::missing() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::size(kCorners); i++)
+    if (reached_[i] == 0) names.emplace_back(kCorners[i].name);
+  return names;
+}
+
+}  // namespace peal::sim
