@@ -94,6 +94,7 @@ class Run {
   void drain();
   void drain_stuck();
   void check_conserved();
+  void check_effort();
   [[nodiscard]] bool stuck() const;
   [[nodiscard]] uint64_t needed() const;
 
@@ -193,6 +194,19 @@ void Run::check_conserved() {
                             " packets are in use, but nobody has them");
 }
 
+// No collapse: a wire that loses this much makes this many packets necessary, and no more. A few
+// packets prove nothing.
+void Run::check_effort() {
+  constexpr uint64_t kFew = 500;
+  if (scenario_.effort_max == 0) return;
+  const uint64_t sent = cluster_.counts().sent;
+  const uint64_t least = needed();
+  if (static_cast<double>(sent) <= scenario_.effort_max * static_cast<double>(least + kFew)) return;
+  world_.findings.add(
+      cluster_.now(), "collapse",
+      std::to_string(sent) + " packets where " + std::to_string(least) + " would have done");
+}
+
 void Run::carry_out() {
   world_.channels = cluster_.device(0).channels;
   hosts_.start(cluster_);
@@ -204,6 +218,7 @@ void Run::carry_out() {
   trace_hash_ = cluster_.trace_hash();
   if (scenario_.check) check_garbage(world_, cluster_.now());
   check_conserved();
+  check_effort();
   if (!scenario_.teardown) return;
   hosts_.close_all(cluster_.now());
   drain();
@@ -248,6 +263,7 @@ const char* operation_name(const OperationPlan& operation) {
 
 Report Run::report() const {
   Report report;
+  report.needed = needed();
   report.happened = world_.happened;
   report.ok = world_.findings.none();
   report.findings = world_.findings.counts();
@@ -286,7 +302,6 @@ Report Run::report() const {
     }
   }
   report.packets = watch_.wire.sent();
-  report.needed = needed();
   report.repairs = watch_.wire.repairs();
   report.recycle_signals = watch_.wire.recycle_signals();
   add_counters(cluster_, &report);

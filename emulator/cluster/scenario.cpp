@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/cluster/scenario.h"
 
+#include <algorithm>
+
 #include "abi/types.h"
 
 namespace peal::sim {
@@ -61,6 +63,17 @@ std::string Scenario::problem() const {
   if (checksums == ChecksumChoice::kSkipped && faults.corrupt > 0)
     return "checksums cannot be skipped where frames are damaged";
   return faults.problem();
+}
+
+bool only_bad_wire(const Scenario& scenario) {
+  if (!scenario.accidents.empty() || !scenario.cuts.empty() || !scenario.faults.partitions.empty())
+    return false;
+  return std::all_of(scenario.groups.begin(), scenario.groups.end(), [](const GroupPlan& group) {
+    const auto soon = [](TimeNs at_ns) { return at_ns <= kMillisecond; };
+    return group.abandons.empty() && group.disagreements.empty() && soon(group.think_ns) &&
+           std::all_of(group.connect_ns.begin(), group.connect_ns.end(), soon) &&
+           std::all_of(group.first_post_ns.begin(), group.first_post_ns.end(), soon);
+  });
 }
 
 const char* accident_name(Accident::Kind kind) {

@@ -114,12 +114,17 @@ struct Scenario {
   uint32_t dma_per_card = ~0u;
   TimeNs stuck_ns = 10 * kSecond;  // without progress after healing, posts and accidents: stuck
   uint64_t events_max = ~0ull;     // a run that needs more has run away
+  double effort_max = 0;           // packets per packet needed, at most; 0: anything
   bool check = true;               // fill, verify and watch; without, only the cards are timed
   bool teardown = true;            // close everything at the end and expect nothing left
 
   // Empty when the scenario makes sense, else what is wrong with it.
   [[nodiscard]] std::string problem() const;
 };
+
+// Nothing goes wrong but on the wire, and nobody waits for a host: packets are then sent for data,
+// and again for what was lost.
+[[nodiscard]] bool only_bad_wire(const Scenario& scenario);
 
 // "kill", "restart", …
 [[nodiscard]] const char* accident_name(Accident::Kind kind);

@@ -13,6 +13,8 @@ namespace {
 
 constexpr uint64_t kScenarioStream = 9;
 constexpr uint32_t kBlockMax = 200 * 1024;
+// Of a bad wire: every packet lost is asked for, answered, and may be lost again.
+constexpr double kEffortMax = 8;
 
 class Maker {
  public:
@@ -37,6 +39,7 @@ class Maker {
       for (uint64_t left = between(1, 3); left > 0; left--) add_accident();
     if (limits_.accidents) add_leavers();
     add_scarcity();
+    if (only_bad_wire(scenario_)) scenario_.effort_max = kEffortMax;
     return scenario_;
   }
 

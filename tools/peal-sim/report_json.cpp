@@ -17,7 +17,8 @@ namespace {
 // Every check that can fail, so that a report also says what passed.
 constexpr const char* kChecks[] = {
     "right-bytes",   "exactly-once", "user-buffers",  "conservation", "stuck",  "status",
-    "running-ahead", "isolation",    "deterministic", "wire",         "set-up", "sealed-payload"};
+    "running-ahead", "isolation",    "deterministic", "wire",         "set-up", "sealed-payload",
+    "barrier",       "quiet",        "dead-memory",   "collapse"};
 
 double microseconds(TimeNs time_ns) { return static_cast<double>(time_ns) / 1000; }
 

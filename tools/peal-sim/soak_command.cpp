@@ -75,6 +75,8 @@ int soak(const SoakArguments& arguments) {
   uint64_t stuck = 0;
   uint64_t packets = 0;
   double told_at = 0;
+  double effort = 0;
+  uint64_t effort_seed = 0;
   for (uint64_t seed = first; elapsed() < arguments.minutes * 60; seed++) {
     if (arguments.runs > 0 && done == arguments.runs) break;
     const Scenario scenario = random_scenario(seed, limits);
@@ -82,6 +84,10 @@ int soak(const SoakArguments& arguments) {
     const Report report = seed % 10 == 0 ? run_twice(scenario) : run(scenario);
     done++;
     corners.add(scenario, report);
+    if (only_bad_wire(scenario) && report.needed > 500 && report.effort() > effort) {
+      effort = report.effort();
+      effort_seed = seed;
+    }
     packets += report.cluster.sent;
     if (!report.ok) {
       failed++;
@@ -101,6 +107,10 @@ int soak(const SoakArguments& arguments) {
   }
   std::printf("%" PRIu64 " scenarios, %" PRIu64 " packets, %" PRIu64 " failed\n", done, packets,
               failed);
+  std::printf(
+      "most packets per packet needed, on a wire that is bad and no more: %.2f (seed %" PRIu64
+      ")\n",
+      effort, effort_seed);
   const uint64_t missed = check_corners(arguments, corners);
   return missed > 0 ? kExitWrong : exit_status(failed, stuck);
 }
