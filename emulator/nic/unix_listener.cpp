@@ -21,37 +21,49 @@ constexpr int kLockLookMs = 10;
 
 std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// A lock on a folder leaves nothing behind, and goes with the process that holds it.
-class FolderLock {
+// Held while a name is taken: no two see the same abandoned socket. A file of its own, not the
+// folder: that one may be locked by whoever it belongs to, and anybody may lock /tmp. It goes when
+// the name is taken; what a killed process leaves is locked by the next.
+class NameLock {
  public:
-  explicit FolderLock(const std::string& folder)
-      : fd_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    for (int waited = 0; fd_ >= 0 && flock(fd_, LOCK_EX | LOCK_NB) != 0; waited += kLockLookMs) {
-      if (errno != EWOULDBLOCK || waited >= kLockPatienceMs) {
-        drop();
-        errno = EBUSY;
-        return;
-      }
+  explicit NameLock(const std::string& socket) : path_(socket + ".lock") {
+    for (int waited = 0; !take() && errno == EWOULDBLOCK && waited < kLockPatienceMs;
+         waited += kLockLookMs)
       poll(nullptr, 0, kLockLookMs);
-    }
   }
-  ~FolderLock() { drop(); }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
+  ~NameLock() {
+    if (!held()) return;
+    unlink(path_.c_str());
+    ::close(fd_);
+  }
+  NameLock(const NameLock&) = delete;
+  NameLock& operator=(const NameLock&) = delete;
   [[nodiscard]] bool held() const { return fd_ >= 0; }
 
  private:
-  void drop() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+  // A file that its last owner removed meanwhile locks nothing.
+  bool take() {
+    const int fd =
+        open(path_.c_str(), O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd < 0) return false;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+      struct stat opened = {};
+      struct stat named = {};
+      if (fstat(fd, &opened) == 0 && lstat(path_.c_str(), &named) == 0 &&
+          named.st_ino == opened.st_ino && named.st_dev == opened.st_dev) {
+        fd_ = fd;
+        return true;
+      }
+      errno = EWOULDBLOCK;
+    }
+    const int error = errno;
+    ::close(fd);
+    errno = error;
+    return false;
   }
-  int fd_;
+
+  std::string path_;
+  int fd_ = -1;
 };
 
 bool name_of(const std::string& path, sockaddr_un* address) {
@@ -92,8 +104,8 @@ std::string UnixListener::claim(int type, mode_t mode) {
   const std::string failed = "cannot listen on '" + path_ + "'";
   fd_ = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd_ < 0) return system_error("cannot create a socket");
-  const FolderLock lock(folder_of(path_));
-  if (!lock.held()) return system_error(failed + " (cannot lock its folder)");
+  const NameLock lock(path_);
+  if (!lock.held()) return system_error(failed + " (cannot take '" + path_ + ".lock')");
   if (is_abandoned(address, type)) unlink(path_.c_str());
   // Nobody else may connect before the mode is what it shall be.
   const mode_t mask = umask(0777 & ~mode);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/nic/unix_listener.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -93,6 +95,25 @@ TEST_F(UnixListenerTest, PathsThatDoNotFit) {
   EXPECT_NE(listener.listen("", SOCK_SEQPACKET, 0600), "");
   EXPECT_NE(listener.listen(std::string(200, 's'), SOCK_SEQPACKET, 0600), "");
   EXPECT_NE(listener.listen(folder_ + "/none/socket", SOCK_SEQPACKET, 0600), "");
+}
+
+// pealrun holds a lock on its job's folder as long as it lives; anybody may lock /tmp.
+TEST_F(UnixListenerTest, ALockOnItsFolderIsAnothersBusiness) {
+  const int folder = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(folder, LOCK_EX | LOCK_NB), 0);
+  UnixListener listener;
+  EXPECT_EQ(listener.listen(path_, SOCK_SEQPACKET, 0600), "");
+  EXPECT_TRUE(answers());
+  close(folder);
+}
+
+TEST_F(UnixListenerTest, NothingButTheNameIsLeftInTheFolder) {
+  std::ofstream(path_ + ".lock") << "";  // of one that was killed
+  UnixListener listener;
+  ASSERT_EQ(listener.listen(path_, SOCK_SEQPACKET, 0600), "");
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".lock"));
+  listener.close();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
 // A name between its bind and its listen looks like one that was left.
