@@ -183,9 +183,7 @@ void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
   const ContextId context = member.context;
   if (!ok) count(card, PEAL_COUNTER_DMA_FAULT);
   finish_dma(card, record, ok);
-  if (member.phase != MemberPhase::kFree && member.dying && member.dma == 0) {
-    bury_member(card, member);
-  }
+  if (member.phase == MemberPhase::kDying && member.dma == 0) release_member(card, member);
   context_try_close(card, context);
   if (card.dma_stalled != 0) dma_retry_stalled(card);
 }

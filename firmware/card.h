@@ -58,11 +58,9 @@ void card_describe(const Card& card, peal_device* device);
 
 // --- administration: immediate, no effects on the wire except where said ---
 // A host process or driver client. NO_RESOURCES when the table is full.
-// `client` is the runner's name for whoever is behind the context, for card_memberships() only.
+// `client` is the runner's name for whoever is behind the context: contexts of one client share
+// what groups that ended leave behind for a while, and cannot take it from other clients.
 peal_status card_open_context(Card& card, ContextId* context, ClientId client = 0);
-// Groups that contexts of this client hold on the card: their members, and the tombstones that
-// still stand for members of theirs. For the runner's quotas.
-[[nodiscard]] uint32_t card_memberships(const Card& card, ClientId client);
 // The client is gone: its pending operations end without completions, its live memberships die (the
 // death is flooded), its keys go once no DMA refers to them. Memory may be let go when
 // card_context_quiet() says so; close is then over and the id may come back from open.

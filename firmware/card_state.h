@@ -32,7 +32,7 @@ inline constexpr uint32_t kRankWords = (CONFIG_GROUP_RANKS_MAX + 63) / 64;
 inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : kRoundsMax;
 inline constexpr uint32_t kStagingUnits = 16;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
-// One for every member, and as many again for each of three lost farewells or outages.
+// Half of them are the most that one client can have (has_tombstone_place): two for every member.
 inline constexpr uint32_t kTombstones = 4 * CONFIG_CARD_MEMBERS;
 inline constexpr uint32_t kTimers = CONFIG_CARD_MEMBERS * (kChannels + 1) + 1;
 
@@ -178,14 +178,20 @@ struct Operation {
   Piece pieces[kPieceSlots];
 };
 
-enum class MemberPhase : uint8_t { kFree, kReserved, kActive };
+enum class MemberPhase : uint8_t {
+  kFree,
+  kReserved,
+  kActive,
+  // Over for host and peers; the place is needed until the last DMA, a repair that somebody asked
+  // for, is done. Packets no longer find the member: a tombstone speaks for it.
+  kDying,
+};
 
 struct Member {
   MemberPhase phase;
   uint16_t generation;
   uint16_t index;
   bool destroying;  // the destroy operation was accepted: nothing may follow it
-  bool dying;       // context is closing: ends as soon as no DMA is under way
   ContextId context;
   RegionId channels;
   Membership membership;

@@ -48,13 +48,9 @@ void card_close_context(Card& card, ContextId context, TimeNs now) {
   card.now = now;
   card.contexts[context].phase = ContextPhase::kClosing;
   for (Member& member : card.members) {
-    if (member.phase == MemberPhase::kFree || member.context != context) continue;
-    if (member.phase == MemberPhase::kReserved) {
-      release_member(card, member);
-      continue;
-    }
-    // Destroyed already, and waits only for a repair that somebody asked for: no death.
-    if (member.dying) continue;
+    if (member.context != context) continue;
+    if (member.phase == MemberPhase::kReserved) release_member(card, member);
+    if (member.phase != MemberPhase::kActive) continue;
     // A closed host connection is a death, and its card tells.
     poison(card, member, member.membership.rank);
     if (member.phase == MemberPhase::kActive) bury_member(card, member);
@@ -120,7 +116,7 @@ peal_status card_abandon_group(Card& card, ContextId context, uint32_t handle) {
     release_member(card, *member);
     return PEAL_STATUS_OK;
   }
-  if (member->next_sequence > 0 || member->dying) return PEAL_STATUS_BUSY;
+  if (member->next_sequence > 0) return PEAL_STATUS_BUSY;
   // Connected: others may have posted already, and must not wait for ever.
   poison(card, *member, member->membership.rank);
   if (member->phase == MemberPhase::kActive) bury_member(card, *member);

@@ -35,12 +35,34 @@ Tombstone& dig_tombstone(Card& card) {
   return card.tombstones[0];
 }
 
-// Every member may need a tombstone one day: none is promised that is not there.
-bool has_tombstone_place(const Card& card) {
+// Every member may need a tombstone one day: none is promised that is not there. A client may have
+// as many as are left (a dynamic threshold: Choudhury and Hahne 1998): alone it gets half of them,
+// beside n others 1 / (n + 2), and whoever comes always finds some, however many groups of a
+// neighbour die.
+bool has_tombstone_place(const Card& card, ClientId client) {
   uint32_t taken = 0;
-  for (const Tombstone& tombstone : card.tombstones) taken += stands(card, tombstone) ? 1 : 0;
-  for (const Member& member : card.members) taken += member.phase != MemberPhase::kFree ? 1 : 0;
-  return taken < kTombstones;
+  uint32_t own = 0;
+  for (const Tombstone& tombstone : card.tombstones) {
+    if (!stands(card, tombstone)) continue;
+    ++taken;
+    own += tombstone.client == client ? 1 : 0;
+  }
+  for (const Member& member : card.members) {
+    if (member.phase != MemberPhase::kReserved && member.phase != MemberPhase::kActive) continue;
+    ++taken;
+    own += card.contexts[member.context].client == client ? 1 : 0;
+  }
+  return own < kTombstones - taken;
+}
+
+// The next of a place's generations; never 0, nor one by which a peer may still ask a tombstone.
+uint16_t next_generation(Card& card, const Member& member) {
+  uint16_t generation = member.generation;
+  const auto index = static_cast<uint32_t>(&member - card.members);
+  do {
+    generation = generation == 0xffff ? 1 : static_cast<uint16_t>(generation + 1);
+  } while (find_tombstone(card, uint32_t{generation} << 16 | index) != nullptr);
+  return generation;
 }
 
 // Two members of one card with the same rank in the same group: one of them is not who it says.
@@ -82,8 +104,8 @@ Member* find_member(Card& card, uint32_t handle) {
   const uint32_t index = handle & 0xffff;
   if (index >= CONFIG_CARD_MEMBERS) return nullptr;
   Member& member = card.members[index];
-  const bool good = member.phase != MemberPhase::kFree && member.generation == handle >> 16;
-  return good ? &member : nullptr;
+  const bool lives = member.phase == MemberPhase::kReserved || member.phase == MemberPhase::kActive;
+  return lives && member.generation == handle >> 16 ? &member : nullptr;
 }
 
 Tombstone* find_tombstone(Card& card, uint32_t handle) {
@@ -104,13 +126,12 @@ peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32
     }
   }
   if (member == nullptr || card.released_count >= CONFIG_CARD_MEMBERS ||
-      !has_tombstone_place(card)) {
+      !has_tombstone_place(card, card.contexts[context].client)) {
     count(card, PEAL_COUNTER_NO_MEMBER);
     return PEAL_STATUS_NO_RESOURCES;
   }
   // Staging is left as it is: 64 KiB that nobody reads before it is written.
-  const auto generation =
-      static_cast<uint16_t>(member->generation + 1 == 0x10000 ? 1 : member->generation + 1);
+  const uint16_t generation = next_generation(card, *member);
   std::memset(static_cast<void*>(member), 0, offsetof(Member, staging));
   member->phase = MemberPhase::kReserved;
   member->generation = generation;
@@ -161,8 +182,6 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
 
 void release_member(Card& card, Member& member) {
   PEAL_ASSERT(member.dma == 0 && card.released_count < 2 * CONFIG_CARD_MEMBERS);
-  for (Operation& operation : member.operations) card.timers.disarm(operation.timer);
-  card.timers.disarm(member.timer);
   card.released[card.released_count++] = member.channels;
   member.phase = MemberPhase::kFree;
 }
@@ -177,8 +196,7 @@ uint16_t rounds_ahead_of(const Membership& self, Rank peer) {
 }
 
 void bury_member(Card& card, Member& member) {
-  member.dying = true;
-  if (member.dma > 0) return;  // on_dma_done comes back here
+  if (member.phase != MemberPhase::kActive) return;
   const Membership& self = member.membership;
   const auto everybody = static_cast<uint16_t>((1u << self.rounds) - 1);
   // The dead of a poisoned group is named to whoever asks, farewell or not.
@@ -196,20 +214,10 @@ void bury_member(Card& card, Member& member) {
     tombstone.destroy_signature =
         signature_of(self, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, 0);
   }
-  release_member(card, member);
-}
-
-uint32_t card_memberships(const Card& card, ClientId client) {
-  uint32_t held = 0;
-  for (const Member& member : card.members) {
-    const bool own =
-        member.phase != MemberPhase::kFree && card.contexts[member.context].client == client;
-    held += own ? 1 : 0;
-  }
-  for (const Tombstone& tombstone : card.tombstones) {
-    held += stands(card, tombstone) && tombstone.client == client ? 1 : 0;
-  }
-  return held;
+  for (Operation& operation : member.operations) card.timers.disarm(operation.timer);
+  card.timers.disarm(member.timer);
+  member.phase = MemberPhase::kDying;
+  if (member.dma == 0) release_member(card, member);
 }
 
 void member_fail_all(Card& card, Member& member, peal_status status, Rank rank) {

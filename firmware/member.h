@@ -19,7 +19,7 @@ void release_member(Card& card, Member& member);
 // Rounds in which this peer is the one ahead: it waits for our signal of them.
 uint16_t rounds_ahead_of(const Membership& self, Rank peer);
 // Leaves a tombstone, where somebody may still ask, and releases the slot, at once or as soon as no
-// DMA is under way.
+// DMA is under way. Idempotent.
 void bury_member(Card& card, Member& member);
 // All pending operations, parked ones too, end with this status.
 void member_fail_all(Card& card, Member& member, peal_status status, Rank rank);

@@ -129,7 +129,7 @@ peal_status Admin::open_context(MemoryProvider& provider, TimeNs now,
                                 peal_open_context_reply* reply) {
   flush_windows();  // so that an id that comes back is in no list
   ContextId context = kNoContext;
-  const peal_status status = card_open_context(card_, &context);
+  const peal_status status = card_open_context(card_, &context, provider.client());
   if (status != PEAL_STATUS_OK) return status;
   // The card numbers its contexts by slot; ours mirror them.
   assert(context < kContexts && slots_[context].state == SlotState::kFree);

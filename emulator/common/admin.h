@@ -56,6 +56,9 @@ class MemoryProvider {
   // A region of kChannelsBytes for the channels of a group.
   virtual peal_status make_channels(const peal_reserve_group& request, RegionTable& table,
                                     RegionId* region) = 0;
+  // Who is behind the contexts, of those that the card serves: what their ended groups leave behind
+  // for a while keeps no other client's out. Zero where there is only one.
+  [[nodiscard]] virtual ClientId client() const { return 0; }
   // PEAL_CAPABILITY_* of this interface and its wire.
   [[nodiscard]] virtual uint32_t capabilities() const = 0;
 

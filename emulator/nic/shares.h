@@ -109,6 +109,7 @@ class Account {
   Account(std::shared_ptr<Shares> shares, UserIndex user)
       : shares_(std::move(shares)), user_(user) {}
 
+  [[nodiscard]] UserIndex user() const { return user_; }
   bool take_memory(uint64_t bytes);
   void give_memory(uint64_t bytes);
   bool take_context(uint32_t card) { return shares_->card(card).contexts.take(user_, 1); }

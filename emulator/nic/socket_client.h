@@ -86,6 +86,7 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
                           RegionId* region) override;
   peal_status make_channels(const peal_reserve_group& request, emulator::RegionTable& table,
                             RegionId* region) override;
+  [[nodiscard]] ClientId client() const override { return account_->user(); }
   [[nodiscard]] uint32_t capabilities() const override { return services_.capabilities; }
   void wake_host(emulator::ContextWindow& window) override;
 

@@ -312,13 +312,16 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     }
   }
   const uint64_t resend = nack.fragments & available;
+  bool sent = false;
   for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
     if ((resend >> fragment & 1) == 0) continue;
     if (!may_repair(card)) break;
     if (!send_fragment(scope, fragment_of(scope, header.piece, header.hop, fragment), to, true))
       break;
+    sent = true;
   }
-  if (resend == 0) send_not_yet(scope, to, header, nack);
+  // Silence would cost the asker's patience, whatever the reason.
+  if (!sent) send_not_yet(scope, to, header, nack);
   return PEAL_COUNTER_RECEIVED;
 }
 

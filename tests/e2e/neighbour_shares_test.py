@@ -4,10 +4,11 @@
 import os
 import struct
 import sys
+import time
 import unittest
 
 from neighbour import Neighbour, Victim, compare, stand
-from nic_client import (ALLOCATE, OPEN, READ, REGISTER, RESERVE, WRITE, Connection, Host, command, nic)
+from nic_client import (ABANDON, ADDRESS_BYTES, ALLOCATE, OPEN, READ, REGISTER, RESERVE, WRITE, Connection, Host, command, nic)
 
 BINARY = sys.argv.pop(1)
 STRANGER = 54321  # a user who is nobody here
@@ -30,6 +31,19 @@ def allocation(size):
 
 
 GROUP = command(RESERVE, struct.pack("<IIQQ", 2, 0, 0, 0))
+
+
+def bury(host, group):
+    """A group of two whose other rank never comes is made and abandoned. False when it could not be made."""
+    reply = host.ask(GROUP)
+    if reply.status != "OK":
+        assert reply.status == "NO_RESOURCES", reply.status
+        return False
+    own = reply.body[:ADDRESS_BYTES]
+    other = own[:6] + struct.pack("<H", 1) + own[8:]
+    member = host.connect_group(own, 0, [own, other], group)
+    assert host.ask(command(ABANDON, struct.pack("<II", member, 0))).status == "OK"
+    return True
 
 
 def take_all(path, cards):
@@ -96,6 +110,32 @@ class SharesTest(unittest.TestCase):
         refused = card.stop()["interfaces"]["0"]
         for name in ("contexts", "groups", "keys", "memory", "connections"):
             self.assertGreater(refused[f"refused_user_{name}"], 0, name)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be two users")
+    def test_groups_of_another_user_die_as_fast_as_they_are_made(self):
+        """What remains of a group that died answers for seconds: places that are shared, too."""
+        card = self.start("--admit", str(STRANGER))
+        os.chmod(card.folder, 0o755)
+        old = Victim(card.path, 4001)
+        calm = old.median()
+        died, told = os.pipe()
+
+        def attack(say):
+            host = Host(card.path)
+            groups = 0
+            while bury(host, 9000 + groups):
+                groups += 1
+            os.write(told, bytes([groups]))
+            say()
+            while True:
+                bury(host, 9000)
+                time.sleep(0.001)
+
+        self.attacked_by(attack, STRANGER)
+        self.assertGreaterEqual(os.read(died, 1)[0], 16)  # he has the half of the 64 places, or nearly
+        compare("a neighbour whose groups die, for a victim from before", calm, old.median())
+        for group in range(4):
+            Victim(card.path, 5000 + group).operate()
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be two users")
     def test_a_user_who_was_not_admitted(self):

@@ -194,6 +194,26 @@ TEST_F(Doubling, NacksAreRepairedOrAnsweredNotYet) {
             std::vector<uint8_t>(expected.begin(), expected.begin() + 2 * kBlock));
 }
 
+// What the card spends on repairs is bounded; whoever asks beyond that still hears something.
+TEST_F(Doubling, BeyondTheBudgetOfRepairsTheAnswerIsNotYet) {
+  post_doubling(0, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  uint32_t repaired = 0;
+  for (uint32_t asked = 0; asked < 1000; asked++) {
+    bench.deliver(wire.nack(0, shape, 0, 0, 1, 0));
+    bench.finish_all_dma();
+    const std::string log = bench.take_wire_log();
+    if (log == "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=64 repair\n") {
+      repaired++;
+    } else {
+      ASSERT_EQ(log, "send 1>0 NOT_YET seq=0 piece=0 step=0\n") << asked;
+    }
+  }
+  EXPECT_EQ(repaired + bench.counter(PEAL_COUNTER_HELD_BACK_REPAIR), 1000u);
+  EXPECT_GT(bench.counter(PEAL_COUNTER_HELD_BACK_REPAIR), 0u);
+}
+
 TEST_F(Doubling, NacksThatMakeNoSense) {
   post_doubling(0, kBlock);
   bench.finish_all_dma();
