@@ -39,6 +39,9 @@ clean_tree() {
     "{\"directory\": \"$tree\", \"file\": \"firmware/card.cpp\", \"command\": \"g++ -I$tree -c firmware/card.cpp\"}," \
     "{\"directory\": \"$tree\", \"file\": \"hostlib/src/group.cpp\", \"command\": \"g++ -I$tree -c hostlib/src/group.cpp\"}" ']'
   put .gitignore '/build/'
+  put tests/mutants/001-one-less.patch 'One thing less is counted.' '' '--- a/firmware/card.cpp' '+++ b/firmware/card.cpp' \
+    '@@ -1,3 +1,3 @@' " $bsd" ' #include "firmware/card.h"' '-int count_things(int n) { return n; }' \
+    '+int count_things(int n) { return n - 1; }'
 }
 
 check() { # check NAME: runs the check of that name on the tree
@@ -81,6 +84,11 @@ offends tidy readability-identifier-naming firmware/card.cpp "$bsd" 'int CountTh
 offends tidy bugprone-sizeof-expression firmware/card.cpp "$bsd" 'struct T { int a; };' 'unsigned long f(T* p) { return sizeof(p) / sizeof(*p); }'
 offends tidy hostlib/src/group.h hostlib/src/group.h "$bsd" '#pragma once' 'int ranks_of_group();' 'int RanksOfGroup();'
 offends tidy hostlib/src/nobody.h hostlib/src/nobody.h "$bsd" '#pragma once'
+offends mutants '001-one-less.patch: does not apply' firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return 2 * n; }'
+offends mutants 'expected a sentence' tests/mutants/001-one-less.patch '--- a/firmware/card.cpp' '+++ b/firmware/card.cpp' \
+  '@@ -1,2 +1,2 @@' "-$bsd" '+// Nothing' ' #include "firmware/card.h"'
+offends mutants 'has the same number' tests/mutants/001-other.patch 'Nothing is counted.' '' '--- a/run.sh' '+++ b/run.sh' \
+  '@@ -1,3 +1,2 @@' ' #!/bin/bash' " # ${bsd#// }" '-echo "$1"'
 offends checkpatch driver/peal.c driver/peal.c "$kernel" '' 'int peal_value(void){' '  return 1;' '}'
 
 echo "self-test: $count offences found"

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Every file of tests/mutants still is a mutant: a sentence that says what is wrong, an empty line, and a patch
+# that applies to the tree. What catches it, `./peal test mutants` says.
+#
+# usage: mutants.sh ROOT
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/lint/files.sh
+source "$here/files.sh"
+root=$1
+
+mapfile -t patches < <(lint_files "$root" 'tests/mutants/*.patch')
+((${#patches[@]})) || { echo "mutants: no patch in $root/tests/mutants" && exit 1; }
+
+bad=0
+offence() {
+  printf 'mutants: %s: %s\n' "$1" "$2"
+  bad=1
+}
+declare -A taken=()
+for patch in "${patches[@]}"; do
+  name=$(basename "$patch" .patch)
+  if [[ ! $name =~ ^[0-9]{3}-[a-z0-9-]+$ ]]; then offence "$patch" "expected a name such as 123-what-is-wrong.patch"; fi
+  if [[ -n ${taken[${name%%-*}]:-} ]]; then offence "$patch" "${taken[${name%%-*}]} has the same number"; fi
+  taken[${name%%-*}]=$patch
+  sentence=$(sed '/^$/,$d' "$root/$patch" | tr '\n' ' ')
+  if [[ $sentence != [[:upper:]\"]*". " ]]; then offence "$patch" "expected a sentence, then an empty line"; fi
+  if ! error=$(git -C "$root" apply --check --whitespace=nowarn -C1 "$patch" 2>&1); then
+    offence "$patch" "does not apply: $error"
+  fi
+done
+echo "mutants: ${#patches[@]} patches"
+exit "$bad"
