@@ -298,5 +298,30 @@ TEST_F(CommandTest, FullKeyTableIsAnErrorAndAFreedKeyComesBackUnderAnotherGenera
   EXPECT_NE(key, taken.back());
 }
 
+// Zero stands for no key, however often a place is used.
+TEST_F(CommandTest, NoKeyIsEverZero) {
+  CardBench other({.index = 5});
+  uint32_t key = 0;
+  RegionId region = 0;
+  for (uint32_t i = 0; i < 0x10002; i++) {
+    ASSERT_EQ(card_register_memory(other.card(), other.context(), 7, 8, PEAL_ACCESS_READ, &key),
+              PEAL_STATUS_OK);
+    ASSERT_NE(key, 0u) << i;
+    ASSERT_EQ(card_unregister_memory(other.card(), other.context(), key, &region), PEAL_STATUS_OK);
+  }
+}
+
+// An operation that fails gives its keys back too.
+TEST_F(CommandTest, KeysAreFreeAfterAFailure) {
+  fill_send(0, kBlock);
+  bench.submit(good_entry());
+  bench.finish_all_dma();
+  bench.deliver(wire.death(0, 3));
+  RegionId region = 0;
+  for (const uint32_t key : {send.key, receive.key}) {
+    EXPECT_EQ(card_unregister_memory(bench.card(), bench.context(), key, &region), PEAL_STATUS_OK);
+  }
+}
+
 }  // namespace
 }  // namespace peal::test

@@ -85,6 +85,23 @@ TEST_F(Dma, ARepairOutlivesItsOperation) {
   EXPECT_EQ(card_holds(bench.card()).dma_records, 0u);
 }
 
+// The same when the operation that has the place now was refused: that is no verdict on the repair.
+TEST_F(Dma, ARepairIsSentWhateverHasItsPlace) {
+  post_broadcast(0, kLarge);
+  bench.finish_all_dma();
+  deliver_others(0, kLarge);
+  bench.deliver(wire.nack(2, broadcast_shape(kLarge), 0, 0, 1, 0));
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  run_barriers(1, kEpoch - 1);
+  for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
+  run_barriers(kEpoch, kEpoch);
+  bench.deliver(wire.refuse(2, kBarrierShape, CONFIG_CHANNELS, 3));
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=" +
+                                       std::to_string(kLarge) + " repair\n");
+}
+
 // The largest group: more blocks arrive than there are packets or DMA records; the rest is dropped
 // by name and comes again.
 class ManyBlocks : public GroupTest {

@@ -124,5 +124,90 @@ TEST_F(Liveness, AStoppedRunnerGivesTheAwaitedTheTimeThatItStood) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 1u);
 }
 
+// A probe that could not be sent for want of a packet was never unanswered.
+TEST_F(Liveness, ProbesThatWereNotSentKillNobody) {
+  post_barrier(0);
+  sends_within(2 * timeouts.nack_ns, "");  // the peer is awaited
+  bench.port.fail_allocations = {0, kAlways};
+  sends_within(2 * timeouts.dead_ns, "");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  bench.port.fail_allocations = {};
+  sends_within(4 * timeouts.probe_interval_ns, "");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 1u);
+}
+
+// After a stop nobody is blamed, whatever his place in the table.
+TEST_F(Liveness, AStoppedRunnerForgivesThePeersOfAllRounds) {
+  post_barrier(0);
+  bench.deliver(wire.signal(0, kBarrierShape, 0, 0));
+  sends_within(timeouts.dead_ns - timeouts.probe_interval_ns, "");  // rank 3 is silent
+  bench.now += 3 * timeouts.dead_ns;
+  card_on_timer(bench.card(), bench.now);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_STALLS), 1u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+}
+
+// The peer in the table's last place is watched as the others are.
+class LivenessOf7 : public GroupTest {
+ protected:
+  LivenessOf7() : GroupTest(7, 0) {}
+};
+
+TEST_F(LivenessOf7, TheLastPeerIsWatchedToo) {
+  post_barrier(0);
+  bench.deliver(wire.signal(6, kBarrierShape, 0, 0));
+  bench.deliver(wire.signal(5, kBarrierShape, 0, 1));
+  bench.advance(default_timeouts().nack_ns + default_timeouts().probe_interval_ns);
+  EXPECT_NE(bench.take_log().find("send 0>3 PROBE\n"), std::string::npos);
+}
+
+// Recycling has its own time, which may be longer than that of the probes.
+class LivenessWithRareQuestions : public GroupTest {
+ protected:
+  LivenessWithRareQuestions() : GroupTest(4, 1, {.timeouts = rare_questions()}) {}
+  static CardTimeouts rare_questions() {
+    CardTimeouts timeouts = default_timeouts();
+    timeouts.probe_interval_ns = timeouts.nack_max_ns / 10;
+    return timeouts;
+  }
+};
+
+TEST_F(LivenessWithRareQuestions, ProbesDoNotWaitForRecycling) {
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
+    post_barrier(sequence);
+    for (uint32_t round = 0; round < 2; round++) {
+      bench.deliver(
+          wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(sequence), round));
+    }
+  }
+  size_t probes = 0;
+  for (int i = 0; i < 10; i++) {
+    bench.port.take_sent();
+    bench.advance(default_timeouts().nack_max_ns);
+    for (const Frame& frame : bench.port.take_sent())
+      probes += frame.header.type == PEAL_PACKET_PROBE;
+  }
+  EXPECT_GE(probes, 98u);
+  EXPECT_LE(probes, 100u);
+}
+
+// Time zero is a time as any other.
+class LivenessAtTimeZero : public GroupTest {
+ protected:
+  static constexpr size_t kBlock = CONFIG_MTU_BYTES;  // in the unit profile too large for staging
+};
+
+TEST_F(LivenessAtTimeZero, WhoIsAskedIsAwaited) {
+  bench.now = 0;
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  deliver_others(0, kBlock);
+  bench.deliver(wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1));  // asked of rank 0, at once
+  bench.advance(default_timeouts().probe_interval_ns - 1);
+  EXPECT_EQ(bench.take_wire_log().find("PROBE"), std::string::npos);
+  bench.advance(1);
+  EXPECT_NE(bench.take_wire_log().find("send 1>0 PROBE\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace peal::test

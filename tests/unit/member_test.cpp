@@ -527,5 +527,70 @@ TEST(SameCard, RanksOfOneGroupTalkThroughTheWire) {
   EXPECT_EQ(bench.problems(), "");
 }
 
+// A card that was started again gives out other handles: what is meant for its former members finds
+// none.
+TEST(AnotherLife, GivesOutOtherHandles) {
+  CardBench one({.index = 1});
+  CardBench other({.index = 2});  // another incarnation
+  EXPECT_NE(one.join(4, 1).handle(), other.join(4, 1).handle());
+}
+
+// The wire shows half of a group's id; the card knows all of it.
+TEST_F(Tombstones, GroupsThatShareHalfOfTheirIdsAreTwo) {
+  bench.join(4, 1, 0x1'0000'1000);
+  Membership second = bench.reserve(4, 1);
+  std::vector<peal_peer_address> everybody;
+  for (uint32_t rank = 0; rank < 4; rank++) everybody.push_back(CardBench::played_address(rank));
+  EXPECT_EQ(bench.connect(second, everybody, 0x2'0000'1000), PEAL_STATUS_OK);
+}
+
+TEST_F(Tombstones, FarewellsBeforeTheOwnEndAddUp) {
+  Membership member = bench.join(4, 1, 1000);
+  const WireMaker wire(member);
+  bench.submit(destroy_entry(member, 0, 9));
+  bench.deliver(wire.farewell(2));
+  bench.deliver(wire.farewell(3));
+  bench.deliver(wire.signal(0, kDestroyShape, 0, 0));
+  bench.deliver(wire.signal(3, kDestroyShape, 0, 1));
+  bench.take_log();
+  bench.deliver(wire.nack(2, kDestroyShape, 0, 0, 0, 0));
+  bench.deliver(wire.nack(3, kDestroyShape, 0, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "");  // not even a tombstone is left
+}
+
+// Recycling was entered by all before anybody could be done with the destroy.
+TEST_F(Leaving, TheTombstoneRepairsRecyclingToo) {
+  const OperationShape recycling{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+  run_barriers(0, kEpoch);
+  destroy(static_cast<uint32_t>(kEpoch));
+  bench.take_log();
+  bench.deliver(wire.nack(2, recycling, 0, 0, 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=0 round=0 repair\n");
+}
+
+// A promise that was not kept when the group was left: its timer goes with the member.
+TEST_F(Leaving, NoTimerOutlivesTheMember) {
+  constexpr size_t kBlock = CONFIG_MTU_BYTES;  // in the unit profile too large for staging
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  deliver_others(0, kBlock);
+  bench.deliver(wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1));
+  EXPECT_NE(card_next_deadline(bench.card()), kNever);
+  destroy(1);
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+// The dead of a poisoned group is named to whoever asks, also to those who have said farewell.
+TEST_F(Tombstones, ThePoisonedStandsAfterFarewells) {
+  Membership member = bench.join(2, 0, 1000);
+  const WireMaker wire(member);
+  bench.deliver(wire.farewell(1));
+  bench.deliver(wire.death(1, 1));
+  bench.submit(destroy_entry(member, 0, 9));
+  bench.take_log();
+  bench.deliver(wire.nack(1, kDestroyShape, 0, 0, 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 0>1 DEATH rank=1\n");
+}
+
 }  // namespace
 }  // namespace peal::test

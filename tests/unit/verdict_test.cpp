@@ -251,5 +251,56 @@ TEST_F(Verdict, ACompletedOperationKeepsItsResult) {
   EXPECT_EQ(wrong_byte(0, kBlock), -1);
 }
 
+// Who has not posted passes the verdict on all the same: its peers may hear it from nobody else.
+TEST_F(Verdict, ARefusalBeforeThePostIsPassedOn) {
+  bench.deliver(
+      with_verdict(wire.refuse(2, broadcast_shape(kBlock), 0, 3), 3, PEAL_STATUS_MISMATCH));
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 REFUSE seq=0 rank=3\n"
+            "send 1>0 REFUSE seq=0 rank=3\n"
+            "send 1>3 REFUSE seq=0 rank=3\n");
+}
+
+// What was being read when the verdict came is not sent any more.
+TEST_F(Verdict, ARefusedOperationSendsNoOwnBlock) {
+  post_broadcast(0, kBlock);
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  bench.deliver(
+      with_verdict(wire.refuse(2, broadcast_shape(kBlock), 0, 3), 3, PEAL_STATUS_MISMATCH));
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 MISMATCH rank=3\n");
+}
+
+TEST_F(Verdict, ARefusedOperationSendsNoStep) {
+  constexpr size_t kUnstaged = 4 * CONFIG_MTU_BYTES;
+  post_doubling(0, kUnstaged);
+  while (bench.port.dma(0).host.region != member.channels) bench.finish_dma();  // the own blocks
+  while (bench.port.dma(0).write) bench.finish_dma();                           // into the image
+  ASSERT_GT(bench.port.dma_count(), 0u);  // and now out of it, into the first step's packets
+  bench.deliver(
+      with_verdict(wire.refuse(2, doubling_shape(kUnstaged), 0, 3), 3, PEAL_STATUS_MISMATCH));
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 MISMATCH rank=3\n");
+}
+
+// Groups that are no power of two: nobody is told twice, and nobody is left out.
+class VerdictOf7 : public GroupTest {
+ protected:
+  VerdictOf7() : GroupTest(7, 0) {}
+};
+
+TEST_F(VerdictOf7, EveryPeerIsToldOnce) {
+  bench.deliver(wire.death(1, 5));
+  EXPECT_EQ(bench.take_log(),
+            "send 0>1 DEATH rank=5\n"
+            "send 0>6 DEATH rank=5\n"
+            "send 0>2 DEATH rank=5\n"
+            "send 0>5 DEATH rank=5\n"
+            "send 0>4 DEATH rank=5\n"
+            "send 0>3 DEATH rank=5\n");
+}
+
 }  // namespace
 }  // namespace peal::test

@@ -4,6 +4,7 @@
 #include "firmware/collective/repair.h"
 
 #include <cstring>
+#include <vector>
 
 #include "tests/unit/card_fixture.h"
 
@@ -258,6 +259,85 @@ TEST_F(Repair, ALateRankCausesFewNacks) {
   bench.deliver(block_of(0, 0, kSmall));
   bench.finish_all_dma();
   EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+}
+
+// The own block is read and on its way into the channel, but does not lie there yet.
+TEST_F(Repair, BeforeTheOwnBlockIsRetainedTheAnswerIsNotYet) {
+  constexpr size_t kUnstaged = 2 * CONFIG_MTU_BYTES;
+  post_broadcast(0, kUnstaged);
+  bench.finish_dma();  // the read of piece 0; its writes stay under way
+  ASSERT_TRUE(bench.port.dma(bench.port.dma_count() - 1).write);
+  bench.take_log();
+  bench.deliver(nack(2, 1, 0, kUnstaged));
+  EXPECT_EQ(bench.take_wire_log(), "send 1>2 NOT_YET seq=0 piece=0 origin=1\n");
+}
+
+// More is missing than may be asked for at once: all get their turn, and none twice before that.
+class RepairOfMany : public GroupTest {
+ protected:
+  static constexpr uint32_t kRanks = 40;
+  static constexpr size_t kBlock =
+      CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / kRanks < CONFIG_MTU_BYTES
+          ? CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / kRanks & ~size_t{7}
+          : CONFIG_MTU_BYTES;
+
+  RepairOfMany() : GroupTest(kRanks, 0) {}
+  // The first `count` origins that are asked for from now on.
+  std::vector<uint32_t> asked_for(size_t count) {
+    std::vector<uint32_t> origins;
+    bench.port.take_sent();
+    for (int i = 0; i < 64 && origins.size() < count && bench.advance_to_deadline(); i++) {
+      for (const Frame& frame : bench.port.take_sent()) {
+        if (frame.header.type == PEAL_PACKET_NACK) origins.push_back(frame.header.origin);
+      }
+    }
+    if (origins.size() > count) origins.resize(count);
+    return origins;
+  }
+  static std::vector<uint32_t> from_to(uint32_t first, uint32_t last) {
+    std::vector<uint32_t> all;
+    for (uint32_t i = first; i <= last; i++) all.push_back(i);
+    return all;
+  }
+};
+
+TEST_F(RepairOfMany, TheBudgetGoesRound) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  EXPECT_EQ(asked_for(kRanks - 1), from_to(1, kRanks - 1));
+}
+
+TEST_F(RepairOfMany, TheBudgetForDebtsGoesRound) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  for (uint32_t origin = 1; origin < kRanks; origin++) {
+    bench.deliver(block_of(origin, 0, kBlock));
+    bench.finish_all_dma();
+    bench.port.take_sent();
+  }
+  ASSERT_EQ(bench.port.take_completions().size(), 1u);
+  // Rank 16 is our child where the origin is 1 to 15 behind us.
+  for (uint32_t origin = kRanks - 15; origin < kRanks; origin++) {
+    bench.deliver(wire.nack(16, broadcast_shape(kBlock), 0, 0, origin, 4));
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_RELAYED_NACK), 15u);
+  EXPECT_EQ(asked_for(15), from_to(kRanks - 15, kRanks - 1));
+}
+
+// A debt that is paid is one debt: the others stand.
+TEST_F(RepairOfMany, OnePaidDebtLeavesTheOthers) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  for (uint32_t origin = 1; origin < kRanks; origin++) {
+    bench.deliver(block_of(origin, 0, kBlock));
+    bench.finish_all_dma();
+    bench.port.take_sent();
+  }
+  for (const uint32_t origin : {30u, 31u, 32u}) {
+    bench.deliver(wire.nack(16, broadcast_shape(kBlock), 0, 0, origin, 4));
+  }
+  bench.deliver(block_of(31, 0, kBlock));
+  EXPECT_EQ(asked_for(2), (std::vector<uint32_t>{30, 32}));
 }
 
 }  // namespace
