@@ -38,6 +38,8 @@ clean_tree() {
   put build/compile_commands.json '[' \
     "{\"directory\": \"$tree\", \"file\": \"firmware/card.cpp\", \"command\": \"g++ -I$tree -c firmware/card.cpp\"}," \
     "{\"directory\": \"$tree\", \"file\": \"hostlib/src/group.cpp\", \"command\": \"g++ -I$tree -c hostlib/src/group.cpp\"}" ']'
+  put emulator/nic/main.cpp "$bsd" '#include <cstdlib>' 'const char* runtime_folder() { return getenv("XDG_RUNTIME_DIR"); }'
+  put docs/environment.md '| name | read by |' '| --- | --- |' '| `XDG_RUNTIME_DIR` | the card |'
   put .gitignore '/build/'
   put tests/mutants/001-one-less.patch 'One thing less is counted.' '' '--- a/firmware/card.cpp' '+++ b/firmware/card.cpp' \
     '@@ -1,3 +1,3 @@' " $bsd" ' #include "firmware/card.h"' '-int count_things(int n) { return n; }' \
@@ -47,7 +49,7 @@ clean_tree() {
 check() { # check NAME: runs the check of that name on the tree
   case $1 in
     tidy) /usr/bin/python3 "$here/tidy.py" "$tree" "$tree/build" firmware hostlib ;;
-    includes) /usr/bin/python3 "$here/includes.py" "$tree" ;;
+    environment | includes) /usr/bin/python3 -B "$here/$1.py" "$tree" ;;
     checkpatch) "$here/checkpatch.sh" "$tree" "$checkpatch_folder" ;;
     *) "$here/$1.sh" "$tree" ;;
   esac
@@ -89,6 +91,14 @@ offends mutants 'expected a sentence' tests/mutants/001-one-less.patch '--- a/fi
   '@@ -1,2 +1,2 @@' "-$bsd" '+// Nothing' ' #include "firmware/card.h"'
 offends mutants 'has the same number' tests/mutants/001-other.patch 'Nothing is counted.' '' '--- a/run.sh' '+++ b/run.sh' \
   '@@ -1,3 +1,2 @@' ' #!/bin/bash' " # ${bsd#// }" '-echo "$1"'
+offends environment 'hostlib/src/group.cpp reads PEAL_SPIN_US, which is not in' hostlib/src/group.cpp "$bsd" 'auto* a = getenv("PEAL_SPIN_US");'
+offends environment 'hostlib/src/group.cpp reads PEAL_TOKEN, which is not in' hostlib/src/group.cpp "$bsd" \
+  'constexpr const char* kVariable = "PEAL_TOKEN";' 'auto* a = ::secure_getenv( host::kVariable );'
+offends environment 'tools/pealrun/main.cpp reads PEAL_SIZE, which is not in' tools/pealrun/main.cpp "$bsd" \
+  'const char* text(const char* name) { return getenv(name); }' 'auto* a = text("PEAL_SIZE");'
+offends environment 'tools/pealrun/main.cpp reads getenv(name), which is not in' tools/pealrun/main.cpp "$bsd" \
+  'const char* text(const char* name) { return getenv(name); }'
+offends environment 'a row for PEAL_OLD, which nobody reads' docs/environment.md '| `XDG_RUNTIME_DIR` | the card |' '| `PEAL_OLD` | nobody |'
 offends checkpatch driver/peal.c driver/peal.c "$kernel" '' 'int peal_value(void){' '  return 1;' '}'
 
 echo "self-test: $count offences found"
