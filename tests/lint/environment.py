@@ -18,7 +18,8 @@ READ = re.compile(r"\b(?:secure_)?getenv\(\s*([^()]*?)\s*\)")
 CONSTANT = re.compile(r'\b(k\w+)(?:\[\])?\s*=\s*"([A-Z][A-Z0-9_]*)"\s*;')
 SPELLED = re.compile(r'"([A-Z][A-Z0-9_]*)"')
 PASSED = re.compile(r'"(PEAL_[A-Z0-9_]+)"')
-ROW = re.compile(r"^\| `([A-Z][A-Z0-9_]*)` \|", re.MULTILINE)
+ROW = re.compile(r"^\|((?: `[A-Z][A-Z0-9_]*`,?)+) \|", re.MULTILINE)
+NAME = re.compile(r"`([^`]*)`")
 
 
 def variables(text, constants):
@@ -47,7 +48,7 @@ def main():
     for text in texts.values():
         for name, value in CONSTANT.findall(text):
             constants.setdefault(name, set()).add(value)
-    rows = ROW.findall((root / PAGE).read_text(encoding="utf-8"))
+    rows = [name for row in ROW.findall((root / PAGE).read_text(encoding="utf-8")) for name in NAME.findall(row)]
     read, bad = set(), 0
     for name, text in texts.items():
         for variable in sorted(variables(text, constants)):

@@ -39,7 +39,7 @@ clean_tree() {
     "{\"directory\": \"$tree\", \"file\": \"firmware/card.cpp\", \"command\": \"g++ -I$tree -c firmware/card.cpp\"}," \
     "{\"directory\": \"$tree\", \"file\": \"hostlib/src/group.cpp\", \"command\": \"g++ -I$tree -c hostlib/src/group.cpp\"}" ']'
   put emulator/nic/main.cpp "$bsd" '#include <cstdlib>' 'const char* runtime_folder() { return getenv("XDG_RUNTIME_DIR"); }'
-  put docs/environment.md '| name | read by |' '| --- | --- |' '| `XDG_RUNTIME_DIR` | the card |'
+  put docs/environment.md '| name | read by |' '| --- | --- |' '| `XDG_RUNTIME_DIR`, `TMPDIR` | the card |'
   put .gitignore '/build/'
   put tests/mutants/001-one-less.patch 'One thing less is counted.' '' '--- a/firmware/card.cpp' '+++ b/firmware/card.cpp' \
     '@@ -1,3 +1,3 @@' " $bsd" ' #include "firmware/card.h"' '-int count_things(int n) { return n; }' \

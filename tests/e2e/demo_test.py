@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What ./peal demo runs: the product over Peal, and beside it over Open MPI, played by scripts (openmpi_test.py has the real one)."""
+
+import os
+import subprocess
+
+import jobs
+
+DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/examples/matmul/demo.py")
+TITLE = "collective (on rank 0)        count bytes per rank      median us on the card us"
+NAMES = ["allgather of B (in place)", "allgather of C, overlapped", "barrier"]
+ALONE = "peal: Open MPI is not installed (Debian's openmpi-bin and libopenmpi-dev), so the table shows Peal alone\n"
+
+
+class DemoTest(jobs.JobCase):
+    def setUp(self):
+        super().setUp()
+        self.tools = os.path.join(self.folder.name, "tools")
+        self.twin = os.path.join(self.folder.name, "twin")
+        for folder in (self.tools, self.twin):
+            os.mkdir(folder)
+        self.environment["PATH"] = self.tools  # no Open MPI of this machine's
+        self.environment.pop("LD_LIBRARY_PATH", None)
+
+    def kept(self):
+        return sorted(["tools", "twin"], key=os.listdir(self.folder.name).index)
+
+    def demo(self, *arguments):
+        done = subprocess.run(["/usr/bin/python3", "-B", DEMO, jobs.programs(), *arguments], env=self.environment,
+                              capture_output=True, text=True, timeout=jobs.PATIENCE_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("\ncorrect: on 8 of 8 ranks all 512 rows equal the serial product's\n", done.stdout)
+        return done
+
+    def install(self, script):
+        """An mpirun, and a twin for it."""
+        with open(os.path.join(self.twin, "libpeal.so.0"), "wb"):
+            pass
+        path = os.path.join(self.tools, "mpirun")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/bash\n{script}\n")
+        os.chmod(path, 0o755)
+
+    def columns(self, out):
+        """Of the table of collectives: the last column, by the name of the row."""
+        table = out[out.index(TITLE):].split("\n\n")[0].splitlines()[1:]
+        return {line[:28].rstrip(): line[28:].split()[-1] for line in table}, len(table[0][28:].split())
+
+    def test_without_open_mpi(self):
+        done = self.demo(self.twin)
+        self.assertTrue(done.stderr.startswith(ALONE), done.stderr)
+        self.assertIn(TITLE + "\n", done.stdout)
+        self.assertNotIn("Open MPI", done.stdout)
+
+    def test_an_mpirun_without_the_twin_is_no_open_mpi(self):
+        self.install("exit 1")
+        os.unlink(os.path.join(self.twin, "libpeal.so.0"))
+        self.assertTrue(self.demo(self.twin).stderr.startswith(ALONE))
+
+    def test_column(self):
+        """An mpirun that says what another did: its medians come beside ours, row by row."""
+        rows = [f"{name:28} {count:6} {size:14} {median:14.1f} {'-':>14}" for name, count, size, median in
+                zip(NAMES, (1, 8, 10), (262144, 32768, 0), (11.5, 22.5, 33.5))]
+        theirs = "\n".join(["8 ranks multiplied two 512 x 512 matrices in 0.777 s", "", TITLE, *rows])
+        self.install(f"/bin/cat <<'END'\n{theirs}\nEND")
+        out = self.demo(self.twin).stdout
+        self.assertEqual(self.columns(out), (dict(zip(NAMES, ("11.5", "22.5", "33.5"))), 5))
+        self.assertIn(TITLE + "    Open MPI us\n", out)
+        self.assertRegex(out, r"^8 ranks multiplied two 512 x 512 matrices in [\d.]+ s \(over Open MPI 0\.777 s\)\n")
+        self.assertIn("Open MPI: through shared memory that loses\nnothing, on all processors.", out)
+
+    def test_how_open_mpi_is_started(self):
+        self.install(f"printf '%s\\n' \"$@\" >{self.twin}/words; exit 3")
+        done = self.demo(self.twin)
+        with open(os.path.join(self.twin, "words"), encoding="utf-8") as file:
+            words = file.read().split("\n")
+        self.assertEqual(words[:2], ["-n", "8"])
+        self.assertEqual(words[-4:], ["-x", f"LD_LIBRARY_PATH={self.twin}", jobs.program("peal-matmul"), ""])
+        self.assertIn("peal: Open MPI's run failed with status 3 (above), so the table shows Peal alone\n", done.stderr)
+        self.assertNotIn("Open MPI", done.stdout)
+
+
+if __name__ == "__main__":
+    jobs.main()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The twin, registered where Open MPI is installed: the same programs over the other library, with right results.
+
+usage: openmpi_test.py FOLDER_OF_THE_PROGRAMS FOLDER_OF_THE_TWIN"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAMS, TWIN = sys.argv[1:3]
+DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/examples/matmul/demo.py")
+PATIENCE_S = 200
+
+
+class OpenMpiTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="peal-e2e-")
+        self.addCleanup(self.folder.cleanup)
+        self.environment = dict(os.environ, TMPDIR=self.folder.name, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.environment.pop("PEAL_RANK", None)
+
+    def run_program(self, *words):
+        done = subprocess.run(words, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def over_open_mpi(self, ranks, *words):
+        libraries = ":".join(filter(None, [TWIN, os.environ.get("LD_LIBRARY_PATH")]))
+        mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+        return self.run_program(mpirun, "--oversubscribe", "-n", str(ranks), "--mca", "mpi_yield_when_idle", "1",
+                                "-x", f"LD_LIBRARY_PATH={libraries}", *words)
+
+    def test_demo(self):
+        out = self.run_program("/usr/bin/python3", "-B", DEMO, PROGRAMS, TWIN)
+        self.assertIn("\ncorrect: on 8 of 8 ranks all 512 rows equal the serial product's\n", out)
+        medians = re.findall(r"^(?:allgather|barrier).* ([\d.]+)$", out, re.M)
+        self.assertEqual(len(medians), 3, out)
+
+    def test_product(self):
+        out = self.over_open_mpi(3, os.path.join(PROGRAMS, "peal-matmul"), "192", "4")
+        self.assertIn("correct: on 3 of 3 ranks all 192 rows equal the serial product's\n", out)
+
+    def test_measurements_are_verified(self):
+        """peal-perf fails by itself when a result is wrong."""
+        for words in (("barrier",), ("allgather", "--sizes", "4,8k"), ("allgather", "--in-place", "--memory", "both")):
+            path = os.path.join(self.folder.name, "records.json")
+            self.over_open_mpi(4, os.path.join(PROGRAMS, "peal-perf"), *words, "--iterations", "20", "--json", path)
+            with open(path, encoding="utf-8") as file:
+                records = json.load(file)
+            self.assertEqual({(record["ranks"], record["verified"], record["packets"]) for record in records}, {(4, True, 0)})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

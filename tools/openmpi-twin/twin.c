@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The part of peal.h that peal-matmul and peal-perf use, carried out by Open MPI's collectives,
+ * under the name libpeal.so.0: the very same programs then run over either, write and read the same
+ * data, and time the same calls. There is no card: counters are none, and times on the card are 0.
+ *
+ *   mpirun -n 8 -x LD_LIBRARY_PATH=THE_FOLDER_OF_THIS peal-matmul
+ */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peal/oob.h"
+#include "peal/peal.h"
+
+enum { kAllocationsMax = 64, kAlignment = 4096 };
+
+struct peal_context {
+  void* memory[kAllocationsMax];
+};
+struct peal_group {
+  MPI_Comm ranks;
+};
+struct peal_request {
+  MPI_Request request;
+};
+struct peal_oob {
+  MPI_Comm ranks;
+};
+
+static const char* last_error = "";
+
+static peal_error fail(peal_error error, const char* text) {
+  last_error = text;
+  return error;
+}
+
+/* Rank and size are known before MPI_Init(), and peal-perf asks for $PEAL_RANK even before that. */
+__attribute__((constructor)) static void take_environment(void) {
+  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+  const char* size = getenv("OMPI_COMM_WORLD_SIZE");
+  if (rank != NULL) setenv("PEAL_RANK", rank, 1);
+  if (size != NULL) setenv("PEAL_SIZE", size, 1);
+}
+
+peal_error peal_launch_rank(uint32_t* rank, uint32_t* size) {
+  const char* rank_text = getenv("PEAL_RANK");
+  const char* size_text = getenv("PEAL_SIZE");
+  if (rank_text == NULL || size_text == NULL) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "not started by Open MPI's mpirun");
+  }
+  *rank = (uint32_t)strtoul(rank_text, NULL, 10);
+  *size = (uint32_t)strtoul(size_text, NULL, 10);
+  return PEAL_OK;
+}
+
+const char* peal_strerror(peal_error error) { return error == PEAL_OK ? "success" : "failure"; }
+const char* peal_last_error_text(void) { return last_error; }
+const char* peal_version(void) {
+  static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  return text;
+}
+
+/* MPI's errors end the job by themselves, as its default is. */
+peal_error peal_oob_connect(const char* server, uint32_t rank, uint32_t size, unsigned timeout_ms,
+                            peal_oob** oob) {
+  (void)server;
+  (void)timeout_ms;
+  MPI_Init(NULL, NULL);
+  int own_rank = 0;
+  int own_size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &own_size);
+  if ((uint32_t)own_rank != rank || (uint32_t)own_size != size) {
+    return fail(PEAL_ERR_BAD_RANK, "rank and size are not those of MPI_COMM_WORLD");
+  }
+  *oob = malloc(sizeof(**oob));
+  if (*oob == NULL) return fail(PEAL_ERR_NO_MEMORY, "no memory");
+  MPI_Comm_dup(MPI_COMM_WORLD, &(*oob)->ranks);
+  return PEAL_OK;
+}
+
+int peal_oob_allgather(void* oob, const void* send, void* receive, size_t bytes) {
+  return MPI_Allgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE,
+                       ((peal_oob*)oob)->ranks);
+}
+
+void peal_oob_close(peal_oob* oob) {
+  MPI_Comm_free(&oob->ranks);
+  free(oob);
+  MPI_Finalize();
+}
+
+peal_error peal_open(const char* card, peal_context** context) {
+  (void)card;
+  *context = calloc(1, sizeof(**context));
+  return *context != NULL ? PEAL_OK : fail(PEAL_ERR_NO_MEMORY, "no memory");
+}
+
+void peal_close(peal_context* context) {
+  for (int i = 0; i < kAllocationsMax; i++) free(context->memory[i]);
+  free(context);
+}
+
+peal_error peal_alloc(peal_context* context, size_t bytes, void** memory) {
+  for (int i = 0; i < kAllocationsMax; i++) {
+    if (context->memory[i] != NULL) continue;
+    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    *memory = aligned_alloc(kAlignment, rounded);
+    if (*memory == NULL) return fail(PEAL_ERR_NO_MEMORY, "no memory");
+    context->memory[i] = memset(*memory, 0, rounded);
+    return PEAL_OK;
+  }
+  return fail(PEAL_ERR_NO_MEMORY, "too many allocations");
+}
+
+peal_error peal_register(peal_context* context, void* address, size_t bytes, unsigned access) {
+  (void)context;
+  (void)address;
+  (void)bytes;
+  (void)access;
+  return PEAL_OK;
+}
+
+peal_error peal_card_query(peal_context* context, peal_card_info* info) {
+  (void)context;
+  memset(info, 0, sizeof(*info));
+  return PEAL_OK;
+}
+
+peal_error peal_counters(peal_context* context, uint64_t* values, size_t capacity, size_t* count) {
+  (void)context;
+  (void)values;
+  (void)capacity;
+  *count = 0;
+  return PEAL_OK;
+}
+
+const char* peal_counter_name(size_t index) {
+  (void)index;
+  return NULL;
+}
+
+peal_error peal_group_create(peal_context* context, uint32_t rank, uint32_t size,
+                             peal_allgather_callback allgather, void* argument,
+                             const peal_group_params* params, peal_group** group) {
+  (void)context;
+  (void)allgather;
+  (void)argument;
+  (void)params;
+  int own_rank = 0;
+  int own_size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &own_size);
+  if ((uint32_t)own_rank != rank || (uint32_t)own_size != size) {
+    return fail(PEAL_ERR_BAD_RANK, "only groups of all ranks");
+  }
+  *group = malloc(sizeof(**group));
+  if (*group == NULL) return fail(PEAL_ERR_NO_MEMORY, "no memory");
+  MPI_Comm_dup(MPI_COMM_WORLD, &(*group)->ranks);
+  return PEAL_OK;
+}
+
+peal_error peal_group_destroy(peal_group* group) {
+  MPI_Barrier(group->ranks);
+  MPI_Comm_free(&group->ranks);
+  free(group);
+  return PEAL_OK;
+}
+
+peal_error peal_barrier(peal_group* group) {
+  MPI_Barrier(group->ranks);
+  return PEAL_OK;
+}
+
+static const void* mpi_send(const void* send) {
+  return send == PEAL_IN_PLACE ? MPI_IN_PLACE : send;
+}
+
+peal_error peal_allgather(peal_group* group, const void* send, void* receive, size_t block_bytes) {
+  MPI_Allgather(mpi_send(send), (int)block_bytes, MPI_BYTE, receive, (int)block_bytes, MPI_BYTE,
+                group->ranks);
+  return PEAL_OK;
+}
+
+peal_error peal_iallgather(peal_group* group, const void* send, void* receive, size_t block_bytes,
+                           peal_request** request) {
+  *request = malloc(sizeof(**request));
+  if (*request == NULL) return fail(PEAL_ERR_NO_MEMORY, "no memory");
+  MPI_Iallgather(mpi_send(send), (int)block_bytes, MPI_BYTE, receive, (int)block_bytes, MPI_BYTE,
+                 group->ranks, &(*request)->request);
+  return PEAL_OK;
+}
+
+peal_error peal_wait(peal_request* request) {
+  MPI_Wait(&request->request, MPI_STATUS_IGNORE);
+  return PEAL_OK;
+}
+
+uint64_t peal_request_card_ns(peal_request* request) {
+  (void)request;
+  return 0;
+}
+
+peal_error peal_request_free(peal_request* request) {
+  free(request);
+  return PEAL_OK;
+}
