@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "hostlib/rings.h"
+#include "hostlib/sized.h"
 #include "hostlib/url.h"
 
 namespace peal::host {
@@ -91,9 +92,15 @@ void peal_context::leave(peal_context& context) noexcept {
 
 using peal::host::fail;
 
-extern "C" peal_error peal_open(const char* card, peal_context** context) {
+extern "C" peal_error peal_open_version(uint32_t api_version, const char* card,
+                                        peal_context** context) {
   if (context == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_open: context is null");
   *context = nullptr;
+  if (api_version == 0 || api_version > PEAL_API_VERSION) {
+    return fail(PEAL_ERR_BAD_VERSION,
+                "the program was built with version %u of peal.h, this library (%s) knows 1 to %u",
+                api_version, peal_version(), PEAL_API_VERSION);
+  }
   return peal::host::guarded([&] { return peal::host::open_context(card, context); });
 }
 
@@ -108,15 +115,15 @@ extern "C" peal_error peal_card_query(peal_context* context, peal_card_info* inf
   const peal_error error = peal::host::check_owner(*context, "peal_card_query");
   if (error != PEAL_OK) return error;
   const peal_device& device = context->ring.card->device;
-  *info = peal_card_info{};
-  memcpy(info->mac, device.mac, sizeof(info->mac));
-  info->card_index = device.card_index;
-  info->incarnation = device.incarnation;
-  info->ranks_max = device.ranks_max;
-  info->channels = device.channels;
-  info->parked_max = device.parked_max;
-  info->mtu_bytes = device.mtu_bytes;
-  info->ring_entries = static_cast<uint32_t>(context->requests.size());
-  info->dead_timeout_us = device.dead_timeout_us;
-  return PEAL_OK;
+  peal_card_info whole = {};
+  memcpy(whole.mac, device.mac, sizeof(whole.mac));
+  whole.card_index = device.card_index;
+  whole.incarnation = device.incarnation;
+  whole.ranks_max = device.ranks_max;
+  whole.channels = device.channels;
+  whole.parked_max = device.parked_max;
+  whole.mtu_bytes = device.mtu_bytes;
+  whole.ring_entries = static_cast<uint32_t>(context->requests.size());
+  whole.dead_timeout_us = device.dead_timeout_us;
+  return peal::host::give_struct(whole, "peal_card_info", info);
 }

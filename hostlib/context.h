@@ -61,11 +61,17 @@ struct peal_group {
   Hit receive_hit;
 };
 
+struct peal_memory {
+  peal_context* context;
+  uint32_t key;
+};
+
 struct peal_context {
   std::mutex mutex;
   std::unique_ptr<peal::host::Transport> transport;
   peal_host_ring ring = {};
   peal::host::MemoryMap memory;
+  std::vector<std::unique_ptr<peal_memory>> registrations;
   std::vector<std::unique_ptr<peal_group>> groups;
 
   // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,

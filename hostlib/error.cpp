@@ -68,7 +68,7 @@ extern "C" const char* peal_strerror(peal_error error) {
     case PEAL_ERR_PEER_DEAD:
       return "a member of the group died";
     case PEAL_ERR_MISMATCH:
-      return "ranks disagree on operation, algorithm or length";
+      return "ranks disagree";
     case PEAL_ERR_BAD_OPCODE:
       return "the card does not know this operation";
     case PEAL_ERR_BAD_ALGORITHM:
@@ -123,8 +123,6 @@ extern "C" const char* peal_strerror(peal_error error) {
       return "the out-of-band exchange failed";
     case PEAL_ERR_PEER_REFUSED:
       return "another rank could not make the group";
-    case PEAL_ERR_DISAGREE:
-      return "ranks were set up differently";
     case PEAL_ERR_TIMED_OUT:
       return "still pending after the given time";
     case PEAL_ERR_FORKED:

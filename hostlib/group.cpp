@@ -11,6 +11,7 @@
 #include "hostlib/context.h"
 #include "hostlib/oob_token.h"
 #include "hostlib/rings.h"
+#include "hostlib/sized.h"
 #include "hostlib/wait.h"
 
 namespace peal::host {
@@ -34,7 +35,7 @@ struct GroupRecord {
 static_assert(sizeof(GroupRecord) == 56);
 
 struct Exchange {
-  peal_allgather_callback allgather;
+  peal_exchange_callback allgather;
   void* argument;
   uint32_t rank;
   uint32_t size;
@@ -55,7 +56,7 @@ peal_error compare_geometry(const std::vector<GroupRecord>& records, const char*
   const uint32_t wanted = records[0].address.geometry;
   for (const GroupRecord& record : records) {
     if (record.address.geometry == wanted) continue;
-    return fail(PEAL_ERR_DISAGREE,
+    return fail(PEAL_ERR_MISMATCH,
                 "%s: rank %u's card has geometry %08x, rank 0's %08x: channels, pieces, MTU and "
                 "channel bytes must be the same on all cards of a group",
                 round, record.rank, record.address.geometry, wanted);
@@ -87,7 +88,7 @@ peal_error exchange_records(const Exchange& exchange, const GroupRecord& own,
                   peal_strerror(static_cast<peal_error>(record.error)));
     }
     if (record.size != own.size || record.choice_hash != own.choice_hash) {
-      return fail(PEAL_ERR_DISAGREE,
+      return fail(PEAL_ERR_MISMATCH,
                   "%s: rank %u has size %u and choice table %08x, this rank size %u and %08x",
                   round, r, record.size, record.choice_hash, own.size, own.choice_hash);
     }
@@ -110,14 +111,13 @@ peal_error connect(peal_context& context, const std::vector<GroupRecord>& record
   return context.transport->connect_group(member, records[0].group, choice_hash, peers, 2 * rounds);
 }
 
-peal_error prepare(peal_context& context, const Exchange& exchange, const peal_group_params* params,
-                   peal_group* group) {
-  if (params != nullptr && params->struct_bytes != sizeof(peal_group_params)) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_group_params of %zu bytes, expected %zu",
-                params->struct_bytes, sizeof(peal_group_params));
-  }
-  if (params != nullptr && (params->flags & ~PEAL_GROUP_REGISTER) != 0) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "unknown group flags 0x%x", params->flags);
+peal_error prepare(peal_context& context, const Exchange& exchange,
+                   const peal_group_params* callers, peal_group* group) {
+  peal_group_params params;
+  const peal_error taken = take_struct(callers, "peal_group_params", &params);
+  if (taken != PEAL_OK) return taken;
+  if ((params.flags & ~PEAL_GROUP_REGISTER) != 0) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "unknown group flags 0x%x", params.flags);
   }
   const peal_error inherited = check_owner(context, "peal_group_create");
   if (inherited != PEAL_OK) return inherited;
@@ -125,12 +125,11 @@ peal_error prepare(peal_context& context, const Exchange& exchange, const peal_g
   group->context = &context;
   group->rank = exchange.rank;
   group->size = exchange.size;
-  group->flags = params != nullptr ? params->flags : 0;
+  group->flags = params.flags;
   // The card parks what may not start yet, and refuses what it cannot park. When others are slow to
   // recycle that may be all that is outstanding, so this many are never refused.
   group->outstanding_max = std::max(device.parked_max, 1u);
-  return make_choice_table(exchange.size,
-                           params != nullptr ? params->allgather : PEAL_ALLGATHER_AUTO,
+  return make_choice_table(exchange.size, params.allgather_algorithm,
                            getenv("PEAL_ALLGATHER_ALGORITHM"), &group->choice);
 }
 
@@ -211,7 +210,7 @@ using peal::host::fail;
 using peal::host::guarded;
 
 extern "C" peal_error peal_group_create(peal_context* context, uint32_t rank, uint32_t size,
-                                        peal_allgather_callback allgather, void* argument,
+                                        peal_exchange_callback allgather, void* argument,
                                         const peal_group_params* params, peal_group** group) {
   if (context == nullptr || allgather == nullptr || group == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_group_create: an argument is null");

@@ -24,7 +24,7 @@ peal_error allocate(peal_context& context, size_t bytes, void** memory) {
 
 peal_error release(peal_context& context, void* memory) {
   const std::lock_guard<std::mutex> guard(context.mutex);
-  const Region* found = context.memory.starting_at(memory, true);
+  const Region* found = context.memory.allocated_at(memory);
   if (found == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_free: %p is not from peal_alloc()", memory);
   }
@@ -35,7 +35,8 @@ peal_error release(peal_context& context, void* memory) {
   return error;
 }
 
-peal_error register_range(peal_context& context, void* address, size_t bytes, unsigned access) {
+peal_error register_range(peal_context& context, void* address, size_t bytes, unsigned access,
+                          peal_memory** memory) {
   if (address == nullptr || bytes == 0) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_register: address %p, %zu bytes", address, bytes);
   }
@@ -47,26 +48,29 @@ peal_error register_range(peal_context& context, void* address, size_t bytes, un
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_register: %zu bytes at %p wrap around", bytes,
                 address);
   }
+  auto handle = std::make_unique<peal_memory>();
   Region region;
   const peal_error error = context.transport->register_memory(address, bytes, access, &region.key);
   if (error != PEAL_OK) return error;
   region.start = reinterpret_cast<uintptr_t>(address);
   region.bytes = bytes;
   region.access = access;
+  handle->context = &context;
+  handle->key = region.key;
+  *memory = handle.get();
   const std::lock_guard<std::mutex> guard(context.mutex);
   context.memory.add(region);
+  context.registrations.push_back(std::move(handle));
   return PEAL_OK;
 }
 
-peal_error unregister_range(peal_context& context, void* address) {
+peal_error unregister(peal_memory* memory) {
+  peal_context& context = *memory->context;
   const std::lock_guard<std::mutex> guard(context.mutex);
-  const Region* found = context.memory.starting_at(address, false);
-  if (found == nullptr) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_unregister: nothing is registered at %p", address);
-  }
-  const uint32_t key = found->key;
-  const peal_error error = context.transport->unregister_memory(key);
-  if (error != PEAL_ERR_BUSY) context.memory.remove(key);
+  const peal_error error = context.transport->unregister_memory(memory->key);
+  if (error == PEAL_ERR_BUSY) return error;
+  context.memory.remove(memory->key);
+  std::erase_if(context.registrations, [&](const auto& each) { return each.get() == memory; });
   return error;
 }
 
@@ -92,16 +96,18 @@ extern "C" peal_error peal_free(peal_context* context, void* memory) {
 }
 
 extern "C" peal_error peal_register(peal_context* context, void* address, size_t bytes,
-                                    unsigned access) {
-  if (context == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_register: context is null");
-  return guarded(*context, "peal_register",
-                 [&] { return peal::host::register_range(*context, address, bytes, access); });
+                                    unsigned access, peal_memory** memory) {
+  if (context == nullptr || memory == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_register: an argument is null");
+  }
+  *memory = nullptr;
+  return guarded(*context, "peal_register", [&] {
+    return peal::host::register_range(*context, address, bytes, access, memory);
+  });
 }
 
-extern "C" peal_error peal_unregister(peal_context* context, void* address) {
-  if (context == nullptr) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_unregister: context is null");
-  }
-  return guarded(*context, "peal_unregister",
-                 [&] { return peal::host::unregister_range(*context, address); });
+extern "C" peal_error peal_unregister(peal_memory* memory) {
+  if (memory == nullptr) return PEAL_OK;
+  return guarded(*memory->context, "peal_unregister",
+                 [&] { return peal::host::unregister(memory); });
 }

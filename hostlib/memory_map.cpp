@@ -41,10 +41,10 @@ peal_error MemoryMap::find(const void* address, size_t bytes, uint32_t access, c
               what, address);
 }
 
-const Region* MemoryMap::starting_at(const void* address, bool allocated) const {
+const Region* MemoryMap::allocated_at(const void* address) const {
   const auto start = reinterpret_cast<uintptr_t>(address);
-  for (auto region = regions_.rbegin(); region != regions_.rend(); ++region) {
-    if (region->start == start && region->allocated == allocated) return &*region;
+  for (const Region& region : regions_) {
+    if (region.allocated && region.start == start) return &region;
   }
   return nullptr;
 }

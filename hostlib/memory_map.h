@@ -32,8 +32,8 @@ class MemoryMap {
   // NOT_REGISTERED, BAD_BOUNDS or BAD_ACCESS; `what` names the buffer in the text.
   peal_error find(const void* address, size_t bytes, uint32_t access, const char* what,
                   Region* region) const;
-  // The newest region that begins there; null when there is none.
-  [[nodiscard]] const Region* starting_at(const void* address, bool allocated) const;
+  // The region that peal_alloc() put there; null when there is none.
+  [[nodiscard]] const Region* allocated_at(const void* address) const;
   void remove(uint32_t key);
 
   [[nodiscard]] uint64_t version() const { return version_; }

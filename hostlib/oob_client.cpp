@@ -257,9 +257,9 @@ extern "C" peal_error peal_oob_connect(const char* server, uint32_t rank, uint32
   return guarded([&] { return peal::host::connect_oob(server, rank, size, timeout_ms, oob); });
 }
 
-extern "C" int peal_oob_allgather(void* oob, const void* send, void* receive, size_t bytes) {
+extern "C" int peal_oob_exchange(void* oob, const void* send, void* receive, size_t bytes) {
   if (oob == nullptr || (bytes != 0 && (send == nullptr || receive == nullptr))) {
-    fail(PEAL_ERR_INVALID_ARGUMENT, "peal_oob_allgather: an argument is null");
+    fail(PEAL_ERR_INVALID_ARGUMENT, "peal_oob_exchange: an argument is null");
     return PEAL_ERR_INVALID_ARGUMENT;
   }
   return guarded(

@@ -123,19 +123,20 @@ void run_choice(Job& job) {
   EXPECT_OK(job, peal_open(nullptr, &job.card));
   peal_group_params params = {};
   params.struct_bytes = sizeof(params);
-  params.allgather = odd ? PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST : PEAL_ALLGATHER_RECURSIVE_DOUBLING;
+  params.allgather_algorithm =
+      odd ? PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST : PEAL_ALLGATHER_RECURSIVE_DOUBLING;
   EXPECT_ERROR(job,
-               peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob, &params,
+               peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob, &params,
                                  &job.group),
-               PEAL_ERR_DISAGREE);
+               PEAL_ERR_MISMATCH);
   if (odd) setenv("PEAL_ALLGATHER_ALGORITHM", "fastest", 1);
-  params.allgather = PEAL_ALLGATHER_AUTO;
+  params.allgather_algorithm = PEAL_ALLGATHER_AUTO;
   EXPECT_ERROR(job,
-               peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob, &params,
+               peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob, &params,
                                  &job.group),
                odd ? PEAL_ERR_INVALID_ARGUMENT : PEAL_ERR_PEER_REFUSED);
   unsetenv("PEAL_ALLGATHER_ALGORITHM");
-  EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob,
+  EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob,
                                    &params, &job.group));
   EXPECT_OK(job, peal_barrier(job.group));
   close_all(job);

@@ -59,9 +59,12 @@ void run_overwrite(Job& job) {
   std::vector<std::vector<uint8_t>> send(kDepth, std::vector<uint8_t>(bytes));
   std::vector<std::vector<uint8_t>> receive(kDepth, std::vector<uint8_t>(bytes * job.size));
   peal_request* requests[kDepth] = {};
+  peal_memory* read[kDepth] = {};
+  peal_memory* written[kDepth] = {};
   for (size_t i = 0; i < kDepth; i++) {
-    EXPECT_OK(job, peal_register(job.card, send[i].data(), bytes, PEAL_READ));
-    EXPECT_OK(job, peal_register(job.card, receive[i].data(), bytes * job.size, PEAL_WRITE));
+    EXPECT_OK(job, peal_register(job.card, send[i].data(), bytes, PEAL_READ, &read[i]));
+    EXPECT_OK(
+        job, peal_register(job.card, receive[i].data(), bytes * job.size, PEAL_WRITE, &written[i]));
   }
   const auto finish = [&](uint64_t iteration) {
     const size_t slot = iteration % kDepth;
@@ -88,8 +91,8 @@ void run_overwrite(Job& job) {
     for (const uint8_t byte : buffer) EXPECT_TRUE(job, byte == 0xdd);
   }
   for (size_t i = 0; i < kDepth; i++) {
-    EXPECT_OK(job, peal_unregister(job.card, send[i].data()));
-    EXPECT_OK(job, peal_unregister(job.card, receive[i].data()));
+    EXPECT_OK(job, peal_unregister(read[i]));
+    EXPECT_OK(job, peal_unregister(written[i]));
   }
   close_all(job);
 }

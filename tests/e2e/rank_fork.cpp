@@ -25,17 +25,20 @@ Buffers buffers;
 
 [[noreturn]] void live_as_child(Job& job, int told) {
   void* memory = nullptr;
+  peal_memory* handle = nullptr;
   EXPECT_ERROR(job, peal_alloc(job.card, 4096, &memory), PEAL_ERR_FORKED);
-  EXPECT_ERROR(job, peal_register(job.card, &buffers, sizeof(buffers), PEAL_READ), PEAL_ERR_FORKED);
+  EXPECT_ERROR(job, peal_register(job.card, &buffers, sizeof(buffers), PEAL_READ, &handle),
+               PEAL_ERR_FORKED);
   EXPECT_ERROR(job, peal_barrier(job.group), PEAL_ERR_FORKED);
-  EXPECT_ERROR(job, static_cast<peal_error>(peal_oob_allgather(job.oob, &told, &told, 1)),
+  EXPECT_ERROR(job, static_cast<peal_error>(peal_oob_exchange(job.oob, &told, &told, 1)),
                PEAL_ERR_FORKED);
   peal_close(job.card);
   peal_oob_close(job.oob);
 
   Job own = job;
   EXPECT_OK(own, peal_open(nullptr, &own.card));
-  EXPECT_OK(own, peal_register(own.card, &buffers, sizeof(buffers), PEAL_READ | PEAL_WRITE));
+  EXPECT_OK(own,
+            peal_register(own.card, &buffers, sizeof(buffers), PEAL_READ | PEAL_WRITE, &handle));
   EXPECT_OK(own, peal_group_create(own.card, 0, 1, alone, nullptr, nullptr, &own.group));
   fill(buffers.send, sizeof(buffers.send), 77, 1);
   EXPECT_OK(own, peal_allgather(own.group, buffers.send, buffers.receive, sizeof(buffers.receive)));
@@ -60,7 +63,9 @@ void run_fork(Job& job) {
   pid_t child = 0;
   if (job.rank == victim) {
     memset(&buffers, 7, sizeof(buffers));
-    EXPECT_OK(job, peal_register(job.card, &buffers, sizeof(buffers), PEAL_READ | PEAL_WRITE));
+    peal_memory* handle = nullptr;
+    EXPECT_OK(job,
+              peal_register(job.card, &buffers, sizeof(buffers), PEAL_READ | PEAL_WRITE, &handle));
     int told[2];
     EXPECT_TRUE(job, pipe(told) == 0);
     child = fork();
@@ -78,12 +83,12 @@ void run_fork(Job& job) {
   }
   std::vector<pid_t> children(job.size);
   EXPECT_OK(job, static_cast<peal_error>(
-                     peal_oob_allgather(job.oob, &child, children.data(), sizeof(child))));
+                     peal_oob_exchange(job.oob, &child, children.data(), sizeof(child))));
   if (job.rank == victim) raise(SIGKILL);
   EXPECT_ERROR(job, peal_barrier(job.group), PEAL_ERR_PEER_DEAD);
   EXPECT_TRUE(job, peal_group_failed_rank(job.group) == static_cast<int>(victim));
   uint8_t all[64];
-  EXPECT_ERROR(job, static_cast<peal_error>(peal_oob_allgather(job.oob, "", all, 1)),
+  EXPECT_ERROR(job, static_cast<peal_error>(peal_oob_exchange(job.oob, "", all, 1)),
                PEAL_ERR_OUT_OF_BAND);
   EXPECT_ERROR(job, peal_group_destroy(job.group), PEAL_ERR_PEER_DEAD);
   peal_close(job.card);

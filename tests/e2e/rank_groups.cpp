@@ -18,7 +18,7 @@ struct Subset {
   static int allgather(void* argument, const void* send, void* receive, size_t bytes) {
     const auto* subset = static_cast<const Subset*>(argument);
     std::vector<uint8_t> all(bytes * subset->job->size);
-    const int failed = peal_oob_allgather(subset->job->oob, send, all.data(), bytes);
+    const int failed = peal_oob_exchange(subset->job->oob, send, all.data(), bytes);
     if (failed != 0) return failed;
     for (size_t i = 0; i < subset->members.size(); i++) {
       memcpy(static_cast<uint8_t*>(receive) + i * bytes,
@@ -40,7 +40,7 @@ peal_group* make_subgroup(const Job& job, Subset& subset) {
       const std::vector<uint8_t> nothing(kRecordBytes);
       std::vector<uint8_t> all(kRecordBytes * job.size);
       EXPECT_OK(job, static_cast<peal_error>(
-                         peal_oob_allgather(job.oob, nothing.data(), all.data(), kRecordBytes)));
+                         peal_oob_exchange(job.oob, nothing.data(), all.data(), kRecordBytes)));
     }
     return group;
   }
@@ -70,7 +70,7 @@ void run_churn(Job& job) {
   uint8_t* send = allocate(job, bytes);
   uint8_t* receive = allocate(job, bytes * job.size);
   for (uint64_t i = 0; i < count; i++) {
-    EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob,
+    EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob,
                                      nullptr, &job.group));
     EXPECT_TRUE(job, peal_group_rank(job.group) == job.rank);
     EXPECT_TRUE(job, peal_group_size(job.group) == job.size);
@@ -92,7 +92,7 @@ void run_exhaust(Job& job) {
   for (int time = 0; time < 3; time++) {
     while (true) {
       peal_group* group = nullptr;
-      const peal_error error = peal_group_create(job.card, job.rank, job.size, peal_oob_allgather,
+      const peal_error error = peal_group_create(job.card, job.rank, job.size, peal_oob_exchange,
                                                  job.oob, nullptr, &group);
       if (error != PEAL_OK) {
         EXPECT_TRUE(job, error == PEAL_ERR_NO_RESOURCES || error == PEAL_ERR_PEER_REFUSED);
@@ -139,7 +139,7 @@ void run_threads(Job& job) {
   EXPECT_OK(job, peal_open(nullptr, &job.card));
   std::vector<peal_group*> groups(count);
   for (peal_group*& group : groups) {
-    EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob,
+    EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob,
                                      nullptr, &group));
   }
   std::vector<std::thread> threads;

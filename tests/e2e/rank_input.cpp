@@ -32,16 +32,22 @@ void wrong_cards(const Job& job) {
 void wrong_memory(const Job& job) {
   void* memory = nullptr;
   uint8_t own[64] = {};
+  peal_memory* handle = nullptr;
   EXPECT_ERROR(job, peal_alloc(job.card, 0, &memory), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_ERROR(job, peal_alloc(job.card, SIZE_MAX, &memory), PEAL_ERR_NO_MEMORY);
   EXPECT_TRUE(job, peal_alloc(job.card, SIZE_MAX / 4, &memory) != PEAL_OK && memory == nullptr);
   EXPECT_ERROR(job, peal_free(job.card, own), PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_ERROR(job, peal_register(job.card, nullptr, 64, PEAL_READ), PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_ERROR(job, peal_register(job.card, own, 0, PEAL_READ), PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_ERROR(job, peal_register(job.card, own, 64, 0), PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_ERROR(job, peal_register(job.card, own, 64, 8), PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_ERROR(job, peal_register(job.card, own, SIZE_MAX, PEAL_READ), PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_ERROR(job, peal_unregister(job.card, own), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_register(job.card, nullptr, 64, PEAL_READ, &handle),
+               PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_register(job.card, own, 0, PEAL_READ, &handle), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_register(job.card, own, 64, 0, &handle), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_register(job.card, own, 64, 8, &handle), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_register(job.card, own, SIZE_MAX, PEAL_READ, &handle),
+               PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_register(job.card, own, 64, PEAL_READ, nullptr),
+               PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_TRUE(job, handle == nullptr);
+  EXPECT_OK(job, peal_unregister(nullptr));
   EXPECT_OK(job, peal_free(job.card, nullptr));
 }
 
@@ -74,13 +80,13 @@ void wrong_params(Job& job) {
   peal_group_params params = {};
   params.struct_bytes = job.rank == 0 ? 4 : sizeof(params);
   EXPECT_ERROR(job,
-               peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob, &params,
+               peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob, &params,
                                  &job.group),
                job.rank == 0 ? PEAL_ERR_INVALID_ARGUMENT : PEAL_ERR_PEER_REFUSED);
   params.struct_bytes = sizeof(params);
   params.flags = job.rank == 1 ? 0x80 : 0;
   EXPECT_ERROR(job,
-               peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob, &params,
+               peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob, &params,
                                  &job.group),
                job.rank == 1 ? PEAL_ERR_INVALID_ARGUMENT : PEAL_ERR_PEER_REFUSED);
 }
@@ -100,9 +106,10 @@ void wrong_buffers(const Job& job) {
   EXPECT_ERROR(job, peal_allgather(group, PEAL_IN_PLACE, good, 1u << 20), PEAL_ERR_BAD_BOUNDS);
   EXPECT_ERROR(job, peal_allgather(group, good, good, size_t{1} << 32), PEAL_ERR_BAD_LENGTH);
   EXPECT_ERROR(job, peal_allgather(group, good, good, SIZE_MAX), PEAL_ERR_BAD_LENGTH);
-  EXPECT_OK(job, peal_register(job.card, loose, kBlock * job.size, PEAL_READ));
+  peal_memory* memory = nullptr;
+  EXPECT_OK(job, peal_register(job.card, loose, kBlock * job.size, PEAL_READ, &memory));
   EXPECT_ERROR(job, peal_allgather(group, good, loose, kBlock), PEAL_ERR_BAD_ACCESS);
-  EXPECT_OK(job, peal_unregister(job.card, loose));
+  EXPECT_OK(job, peal_unregister(memory));
   EXPECT_ERROR(job, peal_allgather(group, loose, good, kBlock), PEAL_ERR_NOT_REGISTERED);
   free(loose);
   // None of it used up a sequence number: the group still works.
@@ -115,6 +122,7 @@ void wrong_buffers(const Job& job) {
 
 void wrong_requests(const Job& job) {
   peal_card_info info = {};
+  info.struct_bytes = sizeof(info);
   EXPECT_OK(job, peal_card_query(job.card, &info));
   uint8_t* memory = allocate(job, 8 + size_t{8} * job.size);
   int done = 0;

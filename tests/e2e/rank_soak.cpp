@@ -85,7 +85,7 @@ class Workload {
   static int exchange(void* argument, const void* send, void* receive, size_t bytes) {
     const auto* self = static_cast<const Workload*>(argument);
     std::vector<uint8_t> all(bytes * self->job_.size);
-    const int failed = peal_oob_allgather(self->job_.oob, send, all.data(), bytes);
+    const int failed = peal_oob_exchange(self->job_.oob, send, all.data(), bytes);
     for (size_t i = 0; failed == 0 && i < self->members_.size(); i++) {
       memcpy(static_cast<uint8_t*>(receive) + i * bytes,
              all.data() + size_t{self->members_[i]} * bytes, bytes);

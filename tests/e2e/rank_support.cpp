@@ -17,7 +17,7 @@ uint64_t Job::number(size_t index, uint64_t otherwise) const {
 void Job::barrier() const {
   const uint8_t here = 1;
   std::vector<uint8_t> all(size);
-  EXPECT_OK(*this, static_cast<peal_error>(peal_oob_allgather(oob, &here, all.data(), 1)));
+  EXPECT_OK(*this, static_cast<peal_error>(peal_oob_exchange(oob, &here, all.data(), 1)));
 }
 
 void fail(const Job& job, const char* file, int line, const std::string& what) {
@@ -42,8 +42,8 @@ void open_all(Job& job, peal_allgather_algorithm algorithm) {
   EXPECT_OK(job, peal_open(nullptr, &job.card));
   peal_group_params params = {};
   params.struct_bytes = sizeof(params);
-  params.allgather = algorithm;
-  EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob,
+  params.allgather_algorithm = algorithm;
+  EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob,
                                    &params, &job.group));
 }
 

@@ -21,7 +21,7 @@ void give_up(const Job& job, const char* what) {
 }
 
 void Job::exchange(const void* send, void* receive, size_t bytes) const {
-  if (peal_oob_allgather(oob, send, receive, bytes) != 0) give_up(*this, "out-of-band exchange");
+  if (peal_oob_exchange(oob, send, receive, bytes) != 0) give_up(*this, "out-of-band exchange");
 }
 
 void Job::barrier() const {
@@ -39,8 +39,8 @@ PealSide::PealSide(const Job& job, Memory memory, peal_allgather_algorithm algor
   receive_ = make_buffer(block * job.size, PEAL_READ | PEAL_WRITE);
   peal_group_params params = {};
   params.struct_bytes = sizeof(params);
-  params.allgather = algorithm;
-  if (peal_group_create(context_, job.rank, job.size, peal_oob_allgather, job.oob, &params,
+  params.allgather_algorithm = algorithm;
+  if (peal_group_create(context_, job.rank, job.size, peal_oob_exchange, job.oob, &params,
                         &group_) != PEAL_OK) {
     give_up(job_, "making the group");
   }
@@ -58,7 +58,9 @@ uint8_t* PealSide::make_buffer(size_t bytes, unsigned access) {
   } else {
     // For the life of the process: it stays registered until the context is closed.
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || peal_register(context_, memory, bytes, access) != PEAL_OK) {
+    peal_memory* handle = nullptr;
+    if (memory == MAP_FAILED ||
+        peal_register(context_, memory, bytes, access, &handle) != PEAL_OK) {
       give_up(job_, "registering memory");
     }
   }
@@ -84,6 +86,7 @@ Packets PealSide::packets() const {
   };
   Report own = {};
   peal_card_info info = {};
+  info.struct_bytes = sizeof(info);
   std::vector<uint64_t> values(256);
   size_t count = 0;
   if (peal_card_query(context_, &info) != PEAL_OK ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small out-of-band allgather for programs without MPI: every rank connects to one server
+ * A small out-of-band exchange for programs without MPI: every rank connects to one server
  * (pealrun runs it, or rank 0 does), which collects one block per rank and hands all of them to
  * all. It makes groups; it is not for data.
  */
@@ -29,9 +29,9 @@ typedef struct peal_oob peal_oob;
  * must be set. Rank and server prove it to each other without showing it. */
 PEAL_API peal_error peal_oob_connect(const char* server, uint32_t rank, uint32_t size,
                                      unsigned timeout_ms, peal_oob** oob);
-/* A peal_allgather_callback: `oob` is a peal_oob. Fails on all ranks when one of them is gone. Not
+/* A peal_exchange_callback: `oob` is a peal_oob. Fails on all ranks when one of them is gone. Not
  * for a child of fork(): PEAL_ERR_FORKED. */
-PEAL_API int peal_oob_allgather(void* oob, const void* send, void* receive, size_t bytes);
+PEAL_API int peal_oob_exchange(void* oob, const void* send, void* receive, size_t bytes);
 PEAL_API void peal_oob_close(peal_oob* oob);
 
 /* Rank and size as the launcher set them ($PEAL_RANK, $PEAL_SIZE). PEAL_ERR_INVALID_ARGUMENT when

@@ -14,6 +14,11 @@
  *
  * Errors: functions return PEAL_OK or a peal_error. peal_strerror() says what that means,
  * peal_last_error_text() what was wrong this time, with the values, in the calling thread.
+ *
+ * Versions: this header may grow; programs built with an older one go on working, without being
+ * built again. Structures begin with their size as the caller knows it (struct_bytes), and no more
+ * is read or written. Fields that the caller does not know have their defaults; fields that this
+ * library does not know must be zero.
  */
 #ifndef PEAL_PEAL_H
 #define PEAL_PEAL_H
@@ -31,11 +36,16 @@
 extern "C" {
 #endif
 
+/* Of this header. */
+#define PEAL_API_VERSION 1u
+
 typedef enum peal_error {
   PEAL_OK = 0,
   /* from the card */
-  PEAL_ERR_PEER_DEAD = 1,  /* a member of the group died; peal_request_failed_rank() names it */
-  PEAL_ERR_MISMATCH = 2,   /* ranks disagree on operation, algorithm or length */
+  PEAL_ERR_PEER_DEAD = 1, /* a member of the group died; peal_request_failed_rank() names it */
+  /* ranks disagree: on the operation, algorithm or length of a call, or on how the group is set up
+   * (size, tables of algorithms, cards) */
+  PEAL_ERR_MISMATCH = 2,
   PEAL_ERR_BAD_OPCODE = 3, /* 3 to 6, 12, 18: this library and the card do not fit together */
   PEAL_ERR_BAD_ALGORITHM = 4,
   PEAL_ERR_BAD_FLAGS = 5,
@@ -65,7 +75,6 @@ typedef enum peal_error {
   PEAL_ERR_CARD_ANSWER = 70,  /* the card's answer makes no sense */
   PEAL_ERR_OUT_OF_BAND = 71,  /* the caller's out-of-band allgather failed */
   PEAL_ERR_PEER_REFUSED = 72, /* another rank could not make the group; the text names it */
-  PEAL_ERR_DISAGREE = 73, /* ranks were set up differently (size, tables of algorithms, cards) */
   PEAL_ERR_TIMED_OUT = 74,
   PEAL_ERR_FORKED = 75 /* the context belongs to the parent of this process */
 } peal_error;
@@ -81,10 +90,16 @@ PEAL_API const char* peal_version(void);
 /* --- context: one connection to one card --- */
 typedef struct peal_context peal_context;
 
+/* What peal_open() is: `api_version` is that of the header that the program was built with.
+ * PEAL_ERR_BAD_VERSION when the library is older. */
+PEAL_API peal_error peal_open_version(uint32_t api_version, const char* card,
+                                      peal_context** context);
 /* `card` is "emu:PATH[,card=I]" (card I of the peal-nic whose socket is PATH), "char:/dev/pealN",
  * or null for $PEAL_CARD. Waiting calls poll and yield for $PEAL_SPIN_US microseconds (default
  * 1000) before they sleep. */
-PEAL_API peal_error peal_open(const char* card, peal_context** context);
+static inline peal_error peal_open(const char* card, peal_context** context) {
+  return peal_open_version(PEAL_API_VERSION, card, context);
+}
 /* Closes the connection. Groups that still exist die with it: the other ranks get
  * PEAL_ERR_PEER_DEAD. Frees everything made from the context: groups, requests, memory from
  * peal_alloc(). In a child of fork() a context of the parent cannot be freed: it only lets go of
@@ -92,6 +107,7 @@ PEAL_API peal_error peal_open(const char* card, peal_context** context);
 PEAL_API void peal_close(peal_context* context);
 
 typedef struct peal_card_info {
+  size_t struct_bytes; /* sizeof(peal_card_info), set by the caller */
   uint8_t mac[6];
   uint16_t card_index;  /* within its emulator process */
   uint32_t incarnation; /* changes with every start of the card */
@@ -102,6 +118,7 @@ typedef struct peal_card_info {
   uint32_t ring_entries;    /* requests that may be outstanding, per context */
   uint32_t dead_timeout_us; /* silence after which a peer is dead */
 } peal_card_info;
+/* Fills in as much as info->struct_bytes says. */
 PEAL_API peal_error peal_card_query(peal_context* context, peal_card_info* info);
 
 /* The card's counters (packets, drops by reason, DMA), in the order of peal_counter_name(0..).
@@ -120,20 +137,26 @@ PEAL_API const char* peal_counter_name(size_t index);
 PEAL_API peal_error peal_alloc(peal_context* context, size_t bytes, void** memory);
 /* PEAL_ERR_BUSY while an operation uses it. */
 PEAL_API peal_error peal_free(peal_context* context, void* memory);
-/* Any memory of the caller, which must stay mapped until peal_unregister(). Ranges may overlap. */
+/* A registration of the caller's own memory. */
+typedef struct peal_memory peal_memory;
+/* Any memory of the caller. Ranges may overlap; operations use the newest that covers a buffer. It
+ * must stay mapped until peal_unregister(): of memory that is gone (munmap) an emulated card says
+ * PEAL_ERR_DMA_FAULT to all ranks, and what is mapped there later is taken for it; a driver keeps
+ * the pages, which nobody else sees any more. `memory` belongs to the context. */
 PEAL_API peal_error peal_register(peal_context* context, void* address, size_t bytes,
-                                  unsigned access);
-/* `address` as it was registered (of several such ranges, the newest). PEAL_ERR_BUSY while an
- * operation uses it. */
-PEAL_API peal_error peal_unregister(peal_context* context, void* address);
+                                  unsigned access, peal_memory** memory);
+/* PEAL_ERR_BUSY while an operation uses it; else the handle is gone. Null is fine. */
+PEAL_API peal_error peal_unregister(peal_memory* memory);
 
 /* --- groups --- */
 typedef struct peal_group peal_group;
 
-/* Every rank of the new group calls it with `bytes` of its own; `receive` gets size * bytes, in the
- * order of ranks. Returns 0, or anything else for failure. It must be collective and blocking. */
-typedef int (*peal_allgather_callback)(void* argument, const void* send, void* receive,
-                                       size_t bytes);
+/* The caller's own way for ranks to tell each other things before they have a group ("out of
+ * band": MPI, sockets, peal_oob_exchange()). Every rank of the new group calls it with `bytes` of
+ * its own; `receive` gets size * bytes, in the order of ranks. Returns 0, or anything else for
+ * failure. It must be collective and blocking. */
+typedef int (*peal_exchange_callback)(void* argument, const void* send, void* receive,
+                                      size_t bytes);
 
 typedef enum peal_allgather_algorithm {
   PEAL_ALLGATHER_AUTO = 0, /* by size, see docs; the same choice on all ranks */
@@ -151,14 +174,14 @@ typedef struct peal_group_params {
   unsigned flags;      /* PEAL_GROUP_* */
   /* AUTO here means $PEAL_ALLGATHER_ALGORITHM (auto, all-to-all-broadcast, recursive-doubling),
    * else the table. */
-  peal_allgather_algorithm allgather;
+  peal_allgather_algorithm allgather_algorithm;
 } peal_group_params;
 
 /* Collective over all `size` ranks: every rank calls it, with its own rank, and it succeeds on all
- * or fails on all. Calls `allgather` exactly twice, also when something fails here (unless
- * `allgather` itself fails). `params` may be null. */
+ * or fails on all. Calls `exchange` exactly twice, also when something fails here (unless
+ * `exchange` itself fails). `params` may be null. */
 PEAL_API peal_error peal_group_create(peal_context* context, uint32_t rank, uint32_t size,
-                                      peal_allgather_callback allgather, void* argument,
+                                      peal_exchange_callback exchange, void* argument,
                                       const peal_group_params* params, peal_group** group);
 /* Collective: waits for this group's pending requests, then for all ranks. The handle is gone in
  * any case. */

@@ -80,6 +80,7 @@ class Forked : public testing::Test {
     group = make_fake_group(context);
     ASSERT_NE(group, nullptr);
     ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
+    ASSERT_EQ(peal_register(context, loose, sizeof(loose), PEAL_READ, &registered), PEAL_OK);
     ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
     ASSERT_TRUE(card.take(&entry));
   }
@@ -92,7 +93,7 @@ class Forked : public testing::Test {
 
   // The number of the first call that is not refused by name, or 0.
   int use_everything() {
-    char own[64];
+    peal_memory* unused = nullptr;
     int number = 0;
     int fd = 0;
     int flag = 0;
@@ -101,13 +102,14 @@ class Forked : public testing::Test {
     peal_request* another = nullptr;
     peal_group* other = nullptr;
     peal_card_info info = {};
+    info.struct_bytes = sizeof(info);
     const std::function<peal_error()> calls[] = {
         [&] { return peal_card_query(context, &info); },
         [&] { return peal_counters(context, nullptr, 0, &count); },
         [&] { return peal_alloc(context, 4096, &more); },
         [&] { return peal_free(context, memory); },
-        [&] { return peal_register(context, own, sizeof(own), PEAL_READ); },
-        [&] { return peal_unregister(context, memory); },
+        [&] { return peal_register(context, loose, sizeof(loose), PEAL_READ, &unused); },
+        [&] { return peal_unregister(registered); },
         [&] { return peal_group_create(context, 0, 1, alone, nullptr, nullptr, &other); },
         [&] { return peal_barrier(group); },
         [&] { return peal_ibarrier(group, &another); },
@@ -137,7 +139,7 @@ class Forked : public testing::Test {
   void expect_untouched() {
     peal_submission stray = {};
     EXPECT_FALSE(card.take(&stray));
-    EXPECT_EQ(card.keys.size(), 1u);
+    EXPECT_EQ(card.keys.size(), 2u);
     EXPECT_EQ(card.left, 0);
     card.complete(entry);
     EXPECT_EQ(peal_wait(request), PEAL_OK);
@@ -150,6 +152,8 @@ class Forked : public testing::Test {
   peal_request* request = nullptr;
   peal_submission entry = {};
   void* memory = nullptr;
+  char loose[64];
+  peal_memory* registered = nullptr;
 };
 
 TEST_F(Forked, EveryCallIsRefusedByName) {

@@ -154,9 +154,9 @@ TEST_F(Groups, OneRankCannotConnect) {
 TEST_F(Groups, DifferentTables) {
   const auto outcomes =
       create([](uint32_t rank, FakeCard&, peal_group_params& params, Exchange::Seat&) {
-        if (rank == 4) params.allgather = PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST;
+        if (rank == 4) params.allgather_algorithm = PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST;
       });
-  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, PEAL_ERR_DISAGREE);
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, PEAL_ERR_MISMATCH);
   expect_nothing_reserved();
 }
 
@@ -165,7 +165,7 @@ TEST_F(Groups, DifferentCards) {
   const auto outcomes = create([](uint32_t rank, FakeCard& card, peal_group_params&,
                                   Exchange::Seat&) { card.geometry = rank == 3 ? 0xbad : 0x900d; });
   for (const Outcome& outcome : outcomes) {
-    EXPECT_EQ(outcome.error, PEAL_ERR_DISAGREE);
+    EXPECT_EQ(outcome.error, PEAL_ERR_MISMATCH);
     EXPECT_NE(outcome.text.find("rank 3's card has geometry 00000bad, rank 0's 0000900d"),
               std::string::npos)
         << outcome.text;

@@ -64,9 +64,8 @@ TEST(MemoryMap, RemovalChangesTheVersion) {
 TEST(MemoryMap, StartIsExactAndOfItsKind) {
   MemoryMap map;
   map.add(make(1000, 1000, 1, PEAL_READ, true));
-  EXPECT_EQ(map.starting_at(at(1001), true), nullptr);
-  EXPECT_EQ(map.starting_at(at(1000), false), nullptr);
-  ASSERT_NE(map.starting_at(at(1000), true), nullptr);
+  EXPECT_EQ(map.allocated_at(at(1001)), nullptr);
+  ASSERT_NE(map.allocated_at(at(1000)), nullptr);
 }
 
 }  // namespace

@@ -116,9 +116,9 @@ class Oob : public testing::Test {
     uint32_t values[2] = {};
     std::thread rank([&] {
       uint32_t all[2] = {};
-      EXPECT_EQ(peal_oob_allgather(second, &two, all, sizeof(two)), 0) << peal_last_error_text();
+      EXPECT_EQ(peal_oob_exchange(second, &two, all, sizeof(two)), 0) << peal_last_error_text();
     });
-    EXPECT_EQ(peal_oob_allgather(first, &one, values, sizeof(one)), 0) << peal_last_error_text();
+    EXPECT_EQ(peal_oob_exchange(first, &one, values, sizeof(one)), 0) << peal_last_error_text();
     rank.join();
     EXPECT_EQ(values[0], 1u);
     EXPECT_EQ(values[1], 2u);
@@ -163,7 +163,7 @@ TEST_F(Oob, ManyRoundsOfManySizes) {
       for (const size_t bytes : {size_t{0}, size_t{1}, size_t{48}, size_t{100'000}, size_t{3}}) {
         std::vector<uint8_t> own(bytes, static_cast<uint8_t>(rank + bytes));
         std::vector<uint8_t> all(bytes * kSize);
-        ASSERT_EQ(peal_oob_allgather(oob, own.data(), all.data(), bytes), 0);
+        ASSERT_EQ(peal_oob_exchange(oob, own.data(), all.data(), bytes), 0);
         for (uint32_t other = 0; other < kSize; other++) {
           for (size_t i = 0; i < bytes; i++) {
             ASSERT_EQ(all[other * bytes + i], static_cast<uint8_t>(other + bytes));
@@ -184,13 +184,13 @@ TEST_F(Oob, Rank0Serves) {
       peal_oob* oob = connect(rank, 3);
       ASSERT_NE(oob, nullptr);
       uint32_t all[3] = {};
-      EXPECT_EQ(peal_oob_allgather(oob, &rank, all, sizeof(rank)), 0);
+      EXPECT_EQ(peal_oob_exchange(oob, &rank, all, sizeof(rank)), 0);
       EXPECT_EQ(all[2], 2u);
       // Nobody may leave before rank 0's answer has reached all: another round.
-      EXPECT_EQ(peal_oob_allgather(oob, &rank, all, sizeof(rank)), 0);
+      EXPECT_EQ(peal_oob_exchange(oob, &rank, all, sizeof(rank)), 0);
       if (rank == 0) {
         // Its server goes with it.
-        peal_oob_allgather(oob, &rank, all, sizeof(rank));
+        peal_oob_exchange(oob, &rank, all, sizeof(rank));
       }
       peal_oob_close(oob);
     });
@@ -206,7 +206,7 @@ TEST_F(Oob, RankThatLeavesIsNamed) {
   uint32_t value = 0;
   uint32_t all[3] = {};
   std::thread waiting([&] {
-    EXPECT_NE(peal_oob_allgather(first, &value, all, sizeof(value)), 0);
+    EXPECT_NE(peal_oob_exchange(first, &value, all, sizeof(value)), 0);
     EXPECT_NE(std::string(peal_last_error_text()).find("rank 2"), std::string::npos)
         << peal_last_error_text();
   });
@@ -214,8 +214,8 @@ TEST_F(Oob, RankThatLeavesIsNamed) {
   waiting.join();
   // Later rounds fail at once, for those who were not in that one too.
   uint32_t all_again[3] = {};
-  EXPECT_NE(peal_oob_allgather(second, &value, all_again, sizeof(value)), 0);
-  EXPECT_NE(peal_oob_allgather(first, &value, all_again, sizeof(value)), 0);
+  EXPECT_NE(peal_oob_exchange(second, &value, all_again, sizeof(value)), 0);
+  EXPECT_NE(peal_oob_exchange(first, &value, all_again, sizeof(value)), 0);
   peal_oob_close(first);
   peal_oob_close(second);
 }
@@ -226,8 +226,8 @@ TEST_F(Oob, RanksOutOfStep) {
   peal_oob* second = connect(1, 2);
   uint8_t buffer[64] = {};
   uint8_t other_buffer[64] = {};
-  std::thread rank([&] { EXPECT_NE(peal_oob_allgather(first, buffer, buffer + 8, 4), 0); });
-  EXPECT_NE(peal_oob_allgather(second, other_buffer, other_buffer + 16, 8), 0);
+  std::thread rank([&] { EXPECT_NE(peal_oob_exchange(first, buffer, buffer + 8, 4), 0); });
+  EXPECT_NE(peal_oob_exchange(second, other_buffer, other_buffer + 16, 8), 0);
   rank.join();
   peal_oob_close(first);
   peal_oob_close(second);
@@ -239,7 +239,7 @@ TEST_F(Oob, ServerThatGoesFailsTheRound) {
   std::thread rank([&] {
     uint32_t value = 0;
     uint32_t all[2] = {};
-    EXPECT_NE(peal_oob_allgather(first, &value, all, sizeof(value)), 0);
+    EXPECT_NE(peal_oob_exchange(first, &value, all, sizeof(value)), 0);
   });
   stop();
   rank.join();
@@ -401,7 +401,7 @@ TEST_F(Oob, Flood) {
           << peal_last_error_text();
       for (int round = 0; round < 20; round++) {
         uint32_t all[4] = {};
-        ASSERT_EQ(peal_oob_allgather(oob, &rank, all, sizeof(rank)), 0) << peal_last_error_text();
+        ASSERT_EQ(peal_oob_exchange(oob, &rank, all, sizeof(rank)), 0) << peal_last_error_text();
         for (uint32_t i = 0; i < 4; i++) ASSERT_EQ(all[i], i);
       }
       peal_oob_close(oob);

@@ -86,7 +86,8 @@ TEST_F(Rings, AllgatherNamesItsMemory) {
 
 TEST_F(Rings, RememberedRegistrationIsForgottenWhenItGoes) {
   std::vector<uint8_t> buffer(128);
-  ASSERT_EQ(peal_register(context, buffer.data(), 128, PEAL_READ | PEAL_WRITE), PEAL_OK);
+  peal_memory* memory = nullptr;
+  ASSERT_EQ(peal_register(context, buffer.data(), 128, PEAL_READ | PEAL_WRITE, &memory), PEAL_OK);
   peal_request* request = nullptr;
   ASSERT_EQ(peal_iallgather(group, buffer.data(), buffer.data() + 64, 64, &request), PEAL_OK);
   const peal_submission entry = take();
@@ -94,13 +95,13 @@ TEST_F(Rings, RememberedRegistrationIsForgottenWhenItGoes) {
   EXPECT_EQ(peal_wait(request), PEAL_OK);
   peal_request_free(request);
   card.busy_keys = {entry.send_key};
-  EXPECT_EQ(peal_unregister(context, buffer.data()), PEAL_ERR_BUSY);
+  EXPECT_EQ(peal_unregister(memory), PEAL_ERR_BUSY);
   ASSERT_EQ(peal_iallgather(group, buffer.data(), buffer.data() + 64, 64, &request), PEAL_OK);
   card.complete(take());
   EXPECT_EQ(peal_wait(request), PEAL_OK);
   peal_request_free(request);
   card.busy_keys.clear();
-  EXPECT_EQ(peal_unregister(context, buffer.data()), PEAL_OK);
+  EXPECT_EQ(peal_unregister(memory), PEAL_OK);
   EXPECT_EQ(peal_iallgather(group, buffer.data(), buffer.data() + 64, 64, &request),
             PEAL_ERR_NOT_REGISTERED);
   EXPECT_TRUE(card.keys.empty());

@@ -236,6 +236,7 @@ uint64_t dropped(const CardReport& report) {
 std::vector<CardReport> gather_reports(const Job& job) {
   CardReport own = {};
   peal_card_info info = {};
+  info.struct_bytes = sizeof(info);
   size_t count = 0;
   check(job, peal_card_query(job.card, &info), "asking the card");
   check(job, peal_counters(job.card, own.values, std::size(own.values), &count),
@@ -243,7 +244,7 @@ std::vector<CardReport> gather_reports(const Job& job) {
   memcpy(own.mac, info.mac, sizeof(own.mac));
   own.counters = static_cast<uint32_t>(std::min(count, std::size(own.values)));
   std::vector<CardReport> all(job.size);
-  check(job, static_cast<peal_error>(peal_oob_allgather(job.oob, &own, all.data(), sizeof(own))),
+  check(job, static_cast<peal_error>(peal_oob_exchange(job.oob, &own, all.data(), sizeof(own))),
         "exchanging counters");
   return all;
 }
@@ -307,7 +308,7 @@ int multiply(Job& job, uint32_t order, uint32_t strips) {
   check(job, peal_oob_connect(nullptr, job.rank, job.size, 0, &job.oob), "start");
   check(job, peal_open(nullptr, &job.card), "opening the card");
   check(job,
-        peal_group_create(job.card, job.rank, job.size, peal_oob_allgather, job.oob, nullptr,
+        peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob, nullptr,
                           &job.group),
         "making the group");
   Product product(job, order, strips);
@@ -316,7 +317,7 @@ int multiply(Job& job, uint32_t order, uint32_t strips) {
   // All ranks must agree, and nobody's counters are read while others still check.
   const uint8_t verdict = right ? 1 : 0;
   std::vector<uint8_t> verdicts(job.size);
-  check(job, static_cast<peal_error>(peal_oob_allgather(job.oob, &verdict, verdicts.data(), 1)),
+  check(job, static_cast<peal_error>(peal_oob_exchange(job.oob, &verdict, verdicts.data(), 1)),
         "exchanging verdicts");
   const auto right_ranks = std::count(verdicts.begin(), verdicts.end(), uint8_t{1});
   const std::vector<CardReport> reports = gather_reports(job);
