@@ -80,8 +80,9 @@ peal_status card_reserve_group(Card& card, ContextId context, const peal_reserve
 // be taken for dead.
 peal_status card_connect_group(Card& card, ContextId context, const peal_connect_group& request,
                                TimeNs now);
-// Gives back a member that never ran an operation; otherwise PEAL_STATUS_BUSY (use the destroy
-// operation). Where it was connected already, its peers are told that it is dead.
+// Gives a member back without asking anybody (a group that all leave in order is destroyed by an
+// operation). Where it was connected already its peers are told that it is dead, and what it has
+// pending completes with PEER_DEAD naming itself, once no DMA needs the buffers.
 peal_status card_abandon_group(Card& card, ContextId context, uint32_t member);
 // A channel region that the card has let go of since the last call; false when there is none.
 bool card_channel_released(Card& card, RegionId* channels);

@@ -116,7 +116,6 @@ peal_status card_abandon_group(Card& card, ContextId context, uint32_t handle) {
     release_member(card, *member);
     return PEAL_STATUS_OK;
   }
-  if (member->next_sequence > 0) return PEAL_STATUS_BUSY;
   // Connected: others may have posted already, and must not wait for ever.
   poison(card, *member, member->membership.rank);
   if (member->phase == MemberPhase::kActive) bury_member(card, *member);

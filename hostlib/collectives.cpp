@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The operations: arguments become one submission entry; requests are tested and waited for.
+// The operations: arguments become one submission entry.
 #include "abi/wire.h"
 #include "hostlib/context.h"
+#include "hostlib/requests.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
 
@@ -89,19 +90,6 @@ peal_error post_allgather(peal_group& group, const void* send, void* receive, si
   return submit(group, operation, request);
 }
 
-// How a finished request ended, explained in the thread's text.
-peal_error outcome(const peal_request& request) {
-  if (request.result == PEAL_OK) return PEAL_OK;
-  const char* name = request.opcode == PEAL_OPERATION_BARRIER ? "barrier" : "allgather";
-  if (request.failed_rank != PEAL_NO_RANK) {
-    return fail(request.result, "%s %llu: %s: rank %u", name,
-                static_cast<unsigned long long>(request.sequence), peal_strerror(request.result),
-                request.failed_rank);
-  }
-  return fail(request.result, "%s %llu: %s", name,
-              static_cast<unsigned long long>(request.sequence), peal_strerror(request.result));
-}
-
 // The blocking form of whatever `post` posts.
 template <typename Post>
 peal_error run(peal_group& group, Post post) {
@@ -140,10 +128,8 @@ extern "C" peal_error peal_barrier(peal_group* group) {
 }
 
 extern "C" peal_error peal_ibarrier(peal_group* group, peal_request** request) {
-  if (group == nullptr || request == nullptr) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_ibarrier: an argument is null");
-  }
-  *request = nullptr;
+  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_ibarrier: group is null");
+  if (request != nullptr) *request = nullptr;
   return guarded(*group->context, "peal_ibarrier", [&] {
     return peal::host::start(*group, [&] { return peal::host::post_barrier(*group, request); });
   });
@@ -161,83 +147,11 @@ extern "C" peal_error peal_allgather(peal_group* group, const void* send, void* 
 
 extern "C" peal_error peal_iallgather(peal_group* group, const void* send, void* receive,
                                       size_t block_bytes, peal_request** request) {
-  if (group == nullptr || request == nullptr) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_iallgather: an argument is null");
-  }
-  *request = nullptr;
+  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_iallgather: group is null");
+  if (request != nullptr) *request = nullptr;
   return guarded(*group->context, "peal_iallgather", [&] {
     return peal::host::start(*group, [&] {
       return peal::host::post_allgather(*group, send, receive, block_bytes, request);
     });
   });
-}
-
-extern "C" peal_error peal_test(peal_request* request, int* done) {
-  if (request == nullptr || done == nullptr) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_test: an argument is null");
-  }
-  return guarded(*request->context, "peal_test", [&] {
-    peal_context& context = *request->context;
-    const Lock lock(context.mutex);
-    if (request->state == peal_request::State::kPending) {
-      peal::host::drain(context);
-      if (request->state == peal_request::State::kPending) {
-        peal::host::check_card(context, peal::host::now_ns());
-      }
-    }
-    *done = request->state == peal_request::State::kDone ? 1 : 0;
-    return *done != 0 ? peal::host::outcome(*request) : PEAL_OK;
-  });
-}
-
-extern "C" peal_error peal_wait(peal_request* request) {
-  if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait: request is null");
-  return guarded(*request->context, "peal_wait", [&] {
-    Lock lock(request->context->mutex);
-    peal::host::wait_done(*request->context, *request, peal::host::kForever, lock);
-    return peal::host::outcome(*request);
-  });
-}
-
-extern "C" peal_error peal_wait_for(peal_request* request, uint64_t timeout_ns) {
-  if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait_for: request is null");
-  return guarded(*request->context, "peal_wait_for", [&] {
-    Lock lock(request->context->mutex);
-    const uint64_t now = peal::host::now_ns();
-    const uint64_t deadline =
-        timeout_ns < peal::host::kForever - now ? now + timeout_ns : peal::host::kForever;
-    if (!peal::host::wait_done(*request->context, *request, deadline, lock)) {
-      return fail(PEAL_ERR_TIMED_OUT, "still pending after %llu ns",
-                  static_cast<unsigned long long>(timeout_ns));
-    }
-    return peal::host::outcome(*request);
-  });
-}
-
-extern "C" peal_error peal_request_free(peal_request* request) {
-  if (request == nullptr) return PEAL_OK;
-  return guarded(*request->context, "peal_request_free", [&] {
-    const Lock lock(request->context->mutex);
-    if (request->state == peal_request::State::kPending) {
-      return fail(PEAL_ERR_BUSY, "peal_request_free: operation %llu is pending: wait for it first",
-                  static_cast<unsigned long long>(request->sequence));
-    }
-    if (request->state == peal_request::State::kFree) {
-      return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_request_free: it was freed before");
-    }
-    peal::host::release_request(*request);
-    return PEAL_OK;
-  });
-}
-
-extern "C" int peal_request_failed_rank(peal_request* request) {
-  if (request == nullptr || request->context->guard.inherited()) return -1;
-  const Lock lock(request->context->mutex);
-  return request->failed_rank == PEAL_NO_RANK ? -1 : static_cast<int>(request->failed_rank);
-}
-
-extern "C" uint64_t peal_request_card_ns(peal_request* request) {
-  if (request == nullptr || request->context->guard.inherited()) return 0;
-  const Lock lock(request->context->mutex);
-  return request->card_ns;
 }

@@ -125,5 +125,7 @@ extern "C" peal_error peal_card_query(peal_context* context, peal_card_info* inf
   whole.mtu_bytes = device.mtu_bytes;
   whole.ring_entries = static_cast<uint32_t>(context->requests.size());
   whole.dead_timeout_us = device.dead_timeout_us;
+  whole.channel_bytes = device.channel_bytes;
+  whole.geometry = device.geometry;
   return peal::host::give_struct(whole, "peal_card_info", info);
 }

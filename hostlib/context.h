@@ -30,6 +30,7 @@ struct peal_request {
   uint32_t index = 0;
   uint32_t generation = 0;  // in the cookie, so that a stray completion finds nobody
   State state = State::kFree;
+  bool detached = false;  // frees itself when it is done
   uint8_t opcode = 0;
   peal_error result = PEAL_OK;
   uint32_t failed_rank = PEAL_NO_RANK;
@@ -54,6 +55,8 @@ struct peal_group {
   uint32_t failed_rank = PEAL_NO_RANK;
   uint64_t next_sequence = 0;
   uint64_t first_refused = peal::host::kNoSequence;  // of those still outstanding
+  // The first detached operation that failed since peal_group_wait(); its state is kDone then.
+  peal_request detached_failure;
   bool destroying = false;
   peal_request farewell;  // of the destroy, so that it needs none of the user's
   peal::host::ChoiceTable choice;
@@ -80,7 +83,13 @@ struct peal_context {
   std::vector<uint32_t> free_requests;  // indices
   uint32_t next_farewell = 0;
   uint32_t pending = 0;
-  uint64_t completed = 0;  // ever
+  // Ever.
+  uint64_t posted = 0;
+  uint64_t completed = 0;
+  uint64_t failed = 0;
+  uint64_t doorbells = 0;
+  uint64_t sleeps = 0;
+  uint64_t card_ns = 0;
 
   peal_error broken = PEAL_OK;  // CARD_GONE or CARD_ANSWER, for good
   peal::host::Liveness liveness;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Making and ending groups. Two out-of-band rounds: everybody's member address (reserved before),
-// then whether everybody connected. A rank that fails says so in the round, so that all ranks fail
-// together and nobody waits for it.
+// Making and ending groups. Two exchanges out of band: everybody's member address (reserved
+// before), then whether everybody connected. A rank that fails says so in its record, so that all
+// ranks fail together and nobody waits for it.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <span>
+#include <string>
 
 #include "abi/wire.h"
 #include "hostlib/context.h"
 #include "hostlib/oob_token.h"
+#include "hostlib/requests.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"
 #include "hostlib/wait.h"
@@ -18,7 +21,7 @@ namespace peal::host {
 namespace {
 
 constexpr uint32_t kRecordMagic = 0x67616570;  // "peag" in memory order
-constexpr uint32_t kRecordVersion = 2;
+constexpr uint32_t kRecordVersion = 3;
 
 // What ranks tell each other out of band. Little-endian, like everything in abi/.
 struct GroupRecord {
@@ -30,16 +33,26 @@ struct GroupRecord {
   uint32_t choice_hash;
   uint64_t group;  // rank 0's; others' are zero
   peal_peer_address address;
-  uint32_t reserved;
+  uint8_t reserved[12];
 };
-static_assert(sizeof(GroupRecord) == 56);
+static_assert(sizeof(GroupRecord) == PEAL_GROUP_RECORD_BYTES);
+}  // namespace
+}  // namespace peal::host
 
-struct Exchange {
-  peal_exchange_callback allgather;
-  void* argument;
-  uint32_t rank;
-  uint32_t size;
+struct peal_group_builder {
+  peal_context* context = nullptr;
+  std::unique_ptr<peal_group> group;
+  peal::host::GroupRecord own = {};
+  std::vector<peal::host::GroupRecord> records;  // everybody's, of this exchange
+  bool connecting = false;                       // the first exchange is over
+  bool reserved = false;                         // the card has a member for us
+  // The first failure, here or another rank's.
+  peal_error error = PEAL_OK;
+  std::string text;
 };
+
+namespace peal::host {
+namespace {
 
 // Whoever knows the id can try to pass for a member, so there is nothing to fall back to.
 peal_error draw_group_id(uint64_t* id) {
@@ -52,7 +65,7 @@ peal_error draw_group_id(uint64_t* id) {
 }
 
 // The cards would drop each other's pieces, and ask for them for ever.
-peal_error compare_geometry(const std::vector<GroupRecord>& records, const char* round) {
+peal_error compare_geometry(std::span<const GroupRecord> records, const char* round) {
   const uint32_t wanted = records[0].address.geometry;
   for (const GroupRecord& record : records) {
     if (record.address.geometry == wanted) continue;
@@ -64,25 +77,18 @@ peal_error compare_geometry(const std::vector<GroupRecord>& records, const char*
   return PEAL_OK;
 }
 
-// One round. OUT_OF_BAND when the callback fails or brings nonsense; PEER_REFUSED when some rank
-// reports an error.
-peal_error exchange_records(const Exchange& exchange, const GroupRecord& own,
-                            std::vector<GroupRecord>* all, const char* round) {
-  all->assign(exchange.size, GroupRecord{});
-  const int failed = exchange.allgather(exchange.argument, &own, all->data(), sizeof(GroupRecord));
-  if (failed != 0) {
-    return fail(PEAL_ERR_OUT_OF_BAND, "%s: the out-of-band allgather returned %d", round, failed);
-  }
-  for (uint32_t r = 0; r < exchange.size; r++) {
-    const GroupRecord& record = (*all)[r];
+// OUT_OF_BAND when the exchange brought nonsense; PEER_REFUSED when some rank reports an error.
+peal_error check_records(std::span<const GroupRecord> records, const GroupRecord& own,
+                         const char* round) {
+  for (uint32_t r = 0; r < records.size(); r++) {
+    const GroupRecord& record = records[r];
     if (record.magic != kRecordMagic || record.version != kRecordVersion || record.rank != r) {
-      return fail(PEAL_ERR_OUT_OF_BAND,
-                  "%s: block %u of the out-of-band allgather is not rank %u's record", round, r, r);
+      return fail(PEAL_ERR_OUT_OF_BAND, "%s: block %u of the exchange is not rank %u's record",
+                  round, r, r);
     }
   }
-  if (own.error != PEAL_OK) return static_cast<peal_error>(own.error);  // its text is set already
-  for (uint32_t r = 0; r < exchange.size; r++) {
-    const GroupRecord& record = (*all)[r];
+  for (uint32_t r = 0; r < records.size(); r++) {
+    const GroupRecord& record = records[r];
     if (record.error != PEAL_OK) {
       return fail(PEAL_ERR_PEER_REFUSED, "%s: rank %u failed: %s", round, r,
                   peal_strerror(static_cast<peal_error>(record.error)));
@@ -93,11 +99,11 @@ peal_error exchange_records(const Exchange& exchange, const GroupRecord& own,
                   round, r, record.size, record.choice_hash, own.size, own.choice_hash);
     }
   }
-  return compare_geometry(*all, round);
+  return compare_geometry(records, round);
 }
 
 // peers[2j] is rank + 2^j, peers[2j+1] is rank - 2^j: all that a card needs to know of a group.
-peal_error connect(peal_context& context, const std::vector<GroupRecord>& records, uint32_t rank,
+peal_error connect(peal_context& context, std::span<const GroupRecord> records, uint32_t rank,
                    uint32_t member, uint32_t choice_hash) {
   const auto size = static_cast<uint32_t>(records.size());
   const auto rounds = static_cast<uint32_t>(std::bit_width(size - 1));
@@ -111,72 +117,156 @@ peal_error connect(peal_context& context, const std::vector<GroupRecord>& record
   return context.transport->connect_group(member, records[0].group, choice_hash, peers, 2 * rounds);
 }
 
-peal_error prepare(peal_context& context, const Exchange& exchange,
-                   const peal_group_params* callers, peal_group* group) {
+// Everything about the group that needs nobody else.
+peal_error prepare(peal_group_builder& builder, const peal_group_params* callers) {
+  peal_context& context = *builder.context;
+  GroupRecord& own = builder.own;
+  peal_group& group = *builder.group;
   peal_group_params params;
-  const peal_error taken = take_struct(callers, "peal_group_params", &params);
-  if (taken != PEAL_OK) return taken;
+  peal_error error = take_struct(callers, "peal_group_params", &params);
+  if (error != PEAL_OK) return error;
   if ((params.flags & ~PEAL_GROUP_REGISTER) != 0) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "unknown group flags 0x%x", params.flags);
   }
-  const peal_error inherited = check_owner(context, "peal_group_create");
-  if (inherited != PEAL_OK) return inherited;
-  const peal_device& device = context.ring.card->device;
-  group->context = &context;
-  group->rank = exchange.rank;
-  group->size = exchange.size;
-  group->flags = params.flags;
+  error = check_owner(context, "peal_group_create");
+  if (error != PEAL_OK) return error;
+  group.context = &context;
+  group.rank = own.rank;
+  group.size = own.size;
+  group.flags = params.flags;
   // The card parks what may not start yet, and refuses what it cannot park. When others are slow to
   // recycle that may be all that is outstanding, so this many are never refused.
-  group->outstanding_max = std::max(device.parked_max, 1u);
-  return make_choice_table(exchange.size, params.allgather_algorithm,
-                           getenv("PEAL_ALLGATHER_ALGORITHM"), &group->choice);
+  group.outstanding_max = std::max(context.ring.card->device.parked_max, 1u);
+  error = make_choice_table(own.size, params.allgather_algorithm,
+                            getenv("PEAL_ALLGATHER_ALGORITHM"), &group.choice);
+  if (error != PEAL_OK) return error;
+  own.choice_hash = group.choice.hash();
+  error = context.transport->reserve_group(own.size, own.rank, &own.address);
+  if (error != PEAL_OK) return error;
+  builder.reserved = true;
+  group.member = own.address.member;
+  return own.rank == 0 ? draw_group_id(&own.group) : PEAL_OK;
 }
 
-peal_error create_group(peal_context& context, const Exchange& exchange,
-                        const peal_group_params* params, peal_group** result) {
-  auto group = std::make_unique<peal_group>();
-  std::vector<GroupRecord> records;
-  records.reserve(exchange.size);
+// Remembers the first failure, with the text that explains it.
+void note(peal_group_builder& builder, peal_error error) {
+  if (builder.error != PEAL_OK || error == PEAL_OK) return;
+  builder.error = error;
+  builder.text = last_error_text();
+  builder.own.error = error;
+}
 
-  GroupRecord own = {};
-  own.magic = kRecordMagic;
-  own.version = kRecordVersion;
-  own.rank = exchange.rank;
-  own.size = exchange.size;
-  peal_error error = prepare(context, exchange, params, group.get());
-  own.choice_hash = group->choice.hash();
-  bool reserved = false;
-  if (error == PEAL_OK) {
-    error = context.transport->reserve_group(exchange.size, exchange.rank, &own.address);
-    reserved = error == PEAL_OK;
-    group->member = own.address.member;
-  }
-  if (error == PEAL_OK && exchange.rank == 0) error = draw_group_id(&own.group);
-  own.error = error;
-  error = exchange_records(exchange, own, &records, "reserving the group");
-  const bool second_round = error != PEAL_ERR_OUT_OF_BAND;
-
-  if (error == PEAL_OK) {
-    error = connect(context, records, exchange.rank, group->member, own.choice_hash);
-  }
-  if (second_round) {
-    own.error = error;
-    error = exchange_records(exchange, own, &records, "connecting the group");
-  }
-  if (error != PEAL_OK) {
-    // The failure's text is worth more than that of giving the member back.
-    if (reserved) {
-      const std::string text = last_error_text();
-      (void)context.transport->abandon_group(group->member);
-      return fail(error, "%s", text.c_str());
-    }
-    return error;
-  }
-  const std::lock_guard<std::mutex> guard(context.mutex);
-  *result = group.get();
-  context.groups.push_back(std::move(group));
+peal_error begin_group(peal_context& context, uint32_t rank, uint32_t size,
+                       const peal_group_params* params, peal_group_builder** result) {
+  auto builder = std::make_unique<peal_group_builder>();
+  builder->context = &context;
+  builder->group = std::make_unique<peal_group>();
+  builder->own.magic = kRecordMagic;
+  builder->own.version = kRecordVersion;
+  builder->own.rank = rank;
+  builder->own.size = size;
+  builder->records.resize(size);
+  note(*builder, prepare(*builder, params));
+  *result = builder.release();
   return PEAL_OK;
+}
+
+// A group that does not come to be gives its member back.
+void give_back(peal_group_builder& builder) {
+  if (builder.reserved && !builder.context->guard.inherited()) {
+    (void)builder.context->transport->abandon_group(builder.group->member);
+  }
+  builder.reserved = false;
+}
+
+peal_error advance_group(peal_group_builder* builder, const void* blocks, peal_group** result) {
+  GroupRecord& own = builder->own;
+  std::vector<GroupRecord>& records = builder->records;
+  memcpy(records.data(), blocks, records.size() * sizeof(GroupRecord));
+  note(*builder,
+       check_records(records, own,
+                     builder->connecting ? "connecting the group" : "reserving the group"));
+  // Nonsense: whether the others take part in a second exchange, nobody knows.
+  const bool more = !builder->connecting && builder->error != PEAL_ERR_OUT_OF_BAND;
+  if (more) {
+    builder->connecting = true;
+    if (builder->error == PEAL_OK) {
+      note(*builder,
+           connect(*builder->context, records, own.rank, builder->group->member, own.choice_hash));
+    }
+    return PEAL_OK;
+  }
+  const std::unique_ptr<peal_group_builder> last(builder);
+  if (builder->error != PEAL_OK) {
+    give_back(*builder);
+    return fail(builder->error, "%s", builder->text.c_str());
+  }
+  peal_context& context = *builder->context;
+  const std::lock_guard<std::mutex> guard(context.mutex);
+  context.groups.push_back(std::move(builder->group));
+  *result = context.groups.back().get();
+  return PEAL_OK;
+}
+
+void cancel_group(peal_group_builder* builder) {
+  const std::unique_ptr<peal_group_builder> last(builder);
+  give_back(*builder);
+}
+
+peal_error create_group(peal_context& context, uint32_t rank, uint32_t size,
+                        peal_exchange_callback exchange, void* argument,
+                        const peal_group_params* params, peal_group** result) {
+  std::vector<GroupRecord> records(size);
+  peal_group_builder* builder = nullptr;
+  peal_error error = begin_group(context, rank, size, params, &builder);
+  if (error != PEAL_OK) return error;
+  for (const char* round : {"reserving", "connecting"}) {
+    const int failed = exchange(argument, &builder->own, records.data(), sizeof(GroupRecord));
+    if (failed != 0) {
+      cancel_group(builder);
+      return fail(PEAL_ERR_OUT_OF_BAND, "%s the group: the out-of-band exchange returned %d", round,
+                  failed);
+    }
+    error = advance_group(builder, records.data(), result);
+    if (error != PEAL_OK || *result != nullptr) return error;
+  }
+  return error;
+}
+
+void forget_group(peal_context& context, const peal_group* group) {
+  std::erase_if(context.groups, [group](const auto& each) { return each.get() == group; });
+}
+
+// Operations that the card has not seen yet are refused by it: the member is gone.
+peal_error abort_group(peal_group* group) {
+  peal_context& context = *group->context;
+  Lock lock(context.mutex);
+  if (group->destroying) {
+    return fail(PEAL_ERR_CLOSED, "peal_group_abort: it is being destroyed already");
+  }
+  group->destroying = true;
+  lock.unlock();
+  peal_error error = context.transport->abandon_group(group->member);
+  // Of a group that is dead already the card has buried the member.
+  if (error == PEAL_ERR_BAD_GROUP) error = PEAL_OK;
+  lock.lock();
+  wait_outstanding(context, *group, 0, lock);
+  forget_group(context, group);
+  return error;
+}
+
+peal_error wait_group(peal_group* group) {
+  Lock lock(group->context->mutex);
+  wait_outstanding(*group->context, *group, 0, lock);
+  const peal_request failure = group->detached_failure;
+  group->detached_failure = {};
+  return outcome(failure);
+}
+
+peal_error check_place(uint32_t rank, uint32_t size) {
+  if (size != 0 && rank < size && size <= PEAL_RANKS_MAX) return PEAL_OK;
+  return fail(PEAL_ERR_BAD_RANK, "rank %u of %u: groups have 1 to %d ranks", rank, size,
+              PEAL_RANKS_MAX);
 }
 
 peal_error destroy_group(peal_group* group) {
@@ -199,7 +289,7 @@ peal_error destroy_group(peal_group* group) {
       fail(error, "destroying the group: %s", peal_strerror(error));
     }
   }
-  std::erase_if(context.groups, [group](const auto& each) { return each.get() == group; });
+  forget_group(context, group);
   return error;
 }
 
@@ -210,18 +300,57 @@ using peal::host::fail;
 using peal::host::guarded;
 
 extern "C" peal_error peal_group_create(peal_context* context, uint32_t rank, uint32_t size,
-                                        peal_exchange_callback allgather, void* argument,
+                                        peal_exchange_callback exchange, void* argument,
                                         const peal_group_params* params, peal_group** group) {
-  if (context == nullptr || allgather == nullptr || group == nullptr) {
+  if (context == nullptr || exchange == nullptr || group == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_group_create: an argument is null");
   }
   *group = nullptr;
-  if (size == 0 || rank >= size || size > PEAL_RANKS_MAX) {
-    return fail(PEAL_ERR_BAD_RANK, "rank %u of %u: groups have 1 to %d ranks", rank, size,
-                PEAL_RANKS_MAX);
+  const peal_error error = peal::host::check_place(rank, size);
+  if (error != PEAL_OK) return error;
+  return guarded([&] {
+    return peal::host::create_group(*context, rank, size, exchange, argument, params, group);
+  });
+}
+
+extern "C" peal_error peal_group_begin(peal_context* context, uint32_t rank, uint32_t size,
+                                       const peal_group_params* params,
+                                       peal_group_builder** builder) {
+  if (context == nullptr || builder == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_group_begin: an argument is null");
   }
-  const peal::host::Exchange exchange = {allgather, argument, rank, size};
-  return guarded([&] { return peal::host::create_group(*context, exchange, params, group); });
+  *builder = nullptr;
+  const peal_error error = peal::host::check_place(rank, size);
+  if (error != PEAL_OK) return error;
+  return guarded([&] { return peal::host::begin_group(*context, rank, size, params, builder); });
+}
+
+extern "C" const void* peal_group_record(const peal_group_builder* builder) {
+  return builder != nullptr ? &builder->own : nullptr;
+}
+
+extern "C" peal_error peal_group_advance(peal_group_builder* builder, const void* records,
+                                         peal_group** group) {
+  if (builder == nullptr || records == nullptr || group == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_group_advance: an argument is null");
+  }
+  *group = nullptr;
+  return guarded([&] { return peal::host::advance_group(builder, records, group); });
+}
+
+extern "C" void peal_group_cancel(peal_group_builder* builder) {
+  if (builder != nullptr) peal::host::cancel_group(builder);
+}
+
+extern "C" peal_error peal_group_abort(peal_group* group) {
+  if (group == nullptr) return PEAL_OK;
+  return guarded(*group->context, "peal_group_abort",
+                 [&] { return peal::host::abort_group(group); });
+}
+
+extern "C" peal_error peal_group_wait(peal_group* group) {
+  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_group_wait: group is null");
+  return guarded(*group->context, "peal_group_wait", [&] { return peal::host::wait_group(group); });
 }
 
 extern "C" peal_error peal_group_destroy(peal_group* group) {

@@ -39,8 +39,15 @@ void end_request(peal_request& request, peal_error result, uint32_t failed_rank)
     group.next_sequence = group.first_refused;
     group.first_refused = kNoSequence;
   }
-  request.context->pending--;
-  request.context->completed++;
+  peal_context& context = *request.context;
+  context.pending--;
+  context.completed++;
+  context.failed += result == PEAL_OK ? 0 : 1;
+  if (!request.detached) return;
+  if (result != PEAL_OK && group.detached_failure.state == peal_request::State::kFree) {
+    group.detached_failure = request;
+  }
+  release_request(request);
 }
 
 peal_request* find_request(peal_context& context, uint64_t cookie) {
@@ -61,6 +68,7 @@ bool accept_completion(peal_context& context, const peal_completion& entry) {
     return false;
   }
   request->card_ns = entry.card_ns;
+  context.card_ns += entry.card_ns;
   end_request(*request, from_status(entry.status), entry.failed_rank);
   return true;
 }
@@ -90,7 +98,11 @@ bool post(peal_group& group, const Operation& operation, peal_request& request) 
   request.card_ns = 0;
   group.outstanding++;
   if (context.pending++ == 0) context.liveness.forget();
-  if (peal_host_ring_card_sleeps(&context.ring) != 0) context.transport->ring_doorbell();
+  context.posted++;
+  if (peal_host_ring_card_sleeps(&context.ring) != 0) {
+    context.doorbells++;
+    context.transport->ring_doorbell();
+  }
   return true;
 }
 
@@ -136,7 +148,8 @@ peal_error submit(peal_group& group, const Operation& operation, peal_request** 
                 context.ring.entries);
   }
   context.free_requests.pop_back();
-  *request = &made;
+  if (request != nullptr) *request = &made;
+  made.detached = request == nullptr;
   return PEAL_OK;
 }
 
@@ -215,6 +228,7 @@ void check_card(peal_context& context, uint64_t now) {
 
 void release_request(peal_request& request) {
   request.state = peal_request::State::kFree;
+  request.detached = false;
   request.generation++;
   request.context->free_requests.push_back(request.index);
 }

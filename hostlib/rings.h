@@ -22,7 +22,7 @@ struct Operation {
 };
 
 // Posts it as the group's next operation. TOO_MANY when the group or the context has as many
-// outstanding as the card takes: nothing was posted then.
+// outstanding as the card takes: nothing was posted then. Without `request` it is detached.
 peal_error submit(peal_group& group, const Operation& operation, peal_request** request);
 // The group's last operation, with its own request. Needs no free request, only a place in the ring
 // (ring_has_place()).

@@ -72,6 +72,7 @@ void sleep_once(peal_context& context, int timeout_ms, Lock& lock) {
   const uint32_t token = context.transport->sleep_token();
   if (!drain(context) && context.broken == PEAL_OK) {
     context.sleeper = true;
+    context.sleeps++;
     lock.unlock();
     context.transport->sleep(token, timeout_ms);
     lock.lock();
@@ -86,6 +87,19 @@ bool wait_done(peal_context& context, const peal_request& request, uint64_t dead
                Lock& lock) {
   return wait_until(context, deadline_ns, lock,
                     [&] { return request.state == peal_request::State::kDone; });
+}
+
+size_t first_done(std::span<peal_request* const> requests) {
+  for (size_t i = 0; i < requests.size(); i++) {
+    if (requests[i] != nullptr && requests[i]->state == peal_request::State::kDone) return i;
+  }
+  return PEAL_NO_INDEX;
+}
+
+bool wait_first(peal_context& context, std::span<peal_request* const> requests,
+                uint64_t deadline_ns, Lock& lock) {
+  return wait_until(context, deadline_ns, lock,
+                    [&] { return first_done(requests) != PEAL_NO_INDEX; });
 }
 
 void wait_outstanding(peal_context& context, const peal_group& group, uint32_t outstanding,

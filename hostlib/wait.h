@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mutex>
+#include <span>
 
 #include "hostlib/context.h"
 
@@ -16,6 +17,11 @@ inline constexpr uint64_t kForever = ~uint64_t{0};
 // Returns when the request is done (true) or the deadline has passed (false).
 bool wait_done(peal_context& context, const peal_request& request, uint64_t deadline_ns,
                Lock& lock);
+// The first that is done, or PEAL_NO_INDEX. Nulls are nobody.
+size_t first_done(std::span<peal_request* const> requests);
+// Returns when there is one (true) or the deadline has passed (false).
+bool wait_first(peal_context& context, std::span<peal_request* const> requests,
+                uint64_t deadline_ns, Lock& lock);
 // Until at most `outstanding` of the group's requests are pending.
 void wait_outstanding(peal_context& context, const peal_group& group, uint32_t outstanding,
                       Lock& lock);

@@ -28,7 +28,7 @@ struct Subset {
   }
 };
 
-constexpr size_t kRecordBytes = 56;  // what libpeal exchanges per rank when it makes a group
+constexpr size_t kRecordBytes = PEAL_GROUP_RECORD_BYTES;
 
 // Makes the group of `members`, if this rank is one of them; takes part in the exchange in any
 // case.

@@ -129,7 +129,9 @@ void wrong_requests(const Job& job) {
   peal_request* request = nullptr;
   EXPECT_ERROR(job, peal_test(nullptr, &done), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_ERROR(job, peal_wait(nullptr), PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_ERROR(job, peal_ibarrier(job.group, nullptr), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_ibarrier(nullptr, &request), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_group_wait(nullptr), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_OK(job, peal_group_abort(nullptr));
   EXPECT_OK(job, peal_request_free(nullptr));
   EXPECT_TRUE(job, peal_request_failed_rank(nullptr) == -1);
 
@@ -144,7 +146,6 @@ void wrong_requests(const Job& job) {
     }
     EXPECT_ERROR(job, peal_ibarrier(job.group, &request), PEAL_ERR_TOO_MANY);
     EXPECT_TRUE(job, request == nullptr);
-    EXPECT_ERROR(job, peal_request_free(requests[0]), PEAL_ERR_BUSY);
     EXPECT_ERROR(job, peal_free(job.card, memory), PEAL_ERR_BUSY);
     EXPECT_ERROR(job, peal_wait_for(requests[0], 1'000'000), PEAL_ERR_TIMED_OUT);
     EXPECT_OK(job, peal_test(requests[0], &done));

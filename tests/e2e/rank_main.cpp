@@ -14,15 +14,29 @@ struct Scenario {
 };
 
 constexpr Scenario kScenarios[] = {
-    {"deep", peal::e2e::run_deep},           {"overwrite", peal::e2e::run_overwrite},
-    {"death", peal::e2e::run_death},         {"disagree", peal::e2e::run_disagree},
-    {"choice", peal::e2e::run_choice},       {"input", peal::e2e::run_input},
-    {"card-gone", peal::e2e::run_card_gone}, {"sleep", peal::e2e::run_sleep},
-    {"epoll", peal::e2e::run_epoll},         {"timeout", peal::e2e::run_timeout},
-    {"threads", peal::e2e::run_threads},     {"churn", peal::e2e::run_churn},
-    {"overlap", peal::e2e::run_overlap},     {"exit", peal::e2e::run_exit},
-    {"gate", peal::e2e::run_gate},           {"exhaust", peal::e2e::run_exhaust},
-    {"fork", peal::e2e::run_fork},           {"soak", peal::e2e::run_soak},
+    {"deep", peal::e2e::run_deep},
+    {"overwrite", peal::e2e::run_overwrite},
+    {"death", peal::e2e::run_death},
+    {"disagree", peal::e2e::run_disagree},
+    {"choice", peal::e2e::run_choice},
+    {"input", peal::e2e::run_input},
+    {"card-gone", peal::e2e::run_card_gone},
+    {"sleep", peal::e2e::run_sleep},
+    {"epoll", peal::e2e::run_epoll},
+    {"timeout", peal::e2e::run_timeout},
+    {"threads", peal::e2e::run_threads},
+    {"churn", peal::e2e::run_churn},
+    {"overlap", peal::e2e::run_overlap},
+    {"exit", peal::e2e::run_exit},
+    {"gate", peal::e2e::run_gate},
+    {"exhaust", peal::e2e::run_exhaust},
+    {"fork", peal::e2e::run_fork},
+    {"soak", peal::e2e::run_soak},
+    {"abort", peal::e2e::run_abort},
+    {"steps", peal::e2e::run_steps},
+    {"any", peal::e2e::run_any},
+    {"signals", peal::e2e::run_signals},
+    {"unmapped", peal::e2e::run_unmapped},
 };
 
 }  // namespace

@@ -65,5 +65,10 @@ void run_overlap(Job& job);
 void run_exit(Job& job);
 void run_gate(Job& job);
 void run_exhaust(Job& job);
+void run_abort(Job& job);
+void run_steps(Job& job);
+void run_any(Job& job);
+void run_signals(Job& job);
+void run_unmapped(Job& job);
 
 }  // namespace peal::e2e

@@ -105,12 +105,6 @@ TEST_F(MemberSlots, AnotherContextMayNeitherConnectNorAbandon) {
   EXPECT_EQ(card_abandon_group(bench.card(), other, member.handle()), PEAL_STATUS_BAD_GROUP);
 }
 
-TEST_F(MemberSlots, AGroupThatHasRunIsDestroyedNotAbandoned) {
-  const Membership member = bench.join(1, 0);
-  bench.submit(barrier_entry(member, 0, 1));
-  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()), PEAL_STATUS_BUSY);
-}
-
 // --- destroy and tombstone ---
 
 class Leaving : public GroupTest {
@@ -409,6 +403,40 @@ TEST_F(Leaving, WhoWaitsForAnAbandonedMemberIsTold) {
   bench.take_log();
   bench.deliver(wire.nack(2, kBarrierShape, 0, 0, 0, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 DEATH rank=1\n");
+}
+
+TEST_F(Leaving, AnAbandonedMembersOperationsEndAndItsPeersAreTold) {
+  post_barrier(0);
+  post_barrier(1);
+  bench.take_log();
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()), PEAL_STATUS_OK);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 DEATH rank=1\n"
+            "send 1>0 DEATH rank=1\n"
+            "send 1>3 DEATH rank=1\n"
+            "complete ctx0 cookie=100 PEER_DEAD rank=1\n"
+            "complete ctx0 cookie=101 PEER_DEAD rank=1\n");
+  RegionId channels = 0;
+  EXPECT_TRUE(card_channel_released(bench.card(), &channels));
+  post_barrier(2);
+  EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=102 BAD_GROUP\n");
+  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()),
+            PEAL_STATUS_BAD_GROUP);
+}
+
+TEST_F(Leaving, AnAbandonedMembersBuffersAreItsHostsOnlyAfterTheDma) {
+  post_broadcast(0, 64);
+  ASSERT_GT(bench.port.dma_count(), 0u);
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()), PEAL_STATUS_OK);
+  EXPECT_TRUE(bench.port.take_completions().empty());
+  RegionId channels = 0;
+  EXPECT_FALSE(card_channel_released(bench.card(), &channels));
+  bench.finish_all_dma();
+  const auto completions = bench.port.take_completions();
+  ASSERT_EQ(completions.size(), 1u);
+  EXPECT_EQ(completions[0].second.status, PEAL_STATUS_PEER_DEAD);
+  EXPECT_EQ(completions[0].second.failed_rank, 1u);
+  EXPECT_TRUE(card_channel_released(bench.card(), &channels));
 }
 
 // --- the end of a context ---

@@ -12,6 +12,9 @@
  * closed, and every call with a context of the parent, or with anything made from it, fails with
  * PEAL_ERR_FORKED; the parent does not notice. The child may open contexts of its own.
  *
+ * Signals: calls that wait go on waiting after a handler has run (there is no EINTR). No function
+ * may be called from a signal handler. The library installs no handlers and blocks no signals.
+ *
  * Errors: functions return PEAL_OK or a peal_error. peal_strerror() says what that means,
  * peal_last_error_text() what was wrong this time, with the values, in the calling thread.
  *
@@ -36,8 +39,9 @@
 extern "C" {
 #endif
 
-/* Of this header. */
-#define PEAL_API_VERSION 1u
+/* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
+ * rank, statistics; channel_bytes and geometry of a card. */
+#define PEAL_API_VERSION 2u
 
 typedef enum peal_error {
   PEAL_OK = 0,
@@ -117,6 +121,9 @@ typedef struct peal_card_info {
   uint32_t mtu_bytes;
   uint32_t ring_entries;    /* requests that may be outstanding, per context */
   uint32_t dead_timeout_us; /* silence after which a peer is dead */
+  /* since version 2 */
+  uint32_t channel_bytes; /* of one of the K channels */
+  uint32_t geometry;      /* the same on all cards of a group */
 } peal_card_info;
 /* Fills in as much as info->struct_bytes says. */
 PEAL_API peal_error peal_card_query(peal_context* context, peal_card_info* info);
@@ -186,13 +193,43 @@ PEAL_API peal_error peal_group_create(peal_context* context, uint32_t rank, uint
 /* Collective: waits for this group's pending requests, then for all ranks. The handle is gone in
  * any case. */
 PEAL_API peal_error peal_group_destroy(peal_group* group);
+/* Not collective: ends the group for everybody, at once. The other ranks get PEAL_ERR_PEER_DEAD
+ * naming this one, and so do the operations that are pending here. Returns when the card has let go
+ * of their buffers. The handle is gone in any case, its requests are still the caller's. */
+PEAL_API peal_error peal_group_abort(peal_group* group);
+/* Waits until none of this group's operations is pending. Returns how the first detached one has
+ * failed since the last such call. */
+PEAL_API peal_error peal_group_wait(peal_group* group);
 PEAL_API uint32_t peal_group_rank(const peal_group* group);
 PEAL_API uint32_t peal_group_size(const peal_group* group);
 /* The rank that died and ended this group, or -1. */
 PEAL_API int peal_group_failed_rank(peal_group* group);
 
+/* --- groups, step by step: for callers whose exchange is not a blocking call --- */
+#define PEAL_GROUP_RECORD_BYTES 64u
+
+typedef struct peal_group_builder peal_group_builder;
+
+/* Never waits for other ranks. What fails here but concerns all ranks is in the record, and comes
+ * back from the last peal_group_advance() of all of them. */
+PEAL_API peal_error peal_group_begin(peal_context* context, uint32_t rank, uint32_t size,
+                                     const peal_group_params* params, peal_group_builder** builder);
+/* This rank's PEAL_GROUP_RECORD_BYTES for the exchange that comes next; valid until the next call
+ * with this builder. */
+PEAL_API const void* peal_group_record(const peal_group_builder* builder);
+/* `records`: everybody's, in the order of ranks. PEAL_OK and a null *group: one more exchange, of
+ * new records. Otherwise the builder is gone, and *group is made or the error says why not. There
+ * are two exchanges; no call waits for other ranks. */
+PEAL_API peal_error peal_group_advance(peal_group_builder* builder, const void* records,
+                                       peal_group** group);
+/* Instead of an exchange that will not come. Other ranks are not told. Null is fine. */
+PEAL_API void peal_group_cancel(peal_group_builder* builder);
+
 /* --- operations --- */
 typedef struct peal_request peal_request;
+
+/* Calls with an `i` return at once. They take a null `request` too: such a *detached* operation
+ * frees itself, and peal_group_wait() says when it is over and how it failed. */
 
 /* As `send`: the own block lies in the receive buffer already, at rank * block_bytes. */
 #define PEAL_IN_PLACE ((const void*)-1)
@@ -215,12 +252,41 @@ PEAL_API peal_error peal_test(peal_request* request, int* done);
 PEAL_API peal_error peal_wait(peal_request* request);
 /* The same, but PEAL_ERR_TIMED_OUT when it is still pending after timeout_ns. */
 PEAL_API peal_error peal_wait_for(peal_request* request, uint64_t timeout_ns);
-/* PEAL_ERR_BUSY while it is pending. Null is fine. */
+/* Of `count` requests of one context, nulls among them: the first that is complete, as *index, and
+ * how it ended; PEAL_NO_INDEX and PEAL_OK when none is. Set what it names to null, or it is named
+ * again. */
+#define PEAL_NO_INDEX SIZE_MAX
+PEAL_API peal_error peal_test_any(peal_request* const* requests, size_t count, size_t* index);
+/* Blocks until there is one, at most timeout_ns (UINT64_MAX: for ever): PEAL_ERR_TIMED_OUT.
+ * PEAL_NO_INDEX and PEAL_OK at once when all are null. */
+PEAL_API peal_error peal_wait_any(peal_request* const* requests, size_t count, uint64_t timeout_ns,
+                                  size_t* index);
+/* Blocks until all are complete; returns how the first in the list ended that did not succeed. */
+PEAL_API peal_error peal_wait_all(peal_request* const* requests, size_t count);
+/* One that is pending is detached instead. Null is fine. */
 PEAL_API peal_error peal_request_free(peal_request* request);
 /* The rank that the error is about (dead, or disagreeing), or -1. */
 PEAL_API int peal_request_failed_rank(peal_request* request);
 /* Time from accepted to completed on the card's clock, in ns; 0 while pending. */
 PEAL_API uint64_t peal_request_card_ns(peal_request* request);
+
+/* --- statistics --- */
+/* What this context has done since it was opened. */
+typedef struct peal_statistics {
+  size_t struct_bytes; /* sizeof(peal_statistics), set by the caller */
+  uint64_t posted;     /* operations given to the card, destroys too */
+  uint64_t completed;  /* of those: over, well or not */
+  uint64_t failed;     /* of those: not well */
+  uint64_t doorbells;  /* rung because the card slept */
+  uint64_t sleeps;     /* of waiting calls, instead of polling on */
+  uint64_t card_ns;    /* from accepted to completed, all operations together */
+  uint32_t groups;     /* that exist */
+  uint32_t requests;   /* in use: pending, or not freed */
+  uint32_t regions;    /* of memory that the card may reach */
+  uint64_t region_bytes;
+} peal_statistics;
+/* Fills in as much as statistics->struct_bytes says. */
+PEAL_API peal_error peal_read_statistics(peal_context* context, peal_statistics* statistics);
 
 /* --- epoll --- */
 /* A descriptor that becomes readable when requests of an armed context may have completed, or the

@@ -103,6 +103,8 @@ class Forked : public testing::Test {
     peal_group* other = nullptr;
     peal_card_info info = {};
     info.struct_bytes = sizeof(info);
+    peal_statistics statistics = {};
+    statistics.struct_bytes = sizeof(statistics);
     const std::function<peal_error()> calls[] = {
         [&] { return peal_card_query(context, &info); },
         [&] { return peal_counters(context, nullptr, 0, &count); },
@@ -121,6 +123,12 @@ class Forked : public testing::Test {
         [&] { return peal_request_free(request); },
         [&] { return peal_completion_fd(context, &fd); },
         [&] { return peal_arm(context, &flag); },
+        [&] { return peal_test_any(&request, 1, &count); },
+        [&] { return peal_wait_any(&request, 1, 1, &count); },
+        [&] { return peal_wait_all(&request, 1); },
+        [&] { return peal_read_statistics(context, &statistics); },
+        [&] { return peal_group_wait(group); },
+        [&] { return peal_group_abort(group); },
         [&] { return peal_group_destroy(group); },
     };
     const std::string wanted = "was opened by process " + std::to_string(getppid());

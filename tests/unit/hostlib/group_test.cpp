@@ -218,6 +218,63 @@ TEST_F(Groups, NoRandomnessNoGroup) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+// As a caller without a blocking exchange makes them: in one thread, all ranks step by step.
+TEST_F(Groups, StepByStep) {
+  peal_context* contexts[kSize] = {};
+  peal_group_builder* builders[kSize] = {};
+  peal_group* groups[kSize] = {};
+  for (uint32_t rank = 0; rank < kSize; rank++) {
+    contexts[rank] = open_fake(&cards[rank]);
+    ASSERT_EQ(peal_group_begin(contexts[rank], rank, kSize, nullptr, &builders[rank]), PEAL_OK);
+  }
+  for (int exchange = 0; exchange < 2; exchange++) {
+    std::vector<uint8_t> records;
+    for (const peal_group_builder* builder : builders) {
+      const auto* record = static_cast<const uint8_t*>(peal_group_record(builder));
+      records.insert(records.end(), record, record + PEAL_GROUP_RECORD_BYTES);
+    }
+    for (uint32_t rank = 0; rank < kSize; rank++) {
+      EXPECT_EQ(groups[rank], nullptr);
+      ASSERT_EQ(peal_group_advance(builders[rank], records.data(), &groups[rank]), PEAL_OK);
+    }
+  }
+  for (uint32_t rank = 0; rank < kSize; rank++) {
+    ASSERT_NE(groups[rank], nullptr);
+    EXPECT_EQ(peal_group_rank(groups[rank]), rank);
+    EXPECT_EQ(cards[rank].connected_members.size(), 1u);
+    peal_close(contexts[rank]);
+  }
+}
+
+TEST_F(Groups, StepByStepAFailureComesFromTheLastStep) {
+  peal_context* context = open_fake(&cards[0]);
+  cards[0].refuse_reserve = PEAL_ERR_NO_RESOURCES;
+  peal_group_builder* builder = nullptr;
+  peal_group* group = nullptr;
+  ASSERT_EQ(peal_group_begin(context, 0, 1, nullptr, &builder), PEAL_OK);
+  ASSERT_EQ(peal_group_advance(builder, peal_group_record(builder), &group), PEAL_OK);
+  EXPECT_EQ(peal_group_advance(builder, peal_group_record(builder), &group), PEAL_ERR_NO_RESOURCES);
+  EXPECT_EQ(group, nullptr);
+  peal_close(context);
+}
+
+TEST_F(Groups, ACancelledOneGivesItsMemberBack) {
+  peal_context* context = open_fake(&cards[0]);
+  peal_group_builder* builder = nullptr;
+  peal_group* group = nullptr;
+  ASSERT_EQ(peal_group_begin(context, 0, 1, nullptr, &builder), PEAL_OK);
+  EXPECT_EQ(cards[0].reserved.size(), 1u);
+  ASSERT_EQ(peal_group_advance(builder, peal_group_record(builder), &group), PEAL_OK);
+  peal_group_cancel(builder);
+  peal_group_cancel(nullptr);
+  expect_nothing_reserved();
+  EXPECT_EQ(peal_group_begin(context, 1, 1, nullptr, &builder), PEAL_ERR_BAD_RANK);
+  EXPECT_EQ(peal_group_begin(nullptr, 0, 1, nullptr, &builder), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(peal_group_advance(nullptr, nullptr, &group), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(peal_group_record(nullptr), nullptr);
+  peal_close(context);
+}
+
 TEST_F(Groups, WrongParameters) {
   const auto outcomes =
       create([](uint32_t rank, FakeCard&, peal_group_params& params, Exchange::Seat&) {

@@ -19,7 +19,7 @@ int main(void) {
   must(peal_launch_rank(&rank, &size));
   must(peal_oob_connect(NULL, rank, size, 0, &oob));
   must(peal_open(NULL, &card));
-  must(peal_group_create(card, rank, size, peal_oob_allgather, oob, NULL, &group));
+  must(peal_group_create(card, rank, size, peal_oob_exchange, oob, NULL, &group));
   must(peal_alloc(card, size * sizeof(uint32_t), &memory));
   ((uint32_t*)memory)[rank] = rank * rank;
   must(peal_allgather(group, PEAL_IN_PLACE, memory, sizeof(uint32_t)));

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Requests: tested, waited for, freed.
+#include "hostlib/requests.h"
+
+#include "hostlib/rings.h"
+#include "hostlib/wait.h"
+
+namespace peal::host {
+
+peal_error outcome(const peal_request& request) {
+  if (request.result == PEAL_OK) return PEAL_OK;
+  const char* name = request.opcode == PEAL_OPERATION_BARRIER ? "barrier" : "allgather";
+  if (request.failed_rank != PEAL_NO_RANK) {
+    return fail(request.result, "%s %llu: %s: rank %u", name,
+                static_cast<unsigned long long>(request.sequence), peal_strerror(request.result),
+                request.failed_rank);
+  }
+  return fail(request.result, "%s %llu: %s", name,
+              static_cast<unsigned long long>(request.sequence), peal_strerror(request.result));
+}
+
+namespace {
+
+using Requests = std::span<peal_request* const>;
+
+uint64_t deadline_after(uint64_t timeout_ns) {
+  const uint64_t now = now_ns();
+  return timeout_ns < kForever - now ? now + timeout_ns : kForever;
+}
+
+// The first that is complete once `wait(context, requests, lock)` has returned; it is not called
+// where there is nobody to wait for.
+template <typename Wait>
+peal_error any_of(peal_request* const* requests, size_t count, size_t* index, const char* call,
+                  Wait wait) {
+  if (index == nullptr || (requests == nullptr && count != 0)) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: an argument is null", call);
+  }
+  *index = PEAL_NO_INDEX;
+  const Requests list(requests, count);
+  peal_context* context = nullptr;
+  for (size_t i = 0; i < count; i++) {
+    if (list[i] == nullptr) continue;
+    if (context == nullptr) context = list[i]->context;
+    if (context == list[i]->context) continue;
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: request %zu is of another context", call, i);
+  }
+  if (context == nullptr) return PEAL_OK;
+  return guarded(*context, call, [&] {
+    Lock lock(context->mutex);
+    if (!wait(*context, list, lock)) {
+      return fail(PEAL_ERR_TIMED_OUT, "%s: none of %zu is complete", call, count);
+    }
+    *index = first_done(list);
+    return *index == PEAL_NO_INDEX ? PEAL_OK : outcome(*list[*index]);
+  });
+}
+
+}  // namespace
+}  // namespace peal::host
+
+using peal::host::fail;
+using peal::host::guarded;
+using peal::host::Lock;
+
+extern "C" peal_error peal_test(peal_request* request, int* done) {
+  if (request == nullptr || done == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_test: an argument is null");
+  }
+  return guarded(*request->context, "peal_test", [&] {
+    peal_context& context = *request->context;
+    const Lock lock(context.mutex);
+    if (request->state == peal_request::State::kPending) {
+      peal::host::drain(context);
+      if (request->state == peal_request::State::kPending) {
+        peal::host::check_card(context, peal::host::now_ns());
+      }
+    }
+    *done = request->state == peal_request::State::kDone ? 1 : 0;
+    return *done != 0 ? peal::host::outcome(*request) : PEAL_OK;
+  });
+}
+
+extern "C" peal_error peal_wait(peal_request* request) {
+  if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait: request is null");
+  return guarded(*request->context, "peal_wait", [&] {
+    Lock lock(request->context->mutex);
+    peal::host::wait_done(*request->context, *request, peal::host::kForever, lock);
+    return peal::host::outcome(*request);
+  });
+}
+
+extern "C" peal_error peal_wait_for(peal_request* request, uint64_t timeout_ns) {
+  if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait_for: request is null");
+  return guarded(*request->context, "peal_wait_for", [&] {
+    Lock lock(request->context->mutex);
+    const uint64_t deadline = peal::host::deadline_after(timeout_ns);
+    if (!peal::host::wait_done(*request->context, *request, deadline, lock)) {
+      return fail(PEAL_ERR_TIMED_OUT, "still pending after %llu ns",
+                  static_cast<unsigned long long>(timeout_ns));
+    }
+    return peal::host::outcome(*request);
+  });
+}
+
+extern "C" peal_error peal_test_any(peal_request* const* requests, size_t count, size_t* index) {
+  return peal::host::any_of(requests, count, index, "peal_test_any",
+                            [&](peal_context& context, peal::host::Requests list, Lock&) {
+                              if (peal::host::first_done(list) != PEAL_NO_INDEX) return true;
+                              peal::host::drain(context);
+                              peal::host::check_card(context, peal::host::now_ns());
+                              return true;
+                            });
+}
+
+extern "C" peal_error peal_wait_any(peal_request* const* requests, size_t count,
+                                    uint64_t timeout_ns, size_t* index) {
+  return peal::host::any_of(requests, count, index, "peal_wait_any",
+                            [&](peal_context& context, peal::host::Requests list, Lock& lock) {
+                              return peal::host::wait_first(
+                                  context, list, peal::host::deadline_after(timeout_ns), lock);
+                            });
+}
+
+extern "C" peal_error peal_wait_all(peal_request* const* requests, size_t count) {
+  if (requests == nullptr && count != 0) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait_all: requests is null");
+  }
+  peal_request* failed = nullptr;
+  for (size_t i = 0; i < count; i++) {
+    if (requests[i] == nullptr) continue;
+    if (peal_wait(requests[i]) != PEAL_OK && failed == nullptr) failed = requests[i];
+  }
+  return failed == nullptr ? PEAL_OK : peal_wait(failed);  // its text is the one to be read
+}
+
+extern "C" peal_error peal_request_free(peal_request* request) {
+  if (request == nullptr) return PEAL_OK;
+  return guarded(*request->context, "peal_request_free", [&] {
+    const Lock lock(request->context->mutex);
+    if (request->state == peal_request::State::kFree || request->detached) {
+      return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_request_free: it was freed before");
+    }
+    if (request->state == peal_request::State::kPending) {
+      request->detached = true;
+    } else {
+      peal::host::release_request(*request);
+    }
+    return PEAL_OK;
+  });
+}
+
+extern "C" int peal_request_failed_rank(peal_request* request) {
+  if (request == nullptr || request->context->guard.inherited()) return -1;
+  const Lock lock(request->context->mutex);
+  return request->failed_rank == PEAL_NO_RANK ? -1 : static_cast<int>(request->failed_rank);
+}
+
+extern "C" uint64_t peal_request_card_ns(peal_request* request) {
+  if (request == nullptr || request->context->guard.inherited()) return 0;
+  const Lock lock(request->context->mutex);
+  return request->card_ns;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How requests end. Needs the context's lock.
+#pragma once
+
+#include <span>
+
+#include "hostlib/context.h"
+
+namespace peal::host {
+
+// How a finished request ended, explained in the thread's text.
+peal_error outcome(const peal_request& request);
+
+}  // namespace peal::host

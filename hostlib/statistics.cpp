@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a context has done and holds.
+#include "hostlib/context.h"
+#include "hostlib/rings.h"
+#include "hostlib/sized.h"
+
+namespace peal::host {
+namespace {
+
+peal_error read_statistics(peal_context& context, peal_statistics* statistics) {
+  const std::lock_guard<std::mutex> guard(context.mutex);
+  drain(context);
+  peal_statistics whole = {};
+  whole.posted = context.posted;
+  whole.completed = context.completed;
+  whole.failed = context.failed;
+  whole.doorbells = context.doorbells;
+  whole.sleeps = context.sleeps;
+  whole.card_ns = context.card_ns;
+  whole.groups = static_cast<uint32_t>(context.groups.size());
+  whole.requests = static_cast<uint32_t>(context.requests.size() - context.free_requests.size());
+  whole.regions = static_cast<uint32_t>(context.memory.regions().size());
+  for (const Region& region : context.memory.regions()) whole.region_bytes += region.bytes;
+  return give_struct(whole, "peal_statistics", statistics);
+}
+
+}  // namespace
+}  // namespace peal::host
+
+extern "C" peal_error peal_read_statistics(peal_context* context, peal_statistics* statistics) {
+  if (context == nullptr || statistics == nullptr) {
+    return peal::host::fail(PEAL_ERR_INVALID_ARGUMENT, "peal_read_statistics: an argument is null");
+  }
+  return peal::host::guarded(*context, "peal_read_statistics",
+                             [&] { return peal::host::read_statistics(*context, statistics); });
+}

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs built with older headers run on today's library."""
+
+import jobs
+
+
+class OlderHeaderTest(jobs.JobCase):
+    def test_version_1(self):
+        self.run_job(4, jobs.program("e2e-older-1"))
+
+
+if __name__ == "__main__":
+    jobs.main()

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Requests that are waited for together, or by nobody; statistics.
+#include "hostlib/requests.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "tests/unit/hostlib/fake_card.h"
+
+namespace peal::host {
+namespace {
+
+class RequestsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    context = open_fake(&card);
+    group = make_fake_group(context);
+    ASSERT_NE(group, nullptr);
+  }
+  void TearDown() override { peal_close(context); }
+
+  peal_request* post() {
+    peal_request* request = nullptr;
+    EXPECT_EQ(peal_ibarrier(group, &request), PEAL_OK);
+    return request;
+  }
+  peal_submission take() {
+    peal_submission entry = {};
+    EXPECT_TRUE(card.take(&entry));
+    return entry;
+  }
+  peal_statistics statistics() {
+    peal_statistics read = {};
+    read.struct_bytes = sizeof(read);
+    EXPECT_EQ(peal_read_statistics(context, &read), PEAL_OK);
+    return read;
+  }
+
+  FakeCard card;
+  peal_context* context = nullptr;
+  peal_group* group = nullptr;
+};
+
+TEST_F(RequestsTest, AnyIsTheFirstOfTheListThatIsComplete) {
+  peal_request* requests[] = {post(), nullptr, post(), post()};
+  const peal_submission entries[] = {take(), take(), take()};
+  size_t index = 0;
+  EXPECT_EQ(peal_test_any(requests, 4, &index), PEAL_OK);
+  EXPECT_EQ(index, PEAL_NO_INDEX);
+  card.complete(entries[2]);
+  card.complete(entries[1], PEAL_STATUS_MISMATCH, 7);
+  EXPECT_EQ(peal_wait_any(requests, 4, UINT64_MAX, &index), PEAL_ERR_MISMATCH);
+  EXPECT_EQ(index, 2u);
+  EXPECT_EQ(peal_last_error_text(), std::string("barrier 1: ranks disagree: rank 7"));
+  EXPECT_EQ(peal_request_free(requests[2]), PEAL_OK);
+  requests[2] = nullptr;
+  EXPECT_EQ(peal_test_any(requests, 4, &index), PEAL_OK);
+  EXPECT_EQ(index, 3u);
+  requests[3] = nullptr;
+  EXPECT_EQ(peal_wait_any(requests, 4, 1000, &index), PEAL_ERR_TIMED_OUT);
+  EXPECT_EQ(index, PEAL_NO_INDEX);
+  requests[0] = nullptr;
+  EXPECT_EQ(peal_wait_any(requests, 4, UINT64_MAX, &index), PEAL_OK);
+  EXPECT_EQ(index, PEAL_NO_INDEX);
+  EXPECT_EQ(peal_wait_any(nullptr, 0, UINT64_MAX, &index), PEAL_OK);
+  EXPECT_EQ(peal_wait_any(nullptr, 1, 0, &index), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(peal_test_any(requests, 4, nullptr), PEAL_ERR_INVALID_ARGUMENT);
+}
+
+TEST_F(RequestsTest, AnyOfTwoContextsIsRefused) {
+  FakeCard another_card;
+  peal_context* another = open_fake(&another_card);
+  peal_request* requests[] = {post(), nullptr};
+  ASSERT_EQ(peal_ibarrier(make_fake_group(another), &requests[1]), PEAL_OK);
+  size_t index = 0;
+  EXPECT_EQ(peal_wait_any(requests, 2, UINT64_MAX, &index), PEAL_ERR_INVALID_ARGUMENT);
+  peal_close(another);
+}
+
+TEST_F(RequestsTest, AnyIsWokenByAnyOfThem) {
+  peal_request* requests[] = {post(), post()};
+  take();
+  const peal_submission second = take();
+  std::thread completer([&] {
+    {
+      std::unique_lock<std::mutex> lock(card.mutex);
+      card.changed.wait(lock, [&] { return card.sleeps > 0; });
+    }
+    card.complete(second);
+  });
+  size_t index = 0;
+  EXPECT_EQ(peal_wait_any(requests, 2, UINT64_MAX, &index), PEAL_OK);
+  EXPECT_EQ(index, 1u);
+  completer.join();
+}
+
+TEST_F(RequestsTest, AllAreWaitedForAndTheFirstFailureIsTold) {
+  peal_request* requests[] = {post(), nullptr, post(), post()};
+  card.complete(take());
+  card.complete(take(), PEAL_STATUS_DMA_FAULT, 2);
+  card.complete(take(), PEAL_STATUS_MISMATCH, 3);
+  EXPECT_EQ(peal_wait_all(requests, 4), PEAL_ERR_DMA_FAULT);
+  EXPECT_EQ(peal_last_error_text(),
+            std::string("barrier 1: the card could not reach the memory: rank 2"));
+  EXPECT_EQ(peal_wait_all(requests, 2), PEAL_OK);
+  EXPECT_EQ(peal_wait_all(nullptr, 1), PEAL_ERR_INVALID_ARGUMENT);
+}
+
+TEST_F(RequestsTest, TheDetachedFreeThemselves) {
+  for (int i = 0; i < 10 * static_cast<int>(kFakeEntries); i++) {
+    ASSERT_EQ(peal_ibarrier(group, nullptr), PEAL_OK);
+    card.complete(take());
+  }
+  EXPECT_EQ(peal_group_wait(group), PEAL_OK);
+  EXPECT_EQ(statistics().requests, 0u);
+}
+
+TEST_F(RequestsTest, TheFirstFailureOfTheDetachedIsToldOnce) {
+  for (int i = 0; i < 3; i++) ASSERT_EQ(peal_ibarrier(group, nullptr), PEAL_OK);
+  card.complete(take());
+  card.complete(take(), PEAL_STATUS_DMA_FAULT, 4);
+  card.complete(take(), PEAL_STATUS_MISMATCH, 5);
+  EXPECT_EQ(peal_group_wait(group), PEAL_ERR_DMA_FAULT);
+  EXPECT_EQ(peal_last_error_text(),
+            std::string("barrier 1: the card could not reach the memory: rank 4"));
+  EXPECT_EQ(peal_group_wait(group), PEAL_OK);
+}
+
+TEST_F(RequestsTest, FreeingAPendingOneDetachesIt) {
+  peal_request* request = post();
+  EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  EXPECT_EQ(peal_request_free(request), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(statistics().requests, 1u);
+  card.complete(take(), PEAL_STATUS_MISMATCH, 1);
+  EXPECT_EQ(peal_group_wait(group), PEAL_ERR_MISMATCH);
+  EXPECT_EQ(statistics().requests, 0u);
+}
+
+TEST_F(RequestsTest, ACardThatIsGoneFailsTheDetached) {
+  ASSERT_EQ(peal_ibarrier(group, nullptr), PEAL_OK);
+  {
+    const std::lock_guard<std::mutex> guard(card.mutex);
+    card.connected = false;
+  }
+  EXPECT_EQ(peal_group_wait(group), PEAL_ERR_CARD_GONE);
+}
+
+TEST_F(RequestsTest, StatisticsSayWhatWasDone) {
+  void* memory = nullptr;
+  ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
+  card.set_sleeping(true);
+  peal_request* request = post();
+  card.set_sleeping(false);
+  post();
+  card.complete(take(), PEAL_STATUS_MISMATCH, 1);
+  EXPECT_EQ(peal_wait(request), PEAL_ERR_MISMATCH);
+  const peal_statistics read = statistics();
+  EXPECT_EQ(read.posted, 2u);
+  EXPECT_EQ(read.completed, 1u);
+  EXPECT_EQ(read.failed, 1u);
+  EXPECT_EQ(read.doorbells, 1u);
+  EXPECT_EQ(read.card_ns, 1234u);
+  EXPECT_EQ(read.groups, 1u);
+  EXPECT_EQ(read.requests, 2u);
+  EXPECT_EQ(read.regions, 1u);
+  EXPECT_EQ(read.region_bytes, 4096u);
+}
+
+}  // namespace
+}  // namespace peal::host
