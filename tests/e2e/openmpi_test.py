@@ -55,6 +55,17 @@ class OpenMpiTest(unittest.TestCase):
                 records = json.load(file)
             self.assertEqual({(record["ranks"], record["verified"], record["packets"]) for record in records}, {(4, True, 0)})
 
+    def test_comparison(self):
+        compare = os.path.join(os.path.dirname(DEMO), "../../openmpi-twin/compare.py")
+        out = self.run_program("/usr/bin/python3", "-B", compare, PROGRAMS, "--ranks", "2", "--sizes", "4,1k", "--turns", "1",
+                               "--iterations", "10")
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines()]
+        self.assertEqual([row[0] for row in rows], ["N = 2, µs", "---", "barrier", "allgather 4 B", "allgather 1024 B"])
+        for row in rows[2:]:
+            self.assertEqual(len(row), 6)
+            for median in (row[1], row[2].split()[0], row[4].split()[0]):
+                self.assertGreater(float(median), 0, out)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
