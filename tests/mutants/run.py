@@ -5,8 +5,8 @@ host library; the unit tests or the simulated cluster must fail for it.
 
 Every patch is applied in a copy of the tree (build/mutants/N/tree, one per worker), what it touches is built again,
 and the suites run until their first failure: a wrong result, an assertion, a crash, too much memory or too much time.
-Unit tests have the pools of configs/unit, the cluster has those of configs/emulator; both are built at -O1 without
-sanitizers.
+Unit tests have the pools of configs/unit, the cluster has those of configs/emulator; both are built as the
+release preset is, without sanitizers.
 
 A program that fails without any mutant ends the run: it would "catch" everything.
 
@@ -49,11 +49,10 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SETTINGS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1",
-            "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1", "-DPEAL_WERROR=OFF", "-DPEAL_DPDK=OFF", "-DPEAL_DRIVER=OFF",
-            "-DPEAL_GUEST=OFF"]
+SETTINGS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DPEAL_WERROR=OFF", "-DPEAL_DPDK=OFF",
+            "-DPEAL_DRIVER=OFF", "-DPEAL_GUEST=OFF"]
 MEMORY_BYTES = 6 << 30  # a mutant that sends for ever must not take the machine with it
-WAITING = 5  # times the processor time may pass, on a busy machine or asleep
+WAITING = 3  # times the processor time may pass, on a busy machine or asleep
 
 Suite = collections.namedtuple("Suite", "name config seconds programs")
 # The programs of a suite, by the part of the tree that a patch touches. Far more processor time than any of them takes.

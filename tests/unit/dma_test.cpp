@@ -141,5 +141,69 @@ TEST_F(ManyBlocks, ExhaustionIsCountedAndRepaired) {
   EXPECT_EQ(wrong_byte(0, kBlock), -1);
 }
 
+// More packets than DMA records, and more blocks than both.
+class FewRecords : public GroupTest {
+ protected:
+  static constexpr uint32_t kRanks = CONFIG_GROUP_RANKS_MAX < 200 ? CONFIG_GROUP_RANKS_MAX : 200;
+  static constexpr size_t kPiece =
+      CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / kRanks & ~size_t{7};
+  static constexpr size_t kBlock = 2 * kPiece;  // too long for staging
+  static_assert(CONFIG_CHANNELS * (kRanks - 1) > CONFIG_DMA_RECORDS);
+
+  FewRecords()
+      : GroupTest(kRanks, 1, {.packet_buffers = CONFIG_PACKET_BUFFERS + CONFIG_DMA_RECORDS}) {}
+  Frame first_piece(uint32_t origin, uint32_t sequence) {
+    return wire.hopping(broadcast_shape(kBlock), sequence, 0, origin,
+                        pattern_block(sequence, origin, 0, kPiece));
+  }
+  // Early blocks until one finds no record; returns it.
+  Frame fill(uint32_t first_sequence) {
+    for (uint32_t sequence = first_sequence; sequence < CONFIG_CHANNELS; sequence++) {
+      for (uint32_t origin = 0; origin < ranks; origin++) {
+        if (origin == rank) continue;
+        const Frame frame = first_piece(origin, sequence);
+        bench.deliver(frame);
+        bench.port.take_sent();
+        if (bench.counter(PEAL_COUNTER_DROP_NO_DMA) > 0) return frame;
+      }
+    }
+    return {};
+  }
+};
+
+TEST_F(FewRecords, TheLastIsUsedAndWhatFoundNoneComesAgain) {
+  const Frame dropped = fill(0);
+  EXPECT_EQ(bench.port.dma_count(), static_cast<size_t>(CONFIG_DMA_RECORDS));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DROP_NO_DMA), 1u);
+  bench.finish_all_dma();
+  const auto before = bench.counters();
+  bench.deliver(dropped);
+  EXPECT_EQ(bench.counter_changes(before).find("duplicate"), std::string::npos);
+  EXPECT_EQ(bench.port.dma_count(), 1u);
+  bench.finish_all_dma();
+}
+
+// The own block is read, and the others' have taken the records for what must be done with it.
+TEST_F(FewRecords, TheOwnBlockIsReadAgainWhenNoneAreLeft) {
+  post_broadcast(0, kBlock);
+  ASSERT_EQ(bench.port.dma_count(), static_cast<size_t>(CONFIG_PIECE_WINDOW));  // W reads
+  fill(1);
+  ASSERT_EQ(bench.port.dma_count(), static_cast<size_t>(CONFIG_DMA_RECORDS));
+  bench.port.take_sent();
+  bench.finish_dma(0);
+  EXPECT_EQ(bench.port.dma_count(), CONFIG_DMA_RECORDS - 1u);
+  EXPECT_TRUE(bench.port.take_sent().empty());
+  size_t own = 0;
+  for (int turn = 0; turn < 2; turn++) {
+    bench.finish_all_dma();
+    for (const Frame& frame : bench.port.take_sent()) {
+      const peal_wire_header& header = frame.header;
+      own += header.type == PEAL_PACKET_DATA && header.origin == rank && header.piece == 0 ? 1 : 0;
+    }
+    bench.advance(default_timeouts().nack_ns / 4 + 1);
+  }
+  EXPECT_GT(own, 0u);
+}
+
 }  // namespace
 }  // namespace peal::test

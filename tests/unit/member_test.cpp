@@ -620,5 +620,69 @@ TEST_F(Tombstones, ThePoisonedStandsAfterFarewells) {
   EXPECT_EQ(bench.take_log(), "send 0>1 DEATH rank=1\n");
 }
 
+// Until the last who might still ask would have given up, nobody else gets its place.
+TEST_F(Tombstones, StandsAsLongAsAPeerMayBeAway) {
+  const Membership first = leave(1000);
+  bench.now += default_timeouts().dead_ns;
+  const Membership second = leave(1001);
+  EXPECT_TRUE(answers(first));
+  EXPECT_TRUE(answers(second));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_TOMBSTONES_REUSED), 0u);
+}
+
+// Channels that nobody fetches are back-pressure too.
+TEST_F(MemberSlots, ReleasedChannelsAreFetchedOrNobodyComesIn) {
+  for (uint32_t i = 0; i < CONFIG_CARD_MEMBERS; i++) {
+    ASSERT_EQ(reserve(2, 0), PEAL_STATUS_OK);
+    ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), address.member), PEAL_STATUS_OK);
+  }
+  EXPECT_EQ(reserve(2, 0), PEAL_STATUS_NO_RESOURCES);
+  RegionId channels = 0;
+  EXPECT_TRUE(card_channel_released(bench.card(), &channels));
+  EXPECT_EQ(reserve(2, 0), PEAL_STATUS_OK);
+}
+
+// Disagreement about the end leaves the group as it was.
+TEST_F(Leaving, ARefusedDestroyLeavesTheGroupOpen) {
+  bench.submit(destroy_entry(member, 0, 9));
+  bench.deliver(wire.refuse(2, kDestroyShape, 0, 3));
+  bench.take_log();
+  post_barrier(1);
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL barrier seq=1 round=0\n");
+}
+
+// However many groups of others die, the living can be left: their tombstones are promised.
+TEST_F(Tombstones, ThoseOfTheLivingAreKept) {
+  const auto make = [&](ContextId context, uint64_t group) {
+    peal_connect_group request{};
+    request.member = reserved();
+    request.group = group;
+    request.peer_count = 2;
+    request.peers[0] = request.peers[1] = CardBench::played_address(1);
+    return card_connect_group(bench.card(), context, request, bench.now);
+  };
+  std::vector<uint32_t> living;
+  for (uint32_t i = 0; i + 1 < CONFIG_CARD_MEMBERS; i++) {
+    ASSERT_EQ(try_reserve(), PEAL_STATUS_OK);
+    ASSERT_EQ(make(bench.context(), 1000 + i), PEAL_STATUS_OK);
+    living.push_back(reserved());
+  }
+  RegionId channels = 0;
+  uint64_t group = 5000;
+  for (ClientId client = 7; client < 10; client++) {
+    ContextId context = 0;
+    ASSERT_EQ(card_open_context(bench.card(), &context, client), PEAL_STATUS_OK);
+    while (try_reserve(context) == PEAL_STATUS_OK) {
+      ASSERT_EQ(make(context, group++), PEAL_STATUS_OK);
+      ASSERT_EQ(card_abandon_group(bench.card(), context, reserved()), PEAL_STATUS_OK);
+      ASSERT_TRUE(card_channel_released(bench.card(), &channels));
+    }
+  }
+  for (const uint32_t member : living) {
+    EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member), PEAL_STATUS_OK);
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_TOMBSTONES_REUSED), 0u);
+}
+
 }  // namespace
 }  // namespace peal::test

@@ -302,5 +302,26 @@ TEST_F(VerdictOf7, EveryPeerIsToldOnce) {
             "send 0>3 DEATH rank=5\n");
 }
 
+// What an operation gathers on the card goes back when it fails, as when it succeeds.
+TEST_F(Verdict, RefusedOperationsKeepNoStaging) {
+  constexpr uint64_t kMany = 32;
+  for (uint64_t sequence = 0; sequence < kMany; sequence++) {
+    post_broadcast(sequence, kBlock);
+    bench.deliver(wire.refuse(2, broadcast_shape(kBlock), static_cast<uint32_t>(sequence), 3));
+    bench.finish_all_dma();
+    bench.port.take_sent();
+    if ((sequence + 1) % kEpoch != 0) continue;
+    for (uint32_t round = 0; round < 2; round++) {
+      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(sequence / kEpoch), round));
+    }
+  }
+  ASSERT_EQ(bench.port.take_completions().size(), kMany);
+  post_broadcast(kMany, kBlock);
+  bench.finish_all_dma();
+  const uint64_t staged = bench.counter(PEAL_COUNTER_STAGED);
+  deliver_others(kMany, kBlock);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_STAGED), staged + 3);
+}
+
 }  // namespace
 }  // namespace peal::test

@@ -99,6 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"algorithm_beyond", set(&H::algorithm, PEAL_ALGORITHM_COUNT), "drop_type"},
         BadFrame{"algorithm_of_barrier", set(&H::algorithm, PEAL_ALGORITHM_DISSEMINATION),
                  "drop_type"},
+        BadFrame{"block_bytes", set(&H::block_bytes, kBlock + 1), "drop_signature"},
         BadFrame{"length_short_of_frame", set(&H::length, kBlock - 1), "drop_length"},
         BadFrame{"length_beyond_frame", set(&H::length, kBlock + 1), "drop_length"},
         BadFrame{"length_beyond_mtu", set(&H::length, CONFIG_MTU_BYTES + 1), "drop_oversized"},
@@ -199,6 +200,28 @@ TEST_P(OthersSum, TheFieldIsNotLookedAt) {
   frame.header.payload_crc = 0;
   bench.deliver(frame);
   EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL barrier seq=0 round=1\n");
+}
+
+// Recycling is nobody's to refuse.
+TEST_F(WireCheck, RecyclingIsNotRefused) {
+  const OperationShape recycling{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+  const auto before = bench.counters();
+  bench.deliver(wire.refuse(2, recycling, 0, 3));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_type");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// Half of a group's id is on the wire; what belongs to no operation shows that its sender knows
+// all.
+TEST_F(WireCheck, WhatIsOfNoOperationKnowsTheWholeGroup) {
+  for (Frame frame : {wire.death(2, 3), wire.probe(2), wire.alive(2), wire.farewell(2)}) {
+    frame.header.signature ^= 1;
+    seal(frame);
+    const auto before = bench.counters();
+    bench.deliver(frame);
+    EXPECT_EQ(bench.counter_changes(before), "+1 drop_signature");
+    EXPECT_EQ(bench.take_log(), "");
+  }
 }
 
 }  // namespace

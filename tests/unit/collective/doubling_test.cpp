@@ -315,5 +315,78 @@ TEST_F(Doubling, FragmentsOfALargeStep) {
   EXPECT_EQ(wrong_byte(0, block), -1);
 }
 
+// The second step waits for the first: asking for both would be asking twice.
+TEST_F(Doubling, OneStepIsAskedForAtATime) {
+  post_doubling(0, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 step=0 missing=0x1\n");
+}
+
+// Nothing else would bring it back: the partner may already have everything but this.
+TEST_F(Doubling, AStepWithoutAPacketIsTriedAgainSoon) {
+  post_doubling(0, kBlock);
+  bench.port.fail_allocations = {0, 1};
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "");
+  bench.advance(default_timeouts().nack_ns / 4 + 1);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=64\n");
+}
+
+TEST_F(Doubling, ASilentPartnerIsProbed) {
+  post_doubling(0, kBlock);
+  bench.finish_all_dma();
+  bench.advance(default_timeouts().nack_ns + default_timeouts().probe_interval_ns);
+  EXPECT_NE(bench.take_wire_log().find("send 1>0 PROBE\n"), std::string::npos);
+}
+
+// What goes out in a step is read from the channel, so it must lie there: the own block...
+TEST_F(Doubling, TheFirstStepWaitsForTheOwnBlockInTheChannel) {
+  post_doubling(0, kBlockMax);
+  bench.take_log();
+  bench.finish_dma();  // read, and on its way into the channel
+  const std::string log = bench.take_log();
+  EXPECT_NE(log.find("dma_write"), std::string::npos) << log;
+  EXPECT_EQ(log.find("dma_read"), std::string::npos) << log;
+}
+
+// ... and what the partners sent.
+TEST_F(Doubling, TheNextStepWaitsForTheBytesInTheChannel) {
+  post_doubling(0, kBlockMax);
+  bench.finish_all_dma();
+  bench.take_log();
+  const uint32_t piece = CONFIG_MTU_BYTES;
+  Frame frame = wire.doubling(doubling_shape(kBlockMax), 0, 0, 0, 0, pattern_block(0, 0, 0, piece));
+  frame.header.origin = frame.header.sender;
+  seal(frame);
+  bench.deliver(frame);
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  EXPECT_EQ(bench.take_log().find("dma_read"), std::string::npos);
+  bench.finish_all_dma();
+  EXPECT_NE(bench.take_log().find("send 1>3 DATA seq=0 piece=0 step=1 frag=0"), std::string::npos);
+}
+
+// Staging is given out in runs: what is free in front of another operation's part may be too short.
+TEST_F(Doubling, OperationsShareNoStaging) {
+  constexpr size_t kTwoUnits = CONFIG_STAGING_BYTES / 16 / 4 + 8;
+  for (uint64_t sequence = 0; sequence < 2; sequence++) {
+    post_doubling(sequence, kBlock);
+    bench.finish_all_dma();
+  }
+  bench.deliver(step(0, 0, 1, 0));
+  bench.deliver(step(1, 2, 2, 0));
+  bench.deliver(step(0, 0, 1, 1));
+  bench.finish_all_dma();
+  ASSERT_EQ(bench.port.take_completions().size(), 1u);  // the first unit is free again
+  post_doubling(2, kTwoUnits);
+  bench.finish_all_dma();
+  bench.deliver(step(1, 2, 2, 2, kTwoUnits));
+  bench.deliver(step(1, 2, 2, 1));
+  bench.finish_all_dma();
+  ASSERT_EQ(bench.port.take_completions().size(), 1u);
+  EXPECT_EQ(wrong_byte(1, kBlock), -1);
+}
+
 }  // namespace
 }  // namespace peal::test

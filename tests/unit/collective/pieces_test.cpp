@@ -200,5 +200,66 @@ TEST_F(Pieces, EarlyPiecesWaitInTheChannel) {
   expect_result();
 }
 
+// Who has not posted knows only of what it has heard.
+TEST_F(Pieces, BeforeThePostOnlyPiecesThatWereHeardOfAreAskedFor) {
+  bench.deliver(data(2, 0));
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  bench.advance(default_timeouts().nack_ns);
+  std::string asked;
+  for (const Frame& frame : bench.port.take_sent()) {
+    asked += std::to_string(frame.header.piece) + "/" + std::to_string(frame.header.origin) + " ";
+  }
+  EXPECT_EQ(asked, "0/0 0/3 ");
+}
+
+// The place of a piece that everybody has serves a later one: a late question is not about that.
+TEST_F(Pieces, AQuestionOfLongAgoMakesNoDebt) {
+  post();
+  deliver_piece(0);
+  bench.deliver(data(2, 2 * kWindow));  // in the place of piece 0
+  bench.finish_all_dma();
+  bench.take_log();
+  EXPECT_EQ(change(wire.nack(3, shape, 0, 0, 0, 1)), "+1 drop_stale");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// All blocks of a piece have come, but do not all lie there: the window stays where it is.
+TEST_F(Pieces, TheWindowWaitsForTheBytes) {
+  post();
+  own_pieces_sent();
+  bench.take_log();
+  for (const uint32_t origin : {0u, 2u, 3u}) bench.deliver(data(origin, 0));
+  EXPECT_EQ(bench.take_log().find("dma_read"), std::string::npos);
+  bench.finish_all_dma();
+  EXPECT_EQ(own_pieces_sent(), std::to_string(kWindow) + " ");
+}
+
+// Of the first piece nothing has come early, of the second something.
+TEST_F(Pieces, EarlyDataBehindAHole) {
+  bench.deliver(data(2, 1));
+  bench.finish_all_dma();
+  post();
+  for (uint32_t piece = 0; piece < kPieces; piece++) deliver_piece(piece);
+  expect_result();
+}
+
+// Early data lies in the channel, and there is no packet to carry it on: nothing will arrive that
+// could bring the mover back.
+TEST_F(Pieces, AMoverWithoutPacketsIsTriedAgainSoon) {
+  deliver_piece(0);
+  bench.port.fail_allocations = {0, 1};  // the mover's; the own pieces find some
+  bench.submit(allgather_entry(member, 0, 7, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, block, send.key,
+                               receive.key));
+  ASSERT_EQ(bench.port.dma_count(), size_t{kWindow});
+  bench.port.fail_allocations = {0, kAlways};
+  bench.finish_all_dma();
+  bench.port.fail_allocations = {};
+  EXPECT_EQ(own_pieces_sent(), "");
+  bench.advance(default_timeouts().nack_ns / 4 + 1);
+  bench.finish_all_dma();
+  EXPECT_EQ(own_pieces_sent(), std::to_string(kWindow) + " ");
+}
+
 }  // namespace
 }  // namespace peal::test

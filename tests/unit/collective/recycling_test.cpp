@@ -201,5 +201,28 @@ TEST_F(Recycling, ASignalBringsTheTimerForward) {
   EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK recycle epoch=0 round=1\n");
 }
 
+// Nobody can be further than one epoch beyond what we still wait for.
+TEST_F(Recycling, APacketFromTooFarAheadIsNoProof) {
+  finish_first_epoch();
+  bench.take_log();
+  const auto before = bench.counters();
+  bench.deliver(
+      wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(CONFIG_CHANNELS + kEpoch), 0));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_future");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// And one that claims it while we are in the midst of the epoch is not remembered as one.
+TEST_F(Recycling, WhatWasNoProofIsNoneLaterEither) {
+  post_barrier(0);
+  bench.deliver(wire.signal(behind(0), kBarrierShape, CONFIG_CHANNELS, 0));
+  signals(0);
+  for (uint64_t sequence = 1; sequence < kEpoch; sequence++) {
+    post_barrier(sequence);
+    signals(sequence);
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 1u);  // its second round waits for rank 0
+}
+
 }  // namespace
 }  // namespace peal::test

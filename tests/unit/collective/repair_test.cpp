@@ -340,5 +340,82 @@ TEST_F(RepairOfMany, OnePaidDebtLeavesTheOthers) {
   EXPECT_EQ(asked_for(2), (std::vector<uint32_t>{30, 32}));
 }
 
+// The answer to a question that this card never asked.
+TEST_F(Repair, NotYetOpensNoRecord) {
+  const auto before = bench.counters();
+  bench.deliver(wire.not_yet(0, broadcast_shape(kSmall), 0, 0, 0, 0));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_stale");
+  EXPECT_EQ(card_holds(bench.card()).operations, 0u);
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+// Rank 0 is in the third place of our tree, and its parent is rank 2.
+TEST_F(Repair, OnlyChildrenMayAsk) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  bench.take_log();
+  const auto before = bench.counters();
+  bench.deliver(nack(0, 1, 1));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_hop");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// A place in the record of an earlier operation was owed something, and nobody ever got it: the
+// next operation there owes only what it is asked for.
+TEST_F(RepairOfMany, DebtsEndWithTheirOperation) {
+  const auto complete = [&](uint64_t sequence) {
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+    for (uint32_t origin = 1; origin < kRanks; origin++) {
+      bench.deliver(block_of(origin, sequence, kBlock));
+      bench.finish_all_dma();
+      bench.port.take_sent();
+    }
+  };
+  complete(0);
+  bench.deliver(wire.nack(16, broadcast_shape(kBlock), 0, 0, 30, 4));
+  run_barriers(1, CONFIG_CHANNELS - 1);
+  bench.port.take_sent();
+  complete(CONFIG_CHANNELS);
+  bench.deliver(wire.nack(16, broadcast_shape(kBlock), CONFIG_CHANNELS, 0, 31, 4));
+  EXPECT_EQ(asked_for(4), (std::vector<uint32_t>{31, 31, 31, 31}));
+}
+
+// When little may be asked, the oldest operations ask: they are what holds up the others.
+TEST_F(RepairOfMany, TheOldestAskFirst) {
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) {
+    post_broadcast(sequence, kSmall);
+    bench.finish_all_dma();
+    bench.now += 1000;
+  }
+  bench.port.take_sent();
+  bench.advance(default_timeouts().nack_ns);
+  std::vector<uint32_t> asked(CONFIG_CHANNELS, 0);
+  for (const Frame& frame : bench.port.take_sent()) {
+    if (frame.header.type == PEAL_PACKET_NACK) asked.at(frame.header.sequence)++;
+  }
+  std::vector<uint32_t> expected(CONFIG_CHANNELS, 0);
+  expected[0] = expected[1] = expected[2] = 16;  // and what is left is less than half of a burst
+  EXPECT_EQ(asked, expected);
+}
+
+// A sign of life answers no question: what is asked stays as dear as silence has made it.
+TEST_F(RepairOfMany, OnlyAnswersMakeQuestionsCheaper) {
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) {
+    post_broadcast(sequence, kSmall);
+    bench.finish_all_dma();
+  }
+  uint32_t asked = 0;
+  for (int i = 0; i < 32; i++) {
+    bench.deliver(wire.alive(1));
+    bench.advance(default_timeouts().nack_ns);
+    for (const Frame& frame : bench.port.take_sent()) {
+      asked += frame.header.type == PEAL_PACKET_NACK ? 1 : 0;
+    }
+  }
+  EXPECT_GT(asked, 67u);   // the first burst
+  EXPECT_LT(asked, 150u);  // and little more
+}
+
 }  // namespace
 }  // namespace peal::test

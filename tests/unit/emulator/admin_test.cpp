@@ -310,6 +310,21 @@ TEST_F(AdminTest, CountersInParts) {
   EXPECT_EQ(execute(command, context), PEAL_STATUS_OK);
   EXPECT_EQ(reply_.u.counters.total, unsigned{PEAL_COUNTER_COUNT});
   EXPECT_EQ(reply_.u.counters.count, unsigned{PEAL_COUNTERS_PER_REPLY});
+  // The operation that is counted stands in another place of another part.
+  const uint32_t member = lone_group(context);
+  peal_submission barrier{};
+  barrier.opcode = PEAL_OPERATION_BARRIER;
+  barrier.algorithm = PEAL_ALGORITHM_DISSEMINATION;
+  barrier.member = member;
+  ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &barrier));
+  card_.run();
+  for (uint32_t first = 0; first < PEAL_COUNTER_COUNT; first += 7) {
+    command.u.counters.first = first;
+    ASSERT_EQ(execute(command, context), PEAL_STATUS_OK);
+    for (uint32_t i = 0; i < reply_.u.counters.count; i++) {
+      EXPECT_EQ(reply_.u.counters.values[i], card_counters(card_.card())[first + i]) << first + i;
+    }
+  }
   command.u.counters.first = PEAL_COUNTER_COUNT - 1;
   EXPECT_EQ(execute(command, context), PEAL_STATUS_OK);
   EXPECT_EQ(reply_.u.counters.count, 1u);

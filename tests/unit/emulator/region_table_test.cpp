@@ -165,6 +165,25 @@ TEST(RegionTable, UnmappedProcessMemoryIsAFault) {
   munmap(area, static_cast<size_t>(page));
 }
 
+// Half of it is there: what was copied is no result.
+TEST(RegionTable, ACopyInPartIsAFault) {
+  RegionTable table(4);
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const area =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(area, MAP_FAILED);
+  auto* const second = static_cast<uint8_t*>(area) + page;
+  ASSERT_EQ(mprotect(second, page, PROT_NONE), 0);
+  const RegionId region =
+      table.put_process(getpid(), -1, reinterpret_cast<uint64_t>(second) - 4, 64, {});
+  Bytes card = {};
+  EXPECT_FALSE(table.copy_in({region, 0}, card.data(), 8));
+  EXPECT_FALSE(table.copy_out(card.data(), {region, 0}, 8));
+  EXPECT_TRUE(table.copy_in({region, 0}, card.data(), 4));
+  EXPECT_EQ(table.faults(), 2u);
+  munmap(area, 2 * page);
+}
+
 // A pid may be reused; the descriptor still says that the process is gone.
 TEST(RegionTable, DeadProcessIsNeverTouched) {
   RegionTable table(4);

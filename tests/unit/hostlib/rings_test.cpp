@@ -274,6 +274,29 @@ TEST_F(Rings, StrayCompletionBreaksTheContext) {
   }
 }
 
+TEST_F(Rings, ACompletionOfAnotherSequenceBreaksTheContext) {
+  peal_request* request = post();
+  peal_submission entry = take();
+  entry.sequence++;
+  card.complete(entry);
+  EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_ANSWER);
+}
+
+// The place of a request that was freed serves another group, with the same sequence.
+TEST_F(Rings, ALateCompletionDoesNotEndTheNextRequest) {
+  peal_group* other = make_fake_group(context);
+  peal_request* first = post();
+  const peal_submission entry = take();
+  card.complete(entry);
+  EXPECT_EQ(peal_wait(first), PEAL_OK);
+  EXPECT_EQ(peal_request_free(first), PEAL_OK);
+  peal_request* second = nullptr;
+  ASSERT_EQ(peal_ibarrier(other, &second), PEAL_OK);
+  ASSERT_EQ(second, first);
+  card.complete(entry);
+  EXPECT_EQ(peal_wait(second), PEAL_ERR_CARD_ANSWER);
+}
+
 TEST_F(Rings, CompletionTwiceBreaksTheContext) {
   peal_request* first = post();
   peal_request* second = post();
@@ -288,6 +311,17 @@ TEST_F(Rings, UnknownStatusIsTheCardsFault) {
   peal_request* request = post();
   card.complete(take(), 999);
   EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_ANSWER);
+}
+
+TEST_F(Rings, ADestroyEndsWithTheCard) {
+  std::thread destroys([&] { EXPECT_EQ(peal_group_destroy(group), PEAL_ERR_CARD_GONE); });
+  peal_submission entry = {};
+  while (!card.take(&entry)) std::this_thread::yield();
+  {
+    const std::lock_guard<std::mutex> guard(card.mutex);
+    card.connected = false;
+  }
+  destroys.join();
 }
 
 TEST_F(Rings, ClosedConnectionEndsEverything) {
