@@ -6,6 +6,7 @@ usage: install_test.py BUILD_FOLDER README CMAKE C_COMPILER PKG_CONFIG
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -63,6 +64,28 @@ def tree(folder):
     return sorted(os.path.relpath(os.path.join(where, name), folder) for where, _, names in os.walk(folder) for name in names)
 
 
+def content(path):
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def restore(path, before):
+    if before is not None:
+        with open(path, "wb") as file:
+            file.write(before)
+    elif os.path.exists(path):
+        os.unlink(path)
+
+
+def readme_line(start):
+    """The one line of the README that begins so, as a person would copy it."""
+    with open(README, encoding="utf-8") as readme:
+        line, = re.findall(rf"^({start}.*)$", readme.read(), re.M)
+    return line
+
+
 def setting(name):
     with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
         return re.search(rf"^{name}:[A-Z]*=(.*)$", cache.read(), re.M).group(1)
@@ -73,6 +96,9 @@ class InstallTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="peal-install-")
         cls.addClassCleanup(cls.folder.cleanup)
+        # By these a person uninstalls what that person installed.
+        for name in ("install_manifest.txt", "install_manifest_runtime.txt", "install_manifest_development.txt"):
+            cls.addClassCleanup(restore, os.path.join(BUILD, name), content(os.path.join(BUILD, name)))
         first = cls.path("first")
         # Debug information names the sources, which is what it is for.
         run(CMAKE, "--install", BUILD, "--prefix", first, "--strip")
@@ -107,19 +133,17 @@ class InstallTest(unittest.TestCase):
     def test_nothing_knows_where_it_was_built(self):
         places = [os.fsencode(os.path.realpath(BUILD)), os.fsencode(self.path("first"))]
         for name in self.installed:
-            with open(os.path.join(self.prefix, name), "rb") as file:
-                content = file.read()
             # libpeal.a keeps the debug information that --strip takes out of the others.
             for place in places if not name.endswith(".a") else places[1:]:
-                self.assertNotIn(place, content, name)
+                self.assertNotIn(place, content(os.path.join(self.prefix, name)), name)
 
     def test_staging_for_a_package(self):
         run(CMAKE, "--install", BUILD, "--prefix", "/opt/some where", "--strip", DESTDIR=self.path("stage"))
         stage = self.path("stage/opt/some where")
         self.assertEqual(tree(self.path("stage")), sorted(f"opt/some where/{name}" for name in self.wanted_files()))
         for name in self.wanted_files():
-            with open(os.path.join(stage, name), "rb") as file, open(os.path.join(self.prefix, name), "rb") as unstaged:
-                self.assertEqual(file.read(), unstaged.read(), f"{name} depends on the folder it is installed into")
+            self.assertEqual(content(os.path.join(stage, name)), content(os.path.join(self.prefix, name)),
+                             f"{name} depends on the folder it is installed into")
 
     def test_components(self):
         run(CMAKE, "--install", BUILD, "--prefix", self.path("runtime"), "--component", "runtime")
@@ -131,9 +155,9 @@ class InstallTest(unittest.TestCase):
     def test_uninstall(self):
         """As the README says it."""
         prefix = self.path("short lived")
-        run(CMAKE, "--install", BUILD, "--prefix", prefix, "--component", "runtime")
-        self.assertNotEqual(tree(prefix), [])
-        run("xargs", "-d", "\\n", "-a", os.path.join(BUILD, "install_manifest_runtime.txt"), "rm", "--")
+        run(CMAKE, "--install", BUILD, "--prefix", prefix)
+        self.assertEqual(tree(prefix), self.wanted_files())
+        run("sh", "-ec", readme_line("xargs ").replace("build/release", shlex.quote(BUILD)))
         self.assertEqual(tree(prefix), [])
 
     def test_programs_find_the_library(self):
@@ -144,10 +168,8 @@ class InstallTest(unittest.TestCase):
         return shutil.copytree(self.hello, self.path(name))
 
     def test_hello_with_the_line_of_the_readme(self):
-        with open(README, encoding="utf-8") as readme:
-            line, = re.findall(r"^(cc .*hello\.c.*)$", readme.read(), re.M)
         folder = self.copy_of_hello("hello-readme")
-        run("sh", "-ec", line, cwd=folder, PKG_CONFIG_PATH=self.pkg_config_path)
+        run("sh", "-ec", readme_line("cc hello"), cwd=folder, PKG_CONFIG_PATH=self.pkg_config_path)
         self.run_hello(os.path.join(folder, "hello"))
 
     def test_hello_is_strict_c11(self):

@@ -82,7 +82,7 @@ peal_error peal_oob_connect(const char* server, uint32_t rank, uint32_t size, un
   return PEAL_OK;
 }
 
-int peal_oob_allgather(void* oob, const void* send, void* receive, size_t bytes) {
+int peal_oob_exchange(void* oob, const void* send, void* receive, size_t bytes) {
   return MPI_Allgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE,
                        ((peal_oob*)oob)->ranks);
 }
@@ -93,7 +93,8 @@ void peal_oob_close(peal_oob* oob) {
   MPI_Finalize();
 }
 
-peal_error peal_open(const char* card, peal_context** context) {
+peal_error peal_open_version(uint32_t api_version, const char* card, peal_context** context) {
+  (void)api_version; /* the programs are of this very tree */
   (void)card;
   *context = calloc(1, sizeof(**context));
   return *context != NULL ? PEAL_OK : fail(PEAL_ERR_NO_MEMORY, "no memory");
@@ -116,17 +117,19 @@ peal_error peal_alloc(peal_context* context, size_t bytes, void** memory) {
   return fail(PEAL_ERR_NO_MEMORY, "too many allocations");
 }
 
-peal_error peal_register(peal_context* context, void* address, size_t bytes, unsigned access) {
+peal_error peal_register(peal_context* context, void* address, size_t bytes, unsigned access,
+                         peal_memory** memory) {
   (void)context;
   (void)address;
   (void)bytes;
   (void)access;
+  *memory = NULL;
   return PEAL_OK;
 }
 
 peal_error peal_card_query(peal_context* context, peal_card_info* info) {
   (void)context;
-  memset(info, 0, sizeof(*info));
+  *info = (peal_card_info){.struct_bytes = info->struct_bytes};
   return PEAL_OK;
 }
 
@@ -144,10 +147,10 @@ const char* peal_counter_name(size_t index) {
 }
 
 peal_error peal_group_create(peal_context* context, uint32_t rank, uint32_t size,
-                             peal_allgather_callback allgather, void* argument,
+                             peal_exchange_callback exchange, void* argument,
                              const peal_group_params* params, peal_group** group) {
   (void)context;
-  (void)allgather;
+  (void)exchange;
   (void)argument;
   (void)params;
   int own_rank = 0;

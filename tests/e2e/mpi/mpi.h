@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What tools/openmpi-twin uses of the MPI standard, declared only: it is compiled against this also
+ * where there is no Open MPI, so that it keeps up with peal.h. Nothing is linked with it.
+ */
+#ifndef PEAL_MPI_DECLARATIONS_H
+#define PEAL_MPI_DECLARATIONS_H
+
+/* The standard's names. NOLINTBEGIN(readability-identifier-naming) */
+typedef struct peal_mpi_comm* MPI_Comm;
+typedef struct peal_mpi_request* MPI_Request;
+typedef struct peal_mpi_datatype* MPI_Datatype;
+typedef struct peal_mpi_status MPI_Status;
+
+extern MPI_Comm MPI_COMM_WORLD;
+extern MPI_Datatype MPI_BYTE;
+#define MPI_IN_PLACE ((void*)1)
+#define MPI_STATUS_IGNORE ((MPI_Status*)0)
+#define MPI_MAX_LIBRARY_VERSION_STRING 256
+
+int MPI_Init(int* argc, char*** argv);
+int MPI_Finalize(void);
+int MPI_Get_library_version(char* version, int* length);
+int MPI_Comm_rank(MPI_Comm comm, int* rank);
+int MPI_Comm_size(MPI_Comm comm, int* size);
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy);
+int MPI_Comm_free(MPI_Comm* comm);
+int MPI_Barrier(MPI_Comm comm);
+int MPI_Allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                  int receive_count, MPI_Datatype receive_type, MPI_Comm comm);
+int MPI_Iallgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                   int receive_count, MPI_Datatype receive_type, MPI_Comm comm,
+                   MPI_Request* request);
+int MPI_Wait(MPI_Request* request, MPI_Status* status);
+/* NOLINTEND(readability-identifier-naming) */
+
+#endif
