@@ -5,10 +5,11 @@
  * acknowledges brings it back.
  *
  * Nor has a process that is killed to wait. It leaves its command behind in card->unanswered, together with what the
- * answer is about; whoever comes next takes the answer first. What the command could have created or ended is
- * then seen to by peal_context_answered_late() and peal_channels_answered_late().
+ * answer is about; whoever comes next takes the answer first, and passes it to the function that was left there: it
+ * sees to what the command could have created or ended.
  */
 #include <linux/jiffies.h>
+#include <linux/lockdep.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -38,12 +39,6 @@ void peal_command_init(struct peal_admin_command *command, u16 opcode, u32 conte
 	command->bytes = PEAL_ADMIN_BYTES;
 	command->opcode = opcode;
 	command->context = context;
-}
-
-/* Without any lock: poll(2) and the doorbell want it. */
-u64 peal_epoch(struct peal_card *card)
-{
-	return atomic64_read_acquire(&card->epoch);
 }
 
 static bool answered(struct peal_card *card)
@@ -101,22 +96,21 @@ static int take_reply(struct peal_card *card, u16 opcode, struct peal_admin_repl
 
 static noinline_for_stack int settle(struct peal_card *card)
 {
-	struct peal_unanswered late = card->unanswered;
+	struct peal_unanswered unanswered = card->unanswered;
 	struct peal_admin_reply reply;
 	int error;
 
-	if (!late.opcode)
+	lockdep_assert_held(&card->mailbox);
+	if (!unanswered.opcode)
 		return 0;
 	error = wait_for_reply(card);
 	if (!error)
-		error = take_reply(card, late.opcode, &reply);
+		error = take_reply(card, unanswered.opcode, &reply);
 	if (error)
 		return error;
 	memset(&card->unanswered, 0, sizeof(card->unanswered));
-	if (late.context)
-		peal_context_answered_late(late.context, &reply);
-	else
-		peal_channels_answered_late(card, late.channel_list, &reply);
+	if (unanswered.late.answered)
+		unanswered.late.answered(card, &unanswered.late, &reply);
 	return 0;
 }
 
@@ -124,6 +118,7 @@ static void give(struct peal_card *card, struct peal_admin_command *command)
 {
 	struct peal_pci_host_page *host = card->host_page;
 
+	lockdep_assert_held(&card->mailbox);
 	card->serial++;
 	card->command_end = jiffies + msecs_to_jiffies(peal_command_timeout_ms);
 	command->tag = card->serial;
@@ -139,7 +134,7 @@ static void give(struct peal_card *card, struct peal_admin_command *command)
  * of an OPEN_CONTEXT or CLOSE_CONTEXT then belongs to the card's mailbox, its caller forgets it.
  */
 int peal_admin(struct peal_card *card, u64 epoch, struct peal_admin_command *command,
-	       struct peal_admin_reply *reply, struct peal_context *passed)
+	       struct peal_admin_reply *reply, const struct peal_late *late)
 {
 	int error = peal_lock_impatiently(&card->mailbox);
 
@@ -160,9 +155,8 @@ int peal_admin(struct peal_card *card, u64 epoch, struct peal_admin_command *com
 		error = take_reply(card, command->opcode, reply);
 	if (error) {
 		card->unanswered.opcode = command->opcode;
-		card->unanswered.context = passed;
-		if (command->opcode == PEAL_ADMIN_RESERVE_GROUP)
-			card->unanswered.channel_list = command->u.reserve.channel_pages;
+		if (late)
+			card->unanswered.late = *late;
 		error = -ETIMEDOUT;
 	}
 out:
@@ -219,7 +213,7 @@ int peal_reset(struct peal_card *card, unsigned int timeout_ms)
 
 	mutex_lock(&card->mailbox);
 	/* No answer will be looked at any more: a context that waits for one is the card's like any closed one. */
-	orphan = card->unanswered.context;
+	orphan = card->unanswered.late.context;
 	memset(&card->unanswered, 0, sizeof(card->unanswered));
 	if (orphan)
 		peal_context_give_up(orphan);

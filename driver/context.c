@@ -55,27 +55,41 @@ static bool window_is_sane(struct peal_card *card, const struct peal_open_contex
 	       reply->window_offset <= card->bar_bytes - card->window_bytes;
 }
 
-/* The card does not answer for it now: housekeeping asks again, or a reset or removal ends it. */
-void peal_context_give_up(struct peal_context *context)
+static bool let_go(const struct peal_admin_reply *reply)
 {
-	struct peal_card *card = context->card;
+	return reply->status == PEAL_STATUS_OK || reply->status == PEAL_STATUS_CLOSED;
+}
 
-	spin_lock(&card->closing_lock);
-	list_add_tail(&context->link, &card->closing);
-	spin_unlock(&card->closing_lock);
+/* The answer to an OPEN or CLOSE whose caller had to go. With card->mailbox held. */
+static void answered_late(struct peal_card *card, const struct peal_late *late,
+			  const struct peal_admin_reply *reply)
+{
+	struct peal_context *context = late->context;
+	bool opened = reply->opcode == PEAL_ADMIN_OPEN_CONTEXT;
+
+	lockdep_assert_held(&card->mailbox);
+	if (opened && reply->status == PEAL_STATUS_OK) {
+		context->id = reply->u.open.context;
+		peal_context_give_up(context);
+	} else if (opened || let_go(reply)) {
+		context_free(context);
+	} else {
+		peal_context_give_up(context);
+	}
 }
 
 /* On -ETIMEDOUT the mailbox has the context. */
 static noinline_for_stack int tell_open(struct peal_context *context)
 {
 	struct peal_card *card = context->card;
+	struct peal_late late = { .answered = answered_late, .context = context };
 	struct peal_admin_command command;
 	struct peal_admin_reply reply;
 	int error;
 
 	peal_command_init(&command, PEAL_ADMIN_OPEN_CONTEXT, 0);
 	context->epoch = peal_epoch(card);
-	error = peal_admin(card, context->epoch, &command, &reply, context);
+	error = peal_admin(card, context->epoch, &command, &reply, &late);
 	if (error)
 		return error;
 	if (reply.status != PEAL_STATUS_OK)
@@ -110,76 +124,18 @@ struct peal_context *peal_context_open(struct peal_card *card, struct address_sp
 	return context;
 }
 
-/*
- * Before anything is done for a context, and without any lock. After a reset this fails for all older contexts, so that
- * whoever then has taken their locks once may free what they had.
- */
-int peal_context_check(const struct peal_context *context)
-{
-	struct peal_card *card = context->card;
-
-	if (READ_ONCE(card->dead) || context->epoch != peal_epoch(card))
-		return -EIO;
-	return 0;
-}
-
-int peal_context_enter(struct peal_context *context, int *token)
-{
-	int error;
-
-	if (!peal_card_enter(context->card, token))
-		return -ENODEV;
-	error = peal_context_check(context);
-	if (error)
-		peal_card_leave(context->card, *token);
-	return error;
-}
-
-/* No user memory is touched from here to peal_context_end(): a page of it may be as late as its owner likes. */
-int peal_context_begin(struct peal_context *context, int *token)
-{
-	struct peal_card *card = context->card;
-	int error;
-
-	if (!peal_card_enter(card, token))
-		return -ENODEV;
-	error = mutex_lock_killable(&context->lock);
-	if (error)
-		goto leave;
-	error = peal_context_check(context);
-	if (error)
-		goto unlock;
-	return 0;
-
-unlock:
-	mutex_unlock(&context->lock);
-leave:
-	peal_card_leave(card, *token);
-	return error;
-}
-
-void peal_context_end(struct peal_context *context, int token)
-{
-	mutex_unlock(&context->lock);
-	peal_card_leave(context->card, token);
-}
-
-static bool let_go(const struct peal_admin_reply *reply)
-{
-	return reply->status == PEAL_STATUS_OK || reply->status == PEAL_STATUS_CLOSED;
-}
-
 /* False: the card still refers to the context, or may do so. True: it is freed, or the mailbox has it. */
 static bool bury(struct peal_context *context)
 {
 	struct peal_card *card = context->card;
+	struct peal_late late = { .answered = answered_late, .context = context };
 	struct peal_admin_command command;
 	struct peal_admin_reply reply;
 	int error;
 
 	if (context->epoch == peal_epoch(card)) {
 		peal_command_init(&command, PEAL_ADMIN_CLOSE_CONTEXT, context->id);
-		error = peal_admin(card, context->epoch, &command, &reply, context);
+		error = peal_admin(card, context->epoch, &command, &reply, &late);
 		if (error == -ETIMEDOUT)
 			return true;
 		if (error || !let_go(&reply))
@@ -187,21 +143,6 @@ static bool bury(struct peal_context *context)
 	}
 	context_free(context);
 	return true;
-}
-
-/* The answer to an OPEN or CLOSE whose caller had to go. With card->mailbox held. */
-void peal_context_answered_late(struct peal_context *context, const struct peal_admin_reply *reply)
-{
-	bool opened = reply->opcode == PEAL_ADMIN_OPEN_CONTEXT;
-
-	if (opened && reply->status == PEAL_STATUS_OK) {
-		context->id = reply->u.open.context;
-		peal_context_give_up(context);
-	} else if (opened || let_go(reply)) {
-		context_free(context);
-	} else {
-		peal_context_give_up(context);
-	}
 }
 
 /* Removal has begun. */

@@ -166,8 +166,18 @@ static bool reaped(struct peal_card *card, const struct peal_reap_channels_reply
 	return true;
 }
 
+/* The answer to a REAP whose caller had to go. With card->mailbox held. */
+static void reaped_late(struct peal_card *card, const struct peal_late *late,
+			const struct peal_admin_reply *reply)
+{
+	lockdep_assert_held(&card->mailbox);
+	if (reply->status == PEAL_STATUS_OK)
+		reaped(card, &reply->u.reap);
+}
+
 static void reap(struct peal_card *card)
 {
+	static const struct peal_late late = { .answered = reaped_late };
 	struct peal_admin_command command;
 	struct peal_admin_reply reply;
 	u64 epoch = peal_epoch(card);
@@ -176,7 +186,7 @@ static void reap(struct peal_card *card)
 
 	do {
 		peal_command_init(&command, PEAL_ADMIN_REAP_CHANNELS, 0);
-		if (peal_admin(card, epoch, &command, &reply, NULL) ||
+		if (peal_admin(card, epoch, &command, &reply, &late) ||
 		    reply.status != PEAL_STATUS_OK || !reaped(card, &reply.u.reap))
 			return;
 	} while (reply.u.reap.more && reply.u.reap.count);
@@ -189,17 +199,6 @@ void peal_reap_channels(struct peal_card *card)
 		return;
 	reap(card);
 	mutex_unlock(&card->reaping);
-}
-
-/* The answer to a command whose caller had to go. With card->mailbox held. */
-void peal_channels_answered_late(struct peal_card *card, u64 channel_list,
-				 const struct peal_admin_reply *reply)
-{
-	if (reply->opcode == PEAL_ADMIN_REAP_CHANNELS && reply->status == PEAL_STATUS_OK)
-		reaped(card, &reply->u.reap);
-	/* A member that was reserved goes with its context, and its channels are reaped then. */
-	if (reply->opcode == PEAL_ADMIN_RESERVE_GROUP && reply->status != PEAL_STATUS_OK)
-		channels_released(card, channel_list);
 }
 
 static struct peal_channels *channels_get(struct peal_card *card)
@@ -219,11 +218,24 @@ static struct peal_channels *channels_get(struct peal_card *card)
 	return channels;
 }
 
+/*
+ * The answer to a RESERVE whose caller had to go. With card->mailbox held. A member that was reserved goes with its context,
+ * and its channels are reaped then.
+ */
+static void reserved_late(struct peal_card *card, const struct peal_late *late,
+			  const struct peal_admin_reply *reply)
+{
+	lockdep_assert_held(&card->mailbox);
+	if (reply->status != PEAL_STATUS_OK)
+		channels_released(card, late->channel_list);
+}
+
 static noinline_for_stack int reserve(struct peal_context *context,
 				      struct peal_ioctl_reserve_group *argument)
 {
 	struct peal_card *card = context->card;
 	struct peal_channels *channels = channels_get(card);
+	struct peal_late late = { .answered = reserved_late };
 	struct peal_admin_command command;
 	struct peal_reserve_group *body = &command.u.reserve;
 	struct peal_admin_reply reply;
@@ -238,7 +250,8 @@ static noinline_for_stack int reserve(struct peal_context *context,
 	body->rank = argument->rank;
 	body->channel_pages = channels->pages.list_address;
 	body->channel_list_bytes = (u64)card->device.channels * card->device.channel_bytes;
-	error = peal_admin(card, context->epoch, &command, &reply, NULL);
+	late.channel_list = channels->pages.list_address;
+	error = peal_admin(card, context->epoch, &command, &reply, &late);
 	if (error == -ETIMEDOUT)
 		return peal_card_error(card);
 	if (error) {

@@ -71,10 +71,3 @@ void peal_housekeeping(struct work_struct *work)
 	if (!READ_ONCE(card->gone) && !READ_ONCE(card->asleep))
 		queue_delayed_work(system_long_wq, &card->housekeeping, next);
 }
-
-/* Safe in interrupts. */
-void peal_housekeeping_now(struct peal_card *card)
-{
-	if (!READ_ONCE(card->gone) && !READ_ONCE(card->asleep))
-		mod_delayed_work(system_long_wq, &card->housekeeping, 0);
-}

@@ -56,20 +56,6 @@ static irqreturn_t on_queues(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-/* The card is dead or gone: let everybody look, whether they sleep or not. */
-void peal_wake_all(struct peal_card *card)
-{
-	struct peal_context *context;
-	unsigned long flags;
-
-	wake_up_all(&card->mailbox_wait);
-	wake_up_all(&card->state_wait);
-	spin_lock_irqsave(&card->events_lock, flags);
-	list_for_each_entry(context, &card->listeners, listen)
-		eventfd_signal(context->event, 1);
-	spin_unlock_irqrestore(&card->events_lock, flags);
-}
-
 static struct eventfd_ctx *swap_event(struct peal_context *context, struct eventfd_ctx *event)
 {
 	struct peal_card *card = context->card;

@@ -4,168 +4,14 @@
  * state by an acknowledged reset, and taking it away while processes still use it.
  */
 #include <linux/dma-mapping.h>
-#include <linux/io.h>
 #include <linux/module.h>
 #include <linux/pm.h>
 #include <linux/slab.h>
 
-#include <asm/barrier.h>
-
 #include "peal.h"
 
-#define CHANNELS_MAX 64
-#define CHANNEL_LIST_BYTES_MAX (1ULL << 30)
-#define MEMBERS_MAX 4096
 /* A silent card is asked once more before its pages are leaked. */
 #define LAST_WORDS_MS 1000
-
-bool peal_card_enter(struct peal_card *card, int *token)
-{
-	*token = srcu_read_lock(&card->users);
-	if (!READ_ONCE(card->gone))
-		return true;
-	srcu_read_unlock(&card->users, *token);
-	return false;
-}
-
-void peal_card_leave(struct peal_card *card, int token)
-{
-	srcu_read_unlock(&card->users, token);
-}
-
-int peal_card_error(struct peal_card *card)
-{
-	return READ_ONCE(card->gone) ? -ENODEV : -EIO;
-}
-
-void peal_card_died(struct peal_card *card, const char *why)
-{
-	if (READ_ONCE(card->gone) || xchg(&card->dead, true))
-		return;
-	dev_err(&card->pdev->dev, "the card is dead: %s\n", why);
-	peal_wake_all(card);
-}
-
-/*
- * Cacheable mappings of BAR2, here and in window.c, are right for memory only. That of ivshmem is the host's RAM, and so it
- * is prefetchable; a card on real PCI would need other ways.
- */
-static bool bars_fit(struct pci_dev *pdev)
-{
-	unsigned long wanted = IORESOURCE_MEM | IORESOURCE_PREFETCH;
-
-	return pci_resource_len(pdev, 0) >= PEAL_PCI_BAR0_DOORBELL + sizeof(u32) &&
-	       (pci_resource_flags(pdev, 2) & wanted) == wanted &&
-	       !(pci_resource_flags(pdev, 2) & IORESOURCE_UNSET) &&
-	       pci_resource_len(pdev, 2) >= PEAL_PCI_WINDOWS;
-}
-
-/*
- * Any ivshmem device is offered to us. A stranger is looked at, no more: it is neither enabled nor written to nor spoken of,
- * and whoever it is for finds it as it was.
- */
-static bool is_peal_card(struct pci_dev *pdev)
-{
-	const struct peal_pci_card_page *page;
-	bool is = false;
-	u16 command;
-
-	if (!bars_fit(pdev))
-		return false;
-	pci_read_config_word(pdev, PCI_COMMAND, &command);
-	if (!(command & PCI_COMMAND_MEMORY))
-		pci_write_config_word(pdev, PCI_COMMAND, command | PCI_COMMAND_MEMORY);
-	page = memremap(pci_resource_start(pdev, 2), PEAL_PAGE_BYTES, MEMREMAP_WB);
-	if (page) {
-		/* Everything else on the page was written before the magic. */
-		is = virt_load_acquire(&page->magic) == PEAL_PCI_MAGIC;
-		memunmap((void *)page);
-	}
-	if (!(command & PCI_COMMAND_MEMORY))
-		pci_write_config_word(pdev, PCI_COMMAND, command);
-	return is;
-}
-
-static int map_bars(struct peal_card *card)
-{
-	struct pci_dev *pdev = card->pdev;
-
-	card->bar_bytes = pci_resource_len(pdev, 2);
-	card->registers = pci_iomap(pdev, 0, 0);
-	if (!card->registers)
-		return -ENOMEM;
-	card->bar = memremap(pci_resource_start(pdev, 2), card->bar_bytes, MEMREMAP_WB);
-	if (!card->bar) {
-		pci_iounmap(pdev, card->registers);
-		return -ENOMEM;
-	}
-	card->card_page = card->bar + PEAL_PCI_CARD_PAGE;
-	card->host_page = card->bar + PEAL_PCI_HOST_PAGE;
-	return 0;
-}
-
-static void unmap_bars(struct peal_card *card)
-{
-	memunmap(card->bar);
-	pci_iounmap(card->pdev, card->registers);
-}
-
-static bool geometry_is_sane(const struct peal_card *card)
-{
-	const struct peal_device *device = &card->device;
-	u64 windows = (u64)card->context_count * card->window_bytes;
-
-	return card->window_bytes >= PEAL_WINDOW_BYTES(PEAL_RING_ENTRIES_MIN) &&
-	       card->window_bytes <= PEAL_WINDOW_BYTES(PEAL_RING_ENTRIES_MAX) &&
-	       IS_ALIGNED(card->window_bytes, PAGE_SIZE) &&
-	       IS_ALIGNED(card->windows_offset, PAGE_SIZE) &&
-	       card->windows_offset >= PEAL_PCI_WINDOWS && card->windows_offset <= card->bar_bytes &&
-	       windows && windows <= card->bar_bytes - card->windows_offset &&
-	       device->channels && device->channels <= CHANNELS_MAX && device->channel_bytes &&
-	       (u64)device->channels * device->channel_bytes <= CHANNEL_LIST_BYTES_MAX &&
-	       device->members_max && device->members_max <= MEMBERS_MAX;
-}
-
-/* What the card says of itself. It is copied once, then checked. */
-static int read_card_page(struct peal_card *card)
-{
-	const struct peal_pci_card_page *page = card->card_page;
-	struct device *dev = &card->pdev->dev;
-
-	/* Again, now that the whole BAR is mapped. Everything else was written before. */
-	if (virt_load_acquire(&page->magic) != PEAL_PCI_MAGIC)
-		return -ENODEV;
-	if (page->abi_version != PEAL_ABI_VERSION) {
-		dev_err(dev, "the card speaks ABI version %u, this driver %u\n", page->abi_version,
-			PEAL_ABI_VERSION);
-		return -ENODEV;
-	}
-	card->windows_offset = READ_ONCE(page->windows_offset);
-	card->context_count = READ_ONCE(page->context_count);
-	card->window_bytes = READ_ONCE(page->window_bytes);
-	memcpy(&card->device, &page->device, sizeof(card->device));
-	if (!geometry_is_sane(card)) {
-		dev_err(dev, "the card describes itself with impossible sizes\n");
-		return -ENODEV;
-	}
-	return 0;
-}
-
-/* A machine that was restored from disk may find another card. */
-bool peal_same_card(struct peal_card *card)
-{
-	const struct peal_pci_card_page *page = card->card_page;
-	const struct peal_device *device = &page->device;
-
-	/* What the magic vouches for. */
-	return virt_load_acquire(&page->magic) == PEAL_PCI_MAGIC &&
-	       page->abi_version == PEAL_ABI_VERSION &&
-	       READ_ONCE(page->windows_offset) == card->windows_offset &&
-	       READ_ONCE(page->context_count) == card->context_count &&
-	       READ_ONCE(page->window_bytes) == card->window_bytes &&
-	       READ_ONCE(device->channels) == card->device.channels &&
-	       READ_ONCE(device->channel_bytes) == card->device.channel_bytes;
-}
 
 static struct peal_card *card_make(struct pci_dev *pdev)
 {
@@ -202,10 +48,10 @@ static int card_start(struct peal_card *card)
 	struct pci_dev *pdev = card->pdev;
 	int error;
 
-	error = map_bars(card);
+	error = peal_bars_map(card);
 	if (error)
 		return error;
-	error = read_card_page(card);
+	error = peal_bars_read(card);
 	if (error)
 		goto unmap;
 	error = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
@@ -237,7 +83,7 @@ stop:
 clear_master:
 	pci_clear_master(pdev);
 unmap:
-	unmap_bars(card);
+	peal_bars_unmap(card);
 	return error;
 }
 
@@ -246,7 +92,7 @@ static int peal_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	struct peal_card *card;
 	int error;
 
-	if (!is_peal_card(pdev))
+	if (!peal_is_card(pdev))
 		return -ENODEV;
 	error = pci_enable_device_mem(pdev);
 	if (error)
@@ -308,7 +154,7 @@ static void peal_remove(struct pci_dev *pdev)
 	if (leaked)
 		dev_err(&pdev->dev, "the card did not let go: %lu pages are lost\n", leaked);
 	pci_clear_master(pdev);
-	unmap_bars(card);
+	peal_bars_unmap(card);
 	pci_release_mem_regions(pdev);
 	pci_disable_device(pdev);
 	put_device(&card->dev);

@@ -35,13 +35,21 @@
 struct eventfd_ctx;
 struct mm_struct;
 struct user_struct;
+struct peal_card;
 struct peal_context;
+
+/* Who sees to the answer of a command whose caller had to go; called with card->mailbox held. */
+struct peal_late {
+	void (*answered)(struct peal_card *card, const struct peal_late *late,
+			 const struct peal_admin_reply *reply);
+	struct peal_context *context; /* of OPEN_CONTEXT and CLOSE_CONTEXT: the mailbox' own then */
+	u64 channel_list; /* of RESERVE_GROUP */
+};
 
 /* A command whose caller was killed, or whose card died: opcode is 0 when there is none. */
 struct peal_unanswered {
 	u16 opcode;
-	struct peal_context *context; /* of OPEN_CONTEXT and CLOSE_CONTEXT: the mailbox' own now */
-	u64 channel_list; /* of RESERVE_GROUP */
+	struct peal_late late;
 };
 
 struct peal_card {
@@ -140,26 +148,38 @@ struct peal_channels {
 	unsigned long charged;
 };
 
-/* pci.c: life and death */
+/* card.c: life and death */
 bool peal_card_enter(struct peal_card *card, int *token); /* false: the card is gone */
 void peal_card_leave(struct peal_card *card, int token);
 int peal_card_error(struct peal_card *card); /* -ENODEV when gone, else -EIO */
 void peal_card_died(struct peal_card *card, const char *why);
+void peal_wake_all(struct peal_card *card);
+u64 peal_epoch(struct peal_card *card);
+void peal_housekeeping_now(struct peal_card *card);
+int peal_context_check(const struct peal_context *context); /* -EIO: the card knows nothing of it */
+int peal_context_enter(struct peal_context *context, int *token); /* to peal_card_leave() */
+int peal_context_begin(struct peal_context *context, int *token); /* the same, with context->lock */
+void peal_context_end(struct peal_context *context, int token);
+void peal_context_give_up(struct peal_context *context); /* to card->closing */
+
+/* bars.c */
+bool peal_is_card(struct pci_dev *pdev);
+int peal_bars_map(struct peal_card *card);
+void peal_bars_unmap(struct peal_card *card);
+int peal_bars_read(struct peal_card *card);
 bool peal_same_card(struct peal_card *card);
 
 /* admin.c: the mailbox. -ETIMEDOUT: the command was given and the card never said what became of it. */
 void peal_command_init(struct peal_admin_command *command, u16 opcode, u32 context);
 int peal_admin(struct peal_card *card, u64 epoch, struct peal_admin_command *command,
-	       struct peal_admin_reply *reply, struct peal_context *passed);
+	       struct peal_admin_reply *reply, const struct peal_late *late); /* late: may be NULL */
 bool peal_settle(struct peal_card *card);
 int peal_lock_impatiently(struct mutex *lock);
 int peal_reset(struct peal_card *card, unsigned int timeout_ms); /* a new epoch */
-u64 peal_epoch(struct peal_card *card);
 extern unsigned int peal_command_timeout_ms;
 
 /* heartbeat.c */
 void peal_housekeeping(struct work_struct *work);
-void peal_housekeeping_now(struct peal_card *card);
 void peal_epoch_ended(struct peal_card *card);
 
 /* interrupt.c */
@@ -167,19 +187,12 @@ int peal_interrupts_start(struct peal_card *card);
 void peal_interrupts_stop(struct peal_card *card);
 void peal_doorbell(struct peal_card *card, u32 vector);
 u32 peal_doorbell_value(u32 vector);
-void peal_wake_all(struct peal_card *card);
 int peal_set_event(struct peal_context *context, int fd);
 void peal_clear_event(struct peal_context *context);
 
 /* context.c */
 struct peal_context *peal_context_open(struct peal_card *card, struct address_space *mapping);
 void peal_context_close(struct peal_context *context);
-int peal_context_check(const struct peal_context *context); /* -EIO: the card knows nothing of it */
-int peal_context_enter(struct peal_context *context, int *token); /* to peal_card_leave() */
-int peal_context_begin(struct peal_context *context, int *token); /* the same, with context->lock */
-void peal_context_end(struct peal_context *context, int token);
-void peal_context_give_up(struct peal_context *context); /* to card->closing */
-void peal_context_answered_late(struct peal_context *context, const struct peal_admin_reply *reply);
 void peal_retry_closing(struct peal_card *card);
 bool peal_has_closing(struct peal_card *card);
 void peal_forget_epochs(struct peal_card *card); /* of which the card has let go */
@@ -213,8 +226,6 @@ int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_g
 int peal_group_connect(struct peal_context *context, struct peal_ioctl_connect_group *argument);
 int peal_group_abandon(struct peal_context *context, struct peal_ioctl_abandon_group *argument);
 void peal_reap_channels(struct peal_card *card);
-void peal_channels_answered_late(struct peal_card *card, u64 channel_list,
-				 const struct peal_admin_reply *reply);
 void peal_channels_free_epochs(struct peal_card *card, u64 current_epoch);
 unsigned long peal_channels_leak_all(struct peal_card *card);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The operations: arguments become one submission entry.
 #include "abi/wire.h"
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 #include "hostlib/requests.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"

@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Contexts: opening and closing the connection to a card.
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 
 #include <unistd.h>
 

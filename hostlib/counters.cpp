@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "abi/admin.h"
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 
 namespace peal::host {
 namespace {

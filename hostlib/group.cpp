@@ -10,7 +10,7 @@
 #include <string>
 
 #include "abi/wire.h"
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 #include "hostlib/oob_token.h"
 #include "hostlib/requests.h"
 #include "hostlib/rings.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory that the card may reach: made by it, or registered.
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 
 namespace peal::host {
 namespace {

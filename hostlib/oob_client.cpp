@@ -13,7 +13,7 @@
 #include <string_view>
 #include <thread>
 
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 #include "hostlib/oob_server.h"
 #include "hostlib/rings.h"
 

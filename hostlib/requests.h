@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 
 namespace peal::host {
 

@@ -2,7 +2,7 @@
 // Requests in, completions out. All functions need the context's lock.
 #pragma once
 
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 
 namespace peal::host {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a context has done and holds.
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <span>
 
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 
 namespace peal::host {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "abi/ring.h"
-#include "hostlib/context.h"
+#include "hostlib/handles.h"
 #include "hostlib/transport.h"
 
 namespace peal::host {
