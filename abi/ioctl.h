@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
 /*
- * ioctls of /dev/pealN. Every structure begins with its version and size; the driver refuses others with EINVAL
- * (version) or EMSGSIZE (size). A file descriptor is one context: its memory keys and groups are its own. status
+ * ioctls of /dev/pealN. Every structure begins with its version and size. Structures grow at their end: what an older
+ * caller's lacks is zero, and what a newer caller's has beyond the driver's must be zero (E2BIG), which gives nothing
+ * back there. Another version is refused with EINVAL, a size that is not the one in the ioctl's number with EMSGSIZE. A file descriptor is one context: its memory keys and groups are its own. status
  * is an enum peal_status from the card; a failed ioctl leaves it untouched and sets errno.
  *
  * mmap of the file descriptor: offset 0 is the context window (first page read-only, the rest read-write);

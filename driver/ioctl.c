@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
- * The ioctls (abi/ioctl.h). Each structure is copied in once, checked, carried out, and copied out. All memory of the process
+ * The ioctls (abi/ioctl.h), whose structures grow at their end. Each is copied in once, checked, carried out, and copied out. All memory of the process
  * is touched, and pinned, outside of peal_card_enter() and without the context's lock: its pages may be as late as the process
  * likes (userfaultfd), and neither removal nor another thread waits for them.
  */
@@ -145,47 +145,58 @@ static int on_counters(struct peal_context *context, union argument *argument)
 }
 
 static const struct {
-	unsigned int command;
+	unsigned int command; /* with the size that the structure has by now */
+	unsigned int first_bytes; /* that it had at first */
 	int (*carry_out)(struct peal_context *context, union argument *argument);
 } ioctls[] = {
-	{ PEAL_IOCTL_INFO, on_info },
-	{ PEAL_IOCTL_REGISTER, on_register },
-	{ PEAL_IOCTL_UNREGISTER, on_unregister },
-	{ PEAL_IOCTL_RESERVE_GROUP, on_reserve },
-	{ PEAL_IOCTL_CONNECT_GROUP, on_connect },
-	{ PEAL_IOCTL_ABANDON_GROUP, on_abandon },
-	{ PEAL_IOCTL_EVENTFD, on_eventfd },
-	{ PEAL_IOCTL_KICK, on_kick },
-	{ PEAL_IOCTL_COUNTERS, on_counters },
+	{ PEAL_IOCTL_INFO, 24, on_info },
+	{ PEAL_IOCTL_REGISTER, 40, on_register },
+	{ PEAL_IOCTL_UNREGISTER, 16, on_unregister },
+	{ PEAL_IOCTL_RESERVE_GROUP, 48, on_reserve },
+	{ PEAL_IOCTL_CONNECT_GROUP, 48, on_connect },
+	{ PEAL_IOCTL_ABANDON_GROUP, 16, on_abandon },
+	{ PEAL_IOCTL_EVENTFD, 16, on_eventfd },
+	{ PEAL_IOCTL_KICK, 8, on_kick },
+	{ PEAL_IOCTL_COUNTERS, 32, on_counters },
 };
+
+static bool same_but_for_size(unsigned int command, unsigned int known)
+{
+	return !((command ^ known) & ~(_IOC_SIZEMASK << _IOC_SIZESHIFT));
+}
 
 long peal_ioctl(struct file *file, unsigned int command, unsigned long pointer)
 {
 	void __user *user = (void __user *)pointer;
 	unsigned int bytes = _IOC_SIZE(command);
 	union argument argument;
-	unsigned int nr;
+	unsigned int known, nr;
 	int error;
 
 	/* An initializer would leave what lies behind the first member to the compiler. */
 	memset(&argument, 0, sizeof(argument));
 
 	for (nr = 0; nr < ARRAY_SIZE(ioctls); nr++) {
-		if (ioctls[nr].command == command)
+		if (same_but_for_size(command, ioctls[nr].command))
 			break;
 	}
 	if (nr == ARRAY_SIZE(ioctls))
 		return -ENOTTY;
-	if (copy_from_user(&argument, user, bytes))
-		return -EFAULT;
+	if (bytes < ioctls[nr].first_bytes)
+		return -EINVAL;
+	known = _IOC_SIZE(ioctls[nr].command);
+	error = copy_struct_from_user(&argument, known, user, bytes);
+	if (error)
+		return error;
 	error = peal_check_header(&argument.header, bytes);
 	if (error)
 		return error;
+	known = min(known, bytes);
 	/* The same bytes back: where a result cannot be written, nothing is to be done that it would name. */
-	if (copy_to_user(user, &argument, bytes))
+	if (copy_to_user(user, &argument, known))
 		return -EFAULT;
 	error = ioctls[nr].carry_out(file->private_data, &argument);
 	if (error)
 		return error;
-	return copy_to_user(user, &argument, bytes) ? -EFAULT : 0;
+	return copy_to_user(user, &argument, known) ? -EFAULT : 0;
 }

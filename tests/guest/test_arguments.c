@@ -39,7 +39,8 @@ static void* argument_page(uint32_t version, uint32_t bytes, uint32_t real_bytes
 }
 
 static void try_header(int fd, const struct known* known) {
-  unsigned long other_size = known->command + (8ul << _IOC_SIZESHIFT);
+  unsigned long larger = known->command + (8ul << _IOC_SIZESHIFT);
+  unsigned long smaller = known->command - (4ul << _IOC_SIZESHIFT);
   uint32_t bytes = known->bytes;
   int writable = PROT_READ | PROT_WRITE;
 
@@ -64,9 +65,30 @@ static void try_header(int fd, const struct known* known) {
   /* A result could not be written: nothing may be done. */
   CHECK_ERRNO(ioctl(fd, known->command, argument_page(PEAL_ABI_VERSION, bytes, bytes, PROT_READ)),
               EFAULT);
-  CHECK_ERRNO(
-      ioctl(fd, other_size, argument_page(PEAL_ABI_VERSION, bytes + 8, bytes + 8, writable)),
-      ENOTTY);
+  CHECK_ERRNO(ioctl(fd, smaller, argument_page(PEAL_ABI_VERSION, bytes - 4, bytes - 4, writable)),
+              EINVAL);
+  CHECK_ERRNO(ioctl(fd, larger, argument_page(PEAL_ABI_VERSION, bytes, bytes + 8, writable)),
+              EMSGSIZE);
+  /* Half of what is beyond lies on no page. */
+  CHECK_ERRNO(ioctl(fd, larger, argument_page(PEAL_ABI_VERSION, bytes + 8, bytes + 4, writable)),
+              EFAULT);
+}
+
+/* A caller of tomorrow, whose structure has two more words. */
+static void try_larger(int fd) {
+  unsigned long command = PEAL_IOCTL_INFO + (8ul << _IOC_SIZESHIFT);
+  struct {
+    struct peal_ioctl_info info;
+    uint32_t more[2];
+  } argument = {.info.header = {PEAL_ABI_VERSION, sizeof(argument)}};
+
+  CHECK_EQ(ioctl(fd, command, &argument), 0);
+  CHECK(argument.info.window_bytes != 0);
+  CHECK_EQ(argument.info.header.bytes, sizeof(argument));
+  argument.info.window_bytes = 0;
+  argument.more[1] = 1;
+  CHECK_ERRNO(ioctl(fd, command, &argument), E2BIG);
+  CHECK_EQ(argument.info.window_bytes, 0);
 }
 
 static void try_eventfd(int fd) {
@@ -145,6 +167,7 @@ void test_arguments(void) {
   CHECK_ERRNO(ioctl(fd, 0x5401 /* TCGETS */, page), ENOTTY);
   CHECK_ERRNO(read(fd, &byte, 1), EINVAL);
   CHECK_ERRNO(write(fd, &byte, 1), EINVAL);
+  try_larger(fd);
   try_eventfd(fd);
   try_counters(fd);
   CHECK_EQ(close(fd), 0);
