@@ -113,12 +113,11 @@ std::string parse_fault_plan(std::string_view text, FaultPlan* plan) {
     const size_t equals = term.find('=');
     if (equals == std::string_view::npos ||
         !parse_term(term.substr(0, equals), term.substr(equals + 1), plan))
-      return "fault plan: cannot read '" + std::string(term) +
+      return "cannot read '" + std::string(term) +
              "'; terms are loss= duplicate= reorder= delay= corrupt= (0 to 1), reorder_us= "
              "delay_us= until_us=, partition=FIRST-LAST:FROM_US-UNTIL_US";
   }
-  const std::string problem = plan->problem();
-  return problem.empty() ? std::string() : "fault plan: " + problem;
+  return plan->problem();
 }
 
 std::string format_fault_plan(const FaultPlan& plan) {
