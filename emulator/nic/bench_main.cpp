@@ -4,7 +4,6 @@
 // The hosts' part (writing entries, reading completions) is outside of it.
 #include <sys/mman.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "abi/ring.h"
+#include "emulator/common/command_line.h"
 #include "emulator/nic/card_runner.h"
 #include "emulator/nic/eal.h"
 #include "emulator/nic/shared_memory.h"
@@ -235,17 +235,28 @@ int run(const BenchOptions& options) {
 
 int main(int argc, char** argv) {
   peal::nic::BenchOptions options;
-  CLI::App app("What a collective costs the core that all cards of a peal-nic share.",
+  CLI::App app("Measures what a collective costs the core that all cards of a peal-nic share.",
                "peal-nic-bench");
-  app.add_option("--ranks", options.ranks)->check(CLI::Range(1, 64))->capture_default_str();
-  app.add_option("--bytes", options.bytes)->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--iterations", options.iterations)
-      ->check(CLI::Range(1, 10'000'000))
+  namespace command_line = peal::command_line;
+  command_line::set_up(app, "peal-nic-bench [OPTIONS]");
+  command_line::Group group(app);
+  group.add("--ranks", options.ranks, "N", "Runs N ranks, 1 to 64, each with a card of its own.")
+      ->transform(command_line::whole(1, 64))
       ->capture_default_str();
-  app.add_option("--algorithm", options.algorithm)
-      ->check(CLI::IsMember({"all-to-all-broadcast", "recursive-doubling", "dissemination"}))
+  group.add("--bytes", options.bytes, "N", "Gathers blocks of N bytes, 1 to 1M.")
+      ->transform(command_line::whole(1, 1 << 20))
       ->capture_default_str();
-  app.add_flag("--software-checksums", options.software_checksums);
-  CLI11_PARSE(app, argc, argv);
+  group.add("--iterations", options.iterations, "N", "Measures N operations.")
+      ->transform(command_line::whole(1, 10'000'000))
+      ->capture_default_str();
+  group
+      .add("--algorithm", options.algorithm, "NAME",
+           "Runs all-to-all-broadcast, recursive-doubling, or dissemination (the barrier).")
+      ->transform(
+          command_line::one_of({"all-to-all-broadcast", "recursive-doubling", "dissemination"}))
+      ->capture_default_str();
+  group.add_flag("--software-checksums", options.software_checksums,
+                 "Has the firmware compute CRC32C; by default nobody does.");
+  if (const auto status = command_line::parse(app, argc, argv)) return *status;
   return peal::nic::run(options);
 }

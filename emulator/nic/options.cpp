@@ -4,20 +4,26 @@
 #include "emulator/nic/options.h"
 
 #include <pwd.h>
+#include <sched.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <iostream>
+#include <climits>
 
-#include "emulator/nic/version.h"
+#include "emulator/common/command_line.h"
+#include "emulator/common/fault_options.h"
 #include "peal_config.h"
 
 namespace peal::nic {
 namespace {
 
+using command_line::Group;
+using command_line::one_of;
+using command_line::whole;
+
 constexpr uint32_t kCardsMax = 256;
+constexpr uint64_t kMibMax = uint64_t{1} << 24;
 
 // SOCKET,RAMFILE[,MIB]
 std::string parse_pci(const std::string& text, PciOptions* pci) {
@@ -30,23 +36,21 @@ std::string parse_pci(const std::string& text, PciOptions* pci) {
   if (second == std::string::npos) return {};
   const std::string size = text.substr(second + 1);
   uint64_t mib = 0;
-  const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), mib);
-  if (error != std::errc() || end != size.data() + size.size() || mib == 0 || mib > 3072)
+  if (!command_line::parse_whole(size, 1, 3072, &mib))
     return "--pci '" + text + "': the guest's memory must be 1 to 3072 MiB, not '" + size + "'";
   pci->ram_bytes = mib << 20;
   return {};
 }
 
+// What an option's text becomes only after all have been read.
 struct RawOptions {
+  command_line::FaultOptions faults;
   std::vector<std::string> pci;
-  std::vector<std::string> fault_plans;
   std::string checksums = "auto";
   uint64_t nack_us = 0;
   uint64_t nack_max_us = 0;
   uint64_t probe_us = 0;
   uint64_t dead_ms = 0;
-  uint64_t reorder_us = 20;
-  uint64_t delay_us = 200;
   bool no_sleep = false;
   bool no_telemetry = false;
   int cpu = -1;
@@ -55,24 +59,114 @@ struct RawOptions {
   uint64_t connection_memory_mib = 0;
 };
 
+void declare_cards(CLI::App& app, NicOptions* options, RawOptions* raw) {
+  Group group(app);
+  group.add("--cards", options->cards, "N", "Runs N cards, 1 to 256, on one polling core.")
+      ->transform(whole(1, kCardsMax))
+      ->capture_default_str();
+  group.add("--socket", options->socket_path, "PATH",
+            "Serves host processes on this Unix socket (libpeal: emu:PATH,card=I).");
+  group.add("--pci", raw->pci, "SOCKET,RAMFILE[,MIB]",
+            "Plays an ivshmem PCI card for a QEMU guest with so many MiB, 1 to 3072 (default 256). "
+            "Repeatable: the first is on card 0.");
+  group
+      .add("--lcore-affinity", raw->cpu, "CPU",
+           "Pins the polling core to this CPU. Default: not pinned.")
+      ->transform(whole(0, CPU_SETSIZE - 1));
+  group
+      .add("--checksums", raw->checksums, "HOW",
+           "Has CRC32C computed by the firmware (software), by nobody (skip), or skips it only on "
+           "a wire without faults (auto).")
+      ->transform(one_of({"auto", "software", "skip"}))
+      ->capture_default_str();
+  group
+      .add("--memory-budget", options->memory_budget_mib, "MIB",
+           "Creates at most so many MiB of memory for all clients together.")
+      ->transform(whole(1, kMibMax))
+      ->capture_default_str();
+  group
+      .add("--packet-buffers", options->packet_buffers, "N",
+           "Gives each card N packet buffers, 64 to 65536.")
+      ->transform(whole(64, 65536))
+      ->capture_default_str();
+}
+
 void declare_shares(CLI::App& app, NicOptions* options, RawOptions* raw) {
-  constexpr const char* kGroup = "Shares of clients";
+  Group group(app, "Shares of clients");
   ShareOptions& shares = options->shares;
-  app.add_option("--admit", raw->admitted,
-                 "also serve this user (name or number); each is sure of a share of everything; "
-                 "repeat for more")
-      ->group(kGroup);
-  const auto limit = [&](const char* name, uint64_t* value, const char* text) {
-    app.add_option(name, *value, text)->check(CLI::Range(1u, 1u << 24))->group(kGroup);
+  group.add("--admit", raw->admitted, "USER",
+            "Also serves this user (name or number), sure of a share of everything. Repeatable.");
+  const auto limit = [&](const char* name, uint64_t* value, const char* unit,
+                         const std::string& text) {
+    group.add(name, *value, unit, text)->transform(whole(1, kMibMax));
   };
-  limit("--user-connections", &shares.user_connections, "connections of a user, at most");
-  limit("--user-contexts", &shares.user_contexts, "contexts of a user on each card, at most");
-  limit("--user-groups", &shares.user_groups, "group memberships of a user on each card, at most");
-  limit("--user-keys", &shares.user_keys, "memory keys of a user on each card, at most");
-  limit("--user-memory", &raw->user_memory_mib, "MiB created for a user, at most");
-  limit("--connection-groups", &shares.connection_groups, "group memberships of a connection");
-  limit("--connection-keys", &shares.connection_keys, "memory keys of a connection");
-  limit("--connection-memory", &raw->connection_memory_mib, "MiB created for a connection");
+  const std::string user = " Default: all but what others are sure of.";
+  limit("--user-connections", &shares.user_connections, "N", "Limits a user's connections." + user);
+  limit("--user-contexts", &shares.user_contexts, "N",
+        "Limits a user's contexts on each card." + user);
+  limit("--user-groups", &shares.user_groups, "N",
+        "Limits a user's group memberships on each card." + user);
+  limit("--user-keys", &shares.user_keys, "N", "Limits a user's memory keys on each card." + user);
+  limit("--user-memory", &raw->user_memory_mib, "MIB", "Limits the MiB created for a user." + user);
+  const std::string connection = " Default: three quarters of all.";
+  limit("--connection-groups", &shares.connection_groups, "N",
+        "Limits a connection's group memberships." + connection);
+  limit("--connection-keys", &shares.connection_keys, "N",
+        "Limits a connection's memory keys." + connection);
+  limit("--connection-memory", &raw->connection_memory_mib, "MIB",
+        "Limits the MiB created for a connection." + connection);
+}
+
+void declare_patience(CLI::App& app, NicOptions* options, RawOptions* raw) {
+  Group group(app, "Patience");
+  const auto add = [&](const char* name, uint64_t& value, const char* unit, uint64_t preset,
+                       const std::string& text) {
+    group.add(name, value, unit, text)
+        ->transform(whole(0, command_line::kMicrosecondsMax))
+        ->default_str(std::to_string(preset));
+  };
+  const CardTimeouts& preset = options->timeouts;
+  add("--nack-us", raw->nack_us, "US", preset.nack_ns / 1000,
+      "Sends the first NACK after so many microseconds.");
+  add("--nack-max-us", raw->nack_max_us, "US", preset.nack_max_ns / 1000,
+      "Sends the next ones at intervals of at most so many microseconds.");
+  add("--probe-us", raw->probe_us, "US", preset.probe_interval_ns / 1000,
+      "Probes a silent peer every so many microseconds.");
+  add("--dead-ms", raw->dead_ms, "MS", preset.dead_ns / 1'000'000,
+      "Takes a peer for dead that was silent for so many milliseconds.");
+  group
+      .add("--copy-deadline-ms", options->copy_deadline_ms, "MS",
+           "Ends a client whose registered memory cannot be reached for so many milliseconds.")
+      ->transform(whole(1, 3'600'000))
+      ->capture_default_str();
+  add("--idle-us", options->idle_us, "US", options->idle_us,
+      "Stays awake for so many microseconds without work.");
+  group.add_flag("--no-sleep", raw->no_sleep, "Never sleeps: polls for ever.");
+}
+
+void declare_seeing(CLI::App& app, NicOptions* options, RawOptions* raw) {
+  Group group(app, "Seeing what happens");
+  group.add("--trace", options->trace_path, "FILE", "Writes a line per sent frame to this file.");
+  group.add("--counters-json", options->counters_path, "FILE",
+            "Writes all counters to this file at the end, as JSON.");
+  group
+      .add("--ready-fd", options->ready_fd, "FD",
+           "Writes 'ready' to this descriptor when the cards can be used.")
+      ->transform(whole(0, INT_MAX));
+  group.add("--pid-file", options->pid_path, "FILE",
+            "Writes the process id to this file, and removes it at the end.");
+  group.add_flag("--no-telemetry", raw->no_telemetry, "Opens no DPDK telemetry socket.");
+  group.add("--file-prefix", options->file_prefix, "NAME",
+            "Names this process for DPDK (dpdk-telemetry.py -f NAME). Default: peal-PID.");
+}
+
+void declare(CLI::App& app, NicOptions* options, RawOptions* raw) {
+  declare_cards(app, options, raw);
+  declare_shares(app, options, raw);
+  raw->faults.add_faults(app);
+  raw->faults.add_plan_and_seed(app);
+  declare_patience(app, options, raw);
+  declare_seeing(app, options, raw);
 }
 
 // A user's number; nothing when there is no such user.
@@ -97,104 +191,12 @@ std::string apply_shares(const RawOptions& raw, ShareOptions* shares) {
   return {};
 }
 
-void declare(CLI::App& app, NicOptions* options, RawOptions* raw) {
-  app.add_option("--cards", options->cards, "cards in this process, on one polling core")
-      ->check(CLI::Range(1u, kCardsMax))
-      ->capture_default_str();
-  app.add_option("--socket", options->socket_path,
-                 "serve host processes on this Unix socket (libpeal: emu:PATH,card=N)");
-  app.add_option("--pci", raw->pci,
-                 "SOCKET,RAMFILE[,MIB]: play an ivshmem PCI card for a QEMU guest; repeat for one "
-                 "guest per card, in order");
-  app.add_option("--lcore-affinity", raw->cpu, "pin the polling core to this CPU");
-
-  const auto probability = CLI::Range(0.0, 1.0);
-  app.add_option("--loss", options->faults.loss, "probability that a frame is lost")
-      ->check(probability)
-      ->group("Faults on the wire");
-  app.add_option("--duplicate", options->faults.duplicate, "probability of a second copy")
-      ->check(probability)
-      ->group("Faults on the wire");
-  app.add_option("--reorder", options->faults.reorder, "probability of being overtaken")
-      ->check(probability)
-      ->group("Faults on the wire");
-  app.add_option("--reorder-us", raw->reorder_us, "how long at most an overtaken frame waits")
-      ->capture_default_str()
-      ->group("Faults on the wire");
-  app.add_option("--delay", options->faults.delay, "probability of a delay")
-      ->check(probability)
-      ->group("Faults on the wire");
-  app.add_option("--delay-us", raw->delay_us, "longest delay")
-      ->capture_default_str()
-      ->group("Faults on the wire");
-  app.add_option("--corrupt", options->faults.corrupt, "probability of a flipped bit")
-      ->check(probability)
-      ->group("Faults on the wire");
-  app.add_option("--fault-plan", raw->fault_plans,
-                 "several faults as text, partitions too: "
-                 "loss=0.01,partition=FIRST-LAST:FROM_US-UNTIL_US")
-      ->group("Faults on the wire");
-  app.add_option("--seed", options->seed, "of the faults")
-      ->capture_default_str()
-      ->group("Faults on the wire");
-  app.add_option("--checksums", raw->checksums,
-                 "CRC32C by the firmware (software), by nobody (skip), or skip only on a wire "
-                 "without faults (auto)")
-      ->check(CLI::IsMember({"auto", "software", "skip"}))
-      ->capture_default_str();
-
-  app.add_option("--nack-us", raw->nack_us, "first NACK after")->group("Patience");
-  app.add_option("--nack-max-us", raw->nack_max_us, "longest interval between NACKs")
-      ->group("Patience");
-  app.add_option("--probe-us", raw->probe_us, "interval of probes of a silent peer")
-      ->group("Patience");
-  app.add_option("--dead-ms", raw->dead_ms, "a peer silent for this long is dead")
-      ->group("Patience");
-  app.add_option("--copy-deadline-ms", options->copy_deadline_ms,
-                 "a client whose registered memory cannot be reached for this long is ended")
-      ->check(CLI::Range(1u, 3'600'000u))
-      ->capture_default_str()
-      ->group("Patience");
-  app.add_option("--idle-us", options->idle_us, "awake for this long without work")
-      ->capture_default_str()
-      ->group("Patience");
-  app.add_flag("--no-sleep", raw->no_sleep, "never sleep: poll for ever")->group("Patience");
-
-  app.add_option("--memory-budget", options->memory_budget_mib,
-                 "MiB of memory created for clients, all together")
-      ->check(CLI::Range(1u, 1u << 24))
-      ->capture_default_str();
-  declare_shares(app, options, raw);
-  app.add_option("--packet-buffers", options->packet_buffers, "packet buffers per card")
-      ->check(CLI::Range(64u, 65536u))
-      ->capture_default_str();
-  app.add_option("--trace", options->trace_path, "write a line per sent frame to this file")
-      ->group("Seeing what happens");
-  app.add_option("--counters-json", options->counters_path,
-                 "write all counters to this file at the end")
-      ->group("Seeing what happens");
-  app.add_option("--ready-fd", options->ready_fd, "write 'ready' to this descriptor when up")
-      ->group("Seeing what happens");
-  app.add_option("--pid-file", options->pid_path, "write the process id here; removed at the end")
-      ->group("Seeing what happens");
-  app.add_flag("--no-telemetry", raw->no_telemetry, "no DPDK telemetry socket")
-      ->group("Seeing what happens");
-  app.add_option("--file-prefix", options->file_prefix,
-                 "DPDK's name for this process (dpdk-telemetry.py -f PREFIX); default peal-PID")
-      ->group("Seeing what happens");
-}
-
 std::string apply(const RawOptions& raw, NicOptions* options) {
   if (raw.cpu >= 0) options->cpu = raw.cpu;
   options->may_sleep = !raw.no_sleep;
   options->telemetry = !raw.no_telemetry;
-  options->faults.reorder_ns = raw.reorder_us * 1000;
-  options->faults.delay_ns = raw.delay_us * 1000;
-  for (const std::string& plan : raw.fault_plans) {
-    if (std::string error = emulator::parse_fault_plan(plan, &options->faults); !error.empty())
-      return error;
-  }
-  if (std::string problem = options->faults.problem(); !problem.empty()) return problem;
+  if (std::string error = raw.faults.read(&options->faults); !error.empty()) return error;
+  options->seed = raw.faults.seed();
   options->checksums = raw.checksums == "software" ? ChecksumChoice::kSoftware
                        : raw.checksums == "skip"   ? ChecksumChoice::kSkip
                                                    : ChecksumChoice::kAuto;
@@ -229,26 +231,18 @@ std::string apply(const RawOptions& raw, NicOptions* options) {
 
 std::optional<int> parse_options(int argc, char** argv, NicOptions* options) {
   CLI::App app(
-      "peal-nic: emulated collective network cards. Runs Peal's firmware on DPDK, unprivileged and "
-      "without hugepages; host processes reach the cards through a Unix socket, virtual machines "
-      "through a PCI card.",
+      "Runs Peal's firmware as emulated network cards on DPDK, unprivileged and without "
+      "hugepages.\n"
+      "Host processes reach the cards through a Unix socket, virtual machines through a PCI card.",
       "peal-nic");
-  app.set_version_flag("--version", std::string("peal-nic ") + kVersion);
-  app.option_defaults()->always_capture_default(false);
+  command_line::set_up(app, "peal-nic [OPTIONS] --socket PATH | --pci SOCKET,RAMFILE[,MIB]...");
   options->timeouts = default_timeouts();
   options->packet_buffers = std::min<uint32_t>(CONFIG_PACKET_BUFFERS, 1024);
   RawOptions raw;
   declare(app, options, &raw);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error);
-    return status == 0 ? 0 : 2;
-  }
-  if (const std::string error = apply(raw, options); !error.empty()) {
-    std::cerr << "peal-nic: " << error << "\n";
-    return 2;
-  }
+  if (const auto status = command_line::parse(app, argc, argv)) return status;
+  if (const std::string error = apply(raw, options); !error.empty())
+    return command_line::complain(app, error);
   return std::nullopt;
 }
 
