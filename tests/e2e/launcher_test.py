@@ -198,12 +198,34 @@ class LauncherTest(jobs.JobCase):
 
     def test_mistakes(self):
         self.environment["PEAL_OOB_TOKEN"] = "5a" * 16
-        for words in ([], ["-n", "2"], ["-n", "0", "true"], ["-n", "2", "--cards", "x", "true"],
-                      ["-n", "2", "--ranks-here", "0-5", "--oob", "unix:/x", "true"], ["-n", "2", "--ranks-here", "0", "true"],
-                      ["-n", "2", "--card", "emu:/x", "--loss", "0.1", "true"], ["--no-such-option"]):
+        oob = ["--oob", "unix:/x"]
+        for words, wrong in (
+                ([], "-n RANKS is missing"),
+                (["-n", "2"], "PROGRAM is missing"),
+                (["-n", "0", "true"], "--ranks: '0' is no whole number from 1 to 1024"),
+                (["-n", "2", "--cards", "x", "true"], "--cards: 'x' is no whole number from 1 to 1024"),
+                (["-n", "2", "--loss", "1.5", "true"], "--loss: '1.5' is no number from 0 to 1"),
+                (["-n", "2", "--fault-plan", "partition=3-1:0-5", "true"],
+                 "--fault-plan: partition of cards 3-1: the first card must not exceed the last"),
+                (["-n", "2", "--grace", "soon", "true"], "--grace: 'soon' is neither seconds nor 'never'"),
+                (["-n", "2", "--timeout", "-1", "true"], "--timeout: '-1' is no number from 0 to 1e+09"),
+                (["-n", "2", "--ranks-here", "0-5", *oob, "true"], "--ranks-here: '0-5' is no A-B within the ranks 0-1"),
+                (["-n", "2", "--ranks-here", "0", "true"], "--ranks-here needs --oob ADDRESS"),
+                (["-n", "2", "--card", "emu:/x", "--loss", "0.1", "true"],
+                 "--card names cards that are not started here, so --cards, --nic-option and faults make no sense"),
+                (["--no-such-option", "-n", "2", "true"], "there is no option --no-such-option")):
             done = subprocess.run([jobs.program("pealrun"), *words], env=self.environment, capture_output=True, text=True,
                                   check=False)
-            self.assertEqual(done.returncode, 2, words)
+            self.assertEqual((done.returncode, done.stderr), (2, f"pealrun: {wrong}\nTry 'pealrun --help'.\n"), words)
+
+    def test_what_follows_the_program_is_the_programs(self):
+        for mark in ([], ["--"]):
+            done = subprocess.run([jobs.program("pealrun"), "-n", "1", *mark, "echo", "-n", "--label", "--", "[a,b]"],
+                                  env=self.environment, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "--label -- [a,b]", ""))
+
+    def test_mistakes_that_show_later(self):
+        self.environment["PEAL_OOB_TOKEN"] = "5a" * 16
         for token, status in (("", 2), ("5a", 125)):
             environment = dict(self.environment, PEAL_OOB_TOKEN=token)
             done = subprocess.run([jobs.program("pealrun"), "-n", "2", "--ranks-here", "0-0", "--oob", "tcp:127.0.0.1:1", "true"],

@@ -2,6 +2,7 @@
 """The demo: eight processes, two matrices, eight cards, a wire that loses 1%."""
 
 import re
+import subprocess
 
 import jobs
 
@@ -22,6 +23,13 @@ class MatmulTest(jobs.JobCase):
     def test_rows_that_cannot_be_dealt(self):
         done = self.run_job(3, jobs.program("peal-matmul"), "200", "4", status=2)
         self.assertIn("cannot be dealt", done.err)
+
+    def test_mistakes(self):
+        for words, wrong in ((["0"], "ORDER: '0' is no whole number from 1 to 16384"), (["8", "x"], "STRIPS: 'x' is no whole number from 1 to 16384"),
+                             (["8", "1", "2"], "'2' is one word too many")):
+            done = subprocess.run([jobs.program("peal-matmul"), *words], env=self.environment, capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual((done.returncode, done.stderr), (2, f"peal-matmul: {wrong}\nTry 'peal-matmul --help'.\n"), words)
 
 
 if __name__ == "__main__":

@@ -98,12 +98,19 @@ class PerfTest(jobs.JobCase):
         self.assertEqual(len(barrier), 2)
 
     def test_mistakes(self):
-        for words in (["reduce"], ["allgather", "--sizes", "4,x"], ["allgather", "--algorithm", "ring"], ["barrier", "--ranks", "0"],
-                      ["barrier", "--iterations", "0"], []):
+        for words, wrong in (
+                (["reduce"], "OPERATION: 'reduce' is neither allgather nor barrier"),
+                (["allgather", "--sizes", "4,x"], "--sizes: '4,x' is no list A,B,... of bytes from 0 to 64M"),
+                (["allgather", "--algorithm", "ring"],
+                 "--algorithm: 'ring' is none of auto, all-to-all-broadcast, recursive-doubling, all"),
+                (["barrier", "--ranks", "0"], "--ranks: '0' is no whole number from 1 to 1024"),
+                (["barrier", "--iterations", "0"], "--iterations: '0' is no whole number from 1 to 100000000"),
+                (["barrier", "--corrupt", "-1"], "--corrupt: '-1' is no number from 0 to 1"),
+                (["barrier", "allgather"], "'allgather' is one word too many"),
+                ([], "OPERATION is missing: allgather or barrier")):
             done = subprocess.run([jobs.program("peal-perf"), *words], env=self.environment, capture_output=True, text=True,
                                   check=False)
-            self.assertEqual(done.returncode, 2, words)
-            self.assertIn("--help", done.stderr)
+            self.assertEqual((done.returncode, done.stderr), (2, f"peal-perf: {wrong}\nTry 'peal-perf --help'.\n"), words)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <climits>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
+#include "emulator/common/command_line.h"
 #include "tools/ideal-card/layout.h"
 
 namespace peal::ideal {
@@ -134,21 +136,28 @@ int IdealCard::run() {
 }
 
 int start(int argc, char** argv) {
-  if (argc != 3) {
-    fputs(
-        "usage: ideal-card FD CPU\n"
-        "Plays the ideal card over the shared memory behind descriptor FD, pinned to CPU (-1: not\n"
-        "pinned). peal-perf --floor starts it; by itself it is of no use.\n",
-        argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
-    return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
-  }
+  CLI::App app(
+      "Plays the ideal card: copies and flags, without packets. peal-perf --floor starts it; by "
+      "itself it is of no use.",
+      "ideal-card");
+  command_line::set_up(app, "ideal-card FD CPU");
+  int fd = -1;
+  std::string cpu_text;
+  command_line::Group group(app);
+  group.add("FD", fd, "", "Is the descriptor of the shared memory.")
+      ->transform(command_line::whole(0, INT_MAX));
+  group.add("CPU", cpu_text, "", "Is the processor to run on, or -1 for any.");
+  if (const auto status = command_line::parse(app, argc, argv)) return *status;
+  if (cpu_text.empty()) return command_line::complain(app, "FD and CPU are missing");
+  uint64_t cpu = 0;
+  const bool pinned = cpu_text != "-1";
+  if (pinned && !command_line::parse_whole(cpu_text, 0, CPU_SETSIZE - 1, &cpu))
+    return command_line::complain(app, "CPU: '" + cpu_text + "' is neither a processor nor -1");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const int fd = atoi(argv[1]);
-  const int cpu = atoi(argv[2]);
-  if (cpu >= 0) {
+  if (pinned) {
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(cpu), &one);
+    CPU_SET(cpu, &one);
     if (sched_setaffinity(0, sizeof(one), &one) != 0) {
       perror("ideal-card: sched_setaffinity");
       return 1;

@@ -208,14 +208,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   peal::perf::Options options;
-  switch (peal::perf::parse_options(argc, argv, &options)) {
-    case peal::perf::Parsed::kExitGood:
-      return 0;
-    case peal::perf::Parsed::kExitBad:
-      return 2;
-    case peal::perf::Parsed::kRun:
-      break;
-  }
+  if (const auto status = peal::perf::parse_options(argc, argv, &options)) return *status;
   if (getenv("PEAL_RANK") == nullptr) return peal::perf::launch(options, argc, argv);
   return peal::perf::run(options);
 }

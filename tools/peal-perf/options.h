@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct Options {
   std::vector<std::string> launch;  // for pealrun, when peal-perf launches itself
 };
 
-enum class Parsed { kRun, kExitGood, kExitBad };
-Parsed parse_options(int argc, char** argv, Options* options);
+// The exit status when the program should end now: help, version or what was wrong was printed.
+std::optional<int> parse_options(int argc, char** argv, Options* options);
 
 }  // namespace peal::perf

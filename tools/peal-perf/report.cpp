@@ -2,7 +2,9 @@
 // Table and JSON; see report.h.
 #include "tools/peal-perf/report.h"
 
+#include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace peal::perf {
 
@@ -25,30 +27,34 @@ void print_record(const Record& record, bool with_ratio) {
 }
 
 bool write_json(const std::string& path, const std::vector<Record>& records) {
+  const auto rounded = [](double value) { return std::round(value * 1000) / 1000; };
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Record& record : records) {
+    nlohmann::ordered_json entry = {{"operation", record.operation},
+                                    {"algorithm", record.algorithm},
+                                    {"ranks", record.ranks},
+                                    {"bytes", record.bytes},
+                                    {"memory", record.memory},
+                                    {"iterations", record.iterations},
+                                    {"latency_us", rounded(record.latency_us)},
+                                    {"latency_us_min", rounded(record.latency_us_min)},
+                                    {"latency_us_max", rounded(record.latency_us_max)},
+                                    {"period_us", rounded(record.period_us)},
+                                    {"packets", rounded(record.packets)},
+                                    {"packets_collective", rounded(record.packets_collective)},
+                                    {"packets_recycling", rounded(record.packets_recycling)},
+                                    {"packets_repair", rounded(record.packets_repair)},
+                                    {"verified", record.verified}};
+    if (record.ratio > 0) {
+      entry["floor_ratio"] = rounded(record.ratio);
+      entry["floor_ratio_min"] = rounded(record.ratio_min);
+      entry["floor_ratio_max"] = rounded(record.ratio_max);
+    }
+    list.push_back(std::move(entry));
+  }
   FILE* file = fopen(path.c_str(), "w");
   if (file == nullptr) return false;
-  fprintf(file, "[");
-  for (size_t i = 0; i < records.size(); i++) {
-    const Record& record = records[i];
-    fprintf(file,
-            "%s\n  {\"operation\": \"%s\", \"algorithm\": \"%s\", \"ranks\": %u, \"bytes\": %llu, "
-            "\"memory\": \"%s\", \"iterations\": %llu, \"latency_us\": %.3f, "
-            "\"latency_us_min\": %.3f, \"latency_us_max\": %.3f, \"period_us\": %.3f, "
-            "\"packets\": %.3f, \"packets_collective\": %.3f, \"packets_recycling\": %.3f, "
-            "\"packets_repair\": %.3f, \"verified\": %s",
-            i == 0 ? "" : ",", record.operation.c_str(), record.algorithm.c_str(), record.ranks,
-            static_cast<unsigned long long>(record.bytes), record.memory.c_str(),
-            static_cast<unsigned long long>(record.iterations), record.latency_us,
-            record.latency_us_min, record.latency_us_max, record.period_us, record.packets,
-            record.packets_collective, record.packets_recycling, record.packets_repair,
-            record.verified ? "true" : "false");
-    if (record.ratio > 0) {
-      fprintf(file, ", \"floor_ratio\": %.3f, \"floor_ratio_min\": %.3f, \"floor_ratio_max\": %.3f",
-              record.ratio, record.ratio_min, record.ratio_max);
-    }
-    fprintf(file, "}");
-  }
-  fprintf(file, "\n]\n");
+  fprintf(file, "%s\n", list.dump(2).c_str());
   const bool good = ferror(file) == 0;
   return fclose(file) == 0 && good;
 }

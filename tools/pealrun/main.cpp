@@ -134,13 +134,6 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   peal::run::Options options;
-  switch (peal::run::parse_options(argc, argv, &options)) {
-    case peal::run::Parsed::kExitGood:
-      return 0;
-    case peal::run::Parsed::kExitBad:
-      return 2;
-    case peal::run::Parsed::kRun:
-      break;
-  }
+  if (const auto status = peal::run::parse_options(argc, argv, &options)) return *status;
   return peal::run::run(options);
 }

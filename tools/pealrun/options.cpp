@@ -1,215 +1,136 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Parsing of pealrun's command line; see options.h.
+// Parsing of pealrun's command line; see options.h. Faults are read here too, so that a mistake is
+// told before a card is started.
 #include "tools/pealrun/options.h"
 
-#include <getopt.h>
-
-#include <charconv>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "abi/types.h"
+#include "emulator/common/command_line.h"
+#include "emulator/common/fault_options.h"
 
 namespace peal::run {
 namespace {
 
-constexpr const char* kHelp =
-    R"(usage: pealrun -n RANKS [OPTIONS] [--] PROGRAM [ARGUMENTS...]
+using command_line::Group;
+using command_line::whole;
 
-Starts one peal-nic with a card per rank, then RANKS processes of PROGRAM, each with its rank and its
-card in the environment (PEAL_RANK, PEAL_SIZE, PEAL_CARD, PEAL_OOB, PEAL_OOB_TOKEN). Cleans up
-everything at the end.
-Exits with the status of the first rank that failed (128 + signal if it was killed), else 0.
+constexpr double kSecondsMax = 1e9;
 
-  -n, --ranks N           number of ranks
-      --cards C           number of cards (default: one per rank); rank i uses card i modulo C
-      --card URL          use this running card instead of starting any (repeatable)
-      --nic PROGRAM       the emulator (default: peal-nic beside pealrun, else in $PATH)
-      --nic-option=OPT    pass OPT to peal-nic (repeatable; with '=' when OPT begins with '-')
-      --loss P, --duplicate P, --reorder P, --delay P, --corrupt P, --fault-plan PLAN, --seed S
-                          faults on the wire: the same options of peal-nic
-      --counters FILE     what the cards did, as JSON, at the end
-      --card-cpu CPU      the cards' processor (default: the last that may be used; 'none': do not pin)
-      --rank-cpus LIST    the ranks' processors, e.g. 0,2-3 (default: all but the cards'; 'none')
-      --oob ADDRESS       serve the out-of-band exchange at tcp:HOST:PORT or unix:PATH instead of a
-                          private socket, for ranks that are started elsewhere
-      --ranks-here A-B    start only these of the N ranks (needs --oob; the first part of a job that
-                          is spread serves the exchange; all parts need the same secret 32 hexadecimal
-                          digits in $PEAL_OOB_TOKEN, by which ranks and server know each other)
-      --grace SECONDS     kill the other ranks that long after the first failure (default 5;
-                          'never': let them end by themselves)
-      --timeout SECONDS   kill everything after that time and exit with 124
-  -l, --label             put the rank before each line of output
-  -h, --help              this text
-  -V, --version           the version
-)";
-
-enum LongOnly : int {
-  kCards = 1000,
-  kCard,
-  kNic,
-  kNicOption,
-  kFault,
-  kCounters,
-  kCardCpu,
-  kRankCpus,
-  kOob,
-  kRanksHere,
-  kGrace,
-  kTimeout,
+struct RawOptions {
+  command_line::FaultOptions faults;
+  std::string ranks_here;
+  std::string grace;
 };
 
-constexpr option kOptions[] = {{"ranks", required_argument, nullptr, 'n'},
-                               {"cards", required_argument, nullptr, kCards},
-                               {"card", required_argument, nullptr, kCard},
-                               {"nic", required_argument, nullptr, kNic},
-                               {"nic-option", required_argument, nullptr, kNicOption},
-                               {"loss", required_argument, nullptr, kFault},
-                               {"duplicate", required_argument, nullptr, kFault},
-                               {"reorder", required_argument, nullptr, kFault},
-                               {"corrupt", required_argument, nullptr, kFault},
-                               {"delay", required_argument, nullptr, kFault},
-                               {"fault-plan", required_argument, nullptr, kFault},
-                               {"seed", required_argument, nullptr, kFault},
-                               {"counters", required_argument, nullptr, kCounters},
-                               {"card-cpu", required_argument, nullptr, kCardCpu},
-                               {"rank-cpus", required_argument, nullptr, kRankCpus},
-                               {"oob", required_argument, nullptr, kOob},
-                               {"ranks-here", required_argument, nullptr, kRanksHere},
-                               {"grace", required_argument, nullptr, kGrace},
-                               {"timeout", required_argument, nullptr, kTimeout},
-                               {"label", no_argument, nullptr, 'l'},
-                               {"help", no_argument, nullptr, 'h'},
-                               {"version", no_argument, nullptr, 'V'},
-                               {nullptr, 0, nullptr, 0}};
-
-bool parse_count(const char* text, uint32_t* value) {
-  const char* end = text + strlen(text);
-  const auto [stop, bad] = std::from_chars(text, end, *value);
-  return bad == std::errc{} && stop == end && *value >= 1 && *value <= PEAL_RANKS_MAX;
+void declare_cards(CLI::App& app, Options* options) {
+  Group group(app, "Cards");
+  group
+      .add("--cards", options->cards, "C",
+           "Starts C cards; rank i uses card i modulo C. Default: one per rank.")
+      ->transform(whole(1, PEAL_RANKS_MAX));
+  group.add("--card", options->card_urls, "URL",
+            "Uses this running card and starts none; rank i uses the i-th, modulo their number. "
+            "Repeatable.");
+  group.add("--nic", options->nic, "PROGRAM",
+            "Starts this emulator. Default: peal-nic beside pealrun, else in $PATH.");
+  group.add("--nic-option", options->nic_options, "OPT",
+            "Passes OPT to peal-nic, as --nic-option=--OPT. Repeatable.");
+  group.add("--counters", options->counters_file, "FILE",
+            "Writes what the cards did to this file at the end, as JSON.");
 }
 
-bool parse_seconds(const char* text, double* value) {
-  char* end = nullptr;
-  *value = strtod(text, &end);
-  return end != text && *end == '\0' && *value >= 0;
+void declare(CLI::App& app, Options* options, RawOptions* raw) {
+  Group group(app);
+  group.add("-n,--ranks", options->ranks, "N", "Runs N ranks, 1 to 1024.")
+      ->transform(whole(1, PEAL_RANKS_MAX));
+  group.add_flag("-l,--label", options->label, "Puts the rank before each line of output.");
+  group
+      .add("--grace", raw->grace, "SECONDS",
+           "Kills the other ranks so many seconds after the first failure; 'never' lets them end "
+           "by themselves.")
+      ->default_str("5");
+  group
+      .add("--timeout", options->timeout_s, "SECONDS",
+           "Kills everything after so many seconds and exits with 124; 0 is no limit.")
+      ->transform(command_line::number(0, kSecondsMax))
+      ->capture_default_str();
+  group.add("--oob", options->oob, "ADDRESS",
+            "Serves the out-of-band exchange at tcp:HOST:PORT or unix:PATH, for ranks that are "
+            "started elsewhere. Default: a private socket.");
+  group.add("--ranks-here", raw->ranks_here, "A-B",
+            "Starts only these ranks of the job; all its parts need the same --oob and the same 32 "
+            "hexadecimal digits in $PEAL_OOB_TOKEN. Default: all ranks.");
+  group.add("--card-cpu", options->card_cpu, "CPU",
+            "Runs the cards on this processor; 'none' does not pin them. Default: the last that "
+            "may be used.");
+  group.add("--rank-cpus", options->rank_cpus, "LIST",
+            "Runs the ranks on these processors, as 0,2-3; 'none' does not pin them. Default: all "
+            "but the cards'.");
+  declare_cards(app, options);
+  raw->faults.add_faults(app);
+  raw->faults.add_plan_and_seed(app);
 }
 
-bool parse_range(const char* text, uint32_t* first, uint32_t* last) {
-  const char* end = text + strlen(text);
-  auto [stop, bad] = std::from_chars(text, end, *first);
-  if (bad != std::errc{}) return false;
-  *last = *first;
-  if (stop == end) return true;
-  if (*stop != '-') return false;
-  const auto [stop_last, bad_last] = std::from_chars(stop + 1, end, *last);
-  return bad_last == std::errc{} && stop_last == end && *first <= *last;
+std::string read_ranks_here(const std::string& text, Options* options) {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  if (!command_line::parse_range(text, &first, &last) || last >= options->ranks)
+    return "--ranks-here: '" + text + "' is no A-B within the ranks 0-" +
+           std::to_string(options->ranks - 1);
+  options->first = static_cast<uint32_t>(first);
+  options->last = static_cast<uint32_t>(last);
+  if (options->oob.empty()) return "--ranks-here needs --oob ADDRESS";
+  const char* const token = getenv("PEAL_OOB_TOKEN");
+  if (token == nullptr || *token == '\0')
+    return "--ranks-here needs the same 32 secret hexadecimal digits in all parts' $PEAL_OOB_TOKEN";
+  return {};
 }
 
-Parsed complain(const char* what, const char* value) {
-  fprintf(stderr, "pealrun: %s: %s\nTry 'pealrun --help'.\n", what, value);
-  return Parsed::kExitBad;
-}
-
-Parsed check(Options* options, const char* here) {
-  if (options->ranks == 0) return complain("missing", "-n RANKS");
-  if (options->program.empty()) return complain("missing", "PROGRAM");
-  if (!options->card_urls.empty() && (options->cards != 0 || !options->nic_options.empty())) {
-    return complain("cards named by --card are not started here, so these make no sense",
-                    "--cards, --nic-option and faults");
+// What is wrong with all of it together.
+std::string apply(const RawOptions& raw, Options* options) {
+  if (options->ranks == 0) return "-n RANKS is missing";
+  if (options->program.empty()) return "PROGRAM is missing";
+  if (raw.grace == "never") {
+    options->grace_s = -1;
+  } else if (!raw.grace.empty() &&
+             !command_line::parse_number(raw.grace, 0, kSecondsMax, &options->grace_s)) {
+    return "--grace: '" + raw.grace + "' is neither seconds nor 'never'";
   }
+  emulator::FaultPlan plan;
+  if (std::string error = raw.faults.read(&plan); !error.empty()) return error;
+  const std::vector<std::string> faults = raw.faults.words();
+  options->nic_options.insert(options->nic_options.begin(), faults.begin(), faults.end());
+  if (!options->card_urls.empty() && (options->cards != 0 || !options->nic_options.empty()))
+    return "--card names cards that are not started here, so --cards, --nic-option and faults make "
+           "no sense";
   if (options->card_urls.empty() && options->cards == 0) options->cards = options->ranks;
   options->first = 0;
   options->last = options->ranks - 1;
-  if (here != nullptr) {
-    if (!parse_range(here, &options->first, &options->last) || options->last >= options->ranks) {
-      return complain("--ranks-here needs A-B within the job's ranks, not", here);
-    }
-    if (options->oob.empty()) return complain("--ranks-here needs", "--oob ADDRESS");
-    const char* token = getenv("PEAL_OOB_TOKEN");
-    if (token == nullptr || *token == '\0') {
-      return complain("--ranks-here needs the same 32 secret hexadecimal digits in all parts",
-                      "$PEAL_OOB_TOKEN");
-    }
-  }
-  return Parsed::kRun;
+  return raw.ranks_here.empty() ? "" : read_ranks_here(raw.ranks_here, options);
 }
 
 }  // namespace
 
-Parsed parse_options(int argc, char** argv, Options* options) {
-  const char* here = nullptr;
-  while (true) {
-    int index = 0;
-    // '+': what follows the program's name is the program's.
-    const int found = getopt_long(argc, argv, "+n:lhV", kOptions, &index);
-    if (found == -1) break;
-    switch (found) {
-      case 'n':
-        if (!parse_count(optarg, &options->ranks)) return complain("-n needs 1 to 1024", optarg);
-        break;
-      case kCards:
-        if (!parse_count(optarg, &options->cards)) {
-          return complain("--cards needs 1 to 1024", optarg);
-        }
-        break;
-      case kCard:
-        options->card_urls.emplace_back(optarg);
-        break;
-      case kNic:
-        options->nic = optarg;
-        break;
-      case kNicOption:
-        options->nic_options.emplace_back(optarg);
-        break;
-      case kFault:
-        options->nic_options.push_back(std::string("--") + kOptions[index].name);
-        options->nic_options.emplace_back(optarg);
-        break;
-      case kCounters:
-        options->counters_file = optarg;
-        break;
-      case kCardCpu:
-        options->card_cpu = optarg;
-        break;
-      case kRankCpus:
-        options->rank_cpus = optarg;
-        break;
-      case kOob:
-        options->oob = optarg;
-        break;
-      case kRanksHere:
-        here = optarg;
-        break;
-      case kGrace:
-        if (strcmp(optarg, "never") == 0) {
-          options->grace_s = -1;
-        } else if (!parse_seconds(optarg, &options->grace_s)) {
-          return complain("--grace needs seconds or 'never'", optarg);
-        }
-        break;
-      case kTimeout:
-        if (!parse_seconds(optarg, &options->timeout_s)) {
-          return complain("--timeout needs seconds", optarg);
-        }
-        break;
-      case 'l':
-        options->label = true;
-        break;
-      case 'h':
-        fputs(kHelp, stdout);
-        return Parsed::kExitGood;
-      case 'V':
-        puts("pealrun " PEAL_VERSION_TEXT);
-        return Parsed::kExitGood;
-      default:
-        fputs("Try 'pealrun --help'.\n", stderr);
-        return Parsed::kExitBad;
-    }
-  }
-  for (int i = optind; i < argc; i++) options->program.emplace_back(argv[i]);
-  return check(options, here);
+std::optional<int> parse_options(int argc, char** argv, Options* options) {
+  CLI::App app(
+      "Starts one peal-nic with a card per rank, then the ranks of PROGRAM, each with its rank and "
+      "its\ncard in the environment (PEAL_RANK, PEAL_SIZE, PEAL_CARD, PEAL_OOB, PEAL_OOB_TOKEN). "
+      "Cleans up everything\nat the end. Exits with the status of the first rank that failed (128 "
+      "+ "
+      "signal if it was killed), else 0.",
+      "pealrun");
+  command_line::set_up(app, "pealrun -n RANKS [OPTIONS] [--] PROGRAM [ARGUMENTS...]");
+  app.prefix_command();  // what follows the program's name is the program's
+  RawOptions raw;
+  declare(app, options, &raw);
+  if (const auto status = command_line::parse(app, argc, argv)) return status;
+  options->program = app.remaining();
+  if (!options->program.empty() && options->program[0] == "--")
+    options->program.erase(options->program.begin());
+  if (const std::string error = apply(raw, options); !error.empty())
+    return command_line::complain(app, error);
+  return std::nullopt;
 }
 
 }  // namespace peal::run

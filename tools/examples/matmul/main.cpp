@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/common/command_line.h"
 #include "peal/oob.h"
 #include "peal/peal.h"
 
@@ -283,21 +284,6 @@ void print_series(const std::vector<Series>& all) {
   }
 }
 
-bool parse_number(const char* text, uint32_t* value) {
-  char* end = nullptr;
-  const unsigned long wide = strtoul(text, &end, 10);
-  *value = static_cast<uint32_t>(wide);
-  return end != text && *end == '\0' && wide >= 1 && wide <= 1u << 14;
-}
-
-constexpr const char* kHelp =
-    R"(usage: pealrun -n RANKS [--loss P] peal-matmul [ORDER [STRIPS]]
-
-Multiplies two ORDER x ORDER matrices (default 512) on all ranks, gathers the rows through the cards in
-STRIPS parts (default 8), and checks the product against the serial one. ORDER must be a multiple of
-RANKS * STRIPS. Prints what each collective took and what the cards did.
-)";
-
 int multiply(Job& job, uint32_t order, uint32_t strips) {
   check(job, peal_launch_rank(&job.rank, &job.size), "start");
   if (order % (job.size * strips) != 0) {
@@ -339,17 +325,23 @@ int multiply(Job& job, uint32_t order, uint32_t strips) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  CLI::App app(
+      "Multiplies two ORDER x ORDER matrices on all ranks, gathers the rows through the cards in "
+      "STRIPS parts,\nand checks the product against the serial one. ORDER must be a multiple of "
+      "RANKS * STRIPS. Prints what\neach collective took and what the cards did.",
+      "peal-matmul");
+  namespace command_line = peal::command_line;
+  command_line::set_up(app, "pealrun -n RANKS [--loss P] peal-matmul [ORDER [STRIPS]]");
   uint32_t order = 512;
   uint32_t strips = 8;
-  if (argc > 1 && strcmp(argv[1], "--help") == 0) {
-    fputs(kHelp, stdout);
-    return 0;
-  }
-  if (argc > 3 || (argc > 1 && !parse_number(argv[1], &order)) ||
-      (argc > 2 && !parse_number(argv[2], &strips))) {
-    fputs(kHelp, stderr);
-    return 2;
-  }
+  command_line::Group group(app);
+  group.add("ORDER", order, "", "Is the number of rows and columns, 1 to 16384.")
+      ->transform(command_line::whole(1, 1u << 14))
+      ->capture_default_str();
+  group.add("STRIPS", strips, "", "Is in how many parts a rank's rows are gathered.")
+      ->transform(command_line::whole(1, 1u << 14))
+      ->capture_default_str();
+  if (const auto status = command_line::parse(app, argc, argv)) return *status;
   Job job;
   return multiply(job, order, strips);
 }
