@@ -15,6 +15,10 @@ int main(int argc, char** argv) {
       "Runs Peal's firmware on a simulated clock, with seeded faults, and checks everything.\n"
       "Without a command: one scenario from the options below.",
       "peal-sim"};
+  app.footer(
+      "Exit status: 0 all checks passed, 1 something was wrong, 2 the command line makes no "
+      "sense,\n"
+      "3 nothing was wrong but something never ended.");
   app.set_version_flag("--version", "peal-sim " PEAL_SIM_VERSION);
   const Command run = add_run_command(app);
   CLI::App* soak_app = app.add_subcommand("soak", "random scenarios for some minutes");
