@@ -7,8 +7,8 @@
 //                  (user_memory.h)
 //   user-buffers   no access to a buffer before its post or after its completion
 //   barrier        nothing succeeds before every rank has posted it
-//   isolation      DMA stays in registered memory (cluster.cpp asks the table of regions)
-//   quiet          no DMA under way into memory that the card has given back (cluster.cpp)
+//   isolation      DMA stays in registered memory (as the card's own table of regions says)
+//   quiet          no DMA under way into memory that the card has given back
 //   dead-memory    no DMA starts in the buffers of a process that is gone
 //   running-ahead  nobody is K operations ahead of the slowest member
 //   wire           frames are well-formed, to and from members

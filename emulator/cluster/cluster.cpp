@@ -291,11 +291,9 @@ bool Cluster::start_dma(Node& node, const Dma& asked) {
   Dma dma = asked;
   const bool write = dma.from_card != nullptr;
   dma.number = node.number_of(dma.host.region, dma.host.offset, dma.bytes);
-  if (dma.number == kNoRegionNumber)
-    violation("isolation", "a DMA leaves the memory that the card may reach");
   if (observer_ != nullptr)
-    observer_->on_dma(node.turn_ns,
-                      {node.index, dma.number, dma.host.offset, dma.bytes, write, false});
+    observer_->on_dma(node.turn_ns, {node.index, dma.number, dma.host.offset, dma.bytes, write,
+                                     false, dma.number != kNoRegionNumber});
   uint32_t item;
   if (free_dmas_.empty()) {
     item = static_cast<uint32_t>(dmas_.size());
@@ -324,17 +322,15 @@ void Cluster::finish_dma(Node& node, uint32_t item) {
   node.dma_under_way--;
   if (node.silent) return;
   const bool write = dma.from_card != nullptr;
+  const bool held = dma.number != kNoRegionNumber &&
+                    node.number_of(dma.host.region, dma.host.offset, dma.bytes) == dma.number;
   bool ok = false;
-  if (dma.number == kNoRegionNumber) {
-    // Said when it started.
-  } else if (node.number_of(dma.host.region, dma.host.offset, dma.bytes) == kNoRegionNumber) {
-    violation("quiet", "a DMA ends in memory that the card had given back");
-  } else if (memory_.reachable(dma.number)) {
+  if (held && memory_.reachable(dma.number))
     ok = write ? node.regions->copy_out(dma.from_card, dma.host, dma.bytes)
                : node.regions->copy_in(dma.host, dma.to_card, dma.bytes);
-  }
   if (observer_ != nullptr)
-    observer_->on_dma(now_ns_, {node.index, dma.number, dma.host.offset, dma.bytes, write, true});
+    observer_->on_dma(now_ns_,
+                      {node.index, dma.number, dma.host.offset, dma.bytes, write, true, held});
   const TimeNs turn_ns = begin_turn(node, options_.costs.dma_event_ns);
   card_on_dma_done(*node.card, dma.token, ok, turn_ns);
   end_turn(node);

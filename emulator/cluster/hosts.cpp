@@ -394,20 +394,25 @@ void Hosts::accident(TimeNs now_ns, const Accident& accident) {
     case Accident::Kind::kRestart:
       break;
   }
-  for (uint32_t i = 0; i < world_.members.size(); i++)
-    if (world_.members[i].place.card == place.card) kill_member(i);
-  for (Process& process : processes_)
-    if (process.place.card == place.card) process.open = false;
+  end_card(place.card);
   cluster_->silence(place.card);
   if (accident.kind == Accident::Kind::kRestart)
     schedule(now_ns + accident.for_ns, EventKind::kRestart,
              static_cast<uint32_t>(&accident - world_.scenario.accidents.data()));
 }
 
+void Hosts::end_card(uint32_t card) {
+  for (uint32_t i = 0; i < world_.members.size(); i++)
+    if (world_.members[i].place.card == card) kill_member(i);
+  for (Process& process : processes_)
+    if (process.place.card == card) process.open = false;
+}
+
 // The card comes back, and so do its processes, which have nothing to do with the former ones.
 void Hosts::restart(TimeNs now_ns, const Accident& accident) {
   progress_ns_ = now_ns;
   const uint32_t card = accident.place.card;
+  end_card(card);  // it may have come back before, from another accident
   std::erase_if(closed_, [card](const auto& closed) { return closed.first == card; });
   std::vector<Place> places;
   for (const auto& [key, process] : living_)

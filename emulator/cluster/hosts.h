@@ -99,6 +99,7 @@ class Hosts final : public HostEvents {
   void take_completion(TimeNs now_ns, Process& process, const peal_completion& entry);
   void end_process(TimeNs now_ns, const Place& place, Accident::Kind how);
   void close_early(TimeNs now_ns, uint32_t process);
+  void end_card(uint32_t card);
   void restart(TimeNs now_ns, const Accident& accident);
   void member_finished(TimeNs now_ns, const MemberState& state);
   void kill_member(uint32_t index);

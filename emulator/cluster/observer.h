@@ -22,11 +22,12 @@ struct FrameView {
 
 struct DmaView {
   uint32_t card;
-  uint32_t region;
+  uint32_t region;  // meaningless unless held
   uint64_t offset;
   uint32_t bytes;
   bool write;     // to host memory
   bool finished;  // false when the card starts it, true when the bytes have just moved
+  bool held;      // the card's table of regions has these bytes
 };
 
 class Observer {

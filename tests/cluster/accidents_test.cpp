@@ -67,6 +67,21 @@ TEST(Accidents, ACardComesBackAsAnother) {
   }
 }
 
+// A card that comes back twice, the second time over a group that was made and is done in between.
+TEST(Accidents, RestartsOfACardMayOverlap) {
+  Scenario scenario = mixed(3);
+  scenario.accidents.push_back(
+      {Accident::Kind::kRestart, {0, 0}, 2 * kMicrosecond, 200 * kMillisecond});
+  scenario.accidents.push_back({Accident::Kind::kRestart, {0, 0}, 70 * kMicrosecond, 0});
+  GroupPlan next = make_group(1, 1);
+  next.operations.assign(5, broadcast(100));
+  next.made_ns = 100 * kMicrosecond;
+  scenario.groups.push_back(next);
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_GE(report.completed, next.post_count());
+}
+
 TEST(Accidents, ARankThatGivesUpIsNamed) {
   for (const bool connected : {false, true}) {
     for (const uint32_t ranks : {2u, 5u, 8u}) {

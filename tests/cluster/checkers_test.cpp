@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "abi/status.h"
+#include "emulator/cluster/cluster.h"
+#include "emulator/cluster/packet_pool.h"
 #include "emulator/common/packet_text.h"
 #include "tests/cluster/plans.h"
 
@@ -128,13 +130,83 @@ TEST_F(Checkers, ADmaThatStartsInTheBuffersOfTheDead) {
   MemoryChecker checker(world_);
   world_.region_member = {0, 0};
   world_.members[0].dead = true;
-  checker.on_dma(1, {0, 0, 0, 8, true, false});
+  checker.on_dma(1, {0, 0, 0, 8, true, false, true});
   EXPECT_TRUE(world_.findings.none());
   world_.members[0].closed = true;
-  checker.on_dma(1, {0, 0, 0, 8, true, true});  // was under way
+  checker.on_dma(1, {0, 0, 0, 8, true, true, true});  // was under way
   EXPECT_TRUE(world_.findings.none());
-  checker.on_dma(1, {0, 0, 0, 8, true, false});
+  checker.on_dma(1, {0, 0, 0, 8, true, false, true});
   EXPECT_TRUE(world_.findings.has("dead-memory"));
+}
+
+TEST_F(Checkers, ADmaWhereTheCardHoldsNothing) {
+  MemoryChecker checker(world_);
+  checker.on_dma(1, {0, 5, 0, 8, true, false, true});  // channels: nobody's user memory
+  checker.on_dma(2, {0, 5, 0, 8, true, true, true});
+  EXPECT_TRUE(world_.findings.none());
+  checker.on_dma(3, {0, 5, 0, 8, true, true, false});
+  EXPECT_TRUE(world_.findings.has("quiet"));
+  EXPECT_FALSE(world_.findings.has("isolation"));
+  checker.on_dma(4, {0, kNoRegionNumber, 0, 8, false, false, false});
+  EXPECT_TRUE(world_.findings.has("isolation"));
+}
+
+TEST_F(Checkers, ADmaInABufferThatIsTheUsers) {
+  MemoryChecker checker(world_);
+  world_.region_member = {0, 0};
+  UserMemory& memory = world_.members[0].memory;
+  memory = UserMemory({1, 0}, {2, 0, 1, 100});
+  std::vector<uint8_t> send(memory.send_bytes());
+  std::vector<uint8_t> receive(memory.receive_bytes());
+  memory.place(0, send.data(), 1, receive.data());
+  EXPECT_EQ(memory.prepare(0, 0, broadcast(100)), "");
+  checker.on_dma(1, {0, 0, memory.send_offset(0), 8, false, false, true});
+  EXPECT_TRUE(world_.findings.none());
+  EXPECT_NE(memory.finish(0, true), "");  // nobody gathered anything
+  checker.on_dma(1, {0, 0, memory.send_offset(0), 8, false, false, true});
+  EXPECT_TRUE(world_.findings.has("user-buffers"));
+}
+
+TEST(Seals, APayloadThatIsWrittenAfterItWasSent) {
+  PacketPool pool(1024, true);
+  for (const bool spoil : {false, true}) {
+    SimPacket* packet = pool.allocate();
+    std::memset(packet->payload, 7, 1024);
+    pool.seal(packet, 100);
+    packet->payload[100] = 8;  // behind what was sent
+    if (spoil) packet->payload[99] = 8;
+    EXPECT_EQ(pool.release(packet), !spoil);
+  }
+  EXPECT_EQ(pool.packets_in_use(), 0u);
+}
+
+// A run as a whole: the same plan is fine, and is found wanting when more is asked of it.
+TEST(Runs, MorePacketsThanTheyMayTakeAreACollapse) {
+  Scenario scenario = plan(8, broadcast(5000), 20);
+  scenario.effort_max = 1.1;
+  const Report fine = run(scenario);
+  EXPECT_TRUE(fine.ok) << failures(fine);
+  EXPECT_GE(fine.effort(), 1.0);
+  scenario.effort_max = 0.5;
+  const Report collapsed = run(scenario);
+  EXPECT_EQ(collapsed.failed_checks(), "collapse");
+  EXPECT_FALSE(collapsed.only_stuck());
+}
+
+TEST(Runs, ThatNeedMoreEventsThanTheyMayAreStuck) {
+  Scenario scenario = plan(8, broadcast(5000), 20);
+  scenario.events_max = 1000;
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.findings.contains("stuck"));
+  EXPECT_FALSE(report.ok);
+}
+
+TEST(Runs, ThatNeverEndAreStuckAndNothingElse) {
+  Scenario scenario = plan(4, kBarrier, 1);
+  scenario.faults.loss = 1;
+  scenario.timeouts.dead_ns = 1000 * kSecond;
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.only_stuck()) << failures(report);
 }
 
 TEST_F(Checkers, FailureWithoutAReason) {

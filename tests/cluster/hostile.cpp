@@ -44,6 +44,9 @@ struct Process {
 class Violations final : public Observer {
  public:
   explicit Violations(Findings& findings) : findings_(findings) {}
+  void on_dma(TimeNs now_ns, const DmaView& dma) override {
+    if (!dma.held) findings_.add(now_ns, "isolation", "a DMA leaves the memory of the card");
+  }
   void on_violation(TimeNs now_ns, const char* check, const char* text) override {
     findings_.add(now_ns, check, text);
   }

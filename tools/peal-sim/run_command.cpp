@@ -49,6 +49,7 @@ struct RunArguments {
   std::vector<std::string> pair;
   double think_us = 0;
   double packet_us = -1;
+  double effort_max = 0;
   std::string model;
   std::string checksums = "auto";
   double nack_us = 200;
@@ -218,6 +219,7 @@ Scenario scenario_of(const RunArguments& arguments) {
     const std::string problem = load_cost_model(arguments.model, &scenario.costs);
     if (!problem.empty()) throw UsageError("--model: " + problem);
   }
+  scenario.effort_max = arguments.effort_max;
   if (arguments.packet_us >= 0) scenario.costs.packet_ns = nanoseconds(arguments.packet_us);
   const std::string problem = scenario.problem();
   if (!problem.empty()) throw UsageError(problem);
@@ -385,6 +387,9 @@ Command add_run_command(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--dma-per-card", a.dma_per_card, "transfers that its engine queues")
       ->check(CLI::PositiveNumber);
+  app.add_option("--effort-max", a.effort_max,
+                 "packets per packet needed; more is a failure (0: any number)")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--twice", a.twice, "run each seed twice and compare the traces");
   app.add_flag("--quiet", a.quiet, "print nothing but errors");
   app.add_option("--json", a.json, "write the report to this file (-: standard output)");
