@@ -224,5 +224,27 @@ TEST_F(Recycling, WhatWasNoProofIsNoneLaterEither) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 1u);  // its second round waits for rank 0
 }
 
+// Questions about recycling are paid for like all others: when the first burst and what grew since
+// is spent, they wait.
+TEST_F(Recycling, ItsQuestionsArePaidFor) {
+  finish_first_epoch();
+  for (int i = 0; i < 200; i++) {  // as dear as silence makes them
+    bench.deliver(wire.alive(0));
+    bench.advance(default_timeouts().nack_max_ns);
+    bench.port.take_sent();
+  }
+  post_doubling(kEpoch, 64);
+  bench.finish_all_dma();
+  uint32_t questions = 0;
+  for (int i = 0; i < 50; i++) {
+    bench.deliver(wire.alive(0));
+    bench.advance(default_timeouts().nack_max_ns);
+    for (const Frame& frame : bench.port.take_sent()) {
+      questions += frame.header.type == PEAL_PACKET_NACK ? 1 : 0;
+    }
+  }
+  EXPECT_LE(questions, 55u);  // one in every probe interval, whatever it is about
+}
+
 }  // namespace
 }  // namespace peal::test
