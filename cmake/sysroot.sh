@@ -17,7 +17,7 @@ packages=(
   libc6-dev libstdc++-12-dev libgcc-12-dev linux-libc-dev
   libdpdk-dev
   libgtest-dev libgmock-dev
-  libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
+  libcli11-dev nlohmann-json3-dev
 )
 
 sysroot=$(realpath -m "$1")

@@ -2,6 +2,8 @@
 // Names come from the X macro of abi/counters.h, so that a new counter appears by itself.
 #include "emulator/common/counters_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "abi/counters.h"
 
 namespace peal::emulator {
@@ -20,15 +22,10 @@ const char* counter_name(uint32_t index) {
   return index < PEAL_COUNTER_COUNT ? kNames[index] : nullptr;
 }
 
-std::string counters_json(const uint64_t* values) {
-  std::string text = "{";
-  for (uint32_t i = 0; i < PEAL_COUNTER_COUNT; i++) {
-    if (i > 0) text += ',';
-    text += '"';
-    text += kNames[i];
-    text += "\":" + std::to_string(values[i]);
-  }
-  return text + "}";
+nlohmann::ordered_json counters_json(const uint64_t* values) {
+  nlohmann::ordered_json counters;
+  for (uint32_t i = 0; i < PEAL_COUNTER_COUNT; i++) counters[kNames[i]] = values[i];
+  return counters;
 }
 
 }  // namespace peal::emulator

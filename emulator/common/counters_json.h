@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <nlohmann/json_fwd.hpp>
 
 namespace peal::emulator {
 
 // {"sent_data":1,...} of PEAL_COUNTER_COUNT values. Counters that are zero are there too.
-std::string counters_json(const uint64_t* values);
+nlohmann::ordered_json counters_json(const uint64_t* values);
 // The name of counter `index`, or null.
 const char* counter_name(uint32_t index);
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "emulator/common/admin.h"
@@ -89,8 +90,8 @@ class HostInterface {
   // called afterwards.
   virtual void shut_down(TimeNs now) = 0;
 
-  // For telemetry and --counters-json: `"name": value` pairs, comma-separated, or empty.
-  [[nodiscard]] virtual std::string counters_json() const = 0;
+  // For --counters-json: an object of names and values.
+  [[nodiscard]] virtual nlohmann::ordered_json counters_json() const = 0;
 };
 
 struct PciOptions {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "emulator/nic/eal.h"
@@ -165,7 +166,7 @@ int run(const NicOptions& options) {
     announce_ready(options.ready_fd);
     loop.run();
     if (!options.counters_path.empty() &&
-        !write_file(options.counters_path, loop.counters_json() + "\n"))
+        !write_file(options.counters_path, loop.counters_json().dump() + "\n"))
       error = "cannot write '" + options.counters_path + "': " + std::strerror(errno);
   }
   withdraw_telemetry();

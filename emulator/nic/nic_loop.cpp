@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "abi/pci.h"
 #include "emulator/common/counters_json.h"
@@ -218,45 +219,43 @@ void NicLoop::wait_for_events(TimeNs timeout_ns) {
   }
 }
 
-std::string NicLoop::counters_json() const {
-  const auto number = [](const char* name, uint64_t value) {
-    return std::string("\"") + name + "\":" + std::to_string(value);
-  };
+nlohmann::ordered_json NicLoop::counters_json() const {
   const WireCounts& wire = wire_->counts();
   const emulator::FaultCounts& faults = wire_->injector().counts();
-  std::string text =
-      "{\"wire\":{" + number("sent", wire.sent) + "," + number("sent_bytes", wire.sent_bytes) +
-      "," + number("delivered", wire.delivered) + "," + number("no_such_card", wire.no_such_card) +
-      "," + number("ring_full", wire.ring_full) + "," + number("held_full", wire.held_full) + "," +
-      number("no_copy", wire.no_copy) + "},\"faults\":{" + number("judged", faults.judged) + "," +
-      number("lost", faults.lost) + "," + number("partitioned", faults.partitioned) + "," +
-      number("duplicated", faults.duplicated) + "," + number("reordered", faults.reordered) + "," +
-      number("delayed", faults.delayed) + "," + number("corrupted", faults.corrupted) +
-      "},\"loop\":{" + number("turns", counts_.turns) + "," +
-      number("busy_turns", counts_.busy_turns) + "," + number("sleeps", counts_.sleeps) + "," +
-      number("wakes", helper_->wakes()) + "," + number("unparks", helper_->unparks()) + "," +
-      number("wakes_blocked", helper_->blocked()) + "},\"interfaces\":{";
-  for (size_t i = 0; i < interfaces_.size(); i++) {
-    const std::string pairs = interfaces_[i]->counters_json();
-    text += std::string(i > 0 ? "," : "") + "\"" + std::to_string(i) + "\":{" + pairs + "}";
-  }
-  text += "},\"cards\":[";
+  nlohmann::ordered_json all;
+  all["wire"] = {{"sent", wire.sent},           {"sent_bytes", wire.sent_bytes},
+                 {"delivered", wire.delivered}, {"no_such_card", wire.no_such_card},
+                 {"ring_full", wire.ring_full}, {"held_full", wire.held_full},
+                 {"no_copy", wire.no_copy}};
+  all["faults"] = {{"judged", faults.judged},           {"lost", faults.lost},
+                   {"partitioned", faults.partitioned}, {"duplicated", faults.duplicated},
+                   {"reordered", faults.reordered},     {"delayed", faults.delayed},
+                   {"corrupted", faults.corrupted}};
+  all["loop"] = {{"turns", counts_.turns},        {"busy_turns", counts_.busy_turns},
+                 {"sleeps", counts_.sleeps},      {"wakes", helper_->wakes()},
+                 {"unparks", helper_->unparks()}, {"wakes_blocked", helper_->blocked()}};
+  all["interfaces"] = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < interfaces_.size(); i++)
+    all["interfaces"][std::to_string(i)] = interfaces_[i]->counters_json();
+  all["cards"] = nlohmann::ordered_json::array();
   for (size_t i = 0; i < cards_.size(); i++) {
     const CardRunner& card = *cards_[i];
     const emulator::AdminCounts& admin = card.admin().counts();
-    text += std::string(i > 0 ? "," : "") + "{" + number("card", i) +
-            ",\"counters\":" + emulator::counters_json(card_counters(card.card())) +
-            ",\"admin\":{" + number("commands", admin.commands) + "," +
-            number("refused", admin.refused) + "," +
-            number("contexts_opened", admin.contexts_opened) + "," +
-            number("contexts_closed", admin.contexts_closed) + "," +
-            number("windows_broken", admin.windows_broken) + "," +
-            number("windows_reset", admin.windows_reset) + "," +
-            number("copies_overdue", admin.copies_overdue) + "," +
-            number("regions", card.regions().used()) + "," +
-            number("region_faults", card.regions().faults()) + "}}";
+    nlohmann::ordered_json entry;
+    entry["card"] = i;
+    entry["counters"] = emulator::counters_json(card_counters(card.card()));
+    entry["admin"] = {{"commands", admin.commands},
+                      {"refused", admin.refused},
+                      {"contexts_opened", admin.contexts_opened},
+                      {"contexts_closed", admin.contexts_closed},
+                      {"windows_broken", admin.windows_broken},
+                      {"windows_reset", admin.windows_reset},
+                      {"copies_overdue", admin.copies_overdue},
+                      {"regions", card.regions().used()},
+                      {"region_faults", card.regions().faults()}};
+    all["cards"].push_back(std::move(entry));
   }
-  return text + "]}";
+  return all;
 }
 
 }  // namespace peal::nic

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -75,7 +76,7 @@ class NicLoop final : public LoopServices {
   [[nodiscard]] const WireCounts& wire_counts() const { return wire_->counts(); }
   // Everything that is counted, as one JSON object. Also called from the telemetry thread: figures
   // may be of different turns.
-  [[nodiscard]] std::string counters_json() const;
+  [[nodiscard]] nlohmann::ordered_json counters_json() const;
 
   static constexpr TimeNs kBeatNs = 250'000'000;
   static constexpr TimeNs kTickNs = 1'000'000;

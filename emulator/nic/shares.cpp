@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <nlohmann/json.hpp>
 
 namespace peal::nic {
 namespace {
@@ -89,7 +90,7 @@ std::optional<UserIndex> Shares::user(uid_t uid) const {
   return static_cast<UserIndex>(found - users_.begin());
 }
 
-std::string Shares::counters_json() const {
+nlohmann::ordered_json Shares::counters_json() const {
   uint64_t contexts = 0;
   uint64_t groups = 0;
   uint64_t keys = 0;
@@ -98,17 +99,15 @@ std::string Shares::counters_json() const {
     groups += card->groups.refused();
     keys += card->keys.refused();
   }
-  const auto number = [](const char* name, uint64_t value) {
-    return std::string("\"") + name + "\":" + std::to_string(value);
-  };
-  return number("refused_user_connections", connections_->refused()) + "," +
-         number("refused_user_contexts", contexts) + "," + number("refused_user_groups", groups) +
-         "," + number("refused_user_keys", keys) + "," +
-         number("refused_user_memory", memory_->refused()) + "," +
-         number("refused_connection_groups", refused_connection_groups) + "," +
-         number("refused_connection_keys", refused_connection_keys) + "," +
-         number("refused_connection_memory", refused_connection_memory) + "," +
-         number("memory_bytes", memory_->used());
+  return {{"refused_user_connections", connections_->refused()},
+          {"refused_user_contexts", contexts},
+          {"refused_user_groups", groups},
+          {"refused_user_keys", keys},
+          {"refused_user_memory", memory_->refused()},
+          {"refused_connection_groups", refused_connection_groups.load()},
+          {"refused_connection_keys", refused_connection_keys.load()},
+          {"refused_connection_memory", refused_connection_memory.load()},
+          {"memory_bytes", memory_->used()}};
 }
 
 bool Account::take_memory(uint64_t bytes) {

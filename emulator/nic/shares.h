@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,7 +89,7 @@ class Shares {
   SharedPool& connections() { return *connections_; }
   SharedPool& memory() { return *memory_; }
   // What was refused, by name: `"name": value` pairs.
-  [[nodiscard]] std::string counters_json() const;
+  [[nodiscard]] nlohmann::ordered_json counters_json() const;
 
   std::atomic<uint64_t> refused_connection_groups{0};
   std::atomic<uint64_t> refused_connection_keys{0};

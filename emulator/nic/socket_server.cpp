@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 namespace peal::nic {
 namespace {
@@ -153,7 +154,7 @@ void SocketServer::shut_down(TimeNs now) {
   listener_.remove_name();
 }
 
-std::string SocketServer::counters_json() const {
+nlohmann::ordered_json SocketServer::counters_json() const {
   const struct {
     const char* name;
     const std::atomic<uint64_t>& value;
@@ -171,10 +172,10 @@ std::string SocketServer::counters_json() const {
                 {"strikes_closed", counts_.strikes_closed},
                 {"overdue_closed", counts_.overdue_closed},
                 {"slow_reader_closed", counts_.slow_reader_closed}};
-  std::string text = "\"kind\":\"socket\"";
-  for (const auto& count : counts)
-    text += std::string(",\"") + count.name + "\":" + std::to_string(count.value.load());
-  return text + "," + shares_->counters_json();
+  nlohmann::ordered_json all = {{"kind", "socket"}};
+  for (const auto& count : counts) all[count.name] = count.value.load();
+  all.update(shares_->counters_json());
+  return all;
 }
 
 // --- the control thread ---

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -74,7 +75,7 @@ class SocketServer final : public HostInterface {
   void awake(TimeNs) override {}
   void beat(uint64_t, uint32_t) override {}
   void shut_down(TimeNs now) override;
-  [[nodiscard]] std::string counters_json() const override;
+  [[nodiscard]] nlohmann::ordered_json counters_json() const override;
 
  private:
   // What the control thread asks of the loop.

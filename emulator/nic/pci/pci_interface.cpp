@@ -8,6 +8,7 @@
 
 #include <bit>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 namespace peal::nic {
 namespace {
@@ -226,16 +227,15 @@ void PciInterface::shut_down(TimeNs now) {
   }
 }
 
-std::string PciInterface::counters_json() const {
-  const auto number = [](const char* name, uint64_t value) {
-    return std::string("\"") + name + "\":" + std::to_string(value);
-  };
-  return number("guests", counts_.guests) + "," + number("guests_gone", counts_.guests_gone) + "," +
-         number("guests_turned_away", counts_.guests_turned_away) + "," +
-         number("greetings_failed", counts_.greetings_failed) + "," +
-         number("resets", counts_.resets) + "," + number("commands", counts_.commands) + "," +
-         number("commands_refused", counts_.commands_refused) + "," +
-         number("page_lists_refused", counts_.page_lists_refused);
+nlohmann::ordered_json PciInterface::counters_json() const {
+  return {{"guests", counts_.guests},
+          {"guests_gone", counts_.guests_gone},
+          {"guests_turned_away", counts_.guests_turned_away},
+          {"greetings_failed", counts_.greetings_failed},
+          {"resets", counts_.resets},
+          {"commands", counts_.commands},
+          {"commands_refused", counts_.commands_refused},
+          {"page_lists_refused", counts_.page_lists_refused}};
 }
 
 }  // namespace peal::nic

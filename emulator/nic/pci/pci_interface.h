@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,7 @@ class PciInterface final : public HostInterface,
   void awake(TimeNs now) override;
   void beat(uint64_t beats, uint32_t interval_us) override;
   void shut_down(TimeNs now) override;
-  [[nodiscard]] std::string counters_json() const override;
+  [[nodiscard]] nlohmann::ordered_json counters_json() const override;
 
  private:
   static constexpr uint32_t kWindows = emulator::Admin::kContexts;

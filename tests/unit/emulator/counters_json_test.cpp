@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "abi/counters.h"
 
@@ -14,7 +15,7 @@ TEST(CountersJson, NamesAndValuesInOrder) {
   std::array<uint64_t, PEAL_COUNTER_COUNT> values = {};
   values[PEAL_COUNTER_SENT_DATA] = 7;
   values[PEAL_COUNTER_DMA_FAULT] = ~uint64_t{0};
-  const std::string text = counters_json(values.data());
+  const std::string text = counters_json(values.data()).dump();
   EXPECT_EQ(text.find("{\"sent_data\":7,\"sent_signal\":0,"), 0u);
   EXPECT_NE(text.find("\"dma_fault\":18446744073709551615"), std::string::npos);
   EXPECT_EQ(text.back(), '}');

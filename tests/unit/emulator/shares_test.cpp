@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 
 namespace peal::nic {
@@ -108,10 +109,10 @@ TEST_F(AccountTest, OneConnectionHasNotAll) {
   account.give_memory(1);
   EXPECT_TRUE(account.take_memory(1));
   EXPECT_EQ(
-      shares->counters_json(),
-      "\"refused_user_connections\":0,\"refused_user_contexts\":0,\"refused_user_groups\":0,"
+      shares->counters_json().dump(),
+      "{\"refused_user_connections\":0,\"refused_user_contexts\":0,\"refused_user_groups\":0,"
       "\"refused_user_keys\":0,\"refused_user_memory\":0,\"refused_connection_groups\":1,"
-      "\"refused_connection_keys\":1,\"refused_connection_memory\":1,\"memory_bytes\":67108864");
+      "\"refused_connection_keys\":1,\"refused_connection_memory\":1,\"memory_bytes\":67108864}");
 }
 
 TEST_F(AccountTest, UsersLimitsAreOfAllItsConnections) {
