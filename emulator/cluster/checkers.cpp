@@ -225,6 +225,8 @@ void CompletionChecker::check_status(TimeNs now_ns, MemberState& member, uint64_
                                      const peal_completion& entry) {
   if (entry.status == PEAL_STATUS_OK) return check_success(now_ns, member, index, entry);
   const std::string who = member_text(member) + " sequence " + std::to_string(index);
+  // The card may not have seen the entry before the member was gone.
+  if (member.aborted && entry.status == PEAL_STATUS_BAD_GROUP) return;
   switch (entry.status) {
     case PEAL_STATUS_MISMATCH:
       if (!world_.disagreed(member.group, index))

@@ -468,6 +468,49 @@ peal_status Cluster::abandon_group(uint32_t card, uint32_t context, uint32_t mem
   return execute(card, context, &command, &reply);
 }
 
+peal_status Cluster::ask_nonsense(uint32_t card, uint32_t context, uint32_t choice) {
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  switch (choice % 8) {
+    case 0:
+      command.opcode = static_cast<uint16_t>(0x100 + choice / 8 % 0x1000);
+      break;
+    case 1:
+      command.opcode = PEAL_ADMIN_OPEN_CONTEXT;  // it has one
+      break;
+    case 2:
+      command.opcode = PEAL_ADMIN_REGISTER_MEMORY;
+      command.u.register_memory.kind = PEAL_MEMORY_PROCESS;
+      command.u.register_memory.address = ~uint64_t{0} - choice;
+      command.u.register_memory.bytes = uint64_t{1} << 20;
+      command.u.register_memory.access = PEAL_ACCESS_READ;
+      break;
+    case 3:
+      command.opcode = PEAL_ADMIN_UNREGISTER_MEMORY;
+      command.u.unregister_memory.key = 0xffff0000u | choice;  // a generation far ahead
+      break;
+    case 4:
+      command.opcode = PEAL_ADMIN_RESERVE_GROUP;
+      command.u.reserve.ranks = 2;
+      command.u.reserve.rank = 2 + choice % 1000;
+      break;
+    case 5:
+      command.opcode = PEAL_ADMIN_CONNECT_GROUP;
+      command.u.connect.member = choice | 0x8000;  // a place that no card has
+      command.u.connect.group = 1 + choice;
+      break;
+    case 6:
+      command.opcode = PEAL_ADMIN_ABANDON_GROUP;
+      command.u.abandon.member = choice | 0x8000;
+      break;
+    default:
+      command.opcode = PEAL_ADMIN_READ_COUNTERS;
+      command.u.counters.first = PEAL_COUNTER_COUNT + 1 + choice % 1000;
+      break;
+  }
+  return execute(card, context, &command, &reply);
+}
+
 void Cluster::start_at_sequence(uint32_t card, uint32_t handle, uint64_t sequence) {
   Member* member = find_member(*nodes_[card]->card, handle);
   if (member == nullptr || sequence % kChannels != 0) {

@@ -45,6 +45,9 @@ void Hosts::start(Cluster& cluster) {
     for (const Place& place : group.places) open_process(0, place);
   for (uint32_t i = 0; i < scenario.accidents.size(); i++)
     schedule(scenario.accidents[i].at_ns, EventKind::kAccident, i);
+  granted_.resize(scenario.chores.size());
+  for (uint32_t i = 0; i < scenario.chores.size(); i++)
+    schedule(scenario.chores[i].at_ns, EventKind::kChore, i);
   for (uint32_t i = 0; i < scenario.groups.size(); i++)
     if (scenario.groups[i].after_group == kNoGroup) plan_group(scenario.groups[i].made_ns, i);
 }
@@ -85,6 +88,15 @@ void Hosts::on_host_event(TimeNs now_ns, uint32_t item) {
       break;
     case EventKind::kClose:
       close_early(now_ns, index);
+      break;
+    case EventKind::kAbort:
+      abort(now_ns, index);
+      break;
+    case EventKind::kChore:
+      do_chore(now_ns, index);
+      break;
+    case EventKind::kChoreEnd:
+      end_chore(now_ns, index);
       break;
   }
 }
@@ -169,9 +181,9 @@ void Hosts::connect(TimeNs now_ns, uint32_t index) {
   MemberState& state = world_.members[index];
   if (state.dead) return;
   const GroupPlan& plan = world_.scenario.groups[state.group];
-  const auto abandon =
-      std::find_if(plan.abandons.begin(), plan.abandons.end(),
-                   [&state](const Abandon& each) { return each.rank == state.rank; });
+  const auto abandon = std::find_if(
+      plan.abandons.begin(), plan.abandons.end(),
+      [&state](const Abandon& each) { return each.rank == state.rank && each.posts == 0; });
   if (abandon != plan.abandons.end() && !abandon->connected) return give_up(now_ns, index);
   const std::vector<uint32_t>& ranks = world_.groups[state.group].members;
   const auto count = static_cast<uint32_t>(ranks.size());
@@ -201,6 +213,96 @@ void Hosts::give_up(TimeNs now_ns, uint32_t index) {
   world_.happened[members_[index].connected ? "abandon, connected" : "abandon, reserved"]++;
   const peal_status status = cluster_->abandon_group(state.place.card, state.context, state.handle);
   if (status != PEAL_STATUS_OK) fail(now_ns, "abandon group", status);
+}
+
+void Hosts::plan_abort(TimeNs now_ns, uint32_t index) {
+  const MemberState& state = world_.members[index];
+  for (const Abandon& abandon : world_.scenario.groups[state.group].abandons)
+    if (abandon.rank == state.rank && abandon.posts == members_[index].next)
+      schedule(now_ns + abandon.after_ns, EventKind::kAbort, index);
+}
+
+// The member leaves while the group runs. What it has posted still completes.
+void Hosts::abort(TimeNs now_ns, uint32_t index) {
+  MemberState& state = world_.members[index];
+  Member& member = members_[index];
+  const auto count = static_cast<uint32_t>(state.posts.size());
+  // One that has posted its destroy leaves in order.
+  if (state.dead || member.next == count || cluster_->silent(state.place.card)) return;
+  state.aborted = true;
+  for (; member.next < count; member.next++) {
+    state.posts[member.next].state = PostState::kCompleted;
+    unfinished_--;
+  }
+  while (state.finished_below < count &&
+         state.posts[state.finished_below].state == PostState::kCompleted)
+    state.finished_below++;
+  if (member.outstanding == 0) processes_[member.process].members_to_go--;
+  progress_ns_ = now_ns;
+  world_.happened[state.poisoned ? "abort of the dead" : "abort"]++;
+  const peal_status status = cluster_->abandon_group(state.place.card, state.context, state.handle);
+  if (status != PEAL_STATUS_OK) fail(now_ns, "abort group", status);
+}
+
+// --- chores: administration while operations run ---
+
+uint32_t Hosts::open_process_at(const Place& place) const {
+  const auto found = living_.find({place.card, place.process});
+  if (found == living_.end() || cluster_->silent(place.card)) return kNoMember;
+  return processes_[found->second].open ? found->second : kNoMember;
+}
+
+void Hosts::do_chore(TimeNs now_ns, uint32_t index) {
+  const Chore& chore = world_.scenario.chores[index];
+  const uint32_t number = open_process_at(chore.place);
+  if (number == kNoMember) return;
+  const uint32_t card = chore.place.card;
+  const uint32_t context = processes_[number].context;
+  Granted granted{number, 0};
+  peal_status status = PEAL_STATUS_OK;
+  switch (chore.kind) {
+    case Chore::Kind::kRegister: {
+      const uint64_t bytes = 1 + chore.choice % 20'000;
+      const uint32_t region = cluster_->memory().add(card, bytes);
+      status =
+          cluster_->register_memory(card, context, region, bytes, PEAL_ACCESS_READ, &granted.name);
+      break;
+    }
+    case Chore::Kind::kReserve: {
+      peal_reserve_group request{};
+      request.ranks = 1 + chore.choice % cluster_->device(card).ranks_max;
+      request.rank = chore.choice % request.ranks;
+      peal_peer_address address{};
+      status = cluster_->reserve_group(card, context, request, &address);
+      granted.name = address.member;
+      break;
+    }
+    case Chore::Kind::kRefused:
+      status = cluster_->ask_nonsense(card, context, chore.choice);
+      if (status == PEAL_STATUS_OK)
+        world_.findings.add(now_ns, "isolation",
+                            "nonsense " + std::to_string(chore.choice) + " was not refused");
+      world_.happened["a command refused"]++;
+      return;
+  }
+  if (status == PEAL_STATUS_NO_RESOURCES) return;
+  if (status != PEAL_STATUS_OK) return fail(now_ns, "chore", status);
+  granted_[index] = granted;
+  schedule(now_ns + chore.for_ns, EventKind::kChoreEnd, index);
+}
+
+void Hosts::end_chore(TimeNs now_ns, uint32_t index) {
+  const Chore& chore = world_.scenario.chores[index];
+  const Granted granted = granted_[index];
+  if (open_process_at(chore.place) != granted.process) return;
+  const uint32_t card = chore.place.card;
+  const uint32_t context = processes_[granted.process].context;
+  const bool memory = chore.kind == Chore::Kind::kRegister;
+  const peal_status status = memory ? cluster_->unregister_memory(card, context, granted.name)
+                                    : cluster_->abandon_group(card, context, granted.name);
+  if (status != PEAL_STATUS_OK) return fail(now_ns, "end of a chore", status);
+  if (unfinished_ > 0)
+    world_.happened[memory ? "memory in mid-run" : "a place reserved and given back"]++;
 }
 
 // --- operations ---
@@ -252,6 +354,7 @@ void Hosts::post(TimeNs now_ns, uint32_t index) {
   progress_ns_ = now_ns;
   if (!cluster_->submit(state.place.card, state.context, entry))
     world_.findings.add(now_ns, "set-up", member_text(state) + ": its submission ring is full");
+  plan_abort(now_ns, index);
   schedule_post(now_ns + world_.scenario.costs.post_ns, index);
 }
 
@@ -328,7 +431,7 @@ void Hosts::take_completion(TimeNs now_ns, Process& process, const peal_completi
 
 // When all ranks have destroyed the group, those that waited for it are made.
 void Hosts::member_finished(TimeNs now_ns, const MemberState& state) {
-  if (state.poisoned) return;
+  if (state.poisoned || state.aborted) return;
   if (++finished_members_[state.group] < world_.groups[state.group].members.size()) return;
   for (uint32_t i = 0; i < world_.scenario.groups.size(); i++)
     if (world_.scenario.groups[i].after_group == state.group) plan_group(now_ns + kMicrosecond, i);
@@ -454,7 +557,7 @@ void Hosts::close_early(TimeNs now_ns, uint32_t number) {
 void Hosts::close_all(TimeNs now_ns) {
   for (uint32_t i = 0; i < world_.members.size(); i++) {
     const MemberState& state = world_.members[i];
-    if (state.dead || !world_.scenario.groups[state.group].destroy ||
+    if (state.dead || state.aborted || !world_.scenario.groups[state.group].destroy ||
         state.finished_below < state.posts.size())
       continue;
     for (const uint32_t key : {members_[i].send_key, members_[i].receive_key}) {

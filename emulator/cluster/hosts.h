@@ -49,6 +49,9 @@ class Hosts final : public HostEvents {
     kPoll,
     kRestart,
     kClose,
+    kAbort,
+    kChore,
+    kChoreEnd,
   };
 
   // A completion in the ring, in the order in which the card wrote them.
@@ -66,6 +69,12 @@ class Hosts final : public HostEvents {
     uint32_t members_to_go = 0;  // of groups that are made and not over here
     size_t seen = 0;             // of written: how many the ring has delivered
     std::vector<Written> written;
+  };
+
+  // A chore that was granted: what it is to be taken back by.
+  struct Granted {
+    uint32_t process = kNoMember;
+    uint32_t name = 0;  // key or handle
   };
 
   struct Member {
@@ -87,6 +96,11 @@ class Hosts final : public HostEvents {
   void add_member(TimeNs now_ns, uint32_t group, uint32_t rank);
   void connect(TimeNs now_ns, uint32_t index);
   void give_up(TimeNs now_ns, uint32_t index);
+  void plan_abort(TimeNs now_ns, uint32_t index);
+  void abort(TimeNs now_ns, uint32_t index);
+  void do_chore(TimeNs now_ns, uint32_t index);
+  void end_chore(TimeNs now_ns, uint32_t index);
+  [[nodiscard]] uint32_t open_process_at(const Place& place) const;
   void post(TimeNs now_ns, uint32_t index);
   void schedule_post(TimeNs when_ns, uint32_t index);
   [[nodiscard]] bool meets_work(const Place& place, bool whole_card) const;
@@ -111,6 +125,7 @@ class Hosts final : public HostEvents {
   Cluster* cluster_ = nullptr;
   std::vector<Member> members_;
   std::vector<Process> processes_;
+  std::vector<Granted> granted_;  // by chore
   std::map<std::pair<uint32_t, uint32_t>, uint32_t>
       living_;                                         // (card, process): index in processes_
   std::vector<std::pair<uint32_t, uint32_t>> closed_;  // (card, context)

@@ -39,10 +39,13 @@ struct Disagreement {
   OperationPlan operation;
 };
 
-// A rank that gives its membership back instead of posting: before it is connected, or after.
+// A rank that gives its membership back: instead of being connected, instead of posting, or (abort)
+// some time after it has posted so many operations.
 struct Abandon {
   uint32_t rank = 0;
   bool connected = false;
+  uint32_t posts = 0;  // 0: before the first
+  TimeNs after_ns = 0;
 };
 
 struct GroupPlan {
@@ -85,6 +88,20 @@ struct EarlyClose {
   TimeNs after_ns = 0;
 };
 
+// What a process asks of its card's administration while operations run, and takes back later.
+struct Chore {
+  enum class Kind : uint8_t {
+    kRegister,  // memory that no operation uses
+    kReserve,   // a place in a group that is never made
+    kRefused,   // a command that makes no sense
+  };
+  Kind kind = Kind::kRegister;
+  Place place;
+  TimeNs at_ns = 0;
+  TimeNs for_ns = 0;
+  uint32_t choice = 0;  // which memory, which nonsense
+};
+
 struct Timeouts {
   TimeNs nack_ns = 200 * kMicrosecond;
   TimeNs nack_max_ns = 20 * kMillisecond;
@@ -105,6 +122,7 @@ struct Scenario {
   std::vector<GroupPlan> groups;
   std::vector<Accident> accidents;
   std::vector<EarlyClose> early_closes;
+  std::vector<Chore> chores;
   emulator::FaultPlan faults;  // until_ns ends the safety phase
   std::vector<WireCut> cuts;
   Timeouts timeouts;

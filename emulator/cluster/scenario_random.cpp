@@ -41,6 +41,8 @@ class Maker {
     if (limits_.accidents && chance(45))
       for (uint64_t left = between(1, 3); left > 0; left--) add_accident();
     if (limits_.accidents) add_leavers();
+    if (limits_.accidents && chance(40))
+      for (uint64_t left = between(1, 8); left > 0; left--) add_chore();
     add_scarcity();
     if (only_bad_wire(scenario_)) {
       const double lost = 1 - (1 - scenario_.faults.loss) * (1 - scenario_.faults.corrupt);
@@ -77,6 +79,7 @@ class Maker {
   void add_accident();
   void add_group_after(const Accident& restart);
   void add_leavers();
+  void add_chore();
   TimeNs short_outage();
   [[nodiscard]] bool opened(const Place& place) const;
   [[nodiscard]] uint32_t opened_process(uint32_t card) const;
@@ -329,6 +332,11 @@ void Maker::add_leavers() {
     if (group.places.size() > 1 && chance(6))
       group.abandons.push_back(
           {static_cast<uint32_t>(random_.below(group.places.size())), chance(50)});
+  for (GroupPlan& group : scenario_.groups)
+    if (group.abandons.empty() && chance(8))
+      group.abandons.push_back({static_cast<uint32_t>(random_.below(group.places.size())), true,
+                                static_cast<uint32_t>(between(1, group.operations.size())),
+                                log_uniform(kMillisecond)});
   if (!chance(35)) return;
   for (const GroupPlan& group : scenario_.groups)
     for (const Place& place : group.places) {
@@ -338,6 +346,26 @@ void Maker::add_leavers() {
       if (!known && chance(60))
         scenario_.early_closes.push_back({place, chance(50) ? 0 : log_uniform(kMillisecond)});
     }
+}
+
+// Places and keys are left over for it, or else it is refused; what groups need is not taken.
+void Maker::add_chore() {
+  const GroupPlan& group = scenario_.groups[random_.below(scenario_.groups.size())];
+  Chore chore;
+  chore.place = group.places[random_.below(group.places.size())];
+  chore.at_ns = log_uniform(20 * kMillisecond);
+  chore.for_ns = log_uniform(2 * kMillisecond);
+  chore.choice = static_cast<uint32_t>(random_.below(uint64_t{1} << 32));
+  const uint64_t kind = random_.below(100);
+  const auto chores_there = static_cast<uint32_t>(
+      std::count_if(scenario_.chores.begin(), scenario_.chores.end(),
+                    [&](const Chore& other) { return other.place.card == chore.place.card; }));
+  const uint32_t members = members_[chore.place.card] + 1 + chores_there;
+  const bool room = members < CONFIG_CARD_MEMBERS && 2 * members + 2 <= CONFIG_MEMORY_KEYS;
+  chore.kind = kind < 30 || !room ? Chore::Kind::kRefused
+               : kind < 65        ? Chore::Kind::kRegister
+                                  : Chore::Kind::kReserve;
+  scenario_.chores.push_back(chore);
 }
 
 // Patience and speed of the cards.
@@ -383,7 +411,10 @@ std::string describe(const Scenario& scenario) {
     if (group.made_ns != 0) text += "after " + std::to_string(group.made_ns / 1000) + " us";
     if (group.first_sequence != 0) text += "#" + std::to_string(group.first_sequence);
     for (const Abandon& abandon : group.abandons)
-      text += "-" + std::to_string(abandon.rank) + (abandon.connected ? "c" : "");
+      text += "-" + std::to_string(abandon.rank) +
+              (abandon.posts > 0   ? "after" + std::to_string(abandon.posts)
+               : abandon.connected ? "c"
+                                   : "");
   }
   const std::string faults = emulator::format_fault_plan(scenario.faults);
   if (!faults.empty()) text += ", " + faults;
@@ -401,6 +432,7 @@ std::string describe(const Scenario& scenario) {
     text += ", packets " + std::to_string(scenario.packets_per_card);
   if (scenario.costs.dma_jitter_ns > 0)
     text += ", jitter " + std::to_string(scenario.costs.dma_jitter_ns) + " ns";
+  if (!scenario.chores.empty()) text += ", " + std::to_string(scenario.chores.size()) + " chores";
   if (!scenario.early_closes.empty())
     text += ", " + std::to_string(scenario.early_closes.size()) + " close early";
   text += ", packet " + std::to_string(scenario.costs.packet_ns) + " ns, nack " +

@@ -54,6 +54,7 @@ struct MemberState {
   bool dead = false;            // its card is silent, its process was killed, or it gave up
   bool closed = false;          // its context is closed
   bool poisoned = false;        // it was told of a death
+  bool aborted = false;         // it left while it had operations under way, or might have
   UserMemory memory;
 };
 

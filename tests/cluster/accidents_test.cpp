@@ -99,6 +99,23 @@ TEST(Accidents, ARankThatGivesUpIsNamed) {
   }
 }
 
+// Leaves while operations are under way, its own too, and at once or a little later.
+TEST(Accidents, ARankThatAbortsIsNamed) {
+  for (const TimeNs after_ns : {TimeNs{0}, 3 * kMicrosecond, 200 * kMicrosecond}) {
+    for (const uint32_t ranks : {2u, 5u, 8u}) {
+      for (uint64_t seed = 1; seed <= 10; seed++) {
+        Scenario scenario = mixed(ranks);
+        scenario.seed = seed;
+        scenario.groups[0].abandons.push_back({1, true, 3, after_ns});
+        const Report report = run(scenario);
+        EXPECT_TRUE(report.ok) << ranks << " ranks, seed " << seed << "\n" << failures(report);
+        EXPECT_GE(report.peer_dead, ranks - 1);
+        EXPECT_EQ(report.happened.at("abort"), 1u);
+      }
+    }
+  }
+}
+
 // Killed after it has reserved its place and before it is connected, and after.
 TEST(Accidents, ADeathInSetUpIsToldToo) {
   for (const TimeNs at_ns : {10 * kMicrosecond, 60 * kMicrosecond}) {

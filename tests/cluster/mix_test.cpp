@@ -84,6 +84,11 @@ TEST_F(Mix, HostsLeaveInEveryWay) {
                 });
               }),
               3u);
+  EXPECT_GE(percent_of_groups([](const GroupPlan& group) {
+              return !group.abandons.empty() && group.abandons[0].posts > 0;
+            }),
+            8u);
+  EXPECT_GE(percent([](const Scenario& s) { return !s.chores.empty(); }), 30u);
   // Killed while the group is made.
   EXPECT_GE(percent([](const Scenario& s) {
               return std::any_of(s.accidents.begin(), s.accidents.end(), [&](const Accident& each) {
