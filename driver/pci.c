@@ -24,6 +24,7 @@ static struct peal_card *card_make(struct pci_dev *pdev)
 		return NULL;
 	}
 	card->pdev = pdev;
+	card->asleep = true;
 	init_waitqueue_head(&card->state_wait);
 	init_waitqueue_head(&card->mailbox_wait);
 	mutex_init(&card->mailbox);
@@ -69,6 +70,7 @@ static int card_start(struct peal_card *card)
 	}
 	card->looked = jiffies;
 	card->beats = READ_ONCE(card->card_page->heartbeat.beats);
+	WRITE_ONCE(card->asleep, false);
 	queue_delayed_work(system_long_wq, &card->housekeeping, 0);
 	error = peal_chardev_add(card);
 	if (error)

@@ -71,7 +71,7 @@ struct peal_card {
 	struct srcu_struct users;
 	bool gone;
 	bool dead;
-	bool asleep; /* the machine is: no housekeeping */
+	bool asleep; /* not started yet, or the machine sleeps: no housekeeping */
 	wait_queue_head_t state_wait; /* poll() */
 
 	struct mutex mailbox; /* one command at a time, down to epoch */

@@ -83,7 +83,7 @@ peal_status card_connect_group(Card& card, ContextId context, const peal_connect
 // Gives a member back without asking anybody (a group that all leave in order is destroyed by an
 // operation). Where it was connected already its peers are told that it is dead, and what it has
 // pending completes with PEER_DEAD naming itself, once no DMA needs the buffers.
-peal_status card_abandon_group(Card& card, ContextId context, uint32_t member);
+peal_status card_abandon_group(Card& card, ContextId context, uint32_t member, TimeNs now);
 // A channel region that the card has let go of since the last call; false when there is none.
 bool card_channel_released(Card& card, RegionId* channels);
 

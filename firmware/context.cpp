@@ -109,13 +109,14 @@ peal_status card_connect_group(Card& card, ContextId context, const peal_connect
   return connect_member(card, *member, request);
 }
 
-peal_status card_abandon_group(Card& card, ContextId context, uint32_t handle) {
+peal_status card_abandon_group(Card& card, ContextId context, uint32_t handle, TimeNs now) {
   Member* member = own_member(card, context, handle);
   if (member == nullptr) return PEAL_STATUS_BAD_GROUP;
   if (member->phase == MemberPhase::kReserved) {
     release_member(card, *member);
     return PEAL_STATUS_OK;
   }
+  card.now = now;
   // Connected: others may have posted already, and must not wait for ever.
   poison(card, *member, member->membership.rank);
   if (member->phase == MemberPhase::kActive) bury_member(card, *member);

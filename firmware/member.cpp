@@ -37,8 +37,9 @@ Tombstone& dig_tombstone(Card& card) {
 
 // Every member may need a tombstone one day: none is promised that is not there. A client may have
 // as many as are left (a dynamic threshold: Choudhury and Hahne 1998): alone it gets half of them,
-// beside n others 1 / (n + 2), and whoever comes always finds some, however many groups of a
-// neighbour die.
+// who comes then half of the rest, so that a few clients all find some, however many groups of a
+// neighbour die. (Of 64 places the seventh that comes while nobody gives any back gets one, the
+// eighth none until some are forgotten.)
 bool has_tombstone_place(const Card& card, ClientId client) {
   uint32_t taken = 0;
   uint32_t own = 0;

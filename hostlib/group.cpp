@@ -167,8 +167,27 @@ peal_error begin_group(peal_context& context, uint32_t rank, uint32_t size,
   builder->own.size = size;
   builder->records.resize(size);
   note(*builder, prepare(*builder, params));
-  *result = builder.release();
+  *result = builder.get();
+  if (context.guard.inherited()) {  // its lock and lists are the parent's
+    (void)builder.release();
+    return PEAL_OK;
+  }
+  const std::lock_guard<std::mutex> guard(context.mutex);
+  context.builders.emplace_back(builder.release());
   return PEAL_OK;
+}
+
+// Out of its context's hands.
+std::unique_ptr<peal_group_builder> take_builder(peal_group_builder* builder) {
+  peal_context& context = *builder->context;
+  if (!context.guard.inherited()) {
+    const std::lock_guard<std::mutex> guard(context.mutex);
+    for (auto& each : context.builders) {
+      if (each.get() == builder) (void)each.release();
+    }
+    std::erase_if(context.builders, [](const auto& each) { return each == nullptr; });
+  }
+  return std::unique_ptr<peal_group_builder>(builder);
 }
 
 // A group that does not come to be gives its member back.
@@ -196,7 +215,7 @@ peal_error advance_group(peal_group_builder* builder, const void* blocks, peal_g
     }
     return PEAL_OK;
   }
-  const std::unique_ptr<peal_group_builder> last(builder);
+  const std::unique_ptr<peal_group_builder> last = take_builder(builder);
   if (builder->error != PEAL_OK) {
     give_back(*builder);
     return fail(builder->error, "%s", builder->text.c_str());
@@ -209,7 +228,7 @@ peal_error advance_group(peal_group_builder* builder, const void* blocks, peal_g
 }
 
 void cancel_group(peal_group_builder* builder) {
-  const std::unique_ptr<peal_group_builder> last(builder);
+  const std::unique_ptr<peal_group_builder> last = take_builder(builder);
   give_back(*builder);
 }
 
@@ -237,7 +256,6 @@ void forget_group(peal_context& context, const peal_group* group) {
   std::erase_if(context.groups, [group](const auto& each) { return each.get() == group; });
 }
 
-// Operations that the card has not seen yet are refused by it: the member is gone.
 peal_error abort_group(peal_group* group) {
   peal_context& context = *group->context;
   Lock lock(context.mutex);
@@ -245,11 +263,16 @@ peal_error abort_group(peal_group* group) {
     return fail(PEAL_ERR_CLOSED, "peal_group_abort: it is being destroyed already");
   }
   group->destroying = true;
+  group->aborted = true;
   lock.unlock();
   peal_error error = context.transport->abandon_group(group->member);
   // Of a group that is dead already the card has buried the member.
   if (error == PEAL_ERR_BAD_GROUP) error = PEAL_OK;
   lock.lock();
+  if (error != PEAL_OK && error != PEAL_ERR_CARD_GONE && context.broken == PEAL_OK) {
+    group->destroying = group->aborted = false;
+    return error;
+  }
   wait_outstanding(context, *group, 0, lock);
   forget_group(context, group);
   return error;
@@ -296,6 +319,8 @@ peal_error destroy_group(peal_group* group) {
 }  // namespace
 }  // namespace peal::host
 
+void peal::host::DeleteBuilder::operator()(peal_group_builder* builder) const { delete builder; }
+
 using peal::host::fail;
 using peal::host::guarded;
 
@@ -322,7 +347,8 @@ extern "C" peal_error peal_group_begin(peal_context* context, uint32_t rank, uin
   *builder = nullptr;
   const peal_error error = peal::host::check_place(rank, size);
   if (error != PEAL_OK) return error;
-  return guarded([&] { return peal::host::begin_group(*context, rank, size, params, builder); });
+  return guarded(*context, "peal_group_begin",
+                 [&] { return peal::host::begin_group(*context, rank, size, params, builder); });
 }
 
 extern "C" const void* peal_group_record(const peal_group_builder* builder) {
@@ -335,7 +361,8 @@ extern "C" peal_error peal_group_advance(peal_group_builder* builder, const void
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_group_advance: an argument is null");
   }
   *group = nullptr;
-  return guarded([&] { return peal::host::advance_group(builder, records, group); });
+  return guarded(*builder->context, "peal_group_advance",
+                 [&] { return peal::host::advance_group(builder, records, group); });
 }
 
 extern "C" void peal_group_cancel(peal_group_builder* builder) {

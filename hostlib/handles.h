@@ -20,7 +20,12 @@
 
 namespace peal::host {
 inline constexpr uint64_t kNoSequence = ~uint64_t{0};
-}
+
+// What a builder is, only group.cpp knows.
+struct DeleteBuilder {
+  void operator()(peal_group_builder* builder) const;
+};
+}  // namespace peal::host
 
 struct peal_request {
   enum class State : uint8_t { kFree, kPending, kDone };
@@ -58,6 +63,7 @@ struct peal_group {
   // The first detached operation that failed since peal_group_wait(); its state is kDone then.
   peal_request detached_failure;
   bool destroying = false;
+  bool aborted = false;
   peal_request farewell;  // of the destroy, so that it needs none of the user's
   peal::host::ChoiceTable choice;
   Hit send_hit;
@@ -76,6 +82,7 @@ struct peal_context {
   peal::host::MemoryMap memory;
   std::vector<std::unique_ptr<peal_memory>> registrations;
   std::vector<std::unique_ptr<peal_group>> groups;
+  std::vector<std::unique_ptr<peal_group_builder, peal::host::DeleteBuilder>> builders;
 
   // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,
   // which brings a request of its own.

@@ -69,7 +69,12 @@ bool accept_completion(peal_context& context, const peal_completion& entry) {
   }
   request->card_ns = entry.card_ns;
   context.card_ns += entry.card_ns;
-  end_request(*request, from_status(entry.status), entry.failed_rank);
+  // What the card had not seen before the group was aborted it knows no group for.
+  if (request->group->aborted && entry.status == PEAL_STATUS_BAD_GROUP) {
+    end_request(*request, PEAL_ERR_PEER_DEAD, request->group->rank);
+  } else {
+    end_request(*request, from_status(entry.status), entry.failed_rank);
+  }
   return true;
 }
 

@@ -89,6 +89,7 @@ peal_error CharTransport::control(unsigned long request, const char* name, Argum
     case EIO:
     case ENXIO:
       return fail_errno(PEAL_ERR_CARD_GONE, "%s: the device is gone", name);
+    case E2BIG:
     case EMSGSIZE:
     case ENOTTY:
       return fail_errno(PEAL_ERR_BAD_VERSION, "%s: the driver has another version", name);

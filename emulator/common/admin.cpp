@@ -117,7 +117,7 @@ peal_status Admin::dispatch(const peal_admin_command& command, ContextId context
     case PEAL_ADMIN_CONNECT_GROUP:
       return card_connect_group(card_, context, command.u.connect, now);
     case PEAL_ADMIN_ABANDON_GROUP:
-      return card_abandon_group(card_, context, command.u.abandon.member);
+      return card_abandon_group(card_, context, command.u.abandon.member, now);
     case PEAL_ADMIN_READ_COUNTERS:
       return read_counters(command.u.counters, &reply->u.counters);
     default:

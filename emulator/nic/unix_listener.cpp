@@ -41,11 +41,22 @@ class NameLock {
   [[nodiscard]] bool held() const { return fd_ >= 0; }
 
  private:
+  static bool is_a_lock(int fd) {
+    struct stat info = {};
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0 &&
+           info.st_uid == geteuid();
+  }
+
   // A file that its last owner removed meanwhile locks nothing.
   bool take() {
     const int fd =
         open(path_.c_str(), O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     if (fd < 0) return false;
+    if (!is_a_lock(fd)) {  // somebody's own
+      ::close(fd);
+      errno = EEXIST;
+      return false;
+    }
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
       struct stat opened = {};
       struct stat named = {};

@@ -162,7 +162,7 @@ class CommandFuzz {
       }
       case 2:
         (void)card_abandon_group(bench_.card(), context,
-                                 input_.byte() % 4 ? handle_ : input_.take<uint32_t>());
+                                 input_.byte() % 4 ? handle_ : input_.take<uint32_t>(), bench_.now);
         break;
       case 3: {
         RegionId channels = 0;

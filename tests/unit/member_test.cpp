@@ -68,8 +68,10 @@ TEST_F(MemberSlots, FullTableIsNoResourcesUntilOneIsGivenBack) {
   EXPECT_EQ(reserve(2, 0), PEAL_STATUS_NO_RESOURCES);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_MEMBER), 1u);
   const uint32_t given_back = *handles.begin();
-  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), given_back), PEAL_STATUS_OK);
-  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), given_back), PEAL_STATUS_BAD_GROUP);
+  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), given_back, bench.now),
+            PEAL_STATUS_OK);
+  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), given_back, bench.now),
+            PEAL_STATUS_BAD_GROUP);
   EXPECT_EQ(reserve(2, 0), PEAL_STATUS_OK);
   EXPECT_EQ(address.member & 0xffff, given_back & 0xffff);
   EXPECT_NE(address.member, given_back) << "the same slot must not answer to the old handle";
@@ -102,7 +104,8 @@ TEST_F(MemberSlots, AnotherContextMayNeitherConnectNorAbandon) {
   const ContextId other = bench.open_context();
   EXPECT_EQ(card_connect_group(bench.card(), other, good_request(member), bench.now),
             PEAL_STATUS_BAD_GROUP);
-  EXPECT_EQ(card_abandon_group(bench.card(), other, member.handle()), PEAL_STATUS_BAD_GROUP);
+  EXPECT_EQ(card_abandon_group(bench.card(), other, member.handle(), bench.now),
+            PEAL_STATUS_BAD_GROUP);
 }
 
 // --- destroy and tombstone ---
@@ -276,7 +279,8 @@ TEST_F(Tombstones, StandsWhateverComesAfterIt) {
   const Membership first = leave(1000);
   uint32_t made = 0;
   while (made < 5 * CONFIG_CARD_MEMBERS && try_reserve() == PEAL_STATUS_OK) {
-    ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), reserved()), PEAL_STATUS_OK);
+    ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), reserved(), bench.now),
+              PEAL_STATUS_OK);
     made++;
   }
   EXPECT_TRUE(answers(first));
@@ -334,6 +338,26 @@ TEST_F(Tombstones, EachPeerAheadMustSayFarewell) {
   EXPECT_EQ(log_after(wire.nack(3, kDestroyShape, 0, 0, 0, 1)), "");
 }
 
+// Nothing had happened for long: the card's clock stood, and the tombstone began in the past.
+TEST_F(Tombstones, OneThatWasAbandonedAfterALongSilenceStands) {
+  const auto asks = [&](const Membership& member) {
+    bench.take_log();
+    bench.deliver(WireMaker(member).nack(1, kBarrierShape, 0, 0, 0, 0));
+    return bench.take_log();
+  };
+  const std::string death = "send 0>1 DEATH rank=0\n";
+  const Membership first = bench.join(2, 0, 1000);
+  bench.now += 10 * default_timeouts().dead_ns;
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), first.handle(), bench.now),
+            PEAL_STATUS_OK);
+  const Membership second = bench.join(2, 0, 2000);
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), second.handle(), bench.now),
+            PEAL_STATUS_OK);
+  EXPECT_EQ(asks(second), death);
+  EXPECT_EQ(asks(first), death);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_TOMBSTONES_REUSED), 0u);
+}
+
 // Groups that die one after the other, as fast as a client can make them.
 TEST_F(Tombstones, ThoseOfOneClientKeepNoOtherOut) {
   ContextId evil = 0;
@@ -348,7 +372,7 @@ TEST_F(Tombstones, ThoseOfOneClientKeepNoOtherOut) {
     request.peer_count = 2;
     request.peers[0] = request.peers[1] = CardBench::played_address(1);
     ASSERT_EQ(card_connect_group(bench.card(), evil, request, bench.now), PEAL_STATUS_OK);
-    ASSERT_EQ(card_abandon_group(bench.card(), evil, reserved()), PEAL_STATUS_OK);
+    ASSERT_EQ(card_abandon_group(bench.card(), evil, reserved(), bench.now), PEAL_STATUS_OK);
     RegionId channels = 0;
     ASSERT_TRUE(card_channel_released(bench.card(), &channels));
     bench.port.remove_region(channels);
@@ -370,7 +394,8 @@ TEST_F(Tombstones, ItsHandleIsNobodyElses) {
     ASSERT_EQ(card_reserve_group(bench.card(), bench.context(), request, 3, bench.now, &address),
               PEAL_STATUS_OK);
     ASSERT_NE(address.member, gone.handle()) << i;
-    ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), address.member), PEAL_STATUS_OK);
+    ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), address.member, bench.now),
+              PEAL_STATUS_OK);
     ASSERT_TRUE(card_channel_released(bench.card(), &channels));
   }
   EXPECT_TRUE(answers(gone));
@@ -399,7 +424,8 @@ TEST_F(Tombstones, CardsOfAnotherGeometryAreRefused) {
 // A member that leaves a connected group without a word: those who wait for it must not wait for
 // ever.
 TEST_F(Leaving, WhoWaitsForAnAbandonedMemberIsTold) {
-  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()), PEAL_STATUS_OK);
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle(), bench.now),
+            PEAL_STATUS_OK);
   bench.take_log();
   bench.deliver(wire.nack(2, kBarrierShape, 0, 0, 0, 0));
   EXPECT_EQ(bench.take_log(), "send 1>2 DEATH rank=1\n");
@@ -409,7 +435,8 @@ TEST_F(Leaving, AnAbandonedMembersOperationsEndAndItsPeersAreTold) {
   post_barrier(0);
   post_barrier(1);
   bench.take_log();
-  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()), PEAL_STATUS_OK);
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle(), bench.now),
+            PEAL_STATUS_OK);
   EXPECT_EQ(bench.take_log(),
             "send 1>2 DEATH rank=1\n"
             "send 1>0 DEATH rank=1\n"
@@ -420,14 +447,15 @@ TEST_F(Leaving, AnAbandonedMembersOperationsEndAndItsPeersAreTold) {
   EXPECT_TRUE(card_channel_released(bench.card(), &channels));
   post_barrier(2);
   EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=102 BAD_GROUP\n");
-  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()),
+  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle(), bench.now),
             PEAL_STATUS_BAD_GROUP);
 }
 
 TEST_F(Leaving, AnAbandonedMembersBuffersAreItsHostsOnlyAfterTheDma) {
   post_broadcast(0, 64);
   ASSERT_GT(bench.port.dma_count(), 0u);
-  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle()), PEAL_STATUS_OK);
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle(), bench.now),
+            PEAL_STATUS_OK);
   EXPECT_TRUE(bench.port.take_completions().empty());
   RegionId channels = 0;
   EXPECT_FALSE(card_channel_released(bench.card(), &channels));
@@ -634,7 +662,8 @@ TEST_F(Tombstones, StandsAsLongAsAPeerMayBeAway) {
 TEST_F(MemberSlots, ReleasedChannelsAreFetchedOrNobodyComesIn) {
   for (uint32_t i = 0; i < CONFIG_CARD_MEMBERS; i++) {
     ASSERT_EQ(reserve(2, 0), PEAL_STATUS_OK);
-    ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), address.member), PEAL_STATUS_OK);
+    ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), address.member, bench.now),
+              PEAL_STATUS_OK);
   }
   EXPECT_EQ(reserve(2, 0), PEAL_STATUS_NO_RESOURCES);
   RegionId channels = 0;
@@ -674,12 +703,12 @@ TEST_F(Tombstones, ThoseOfTheLivingAreKept) {
     ASSERT_EQ(card_open_context(bench.card(), &context, client), PEAL_STATUS_OK);
     while (try_reserve(context) == PEAL_STATUS_OK) {
       ASSERT_EQ(make(context, group++), PEAL_STATUS_OK);
-      ASSERT_EQ(card_abandon_group(bench.card(), context, reserved()), PEAL_STATUS_OK);
+      ASSERT_EQ(card_abandon_group(bench.card(), context, reserved(), bench.now), PEAL_STATUS_OK);
       ASSERT_TRUE(card_channel_released(bench.card(), &channels));
     }
   }
   for (const uint32_t member : living) {
-    EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member), PEAL_STATUS_OK);
+    EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member, bench.now), PEAL_STATUS_OK);
   }
   EXPECT_EQ(bench.counter(PEAL_COUNTER_TOMBSTONES_REUSED), 0u);
 }

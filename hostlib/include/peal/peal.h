@@ -195,7 +195,13 @@ PEAL_API peal_error peal_group_create(peal_context* context, uint32_t rank, uint
 PEAL_API peal_error peal_group_destroy(peal_group* group);
 /* Not collective: ends the group for everybody, at once. The other ranks get PEAL_ERR_PEER_DEAD
  * naming this one, and so do the operations that are pending here. Returns when the card has let go
- * of their buffers. The handle is gone in any case, its requests are still the caller's. */
+ * of their buffers. The handle is gone then, its requests are still the caller's; only if the card
+ * would not end the group, it is as it was, and the error says why. Other threads may wait for them
+ * meanwhile, but be in no call with the group itself.
+ *
+ * A card goes on naming the dead for a while (dead_timeout_us and a little), and has places for so
+ * many groups that ended like this; who aborts more gets PEAL_ERR_NO_RESOURCES until the oldest are
+ * forgotten. */
 PEAL_API peal_error peal_group_abort(peal_group* group);
 /* Waits until none of this group's operations is pending. Returns how the first detached one has
  * failed since the last such call. */
@@ -218,8 +224,9 @@ PEAL_API peal_error peal_group_begin(peal_context* context, uint32_t rank, uint3
  * with this builder. */
 PEAL_API const void* peal_group_record(const peal_group_builder* builder);
 /* `records`: everybody's, in the order of ranks. PEAL_OK and a null *group: one more exchange, of
- * new records. Otherwise the builder is gone, and *group is made or the error says why not. There
- * are two exchanges; no call waits for other ranks. */
+ * new records. Otherwise the builder is gone (but for PEAL_ERR_INVALID_ARGUMENT and
+ * PEAL_ERR_FORKED), and *group is made or the error says why not. There are two exchanges; no call
+ * waits for other ranks. */
 PEAL_API peal_error peal_group_advance(peal_group_builder* builder, const void* records,
                                        peal_group** group);
 /* Instead of an exchange that will not come. Other ranks are not told. Null is fine. */

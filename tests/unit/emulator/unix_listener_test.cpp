@@ -107,6 +107,14 @@ TEST_F(UnixListenerTest, ALockOnItsFolderIsAnothersBusiness) {
   close(folder);
 }
 
+TEST_F(UnixListenerTest, AFileOfAnothersUnderTheLocksNameIsLeftAlone) {
+  std::ofstream(path_ + ".lock") << "precious";
+  UnixListener listener;
+  EXPECT_NE(listener.listen(path_, SOCK_SEQPACKET, 0600), "");
+  EXPECT_EQ(std::filesystem::file_size(path_ + ".lock"), 8u);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
 TEST_F(UnixListenerTest, NothingButTheNameIsLeftInTheFolder) {
   std::ofstream(path_ + ".lock") << "";  // of one that was killed
   UnixListener listener;

@@ -56,7 +56,10 @@ class FakeTransport final : public Transport {
     return PEAL_OK;
   }
   peal_error abandon_group(uint32_t member) override {
+    if (card_->refuse_abandon != PEAL_OK) return fail(card_->refuse_abandon, "refused");
+    const std::lock_guard<std::mutex> guard(card_->mutex);
     card_->connected_members.erase(member);
+    card_->changed.notify_all();
     return card_->reserved.erase(member) == 1 ? PEAL_OK : fail(PEAL_ERR_BAD_GROUP, "no member");
   }
   peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity, uint32_t* total,

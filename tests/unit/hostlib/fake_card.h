@@ -58,6 +58,7 @@ struct FakeCard {
   std::vector<peal_peer_address> peers;  // of the last connect
   peal_error refuse_reserve = PEAL_OK;
   peal_error refuse_connect = PEAL_OK;
+  peal_error refuse_abandon = PEAL_OK;
 };
 
 std::unique_ptr<Transport> make_fake_transport(FakeCard* card);

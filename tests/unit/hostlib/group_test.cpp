@@ -275,6 +275,30 @@ TEST_F(Groups, ACancelledOneGivesItsMemberBack) {
   peal_close(context);
 }
 
+// Even while another thread of the parent is inside the library.
+TEST_F(Groups, AChildMayNotGoOnWithItsParentsBuilder) {
+  peal_context* context = open_fake(&cards[0]);
+  peal_group_builder* builder = nullptr;
+  ASSERT_EQ(peal_group_begin(context, 0, 1, nullptr, &builder), PEAL_OK);
+  pid_t child = 0;
+  {
+    const std::lock_guard<std::mutex> as_another_thread(context->mutex);
+    child = fork();
+    if (child == 0) {
+      peal_group* group = nullptr;
+      peal_group_builder* another = nullptr;
+      const bool refused =
+          peal_group_advance(builder, peal_group_record(builder), &group) == PEAL_ERR_FORKED &&
+          peal_group_begin(context, 0, 1, nullptr, &another) == PEAL_ERR_FORKED;
+      _exit(refused ? 0 : 1);
+    }
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  peal_close(context);  // frees the builder
+}
+
 TEST_F(Groups, WrongParameters) {
   const auto outcomes =
       create([](uint32_t rank, FakeCard&, peal_group_params& params, Exchange::Seat&) {

@@ -147,6 +147,47 @@ TEST_F(RequestsTest, ACardThatIsGoneFailsTheDetached) {
   EXPECT_EQ(peal_group_wait(group), PEAL_ERR_CARD_GONE);
 }
 
+// Entries that the card had not seen before the abort name a group that it no longer knows.
+TEST_F(RequestsTest, WhatAnAbortOvertookHasDiedLikeTheRest) {
+  peal_request* request = post();
+  std::thread late([&] {
+    peal_submission entry = {};
+    while (!card.take(&entry)) std::this_thread::yield();
+    {
+      std::unique_lock<std::mutex> lock(card.mutex);
+      card.changed.wait(lock, [&] { return card.connected_members.empty(); });
+    }
+    card.complete(entry, PEAL_STATUS_BAD_GROUP);
+  });
+  EXPECT_EQ(peal_group_abort(group), PEAL_OK);
+  late.join();
+  EXPECT_EQ(peal_wait(request), PEAL_ERR_PEER_DEAD);
+  EXPECT_EQ(peal_request_failed_rank(request), 0);
+}
+
+TEST_F(RequestsTest, AnAbortThatTheCardRefusesChangesNothing) {
+  peal_request* request = post();
+  card.refuse_abandon = PEAL_ERR_CARD_ANSWER;
+  EXPECT_EQ(peal_group_abort(group), PEAL_ERR_CARD_ANSWER);
+  card.refuse_abandon = PEAL_OK;
+  card.complete(take());
+  EXPECT_EQ(peal_wait(request), PEAL_OK);
+  EXPECT_EQ(peal_group_abort(group), PEAL_OK);
+}
+
+TEST_F(RequestsTest, PollingWithShortTimeOutsNoticesThatTheCardIsGone) {
+  peal_request* request = post();
+  {
+    const std::lock_guard<std::mutex> guard(card.mutex);
+    card.connected = false;
+  }
+  size_t index = 0;
+  peal_error error = PEAL_ERR_TIMED_OUT;
+  while (error == PEAL_ERR_TIMED_OUT) error = peal_wait_any(&request, 1, 0, &index);
+  EXPECT_EQ(error, PEAL_ERR_CARD_GONE);
+  EXPECT_EQ(peal_wait_for(request, 0), PEAL_ERR_CARD_GONE);
+}
+
 TEST_F(RequestsTest, StatisticsSayWhatWasDone) {
   void* memory = nullptr;
   ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
