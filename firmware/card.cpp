@@ -3,22 +3,22 @@
 
 #include <cstring>
 
-#include "firmware/card_state.h"
-#include "firmware/collective/broadcast_all.h"
-#include "firmware/collective/doubling.h"
-#include "firmware/collective/mover.h"
-#include "firmware/collective/operation.h"
-#include "firmware/collective/pieces.h"
-#include "firmware/collective/repair.h"
-#include "firmware/command_check.h"
-#include "firmware/context.h"
-#include "firmware/dma.h"
-#include "firmware/liveness.h"
-#include "firmware/member.h"
-#include "firmware/mutation.h"
+#include "firmware/base/mutation.h"
+#include "firmware/card_types.h"
+#include "firmware/collective/allgather/broadcast_all.h"
+#include "firmware/collective/allgather/doubling.h"
+#include "firmware/dma/dma.h"
+#include "firmware/group/liveness.h"
+#include "firmware/group/member.h"
+#include "firmware/group/verdict.h"
+#include "firmware/host/context.h"
+#include "firmware/operation/command_check.h"
+#include "firmware/operation/mover.h"
+#include "firmware/operation/operation.h"
+#include "firmware/operation/pieces.h"
+#include "firmware/operation/repair.h"
 #include "firmware/receive.h"
-#include "firmware/transmit.h"
-#include "firmware/verdict.h"
+#include "firmware/wire/transmit.h"
 
 namespace peal {
 namespace {

@@ -41,7 +41,7 @@ struct CardIdentity {
   uint16_t index;        // within the process; for the device block
 };
 
-struct Card;  // all state; defined in firmware/card_state.h
+struct Card;  // all state; defined in firmware/card_types.h
 
 // Bytes and alignment of a Card, for runners that place it themselves.
 size_t card_bytes();

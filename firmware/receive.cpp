@@ -3,17 +3,17 @@
 
 #include <cstring>
 
-#include "firmware/collective/broadcast_all.h"
-#include "firmware/collective/dissemination.h"
-#include "firmware/collective/doubling.h"
-#include "firmware/collective/operation.h"
-#include "firmware/collective/recycling.h"
-#include "firmware/collective/repair.h"
-#include "firmware/liveness.h"
-#include "firmware/member.h"
-#include "firmware/transmit.h"
-#include "firmware/verdict.h"
-#include "firmware/wire_check.h"
+#include "firmware/collective/allgather/broadcast_all.h"
+#include "firmware/collective/allgather/doubling.h"
+#include "firmware/group/dissemination.h"
+#include "firmware/group/liveness.h"
+#include "firmware/group/member.h"
+#include "firmware/group/recycling.h"
+#include "firmware/group/verdict.h"
+#include "firmware/operation/operation.h"
+#include "firmware/operation/repair.h"
+#include "firmware/wire/transmit.h"
+#include "firmware/wire/wire_check.h"
 
 namespace peal {
 namespace {

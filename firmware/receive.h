@@ -3,7 +3,7 @@
 // to. This is the map of the protocol; each step that refuses has a counter.
 #pragma once
 
-#include "firmware/card_state.h"
+#include "firmware/card_types.h"
 
 namespace peal {
 

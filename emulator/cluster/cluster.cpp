@@ -7,8 +7,8 @@
 #include "emulator/cluster/mix.h"
 #include "emulator/cluster/node.h"
 #include "emulator/common/packet_text.h"
-#include "firmware/card_state.h"
-#include "firmware/member.h"
+#include "firmware/card_types.h"
+#include "firmware/group/member.h"
 #include "peal_config.h"
 
 namespace peal::sim {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "firmware/crc32c.h"
+#include "firmware/base/crc32c.h"
 
 namespace peal::test {
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The card's memory, term by term. Everything the firmware will ever use is one of these; the sum
+// is a number that the build prints and that must fit the configured card.
+#pragma once
+
+#include "firmware/card_types.h"
+
+namespace peal {
+
+struct MemoryTerm {
+  const char* name;
+  uint64_t count;
+  uint64_t bytes_each;
+};
+
+inline constexpr MemoryTerm kMemoryTerms[] = {
+    {"members: membership, peers, recycling", CONFIG_CARD_MEMBERS,
+     offsetof(Member, staging) - sizeof(Member::operations) - sizeof(Member::parked)},
+    {"operation records (K per member)", CONFIG_CARD_MEMBERS* kChannels,
+     sizeof(Operation) - kPieceSlots * sizeof(Piece)},
+    {"piece records (2W per operation)", CONFIG_CARD_MEMBERS* kChannels* kPieceSlots,
+     sizeof(Piece)},
+    {"parked commands", CONFIG_CARD_MEMBERS* CONFIG_PARKED_OPERATIONS, sizeof(Command)},
+    {"staging buffers", CONFIG_CARD_MEMBERS, sizeof(Member) - offsetof(Member, staging)},
+    {"tombstones", kTombstones, sizeof(Tombstone)},
+    {"memory keys", CONFIG_MEMORY_KEYS, sizeof(MemoryKey)},
+    {"contexts", CONFIG_CONTEXTS, sizeof(Context)},
+    {"DMA records", CONFIG_DMA_RECORDS, sizeof(DmaRecord)},
+    {"timer heap", kTimers, sizeof(Card::timer_entries) / kTimers},
+    {"card: identity, counters, lists", 1, offsetof(Card, contexts)},
+    {"packet buffers (header and one MTU)", CONFIG_PACKET_BUFFERS,
+     PEAL_HEADER_BYTES + CONFIG_MTU_BYTES},
+};
+
+constexpr uint64_t memory_total() {
+  uint64_t total = 0;
+  for (const MemoryTerm& term : kMemoryTerms) total += term.count * term.bytes_each;
+  return total;
+}
+
+constexpr bool memory_fits() {
+  return CONFIG_CARD_MEMORY_BYTES == 0 || memory_total() <= CONFIG_CARD_MEMORY_BYTES;
+}
+
+// The terms leave nothing out but padding between the arrays.
+static_assert(memory_total() + 4096 >= sizeof(Card) + uint64_t{CONFIG_PACKET_BUFFERS} *
+                                                          (PEAL_HEADER_BYTES + CONFIG_MTU_BYTES));
+
+}  // namespace peal

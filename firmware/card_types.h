@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Everything a card knows, in one object of fixed size. Only data; what happens to it is in the
+// file named after the noun. A zeroed object is an unused one. memory_budget.h adds the parts up.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/counters.h"
+#include "abi/queue.h"
+#include "abi/wire.h"
+#include "firmware/base/assert.h"
+#include "firmware/base/ranks.h"
+#include "firmware/base/timer_heap.h"
+#include "firmware/card.h"
+#include "firmware/group/pace.h"
+#include "firmware/port.h"
+#include "peal_config.h"
+
+namespace peal {
+
+inline constexpr uint32_t kChannels = CONFIG_CHANNELS;         // K
+inline constexpr uint32_t kEpochOperations = kChannels / 2;    // operations recycled together
+inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
+inline constexpr uint32_t kPieceSlots =
+    2 * kPieceWindow;  // a peer may be W ahead of us, and we W ahead of it
+inline constexpr uint32_t kImageBytes = CONFIG_CHANNEL_BYTES / kPieceSlots;
+inline constexpr uint32_t kRoundsMax = ceil_log2(CONFIG_GROUP_RANKS_MAX);
+inline constexpr uint32_t kPeersMax = 2 * kRoundsMax;
+inline constexpr uint32_t kRankWords = (CONFIG_GROUP_RANKS_MAX + 63) / 64;
+// A piece needs a bit per rank (all-to-all broadcast), or a word of fragment bits per step
+// (doubling).
+inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : kRoundsMax;
+inline constexpr uint32_t kStagingUnits = 16;
+inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
+// Half of them are the most that one client can have (has_tombstone_place): two for every member.
+inline constexpr uint32_t kTombstones = 4 * CONFIG_CARD_MEMBERS;
+inline constexpr uint32_t kTimers = CONFIG_CARD_MEMBERS * (kChannels + 1) + 1;
+
+static_assert(kChannels % 2 == 0 && kChannels >= 4);
+static_assert(CONFIG_GROUP_RANKS_MAX <= PEAL_RANKS_MAX && kPeersMax <= PEAL_PEERS_MAX);
+static_assert(CONFIG_PARKED_OPERATIONS >= CONFIG_CHANNELS,
+              "a host may have PARKED_OPERATIONS outstanding, and never be refused");
+static_assert(kImageBytes >= 8 * CONFIG_GROUP_RANKS_MAX, "a piece would be empty at the largest N");
+static_assert(kImageBytes / 2 / CONFIG_MTU_BYTES + 1 <= 64,
+              "fragments of a step must fit one word");
+static_assert(CONFIG_MTU_BYTES >= sizeof(peal_nack));
+
+struct MemoryKey {
+  bool in_use;
+  uint16_t generation;
+  uint16_t access;
+  uint16_t uses;  // accepted operations that name it
+  ContextId context;
+  RegionId region;
+  uint64_t bytes;
+};
+
+enum class ContextPhase : uint8_t { kFree, kOpen, kClosing };
+
+struct Context {
+  ContextPhase phase;
+  ClientId client;
+  uint32_t outstanding;  // accepted, not completed
+};
+
+struct Peer {
+  peal_peer_address address;
+  uint32_t identity;        // that its packets must carry
+  TimeNs awaited_since_ns;  // 0: owes us nothing
+  TimeNs next_probe_ns;
+  uint32_t probes;
+};
+
+// Who a member is, to its peers. A tombstone keeps this much.
+struct Membership {
+  uint64_t group;
+  uint32_t handle;
+  uint32_t identity;  // that our packets carry
+  uint32_t seed;      // of every signature: group, choice of algorithms, geometry
+  uint16_t rank;
+  uint16_t ranks;
+  uint8_t rounds;  // ⌈log2 N⌉
+  bool poisoned;   // a member died: dead_rank, and nothing can be completed any more
+  uint16_t dead_rank;
+  Peer peers[kPeersMax];
+};
+
+// A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k.
+// Used three times: barrier, destroy, recycling. One bit per round, because a fast peer may already
+// be a round ahead.
+struct Dissemination {
+  uint16_t received;
+  uint16_t sent;
+  bool entered;
+  bool complete;
+};
+
+struct Piece {
+  uint32_t number;  // which piece this slot holds, plus one; 0: none yet
+  uint16_t arrived;
+  uint16_t dma;      // outstanding, into or out of this piece
+  bool own_started;  // own block is being read, or was
+  bool own_placed;   // own block is in the image (doubling) or on its way to the peers (broadcast)
+  bool retained;  // own block (broadcast) or image (doubling) lies in the channel, for late NACKs
+  bool delivering;
+  bool delivered;  // the result of this piece is in the user's memory
+  bool in_debt;    // owed below means something
+  uint8_t steps_sent;
+  uint8_t fragments_sent;      // of step steps_sent
+  uint8_t landed[kRoundsMax];  // doubling: fragments of a step that are in the image
+  uint64_t bits[kPieceWords];
+  // All-to-all broadcast: blocks that lie in the user's memory and that somebody below still asks
+  // for. Asked of the parent, passed on when they come.
+  uint64_t owed[kRankWords];
+};
+
+// Copies blocks of an image that lies in the channel to the user's buffer, through bounce packets.
+struct Mover {
+  bool active;
+  uint8_t in_flight;
+  uint16_t next;  // position of the next block to look at
+  uint32_t piece;
+};
+
+enum class OperationPhase : uint8_t {
+  kFree,
+  kEarly,     // made by a packet or a NACK; the host has not posted
+  kRunning,   // posted
+  kFinished,  // completed to the host; kept for late NACKs until recycled
+};
+
+struct Command {
+  uint8_t opcode;
+  uint8_t algorithm;
+  bool in_place;
+  bool holds_keys;  // counted in the uses of its memory keys
+  uint32_t member;  // handle
+  ContextId context;
+  uint64_t sequence;
+  uint64_t cookie;
+  uint32_t block_bytes;
+  uint32_t send_key;
+  uint32_t receive_key;
+  HostAddress send;
+  HostAddress receive;
+  TimeNs accepted_ns;
+};
+
+struct Operation {
+  OperationPhase phase;
+  uint8_t kind;       // enum peal_operation
+  uint8_t algorithm;  // enum peal_algorithm
+  bool starved;       // something could not be had from a pool: try again soon
+  bool refused;       // verdict stands: a posted one ends with it as soon as no DMA is under way
+  bool in_debt;       // some piece owes blocks to ranks below
+  uint32_t signature;
+  uint32_t block_bytes;
+  uint16_t first_sender;  // whose packet opened an early record
+  uint16_t chase_next;    // rank from which the next NACKs start, so that all get their turn
+  uint32_t debt_next;     // the same for debts: piece slot and rank
+  uint32_t verdict_rank;
+  peal_status verdict;
+  uint64_t sequence;
+  Command command;  // valid when posted
+  TimeNs progress_ns;
+  TimeNs interval_ns;
+  Timer timer;
+  uint32_t dma;          // outstanding, all kinds but repairs
+  uint32_t early_dma;    // of those: early data on its way into the channel
+  uint32_t piece_count;  // at least 1
+  uint32_t piece_bytes;
+  uint32_t base;          // first piece that is not done
+  uint32_t own_next;      // next own piece to send
+  uint16_t staging_mask;  // units held; 0: none
+  uint8_t staging_unit;   // first of them
+  Dissemination signals;
+  Mover mover;
+  Piece pieces[kPieceSlots];
+};
+
+enum class MemberPhase : uint8_t {
+  kFree,
+  kReserved,
+  kActive,
+  // Over for host and peers; the place is needed until the last DMA, a repair that somebody asked
+  // for, is done. Packets no longer find the member: a tombstone speaks for it.
+  kDying,
+};
+
+struct Member {
+  MemberPhase phase;
+  uint16_t generation;
+  uint16_t index;
+  bool destroying;  // the destroy operation was accepted: nothing may follow it
+  ContextId context;
+  RegionId channels;
+  Membership membership;
+  uint64_t next_sequence;      // that the host must post
+  uint64_t started;            // operations taken out of parking; all below ran or run
+  uint64_t finished;           // operations completed to the host
+  uint64_t recycled;           // epochs whose recycling is complete
+  uint32_t dma;                // outstanding, all operations, repairs too
+  uint16_t farewells;          // bit per round: the peer ahead will ask nothing any more
+  Pace pace;                   // of this member's questions
+  uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
+  Dissemination recycling[2];
+  TimeNs recycling_progress_ns;
+  TimeNs recycling_interval_ns;
+  Timer timer;  // recycling NACKs and liveness
+  uint16_t parked_head;
+  uint16_t parked_count;
+  uint32_t staging_used;  // bit per unit
+  Operation operations[kChannels];
+  Command parked[CONFIG_PARKED_OPERATIONS];
+  alignas(64) uint8_t staging[CONFIG_STAGING_BYTES];
+};
+
+// Answers late NACKs of a group's last barrier, or names the dead, after the member is gone.
+struct Tombstone {
+  bool in_use;
+  uint16_t awaited;  // bit per round: the peer ahead has not said farewell
+  ClientId client;
+  uint64_t destroy_sequence;
+  uint32_t destroy_signature;
+  TimeNs buried_ns;
+  Membership membership;
+};
+
+enum class DmaKind : uint8_t {
+  kOwnRead,    // own block into a packet
+  kOwnStage,   // own block into staging
+  kLand,       // a packet's payload into the user's buffer or the image
+  kLandEarly,  // a packet's payload into the channel, before the host has posted
+  kRetain,     // own block, or the image in staging, into the channel
+  kDeliver,    // staging into the user's buffer
+  kSend,       // image into a packet whose header is ready: a step of doubling, or a repair
+  kMoveRead,   // image into a bounce packet
+  kMoveWrite,  // bounce packet into the user's buffer
+};
+
+struct DmaRecord {
+  DmaKind kind;
+  bool in_use;
+  bool is_write;
+  uint8_t slot;
+  uint16_t member;
+  uint32_t bytes;
+  uint32_t piece;
+  uint32_t aux;   // kMoveRead: position of the first block; kSend: 1 for a repair
+  uint32_t next;  // free list or stalled list: index plus one
+  uint64_t
+      sequence;  // of the operation; a recycled record must not take the completion for its own
+  Packet* packet;
+  uint8_t* card;
+  HostAddress host;
+};
+
+struct Card {
+  Port* port;
+  CardIdentity identity;
+  CardTimeouts timeouts;
+  Checksums checksums;
+  TimeNs now;
+  uint32_t packets_held;
+  uint32_t dma_in_use;
+  uint32_t dma_free;     // list head, index plus one
+  uint32_t dma_stalled;  // list the port would not take
+  uint32_t dma_stalled_last;
+  Timer retry_timer;
+  TimerHeap timers;
+  Pace repairs;  // of all members together
+  uint16_t first_generation;
+  uint64_t counters[PEAL_COUNTER_COUNT];
+  uint32_t released_count;
+  RegionId released[2 * CONFIG_CARD_MEMBERS];
+  Context contexts[CONFIG_CONTEXTS];
+  MemoryKey keys[CONFIG_MEMORY_KEYS];
+  DmaRecord dma[CONFIG_DMA_RECORDS];
+  Timer* timer_entries[kTimers];
+  Tombstone tombstones[kTombstones];
+  Member members[CONFIG_CARD_MEMBERS];
+};
+
+inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
+  card.counters[counter] += by;
+}
+
+// What the cards of a group must share; a card of another geometry would drop its pieces.
+constexpr uint32_t geometry_hash() {
+  const uint32_t words[] = {kChannels, kPieceWindow, CONFIG_MTU_BYTES, CONFIG_CHANNEL_BYTES};
+  uint32_t hash = 2166136261u;  // FNV-1a, by words
+  for (const uint32_t word : words) hash = (hash ^ word) * 16777619u;
+  return hash;
+}
+
+// NACK intervals: doubled after every time-out without progress, up to the configured limit.
+inline TimeNs doubled_interval(const Card& card, TimeNs interval_ns) {
+  const TimeNs limit_ns = card.timeouts.nack_max_ns;
+  return 2 * interval_ns < limit_ns ? 2 * interval_ns : limit_ns;
+}
+
+// Membership and operation handed around together.
+struct Scope {
+  Card& card;
+  Member& member;
+  Operation& operation;
+};
+
+}  // namespace peal

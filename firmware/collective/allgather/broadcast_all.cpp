@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/collective/allgather/broadcast_all.h"
+
+#include <cstring>
+
+#include "firmware/base/mutation.h"
+#include "firmware/collective/allgather/hopping.h"
+#include "firmware/dma/dma.h"
+#include "firmware/group/liveness.h"
+#include "firmware/operation/mover.h"
+#include "firmware/operation/operation.h"
+#include "firmware/operation/pieces.h"
+#include "firmware/operation/repair.h"
+
+namespace peal::broadcast_all {
+namespace {
+
+constexpr uint32_t kNacksPerTimeout = 16;
+
+// Sends the payload on to every place below this one in the origin's tree: one header each, one
+// payload for all.
+void forward(const Scope& scope, Packet* packet, uint32_t number, Rank origin, bool summed) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const uint32_t place = hopping::place(self.rank, origin, self.ranks);
+  const PacketKind kind = packet_kind(operation, PEAL_PACKET_DATA);
+  const uint32_t length = piece_length(operation, number);
+  const uint32_t payload_crc =
+      summed ? packet->header->payload_crc : payload_sum(card, packet->payload, length);
+  for (uint32_t hop = hopping::first_leaving_hop(place); place + (1u << hop) < self.ranks; ++hop) {
+    Packet* copy = share_packet(card, packet);
+    if (copy == nullptr) return;  // counted; its receiver asks for it
+    address_packet(card, self, self.peers[peer_ahead(hop)].address, kind, copy->header);
+    copy->header->piece = number;
+    copy->header->origin = static_cast<uint16_t>(origin);
+    copy->header->hop = static_cast<uint8_t>(hop);
+    copy->header->length = static_cast<uint16_t>(length);
+    copy->header->payload_crc = payload_crc;
+    launch_packet(card, copy, true);
+    count(card, PEAL_COUNTER_SENT_DATA);
+    if (place != 0) count(card, PEAL_COUNTER_FORWARDED);
+  }
+}
+
+// Puts a block where it belongs: staging, the user's buffer, or the channel. False: no DMA record.
+bool land(const Scope& scope, Packet* packet, uint32_t number, Rank origin) {
+  auto& [card, member, operation] = scope;
+  const uint32_t length = piece_length(operation, number);
+  if (length == 0) return true;
+  if (is_staged(operation)) {
+    std::memcpy(staging_address(member, operation, origin * length), packet->payload, length);
+    count(card, PEAL_COUNTER_STAGED);
+    return true;
+  }
+  if (!dma_available(card, 1)) return false;
+  const bool direct = is_posted(operation) && mover::is_past(operation, number, origin);
+  dma_write(scope, {.kind = direct ? DmaKind::kLand : DmaKind::kLandEarly,
+                    .piece = number,
+                    .host = direct ? user_address(operation, origin, number)
+                                   : image_address(member, operation, number, origin * length),
+                    .card = packet->payload,
+                    .bytes = length,
+                    .packet = packet});
+  if (!direct) ++operation.early_dma;
+  return true;
+}
+
+bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const uint32_t length = piece_length(operation, number);
+  // The read, then landing and retaining what it brought.
+  if (length > 0 && !dma_available(card, 3)) {
+    count(card, PEAL_COUNTER_NO_DMA_RECORD);
+    return false;
+  }
+  Packet* packet = take_packet(card);
+  if (packet == nullptr) return false;
+  piece.own_started = true;
+  packet->payload_bytes = length;
+  if (length == 0) {
+    ++packet->holds;
+    on_own_read(scope, packet, number);
+    unhold_packet(card, packet);
+    return true;
+  }
+  const HostAddress& send = operation.command.send;
+  dma_read(scope, {.kind = DmaKind::kOwnRead,
+                   .piece = number,
+                   .host = {send.region, send.offset + uint64_t{number} * operation.piece_bytes},
+                   .card = packet->payload,
+                   .bytes = length,
+                   .packet = packet});
+  return true;
+}
+
+// One write takes a gathered result from staging to the user.
+void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  if (!dma_available(card, 1)) {
+    count(card, PEAL_COUNTER_NO_DMA_RECORD);
+    operation_starved(scope);
+    return;
+  }
+  piece.delivering = true;
+  dma_write(scope, {.kind = DmaKind::kDeliver,
+                    .piece = number,
+                    .host = user_address(operation, 0, number),
+                    .card = staging_address(member, operation, 0),
+                    .bytes = member.membership.ranks * operation.block_bytes});
+}
+
+bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
+  Operation& operation = scope.operation;
+  if (piece.arrived < scope.member.membership.ranks || piece.dma > 0) return false;
+  if (operation.mover.active) return false;
+  if (!is_staged(operation) || piece.delivered) return true;
+  if (!piece.delivering) deliver_staged(scope, piece, number);
+  return false;
+}
+
+void ask_parent(const Scope& scope, uint32_t number, Rank origin) {
+  auto& [card, member, operation] = scope;
+  const peal_nack nack = question(card, 0);
+  const Membership& self = member.membership;
+  const uint32_t hop = hopping::arriving_hop(hopping::place(self.rank, origin, self.ranks));
+  const peal_peer_address& parent = self.peers[peer_behind(hop)].address;
+  const SmallPacket what = {.piece = number,
+                            .origin = static_cast<uint16_t>(origin),
+                            .hop = static_cast<uint8_t>(hop),
+                            .payload = &nack,
+                            .length = sizeof(nack)};
+  if (send_small(card, self, parent, packet_kind(operation, PEAL_PACKET_NACK), what)) {
+    count(card, PEAL_COUNTER_SENT_NACK);
+  }
+  await_peer(card, member, parent.rank);
+}
+
+// A block that had come before. If somebody below still asks for it, it goes on to all below (who
+// has it drops it): hop by hop, so that ranks that cannot reach each other are served, and that
+// every hop of the way repairs itself.
+peal_counter on_repeated(const Scope& scope, Packet* packet) {
+  Operation& operation = scope.operation;
+  const peal_wire_header& header = *packet->header;
+  if (!piece_is_open(operation, header.piece)) return PEAL_COUNTER_DUPLICATE;
+  Piece& piece = piece_slot(operation, header.piece);
+  if (!owes(piece, header.origin)) return PEAL_COUNTER_DUPLICATE;
+  settle(piece, header.origin);
+  operation_progressed(scope);
+  forward(scope, packet, header.piece, header.origin, true);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+// Asks again for what was promised to ranks below; returns how much of the budget is left. Each
+// time it begins where it stopped before, so that all get their turn.
+uint32_t chase_debts(const Scope& scope, uint32_t budget) {
+  Operation& operation = scope.operation;
+  const uint32_t ranks = scope.member.membership.ranks;
+  const uint32_t places = kPieceSlots * ranks;
+  operation.in_debt = false;
+  const uint32_t first = operation.debt_next;
+  for (uint32_t i = 0; i < places; ++i) {
+    const uint32_t at = (first + i) % places;
+    const Piece& piece = operation.pieces[at / ranks];
+    if (piece.number == 0 || !owes(piece, at % ranks)) continue;
+    operation.in_debt = true;
+    operation.debt_next = at;
+    if (budget == 0 || !operation_may_ask(scope)) return budget;
+    --budget;
+    operation.debt_next = (at + 1) % places;
+    ask_parent(scope, piece.number - 1, at % ranks);
+  }
+  return budget;
+}
+
+}  // namespace
+
+void post(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (is_staged(operation) || operation.block_bytes == 0) return;
+  for (uint32_t number = 0; number < kPieceSlots && number < operation.piece_count; ++number) {
+    if (!piece_is_open(operation, number) || piece_slot(operation, number).arrived == 0) continue;
+    mover::start(operation, 0);
+    return;
+  }
+}
+
+peal_counter on_data(const Scope& scope, Packet* packet) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const peal_wire_header& header = *packet->header;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (header.length != piece_length(operation, header.piece)) return PEAL_COUNTER_DROP_LENGTH;
+  if (header.fragment != 0) return PEAL_COUNTER_DROP_FRAGMENT;
+  if (header.origin >= self.ranks || header.origin == self.rank) return PEAL_COUNTER_DROP_ORIGIN;
+  const uint32_t hop = hopping::arriving_hop(hopping::place(self.rank, header.origin, self.ranks));
+  if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
+  if (header.sender != minus(self.rank, 1u << hop, self.ranks)) return PEAL_COUNTER_DROP_SENDER;
+  if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
+    return on_repeated(scope, packet);
+  }
+  Piece* piece = piece_open(operation, header.piece);
+  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
+  if (has_bit(*piece, header.origin) && !mutated(Mutation::kDuplicateAccepted)) {
+    return on_repeated(scope, packet);
+  }
+  if (!land(scope, packet, header.piece, header.origin)) return PEAL_COUNTER_DROP_NO_DMA;
+  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
+  set_bit(*piece, header.origin);
+  ++piece->arrived;
+  operation_progressed(scope);
+  forward(scope, packet, header.piece, header.origin, true);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const Rank rank = member.membership.rank;
+  const uint32_t length = piece_length(operation, number);
+  Piece& piece = piece_slot(operation, number);
+  if (length > 0 && !dma_available(card, 2)) {
+    // Others took the records meanwhile: read again later.
+    count(card, PEAL_COUNTER_NO_DMA_RECORD);
+    piece.own_started = false;
+    if (number < operation.own_next) operation.own_next = number;
+    operation_starved(scope);
+    return;
+  }
+  if (length > 0) {
+    // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come.
+    dma_write(scope, {.kind = DmaKind::kRetain,
+                      .piece = number,
+                      .host = image_address(member, operation, number, rank * length),
+                      .card = packet->payload,
+                      .bytes = length,
+                      .packet = packet});
+    if (!operation.command.in_place || is_staged(operation)) {
+      const bool placed = is_staged(operation);
+      if (placed) {
+        std::memcpy(staging_address(member, operation, rank * length), packet->payload, length);
+      } else {
+        dma_write(scope, {.kind = DmaKind::kLand,
+                          .piece = number,
+                          .host = user_address(operation, rank, number),
+                          .card = packet->payload,
+                          .bytes = length,
+                          .packet = packet});
+      }
+    }
+  } else {
+    piece.retained = true;
+  }
+  piece.own_placed = true;
+  set_bit(piece, rank);
+  ++piece.arrived;
+  forward(scope, packet, number, rank, false);
+}
+
+void advance(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  mover::advance(scope);
+  // The usual arrival: the first incomplete piece stays incomplete, and the window is sent.
+  const Piece& first = piece_slot(operation, operation.base);
+  const bool sent = operation.own_next >= operation.base + kPieceWindow ||
+                    operation.own_next >= operation.piece_count;
+  if (sent && operation.base < operation.piece_count &&
+      first.arrived < scope.member.membership.ranks) {
+    return;
+  }
+  uint32_t base;
+  do {
+    base = operation.base;
+    start_own_pieces(scope, start_own);
+    while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
+           piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
+      ++operation.base;
+    }
+  } while (operation.base != base);
+  if (operation.base == operation.piece_count && operation.dma == 0) {
+    operation_finish(scope, PEAL_STATUS_OK, PEAL_NO_RANK);
+  }
+}
+
+void chase(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  // Debts are older than what this card itself still lacks, and others wait for them.
+  uint32_t budget = kNacksPerTimeout;
+  if (operation.in_debt) budget = chase_debts(scope, budget / 2) + budget / 2;
+  const bool finished = operation.phase == OperationPhase::kFinished;
+  const uint32_t last = finished ? 0 : operation.base + kPieceWindow;
+  const Rank first = operation.chase_next;
+  for (uint32_t number = operation.base; number < last && number < operation.piece_count;
+       ++number) {
+    // An unposted record repairs what it has heard of; a posted one wants everything in its window.
+    if (!is_posted(operation) && !piece_is_open(operation, number)) continue;
+    Piece* piece = piece_open(operation, number);
+    PEAL_ASSERT(piece != nullptr);
+    for (uint32_t i = 0; i < self.ranks; ++i) {
+      const Rank origin = (first + i) % self.ranks;
+      if (origin == self.rank || has_bit(*piece, origin)) continue;
+      if (budget == 0 || !operation_may_ask(scope)) {
+        operation.chase_next = static_cast<uint16_t>(origin);
+        return;
+      }
+      --budget;
+      ask_parent(scope, number, origin);
+    }
+  }
+}
+
+peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const uint32_t number = header.piece;
+  if (number >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (header.origin >= self.ranks) return PEAL_COUNTER_DROP_ORIGIN;
+  const uint32_t place = hopping::place(self.rank, header.origin, self.ranks);
+  const uint32_t asking = hopping::place(header.sender, header.origin, self.ranks);
+  // The asker is our child in this tree.
+  if (header.hop >= self.rounds || asking != place + (1u << header.hop) ||
+      hopping::arriving_hop(asking) != header.hop) {
+    return PEAL_COUNTER_DROP_HOP;
+  }
+  const peal_peer_address& child = self.peers[peer_ahead(header.hop)].address;
+  const bool window = number >= operation.base && operation.phase != OperationPhase::kFinished;
+  if (window) {
+    const Piece* piece = piece_open(operation, number);
+    if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
+    if (!has_bit(*piece, header.origin)) {
+      // Our own timer asks for it; here it is enough to say so.
+      send_not_yet(scope, child, header, nack);
+      return PEAL_COUNTER_RECEIVED;
+    }
+  }
+  if (repair_block(scope, number, header.origin, child)) return PEAL_COUNTER_RECEIVED;
+  // A place that serves a later piece: everybody has this one (decision 0003), the question is old.
+  if (!piece_is_open(operation, number)) return PEAL_COUNTER_DROP_STALE;
+  if (place != 0 && !is_staged(operation)) {
+    Piece& piece = piece_slot(operation, number);
+    if (!owes(piece, header.origin)) {
+      owe(piece, header.origin);
+      operation_owes(scope);
+      if (operation_may_ask(scope)) {
+        ask_parent(scope, number, header.origin);
+        count(card, PEAL_COUNTER_RELAYED_NACK);
+      }
+    }
+  }
+  send_not_yet(scope, child, header, nack);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+}  // namespace peal::broadcast_all

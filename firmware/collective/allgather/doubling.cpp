@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/collective/allgather/doubling.h"
+
+#include <cstring>
+
+#include "firmware/base/mutation.h"
+#include "firmware/collective/allgather/schedule.h"
+#include "firmware/dma/dma.h"
+#include "firmware/group/liveness.h"
+#include "firmware/operation/mover.h"
+#include "firmware/operation/operation.h"
+#include "firmware/operation/pieces.h"
+#include "firmware/operation/repair.h"
+
+namespace peal::doubling {
+namespace {
+
+constexpr uint32_t kOwnBlock = 0xff;  // aux of the own block's landing
+
+schedule::Step step_of(const Scope& scope, uint32_t k) {
+  const Membership& self = scope.member.membership;
+  return schedule::step(k, self.rank, self.ranks);
+}
+
+uint32_t fragment_count(const Operation& operation, uint32_t number, uint32_t blocks) {
+  const uint32_t bytes = blocks * piece_length(operation, number);
+  return bytes == 0 ? 1 : (bytes + CONFIG_MTU_BYTES - 1) / CONFIG_MTU_BYTES;
+}
+
+uint32_t fragment_bytes(const Operation& operation, uint32_t number, uint32_t blocks,
+                        uint32_t fragment) {
+  const uint32_t left = blocks * piece_length(operation, number) - fragment * CONFIG_MTU_BYTES;
+  return left < CONFIG_MTU_BYTES ? left : CONFIG_MTU_BYTES;
+}
+
+StepFragment fragment_of(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment) {
+  const schedule::Step step = step_of(scope, k);
+  const uint32_t length = piece_length(scope.operation, number);
+  return {number, k, fragment, step.send_first * length + fragment * CONFIG_MTU_BYTES,
+          fragment_bytes(scope.operation, number, step.blocks, fragment)};
+}
+
+bool step_is_complete(const Scope& scope, const Piece& piece, uint32_t number, uint32_t k) {
+  return piece.landed[k] >= fragment_count(scope.operation, number, step_of(scope, k).blocks);
+}
+
+// Steps whose blocks are all in the image, from the first.
+uint32_t steps_received(const Scope& scope, const Piece& piece, uint32_t number) {
+  uint32_t k = 0;
+  while (k < scope.member.membership.rounds && step_is_complete(scope, piece, number, k)) ++k;
+  return k;
+}
+
+bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const uint32_t length = piece_length(operation, number);
+  const uint32_t own = schedule::own_position(member.membership.rank, member.membership.ranks);
+  const HostAddress& send = operation.command.send;
+  const HostAddress from = {send.region, send.offset + uint64_t{number} * operation.piece_bytes};
+  if (length == 0) {
+    piece.own_started = piece.own_placed = true;
+    return true;
+  }
+  if (!dma_available(card, 2)) {
+    count(card, PEAL_COUNTER_NO_DMA_RECORD);
+    return false;
+  }
+  if (is_staged(operation)) {
+    dma_read(scope, {.kind = DmaKind::kOwnStage,
+                     .piece = number,
+                     .host = from,
+                     .card = staging_address(member, operation, own * length),
+                     .bytes = length});
+  } else {
+    Packet* packet = take_packet(card);
+    if (packet == nullptr) return false;
+    dma_read(scope, {.kind = DmaKind::kOwnRead,
+                     .piece = number,
+                     .host = from,
+                     .card = packet->payload,
+                     .bytes = length,
+                     .packet = packet});
+  }
+  piece.own_started = true;
+  return true;
+}
+
+// Sends every step whose blocks are together.
+void send_steps(const Scope& scope, Piece& piece, uint32_t number) {
+  const Membership& self = scope.member.membership;
+  if (!piece.own_placed) return;
+  const uint32_t received = steps_received(scope, piece, number);
+  while (piece.steps_sent < self.rounds && piece.steps_sent <= received) {
+    const schedule::Step step = step_of(scope, piece.steps_sent);
+    const peal_peer_address& to = self.peers[peer_entry(self.rank, step.to, self.ranks)].address;
+    const uint32_t fragments = fragment_count(scope.operation, number, step.blocks);
+    while (piece.fragments_sent < fragments) {
+      const StepFragment what = fragment_of(scope, number, piece.steps_sent, piece.fragments_sent);
+      if (!send_fragment(scope, what, to, false)) {
+        operation_starved(scope);
+        return;
+      }
+      ++piece.fragments_sent;
+    }
+    ++piece.steps_sent;
+    piece.fragments_sent = 0;
+  }
+}
+
+// A staged result: to the user in one write (two where Bruck's order must be turned back), and
+// to the channel in one, for late NACKs.
+void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const uint32_t length = piece_length(operation, number);
+  if (!dma_available(card, 3)) {
+    count(card, PEAL_COUNTER_NO_DMA_RECORD);
+    operation_starved(scope);
+    return;
+  }
+  piece.delivering = true;
+  const uint32_t first = schedule::rotated(self.ranks) ? self.ranks - self.rank : self.ranks;
+  const Rank first_rank = schedule::rank_at(0, self.rank, self.ranks);
+  dma_write(scope, {.kind = DmaKind::kDeliver,
+                    .piece = number,
+                    .host = user_address(operation, first_rank, number),
+                    .card = staging_address(member, operation, 0),
+                    .bytes = first * length});
+  if (first < self.ranks) {
+    dma_write(scope, {.kind = DmaKind::kDeliver,
+                      .piece = number,
+                      .host = user_address(operation, 0, number),
+                      .card = staging_address(member, operation, first * length),
+                      .bytes = (self.ranks - first) * length});
+  }
+  dma_write(scope, {.kind = DmaKind::kRetain,
+                    .piece = number,
+                    .host = image_address(member, operation, number, 0),
+                    .card = staging_address(member, operation, 0),
+                    .bytes = self.ranks * length});
+}
+
+bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
+  Operation& operation = scope.operation;
+  const uint32_t rounds = scope.member.membership.rounds;
+  if (!piece.own_placed || piece.steps_sent < rounds ||
+      steps_received(scope, piece, number) < rounds || piece.dma > 0) {
+    return false;
+  }
+  if (piece_length(operation, number) == 0) return true;
+  if (piece.delivered) return true;
+  if (!piece.delivering) {
+    if (is_staged(operation)) {
+      deliver_staged(scope, piece, number);
+    } else {
+      piece.delivering = true;
+      mover::start(operation, number);
+      mover::advance(scope);
+    }
+  }
+  return piece.delivered && piece.dma == 0;
+}
+
+}  // namespace
+
+peal_counter on_data(const Scope& scope, Packet* packet) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const peal_wire_header& header = *packet->header;
+  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  const schedule::Step step = step_of(scope, header.hop);
+  if (header.origin >= self.ranks || header.origin == self.rank) return PEAL_COUNTER_DROP_ORIGIN;
+  if (header.sender != step.from || header.origin != header.sender) return PEAL_COUNTER_DROP_SENDER;
+  if (header.fragment >= fragment_count(operation, header.piece, step.blocks)) {
+    return PEAL_COUNTER_DROP_FRAGMENT;
+  }
+  if (header.length != fragment_bytes(operation, header.piece, step.blocks, header.fragment)) {
+    return PEAL_COUNTER_DROP_LENGTH;
+  }
+  if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  Piece* piece = piece_open(operation, header.piece);
+  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
+  const uint64_t bit = uint64_t{1} << header.fragment;
+  if ((piece->bits[header.hop] & bit) != 0 && !mutated(Mutation::kDuplicateAccepted)) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  const uint32_t offset = step.receive_first * piece_length(operation, header.piece) +
+                          header.fragment * CONFIG_MTU_BYTES;
+  if (header.length == 0 || is_staged(operation)) {
+    if (header.length > 0) {
+      std::memcpy(staging_address(member, operation, offset), packet->payload, header.length);
+      count(card, PEAL_COUNTER_STAGED);
+    }
+    ++piece->landed[header.hop];
+  } else {
+    if (!dma_available(card, 1)) return PEAL_COUNTER_DROP_NO_DMA;
+    dma_write(scope, {.kind = DmaKind::kLand,
+                      .piece = header.piece,
+                      .host = image_address(member, operation, header.piece, offset),
+                      .card = packet->payload,
+                      .bytes = header.length,
+                      .packet = packet,
+                      .aux = header.hop});
+  }
+  piece->bits[header.hop] |= bit;
+  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
+  operation_progressed(scope);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const uint32_t length = piece_length(operation, number);
+  const uint32_t own = schedule::own_position(member.membership.rank, member.membership.ranks);
+  // The read has just given its record back, so there is one.
+  dma_write(scope, {.kind = DmaKind::kLand,
+                    .piece = number,
+                    .host = image_address(member, operation, number, own * length),
+                    .card = packet->payload,
+                    .bytes = length,
+                    .packet = packet,
+                    .aux = kOwnBlock});
+}
+
+void on_own_staged(const Scope& scope, uint32_t number) {
+  piece_slot(scope.operation, number).own_placed = true;
+}
+
+void on_landed(const Scope& scope, uint32_t number, uint32_t step) {
+  Piece& piece = piece_slot(scope.operation, number);
+  if (step == kOwnBlock) {
+    piece.own_placed = true;
+  } else {
+    ++piece.landed[step];
+  }
+}
+
+void advance(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  start_own_pieces(scope, start_own);
+  for (uint32_t number = operation.base;
+       number < operation.base + kPieceSlots && number < operation.piece_count; ++number) {
+    if (piece_is_open(operation, number)) send_steps(scope, piece_slot(operation, number), number);
+  }
+  mover::advance(scope);
+  const uint32_t base = operation.base;
+  while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
+         piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
+    ++operation.base;
+  }
+  if (operation.base == operation.piece_count && operation.dma == 0) {
+    operation_finish(scope, PEAL_STATUS_OK, PEAL_NO_RANK);
+  } else if (operation.base != base) {
+    advance(scope);  // the window moved: at most 2W deep
+  }
+}
+
+void chase(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  if (!is_posted(operation)) return;
+  const uint32_t last = operation.base + kPieceWindow;
+  for (uint32_t number = operation.base; number < last && number < operation.piece_count;
+       ++number) {
+    Piece* piece = piece_open(operation, number);
+    PEAL_ASSERT(piece != nullptr);
+    for (uint32_t k = 0; k < self.rounds; ++k) {
+      const schedule::Step step = step_of(scope, k);
+      const uint32_t fragments = fragment_count(operation, number, step.blocks);
+      const uint64_t all = fragments == 64 ? ~uint64_t{0} : (uint64_t{1} << fragments) - 1;
+      const uint64_t missing = all & ~piece->bits[k];
+      if (missing == 0) continue;
+      const peal_peer_address& to =
+          self.peers[peer_entry(self.rank, step.from, self.ranks)].address;
+      if (!operation_may_ask(scope)) return;
+      const peal_nack nack = question(card, missing);
+      const SmallPacket what = {.piece = number,
+                                .origin = to.rank,
+                                .hop = static_cast<uint8_t>(k),
+                                .payload = &nack,
+                                .length = sizeof(nack)};
+      if (send_small(card, self, to, packet_kind(operation, PEAL_PACKET_NACK), what)) {
+        count(card, PEAL_COUNTER_SENT_NACK);
+      }
+      await_peer(card, member, to.rank);
+      break;  // later steps wait for this one anyway
+    }
+  }
+}
+
+peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  const schedule::Step step = step_of(scope, header.hop);
+  if (header.sender != step.to) return PEAL_COUNTER_DROP_SENDER;
+  const uint32_t fragments = fragment_count(operation, header.piece, step.blocks);
+  if (fragments < 64 && (nack.fragments >> fragments) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
+  const peal_peer_address& to = self.peers[peer_entry(self.rank, step.to, self.ranks)].address;
+  uint64_t available = 0;
+  if (piece_is_open(operation, header.piece)) {
+    const Piece& piece = piece_slot(operation, header.piece);
+    if (header.hop < piece.steps_sent) {
+      available = ~uint64_t{0};
+    } else if (header.hop == piece.steps_sent) {
+      available = (uint64_t{1} << piece.fragments_sent) - 1;
+    }
+  }
+  const uint64_t resend = nack.fragments & available;
+  bool sent = false;
+  for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
+    if ((resend >> fragment & 1) == 0) continue;
+    if (!may_repair(card)) break;
+    if (!send_fragment(scope, fragment_of(scope, header.piece, header.hop, fragment), to, true))
+      break;
+    sent = true;
+  }
+  // Silence would cost the asker's patience, whatever the reason.
+  if (!sent) send_not_yet(scope, to, header, nack);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+}  // namespace peal::doubling

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/group/dissemination.h"
+
+#include "firmware/base/mutation.h"
+#include "firmware/group/liveness.h"
+
+namespace peal {
+namespace {
+
+uint16_t rounds_below(uint32_t round) { return static_cast<uint16_t>((1u << round) - 1); }
+
+}  // namespace
+
+bool dissemination_send(Card& card, const Membership& self, Dissemination& state,
+                        const PacketKind& kind) {
+  if (!state.entered || state.complete) return true;
+  for (uint32_t round = 0; round < self.rounds; ++round) {
+    const auto bit = static_cast<uint16_t>(1u << round);
+    if ((state.sent & bit) != 0) continue;
+    if ((state.received & rounds_below(round)) != rounds_below(round)) return true;
+    const SmallPacket what = {.hop = static_cast<uint8_t>(round)};
+    if (!send_small(card, self, self.peers[peer_ahead(round)].address, kind, what)) return false;
+    count(card, kind.operation == PEAL_OPERATION_RECYCLE ? PEAL_COUNTER_SENT_RECYCLE
+                                                         : PEAL_COUNTER_SENT_SIGNAL);
+    state.sent |= bit;
+  }
+  state.complete = state.received == rounds_below(self.rounds);
+  return true;
+}
+
+bool dissemination_prove(Card& card, const Membership& self, Dissemination& state,
+                         const PacketKind& kind) {
+  state.received = rounds_below(self.rounds);
+  return dissemination_send(card, self, state, kind);
+}
+
+bool dissemination_signal(Dissemination& state, uint32_t round) {
+  const auto bit = static_cast<uint16_t>(1u << round);
+  if ((state.received & bit) != 0) {
+    if (!mutated(Mutation::kDuplicateAccepted)) return false;
+    state.received |= static_cast<uint16_t>(bit << 1);  // counted as one more arrival
+  }
+  state.received |= bit;
+  return true;
+}
+
+void dissemination_chase(Card& card, Member& member, const Dissemination& state,
+                         const PacketKind& nack) {
+  const Membership& self = member.membership;
+  for (uint32_t round = 0; round < self.rounds; ++round) {
+    if ((state.received & (1u << round)) != 0) continue;
+    const peal_peer_address& to = self.peers[peer_behind(round)].address;
+    const peal_nack body = question(card, 0);
+    const SmallPacket what = {
+        .hop = static_cast<uint8_t>(round), .payload = &body, .length = sizeof(body)};
+    if (send_small(card, self, to, nack, what)) count(card, PEAL_COUNTER_SENT_NACK);
+    await_peer(card, member, to.rank);
+    return;
+  }
+}
+
+void dissemination_repair(Card& card, const Membership& self, const peal_peer_address& to,
+                          PacketKind kind, uint32_t round) {
+  kind.type = PEAL_PACKET_SIGNAL;
+  const SmallPacket what = {.hop = static_cast<uint8_t>(round), .flags = PEAL_PACKET_REPAIR};
+  if (send_small(card, self, to, kind, what)) count(card, PEAL_COUNTER_SENT_REPAIR);
+}
+
+}  // namespace peal

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who is alive. A peer that owes us something is awaited; it is probed at an interval until
+// anything is heard from it, and dead after the configured silence. Lateness is never death: a card
+// answers probes whatever its host does.
+#pragma once
+
+#include "firmware/card_types.h"
+
+namespace peal {
+
+// We asked this peer for something.
+void await_peer(Card& card, Member& member, Rank rank);
+// Anything valid arrived from it.
+inline void hear_peer(Peer& peer) { peer.awaited_since_ns = 0; }
+// The card itself stood still for this long: answers may wait unread, so nobody is blamed for it.
+void forgive_stall(Card& card, TimeNs late_ns);
+// Probes who is due; suspects who was silent too long. Returns when to look again, kNever if nobody
+// is awaited. May poison the member.
+TimeNs watch_peers(Card& card, Member& member);
+
+}  // namespace peal

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/group/member.h"
+
+#include <cstring>
+
+#include "firmware/group/liveness.h"
+#include "firmware/group/recycling.h"
+#include "firmware/operation/operation.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal {
+namespace {
+
+uint32_t handle_of(const Member& member) {
+  return static_cast<uint32_t>(member.generation) << 16 | member.index;
+}
+
+// A tombstone whose peers have not all said farewell stands as long as one that had not been heard
+// since, and so could have asked in vain, might still come back: it would have called us dead.
+TimeNs tombstone_life_ns(const CardTimeouts& timeouts) {
+  return timeouts.dead_ns + timeouts.nack_max_ns + 3 * timeouts.probe_interval_ns;
+}
+
+bool stands(const Card& card, const Tombstone& tombstone) {
+  return tombstone.in_use && card.now < tombstone.buried_ns + tombstone_life_ns(card.timeouts);
+}
+
+Tombstone& dig_tombstone(Card& card) {
+  for (Tombstone& tombstone : card.tombstones) {
+    if (stands(card, tombstone)) continue;
+    if (tombstone.in_use) count(card, PEAL_COUNTER_TOMBSTONES_REUSED);
+    return tombstone;
+  }
+  PEAL_ASSERT(false);  // reserve_member keeps a place for every member
+  return card.tombstones[0];
+}
+
+// Every member may need a tombstone one day: none is promised that is not there. A client may have
+// as many as are left (a dynamic threshold: Choudhury and Hahne 1998): alone it gets half of them,
+// who comes then half of the rest, so that a few clients all find some, however many groups of a
+// neighbour die. (Of 64 places the seventh that comes while nobody gives any back gets one, the
+// eighth none until some are forgotten.)
+bool has_tombstone_place(const Card& card, ClientId client) {
+  uint32_t taken = 0;
+  uint32_t own = 0;
+  for (const Tombstone& tombstone : card.tombstones) {
+    if (!stands(card, tombstone)) continue;
+    ++taken;
+    own += tombstone.client == client ? 1 : 0;
+  }
+  for (const Member& member : card.members) {
+    if (member.phase != MemberPhase::kReserved && member.phase != MemberPhase::kActive) continue;
+    ++taken;
+    own += card.contexts[member.context].client == client ? 1 : 0;
+  }
+  return own < kTombstones - taken;
+}
+
+// The next of a place's generations; never 0, nor one by which a peer may still ask a tombstone.
+uint16_t next_generation(Card& card, const Member& member) {
+  uint16_t generation = member.generation;
+  const auto index = static_cast<uint32_t>(&member - card.members);
+  do {
+    generation = generation == 0xffff ? 1 : static_cast<uint16_t>(generation + 1);
+  } while (find_tombstone(card, uint32_t{generation} << 16 | index) != nullptr);
+  return generation;
+}
+
+// Two members of one card with the same rank in the same group: one of them is not who it says.
+bool is_taken(const Card& card, const Membership& self, uint64_t group) {
+  for (const Member& other : card.members) {
+    const Membership& its = other.membership;
+    if (other.phase == MemberPhase::kActive && its.group == group && its.rank == self.rank) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Tells the peers whose signals we waited for that we shall not ask again.
+void say_farewell(Card& card, const Membership& self) {
+  for (uint32_t round = 0; round < self.rounds; ++round) {
+    const uint32_t entry = peer_behind(round);
+    if (send_small(card, self, self.peers[entry].address,
+                   membership_kind(self, PEAL_PACKET_FAREWELL), {})) {
+      count(card, PEAL_COUNTER_SENT_FAREWELL);
+    }
+  }
+}
+
+bool peers_are_right(const Membership& self, const peal_connect_group& request) {
+  for (uint32_t j = 0; j < self.rounds; ++j) {
+    const uint32_t distance = 1u << j;
+    if (request.peers[peer_ahead(j)].rank != plus(self.rank, distance, self.ranks) ||
+        request.peers[peer_behind(j)].rank != minus(self.rank, distance, self.ranks)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Member* find_member(Card& card, uint32_t handle) {
+  const uint32_t index = handle & 0xffff;
+  if (index >= CONFIG_CARD_MEMBERS) return nullptr;
+  Member& member = card.members[index];
+  const bool lives = member.phase == MemberPhase::kReserved || member.phase == MemberPhase::kActive;
+  return lives && member.generation == handle >> 16 ? &member : nullptr;
+}
+
+Tombstone* find_tombstone(Card& card, uint32_t handle) {
+  for (Tombstone& tombstone : card.tombstones) {
+    if (tombstone.in_use && tombstone.membership.handle == handle) return &tombstone;
+  }
+  return nullptr;
+}
+
+peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32_t rank,
+                           RegionId channels, peal_peer_address* address) {
+  if (ranks == 0 || ranks > CONFIG_GROUP_RANKS_MAX || rank >= ranks) return PEAL_STATUS_BAD_RANK;
+  Member* member = nullptr;
+  for (Member& slot : card.members) {
+    if (slot.phase == MemberPhase::kFree) {
+      member = &slot;
+      break;
+    }
+  }
+  if (member == nullptr || card.released_count >= CONFIG_CARD_MEMBERS ||
+      !has_tombstone_place(card, card.contexts[context].client)) {
+    count(card, PEAL_COUNTER_NO_MEMBER);
+    return PEAL_STATUS_NO_RESOURCES;
+  }
+  // Staging is left as it is: 64 KiB that nobody reads before it is written.
+  const uint16_t generation = next_generation(card, *member);
+  std::memset(static_cast<void*>(member), 0, offsetof(Member, staging));
+  member->phase = MemberPhase::kReserved;
+  member->generation = generation;
+  member->index = static_cast<uint16_t>(member - card.members);
+  member->context = context;
+  member->channels = channels;
+  member->timer.kind = TimerKind::kMember;
+  member->timer.member = member->index;
+  for (uint32_t slot = 0; slot < kChannels; ++slot) {
+    Timer& timer = member->operations[slot].timer;
+    timer.kind = TimerKind::kOperation;
+    timer.member = member->index;
+    timer.slot = static_cast<uint8_t>(slot);
+  }
+  Membership& self = member->membership;
+  self.handle = handle_of(*member);
+  self.rank = static_cast<uint16_t>(rank);
+  self.ranks = static_cast<uint16_t>(ranks);
+  self.rounds = static_cast<uint8_t>(ceil_log2(ranks));
+  *address = own_address(card, self);
+  self.identity = peal_identity(address);
+  return PEAL_STATUS_OK;
+}
+
+peal_status connect_member(Card& card, Member& member, const peal_connect_group& request) {
+  Membership& self = member.membership;
+  if (member.phase != MemberPhase::kReserved) return PEAL_STATUS_BUSY;
+  if (request.group == 0) return PEAL_STATUS_BAD_GROUP;
+  if (request.peer_count != 2u * self.rounds || !peers_are_right(self, request)) {
+    return PEAL_STATUS_BAD_RANK;
+  }
+  for (uint32_t entry = 0; entry < request.peer_count; ++entry) {
+    if (request.peers[entry].geometry != geometry_hash()) return PEAL_STATUS_MISMATCH;
+  }
+  if (is_taken(card, self, request.group)) return PEAL_STATUS_BAD_GROUP;
+  self.group = request.group;
+  self.seed = signature_seed(request.group, request.choice_hash);
+  for (uint32_t entry = 0; entry < request.peer_count; ++entry) {
+    self.peers[entry] = {};
+    self.peers[entry].address = request.peers[entry];
+    self.peers[entry].identity = peal_identity(&request.peers[entry]);
+  }
+  member.pace = pace_start(card.timeouts, card.now, kQuestionsPerInterval);
+  member.recycling_interval_ns = card.timeouts.nack_ns;
+  member.phase = MemberPhase::kActive;
+  return PEAL_STATUS_OK;
+}
+
+void release_member(Card& card, Member& member) {
+  PEAL_ASSERT(member.dma == 0 && card.released_count < 2 * CONFIG_CARD_MEMBERS);
+  card.released[card.released_count++] = member.channels;
+  member.phase = MemberPhase::kFree;
+}
+
+uint16_t rounds_ahead_of(const Membership& self, Rank peer) {
+  uint16_t rounds = 0;
+  for (uint32_t round = 0; round < self.rounds; ++round) {
+    const bool ahead = self.peers[peer_ahead(round)].address.rank == peer;
+    rounds |= static_cast<uint16_t>((ahead ? 1u : 0u) << round);
+  }
+  return rounds;
+}
+
+void bury_member(Card& card, Member& member) {
+  if (member.phase != MemberPhase::kActive) return;
+  const Membership& self = member.membership;
+  const auto everybody = static_cast<uint16_t>((1u << self.rounds) - 1);
+  // The dead of a poisoned group is named to whoever asks, farewell or not.
+  const auto awaited =
+      static_cast<uint16_t>(self.poisoned ? everybody : everybody & ~member.farewells);
+  if (!self.poisoned) say_farewell(card, self);
+  if (awaited != 0) {
+    Tombstone& tombstone = dig_tombstone(card);
+    tombstone.in_use = true;
+    tombstone.awaited = awaited;
+    tombstone.client = card.contexts[member.context].client;
+    tombstone.buried_ns = card.now;
+    tombstone.membership = self;
+    tombstone.destroy_sequence = member.next_sequence - 1;
+    tombstone.destroy_signature =
+        signature_of(self, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, 0);
+  }
+  for (Operation& operation : member.operations) card.timers.disarm(operation.timer);
+  card.timers.disarm(member.timer);
+  member.phase = MemberPhase::kDying;
+  if (member.dma == 0) release_member(card, member);
+}
+
+void member_fail_all(Card& card, Member& member, peal_status status, Rank rank) {
+  for (Operation& operation : member.operations) {
+    if (member.phase != MemberPhase::kActive) return;  // the last one was the destroy
+    operation_fail({card, member, operation}, status, rank);
+  }
+  member_fail_parked(card, member, status, rank);
+}
+
+void member_fail_parked(Card& card, Member& member, peal_status status, Rank rank) {
+  while (member.parked_count > 0) {
+    const Command command = member.parked[member.parked_head];
+    const bool destroys = command.opcode == PEAL_OPERATION_DESTROY;
+    // The group's last word: not before the operations that still wait for DMA.
+    if (destroys && member.finished != member.started) return;
+    member.parked_head = static_cast<uint16_t>((member.parked_head + 1) % CONFIG_PARKED_OPERATIONS);
+    --member.parked_count;
+    complete_command(card, command, status, rank);
+    // Nothing is ever parked behind a destroy.
+    if (destroys) bury_member(card, member);
+  }
+}
+
+void on_member_timer(Card& card, Member& member) {
+  if (member.phase != MemberPhase::kActive || member.membership.poisoned) return;
+  const TimeNs recycling = recycling_chase(card, member);
+  if (member.phase != MemberPhase::kActive) return;
+  const TimeNs watching = watch_peers(card, member);
+  if (member.membership.poisoned) return;
+  const TimeNs next = recycling < watching ? recycling : watching;
+  if (next != kNever) card.timers.arm_no_later(member.timer, next);
+}
+
+}  // namespace peal

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/group/recycling.h"
+
+#include "firmware/group/dissemination.h"
+#include "firmware/operation/operation.h"
+
+namespace peal {
+namespace {
+
+Dissemination& epoch_state(Member& member, uint64_t epoch) { return member.recycling[epoch & 1]; }
+
+PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
+  return {
+      type,
+      PEAL_OPERATION_RECYCLE,
+      PEAL_ALGORITHM_DISSEMINATION,
+      signature_of(member.membership, PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0, 0),
+      epoch,
+      0};
+}
+
+void retire_oldest(Card& card, Member& member) {
+  const uint64_t epoch = member.recycled;
+  for (uint64_t i = 0; i < kEpochOperations; ++i) {
+    operation_recycle(card, member.operations[(epoch * kEpochOperations + i) % kChannels]);
+  }
+  epoch_state(member, epoch) = {};
+  member.epoch_finished[epoch & 1] = 0;
+  ++member.recycled;
+  member.recycling_progress_ns = card.now;
+  member.recycling_interval_ns = pace_patience(member.pace, card.timeouts);
+}
+
+// Enters what may be entered, sends what may be sent, retires what is complete.
+void advance(Card& card, Member& member) {
+  const Membership& self = member.membership;
+  for (uint64_t epoch = member.recycled; epoch < member.recycled + 2;) {
+    Dissemination& state = epoch_state(member, epoch);
+    if (!state.entered) {
+      if (member.epoch_finished[epoch & 1] < kEpochOperations) return;
+      state.entered = true;
+      member.recycling_progress_ns = card.now;
+      card.timers.arm_no_later(member.timer, card.now + member.recycling_interval_ns);
+    }
+    // A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
+    (void)dissemination_send(card, self, state, epoch_kind(member, PEAL_PACKET_SIGNAL, epoch));
+    if (state.complete && epoch != member.recycled) {
+      // Everybody entered the later epoch, so everybody had entered the earlier one.
+      Dissemination& earlier = epoch_state(member, member.recycled);
+      (void)dissemination_prove(card, self, earlier,
+                                epoch_kind(member, PEAL_PACKET_SIGNAL, member.recycled));
+      if (!earlier.complete) return;
+      retire_oldest(card, member);
+    }
+    if (state.complete) {
+      retire_oldest(card, member);
+      epoch = member.recycled;
+    } else {
+      ++epoch;
+    }
+  }
+}
+
+// Recovers the 64-bit epoch from the wire's 32 bits; distance from the oldest open one in *ahead.
+uint64_t epoch_of(const Member& member, uint32_t wire, int32_t* ahead) {
+  *ahead = static_cast<int32_t>(wire - static_cast<uint32_t>(member.recycled));
+  return member.recycled + static_cast<uint64_t>(static_cast<int64_t>(*ahead));
+}
+
+}  // namespace
+
+void recycling_finished(Card& card, Member& member, uint64_t sequence) {
+  const uint64_t epoch = sequence / kEpochOperations;
+  ++member.epoch_finished[epoch & 1];
+  advance(card, member);
+}
+
+bool recycling_prove(Card& card, Member& member) {
+  const uint64_t epoch = member.recycled;
+  Dissemination& state = epoch_state(member, epoch);
+  if (!state.entered) return false;
+  (void)dissemination_prove(card, member.membership, state,
+                            epoch_kind(member, PEAL_PACKET_SIGNAL, epoch));
+  if (!state.complete) return false;  // no packet to be had: the sender's data comes again
+  retire_oldest(card, member);
+  advance(card, member);
+  start_parked(card, member);
+  return member.phase == MemberPhase::kActive;
+}
+
+peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_header& header) {
+  int32_t ahead;
+  const uint64_t epoch = epoch_of(member, header.sequence, &ahead);
+  if (ahead < 0) return PEAL_COUNTER_DUPLICATE;
+  if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
+  if (!dissemination_signal(epoch_state(member, epoch), header.hop)) return PEAL_COUNTER_DUPLICATE;
+  member.recycling_progress_ns = card.now;
+  member.recycling_interval_ns = pace_patience(member.pace, card.timeouts);
+  if (epoch_state(member, member.recycled).entered) {
+    card.timers.arm_no_later(member.timer, card.now + member.recycling_interval_ns);
+  }
+  advance(card, member);
+  start_parked(card, member);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_header& header,
+                               const peal_nack& nack) {
+  int32_t ahead;
+  const uint64_t epoch = epoch_of(member, header.sequence, &ahead);
+  const Membership& self = member.membership;
+  const peal_peer_address& to = self.peers[peer_ahead(header.hop)].address;
+  const bool sent =
+      ahead < 0 || (ahead <= 1 && (epoch_state(member, epoch).sent & (1u << header.hop)) != 0);
+  if (sent) {
+    dissemination_repair(card, self, to, epoch_kind(member, PEAL_PACKET_SIGNAL, epoch), header.hop);
+    return PEAL_COUNTER_RECEIVED;
+  }
+  if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
+  const peal_not_yet body = {nack.asked_us, 0};
+  const SmallPacket what = {.hop = header.hop, .payload = &body, .length = sizeof(body)};
+  if (send_small(card, self, to, epoch_kind(member, PEAL_PACKET_NOT_YET, epoch), what)) {
+    count(card, PEAL_COUNTER_SENT_NOT_YET);
+  }
+  return PEAL_COUNTER_RECEIVED;
+}
+
+TimeNs recycling_chase(Card& card, Member& member) {
+  const uint64_t epoch = member.recycled;
+  Dissemination& state = epoch_state(member, epoch);
+  if (!state.entered) return kNever;
+  if (card.now >= member.recycling_progress_ns + member.recycling_interval_ns) {
+    member.recycling_progress_ns = card.now;
+    member.recycling_interval_ns = doubled_interval(card, member.recycling_interval_ns);
+    advance(card, member);  // what a packet was missing for
+    if (member.recycled != epoch) {
+      start_parked(card, member);
+    } else if (!pace_ask(member.pace, card.timeouts, card.now)) {
+      count(card, PEAL_COUNTER_HELD_BACK_NACK);
+    } else {
+      dissemination_chase(card, member, state, epoch_kind(member, PEAL_PACKET_NACK, epoch));
+    }
+  }
+  return member.recycling_progress_ns + member.recycling_interval_ns;
+}
+
+}  // namespace peal

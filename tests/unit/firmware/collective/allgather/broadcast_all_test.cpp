@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The all-to-all broadcast as one rank sees it: whom it sends its own block, whom it forwards
+// others' to, what it refuses, and what lies in the user's memory at the end.
+#include "firmware/collective/allgather/broadcast_all.h"
+
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr size_t kBlock = 64;
+
+class Broadcast : public GroupTest {
+ protected:
+  std::string change(const Frame& frame) {
+    const auto before = bench.counters();
+    bench.deliver(frame);
+    return bench.counter_changes(before);
+  }
+};
+
+// Rank 1 of 4. Trees: from 0: 0>1>3, 0>2; from 2: 2>3>1, 2>0; from 3: 3>0>2, 3>1.
+TEST_F(Broadcast, InOrder) {
+  post_broadcast(0, kBlock);
+  EXPECT_EQ(bench.take_log(), "dma_read send+0 64\n");
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>3 DATA seq=0 piece=0 origin=1 hop=1 len=64\n");
+  bench.deliver(block_of(0, 0, kBlock));
+  bench.deliver(block_of(2, 0, kBlock));
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64\n");
+  bench.deliver(block_of(3, 0, kBlock));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 OK\n");
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+TEST_F(Broadcast, CompletesOnlyWhenTheBytesAreInMemory) {
+  post_broadcast(0, kBlock);
+  while (bench.port.dma_count() > 0) bench.finish_dma();
+  for (const uint32_t origin : {0u, 2u, 3u}) bench.deliver(block_of(origin, 0, kBlock));
+  EXPECT_GT(bench.port.dma_count(), 0u);
+  while (bench.port.dma_count() > 0) {
+    EXPECT_EQ(bench.take_log().find("complete"), std::string::npos);
+    EXPECT_NE(wrong_byte(0, kBlock), -1);
+    bench.finish_dma();
+  }
+  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+}
+
+TEST_F(Broadcast, OthersFirst) {
+  for (const uint32_t origin : {3u, 2u, 0u}) bench.deliver(block_of(origin, 0, kBlock));
+  bench.finish_all_dma();
+  // Forwarded before the host has posted: the subtree does not wait for this rank.
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64\n");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_EARLY_DATA), 3u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_FORWARDED), 1u);
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>3 DATA seq=0 piece=0 origin=1 hop=1 len=64\n"
+            "complete ctx0 cookie=100 OK\n");
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+}
+
+// A block too large for staging goes straight to the user or, before the post, through the channel.
+TEST_F(Broadcast, LargeBlocksEarlyAndLate) {
+  const size_t block = CONFIG_MTU_BYTES;
+  ASSERT_GE(CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 4, block) << "one piece per block";
+  bench.deliver(block_of(3, 0, block));
+  bench.deliver(block_of(0, 0, block));
+  post_broadcast(0, block);
+  bench.finish_all_dma();
+  bench.deliver(block_of(2, 0, block));
+  bench.finish_all_dma();
+  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+  EXPECT_EQ(wrong_byte(0, block), -1);
+}
+
+TEST_F(Broadcast, EarlyDataStillOnItsWayIntoTheChannelWhenTheHostPosts) {
+  const size_t block = CONFIG_MTU_BYTES;
+  bench.deliver(block_of(3, 0, block));
+  bench.deliver(block_of(0, 0, block));
+  post_broadcast(0, block);
+  bench.deliver(block_of(2, 0, block));
+  // Last started first finished.
+  while (bench.port.dma_count() > 0) bench.finish_dma(bench.port.dma_count() - 1);
+  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+  EXPECT_EQ(wrong_byte(0, block), -1);
+}
+
+TEST_F(Broadcast, InPlaceTakesTheOwnBlockFromTheReceiveBuffer) {
+  for (const size_t block : {kBlock, size_t{CONFIG_MTU_BYTES}}) {
+    const uint64_t sequence = block == kBlock ? 0 : 1;
+    auto& bytes = bench.port.bytes(receive.region);
+    std::fill(bytes.begin(), bytes.end(), uint8_t{0});
+    const auto own = pattern_block(sequence, rank, 0, block);
+    std::copy(own.begin(), own.end(), bytes.begin() + static_cast<std::ptrdiff_t>(rank * block));
+    peal_submission entry =
+        allgather_entry(member, sequence, 100 + sequence, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST,
+                        block, 0, receive.key);
+    entry.flags = PEAL_SUBMIT_IN_PLACE;
+    bench.submit(entry);
+    bench.finish_all_dma();
+    deliver_others(sequence, block);
+    EXPECT_NE(bench.take_log().find("OK"), std::string::npos);
+    EXPECT_EQ(wrong_byte(sequence, block), -1);
+  }
+}
+
+TEST_F(Broadcast, OddLengthsAndOffsets) {
+  uint64_t sequence = 0;
+  for (const size_t block : {size_t{1}, size_t{7}, size_t{63}}) {
+    if (sequence == kEpoch) break;  // recycling is not played here
+    auto& bytes = bench.port.bytes(receive.region);
+    std::fill(bytes.begin(), bytes.end(), uint8_t{0xee});
+    const auto own = pattern_block(sequence, rank, 0, block);
+    std::copy(own.begin(), own.end(), bench.port.bytes(send.region).begin() + 3);
+    peal_submission entry = allgather_entry(
+        member, sequence, 7, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, block, send.key, receive.key);
+    entry.send_offset = 3;
+    entry.receive_offset = 5;
+    bench.submit(entry);
+    bench.finish_all_dma();
+    deliver_others(sequence, block);
+    const auto expected = pattern_result(sequence, ranks, block);
+    for (size_t i = 0; i < expected.size() + 10; i++) {
+      const bool inside = i >= 5 && i < 5 + expected.size();
+      ASSERT_EQ(bytes[i], inside ? expected[i - 5] : 0xee) << block << " byte " << i;
+    }
+    sequence++;
+  }
+}
+
+TEST_F(Broadcast, NoBytesIsABarrierOfSorts) {
+  post_broadcast(0, 0);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=0\n"
+            "send 1>3 DATA seq=0 piece=0 origin=1 hop=1 len=0\n");
+  deliver_others(0, 0);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=0\n"
+            "complete ctx0 cookie=100 OK\n");
+}
+
+TEST_F(Broadcast, DuplicateIsNeitherWrittenNorForwarded) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.deliver(block_of(0, 0, kBlock));
+  bench.take_log();
+  // The copy differs, as only a broken card's could: were it taken, the result would show it.
+  Frame again = wire.hopping(broadcast_shape(kBlock), 0, 0, 0, std::vector<uint8_t>(kBlock, 0x99));
+  EXPECT_NE(change(again).find("+1 duplicate"), std::string::npos);
+  EXPECT_EQ(bench.take_log(), "");
+  bench.deliver(block_of(2, 0, kBlock));
+  bench.deliver(block_of(3, 0, kBlock));
+  bench.finish_all_dma();
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+  EXPECT_NE(change(again).find("+1 duplicate"), std::string::npos);  // after completion, too
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+}
+
+TEST_F(Broadcast, RepairDoesForThePacket) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  Frame repair = block_of(0, 0, kBlock);
+  WireMaker::make_repair(repair);
+  bench.deliver(repair);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64\n");
+  bench.deliver(block_of(2, 0, kBlock));
+  bench.deliver(block_of(3, 0, kBlock));
+  bench.finish_all_dma();
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+}
+
+struct BadField {
+  const char* name;
+  void (*spoil)(peal_wire_header& header);
+  const char* counted;
+};
+
+TEST_F(Broadcast, FieldsThatCannotBe) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  using H = peal_wire_header;
+  const BadField kBad[] = {
+      {"group", [](H& h) { h.group++; }, "+1 drop_group"},
+      {"group zero", [](H& h) { h.group = 0; }, "+1 drop_group"},
+      {"member index", [](H& h) { h.member |= 0xffff; }, "+1 drop_member"},
+      {"member slot never used", [](H& h) { h.member += 1; }, "+1 drop_member"},
+      {"member generation", [](H& h) { h.member += 0x10000; }, "+1 drop_generation"},
+      {"member generation before", [](H& h) { h.member -= 0x10000; }, "+1 drop_generation"},
+      {"another incarnation", [](H& h) { h.identity -= 0x9e3779b1u; }, "+1 drop_stranger"},
+      {"another member of the same card", [](H& h) { h.identity ^= 1; }, "+1 drop_stranger"},
+      {"another generation, in a repair",
+       [](H& h) {
+         h.identity ^= 0x10000;
+         h.flags = PEAL_PACKET_REPAIR;
+       },
+       "+1 drop_stranger"},
+      {"sender no parent",
+       [](H& h) {
+         h.sender = 2;
+         h.identity = identity_of(2);
+       },
+       "+1 drop_sender"},
+      {"sender itself", [](H& h) { h.sender = 1; }, "+1 drop_sender"},
+      {"sender beyond", [](H& h) { h.sender = 4; }, "+1 drop_sender"},
+      {"sender far beyond", [](H& h) { h.sender = 0xffff; }, "+1 drop_sender"},
+      {"signature", [](H& h) { h.signature ^= 1; }, "+1 drop_signature"},
+      {"sequence of a recycled past", [](H& h) { h.sequence = 0xfffffff0; }, "+1 drop_stale"},
+      {"sequence future", [](H& h) { h.sequence = CONFIG_CHANNELS; }, "+1 drop_future"},
+      {"piece", [](H& h) { h.piece = 1; }, "+1 drop_piece"},
+      {"piece all ones", [](H& h) { h.piece = ~0u; }, "+1 drop_piece"},
+      {"origin itself", [](H& h) { h.origin = 1; }, "+1 drop_origin"},
+      {"origin beyond", [](H& h) { h.origin = 4; }, "+1 drop_origin"},
+      {"origin far beyond", [](H& h) { h.origin = 0xffff; }, "+1 drop_origin"},
+      {"hop", [](H& h) { h.hop = 1; }, "+1 drop_hop"},
+      {"hop 255", [](H& h) { h.hop = 255; }, "+1 drop_hop"},
+      {"fragment", [](H& h) { h.fragment = 1; }, "+1 drop_fragment"},
+  };
+  for (const BadField& bad : kBad) {
+    Frame frame = block_of(0, 0, kBlock);
+    bad.spoil(frame.header);
+    seal(frame);
+    const TimeNs deadline = card_next_deadline(bench.card());
+    EXPECT_EQ(change(frame), bad.counted) << bad.name;
+    EXPECT_EQ(bench.take_log(), "") << bad.name;
+    EXPECT_EQ(card_next_deadline(bench.card()), deadline) << bad.name;
+  }
+  Frame shorter = wire.hopping(broadcast_shape(kBlock), 0, 0, 0, std::vector<uint8_t>(kBlock - 1));
+  EXPECT_EQ(change(shorter), "+1 drop_length");
+  Frame longer = wire.hopping(broadcast_shape(kBlock), 0, 0, 0, std::vector<uint8_t>(kBlock + 1));
+  EXPECT_EQ(change(longer), "+1 drop_length");
+  EXPECT_EQ(bench.take_log(), "");
+  deliver_others(0, kBlock);
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+}
+
+TEST_F(Broadcast, PacketsOfASlotThatIsReservedOnly) {
+  const Membership reserved = bench.reserve(4, 1);
+  Frame frame = block_of(0, 0, kBlock);
+  frame.header.member = reserved.handle();
+  seal(frame);
+  EXPECT_EQ(change(frame), "+1 drop_not_connected");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// --- out of resources: everything is repaired later ---
+
+TEST_F(Broadcast, NoPacketForForwardingLosesOnlyTheForward) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.port.fail_allocations = {0, kAlways};
+  bench.deliver(block_of(0, 0, kBlock));
+  EXPECT_EQ(bench.take_wire_log(), "");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_PACKET), 1u);
+  bench.port.fail_allocations = {};
+  // The child asks, and gets it while the operation is open.
+  bench.deliver(wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1));
+  bench.finish_all_dma();
+  EXPECT_NE(bench.take_wire_log().find("1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64 repair"),
+            std::string::npos);
+}
+
+TEST_F(Broadcast, NoPacketForTheOwnBlockIsTriedAgain) {
+  bench.port.fail_allocations = {0, 2};
+  post_broadcast(0, kBlock);
+  EXPECT_EQ(bench.take_log(), "");
+  for (int i = 0; i < 8 && bench.advance_to_deadline(); i++) bench.finish_all_dma();
+  EXPECT_NE(bench.take_wire_log().find("send 1>2 DATA seq=0 piece=0 origin=1"), std::string::npos);
+  deliver_others(0, kBlock);
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+}
+
+TEST_F(Broadcast, RefusedDmaIsOfferedAgain) {
+  bench.port.refuse_dmas = {0, 5};
+  post_broadcast(0, kBlock);
+  EXPECT_EQ(bench.port.dma_count(), 0u);
+  for (int i = 0; i < 16 && bench.port.dma_count() == 0; i++)
+    ASSERT_TRUE(bench.advance_to_deadline());
+  bench.finish_all_dma();
+  deliver_others(0, kBlock);
+  for (int i = 0; i < 16 && bench.take_log().find("complete") == std::string::npos; i++) {
+    ASSERT_TRUE(bench.advance_to_deadline());
+    bench.finish_all_dma();
+  }
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+}
+
+TEST_F(Broadcast, FaultyDmaEndsTheOperationByName) {
+  bench.port.fault_dmas = {0, 1};
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  const std::string log = bench.take_wire_log();
+  EXPECT_NE(log.find("complete ctx0 cookie=100 DMA_FAULT"), std::string::npos) << log;
+  EXPECT_NE(log.find("REFUSE seq=0 rank=1"), std::string::npos)
+      << log;  // nobody waits for us in vain
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_FAULT), 1u);
+  // The group goes on.
+  post_barrier(1);
+  EXPECT_NE(bench.take_log().find("send 1>2 SIGNAL barrier seq=1 round=0"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace peal::test

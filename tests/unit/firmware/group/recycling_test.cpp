@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Bounded running ahead: K operations, then only what recycling allows; parked beyond that, refused
+// beyond the quota.
+#include "firmware/group/recycling.h"
+
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr uint32_t kLate = 32;  // plenty of deadlines
+
+class Recycling : public GroupTest {
+ protected:
+  void signals(uint64_t sequence) {
+    for (uint32_t round = 0; (1u << round) < ranks; round++) {
+      bench.deliver(
+          wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(sequence), round));
+    }
+  }
+  // Posts and plays barriers of epoch 0 to their completion, without recycling.
+  void finish_first_epoch() {
+    for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
+      post_barrier(sequence);
+      signals(sequence);
+    }
+  }
+  static std::string complete(uint64_t sequence) {
+    return "complete ctx0 cookie=" + std::to_string(100 + sequence) + " OK\n";
+  }
+};
+
+TEST_F(Recycling, StartsWhenTheWholeEpochIsLocallyComplete) {
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) post_barrier(sequence);
+  for (uint64_t sequence = 1; sequence < kEpoch; sequence++) signals(sequence);
+  bench.take_log();
+  signals(0);
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL barrier seq=0 round=1\n" + complete(0) +
+                                  "send 1>2 SIGNAL recycle epoch=0 round=0\n");
+  bench.deliver(wire.recycle(behind(0), 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 round=1\n");
+  bench.deliver(wire.recycle(behind(1), 0, 1));
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Recycling, CostsTwoRoundsOfFourRanksPerEpochAndNoMore) {
+  run_barriers(0, 10 * kEpoch);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_SIGNAL), 10 * kEpoch * 2);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 10u * 2);
+}
+
+TEST_F(Recycling, KOperationsRunTheNextIsParkedAndStartsWhenItMay) {
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) post_barrier(sequence);
+  bench.take_log();
+  post_barrier(CONFIG_CHANNELS);
+  EXPECT_EQ(bench.take_log(), "");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 1u);
+  EXPECT_EQ(card_outstanding(bench.card(), bench.context()), CONFIG_CHANNELS + 1u);
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) signals(sequence);
+  bench.deliver(wire.recycle(behind(0), 0, 0));
+  bench.take_log();
+  bench.deliver(wire.recycle(behind(1), 0, 1));
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 SIGNAL barrier seq=" + std::to_string(CONFIG_CHANNELS) + " round=0\n");
+}
+
+TEST_F(Recycling, ParkingQuotaIsPerGroupAndItsEndIsTooMany) {
+  const Membership other = bench.join(2, 0, 77);
+  const uint64_t most = CONFIG_CHANNELS + CONFIG_PARKED_OPERATIONS;
+  for (uint64_t sequence = 0; sequence < most; sequence++) post_barrier(sequence);
+  bench.take_log();
+  post_barrier(most);
+  EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=" + std::to_string(100 + most) + " TOO_MANY\n");
+  EXPECT_EQ(card_outstanding(bench.card(), bench.context()), most);
+  // One group at its limit blocks no other.
+  bench.submit(barrier_entry(other, 0, 5));
+  EXPECT_EQ(bench.take_log(), "send 0>1 SIGNAL barrier seq=0 round=0\n");
+  // And the refused sequence is free to be posted again once there is room.
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) signals(sequence);
+  for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
+  bench.take_log();
+  post_barrier(most);
+  EXPECT_EQ(bench.take_log(), "");
+  EXPECT_EQ(card_outstanding(bench.card(), bench.context()), most + 1 - kEpoch + 1);
+}
+
+// A peer that is two epochs on proves that everybody has entered the recycling we still wait for.
+TEST_F(Recycling, APacketFromTheEpochAfterNextProvesRecycling) {
+  finish_first_epoch();
+  for (uint64_t sequence = kEpoch; sequence <= CONFIG_CHANNELS; sequence++) post_barrier(sequence);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 1u);
+  bench.take_log();
+  bench.deliver(wire.signal(behind(0), kBarrierShape, CONFIG_CHANNELS, 0));
+  const std::string seq = std::to_string(CONFIG_CHANNELS);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>3 SIGNAL recycle epoch=0 round=1\n"
+            "send 1>2 SIGNAL barrier seq=" +
+                seq +
+                " round=0\n"
+                "send 1>3 SIGNAL barrier seq=" +
+                seq + " round=1\n");
+}
+
+TEST_F(Recycling, APacketThatCannotBeIsNoProof) {
+  // We have not even finished epoch 0, so nobody can be past its recycling.
+  post_barrier(0);
+  bench.take_log();
+  const auto before = bench.counters();
+  bench.deliver(wire.signal(behind(0), kBarrierShape, CONFIG_CHANNELS, 0));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_future");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Recycling, EarlySignalsAreKept) {
+  bench.deliver(wire.recycle(behind(1), 0, 1));
+  bench.deliver(wire.recycle(behind(0), 0, 0));
+  EXPECT_EQ(bench.take_log(), "");
+  finish_first_epoch();
+  const std::string log = bench.take_log();
+  EXPECT_NE(log.find("send 1>2 SIGNAL recycle epoch=0 round=0\n"
+                     "send 1>3 SIGNAL recycle epoch=0 round=1\n"),
+            std::string::npos)
+      << log;
+}
+
+TEST_F(Recycling, DuplicateOldAndFutureSignals) {
+  const auto change = [&](const Frame& frame) {
+    const auto before = bench.counters();
+    bench.deliver(frame);
+    return bench.counter_changes(before);
+  };
+  bench.deliver(wire.recycle(behind(0), 0, 0));
+  EXPECT_NE(change(wire.recycle(behind(0), 0, 0)).find("+1 duplicate"), std::string::npos);
+  EXPECT_EQ(change(wire.recycle(behind(0), 2, 0)), "+1 drop_future");
+  EXPECT_EQ(change(wire.recycle(behind(0), 0x7fffffff, 0)), "+1 drop_future");
+  EXPECT_EQ(change(wire.recycle(behind(0), 0, 2)), "+1 drop_hop");
+  EXPECT_EQ(change(wire.recycle(ahead(0), 0, 0)), "+1 drop_sender");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Recycling, LostSignalIsAskedFor) {
+  finish_first_epoch();
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
+  bench.deliver(wire.not_yet(
+      0, OperationShape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0}, 0, 0, 0, 0));
+  bench.advance(2 * default_timeouts().nack_ns - 1);
+  EXPECT_EQ(bench.take_log(), "");
+  bench.advance(1);
+  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
+}
+
+TEST_F(Recycling, OthersNacksAreRepairedOrAnsweredNotYet) {
+  const OperationShape shape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+  bench.deliver(wire.nack(ahead(0), shape, 0, 0, 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET recycle epoch=0 round=0\n");
+  finish_first_epoch();
+  bench.take_log();
+  bench.deliver(wire.nack(ahead(0), shape, 0, 0, 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=0 round=0 repair\n");
+  for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
+  bench.take_log();
+  // Long past: whoever still asks is told.
+  bench.deliver(wire.nack(ahead(1), shape, 0, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 round=1 repair\n");
+}
+
+TEST_F(Recycling, LostByAnEmptyPoolIsSentAtTheTimeOut) {
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) post_barrier(sequence);
+  for (uint64_t sequence = 1; sequence < kEpoch; sequence++) signals(sequence);
+  bench.deliver(wire.signal(behind(1), kBarrierShape, 0, 1));
+  bench.take_log();
+  bench.port.fail_allocations = {
+      1, 1};  // the barrier's last signal goes, the recycling's first does not
+  bench.deliver(wire.signal(behind(0), kBarrierShape, 0, 0));
+  EXPECT_EQ(bench.take_log().find("recycle"), std::string::npos);
+  for (uint32_t i = 0; i < kLate && bench.advance_to_deadline(); i++) {
+    if (bench.take_log().find("send 1>2 SIGNAL recycle epoch=0 round=0\n") != std::string::npos)
+      return;
+  }
+  FAIL() << "the recycling was never entered";
+}
+
+// While others are late the interval has grown; a signal that comes shortens it again, and the
+// timer must follow.
+TEST_F(Recycling, ASignalBringsTheTimerForward) {
+  for (uint64_t i = 0; i < kEpoch; i++) {
+    post_barrier(i);
+    for (uint32_t round = 0; round < 2; round++) {
+      bench.deliver(wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(i), round));
+    }
+  }
+  for (int i = 0; i < 9; i++) {
+    ASSERT_TRUE(bench.advance_to_deadline());
+    bench.deliver(wire.alive(0));
+  }
+  bench.deliver(wire.recycle(0, 0, 0));
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK recycle epoch=0 round=1\n");
+}
+
+// Nobody can be further than one epoch beyond what we still wait for.
+TEST_F(Recycling, APacketFromTooFarAheadIsNoProof) {
+  finish_first_epoch();
+  bench.take_log();
+  const auto before = bench.counters();
+  bench.deliver(
+      wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(CONFIG_CHANNELS + kEpoch), 0));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_future");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// And one that claims it while we are in the midst of the epoch is not remembered as one.
+TEST_F(Recycling, WhatWasNoProofIsNoneLaterEither) {
+  post_barrier(0);
+  bench.deliver(wire.signal(behind(0), kBarrierShape, CONFIG_CHANNELS, 0));
+  signals(0);
+  for (uint64_t sequence = 1; sequence < kEpoch; sequence++) {
+    post_barrier(sequence);
+    signals(sequence);
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 1u);  // its second round waits for rank 0
+}
+
+// Questions about recycling are paid for like all others: when the first burst and what grew since
+// is spent, they wait.
+TEST_F(Recycling, ItsQuestionsArePaidFor) {
+  finish_first_epoch();
+  for (int i = 0; i < 200; i++) {  // as dear as silence makes them
+    bench.deliver(wire.alive(0));
+    bench.advance(default_timeouts().nack_max_ns);
+    bench.port.take_sent();
+  }
+  post_doubling(kEpoch, 64);
+  bench.finish_all_dma();
+  uint32_t questions = 0;
+  for (int i = 0; i < 50; i++) {
+    bench.deliver(wire.alive(0));
+    bench.advance(default_timeouts().nack_max_ns);
+    for (const Frame& frame : bench.port.take_sent()) {
+      questions += frame.header.type == PEAL_PACKET_NACK ? 1 : 0;
+    }
+  }
+  EXPECT_LE(questions, 55u);  // one in every probe interval, whatever it is about
+}
+
+}  // namespace
+}  // namespace peal::test

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Long blocks: how they are cut, how far the window goes, what of a piece is refused, and what is
+// retained of it.
+#include "firmware/operation/pieces.h"
+
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
+constexpr uint32_t kPieces = 4 * kWindow + 1;
+
+TEST(PieceBytes, FitTheMtuAndTheImageForEveryGroup) {
+  for (uint32_t ranks = 1; ranks <= CONFIG_GROUP_RANKS_MAX; ranks++) {
+    const uint32_t bytes = piece_bytes_for(ranks);
+    ASSERT_GT(bytes, 0u) << ranks;
+    ASSERT_LE(bytes, static_cast<uint32_t>(CONFIG_MTU_BYTES));
+    ASSERT_LE(uint64_t{bytes} * ranks, uint64_t{CONFIG_CHANNEL_BYTES} / (2 * kWindow));
+    if (bytes != CONFIG_MTU_BYTES) {
+      ASSERT_EQ(bytes % 8, 0u);
+    }
+  }
+}
+
+class Pieces : public CardTest {
+ protected:
+  static constexpr uint32_t kRanks = 4;
+  static constexpr uint32_t kRank = 1;
+  const uint32_t piece_bytes = piece_bytes_for(kRanks);
+  const size_t block = size_t{kPieces - 1} * piece_bytes + 5;  // the last piece is 5 bytes
+  const OperationShape shape = broadcast_shape(block);
+
+  Pieces()
+      : CardTest(BenchOptions{.index = kRank}),
+        send(bench.add_memory("send", block)),
+        receive(bench.add_memory("receive", block * kRanks)),
+        member(bench.join(kRanks, kRank)),
+        wire(member) {
+    const auto own = pattern_block(0, kRank, 0, block);
+    std::copy(own.begin(), own.end(), bench.port.bytes(send.region).begin());
+  }
+  void post() {
+    bench.submit(allgather_entry(member, 0, 7, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, block, send.key,
+                                 receive.key));
+    bench.finish_all_dma();
+  }
+  [[nodiscard]] size_t length(uint32_t piece) const {
+    return piece + 1 == kPieces ? 5 : piece_bytes;
+  }
+  [[nodiscard]] Frame data(uint32_t origin, uint32_t piece) const {
+    return wire.hopping(shape, 0, piece, origin,
+                        pattern_block(0, origin, uint64_t{piece} * piece_bytes, length(piece)));
+  }
+  void deliver_piece(uint32_t piece) {
+    for (const uint32_t origin : {0u, 2u, 3u}) bench.deliver(data(origin, piece));
+    bench.finish_all_dma();
+  }
+  // Numbers of the own pieces sent since the last call, to rank 2.
+  std::string own_pieces_sent() {
+    std::string numbers;
+    for (const Frame& frame : bench.port.take_sent()) {
+      const peal_wire_header& header = frame.header;
+      if (header.type == PEAL_PACKET_DATA && header.origin == kRank && header.hop == 0) {
+        numbers += std::to_string(header.piece) + " ";
+      }
+    }
+    return numbers;
+  }
+  std::string change(const Frame& frame) {
+    const auto before = bench.counters();
+    bench.deliver(frame);
+    return bench.counter_changes(before);
+  }
+  void expect_result() {
+    const auto done = bench.port.take_completions();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(status_text(done[0].second.status), "OK");
+    EXPECT_EQ(bench.port.bytes(receive.region), pattern_result(0, kRanks, block));
+  }
+
+  Memory send;
+  Memory receive;
+  Membership member;
+  WireMaker wire;
+};
+
+std::string numbers(uint32_t from, uint32_t to) {
+  std::string text;
+  for (uint32_t number = from; number < to; number++) text += std::to_string(number) + " ";
+  return text;
+}
+
+TEST_F(Pieces, TheWindowOpensAsPiecesComplete) {
+  post();
+  EXPECT_EQ(own_pieces_sent(), numbers(0, kWindow));
+  for (uint32_t piece = 0; piece < kPieces; piece++) {
+    EXPECT_TRUE(bench.port.take_completions().empty());
+    deliver_piece(piece);
+    const uint32_t next = piece + kWindow;
+    EXPECT_EQ(own_pieces_sent(), next < kPieces ? numbers(next, next + 1) : "") << piece;
+  }
+  expect_result();
+}
+
+TEST_F(Pieces, OutOfOrderWithinTheWindow) {
+  post();
+  for (uint32_t first = 0; first < kPieces; first += kWindow) {
+    for (uint32_t i = kWindow; i-- > 0;) {
+      if (first + i < kPieces) deliver_piece(first + i);
+    }
+    bench.port.take_sent();
+  }
+  expect_result();
+}
+
+// A peer may be W ahead of us, and we W ahead of it: 2W pieces from the first incomplete one on, no
+// more.
+TEST_F(Pieces, PiecesBeyondTheWindowAreRefused) {
+  post();
+  EXPECT_NE(change(data(0, 2 * kWindow - 1)).find("+1 received"), std::string::npos);
+  bench.finish_all_dma();
+  bench.take_log();
+  EXPECT_EQ(change(data(0, 2 * kWindow)), "+1 drop_piece");
+  EXPECT_EQ(change(data(0, kPieces - 1)), "+1 drop_piece");
+  Frame beyond = data(0, kPieces - 1);
+  beyond.header.piece = kPieces;
+  seal(beyond);
+  EXPECT_EQ(change(beyond), "+1 drop_piece");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Pieces, LengthsAreThoseOfThePiece) {
+  post();
+  for (uint32_t piece = 0; piece + 1 < kPieces - kWindow; piece++) deliver_piece(piece);
+  bench.take_log();
+  const uint32_t next = kPieces - kWindow - 1;
+  const auto with_length = [&](uint32_t piece, size_t bytes) {
+    return wire.hopping(shape, 0, piece, 0, std::vector<uint8_t>(bytes));
+  };
+  EXPECT_EQ(change(with_length(next, piece_bytes - 1)), "+1 drop_length");
+  EXPECT_EQ(change(with_length(next, 5)), "+1 drop_length");
+  EXPECT_EQ(change(with_length(kPieces - 1, piece_bytes)), "+1 drop_length");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Pieces, APieceOfLongAgoIsADuplicate) {
+  post();
+  for (uint32_t piece = 0; piece <= 2 * kWindow; piece++) deliver_piece(piece);
+  bench.take_log();
+  Frame old = wire.hopping(shape, 0, 0, 0, std::vector<uint8_t>(piece_bytes, 0x99));
+  EXPECT_NE(change(old).find("+1 duplicate"), std::string::npos);
+  EXPECT_EQ(bench.take_log(), "");
+  for (uint32_t piece = 2 * kWindow + 1; piece < kPieces; piece++) deliver_piece(piece);
+  expect_result();
+}
+
+TEST_F(Pieces, EveryPieceInTheWindowIsAskedFor) {
+  post();
+  bench.take_log();
+  for (const uint32_t origin : {0u, 2u}) {
+    for (uint32_t piece = 0; piece < kWindow; piece++) bench.deliver(data(origin, piece));
+  }
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  std::string expected;
+  for (uint32_t piece = 0; piece < kWindow; piece++) {
+    expected += "send 1>3 NACK seq=0 piece=" + std::to_string(piece) + " origin=3\n";
+  }
+  EXPECT_EQ(bench.take_wire_log(), expected);
+}
+
+// What may still be asked for is kept: the own blocks of the last 2W pieces, whatever the user does
+// to his buffer.
+TEST_F(Pieces, TheLastPiecesAreRetainedAfterCompletion) {
+  post();
+  for (uint32_t piece = 0; piece < kPieces; piece++) deliver_piece(piece);
+  expect_result();
+  auto& user = bench.port.bytes(send.region);
+  std::fill(user.begin(), user.end(), uint8_t{0x5c});
+  bench.port.take_sent();
+  for (uint32_t piece = kPieces - 2 * kWindow; piece < kPieces; piece++) {
+    bench.deliver(wire.nack(2, shape, 0, piece, kRank, 0));
+    bench.finish_all_dma();
+    const auto sent = bench.port.take_sent();
+    ASSERT_EQ(sent.size(), 1u) << piece;
+    EXPECT_EQ(sent[0].header.type, PEAL_PACKET_DATA);
+    EXPECT_EQ(sent[0].payload,
+              pattern_block(0, kRank, uint64_t{piece} * piece_bytes, length(piece)));
+  }
+}
+
+// Early pieces wait in the channel, also more of them than the window of a late host.
+TEST_F(Pieces, EarlyPiecesWaitInTheChannel) {
+  for (uint32_t piece = 0; piece < kWindow; piece++) deliver_piece(piece);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_EARLY_DATA), 3u * kWindow);
+  post();
+  for (uint32_t piece = kWindow; piece < kPieces; piece++) deliver_piece(piece);
+  expect_result();
+}
+
+// Who has not posted knows only of what it has heard.
+TEST_F(Pieces, BeforeThePostOnlyPiecesThatWereHeardOfAreAskedFor) {
+  bench.deliver(data(2, 0));
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  bench.advance(default_timeouts().nack_ns);
+  std::string asked;
+  for (const Frame& frame : bench.port.take_sent()) {
+    asked += std::to_string(frame.header.piece) + "/" + std::to_string(frame.header.origin) + " ";
+  }
+  EXPECT_EQ(asked, "0/0 0/3 ");
+}
+
+// The place of a piece that everybody has serves a later one: a late question is not about that.
+TEST_F(Pieces, AQuestionOfLongAgoMakesNoDebt) {
+  post();
+  deliver_piece(0);
+  bench.deliver(data(2, 2 * kWindow));  // in the place of piece 0
+  bench.finish_all_dma();
+  bench.take_log();
+  EXPECT_EQ(change(wire.nack(3, shape, 0, 0, 0, 1)), "+1 drop_stale");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// All blocks of a piece have come, but do not all lie there: the window stays where it is.
+TEST_F(Pieces, TheWindowWaitsForTheBytes) {
+  post();
+  own_pieces_sent();
+  bench.take_log();
+  for (const uint32_t origin : {0u, 2u, 3u}) bench.deliver(data(origin, 0));
+  EXPECT_EQ(bench.take_log().find("dma_read"), std::string::npos);
+  bench.finish_all_dma();
+  EXPECT_EQ(own_pieces_sent(), std::to_string(kWindow) + " ");
+}
+
+// Of the first piece nothing has come early, of the second something.
+TEST_F(Pieces, EarlyDataBehindAHole) {
+  bench.deliver(data(2, 1));
+  bench.finish_all_dma();
+  post();
+  for (uint32_t piece = 0; piece < kPieces; piece++) deliver_piece(piece);
+  expect_result();
+}
+
+// Early data lies in the channel, and there is no packet to carry it on: nothing will arrive that
+// could bring the mover back.
+TEST_F(Pieces, AMoverWithoutPacketsIsTriedAgainSoon) {
+  deliver_piece(0);
+  bench.port.fail_allocations = {0, 1};  // the mover's; the own pieces find some
+  bench.submit(allgather_entry(member, 0, 7, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, block, send.key,
+                               receive.key));
+  ASSERT_EQ(bench.port.dma_count(), size_t{kWindow});
+  bench.port.fail_allocations = {0, kAlways};
+  bench.finish_all_dma();
+  bench.port.fail_allocations = {};
+  EXPECT_EQ(own_pieces_sent(), "");
+  bench.advance(default_timeouts().nack_ns / 4 + 1);
+  bench.finish_all_dma();
+  EXPECT_EQ(own_pieces_sent(), std::to_string(kWindow) + " ");
+}
+
+}  // namespace
+}  // namespace peal::test

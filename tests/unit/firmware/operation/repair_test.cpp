@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// NACKs and their answers in the all-to-all broadcast: who is asked, what is repaired from what,
+// retention after the user took his buffer back, and bounds against storms.
+#include "firmware/operation/repair.h"
+
+#include <cstring>
+#include <vector>
+
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr size_t kSmall = 64;
+constexpr size_t kLarge = CONFIG_MTU_BYTES;  // in the unit profile too large for staging
+
+class Repair : public GroupTest {
+ protected:
+  Frame nack(uint32_t sender, uint32_t origin, uint32_t hop, size_t block = kSmall,
+             uint32_t sequence = 0) {
+    return wire.nack(sender, broadcast_shape(block), sequence, 0, origin, hop);
+  }
+  std::string answer(const Frame& frame) {
+    bench.take_log();
+    bench.deliver(frame);
+    bench.finish_all_dma();
+    return bench.take_wire_log();
+  }
+  void complete(uint64_t sequence, size_t block) {
+    post_broadcast(sequence, block);
+    bench.finish_all_dma();
+    deliver_others(sequence, block);
+  }
+};
+
+TEST_F(Repair, EachMissingBlockIsAskedOfItsParent) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  bench.deliver(block_of(2, 0, kSmall));
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3\n");
+}
+
+TEST_F(Repair, ARecordWithoutPostAsksForItsSubtree) {
+  bench.deliver(block_of(2, 0, kSmall));
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3\n");
+}
+
+TEST_F(Repair, OwnBlockIsRepairedBeforeCompletion) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  EXPECT_EQ(answer(nack(2, 1, 0)), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64 repair\n");
+}
+
+// Invariant 2: the user overwrites the buffer at once and a late NACK arrives.
+TEST_F(Repair, OwnBlockIsRepairedAfterTheUserOverwroteTheBuffer) {
+  for (const size_t block : {kSmall, kLarge}) {
+    const uint32_t sequence = block == kSmall ? 0 : 1;
+    complete(sequence, block);
+    scribble_send();
+    auto& result = bench.port.bytes(receive.region);
+    std::fill(result.begin(), result.end(), uint8_t{0x5c});
+    bench.port.take_sent();
+    const std::string text = answer(nack(2, 1, 0, block, sequence));
+    EXPECT_EQ(text, "send 1>2 DATA seq=" + std::to_string(sequence) +
+                        " piece=0 origin=1 hop=0 len=" + std::to_string(block) + " repair\n");
+    const auto sent = bench.port.take_sent();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent[0].payload, pattern_block(sequence, rank, 0, block));
+    EXPECT_EQ(sent[0].header.member, CardBench::played_address(2).member);
+    EXPECT_EQ(sent[0].header.payload_crc, reference_crc32c(sent[0].payload.data(), block));
+  }
+}
+
+// The memory is not even registered any more: nothing may be read from it.
+TEST_F(Repair, LateNackAfterTheMemoryIsGone) {
+  complete(0, kLarge);
+  RegionId region = 0;
+  for (const Memory& memory : {send, receive}) {
+    ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
+              PEAL_STATUS_OK);
+    bench.port.remove_region(region);
+  }
+  bench.port.take_sent();
+  answer(nack(3, 1, 1, kLarge));
+  const auto sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].payload, pattern_block(0, rank, 0, kLarge));
+}
+
+TEST_F(Repair, BeforeTheOwnBlockIsReadTheAnswerIsNotYet) {
+  post_broadcast(0, kSmall);
+  bench.take_log();
+  bench.deliver(nack(2, 1, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET seq=0 piece=0 origin=1\n");
+}
+
+TEST_F(Repair, BeforeThePostTheAnswerIsNotYet) {
+  EXPECT_EQ(answer(nack(2, 1, 0)), "send 1>2 NOT_YET seq=0 piece=0 origin=1\n");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NOT_YET), 1u);
+}
+
+TEST_F(Repair, AForwardedBlockThatIsNotHereIsNotYetAndNoNackIsRelayed) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  EXPECT_EQ(answer(nack(3, 0, 1)), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+}
+
+// A card that is done and keeps only its own block promises the others', asks its own parent once,
+// and passes on what comes: to all below, for somebody there has not got it.
+TEST_F(Repair, ACompleteCardWithoutTheDataAsksItsParentAndPassesTheAnswerOn) {
+  complete(0, kLarge);
+  EXPECT_EQ(answer(nack(3, 0, 1, kLarge)),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_RELAYED_NACK), 1u);
+  EXPECT_EQ(answer(nack(3, 0, 1, kLarge)), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+  Frame repair = block_of(0, 0, kLarge);
+  WireMaker::make_repair(repair);
+  bench.port.take_sent();
+  EXPECT_EQ(answer(repair),
+            "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=" + std::to_string(kLarge) + "\n");
+  const auto sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].payload, pattern_block(0, 0, 0, kLarge));
+  // The debt is paid: once more is a duplicate, and nobody is asked any more.
+  const auto before = bench.counters();
+  EXPECT_EQ(answer(repair), "");
+  EXPECT_EQ(bench.counter_changes(before), "+1 duplicate");
+  while (card_next_deadline(bench.card()) != kNever) bench.advance_to_deadline();
+  EXPECT_EQ(bench.take_wire_log(), "");
+}
+
+// Every hop repairs itself: a promise is asked for again by the one who gave it.
+TEST_F(Repair, APromiseIsAskedForAgain) {
+  complete(0, kLarge);
+  answer(nack(3, 0, 1, kLarge));
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+  bench.advance(2 * default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+}
+
+// The origin refused after we had its block and were done: whoever asks us must hear of it.
+TEST_F(Repair, ACompleteCardPassesOnARefusalInsteadOfNotYet) {
+  complete(0, kLarge);
+  bench.port.take_completions();
+  answer(nack(3, 0, 1, kLarge));
+  Frame refusal = wire.refuse(0, broadcast_shape(kLarge), 0, 0);
+  const peal_verdict verdict{0, PEAL_STATUS_DMA_FAULT};
+  std::memcpy(refusal.payload.data(), &verdict, sizeof(verdict));
+  seal(refusal);
+  EXPECT_EQ(answer(refusal),
+            "send 1>2 REFUSE seq=0 rank=0\n"
+            "send 1>0 REFUSE seq=0 rank=0\n"
+            "send 1>3 REFUSE seq=0 rank=0\n");
+  EXPECT_EQ(answer(nack(3, 0, 1, kLarge)), "send 1>3 REFUSE seq=0 rank=0\n");
+  EXPECT_TRUE(bench.port.take_completions().empty());
+  EXPECT_EQ(wrong_byte(0, kLarge), -1);
+  while (card_next_deadline(bench.card()) != kNever) bench.advance_to_deadline();
+  EXPECT_EQ(bench.take_wire_log(), "");  // nothing is asked for any more
+}
+
+// Repairs do not hold up the completion of an operation.
+TEST_F(Repair, ARepairUnderWayHoldsUpNoCompletion) {
+  constexpr size_t kTwoPieces = 2 * CONFIG_MTU_BYTES;  // too large for staging
+  post_broadcast(0, kTwoPieces);
+  bench.finish_all_dma();
+  bench.deliver(nack(2, 1, 0, kTwoPieces));  // read from the channel: stays under way
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  bench.take_log();
+  for (const uint32_t origin : {0u, 2u, 3u}) {
+    const auto block = pattern_block(0, origin, 0, kTwoPieces);
+    for (uint32_t piece = 0; piece < 2; piece++) {
+      const auto from = block.begin() + piece * CONFIG_MTU_BYTES;
+      bench.deliver(wire.hopping(broadcast_shape(kTwoPieces), 0, piece, origin,
+                                 {from, from + CONFIG_MTU_BYTES}));
+    }
+  }
+  while (bench.port.dma_count() > 1) bench.finish_dma(1);
+  const auto done = bench.port.take_completions();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(status_text(done[0].second.status), "OK");
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=" +
+                                       std::to_string(CONFIG_MTU_BYTES) + " repair\n");
+}
+
+TEST_F(Repair, NacksThatMakeNoSenseAreDroppedByName) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  bench.take_log();
+  const auto change = [&](Frame frame) {
+    const auto before = bench.counters();
+    bench.deliver(frame);
+    EXPECT_EQ(bench.take_log(), "");
+    return bench.counter_changes(before);
+  };
+  EXPECT_EQ(change(nack(3, 1, 0)), "+1 drop_hop");  // hop 0 from 1 leads to 2
+  EXPECT_EQ(change(nack(2, 0, 0)), "+1 drop_hop");  // 2 is no child of 1 in 0's tree
+  EXPECT_EQ(change(nack(2, 1, 200)), "+1 drop_hop");
+  EXPECT_EQ(change(wire.nack(2, broadcast_shape(kSmall), 0, 0, 4, 0)), "+1 drop_origin");
+  EXPECT_EQ(change(wire.nack(2, broadcast_shape(kSmall), 0, 1, 1, 0)), "+1 drop_piece");
+}
+
+TEST_F(Repair, NoPacketForTheRepairSaysNotYetOrNothingButBreaksNothing) {
+  complete(0, kLarge);
+  bench.take_log();
+  bench.port.fail_allocations = {0, kAlways};
+  bench.deliver(nack(2, 1, 0, kLarge));
+  EXPECT_EQ(bench.take_log(), "");
+  EXPECT_GE(bench.counter(PEAL_COUNTER_NO_PACKET), 1u);
+  bench.port.fail_allocations = {};
+  EXPECT_NE(answer(nack(2, 1, 0, kLarge)).find("repair"), std::string::npos);
+}
+
+TEST_F(Repair, AFaultyReadForARepairHarmsNobody) {
+  complete(0, kLarge);
+  bench.take_log();
+  bench.port.fault_dmas = {0, 1};
+  bench.deliver(nack(2, 1, 0, kLarge));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "");
+  EXPECT_NE(answer(nack(2, 1, 0, kLarge)).find("repair"), std::string::npos);
+}
+
+// No storm for a rank that is merely late: while the answer is "not yet" the NACKs thin out to one
+// per longest interval.
+TEST_F(Repair, ALateRankCausesFewNacks) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  bench.deliver(block_of(2, 0, kSmall));
+  bench.deliver(block_of(3, 0, kSmall));
+  bench.take_log();
+  const uint64_t before = bench.counter(PEAL_COUNTER_SENT_NACK);
+  for (TimeNs waited = 0; waited < 1'000'000'000;) {
+    const TimeNs step = card_next_deadline(bench.card()) - bench.now;
+    ASSERT_TRUE(bench.advance_to_deadline());
+    waited += step;
+    for (const Frame& frame : bench.port.take_sent()) {
+      if (frame.header.type == PEAL_PACKET_NACK) {
+        bench.deliver(wire.not_yet(0, broadcast_shape(kSmall), 0, 0, 0, 0, now_us()));
+      }
+      if (frame.header.type == PEAL_PACKET_PROBE) bench.deliver(wire.alive(0));
+    }
+  }
+  const uint64_t nacks = bench.counter(PEAL_COUNTER_SENT_NACK) - before;
+  EXPECT_LE(nacks, 1'000'000'000 / default_timeouts().nack_max_ns + 10);
+  EXPECT_GE(nacks, 10u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  bench.deliver(block_of(0, 0, kSmall));
+  bench.finish_all_dma();
+  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+}
+
+// The own block is read and on its way into the channel, but does not lie there yet.
+TEST_F(Repair, BeforeTheOwnBlockIsRetainedTheAnswerIsNotYet) {
+  constexpr size_t kUnstaged = 2 * CONFIG_MTU_BYTES;
+  post_broadcast(0, kUnstaged);
+  bench.finish_dma();  // the read of piece 0; its writes stay under way
+  ASSERT_TRUE(bench.port.dma(bench.port.dma_count() - 1).write);
+  bench.take_log();
+  bench.deliver(nack(2, 1, 0, kUnstaged));
+  EXPECT_EQ(bench.take_wire_log(), "send 1>2 NOT_YET seq=0 piece=0 origin=1\n");
+}
+
+// More is missing than may be asked for at once: all get their turn, and none twice before that.
+class RepairOfMany : public GroupTest {
+ protected:
+  static constexpr uint32_t kRanks = 40;
+  static constexpr size_t kBlock =
+      CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / kRanks < CONFIG_MTU_BYTES
+          ? CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / kRanks & ~size_t{7}
+          : CONFIG_MTU_BYTES;
+
+  RepairOfMany() : GroupTest(kRanks, 0) {}
+  // The first `count` origins that are asked for from now on.
+  std::vector<uint32_t> asked_for(size_t count) {
+    std::vector<uint32_t> origins;
+    bench.port.take_sent();
+    for (int i = 0; i < 64 && origins.size() < count && bench.advance_to_deadline(); i++) {
+      for (const Frame& frame : bench.port.take_sent()) {
+        if (frame.header.type == PEAL_PACKET_NACK) origins.push_back(frame.header.origin);
+      }
+    }
+    if (origins.size() > count) origins.resize(count);
+    return origins;
+  }
+  static std::vector<uint32_t> from_to(uint32_t first, uint32_t last) {
+    std::vector<uint32_t> all;
+    for (uint32_t i = first; i <= last; i++) all.push_back(i);
+    return all;
+  }
+};
+
+TEST_F(RepairOfMany, TheBudgetGoesRound) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  EXPECT_EQ(asked_for(kRanks - 1), from_to(1, kRanks - 1));
+}
+
+TEST_F(RepairOfMany, TheBudgetForDebtsGoesRound) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  for (uint32_t origin = 1; origin < kRanks; origin++) {
+    bench.deliver(block_of(origin, 0, kBlock));
+    bench.finish_all_dma();
+    bench.port.take_sent();
+  }
+  ASSERT_EQ(bench.port.take_completions().size(), 1u);
+  // Rank 16 is our child where the origin is 1 to 15 behind us.
+  for (uint32_t origin = kRanks - 15; origin < kRanks; origin++) {
+    bench.deliver(wire.nack(16, broadcast_shape(kBlock), 0, 0, origin, 4));
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_RELAYED_NACK), 15u);
+  EXPECT_EQ(asked_for(15), from_to(kRanks - 15, kRanks - 1));
+}
+
+// A debt that is paid is one debt: the others stand.
+TEST_F(RepairOfMany, OnePaidDebtLeavesTheOthers) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  for (uint32_t origin = 1; origin < kRanks; origin++) {
+    bench.deliver(block_of(origin, 0, kBlock));
+    bench.finish_all_dma();
+    bench.port.take_sent();
+  }
+  for (const uint32_t origin : {30u, 31u, 32u}) {
+    bench.deliver(wire.nack(16, broadcast_shape(kBlock), 0, 0, origin, 4));
+  }
+  bench.deliver(block_of(31, 0, kBlock));
+  EXPECT_EQ(asked_for(2), (std::vector<uint32_t>{30, 32}));
+}
+
+// The answer to a question that this card never asked.
+TEST_F(Repair, NotYetOpensNoRecord) {
+  const auto before = bench.counters();
+  bench.deliver(wire.not_yet(0, broadcast_shape(kSmall), 0, 0, 0, 0));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_stale");
+  EXPECT_EQ(card_holds(bench.card()).operations, 0u);
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+// Rank 0 is in the third place of our tree, and its parent is rank 2.
+TEST_F(Repair, OnlyChildrenMayAsk) {
+  post_broadcast(0, kSmall);
+  bench.finish_all_dma();
+  bench.take_log();
+  const auto before = bench.counters();
+  bench.deliver(nack(0, 1, 1));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_hop");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// A place in the record of an earlier operation was owed something, and nobody ever got it: the
+// next operation there owes only what it is asked for.
+TEST_F(RepairOfMany, DebtsEndWithTheirOperation) {
+  const auto complete = [&](uint64_t sequence) {
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+    for (uint32_t origin = 1; origin < kRanks; origin++) {
+      bench.deliver(block_of(origin, sequence, kBlock));
+      bench.finish_all_dma();
+      bench.port.take_sent();
+    }
+  };
+  complete(0);
+  bench.deliver(wire.nack(16, broadcast_shape(kBlock), 0, 0, 30, 4));
+  run_barriers(1, CONFIG_CHANNELS - 1);
+  bench.port.take_sent();
+  complete(CONFIG_CHANNELS);
+  bench.deliver(wire.nack(16, broadcast_shape(kBlock), CONFIG_CHANNELS, 0, 31, 4));
+  EXPECT_EQ(asked_for(4), (std::vector<uint32_t>{31, 31, 31, 31}));
+}
+
+// When little may be asked, the oldest operations ask: they are what holds up the others.
+TEST_F(RepairOfMany, TheOldestAskFirst) {
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) {
+    post_broadcast(sequence, kSmall);
+    bench.finish_all_dma();
+    bench.now += 1000;
+  }
+  bench.port.take_sent();
+  bench.advance(default_timeouts().nack_ns);
+  std::vector<uint32_t> asked(CONFIG_CHANNELS, 0);
+  for (const Frame& frame : bench.port.take_sent()) {
+    if (frame.header.type == PEAL_PACKET_NACK) asked.at(frame.header.sequence)++;
+  }
+  std::vector<uint32_t> expected(CONFIG_CHANNELS, 0);
+  expected[0] = expected[1] = expected[2] = 16;  // and what is left is less than half of a burst
+  EXPECT_EQ(asked, expected);
+}
+
+// A sign of life answers no question: what is asked stays as dear as silence has made it.
+TEST_F(RepairOfMany, OnlyAnswersMakeQuestionsCheaper) {
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) {
+    post_broadcast(sequence, kSmall);
+    bench.finish_all_dma();
+  }
+  uint32_t asked = 0;
+  for (int i = 0; i < 32; i++) {
+    bench.deliver(wire.alive(1));
+    bench.advance(default_timeouts().nack_ns);
+    for (const Frame& frame : bench.port.take_sent()) {
+      asked += frame.header.type == PEAL_PACKET_NACK ? 1 : 0;
+    }
+  }
+  EXPECT_GT(asked, 67u);   // the first burst
+  EXPECT_LT(asked, 150u);  // and little more
+}
+
+}  // namespace
+}  // namespace peal::test
