@@ -3,98 +3,40 @@
 
 #include <cstring>
 
+#include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/card_types.h"
-#include "firmware/collective/allgather/broadcast_all.h"
-#include "firmware/collective/allgather/doubling.h"
 #include "firmware/dma/dma.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
-#include "firmware/group/verdict.h"
+#include "firmware/group/recycling.h"
+#include "firmware/group/unsettled.h"
+#include "firmware/host/completion.h"
 #include "firmware/host/context.h"
+#include "firmware/host/keys.h"
+#include "firmware/operation/admission.h"
 #include "firmware/operation/command_check.h"
-#include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
-#include "firmware/operation/pieces.h"
-#include "firmware/operation/repair.h"
+#include "firmware/operation/settle.h"
+#include "firmware/operation/transfer.h"
 #include "firmware/receive.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
 namespace {
 
-// A DMA of a live operation is done: what it was for goes on.
-void on_operation_dma(const Scope& scope, DmaRecord& record) {
-  Operation& operation = scope.operation;
-  Piece& piece = piece_slot(operation, record.piece);
-  const bool doubles = operation.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING;
-  switch (record.kind) {
-    case DmaKind::kOwnRead:
-      if (operation.refused) break;
-      if (doubles) {
-        doubling::on_own_read(scope, record.packet, record.piece);
-      } else {
-        broadcast_all::on_own_read(scope, record.packet, record.piece);
-      }
-      break;
-    case DmaKind::kOwnStage:
-      doubling::on_own_staged(scope, record.piece);
-      break;
-    case DmaKind::kLand:
-      if (doubles) doubling::on_landed(scope, record.piece, record.aux);
-      break;
-    case DmaKind::kLandEarly:
-      --operation.early_dma;
-      break;
-    case DmaKind::kRetain:
-      piece.retained = true;
-      break;
-    case DmaKind::kDeliver:
-      piece.delivered = true;
-      break;
-    case DmaKind::kMoveWrite:
-      mover::on_written(scope);
-      break;
-    case DmaKind::kSend:
-    case DmaKind::kMoveRead:
-      break;
-  }
+Member* own_member(Card& card, ContextId context, uint32_t handle) {
+  Member* member = find_member(card, handle);
+  return member != nullptr && member->context == context ? member : nullptr;
 }
 
-// A repair that cannot be read is asked for again; anything else is part of the result.
-bool is_vital(DmaKind kind) { return kind != DmaKind::kSend; }
-
-void finish_dma(Card& card, DmaRecord& record, bool ok) {
-  Member& member = card.members[record.member];
-  Operation& operation = member.operations[record.slot];
-  const Scope scope = {card, member, operation};
-  // The record may outlive its operation: a repair under way when the place was recycled.
-  const bool live =
-      operation.phase != OperationPhase::kFree && operation.sequence == record.sequence;
-  const DmaRecord done = record;
-  if (ok && live && record.kind == DmaKind::kMoveRead && !operation.refused) {
-    mover::on_read(scope, record);
-    return;
-  }
-  dma_free(card, record);
-  --member.dma;
-  if (live && is_part_of_operation(done)) {
-    --operation.dma;
-    --piece_slot(operation, done.piece).dma;
-  }
-  DmaRecord copy = done;
-  const bool sends = done.kind == DmaKind::kSend && ok && !(live && operation.refused);
-  if (sends) {
-    on_send_read(scope, copy);
-  } else if (live && ok) {
-    on_operation_dma(scope, copy);
-  } else if (live && done.kind == DmaKind::kLandEarly) {
-    --operation.early_dma;
-  }
-  if (!sends && done.packet != nullptr) unhold_packet(card, done.packet);
-  if (!live) return;
-  if (!ok && is_vital(done.kind)) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
-  operation_advance(scope);
+void on_member_timer(Card& card, Member& member) {
+  if (member.phase != MemberPhase::kActive || member.membership.poisoned) return;
+  const TimeNs recycling = recycling_chase(card, member);
+  const TimeNs watching = watch_peers(card, member);
+  if (member.membership.poisoned) return;
+  const TimeNs next = recycling < watching ? recycling : watching;
+  if (next != kNever) card.timers.arm_no_later(member.timer, next);
 }
 
 }  // namespace
@@ -143,9 +85,75 @@ void card_describe(const Card& card, peal_device* device) {
   device->dead_timeout_us = static_cast<uint32_t>(card.timeouts.dead_ns / 1000);
 }
 
+peal_status card_open_context(Card& card, ContextId* context, ClientId client) {
+  return context_open(card, context, client);
+}
+
+void card_close_context(Card& card, ContextId context, TimeNs now) {
+  if (!context_is_open(card, context)) return;
+  card.now = now;
+  card.contexts[context].phase = ContextPhase::kClosing;
+  for (Member& member : card.members) {
+    if (member.context != context) continue;
+    if (member.phase == MemberPhase::kReserved) release_member(card, member);
+    if (member.phase == MemberPhase::kActive) leave_group(card, member);
+  }
+  settle(card);
+  context_try_close(card, context);
+}
+
+bool card_context_quiet(const Card& card, ContextId context) {
+  return context >= CONFIG_CONTEXTS || card.contexts[context].phase == ContextPhase::kFree;
+}
+
+peal_status card_register_memory(Card& card, ContextId context, RegionId region, uint64_t bytes,
+                                 uint32_t access, uint32_t* key) {
+  if (!context_is_open(card, context)) return PEAL_STATUS_CLOSED;
+  return register_key(card, context, region, bytes, access, key);
+}
+
+peal_status card_unregister_memory(Card& card, ContextId context, uint32_t key, RegionId* region) {
+  return unregister_key(card, context, key, region);
+}
+
+peal_status card_reserve_group(Card& card, ContextId context, const peal_reserve_group& request,
+                               RegionId channels, TimeNs now, peal_peer_address* address) {
+  if (!context_is_open(card, context)) return PEAL_STATUS_CLOSED;
+  card.now = now;
+  return reserve_member(card, context, request.ranks, request.rank, channels, address);
+}
+
+peal_status card_connect_group(Card& card, ContextId context, const peal_connect_group& request,
+                               TimeNs now) {
+  Member* member = own_member(card, context, request.member);
+  if (member == nullptr) return PEAL_STATUS_BAD_GROUP;
+  card.now = now;
+  return connect_member(card, *member, request);
+}
+
+peal_status card_abandon_group(Card& card, ContextId context, uint32_t handle, TimeNs now) {
+  Member* member = own_member(card, context, handle);
+  if (member == nullptr) return PEAL_STATUS_BAD_GROUP;
+  if (member->phase == MemberPhase::kReserved) {
+    release_member(card, *member);
+    return PEAL_STATUS_OK;
+  }
+  card.now = now;
+  // Connected: others may have posted already, and must not wait for ever.
+  leave_group(card, *member);
+  settle(card);
+  return PEAL_STATUS_OK;
+}
+
+bool card_channel_released(Card& card, RegionId* channels) {
+  if (card.released_count == 0) return false;
+  *channels = card.released[--card.released_count];
+  return true;
+}
+
 void card_on_submission(Card& card, ContextId context, const peal_submission& entry, TimeNs now) {
   card.now = now;
-  if (context >= CONFIG_CONTEXTS || card.contexts[context].phase != ContextPhase::kOpen) return;
+  if (!context_is_open(card, context)) return;
   Member* member = nullptr;
   Command command;
   peal_status status = check_command(card, context, entry, &member, &command);
@@ -153,16 +161,8 @@ void card_on_submission(Card& card, ContextId context, const peal_submission& en
     command.accepted_ns = now;
     status = accept_command(card, *member, command);
   }
-  if (status == PEAL_STATUS_OK) return;
-  count(card, PEAL_COUNTER_COMMANDS_REFUSED);
-  peal_completion refusal = {};
-  refusal.cookie = entry.cookie;
-  refusal.sequence = entry.sequence;
-  refusal.member = entry.member;
-  refusal.failed_rank = PEAL_NO_RANK;
-  refusal.status = static_cast<uint16_t>(status);
-  refusal.opcode = entry.opcode;
-  card.port->complete(context, refusal);
+  if (status != PEAL_STATUS_OK) complete_refused(card, context, entry, status);
+  settle(card);
 }
 
 void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now) {
@@ -171,19 +171,20 @@ void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now
   packet->holds = 1;
   const peal_counter result = receive_packet(card, packet, frame_bytes);
   count(card, result);
-  if (mutated(Mutation::kLeakOnDrop) && result != PEAL_COUNTER_RECEIVED) return;
-  unhold_packet(card, packet);
+  if (!mutated(Mutation::kLeakOnDrop) || result == PEAL_COUNTER_RECEIVED) {
+    unhold_packet(card, packet);
+  }
+  settle(card);
 }
 
 void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
   card.now = now;
-  PEAL_ASSERT(token < CONFIG_DMA_RECORDS && card.dma[token].in_use);
-  DmaRecord& record = card.dma[token];
-  Member& member = card.members[record.member];
+  const DmaDone done = dma_take_done(card, token, ok);
+  Member& member = card.members[done.tag.member];
   const ContextId context = member.context;
-  if (!ok) count(card, PEAL_COUNTER_DMA_FAULT);
-  finish_dma(card, record, ok);
-  if (member.phase == MemberPhase::kDying && member.dma == 0) release_member(card, member);
+  on_transfer_done(card, done);
+  if (member.phase == MemberPhase::kDying) note_unsettled(card, member);
+  settle(card);
   context_try_close(card, context);
   if (card.dma_stalled != 0) dma_retry_stalled(card);
 }
@@ -199,7 +200,7 @@ void card_on_timer(Card& card, TimeNs now) {
     Member& member = card.members[timer->member];
     switch (timer->kind) {
       case TimerKind::kOperation:
-        on_operation_timer(card, member, member.operations[timer->slot]);
+        on_operation_timer({card, member, member.operations[timer->slot]});
         break;
       case TimerKind::kMember:
         on_member_timer(card, member);
@@ -208,6 +209,7 @@ void card_on_timer(Card& card, TimeNs now) {
         dma_retry_stalled(card);
         break;
     }
+    settle(card);
   }
 }
 
@@ -232,12 +234,7 @@ CardHolds card_holds(const Card& card) {
   uint32_t open = 0;
   for (const Member& member : card.members) {
     if (member.phase == MemberPhase::kFree) continue;
-    for (const Operation& operation : member.operations) {
-      open +=
-          operation.phase == OperationPhase::kEarly || operation.phase == OperationPhase::kRunning
-              ? 1
-              : 0;
-    }
+    for (const Operation& operation : member.operations) open += is_open(operation) ? 1 : 0;
   }
   return {card.packets_held, card.dma_in_use, open};
 }

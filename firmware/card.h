@@ -20,26 +20,12 @@
 #include "abi/status.h"
 #include "abi/window.h"
 #include "firmware/port.h"
+#include "firmware/timeouts.h"
 
 namespace peal {
 
-using ClientId = uint32_t;
-
-struct CardTimeouts {
-  TimeNs nack_ns;            // first NACK after this long without progress
-  TimeNs nack_max_ns;        // "alive, not yet" doubles the interval up to this
-  TimeNs probe_interval_ns;  // between probes of a peer that owes us something
-  TimeNs dead_ns;            // silence after which such a peer is dead
-};
-
 // The Kconfig defaults.
 CardTimeouts default_timeouts();
-
-struct CardIdentity {
-  uint8_t mac[PEAL_MAC_BYTES];
-  uint32_t incarnation;  // not zero; another one at every start
-  uint16_t index;        // within the process; for the device block
-};
 
 struct Card;  // all state; defined in firmware/card_types.h
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Everything a card knows, in one object of fixed size. Only data; what happens to it is in the
-// file named after the noun. A zeroed object is an unused one. memory_budget.h adds the parts up.
+// file named after the noun. A zeroed object is an unused one. budget/memory_budget.h adds the
+// parts up.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,11 @@
 #include "abi/queue.h"
 #include "abi/wire.h"
 #include "firmware/base/assert.h"
+#include "firmware/base/pace.h"
 #include "firmware/base/ranks.h"
 #include "firmware/base/timer_heap.h"
-#include "firmware/card.h"
-#include "firmware/group/pace.h"
 #include "firmware/port.h"
+#include "firmware/timeouts.h"
 #include "peal_config.h"
 
 namespace peal {
@@ -27,9 +28,12 @@ inline constexpr uint32_t kImageBytes = CONFIG_CHANNEL_BYTES / kPieceSlots;
 inline constexpr uint32_t kRoundsMax = ceil_log2(CONFIG_GROUP_RANKS_MAX);
 inline constexpr uint32_t kPeersMax = 2 * kRoundsMax;
 inline constexpr uint32_t kRankWords = (CONFIG_GROUP_RANKS_MAX + 63) / 64;
-// A piece needs a bit per rank (all-to-all broadcast), or a word of fragment bits per step
-// (doubling).
+// A piece needs a bit per rank (hopping), or a word of fragment bits per step (stepping).
 inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : kRoundsMax;
+// What an algorithm may keep of its own in an operation's record, and in each of its pieces: see
+// operation/algorithm.h.
+inline constexpr uint32_t kOperationStateBytes = 16;
+inline constexpr uint32_t kPieceStateBytes = 8 + 8 * kRankWords;
 inline constexpr uint32_t kStagingUnits = 16;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
@@ -88,30 +92,41 @@ struct Membership {
 // A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k.
 // Used three times: barrier, destroy, recycling. One bit per round, because a fast peer may already
 // be a round ahead.
+enum class DisseminationPhase : uint8_t {
+  kOutside,  // not entered: signals are noted, none is sent
+  kEntered,
+  kComplete,
+};
+
 struct Dissemination {
   uint16_t received;
   uint16_t sent;
-  bool entered;
-  bool complete;
+  DisseminationPhase phase;
+};
+
+// A rank's own block of a piece.
+enum class OwnBlock : uint8_t {
+  kUnread,
+  kReading,
+  kPlaced,  // in the image, or on its way to the peers
+};
+
+// The result of a piece.
+enum class Delivery : uint8_t {
+  kGathering,
+  kDelivering,
+  kDelivered,  // in the user's memory
 };
 
 struct Piece {
   uint32_t number;  // which piece this slot holds, plus one; 0: none yet
   uint16_t arrived;
-  uint16_t dma;      // outstanding, into or out of this piece
-  bool own_started;  // own block is being read, or was
-  bool own_placed;   // own block is in the image (doubling) or on its way to the peers (broadcast)
-  bool retained;  // own block (broadcast) or image (doubling) lies in the channel, for late NACKs
-  bool delivering;
-  bool delivered;  // the result of this piece is in the user's memory
-  bool in_debt;    // owed below means something
-  uint8_t steps_sent;
-  uint8_t fragments_sent;      // of step steps_sent
-  uint8_t landed[kRoundsMax];  // doubling: fragments of a step that are in the image
+  uint16_t dma;  // outstanding, into or out of this piece
+  OwnBlock own;
+  Delivery delivery;
+  bool retained;                               // what late NACKs may ask for lies in the channel
+  alignas(8) uint8_t state[kPieceStateBytes];  // the algorithm's own
   uint64_t bits[kPieceWords];
-  // All-to-all broadcast: blocks that lie in the user's memory and that somebody below still asks
-  // for. Asked of the parent, passed on when they come.
-  uint64_t owed[kRankWords];
 };
 
 // Copies blocks of an image that lies in the channel to the user's buffer, through bounce packets.
@@ -120,20 +135,23 @@ struct Mover {
   uint8_t in_flight;
   uint16_t next;  // position of the next block to look at
   uint32_t piece;
+  uint32_t landing;  // DMA that brings early data into the channel
 };
 
 enum class OperationPhase : uint8_t {
   kFree,
   kEarly,     // made by a packet or a NACK; the host has not posted
   kRunning,   // posted
-  kFinished,  // completed to the host; kept for late NACKs until recycled
+  kFinished,  // over for the host; kept for late NACKs until recycled
 };
 
+struct Algorithm;  // operation/algorithm.h
+
 struct Command {
-  uint8_t opcode;
-  uint8_t algorithm;
+  uint8_t operation;  // enum peal_operation
   bool in_place;
   bool holds_keys;  // counted in the uses of its memory keys
+  const Algorithm* algorithm;
   uint32_t member;  // handle
   ContextId context;
   uint64_t sequence;
@@ -146,35 +164,41 @@ struct Command {
   TimeNs accepted_ns;
 };
 
+// How an operation is over for the host, until the end of the entry point writes its completion.
+struct Outcome {
+  peal_status status;
+  uint32_t rank;
+  uint8_t next_ended;  // slot of the member's operation that ended after this one, plus one
+};
+
+// The record of one operation: what all have, then pieces for those that use them, then the
+// algorithm's own.
 struct Operation {
   OperationPhase phase;
-  uint8_t kind;       // enum peal_operation
-  uint8_t algorithm;  // enum peal_algorithm
-  bool starved;       // something could not be had from a pool: try again soon
-  bool refused;       // verdict stands: a posted one ends with it as soon as no DMA is under way
-  bool in_debt;       // some piece owes blocks to ranks below
+  bool starved;  // something could not be had from a pool: try again soon
+  bool in_debt;  // some piece owes blocks to ranks below
+  const Algorithm* algorithm;
   uint32_t signature;
   uint32_t block_bytes;
   uint16_t first_sender;  // whose packet opened an early record
-  uint16_t chase_next;    // rank from which the next NACKs start, so that all get their turn
-  uint32_t debt_next;     // the same for debts: piece slot and rank
-  uint32_t verdict_rank;
+  // Not OK: refused. A posted operation ends with it as soon as no DMA is under way.
   peal_status verdict;
+  uint32_t verdict_rank;
+  Outcome outcome;
   uint64_t sequence;
   Command command;  // valid when posted
   TimeNs progress_ns;
   TimeNs interval_ns;
   Timer timer;
   uint32_t dma;          // outstanding, all kinds but repairs
-  uint32_t early_dma;    // of those: early data on its way into the channel
   uint32_t piece_count;  // at least 1
   uint32_t piece_bytes;
   uint32_t base;          // first piece that is not done
   uint32_t own_next;      // next own piece to send
   uint16_t staging_mask;  // units held; 0: none
   uint8_t staging_unit;   // first of them
-  Dissemination signals;
   Mover mover;
+  alignas(8) uint8_t state[kOperationStateBytes];  // the algorithm's own
   Piece pieces[kPieceSlots];
 };
 
@@ -185,6 +209,16 @@ enum class MemberPhase : uint8_t {
   // Over for host and peers; the place is needed until the last DMA, a repair that somebody asked
   // for, is done. Packets no longer find the member: a tombstone speaks for it.
   kDying,
+};
+
+// What the end of the entry point still has to do for a member (operation/settle.h).
+struct Unsettled {
+  bool listed;
+  bool failing;   // poisoned: everything that runs must end
+  bool leaving;   // its host is gone or has given it up: buried when nothing can be ended
+  uint8_t ended;  // slot of the first operation that ended, plus one
+  uint8_t ended_last;
+  uint16_t next;  // in the card's list: index of a member, plus one
 };
 
 struct Member {
@@ -210,6 +244,7 @@ struct Member {
   uint16_t parked_head;
   uint16_t parked_count;
   uint32_t staging_used;  // bit per unit
+  Unsettled unsettled;
   Operation operations[kChannels];
   Command parked[CONFIG_PARKED_OPERATIONS];
   alignas(64) uint8_t staging[CONFIG_STAGING_BYTES];
@@ -226,33 +261,26 @@ struct Tombstone {
   Membership membership;
 };
 
-enum class DmaKind : uint8_t {
-  kOwnRead,    // own block into a packet
-  kOwnStage,   // own block into staging
-  kLand,       // a packet's payload into the user's buffer or the image
-  kLandEarly,  // a packet's payload into the channel, before the host has posted
-  kRetain,     // own block, or the image in staging, into the channel
-  kDeliver,    // staging into the user's buffer
-  kSend,       // image into a packet whose header is ready: a step of doubling, or a repair
-  kMoveRead,   // image into a bounce packet
-  kMoveWrite,  // bounce packet into the user's buffer
+// Whose a DMA is, and what it is for: written and read by its owner alone (operation/transfer.h).
+struct DmaTag {
+  uint16_t member;
+  uint8_t slot;
+  uint8_t role;  // enum class TransferRole
+  uint8_t step;  // where the algorithm goes on
+  uint32_t piece;
+  uint32_t detail;    // the algorithm's
+  uint64_t sequence;  // of the operation: its place may serve another one by then
 };
 
 struct DmaRecord {
-  DmaKind kind;
   bool in_use;
   bool is_write;
-  uint8_t slot;
-  uint16_t member;
   uint32_t bytes;
-  uint32_t piece;
-  uint32_t aux;   // kMoveRead: position of the first block; kSend: 1 for a repair
   uint32_t next;  // free list or stalled list: index plus one
-  uint64_t
-      sequence;  // of the operation; a recycled record must not take the completion for its own
   Packet* packet;
   uint8_t* card;
   HostAddress host;
+  DmaTag tag;
 };
 
 struct Card {
@@ -268,7 +296,9 @@ struct Card {
   uint32_t dma_stalled_last;
   Timer retry_timer;
   TimerHeap timers;
-  Pace repairs;  // of all members together
+  Pace repairs;        // of all members together
+  uint16_t unsettled;  // list of members with something left to end: index plus one
+  uint16_t unsettled_last;
   uint16_t first_generation;
   uint64_t counters[PEAL_COUNTER_COUNT];
   uint32_t released_count;

@@ -3,25 +3,33 @@
 
 #include <cstring>
 
-#include "firmware/collective/allgather/broadcast_all.h"
-#include "firmware/collective/allgather/doubling.h"
+#include "firmware/group/death.h"
 #include "firmware/group/dissemination.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
 #include "firmware/group/recycling.h"
-#include "firmware/group/verdict.h"
+#include "firmware/group/tombstone.h"
+#include "firmware/operation/algorithm.h"
+#include "firmware/operation/lookup.h"
 #include "firmware/operation/operation.h"
-#include "firmware/operation/repair.h"
+#include "firmware/operation/refusal.h"
 #include "firmware/wire/transmit.h"
 #include "firmware/wire/wire_check.h"
 
 namespace peal {
 namespace {
 
+// Packets of no operation, and of the group's own dissemination.
+constexpr PacketRules kGroupPackets = {
+    .of_operation = false, .data = false, .signals = false, .refusals = false};
+constexpr PacketRules kRecyclePackets = {
+    .of_operation = true, .data = false, .signals = true, .refusals = false};
+
 struct Arrival {
   Packet* packet;
   const peal_wire_header& header;
-  uint32_t sender_entry;  // in the peer table, or kNoPeer
+  const Algorithm* algorithm;  // null: of the group itself
+  uint32_t sender_entry;       // in the peer table, or kNoPeer
 };
 
 template <typename Body>
@@ -31,8 +39,22 @@ Body body_of(const Arrival& arrival) {
   return body;
 }
 
-bool disseminates(const peal_wire_header& header) {
-  return header.algorithm == PEAL_ALGORITHM_DISSEMINATION;
+// Who carries out what the packet is of, and whether there are such packets; kPacketGood or why
+// not.
+peal_counter check_kind(Arrival& arrival) {
+  const peal_wire_header& header = arrival.header;
+  switch (header.operation) {
+    case PEAL_OPERATION_NONE:
+      if (header.algorithm != PEAL_ALGORITHM_NONE) return PEAL_COUNTER_DROP_TYPE;
+      return check_type(header, kGroupPackets);
+    case PEAL_OPERATION_RECYCLE:
+      if (header.algorithm != kSignalAlgorithm) return PEAL_COUNTER_DROP_TYPE;
+      return check_type(header, kRecyclePackets);
+    default:
+      arrival.algorithm = find_algorithm(header.operation, header.algorithm);
+      if (arrival.algorithm == nullptr) return PEAL_COUNTER_DROP_TYPE;
+      return check_type(header, arrival.algorithm->packets);
+  }
 }
 
 // Group and sender; kPacketGood or why not. All packets come from peers, repairs too.
@@ -50,15 +72,6 @@ peal_counter check_sender(const Membership& self, Arrival& arrival) {
     return PEAL_COUNTER_DROP_SIGNATURE;
   }
   return kPacketGood;
-}
-
-// The round of a dissemination must exist, and lead from or to the sender.
-peal_counter check_round(const Membership& self, const peal_wire_header& header, bool from_behind) {
-  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
-  const uint32_t distance = 1u << header.hop;
-  const Rank expected =
-      from_behind ? minus(self.rank, distance, self.ranks) : plus(self.rank, distance, self.ranks);
-  return header.sender == expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
 }
 
 // That its sender lives was noted already; how long it took sets the price of the next questions.
@@ -82,50 +95,6 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   return on_not_yet(card, member, arrival);
 }
 
-peal_counter on_signal(const Scope& scope, const Arrival& arrival) {
-  const peal_counter round = check_round(scope.member.membership, arrival.header, true);
-  if (round != kPacketGood) return round;
-  if (scope.operation.phase == OperationPhase::kFinished ||
-      !dissemination_signal(scope.operation.signals, arrival.header.hop)) {
-    return PEAL_COUNTER_DUPLICATE;
-  }
-  operation_progressed(scope);
-  operation_advance(scope);
-  return PEAL_COUNTER_RECEIVED;
-}
-
-peal_counter on_data(const Scope& scope, const Arrival& arrival) {
-  const bool broadcasts = scope.operation.algorithm == PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
-  const peal_counter result = broadcasts ? broadcast_all::on_data(scope, arrival.packet)
-                                         : doubling::on_data(scope, arrival.packet);
-  if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
-  return result;
-}
-
-peal_counter on_nack(const Scope& scope, const Arrival& arrival) {
-  const peal_wire_header& header = arrival.header;
-  const auto nack = body_of<peal_nack>(arrival);
-  switch (header.algorithm) {
-    case PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST:
-      return broadcast_all::on_nack(scope, header, nack);
-    case PEAL_ALGORITHM_RECURSIVE_DOUBLING:
-      return doubling::on_nack(scope, header, nack);
-    default:
-      break;
-  }
-  auto& [card, member, operation] = scope;
-  const peal_counter round = check_round(member.membership, header, false);
-  if (round != kPacketGood) return round;
-  const peal_peer_address& to = member.membership.peers[arrival.sender_entry].address;
-  if ((operation.signals.sent & 1u << header.hop) != 0) {
-    dissemination_repair(card, member.membership, to, packet_kind(operation, PEAL_PACKET_SIGNAL),
-                         header.hop);
-    return PEAL_COUNTER_RECEIVED;
-  }
-  send_not_yet(scope, to, header, nack);
-  return PEAL_COUNTER_RECEIVED;
-}
-
 peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
   const auto verdict = body_of<peal_verdict>(arrival);
   if (verdict.rank >= scope.member.membership.ranks) return PEAL_COUNTER_DROP_ORIGIN;
@@ -138,12 +107,12 @@ peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
 
 // Is the signature that of the header's own fields? Nearly always the record of the operation knows
 // it already.
-bool signature_is_right(const Member& member, const peal_wire_header& header) {
+bool signature_is_right(const Member& member, const peal_wire_header& header,
+                        const Algorithm* algorithm) {
   static_assert((kChannels & (kChannels - 1)) == 0, "the wire's 32 bits must find the same place");
   const Operation& known = member.operations[header.sequence % kChannels];
   if (known.phase != OperationPhase::kFree && known.signature == header.signature &&
-      known.kind == header.operation && known.algorithm == header.algorithm &&
-      known.block_bytes == header.block_bytes) {
+      known.algorithm == algorithm && known.block_bytes == header.block_bytes) {
     return true;
   }
   return header.signature ==
@@ -153,15 +122,16 @@ bool signature_is_right(const Member& member, const peal_wire_header& header) {
 // A packet of an operation of this group.
 peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
-  if (!signature_is_right(member, header)) return PEAL_COUNTER_DROP_SIGNATURE;
-  if (header.operation == PEAL_OPERATION_RECYCLE) return on_recycle(card, member, arrival);
+  if (!signature_is_right(member, header, arrival.algorithm)) return PEAL_COUNTER_DROP_SIGNATURE;
+  if (arrival.algorithm == nullptr) return on_recycle(card, member, arrival);
   peal_counter why = PEAL_COUNTER_DROP_STALE;
   const bool opens = header.type != PEAL_PACKET_NOT_YET;
-  Operation* operation = find_operation(card, member, header, opens, &why);
+  const Algorithm& algorithm = *arrival.algorithm;
+  Operation* operation = find_operation(card, member, header, algorithm, opens, &why);
   if (operation == nullptr) return why;
   const Scope scope = {card, member, *operation};
   if (header.type == PEAL_PACKET_REFUSE) return on_refuse(scope, arrival);
-  if (operation->refused) {
+  if (is_refused(*operation)) {
     if (header.type == PEAL_PACKET_NACK) {
       tell_refusal(scope, member.membership.peers[arrival.sender_entry].address);
     }
@@ -171,16 +141,21 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
     refuse(scope, PEAL_STATUS_MISMATCH, header.sender);
     return PEAL_COUNTER_DROP_SIGNATURE;
   }
+  peal_counter result;
   switch (header.type) {
     case PEAL_PACKET_DATA:
-      return on_data(scope, arrival);
+      result = algorithm.on_data(scope, arrival.packet);
+      break;
     case PEAL_PACKET_SIGNAL:
-      return on_signal(scope, arrival);
+      result = algorithm.on_signal(scope, header);
+      break;
     case PEAL_PACKET_NACK:
-      return on_nack(scope, arrival);
+      return algorithm.on_nack(scope, header, body_of<peal_nack>(arrival));
     default:
       return on_not_yet(card, member, arrival);
   }
+  if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
+  return result;
 }
 
 peal_counter answer_probe(Card& card, const Membership& self, const Arrival& arrival) {
@@ -242,7 +217,9 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
     if (tombstone.awaited == 0) tombstone.in_use = false;
     return PEAL_COUNTER_RECEIVED;
   }
-  if (header.type != PEAL_PACKET_NACK || !disseminates(header)) return PEAL_COUNTER_DROP_CLOSED;
+  if (header.type != PEAL_PACKET_NACK || header.algorithm != kSignalAlgorithm) {
+    return PEAL_COUNTER_DROP_CLOSED;
+  }
   const peal_counter round = check_round(self, header, false);
   if (round != kPacketGood) return round;
   const bool last = header.operation == PEAL_OPERATION_DESTROY &&
@@ -262,7 +239,9 @@ peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
   const peal_counter frame = check_frame(card, *packet, frame_bytes);
   if (frame != kPacketGood) return frame;
   const peal_wire_header& header = *packet->header;
-  Arrival arrival = {packet, header, kNoPeer};
+  Arrival arrival = {packet, header, nullptr, kNoPeer};
+  const peal_counter kind = check_kind(arrival);
+  if (kind != kPacketGood) return kind;
   if ((header.member & 0xffff) >= CONFIG_CARD_MEMBERS) return PEAL_COUNTER_DROP_MEMBER;
   Member* member = find_member(card, header.member);
   if (member != nullptr) return on_member_packet(card, *member, arrival);

@@ -24,38 +24,23 @@ void stall(Card& card, DmaRecord& record) {
   card.timers.arm_no_later(card.retry_timer, card.now + kRetryNs);
 }
 
-void start(Card& card, DmaRecord& record) {
-  count(card, PEAL_COUNTER_DMA_OPERATIONS);
-  count(card, record.is_write ? PEAL_COUNTER_DMA_WRITE_BYTES : PEAL_COUNTER_DMA_READ_BYTES,
-        record.bytes);
-  // Behind what waits already, so that the order of requests is kept.
-  if (card.dma_stalled != 0 || !offer(card, record)) stall(card, record);
-}
-
-DmaRecord& take(const Scope& scope, const DmaRequest& request) {
-  Card& card = scope.card;
+void start(Card& card, const DmaRequest& request, bool is_write) {
   PEAL_ASSERT(card.dma_free != 0);
   DmaRecord& record = card.dma[card.dma_free - 1];
   card.dma_free = record.next;
   ++card.dma_in_use;
-  record.kind = request.kind;
   record.in_use = true;
-  record.slot = scope.operation.timer.slot;
-  record.member = scope.member.index;
+  record.is_write = is_write;
   record.bytes = request.bytes;
-  record.piece = request.piece;
-  record.aux = request.aux;
-  record.sequence = scope.operation.sequence;
   record.packet = request.packet;
   record.card = request.card;
   record.host = request.host;
+  record.tag = request.tag;
   if (request.packet != nullptr) ++request.packet->holds;
-  ++scope.member.dma;
-  if (is_part_of_operation(record)) {
-    ++scope.operation.dma;
-    ++scope.operation.pieces[request.piece % kPieceSlots].dma;
-  }
-  return record;
+  count(card, PEAL_COUNTER_DMA_OPERATIONS);
+  count(card, is_write ? PEAL_COUNTER_DMA_WRITE_BYTES : PEAL_COUNTER_DMA_READ_BYTES, record.bytes);
+  // Behind what waits already, so that the order of requests is kept.
+  if (card.dma_stalled != 0 || !offer(card, record)) stall(card, record);
 }
 
 }  // namespace
@@ -71,35 +56,21 @@ bool dma_available(const Card& card, uint32_t records) {
   return CONFIG_DMA_RECORDS - card.dma_in_use >= records;
 }
 
-void dma_read(const Scope& scope, const DmaRequest& request) {
-  DmaRecord& record = take(scope, request);
-  record.is_write = false;
-  start(scope.card, record);
-}
+void dma_read(Card& card, const DmaRequest& request) { start(card, request, false); }
 
-void dma_write(const Scope& scope, const DmaRequest& request) {
-  DmaRecord& record = take(scope, request);
-  record.is_write = true;
-  start(scope.card, record);
-}
+void dma_write(Card& card, const DmaRequest& request) { start(card, request, true); }
 
-void dma_continue_as_write(Card& card, DmaRecord& record, DmaKind kind, HostAddress host) {
-  record.kind = kind;
-  record.is_write = true;
-  record.host = host;
-  start(card, record);
-}
-
-bool is_part_of_operation(const DmaRecord& record) {
-  return record.kind != DmaKind::kSend || record.aux != kRepairRead;
-}
-
-void dma_free(Card& card, DmaRecord& record) {
+DmaDone dma_take_done(Card& card, DmaToken token, bool ok) {
+  PEAL_ASSERT(token < CONFIG_DMA_RECORDS && card.dma[token].in_use);
+  DmaRecord& record = card.dma[token];
+  const DmaDone done = {record.tag, record.packet, record.bytes, ok};
   record.in_use = false;
   record.packet = nullptr;
   record.next = card.dma_free;
-  card.dma_free = static_cast<uint32_t>(&record - card.dma) + 1;
+  card.dma_free = token + 1;
   --card.dma_in_use;
+  if (!ok) count(card, PEAL_COUNTER_DMA_FAULT);
+  return done;
 }
 
 void dma_retry_stalled(Card& card) {

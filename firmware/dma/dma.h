@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// DMA under way: one record each, from a fixed pool, naming the operation it belongs to. What the
-// port's engine does not take at once waits in order and is offered again each turn. Completions
-// come in a later turn (on_dma_done in card.cpp).
+// DMA under way: one record each, from a fixed pool. What the port's engine does not take at once
+// waits in order and is offered again each turn. A record carries a tag for whoever asked, which is
+// not read here; completions come in a later turn.
 #pragma once
 
 #include "firmware/card_types.h"
@@ -14,26 +14,26 @@ void dma_init(Card& card);
 bool dma_available(const Card& card, uint32_t records);
 
 struct DmaRequest {
-  DmaKind kind;
-  uint32_t piece;
   HostAddress host;
   uint8_t* card;  // memory on the card: a payload or staging
   uint32_t bytes;
-  Packet* packet = nullptr;  // held until the DMA is done
-  uint32_t aux = 0;
+  Packet* packet;  // held until the DMA is done, or null
+  DmaTag tag;
 };
 
-// Takes a record (which the caller has made sure of) and starts, counting it in operation, piece
-// and member.
-void dma_read(const Scope& scope, const DmaRequest& request);
-void dma_write(const Scope& scope, const DmaRequest& request);
-// The same record goes on with its next half (bounce: read, then write).
-void dma_continue_as_write(Card& card, DmaRecord& record, DmaKind kind, HostAddress host);
-void dma_free(Card& card, DmaRecord& record);
-// A repair read holds up neither its piece nor its operation: it reads the channel, and whoever
-// gets it later than that has passed the place knows it as stale.
-inline constexpr uint32_t kRepairRead = 1;
-bool is_part_of_operation(const DmaRecord& record);
+// Takes a record (which the caller has made sure of) and starts.
+void dma_read(Card& card, const DmaRequest& request);
+void dma_write(Card& card, const DmaRequest& request);
+
+// What is done, and no record any more. The packet is still held for it.
+struct DmaDone {
+  DmaTag tag;
+  Packet* packet;
+  uint32_t bytes;
+  bool ok;
+};
+DmaDone dma_take_done(Card& card, DmaToken token, bool ok);
+
 // Offers again what the port refused.
 void dma_retry_stalled(Card& card);
 

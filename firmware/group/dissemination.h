@@ -6,11 +6,19 @@
 
 #include "firmware/card_types.h"
 #include "firmware/wire/transmit.h"
+#include "firmware/wire/wire_check.h"
 
 namespace peal {
 
-// Sends the signals whose rounds are reached, and sets complete. False when a packet could not be
-// had.
+// What the packets of barriers, destroys and recycling say of themselves.
+inline constexpr uint8_t kSignalAlgorithm = PEAL_ALGORITHM_DISSEMINATION;
+
+// The round of a packet must exist, and lead from the sender (a signal, an answer), or to it (a
+// NACK). kPacketGood, or the drop counter.
+peal_counter check_round(const Membership& self, const peal_wire_header& header, bool from_behind);
+
+// Sends the signals whose rounds are reached; complete when all are. False when a packet could not
+// be had.
 bool dissemination_send(Card& card, const Membership& self, Dissemination& state,
                         const PacketKind& kind);
 // Everybody is known to have entered: all remaining signals may go.

@@ -2,7 +2,7 @@
 #include "firmware/group/liveness.h"
 
 #include "firmware/base/mutation.h"
-#include "firmware/group/verdict.h"
+#include "firmware/group/death.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {

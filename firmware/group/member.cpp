@@ -3,9 +3,10 @@
 
 #include <cstring>
 
-#include "firmware/group/liveness.h"
-#include "firmware/group/recycling.h"
-#include "firmware/operation/operation.h"
+#include "firmware/base/assert.h"
+#include "firmware/group/death.h"
+#include "firmware/group/tombstone.h"
+#include "firmware/group/unsettled.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -13,47 +14,6 @@ namespace {
 
 uint32_t handle_of(const Member& member) {
   return static_cast<uint32_t>(member.generation) << 16 | member.index;
-}
-
-// A tombstone whose peers have not all said farewell stands as long as one that had not been heard
-// since, and so could have asked in vain, might still come back: it would have called us dead.
-TimeNs tombstone_life_ns(const CardTimeouts& timeouts) {
-  return timeouts.dead_ns + timeouts.nack_max_ns + 3 * timeouts.probe_interval_ns;
-}
-
-bool stands(const Card& card, const Tombstone& tombstone) {
-  return tombstone.in_use && card.now < tombstone.buried_ns + tombstone_life_ns(card.timeouts);
-}
-
-Tombstone& dig_tombstone(Card& card) {
-  for (Tombstone& tombstone : card.tombstones) {
-    if (stands(card, tombstone)) continue;
-    if (tombstone.in_use) count(card, PEAL_COUNTER_TOMBSTONES_REUSED);
-    return tombstone;
-  }
-  PEAL_ASSERT(false);  // reserve_member keeps a place for every member
-  return card.tombstones[0];
-}
-
-// Every member may need a tombstone one day: none is promised that is not there. A client may have
-// as many as are left (a dynamic threshold: Choudhury and Hahne 1998): alone it gets half of them,
-// who comes then half of the rest, so that a few clients all find some, however many groups of a
-// neighbour die. (Of 64 places the seventh that comes while nobody gives any back gets one, the
-// eighth none until some are forgotten.)
-bool has_tombstone_place(const Card& card, ClientId client) {
-  uint32_t taken = 0;
-  uint32_t own = 0;
-  for (const Tombstone& tombstone : card.tombstones) {
-    if (!stands(card, tombstone)) continue;
-    ++taken;
-    own += tombstone.client == client ? 1 : 0;
-  }
-  for (const Member& member : card.members) {
-    if (member.phase != MemberPhase::kReserved && member.phase != MemberPhase::kActive) continue;
-    ++taken;
-    own += card.contexts[member.context].client == client ? 1 : 0;
-  }
-  return own < kTombstones - taken;
 }
 
 // The next of a place's generations; never 0, nor one by which a peer may still ask a tombstone.
@@ -107,13 +67,6 @@ Member* find_member(Card& card, uint32_t handle) {
   Member& member = card.members[index];
   const bool lives = member.phase == MemberPhase::kReserved || member.phase == MemberPhase::kActive;
   return lives && member.generation == handle >> 16 ? &member : nullptr;
-}
-
-Tombstone* find_tombstone(Card& card, uint32_t handle) {
-  for (Tombstone& tombstone : card.tombstones) {
-    if (tombstone.in_use && tombstone.membership.handle == handle) return &tombstone;
-  }
-  return nullptr;
 }
 
 peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32_t rank,
@@ -187,70 +140,21 @@ void release_member(Card& card, Member& member) {
   member.phase = MemberPhase::kFree;
 }
 
-uint16_t rounds_ahead_of(const Membership& self, Rank peer) {
-  uint16_t rounds = 0;
-  for (uint32_t round = 0; round < self.rounds; ++round) {
-    const bool ahead = self.peers[peer_ahead(round)].address.rank == peer;
-    rounds |= static_cast<uint16_t>((ahead ? 1u : 0u) << round);
-  }
-  return rounds;
-}
-
 void bury_member(Card& card, Member& member) {
   if (member.phase != MemberPhase::kActive) return;
   const Membership& self = member.membership;
-  const auto everybody = static_cast<uint16_t>((1u << self.rounds) - 1);
-  // The dead of a poisoned group is named to whoever asks, farewell or not.
-  const auto awaited =
-      static_cast<uint16_t>(self.poisoned ? everybody : everybody & ~member.farewells);
   if (!self.poisoned) say_farewell(card, self);
-  if (awaited != 0) {
-    Tombstone& tombstone = dig_tombstone(card);
-    tombstone.in_use = true;
-    tombstone.awaited = awaited;
-    tombstone.client = card.contexts[member.context].client;
-    tombstone.buried_ns = card.now;
-    tombstone.membership = self;
-    tombstone.destroy_sequence = member.next_sequence - 1;
-    tombstone.destroy_signature =
-        signature_of(self, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, 0);
-  }
+  leave_tombstone(card, member);
   for (Operation& operation : member.operations) card.timers.disarm(operation.timer);
   card.timers.disarm(member.timer);
   member.phase = MemberPhase::kDying;
-  if (member.dma == 0) release_member(card, member);
+  note_unsettled(card, member);
 }
 
-void member_fail_all(Card& card, Member& member, peal_status status, Rank rank) {
-  for (Operation& operation : member.operations) {
-    if (member.phase != MemberPhase::kActive) return;  // the last one was the destroy
-    operation_fail({card, member, operation}, status, rank);
-  }
-  member_fail_parked(card, member, status, rank);
-}
-
-void member_fail_parked(Card& card, Member& member, peal_status status, Rank rank) {
-  while (member.parked_count > 0) {
-    const Command command = member.parked[member.parked_head];
-    const bool destroys = command.opcode == PEAL_OPERATION_DESTROY;
-    // The group's last word: not before the operations that still wait for DMA.
-    if (destroys && member.finished != member.started) return;
-    member.parked_head = static_cast<uint16_t>((member.parked_head + 1) % CONFIG_PARKED_OPERATIONS);
-    --member.parked_count;
-    complete_command(card, command, status, rank);
-    // Nothing is ever parked behind a destroy.
-    if (destroys) bury_member(card, member);
-  }
-}
-
-void on_member_timer(Card& card, Member& member) {
-  if (member.phase != MemberPhase::kActive || member.membership.poisoned) return;
-  const TimeNs recycling = recycling_chase(card, member);
-  if (member.phase != MemberPhase::kActive) return;
-  const TimeNs watching = watch_peers(card, member);
-  if (member.membership.poisoned) return;
-  const TimeNs next = recycling < watching ? recycling : watching;
-  if (next != kNever) card.timers.arm_no_later(member.timer, next);
+void leave_group(Card& card, Member& member) {
+  poison(card, member, member.membership.rank);
+  member.unsettled.leaving = true;
+  note_unsettled(card, member);
 }
 
 }  // namespace peal

@@ -2,7 +2,7 @@
 #include "firmware/group/recycling.h"
 
 #include "firmware/group/dissemination.h"
-#include "firmware/operation/operation.h"
+#include "firmware/group/unsettled.h"
 
 namespace peal {
 namespace {
@@ -10,25 +10,27 @@ namespace {
 Dissemination& epoch_state(Member& member, uint64_t epoch) { return member.recycling[epoch & 1]; }
 
 PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
-  return {
-      type,
-      PEAL_OPERATION_RECYCLE,
-      PEAL_ALGORITHM_DISSEMINATION,
-      signature_of(member.membership, PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0, 0),
-      epoch,
-      0};
+  return {type,
+          PEAL_OPERATION_RECYCLE,
+          kSignalAlgorithm,
+          signature_of(member.membership, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, 0, 0),
+          epoch,
+          0};
 }
 
 void retire_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   for (uint64_t i = 0; i < kEpochOperations; ++i) {
-    operation_recycle(card, member.operations[(epoch * kEpochOperations + i) % kChannels]);
+    Operation& operation = member.operations[(epoch * kEpochOperations + i) % kChannels];
+    card.timers.disarm(operation.timer);
+    operation.phase = OperationPhase::kFree;
   }
   epoch_state(member, epoch) = {};
   member.epoch_finished[epoch & 1] = 0;
   ++member.recycled;
   member.recycling_progress_ns = card.now;
   member.recycling_interval_ns = pace_patience(member.pace, card.timeouts);
+  note_unsettled(card, member);  // what is parked may start
 }
 
 // Enters what may be entered, sends what may be sent, retires what is complete.
@@ -36,23 +38,23 @@ void advance(Card& card, Member& member) {
   const Membership& self = member.membership;
   for (uint64_t epoch = member.recycled; epoch < member.recycled + 2;) {
     Dissemination& state = epoch_state(member, epoch);
-    if (!state.entered) {
+    if (state.phase == DisseminationPhase::kOutside) {
       if (member.epoch_finished[epoch & 1] < kEpochOperations) return;
-      state.entered = true;
+      state.phase = DisseminationPhase::kEntered;
       member.recycling_progress_ns = card.now;
       card.timers.arm_no_later(member.timer, card.now + member.recycling_interval_ns);
     }
     // A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
     (void)dissemination_send(card, self, state, epoch_kind(member, PEAL_PACKET_SIGNAL, epoch));
-    if (state.complete && epoch != member.recycled) {
+    if (state.phase == DisseminationPhase::kComplete && epoch != member.recycled) {
       // Everybody entered the later epoch, so everybody had entered the earlier one.
       Dissemination& earlier = epoch_state(member, member.recycled);
       (void)dissemination_prove(card, self, earlier,
                                 epoch_kind(member, PEAL_PACKET_SIGNAL, member.recycled));
-      if (!earlier.complete) return;
+      if (earlier.phase != DisseminationPhase::kComplete) return;
       retire_oldest(card, member);
     }
-    if (state.complete) {
+    if (state.phase == DisseminationPhase::kComplete) {
       retire_oldest(card, member);
       epoch = member.recycled;
     } else {
@@ -78,14 +80,14 @@ void recycling_finished(Card& card, Member& member, uint64_t sequence) {
 bool recycling_prove(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   Dissemination& state = epoch_state(member, epoch);
-  if (!state.entered) return false;
+  if (state.phase == DisseminationPhase::kOutside) return false;
   (void)dissemination_prove(card, member.membership, state,
                             epoch_kind(member, PEAL_PACKET_SIGNAL, epoch));
-  if (!state.complete) return false;  // no packet to be had: the sender's data comes again
+  if (state.phase != DisseminationPhase::kComplete)
+    return false;  // no packet to be had: the sender's data comes again
   retire_oldest(card, member);
   advance(card, member);
-  start_parked(card, member);
-  return member.phase == MemberPhase::kActive;
+  return true;
 }
 
 peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_header& header) {
@@ -96,11 +98,10 @@ peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_hea
   if (!dissemination_signal(epoch_state(member, epoch), header.hop)) return PEAL_COUNTER_DUPLICATE;
   member.recycling_progress_ns = card.now;
   member.recycling_interval_ns = pace_patience(member.pace, card.timeouts);
-  if (epoch_state(member, member.recycled).entered) {
+  if (epoch_state(member, member.recycled).phase != DisseminationPhase::kOutside) {
     card.timers.arm_no_later(member.timer, card.now + member.recycling_interval_ns);
   }
   advance(card, member);
-  start_parked(card, member);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -128,14 +129,14 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
 TimeNs recycling_chase(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   Dissemination& state = epoch_state(member, epoch);
-  if (!state.entered) return kNever;
+  if (state.phase == DisseminationPhase::kOutside) return kNever;
   if (card.now >= member.recycling_progress_ns + member.recycling_interval_ns) {
     member.recycling_progress_ns = card.now;
     member.recycling_interval_ns = doubled_interval(card, member.recycling_interval_ns);
     advance(card, member);  // what a packet was missing for
-    if (member.recycled != epoch) {
-      start_parked(card, member);
-    } else if (!pace_ask(member.pace, card.timeouts, card.now)) {
+    if (member.recycled != epoch)
+      return member.recycling_progress_ns + member.recycling_interval_ns;
+    if (!pace_ask(member.pace, card.timeouts, card.now)) {
       count(card, PEAL_COUNTER_HELD_BACK_NACK);
     } else {
       dissemination_chase(card, member, state, epoch_kind(member, PEAL_PACKET_NACK, epoch));

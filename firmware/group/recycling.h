@@ -18,7 +18,7 @@ inline uint64_t recycling_limit(const Member& member) {
 // An operation is locally complete.
 void recycling_finished(Card& card, Member& member, uint64_t sequence);
 // A packet from two epochs ahead proves that the oldest open epoch is recycled. False if that
-// cannot be: we have not entered it.
+// cannot be: we have not entered it, or no packet is to be had to say so.
 bool recycling_prove(Card& card, Member& member);
 
 // Packets whose operation is RECYCLE; returns the counter they deserve.

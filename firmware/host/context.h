@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Contexts and memory keys: who may use the card, and which memory it may touch for them. A closing
-// context is over when no DMA refers to its memory any more.
+// Contexts: who may use the card. A closing one is over when no DMA refers to its memory any more.
 #pragma once
 
 #include "firmware/card_types.h"
 
 namespace peal {
 
-// The context closes for good if nothing of it is under way.
+[[nodiscard]] bool context_is_open(const Card& card, ContextId context);
+// NO_RESOURCES when the table is full.
+peal_status context_open(Card& card, ContextId* context, ClientId client);
+// A closing context is over if nothing of it is under way; its keys go then.
 void context_try_close(Card& card, ContextId context);
 
 }  // namespace peal

@@ -12,7 +12,4 @@ namespace peal {
 peal_status check_command(Card& card, ContextId context, const peal_submission& entry,
                           Member** member, Command* command);
 
-// The key's entry if it is the context's, else null.
-MemoryKey* find_key(Card& card, ContextId context, uint32_t key);
-
 }  // namespace peal

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The record of one operation, from whatever makes it (a post, a packet, a NACK) to its recycling.
-// Opens, posts, parks, times, ends; what happens in between is the algorithm's (broadcast_all,
-// doubling, dissemination).
+// Opens, times, ends; what happens in between is the algorithm's.
 #pragma once
 
 #include "firmware/card_types.h"
@@ -9,20 +8,19 @@
 
 namespace peal {
 
-// A checked command: runs it, parks it, or refuses it. Takes the uses of its keys.
-peal_status accept_command(Card& card, Member& member, Command& command);
-// Parked commands that may start now. May end operations, and with a destroy the member.
-void start_parked(Card& card, Member& member);
-// Completion to the host for a command that was accepted.
-void complete_command(Card& card, const Command& command, peal_status status, Rank rank);
+inline bool is_posted(const Operation& operation) {
+  return operation.phase == OperationPhase::kRunning;
+}
+// Not over for the host.
+inline bool is_open(const Operation& operation) {
+  return operation.phase == OperationPhase::kEarly || operation.phase == OperationPhase::kRunning;
+}
+inline bool is_refused(const Operation& operation) { return operation.verdict != PEAL_STATUS_OK; }
 
-// The operation a packet belongs to; if there is none and `open` says so, an early record. Null and
-// *why when there is none, or the sequence is not one that may run now.
-Operation* find_operation(Card& card, Member& member, const peal_wire_header& header, bool open,
-                          peal_counter* why);
-
-// Goes on as far as it can: sends, delivers, completes. The operation may be finished, and the
-// member gone, afterwards.
+// Makes the record of the place that `sequence` has, early.
+void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
+                    uint32_t block_bytes);
+// Goes on as far as it can: sends, delivers, ends.
 void operation_advance(const Scope& scope);
 // Something arrived: the NACK timer starts anew.
 void operation_progressed(const Scope& scope);
@@ -35,15 +33,16 @@ void operation_owes(const Scope& scope);
 // Ends with an error, now or as soon as no DMA is under way.
 void operation_fail(const Scope& scope, peal_status status, Rank rank);
 void operation_end_if_refused(const Scope& scope);
-// Completes to the host; the record stays for late NACKs.
+// Over for the host; the record stays for late NACKs. What follows from it (the completion, what
+// may start now) comes at the end of the entry point.
 void operation_finish(const Scope& scope, peal_status status, Rank rank);
-// The record and its place are free for sequence + K.
-void operation_recycle(Card& card, Operation& operation);
 
-void on_operation_timer(Card& card, Member& member, Operation& operation);
+void on_operation_timer(const Scope& scope);
 
-inline bool is_posted(const Operation& operation) {
-  return operation.phase == OperationPhase::kRunning;
-}
+// Kind of the operation's packets.
+PacketKind packet_kind(const Operation& operation, uint8_t type);
+// Alive, but not yet.
+void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
+                  const peal_nack& nack);
 
 }  // namespace peal

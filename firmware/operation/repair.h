@@ -1,35 +1,33 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers to NACKs that carry data: from staging while it is held, else from what the channel
-// retains. Never from the user's buffers, which may be the user's again.
+// Data from an image: from staging while it is held, else from what the channel retains. Never from
+// the user's buffers, which may be the user's again. Repairs are bounded for the card as a whole.
 #pragma once
 
 #include "firmware/card_types.h"
 
 namespace peal {
 
-// All-to-all broadcast: sends the origin's block to the child that asked, if this card has it.
-// False if not.
-bool repair_block(const Scope& scope, uint32_t piece, Rank origin, const peal_peer_address& child);
 // May the card send one repair now? Counted when not; its receiver asks again.
 [[nodiscard]] bool may_repair(Card& card);
 
-// Recursive doubling: sends one fragment of a step, the first time or again.
-struct StepFragment {
+// A stretch of a piece's image.
+struct ImagePart {
   uint32_t piece;
-  uint32_t step;
-  uint32_t fragment;
-  uint32_t image_offset;  // bytes
+  uint32_t position;
+  uint32_t offset;  // bytes behind the beginning of the position
   uint32_t bytes;
 };
-// False when a packet or DMA record could not be had.
-bool send_fragment(const Scope& scope, const StepFragment& what, const peal_peer_address& to,
-                   bool repair);
 
-// Alive, but not yet.
-void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
-                  const peal_nack& nack);
+// Where its packet's header says it belongs.
+struct DataPlace {
+  uint16_t origin;
+  uint8_t hop;
+  uint16_t fragment;
+};
 
-// The image has arrived in the packet of a kSend.
-void on_send_read(const Scope& scope, DmaRecord& record);
+// Sends a part, the first time or again. False (counted) when a packet or DMA record could not be
+// had.
+bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place,
+                     const peal_peer_address& to, bool repair);
 
 }  // namespace peal

@@ -117,13 +117,4 @@ PacketKind membership_kind(const Membership& membership, uint8_t type) {
   return {type, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, membership.seed, 0, 0};
 }
 
-PacketKind packet_kind(const Operation& operation, uint8_t type) {
-  return {type,
-          operation.kind,
-          operation.algorithm,
-          operation.signature,
-          operation.sequence,
-          operation.block_bytes};
-}
-
 }  // namespace peal

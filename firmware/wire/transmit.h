@@ -56,8 +56,6 @@ peal_peer_address own_address(const Card& card, const Membership& self);
 uint32_t signature_seed(uint64_t group, uint32_t choice_hash);
 uint32_t signature_of(const Membership& membership, uint8_t operation, uint8_t algorithm, Rank root,
                       uint32_t block_bytes);
-// Kind of an operation's packets.
-PacketKind packet_kind(const Operation& operation, uint8_t type);
 // Kind of packets of no operation.
 PacketKind membership_kind(const Membership& membership, uint8_t type);
 

@@ -4,68 +4,6 @@
 #include "firmware/base/crc32c.h"
 
 namespace peal {
-namespace {
-
-bool known_operation(const peal_wire_header& header) {
-  switch (header.operation) {
-    case PEAL_OPERATION_NONE:
-      return header.algorithm == PEAL_ALGORITHM_NONE;
-    case PEAL_OPERATION_BARRIER:
-    case PEAL_OPERATION_DESTROY:
-    case PEAL_OPERATION_RECYCLE:
-      return header.algorithm == PEAL_ALGORITHM_DISSEMINATION && header.block_bytes == 0;
-    case PEAL_OPERATION_ALLGATHER:
-      return header.algorithm == PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST ||
-             header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING;
-    default:
-      return false;
-  }
-}
-
-// Does this type go with this operation, and carry a payload of this length?
-peal_counter check_type(const peal_wire_header& header) {
-  const bool of_operation = header.operation != PEAL_OPERATION_NONE;
-  uint32_t length = 0;
-  bool fits = true;
-  if ((header.flags & PEAL_PACKET_REPAIR) != 0 && header.type != PEAL_PACKET_DATA &&
-      header.type != PEAL_PACKET_SIGNAL) {
-    return PEAL_COUNTER_DROP_TYPE;
-  }
-  switch (header.type) {
-    case PEAL_PACKET_DATA:
-      return header.operation == PEAL_OPERATION_ALLGATHER ? kPacketGood : PEAL_COUNTER_DROP_TYPE;
-    case PEAL_PACKET_SIGNAL:
-      fits = of_operation && header.algorithm == PEAL_ALGORITHM_DISSEMINATION;
-      break;
-    case PEAL_PACKET_NACK:
-      fits = of_operation;
-      length = sizeof(peal_nack);
-      break;
-    case PEAL_PACKET_NOT_YET:
-      fits = of_operation;
-      length = sizeof(peal_not_yet);
-      break;
-    case PEAL_PACKET_REFUSE:
-      fits = of_operation && header.operation != PEAL_OPERATION_RECYCLE;
-      length = sizeof(peal_verdict);
-      break;
-    case PEAL_PACKET_DEATH:
-      fits = !of_operation;
-      length = sizeof(peal_verdict);
-      break;
-    case PEAL_PACKET_PROBE:
-    case PEAL_PACKET_ALIVE:
-    case PEAL_PACKET_FAREWELL:
-      fits = !of_operation;
-      break;
-    default:
-      fits = false;
-  }
-  if (!fits) return PEAL_COUNTER_DROP_TYPE;
-  return header.length == length ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
-}
-
-}  // namespace
 
 peal_counter check_frame(const Card& card, Packet& packet, uint32_t frame_bytes) {
   if (frame_bytes < sizeof(peal_wire_header)) return PEAL_COUNTER_DROP_SHORT;
@@ -85,10 +23,49 @@ peal_counter check_frame(const Card& card, Packet& packet, uint32_t frame_bytes)
       return PEAL_COUNTER_DROP_CHECKSUM;
     }
   }
-  if ((header.flags & ~PEAL_PACKET_FLAGS) != 0 || !known_operation(header)) {
+  return (header.flags & ~PEAL_PACKET_FLAGS) == 0 ? kPacketGood : PEAL_COUNTER_DROP_TYPE;
+}
+
+peal_counter check_type(const peal_wire_header& header, const PacketRules& rules) {
+  uint32_t length = 0;
+  bool fits = true;
+  if (rules.of_operation && !rules.data && header.block_bytes != 0) return PEAL_COUNTER_DROP_TYPE;
+  if ((header.flags & PEAL_PACKET_REPAIR) != 0 && header.type != PEAL_PACKET_DATA &&
+      header.type != PEAL_PACKET_SIGNAL) {
     return PEAL_COUNTER_DROP_TYPE;
   }
-  return check_type(header);
+  switch (header.type) {
+    case PEAL_PACKET_DATA:
+      return rules.data ? kPacketGood : PEAL_COUNTER_DROP_TYPE;
+    case PEAL_PACKET_SIGNAL:
+      fits = rules.signals;
+      break;
+    case PEAL_PACKET_NACK:
+      fits = rules.of_operation;
+      length = sizeof(peal_nack);
+      break;
+    case PEAL_PACKET_NOT_YET:
+      fits = rules.of_operation;
+      length = sizeof(peal_not_yet);
+      break;
+    case PEAL_PACKET_REFUSE:
+      fits = rules.refusals;
+      length = sizeof(peal_verdict);
+      break;
+    case PEAL_PACKET_DEATH:
+      fits = !rules.of_operation;
+      length = sizeof(peal_verdict);
+      break;
+    case PEAL_PACKET_PROBE:
+    case PEAL_PACKET_ALIVE:
+    case PEAL_PACKET_FAREWELL:
+      fits = !rules.of_operation;
+      break;
+    default:
+      fits = false;
+  }
+  if (!fits) return PEAL_COUNTER_DROP_TYPE;
+  return header.length == length ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
 }
 
 }  // namespace peal

@@ -399,8 +399,8 @@ def self_test(options):
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         mutants = [
-            patch(folder, "a-comment", "Changes a comment.", "firmware/group/pace.h", "// How fast", "// How slowly"),
-            patch(folder, "b-gross", "Nobody has anything to pay with.", "firmware/group/pace.cpp",
+            patch(folder, "a-comment", "Changes a comment.", "firmware/base/pace.h", "// How fast", "// How slowly"),
+            patch(folder, "b-gross", "Nobody has anything to pay with.", "firmware/base/pace.cpp",
                   "credit_ns = most_credit", "credit_ns = 0 * most_credit"),
             patch(folder, "c-loop", "Comes to no end.", "firmware/base/timer_heap.cpp", "if (child >= count) break;",
                   "if (child >= count) continue;"),

@@ -3,19 +3,84 @@
 
 #include <cstring>
 
+#include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/hopping.h"
-#include "firmware/dma/dma.h"
 #include "firmware/group/liveness.h"
+#include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/repair.h"
+#include "firmware/operation/transfer.h"
+#include "firmware/wire/transmit.h"
 
 namespace peal::broadcast_all {
 namespace {
 
 constexpr uint32_t kNacksPerTimeout = 16;
+
+// Where a transfer goes on.
+enum Step : uint8_t {
+  kOwnRead,    // own block into a packet
+  kLand,       // a packet's payload into the user's buffer
+  kLandEarly,  // a packet's payload into the channel, before the host has posted
+  kRetain,     // own block into the channel
+  kDeliver,    // staging into the user's buffer
+  kMoveRead,   // image into a bounce packet
+  kMoveWrite,  // bounce packet into the user's buffer
+};
+
+// Where the next questions start, so that all get their turn.
+struct Turn {
+  uint32_t debt;  // piece slot and rank
+  uint16_t rank;
+};
+
+// Blocks that lie in the user's memory and that somebody below still asks for. Asked of the parent,
+// passed on when they come.
+struct Debts {
+  bool any;
+  uint64_t owed[kRankWords];
+};
+
+bool owes(const Piece& piece, Rank origin) {
+  const auto& debts = own_state<Debts>(piece);
+  return debts.any && (debts.owed[origin / 64] >> (origin % 64) & 1) != 0;
+}
+
+void owe(Piece& piece, Rank origin) {
+  auto& debts = own_state<Debts>(piece);
+  debts.any = true;
+  debts.owed[origin / 64] |= uint64_t{1} << (origin % 64);
+}
+
+void pay(Piece& piece, Rank origin) {
+  own_state<Debts>(piece).owed[origin / 64] &= ~(uint64_t{1} << (origin % 64));
+}
+
+// The mover fetches what came early: piece by piece, all but the own block.
+bool is_early(const Scope& scope, uint32_t piece, uint32_t position) {
+  Operation& operation = scope.operation;
+  if (!piece_is_open(operation, piece) || position == scope.member.membership.rank) return false;
+  return has_bit(piece_slot(operation, piece), position);
+}
+
+Rank rank_at(const Membership& /*self*/, uint32_t position) { return position; }
+
+bool next_early_piece(const Scope& scope) {
+  Mover& mover = scope.operation.mover;
+  ++mover.piece;
+  mover.next = 0;
+  mover.active = mover.piece < kPieceSlots && mover.piece < scope.operation.piece_count;
+  return true;
+}
+
+constexpr mover::Plan kFetch = {.wanted = is_early,
+                                .rank_at = rank_at,
+                                .piece_ended = next_early_piece,
+                                .read_step = kMoveRead,
+                                .write_step = kMoveWrite};
 
 // Sends the payload on to every place below this one in the origin's tree: one header each, one
 // payload for all.
@@ -48,21 +113,64 @@ bool land(const Scope& scope, Packet* packet, uint32_t number, Rank origin) {
   const uint32_t length = piece_length(operation, number);
   if (length == 0) return true;
   if (is_staged(operation)) {
-    std::memcpy(staging_address(member, operation, origin * length), packet->payload, length);
+    std::memcpy(staging_address(member, operation, origin), packet->payload, length);
     count(card, PEAL_COUNTER_STAGED);
     return true;
   }
   if (!dma_available(card, 1)) return false;
   const bool direct = is_posted(operation) && mover::is_past(operation, number, origin);
-  dma_write(scope, {.kind = direct ? DmaKind::kLand : DmaKind::kLandEarly,
-                    .piece = number,
-                    .host = direct ? user_address(operation, origin, number)
-                                   : image_address(member, operation, number, origin * length),
-                    .card = packet->payload,
-                    .bytes = length,
-                    .packet = packet});
-  if (!direct) ++operation.early_dma;
+  transfer_write(scope, {.step = direct ? kLand : kLandEarly,
+                         .piece = number,
+                         .host = direct ? user_address(operation, origin, number)
+                                        : image_address(member, operation, number, origin),
+                         .card = packet->payload,
+                         .bytes = length,
+                         .packet = packet});
+  if (!direct) ++operation.mover.landing;
   return true;
+}
+
+// The own block has been read into the packet.
+void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const Rank rank = member.membership.rank;
+  const uint32_t length = piece_length(operation, number);
+  Piece& piece = piece_slot(operation, number);
+  if (length > 0 && !dma_available(card, 2)) {
+    // Others took the records meanwhile: read again later.
+    count(card, PEAL_COUNTER_NO_DMA_RECORD);
+    piece.own = OwnBlock::kUnread;
+    if (number < operation.own_next) operation.own_next = number;
+    operation_starved(scope);
+    return;
+  }
+  if (length > 0) {
+    // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come.
+    transfer_write(scope, {.step = kRetain,
+                           .piece = number,
+                           .host = image_address(member, operation, number, rank),
+                           .card = packet->payload,
+                           .bytes = length,
+                           .packet = packet});
+    if (!operation.command.in_place || is_staged(operation)) {
+      if (is_staged(operation)) {
+        std::memcpy(staging_address(member, operation, rank), packet->payload, length);
+      } else {
+        transfer_write(scope, {.step = kLand,
+                               .piece = number,
+                               .host = user_address(operation, rank, number),
+                               .card = packet->payload,
+                               .bytes = length,
+                               .packet = packet});
+      }
+    }
+  } else {
+    piece.retained = true;
+  }
+  piece.own = OwnBlock::kPlaced;
+  set_bit(piece, rank);
+  ++piece.arrived;
+  forward(scope, packet, number, rank, false);
 }
 
 bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
@@ -75,7 +183,7 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
   }
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
-  piece.own_started = true;
+  piece.own = OwnBlock::kReading;
   packet->payload_bytes = length;
   if (length == 0) {
     ++packet->holds;
@@ -83,13 +191,12 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
     unhold_packet(card, packet);
     return true;
   }
-  const HostAddress& send = operation.command.send;
-  dma_read(scope, {.kind = DmaKind::kOwnRead,
-                   .piece = number,
-                   .host = {send.region, send.offset + uint64_t{number} * operation.piece_bytes},
-                   .card = packet->payload,
-                   .bytes = length,
-                   .packet = packet});
+  transfer_read(scope, {.step = kOwnRead,
+                        .piece = number,
+                        .host = own_address(operation, number),
+                        .card = packet->payload,
+                        .bytes = length,
+                        .packet = packet});
   return true;
 }
 
@@ -101,20 +208,20 @@ void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
     operation_starved(scope);
     return;
   }
-  piece.delivering = true;
-  dma_write(scope, {.kind = DmaKind::kDeliver,
-                    .piece = number,
-                    .host = user_address(operation, 0, number),
-                    .card = staging_address(member, operation, 0),
-                    .bytes = member.membership.ranks * operation.block_bytes});
+  piece.delivery = Delivery::kDelivering;
+  transfer_write(scope, {.step = kDeliver,
+                         .piece = number,
+                         .host = user_address(operation, 0, number),
+                         .card = staging_address(member, operation, 0),
+                         .bytes = expected_blocks(member.membership) * operation.block_bytes});
 }
 
 bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   Operation& operation = scope.operation;
-  if (piece.arrived < scope.member.membership.ranks || piece.dma > 0) return false;
+  if (piece.arrived < expected_blocks(scope.member.membership) || piece.dma > 0) return false;
   if (operation.mover.active) return false;
-  if (!is_staged(operation) || piece.delivered) return true;
-  if (!piece.delivering) deliver_staged(scope, piece, number);
+  if (!is_staged(operation) || piece.delivery == Delivery::kDelivered) return true;
+  if (piece.delivery == Delivery::kGathering) deliver_staged(scope, piece, number);
   return false;
 }
 
@@ -135,6 +242,25 @@ void ask_parent(const Scope& scope, uint32_t number, Rank origin) {
   await_peer(card, member, parent.rank);
 }
 
+// Sends the origin's block to the child that asked, if this card has it and may. False if not.
+bool repair_block(const Scope& scope, uint32_t number, Rank origin,
+                  const peal_peer_address& child) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  if (!piece_is_open(operation, number)) return false;
+  const Piece& piece = piece_slot(operation, number);
+  const bool own = origin == self.rank;
+  if (!is_staged(operation) && !(own && piece.retained)) return false;
+  if (!has_bit(piece, origin) || !may_repair(card)) return false;
+  const uint32_t place = hopping::place(child.rank, origin, self.ranks);
+  const ImagePart part = {number, origin, 0, piece_length(operation, number)};
+  return send_from_image(scope, part,
+                         {.origin = static_cast<uint16_t>(origin),
+                          .hop = static_cast<uint8_t>(hopping::arriving_hop(place)),
+                          .fragment = 0},
+                         child, true);
+}
+
 // A block that had come before. If somebody below still asks for it, it goes on to all below (who
 // has it drops it): hop by hop, so that ranks that cannot reach each other are served, and that
 // every hop of the way repairs itself.
@@ -144,7 +270,7 @@ peal_counter on_repeated(const Scope& scope, Packet* packet) {
   if (!piece_is_open(operation, header.piece)) return PEAL_COUNTER_DUPLICATE;
   Piece& piece = piece_slot(operation, header.piece);
   if (!owes(piece, header.origin)) return PEAL_COUNTER_DUPLICATE;
-  settle(piece, header.origin);
+  pay(piece, header.origin);
   operation_progressed(scope);
   forward(scope, packet, header.piece, header.origin, true);
   return PEAL_COUNTER_RECEIVED;
@@ -157,22 +283,25 @@ uint32_t chase_debts(const Scope& scope, uint32_t budget) {
   const uint32_t ranks = scope.member.membership.ranks;
   const uint32_t places = kPieceSlots * ranks;
   operation.in_debt = false;
-  const uint32_t first = operation.debt_next;
+  auto& turn = own_state<Turn>(operation);
+  const uint32_t first = turn.debt;
   for (uint32_t i = 0; i < places; ++i) {
     const uint32_t at = (first + i) % places;
     const Piece& piece = operation.pieces[at / ranks];
     if (piece.number == 0 || !owes(piece, at % ranks)) continue;
     operation.in_debt = true;
-    operation.debt_next = at;
+    turn.debt = at;
     if (budget == 0 || !operation_may_ask(scope)) return budget;
     --budget;
-    operation.debt_next = (at + 1) % places;
+    turn.debt = (at + 1) % places;
     ask_parent(scope, piece.number - 1, at % ranks);
   }
   return budget;
 }
 
 }  // namespace
+
+void open(const Scope& scope) { pieces_open(scope, Gather::kSmallBlocks); }
 
 void post(const Scope& scope) {
   Operation& operation = scope.operation;
@@ -191,7 +320,9 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
   if (header.length != piece_length(operation, header.piece)) return PEAL_COUNTER_DROP_LENGTH;
   if (header.fragment != 0) return PEAL_COUNTER_DROP_FRAGMENT;
-  if (header.origin >= self.ranks || header.origin == self.rank) return PEAL_COUNTER_DROP_ORIGIN;
+  if (!is_expected(self, header.origin) || header.origin == self.rank) {
+    return PEAL_COUNTER_DROP_ORIGIN;
+  }
   const uint32_t hop = hopping::arriving_hop(hopping::place(self.rank, header.origin, self.ranks));
   if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
   if (header.sender != minus(self.rank, 1u << hop, self.ranks)) return PEAL_COUNTER_DROP_SENDER;
@@ -212,59 +343,44 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   return PEAL_COUNTER_RECEIVED;
 }
 
-void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
-  auto& [card, member, operation] = scope;
-  const Rank rank = member.membership.rank;
-  const uint32_t length = piece_length(operation, number);
-  Piece& piece = piece_slot(operation, number);
-  if (length > 0 && !dma_available(card, 2)) {
-    // Others took the records meanwhile: read again later.
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
-    piece.own_started = false;
-    if (number < operation.own_next) operation.own_next = number;
-    operation_starved(scope);
-    return;
+bool on_dma(const Scope& scope, const TransferDone& done) {
+  Operation& operation = scope.operation;
+  if (done.step == kLandEarly) --operation.mover.landing;
+  if (!done.ok) return true;
+  Piece& piece = piece_slot(operation, done.piece);
+  switch (done.step) {
+    case kOwnRead:
+      if (!is_refused(operation)) on_own_read(scope, done.packet, done.piece);
+      break;
+    case kRetain:
+      piece.retained = true;
+      break;
+    case kDeliver:
+      piece.delivery = Delivery::kDelivered;
+      break;
+    case kMoveRead:
+      if (is_refused(operation)) break;
+      mover::on_read(scope, kFetch, done);
+      return false;
+    case kMoveWrite:
+      mover::on_written(scope);
+      break;
+    default:
+      break;
   }
-  if (length > 0) {
-    // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come.
-    dma_write(scope, {.kind = DmaKind::kRetain,
-                      .piece = number,
-                      .host = image_address(member, operation, number, rank * length),
-                      .card = packet->payload,
-                      .bytes = length,
-                      .packet = packet});
-    if (!operation.command.in_place || is_staged(operation)) {
-      const bool placed = is_staged(operation);
-      if (placed) {
-        std::memcpy(staging_address(member, operation, rank * length), packet->payload, length);
-      } else {
-        dma_write(scope, {.kind = DmaKind::kLand,
-                          .piece = number,
-                          .host = user_address(operation, rank, number),
-                          .card = packet->payload,
-                          .bytes = length,
-                          .packet = packet});
-      }
-    }
-  } else {
-    piece.retained = true;
-  }
-  piece.own_placed = true;
-  set_bit(piece, rank);
-  ++piece.arrived;
-  forward(scope, packet, number, rank, false);
+  return true;
 }
 
 void advance(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_posted(operation)) return;
-  mover::advance(scope);
+  mover::advance(scope, kFetch);
   // The usual arrival: the first incomplete piece stays incomplete, and the window is sent.
   const Piece& first = piece_slot(operation, operation.base);
   const bool sent = operation.own_next >= operation.base + kPieceWindow ||
                     operation.own_next >= operation.piece_count;
   if (sent && operation.base < operation.piece_count &&
-      first.arrived < scope.member.membership.ranks) {
+      first.arrived < expected_blocks(scope.member.membership)) {
     return;
   }
   uint32_t base;
@@ -289,7 +405,8 @@ void chase(const Scope& scope) {
   if (operation.in_debt) budget = chase_debts(scope, budget / 2) + budget / 2;
   const bool finished = operation.phase == OperationPhase::kFinished;
   const uint32_t last = finished ? 0 : operation.base + kPieceWindow;
-  const Rank first = operation.chase_next;
+  auto& turn = own_state<Turn>(operation);
+  const Rank first = turn.rank;
   for (uint32_t number = operation.base; number < last && number < operation.piece_count;
        ++number) {
     // An unposted record repairs what it has heard of; a posted one wants everything in its window.
@@ -300,7 +417,7 @@ void chase(const Scope& scope) {
       const Rank origin = (first + i) % self.ranks;
       if (origin == self.rank || has_bit(*piece, origin)) continue;
       if (budget == 0 || !operation_may_ask(scope)) {
-        operation.chase_next = static_cast<uint16_t>(origin);
+        turn.rank = static_cast<uint16_t>(origin);
         return;
       }
       --budget;
@@ -314,7 +431,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const Membership& self = member.membership;
   const uint32_t number = header.piece;
   if (number >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
-  if (header.origin >= self.ranks) return PEAL_COUNTER_DROP_ORIGIN;
+  if (!is_expected(self, header.origin)) return PEAL_COUNTER_DROP_ORIGIN;
   const uint32_t place = hopping::place(self.rank, header.origin, self.ranks);
   const uint32_t asking = hopping::place(header.sender, header.origin, self.ranks);
   // The asker is our child in this tree.

@@ -4,21 +4,20 @@
 // touching a host. N(N-1) packets a piece.
 #pragma once
 
-#include "firmware/card_types.h"
+#include "firmware/operation/algorithm.h"
 
 namespace peal::broadcast_all {
 
-// The host has posted: own pieces may go, and early data may be fetched from the channel.
+void open(const Scope& scope);
+// Own pieces may go, and early data may be fetched from the channel.
 void post(const Scope& scope);
-// A data packet that passed the member's checks. Returns its counter; forwards, lands and takes
-// what it needs, the caller releases its own use of the packet.
 peal_counter on_data(const Scope& scope, Packet* packet);
-void on_own_read(const Scope& scope, Packet* packet, uint32_t number);
-void advance(const Scope& scope);
-// Asks for what is missing, and for what ranks below were promised.
-void chase(const Scope& scope);
 // Answers a child's NACK: the block, or not yet. A card that has had the block but has it no more
 // (it lies in the user's memory) promises it, asks its own parent, and passes on what comes.
 peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack);
+bool on_dma(const Scope& scope, const TransferDone& done);
+void advance(const Scope& scope);
+// Asks for what is missing, and for what ranks below were promised.
+void chase(const Scope& scope);
 
 }  // namespace peal::broadcast_all

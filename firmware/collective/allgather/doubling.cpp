@@ -3,19 +3,60 @@
 
 #include <cstring>
 
+#include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/schedule.h"
-#include "firmware/dma/dma.h"
 #include "firmware/group/liveness.h"
+#include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/repair.h"
+#include "firmware/operation/transfer.h"
+#include "firmware/wire/transmit.h"
 
 namespace peal::doubling {
 namespace {
 
-constexpr uint32_t kOwnBlock = 0xff;  // aux of the own block's landing
+// Where a transfer goes on.
+enum Goal : uint8_t {
+  kOwnRead,    // own block into a packet
+  kOwnStage,   // own block into staging
+  kOwnPlace,   // own block into the image
+  kLand,       // a packet's payload into the image
+  kRetain,     // the image in staging into the channel
+  kDeliver,    // staging into the user's buffer
+  kMoveRead,   // image into a bounce packet
+  kMoveWrite,  // bounce packet into the user's buffer
+};
+
+// How far the steps of a piece are. Its bits are fragments that have come, a word per step.
+struct Steps {
+  uint8_t sent;
+  uint8_t fragments_sent;      // of the step that is being sent
+  uint8_t landed[kRoundsMax];  // fragments of a step that are in the image
+};
+
+// The mover takes the whole image to the user, and back into the order of ranks.
+bool is_wanted(const Scope& /*scope*/, uint32_t /*piece*/, uint32_t /*position*/) { return true; }
+
+Rank rank_at(const Membership& self, uint32_t position) {
+  return schedule::rank_at(position, self.rank, self.ranks);
+}
+
+bool image_has_left(const Scope& scope) {
+  Mover& mover = scope.operation.mover;
+  if (mover.in_flight > 0) return false;
+  piece_slot(scope.operation, mover.piece).delivery = Delivery::kDelivered;
+  mover.active = false;
+  return true;
+}
+
+constexpr mover::Plan kDeliverImage = {.wanted = is_wanted,
+                                       .rank_at = rank_at,
+                                       .piece_ended = image_has_left,
+                                       .read_step = kMoveRead,
+                                       .write_step = kMoveWrite};
 
 schedule::Step step_of(const Scope& scope, uint32_t k) {
   const Membership& self = scope.member.membership;
@@ -33,15 +74,21 @@ uint32_t fragment_bytes(const Operation& operation, uint32_t number, uint32_t bl
   return left < CONFIG_MTU_BYTES ? left : CONFIG_MTU_BYTES;
 }
 
-StepFragment fragment_of(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment) {
+bool send_fragment(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment,
+                   const peal_peer_address& to, bool repair) {
   const schedule::Step step = step_of(scope, k);
-  const uint32_t length = piece_length(scope.operation, number);
-  return {number, k, fragment, step.send_first * length + fragment * CONFIG_MTU_BYTES,
-          fragment_bytes(scope.operation, number, step.blocks, fragment)};
+  const ImagePart part = {number, step.send_first, fragment * CONFIG_MTU_BYTES,
+                          fragment_bytes(scope.operation, number, step.blocks, fragment)};
+  return send_from_image(scope, part,
+                         {.origin = scope.member.membership.rank,
+                          .hop = static_cast<uint8_t>(k),
+                          .fragment = static_cast<uint16_t>(fragment)},
+                         to, repair);
 }
 
 bool step_is_complete(const Scope& scope, const Piece& piece, uint32_t number, uint32_t k) {
-  return piece.landed[k] >= fragment_count(scope.operation, number, step_of(scope, k).blocks);
+  return own_state<Steps>(piece).landed[k] >=
+         fragment_count(scope.operation, number, step_of(scope, k).blocks);
 }
 
 // Steps whose blocks are all in the image, from the first.
@@ -55,10 +102,9 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
   auto& [card, member, operation] = scope;
   const uint32_t length = piece_length(operation, number);
   const uint32_t own = schedule::own_position(member.membership.rank, member.membership.ranks);
-  const HostAddress& send = operation.command.send;
-  const HostAddress from = {send.region, send.offset + uint64_t{number} * operation.piece_bytes};
+  const HostAddress from = own_address(operation, number);
   if (length == 0) {
-    piece.own_started = piece.own_placed = true;
+    piece.own = OwnBlock::kPlaced;
     return true;
   }
   if (!dma_available(card, 2)) {
@@ -66,44 +112,44 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
     return false;
   }
   if (is_staged(operation)) {
-    dma_read(scope, {.kind = DmaKind::kOwnStage,
-                     .piece = number,
-                     .host = from,
-                     .card = staging_address(member, operation, own * length),
-                     .bytes = length});
+    transfer_read(scope, {.step = kOwnStage,
+                          .piece = number,
+                          .host = from,
+                          .card = staging_address(member, operation, own),
+                          .bytes = length});
   } else {
     Packet* packet = take_packet(card);
     if (packet == nullptr) return false;
-    dma_read(scope, {.kind = DmaKind::kOwnRead,
-                     .piece = number,
-                     .host = from,
-                     .card = packet->payload,
-                     .bytes = length,
-                     .packet = packet});
+    transfer_read(scope, {.step = kOwnRead,
+                          .piece = number,
+                          .host = from,
+                          .card = packet->payload,
+                          .bytes = length,
+                          .packet = packet});
   }
-  piece.own_started = true;
+  piece.own = OwnBlock::kReading;
   return true;
 }
 
 // Sends every step whose blocks are together.
 void send_steps(const Scope& scope, Piece& piece, uint32_t number) {
   const Membership& self = scope.member.membership;
-  if (!piece.own_placed) return;
+  if (piece.own != OwnBlock::kPlaced) return;
+  auto& steps = own_state<Steps>(piece);
   const uint32_t received = steps_received(scope, piece, number);
-  while (piece.steps_sent < self.rounds && piece.steps_sent <= received) {
-    const schedule::Step step = step_of(scope, piece.steps_sent);
+  while (steps.sent < self.rounds && steps.sent <= received) {
+    const schedule::Step step = step_of(scope, steps.sent);
     const peal_peer_address& to = self.peers[peer_entry(self.rank, step.to, self.ranks)].address;
     const uint32_t fragments = fragment_count(scope.operation, number, step.blocks);
-    while (piece.fragments_sent < fragments) {
-      const StepFragment what = fragment_of(scope, number, piece.steps_sent, piece.fragments_sent);
-      if (!send_fragment(scope, what, to, false)) {
+    while (steps.fragments_sent < fragments) {
+      if (!send_fragment(scope, number, steps.sent, steps.fragments_sent, to, false)) {
         operation_starved(scope);
         return;
       }
-      ++piece.fragments_sent;
+      ++steps.fragments_sent;
     }
-    ++piece.steps_sent;
-    piece.fragments_sent = 0;
+    ++steps.sent;
+    steps.fragments_sent = 0;
   }
 }
 
@@ -118,50 +164,54 @@ void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
     operation_starved(scope);
     return;
   }
-  piece.delivering = true;
+  piece.delivery = Delivery::kDelivering;
   const uint32_t first = schedule::rotated(self.ranks) ? self.ranks - self.rank : self.ranks;
   const Rank first_rank = schedule::rank_at(0, self.rank, self.ranks);
-  dma_write(scope, {.kind = DmaKind::kDeliver,
-                    .piece = number,
-                    .host = user_address(operation, first_rank, number),
-                    .card = staging_address(member, operation, 0),
-                    .bytes = first * length});
+  transfer_write(scope, {.step = kDeliver,
+                         .piece = number,
+                         .host = user_address(operation, first_rank, number),
+                         .card = staging_address(member, operation, 0),
+                         .bytes = first * length});
   if (first < self.ranks) {
-    dma_write(scope, {.kind = DmaKind::kDeliver,
-                      .piece = number,
-                      .host = user_address(operation, 0, number),
-                      .card = staging_address(member, operation, first * length),
-                      .bytes = (self.ranks - first) * length});
+    transfer_write(scope, {.step = kDeliver,
+                           .piece = number,
+                           .host = user_address(operation, 0, number),
+                           .card = staging_address(member, operation, first),
+                           .bytes = (self.ranks - first) * length});
   }
-  dma_write(scope, {.kind = DmaKind::kRetain,
-                    .piece = number,
-                    .host = image_address(member, operation, number, 0),
-                    .card = staging_address(member, operation, 0),
-                    .bytes = self.ranks * length});
+  transfer_write(scope, {.step = kRetain,
+                         .piece = number,
+                         .host = image_address(member, operation, number, 0),
+                         .card = staging_address(member, operation, 0),
+                         .bytes = self.ranks * length});
 }
 
 bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   Operation& operation = scope.operation;
   const uint32_t rounds = scope.member.membership.rounds;
-  if (!piece.own_placed || piece.steps_sent < rounds ||
+  if (piece.own != OwnBlock::kPlaced || own_state<Steps>(piece).sent < rounds ||
       steps_received(scope, piece, number) < rounds || piece.dma > 0) {
     return false;
   }
   if (piece_length(operation, number) == 0) return true;
-  if (piece.delivered) return true;
-  if (!piece.delivering) {
+  if (piece.delivery == Delivery::kDelivered) return true;
+  if (piece.delivery == Delivery::kGathering) {
     if (is_staged(operation)) {
       deliver_staged(scope, piece, number);
     } else {
-      piece.delivering = true;
+      piece.delivery = Delivery::kDelivering;
       mover::start(operation, number);
-      mover::advance(scope);
+      mover::advance(scope, kDeliverImage);
     }
   }
-  return piece.delivered && piece.dma == 0;
+  return piece.delivery == Delivery::kDelivered && piece.dma == 0;
 }
 
 }  // namespace
+
+void open(const Scope& scope) { pieces_open(scope, Gather::kAlways); }
+
+void post(const Scope& /*scope*/) {}
 
 peal_counter on_data(const Scope& scope, Packet* packet) {
   auto& [card, member, operation] = scope;
@@ -170,7 +220,9 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
   if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
   const schedule::Step step = step_of(scope, header.hop);
-  if (header.origin >= self.ranks || header.origin == self.rank) return PEAL_COUNTER_DROP_ORIGIN;
+  if (!is_expected(self, header.origin) || header.origin == self.rank) {
+    return PEAL_COUNTER_DROP_ORIGIN;
+  }
   if (header.sender != step.from || header.origin != header.sender) return PEAL_COUNTER_DROP_SENDER;
   if (header.fragment >= fragment_count(operation, header.piece, step.blocks)) {
     return PEAL_COUNTER_DROP_FRAGMENT;
@@ -187,23 +239,24 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if ((piece->bits[header.hop] & bit) != 0 && !mutated(Mutation::kDuplicateAccepted)) {
     return PEAL_COUNTER_DUPLICATE;
   }
-  const uint32_t offset = step.receive_first * piece_length(operation, header.piece) +
-                          header.fragment * CONFIG_MTU_BYTES;
+  const uint32_t offset = header.fragment * CONFIG_MTU_BYTES;
   if (header.length == 0 || is_staged(operation)) {
     if (header.length > 0) {
-      std::memcpy(staging_address(member, operation, offset), packet->payload, header.length);
+      std::memcpy(staging_address(member, operation, step.receive_first, offset), packet->payload,
+                  header.length);
       count(card, PEAL_COUNTER_STAGED);
     }
-    ++piece->landed[header.hop];
+    ++own_state<Steps>(*piece).landed[header.hop];
   } else {
     if (!dma_available(card, 1)) return PEAL_COUNTER_DROP_NO_DMA;
-    dma_write(scope, {.kind = DmaKind::kLand,
-                      .piece = header.piece,
-                      .host = image_address(member, operation, header.piece, offset),
-                      .card = packet->payload,
-                      .bytes = header.length,
-                      .packet = packet,
-                      .aux = header.hop});
+    transfer_write(
+        scope, {.step = kLand,
+                .piece = header.piece,
+                .host = image_address(member, operation, header.piece, step.receive_first, offset),
+                .card = packet->payload,
+                .bytes = header.length,
+                .packet = packet,
+                .detail = header.hop});
   }
   piece->bits[header.hop] |= bit;
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
@@ -211,31 +264,47 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   return PEAL_COUNTER_RECEIVED;
 }
 
-void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
+bool on_dma(const Scope& scope, const TransferDone& done) {
   auto& [card, member, operation] = scope;
-  const uint32_t length = piece_length(operation, number);
-  const uint32_t own = schedule::own_position(member.membership.rank, member.membership.ranks);
-  // The read has just given its record back, so there is one.
-  dma_write(scope, {.kind = DmaKind::kLand,
-                    .piece = number,
-                    .host = image_address(member, operation, number, own * length),
-                    .card = packet->payload,
-                    .bytes = length,
-                    .packet = packet,
-                    .aux = kOwnBlock});
-}
-
-void on_own_staged(const Scope& scope, uint32_t number) {
-  piece_slot(scope.operation, number).own_placed = true;
-}
-
-void on_landed(const Scope& scope, uint32_t number, uint32_t step) {
-  Piece& piece = piece_slot(scope.operation, number);
-  if (step == kOwnBlock) {
-    piece.own_placed = true;
-  } else {
-    ++piece.landed[step];
+  if (!done.ok) return true;
+  Piece& piece = piece_slot(operation, done.piece);
+  switch (done.step) {
+    case kOwnRead:
+      if (is_refused(operation)) break;
+      // The read has just given its record back, so there is one.
+      transfer_write(scope, {.step = kOwnPlace,
+                             .piece = done.piece,
+                             .host = image_address(member, operation, done.piece,
+                                                   schedule::own_position(member.membership.rank,
+                                                                          member.membership.ranks)),
+                             .card = done.packet->payload,
+                             .bytes = done.bytes,
+                             .packet = done.packet});
+      break;
+    case kOwnStage:
+    case kOwnPlace:
+      piece.own = OwnBlock::kPlaced;
+      break;
+    case kLand:
+      ++own_state<Steps>(piece).landed[done.detail];
+      break;
+    case kRetain:
+      piece.retained = true;
+      break;
+    case kDeliver:
+      piece.delivery = Delivery::kDelivered;
+      break;
+    case kMoveRead:
+      if (is_refused(operation)) break;
+      mover::on_read(scope, kDeliverImage, done);
+      return false;
+    case kMoveWrite:
+      mover::on_written(scope);
+      break;
+    default:
+      break;
   }
+  return true;
 }
 
 void advance(const Scope& scope) {
@@ -246,7 +315,7 @@ void advance(const Scope& scope) {
        number < operation.base + kPieceSlots && number < operation.piece_count; ++number) {
     if (piece_is_open(operation, number)) send_steps(scope, piece_slot(operation, number), number);
   }
-  mover::advance(scope);
+  mover::advance(scope, kDeliverImage);
   const uint32_t base = operation.base;
   while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
          piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
@@ -304,11 +373,11 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const peal_peer_address& to = self.peers[peer_entry(self.rank, step.to, self.ranks)].address;
   uint64_t available = 0;
   if (piece_is_open(operation, header.piece)) {
-    const Piece& piece = piece_slot(operation, header.piece);
-    if (header.hop < piece.steps_sent) {
+    const auto& steps = own_state<Steps>(piece_slot(operation, header.piece));
+    if (header.hop < steps.sent) {
       available = ~uint64_t{0};
-    } else if (header.hop == piece.steps_sent) {
-      available = (uint64_t{1} << piece.fragments_sent) - 1;
+    } else if (header.hop == steps.sent) {
+      available = (uint64_t{1} << steps.fragments_sent) - 1;
     }
   }
   const uint64_t resend = nack.fragments & available;
@@ -316,8 +385,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
     if ((resend >> fragment & 1) == 0) continue;
     if (!may_repair(card)) break;
-    if (!send_fragment(scope, fragment_of(scope, header.piece, header.hop, fragment), to, true))
-      break;
+    if (!send_fragment(scope, header.piece, header.hop, fragment, to, true)) break;
     sent = true;
   }
   // Silence would cost the asker's patience, whatever the reason.

@@ -5,17 +5,16 @@
 // W of them under way.
 #pragma once
 
-#include "firmware/card_types.h"
+#include "firmware/operation/algorithm.h"
 
 namespace peal::doubling {
 
+void open(const Scope& scope);
+void post(const Scope& scope);
 peal_counter on_data(const Scope& scope, Packet* packet);
-void on_own_read(const Scope& scope, Packet* packet, uint32_t piece);
-void on_own_staged(const Scope& scope, uint32_t piece);
-// A write into the image is done; `step` is the record's aux.
-void on_landed(const Scope& scope, uint32_t piece, uint32_t step);
+peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack);
+bool on_dma(const Scope& scope, const TransferDone& done);
 void advance(const Scope& scope);
 void chase(const Scope& scope);
-peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack);
 
 }  // namespace peal::doubling

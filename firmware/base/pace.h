@@ -11,10 +11,9 @@
 #include <cstdint>
 
 #include "firmware/port.h"
+#include "firmware/timeouts.h"
 
 namespace peal {
-
-struct CardTimeouts;
 
 struct Pace {
   TimeNs lowest_ns;   // price when nothing is wrong

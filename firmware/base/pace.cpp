@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "firmware/group/pace.h"
-
-#include "firmware/card.h"
+#include "firmware/base/pace.h"
 
 namespace peal {
 namespace {

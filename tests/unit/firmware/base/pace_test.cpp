@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How fast a member may ask: a burst, then a rate that follows what the answers were worth.
-#include "firmware/group/pace.h"
+#include "firmware/base/pace.h"
 
 #include <gtest/gtest.h>
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Bad news and how everybody hears it. A death poisons the group for good; a refusal ends one
-// sequence number on every rank. Both are flooded once over the 2⌈log2 N⌉ peers, and told again to
-// whoever still asks, so that a lost flood needs no acknowledgement.
+// A refusal ends one sequence number on every rank. It is flooded once over the 2⌈log2 N⌉ peers,
+// and told again to whoever still asks, so that a lost flood needs no acknowledgement.
 #pragma once
 
 #include "firmware/card_types.h"
 
 namespace peal {
 
-// `dead` died: ends everything of this member with PEER_DEAD and tells the peers. Idempotent.
-void poison(Card& card, Member& member, Rank dead);
-// Names the dead to one peer.
-void tell_death(Card& card, const Membership& self, const peal_peer_address& to);
 // This operation cannot succeed: ranks disagree, or `rank` could not do its part. Tells the peers.
 // One that is completed here keeps its right result, but remembers: whoever still asks it for data
 // that it has not got any more must hear the verdict, not "not yet".

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/collective/barrier/barrier.h"
+
+#include "firmware/group/dissemination.h"
+#include "firmware/operation/operation.h"
+
+namespace peal::barrier {
+namespace {
+
+Dissemination& signals(const Scope& scope) { return own_state<Dissemination>(scope.operation); }
+
+}  // namespace
+
+peal_status check(Card& /*card*/, const Member& /*member*/, const peal_submission& entry,
+                  Command* /*command*/) {
+  return entry.block_bytes == 0 ? PEAL_STATUS_OK : PEAL_STATUS_BAD_LENGTH;
+}
+
+void open(const Scope& /*scope*/) {}
+
+void post(const Scope& scope) { signals(scope).phase = DisseminationPhase::kEntered; }
+
+peal_counter on_signal(const Scope& scope, const peal_wire_header& header) {
+  const peal_counter round = check_round(scope.member.membership, header, true);
+  if (round != kPacketGood) return round;
+  if (scope.operation.phase == OperationPhase::kFinished ||
+      !dissemination_signal(signals(scope), header.hop)) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  operation_progressed(scope);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack) {
+  const Membership& self = scope.member.membership;
+  const peal_counter round = check_round(self, header, false);
+  if (round != kPacketGood) return round;
+  const peal_peer_address& to =
+      self.peers[peer_entry(self.rank, header.sender, self.ranks)].address;
+  if ((signals(scope).sent & 1u << header.hop) != 0) {
+    dissemination_repair(scope.card, self, to, packet_kind(scope.operation, PEAL_PACKET_SIGNAL),
+                         header.hop);
+  } else {
+    send_not_yet(scope, to, header, nack);
+  }
+  return PEAL_COUNTER_RECEIVED;
+}
+
+void advance(const Scope& scope) {
+  if (!is_posted(scope.operation)) return;
+  const PacketKind kind = packet_kind(scope.operation, PEAL_PACKET_SIGNAL);
+  if (!dissemination_send(scope.card, scope.member.membership, signals(scope), kind)) {
+    operation_starved(scope);
+  }
+  if (signals(scope).phase == DisseminationPhase::kComplete) {
+    operation_finish(scope, PEAL_STATUS_OK, PEAL_NO_RANK);
+  }
+}
+
+void chase(const Scope& scope) {
+  if (is_posted(scope.operation) && operation_may_ask(scope)) {
+    dissemination_chase(scope.card, scope.member, signals(scope),
+                        packet_kind(scope.operation, PEAL_PACKET_NACK));
+  }
+}
+
+}  // namespace peal::barrier

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory keys: which memory the card may touch for a context. A key is generation << 16 | index.
+#pragma once
+
+#include "firmware/card_types.h"
+
+namespace peal {
+
+// The key's entry if it is the context's, else null.
+MemoryKey* find_key(Card& card, ContextId context, uint32_t key);
+
+// OK and *address, or BAD_KEY, BAD_ACCESS or BAD_BOUNDS.
+peal_status check_range(Card& card, ContextId context, uint32_t key, uint64_t offset,
+                        uint64_t bytes, uint32_t access, HostAddress* address);
+
+// A command that was accepted holds the keys that it names, until it is complete.
+void hold_keys(Card& card, const Command& command);
+void let_go_of_keys(Card& card, const Command& command);
+
+peal_status register_key(Card& card, ContextId context, RegionId region, uint64_t bytes,
+                         uint32_t access, uint32_t* key);
+// BUSY while a command holds it.
+peal_status unregister_key(Card& card, ContextId context, uint32_t key, RegionId* region);
+// All of a context that is over.
+void forget_keys(Card& card, ContextId context);
+
+}  // namespace peal

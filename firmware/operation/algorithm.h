@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The seam: what an algorithm is to the rest of the card. One row of registry.cpp for each
+// operation that it serves, made of plain functions; nobody else knows its name. How to add one is
+// in docs/add-an-algorithm.md.
+//
+// All functions are called from within one of the card's entry points. They send (wire/), read and
+// write host memory (transfer.h), and say how their operation is over (operation_finish); they
+// never free a record or a member.
+#pragma once
+
+#include <new>
+#include <type_traits>
+
+#include "firmware/card_types.h"
+#include "firmware/wire/wire_check.h"
+
+namespace peal {
+
+// Why a place of the channel may serve a later piece, and until when it answers for the one before.
+// Whoever opens pieces (pieces.h) must have chosen; the proof is in the decision that is named, its
+// test in the one in brackets.
+enum class Release : uint8_t {
+  kNoPieces,
+  // Every rank sends and needs every piece, at most W ahead of what it has completed: a packet of
+  // piece p + 2W proves that everybody has piece p. docs/decisions/0003 [Pieces.APlaceServes…].
+  kSymmetric,
+};
+
+// A transfer is done: where it goes on (transfer.h).
+struct TransferDone {
+  uint8_t step;
+  uint32_t piece;
+  uint32_t detail;
+  Packet* packet;  // or null; held until the function returns
+  uint32_t bytes;
+  bool ok;
+};
+
+struct Algorithm {
+  uint8_t operation;  // enum peal_operation
+  uint8_t algorithm;  // enum peal_algorithm
+  uint8_t flags;      // PEAL_SUBMIT_* that a submission may carry
+  Release release;
+  PacketRules packets;  // of which types there may be
+
+  // Algorithm and length of a submission, its keys and bounds: OK and the rest of *command, or why
+  // not. Changes nothing else.
+  peal_status (*check)(Card& card, const Member& member, const peal_submission& entry,
+                       Command* command);
+  // A record was made, by the host or by a packet.
+  void (*open)(const Scope& scope);
+  // The host has posted; the record may have been made long before.
+  void (*post)(const Scope& scope);
+  // Packets of the operation, their group, sender and signature checked. The counter they deserve:
+  // RECEIVED where they brought it forward.
+  peal_counter (*on_data)(const Scope& scope, Packet* packet);
+  peal_counter (*on_signal)(const Scope& scope, const peal_wire_header& header);
+  peal_counter (*on_nack)(const Scope& scope, const peal_wire_header& header,
+                          const peal_nack& nack);
+  // A transfer is done, or failed (which ends the operation, whatever is returned). False: it only
+  // goes on with its next half, and nothing else can.
+  bool (*on_dma)(const Scope& scope, const TransferDone& done);
+  // Goes on as far as it can. Called after each of the above, as long as the operation is not over.
+  void (*advance)(const Scope& scope);
+  // Nothing has come for an interval: asks for what is missing, within operation_may_ask().
+  void (*chase)(const Scope& scope);
+};
+
+// The row, or null when nobody serves that (registry.cpp).
+const Algorithm* find_algorithm(uint8_t operation, uint8_t algorithm);
+// Flags that a submission of the operation may carry, whatever the algorithm; false when no host
+// may submit it.
+[[nodiscard]] bool find_operation_flags(uint8_t operation, uint32_t* flags);
+
+// The algorithm's own state in an operation's record, and in a piece: zero when opened.
+template <typename State>
+State& own_state(Operation& operation) {
+  static_assert(sizeof(State) <= kOperationStateBytes && alignof(State) <= 8);
+  static_assert(std::is_trivial_v<State>);
+  return *std::launder(reinterpret_cast<State*>(operation.state));
+}
+template <typename State>
+State& own_state(Piece& piece) {
+  static_assert(sizeof(State) <= kPieceStateBytes && alignof(State) <= 8);
+  static_assert(std::is_trivial_v<State>);
+  return *std::launder(reinterpret_cast<State*>(piece.state));
+}
+template <typename State>
+const State& own_state(const Piece& piece) {
+  return own_state<State>(const_cast<Piece&>(piece));
+}
+
+}  // namespace peal

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/operation/lookup.h"
+
+#include "firmware/base/mutation.h"
+#include "firmware/group/recycling.h"
+#include "firmware/operation/operation.h"
+#include "firmware/operation/settle.h"
+
+namespace peal {
+namespace {
+
+// May this sequence run? Its sender may know that everybody has entered the recycling that we still
+// wait for.
+bool may_run(Card& card, Member& member, uint64_t sequence) {
+  if (sequence < recycling_limit(member) || mutated(Mutation::kNoRecycling)) return true;
+  if (sequence >= recycling_limit(member) + kEpochOperations) return false;
+  if (!recycling_prove(card, member)) return false;
+  settle(card);
+  return member.phase == MemberPhase::kActive;
+}
+
+}  // namespace
+
+Operation* find_operation(Card& card, Member& member, const peal_wire_header& header,
+                          const Algorithm& algorithm, bool open, peal_counter* why) {
+  const uint64_t low = member.recycled * kEpochOperations;
+  const auto ahead = static_cast<int32_t>(header.sequence - static_cast<uint32_t>(low));
+  if (ahead < 0) {
+    *why = PEAL_COUNTER_DROP_STALE;
+    return nullptr;
+  }
+  const uint64_t sequence = low + static_cast<uint64_t>(ahead);
+  if (!may_run(card, member, sequence)) {
+    *why = PEAL_COUNTER_DROP_FUTURE;
+    return nullptr;
+  }
+  Operation& operation = member.operations[sequence % kChannels];
+  if (operation.phase == OperationPhase::kFree) {
+    if (!open) {
+      *why = PEAL_COUNTER_DROP_STALE;
+      return nullptr;
+    }
+    operation_open({card, member, operation}, algorithm, sequence, header.block_bytes);
+    operation.first_sender = header.sender;
+  } else if (operation.sequence != sequence) {
+    *why = PEAL_COUNTER_DROP_FUTURE;
+    return nullptr;
+  }
+  return &operation;
+}
+
+}  // namespace peal

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/operation/refusal.h"
+
+#include "firmware/operation/operation.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal {
+
+void tell_refusal(const Scope& scope, const peal_peer_address& to) {
+  const peal_verdict verdict = {scope.operation.verdict_rank,
+                                static_cast<uint32_t>(scope.operation.verdict)};
+  const SmallPacket what = {.payload = &verdict, .length = sizeof(verdict)};
+  if (send_small(scope.card, scope.member.membership, to,
+                 packet_kind(scope.operation, PEAL_PACKET_REFUSE), what)) {
+    count(scope.card, PEAL_COUNTER_SENT_VERDICT);
+  }
+}
+
+void refuse(const Scope& scope, peal_status status, Rank rank) {
+  Operation& operation = scope.operation;
+  if (is_refused(operation)) return;
+  operation.verdict = status;
+  operation.verdict_rank = rank;
+  const Membership& self = scope.member.membership;
+  for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
+    if (!is_repeated_entry(entry, self.ranks)) tell_refusal(scope, self.peers[entry].address);
+  }
+  scope.card.timers.disarm(operation.timer);
+  operation_end_if_refused(scope);
+}
+
+}  // namespace peal

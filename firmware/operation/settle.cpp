@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/operation/settle.h"
+
+#include "firmware/group/member.h"
+#include "firmware/group/recycling.h"
+#include "firmware/host/completion.h"
+#include "firmware/operation/admission.h"
+#include "firmware/operation/operation.h"
+
+namespace peal {
+namespace {
+
+void fail_operations(Card& card, Member& member) {
+  member.unsettled.failing = false;
+  for (Operation& operation : member.operations) {
+    operation_fail({card, member, operation}, PEAL_STATUS_PEER_DEAD, member.membership.dead_rank);
+  }
+}
+
+void fail_what_is_parked(Card& card, Member& member) {
+  fail_parked(card, member, PEAL_STATUS_PEER_DEAD, member.membership.dead_rank);
+}
+
+// The first operation that ended is completed, with all that follows.
+void end_first(Card& card, Member& member) {
+  Operation& operation = member.operations[member.unsettled.ended - 1];
+  const Outcome outcome = operation.outcome;
+  member.unsettled.ended = outcome.next_ended;
+  const uint64_t sequence = operation.sequence;
+  const bool destroys = operation.command.operation == PEAL_OPERATION_DESTROY;
+  complete_command(card, operation.command, outcome.status, outcome.rank);
+  ++member.finished;
+  if (destroys) {
+    // Disagreement leaves the group standing; success and death are its end.
+    if (outcome.status == PEAL_STATUS_OK || outcome.status == PEAL_STATUS_PEER_DEAD) {
+      bury_member(card, member);
+      return;
+    }
+    member.destroying = false;
+  }
+  if (member.membership.poisoned) {
+    fail_what_is_parked(card, member);
+  } else {
+    recycling_finished(card, member, sequence);
+  }
+}
+
+// One step; false when the member is settled.
+bool settle_step(Card& card, Member& member) {
+  if (member.unsettled.failing) {
+    fail_operations(card, member);
+    return true;
+  }
+  if (member.unsettled.ended != 0) {
+    end_first(card, member);
+    return true;
+  }
+  if (member.phase != MemberPhase::kActive) return false;
+  if (!member.membership.poisoned) return start_parked(card, member);
+  fail_what_is_parked(card, member);
+  if (member.unsettled.leaving) bury_member(card, member);
+  return false;
+}
+
+}  // namespace
+
+void settle_all(Card& card) {
+  while (card.unsettled != 0) {
+    Member& member = card.members[card.unsettled - 1];
+    while (settle_step(card, member)) {
+    }
+    card.unsettled = member.unsettled.next;
+    member.unsettled.listed = false;
+    if (member.phase == MemberPhase::kDying && member.dma == 0) release_member(card, member);
+  }
+}
+
+}  // namespace peal

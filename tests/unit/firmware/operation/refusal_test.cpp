@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Disagreements end one sequence on every rank, and the group goes on.
+#include "firmware/operation/refusal.h"
+
+#include "tests/unit/verdict_fixture.h"
+
+namespace peal::test {
+namespace {
+
+using Refusal = Verdict;
+constexpr size_t kBlock = 64;
+
+TEST_F(Refusal, AnotherLengthIsRefusedOnBothSides) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  EXPECT_NE(change(block_of(0, 0, 72)).find("+1 drop_signature"), std::string::npos);
+  const std::string log = bench.take_wire_log();
+  EXPECT_NE(log.find("send 1>0 REFUSE seq=0 rank=0\n"), std::string::npos) << log;
+  EXPECT_NE(log.find("send 1>2 REFUSE seq=0 rank=0\n"), std::string::npos) << log;
+  EXPECT_NE(log.find("complete ctx0 cookie=100 MISMATCH rank=0\n"), std::string::npos) << log;
+}
+
+TEST_F(Refusal, DisagreementFoundAtThePost) {
+  bench.deliver(block_of(0, 0, 72));
+  bench.finish_all_dma();
+  bench.take_log();
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  const std::string log = bench.take_wire_log();
+  EXPECT_NE(log.find("REFUSE seq=0 rank=0\n"), std::string::npos) << log;
+  EXPECT_NE(log.find("complete ctx0 cookie=100 MISMATCH rank=0\n"), std::string::npos) << log;
+}
+
+TEST_F(Refusal, ARefusalHeardIsPassedOnOnceAndEndsThePost) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  const Frame refusal =
+      with_verdict(wire.refuse(2, broadcast_shape(72), 0, 3), 3, PEAL_STATUS_MISMATCH);
+  bench.deliver(refusal);
+  const std::string log = bench.take_wire_log();
+  EXPECT_NE(log.find("send 1>3 REFUSE seq=0 rank=3\n"), std::string::npos) << log;
+  EXPECT_NE(log.find("complete ctx0 cookie=100 MISMATCH rank=3\n"), std::string::npos) << log;
+  bench.deliver(refusal);
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Refusal, ARefusalBeforeThePostIsKept) {
+  bench.deliver(with_verdict(wire.refuse(2, broadcast_shape(72), 0, 3), 3, PEAL_STATUS_MISMATCH));
+  bench.take_log();
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 MISMATCH rank=3\n");
+}
+
+TEST_F(Refusal, TheGroupGoesOnWithTheNextSequence) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.deliver(block_of(0, 0, 72));
+  bench.finish_all_dma();
+  bench.take_log();
+  for (uint64_t sequence = 1; sequence < 2 * CONFIG_CHANNELS; sequence++) run_barrier(sequence);
+  const std::string last =
+      "complete ctx0 cookie=" + std::to_string(99 + 2 * CONFIG_CHANNELS) + " OK\n";
+  EXPECT_NE(bench.take_log().find(last), std::string::npos);
+}
+
+TEST_F(Refusal, WhoeverStillAsksIsToldAgain) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.deliver(block_of(0, 0, 72));
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.deliver(wire.nack(2, broadcast_shape(kBlock), 0, 0, 1, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 REFUSE seq=0 rank=0\n");
+}
+
+TEST_F(Refusal, RefusalsThatMakeNoSense) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  const Frame good = wire.refuse(2, broadcast_shape(72), 0, 3);
+  EXPECT_EQ(change(with_verdict(good, 4, PEAL_STATUS_MISMATCH)), "+1 drop_origin");
+  EXPECT_EQ(change(with_verdict(good, 3, PEAL_STATUS_OK)), "+1 drop_type");
+  EXPECT_EQ(change(with_verdict(good, 3, 0xffffffff)), "+1 drop_type");
+  EXPECT_EQ(bench.take_log(), "");
+  deliver_others(0, kBlock);
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+}
+
+TEST_F(Refusal, ACompletedOperationKeepsItsResult) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  deliver_others(0, kBlock);
+  bench.port.take_completions();
+  bench.deliver(
+      with_verdict(wire.refuse(2, broadcast_shape(kBlock), 0, 3), 3, PEAL_STATUS_MISMATCH));
+  EXPECT_TRUE(bench.port.take_completions().empty());
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+}
+
+// Who has not posted passes the verdict on all the same: its peers may hear it from nobody else.
+TEST_F(Refusal, ARefusalBeforeThePostIsPassedOn) {
+  bench.deliver(
+      with_verdict(wire.refuse(2, broadcast_shape(kBlock), 0, 3), 3, PEAL_STATUS_MISMATCH));
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 REFUSE seq=0 rank=3\n"
+            "send 1>0 REFUSE seq=0 rank=3\n"
+            "send 1>3 REFUSE seq=0 rank=3\n");
+}
+
+// What was being read when the verdict came is not sent any more.
+TEST_F(Refusal, ARefusedOperationSendsNoOwnBlock) {
+  post_broadcast(0, kBlock);
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  bench.deliver(
+      with_verdict(wire.refuse(2, broadcast_shape(kBlock), 0, 3), 3, PEAL_STATUS_MISMATCH));
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 MISMATCH rank=3\n");
+}
+
+TEST_F(Refusal, ARefusedOperationSendsNoStep) {
+  constexpr size_t kUnstaged = 4 * CONFIG_MTU_BYTES;
+  post_doubling(0, kUnstaged);
+  while (bench.port.dma(0).host.region != member.channels) bench.finish_dma();  // the own blocks
+  while (bench.port.dma(0).write) bench.finish_dma();                           // into the image
+  ASSERT_GT(bench.port.dma_count(), 0u);  // and now out of it, into the first step's packets
+  bench.deliver(
+      with_verdict(wire.refuse(2, doubling_shape(kUnstaged), 0, 3), 3, PEAL_STATUS_MISMATCH));
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 MISMATCH rank=3\n");
+}
+
+// What an operation gathers on the card goes back when it fails, as when it succeeds.
+TEST_F(Refusal, RefusedOperationsKeepNoStaging) {
+  constexpr uint64_t kMany = 32;
+  for (uint64_t sequence = 0; sequence < kMany; sequence++) {
+    post_broadcast(sequence, kBlock);
+    bench.deliver(wire.refuse(2, broadcast_shape(kBlock), static_cast<uint32_t>(sequence), 3));
+    bench.finish_all_dma();
+    bench.port.take_sent();
+    if ((sequence + 1) % kEpoch != 0) continue;
+    for (uint32_t round = 0; round < 2; round++) {
+      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(sequence / kEpoch), round));
+    }
+  }
+  ASSERT_EQ(bench.port.take_completions().size(), kMany);
+  post_broadcast(kMany, kBlock);
+  bench.finish_all_dma();
+  const uint64_t staged = bench.counter(PEAL_COUNTER_STAGED);
+  deliver_others(kMany, kBlock);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_STAGED), staged + 3);
+}
+
+}  // namespace
+}  // namespace peal::test
