@@ -21,9 +21,12 @@ namespace {
 
 // Packets of no operation, and of the group's own dissemination.
 constexpr PacketRules kGroupPackets = {
-    .of_operation = false, .data = false, .signals = false, .refusals = false};
+    .types = packet_types(
+        {PEAL_PACKET_DEATH, PEAL_PACKET_PROBE, PEAL_PACKET_ALIVE, PEAL_PACKET_FAREWELL}),
+    .blocks = true};
 constexpr PacketRules kRecyclePackets = {
-    .of_operation = true, .data = false, .signals = true, .refusals = false};
+    .types = packet_types({PEAL_PACKET_SIGNAL, PEAL_PACKET_NACK, PEAL_PACKET_NOT_YET}),
+    .blocks = false};
 
 struct Arrival {
   Packet* packet;
@@ -43,18 +46,15 @@ Body body_of(const Arrival& arrival) {
 // not.
 peal_counter check_kind(Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
-  switch (header.operation) {
-    case PEAL_OPERATION_NONE:
-      if (header.algorithm != PEAL_ALGORITHM_NONE) return PEAL_COUNTER_DROP_TYPE;
-      return check_type(header, kGroupPackets);
-    case PEAL_OPERATION_RECYCLE:
-      if (header.algorithm != kSignalAlgorithm) return PEAL_COUNTER_DROP_TYPE;
-      return check_type(header, kRecyclePackets);
-    default:
-      arrival.algorithm = find_algorithm(header.operation, header.algorithm);
-      if (arrival.algorithm == nullptr) return PEAL_COUNTER_DROP_TYPE;
-      return check_type(header, arrival.algorithm->packets);
+  arrival.algorithm = find_algorithm(header.operation, header.algorithm);
+  if (arrival.algorithm != nullptr) return check_type(header, arrival.algorithm->packets);
+  if (header.operation == PEAL_OPERATION_RECYCLE && header.algorithm == kSignalAlgorithm) {
+    return check_type(header, kRecyclePackets);
   }
+  if (header.operation == PEAL_OPERATION_NONE && header.algorithm == PEAL_ALGORITHM_NONE) {
+    return check_type(header, kGroupPackets);
+  }
+  return PEAL_COUNTER_DROP_TYPE;
 }
 
 // Group and sender; kPacketGood or why not. All packets come from peers, repairs too.

@@ -4,8 +4,6 @@
 namespace peal {
 namespace {
 
-constexpr TimeNs kUnanswered = 16;
-
 // What lets kUnanswered go out in this time.
 TimeNs price_for(const Pace& pace, const CardTimeouts& timeouts, TimeNs round_trip_ns) {
   const TimeNs price = round_trip_ns / kUnanswered;
@@ -65,12 +63,6 @@ bool pace_is_scarce(Pace& pace, const CardTimeouts& timeouts, TimeNs now) {
   const TimeNs price = price_now(pace, timeouts, now);
   count_credit(pace, timeouts, price, now);
   return pace.credit_ns < most_credit(timeouts, price) / 2;
-}
-
-TimeNs pace_patience(const Pace& pace, const CardTimeouts& timeouts) {
-  const TimeNs round_trips_ns = 2 * kUnanswered * pace.price_ns;
-  if (round_trips_ns <= timeouts.nack_ns) return timeouts.nack_ns;
-  return round_trips_ns < timeouts.nack_max_ns ? round_trips_ns : timeouts.nack_max_ns;
 }
 
 void pace_answered(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns) {

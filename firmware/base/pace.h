@@ -23,6 +23,7 @@ struct Pace {
   TimeNs waiting_ns;  // since when an answer, any answer, is awaited, plus one; 0: none is
 };
 
+inline constexpr TimeNs kUnanswered = 16;
 inline constexpr uint32_t kQuestionsPerInterval = 64;  // of a member, at the lowest price
 inline constexpr uint32_t kRepairsPerInterval = 256;   // of a card
 
@@ -35,7 +36,11 @@ Pace pace_start(const CardTimeouts& timeouts, TimeNs now, uint32_t per_interval)
 // Less than half of the credit is left: what is not the oldest must wait.
 [[nodiscard]] bool pace_is_scarce(Pace& pace, const CardTimeouts& timeouts, TimeNs now);
 // How long to wait before asking: a first NACK interval, or where answers take longer, twice that.
-[[nodiscard]] TimeNs pace_patience(const Pace& pace, const CardTimeouts& timeouts);
+[[nodiscard]] inline TimeNs pace_patience(const Pace& pace, const CardTimeouts& timeouts) {
+  const TimeNs round_trips_ns = 2 * kUnanswered * pace.price_ns;
+  if (round_trips_ns <= timeouts.nack_ns) return timeouts.nack_ns;
+  return round_trips_ns < timeouts.nack_max_ns ? round_trips_ns : timeouts.nack_max_ns;
+}
 // "Not yet" came, so long after the question.
 void pace_answered(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns);
 // A repair came: it does not say when it was asked for.

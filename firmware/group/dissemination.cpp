@@ -11,14 +11,6 @@ uint16_t rounds_below(uint32_t round) { return static_cast<uint16_t>((1u << roun
 
 }  // namespace
 
-peal_counter check_round(const Membership& self, const peal_wire_header& header, bool from_behind) {
-  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
-  const uint32_t distance = 1u << header.hop;
-  const Rank expected =
-      from_behind ? minus(self.rank, distance, self.ranks) : plus(self.rank, distance, self.ranks);
-  return header.sender == expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
-}
-
 bool dissemination_send(Card& card, const Membership& self, Dissemination& state,
                         const PacketKind& kind) {
   if (state.phase != DisseminationPhase::kEntered) return true;

@@ -15,7 +15,14 @@ inline constexpr uint8_t kSignalAlgorithm = PEAL_ALGORITHM_DISSEMINATION;
 
 // The round of a packet must exist, and lead from the sender (a signal, an answer), or to it (a
 // NACK). kPacketGood, or the drop counter.
-peal_counter check_round(const Membership& self, const peal_wire_header& header, bool from_behind);
+inline peal_counter check_round(const Membership& self, const peal_wire_header& header,
+                                bool from_behind) {
+  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  const uint32_t distance = 1u << header.hop;
+  const Rank expected =
+      from_behind ? minus(self.rank, distance, self.ranks) : plus(self.rank, distance, self.ranks);
+  return header.sender == expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
+}
 
 // Sends the signals whose rounds are reached; complete when all are. False when a packet could not
 // be had.

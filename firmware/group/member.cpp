@@ -61,14 +61,6 @@ bool peers_are_right(const Membership& self, const peal_connect_group& request) 
 
 }  // namespace
 
-Member* find_member(Card& card, uint32_t handle) {
-  const uint32_t index = handle & 0xffff;
-  if (index >= CONFIG_CARD_MEMBERS) return nullptr;
-  Member& member = card.members[index];
-  const bool lives = member.phase == MemberPhase::kReserved || member.phase == MemberPhase::kActive;
-  return lives && member.generation == handle >> 16 ? &member : nullptr;
-}
-
 peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32_t rank,
                            RegionId channels, peal_peer_address* address) {
   if (ranks == 0 || ranks > CONFIG_GROUP_RANKS_MAX || rank >= ranks) return PEAL_STATUS_BAD_RANK;

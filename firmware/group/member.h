@@ -9,7 +9,13 @@
 namespace peal {
 
 // The member with that handle if slot and generation are right, else null.
-Member* find_member(Card& card, uint32_t handle);
+inline Member* find_member(Card& card, uint32_t handle) {
+  const uint32_t index = handle & 0xffff;
+  if (index >= CONFIG_CARD_MEMBERS) return nullptr;
+  Member& member = card.members[index];
+  const bool lives = member.phase == MemberPhase::kReserved || member.phase == MemberPhase::kActive;
+  return lives && member.generation == handle >> 16 ? &member : nullptr;
+}
 
 peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32_t rank,
                            RegionId channels, peal_peer_address* address);

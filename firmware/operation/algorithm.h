@@ -66,11 +66,19 @@ struct Algorithm {
   void (*chase)(const Scope& scope);
 };
 
-// The row, or null when nobody serves that (registry.cpp).
-const Algorithm* find_algorithm(uint8_t operation, uint8_t algorithm);
-// Flags that a submission of the operation may carry, whatever the algorithm; false when no host
-// may submit it.
-[[nodiscard]] bool find_operation_flags(uint8_t operation, uint32_t* flags);
+// All rows, by what they serve (registry.cpp).
+struct AlgorithmTable {
+  const Algorithm* rows[PEAL_OPERATION_COUNT][PEAL_ALGORITHM_COUNT];
+  uint8_t flags[PEAL_OPERATION_COUNT];  // that a submission may carry, whatever the algorithm
+  bool served[PEAL_OPERATION_COUNT];    // may a host submit it?
+};
+extern const AlgorithmTable kAlgorithms;
+
+// The row, or null when nobody serves that.
+inline const Algorithm* find_algorithm(uint8_t operation, uint8_t algorithm) {
+  if (operation >= PEAL_OPERATION_COUNT || algorithm >= PEAL_ALGORITHM_COUNT) return nullptr;
+  return kAlgorithms.rows[operation][algorithm];
+}
 
 // The algorithm's own state in an operation's record, and in a piece: zero when opened.
 template <typename State>

@@ -15,9 +15,10 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
     return PEAL_STATUS_BAD_GROUP;
   }
   *member = found;
-  uint32_t flags = 0;
-  if (!find_operation_flags(entry.opcode, &flags)) return PEAL_STATUS_BAD_OPCODE;
-  if ((entry.flags & ~flags) != 0 ||
+  if (entry.opcode >= PEAL_OPERATION_COUNT || !kAlgorithms.served[entry.opcode]) {
+    return PEAL_STATUS_BAD_OPCODE;
+  }
+  if ((entry.flags & ~uint32_t{kAlgorithms.flags[entry.opcode]}) != 0 ||
       (entry.reserved[0] | entry.reserved[1] | entry.reserved[2]) != 0) {
     return PEAL_STATUS_BAD_FLAGS;
   }

@@ -9,10 +9,12 @@
 namespace peal {
 namespace {
 
-constexpr PacketRules kSignals = {
-    .of_operation = true, .data = false, .signals = true, .refusals = true};
-constexpr PacketRules kBlocks = {
-    .of_operation = true, .data = true, .signals = false, .refusals = true};
+constexpr PacketRules kSignals = {.types = packet_types({PEAL_PACKET_SIGNAL, PEAL_PACKET_NACK,
+                                                         PEAL_PACKET_NOT_YET, PEAL_PACKET_REFUSE}),
+                                  .blocks = false};
+constexpr PacketRules kBlocks = {.types = packet_types({PEAL_PACKET_DATA, PEAL_PACKET_NACK,
+                                                        PEAL_PACKET_NOT_YET, PEAL_PACKET_REFUSE}),
+                                 .blocks = true};
 
 constexpr Algorithm by_dissemination(uint8_t operation) {
   return {.operation = operation,
@@ -31,7 +33,7 @@ constexpr Algorithm by_dissemination(uint8_t operation) {
           .chase = barrier::chase};
 }
 
-constexpr Algorithm kAlgorithms[] = {
+constexpr Algorithm kRows[] = {
     by_dissemination(PEAL_OPERATION_BARRIER),
     by_dissemination(PEAL_OPERATION_DESTROY),
     {.operation = PEAL_OPERATION_ALLGATHER,
@@ -64,39 +66,18 @@ constexpr Algorithm kAlgorithms[] = {
      .chase = doubling::chase},
 };
 
-// Row of each pair, plus one.
-struct Index {
-  uint8_t row[PEAL_OPERATION_COUNT][PEAL_ALGORITHM_COUNT];
-};
-
-constexpr Index index_rows() {
-  Index index = {};
-  uint8_t row = 0;
-  for (const Algorithm& algorithm : kAlgorithms) {
-    index.row[algorithm.operation][algorithm.algorithm] = ++row;
+constexpr AlgorithmTable table() {
+  AlgorithmTable table = {};
+  for (const Algorithm& algorithm : kRows) {
+    table.rows[algorithm.operation][algorithm.algorithm] = &algorithm;
+    table.flags[algorithm.operation] |= algorithm.flags;
+    table.served[algorithm.operation] = true;
   }
-  return index;
+  return table;
 }
-
-constexpr Index kIndex = index_rows();
 
 }  // namespace
 
-const Algorithm* find_algorithm(uint8_t operation, uint8_t algorithm) {
-  if (operation >= PEAL_OPERATION_COUNT || algorithm >= PEAL_ALGORITHM_COUNT) return nullptr;
-  const uint8_t row = kIndex.row[operation][algorithm];
-  return row == 0 ? nullptr : &kAlgorithms[row - 1];
-}
-
-bool find_operation_flags(uint8_t operation, uint32_t* flags) {
-  bool found = false;
-  *flags = 0;
-  for (const Algorithm& algorithm : kAlgorithms) {
-    if (algorithm.operation != operation) continue;
-    found = true;
-    *flags |= algorithm.flags;
-  }
-  return found;
-}
+constinit const AlgorithmTable kAlgorithms = table();
 
 }  // namespace peal

@@ -56,7 +56,7 @@ bool settle_step(Card& card, Member& member) {
     return true;
   }
   if (member.phase != MemberPhase::kActive) return false;
-  if (!member.membership.poisoned) return start_parked(card, member);
+  if (!member.membership.poisoned) return member.parked_count > 0 && start_parked(card, member);
   fail_what_is_parked(card, member);
   if (member.unsettled.leaving) bury_member(card, member);
   return false;

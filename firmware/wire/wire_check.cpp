@@ -4,7 +4,6 @@
 #include "firmware/base/crc32c.h"
 
 namespace peal {
-
 peal_counter check_frame(const Card& card, Packet& packet, uint32_t frame_bytes) {
   if (frame_bytes < sizeof(peal_wire_header)) return PEAL_COUNTER_DROP_SHORT;
   const peal_wire_header& header = *packet.header;
@@ -24,48 +23,6 @@ peal_counter check_frame(const Card& card, Packet& packet, uint32_t frame_bytes)
     }
   }
   return (header.flags & ~PEAL_PACKET_FLAGS) == 0 ? kPacketGood : PEAL_COUNTER_DROP_TYPE;
-}
-
-peal_counter check_type(const peal_wire_header& header, const PacketRules& rules) {
-  uint32_t length = 0;
-  bool fits = true;
-  if (rules.of_operation && !rules.data && header.block_bytes != 0) return PEAL_COUNTER_DROP_TYPE;
-  if ((header.flags & PEAL_PACKET_REPAIR) != 0 && header.type != PEAL_PACKET_DATA &&
-      header.type != PEAL_PACKET_SIGNAL) {
-    return PEAL_COUNTER_DROP_TYPE;
-  }
-  switch (header.type) {
-    case PEAL_PACKET_DATA:
-      return rules.data ? kPacketGood : PEAL_COUNTER_DROP_TYPE;
-    case PEAL_PACKET_SIGNAL:
-      fits = rules.signals;
-      break;
-    case PEAL_PACKET_NACK:
-      fits = rules.of_operation;
-      length = sizeof(peal_nack);
-      break;
-    case PEAL_PACKET_NOT_YET:
-      fits = rules.of_operation;
-      length = sizeof(peal_not_yet);
-      break;
-    case PEAL_PACKET_REFUSE:
-      fits = rules.refusals;
-      length = sizeof(peal_verdict);
-      break;
-    case PEAL_PACKET_DEATH:
-      fits = !rules.of_operation;
-      length = sizeof(peal_verdict);
-      break;
-    case PEAL_PACKET_PROBE:
-    case PEAL_PACKET_ALIVE:
-    case PEAL_PACKET_FAREWELL:
-      fits = !rules.of_operation;
-      break;
-    default:
-      fits = false;
-  }
-  if (!fits) return PEAL_COUNTER_DROP_TYPE;
-  return header.length == length ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
 }
 
 }  // namespace peal

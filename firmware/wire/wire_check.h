@@ -3,6 +3,8 @@
 // whether its type goes with what it is of. Everything that does not pass has a counter of its own.
 #pragma once
 
+#include <initializer_list>
+
 #include "firmware/card_types.h"
 
 namespace peal {
@@ -12,15 +14,50 @@ inline constexpr peal_counter kPacketGood = PEAL_COUNTER_RECEIVED;
 // The frame: kPacketGood, or the drop counter.
 peal_counter check_frame(const Card& card, Packet& packet, uint32_t frame_bytes);
 
-// What packets of one operation there may be.
+// Which packets of one operation there may be.
 struct PacketRules {
-  bool of_operation;  // not of the group as such
-  bool data;          // carries blocks: DATA, and a length of the operation in the header
-  bool signals;
-  bool refusals;
+  uint32_t types;  // bit per enum peal_packet_type
+  bool blocks;     // the header carries a length of the operation's blocks
 };
 
-// Does the type go with that, and carry a payload of its length? kPacketGood, or the drop counter.
-peal_counter check_type(const peal_wire_header& header, const PacketRules& rules);
+constexpr uint32_t packet_types(std::initializer_list<peal_packet_type> types) {
+  uint32_t mask = 0;
+  for (const peal_packet_type type : types) mask |= 1u << type;
+  return mask;
+}
+
+// Types that may answer a NACK.
+inline constexpr uint32_t kRepairTypes = packet_types({PEAL_PACKET_DATA, PEAL_PACKET_SIGNAL});
+
+// Payloads of all types but DATA.
+struct PayloadLengths {
+  uint8_t bytes[PEAL_PACKET_TYPE_COUNT];
+};
+
+constexpr PayloadLengths payload_lengths() {
+  PayloadLengths lengths = {};
+  lengths.bytes[PEAL_PACKET_NACK] = sizeof(peal_nack);
+  lengths.bytes[PEAL_PACKET_NOT_YET] = sizeof(peal_not_yet);
+  lengths.bytes[PEAL_PACKET_REFUSE] = sizeof(peal_verdict);
+  lengths.bytes[PEAL_PACKET_DEATH] = sizeof(peal_verdict);
+  return lengths;
+}
+
+inline constexpr PayloadLengths kPayloadLengths = payload_lengths();
+
+// Is there such a packet, and does it carry a payload of its type's length? kPacketGood, or the
+// drop counter.
+inline peal_counter check_type(const peal_wire_header& header, const PacketRules& rules) {
+  if (header.type >= PEAL_PACKET_TYPE_COUNT || (rules.types >> header.type & 1) == 0) {
+    return PEAL_COUNTER_DROP_TYPE;
+  }
+  if (!rules.blocks && header.block_bytes != 0) return PEAL_COUNTER_DROP_TYPE;
+  if ((header.flags & PEAL_PACKET_REPAIR) != 0 && (kRepairTypes >> header.type & 1) == 0) {
+    return PEAL_COUNTER_DROP_TYPE;
+  }
+  if (header.type == PEAL_PACKET_DATA) return kPacketGood;  // its operation knows the length
+  return header.length == kPayloadLengths.bytes[header.type] ? kPacketGood
+                                                             : PEAL_COUNTER_DROP_LENGTH;
+}
 
 }  // namespace peal
