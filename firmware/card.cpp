@@ -171,10 +171,9 @@ void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now
   packet->holds = 1;
   const peal_counter result = receive_packet(card, packet, frame_bytes);
   count(card, result);
-  if (!mutated(Mutation::kLeakOnDrop) || result == PEAL_COUNTER_RECEIVED) {
-    unhold_packet(card, packet);
-  }
   settle(card);
+  if (mutated(Mutation::kLeakOnDrop) && result != PEAL_COUNTER_RECEIVED) return;
+  unhold_packet(card, packet);
 }
 
 void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
