@@ -8,10 +8,9 @@
 namespace peal {
 namespace {
 
-void take_staging(Member& member, Operation& operation, Gather gather) {
+void take_staging(Member& member, Operation& operation, uint32_t gather_bytes) {
   const uint64_t bytes = uint64_t{expected_blocks(member.membership)} * operation.block_bytes;
-  const bool gathers =
-      gather == Gather::kAlways || operation.block_bytes <= CONFIG_STAGING_BLOCK_BYTES;
+  const bool gathers = operation.block_bytes <= gather_bytes;
   if (!gathers || bytes == 0 || operation.piece_count != 1 || bytes > CONFIG_STAGING_BYTES) return;
   const auto units = static_cast<uint32_t>((bytes + kStagingUnitBytes - 1) / kStagingUnitBytes);
   const uint32_t run = (1u << units) - 1;
@@ -26,7 +25,7 @@ void take_staging(Member& member, Operation& operation, Gather gather) {
 
 }  // namespace
 
-void pieces_open(const Scope& scope, Gather gather) {
+void pieces_open(const Scope& scope, uint32_t gather_bytes) {
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(operation.algorithm->release != Release::kNoPieces);
   operation.piece_bytes = piece_bytes_for(member.membership.ranks);
@@ -40,7 +39,7 @@ void pieces_open(const Scope& scope, Gather gather) {
     piece.number = 0;
     piece.dma = 0;
   }
-  take_staging(member, operation, gather);
+  take_staging(member, operation, gather_bytes);
 }
 
 Piece* piece_open(Operation& operation, uint32_t number) {

@@ -14,14 +14,9 @@
 
 namespace peal {
 
-// When a result gathers in the staging buffer, if that has room for it.
-enum class Gather : uint8_t {
-  kAlways,
-  kSmallBlocks,  // of at most CONFIG_STAGING_BLOCK_BYTES
-};
-
-// Cuts the operation's blocks, clears its pieces, takes staging.
-void pieces_open(const Scope& scope, Gather gather);
+// Cuts the operation's blocks and clears its pieces. A result of blocks of at most `gather_bytes`
+// gathers in the staging buffer, if that has room for it (0: none does).
+void pieces_open(const Scope& scope, uint32_t gather_bytes);
 
 inline Piece& piece_slot(Operation& operation, uint32_t number) {
   return operation.pieces[number % kPieceSlots];

@@ -301,7 +301,7 @@ uint32_t chase_debts(const Scope& scope, uint32_t budget) {
 
 }  // namespace
 
-void open(const Scope& scope) { pieces_open(scope, Gather::kSmallBlocks); }
+void open(const Scope& scope) { pieces_open(scope, CONFIG_STAGING_BLOCK_BYTES); }
 
 void post(const Scope& scope) {
   Operation& operation = scope.operation;

@@ -209,7 +209,7 @@ bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
 
 }  // namespace
 
-void open(const Scope& scope) { pieces_open(scope, Gather::kAlways); }
+void open(const Scope& scope) { pieces_open(scope, CONFIG_STAGING_BYTES); }
 
 void post(const Scope& /*scope*/) {}
 
