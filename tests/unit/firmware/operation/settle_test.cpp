@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What ends is settled at the end of the entry point, one thing at a time: ended operations before
+// parked commands, in the order in which they ended.
+#include "firmware/operation/settle.h"
+
+#include <set>
+
+#include "tests/unit/verdict_fixture.h"
+
+namespace peal::test {
+namespace {
+
+using Settle = Verdict;
+
+// One packet proves that recycling is over; everything that was parked starts in that turn, each
+// command after the completion of what ended before it.
+TEST_F(Settle, WhatWasParkedStartsInOrder) {
+  const uint64_t limit = CONFIG_CHANNELS;
+  for (uint64_t sequence = 0; sequence < limit + 2; sequence++) post_barrier(sequence);
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
+    bench.deliver(wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(sequence), 0));
+    bench.deliver(wire.signal(behind(1), kBarrierShape, static_cast<uint32_t>(sequence), 1));
+  }
+  bench.deliver(wire.recycle(behind(0), 0, 0));
+  bench.take_log();
+  bench.deliver(wire.recycle(behind(1), 0, 1));
+  const std::string first = std::to_string(limit);
+  const std::string second = std::to_string(limit + 1);
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL barrier seq=" + first + " round=0\n" +
+                                  "send 1>2 SIGNAL barrier seq=" + second + " round=0\n");
+}
+
+// A death ends what runs, in the order of places, and what is parked after the first of them, as
+// each ends: nobody hears of one command twice.
+TEST_F(Settle, EverythingOfADeathEndsOnce) {
+  const uint64_t posted = CONFIG_CHANNELS + 3;
+  for (uint64_t sequence = 0; sequence < posted; sequence++) post_barrier(sequence);
+  bench.take_log();
+  bench.deliver(wire.death(2, 3));
+  std::set<uint64_t> cookies;
+  for (const auto& [context, entry] : bench.port.take_completions()) {
+    EXPECT_EQ(entry.status, PEAL_STATUS_PEER_DEAD);
+    EXPECT_EQ(entry.failed_rank, 3u);
+    EXPECT_TRUE(cookies.insert(entry.cookie).second) << entry.cookie;
+  }
+  EXPECT_EQ(cookies.size(), posted);
+  EXPECT_EQ(card_outstanding(bench.card(), bench.context()), 0u);
+}
+
+// The packet that is being handled may belong to a group that ends before it is looked up.
+TEST_F(Settle, APacketMayFindItsGroupGone) {
+  run_barriers(0, kEpoch - 1);
+  post_barrier(kEpoch - 1);  // the last of its epoch: recycling is entered, and not over
+  bench.deliver(wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(kEpoch - 1), 0));
+  bench.deliver(wire.signal(behind(1), kBarrierShape, static_cast<uint32_t>(kEpoch - 1), 1));
+  for (uint64_t sequence = kEpoch; sequence < 2 * kEpoch; sequence++) {
+    post_barrier(sequence);
+    bench.deliver(wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(sequence), 0));
+    bench.deliver(wire.signal(behind(1), kBarrierShape, static_cast<uint32_t>(sequence), 1));
+  }
+  bench.submit(destroy_entry(member, 2 * kEpoch, 77));  // parked behind the recycling
+  bench.take_log();
+  // A signal of the destroy proves that recycling is over; the destroy starts, and hears it.
+  bench.deliver(wire.signal(behind(0), kDestroyShape, static_cast<uint32_t>(2 * kEpoch), 0));
+  bench.deliver(wire.signal(behind(1), kDestroyShape, static_cast<uint32_t>(2 * kEpoch), 1));
+  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=77 OK\n"), std::string::npos);
+  const auto before = bench.counters();
+  bench.deliver(wire.signal(behind(1), kDestroyShape, static_cast<uint32_t>(2 * kEpoch), 1));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_closed");
+}
+
+}  // namespace
+}  // namespace peal::test
