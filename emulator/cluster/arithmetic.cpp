@@ -9,13 +9,48 @@ namespace {
 
 uint64_t divided_up(uint64_t bytes, uint64_t by) { return bytes == 0 ? 1 : (bytes + by - 1) / by; }
 
-// Step k of a piece carries min(2^k, N - 2^k) blocks, cut into packets.
-uint64_t doubling_packets(const CardShape& card, uint32_t ranks, uint64_t piece_bytes) {
-  uint64_t packets = 0;
-  for (uint32_t held = 1; held < ranks; held *= 2)
-    packets += divided_up(uint64_t{std::min(held, ranks - held)} * piece_bytes, card.mtu_bytes);
-  return ranks * packets;
+struct Group {
+  const CardShape& card;
+  uint32_t ranks;
+};
+
+// Every rank signals one peer a round.
+uint64_t dissemination(const Group& group, uint64_t /*bytes*/) {
+  return uint64_t{group.ranks} * rounds_of(group.ranks);
 }
+
+// And says farewell to each peer whose signals were awaited.
+uint64_t destroy(const Group& group, uint64_t bytes) { return 2 * dissemination(group, bytes); }
+
+// Every block of a piece reaches every other rank once.
+uint64_t broadcast_piece(const Group& group, uint64_t /*bytes*/) {
+  return uint64_t{group.ranks} * (group.ranks - 1);
+}
+
+// Step k of a piece carries min(2^k, N - 2^k) blocks, cut into packets.
+uint64_t doubling_piece(const Group& group, uint64_t bytes) {
+  uint64_t packets = 0;
+  for (uint32_t held = 1; held < group.ranks; held *= 2)
+    packets +=
+        divided_up(uint64_t{std::min(held, group.ranks - held)} * bytes, group.card.mtu_bytes);
+  return group.ranks * packets;
+}
+
+// What each algorithm needs: for the whole operation where its blocks are not cut, else for a piece
+// of so many bytes.
+struct Model {
+  uint8_t operation;
+  uint8_t algorithm;
+  bool in_pieces;
+  uint64_t (*packets)(const Group& group, uint64_t bytes);
+};
+
+constexpr Model kModels[] = {
+    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, false, dissemination},
+    {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, false, destroy},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, true, broadcast_piece},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, true, doubling_piece},
+};
 
 }  // namespace
 
@@ -26,16 +61,17 @@ uint32_t rounds_of(uint32_t ranks) {
 }
 
 uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPlan& operation) {
-  // A destroy is a barrier, and a farewell to each peer whose signals were awaited.
-  if (operation.opcode == PEAL_OPERATION_DESTROY) return 2 * uint64_t{ranks} * rounds_of(ranks);
-  if (operation.opcode != PEAL_OPERATION_ALLGATHER) return uint64_t{ranks} * rounds_of(ranks);
-  const uint32_t image = card.channel_bytes / (2 * card.piece_window) / ranks;
-  const uint64_t piece = std::min(card.mtu_bytes, image) & ~7u;
-  const uint64_t pieces = divided_up(operation.block_bytes, piece);
-  if (operation.algorithm == PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST)
-    return uint64_t{ranks} * (ranks - 1) * pieces;
-  const uint64_t last = operation.block_bytes - (pieces - 1) * piece;
-  return (pieces - 1) * doubling_packets(card, ranks, piece) + doubling_packets(card, ranks, last);
+  const Group group = {card, ranks};
+  for (const Model& model : kModels) {
+    if (model.operation != operation.opcode || model.algorithm != operation.algorithm) continue;
+    if (!model.in_pieces) return model.packets(group, 0);
+    const uint32_t image = card.channel_bytes / (2 * card.piece_window) / ranks;
+    const uint64_t piece = std::min(card.mtu_bytes, image) & ~7u;
+    const uint64_t pieces = divided_up(operation.block_bytes, piece);
+    const uint64_t last = operation.block_bytes - (pieces - 1) * piece;
+    return (pieces - 1) * model.packets(group, piece) + model.packets(group, last);
+  }
+  return 0;
 }
 
 uint64_t recycling_packets(const CardShape& card, uint32_t ranks, uint64_t operations) {
