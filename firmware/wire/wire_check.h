@@ -29,21 +29,20 @@ constexpr uint32_t packet_types(std::initializer_list<peal_packet_type> types) {
 // Types that may answer a NACK.
 inline constexpr uint32_t kRepairTypes = packet_types({PEAL_PACKET_DATA, PEAL_PACKET_SIGNAL});
 
-// Payloads of all types but DATA.
-struct PayloadLengths {
-  uint8_t bytes[PEAL_PACKET_TYPE_COUNT];
-};
-
-constexpr PayloadLengths payload_lengths() {
-  PayloadLengths lengths = {};
-  lengths.bytes[PEAL_PACKET_NACK] = sizeof(peal_nack);
-  lengths.bytes[PEAL_PACKET_NOT_YET] = sizeof(peal_not_yet);
-  lengths.bytes[PEAL_PACKET_REFUSE] = sizeof(peal_verdict);
-  lengths.bytes[PEAL_PACKET_DEATH] = sizeof(peal_verdict);
-  return lengths;
+// Bytes of the payload of all types but DATA.
+constexpr uint32_t payload_bytes(uint8_t type) {
+  switch (type) {
+    case PEAL_PACKET_NACK:
+      return sizeof(peal_nack);
+    case PEAL_PACKET_NOT_YET:
+      return sizeof(peal_not_yet);
+    case PEAL_PACKET_REFUSE:
+    case PEAL_PACKET_DEATH:
+      return sizeof(peal_verdict);
+    default:
+      return 0;
+  }
 }
-
-inline constexpr PayloadLengths kPayloadLengths = payload_lengths();
 
 // Is there such a packet, and does it carry a payload of its type's length? kPacketGood, or the
 // drop counter.
@@ -56,8 +55,7 @@ inline peal_counter check_type(const peal_wire_header& header, const PacketRules
     return PEAL_COUNTER_DROP_TYPE;
   }
   if (header.type == PEAL_PACKET_DATA) return kPacketGood;  // its operation knows the length
-  return header.length == kPayloadLengths.bytes[header.type] ? kPacketGood
-                                                             : PEAL_COUNTER_DROP_LENGTH;
+  return header.length == payload_bytes(header.type) ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
 }
 
 }  // namespace peal
