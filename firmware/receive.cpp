@@ -144,13 +144,13 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
   peal_counter result;
   switch (header.type) {
     case PEAL_PACKET_DATA:
-      result = algorithm.on_data(scope, arrival.packet);
+      result = algorithm.does.on_data(scope, arrival.packet);
       break;
     case PEAL_PACKET_SIGNAL:
-      result = algorithm.on_signal(scope, header);
+      result = algorithm.does.on_signal(scope, header);
       break;
     case PEAL_PACKET_NACK:
-      return algorithm.on_nack(scope, header, body_of<peal_nack>(arrival));
+      return algorithm.does.on_nack(scope, header, body_of<peal_nack>(arrival));
     default:
       return on_not_yet(card, member, arrival);
   }

@@ -42,7 +42,7 @@ void run_command(Card& card, Member& member, const Command& command) {
     return;
   }
   operation_progressed(scope);
-  algorithm.post(scope);
+  algorithm.does.post(scope);
   operation_advance(scope);
 }
 

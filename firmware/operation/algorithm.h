@@ -36,13 +36,8 @@ struct TransferDone {
   bool ok;
 };
 
-struct Algorithm {
-  uint8_t operation;  // enum peal_operation
-  uint8_t algorithm;  // enum peal_algorithm
-  uint8_t flags;      // PEAL_SUBMIT_* that a submission may carry
-  Release release;
-  PacketRules packets;  // of which types there may be
-
+// What an algorithm does.
+struct AlgorithmFunctions {
   // Algorithm and length of a submission, its keys and bounds: OK and the rest of *command, or why
   // not. Changes nothing else.
   peal_status (*check)(Card& card, const Member& member, const peal_submission& entry,
@@ -64,6 +59,16 @@ struct Algorithm {
   void (*advance)(const Scope& scope);
   // Nothing has come for an interval: asks for what is missing, within operation_may_ask().
   void (*chase)(const Scope& scope);
+};
+
+// One row of the registry.
+struct Algorithm {
+  uint8_t operation;  // enum peal_operation
+  uint8_t algorithm;  // enum peal_algorithm
+  uint8_t flags;      // PEAL_SUBMIT_* that a submission may carry
+  Release release;
+  PacketRules packets;  // of which types there may be
+  const AlgorithmFunctions& does;
 };
 
 // All rows, by what they serve (registry.cpp).

@@ -35,7 +35,7 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
   command->sequence = entry.sequence;
   command->cookie = entry.cookie;
   command->block_bytes = static_cast<uint32_t>(entry.block_bytes);
-  return algorithm->check(card, *found, entry, command);
+  return algorithm->does.check(card, *found, entry, command);
 }
 
 }  // namespace peal

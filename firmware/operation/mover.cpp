@@ -3,6 +3,7 @@
 
 #include "firmware/operation/layout.h"
 #include "firmware/operation/operation.h"
+#include "firmware/operation/pieces.h"
 #include "firmware/operation/transfer.h"
 #include "firmware/wire/transmit.h"
 
@@ -26,6 +27,18 @@ uint32_t run_length(const Scope& scope, const Plan& plan, uint32_t first) {
     ++blocks;
   }
   return blocks;
+}
+
+// A run has been read into its bounce packet.
+void write_run(const Scope& scope, const Plan& plan, const TransferDone& done) {
+  const Rank first = plan.rank_at(scope.member.membership, done.detail);
+  transfer_write(scope, {.step = kMoveWrite,
+                         .piece = done.piece,
+                         .host = user_address(scope.operation, first, done.piece),
+                         .card = done.packet->payload,
+                         .bytes = done.bytes,
+                         .packet = done.packet,
+                         .detail = done.detail});
 }
 
 }  // namespace
@@ -60,7 +73,7 @@ void advance(const Scope& scope, const Plan& plan) {
       return;
     }
     const uint32_t blocks = run_length(scope, plan, mover.next);
-    transfer_read(scope, {.step = plan.read_step,
+    transfer_read(scope, {.step = kMoveRead,
                           .piece = mover.piece,
                           .host = image_address(member, operation, mover.piece, mover.next),
                           .card = bounce->payload,
@@ -78,17 +91,29 @@ bool is_past(const Operation& operation, uint32_t piece, uint32_t position) {
   return piece < mover.piece || (piece == mover.piece && position < mover.next);
 }
 
-void on_read(const Scope& scope, const Plan& plan, const TransferDone& done) {
-  const Rank first = plan.rank_at(scope.member.membership, done.detail);
-  transfer_write(scope, {.step = plan.write_step,
-                         .piece = done.piece,
-                         .host = user_address(scope.operation, first, done.piece),
-                         .card = done.packet->payload,
-                         .bytes = done.bytes,
-                         .packet = done.packet,
-                         .detail = done.detail});
+bool on_dma(const Scope& scope, const Plan& plan, const TransferDone& done) {
+  Operation& operation = scope.operation;
+  if (done.step == kLandEarly) --operation.mover.landing;
+  if (!done.ok) return true;
+  Piece& piece = piece_slot(operation, done.piece);
+  switch (done.step) {
+    case kMoveRead:
+      if (is_refused(operation)) break;
+      write_run(scope, plan, done);
+      return false;
+    case kMoveWrite:
+      --operation.mover.in_flight;
+      break;
+    case kDeliver:
+      piece.delivery = Delivery::kDelivered;
+      break;
+    case kRetain:
+      piece.retained = true;
+      break;
+    default:
+      break;
+  }
+  return true;
 }
-
-void on_written(const Scope& scope) { --scope.operation.mover.in_flight; }
 
 }  // namespace peal::mover

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The mover copies blocks from an image in the channel to the user's buffer, in runs through bounce
-// packets: data that came before the host's post, and results too large for staging.
+// packets: data that came before the host's post, and results too large for staging. Results in
+// staging need no copy of theirs, only the end of its transfers.
 #pragma once
 
 #include "firmware/card_types.h"
@@ -17,8 +18,16 @@ struct Plan {
   // The last run of a piece has left (operation.mover.in_flight says which have landed). True: goes
   // on with what operation.mover says now; false: waits, or is done.
   bool (*piece_ended)(const Scope& scope);
-  uint8_t read_step;  // steps of its transfers, which the algorithm hands back to it
-  uint8_t write_step;
+};
+
+// Steps of transfers with which the mover goes on, not the algorithm.
+enum Step : uint8_t {
+  kFirstStep = 0xf0,
+  kMoveRead = kFirstStep,  // image into a bounce packet
+  kMoveWrite,              // bounce packet into the user's buffer
+  kLandEarly,              // a packet's payload into the channel: the caller counts it as landing
+  kDeliver,                // staging into the user's buffer
+  kRetain,                 // own block, or staging, into the channel
 };
 
 void start(Operation& operation, uint32_t first_piece);
@@ -27,8 +36,7 @@ void advance(const Scope& scope, const Plan& plan);
 // Has the mover passed this block, so that what comes now may go straight to the user?
 bool is_past(const Operation& operation, uint32_t piece, uint32_t position);
 
-// A transfer with read_step, write_step is done.
-void on_read(const Scope& scope, const Plan& plan, const TransferDone& done);
-void on_written(const Scope& scope);
+// A transfer with one of the steps above is done; returns what Algorithm's on_dma() is to return.
+bool on_dma(const Scope& scope, const Plan& plan, const TransferDone& done);
 
 }  // namespace peal::mover

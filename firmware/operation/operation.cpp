@@ -63,7 +63,7 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   operation.dma = 0;
   operation.staging_mask = 0;
   std::memset(operation.state, 0, sizeof(operation.state));
-  algorithm.open(scope);
+  algorithm.does.open(scope);
   card.timers.arm(operation.timer, card.now + operation.interval_ns);
 }
 
@@ -72,7 +72,7 @@ void operation_advance(const Scope& scope) {
   if (is_refused(operation)) {
     operation_end_if_refused(scope);
   } else if (is_open(operation)) {
-    operation.algorithm->advance(scope);
+    operation.algorithm->does.advance(scope);
   }
 }
 
@@ -154,7 +154,7 @@ void on_operation_timer(const Scope& scope) {
       operation.interval_ns = doubled_interval(card, operation.interval_ns);
     }
     operation.progress_ns = card.now;
-    operation.algorithm->chase(scope);
+    operation.algorithm->does.chase(scope);
     if (!is_waiting(operation)) return;  // its debts are paid
   }
   TimeNs interval = operation.interval_ns;

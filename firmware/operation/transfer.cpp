@@ -64,7 +64,7 @@ void on_transfer_done(Card& card, const DmaDone& done) {
   bool may_advance = live;
   if (role == TransferRole::kPart) {
     if (live) {
-      may_advance = operation.algorithm->on_dma(
+      may_advance = operation.algorithm->does.on_dma(
           scope, {tag.step, tag.piece, tag.detail, done.packet, done.bytes, done.ok});
     }
     if (done.packet != nullptr) unhold_packet(card, done.packet);

@@ -5,6 +5,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
+#include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/allgather/hopping.h"
 #include "firmware/group/liveness.h"
 #include "firmware/operation/layout.h"
@@ -22,13 +23,8 @@ constexpr uint32_t kNacksPerTimeout = 16;
 
 // Where a transfer goes on.
 enum Step : uint8_t {
-  kOwnRead,    // own block into a packet
-  kLand,       // a packet's payload into the user's buffer
-  kLandEarly,  // a packet's payload into the channel, before the host has posted
-  kRetain,     // own block into the channel
-  kDeliver,    // staging into the user's buffer
-  kMoveRead,   // image into a bounce packet
-  kMoveWrite,  // bounce packet into the user's buffer
+  kOwnRead,  // own block into a packet
+  kLand,     // a packet's payload into the user's buffer
 };
 
 // Where the next questions start, so that all get their turn.
@@ -76,11 +72,8 @@ bool next_early_piece(const Scope& scope) {
   return true;
 }
 
-constexpr mover::Plan kFetch = {.wanted = is_early,
-                                .rank_at = rank_at,
-                                .piece_ended = next_early_piece,
-                                .read_step = kMoveRead,
-                                .write_step = kMoveWrite};
+constexpr mover::Plan kFetch = {
+    .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece};
 
 // Sends the payload on to every place below this one in the origin's tree: one header each, one
 // payload for all.
@@ -119,7 +112,7 @@ bool land(const Scope& scope, Packet* packet, uint32_t number, Rank origin) {
   }
   if (!dma_available(card, 1)) return false;
   const bool direct = is_posted(operation) && mover::is_past(operation, number, origin);
-  transfer_write(scope, {.step = direct ? kLand : kLandEarly,
+  transfer_write(scope, {.step = direct ? uint8_t{kLand} : uint8_t{mover::kLandEarly},
                          .piece = number,
                          .host = direct ? user_address(operation, origin, number)
                                         : image_address(member, operation, number, origin),
@@ -146,7 +139,7 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
   }
   if (length > 0) {
     // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come.
-    transfer_write(scope, {.step = kRetain,
+    transfer_write(scope, {.step = mover::kRetain,
                            .piece = number,
                            .host = image_address(member, operation, number, rank),
                            .card = packet->payload,
@@ -209,7 +202,7 @@ void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
     return;
   }
   piece.delivery = Delivery::kDelivering;
-  transfer_write(scope, {.step = kDeliver,
+  transfer_write(scope, {.step = mover::kDeliver,
                          .piece = number,
                          .host = user_address(operation, 0, number),
                          .card = staging_address(member, operation, 0),
@@ -299,8 +292,6 @@ uint32_t chase_debts(const Scope& scope, uint32_t budget) {
   return budget;
 }
 
-}  // namespace
-
 void open(const Scope& scope) { pieces_open(scope, CONFIG_STAGING_BLOCK_BYTES); }
 
 void post(const Scope& scope) {
@@ -344,29 +335,9 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
 }
 
 bool on_dma(const Scope& scope, const TransferDone& done) {
-  Operation& operation = scope.operation;
-  if (done.step == kLandEarly) --operation.mover.landing;
-  if (!done.ok) return true;
-  Piece& piece = piece_slot(operation, done.piece);
-  switch (done.step) {
-    case kOwnRead:
-      if (!is_refused(operation)) on_own_read(scope, done.packet, done.piece);
-      break;
-    case kRetain:
-      piece.retained = true;
-      break;
-    case kDeliver:
-      piece.delivery = Delivery::kDelivered;
-      break;
-    case kMoveRead:
-      if (is_refused(operation)) break;
-      mover::on_read(scope, kFetch, done);
-      return false;
-    case kMoveWrite:
-      mover::on_written(scope);
-      break;
-    default:
-      break;
+  if (done.step >= mover::kFirstStep) return mover::on_dma(scope, kFetch, done);
+  if (done.step == kOwnRead && done.ok && !is_refused(scope.operation)) {
+    on_own_read(scope, done.packet, done.piece);
   }
   return true;
 }
@@ -467,5 +438,10 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   send_not_yet(scope, child, header, nack);
   return PEAL_COUNTER_RECEIVED;
 }
+
+}  // namespace
+
+constinit const AlgorithmFunctions kFunctions = {
+    allgather::check, open, post, on_data, nullptr, on_nack, on_dma, advance, chase};
 
 }  // namespace peal::broadcast_all

@@ -5,6 +5,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
+#include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/allgather/schedule.h"
 #include "firmware/group/liveness.h"
 #include "firmware/operation/layout.h"
@@ -20,14 +21,10 @@ namespace {
 
 // Where a transfer goes on.
 enum Goal : uint8_t {
-  kOwnRead,    // own block into a packet
-  kOwnStage,   // own block into staging
-  kOwnPlace,   // own block into the image
-  kLand,       // a packet's payload into the image
-  kRetain,     // the image in staging into the channel
-  kDeliver,    // staging into the user's buffer
-  kMoveRead,   // image into a bounce packet
-  kMoveWrite,  // bounce packet into the user's buffer
+  kOwnRead,   // own block into a packet
+  kOwnStage,  // own block into staging
+  kOwnPlace,  // own block into the image
+  kLand,      // a packet's payload into the image
 };
 
 // How far the steps of a piece are. Its bits are fragments that have come, a word per step.
@@ -52,11 +49,8 @@ bool image_has_left(const Scope& scope) {
   return true;
 }
 
-constexpr mover::Plan kDeliverImage = {.wanted = is_wanted,
-                                       .rank_at = rank_at,
-                                       .piece_ended = image_has_left,
-                                       .read_step = kMoveRead,
-                                       .write_step = kMoveWrite};
+constexpr mover::Plan kDeliverImage = {
+    .wanted = is_wanted, .rank_at = rank_at, .piece_ended = image_has_left};
 
 schedule::Step step_of(const Scope& scope, uint32_t k) {
   const Membership& self = scope.member.membership;
@@ -167,19 +161,19 @@ void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
   piece.delivery = Delivery::kDelivering;
   const uint32_t first = schedule::rotated(self.ranks) ? self.ranks - self.rank : self.ranks;
   const Rank first_rank = schedule::rank_at(0, self.rank, self.ranks);
-  transfer_write(scope, {.step = kDeliver,
+  transfer_write(scope, {.step = mover::kDeliver,
                          .piece = number,
                          .host = user_address(operation, first_rank, number),
                          .card = staging_address(member, operation, 0),
                          .bytes = first * length});
   if (first < self.ranks) {
-    transfer_write(scope, {.step = kDeliver,
+    transfer_write(scope, {.step = mover::kDeliver,
                            .piece = number,
                            .host = user_address(operation, 0, number),
                            .card = staging_address(member, operation, first),
                            .bytes = (self.ranks - first) * length});
   }
-  transfer_write(scope, {.step = kRetain,
+  transfer_write(scope, {.step = mover::kRetain,
                          .piece = number,
                          .host = image_address(member, operation, number, 0),
                          .card = staging_address(member, operation, 0),
@@ -206,8 +200,6 @@ bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   }
   return piece.delivery == Delivery::kDelivered && piece.dma == 0;
 }
-
-}  // namespace
 
 void open(const Scope& scope) { pieces_open(scope, CONFIG_STAGING_BYTES); }
 
@@ -266,6 +258,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
 
 bool on_dma(const Scope& scope, const TransferDone& done) {
   auto& [card, member, operation] = scope;
+  if (done.step >= mover::kFirstStep) return mover::on_dma(scope, kDeliverImage, done);
   if (!done.ok) return true;
   Piece& piece = piece_slot(operation, done.piece);
   switch (done.step) {
@@ -287,19 +280,6 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
       break;
     case kLand:
       ++own_state<Steps>(piece).landed[done.detail];
-      break;
-    case kRetain:
-      piece.retained = true;
-      break;
-    case kDeliver:
-      piece.delivery = Delivery::kDelivered;
-      break;
-    case kMoveRead:
-      if (is_refused(operation)) break;
-      mover::on_read(scope, kDeliverImage, done);
-      return false;
-    case kMoveWrite:
-      mover::on_written(scope);
       break;
     default:
       break;
@@ -392,5 +372,10 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (!sent) send_not_yet(scope, to, header, nack);
   return PEAL_COUNTER_RECEIVED;
 }
+
+}  // namespace
+
+constinit const AlgorithmFunctions kFunctions = {
+    allgather::check, open, post, on_data, nullptr, on_nack, on_dma, advance, chase};
 
 }  // namespace peal::doubling

@@ -9,12 +9,6 @@
 
 namespace peal::doubling {
 
-void open(const Scope& scope);
-void post(const Scope& scope);
-peal_counter on_data(const Scope& scope, Packet* packet);
-peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack);
-bool on_dma(const Scope& scope, const TransferDone& done);
-void advance(const Scope& scope);
-void chase(const Scope& scope);
+extern const AlgorithmFunctions kFunctions;
 
 }  // namespace peal::doubling

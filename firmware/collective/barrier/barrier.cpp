@@ -9,8 +9,6 @@ namespace {
 
 Dissemination& signals(const Scope& scope) { return own_state<Dissemination>(scope.operation); }
 
-}  // namespace
-
 peal_status check(Card& /*card*/, const Member& /*member*/, const peal_submission& entry,
                   Command* /*command*/) {
   return entry.block_bytes == 0 ? PEAL_STATUS_OK : PEAL_STATUS_BAD_LENGTH;
@@ -63,5 +61,10 @@ void chase(const Scope& scope) {
                         packet_kind(scope.operation, PEAL_PACKET_NACK));
   }
 }
+
+}  // namespace
+
+constinit const AlgorithmFunctions kFunctions = {check,   open,    post,    nullptr, on_signal,
+                                                 on_nack, nullptr, advance, chase};
 
 }  // namespace peal::barrier

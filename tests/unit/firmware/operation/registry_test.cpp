@@ -39,9 +39,10 @@ TEST(Registry, RowsHaveWhatTheirPacketsAskFor) {
   ASSERT_FALSE(rows().empty());
   for (const Algorithm* row : rows()) {
     SCOPED_TRACE(int{row->operation} * 100 + row->algorithm);
-    EXPECT_TRUE(row->check && row->open && row->post && row->on_nack && row->advance && row->chase);
-    EXPECT_EQ(row->on_data != nullptr, takes(*row, PEAL_PACKET_DATA));
-    EXPECT_EQ(row->on_signal != nullptr, takes(*row, PEAL_PACKET_SIGNAL));
+    const AlgorithmFunctions& does = row->does;
+    EXPECT_TRUE(does.check && does.open && does.post && does.on_nack && does.advance && does.chase);
+    EXPECT_EQ(does.on_data != nullptr, takes(*row, PEAL_PACKET_DATA));
+    EXPECT_EQ(does.on_signal != nullptr, takes(*row, PEAL_PACKET_SIGNAL));
     // Whoever repairs must be asked, and says when it has nothing; ranks may disagree about
     // anything.
     EXPECT_TRUE(takes(*row, PEAL_PACKET_NACK) && takes(*row, PEAL_PACKET_NOT_YET));
@@ -50,9 +51,9 @@ TEST(Registry, RowsHaveWhatTheirPacketsAskFor) {
     EXPECT_FALSE(takes(*row, PEAL_PACKET_DEATH) || takes(*row, PEAL_PACKET_PROBE) ||
                  takes(*row, PEAL_PACKET_ALIVE) || takes(*row, PEAL_PACKET_FAREWELL));
     // Blocks come in pieces, and pieces need a reason why their places may be used again.
-    EXPECT_EQ(row->packets.blocks, row->on_data != nullptr);
+    EXPECT_EQ(row->packets.blocks, does.on_data != nullptr);
     EXPECT_EQ(row->release != Release::kNoPieces, row->packets.blocks);
-    EXPECT_EQ(row->on_dma != nullptr, row->packets.blocks);
+    EXPECT_EQ(does.on_dma != nullptr, row->packets.blocks);
   }
 }
 
