@@ -69,5 +69,31 @@ TEST_F(Settle, APacketMayFindItsGroupGone) {
   EXPECT_EQ(bench.counter_changes(before), "+1 drop_closed");
 }
 
+// What waited for recycling has started before the packet that proves its end is taken: its block
+// goes where the user wants it.
+TEST_F(Settle, WhatAPacketSetsFreeIsThereToTakeIt) {
+  const uint64_t parked = CONFIG_CHANNELS;
+  for (uint64_t sequence = 0; sequence < parked; sequence++) {
+    post_barrier(sequence);
+    bench.deliver(wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(sequence), 0));
+    bench.deliver(wire.signal(behind(1), kBarrierShape, static_cast<uint32_t>(sequence), 1));
+  }
+  post_broadcast(parked, 64);
+  const uint64_t early = bench.counter(PEAL_COUNTER_EARLY_DATA);
+  bench.take_log();
+  bench.deliver(block_of(0, parked, 64));
+  EXPECT_NE(bench.take_log(), "");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_EARLY_DATA), early);
+  bench.finish_all_dma();
+}
+
+// All memberships of a process that is gone end in the same turn.
+TEST_F(Settle, EveryMemberOfAClosedContextGoes) {
+  bench.join(4, 1, kGroupId + 1);
+  bench.join(4, 1, kGroupId + 2);
+  card_close_context(bench.card(), bench.context(), bench.now);
+  EXPECT_TRUE(card_context_quiet(bench.card(), bench.context()));
+}
+
 }  // namespace
 }  // namespace peal::test
