@@ -11,16 +11,22 @@
 #include "abi/types.h"
 #include "abi/wire.h"
 
+/* X(value, symbol, "name", "what it does") */
+#define PEAL_ADMIN_OPCODES(X)                                                                                                       \
+	X(1, OPEN_CONTEXT, "open context", "a window, its rings and the way to wake each other; over the socket the first command") \
+	X(2, CLOSE_CONTEXT, "close context", "ends the context: its groups die, its memory is let go")                              \
+	X(3, REGISTER_MEMORY, "register memory", "memory that the card may reach, by key")                                          \
+	X(4, UNREGISTER_MEMORY, "unregister memory", "the card lets go of it")                                                      \
+	X(5, RESERVE_GROUP, "reserve group", "a member's slot, records and channels; the reply is its address")                     \
+	X(6, CONNECT_GROUP, "connect group", "tells the member its peers, the group's id and its table of algorithms")              \
+	X(7, ABANDON_GROUP, "abandon group", "gives a member back without asking anybody; peers that it has are told that it died") \
+	X(8, READ_COUNTERS, "read counters", "a part of the card's counters")                                                       \
+	X(9, REAP_CHANNELS, "reap channels", "which channels the card has let go of; PCI only, of the card as a whole: context is zero")
+
 enum peal_admin_opcode {
-	PEAL_ADMIN_OPEN_CONTEXT = 1,
-	PEAL_ADMIN_CLOSE_CONTEXT = 2,
-	PEAL_ADMIN_REGISTER_MEMORY = 3,
-	PEAL_ADMIN_UNREGISTER_MEMORY = 4,
-	PEAL_ADMIN_RESERVE_GROUP = 5,
-	PEAL_ADMIN_CONNECT_GROUP = 6,
-	PEAL_ADMIN_ABANDON_GROUP = 7,
-	PEAL_ADMIN_READ_COUNTERS = 8,
-	PEAL_ADMIN_REAP_CHANNELS = 9, /* PCI only, of the card as a whole: context is zero */
+#define PEAL_ADMIN_ENUM(value, symbol, name, text) PEAL_ADMIN_##symbol = value,
+	PEAL_ADMIN_OPCODES(PEAL_ADMIN_ENUM)
+#undef PEAL_ADMIN_ENUM
 	PEAL_ADMIN_OPCODE_COUNT
 };
 

@@ -6,28 +6,38 @@
 #ifndef PEAL_ABI_STATUS_H
 #define PEAL_ABI_STATUS_H
 
+/*
+ * X(value, symbol, "name", "what it means"). The rank that a completion names with PEER_DEAD is the dead one. MISMATCH: of
+ * operation, algorithm, root or length. BAD_FLAGS also: a reserved field is not zero. BAD_GROUP, BAD_KEY also: a generation that
+ * is over, or another context's. BAD_BOUNDS also: offset + length overflows. CLOSED also: the context was closed.
+ */
+#define PEAL_STATUSES(X)                                                                                      \
+	X(0, OK, "OK", "success")                                                                             \
+	X(1, PEER_DEAD, "PEER_DEAD", "a member of the group died")                                            \
+	X(2, MISMATCH, "MISMATCH", "ranks disagree")                                                          \
+	X(3, BAD_OPCODE, "BAD_OPCODE", "the card does not know this operation")                               \
+	X(4, BAD_ALGORITHM, "BAD_ALGORITHM", "the card does not know this algorithm")                         \
+	X(5, BAD_FLAGS, "BAD_FLAGS", "the card does not know a flag")                                         \
+	X(6, BAD_GROUP, "BAD_GROUP", "the card knows no such group of this context")                          \
+	X(7, BAD_SEQUENCE, "BAD_SEQUENCE", "not the next operation of the group")                             \
+	X(8, BAD_KEY, "BAD_KEY", "the card knows no such memory key of this context")                         \
+	X(9, BAD_BOUNDS, "BAD_BOUNDS", "the range leaves its registered memory")                              \
+	X(10, BAD_ACCESS, "BAD_ACCESS", "the memory was not registered for this direction")                   \
+	X(11, BAD_LENGTH, "BAD_LENGTH", "a length that this card cannot do")                                  \
+	X(12, BAD_ROOT, "BAD_ROOT", "no such root rank")                                                      \
+	X(13, TOO_MANY, "TOO_MANY", "too many operations outstanding; wait for some")                         \
+	X(14, NO_RESOURCES, "NO_RESOURCES", "a fixed pool of the card is used up")                            \
+	X(15, BUSY, "BUSY", "still in use by a pending operation")                                            \
+	X(16, CLOSED, "CLOSED", "the group was destroyed")                                                    \
+	X(17, DMA_FAULT, "DMA_FAULT", "the card could not reach the memory")                                  \
+	X(18, BAD_VERSION, "BAD_VERSION", "the library and the card or driver do not speak the same version") \
+	X(19, BAD_ADDRESS, "BAD_ADDRESS", "an address or descriptor is unusable")                             \
+	X(20, BAD_RANK, "BAD_RANK", "rank or group size out of range")
+
 enum peal_status {
-	PEAL_STATUS_OK = 0,
-	PEAL_STATUS_PEER_DEAD = 1, /* a member died; the completion names its rank */
-	PEAL_STATUS_MISMATCH = 2, /* ranks disagree on operation, algorithm, root or length */
-	PEAL_STATUS_BAD_OPCODE = 3,
-	PEAL_STATUS_BAD_ALGORITHM = 4,
-	PEAL_STATUS_BAD_FLAGS = 5, /* unknown flag, or a reserved field is not zero */
-	PEAL_STATUS_BAD_GROUP = 6, /* no such member handle, stale generation, or another context's */
-	PEAL_STATUS_BAD_SEQUENCE = 7, /* not the next sequence number of the group */
-	PEAL_STATUS_BAD_KEY = 8, /* no such memory key, stale generation, or another context's */
-	PEAL_STATUS_BAD_BOUNDS = 9, /* offset + length leaves the registered region, or overflows */
-	PEAL_STATUS_BAD_ACCESS = 10, /* the region was not registered for this direction */
-	PEAL_STATUS_BAD_LENGTH = 11, /* a length that this card cannot do */
-	PEAL_STATUS_BAD_ROOT = 12,
-	PEAL_STATUS_TOO_MANY = 13, /* the group's parking quota is used up */
-	PEAL_STATUS_NO_RESOURCES = 14, /* a fixed pool of the card is exhausted: try again later */
-	PEAL_STATUS_BUSY = 15, /* memory or group is in use by a pending operation */
-	PEAL_STATUS_CLOSED = 16, /* the group was destroyed, or the context closed */
-	PEAL_STATUS_DMA_FAULT = 17, /* the card could not reach the user's memory */
-	PEAL_STATUS_BAD_VERSION = 18, /* ABI version or size of a structure not understood */
-	PEAL_STATUS_BAD_ADDRESS = 19, /* pointer, page list or file descriptor unusable */
-	PEAL_STATUS_BAD_RANK = 20, /* rank or group size out of range */
+#define PEAL_STATUS_ENUM(value, symbol, name, text) PEAL_STATUS_##symbol = value,
+	PEAL_STATUSES(PEAL_STATUS_ENUM)
+#undef PEAL_STATUS_ENUM
 	PEAL_STATUS_COUNT
 };
 

@@ -15,34 +15,50 @@
 #define PEAL_MAC_BYTES 6
 #define PEAL_HEADER_BYTES 64
 
+/* Lists: X(value, symbol, "name", "what it means"). Values on the wire never change. */
+#define PEAL_PACKET_TYPES(X)                                                                                             \
+	X(1, DATA, "DATA", "a block, or a part of one")                                                                  \
+	X(2, SIGNAL, "SIGNAL", "one round of a dissemination")                                                           \
+	X(3, NACK, "NACK", "something is missing; payload: struct peal_nack")                                            \
+	X(4, NOT_YET, "NOT_YET", "answer to a NACK: alive, but the data is not there yet; payload: struct peal_not_yet") \
+	X(5, REFUSE, "REFUSE", "ranks disagree about this sequence; payload: struct peal_verdict")                       \
+	X(6, DEATH, "DEATH", "a member is dead, the group is poisoned; payload: struct peal_verdict")                    \
+	X(7, PROBE, "PROBE", "are you there?")                                                                           \
+	X(8, ALIVE, "ALIVE", "answer to a probe")                                                                        \
+	X(9, FAREWELL, "FAREWELL", "the sender has completed the destroy: it will ask nothing any more")
+
 enum peal_packet_type {
-	PEAL_PACKET_DATA = 1, /* a block (or part) of an allgather */
-	PEAL_PACKET_SIGNAL = 2, /* one round of a dissemination: barrier, recycling or destroy */
-	PEAL_PACKET_NACK = 3, /* something is missing; payload: struct peal_nack */
-	PEAL_PACKET_NOT_YET = 4, /* answer to a NACK: alive, but the data is not there yet; payload: struct peal_not_yet */
-	PEAL_PACKET_REFUSE = 5, /* ranks disagree about this sequence; payload: struct peal_verdict */
-	PEAL_PACKET_DEATH = 6, /* a member is dead, the group is poisoned; payload: struct peal_verdict */
-	PEAL_PACKET_PROBE = 7, /* are you there? */
-	PEAL_PACKET_ALIVE = 8, /* answer to a probe */
-	PEAL_PACKET_FAREWELL = 9, /* the sender has completed the destroy: it will ask nothing any more */
+#define PEAL_PACKET_ENUM(value, symbol, name, text) PEAL_PACKET_##symbol = value,
+	PEAL_PACKET_TYPES(PEAL_PACKET_ENUM)
+#undef PEAL_PACKET_ENUM
 	PEAL_PACKET_TYPE_COUNT
 };
 
-/* What is being carried out. RECYCLE is the card's own: sequence is then an epoch, not an operation. */
+/* What is being carried out. */
+#define PEAL_OPERATIONS(X)                                                                     \
+	X(0, NONE, "none", "no operation")                                                     \
+	X(1, BARRIER, "barrier", "returns when everybody has entered")                         \
+	X(2, ALLGATHER, "allgather", "everybody's block reaches everybody")                    \
+	X(3, DESTROY, "destroy", "the last operation of a group: a barrier, then a tombstone") \
+	X(4, RECYCLE, "recycle", "the card's own: sequence is then an epoch, not an operation")
+
 enum peal_operation {
-	PEAL_OPERATION_NONE = 0,
-	PEAL_OPERATION_BARRIER = 1,
-	PEAL_OPERATION_ALLGATHER = 2,
-	PEAL_OPERATION_DESTROY = 3, /* the last operation of a group: a barrier, then a tombstone */
-	PEAL_OPERATION_RECYCLE = 4,
+#define PEAL_OPERATION_ENUM(value, symbol, name, text) PEAL_OPERATION_##symbol = value,
+	PEAL_OPERATIONS(PEAL_OPERATION_ENUM)
+#undef PEAL_OPERATION_ENUM
 	PEAL_OPERATION_COUNT
 };
 
+#define PEAL_ALGORITHMS(X)                                                                                                  \
+	X(0, NONE, "none", "no algorithm")                                                                                  \
+	X(1, DISSEMINATION, "dissemination", "in round k signal rank + 2^k and wait for rank - 2^k")                        \
+	X(2, ALL_TO_ALL_BROADCAST, "all-to-all-broadcast", "every block travels down a binomial tree rooted at its origin") \
+	X(3, RECURSIVE_DOUBLING, "recursive-doubling", "in step k exchange all blocks held with a rank 2^k away; Bruck's order where N is no power of two")
+
 enum peal_algorithm {
-	PEAL_ALGORITHM_NONE = 0,
-	PEAL_ALGORITHM_DISSEMINATION = 1,
-	PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST = 2,
-	PEAL_ALGORITHM_RECURSIVE_DOUBLING = 3, /* Bruck's order where N is no power of two */
+#define PEAL_ALGORITHM_ENUM(value, symbol, name, text) PEAL_ALGORITHM_##symbol = value,
+	PEAL_ALGORITHMS(PEAL_ALGORITHM_ENUM)
+#undef PEAL_ALGORITHM_ENUM
 	PEAL_ALGORITHM_COUNT
 };
 

@@ -2,8 +2,11 @@
 // The choice of algorithms; see choice.h.
 #include "hostlib/choice.h"
 
+#include <iterator>
+#include <string>
 #include <string_view>
 
+#include "base/names.h"
 #include "hostlib/error.h"
 
 namespace peal::host {
@@ -27,17 +30,21 @@ uint64_t default_doubling_max_bytes(uint32_t size) {
   return size <= 16 ? 512 : 2048;
 }
 
+// "auto, … or …"
+std::string expected_names() {
+  std::string text = "auto";
+  for (const AllgatherChoice& choice : kAllgatherChoices) {
+    text += &choice == std::end(kAllgatherChoices) - 1 ? " or " : ", ";
+    text += names::algorithm(choice.algorithm);
+  }
+  return text;
+}
+
 }  // namespace
 
 peal_algorithm ChoiceTable::allgather(uint64_t block_bytes) const {
-  switch (forced) {
-    case PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST:
-      return PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
-    case PEAL_ALLGATHER_RECURSIVE_DOUBLING:
-      return PEAL_ALGORITHM_RECURSIVE_DOUBLING;
-    case PEAL_ALLGATHER_AUTO:
-      break;
-  }
+  for (const AllgatherChoice& choice : kAllgatherChoices)
+    if (choice.wanted == forced) return choice.algorithm;
   return block_bytes <= doubling_max_bytes ? PEAL_ALGORITHM_RECURSIVE_DOUBLING
                                            : PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
 }
@@ -53,30 +60,22 @@ uint32_t ChoiceTable::hash() const {
 peal_error make_choice_table(uint32_t size, peal_allgather_algorithm wanted,
                              const char* environment, ChoiceTable* table) {
   *table = ChoiceTable{size, wanted, default_doubling_max_bytes(size)};
-  switch (wanted) {
-    case PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST:
-    case PEAL_ALLGATHER_RECURSIVE_DOUBLING:
-      return PEAL_OK;
-    case PEAL_ALLGATHER_AUTO:
-      break;
-    default:
-      return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather algorithm %d in the parameters",
-                  static_cast<int>(wanted));
+  if (wanted != PEAL_ALLGATHER_AUTO) {
+    for (const AllgatherChoice& choice : kAllgatherChoices)
+      if (choice.wanted == wanted) return PEAL_OK;
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather algorithm %d in the parameters",
+                static_cast<int>(wanted));
   }
-  if (environment == nullptr) return PEAL_OK;
-  const std::string_view name(environment);
+  const std::string_view name(environment == nullptr ? "" : environment);
   if (name.empty() || name == "auto") return PEAL_OK;
-  if (name == "all-to-all-broadcast") {
-    table->forced = PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST;
-  } else if (name == "recursive-doubling") {
-    table->forced = PEAL_ALLGATHER_RECURSIVE_DOUBLING;
-  } else {
-    return fail(PEAL_ERR_INVALID_ARGUMENT,
-                "$PEAL_ALLGATHER_ALGORITHM is \"%s\": expected auto, all-to-all-broadcast or "
-                "recursive-doubling",
-                environment);
+  for (const AllgatherChoice& choice : kAllgatherChoices) {
+    if (names::value_of(names::kAlgorithms, name) == choice.algorithm) {
+      table->forced = choice.wanted;
+      return PEAL_OK;
+    }
   }
-  return PEAL_OK;
+  return fail(PEAL_ERR_INVALID_ARGUMENT, "$PEAL_ALLGATHER_ALGORITHM is \"%s\": expected %s",
+              environment, expected_names().c_str());
 }
 
 }  // namespace peal::host

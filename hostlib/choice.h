@@ -11,6 +11,15 @@
 
 namespace peal::host {
 
+// What a caller may ask for, and what the card then does; its name is the card's (abi/wire.h).
+struct AllgatherChoice {
+  peal_allgather_algorithm wanted;
+  peal_algorithm algorithm;
+};
+inline constexpr AllgatherChoice kAllgatherChoices[] = {
+    {PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST},
+    {PEAL_ALLGATHER_RECURSIVE_DOUBLING, PEAL_ALGORITHM_RECURSIVE_DOUBLING}};
+
 struct ChoiceTable {
   uint32_t size = 0;  // ranks
   // AUTO: by the block's size, below.

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "abi/status.h"
+#include "base/names.h"
 
 namespace peal::host {
 namespace {
@@ -16,10 +17,10 @@ constexpr size_t kTextBytes = 512;
 thread_local char last_text[kTextBytes] = "";
 
 // The codes of the card keep their numbers through the library.
-static_assert(int{PEAL_ERR_PEER_DEAD} == int{PEAL_STATUS_PEER_DEAD});
-static_assert(int{PEAL_ERR_BAD_KEY} == int{PEAL_STATUS_BAD_KEY});
-static_assert(int{PEAL_ERR_BAD_RANK} == int{PEAL_STATUS_BAD_RANK});
-static_assert(PEAL_STATUS_COUNT == 21, "a new status needs a peal_error and a text");
+#define PEAL_ERR_OK PEAL_OK
+#define PEAL_SAME_NUMBER(value, symbol, name, text) static_assert(int{PEAL_ERR_##symbol} == value);
+PEAL_STATUSES(PEAL_SAME_NUMBER)
+#undef PEAL_SAME_NUMBER
 
 void append_errno(int number) {
   const size_t used = strlen(last_text);
@@ -53,6 +54,12 @@ peal_error from_status(uint32_t status) {
   return PEAL_ERR_CARD_ANSWER;
 }
 
+peal_error refused(const char* command, uint32_t status) {
+  const peal_error error = from_status(status);
+  return fail(error, "%s: the card refused with %s: %s", command, names::status(status).c_str(),
+              peal_strerror(error));
+}
+
 const char* last_error_text() { return last_text; }
 
 }  // namespace peal::host
@@ -63,48 +70,11 @@ extern "C" const char* peal_version(void) { return PEAL_VERSION_TEXT; }
 
 extern "C" const char* peal_strerror(peal_error error) {
   switch (error) {
-    case PEAL_OK:
-      return "success";
-    case PEAL_ERR_PEER_DEAD:
-      return "a member of the group died";
-    case PEAL_ERR_MISMATCH:
-      return "ranks disagree";
-    case PEAL_ERR_BAD_OPCODE:
-      return "the card does not know this operation";
-    case PEAL_ERR_BAD_ALGORITHM:
-      return "the card does not know this algorithm";
-    case PEAL_ERR_BAD_FLAGS:
-      return "the card does not know a flag";
-    case PEAL_ERR_BAD_GROUP:
-      return "the card knows no such group of this context";
-    case PEAL_ERR_BAD_SEQUENCE:
-      return "not the next operation of the group";
-    case PEAL_ERR_BAD_KEY:
-      return "the card knows no such memory key of this context";
-    case PEAL_ERR_BAD_BOUNDS:
-      return "the range leaves its registered memory";
-    case PEAL_ERR_BAD_ACCESS:
-      return "the memory was not registered for this direction";
-    case PEAL_ERR_BAD_LENGTH:
-      return "a length that this card cannot do";
-    case PEAL_ERR_BAD_ROOT:
-      return "no such root rank";
-    case PEAL_ERR_TOO_MANY:
-      return "too many operations outstanding; wait for some";
-    case PEAL_ERR_NO_RESOURCES:
-      return "a fixed pool of the card is used up";
-    case PEAL_ERR_BUSY:
-      return "still in use by a pending operation";
-    case PEAL_ERR_CLOSED:
-      return "the group was destroyed";
-    case PEAL_ERR_DMA_FAULT:
-      return "the card could not reach the memory";
-    case PEAL_ERR_BAD_VERSION:
-      return "the library and the card or driver do not speak the same version";
-    case PEAL_ERR_BAD_ADDRESS:
-      return "an address or descriptor is unusable";
-    case PEAL_ERR_BAD_RANK:
-      return "rank or group size out of range";
+#define PEAL_STATUS_CASE(value, symbol, name, text) \
+  case PEAL_ERR_##symbol:                           \
+    return text;
+    PEAL_STATUSES(PEAL_STATUS_CASE)
+#undef PEAL_STATUS_CASE
     case PEAL_ERR_INVALID_ARGUMENT:
       return "an argument makes no sense";
     case PEAL_ERR_NOT_REGISTERED:

@@ -16,6 +16,8 @@ namespace peal::host {
 [[gnu::format(printf, 2, 3)]] peal_error fail_errno(peal_error error, const char* format, ...);
 // A status of the card (enum peal_status) as a code; an unknown one is PEAL_ERR_CARD_ANSWER.
 peal_error from_status(uint32_t status);
+// A command of the library that the card refused: from_status(), and a text that names both.
+peal_error refused(const char* command, uint32_t status);
 const char* last_error_text();
 
 }  // namespace peal::host

@@ -2,6 +2,7 @@
 // Requests: tested, waited for, freed.
 #include "hostlib/requests.h"
 
+#include "base/names.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
 
@@ -9,13 +10,13 @@ namespace peal::host {
 
 peal_error outcome(const peal_request& request) {
   if (request.result == PEAL_OK) return PEAL_OK;
-  const char* name = request.opcode == PEAL_OPERATION_BARRIER ? "barrier" : "allgather";
+  const std::string name = names::operation(request.opcode);
   if (request.failed_rank != PEAL_NO_RANK) {
-    return fail(request.result, "%s %llu: %s: rank %u", name,
+    return fail(request.result, "%s %llu: %s: rank %u", name.c_str(),
                 static_cast<unsigned long long>(request.sequence), peal_strerror(request.result),
                 request.failed_rank);
   }
-  return fail(request.result, "%s %llu: %s", name,
+  return fail(request.result, "%s %llu: %s", name.c_str(),
               static_cast<unsigned long long>(request.sequence), peal_strerror(request.result));
 }
 

@@ -112,9 +112,7 @@ peal_error CharTransport::control_with_status(unsigned long request, const char*
   const peal_error error = control(request, name, argument);
   if (error != PEAL_OK) return error;
   if (argument->status == PEAL_STATUS_OK) return PEAL_OK;
-  const peal_error refused = from_status(argument->status);
-  return fail(refused, "%s: the card refused with status %u: %s", name, argument->status,
-              peal_strerror(refused));
+  return refused(name, argument->status);
 }
 
 peal_error CharTransport::open_device(const CardUrl& url) {

@@ -22,6 +22,7 @@
 
 #include "abi/admin.h"
 #include "abi/window.h"
+#include "base/names.h"
 #include "hostlib/file_descriptor.h"
 #include "hostlib/transport.h"
 #include "hostlib/window.h"
@@ -34,24 +35,8 @@ constexpr int kDescriptorsMax = 3;
 constexpr int kAnswerTimeoutMs = 30'000;
 
 const char* opcode_name(uint16_t opcode) {
-  switch (opcode) {
-    case PEAL_ADMIN_OPEN_CONTEXT:
-      return "open";
-    case PEAL_ADMIN_REGISTER_MEMORY:
-      return "register memory";
-    case PEAL_ADMIN_UNREGISTER_MEMORY:
-      return "unregister memory";
-    case PEAL_ADMIN_RESERVE_GROUP:
-      return "reserve group";
-    case PEAL_ADMIN_CONNECT_GROUP:
-      return "connect group";
-    case PEAL_ADMIN_ABANDON_GROUP:
-      return "abandon group";
-    case PEAL_ADMIN_READ_COUNTERS:
-      return "read counters";
-    default:
-      return "command";
-  }
+  const names::Row* row = names::row_of(names::kAdminOpcodes, opcode);
+  return row != nullptr ? row->name : "command";
 }
 
 size_t round_to_pages(size_t bytes) {
@@ -189,9 +174,7 @@ peal_error SocketTransport::ask(peal_admin_command* command, peal_admin_reply* r
                 reply->opcode);
   }
   if (reply->status == PEAL_STATUS_OK) return PEAL_OK;
-  const peal_error refused = from_status(reply->status);
-  return fail(refused, "%s: the card refused with status %u: %s", opcode_name(command->opcode),
-              reply->status, peal_strerror(refused));
+  return refused(opcode_name(command->opcode), reply->status);
 }
 
 // Waits for the reply with that tag; late replies to commands that timed out are thrown away.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "abi/status.h"
+#include "base/names.h"
 #include "emulator/common/packet_text.h"
 
 namespace peal::sim {
@@ -248,7 +249,7 @@ void CompletionChecker::check_status(TimeNs now_ns, MemberState& member, uint64_
       return;
     default:
       world_.findings.add(now_ns, "status",
-                          who + ": unexpected status " + std::to_string(entry.status));
+                          who + ": unexpected status " + names::status(entry.status));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "abi/admin.h"
 #include "abi/queue.h"
+#include "base/names.h"
 #include "emulator/cluster/mix.h"
 
 namespace peal::sim {
@@ -29,7 +30,7 @@ uint64_t longest_block(const GroupPlan& plan) {
 }  // namespace
 
 void Hosts::fail(TimeNs now_ns, const std::string& what, peal_status status) {
-  world_.findings.add(now_ns, "set-up", what + ": status " + std::to_string(status));
+  world_.findings.add(now_ns, "set-up", what + ": " + names::status(status));
 }
 
 void Hosts::schedule(TimeNs when_ns, EventKind kind, uint32_t index) {

@@ -30,13 +30,6 @@ inline uint32_t card_of_mac(const uint8_t mac[PEAL_MAC_BYTES]) {
   return (uint32_t{mac[4]} << 8) | mac[5];
 }
 
-// "DATA", "SIGNAL", …, or "type-N".
-std::string packet_type_text(uint8_t type);
-// "allgather", "barrier", …, or "operation-N".
-std::string operation_text(uint8_t operation);
-// "all-to-all-broadcast", …, or "algorithm-N".
-std::string algorithm_text(uint8_t algorithm);
-
 // The line of one packet, without line end. The sender is the rank in the header; the receiver is
 // the card index (the same as the rank where rank i lives on card i), "?" for kNoCard. A repair has
 // " repair" behind it.

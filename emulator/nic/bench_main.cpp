@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "abi/ring.h"
+#include "base/names.h"
 #include "emulator/common/command_line.h"
 #include "emulator/nic/card_runner.h"
 #include "emulator/nic/eal.h"
@@ -25,7 +26,7 @@ struct BenchOptions {
   uint32_t ranks = 8;
   uint32_t bytes = 1024;
   uint32_t iterations = 20000;
-  std::string algorithm = "all-to-all-broadcast";
+  std::string algorithm = names::algorithm(PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
   bool software_checksums = false;
 };
 
@@ -144,12 +145,9 @@ class Bench {
   // Nanoseconds of card core for one operation of all ranks; 0 when it failed.
   TimeNs run_one() {
     peal_submission entry = {};
-    entry.opcode =
-        options_.algorithm == "dissemination" ? PEAL_OPERATION_BARRIER : PEAL_OPERATION_ALLGATHER;
-    entry.algorithm = options_.algorithm == "dissemination" ? PEAL_ALGORITHM_DISSEMINATION
-                      : options_.algorithm == "recursive-doubling"
-                          ? PEAL_ALGORITHM_RECURSIVE_DOUBLING
-                          : PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+    entry.algorithm = *names::value_of(names::kAlgorithms, options_.algorithm);
+    entry.opcode = entry.algorithm == PEAL_ALGORITHM_DISSEMINATION ? PEAL_OPERATION_BARRIER
+                                                                   : PEAL_OPERATION_ALLGATHER;
     entry.sequence = sequence_++;
     if (entry.opcode == PEAL_OPERATION_ALLGATHER) entry.block_bytes = options_.bytes;
     entry.receive_offset = options_.bytes;
@@ -252,8 +250,10 @@ int main(int argc, char** argv) {
   group
       .add("--algorithm", options.algorithm, "NAME",
            "Runs all-to-all-broadcast, recursive-doubling, or dissemination (the barrier).")
-      ->transform(
-          command_line::one_of({"all-to-all-broadcast", "recursive-doubling", "dissemination"}))
+      ->transform(command_line::one_of(
+          peal::names::names_of(peal::names::kAlgorithms,
+                                {PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST,
+                                 PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_ALGORITHM_DISSEMINATION})))
       ->capture_default_str();
   group.add_flag("--software-checksums", options.software_checksums,
                  "Has the firmware compute CRC32C; by default nobody does.");

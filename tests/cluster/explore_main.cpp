@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/names.h"
 #include "emulator/common/packet_text.h"
 #include "firmware/card.h"
 #include "peal_config.h"
@@ -244,7 +245,7 @@ void Wire::complete(ContextId, const peal_completion& entry) {
   machine.ended |= uint64_t{1} << sequence;
   machine.completed++;
   if (entry.status != PEAL_STATUS_OK)
-    return world_.fail(who + " ends with status " + std::to_string(entry.status));
+    return world_.fail(who + " ends with " + names::status(entry.status));
   for (const Machine& other : world_.machines_)
     if (other.posted <= sequence) return world_.fail(who + " succeeds before all have posted");
   const auto block = static_cast<uint32_t>(operation.block_bytes);

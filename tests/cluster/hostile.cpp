@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/names.h"
 #include "emulator/cluster/checkers.h"
 #include "emulator/cluster/cluster.h"
 #include "emulator/cluster/hosts.h"
@@ -100,7 +101,7 @@ class HostileHost final : public HostEvents {
 
 void HostileHost::expect_ok(peal_status status, const char* what) {
   if (status != PEAL_STATUS_OK)
-    findings_.add(cluster_.now(), "set-up", std::string(what) + ": " + std::to_string(status));
+    findings_.add(cluster_.now(), "set-up", std::string(what) + ": " + names::status(status));
 }
 
 Process HostileHost::open(uint32_t card) {
@@ -210,9 +211,9 @@ void HostileHost::post_bad(const Bad& bad) {
   if (completions_.size() != 1) {
     findings_.add(cluster_.now(), "stuck", what + "not answered once");
   } else if (completions_[0].status != bad.status) {
-    findings_.add(cluster_.now(), "status",
-                  what + "status " + std::to_string(completions_[0].status) + " instead of " +
-                      std::to_string(bad.status));
+    findings_.add(
+        cluster_.now(), "status",
+        what + names::status(completions_[0].status) + " instead of " + names::status(bad.status));
   }
   if (cluster_.counts().sent != sent || cluster_.counter(PEAL_COUNTER_DMA_OPERATIONS) != moved)
     findings_.add(cluster_.now(), "isolation", what + "had an effect");

@@ -8,13 +8,19 @@ import ctypes
 import json
 import mmap
 import os
+import pathlib
 import shutil
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import abi_lists  # noqa: E402  pylint: disable=wrong-import-position
 
 ADMIN_BYTES = 512
 ABI_VERSION = 2
@@ -23,9 +29,7 @@ ALLOCATE, PROCESS, PAGES = 1, 2, 3
 READ, WRITE = 1, 2
 BARRIER, ALLGATHER, DESTROY = 1, 2, 3
 DISSEMINATION, BROADCAST, DOUBLING = 1, 2, 3
-STATUS = ["OK", "PEER_DEAD", "MISMATCH", "BAD_OPCODE", "BAD_ALGORITHM", "BAD_FLAGS", "BAD_GROUP",
-          "BAD_SEQUENCE", "BAD_KEY", "BAD_BOUNDS", "BAD_ACCESS", "BAD_LENGTH", "BAD_ROOT", "TOO_MANY",
-          "NO_RESOURCES", "BUSY", "CLOSED", "DMA_FAULT", "BAD_VERSION", "BAD_ADDRESS", "BAD_RANK"]
+STATUS = abi_lists.names("PEAL_STATUSES")
 ADDRESS_BYTES = 20  # struct peal_peer_address
 
 # Generous: only a hang may reach it.

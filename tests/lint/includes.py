@@ -54,6 +54,8 @@ RULES = [
     Rule("driver/ includes only abi/, itself and the kernel", starts("driver/"),
          starts("abi/", "driver/"),
          starts("linux/", "asm/", "uapi/", "generated/"), transitive=False),
+    Rule("base/ includes only abi/, itself and the system", starts("base/"),
+         starts("abi/", "base/"), anything),
     Rule("hostlib/ knows the card only through abi/", starts("hostlib/"),
          never("firmware/", "emulator/", "driver/"), anything),
     Rule("tools of the host know the card only through abi/",

@@ -26,7 +26,16 @@ clean_tree() {
   git -C "$tree" init -q
   cp "$here/../../.clang-format" "$here/../../.clang-tidy" "$tree/"
   cp -r "$here/../../LICENSES" "$tree/"
-  put abi/wire.h "$dual" '#include <stdint.h>' 'struct peal_thing {' '  uint32_t value;' '};'
+  put abi/wire.h "$dual" '#include <stdint.h>' 'struct peal_thing {' '  uint32_t value;' '};' \
+    '#define PEAL_PACKET_TYPES(X) X(1, DATA, "DATA", "a block")' '#define PEAL_OPERATIONS(X) X(1, BARRIER, "barrier", "all enter")' \
+    '#define PEAL_ALGORITHMS(X) X(1, RING, "ring", "round and round")'
+  put abi/status.h "$dual" '#define PEAL_STATUSES(X) X(0, OK, "OK", "success") X(1, BUSY, "BUSY", "in use")'
+  put abi/admin.h "$dual" '#define PEAL_ADMIN_OPCODES(X) X(1, OPEN, "open", "the first")'
+  put base/names.h "$bsd" '#pragma once' '#include "abi/wire.h"'
+  put docs/names.md '## Statuses' '| 0 | OK | success |' '| 1 | BUSY | in use |' '## Packet types' '| 1 | DATA | a block |' \
+    '## Operations' '| 1 | barrier | all enter |' '## Algorithms' '| 1 | ring | round and round |' \
+    '## Administrative commands' '| 1 | open | the first |'
+  put docs/wire-format.md '| 1 DATA | a block |'
   put firmware/card.h "$bsd" '#pragma once' '#include "abi/wire.h"' '#include "firmware/base/pace.h"' 'int count_things(int n);'
   put firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return n; }'
   put firmware/base/pace.h "$bsd" '#pragma once' 'int price_of_question();'
@@ -56,7 +65,7 @@ clean_tree() {
 check() { # check NAME: runs the check of that name on the tree
   case $1 in
     tidy) /usr/bin/python3 "$here/tidy.py" "$tree" "$tree/build" firmware hostlib ;;
-    circles | environment | includes | rooms) /usr/bin/python3 -B "$here/$1.py" "$tree" ;;
+    circles | environment | includes | names | rooms) /usr/bin/python3 -B "$here/$1.py" "$tree" ;;
     checkpatch) "$here/checkpatch.sh" "$tree" "$checkpatch_folder" ;;
     *) "$here/$1.sh" "$tree" ;;
   esac
@@ -115,6 +124,13 @@ offends environment 'tools/pealrun/main.cpp reads PEAL_SIZE, which is not in' to
 offends environment 'tools/pealrun/main.cpp reads getenv(name), which is not in' tools/pealrun/main.cpp "$bsd" \
   'const char* text(const char* name) { return getenv(name); }'
 offends environment 'a row for PEAL_OLD, which nobody reads' docs/environment.md '| `XDG_RUNTIME_DIR` | the card |' '| `PEAL_OLD` | nobody |'
+offends names 'docs/names.md, Statuses: missing: | 1 | BUSY | in use |' docs/names.md '## Statuses' '| 0 | OK | success |' \
+  '## Packet types' '| 1 | DATA | a block |' '## Operations' '| 1 | barrier | all enter |' '## Algorithms' '| 1 | ring | round and round |' \
+  '## Administrative commands' '| 1 | open | the first |'
+offends names 'docs/names.md, Statuses: not in PEAL_STATUSES: | 1 | BUSY | in use |' abi/status.h "$dual" '#define PEAL_STATUSES(X) X(0, OK, "OK", "success")'
+offends names 'docs/wire-format.md has the packet types 2 DATA instead of 1 DATA' docs/wire-format.md '| 2 DATA | a block |'
+offends names 'tools/pealrun/main.cpp spells "ring", which is in PEAL_ALGORITHMS' tools/pealrun/main.cpp "$bsd" 'const char* algorithm() { return "ring"; }'
+offends includes 'base/names.h -> hostlib/src/group.h' base/names.h "$bsd" '#pragma once' '#include "hostlib/src/group.h"'
 offends checkpatch driver/peal.c driver/peal.c "$kernel" '' 'int peal_value(void){' '  return 1;' '}'
 
 echo "self-test: $count offences found"

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "abi/status.h"
+#include "base/names.h"
 #include "emulator/common/packet_text.h"
 
 namespace peal::test {
@@ -40,7 +41,7 @@ std::string data_text(const peal_wire_header& header) {
 
 std::string signal_text(const peal_wire_header& header) {
   const bool recycle = header.operation == PEAL_OPERATION_RECYCLE;
-  return " " + emulator::operation_text(header.operation) +
+  return " " + names::operation(header.operation) +
          number(recycle ? "epoch" : "seq", header.sequence) + number("round", header.hop);
 }
 
@@ -76,20 +77,13 @@ void seal(Frame& frame) {
   seal_checksums(frame);
 }
 
-std::string status_text(uint32_t status) {
-  static const char* const kNames[PEAL_STATUS_COUNT] = {
-      "OK",          "PEER_DEAD",    "MISMATCH",     "BAD_OPCODE", "BAD_ALGORITHM", "BAD_FLAGS",
-      "BAD_GROUP",   "BAD_SEQUENCE", "BAD_KEY",      "BAD_BOUNDS", "BAD_ACCESS",    "BAD_LENGTH",
-      "BAD_ROOT",    "TOO_MANY",     "NO_RESOURCES", "BUSY",       "CLOSED",        "DMA_FAULT",
-      "BAD_VERSION", "BAD_ADDRESS",  "BAD_RANK"};
-  return status < PEAL_STATUS_COUNT ? kNames[status] : "STATUS-" + std::to_string(status);
-}
+std::string status_text(uint32_t status) { return names::status(status); }
 
 std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
   const uint32_t receiver = emulator::card_of_mac(header.destination);
   std::string text = std::to_string(header.sender) + ">" +
                      (receiver == emulator::kNoCard ? "?" : std::to_string(receiver)) + " " +
-                     emulator::packet_type_text(header.type);
+                     names::packet_type(header.type);
   switch (header.type) {
     case PEAL_PACKET_DATA:
       text += data_text(header);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/names.h"
 #include "emulator/common/packet_text.h"
 #include "tests/support/cluster.h"
 
@@ -45,16 +46,15 @@ bool parse(int count, char** words, Options* options) {
       if (!parse_number(value.c_str(), 1ul << 24, &number)) return false;
       options->bytes = number;
     } else if (name == "--operation") {
-      if (value != "allgather" && value != "barrier") return false;
-      options->barrier = value == "barrier";
+      const auto operation = peal::names::value_of(peal::names::kOperations, value);
+      options->barrier = operation == PEAL_OPERATION_BARRIER;
+      if (!options->barrier && operation != PEAL_OPERATION_ALLGATHER) return false;
     } else if (name == "--algorithm") {
-      if (value == "all-to-all-broadcast") {
-        options->algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
-      } else if (value == "recursive-doubling") {
-        options->algorithm = PEAL_ALGORITHM_RECURSIVE_DOUBLING;
-      } else {
+      const auto algorithm = peal::names::value_of(peal::names::kAlgorithms, value);
+      if (algorithm != PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST &&
+          algorithm != PEAL_ALGORITHM_RECURSIVE_DOUBLING)
         return false;
-      }
+      options->algorithm = static_cast<peal_algorithm>(*algorithm);
     } else {
       return false;
     }

@@ -4,8 +4,10 @@
 
 #include <string_view>
 
+#include "base/names.h"
 #include "emulator/common/command_line.h"
 #include "emulator/common/fault_options.h"
+#include "hostlib/choice.h"
 
 namespace peal::perf {
 namespace {
@@ -43,13 +45,17 @@ std::vector<peal_allgather_algorithm> algorithms_of(std::string_view text) {
   if (text == "auto") return {PEAL_ALLGATHER_AUTO};
   std::vector<peal_allgather_algorithm> algorithms;
   const bool all = text == "all";
-  if (all || text == "all-to-all-broadcast") {
-    algorithms.push_back(PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST);
-  }
-  if (all || text == "recursive-doubling") {
-    algorithms.push_back(PEAL_ALLGATHER_RECURSIVE_DOUBLING);
-  }
+  for (const host::AllgatherChoice& choice : host::kAllgatherChoices)
+    if (all || text == names::algorithm(choice.algorithm)) algorithms.push_back(choice.wanted);
   return algorithms;
+}
+
+std::vector<std::string> algorithm_words() {
+  std::vector<std::string> words = {"auto"};
+  for (const host::AllgatherChoice& choice : host::kAllgatherChoices)
+    words.push_back(names::algorithm(choice.algorithm));
+  words.emplace_back("all");
+  return words;
 }
 
 std::vector<Memory> memories_of(std::string_view text) {
@@ -75,7 +81,7 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
   group
       .add("--algorithm", raw->algorithm, "NAME",
            "Gathers by auto, all-to-all-broadcast, recursive-doubling, or all (both of them).")
-      ->transform(one_of({"auto", "all-to-all-broadcast", "recursive-doubling", "all"}))
+      ->transform(one_of(algorithm_words()))
       ->capture_default_str();
   group
       .add("--memory", raw->memory, "KIND",
@@ -114,7 +120,8 @@ void declare_launch(CLI::App& app, RawOptions* raw) {
 
 std::string apply(const RawOptions& raw, Options* options) {
   if (raw.operation.empty()) return "OPERATION is missing: allgather or barrier";
-  if (raw.operation != "allgather" && raw.operation != "barrier")
+  const auto operation = names::value_of(names::kOperations, raw.operation);
+  if (operation != PEAL_OPERATION_ALLGATHER && operation != PEAL_OPERATION_BARRIER)
     return "OPERATION: '" + raw.operation + "' is neither allgather nor barrier";
   if (!parse_sizes(raw.sizes, &options->sizes))
     return "--sizes: '" + raw.sizes + "' is no list A,B,... of bytes from 0 to 64M";
@@ -123,7 +130,8 @@ std::string apply(const RawOptions& raw, Options* options) {
   options->launch = raw.faults.words();
   const auto others = command_line::words_of(raw.launch_options);
   options->launch.insert(options->launch.end(), others.begin(), others.end());
-  options->operation = raw.operation == "barrier" ? Operation::kBarrier : Operation::kAllgather;
+  options->operation =
+      operation == PEAL_OPERATION_BARRIER ? Operation::kBarrier : Operation::kAllgather;
   options->algorithms = algorithms_of(raw.algorithm);
   options->memories = memories_of(raw.memory);
   if (options->operation == Operation::kBarrier) {
@@ -137,24 +145,19 @@ std::string apply(const RawOptions& raw, Options* options) {
 
 }  // namespace
 
-const char* operation_name(Operation operation) {
-  return operation == Operation::kBarrier ? "barrier" : "allgather";
+std::string operation_name(Operation operation) {
+  return names::operation(operation == Operation::kBarrier ? PEAL_OPERATION_BARRIER
+                                                           : PEAL_OPERATION_ALLGATHER);
 }
 
 const char* memory_name(Memory memory) {
   return memory == Memory::kAllocated ? "alloc" : "registered";
 }
 
-const char* algorithm_name(Operation operation, peal_allgather_algorithm algorithm) {
-  if (operation == Operation::kBarrier) return "dissemination";
-  switch (algorithm) {
-    case PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST:
-      return "all-to-all-broadcast";
-    case PEAL_ALLGATHER_RECURSIVE_DOUBLING:
-      return "recursive-doubling";
-    case PEAL_ALLGATHER_AUTO:
-      break;
-  }
+std::string algorithm_name(Operation operation, peal_allgather_algorithm algorithm) {
+  if (operation == Operation::kBarrier) return names::algorithm(PEAL_ALGORITHM_DISSEMINATION);
+  for (const host::AllgatherChoice& choice : host::kAllgatherChoices)
+    if (choice.wanted == algorithm) return names::algorithm(choice.algorithm);
   return "auto";
 }
 

@@ -14,9 +14,9 @@ namespace peal::perf {
 enum class Operation { kBarrier, kAllgather };
 enum class Memory { kAllocated, kRegistered };
 
-const char* operation_name(Operation operation);
+std::string operation_name(Operation operation);
 const char* memory_name(Memory memory);
-const char* algorithm_name(Operation operation, peal_allgather_algorithm algorithm);
+std::string algorithm_name(Operation operation, peal_allgather_algorithm algorithm);
 
 struct Options {
   Operation operation = Operation::kAllgather;

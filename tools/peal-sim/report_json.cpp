@@ -7,8 +7,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "base/names.h"
 #include "emulator/cluster/scenario_random.h"
-#include "emulator/common/packet_text.h"
 
 namespace peal::sim {
 
@@ -89,7 +89,7 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
                         {"operations", report.latencies_ns.size()}};
   nlohmann::json packets = nlohmann::json::object();
   for (uint8_t type = 1; type < PEAL_PACKET_TYPE_COUNT; type++)
-    packets[emulator::packet_type_text(type)] = report.packets[type];
+    packets[names::packet_type(type)] = report.packets[type];
   tree["packets"] = packets;
   tree["packets_sent"] = report.cluster.sent;
   tree["packets_needed"] = report.needed;

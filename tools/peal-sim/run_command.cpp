@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "abi/types.h"
+#include "base/names.h"
 #include "emulator/cluster/run.h"
 #include "emulator/cluster/scenario.h"
 #include "emulator/common/packet_text.h"
@@ -131,24 +132,20 @@ Accident parse_freeze(const std::string& text, uint32_t cards) {
 OperationPlan operation_of(const RunArguments& arguments) {
   OperationPlan plan;
   plan.in_place = arguments.in_place;
-  std::string algorithm = arguments.algorithm;
-  if (arguments.operation == "barrier") {
-    if (algorithm.empty()) algorithm = "dissemination";
-    if (algorithm != "dissemination")
-      throw UsageError("--algorithm " + algorithm + ": a barrier is done by dissemination");
+  plan.opcode = *names::value_of(names::kOperations, arguments.operation);
+  const auto algorithm = names::value_of(names::kAlgorithms, arguments.algorithm);
+  if (plan.opcode == PEAL_OPERATION_BARRIER) {
+    plan.algorithm = algorithm.value_or(PEAL_ALGORITHM_DISSEMINATION);
+    if (plan.algorithm != PEAL_ALGORITHM_DISSEMINATION)
+      throw UsageError("--algorithm " + arguments.algorithm +
+                       ": a barrier is done by dissemination");
     plan.in_place = false;
     return plan;
   }
-  plan.opcode = PEAL_OPERATION_ALLGATHER;
-  if (algorithm.empty()) algorithm = "all-to-all-broadcast";
-  if (algorithm == "all-to-all-broadcast") {
-    plan.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
-  } else if (algorithm == "recursive-doubling") {
-    plan.algorithm = PEAL_ALGORITHM_RECURSIVE_DOUBLING;
-  } else {
-    throw UsageError("--algorithm " + algorithm +
+  plan.algorithm = algorithm.value_or(PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
+  if (plan.algorithm == PEAL_ALGORITHM_DISSEMINATION)
+    throw UsageError("--algorithm " + arguments.algorithm +
                      ": an allgather is done by all-to-all-broadcast or recursive-doubling");
-  }
   if (arguments.bytes > 0xffffffffu)
     throw UsageError("--bytes " + std::to_string(arguments.bytes) + ": at most 4294967295");
   plan.block_bytes = static_cast<uint32_t>(arguments.bytes);
@@ -348,11 +345,14 @@ Command add_run_command(CLI::App& app) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app.add_option("--operation", a.operation, "allgather or barrier")
-      ->check(CLI::IsMember({"allgather", "barrier"}))
+      ->check(CLI::IsMember(
+          names::names_of(names::kOperations, {PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_BARRIER})))
       ->capture_default_str();
   app.add_option("--algorithm", a.algorithm,
                  "all-to-all-broadcast or recursive-doubling; dissemination for barrier")
-      ->check(CLI::IsMember({"all-to-all-broadcast", "recursive-doubling", "dissemination"}));
+      ->check(CLI::IsMember(names::names_of(
+          names::kAlgorithms, {PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST,
+                               PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_ALGORITHM_DISSEMINATION})));
   app.add_option("--bytes", a.bytes, "of each rank's block")->capture_default_str();
   app.add_option("--operations", a.operations, "how many, one after the other")
       ->check(CLI::Range(1, 10'000'000))
