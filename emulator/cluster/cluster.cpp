@@ -40,12 +40,16 @@ Cluster::Cluster(const ClusterOptions& options, Observer* observer, HostEvents* 
       jitter_(mix(options.seed, kJitterStream)),
       pool_(CONFIG_MTU_BYTES, options.check_seals) {
   nodes_.reserve(options.cards);
-  for (uint32_t i = 0; i < options.cards; i++) nodes_.push_back(std::make_unique<Node>(*this, i));
+  const NodeOptions node{options.seed, options.timeouts, options.packets_per_card,
+                         options.checksums};
+  Surroundings& surroundings = *this;
+  for (uint32_t i = 0; i < options.cards; i++)
+    nodes_.push_back(std::make_unique<Node>(i, node, surroundings, pool_, memory_));
 }
 
 Cluster::~Cluster() = default;
 
-void Cluster::violation(const char* check, const char* text) const {
+void Cluster::violation(const char* check, const char* text) {
   if (observer_ != nullptr) observer_->on_violation(now_ns_, check, text);
 }
 
@@ -286,14 +290,14 @@ void Cluster::take_packet(Node& node, SimPacket* packet, TimeNs ready_ns) {
 
 // --- DMA, submissions, completions ---
 
-bool Cluster::start_dma(Node& node, const Dma& asked) {
+bool Cluster::start_dma(Node& node, const DmaRequest& request) {
   if (node.dma_under_way >= options_.dma_per_card) return false;
-  Dma dma = asked;
-  const bool write = dma.from_card != nullptr;
-  dma.number = node.number_of(dma.host.region, dma.host.offset, dma.bytes);
+  const HostAddress host = request.host;
+  const Dma dma{request, node.number_of(host.region, host.offset, request.bytes), node.boots};
   if (observer_ != nullptr)
-    observer_->on_dma(node.turn_ns, {node.index, dma.number, dma.host.offset, dma.bytes, write,
-                                     false, dma.number != kNoRegionNumber});
+    observer_->on_dma(node.turn_ns,
+                      {node.index, dma.number, host.offset, request.bytes,
+                       request.from_card != nullptr, false, dma.number != kNoRegionNumber});
   uint32_t item;
   if (free_dmas_.empty()) {
     item = static_cast<uint32_t>(dmas_.size());
@@ -306,7 +310,7 @@ bool Cluster::start_dma(Node& node, const Dma& asked) {
   node.dma_under_way++;
   const CostModel& costs = options_.costs;
   node.dma_free_ns = std::max(node.turn_ns, node.dma_free_ns) + costs.dma_gap_ns +
-                     uint64_t{dma.bytes} * costs.dma_byte_gap_ps / 1000;
+                     uint64_t{request.bytes} * costs.dma_byte_gap_ps / 1000;
   TimeNs done_ns = node.dma_free_ns + costs.dma_latency_ns;
   if (costs.dma_jitter_ns > 0) done_ns += jitter_.below(costs.dma_jitter_ns);
   events_.push(done_ns, EventKind::kDmaDone, node.index, item);
@@ -321,18 +325,18 @@ void Cluster::finish_dma(Node& node, uint32_t item) {
   if (dma.boot != node.boots) return;  // of a card that is no more
   node.dma_under_way--;
   if (node.silent) return;
-  const bool write = dma.from_card != nullptr;
+  const auto& [host, to_card, from_card, bytes, token] = dma.request;
+  const bool write = from_card != nullptr;
   const bool held = dma.number != kNoRegionNumber &&
-                    node.number_of(dma.host.region, dma.host.offset, dma.bytes) == dma.number;
+                    node.number_of(host.region, host.offset, bytes) == dma.number;
   bool ok = false;
   if (held && memory_.reachable(dma.number))
-    ok = write ? node.regions->copy_out(dma.from_card, dma.host, dma.bytes)
-               : node.regions->copy_in(dma.host, dma.to_card, dma.bytes);
+    ok = write ? node.regions->copy_out(from_card, host, bytes)
+               : node.regions->copy_in(host, to_card, bytes);
   if (observer_ != nullptr)
-    observer_->on_dma(now_ns_,
-                      {node.index, dma.number, dma.host.offset, dma.bytes, write, true, held});
+    observer_->on_dma(now_ns_, {node.index, dma.number, host.offset, bytes, write, true, held});
   const TimeNs turn_ns = begin_turn(node, options_.costs.dma_event_ns);
-  card_on_dma_done(*node.card, dma.token, ok, turn_ns);
+  card_on_dma_done(*node.card, token, ok, turn_ns);
   end_turn(node);
 }
 

@@ -15,15 +15,12 @@
 #include "emulator/cluster/host_memory.h"
 #include "emulator/cluster/observer.h"
 #include "emulator/cluster/packet_pool.h"
+#include "emulator/cluster/surroundings.h"
 #include "emulator/cluster/wire_cut.h"
 #include "emulator/common/fault_injector.h"
 #include "firmware/card.h"
 
 namespace peal::sim {
-
-class Node;
-
-inline constexpr uint32_t kNoRegionNumber = ~0u;
 
 // What the cluster calls when something happens to the hosts. Must not call back into step().
 class HostEvents {
@@ -63,7 +60,7 @@ struct ClusterCounts {
   uint64_t events = 0;
 };
 
-class Cluster {
+class Cluster final : private Surroundings {
  public:
   // The options' fault plan must make sense (FaultPlan::problem()). observer may be null; both
   // outlive the cluster.
@@ -112,8 +109,6 @@ class Cluster {
   // The next operation of a member that has run none is this one, as if it had run all before. A
   // multiple of K.
   void start_at_sequence(uint32_t card, uint32_t member, uint64_t sequence);
-  // Under which address REGISTER_MEMORY knows a region of memory().
-  [[nodiscard]] static uint64_t address_of_region(uint32_t region);
   HostMemory& memory() { return memory_; }
 
   // --- accidents ---
@@ -152,28 +147,23 @@ class Cluster {
   [[nodiscard]] const PacketPool& pool() const { return pool_; }
 
  private:
-  friend class Node;
-
   struct Dma {
-    HostAddress host;
-    uint8_t* to_card;          // reads
-    const uint8_t* from_card;  // writes
-    uint32_t bytes;
-    DmaToken token;
+    DmaRequest request;
     uint32_t number;  // of the region, in memory()
     uint32_t boot;    // of the card that asked for it
   };
 
-  void violation(const char* check, const char* text) const;
+  void transmit(Node& node, SimPacket* packet) override;
+  void release(SimPacket* packet) override;
+  bool start_dma(Node& node, const DmaRequest& request) override;
+  void complete(Node& node, uint32_t context, const peal_completion& entry) override;
+  void violation(const char* check, const char* text) override;
+
   peal_status execute(uint32_t card, uint32_t context, peal_admin_command* command,
                       peal_admin_reply* reply);
   void postpone(Node& node, const Event& event);
   [[nodiscard]] bool is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;
-  void transmit(Node& node, SimPacket* packet);
   void put_on_wire(TimeNs arrival_ns, uint32_t to_card, SimPacket* packet);
-  bool start_dma(Node& node, const Dma& dma);
-  void complete(Node& node, uint32_t context, const peal_completion& entry);
-  void release(SimPacket* packet);
   void arrive(Node& node, uint32_t item);
   void take_packet(Node& node, SimPacket* packet, TimeNs ready_ns);
   void finish_dma(Node& node, uint32_t item);

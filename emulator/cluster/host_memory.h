@@ -10,6 +10,18 @@
 
 namespace peal::sim {
 
+inline constexpr uint32_t kNoRegionNumber = ~0u;
+
+// Where a region begins in the address space of its process.
+inline constexpr uint32_t kRegionAddressShift = 32;
+constexpr uint64_t address_of_region(uint32_t region) {
+  return (uint64_t{region} + 1) << kRegionAddressShift;
+}
+// The region that would begin there, if any does.
+constexpr uint32_t region_of_address(uint64_t address) {
+  return static_cast<uint32_t>((address >> kRegionAddressShift) - 1);
+}
+
 // Zeroed memory that is given back when the object goes.
 class Mapping {
  public:

@@ -9,18 +9,15 @@
 
 namespace peal::sim {
 
-namespace {
-
-// Where the regions of a simulated machine lie in the address space of their process.
-constexpr uint32_t kAddressShift = 32;
-
-uint64_t address_of(uint32_t number) { return (uint64_t{number} + 1) << kAddressShift; }
-
-}  // namespace
-
-uint64_t Cluster::address_of_region(uint32_t region) { return address_of(region); }
-
-Node::Node(Cluster& owner, uint32_t card_index) : cluster(owner), index(card_index) { boot(); }
+Node::Node(uint32_t card_index, const NodeOptions& options, Surroundings& surroundings,
+           PacketPool& pool, HostMemory& memory)
+    : index(card_index),
+      options_(options),
+      surroundings_(surroundings),
+      pool_(pool),
+      memory_(memory) {
+  boot();
+}
 
 void Node::boot() {
   admin.reset();
@@ -28,11 +25,11 @@ void Node::boot() {
   for (Window& window : windows) window = Window();
   CardIdentity identity{};
   emulator::card_mac(index, identity.mac);
-  identity.incarnation = static_cast<uint32_t>(mix(cluster.options_.seed, 3 + boots, index)) | 1;
+  identity.incarnation = static_cast<uint32_t>(mix(options_.seed, 3 + boots, index)) | 1;
   identity.index = static_cast<uint16_t>(index);
   boots++;
   card_memory = Mapping(card_bytes());
-  card = card_start(card_memory.data(), *this, identity, cluster.options_.timeouts);
+  card = card_start(card_memory.data(), *this, identity, options_.timeouts);
   regions = std::make_unique<emulator::RegionTable>(emulator::kRegionsPerCard);
   admin = std::make_unique<emulator::Admin>(*card, *regions);
   region_numbers.assign(emulator::kRegionsPerCard, kNoRegionNumber);
@@ -46,20 +43,20 @@ void Node::boot() {
 // --- the port ---
 
 Packet* Node::allocate_packet() {
-  if (packets_held >= cluster.options_.packets_per_card) return nullptr;
+  if (packets_held >= options_.packets) return nullptr;
   packets_held++;
-  SimPacket* packet = cluster.pool_.allocate();
+  SimPacket* packet = pool_.allocate();
   packet->holds = 0;
   packet->holder = index;
   return packet;
 }
 
 Packet* Node::share_packet(Packet* packet) {
-  if (packets_held >= cluster.options_.packets_per_card) return nullptr;
+  if (packets_held >= options_.packets) return nullptr;
   packets_held++;
   auto* source = static_cast<SimPacket*>(packet);
-  cluster.pool_.seal(source, source->payload_bytes);
-  SimPacket* shared = cluster.pool_.share(source);
+  pool_.seal(source, source->payload_bytes);
+  SimPacket* shared = pool_.share(source);
   shared->holds = 0;
   shared->holder = index;
   return shared;
@@ -67,28 +64,28 @@ Packet* Node::share_packet(Packet* packet) {
 
 void Node::release_packet(Packet* packet) {
   packets_held--;
-  cluster.release(static_cast<SimPacket*>(packet));
+  surroundings_.release(static_cast<SimPacket*>(packet));
 }
 
 void Node::send(Packet* packet) {
   packets_held--;
   auto* sent = static_cast<SimPacket*>(packet);
   sent->holder = kNoHolder;
-  cluster.transmit(*this, sent);
+  surroundings_.transmit(*this, sent);
 }
 
-Checksums Node::checksums() const { return cluster.options_.checksums; }
+Checksums Node::checksums() const { return options_.checksums; }
 
 bool Node::dma_read(HostAddress from, uint8_t* to, uint32_t bytes, DmaToken token) {
-  return cluster.start_dma(*this, {from, to, nullptr, bytes, token, 0, boots});
+  return surroundings_.start_dma(*this, {from, to, nullptr, bytes, token});
 }
 
 bool Node::dma_write(const uint8_t* from, HostAddress to, uint32_t bytes, DmaToken token) {
-  return cluster.start_dma(*this, {to, nullptr, from, bytes, token, 0, boots});
+  return surroundings_.start_dma(*this, {to, nullptr, from, bytes, token});
 }
 
 void Node::complete(ContextId context, const peal_completion& entry) {
-  cluster.complete(*this, context, entry);
+  surroundings_.complete(*this, context, entry);
 }
 
 // --- administration ---
@@ -116,13 +113,13 @@ void Node::context_gone(ContextId context) {
   Window& window = windows[context];
   const uint64_t asked = window.ring.host->reset_epoch.value;
   if (asked != 0 && window.ring.card->reset.epoch != asked)
-    cluster.violation("quiet", "a window's reset was not acknowledged");
+    surroundings_.violation("quiet", "a window's reset was not acknowledged");
   window = Window();
 }
 
 RegionId Node::put(emulator::RegionTable& table, uint32_t number, uint64_t bytes,
                    emulator::RegionTable::Release release) {
-  const RegionId region = table.put_mapped(cluster.memory_.data(number), bytes, std::move(release));
+  const RegionId region = table.put_mapped(memory_.data(number), bytes, std::move(release));
   if (region != emulator::kNoRegion) region_numbers[region & 0xffffu] = number;
   return region;
 }
@@ -130,9 +127,9 @@ RegionId Node::put(emulator::RegionTable& table, uint32_t number, uint64_t bytes
 peal_status Node::make_memory(const peal_register_memory& request, emulator::RegionTable& table,
                               RegionId* region) {
   if (request.kind != PEAL_MEMORY_PROCESS) return PEAL_STATUS_BAD_ADDRESS;
-  const auto number = static_cast<uint32_t>((request.address >> kAddressShift) - 1);
-  if (request.address != address_of(number) ||
-      !cluster.memory_.contains(index, number, 0, request.bytes))
+  const uint32_t number = region_of_address(request.address);
+  if (request.address != address_of_region(number) ||
+      !memory_.contains(index, number, 0, request.bytes))
     return PEAL_STATUS_BAD_ADDRESS;
   *region = put(table, number, request.bytes, {});
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
@@ -140,9 +137,9 @@ peal_status Node::make_memory(const peal_register_memory& request, emulator::Reg
 
 peal_status Node::make_channels(const peal_reserve_group&, emulator::RegionTable& table,
                                 RegionId* region) {
-  const uint32_t number = cluster.memory_.add(index, emulator::kChannelsBytes);
-  *region = put(table, number, emulator::kChannelsBytes,
-                [this, number] { cluster.memory_.remove(number); });
+  const uint32_t number = memory_.add(index, emulator::kChannelsBytes);
+  *region =
+      put(table, number, emulator::kChannelsBytes, [this, number] { memory_.remove(number); });
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 

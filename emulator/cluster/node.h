@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One card of the cluster: the firmware's object, the port it sees, what its runner has of its own
 // (windows, administration, the table of memory regions: those of the emulator, emulator/common),
-// and the times at which its processor, link and DMA engine are free again.
+// and the times at which its processor, link and DMA engine are free again. What takes time or
+// concerns others (wire, DMA, completions) it leaves to its surroundings: the cluster.
 #pragma once
 
 #include <array>
@@ -10,8 +11,9 @@
 #include <vector>
 
 #include "abi/ring.h"
-#include "emulator/cluster/cluster.h"
 #include "emulator/cluster/host_memory.h"
+#include "emulator/cluster/packet_pool.h"
+#include "emulator/cluster/surroundings.h"
 #include "emulator/common/admin.h"
 #include "emulator/common/region_table.h"
 #include "firmware/card.h"
@@ -19,9 +21,18 @@
 
 namespace peal::sim {
 
+struct NodeOptions {
+  uint64_t seed = 1;
+  CardTimeouts timeouts = default_timeouts();
+  uint32_t packets = 4096;  // that the card may hold
+  Checksums checksums = Checksums::kSoftware;
+};
+
 class Node final : public Port, public emulator::MemoryProvider {
  public:
-  Node(Cluster& cluster, uint32_t index);
+  // Surroundings, pool and memory outlive the node.
+  Node(uint32_t index, const NodeOptions& options, Surroundings& surroundings, PacketPool& pool,
+       HostMemory& memory);
   ~Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -63,7 +74,6 @@ class Node final : public Port, public emulator::MemoryProvider {
     bool gone = true;  // the card has let go of everything
   };
 
-  Cluster& cluster;
   const uint32_t index;
   Mapping card_memory;
   Card* card = nullptr;
@@ -90,6 +100,11 @@ class Node final : public Port, public emulator::MemoryProvider {
  private:
   RegionId put(emulator::RegionTable& table, uint32_t number, uint64_t bytes,
                emulator::RegionTable::Release release);
+
+  const NodeOptions options_;
+  Surroundings& surroundings_;
+  PacketPool& pool_;
+  HostMemory& memory_;
 };
 
 }  // namespace peal::sim

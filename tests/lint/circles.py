@@ -17,7 +17,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^">]+)"', re.MULTILINE)
 DEFINITION = re.compile(r"^(?!static)[a-z][\w *]*?\b(\w+)\([^;{]*?\)\n\{", re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
-BY_INCLUDES = ("base/", "firmware/", "hostlib/", "emulator/common/", "emulator/nic/")
+BY_INCLUDES = ("base/", "firmware/", "hostlib/", "emulator/cluster/", "emulator/common/", "emulator/nic/")
 BY_CALLS = ("driver/",)
 
 
