@@ -36,9 +36,10 @@ Cluster::Cluster(const ClusterOptions& options, Observer* observer, HostEvents* 
     : options_(options),
       observer_(observer),
       hosts_(hosts),
-      injector_(options.faults, mix(options.seed, kFaultStream)),
       jitter_(mix(options.seed, kJitterStream)),
-      pool_(CONFIG_MTU_BYTES, options.check_seals) {
+      pool_(CONFIG_MTU_BYTES, options.check_seals),
+      wire_(*this, pool_, events_),
+      faulty_(wire_, options.faults, mix(options.seed, kFaultStream)) {
   nodes_.reserve(options.cards);
   const NodeOptions node{options.seed, options.timeouts, options.packets_per_card,
                          options.checksums};
@@ -69,7 +70,7 @@ bool Cluster::step() {
       arrive(*nodes_[event.card], event.item);
       break;
     case EventKind::kQueued:
-      frames_under_way_--;
+      wire_.arrived();
       take_packet(*nodes_[event.card], pool_.at(event.item), now_ns_);
       break;
     case EventKind::kDmaDone:
@@ -96,7 +97,7 @@ void Cluster::at(TimeNs when_ns, uint32_t item) {
 // arrivals has its end.
 void Cluster::postpone(Node& node, const Event& event) {
   if (event.kind() == EventKind::kArrival && node.frozen_arrivals++ >= options_.receive_queue) {
-    frames_under_way_--;
+    wire_.arrived();
     counts_.dropped_queue++;
     release(pool_.at(event.item));
     return;
@@ -160,11 +161,6 @@ void Cluster::release(SimPacket* packet) {
     violation("sealed-payload", "a payload was written after it was sent");
 }
 
-void Cluster::put_on_wire(TimeNs arrival_ns, uint32_t to_card, SimPacket* packet) {
-  frames_under_way_++;
-  events_.push(arrival_ns, EventKind::kArrival, to_card, packet->index);
-}
-
 bool Cluster::is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const {
   return std::any_of(options_.cuts.begin(), options_.cuts.end(), [&](const WireCut& cut) {
     return cut.from_card == from_card && cut.to_card == to_card && now_ns >= cut.from_ns &&
@@ -179,7 +175,6 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
   if (header.length > CONFIG_MTU_BYTES) violation("wire", "a card sent more than an MTU");
   pool_.seal(packet, header.length);
   packet->payload_bytes = header.length;
-  packet->from_card = node.index;
   const uint32_t to_card = emulator::card_of_mac(header.destination);
   trace_hash_ = hash_frame(trace_hash_, node.turn_ns, header);
   if (observer_ != nullptr)
@@ -202,32 +197,7 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
   const TimeNs out_ns = std::max(node.turn_ns, node.link_out_free_ns) + bytes_ns;
   node.link_out_free_ns = out_ns + options_.costs.packet_gap_ns;
   const TimeNs arrival_ns = out_ns + options_.costs.wire_latency_ns;
-  if (!injector_.active()) {
-    put_on_wire(arrival_ns, to_card, packet);
-    return;
-  }
-  const emulator::Verdict verdict = injector_.judge(node.index, to_card, frame_bytes, node.turn_ns);
-  SimPacket* copies[emulator::kCopiesMax] = {packet, nullptr};
-  if (verdict.copies == 2) {
-    copies[1] = pool_.share(packet);
-    copies[1]->header_bytes = packet->header_bytes;
-    copies[1]->from_card = packet->from_card;
-  }
-  for (uint32_t i = 0; i < verdict.copies; i++) {
-    if (verdict.copy[i].corrupt_bit != emulator::kNoBit) {
-      SimPacket* damaged = pool_.copy(copies[i]);
-      const uint32_t byte = verdict.copy[i].corrupt_bit / 8;
-      uint8_t* place = byte < PEAL_HEADER_BYTES
-                           ? reinterpret_cast<uint8_t*>(&damaged->header_bytes) + byte
-                           : damaged->payload + (byte - PEAL_HEADER_BYTES);
-      *place = static_cast<uint8_t>(*place ^ (1u << (verdict.copy[i].corrupt_bit % 8)));
-      pool_.seal(damaged, header.length);
-      release(copies[i]);
-      copies[i] = damaged;
-    }
-    put_on_wire(arrival_ns + verdict.copy[i].delay_ns, to_card, copies[i]);
-  }
-  if (verdict.copies == 0) release(packet);
+  faulty_.carry({packet, node.index, to_card, node.turn_ns, arrival_ns});
 }
 
 void Cluster::inject(uint32_t card, const peal_wire_header& header, const uint8_t* payload,
@@ -249,7 +219,7 @@ void Cluster::inject(uint32_t card, const peal_wire_header& header, const uint8_
 
 void Cluster::arrive(Node& node, uint32_t item) {
   SimPacket* packet = pool_.at(item);
-  frames_under_way_--;
+  wire_.arrived();
   // What waits for the processor is as long as the time it is behind.
   if (node.busy_until_ns >
       now_ns_ + options_.receive_queue * options_.costs.packet_ns + kMicrosecond) {

@@ -16,8 +16,10 @@
 #include "emulator/cluster/observer.h"
 #include "emulator/cluster/packet_pool.h"
 #include "emulator/cluster/surroundings.h"
+#include "emulator/cluster/virtual_wire.h"
 #include "emulator/cluster/wire_cut.h"
 #include "emulator/common/fault_injector.h"
+#include "emulator/common/faulty_wire.h"
 #include "firmware/card.h"
 
 namespace peal::sim {
@@ -79,7 +81,7 @@ class Cluster final : private Surroundings {
   // Host event `item` at the given time.
   void at(TimeNs when_ns, uint32_t item);
   // The wire works from now on, whatever the plan said.
-  void heal() { injector_.heal(); }
+  void heal() { faulty_.heal(); }
 
   // --- what hosts do: administrative commands as they come over a socket; they take no time ---
   [[nodiscard]] peal_status open_context(uint32_t card, uint32_t* context);
@@ -130,12 +132,12 @@ class Cluster final : private Surroundings {
   // Sum over all cards.
   [[nodiscard]] uint64_t counter(peal_counter counter) const;
   [[nodiscard]] const ClusterCounts& counts() const { return counts_; }
-  [[nodiscard]] const emulator::FaultCounts& faults() const { return injector_.counts(); }
+  [[nodiscard]] const emulator::FaultCounts& faults() const { return faulty_.injector().counts(); }
   [[nodiscard]] Checksums checksums() const { return options_.checksums; }
   // Of every frame sent and every completion, with their times.
   [[nodiscard]] uint64_t trace_hash() const { return trace_hash_; }
   // Frames on the wire now.
-  [[nodiscard]] uint64_t frames_under_way() const { return frames_under_way_; }
+  [[nodiscard]] uint64_t frames_under_way() const { return wire_.under_way(); }
   // Packets and DMA that the card has not given back, by the port's own count, and the operations
   // open on it.
   [[nodiscard]] uint32_t packets_held(uint32_t card) const;
@@ -163,7 +165,6 @@ class Cluster final : private Surroundings {
                       peal_admin_reply* reply);
   void postpone(Node& node, const Event& event);
   [[nodiscard]] bool is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;
-  void put_on_wire(TimeNs arrival_ns, uint32_t to_card, SimPacket* packet);
   void arrive(Node& node, uint32_t item);
   void take_packet(Node& node, SimPacket* packet, TimeNs ready_ns);
   void finish_dma(Node& node, uint32_t item);
@@ -177,17 +178,17 @@ class Cluster final : private Surroundings {
   ClusterOptions options_;
   Observer* observer_;
   HostEvents* hosts_;
-  emulator::FaultInjector injector_;
   emulator::Random jitter_;
   HostMemory memory_;
   PacketPool pool_;
   EventQueue events_;
+  VirtualWire wire_;
+  emulator::FaultyWire faulty_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Dma> dmas_;
   std::vector<uint32_t> free_dmas_;
   TimeNs now_ns_ = 0;
   uint64_t trace_hash_ = 0;
-  uint64_t frames_under_way_ = 0;
   ClusterCounts counts_;
 };
 

@@ -67,7 +67,6 @@ SimPacket* PacketPool::copy(const SimPacket* packet) {
   std::memcpy(other->shared->bytes, packet->shared->bytes, mtu_bytes_);
   other->header_bytes = packet->header_bytes;
   other->payload_bytes = packet->payload_bytes;
-  other->from_card = packet->from_card;
   return other;
 }
 

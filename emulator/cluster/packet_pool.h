@@ -27,9 +27,8 @@ inline constexpr uint32_t kNoHolder = ~0u;
 struct SimPacket : Packet {
   alignas(8) peal_wire_header header_bytes;
   Payload* shared;
-  uint32_t index;      // in the pool
-  uint32_t from_card;  // while under way
-  uint32_t holder;     // the card that has it, or kNoHolder
+  uint32_t index;   // in the pool
+  uint32_t holder;  // the card that has it, or kNoHolder
   bool in_use;
 };
 

@@ -33,8 +33,8 @@ struct BenchOptions {
 // A rank: a card, its only context, and memory for both buffers.
 class Rank final : public emulator::MemoryProvider {
  public:
-  Rank(uint32_t index, PacketPool& pool, Wire& wire, Checksums checksums)
-      : runner(index, pool, wire, checksums, default_timeouts(), 1 + index) {}
+  Rank(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch, Checksums checksums)
+      : runner(index, pool, frame_switch, checksums, default_timeouts(), 1 + index) {}
   ~Rank() {
     for (Mapping* mapping : mappings_) destroy(mapping);
   }
@@ -124,16 +124,17 @@ class Rank final : public emulator::MemoryProvider {
 
 class Bench {
  public:
-  explicit Bench(const BenchOptions& options) : options_(options), wire_(pool_, WireOptions{}) {}
+  explicit Bench(const BenchOptions& options)
+      : options_(options), switch_(pool_, SwitchOptions{}) {}
 
   std::string set_up() {
     if (std::string error = pool_.create(1024 * options_.ranks); !error.empty()) return error;
-    if (std::string error = wire_.create(options_.ranks); !error.empty()) return error;
+    if (std::string error = switch_.create(options_.ranks); !error.empty()) return error;
     const Checksums checksums =
         options_.software_checksums ? Checksums::kSoftware : Checksums::kSkipped;
     const uint64_t memory_bytes = uint64_t{options_.bytes} * (options_.ranks + 1) + 4096;
     for (uint32_t i = 0; i < options_.ranks; i++) {
-      ranks_.push_back(std::make_unique<Rank>(i, pool_, wire_, checksums));
+      ranks_.push_back(std::make_unique<Rank>(i, pool_, switch_, checksums));
       if (!ranks_.back()->open(memory_bytes, options_.ranks, i)) return "cannot open a rank";
     }
     for (uint32_t i = 0; i < options_.ranks; i++) {
@@ -162,10 +163,10 @@ class Bench {
     TimeNs ended = began;
     for (size_t done = 0; done < ranks_.size();) {
       const TimeNs now = clock_.now();
-      wire_.set_now(now);
+      switch_.set_now(now);
       bool quiet = true;
       for (const auto& rank : ranks_) rank->runner.serve(now);
-      for (uint32_t i = 0; i < ranks_.size(); i++) quiet &= !wire_.has_frames(i);
+      for (uint32_t i = 0; i < ranks_.size(); i++) quiet &= !switch_.has_frames(i);
       for (const auto& rank : ranks_) rank->runner.run_timers(now, quiet);
       ended = clock_.now();
       for (const auto& rank : ranks_) {
@@ -178,13 +179,13 @@ class Bench {
     return ended - began;
   }
 
-  [[nodiscard]] uint64_t frames() const { return wire_.counts().sent; }
+  [[nodiscard]] uint64_t frames() const { return switch_.counts().sent; }
 
  private:
   BenchOptions options_;
   TscClock clock_;
   PacketPool pool_;
-  Wire wire_;
+  FrameSwitch switch_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   uint64_t sequence_ = 0;
 };

@@ -158,13 +158,13 @@ ContextId CardPort::tend_lanes(TimeNs now) {
   return overdue;
 }
 
-CardRunner::CardRunner(uint32_t index, PacketPool& pool, Wire& wire, Checksums checksums,
-                       const CardTimeouts& timeouts, uint32_t incarnation,
+CardRunner::CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch,
+                       Checksums checksums, const CardTimeouts& timeouts, uint32_t incarnation,
                        const CopyOptions& copies)
     : index_(index),
-      wire_(wire),
+      switch_(frame_switch),
       regions_(emulator::kRegionsPerCard),
-      port_(index, pool, wire, regions_, checksums, copies),
+      port_(index, pool, frame_switch, regions_, checksums, copies),
       memory_(map_card_memory()),
       card_(start(memory_, port_, index, incarnation, timeouts)),
       admin_(*card_, regions_) {
@@ -191,9 +191,9 @@ bool CardRunner::serve(TimeNs now) {
     for (uint32_t i = 0; i < count; i++) card_on_dma_done(*card_, done[i].token, done[i].ok, now);
     any = true;
   }
-  if (wire_.has_frames(index_)) {
+  if (switch_.has_frames(index_)) {
     Packet* packets[kArrivals];
-    const uint32_t count = wire_.receive(index_, packets, kArrivals);
+    const uint32_t count = switch_.receive(index_, packets, kArrivals);
     for (uint32_t i = 0; i < count; i++) {
       if (i + 1 < count) rte_prefetch0(packets[i + 1]->header);
       const auto frame_bytes =
@@ -211,7 +211,7 @@ bool CardRunner::serve(TimeNs now) {
 // How many turns it takes to serve what waits now. One more, because a peer that is asked in one
 // turn answers in the next.
 uint32_t CardRunner::turns_to_serve() const {
-  return std::max(wire_.frames(index_) / kArrivals,
+  return std::max(switch_.frames(index_) / kArrivals,
                   emulator::Admin::kRingEntries / kSubmissionsPerTurn) +
          2;
 }

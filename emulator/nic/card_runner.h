@@ -16,9 +16,9 @@
 #include "emulator/common/admin.h"
 #include "emulator/common/region_table.h"
 #include "emulator/nic/copy_pool.h"
+#include "emulator/nic/frame_switch.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/packet_pool.h"
-#include "emulator/nic/wire.h"
 #include "firmware/card.h"
 #include "peal_config.h"
 
@@ -31,12 +31,12 @@ struct CopyOptions {
 
 class CardPort final : public Port, public CopyLanes {
  public:
-  CardPort(uint32_t card_index, PacketPool& pool, Wire& wire, emulator::RegionTable& regions,
-           Checksums checksums, const CopyOptions& copies)
+  CardPort(uint32_t card_index, PacketPool& pool, FrameSwitch& frame_switch,
+           emulator::RegionTable& regions, Checksums checksums, const CopyOptions& copies)
       : index_(card_index),
         checksums_(checksums),
         pool_(pool),
-        wire_(wire),
+        switch_(frame_switch),
         regions_(regions),
         copies_(copies) {}
   void set_admin(emulator::Admin* admin) { admin_ = admin; }
@@ -44,7 +44,7 @@ class CardPort final : public Port, public CopyLanes {
   Packet* allocate_packet() override { return pool_.allocate(); }
   Packet* share_packet(Packet* packet) override { return pool_.share(packet); }
   void release_packet(Packet* packet) override { pool_.release(packet); }
-  void send(Packet* packet) override { wire_.send(index_, packet); }
+  void send(Packet* packet) override { switch_.send(index_, packet); }
   [[nodiscard]] Checksums checksums() const override { return checksums_; }
   bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;
   bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) override;
@@ -92,7 +92,7 @@ class CardPort final : public Port, public CopyLanes {
   uint32_t index_;
   Checksums checksums_;
   PacketPool& pool_;
-  Wire& wire_;
+  FrameSwitch& switch_;
   emulator::RegionTable& regions_;
   emulator::Admin* admin_ = nullptr;
   Queue queues_[2];
@@ -108,7 +108,7 @@ class CardPort final : public Port, public CopyLanes {
 
 class CardRunner {
  public:
-  CardRunner(uint32_t index, PacketPool& pool, Wire& wire, Checksums checksums,
+  CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch, Checksums checksums,
              const CardTimeouts& timeouts, uint32_t incarnation, const CopyOptions& copies = {});
   ~CardRunner();
   CardRunner(const CardRunner&) = delete;
@@ -146,7 +146,7 @@ class CardRunner {
                      const CardTimeouts& timeouts);
 
   uint32_t index_;
-  Wire& wire_;
+  FrameSwitch& switch_;
   emulator::RegionTable regions_;
   CardPort port_;
   void* memory_;

@@ -79,7 +79,7 @@ std::vector<int> other_cpus(const NicOptions& options, const std::vector<int>& a
 uint64_t dpdk_memory_bytes(uint32_t cards, uint32_t packet_buffers) {
   constexpr uint64_t kBase = uint64_t{24} << 20;
   const uint64_t pools = PacketPool::memory_bytes(packet_buffers);
-  const uint64_t rings = uint64_t{cards} * (Wire::kRingFrames * sizeof(void*) + 4096);
+  const uint64_t rings = uint64_t{cards} * (RingWire::kRingFrames * sizeof(void*) + 4096);
   return kBase + pools + pools / 8 + rings;
 }
 

@@ -47,7 +47,7 @@ NicLoop::~NicLoop() {
   interfaces_.clear();
   helper_.reset();
   copies_.reset();
-  wire_.reset();
+  switch_.reset();
   pool_.reset();
   if (stop_fd_ >= 0) close(stop_fd_);
   if (epoll_fd_ >= 0) close(epoll_fd_);
@@ -59,15 +59,15 @@ std::string NicLoop::create(const LoopOptions& options) {
   options_ = options;
   pool_ = std::make_unique<PacketPool>();
   if (std::string error = pool_->create(options.packet_buffers); !error.empty()) return error;
-  wire_ = std::make_unique<Wire>(*pool_, options.wire);
-  if (std::string error = wire_->create(options.cards); !error.empty()) return error;
+  switch_ = std::make_unique<FrameSwitch>(*pool_, options.wire);
+  if (std::string error = switch_->create(options.cards); !error.empty()) return error;
   copies_ = std::make_unique<CopyPool>(options.cards * emulator::Admin::kContexts);
   if (!watch(copies_->event_fd())) return "cannot watch the copies of process memory";
   for (uint32_t i = 0; i < options.cards; i++) {
     // Incarnations are never zero, and differ between cards only because nothing is lost by it.
     const uint32_t incarnation = std::max(1u, options.incarnation + i);
     cards_.push_back(std::make_unique<CardRunner>(
-        i, *pool_, *wire_, options.checksums, options.timeouts, incarnation,
+        i, *pool_, *switch_, options.checksums, options.timeouts, incarnation,
         CopyOptions{copies_.get(), options.copy_deadline_ns}));
     cards_.back()->admin().beat(beats_, kBeatUs);
   }
@@ -99,16 +99,16 @@ void NicLoop::request_stop() {
 
 bool NicLoop::turn(TimeNs now) {
   bool busy = false;
-  const uint64_t sent = wire_->counts().sent;
-  wire_->set_now(now);
-  if (wire_->next_release() <= now) busy |= wire_->release_due();
+  const uint64_t sent = switch_->counts().sent;
+  switch_->set_now(now);
+  if (switch_->next_release() <= now) busy |= switch_->release_due();
   for (const auto& card : cards_) busy |= card->serve(now);
   busy |= poll_interfaces(now);
   const bool quiet = is_quiet();
   for (const auto& card : cards_) card->run_timers(now, quiet);
   for (const auto& card : cards_) busy |= card->tend_copies(now);
   // A timer may have sent to a card whose turn was over: that frame must not wait through a sleep.
-  busy |= wire_->counts().sent != sent;
+  busy |= switch_->counts().sent != sent;
   counts_.turns++;
   counts_.busy_turns += busy ? 1 : 0;
   return busy;
@@ -116,7 +116,7 @@ bool NicLoop::turn(TimeNs now) {
 
 bool NicLoop::is_quiet() const {
   for (uint32_t i = 0; i < cards_.size(); i++) {
-    if (wire_->has_frames(i)) return false;
+    if (switch_->has_frames(i)) return false;
   }
   return true;
 }
@@ -172,7 +172,7 @@ void NicLoop::set_cards_sleeping(bool sleeping) {
 }
 
 TimeNs NicLoop::wake_time(TimeNs now) const {
-  TimeNs wake = std::min(next_beat_ns_, wire_->next_release());
+  TimeNs wake = std::min(next_beat_ns_, switch_->next_release());
   for (const auto& card : cards_) {
     wake = std::min(wake, card->deadline());
     if (card->copies_under_way()) wake = std::min(wake, now + kCopyLookNs);
@@ -220,13 +220,17 @@ void NicLoop::wait_for_events(TimeNs timeout_ns) {
 }
 
 nlohmann::ordered_json NicLoop::counters_json() const {
-  const WireCounts& wire = wire_->counts();
-  const emulator::FaultCounts& faults = wire_->injector().counts();
+  const SwitchCounts& frames = switch_->counts();
+  const RingCounts& rings = switch_->rings().counts();
+  const emulator::FaultCounts& faults = switch_->faults().injector().counts();
   nlohmann::ordered_json all;
-  all["wire"] = {{"sent", wire.sent},           {"sent_bytes", wire.sent_bytes},
-                 {"delivered", wire.delivered}, {"no_such_card", wire.no_such_card},
-                 {"ring_full", wire.ring_full}, {"held_full", wire.held_full},
-                 {"no_copy", wire.no_copy}};
+  all["wire"] = {{"sent", frames.sent},
+                 {"sent_bytes", frames.sent_bytes},
+                 {"delivered", rings.delivered},
+                 {"no_such_card", frames.no_such_card},
+                 {"ring_full", rings.ring_full},
+                 {"held_full", rings.held_full},
+                 {"no_copy", switch_->faults().no_copy()}};
   all["faults"] = {{"judged", faults.judged},           {"lost", faults.lost},
                    {"partitioned", faults.partitioned}, {"duplicated", faults.duplicated},
                    {"reordered", faults.reordered},     {"delayed", faults.delayed},

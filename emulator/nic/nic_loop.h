@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "emulator/nic/card_runner.h"
+#include "emulator/nic/frame_switch.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/packet_pool.h"
 #include "emulator/nic/tsc_clock.h"
 #include "emulator/nic/wake_helper.h"
-#include "emulator/nic/wire.h"
 
 namespace peal::nic {
 
@@ -25,7 +25,7 @@ struct LoopOptions {
   uint32_t packet_buffers = 0;  // for all cards together
   Checksums checksums = Checksums::kSoftware;
   CardTimeouts timeouts = {};
-  WireOptions wire;
+  SwitchOptions wire;
   uint32_t incarnation = 1;  // of card 0; the others count on
   TimeNs copy_deadline_ns = 2'000'000'000;
   TimeNs idle_ns = 200'000;  // awake this long without work
@@ -73,7 +73,7 @@ class NicLoop final : public LoopServices {
   bool stop_copies() { return copies_ == nullptr || copies_->stop(); }
 
   [[nodiscard]] const CardRunner& runner(uint32_t index) const { return *cards_[index]; }
-  [[nodiscard]] const WireCounts& wire_counts() const { return wire_->counts(); }
+  [[nodiscard]] const FrameSwitch& frame_switch() const { return *switch_; }
   // Everything that is counted, as one JSON object. Also called from the telemetry thread: figures
   // may be of different turns.
   [[nodiscard]] nlohmann::ordered_json counters_json() const;
@@ -95,7 +95,7 @@ class NicLoop final : public LoopServices {
   LoopOptions options_;
   TscClock clock_;
   std::unique_ptr<PacketPool> pool_;
-  std::unique_ptr<Wire> wire_;
+  std::unique_ptr<FrameSwitch> switch_;
   std::vector<std::unique_ptr<CardRunner>> cards_;
   std::vector<std::unique_ptr<HostInterface>> interfaces_;
   std::unique_ptr<WakeHelper> helper_;

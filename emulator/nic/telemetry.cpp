@@ -45,13 +45,14 @@ int counters(const char*, const char* parameters, rte_tel_data* data) {
 int wire(const char*, const char*, rte_tel_data* data) {
   const std::lock_guard lock(loop_mutex);
   if (telemetry_loop == nullptr) return -ESHUTDOWN;
-  const WireCounts& counts = telemetry_loop->wire_counts();
+  const SwitchCounts& frames = telemetry_loop->frame_switch().counts();
+  const RingCounts& rings = telemetry_loop->frame_switch().rings().counts();
   rte_tel_data_start_dict(data);
-  rte_tel_data_add_dict_u64(data, "sent", counts.sent);
-  rte_tel_data_add_dict_u64(data, "sent_bytes", counts.sent_bytes);
-  rte_tel_data_add_dict_u64(data, "delivered", counts.delivered);
-  rte_tel_data_add_dict_u64(data, "no_such_card", counts.no_such_card);
-  rte_tel_data_add_dict_u64(data, "ring_full", counts.ring_full);
+  rte_tel_data_add_dict_u64(data, "sent", frames.sent);
+  rte_tel_data_add_dict_u64(data, "sent_bytes", frames.sent_bytes);
+  rte_tel_data_add_dict_u64(data, "delivered", rings.delivered);
+  rte_tel_data_add_dict_u64(data, "no_such_card", frames.no_such_card);
+  rte_tel_data_add_dict_u64(data, "ring_full", rings.ring_full);
   return 0;
 }
 

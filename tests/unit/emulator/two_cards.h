@@ -8,8 +8,8 @@
 
 #include "abi/ring.h"
 #include "emulator/nic/card_runner.h"
+#include "emulator/nic/frame_switch.h"
 #include "emulator/nic/packet_pool.h"
-#include "emulator/nic/wire.h"
 #include "tests/unit/emulator/lone_card.h"
 
 namespace peal::nic::test {
@@ -35,7 +35,7 @@ class TwoCards {
 
   TimeNs now = 1'000'000;
   PacketPool pool;
-  Wire wire{pool, WireOptions{}};
+  FrameSwitch wire{pool, SwitchOptions{}};
   std::unique_ptr<CardRunner> cards[kCards];
   emulator::test::TestProvider hosts[kCards];
   ContextId contexts[kCards] = {};

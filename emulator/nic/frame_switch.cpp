@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/nic/frame_switch.h"
+
+namespace peal::nic {
+
+FrameSwitch::FrameSwitch(PacketPool& pool, const SwitchOptions& options)
+    : rings_(pool),
+      faulty_(rings_, options.faults, options.seed),
+      trace_(options.trace),
+      special_(faulty_.injector().active() || trace_ != nullptr) {}
+
+std::string FrameSwitch::create(uint32_t cards) {
+  return rings_.create(cards, faulty_.injector().active() ? RingWire::kHeldMax : 0);
+}
+
+void FrameSwitch::send_specially(uint32_t from_card, uint32_t to_card, Packet* packet) {
+  if (trace_ != nullptr) {
+    const std::string line = emulator::packet_text(*packet->header, to_card) + '\n';
+    std::fwrite(line.data(), 1, line.size(), trace_);
+  }
+  faulty_.carry({packet, from_card, to_card, rings_.now(), rings_.now()});
+}
+
+}  // namespace peal::nic

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The wire inside one process: a DPDK ring per card, into which every card of the process enqueues.
+// All on one lcore, so the rings are single-producer and single-consumer. What is not due yet waits
+// in a heap until its time.
+#pragma once
+
+#include <rte_ring.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/common/wire.h"
+#include "emulator/nic/packet_pool.h"
+
+namespace peal::nic {
+
+struct RingCounts {
+  uint64_t delivered = 0;  // frames that entered a ring
+  uint64_t ring_full = 0;
+  uint64_t held_full = 0;  // could not be held back: delivered at once
+};
+
+class RingWire final : public emulator::Wire {
+ public:
+  explicit RingWire(PacketPool& pool) : pool_(pool) {}
+  ~RingWire();
+  RingWire(const RingWire&) = delete;
+  RingWire& operator=(const RingWire&) = delete;
+
+  static constexpr uint32_t kRingFrames = 8192;
+  static constexpr size_t kHeldMax = 65536;
+
+  // With room for `held` frames that come later, kHeldMax at most. Empty on success.
+  std::string create(uint32_t cards, size_t held);
+  [[nodiscard]] uint32_t cards() const { return static_cast<uint32_t>(rings_.size()); }
+
+  // Once per turn, before anything is sent.
+  void set_now(TimeNs now) { now_ = now; }
+  [[nodiscard]] TimeNs now() const { return now_; }
+
+  // Takes the packet over; it arrives at once.
+  void enqueue(uint32_t to_card, Packet* packet) {
+    if (rte_ring_sp_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) != 0) [[unlikely]] {
+      counts_.ring_full++;
+      pool_.release(packet);
+      return;
+    }
+    counts_.delivered++;
+  }
+  // As enqueue(), but in its time.
+  void carry(const emulator::Frame& frame) override;
+  Packet* share(Packet* packet) override { return pool_.share(packet); }
+  Packet* copy(Packet* packet) override { return pool_.copy(packet); }
+  void release(Packet* packet) override { pool_.release(packet); }
+
+  // Up to `limit` frames for a card; returns how many.
+  uint32_t receive(uint32_t card, Packet** packets, uint32_t limit);
+  [[nodiscard]] bool has_frames(uint32_t card) const { return !rte_ring_empty(rings_[card]); }
+  [[nodiscard]] uint32_t frames(uint32_t card) const { return rte_ring_count(rings_[card]); }
+
+  // Delivers what was held back and is due.
+  bool release_due();
+  [[nodiscard]] TimeNs next_release() const {
+    return held_.empty() ? kNever : held_.front().due_ns;
+  }
+
+  [[nodiscard]] const RingCounts& counts() const { return counts_; }
+
+ private:
+  struct Held {
+    TimeNs due_ns;
+    uint64_t serial;  // order among equals
+    uint32_t to_card;
+    Packet* packet;
+  };
+  static bool later(const Held& a, const Held& b) {
+    return a.due_ns != b.due_ns ? a.due_ns > b.due_ns : a.serial > b.serial;
+  }
+
+  PacketPool& pool_;
+  std::vector<rte_ring*> rings_;
+  std::vector<Held> held_;  // heap, soonest first
+  size_t held_max_ = 0;
+  uint64_t serial_ = 0;
+  TimeNs now_ = 0;
+  RingCounts counts_;
+};
+
+}  // namespace peal::nic
