@@ -118,7 +118,7 @@ void Cluster::end_turn(Node& node) {
   node.busy_until_ns = node.turn_ns;
   if (node.completed) {
     node.completed = false;
-    node.admin->flush_windows();
+    node.card_windows->flush();
     node.admin->housekeeping();
   } else if (node.admin->closing_contexts() > 0) {
     node.admin->housekeeping();
@@ -323,7 +323,7 @@ bool Cluster::submit(uint32_t card, uint32_t context, const peal_submission& ent
 void Cluster::take_submissions(Node& node) {
   if (node.silent) return;
   const TimeNs turn_ns = begin_turn(node, options_.costs.submission_ns);
-  node.admin->poll_windows(1, turn_ns);
+  node.card_windows->poll(1, turn_ns);
   end_turn(node);
 }
 
@@ -332,7 +332,7 @@ void Cluster::complete(Node& node, uint32_t context, const peal_completion& entr
   trace_hash_ = mix(trace_hash_ ^ node.turn_ns, entry.cookie ^ entry.sequence,
                     (uint64_t{node.index} << 48) ^ (uint64_t{entry.status} << 32) ^ context);
   node.completed = true;
-  node.admin->complete(context, entry);
+  node.card_windows->complete(context, entry);
   if (observer_ != nullptr) observer_->on_completion(node.turn_ns, node.index, context, entry);
   if (hosts_ != nullptr) hosts_->on_completion(node.turn_ns, node.index, context, entry);
 }
@@ -342,7 +342,7 @@ bool Cluster::poll(uint32_t card, uint32_t context, peal_completion* entry) {
   Node::Window& window = node.windows[context];
   if (window.gone || peal_host_ring_poll(&window.ring, entry) == 0) return false;
   // The card may have waited for room.
-  if (!node.silent && node.admin->has_blocked_window()) ring_doorbell(card);
+  if (!node.silent && node.card_windows->has_blocked()) ring_doorbell(card);
   return true;
 }
 

@@ -21,6 +21,7 @@ Node::Node(uint32_t card_index, const NodeOptions& options, Surroundings& surrou
 
 void Node::boot() {
   admin.reset();
+  card_windows.reset();
   regions.reset();
   for (Window& window : windows) window = Window();
   CardIdentity identity{};
@@ -31,7 +32,8 @@ void Node::boot() {
   card_memory = Mapping(card_bytes());
   card = card_start(card_memory.data(), *this, identity, options_.timeouts);
   regions = std::make_unique<emulator::RegionTable>(emulator::kRegionsPerCard);
-  admin = std::make_unique<emulator::Admin>(*card, *regions);
+  card_windows = std::make_unique<emulator::MappedWindows>(*card);
+  admin = std::make_unique<emulator::Admin>(*card, *regions, *card_windows);
   region_numbers.assign(emulator::kRegionsPerCard, kNoRegionNumber);
   silent = false;
   packets_held = 0;
@@ -97,15 +99,13 @@ peal_status Node::execute(peal_admin_command* command, uint32_t context, TimeNs 
   return admin->execute(*command, PEAL_ADMIN_BYTES, context, *this, now_ns, reply);
 }
 
-peal_status Node::open_window(ContextId context, uint32_t window_bytes, void** memory,
-                              uint64_t* offset, emulator::HostWaker** waker) {
+peal_status Node::open_window(ContextId context, uint64_t* offset) {
   Window& window = windows[context];
-  window.memory = Mapping(window_bytes);
+  window.memory = Mapping(emulator::kWindowBytes);
   window.gone = false;
-  peal_host_ring_init(&window.ring, window.memory.data(), emulator::Admin::kRingEntries);
-  *memory = window.memory.data();
+  peal_host_ring_init(&window.ring, window.memory.data(), emulator::kRingEntries);
+  card_windows->open(context, window.memory.data(), PEAL_CAPABILITY_PROCESS_MEMORY, nullptr);
   *offset = 0;
-  *waker = nullptr;
   return PEAL_STATUS_OK;
 }
 
@@ -117,33 +117,27 @@ void Node::context_gone(ContextId context) {
   window = Window();
 }
 
-RegionId Node::put(emulator::RegionTable& table, uint32_t number, uint64_t bytes,
-                   emulator::RegionTable::Release release) {
-  const RegionId region = table.put_mapped(memory_.data(number), bytes, std::move(release));
+RegionId Node::put(uint32_t number, uint64_t bytes, emulator::RegionTable::Release release) {
+  const RegionId region = regions->put_mapped(memory_.data(number), bytes, std::move(release));
   if (region != emulator::kNoRegion) region_numbers[region & 0xffffu] = number;
   return region;
 }
 
-peal_status Node::make_memory(const peal_register_memory& request, emulator::RegionTable& table,
-                              RegionId* region) {
+peal_status Node::make_memory(const peal_register_memory& request, RegionId* region) {
   if (request.kind != PEAL_MEMORY_PROCESS) return PEAL_STATUS_BAD_ADDRESS;
   const uint32_t number = region_of_address(request.address);
   if (request.address != address_of_region(number) ||
       !memory_.contains(index, number, 0, request.bytes))
     return PEAL_STATUS_BAD_ADDRESS;
-  *region = put(table, number, request.bytes, {});
+  *region = put(number, request.bytes, {});
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 
-peal_status Node::make_channels(const peal_reserve_group&, emulator::RegionTable& table,
-                                RegionId* region) {
+peal_status Node::make_channels(const peal_reserve_group&, RegionId* region) {
   const uint32_t number = memory_.add(index, emulator::kChannelsBytes);
-  *region =
-      put(table, number, emulator::kChannelsBytes, [this, number] { memory_.remove(number); });
+  *region = put(number, emulator::kChannelsBytes, [this, number] { memory_.remove(number); });
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
-
-uint32_t Node::capabilities() const { return PEAL_CAPABILITY_PROCESS_MEMORY; }
 
 uint32_t Node::number_of(RegionId region, uint64_t offset, uint64_t bytes) const {
   const uint64_t held = regions->bytes_of(region);

@@ -15,6 +15,7 @@
 #include "emulator/cluster/packet_pool.h"
 #include "emulator/cluster/surroundings.h"
 #include "emulator/common/admin.h"
+#include "emulator/common/mapped_windows.h"
 #include "emulator/common/region_table.h"
 #include "firmware/card.h"
 #include "firmware/port.h"
@@ -58,14 +59,10 @@ class Node final : public Port, public emulator::MemoryProvider {
                                DmaToken token) override;
   void complete(ContextId context, const peal_completion& entry) override;
 
-  peal_status open_window(ContextId context, uint32_t window_bytes, void** memory, uint64_t* offset,
-                          emulator::HostWaker** waker) override;
+  peal_status open_window(ContextId context, uint64_t* offset) override;
   void context_gone(ContextId context) override;
-  peal_status make_memory(const peal_register_memory& request, emulator::RegionTable& table,
-                          RegionId* region) override;
-  peal_status make_channels(const peal_reserve_group& request, emulator::RegionTable& table,
-                            RegionId* region) override;
-  [[nodiscard]] uint32_t capabilities() const override;
+  peal_status make_memory(const peal_register_memory& request, RegionId* region) override;
+  peal_status make_channels(const peal_reserve_group& request, RegionId* region) override;
 
   // A context as its host sees it.
   struct Window {
@@ -78,8 +75,9 @@ class Node final : public Port, public emulator::MemoryProvider {
   Mapping card_memory;
   Card* card = nullptr;
   std::unique_ptr<emulator::RegionTable> regions;
+  std::unique_ptr<emulator::MappedWindows> card_windows;
   std::unique_ptr<emulator::Admin> admin;
-  std::array<Window, emulator::Admin::kContexts> windows;
+  std::array<Window, emulator::kContexts> windows;
   std::vector<uint32_t> region_numbers;  // by index in the table
   uint32_t boots = 0;
   TimeNs turn_ns = 0;  // the processor's time within a turn
@@ -98,8 +96,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   bool completed = false;  // something, in this turn
 
  private:
-  RegionId put(emulator::RegionTable& table, uint32_t number, uint64_t bytes,
-               emulator::RegionTable::Release release);
+  RegionId put(uint32_t number, uint64_t bytes, emulator::RegionTable::Release release);
 
   const NodeOptions options_;
   Surroundings& surroundings_;

@@ -127,17 +127,14 @@ peal_status Admin::dispatch(const peal_admin_command& command, ContextId context
 
 peal_status Admin::open_context(MemoryProvider& provider, TimeNs now,
                                 peal_open_context_reply* reply) {
-  flush_windows();  // so that an id that comes back is in no list
   ContextId context = kNoContext;
   const peal_status status = card_open_context(card_, &context, provider.client());
   if (status != PEAL_STATUS_OK) return status;
   // The card numbers its contexts by slot; ours mirror them.
   assert(context < kContexts && slots_[context].state == SlotState::kFree);
   Slot& slot = slots_[context];
-  void* memory = nullptr;
   uint64_t offset = 0;
-  HostWaker* waker = nullptr;
-  const peal_status opened = provider.open_window(context, kWindowBytes, &memory, &offset, &waker);
+  const peal_status opened = provider.open_window(context, &offset);
   if (opened != PEAL_STATUS_OK) {
     card_close_context(card_, context, now);
     assert(card_context_quiet(card_, context));
@@ -145,9 +142,7 @@ peal_status Admin::open_context(MemoryProvider& provider, TimeNs now,
   }
   slot.provider = &provider;
   slot.state = SlotState::kOpen;
-  slot.window.open(memory, kRingEntries, card_, context, provider.capabilities(), waker);
-  slot.window.beat(beats_, beat_interval_us_);
-  open_[open_count_++] = context;
+  open_count_++;
   counts_.contexts_opened++;
   reply->context = context;
   reply->window_bytes = kWindowBytes;
@@ -160,12 +155,8 @@ peal_status Admin::close_for(ContextId context, TimeNs now) {
   return slots_[context].state == SlotState::kFree ? PEAL_STATUS_OK : PEAL_STATUS_BUSY;
 }
 
-void Admin::forget_open(ContextId context) {
-  for (uint32_t i = 0; i < open_count_; i++) {
-    if (open_[i] != context) continue;
-    open_[i] = open_[--open_count_];
-    return;
-  }
+void Admin::window_ended(ContextId context, WindowEnd why, TimeNs now) {
+  close_context(context, now, why == WindowEnd::kReset ? EndReason::kReset : EndReason::kWildIndex);
 }
 
 void Admin::close_context(ContextId context, TimeNs now, EndReason reason) {
@@ -175,23 +166,25 @@ void Admin::close_context(ContextId context, TimeNs now, EndReason reason) {
   if (reason == EndReason::kCopyOverdue) counts_.copies_overdue++;
   slots_[context].provider->context_ending(context, reason);
   slots_[context].state = SlotState::kClosing;
-  forget_open(context);
+  windows_.end(context);
+  open_count_--;
   closing_count_++;
   card_close_context(card_, context, now);
   housekeeping();
 }
 
-void Admin::finish_close(ContextId context) {
+// False while something of its window is under way.
+bool Admin::finish_close(ContextId context) {
   Slot& slot = slots_[context];
   regions_.free_owned(context, RegionUse::kMemory);
-  if (slot.window.state() == WindowState::kReset) slot.window.acknowledge_reset();
-  slot.window.close();
+  if (!windows_.let_go(context)) return false;
   MemoryProvider* provider = slot.provider;
   slot.provider = nullptr;
   slot.state = SlotState::kFree;
   closing_count_--;
   counts_.contexts_closed++;
   provider->context_gone(context);
+  return true;
 }
 
 bool Admin::housekeeping() {
@@ -204,8 +197,7 @@ bool Admin::housekeeping() {
   for (ContextId context = 0; closing_count_ > 0 && context < kContexts; context++) {
     if (slots_[context].state != SlotState::kClosing || !card_context_quiet(card_, context))
       continue;
-    finish_close(context);
-    any = true;
+    any |= finish_close(context);
   }
   return any;
 }
@@ -220,7 +212,7 @@ peal_status Admin::register_memory(ContextId context, const peal_register_memory
       (request.first_page_offset != 0 || request.page_shift != 0))
     return PEAL_STATUS_BAD_FLAGS;
   RegionId region = kNoRegion;
-  peal_status status = provider.make_memory(request, regions_, &region);
+  peal_status status = provider.make_memory(request, &region);
   if (status != PEAL_STATUS_OK) return status;
   regions_.set_owner(region, context, RegionUse::kMemory);
   status = card_register_memory(card_, context, region, request.bytes, request.access, &reply->key);
@@ -242,7 +234,7 @@ peal_status Admin::reserve_group(ContextId context, const peal_reserve_group& re
   if (request.ranks == 0 || request.ranks > CONFIG_GROUP_RANKS_MAX || request.rank >= request.ranks)
     return PEAL_STATUS_BAD_RANK;
   RegionId region = kNoRegion;
-  peal_status status = provider.make_channels(request, regions_, &region);
+  peal_status status = provider.make_channels(request, &region);
   if (status != PEAL_STATUS_OK) return status;
   regions_.set_owner(region, context, RegionUse::kChannels);
   status = card_reserve_group(card_, context, request, region, now, &reply->address);
@@ -257,59 +249,6 @@ peal_status Admin::read_counters(const peal_read_counters& request,
   reply->count = std::min<uint32_t>(PEAL_COUNTER_COUNT - request.first, PEAL_COUNTERS_PER_REPLY);
   std::memcpy(reply->values, card_counters(card_) + request.first, reply->count * sizeof(uint64_t));
   return PEAL_STATUS_OK;
-}
-
-bool Admin::poll_windows(uint32_t limit, TimeNs now) {
-  bool any = false;
-  unread_ = false;
-  for (uint32_t i = 0; i < open_count_;) {
-    const ContextId context = open_[i];
-    ContextWindow& window = slots_[context].window;
-    if (window.has_news()) {
-      const uint32_t taken = window.poll(card_, limit, now);
-      any |= taken > 0;
-      unread_ |= taken == limit && window.has_news();
-      if (window.state() != WindowState::kRunning) {
-        // Takes it out of open_; another moves here.
-        close_context(
-            context, now,
-            window.state() == WindowState::kReset ? EndReason::kReset : EndReason::kWildIndex);
-        any = true;
-        continue;
-      }
-    }
-    i++;
-  }
-  return any;
-}
-
-void Admin::complete(ContextId context, const peal_completion& entry) {
-  if (!is_open(context)) return;
-  ContextWindow& window = slots_[context].window;
-  if (!window.dirty() && window.state() == WindowState::kRunning) dirty_[dirty_count_++] = context;
-  window.complete(entry);
-}
-
-void Admin::flush_windows() {
-  for (uint32_t i = 0; i < dirty_count_; i++) slots_[dirty_[i]].window.flush();
-  dirty_count_ = 0;
-}
-
-void Admin::set_card_sleeping(bool sleeping) {
-  for (uint32_t i = 0; i < open_count_; i++) slots_[open_[i]].window.set_card_sleeping(sleeping);
-}
-
-void Admin::beat(uint64_t beats, uint32_t interval_us) {
-  beats_ = beats;
-  beat_interval_us_ = interval_us;
-  for (uint32_t i = 0; i < open_count_; i++) slots_[open_[i]].window.beat(beats, interval_us);
-}
-
-bool Admin::has_blocked_window() const {
-  for (uint32_t i = 0; i < open_count_; i++) {
-    if (slots_[open_[i]].window.waits_for_room()) return true;
-  }
-  return false;
 }
 
 }  // namespace peal::emulator

@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "abi/admin.h"
-#include "emulator/common/context_window.h"
-#include "emulator/common/region_table.h"
+#include "emulator/common/regions.h"
+#include "emulator/common/windows.h"
 #include "firmware/card.h"
 #include "peal_config.h"
 
@@ -36,31 +36,26 @@ enum class EndReason : uint8_t {
   kCopyOverdue,  // its memory could not be reached in time
 };
 
-// Where the memory behind commands comes from: one per client, or one per guest. It must outlive
-// its contexts: Admin calls back until context_gone() was called for each.
+// Where the memory behind commands comes from: one per client, or one per guest. It knows what kind
+// of memory that is, and so the card's own tables; Admin knows only that they are there. It must
+// outlive its contexts: Admin calls back until context_gone() was called for each.
 class MemoryProvider {
  public:
-  // Memory for a window of window_bytes, page-aligned and writable, and whom to wake (may be null).
-  // *offset goes into the reply.
-  virtual peal_status open_window(ContextId context, uint32_t window_bytes, void** memory,
-                                  uint64_t* offset, HostWaker** waker) = 0;
+  // Opens the context's window of kWindowBytes in the card's windows. *offset goes into the reply.
+  virtual peal_status open_window(ContextId context, uint64_t* offset) = 0;
   // Nothing refers to the context's memory any more, its window included: the window is the
   // provider's again. Called whoever ended the context: the client, a wild index, a reset.
   virtual void context_gone(ContextId context) = 0;
   // The context ends; context_gone() follows, now or (while a DMA is under way) much later.
   virtual void context_ending(ContextId /*context*/, EndReason /*reason*/) {}
-  // A region for REGISTER_MEMORY, put into `table`. Access flags and bytes were checked; which
-  // kinds there are and what the address means is the provider's to check.
-  virtual peal_status make_memory(const peal_register_memory& request, RegionTable& table,
-                                  RegionId* region) = 0;
+  // A region for REGISTER_MEMORY, put into the card's regions. Access flags and bytes were checked;
+  // which kinds there are and what the address means is the provider's to check.
+  virtual peal_status make_memory(const peal_register_memory& request, RegionId* region) = 0;
   // A region of kChannelsBytes for the channels of a group.
-  virtual peal_status make_channels(const peal_reserve_group& request, RegionTable& table,
-                                    RegionId* region) = 0;
+  virtual peal_status make_channels(const peal_reserve_group& request, RegionId* region) = 0;
   // Who is behind the contexts, of those that the card serves: what their ended groups leave behind
   // for a while keeps no other client's out. Zero where there is only one.
   [[nodiscard]] virtual ClientId client() const { return 0; }
-  // PEAL_CAPABILITY_* of this interface and its wire.
-  [[nodiscard]] virtual uint32_t capabilities() const = 0;
 
  protected:
   ~MemoryProvider() = default;
@@ -76,13 +71,13 @@ struct AdminCounts {
   uint64_t copies_overdue = 0;  // contexts ended because their memory could not be reached in time
 };
 
-class Admin {
+class Admin final : private WindowOwner {
  public:
-  static constexpr uint32_t kRingEntries = CONFIG_RING_ENTRIES;
-  static constexpr uint32_t kWindowBytes = PEAL_WINDOW_BYTES(kRingEntries);
-  static constexpr uint32_t kContexts = CONFIG_CONTEXTS;
-
-  Admin(Card& card, RegionTable& regions) : card_(card), regions_(regions) {}
+  // All outlive it. The windows tell it when one ends by itself.
+  Admin(Card& card, Regions& regions, Windows& windows)
+      : card_(card), regions_(regions), windows_(windows) {
+    windows_.set_owner(this);
+  }
   Admin(const Admin&) = delete;
   Admin& operator=(const Admin&) = delete;
 
@@ -107,24 +102,10 @@ class Admin {
   // Frees what the card has let go of. Cheap when there is nothing. True when it did something.
   bool housekeeping();
 
-  // The loop's work on windows: takes `limit` submissions from each. True when anything was done.
-  bool poll_windows(uint32_t limit, TimeNs now);
-  // Port::complete().
-  void complete(ContextId context, const peal_completion& entry);
-  // After a turn: wakes the hosts that sleep and have completions.
-  void flush_windows();
-  void set_card_sleeping(bool sleeping);
-  // A window that opens shows the last beat at once.
-  void beat(uint64_t beats, uint32_t interval_us);
-
   // Open, and not closing.
   [[nodiscard]] bool is_open(ContextId context) const {
     return context < kContexts && slots_[context].state == SlotState::kOpen;
   }
-  // The limit of the last poll_windows() left submissions behind.
-  [[nodiscard]] bool has_unread_window() const { return unread_; }
-  // Some window has submissions that wait for room in its completion ring: look again soon.
-  [[nodiscard]] bool has_blocked_window() const;
   [[nodiscard]] uint32_t open_contexts() const { return open_count_; }
   [[nodiscard]] uint32_t closing_contexts() const { return closing_count_; }
   [[nodiscard]] const AdminCounts& counts() const { return counts_; }
@@ -133,7 +114,6 @@ class Admin {
   enum class SlotState : uint8_t { kFree, kOpen, kClosing };
 
   struct Slot {
-    ContextWindow window;
     MemoryProvider* provider = nullptr;
     SlotState state = SlotState::kFree;
   };
@@ -148,20 +128,15 @@ class Admin {
   peal_status reserve_group(ContextId context, const peal_reserve_group& request,
                             MemoryProvider& provider, TimeNs now, peal_reserve_group_reply* reply);
   peal_status read_counters(const peal_read_counters& request, peal_read_counters_reply* reply);
-  void finish_close(ContextId context);
-  void forget_open(ContextId context);
+  void window_ended(ContextId context, WindowEnd why, TimeNs now) override;
+  bool finish_close(ContextId context);
 
   Card& card_;
-  RegionTable& regions_;
+  Regions& regions_;
+  Windows& windows_;
   std::array<Slot, kContexts> slots_;
-  std::array<ContextId, kContexts> open_{};   // the first open_count_
-  std::array<ContextId, kContexts> dirty_{};  // the first dirty_count_
   uint32_t open_count_ = 0;
-  uint32_t dirty_count_ = 0;
   uint32_t closing_count_ = 0;
-  bool unread_ = false;
-  uint64_t beats_ = 0;
-  uint32_t beat_interval_us_ = 0;
   AdminCounts counts_;
 };
 

@@ -16,11 +16,10 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/common/regions.h"
 #include "firmware/port.h"
 
 namespace peal::emulator {
-
-inline constexpr RegionId kNoRegion = ~0u;
 
 // Guest memory: bus address a lies at base + a, for a below bytes.
 struct BusWindow {
@@ -37,12 +36,7 @@ struct PageList {
 // Whether every page is aligned and inside the bus window, and together they hold the bytes.
 bool pages_fit(const BusWindow& bus, const PageList& pages, uint64_t bytes);
 
-enum class RegionUse : uint8_t {
-  kMemory,    // registered by a context, freed with it
-  kChannels,  // a group's channels, freed when the card releases them
-};
-
-class RegionTable {
+class RegionTable final : public Regions {
  public:
   // At most 65535 regions.
   explicit RegionTable(uint32_t capacity);
@@ -63,11 +57,9 @@ class RegionTable {
   // Pages within `bus`; they must fit (pages_fit).
   RegionId put_pages(const BusWindow& bus, PageList pages, uint64_t bytes, Release release);
 
-  void set_owner(RegionId region, ContextId owner, RegionUse use);
-  // Frees the region; false when the id is stale or was never given out.
-  bool free(RegionId region);
-  // Frees every region of this owner and use.
-  void free_owned(ContextId owner, RegionUse use);
+  void set_owner(RegionId region, ContextId owner, RegionUse use) override;
+  bool free(RegionId region) override;
+  void free_owned(ContextId owner, RegionUse use) override;
 
   // The memory of a range, or null when the region is not mapped here or the range leaves it: the
   // fast path.

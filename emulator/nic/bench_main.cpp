@@ -78,27 +78,24 @@ class Rank final : public emulator::MemoryProvider {
     return run(command, context_);
   }
 
-  peal_status open_window(ContextId, uint32_t window_bytes, void** window, uint64_t* offset,
-                          emulator::HostWaker** waker) override {
-    *window = map(window_bytes);
+  peal_status open_window(ContextId context, uint64_t* offset) override {
+    uint8_t* const window = map(emulator::kWindowBytes);
+    runner.host().windows->open(context, window, 0, nullptr);
     *offset = 0;
-    *waker = nullptr;
-    peal_host_ring_init(&ring, *window, emulator::Admin::kRingEntries);
+    peal_host_ring_init(&ring, window, emulator::kRingEntries);
     return PEAL_STATUS_OK;
   }
   void context_gone(ContextId) override {}
-  peal_status make_memory(const peal_register_memory& request, emulator::RegionTable& table,
-                          RegionId* region) override {
+  peal_status make_memory(const peal_register_memory& request, RegionId* region) override {
     memory = map(request.bytes);
-    *region = table.put_mapped(memory, request.bytes, {});
+    *region = runner.host().regions->put_mapped(memory, request.bytes, {});
     return PEAL_STATUS_OK;
   }
-  peal_status make_channels(const peal_reserve_group&, emulator::RegionTable& table,
-                            RegionId* region) override {
-    *region = table.put_mapped(map(emulator::kChannelsBytes), emulator::kChannelsBytes, {});
+  peal_status make_channels(const peal_reserve_group&, RegionId* region) override {
+    *region = runner.host().regions->put_mapped(map(emulator::kChannelsBytes),
+                                                emulator::kChannelsBytes, {});
     return PEAL_STATUS_OK;
   }
-  [[nodiscard]] uint32_t capabilities() const override { return 0; }
 
  private:
   uint8_t* map(uint64_t bytes) {

@@ -66,8 +66,7 @@ bool CardPort::copy(HostAddress host, uint8_t* card, uint32_t bytes, DmaToken to
               to_card ? regions_.copy_in(host, card, bytes) : regions_.copy_out(card, host, bytes));
     return true;
   }
-  LaneState* const state =
-      range.owner < emulator::Admin::kContexts ? &lanes_[range.owner] : nullptr;
+  LaneState* const state = range.owner < emulator::kContexts ? &lanes_[range.owner] : nullptr;
   if (state == nullptr || state->lane == nullptr || state->lane->abandoned()) {
     regions_.count_fault();
     push_done(token, false);
@@ -167,8 +166,9 @@ CardRunner::CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_swit
       port_(index, pool, frame_switch, regions_, checksums, copies),
       memory_(map_card_memory()),
       card_(start(memory_, port_, index, incarnation, timeouts)),
-      admin_(*card_, regions_) {
-  port_.set_admin(&admin_);
+      windows_(*card_),
+      admin_(*card_, regions_, windows_) {
+  port_.set_windows(&windows_);
   refresh_deadline();
 }
 
@@ -202,8 +202,8 @@ bool CardRunner::serve(TimeNs now) {
     }
     any = true;
   }
-  any |= admin_.poll_windows(kSubmissionsPerTurn, now);
-  cut_short_ = admin_.has_unread_window();
+  any |= windows_.poll(kSubmissionsPerTurn, now);
+  cut_short_ = windows_.has_unread();
   served_ = any;
   return any;
 }
@@ -212,7 +212,7 @@ bool CardRunner::serve(TimeNs now) {
 // turn answers in the next.
 uint32_t CardRunner::turns_to_serve() const {
   return std::max(switch_.frames(index_) / kArrivals,
-                  emulator::Admin::kRingEntries / kSubmissionsPerTurn) +
+                  emulator::kRingEntries / kSubmissionsPerTurn) +
          2;
 }
 
@@ -226,7 +226,7 @@ void CardRunner::run_timers(TimeNs now, bool quiet) {
     }
   }
   refresh_deadline();
-  admin_.flush_windows();
+  windows_.flush();
 }
 
 bool CardRunner::tend_copies(TimeNs now) {

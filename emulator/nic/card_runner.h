@@ -14,6 +14,7 @@
 #include <string>
 
 #include "emulator/common/admin.h"
+#include "emulator/common/mapped_windows.h"
 #include "emulator/common/region_table.h"
 #include "emulator/nic/copy_pool.h"
 #include "emulator/nic/frame_switch.h"
@@ -39,7 +40,7 @@ class CardPort final : public Port, public CopyLanes {
         switch_(frame_switch),
         regions_(regions),
         copies_(copies) {}
-  void set_admin(emulator::Admin* admin) { admin_ = admin; }
+  void set_windows(emulator::Windows* windows) { windows_ = windows; }
 
   Packet* allocate_packet() override { return pool_.allocate(); }
   Packet* share_packet(Packet* packet) override { return pool_.share(packet); }
@@ -49,7 +50,7 @@ class CardPort final : public Port, public CopyLanes {
   bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;
   bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) override;
   void complete(ContextId context, const peal_completion& entry) override {
-    admin_->complete(context, entry);
+    windows_->complete(context, entry);
   }
 
   struct DmaDone {
@@ -94,13 +95,13 @@ class CardPort final : public Port, public CopyLanes {
   PacketPool& pool_;
   FrameSwitch& switch_;
   emulator::RegionTable& regions_;
-  emulator::Admin* admin_ = nullptr;
+  emulator::Windows* windows_ = nullptr;
   Queue queues_[2];
   uint32_t filling_ = 0;  // which queue new completions enter
   uint32_t pending_count_ = 0;
   CopyOptions copies_;
-  std::array<LaneState, emulator::Admin::kContexts> lanes_;
-  std::array<ContextId, emulator::Admin::kContexts> active_{};  // the first active_count_
+  std::array<LaneState, emulator::kContexts> lanes_;
+  std::array<ContextId, emulator::kContexts> active_{};  // the first active_count_
   uint32_t active_count_ = 0;
   bool added_ = false;  // to a lane, since it was last tended
   TimeNs tended_ns_ = 0;
@@ -134,8 +135,10 @@ class CardRunner {
   [[nodiscard]] const Card& card() const { return *card_; }
   [[nodiscard]] emulator::Admin& admin() { return admin_; }
   [[nodiscard]] const emulator::Admin& admin() const { return admin_; }
+  [[nodiscard]] emulator::Windows& windows() { return windows_; }
+  [[nodiscard]] const emulator::Windows& windows() const { return windows_; }
   [[nodiscard]] const emulator::RegionTable& regions() const { return regions_; }
-  [[nodiscard]] CardHost host() { return {card_, &admin_, &regions_, &port_, index_}; }
+  [[nodiscard]] CardHost host() { return {card_, &admin_, &windows_, &regions_, &port_, index_}; }
   [[nodiscard]] bool copies_under_way() const { return port_.copies_under_way(); }
   // Bytes of card memory.
   static size_t memory_bytes() { return card_bytes(); }
@@ -151,6 +154,7 @@ class CardRunner {
   CardPort port_;
   void* memory_;
   Card* card_;
+  emulator::MappedWindows windows_;
   emulator::Admin admin_;
   TimeNs deadline_ns_ = kNever;
   bool served_ = false;     // anything, in this turn

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The seam between the loop of peal-nic and the ways a host reaches its cards: the Unix socket
 // (socket_server.h) and the PCI card (pci/). An interface brings clients in and carries their
-// administrative commands; the rings themselves are polled by the loop, through each card's Admin,
-// so that the hot path makes no virtual call per window.
+// administrative commands; the rings themselves are polled by the loop, through each card's
+// Windows, so that the hot path makes no virtual call per window.
 //
 // Everything here is called on the loop's thread and must be bounded and must not block: a slow or
 // hostile client may never stall the cards.
@@ -14,6 +14,7 @@
 #include <string>
 
 #include "emulator/common/admin.h"
+#include "emulator/common/mapped_windows.h"
 #include "emulator/common/region_table.h"
 #include "firmware/card.h"
 
@@ -35,7 +36,8 @@ class CopyLanes {
 // One card, as interfaces see it.
 struct CardHost {
   Card* card;
-  emulator::Admin* admin;  // OPEN_CONTEXT and so on; also runs the windows
+  emulator::Admin* admin;  // OPEN_CONTEXT and so on
+  emulator::MappedWindows* windows;
   emulator::RegionTable* regions;
   CopyLanes* lanes;
   uint32_t index;  // within the process

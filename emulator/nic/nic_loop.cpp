@@ -61,7 +61,7 @@ std::string NicLoop::create(const LoopOptions& options) {
   if (std::string error = pool_->create(options.packet_buffers); !error.empty()) return error;
   switch_ = std::make_unique<FrameSwitch>(*pool_, options.wire);
   if (std::string error = switch_->create(options.cards); !error.empty()) return error;
-  copies_ = std::make_unique<CopyPool>(options.cards * emulator::Admin::kContexts);
+  copies_ = std::make_unique<CopyPool>(options.cards * emulator::kContexts);
   if (!watch(copies_->event_fd())) return "cannot watch the copies of process memory";
   for (uint32_t i = 0; i < options.cards; i++) {
     // Incarnations are never zero, and differ between cards only because nothing is lost by it.
@@ -69,10 +69,10 @@ std::string NicLoop::create(const LoopOptions& options) {
     cards_.push_back(std::make_unique<CardRunner>(
         i, *pool_, *switch_, options.checksums, options.timeouts, incarnation,
         CopyOptions{copies_.get(), options.copy_deadline_ns}));
-    cards_.back()->admin().beat(beats_, kBeatUs);
+    cards_.back()->windows().beat(beats_, kBeatUs);
   }
-  helper_ = std::make_unique<WakeHelper>(
-      kSpareSlots + options.cards * (emulator::Admin::kContexts + PEAL_PCI_VECTORS));
+  helper_ = std::make_unique<WakeHelper>(kSpareSlots +
+                                         options.cards * (emulator::kContexts + PEAL_PCI_VECTORS));
   helper_->start();
   return {};
 }
@@ -127,7 +127,7 @@ bool NicLoop::poll_interfaces(TimeNs now) {
   if (any) {
     for (const auto& card : cards_) {
       card->refresh_deadline();
-      card->admin().flush_windows();
+      card->windows().flush();
     }
   }
   return any;
@@ -143,7 +143,7 @@ void NicLoop::tick(TimeNs now) {
 void NicLoop::beat(TimeNs now) {
   next_beat_ns_ = now + kBeatNs;
   beats_++;
-  for (const auto& card : cards_) card->admin().beat(beats_, kBeatUs);
+  for (const auto& card : cards_) card->windows().beat(beats_, kBeatUs);
   for (const auto& interface : interfaces_) interface->beat(beats_, kBeatUs);
 }
 
@@ -166,7 +166,7 @@ void NicLoop::run() {
 }
 
 void NicLoop::set_cards_sleeping(bool sleeping) {
-  for (const auto& card : cards_) card->admin().set_card_sleeping(sleeping);
+  for (const auto& card : cards_) card->windows().set_card_sleeping(sleeping);
   copies_->set_loop_sleeping(sleeping);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
@@ -176,8 +176,7 @@ TimeNs NicLoop::wake_time(TimeNs now) const {
   for (const auto& card : cards_) {
     wake = std::min(wake, card->deadline());
     if (card->copies_under_way()) wake = std::min(wake, now + kCopyLookNs);
-    const emulator::Admin& admin = card->admin();
-    if (admin.closing_contexts() > 0 || admin.has_blocked_window())
+    if (card->admin().closing_contexts() > 0 || card->windows().has_blocked())
       wake = std::min(wake, now + recheck_ns_);
   }
   return wake;

@@ -65,7 +65,7 @@ peal_status SocketClient::prepare_private(uint64_t bytes) {
 
 peal_status SocketClient::prepare_context() {
   if (has_context()) return PEAL_STATUS_BUSY;
-  const peal_status status = prepare_shared("peal-window", emulator::Admin::kWindowBytes);
+  const peal_status status = prepare_shared("peal-window", emulator::kWindowBytes);
   if (status != PEAL_STATUS_OK) return status;
   if (kick_fd_ < 0) kick_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (broadcast_ == nullptr)
@@ -148,9 +148,9 @@ emulator::RegionTable::Release SocketClient::group_freed(Mapping* mapping) {
   };
 }
 
-peal_status SocketClient::open_window(ContextId context, uint32_t window_bytes, void** memory,
-                                      uint64_t* offset, emulator::HostWaker** waker) {
-  if (prepared_ == nullptr || prepared_->bytes < window_bytes) return PEAL_STATUS_NO_RESOURCES;
+peal_status SocketClient::open_window(ContextId context, uint64_t* offset) {
+  if (prepared_ == nullptr || prepared_->bytes < emulator::kWindowBytes)
+    return PEAL_STATUS_NO_RESOURCES;
   if (!account_->take_context(card_)) return PEAL_STATUS_NO_RESOURCES;
   if (!services_.loop->watch(kick_fd_)) {
     account_->give_context(card_);
@@ -158,9 +158,8 @@ peal_status SocketClient::open_window(ContextId context, uint32_t window_bytes, 
   }
   window_ = prepared_;
   prepared_ = nullptr;
-  *memory = window_->base;
+  services_.loop->card(card_).windows->open(context, window_->base, services_.capabilities, this);
   *offset = 0;
-  *waker = this;
   context_.store(context, std::memory_order_release);
   return PEAL_STATUS_OK;
 }
@@ -185,26 +184,23 @@ void SocketClient::context_gone(ContextId context) {
   loop->ring(slot);
 }
 
-peal_status SocketClient::make_memory(const peal_register_memory& request,
-                                      emulator::RegionTable& table, RegionId* region) {
-  if (request.kind == PEAL_MEMORY_ALLOCATE) return make_allocated(request, table, region);
-  if (request.kind == PEAL_MEMORY_PROCESS) return make_process(request, table, region);
+peal_status SocketClient::make_memory(const peal_register_memory& request, RegionId* region) {
+  if (request.kind == PEAL_MEMORY_ALLOCATE) return make_allocated(request, region);
+  if (request.kind == PEAL_MEMORY_PROCESS) return make_process(request, region);
   return PEAL_STATUS_BAD_ADDRESS;
 }
 
-peal_status SocketClient::make_allocated(const peal_register_memory& request,
-                                         emulator::RegionTable& table, RegionId* region) {
+peal_status SocketClient::make_allocated(const peal_register_memory& request, RegionId* region) {
   if (request.address != 0) return PEAL_STATUS_BAD_ADDRESS;
   if (prepared_ == nullptr || prepared_->bytes < request.bytes || !account_->take_key(card_))
     return PEAL_STATUS_NO_RESOURCES;
   Mapping* const mapping = std::exchange(prepared_, nullptr);
-  *region =
-      table.put_mapped(static_cast<uint8_t*>(mapping->base), request.bytes, key_freed(mapping));
+  *region = services_.loop->card(card_).regions->put_mapped(static_cast<uint8_t*>(mapping->base),
+                                                            request.bytes, key_freed(mapping));
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 
-peal_status SocketClient::make_process(const peal_register_memory& request,
-                                       emulator::RegionTable& table, RegionId* region) {
+peal_status SocketClient::make_process(const peal_register_memory& request, RegionId* region) {
   if (request.address == 0 || peer_.pid <= 0 || peer_.pidfd < 0 || lane_ == nullptr)
     return PEAL_STATUS_BAD_ADDRESS;
   if (!account_->take_key(card_)) return PEAL_STATUS_NO_RESOURCES;
@@ -213,21 +209,22 @@ peal_status SocketClient::make_process(const peal_register_memory& request,
     account_->give_key(card_);
     return PEAL_STATUS_NO_RESOURCES;
   }
-  services_.loop->card(card_).lanes->attach_lane(context(), lane_);
-  *region = table.put_process(peer_.pid, pidfd, request.address, request.bytes, key_freed(nullptr));
+  const CardHost host = services_.loop->card(card_);
+  host.lanes->attach_lane(context(), lane_);
+  *region = host.regions->put_process(peer_.pid, pidfd, request.address, request.bytes,
+                                      key_freed(nullptr));
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 
-peal_status SocketClient::make_channels(const peal_reserve_group& request,
-                                        emulator::RegionTable& table, RegionId* region) {
+peal_status SocketClient::make_channels(const peal_reserve_group& request, RegionId* region) {
   // Over a socket the card brings the memory.
   if (request.channel_pages != 0 || request.channel_list_bytes != 0) return PEAL_STATUS_BAD_FLAGS;
   if (prepared_ == nullptr || prepared_->bytes < emulator::kChannelsBytes ||
       !account_->take_group(card_))
     return PEAL_STATUS_NO_RESOURCES;
   Mapping* const mapping = std::exchange(prepared_, nullptr);
-  *region = table.put_mapped(static_cast<uint8_t*>(mapping->base), emulator::kChannelsBytes,
-                             group_freed(mapping));
+  *region = services_.loop->card(card_).regions->put_mapped(
+      static_cast<uint8_t*>(mapping->base), emulator::kChannelsBytes, group_freed(mapping));
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 

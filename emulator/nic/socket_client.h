@@ -78,16 +78,12 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   void set_card(uint32_t card) { card_ = card; }
   [[nodiscard]] uint32_t card() const { return card_; }
   [[nodiscard]] ContextId context() const { return context_.load(std::memory_order_relaxed); }
-  peal_status open_window(ContextId context, uint32_t window_bytes, void** memory, uint64_t* offset,
-                          emulator::HostWaker** waker) override;
+  peal_status open_window(ContextId context, uint64_t* offset) override;
   void context_gone(ContextId context) override;
   void context_ending(ContextId context, emulator::EndReason reason) override;
-  peal_status make_memory(const peal_register_memory& request, emulator::RegionTable& table,
-                          RegionId* region) override;
-  peal_status make_channels(const peal_reserve_group& request, emulator::RegionTable& table,
-                            RegionId* region) override;
+  peal_status make_memory(const peal_register_memory& request, RegionId* region) override;
+  peal_status make_channels(const peal_reserve_group& request, RegionId* region) override;
   [[nodiscard]] ClientId client() const override { return account_->user(); }
-  [[nodiscard]] uint32_t capabilities() const override { return services_.capabilities; }
   void wake_host(emulator::ContextWindow& window) override;
 
  private:
@@ -96,10 +92,8 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   peal_status prepare_shared(const char* name, uint64_t bytes);
   peal_status prepare_private(uint64_t bytes);
   peal_status set_aside(Mapping* mapping, size_t bytes);
-  peal_status make_allocated(const peal_register_memory& request, emulator::RegionTable& table,
-                             RegionId* region);
-  peal_status make_process(const peal_register_memory& request, emulator::RegionTable& table,
-                           RegionId* region);
+  peal_status make_allocated(const peal_register_memory& request, RegionId* region);
+  peal_status make_process(const peal_register_memory& request, RegionId* region);
   // Run on the loop when a region is freed.
   emulator::RegionTable::Release key_freed(Mapping* mapping);
   emulator::RegionTable::Release group_freed(Mapping* mapping);

@@ -53,7 +53,7 @@ SocketServer::SocketServer(const SocketOptions& options, LoopServices& loop,
       call_(loop),
       log_(STDERR_FILENO) {
   if (options_.clients_max == 0)
-    options_.clients_max = loop.card_count() * emulator::Admin::kContexts + kSpareClients;
+    options_.clients_max = loop.card_count() * emulator::kContexts + kSpareClients;
   shares_ = std::make_shared<Shares>(options_.shares, loop.card_count(), options_.clients_max,
                                      options_.memory_budget_bytes);
 }

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "emulator/common/admin.h"
+#include "emulator/common/mapped_windows.h"
 #include "emulator/common/packet_text.h"
+#include "emulator/common/region_table.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/memory_port.h"
 
@@ -17,7 +19,9 @@ namespace peal::test {
 namespace {
 
 using emulator::Admin;
+using emulator::kContexts;
 using emulator::kNoContext;
+using emulator::MappedWindows;
 using emulator::RegionTable;
 
 constexpr int kEventsMax = 150;
@@ -27,7 +31,7 @@ constexpr size_t kGuestBytes = 64 * 1024;
 class AdminPort final : public Port {
  public:
   explicit AdminPort(RegionTable& regions) : regions_(regions) {}
-  Admin* admin = nullptr;
+  emulator::Windows* windows = nullptr;
   MemoryPort packets{CONFIG_PACKET_BUFFERS, CONFIG_MTU_BYTES, Checksums::kSoftware};
   std::deque<std::pair<DmaToken, bool>> done;
 
@@ -47,7 +51,7 @@ class AdminPort final : public Port {
     return true;
   }
   void complete(ContextId context, const peal_completion& entry) override {
-    admin->complete(context, entry);
+    windows->complete(context, entry);
   }
 
  private:
@@ -62,25 +66,22 @@ struct AlignedFree {
 // so.
 class FuzzProvider final : public emulator::MemoryProvider {
  public:
-  explicit FuzzProvider(FuzzInput& input) : input_(input), guest_(kGuestBytes) {}
+  FuzzProvider(FuzzInput& input, RegionTable& table)
+      : input_(input), table_(table), guest_(kGuestBytes) {}
 
-  peal_status open_window(ContextId context, uint32_t bytes, void** memory, uint64_t* offset,
-                          emulator::HostWaker** waker) override {
+  peal_status open_window(ContextId context, uint64_t* offset) override {
     if (input_.byte() % 16 == 0) return PEAL_STATUS_NO_RESOURCES;
-    windows[context].reset(std::aligned_alloc(PEAL_PAGE_BYTES, bytes));
-    window_bytes = bytes;
-    *memory = windows[context].get();
+    windows[context].reset(std::aligned_alloc(PEAL_PAGE_BYTES, emulator::kWindowBytes));
+    card_windows->open(context, windows[context].get(), PEAL_CAPABILITY_SHARED_MEMORY, nullptr);
     *offset = 0;
-    *waker = nullptr;
     return PEAL_STATUS_OK;
   }
   void context_gone(ContextId context) override {
     fuzz_require(windows[context] != nullptr, "a context is gone twice");
     windows[context].reset();
   }
-  peal_status make_memory(const peal_register_memory& request, RegionTable& table,
-                          RegionId* region) override {
-    if (request.kind == PEAL_MEMORY_ALLOCATE) return allocate(request.bytes, table, region);
+  peal_status make_memory(const peal_register_memory& request, RegionId* region) override {
+    if (request.kind == PEAL_MEMORY_ALLOCATE) return allocate(request.bytes, region);
     if (request.kind != PEAL_MEMORY_PAGES) return PEAL_STATUS_BAD_ADDRESS;
     emulator::PageList pages;
     pages.page_shift = 12 + request.page_shift % 4;
@@ -89,27 +90,26 @@ class FuzzProvider final : public emulator::MemoryProvider {
       pages.addresses.push_back(uint64_t{input_.byte()} << 12);
     const emulator::BusWindow bus{guest_.data(), guest_.size()};
     if (!emulator::pages_fit(bus, pages, request.bytes)) return PEAL_STATUS_BAD_ADDRESS;
-    *region = table.put_pages(bus, pages, request.bytes, [] {});
+    *region = table_.put_pages(bus, pages, request.bytes, [] {});
     return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
   }
-  peal_status make_channels(const peal_reserve_group&, RegionTable& table,
-                            RegionId* region) override {
-    return allocate(emulator::kChannelsBytes, table, region);
+  peal_status make_channels(const peal_reserve_group&, RegionId* region) override {
+    return allocate(emulator::kChannelsBytes, region);
   }
-  [[nodiscard]] uint32_t capabilities() const override { return PEAL_CAPABILITY_SHARED_MEMORY; }
 
-  std::unique_ptr<void, AlignedFree> windows[Admin::kContexts];
-  uint32_t window_bytes = 0;
+  MappedWindows* card_windows = nullptr;
+  std::unique_ptr<void, AlignedFree> windows[kContexts];
 
  private:
-  static peal_status allocate(uint64_t bytes, RegionTable& table, RegionId* region) {
+  peal_status allocate(uint64_t bytes, RegionId* region) {
     if (bytes == 0 || bytes > 1024 * 1024) return PEAL_STATUS_NO_RESOURCES;
     auto* memory = new uint8_t[bytes]();
-    *region = table.put_mapped(memory, bytes, [memory] { delete[] memory; });
+    *region = table_.put_mapped(memory, bytes, [memory] { delete[] memory; });
     return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
   }
 
   FuzzInput& input_;
+  RegionTable& table_;
   std::vector<uint8_t> guest_;
 };
 
@@ -123,8 +123,8 @@ class AdminFuzz {
  public:
   explicit AdminFuzz(FuzzInput& input)
       : input_(input),
-        provider_(input),
         regions_(emulator::kRegionsPerCard),
+        provider_(input, regions_),
         port_(regions_),
         memory_(::operator new (card_bytes(), std::align_val_t{card_alignment()})) {
     std::memset(memory_.get(), 0, card_bytes());
@@ -132,8 +132,9 @@ class AdminFuzz {
     emulator::card_mac(0, identity.mac);
     identity.incarnation = 1;
     card_ = card_start(memory_.get(), port_, identity, default_timeouts());
-    admin_ = std::make_unique<Admin>(*card_, regions_);
-    port_.admin = admin_.get();
+    windows_ = std::make_unique<MappedWindows>(*card_);
+    admin_ = std::make_unique<Admin>(*card_, regions_, *windows_);
+    port_.windows = provider_.card_windows = windows_.get();
   }
 
   void run() {
@@ -143,7 +144,7 @@ class AdminFuzz {
       turn();
     }
     // Every client leaves: everything it left behind is let go of.
-    for (ContextId context = 0; context < Admin::kContexts; context++) {
+    for (ContextId context = 0; context < kContexts; context++) {
       if (admin_->is_open(context)) admin_->close_context(context, now_);
     }
     for (int i = 0; i < 200; i++) {
@@ -211,17 +212,17 @@ class AdminFuzz {
         now_ += TimeNs{input_.byte()} * 1'000'000;
         break;
       case 6:
-        admin_->set_card_sleeping(input_.byte() % 2 != 0);
+        windows_->set_card_sleeping(input_.byte() % 2 != 0);
         break;
       default:
-        admin_->beat(input_.byte(), 1000);
+        windows_->beat(input_.byte(), 1000);
     }
   }
 
   ContextId any_context() {
     const uint8_t choice = input_.byte();
     if (choice % 4 != 0) return context_;
-    return choice % 8 == 0 ? kNoContext : choice % (Admin::kContexts + 2);
+    return choice % 8 == 0 ? kNoContext : choice % (kContexts + 2);
   }
 
   void made_command() {
@@ -270,14 +271,14 @@ class AdminFuzz {
   }
 
   uint8_t* window() {
-    return context_ < Admin::kContexts ? static_cast<uint8_t*>(provider_.windows[context_].get())
-                                       : nullptr;
+    return context_ < kContexts ? static_cast<uint8_t*>(provider_.windows[context_].get())
+                                : nullptr;
   }
 
   void submit() {
     if (window() == nullptr) return;
     peal_host_ring ring{};
-    peal_host_ring_init(&ring, window(), Admin::kRingEntries);
+    peal_host_ring_init(&ring, window(), kRingEntries);
     ring.submission_tail = ring.host->submission_tail.value;
     peal_submission entry{};
     entry.opcode = PEAL_OPERATION_ALLGATHER;
@@ -298,12 +299,12 @@ class AdminFuzz {
     if (window() == nullptr) return;
     const bool lines = input_.byte() % 2 != 0;
     const size_t from = PEAL_WINDOW_HOST_PAGE;
-    const size_t bytes = lines ? 4 * PEAL_CACHE_LINE_BYTES : provider_.window_bytes - from;
+    const size_t bytes = lines ? 4 * PEAL_CACHE_LINE_BYTES : emulator::kWindowBytes - from;
     input_.spoil(window() + from, bytes);
   }
 
   void turn() {
-    admin_->poll_windows(1 + input_.byte() % 8, now_);
+    windows_->poll(1 + input_.byte() % 8, now_);
     for (size_t count = port_.done.size(); count > 0; count--) {
       const auto [token, ok] = port_.done.front();
       port_.done.pop_front();
@@ -312,16 +313,17 @@ class AdminFuzz {
     if (card_next_deadline(*card_) <= now_) card_on_timer(*card_, now_);
     port_.packets.take_sent();
     port_.packets.take_log();
-    admin_->flush_windows();
+    windows_->flush();
     admin_->housekeeping();
   }
 
   FuzzInput& input_;
-  FuzzProvider provider_;
   RegionTable regions_;
+  FuzzProvider provider_;
   AdminPort port_;
   std::unique_ptr<void, CardFree> memory_;
   Card* card_ = nullptr;
+  std::unique_ptr<MappedWindows> windows_;
   std::unique_ptr<Admin> admin_;
   peal_admin_reply last_{};
   ContextId context_ = 0;

@@ -19,8 +19,7 @@ constexpr TimeNs kLookNs = 10'000'000;
 }  // namespace
 
 constexpr uint64_t PciInterface::bar_bytes() {
-  return std::bit_ceil(uint64_t{PEAL_PCI_WINDOWS} +
-                       uint64_t{kWindows} * emulator::Admin::kWindowBytes);
+  return std::bit_ceil(uint64_t{PEAL_PCI_WINDOWS} + uint64_t{kWindows} * emulator::kWindowBytes);
 }
 
 std::unique_ptr<HostInterface> make_pci_interface(const PciOptions& options, CardHost card,
@@ -142,11 +141,11 @@ bool PciInterface::open_bar() {
   peal_pci_card_page* const page = card_page();
   page->abi_version = PEAL_ABI_VERSION;
   page->context_count = kWindows;
-  page->window_bytes = emulator::Admin::kWindowBytes;
+  page->window_bytes = emulator::kWindowBytes;
   page->windows_offset = PEAL_PCI_WINDOWS;
   card_describe(*card_.card, &page->device);
-  page->device.capabilities = capabilities();
-  page->device.ring_entries = emulator::Admin::kRingEntries;
+  page->device.capabilities = PEAL_CAPABILITY_PAGE_LISTS;
+  page->device.ring_entries = emulator::kRingEntries;
   page->heartbeat.heartbeat_interval_us = beat_interval_us_;
   __atomic_store_n(&page->magic, PEAL_PCI_MAGIC, __ATOMIC_RELEASE);
   return true;

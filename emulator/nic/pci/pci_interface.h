@@ -52,7 +52,7 @@ class PciInterface final : public HostInterface,
   [[nodiscard]] nlohmann::ordered_json counters_json() const override;
 
  private:
-  static constexpr uint32_t kWindows = emulator::Admin::kContexts;
+  static constexpr uint32_t kWindows = emulator::kContexts;
   // The next power of two, as PCI wants it.
   static constexpr uint64_t bar_bytes();
 
@@ -101,14 +101,10 @@ class PciInterface final : public HostInterface,
   bool announce_released();
 
   // MemoryProvider
-  peal_status open_window(ContextId context, uint32_t window_bytes, void** memory, uint64_t* offset,
-                          emulator::HostWaker** waker) override;
+  peal_status open_window(ContextId context, uint64_t* offset) override;
   void context_gone(ContextId context) override;
-  peal_status make_memory(const peal_register_memory& request, emulator::RegionTable& table,
-                          RegionId* region) override;
-  peal_status make_channels(const peal_reserve_group& request, emulator::RegionTable& table,
-                            RegionId* region) override;
-  [[nodiscard]] uint32_t capabilities() const override { return PEAL_CAPABILITY_PAGE_LISTS; }
+  peal_status make_memory(const peal_register_memory& request, RegionId* region) override;
+  peal_status make_channels(const peal_reserve_group& request, RegionId* region) override;
   // HostWaker
   void wake_host(emulator::ContextWindow& window) override;
 

@@ -112,16 +112,14 @@ bool PciInterface::announce_released() {
   return true;
 }
 
-peal_status PciInterface::open_window(ContextId context, uint32_t window_bytes, void** memory,
-                                      uint64_t* offset, emulator::HostWaker** waker) {
-  if (window_bytes != emulator::Admin::kWindowBytes) return PEAL_STATUS_NO_RESOURCES;
+peal_status PciInterface::open_window(ContextId context, uint64_t* offset) {
   for (uint32_t i = 0; i < kWindows; i++) {
     if (windows_[i].use != WindowUse::kFree) continue;
     windows_[i] = {WindowUse::kOpen, context};
     opening_ = i;
-    *offset = PEAL_PCI_WINDOWS + uint64_t{i} * window_bytes;
-    *memory = static_cast<uint8_t*>(bar_->base) + *offset;
-    *waker = this;
+    *offset = PEAL_PCI_WINDOWS + uint64_t{i} * emulator::kWindowBytes;
+    card_.windows->open(context, static_cast<uint8_t*>(bar_->base) + *offset,
+                        PEAL_CAPABILITY_PAGE_LISTS, this);
     return PEAL_STATUS_OK;
   }
   return PEAL_STATUS_NO_RESOURCES;
@@ -134,8 +132,7 @@ void PciInterface::context_gone(ContextId context) {
   }
 }
 
-peal_status PciInterface::make_memory(const peal_register_memory& request,
-                                      emulator::RegionTable& table, RegionId* region) {
+peal_status PciInterface::make_memory(const peal_register_memory& request, RegionId* region) {
   if (request.kind != PEAL_MEMORY_PAGES) return PEAL_STATUS_BAD_FLAGS;
   emulator::PageList pages;
   const peal_status status = copy_page_list(
@@ -145,12 +142,11 @@ peal_status PciInterface::make_memory(const peal_register_memory& request,
     counts_.page_lists_refused++;
     return status;
   }
-  *region = table.put_pages(memory_->bus(), std::move(pages), request.bytes, nullptr);
+  *region = card_.regions->put_pages(memory_->bus(), std::move(pages), request.bytes, nullptr);
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 
-peal_status PciInterface::make_channels(const peal_reserve_group& request,
-                                        emulator::RegionTable& table, RegionId* region) {
+peal_status PciInterface::make_channels(const peal_reserve_group& request, RegionId* region) {
   if (request.channel_list_bytes != emulator::kChannelsBytes) return PEAL_STATUS_BAD_LENGTH;
   if (channels_->held.size() + channels_->released.size() >= kChannelsMax)
     return PEAL_STATUS_NO_RESOURCES;
@@ -170,7 +166,8 @@ peal_status PciInterface::make_channels(const peal_reserve_group& request,
     channels->released.push_back(found->list_address);
     channels->held.erase(found);
   };
-  *region = table.put_pages(memory_->bus(), std::move(pages), emulator::kChannelsBytes, release);
+  *region =
+      card_.regions->put_pages(memory_->bus(), std::move(pages), emulator::kChannelsBytes, release);
   if (*region == emulator::kNoRegion) return PEAL_STATUS_NO_RESOURCES;
   channels_->held.push_back({channels_->serial, request.channel_pages, *region});
   return PEAL_STATUS_OK;

@@ -55,7 +55,7 @@ class AdminTest : public ::testing::Test {
   }
 
   LoneCard card_;
-  TestProvider provider_;
+  TestProvider provider_{card_};
   peal_admin_reply reply_{};
 };
 
@@ -65,7 +65,7 @@ TEST_F(AdminTest, ReplyNamesItsCommand) {
   EXPECT_EQ(reply_.opcode, PEAL_ADMIN_OPEN_CONTEXT);
   EXPECT_EQ(reply_.bytes, unsigned{PEAL_ADMIN_BYTES});
   EXPECT_EQ(reply_.tag, 0x1234u);
-  EXPECT_EQ(reply_.u.open.window_bytes, Admin::kWindowBytes);
+  EXPECT_EQ(reply_.u.open.window_bytes, kWindowBytes);
   EXPECT_EQ(reply_.u.open.window_offset, 0x7000u);
 }
 
@@ -199,14 +199,6 @@ TEST_F(AdminTest, UnregisterGivesMemoryBack) {
   EXPECT_EQ(unregister(context, key), PEAL_STATUS_BAD_KEY);
 }
 
-// A library that divides by the interval, or waits for ten of them, must not find zero.
-TEST_F(AdminTest, WindowShowsTheLastBeatAtOnce) {
-  card_.admin().beat(41, 250'000);
-  open();
-  EXPECT_EQ(provider_.ring.card->heartbeat.beats, 41u);
-  EXPECT_EQ(provider_.ring.card->heartbeat.heartbeat_interval_us, 250'000u);
-}
-
 TEST_F(AdminTest, CloseGivesEverythingBack) {
   const ContextId context = open();
   register_memory(context, 64);
@@ -260,7 +252,7 @@ TEST_F(AdminTest, CloseWaitsForDma) {
   entry.receive_key = key;
   entry.receive_offset = 2048;
   ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &entry));
-  card_.admin().poll_windows(16, card_.now);
+  card_.windows().poll(16, card_.now);
   ASSERT_EQ(card_outstanding(card_.card(), context), 1u);
   EXPECT_EQ(unregister(context, key), PEAL_STATUS_BUSY);
 

@@ -33,7 +33,7 @@ class ContextWindowTest : public ::testing::Test {
   }
 
   LoneCard card_;
-  TestProvider provider_;
+  TestProvider provider_{card_};
   peal_host_ring ring_{};
   ContextId context_ = 0;
 };
@@ -42,10 +42,10 @@ TEST_F(ContextWindowTest, CardPageDescribesItself) {
   const peal_card_page& page = *ring_.card;
   EXPECT_EQ(page.directory.magic, PEAL_WINDOW_MAGIC);
   EXPECT_EQ(page.directory.abi_version, unsigned{PEAL_ABI_VERSION});
-  EXPECT_EQ(page.directory.window_bytes, Admin::kWindowBytes);
+  EXPECT_EQ(page.directory.window_bytes, kWindowBytes);
   EXPECT_EQ(page.device.context, context_);
   EXPECT_EQ(page.device.card_index, 3);
-  EXPECT_EQ(page.device.ring_entries, Admin::kRingEntries);
+  EXPECT_EQ(page.device.ring_entries, kRingEntries);
   EXPECT_EQ(page.device.channels, unsigned{CONFIG_CHANNELS});
   EXPECT_EQ(page.device.capabilities, 0x8u);
   EXPECT_EQ(page.sleep.sleeping, 0u);
@@ -53,7 +53,7 @@ TEST_F(ContextWindowTest, CardPageDescribesItself) {
   uint32_t seen = 0;
   for (uint32_t i = 0; i < page.directory.block_count; i++) {
     const peal_block& block = page.directory.blocks[i];
-    EXPECT_LE(uint64_t{block.offset} + block.bytes, Admin::kWindowBytes);
+    EXPECT_LE(uint64_t{block.offset} + block.bytes, kWindowBytes);
     seen |= 1u << block.type;
     if (block.type == PEAL_BLOCK_DEVICE) {
       EXPECT_EQ(block.offset, offsetof(peal_card_page, device));
@@ -62,7 +62,7 @@ TEST_F(ContextWindowTest, CardPageDescribesItself) {
       EXPECT_EQ(block.offset, unsigned{PEAL_WINDOW_SUBMISSIONS});
     }
     if (block.type == PEAL_BLOCK_COMPLETION) {
-      EXPECT_EQ(block.offset, PEAL_WINDOW_COMPLETIONS(Admin::kRingEntries));
+      EXPECT_EQ(block.offset, PEAL_WINDOW_COMPLETIONS(kRingEntries));
     }
   }
   EXPECT_EQ(seen, 0x3eu);
@@ -88,9 +88,9 @@ TEST_F(ContextWindowTest, SubmissionToCompletion) {
 }
 
 TEST_F(ContextWindowTest, RunsManyTimesRound) {
-  for (uint64_t i = 0; i < 5 * Admin::kRingEntries; i += 4) {
+  for (uint64_t i = 0; i < 5 * kRingEntries; i += 4) {
     for (uint64_t j = i; j < i + 4; j++) submit_refused(j);
-    card_.admin().poll_windows(16, card_.now);
+    card_.windows().poll(16, card_.now);
     for (uint64_t j = i; j < i + 4; j++) {
       peal_completion completion;
       ASSERT_TRUE(peal_host_ring_poll(&ring_, &completion));
@@ -100,47 +100,38 @@ TEST_F(ContextWindowTest, RunsManyTimesRound) {
 }
 
 TEST_F(ContextWindowTest, TakesNoMoreThanCompletionsFit) {
-  for (uint64_t i = 0; i < Admin::kRingEntries; i++) submit_refused(i);
+  for (uint64_t i = 0; i < kRingEntries; i++) submit_refused(i);
   card_.run();
-  EXPECT_EQ(ring_.card->indices.submission_head, Admin::kRingEntries);
+  EXPECT_EQ(ring_.card->indices.submission_head, kRingEntries);
   for (uint64_t i = 0; i < 10; i++) submit_refused(1000 + i);
   card_.run();
   // No room: nothing was taken, nothing overwritten, and the window knows that it is blocked.
-  EXPECT_EQ(ring_.card->indices.submission_head, Admin::kRingEntries);
-  EXPECT_TRUE(card_.admin().has_blocked_window());
+  EXPECT_EQ(ring_.card->indices.submission_head, kRingEntries);
+  EXPECT_TRUE(card_.windows().has_blocked());
   for (uint64_t i = 0; i < 5; i++) {
     peal_completion completion;
     ASSERT_TRUE(peal_host_ring_poll(&ring_, &completion));
     EXPECT_EQ(completion.cookie, i);
   }
   card_.run();
-  EXPECT_EQ(ring_.card->indices.submission_head, Admin::kRingEntries + 5);
+  EXPECT_EQ(ring_.card->indices.submission_head, kRingEntries + 5);
   EXPECT_TRUE(card_.admin().is_open(context_));
-}
-
-TEST_F(ContextWindowTest, LimitIsKept) {
-  for (uint64_t i = 0; i < 10; i++) submit_refused(i);
-  EXPECT_TRUE(card_.admin().poll_windows(3, card_.now));
-  EXPECT_EQ(ring_.card->indices.submission_head, 3u);
-  EXPECT_TRUE(card_.admin().has_unread_window());
-  EXPECT_TRUE(card_.admin().poll_windows(7, card_.now));
-  EXPECT_FALSE(card_.admin().has_unread_window());
 }
 
 TEST_F(ContextWindowTest, EntryWithoutItsPhaseIsNotThereYet) {
   __atomic_store_n(&ring_.host->submission_tail.value, 1, __ATOMIC_RELEASE);
-  EXPECT_FALSE(card_.admin().poll_windows(16, card_.now));
+  EXPECT_FALSE(card_.windows().poll(16, card_.now));
   // Nor does the card look again and again: whoever writes it rings the doorbell.
-  EXPECT_FALSE(card_.admin().has_blocked_window());
+  EXPECT_FALSE(card_.windows().has_blocked());
   EXPECT_EQ(ring_.card->indices.faults, 0u);
   peal_submission entry = {};
   entry.opcode = 99;
   peal_ring_store_entry(&ring_.submissions[0], &entry, 1);
-  EXPECT_TRUE(card_.admin().poll_windows(16, card_.now));
+  EXPECT_TRUE(card_.windows().poll(16, card_.now));
 }
 
 TEST_F(ContextWindowTest, WildTailEndsTheContext) {
-  for (const uint64_t wild : {uint64_t{Admin::kRingEntries} + 1, ~uint64_t{0}}) {
+  for (const uint64_t wild : {uint64_t{kRingEntries} + 1, ~uint64_t{0}}) {
     SCOPED_TRACE(wild);
     ring_.host->submission_tail.value = wild;
     card_.run();
@@ -176,14 +167,14 @@ TEST_F(ContextWindowTest, SleepingHostIsWoken) {
 }
 
 TEST_F(ContextWindowTest, SleepingCardSaysSo) {
-  card_.admin().set_card_sleeping(true);
+  card_.windows().set_card_sleeping(true);
   EXPECT_TRUE(peal_host_ring_card_sleeps(&ring_));
-  card_.admin().set_card_sleeping(false);
+  card_.windows().set_card_sleeping(false);
   EXPECT_FALSE(peal_host_ring_card_sleeps(&ring_));
 }
 
 TEST_F(ContextWindowTest, Heartbeat) {
-  card_.admin().beat(5, 250000);
+  card_.windows().beat(5, 250000);
   EXPECT_EQ(ring_.card->heartbeat.beats, 5u);
   EXPECT_EQ(ring_.card->heartbeat.heartbeat_interval_us, 250000u);
 }

@@ -68,8 +68,9 @@ LoneCard::LoneCard() {
   identity.incarnation = 17;
   identity.index = 3;
   card_ = card_start(memory_, port, identity, default_timeouts());
-  admin_ = std::make_unique<Admin>(*card_, regions);
-  port.admin = admin_.get();
+  windows_ = std::make_unique<MappedWindows>(*card_);
+  admin_ = std::make_unique<Admin>(*card_, regions, *windows_);
+  port.windows = windows_.get();
 }
 
 LoneCard::~LoneCard() { munmap(memory_, card_bytes()); }
@@ -78,48 +79,45 @@ void LoneCard::run() {
   for (int turn = 0; turn < 100; turn++) {
     now += 1000;
     if (!port.hold_dmas) port.finish_dmas(*card_, now);
-    admin_->poll_windows(16, now);
+    windows_->poll(16, now);
     if (now >= card_next_deadline(*card_)) card_on_timer(*card_, now);
-    admin_->flush_windows();
+    windows_->flush();
     admin_->housekeeping();
   }
 }
 
-peal_status TestProvider::open_window(ContextId, uint32_t window_bytes, void** memory,
-                                      uint64_t* offset, HostWaker** waker) {
+peal_status TestProvider::open_window(ContextId context, uint64_t* offset) {
   if (open_status != PEAL_STATUS_OK) return open_status;
   void* const window =
-      mmap(nullptr, window_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, kWindowBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (window == MAP_FAILED) return PEAL_STATUS_NO_RESOURCES;
-  std::memset(window, 0xa5, window_bytes);  // what another client left
-  windows_.emplace_back(static_cast<uint8_t*>(window), Unmap{window_bytes});
-  peal_host_ring_init(&ring, window, Admin::kRingEntries);
-  *memory = window;
+  std::memset(window, 0xa5, kWindowBytes);  // what another client left
+  windows_.emplace_back(static_cast<uint8_t*>(window), Unmap{kWindowBytes});
+  peal_host_ring_init(&ring, window, kRingEntries);
+  card_windows_->open(context, window, 0x8, this);
   *offset = 0x7000;
-  *waker = this;
   return PEAL_STATUS_OK;
 }
 
-peal_status TestProvider::make_memory(const peal_register_memory& request, RegionTable& table,
-                                      RegionId* region) {
+peal_status TestProvider::make_memory(const peal_register_memory& request, RegionId* region) {
   if (memory_status != PEAL_STATUS_OK) return memory_status;
   if (request.kind != PEAL_MEMORY_ALLOCATE) return PEAL_STATUS_BAD_ADDRESS;
   if (process_address != 0) {
-    *region = table.put_process(getpid(), -1, process_address, request.bytes,
-                                [count = released_count] { ++*count; });
+    *region = regions_->put_process(getpid(), -1, process_address, request.bytes,
+                                    [count = released_count] { ++*count; });
     return PEAL_STATUS_OK;
   }
   memories_.emplace_back(request.bytes);
   last_memory = memories_.back().data();
-  *region = table.put_mapped(last_memory, request.bytes, [count = released_count] { ++*count; });
+  *region =
+      regions_->put_mapped(last_memory, request.bytes, [count = released_count] { ++*count; });
   return *region == kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 
-peal_status TestProvider::make_channels(const peal_reserve_group&, RegionTable& table,
-                                        RegionId* region) {
+peal_status TestProvider::make_channels(const peal_reserve_group&, RegionId* region) {
   memories_.emplace_back(kChannelsBytes);
-  *region = table.put_mapped(memories_.back().data(), kChannelsBytes,
-                             [count = released_count] { ++*count; });
+  *region = regions_->put_mapped(memories_.back().data(), kChannelsBytes,
+                                 [count = released_count] { ++*count; });
   return *region == kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/common/admin.h"
+#include "emulator/common/mapped_windows.h"
 #include "emulator/common/region_table.h"
 #include "firmware/card.h"
 
@@ -19,7 +20,7 @@ namespace peal::emulator::test {
 class LonePort final : public Port {
  public:
   explicit LonePort(RegionTable& regions) : regions_(regions) {}
-  Admin* admin = nullptr;
+  Windows* windows = nullptr;
   uint32_t packets_out = 0;
   uint32_t sent = 0;
 
@@ -31,7 +32,7 @@ class LonePort final : public Port {
   bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;
   bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) override;
   void complete(ContextId context, const peal_completion& entry) override {
-    admin->complete(context, entry);
+    windows->complete(context, entry);
   }
   // Hands over the DMA completions so far.
   void finish_dmas(Card& card, TimeNs now);
@@ -56,27 +57,33 @@ class LoneCard {
 
   Card& card() { return *card_; }
   Admin& admin() { return *admin_; }
+  MappedWindows& windows() { return *windows_; }
   // Turns until nothing moves any more.
   void run();
 
  private:
   void* memory_;
   Card* card_;
+  std::unique_ptr<MappedWindows> windows_;
   std::unique_ptr<Admin> admin_;
 };
 
 // Windows in plain memory, allocated regions in vectors; counts what it is asked and told.
 class TestProvider final : public MemoryProvider, public HostWaker {
  public:
-  peal_status open_window(ContextId context, uint32_t window_bytes, void** memory, uint64_t* offset,
-                          HostWaker** waker) override;
+  TestProvider() = default;
+  explicit TestProvider(LoneCard& card) { serve(card.regions, card.windows()); }
+  // The card's tables that memory is put into.
+  void serve(RegionTable& regions, MappedWindows& windows) {
+    regions_ = &regions;
+    card_windows_ = &windows;
+  }
+
+  peal_status open_window(ContextId context, uint64_t* offset) override;
   void context_gone(ContextId context) override { gone.push_back(context); }
   void context_ending(ContextId, EndReason reason) override { ended.push_back(reason); }
-  peal_status make_memory(const peal_register_memory& request, RegionTable& table,
-                          RegionId* region) override;
-  peal_status make_channels(const peal_reserve_group& request, RegionTable& table,
-                            RegionId* region) override;
-  [[nodiscard]] uint32_t capabilities() const override { return 0x8; }
+  peal_status make_memory(const peal_register_memory& request, RegionId* region) override;
+  peal_status make_channels(const peal_reserve_group& request, RegionId* region) override;
   void wake_host(ContextWindow&) override { wakes++; }
 
   // The host's side of the window opened last.
@@ -97,6 +104,8 @@ class TestProvider final : public MemoryProvider, public HostWaker {
     size_t bytes;
     void operator()(uint8_t* memory) const { munmap(memory, bytes); }
   };
+  RegionTable* regions_ = nullptr;
+  MappedWindows* card_windows_ = nullptr;
   std::vector<std::unique_ptr<uint8_t, Unmap>> windows_;
   std::vector<std::vector<uint8_t>> memories_;
 };

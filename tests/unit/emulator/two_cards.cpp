@@ -29,9 +29,12 @@ TwoCards::TwoCards(const CopyOptions& copies) {
   start_dpdk();
   EXPECT_EQ(pool.create(2048), "");
   EXPECT_EQ(wire.create(kCards), "");
-  for (uint32_t i = 0; i < kCards; i++)
+  for (uint32_t i = 0; i < kCards; i++) {
     cards[i] = std::make_unique<CardRunner>(i, pool, wire, Checksums::kSkipped, default_timeouts(),
                                             1 + i, copies);
+    const CardHost host = cards[i]->host();
+    hosts[i].serve(*host.regions, *host.windows);
+  }
 }
 
 peal_status TwoCards::execute(uint32_t card, const peal_admin_command& command, ContextId context) {
