@@ -278,7 +278,7 @@ class AdminFuzz {
   void submit() {
     if (window() == nullptr) return;
     peal_host_ring ring{};
-    peal_host_ring_init(&ring, window(), kRingEntries);
+    peal_host_ring_init(&ring, window(), emulator::kRingEntries);
     ring.submission_tail = ring.host->submission_tail.value;
     peal_submission entry{};
     entry.opcode = PEAL_OPERATION_ALLGATHER;
