@@ -20,7 +20,9 @@ class Help final : public CLI::Formatter {
     std::string text = "Usage: " + usage_ + "\n\n" + app->get_description() + "\n\n";
     const std::string positionals = make_positionals(app);
     if (!positionals.empty()) text += positionals + "\n";
-    return text + make_groups(app, mode);
+    const std::string& footer = app->get_footer();
+    return text + commands(app) + make_groups(app, mode) +
+           (footer.empty() ? "" : "\n" + footer + "\n");
   }
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override {
@@ -46,6 +48,13 @@ class Help final : public CLI::Formatter {
   }
 
  private:
+  std::string commands(const CLI::App* app) const {
+    std::string text;
+    for (const CLI::App* const command : app->get_subcommands([](const CLI::App*) { return true; }))
+      text += make_subcommand(command);
+    return text.empty() ? "" : "Commands:\n" + text + "\n";
+  }
+
   std::string usage_;
 };
 
@@ -80,9 +89,13 @@ std::string text_of(double value) {
 
 }  // namespace
 
+void set_up_command(CLI::App& command, const std::string& usage) {
+  command.formatter(std::make_shared<Help>(usage));
+  command.set_help_flag("-h,--help", "Prints this text and exits.");
+}
+
 void set_up(CLI::App& app, const std::string& usage) {
-  app.formatter(std::make_shared<Help>(usage));
-  app.set_help_flag("-h,--help", "Prints this text and exits.");
+  set_up_command(app, usage);
   app.set_version_flag("-V,--version", app.get_name() + " " PEAL_VERSION_TEXT,
                        "Prints the version and exits.");
 }
@@ -165,7 +178,7 @@ std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
   } catch (const CLI::ArgumentMismatch& error) {
     return complain(app, text_of(app, error));
   } catch (const CLI::ExtrasError&) {
-    return complain(app, text_of_extra(app.remaining()));
+    return complain(app, text_of_extra(app.remaining(true)));
   } catch (const CLI::ParseError& error) {
     return complain(app, error.what());
   }

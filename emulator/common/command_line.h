@@ -18,6 +18,8 @@ inline constexpr int kExitUsage = 2;
 // Gives the program --help and --version, and the form of its help. `usage` follows "Usage: "; the
 // app must have a name.
 void set_up(CLI::App& app, const std::string& usage);
+// The same for one of its commands, which has no version of its own.
+void set_up_command(CLI::App& command, const std::string& usage);
 
 // Adds options of one group of the help. `text` is a sentence; the default that an option captures
 // comes behind it.

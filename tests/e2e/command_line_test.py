@@ -8,7 +8,9 @@ import subprocess
 import jobs
 
 MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "man")
-PROGRAMS = ("pealrun", "peal-perf", "peal-nic", "ideal-card", "peal-matmul")
+PROGRAMS = ("pealrun", "peal-perf", "peal-nic", "ideal-card", "peal-matmul", "peal-sim")
+# What some do besides, each with options of its own.
+COMMANDS = {"peal-sim": ("soak", "replay", "throughput")}
 # Options of other programs, named in a page in passing.
 OTHERS = {"ideal-card": {"--floor"}, "peal-matmul": {"--loss"}}
 EVERYWHERE = {"--help", "--version"}
@@ -18,27 +20,41 @@ def run(name, *words):
     return subprocess.run([jobs.program(name), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
-def help_lines(name):
+def help_lines(name, *command):
     """Option to its sentences."""
-    done = run(name, "--help")
+    done = run(name, *command, "--help")
     assert (done.returncode, done.stderr) == (0, ""), done
     return dict(re.findall(r"^  (?:-\w, |    )(--[\w-]+)(?: \S+)? {2,}(.*)$", done.stdout, re.MULTILINE)), done.stdout
 
 
+def all_words():
+    """Every program, and every command of one."""
+    for name in PROGRAMS:
+        yield (name,)
+        for command in COMMANDS.get(name, ()):
+            yield (name, command)
+
+
 class CommandLineTest(jobs.JobCase):
     def test_help_is_sentences(self):
-        for name in PROGRAMS:
-            options, text = help_lines(name)
-            self.assertEqual(set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", text, re.MULTILINE)), set(options), name)
+        for words in all_words():
+            options, text = help_lines(*words)
+            self.assertEqual(set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", text, re.MULTILINE)), set(options), words)
             for option, sentences in options.items():
-                self.assertRegex(sentences, r"^[A-Z].*[.]$", f"{name} {option}")
+                self.assertRegex(sentences, r"^[A-Z].*[.]$", f"{words} {option}")
+
+    def test_help_names_the_commands(self):
+        for name, commands in COMMANDS.items():
+            text = help_lines(name)[1]
+            self.assertEqual(re.findall(r"^  (\w+) {2,}[A-Z].*[.]$", text, re.MULTILINE), list(commands), text)
 
     def test_help_and_man_page_name_the_same_options(self):
         for name in PROGRAMS:
             with open(os.path.join(MAN, f"{name}.1"), encoding="utf-8") as file:
                 page = re.sub(r"\\f.", "", file.read()).replace("\\-", "-")
             named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", page)) - OTHERS.get(name, set()) - EVERYWHERE
-            self.assertEqual(set(help_lines(name)[0]) - EVERYWHERE, named, name)
+            offered = {option for words in all_words() if words[0] == name for option in help_lines(*words)[0]}
+            self.assertEqual(offered - EVERYWHERE, named, name)
 
     def test_version(self):
         for name in PROGRAMS:
@@ -48,10 +64,11 @@ class CommandLineTest(jobs.JobCase):
                 self.assertRegex(done.stdout, rf"^{name} \d+\.\d+\.\d+\n$")
 
     def test_one_line_and_one_status_for_a_mistake(self):
-        for name in PROGRAMS:
-            done = run(name, "--no-such-option")
+        for words in all_words():
+            needed = ("--seed", "1") if words[-1] == "replay" else ()
+            done = run(*words, *needed, "--no-such-option")
             self.assertEqual((done.returncode, done.stdout, done.stderr),
-                             (2, "", f"{name}: there is no option --no-such-option\nTry '{name} --help'.\n"))
+                             (2, "", f"{words[0]}: there is no option --no-such-option\nTry '{words[0]} --help'.\n"))
 
 
 if __name__ == "__main__":

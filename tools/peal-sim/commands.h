@@ -4,10 +4,11 @@
 // wrong but something never ended, 2 the command line makes no sense.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <stdexcept>
 #include <string>
+
+#include "emulator/common/command_line.h"
 
 namespace peal::sim {
 
@@ -20,7 +21,6 @@ class UsageError : public std::runtime_error {
 using Command = std::function<int()>;
 
 inline constexpr int kExitWrong = 1;
-inline constexpr int kExitUsage = 2;
 inline constexpr int kExitStuck = 3;
 
 // Of so many runs that failed, so many only by being stuck.
@@ -42,9 +42,5 @@ inline std::string& program_name() {
   static std::string name = "peal-sim";
   return name;
 }
-
-// "A-B" or "A" as numbers; throws UsageError naming the option.
-void parse_range(const std::string& option, const std::string& text, uint64_t* first,
-                 uint64_t* last);
 
 }  // namespace peal::sim

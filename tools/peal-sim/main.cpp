@@ -1,50 +1,55 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // peal-sim: clusters of cards in virtual time. The cards are the firmware's own objects; the clock,
 // the wire and the hosts are simulated; one seed decides everything.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 
 #include "tools/peal-sim/commands.h"
 
+namespace {
+
+using namespace peal;
+
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& text) {
+  CLI::App* const command = app.add_subcommand(name, text);
+  command_line::set_up_command(*command, "peal-sim " + name + " [OPTIONS]");
+  return command;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace peal::sim;
-  program_name() = std::filesystem::path(argv[0]).filename().string();
-  CLI::App app{
+  sim::program_name() = std::filesystem::path(argv[0]).filename().string();
+  CLI::App app(
       "Runs Peal's firmware on a simulated clock, with seeded faults, and checks everything.\n"
       "Without a command: one scenario from the options below.",
-      "peal-sim"};
+      sim::program_name());
+  command_line::set_up(app, "peal-sim [OPTIONS]\n       peal-sim COMMAND [OPTIONS]");
   app.footer(
       "Exit status: 0 all checks passed, 1 something was wrong, 2 the command line makes no "
       "sense,\n"
       "3 nothing was wrong but something never ended.");
-  app.set_version_flag("--version", "peal-sim " PEAL_SIM_VERSION);
-  const Command run = add_run_command(app);
-  CLI::App* soak_app = app.add_subcommand("soak", "random scenarios for some minutes");
-  const Command soak = add_soak_command(*soak_app);
-  CLI::App* replay_app = app.add_subcommand("replay", "one random scenario again, from its seed");
-  const Command replay = add_replay_command(*replay_app);
-  CLI::App* throughput_app =
-      app.add_subcommand("throughput", "packets per second of real time on one core");
-  const Command throughput = add_throughput_command(*throughput_app);
+  const sim::Command run = sim::add_run_command(app);
+  CLI::App* const soak_app = add_command(app, "soak", "Runs random scenarios for some minutes.");
+  const sim::Command soak = sim::add_soak_command(*soak_app);
+  CLI::App* const replay_app =
+      add_command(app, "replay", "Runs one random scenario again, from its seed.");
+  const sim::Command replay = sim::add_replay_command(*replay_app);
+  CLI::App* const throughput_app =
+      add_command(app, "throughput", "Measures packets per second of real time on one core.");
+  const sim::Command throughput = sim::add_throughput_command(*throughput_app);
   app.require_subcommand(0, 1);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error);
-    return status == 0 ? 0 : kExitUsage;
-  }
+  if (const auto status = command_line::parse(app, argc, argv)) return *status;
   try {
     if (soak_app->parsed()) return soak();
     if (replay_app->parsed()) return replay();
     if (throughput_app->parsed()) return throughput();
     return run();
-  } catch (const UsageError& error) {
-    std::fprintf(stderr, "peal-sim: %s\n", error.what());
-    return kExitUsage;
+  } catch (const sim::UsageError& error) {
+    return command_line::complain(app, error.what());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "peal-sim: %s\n", error.what());
-    return kExitWrong;
+    return sim::kExitWrong;
   }
 }

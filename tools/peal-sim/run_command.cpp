@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "emulator/cluster/run.h"
 #include "emulator/cluster/scenario.h"
+#include "emulator/common/fault_options.h"
 #include "emulator/common/packet_text.h"
 #include "tools/peal-sim/commands.h"
 #include "tools/peal-sim/progress.h"
@@ -29,17 +30,15 @@ struct RunArguments {
   uint32_t groups = 1;
   std::string operation = "allgather";
   std::string algorithm;
-  uint64_t bytes = 64;
+  uint32_t bytes = 64;
   uint32_t operations = 10;
   uint32_t depth = 1;
   bool in_place = false;
   bool no_destroy = false;
   uint64_t seed = 1;
   std::string seeds;
-  emulator::FaultPlan faults;
+  command_line::FaultOptions faults;
   uint64_t heal_us = 0;
-  double reorder_us = 20;
-  double delay_us = 200;
   std::vector<std::string> partitions;
   std::vector<std::string> late;
   std::vector<std::string> silent;
@@ -146,9 +145,7 @@ OperationPlan operation_of(const RunArguments& arguments) {
   if (plan.algorithm == PEAL_ALGORITHM_DISSEMINATION)
     throw UsageError("--algorithm " + arguments.algorithm +
                      ": an allgather is done by all-to-all-broadcast or recursive-doubling");
-  if (arguments.bytes > 0xffffffffu)
-    throw UsageError("--bytes " + std::to_string(arguments.bytes) + ": at most 4294967295");
-  plan.block_bytes = static_cast<uint32_t>(arguments.bytes);
+  plan.block_bytes = arguments.bytes;
   return plan;
 }
 
@@ -198,9 +195,8 @@ Scenario scenario_of(const RunArguments& arguments) {
     for (Place& place : group.places) place.process += arguments.members_per_card;
   }
 
-  scenario.faults = arguments.faults;
-  scenario.faults.reorder_ns = nanoseconds(arguments.reorder_us);
-  scenario.faults.delay_ns = nanoseconds(arguments.delay_us);
+  if (const std::string problem = arguments.faults.read(&scenario.faults); !problem.empty())
+    throw UsageError(problem);
   if (arguments.heal_us > 0) scenario.faults.until_ns = arguments.heal_us * 1000;
   for (const std::string& text : arguments.partitions) {
     const std::string problem = emulator::parse_fault_plan("partition=" + text, &scenario.faults);
@@ -227,7 +223,8 @@ int run_all(const RunArguments& arguments) {
   Scenario scenario = scenario_of(arguments);
   uint64_t first = arguments.seed;
   uint64_t last = arguments.seed;
-  if (!arguments.seeds.empty()) parse_range("--seeds", arguments.seeds, &first, &last);
+  if (!arguments.seeds.empty() && !command_line::parse_range(arguments.seeds, &first, &last))
+    throw UsageError("--seeds '" + arguments.seeds + "': expected FIRST-LAST, for example 1-100");
   if (!arguments.trace.empty() && (first != last || arguments.twice))
     throw UsageError("--trace goes with one seed, and without --twice");
 
@@ -266,134 +263,145 @@ int run_all(const RunArguments& arguments) {
   return exit_status(failed, stuck);
 }
 
-void add_faults(CLI::App& app, RunArguments& arguments) {
-  const auto group = "Faults";
-  const auto probability = CLI::Range(0.0, 1.0);
-  app.add_option("--loss", arguments.faults.loss, "probability that a frame is lost")
-      ->check(probability)
-      ->group(group);
-  app.add_option("--duplicate", arguments.faults.duplicate, "that it arrives twice")
-      ->check(probability)
-      ->group(group);
-  app.add_option("--reorder", arguments.faults.reorder, "that later frames overtake it")
-      ->check(probability)
-      ->group(group);
-  app.add_option("--reorder-us", arguments.reorder_us, "by at most this much")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app.add_option("--delay", arguments.faults.delay, "that it is held back")
-      ->check(probability)
-      ->group(group);
-  app.add_option("--delay-us", arguments.delay_us, "by at most this much")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app.add_option("--corrupt", arguments.faults.corrupt, "that one of its bits flips")
-      ->check(probability)
-      ->group(group);
-  app.add_option("--heal-us", arguments.heal_us, "no faults from this time on (0: never)")
-      ->group(group);
-  app.add_option("--partition", arguments.partitions,
-                 "FIRST-LAST:FROM_US-UNTIL_US: these cards reach no others meanwhile; repeatable")
-      ->group(group);
-  app.add_option("--cut-one-way", arguments.one_way,
-                 "CARD-CARD[:FROM_US-UNTIL_US]: what the first sends the second never hears; "
-                 "repeatable")
-      ->group(group);
-  app.add_option("--cut-pair", arguments.pair,
-                 "CARD-CARD[:FROM_US-UNTIL_US]: the same in both directions; repeatable")
-      ->group(group);
-  app.add_option("--freeze", arguments.freeze,
-                 "CARD:FROM_US-UNTIL_US: its runner is stopped meanwhile; repeatable")
-      ->group(group);
-  app.add_option("--late", arguments.late, "RANK:US: its host posts nothing before; repeatable")
-      ->group(group);
-  app.add_option("--silent", arguments.silent, "RANK:US: its card stops for good; repeatable")
-      ->group(group);
-  app.add_option("--unmap", arguments.unmap,
-                 "RANK:US: its memory cannot be reached from then on; repeatable")
-      ->group(group);
-  app.add_option("--kill", arguments.kill, "RANK:US: its process ends; repeatable")->group(group);
+using command_line::Group;
+using command_line::number;
+using command_line::one_of;
+using command_line::whole;
+
+CLI::Validator microseconds(double least = 0) {
+  return number(least, static_cast<double>(command_line::kMicrosecondsMax));
+}
+
+void add_cluster(CLI::App& app, RunArguments& a) {
+  Group group(app, "Cluster");
+  group.add("--cards", a.cards, "N", "Simulates so many cards.")
+      ->transform(whole(1, PEAL_RANKS_MAX))
+      ->capture_default_str();
+  group.add("--members-per-card", a.members_per_card, "N", "Puts so many ranks on each card.")
+      ->transform(whole(1, 1024))
+      ->capture_default_str();
+  group.add("--groups", a.groups, "N", "Makes so many such groups on the same cards.")
+      ->transform(whole(1, 1024))
+      ->capture_default_str();
+  group.add("--packets-per-card", a.packets_per_card, "N", "Lets a card hold so many packets.")
+      ->transform(whole(1, UINT32_MAX))
+      ->capture_default_str();
+  group
+      .add("--dma-per-card", a.dma_per_card, "N",
+           "Lets a card's DMA engine queue so many transfers. Default: any number.")
+      ->transform(whole(1, UINT32_MAX));
+  group.add("--model", a.model, "FILE",
+            "Takes the costs in virtual time from this file; see tools/peal-sim/models.");
+  group
+      .add("--packet-us", a.packet_us, "US",
+           "Takes in a packet in so many microseconds of a card's processor, whatever the model "
+           "says.")
+      ->transform(number(0, 1000));
+  group
+      .add("--checksums", a.checksums, "HOW",
+           "Computes checksums by software, skips them, or auto: skips them where no frame can be "
+           "damaged.")
+      ->transform(one_of({"auto", "software", "skip"}))
+      ->capture_default_str();
+}
+
+void add_work(CLI::App& app, RunArguments& a) {
+  Group group(app, "What every rank posts");
+  group.add("--operation", a.operation, "NAME", "Posts allgather or barrier.")
+      ->transform(one_of(
+          names::names_of(names::kOperations, {PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_BARRIER})))
+      ->capture_default_str();
+  group
+      .add("--algorithm", a.algorithm, "NAME",
+           "Does it by all-to-all-broadcast or recursive-doubling (allgather), or dissemination "
+           "(barrier). Default: all-to-all-broadcast, dissemination.")
+      ->transform(one_of(names::names_of(
+          names::kAlgorithms, {PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST,
+                               PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_ALGORITHM_DISSEMINATION})));
+  group.add("--bytes", a.bytes, "B", "Gathers blocks of so many bytes.")
+      ->transform(whole(0, UINT32_MAX))
+      ->capture_default_str();
+  group.add("--operations", a.operations, "N", "Posts so many operations, one after the other.")
+      ->transform(whole(1, 10'000'000))
+      ->capture_default_str();
+  group.add("--depth", a.depth, "N", "Has so many of them under way at once.")
+      ->transform(whole(1, 4096))
+      ->capture_default_str();
+  group.add("--think-us", a.think_us, "US", "Pauses for up to so many microseconds before a post.")
+      ->transform(microseconds())
+      ->capture_default_str();
+  group.add_flag("--in-place", a.in_place, "Keeps a rank's own block in its receive buffer.");
+  group.add_flag("--no-destroy", a.no_destroy, "Leaves the group as it is at the end.");
+}
+
+void add_accidents(CLI::App& app, RunArguments& a) {
+  Group group(app, "Accidents");
+  group
+      .add("--heal-us", a.heal_us, "US",
+           "Ends the faults of single frames after so many microseconds; 0: never.")
+      ->transform(whole(0, command_line::kMicrosecondsMax))
+      ->capture_default_str();
+  group.add("--partition", a.partitions, "A-B:FROM-TO",
+            "Parts cards A to B from all others between these times, in microseconds. Repeatable.");
+  group.add("--cut-one-way", a.one_way, "A-B:FROM-TO",
+            "Lets nothing that card A sends reach card B between these times, in microseconds; A-B "
+            "alone: ever. Repeatable.");
+  group.add("--cut-pair", a.pair, "A-B:FROM-TO",
+            "Cuts the link of cards A and B like that in both directions. Repeatable.");
+  group.add("--freeze", a.freeze, "CARD:FROM-TO",
+            "Stops the card's runner between these times, in microseconds. Repeatable.");
+  group.add("--late", a.late, "RANK:US",
+            "Posts nothing for this rank before so many microseconds. Repeatable.");
+  group.add("--silent", a.silent, "RANK:US",
+            "Stops the rank's card for good after so many microseconds. Repeatable.");
+  group.add("--unmap", a.unmap, "RANK:US",
+            "Takes the rank's memory away after so many microseconds. Repeatable.");
+  group.add("--kill", a.kill, "RANK:US",
+            "Ends the rank's process after so many microseconds. Repeatable.");
+}
+
+void add_patience(CLI::App& app, RunArguments& a) {
+  Group group(app, "Patience");
+  const auto add = [&](const char* name, double& value, const std::string& text) {
+    group.add(name, value, "US", text)
+        ->transform(microseconds())
+        ->default_str(std::to_string(std::llround(value)));
+  };
+  add("--nack-us", a.nack_us, "Sends the first NACK after so many microseconds.");
+  add("--nack-max-us", a.nack_max_us,
+      "Sends the next ones at intervals of at most so many microseconds.");
+  add("--probe-us", a.probe_us, "Probes a silent peer every so many microseconds.");
+  add("--dead-us", a.dead_us, "Takes a peer for dead that was silent for so many microseconds.");
+}
+
+void add_runs(CLI::App& app, RunArguments& a) {
+  Group group(app, "Runs");
+  CLI::Option* const seed =
+      group.add("--seed", a.seed, "S", "Decides everything that is left to chance.")
+          ->transform(whole(0, UINT64_MAX))
+          ->capture_default_str();
+  group.add("--seeds", a.seeds, "FIRST-LAST", "Runs once for each of these seeds.")->excludes(seed);
+  group.add_flag("--twice", a.twice, "Runs each seed twice and compares the traces.");
+  group
+      .add("--effort-max", a.effort_max, "E",
+           "Fails when more than E packets were sent for each one needed; 0: any number.")
+      ->transform(number(0, 1e9))
+      ->capture_default_str();
+  group.add_flag("--quiet", a.quiet, "Prints nothing but errors.");
+  group.add("--json", a.json, "FILE", "Writes the report to this file (-: standard output).");
+  group.add("--trace", a.trace, "FILE", "Writes a line per packet sent to this file.");
 }
 
 }  // namespace
 
-void parse_range(const std::string& option, const std::string& text, uint64_t* first,
-                 uint64_t* last) {
-  const char* end = text.data() + text.size();
-  auto result = std::from_chars(text.data(), end, *first);
-  bool good = result.ec == std::errc();
-  *last = *first;
-  if (good && result.ptr != end) {
-    good = *result.ptr == '-';
-    if (good) result = std::from_chars(result.ptr + 1, end, *last);
-    good = good && result.ec == std::errc() && result.ptr == end;
-  }
-  if (!good || *first > *last)
-    throw UsageError(option + " '" + text + "': expected FIRST-LAST, for example 1-100");
-}
-
 Command add_run_command(CLI::App& app) {
   auto arguments = std::make_shared<RunArguments>();
-  RunArguments& a = *arguments;
-  app.add_option("--cards", a.cards, "cards in the cluster")
-      ->check(CLI::Range(1, PEAL_RANKS_MAX))
-      ->capture_default_str();
-  app.add_option("--members-per-card", a.members_per_card, "ranks on each card")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--groups", a.groups, "such groups on the same cards")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--operation", a.operation, "allgather or barrier")
-      ->check(CLI::IsMember(
-          names::names_of(names::kOperations, {PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_BARRIER})))
-      ->capture_default_str();
-  app.add_option("--algorithm", a.algorithm,
-                 "all-to-all-broadcast or recursive-doubling; dissemination for barrier")
-      ->check(CLI::IsMember(names::names_of(
-          names::kAlgorithms, {PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST,
-                               PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_ALGORITHM_DISSEMINATION})));
-  app.add_option("--bytes", a.bytes, "of each rank's block")->capture_default_str();
-  app.add_option("--operations", a.operations, "how many, one after the other")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
-  app.add_option("--depth", a.depth, "that a rank has under way at once")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  app.add_flag("--in-place", a.in_place, "own block lies in the receive buffer");
-  app.add_flag("--no-destroy", a.no_destroy, "leave the group as it is at the end");
-  app.add_option("--seed", a.seed, "decides everything that is left to chance")
-      ->capture_default_str();
-  app.add_option("--seeds", a.seeds, "FIRST-LAST: one run for each")->excludes("--seed");
-  add_faults(app, a);
-  app.add_option("--think-us", a.think_us, "longest pause of a host before a post")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--model", a.model, "file of costs; see tools/peal-sim/models")
-      ->check(CLI::ExistingFile);
-  app.add_option("--packet-us", a.packet_us,
-                 "what taking in a packet costs a card's processor, whatever the model says")
-      ->check(CLI::Range(0.0, 1000.0));
-  app.add_option("--checksums", a.checksums,
-                 "auto: by software when frames can be damaged, else skipped")
-      ->check(CLI::IsMember({"auto", "software", "skip"}))
-      ->capture_default_str();
-  app.add_option("--nack-us", a.nack_us, "first NACK after")->capture_default_str();
-  app.add_option("--nack-max-us", a.nack_max_us, "longest interval of NACKs")
-      ->capture_default_str();
-  app.add_option("--probe-us", a.probe_us, "interval of probes")->capture_default_str();
-  app.add_option("--dead-us", a.dead_us, "silence that is death")->capture_default_str();
-  app.add_option("--packets-per-card", a.packets_per_card, "buffers that a card may hold")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--dma-per-card", a.dma_per_card, "transfers that its engine queues")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--effort-max", a.effort_max,
-                 "packets per packet needed; more is a failure (0: any number)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--twice", a.twice, "run each seed twice and compare the traces");
-  app.add_flag("--quiet", a.quiet, "print nothing but errors");
-  app.add_option("--json", a.json, "write the report to this file (-: standard output)");
-  app.add_option("--trace", a.trace, "write one line per packet sent to this file");
+  add_cluster(app, *arguments);
+  add_work(app, *arguments);
+  arguments->faults.add_faults(app);
+  add_accidents(app, *arguments);
+  add_patience(app, *arguments);
+  add_runs(app, *arguments);
   return [arguments] { return run_all(*arguments); };
 }
 

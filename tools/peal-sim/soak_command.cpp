@@ -133,38 +133,50 @@ int replay(const SoakArguments& arguments) {
   return exit_status(report.ok ? 0 : 1, report.only_stuck() ? 1 : 0);
 }
 
+using command_line::Group;
+using command_line::whole;
+
+// How large a scenario may become; a seed means another scenario where these differ.
+void add_limits(Group& group, SoakArguments& a) {
+  group.add("--cards", a.cards, "N", "Draws scenarios of at most so many cards.")
+      ->transform(whole(1, 1024))
+      ->capture_default_str();
+  group.add("--packets", a.packets, "N", "Draws scenarios of roughly so many packets at most.")
+      ->transform(whole(1, UINT64_MAX))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 Command add_soak_command(CLI::App& app) {
   auto arguments = std::make_shared<SoakArguments>();
-  app.add_option("--minutes", arguments->minutes, "of real time")
-      ->check(CLI::PositiveNumber)
+  Group group(app);
+  group.add("--minutes", arguments->minutes, "M", "Goes on for so many minutes of real time.")
+      ->transform(command_line::number(0, 1e6))
       ->capture_default_str();
-  app.add_option("--seed", arguments->seed, "first one (0: a new one)")->capture_default_str();
-  app.add_option("--runs", arguments->runs, "end after so many scenarios (0: by time only)");
-  app.add_option("--cards", arguments->cards, "most cards of a scenario")
-      ->check(CLI::Range(1, 1024))
+  group.add("--seed", arguments->seed, "S", "Begins with this seed; 0: a new one.")
+      ->transform(whole(0, UINT64_MAX))
       ->capture_default_str();
-  app.add_option("--packets", arguments->packets, "most packets of a scenario, roughly")
-      ->check(CLI::PositiveNumber)
+  group.add("--runs", arguments->runs, "N", "Ends after so many scenarios; 0: by time only.")
+      ->transform(whole(0, UINT64_MAX))
       ->capture_default_str();
-  app.add_flag("--corners", arguments->corners,
-               "fail when a listed corner was reached by no scenario");
-  app.add_flag("--keep-going", arguments->keep_going, "do not stop at the first failure");
+  add_limits(group, *arguments);
+  group.add_flag("--corners", arguments->corners,
+                 "Fails when a listed corner was reached by no scenario.");
+  group.add_flag("--keep-going", arguments->keep_going, "Does not stop at the first failure.");
   return [arguments] { return soak(*arguments); };
 }
 
 Command add_replay_command(CLI::App& app) {
   auto arguments = std::make_shared<SoakArguments>();
-  app.add_option("--seed", arguments->seed, "of the scenario")->required();
-  app.add_option("--cards", arguments->cards, "as it was for soak")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--packets", arguments->packets, "most packets of a scenario, roughly")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--json", arguments->json, "write the report to this file (-: standard output)");
-  app.add_option("--trace", arguments->trace, "write one line per packet sent to this file");
+  Group group(app);
+  group.add("--seed", arguments->seed, "S", "Draws the scenario of this seed.")
+      ->transform(whole(0, UINT64_MAX))
+      ->required();
+  add_limits(group, *arguments);
+  group.add("--json", arguments->json, "FILE",
+            "Writes the report to this file (-: standard output).");
+  group.add("--trace", arguments->trace, "FILE", "Writes a line per packet sent to this file.");
   return [arguments] { return replay(*arguments); };
 }
 

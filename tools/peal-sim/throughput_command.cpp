@@ -86,11 +86,17 @@ int measure(const ThroughputArguments& arguments) {
 
 Command add_throughput_command(CLI::App& app) {
   auto arguments = std::make_shared<ThroughputArguments>();
-  app.add_option("--cards", arguments->cards, "in the cluster")
-      ->check(CLI::Range(2, 1024))
+  command_line::Group group(app);
+  group.add("--cards", arguments->cards, "N", "Simulates so many cards.")
+      ->transform(command_line::whole(2, 1024))
       ->capture_default_str();
-  app.add_option("--operations", arguments->operations, "of each kind (0: some seconds' worth)");
-  app.add_option("--json", arguments->json, "write the figures to this file (-: standard output)");
+  group
+      .add("--operations", arguments->operations, "N",
+           "Runs so many operations of each kind; 0: some seconds' worth.")
+      ->transform(command_line::whole(0, 10'000'000))
+      ->capture_default_str();
+  group.add("--json", arguments->json, "FILE",
+            "Writes the figures to this file (-: standard output).");
   return [arguments] { return measure(*arguments); };
 }
 

@@ -172,5 +172,70 @@ TEST(CommandLine, Ranges) {
     EXPECT_EQ(range(text), "-") << text;
 }
 
+// A program with a command, which has options of its own.
+class CommandTest : public ::testing::Test {
+ protected:
+  CommandTest() : app_("Does something.", "tool"), dig_(app_.add_subcommand("dig", "Digs.")) {
+    set_up(app_, "tool [OPTIONS]\n       tool dig [OPTIONS]");
+    app_.footer("That is all.");
+    set_up_command(*dig_, "tool dig [OPTIONS]");
+    Group(*dig_).add("--depth", depth_, "M", "Digs so deep.")->transform(whole(1, 9));
+  }
+  std::string run(std::vector<const char*> words) {
+    words.insert(words.begin(), "tool");
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const std::optional<int> status = parse(app_, static_cast<int>(words.size()), words.data());
+    const std::string text =
+        testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+    return status ? std::to_string(*status) + "\n" + text : text;
+  }
+
+  CLI::App app_;
+  CLI::App* dig_;
+  uint32_t depth_ = 2;
+};
+
+TEST_F(CommandTest, IsNamedInTheHelp) {
+  EXPECT_EQ(run({"--help"}),
+            "0\n"
+            "Usage: tool [OPTIONS]\n"
+            "       tool dig [OPTIONS]\n"
+            "\n"
+            "Does something.\n"
+            "\n"
+            "Commands:\n"
+            "  dig                             Digs.\n"
+            "\n"
+            "Options:\n"
+            "  -h, --help                      Prints this text and exits.\n"
+            "  -V, --version                   Prints the version and exits.\n"
+            "\n"
+            "That is all.\n");
+}
+
+TEST_F(CommandTest, HasHelpOfItsOwn) {
+  EXPECT_EQ(run({"dig", "--help"}),
+            "0\n"
+            "Usage: tool dig [OPTIONS]\n"
+            "\n"
+            "Digs.\n"
+            "\n"
+            "Options:\n"
+            "  -h, --help                      Prints this text and exits.\n"
+            "      --depth M                   Digs so deep.\n");
+}
+
+TEST_F(CommandTest, ReadsItsOptions) {
+  EXPECT_EQ(run({"dig", "--depth", "3"}), "");
+  EXPECT_TRUE(dig_->parsed());
+  EXPECT_EQ(depth_, 3u);
+}
+
+TEST_F(CommandTest, SaysWhatIsWrongAsTheProgramDoes) {
+  EXPECT_EQ(run({"dig", "--loud"}), "2\ntool: there is no option --loud\nTry 'tool --help'.\n");
+  EXPECT_EQ(run({"--depth", "3"}), "2\ntool: there is no option --depth\nTry 'tool --help'.\n");
+}
+
 }  // namespace
 }  // namespace peal::command_line
