@@ -18,7 +18,7 @@ constexpr int kSleepMs = 100;
 void announce(peal_context& context) {
   context.armed = false;
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(context.event_fd, &one, sizeof(one));
+  [[maybe_unused]] const ssize_t written = write(context.event_fd.get(), &one, sizeof(one));
 }
 
 void watch(peal_context& context) {
@@ -37,22 +37,22 @@ void watch(peal_context& context) {
 
 peal_error make_completion_fd(peal_context& context, int* fd) {
   const Lock lock(context.mutex);
-  if (context.event_fd < 0) {
-    context.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (context.event_fd < 0) return fail_errno(PEAL_ERR_SYSTEM, "eventfd");
+  if (!context.event_fd.valid()) {
+    context.event_fd.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!context.event_fd.valid()) return fail_errno(PEAL_ERR_SYSTEM, "eventfd");
     context.watcher = std::thread([&context] { watch(context); });
   }
-  *fd = context.event_fd;
+  *fd = context.event_fd.get();
   return PEAL_OK;
 }
 
 peal_error arm(peal_context& context, int* ready) {
   const Lock lock(context.mutex);
-  if (context.event_fd < 0) {
+  if (!context.event_fd.valid()) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_arm: call peal_completion_fd() first");
   }
   uint64_t announced = 0;
-  [[maybe_unused]] const ssize_t got = read(context.event_fd, &announced, sizeof(announced));
+  [[maybe_unused]] const ssize_t got = read(context.event_fd.get(), &announced, sizeof(announced));
   drain(context);
   check_card(context, now_ns());
   *ready = context.completed != context.completed_seen || context.broken != PEAL_OK ? 1 : 0;

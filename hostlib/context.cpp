@@ -63,7 +63,7 @@ void stop_watcher(peal_context& context) {
     if (context.sleeper) context.transport->wake();
   }
   if (context.watcher.joinable()) context.watcher.join();
-  if (context.event_fd >= 0) close(context.event_fd);
+  context.event_fd.reset();
 }
 
 void close_context(peal_context* context) {
@@ -86,8 +86,7 @@ void close_context(peal_context* context) {
 
 void peal_context::leave(peal_context& context) noexcept {
   if (context.transport != nullptr) context.transport->leave_to_parent();
-  if (context.event_fd >= 0) close(context.event_fd);
-  context.event_fd = -1;
+  context.event_fd.reset();
 }
 
 using peal::host::fail;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "abi/ring.h"
+#include "base/file_descriptor.h"
 #include "hostlib/choice.h"
 #include "hostlib/fork_guard.h"
 #include "hostlib/liveness.h"
@@ -109,7 +110,7 @@ struct peal_context {
   std::condition_variable woken;
 
   // peal_completion_fd()
-  int event_fd = -1;
+  peal::FileDescriptor event_fd;
   bool armed = false;
   bool stopping = false;
   uint64_t completed_seen = 0;

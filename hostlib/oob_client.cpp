@@ -2,7 +2,6 @@
 // The out-of-band exchange as programs use it; see peal/oob.h.
 #include <poll.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -13,12 +12,13 @@
 #include <string_view>
 #include <thread>
 
+#include "base/file_descriptor.h"
 #include "hostlib/handles.h"
 #include "hostlib/oob_server.h"
 #include "hostlib/rings.h"
 
 struct peal_oob {
-  int fd = -1;
+  peal::FileDescriptor fd;
   uint32_t rank = 0;
   uint32_t size = 0;
   uint64_t round = 0;
@@ -28,12 +28,9 @@ struct peal_oob {
   peal::host::ForkGuard guard{[](void* oob) { static_cast<peal_oob*>(oob)->leave_to_parent(); },
                               this};
 
-  void leave_to_parent() noexcept {
-    if (fd >= 0) close(fd);
-    fd = -1;
-  }
+  void leave_to_parent() noexcept { fd.reset(); }
   ~peal_oob() {
-    if (fd >= 0) close(fd);
+    fd.reset();
     if (server) server->stop();
     if (server_thread.joinable()) server_thread.join();
   }
@@ -48,8 +45,7 @@ constexpr int kRetryMs = 20;
 bool send_all(int fd, const void* data, size_t bytes) {
   const char* at = static_cast<const char*>(data);
   while (bytes != 0) {
-    const ssize_t sent = send(fd, at, bytes, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
+    const ssize_t sent = retried([&] { return send(fd, at, bytes, MSG_NOSIGNAL); });
     if (sent <= 0) return false;
     at += sent;
     bytes -= static_cast<size_t>(sent);
@@ -60,8 +56,7 @@ bool send_all(int fd, const void* data, size_t bytes) {
 bool receive_all(int fd, void* data, size_t bytes) {
   char* at = static_cast<char*>(data);
   while (bytes != 0) {
-    const ssize_t got = recv(fd, at, bytes, 0);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = retried([&] { return recv(fd, at, bytes, 0); });
     if (got <= 0) return false;
     at += got;
     bytes -= static_cast<size_t>(got);
@@ -102,15 +97,16 @@ peal_error say_hello(peal_oob& oob, const char* server, const OobToken& token, b
   message.bytes = sizeof(ticket);
   OobNonce challenge = {};
   OobProof proof = {};
-  bool answered = send_all(oob.fd, &message, sizeof(message)) &&
-                  send_all(oob.fd, &ticket, sizeof(ticket)) &&
-                  receive_message(oob.fd, &message, &challenge);
+  bool answered = send_all(oob.fd.get(), &message, sizeof(message)) &&
+                  send_all(oob.fd.get(), &ticket, sizeof(ticket)) &&
+                  receive_message(oob.fd.get(), &message, &challenge);
   if (answered && message.kind == OobKind::kChallenge) {
     proof = make_proof(token, OobSide::kRank, oob.rank, oob.size, ticket.nonce, challenge);
     message = message_of(oob, OobKind::kProof);
     message.bytes = sizeof(proof);
-    answered = send_all(oob.fd, &message, sizeof(message)) &&
-               send_all(oob.fd, &proof, sizeof(proof)) && receive_message(oob.fd, &message, &proof);
+    answered = send_all(oob.fd.get(), &message, sizeof(message)) &&
+               send_all(oob.fd.get(), &proof, sizeof(proof)) &&
+               receive_message(oob.fd.get(), &message, &proof);
   }
   if (answered && message.kind == OobKind::kRefused) {
     const auto reason = static_cast<OobRefusal>(message.rank);
@@ -141,19 +137,18 @@ peal_error dial(peal_oob& oob, const char* server, const OobAddress& address, co
   peal_error error = PEAL_OK;
   while (true) {
     bool again = true;
-    oob.fd = oob_connect_once(address);
-    if (oob.fd < 0) {
+    oob.fd.reset(oob_connect_once(address));
+    if (!oob.fd.valid()) {
       error = fail_errno(PEAL_ERR_OUT_OF_BAND, "cannot reach %s", server);
     } else {
-      limit_wait(oob.fd, deadline_ns);
+      limit_wait(oob.fd.get(), deadline_ns);
       error = say_hello(oob, server, token, &again);
       if (error == PEAL_OK) {
         const timeval for_ever = {};
-        setsockopt(oob.fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof(for_ever));
+        setsockopt(oob.fd.get(), SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof(for_ever));
         return PEAL_OK;
       }
-      close(oob.fd);
-      oob.fd = -1;
+      oob.fd.reset();
     }
     if (!again || now_ns() >= deadline_ns) return error;
     poll(nullptr, 0, kRetryMs);  // the server may not be up yet
@@ -217,8 +212,8 @@ peal_error exchange(peal_oob& oob, const void* send, void* receive, size_t bytes
   OobMessage block = message_of(oob, OobKind::kBlock);
   block.bytes = static_cast<uint32_t>(bytes);
   OobMessage result = {};
-  if (!send_all(oob.fd, &block, sizeof(block)) || !send_all(oob.fd, send, bytes) ||
-      !receive_all(oob.fd, &result, sizeof(result))) {
+  if (!send_all(oob.fd.get(), &block, sizeof(block)) || !send_all(oob.fd.get(), send, bytes) ||
+      !receive_all(oob.fd.get(), &result, sizeof(result))) {
     return fail(PEAL_ERR_OUT_OF_BAND, "the out-of-band server is gone");
   }
   if (result.magic == kOobMagic && result.kind == OobKind::kFailure) {
@@ -228,7 +223,7 @@ peal_error exchange(peal_oob& oob, const void* send, void* receive, size_t bytes
       result.size != oob.size || result.round != oob.round) {
     return fail(PEAL_ERR_OUT_OF_BAND, "the out-of-band server's answer makes no sense");
   }
-  if (!receive_all(oob.fd, receive, bytes * oob.size)) {
+  if (!receive_all(oob.fd.get(), receive, bytes * oob.size)) {
     return fail(PEAL_ERR_OUT_OF_BAND, "the out-of-band server is gone");
   }
   oob.round++;

@@ -5,28 +5,16 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string_view>
+
+#include "base/unix_socket.h"
 
 namespace peal::host {
 namespace {
 
 constexpr std::string_view kServe = ",serve";
-
-bool fill_unix(const OobAddress& address, sockaddr_un* out) {
-  *out = sockaddr_un{};
-  out->sun_family = AF_UNIX;
-  if (address.host_or_path.size() >= sizeof(out->sun_path)) {
-    errno = ENAMETOOLONG;
-    return false;
-  }
-  memcpy(out->sun_path, address.host_or_path.c_str(), address.host_or_path.size() + 1);
-  return true;
-}
 
 void set_tcp_options(int fd) {
   const int on = 1;
@@ -49,17 +37,12 @@ int with_resolved(const OobAddress& address, int flags, Try attempt) {
   int result = -1;
   int error = ECONNREFUSED;
   for (addrinfo* each = found; each != nullptr && result < 0; each = each->ai_next) {
-    const int fd = socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol);
-    if (fd < 0) {
-      error = errno;
-      continue;
-    }
-    set_tcp_options(fd);
-    if (attempt(fd, each->ai_addr, each->ai_addrlen)) {
-      result = fd;
+    FileDescriptor fd(socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol));
+    if (fd.valid()) set_tcp_options(fd.get());
+    if (fd.valid() && attempt(fd.get(), each->ai_addr, each->ai_addrlen)) {
+      result = fd.release();
     } else {
       error = errno;
-      close(fd);
     }
   }
   freeaddrinfo(found);
@@ -69,15 +52,11 @@ int with_resolved(const OobAddress& address, int flags, Try attempt) {
 
 template <typename Try>
 int with_unix(const OobAddress& address, Try attempt) {
-  sockaddr_un name = {};
-  if (!fill_unix(address, &name)) return -1;
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  if (attempt(fd, reinterpret_cast<sockaddr*>(&name), socklen_t{sizeof(name)})) return fd;
-  const int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
+  UnixAddress name;
+  if (!name.set(address.host_or_path)) return -1;
+  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid() || !attempt(fd.get(), name.get(), UnixAddress::bytes())) return -1;
+  return fd.release();
 }
 
 }  // namespace

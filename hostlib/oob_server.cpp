@@ -53,9 +53,6 @@ OobServer::OobServer(uint32_t size, const std::optional<OobToken>& token, OobLim
 }
 
 OobServer::~OobServer() {
-  for (Client& client : clients_) close(client.fd);
-  if (listener_ >= 0) close(listener_);
-  if (stop_ >= 0) close(stop_);
   if (!path_.empty()) unlink(path_.c_str());
 }
 
@@ -64,12 +61,12 @@ bool OobServer::listen(const OobAddress& address, std::string* error) {
     *error = "serving the exchange over tcp needs the job's secret in $PEAL_OOB_TOKEN";
     return false;
   }
-  listener_ = oob_listen(address, static_cast<int>(size_) + 64);
-  if (listener_ < 0 || stop_ < 0) {
+  listener_.reset(oob_listen(address, static_cast<int>(size_) + 64));
+  if (!listener_.valid() || !stop_.valid()) {
     *error = "cannot listen at " + address.host_or_path + ": " + strerror(errno);
     return false;
   }
-  fcntl(listener_, F_SETFL, O_NONBLOCK);
+  fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
   tcp_ = address.tcp;
   if (!address.tcp) path_ = address.host_or_path;
   return true;
@@ -77,7 +74,7 @@ bool OobServer::listen(const OobAddress& address, std::string* error) {
 
 void OobServer::stop() {
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(stop_, &one, sizeof(one));
+  [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof(one));
 }
 
 uint64_t OobServer::refused(OobRefusal reason) const { return refused_[place_of(reason)].load(); }
@@ -100,11 +97,11 @@ void OobServer::run() {
   std::vector<pollfd> waits;
   while (true) {
     waits.clear();
-    waits.push_back({stop_, POLLIN, 0});
-    waits.push_back({full_ ? -1 : listener_, POLLIN, 0});
+    waits.push_back({stop_.get(), POLLIN, 0});
+    waits.push_back({full_ ? -1 : listener_.get(), POLLIN, 0});
     for (const Client& client : clients_) {
       const short events = client.output.empty() ? POLLIN : POLLIN | POLLOUT;
-      waits.push_back({client.fd, events, 0});
+      waits.push_back({client.fd.get(), events, 0});
     }
     if (poll(waits.data(), waits.size(), poll_timeout_ms()) < 0 && errno != EINTR) return;
     if (waits[0].revents != 0) return;
@@ -120,7 +117,7 @@ void OobServer::run() {
     }
     drop_slow();
     if ((waits[1].revents & POLLIN) != 0) accept_clients();
-    std::erase_if(clients_, [](const Client& client) { return client.fd < 0; });
+    std::erase_if(clients_, [](const Client& client) { return !client.fd.valid(); });
   }
 }
 
@@ -138,7 +135,7 @@ int OobServer::poll_timeout_ms() const {
 void OobServer::drop_slow() {
   const uint64_t now = now_ms();
   for (Client& client : clients_) {
-    if (client.fd < 0 || !is_stranger(client) || now < client.until_ms) continue;
+    if (!client.fd.valid() || !is_stranger(client) || now < client.until_ms) continue;
     refuse(client, OobRefusal::kSlow);
     drop(client);
   }
@@ -146,7 +143,7 @@ void OobServer::drop_slow() {
 
 void OobServer::accept_clients() {
   for (int i = 0; i < kAcceptsPerTurn; i++) {
-    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
       accept_one(fd);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -161,12 +158,12 @@ void OobServer::accept_clients() {
 
 // What it said while it waited is heard at once, so that a rank is seldom a stranger for long.
 void OobServer::accept_one(int fd) {
-  const auto strangers =
-      std::count_if(clients_.begin(), clients_.end(),
-                    [this](const Client& client) { return client.fd >= 0 && is_stranger(client); });
+  const auto strangers = std::count_if(
+      clients_.begin(), clients_.end(),
+      [this](const Client& client) { return client.fd.valid() && is_stranger(client); });
   if (static_cast<size_t>(strangers) >= limits_.strangers_max) make_room();
   Client& client = clients_.emplace_back();
-  client.fd = fd;
+  client.fd.reset(fd);
   client.until_ms = now_ms() + limits_.patience_ms;
   const bool alive =
       !tcp_ && is_other_user(fd) ? refuse(client, OobRefusal::kUser) : read_from(client);
@@ -177,7 +174,7 @@ void OobServer::accept_one(int fd) {
 void OobServer::make_room() {
   Client* oldest = nullptr;
   for (Client& client : clients_) {
-    if (client.fd < 0 || !is_stranger(client)) continue;
+    if (!client.fd.valid() || !is_stranger(client)) continue;
     if (client.phase == Phase::kHello) {
       oldest = &client;
       break;
@@ -194,7 +191,7 @@ void OobServer::make_room() {
 bool OobServer::read_from(Client& client) {
   char buffer[65536];
   const size_t room = is_stranger(client) ? sizeof(OobMessage) + sizeof(OobTicket) : sizeof(buffer);
-  const ssize_t got = read(client.fd, buffer, room);
+  const ssize_t got = read(client.fd.get(), buffer, room);
   if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
   if (got == 0) return false;
   client.input.append(buffer, static_cast<size_t>(got));
@@ -298,7 +295,7 @@ bool OobServer::refuse(Client& client, OobRefusal reason) {
   (void)write_to(client);
   // What is left unread would make the kernel throw the answer away.
   char rest[4096];
-  [[maybe_unused]] const ssize_t got = read(client.fd, rest, sizeof(rest));
+  [[maybe_unused]] const ssize_t got = read(client.fd.get(), rest, sizeof(rest));
   return false;
 }
 
@@ -311,7 +308,8 @@ void OobServer::send_to(Client& client, OobMessage message, const void* data, si
 // Sends what the socket takes now; the rest waits for POLLOUT.
 bool OobServer::write_to(Client& client) {
   while (!client.output.empty()) {
-    const ssize_t sent = send(client.fd, client.output.data(), client.output.size(), MSG_NOSIGNAL);
+    const ssize_t sent =
+        send(client.fd.get(), client.output.data(), client.output.size(), MSG_NOSIGNAL);
     if (sent > 0) {
       client.output.erase(0, static_cast<size_t>(sent));
     } else if (sent < 0 && errno == EINTR) {
@@ -324,8 +322,7 @@ bool OobServer::write_to(Client& client) {
 }
 
 void OobServer::drop(Client& client) {
-  close(client.fd);
-  client.fd = -1;
+  client.fd.reset();
   if (is_stranger(client) || missing_ != kNobody) return;
   // Ranks that leave after their last round fail nobody; those that still want one are told.
   missing_ = client.rank;
@@ -340,7 +337,7 @@ void OobServer::finish_round() {
   round_++;
   blocks_ = 0;
   for (Client& client : clients_) {
-    if (client.fd < 0 || !client.has_block) continue;
+    if (!client.fd.valid() || !client.has_block) continue;
     client.has_block = false;
     client.output.append(reinterpret_cast<const char*>(&header), sizeof(header));
     client.output += blocks_data_;
@@ -351,7 +348,7 @@ void OobServer::finish_round() {
 void OobServer::fail_waiters(uint32_t missing) {
   blocks_ = 0;
   for (Client& client : clients_) {
-    if (client.fd < 0 || !client.has_block) continue;
+    if (!client.fd.valid() || !client.has_block) continue;
     client.has_block = false;
     send_failure(client, missing);
   }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "hostlib/oob_protocol.h"
 
 namespace peal::host {
@@ -46,7 +47,7 @@ class OobServer {
   enum class Phase : uint8_t { kHello, kProof, kRank };
 
   struct Client {
-    int fd = -1;
+    FileDescriptor fd;
     Phase phase = Phase::kHello;
     uint32_t rank = kNobody;  // said so; proved in phase kRank
     uint32_t size = 0;
@@ -84,9 +85,9 @@ class OobServer {
   OobToken token_ = {};
   OobLimits limits_;
   bool tcp_ = false;
-  int listener_ = -1;
-  int stop_ = -1;      // eventfd
-  bool full_ = false;  // no descriptor is left: try again later
+  FileDescriptor listener_;
+  FileDescriptor stop_;  // eventfd
+  bool full_ = false;    // no descriptor is left: try again later
   std::string path_;
   std::vector<Client> clients_;
   std::vector<bool> seen_;      // rank said hello at some time

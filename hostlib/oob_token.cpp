@@ -5,10 +5,11 @@
 #include <sys/random.h>
 
 #include <bit>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "base/file_descriptor.h"
 
 namespace peal::host {
 namespace {
@@ -103,8 +104,8 @@ bool same_proof(const OobProof& one, const OobProof& other) {
 bool draw(std::array<uint8_t, 16>* random) {
   size_t have = 0;
   while (have < random->size()) {
-    const ssize_t got = getrandom(random->data() + have, random->size() - have, 0);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got =
+        retried([&] { return getrandom(random->data() + have, random->size() - have, 0); });
     if (got <= 0) return false;
     have += static_cast<size_t>(got);
   }

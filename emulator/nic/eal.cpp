@@ -7,7 +7,6 @@
 #include <rte_errno.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+
+#include "base/unix_socket.h"
 
 namespace peal::nic {
 namespace {
@@ -29,17 +30,12 @@ void remove_runtime_folder(const std::string& folder) {
 
 // Somebody listens on it, or may.
 bool answers(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return true;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return true;
-  const bool dead =
-      connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
-      (errno == ECONNREFUSED || errno == ENOENT);
-  close(probe);
-  return !dead;
+  UnixAddress address;
+  if (!address.set(path)) return true;
+  const FileDescriptor probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!probe.valid()) return true;
+  return connect(probe.get(), address.get(), UnixAddress::bytes()) == 0 ||
+         (errno != ECONNREFUSED && errno != ENOENT);
 }
 
 // The number may have gone to another program since.

@@ -16,6 +16,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/unix_socket.h"
+
 namespace peal::nic {
 namespace {
 
@@ -328,24 +330,8 @@ void SocketServer::execute(SocketClient& client, const AdminMessage& message) {
 }
 
 bool SocketServer::send_reply(SocketClient& client, const peal_admin_reply& reply) {
-  peal_admin_reply copy = reply;
-  iovec part = {&copy, sizeof(copy)};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(3 * sizeof(int))> control = {};
-  const std::vector<int>& fds = client.reply_fds();
-  if (!fds.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
-  }
-  return sendmsg(client.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(sizeof(copy));
+  return send_with_descriptors(client.fd(), &reply, sizeof(reply), client.reply_fds(),
+                               MSG_DONTWAIT) == static_cast<ssize_t>(sizeof(reply));
 }
 
 // Closes the connection and asks the loop to close the context. The client itself goes in sweep(),

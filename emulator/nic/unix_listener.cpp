@@ -6,11 +6,12 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "base/unix_socket.h"
 
 namespace peal::nic {
 namespace {
@@ -34,11 +35,10 @@ class NameLock {
   ~NameLock() {
     if (!held()) return;
     unlink(path_.c_str());
-    ::close(fd_);
   }
   NameLock(const NameLock&) = delete;
   NameLock& operator=(const NameLock&) = delete;
-  [[nodiscard]] bool held() const { return fd_ >= 0; }
+  [[nodiscard]] bool held() const { return fd_.valid(); }
 
  private:
   static bool is_a_lock(int fd) {
@@ -49,53 +49,37 @@ class NameLock {
 
   // A file that its last owner removed meanwhile locks nothing.
   bool take() {
-    const int fd =
-        open(path_.c_str(), O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-    if (fd < 0) return false;
-    if (!is_a_lock(fd)) {  // somebody's own
-      ::close(fd);
+    FileDescriptor file(
+        open(path_.c_str(), O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+    if (!file.valid()) return false;
+    if (!is_a_lock(file.get())) {  // somebody's own
       errno = EEXIST;
       return false;
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
       struct stat opened = {};
       struct stat named = {};
-      if (fstat(fd, &opened) == 0 && lstat(path_.c_str(), &named) == 0 &&
+      if (fstat(file.get(), &opened) == 0 && lstat(path_.c_str(), &named) == 0 &&
           named.st_ino == opened.st_ino && named.st_dev == opened.st_dev) {
-        fd_ = fd;
+        fd_ = std::move(file);
         return true;
       }
       errno = EWOULDBLOCK;
     }
-    const int error = errno;
-    ::close(fd);
-    errno = error;
     return false;
   }
 
   std::string path_;
-  int fd_ = -1;
+  FileDescriptor fd_;
 };
 
-bool name_of(const std::string& path, sockaddr_un* address) {
-  *address = {};
-  address->sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address->sun_path)) return false;
-  std::memcpy(address->sun_path, path.c_str(), path.size() + 1);
-  return true;
-}
-
 // A socket, and nobody listens on it.
-bool is_abandoned(const sockaddr_un& address, int type) {
+bool is_abandoned(const UnixAddress& address, int type) {
   struct stat info = {};
-  if (lstat(address.sun_path, &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
-  const int probe = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return false;
-  const bool refused =
-      connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
-      errno == ECONNREFUSED;
-  ::close(probe);
-  return refused;
+  if (lstat(address.name.sun_path, &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
+  const FileDescriptor probe(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return probe.valid() && connect(probe.get(), address.get(), UnixAddress::bytes()) != 0 &&
+         errno == ECONNREFUSED;
 }
 
 }  // namespace
@@ -108,19 +92,19 @@ std::string UnixListener::listen(const std::string& path, int type, mode_t mode)
 }
 
 std::string UnixListener::claim(int type, mode_t mode) {
-  sockaddr_un address;
-  if (!name_of(path_, &address))
-    return "socket path '" + path_ + "' must have 1 to " +
-           std::to_string(sizeof(address.sun_path) - 1) + " characters";
+  UnixAddress address;
+  if (!address.set(path_))
+    return "socket path '" + path_ + "' must have 1 to " + std::to_string(kUnixPathMax) +
+           " characters";
   const std::string failed = "cannot listen on '" + path_ + "'";
-  fd_ = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd_ < 0) return system_error("cannot create a socket");
+  fd_.reset(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd_.valid()) return system_error("cannot create a socket");
   const NameLock lock(path_);
   if (!lock.held()) return system_error(failed + " (cannot take '" + path_ + ".lock')");
   if (is_abandoned(address, type)) unlink(path_.c_str());
   // Nobody else may connect before the mode is what it shall be.
   const mode_t mask = umask(0777 & ~mode);
-  const int bound = bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  const int bound = bind(fd_.get(), address.get(), UnixAddress::bytes());
   const int bind_error = errno;
   umask(mask);
   errno = bind_error;
@@ -131,7 +115,7 @@ std::string UnixListener::claim(int type, mode_t mode) {
   named_ = lstat(path_.c_str(), &info) == 0;
   device_ = info.st_dev;
   inode_ = info.st_ino;
-  if (::listen(fd_, kBacklog) != 0) return system_error(failed);
+  if (::listen(fd_.get(), kBacklog) != 0) return system_error(failed);
   return {};
 }
 
@@ -144,15 +128,13 @@ void UnixListener::remove_name() {
 }
 
 void UnixListener::close() {
-  const int fd = release();
-  if (fd >= 0) ::close(fd);
+  remove_name();
+  fd_.reset();
 }
 
 int UnixListener::release() {
   remove_name();
-  const int fd = fd_;
-  fd_ = -1;
-  return fd;
+  return fd_.release();
 }
 
 }  // namespace peal::nic

@@ -8,6 +8,8 @@
 
 #include <string>
 
+#include "base/file_descriptor.h"
+
 namespace peal::nic {
 
 class UnixListener {
@@ -26,13 +28,13 @@ class UnixListener {
   void close();
   // Gives the descriptor up, for somebody else to close; the name is removed.
   int release();
-  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
 
  private:
   std::string claim(int type, mode_t mode);
 
   std::string path_;
-  int fd_ = -1;
+  FileDescriptor fd_;
   bool named_ = false;
   dev_t device_ = 0;  // what the name means while it is ours
   ino_t inode_ = 0;

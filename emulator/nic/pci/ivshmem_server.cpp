@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstring>
+#include <span>
+
+#include "base/unix_socket.h"
 
 namespace peal::nic {
 namespace {
@@ -16,21 +18,9 @@ constexpr int64_t kSharedMemory = -1;
 
 // A number, with a descriptor unless fd is negative.
 bool send_number(int socket, int64_t number, int fd) {
-  alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(int))> control = {};
-  iovec part = {&number, sizeof(number)};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-  }
-  return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(number);
+  const std::span<const int> descriptors(&fd, fd >= 0 ? 1 : 0);
+  return send_with_descriptors(socket, &number, sizeof(number), descriptors, MSG_DONTWAIT) ==
+         sizeof(number);
 }
 
 }  // namespace

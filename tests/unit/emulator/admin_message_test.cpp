@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 
+#include "base/unix_socket.h"
 #include "emulator/nic/closer.h"
 #include "tests/unit/emulator/lingering_socket.h"
 
@@ -36,19 +36,8 @@ class AdminMessageTest : public ::testing::Test {
   }
   void send_descriptor(int fd) const {
     std::array<uint8_t, PEAL_ADMIN_BYTES> data = {};
-    alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(int))> control = {};
-    iovec part = {data.data(), data.size()};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-    ASSERT_EQ(sendmsg(ends_[1], &message, 0), static_cast<ssize_t>(data.size()));
+    ASSERT_EQ(send_with_descriptors(ends_[1], data.data(), data.size(), {&fd, 1}, 0),
+              static_cast<ssize_t>(data.size()));
   }
 
   int ends_[2] = {-1, -1};

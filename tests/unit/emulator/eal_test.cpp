@@ -4,14 +4,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+
+#include "base/unix_socket.h"
 
 namespace peal::nic {
 namespace {
@@ -35,12 +35,10 @@ class RuntimeFolderTest : public ::testing::Test {
   }
   // A telemetry socket; the descriptor listens.
   static int add_socket(const std::string& folder) {
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    const std::string path = folder + "/dpdk_telemetry.v2";
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    UnixAddress address;
+    EXPECT_TRUE(address.set(folder + "/dpdk_telemetry.v2"));
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(bind(fd, address.get(), UnixAddress::bytes()), 0);
     EXPECT_EQ(listen(fd, 1), 0);
     return fd;
   }

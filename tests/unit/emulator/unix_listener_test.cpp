@@ -6,17 +6,17 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include "base/unix_socket.h"
 
 namespace peal::nic {
 namespace {
@@ -30,25 +30,17 @@ class UnixListenerTest : public ::testing::Test {
   }
   ~UnixListenerTest() override { std::filesystem::remove_all(folder_); }
 
-  [[nodiscard]] sockaddr_un address() const {
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
-    return address;
-  }
   // A socket's name without a listener, as a killed process leaves it.
   void abandon() const {
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    const sockaddr_un name = address();
-    ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
-    close(fd);
+    const FileDescriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    UnixAddress address;
+    ASSERT_TRUE(address.set(path_));
+    ASSERT_EQ(bind(fd.get(), address.get(), UnixAddress::bytes()), 0);
   }
   [[nodiscard]] bool answers() const {
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    const sockaddr_un name = address();
-    const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;
-    close(fd);
-    return connected;
+    const FileDescriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    UnixAddress address;
+    return address.set(path_) && connect(fd.get(), address.get(), UnixAddress::bytes()) == 0;
   }
 
   std::string folder_;

@@ -6,15 +6,14 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <thread>
 
 #include "abi/admin.h"
+#include "base/unix_socket.h"
 #include "hostlib/transport.h"
 #include "tests/unit/hostlib/fake_card.h"
 
@@ -47,10 +46,9 @@ class SocketTransportTest : public testing::Test {
     folder_ = folder;
     path_ = folder_ + "/cards";
     listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
-    ASSERT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    UnixAddress address;
+    ASSERT_TRUE(address.set(path_));
+    ASSERT_EQ(bind(listener_, address.get(), UnixAddress::bytes()), 0);
     ASSERT_EQ(listen(listener_, 4), 0);
   }
   void TearDown() override {
@@ -101,22 +99,8 @@ class SocketTransportTest : public testing::Test {
   }
 
   static void send_reply(int client, const Reply& reply) {
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 8)] = {};
-    iovec part = {const_cast<peal_admin_reply*>(&reply.body), reply.bytes};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (!reply.descriptors.empty()) {
-      const size_t bytes = sizeof(int) * reply.descriptors.size();
-      message.msg_control = control;
-      message.msg_controllen = CMSG_SPACE(bytes);
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(bytes);
-      memcpy(CMSG_DATA(header), reply.descriptors.data(), bytes);
-    }
-    EXPECT_EQ(sendmsg(client, &message, MSG_NOSIGNAL), static_cast<ssize_t>(reply.bytes));
+    EXPECT_EQ(send_with_descriptors(client, &reply.body, reply.bytes, reply.descriptors, 0),
+              static_cast<ssize_t>(reply.bytes));
   }
 
   peal_error open() {
