@@ -89,20 +89,14 @@ std::string Eal::start(const EalOptions& options) {
     lcores += ')';
   }
   const uint64_t mib = (options.memory_bytes >> 20) + 1;
-  std::vector<std::string> arguments = {"peal-nic",
-                                        "--no-huge",
-                                        "--no-pci",
-                                        "--no-shconf",
-                                        "--iova-mode",
-                                        "va",
-                                        "-m",
-                                        std::to_string(mib),
-                                        "--lcores",
-                                        lcores,
-                                        "--file-prefix",
-                                        options.file_prefix,
-                                        "--log-level",
-                                        "error"};
+  std::vector<std::string> arguments = {"peal-nic",    "--no-huge",         "--no-pci",
+                                        "--no-shconf", "--iova-mode",       "va",
+                                        "-m",          std::to_string(mib), "--lcores",
+                                        lcores,        "--file-prefix",     options.file_prefix,
+                                        "--log-level", "*:error",           "--log-level",
+                                        "peal:notice"};
+  for (const std::string& level : options.log_levels)
+    arguments.insert(arguments.end(), {"--log-level", level});
   if (!options.telemetry) arguments.emplace_back("--no-telemetry");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());

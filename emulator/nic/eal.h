@@ -15,6 +15,7 @@ struct EalOptions {
   std::optional<int> cpu;  // pins the calling thread, which becomes the lcore
   bool telemetry = true;
   std::string file_prefix;
+  std::vector<std::string> log_levels;  // TYPE:LEVEL, in this order
 };
 
 class Eal {

@@ -13,6 +13,8 @@
 #include <string>
 
 #include "emulator/nic/eal.h"
+#include "emulator/nic/log.h"
+#include "emulator/nic/log_stream.h"
 #include "emulator/nic/nic_loop.h"
 #include "emulator/nic/options.h"
 #include "emulator/nic/socket_server.h"
@@ -37,7 +39,7 @@ void catch_signals(NicLoop& loop) {
 }
 
 int fail(const std::string& text) {
-  std::fprintf(stderr, "peal-nic: %s\n", text.c_str());
+  log(RTE_LOG_ERR, text);
   return 1;
 }
 
@@ -134,7 +136,18 @@ std::string add_interfaces(const NicOptions& options, const std::vector<int>& co
   return {};
 }
 
+// What DPDK's log is written to while there is one.
+class LogTo {
+ public:
+  explicit LogTo(std::FILE* file) { rte_openlog_stream(file); }
+  ~LogTo() { rte_openlog_stream(nullptr); }
+  LogTo(const LogTo&) = delete;
+  LogTo& operator=(const LogTo&) = delete;
+};
+
 int run(const NicOptions& options) {
+  const LogStream stream(STDERR_FILENO);
+  const LogTo log_to(stream.file());
   raise_descriptor_limit();
   signal(SIGPIPE, SIG_IGN);
   const std::vector<int> allowed = allowed_cpus();
@@ -151,6 +164,7 @@ int run(const NicOptions& options) {
   eal_options.cpu = options.cpu;
   eal_options.telemetry = options.telemetry;
   eal_options.file_prefix = options.file_prefix;
+  eal_options.log_levels = options.log_levels;
   if (const std::string error = eal.start(eal_options); !error.empty()) return fail(error);
 
   NicLoop loop;
@@ -164,6 +178,7 @@ int run(const NicOptions& options) {
     error = "cannot write '" + options.pid_path + "': " + std::strerror(errno);
   if (error.empty()) {
     announce_ready(options.ready_fd);
+    log(RTE_LOG_INFO, "cards ready: " + std::to_string(options.cards));
     loop.run();
     if (!options.counters_path.empty() &&
         !write_file(options.counters_path, loop.counters_json().dump() + "\n"))

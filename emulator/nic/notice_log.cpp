@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/nic/notice_log.h"
 
-#include <poll.h>
-#include <unistd.h>
-
-#include <climits>
+#include "emulator/nic/log.h"
 
 namespace peal::nic {
 
@@ -12,16 +9,16 @@ void NoticeLog::write(const std::string& text, uint64_t now_ms) {
   if (now_ms / 1000 != second_) {
     second_ = now_ms / 1000;
     lines_ = 0;
+    if (unsaid_ > 0) log(RTE_LOG_NOTICE, std::to_string(unsaid_) + " notices were left out");
+    unsaid_ = 0;
   }
-  // A pipe that is ready takes this many bytes at once.
-  const std::string line = ("peal-nic: " + text).substr(0, PIPE_BUF - 1) + "\n";
-  pollfd ready = {fd_, POLLOUT, 0};
-  if (lines_ >= kLinesPerSecond || poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) {
-    dropped_++;
+  if (lines_ >= kLinesPerSecond) {
+    left_out_++;
+    unsaid_++;
     return;
   }
   lines_++;
-  [[maybe_unused]] const ssize_t written = ::write(fd_, line.data(), line.size());
+  log(RTE_LOG_NOTICE, text);
 }
 
 }  // namespace peal::nic

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <climits>
 
@@ -156,6 +157,10 @@ void declare_seeing(CLI::App& app, NicOptions* options, RawOptions* raw) {
   group.add("--pid-file", options->pid_path, "FILE",
             "Writes the process id to this file, and removes it at the end.");
   group.add_flag("--no-telemetry", raw->no_telemetry, "Opens no DPDK telemetry socket.");
+  group.add("--log-level", options->log_levels, "[TYPE:]LEVEL",
+            "Says what is of this level or worse: error, warning, notice, info or debug; with TYPE "
+            "a part of DPDK says it, for example lib.eal:debug. Repeatable. Default: notice, and "
+            "*:error.");
   group.add("--file-prefix", options->file_prefix, "NAME",
             "Names this process for DPDK (dpdk-telemetry.py -f NAME). Default: peal-PID.");
 }
@@ -191,6 +196,19 @@ std::string apply_shares(const RawOptions& raw, ShareOptions* shares) {
   return {};
 }
 
+// A level alone is ours.
+std::string apply_log_level(std::string* text) {
+  constexpr std::array<std::string_view, 5> kLevels = {"error", "warning", "notice", "info",
+                                                       "debug"};
+  const size_t colon = text->rfind(':');
+  const std::string level = colon == text->npos ? *text : text->substr(colon + 1);
+  if (colon == 0 || std::find(kLevels.begin(), kLevels.end(), level) == kLevels.end())
+    return "--log-level '" + *text +
+           "': expected error, warning, notice, info or debug, or TYPE: and one of these";
+  if (colon == text->npos) *text = "peal:" + level;
+  return {};
+}
+
 std::string apply(const RawOptions& raw, NicOptions* options) {
   if (raw.cpu >= 0) options->cpu = raw.cpu;
   options->may_sleep = !raw.no_sleep;
@@ -221,6 +239,9 @@ std::string apply(const RawOptions& raw, NicOptions* options) {
            std::to_string(options->cards) + " cards; raise --cards";
   if (options->socket_path.empty() && options->pci.empty())
     return "no host could reach the cards; give --socket PATH, --pci SOCKET,RAMFILE, or both";
+  for (std::string& level : options->log_levels) {
+    if (std::string error = apply_log_level(&level); !error.empty()) return error;
+  }
   if (options->file_prefix.empty()) options->file_prefix = "peal-" + std::to_string(getpid());
   if (options->file_prefix.find('/') != std::string::npos)
     return "--file-prefix must not contain '/'";

@@ -37,6 +37,7 @@ struct NicOptions {
   std::string counters_path;
   bool telemetry = true;
   std::string file_prefix;
+  std::vector<std::string> log_levels;  // TYPE:LEVEL
 
   // What the cards are told: auto is decided here.
   [[nodiscard]] Checksums checksum_mode() const {

@@ -48,12 +48,7 @@ bool epoll_add(int epoll_fd, int fd, void* data) {
 
 SocketServer::SocketServer(const SocketOptions& options, LoopServices& loop,
                            const LoopHelpers& helpers)
-    : options_(options),
-      loop_(loop),
-      helper_(helpers.wakes),
-      copies_(helpers.copies),
-      call_(loop),
-      log_(STDERR_FILENO) {
+    : options_(options), loop_(loop), helper_(helpers.wakes), copies_(helpers.copies), call_(loop) {
   if (options_.clients_max == 0)
     options_.clients_max = loop.card_count() * emulator::kContexts + kSpareClients;
   shares_ = std::make_shared<Shares>(options_.shares, loop.card_count(), options_.clients_max,

@@ -102,6 +102,8 @@ class ShutdownTest(unittest.TestCase):
                  "--fault-plan: partition of cards 3-1: the first card must not exceed the last"),
                 (["--socket", "/x", "--dead-ms", "1"],
                  "--dead-ms must be longer than --probe-us, or peers die before they are asked"),
+                (["--socket", "/x", "--log-level", "loud"],
+                 "--log-level 'loud': expected error, warning, notice, info or debug, or TYPE: and one of these"),
                 (["--socket", "/x", "--no-such-option"], "there is no option --no-such-option"),
                 (["--socket"], "--socket needs a value: --socket PATH"),
                 (["--pci", "only-a-socket"], "--pci 'only-a-socket': expected SOCKET,RAMFILE or SOCKET,RAMFILE,MIB"),
@@ -111,6 +113,38 @@ class ShutdownTest(unittest.TestCase):
                  "--admit 'nobody-of-that-name': there is no such user")):
             result = run(*arguments)
             self.assertEqual((result.returncode, result.stderr), (2, f"peal-nic: {wrong}\nTry 'peal-nic --help'.\n"), arguments)
+
+    def serve_and_stop(self, level, errors):
+        """A card that says what is of this level to `errors`, and serves a host."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "socket")
+            read_end, write_end = os.pipe()
+            with subprocess.Popen([BINARY, "--socket", path, "--log-level", level, "--ready-fd", str(write_end)],
+                                  pass_fds=[write_end], stderr=errors, text=True) as card:
+                os.close(write_end)
+                with os.fdopen(read_end) as ready:
+                    self.assertEqual(ready.read(), "ready\n")
+                Host(path).close()
+                card.terminate()
+                said = card.communicate(timeout=PATIENCE_S)[1]
+                self.assertEqual(card.returncode, 0)
+                return said
+
+    def test_the_level_says_how_much_is_said(self):
+        self.assertEqual(self.serve_and_stop("info", subprocess.PIPE), "peal-nic: cards ready: 1\n")
+        self.assertEqual(self.serve_and_stop("notice", subprocess.PIPE), "")
+
+    def test_a_log_that_nobody_reads_holds_up_nobody(self):
+        log, full = os.pipe()
+        os.set_blocking(full, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(full, b"x" * 4096)
+        os.set_blocking(full, True)
+        self.serve_and_stop("info", full)
+        os.close(full)
+        with os.fdopen(log) as pipe:
+            self.assertEqual(pipe.read().strip("x"), "")
 
     def test_what_is_wrong_only_on_this_machine(self):
         for arguments, text in ((["--socket", "s" * 200], "characters"),
