@@ -54,6 +54,13 @@ constexpr Model kModels[] = {
 
 }  // namespace
 
+std::vector<uint32_t> algorithms_of(uint32_t operation) {
+  std::vector<uint32_t> algorithms;
+  for (const Model& model : kModels)
+    if (model.operation == operation) algorithms.push_back(model.algorithm);
+  return algorithms;
+}
+
 uint32_t rounds_of(uint32_t ranks) {
   uint32_t rounds = 0;
   while ((uint64_t{1} << rounds) < ranks) rounds++;

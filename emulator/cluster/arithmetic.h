@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "emulator/cluster/scenario.h"
 
@@ -17,6 +18,8 @@ struct CardShape {
   uint32_t piece_window = 0;  // W
 };
 
+// By which algorithms an operation is done; first, what is taken when nobody says.
+[[nodiscard]] std::vector<uint32_t> algorithms_of(uint32_t operation);
 [[nodiscard]] uint32_t rounds_of(uint32_t ranks);  // ceil(log2(ranks))
 // Of the whole group together.
 [[nodiscard]] uint64_t needed_packets(const CardShape& card, uint32_t ranks,

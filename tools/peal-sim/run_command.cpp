@@ -11,7 +11,7 @@
 
 #include "abi/types.h"
 #include "base/names.h"
-#include "emulator/cluster/run.h"
+#include "emulator/cluster/arithmetic.h"
 #include "emulator/cluster/scenario.h"
 #include "emulator/common/fault_options.h"
 #include "emulator/common/packet_text.h"
@@ -132,21 +132,31 @@ OperationPlan operation_of(const RunArguments& arguments) {
   OperationPlan plan;
   plan.in_place = arguments.in_place;
   plan.opcode = *names::value_of(names::kOperations, arguments.operation);
-  const auto algorithm = names::value_of(names::kAlgorithms, arguments.algorithm);
-  if (plan.opcode == PEAL_OPERATION_BARRIER) {
-    plan.algorithm = algorithm.value_or(PEAL_ALGORITHM_DISSEMINATION);
-    if (plan.algorithm != PEAL_ALGORITHM_DISSEMINATION)
-      throw UsageError("--algorithm " + arguments.algorithm +
-                       ": a barrier is done by dissemination");
-    plan.in_place = false;
-    return plan;
+  const std::vector<uint32_t> known = algorithms_of(plan.opcode);
+  const auto asked = names::value_of(names::kAlgorithms, arguments.algorithm);
+  plan.algorithm = asked.value_or(static_cast<uint8_t>(known.front()));
+  if (std::find(known.begin(), known.end(), plan.algorithm) == known.end()) {
+    std::string text = plan.opcode == PEAL_OPERATION_ALLGATHER ? "an " : "a ";
+    text += arguments.operation + " is done by ";
+    for (size_t i = 0; i < known.size(); i++)
+      text += (i > 0 ? " or " : "") + names::algorithm(known[i]);
+    throw UsageError("--algorithm " + arguments.algorithm + ": " + text);
   }
-  plan.algorithm = algorithm.value_or(PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
-  if (plan.algorithm == PEAL_ALGORITHM_DISSEMINATION)
-    throw UsageError("--algorithm " + arguments.algorithm +
-                     ": an allgather is done by all-to-all-broadcast or recursive-doubling");
-  plan.block_bytes = arguments.bytes;
+  if (plan.opcode == PEAL_OPERATION_BARRIER) {
+    plan.in_place = false;
+  } else {
+    plan.block_bytes = arguments.bytes;
+  }
   return plan;
+}
+
+// What --algorithm may be, whatever the operation.
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> all;
+  for (const uint32_t operation : {PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_BARRIER})
+    for (const uint32_t algorithm : algorithms_of(operation))
+      all.push_back(names::algorithm(algorithm));
+  return all;
 }
 
 Scenario scenario_of(const RunArguments& arguments) {
@@ -315,9 +325,7 @@ void add_work(CLI::App& app, RunArguments& a) {
       .add("--algorithm", a.algorithm, "NAME",
            "Does it by all-to-all-broadcast or recursive-doubling (allgather), or dissemination "
            "(barrier). Default: all-to-all-broadcast, dissemination.")
-      ->transform(one_of(names::names_of(
-          names::kAlgorithms, {PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST,
-                               PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_ALGORITHM_DISSEMINATION})));
+      ->transform(one_of(algorithm_names()));
   group.add("--bytes", a.bytes, "B", "Gathers blocks of so many bytes.")
       ->transform(whole(0, UINT32_MAX))
       ->capture_default_str();
