@@ -92,6 +92,25 @@ TEST_F(Broadcast, EarlyDataStillOnItsWayIntoTheChannelWhenTheHostPosts) {
   EXPECT_EQ(wrong_byte(0, block), -1);
 }
 
+// All blocks have come and no DMA is under way, but early ones still lie in the channel, for want
+// of a packet to carry them on.
+TEST_F(Broadcast, WhatTheMoverHasNotCopiedIsNotComplete) {
+  const size_t block = CONFIG_MTU_BYTES;
+  deliver_others(0, block);
+  bench.take_log();
+  bench.port.fail_allocations = {0, 1};  // the mover's; the own block finds one
+  post_broadcast(0, block);
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  bench.port.fail_allocations = {0, kAlways};
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "");
+  bench.port.fail_allocations = {};
+  bench.advance(default_timeouts().nack_ns / 4 + 1);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 OK\n");
+  EXPECT_EQ(wrong_byte(0, block), -1);
+}
+
 TEST_F(Broadcast, InPlaceTakesTheOwnBlockFromTheReceiveBuffer) {
   for (const size_t block : {kBlock, size_t{CONFIG_MTU_BYTES}}) {
     const uint64_t sequence = block == kBlock ? 0 : 1;
