@@ -15,7 +15,7 @@
 #define PEAL_SUBMIT_FLAGS 0x0001
 
 struct peal_submission {
-	uint8_t opcode; /* enum peal_operation: BARRIER, ALLGATHER or DESTROY */
+	uint8_t operation; /* enum peal_operation: BARRIER, ALLGATHER or DESTROY */
 	uint8_t algorithm; /* enum peal_algorithm, explicit: the library chooses */
 	uint16_t flags; /* PEAL_SUBMIT_* */
 	uint32_t member; /* own member handle, as reserved */
@@ -38,7 +38,7 @@ struct peal_completion {
 	uint32_t member;
 	uint32_t failed_rank; /* PEAL_NO_RANK unless the status names one */
 	uint16_t status; /* enum peal_status */
-	uint8_t opcode;
+	uint8_t operation; /* as submitted */
 	uint8_t reserved[28]; /* zero */
 	uint8_t phase;
 };
@@ -57,7 +57,7 @@ PEAL_CHECK_FIELD(struct peal_completion, card_ns, 16, 8);
 PEAL_CHECK_FIELD(struct peal_completion, member, 24, 4);
 PEAL_CHECK_FIELD(struct peal_completion, failed_rank, 28, 4);
 PEAL_CHECK_FIELD(struct peal_completion, status, 32, 2);
-PEAL_CHECK_FIELD(struct peal_completion, opcode, 34, 1);
+PEAL_CHECK_FIELD(struct peal_completion, operation, 34, 1);
 PEAL_CHECK_FIELD(struct peal_completion, phase, 63, 1);
 PEAL_CHECK_SIZE(struct peal_completion, 64);
 

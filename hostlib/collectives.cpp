@@ -43,10 +43,10 @@ bool overlap(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes) {
 }
 
 peal_error post_barrier(peal_group& group, peal_request** request) {
-  Operation operation = {};
-  operation.opcode = PEAL_OPERATION_BARRIER;
-  operation.algorithm = PEAL_ALGORITHM_DISSEMINATION;
-  return submit(group, operation, request);
+  Posting posting = {};
+  posting.operation = PEAL_OPERATION_BARRIER;
+  posting.algorithm = PEAL_ALGORITHM_DISSEMINATION;
+  return submit(group, posting, request);
 }
 
 peal_error post_allgather(peal_group& group, const void* send, void* receive, size_t block_bytes,
@@ -57,11 +57,11 @@ peal_error post_allgather(peal_group& group, const void* send, void* receive, si
   }
   const size_t receive_bytes = block_bytes * group.size;  // below 2^42
   const bool in_place = send == PEAL_IN_PLACE;
-  Operation operation = {};
-  operation.opcode = PEAL_OPERATION_ALLGATHER;
-  operation.algorithm = static_cast<uint8_t>(group.choice.allgather(block_bytes));
-  operation.block_bytes = block_bytes;
-  if (in_place) operation.flags |= PEAL_SUBMIT_IN_PLACE;
+  Posting posting = {};
+  posting.operation = PEAL_OPERATION_ALLGATHER;
+  posting.algorithm = static_cast<uint8_t>(group.choice.allgather(block_bytes));
+  posting.block_bytes = block_bytes;
+  if (in_place) posting.flags |= PEAL_SUBMIT_IN_PLACE;
   if (block_bytes != 0) {
     if (receive == nullptr || send == nullptr) {
       return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather: the %s buffer is null",
@@ -71,8 +71,8 @@ peal_error post_allgather(peal_group& group, const void* send, void* receive, si
     peal_error error = resolve(group, group.receive_hit, receive, receive_bytes,
                                in_place ? PEAL_READ | PEAL_WRITE : PEAL_WRITE, "receive");
     if (error != PEAL_OK) return error;
-    operation.receive_key = group.receive_hit.region.key;
-    operation.receive_offset = receive_start - group.receive_hit.region.start;
+    posting.receive_key = group.receive_hit.region.key;
+    posting.receive_offset = receive_start - group.receive_hit.region.start;
     if (!in_place) {
       const auto send_start = reinterpret_cast<uintptr_t>(send);
       if (overlap(send_start, block_bytes, receive_start, receive_bytes)) {
@@ -83,11 +83,11 @@ peal_error post_allgather(peal_group& group, const void* send, void* receive, si
       }
       error = resolve(group, group.send_hit, send, block_bytes, PEAL_READ, "send");
       if (error != PEAL_OK) return error;
-      operation.send_key = group.send_hit.region.key;
-      operation.send_offset = send_start - group.send_hit.region.start;
+      posting.send_key = group.send_hit.region.key;
+      posting.send_offset = send_start - group.send_hit.region.start;
     }
   }
-  return submit(group, operation, request);
+  return submit(group, posting, request);
 }
 
 // The blocking form of whatever `post` posts.

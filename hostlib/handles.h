@@ -37,7 +37,7 @@ struct peal_request {
   uint32_t generation = 0;  // in the cookie, so that a stray completion finds nobody
   State state = State::kFree;
   bool detached = false;  // frees itself when it is done
-  uint8_t opcode = 0;
+  uint8_t operation = 0;
   peal_error result = PEAL_OK;
   uint32_t failed_rank = PEAL_NO_RANK;
   uint64_t sequence = 0;

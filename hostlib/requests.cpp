@@ -10,7 +10,7 @@ namespace peal::host {
 
 peal_error outcome(const peal_request& request) {
   if (request.result == PEAL_OK) return PEAL_OK;
-  const std::string name = names::operation(request.opcode);
+  const std::string name = names::operation(request.operation);
   if (request.failed_rank != PEAL_NO_RANK) {
     return fail(request.result, "%s %llu: %s: rank %u", name.c_str(),
                 static_cast<unsigned long long>(request.sequence), peal_strerror(request.result),

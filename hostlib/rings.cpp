@@ -79,24 +79,24 @@ bool accept_completion(peal_context& context, const peal_completion& entry) {
 }
 
 // False when the ring is full; then nothing has changed.
-bool post(peal_group& group, const Operation& operation, peal_request& request) {
+bool post(peal_group& group, const Posting& posting, peal_request& request) {
   peal_context& context = *group.context;
   peal_submission entry = {};
-  entry.opcode = operation.opcode;
-  entry.algorithm = operation.algorithm;
-  entry.flags = operation.flags;
+  entry.operation = posting.operation;
+  entry.algorithm = posting.algorithm;
+  entry.flags = posting.flags;
   entry.member = group.member;
   entry.sequence = group.next_sequence;
   entry.cookie = cookie_of(request);
-  entry.send_offset = operation.send_offset;
-  entry.receive_offset = operation.receive_offset;
-  entry.block_bytes = operation.block_bytes;
-  entry.send_key = operation.send_key;
-  entry.receive_key = operation.receive_key;
+  entry.send_offset = posting.send_offset;
+  entry.receive_offset = posting.receive_offset;
+  entry.block_bytes = posting.block_bytes;
+  entry.send_key = posting.send_key;
+  entry.receive_key = posting.receive_key;
   if (peal_host_ring_submit(&context.ring, &entry) == 0) return false;
   request.group = &group;
   request.state = peal_request::State::kPending;
-  request.opcode = operation.opcode;
+  request.operation = posting.operation;
   request.sequence = group.next_sequence++;
   request.result = PEAL_OK;
   request.failed_rank = PEAL_NO_RANK;
@@ -132,7 +132,7 @@ void start_rings(peal_context& context) {
   }
 }
 
-peal_error submit(peal_group& group, const Operation& operation, peal_request** request) {
+peal_error submit(peal_group& group, const Posting& posting, peal_request** request) {
   peal_context& context = *group.context;
   if (context.broken != PEAL_OK) {
     return fail(context.broken, "%s", peal_strerror(context.broken));
@@ -148,7 +148,7 @@ peal_error submit(peal_group& group, const Operation& operation, peal_request** 
                 context.requests.size());
   }
   peal_request& made = context.requests[context.free_requests.back()];
-  if (!post(group, operation, made)) {
+  if (!post(group, posting, made)) {
     return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full",
                 context.ring.entries);
   }
@@ -166,10 +166,10 @@ peal_error submit_farewell(peal_group& group) {
   peal_request& request = group.farewell;
   request.context = &context;
   request.index = kFarewellBit | (context.next_farewell++ & ~kFarewellBit);
-  Operation operation = {};
-  operation.opcode = PEAL_OPERATION_DESTROY;
-  operation.algorithm = PEAL_ALGORITHM_DISSEMINATION;
-  if (!post(group, operation, request)) {
+  Posting posting = {};
+  posting.operation = PEAL_OPERATION_DESTROY;
+  posting.algorithm = PEAL_ALGORITHM_DISSEMINATION;
+  if (!post(group, posting, request)) {
     return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full",
                 context.ring.entries);
   }

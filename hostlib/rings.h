@@ -10,8 +10,8 @@ namespace peal::host {
 void start_rings(peal_context& context);
 
 // What the caller knows of a submission; the rest is filled in here.
-struct Operation {
-  uint8_t opcode;
+struct Posting {
+  uint8_t operation;  // enum peal_operation
   uint8_t algorithm;
   uint16_t flags;
   uint32_t send_key;
@@ -23,7 +23,7 @@ struct Operation {
 
 // Posts it as the group's next operation. TOO_MANY when the group or the context has as many
 // outstanding as the card takes: nothing was posted then. Without `request` it is detached.
-peal_error submit(peal_group& group, const Operation& operation, peal_request** request);
+peal_error submit(peal_group& group, const Posting& posting, peal_request** request);
 // The group's last operation, with its own request. Needs no free request, only a place in the ring
 // (ring_has_place()).
 peal_error submit_farewell(peal_group& group);

@@ -70,7 +70,7 @@ uint32_t rounds_of(uint32_t ranks) {
 uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPlan& operation) {
   const Group group = {card, ranks};
   for (const Model& model : kModels) {
-    if (model.operation != operation.opcode || model.algorithm != operation.algorithm) continue;
+    if (model.operation != operation.operation || model.algorithm != operation.algorithm) continue;
     if (!model.in_pieces) return model.packets(group, 0);
     const uint32_t image = card.channel_bytes / (2 * card.piece_window) / ranks;
     const uint64_t piece = std::min(card.mtu_bytes, image) & ~7u;

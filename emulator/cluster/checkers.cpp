@@ -194,7 +194,7 @@ uint32_t CompletionChecker::check(TimeNs now_ns, uint32_t card, uint32_t context
   }
   if (entry.member != member.handle ||
       entry.sequence != world_.scenario.groups[member.group].first_sequence + sequence ||
-      entry.opcode != world_.operation(member, sequence).opcode)
+      entry.operation != world_.operation(member, sequence).operation)
     world_.findings.add(now_ns, "exactly-once", who + ": completion differs from its post");
   check_status(now_ns, member, sequence, entry);
   post.state = PostState::kCompleted;

@@ -336,13 +336,13 @@ void Hosts::post(TimeNs now_ns, uint32_t index) {
       world_.findings.add(now_ns, "user-buffers", member_text(state) + ": " + problem);
   }
   peal_submission entry{};
-  entry.opcode = operation.opcode;
+  entry.operation = operation.operation;
   entry.algorithm = operation.algorithm;
   entry.flags = operation.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
   entry.member = state.handle;
   entry.sequence = world_.scenario.groups[state.group].first_sequence + member.next;
   entry.cookie = make_cookie(index, member.next);
-  if (operation.opcode == PEAL_OPERATION_ALLGATHER) {
+  if (operation.operation == PEAL_OPERATION_ALLGATHER) {
     entry.block_bytes = operation.block_bytes;
     entry.send_offset = operation.in_place ? 0 : state.memory.send_offset(post.slot);
     entry.receive_offset = state.memory.receive_offset(post.slot);

@@ -256,8 +256,8 @@ uint64_t Run::needed() const {
 }
 
 const char* operation_name(const OperationPlan& operation) {
-  if (operation.opcode == PEAL_OPERATION_DESTROY) return "destroy";
-  if (operation.opcode == PEAL_OPERATION_BARRIER) return "barrier";
+  if (operation.operation == PEAL_OPERATION_DESTROY) return "destroy";
+  if (operation.operation == PEAL_OPERATION_BARRIER) return "barrier";
   return operation.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING ? "doubling" : "broadcast";
 }
 

@@ -26,7 +26,7 @@ struct Place {
 };
 
 struct OperationPlan {
-  uint8_t opcode = PEAL_OPERATION_BARRIER;
+  uint8_t operation = PEAL_OPERATION_BARRIER;
   uint8_t algorithm = PEAL_ALGORITHM_DISSEMINATION;
   bool in_place = false;
   uint32_t block_bytes = 0;

@@ -99,7 +99,7 @@ class Maker {
 OperationPlan Maker::operation(uint64_t block_max) {
   OperationPlan plan;
   if (chance(30)) return plan;
-  plan.opcode = PEAL_OPERATION_ALLGATHER;
+  plan.operation = PEAL_OPERATION_ALLGATHER;
   plan.algorithm =
       chance(50) ? PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST : PEAL_ALGORITHM_RECURSIVE_DOUBLING;
   plan.in_place = chance(30);
@@ -155,7 +155,7 @@ void Maker::add_operations(GroupPlan* group, uint64_t of_groups) {
     other.index = static_cast<uint32_t>(random_.below(group->operations.size()));
     const OperationPlan& agreed = group->operations[other.index];
     other.operation = agreed;
-    if (agreed.opcode == PEAL_OPERATION_BARRIER) {
+    if (agreed.operation == PEAL_OPERATION_BARRIER) {
       other.operation = {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, false,
                          static_cast<uint32_t>(block_max / 3)};
     } else if (chance(50)) {

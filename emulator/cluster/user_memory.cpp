@@ -74,7 +74,7 @@ std::string UserMemory::prepare(uint32_t index, uint64_t sequence, const Operati
   slot.garbage = mix(mix(source_.seed, kGarbageStream), shape_.rank, ++generation_);
   write_pattern(send_ + index * send_stride_, send_stride_, slot.garbage);
   write_pattern(receive_ + index * receive_stride_, receive_stride_, ~slot.garbage);
-  if (operation.opcode != PEAL_OPERATION_ALLGATHER) return problem;
+  if (operation.operation != PEAL_OPERATION_ALLGATHER) return problem;
   uint8_t* own = operation.in_place ? receive_ + receive_offset(index) +
                                           uint64_t{operation.block_bytes} * shape_.rank
                                     : send_ + send_offset(index);
@@ -86,7 +86,7 @@ std::string UserMemory::finish(uint32_t index, bool has_result) {
   Slot& slot = slots_[index];
   std::string problem;
   const uint64_t block = slot.operation.block_bytes;
-  if (has_result && slot.operation.opcode == PEAL_OPERATION_ALLGATHER && block > 0) {
+  if (has_result && slot.operation.operation == PEAL_OPERATION_ALLGATHER && block > 0) {
     for (uint32_t rank = 0; rank < shape_.ranks && problem.empty(); rank++) {
       const uint8_t* got = receive_ + receive_offset(index) + rank * block;
       const uint64_t wrong = compare_pattern(got, block, block_base(slot.sequence, rank));
@@ -144,7 +144,8 @@ std::string UserMemory::check_access(uint32_t region, uint64_t offset, uint64_t 
            (slot.used ? ", sequence " + std::to_string(slot.sequence) + " is complete" : "");
   const uint64_t begin = index * stride + slot.shift;
   const uint64_t end = begin + uint64_t{slot.operation.block_bytes} * (sends ? 1 : shape_.ranks);
-  if (slot.operation.opcode != PEAL_OPERATION_ALLGATHER || offset < begin || offset + bytes > end)
+  if (slot.operation.operation != PEAL_OPERATION_ALLGATHER || offset < begin ||
+      offset + bytes > end)
     return what + "outside the buffers of sequence " + std::to_string(slot.sequence);
   return {};
 }

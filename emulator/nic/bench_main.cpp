@@ -144,16 +144,16 @@ class Bench {
   TimeNs run_one() {
     peal_submission entry = {};
     entry.algorithm = *names::value_of(names::kAlgorithms, options_.algorithm);
-    entry.opcode = entry.algorithm == PEAL_ALGORITHM_DISSEMINATION ? PEAL_OPERATION_BARRIER
-                                                                   : PEAL_OPERATION_ALLGATHER;
+    entry.operation = entry.algorithm == PEAL_ALGORITHM_DISSEMINATION ? PEAL_OPERATION_BARRIER
+                                                                      : PEAL_OPERATION_ALLGATHER;
     entry.sequence = sequence_++;
-    if (entry.opcode == PEAL_OPERATION_ALLGATHER) entry.block_bytes = options_.bytes;
+    if (entry.operation == PEAL_OPERATION_ALLGATHER) entry.block_bytes = options_.bytes;
     entry.receive_offset = options_.bytes;
     for (const auto& rank : ranks_) {
       entry.member = rank->address.member;
-      entry.send_key = entry.opcode == PEAL_OPERATION_ALLGATHER ? rank->key : 0;
+      entry.send_key = entry.operation == PEAL_OPERATION_ALLGATHER ? rank->key : 0;
       entry.receive_key = entry.send_key;
-      if (entry.opcode == PEAL_OPERATION_BARRIER) entry.receive_offset = 0;
+      if (entry.operation == PEAL_OPERATION_BARRIER) entry.receive_offset = 0;
       peal_host_ring_submit(&rank->ring, &entry);
     }
     const TimeNs began = clock_.now();

@@ -19,7 +19,7 @@ void complete_command(Card& card, const Command& command, peal_status status, Ra
   entry.member = command.member;
   entry.failed_rank = rank;
   entry.status = static_cast<uint16_t>(status);
-  entry.opcode = command.operation;
+  entry.operation = command.operation;
   card.port->complete(command.context, entry);
 }
 
@@ -32,7 +32,7 @@ void complete_refused(Card& card, ContextId context, const peal_submission& entr
   refusal.member = entry.member;
   refusal.failed_rank = PEAL_NO_RANK;
   refusal.status = static_cast<uint16_t>(status);
-  refusal.opcode = entry.opcode;
+  refusal.operation = entry.operation;
   card.port->complete(context, refusal);
 }
 

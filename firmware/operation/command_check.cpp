@@ -15,19 +15,19 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
     return PEAL_STATUS_BAD_GROUP;
   }
   *member = found;
-  if (entry.opcode >= PEAL_OPERATION_COUNT || !kAlgorithms.served[entry.opcode]) {
+  if (entry.operation >= PEAL_OPERATION_COUNT || !kAlgorithms.served[entry.operation]) {
     return PEAL_STATUS_BAD_OPCODE;
   }
-  if ((entry.flags & ~uint32_t{kAlgorithms.flags[entry.opcode]}) != 0 ||
+  if ((entry.flags & ~uint32_t{kAlgorithms.flags[entry.operation]}) != 0 ||
       (entry.reserved[0] | entry.reserved[1] | entry.reserved[2]) != 0) {
     return PEAL_STATUS_BAD_FLAGS;
   }
   if (entry.root != 0) return PEAL_STATUS_BAD_ROOT;
   if (found->destroying) return PEAL_STATUS_CLOSED;
   if (entry.sequence != found->next_sequence) return PEAL_STATUS_BAD_SEQUENCE;
-  const Algorithm* algorithm = find_algorithm(entry.opcode, entry.algorithm);
+  const Algorithm* algorithm = find_algorithm(entry.operation, entry.algorithm);
   if (algorithm == nullptr) return PEAL_STATUS_BAD_ALGORITHM;
-  command->operation = entry.opcode;
+  command->operation = entry.operation;
   command->algorithm = algorithm;
   command->in_place = (entry.flags & PEAL_SUBMIT_IN_PLACE) != 0;
   command->member = entry.member;

@@ -39,7 +39,7 @@ class Checkers : public testing::Test {
     entry.cookie = make_cookie(member, sequence);
     entry.sequence = sequence;
     entry.member = world_.members[member].handle;
-    entry.opcode = PEAL_OPERATION_ALLGATHER;
+    entry.operation = PEAL_OPERATION_ALLGATHER;
     entry.status = static_cast<uint16_t>(status);
     entry.failed_rank = PEAL_NO_RANK;
     return entry;

@@ -139,7 +139,7 @@ TEST_P(Death, UnreachableMemoryIsToldToEverybody) {
     scenario.accidents.push_back({Accident::Kind::kUnmap, {1, 0}, 100 * kMicrosecond});
     const Report report = run(scenario);
     EXPECT_TRUE(report.ok) << ranks << " ranks\n" << failures(report);
-    EXPECT_EQ(report.dma_faults > 0, GetParam().operation.opcode == PEAL_OPERATION_ALLGATHER);
+    EXPECT_EQ(report.dma_faults > 0, GetParam().operation.operation == PEAL_OPERATION_ALLGATHER);
     EXPECT_EQ(report.peer_dead, 0u);
   }
 }

@@ -336,7 +336,7 @@ void World::post(uint32_t rank) {
   entry.member = machine.address.member;
   entry.sequence = entry.cookie = sequence;
   const uint32_t slot = sequence % kSlots;
-  if (entry.opcode == PEAL_OPERATION_ALLGATHER) {
+  if (entry.operation == PEAL_OPERATION_ALLGATHER) {
     entry.send_key = machine.send_key;
     entry.receive_key = machine.receive_key;
     entry.send_offset = uint64_t{slot} * kBlockMax;
@@ -608,9 +608,9 @@ bool deepen(Plan plan, uint32_t packets, uint64_t runs_max, uint64_t* total) {
   return true;
 }
 
-peal_submission operation(uint8_t opcode, uint8_t algorithm, uint32_t bytes) {
+peal_submission operation(uint8_t what, uint8_t algorithm, uint32_t bytes) {
   peal_submission entry{};
-  entry.opcode = opcode;
+  entry.operation = what;
   entry.algorithm = algorithm;
   entry.block_bytes = bytes;
   return entry;
@@ -636,7 +636,7 @@ std::vector<Plan> plans() {
                          bool whole = false) {
       const uint32_t last = cards == 3 ? 2 : ~0u;  // eight packets
       for (const bool late : {false, true}) {
-        if (late && from != operations[0].opcode) continue;
+        if (late && from != operations[0].operation) continue;
         for (const uint32_t timers : {0u, 1u})
           list.push_back({std::string(name) + (late ? ", a rank is late" : ""), cards, operations,
                           from, late, 0, last, timers, whole && !late && timers == 0});

@@ -149,7 +149,7 @@ void HostileHost::drain() {
 
 peal_submission HostileHost::good() const {
   peal_submission entry{};
-  entry.opcode = PEAL_OPERATION_ALLGATHER;
+  entry.operation = PEAL_OPERATION_ALLGATHER;
   entry.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
   entry.member = hostile_.address.member;
   entry.block_bytes = 1024;
@@ -162,8 +162,8 @@ peal_submission HostileHost::good() const {
 std::vector<HostileHost::Bad> HostileHost::bad_entries() const {
   const Process& victim = victim_;
   return {
-      {"opcode", PEAL_STATUS_BAD_OPCODE, [](auto& e) { e.opcode = PEAL_OPERATION_RECYCLE; }},
-      {"opcode out of range", PEAL_STATUS_BAD_OPCODE, [](auto& e) { e.opcode = 200; }},
+      {"opcode", PEAL_STATUS_BAD_OPCODE, [](auto& e) { e.operation = PEAL_OPERATION_RECYCLE; }},
+      {"opcode out of range", PEAL_STATUS_BAD_OPCODE, [](auto& e) { e.operation = 200; }},
       {"algorithm", PEAL_STATUS_BAD_ALGORITHM,
        [](auto& e) { e.algorithm = PEAL_ALGORITHM_DISSEMINATION; }},
       {"flags", PEAL_STATUS_BAD_FLAGS, [](auto& e) { e.flags = 0x8000; }},

@@ -43,7 +43,7 @@ TEST_P(Late, EarlyDataWaitsInTheChannels) {
   const Report report = run(scenario);
   EXPECT_TRUE(report.ok) << failures(report);
   EXPECT_EQ(report.repairs, 0u);
-  if (GetParam().operation.opcode == PEAL_OPERATION_ALLGATHER &&
+  if (GetParam().operation.operation == PEAL_OPERATION_ALLGATHER &&
       GetParam().operation.block_bytes > 0) {
     EXPECT_GT(counted(report, "early_data"), 0u);
   }

@@ -281,7 +281,7 @@ class AdminFuzz {
     peal_host_ring_init(&ring, window(), emulator::kRingEntries);
     ring.submission_tail = ring.host->submission_tail.value;
     peal_submission entry{};
-    entry.opcode = PEAL_OPERATION_ALLGATHER;
+    entry.operation = PEAL_OPERATION_ALLGATHER;
     entry.algorithm = static_cast<uint8_t>(2 + input_.byte() % 2);
     entry.member = member_;
     entry.sequence = sequence_++;

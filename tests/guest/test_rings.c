@@ -24,9 +24,10 @@ static uint8_t pattern(uint32_t origin, uint64_t round, uint32_t at) {
   return (uint8_t)((at * 2654435761u >> 13) ^ (origin * 97u + (uint32_t)round * 31u + 5u));
 }
 
-static void submit_operation(struct rank* rank, uint8_t opcode, uint8_t algorithm, uint32_t bytes) {
+static void submit_operation(struct rank* rank, uint8_t operation, uint8_t algorithm,
+                             uint32_t bytes) {
   struct peal_submission entry = {
-      .opcode = opcode,
+      .operation = operation,
       .algorithm = algorithm,
       .member = rank->address.member,
       .sequence = rank->sequence,
@@ -122,7 +123,7 @@ static void try_wild_tail(struct rank* healthy) {
 
 void test_rings(void) {
   struct rank ranks[RANKS];
-  struct peal_submission bad = {.opcode = 200};
+  struct peal_submission bad = {.operation = 200};
   struct peal_completion entry;
   uint64_t round;
   uint32_t r;

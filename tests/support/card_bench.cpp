@@ -219,7 +219,7 @@ std::string CardBench::problems() {
 
 peal_submission barrier_entry(const Membership& member, uint64_t sequence, uint64_t cookie) {
   peal_submission entry{};
-  entry.opcode = PEAL_OPERATION_BARRIER;
+  entry.operation = PEAL_OPERATION_BARRIER;
   entry.algorithm = PEAL_ALGORITHM_DISSEMINATION;
   entry.member = member.handle();
   entry.sequence = sequence;
@@ -229,7 +229,7 @@ peal_submission barrier_entry(const Membership& member, uint64_t sequence, uint6
 
 peal_submission destroy_entry(const Membership& member, uint64_t sequence, uint64_t cookie) {
   peal_submission entry = barrier_entry(member, sequence, cookie);
-  entry.opcode = PEAL_OPERATION_DESTROY;
+  entry.operation = PEAL_OPERATION_DESTROY;
   return entry;
 }
 
@@ -237,7 +237,7 @@ peal_submission allgather_entry(const Membership& member, uint64_t sequence, uin
                                 peal_algorithm algorithm, uint64_t block_bytes, uint32_t send_key,
                                 uint32_t receive_key) {
   peal_submission entry{};
-  entry.opcode = PEAL_OPERATION_ALLGATHER;
+  entry.operation = PEAL_OPERATION_ALLGATHER;
   entry.algorithm = static_cast<uint8_t>(algorithm);
   entry.member = member.handle();
   entry.sequence = sequence;

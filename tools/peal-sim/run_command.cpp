@@ -131,18 +131,18 @@ Accident parse_freeze(const std::string& text, uint32_t cards) {
 OperationPlan operation_of(const RunArguments& arguments) {
   OperationPlan plan;
   plan.in_place = arguments.in_place;
-  plan.opcode = *names::value_of(names::kOperations, arguments.operation);
-  const std::vector<uint32_t> known = algorithms_of(plan.opcode);
+  plan.operation = *names::value_of(names::kOperations, arguments.operation);
+  const std::vector<uint32_t> known = algorithms_of(plan.operation);
   const auto asked = names::value_of(names::kAlgorithms, arguments.algorithm);
   plan.algorithm = asked.value_or(static_cast<uint8_t>(known.front()));
   if (std::find(known.begin(), known.end(), plan.algorithm) == known.end()) {
-    std::string text = plan.opcode == PEAL_OPERATION_ALLGATHER ? "an " : "a ";
+    std::string text = plan.operation == PEAL_OPERATION_ALLGATHER ? "an " : "a ";
     text += arguments.operation + " is done by ";
     for (size_t i = 0; i < known.size(); i++)
       text += (i > 0 ? " or " : "") + names::algorithm(known[i]);
     throw UsageError("--algorithm " + arguments.algorithm + ": " + text);
   }
-  if (plan.opcode == PEAL_OPERATION_BARRIER) {
+  if (plan.operation == PEAL_OPERATION_BARRIER) {
     plan.in_place = false;
   } else {
     plan.block_bytes = arguments.bytes;

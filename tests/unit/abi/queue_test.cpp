@@ -13,7 +13,7 @@ namespace {
 TEST(Queue, SubmissionHasNoPadding) {
   peal_submission entry;
   std::memset(&entry, 0, sizeof(entry));
-  entry.opcode = 0xff;
+  entry.operation = 0xff;
   entry.algorithm = 0xff;
   entry.flags = 0xffff;
   entry.member = entry.send_key = entry.receive_key = entry.root = ~0u;
@@ -32,7 +32,7 @@ TEST(Queue, CompletionHasNoPadding) {
   entry.cookie = entry.sequence = entry.card_ns = ~0ull;
   entry.member = entry.failed_rank = ~0u;
   entry.status = 0xffff;
-  entry.opcode = 0xff;
+  entry.operation = 0xff;
   std::memset(entry.reserved, 0xff, sizeof(entry.reserved));
   entry.phase = 0xff;
   for (size_t i = 0; i < sizeof(entry); i++) {

@@ -244,7 +244,7 @@ TEST_F(AdminTest, CloseWaitsForDma) {
   provider_.last_memory[0] = 0x77;
   card_.port.hold_dmas = true;
   peal_submission entry = {};
-  entry.opcode = PEAL_OPERATION_ALLGATHER;
+  entry.operation = PEAL_OPERATION_ALLGATHER;
   entry.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
   entry.member = member;
   entry.block_bytes = 64;
@@ -279,7 +279,7 @@ TEST_F(AdminTest, AllgatherOfOneThroughTheWindow) {
   const uint32_t key = register_memory(context, 8192);
   for (int i = 0; i < 64; i++) provider_.last_memory[i] = static_cast<uint8_t>(i + 1);
   peal_submission entry = {};
-  entry.opcode = PEAL_OPERATION_ALLGATHER;
+  entry.operation = PEAL_OPERATION_ALLGATHER;
   entry.algorithm = PEAL_ALGORITHM_RECURSIVE_DOUBLING;
   entry.member = member;
   entry.cookie = 42;
@@ -305,7 +305,7 @@ TEST_F(AdminTest, CountersInParts) {
   // The operation that is counted stands in another place of another part.
   const uint32_t member = lone_group(context);
   peal_submission barrier{};
-  barrier.opcode = PEAL_OPERATION_BARRIER;
+  barrier.operation = PEAL_OPERATION_BARRIER;
   barrier.algorithm = PEAL_ALGORITHM_DISSEMINATION;
   barrier.member = member;
   ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &barrier));

@@ -116,7 +116,7 @@ class ProcessMemoryTest : public ::testing::Test {
   }
   void post_allgather(uint32_t rank, uint32_t key) {
     peal_submission entry = {};
-    entry.opcode = PEAL_OPERATION_ALLGATHER;
+    entry.operation = PEAL_OPERATION_ALLGATHER;
     entry.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
     entry.member = room_.members[rank];
     entry.block_bytes = 64;

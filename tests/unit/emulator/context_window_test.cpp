@@ -27,7 +27,7 @@ class ContextWindowTest : public ::testing::Test {
   // A submission that is refused, and so completes at once.
   void submit_refused(uint64_t cookie) {
     peal_submission entry = {};
-    entry.opcode = 99;
+    entry.operation = 99;
     entry.cookie = cookie;
     ASSERT_TRUE(peal_host_ring_submit(&ring_, &entry));
   }
@@ -125,7 +125,7 @@ TEST_F(ContextWindowTest, EntryWithoutItsPhaseIsNotThereYet) {
   EXPECT_FALSE(card_.windows().has_blocked());
   EXPECT_EQ(ring_.card->indices.faults, 0u);
   peal_submission entry = {};
-  entry.opcode = 99;
+  entry.operation = 99;
   peal_ring_store_entry(&ring_.submissions[0], &entry, 1);
   EXPECT_TRUE(card_.windows().poll(16, card_.now));
 }

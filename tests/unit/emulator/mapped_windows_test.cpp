@@ -40,7 +40,7 @@ class MappedWindowsTest : public ::testing::Test, public WindowOwner, public Hos
   void submit(ContextId context, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
       peal_submission entry = {};
-      entry.opcode = 99;
+      entry.operation = 99;
       entry.cookie = ++cookie_;
       ASSERT_TRUE(peal_host_ring_submit(&rings_[context], &entry));
     }

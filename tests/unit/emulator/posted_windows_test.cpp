@@ -35,7 +35,7 @@ class PostedWindowsTest : public ::testing::Test, public MemoryProvider {
   }
   void submit_refused(uint64_t cookie) {
     peal_submission entry = {};
-    entry.opcode = 99;
+    entry.operation = 99;
     entry.cookie = cookie;
     ASSERT_TRUE(peal_host_ring_submit(&ring_, &entry));
   }
@@ -82,7 +82,7 @@ TEST_F(PostedWindowsTest, ABarrierOfOneFromSubmissionToCompletion) {
   command.u.connect.group = 5;
   ASSERT_EQ(execute(command, context_), PEAL_STATUS_OK);
   peal_submission entry = {};
-  entry.opcode = PEAL_OPERATION_BARRIER;
+  entry.operation = PEAL_OPERATION_BARRIER;
   entry.algorithm = PEAL_ALGORITHM_DISSEMINATION;
   entry.member = member;
   entry.cookie = 42;

@@ -76,7 +76,7 @@ void TwoCards::turn() {
 
 void TwoCards::post_barrier(uint32_t rank, uint64_t sequence) {
   peal_submission entry = {};
-  entry.opcode = PEAL_OPERATION_BARRIER;
+  entry.operation = PEAL_OPERATION_BARRIER;
   entry.algorithm = PEAL_ALGORITHM_DISSEMINATION;
   entry.member = members[rank];
   entry.sequence = sequence;

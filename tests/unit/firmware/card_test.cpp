@@ -64,7 +64,7 @@ TEST_F(Timed, CompletionSaysHowLongTheCardTook) {
   EXPECT_EQ(done[0].second.card_ns, 12'345u);
   EXPECT_EQ(done[0].second.sequence, 0u);
   EXPECT_EQ(done[0].second.member, member.handle());
-  EXPECT_EQ(done[0].second.opcode, PEAL_OPERATION_BARRIER);
+  EXPECT_EQ(done[0].second.operation, PEAL_OPERATION_BARRIER);
   EXPECT_EQ(done[0].second.failed_rank, PEAL_NO_RANK);
 }
 

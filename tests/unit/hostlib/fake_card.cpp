@@ -144,7 +144,7 @@ void FakeCard::complete(const peal_submission& entry, uint32_t status, uint32_t 
   done.cookie = entry.cookie;
   done.sequence = entry.sequence;
   done.member = entry.member;
-  done.opcode = entry.opcode;
+  done.operation = entry.operation;
   done.status = static_cast<uint16_t>(status);
   done.failed_rank = failed_rank;
   done.card_ns = 1234;

@@ -44,7 +44,7 @@ class Rings : public testing::Test {
 TEST_F(Rings, OneOperation) {
   peal_request* request = post();
   const peal_submission entry = take();
-  EXPECT_EQ(entry.opcode, PEAL_OPERATION_BARRIER);
+  EXPECT_EQ(entry.operation, PEAL_OPERATION_BARRIER);
   EXPECT_EQ(entry.algorithm, PEAL_ALGORITHM_DISSEMINATION);
   EXPECT_EQ(entry.sequence, 0u);
   EXPECT_EQ(entry.member, group->member);
@@ -64,7 +64,7 @@ TEST_F(Rings, AllgatherNamesItsMemory) {
   peal_request* request = nullptr;
   ASSERT_EQ(peal_iallgather(group, bytes + 100, bytes + 200, 50, &request), PEAL_OK);
   peal_submission entry = take();
-  EXPECT_EQ(entry.opcode, PEAL_OPERATION_ALLGATHER);
+  EXPECT_EQ(entry.operation, PEAL_OPERATION_ALLGATHER);
   EXPECT_EQ(entry.send_offset, 100u);
   EXPECT_EQ(entry.receive_offset, 200u);
   EXPECT_EQ(entry.block_bytes, 50u);
@@ -177,7 +177,7 @@ TEST_F(Rings, DestroyNeedsNoFreeRequest) {
   peal_submission farewells[2] = {};
   for (peal_submission& farewell : farewells) {
     while (!card.take(&farewell)) std::this_thread::yield();
-    EXPECT_EQ(farewell.opcode, PEAL_OPERATION_DESTROY);
+    EXPECT_EQ(farewell.operation, PEAL_OPERATION_DESTROY);
   }
   EXPECT_NE(farewells[0].cookie, farewells[1].cookie);
   EXPECT_NE(farewells[0].member, farewells[1].member);
@@ -207,7 +207,7 @@ TEST_F(Rings, DestroyWaitsForAPlaceInTheRing) {
     peal_submission entry = {};
     while (!card.take(&entry)) std::this_thread::yield();
     card.complete(entry);
-    if (entry.opcode == PEAL_OPERATION_DESTROY) destroys++;
+    if (entry.operation == PEAL_OPERATION_DESTROY) destroys++;
   }
   EXPECT_EQ(destroys, 2u);
   first.join();

@@ -43,7 +43,7 @@ class WindowMemory {
 
 inline peal_submission numbered_submission(uint64_t number) {
   peal_submission entry{};
-  entry.opcode = static_cast<uint8_t>(number);
+  entry.operation = static_cast<uint8_t>(number);
   entry.member = static_cast<uint32_t>(number * 3);
   entry.sequence = number;
   entry.cookie = ~number;
@@ -64,7 +64,7 @@ inline peal_completion numbered_completion(uint64_t number) {
   entry.member = static_cast<uint32_t>(number * 3);
   entry.failed_rank = static_cast<uint32_t>(number * 29);
   entry.status = static_cast<uint16_t>(number);
-  entry.opcode = static_cast<uint8_t>(number * 31);
+  entry.operation = static_cast<uint8_t>(number * 31);
   return entry;
 }
 

@@ -98,10 +98,10 @@ std::function<void(S&, const Keys&)> set(Field S::*field, Value value) {
 INSTANTIATE_TEST_SUITE_P(
     Entries, BadCommand,
     ::testing::Values(
-        BadEntry{"opcode_none", set(&S::opcode, 0), "BAD_OPCODE"},
-        BadEntry{"opcode_recycle", set(&S::opcode, PEAL_OPERATION_RECYCLE), "BAD_OPCODE"},
-        BadEntry{"opcode_beyond", set(&S::opcode, PEAL_OPERATION_COUNT), "BAD_OPCODE"},
-        BadEntry{"opcode_255", set(&S::opcode, 255), "BAD_OPCODE"},
+        BadEntry{"opcode_none", set(&S::operation, 0), "BAD_OPCODE"},
+        BadEntry{"opcode_recycle", set(&S::operation, PEAL_OPERATION_RECYCLE), "BAD_OPCODE"},
+        BadEntry{"opcode_beyond", set(&S::operation, PEAL_OPERATION_COUNT), "BAD_OPCODE"},
+        BadEntry{"opcode_255", set(&S::operation, 255), "BAD_OPCODE"},
         BadEntry{"algorithm_none", set(&S::algorithm, 0), "BAD_ALGORITHM"},
         BadEntry{"algorithm_of_barrier", set(&S::algorithm, PEAL_ALGORITHM_DISSEMINATION),
                  "BAD_ALGORITHM"},
@@ -185,9 +185,9 @@ INSTANTIATE_TEST_SUITE_P(
 class BadBarrier : public CommandTest, public ::testing::WithParamInterface<BadEntry> {};
 
 TEST_P(BadBarrier, IsNamedCountedAndChangesNothing) {
-  for (const uint8_t opcode : {PEAL_OPERATION_BARRIER, PEAL_OPERATION_DESTROY}) {
+  for (const uint8_t operation : {PEAL_OPERATION_BARRIER, PEAL_OPERATION_DESTROY}) {
     peal_submission entry = barrier_entry(member, 0, 7);
-    entry.opcode = opcode;
+    entry.operation = operation;
     GetParam().spoil(entry, keys);
     expect_refused(entry, GetParam().status);
   }
