@@ -3,6 +3,7 @@
 // others' to, what it refuses, and what lies in the user's memory at the end.
 #include "firmware/collective/allgather/broadcast_all.h"
 
+#include "firmware/operation/layout.h"
 #include "tests/unit/card_fixture.h"
 
 namespace peal::test {
@@ -95,12 +96,22 @@ TEST_F(Broadcast, EarlyDataStillOnItsWayIntoTheChannelWhenTheHostPosts) {
 // All blocks have come and no DMA is under way, but early ones still lie in the channel, for want
 // of a packet to carry them on.
 TEST_F(Broadcast, WhatTheMoverHasNotCopiedIsNotComplete) {
-  const size_t block = CONFIG_MTU_BYTES;
-  deliver_others(0, block);
+  const size_t block = 2 * CONFIG_MTU_BYTES;  // in pieces, so that no staging gathers it
+  const uint32_t piece = piece_bytes_for(ranks);
+  uint32_t pieces = 0;
+  for (size_t offset = 0; offset < block; offset += piece, pieces++) {
+    const size_t bytes = std::min<size_t>(piece, block - offset);
+    for (uint32_t origin = 0; origin < ranks; origin++) {
+      if (origin == rank) continue;
+      bench.deliver(wire.hopping(broadcast_shape(block), 0, pieces, origin,
+                                 pattern_block(0, origin, offset, bytes)));
+    }
+  }
+  bench.finish_all_dma();
   bench.take_log();
-  bench.port.fail_allocations = {0, 1};  // the mover's; the own block finds one
+  bench.port.fail_allocations = {0, 1};  // the mover's; the own pieces find theirs
   post_broadcast(0, block);
-  ASSERT_EQ(bench.port.dma_count(), 1u);
+  ASSERT_EQ(bench.port.dma_count(), pieces);
   bench.port.fail_allocations = {0, kAlways};
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(), "");
