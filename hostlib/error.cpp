@@ -18,7 +18,8 @@ thread_local char last_text[kTextBytes] = "";
 
 // The codes of the card keep their numbers through the library.
 #define PEAL_ERR_OK PEAL_OK
-#define PEAL_SAME_NUMBER(value, symbol, name, text) static_assert(int{PEAL_ERR_##symbol} == value);
+#define PEAL_SAME_NUMBER(value, symbol, name, text) \
+  static_assert(int{PEAL_ERR_##symbol} == (value));
 PEAL_STATUSES(PEAL_SAME_NUMBER)
 #undef PEAL_SAME_NUMBER
 

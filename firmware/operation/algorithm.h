@@ -89,13 +89,15 @@ inline const Algorithm* find_algorithm(uint8_t operation, uint8_t algorithm) {
 // The algorithm's own state in an operation's record, and in a piece: zero when opened.
 template <typename State>
 State& own_state(Operation& operation) {
-  static_assert(sizeof(State) <= kOperationStateBytes && alignof(State) <= 8);
+  static_assert(sizeof(State) <= kOperationStateBytes);
+  static_assert(alignof(State) <= 8);
   static_assert(std::is_trivial_v<State>);
   return *std::launder(reinterpret_cast<State*>(operation.state));
 }
 template <typename State>
 State& own_state(Piece& piece) {
-  static_assert(sizeof(State) <= kPieceStateBytes && alignof(State) <= 8);
+  static_assert(sizeof(State) <= kPieceStateBytes);
+  static_assert(alignof(State) <= 8);
   static_assert(std::is_trivial_v<State>);
   return *std::launder(reinterpret_cast<State*>(piece.state));
 }

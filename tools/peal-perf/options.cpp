@@ -121,7 +121,8 @@ void declare_launch(CLI::App& app, RawOptions* raw) {
 std::string apply(const RawOptions& raw, Options* options) {
   if (raw.operation.empty()) return "OPERATION is missing: allgather or barrier";
   const auto operation = names::value_of(names::kOperations, raw.operation);
-  if (operation != PEAL_OPERATION_ALLGATHER && operation != PEAL_OPERATION_BARRIER)
+  if (operation.value_or(PEAL_OPERATION_NONE) != PEAL_OPERATION_ALLGATHER &&
+      operation.value_or(PEAL_OPERATION_NONE) != PEAL_OPERATION_BARRIER)
     return "OPERATION: '" + raw.operation + "' is neither allgather nor barrier";
   if (!parse_sizes(raw.sizes, &options->sizes))
     return "--sizes: '" + raw.sizes + "' is no list A,B,... of bytes from 0 to 64M";
