@@ -30,7 +30,8 @@ void FaultOptions::add_faults(CLI::App& app) {
   probability("--loss", faults_.loss, "Loses a frame with this probability, 0 to 1.");
   probability("--duplicate", faults_.duplicate, "Delivers a frame twice with this probability.");
   probability("--reorder", faults_.reorder, "Lets others overtake a frame with this probability.");
-  longest("--reorder-us", reorder_us_, "Holds an overtaken frame back for at most so many us.");
+  longest("--reorder-us", reorder_us_,
+          "Holds an overtaken frame back for at most so many microseconds.");
   probability("--delay", faults_.delay, "Delays a frame with this probability.");
   longest("--delay-us", delay_us_, "Delays it for at most so many microseconds.");
   probability("--corrupt", faults_.corrupt, "Flips a bit of a frame with this probability.");

@@ -147,15 +147,16 @@ void declare_patience(CLI::App& app, NicOptions* options, RawOptions* raw) {
 
 void declare_seeing(CLI::App& app, NicOptions* options, RawOptions* raw) {
   Group group(app, "Seeing what happens");
-  group.add("--trace", options->trace_path, "FILE", "Writes a line per sent frame to this file.");
+  group.add("--trace", options->trace_path, "FILE",
+            "Writes a line per sent frame to this file. Default: none.");
   group.add("--counters-json", options->counters_path, "FILE",
-            "Writes all counters to this file at the end, as JSON.");
+            "Writes all counters to this file at the end, as JSON. Default: none.");
   group
       .add("--ready-fd", options->ready_fd, "FD",
-           "Writes 'ready' to this descriptor when the cards can be used.")
+           "Writes 'ready' to this descriptor when the cards can be used. Default: none.")
       ->transform(whole(0, INT_MAX));
   group.add("--pid-file", options->pid_path, "FILE",
-            "Writes the process id to this file, and removes it at the end.");
+            "Writes the process id to this file, and removes it at the end. Default: none.");
   group.add_flag("--no-telemetry", raw->no_telemetry, "Opens no DPDK telemetry socket.");
   group.add("--log-level", options->log_levels, "[TYPE:]LEVEL",
             "Says what is of this level or worse: error, warning, notice, info or debug; with TYPE "

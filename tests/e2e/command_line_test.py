@@ -13,6 +13,8 @@ PROGRAMS = ("pealrun", "peal-perf", "peal-nic", "ideal-card", "peal-matmul", "pe
 COMMANDS = {"peal-sim": ("soak", "replay", "throughput")}
 # Options of other programs, named in a page in passing.
 OTHERS = {"ideal-card": {"--floor"}, "peal-matmul": {"--loss"}}
+# Without these there is nothing to do.
+NEEDED = {("pealrun",): {"--ranks"}, ("peal-nic",): {"--socket"}, ("peal-sim", "replay"): {"--seed"}}
 EVERYWHERE = {"--help", "--version"}
 
 
@@ -25,6 +27,11 @@ def help_lines(name, *command):
     done = run(name, *command, "--help")
     assert (done.returncode, done.stderr) == (0, ""), done
     return dict(re.findall(r"^  (?:-\w, |    )(--[\w-]+)(?: \S+)? {2,}(.*)$", done.stdout, re.MULTILINE)), done.stdout
+
+
+def with_value(name, *command):
+    """The options that take one."""
+    return set(re.findall(r"^  (?:-\w, |    )(--[\w-]+) \S+ {2,}", run(name, *command, "--help").stdout, re.MULTILINE))
 
 
 def all_words():
@@ -42,6 +49,19 @@ class CommandLineTest(jobs.JobCase):
             self.assertEqual(set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", text, re.MULTILINE)), set(options), words)
             for option, sentences in options.items():
                 self.assertRegex(sentences, r"^[A-Z].*[.]$", f"{words} {option}")
+
+    def test_help_says_what_an_option_is_left_out_for(self):
+        """Every option that takes a value has a default, is there to be repeated, or must be given."""
+        for words in all_words():
+            needed = NEEDED.get(words, set())
+            silent = {name for name, text in help_lines(*words)[0].items()
+                      if name in with_value(*words) and "Default: " not in text and "Repeatable" not in text}
+            self.assertEqual(silent, needed, words)
+
+    def test_units_are_written_out(self):
+        for words in all_words():
+            for option, sentences in help_lines(*words)[0].items():
+                self.assertNotRegex(sentences, r"\b(us|ms|ns|secs?)\b", f"{words} {option}")
 
     def test_help_names_the_commands(self):
         for name, commands in COMMANDS.items():

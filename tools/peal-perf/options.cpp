@@ -88,19 +88,24 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
            "Uses memory made by the card (alloc), any memory (registered), or both.")
       ->transform(one_of({"alloc", "registered", "both"}))
       ->capture_default_str();
-  group.add("--iterations", options->iterations, "N", "Measures N operations per size.")
+  group
+      .add("--iterations", options->iterations, "N",
+           "Measures N operations per size, 1 to 100000000.")
       ->transform(whole(1, 100'000'000))
       ->capture_default_str();
-  group.add("--warmup", options->warmup, "N", "Runs N operations before each round, unmeasured.")
+  group
+      .add("--warmup", options->warmup, "N",
+           "Runs N operations before each round, 0 to 1000000, unmeasured.")
       ->transform(whole(0, 1'000'000))
       ->capture_default_str();
-  group.add("--rounds", options->rounds, "N", "Measures in N parts.")
+  group.add("--rounds", options->rounds, "N", "Measures in N parts, 1 to 1000.")
       ->transform(whole(1, 1000))
       ->default_str("1; with --floor 10");
   group.add_flag("--in-place", options->in_place, "Has the own block in the receive buffer.");
   group.add_flag("--floor", options->floor,
                  "Also measures the ideal card (copies and flags only), in alternating rounds.");
-  group.add("--json", options->json, "FILE", "Writes the records to this file, as a JSON list.");
+  group.add("--json", options->json, "FILE",
+            "Writes the records to this file, as a JSON list. Default: none.");
 }
 
 void declare_launch(CLI::App& app, RawOptions* raw) {
@@ -109,11 +114,15 @@ void declare_launch(CLI::App& app, RawOptions* raw) {
     raw->launch_options.push_back(group.add(name, raw->launch, placeholder, text));
   };
   add("--cards", "C", "Starts C cards. Default: one per rank.");
-  add("--card-cpu", "CPU", "Runs the cards on this processor, or 'none'.");
-  add("--rank-cpus", "LIST", "Runs the ranks on these processors, as 0,2-3, or 'none'.");
+  add("--card-cpu", "CPU",
+      "Runs the cards on this processor; 'none' does not pin them. Default: the last that may be "
+      "used.");
+  add("--rank-cpus", "LIST",
+      "Runs the ranks on these processors, as 0,2-3; 'none' does not pin them. Default: all but "
+      "the cards'.");
   add("--nic-option", "OPT", "Passes OPT to peal-nic, as --nic-option=--OPT. Repeatable.");
-  add("--timeout", "SECONDS", "Kills everything after so many seconds.");
-  add("--counters", "FILE", "Writes what the cards did to this file, as JSON.");
+  add("--timeout", "SECONDS", "Kills everything after so many seconds; 0 is no limit. Default: 0.");
+  add("--counters", "FILE", "Writes what the cards did to this file, as JSON. Default: none.");
   raw->faults.add_faults(app);
   raw->faults.add_plan_and_seed(app);
 }

@@ -301,11 +301,11 @@ void add_cluster(CLI::App& app, RunArguments& a) {
            "Lets a card's DMA engine queue so many transfers. Default: any number.")
       ->transform(whole(1, UINT32_MAX));
   group.add("--model", a.model, "FILE",
-            "Takes the costs in virtual time from this file; see tools/peal-sim/models.");
+            "Takes the costs in virtual time from this file; see tools/peal-sim/models. Default: "
+            "those of a 100 Gbit/s card.");
   group
       .add("--packet-us", a.packet_us, "US",
-           "Takes in a packet in so many microseconds of a card's processor, whatever the model "
-           "says.")
+           "Takes in a packet in so many microseconds of a card's processor. Default: the model's.")
       ->transform(number(0, 1000));
   group
       .add("--checksums", a.checksums, "HOW",
@@ -388,7 +388,10 @@ void add_runs(CLI::App& app, RunArguments& a) {
       group.add("--seed", a.seed, "S", "Decides everything that is left to chance.")
           ->transform(whole(0, UINT64_MAX))
           ->capture_default_str();
-  group.add("--seeds", a.seeds, "FIRST-LAST", "Runs once for each of these seeds.")->excludes(seed);
+  group
+      .add("--seeds", a.seeds, "FIRST-LAST",
+           "Runs once for each of these seeds. Default: that of --seed.")
+      ->excludes(seed);
   group.add_flag("--twice", a.twice, "Runs each seed twice and compares the traces.");
   group
       .add("--effort-max", a.effort_max, "E",
@@ -396,8 +399,10 @@ void add_runs(CLI::App& app, RunArguments& a) {
       ->transform(number(0, 1e9))
       ->capture_default_str();
   group.add_flag("--quiet", a.quiet, "Prints nothing but errors.");
-  group.add("--json", a.json, "FILE", "Writes the report to this file (-: standard output).");
-  group.add("--trace", a.trace, "FILE", "Writes a line per packet sent to this file.");
+  group.add("--json", a.json, "FILE",
+            "Writes the report to this file (-: standard output). Default: none.");
+  group.add("--trace", a.trace, "FILE",
+            "Writes a line per packet sent to this file. Default: none.");
 }
 
 }  // namespace

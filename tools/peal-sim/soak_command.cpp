@@ -175,8 +175,9 @@ Command add_replay_command(CLI::App& app) {
       ->required();
   add_limits(group, *arguments);
   group.add("--json", arguments->json, "FILE",
-            "Writes the report to this file (-: standard output).");
-  group.add("--trace", arguments->trace, "FILE", "Writes a line per packet sent to this file.");
+            "Writes the report to this file (-: standard output). Default: none.");
+  group.add("--trace", arguments->trace, "FILE",
+            "Writes a line per packet sent to this file. Default: none.");
   return [arguments] { return replay(*arguments); };
 }
 

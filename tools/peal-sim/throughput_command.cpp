@@ -96,7 +96,7 @@ Command add_throughput_command(CLI::App& app) {
       ->transform(command_line::whole(0, 10'000'000))
       ->capture_default_str();
   group.add("--json", arguments->json, "FILE",
-            "Writes the figures to this file (-: standard output).");
+            "Writes the figures to this file (-: standard output). Default: none.");
   return [arguments] { return measure(*arguments); };
 }
 

@@ -37,7 +37,7 @@ void declare_cards(CLI::App& app, Options* options) {
   group.add("--nic-option", options->nic_options, "OPT",
             "Passes OPT to peal-nic, as --nic-option=--OPT. Repeatable.");
   group.add("--counters", options->counters_file, "FILE",
-            "Writes what the cards did to this file at the end, as JSON.");
+            "Writes what the cards did to this file at the end, as JSON. Default: none.");
 }
 
 void declare(CLI::App& app, Options* options, RawOptions* raw) {
