@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-PATIENCE_S = 200
+from waiting import PATIENCE_S, Hang, until
 
 _bin = None
 
@@ -26,22 +26,6 @@ def programs():
 
 def program(name):
     return os.path.join(programs(), name)
-
-
-class Hang(Exception):
-    """Something that must happen did not."""
-
-
-def until(condition, what, patience_s=PATIENCE_S):
-    """Waits for a condition; how long does not matter, only that it comes true."""
-    end = time.monotonic() + patience_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise Hang(what)
-        os.sched_yield()
 
 
 def children(pid):

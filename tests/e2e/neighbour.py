@@ -13,8 +13,9 @@ import struct
 import sys
 import time
 import traceback
+import unittest
 
-from nic_client import ALLGATHER, BROADCAST, Host, allow_everybody_to_read_me, block, make_group
+from nic_client import ALLGATHER, BROADCAST, Host, allow_everybody_to_read_me, block, make_group, nic
 
 
 class Victim:
@@ -146,3 +147,20 @@ def lingering_socket():
         pass
     near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 100000))
     return near, far
+
+
+class NeighbourCase(unittest.TestCase):
+    """Cards, and attacks on them, that end with the test."""
+
+    binary = None
+
+    def start(self, *arguments, cards=2):
+        manager = nic(self.binary, *arguments, cards=cards)
+        card = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return card
+
+    def attacked_by(self, attack, user=None):
+        neighbour = Neighbour(attack, user)
+        self.addCleanup(neighbour.end)
+        return neighbour

@@ -6,8 +6,8 @@ import os
 import sys
 import unittest
 
-from neighbour import Neighbour, StuckPage, Victim, can_make_pages_stuck, compare, stand
-from nic_client import ALLGATHER, BROADCAST, Connection, Host, command, make_group, nic, until
+from neighbour import NeighbourCase, StuckPage, Victim, can_make_pages_stuck, compare, stand
+from nic_client import ALLGATHER, BROADCAST, Connection, Host, command, make_group, until
 from nic_client import OPEN, allow_everybody_to_read_me
 
 BINARY = sys.argv.pop(1)
@@ -35,17 +35,8 @@ def attack_with(path, contexts, touched):
 
 
 @unittest.skipUnless(can_make_pages_stuck(), "the kernel gives this user no userfaultfd")
-class MemoryTest(unittest.TestCase):
-    def start(self, *arguments):
-        manager = nic(BINARY, *arguments, cards=2)
-        card = manager.__enter__()
-        self.addCleanup(manager.__exit__, None, None, None)
-        return card
-
-    def attacked_by(self, attack):
-        neighbour = Neighbour(attack)
-        self.addCleanup(neighbour.end)
-        return neighbour
+class MemoryTest(NeighbourCase):
+    binary = BINARY
 
     def test_the_victim_gets_on_while_the_attack_stands(self):
         card = self.start("--copy-deadline-ms", "3600000")

@@ -7,8 +7,8 @@ import sys
 import time
 import unittest
 
-from neighbour import Neighbour, Victim, compare, stand
-from nic_client import (ABANDON, ADDRESS_BYTES, ALLOCATE, OPEN, READ, REGISTER, RESERVE, WRITE, Connection, Host, command, nic)
+from neighbour import NeighbourCase, Victim, compare, stand
+from nic_client import (ABANDON, ADDRESS_BYTES, ALLOCATE, OPEN, READ, REGISTER, RESERVE, WRITE, Connection, Host, command)
 
 BINARY = sys.argv.pop(1)
 STRANGER = 54321  # a user who is nobody here
@@ -74,16 +74,8 @@ def take_all(path, cards):
     return hosts
 
 
-class SharesTest(unittest.TestCase):
-    def start(self, *arguments):
-        manager = nic(BINARY, *arguments, cards=2)
-        card = manager.__enter__()
-        self.addCleanup(manager.__exit__, None, None, None)
-        return card
-
-    def attacked_by(self, attack, user=None):
-        neighbour = Neighbour(attack, user)
-        self.addCleanup(neighbour.end)
+class SharesTest(NeighbourCase):
+    binary = BINARY
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be two users")
     def test_another_user_takes_all(self):

@@ -12,9 +12,9 @@ import threading
 import time
 import unittest
 
-from neighbour import Neighbour, Victim, compare, stand
+from neighbour import Neighbour, NeighbourCase, Victim, compare, stand
 from nic_client import (BARRIER, DISSEMINATION, HEARTBEAT_AT, HOST_SLEEPING_AT, PROCESS, READ, REGISTER, SLEEPING_AT,
-                        WRITE, Host, command, make_group, nic, until)
+                        WRITE, Host, command, make_group, until)
 
 BINARY = sys.argv.pop(1)
 SYS_FUTEX = 202 if os.uname().machine == "x86_64" else 98
@@ -41,17 +41,8 @@ def wake_ups(pid):
         return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
 
 
-class SmallTest(unittest.TestCase):
-    def start(self, *arguments, cards=2):
-        manager = nic(BINARY, *arguments, cards=cards)
-        card = manager.__enter__()
-        self.addCleanup(manager.__exit__, None, None, None)
-        return card
-
-    def attacked_by(self, attack):
-        neighbour = Neighbour(attack)
-        self.addCleanup(neighbour.end)
-        return neighbour
+class SmallTest(NeighbourCase):
+    binary = BINARY
 
     def test_sleepers_cannot_be_stolen(self):
         """FUTEX_REQUEUE moves all who sleep on a word, and needs only to read it."""

@@ -21,6 +21,7 @@ import time
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import abi_lists  # noqa: E402  pylint: disable=wrong-import-position
+from waiting import until  # noqa: E402  pylint: disable=wrong-import-position
 
 ADMIN_BYTES = 512
 ABI_VERSION = 2
@@ -43,22 +44,6 @@ INDICES_AT = 0x1C0
 SLEEPING_AT = 0x200
 RESET_AT = 0x180
 HEARTBEAT_AT = 0x140
-
-
-class Timeout(Exception):
-    """Something that must happen did not."""
-
-
-def until(condition, what, patience_s=PATIENCE_S):
-    """Waits for a condition; how long does not matter, only that it comes true."""
-    end = time.monotonic() + patience_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise Timeout(what)
-        os.sched_yield()
 
 
 def command(opcode, body=b"", *, version=ABI_VERSION, size=ADMIN_BYTES, tag=7, context=0, reserved=0):

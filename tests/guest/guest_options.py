@@ -39,3 +39,14 @@ def make_initramfs(lab, arguments, programs):
         raise guest_vm.TestFailure("there is no kernel for the guest (see above)")
     modules = [pathlib.Path(arguments.kernel) / f"{name}.ko" for name in kernel_files.MODULES] + [arguments.module]
     initramfs.build(lab.folder / "initramfs", arguments.busybox, modules, HERE / "init.sh", programs)
+
+
+def run_in_guests(description, body):
+    """What a test is that runs in guests: `body` of the lab, with peal-guest-selftest on their disk. The exit status."""
+    arguments = parse(description)
+
+    def test(lab):
+        make_initramfs(lab, arguments, [arguments.selftest])
+        body(lab)
+
+    return guest_vm.run_test(test, arguments)

@@ -92,15 +92,5 @@ def body(lab):
     shutdown(lab)
 
 
-def main():
-    arguments = guest_options.parse(__doc__)
-
-    def test(lab):
-        guest_options.make_initramfs(lab, arguments, [arguments.selftest])
-        body(lab)
-
-    return guest_vm.run_test(test, arguments)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guest_options.run_in_guests(__doc__, body))

@@ -7,40 +7,19 @@
 #include <string>
 #include <thread>
 
-#include "tests/unit/hostlib/fake_card.h"
+#include "tests/unit/hostlib/one_group.h"
 
 namespace peal::host {
 namespace {
 
-class RequestsTest : public testing::Test {
+class RequestsTest : public OneGroup {
  protected:
-  void SetUp() override {
-    context = open_fake(&card);
-    group = make_fake_group(context);
-    ASSERT_NE(group, nullptr);
-  }
-  void TearDown() override { peal_close(context); }
-
-  peal_request* post() {
-    peal_request* request = nullptr;
-    EXPECT_EQ(peal_ibarrier(group, &request), PEAL_OK);
-    return request;
-  }
-  peal_submission take() {
-    peal_submission entry = {};
-    EXPECT_TRUE(card.take(&entry));
-    return entry;
-  }
   peal_statistics statistics() {
     peal_statistics read = {};
     read.struct_bytes = sizeof(read);
     EXPECT_EQ(peal_read_statistics(context, &read), PEAL_OK);
     return read;
   }
-
-  FakeCard card;
-  peal_context* context = nullptr;
-  peal_group* group = nullptr;
 };
 
 TEST_F(RequestsTest, AnyIsTheFirstOfTheListThatIsComplete) {
