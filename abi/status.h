@@ -7,9 +7,10 @@
 #define PEAL_ABI_STATUS_H
 
 /*
- * X(value, symbol, "name", "what it means"). The rank that a completion names with PEER_DEAD is the dead one. MISMATCH: of
- * operation, algorithm, root or length. BAD_FLAGS also: a reserved field is not zero. BAD_GROUP, BAD_KEY also: a generation that
- * is over, or another context's. BAD_BOUNDS also: offset + length overflows. CLOSED also: the context was closed.
+ * X(value, symbol, "name", "what it means"). With PEER_DEAD the completion names the rank that is dead. MISMATCH: on
+ * operation, algorithm, root or length. BAD_FLAGS also: a reserved field is not zero. BAD_GROUP, BAD_KEY also: a
+ * generation that is over, or another context's. BAD_BOUNDS also: offset + length overflows. CLOSED also: the context
+ * was closed.
  */
 #define PEAL_STATUSES(X)                                                                                      \
 	X(0, OK, "OK", "success")                                                                             \

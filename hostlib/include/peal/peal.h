@@ -70,8 +70,8 @@ typedef enum peal_error {
   PEAL_ERR_BAD_RANK = 20, /* rank or group size out of range */
   /* from this library */
   PEAL_ERR_INVALID_ARGUMENT = 64,
-  PEAL_ERR_NOT_REGISTERED =
-      65, /* the buffer is in no memory from peal_alloc() or peal_register() */
+  /* the buffer is in no memory from peal_alloc() or peal_register() */
+  PEAL_ERR_NOT_REGISTERED = 65,
   PEAL_ERR_NO_MEMORY = 66,
   PEAL_ERR_SYSTEM = 67,       /* a system call failed; the text names it */
   PEAL_ERR_NO_CARD = 68,      /* no card under that name */
