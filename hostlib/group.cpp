@@ -301,11 +301,11 @@ peal_error destroy_group(peal_group* group) {
   wait_outstanding(context, *group, 0, lock);
   group->destroying = true;
   wait_place(context, lock);
-  peal_error error = submit_farewell(*group);
+  peal_error error = submit_destroy(*group);
   if (error == PEAL_OK) {
-    wait_done(context, group->farewell, kForever, lock);
-    error = group->farewell.result;
-    const uint32_t rank = group->farewell.failed_rank;
+    wait_done(context, group->destroy_request, kForever, lock);
+    error = group->destroy_request.result;
+    const uint32_t rank = group->destroy_request.failed_rank;
     if (error == PEAL_ERR_PEER_DEAD) {
       fail(error, "destroying the group: rank %u is dead", rank);
     } else if (error != PEAL_OK) {

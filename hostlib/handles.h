@@ -65,7 +65,7 @@ struct peal_group {
   peal_request detached_failure;
   bool destroying = false;
   bool aborted = false;
-  peal_request farewell;  // of the destroy, so that it needs none of the user's
+  peal_request destroy_request;  // so that it needs none of the user's
   peal::host::ChoiceTable choice;
   Hit send_hit;
   Hit receive_hit;
@@ -89,7 +89,7 @@ struct peal_context {
   // which brings a request of its own.
   std::vector<peal_request> requests;
   std::vector<uint32_t> free_requests;  // indices
-  uint32_t next_farewell = 0;
+  uint32_t next_destroy = 0;
   uint32_t pending = 0;
   // Ever.
   uint64_t posted = 0;

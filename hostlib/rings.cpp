@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kConnectionLookNs = 50'000'000;
 // In a request's index: it belongs to a group, not to the context's table.
-constexpr uint32_t kFarewellBit = 0x80000000;
+constexpr uint32_t kDestroyBit = 0x80000000;
 
 uint64_t cookie_of(const peal_request& request) {
   return uint64_t{request.generation} << 32 | request.index;
@@ -53,9 +53,9 @@ void end_request(peal_request& request, peal_error result, uint32_t failed_rank)
 peal_request* find_request(peal_context& context, uint64_t cookie) {
   const auto index = static_cast<uint32_t>(cookie);
   if (index < context.requests.size()) return &context.requests[index];
-  if ((index & kFarewellBit) == 0) return nullptr;
+  if ((index & kDestroyBit) == 0) return nullptr;
   for (const auto& group : context.groups) {
-    if (group->farewell.index == index) return &group->farewell;
+    if (group->destroy_request.index == index) return &group->destroy_request;
   }
   return nullptr;
 }
@@ -158,14 +158,14 @@ peal_error submit(peal_group& group, const Posting& posting, peal_request** requ
   return PEAL_OK;
 }
 
-peal_error submit_farewell(peal_group& group) {
+peal_error submit_destroy(peal_group& group) {
   peal_context& context = *group.context;
   if (context.broken != PEAL_OK) {
     return fail(context.broken, "%s", peal_strerror(context.broken));
   }
-  peal_request& request = group.farewell;
+  peal_request& request = group.destroy_request;
   request.context = &context;
-  request.index = kFarewellBit | (context.next_farewell++ & ~kFarewellBit);
+  request.index = kDestroyBit | (context.next_destroy++ & ~kDestroyBit);
   Posting posting = {};
   posting.operation = PEAL_OPERATION_DESTROY;
   posting.algorithm = PEAL_ALGORITHM_DISSEMINATION;
@@ -210,8 +210,8 @@ void break_context(peal_context& context, peal_error error) {
     if (request.state == peal_request::State::kPending) end_request(request, error, PEAL_NO_RANK);
   }
   for (const auto& group : context.groups) {
-    peal_request& farewell = group->farewell;
-    if (farewell.state == peal_request::State::kPending) end_request(farewell, error, PEAL_NO_RANK);
+    peal_request& destroy = group->destroy_request;
+    if (destroy.state == peal_request::State::kPending) end_request(destroy, error, PEAL_NO_RANK);
   }
   context.woken.notify_all();
 }

@@ -26,7 +26,7 @@ struct Posting {
 peal_error submit(peal_group& group, const Posting& posting, peal_request** request);
 // The group's last operation, with its own request. Needs no free request, only a place in the ring
 // (ring_has_place()).
-peal_error submit_farewell(peal_group& group);
+peal_error submit_destroy(peal_group& group);
 [[nodiscard]] bool ring_has_place(const peal_context& context);
 
 // Takes what has completed. True when anything was; wakes threads that wait for others' requests.

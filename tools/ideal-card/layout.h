@@ -12,7 +12,7 @@ inline constexpr uint32_t kMagic = 0x6c616569;  // "ieal" in memory order
 inline constexpr uint32_t kRanksMax = 64;
 
 enum class Control : uint32_t { kIdle = 0, kRun = 1, kStop = 2 };  // a futex word
-enum class Kind : uint32_t { kBarrier = 0, kAllgather = 1 };
+enum class Operation : uint32_t { kBarrier = 0, kAllgather = 1 };
 
 struct Header {
   uint32_t magic;
@@ -35,7 +35,7 @@ struct alignas(64) Posted {
   uint64_t send_address;
   uint64_t receive_address;
   uint32_t pid;
-  Kind kind;
+  Operation operation;
 };
 
 // Written by the card.

@@ -62,7 +62,7 @@ bool IdealCard::arrive(uint32_t rank) {
   const Posted& posted = shared_->posted[rank];
   here_[rank] = true;
   arrived_[arrived_count_++] = rank;
-  if (posted.kind != Kind::kAllgather) return true;
+  if (posted.operation != Operation::kAllgather) return true;
   const size_t bytes = posted.block_bytes;
   if (posted.pid != 0) {
     if (staging_.size() < bytes * shared_->header.ranks) {
@@ -85,7 +85,7 @@ bool IdealCard::copy_processes() {
   const uint32_t ranks = shared_->header.ranks;
   for (uint32_t rank = 0; rank < ranks; rank++) {
     const Posted& posted = shared_->posted[rank];
-    if (posted.kind != Kind::kAllgather || posted.pid == 0) continue;
+    if (posted.operation != Operation::kAllgather || posted.pid == 0) continue;
     const size_t bytes = posted.block_bytes * ranks;
     const iovec local = {staging_.data(), bytes};
     const iovec remote = {reinterpret_cast<void*>(posted.receive_address), bytes};

@@ -23,7 +23,6 @@ namespace peal::perf {
 namespace {
 
 using ideal::Control;
-using ideal::Kind;
 using ideal::Shared;
 
 // The real cards sleep after 0.2 ms without work; only then is their processor the ideal card's.
@@ -43,15 +42,15 @@ class FloorSide final : public Side {
 
   uint8_t* send_block() override { return send_; }
   uint8_t* receive_buffer() override { return receive_; }
-  void barrier() override { run(Kind::kBarrier, 0); }
-  void allgather(uint64_t block_bytes) override { run(Kind::kAllgather, block_bytes); }
+  void barrier() override { run(ideal::Operation::kBarrier, 0); }
+  void allgather(uint64_t block_bytes) override { run(ideal::Operation::kAllgather, block_bytes); }
   void begin_round() override;
   void end_round() override;
 
  private:
   void start_card(int fd);
   void set_control(Control control);
-  void run(Kind kind, uint64_t block_bytes);
+  void run(ideal::Operation operation, uint64_t block_bytes);
 
   const Job& job_;
   bool shared_memory_;
@@ -167,10 +166,10 @@ void FloorSide::end_round() {
   job_.barrier();
 }
 
-void FloorSide::run(Kind kind, uint64_t block_bytes) {
+void FloorSide::run(ideal::Operation operation, uint64_t block_bytes) {
   ideal::Posted& posted = shared_->posted[job_.rank];
   const ideal::Done& done = shared_->done[job_.rank];
-  posted.kind = kind;
+  posted.operation = operation;
   posted.block_bytes = block_bytes;
   posted.pid = shared_memory_ ? 0 : static_cast<uint32_t>(getpid());
   posted.send_address = reinterpret_cast<uintptr_t>(send_);

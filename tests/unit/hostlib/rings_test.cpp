@@ -6,39 +6,18 @@
 
 #include <thread>
 
-#include "tests/unit/hostlib/fake_card.h"
+#include "tests/unit/hostlib/one_group.h"
 
 namespace peal::host {
 namespace {
 
-class Rings : public testing::Test {
+class Rings : public OneGroup {
  protected:
-  void SetUp() override {
-    context = open_fake(&card);
-    group = make_fake_group(context);
-    ASSERT_NE(group, nullptr);
-  }
-  void TearDown() override { peal_close(context); }
-
-  peal_request* post() {
-    peal_request* request = nullptr;
-    EXPECT_EQ(peal_ibarrier(group, &request), PEAL_OK);
-    return request;
-  }
-  peal_submission take() {
-    peal_submission entry = {};
-    EXPECT_TRUE(card.take(&entry));
-    return entry;
-  }
   static bool is_done(peal_request* request) {
     int done = 0;
     peal_test(request, &done);
     return done != 0;
   }
-
-  FakeCard card;
-  peal_context* context = nullptr;
-  peal_group* group = nullptr;
 };
 
 TEST_F(Rings, OneOperation) {
@@ -174,15 +153,15 @@ TEST_F(Rings, DestroyNeedsNoFreeRequest) {
   // Two at once, in threads of their own: neither waits for the other.
   std::thread first([&] { EXPECT_EQ(peal_group_destroy(group), PEAL_OK); });
   std::thread second([&] { EXPECT_EQ(peal_group_destroy(other), PEAL_OK); });
-  peal_submission farewells[2] = {};
-  for (peal_submission& farewell : farewells) {
-    while (!card.take(&farewell)) std::this_thread::yield();
-    EXPECT_EQ(farewell.operation, PEAL_OPERATION_DESTROY);
+  peal_submission destroys[2] = {};
+  for (peal_submission& destroy : destroys) {
+    while (!card.take(&destroy)) std::this_thread::yield();
+    EXPECT_EQ(destroy.operation, PEAL_OPERATION_DESTROY);
   }
-  EXPECT_NE(farewells[0].cookie, farewells[1].cookie);
-  EXPECT_NE(farewells[0].member, farewells[1].member);
-  card.complete(farewells[1]);
-  card.complete(farewells[0]);
+  EXPECT_NE(destroys[0].cookie, destroys[1].cookie);
+  EXPECT_NE(destroys[0].member, destroys[1].member);
+  card.complete(destroys[1]);
+  card.complete(destroys[0]);
   first.join();
   second.join();
   for (peal_request* each : requests) EXPECT_EQ(peal_request_free(each), PEAL_OK);
