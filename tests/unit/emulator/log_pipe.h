@@ -30,6 +30,13 @@ class LogPipe {
     while (write(ends_[1], "f", 1) == 1) continue;
     ASSERT_EQ(fcntl(ends_[1], F_SETFL, 0), 0);
   }
+  // Of a full one: room for so many bytes, less than a page.
+  void leave(size_t bytes) {
+    std::array<char, 4096> page;
+    ASSERT_EQ(read(ends_[0], page.data(), page.size()), static_cast<ssize_t>(page.size()));
+    const size_t again = page.size() - bytes;
+    ASSERT_EQ(write(ends_[1], page.data(), again), static_cast<ssize_t>(again));
+  }
   // Everything written since the last call.
   std::string text() {
     std::string all;

@@ -43,6 +43,20 @@ TEST(LogStream, WaitsForNoReaderAndSaysHowMuchWasLost) {
   EXPECT_EQ(stream.dropped(), 2u);
 }
 
+// Or else it would seem to be said after something that came later.
+TEST(LogStream, WhatWasLostIsSaidBeforeAnythingElse) {
+  test::LogPipe pipe;
+  const LogStream stream(pipe.writer());
+  pipe.fill();
+  say(stream, "nobody hears this");
+  pipe.leave(20);
+  say(stream, "short");
+  EXPECT_EQ(stream.dropped(), 2u);
+  pipe.text();
+  say(stream, "heard");
+  EXPECT_EQ(pipe.text(), "peal-nic: 2 lines were lost here, which nobody read\nheard\n");
+}
+
 TEST(LogStream, TheDescriptorOfOthersStillWaits) {
   test::LogPipe pipe;
   const LogStream stream(pipe.writer());
