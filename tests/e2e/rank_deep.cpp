@@ -2,7 +2,6 @@
 // Without a host: operations posted deep and then nobody home; and buffers that are overwritten the
 // moment they are the user's again.
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 
 #include "tests/e2e/rank_support.h"
@@ -21,14 +20,7 @@ void run_deep(Job& job) {
     receive.push_back(allocate(job, bytes * job.size));
     fill(send[i], bytes, job.rank, i);
   }
-  // The script holds the cards from here on.
-  job.barrier();
-  if (job.rank == 0) {
-    puts("ready");
-    fflush(stdout);
-    getchar();
-  }
-  job.barrier();
+  job.wait_for_script();  // it holds the cards from here on
   std::vector<peal_request*> requests(count);
   for (size_t i = 0; i < count; i++) {
     EXPECT_OK(job, peal_iallgather(job.group, send[i], receive[i], bytes, &requests[i]));

@@ -20,6 +20,16 @@ void Job::barrier() const {
   EXPECT_OK(*this, static_cast<peal_error>(peal_oob_exchange(oob, &here, all.data(), 1)));
 }
 
+void Job::wait_for_script() const {
+  barrier();
+  if (rank == 0) {
+    puts("ready");
+    fflush(stdout);
+    getchar();
+  }
+  barrier();
+}
+
 void fail(const Job& job, const char* file, int line, const std::string& what) {
   fprintf(stderr, "%s:%d: rank %u: %s\n", file, line, job.rank, what.c_str());
   fflush(nullptr);

@@ -22,6 +22,8 @@ struct Job {
 
   [[nodiscard]] uint64_t number(size_t index, uint64_t otherwise) const;
   void barrier() const;  // out of band
+  // All ranks: says "ready" once all are there, and goes on when the script has answered.
+  void wait_for_script() const;
 };
 
 // Ends the program with status 1 after saying which rank expected what.

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/resource.h>
 
-#include <cstdio>
 #include <ctime>
 
 #include "tests/e2e/rank_support.h"
@@ -75,15 +74,7 @@ void run_epoll(Job& job) {
 }
 
 // gate: everybody is connected out of band, and waits for the script.
-void run_gate(Job& job) {
-  job.barrier();
-  if (job.rank == 0) {
-    puts("ready");
-    fflush(stdout);
-    getchar();
-  }
-  job.barrier();
-}
+void run_gate(Job& job) { job.wait_for_script(); }
 
 // timeout: a wait that gives up leaves the request as it was.
 void run_timeout(Job& job) {
