@@ -2,7 +2,8 @@
 /*
  * Administrative commands: the slow path that sets up contexts, memory keys and groups. One 512-byte command,
  * one 512-byte reply. Over the Unix socket (SOCK_SEQPACKET) each is one message and may carry file descriptors;
- * over PCI the kernel driver writes them into the mailbox of the BAR (abi/pci.h), one at a time.
+ * over PCI the kernel driver writes them into the mailbox of the BAR (abi/pci.h), one at a time, most of them for a
+ * process that asked by PEAL_IOCTL_ASK (abi/ioctl.h).
  */
 #ifndef PEAL_ABI_ADMIN_H
 #define PEAL_ABI_ADMIN_H
@@ -46,8 +47,8 @@ struct peal_open_context_reply {
 
 enum peal_memory_kind {
 	PEAL_MEMORY_ALLOCATE = 1, /* socket: the card creates it, the reply carries the memfd */
-	PEAL_MEMORY_PROCESS = 2, /* socket: address in the calling process, reached by process_vm_* */
-	PEAL_MEMORY_PAGES = 3, /* PCI: pages pinned by the driver */
+	PEAL_MEMORY_PROCESS = 2, /* address in the calling process; socket: by process_vm_*, ioctl: PCI sees PAGES */
+	PEAL_MEMORY_PAGES = 3, /* PCI: pages pinned by the driver, which alone may say so */
 };
 
 #define PEAL_ACCESS_READ 0x1u /* the card may read (send buffers) */
@@ -133,8 +134,8 @@ struct peal_admin_command {
 	uint16_t version; /* PEAL_ABI_VERSION */
 	uint16_t opcode; /* enum peal_admin_opcode */
 	uint32_t bytes; /* PEAL_ADMIN_BYTES */
-	uint64_t tag; /* returned in the reply */
-	uint32_t context; /* PCI: whose; socket: zero, the connection says */
+	uint64_t tag; /* returned in the reply; ioctl: zero */
+	uint32_t context; /* PCI: whose; socket and ioctl: zero, the connection or file says */
 	uint32_t reserved;
 	union {
 		struct peal_open_context open;

@@ -2,8 +2,11 @@
 /*
  * ioctls of /dev/pealN. Every structure begins with its version and size. Structures grow at their end: what an older
  * caller's lacks is zero, and what a newer caller's has beyond the driver's must be zero (E2BIG), which gives nothing
- * back there. Another version is refused with EINVAL, a size that is not the one in the ioctl's number with EMSGSIZE. A file descriptor is one context: its memory keys and groups are its own. status
- * is an enum peal_status from the card; a failed ioctl leaves it untouched and sets errno.
+ * back there. Another version is refused with EINVAL, a size that is not the one in the ioctl's number with EMSGSIZE. A
+ * file descriptor is one context: its memory keys and groups are its own. A failed ioctl sets errno, and leaves what it
+ * would have written as it was.
+ *
+ * Administration (abi/admin.h) is one ioctl, PEAL_IOCTL_ASK, which takes a command to the card and brings its reply.
  *
  * mmap of the file descriptor: offset 0 is the context window (first page read-only, the rest read-write);
  * offset PEAL_MMAP_DOORBELL is the page of BAR0 that holds the doorbell, write-only, where the platform gives
@@ -13,7 +16,6 @@
 #define PEAL_ABI_IOCTL_H
 
 #include "abi/types.h"
-#include "abi/wire.h"
 #ifdef __KERNEL__
 #include <linux/ioctl.h>
 #else
@@ -36,46 +38,17 @@ struct peal_ioctl_info {
 	uint32_t doorbell_value; /* out: what to write there */
 };
 
-struct peal_ioctl_register {
+/*
+ * The command's version and bytes are as in abi/admin.h; its context, tag and reserved are zero, since the driver knows whose
+ * it is, and so is the tag of the reply. Memory is registered with PEAL_MEMORY_PROCESS: the driver pins it and
+ * names its pages to the card. A group is reserved without channels: they are the driver's. Everything else goes to the card as
+ * it is. What is not a process' to ask for (OPEN_CONTEXT, CLOSE_CONTEXT, REAP_CHANNELS, other kinds of memory) is EPERM, what
+ * does not exist EINVAL; the card has then not heard of it.
+ */
+struct peal_ioctl_ask {
 	struct peal_ioctl_header header;
-	uint64_t address; /* in: of the caller's memory */
-	uint64_t bytes_; /* in */
-	uint32_t access; /* in: PEAL_ACCESS_* */
-	uint32_t key; /* out */
-	uint32_t status; /* out */
-	uint32_t reserved; /* zero */
-};
-
-struct peal_ioctl_unregister {
-	struct peal_ioctl_header header;
-	uint32_t key; /* in */
-	uint32_t status; /* out */
-};
-
-struct peal_ioctl_reserve_group {
-	struct peal_ioctl_header header;
-	uint32_t ranks; /* in */
-	uint32_t rank; /* in */
-	struct peal_peer_address address; /* out */
-	uint32_t status; /* out */
-	uint64_t reserved; /* zero */
-};
-
-struct peal_ioctl_connect_group {
-	struct peal_ioctl_header header;
-	uint64_t group; /* in */
-	uint32_t member; /* in */
-	uint32_t choice_hash; /* in */
-	uint64_t peers; /* in: pointer to peer_count struct peal_peer_address */
-	uint32_t peer_count; /* in */
-	uint32_t status; /* out */
-	uint64_t reserved; /* zero */
-};
-
-struct peal_ioctl_abandon_group {
-	struct peal_ioctl_header header;
-	uint32_t member; /* in */
-	uint32_t status; /* out */
+	uint64_t command; /* in: pointer to a struct peal_admin_command */
+	uint64_t reply; /* out: pointer to a struct peal_admin_reply, whose status is the card's verdict */
 };
 
 struct peal_ioctl_eventfd {
@@ -86,15 +59,6 @@ struct peal_ioctl_eventfd {
 
 struct peal_ioctl_kick {
 	struct peal_ioctl_header header;
-};
-
-struct peal_ioctl_counters {
-	struct peal_ioctl_header header;
-	uint32_t first; /* in */
-	uint32_t capacity; /* in: of values, in counters */
-	uint32_t total; /* out */
-	uint32_t count; /* out */
-	uint64_t values; /* in: pointer to capacity uint64_t */
 };
 
 #ifndef __KERNEL__
@@ -115,25 +79,16 @@ static inline void peal_ring_mapped_doorbell(volatile uint32_t *doorbell, uint32
 #endif
 
 #define PEAL_IOCTL_MAGIC 0xb7
+/* 2 to 6 and 9 were the commands of version 2, one by one. */
 #define PEAL_IOCTL_INFO _IOWR(PEAL_IOCTL_MAGIC, 1, struct peal_ioctl_info)
-#define PEAL_IOCTL_REGISTER _IOWR(PEAL_IOCTL_MAGIC, 2, struct peal_ioctl_register)
-#define PEAL_IOCTL_UNREGISTER _IOWR(PEAL_IOCTL_MAGIC, 3, struct peal_ioctl_unregister)
-#define PEAL_IOCTL_RESERVE_GROUP _IOWR(PEAL_IOCTL_MAGIC, 4, struct peal_ioctl_reserve_group)
-#define PEAL_IOCTL_CONNECT_GROUP _IOWR(PEAL_IOCTL_MAGIC, 5, struct peal_ioctl_connect_group)
-#define PEAL_IOCTL_ABANDON_GROUP _IOWR(PEAL_IOCTL_MAGIC, 6, struct peal_ioctl_abandon_group)
 #define PEAL_IOCTL_EVENTFD _IOWR(PEAL_IOCTL_MAGIC, 7, struct peal_ioctl_eventfd)
 #define PEAL_IOCTL_KICK _IOWR(PEAL_IOCTL_MAGIC, 8, struct peal_ioctl_kick)
-#define PEAL_IOCTL_COUNTERS _IOWR(PEAL_IOCTL_MAGIC, 9, struct peal_ioctl_counters)
+#define PEAL_IOCTL_ASK _IOWR(PEAL_IOCTL_MAGIC, 10, struct peal_ioctl_ask)
 
 PEAL_CHECK_SIZE(struct peal_ioctl_header, 8);
 PEAL_CHECK_SIZE(struct peal_ioctl_info, 24);
-PEAL_CHECK_SIZE(struct peal_ioctl_register, 40);
-PEAL_CHECK_SIZE(struct peal_ioctl_unregister, 16);
-PEAL_CHECK_SIZE(struct peal_ioctl_reserve_group, 48);
-PEAL_CHECK_SIZE(struct peal_ioctl_connect_group, 48);
-PEAL_CHECK_SIZE(struct peal_ioctl_abandon_group, 16);
+PEAL_CHECK_SIZE(struct peal_ioctl_ask, 24);
 PEAL_CHECK_SIZE(struct peal_ioctl_eventfd, 16);
 PEAL_CHECK_SIZE(struct peal_ioctl_kick, 8);
-PEAL_CHECK_SIZE(struct peal_ioctl_counters, 32);
 
 #endif

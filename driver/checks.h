@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
 /*
- * What can be said of an ioctl's argument before anything is touched: pure functions of the structures in abi/ioctl.h, so that
- * the fuzzer runs the very same code as the kernel. 0, or a negative errno.
+ * What can be said of an ioctl's argument, and of a process' command, before anything is touched: pure functions of the
+ * structures in abi/, so that the fuzzer runs the very same code as the kernel. 0, or a negative errno.
  */
 #ifndef PEAL_DRIVER_CHECKS_H
 #define PEAL_DRIVER_CHECKS_H
@@ -22,42 +22,48 @@ static inline int peal_check_header(const struct peal_ioctl_header *header, uint
 	return header->bytes == bytes ? 0 : -EMSGSIZE;
 }
 
+/* What a process sends by PEAL_IOCTL_ASK, whatever it asks for. */
+static inline int peal_check_command(const struct peal_admin_command *command)
+{
+	if (command->version != PEAL_ABI_VERSION)
+		return -EINVAL;
+	if (command->bytes != PEAL_ADMIN_BYTES)
+		return -EMSGSIZE;
+	if (command->context || command->tag || command->reserved)
+		return -EINVAL;
+	return command->opcode && command->opcode < PEAL_ADMIN_OPCODE_COUNT ? 0 : -EINVAL;
+}
+
 /* *pages is how many pages of that size the range touches. */
-static inline int peal_check_register(const struct peal_ioctl_register *argument,
-				      uint32_t page_shift, uint64_t *pages)
+static inline int peal_check_register(const struct peal_register_memory *body, uint32_t page_shift,
+				      uint64_t *pages)
 {
 	uint64_t page = 1ULL << page_shift;
 	uint64_t last;
 
-	if (argument->reserved || (argument->access & ~PEAL_ACCESS_FLAGS) || !argument->access)
+	if (body->kind == PEAL_MEMORY_ALLOCATE || body->kind == PEAL_MEMORY_PAGES)
+		return -EPERM;
+	if (body->kind != PEAL_MEMORY_PROCESS || body->first_page_offset || body->page_shift)
 		return -EINVAL;
-	if (!argument->bytes_ || argument->address + argument->bytes_ < argument->address)
+	if (!body->access || (body->access & ~PEAL_ACCESS_FLAGS))
 		return -EINVAL;
-	if (argument->bytes_ > PEAL_REGISTER_BYTES_MAX)
+	if (!body->bytes || body->address + body->bytes < body->address)
+		return -EINVAL;
+	if (body->bytes > PEAL_REGISTER_BYTES_MAX)
 		return -EFBIG;
-	last = argument->address + argument->bytes_ - 1;
-	*pages = last / page - argument->address / page + 1;
+	last = body->address + body->bytes - 1;
+	*pages = last / page - body->address / page + 1;
 	return 0;
 }
 
-static inline int peal_check_reserve(const struct peal_ioctl_reserve_group *argument)
+static inline int peal_check_reserve(const struct peal_reserve_group *body)
 {
-	return argument->reserved ? -EINVAL : 0;
-}
-
-static inline int peal_check_connect(const struct peal_ioctl_connect_group *argument)
-{
-	return argument->reserved || argument->peer_count > PEAL_PEERS_MAX ? -EINVAL : 0;
+	return body->channel_pages || body->channel_list_bytes ? -EINVAL : 0;
 }
 
 static inline int peal_check_eventfd(const struct peal_ioctl_eventfd *argument)
 {
 	return argument->reserved || argument->fd < -1 ? -EINVAL : 0;
-}
-
-static inline int peal_check_counters(const struct peal_ioctl_counters *argument)
-{
-	return argument->values + 8ULL * argument->capacity < argument->values ? -EFAULT : 0;
 }
 
 #endif

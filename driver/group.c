@@ -7,7 +7,6 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "checks.h"
 #include "peal.h"
@@ -230,102 +229,36 @@ static void reserved_late(struct peal_card *card, const struct peal_late *late,
 		channels_released(card, late->channel_list);
 }
 
-static noinline_for_stack int reserve(struct peal_context *context,
-				      struct peal_ioctl_reserve_group *argument)
+/* The channels are the driver's to give. */
+int peal_reserve_before(struct peal_ask *ask)
 {
-	struct peal_card *card = context->card;
-	struct peal_channels *channels = channels_get(card);
-	struct peal_late late = { .answered = reserved_late };
-	struct peal_admin_command command;
-	struct peal_reserve_group *body = &command.u.reserve;
-	struct peal_admin_reply reply;
-	int error;
+	struct peal_reserve_group *body = &ask->command.u.reserve;
+	struct peal_card *card = ask->context->card;
+	struct peal_channels *channels;
+	int error = peal_check_reserve(body);
 
+	if (error)
+		return error;
+	channels = channels_get(card);
 	if (IS_ERR(channels))
 		return PTR_ERR(channels);
-	channels->epoch = context->epoch;
+	channels->epoch = ask->context->epoch;
 	channels_list(card, channels);
-	peal_command_init(&command, PEAL_ADMIN_RESERVE_GROUP, context->id);
-	body->ranks = argument->ranks;
-	body->rank = argument->rank;
 	body->channel_pages = channels->pages.list_address;
 	body->channel_list_bytes = (u64)card->device.channels * card->device.channel_bytes;
-	late.channel_list = channels->pages.list_address;
-	error = peal_admin(card, context->epoch, &command, &reply, &late);
-	if (error == -ETIMEDOUT)
-		return peal_card_error(card);
-	if (error) {
-		channels_unlist(card, channels);
-		return error;
-	}
-	argument->status = reply.status;
-	if (reply.status == PEAL_STATUS_OK)
-		argument->address = reply.u.reserve.address;
-	else
-		channels_unlist(card, channels);
+	ask->late.answered = reserved_late;
+	ask->late.channel_list = channels->pages.list_address;
+	ask->channels = channels;
 	return 0;
 }
 
-int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_group *argument)
+int peal_reserve_after(struct peal_ask *ask, int error)
 {
-	int error, token;
-
-	error = peal_check_reserve(argument);
-	if (error)
+	if (!ask->channels || error == -ETIMEDOUT)
 		return error;
-	error = peal_context_begin(context, &token);
-	if (error)
-		return error;
-	error = reserve(context, argument);
-	peal_context_end(context, token);
+	if (error || ask->reply.status != PEAL_STATUS_OK)
+		channels_unlist(ask->context->card, ask->channels);
 	return error;
-}
-
-/* Gives a command that has nothing to undo. */
-static int give(struct peal_context *context, struct peal_admin_command *command, u32 *status)
-{
-	struct peal_admin_reply reply;
-	int error, token;
-
-	error = peal_context_begin(context, &token);
-	if (error)
-		return error;
-	error = peal_admin(context->card, context->epoch, command, &reply, NULL);
-	if (error)
-		error = peal_card_error(context->card);
-	else
-		*status = reply.status;
-	peal_context_end(context, token);
-	return error;
-}
-
-int peal_group_connect(struct peal_context *context, struct peal_ioctl_connect_group *argument)
-{
-	struct peal_admin_command command;
-	struct peal_connect_group *body = &command.u.connect;
-	int error;
-
-	error = peal_check_connect(argument);
-	if (error)
-		return error;
-	peal_command_init(&command, PEAL_ADMIN_CONNECT_GROUP, context->id);
-	body->member = argument->member;
-	body->group = argument->group;
-	body->choice_hash = argument->choice_hash;
-	body->peer_count = argument->peer_count;
-	if (copy_from_user(body->peers, u64_to_user_ptr(argument->peers),
-			   argument->peer_count * sizeof(body->peers[0])))
-		return -EFAULT;
-	return give(context, &command, &argument->status);
-}
-
-int peal_group_abandon(struct peal_context *context, struct peal_ioctl_abandon_group *argument)
-{
-	struct peal_admin_command command;
-
-	peal_command_init(&command, PEAL_ADMIN_ABANDON_GROUP, context->id);
-	command.u.abandon.member = argument->member;
-	return give(context, &command, &argument->status);
 }
 
 /* The card has acknowledged a reset: what is older is ours again. */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
- * The ioctls (abi/ioctl.h), whose structures grow at their end. Each is copied in once, checked, carried out, and copied out. All memory of the process
- * is touched, and pinned, outside of peal_card_enter() and without the context's lock: its pages may be as late as the process
- * likes (userfaultfd), and neither removal nor another thread waits for them.
+ * The ioctls (abi/ioctl.h), whose structures grow at their end. Each is copied in once, checked, carried out, and copied out. All
+ * memory of the process is touched outside of peal_card_enter() and without the context's lock (ask.c).
  */
 #include <linux/fs.h>
 #include <linux/slab.h>
@@ -14,13 +13,8 @@
 union argument {
 	struct peal_ioctl_header header;
 	struct peal_ioctl_info info;
-	struct peal_ioctl_register register_memory;
-	struct peal_ioctl_unregister unregister_memory;
-	struct peal_ioctl_reserve_group reserve;
-	struct peal_ioctl_connect_group connect;
-	struct peal_ioctl_abandon_group abandon;
+	struct peal_ioctl_ask ask;
 	struct peal_ioctl_eventfd event;
-	struct peal_ioctl_counters counters;
 };
 
 static int on_info(struct peal_context *context, union argument *argument)
@@ -39,29 +33,10 @@ static int on_info(struct peal_context *context, union argument *argument)
 	return 0;
 }
 
-static int on_register(struct peal_context *context, union argument *argument)
+static int on_ask(struct peal_context *context, union argument *argument)
 {
-	return peal_memory_register(context, &argument->register_memory);
-}
-
-static int on_unregister(struct peal_context *context, union argument *argument)
-{
-	return peal_memory_unregister(context, &argument->unregister_memory);
-}
-
-static int on_reserve(struct peal_context *context, union argument *argument)
-{
-	return peal_group_reserve(context, &argument->reserve);
-}
-
-static int on_connect(struct peal_context *context, union argument *argument)
-{
-	return peal_group_connect(context, &argument->connect);
-}
-
-static int on_abandon(struct peal_context *context, union argument *argument)
-{
-	return peal_group_abandon(context, &argument->abandon);
+	return peal_ask_card(context, u64_to_user_ptr(argument->ask.command),
+			     u64_to_user_ptr(argument->ask.reply));
 }
 
 static int on_eventfd(struct peal_context *context, union argument *argument)
@@ -92,72 +67,15 @@ static int on_kick(struct peal_context *context, union argument *argument)
 	return 0;
 }
 
-/* One reply's worth. */
-static int read_counters(struct peal_context *context, u32 first,
-			 struct peal_read_counters_reply *values)
-{
-	struct peal_admin_command command;
-	struct peal_admin_reply reply;
-	int error, token;
-
-	peal_command_init(&command, PEAL_ADMIN_READ_COUNTERS, context->id);
-	command.u.counters.first = first;
-	error = peal_context_begin(context, &token);
-	if (error)
-		return error;
-	error = peal_admin(context->card, context->epoch, &command, &reply, NULL);
-	if (error)
-		error = peal_card_error(context->card);
-	peal_context_end(context, token);
-	if (error)
-		return error;
-	if (reply.status != PEAL_STATUS_OK)
-		return reply.status == PEAL_STATUS_BAD_BOUNDS ? -EINVAL : -EIO;
-	if (reply.u.counters.count > PEAL_COUNTERS_PER_REPLY)
-		return -EIO;
-	*values = reply.u.counters;
-	return 0;
-}
-
-static int on_counters(struct peal_context *context, union argument *argument)
-{
-	struct peal_ioctl_counters *counters = &argument->counters;
-	u64 __user *values = u64_to_user_ptr(counters->values);
-	struct peal_read_counters_reply part;
-	u32 count = 0;
-	int error = peal_check_counters(counters);
-
-	if (error)
-		return error;
-	do {
-		/* Cannot wrap: the card refuses a first beyond its total. */
-		error = read_counters(context, counters->first + count, &part);
-		if (error)
-			return error;
-		part.count = min(part.count, counters->capacity - count);
-		if (copy_to_user(values + count, part.values, part.count * sizeof(u64)))
-			return -EFAULT;
-		count += part.count;
-	} while (part.count && count < counters->capacity);
-	counters->count = count;
-	counters->total = part.total;
-	return 0;
-}
-
 static const struct {
 	unsigned int command; /* with the size that the structure has by now */
 	unsigned int first_bytes; /* that it had at first */
 	int (*carry_out)(struct peal_context *context, union argument *argument);
 } ioctls[] = {
 	{ PEAL_IOCTL_INFO, 24, on_info },
-	{ PEAL_IOCTL_REGISTER, 40, on_register },
-	{ PEAL_IOCTL_UNREGISTER, 16, on_unregister },
-	{ PEAL_IOCTL_RESERVE_GROUP, 48, on_reserve },
-	{ PEAL_IOCTL_CONNECT_GROUP, 48, on_connect },
-	{ PEAL_IOCTL_ABANDON_GROUP, 16, on_abandon },
 	{ PEAL_IOCTL_EVENTFD, 16, on_eventfd },
 	{ PEAL_IOCTL_KICK, 8, on_kick },
-	{ PEAL_IOCTL_COUNTERS, 32, on_counters },
+	{ PEAL_IOCTL_ASK, 24, on_ask },
 };
 
 static bool same_but_for_size(unsigned int command, unsigned int known)

@@ -4,6 +4,7 @@
  * has acknowledged UNREGISTER or CLOSE, the card has acknowledged a reset, or the card never heard of it. While a
  * silent card might still write, the pages stay pinned: lost memory is better than corrupted memory.
  */
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -119,6 +120,7 @@ static int keep(struct peal_context *context, struct peal_memory *memory)
 	u32 status = PEAL_STATUS_BUSY;
 	int error;
 
+	lockdep_assert_held(&context->lock);
 	list_add_tail(&memory->link, &context->memory);
 	error = xa_insert(&context->keys, memory->key, memory, GFP_KERNEL_ACCOUNT);
 	if (!error)
@@ -134,106 +136,77 @@ static int keep(struct peal_context *context, struct peal_memory *memory)
 	return error;
 }
 
-/* Ends with the memory on the context's list, or freed. */
-static noinline_for_stack int register_pinned(struct peal_context *context,
-					      struct peal_memory *memory,
-					      struct peal_ioctl_register *argument)
+/* Takes and pins the memory; it is ask->memory then. */
+int peal_register_pin(struct peal_ask *ask)
 {
-	struct peal_card *card = context->card;
-	struct peal_admin_command command;
-	struct peal_register_memory *body = &command.u.register_memory;
-	struct peal_admin_reply reply;
+	const struct peal_register_memory *body = &ask->command.u.register_memory;
+	struct peal_memory *memory;
+	u64 count;
 	int error;
 
-	error = peal_pages_map(card, &memory->pages);
-	if (error)
-		goto free;
-	peal_command_init(&command, PEAL_ADMIN_REGISTER_MEMORY, context->id);
-	body->kind = PEAL_MEMORY_PAGES;
-	body->access = argument->access;
-	body->address = memory->pages.list_address;
-	body->bytes = argument->bytes_;
-	body->first_page_offset = offset_in_page(argument->address);
-	body->page_shift = PAGE_SHIFT;
-	error = peal_admin(card, context->epoch, &command, &reply, NULL);
-	if (error == -ETIMEDOUT) {
-		list_add_tail(&memory->link, &context->memory);
-		return peal_card_error(card);
-	}
-	if (error)
-		goto free;
-	argument->status = reply.status;
-	if (reply.status != PEAL_STATUS_OK)
-		goto free;
-	peal_pages_drop_list(card, &memory->pages);
-	memory->key = reply.u.register_memory.key;
-	error = keep(context, memory);
-	if (!error)
-		argument->key = memory->key;
-	return error;
-
-free:
-	memory_free(card, memory, memory->pages.count);
-	return error;
-}
-
-int peal_memory_register(struct peal_context *context, struct peal_ioctl_register *argument)
-{
-	struct peal_card *card = context->card;
-	struct peal_memory *memory;
-	int error, token;
-	u64 count;
-
-	error = peal_check_register(argument, PAGE_SHIFT, &count);
+	error = peal_check_register(body, PAGE_SHIFT, &count);
 	if (error)
 		return error;
-	if (!access_ok((void __user *)(uintptr_t)argument->address, argument->bytes_))
+	if (!access_ok((void __user *)(uintptr_t)body->address, body->bytes))
 		return -EFAULT;
-	memory = memory_pin(card, argument->address, count, argument->access & PEAL_ACCESS_WRITE);
+	memory = memory_pin(ask->context->card, body->address, count,
+			    body->access & PEAL_ACCESS_WRITE);
 	if (IS_ERR(memory))
 		return PTR_ERR(memory);
-	error = peal_context_begin(context, &token);
-	if (error) {
-		memory_free(card, memory, memory->pages.count);
-		return error;
-	}
-	error = register_pinned(context, memory, argument);
-	peal_context_end(context, token);
-	return error;
+	ask->memory = memory;
+	return 0;
 }
 
-static int unregister(struct peal_context *context, struct peal_ioctl_unregister *argument)
+/* To the card it is pages. */
+int peal_register_before(struct peal_ask *ask)
 {
-	struct peal_memory *memory = xa_load(&context->keys, argument->key);
-	u32 status;
-	int error;
+	struct peal_register_memory *body = &ask->command.u.register_memory;
+	struct peal_pages *pages = &ask->memory->pages;
+	int error = peal_pages_map(ask->context->card, pages);
 
-	if (!memory) {
-		argument->status = PEAL_STATUS_BAD_KEY;
-		return 0;
-	}
-	error = tell_unregister(context, argument->key, &status);
 	if (error)
-		return peal_card_error(context->card);
-	argument->status = status;
-	if (status == PEAL_STATUS_OK) {
-		xa_erase(&context->keys, memory->key);
+		return error;
+	body->kind = PEAL_MEMORY_PAGES;
+	body->first_page_offset = offset_in_page(body->address);
+	body->page_shift = PAGE_SHIFT;
+	body->address = pages->list_address;
+	return 0;
+}
+
+/* Ends with the memory on the context's list, or freed. */
+int peal_register_after(struct peal_ask *ask, int error)
+{
+	struct peal_context *context = ask->context;
+	struct peal_memory *memory = ask->memory;
+
+	if (error == -ETIMEDOUT) {
+		lockdep_assert_held(&context->lock);
+		list_add_tail(&memory->link, &context->memory);
+		return error;
+	}
+	if (error || ask->reply.status != PEAL_STATUS_OK) {
+		memory_free(context->card, memory, memory->pages.count);
+		return error;
+	}
+	peal_pages_drop_list(context->card, &memory->pages);
+	memory->key = ask->reply.u.register_memory.key;
+	return keep(context, memory);
+}
+
+int peal_unregister_after(struct peal_ask *ask, int error)
+{
+	struct peal_context *context = ask->context;
+	struct peal_memory *memory;
+
+	if (error || ask->reply.status != PEAL_STATUS_OK)
+		return error;
+	lockdep_assert_held(&context->lock);
+	memory = xa_erase(&context->keys, ask->command.u.unregister_memory.key);
+	if (memory) {
 		list_del(&memory->link);
 		memory_free(context->card, memory, memory->pages.count);
 	}
 	return 0;
-}
-
-int peal_memory_unregister(struct peal_context *context, struct peal_ioctl_unregister *argument)
-{
-	int error, token;
-
-	error = peal_context_begin(context, &token);
-	if (error)
-		return error;
-	error = unregister(context, argument);
-	peal_context_end(context, token);
-	return error;
 }
 
 void peal_memory_free_all(struct peal_context *context)

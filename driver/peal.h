@@ -148,6 +148,16 @@ struct peal_channels {
 	unsigned long charged;
 };
 
+/* An administrative command of a process, on its way to the card and back. */
+struct peal_ask {
+	struct peal_context *context;
+	struct peal_admin_command command; /* the process', and then the card's */
+	struct peal_admin_reply reply;
+	struct peal_late late; /* answered: NULL where nobody has to see to it */
+	struct peal_memory *memory; /* of REGISTER_MEMORY */
+	struct peal_channels *channels; /* of RESERVE_GROUP */
+};
+
 /* card.c: life and death */
 bool peal_card_enter(struct peal_card *card, int *token); /* false: the card is gone */
 void peal_card_leave(struct peal_card *card, int token);
@@ -198,6 +208,9 @@ bool peal_has_closing(struct peal_card *card);
 void peal_forget_epochs(struct peal_card *card); /* of which the card has let go */
 unsigned long peal_forget_all(struct peal_card *card, bool let_go); /* how many pages leaked */
 
+/* ask.c: PEAL_IOCTL_ASK */
+int peal_ask_card(struct peal_context *context, const void __user *command, void __user *reply);
+
 /* chardev.c, ioctl.c, window.c */
 int peal_chardev_start(void);
 void peal_chardev_stop(void);
@@ -215,16 +228,17 @@ void peal_pages_drop_list(struct peal_card *card, struct peal_pages *pages);
 void peal_pages_unmap(struct peal_card *card, struct peal_pages *pages);
 
 /* memory.c */
-int peal_memory_register(struct peal_context *context, struct peal_ioctl_register *argument);
-int peal_memory_unregister(struct peal_context *context, struct peal_ioctl_unregister *argument);
+int peal_register_pin(struct peal_ask *ask);
+int peal_register_before(struct peal_ask *ask);
+int peal_register_after(struct peal_ask *ask, int error);
+int peal_unregister_after(struct peal_ask *ask, int error);
 /* With context->lock held, or when nobody else has the context. */
 void peal_memory_free_all(struct peal_context *context);
 unsigned long peal_memory_leak_all(struct peal_context *context); /* how many pages */
 
 /* group.c */
-int peal_group_reserve(struct peal_context *context, struct peal_ioctl_reserve_group *argument);
-int peal_group_connect(struct peal_context *context, struct peal_ioctl_connect_group *argument);
-int peal_group_abandon(struct peal_context *context, struct peal_ioctl_abandon_group *argument);
+int peal_reserve_before(struct peal_ask *ask);
+int peal_reserve_after(struct peal_ask *ask, int error);
 void peal_reap_channels(struct peal_card *card);
 void peal_channels_free_epochs(struct peal_card *card, u64 current_epoch);
 unsigned long peal_channels_leak_all(struct peal_card *card);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The operations: arguments become one submission entry.
 #include "abi/wire.h"
+#include "hostlib/administration.h"
 #include "hostlib/handles.h"
 #include "hostlib/requests.h"
 #include "hostlib/rings.h"
@@ -28,7 +29,7 @@ peal_error resolve(peal_group& group, peal_group::Hit& hit, const void* address,
     region.access = access;
     // A send buffer is only read; the key's access keeps it so.
     error =
-        context.transport->register_memory(const_cast<void*>(address), bytes, access, &region.key);
+        register_memory(*context.transport, const_cast<void*>(address), bytes, access, &region.key);
     if (error == PEAL_OK) {
       context.memory.add(region);
       hit.region = region;

@@ -4,27 +4,27 @@
 
 #include <algorithm>
 
-#include "abi/admin.h"
+#include "hostlib/administration.h"
 #include "hostlib/handles.h"
 
 namespace peal::host {
 namespace {
 
-peal_error read_counters(peal_context& context, uint64_t* values, size_t capacity, size_t* count) {
+peal_error read_all(peal_context& context, uint64_t* values, size_t capacity, size_t* count) {
   uint32_t first = 0;
   uint32_t total = 1;
   while (first < total) {
-    uint64_t part[PEAL_COUNTERS_PER_REPLY];
-    uint32_t got = 0;
-    const peal_error error =
-        context.transport->read_counters(first, part, PEAL_COUNTERS_PER_REPLY, &total, &got);
+    peal_read_counters_reply part = {};
+    const peal_error error = read_counters(*context.transport, first, &part);
     if (error != PEAL_OK) return error;
-    if (got == 0 && first < total) {
+    total = part.total;
+    if (part.count == 0 && first < total) {
       return fail(PEAL_ERR_CARD_ANSWER, "the card has %u counters but sends none after %u", total,
                   first);
     }
-    for (uint32_t i = 0; i < got && first + i < capacity; i++) values[first + i] = part[i];
-    first += got;
+    for (uint32_t i = 0; i < part.count && first + i < capacity; i++)
+      values[first + i] = part.values[i];
+    first += part.count;
   }
   *count = total;
   return PEAL_OK;
@@ -42,7 +42,7 @@ extern "C" peal_error peal_counters(peal_context* context, uint64_t* values, siz
   }
   *count = 0;
   return peal::host::guarded(*context, "peal_counters", [&] {
-    return peal::host::read_counters(*context, values, capacity, count);
+    return peal::host::read_all(*context, values, capacity, count);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "abi/wire.h"
+#include "hostlib/administration.h"
 #include "hostlib/handles.h"
 #include "hostlib/oob_token.h"
 #include "hostlib/requests.h"
@@ -114,7 +115,8 @@ peal_error connect(peal_context& context, std::span<const GroupRecord> records, 
     peers[2 * j] = records[(rank + distance) % size].address;
     peers[2 * j + 1] = records[(rank + size - distance) % size].address;
   }
-  return context.transport->connect_group(member, records[0].group, choice_hash, peers, 2 * rounds);
+  return connect_group(*context.transport, member, records[0].group, choice_hash, peers,
+                       2 * rounds);
 }
 
 // Everything about the group that needs nobody else.
@@ -141,7 +143,7 @@ peal_error prepare(peal_group_builder& builder, const peal_group_params* callers
                             getenv("PEAL_ALLGATHER_ALGORITHM"), &group.choice);
   if (error != PEAL_OK) return error;
   own.choice_hash = group.choice.hash();
-  error = context.transport->reserve_group(own.size, own.rank, &own.address);
+  error = reserve_group(*context.transport, own.size, own.rank, &own.address);
   if (error != PEAL_OK) return error;
   builder.reserved = true;
   group.member = own.address.member;
@@ -193,7 +195,7 @@ std::unique_ptr<peal_group_builder> take_builder(peal_group_builder* builder) {
 // A group that does not come to be gives its member back.
 void give_back(peal_group_builder& builder) {
   if (builder.reserved && !builder.context->guard.inherited()) {
-    (void)builder.context->transport->abandon_group(builder.group->member);
+    (void)abandon_group(*builder.context->transport, builder.group->member);
   }
   builder.reserved = false;
 }
@@ -265,7 +267,7 @@ peal_error abort_group(peal_group* group) {
   group->destroying = true;
   group->aborted = true;
   lock.unlock();
-  peal_error error = context.transport->abandon_group(group->member);
+  peal_error error = abandon_group(*context.transport, group->member);
   // Of a group that is dead already the card has buried the member.
   if (error == PEAL_ERR_BAD_GROUP) error = PEAL_OK;
   lock.lock();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory that the card may reach: made by it, or registered.
+#include "hostlib/administration.h"
 #include "hostlib/handles.h"
 
 namespace peal::host {
@@ -50,7 +51,7 @@ peal_error register_range(peal_context& context, void* address, size_t bytes, un
   }
   auto handle = std::make_unique<peal_memory>();
   Region region;
-  const peal_error error = context.transport->register_memory(address, bytes, access, &region.key);
+  const peal_error error = register_memory(*context.transport, address, bytes, access, &region.key);
   if (error != PEAL_OK) return error;
   region.start = reinterpret_cast<uintptr_t>(address);
   region.bytes = bytes;
@@ -67,7 +68,7 @@ peal_error register_range(peal_context& context, void* address, size_t bytes, un
 peal_error unregister(peal_memory* memory) {
   peal_context& context = *memory->context;
   const std::lock_guard<std::mutex> guard(context.mutex);
-  const peal_error error = context.transport->unregister_memory(memory->key);
+  const peal_error error = unregister_memory(*context.transport, memory->key);
   if (error == PEAL_ERR_BUSY) return error;
   context.memory.remove(memory->key);
   std::erase_if(context.registrations, [&](const auto& each) { return each.get() == memory; });

@@ -3,16 +3,16 @@
 // (transport_socket.cpp), or the kernel driver (transport_char.cpp). It sets up; operations go
 // through the window that it maps (abi/window.h).
 //
-// Administrative calls may come from any thread; the transport serialises them. The others are
-// called under the context's lock, except sleep(), which one thread at a time calls without it, and
-// wake(), which ends that sleep early.
+// Administrative calls (allocate, release, ask) may come from any thread; the transport serialises
+// them. The others are called under the context's lock, except sleep(), which one thread at a time
+// calls without it, and wake(), which ends that sleep early.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-#include "abi/wire.h"
+#include "abi/admin.h"
 #include "hostlib/error.h"
 #include "hostlib/url.h"
 
@@ -44,16 +44,10 @@ class Transport {
   virtual peal_error allocate(size_t bytes, Allocation* allocation) = 0;
   // Unregisters and unmaps. BUSY leaves everything as it was.
   virtual peal_error release(const Allocation& allocation) = 0;
-  virtual peal_error register_memory(void* address, size_t bytes, uint32_t access,
-                                     uint32_t* key) = 0;
-  virtual peal_error unregister_memory(uint32_t key) = 0;
 
-  virtual peal_error reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) = 0;
-  virtual peal_error connect_group(uint32_t member, uint64_t group, uint32_t choice_hash,
-                                   const peal_peer_address* peers, uint32_t peer_count) = 0;
-  virtual peal_error abandon_group(uint32_t member) = 0;
-  virtual peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity,
-                                   uint32_t* total, uint32_t* count) = 0;
+  // Carries one administrative command to the card (administration.h makes them) and brings its
+  // reply. A status other than OK is an error here, whose text names the command and the status.
+  virtual peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) = 0;
 
   // Makes a sleeping card look at the rings.
   virtual void ring_doorbell() = 0;

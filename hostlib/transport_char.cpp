@@ -10,17 +10,15 @@
 #include <cerrno>
 #include <new>
 
-#include "abi/admin.h"
 #include "abi/ioctl.h"
 #include "abi/window.h"
+#include "hostlib/administration.h"
 #include "hostlib/file_descriptor.h"
 #include "hostlib/transport.h"
 #include "hostlib/window.h"
 
 namespace peal::host {
 namespace {
-
-static_assert(PEAL_READ == PEAL_ACCESS_READ && PEAL_WRITE == PEAL_ACCESS_WRITE);
 
 template <typename Argument>
 Argument make_argument() {
@@ -42,14 +40,7 @@ class CharTransport final : public Transport {
   [[nodiscard]] const Window& window() const override { return window_; }
   peal_error allocate(size_t bytes, Allocation* allocation) override;
   peal_error release(const Allocation& allocation) override;
-  peal_error register_memory(void* address, size_t bytes, uint32_t access, uint32_t* key) override;
-  peal_error unregister_memory(uint32_t key) override;
-  peal_error reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) override;
-  peal_error connect_group(uint32_t member, uint64_t group, uint32_t choice_hash,
-                           const peal_peer_address* peers, uint32_t peer_count) override;
-  peal_error abandon_group(uint32_t member) override;
-  peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity, uint32_t* total,
-                           uint32_t* count) override;
+  peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override;
   void ring_doorbell() override;
   uint32_t sleep_token() override { return 0; }
   void sleep(uint32_t token, int timeout_ms) override;
@@ -62,11 +53,8 @@ class CharTransport final : public Transport {
 
  private:
   peal_error map_doorbell(const peal_ioctl_info& info);
-  // The ioctl itself, and then the card's verdict.
   template <typename Argument>
   peal_error control(unsigned long request, const char* name, Argument* argument);
-  template <typename Argument>
-  peal_error control_with_status(unsigned long request, const char* name, Argument* argument);
 
   FileDescriptor device_;
   FileDescriptor event_;
@@ -105,14 +93,12 @@ peal_error CharTransport::control(unsigned long request, const char* name, Argum
   }
 }
 
-template <typename Argument>
-peal_error CharTransport::control_with_status(unsigned long request, const char* name,
-                                              Argument* argument) {
-  argument->status = 0;
-  const peal_error error = control(request, name, argument);
-  if (error != PEAL_OK) return error;
-  if (argument->status == PEAL_STATUS_OK) return PEAL_OK;
-  return refused(name, argument->status);
+peal_error CharTransport::ask(const peal_admin_command& command, peal_admin_reply* reply) {
+  auto argument = make_argument<peal_ioctl_ask>();
+  argument.command = reinterpret_cast<uintptr_t>(&command);
+  argument.reply = reinterpret_cast<uintptr_t>(reply);
+  const peal_error error = control(PEAL_IOCTL_ASK, command_name(command.opcode), &argument);
+  return error == PEAL_OK ? verdict(command, *reply) : error;
 }
 
 peal_error CharTransport::open_device(const CardUrl& url) {
@@ -158,8 +144,8 @@ peal_error CharTransport::allocate(size_t bytes, Allocation* allocation) {
   if (address == MAP_FAILED) return fail_errno(PEAL_ERR_NO_MEMORY, "mmap of %zu bytes", mapped);
   // A child's copy-on-write would leave the pinned pages with the child.
   madvise(address, mapped, MADV_DONTFORK);
-  const peal_error error =
-      register_memory(address, mapped, PEAL_ACCESS_READ | PEAL_ACCESS_WRITE, &allocation->key);
+  const peal_error error = register_memory(*this, address, mapped,
+                                           PEAL_ACCESS_READ | PEAL_ACCESS_WRITE, &allocation->key);
   if (error != PEAL_OK) {
     munmap(address, mapped);
     return error;
@@ -170,70 +156,10 @@ peal_error CharTransport::allocate(size_t bytes, Allocation* allocation) {
 }
 
 peal_error CharTransport::release(const Allocation& allocation) {
-  const peal_error error = unregister_memory(allocation.key);
+  const peal_error error = unregister_memory(*this, allocation.key);
   if (error == PEAL_ERR_BUSY) return error;
   munmap(allocation.address, allocation.mapped_bytes);
   return error;
-}
-
-peal_error CharTransport::register_memory(void* address, size_t bytes, uint32_t access,
-                                          uint32_t* key) {
-  auto argument = make_argument<peal_ioctl_register>();
-  argument.address = reinterpret_cast<uintptr_t>(address);
-  argument.bytes_ = bytes;
-  argument.access = access;
-  const peal_error error = control_with_status(PEAL_IOCTL_REGISTER, "register memory", &argument);
-  if (error == PEAL_OK) *key = argument.key;
-  return error;
-}
-
-peal_error CharTransport::unregister_memory(uint32_t key) {
-  auto argument = make_argument<peal_ioctl_unregister>();
-  argument.key = key;
-  return control_with_status(PEAL_IOCTL_UNREGISTER, "unregister memory", &argument);
-}
-
-peal_error CharTransport::reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) {
-  auto argument = make_argument<peal_ioctl_reserve_group>();
-  argument.ranks = ranks;
-  argument.rank = rank;
-  const peal_error error =
-      control_with_status(PEAL_IOCTL_RESERVE_GROUP, "reserve group", &argument);
-  if (error == PEAL_OK) *address = argument.address;
-  return error;
-}
-
-peal_error CharTransport::connect_group(uint32_t member, uint64_t group, uint32_t choice_hash,
-                                        const peal_peer_address* peers, uint32_t peer_count) {
-  auto argument = make_argument<peal_ioctl_connect_group>();
-  argument.member = member;
-  argument.group = group;
-  argument.choice_hash = choice_hash;
-  argument.peer_count = peer_count;
-  argument.peers = reinterpret_cast<uintptr_t>(peers);
-  return control_with_status(PEAL_IOCTL_CONNECT_GROUP, "connect group", &argument);
-}
-
-peal_error CharTransport::abandon_group(uint32_t member) {
-  auto argument = make_argument<peal_ioctl_abandon_group>();
-  argument.member = member;
-  return control_with_status(PEAL_IOCTL_ABANDON_GROUP, "abandon group", &argument);
-}
-
-peal_error CharTransport::read_counters(uint32_t first, uint64_t* values, uint32_t capacity,
-                                        uint32_t* total, uint32_t* count) {
-  auto argument = make_argument<peal_ioctl_counters>();
-  argument.first = first;
-  argument.capacity = capacity;
-  argument.values = reinterpret_cast<uintptr_t>(values);
-  const peal_error error = control(PEAL_IOCTL_COUNTERS, "read counters", &argument);
-  if (error != PEAL_OK) return error;
-  if (argument.count > capacity) {
-    return fail(PEAL_ERR_CARD_ANSWER, "%u counters instead of %u", argument.count, capacity);
-  }
-  *total = argument.total;
-  *count = argument.count;
-  return PEAL_OK;
 }
 
 void CharTransport::ring_doorbell() {

@@ -20,9 +20,8 @@
 #include <mutex>
 #include <new>
 
-#include "abi/admin.h"
 #include "abi/window.h"
-#include "base/names.h"
+#include "hostlib/administration.h"
 #include "hostlib/file_descriptor.h"
 #include "hostlib/transport.h"
 #include "hostlib/window.h"
@@ -33,11 +32,6 @@ namespace {
 constexpr int kDescriptorsMax = 3;
 // A card answers within microseconds; one that needs this long is stuck.
 constexpr int kAnswerTimeoutMs = 30'000;
-
-const char* opcode_name(uint16_t opcode) {
-  const names::Row* row = names::row_of(names::kAdminOpcodes, opcode);
-  return row != nullptr ? row->name : "command";
-}
 
 size_t round_to_pages(size_t bytes) {
   return (bytes + PEAL_PAGE_BYTES - 1) & ~static_cast<size_t>(PEAL_PAGE_BYTES - 1);
@@ -70,14 +64,9 @@ class SocketTransport final : public Transport {
   [[nodiscard]] const Window& window() const override { return window_; }
   peal_error allocate(size_t bytes, Allocation* allocation) override;
   peal_error release(const Allocation& allocation) override;
-  peal_error register_memory(void* address, size_t bytes, uint32_t access, uint32_t* key) override;
-  peal_error unregister_memory(uint32_t key) override;
-  peal_error reserve_group(uint32_t ranks, uint32_t rank, peal_peer_address* address) override;
-  peal_error connect_group(uint32_t member, uint64_t group, uint32_t choice_hash,
-                           const peal_peer_address* peers, uint32_t peer_count) override;
-  peal_error abandon_group(uint32_t member) override;
-  peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity, uint32_t* total,
-                           uint32_t* count) override;
+  peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
+    return exchange(command, reply, nullptr, 0);
+  }
   void ring_doorbell() override;
   uint32_t sleep_token() override;
   void sleep(uint32_t token, int timeout_ms) override;
@@ -91,8 +80,9 @@ class SocketTransport final : public Transport {
 
  private:
   peal_error open_context(uint32_t card);
-  peal_error ask(peal_admin_command* command, peal_admin_reply* reply,
-                 FileDescriptor* descriptors = nullptr, int descriptors_wanted = 0);
+  // ask(), with so many descriptors beside a reply that is OK.
+  peal_error exchange(peal_admin_command command, peal_admin_reply* reply,
+                      FileDescriptor* descriptors, int descriptors_wanted);
   peal_error receive(uint64_t tag, peal_admin_reply* reply, FileDescriptor* descriptors,
                      int descriptors_wanted);
 
@@ -128,12 +118,9 @@ peal_error SocketTransport::connect(const CardUrl& url) {
 }
 
 peal_error SocketTransport::open_context(uint32_t card) {
-  peal_admin_command command = {};
   peal_admin_reply reply = {};
-  command.opcode = PEAL_ADMIN_OPEN_CONTEXT;
-  command.u.open.card_index = card;
   FileDescriptor descriptors[3];
-  peal_error error = ask(&command, &reply, descriptors, 3);
+  peal_error error = exchange(open_command(card), &reply, descriptors, 3);
   if (error != PEAL_OK) return error;
   const size_t window_bytes = reply.u.open.window_bytes;
   error = check_memory_file(descriptors[0].get(), window_bytes, "window");
@@ -152,29 +139,25 @@ peal_error SocketTransport::open_context(uint32_t card) {
   return PEAL_OK;
 }
 
-// Sends one command and waits for its reply. A status other than OK is an error here.
-peal_error SocketTransport::ask(peal_admin_command* command, peal_admin_reply* reply,
-                                FileDescriptor* descriptors, int descriptors_wanted) {
+peal_error SocketTransport::exchange(peal_admin_command command, peal_admin_reply* reply,
+                                     FileDescriptor* descriptors, int descriptors_wanted) {
   const std::lock_guard<std::mutex> guard(mutex_);
-  command->version = PEAL_ABI_VERSION;
-  command->bytes = PEAL_ADMIN_BYTES;
-  command->tag = ++tag_;
+  command.tag = ++tag_;
   ssize_t sent = 0;
   do {
-    sent = send(socket_.get(), command, sizeof(*command), MSG_NOSIGNAL);
+    sent = send(socket_.get(), &command, sizeof(command), MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
-  if (sent != static_cast<ssize_t>(sizeof(*command))) {
+  if (sent != static_cast<ssize_t>(sizeof(command))) {
     return fail_errno(PEAL_ERR_CARD_GONE, "%s: the card closed the connection",
-                      opcode_name(command->opcode));
+                      command_name(command.opcode));
   }
   const peal_error error = receive(tag_, reply, descriptors, descriptors_wanted);
   if (error != PEAL_OK) return error;
-  if (reply->opcode != command->opcode) {
-    return fail(PEAL_ERR_CARD_ANSWER, "%s: answered with opcode %u", opcode_name(command->opcode),
+  if (reply->opcode != command.opcode) {
+    return fail(PEAL_ERR_CARD_ANSWER, "%s: answered with opcode %u", command_name(command.opcode),
                 reply->opcode);
   }
-  if (reply->status == PEAL_STATUS_OK) return PEAL_OK;
-  return refused(opcode_name(command->opcode), reply->status);
+  return verdict(command, *reply);
 }
 
 // Waits for the reply with that tag; late replies to commands that timed out are thrown away.
@@ -230,14 +213,11 @@ peal_error SocketTransport::receive(uint64_t tag, peal_admin_reply* reply,
 }
 
 peal_error SocketTransport::allocate(size_t bytes, Allocation* allocation) {
-  peal_admin_command command = {};
   peal_admin_reply reply = {};
-  command.opcode = PEAL_ADMIN_REGISTER_MEMORY;
-  command.u.register_memory.kind = PEAL_MEMORY_ALLOCATE;
-  command.u.register_memory.access = PEAL_ACCESS_READ | PEAL_ACCESS_WRITE;
-  command.u.register_memory.bytes = round_to_pages(bytes);
   FileDescriptor memory;
-  peal_error error = ask(&command, &reply, &memory, 1);
+  peal_error error = exchange(register_command(PEAL_MEMORY_ALLOCATE, nullptr, round_to_pages(bytes),
+                                               PEAL_ACCESS_READ | PEAL_ACCESS_WRITE),
+                              &reply, &memory, 1);
   if (error != PEAL_OK) return error;
   allocation->key = reply.u.register_memory.key;
   allocation->mapped_bytes = round_to_pages(bytes);
@@ -251,87 +231,15 @@ peal_error SocketTransport::allocate(size_t bytes, Allocation* allocation) {
     }
     error = fail_errno(PEAL_ERR_NO_MEMORY, "mmap of %zu bytes", allocation->mapped_bytes);
   }
-  (void)unregister_memory(allocation->key);
+  (void)unregister_memory(*this, allocation->key);
   return error;
 }
 
 peal_error SocketTransport::release(const Allocation& allocation) {
-  const peal_error error = unregister_memory(allocation.key);
+  const peal_error error = unregister_memory(*this, allocation.key);
   if (error == PEAL_ERR_BUSY) return error;
   munmap(allocation.address, allocation.mapped_bytes);
   return error;
-}
-
-peal_error SocketTransport::register_memory(void* address, size_t bytes, uint32_t access,
-                                            uint32_t* key) {
-  peal_admin_command command = {};
-  peal_admin_reply reply = {};
-  command.opcode = PEAL_ADMIN_REGISTER_MEMORY;
-  command.u.register_memory.kind = PEAL_MEMORY_PROCESS;
-  command.u.register_memory.access = access;
-  command.u.register_memory.address = reinterpret_cast<uintptr_t>(address);
-  command.u.register_memory.bytes = bytes;
-  const peal_error error = ask(&command, &reply);
-  if (error == PEAL_OK) *key = reply.u.register_memory.key;
-  return error;
-}
-
-peal_error SocketTransport::unregister_memory(uint32_t key) {
-  peal_admin_command command = {};
-  peal_admin_reply reply = {};
-  command.opcode = PEAL_ADMIN_UNREGISTER_MEMORY;
-  command.u.unregister_memory.key = key;
-  return ask(&command, &reply);
-}
-
-peal_error SocketTransport::reserve_group(uint32_t ranks, uint32_t rank,
-                                          peal_peer_address* address) {
-  peal_admin_command command = {};
-  peal_admin_reply reply = {};
-  command.opcode = PEAL_ADMIN_RESERVE_GROUP;
-  command.u.reserve.ranks = ranks;
-  command.u.reserve.rank = rank;
-  const peal_error error = ask(&command, &reply);
-  if (error == PEAL_OK) *address = reply.u.reserve.address;
-  return error;
-}
-
-peal_error SocketTransport::connect_group(uint32_t member, uint64_t group, uint32_t choice_hash,
-                                          const peal_peer_address* peers, uint32_t peer_count) {
-  peal_admin_command command = {};
-  peal_admin_reply reply = {};
-  command.opcode = PEAL_ADMIN_CONNECT_GROUP;
-  command.u.connect.member = member;
-  command.u.connect.group = group;
-  command.u.connect.choice_hash = choice_hash;
-  command.u.connect.peer_count = peer_count;
-  memcpy(command.u.connect.peers, peers, sizeof(*peers) * peer_count);
-  return ask(&command, &reply);
-}
-
-peal_error SocketTransport::abandon_group(uint32_t member) {
-  peal_admin_command command = {};
-  peal_admin_reply reply = {};
-  command.opcode = PEAL_ADMIN_ABANDON_GROUP;
-  command.u.abandon.member = member;
-  return ask(&command, &reply);
-}
-
-peal_error SocketTransport::read_counters(uint32_t first, uint64_t* values, uint32_t capacity,
-                                          uint32_t* total, uint32_t* count) {
-  peal_admin_command command = {};
-  peal_admin_reply reply = {};
-  command.opcode = PEAL_ADMIN_READ_COUNTERS;
-  command.u.counters.first = first;
-  const peal_error error = ask(&command, &reply);
-  if (error != PEAL_OK) return error;
-  if (reply.u.counters.count > PEAL_COUNTERS_PER_REPLY) {
-    return fail(PEAL_ERR_CARD_ANSWER, "%u counters in one reply", reply.u.counters.count);
-  }
-  *total = reply.u.counters.total;
-  *count = reply.u.counters.count < capacity ? reply.u.counters.count : capacity;
-  memcpy(values, reply.u.counters.values, *count * sizeof(uint64_t));
-  return PEAL_OK;
 }
 
 void SocketTransport::ring_doorbell() {

@@ -76,58 +76,112 @@ void device_doorbell(struct device* device) {
     CHECK_EQ(ioctl(device->fd, PEAL_IOCTL_KICK, &kick), 0);
 }
 
-uint32_t register_memory(int fd, void* address, uint64_t bytes, uint32_t access, uint32_t* key) {
-  struct peal_ioctl_register argument = {
-      .header = HEADER(peal_ioctl_register),
-      .address = (uintptr_t)address,
-      .bytes_ = bytes,
-      .access = access,
-      .status = ~0u,
-  };
+struct peal_admin_command make_command(uint16_t opcode) {
+  struct peal_admin_command command;
 
-  CHECK_EQ(ioctl(fd, PEAL_IOCTL_REGISTER, &argument), 0);
-  *key = argument.key;
-  return argument.status;
+  memset(&command, 0, sizeof(command));
+  command.version = PEAL_ABI_VERSION;
+  command.bytes = PEAL_ADMIN_BYTES;
+  command.opcode = opcode;
+  return command;
+}
+
+struct peal_admin_command register_command(uint64_t address, uint64_t bytes, uint32_t access) {
+  struct peal_admin_command command = make_command(PEAL_ADMIN_REGISTER_MEMORY);
+
+  command.u.register_memory.kind = PEAL_MEMORY_PROCESS;
+  command.u.register_memory.access = access;
+  command.u.register_memory.address = address;
+  command.u.register_memory.bytes = bytes;
+  return command;
+}
+
+struct peal_admin_command reserve_command(uint32_t ranks, uint32_t rank) {
+  struct peal_admin_command command = make_command(PEAL_ADMIN_RESERVE_GROUP);
+
+  command.u.reserve.ranks = ranks;
+  command.u.reserve.rank = rank;
+  return command;
+}
+
+int ask(int fd, const struct peal_admin_command* command, struct peal_admin_reply* reply) {
+  struct peal_ioctl_ask argument = {
+      .header = HEADER(peal_ioctl_ask), .command = (uintptr_t)command, .reply = (uintptr_t)reply};
+
+  return ioctl(fd, PEAL_IOCTL_ASK, &argument);
+}
+
+int try_ask(int fd, const struct peal_admin_command* command) {
+  struct peal_admin_reply reply, untouched;
+  int result;
+
+  memset(&reply, 0x5a, sizeof(reply));
+  untouched = reply;
+  result = ask(fd, command, &reply);
+  if (result != 0) {
+    int error = errno;
+
+    CHECK_EQ(memcmp(&reply, &untouched, sizeof(reply)), 0);
+    errno = error;
+  }
+  return result;
+}
+
+uint32_t answer(int fd, const struct peal_admin_command* command, struct peal_admin_reply* reply) {
+  CHECK_EQ(ask(fd, command, reply), 0);
+  CHECK_EQ(reply->version, PEAL_ABI_VERSION);
+  CHECK_EQ(reply->bytes, PEAL_ADMIN_BYTES);
+  CHECK_EQ(reply->opcode, command->opcode);
+  CHECK_EQ(reply->tag, 0);
+  CHECK_EQ(reply->reserved, 0);
+  return reply->status;
+}
+
+uint32_t register_memory(int fd, void* address, uint64_t bytes, uint32_t access, uint32_t* key) {
+  struct peal_admin_command command = register_command((uintptr_t)address, bytes, access);
+  struct peal_admin_reply reply;
+  uint32_t status = answer(fd, &command, &reply);
+
+  *key = reply.u.register_memory.key;
+  return status;
 }
 
 uint32_t unregister_memory(int fd, uint32_t key) {
-  struct peal_ioctl_unregister argument = {
-      .header = HEADER(peal_ioctl_unregister), .key = key, .status = ~0u};
+  struct peal_admin_command command = make_command(PEAL_ADMIN_UNREGISTER_MEMORY);
+  struct peal_admin_reply reply;
 
-  CHECK_EQ(ioctl(fd, PEAL_IOCTL_UNREGISTER, &argument), 0);
-  return argument.status;
+  command.u.unregister_memory.key = key;
+  return answer(fd, &command, &reply);
 }
 
 uint32_t reserve_group(int fd, uint32_t ranks, uint32_t rank, struct peal_peer_address* address) {
-  struct peal_ioctl_reserve_group argument = {
-      .header = HEADER(peal_ioctl_reserve_group), .ranks = ranks, .rank = rank, .status = ~0u};
+  struct peal_admin_command command = reserve_command(ranks, rank);
+  struct peal_admin_reply reply;
+  uint32_t status = answer(fd, &command, &reply);
 
-  CHECK_EQ(ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &argument), 0);
-  *address = argument.address;
-  return argument.status;
+  *address = reply.u.reserve.address;
+  return status;
 }
 
 uint32_t connect_group(int fd, uint32_t member, uint64_t group, uint32_t count,
                        const struct peal_peer_address* peers) {
-  struct peal_ioctl_connect_group argument = {
-      .header = HEADER(peal_ioctl_connect_group),
-      .member = member,
-      .group = group,
-      .peer_count = count,
-      .peers = (uintptr_t)peers,
-      .status = ~0u,
-  };
+  struct peal_admin_command command = make_command(PEAL_ADMIN_CONNECT_GROUP);
+  struct peal_admin_reply reply;
 
-  CHECK_EQ(ioctl(fd, PEAL_IOCTL_CONNECT_GROUP, &argument), 0);
-  return argument.status;
+  CHECK(count <= PEAL_PEERS_MAX);
+  command.u.connect.member = member;
+  command.u.connect.group = group;
+  command.u.connect.peer_count = count;
+  memcpy(command.u.connect.peers, peers, count * sizeof(*peers));
+  return answer(fd, &command, &reply);
 }
 
 uint32_t abandon_group(int fd, uint32_t member) {
-  struct peal_ioctl_abandon_group argument = {
-      .header = HEADER(peal_ioctl_abandon_group), .member = member, .status = ~0u};
+  struct peal_admin_command command = make_command(PEAL_ADMIN_ABANDON_GROUP);
+  struct peal_admin_reply reply;
 
-  CHECK_EQ(ioctl(fd, PEAL_IOCTL_ABANDON_GROUP, &argument), 0);
-  return argument.status;
+  command.u.abandon.member = member;
+  return answer(fd, &command, &reply);
 }
 
 void submit(struct device* device, const struct peal_submission* entry) {

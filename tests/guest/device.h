@@ -58,7 +58,16 @@ void device_open(struct device* device);
 void device_close(struct device* device);
 void device_doorbell(struct device* device);
 
+/* Zeros behind a right head. */
+struct peal_admin_command make_command(uint16_t opcode);
+struct peal_admin_command register_command(uint64_t address, uint64_t bytes, uint32_t access);
+struct peal_admin_command reserve_command(uint32_t ranks, uint32_t rank);
+/* The ioctl's own result. */
+int ask(int fd, const struct peal_admin_command* command, struct peal_admin_reply* reply);
+/* The same, of which only the result matters: one that failed must have written nothing. */
+int try_ask(int fd, const struct peal_admin_command* command);
 /* The status; the ioctl itself must succeed. */
+uint32_t answer(int fd, const struct peal_admin_command* command, struct peal_admin_reply* reply);
 uint32_t register_memory(int fd, void* address, uint64_t bytes, uint32_t access, uint32_t* key);
 uint32_t unregister_memory(int fd, uint32_t key);
 uint32_t reserve_group(int fd, uint32_t ranks, uint32_t rank, struct peal_peer_address* address);

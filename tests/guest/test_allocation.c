@@ -55,26 +55,23 @@ static void try_open(int n) {
 }
 
 static void try_register(int n) {
-  struct peal_ioctl_register argument = {.header = HEADER(peal_ioctl_register),
-                                         .address = (uintptr_t)memory,
-                                         .bytes_ = 64 * PAGE,
-                                         .access = PEAL_ACCESS_FLAGS};
+  struct peal_admin_command command =
+      register_command((uintptr_t)memory, 64 * PAGE, PEAL_ACCESS_FLAGS);
   int fd = opened(), error;
 
   fail(n);
-  error = ioctl(fd, PEAL_IOCTL_REGISTER, &argument) ? errno : 0;
+  error = try_ask(fd, &command) ? errno : 0;
   end();
   CHECK(error == 0 || error == ENOMEM);
   CHECK_EQ(close(fd), 0);
 }
 
 static void try_reserve(int n) {
-  struct peal_ioctl_reserve_group argument = {.header = HEADER(peal_ioctl_reserve_group),
-                                              .ranks = 2};
+  struct peal_admin_command command = reserve_command(2, 0);
   int fd = opened(), error;
 
   fail(n);
-  error = ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &argument) ? errno : 0;
+  error = try_ask(fd, &command) ? errno : 0;
   end();
   CHECK(error == 0 || error == ENOMEM);
   CHECK_EQ(close(fd), 0);

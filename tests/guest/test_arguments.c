@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every ioctl with a wrong version, size, pointer, length, reserved field or foreign handle. */
+/* Every ioctl with a wrong version, size, pointer or reserved field, and commands that are not a
+ * process' to give. */
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,14 +15,9 @@ struct known {
 
 static const struct known ioctls[] = {
     {PEAL_IOCTL_INFO, sizeof(struct peal_ioctl_info)},
-    {PEAL_IOCTL_REGISTER, sizeof(struct peal_ioctl_register)},
-    {PEAL_IOCTL_UNREGISTER, sizeof(struct peal_ioctl_unregister)},
-    {PEAL_IOCTL_RESERVE_GROUP, sizeof(struct peal_ioctl_reserve_group)},
-    {PEAL_IOCTL_CONNECT_GROUP, sizeof(struct peal_ioctl_connect_group)},
-    {PEAL_IOCTL_ABANDON_GROUP, sizeof(struct peal_ioctl_abandon_group)},
     {PEAL_IOCTL_EVENTFD, sizeof(struct peal_ioctl_eventfd)},
     {PEAL_IOCTL_KICK, sizeof(struct peal_ioctl_kick)},
-    {PEAL_IOCTL_COUNTERS, sizeof(struct peal_ioctl_counters)},
+    {PEAL_IOCTL_ASK, sizeof(struct peal_ioctl_ask)},
 };
 
 /* Zeros behind a header, on a page that ends right behind them and may be read-only. */
@@ -118,39 +114,86 @@ static void try_eventfd(int fd) {
   close(pipe_ends[1]);
 }
 
+/* Refused by the driver: the card has not heard of it, and the reply is as it was. */
+static void try_heads(int fd) {
+  const struct peal_admin_command right = make_command(PEAL_ADMIN_READ_COUNTERS);
+  struct peal_admin_command command = right;
+
+  CHECK_EQ(try_ask(fd, &command), 0);
+  command.version = PEAL_ABI_VERSION + 1;
+  CHECK_ERRNO(try_ask(fd, &command), EINVAL);
+  command = right;
+  command.bytes = PEAL_ADMIN_BYTES - 1;
+  CHECK_ERRNO(try_ask(fd, &command), EMSGSIZE);
+  command = right;
+  command.context = 1;
+  CHECK_ERRNO(try_ask(fd, &command), EINVAL);
+  command = right;
+  command.tag = 1;
+  CHECK_ERRNO(try_ask(fd, &command), EINVAL);
+  command = right;
+  command.reserved = 1;
+  CHECK_ERRNO(try_ask(fd, &command), EINVAL);
+}
+
+static void try_opcodes(int fd) {
+  static const uint16_t unknown[] = {0, PEAL_ADMIN_OPCODE_COUNT, 0x7fff, 0xffff};
+  static const uint16_t not_a_process[] = {PEAL_ADMIN_OPEN_CONTEXT, PEAL_ADMIN_CLOSE_CONTEXT,
+                                           PEAL_ADMIN_REAP_CHANNELS};
+  size_t i;
+
+  for (i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+    const struct peal_admin_command command = make_command(unknown[i]);
+
+    CHECK_ERRNO(try_ask(fd, &command), EINVAL);
+  }
+  for (i = 0; i < sizeof(not_a_process) / sizeof(not_a_process[0]); i++) {
+    const struct peal_admin_command command = make_command(not_a_process[i]);
+
+    CHECK_ERRNO(try_ask(fd, &command), EPERM);
+  }
+}
+
+/* Nothing is done of which the reply could not tell. */
+static void try_pointers(int fd) {
+  static uint8_t memory[4096];
+  const struct peal_admin_command command =
+      register_command((uintptr_t)memory, sizeof(memory), PEAL_ACCESS_READ);
+  uint8_t* pages = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  struct peal_admin_reply reply;
+
+  CHECK(pages != MAP_FAILED);
+  CHECK_EQ(munmap(pages + 4096, 4096), 0);
+  CHECK_ERRNO(ask(fd, NULL, &reply), EFAULT);
+  CHECK_ERRNO(ask(fd, (void*)(uintptr_t)~0xffful, &reply), EFAULT);
+  CHECK_ERRNO(ask(fd, (void*)(pages + 4096 - PEAL_ADMIN_BYTES / 2), &reply), EFAULT);
+  CHECK_ERRNO(ask(fd, &command, NULL), EFAULT);
+  CHECK_ERRNO(ask(fd, &command, (void*)(uintptr_t)~0xffful), EFAULT);
+  CHECK_ERRNO(ask(fd, &command, (void*)(pages + 4096 - PEAL_ADMIN_BYTES / 2)), EFAULT);
+  CHECK_EQ(mprotect(pages, 4096, PROT_READ), 0);
+  CHECK_ERRNO(ask(fd, &command, (void*)pages), EFAULT);
+  CHECK_EQ(pinned_pages(), 0);
+  CHECK_EQ(munmap(pages, 4096), 0);
+}
+
+/* One that passes through: what it means is between the process and the card. */
 static void try_counters(int fd) {
-  struct peal_ioctl_counters argument = {.header = HEADER(peal_ioctl_counters)};
-  uint64_t values[256];
+  struct peal_admin_command command = make_command(PEAL_ADMIN_READ_COUNTERS);
+  struct peal_admin_reply reply;
   uint32_t total;
 
-  CHECK_EQ(ioctl(fd, PEAL_IOCTL_COUNTERS, &argument), 0);
-  CHECK_EQ(argument.count, 0);
-  total = argument.total;
-  CHECK(total > 32 && total < 256); /* more than one reply holds */
-
-  memset(values, 0xff, sizeof(values));
-  argument.values = (uintptr_t)values;
-  argument.capacity = ~0u;
-  CHECK_EQ(ioctl(fd, PEAL_IOCTL_COUNTERS, &argument), 0);
-  CHECK_EQ(argument.count, total);
-  CHECK(values[total - 1] != ~0ull && values[total] == ~0ull);
-  argument.first = total - 2;
-  argument.capacity = 1;
-  values[1] = ~0ull;
-  CHECK_EQ(ioctl(fd, PEAL_IOCTL_COUNTERS, &argument), 0);
-  CHECK_EQ(argument.count, 1);
-  CHECK_EQ(values[1], -1);
-
-  argument.first = total + 1;
-  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_COUNTERS, &argument), EINVAL);
-  argument.first = ~0u;
-  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_COUNTERS, &argument), EINVAL);
-  argument.first = 0;
-  argument.values = 8;
-  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_COUNTERS, &argument), EFAULT);
-  argument.values = ~0xfull;
-  argument.capacity = 64;
-  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_COUNTERS, &argument), EFAULT);
+  CHECK_EQ(answer(fd, &command, &reply), PEAL_STATUS_OK);
+  total = reply.u.counters.total;
+  CHECK_EQ(total, PEAL_COUNTER_COUNT);
+  CHECK_EQ(reply.u.counters.count, PEAL_COUNTERS_PER_REPLY);
+  command.u.counters.first = total - 1;
+  CHECK_EQ(answer(fd, &command, &reply), PEAL_STATUS_OK);
+  CHECK_EQ(reply.u.counters.count, 1);
+  command.u.counters.first = total + 1;
+  CHECK_EQ(answer(fd, &command, &reply), PEAL_STATUS_BAD_BOUNDS);
+  command.u.counters.first = 0;
+  command.u.counters.reserved = 1;
+  CHECK_EQ(answer(fd, &command, &reply), PEAL_STATUS_BAD_FLAGS);
 }
 
 void test_arguments(void) {
@@ -162,13 +205,17 @@ void test_arguments(void) {
   CHECK(fd >= 0);
   for (i = 0; i < sizeof(ioctls) / sizeof(ioctls[0]); i++) try_header(fd, &ioctls[i]);
   CHECK_ERRNO(ioctl(fd, _IOWR(PEAL_IOCTL_MAGIC, 0, struct peal_ioctl_info), page), ENOTTY);
-  CHECK_ERRNO(ioctl(fd, _IOWR(PEAL_IOCTL_MAGIC, 10, struct peal_ioctl_info), page), ENOTTY);
+  CHECK_ERRNO(ioctl(fd, _IOWR(PEAL_IOCTL_MAGIC, 2, struct peal_ioctl_info), page), ENOTTY);
+  CHECK_ERRNO(ioctl(fd, _IOWR(PEAL_IOCTL_MAGIC, 11, struct peal_ioctl_info), page), ENOTTY);
   CHECK_ERRNO(ioctl(fd, _IOWR('x', 1, struct peal_ioctl_info), page), ENOTTY);
   CHECK_ERRNO(ioctl(fd, 0x5401 /* TCGETS */, page), ENOTTY);
   CHECK_ERRNO(read(fd, &byte, 1), EINVAL);
   CHECK_ERRNO(write(fd, &byte, 1), EINVAL);
   try_larger(fd);
   try_eventfd(fd);
+  try_heads(fd);
+  try_opcodes(fd);
+  try_pointers(fd);
   try_counters(fd);
   CHECK_EQ(close(fd), 0);
   CHECK_EQ(pinned_pages(), 0);
@@ -178,16 +225,16 @@ void print_counter(const char* name) {
 #define NAME(symbol, name, text) name,
   static const char* const names[] = {PEAL_COUNTERS(NAME)};
 #undef NAME
-  struct peal_ioctl_counters argument = {.header = HEADER(peal_ioctl_counters), .capacity = 1};
-  uint64_t value = 0;
+  struct peal_admin_command command = make_command(PEAL_ADMIN_READ_COUNTERS);
+  struct peal_admin_reply reply;
   int fd = open_device();
 
   CHECK(fd >= 0);
-  while (argument.first < PEAL_COUNTER_COUNT && strcmp(names[argument.first], name) != 0)
-    argument.first++;
-  CHECK(argument.first < PEAL_COUNTER_COUNT);
-  argument.values = (uintptr_t)&value;
-  CHECK_EQ(ioctl(fd, PEAL_IOCTL_COUNTERS, &argument), 0);
-  printf("%llu\n", (unsigned long long)value);
+  while (command.u.counters.first < PEAL_COUNTER_COUNT &&
+         strcmp(names[command.u.counters.first], name) != 0)
+    command.u.counters.first++;
+  CHECK(command.u.counters.first < PEAL_COUNTER_COUNT);
+  CHECK_EQ(answer(fd, &command, &reply), PEAL_STATUS_OK);
+  printf("%llu\n", (unsigned long long)reply.u.counters.values[0]);
   CHECK_EQ(close(fd), 0);
 }

@@ -21,24 +21,23 @@ static void expect_event(int fd, short wanted) {
 static void everything_fails(int fd, int wanted) {
   struct peal_ioctl_info info = {.header = HEADER(peal_ioctl_info)};
   struct peal_ioctl_kick kick = {HEADER(peal_ioctl_kick)};
-  struct peal_ioctl_counters counters = {.header = HEADER(peal_ioctl_counters)};
-  struct peal_ioctl_unregister unregister = {.header = HEADER(peal_ioctl_unregister)};
-  struct peal_ioctl_reserve_group reserve = {.header = HEADER(peal_ioctl_reserve_group),
-                                             .ranks = 2};
+  struct peal_ioctl_eventfd event = {.header = HEADER(peal_ioctl_eventfd), .fd = -1};
   uint8_t byte;
-  struct peal_ioctl_register memory = {
-      .header = HEADER(peal_ioctl_register),
-      .address = (uintptr_t)&byte,
-      .bytes_ = 1,
-      .access = PEAL_ACCESS_READ,
+  const struct peal_admin_command commands[] = {
+      register_command((uintptr_t)&byte, 1, PEAL_ACCESS_READ),
+      make_command(PEAL_ADMIN_UNREGISTER_MEMORY),
+      reserve_command(2, 0),
+      make_command(PEAL_ADMIN_CONNECT_GROUP),
+      make_command(PEAL_ADMIN_ABANDON_GROUP),
+      make_command(PEAL_ADMIN_READ_COUNTERS),
   };
+  size_t i;
 
   CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_INFO, &info), wanted);
   CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_KICK, &kick), wanted);
-  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_COUNTERS, &counters), wanted);
-  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_UNREGISTER, &unregister), wanted);
-  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &reserve), wanted);
-  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_REGISTER, &memory), wanted);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_EVENTFD, &event), wanted);
+  for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+    CHECK_ERRNO(try_ask(fd, &commands[i]), wanted);
 }
 
 /*
@@ -141,18 +140,15 @@ struct busy {
 static void* keep_busy(void* data) {
   static uint8_t memory[16 * PAGE];
   struct busy* busy = data;
-  struct peal_ioctl_register in = {
-      .header = HEADER(peal_ioctl_register),
-      .address = (uintptr_t)memory,
-      .bytes_ = sizeof(memory),
-      .access = PEAL_ACCESS_FLAGS,
-  };
-  struct peal_ioctl_unregister out = {.header = HEADER(peal_ioctl_unregister)};
+  const struct peal_admin_command in =
+      register_command((uintptr_t)memory, sizeof(memory), PEAL_ACCESS_FLAGS);
+  struct peal_admin_command out = make_command(PEAL_ADMIN_UNREGISTER_MEMORY);
+  struct peal_admin_reply reply;
 
   for (;;) {
-    if (ioctl(busy->fd, PEAL_IOCTL_REGISTER, &in) != 0) break;
-    out.key = in.key;
-    if (ioctl(busy->fd, PEAL_IOCTL_UNREGISTER, &out) != 0) break;
+    if (ask(busy->fd, &in, &reply) != 0) break;
+    out.u.unregister_memory.key = reply.u.register_memory.key;
+    if (ask(busy->fd, &out, &reply) != 0) break;
     busy->running = 1;
   }
   busy->result = errno;

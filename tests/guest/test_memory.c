@@ -12,28 +12,10 @@
 #define PAGE 4096ul
 #define BOTH (PEAL_ACCESS_READ | PEAL_ACCESS_WRITE)
 
-static int try_register(int fd, uint64_t address, uint64_t bytes, uint32_t access,
-                        uint32_t reserved) {
-  struct peal_ioctl_register argument = {
-      .header = HEADER(peal_ioctl_register),
-      .address = address,
-      .bytes_ = bytes,
-      .access = access,
-      .reserved = reserved,
-      .key = 0x5a5a5a5a,
-      .status = 0x5a5a5a5a,
-  };
-  int result = ioctl(fd, PEAL_IOCTL_REGISTER, &argument);
+static int try_register(int fd, uint64_t address, uint64_t bytes, uint32_t access) {
+  const struct peal_admin_command command = register_command(address, bytes, access);
 
-  if (result != 0) {
-    /* A failed ioctl has written nothing. */
-    int error = errno;
-
-    CHECK_EQ(argument.key, 0x5a5a5a5a);
-    CHECK_EQ(argument.status, 0x5a5a5a5a);
-    errno = error;
-  }
-  return result;
+  return try_ask(fd, &command);
 }
 
 static uint8_t* pages(size_t count, int protection) {
@@ -43,26 +25,51 @@ static uint8_t* pages(size_t count, int protection) {
   return memory;
 }
 
+/* Other kinds of memory than the process' own, and fields that are the driver's to fill in. */
+static void try_kinds(int fd) {
+  uint8_t* memory = pages(1, PROT_READ | PROT_WRITE);
+  const struct peal_admin_command right = register_command((uintptr_t)memory, PAGE, BOTH);
+  struct peal_admin_command command = right;
+
+  command.u.register_memory.kind = PEAL_MEMORY_ALLOCATE;
+  CHECK_ERRNO(try_ask(fd, &command), EPERM);
+  command.u.register_memory.kind = PEAL_MEMORY_PAGES;
+  CHECK_ERRNO(try_ask(fd, &command), EPERM);
+  command.u.register_memory.page_shift = 12;
+  CHECK_ERRNO(try_ask(fd, &command), EPERM);
+  command.u.register_memory.kind = 0;
+  CHECK_ERRNO(try_ask(fd, &command), EINVAL);
+  command.u.register_memory.kind = PEAL_MEMORY_PAGES + 1;
+  CHECK_ERRNO(try_ask(fd, &command), EINVAL);
+  command = right;
+  command.u.register_memory.page_shift = 12;
+  CHECK_ERRNO(try_ask(fd, &command), EINVAL);
+  command = right;
+  command.u.register_memory.first_page_offset = 1;
+  CHECK_ERRNO(try_ask(fd, &command), EINVAL);
+  CHECK_EQ(pinned_pages(), 0);
+  munmap(memory, PAGE);
+}
+
 static void try_ranges(int fd) {
   uint8_t* memory = pages(4, PROT_READ | PROT_WRITE);
   uint64_t at = (uintptr_t)memory;
 
-  CHECK_ERRNO(try_register(fd, at, PAGE, 0, 0), EINVAL);
-  CHECK_ERRNO(try_register(fd, at, PAGE, 4, 0), EINVAL);
-  CHECK_ERRNO(try_register(fd, at, PAGE, BOTH | 0x80000000u, 0), EINVAL);
-  CHECK_ERRNO(try_register(fd, at, PAGE, BOTH, 1), EINVAL);
-  CHECK_ERRNO(try_register(fd, at, 0, BOTH, 0), EINVAL);
-  CHECK_ERRNO(try_register(fd, at, ~0ull, BOTH, 0), EINVAL);
-  CHECK_ERRNO(try_register(fd, at, ~0ull - at + 1, BOTH, 0), EINVAL);
-  CHECK_ERRNO(try_register(fd, at, ~0ull - at, BOTH, 0), EFBIG);
-  CHECK_ERRNO(try_register(fd, at, (1ull << 30) + 1, BOTH, 0), EFBIG);
-  CHECK_ERRNO(try_register(fd, 0, PAGE, BOTH, 0), EFAULT);
-  CHECK_ERRNO(try_register(fd, 0xffff888000000000ull, PAGE, BOTH, 0), EFAULT);
-  CHECK_ERRNO(try_register(fd, (1ull << 47) - PAGE, PAGE, BOTH, 0), EFAULT);
+  CHECK_ERRNO(try_register(fd, at, PAGE, 0), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, PAGE, 4), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, PAGE, BOTH | 0x80000000u), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, 0, BOTH), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, ~0ull, BOTH), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, ~0ull - at + 1, BOTH), EINVAL);
+  CHECK_ERRNO(try_register(fd, at, ~0ull - at, BOTH), EFBIG);
+  CHECK_ERRNO(try_register(fd, at, (1ull << 30) + 1, BOTH), EFBIG);
+  CHECK_ERRNO(try_register(fd, 0, PAGE, BOTH), EFAULT);
+  CHECK_ERRNO(try_register(fd, 0xffff888000000000ull, PAGE, BOTH), EFAULT);
+  CHECK_ERRNO(try_register(fd, (1ull << 47) - PAGE, PAGE, BOTH), EFAULT);
   CHECK_EQ(munmap(memory + 2 * PAGE, PAGE), 0);
-  CHECK_ERRNO(try_register(fd, at, 4 * PAGE, BOTH, 0), EFAULT);
+  CHECK_ERRNO(try_register(fd, at, 4 * PAGE, BOTH), EFAULT);
   CHECK_EQ(mprotect(memory, PAGE, PROT_READ), 0);
-  CHECK_ERRNO(try_register(fd, at, 2 * PAGE, BOTH, 0), EFAULT);
+  CHECK_ERRNO(try_register(fd, at, 2 * PAGE, BOTH), EFAULT);
   CHECK_EQ(pinned_pages(), 0);
   munmap(memory, 4 * PAGE);
 }
@@ -82,9 +89,9 @@ static void try_too_much(int fd) {
   if (child == 0) {
     CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
     CHECK_EQ(setuid(65534), 0); /* CAP_IPC_LOCK goes with root */
-    CHECK_ERRNO(try_register(fd, (uintptr_t)memory, 65 * PAGE, BOTH, 0), ENOMEM);
+    CHECK_ERRNO(try_register(fd, (uintptr_t)memory, 65 * PAGE, BOTH), ENOMEM);
     CHECK_EQ(register_memory(fd, memory, 40 * PAGE, BOTH, &key), PEAL_STATUS_OK);
-    CHECK_ERRNO(try_register(fd, (uintptr_t)memory + 100 * PAGE, 40 * PAGE, BOTH, 0), ENOMEM);
+    CHECK_ERRNO(try_register(fd, (uintptr_t)memory + 100 * PAGE, 40 * PAGE, BOTH), ENOMEM);
     CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_OK);
     CHECK_EQ(register_memory(fd, memory, 64 * PAGE, BOTH, &key), PEAL_STATUS_OK);
     _exit(0); /* still registered: the parent has the file */
@@ -164,10 +171,11 @@ void test_memory(void) {
 
   CHECK(fd >= 0 && other_fd >= 0);
   CHECK_EQ(pinned_pages(), 0);
+  try_kinds(fd);
   try_ranges(fd);
   try_keys(fd, other_fd);
   /* Read-only memory may be read. */
-  CHECK_ERRNO(try_register(fd, (uintptr_t)constant, PAGE, PEAL_ACCESS_WRITE, 0), EFAULT);
+  CHECK_ERRNO(try_register(fd, (uintptr_t)constant, PAGE, PEAL_ACCESS_WRITE), EFAULT);
   CHECK_EQ(register_memory(fd, constant, 2 * PAGE, PEAL_ACCESS_READ, &key), PEAL_STATUS_OK);
   CHECK_EQ(unregister_memory(fd, key), PEAL_STATUS_OK);
   try_too_much(fd);

@@ -112,10 +112,10 @@ static void late_page_wait(const struct late_page* late) {
   CHECK_EQ(message.event, UFFD_EVENT_PAGEFAULT);
 }
 
-static void late_page_come(const struct late_page* late) {
-  struct uffdio_zeropage zero = {.range = {(uintptr_t)late->page, PAGE}};
+static void late_page_come(const struct late_page* late, const uint8_t* contents) {
+  struct uffdio_copy copy = {.dst = (uintptr_t)late->page, .src = (uintptr_t)contents, .len = PAGE};
 
-  CHECK_EQ(ioctl(late->handler, UFFDIO_ZEROPAGE, &zero), 0);
+  CHECK_EQ(ioctl(late->handler, UFFDIO_COPY, &copy), 0);
 }
 
 struct caller {
@@ -125,30 +125,28 @@ struct caller {
   int error;
 };
 
-/* Two ways to the caller's memory beside the structure itself. (This kernel pins no page of a
- * userfaultfd.) */
-static void* call_connect(void* data) {
+/* The ways to the caller's memory beside the structure itself: a command to be read, a reply to be
+ * written. (This kernel pins no page of a userfaultfd.) */
+static void* call_with_late_command(void* data) {
   struct caller* caller = data;
-  struct peal_ioctl_connect_group argument = {.header = HEADER(peal_ioctl_connect_group),
-                                              .group = 1,
-                                              .peer_count = 2,
-                                              .peers = (uintptr_t)caller->late.page};
+  struct peal_admin_reply reply;
 
-  caller->error = ioctl(caller->fd, PEAL_IOCTL_CONNECT_GROUP, &argument) ? errno : 0;
+  caller->error =
+      ask(caller->fd, (const struct peal_admin_command*)(void*)caller->late.page, &reply) ? errno
+                                                                                          : 0;
   return NULL;
 }
 
-static void* call_counters(void* data) {
+static void* call_with_late_reply(void* data) {
   struct caller* caller = data;
-  struct peal_ioctl_counters argument = {.header = HEADER(peal_ioctl_counters),
-                                         .capacity = 64,
-                                         .values = (uintptr_t)caller->late.page};
+  const struct peal_admin_command command = make_command(PEAL_ADMIN_READ_COUNTERS);
 
-  caller->error = ioctl(caller->fd, PEAL_IOCTL_COUNTERS, &argument) ? errno : 0;
+  caller->error =
+      ask(caller->fd, &command, (struct peal_admin_reply*)(void*)caller->late.page) ? errno : 0;
   return NULL;
 }
 
-static void* (*const calls[])(void*) = {call_connect, call_counters};
+static void* (*const calls[])(void*) = {call_with_late_command, call_with_late_reply};
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
 static void call(struct caller* caller, size_t which, int fd) {
@@ -164,16 +162,19 @@ static void call(struct caller* caller, size_t which, int fd) {
  * returns before any page has come.
  */
 void test_late(const char* pci_folder) {
+  const struct peal_admin_command command = make_command(PEAL_ADMIN_READ_COUNTERS);
+  static uint8_t contents[PAGE];
   struct caller callers[CALLS];
   int fd = open_device();
   size_t i;
 
   CHECK(fd >= 0);
+  memcpy(contents, &command, sizeof(command));
   memset(callers, 0, sizeof(callers));
   for (i = 0; i < CALLS; i++) call(&callers[i], i, fd);
   remove_device(pci_folder);
   for (i = 0; i < CALLS; i++) {
-    late_page_come(&callers[i].late);
+    late_page_come(&callers[i].late, contents);
     CHECK_EQ(pthread_join(callers[i].thread, NULL), 0);
     CHECK_EQ(callers[i].error, ENODEV);
     close(callers[i].late.handler);
@@ -224,15 +225,13 @@ static void touch_window(int fd) {
 }
 
 static void storm_register(int fd, uint8_t* memory, uint32_t pages, uint32_t* key) {
-  struct peal_ioctl_register argument = {
-      .header = HEADER(peal_ioctl_register),
-      .address = (uintptr_t)memory,
-      .bytes_ = pages * PAGE,
-      /* The kernel's DMA debugging counts writers, up to seven. */
-      .access = *key ? PEAL_ACCESS_READ : PEAL_ACCESS_FLAGS};
+  /* The kernel's DMA debugging counts writers, up to seven. */
+  const struct peal_admin_command command = register_command(
+      (uintptr_t)memory, pages * PAGE, *key ? PEAL_ACCESS_READ : PEAL_ACCESS_FLAGS);
+  struct peal_admin_reply reply;
 
-  if (tolerate(ioctl(fd, PEAL_IOCTL_REGISTER, &argument)) && argument.status == PEAL_STATUS_OK)
-    *key = argument.key;
+  if (tolerate(ask(fd, &command, &reply)) && reply.status == PEAL_STATUS_OK)
+    *key = reply.u.register_memory.key;
 }
 
 static void storm_eventfd(int fd, int event) {
@@ -241,11 +240,25 @@ static void storm_eventfd(int fd, int event) {
   tolerate(ioctl(fd, PEAL_IOCTL_EVENTFD, &argument));
 }
 
+static void storm_unregister(int fd, uint32_t key) {
+  struct peal_admin_command command = make_command(PEAL_ADMIN_UNREGISTER_MEMORY);
+
+  command.u.unregister_memory.key = key;
+  tolerate(try_ask(fd, &command));
+}
+
+/* Half of the groups stay until the file is closed. */
+static void storm_reserve(int fd, int abandons) {
+  const struct peal_admin_command reserve = reserve_command(2, 0);
+  struct peal_admin_command abandon = make_command(PEAL_ADMIN_ABANDON_GROUP);
+  struct peal_admin_reply reply;
+
+  if (!tolerate(ask(fd, &reserve, &reply)) || reply.status != PEAL_STATUS_OK || !abandons) return;
+  abandon.u.abandon.member = reply.u.reserve.address.member;
+  tolerate(try_ask(fd, &abandon));
+}
+
 static void storm_call(int fd, uint32_t what, uint8_t* memory, uint32_t* key) {
-  struct peal_ioctl_unregister unregister = {.header = HEADER(peal_ioctl_unregister), .key = *key};
-  struct peal_ioctl_reserve_group reserve = {.header = HEADER(peal_ioctl_reserve_group),
-                                             .ranks = 2};
-  struct peal_ioctl_abandon_group abandon = {.header = HEADER(peal_ioctl_abandon_group)};
   struct peal_ioctl_kick kick = {HEADER(peal_ioctl_kick)};
   struct pollfd wait = {fd, POLLIN, 0};
   int event;
@@ -257,14 +270,10 @@ static void storm_call(int fd, uint32_t what, uint8_t* memory, uint32_t* key) {
       storm_register(fd, memory, 1 + what / 8 % 16, key);
       break;
     case 1:
-      tolerate(ioctl(fd, PEAL_IOCTL_UNREGISTER, &unregister));
+      storm_unregister(fd, *key);
       break;
     case 2:
-      if (tolerate(ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &reserve)) &&
-          reserve.status == PEAL_STATUS_OK && what & 32) {
-        abandon.member = reserve.address.member;
-        tolerate(ioctl(fd, PEAL_IOCTL_ABANDON_GROUP, &abandon));
-      }
+      storm_reserve(fd, what & 32);
       break;
     case 3:
       touch_window(fd);

@@ -100,7 +100,7 @@ static void allgather(struct rank* ranks, uint8_t algorithm, uint64_t round) {
 /* Nothing that a process writes into its window may harm anybody but itself. */
 static void try_wild_tail(struct rank* healthy) {
   struct device wild;
-  struct peal_ioctl_register argument;
+  uint32_t key, status;
   uint8_t byte;
 
   device_open(&wild);
@@ -108,15 +108,9 @@ static void try_wild_tail(struct rank* healthy) {
   device_doorbell(&wild);
   /* The card ends the context: commands for it fail, that of others do not. */
   do {
-    argument = (struct peal_ioctl_register){
-        .header = HEADER(peal_ioctl_register),
-        .address = (uintptr_t)&byte,
-        .bytes_ = 1,
-        .access = PEAL_ACCESS_READ,
-    };
-    CHECK_EQ(ioctl(wild.fd, PEAL_IOCTL_REGISTER, &argument), 0);
-  } while (argument.status == PEAL_STATUS_OK);
-  CHECK(argument.status == PEAL_STATUS_CLOSED || argument.status == PEAL_STATUS_NO_RESOURCES);
+    status = register_memory(wild.fd, &byte, 1, PEAL_ACCESS_READ, &key);
+  } while (status == PEAL_STATUS_OK);
+  CHECK(status == PEAL_STATUS_CLOSED || status == PEAL_STATUS_NO_RESOURCES);
   device_close(&wild);
   allgather(healthy, PEAL_ALGORITHM_RECURSIVE_DOUBLING, 1000);
 }

@@ -36,17 +36,13 @@ enum Command { kCounters, kRegister, kReserve, kOpen, kClose, kCommands };
 /* A command that the silent card does not answer. */
 static void command(int fd, enum Command which) {
   static uint8_t byte;
-  struct peal_ioctl_counters counters = {.header = HEADER(peal_ioctl_counters)};
-  struct peal_ioctl_reserve_group reserve = {.header = HEADER(peal_ioctl_reserve_group),
-                                             .ranks = 2};
-  struct peal_ioctl_register memory = {.header = HEADER(peal_ioctl_register),
-                                       .address = (uintptr_t)&byte,
-                                       .bytes_ = 1,
-                                       .access = PEAL_ACCESS_READ};
+  const struct peal_admin_command counters = make_command(PEAL_ADMIN_READ_COUNTERS);
+  const struct peal_admin_command reserve = reserve_command(2, 0);
+  const struct peal_admin_command memory = register_command((uintptr_t)&byte, 1, PEAL_ACCESS_READ);
 
-  if (which == kCounters) ioctl(fd, PEAL_IOCTL_COUNTERS, &counters);
-  if (which == kRegister) ioctl(fd, PEAL_IOCTL_REGISTER, &memory);
-  if (which == kReserve) ioctl(fd, PEAL_IOCTL_RESERVE_GROUP, &reserve);
+  if (which == kCounters) try_ask(fd, &counters);
+  if (which == kRegister) try_ask(fd, &memory);
+  if (which == kReserve) try_ask(fd, &reserve);
   if (which == kOpen) open_device();
   if (which == kClose) close(fd);
 }

@@ -2,9 +2,11 @@
 // The tests' own card; see fake_card.h.
 #include "tests/unit/hostlib/fake_card.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
+#include "hostlib/administration.h"
 #include "hostlib/rings.h"
 
 namespace peal::host {
@@ -26,48 +28,30 @@ class FakeTransport final : public Transport {
     return PEAL_OK;
   }
   peal_error release(const Allocation& allocation) override {
-    const peal_error error = unregister_memory(allocation.key);
+    const peal_error error = unregister_memory(*this, allocation.key);
     if (error == PEAL_OK) free(allocation.address);
     return error;
   }
-  peal_error register_memory(void*, size_t, uint32_t, uint32_t* key) override {
-    *key = card_->next_key++;
-    card_->keys.insert(*key);
-    return PEAL_OK;
-  }
-  peal_error unregister_memory(uint32_t key) override {
-    if (card_->busy_keys.count(key) != 0) return fail(PEAL_ERR_BUSY, "busy");
-    return card_->keys.erase(key) == 1 ? PEAL_OK : fail(PEAL_ERR_BAD_KEY, "no such key");
-  }
-  peal_error reserve_group(uint32_t, uint32_t rank, peal_peer_address* address) override {
-    if (card_->refuse_reserve != PEAL_OK) return fail(card_->refuse_reserve, "refused");
-    address->rank = static_cast<uint16_t>(rank);
-    address->member = card_->next_member++;
-    address->geometry = card_->geometry;
-    card_->reserved.insert(address->member);
-    return PEAL_OK;
-  }
-  peal_error connect_group(uint32_t member, uint64_t group, uint32_t,
-                           const peal_peer_address* peers, uint32_t peer_count) override {
-    if (card_->refuse_connect != PEAL_OK) return fail(card_->refuse_connect, "refused");
-    card_->group_id = group;
-    card_->peers.assign(peers, peers + peer_count);
-    card_->connected_members.insert(member);
-    return PEAL_OK;
-  }
-  peal_error abandon_group(uint32_t member) override {
-    if (card_->refuse_abandon != PEAL_OK) return fail(card_->refuse_abandon, "refused");
-    const std::lock_guard<std::mutex> guard(card_->mutex);
-    card_->connected_members.erase(member);
-    card_->changed.notify_all();
-    return card_->reserved.erase(member) == 1 ? PEAL_OK : fail(PEAL_ERR_BAD_GROUP, "no member");
-  }
-  peal_error read_counters(uint32_t first, uint64_t* values, uint32_t capacity, uint32_t* total,
-                           uint32_t* count) override {
-    *total = 40;
-    *count = std::min(capacity, *total - first);
-    for (uint32_t i = 0; i < *count; i++) values[i] = first + i;
-    return PEAL_OK;
+  peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
+    switch (command.opcode) {
+      case PEAL_ADMIN_REGISTER_MEMORY:
+        reply->u.register_memory.key = card_->next_key++;
+        card_->keys.insert(reply->u.register_memory.key);
+        return PEAL_OK;
+      case PEAL_ADMIN_UNREGISTER_MEMORY:
+        return unregister(command.u.unregister_memory.key);
+      case PEAL_ADMIN_RESERVE_GROUP:
+        return reserve(command.u.reserve, &reply->u.reserve.address);
+      case PEAL_ADMIN_CONNECT_GROUP:
+        return connect(command.u.connect);
+      case PEAL_ADMIN_ABANDON_GROUP:
+        return abandon(command.u.abandon.member);
+      case PEAL_ADMIN_READ_COUNTERS:
+        count_on(command.u.counters.first, &reply->u.counters);
+        return PEAL_OK;
+      default:
+        return fail(PEAL_ERR_BAD_OPCODE, "opcode %u", command.opcode);
+    }
   }
   void ring_doorbell() override { card_->doorbells++; }
   uint32_t sleep_token() override {
@@ -94,6 +78,38 @@ class FakeTransport final : public Transport {
   void leave_to_parent() noexcept override { card_->left++; }
 
  private:
+  peal_error unregister(uint32_t key) {
+    if (card_->busy_keys.count(key) != 0) return fail(PEAL_ERR_BUSY, "busy");
+    return card_->keys.erase(key) == 1 ? PEAL_OK : fail(PEAL_ERR_BAD_KEY, "no such key");
+  }
+  peal_error reserve(const peal_reserve_group& body, peal_peer_address* address) {
+    if (card_->refuse_reserve != PEAL_OK) return fail(card_->refuse_reserve, "refused");
+    address->rank = static_cast<uint16_t>(body.rank);
+    address->member = card_->next_member++;
+    address->geometry = card_->geometry;
+    card_->reserved.insert(address->member);
+    return PEAL_OK;
+  }
+  peal_error connect(const peal_connect_group& body) {
+    if (card_->refuse_connect != PEAL_OK) return fail(card_->refuse_connect, "refused");
+    card_->group_id = body.group;
+    card_->peers.assign(body.peers, body.peers + body.peer_count);
+    card_->connected_members.insert(body.member);
+    return PEAL_OK;
+  }
+  peal_error abandon(uint32_t member) {
+    if (card_->refuse_abandon != PEAL_OK) return fail(card_->refuse_abandon, "refused");
+    const std::lock_guard<std::mutex> guard(card_->mutex);
+    card_->connected_members.erase(member);
+    card_->changed.notify_all();
+    return card_->reserved.erase(member) == 1 ? PEAL_OK : fail(PEAL_ERR_BAD_GROUP, "no member");
+  }
+  static void count_on(uint32_t first, peal_read_counters_reply* part) {
+    part->total = 40;
+    part->count = std::min<uint32_t>(PEAL_COUNTERS_PER_REPLY, part->total - first);
+    for (uint32_t i = 0; i < part->count; i++) part->values[i] = first + i;
+  }
+
   FakeCard* card_;
   Window window_;
 };

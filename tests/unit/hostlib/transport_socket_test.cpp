@@ -12,9 +12,8 @@
 #include <functional>
 #include <thread>
 
-#include "abi/admin.h"
 #include "base/unix_socket.h"
-#include "hostlib/transport.h"
+#include "hostlib/administration.h"
 #include "tests/unit/hostlib/fake_card.h"
 
 namespace peal::host {
@@ -180,7 +179,7 @@ TEST_F(SocketTransportTest, LateRepliesAreThrownAway) {
   ASSERT_EQ(open(), PEAL_OK);
   uint32_t key = 0;
   char memory[8];
-  EXPECT_EQ(transport_->register_memory(memory, 8, PEAL_READ, &key), PEAL_OK);
+  EXPECT_EQ(register_memory(*transport_, memory, 8, PEAL_READ, &key), PEAL_OK);
   EXPECT_EQ(key, 42u);
   transport_.reset();
 }
@@ -221,10 +220,10 @@ TEST_F(SocketTransportTest, CardThatGoesIsNoticed) {
   });
   ASSERT_EQ(open(), PEAL_OK);
   EXPECT_TRUE(transport_->connected());
-  EXPECT_EQ(transport_->abandon_group(1), PEAL_ERR_CARD_GONE);
+  EXPECT_EQ(abandon_group(*transport_, 1), PEAL_ERR_CARD_GONE);
   card_.join();
   EXPECT_FALSE(transport_->connected());
-  EXPECT_EQ(transport_->abandon_group(1), PEAL_ERR_CARD_GONE);
+  EXPECT_EQ(abandon_group(*transport_, 1), PEAL_ERR_CARD_GONE);
 }
 
 TEST_F(SocketTransportTest, TooManyCountersInOneReply) {
@@ -232,10 +231,8 @@ TEST_F(SocketTransportTest, TooManyCountersInOneReply) {
     if (command.opcode == PEAL_ADMIN_READ_COUNTERS) reply.body.u.counters.count = 1000;
   });
   ASSERT_EQ(open(), PEAL_OK);
-  uint64_t values[4] = {};
-  uint32_t total = 0;
-  uint32_t count = 0;
-  EXPECT_EQ(transport_->read_counters(0, values, 4, &total, &count), PEAL_ERR_CARD_ANSWER);
+  peal_read_counters_reply part = {};
+  EXPECT_EQ(read_counters(*transport_, 0, &part), PEAL_ERR_CARD_ANSWER);
   transport_.reset();
 }
 
