@@ -12,8 +12,8 @@
 
 #include "abi/ioctl.h"
 #include "abi/window.h"
+#include "base/file_descriptor.h"
 #include "hostlib/administration.h"
-#include "hostlib/file_descriptor.h"
 #include "hostlib/transport.h"
 #include "hostlib/window.h"
 
@@ -67,11 +67,7 @@ class CharTransport final : public Transport {
 
 template <typename Argument>
 peal_error CharTransport::control(unsigned long request, const char* name, Argument* argument) {
-  int result = 0;
-  do {
-    result = ioctl(device_.get(), request, argument);
-  } while (result < 0 && errno == EINTR);
-  if (result >= 0) return PEAL_OK;
+  if (retried([&] { return ioctl(device_.get(), request, argument); }) >= 0) return PEAL_OK;
   switch (errno) {
     case ENODEV:
     case EIO:

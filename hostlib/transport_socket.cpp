@@ -11,25 +11,23 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <ctime>
 #include <mutex>
 #include <new>
 
 #include "abi/window.h"
+#include "base/unix_socket.h"
 #include "hostlib/administration.h"
-#include "hostlib/file_descriptor.h"
 #include "hostlib/transport.h"
 #include "hostlib/window.h"
 
 namespace peal::host {
 namespace {
 
-constexpr int kDescriptorsMax = 3;
+constexpr int kReplyDescriptorsMax = 3;
 // A card answers within microseconds; one that needs this long is stuck.
 constexpr int kAnswerTimeoutMs = 30'000;
 
@@ -96,16 +94,14 @@ class SocketTransport final : public Transport {
 };
 
 peal_error SocketTransport::connect(const CardUrl& url) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (url.path.size() >= sizeof(address.sun_path)) {
+  UnixAddress address;
+  if (!address.set(url.path)) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "socket path of %zu characters, the limit is %zu: %s",
-                url.path.size(), sizeof(address.sun_path) - 1, url.path.c_str());
+                url.path.size(), kUnixPathMax, url.path.c_str());
   }
-  memcpy(address.sun_path, url.path.c_str(), url.path.size() + 1);
   socket_ = FileDescriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket_.valid()) return fail_errno(PEAL_ERR_SYSTEM, "socket");
-  if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+  if (::connect(socket_.get(), address.get(), UnixAddress::bytes()) != 0) {
     return fail_errno(PEAL_ERR_NO_CARD, "no peal-nic listens at %s", url.path.c_str());
   }
   // Under Yama a process names who may reach into its memory; elsewhere this fails harmlessly.
@@ -143,10 +139,7 @@ peal_error SocketTransport::exchange(peal_admin_command command, peal_admin_repl
                                      FileDescriptor* descriptors, int descriptors_wanted) {
   const std::lock_guard<std::mutex> guard(mutex_);
   command.tag = ++tag_;
-  ssize_t sent = 0;
-  do {
-    sent = send(socket_.get(), &command, sizeof(command), MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
+  const ssize_t sent = send_with_descriptors(socket_.get(), &command, sizeof(command), {}, 0);
   if (sent != static_cast<ssize_t>(sizeof(command))) {
     return fail_errno(PEAL_ERR_CARD_GONE, "%s: the card closed the connection",
                       command_name(command.opcode));
@@ -165,47 +158,29 @@ peal_error SocketTransport::receive(uint64_t tag, peal_admin_reply* reply,
                                     FileDescriptor* descriptors, int descriptors_wanted) {
   while (true) {
     pollfd wait = {socket_.get(), POLLIN, 0};
-    const int ready = poll(&wait, 1, kAnswerTimeoutMs);
-    if (ready < 0 && errno == EINTR) continue;
+    const int ready = retried([&] { return poll(&wait, 1, kAnswerTimeoutMs); });
     if (ready < 0) return fail_errno(PEAL_ERR_SYSTEM, "poll");
     if (ready == 0) {
       return fail(PEAL_ERR_CARD_GONE, "the card did not answer within %d ms", kAnswerTimeoutMs);
     }
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kDescriptorsMax)] = {};
-    iovec part = {reply, sizeof(*reply)};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    const ssize_t got = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail_errno(PEAL_ERR_CARD_GONE, "recvmsg from the card");
-    if (got == 0) return fail(PEAL_ERR_CARD_GONE, "the card closed the connection");
-    // Take the descriptors into our care first, whatever the message turns out to be.
-    FileDescriptor received[kDescriptorsMax];
-    int received_count = 0;
-    for (cmsghdr* part_header = CMSG_FIRSTHDR(&message); part_header != nullptr;
-         part_header = CMSG_NXTHDR(&message, part_header)) {
-      if (part_header->cmsg_level != SOL_SOCKET || part_header->cmsg_type != SCM_RIGHTS) continue;
-      const size_t count = (part_header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      for (size_t i = 0; i < count && received_count < kDescriptorsMax; i++) {
-        int fd = -1;
-        memcpy(&fd, CMSG_DATA(part_header) + i * sizeof(int), sizeof(int));
-        received[received_count++] = FileDescriptor(fd);
-      }
-    }
-    if (got != static_cast<ssize_t>(sizeof(*reply)) || (message.msg_flags & MSG_TRUNC) != 0 ||
+    // The descriptors come into our care first, whatever the message turns out to be.
+    FileDescriptor received[kReplyDescriptorsMax];
+    const ReceivedMessage got =
+        receive_with_descriptors(socket_.get(), reply, sizeof(*reply), received, 0);
+    if (got.bytes < 0) return fail_errno(PEAL_ERR_CARD_GONE, "recvmsg from the card");
+    if (got.bytes == 0) return fail(PEAL_ERR_CARD_GONE, "the card closed the connection");
+    if (got.bytes != static_cast<ssize_t>(sizeof(*reply)) || got.cut ||
         reply->version != PEAL_ABI_VERSION || reply->bytes != PEAL_ADMIN_BYTES) {
-      return fail(PEAL_ERR_CARD_ANSWER, "a reply of %zd bytes, version %u, size %u", got,
-                  got >= 8 ? reply->version : 0u, got >= 8 ? reply->bytes : 0u);
+      return fail(PEAL_ERR_CARD_ANSWER, "a reply of %zd bytes, version %u, size %u", got.bytes,
+                  got.bytes >= 8 ? reply->version : 0u, got.bytes >= 8 ? reply->bytes : 0u);
     }
     if (reply->tag != tag) continue;
-    if (reply->status == PEAL_STATUS_OK && received_count != descriptors_wanted) {
-      return fail(PEAL_ERR_CARD_ANSWER, "a reply with %d descriptors instead of %d", received_count,
+    const int count = static_cast<int>(got.descriptors);
+    if (reply->status == PEAL_STATUS_OK && count != descriptors_wanted) {
+      return fail(PEAL_ERR_CARD_ANSWER, "a reply with %d descriptors instead of %d", count,
                   descriptors_wanted);
     }
-    for (int i = 0; i < descriptors_wanted && i < received_count; i++) {
+    for (int i = 0; i < descriptors_wanted && i < count; i++) {
       descriptors[i] = std::move(received[i]);
     }
     return PEAL_OK;
