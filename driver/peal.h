@@ -11,8 +11,8 @@
  *    to the card any more; only then may its pages go without the card's word on them. Its windows are taken out of
  *    all processes before the card gives them to others.
  *  - Locks, outermost first: card->contexts_lock, context->lock, card->reaping, card->mailbox,
- *    card->channels_lock, card->closing_lock. card->events_lock is
- *    taken by interrupts and holds nothing else. poll(2), page faults and the doorbell take none of them.
+ *    card->channels_lock, card->closing_lock. card->events_lock is taken by interrupts and holds nothing else.
+ *    poll(2), page faults and the doorbell take none of them.
  */
 #ifndef PEAL_DRIVER_PEAL_H
 #define PEAL_DRIVER_PEAL_H
