@@ -164,13 +164,6 @@ struct Command {
   TimeNs accepted_ns;
 };
 
-// How an operation is over for the host, until the end of the entry point writes its completion.
-struct Outcome {
-  peal_status status;
-  uint32_t rank;
-  uint8_t next_ended;  // slot of the member's operation that ended after this one, plus one
-};
-
 // The record of one operation: what all have, then pieces for those that use them, then the
 // algorithm's own.
 struct Operation {
@@ -184,7 +177,7 @@ struct Operation {
   // Not OK: refused. A posted operation ends with it as soon as no DMA is under way.
   peal_status verdict;
   uint32_t verdict_rank;
-  Outcome outcome;
+  uint8_t next_ended;  // slot of the member's operation that ended after this one, plus one
   uint64_t sequence;
   Command command;  // valid when posted
   TimeNs progress_ns;

@@ -22,14 +22,14 @@ inline void note_unsettled(Card& card, Member& member) {
   card.unsettled_last = name;
 }
 
-// An operation is over for the host, with the outcome in its record.
+// An operation is over for the host, with the verdict in its record.
 inline void note_ended(Card& card, Member& member, Operation& operation) {
   const auto name = static_cast<uint8_t>(operation.timer.slot + 1);
-  operation.outcome.next_ended = 0;
+  operation.next_ended = 0;
   if (member.unsettled.ended == 0) {
     member.unsettled.ended = name;
   } else {
-    member.operations[member.unsettled.ended_last - 1].outcome.next_ended = name;
+    member.operations[member.unsettled.ended_last - 1].next_ended = name;
   }
   member.unsettled.ended_last = name;
   note_unsettled(card, member);

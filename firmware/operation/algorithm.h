@@ -22,7 +22,8 @@ namespace peal {
 enum class Release : uint8_t {
   kNoPieces,
   // Every rank sends and needs every piece, at most W ahead of what it has completed: a packet of
-  // piece p + 2W proves that everybody has piece p. docs/decisions/0003 [Pieces.APlaceServes…].
+  // piece p + 2W proves that everybody has piece p. docs/decisions/0003
+  // [Pieces.AQuestionOfLongAgoMakesNoDebt, Pieces.PiecesBeyondTheWindowAreRefused].
   kSymmetric,
 };
 
@@ -38,8 +39,8 @@ struct TransferDone {
 
 // What an algorithm does.
 struct AlgorithmFunctions {
-  // Algorithm and length of a submission, its keys and bounds: OK and the rest of *command, or why
-  // not. Changes nothing else.
+  // Length, keys and bounds of a submission: OK and the rest of *command, or why not. Changes
+  // nothing else.
   peal_status (*check)(Card& card, const Member& member, const peal_submission& entry,
                        Command* command);
   // A record was made, by the host or by a packet.

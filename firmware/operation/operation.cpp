@@ -122,16 +122,15 @@ void operation_fail(const Scope& scope, peal_status status, Rank rank) {
 void operation_end_if_refused(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_refused(operation) || operation.dma > 0 || !is_posted(operation)) return;
-  operation_finish(scope, operation.verdict, operation.verdict_rank);
+  operation_finish(scope);
 }
 
-void operation_finish(const Scope& scope, peal_status status, Rank rank) {
+void operation_finish(const Scope& scope) {
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(operation.phase == OperationPhase::kRunning && operation.dma == 0);
   operation.phase = OperationPhase::kFinished;
   if (!operation.in_debt) card.timers.disarm(operation.timer);
   release_staging(member, operation);
-  operation.outcome = {.status = status, .rank = rank, .next_ended = 0};
   note_ended(card, member, operation);
 }
 

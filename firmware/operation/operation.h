@@ -33,9 +33,9 @@ void operation_owes(const Scope& scope);
 // Ends with an error, now or as soon as no DMA is under way.
 void operation_fail(const Scope& scope, peal_status status, Rank rank);
 void operation_end_if_refused(const Scope& scope);
-// Over for the host; the record stays for late NACKs. What follows from it (the completion, what
-// may start now) comes at the end of the entry point.
-void operation_finish(const Scope& scope, peal_status status, Rank rank);
+// Over for the host, with its verdict (OK unless it was refused); the record stays for late NACKs.
+// What follows from it (the completion, what may start now) comes at the end of the entry point.
+void operation_finish(const Scope& scope);
 
 void on_operation_timer(const Scope& scope);
 

@@ -24,15 +24,15 @@ void fail_what_is_parked(Card& card, Member& member) {
 // The first operation that ended is completed, with all that follows.
 void end_first(Card& card, Member& member) {
   Operation& operation = member.operations[member.unsettled.ended - 1];
-  const Outcome outcome = operation.outcome;
-  member.unsettled.ended = outcome.next_ended;
+  const peal_status status = operation.verdict;
+  member.unsettled.ended = operation.next_ended;
   const uint64_t sequence = operation.sequence;
   const bool destroys = operation.command.operation == PEAL_OPERATION_DESTROY;
-  complete_command(card, operation.command, outcome.status, outcome.rank);
+  complete_command(card, operation.command, status, operation.verdict_rank);
   ++member.finished;
   if (destroys) {
     // Disagreement leaves the group standing; success and death are its end.
-    if (outcome.status == PEAL_STATUS_OK || outcome.status == PEAL_STATUS_PEER_DEAD) {
+    if (status == PEAL_STATUS_OK || status == PEAL_STATUS_PEER_DEAD) {
       bury_member(card, member);
       return;
     }

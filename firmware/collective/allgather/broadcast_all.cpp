@@ -364,7 +364,7 @@ void advance(const Scope& scope) {
     }
   } while (operation.base != base);
   if (operation.base == operation.piece_count && operation.dma == 0) {
-    operation_finish(scope, PEAL_STATUS_OK, PEAL_NO_RANK);
+    operation_finish(scope);
   }
 }
 

@@ -302,7 +302,7 @@ void advance(const Scope& scope) {
     ++operation.base;
   }
   if (operation.base == operation.piece_count && operation.dma == 0) {
-    operation_finish(scope, PEAL_STATUS_OK, PEAL_NO_RANK);
+    operation_finish(scope);
   } else if (operation.base != base) {
     advance(scope);  // the window moved: at most 2W deep
   }

@@ -51,7 +51,7 @@ void advance(const Scope& scope) {
     operation_starved(scope);
   }
   if (signals(scope).phase == DisseminationPhase::kComplete) {
-    operation_finish(scope, PEAL_STATUS_OK, PEAL_NO_RANK);
+    operation_finish(scope);
   }
 }
 

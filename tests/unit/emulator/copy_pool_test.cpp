@@ -148,7 +148,9 @@ TEST(CopyPool, ParkedWorkersComeBack) {
   CopyLane* const lane = pool.acquire();
   uint8_t host[8] = {1};
   uint8_t card[8] = {};
-  // Each is waited for, so the worker is lingering, parking or parked at the next.
+  // Each is waited for, so the worker is lingering, parking or parked at the next: the pauses,
+  // which are longer than it lingers, let it reach the last of these now and then. Nothing depends
+  // on them.
   for (int i = 1; i < 2000; i++) {
     lane->add(piece(host, card, 8, static_cast<DmaToken>(i)));
     pool.notify();
