@@ -85,7 +85,7 @@ void card_describe(const Card& card, peal_device* device) {
   device->dead_timeout_us = static_cast<uint32_t>(card.timeouts.dead_ns / 1000);
 }
 
-peal_status card_open_context(Card& card, ContextId* context, ClientId client) {
+peal_status card_open_context(Card& card, ContextId context, ClientId client) {
   return context_open(card, context, client);
 }
 

@@ -43,10 +43,11 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
 void card_describe(const Card& card, peal_device* device);
 
 // --- administration: immediate, no effects on the wire except where said ---
-// A host process or driver client. NO_RESOURCES when the table is full.
+// A host process or driver client, in a place of the table that its owner chooses: an owner has
+// more to let go of than the card knows. NO_RESOURCES when the place is taken or there is none.
 // `client` is the runner's name for whoever is behind the context: contexts of one client share
 // what groups that ended leave behind for a while, and cannot take it from other clients.
-peal_status card_open_context(Card& card, ContextId* context, ClientId client = 0);
+peal_status card_open_context(Card& card, ContextId context, ClientId client = 0);
 // The client is gone: its pending operations end without completions, its live memberships die (the
 // death is flooded), its keys go once no DMA refers to them. Memory may be let go when
 // card_context_quiet() says so; close is then over and the id may come back from open.

@@ -129,11 +129,13 @@ peal_status Admin::dispatch(const peal_admin_command& command, ContextId context
 
 peal_status Admin::open_context(MemoryProvider& provider, TimeNs now,
                                 peal_open_context_reply* reply) {
-  ContextId context = kNoContext;
-  const peal_status status = card_open_context(card_, &context, provider.client());
+  // Those that the card has let go of since the last turn. One whose window is still under way keeps
+  // its place: the card knows nothing of windows, so the place is chosen here.
+  if (closing_count_ > 0) housekeeping();
+  ContextId context = 0;
+  while (context < kContexts && slots_[context].state != SlotState::kFree) context++;
+  const peal_status status = card_open_context(card_, context, provider.client());
   if (status != PEAL_STATUS_OK) return status;
-  // The card numbers its contexts by slot; ours mirror them.
-  assert(context < kContexts && slots_[context].state == SlotState::kFree);
   Slot& slot = slots_[context];
   uint64_t offset = 0;
   const peal_status opened = provider.open_window(context, &offset);

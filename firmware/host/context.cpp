@@ -9,14 +9,11 @@ bool context_is_open(const Card& card, ContextId context) {
   return context < CONFIG_CONTEXTS && card.contexts[context].phase == ContextPhase::kOpen;
 }
 
-peal_status context_open(Card& card, ContextId* context, ClientId client) {
-  for (ContextId id = 0; id < CONFIG_CONTEXTS; ++id) {
-    if (card.contexts[id].phase != ContextPhase::kFree) continue;
-    card.contexts[id] = {.phase = ContextPhase::kOpen, .client = client, .outstanding = 0};
-    *context = id;
-    return PEAL_STATUS_OK;
-  }
-  return PEAL_STATUS_NO_RESOURCES;
+peal_status context_open(Card& card, ContextId context, ClientId client) {
+  if (context >= CONFIG_CONTEXTS || card.contexts[context].phase != ContextPhase::kFree)
+    return PEAL_STATUS_NO_RESOURCES;
+  card.contexts[context] = {.phase = ContextPhase::kOpen, .client = client, .outstanding = 0};
+  return PEAL_STATUS_OK;
 }
 
 void context_try_close(Card& card, ContextId context) {

@@ -282,7 +282,7 @@ void World::make_group() {
     machine.regions[2].resize(size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
     reserve.rank = i;
     const bool good =
-        card_open_context(*machine.card, &machine.context) == PEAL_STATUS_OK &&
+        card_open_context(*machine.card, machine.context) == PEAL_STATUS_OK &&
         card_register_memory(*machine.card, machine.context, 0, machine.regions[0].size(),
                              PEAL_ACCESS_READ, &machine.send_key) == PEAL_STATUS_OK &&
         card_register_memory(*machine.card, machine.context, 1, machine.regions[1].size(),

@@ -276,6 +276,32 @@ TEST_F(AdminTest, CloseWaitsForDma) {
   EXPECT_EQ(card_.port.packets_out, 0u);
 }
 
+// The card lets go of a context in one of its turns; a client may come before the owner has looked.
+TEST_F(AdminTest, OpenBetweenTheCardsTurnAndHousekeeping) {
+  const ContextId context = open();
+  const uint32_t member = lone_group(context);
+  const uint32_t key = register_memory(context, 4096);
+  card_.port.hold_dmas = true;
+  peal_submission entry = {};
+  entry.operation = PEAL_OPERATION_ALLGATHER;
+  entry.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+  entry.member = member;
+  entry.block_bytes = 64;
+  entry.send_key = key;
+  entry.receive_key = key;
+  entry.receive_offset = 2048;
+  ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &entry));
+  card_.windows().poll(16, card_.now);
+  EXPECT_EQ(execute(make_command(PEAL_ADMIN_CLOSE_CONTEXT), context), PEAL_STATUS_BUSY);
+  card_.port.hold_dmas = false;
+  while (!card_context_quiet(card_.card(), context)) card_.port.finish_dmas(card_.card(), card_.now);
+  ASSERT_EQ(card_.admin().closing_contexts(), 1u);
+
+  EXPECT_EQ(open(), context);
+  EXPECT_EQ(provider_.gone, std::vector<ContextId>{context});
+  EXPECT_EQ(card_.admin().closing_contexts(), 0u);
+}
+
 TEST_F(AdminTest, AllgatherOfOneThroughTheWindow) {
   const ContextId context = open();
   const uint32_t member = lone_group(context);

@@ -117,6 +117,9 @@ TEST_F(PostedWindowsTest, AClosedWindowStaysUntilNothingIsUnderWay) {
   EXPECT_FALSE(admin_.housekeeping());
   EXPECT_EQ(admin_.closing_contexts(), 1u);
   EXPECT_TRUE(gone_.empty());
+  // The card has let go of it, its window has not: its place is nobody's yet.
+  ASSERT_EQ(execute(test::make_command(PEAL_ADMIN_OPEN_CONTEXT), kNoContext), PEAL_STATUS_OK);
+  EXPECT_NE(reply_.u.open.context, context_);
   ASSERT_TRUE(windows_.carry_out());
   EXPECT_TRUE(admin_.housekeeping());
   EXPECT_EQ(gone_, std::vector<ContextId>{context_});

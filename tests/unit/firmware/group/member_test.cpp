@@ -360,10 +360,10 @@ TEST_F(Tombstones, OneThatWasAbandonedAfterALongSilenceStands) {
 
 // Groups that die one after the other, as fast as a client can make them.
 TEST_F(Tombstones, ThoseOfOneClientKeepNoOtherOut) {
-  ContextId evil = 0;
-  ContextId good = 0;
-  ASSERT_EQ(card_open_context(bench.card(), &evil, 7), PEAL_STATUS_OK);
-  ASSERT_EQ(card_open_context(bench.card(), &good, 8), PEAL_STATUS_OK);
+  const ContextId evil = 1;
+  const ContextId good = 2;
+  ASSERT_EQ(card_open_context(bench.card(), evil, 7), PEAL_STATUS_OK);
+  ASSERT_EQ(card_open_context(bench.card(), good, 8), PEAL_STATUS_OK);
   uint32_t made = 0;
   while (made < 5 * CONFIG_CARD_MEMBERS && try_reserve(evil) == PEAL_STATUS_OK) {
     peal_connect_group request{};
@@ -540,12 +540,12 @@ TEST_F(ClosedContext, OthersOnTheCardGoOn) {
 }
 
 TEST_F(ClosedContext, TableOfContextsIsFinite) {
-  uint32_t opened = 1;
-  ContextId context = 0;
-  while (card_open_context(bench.card(), &context) == PEAL_STATUS_OK) opened++;
-  EXPECT_EQ(opened, static_cast<uint32_t>(CONFIG_CONTEXTS));
-  card_close_context(bench.card(), context, bench.now);
-  EXPECT_EQ(card_open_context(bench.card(), &context), PEAL_STATUS_OK);
+  ContextId context = 1;  // the bench has place 0
+  while (card_open_context(bench.card(), context) == PEAL_STATUS_OK) context++;
+  EXPECT_EQ(context, static_cast<uint32_t>(CONFIG_CONTEXTS));
+  EXPECT_EQ(card_open_context(bench.card(), 3), PEAL_STATUS_NO_RESOURCES);  // taken
+  card_close_context(bench.card(), 3, bench.now);
+  EXPECT_EQ(card_open_context(bench.card(), 3), PEAL_STATUS_OK);
 }
 
 // --- several members of one group on one card ---
@@ -699,8 +699,8 @@ TEST_F(Tombstones, ThoseOfTheLivingAreKept) {
   RegionId channels = 0;
   uint64_t group = 5000;
   for (ClientId client = 7; client < 10; client++) {
-    ContextId context = 0;
-    ASSERT_EQ(card_open_context(bench.card(), &context, client), PEAL_STATUS_OK);
+    const ContextId context = client - 6;
+    ASSERT_EQ(card_open_context(bench.card(), context, client), PEAL_STATUS_OK);
     while (try_reserve(context) == PEAL_STATUS_OK) {
       ASSERT_EQ(make(context, group++), PEAL_STATUS_OK);
       ASSERT_EQ(card_abandon_group(bench.card(), context, reserved(), bench.now), PEAL_STATUS_OK);
