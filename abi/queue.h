@@ -15,7 +15,7 @@
 #define PEAL_SUBMIT_FLAGS 0x0001
 
 struct peal_submission {
-	uint8_t operation; /* enum peal_operation: BARRIER, ALLGATHER or DESTROY */
+	uint8_t operation; /* enum peal_operation: one that a host may ask for */
 	uint8_t algorithm; /* enum peal_algorithm, explicit: the library chooses */
 	uint16_t flags; /* PEAL_SUBMIT_* */
 	uint32_t member; /* own member handle, as reserved */
@@ -26,7 +26,7 @@ struct peal_submission {
 	uint64_t block_bytes; /* bytes per rank, at most 2^32 - 1 */
 	uint32_t send_key; /* memory key; ignored in place and where nothing is sent */
 	uint32_t receive_key;
-	uint32_t root; /* zero for barrier and allgather */
+	uint32_t root; /* a rank of the group; zero where the operation has none */
 	uint8_t reserved[3]; /* zero */
 	uint8_t phase;
 };

@@ -40,7 +40,9 @@ enum peal_packet_type {
 	X(1, BARRIER, "barrier", "returns when everybody has entered")                         \
 	X(2, ALLGATHER, "allgather", "everybody's block reaches everybody")                    \
 	X(3, DESTROY, "destroy", "the last operation of a group: a barrier, then a tombstone") \
-	X(4, RECYCLE, "recycle", "the card's own: sequence is then an epoch, not an operation")
+	X(4, RECYCLE, "recycle", "the card's own: sequence is then an epoch, not an operation") \
+	X(5, BROADCAST, "broadcast", "the root's block reaches everybody")                     \
+	X(6, ALLTOALL, "alltoall", "everybody has a block for everybody")
 
 enum peal_operation {
 #define PEAL_OPERATION_ENUM(value, symbol, name, text) PEAL_OPERATION_##symbol = value,
@@ -79,7 +81,7 @@ struct peal_wire_header {
 	uint32_t signature; /* group id, choice table, geometry, operation, algorithm, root and length, hashed */
 	uint32_t sequence; /* low 32 bits of the operation's sequence number, or of the epoch */
 	uint32_t piece; /* sub-sequence within the operation */
-	uint16_t origin; /* rank whose block this is */
+	uint16_t origin; /* rank whose block this is; in all packets of an operation with a root, the root */
 	uint16_t sender; /* rank of the sending member */
 	uint8_t hop; /* log2 of the distance of this hop; step or round of algorithms in steps */
 	uint8_t operation; /* enum peal_operation */

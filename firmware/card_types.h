@@ -157,6 +157,7 @@ struct Command {
   uint64_t sequence;
   uint64_t cookie;
   uint32_t block_bytes;
+  uint16_t root;
   uint32_t send_key;
   uint32_t receive_key;
   HostAddress send;
@@ -173,6 +174,7 @@ struct Operation {
   const Algorithm* algorithm;
   uint32_t signature;
   uint32_t block_bytes;
+  uint16_t root;          // 0 where there is none
   uint16_t first_sender;  // whose packet opened an early record
   // Not OK: refused. A posted operation ends with it as soon as no DMA is under way.
   peal_status verdict;

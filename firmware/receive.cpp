@@ -115,8 +115,10 @@ bool signature_is_right(const Member& member, const peal_wire_header& header,
       known.algorithm == algorithm && known.block_bytes == header.block_bytes) {
     return true;
   }
-  return header.signature ==
-         signature_of(member.membership, header.operation, header.algorithm, 0, header.block_bytes);
+  const Rank root = algorithm != nullptr && algorithm->rooted ? header.origin : 0;
+  return root < member.membership.ranks &&
+         header.signature == signature_of(member.membership, header.operation, header.algorithm,
+                                          root, header.block_bytes);
 }
 
 // A packet of an operation of this group.
@@ -227,8 +229,13 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
                     header.sequence == static_cast<uint32_t>(tombstone.destroy_sequence);
   // Recycling was entered by all before anybody could be done with the destroy.
   if (!last && header.operation != PEAL_OPERATION_RECYCLE) return PEAL_COUNTER_DROP_CLOSED;
-  const PacketKind kind = {PEAL_PACKET_SIGNAL, header.operation, header.algorithm,
-                           header.signature,   header.sequence,  0};
+  const PacketKind kind = {PEAL_PACKET_SIGNAL,
+                           header.operation,
+                           header.algorithm,
+                           header.signature,
+                           header.sequence,
+                           0,
+                           0};
   dissemination_repair(card, self, self.peers[arrival.sender_entry].address, kind, header.hop);
   return PEAL_COUNTER_RECEIVED;
 }

@@ -15,6 +15,7 @@ PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
           kSignalAlgorithm,
           signature_of(member.membership, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, 0, 0),
           epoch,
+          0,
           0};
 }
 

@@ -67,6 +67,7 @@ struct Algorithm {
   uint8_t operation;  // enum peal_operation
   uint8_t algorithm;  // enum peal_algorithm
   uint8_t flags;      // PEAL_SUBMIT_* that a submission may carry
+  bool rooted;        // one rank is the root; it is the origin in all packets' headers
   Release release;
   PacketRules packets;  // of which types there may be
   const AlgorithmFunctions& does;

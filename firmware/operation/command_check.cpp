@@ -22,11 +22,11 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
       (entry.reserved[0] | entry.reserved[1] | entry.reserved[2]) != 0) {
     return PEAL_STATUS_BAD_FLAGS;
   }
-  if (entry.root != 0) return PEAL_STATUS_BAD_ROOT;
   if (found->destroying) return PEAL_STATUS_CLOSED;
   if (entry.sequence != found->next_sequence) return PEAL_STATUS_BAD_SEQUENCE;
   const Algorithm* algorithm = find_algorithm(entry.operation, entry.algorithm);
   if (algorithm == nullptr) return PEAL_STATUS_BAD_ALGORITHM;
+  if (entry.root >= (algorithm->rooted ? found->membership.ranks : 1u)) return PEAL_STATUS_BAD_ROOT;
   command->operation = entry.operation;
   command->algorithm = algorithm;
   command->in_place = (entry.flags & PEAL_SUBMIT_IN_PLACE) != 0;
@@ -34,6 +34,7 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
   command->context = context;
   command->sequence = entry.sequence;
   command->cookie = entry.cookie;
+  command->root = static_cast<uint16_t>(entry.root);
   command->block_bytes = static_cast<uint32_t>(entry.block_bytes);
   return algorithm->does.check(card, *found, entry, command);
 }

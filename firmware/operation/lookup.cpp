@@ -3,6 +3,7 @@
 
 #include "firmware/base/mutation.h"
 #include "firmware/group/recycling.h"
+#include "firmware/operation/algorithm.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/settle.h"
 
@@ -40,7 +41,8 @@ Operation* find_operation(Card& card, Member& member, const peal_wire_header& he
       *why = PEAL_COUNTER_DROP_STALE;
       return nullptr;
     }
-    operation_open({card, member, operation}, algorithm, sequence, header.block_bytes);
+    operation_open({card, member, operation}, algorithm, sequence, header.block_bytes,
+                   algorithm.rooted ? header.origin : 0);
     operation.first_sender = header.sender;
   } else if (operation.sequence != sequence) {
     *why = PEAL_COUNTER_DROP_FUTURE;

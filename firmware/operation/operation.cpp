@@ -45,14 +45,15 @@ void release_staging(Member& member, Operation& operation) {
 }  // namespace
 
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
-                    uint32_t block_bytes) {
+                    uint32_t block_bytes, Rank root) {
   auto& [card, member, operation] = scope;
   operation.phase = OperationPhase::kEarly;
   operation.starved = operation.in_debt = false;
   operation.algorithm = &algorithm;
   operation.signature =
-      signature_of(member.membership, algorithm.operation, algorithm.algorithm, 0, block_bytes);
+      signature_of(member.membership, algorithm.operation, algorithm.algorithm, root, block_bytes);
   operation.block_bytes = block_bytes;
+  operation.root = static_cast<uint16_t>(root);
   operation.first_sender = member.membership.rank;
   operation.verdict = PEAL_STATUS_OK;
   operation.verdict_rank = PEAL_NO_RANK;
@@ -170,7 +171,8 @@ PacketKind packet_kind(const Operation& operation, uint8_t type) {
           operation.algorithm->algorithm,
           operation.signature,
           operation.sequence,
-          operation.block_bytes};
+          operation.block_bytes,
+          operation.root};
 }
 
 void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,

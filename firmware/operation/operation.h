@@ -19,7 +19,7 @@ inline bool is_refused(const Operation& operation) { return operation.verdict !=
 
 // Makes the record of the place that `sequence` has, early.
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
-                    uint32_t block_bytes);
+                    uint32_t block_bytes, Rank root);
 // Goes on as far as it can: sends, delivers, ends.
 void operation_advance(const Scope& scope);
 // Something arrived: the NACK timer starts anew.

@@ -16,13 +16,13 @@ constexpr PacketRules kBlocks = {.types = packet_types({PEAL_PACKET_DATA, PEAL_P
                                  .blocks = true};
 
 constexpr Algorithm kRows[] = {
-    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, 0, Release::kNoPieces, kSignals,
+    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces, kSignals,
      barrier::kFunctions},
-    {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, Release::kNoPieces, kSignals,
+    {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces, kSignals,
      barrier::kFunctions},
-    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, PEAL_SUBMIT_IN_PLACE,
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, kBlocks, broadcast_all::kFunctions},
-    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_SUBMIT_IN_PLACE,
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, kBlocks, doubling::kFunctions},
 };
 

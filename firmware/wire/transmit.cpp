@@ -55,6 +55,7 @@ void address_packet(Card& card, const Membership& from, const peal_peer_address&
   header->operation = kind.operation;
   header->algorithm = kind.algorithm;
   header->block_bytes = kind.block_bytes;
+  header->origin = kind.root;
 }
 
 uint32_t payload_sum(const Card& card, const uint8_t* payload, uint32_t length) {
@@ -78,7 +79,7 @@ bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
   if (packet == nullptr) return false;
   address_packet(card, from, to, kind, packet->header);
   packet->header->piece = what.piece;
-  packet->header->origin = what.origin;
+  if (what.origin != 0) packet->header->origin = what.origin;
   packet->header->hop = what.hop;
   packet->header->flags = what.flags;
   packet->header->length = what.length;
@@ -114,7 +115,7 @@ uint32_t signature_of(const Membership& membership, uint8_t operation, uint8_t a
 }
 
 PacketKind membership_kind(const Membership& membership, uint8_t type) {
-  return {type, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, membership.seed, 0, 0};
+  return {type, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, membership.seed, 0, 0, 0};
 }
 
 }  // namespace peal

@@ -16,6 +16,7 @@ struct PacketKind {
   uint32_t signature;
   uint64_t sequence;
   uint32_t block_bytes;
+  uint16_t root;
 };
 
 // Null (counted) when the pool is empty.
@@ -25,7 +26,8 @@ void drop_packet(Card& card, Packet* packet);
 // One use less; gives the packet back when it was the last.
 void unhold_packet(Card& card, Packet* packet);
 
-// Fills a header for a peer; the fields that are not in PacketKind are zero.
+// Fills a header for a peer; the fields that are not in PacketKind are zero, the origin is the
+// root.
 void address_packet(Card& card, const Membership& from, const peal_peer_address& to,
                     const PacketKind& kind, peal_wire_header* header);
 // Sums (where the port does not) and sends. payload_summed: header->payload_crc is right already.
@@ -37,7 +39,7 @@ uint32_t payload_sum(const Card& card, const uint8_t* payload, uint32_t length);
 // A packet without payload, or with a small one. False (counted) when the pool is empty.
 struct SmallPacket {
   uint32_t piece = 0;
-  uint16_t origin = 0;
+  uint16_t origin = 0;  // zero: the root
   uint8_t hop = 0;
   uint8_t flags = 0;
   const void* payload = nullptr;
