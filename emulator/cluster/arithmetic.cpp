@@ -36,20 +36,51 @@ uint64_t doubling_piece(const Group& group, uint64_t bytes) {
   return group.ranks * packets;
 }
 
+// The root's piece reaches every other rank once.
+uint64_t binomial_piece(const Group& group, uint64_t /*bytes*/) { return group.ranks - 1; }
+
+// Step k carries the blocks for all distances that have bit k, cut into packets.
+uint64_t bruck_piece(const Group& group, uint64_t bytes) {
+  uint64_t packets = 0;
+  for (uint32_t bit = 1; bit < group.ranks; bit *= 2) {
+    uint64_t blocks = 0;
+    for (uint32_t distance = 1; distance < group.ranks; distance++)
+      blocks += (distance & bit) != 0 ? 1 : 0;
+    packets += divided_up(blocks * bytes, group.card.mtu_bytes);
+  }
+  return group.ranks * packets;
+}
+
+// What a piece is cut for.
+enum class Cut : uint8_t {
+  kWhole,       // blocks are not cut
+  kOneBlock,    // an image holds a piece of the one block that there is
+  kEveryBlock,  // an image holds a piece of every rank's block
+};
+
 // What each algorithm needs: for the whole operation where its blocks are not cut, else for a piece
 // of so many bytes.
 struct Model {
   uint8_t operation;
   uint8_t algorithm;
-  bool in_pieces;
+  Cut cut;
   uint64_t (*packets)(const Group& group, uint64_t bytes);
 };
 
+// Numbers that abi/wire.h has no names for before the card has their rows.
+constexpr uint8_t kBinomial = 4;
+constexpr uint8_t kBruck = 5;
+constexpr uint8_t kDirect = 6;
+
 constexpr Model kModels[] = {
-    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, false, dissemination},
-    {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, false, destroy},
-    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, true, broadcast_piece},
-    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, true, doubling_piece},
+    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, Cut::kWhole, dissemination},
+    {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, Cut::kWhole, destroy},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, Cut::kEveryBlock,
+     broadcast_piece},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, Cut::kEveryBlock, doubling_piece},
+    {PEAL_OPERATION_BROADCAST, kBinomial, Cut::kOneBlock, binomial_piece},
+    {PEAL_OPERATION_ALLTOALL, kDirect, Cut::kEveryBlock, broadcast_piece},
+    {PEAL_OPERATION_ALLTOALL, kBruck, Cut::kEveryBlock, bruck_piece},
 };
 
 }  // namespace
@@ -71,8 +102,9 @@ uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPl
   const Group group = {card, ranks};
   for (const Model& model : kModels) {
     if (model.operation != operation.operation || model.algorithm != operation.algorithm) continue;
-    if (!model.in_pieces) return model.packets(group, 0);
-    const uint32_t image = card.channel_bytes / (2 * card.piece_window) / ranks;
+    if (model.cut == Cut::kWhole) return model.packets(group, 0);
+    const uint32_t image =
+        card.channel_bytes / (2 * card.piece_window) / (model.cut == Cut::kOneBlock ? 1 : ranks);
     const uint64_t piece = std::min(card.mtu_bytes, image) & ~7u;
     const uint64_t pieces = divided_up(operation.block_bytes, piece);
     const uint64_t last = operation.block_bytes - (pieces - 1) * piece;

@@ -206,15 +206,34 @@ uint32_t CompletionChecker::check(TimeNs now_ns, uint32_t card, uint32_t context
   return index;
 }
 
+namespace {
+
+// In place or not is each rank's own choice.
+bool agree(OperationPlan a, const OperationPlan& b) {
+  a.in_place = b.in_place;
+  return a == b;
+}
+
+}  // namespace
+
 void CompletionChecker::check_success(TimeNs now_ns, const MemberState& member, uint64_t index,
                                       const peal_completion& entry) {
   const std::string who = member_text(member) + " sequence " + std::to_string(index);
   const GroupState& group = world_.groups[member.group];
-  if (group.posted[index] < group.members.size())
+  const OperationPlan own = world_.operation(member, index);
+  const auto ranks = static_cast<uint32_t>(group.members.size());
+  const bool needs_all = Blocks(own, ranks, member.rank).waits_for_all();
+  const MemberState& root = world_.members[group.members[own.root]];
+  if (needs_all && group.posted[index] < ranks)
     world_.findings.add(now_ns, "barrier",
                         who + ": succeeded when " + std::to_string(group.posted[index]) + " of " +
-                            std::to_string(group.members.size()) + " ranks had posted it");
-  if (world_.disagreed(member.group, index))
+                            std::to_string(ranks) + " ranks had posted it");
+  if (!needs_all && root.posts[index].state == PostState::kNotPosted)
+    world_.findings.add(now_ns, "barrier", who + ": succeeded before the root had posted it");
+  // Who needs nobody but the root may not hear of the others.
+  const bool disagrees = needs_all ? world_.disagreed(member.group, index)
+                                   : !agree(own, world_.operation(root, index));
+  if (disagrees)
     world_.findings.add(now_ns, "status", who + ": succeeded although the ranks disagree");
   if (member.poisoned)
     world_.findings.add(now_ns, "status", who + ": succeeded after a death was told");

@@ -6,7 +6,8 @@
 //   right-bytes    a successful result is right in every byte, and nothing around it was written
 //                  (user_memory.h)
 //   user-buffers   no access to a buffer before its post or after its completion
-//   barrier        nothing succeeds before every rank has posted it
+//   barrier        nothing succeeds before every rank has posted it; or its root, if it needs no
+//                  other
 //   isolation      DMA stays in registered memory (as the card's own table of regions says)
 //   quiet          no DMA under way into memory that the card has given back
 //   dead-memory    no DMA starts in the buffers of a process that is gone

@@ -17,7 +17,9 @@ bool lossy(const Both& run) {
 }
 bool counted(const Both& run, const char* name) { return run.report.counters.contains(name); }
 bool happened(const Both& run, const char* name) { return run.report.happened.contains(name); }
-bool completed(const Both& run, const char* name) { return run.report.completed_as.contains(name); }
+bool completed(const Both& run, peal_operation operation, peal_algorithm algorithm) {
+  return run.report.completed_as.contains({operation, algorithm});
+}
 
 // Two ranks 2^k apart watch each other; all others are strangers on the wire.
 bool watch_each_other(const GroupPlan& group, uint32_t a, uint32_t b) {
@@ -81,10 +83,22 @@ struct Corner {
 
 // Sorted as they are printed.
 constexpr Corner kCorners[] = {
-    {"barrier done", [](const Both& run) { return completed(run, "barrier"); }},
-    {"all-to-all broadcast done", [](const Both& run) { return completed(run, "broadcast"); }},
-    {"recursive doubling done", [](const Both& run) { return completed(run, "doubling"); }},
-    {"destroy done", [](const Both& run) { return completed(run, "destroy"); }},
+    {"barrier done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION);
+     }},
+    {"all-to-all broadcast done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
+     }},
+    {"recursive doubling done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING);
+     }},
+    {"destroy done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION);
+     }},
     {"recycling", [](const Both& run) { return run.report.recycle_signals > 0; }},
     {"several groups", [](const Both& run) { return run.scenario.groups.size() > 1; }},
     {"a group in the place of another",

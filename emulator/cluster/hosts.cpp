@@ -18,13 +18,18 @@ constexpr uint32_t kKindShift = 28;
 constexpr uint64_t kThinkStream = 5;
 constexpr uint32_t kChoiceHash = 0x5eed;
 
-uint64_t longest_block(const GroupPlan& plan) {
-  uint64_t bytes = 0;
-  for (const OperationPlan& operation : plan.operations)
-    bytes = std::max<uint64_t>(bytes, operation.block_bytes);
-  for (const Disagreement& disagreement : plan.disagreements)
-    bytes = std::max<uint64_t>(bytes, disagreement.operation.block_bytes);
-  return bytes;
+// With room for the buffers of every operation.
+UserMemory::Shape memory_shape(const GroupPlan& plan, uint32_t rank) {
+  UserMemory::Shape shape{static_cast<uint32_t>(plan.places.size()), rank, plan.depth, 0, 0};
+  const auto add = [&shape](const OperationPlan& operation) {
+    const BufferSizes blocks = buffer_sizes(operation.operation, shape.ranks);
+    const uint64_t block = operation.block_bytes;
+    shape.send_max = std::max(shape.send_max, block * blocks.send);
+    shape.receive_max = std::max(shape.receive_max, block * blocks.receive);
+  };
+  for (const OperationPlan& operation : plan.operations) add(operation);
+  for (const Disagreement& disagreement : plan.disagreements) add(disagreement.operation);
+  return shape;
 }
 
 }  // namespace
@@ -150,9 +155,7 @@ void Hosts::add_member(TimeNs now_ns, uint32_t group, uint32_t rank) {
   state.context = processes_[member.process].context;
   member.think = emulator::Random(mix(mix(world_.scenario.seed, kThinkStream), group, rank));
 
-  const UserMemory::Shape shape{static_cast<uint32_t>(plan.places.size()), rank, plan.depth,
-                                longest_block(plan)};
-  state.memory = UserMemory({world_.scenario.seed, group}, shape);
+  state.memory = UserMemory({world_.scenario.seed, group}, memory_shape(plan, rank));
   HostMemory& memory = cluster_->memory();
   const uint32_t send = memory.add(place.card, state.memory.send_bytes());
   const uint32_t receive = memory.add(place.card, state.memory.receive_bytes());
@@ -342,11 +345,17 @@ void Hosts::post(TimeNs now_ns, uint32_t index) {
   entry.member = state.handle;
   entry.sequence = world_.scenario.groups[state.group].first_sequence + member.next;
   entry.cookie = make_cookie(index, member.next);
-  if (operation.operation == PEAL_OPERATION_ALLGATHER) {
-    entry.block_bytes = operation.block_bytes;
-    entry.send_offset = operation.in_place ? 0 : state.memory.send_offset(post.slot);
+  entry.root = operation.root;
+  const auto ranks = static_cast<uint32_t>(world_.groups[state.group].members.size());
+  const Blocks blocks(operation, ranks, state.rank);
+  if (blocks.any()) entry.block_bytes = operation.block_bytes;
+  // A buffer that the operation does not use has no key.
+  if (blocks.sent() > 0 && !operation.in_place) {
+    entry.send_offset = state.memory.send_offset(post.slot);
+    entry.send_key = member.send_key;
+  }
+  if (blocks.received() > 0) {
     entry.receive_offset = state.memory.receive_offset(post.slot);
-    entry.send_key = operation.in_place ? 0 : member.send_key;
     entry.receive_key = member.receive_key;
   }
   world_.groups[state.group].posted[member.next]++;

@@ -255,12 +255,6 @@ uint64_t Run::needed() const {
   return packets;
 }
 
-const char* operation_name(const OperationPlan& operation) {
-  if (operation.operation == PEAL_OPERATION_DESTROY) return "destroy";
-  if (operation.operation == PEAL_OPERATION_BARRIER) return "barrier";
-  return operation.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING ? "doubling" : "broadcast";
-}
-
 Report Run::report() const {
   Report report;
   report.needed = needed();
@@ -286,8 +280,8 @@ Report Run::report() const {
         const bool ok = post.state == PostState::kCompleted && post.status == PEAL_STATUS_OK;
         all = all && ok;
         report.completed += ok;
-        if (ok)
-          report.completed_as[operation_name(world_.operation(world_.members[index], sequence))]++;
+        const OperationPlan plan = world_.operation(world_.members[index], sequence);
+        if (ok) report.completed_as[{plan.operation, plan.algorithm}]++;
         report.mismatched +=
             post.state == PostState::kCompleted && post.status == PEAL_STATUS_MISMATCH;
         report.peer_dead +=

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/cluster/cluster.h"
@@ -29,8 +30,9 @@ struct Report {
   uint64_t mismatched = 0;
   uint64_t peer_dead = 0;
   uint64_t dma_faults = 0;
-  std::map<std::string, uint64_t> completed_as;  // success: barrier, broadcast, doubling, destroy
-  std::map<std::string, uint64_t> happened;      // accidents that met somebody at work, by name
+  // Success, by operation and algorithm.
+  std::map<std::pair<uint8_t, uint8_t>, uint64_t> completed_as;
+  std::map<std::string, uint64_t> happened;  // accidents that met somebody at work, by name
   std::vector<TimeNs>
       latencies_ns;  // of every operation of every group: last completion - first post
   std::array<uint64_t, PEAL_PACKET_TYPE_COUNT> packets{};  // sent, by type, repairs included

@@ -4,12 +4,21 @@
 #include <algorithm>
 
 #include "abi/types.h"
+#include "base/names.h"
+#include "emulator/cluster/blocks.h"
 
 namespace peal::sim {
 
 namespace {
 
 constexpr uint64_t kChannelsLeast = 4;
+
+std::string root_problem(const OperationPlan& operation, size_t ranks) {
+  const size_t roots = has_root(operation.operation) ? ranks : 1;
+  if (operation.root < roots) return {};
+  return "root " + std::to_string(operation.root) + " of " + operation_text(operation) +
+         (roots > 1 ? ": there are ranks 0 to " + std::to_string(ranks - 1) : ": it has none");
+}
 
 std::string group_problem(const Scenario& scenario, size_t index) {
   const GroupPlan& group = scenario.groups[index];
@@ -29,9 +38,16 @@ std::string group_problem(const Scenario& scenario, size_t index) {
       if (group.places[a] == group.places[b])
         return who + "ranks " + std::to_string(a) + " and " + std::to_string(b) +
                " are the same process";
-  for (const Disagreement& disagreement : group.disagreements)
+  for (const Disagreement& disagreement : group.disagreements) {
     if (disagreement.rank >= ranks || disagreement.index >= group.operations.size())
       return who + "a disagreement names no rank or operation";
+    const std::string problem = root_problem(disagreement.operation, ranks);
+    if (!problem.empty()) return who + problem;
+  }
+  for (const OperationPlan& operation : group.operations) {
+    const std::string problem = root_problem(operation, ranks);
+    if (!problem.empty()) return who + problem;
+  }
   for (const Abandon& abandon : group.abandons)
     if (abandon.rank >= ranks) return who + "an abandon names no rank";
   if (group.first_sequence % kChannelsLeast != 0)
@@ -63,6 +79,16 @@ std::string Scenario::problem() const {
   if (checksums == ChecksumChoice::kSkipped && faults.corrupt > 0)
     return "checksums cannot be skipped where frames are damaged";
   return faults.problem();
+}
+
+std::string operation_text(const OperationPlan& operation) {
+  std::string text =
+      names::operation(operation.operation) + " by " + names::algorithm(operation.algorithm);
+  if (buffer_sizes(operation.operation, 1).receive > 0)
+    text += ", " + std::to_string(operation.block_bytes) + " bytes";
+  if (operation.in_place) text += ", in place";
+  if (has_root(operation.operation)) text += ", root " + std::to_string(operation.root);
+  return text;
 }
 
 bool only_bad_wire(const Scenario& scenario) {

@@ -30,7 +30,12 @@ struct OperationPlan {
   uint8_t algorithm = PEAL_ALGORITHM_DISSEMINATION;
   bool in_place = false;
   uint32_t block_bytes = 0;
+  uint32_t root = 0;  // a rank; 0 where there is none
+  bool operator==(const OperationPlan&) const = default;
 };
+
+// "broadcast by binomial, 64 bytes, root 3", …
+[[nodiscard]] std::string operation_text(const OperationPlan& operation);
 
 // Rank `rank` posts something else than the others as operation `index`.
 struct Disagreement {

@@ -32,6 +32,15 @@ uint64_t compare_pattern(const uint8_t* with, uint64_t bytes, uint64_t base) {
   return std::memcmp(with + at, &base, bytes - at) == 0 ? bytes : at;
 }
 
+// Whether bytes `from` to `to` behind the beginning are the pattern's.
+bool has_pattern(const uint8_t* begin, uint64_t from, uint64_t to, uint64_t base) {
+  for (; from < to && from % 8 != 0; from++)
+    if (begin[from] != static_cast<uint8_t>((base + from / 8 * kStep) >> from % 8 * 8))
+      return false;
+  return from >= to ||
+         compare_pattern(begin + from, to - from, base + from / 8 * kStep) == to - from;
+}
+
 uint64_t round_up(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
 
 }  // namespace
@@ -39,8 +48,8 @@ uint64_t round_up(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
 UserMemory::UserMemory(PatternSource source, const Shape& shape)
     : source_(source),
       shape_(shape),
-      send_stride_(round_up(shape.block_max) + 2 * kGuardBytes),
-      receive_stride_(round_up(shape.block_max * shape.ranks) + 2 * kGuardBytes),
+      send_stride_(round_up(shape.send_max) + 2 * kGuardBytes),
+      receive_stride_(round_up(shape.receive_max) + 2 * kGuardBytes),
       slots_(shape.slots) {}
 
 void UserMemory::place(uint32_t send_region, uint8_t* send, uint32_t receive_region,
@@ -51,8 +60,8 @@ void UserMemory::place(uint32_t send_region, uint8_t* send, uint32_t receive_reg
   receive_ = receive;
 }
 
-uint64_t UserMemory::block_base(uint64_t sequence, uint32_t rank) const {
-  return mix(mix(source_.seed, source_.group), sequence, rank);
+uint64_t UserMemory::block_base(uint64_t sequence, const BlockName& name) const {
+  return mix(mix(source_.seed, source_.group), sequence, uint64_t{name.to} << 32 | name.from);
 }
 
 uint64_t UserMemory::send_offset(uint32_t slot) const {
@@ -74,40 +83,55 @@ std::string UserMemory::prepare(uint32_t index, uint64_t sequence, const Operati
   slot.garbage = mix(mix(source_.seed, kGarbageStream), shape_.rank, ++generation_);
   write_pattern(send_ + index * send_stride_, send_stride_, slot.garbage);
   write_pattern(receive_ + index * receive_stride_, receive_stride_, ~slot.garbage);
-  if (operation.operation != PEAL_OPERATION_ALLGATHER) return problem;
-  uint8_t* own = operation.in_place ? receive_ + receive_offset(index) +
-                                          uint64_t{operation.block_bytes} * shape_.rank
-                                    : send_ + send_offset(index);
-  write_pattern(own, operation.block_bytes, block_base(sequence, shape_.rank));
+  const Blocks given = blocks(slot);
+  const uint64_t block = operation.block_bytes;
+  for (uint32_t i = 0; i < given.sent(); i++) {
+    uint8_t* const to = operation.in_place
+                            ? receive_ + receive_offset(index) + (given.sent_at() + i) * block
+                            : send_ + send_offset(index) + i * block;
+    write_pattern(to, block, block_base(sequence, given.sent_name(i)));
+  }
   return problem;
+}
+
+std::string UserMemory::check_result(uint32_t index) const {
+  const Slot& slot = slots_[index];
+  const Blocks expected = blocks(slot);
+  const uint64_t block = slot.operation.block_bytes;
+  for (uint32_t i = 0; i < expected.received(); i++) {
+    const BlockName name = expected.received_name(i);
+    const uint8_t* const got = receive_ + receive_offset(index) + i * block;
+    const uint64_t wrong = compare_pattern(got, block, block_base(slot.sequence, name));
+    if (wrong == block) continue;
+    const uint64_t at = slot.shift + i * block + wrong;
+    const uint64_t bytes = std::min<uint64_t>(8, block - wrong);
+    uint64_t word = 0;
+    std::memcpy(&word, got + wrong, bytes);
+    const bool as_prepared =
+        has_pattern(receive_ + index * receive_stride_, at, at + bytes, ~slot.garbage);
+    return "block of rank " + std::to_string(name.from) + " is wrong from byte " +
+           std::to_string(wrong) + " of " + std::to_string(block) + ": " +
+           (as_prepared ? "never written" : describe(slot, wrong, word));
+  }
+  return {};
+}
+
+// What lies around the result must be as the user left it.
+std::string UserMemory::check_surroundings(uint32_t index) const {
+  const Slot& slot = slots_[index];
+  const uint8_t* const begin = receive_ + index * receive_stride_;
+  const uint64_t end = slot.shift + uint64_t{slot.operation.block_bytes} * blocks(slot).received();
+  if (!has_pattern(begin, 0, slot.shift, ~slot.garbage))
+    return "bytes before the receive buffer were written";
+  if (!has_pattern(begin, end, receive_stride_, ~slot.garbage))
+    return "bytes behind the receive buffer were written";
+  return {};
 }
 
 std::string UserMemory::finish(uint32_t index, bool has_result) {
   Slot& slot = slots_[index];
-  std::string problem;
-  const uint64_t block = slot.operation.block_bytes;
-  if (has_result && slot.operation.operation == PEAL_OPERATION_ALLGATHER && block > 0) {
-    for (uint32_t rank = 0; rank < shape_.ranks && problem.empty(); rank++) {
-      const uint8_t* got = receive_ + receive_offset(index) + rank * block;
-      const uint64_t wrong = compare_pattern(got, block, block_base(slot.sequence, rank));
-      if (wrong == block) continue;
-      uint64_t word = 0;
-      std::memcpy(&word, got + wrong, std::min<uint64_t>(8, block - wrong));
-      problem = "block of rank " + std::to_string(rank) + " is wrong from byte " +
-                std::to_string(wrong) + " of " + std::to_string(block) + ": " +
-                describe(slot, wrong, word);
-    }
-  }
-  // What lies around the result must be as the user left it.
-  const uint8_t* begin = receive_ + index * receive_stride_;
-  if (problem.empty() &&
-      compare_pattern(begin, slot.shift & ~7ull, ~slot.garbage) != (slot.shift & ~7ull))
-    problem = "bytes before the receive buffer were written";
-  const uint64_t behind = round_up(slot.shift + block * shape_.ranks);
-  if (problem.empty() &&
-      compare_pattern(begin + behind, receive_stride_ - behind,
-                      ~slot.garbage + behind / 8 * kStep) != receive_stride_ - behind)
-    problem = "bytes behind the receive buffer were written";
+  std::string problem = has_result ? check_result(index) : "";
+  if (problem.empty()) problem = check_surroundings(index);
   slot.posted = false;
   slot.garbage = mix(mix(source_.seed, kGarbageStream), shape_.rank, ++generation_);
   write_pattern(send_ + index * send_stride_, send_stride_, slot.garbage);
@@ -143,32 +167,34 @@ std::string UserMemory::check_access(uint32_t region, uint64_t offset, uint64_t 
     return what + "the buffer is the user's" +
            (slot.used ? ", sequence " + std::to_string(slot.sequence) + " is complete" : "");
   const uint64_t begin = index * stride + slot.shift;
-  const uint64_t end = begin + uint64_t{slot.operation.block_bytes} * (sends ? 1 : shape_.ranks);
-  if (slot.operation.operation != PEAL_OPERATION_ALLGATHER || offset < begin ||
-      offset + bytes > end)
+  const Blocks own = blocks(slot);
+  const uint32_t sent = slot.operation.in_place ? 0 : own.sent();
+  const uint64_t end =
+      begin + uint64_t{slot.operation.block_bytes} * (sends ? sent : own.received());
+  if (offset < begin || offset + bytes > end)
     return what + "outside the buffers of sequence " + std::to_string(slot.sequence);
   return {};
 }
 
-// Tells where the wrong bytes come from, when they are known ones.
+// Tells where the wrong word at this offset of a block of the result comes from, when it is a known
+// one.
 std::string UserMemory::describe(const Slot& slot, uint64_t offset, uint64_t found) const {
+  const uint32_t targets = buffer_sizes(slot.operation.operation, shape_.ranks).send;
+  const auto text = [targets](const std::string& what, const BlockName& name) {
+    return "it is " + what + " of rank " + std::to_string(name.from) +
+           (targets > 1 ? " for rank " + std::to_string(name.to) : "");
+  };
   const uint64_t word = offset / 8 * kStep;
   for (uint64_t back = 0; back <= slot.sequence && back < 64; back++)
-    for (uint32_t rank = 0; rank < shape_.ranks; rank++)
-      if (found == block_base(slot.sequence - back, rank) + word)
-        return "it is what rank " + std::to_string(rank) + " sent " + std::to_string(back) +
-               " operations before";
-  for (uint32_t rank = 0; rank < shape_.ranks; rank++)
-    for (uint64_t at = 0; at < slot.operation.block_bytes; at += 8)
-      if (found == block_base(slot.sequence, rank) + at / 8 * kStep)
-        return "it is byte " + std::to_string(at) + " of rank " + std::to_string(rank);
-  const uint64_t at = slot.shift + offset;
-  if (at % 8 == 0) {
-    for (uint32_t rank = 0; rank < shape_.ranks; rank++) {
-      const uint64_t place = slot.shift + rank * uint64_t{slot.operation.block_bytes} + offset;
-      if (place % 8 == 0 && found == ~slot.garbage + place / 8 * kStep) return "never written";
-    }
-  }
+    for (BlockName name; name.from < shape_.ranks; name.from++)
+      for (name.to = 0; name.to < targets; name.to++)
+        if (found == block_base(slot.sequence - back, name) + word)
+          return text("the block, of " + std::to_string(back) + " operations before,", name);
+  for (BlockName name; name.from < shape_.ranks; name.from++)
+    for (name.to = 0; name.to < targets; name.to++)
+      for (uint64_t at = 0; at < slot.operation.block_bytes; at += 8)
+        if (found == block_base(slot.sequence, name) + at / 8 * kStep)
+          return text("byte " + std::to_string(at) + " of the block", name);
   return "unknown bytes " + std::to_string(found);
 }
 

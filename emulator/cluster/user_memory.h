@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The buffers of one member as its user treats them: filled with a pattern that tells origin,
-// operation and offset; compared at completion; overwritten with garbage at once, because they are
-// the user's again; and looked at once more later, because nobody may have touched the garbage.
+// The buffers of one member as its user treats them: filled with a pattern that tells whose block
+// it is, for whom, operation and offset; compared at completion; overwritten with garbage at once,
+// because they are the user's again; and looked at once more later, because nobody may have touched
+// the garbage.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "emulator/cluster/blocks.h"
 #include "emulator/cluster/scenario.h"
 
 namespace peal::sim {
@@ -23,8 +25,9 @@ class UserMemory {
   struct Shape {
     uint32_t ranks;
     uint32_t rank;
-    uint32_t slots;      // operations under way at once
-    uint64_t block_max;  // bytes per rank of the longest operation
+    uint32_t slots;     // operations under way at once
+    uint64_t send_max;  // bytes of the longest operation's buffers
+    uint64_t receive_max;
   };
 
   UserMemory() = default;
@@ -63,7 +66,12 @@ class UserMemory {
     OperationPlan operation;
   };
 
-  [[nodiscard]] uint64_t block_base(uint64_t sequence, uint32_t rank) const;
+  [[nodiscard]] Blocks blocks(const Slot& slot) const {
+    return {slot.operation, shape_.ranks, shape_.rank};
+  }
+  [[nodiscard]] uint64_t block_base(uint64_t sequence, const BlockName& name) const;
+  [[nodiscard]] std::string check_result(uint32_t index) const;
+  [[nodiscard]] std::string check_surroundings(uint32_t index) const;
   [[nodiscard]] std::string describe(const Slot& slot, uint64_t offset, uint64_t found) const;
 
   PatternSource source_;

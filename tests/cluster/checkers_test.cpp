@@ -34,12 +34,13 @@ class Checkers : public testing::Test {
     }
   }
 
-  peal_completion completion(uint32_t member, uint64_t sequence, peal_status status) {
+  peal_completion completion(uint32_t member, uint64_t sequence, peal_status status,
+                             peal_operation operation = PEAL_OPERATION_ALLGATHER) {
     peal_completion entry{};
     entry.cookie = make_cookie(member, sequence);
     entry.sequence = sequence;
     entry.member = world_.members[member].handle;
-    entry.operation = PEAL_OPERATION_ALLGATHER;
+    entry.operation = operation;
     entry.status = static_cast<uint16_t>(status);
     entry.failed_rank = PEAL_NO_RANK;
     return entry;
@@ -108,6 +109,44 @@ TEST_F(Checkers, SuccessBeforeAllHavePosted) {
   EXPECT_TRUE(world_.findings.has("barrier"));
 }
 
+// A broadcast needs its root, and nobody else.
+TEST_F(Checkers, SuccessBeforeTheRootHasPosted) {
+  scenario_.groups[0].operations.assign(20, root_broadcast(100, 1));
+  CompletionChecker checker(world_);
+  world_.groups[0].posted.assign(21, 1);
+  post(0, 0);
+  post(1, 1);
+  checker.check(1, 1, 3, completion(1, 1, PEAL_STATUS_OK, PEAL_OPERATION_BROADCAST));
+  EXPECT_EQ(world_.findings.lines(), std::vector<std::string>());
+  checker.check(2, 0, 3, completion(0, 0, PEAL_STATUS_OK, PEAL_OPERATION_BROADCAST));
+  EXPECT_EQ(world_.findings.lines(),
+            std::vector<std::string>{"barrier at 2 ns: group 0 rank 0 sequence 0: succeeded before "
+                                     "the root had posted it"});
+}
+
+// Whoever posts what the root posts may succeed; whoever does not, must not.
+TEST_F(Checkers, DisagreementWithTheRoot) {
+  OperationPlan in_place = root_broadcast(100, 1);
+  in_place.in_place = true;
+  scenario_.groups[0].operations.assign(20, root_broadcast(100, 1));
+  scenario_.groups[0].disagreements = {{0, 0, root_broadcast(101, 1)}, {0, 1, in_place}};
+  CompletionChecker checker(world_);
+  for (const uint64_t sequence : {0, 1})
+    for (const uint32_t rank : {0, 1}) post(rank, sequence);
+  const auto succeed = [&](uint32_t rank, uint64_t sequence) {
+    checker.check(sequence, rank, 3,
+                  completion(rank, sequence, PEAL_STATUS_OK, PEAL_OPERATION_BROADCAST));
+  };
+  succeed(1, 0);
+  succeed(1, 1);
+  succeed(0, 1);
+  EXPECT_EQ(world_.findings.lines(), std::vector<std::string>());
+  succeed(0, 0);
+  EXPECT_EQ(world_.findings.lines(),
+            std::vector<std::string>{"status at 0 ns: group 0 rank 0 sequence 0: succeeded "
+                                     "although the ranks disagree"});
+}
+
 TEST_F(Checkers, SequencesBeginWhereTheGroupSays) {
   scenario_.groups[0].first_sequence = (uint64_t{1} << 32) - 32;
   CompletionChecker checker(world_);
@@ -155,7 +194,7 @@ TEST_F(Checkers, ADmaInABufferThatIsTheUsers) {
   MemoryChecker checker(world_);
   world_.region_member = {0, 0};
   UserMemory& memory = world_.members[0].memory;
-  memory = UserMemory({1, 0}, {2, 0, 1, 100});
+  memory = UserMemory({1, 0}, {2, 0, 1, 100, 200});
   std::vector<uint8_t> send(memory.send_bytes());
   std::vector<uint8_t> receive(memory.receive_bytes());
   memory.place(0, send.data(), 1, receive.data());
@@ -207,6 +246,16 @@ TEST(Runs, ThatNeverEndAreStuckAndNothingElse) {
   scenario.timeouts.dead_ns = 1000 * kSecond;
   const Report report = run(scenario);
   EXPECT_TRUE(report.only_stuck()) << failures(report);
+}
+
+// A submission that the card refuses is a failure without a reason.
+TEST(Runs, OfAnOperationThatNoHostMayAskFor) {
+  const Report report = run(bare_plan(2, {PEAL_OPERATION_RECYCLE}, 1));
+  EXPECT_EQ(report.lines, (std::vector<std::string>{
+                              "status at 400 ns: group 0 rank 0 sequence 0: unexpected status "
+                              "BAD_OPCODE",
+                              "status at 400 ns: group 0 rank 1 sequence 0: unexpected status "
+                              "BAD_OPCODE"}));
 }
 
 TEST_F(Checkers, FailureWithoutAReason) {
@@ -288,94 +337,6 @@ TEST_F(Checkers, FramesThatAreNotWellFormed) {
 TEST_F(Checkers, APostThatNeverEndsIsStuck) {
   check_progress(world_, 1);
   EXPECT_TRUE(world_.findings.has("stuck"));
-}
-
-class UserMemoryTest : public testing::Test {
- protected:
-  UserMemoryTest() : memory_({1, 0}, {3, 1, 2, 100}) {
-    send_.resize(memory_.send_bytes());
-    receive_.resize(memory_.receive_bytes());
-    memory_.place(10, send_.data(), 11, receive_.data());
-  }
-
-  // What the cards would have done: rank 0's and 2's blocks are those of two more memories.
-  void gather(uint32_t slot, uint64_t sequence, const OperationPlan& operation) {
-    for (uint32_t rank = 0; rank < 3; rank++) {
-      UserMemory other({1, 0}, {3, rank, 2, 100});
-      std::vector<uint8_t> send(other.send_bytes());
-      std::vector<uint8_t> receive(other.receive_bytes());
-      other.place(0, send.data(), 1, receive.data());
-      OperationPlan apart = operation;
-      apart.in_place = false;
-      EXPECT_EQ(other.prepare(slot, sequence, apart), "");
-      std::memcpy(receive_.data() + memory_.receive_offset(slot) + rank * operation.block_bytes,
-                  send.data() + other.send_offset(slot), operation.block_bytes);
-    }
-  }
-
-  UserMemory memory_;
-  std::vector<uint8_t> send_;
-  std::vector<uint8_t> receive_;
-};
-
-TEST_F(UserMemoryTest, ARightResultIsRight) {
-  for (const bool in_place : {false, true}) {
-    EXPECT_EQ(memory_.prepare(1, 5, broadcast(99, in_place)), "");
-    gather(1, 5, broadcast(99, in_place));
-    EXPECT_EQ(memory_.finish(1, true), "");
-    EXPECT_EQ(memory_.check_garbage(1), "");
-  }
-}
-
-TEST_F(UserMemoryTest, EveryWrongByteIsFound) {
-  for (uint32_t at = 0; at < 3 * 99; at += 11) {
-    EXPECT_EQ(memory_.prepare(0, at, broadcast(99)), "");
-    gather(0, at, broadcast(99));
-    receive_[memory_.receive_offset(0) + at] ^= 1;
-    EXPECT_NE(memory_.finish(0, true), "") << at;
-  }
-}
-
-TEST_F(UserMemoryTest, MissingBlocksAreFound) {
-  EXPECT_EQ(memory_.prepare(0, 1, broadcast(64)), "");
-  EXPECT_NE(memory_.finish(0, true).find("block of rank 0 is wrong from byte 0"),
-            std::string::npos);
-}
-
-TEST_F(UserMemoryTest, WritesAroundTheBufferAreFound) {
-  EXPECT_EQ(memory_.prepare(0, 1, broadcast(64)), "");
-  gather(0, 1, broadcast(64));
-  receive_[memory_.receive_offset(0) + 3 * 64 + 70] ^= 1;
-  EXPECT_NE(memory_.finish(0, true), "");
-  EXPECT_EQ(memory_.prepare(0, 2, broadcast(64)), "");
-  gather(0, 2, broadcast(64));
-  receive_[memory_.receive_offset(0) - 20] ^= 1;
-  EXPECT_NE(memory_.finish(0, true), "");
-}
-
-TEST_F(UserMemoryTest, AWriteAfterCompletionIsFound) {
-  EXPECT_EQ(memory_.prepare(0, 1, broadcast(64)), "");
-  gather(0, 1, broadcast(64));
-  EXPECT_EQ(memory_.finish(0, true), "");
-  receive_[memory_.receive_offset(0) + 5] ^= 1;
-  EXPECT_NE(memory_.check_garbage(0), "");
-  EXPECT_NE(memory_.prepare(0, 2, broadcast(64)), "");
-}
-
-TEST_F(UserMemoryTest, AccessOnlyBetweenPostAndCompletion) {
-  EXPECT_NE(memory_.check_access(10, 0, 8, false), "");
-  EXPECT_EQ(memory_.prepare(0, 1, broadcast(64)), "");
-  const uint64_t send = memory_.send_offset(0);
-  const uint64_t receive = memory_.receive_offset(0);
-  EXPECT_EQ(memory_.check_access(10, send, 64, false), "");
-  EXPECT_EQ(memory_.check_access(11, receive, 3 * 64, true), "");
-  EXPECT_NE(memory_.check_access(10, send, 64, true), "");
-  EXPECT_NE(memory_.check_access(10, send, 65, false), "");
-  EXPECT_NE(memory_.check_access(10, send - 1, 64, false), "");
-  EXPECT_NE(memory_.check_access(11, receive, 3 * 64 + 1, true), "");
-  gather(0, 1, broadcast(64));
-  EXPECT_EQ(memory_.finish(0, true), "");
-  EXPECT_NE(memory_.check_access(10, send, 64, false), "");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "emulator/cluster/arithmetic.h"
 #include "emulator/cluster/cluster.h"
 
 namespace peal::sim {
@@ -13,6 +14,17 @@ OperationPlan broadcast(uint32_t bytes, bool in_place) {
 
 OperationPlan doubling(uint32_t bytes, bool in_place) {
   return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, in_place, bytes};
+}
+
+OperationPlan root_broadcast(uint32_t bytes, uint32_t root) {
+  return {PEAL_OPERATION_BROADCAST,
+          static_cast<uint8_t>(algorithms_of(PEAL_OPERATION_BROADCAST).front()), false, bytes,
+          root};
+}
+
+OperationPlan alltoall(uint32_t bytes, bool in_place) {
+  return {PEAL_OPERATION_ALLTOALL,
+          static_cast<uint8_t>(algorithms_of(PEAL_OPERATION_ALLTOALL).front()), in_place, bytes};
 }
 
 Scenario plan(uint32_t cards, const OperationPlan& operation, uint32_t count, uint32_t depth) {

@@ -45,6 +45,24 @@ Latency latency_of(const Report& report) {
   return {median, microseconds(sorted.front()), microseconds(sorted.back())};
 }
 
+// What the ranks of each group post, equal ones in a row together.
+nlohmann::json groups_json(const Scenario& scenario) {
+  nlohmann::json groups = nlohmann::json::array();
+  for (const GroupPlan& group : scenario.groups) {
+    nlohmann::json operations = nlohmann::json::array();
+    for (size_t i = 0, same = 0; i < group.operations.size(); i += same) {
+      const OperationPlan& first = group.operations[i];
+      const auto other =
+          std::find_if(group.operations.begin() + static_cast<ptrdiff_t>(i), group.operations.end(),
+                       [&first](const OperationPlan& each) { return each != first; });
+      same = static_cast<size_t>(other - group.operations.begin()) - i;
+      operations.push_back({{"what", operation_text(first)}, {"times", same}});
+    }
+    groups.push_back({{"ranks", group.places.size()}, {"operations", operations}});
+  }
+  return groups;
+}
+
 const char* checksums_text(Checksums checksums) {
   switch (checksums) {
     case Checksums::kSoftware:
@@ -61,11 +79,10 @@ const char* checksums_text(Checksums checksums) {
 
 nlohmann::json report_json(const Scenario& scenario, const Report& report) {
   nlohmann::json tree;
-  tree["scenario"] = {{"name", scenario.name},
-                      {"description", describe(scenario)},
-                      {"seed", scenario.seed},
-                      {"cards", scenario.cards},
-                      {"faults", emulator::format_fault_plan(scenario.faults)}};
+  tree["scenario"] = {
+      {"name", scenario.name},           {"description", describe(scenario)},
+      {"seed", scenario.seed},           {"cards", scenario.cards},
+      {"groups", groups_json(scenario)}, {"faults", emulator::format_fault_plan(scenario.faults)}};
   tree["ok"] = report.ok;
   nlohmann::json checks = nlohmann::json::object();
   for (const char* check : kChecks) {
