@@ -19,7 +19,7 @@ endfunction()
 
 # To be called when all targets are there.
 function(peal_install)
-  peal_install_programs(pealrun peal-nic peal-sim peal-perf ideal-card peal-matmul)
+  peal_install_programs(pealrun pealctl peal-nic peal-sim peal-perf ideal-card peal-matmul)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
     COMPONENT runtime FILES_MATCHING PATTERN "*.1")
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man4

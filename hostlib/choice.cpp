@@ -2,7 +2,8 @@
 // The choice of algorithms; see choice.h.
 #include "hostlib/choice.h"
 
-#include <iterator>
+#include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,20 @@
 namespace peal::host {
 namespace {
 
-// Bumped whenever the same fields come to mean another choice.
-constexpr uint32_t kTableVersion = 1;
+// Bumped whenever the same hash comes to mean another choice.
+constexpr uint32_t kTableVersion = 2;
+
+// From the medians of peal-perf (docs/performance.md): up to these lengths both ways of an
+// allgather take about as long, and recursive doubling sends far fewer packets (N log2 N instead of
+// N (N-1)); beyond, packets that are forwarded without touching the host win, the later the more
+// ranks share a card's processor. Two ranks send the same packets either way.
+constexpr ChoiceRule kDefaults[] = {
+    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, {}, {}},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 0}, {1, 2}},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 512}, {3, 16}},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 2048}, {17}},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, {}, {}},
+};
 
 uint32_t hash_word(uint32_t hash, uint64_t word) {
   for (int byte = 0; byte < 8; byte++) {  // FNV-1a
@@ -22,12 +35,19 @@ uint32_t hash_word(uint32_t hash, uint64_t word) {
   return hash;
 }
 
-// From the medians of peal-perf (docs/performance.md): up to here both take about as long, and
-// recursive doubling sends far fewer packets; beyond it, forwarding without touching the host wins,
-// the later the more ranks share a card's processor.
-uint64_t default_doubling_max_bytes(uint32_t size) {
-  if (size <= 2) return 0;  // the same packets either way
-  return size <= 16 ? 512 : 2048;
+ChoiceRule every_allgather(const AllgatherChoice& choice) {
+  return {PEAL_OPERATION_ALLGATHER, choice.algorithm, {}, {}};
+}
+
+peal_error add_wanted(peal_allgather_algorithm wanted, PlacedRules* rules) {
+  if (wanted == PEAL_ALLGATHER_AUTO) return PEAL_OK;
+  for (const AllgatherChoice& choice : kAllgatherChoices) {
+    if (choice.wanted != wanted) continue;
+    rules->push_back({every_allgather(choice), "peal_group_params.allgather_algorithm"});
+    return PEAL_OK;
+  }
+  return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather algorithm %d in the parameters",
+              static_cast<int>(wanted));
 }
 
 // "auto, … or …"
@@ -40,42 +60,103 @@ std::string expected_names() {
   return text;
 }
 
+peal_error add_allgather_variable(std::string_view name, PlacedRules* rules) {
+  if (name.empty() || name == "auto") return PEAL_OK;
+  for (const AllgatherChoice& choice : kAllgatherChoices) {
+    if (names::value_of(names::kAlgorithms, name) != choice.algorithm) continue;
+    rules->push_back({every_allgather(choice), "$PEAL_ALLGATHER_ALGORITHM"});
+    return PEAL_OK;
+  }
+  return fail(PEAL_ERR_INVALID_ARGUMENT, "$PEAL_ALLGATHER_ALGORITHM is \"%s\": expected %s",
+              std::string(name).c_str(), expected_names().c_str());
+}
+
+std::string_view text_or_none(const char* text) { return text == nullptr ? "" : text; }
+
+peal_error gather_rules(const ChoiceSources& sources, PlacedRules* rules) {
+  peal_error error = add_wanted(sources.allgather, rules);
+  if (error != PEAL_OK) return error;
+  error = parse_rules(text_or_none(sources.rules), "peal_group_params.algorithms", rules);
+  if (error != PEAL_OK) return error;
+  error = add_allgather_variable(text_or_none(sources.allgather_variable), rules);
+  if (error != PEAL_OK) return error;
+  error = parse_rules(text_or_none(sources.rules_variable), "$PEAL_ALGORITHMS", rules);
+  if (error != PEAL_OK) return error;
+  const std::string file(text_or_none(sources.rules_file));
+  return file.empty() ? PEAL_OK : read_rules_file(file, rules);
+}
+
 }  // namespace
 
-peal_algorithm ChoiceTable::allgather(uint64_t block_bytes) const {
-  for (const AllgatherChoice& choice : kAllgatherChoices)
-    if (choice.wanted == forced) return choice.algorithm;
-  return block_bytes <= doubling_max_bytes ? PEAL_ALGORITHM_RECURSIVE_DOUBLING
-                                           : PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+ChoiceTable::ChoiceTable(uint32_t size, PlacedRules rules) : size_(size), rules_(std::move(rules)) {
+  for (const Way& way : kWays) {
+    if (parts_[way.operation].empty()) settle(way.operation);
+  }
+}
+
+// Between two ends of ranges nothing changes: at each the first rule that fits is sought.
+void ChoiceTable::settle(peal_operation operation) {
+  const auto fits = [&](const ChoiceRule& rule) {
+    return rule.operation == operation && rule.ranks.has(size_);
+  };
+  std::vector<uint64_t> ends = {0};
+  for (const PlacedRule& each : rules_) {
+    if (!fits(each.rule)) continue;
+    ends.push_back(each.rule.bytes.first);
+    if (each.rule.bytes.last != UINT64_MAX) ends.push_back(each.rule.bytes.last + 1);
+  }
+  std::sort(ends.begin(), ends.end());
+  Parts& parts = parts_[operation];
+  for (const uint64_t bytes : ends) {
+    const auto decides = [&](const PlacedRule& each) {
+      return fits(each.rule) && each.rule.bytes.has(bytes);
+    };
+    const auto found = std::find_if(rules_.begin(), rules_.end(), decides);
+    const auto index = static_cast<uint32_t>(found - rules_.begin());
+    if (!parts.empty() && parts.back().rule == index) continue;
+    parts.push_back({bytes, index, found->rule.algorithm});
+  }
+}
+
+const ChoiceTable::Part& ChoiceTable::part(peal_operation operation, uint64_t block_bytes) const {
+  const Parts& parts = parts_[operation];
+  size_t i = parts.size() - 1;
+  while (parts[i].first_bytes > block_bytes) i--;
+  return parts[i];
 }
 
 uint32_t ChoiceTable::hash() const {
   uint32_t hash = 2166136261u;
   hash = hash_word(hash, kTableVersion);
-  hash = hash_word(hash, size);
-  hash = hash_word(hash, static_cast<uint64_t>(forced));
-  return hash_word(hash, doubling_max_bytes);
-}
-
-peal_error make_choice_table(uint32_t size, peal_allgather_algorithm wanted,
-                             const char* environment, ChoiceTable* table) {
-  *table = ChoiceTable{size, wanted, default_doubling_max_bytes(size)};
-  if (wanted != PEAL_ALLGATHER_AUTO) {
-    for (const AllgatherChoice& choice : kAllgatherChoices)
-      if (choice.wanted == wanted) return PEAL_OK;
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather algorithm %d in the parameters",
-                static_cast<int>(wanted));
-  }
-  const std::string_view name(environment == nullptr ? "" : environment);
-  if (name.empty() || name == "auto") return PEAL_OK;
-  for (const AllgatherChoice& choice : kAllgatherChoices) {
-    if (names::value_of(names::kAlgorithms, name) == choice.algorithm) {
-      table->forced = choice.wanted;
-      return PEAL_OK;
+  hash = hash_word(hash, size_);
+  for (size_t operation = 0; operation < parts_.size(); operation++) {
+    peal_algorithm last = PEAL_ALGORITHM_NONE;
+    for (const Part& part : parts_[operation]) {
+      if (part.algorithm == last) continue;
+      last = part.algorithm;
+      hash = hash_word(hash, operation);
+      hash = hash_word(hash, part.first_bytes);
+      hash = hash_word(hash, static_cast<uint64_t>(part.algorithm));
     }
   }
-  return fail(PEAL_ERR_INVALID_ARGUMENT, "$PEAL_ALLGATHER_ALGORITHM is \"%s\": expected %s",
-              environment, expected_names().c_str());
+  return hash;
+}
+
+ChoiceSources sources_of_environment() {
+  ChoiceSources sources;
+  sources.allgather_variable = getenv("PEAL_ALLGATHER_ALGORITHM");
+  sources.rules_variable = getenv("PEAL_ALGORITHMS");
+  sources.rules_file = getenv("PEAL_ALGORITHMS_FILE");
+  return sources;
+}
+
+peal_error make_choice_table(uint32_t size, const ChoiceSources& sources, ChoiceTable* table) {
+  PlacedRules rules;
+  const peal_error error = gather_rules(sources, &rules);
+  if (error != PEAL_OK) return error;
+  for (const ChoiceRule& rule : kDefaults) rules.push_back({rule, "the default table"});
+  *table = ChoiceTable(size, std::move(rules));
+  return PEAL_OK;
 }
 
 }  // namespace peal::host

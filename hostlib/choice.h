@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which algorithm carries out an allgather. Every rank must choose alike from what all ranks know,
-// so the table's hash is compared when a group is made, and goes into the signature of every
-// packet.
+// Which algorithm carries out an operation, by the length of its blocks and the size of its group.
+// Every rank must choose alike from what all ranks know, so the table's hash is compared when a
+// group is made, and goes into the signature of every packet.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <vector>
 
-#include "abi/wire.h"
-#include "peal/peal.h"
+#include "hostlib/choice_rules.h"
 
 namespace peal::host {
 
-// What a caller may ask for, and what the card then does; its name is the card's (abi/wire.h).
+// What a caller of the first API may ask for.
 struct AllgatherChoice {
   peal_allgather_algorithm wanted;
   peal_algorithm algorithm;
@@ -20,22 +21,52 @@ inline constexpr AllgatherChoice kAllgatherChoices[] = {
     {PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST},
     {PEAL_ALLGATHER_RECURSIVE_DOUBLING, PEAL_ALGORITHM_RECURSIVE_DOUBLING}};
 
-struct ChoiceTable {
-  uint32_t size = 0;  // ranks
-  // AUTO: by the block's size, below.
-  peal_allgather_algorithm forced = PEAL_ALLGATHER_AUTO;
-  // Blocks up to this many bytes go by recursive doubling: N log2 N packets instead of N (N-1).
-  // Larger blocks go by all-to-all broadcast, whose packets are forwarded without touching the
-  // host.
-  uint64_t doubling_max_bytes = 0;
-
-  [[nodiscard]] peal_algorithm allgather(uint64_t block_bytes) const;
-  [[nodiscard]] uint32_t hash() const;
+// Whoever has a say, the strongest first. Behind all of them stands the default table. Texts may be
+// null.
+struct ChoiceSources {
+  peal_allgather_algorithm allgather = PEAL_ALLGATHER_AUTO;  // of the parameters
+  const char* rules = nullptr;                               // of the parameters
+  const char* allgather_variable = nullptr;                  // $PEAL_ALLGATHER_ALGORITHM
+  const char* rules_variable = nullptr;                      // $PEAL_ALGORITHMS
+  const char* rules_file = nullptr;                          // $PEAL_ALGORITHMS_FILE
 };
 
-// From the parameter, else from `environment` ($PEAL_ALLGATHER_ALGORITHM, may be null), else the
-// default table.
-peal_error make_choice_table(uint32_t size, peal_allgather_algorithm wanted,
-                             const char* environment, ChoiceTable* table);
+class ChoiceTable {
+ public:
+  // Blocks from `first_bytes` on, up to the next part.
+  struct Part {
+    uint64_t first_bytes;
+    uint32_t rule;  // which of rules() decided
+    peal_algorithm algorithm;
+  };
+  using Parts = std::vector<Part>;
+
+  ChoiceTable() = default;
+  // `rules` holds a rule for every operation and length.
+  ChoiceTable(uint32_t size, PlacedRules rules);
+
+  [[nodiscard]] peal_algorithm algorithm(peal_operation operation, uint64_t block_bytes) const {
+    return part(operation, block_bytes).algorithm;
+  }
+  // Tables that choose alike have the same, wherever their rules are from and however they are put.
+  [[nodiscard]] uint32_t hash() const;
+
+  // Why.
+  [[nodiscard]] const PlacedRules& rules() const { return rules_; }
+  [[nodiscard]] const Parts& parts(peal_operation operation) const { return parts_[operation]; }
+  [[nodiscard]] const Part& part(peal_operation operation, uint64_t block_bytes) const;
+
+ private:
+  void settle(peal_operation operation);
+
+  uint32_t size_ = 0;  // ranks
+  PlacedRules rules_;  // the strongest first
+  std::array<Parts, PEAL_OPERATION_COUNT> parts_;
+};
+
+// What the environment says; the texts are its own.
+ChoiceSources sources_of_environment();
+
+peal_error make_choice_table(uint32_t size, const ChoiceSources& sources, ChoiceTable* table);
 
 }  // namespace peal::host

@@ -60,7 +60,8 @@ peal_error post_allgather(peal_group& group, const void* send, void* receive, si
   const bool in_place = send == PEAL_IN_PLACE;
   Posting posting = {};
   posting.operation = PEAL_OPERATION_ALLGATHER;
-  posting.algorithm = static_cast<uint8_t>(group.choice.allgather(block_bytes));
+  posting.algorithm =
+      static_cast<uint8_t>(group.choice.algorithm(PEAL_OPERATION_ALLGATHER, block_bytes));
   posting.block_bytes = block_bytes;
   if (in_place) posting.flags |= PEAL_SUBMIT_IN_PLACE;
   if (block_bytes != 0) {

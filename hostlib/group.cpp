@@ -4,7 +4,6 @@
 // ranks fail together and nobody waits for it.
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -139,8 +138,10 @@ peal_error prepare(peal_group_builder& builder, const peal_group_params* callers
   // The card parks what may not start yet, and refuses what it cannot park. When others are slow to
   // recycle that may be all that is outstanding, so this many are never refused.
   group.outstanding_max = std::max(context.ring.card->device.parked_max, 1u);
-  error = make_choice_table(own.size, params.allgather_algorithm,
-                            getenv("PEAL_ALLGATHER_ALGORITHM"), &group.choice);
+  ChoiceSources sources = sources_of_environment();
+  sources.allgather = params.allgather_algorithm;
+  sources.rules = params.algorithms;
+  error = make_choice_table(own.size, sources, &group.choice);
   if (error != PEAL_OK) return error;
   own.choice_hash = group.choice.hash();
   error = reserve_group(*context.transport, own.size, own.rank, &own.address);

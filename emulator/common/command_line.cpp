@@ -100,22 +100,6 @@ void set_up(CLI::App& app, const std::string& usage) {
                        "Prints the version and exits.");
 }
 
-bool parse_whole(std::string_view text, uint64_t least, uint64_t most, uint64_t* value) {
-  uint64_t unit = 1;
-  if (!text.empty() && text.back() == 'k') unit = 1024;
-  if (!text.empty() && text.back() == 'M') unit = 1024 * 1024;
-  if (unit != 1) text.remove_suffix(1);
-  const bool hexadecimal = text.substr(0, 2) == "0x";
-  if (hexadecimal) text.remove_prefix(2);
-  uint64_t units = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, bad] = std::from_chars(text.data(), end, units, hexadecimal ? 16 : 10);
-  if (bad != std::errc{} || stop != end || units > most / unit || units * unit < least)
-    return false;
-  *value = units * unit;
-  return true;
-}
-
 bool parse_number(std::string_view text, double least, double most, double* value) {
   double parsed = 0;
   const char* const end = text.data() + text.size();

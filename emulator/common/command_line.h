@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/whole_number.h"
+
 namespace peal::command_line {
 
 inline constexpr int kExitUsage = 2;
@@ -66,7 +68,7 @@ CLI::Validator one_of(std::vector<std::string> names);
 inline constexpr uint64_t kMicrosecondsMax = uint64_t{10} * 365 * 24 * 3600 * 1'000'000;
 
 // For texts that are more than one number: false when `text` is none, or beyond the bounds.
-bool parse_whole(std::string_view text, uint64_t least, uint64_t most, uint64_t* value);
+using peal::parse_whole;
 bool parse_number(std::string_view text, double least, double most, double* value);
 // "A-B", or "A" alone for A-A.
 bool parse_range(std::string_view text, uint64_t* first, uint64_t* last);

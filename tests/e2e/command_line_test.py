@@ -8,13 +8,14 @@ import subprocess
 import jobs
 
 MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "man")
-PROGRAMS = ("pealrun", "peal-perf", "peal-nic", "ideal-card", "peal-matmul", "peal-sim")
+PROGRAMS = ("pealrun", "peal-perf", "peal-nic", "ideal-card", "peal-matmul", "peal-sim", "pealctl")
 # What some do besides, each with options of its own.
-COMMANDS = {"peal-sim": ("soak", "replay", "throughput")}
+COMMANDS = {"peal-sim": ("soak", "replay", "throughput"), "pealctl": ("choose",)}
 # Options of other programs, named in a page in passing.
 OTHERS = {"ideal-card": {"--floor"}, "peal-matmul": {"--loss"}}
 # Without these there is nothing to do.
-NEEDED = {("pealrun",): {"--ranks"}, ("peal-nic",): {"--socket"}, ("peal-sim", "replay"): {"--seed"}}
+NEEDED = {("pealrun",): {"--ranks"}, ("peal-nic",): {"--socket"}, ("peal-sim", "replay"): {"--seed"},
+          ("pealctl", "choose"): {"--ranks"}}
 EVERYWHERE = {"--help", "--version"}
 
 

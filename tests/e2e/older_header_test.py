@@ -8,6 +8,9 @@ class OlderHeaderTest(jobs.JobCase):
     def test_version_1(self):
         self.run_job(4, jobs.program("e2e-older-1"))
 
+    def test_version_2(self):
+        self.run_job(4, jobs.program("e2e-older-2"))
+
 
 if __name__ == "__main__":
     jobs.main()

@@ -142,4 +142,23 @@ void run_choice(Job& job) {
   close_all(job);
 }
 
+// rules RANK: that rank's environment says the same in other words, then something else, then
+// nonsense.
+void run_rules(Job& job) {
+  const bool odd = job.rank == job.number(0, 1);
+  EXPECT_OK(job, peal_open(nullptr, &job.card));
+  const auto make = [&](const char* rules) {
+    setenv("PEAL_ALGORITHMS", odd ? rules : "allgather:0-600:recursive-doubling", 1);
+    return peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob, nullptr,
+                             &job.group);
+  };
+  EXPECT_OK(job, make("allgather:0-99:recursive-doubling,allgather:9-600:recursive-doubling"));
+  EXPECT_OK(job, peal_barrier(job.group));
+  EXPECT_OK(job, peal_group_destroy(job.group));
+  EXPECT_ERROR(job, make("allgather:0-601:recursive-doubling"), PEAL_ERR_MISMATCH);
+  EXPECT_ERROR(job, make("allgather:0-6OO:recursive-doubling"),
+               odd ? PEAL_ERR_INVALID_ARGUMENT : PEAL_ERR_PEER_REFUSED);
+  peal_close(job.card);
+}
+
 }  // namespace peal::e2e

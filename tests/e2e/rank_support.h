@@ -56,6 +56,7 @@ void run_fork(Job& job);
 void run_soak(Job& job);
 void run_disagree(Job& job);
 void run_choice(Job& job);
+void run_rules(Job& job);
 void run_input(Job& job);
 void run_card_gone(Job& job);
 void run_sleep(Job& job);

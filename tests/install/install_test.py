@@ -16,7 +16,7 @@ import unittest
 BUILD, README, CMAKE, CC, PKG_CONFIG = sys.argv[1:6]
 PATIENCE_S = 200
 
-PROGRAMS = ["ideal-card", "peal-matmul", "peal-nic", "peal-perf", "peal-sim", "pealrun"]
+PROGRAMS = ["ideal-card", "peal-matmul", "peal-nic", "peal-perf", "peal-sim", "pealctl", "pealrun"]
 # Below the prefix, without the programs; LIB is the platform's folder of libraries.
 FILES = """
 include/peal/oob.h
@@ -39,6 +39,7 @@ share/man/man1/peal-matmul.1
 share/man/man1/peal-nic.1
 share/man/man1/peal-perf.1
 share/man/man1/peal-sim.1
+share/man/man1/pealctl.1
 share/man/man1/pealrun.1
 share/man/man4/peal-driver.4
 """.split()

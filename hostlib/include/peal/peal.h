@@ -40,8 +40,8 @@ extern "C" {
 #endif
 
 /* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
- * rank, statistics; channel_bytes and geometry of a card. */
-#define PEAL_API_VERSION 2u
+ * rank, statistics; channel_bytes and geometry of a card. 3: rules for algorithms. */
+#define PEAL_API_VERSION 3u
 
 typedef enum peal_error {
   PEAL_OK = 0,
@@ -166,7 +166,7 @@ typedef int (*peal_exchange_callback)(void* argument, const void* send, void* re
                                       size_t bytes);
 
 typedef enum peal_allgather_algorithm {
-  PEAL_ALLGATHER_AUTO = 0, /* by size, see docs; the same choice on all ranks */
+  PEAL_ALLGATHER_AUTO = 0, /* by rules, and by size; the same choice on all ranks */
   PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST = 1,
   PEAL_ALLGATHER_RECURSIVE_DOUBLING = 2
 } peal_allgather_algorithm;
@@ -179,9 +179,16 @@ typedef enum peal_allgather_algorithm {
 typedef struct peal_group_params {
   size_t struct_bytes; /* sizeof(peal_group_params) */
   unsigned flags;      /* PEAL_GROUP_* */
-  /* AUTO here means $PEAL_ALLGATHER_ALGORITHM (auto, all-to-all-broadcast, recursive-doubling),
-   * else the table. */
+  /* Anything but AUTO decides for all allgathers, before any rule. */
   peal_allgather_algorithm allgather_algorithm;
+  /* since version 3 */
+  /* Rules that say which algorithm carries out what, or null; read before the call returns. A rule
+   * is OPERATION[:BYTES][:nRANKS]:ALGORITHM, as in
+   * "allgather:0-4k:recursive-doubling,allgather:all-to-all-broadcast"; the first that fits
+   * decides. Behind these stand $PEAL_ALLGATHER_ALGORITHM, the rules of $PEAL_ALGORITHMS, those of
+   * the file $PEAL_ALGORITHMS_FILE, and the default table. All ranks must choose alike, else
+   * PEAL_ERR_MISMATCH. `pealctl choose` says what would run. */
+  const char* algorithms;
 } peal_group_params;
 
 /* Collective over all `size` ranks: every rank calls it, with its own rank, and it succeeds on all

@@ -32,7 +32,8 @@ TEST(Names, PacketTypesAreThese) {
 }
 
 TEST(Names, OperationsAreThese) {
-  EXPECT_EQ(listed(kOperations), "0 none\n1 barrier\n2 allgather\n3 destroy\n4 recycle\n");
+  EXPECT_EQ(listed(kOperations),
+            "0 none\n1 barrier\n2 allgather\n3 destroy\n4 recycle\n5 broadcast\n6 alltoall\n");
 }
 
 TEST(Names, AlgorithmsAreThese) {

@@ -3,52 +3,175 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <string>
+
+#include "base/names.h"
+
 namespace peal::host {
 namespace {
 
-ChoiceTable make(uint32_t size, peal_allgather_algorithm wanted, const char* environment) {
+ChoiceTable make(uint32_t size, const ChoiceSources& sources = {}) {
   ChoiceTable table;
-  EXPECT_EQ(make_choice_table(size, wanted, environment, &table), PEAL_OK);
+  EXPECT_EQ(make_choice_table(size, sources, &table), PEAL_OK) << peal_last_error_text();
   return table;
 }
 
-TEST(Choice, SmallBlocksDoubleLargeOnesAreBroadcast) {
-  const ChoiceTable table = make(8, PEAL_ALLGATHER_AUTO, nullptr);
-  EXPECT_EQ(table.allgather(4), PEAL_ALGORITHM_RECURSIVE_DOUBLING);
-  EXPECT_EQ(table.allgather(table.doubling_max_bytes), PEAL_ALGORITHM_RECURSIVE_DOUBLING);
-  EXPECT_EQ(table.allgather(table.doubling_max_bytes + 1), PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
+ChoiceSources with_rules(const char* rules) {
+  ChoiceSources sources;
+  sources.rules = rules;
+  return sources;
 }
 
-TEST(Choice, ParameterWinsOverEnvironment) {
-  const ChoiceTable table = make(8, PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST, "recursive-doubling");
-  EXPECT_EQ(table.allgather(4), PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
+// "first-algorithm(where: rule)", for each part of an operation's lengths.
+std::string parts_of(const ChoiceTable& table, peal_operation operation) {
+  std::string text;
+  for (const ChoiceTable::Part& part : table.parts(operation)) {
+    const PlacedRule& decided = table.rules()[part.rule];
+    text += std::to_string(part.first_bytes) + " " + names::algorithm(part.algorithm) + " (" +
+            decided.where + ": " + text_of(decided.rule) + ")\n";
+  }
+  return text;
 }
 
-TEST(Choice, EnvironmentForcesAnAlgorithm) {
-  EXPECT_EQ(make(8, PEAL_ALLGATHER_AUTO, "recursive-doubling").allgather(1 << 20),
-            PEAL_ALGORITHM_RECURSIVE_DOUBLING);
-  EXPECT_EQ(make(8, PEAL_ALLGATHER_AUTO, "all-to-all-broadcast").allgather(1),
+TEST(Choice, TheDefaultIsBySizeOfTheGroupAndOfTheBlock) {
+  for (const uint32_t size : {1u, 2u}) {
+    EXPECT_EQ(parts_of(make(size), PEAL_OPERATION_ALLGATHER),
+              "0 recursive-doubling (the default table: allgather:0:n1-2:recursive-doubling)\n"
+              "1 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
+  }
+  for (const uint32_t size : {3u, 16u}) {
+    EXPECT_EQ(parts_of(make(size), PEAL_OPERATION_ALLGATHER),
+              "0 recursive-doubling (the default table: allgather:0-512:n3-16:recursive-doubling)\n"
+              "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
+  }
+  for (const uint32_t size : {17u, 1024u}) {
+    EXPECT_EQ(parts_of(make(size), PEAL_OPERATION_ALLGATHER),
+              "0 recursive-doubling (the default table: allgather:0-2k:n17-:recursive-doubling)\n"
+              "2049 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
+  }
+  EXPECT_EQ(parts_of(make(8), PEAL_OPERATION_BARRIER),
+            "0 dissemination (the default table: barrier:dissemination)\n");
+}
+
+TEST(Choice, APartIsFromItsFirstByteToTheNext) {
+  const ChoiceTable table = make(8);
+  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 0), PEAL_ALGORITHM_RECURSIVE_DOUBLING);
+  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 512), PEAL_ALGORITHM_RECURSIVE_DOUBLING);
+  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 513), PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
+  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, UINT32_MAX),
             PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
-  EXPECT_EQ(make(8, PEAL_ALLGATHER_AUTO, "auto").forced, PEAL_ALLGATHER_AUTO);
-  EXPECT_EQ(make(8, PEAL_ALLGATHER_AUTO, "").forced, PEAL_ALLGATHER_AUTO);
+  EXPECT_EQ(table.algorithm(PEAL_OPERATION_BARRIER, 0), PEAL_ALGORITHM_DISSEMINATION);
+}
+
+TEST(Choice, EveryOperationHasAnAlgorithmAtEveryLength) {
+  for (const uint32_t size : {1u, 2u, 3u, 16u, 17u, 1024u}) {
+    const ChoiceTable table = make(size);
+    for (const Way& way : kWays) {
+      ASSERT_FALSE(table.parts(way.operation).empty());
+      EXPECT_EQ(table.parts(way.operation)[0].first_bytes, 0u);
+    }
+  }
+}
+
+// Each of them says something of its own lengths; the next is asked only where it says nothing.
+TEST(Choice, TheStrongestSourceThatSaysAnythingDecides) {
+  char path[] = "/tmp/peal-choice-XXXXXX";
+  const int fd = mkstemp(path);
+  ASSERT_GE(fd, 0);
+  FILE* file = fdopen(fd, "w");
+  fputs("# of this machine\n\nallgather:0-99:recursive-doubling  # small\n", file);
+  fputs("allgather:0-199:all-to-all-broadcast, allgather:0-499:recursive-doubling\r\n", file);
+  fclose(file);
+  ChoiceSources sources;
+  sources.rules = "allgather:0-9:all-to-all-broadcast,allgather:n9:recursive-doubling";
+  sources.rules_variable = "allgather:0-49:recursive-doubling";
+  sources.rules_file = path;
+  const std::string file_name(path);
+  EXPECT_EQ(parts_of(make(8, sources), PEAL_OPERATION_ALLGATHER),
+            "0 all-to-all-broadcast (peal_group_params.algorithms: "
+            "allgather:0-9:all-to-all-broadcast)\n"
+            "10 recursive-doubling ($PEAL_ALGORITHMS: allgather:0-49:recursive-doubling)\n"
+            "50 recursive-doubling (" +
+                file_name +
+                ":3: allgather:0-99:recursive-doubling)\n"
+                "100 all-to-all-broadcast (" +
+                file_name +
+                ":4: allgather:0-199:all-to-all-broadcast)\n"
+                "200 recursive-doubling (" +
+                file_name +
+                ":4: allgather:0-499:recursive-doubling)\n"
+                "500 recursive-doubling (the default table: "
+                "allgather:0-512:n3-16:recursive-doubling)\n"
+                "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
+  sources.allgather_variable = "all-to-all-broadcast";
+  EXPECT_EQ(parts_of(make(8, sources), PEAL_OPERATION_ALLGATHER),
+            "0 all-to-all-broadcast (peal_group_params.algorithms: "
+            "allgather:0-9:all-to-all-broadcast)\n"
+            "10 all-to-all-broadcast ($PEAL_ALLGATHER_ALGORITHM: "
+            "allgather:all-to-all-broadcast)\n");
+  sources.allgather = PEAL_ALLGATHER_RECURSIVE_DOUBLING;
+  EXPECT_EQ(parts_of(make(8, sources), PEAL_OPERATION_ALLGATHER),
+            "0 recursive-doubling (peal_group_params.allgather_algorithm: "
+            "allgather:recursive-doubling)\n");
+  EXPECT_EQ(remove(path), 0);
+}
+
+TEST(Choice, WhatTheOldVariableSaysOfNothing) {
+  for (const char* nothing : {"", "auto"}) {
+    ChoiceSources sources;
+    sources.allgather_variable = nothing;
+    EXPECT_EQ(make(8, sources).hash(), make(8).hash());
+  }
 }
 
 TEST(Choice, NonsenseIsRefused) {
   ChoiceTable table;
-  EXPECT_EQ(make_choice_table(8, PEAL_ALLGATHER_AUTO, "ring", &table), PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(peal_last_error_text()).find("\"ring\""), std::string::npos);
-  EXPECT_EQ(make_choice_table(8, static_cast<peal_allgather_algorithm>(7), nullptr, &table),
-            PEAL_ERR_INVALID_ARGUMENT);
+  ChoiceSources sources;
+  sources.allgather_variable = "ring";
+  EXPECT_EQ(make_choice_table(8, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(),
+               "$PEAL_ALLGATHER_ALGORITHM is \"ring\": expected auto, all-to-all-broadcast or "
+               "recursive-doubling");
+  sources = {};
+  sources.allgather = static_cast<peal_allgather_algorithm>(7);
+  EXPECT_EQ(make_choice_table(8, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "allgather algorithm 7 in the parameters");
+  sources = with_rules("allgather");
+  EXPECT_EQ(make_choice_table(8, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(peal_last_error_text()).find("peal_group_params.algorithms: "), 0u);
+  sources = {};
+  sources.rules_variable = "allgather";
+  EXPECT_EQ(make_choice_table(8, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(peal_last_error_text()).find("$PEAL_ALGORITHMS: "), 0u);
+}
+
+// Rules of ranks that are not there, and rules behind one that decides everything, are no
+// difference; nor is where a rule stands.
+TEST(Choice, TablesThatChooseAlikeAgree) {
+  const uint32_t hash = make(8).hash();
+  EXPECT_EQ(make(8, with_rules("allgather:n9-:recursive-doubling")).hash(), hash);
+  EXPECT_EQ(make(8, with_rules("allgather:100-300:recursive-doubling")).hash(), hash);
+  ChoiceSources variable;
+  variable.rules_variable = "allgather:0-1k:recursive-doubling";
+  const uint32_t longer = make(8, variable).hash();
+  EXPECT_NE(longer, hash);
+  EXPECT_EQ(make(8, with_rules("allgather:0-600:recursive-doubling,"
+                               "allgather:600-1024:recursive-doubling"))
+                .hash(),
+            longer);
 }
 
 TEST(Choice, EveryDifferenceChangesTheHash) {
-  const uint32_t hash = make(8, PEAL_ALLGATHER_AUTO, nullptr).hash();
-  EXPECT_EQ(make(8, PEAL_ALLGATHER_AUTO, nullptr).hash(), hash);
-  EXPECT_NE(make(9, PEAL_ALLGATHER_AUTO, nullptr).hash(), hash);
-  EXPECT_NE(make(8, PEAL_ALLGATHER_RECURSIVE_DOUBLING, nullptr).hash(), hash);
-  ChoiceTable moved = make(8, PEAL_ALLGATHER_AUTO, nullptr);
-  moved.doubling_max_bytes++;
-  EXPECT_NE(moved.hash(), hash);
+  const uint32_t hash = make(8).hash();
+  EXPECT_EQ(make(8).hash(), hash);
+  EXPECT_NE(make(9).hash(), hash);
+  EXPECT_NE(make(8, with_rules("allgather:recursive-doubling")).hash(), hash);
+  EXPECT_NE(make(8, with_rules("allgather:all-to-all-broadcast")).hash(), hash);
+  EXPECT_NE(make(8, with_rules("allgather:513:recursive-doubling")).hash(), hash);
+  EXPECT_NE(make(8, with_rules("allgather:512:all-to-all-broadcast")).hash(), hash);
+  EXPECT_NE(make(8, with_rules("allgather:0-4:all-to-all-broadcast")).hash(),
+            make(8, with_rules("allgather:0-5:all-to-all-broadcast")).hash());
 }
 
 }  // namespace

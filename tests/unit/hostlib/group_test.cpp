@@ -85,8 +85,8 @@ class Groups : public testing::Test {
     for (uint32_t rank = 0; rank < kSize; rank++) {
       threads.emplace_back([&, rank] {
         peal_context* context = open_fake(&cards[rank]);
-        peal_group_params params = {sizeof(peal_group_params), 0,
-                                    PEAL_ALLGATHER_RECURSIVE_DOUBLING};
+        peal_group_params params = {sizeof(peal_group_params), 0, PEAL_ALLGATHER_RECURSIVE_DOUBLING,
+                                    nullptr};
         Exchange::Seat seat = {&exchange, rank};
         change(rank, cards[rank], params, seat);
         peal_group* group = nullptr;
@@ -157,6 +157,52 @@ TEST_F(Groups, DifferentTables) {
         if (rank == 4) params.allgather_algorithm = PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST;
       });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, PEAL_ERR_MISMATCH);
+  expect_nothing_reserved();
+}
+
+// As many bytes as the header of version 2 has: what lies behind them is none of the library's.
+TEST_F(Groups, RulesAreReadWhereTheCallerKnowsOfThem) {
+  const auto outcomes = create([](uint32_t, FakeCard&, peal_group_params& params, Exchange::Seat&) {
+    params.struct_bytes = offsetof(peal_group_params, algorithms);
+    params.algorithms = "nonsense";
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, PEAL_OK) << outcome.text;
+}
+
+// However they say it: a parameter of its own, one rule, or several.
+TEST_F(Groups, RulesThatComeToTheSame) {
+  const auto outcomes =
+      create([](uint32_t rank, FakeCard&, peal_group_params& params, Exchange::Seat&) {
+        if (rank % 2 == 0) return;
+        params.allgather_algorithm = PEAL_ALLGATHER_AUTO;
+        params.algorithms = rank == 1
+                                ? "allgather:recursive-doubling"
+                                : "allgather:0-4k:recursive-doubling,allgather:recursive-doubling";
+      });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, PEAL_OK) << outcome.text;
+}
+
+TEST_F(Groups, DifferentRules) {
+  const auto outcomes =
+      create([](uint32_t rank, FakeCard&, peal_group_params& params, Exchange::Seat&) {
+        params.allgather_algorithm = PEAL_ALLGATHER_AUTO;
+        if (rank == 4) params.algorithms = "allgather:100k:recursive-doubling";
+      });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, PEAL_ERR_MISMATCH);
+  expect_nothing_reserved();
+}
+
+TEST_F(Groups, SenselessRulesOfOne) {
+  const auto outcomes =
+      create([](uint32_t rank, FakeCard&, peal_group_params& params, Exchange::Seat&) {
+        if (rank == 2) params.algorithms = "allgather:fastest";
+      });
+  for (uint32_t rank = 0; rank < kSize; rank++) {
+    EXPECT_EQ(outcomes[rank].error, rank == 2 ? PEAL_ERR_INVALID_ARGUMENT : PEAL_ERR_PEER_REFUSED);
+  }
+  EXPECT_EQ(outcomes[2].text,
+            "peal_group_params.algorithms: \"allgather:fastest\": \"fastest\" is no algorithm of "
+            "allgather: expected all-to-all-broadcast or recursive-doubling");
   expect_nothing_reserved();
 }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Rules that say which algorithm carries out an operation, as users write them:
+//
+//   OPERATION[:BYTES][:nRANKS]:ALGORITHM    allgather:0-4k:n2-16:recursive-doubling
+//
+// BYTES is how long a block is, RANKS how large the group: A-B (both are in it), A- (that and more)
+// or A alone; what is left out is any. Rules are separated by commas or line ends; # begins a
+// comment, which lasts to the end of its line. The first rule that fits decides.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "abi/wire.h"
+#include "peal/peal.h"
+
+namespace peal::host {
+
+struct Range {
+  uint64_t first = 0;
+  uint64_t last = UINT64_MAX;  // in it
+
+  [[nodiscard]] constexpr bool has(uint64_t value) const { return value >= first && value <= last; }
+};
+
+struct ChoiceRule {
+  peal_operation operation = PEAL_OPERATION_NONE;
+  peal_algorithm algorithm = PEAL_ALGORITHM_NONE;
+  Range bytes;
+  Range ranks;
+};
+
+// Every operation that a caller has, and what may carry it out.
+struct Way {
+  peal_operation operation;
+  peal_algorithm algorithm;
+};
+inline constexpr Way kWays[] = {
+    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING},
+};
+
+// Names, in the order of kWays.
+std::vector<std::string> operation_names();
+std::vector<std::string> algorithm_names(peal_operation operation);
+
+// A rule and where it stands, for people: "$PEAL_ALGORITHMS", "/etc/peal.rules:3".
+struct PlacedRule {
+  ChoiceRule rule;
+  std::string where;
+};
+using PlacedRules = std::vector<PlacedRule>;
+
+// More than anybody needs; so that a wrong file is noticed and not obeyed.
+inline constexpr size_t kRulesMax = 256;
+inline constexpr size_t kRulesFileBytesMax = 64 * 1024;
+
+// Appends the rules of `text`. INVALID_ARGUMENT names `where` and the words that are wrong.
+peal_error parse_rules(std::string_view text, const std::string& where, PlacedRules* rules);
+// The same for a file, where each rule's place is its line. SYSTEM when it cannot be read.
+peal_error read_rules_file(const std::string& path, PlacedRules* rules);
+
+// The rule as parse_rules() reads it.
+std::string text_of(const ChoiceRule& rule);
+// "0-4k", "4097-", "8"; "" for any.
+std::string text_of(const Range& range);
+
+}  // namespace peal::host

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""pealctl choose: which algorithm would run, by which rule of which place; and the same rules are what a job runs by."""
+
+import os
+import subprocess
+
+import jobs
+
+HEADER = "operation  bytes          algorithm             decided by\n"
+BEYOND = "allgather  513-           all-to-all-broadcast  the default table: allgather:all-to-all-broadcast\n"
+
+
+class PealctlTest(jobs.JobCase):
+    def choose(self, *words):
+        return subprocess.run([jobs.program("pealctl"), "choose", *words], env=self.environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+
+    def chosen(self, *words):
+        done = self.choose("--operation", "allgather", *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout.startswith(HEADER), done.stdout)
+        return done.stdout[len(HEADER):]
+
+    def refused(self, text, *words):
+        done = self.choose(*words)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"pealctl: {text}\nTry 'pealctl --help'.\n"))
+
+    def test_the_default_table(self):
+        self.assertEqual(self.chosen("--ranks", "8"),
+                         "allgather  0-512          recursive-doubling    the default table: allgather:0-512:n3-16:recursive-doubling\n" +
+                         BEYOND)
+        self.assertEqual(self.chosen("--ranks", "16", "--bytes", "64k"), BEYOND)
+
+    def test_every_operation(self):
+        done = self.choose("--ranks", "8", "--bytes", "4")
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()[1:3]], ["barrier", "allgather"])
+
+    def test_every_place(self):
+        path = os.path.join(self.folder.name, "rules")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("# ours\nallgather:0-300:all-to-all-broadcast\n")
+        self.addCleanup(os.unlink, path)
+        self.environment.update(PEAL_ALGORITHMS_FILE=path, PEAL_ALGORITHMS="allgather:0-200:recursive-doubling")
+        self.assertEqual(self.chosen("--ranks", "8", "--algorithms", "allgather:0-100:n8:all-to-all-broadcast"),
+                         "allgather  0-100          all-to-all-broadcast  peal_group_params.algorithms: "
+                         "allgather:0-100:n8:all-to-all-broadcast\n"
+                         "allgather  101-200        recursive-doubling    $PEAL_ALGORITHMS: allgather:0-200:recursive-doubling\n"
+                         f"allgather  201-300        all-to-all-broadcast  {path}:2: allgather:0-300:all-to-all-broadcast\n"
+                         "allgather  301-512        recursive-doubling    the default table: "
+                         "allgather:0-512:n3-16:recursive-doubling\n" + BEYOND)
+        self.environment["PEAL_ALLGATHER_ALGORITHM"] = "recursive-doubling"
+        self.assertEqual(self.chosen("--ranks", "8"),
+                         "allgather  any            recursive-doubling    $PEAL_ALLGATHER_ALGORITHM: allgather:recursive-doubling\n")
+
+    def test_a_job_runs_by_them(self):
+        """8 ranks send 56 packets by all-to-all broadcast, where the default table sends 24."""
+        self.environment["PEAL_ALGORITHMS"] = "allgather:0-64:all-to-all-broadcast"
+        json_file = os.path.join(self.folder.name, "records.json")
+        self.addCleanup(os.unlink, json_file)
+        done = subprocess.run([jobs.program("peal-perf"), "allgather", "--ranks", "8", "--sizes", "64,65", "--iterations", "256", "--warmup", "0",
+                               "--nic-option=--nack-us=1000000", "--nic-option=--nack-max-us=2000000", "--json", json_file,
+                               f"--timeout={jobs.PATIENCE_S}"], env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([record["packets_collective"] for record in jobs.records(json_file)], [56, 24])
+
+    def test_ranks_whose_rules_differ(self):
+        self.scenario(4, "rules", "1")
+
+    def test_mistakes(self):
+        self.refused("--ranks is missing")
+        self.refused("--ranks: '0' is no whole number from 1 to 1024", "--ranks", "0")
+        self.refused("--bytes: '4G' is no whole number from 0 to 4294967295", "--ranks", "8", "--bytes", "4G")
+        self.refused('peal_group_params.algorithms: "allgather:ring": "ring" is no algorithm of allgather: expected '
+                     "all-to-all-broadcast or recursive-doubling", "--ranks", "8", "--algorithms", "allgather:ring")
+        self.environment["PEAL_ALGORITHMS_FILE"] = "/nowhere/rules"
+        self.refused("opening the rules /nowhere/rules: No such file or directory", "--ranks", "8")
+        done = subprocess.run([jobs.program("pealctl")], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (2, "pealctl: COMMAND is missing: choose\nTry 'pealctl --help'.\n"))
+
+
+if __name__ == "__main__":
+    jobs.main()

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// pealctl: what Peal would do here, and why. `choose` asks libpeal's own table of algorithms, with
+// the environment that a rank would have.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "abi/wire.h"
+#include "base/names.h"
+#include "base/whole_number.h"
+#include "emulator/common/command_line.h"
+#include "hostlib/choice.h"
+
+namespace peal::ctl {
+namespace {
+
+struct ChooseArguments {
+  std::string operation;  // empty: all of them
+  uint32_t ranks = 0;
+  std::optional<uint64_t> bytes;  // else all lengths
+  std::string rules;
+};
+
+// "513-4k", "4097-", "8", "any".
+std::string lengths_of(const host::ChoiceTable::Parts& parts, size_t i) {
+  const bool last = i + 1 == parts.size();
+  const std::string text = host::text_of(
+      host::Range{parts[i].first_bytes, last ? UINT64_MAX : parts[i + 1].first_bytes - 1});
+  return text.empty() ? "any" : text;
+}
+
+void print_row(const char* operation, const std::string& bytes, const std::string& algorithm,
+               const std::string& decided) {
+  printf("%-10s %-14s %-21s %s\n", operation, bytes.c_str(), algorithm.c_str(), decided.c_str());
+}
+
+void print_choice(const host::ChoiceTable& table, const std::string& name,
+                  const std::optional<uint64_t>& bytes) {
+  const auto operation =
+      static_cast<peal_operation>(names::value_of(names::kOperations, name).value());
+  const host::ChoiceTable::Parts& parts = table.parts(operation);
+  for (size_t i = 0; i < parts.size(); i++) {
+    const host::ChoiceTable::Part& part = parts[i];
+    if (bytes && &part != &table.part(operation, *bytes)) continue;
+    const host::PlacedRule& decided = table.rules()[part.rule];
+    print_row(name.c_str(), lengths_of(parts, i), names::algorithm(part.algorithm),
+              decided.where + ": " + host::text_of(decided.rule));
+  }
+}
+
+// The longest block that a submission can name.
+constexpr uint64_t kBlockBytesMax = UINT32_MAX;
+
+std::function<int()> add_choose(CLI::App& app) {
+  CLI::App* const command = app.add_subcommand(
+      "choose", "Says which algorithm carries out which operation, and which rule decided that.");
+  command_line::set_up_command(*command, "pealctl choose --ranks N [OPTIONS]");
+  command->footer(
+      "Rules are OPERATION[:BYTES][:nRANKS]:ALGORITHM, with ranges A-B, A- or A; the first that "
+      "fits decides.\nIt reads PEAL_ALLGATHER_ALGORITHM, PEAL_ALGORITHMS and PEAL_ALGORITHMS_FILE "
+      "as libpeal does.");
+  const auto arguments = std::make_shared<ChooseArguments>();
+  command_line::Group group(*command);
+  group.add("--ranks", arguments->ranks, "N", "Is for groups of N ranks, 1 to 1024.")
+      ->transform(command_line::whole(1, PEAL_RANKS_MAX));
+  group.add("--operation", arguments->operation, "NAME", "Is for this operation. Default: all.")
+      ->transform(command_line::one_of(host::operation_names()));
+  group
+      .add("--bytes", arguments->bytes, "B",
+           "Is for blocks of B bytes, 0 to 4294967295; k and M are 1024 and 1024 * 1024. Default: "
+           "all.")
+      ->transform(command_line::whole(0, kBlockBytesMax));
+  group.add("--algorithms", arguments->rules, "RULES",
+            "Puts these rules first, as a program does by peal_group_params. Default: none.");
+  return [&app, arguments] {
+    if (arguments->ranks == 0) return command_line::complain(app, "--ranks is missing");
+    host::ChoiceSources sources = host::sources_of_environment();
+    sources.rules = arguments->rules.c_str();
+    host::ChoiceTable table;
+    if (host::make_choice_table(arguments->ranks, sources, &table) != PEAL_OK)
+      return command_line::complain(app, peal_last_error_text());
+    print_row("operation", "bytes", "algorithm", "decided by");
+    for (const std::string& name : host::operation_names()) {
+      if (arguments->operation.empty() || arguments->operation == name)
+        print_choice(table, name, arguments->bytes);
+    }
+    return 0;
+  };
+}
+
+int start(int argc, char** argv) {
+  CLI::App app("Answers questions about Peal on this machine.", "pealctl");
+  command_line::set_up(app, "pealctl COMMAND [OPTIONS]");
+  const auto choose = add_choose(app);
+  app.require_subcommand(0, 1);
+  if (const auto status = command_line::parse(app, argc, argv)) return *status;
+  if (app.get_subcommands().empty())
+    return command_line::complain(app, "COMMAND is missing: choose");
+  return choose();
+}
+
+}  // namespace
+}  // namespace peal::ctl
+
+int main(int argc, char** argv) { return peal::ctl::start(argc, argv); }
