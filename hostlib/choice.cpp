@@ -39,15 +39,14 @@ ChoiceRule every_allgather(const AllgatherChoice& choice) {
   return {PEAL_OPERATION_ALLGATHER, choice.algorithm, {}, {}};
 }
 
-peal_error add_wanted(peal_allgather_algorithm wanted, PlacedRules* rules) {
+peal_error add_wanted(int wanted, PlacedRules* rules) {
   if (wanted == PEAL_ALLGATHER_AUTO) return PEAL_OK;
   for (const AllgatherChoice& choice : kAllgatherChoices) {
     if (choice.wanted != wanted) continue;
     rules->push_back({every_allgather(choice), "peal_group_params.allgather_algorithm"});
     return PEAL_OK;
   }
-  return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather algorithm %d in the parameters",
-              static_cast<int>(wanted));
+  return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather algorithm %d in the parameters", wanted);
 }
 
 // "auto, … or …"

@@ -24,11 +24,11 @@ inline constexpr AllgatherChoice kAllgatherChoices[] = {
 // Whoever has a say, the strongest first. Behind all of them stands the default table. Texts may be
 // null.
 struct ChoiceSources {
-  peal_allgather_algorithm allgather = PEAL_ALLGATHER_AUTO;  // of the parameters
-  const char* rules = nullptr;                               // of the parameters
-  const char* allgather_variable = nullptr;                  // $PEAL_ALLGATHER_ALGORITHM
-  const char* rules_variable = nullptr;                      // $PEAL_ALGORITHMS
-  const char* rules_file = nullptr;                          // $PEAL_ALGORITHMS_FILE
+  int allgather = PEAL_ALLGATHER_AUTO;       // of the parameters: what a caller wrote there
+  const char* rules = nullptr;               // of the parameters
+  const char* allgather_variable = nullptr;  // $PEAL_ALLGATHER_ALGORITHM
+  const char* rules_variable = nullptr;      // $PEAL_ALGORITHMS
+  const char* rules_file = nullptr;          // $PEAL_ALGORITHMS_FILE
 };
 
 class ChoiceTable {

@@ -139,7 +139,9 @@ peal_error prepare(peal_group_builder& builder, const peal_group_params* callers
   // recycle that may be all that is outstanding, so this many are never refused.
   group.outstanding_max = std::max(context.ring.card->device.parked_max, 1u);
   ChoiceSources sources = sources_of_environment();
-  sources.allgather = params.allgather_algorithm;
+  // The caller's may be no value of the enumeration.
+  static_assert(sizeof(sources.allgather) == sizeof(params.allgather_algorithm));
+  memcpy(&sources.allgather, &params.allgather_algorithm, sizeof(sources.allgather));
   sources.rules = params.algorithms;
   error = make_choice_table(own.size, sources, &group.choice);
   if (error != PEAL_OK) return error;

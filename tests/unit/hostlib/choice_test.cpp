@@ -134,7 +134,7 @@ TEST(Choice, NonsenseIsRefused) {
                "$PEAL_ALLGATHER_ALGORITHM is \"ring\": expected auto, all-to-all-broadcast or "
                "recursive-doubling");
   sources = {};
-  sources.allgather = static_cast<peal_allgather_algorithm>(7);
+  sources.allgather = 7;
   EXPECT_EQ(make_choice_table(8, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_STREQ(peal_last_error_text(), "allgather algorithm 7 in the parameters");
   sources = with_rules("allgather");

@@ -356,6 +356,16 @@ TEST_F(Groups, WrongParameters) {
   expect_nothing_reserved();
 }
 
+TEST_F(Groups, AnAlgorithmThatThereIsNot) {
+  const auto outcomes =
+      create([](uint32_t rank, FakeCard&, peal_group_params& params, Exchange::Seat&) {
+        const int seven = 7;
+        if (rank == 1) memcpy(&params.allgather_algorithm, &seven, sizeof(seven));
+      });
+  EXPECT_EQ(outcomes[1].error, PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(outcomes[1].text, "allgather algorithm 7 in the parameters");
+}
+
 TEST_F(Groups, ExchangeFailsInTheSecondRound) {
   const auto outcomes = create([](uint32_t, FakeCard&, peal_group_params&, Exchange::Seat& seat) {
     seat.fail_in_round = 1;
