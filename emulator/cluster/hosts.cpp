@@ -319,6 +319,7 @@ void Hosts::schedule_post(TimeNs when_ns, uint32_t index) {
       member.outstanding == plan.depth)
     return;
   member.post_scheduled = true;
+  when_ns = std::max(when_ns, member.computes_until_ns);
   schedule(when_ns + member.think.below(plan.think_ns + 1), EventKind::kPost, index);
 }
 
@@ -365,6 +366,7 @@ void Hosts::post(TimeNs now_ns, uint32_t index) {
   if (!cluster_->submit(state.place.card, state.context, entry))
     world_.findings.add(now_ns, "set-up", member_text(state) + ": its submission ring is full");
   plan_abort(now_ns, index);
+  member.computes_until_ns = now_ns + world_.scenario.groups[state.group].work_ns;
   schedule_post(now_ns + world_.scenario.costs.post_ns, index);
 }
 

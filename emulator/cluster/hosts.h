@@ -82,6 +82,7 @@ class Hosts final : public HostEvents {
     uint32_t outstanding = 0;
     bool post_scheduled = false;
     bool connected = false;
+    TimeNs computes_until_ns = 0;
     uint32_t process = 0;
     std::vector<uint32_t> free_slots;
     uint32_t send_key = 0;

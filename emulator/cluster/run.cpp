@@ -269,19 +269,20 @@ Report Run::report() const {
   for (const GroupState& group : world_.groups) {
     if (group.members.empty()) continue;
     const size_t count = world_.members[group.members[0]].posts.size();
-    const size_t operations =
-        scenario_.groups[world_.members[group.members[0]].group].operations.size();
+    const GroupPlan& plan = scenario_.groups[world_.members[group.members[0]].group];
     for (size_t sequence = 0; sequence < count; sequence++) {
       TimeNs first_ns = kNever;
+      TimeNs last_post_ns = 0;
       TimeNs last_ns = 0;
+      TimeNs last_done_ns = 0;
       bool all = true;
       for (const uint32_t index : group.members) {
         const Post& post = world_.members[index].posts[sequence];
         const bool ok = post.state == PostState::kCompleted && post.status == PEAL_STATUS_OK;
         all = all && ok;
         report.completed += ok;
-        const OperationPlan plan = world_.operation(world_.members[index], sequence);
-        if (ok) report.completed_as[{plan.operation, plan.algorithm}]++;
+        const OperationPlan what = world_.operation(world_.members[index], sequence);
+        if (ok) report.completed_as[{what.operation, what.algorithm}]++;
         report.mismatched +=
             post.state == PostState::kCompleted && post.status == PEAL_STATUS_MISMATCH;
         report.peer_dead +=
@@ -289,10 +290,14 @@ Report Run::report() const {
         report.dma_faults +=
             post.state == PostState::kCompleted && post.status == PEAL_STATUS_DMA_FAULT;
         first_ns = std::min(first_ns, post.posted_ns);
+        last_post_ns = std::max(last_post_ns, post.posted_ns);
         last_ns = std::max(last_ns, post.completed_ns + scenario_.costs.completion_ns);
+        last_done_ns = std::max(last_done_ns, post.posted_ns + plan.work_ns);
       }
       // The destroy operation is no work of the user's.
-      if (all && sequence < operations) report.latencies_ns.push_back(last_ns - first_ns);
+      if (!all || sequence >= plan.operations.size()) continue;
+      report.latencies_ns.push_back(last_ns - first_ns);
+      report.done_ns.push_back(std::max(last_ns, last_done_ns) - last_post_ns);
     }
   }
   report.packets = watch_.wire.sent();

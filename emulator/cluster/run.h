@@ -35,6 +35,8 @@ struct Report {
   std::map<std::string, uint64_t> happened;  // accidents that met somebody at work, by name
   std::vector<TimeNs>
       latencies_ns;  // of every operation of every group: last completion - first post
+  // Of the same: from its last post until the last host has its completion and has done its work.
+  std::vector<TimeNs> done_ns;
   std::array<uint64_t, PEAL_PACKET_TYPE_COUNT> packets{};  // sent, by type, repairs included
   uint64_t needed = 0;  // that would have done, had nothing been lost, late or asked for
   uint64_t repairs = 0;

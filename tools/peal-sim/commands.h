@@ -34,6 +34,8 @@ Command add_run_command(CLI::App& app);
 // Random scenarios for some minutes; and one of them again.
 Command add_soak_command(CLI::App& app);
 Command add_replay_command(CLI::App& app);
+// What hosts can compute while an operation runs.
+Command add_overlap_command(CLI::App& app);
 // Packets per second of real time.
 Command add_throughput_command(CLI::App& app);
 

@@ -36,6 +36,9 @@ int main(int argc, char** argv) {
   CLI::App* const replay_app =
       add_command(app, "replay", "Runs one random scenario again, from its seed.");
   const sim::Command replay = sim::add_replay_command(*replay_app);
+  CLI::App* const overlap_app =
+      add_command(app, "overlap", "Measures how much hosts can compute while an operation runs.");
+  const sim::Command overlap = sim::add_overlap_command(*overlap_app);
   CLI::App* const throughput_app =
       add_command(app, "throughput", "Measures packets per second of real time on one core.");
   const sim::Command throughput = sim::add_throughput_command(*throughput_app);
@@ -44,6 +47,7 @@ int main(int argc, char** argv) {
   try {
     if (soak_app->parsed()) return soak();
     if (replay_app->parsed()) return replay();
+    if (overlap_app->parsed()) return overlap();
     if (throughput_app->parsed()) return throughput();
     return run();
   } catch (const sim::UsageError& error) {

@@ -10,15 +10,11 @@
 #include <memory>
 
 #include "abi/types.h"
-#include "base/names.h"
-#include "emulator/cluster/arithmetic.h"
-#include "emulator/cluster/blocks.h"
-#include "emulator/cluster/mix.h"
 #include "emulator/cluster/scenario.h"
 #include "emulator/common/fault_options.h"
 #include "emulator/common/packet_text.h"
-#include "emulator/common/random.h"
 #include "tools/peal-sim/commands.h"
+#include "tools/peal-sim/operation_options.h"
 #include "tools/peal-sim/progress.h"
 #include "tools/peal-sim/report_json.h"
 #include "tools/peal-sim/trace_file.h"
@@ -31,13 +27,9 @@ struct RunArguments {
   uint32_t cards = 8;
   uint32_t members_per_card = 1;
   uint32_t groups = 1;
-  std::string operation = "allgather";
-  std::string algorithm;
-  uint32_t bytes = 64;
+  OperationOptions operation;
   uint32_t operations = 10;
   uint32_t depth = 1;
-  bool in_place = false;
-  std::string root = "0";
   bool no_destroy = false;
   uint64_t seed = 1;
   std::string seeds;
@@ -132,62 +124,6 @@ Accident parse_freeze(const std::string& text, uint32_t cards) {
           (values[3] - values[2]) * 1000};
 }
 
-constexpr const char* kAnyRoot = "random";
-constexpr uint64_t kRootStream = 11;
-
-uint32_t parse_root(const RunArguments& arguments) {
-  const std::string& text = arguments.root;
-  uint32_t root = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), root);
-  const uint64_t ranks = uint64_t{arguments.cards} * arguments.members_per_card;
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || root >= ranks)
-    throw UsageError("--root '" + text + "': expected random, or a rank, 0 to " +
-                     std::to_string(ranks - 1));
-  return root;
-}
-
-OperationPlan operation_of(const RunArguments& arguments) {
-  OperationPlan plan;
-  plan.operation = *names::value_of(names::kOperations, arguments.operation);
-  const std::vector<uint32_t> known = algorithms_of(plan.operation);
-  const auto asked = names::value_of(names::kAlgorithms, arguments.algorithm);
-  plan.algorithm = asked.value_or(static_cast<uint8_t>(known.front()));
-  if (std::find(known.begin(), known.end(), plan.algorithm) == known.end()) {
-    std::string text = arguments.operation.front() == 'a' ? "an " : "a ";
-    text += arguments.operation + " is done by ";
-    for (size_t i = 0; i < known.size(); i++)
-      text += (i > 0 ? " or " : "") + names::algorithm(known[i]);
-    throw UsageError("--algorithm " + arguments.algorithm + ": " + text);
-  }
-  plan.in_place = arguments.in_place && may_be_in_place(plan.operation);
-  if (buffer_sizes(plan.operation, 1).receive > 0) plan.block_bytes = arguments.bytes;
-  if (arguments.root != kAnyRoot) plan.root = parse_root(arguments);
-  return plan;
-}
-
-// Another one for each operation, decided by the seed.
-void draw_roots(Scenario& scenario) {
-  for (uint32_t group = 0; group < scenario.groups.size(); group++) {
-    GroupPlan& plan = scenario.groups[group];
-    emulator::Random random(mix(scenario.seed, kRootStream, group));
-    for (OperationPlan& operation : plan.operations)
-      operation.root = static_cast<uint32_t>(random.below(plan.places.size()));
-  }
-}
-
-constexpr std::initializer_list<uint32_t> kOperations = {
-    PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_BARRIER, PEAL_OPERATION_BROADCAST,
-    PEAL_OPERATION_ALLTOALL};
-
-// What --algorithm may be, whatever the operation.
-std::vector<std::string> algorithm_names() {
-  std::vector<std::string> all;
-  for (const uint32_t operation : kOperations)
-    for (const uint32_t algorithm : algorithms_of(operation))
-      all.push_back(names::algorithm(algorithm));
-  return all;
-}
-
 Scenario scenario_of(const RunArguments& arguments) {
   Scenario scenario;
   scenario.name = "command line";
@@ -197,7 +133,7 @@ Scenario scenario_of(const RunArguments& arguments) {
     throw UsageError("--cards times --members-per-card is " + std::to_string(ranks) +
                      "; a group has at most " + std::to_string(PEAL_RANKS_MAX) + " ranks");
   GroupPlan group = make_group(arguments.cards, arguments.members_per_card);
-  group.operations.assign(arguments.operations, operation_of(arguments));
+  group.operations.assign(arguments.operations, arguments.operation.plan(ranks));
   group.depth = arguments.depth;
   group.think_ns = nanoseconds(arguments.think_us);
   group.destroy = !arguments.no_destroy;
@@ -272,8 +208,7 @@ int run_all(const RunArguments& arguments) {
   uint64_t stuck = 0;
   for (uint64_t seed = first; seed <= last; seed++) {
     scenario.seed = seed;
-    if (arguments.root == kAnyRoot && has_root(scenario.groups[0].operations[0].operation))
-      draw_roots(scenario);
+    if (arguments.operation.random_root()) draw_roots(scenario);
     std::unique_ptr<TraceFile> trace;
     if (!arguments.trace.empty()) trace = std::make_unique<TraceFile>(arguments.trace);
     Progress progress("seed " + std::to_string(seed), arguments.quiet);
@@ -348,21 +283,7 @@ void add_cluster(CLI::App& app, RunArguments& a) {
 
 void add_work(CLI::App& app, RunArguments& a) {
   Group group(app, "What every rank posts");
-  group.add("--operation", a.operation, "NAME", "Posts allgather, barrier, broadcast or alltoall.")
-      ->transform(one_of(names::names_of(names::kOperations, kOperations)))
-      ->capture_default_str();
-  group
-      .add("--algorithm", a.algorithm, "NAME",
-           "Does it by all-to-all-broadcast or recursive-doubling (allgather), or dissemination "
-           "(barrier). Default: all-to-all-broadcast, dissemination.")
-      ->transform(one_of(algorithm_names()));
-  group.add("--bytes", a.bytes, "B", "Sends blocks of so many bytes.")
-      ->transform(whole(0, UINT32_MAX))
-      ->capture_default_str();
-  group
-      .add("--root", a.root, "RANK",
-           "Broadcasts from this rank; random: from another one each time, which the seed decides.")
-      ->capture_default_str();
+  a.operation.add_to(group);
   group.add("--operations", a.operations, "N", "Posts so many operations, one after the other.")
       ->transform(whole(1, 10'000'000))
       ->capture_default_str();
@@ -372,8 +293,6 @@ void add_work(CLI::App& app, RunArguments& a) {
   group.add("--think-us", a.think_us, "US", "Pauses for up to so many microseconds before a post.")
       ->transform(microseconds())
       ->capture_default_str();
-  group.add_flag("--in-place", a.in_place,
-                 "Keeps a rank's own blocks in its receive buffer (allgather, alltoall).");
   group.add_flag("--no-destroy", a.no_destroy, "Leaves the group as it is at the end.");
 }
 

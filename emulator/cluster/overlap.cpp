@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/cluster/overlap.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+namespace peal::sim {
+
+namespace {
+
+double average(const std::vector<TimeNs>& times) {
+  const TimeNs sum = std::accumulate(times.begin(), times.end(), TimeNs{0});
+  return times.empty() ? 0 : static_cast<double>(sum) / static_cast<double>(times.size());
+}
+
+}  // namespace
+
+Overlap measure_overlap(Scenario scenario, const OverlapPlan& plan) {
+  scenario.cards = plan.cards;
+  scenario.groups = {make_group(plan.cards, 1)};
+  GroupPlan& group = scenario.groups[0];
+  group.operations.assign(plan.operations, plan.operation);
+  Overlap overlap;
+  overlap.comm = run(scenario);
+  overlap.comm_ns = average(overlap.comm.done_ns);
+
+  group.work_ns =
+      plan.work_ns != 0 ? plan.work_ns : static_cast<TimeNs>(std::ceil(overlap.comm_ns));
+  group.think_ns = static_cast<TimeNs>(std::ceil(plan.late * overlap.comm_ns));
+  overlap.both = run(scenario);
+  overlap.work_ns = static_cast<double>(group.work_ns);
+  overlap.both_ns = average(overlap.both.done_ns);
+  const double shorter = std::min(overlap.comm_ns, overlap.work_ns);
+  if (shorter > 0) overlap.share = (overlap.comm_ns + overlap.work_ns - overlap.both_ns) / shorter;
+  return overlap;
+}
+
+}  // namespace peal::sim

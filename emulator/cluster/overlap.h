@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How much of an operation's time hosts can compute in: they post, compute for a fixed time without
+// a look at the operation, and then wait for it. Hosts have processors of their own here, so that
+// whatever is missing is the cards' fault. (Hoefler, Lumsdaine: "Message progression in parallel
+// computing - to thread or not to thread?", and what IMB calls overlap.)
+#pragma once
+
+#include "emulator/cluster/run.h"
+#include "emulator/cluster/scenario.h"
+
+namespace peal::sim {
+
+struct OverlapPlan {
+  OperationPlan operation;
+  uint32_t cards = 8;       // with a rank each
+  uint32_t operations = 1;  // one after the other
+  TimeNs work_ns = 0;       // of each host for each operation; 0: as long as the operation takes
+  // Ranks post up to so many times the operation's time late, each time anew.
+  double late = 0;
+};
+
+// Times are those of one operation, on the average, from its last post on: nobody can be done
+// before the late.
+struct Overlap {
+  double comm_ns = 0;  // until all have its result; nobody computes, nobody is late
+  double work_ns = 0;  // of computing alone
+  double both_ns = 0;  // until all have its result and have computed
+  // (comm + work - both) / the shorter one of comm and work
+  double share = 0;
+  Report comm;
+  Report both;
+};
+
+// The scenario says everything else: costs, patience, seed; its groups and cards are the plan's.
+[[nodiscard]] Overlap measure_overlap(Scenario scenario, const OverlapPlan& plan);
+
+}  // namespace peal::sim
