@@ -52,6 +52,13 @@ struct Report {
   [[nodiscard]] double effort() const {
     return needed == 0 ? 0 : static_cast<double>(cluster.sent) / static_cast<double>(needed);
   }
+  // Questions, answers that they came too early, and repairs: of all packets sent, so many.
+  [[nodiscard]] double repair_share() const {
+    const uint64_t packets_to_repair =
+        packets[PEAL_PACKET_NACK] + packets[PEAL_PACKET_NOT_YET] + repairs;
+    if (cluster.sent == 0) return 0;
+    return static_cast<double>(packets_to_repair) / static_cast<double>(cluster.sent);
+  }
   // "right-bytes, stuck": the checks that failed.
   [[nodiscard]] std::string failed_checks() const;
 };

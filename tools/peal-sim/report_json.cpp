@@ -112,6 +112,7 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
   tree["packets_needed"] = report.needed;
   tree["packets_received"] = report.cluster.received;
   tree["repairs"] = report.repairs;
+  tree["repair_share"] = report.repair_share();
   tree["recycle_signals"] = report.recycle_signals;
   nlohmann::json drops = nlohmann::json::object();
   nlohmann::json counters = nlohmann::json::object();
@@ -139,10 +140,11 @@ std::string report_text(const Report& report) {
   char text[480];
   std::snprintf(text, sizeof(text),
                 "%s: %" PRIu64 " completions, latency median %.2f us (%.2f to %.2f), %" PRIu64
-                " packets (%.2f per packet needed), %" PRIu64
+                " packets (%.2f per packet needed, %.1f %% to repair), %" PRIu64
                 " repairs, virtual %.3f ms, checksums %s, trace %s\n",
                 report.ok ? "ok" : "FAILED", report.completed, latency.median_us, latency.min_us,
-                latency.max_us, report.cluster.sent, report.effort(), report.repairs,
+                latency.max_us, report.cluster.sent, report.effort(),
+                100 * report.repair_share(), report.repairs,
                 microseconds(report.finished_ns) / 1000, checksums_text(report.checksums),
                 hex(report.trace_hash).c_str());
   std::string all = text;
