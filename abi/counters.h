@@ -9,7 +9,7 @@
 /* X(symbol, "name", "what one count means") */
 #define PEAL_COUNTERS(X)                                                                      \
 	X(SENT_DATA, "sent_data", "data packets sent for the first time")                     \
-	X(SENT_SIGNAL, "sent_signal", "barrier and destroy signals sent for the first time")  \
+	X(SENT_SIGNAL, "sent_signal", "signals and credits sent for the first time")          \
 	X(SENT_RECYCLE, "sent_recycle", "recycling signals sent for the first time")          \
 	X(SENT_NACK, "sent_nack", "NACKs sent, relayed ones included")                        \
 	X(SENT_REPAIR, "sent_repair", "data packets and signals sent again for a NACK")       \

@@ -18,7 +18,7 @@
 /* Lists: X(value, symbol, "name", "what it means"). Values on the wire never change. */
 #define PEAL_PACKET_TYPES(X)                                                                                             \
 	X(1, DATA, "DATA", "a block, or a part of one")                                                                  \
-	X(2, SIGNAL, "SIGNAL", "one round of a dissemination")                                                           \
+	X(2, SIGNAL, "SIGNAL", "one round of a dissemination; a credit of a broadcast")                                  \
 	X(3, NACK, "NACK", "something is missing; payload: struct peal_nack")                                            \
 	X(4, NOT_YET, "NOT_YET", "answer to a NACK: alive, but the data is not there yet; payload: struct peal_not_yet") \
 	X(5, REFUSE, "REFUSE", "ranks disagree about this sequence; payload: struct peal_verdict")                       \
@@ -35,13 +35,13 @@ enum peal_packet_type {
 };
 
 /* What is being carried out. */
-#define PEAL_OPERATIONS(X)                                                                     \
-	X(0, NONE, "none", "no operation")                                                     \
-	X(1, BARRIER, "barrier", "returns when everybody has entered")                         \
-	X(2, ALLGATHER, "allgather", "everybody's block reaches everybody")                    \
-	X(3, DESTROY, "destroy", "the last operation of a group: a barrier, then a tombstone") \
+#define PEAL_OPERATIONS(X)                                                                      \
+	X(0, NONE, "none", "no operation")                                                      \
+	X(1, BARRIER, "barrier", "returns when everybody has entered")                          \
+	X(2, ALLGATHER, "allgather", "everybody's block reaches everybody")                     \
+	X(3, DESTROY, "destroy", "the last operation of a group: a barrier, then a tombstone")  \
 	X(4, RECYCLE, "recycle", "the card's own: sequence is then an epoch, not an operation") \
-	X(5, BROADCAST, "broadcast", "the root's block reaches everybody")                     \
+	X(5, BROADCAST, "broadcast", "the root's block reaches everybody")                      \
 	X(6, ALLTOALL, "alltoall", "everybody has a block for everybody")
 
 enum peal_operation {
@@ -51,11 +51,12 @@ enum peal_operation {
 	PEAL_OPERATION_COUNT
 };
 
-#define PEAL_ALGORITHMS(X)                                                                                                  \
-	X(0, NONE, "none", "no algorithm")                                                                                  \
-	X(1, DISSEMINATION, "dissemination", "in round k signal rank + 2^k and wait for rank - 2^k")                        \
-	X(2, ALL_TO_ALL_BROADCAST, "all-to-all-broadcast", "every block travels down a binomial tree rooted at its origin") \
-	X(3, RECURSIVE_DOUBLING, "recursive-doubling", "in step k exchange all blocks held with a rank 2^k away; Bruck's order where N is no power of two")
+#define PEAL_ALGORITHMS(X)                                                                                                                                  \
+	X(0, NONE, "none", "no algorithm")                                                                                                                  \
+	X(1, DISSEMINATION, "dissemination", "in round k signal rank + 2^k and wait for rank - 2^k")                                                        \
+	X(2, ALL_TO_ALL_BROADCAST, "all-to-all-broadcast", "every block travels down a binomial tree rooted at its origin")                                 \
+	X(3, RECURSIVE_DOUBLING, "recursive-doubling", "in step k exchange all blocks held with a rank 2^k away; Bruck's order where N is no power of two") \
+	X(4, BINOMIAL, "binomial", "the root's block travels down a binomial tree; credits come up")
 
 enum peal_algorithm {
 #define PEAL_ALGORITHM_ENUM(value, symbol, name, text) PEAL_ALGORITHM_##symbol = value,
@@ -87,7 +88,7 @@ struct peal_wire_header {
 	uint8_t operation; /* enum peal_operation */
 	uint8_t algorithm; /* enum peal_algorithm */
 	uint8_t flags; /* PEAL_PACKET_* */
-	uint16_t fragment; /* packet index within one step of recursive doubling */
+	uint16_t fragment; /* packet index within one step of recursive doubling, or within a piece of a broadcast */
 	uint16_t length; /* payload bytes */
 	uint32_t block_bytes; /* bytes each rank contributes to the operation */
 };
@@ -110,11 +111,11 @@ static inline uint32_t peal_identity(const struct peal_peer_address *sender)
 }
 
 /* Payload of a NACK. In all-to-all broadcast the header's origin and piece say what is missing; in
- * algorithms in steps the header's hop and piece do, and fragments has a bit per missing packet. */
+ * algorithms in steps the header's hop and piece do, in a broadcast its piece, and fragments has a bit per missing packet. */
 struct peal_nack {
 	uint64_t fragments;
 	uint32_t asked_us; /* on the asker's clock, low bits; not looked at, but echoed */
-	uint32_t reserved;
+	uint32_t credit; /* pieces of a broadcast that the asker and all below it have; else zero */
 };
 
 /* Payload of NOT_YET. How long the answer took tells the asker how busy the cards are. */

@@ -110,12 +110,13 @@ peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
 bool signature_is_right(const Member& member, const peal_wire_header& header,
                         const Algorithm* algorithm) {
   static_assert((kChannels & (kChannels - 1)) == 0, "the wire's 32 bits must find the same place");
+  const Rank root = algorithm != nullptr && algorithm->rooted ? header.origin : 0;
   const Operation& known = member.operations[header.sequence % kChannels];
   if (known.phase != OperationPhase::kFree && known.signature == header.signature &&
-      known.algorithm == algorithm && known.block_bytes == header.block_bytes) {
+      known.algorithm == algorithm && known.block_bytes == header.block_bytes &&
+      known.root == root) {
     return true;
   }
-  const Rank root = algorithm != nullptr && algorithm->rooted ? header.origin : 0;
   return root < member.membership.ranks &&
          header.signature == signature_of(member.membership, header.operation, header.algorithm,
                                           root, header.block_bytes);

@@ -36,8 +36,18 @@ uint64_t doubling_piece(const Group& group, uint64_t bytes) {
   return group.ranks * packets;
 }
 
-// The root's piece reaches every other rank once.
-uint64_t binomial_piece(const Group& group, uint64_t /*bytes*/) { return group.ranks - 1; }
+// Every packet of the root's block reaches every other rank once; pieces are whole images, and each
+// that comes back to a place of the channel waits for its credits.
+uint64_t binomial(const Group& group, uint64_t bytes) {
+  const CardShape& card = group.card;
+  const uint64_t image = card.channel_bytes / (2 * card.piece_window);
+  const uint64_t packet = image < card.mtu_bytes ? image & ~7u : card.mtu_bytes;
+  const uint64_t pieces = divided_up(bytes, std::min<uint64_t>(image / packet, 64) * packet);
+  const uint64_t places = 2 * card.piece_window;
+  const uint64_t credits =
+      pieces <= places ? 0 : divided_up(pieces - places, std::max(card.piece_window / 2, 1u));
+  return (group.ranks - 1) * (divided_up(bytes, packet) + credits);
+}
 
 // Step k carries the blocks for all distances that have bit k, cut into packets.
 uint64_t bruck_piece(const Group& group, uint64_t bytes) {
@@ -53,13 +63,11 @@ uint64_t bruck_piece(const Group& group, uint64_t bytes) {
 
 // What a piece is cut for.
 enum class Cut : uint8_t {
-  kWhole,       // blocks are not cut
-  kOneBlock,    // an image holds a piece of the one block that there is
+  kWhole,       // all of the operation is counted at once
   kEveryBlock,  // an image holds a piece of every rank's block
 };
 
-// What each algorithm needs: for the whole operation where its blocks are not cut, else for a piece
-// of so many bytes.
+// What each algorithm needs: for the whole operation, or for a piece of so many bytes.
 struct Model {
   uint8_t operation;
   uint8_t algorithm;
@@ -68,7 +76,6 @@ struct Model {
 };
 
 // Numbers that abi/wire.h has no names for before the card has their rows.
-constexpr uint8_t kBinomial = 4;
 constexpr uint8_t kBruck = 5;
 constexpr uint8_t kDirect = 6;
 
@@ -78,7 +85,7 @@ constexpr Model kModels[] = {
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, Cut::kEveryBlock,
      broadcast_piece},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, Cut::kEveryBlock, doubling_piece},
-    {PEAL_OPERATION_BROADCAST, kBinomial, Cut::kOneBlock, binomial_piece},
+    {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, Cut::kWhole, binomial},
     {PEAL_OPERATION_ALLTOALL, kDirect, Cut::kEveryBlock, broadcast_piece},
     {PEAL_OPERATION_ALLTOALL, kBruck, Cut::kEveryBlock, bruck_piece},
 };
@@ -102,9 +109,8 @@ uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPl
   const Group group = {card, ranks};
   for (const Model& model : kModels) {
     if (model.operation != operation.operation || model.algorithm != operation.algorithm) continue;
-    if (model.cut == Cut::kWhole) return model.packets(group, 0);
-    const uint32_t image =
-        card.channel_bytes / (2 * card.piece_window) / (model.cut == Cut::kOneBlock ? 1 : ranks);
+    if (model.cut == Cut::kWhole) return model.packets(group, operation.block_bytes);
+    const uint32_t image = card.channel_bytes / (2 * card.piece_window) / ranks;
     const uint64_t piece = std::min(card.mtu_bytes, image) & ~7u;
     const uint64_t pieces = divided_up(operation.block_bytes, piece);
     const uint64_t last = operation.block_bytes - (pieces - 1) * piece;

@@ -25,6 +25,10 @@ enum class Release : uint8_t {
   // piece p + 2W proves that everybody has piece p. docs/decisions/0003
   // [Pieces.AQuestionOfLongAgoMakesNoDebt, Pieces.PiecesBeyondTheWindowAreRefused].
   kSymmetric,
+  // Data goes down a tree, and credits go up: a place serves piece p + 2W only on a card to which
+  // everybody below has said that it has piece p. docs/decisions/0013
+  // [Binomial.TheRootWaitsForEveryChildsCredit, Binomial.PiecesBeyondTheCreditsAreRefused].
+  kCredited,
 };
 
 // A transfer is done: where it goes on (transfer.h).

@@ -8,7 +8,8 @@
 
 namespace peal {
 
-// Bytes of a full piece in a group of this size; zero when the group is too large for a channel.
+// Bytes of a full piece of which an image holds one from every rank of a group of this size; zero
+// when the group is too large for a channel.
 constexpr uint32_t piece_bytes_for(uint32_t ranks) {
   const uint32_t share = kImageBytes / ranks & ~7u;
   return share < CONFIG_MTU_BYTES ? share : CONFIG_MTU_BYTES;

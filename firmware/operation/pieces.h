@@ -4,7 +4,8 @@
 // and nobody sends p + W before it has p), so a place is reused without a word, and what it retains
 // until then answers every NACK that can still come: operations of every length complete locally.
 // docs/decisions/0003. That is so where every rank sends and needs every piece
-// (Release::kSymmetric, algorithm.h).
+// (Release::kSymmetric, algorithm.h); where not, whoever opens p + 2W must have been told
+// (Release::kCredited).
 #pragma once
 
 #include "firmware/base/assert.h"
@@ -14,9 +15,10 @@
 
 namespace peal {
 
-// Cuts the operation's blocks and clears its pieces. A result of blocks of at most `gather_bytes`
-// gathers in the staging buffer, if that has room for it (0: none does).
-void pieces_open(const Scope& scope, uint32_t gather_bytes);
+// Cuts the operation's blocks into pieces of so many bytes and clears their records. A result of
+// blocks of at most `gather_bytes` gathers in the staging buffer, if that has room for it (0: none
+// does).
+void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes);
 
 inline Piece& piece_slot(Operation& operation, uint32_t number) {
   return operation.pieces[number % kPieceSlots];

@@ -3,6 +3,7 @@
 #include "firmware/collective/allgather/broadcast_all.h"
 #include "firmware/collective/allgather/doubling.h"
 #include "firmware/collective/barrier/barrier.h"
+#include "firmware/collective/broadcast/binomial.h"
 #include "firmware/operation/algorithm.h"
 
 namespace peal {
@@ -14,6 +15,11 @@ constexpr PacketRules kSignals = {.types = packet_types({PEAL_PACKET_SIGNAL, PEA
 constexpr PacketRules kBlocks = {.types = packet_types({PEAL_PACKET_DATA, PEAL_PACKET_NACK,
                                                         PEAL_PACKET_NOT_YET, PEAL_PACKET_REFUSE}),
                                  .blocks = true};
+// Credits go up as signals.
+constexpr PacketRules kCreditedBlocks = {
+    .types = packet_types({PEAL_PACKET_DATA, PEAL_PACKET_SIGNAL, PEAL_PACKET_NACK,
+                           PEAL_PACKET_NOT_YET, PEAL_PACKET_REFUSE}),
+    .blocks = true};
 
 constexpr Algorithm kRows[] = {
     {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces, kSignals,
@@ -24,6 +30,8 @@ constexpr Algorithm kRows[] = {
      Release::kSymmetric, kBlocks, broadcast_all::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, kBlocks, doubling::kFunctions},
+    {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, 0, true, Release::kCredited,
+     kCreditedBlocks, binomial::kFunctions},
 };
 
 constexpr AlgorithmTable table() {

@@ -88,6 +88,11 @@ class CommandFuzz {
       entry.send_offset = input_.take<uint16_t>() % 4000;
       entry.receive_offset = input_.take<uint16_t>() % 4000;
       if (kind == 7) entry.flags = PEAL_SUBMIT_IN_PLACE;
+      if (kind == 6) {
+        entry.operation = PEAL_OPERATION_BROADCAST;
+        entry.algorithm = PEAL_ALGORITHM_BINOMIAL;
+        entry.root = input_.byte() % 4;
+      }
     }
     if (input_.byte() % 3 == 0) input_.spoil(&entry, sizeof(entry));
     return entry;

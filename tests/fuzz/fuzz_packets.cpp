@@ -12,7 +12,7 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kRegionBytes = 64 * 1024;
+constexpr size_t kRegionBytes = 128 * 1024;
 constexpr int kEventsMax = 200;
 
 class PacketFuzz {
@@ -78,9 +78,9 @@ class PacketFuzz {
   }
 
   OperationShape shape() {
-    static constexpr uint64_t kLengths[] = {0, 1, 64, 65, 1000, 1024, 5000, 0xffffffff};
-    const uint64_t length = kLengths[input_.byte() % 8];
-    switch (input_.byte() % 5) {
+    static constexpr uint64_t kLengths[] = {0, 1, 64, 65, 1000, 1024, 5000, 0xffffffff, 90000};
+    const uint64_t length = kLengths[input_.byte() % 9];
+    switch (input_.byte() % 6) {
       case 0:
         return kBarrierShape;
       case 1:
@@ -89,6 +89,8 @@ class PacketFuzz {
         return broadcast_shape(length);
       case 3:
         return doubling_shape(length);
+      case 4:
+        return binomial_shape(length, input_.byte() % 3);
       default:
         return {PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
     }
@@ -105,9 +107,16 @@ class PacketFuzz {
     Frame frame;
     switch (input_.byte() % 9) {
       case 0:
-        frame = wire.signal(other, what, sequence, step);
+        frame = what.operation == PEAL_OPERATION_BROADCAST
+                    ? wire.credit(other, what, sequence, step, piece)
+                    : wire.signal(other, what, sequence, step);
         break;
       case 1:
+        if (what.operation == PEAL_OPERATION_BROADCAST) {
+          frame = wire.nack(other, what, sequence, piece, what.root, step,
+                            input_.take<uint64_t>() >> input_.byte() % 64, input_.byte() % 8);
+          break;
+        }
         frame = wire.nack(other, what, sequence, piece, input_.byte() % to.ranks, step,
                           input_.take<uint64_t>());
         break;
@@ -151,6 +160,7 @@ class PacketFuzz {
   // As long as the piece or fragment ought to be, most of the time.
   Frame data(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
              uint32_t step, uint32_t origin) {
+    if (what.operation == PEAL_OPERATION_BROADCAST) return binomial(wire, what, sequence, piece);
     const uint64_t share = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 5 & ~7u;
     const uint64_t full = std::min<uint64_t>(share, CONFIG_MTU_BYTES);
     const bool doubles = what.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING;
@@ -166,6 +176,17 @@ class PacketFuzz {
     return frame;
   }
 
+  Frame binomial(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece) {
+    constexpr uint64_t kImage = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
+    const uint32_t fragment = input_.byte() % (kImage / CONFIG_MTU_BYTES + 1);
+    const uint64_t before = piece * kImage + fragment * uint64_t{CONFIG_MTU_BYTES};
+    uint64_t length = what.block_bytes > before ? what.block_bytes - before : 0;
+    length = std::min<uint64_t>(length, CONFIG_MTU_BYTES);
+    if (input_.byte() % 8 == 0) length = input_.below(CONFIG_MTU_BYTES + 1);
+    return wire.binomial(what, sequence, piece, fragment,
+                         pattern_block(sequence, what.root, before, length));
+  }
+
   void post() {
     const Membership& from = member();
     const uint64_t sequence = next_[&from == &members_[1]];
@@ -176,6 +197,10 @@ class PacketFuzz {
     if (what.operation == PEAL_OPERATION_ALLGATHER) {
       entry = allgather_entry(from, sequence, sequence, what.algorithm, what.block_bytes,
                               memory_.key, memory_.key);
+    }
+    if (what.operation == PEAL_OPERATION_BROADCAST) {
+      entry = broadcast_entry(from, sequence, sequence, what.root, what.block_bytes, memory_.key,
+                              memory_.key);
     }
     bench_.port.take_completions();
     bench_.submit(entry);

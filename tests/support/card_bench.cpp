@@ -249,4 +249,14 @@ peal_submission allgather_entry(const Membership& member, uint64_t sequence, uin
   return entry;
 }
 
+peal_submission broadcast_entry(const Membership& member, uint64_t sequence, uint64_t cookie,
+                                uint32_t root, uint64_t block_bytes, uint32_t send_key,
+                                uint32_t receive_key) {
+  peal_submission entry = allgather_entry(member, sequence, cookie, PEAL_ALGORITHM_BINOMIAL,
+                                          block_bytes, send_key, receive_key);
+  entry.operation = PEAL_OPERATION_BROADCAST;
+  entry.root = root;
+  return entry;
+}
+
 }  // namespace peal::test

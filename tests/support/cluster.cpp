@@ -85,6 +85,32 @@ void Cluster::allgather(uint32_t rank, uint64_t sequence, peal_algorithm algorit
   card.submit(entry);
 }
 
+void Cluster::broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t block_bytes) {
+  const Buffers& slot = buffers(rank, sequence, block_bytes);
+  CardBench& card = bench(rank);
+  auto& receive = card.port.bytes(slot.receive.region);
+  std::fill(receive.begin(), receive.end(), uint8_t{0xee});
+  const auto block = pattern_block(sequence, root, 0, block_bytes);
+  if (rank == root)
+    std::copy(block.begin(), block.end(), card.port.bytes(slot.send.region).begin());
+  card.submit(broadcast_entry(members_[rank], sequence, kCookieBase + sequence, root, block_bytes,
+                              rank == root ? slot.send.key : 0,
+                              rank == root ? 0 : slot.receive.key));
+}
+
+std::string Cluster::check_broadcast(uint32_t rank, uint64_t sequence, uint32_t root,
+                                     size_t block_bytes) {
+  const Buffers& slot = buffers(rank, sequence, block_bytes);
+  const auto& receive = bench(rank).port.bytes(slot.receive.region);
+  for (size_t i = 0; i < receive.size(); i++) {
+    const bool written = rank != root && i < block_bytes;
+    if (receive[i] == (written ? pattern_byte(sequence, root, i) : 0xee)) continue;
+    return "rank " + std::to_string(rank) + " sequence " + std::to_string(sequence) + ": byte " +
+           std::to_string(i) + " is wrong";
+  }
+  return "";
+}
+
 std::string Cluster::check_result(uint32_t rank, uint64_t sequence, size_t block_bytes) {
   const Buffers& slot = buffers(rank, sequence, block_bytes);
   const auto& receive = bench(rank).port.bytes(slot.receive.region);

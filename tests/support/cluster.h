@@ -41,6 +41,12 @@ class Cluster {
   // grow as needed; each sequence modulo `buffer_slots` has its own.
   void allgather(uint32_t rank, uint64_t sequence, peal_algorithm algorithm, size_t block_bytes,
                  bool in_place = false);
+  // The root's block is the pattern of (sequence, root); only the root has a send buffer that the
+  // card may read, only the others a receive buffer.
+  void broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t block_bytes);
+  // Empty when the rank's receive buffer of that broadcast is right, else the first byte that is
+  // not.
+  std::string check_broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t block_bytes);
   // Empty when the receive buffer of that allgather is right, else the first byte that is not.
   std::string check_result(uint32_t rank, uint64_t sequence, size_t block_bytes);
   // A request is complete, so its send buffer is the user's again: overwritten at once, in the turn

@@ -36,18 +36,25 @@ std::string data_text(const peal_wire_header& header) {
   } else {
     text += number("origin", header.origin) + number("hop", header.hop);
   }
+  if (header.algorithm == PEAL_ALGORITHM_BINOMIAL) text += number("frag", header.fragment);
   return text + number("len", header.length);
 }
 
 std::string signal_text(const peal_wire_header& header) {
   const bool recycle = header.operation == PEAL_OPERATION_RECYCLE;
+  if (header.operation == PEAL_OPERATION_BROADCAST) {
+    return number("seq", header.sequence) + number("credit", header.piece) +
+           number("origin", header.origin) + number("hop", header.hop);
+  }
   return " " + names::operation(header.operation) +
          number(recycle ? "epoch" : "seq", header.sequence) + number("round", header.hop);
 }
 
 // What a NACK asks for, and its answer "not yet" likewise.
 std::string missing_text(const peal_wire_header& header) {
-  if (header.operation != PEAL_OPERATION_ALLGATHER) return signal_text(header);
+  const bool blocks =
+      header.operation == PEAL_OPERATION_ALLGATHER || header.operation == PEAL_OPERATION_BROADCAST;
+  if (!blocks) return signal_text(header);
   std::string text = number("seq", header.sequence) + number("piece", header.piece);
   if (header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING)
     return text + number("step", header.hop);
@@ -96,6 +103,9 @@ std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
       text += missing_text(header);
       if (header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING) {
         text += " missing=" + hex(nack.fragments);
+      }
+      if (header.algorithm == PEAL_ALGORITHM_BINOMIAL) {
+        text += " missing=" + hex(nack.fragments) + number("credit", nack.credit);
       }
       break;
     }

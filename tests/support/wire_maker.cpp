@@ -33,8 +33,8 @@ uint32_t reference_signature(const Membership& member, OperationShape shape) {
   const uint32_t seed = reference_crc32c(seed_words, sizeof(seed_words), 0);
   if (shape.operation == PEAL_OPERATION_NONE) return seed;
   const uint32_t words[3] = {
-      static_cast<uint32_t>(shape.operation) << 8 | static_cast<uint32_t>(shape.algorithm), 0,
-      static_cast<uint32_t>(shape.block_bytes)};
+      static_cast<uint32_t>(shape.operation) << 8 | static_cast<uint32_t>(shape.algorithm),
+      shape.root, static_cast<uint32_t>(shape.block_bytes)};
   return reference_crc32c(words, sizeof(words), seed);
 }
 
@@ -57,6 +57,7 @@ Frame WireMaker::base(peal_packet_type type, uint32_t sender, OperationShape sha
   header.algorithm = static_cast<uint8_t>(shape.algorithm);
   header.block_bytes = static_cast<uint32_t>(shape.block_bytes);
   header.signature = reference_signature(member_, shape);
+  header.origin = static_cast<uint16_t>(shape.root);
   return frame;
 }
 
@@ -109,14 +110,31 @@ Frame WireMaker::doubling(OperationShape shape, uint32_t sequence, uint32_t piec
   return frame;
 }
 
+Frame WireMaker::binomial(OperationShape shape, uint32_t sequence, uint32_t piece,
+                          uint32_t fragment, std::vector<uint8_t> payload) const {
+  Frame frame = hopping(shape, sequence, piece, shape.root, std::move(payload));
+  frame.header.fragment = static_cast<uint16_t>(fragment);
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::credit(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t hop,
+                        uint32_t pieces) const {
+  Frame frame = signal(sender, shape, sequence, hop);
+  frame.header.piece = pieces;
+  seal(frame);
+  return frame;
+}
+
 Frame WireMaker::nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
-                      uint32_t origin, uint32_t hop, uint64_t fragments) const {
+                      uint32_t origin, uint32_t hop, uint64_t fragments, uint32_t credit) const {
   Frame frame = base(PEAL_PACKET_NACK, sender, shape, sequence);
   frame.header.piece = piece;
   frame.header.origin = static_cast<uint16_t>(origin);
   frame.header.hop = static_cast<uint8_t>(hop);
   peal_nack nack{};
   nack.fragments = fragments;
+  nack.credit = credit;
   set_payload(frame, nack);
   seal(frame);
   return frame;

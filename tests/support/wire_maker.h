@@ -14,6 +14,7 @@ struct OperationShape {
   peal_operation operation;
   peal_algorithm algorithm;
   uint64_t block_bytes;
+  uint32_t root = 0;
 };
 
 inline constexpr OperationShape kBarrierShape{PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION,
@@ -26,6 +27,9 @@ inline OperationShape broadcast_shape(uint64_t block_bytes) {
 }
 inline OperationShape doubling_shape(uint64_t block_bytes) {
   return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, block_bytes};
+}
+inline OperationShape binomial_shape(uint64_t block_bytes, uint32_t root) {
+  return {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, block_bytes, root};
 }
 
 class WireMaker {
@@ -43,8 +47,15 @@ class WireMaker {
   [[nodiscard]] Frame doubling(OperationShape shape, uint32_t sequence, uint32_t piece,
                                uint32_t step, uint32_t fragment,
                                std::vector<uint8_t> payload) const;
+  // A packet of a broadcast, from this member's parent in the root's tree.
+  [[nodiscard]] Frame binomial(OperationShape shape, uint32_t sequence, uint32_t piece,
+                               uint32_t fragment, std::vector<uint8_t> payload) const;
+  // All below the sender, a child by that hop, have so many pieces of a broadcast.
+  [[nodiscard]] Frame credit(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t hop,
+                             uint32_t pieces) const;
   [[nodiscard]] Frame nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
-                           uint32_t origin, uint32_t hop, uint64_t fragments = 1) const;
+                           uint32_t origin, uint32_t hop, uint64_t fragments = 1,
+                           uint32_t credit = 0) const;
   [[nodiscard]] Frame not_yet(uint32_t sender, OperationShape shape, uint32_t sequence,
                               uint32_t piece, uint32_t origin, uint32_t hop,
                               uint32_t asked_us = 0) const;

@@ -6,7 +6,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
-#include "firmware/collective/allgather/hopping.h"
+#include "firmware/collective/hopping.h"
 #include "firmware/group/liveness.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
@@ -292,7 +292,9 @@ uint32_t chase_debts(const Scope& scope, uint32_t budget) {
   return budget;
 }
 
-void open(const Scope& scope) { pieces_open(scope, CONFIG_STAGING_BLOCK_BYTES); }
+void open(const Scope& scope) {
+  pieces_open(scope, piece_bytes_for(scope.member.membership.ranks), CONFIG_STAGING_BLOCK_BYTES);
+}
 
 void post(const Scope& scope) {
   Operation& operation = scope.operation;

@@ -201,7 +201,9 @@ bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   return piece.delivery == Delivery::kDelivered && piece.dma == 0;
 }
 
-void open(const Scope& scope) { pieces_open(scope, CONFIG_STAGING_BYTES); }
+void open(const Scope& scope) {
+  pieces_open(scope, piece_bytes_for(scope.member.membership.ranks), CONFIG_STAGING_BYTES);
+}
 
 void post(const Scope& /*scope*/) {}
 

@@ -31,8 +31,10 @@ bool takes(const Algorithm& row, peal_packet_type type) {
 TEST(Registry, EveryAlgorithmServesSomething) {
   std::vector<bool> serves(PEAL_ALGORITHM_COUNT);
   for (const Algorithm* row : rows()) serves[row->algorithm] = true;
-  for (uint32_t algorithm = 1; algorithm < PEAL_ALGORITHM_COUNT; algorithm++)
-    EXPECT_TRUE(serves[algorithm]) << algorithm;
+#define PEAL_EXPECT_SERVES(value, symbol, name, text) \
+  EXPECT_TRUE(serves[value] || (value) == PEAL_ALGORITHM_NONE) << (name);
+  PEAL_ALGORITHMS(PEAL_EXPECT_SERVES)
+#undef PEAL_EXPECT_SERVES
 }
 
 TEST(Registry, RowsHaveWhatTheirPacketsAskFor) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The hopping tree for every group size and origin: everybody is reached once, parents and hops
 // agree, and the paper's example is the paper's.
-#include "firmware/collective/allgather/hopping.h"
+#include "firmware/collective/hopping.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Hopping packets of the all-to-all broadcast (allgather paper, section 4.1.2), in the modulo form
+// Hopping packets, from one origin or from all (allgather paper, section 4.1.2), in the modulo form
 // of docs/decisions/0002: with r = (rank - origin) mod N, the receiver of a hop 2^j forwards to r +
 // 2^(j+1), r + 2^(j+2), … while below N. So the hop that reaches r is its highest bit, and its
 // parent is r without that bit.

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/collective/broadcast/binomial.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "abi/admin.h"
+#include "firmware/base/assert.h"
+#include "firmware/base/mutation.h"
+#include "firmware/collective/hopping.h"
+#include "firmware/group/liveness.h"
+#include "firmware/host/keys.h"
+#include "firmware/operation/layout.h"
+#include "firmware/operation/operation.h"
+#include "firmware/operation/pieces.h"
+#include "firmware/operation/repair.h"
+#include "firmware/operation/transfer.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal::binomial {
+namespace {
+
+constexpr uint32_t kFragmentBytes =
+    kImageBytes < CONFIG_MTU_BYTES ? kImageBytes & ~7u : uint32_t{CONFIG_MTU_BYTES};
+// Packets of a full piece: as many as an image holds, and a NACK has bits for.
+constexpr uint32_t kFragments = std::min(kImageBytes / kFragmentBytes, 64u);
+constexpr uint32_t kPieceBytes = kFragments * kFragmentBytes;
+// A credit is due after so many pieces: often enough that the root need not stop for it.
+constexpr uint32_t kCreditPieces = std::max(kPieceWindow / 2, 1u);
+// Of one operation: reads of the root, and reads of early data.
+constexpr uint32_t kReadsInFlight =
+    std::clamp(std::min(uint32_t{CONFIG_DMA_RECORDS}, uint32_t{CONFIG_PACKET_BUFFERS}) / 8, 1u, 8u);
+
+// Where a transfer goes on. Its detail is the fragment.
+enum Step : uint8_t {
+  kOwnRead,     // the root's data into a packet
+  kKeep,        // a packet's payload into the channel
+  kLand,        // a packet's payload into the user's buffer
+  kFetchRead,   // early data from the channel into a bounce packet
+  kFetchWrite,  // bounce packet into the user's buffer
+};
+
+// An operation's own state.
+struct Tree {
+  uint32_t whole;  // pieces that this rank and all below it have
+  uint32_t told;   // what the parent was told of them
+  uint32_t next;   // packet that the root reads next, of kFragments in every piece
+  uint16_t early;  // fragments that came before the host's post and are still to be fetched
+  uint8_t reading;
+  uint8_t fetching;
+};
+
+// A piece's own state. Its bits are the fragments that have arrived.
+struct Kept {
+  uint64_t in_channel;  // fragments that lie there
+  uint64_t early;       // fragments that must be fetched from there
+  uint16_t credited;    // bit per leaving hop: all behind it have the piece
+};
+
+Tree& tree_of(const Scope& scope) { return own_state<Tree>(scope.operation); }
+
+uint32_t place_of(const Scope& scope) {
+  const Membership& self = scope.member.membership;
+  return hopping::place(self.rank, scope.operation.root, self.ranks);
+}
+
+// Bit per hop that leaves this rank's place.
+uint16_t children_of(const Membership& self, Rank root) {
+  const uint32_t place = hopping::place(self.rank, root, self.ranks);
+  const uint32_t further = self.ranks - 1 - place;
+  const uint32_t hops = (1u << std::bit_width(further)) - 1;
+  return static_cast<uint16_t>(hops >> hopping::first_leaving_hop(place)
+                                           << hopping::first_leaving_hop(place));
+}
+
+// Is the sender below this card, by that hop?
+bool is_from_child(const Scope& scope, const peal_wire_header& header) {
+  const Membership& self = scope.member.membership;
+  return header.hop < self.rounds &&
+         (children_of(self, scope.operation.root) >> header.hop & 1) != 0 &&
+         header.sender == plus(self.rank, 1u << header.hop, self.ranks);
+}
+
+uint32_t fragments_in(const Operation& operation, uint32_t number) {
+  const uint32_t length = piece_length(operation, number);
+  return length == 0 ? 1 : (length + kFragmentBytes - 1) / kFragmentBytes;
+}
+
+uint64_t all_fragments(const Operation& operation, uint32_t number) {
+  return ~uint64_t{0} >> (64 - fragments_in(operation, number));
+}
+
+uint32_t fragment_length(const Operation& operation, uint32_t number, uint32_t fragment) {
+  return std::min(piece_length(operation, number) - fragment * kFragmentBytes, kFragmentBytes);
+}
+
+HostAddress behind(HostAddress address, uint32_t fragment) {
+  return {address.region, address.offset + uint64_t{fragment} * kFragmentBytes};
+}
+
+bool has_arrived(Operation& operation, uint32_t number) {
+  return piece_is_open(operation, number) &&
+         piece_slot(operation, number).arrived == fragments_in(operation, number);
+}
+
+// Its place in the channel may serve another piece, as far as this card itself is concerned.
+bool is_done(Operation& operation, uint32_t number) {
+  const Piece& piece = piece_slot(operation, number);
+  return has_arrived(operation, number) && piece.dma == 0 && own_state<Kept>(piece).early == 0;
+}
+
+// First piece that may not come or be sent before more is credited.
+uint32_t window_end(const Scope& scope) {
+  return std::min(tree_of(scope).whole + kPieceSlots, scope.operation.piece_count);
+}
+
+// Sends the payload on to all below: one header each, one payload for all.
+void forward(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment, bool summed) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const uint32_t place = place_of(scope);
+  const PacketKind kind = packet_kind(operation, PEAL_PACKET_DATA);
+  const uint32_t length = fragment_length(operation, number, fragment);
+  const uint32_t payload_crc =
+      summed ? packet->header->payload_crc : payload_sum(card, packet->payload, length);
+  for (uint32_t hop = hopping::first_leaving_hop(place); place + (1u << hop) < self.ranks; ++hop) {
+    Packet* copy = share_packet(card, packet);
+    if (copy == nullptr) return;  // counted; its receiver asks for it
+    address_packet(card, self, self.peers[peer_ahead(hop)].address, kind, copy->header);
+    copy->header->piece = number;
+    copy->header->hop = static_cast<uint8_t>(hop);
+    copy->header->fragment = static_cast<uint16_t>(fragment);
+    copy->header->length = static_cast<uint16_t>(length);
+    copy->header->payload_crc = payload_crc;
+    launch_packet(card, copy, true);
+    count(card, PEAL_COUNTER_SENT_DATA);
+    if (place != 0) count(card, PEAL_COUNTER_FORWARDED);
+  }
+}
+
+void write_fragment(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment,
+                    Step step) {
+  auto& [card, member, operation] = scope;
+  const HostAddress piece = step == kKeep ? image_address(member, operation, number, 0)
+                                          : user_address(operation, 0, number);
+  transfer_write(scope, {.step = step,
+                         .piece = number,
+                         .host = behind(piece, fragment),
+                         .card = packet->payload,
+                         .bytes = fragment_length(operation, number, fragment),
+                         .packet = packet,
+                         .detail = fragment});
+}
+
+// Puts a fragment where it belongs: to the user once the host has posted, and to the channel
+// before, and where somebody below may ask for it. False: no DMA record.
+bool land(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment) {
+  auto& [card, member, operation] = scope;
+  auto& kept = own_state<Kept>(piece_slot(operation, number));
+  const uint64_t bit = uint64_t{1} << fragment;
+  if (packet->payload_bytes == 0) {
+    kept.in_channel |= bit;
+    return true;
+  }
+  const bool to_user = is_posted(operation);
+  const bool to_channel = !to_user || children_of(member.membership, operation.root) != 0;
+  if (!dma_available(card, uint32_t{to_user} + uint32_t{to_channel})) return false;
+  if (to_user) write_fragment(scope, packet, number, fragment, kLand);
+  if (to_channel) write_fragment(scope, packet, number, fragment, kKeep);
+  if (!to_user) {
+    kept.early |= bit;
+    ++tree_of(scope).early;
+  }
+  return true;
+}
+
+// The root's own data lies in the packet.
+void on_own_read(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment) {
+  Piece& piece = piece_slot(scope.operation, number);
+  forward(scope, packet, number, fragment, false);
+  // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come. Its
+  // DMA record is the one that the read has given back.
+  if (packet->payload_bytes > 0) {
+    write_fragment(scope, packet, number, fragment, kKeep);
+  } else {
+    own_state<Kept>(piece).in_channel |= uint64_t{1} << fragment;
+  }
+  set_bit(piece, fragment);
+  ++piece.arrived;
+}
+
+// False: a pool was empty.
+bool start_read(const Scope& scope, uint32_t number, uint32_t fragment) {
+  auto& [card, member, operation] = scope;
+  if (!dma_available(card, 1)) {
+    count(card, PEAL_COUNTER_NO_DMA_RECORD);
+    return false;
+  }
+  Packet* packet = take_packet(card);
+  if (packet == nullptr) return false;
+  const uint32_t length = fragment_length(operation, number, fragment);
+  packet->payload_bytes = length;
+  if (length == 0) {
+    ++packet->holds;
+    on_own_read(scope, packet, number, fragment);
+    unhold_packet(card, packet);
+    return true;
+  }
+  ++tree_of(scope).reading;
+  transfer_read(scope, {.step = kOwnRead,
+                        .piece = number,
+                        .host = behind(own_address(operation, number), fragment),
+                        .card = packet->payload,
+                        .bytes = length,
+                        .packet = packet,
+                        .detail = fragment});
+  return true;
+}
+
+// The root reads and sends as far as it is credited.
+void read_own(const Scope& scope) {
+  Operation& operation = scope.operation;
+  Tree& tree = tree_of(scope);
+  const uint32_t end = window_end(scope);
+  while (tree.reading < kReadsInFlight && tree.next / kFragments < end) {
+    const uint32_t number = tree.next / kFragments;
+    const uint32_t fragment = tree.next % kFragments;
+    const Piece* piece = piece_open(operation, number);
+    PEAL_ASSERT(piece != nullptr);
+    if (!start_read(scope, number, fragment)) {
+      operation_starved(scope);
+      return;
+    }
+    const bool last = fragment + 1 == fragments_in(operation, number);
+    tree.next = last ? (number + 1) * kFragments : tree.next + 1;
+  }
+}
+
+bool start_fetch(const Scope& scope, uint32_t number, uint32_t fragment) {
+  auto& [card, member, operation] = scope;
+  if (!dma_available(card, 1)) {
+    count(card, PEAL_COUNTER_NO_DMA_RECORD);
+    return false;
+  }
+  Packet* bounce = take_packet(card);
+  if (bounce == nullptr) return false;
+  transfer_read(scope, {.step = kFetchRead,
+                        .piece = number,
+                        .host = behind(image_address(member, operation, number, 0), fragment),
+                        .card = bounce->payload,
+                        .bytes = fragment_length(operation, number, fragment),
+                        .packet = bounce,
+                        .detail = fragment});
+  return true;
+}
+
+// Takes to the user what came before the post, once it has reached the channel.
+void fetch_early(const Scope& scope) {
+  Operation& operation = scope.operation;
+  Tree& tree = tree_of(scope);
+  for (uint32_t number = operation.base; tree.early > 0 && number < window_end(scope); ++number) {
+    if (!piece_is_open(operation, number)) continue;
+    auto& kept = own_state<Kept>(piece_slot(operation, number));
+    for (uint64_t left = kept.early & kept.in_channel; left != 0; left &= left - 1) {
+      if (tree.fetching == kReadsInFlight) return;
+      const auto fragment = static_cast<uint32_t>(std::countr_zero(left));
+      if (!start_fetch(scope, number, fragment)) {
+        operation_starved(scope);
+        return;
+      }
+      kept.early &= ~(uint64_t{1} << fragment);
+      --tree.early;
+      ++tree.fetching;
+    }
+  }
+}
+
+// Notes which pieces are over: here, and for all below.
+void pass_pieces(const Scope& scope) {
+  Operation& operation = scope.operation;
+  while (operation.base < operation.piece_count && is_done(operation, operation.base)) {
+    ++operation.base;
+  }
+  const uint16_t children = children_of(scope.member.membership, operation.root);
+  uint32_t& whole = tree_of(scope).whole;
+  while (whole < operation.base &&
+         own_state<Kept>(piece_slot(operation, whole)).credited == children) {
+    ++whole;
+  }
+}
+
+// Tells the parent how far all below have come, as long as the root waits for that.
+void send_credit(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  Tree& tree = tree_of(scope);
+  const Membership& self = member.membership;
+  const uint32_t place = place_of(scope);
+  if (place == 0 || tree.told + kPieceSlots >= operation.piece_count) return;
+  if (tree.whole < tree.told + kCreditPieces) return;
+  const uint32_t hop = hopping::arriving_hop(place);
+  const SmallPacket what = {.piece = tree.whole, .hop = static_cast<uint8_t>(hop)};
+  if (!send_small(card, self, self.peers[peer_behind(hop)].address,
+                  packet_kind(operation, PEAL_PACKET_SIGNAL), what)) {
+    operation_starved(scope);
+    return;
+  }
+  tree.told = tree.whole;
+  count(card, PEAL_COUNTER_SENT_SIGNAL);
+}
+
+// All behind that hop have the pieces below `credit`. RECEIVED if that is news.
+peal_counter take_credit(const Scope& scope, uint32_t hop, uint32_t credit) {
+  Operation& operation = scope.operation;
+  const uint32_t whole = tree_of(scope).whole;
+  if (credit > operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (operation.phase == OperationPhase::kFinished || credit <= whole) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  // Nobody below has what has not come here.
+  for (uint32_t number = whole; number < credit; ++number) {
+    if (!has_arrived(operation, number)) return PEAL_COUNTER_DROP_PIECE;
+  }
+  const auto bit = static_cast<uint16_t>(1u << hop);
+  bool news = false;
+  for (uint32_t number = whole; number < credit; ++number) {
+    auto& kept = own_state<Kept>(piece_slot(operation, number));
+    news = news || (kept.credited & bit) == 0;
+    kept.credited |= bit;
+  }
+  if (!news) return PEAL_COUNTER_DUPLICATE;
+  operation_progressed(scope);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+// Asks for all that is missing of a piece, and says again how far all below have come: a credit
+// that was lost keeps its sender waiting, too.
+void ask_parent(const Scope& scope, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  uint64_t missing = all_fragments(operation, number);
+  if (piece_is_open(operation, number)) missing &= ~piece_slot(operation, number).bits[0];
+  peal_nack nack = question(card, missing);
+  nack.credit = tree_of(scope).whole;
+  const uint32_t hop = hopping::arriving_hop(place_of(scope));
+  const peal_peer_address& parent = self.peers[peer_behind(hop)].address;
+  const SmallPacket what = {
+      .piece = number, .hop = static_cast<uint8_t>(hop), .payload = &nack, .length = sizeof(nack)};
+  if (send_small(card, self, parent, packet_kind(operation, PEAL_PACKET_NACK), what)) {
+    count(card, PEAL_COUNTER_SENT_NACK);
+  }
+  await_peer(card, member, parent.rank);
+}
+
+// Whoever holds up the window owes a credit: nobody else may hear that its card is dead.
+void await_credits(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const uint32_t whole = tree_of(scope).whole;
+  if (whole >= operation.base || whole + kPieceSlots >= operation.piece_count) return;
+  const uint32_t owing = children_of(self, operation.root) &
+                         ~uint32_t{own_state<Kept>(piece_slot(operation, whole)).credited};
+  for (uint32_t hop = 0; owing >> hop != 0; ++hop) {
+    if ((owing >> hop & 1) != 0) await_peer(card, member, self.peers[peer_ahead(hop)].address.rank);
+  }
+}
+
+// Sends what was asked for and lies in the channel. False when nothing could be sent.
+bool repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
+  auto& [card, member, operation] = scope;
+  if (!piece_is_open(operation, number)) return false;
+  const peal_peer_address& child = member.membership.peers[peer_ahead(hop)].address;
+  bool any = false;
+  fragments &= own_state<Kept>(piece_slot(operation, number)).in_channel;
+  for (; fragments != 0; fragments &= fragments - 1) {
+    const auto fragment = static_cast<uint32_t>(std::countr_zero(fragments));
+    const ImagePart part = {number, 0, fragment * kFragmentBytes,
+                            fragment_length(operation, number, fragment)};
+    const DataPlace place = {operation.root, hop, static_cast<uint16_t>(fragment)};
+    if (!may_repair(card) || !send_from_image(scope, part, place, child, true)) break;
+    any = true;
+  }
+  return any;
+}
+
+peal_status check(Card& card, const Member& member, const peal_submission& entry,
+                  Command* command) {
+  if (entry.block_bytes > 0xffffffffu) return PEAL_STATUS_BAD_LENGTH;
+  if (entry.block_bytes == 0) return PEAL_STATUS_OK;  // touches no memory
+  if (entry.root == member.membership.rank) {
+    command->send_key = entry.send_key;
+    return check_range(card, member.context, entry.send_key, entry.send_offset, entry.block_bytes,
+                       PEAL_ACCESS_READ, &command->send);
+  }
+  command->receive_key = entry.receive_key;
+  return check_range(card, member.context, entry.receive_key, entry.receive_offset,
+                     entry.block_bytes, PEAL_ACCESS_WRITE, &command->receive);
+}
+
+void open(const Scope& scope) { pieces_open(scope, kPieceBytes, 0); }
+
+void post(const Scope& /*scope*/) {}
+
+peal_counter on_data(const Scope& scope, Packet* packet) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const peal_wire_header& header = *packet->header;
+  const uint32_t number = header.piece;
+  if (number >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (header.fragment >= fragments_in(operation, number)) return PEAL_COUNTER_DROP_FRAGMENT;
+  if (header.length != fragment_length(operation, number, header.fragment)) {
+    return PEAL_COUNTER_DROP_LENGTH;
+  }
+  const uint32_t place = place_of(scope);
+  if (place == 0) return PEAL_COUNTER_DROP_ORIGIN;
+  const uint32_t hop = hopping::arriving_hop(place);
+  if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
+  if (header.sender != minus(self.rank, 1u << hop, self.ranks)) return PEAL_COUNTER_DROP_SENDER;
+  if (operation.phase == OperationPhase::kFinished || number < operation.base) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  if (number >= window_end(scope)) return PEAL_COUNTER_DROP_PIECE;
+  Piece* piece = piece_open(operation, number);
+  PEAL_ASSERT(piece != nullptr);
+  if (has_bit(*piece, header.fragment) && !mutated(Mutation::kDuplicateAccepted)) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  if (!land(scope, packet, number, header.fragment)) return PEAL_COUNTER_DROP_NO_DMA;
+  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
+  set_bit(*piece, header.fragment);
+  ++piece->arrived;
+  operation_progressed(scope);
+  forward(scope, packet, number, header.fragment, true);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+peal_counter on_signal(const Scope& scope, const peal_wire_header& header) {
+  if (!is_from_child(scope, header)) return PEAL_COUNTER_DROP_HOP;
+  return take_credit(scope, header.hop, header.piece);
+}
+
+peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack) {
+  Operation& operation = scope.operation;
+  const uint32_t number = header.piece;
+  if (number >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (!is_from_child(scope, header)) return PEAL_COUNTER_DROP_HOP;
+  if (nack.fragments == 0 || (nack.fragments & ~all_fragments(operation, number)) != 0) {
+    return PEAL_COUNTER_DROP_FRAGMENT;
+  }
+  const peal_counter credit = take_credit(scope, header.hop, nack.credit);
+  if (credit == PEAL_COUNTER_DROP_PIECE) return credit;
+  // A place that serves a later piece: all below have this one, the question is old.
+  if (piece_slot(operation, number).number > number + 1) return PEAL_COUNTER_DROP_STALE;
+  if (!repair_fragments(scope, number, nack.fragments, header.hop)) {
+    const Membership& self = scope.member.membership;
+    send_not_yet(scope, self.peers[peer_ahead(header.hop)].address, header, nack);
+  }
+  if (credit == PEAL_COUNTER_RECEIVED) operation_advance(scope);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+bool on_dma(const Scope& scope, const TransferDone& done) {
+  Operation& operation = scope.operation;
+  Tree& tree = tree_of(scope);
+  if (done.step == kOwnRead) --tree.reading;
+  if (done.step == kFetchWrite) --tree.fetching;
+  if (!done.ok || is_refused(operation)) return true;
+  switch (done.step) {
+    case kOwnRead:
+      on_own_read(scope, done.packet, done.piece, done.detail);
+      return true;
+    case kKeep:
+      own_state<Kept>(piece_slot(operation, done.piece)).in_channel |= uint64_t{1} << done.detail;
+      return true;
+    case kFetchRead:
+      write_fragment(scope, done.packet, done.piece, done.detail, kFetchWrite);
+      return false;
+    default:
+      return true;
+  }
+}
+
+void advance(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  if (scope.member.membership.ranks == 1) {
+    operation_finish(scope);  // nobody to tell
+    return;
+  }
+  fetch_early(scope);
+  pass_pieces(scope);
+  if (place_of(scope) == 0) {
+    read_own(scope);
+    pass_pieces(scope);  // no bytes are read at once
+  }
+  send_credit(scope);
+  if (operation.base == operation.piece_count && operation.dma == 0) operation_finish(scope);
+}
+
+void chase(const Scope& scope) {
+  Operation& operation = scope.operation;
+  await_credits(scope);
+  if (place_of(scope) == 0) return;
+  const uint32_t end = window_end(scope);
+  uint32_t number = operation.base;
+  while (number < end && has_arrived(operation, number)) ++number;
+  if (number >= operation.piece_count) return;
+  // What comes next is asked for though it cannot come yet: the credit goes with the question. But
+  // a host that is late holds up the window itself.
+  if (number >= end && !is_posted(operation)) return;
+  if (!operation_may_ask(scope)) return;
+  ask_parent(scope, number);
+  // Behind that, what has begun.
+  for (++number; number < end; ++number) {
+    if (!piece_is_open(operation, number) || has_arrived(operation, number)) continue;
+    if (!operation_may_ask(scope)) return;
+    ask_parent(scope, number);
+  }
+}
+
+}  // namespace
+
+constinit const AlgorithmFunctions kFunctions = {check,   open,   post,    on_data, on_signal,
+                                                 on_nack, on_dma, advance, chase};
+
+}  // namespace peal::binomial

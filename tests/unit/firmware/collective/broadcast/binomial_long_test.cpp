@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Broadcasts longer than the channel: the window of 2W pieces, and the credits that move it.
+#include "tests/unit/firmware/collective/broadcast/binomial_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr uint32_t kCreditPieces = std::max(CONFIG_PIECE_WINDOW / 2, 1);
+
+class BinomialLong : public BinomialTest {
+ protected:
+  static constexpr uint32_t kPieces = 2 * kPlaces + 1;
+  static constexpr size_t kLong = kPieces * kPiece - 100;
+
+  // What was sent since the last call but data: "2>1 ...", one per line.
+  std::string others() {
+    std::string text;
+    for (const Frame& frame : bench.port.take_sent()) {
+      if (frame.header.type != PEAL_PACKET_DATA) text += frame_text(frame) + "\n";
+    }
+    bench.take_log();
+    return text;
+  }
+  // Pieces of which data was sent since the last call, as "0 1 2", and how many packets.
+  std::string data_sent() {
+    std::string text;
+    uint32_t last = ~0u;
+    size_t packets = 0;
+    for (const Frame& frame : bench.port.take_sent()) {
+      if (frame.header.type != PEAL_PACKET_DATA) continue;
+      packets++;
+      if (frame.header.piece != last) text += std::to_string(frame.header.piece) + " ";
+      last = frame.header.piece;
+    }
+    bench.take_log();
+    return text + "packets " + std::to_string(packets);
+  }
+  static std::string expected(uint32_t first, uint32_t last, size_t packets) {
+    std::string text;
+    for (uint32_t piece = first; piece <= last; piece++) text += std::to_string(piece) + " ";
+    return text + "packets " + std::to_string(packets);
+  }
+  // Below root 2, until the root can send piece 2W + pieces.
+  static std::string credits_of_the_leaf(uint32_t pieces) {
+    std::string text;
+    for (uint32_t credit = kCreditPieces; credit < pieces + kCreditPieces; credit += kCreditPieces)
+      text += "1>3 SIGNAL seq=0 credit=" + std::to_string(credit) + " origin=2 hop=2\n";
+    return text;
+  }
+  void credit_all(uint32_t pieces) {
+    bench.deliver(credit(2, 1, kLong, 0, pieces));
+    bench.deliver(credit(3, 1, kLong, 1, pieces));
+    bench.deliver(credit(5, 1, kLong, 2, pieces));
+    bench.finish_all_dma();
+  }
+};
+
+// --- the root ---
+
+TEST_F(BinomialLong, TheRootWaitsForEveryChildsCredit) {
+  post(0, 1, kLong);
+  bench.finish_all_dma();
+  EXPECT_EQ(data_sent(), expected(0, kPlaces - 1, 3 * kPlaces * kFragments));
+  bench.deliver(credit(2, 1, kLong, 0, 2));
+  bench.deliver(credit(3, 1, kLong, 1, 1));
+  bench.finish_all_dma();
+  EXPECT_EQ(data_sent(), "packets 0");
+  bench.deliver(credit(5, 1, kLong, 2, 3));
+  bench.finish_all_dma();
+  // One child of three has one piece only.
+  EXPECT_EQ(data_sent(), expected(kPlaces, kPlaces, 3 * kFragments));
+  bench.deliver(credit(3, 1, kLong, 1, 3));
+  bench.finish_all_dma();
+  EXPECT_EQ(data_sent(), expected(kPlaces + 1, kPlaces + 1, 3 * kFragments));
+}
+
+TEST_F(BinomialLong, TheRootCompletesWhenAllIsSentAndNotBefore) {
+  post(0, 1, kLong);
+  bench.finish_all_dma();
+  credit_all(kPlaces);
+  bench.port.take_sent();
+  EXPECT_EQ(bench.take_log().find("complete"), std::string::npos);
+  credit_all(kPlaces + 1);
+  std::vector<Frame> sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 3 * kFragments);
+  EXPECT_EQ(sent.back().payload.size(), CONFIG_MTU_BYTES - 100u);
+  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+  // What comes later changes nothing.
+  EXPECT_EQ(change(credit(2, 1, kLong, 0, kPieces)), "+1 duplicate");
+  overwrite();
+  // The last pieces are kept until the operation is recycled; the first have given up their places.
+  bench.deliver(question(3, 1, kLong, 1, kPieces - kPlaces, kAllFragments));
+  bench.finish_all_dma();
+  sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), kFragments);
+  for (uint32_t i = 0; i < kFragments; i++) {
+    EXPECT_TRUE(
+        sent[i].payload ==
+        pattern_block(0, 1, (kPieces - kPlaces) * kPiece + i * CONFIG_MTU_BYTES, CONFIG_MTU_BYTES));
+  }
+  EXPECT_EQ(change(question(3, 1, kLong, 1, kPieces - kPlaces - 1, 1)), "+1 drop_stale");
+  EXPECT_EQ(others(), "");
+}
+
+TEST_F(BinomialLong, CreditsRepeatedAndOutOfOrder) {
+  post(0, 1, kLong);
+  bench.finish_all_dma();
+  for (const auto& [sender, hop] : {std::pair{2u, 0u}, {3u, 1u}, {5u, 2u}}) {
+    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 2)).find("+1 received"), 0u);
+    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 2)).find("+1 duplicate"), 0u);
+    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 1)).find("+1 duplicate"), 0u);
+    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 0)).find("+1 duplicate"), 0u);
+  }
+  bench.finish_all_dma();
+  EXPECT_EQ(data_sent(), expected(0, kPlaces + 1, 3 * (kPlaces + 2) * kFragments));
+}
+
+TEST_F(BinomialLong, ForgedCreditsChangeNothing) {
+  post(0, 1, kLong);
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  // Of what has not been sent; beyond the operation; from no child, or by another's hop.
+  EXPECT_EQ(change(credit(2, 1, kLong, 0, kPlaces + 1)), "+1 drop_piece");
+  EXPECT_EQ(change(credit(2, 1, kLong, 0, kPieces + 1)), "+1 drop_piece");
+  EXPECT_EQ(change(credit(2, 1, kLong, 0, ~0u)), "+1 drop_piece");
+  EXPECT_EQ(change(credit(2, 1, kLong, 1, 1)), "+1 drop_hop");
+  EXPECT_EQ(change(credit(0, 1, kLong, 0, 1)), "+1 drop_hop");
+  EXPECT_EQ(change(credit(2, 1, kLong, 3, 1)), "+1 drop_hop");
+  EXPECT_EQ(change(credit(2, 1, kLong, 255, 1)), "+1 drop_hop");
+  Frame another_root = credit(2, 1, kLong, 0, 1);
+  another_root.header.origin = 0;
+  seal(another_root);
+  EXPECT_EQ(change(another_root), "+1 drop_signature");
+  bench.deliver(credit(3, 1, kLong, 1, 1));
+  bench.deliver(credit(5, 1, kLong, 2, 1));
+  bench.finish_all_dma();
+  EXPECT_EQ(data_sent(), "packets 0");
+}
+
+TEST_F(BinomialLong, ACreditThatComesWithAQuestionCounts) {
+  post(0, 1, kLong);
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  bench.take_log();
+  bench.deliver(credit(2, 1, kLong, 0, 1));
+  bench.deliver(credit(5, 1, kLong, 2, 1));
+  bench.deliver(question(3, 1, kLong, 1, kPlaces, kAllFragments, 1));
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NOT_YET seq=0 piece=4 origin=1\n");
+  bench.finish_all_dma();
+  EXPECT_EQ(data_sent(), expected(kPlaces, kPlaces, 3 * kFragments));
+}
+
+// Not all at once: other operations need packets and DMA records too.
+TEST_F(BinomialLong, TheRootReadsAFewPacketsAtATime) {
+  post(0, 1, kLong);
+  EXPECT_EQ(bench.port.dma_count(), 8u);
+  bench.finish_dma();
+  EXPECT_EQ(bench.port.dma_count(), 9u);  // one to keep, eight to read
+  bench.finish_all_dma();
+}
+
+// --- a relay ---
+
+TEST_F(BinomialLong, PiecesBeyondTheCreditsAreRefused) {
+  post(0, 0, kLong);
+  for (uint32_t piece = 0; piece < kPlaces; piece++) deliver_piece(0, 0, kLong, piece);
+  EXPECT_EQ(others(), "");
+  // It has them, but those below have not: their places may not be used again.
+  EXPECT_EQ(change(packet(0, 0, kLong, kPlaces)), "+1 drop_piece");
+  bench.deliver(credit(3, 0, kLong, 1, 1));
+  EXPECT_EQ(change(packet(0, 0, kLong, kPlaces)), "+1 drop_piece");
+  bench.deliver(credit(5, 0, kLong, 2, 1));
+  EXPECT_EQ(change(packet(0, 0, kLong, kPlaces)).find("+2 sent_data"), 0u);
+  EXPECT_EQ(change(packet(0, 0, kLong, kPlaces + 1)), "+1 drop_piece");
+  bench.finish_all_dma();
+}
+
+TEST_F(BinomialLong, ARelayCreditsWhatAllBelowHave) {
+  post(0, 0, kLong);
+  for (uint32_t piece = 0; piece < kPlaces; piece++) deliver_piece(0, 0, kLong, piece);
+  EXPECT_EQ(others(), "");
+  bench.deliver(credit(3, 0, kLong, 1, 3));
+  EXPECT_EQ(others(), "");
+  bench.deliver(credit(5, 0, kLong, 2, 1));
+  EXPECT_EQ(others(), "1>0 SIGNAL seq=0 credit=1 origin=0 hop=0\n");
+  bench.deliver(credit(5, 0, kLong, 2, 4));
+  EXPECT_EQ(others(), "1>0 SIGNAL seq=0 credit=3 origin=0 hop=0\n");
+}
+
+TEST_F(BinomialLong, ARelayCreditsWhatItHasItself) {
+  post(0, 0, kLong);
+  for (const uint32_t piece : {1u, 2u}) deliver_piece(0, 0, kLong, piece);
+  bench.deliver(credit(3, 0, kLong, 1, 0));
+  // Nobody below can have what has not come here.
+  EXPECT_EQ(change(credit(3, 0, kLong, 1, 1)), "+1 drop_piece");
+  EXPECT_EQ(change(credit(3, 0, kLong, 1, 3)), "+1 drop_piece");
+  for (uint32_t fragment = 0; fragment < kFragments; fragment++)
+    bench.deliver(packet(0, 0, kLong, 0, fragment));
+  // Arrived, but not in memory.
+  bench.deliver(credit(3, 0, kLong, 1, 3));
+  bench.deliver(credit(5, 0, kLong, 2, 3));
+  EXPECT_EQ(others(), "");
+  bench.finish_all_dma();
+  EXPECT_EQ(others(), "1>0 SIGNAL seq=0 credit=3 origin=0 hop=0\n");
+}
+
+// --- a leaf ---
+
+TEST_F(BinomialLong, ALeafCreditsEveryPieceAsLongAsTheRootNeedsIt) {
+  post(0, 2, kLong);
+  std::string all;
+  for (uint32_t piece = 0; piece < kPieces; piece++) {
+    deliver_piece(0, 2, kLong, piece);
+    all += others();
+  }
+  EXPECT_EQ(all, credits_of_the_leaf(kPieces - kPlaces));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_SIGNAL),
+            (kPieces - kPlaces + kCreditPieces - 1) / kCreditPieces);
+  EXPECT_EQ(wrong_byte_of(0, 2, kLong), -1);
+}
+
+TEST_F(BinomialLong, WhatFitsTheWindowNeedsNoCredit) {
+  post(0, 2, kPlaces * kPiece);
+  for (uint32_t piece = 0; piece < kPlaces; piece++) {
+    deliver_piece(0, 2, kPlaces * kPiece, piece);
+    EXPECT_EQ(others(), "") << piece;
+  }
+  EXPECT_EQ(wrong_byte_of(0, 2, kPlaces * kPiece), -1);
+}
+
+TEST_F(BinomialLong, ALateHostHoldsUpTheWindow) {
+  for (uint32_t piece = 0; piece < kPlaces; piece++) deliver_piece(0, 2, kLong, piece);
+  EXPECT_EQ(others(), "");
+  EXPECT_EQ(change(packet(0, 2, kLong, kPlaces)), "+1 drop_piece");
+  // It has no reason to ask for anything.
+  bench.advance(20 * default_timeouts().nack_max_ns);
+  EXPECT_EQ(others(), "");
+  post(0, 2, kLong);
+  bench.finish_all_dma();
+  EXPECT_EQ(others(), credits_of_the_leaf(kPlaces));
+  for (uint32_t piece = kPlaces; piece < kPieces; piece++) deliver_piece(0, 2, kLong, piece);
+  EXPECT_EQ(wrong_byte_of(0, 2, kLong), -1);
+}
+
+TEST_F(BinomialLong, ALostCreditGoesWithTheNextQuestion) {
+  post(0, 2, kLong);
+  for (uint32_t piece = 0; piece < kPlaces; piece++) deliver_piece(0, 2, kLong, piece);
+  EXPECT_NE(others(), "");  // all of them lost
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(others(), "1>3 NACK seq=0 piece=4 origin=2 missing=0xffff credit=4\n");
+}
+
+TEST_F(BinomialLong, NoPacketForACreditIsTriedAgain) {
+  post(0, 2, kLong);
+  for (uint32_t fragment = 0; fragment < kFragments; fragment++)
+    bench.deliver(packet(0, 2, kLong, 0, fragment));
+  bench.port.fail_allocations = {0, kAlways};
+  bench.finish_all_dma();
+  bench.port.fail_allocations = {};
+  EXPECT_EQ(others(), "");
+  bench.advance(default_timeouts().nack_ns / 4 + 1);
+  EXPECT_EQ(others(), "1>3 SIGNAL seq=0 credit=1 origin=2 hop=2\n");
+}
+
+// --- questions ---
+
+TEST_F(BinomialLong, EveryPieceThatHasBegunIsAskedFor) {
+  post(0, 2, kLong);
+  for (const uint32_t fragment : {0u, 1u}) bench.deliver(packet(0, 2, kLong, 0, fragment));
+  for (const uint32_t fragment : {3u, 5u}) bench.deliver(packet(0, 2, kLong, 2, fragment));
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(others(),
+            "1>3 NACK seq=0 piece=0 origin=2 missing=0xfffc credit=0\n"
+            "1>3 NACK seq=0 piece=2 origin=2 missing=0xffd7 credit=0\n");
+}
+
+// --- death ---
+
+// Nobody asks a leaf for anything: who waits for its credit must find out that its card is dead.
+TEST_F(BinomialLong, WhoOwesACreditAndIsSilentIsDead) {
+  post(0, 1, kLong);
+  bench.finish_all_dma();
+  bench.deliver(credit(2, 1, kLong, 0, 1));
+  bench.deliver(credit(3, 1, kLong, 1, 1));
+  bench.port.take_sent();
+  bench.take_log();
+  const CardTimeouts timeouts = default_timeouts();
+  const TimeNs limit = bench.now + timeouts.nack_max_ns + 2 * timeouts.dead_ns;
+  std::string log;
+  while (bench.now < limit && log.find("complete") == std::string::npos) {
+    if (!bench.advance_to_deadline()) break;
+    log += bench.take_wire_log();
+  }
+  EXPECT_NE(log.find("send 1>5 PROBE"), std::string::npos);
+  EXPECT_EQ(log.find("send 1>2 PROBE"), std::string::npos);
+  EXPECT_EQ(log.find("send 1>3 PROBE"), std::string::npos);
+  EXPECT_NE(log.find("complete ctx0 cookie=100 PEER_DEAD rank=5"), std::string::npos) << log;
+}
+
+}  // namespace
+}  // namespace peal::test
