@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/names.h"
+#include "emulator/cluster/blocks.h"
 #include "emulator/common/packet_text.h"
 #include "firmware/card.h"
 #include "peal_config.h"
@@ -28,6 +29,8 @@
 namespace {
 
 using namespace peal;
+using sim::BlockName;
+using sim::Blocks;
 
 constexpr uint32_t kCardsMax = 4;
 constexpr uint32_t kBlockMax = 3 * CONFIG_MTU_BYTES;
@@ -47,6 +50,12 @@ struct Plan {
   uint32_t timers;   // acts that let time pass, at most
   bool whole;        // however many runs it takes
 
+  [[nodiscard]] Blocks blocks(uint32_t sequence, uint32_t rank) const {
+    sim::OperationPlan plan;
+    plan.operation = operations[sequence].operation;
+    plan.root = operations[sequence].root;
+    return {plan, cards, rank};
+  }
   [[nodiscard]] uint32_t packets_of(uint32_t card) const {
     return card + 1 == cards ? std::min(packets, last) : packets;
   }
@@ -161,8 +170,12 @@ class World {
   void fail(const std::string& text) {
     if (problem_.empty()) problem_ = text;
   }
-  [[nodiscard]] static uint8_t pattern(uint32_t rank, uint32_t sequence, uint32_t at) {
-    return static_cast<uint8_t>(rank * 67 + sequence * 31 + at * 7 + 1);
+  [[nodiscard]] static uint8_t pattern(const BlockName& name, uint32_t sequence, uint32_t at) {
+    return static_cast<uint8_t>(name.from * 67 + name.to * 41 + sequence * 31 + at * 7 + 1);
+  }
+  // Where the buffers of an operation begin, in both regions.
+  [[nodiscard]] static uint64_t offset_of(uint32_t sequence) {
+    return uint64_t{sequence % kSlots} * kBlockMax * kCardsMax;
   }
 
   const Plan& plan_;
@@ -246,17 +259,22 @@ void Wire::complete(ContextId, const peal_completion& entry) {
   machine.completed++;
   if (entry.status != PEAL_STATUS_OK)
     return world_.fail(who + " ends with " + names::status(entry.status));
-  for (const Machine& other : world_.machines_)
-    if (other.posted <= sequence) return world_.fail(who + " succeeds before all have posted");
-  const auto block = static_cast<uint32_t>(operation.block_bytes);
-  const uint8_t* result =
-      machine.regions[1].data() + uint64_t{sequence % kSlots} * kBlockMax * kCardsMax;
+  const Blocks blocks = world_.plan_.blocks(sequence, card_);
   for (uint32_t rank = 0; rank < world_.plan_.cards; rank++)
+    if ((blocks.waits_for_all() || rank == operation.root) &&
+        world_.machines_[rank].posted <= sequence)
+      return world_.fail(who + " succeeds before all have posted");
+  const auto block = static_cast<uint32_t>(operation.block_bytes);
+  const uint8_t* result = machine.regions[1].data() + World::offset_of(sequence);
+  for (uint32_t i = 0; i < blocks.received(); i++) {
+    const BlockName name = blocks.received_name(i);
     for (uint32_t at = 0; at < block; at++)
-      if (result[rank * block + at] != World::pattern(rank, sequence, at))
-        return world_.fail(who + ": block of rank " + std::to_string(rank) + " is wrong");
+      if (result[i * block + at] != World::pattern(name, sequence, at))
+        return world_.fail(who + ": block of rank " + std::to_string(name.from) + " is wrong");
+  }
   // The buffers are the user's again.
-  std::memset(machine.regions[0].data() + uint64_t{sequence % kSlots} * kBlockMax, 0xee, block);
+  std::memset(machine.regions[0].data() + World::offset_of(sequence), 0xee,
+              uint64_t{block} * blocks.sent());
 }
 
 // --- the world ---
@@ -277,7 +295,7 @@ void World::make_group() {
     identity.index = static_cast<uint16_t>(i);
     machine.card =
         card_start(reinterpret_cast<void*>(at), *machine.wire, identity, default_timeouts());
-    machine.regions[0].resize(size_t{kSlots} * kBlockMax);
+    machine.regions[0].resize(size_t{kSlots} * kBlockMax * kCardsMax);
     machine.regions[1].resize(size_t{kSlots} * kBlockMax * kCardsMax);
     machine.regions[2].resize(size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
     reserve.rank = i;
@@ -335,16 +353,20 @@ void World::post(uint32_t rank) {
   peal_submission entry = plan_.operations[sequence];
   entry.member = machine.address.member;
   entry.sequence = entry.cookie = sequence;
-  const uint32_t slot = sequence % kSlots;
-  if (entry.operation == PEAL_OPERATION_ALLGATHER) {
+  const Blocks blocks = plan_.blocks(sequence, rank);
+  const uint64_t offset = offset_of(sequence);
+  if (blocks.sent() > 0) {
     entry.send_key = machine.send_key;
-    entry.receive_key = machine.receive_key;
-    entry.send_offset = uint64_t{slot} * kBlockMax;
-    entry.receive_offset = uint64_t{slot} * kBlockMax * kCardsMax;
+    entry.send_offset = offset;
+  }
+  for (uint32_t i = 0; i < blocks.sent(); i++)
     for (uint32_t at = 0; at < entry.block_bytes; at++)
-      machine.regions[0][entry.send_offset + at] = pattern(rank, sequence, at);
-    std::memset(machine.regions[1].data() + entry.receive_offset, 0,
-                entry.block_bytes * plan_.cards);
+      machine.regions[0][offset + i * entry.block_bytes + at] =
+          pattern(blocks.sent_name(i), sequence, at);
+  if (blocks.received() > 0) {
+    entry.receive_key = machine.receive_key;
+    entry.receive_offset = offset;
+    std::memset(machine.regions[1].data() + offset, 0, entry.block_bytes * blocks.received());
   }
   card_on_submission(*machine.card, machine.context, entry, now_);
 }
