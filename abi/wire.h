@@ -10,7 +10,7 @@
 
 #include "abi/types.h"
 
-#define PEAL_WIRE_VERSION 2
+#define PEAL_WIRE_VERSION 3
 #define PEAL_ETHERTYPE 0x88b5 /* IEEE 802 local experimental */
 #define PEAL_MAC_BYTES 6
 #define PEAL_HEADER_BYTES 64
@@ -66,7 +66,8 @@ enum peal_algorithm {
 };
 
 #define PEAL_PACKET_REPAIR 0x01 /* answers a NACK */
-#define PEAL_PACKET_FLAGS 0x01
+#define PEAL_PACKET_NUMBERED 0x02 /* edge is valid */
+#define PEAL_PACKET_FLAGS 0x03
 
 struct peal_wire_header {
 	uint8_t destination[PEAL_MAC_BYTES];
@@ -88,7 +89,8 @@ struct peal_wire_header {
 	uint8_t operation; /* enum peal_operation */
 	uint8_t algorithm; /* enum peal_algorithm */
 	uint8_t flags; /* PEAL_PACKET_* */
-	uint16_t fragment; /* packet index within one step of recursive doubling, or within a piece of a broadcast */
+	uint8_t fragment; /* packet index within one step of recursive doubling, or within a piece of a broadcast */
+	uint8_t edge; /* how many DATA and SIGNAL packets, this one included, the sender has sent to this member, but for repairs */
 	uint16_t length; /* payload bytes */
 	uint32_t block_bytes; /* bytes each rank contributes to the operation */
 };
@@ -121,7 +123,7 @@ struct peal_nack {
 /* Payload of NOT_YET. How long the answer took tells the asker how busy the cards are. */
 struct peal_not_yet {
 	uint32_t asked_us; /* of the NACK */
-	uint32_t reserved;
+	uint32_t late; /* 1: its host, or one that it waits for, has not come yet; nothing is lost. 0: it waits, too, and does not know why */
 };
 
 struct peal_verdict {
@@ -148,7 +150,8 @@ PEAL_CHECK_FIELD(struct peal_wire_header, hop, 52, 1);
 PEAL_CHECK_FIELD(struct peal_wire_header, operation, 53, 1);
 PEAL_CHECK_FIELD(struct peal_wire_header, algorithm, 54, 1);
 PEAL_CHECK_FIELD(struct peal_wire_header, flags, 55, 1);
-PEAL_CHECK_FIELD(struct peal_wire_header, fragment, 56, 2);
+PEAL_CHECK_FIELD(struct peal_wire_header, fragment, 56, 1);
+PEAL_CHECK_FIELD(struct peal_wire_header, edge, 57, 1);
 PEAL_CHECK_FIELD(struct peal_wire_header, length, 58, 2);
 PEAL_CHECK_FIELD(struct peal_wire_header, block_bytes, 60, 4);
 PEAL_CHECK_SIZE(struct peal_wire_header, PEAL_HEADER_BYTES);

@@ -11,6 +11,7 @@
 #include "abi/wire.h"
 #include "firmware/base/assert.h"
 #include "firmware/base/pace.h"
+#include "firmware/base/patience.h"
 #include "firmware/base/ranks.h"
 #include "firmware/base/timer_heap.h"
 #include "firmware/port.h"
@@ -73,6 +74,8 @@ struct Peer {
   TimeNs awaited_since_ns;  // 0: owes us nothing
   TimeNs next_probe_ns;
   uint32_t probes;
+  uint8_t sent;   // packets of this edge, modulo 256 (wire/edge.h)
+  uint8_t heard;  // the last one that came
 };
 
 // Who a member is, to its peers. A tombstone keeps this much.
@@ -145,6 +148,22 @@ enum class OperationPhase : uint8_t {
   kFinished,  // over for the host; kept for late NACKs until recycled
 };
 
+// What is missing is asked for when it has not come for a while (group/inquiry.h).
+struct Inquiry {
+  TimeNs heard_ns;           // last arrival, or when the wait began
+  TimeNs interval_ns;        // between the next questions
+  TimeNs ask_ns;             // when the next one is due
+  TimeNs longest_ns;         // longest wait that ended by itself
+  TimeNs promised_until_ns;  // whoever said "not yet" is not asked again before
+  uint32_t promised;         // bit per peer entry
+  uint32_t suspects;         // the only ones to be asked: something of theirs is lost; 0: anybody
+  bool asked;                // since the last arrival
+  bool told_late;            // whoever is waited for has not come yet: nothing is lost
+  bool ever_asked;
+  bool suspect_asked;
+  bool only_awaits;  // no question is due: peers that owe something are watched, that is all
+};
+
 struct Algorithm;  // operation/algorithm.h
 
 struct Command {
@@ -182,8 +201,7 @@ struct Operation {
   uint8_t next_ended;  // slot of the member's operation that ended after this one, plus one
   uint64_t sequence;
   Command command;  // valid when posted
-  TimeNs progress_ns;
-  TimeNs interval_ns;
+  Inquiry inquiry;
   Timer timer;
   uint32_t dma;          // outstanding, all kinds but repairs
   uint32_t piece_count;  // at least 1
@@ -231,10 +249,10 @@ struct Member {
   uint32_t dma;                // outstanding, all operations, repairs too
   uint16_t farewells;          // bit per round: the peer ahead will ask nothing any more
   Pace pace;                   // of this member's questions
+  Patience patience;           // before each
   uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
   Dissemination recycling[2];
-  TimeNs recycling_progress_ns;
-  TimeNs recycling_interval_ns;
+  Inquiry recycling_inquiry;
   Timer timer;  // recycling NACKs and liveness
   uint16_t parked_head;
   uint16_t parked_count;
@@ -316,12 +334,6 @@ constexpr uint32_t geometry_hash() {
   uint32_t hash = 2166136261u;  // FNV-1a, by words
   for (const uint32_t word : words) hash = (hash ^ word) * 16777619u;
   return hash;
-}
-
-// NACK intervals: doubled after every time-out without progress, up to the configured limit.
-inline TimeNs doubled_interval(const Card& card, TimeNs interval_ns) {
-  const TimeNs limit_ns = card.timeouts.nack_max_ns;
-  return 2 * interval_ns < limit_ns ? 2 * interval_ns : limit_ns;
 }
 
 // Membership and operation handed around together.

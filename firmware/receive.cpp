@@ -5,14 +5,17 @@
 
 #include "firmware/group/death.h"
 #include "firmware/group/dissemination.h"
+#include "firmware/group/inquiry.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
 #include "firmware/group/recycling.h"
 #include "firmware/group/tombstone.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/lookup.h"
+#include "firmware/operation/lost.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/refusal.h"
+#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 #include "firmware/wire/wire_check.h"
 
@@ -75,11 +78,24 @@ peal_counter check_sender(const Membership& self, Arrival& arrival) {
 }
 
 // That its sender lives was noted already; how long it took sets the price of the next questions.
-peal_counter on_not_yet(Card& card, Member& member, const Arrival& arrival) {
+// It is a promise, too: whoever gave it sends when it has.
+peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival) {
   const auto now_us = static_cast<uint32_t>(card.now / 1000);
-  const uint32_t after_us = now_us - body_of<peal_not_yet>(arrival).asked_us;
-  pace_answered(member.pace, card.timeouts, after_us * TimeNs{1000});
+  const auto body = body_of<peal_not_yet>(arrival);
+  const TimeNs after_ns = (now_us - body.asked_us) * TimeNs{1000};
+  pace_answered(member.pace, card.timeouts, after_ns);
+  inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns, body.late != 0);
   return PEAL_COUNTER_RECEIVED;
+}
+
+// What a repair was worth, and with it the question.
+void learn(const Card& card, Member& member, const peal_wire_header& header, peal_counter result) {
+  if ((header.flags & PEAL_PACKET_REPAIR) == 0) return;
+  if (result == PEAL_COUNTER_RECEIVED) {
+    patience_worth_it(member.patience, card.timeouts, card.now);
+  } else if (result == PEAL_COUNTER_DUPLICATE) {
+    patience_in_vain(member.patience, card.timeouts, card.now);
+  }
 }
 
 peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
@@ -88,11 +104,15 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   const bool from_behind = signal || header.type == PEAL_PACKET_NOT_YET;
   const peal_counter round = check_round(member.membership, header, from_behind);
   if (round != kPacketGood) return round;
-  if (signal) return recycling_on_signal(card, member, header);
+  if (signal) {
+    const peal_counter result = recycling_on_signal(card, member, header);
+    learn(card, member, header, result);
+    return result;
+  }
   if (header.type == PEAL_PACKET_NACK) {
     return recycling_on_nack(card, member, header, body_of<peal_nack>(arrival));
   }
-  return on_not_yet(card, member, arrival);
+  return on_not_yet(card, member, member.recycling_inquiry, arrival);
 }
 
 peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
@@ -155,15 +175,17 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
     case PEAL_PACKET_NACK:
       return algorithm.does.on_nack(scope, header, body_of<peal_nack>(arrival));
     default:
-      return on_not_yet(card, member, arrival);
+      return on_not_yet(card, member, operation->inquiry, arrival);
   }
+  learn(card, member, header, result);
   if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
   return result;
 }
 
 peal_counter answer_probe(Card& card, const Membership& self, const Arrival& arrival) {
-  if (send_small(card, self, self.peers[arrival.sender_entry].address,
-                 membership_kind(self, PEAL_PACKET_ALIVE), {})) {
+  const Peer& peer = self.peers[arrival.sender_entry];
+  if (send_small(card, self, peer.address, membership_kind(self, PEAL_PACKET_ALIVE),
+                 {.told = &peer})) {
     count(card, PEAL_COUNTER_SENT_LIVENESS);
   }
   return PEAL_COUNTER_RECEIVED;
@@ -178,14 +200,9 @@ peal_counter answer_poisoned(Card& card, const Membership& self, const Arrival& 
   return PEAL_COUNTER_DROP_CLOSED;
 }
 
-peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
+// A packet of a member's group; its sender is known.
+peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
   Membership& self = member.membership;
-  if (member.phase == MemberPhase::kReserved) return PEAL_COUNTER_DROP_NOT_CONNECTED;
-  const peal_counter sender = check_sender(self, arrival);
-  if (sender != kPacketGood) return sender;
-  hear_peer(self.peers[arrival.sender_entry]);
-  if ((arrival.header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
-  if (self.poisoned) return answer_poisoned(card, self, arrival);
   switch (arrival.header.type) {
     case PEAL_PACKET_PROBE:
       return answer_probe(card, self, arrival);
@@ -205,6 +222,24 @@ peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
     default:
       return on_operation_packet(card, member, arrival);
   }
+}
+
+peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
+  Membership& self = member.membership;
+  if (member.phase == MemberPhase::kReserved) return PEAL_COUNTER_DROP_NOT_CONNECTED;
+  const peal_counter sender = check_sender(self, arrival);
+  if (sender != kPacketGood) return sender;
+  Peer& peer = self.peers[arrival.sender_entry];
+  hear_peer(peer);
+  if ((arrival.header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
+  if (self.poisoned) return answer_poisoned(card, self, arrival);
+  const peal_counter result = on_group_packet(card, member, arrival);
+  // What was dropped is lost, too.
+  const bool good = result == PEAL_COUNTER_RECEIVED || result == PEAL_COUNTER_DUPLICATE;
+  if (good && edge_heard(peer, arrival.header)) {
+    ask_for_lost(card, member, arrival.sender_entry);
+  }
+  return result;
 }
 
 // The group is gone here; some peer may still wait for a signal of its last barriers.

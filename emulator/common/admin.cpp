@@ -129,8 +129,8 @@ peal_status Admin::dispatch(const peal_admin_command& command, ContextId context
 
 peal_status Admin::open_context(MemoryProvider& provider, TimeNs now,
                                 peal_open_context_reply* reply) {
-  // Those that the card has let go of since the last turn. One whose window is still under way keeps
-  // its place: the card knows nothing of windows, so the place is chosen here.
+  // Those that the card has let go of since the last turn. One whose window is still under way
+  // keeps its place: the card knows nothing of windows, so the place is chosen here.
   if (closing_count_ > 0) housekeeping();
   ContextId context = 0;
   while (context < kContexts && slots_[context].state != SlotState::kFree) context++;

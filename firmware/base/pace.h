@@ -35,10 +35,11 @@ Pace pace_start(const CardTimeouts& timeouts, TimeNs now, uint32_t per_interval)
 [[nodiscard]] bool pace_repair(Pace& pace, const CardTimeouts& timeouts, TimeNs now);
 // Less than half of the credit is left: what is not the oldest must wait.
 [[nodiscard]] bool pace_is_scarce(Pace& pace, const CardTimeouts& timeouts, TimeNs now);
-// How long to wait before asking: a first NACK interval, or where answers take longer, twice that.
+// The least that it makes sense to wait before asking: nothing, or where answers take longer than a
+// first NACK interval, twice that.
 [[nodiscard]] inline TimeNs pace_patience(const Pace& pace, const CardTimeouts& timeouts) {
   const TimeNs round_trips_ns = 2 * kUnanswered * pace.price_ns;
-  if (round_trips_ns <= timeouts.nack_ns) return timeouts.nack_ns;
+  if (round_trips_ns <= timeouts.nack_ns) return 0;
   return round_trips_ns < timeouts.nack_max_ns ? round_trips_ns : timeouts.nack_max_ns;
 }
 // "Not yet" came, so long after the question.

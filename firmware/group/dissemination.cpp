@@ -2,7 +2,7 @@
 #include "firmware/group/dissemination.h"
 
 #include "firmware/base/mutation.h"
-#include "firmware/group/liveness.h"
+#include "firmware/group/inquiry.h"
 
 namespace peal {
 namespace {
@@ -11,15 +11,16 @@ uint16_t rounds_below(uint32_t round) { return static_cast<uint16_t>((1u << roun
 
 }  // namespace
 
-bool dissemination_send(Card& card, const Membership& self, Dissemination& state,
+bool dissemination_send(Card& card, Membership& self, Dissemination& state,
                         const PacketKind& kind) {
   if (state.phase != DisseminationPhase::kEntered) return true;
   for (uint32_t round = 0; round < self.rounds; ++round) {
     const auto bit = static_cast<uint16_t>(1u << round);
     if ((state.sent & bit) != 0) continue;
     if ((state.received & rounds_below(round)) != rounds_below(round)) return true;
-    const SmallPacket what = {.hop = static_cast<uint8_t>(round)};
-    if (!send_small(card, self, self.peers[peer_ahead(round)].address, kind, what)) return false;
+    Peer& to = self.peers[peer_ahead(round)];
+    const SmallPacket what = {.hop = static_cast<uint8_t>(round), .counted = &to};
+    if (!send_small(card, self, to.address, kind, what)) return false;
     count(card, kind.operation == PEAL_OPERATION_RECYCLE ? PEAL_COUNTER_SENT_RECYCLE
                                                          : PEAL_COUNTER_SENT_SIGNAL);
     state.sent |= bit;
@@ -28,7 +29,7 @@ bool dissemination_send(Card& card, const Membership& self, Dissemination& state
   return true;
 }
 
-bool dissemination_prove(Card& card, const Membership& self, Dissemination& state,
+bool dissemination_prove(Card& card, Membership& self, Dissemination& state,
                          const PacketKind& kind) {
   state.received = rounds_below(self.rounds);
   return dissemination_send(card, self, state, kind);
@@ -44,17 +45,20 @@ bool dissemination_signal(Dissemination& state, uint32_t round) {
   return true;
 }
 
-void dissemination_chase(Card& card, Member& member, const Dissemination& state,
+void dissemination_chase(Card& card, Member& member, const Dissemination& state, Inquiry& inquiry,
                          const PacketKind& nack) {
   const Membership& self = member.membership;
   for (uint32_t round = 0; round < self.rounds; ++round) {
     if ((state.received & (1u << round)) != 0) continue;
     const peal_peer_address& to = self.peers[peer_behind(round)].address;
+    if (!inquiry_may_ask(card, member, inquiry, to.rank)) {
+      if (inquiry.suspects != 0) continue;
+      return;
+    }
     const peal_nack body = question(card, 0);
     const SmallPacket what = {
         .hop = static_cast<uint8_t>(round), .payload = &body, .length = sizeof(body)};
     if (send_small(card, self, to, nack, what)) count(card, PEAL_COUNTER_SENT_NACK);
-    await_peer(card, member, to.rank);
     return;
   }
 }

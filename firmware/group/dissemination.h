@@ -26,15 +26,14 @@ inline peal_counter check_round(const Membership& self, const peal_wire_header& 
 
 // Sends the signals whose rounds are reached; complete when all are. False when a packet could not
 // be had.
-bool dissemination_send(Card& card, const Membership& self, Dissemination& state,
-                        const PacketKind& kind);
+bool dissemination_send(Card& card, Membership& self, Dissemination& state, const PacketKind& kind);
 // Everybody is known to have entered: all remaining signals may go.
-bool dissemination_prove(Card& card, const Membership& self, Dissemination& state,
+bool dissemination_prove(Card& card, Membership& self, Dissemination& state,
                          const PacketKind& kind);
 // A signal of this round arrived. False: a duplicate.
 bool dissemination_signal(Dissemination& state, uint32_t round);
 // Asks for the lowest round that is missing; the later ones wait for it anyway.
-void dissemination_chase(Card& card, Member& member, const Dissemination& state,
+void dissemination_chase(Card& card, Member& member, const Dissemination& state, Inquiry& inquiry,
                          const PacketKind& nack);
 // Sends the signal of a round again, to the peer that asked.
 void dissemination_repair(Card& card, const Membership& self, const peal_peer_address& to,

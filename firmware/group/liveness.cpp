@@ -49,7 +49,8 @@ TimeNs watch_peers(Card& card, Member& member) {
       return kNever;
     }
     if (card.now >= peer.next_probe_ns) {
-      if (send_small(card, self, peer.address, membership_kind(self, PEAL_PACKET_PROBE), {})) {
+      if (send_small(card, self, peer.address, membership_kind(self, PEAL_PACKET_PROBE),
+                     {.told = &peer})) {
         count(card, PEAL_COUNTER_SENT_LIVENESS);
         ++peer.probes;
       }

@@ -121,7 +121,8 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
     self.peers[entry].identity = peal_identity(&request.peers[entry]);
   }
   member.pace = pace_start(card.timeouts, card.now, kQuestionsPerInterval);
-  member.recycling_interval_ns = card.timeouts.nack_ns;
+  member.patience = patience_start(card.timeouts, card.now);
+  member.recycling_inquiry = {};
   member.phase = MemberPhase::kActive;
   return PEAL_STATUS_OK;
 }

@@ -2,6 +2,7 @@
 #include "firmware/group/recycling.h"
 
 #include "firmware/group/dissemination.h"
+#include "firmware/group/inquiry.h"
 #include "firmware/group/unsettled.h"
 
 namespace peal {
@@ -29,21 +30,21 @@ void retire_oldest(Card& card, Member& member) {
   epoch_state(member, epoch) = {};
   member.epoch_finished[epoch & 1] = 0;
   ++member.recycled;
-  member.recycling_progress_ns = card.now;
-  member.recycling_interval_ns = pace_patience(member.pace, card.timeouts);
+  member.recycling_inquiry = {};
+  inquiry_begin(card, member, member.recycling_inquiry);
   note_unsettled(card, member);  // what is parked may start
 }
 
 // Enters what may be entered, sends what may be sent, retires what is complete.
 void advance(Card& card, Member& member) {
-  const Membership& self = member.membership;
+  Membership& self = member.membership;
   for (uint64_t epoch = member.recycled; epoch < member.recycled + 2;) {
     Dissemination& state = epoch_state(member, epoch);
     if (state.phase == DisseminationPhase::kOutside) {
       if (member.epoch_finished[epoch & 1] < kEpochOperations) return;
       state.phase = DisseminationPhase::kEntered;
-      member.recycling_progress_ns = card.now;
-      card.timers.arm_no_later(member.timer, card.now + member.recycling_interval_ns);
+      inquiry_begin(card, member, member.recycling_inquiry);
+      card.timers.arm_no_later(member.timer, inquiry_next(card, member.recycling_inquiry));
     }
     // A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
     (void)dissemination_send(card, self, state, epoch_kind(member, PEAL_PACKET_SIGNAL, epoch));
@@ -97,10 +98,9 @@ peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_hea
   if (ahead < 0) return PEAL_COUNTER_DUPLICATE;
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
   if (!dissemination_signal(epoch_state(member, epoch), header.hop)) return PEAL_COUNTER_DUPLICATE;
-  member.recycling_progress_ns = card.now;
-  member.recycling_interval_ns = pace_patience(member.pace, card.timeouts);
+  inquiry_heard(card, member, member.recycling_inquiry);
   if (epoch_state(member, member.recycled).phase != DisseminationPhase::kOutside) {
-    card.timers.arm_no_later(member.timer, card.now + member.recycling_interval_ns);
+    card.timers.arm_no_later(member.timer, inquiry_next(card, member.recycling_inquiry));
   }
   advance(card, member);
   return PEAL_COUNTER_RECEIVED;
@@ -119,7 +119,10 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
     return PEAL_COUNTER_RECEIVED;
   }
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
-  const peal_not_yet body = {nack.asked_us, 0};
+  const bool away = member.finished == member.next_sequence &&
+                    epoch_state(member, epoch).phase == DisseminationPhase::kOutside;
+  const bool late = away || member.recycling_inquiry.told_late;
+  const peal_not_yet body = {nack.asked_us, late ? 1u : 0u};
   const SmallPacket what = {.hop = header.hop, .payload = &body, .length = sizeof(body)};
   if (send_small(card, self, to, epoch_kind(member, PEAL_PACKET_NOT_YET, epoch), what)) {
     count(card, PEAL_COUNTER_SENT_NOT_YET);
@@ -127,23 +130,25 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   return PEAL_COUNTER_RECEIVED;
 }
 
+void recycling_ask(Card& card, Member& member) {
+  const uint64_t epoch = member.recycled;
+  const Dissemination& state = epoch_state(member, epoch);
+  if (state.phase == DisseminationPhase::kOutside) return;
+  dissemination_chase(card, member, state, member.recycling_inquiry,
+                      epoch_kind(member, PEAL_PACKET_NACK, epoch));
+}
+
 TimeNs recycling_chase(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   Dissemination& state = epoch_state(member, epoch);
   if (state.phase == DisseminationPhase::kOutside) return kNever;
-  if (card.now >= member.recycling_progress_ns + member.recycling_interval_ns) {
-    member.recycling_progress_ns = card.now;
-    member.recycling_interval_ns = doubled_interval(card, member.recycling_interval_ns);
-    advance(card, member);  // what a packet was missing for
-    if (member.recycled != epoch)
-      return member.recycling_progress_ns + member.recycling_interval_ns;
-    if (!pace_ask(member.pace, card.timeouts, card.now)) {
-      count(card, PEAL_COUNTER_HELD_BACK_NACK);
-    } else {
-      dissemination_chase(card, member, state, epoch_kind(member, PEAL_PACKET_NACK, epoch));
-    }
+  Inquiry& inquiry = member.recycling_inquiry;
+  if (card.now >= inquiry.ask_ns) advance(card, member);  // what a packet was missing for
+  if (member.recycled == epoch) {
+    inquiry_look(card, inquiry);
+    recycling_ask(card, member);
   }
-  return member.recycling_progress_ns + member.recycling_interval_ns;
+  return inquiry_next(card, inquiry);
 }
 
 }  // namespace peal

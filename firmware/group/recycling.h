@@ -26,6 +26,8 @@ peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_hea
 peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_header& header,
                                const peal_nack& nack);
 
+// Asks for the signal of the oldest epoch that is missing, if its inquiry lets it.
+void recycling_ask(Card& card, Member& member);
 // NACKs what is due; returns when to look again.
 TimeNs recycling_chase(Card& card, Member& member);
 

@@ -42,7 +42,7 @@ void run_command(Card& card, Member& member, const Command& command) {
     operation_end_if_refused(scope);
     return;
   }
-  operation_progressed(scope);
+  operation_posted(scope);
   algorithm.does.post(scope);
   operation_advance(scope);
 }

@@ -5,13 +5,38 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
+#include "firmware/group/inquiry.h"
 #include "firmware/group/unsettled.h"
 #include "firmware/operation/algorithm.h"
 
 namespace peal {
 namespace {
 
-// Does anything have to be asked for?
+// When questions are dear, the oldest operation asks and the later ones wait: it is what holds up
+// the channels.
+bool must_wait_its_turn(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  if (!pace_is_scarce(member.pace, card.timeouts, card.now)) return false;
+  for (const Operation& other : member.operations) {
+    if (is_waiting(other) && other.sequence < operation.sequence) return true;
+  }
+  return false;
+}
+
+// It has not posted this, and waits for nothing of this card: it is late. (One that waits is held
+// up by others, perhaps by a loss.)
+bool host_is_away(const Scope& scope) {
+  return scope.operation.phase == OperationPhase::kEarly &&
+         scope.member.finished == scope.member.next_sequence;
+}
+
+void release_staging(Member& member, Operation& operation) {
+  member.staging_used &= ~static_cast<uint32_t>(operation.staging_mask);
+  operation.staging_mask = 0;
+}
+
+}  // namespace
+
 bool is_waiting(const Operation& operation) {
   if (is_refused(operation)) return false;
   switch (operation.phase) {
@@ -25,24 +50,6 @@ bool is_waiting(const Operation& operation) {
   }
   return false;
 }
-
-// When questions are dear, the oldest operation asks and the later ones wait: it is what holds up
-// the channels.
-bool must_wait_its_turn(const Scope& scope) {
-  auto& [card, member, operation] = scope;
-  if (!pace_is_scarce(member.pace, card.timeouts, card.now)) return false;
-  for (const Operation& other : member.operations) {
-    if (is_waiting(other) && other.sequence < operation.sequence) return true;
-  }
-  return false;
-}
-
-void release_staging(Member& member, Operation& operation) {
-  member.staging_used &= ~static_cast<uint32_t>(operation.staging_mask);
-  operation.staging_mask = 0;
-}
-
-}  // namespace
 
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
                     uint32_t block_bytes, Rank root) {
@@ -59,13 +66,13 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   operation.verdict_rank = PEAL_NO_RANK;
   operation.sequence = sequence;
   operation.command = {};
-  operation.progress_ns = card.now;
-  operation.interval_ns = pace_patience(member.pace, card.timeouts);
+  operation.inquiry = {};
+  inquiry_begin(card, member, operation.inquiry);
   operation.dma = 0;
   operation.staging_mask = 0;
   std::memset(operation.state, 0, sizeof(operation.state));
   algorithm.does.open(scope);
-  card.timers.arm(operation.timer, card.now + operation.interval_ns);
+  card.timers.arm(operation.timer, inquiry_next(card, operation.inquiry));
 }
 
 void operation_advance(const Scope& scope) {
@@ -77,13 +84,18 @@ void operation_advance(const Scope& scope) {
   }
 }
 
+void operation_posted(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  inquiry_begin(card, member, operation.inquiry);
+  card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+}
+
 void operation_progressed(const Scope& scope) {
   auto& [card, member, operation] = scope;
-  operation.progress_ns = card.now;
-  operation.interval_ns = pace_patience(member.pace, card.timeouts);
+  inquiry_heard(card, member, operation.inquiry);
   // Costs nothing in the common case: the timer is set no later already, and looks again when it
   // fires.
-  card.timers.arm_no_later(operation.timer, card.now + operation.interval_ns);
+  card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
 }
 
 void operation_starved(const Scope& scope) {
@@ -92,21 +104,17 @@ void operation_starved(const Scope& scope) {
                                  scope.card.now + scope.card.timeouts.nack_ns / 4 + 1);
 }
 
-bool operation_may_ask(const Scope& scope) {
-  auto& [card, member, operation] = scope;
-  if (!pace_ask(member.pace, card.timeouts, card.now)) {
-    count(card, PEAL_COUNTER_HELD_BACK_NACK);
-    return false;
-  }
-  return true;
+bool operation_may_ask(const Scope& scope, Rank peer) {
+  return inquiry_may_ask(scope.card, scope.member, scope.operation.inquiry, peer);
 }
 
 void operation_owes(const Scope& scope) {
   auto& [card, member, operation] = scope;
   operation.in_debt = true;
-  operation.progress_ns = card.now;
-  operation.interval_ns = pace_patience(member.pace, card.timeouts);
-  card.timers.arm_no_later(operation.timer, card.now + operation.interval_ns);
+  operation.inquiry.only_awaits = false;
+  operation.inquiry.promised = 0;
+  inquiry_begin(card, member, operation.inquiry);
+  card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
 }
 
 void operation_fail(const Scope& scope, peal_status status, Rank rank) {
@@ -130,6 +138,9 @@ void operation_finish(const Scope& scope) {
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(operation.phase == OperationPhase::kRunning && operation.dma == 0);
   operation.phase = OperationPhase::kFinished;
+  if (!operation.inquiry.ever_asked && !is_refused(operation)) {
+    patience_undisturbed(member.patience, card.timeouts, operation.inquiry.longest_ns);
+  }
   if (!operation.in_debt) card.timers.disarm(operation.timer);
   release_staging(member, operation);
   note_ended(card, member, operation);
@@ -143,26 +154,20 @@ void on_operation_timer(const Scope& scope) {
     operation_advance(scope);
     if (!is_waiting(operation)) return;
   }
-  if (card.now >= operation.progress_ns + operation.interval_ns && must_wait_its_turn(scope)) {
+  Inquiry& inquiry = operation.inquiry;
+  if (card.now >= inquiry.ask_ns && must_wait_its_turn(scope)) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
-    operation.progress_ns = card.now;
+    inquiry_put_off(card, inquiry);
   }
-  if (card.now >= operation.progress_ns + operation.interval_ns) {
-    // Ever more slowly, whether the answer was "not yet" or nothing: a late rank, a slow card and a
-    // partition must not be asked to death. The first arrival brings the short interval back.
-    if (!mutated(Mutation::kStormOnLate)) {
-      operation.interval_ns = doubled_interval(card, operation.interval_ns);
-    }
-    operation.progress_ns = card.now;
-    operation.algorithm->does.chase(scope);
-    if (!is_waiting(operation)) return;  // its debts are paid
-  }
-  TimeNs interval = operation.interval_ns;
+  inquiry_look(card, inquiry);
+  operation.algorithm->does.chase(scope);
+  if (!is_waiting(operation)) return;  // its debts are paid
+  TimeNs next_ns = inquiry_next(card, inquiry);
   if (mutated(Mutation::kRandomness)) {
     static uint32_t hidden_state;  // outlives the card: a second run starts where the first ended
-    interval += ++hidden_state % 4096;
+    next_ns += ++hidden_state % 4096;
   }
-  card.timers.arm_no_later(operation.timer, operation.progress_ns + interval);
+  card.timers.arm_no_later(operation.timer, next_ns);
 }
 
 PacketKind packet_kind(const Operation& operation, uint8_t type) {
@@ -176,8 +181,10 @@ PacketKind packet_kind(const Operation& operation, uint8_t type) {
 }
 
 void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
-                  const peal_nack& nack) {
-  const peal_not_yet body = {nack.asked_us, 0};
+                  const peal_nack& nack, Owed owed) {
+  const bool late =
+      (owed == Owed::kByHost && host_is_away(scope)) || scope.operation.inquiry.told_late;
+  const peal_not_yet body = {nack.asked_us, late ? 1u : 0u};
   const SmallPacket what = {.piece = header.piece,
                             .origin = header.origin,
                             .hop = header.hop,

@@ -17,17 +17,22 @@ inline bool is_open(const Operation& operation) {
 }
 inline bool is_refused(const Operation& operation) { return operation.verdict != PEAL_STATUS_OK; }
 
+// Does anything have to be asked for?
+[[nodiscard]] bool is_waiting(const Operation& operation);
+
 // Makes the record of the place that `sequence` has, early.
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
                     uint32_t block_bytes, Rank root);
 // Goes on as far as it can: sends, delivers, ends.
 void operation_advance(const Scope& scope);
-// Something arrived: the NACK timer starts anew.
+// The host has posted: what others owe is waited for from now on.
+void operation_posted(const Scope& scope);
+// Something arrived: the wait begins anew.
 void operation_progressed(const Scope& scope);
 // A pool was empty: try again soon.
 void operation_starved(const Scope& scope);
-// May it ask one question now? Counted when not; its timer comes again.
-[[nodiscard]] bool operation_may_ask(const Scope& scope);
+// This peer owes it something, and is awaited. May it be asked now? If not, the timer comes again.
+[[nodiscard]] bool operation_may_ask(const Scope& scope, Rank peer);
 // It has promised data that it must ask for itself: its timer runs, though it may be finished.
 void operation_owes(const Scope& scope);
 // Ends with an error, now or as soon as no DMA is under way.
@@ -41,8 +46,10 @@ void on_operation_timer(const Scope& scope);
 
 // Kind of the operation's packets.
 PacketKind packet_kind(const Operation& operation, uint8_t type);
-// Alive, but not yet.
+// Alive, but not yet: what is asked for comes of this rank's own host (which may be late), or of
+// others.
+enum class Owed : uint8_t { kByHost, kByOthers };
 void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
-                  const peal_nack& nack);
+                  const peal_nack& nack, Owed owed);
 
 }  // namespace peal

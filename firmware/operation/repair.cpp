@@ -6,6 +6,7 @@
 #include "firmware/base/mutation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/transfer.h"
+#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -19,14 +20,15 @@ bool may_repair(Card& card) {
 bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place,
                      const peal_peer_address& to, bool repair) {
   auto& [card, member, operation] = scope;
+  Membership& self = member.membership;
+  const uint32_t entry = peer_entry(self.rank, to.rank, self.ranks);
   if (!dma_available(card, 1)) {
     count(card, PEAL_COUNTER_NO_DMA_RECORD);
     return false;
   }
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
-  address_packet(card, member.membership, to, packet_kind(operation, PEAL_PACKET_DATA),
-                 packet->header);
+  address_packet(card, self, to, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
   if (repair) packet->header->flags = PEAL_PACKET_REPAIR;
   packet->header->piece = part.piece;
   packet->header->origin = place.origin;
@@ -40,6 +42,7 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
       std::memcpy(packet->payload, staging_address(member, operation, part.position, part.offset),
                   part.bytes);
     }
+    if (!repair && entry != kNoPeer) edge_count(self.peers[entry], packet->header);
     launch_packet(card, packet, false);
     return true;
   }
@@ -52,7 +55,8 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
                         .host = from,
                         .card = packet->payload,
                         .bytes = part.bytes,
-                        .packet = packet});
+                        .packet = packet,
+                        .detail = entry});
   return true;
 }
 

@@ -22,7 +22,7 @@ struct ImagePart {
 struct DataPlace {
   uint16_t origin;
   uint8_t hop;
-  uint16_t fragment;
+  uint8_t fragment;
 };
 
 // Sends a part, the first time or again. False (counted) when a packet or DMA record could not be

@@ -6,6 +6,7 @@
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/refusal.h"
+#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -70,6 +71,9 @@ void on_transfer_done(Card& card, const DmaDone& done) {
     if (done.packet != nullptr) unhold_packet(card, done.packet);
     if (live && !done.ok) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
   } else if (done.ok && !(live && is_refused(operation))) {
+    if (role == TransferRole::kSend && tag.detail != kNoPeer) {
+      edge_count(member.membership.peers[tag.detail], done.packet->header);
+    }
     send_read(card, done.packet);
   } else {
     // A repair that cannot be read is asked for again.

@@ -10,7 +10,7 @@ namespace peal {
 
 enum class TransferRole : uint8_t {
   kPart,    // of the result: the operation ends when it fails
-  kSend,    // image into a packet whose header is ready, which goes out then
+  kSend,    // image into a packet whose header is ready, which goes out then; detail: peer entry
   kRepair,  // the same for a repair: holds up neither its piece nor its operation; it reads the
             // channel, and whoever gets it later than that has passed the place knows it as stale
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "firmware/base/crc32c.h"
+#include "firmware/wire/edge.h"
 
 namespace peal {
 
@@ -83,6 +84,8 @@ bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
   packet->header->hop = what.hop;
   packet->header->flags = what.flags;
   packet->header->length = what.length;
+  if (what.counted != nullptr) edge_count(*what.counted, packet->header);
+  if (what.told != nullptr) edge_tell(*what.told, packet->header);
   if (what.length > 0) std::memcpy(packet->payload, what.payload, what.length);
   launch_packet(card, packet, false);
   return true;

@@ -311,7 +311,7 @@ const std::vector<Forgery>& forgeries() {
       {"origin", [](auto& h) { h.origin = 0xffff; }, 0},
       {"hop", [](auto& h) { h.hop = 200; }, 0},
       {"sender", [](auto& h) { h.sender = 0xfff0; }, 0},
-      {"fragment", [](auto& h) { h.fragment = 0xffff; }, 0},
+      {"fragment", [](auto& h) { h.fragment = 0xff; }, 0},
       {"longer than the frame", [](auto& h) { h.length++; }, 0},
       {"shorter than the frame", [](auto& h) { h.length /= 2; }, 0},
       {"longer than an MTU", [](auto& h) { h.length = 0xffff; }, 0},

@@ -3,6 +3,7 @@
 // when the runner was stopped for long.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <set>
 #include <tuple>
 
@@ -20,15 +21,24 @@ class Questions final : public Observer {
   void on_send(TimeNs, const FrameView& frame) override {
     const peal_wire_header& header = *frame.header;
     if (header.type != PEAL_PACKET_NACK) return;
-    const auto what = std::make_tuple(header.sequence, header.piece, header.origin);
-    if (emulator::card_of_mac(header.destination) == rank_) asked_of_it_.insert(what);
-    if (header.sender == rank_ && !asked_of_it_.contains(what)) count++;
+    // In all-to-all broadcast a question names several origins, downwards from the header's.
+    peal_nack nack;
+    std::memcpy(&nack, frame.payload, sizeof(nack));
+    const bool hopping = header.algorithm == PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+    for (uint32_t bit = 0; bit < (hopping ? 64u : 1u); bit++) {
+      if (hopping && (nack.fragments >> bit & 1) == 0) continue;
+      const auto what = std::make_tuple(header.sequence, header.piece,
+                                        (header.origin + kRanks - bit % kRanks) % kRanks);
+      if (emulator::card_of_mac(header.destination) == rank_) asked_of_it_.insert(what);
+      if (header.sender == rank_ && !asked_of_it_.contains(what)) count++;
+    }
   }
   uint64_t count = 0;
 
  private:
   uint32_t rank_;
-  std::set<std::tuple<uint32_t, uint32_t, uint16_t>> asked_of_it_;
+  static constexpr uint32_t kRanks = 8;
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t>> asked_of_it_;
 };
 
 // Everything the stopped card waited for is in its queue when it goes on, long after its timers

@@ -101,16 +101,20 @@ std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
     case PEAL_PACKET_NACK: {
       const auto nack = payload_as<peal_nack>(header, payload);
       text += missing_text(header);
-      if (header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING) {
+      // A bit for each block that comes over the hop, the first of which is the origin's.
+      const bool origin_only =
+          header.algorithm == PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST && nack.fragments == 1;
+      if (header.algorithm != PEAL_ALGORITHM_DISSEMINATION && !origin_only) {
         text += " missing=" + hex(nack.fragments);
       }
       if (header.algorithm == PEAL_ALGORITHM_BINOMIAL) {
-        text += " missing=" + hex(nack.fragments) + number("credit", nack.credit);
+        text += number("credit", nack.credit);
       }
       break;
     }
     case PEAL_PACKET_NOT_YET:
       text += missing_text(header);
+      if (payload_as<peal_not_yet>(header, payload).late != 0) text += " late";
       break;
     case PEAL_PACKET_REFUSE:
       text += number("seq", header.sequence) +

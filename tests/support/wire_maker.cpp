@@ -104,7 +104,7 @@ Frame WireMaker::doubling(OperationShape shape, uint32_t sequence, uint32_t piec
   Frame frame = base(PEAL_PACKET_DATA, sender, shape, sequence);
   frame.header.piece = piece;
   frame.header.hop = static_cast<uint8_t>(step);
-  frame.header.fragment = static_cast<uint16_t>(fragment);
+  frame.header.fragment = static_cast<uint8_t>(fragment);
   frame.payload = std::move(payload);
   seal(frame);
   return frame;
@@ -141,9 +141,9 @@ Frame WireMaker::nack(uint32_t sender, OperationShape shape, uint32_t sequence, 
 }
 
 Frame WireMaker::not_yet(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
-                         uint32_t origin, uint32_t hop, uint32_t asked_us) const {
+                         uint32_t origin, uint32_t hop, uint32_t asked_us, bool late) const {
   Frame frame = base(PEAL_PACKET_NOT_YET, sender, shape, sequence);
-  set_payload(frame, peal_not_yet{asked_us, 0});
+  set_payload(frame, peal_not_yet{asked_us, late ? 1u : 0u});
   frame.header.piece = piece;
   frame.header.origin = static_cast<uint16_t>(origin);
   frame.header.hop = static_cast<uint8_t>(hop);

@@ -57,8 +57,8 @@ class WireMaker {
                            uint32_t origin, uint32_t hop, uint64_t fragments = 1,
                            uint32_t credit = 0) const;
   [[nodiscard]] Frame not_yet(uint32_t sender, OperationShape shape, uint32_t sequence,
-                              uint32_t piece, uint32_t origin, uint32_t hop,
-                              uint32_t asked_us = 0) const;
+                              uint32_t piece, uint32_t origin, uint32_t hop, uint32_t asked_us = 0,
+                              bool late = false) const;
   [[nodiscard]] Frame refuse(uint32_t sender, OperationShape shape, uint32_t sequence,
                              uint32_t rank) const;
   [[nodiscard]] Frame death(uint32_t sender, uint32_t rank) const;

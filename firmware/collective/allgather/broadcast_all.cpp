@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/allgather/broadcast_all.h"
 
+#include <bit>
 #include <cstring>
 
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/hopping.h"
-#include "firmware/group/liveness.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/repair.h"
 #include "firmware/operation/transfer.h"
+#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::broadcast_all {
 namespace {
 
-constexpr uint32_t kNacksPerTimeout = 16;
+constexpr uint32_t kDebtsPerTimeout = 8;
+constexpr int kFewMissing = 8;
 
 // Where a transfer goes on.
 enum Step : uint8_t {
@@ -27,10 +29,9 @@ enum Step : uint8_t {
   kLand,     // a packet's payload into the user's buffer
 };
 
-// Where the next questions start, so that all get their turn.
+// Where the next questions for debts start, so that all get their turn.
 struct Turn {
   uint32_t debt;  // piece slot and rank
-  uint16_t rank;
 };
 
 // Blocks that lie in the user's memory and that somebody below still asks for. Asked of the parent,
@@ -94,6 +95,7 @@ void forward(const Scope& scope, Packet* packet, uint32_t number, Rank origin, b
     copy->header->hop = static_cast<uint8_t>(hop);
     copy->header->length = static_cast<uint16_t>(length);
     copy->header->payload_crc = payload_crc;
+    edge_count(member.membership.peers[peer_ahead(hop)], copy->header);
     launch_packet(card, copy, true);
     count(card, PEAL_COUNTER_SENT_DATA);
     if (place != 0) count(card, PEAL_COUNTER_FORWARDED);
@@ -218,21 +220,44 @@ bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   return false;
 }
 
-void ask_parent(const Scope& scope, uint32_t number, Rank origin) {
+// What one question names: blocks that come over the same hop, a bit each. Bit i is the block of
+// the rank i below `first`.
+struct Asked {
+  uint32_t hop;
+  Rank first;
+  uint64_t bits;
+};
+constexpr uint32_t kAskedMost = 64;
+
+// The i-th of the origins whose blocks reach this rank over this hop.
+Rank origin_over(const Membership& self, uint32_t hop, uint32_t i) {
+  return minus(self.rank, (1u << hop) + i, self.ranks);
+}
+uint32_t origins_over(const Membership& self, uint32_t hop) {
+  const uint32_t left = self.ranks - (1u << hop);
+  return 1u << hop < left ? 1u << hop : left;
+}
+
+Asked asked_for(const Membership& self, Rank origin) {
+  const uint32_t place = hopping::place(self.rank, origin, self.ranks);
+  const uint32_t hop = hopping::arriving_hop(place);
+  const uint32_t i = place - (1u << hop);
+  return {hop, origin_over(self, hop, i - i % kAskedMost), uint64_t{1} << (i % kAskedMost)};
+}
+
+void ask_parent(const Scope& scope, uint32_t number, const Asked& asked) {
   auto& [card, member, operation] = scope;
-  const peal_nack nack = question(card, 0);
   const Membership& self = member.membership;
-  const uint32_t hop = hopping::arriving_hop(hopping::place(self.rank, origin, self.ranks));
-  const peal_peer_address& parent = self.peers[peer_behind(hop)].address;
+  const peal_nack nack = question(card, asked.bits);
   const SmallPacket what = {.piece = number,
-                            .origin = static_cast<uint16_t>(origin),
-                            .hop = static_cast<uint8_t>(hop),
+                            .origin = static_cast<uint16_t>(asked.first),
+                            .hop = static_cast<uint8_t>(asked.hop),
                             .payload = &nack,
                             .length = sizeof(nack)};
-  if (send_small(card, self, parent, packet_kind(operation, PEAL_PACKET_NACK), what)) {
+  if (send_small(card, self, self.peers[peer_behind(asked.hop)].address,
+                 packet_kind(operation, PEAL_PACKET_NACK), what)) {
     count(card, PEAL_COUNTER_SENT_NACK);
   }
-  await_peer(card, member, parent.rank);
 }
 
 // Sends the origin's block to the child that asked, if this card has it and may. False if not.
@@ -269,27 +294,32 @@ peal_counter on_repeated(const Scope& scope, Packet* packet) {
   return PEAL_COUNTER_RECEIVED;
 }
 
-// Asks again for what was promised to ranks below; returns how much of the budget is left. Each
-// time it begins where it stopped before, so that all get their turn.
-uint32_t chase_debts(const Scope& scope, uint32_t budget) {
-  Operation& operation = scope.operation;
-  const uint32_t ranks = scope.member.membership.ranks;
+bool may_ask_parent(const Scope& scope, uint32_t hop) {
+  return operation_may_ask(scope, scope.member.membership.peers[peer_behind(hop)].address.rank);
+}
+
+// Asks again for what was promised to ranks below. Each time it begins where it stopped before, so
+// that all get their turn.
+void chase_debts(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const uint32_t ranks = member.membership.ranks;
   const uint32_t places = kPieceSlots * ranks;
   operation.in_debt = false;
   auto& turn = own_state<Turn>(operation);
   const uint32_t first = turn.debt;
+  uint32_t budget = kDebtsPerTimeout;
   for (uint32_t i = 0; i < places; ++i) {
     const uint32_t at = (first + i) % places;
     const Piece& piece = operation.pieces[at / ranks];
     if (piece.number == 0 || !owes(piece, at % ranks)) continue;
     operation.in_debt = true;
     turn.debt = at;
-    if (budget == 0 || !operation_may_ask(scope)) return budget;
+    if (budget == 0) return;
     --budget;
     turn.debt = (at + 1) % places;
-    ask_parent(scope, piece.number - 1, at % ranks);
+    const Asked asked = asked_for(member.membership, at % ranks);
+    if (may_ask_parent(scope, asked.hop)) ask_parent(scope, piece.number - 1, asked);
   }
-  return budget;
 }
 
 void open(const Scope& scope) {
@@ -370,33 +400,64 @@ void advance(const Scope& scope) {
   }
 }
 
+// One question for each neighbour above that owes a block of the piece.
+void chase_piece(const Scope& scope, const Piece& piece, uint32_t number) {
+  const Membership& self = scope.member.membership;
+  for (uint32_t hop = 0; hop < self.rounds; ++hop) {
+    for (uint32_t base = 0; base < origins_over(self, hop); base += kAskedMost) {
+      Asked asked = {hop, origin_over(self, hop, base), 0};
+      for (uint32_t i = base; i < base + kAskedMost && i < origins_over(self, hop); ++i) {
+        if (!has_bit(piece, origin_over(self, hop, i))) asked.bits |= uint64_t{1} << (i - base);
+      }
+      if (asked.bits == 0) continue;
+      // Where much is missing, most of it is on its way; a later packet or silence will tell.
+      const bool crowd = std::popcount(asked.bits) > kFewMissing;
+      if (scope.operation.inquiry.suspects != 0 && crowd) continue;
+      if (may_ask_parent(scope, hop)) ask_parent(scope, number, asked);
+    }
+  }
+}
+
 void chase(const Scope& scope) {
-  auto& [card, member, operation] = scope;
-  const Membership& self = member.membership;
+  Operation& operation = scope.operation;
   // Debts are older than what this card itself still lacks, and others wait for them.
-  uint32_t budget = kNacksPerTimeout;
-  if (operation.in_debt) budget = chase_debts(scope, budget / 2) + budget / 2;
-  const bool finished = operation.phase == OperationPhase::kFinished;
-  const uint32_t last = finished ? 0 : operation.base + kPieceWindow;
-  auto& turn = own_state<Turn>(operation);
-  const Rank first = turn.rank;
+  if (operation.in_debt) chase_debts(scope);
+  if (operation.phase == OperationPhase::kFinished) return;
+  const uint32_t last = operation.base + kPieceWindow;
   for (uint32_t number = operation.base; number < last && number < operation.piece_count;
        ++number) {
     // An unposted record repairs what it has heard of; a posted one wants everything in its window.
     if (!is_posted(operation) && !piece_is_open(operation, number)) continue;
     Piece* piece = piece_open(operation, number);
     PEAL_ASSERT(piece != nullptr);
-    for (uint32_t i = 0; i < self.ranks; ++i) {
-      const Rank origin = (first + i) % self.ranks;
-      if (origin == self.rank || has_bit(*piece, origin)) continue;
-      if (budget == 0 || !operation_may_ask(scope)) {
-        turn.rank = static_cast<uint16_t>(origin);
-        return;
-      }
-      --budget;
-      ask_parent(scope, number, origin);
+    chase_piece(scope, *piece, number);
+    if (operation.inquiry.suspect_asked && operation.inquiry.suspects != 0) return;
+  }
+}
+
+// What becomes of a question for one block.
+enum class Answer : uint8_t { kRepaired, kNotYet, kStale };
+
+Answer answer(const Scope& scope, uint32_t number, Rank origin, const peal_peer_address& child) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const bool window = number >= operation.base && operation.phase != OperationPhase::kFinished;
+  // What has not come here either: our own timer asks for it; here it is enough to say so.
+  if (window && !has_bit(piece_slot(operation, number), origin)) return Answer::kNotYet;
+  if (repair_block(scope, number, origin, child)) return Answer::kRepaired;
+  // A place that serves a later piece: everybody has this one (decision 0003), the question is old.
+  if (!piece_is_open(operation, number)) return Answer::kStale;
+  Piece& piece = piece_slot(operation, number);
+  if (origin != self.rank && !is_staged(operation) && !owes(piece, origin)) {
+    owe(piece, origin);
+    operation_owes(scope);
+    const Asked asked = asked_for(self, origin);
+    if (may_ask_parent(scope, asked.hop)) {
+      ask_parent(scope, number, asked);
+      count(card, PEAL_COUNTER_RELAYED_NACK);
     }
   }
+  return Answer::kNotYet;
 }
 
 peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack) {
@@ -405,39 +466,33 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const uint32_t number = header.piece;
   if (number >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
   if (!is_expected(self, header.origin)) return PEAL_COUNTER_DROP_ORIGIN;
-  const uint32_t place = hopping::place(self.rank, header.origin, self.ranks);
+  // The asker is our child in the trees of all origins it names.
   const uint32_t asking = hopping::place(header.sender, header.origin, self.ranks);
-  // The asker is our child in this tree.
-  if (header.hop >= self.rounds || asking != place + (1u << header.hop) ||
-      hopping::arriving_hop(asking) != header.hop) {
+  if (header.hop >= self.rounds || asking == 0 || hopping::arriving_hop(asking) != header.hop ||
+      header.sender != plus(self.rank, 1u << header.hop, self.ranks)) {
     return PEAL_COUNTER_DROP_HOP;
   }
-  const peal_peer_address& child = self.peers[peer_ahead(header.hop)].address;
+  const uint32_t below = 2u << header.hop < self.ranks ? 2u << header.hop : self.ranks;
+  const uint32_t most = below - asking;  // origins from the first on
+  if (nack.fragments == 0 || (most < kAskedMost && nack.fragments >> most != 0)) {
+    return PEAL_COUNTER_DROP_FRAGMENT;
+  }
   const bool window = number >= operation.base && operation.phase != OperationPhase::kFinished;
-  if (window) {
-    const Piece* piece = piece_open(operation, number);
-    if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
-    if (!has_bit(*piece, header.origin)) {
-      // Our own timer asks for it; here it is enough to say so.
-      send_not_yet(scope, child, header, nack);
-      return PEAL_COUNTER_RECEIVED;
-    }
+  if (window && piece_open(operation, number) == nullptr) return PEAL_COUNTER_DROP_PIECE;
+  const peal_peer_address& child = self.peers[peer_ahead(header.hop)].address;
+  bool repaired = false;
+  bool owing = false;
+  for (uint64_t bits = nack.fragments; bits != 0; bits &= bits - 1) {
+    const auto i = static_cast<uint32_t>(std::countr_zero(bits));
+    const Answer done = answer(scope, number, minus(header.origin, i, self.ranks), child);
+    repaired |= done == Answer::kRepaired;
+    owing |= done == Answer::kNotYet;
   }
-  if (repair_block(scope, number, header.origin, child)) return PEAL_COUNTER_RECEIVED;
-  // A place that serves a later piece: everybody has this one (decision 0003), the question is old.
-  if (!piece_is_open(operation, number)) return PEAL_COUNTER_DROP_STALE;
-  if (place != 0 && !is_staged(operation)) {
-    Piece& piece = piece_slot(operation, number);
-    if (!owes(piece, header.origin)) {
-      owe(piece, header.origin);
-      operation_owes(scope);
-      if (operation_may_ask(scope)) {
-        ask_parent(scope, number, header.origin);
-        count(card, PEAL_COUNTER_RELAYED_NACK);
-      }
-    }
+  if (!repaired && !owing) return PEAL_COUNTER_DROP_STALE;
+  const bool own = header.origin == self.rank;
+  if (!repaired) {
+    send_not_yet(scope, child, header, nack, own ? Owed::kByHost : Owed::kByOthers);
   }
-  send_not_yet(scope, child, header, nack);
   return PEAL_COUNTER_RECEIVED;
 }
 

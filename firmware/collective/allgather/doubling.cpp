@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/allgather/doubling.h"
 
+#include <bit>
 #include <cstring>
 
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/allgather/schedule.h"
-#include "firmware/group/liveness.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
@@ -76,7 +76,7 @@ bool send_fragment(const Scope& scope, uint32_t number, uint32_t k, uint32_t fra
   return send_from_image(scope, part,
                          {.origin = scope.member.membership.rank,
                           .hop = static_cast<uint8_t>(k),
-                          .fragment = static_cast<uint16_t>(fragment)},
+                          .fragment = static_cast<uint8_t>(fragment)},
                          to, repair);
 }
 
@@ -323,11 +323,18 @@ void chase(const Scope& scope) {
       const schedule::Step step = step_of(scope, k);
       const uint32_t fragments = fragment_count(operation, number, step.blocks);
       const uint64_t all = fragments == 64 ? ~uint64_t{0} : (uint64_t{1} << fragments) - 1;
-      const uint64_t missing = all & ~piece->bits[k];
+      uint64_t missing = all & ~piece->bits[k];
+      // Of a step that has begun to come, what is behind its last packet is on its way.
+      if (operation.inquiry.suspects != 0 && piece->bits[k] != 0) {
+        missing &= std::bit_floor(piece->bits[k]) - 1;
+      }
       if (missing == 0) continue;
       const peal_peer_address& to =
           self.peers[peer_entry(self.rank, step.from, self.ranks)].address;
-      if (!operation_may_ask(scope)) return;
+      if (!operation_may_ask(scope, to.rank)) {
+        if (operation.inquiry.suspects != 0) continue;
+        break;  // later steps wait for this one anyway
+      }
       const peal_nack nack = question(card, missing);
       const SmallPacket what = {.piece = number,
                                 .origin = to.rank,
@@ -337,8 +344,7 @@ void chase(const Scope& scope) {
       if (send_small(card, self, to, packet_kind(operation, PEAL_PACKET_NACK), what)) {
         count(card, PEAL_COUNTER_SENT_NACK);
       }
-      await_peer(card, member, to.rank);
-      break;  // later steps wait for this one anyway
+      break;
     }
   }
 }
@@ -371,7 +377,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     sent = true;
   }
   // Silence would cost the asker's patience, whatever the reason.
-  if (!sent) send_not_yet(scope, to, header, nack);
+  if (!sent) send_not_yet(scope, to, header, nack, Owed::kByHost);
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -39,7 +39,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     dissemination_repair(scope.card, self, to, packet_kind(scope.operation, PEAL_PACKET_SIGNAL),
                          header.hop);
   } else {
-    send_not_yet(scope, to, header, nack);
+    send_not_yet(scope, to, header, nack, Owed::kByHost);
   }
   return PEAL_COUNTER_RECEIVED;
 }
@@ -56,8 +56,8 @@ void advance(const Scope& scope) {
 }
 
 void chase(const Scope& scope) {
-  if (is_posted(scope.operation) && operation_may_ask(scope)) {
-    dissemination_chase(scope.card, scope.member, signals(scope),
+  if (is_posted(scope.operation)) {
+    dissemination_chase(scope.card, scope.member, signals(scope), scope.operation.inquiry,
                         packet_kind(scope.operation, PEAL_PACKET_NACK));
   }
 }

@@ -15,6 +15,7 @@
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/repair.h"
 #include "firmware/operation/transfer.h"
+#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::binomial {
@@ -129,9 +130,10 @@ void forward(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragm
     address_packet(card, self, self.peers[peer_ahead(hop)].address, kind, copy->header);
     copy->header->piece = number;
     copy->header->hop = static_cast<uint8_t>(hop);
-    copy->header->fragment = static_cast<uint16_t>(fragment);
+    copy->header->fragment = static_cast<uint8_t>(fragment);
     copy->header->length = static_cast<uint16_t>(length);
     copy->header->payload_crc = payload_crc;
+    edge_count(member.membership.peers[peer_ahead(hop)], copy->header);
     launch_packet(card, copy, true);
     count(card, PEAL_COUNTER_SENT_DATA);
     if (place != 0) count(card, PEAL_COUNTER_FORWARDED);
@@ -293,14 +295,16 @@ void pass_pieces(const Scope& scope) {
 void send_credit(const Scope& scope) {
   auto& [card, member, operation] = scope;
   Tree& tree = tree_of(scope);
-  const Membership& self = member.membership;
+  Membership& self = member.membership;
   const uint32_t place = place_of(scope);
   if (place == 0 || tree.told + kPieceSlots >= operation.piece_count) return;
   if (tree.whole < tree.told + kCreditPieces) return;
   const uint32_t hop = hopping::arriving_hop(place);
-  const SmallPacket what = {.piece = tree.whole, .hop = static_cast<uint8_t>(hop)};
-  if (!send_small(card, self, self.peers[peer_behind(hop)].address,
-                  packet_kind(operation, PEAL_PACKET_SIGNAL), what)) {
+  Peer& parent =
+      self.peers[peer_entry(self.rank, minus(self.rank, 1u << hop, self.ranks), self.ranks)];
+  const SmallPacket what = {
+      .piece = tree.whole, .hop = static_cast<uint8_t>(hop), .counted = &parent};
+  if (!send_small(card, self, parent.address, packet_kind(operation, PEAL_PACKET_SIGNAL), what)) {
     operation_starved(scope);
     return;
   }
@@ -338,7 +342,13 @@ void ask_parent(const Scope& scope, uint32_t number) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   uint64_t missing = all_fragments(operation, number);
-  if (piece_is_open(operation, number)) missing &= ~piece_slot(operation, number).bits[0];
+  if (piece_is_open(operation, number)) {
+    const uint64_t come = piece_slot(operation, number).bits[0];
+    missing &= ~come;
+    // Of a piece that has begun to come, what is behind its last packet is on its way.
+    if (operation.inquiry.suspects != 0 && come != 0) missing &= std::bit_floor(come) - 1;
+  }
+  if (missing == 0) return;
   peal_nack nack = question(card, missing);
   nack.credit = tree_of(scope).whole;
   const uint32_t hop = hopping::arriving_hop(place_of(scope));
@@ -348,7 +358,6 @@ void ask_parent(const Scope& scope, uint32_t number) {
   if (send_small(card, self, parent, packet_kind(operation, PEAL_PACKET_NACK), what)) {
     count(card, PEAL_COUNTER_SENT_NACK);
   }
-  await_peer(card, member, parent.rank);
 }
 
 // Whoever holds up the window owes a credit: nobody else may hear that its card is dead.
@@ -375,7 +384,7 @@ bool repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, u
     const auto fragment = static_cast<uint32_t>(std::countr_zero(fragments));
     const ImagePart part = {number, 0, fragment * kFragmentBytes,
                             fragment_length(operation, number, fragment)};
-    const DataPlace place = {operation.root, hop, static_cast<uint16_t>(fragment)};
+    const DataPlace place = {operation.root, hop, static_cast<uint8_t>(fragment)};
     if (!may_repair(card) || !send_from_image(scope, part, place, child, true)) break;
     any = true;
   }
@@ -452,7 +461,8 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (piece_slot(operation, number).number > number + 1) return PEAL_COUNTER_DROP_STALE;
   if (!repair_fragments(scope, number, nack.fragments, header.hop)) {
     const Membership& self = scope.member.membership;
-    send_not_yet(scope, self.peers[peer_ahead(header.hop)].address, header, nack);
+    const Owed owed = place_of(scope) == 0 ? Owed::kByHost : Owed::kByOthers;
+    send_not_yet(scope, self.peers[peer_ahead(header.hop)].address, header, nack, owed);
   }
   if (credit == PEAL_COUNTER_RECEIVED) operation_advance(scope);
   return PEAL_COUNTER_RECEIVED;
@@ -507,12 +517,15 @@ void chase(const Scope& scope) {
   // What comes next is asked for though it cannot come yet: the credit goes with the question. But
   // a host that is late holds up the window itself.
   if (number >= end && !is_posted(operation)) return;
-  if (!operation_may_ask(scope)) return;
+  const Membership& self = scope.member.membership;
+  const uint32_t hop = hopping::arriving_hop(place_of(scope));
+  const Rank parent = minus(self.rank, 1u << hop, self.ranks);
+  if (!operation_may_ask(scope, parent)) return;
   ask_parent(scope, number);
   // Behind that, what has begun.
   for (++number; number < end; ++number) {
     if (!piece_is_open(operation, number) || has_arrived(operation, number)) continue;
-    if (!operation_may_ask(scope)) return;
+    if (!operation_may_ask(scope, parent)) return;
     ask_parent(scope, number);
   }
 }

@@ -218,7 +218,7 @@ TEST_F(Barrier, NackForWhatCannotBeSentYetIsAnsweredNotYet) {
 
 TEST_F(Barrier, NackBeforeThePostIsAnsweredNotYet) {
   bench.deliver(wire.nack(2, kBarrierShape, 0, 0, 0, 0));
-  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET barrier seq=0 round=0\n");
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET barrier seq=0 round=0 late\n");
 }
 
 TEST_F(Barrier, LateNackAfterCompletionIsRepaired) {

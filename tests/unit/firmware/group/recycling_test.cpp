@@ -141,11 +141,13 @@ TEST_F(Recycling, DuplicateOldAndFutureSignals) {
 TEST_F(Recycling, LostSignalIsAskedFor) {
   finish_first_epoch();
   bench.take_log();
-  bench.advance(default_timeouts().nack_ns);
+  const TimeNs began = bench.now;
+  ASSERT_TRUE(bench.advance_to_deadline());
+  const TimeNs patience = bench.now - began;
   EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
   bench.deliver(wire.not_yet(
       0, OperationShape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0}, 0, 0, 0, 0));
-  bench.advance(2 * default_timeouts().nack_ns - 1);
+  bench.advance(2 * patience - 1);
   EXPECT_EQ(bench.take_log(), "");
   bench.advance(1);
   EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
@@ -154,7 +156,7 @@ TEST_F(Recycling, LostSignalIsAskedFor) {
 TEST_F(Recycling, OthersNacksAreRepairedOrAnsweredNotYet) {
   const OperationShape shape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
   bench.deliver(wire.nack(ahead(0), shape, 0, 0, 0, 0));
-  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET recycle epoch=0 round=0\n");
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET recycle epoch=0 round=0 late\n");
   finish_first_epoch();
   bench.take_log();
   bench.deliver(wire.nack(ahead(0), shape, 0, 0, 0, 0));

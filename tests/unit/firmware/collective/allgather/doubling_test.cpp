@@ -127,7 +127,7 @@ TEST_F(Doubling, FieldsThatCannotBe) {
       {"step of another partner", [](H& h) { h.hop = 1; }, "+1 drop_sender"},
       {"piece", [](H& h) { h.piece = 1; }, "+1 drop_piece"},
       {"fragment", [](H& h) { h.fragment = 1; }, "+1 drop_fragment"},
-      {"fragment all ones", [](H& h) { h.fragment = 0xffff; }, "+1 drop_fragment"},
+      {"fragment all ones", [](H& h) { h.fragment = 0xff; }, "+1 drop_fragment"},
       {"origin itself", [](H& h) { h.origin = 1; }, "+1 drop_origin"},
       {"origin beyond", [](H& h) { h.origin = 4; }, "+1 drop_origin"},
       {"sender",
@@ -173,7 +173,7 @@ TEST_F(Doubling, NacksAreRepairedOrAnsweredNotYet) {
     bench.finish_all_dma();
     return bench.take_wire_log();
   };
-  EXPECT_EQ(answer(0, 0), "send 1>0 NOT_YET seq=0 piece=0 step=0\n");
+  EXPECT_EQ(answer(0, 0), "send 1>0 NOT_YET seq=0 piece=0 step=0 late\n");
   post_doubling(0, kBlock);
   bench.finish_all_dma();
   EXPECT_EQ(answer(0, 0), "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=64 repair\n");

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/base/patience.h"
+
+namespace peal {
+namespace {
+
+// What is a few times the longest wait.
+constexpr TimeNs kEnough = 4;
+
+TimeNs within(const CardTimeouts& timeouts, TimeNs wait_ns) {
+  const TimeNs least = timeouts.nack_ns / kPatienceLeast;
+  const TimeNs most = timeouts.dead_ns * kPatienceMost;
+  if (wait_ns < least) return least;
+  return wait_ns < most ? wait_ns : most;
+}
+
+}  // namespace
+
+void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
+                      TimeNs now) {
+  if (asked_ns < patience.learned_ns) return;
+  patience.wait_ns = within(timeouts, 2 * patience.wait_ns);
+  patience.learned_ns = now;
+}
+
+void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now) {
+  if (now < patience.learned_ns + patience.wait_ns) return;
+  patience_in_vain(patience, timeouts, now, now);
+}
+
+void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now) {
+  if (now < patience.learned_ns + patience.wait_ns) return;
+  patience.wait_ns = within(timeouts, patience.wait_ns / 2);
+  patience.learned_ns = now;
+}
+
+void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns) {
+  const TimeNs enough = kEnough * longest_ns;
+  if (enough < patience.wait_ns) {
+    patience.wait_ns = within(timeouts, patience.wait_ns - (patience.wait_ns - enough) / 16);
+  }
+}
+
+}  // namespace peal

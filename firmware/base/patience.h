@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How long a member waits in silence before it asks. Nobody knows beforehand whether silence is
+// lateness or loss; what questions were worth says which it has been of late. A question that was
+// answered "not yet" came too early: patience doubles. One that brought a repair could have come
+// sooner: it halves. An operation that nobody had to ask for says how long its waits were, and
+// patience comes down to a few times that. So where nothing is lost hardly anything is asked
+// whatever the lateness, and where packets are lost about every other question is in vain.
+// docs/decisions/0016
+#pragma once
+
+#include <cstdint>
+
+#include "firmware/port.h"
+#include "firmware/timeouts.h"
+
+namespace peal {
+
+struct Patience {
+  TimeNs wait_ns;
+  TimeNs learned_ns;  // when an answer last changed it: those to older questions are not news
+};
+
+// Limits: a first NACK interval at first, never less than a sixteenth of it, never longer than
+// four times the silence of the dead: a loss shows in the answer to a probe long before.
+inline constexpr TimeNs kPatienceLeast = 16;
+inline constexpr TimeNs kPatienceMost = 4;
+
+inline Patience patience_start(const CardTimeouts& timeouts, TimeNs now) {
+  return {.wait_ns = timeouts.nack_ns, .learned_ns = now};
+}
+// "Not yet", to a question asked then.
+void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
+                      TimeNs now);
+// A repair of what had come meanwhile; it does not say when it was asked for.
+void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
+// A repair brought what was missing.
+void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
+// An operation is over without a question; its longest wait. A sixteenth of the way at a time: what
+// came late once may do so again.
+void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns);
+
+}  // namespace peal

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/group/inquiry.h"
+
+#include "firmware/base/mutation.h"
+#include "firmware/group/liveness.h"
+
+namespace peal {
+namespace {
+
+// Those who owe something are looked after so often in the time after which they are dead.
+constexpr TimeNs kWatches = 8;
+// A promise stands so many intervals.
+constexpr TimeNs kPromise = 8;
+
+TimeNs first_interval(const Card& card, const Member& member) {
+  const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
+  return queues_ns > member.patience.wait_ns ? queues_ns : member.patience.wait_ns;
+}
+
+}  // namespace
+
+void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry) {
+  inquiry.heard_ns = card.now;
+  inquiry.interval_ns = first_interval(card, member);
+  inquiry.ask_ns = card.now + inquiry.interval_ns;
+  inquiry.asked = inquiry.told_late = false;
+}
+
+void inquiry_heard(const Card& card, const Member& member, Inquiry& inquiry) {
+  const TimeNs waited_ns = card.now - inquiry.heard_ns;
+  if (!inquiry.asked && waited_ns > inquiry.longest_ns) inquiry.longest_ns = waited_ns;
+  inquiry_begin(card, member, inquiry);
+}
+
+TimeNs inquiry_next(const Card& card, const Inquiry& inquiry) {
+  const TimeNs watch_ns = card.now + card.timeouts.dead_ns / kWatches;
+  return inquiry.ask_ns < watch_ns ? inquiry.ask_ns : watch_ns;
+}
+
+void inquiry_look(const Card& card, Inquiry& inquiry) {
+  inquiry.only_awaits = card.now < inquiry.ask_ns;
+  if (inquiry.only_awaits) return;
+  // Ever more slowly, whether the answer was "not yet" or nothing: a late rank, a slow card and a
+  // partition must not be asked to death.
+  if (!mutated(Mutation::kStormOnLate)) {
+    const TimeNs most_ns =
+        inquiry.told_late ? card.timeouts.dead_ns * kPatienceMost : card.timeouts.nack_max_ns;
+    inquiry.interval_ns = 2 * inquiry.interval_ns < most_ns ? 2 * inquiry.interval_ns : most_ns;
+  }
+  inquiry_put_off(card, inquiry);
+}
+
+void inquiry_put_off(const Card& card, Inquiry& inquiry) {
+  inquiry.ask_ns = card.now + inquiry.interval_ns;
+}
+
+bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer) {
+  const Membership& self = member.membership;
+  const uint32_t entry = peer_entry(self.rank, peer, self.ranks);
+  const uint32_t bit = entry == kNoPeer ? 0 : uint32_t{1} << entry;
+  if (inquiry.suspects != 0) {
+    if ((inquiry.suspects & bit) == 0) return false;
+    await_peer(card, member, peer);
+  } else {
+    await_peer(card, member, peer);
+    if (inquiry.only_awaits) return false;
+    if ((inquiry.promised & bit) != 0 && card.now < inquiry.promised_until_ns) return false;
+  }
+  if (!pace_ask(member.pace, card.timeouts, card.now)) {
+    count(card, PEAL_COUNTER_HELD_BACK_NACK);
+    return false;
+  }
+  inquiry.asked = inquiry.ever_asked = inquiry.suspect_asked = true;
+  return true;
+}
+
+void inquiry_suspect(Inquiry& inquiry, uint32_t entry) {
+  inquiry.suspects = uint32_t{1} << entry;
+  inquiry.suspect_asked = false;
+}
+
+bool inquiry_cleared(const Card& card, Inquiry& inquiry) {
+  inquiry.suspects = 0;
+  if (inquiry.suspect_asked) inquiry_put_off(card, inquiry);
+  return inquiry.suspect_asked;
+}
+
+void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
+                      bool late) {
+  if (!late) return;
+  patience_in_vain(member.patience, card.timeouts, card.now - after_ns, card.now);
+  inquiry.told_late = true;
+  inquiry.promised |= uint32_t{1} << entry;
+  inquiry.promised_until_ns = card.now + kPromise * inquiry.interval_ns;
+}
+
+}  // namespace peal

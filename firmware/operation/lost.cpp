@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/operation/lost.h"
+
+#include "firmware/group/inquiry.h"
+#include "firmware/group/recycling.h"
+#include "firmware/operation/algorithm.h"
+#include "firmware/operation/operation.h"
+
+namespace peal {
+
+void ask_for_lost(Card& card, Member& member, uint32_t entry) {
+  if (member.phase != MemberPhase::kActive || member.membership.poisoned) return;
+  const uint64_t first = member.recycled * kEpochOperations;
+  for (uint64_t sequence = first; sequence < first + kChannels; ++sequence) {
+    Operation& operation = member.operations[sequence % kChannels];
+    if (!is_waiting(operation) || operation.sequence != sequence) continue;
+    inquiry_suspect(operation.inquiry, entry);
+    operation.algorithm->does.chase({card, member, operation});
+    if (inquiry_cleared(card, operation.inquiry)) return;
+  }
+  inquiry_suspect(member.recycling_inquiry, entry);
+  recycling_ask(card, member);
+  (void)inquiry_cleared(card, member.recycling_inquiry);
+}
+
+}  // namespace peal

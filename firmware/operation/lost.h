@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A gap in what a peer has sent (wire/edge.h): what was lost is asked for at once.
+#pragma once
+
+#include "firmware/card_types.h"
+
+namespace peal {
+
+// Of the operations that lack something of this peer (its entry) the oldest asks for it; if none
+// does, recycling.
+void ask_for_lost(Card& card, Member& member, uint32_t entry);
+
+}  // namespace peal

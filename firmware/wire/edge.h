@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Edges: what one member sends another. DATA and SIGNAL packets of an edge are numbered when they
+// are sent the first time, so that a loss shows at the next packet that comes over it, and, at the
+// end of all, in the answer to a probe. The numbers say that something was lost; what it was, the
+// records of the operations know. docs/decisions/0016
+#pragma once
+
+#include "firmware/card_types.h"
+
+namespace peal {
+
+// One more packet of the edge.
+inline void edge_count(Peer& to, peal_wire_header* header) {
+  header->edge = ++to.sent;
+  header->flags |= PEAL_PACKET_NUMBERED;
+}
+// A packet that says how many there have been.
+inline void edge_tell(const Peer& to, peal_wire_header* header) {
+  header->edge = to.sent;
+  header->flags |= PEAL_PACKET_NUMBERED;
+}
+// What a packet's number says: true when packets before it are missing. One that was overtaken, or
+// repeated, says nothing.
+bool edge_heard(Peer& from, const peal_wire_header& header);
+
+}  // namespace peal

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What answers teach about waiting.
+#include "firmware/base/patience.h"
+
+#include <gtest/gtest.h>
+
+namespace peal::test {
+namespace {
+
+constexpr CardTimeouts kTimeouts = {.nack_ns = 200'000,
+                                    .nack_max_ns = 20'000'000,
+                                    .probe_interval_ns = 20'000'000,
+                                    .dead_ns = 2'000'000'000};
+
+TEST(Patience, DoublesOnceForAllThatWasAskedTogether) {
+  Patience patience = patience_start(kTimeouts, 1'000);
+  patience_in_vain(patience, kTimeouts, 201'000, 210'000);
+  EXPECT_EQ(patience.wait_ns, 400'000u);
+  patience_in_vain(patience, kTimeouts, 201'000, 211'000);  // asked before that was known
+  EXPECT_EQ(patience.wait_ns, 400'000u);
+  patience_in_vain(patience, kTimeouts, 210'000, 220'000);
+  EXPECT_EQ(patience.wait_ns, 800'000u);
+}
+
+TEST(Patience, HalvesOnceInItsOwnTime) {
+  Patience patience = patience_start(kTimeouts, 0);
+  patience_worth_it(patience, kTimeouts, 199'999);
+  EXPECT_EQ(patience.wait_ns, 200'000u);
+  patience_worth_it(patience, kTimeouts, 200'000);
+  EXPECT_EQ(patience.wait_ns, 100'000u);
+  patience_worth_it(patience, kTimeouts, 299'999);
+  EXPECT_EQ(patience.wait_ns, 100'000u);
+  patience_worth_it(patience, kTimeouts, 300'000);
+  EXPECT_EQ(patience.wait_ns, 50'000u);
+}
+
+// A repair of what had come meanwhile.
+TEST(Patience, ARepairTooManyWasInVainOnceInItsOwnTime) {
+  Patience patience = patience_start(kTimeouts, 0);
+  patience_in_vain(patience, kTimeouts, 199'999);
+  EXPECT_EQ(patience.wait_ns, 200'000u);
+  patience_in_vain(patience, kTimeouts, 200'000);
+  EXPECT_EQ(patience.wait_ns, 400'000u);
+  patience_in_vain(patience, kTimeouts, 599'999);
+  EXPECT_EQ(patience.wait_ns, 400'000u);
+}
+
+TEST(Patience, HasLimits) {
+  Patience patience = patience_start(kTimeouts, 0);
+  TimeNs now = 0;
+  for (int i = 0; i < 40; i++) patience_in_vain(patience, kTimeouts, now, now + 1), now++;
+  EXPECT_EQ(patience.wait_ns, 4 * kTimeouts.dead_ns);
+  for (int i = 0; i < 40; i++) {
+    now += 10'000'000'000;
+    patience_worth_it(patience, kTimeouts, now);
+  }
+  EXPECT_EQ(patience.wait_ns, kTimeouts.nack_ns / 16);
+}
+
+TEST(Patience, FollowsTheWaitsOfUndisturbedOperationsDown) {
+  Patience patience = patience_start(kTimeouts, 0);
+  patience_undisturbed(patience, kTimeouts, 50'000);  // enough already
+  EXPECT_EQ(patience.wait_ns, 200'000u);
+  patience_undisturbed(patience, kTimeouts, 10'000);
+  EXPECT_EQ(patience.wait_ns, 190'000u);
+  for (int i = 0; i < 500; i++) patience_undisturbed(patience, kTimeouts, 10'000);
+  EXPECT_LT(patience.wait_ns, 40'016u);
+  EXPECT_GE(patience.wait_ns, 40'000u);
+  for (int i = 0; i < 500; i++) patience_undisturbed(patience, kTimeouts, 0);
+  EXPECT_EQ(patience.wait_ns, kTimeouts.nack_ns / 16);
+}
+
+}  // namespace
+}  // namespace peal::test

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// When a card asks for what it lacks, and whom: lateness is not loss.
+#include "firmware/group/inquiry.h"
+
+#include <vector>
+
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
+constexpr TimeNs kWatch = CONFIG_DEAD_TIMEOUT_US * TimeNs{1000} / 8;
+
+// Rank 1 of four: blocks of 0 and 2, 3 come from ranks 0 and 3.
+class Inquiries : public GroupTest {
+ protected:
+  static constexpr size_t kBlock = 64;
+  Inquiries() : GroupTest(4, 1) {}
+
+  void post() {
+    post_broadcast(0, kBlock);
+    bench.finish_all_dma();
+    bench.take_log();
+  }
+  Frame not_yet(uint32_t sender, bool late) {
+    return wire.not_yet(sender, broadcast_shape(kBlock), 0, 0, sender, sender == 0 ? 0 : 1,
+                        static_cast<uint32_t>(bench.now / 1000), late);
+  }
+  // Lets time pass; probes are answered.
+  void pass(TimeNs for_ns) {
+    const TimeNs until = bench.now + for_ns;
+    while (card_next_deadline(bench.card()) <= until && bench.advance_to_deadline()) {
+      for (const Frame& frame : bench.port.take_sent()) {
+        if (frame.header.type != PEAL_PACKET_PROBE) continue;
+        probes_++;
+        bench.deliver(wire.alive(frame.header.destination[5]));
+      }
+    }
+    bench.now = until;
+  }
+  uint64_t nacks() { return bench.counter(PEAL_COUNTER_SENT_NACK); }
+
+  uint32_t probes_ = 0;
+};
+
+TEST_F(Inquiries, OneQuestionForEachNeighbourThatOwes) {
+  post();
+  bench.advance(kNack - 1);
+  EXPECT_EQ(bench.take_log(), "");
+  bench.advance(1);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+}
+
+// Rank 0 is late and says so; rank 3 says nothing.
+TEST_F(Inquiries, WhoeverPromisedIsNotAskedAgainForLong) {
+  post();
+  bench.advance(kNack);
+  bench.take_log();
+  bench.deliver(not_yet(0, true));
+  bench.advance(2 * kNack);
+  EXPECT_EQ(bench.take_log(), "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+  bench.advance(4 * kNack);
+  EXPECT_EQ(bench.take_log(), "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+  bench.advance(8 * kNack);
+  EXPECT_EQ(bench.take_log(), "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+  bench.advance(16 * kNack);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+}
+
+// Whoever waits himself has promised nothing: what he waits for may be lost.
+TEST_F(Inquiries, WhoeverWaitsHimselfIsAskedAgain) {
+  post();
+  bench.advance(kNack);
+  bench.take_log();
+  bench.deliver(not_yet(0, false));
+  bench.advance(2 * kNack);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+}
+
+// An arrival begins the wait anew, for all but those who promised.
+TEST_F(Inquiries, AnArrivalLeavesPromisesStanding) {
+  post();
+  bench.advance(kNack);
+  bench.deliver(not_yet(0, true));
+  bench.deliver(block_of(2, 0, kBlock));
+  bench.take_log();
+  bench.advance(2 * kNack);  // patience has doubled
+  EXPECT_EQ(bench.take_log(), "send 1>3 NACK seq=0 piece=0 origin=3\n");
+}
+
+// The next operation waits twice as long where the last question was answered "late", and as long
+// as before where nobody knew.
+TEST_F(Inquiries, LatenessTeachesPatience) {
+  TimeNs patience = kNack;
+  for (uint32_t sequence = 0; sequence < 4; sequence++) {
+    const bool late = sequence == 1;
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+    bench.take_log();
+    bench.advance(patience - 1);
+    EXPECT_EQ(bench.take_log(), "") << sequence;
+    bench.advance(1);
+    EXPECT_NE(bench.take_log(), "") << sequence;
+    bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), late));
+    if (late) patience *= 2;
+    deliver_others(sequence, kBlock);
+  }
+}
+
+// A late rank of seconds: few questions, and it is looked after all the time.
+TEST_F(Inquiries, SecondsCostFewQuestions) {
+  post();
+  bench.advance(kNack);
+  bench.deliver(not_yet(0, true));
+  bench.deliver(not_yet(3, true));
+  const uint64_t before = nacks();
+  for (int i = 0; i < 20; i++) {
+    pass(kWatch);
+    bench.deliver(not_yet(0, true));
+    bench.deliver(not_yet(3, true));
+  }
+  EXPECT_LE(nacks() - before, 14u);
+  EXPECT_GE(probes_, 20u);
+  EXPECT_LE(probes_, 80u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+}
+
+// It dies after its promise: told within the time of silence, and two looks.
+TEST_F(Inquiries, APromiseIsNoLife) {
+  post();
+  bench.advance(kNack);
+  bench.deliver(not_yet(0, true));
+  bench.deliver(not_yet(3, true));
+  const TimeNs promised = bench.now;
+  while (bench.counter(PEAL_COUNTER_PEERS_DEAD) == 0) ASSERT_TRUE(bench.advance_to_deadline());
+  EXPECT_LE(bench.now - promised, 10 * kWatch);
+}
+
+// --- who says "late" ---
+
+TEST_F(Inquiries, AHostThatIsAwayIsLate) {
+  bench.deliver(wire.nack(2, broadcast_shape(kBlock), 0, 0, 1, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET seq=0 piece=0 origin=1 late\n");
+}
+
+// Its host waits for operation 0: what holds it up may be a loss.
+TEST_F(Inquiries, AHostThatWaitsIsNotLate) {
+  post();
+  bench.deliver(wire.nack(2, broadcast_shape(kBlock), 1, 0, 1, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET seq=1 piece=0 origin=1\n");
+}
+
+// Rank 2 asks for rank 0's block, which this card lacks as well, until it knows why.
+TEST_F(Inquiries, LatenessIsToldOn) {
+  post();
+  const Frame question = wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1);
+  bench.deliver(question);
+  EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+  bench.deliver(not_yet(0, true));
+  bench.deliver(question);
+  EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET seq=0 piece=0 origin=0 late\n");
+  bench.deliver(block_of(2, 0, kBlock));
+  bench.take_log();
+  bench.deliver(question);
+  EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+}
+
+}  // namespace
+}  // namespace peal::test

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a gap on an edge makes a card ask, at once and of that peer alone.
+#include "firmware/operation/lost.h"
+
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr size_t kBlock = 64;
+
+// Rank 1 of four: block 0 comes from rank 0, blocks 3 and 2 from rank 3.
+class Lost : public GroupTest {
+ protected:
+  Lost() : GroupTest(4, 1) {}
+  static Frame numbered(Frame frame, uint8_t number) {
+    frame.header.flags |= PEAL_PACKET_NUMBERED;
+    frame.header.edge = number;
+    seal(frame);
+    return frame;
+  }
+  std::string log_of(const Frame& frame) {
+    bench.take_log();
+    bench.deliver(frame);
+    bench.finish_all_dma();
+    return bench.take_wire_log();
+  }
+};
+
+TEST_F(Lost, TheOldestOperationThatLacksSomethingAsks) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  EXPECT_EQ(log_of(numbered(block_of(3, 0, kBlock), 1)), "");
+  // The first of the next operation, and something between.
+  EXPECT_EQ(log_of(numbered(block_of(3, 1, kBlock), 3)),
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x2\n");
+}
+
+TEST_F(Lost, WhatIsTheOtherNeighboursIsNotAskedFor) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  for (const uint32_t origin : {3u, 2u}) bench.deliver(block_of(origin, 0, kBlock));
+  // Rank 3 owes nothing here; its own loss is of another operation, which nobody has heard of.
+  EXPECT_EQ(log_of(numbered(block_of(3, 1, kBlock), 5)),
+            "send 1>3 NACK seq=1 piece=0 origin=3 missing=0x2\n");
+}
+
+TEST_F(Lost, APromiseIsNoHindrance) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.advance(default_timeouts().nack_ns);
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
+  EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+  EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), "");
+}
+
+// What was dropped has not been heard: it is lost like any other.
+TEST_F(Lost, ADroppedPacketIsMissing) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  Frame wrong = block_of(0, 0, kBlock);
+  wrong.header.hop = 1;
+  EXPECT_EQ(log_of(numbered(wrong, 1)), "");
+  EXPECT_EQ(log_of(numbered(block_of(0, 1, kBlock), 2)),
+            "send 1>3 DATA seq=1 piece=0 origin=0 hop=1 len=64\n"
+            "send 1>0 NACK seq=0 piece=0 origin=0\n");
+}
+
+TEST_F(Lost, ASignalIsAskedForToo) {
+  post_barrier(0);
+  EXPECT_EQ(log_of(numbered(wire.signal(0, kBarrierShape, 1, 0), 2)),
+            "send 1>0 NACK barrier seq=0 round=0\n");
+}
+
+// Round 1 comes from rank 3; round 0 is rank 0's, of whom nothing is known to be lost.
+TEST_F(Lost, ALaterRoundOfTheOneWhoLostItIsAskedForBeforeTheFirst) {
+  post_barrier(0);
+  EXPECT_EQ(log_of(numbered(wire.alive(3), 1)), "send 1>3 NACK barrier seq=0 round=1\n");
+}
+
+// When no operation lacks anything of the peer, it was a signal of recycling.
+TEST_F(Lost, RecyclingAsksLast) {
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
+    post_barrier(sequence);
+    for (uint32_t round = 0; round < 2; round++) {
+      bench.deliver(
+          wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(sequence), round));
+    }
+  }
+  EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), "send 1>0 NACK recycle epoch=0 round=0\n");
+}
+
+TEST_F(Lost, OfAStepOnlyWhatIsBeforeTheLastPacket) {
+  constexpr size_t kLong = CONFIG_MTU_BYTES;
+  post_doubling(0, kLong);
+  bench.finish_all_dma();
+  const OperationShape shape = doubling_shape(kLong);
+  // Two blocks of step 1 in two packets; the first is lost.
+  const auto payload = pattern_block(0, 3, 0, kLong);
+  Frame second = wire.doubling(shape, 0, 0, 1, 1, payload);
+  second.header.origin = second.header.sender;
+  EXPECT_EQ(log_of(numbered(second, 2)), "send 1>3 NACK seq=0 piece=0 step=1 missing=0x1\n");
+}
+
+}  // namespace
+}  // namespace peal::test

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Numbers of an edge: what they say of packets that are missing.
+#include "firmware/wire/edge.h"
+
+#include <gtest/gtest.h>
+
+namespace peal::test {
+namespace {
+
+peal_wire_header numbered(uint8_t type, uint8_t number) {
+  peal_wire_header header = {};
+  header.type = type;
+  header.flags = PEAL_PACKET_NUMBERED;
+  header.edge = number;
+  return header;
+}
+
+bool heard(Peer& peer, uint8_t type, uint8_t number) {
+  return edge_heard(peer, numbered(type, number));
+}
+
+TEST(Edge, CountsFromOneAndGoesRound) {
+  Peer peer = {};
+  for (uint32_t i = 1; i <= 600; i++) {
+    peal_wire_header header = {};
+    header.flags = 0;
+    edge_count(peer, &header);
+    EXPECT_EQ(header.edge, static_cast<uint8_t>(i));
+    EXPECT_EQ(header.flags, PEAL_PACKET_NUMBERED);
+  }
+  peal_wire_header header = {};
+  edge_tell(peer, &header);
+  EXPECT_EQ(header.edge, static_cast<uint8_t>(600));
+  EXPECT_EQ(peer.sent, static_cast<uint8_t>(600));
+}
+
+TEST(Edge, InOrderNothingIsMissing) {
+  Peer peer = {};
+  for (uint32_t i = 1; i <= 600; i++) {
+    const auto type = i % 2 == 0 ? PEAL_PACKET_DATA : PEAL_PACKET_SIGNAL;
+    EXPECT_FALSE(heard(peer, type, static_cast<uint8_t>(i))) << i;
+    EXPECT_FALSE(heard(peer, PEAL_PACKET_ALIVE, static_cast<uint8_t>(i))) << i;
+  }
+}
+
+TEST(Edge, AGapShowsOnceAtTheNextPacket) {
+  Peer peer = {};
+  EXPECT_TRUE(heard(peer, PEAL_PACKET_DATA, 2));
+  EXPECT_FALSE(heard(peer, PEAL_PACKET_DATA, 3));
+  EXPECT_FALSE(heard(peer, PEAL_PACKET_DATA, 1));  // only overtaken
+  EXPECT_FALSE(heard(peer, PEAL_PACKET_DATA, 3));  // repeated
+  EXPECT_FALSE(heard(peer, PEAL_PACKET_DATA, 4));
+  EXPECT_TRUE(heard(peer, PEAL_PACKET_SIGNAL, 104));
+}
+
+// At the end of all nothing follows; whoever answers a probe says how many there were.
+TEST(Edge, ALossAtTheEndShowsInTheAnswerToAProbe) {
+  Peer peer = {};
+  EXPECT_FALSE(heard(peer, PEAL_PACKET_DATA, 1));
+  EXPECT_TRUE(heard(peer, PEAL_PACKET_ALIVE, 2));
+  EXPECT_FALSE(heard(peer, PEAL_PACKET_ALIVE, 2));
+  EXPECT_FALSE(heard(peer, PEAL_PACKET_DATA, 3));
+}
+
+TEST(Edge, WithoutANumberNothingIsSaid) {
+  Peer peer = {};
+  peal_wire_header header = numbered(PEAL_PACKET_DATA, 9);
+  header.flags = PEAL_PACKET_REPAIR;
+  EXPECT_FALSE(edge_heard(peer, header));
+  EXPECT_EQ(peer.heard, 0u);
+}
+
+}  // namespace
+}  // namespace peal::test
