@@ -190,11 +190,11 @@ TEST_F(BinomialLong, ARelayCreditsWhatAllBelowHave) {
 TEST_F(BinomialLong, ARelayCreditsWhatItHasItself) {
   post(0, 0, kLong);
   for (const uint32_t piece : {1u, 2u}) deliver_piece(0, 0, kLong, piece);
-  bench.deliver(credit(3, 0, kLong, 1, 0));
+  bench.deliver(packet(0, 0, kLong, 0, 0));
   // Nobody below can have what has not come here.
   EXPECT_EQ(change(credit(3, 0, kLong, 1, 1)), "+1 drop_piece");
   EXPECT_EQ(change(credit(3, 0, kLong, 1, 3)), "+1 drop_piece");
-  for (uint32_t fragment = 0; fragment < kFragments; fragment++)
+  for (uint32_t fragment = 1; fragment < kFragments; fragment++)
     bench.deliver(packet(0, 0, kLong, 0, fragment));
   // Arrived, but not in memory.
   bench.deliver(credit(3, 0, kLong, 1, 3));
