@@ -139,7 +139,7 @@ TEST_P(Death, UnreachableMemoryIsToldToEverybody) {
     scenario.accidents.push_back({Accident::Kind::kUnmap, {1, 0}, 100 * kMicrosecond});
     const Report report = run(scenario);
     EXPECT_TRUE(report.ok) << ranks << " ranks\n" << failures(report);
-    EXPECT_EQ(report.dma_faults > 0, GetParam().operation.operation == PEAL_OPERATION_ALLGATHER);
+    EXPECT_EQ(report.dma_faults > 0, GetParam().operation.block_bytes > 0);
     EXPECT_EQ(report.peer_dead, 0u);
   }
 }
@@ -149,7 +149,9 @@ INSTANTIATE_TEST_SUITE_P(Operations, Death,
                                          Case{"broadcast_small", broadcast(64)},
                                          Case{"broadcast_large", broadcast(20'000)},
                                          Case{"doubling_small", doubling(64)},
-                                         Case{"doubling_large", doubling(20'000)}),
+                                         Case{"doubling_large", doubling(20'000)},
+                                         Case{"root_broadcast_small", root_broadcast(64, 0)},
+                                         Case{"root_broadcast_large", root_broadcast(20'000, 1)}),
                          name_of);
 
 }  // namespace

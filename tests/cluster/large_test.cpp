@@ -43,13 +43,25 @@ TEST(Large, BroadcastOverHundredsUnderLoss) {
   }
 }
 
+TEST(Large, BroadcastsFromARootUnderLoss) {
+  for (const uint32_t ranks : {127u, 300u, 1023u}) {
+    Scenario scenario = plan(ranks, root_broadcast(40, ranks - 2), 2);
+    scenario.groups[0].operations.push_back(root_broadcast(300'000, ranks / 3));
+    scenario.faults.loss = 0.01;
+    scenario.faults.until_ns = kSecond;
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << ranks << " ranks\n" << failures(report);
+  }
+}
+
 TEST(Large, ManyRanksOnFewCards) {
   const peal_device card = device();
   Scenario scenario;
   scenario.cards = 4;
   scenario.events_max = 50'000'000;
   GroupPlan group = make_group(4, card.members_max);
-  group.operations = {kBarrier, broadcast(700), doubling(700), broadcast(9000), doubling(9000)};
+  group.operations = {kBarrier,        broadcast(700), doubling(700),
+                      broadcast(9000), doubling(9000), root_broadcast(9000, 5)};
   group.depth = 2;
   scenario.groups.push_back(group);
   scenario.faults.loss = 0.03;
@@ -59,7 +71,8 @@ TEST(Large, ManyRanksOnFewCards) {
 }
 
 TEST(Large, LongBlocks) {
-  for (const auto& operation : {broadcast(1'000'000), doubling(1'000'000)}) {
+  for (const auto& operation :
+       {broadcast(1'000'000), doubling(1'000'000), root_broadcast(5'000'000, 2)}) {
     Scenario scenario = plan(3, operation, 2);
     scenario.faults.loss = 0.01;
     scenario.faults.until_ns = kSecond;

@@ -43,8 +43,7 @@ TEST_P(Late, EarlyDataWaitsInTheChannels) {
   const Report report = run(scenario);
   EXPECT_TRUE(report.ok) << failures(report);
   EXPECT_EQ(report.repairs, 0u);
-  if (GetParam().operation.operation == PEAL_OPERATION_ALLGATHER &&
-      GetParam().operation.block_bytes > 0) {
+  if (GetParam().operation.block_bytes > 0) {
     EXPECT_GT(counted(report, "early_data"), 0u);
   }
 }
@@ -75,7 +74,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"broadcast_large", broadcast(30'000)}, Case{"doubling_empty", doubling(0)},
                     Case{"doubling_small", doubling(64)}, Case{"doubling_large", doubling(30'000)},
                     Case{"doubling_in_place", doubling(30'000, true)},
-                    Case{"broadcast_in_place", broadcast(30'000, true)}),
+                    Case{"broadcast_in_place", broadcast(30'000, true)},
+                    Case{"root_broadcast_empty", root_broadcast(0, 1)},
+                    Case{"root_broadcast_small", root_broadcast(64, 0)},
+                    Case{"root_broadcast_large", root_broadcast(30'000, 1)}),
     name_of);
 
 }  // namespace

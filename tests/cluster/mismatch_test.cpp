@@ -36,6 +36,45 @@ TEST_P(Mismatch, EveryRankIsToldAndTheGroupGoesOn) {
   }
 }
 
+// Nobody but those who need the other's data hears of it in a broadcast: whoever posts what the
+// root does may have it, whoever does not must be told, and nobody waits for ever.
+class RootMismatch : public testing::TestWithParam<Case> {};
+
+TEST_P(RootMismatch, WhoDisagreesWithTheRootIsTold) {
+  for (const uint32_t ranks : {2u, 3u, 8u, 11u}) {
+    for (const uint32_t rank : {0u, 1u, ranks - 1}) {
+      for (uint64_t seed = 1; seed <= 4; seed++) {
+        Scenario scenario = plan(ranks, GetParam().agreed, 12, 1 + static_cast<uint32_t>(seed));
+        scenario.seed = seed;
+        scenario.groups[0].disagreements.push_back({rank, 5, GetParam().other});
+        if (seed > 1) scenario.faults.loss = 0.1;
+        scenario.faults.until_ns = kSecond;
+        if (seed == 3) scenario.groups[0].first_post_ns[ranks - 1] = 5 * kMillisecond;
+        if (seed == 4) scenario.groups[0].first_post_ns[0] = 5 * kMillisecond;
+        const Report report = run(scenario);
+        EXPECT_TRUE(report.ok) << ranks << " ranks, other " << rank << ", seed " << seed << "\n"
+                               << failures(report);
+        // Two that are both the root need nothing of each other.
+        const bool two_roots = ranks == 2 && GetParam().other.root == rank &&
+                               GetParam().agreed.operation == GetParam().other.operation &&
+                               GetParam().agreed.root != rank;
+        EXPECT_GE(report.mismatched, two_roots ? 0u : 1u);
+        EXPECT_EQ(report.completed + report.mismatched, uint64_t{ranks} * 13);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Pairs, RootMismatch,
+    testing::Values(Case{"root", root_broadcast(100, 0), root_broadcast(100, 1)},
+                    Case{"operation", root_broadcast(1000, 0), kBarrier},
+                    Case{"operation_the_other_way", kBarrier, root_broadcast(1000, 0)},
+                    Case{"kind", root_broadcast(1000, 1), broadcast(1000)},
+                    Case{"length", root_broadcast(1000, 0), root_broadcast(1001, 0)},
+                    Case{"empty", root_broadcast(0, 0), root_broadcast(1, 0)}),
+    name_of);
+
 INSTANTIATE_TEST_SUITE_P(
     Pairs, Mismatch,
     testing::Values(Case{"operation", kBarrier, broadcast(100)},

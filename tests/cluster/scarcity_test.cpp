@@ -10,9 +10,15 @@ namespace {
 
 Scenario mixed(uint32_t cards) {
   Scenario scenario = plan(cards, kBarrier, 1);
-  scenario.groups[0].operations = {broadcast(5000), doubling(5000), kBarrier,
-                                   broadcast(64),   doubling(64),   broadcast(20'000),
-                                   doubling(20'000)};
+  scenario.groups[0].operations = {broadcast(5000),
+                                   doubling(5000),
+                                   kBarrier,
+                                   broadcast(64),
+                                   doubling(64),
+                                   broadcast(20'000),
+                                   doubling(20'000),
+                                   root_broadcast(100, cards - 1),
+                                   root_broadcast(500'000, 2)};
   scenario.groups[0].depth = 4;
   return scenario;
 }

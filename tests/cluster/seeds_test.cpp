@@ -40,6 +40,8 @@ TEST(EverySize, AllFaultsAtOnce) {
         scenario.groups[0].operations.push_back(broadcast(bytes, in_place));
         scenario.groups[0].operations.push_back(doubling(bytes, in_place));
       }
+    for (const uint32_t bytes : {0u, 1u, 9999u, 300'000u})
+      scenario.groups[0].operations.push_back(root_broadcast(bytes, bytes % cards));
     scenario.groups[0].depth = 3;
     scenario.faults.loss = 0.05;
     scenario.faults.duplicate = 0.05;

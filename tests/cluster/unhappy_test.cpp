@@ -28,8 +28,9 @@ TEST(Unhappy, ARefusalReachesARankWhoseParentsHaveFinished) {
 // Of 8 ranks 0 and 3 are no peers. Nothing ever needs to go straight from one to the other, least
 // of all a repair.
 TEST(Unhappy, RepairsNeedNoWireBetweenRanksThatAreNoPeers) {
-  for (const auto& operation : {kBarrier, broadcast(1000), broadcast(20'000), doubling(1000)}) {
-    Scenario scenario = plan(8, operation, 20, 2);
+  for (const auto& operation : {kBarrier, broadcast(1000), broadcast(20'000), doubling(1000),
+                                root_broadcast(1000, 3), root_broadcast(300'000, 0)}) {
+    Scenario scenario = plan(8, operation, operation.block_bytes > 100'000 ? 3 : 20, 2);
     scenario.faults.loss = 0.1;
     scenario.faults.until_ns = kSecond;
     for (const uint32_t a : {0u, 1u, 2u, 5u}) {
@@ -69,7 +70,7 @@ TEST(Unhappy, ASlowCardIsNotAskedToDeath) {
 
 // A member that is destroyed, with repairs under way, may close: that is no death.
 TEST(Unhappy, ClosingAfterDestroyIsNoDeath) {
-  for (const auto& operation : {broadcast(20'000), doubling(20'000)}) {
+  for (const auto& operation : {broadcast(20'000), doubling(20'000), root_broadcast(100'000, 2)}) {
     Scenario scenario = plan(6, operation, 1, 2);
     scenario.faults.loss = 0.2;
     scenario.faults.duplicate = 0.2;

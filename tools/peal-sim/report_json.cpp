@@ -143,10 +143,9 @@ std::string report_text(const Report& report) {
                 " packets (%.2f per packet needed, %.1f %% to repair), %" PRIu64
                 " repairs, virtual %.3f ms, checksums %s, trace %s\n",
                 report.ok ? "ok" : "FAILED", report.completed, latency.median_us, latency.min_us,
-                latency.max_us, report.cluster.sent, report.effort(),
-                100 * report.repair_share(), report.repairs,
-                microseconds(report.finished_ns) / 1000, checksums_text(report.checksums),
-                hex(report.trace_hash).c_str());
+                latency.max_us, report.cluster.sent, report.effort(), 100 * report.repair_share(),
+                report.repairs, microseconds(report.finished_ns) / 1000,
+                checksums_text(report.checksums), hex(report.trace_hash).c_str());
   std::string all = text;
   for (const std::string& line : report.lines) all += "  " + line + "\n";
   return all;
