@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # All that `cmake --install` puts somewhere, on one page. Components: runtime (programs, libpeal.so.0, man pages) and
-# development (headers, libpeal.a, pkg-config file, CMake package, examples). Nothing that is installed
+# development (headers and their man pages, libpeal.a, pkg-config file, CMake package, examples). Nothing that is installed
 # knows where: the tree may be moved, and DESTDIR and --prefix may name any folder.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -22,6 +22,8 @@ function(peal_install)
   peal_install_programs(pealrun pealctl peal-nic peal-sim peal-perf ideal-card peal-matmul)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
     COMPONENT runtime FILES_MATCHING PATTERN "*.1")
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3
+    COMPONENT development FILES_MATCHING PATTERN "*.3")
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man4
     COMPONENT runtime FILES_MATCHING PATTERN "*.4")
   install(FILES ${PROJECT_SOURCE_DIR}/docs/environment.md ${PROJECT_SOURCE_DIR}/LICENSES/BSD-2-Clause.txt

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The operations: arguments become one submission entry.
 #include "abi/wire.h"
+#include "base/names.h"
 #include "hostlib/administration.h"
 #include "hostlib/handles.h"
 #include "hostlib/requests.h"
@@ -11,8 +12,8 @@ namespace peal::host {
 namespace {
 
 bool use_hit(const peal_context& context, const peal_group::Hit& hit, const void* address,
-             size_t bytes) {
-  return hit.version == context.memory.version() &&
+             size_t bytes, uint32_t access) {
+  return hit.version == context.memory.version() && (hit.region.access & access) == access &&
          hit.region.covers(reinterpret_cast<uintptr_t>(address), bytes);
 }
 
@@ -20,7 +21,7 @@ bool use_hit(const peal_context& context, const peal_group::Hit& hit, const void
 peal_error resolve(peal_group& group, peal_group::Hit& hit, const void* address, size_t bytes,
                    uint32_t access, const char* what) {
   peal_context& context = *group.context;
-  if (use_hit(context, hit, address, bytes)) return PEAL_OK;
+  if (use_hit(context, hit, address, bytes, access)) return PEAL_OK;
   peal_error error = context.memory.find(address, bytes, access, what, &hit.region);
   if (error != PEAL_OK && (group.flags & PEAL_GROUP_REGISTER) != 0) {
     Region region;
@@ -39,121 +40,177 @@ peal_error resolve(peal_group& group, peal_group::Hit& hit, const void* address,
   return error;
 }
 
-bool overlap(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
+// What the arguments of one call come to.
+struct Call {
+  // One side's memory; none where `bytes` is zero.
+  struct Buffer {
+    const void* address = nullptr;
+    size_t bytes = 0;
+    uint32_t access = 0;
+    const char* what = "";  // in texts
+  };
+
+  peal_operation operation = PEAL_OPERATION_NONE;
+  uint32_t root = 0;
+  size_t block_bytes = 0;
+  bool in_place = false;
+  Buffer send;
+  Buffer receive;
+};
+
+// The memory of an operation that sends so many blocks and receives so many. Lengths may wrap
+// around here: what is too long is refused before anybody looks at a buffer.
+void two_buffers(Call& call, const void* send, size_t send_blocks, void* receive,
+                 size_t receive_blocks) {
+  call.in_place = send == PEAL_IN_PLACE;
+  call.receive = {receive, call.block_bytes * receive_blocks,
+                  call.in_place ? PEAL_READ | PEAL_WRITE : PEAL_WRITE, "receive"};
+  if (!call.in_place) call.send = {send, call.block_bytes * send_blocks, PEAL_READ, "send"};
 }
 
-peal_error post_barrier(peal_group& group, peal_request** request) {
-  Posting posting = {};
-  posting.operation = PEAL_OPERATION_BARRIER;
-  posting.algorithm = PEAL_ALGORITHM_DISSEMINATION;
-  return submit(group, posting, request);
+Call barrier(const peal_group&) {
+  Call call;
+  call.operation = PEAL_OPERATION_BARRIER;
+  return call;
 }
 
-peal_error post_allgather(peal_group& group, const void* send, void* receive, size_t block_bytes,
-                          peal_request** request) {
-  if (block_bytes > UINT32_MAX) {
-    return fail(PEAL_ERR_BAD_LENGTH, "allgather: blocks of %zu bytes, the limit is %u", block_bytes,
-                UINT32_MAX);
-  }
-  const size_t receive_bytes = block_bytes * group.size;  // below 2^42
-  const bool in_place = send == PEAL_IN_PLACE;
-  Posting posting = {};
-  posting.operation = PEAL_OPERATION_ALLGATHER;
-  posting.algorithm =
-      static_cast<uint8_t>(group.choice.algorithm(PEAL_OPERATION_ALLGATHER, block_bytes));
-  posting.block_bytes = block_bytes;
-  if (in_place) posting.flags |= PEAL_SUBMIT_IN_PLACE;
-  if (block_bytes != 0) {
-    if (receive == nullptr || send == nullptr) {
-      return fail(PEAL_ERR_INVALID_ARGUMENT, "allgather: the %s buffer is null",
-                  receive == nullptr ? "receive" : "send");
-    }
-    const auto receive_start = reinterpret_cast<uintptr_t>(receive);
-    peal_error error = resolve(group, group.receive_hit, receive, receive_bytes,
-                               in_place ? PEAL_READ | PEAL_WRITE : PEAL_WRITE, "receive");
-    if (error != PEAL_OK) return error;
-    posting.receive_key = group.receive_hit.region.key;
-    posting.receive_offset = receive_start - group.receive_hit.region.start;
-    if (!in_place) {
-      const auto send_start = reinterpret_cast<uintptr_t>(send);
-      if (overlap(send_start, block_bytes, receive_start, receive_bytes)) {
-        return fail(PEAL_ERR_INVALID_ARGUMENT,
-                    "allgather: the send buffer %p lies in the receive buffer %p: use "
-                    "PEAL_IN_PLACE",
-                    send, receive);
-      }
-      error = resolve(group, group.send_hit, send, block_bytes, PEAL_READ, "send");
-      if (error != PEAL_OK) return error;
-      posting.send_key = group.send_hit.region.key;
-      posting.send_offset = send_start - group.send_hit.region.start;
-    }
-  }
-  return submit(group, posting, request);
+Call broadcast(const peal_group& group, void* buffer, size_t bytes, uint32_t root) {
+  Call call;
+  call.operation = PEAL_OPERATION_BROADCAST;
+  call.root = root;
+  call.block_bytes = bytes;
+  const bool sends = group.rank == root;
+  (sends ? call.send : call.receive) = {buffer, bytes, sends ? PEAL_READ : PEAL_WRITE, "broadcast"};
+  return call;
 }
 
-// The blocking form of whatever `post` posts.
-template <typename Post>
-peal_error run(peal_group& group, Post post) {
-  Lock lock(group.context->mutex);
-  peal_request* request = nullptr;
-  if (group.outstanding >= group.outstanding_max) {
-    wait_outstanding(*group.context, group, group.outstanding_max - 1, lock);
-  }
-  peal_error error = post(&request);
+Call allgather(const peal_group& group, const void* send, void* receive, size_t block_bytes) {
+  Call call;
+  call.operation = PEAL_OPERATION_ALLGATHER;
+  call.block_bytes = block_bytes;
+  two_buffers(call, send, 1, receive, group.size);
+  return call;
+}
+
+bool overlap(const Call::Buffer& a, const Call::Buffer& b) {
+  const auto a_start = reinterpret_cast<uintptr_t>(a.address);
+  const auto b_start = reinterpret_cast<uintptr_t>(b.address);
+  return a_start < b_start + b.bytes && b_start < a_start + a.bytes;
+}
+
+// The card's name for a buffer.
+peal_error name_buffer(peal_group& group, const Call::Buffer& buffer, peal_group::Hit& hit,
+                       uint32_t* key, uint64_t* offset) {
+  if (buffer.bytes == 0) return PEAL_OK;
+  const peal_error error =
+      resolve(group, hit, buffer.address, buffer.bytes, buffer.access, buffer.what);
   if (error != PEAL_OK) return error;
-  wait_done(*request->context, *request, kForever, lock);
-  error = outcome(*request);
-  release_request(*request);
-  return error;
+  *key = hit.region.key;
+  *offset = reinterpret_cast<uintptr_t>(buffer.address) - hit.region.start;
+  return PEAL_OK;
 }
 
-template <typename Post>
-peal_error start(peal_group& group, Post post) {
-  const Lock lock(group.context->mutex);
-  return post();
+// What is wrong whatever memory is registered.
+peal_error check_call(const peal_group& group, const Call& call) {
+  const auto name = [&] { return names::operation(call.operation); };
+  if (call.root >= group.size) {
+    return fail(PEAL_ERR_BAD_ROOT, "%s: root %u, but the group has the ranks 0 to %u",
+                name().c_str(), call.root, group.size - 1);
+  }
+  if (call.block_bytes > UINT32_MAX) {
+    return fail(PEAL_ERR_BAD_LENGTH, "%s: blocks of %zu bytes, the limit is %u", name().c_str(),
+                call.block_bytes, UINT32_MAX);
+  }
+  for (const Call::Buffer* buffer : {&call.receive, &call.send}) {
+    if (buffer->bytes == 0 || buffer->address != nullptr) continue;
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: the %s buffer is null", name().c_str(),
+                buffer->what);
+  }
+  if (call.send.bytes == 0 || call.receive.bytes == 0 || !overlap(call.send, call.receive)) {
+    return PEAL_OK;
+  }
+  return fail(PEAL_ERR_INVALID_ARGUMENT,
+              "%s: the send buffer %p and the receive buffer %p overlap: use PEAL_IN_PLACE",
+              name().c_str(), call.send.address, call.receive.address);
+}
+
+peal_error post(peal_group& group, const Call& call, peal_request** request) {
+  peal_error error = check_call(group, call);
+  if (error != PEAL_OK) return error;
+  Posting posting = {};
+  posting.operation = call.operation;
+  posting.algorithm =
+      static_cast<uint8_t>(group.choice.algorithm(call.operation, call.block_bytes));
+  posting.flags = call.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
+  posting.root = call.root;
+  posting.block_bytes = call.block_bytes;
+  error = name_buffer(group, call.receive, group.receive_hit, &posting.receive_key,
+                      &posting.receive_offset);
+  if (error != PEAL_OK) return error;
+  error = name_buffer(group, call.send, group.send_hit, &posting.send_key, &posting.send_offset);
+  if (error != PEAL_OK) return error;
+  return submit(group, posting, request);
+}
+
+// The two forms of every call. `describe` makes a Call of the group and the caller's arguments.
+template <typename Describe, typename... Arguments>
+peal_error run(const char* name, peal_group* group, Describe describe, Arguments... arguments) {
+  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: group is null", name);
+  return guarded(*group->context, name, [&] {
+    Lock lock(group->context->mutex);
+    if (group->outstanding >= group->outstanding_max) {
+      wait_outstanding(*group->context, *group, group->outstanding_max - 1, lock);
+    }
+    peal_request* request = nullptr;
+    peal_error error = post(*group, describe(*group, arguments...), &request);
+    if (error != PEAL_OK) return error;
+    wait_done(*request->context, *request, kForever, lock);
+    error = outcome(*request);
+    release_request(*request);
+    return error;
+  });
+}
+
+template <typename Describe, typename... Arguments>
+peal_error start(const char* name, peal_group* group, peal_request** request, Describe describe,
+                 Arguments... arguments) {
+  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: group is null", name);
+  if (request != nullptr) *request = nullptr;
+  return guarded(*group->context, name, [&] {
+    const Lock lock(group->context->mutex);
+    return post(*group, describe(*group, arguments...), request);
+  });
 }
 
 }  // namespace
 }  // namespace peal::host
 
-using peal::host::fail;
-using peal::host::guarded;
-using peal::host::Lock;
+namespace host = peal::host;
 
 extern "C" peal_error peal_barrier(peal_group* group) {
-  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_barrier: group is null");
-  return guarded(*group->context, "peal_barrier", [&] {
-    return peal::host::run(
-        *group, [&](peal_request** request) { return peal::host::post_barrier(*group, request); });
-  });
+  return host::run("peal_barrier", group, host::barrier);
 }
 
 extern "C" peal_error peal_ibarrier(peal_group* group, peal_request** request) {
-  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_ibarrier: group is null");
-  if (request != nullptr) *request = nullptr;
-  return guarded(*group->context, "peal_ibarrier", [&] {
-    return peal::host::start(*group, [&] { return peal::host::post_barrier(*group, request); });
-  });
+  return host::start("peal_ibarrier", group, request, host::barrier);
+}
+
+extern "C" peal_error peal_bcast(peal_group* group, void* buffer, size_t bytes, uint32_t root) {
+  return host::run("peal_bcast", group, host::broadcast, buffer, bytes, root);
+}
+
+extern "C" peal_error peal_ibcast(peal_group* group, void* buffer, size_t bytes, uint32_t root,
+                                  peal_request** request) {
+  return host::start("peal_ibcast", group, request, host::broadcast, buffer, bytes, root);
 }
 
 extern "C" peal_error peal_allgather(peal_group* group, const void* send, void* receive,
                                      size_t block_bytes) {
-  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_allgather: group is null");
-  return guarded(*group->context, "peal_allgather", [&] {
-    return peal::host::run(*group, [&](peal_request** request) {
-      return peal::host::post_allgather(*group, send, receive, block_bytes, request);
-    });
-  });
+  return host::run("peal_allgather", group, host::allgather, send, receive, block_bytes);
 }
 
 extern "C" peal_error peal_iallgather(peal_group* group, const void* send, void* receive,
                                       size_t block_bytes, peal_request** request) {
-  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_iallgather: group is null");
-  if (request != nullptr) *request = nullptr;
-  return guarded(*group->context, "peal_iallgather", [&] {
-    return peal::host::start(*group, [&] {
-      return peal::host::post_allgather(*group, send, receive, block_bytes, request);
-    });
-  });
+  return host::start("peal_iallgather", group, request, host::allgather, send, receive,
+                     block_bytes);
 }

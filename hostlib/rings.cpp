@@ -93,6 +93,7 @@ bool post(peal_group& group, const Posting& posting, peal_request& request) {
   entry.block_bytes = posting.block_bytes;
   entry.send_key = posting.send_key;
   entry.receive_key = posting.receive_key;
+  entry.root = posting.root;
   if (peal_host_ring_submit(&context.ring, &entry) == 0) return false;
   request.group = &group;
   request.state = peal_request::State::kPending;

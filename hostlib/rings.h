@@ -14,6 +14,7 @@ struct Posting {
   uint8_t operation;  // enum peal_operation
   uint8_t algorithm;
   uint16_t flags;
+  uint32_t root;
   uint32_t send_key;
   uint32_t receive_key;
   uint64_t send_offset;

@@ -8,7 +8,10 @@ import jobs
 
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/examples/matmul/demo.py")
 TITLE = "collective (on rank 0)        count bytes per rank      median us on the card us"
-NAMES = ["allgather of B (in place)", "allgather of C, overlapped", "barrier"]
+NAMES = ["broadcast of the recipes", "allgather of B (in place)", "allgather of C, overlapped", "barrier"]
+COUNTS = (1, 1, 8, 10)
+BYTES = (32, 262144, 32768, 0)
+MEDIANS = (11.5, 22.5, 33.5, 44.5)
 ALONE = "peal: Open MPI is not installed (Debian's openmpi-bin and libopenmpi-dev), so the table shows Peal alone\n"
 
 
@@ -60,11 +63,11 @@ class DemoTest(jobs.JobCase):
     def test_column(self):
         """An mpirun that says what another did: its medians come beside ours, row by row."""
         rows = [f"{name:28} {count:6} {size:14} {median:14.1f} {'-':>14}" for name, count, size, median in
-                zip(NAMES, (1, 8, 10), (262144, 32768, 0), (11.5, 22.5, 33.5))]
+                zip(NAMES, COUNTS, BYTES, MEDIANS)]
         theirs = "\n".join(["8 ranks multiplied two 512 x 512 matrices in 0.777 s", "", TITLE, *rows])
         self.install(f"/bin/cat <<'END'\n{theirs}\nEND")
         out = self.demo(self.twin).stdout
-        self.assertEqual(self.columns(out), (dict(zip(NAMES, ("11.5", "22.5", "33.5"))), 5))
+        self.assertEqual(self.columns(out), (dict(zip(NAMES, map(str, MEDIANS))), 5))
         self.assertIn(TITLE + "    Open MPI us\n", out)
         self.assertRegex(out, r"^8 ranks multiplied two 512 x 512 matrices in [\d.]+ s \(over Open MPI 0\.777 s\)\n")
         self.assertIn("Open MPI: through shared memory that loses\nnothing, on all processors.", out)

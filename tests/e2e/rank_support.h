@@ -73,5 +73,9 @@ void run_steps(Job& job);
 void run_any(Job& job);
 void run_signals(Job& job);
 void run_unmapped(Job& job);
+void run_broadcast(Job& job);
+void run_mixed(Job& job);
+void run_disagree_on(Job& job);
+void run_death_in(Job& job);
 
 }  // namespace peal::e2e

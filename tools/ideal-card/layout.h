@@ -12,14 +12,13 @@ inline constexpr uint32_t kMagic = 0x6c616569;  // "ieal" in memory order
 inline constexpr uint32_t kRanksMax = 64;
 
 enum class Control : uint32_t { kIdle = 0, kRun = 1, kStop = 2 };  // a futex word
-enum class Operation : uint32_t { kBarrier = 0, kAllgather = 1 };
 
 struct Header {
   uint32_t magic;
   uint32_t ranks;
   uint32_t control;  // Control
   uint32_t reserved;
-  uint64_t send_stride;     // bytes between ranks' send blocks
+  uint64_t send_stride;     // bytes between ranks' send buffers
   uint64_t receive_stride;  // bytes between ranks' receive buffers
   uint64_t send_offset;     // bytes from the header to rank 0's
   uint64_t receive_offset;
@@ -35,7 +34,8 @@ struct alignas(64) Posted {
   uint64_t send_address;
   uint64_t receive_address;
   uint32_t pid;
-  Operation operation;
+  uint32_t operation;  // enum peal_operation: barrier, allgather, broadcast or alltoall
+  uint32_t root;       // of a broadcast
 };
 
 // Written by the card.

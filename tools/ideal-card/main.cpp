@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "abi/wire.h"
 #include "emulator/common/command_line.h"
 #include "tools/ideal-card/layout.h"
 
@@ -30,7 +31,8 @@ namespace {
 
 class IdealCard {
  public:
-  explicit IdealCard(Shared* shared) : shared_(shared), base_(reinterpret_cast<uint8_t*>(shared)) {}
+  explicit IdealCard(Shared* shared)
+      : shared_(shared), base_(reinterpret_cast<uint8_t*>(shared)), staged_(shared->header.ranks) {}
 
   int run();
 
@@ -40,8 +42,15 @@ class IdealCard {
   }
   bool turn();
   bool arrive(uint32_t rank);
-  bool copy_processes();
-  uint8_t* send_block(uint32_t rank) const {
+  bool broadcast(uint32_t rank);
+  bool copy(uint32_t from, uint32_t to);
+  bool stage(uint32_t rank);
+  bool write_staged(uint32_t rank);
+  void finish(uint32_t rank) {
+    __atomic_store_n(&shared_->done[rank].sequence, sequence_, __ATOMIC_RELEASE);
+  }
+
+  uint8_t* send_buffer(uint32_t rank) const {
     return base_ + shared_->header.send_offset + rank * shared_->header.send_stride;
   }
   uint8_t* receive_buffer(uint32_t rank) const {
@@ -54,45 +63,84 @@ class IdealCard {
   uint32_t arrived_count_ = 0;
   uint32_t arrived_[kRanksMax] = {};
   bool here_[kRanksMax] = {};
-  std::vector<uint8_t> staging_;  // for memory of processes
+  bool all_staged_ = false;  // nobody has its blocks before everybody is here
+  // What ranks send whose memory is their process's, by rank.
+  std::vector<std::vector<uint8_t>> staged_;
 };
 
-// A rank has posted: its block goes to whoever is here, and theirs to it.
-bool IdealCard::arrive(uint32_t rank) {
+// Where the block of a rank for another lies, in what it sends and in what the other receives.
+size_t offset_in_send(const Posted& posted, uint32_t to) {
+  return posted.operation == PEAL_OPERATION_ALLTOALL ? to * posted.block_bytes : 0;
+}
+size_t offset_in_receive(const Posted& posted, uint32_t from) {
+  return posted.operation == PEAL_OPERATION_BROADCAST ? 0 : from * posted.block_bytes;
+}
+
+// One block, between shared areas.
+bool IdealCard::copy(uint32_t from, uint32_t to) {
+  const Posted& posted = shared_->posted[from];
+  memcpy(receive_buffer(to) + offset_in_receive(posted, from),
+         send_buffer(from) + offset_in_send(posted, to), posted.block_bytes);
+  return true;
+}
+
+// All that a rank sends.
+bool IdealCard::stage(uint32_t rank) {
   const Posted& posted = shared_->posted[rank];
-  here_[rank] = true;
-  arrived_[arrived_count_++] = rank;
-  if (posted.operation != Operation::kAllgather) return true;
-  const size_t bytes = posted.block_bytes;
-  if (posted.pid != 0) {
-    if (staging_.size() < bytes * shared_->header.ranks) {
-      staging_.resize(bytes * shared_->header.ranks);
-    }
-    const iovec local = {staging_.data() + rank * bytes, bytes};
-    const iovec remote = {reinterpret_cast<void*>(posted.send_address), bytes};
-    return process_vm_readv(static_cast<pid_t>(posted.pid), &local, 1, &remote, 1, 0) ==
-           static_cast<ssize_t>(bytes);
+  const bool to_each = posted.operation == PEAL_OPERATION_ALLTOALL;
+  const size_t bytes = posted.block_bytes * (to_each ? shared_->header.ranks : 1);
+  if (staged_[rank].size() < bytes) staged_[rank].resize(bytes);
+  const iovec local = {staged_[rank].data(), bytes};
+  const iovec remote = {reinterpret_cast<void*>(posted.send_address), bytes};
+  return process_vm_readv(static_cast<pid_t>(posted.pid), &local, 1, &remote, 1, 0) ==
+         static_cast<ssize_t>(bytes);
+}
+
+// All that a rank receives.
+bool IdealCard::write_staged(uint32_t rank) {
+  const Posted& posted = shared_->posted[rank];
+  const uint32_t ranks = shared_->header.ranks;
+  const bool one = posted.operation == PEAL_OPERATION_BROADCAST;
+  iovec local[kRanksMax];
+  const uint32_t count = one ? 1 : ranks;
+  for (uint32_t i = 0; i < count; i++) {
+    uint8_t* const from = staged_[one ? posted.root : i].data();
+    local[i] = {from + offset_in_send(posted, rank), posted.block_bytes};
   }
+  const size_t bytes = posted.block_bytes * count;
+  const iovec remote = {reinterpret_cast<void*>(posted.receive_address), bytes};
+  return process_vm_writev(static_cast<pid_t>(posted.pid), local, count, &remote, 1, 0) ==
+         static_cast<ssize_t>(bytes);
+}
+
+// A rank has its block as soon as it and the root are there; the root is the last to be done.
+bool IdealCard::broadcast(uint32_t rank) {
+  const uint32_t root = shared_->posted[rank].root;
+  if (!here_[root]) return true;
+  if (rank == root && shared_->posted[root].pid != 0 && !stage(root)) return false;
   for (uint32_t i = 0; i < arrived_count_; i++) {
     const uint32_t other = arrived_[i];
-    memcpy(receive_buffer(other) + rank * bytes, send_block(rank), bytes);
-    if (other != rank) memcpy(receive_buffer(rank) + other * bytes, send_block(other), bytes);
+    if (other == root || (rank != root && other != rank)) continue;
+    if (!(shared_->posted[other].pid != 0 ? write_staged(other) : copy(root, other))) return false;
+    finish(other);
   }
   return true;
 }
 
-bool IdealCard::copy_processes() {
-  const uint32_t ranks = shared_->header.ranks;
-  for (uint32_t rank = 0; rank < ranks; rank++) {
-    const Posted& posted = shared_->posted[rank];
-    if (posted.operation != Operation::kAllgather || posted.pid == 0) continue;
-    const size_t bytes = posted.block_bytes * ranks;
-    const iovec local = {staging_.data(), bytes};
-    const iovec remote = {reinterpret_cast<void*>(posted.receive_address), bytes};
-    if (process_vm_writev(static_cast<pid_t>(posted.pid), &local, 1, &remote, 1, 0) !=
-        static_cast<ssize_t>(bytes)) {
-      return false;
-    }
+// A rank has posted: its blocks go to whoever is here, and theirs to it.
+bool IdealCard::arrive(uint32_t rank) {
+  const Posted& posted = shared_->posted[rank];
+  here_[rank] = true;
+  arrived_[arrived_count_++] = rank;
+  all_staged_ = false;
+  if (posted.operation == PEAL_OPERATION_BARRIER) return true;
+  if (posted.operation == PEAL_OPERATION_BROADCAST) return broadcast(rank);
+  all_staged_ = posted.pid != 0;
+  if (all_staged_) return stage(rank);
+  for (uint32_t i = 0; i < arrived_count_; i++) {
+    const uint32_t other = arrived_[i];
+    copy(rank, other);
+    if (other != rank) copy(other, rank);
   }
   return true;
 }
@@ -106,9 +154,9 @@ bool IdealCard::turn() {
     if (!arrive(rank)) return false;
   }
   if (arrived_count_ < ranks) return true;
-  if (!copy_processes()) return false;
   for (uint32_t rank = 0; rank < ranks; rank++) {
-    __atomic_store_n(&shared_->done[rank].sequence, sequence_, __ATOMIC_RELEASE);
+    if (all_staged_ && !write_staged(rank)) return false;
+    finish(rank);
     here_[rank] = false;
   }
   arrived_count_ = 0;

@@ -188,6 +188,11 @@ peal_error peal_allgather(peal_group* group, const void* send, void* receive, si
   return PEAL_OK;
 }
 
+peal_error peal_bcast(peal_group* group, void* buffer, size_t bytes, uint32_t root) {
+  MPI_Bcast(buffer, (int)bytes, MPI_BYTE, (int)root, group->ranks);
+  return PEAL_OK;
+}
+
 peal_error peal_iallgather(peal_group* group, const void* send, void* receive, size_t block_bytes,
                            peal_request** request) {
   *request = malloc(sizeof(**request));

@@ -37,20 +37,23 @@ size_t round_to_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
 
 class FloorSide final : public Side {
  public:
-  FloorSide(const Job& job, Memory memory, uint64_t block_bytes_max);
+  FloorSide(const Job& job, peal_operation operation, Memory memory, uint64_t block_bytes_max);
   ~FloorSide() override;
 
-  uint8_t* send_block() override { return send_; }
+  uint8_t* send_buffer() override { return send_; }
   uint8_t* receive_buffer() override { return receive_; }
-  void barrier() override { run(ideal::Operation::kBarrier, 0); }
-  void allgather(uint64_t block_bytes) override { run(ideal::Operation::kAllgather, block_bytes); }
+  void barrier() override { run(PEAL_OPERATION_BARRIER, 0, 0); }
+  void allgather(uint64_t block_bytes) override { run(PEAL_OPERATION_ALLGATHER, block_bytes, 0); }
+  void broadcast(uint64_t block_bytes, uint32_t root) override {
+    run(PEAL_OPERATION_BROADCAST, block_bytes, root);
+  }
   void begin_round() override;
   void end_round() override;
 
  private:
   void start_card(int fd);
   void set_control(Control control);
-  void run(ideal::Operation operation, uint64_t block_bytes);
+  void run(peal_operation operation, uint64_t block_bytes, uint32_t root);
 
   const Job& job_;
   bool shared_memory_;
@@ -62,13 +65,15 @@ class FloorSide final : public Side {
   pid_t card_ = -1;  // rank 0
 };
 
-FloorSide::FloorSide(const Job& job, Memory memory, uint64_t block_bytes_max)
+FloorSide::FloorSide(const Job& job, peal_operation operation, Memory memory,
+                     uint64_t block_bytes_max)
     : job_(job), shared_memory_(memory == Memory::kAllocated) {
   // Yama: the ideal card is rank 0's child, not ours. Where there is no Yama this fails harmlessly.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-  const size_t block = round_to_pages(block_bytes_max + 1);
-  const size_t receive = round_to_pages(block_bytes_max * job.size + 1);
-  const size_t areas = shared_memory_ ? (block + receive) * job.size : 0;
+  const Lengths lengths = lengths_of(operation, job.size, block_bytes_max);
+  const size_t send = round_to_pages(lengths.send);
+  const size_t receive = round_to_pages(lengths.receive);
+  const size_t areas = shared_memory_ ? (send + receive) * job.size : 0;
   bytes_ = round_to_pages(sizeof(Shared)) + areas;
 
   // Rank 0 makes the memory, the others open it through /proc.
@@ -99,26 +104,26 @@ FloorSide::FloorSide(const Job& job, Memory memory, uint64_t block_bytes_max)
     ideal::Header& header = shared_->header;
     header.magic = ideal::kMagic;
     header.ranks = job.size;
-    header.send_stride = block;
+    header.send_stride = send;
     header.receive_stride = receive;
     header.send_offset = round_to_pages(sizeof(Shared));
-    header.receive_offset = header.send_offset + block * job.size;
+    header.receive_offset = header.send_offset + send * job.size;
     start_card(fd);
   }
   job.barrier();
   close(fd);
   if (shared_memory_) {
     auto* base = static_cast<uint8_t*>(memory_start);
-    send_ = base + shared_->header.send_offset + job.rank * block;
+    send_ = base + shared_->header.send_offset + job.rank * send;
     receive_ = base + shared_->header.receive_offset + job.rank * receive;
   } else {
-    void* own = mmap(nullptr, block + receive, PROT_READ | PROT_WRITE,
+    void* own = mmap(nullptr, send + receive, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (own == MAP_FAILED) fail("peal-perf: mmap");
     send_ = static_cast<uint8_t*>(own);
-    receive_ = send_ + block;
+    receive_ = send_ + send;
   }
-  memset(send_, 0, block);
+  memset(send_, 0, send);
   memset(receive_, 0, receive);
 }
 
@@ -166,10 +171,11 @@ void FloorSide::end_round() {
   job_.barrier();
 }
 
-void FloorSide::run(ideal::Operation operation, uint64_t block_bytes) {
+void FloorSide::run(peal_operation operation, uint64_t block_bytes, uint32_t root) {
   ideal::Posted& posted = shared_->posted[job_.rank];
   const ideal::Done& done = shared_->done[job_.rank];
   posted.operation = operation;
+  posted.root = root;
   posted.block_bytes = block_bytes;
   posted.pid = shared_memory_ ? 0 : static_cast<uint32_t>(getpid());
   posted.send_address = reinterpret_cast<uintptr_t>(send_);
@@ -181,12 +187,13 @@ void FloorSide::run(ideal::Operation operation, uint64_t block_bytes) {
 
 }  // namespace
 
-std::unique_ptr<Side> make_floor_side(const Job& job, Memory memory, uint64_t block_bytes_max) {
+std::unique_ptr<Side> make_floor_side(const Job& job, peal_operation operation, Memory memory,
+                                      uint64_t block_bytes_max) {
   if (job.size > ideal::kRanksMax) {
     fprintf(stderr, "peal-perf: --floor is for at most %u ranks\n", ideal::kRanksMax);
     _Exit(1);
   }
-  return std::make_unique<FloorSide>(job, memory, block_bytes_max);
+  return std::make_unique<FloorSide>(job, operation, memory, block_bytes_max);
 }
 
 }  // namespace peal::perf

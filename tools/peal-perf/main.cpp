@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/names.h"
 #include "tools/peal-perf/measure.h"
 #include "tools/peal-perf/options.h"
 #include "tools/peal-perf/report.h"
@@ -49,7 +50,7 @@ int launch(const Options& options, int argc, char** argv) {
 
 Record make_record(const Job& job, const Options& options, uint64_t bytes, Memory memory) {
   Record record;
-  record.operation = operation_name(options.operation);
+  record.operation = names::operation(options.operation);
   record.memory = memory_name(memory);
   record.ranks = job.size;
   record.bytes = bytes;
@@ -88,8 +89,8 @@ class Bench {
   bool run();
 
  private:
-  void run_setting(Memory memory, peal_allgather_algorithm algorithm);
-  void run_size(PealSide& peal, Side* floor, Memory memory, peal_allgather_algorithm algorithm,
+  void run_setting(Memory memory, const std::string& algorithm);
+  void run_size(PealSide& peal, Side* floor, Memory memory, const std::string& algorithm,
                 uint64_t bytes);
   void finish(Record record, bool show_ratio);
 
@@ -103,9 +104,7 @@ class Bench {
 bool Bench::run() {
   if (job_.rank == 0) print_header(options_.floor);
   for (const Memory memory : options_.memories) {
-    for (const peal_allgather_algorithm algorithm : options_.algorithms) {
-      run_setting(memory, algorithm);
-    }
+    for (const std::string& algorithm : options_.algorithms) run_setting(memory, algorithm);
   }
   if (job_.rank == 0 && !options_.json.empty() && !write_json(options_.json, records_)) {
     fprintf(stderr, "peal-perf: cannot write %s: %s\n", options_.json.c_str(), strerror(errno));
@@ -114,16 +113,17 @@ bool Bench::run() {
   return good_;
 }
 
-void Bench::run_setting(Memory memory, peal_allgather_algorithm algorithm) {
+void Bench::run_setting(Memory memory, const std::string& algorithm) {
   const uint64_t most = *std::max_element(options_.sizes.begin(), options_.sizes.end());
-  PealSide peal(job_, memory, algorithm, options_.in_place, most);
+  PealSide peal(job_, options_.operation, algorithm, memory, options_.in_place, most);
   std::unique_ptr<Side> floor;
-  if (options_.floor) floor = make_floor_side(job_, memory, most);
+  if (options_.floor) floor = make_floor_side(job_, options_.operation, memory, most);
   for (const uint64_t bytes : options_.sizes) run_size(peal, floor.get(), memory, algorithm, bytes);
 }
 
-void Bench::run_size(PealSide& peal, Side* floor, Memory memory, peal_allgather_algorithm algorithm,
+void Bench::run_size(PealSide& peal, Side* floor, Memory memory, const std::string& algorithm,
                      uint64_t bytes) {
+  const Work work = {options_.operation, bytes, options_.root};
   const uint32_t per_round = std::max(options_.iterations / options_.rounds, 1u);
   peal.use_block(bytes);
   Collected peal_all;
@@ -132,18 +132,16 @@ void Bench::run_size(PealSide& peal, Side* floor, Memory memory, peal_allgather_
   for (uint32_t round = 0; round < options_.rounds; round++) {
     // Alternately, so that whatever else the machine does hits both.
     if (floor != nullptr) {
-      floor_all.add(measure_round(job_, *floor, options_.operation, bytes, options_.warmup,
-                                  per_round, iteration_));
+      floor_all.add(measure_round(job_, *floor, work, options_.warmup, per_round, iteration_));
       iteration_ += options_.warmup + per_round;
     }
-    peal_all.add(measure_round(job_, peal, options_.operation, bytes, options_.warmup, per_round,
-                               iteration_));
+    peal_all.add(measure_round(job_, peal, work, options_.warmup, per_round, iteration_));
     iteration_ += options_.warmup + per_round;
   }
   const Packets after = peal.packets();
 
   Record record = make_record(job_, options_, bytes, memory);
-  record.algorithm = algorithm_name(options_.operation, algorithm);
+  record.algorithm = algorithm;
   peal_all.fill(&record);
   const double operations = double{1} * options_.rounds * (options_.warmup + per_round);
   const auto per_operation = [&](uint64_t was, uint64_t is) {
@@ -192,6 +190,13 @@ int run(const Options& options) {
     give_up(job, "start");
   }
   job.common_clock = on_one_machine(job);
+  if (options.root && *options.root >= job.size) {
+    if (job.rank == 0) {
+      fprintf(stderr, "peal-perf: --root: there is no rank %u of %u\n", *options.root, job.size);
+    }
+    peal_oob_close(job.oob);
+    return 2;
+  }
   const char* cpu = getenv("PEAL_CARD_CPU");
   if (cpu != nullptr) job.card_cpu = atoi(cpu);
   if (job.rank == 0 && !options.launch.empty() && getenv(kLaunched) == nullptr) {

@@ -26,36 +26,53 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-bool check_result(const Job& job, const uint8_t* result, uint64_t block_bytes, uint64_t iteration) {
+bool check_block(const Job& job, const uint8_t* block, uint64_t bytes, uint32_t from,
+                 uint32_t origin, uint64_t iteration) {
+  if (check_pattern(block, bytes, origin, iteration)) return true;
+  fprintf(stderr, "peal-perf: rank %u: iteration %llu: the block of rank %u is wrong\n", job.rank,
+          static_cast<unsigned long long>(iteration), from);
+  return false;
+}
+
+// What lies behind a wrong block is not looked at.
+bool run_allgather(const Job& job, Side& side, uint64_t bytes, uint64_t iteration) {
+  fill_pattern(side.send_buffer(), bytes, job.rank, iteration);
+  side.allgather(bytes);
+  const uint8_t* const result = side.receive_buffer();
   bool good = true;
-  for (uint32_t origin = 0; origin < job.size; origin++) {
-    if (check_pattern(result + origin * block_bytes, block_bytes, origin, iteration)) continue;
-    if (good) {
-      fprintf(stderr, "peal-perf: rank %u: iteration %llu: the block of rank %u is wrong\n",
-              job.rank, static_cast<unsigned long long>(iteration), origin);
-    }
-    good = false;
+  for (uint32_t r = 0; good && r < job.size; r++) {
+    good = check_block(job, result + r * bytes, bytes, r, r, iteration);
   }
   return good;
 }
 
+bool run_broadcast(const Job& job, Side& side, uint64_t bytes, uint32_t root, uint64_t iteration) {
+  if (job.rank == root) fill_pattern(side.send_buffer(), bytes, root, iteration);
+  side.broadcast(bytes, root);
+  return job.rank == root || check_block(job, side.receive_buffer(), bytes, root, root, iteration);
+}
+
 // Write, operate, read: what an application does.
-bool run_once(const Job& job, Side& side, Operation operation, uint64_t block_bytes,
-              uint64_t iteration, Stamp* stamp) {
+bool run_once(const Job& job, Side& side, const Work& work, uint64_t iteration, Stamp* stamp) {
   bool good = true;
   stamp->start_ns = now_ns();
-  if (operation == Operation::kBarrier) {
-    side.barrier();
-  } else {
-    fill_pattern(side.send_block(), block_bytes, job.rank, iteration);
-    side.allgather(block_bytes);
-    good = check_result(job, side.receive_buffer(), block_bytes, iteration);
+  switch (work.operation) {
+    case PEAL_OPERATION_ALLGATHER:
+      good = run_allgather(job, side, work.block_bytes, iteration);
+      break;
+    case PEAL_OPERATION_BROADCAST:
+      good = run_broadcast(job, side, work.block_bytes, work.root_of(job, iteration), iteration);
+      break;
+    default:
+      side.barrier();
   }
   stamp->end_ns = now_ns();
   return good;
 }
 
-void evaluate(const Job& job, const std::vector<Stamp>& own, Round* round) {
+void evaluate(const Job& job, const Work& work, uint64_t first_iteration,
+              const std::vector<Stamp>& own, Round* round) {
+  const bool rooted = work.operation == PEAL_OPERATION_BROADCAST;
   std::vector<Stamp> all;
   for (size_t first = 0; first < own.size(); first += kStampsPerExchange) {
     const size_t count = std::min(kStampsPerExchange, own.size() - first);
@@ -79,10 +96,14 @@ void evaluate(const Job& job, const std::vector<Stamp>& own, Round* round) {
         round->latency_us.push_back(static_cast<double>(longest) * 1e-3);
         continue;
       }
-      // Neither a barrier nor an allgather ends anywhere before it was begun everywhere.
+      if (rooted) {
+        first_start = last_start =
+            all[work.root_of(job, first_iteration + first + i) * count + i].start_ns;
+      }
+      // A broadcast ends nowhere before its root has begun; everything else, before all have.
       if (first_end < last_start) {
-        fprintf(stderr, "peal-perf: iteration %zu ended before the last rank had begun\n",
-                first + i);
+        fprintf(stderr, "peal-perf: iteration %zu ended before %s had begun\n", first + i,
+                rooted ? "its root" : "the last rank");
         round->verified = false;
       }
       round->latency_us.push_back(static_cast<double>(last_end - first_start) * 1e-3);
@@ -95,22 +116,22 @@ void evaluate(const Job& job, const std::vector<Stamp>& own, Round* round) {
 
 }  // namespace
 
-Round measure_round(const Job& job, Side& side, Operation operation, uint64_t block_bytes,
-                    uint32_t warmup, uint32_t iterations, uint64_t first_iteration) {
+Round measure_round(const Job& job, Side& side, const Work& work, uint32_t warmup,
+                    uint32_t iterations, uint64_t first_iteration) {
   Round round;
   std::vector<Stamp> stamps(iterations);
   side.begin_round();
   bool good = true;
   for (uint32_t i = 0; i < warmup; i++) {
     Stamp ignored = {};
-    good &= run_once(job, side, operation, block_bytes, first_iteration + i, &ignored);
+    good &= run_once(job, side, work, first_iteration + i, &ignored);
   }
   for (uint32_t i = 0; i < iterations; i++) {
-    good &= run_once(job, side, operation, block_bytes, first_iteration + warmup + i, &stamps[i]);
+    good &= run_once(job, side, work, first_iteration + warmup + i, &stamps[i]);
   }
   side.end_round();
   round.verified = good;
-  evaluate(job, stamps, &round);
+  evaluate(job, work, first_iteration + warmup, stamps, &round);
   uint8_t own_good = round.verified ? 1 : 0;
   std::vector<uint8_t> all(job.size);
   job.exchange(&own_good, all.data(), 1);

@@ -3,22 +3,36 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tools/peal-perf/side.h"
 
 namespace peal::perf {
 
+// What is measured.
+struct Work {
+  peal_operation operation = PEAL_OPERATION_NONE;
+  uint64_t block_bytes = 0;
+  std::optional<uint32_t> root;  // of broadcasts
+
+  [[nodiscard]] uint32_t root_of(const Job& job, uint64_t iteration) const {
+    return root ? *root : static_cast<uint32_t>(iteration % job.size);
+  }
+};
+
 struct Round {
-  std::vector<double> latency_us;  // per iteration: max(end) - min(start) over the ranks
-  std::vector<double> period_us;   // from one end to the next, on rank 0
+  // Per iteration: max(end) - min(start) over the ranks; of a broadcast, - start of the root, since
+  // nobody waits for the others there.
+  std::vector<double> latency_us;
+  std::vector<double> period_us;  // from one end to the next, on rank 0
   bool verified = true;
 };
 
 // Runs `warmup` and then `iterations` operations on `side`. Collective. `first_iteration` keeps
 // data of different rounds apart.
-Round measure_round(const Job& job, Side& side, Operation operation, uint64_t block_bytes,
-                    uint32_t warmup, uint32_t iterations, uint64_t first_iteration);
+Round measure_round(const Job& job, Side& side, const Work& work, uint32_t warmup,
+                    uint32_t iterations, uint64_t first_iteration);
 
 double median(std::vector<double> values);
 

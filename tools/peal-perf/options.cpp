@@ -7,7 +7,7 @@
 #include "base/names.h"
 #include "emulator/common/command_line.h"
 #include "emulator/common/fault_options.h"
-#include "hostlib/choice.h"
+#include "hostlib/choice_rules.h"
 
 namespace peal::perf {
 namespace {
@@ -41,21 +41,39 @@ bool parse_sizes(std::string_view text, std::vector<uint64_t>* sizes) {
   }
 }
 
-std::vector<peal_allgather_algorithm> algorithms_of(std::string_view text) {
-  if (text == "auto") return {PEAL_ALLGATHER_AUTO};
-  std::vector<peal_allgather_algorithm> algorithms;
-  const bool all = text == "all";
-  for (const host::AllgatherChoice& choice : host::kAllgatherChoices)
-    if (all || text == names::algorithm(choice.algorithm)) algorithms.push_back(choice.wanted);
-  return algorithms;
+// "allgather, barrier, …", of what libpeal has.
+std::string operation_words() {
+  std::string words;
+  peal_operation last = PEAL_OPERATION_NONE;
+  for (const host::Way& way : host::kWays) {
+    if (way.operation == last) continue;
+    last = way.operation;
+    words += (words.empty() ? "" : ", ") + names::operation(last);
+  }
+  return words;
 }
 
-std::vector<std::string> algorithm_words() {
-  std::vector<std::string> words = {"auto"};
-  for (const host::AllgatherChoice& choice : host::kAllgatherChoices)
-    words.push_back(names::algorithm(choice.algorithm));
-  words.emplace_back("all");
-  return words;
+// NONE where libpeal has no such operation.
+peal_operation operation_of(std::string_view name) {
+  for (const host::Way& way : host::kWays)
+    if (names::operation(way.operation) == name) return way.operation;
+  return PEAL_OPERATION_NONE;
+}
+
+// What is wrong, or nothing.
+std::string read_algorithms(const std::string& text, Options* options) {
+  std::vector<std::string> known;
+  for (const host::Way& way : host::kWays)
+    if (way.operation == options->operation) known.push_back(names::algorithm(way.algorithm));
+  std::string words = kAuto;
+  for (const std::string& name : known) {
+    words += ", " + name;
+    if (name == text) options->algorithms = {name};
+  }
+  if (text == kAuto) options->algorithms = {kAuto};
+  if (text == "all") options->algorithms = known;
+  const bool found = text == kAuto || text == "all" || options->algorithms[0] == text;
+  return found ? "" : "--algorithm: '" + text + "' is none of " + words + ", all";
 }
 
 std::vector<Memory> memories_of(std::string_view text) {
@@ -68,7 +86,7 @@ std::vector<Memory> memories_of(std::string_view text) {
 
 void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
   Group group(app);
-  group.add("OPERATION", raw->operation, "", "Is allgather or barrier.");
+  group.add("OPERATION", raw->operation, "", "Is one of " + operation_words() + ".");
   group
       .add("--ranks", options->ranks, "N",
            "Runs N ranks, 1 to 1024; under a launcher there are the launcher's.")
@@ -76,12 +94,12 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
       ->capture_default_str();
   group
       .add("--sizes", raw->sizes, "A,B,...",
-           "Gathers blocks of so many bytes per rank, 0 to 64M; k and M are 1024 and 1024 * 1024.")
+           "Uses blocks of so many bytes, 0 to 64M; k and M are 1024 and 1024 * 1024.")
       ->capture_default_str();
   group
       .add("--algorithm", raw->algorithm, "NAME",
-           "Gathers by auto, all-to-all-broadcast, recursive-doubling, or all (both of them).")
-      ->transform(one_of(algorithm_words()))
+           "Uses libpeal's choice (auto), one of the operation's algorithms, or each of them "
+           "(all).")
       ->capture_default_str();
   group
       .add("--memory", raw->memory, "KIND",
@@ -101,7 +119,13 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
   group.add("--rounds", options->rounds, "N", "Measures in N parts, 1 to 1000.")
       ->transform(whole(1, 1000))
       ->default_str("1; with --floor 10");
-  group.add_flag("--in-place", options->in_place, "Has the own block in the receive buffer.");
+  group
+      .add("--root", options->root, "R",
+           "Broadcasts from rank R, 0 to 1023; that one runs ahead of the others. Default: each "
+           "rank in turn.")
+      ->transform(whole(0, kRanksMax - 1));
+  group.add_flag("--in-place", options->in_place,
+                 "Has what an allgather sends in the receive buffer.");
   group.add_flag("--floor", options->floor,
                  "Also measures the ideal card (copies and flags only), in alternating rounds.");
   group.add("--json", options->json, "FILE",
@@ -128,11 +152,11 @@ void declare_launch(CLI::App& app, RawOptions* raw) {
 }
 
 std::string apply(const RawOptions& raw, Options* options) {
-  if (raw.operation.empty()) return "OPERATION is missing: allgather or barrier";
-  const auto operation = names::value_of(names::kOperations, raw.operation);
-  if (operation.value_or(PEAL_OPERATION_NONE) != PEAL_OPERATION_ALLGATHER &&
-      operation.value_or(PEAL_OPERATION_NONE) != PEAL_OPERATION_BARRIER)
-    return "OPERATION: '" + raw.operation + "' is neither allgather nor barrier";
+  if (raw.operation.empty()) return "OPERATION is missing: one of " + operation_words();
+  options->operation = operation_of(raw.operation);
+  if (options->operation == PEAL_OPERATION_NONE)
+    return "OPERATION: '" + raw.operation + "' is none of " + operation_words();
+  if (std::string error = read_algorithms(raw.algorithm, options); !error.empty()) return error;
   if (!parse_sizes(raw.sizes, &options->sizes))
     return "--sizes: '" + raw.sizes + "' is no list A,B,... of bytes from 0 to 64M";
   emulator::FaultPlan plan;
@@ -140,13 +164,10 @@ std::string apply(const RawOptions& raw, Options* options) {
   options->launch = raw.faults.words();
   const auto others = command_line::words_of(raw.launch_options);
   options->launch.insert(options->launch.end(), others.begin(), others.end());
-  options->operation =
-      operation == PEAL_OPERATION_BARRIER ? Operation::kBarrier : Operation::kAllgather;
-  options->algorithms = algorithms_of(raw.algorithm);
   options->memories = memories_of(raw.memory);
-  if (options->operation == Operation::kBarrier) {
+  if (options->operation == PEAL_OPERATION_BARRIER) {
     options->sizes = {0};
-    options->algorithms = {PEAL_ALLGATHER_AUTO};
+    options->algorithms = {names::algorithm(PEAL_ALGORITHM_DISSEMINATION)};
     options->memories = {Memory::kAllocated};
   }
   if (options->rounds == 0) options->rounds = options->floor ? 10 : 1;
@@ -155,30 +176,18 @@ std::string apply(const RawOptions& raw, Options* options) {
 
 }  // namespace
 
-std::string operation_name(Operation operation) {
-  return names::operation(operation == Operation::kBarrier ? PEAL_OPERATION_BARRIER
-                                                           : PEAL_OPERATION_ALLGATHER);
-}
-
 const char* memory_name(Memory memory) {
   return memory == Memory::kAllocated ? "alloc" : "registered";
 }
 
-std::string algorithm_name(Operation operation, peal_allgather_algorithm algorithm) {
-  if (operation == Operation::kBarrier) return names::algorithm(PEAL_ALGORITHM_DISSEMINATION);
-  for (const host::AllgatherChoice& choice : host::kAllgatherChoices)
-    if (choice.wanted == algorithm) return names::algorithm(choice.algorithm);
-  return "auto";
-}
-
 std::optional<int> parse_options(int argc, char** argv, Options* options) {
   CLI::App app(
-      "Measures the latency of a collective: max(end) - min(start) over the ranks, per iteration. "
-      "Every rank\nwrites its whole block before, and reads and checks the whole result after each "
-      "operation; both are in\nthe measured time. Without a launcher's environment (PEAL_RANK) it "
-      "starts itself under pealrun.",
+      "Measures the latency of a collective: max(end) - min(start) over the ranks, per iteration; "
+      "of a broadcast\nfrom the root's start. Every rank writes all it sends before, and reads and "
+      "checks the whole result after\neach operation; both are in the measured time. Without a "
+      "launcher's environment (PEAL_RANK) it starts\nitself under pealrun.",
       "peal-perf");
-  command_line::set_up(app, "peal-perf allgather|barrier [OPTIONS]");
+  command_line::set_up(app, "peal-perf OPERATION [OPTIONS]");
   RawOptions raw;
   declare_measuring(app, options, &raw);
   declare_launch(app, &raw);

@@ -7,26 +7,28 @@
 #include <string>
 #include <vector>
 
+#include "abi/wire.h"
 #include "peal/peal.h"
 
 namespace peal::perf {
 
-enum class Operation { kBarrier, kAllgather };
 enum class Memory { kAllocated, kRegistered };
 
-std::string operation_name(Operation operation);
 const char* memory_name(Memory memory);
-std::string algorithm_name(Operation operation, peal_allgather_algorithm algorithm);
+
+// libpeal's own choice.
+inline constexpr const char* kAuto = "auto";
 
 struct Options {
-  Operation operation = Operation::kAllgather;
+  peal_operation operation = PEAL_OPERATION_NONE;
   uint32_t ranks = 8;
   std::vector<uint64_t> sizes = {4, 1024};
-  std::vector<peal_allgather_algorithm> algorithms = {PEAL_ALLGATHER_AUTO};
+  std::vector<std::string> algorithms = {kAuto};  // by their names
   std::vector<Memory> memories = {Memory::kAllocated};
   uint32_t iterations = 1000;
   uint32_t warmup = 100;
-  uint32_t rounds = 0;  // 0: one, or ten with --floor
+  uint32_t rounds = 0;           // 0: one, or ten with --floor
+  std::optional<uint32_t> root;  // of broadcasts; else each rank in turn
   bool in_place = false;
   bool floor = false;
   std::string json;                 // file

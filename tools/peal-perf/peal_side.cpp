@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/names.h"
 #include "tools/peal-perf/side.h"
 
 namespace peal::perf {
@@ -30,16 +31,23 @@ void Job::barrier() const {
   exchange(&here, all.data(), 1);
 }
 
-PealSide::PealSide(const Job& job, Memory memory, peal_allgather_algorithm algorithm, bool in_place,
-                   uint64_t block_bytes_max)
-    : job_(job), memory_(memory), in_place_(in_place) {
+Lengths lengths_of(peal_operation operation, uint32_t ranks, uint64_t block_bytes) {
+  const size_t block = std::max<size_t>(block_bytes, 1);
+  return {block * (operation == PEAL_OPERATION_ALLTOALL ? ranks : 1),
+          block * (operation == PEAL_OPERATION_BROADCAST ? 1 : ranks)};
+}
+
+PealSide::PealSide(const Job& job, peal_operation operation, const std::string& algorithm,
+                   Memory memory, bool in_place, uint64_t block_bytes_max)
+    : job_(job), operation_(operation), memory_(memory), in_place_(in_place) {
   if (peal_open(nullptr, &context_) != PEAL_OK) give_up(job_, "opening the card");
-  const size_t block = std::max<size_t>(block_bytes_max, 1);
-  send_ = make_buffer(block, PEAL_READ);
-  receive_ = make_buffer(block * job.size, PEAL_READ | PEAL_WRITE);
+  const Lengths lengths = lengths_of(operation, job.size, block_bytes_max);
+  send_ = make_buffer(lengths.send, PEAL_READ);
+  receive_ = make_buffer(lengths.receive, PEAL_READ | PEAL_WRITE);
+  const std::string rule = names::operation(operation) + ":" + algorithm;
   peal_group_params params = {};
   params.struct_bytes = sizeof(params);
-  params.allgather_algorithm = algorithm;
+  params.algorithms = algorithm == kAuto ? nullptr : rule.c_str();
   if (peal_group_create(context_, job.rank, job.size, peal_oob_exchange, job.oob, &params,
                         &group_) != PEAL_OK) {
     give_up(job_, "making the group");
@@ -68,15 +76,22 @@ uint8_t* PealSide::make_buffer(size_t bytes, unsigned access) {
   return static_cast<uint8_t*>(memory);
 }
 
-uint8_t* PealSide::send_block() { return in_place_ ? receive_ + job_.rank * block_bytes_ : send_; }
+uint8_t* PealSide::send_buffer() {
+  if (!in_place_) return send_;
+  return operation_ == PEAL_OPERATION_ALLGATHER ? receive_ + job_.rank * block_bytes_ : receive_;
+}
 
 void PealSide::barrier() {
   if (peal_barrier(group_) != PEAL_OK) give_up(job_, "barrier");
 }
 
 void PealSide::allgather(uint64_t block_bytes) {
-  const void* send = in_place_ ? PEAL_IN_PLACE : send_;
-  if (peal_allgather(group_, send, receive_, block_bytes) != PEAL_OK) give_up(job_, "allgather");
+  if (peal_allgather(group_, send(), receive_, block_bytes) != PEAL_OK) give_up(job_, "allgather");
+}
+
+void PealSide::broadcast(uint64_t block_bytes, uint32_t root) {
+  uint8_t* const buffer = job_.rank == root ? send_ : receive_;
+  if (peal_bcast(group_, buffer, block_bytes, root) != PEAL_OK) give_up(job_, "broadcast");
 }
 
 Packets PealSide::packets() const {

@@ -36,11 +36,15 @@ class Side {
   Side& operator=(const Side&) = delete;
   virtual ~Side() = default;
 
-  virtual uint8_t* send_block() = 0;      // in place: within the receive buffer
-  virtual uint8_t* receive_buffer() = 0;  // size * block bytes
-  // Both end the program with an explanation when they fail.
+  // What this rank sends, and what it receives, as long as the operation makes them. In place the
+  // one lies in the other.
+  virtual uint8_t* send_buffer() = 0;
+  virtual uint8_t* receive_buffer() = 0;
+  // All end the program with an explanation when they fail.
   virtual void barrier() = 0;
   virtual void allgather(uint64_t block_bytes) = 0;
+  // From the root's send buffer to the others' receive buffers.
+  virtual void broadcast(uint64_t block_bytes, uint32_t root) = 0;
   // Before and after a round: no other side works in between.
   virtual void begin_round() = 0;
   virtual void end_round() = 0;
@@ -54,16 +58,25 @@ struct Packets {
   uint64_t other = 0;   // liveness and verdicts
 };
 
+// How much memory an operation needs on each rank: at least a byte.
+struct Lengths {
+  size_t send;
+  size_t receive;
+};
+Lengths lengths_of(peal_operation operation, uint32_t ranks, uint64_t block_bytes);
+
 class PealSide final : public Side {
  public:
-  PealSide(const Job& job, Memory memory, peal_allgather_algorithm algorithm, bool in_place,
-           uint64_t block_bytes_max);
+  // `algorithm` is one of the operation's, or kAuto.
+  PealSide(const Job& job, peal_operation operation, const std::string& algorithm, Memory memory,
+           bool in_place, uint64_t block_bytes_max);
   ~PealSide() override;
 
-  uint8_t* send_block() override;
+  uint8_t* send_buffer() override;
   uint8_t* receive_buffer() override { return receive_; }
   void barrier() override;
   void allgather(uint64_t block_bytes) override;
+  void broadcast(uint64_t block_bytes, uint32_t root) override;
   void begin_round() override {}
   void end_round() override {}
 
@@ -73,8 +86,10 @@ class PealSide final : public Side {
 
  private:
   uint8_t* make_buffer(size_t bytes, unsigned access);
+  [[nodiscard]] const void* send() const { return in_place_ ? PEAL_IN_PLACE : send_; }
 
   const Job& job_;
+  peal_operation operation_;
   Memory memory_;
   bool in_place_;
   uint64_t block_bytes_ = 0;
@@ -85,7 +100,8 @@ class PealSide final : public Side {
 };
 
 // The ideal card (tools/ideal-card), shared by all ranks of the job. Rank 0 starts it.
-std::unique_ptr<Side> make_floor_side(const Job& job, Memory memory, uint64_t block_bytes_max);
+std::unique_ptr<Side> make_floor_side(const Job& job, peal_operation operation, Memory memory,
+                                      uint64_t block_bytes_max);
 
 [[noreturn]] void give_up(const Job& job, const char* what);
 

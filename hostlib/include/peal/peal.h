@@ -40,26 +40,26 @@ extern "C" {
 #endif
 
 /* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
- * rank, statistics; channel_bytes and geometry of a card. 3: rules for algorithms. */
+ * rank, statistics; channel_bytes and geometry of a card. 3: broadcast, rules for algorithms. */
 #define PEAL_API_VERSION 3u
 
 typedef enum peal_error {
   PEAL_OK = 0,
   /* from the card */
   PEAL_ERR_PEER_DEAD = 1, /* a member of the group died; peal_request_failed_rank() names it */
-  /* ranks disagree: on the operation, algorithm or length of a call, or on how the group is set up
-   * (size, tables of algorithms, cards) */
+  /* ranks disagree: on the operation, algorithm, root or length of a call, or on how the group is
+   * set up (size, tables of algorithms, cards) */
   PEAL_ERR_MISMATCH = 2,
-  PEAL_ERR_BAD_OPCODE = 3, /* 3 to 6, 12, 18: this library and the card do not fit together */
+  PEAL_ERR_BAD_OPCODE = 3, /* 3 to 6, 18: this library and the card do not fit together */
   PEAL_ERR_BAD_ALGORITHM = 4,
   PEAL_ERR_BAD_FLAGS = 5,
   PEAL_ERR_BAD_GROUP = 6,
   PEAL_ERR_BAD_SEQUENCE = 7,
   PEAL_ERR_BAD_KEY = 8,
-  PEAL_ERR_BAD_BOUNDS = 9,  /* the range leaves its registered memory */
-  PEAL_ERR_BAD_ACCESS = 10, /* the memory was not registered for this direction */
-  PEAL_ERR_BAD_LENGTH = 11, /* a length that this card cannot do */
-  PEAL_ERR_BAD_ROOT = 12,
+  PEAL_ERR_BAD_BOUNDS = 9,    /* the range leaves its registered memory */
+  PEAL_ERR_BAD_ACCESS = 10,   /* the memory was not registered for this direction */
+  PEAL_ERR_BAD_LENGTH = 11,   /* a length that this card cannot do */
+  PEAL_ERR_BAD_ROOT = 12,     /* the group has no such rank */
   PEAL_ERR_TOO_MANY = 13,     /* too many operations outstanding: wait for some */
   PEAL_ERR_NO_RESOURCES = 14, /* a fixed pool of the card is used up */
   PEAL_ERR_BUSY = 15,         /* still in use by a pending operation */
@@ -251,6 +251,14 @@ typedef struct peal_request peal_request;
 /* Returns when every rank of the group has called it. */
 PEAL_API peal_error peal_barrier(peal_group* group);
 PEAL_API peal_error peal_ibarrier(peal_group* group, peal_request** request);
+/* The `bytes` of `buffer` on rank `root` become those of `buffer` on all ranks, which all name the
+ * same root (PEAL_ERR_BAD_ROOT when the group has no such rank). The buffer lies in registered
+ * memory: the root's for PEAL_READ, others' for PEAL_WRITE. When it is complete the buffer is the
+ * caller's again, whatever other ranks still do: the root may be done before anybody has the
+ * bytes. */
+PEAL_API peal_error peal_bcast(peal_group* group, void* buffer, size_t bytes, uint32_t root);
+PEAL_API peal_error peal_ibcast(peal_group* group, void* buffer, size_t bytes, uint32_t root,
+                                peal_request** request);
 /* Block r of `receive` (size * block_bytes) becomes the `send` (block_bytes) of rank r. Both lie in
  * registered memory and do not overlap. When it is complete both buffers are the caller's again,
  * whatever other ranks still do. */
@@ -258,7 +266,6 @@ PEAL_API peal_error peal_allgather(peal_group* group, const void* send, void* re
                                    size_t block_bytes);
 PEAL_API peal_error peal_iallgather(peal_group* group, const void* send, void* receive,
                                     size_t block_bytes, peal_request** request);
-
 /* Never blocks. *done says whether it is complete; if so returns how it ended, else PEAL_OK. */
 PEAL_API peal_error peal_test(peal_request* request, int* done);
 /* Blocks until it is complete and returns how it ended. The request stays until

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// C = A * B by several processes. Each rank owns a band of rows: it makes its band of B, and the
-// allgather on the cards gives everybody all of B. Then it computes its band of C in strips, and
-// while it computes a strip the cards gather the one before. At the end every rank has all of C and
-// checks it against the serial product.
+// C = A * B by several processes. Rank 0 broadcasts what the matrices are made of. Each rank owns a
+// band of rows: it makes its band of B, and an allgather gives everybody all of B. Then each rank
+// computes its band of C in strips, and while it computes a strip the cards gather the one before.
+// At the end every rank has all of C and checks it against the serial product.
 //
 //   pealrun -n 8 --loss 0.01 peal-matmul
 #include <algorithm>
@@ -45,15 +45,24 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The elements are small multiples of 1/64, so that sums of products are exact and the order of
-// summing does not matter: the gathered product must equal the serial one bit by bit.
-double element_of_a(uint32_t row, uint32_t column) {
-  return static_cast<double>((row * 31 + column * 17 + 7) % 129) / 64.0 - 1.0;
-}
+// What a matrix is made of. The elements are small multiples of 1/64, so that sums of products are
+// exact and the order of summing does not matter: the gathered product must equal the serial one
+// bit by bit.
+struct Recipe {
+  uint32_t by_row;
+  uint32_t by_column;
+  uint32_t first;
+  uint32_t modulus;
 
-double element_of_b(uint32_t row, uint32_t column) {
-  return static_cast<double>((row * 13 + column * 37 + 5) % 127) / 64.0 - 1.0;
-}
+  [[nodiscard]] double element(uint32_t row, uint32_t column) const {
+    return static_cast<double>((row * by_row + column * by_column + first) % modulus) / 64.0 - 1.0;
+  }
+};
+struct Recipes {
+  Recipe a;
+  Recipe b;
+};
+constexpr Recipes kRecipes = {{31, 17, 7, 129}, {13, 37, 5, 127}};
 
 // What one kind of collective took on this rank.
 struct Series {
@@ -81,11 +90,13 @@ class Product {
 
   void run();
   [[nodiscard]] bool is_right() const;
-  [[nodiscard]] std::vector<Series> series() const { return {spread_, strip_, ready_}; }
+  [[nodiscard]] std::vector<Series> series() const { return {tell_, spread_, strip_, ready_}; }
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
-  double* allocate(size_t doubles);
+  template <typename Element>
+  Element* allocate(size_t count);
+  void broadcast_recipes();
   void spread_b();
   void compute_strip(uint32_t strip);
   void post_strip(uint32_t strip);
@@ -104,28 +115,32 @@ class Product {
   uint32_t strips_;
   uint32_t band_;        // rows per rank
   uint32_t strip_rows_;  // rows per rank and strip
+  Recipes* recipes_ = nullptr;
   double* b_ = nullptr;
   double* c_ = nullptr;
   double* mine_ = nullptr;  // own strips of C, one after the other
   std::vector<peal_request*> requests_;
   std::vector<uint64_t> posted_ns_;
   double seconds_ = 0;
+  Series tell_ = {"broadcast of the recipes", 0, {}, {}};
   Series spread_ = {"allgather of B (in place)", 0, {}, {}};
   Series strip_ = {"allgather of C, overlapped", 0, {}, {}};
   Series ready_ = {"barrier", 0, {}, {}};
 };
 
-double* Product::allocate(size_t doubles) {
+template <typename Element>
+Element* Product::allocate(size_t count) {
   void* memory = nullptr;
-  check(job_, peal_alloc(job_.card, doubles * sizeof(double), &memory), "allocating memory");
-  return static_cast<double*>(memory);
+  check(job_, peal_alloc(job_.card, count * sizeof(Element), &memory), "allocating memory");
+  return static_cast<Element*>(memory);
 }
 
 void Product::run() {
   const size_t all = size_t{order_} * order_;
-  b_ = allocate(all);
-  c_ = allocate(all);
-  mine_ = allocate(size_t{band_} * order_);
+  recipes_ = allocate<Recipes>(1);
+  b_ = allocate<double>(all);
+  c_ = allocate<double>(all);
+  mine_ = allocate<double>(size_t{band_} * order_);
   requests_.resize(strips_);
   posted_ns_.resize(strips_);
 
@@ -135,6 +150,7 @@ void Product::run() {
     ready_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
   }
   const uint64_t start = now_ns();
+  broadcast_recipes();
   spread_b();
   for (uint32_t strip = 0; strip < strips_; strip++) {
     compute_strip(strip);
@@ -144,10 +160,18 @@ void Product::run() {
   seconds_ = static_cast<double>(now_ns() - start) * 1e-9;
 }
 
+void Product::broadcast_recipes() {
+  if (job_.rank == 0) *recipes_ = kRecipes;
+  tell_.block_bytes = sizeof(Recipes);
+  const uint64_t start = now_ns();
+  check(job_, peal_bcast(job_.group, recipes_, sizeof(Recipes), 0), "broadcast of the recipes");
+  tell_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
+}
+
 void Product::spread_b() {
   for (uint32_t row = job_.rank * band_; row < (job_.rank + 1) * band_; row++) {
     for (uint32_t column = 0; column < order_; column++) {
-      b_[size_t{row} * order_ + column] = element_of_b(row, column);
+      b_[size_t{row} * order_ + column] = recipes_->b.element(row, column);
     }
   }
   spread_.block_bytes = size_t{band_} * order_ * sizeof(double);
@@ -163,7 +187,7 @@ void Product::compute_strip(uint32_t strip) {
   for (uint32_t row = 0; row < strip_rows_; row++) {
     double* out_row = out + size_t{row} * order_;
     for (uint32_t k = 0; k < order_; k++) {
-      const double a = element_of_a(first + row, k);
+      const double a = recipes_->a.element(first + row, k);
       const double* b_row = b_ + size_t{k} * order_;
       for (uint32_t column = 0; column < order_; column++) out_row[column] += a * b_row[column];
     }
@@ -190,12 +214,11 @@ void Product::finish_strip(uint32_t strip) {
 bool Product::is_right() const {
   std::vector<double> row_wanted(order_);
   for (uint32_t row = 0; row < order_; row++) {
-    // The serial product, row by row.
     std::fill(row_wanted.begin(), row_wanted.end(), 0.0);
     for (uint32_t k = 0; k < order_; k++) {
-      const double a = element_of_a(row, k);
+      const double a = kRecipes.a.element(row, k);
       for (uint32_t column = 0; column < order_; column++) {
-        row_wanted[column] += a * element_of_b(k, column);
+        row_wanted[column] += a * kRecipes.b.element(k, column);
       }
     }
     if (memcmp(row_of_c(row), row_wanted.data(), order_ * sizeof(double)) != 0) {
@@ -326,9 +349,10 @@ int multiply(Job& job, uint32_t order, uint32_t strips) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Multiplies two ORDER x ORDER matrices on all ranks, gathers the rows through the cards in "
-      "STRIPS parts,\nand checks the product against the serial one. ORDER must be a multiple of "
-      "RANKS * STRIPS. Prints what\neach collective took and what the cards did.",
+      "Multiplies two ORDER x ORDER matrices on all ranks: a broadcast says what they are made of, "
+      "and the\nrows of the product are gathered in STRIPS "
+      "parts, all through the cards.\nChecks the product against the serial one. ORDER must be a "
+      "multiple of RANKS * STRIPS. Prints what each\ncollective took and what the cards did.",
       "peal-matmul");
   namespace command_line = peal::command_line;
   command_line::set_up(app, "pealrun -n RANKS [--loss P] peal-matmul [ORDER [STRIPS]]");

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Broadcast: every root, many lengths; kinds mixed and deep; ranks that disagree, and one that dies
+// inside.
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <random>
+
+#include "tests/e2e/rank_support.h"
+
+namespace peal::e2e {
+namespace {
+
+constexpr size_t kLengths[] = {
+    0, 1, 7, 64, 511, 1000, 4096, 9000, 65'536, 100'003, size_t{1} << 20};
+// Behind every buffer: nobody may write there.
+constexpr size_t kGuardBytes = 64;
+constexpr uint8_t kGuard = 0xa5;
+
+struct Buffers {
+  Buffers(const Job& job, size_t block_bytes_max)
+      : bytes(block_bytes_max * job.size),
+        send(allocate(job, bytes + kGuardBytes)),
+        receive(allocate(job, bytes + kGuardBytes)) {
+    memset(send + bytes, kGuard, kGuardBytes);
+  }
+
+  // The receive buffer is garbage, and guarded behind the bytes that count.
+  void spoil(size_t used) const { memset(receive, kGuard, used + kGuardBytes); }
+  [[nodiscard]] bool guarded(size_t used) const {
+    for (size_t i = 0; i < kGuardBytes; i++) {
+      if (receive[used + i] != kGuard || send[bytes + i] != kGuard) return false;
+    }
+    return true;
+  }
+
+  size_t bytes;
+  uint8_t* send;
+  uint8_t* receive;
+};
+
+void broadcast_once(const Job& job, const Buffers& buffers, size_t bytes, uint32_t root,
+                    uint64_t iteration) {
+  const bool sends = job.rank == root;
+  buffers.spoil(bytes);
+  if (sends) fill(buffers.send, bytes, root, iteration);
+  EXPECT_OK(job, peal_bcast(job.group, sends ? buffers.send : buffers.receive, bytes, root));
+  EXPECT_TRUE(job, is_filled(sends ? buffers.send : buffers.receive, bytes, root, iteration));
+  EXPECT_TRUE(job, buffers.guarded(sends ? 0 : bytes));
+}
+
+}  // namespace
+
+// broadcast LONGEST ROUNDS: from every root, every length up to that.
+void run_broadcast(Job& job) {
+  const uint64_t longest = job.number(0, 1 << 20);
+  const uint64_t rounds = job.number(1, 1);
+  open_all(job);
+  const Buffers buffers(job, longest);
+  uint64_t iteration = 0;
+  for (uint64_t round = 0; round < rounds; round++) {
+    for (const size_t bytes : kLengths) {
+      if (bytes > longest) continue;
+      for (uint32_t root = 0; root < job.size; root++) {
+        broadcast_once(job, buffers, bytes, root, iteration++);
+      }
+    }
+  }
+  close_all(job);
+}
+
+namespace {
+
+enum class Kind : uint8_t { kBarrier, kBroadcast, kAllgather };
+
+// One operation of a sequence that all ranks draw alike, and its buffers.
+class Slot {
+ public:
+  Slot(const Job& job, size_t longest) : job_(job), longest_(longest), buffers_(job, longest) {}
+
+  void post(std::mt19937& random, uint64_t iteration) {
+    kind_ = static_cast<Kind>(random() % 3);
+    bytes_ = random() % 3 == 0 ? random() % (longest_ + 1) : random() % 300;
+    root_ = static_cast<uint32_t>(random() % job_.size);
+    iteration_ = iteration;
+    buffers_.spoil(kind_ == Kind::kBroadcast ? bytes_ : bytes_ * job_.size);
+    switch (kind_) {
+      case Kind::kBarrier:
+        EXPECT_OK(job_, peal_ibarrier(job_.group, &request_));
+        break;
+      case Kind::kBroadcast:
+        if (sends()) fill(buffers_.send, bytes_, root_, iteration_);
+        EXPECT_OK(job_, peal_ibcast(job_.group, sends() ? buffers_.send : buffers_.receive, bytes_,
+                                    root_, &request_));
+        break;
+      case Kind::kAllgather:
+        fill(buffers_.send, bytes_, job_.rank, iteration_);
+        EXPECT_OK(job_,
+                  peal_iallgather(job_.group, buffers_.send, buffers_.receive, bytes_, &request_));
+        break;
+    }
+  }
+
+  // Waits for what is pending, if anything is, and looks at it.
+  void finish() {
+    if (request_ == nullptr) return;
+    EXPECT_OK(job_, peal_wait(request_));
+    EXPECT_OK(job_, peal_request_free(request_));
+    request_ = nullptr;
+    EXPECT_TRUE(job_, is_right());
+  }
+
+ private:
+  [[nodiscard]] bool sends() const { return job_.rank == root_; }
+  [[nodiscard]] bool is_right() const {
+    const size_t all = bytes_ * job_.size;
+    switch (kind_) {
+      case Kind::kBarrier:
+        return true;
+      case Kind::kBroadcast:
+        return (sends() || is_filled(buffers_.receive, bytes_, root_, iteration_)) &&
+               buffers_.guarded(sends() ? 0 : bytes_);
+      default:
+        return is_gathered(job_, buffers_.receive, bytes_, iteration_) && buffers_.guarded(all);
+    }
+  }
+
+  const Job& job_;
+  size_t longest_;
+  Buffers buffers_;
+  Kind kind_ = Kind::kBarrier;
+  size_t bytes_ = 0;
+  uint32_t root_ = 0;
+  uint64_t iteration_ = 0;
+  peal_request* request_ = nullptr;
+};
+
+}  // namespace
+
+// mixed COUNT LONGEST SEED: all kinds in one sequence, as deep as the card takes it.
+void run_mixed(Job& job) {
+  const uint64_t count = job.number(0, 400);
+  const size_t longest = job.number(1, 20'000);
+  std::mt19937 random(static_cast<uint32_t>(job.number(2, 1)));
+  open_all(job);
+  peal_card_info info = {};
+  info.struct_bytes = sizeof(info);
+  EXPECT_OK(job, peal_card_query(job.card, &info));
+  std::vector<Slot> slots;
+  for (uint32_t i = 0; i < info.parked_max; i++) slots.emplace_back(job, longest);
+  for (uint64_t i = 0; i < count; i++) {
+    Slot& slot = slots[i % slots.size()];
+    slot.finish();
+    slot.post(random, i);
+  }
+  for (Slot& slot : slots) slot.finish();
+  close_all(job);
+}
+
+// disagree-on WHAT RANK: one rank, no root, says something else than the others; it is told, and
+// everybody who needs it, and the group goes on.
+void run_disagree_on(Job& job) {
+  const std::string& what = job.arguments.at(0);
+  const bool odd = job.rank == job.number(1, 1);
+  constexpr size_t kBytes = 512;
+  open_all(job);
+  const Buffers buffers(job, kBytes);
+  const auto disagree = [&] {
+    if (what == "root")
+      return peal_bcast(job.group, buffers.receive, kBytes, odd ? 0 : job.size - 1);
+    if (what == "broadcast-length") {
+      return peal_bcast(job.group, buffers.receive, odd ? kBytes / 2 : kBytes, 0);
+    }
+    return odd ? peal_allgather(job.group, buffers.send, buffers.receive, kBytes)
+               : peal_bcast(job.group, buffers.receive, kBytes, 0);
+  };
+  for (uint64_t i = 0; i < 10; i++) {
+    broadcast_once(job, buffers, kBytes, i % job.size, i);
+    const peal_error told = disagree();
+    // Nobody waits in a broadcast for those below: who did not need the odd one may be done.
+    const bool may_be_done = !odd;
+    EXPECT_TRUE(job, told == PEAL_ERR_MISMATCH || (may_be_done && told == PEAL_OK));
+    EXPECT_OK(job, peal_barrier(job.group));
+  }
+  close_all(job);
+}
+
+// death-in VICTIM BYTES: the others are in a broadcast when its root is killed.
+void run_death_in(Job& job) {
+  const auto victim = static_cast<uint32_t>(job.number(0, 1));
+  const size_t bytes = job.number(1, 1000);
+  open_all(job);
+  const Buffers buffers(job, bytes);
+  for (uint64_t i = 0; i < 10; i++) {
+    broadcast_once(job, buffers, bytes, i % job.size, i);
+  }
+  peal_request* request = nullptr;
+  if (job.rank != victim) {
+    EXPECT_OK(job, peal_ibcast(job.group, buffers.receive, bytes, victim, &request));
+  }
+  job.barrier();
+  if (job.rank == victim) raise(SIGKILL);
+  EXPECT_ERROR(job, peal_wait(request), PEAL_ERR_PEER_DEAD);
+  EXPECT_TRUE(job, peal_request_failed_rank(request) == static_cast<int>(victim));
+  EXPECT_OK(job, peal_request_free(request));
+  EXPECT_ERROR(job, peal_bcast(job.group, buffers.receive, bytes, 0), PEAL_ERR_PEER_DEAD);
+  EXPECT_ERROR(job, peal_group_destroy(job.group), PEAL_ERR_PEER_DEAD);
+  printf("rank %u was told that rank %u is dead\n", job.rank, victim);
+  peal_close(job.card);
+}
+
+}  // namespace peal::e2e
