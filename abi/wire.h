@@ -56,7 +56,8 @@ enum peal_operation {
 	X(1, DISSEMINATION, "dissemination", "in round k signal rank + 2^k and wait for rank - 2^k")                                                        \
 	X(2, ALL_TO_ALL_BROADCAST, "all-to-all-broadcast", "every block travels down a binomial tree rooted at its origin")                                 \
 	X(3, RECURSIVE_DOUBLING, "recursive-doubling", "in step k exchange all blocks held with a rank 2^k away; Bruck's order where N is no power of two") \
-	X(4, BINOMIAL, "binomial", "the root's block travels down a binomial tree; credits come up")
+	X(4, BINOMIAL, "binomial", "the root's block travels down a binomial tree; credits come up")                                                        \
+	X(5, BRUCK, "bruck", "in step k pass on to rank - 2^k all blocks whose way has bit k")
 
 enum peal_algorithm {
 #define PEAL_ALGORITHM_ENUM(value, symbol, name, text) PEAL_ALGORITHM_##symbol = value,
@@ -89,10 +90,10 @@ struct peal_wire_header {
 	uint8_t operation; /* enum peal_operation */
 	uint8_t algorithm; /* enum peal_algorithm */
 	uint8_t flags; /* PEAL_PACKET_* */
-	uint8_t fragment; /* packet index within one step of recursive doubling, or within a piece of a broadcast */
+	uint8_t fragment; /* packet index within one step of an algorithm in steps, or within a piece of a broadcast */
 	uint8_t edge; /* how many DATA and SIGNAL packets, this one included, the sender has sent to this member, but for repairs */
 	uint16_t length; /* payload bytes */
-	uint32_t block_bytes; /* bytes each rank contributes to the operation */
+	uint32_t block_bytes; /* bytes of a rank's block; in alltoall of its block for each rank */
 };
 
 /* Where a member lives: everything a peer needs to address it. Exchanged out of band. */

@@ -49,45 +49,49 @@ uint64_t binomial(const Group& group, uint64_t bytes) {
   return (group.ranks - 1) * (divided_up(bytes, packet) + credits);
 }
 
-// Step k carries the blocks for all distances that have bit k, cut into packets.
+// Blocks that step k of Bruck's all-to-all passes on: those whose way has bit k.
+uint64_t bruck_blocks(uint32_t ranks, uint64_t lot) {
+  uint64_t blocks = 0;
+  for (uint64_t way = 0; way < ranks; way++) blocks += (way & lot) != 0;
+  return blocks;
+}
+
+// Whole ones, and of 2^k that stay together at most eight lots a packet.
 uint64_t bruck_piece(const Group& group, uint64_t bytes) {
   uint64_t packets = 0;
-  for (uint32_t bit = 1; bit < group.ranks; bit *= 2) {
-    uint64_t blocks = 0;
-    for (uint32_t distance = 1; distance < group.ranks; distance++)
-      blocks += (distance & bit) != 0 ? 1 : 0;
-    packets += divided_up(blocks * bytes, group.card.mtu_bytes);
+  for (uint64_t lot = 1; lot < group.ranks; lot *= 2) {
+    const uint64_t blocks = bruck_blocks(group.ranks, lot);
+    uint64_t room = bytes == 0 ? blocks : group.card.mtu_bytes / bytes;
+    if (bytes > 0 && room >= lot) room = std::min<uint64_t>(room / lot, 8) * lot;
+    packets += divided_up(blocks, room);
   }
   return group.ranks * packets;
 }
 
-// What a piece is cut for.
-enum class Cut : uint8_t {
-  kWhole,       // all of the operation is counted at once
-  kEveryBlock,  // an image holds a piece of every rank's block
-};
+// Blocks of a piece that a card keeps side by side: one of every rank, or also what each
+// step sends.
+uint32_t one_of_each(uint32_t ranks) { return ranks; }
+uint32_t bruck_image(uint32_t ranks) {
+  uint64_t blocks = ranks;
+  for (uint64_t lot = 1; lot < ranks; lot *= 2) blocks += bruck_blocks(ranks, lot);
+  return static_cast<uint32_t>(blocks);
+}
 
 // What each algorithm needs: for the whole operation, or for a piece of so many bytes.
 struct Model {
   uint8_t operation;
   uint8_t algorithm;
-  Cut cut;
+  uint32_t (*image)(uint32_t ranks);  // blocks of a piece; null: not cut
   uint64_t (*packets)(const Group& group, uint64_t bytes);
 };
 
-// Numbers that abi/wire.h has no names for before the card has their rows.
-constexpr uint8_t kBruck = 5;
-constexpr uint8_t kDirect = 6;
-
 constexpr Model kModels[] = {
-    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, Cut::kWhole, dissemination},
-    {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, Cut::kWhole, destroy},
-    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, Cut::kEveryBlock,
-     broadcast_piece},
-    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, Cut::kEveryBlock, doubling_piece},
-    {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, Cut::kWhole, binomial},
-    {PEAL_OPERATION_ALLTOALL, kDirect, Cut::kEveryBlock, broadcast_piece},
-    {PEAL_OPERATION_ALLTOALL, kBruck, Cut::kEveryBlock, bruck_piece},
+    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, nullptr, dissemination},
+    {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, nullptr, destroy},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, one_of_each, broadcast_piece},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, one_of_each, doubling_piece},
+    {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, nullptr, binomial},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, bruck_image, bruck_piece},
 };
 
 }  // namespace
@@ -109,9 +113,10 @@ uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPl
   const Group group = {card, ranks};
   for (const Model& model : kModels) {
     if (model.operation != operation.operation || model.algorithm != operation.algorithm) continue;
-    if (model.cut == Cut::kWhole) return model.packets(group, operation.block_bytes);
-    const uint32_t image = card.channel_bytes / (2 * card.piece_window) / ranks;
-    const uint64_t piece = std::min(card.mtu_bytes, image) & ~7u;
+    if (model.image == nullptr) return model.packets(group, operation.block_bytes);
+    const uint32_t image = card.channel_bytes / (2 * card.piece_window);
+    const uint32_t share = image / model.image(ranks);
+    const uint64_t piece = std::min(card.mtu_bytes, share < 8 ? share : share & ~7u);
     const uint64_t pieces = divided_up(operation.block_bytes, piece);
     const uint64_t last = operation.block_bytes - (pieces - 1) * piece;
     return (pieces - 1) * model.packets(group, piece) + model.packets(group, last);

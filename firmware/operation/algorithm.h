@@ -22,7 +22,7 @@ namespace peal {
 enum class Release : uint8_t {
   kNoPieces,
   // Every rank sends and needs every piece, at most W ahead of what it has completed: a packet of
-  // piece p + 2W proves that everybody has piece p. docs/decisions/0003
+  // piece p + 2W proves that everybody has piece p. docs/decisions/0003, 0014
   // [Pieces.AQuestionOfLongAgoMakesNoDebt, Pieces.PiecesBeyondTheWindowAreRefused].
   kSymmetric,
   // Data goes down a tree, and credits go up: a place serves piece p + 2W only on a card to which

@@ -8,10 +8,11 @@
 
 namespace peal {
 
-// Bytes of a full piece of which an image holds one from every rank of a group of this size; zero
-// when the group is too large for a channel.
-constexpr uint32_t piece_bytes_for(uint32_t ranks) {
-  const uint32_t share = kImageBytes / ranks & ~7u;
+// Bytes of a full piece when an image holds so many blocks, one from every rank or more: words, if
+// it has room for any.
+constexpr uint32_t piece_bytes_for(uint32_t image_blocks) {
+  const uint32_t room = kImageBytes / image_blocks;
+  const uint32_t share = room < 8 ? room : room & ~7u;
   return share < CONFIG_MTU_BYTES ? share : CONFIG_MTU_BYTES;
 }
 
@@ -31,6 +32,13 @@ inline bool is_expected(const Membership& self, Rank origin) { return origin < s
 inline HostAddress own_address(const Operation& operation, uint32_t number) {
   const HostAddress& send = operation.command.send;
   return {send.region, send.offset + uint64_t{number} * operation.piece_bytes};
+}
+
+// The own block for this rank, where the host gave one for each.
+inline HostAddress own_address_for(const Operation& operation, Rank to, uint32_t number) {
+  HostAddress address = own_address(operation, number);
+  address.offset += uint64_t{to} * operation.block_bytes;
+  return address;
 }
 
 // Where the user wants this rank's part of the piece.

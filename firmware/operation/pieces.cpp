@@ -8,8 +8,9 @@
 namespace peal {
 namespace {
 
-void take_staging(Member& member, Operation& operation, uint32_t gather_bytes) {
-  const uint64_t bytes = uint64_t{expected_blocks(member.membership)} * operation.block_bytes;
+void take_staging(Member& member, Operation& operation, uint32_t gather_bytes,
+                  uint32_t image_blocks) {
+  const uint64_t bytes = uint64_t{image_blocks} * operation.block_bytes;
   const bool gathers = operation.block_bytes <= gather_bytes;
   if (!gathers || bytes == 0 || operation.piece_count != 1 || bytes > CONFIG_STAGING_BYTES) return;
   const auto units = static_cast<uint32_t>((bytes + kStagingUnitBytes - 1) / kStagingUnitBytes);
@@ -25,7 +26,8 @@ void take_staging(Member& member, Operation& operation, uint32_t gather_bytes) {
 
 }  // namespace
 
-void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes) {
+void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes,
+                 uint32_t image_blocks) {
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(operation.algorithm->release != Release::kNoPieces);
   operation.piece_bytes = piece_bytes;
@@ -39,7 +41,7 @@ void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes
     piece.number = 0;
     piece.dma = 0;
   }
-  take_staging(member, operation, gather_bytes);
+  take_staging(member, operation, gather_bytes, image_blocks);
 }
 
 Piece* piece_open(Operation& operation, uint32_t number) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Pieces: which of them are open, and what has come of each. A channel holds 2W images of N blocks.
+// Pieces: which of them are open, and what has come of each. A channel holds 2W images.
 // A packet of piece p + 2W proves that everybody has piece p (its sender had everything of p + W,
 // and nobody sends p + W before it has p), so a place is reused without a word, and what it retains
 // until then answers every NACK that can still come: operations of every length complete locally.
@@ -15,10 +15,15 @@
 
 namespace peal {
 
-// Cuts the operation's blocks into pieces of so many bytes and clears their records. A result of
+// Cuts the operation's blocks into pieces of so many bytes and clears their records. An image of
 // blocks of at most `gather_bytes` gathers in the staging buffer, if that has room for it (0: none
 // does).
-void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes);
+void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes,
+                 uint32_t image_blocks);
+// An image is the result.
+inline void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes) {
+  pieces_open(scope, piece_bytes, gather_bytes, expected_blocks(scope.member.membership));
+}
 
 inline Piece& piece_slot(Operation& operation, uint32_t number) {
   return operation.pieces[number % kPieceSlots];

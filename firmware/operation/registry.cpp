@@ -2,6 +2,7 @@
 // The one list of algorithms. Nothing else in the firmware names one.
 #include "firmware/collective/allgather/broadcast_all.h"
 #include "firmware/collective/allgather/doubling.h"
+#include "firmware/collective/alltoall/bruck.h"
 #include "firmware/collective/barrier/barrier.h"
 #include "firmware/collective/broadcast/binomial.h"
 #include "firmware/operation/algorithm.h"
@@ -30,6 +31,8 @@ constexpr Algorithm kRows[] = {
      Release::kSymmetric, kBlocks, broadcast_all::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, kBlocks, doubling::kFunctions},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, PEAL_SUBMIT_IN_PLACE, false,
+     Release::kSymmetric, kBlocks, bruck::kFunctions},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, 0, true, Release::kCredited,
      kCreditedBlocks, binomial::kFunctions},
 };

@@ -259,4 +259,12 @@ peal_submission broadcast_entry(const Membership& member, uint64_t sequence, uin
   return entry;
 }
 
+peal_submission alltoall_entry(const Membership& member, uint64_t sequence, uint64_t cookie,
+                               uint64_t block_bytes, uint32_t send_key, uint32_t receive_key) {
+  peal_submission entry = allgather_entry(member, sequence, cookie, PEAL_ALGORITHM_BRUCK,
+                                          block_bytes, send_key, receive_key);
+  entry.operation = PEAL_OPERATION_ALLTOALL;
+  return entry;
+}
+
 }  // namespace peal::test

@@ -118,5 +118,7 @@ peal_submission allgather_entry(const Membership& member, uint64_t sequence, uin
 peal_submission broadcast_entry(const Membership& member, uint64_t sequence, uint64_t cookie,
                                 uint32_t root, uint64_t block_bytes, uint32_t send_key,
                                 uint32_t receive_key);
+peal_submission alltoall_entry(const Membership& member, uint64_t sequence, uint64_t cookie,
+                               uint64_t block_bytes, uint32_t send_key, uint32_t receive_key);
 
 }  // namespace peal::test

@@ -44,13 +44,17 @@ void Cluster::destroy(uint32_t rank, uint64_t sequence) {
 }
 
 // Two buffers per slot, made when a slot is first used and again when it is too small.
-Cluster::Buffers& Cluster::buffers(uint32_t rank, uint64_t sequence, size_t block_bytes) {
+Cluster::Buffers& Cluster::buffers(uint32_t rank, uint64_t sequence, size_t block_bytes,
+                                   uint32_t send_blocks) {
   auto& slots = buffers_[rank];
   if (slots.size() < kSlots) slots.resize(kSlots);
   Buffers& slot = slots[sequence % kSlots];
   CardBench& card = bench(rank);
   const bool fresh = slot.send.key == 0 && slot.receive.key == 0;
-  if (fresh || card.port.bytes(slot.send.region).size() < block_bytes) {
+  const size_t send_bytes = std::max<size_t>(block_bytes * send_blocks, 8);
+  const size_t receive_bytes = std::max<size_t>(block_bytes * ranks(), 8);
+  if (fresh || card.port.bytes(slot.send.region).size() < send_bytes ||
+      card.port.bytes(slot.receive.region).size() < receive_bytes) {
     if (!fresh) {
       RegionId region = 0;
       for (const uint32_t key : {slot.send.key, slot.receive.key}) {
@@ -61,9 +65,8 @@ Cluster::Buffers& Cluster::buffers(uint32_t rank, uint64_t sequence, size_t bloc
         card.port.remove_region(region);
       }
     }
-    slot.send = card.add_memory("send", std::max<size_t>(block_bytes, 8), PEAL_ACCESS_READ);
-    slot.receive = card.add_memory("receive", std::max<size_t>(block_bytes * ranks(), 8),
-                                   PEAL_ACCESS_READ | PEAL_ACCESS_WRITE);
+    slot.send = card.add_memory("send", send_bytes, PEAL_ACCESS_READ);
+    slot.receive = card.add_memory("receive", receive_bytes, PEAL_ACCESS_READ | PEAL_ACCESS_WRITE);
   }
   return slot;
 }
@@ -100,7 +103,7 @@ void Cluster::broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t 
 
 std::string Cluster::check_broadcast(uint32_t rank, uint64_t sequence, uint32_t root,
                                      size_t block_bytes) {
-  const Buffers& slot = buffers(rank, sequence, block_bytes);
+  const Buffers& slot = buffers_[rank][sequence % kSlots];
   const auto& receive = bench(rank).port.bytes(slot.receive.region);
   for (size_t i = 0; i < receive.size(); i++) {
     const bool written = rank != root && i < block_bytes;
@@ -111,10 +114,41 @@ std::string Cluster::check_broadcast(uint32_t rank, uint64_t sequence, uint32_t 
   return "";
 }
 
+void Cluster::alltoall(uint32_t rank, uint64_t sequence, size_t block_bytes, bool in_place) {
+  const Buffers& slot = buffers(rank, sequence, block_bytes, ranks());
+  CardBench& card = bench(rank);
+  auto& receive = card.port.bytes(slot.receive.region);
+  std::fill(receive.begin(), receive.end(), uint8_t{0xee});
+  auto given = in_place ? receive.begin() : card.port.bytes(slot.send.region).begin();
+  for (uint32_t to = 0; to < ranks(); to++) {
+    const auto block = pattern_between(sequence, rank, to, 0, block_bytes);
+    given = std::copy(block.begin(), block.end(), given);
+  }
+  peal_submission entry =
+      alltoall_entry(members_[rank], sequence, kCookieBase + sequence, block_bytes,
+                     in_place ? 0 : slot.send.key, slot.receive.key);
+  if (in_place) entry.flags = PEAL_SUBMIT_IN_PLACE;
+  card.submit(entry);
+}
+
+std::string Cluster::check_alltoall(uint32_t rank, uint64_t sequence, size_t block_bytes) {
+  std::vector<uint8_t> expected;
+  for (uint32_t from = 0; from < ranks(); from++) {
+    const auto block = pattern_between(sequence, from, rank, 0, block_bytes);
+    expected.insert(expected.end(), block.begin(), block.end());
+  }
+  return compare_result(rank, sequence, block_bytes, expected);
+}
+
 std::string Cluster::check_result(uint32_t rank, uint64_t sequence, size_t block_bytes) {
-  const Buffers& slot = buffers(rank, sequence, block_bytes);
+  return compare_result(rank, sequence, block_bytes,
+                        pattern_result(sequence, ranks(), block_bytes));
+}
+
+std::string Cluster::compare_result(uint32_t rank, uint64_t sequence, size_t block_bytes,
+                                    const std::vector<uint8_t>& expected) {
+  const Buffers& slot = buffers_[rank][sequence % kSlots];
   const auto& receive = bench(rank).port.bytes(slot.receive.region);
-  const auto expected = pattern_result(sequence, ranks(), block_bytes);
   for (size_t i = 0; i < receive.size(); i++) {
     const uint8_t want = i < expected.size() ? expected[i] : 0xee;
     if (receive[i] == want) continue;

@@ -47,6 +47,10 @@ class Cluster {
   // Empty when the rank's receive buffer of that broadcast is right, else the first byte that is
   // not.
   std::string check_broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t block_bytes);
+  // The rank's block for another is the pattern of (sequence, rank, other).
+  void alltoall(uint32_t rank, uint64_t sequence, size_t block_bytes, bool in_place = false);
+  // Empty when the receive buffer of that all-to-all is right, else the first byte that is not.
+  std::string check_alltoall(uint32_t rank, uint64_t sequence, size_t block_bytes);
   // Empty when the receive buffer of that allgather is right, else the first byte that is not.
   std::string check_result(uint32_t rank, uint64_t sequence, size_t block_bytes);
   // A request is complete, so its send buffer is the user's again: overwritten at once, in the turn
@@ -78,7 +82,9 @@ class Cluster {
     Memory send;
     Memory receive;
   };
-  Buffers& buffers(uint32_t rank, uint64_t sequence, size_t block_bytes);
+  Buffers& buffers(uint32_t rank, uint64_t sequence, size_t block_bytes, uint32_t send_blocks = 1);
+  std::string compare_result(uint32_t rank, uint64_t sequence, size_t block_bytes,
+                             const std::vector<uint8_t>& expected);
   void scribble_send(uint32_t rank, uint64_t sequence);
   bool move_once();
   void set_time(TimeNs now);

@@ -29,9 +29,14 @@ T payload_as(const peal_wire_header& header, const uint8_t* payload) {
   return value;
 }
 
+bool is_in_steps(const peal_wire_header& header) {
+  return header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING ||
+         header.algorithm == PEAL_ALGORITHM_BRUCK;
+}
+
 std::string data_text(const peal_wire_header& header) {
   std::string text = number("seq", header.sequence) + number("piece", header.piece);
-  if (header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING) {
+  if (is_in_steps(header)) {
     text += number("step", header.hop) + number("frag", header.fragment);
   } else {
     text += number("origin", header.origin) + number("hop", header.hop);
@@ -52,12 +57,12 @@ std::string signal_text(const peal_wire_header& header) {
 
 // What a NACK asks for, and its answer "not yet" likewise.
 std::string missing_text(const peal_wire_header& header) {
-  const bool blocks =
-      header.operation == PEAL_OPERATION_ALLGATHER || header.operation == PEAL_OPERATION_BROADCAST;
+  const bool blocks = header.operation == PEAL_OPERATION_ALLGATHER ||
+                      header.operation == PEAL_OPERATION_BROADCAST ||
+                      header.operation == PEAL_OPERATION_ALLTOALL;
   if (!blocks) return signal_text(header);
   std::string text = number("seq", header.sequence) + number("piece", header.piece);
-  if (header.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING)
-    return text + number("step", header.hop);
+  if (is_in_steps(header)) return text + number("step", header.hop);
   return text + number("origin", header.origin);
 }
 

@@ -22,6 +22,12 @@ inline std::vector<uint8_t> pattern_block(uint64_t sequence, uint32_t origin, ui
   return block;
 }
 
+// The block that a rank has for another in an all-to-all.
+inline std::vector<uint8_t> pattern_between(uint64_t sequence, uint32_t from, uint32_t to,
+                                            uint64_t offset, size_t bytes) {
+  return pattern_block(sequence, from << 12 | to, offset, bytes);
+}
+
 // The result of an allgather of `ranks` such blocks.
 inline std::vector<uint8_t> pattern_result(uint64_t sequence, uint32_t ranks, size_t block_bytes) {
   std::vector<uint8_t> result;

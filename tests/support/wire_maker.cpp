@@ -126,6 +126,19 @@ Frame WireMaker::credit(uint32_t sender, OperationShape shape, uint32_t sequence
   return frame;
 }
 
+Frame WireMaker::bruck(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t step,
+                       uint32_t fragment, std::vector<uint8_t> payload) const {
+  const uint32_t sender = (member_.rank + (1u << step)) % member_.ranks;
+  Frame frame = base(PEAL_PACKET_DATA, sender, shape, sequence);
+  frame.header.origin = frame.header.sender;
+  frame.header.piece = piece;
+  frame.header.hop = static_cast<uint8_t>(step);
+  frame.header.fragment = static_cast<uint8_t>(fragment);
+  frame.payload = std::move(payload);
+  seal(frame);
+  return frame;
+}
+
 Frame WireMaker::nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
                       uint32_t origin, uint32_t hop, uint64_t fragments, uint32_t credit) const {
   Frame frame = base(PEAL_PACKET_NACK, sender, shape, sequence);

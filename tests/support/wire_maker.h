@@ -25,6 +25,9 @@ inline constexpr OperationShape kDestroyShape{PEAL_OPERATION_DESTROY, PEAL_ALGOR
 inline OperationShape broadcast_shape(uint64_t block_bytes) {
   return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, block_bytes};
 }
+inline OperationShape bruck_shape(uint64_t block_bytes) {
+  return {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, block_bytes};
+}
 inline OperationShape doubling_shape(uint64_t block_bytes) {
   return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, block_bytes};
 }
@@ -53,6 +56,9 @@ class WireMaker {
   // All below the sender, a child by that hop, have so many pieces of a broadcast.
   [[nodiscard]] Frame credit(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t hop,
                              uint32_t pieces) const;
+  // A packet of Bruck's all-to-all, from the rank that the step says.
+  [[nodiscard]] Frame bruck(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t step,
+                            uint32_t fragment, std::vector<uint8_t> payload) const;
   [[nodiscard]] Frame nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
                            uint32_t origin, uint32_t hop, uint64_t fragments = 1,
                            uint32_t credit = 0) const;
