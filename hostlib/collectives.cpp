@@ -92,6 +92,14 @@ Call allgather(const peal_group& group, const void* send, void* receive, size_t 
   return call;
 }
 
+Call alltoall(const peal_group& group, const void* send, void* receive, size_t block_bytes) {
+  Call call;
+  call.operation = PEAL_OPERATION_ALLTOALL;
+  call.block_bytes = block_bytes;
+  two_buffers(call, send, group.size, receive, group.size);
+  return call;
+}
+
 bool overlap(const Call::Buffer& a, const Call::Buffer& b) {
   const auto a_start = reinterpret_cast<uintptr_t>(a.address);
   const auto b_start = reinterpret_cast<uintptr_t>(b.address);
@@ -213,4 +221,14 @@ extern "C" peal_error peal_iallgather(peal_group* group, const void* send, void*
                                       size_t block_bytes, peal_request** request) {
   return host::start("peal_iallgather", group, request, host::allgather, send, receive,
                      block_bytes);
+}
+
+extern "C" peal_error peal_alltoall(peal_group* group, const void* send, void* receive,
+                                    size_t block_bytes) {
+  return host::run("peal_alltoall", group, host::alltoall, send, receive, block_bytes);
+}
+
+extern "C" peal_error peal_ialltoall(peal_group* group, const void* send, void* receive,
+                                     size_t block_bytes, peal_request** request) {
+  return host::start("peal_ialltoall", group, request, host::alltoall, send, receive, block_bytes);
 }

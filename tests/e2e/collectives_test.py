@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Broadcast over real cards: every byte, from every root, mixed with all others and deep; ranks that
+"""Broadcast and all-to-all over real cards: every byte, from every root, in place and not, mixed with all others and deep; ranks that
 disagree are told, and so are those that wait for a rank that dies."""
 
 import signal
@@ -23,6 +23,19 @@ class CollectivesTest(jobs.JobCase):
     def test_broadcast_on_two_cards(self):
         self.scenario(6, "broadcast", "65536", "2", options=("--cards", "2"))
 
+    def test_alltoall(self):
+        for ranks in (1, 2, 3, 5, 8):
+            with self.subTest(ranks=ranks):
+                self.scenario(ranks, "alltoall", str(1 << 20) if ranks < 5 else "100003")
+
+    def test_alltoall_with_loss(self):
+        for ranks in (3, 8):
+            with self.subTest(ranks=ranks):
+                self.scenario(ranks, "alltoall", "9000", "5", options=LOSS)
+
+    def test_alltoall_on_two_cards(self):
+        self.scenario(6, "alltoall", "65536", "2", options=("--cards", "2"))
+
     def test_mixed(self):
         for ranks in (2, 5, 8):
             with self.subTest(ranks=ranks):
@@ -32,25 +45,29 @@ class CollectivesTest(jobs.JobCase):
         self.scenario(4, "mixed", "200", "5000", "7", options=LOSS)
 
     def test_disagreement(self):
-        for what in ("root", "broadcast-length", "operation"):
+        for what in ("root", "broadcast-length", "alltoall-length", "operation"):
             with self.subTest(what=what):
                 self.scenario(4, "disagree-on", what, "2")
 
     def test_disagreement_with_loss(self):
-        for what in ("root", "broadcast-length"):
+        for what in ("root", "alltoall-length"):
             with self.subTest(what=what):
                 self.scenario(5, "disagree-on", what, "1", options=LOSS)
 
-    def dies(self, ranks, victim, size, *options):
-        done = self.scenario(ranks, "death-in", str(victim), str(size), options=("--grace", "never", *options),
+    def dies(self, ranks, operation, victim, size, *options):
+        done = self.scenario(ranks, "death-in", operation, str(victim), str(size), options=("--grace", "never", *options),
                              status=128 + signal.SIGKILL)
         for rank in range(ranks):
             if rank != victim:
                 self.assertIn(f"rank {rank} was told that rank {victim} is dead", done.out)
 
     def test_a_root_that_dies(self):
-        self.dies(4, 2, 1000)
-        self.dies(8, 0, 100000, *LOSS)
+        self.dies(4, "broadcast", 2, 1000)
+        self.dies(8, "broadcast", 0, 100000, *LOSS)
+
+    def test_a_rank_that_dies_in_an_alltoall(self):
+        self.dies(4, "alltoall", 1, 1000)
+        self.dies(5, "alltoall", 4, 20000, *LOSS)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ import jobs
 
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/examples/matmul/demo.py")
 TITLE = "collective (on rank 0)        count bytes per rank      median us on the card us"
-NAMES = ["broadcast of the recipes", "allgather of B (in place)", "allgather of C, overlapped", "barrier"]
-COUNTS = (1, 1, 8, 10)
-BYTES = (32, 262144, 32768, 0)
-MEDIANS = (11.5, 22.5, 33.5, 44.5)
+NAMES = ["broadcast of the recipes", "alltoall of B", "allgather of B (in place)", "allgather of C, overlapped", "barrier"]
+COUNTS = (1, 1, 1, 8, 10)
+BYTES = (32, 32768, 262144, 32768, 0)
+MEDIANS = (11.5, 22.5, 33.5, 44.5, 55.5)
 ALONE = "peal: Open MPI is not installed (Debian's openmpi-bin and libopenmpi-dev), so the table shows Peal alone\n"
 
 

@@ -39,8 +39,8 @@ class OpenMpiTest(unittest.TestCase):
     def test_demo(self):
         out = self.run_program("/usr/bin/python3", "-B", DEMO, PROGRAMS, TWIN)
         self.assertIn("\ncorrect: on 8 of 8 ranks all 512 rows equal the serial product's\n", out)
-        medians = re.findall(r"^(?:broadcast|allgather|barrier).* ([\d.]+)$", out, re.M)
-        self.assertEqual(len(medians), 4, out)
+        medians = re.findall(r"^(?:broadcast|alltoall|allgather|barrier).* ([\d.]+)$", out, re.M)
+        self.assertEqual(len(medians), 5, out)
 
     def test_product(self):
         out = self.over_open_mpi(3, os.path.join(PROGRAMS, "peal-matmul"), "192", "4")
@@ -48,7 +48,7 @@ class OpenMpiTest(unittest.TestCase):
 
     def test_measurements_are_verified(self):
         """peal-perf fails by itself when a result is wrong."""
-        for words in (("barrier",), ("broadcast",), ("allgather", "--sizes", "4,8k"), ("allgather", "--in-place", "--memory", "both")):
+        for words in (("barrier",), ("broadcast",), ("alltoall", "--in-place"), ("allgather", "--sizes", "4,8k"), ("allgather", "--in-place", "--memory", "both")):
             path = os.path.join(self.folder.name, "records.json")
             self.over_open_mpi(4, os.path.join(PROGRAMS, "peal-perf"), *words, "--iterations", "20", "--json", path)
             with open(path, encoding="utf-8") as file:

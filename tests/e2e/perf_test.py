@@ -117,30 +117,39 @@ class PerfTest(jobs.JobCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("peal-perf: --root: there is no rank 2 of 2\n", done.stderr)
 
+    def test_alltoall(self):
+        for ranks in (1, 2, 3, 5, 8):
+            with self.subTest(ranks=ranks):
+                self.others("alltoall", ranks)
+
+    def test_alltoall_in_place(self):
+        self.others("alltoall", 5, "--in-place")
+
     def test_new_operations_on_bad_wires(self):
-        for operation in ("broadcast",):
+        for operation in ("broadcast", "alltoall"):
             for ranks in (3, 8):
                 with self.subTest(operation=operation, ranks=ranks):
                     self.others(operation, ranks, *ALL_FAULTS, sizes="4,1000,5000", iterations=30)
 
     def test_floor_of_the_new_operations(self):
-        for operation in ("broadcast",):
+        for operation in ("broadcast", "alltoall"):
             with self.subTest(operation=operation):
                 records = self.others(operation, 4, "--floor", "--rounds", "4", sizes="0,4,1024", iterations=100)
                 self.assertEqual([record["algorithm"] for record in records], ["ideal-card", "auto"] * 6)
 
     def test_mistakes(self):
         for words, wrong in (
-                (["reduce"], "OPERATION: 'reduce' is none of barrier, allgather, broadcast"),
+                (["reduce"], "OPERATION: 'reduce' is none of barrier, allgather, broadcast, alltoall"),
                 (["allgather", "--sizes", "4,x"], "--sizes: '4,x' is no list A,B,... of bytes from 0 to 64M"),
                 (["allgather", "--algorithm", "ring"],
                  "--algorithm: 'ring' is none of auto, all-to-all-broadcast, recursive-doubling, all"),
+                (["alltoall", "--algorithm", "ring"], "--algorithm: 'ring' is none of auto, bruck, all"),
                 (["broadcast", "--root", "1024"], "--root: '1024' is no whole number from 0 to 1023"),
                 (["barrier", "--ranks", "0"], "--ranks: '0' is no whole number from 1 to 1024"),
                 (["barrier", "--iterations", "0"], "--iterations: '0' is no whole number from 1 to 100000000"),
                 (["barrier", "--corrupt", "-1"], "--corrupt: '-1' is no number from 0 to 1"),
                 (["barrier", "allgather"], "'allgather' is one word too many"),
-                ([], "OPERATION is missing: one of barrier, allgather, broadcast")):
+                ([], "OPERATION is missing: one of barrier, allgather, broadcast, alltoall")):
             done = subprocess.run([jobs.program("peal-perf"), *words], env=self.environment, capture_output=True, text=True,
                                   check=False)
             self.assertEqual((done.returncode, done.stderr), (2, f"peal-perf: {wrong}\nTry 'peal-perf --help'.\n"), words)

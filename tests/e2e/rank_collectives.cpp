@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Broadcast: every root, many lengths; kinds mixed and deep; ranks that disagree, and one that dies
-// inside.
+// Broadcast and all-to-all: every root, many lengths, in place and not; kinds mixed and deep;
+// ranks that disagree, and one that dies inside.
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -17,6 +17,9 @@ constexpr size_t kLengths[] = {
 // Behind every buffer: nobody may write there.
 constexpr size_t kGuardBytes = 64;
 constexpr uint8_t kGuard = 0xa5;
+
+// Of what one rank has for another.
+uint32_t origin_of(const Job& job, uint32_t from, uint32_t to) { return from * job.size + to; }
 
 struct Buffers {
   Buffers(const Job& job, size_t block_bytes_max)
@@ -40,6 +43,19 @@ struct Buffers {
   uint8_t* receive;
 };
 
+void fill_alltoall(const Job& job, uint8_t* send, size_t block, uint64_t iteration) {
+  for (uint32_t r = 0; r < job.size; r++) {
+    fill(send + r * block, block, origin_of(job, job.rank, r), iteration);
+  }
+}
+
+bool is_exchanged(const Job& job, const uint8_t* result, size_t block, uint64_t iteration) {
+  for (uint32_t r = 0; r < job.size; r++) {
+    if (!is_filled(result + r * block, block, origin_of(job, r, job.rank), iteration)) return false;
+  }
+  return true;
+}
+
 void broadcast_once(const Job& job, const Buffers& buffers, size_t bytes, uint32_t root,
                     uint64_t iteration) {
   const bool sends = job.rank == root;
@@ -48,6 +64,16 @@ void broadcast_once(const Job& job, const Buffers& buffers, size_t bytes, uint32
   EXPECT_OK(job, peal_bcast(job.group, sends ? buffers.send : buffers.receive, bytes, root));
   EXPECT_TRUE(job, is_filled(sends ? buffers.send : buffers.receive, bytes, root, iteration));
   EXPECT_TRUE(job, buffers.guarded(sends ? 0 : bytes));
+}
+
+void alltoall_once(const Job& job, const Buffers& buffers, size_t block, bool in_place,
+                   uint64_t iteration) {
+  buffers.spoil(block * job.size);
+  fill_alltoall(job, in_place ? buffers.receive : buffers.send, block, iteration);
+  EXPECT_OK(job, peal_alltoall(job.group, in_place ? PEAL_IN_PLACE : buffers.send, buffers.receive,
+                               block));
+  EXPECT_TRUE(job, is_exchanged(job, buffers.receive, block, iteration));
+  EXPECT_TRUE(job, buffers.guarded(block * job.size));
 }
 
 }  // namespace
@@ -70,9 +96,26 @@ void run_broadcast(Job& job) {
   close_all(job);
 }
 
+// alltoall LONGEST ROUNDS: every length of a block up to that, by turns in place.
+void run_alltoall(Job& job) {
+  const uint64_t longest = job.number(0, 1 << 20);
+  const uint64_t rounds = job.number(1, 1);
+  open_all(job);
+  const Buffers buffers(job, longest);
+  uint64_t iteration = 0;
+  for (uint64_t round = 0; round < rounds; round++) {
+    for (const size_t block : kLengths) {
+      if (block > longest) continue;
+      alltoall_once(job, buffers, block, false, iteration++);
+      alltoall_once(job, buffers, block, true, iteration++);
+    }
+  }
+  close_all(job);
+}
+
 namespace {
 
-enum class Kind : uint8_t { kBarrier, kBroadcast, kAllgather };
+enum class Kind : uint8_t { kBarrier, kBroadcast, kAllgather, kAlltoall };
 
 // One operation of a sequence that all ranks draw alike, and its buffers.
 class Slot {
@@ -80,7 +123,7 @@ class Slot {
   Slot(const Job& job, size_t longest) : job_(job), longest_(longest), buffers_(job, longest) {}
 
   void post(std::mt19937& random, uint64_t iteration) {
-    kind_ = static_cast<Kind>(random() % 3);
+    kind_ = static_cast<Kind>(random() % 4);
     bytes_ = random() % 3 == 0 ? random() % (longest_ + 1) : random() % 300;
     root_ = static_cast<uint32_t>(random() % job_.size);
     iteration_ = iteration;
@@ -98,6 +141,11 @@ class Slot {
         fill(buffers_.send, bytes_, job_.rank, iteration_);
         EXPECT_OK(job_,
                   peal_iallgather(job_.group, buffers_.send, buffers_.receive, bytes_, &request_));
+        break;
+      case Kind::kAlltoall:
+        fill_alltoall(job_, buffers_.send, bytes_, iteration_);
+        EXPECT_OK(job_,
+                  peal_ialltoall(job_.group, buffers_.send, buffers_.receive, bytes_, &request_));
         break;
     }
   }
@@ -121,8 +169,10 @@ class Slot {
       case Kind::kBroadcast:
         return (sends() || is_filled(buffers_.receive, bytes_, root_, iteration_)) &&
                buffers_.guarded(sends() ? 0 : bytes_);
-      default:
+      case Kind::kAllgather:
         return is_gathered(job_, buffers_.receive, bytes_, iteration_) && buffers_.guarded(all);
+      default:
+        return is_exchanged(job_, buffers_.receive, bytes_, iteration_) && buffers_.guarded(all);
     }
   }
 
@@ -138,7 +188,7 @@ class Slot {
 
 }  // namespace
 
-// mixed COUNT LONGEST SEED: all kinds in one sequence, as deep as the card takes it.
+// mixed COUNT LONGEST SEED: all four kinds in one sequence, as deep as the card takes it.
 void run_mixed(Job& job) {
   const uint64_t count = job.number(0, 400);
   const size_t longest = job.number(1, 20'000);
@@ -172,32 +222,40 @@ void run_disagree_on(Job& job) {
     if (what == "broadcast-length") {
       return peal_bcast(job.group, buffers.receive, odd ? kBytes / 2 : kBytes, 0);
     }
+    if (what == "alltoall-length") {
+      return peal_alltoall(job.group, buffers.send, buffers.receive, odd ? kBytes / 2 : kBytes);
+    }
     return odd ? peal_allgather(job.group, buffers.send, buffers.receive, kBytes)
-               : peal_bcast(job.group, buffers.receive, kBytes, 0);
+               : peal_alltoall(job.group, buffers.send, buffers.receive, kBytes);
   };
   for (uint64_t i = 0; i < 10; i++) {
     broadcast_once(job, buffers, kBytes, i % job.size, i);
     const peal_error told = disagree();
     // Nobody waits in a broadcast for those below: who did not need the odd one may be done.
-    const bool may_be_done = !odd;
+    const bool may_be_done = !odd && (what == "root" || what == "broadcast-length");
     EXPECT_TRUE(job, told == PEAL_ERR_MISMATCH || (may_be_done && told == PEAL_OK));
-    EXPECT_OK(job, peal_barrier(job.group));
+    alltoall_once(job, buffers, kBytes, false, i);
   }
   close_all(job);
 }
 
-// death-in VICTIM BYTES: the others are in a broadcast when its root is killed.
+// death-in broadcast|alltoall VICTIM BYTES: the others are in the operation when that rank, which
+// is its root, is killed.
 void run_death_in(Job& job) {
-  const auto victim = static_cast<uint32_t>(job.number(0, 1));
-  const size_t bytes = job.number(1, 1000);
+  const bool broadcast = job.arguments.at(0) == "broadcast";
+  const auto victim = static_cast<uint32_t>(job.number(1, 1));
+  const size_t bytes = job.number(2, 1000);
   open_all(job);
   const Buffers buffers(job, bytes);
   for (uint64_t i = 0; i < 10; i++) {
     broadcast_once(job, buffers, bytes, i % job.size, i);
+    alltoall_once(job, buffers, bytes, true, i);
   }
   peal_request* request = nullptr;
   if (job.rank != victim) {
-    EXPECT_OK(job, peal_ibcast(job.group, buffers.receive, bytes, victim, &request));
+    EXPECT_OK(job, broadcast
+                       ? peal_ibcast(job.group, buffers.receive, bytes, victim, &request)
+                       : peal_ialltoall(job.group, buffers.send, buffers.receive, bytes, &request));
   }
   job.barrier();
   if (job.rank == victim) raise(SIGKILL);
@@ -205,6 +263,8 @@ void run_death_in(Job& job) {
   EXPECT_TRUE(job, peal_request_failed_rank(request) == static_cast<int>(victim));
   EXPECT_OK(job, peal_request_free(request));
   EXPECT_ERROR(job, peal_bcast(job.group, buffers.receive, bytes, 0), PEAL_ERR_PEER_DEAD);
+  EXPECT_ERROR(job, peal_alltoall(job.group, PEAL_IN_PLACE, buffers.receive, bytes),
+               PEAL_ERR_PEER_DEAD);
   EXPECT_ERROR(job, peal_group_destroy(job.group), PEAL_ERR_PEER_DEAD);
   printf("rank %u was told that rank %u is dead\n", job.rank, victim);
   peal_close(job.card);

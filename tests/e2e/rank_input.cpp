@@ -109,6 +109,9 @@ void wrong_buffers(const Job& job) {
   EXPECT_ERROR(job, peal_bcast(group, good, kBlock, job.size), PEAL_ERR_BAD_ROOT);
   EXPECT_ERROR(job, peal_bcast(group, loose, kBlock, 0), PEAL_ERR_NOT_REGISTERED);
   EXPECT_ERROR(job, peal_bcast(group, good, SIZE_MAX, 0), PEAL_ERR_BAD_LENGTH);
+  EXPECT_ERROR(job, peal_alltoall(group, good, good, kBlock), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_alltoall(group, PEAL_IN_PLACE, loose, kBlock), PEAL_ERR_NOT_REGISTERED);
+  EXPECT_ERROR(job, peal_alltoall(group, PEAL_IN_PLACE, good, 1u << 20), PEAL_ERR_BAD_BOUNDS);
   peal_memory* memory = nullptr;
   EXPECT_OK(job, peal_register(job.card, loose, kBlock * job.size, PEAL_READ, &memory));
   EXPECT_ERROR(job, peal_allgather(group, good, loose, kBlock), PEAL_ERR_BAD_ACCESS);

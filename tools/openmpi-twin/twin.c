@@ -188,6 +188,12 @@ peal_error peal_allgather(peal_group* group, const void* send, void* receive, si
   return PEAL_OK;
 }
 
+peal_error peal_alltoall(peal_group* group, const void* send, void* receive, size_t block_bytes) {
+  MPI_Alltoall(mpi_send(send), (int)block_bytes, MPI_BYTE, receive, (int)block_bytes, MPI_BYTE,
+               group->ranks);
+  return PEAL_OK;
+}
+
 peal_error peal_bcast(peal_group* group, void* buffer, size_t bytes, uint32_t root) {
   MPI_Bcast(buffer, (int)bytes, MPI_BYTE, (int)root, group->ranks);
   return PEAL_OK;

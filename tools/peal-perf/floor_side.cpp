@@ -44,6 +44,7 @@ class FloorSide final : public Side {
   uint8_t* receive_buffer() override { return receive_; }
   void barrier() override { run(PEAL_OPERATION_BARRIER, 0, 0); }
   void allgather(uint64_t block_bytes) override { run(PEAL_OPERATION_ALLGATHER, block_bytes, 0); }
+  void alltoall(uint64_t block_bytes) override { run(PEAL_OPERATION_ALLTOALL, block_bytes, 0); }
   void broadcast(uint64_t block_bytes, uint32_t root) override {
     run(PEAL_OPERATION_BROADCAST, block_bytes, root);
   }

@@ -46,6 +46,20 @@ bool run_allgather(const Job& job, Side& side, uint64_t bytes, uint64_t iteratio
   return good;
 }
 
+bool run_alltoall(const Job& job, Side& side, uint64_t bytes, uint64_t iteration) {
+  const auto origin_of = [&](uint32_t from, uint32_t to) { return from * job.size + to; };
+  for (uint32_t r = 0; r < job.size; r++) {
+    fill_pattern(side.send_buffer() + r * bytes, bytes, origin_of(job.rank, r), iteration);
+  }
+  side.alltoall(bytes);
+  const uint8_t* const result = side.receive_buffer();
+  bool good = true;
+  for (uint32_t r = 0; good && r < job.size; r++) {
+    good = check_block(job, result + r * bytes, bytes, r, origin_of(r, job.rank), iteration);
+  }
+  return good;
+}
+
 bool run_broadcast(const Job& job, Side& side, uint64_t bytes, uint32_t root, uint64_t iteration) {
   if (job.rank == root) fill_pattern(side.send_buffer(), bytes, root, iteration);
   side.broadcast(bytes, root);
@@ -59,6 +73,9 @@ bool run_once(const Job& job, Side& side, const Work& work, uint64_t iteration, 
   switch (work.operation) {
     case PEAL_OPERATION_ALLGATHER:
       good = run_allgather(job, side, work.block_bytes, iteration);
+      break;
+    case PEAL_OPERATION_ALLTOALL:
+      good = run_alltoall(job, side, work.block_bytes, iteration);
       break;
     case PEAL_OPERATION_BROADCAST:
       good = run_broadcast(job, side, work.block_bytes, work.root_of(job, iteration), iteration);

@@ -125,7 +125,7 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
            "rank in turn.")
       ->transform(whole(0, kRanksMax - 1));
   group.add_flag("--in-place", options->in_place,
-                 "Has what an allgather sends in the receive buffer.");
+                 "Has what allgather and alltoall send in the receive buffer.");
   group.add_flag("--floor", options->floor,
                  "Also measures the ideal card (copies and flags only), in alternating rounds.");
   group.add("--json", options->json, "FILE",

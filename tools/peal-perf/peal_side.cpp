@@ -89,6 +89,10 @@ void PealSide::allgather(uint64_t block_bytes) {
   if (peal_allgather(group_, send(), receive_, block_bytes) != PEAL_OK) give_up(job_, "allgather");
 }
 
+void PealSide::alltoall(uint64_t block_bytes) {
+  if (peal_alltoall(group_, send(), receive_, block_bytes) != PEAL_OK) give_up(job_, "alltoall");
+}
+
 void PealSide::broadcast(uint64_t block_bytes, uint32_t root) {
   uint8_t* const buffer = job_.rank == root ? send_ : receive_;
   if (peal_bcast(group_, buffer, block_bytes, root) != PEAL_OK) give_up(job_, "broadcast");

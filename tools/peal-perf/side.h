@@ -43,6 +43,7 @@ class Side {
   // All end the program with an explanation when they fail.
   virtual void barrier() = 0;
   virtual void allgather(uint64_t block_bytes) = 0;
+  virtual void alltoall(uint64_t block_bytes) = 0;
   // From the root's send buffer to the others' receive buffers.
   virtual void broadcast(uint64_t block_bytes, uint32_t root) = 0;
   // Before and after a round: no other side works in between.
@@ -76,6 +77,7 @@ class PealSide final : public Side {
   uint8_t* receive_buffer() override { return receive_; }
   void barrier() override;
   void allgather(uint64_t block_bytes) override;
+  void alltoall(uint64_t block_bytes) override;
   void broadcast(uint64_t block_bytes, uint32_t root) override;
   void begin_round() override {}
   void end_round() override {}

@@ -40,7 +40,8 @@ extern "C" {
 #endif
 
 /* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
- * rank, statistics; channel_bytes and geometry of a card. 3: broadcast, rules for algorithms. */
+ * rank, statistics; channel_bytes and geometry of a card. 3: broadcast, all-to-all, rules for
+ * algorithms. */
 #define PEAL_API_VERSION 3u
 
 typedef enum peal_error {
@@ -245,7 +246,8 @@ typedef struct peal_request peal_request;
 /* Calls with an `i` return at once. They take a null `request` too: such a *detached* operation
  * frees itself, and peal_group_wait() says when it is over and how it failed. */
 
-/* As `send`: the own block lies in the receive buffer already, at rank * block_bytes. */
+/* As `send`: what this rank sends lies in the receive buffer already. Of an allgather it is the own
+ * block, at rank * block_bytes; of an all-to-all it is everything, and is replaced. */
 #define PEAL_IN_PLACE ((const void*)-1)
 
 /* Returns when every rank of the group has called it. */
@@ -266,6 +268,15 @@ PEAL_API peal_error peal_allgather(peal_group* group, const void* send, void* re
                                    size_t block_bytes);
 PEAL_API peal_error peal_iallgather(peal_group* group, const void* send, void* receive,
                                     size_t block_bytes, peal_request** request);
+/* Block r of `receive` becomes block i of rank r's `send`, where i is this rank. Both are size *
+ * block_bytes long, lie in registered memory and do not overlap. With PEAL_IN_PLACE the blocks of
+ * `receive` are sent, and replaced by those of the others; it is registered for both directions
+ * then. When it is complete both buffers are the caller's again, whatever other ranks still do. */
+PEAL_API peal_error peal_alltoall(peal_group* group, const void* send, void* receive,
+                                  size_t block_bytes);
+PEAL_API peal_error peal_ialltoall(peal_group* group, const void* send, void* receive,
+                                   size_t block_bytes, peal_request** request);
+
 /* Never blocks. *done says whether it is complete; if so returns how it ended, else PEAL_OK. */
 PEAL_API peal_error peal_test(peal_request* request, int* done);
 /* Blocks until it is complete and returns how it ended. The request stays until

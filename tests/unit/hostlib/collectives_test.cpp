@@ -72,12 +72,15 @@ class Collectives : public testing::Test {
     return text;
   }
 
-  // All without blocking; what they post is nobody's.
+  // All four without blocking; what they post is nobody's.
   peal_error bcast(void* buffer, size_t bytes, uint32_t root) {
     return peal_ibcast(group, buffer, bytes, root, nullptr);
   }
   peal_error allgather(const void* send, void* receive, size_t bytes) {
     return peal_iallgather(group, send, receive, bytes, nullptr);
+  }
+  peal_error alltoall(const void* send, void* receive, size_t bytes) {
+    return peal_ialltoall(group, send, receive, bytes, nullptr);
   }
 
   FakeCard cards[kSize];
@@ -94,6 +97,10 @@ TEST_F(Collectives, TheEntryOfEachCall) {
   EXPECT_EQ(entry(), "1 allgather recursive-doubling bytes 100 send 1+7 receive 1+300");
   EXPECT_EQ(allgather(PEAL_IN_PLACE, receive, kBlock), PEAL_OK);
   EXPECT_EQ(entry(), "2 allgather recursive-doubling flags 1 bytes 100 receive 1+300");
+  EXPECT_EQ(alltoall(memory, receive, kBlock), PEAL_OK);
+  EXPECT_EQ(entry(), "3 alltoall bruck bytes 100 send 1+0 receive 1+300");
+  EXPECT_EQ(alltoall(PEAL_IN_PLACE, receive, kBlock), PEAL_OK);
+  EXPECT_EQ(entry(), "4 alltoall bruck flags 1 bytes 100 receive 1+300");
 }
 
 TEST_F(Collectives, TheRootOfABroadcastSendsAndTheOthersReceive) {
@@ -110,6 +117,10 @@ TEST_F(Collectives, NothingNeedsNoBuffer) {
   EXPECT_EQ(entry(), "0 broadcast binomial bytes 0 root 1");
   EXPECT_EQ(allgather(nullptr, nullptr, 0), PEAL_OK);
   EXPECT_EQ(entry(), "1 allgather recursive-doubling bytes 0");
+  EXPECT_EQ(alltoall(nullptr, nullptr, 0), PEAL_OK);
+  EXPECT_EQ(entry(), "2 alltoall bruck bytes 0");
+  EXPECT_EQ(alltoall(PEAL_IN_PLACE, nullptr, 0), PEAL_OK);
+  EXPECT_EQ(entry(), "3 alltoall bruck flags 1 bytes 0");
 }
 
 // Each with its text, and none uses up a sequence number.
@@ -127,11 +138,18 @@ TEST_F(Collectives, WhatIsWrongIsSaidByName) {
         ": blocks of " + std::to_string(bytes) + " bytes, the limit is 4294967295";
     EXPECT_EQ(text(bcast(memory, bytes, 0), PEAL_ERR_BAD_LENGTH), "broadcast" + too_long);
     EXPECT_EQ(text(allgather(memory, memory, bytes), PEAL_ERR_BAD_LENGTH), "allgather" + too_long);
+    EXPECT_EQ(text(alltoall(memory, memory, bytes), PEAL_ERR_BAD_LENGTH), "alltoall" + too_long);
   }
   EXPECT_EQ(text(bcast(nullptr, 1, 0), PEAL_ERR_INVALID_ARGUMENT),
             "broadcast: the broadcast buffer is null");
   EXPECT_EQ(text(bcast(nullptr, 1, kRank), PEAL_ERR_INVALID_ARGUMENT),
             "broadcast: the broadcast buffer is null");
+  EXPECT_EQ(text(alltoall(nullptr, memory, 1), PEAL_ERR_INVALID_ARGUMENT),
+            "alltoall: the send buffer is null");
+  EXPECT_EQ(text(alltoall(memory, nullptr, 1), PEAL_ERR_INVALID_ARGUMENT),
+            "alltoall: the receive buffer is null");
+  EXPECT_EQ(text(alltoall(PEAL_IN_PLACE, nullptr, 1), PEAL_ERR_INVALID_ARGUMENT),
+            "alltoall: the receive buffer is null");
   EXPECT_EQ(text(allgather(nullptr, memory, 1), PEAL_ERR_INVALID_ARGUMENT),
             "allgather: the send buffer is null");
   EXPECT_EQ(entry(), "");
@@ -149,9 +167,15 @@ TEST_F(Collectives, BuffersThatOverlap) {
   EXPECT_EQ(text.find("allgather: the send buffer 0x"), 0u) << text;
   EXPECT_EQ(text.rfind(use), text.size() - use.size()) << text;
   EXPECT_EQ(allgather(behind - 1, all, kBlock), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(alltoall(behind - 1, all, kBlock), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(alltoall(all, behind - 1, kBlock), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(alltoall(all, all, kBlock), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(entry(), "");
   EXPECT_EQ(allgather(all - kBlock, all, kBlock), PEAL_OK);
   EXPECT_EQ(allgather(behind, all, kBlock), PEAL_OK);
+  uint8_t* const more = allocate(2 * kSize * kBlock);
+  EXPECT_EQ(alltoall(more, more + kSize * kBlock, kBlock), PEAL_OK);
+  EXPECT_EQ(alltoall(more + kSize * kBlock, more, kBlock), PEAL_OK);
 }
 
 // Every buffer as long as the operation makes it, and for the direction that it has there.
@@ -168,11 +192,19 @@ TEST_F(Collectives, EveryBufferIsRegisteredForAllThatTheCardDoesWithIt) {
   EXPECT_EQ(bcast(write_only, kBlock, kRank), PEAL_ERR_BAD_ACCESS);
   EXPECT_EQ(bcast(write_only, kSize * kBlock + 1, 0), PEAL_ERR_BAD_BOUNDS);
   EXPECT_STREQ(std::string(peal_last_error_text()).substr(0, 20).c_str(), "the broadcast buffer");
+  EXPECT_EQ(alltoall(write_only, memory, kBlock), PEAL_ERR_BAD_ACCESS);
+  EXPECT_EQ(alltoall(memory, read_only, kBlock), PEAL_ERR_BAD_ACCESS);
+  EXPECT_EQ(alltoall(PEAL_IN_PLACE, read_only, kBlock), PEAL_ERR_BAD_ACCESS);
+  EXPECT_EQ(alltoall(PEAL_IN_PLACE, write_only, kBlock), PEAL_ERR_BAD_ACCESS);
+  EXPECT_EQ(alltoall(read_only + 1, memory, kBlock), PEAL_ERR_BAD_BOUNDS);
+  EXPECT_EQ(alltoall(memory, write_only + 1, kBlock), PEAL_ERR_BAD_BOUNDS);
   EXPECT_EQ(entry(), "");
   EXPECT_EQ(bcast(write_only, kSize * kBlock, 0), PEAL_OK);
   EXPECT_EQ(entry(), "0 broadcast binomial bytes 300 receive 3+0");
   EXPECT_EQ(bcast(read_only, kSize * kBlock, kRank), PEAL_OK);
   EXPECT_EQ(entry(), "1 broadcast binomial bytes 300 root 1 send 2+0");
+  EXPECT_EQ(alltoall(read_only, write_only, kBlock), PEAL_OK);
+  EXPECT_EQ(entry(), "2 alltoall bruck bytes 100 send 2+0 receive 3+0");
 }
 
 // In place the receive buffer is read, too: what was registered for writing does not do.
@@ -224,6 +256,10 @@ TEST_F(Collectives, WithoutAGroup) {
   EXPECT_STREQ(peal_last_error_text(), "peal_bcast: group is null");
   EXPECT_EQ(peal_ibcast(nullptr, memory, 1, 0, &request), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_STREQ(peal_last_error_text(), "peal_ibcast: group is null");
+  EXPECT_EQ(peal_alltoall(nullptr, memory, memory, 1), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "peal_alltoall: group is null");
+  EXPECT_EQ(peal_ialltoall(nullptr, memory, memory, 1, &request), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "peal_ialltoall: group is null");
 }
 
 TEST_F(Collectives, ARequestThatIsNotMadeIsNull) {

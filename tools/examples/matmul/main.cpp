@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // C = A * B by several processes. Rank 0 broadcasts what the matrices are made of. Each rank owns a
-// band of rows: it makes its band of B, and an allgather gives everybody all of B. Then each rank
-// computes its band of C in strips, and while it computes a strip the cards gather the one before.
-// At the end every rank has all of C and checks it against the serial product.
+// band of rows, but makes a band of columns of B: an all-to-all turns columns into rows, and an
+// allgather gives everybody all of B. Then each rank computes its band of C in strips, and while it
+// computes a strip the cards gather the one before. At the end every rank has all of C and checks
+// it against the serial product.
 //
 //   pealrun -n 8 --loss 0.01 peal-matmul
 #include <algorithm>
@@ -90,13 +91,16 @@ class Product {
 
   void run();
   [[nodiscard]] bool is_right() const;
-  [[nodiscard]] std::vector<Series> series() const { return {tell_, spread_, strip_, ready_}; }
+  [[nodiscard]] std::vector<Series> series() const {
+    return {tell_, turn_, spread_, strip_, ready_};
+  }
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
   template <typename Element>
   Element* allocate(size_t count);
   void broadcast_recipes();
+  void make_rows_of_b();
   void spread_b();
   void compute_strip(uint32_t strip);
   void post_strip(uint32_t strip);
@@ -123,6 +127,7 @@ class Product {
   std::vector<uint64_t> posted_ns_;
   double seconds_ = 0;
   Series tell_ = {"broadcast of the recipes", 0, {}, {}};
+  Series turn_ = {"alltoall of B", 0, {}, {}};
   Series spread_ = {"allgather of B (in place)", 0, {}, {}};
   Series strip_ = {"allgather of C, overlapped", 0, {}, {}};
   Series ready_ = {"barrier", 0, {}, {}};
@@ -151,6 +156,7 @@ void Product::run() {
   }
   const uint64_t start = now_ns();
   broadcast_recipes();
+  make_rows_of_b();
   spread_b();
   for (uint32_t strip = 0; strip < strips_; strip++) {
     compute_strip(strip);
@@ -168,12 +174,31 @@ void Product::broadcast_recipes() {
   tell_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
 }
 
-void Product::spread_b() {
-  for (uint32_t row = job_.rank * band_; row < (job_.rank + 1) * band_; row++) {
-    for (uint32_t column = 0; column < order_; column++) {
-      b_[size_t{row} * order_ + column] = recipes_->b.element(row, column);
+// A block is what one rank made of another's rows: [row][column], both within their bands.
+void Product::make_rows_of_b() {
+  const size_t block = size_t{band_} * band_;
+  auto* made = allocate<double>(block * job_.size);
+  auto* got = allocate<double>(block * job_.size);
+  for (uint32_t row = 0; row < order_; row++) {
+    for (uint32_t column = 0; column < band_; column++) {
+      made[size_t{row} * band_ + column] = recipes_->b.element(row, job_.rank * band_ + column);
     }
   }
+  turn_.block_bytes = block * sizeof(double);
+  const uint64_t start = now_ns();
+  check(job_, peal_alltoall(job_.group, made, got, turn_.block_bytes), "alltoall of B");
+  turn_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
+  for (uint32_t row = 0; row < band_; row++) {
+    double* out = b_ + size_t{job_.rank * band_ + row} * order_;
+    for (uint32_t from = 0; from < job_.size; from++) {
+      std::copy_n(got + from * block + size_t{row} * band_, band_, out + size_t{from} * band_);
+    }
+  }
+  check(job_, peal_free(job_.card, made), "freeing memory");
+  check(job_, peal_free(job_.card, got), "freeing memory");
+}
+
+void Product::spread_b() {
   spread_.block_bytes = size_t{band_} * order_ * sizeof(double);
   const uint64_t start = now_ns();
   check(job_, peal_allgather(job_.group, PEAL_IN_PLACE, b_, spread_.block_bytes), "allgather of B");
@@ -350,7 +375,7 @@ int multiply(Job& job, uint32_t order, uint32_t strips) {
 int main(int argc, char** argv) {
   CLI::App app(
       "Multiplies two ORDER x ORDER matrices on all ranks: a broadcast says what they are made of, "
-      "and the\nrows of the product are gathered in STRIPS "
+      "an all-to-all\nturns columns into rows, and the rows of the product are gathered in STRIPS "
       "parts, all through the cards.\nChecks the product against the serial one. ORDER must be a "
       "multiple of RANKS * STRIPS. Prints what each\ncollective took and what the cards did.",
       "peal-matmul");
