@@ -88,7 +88,10 @@ class CommandFuzz {
       entry.send_offset = input_.take<uint16_t>() % 4000;
       entry.receive_offset = input_.take<uint16_t>() % 4000;
       if (kind == 7) entry.flags = PEAL_SUBMIT_IN_PLACE;
-      if (kind == 6) {
+      if (kind >= 6 && input_.byte() % 2 == 0) {
+        entry.operation = PEAL_OPERATION_ALLTOALL;
+        entry.algorithm = PEAL_ALGORITHM_BRUCK;
+      } else if (kind == 6) {
         entry.operation = PEAL_OPERATION_BROADCAST;
         entry.algorithm = PEAL_ALGORITHM_BINOMIAL;
         entry.root = input_.byte() % 4;

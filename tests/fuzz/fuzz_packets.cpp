@@ -5,6 +5,7 @@
 // its memory and its books balance.
 #include <algorithm>
 
+#include "firmware/operation/layout.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/pattern.h"
 #include "tests/support/wire_maker.h"
@@ -80,7 +81,7 @@ class PacketFuzz {
   OperationShape shape() {
     static constexpr uint64_t kLengths[] = {0, 1, 64, 65, 1000, 1024, 5000, 0xffffffff, 90000};
     const uint64_t length = kLengths[input_.byte() % 9];
-    switch (input_.byte() % 6) {
+    switch (input_.byte() % 7) {
       case 0:
         return kBarrierShape;
       case 1:
@@ -91,6 +92,8 @@ class PacketFuzz {
         return doubling_shape(length);
       case 4:
         return binomial_shape(length, input_.byte() % 3);
+      case 5:
+        return bruck_shape(length);
       default:
         return {PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
     }
@@ -161,6 +164,7 @@ class PacketFuzz {
   Frame data(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
              uint32_t step, uint32_t origin) {
     if (what.operation == PEAL_OPERATION_BROADCAST) return binomial(wire, what, sequence, piece);
+    if (what.operation == PEAL_OPERATION_ALLTOALL) return bruck(wire, what, sequence, piece, step);
     const uint64_t share = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 5 & ~7u;
     const uint64_t full = std::min<uint64_t>(share, CONFIG_MTU_BYTES);
     const bool doubles = what.algorithm == PEAL_ALGORITHM_RECURSIVE_DOUBLING;
@@ -187,6 +191,18 @@ class PacketFuzz {
                          pattern_block(sequence, what.root, before, length));
   }
 
+  Frame bruck(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
+              uint32_t step) {
+    step %= 2;  // of two blocks, among four ranks as among five
+    const uint64_t full = piece_bytes_for(input_.byte() % 2 ? 8 : 10);
+    const uint64_t before = piece * full;
+    uint64_t length = what.block_bytes > before ? std::min(full, what.block_bytes - before) : 0;
+    if (2 * length <= CONFIG_MTU_BYTES) length *= 2;
+    if (input_.byte() % 8 == 0) length = input_.below(CONFIG_MTU_BYTES + 1);
+    return wire.bruck(what, sequence, piece, step, input_.byte() % 2,
+                      pattern_block(sequence, step, before, length));
+  }
+
   void post() {
     const Membership& from = member();
     const uint64_t sequence = next_[&from == &members_[1]];
@@ -197,6 +213,9 @@ class PacketFuzz {
     if (what.operation == PEAL_OPERATION_ALLGATHER) {
       entry = allgather_entry(from, sequence, sequence, what.algorithm, what.block_bytes,
                               memory_.key, memory_.key);
+    }
+    if (what.operation == PEAL_OPERATION_ALLTOALL) {
+      entry = alltoall_entry(from, sequence, sequence, what.block_bytes, memory_.key, memory_.key);
     }
     if (what.operation == PEAL_OPERATION_BROADCAST) {
       entry = broadcast_entry(from, sequence, sequence, what.root, what.block_bytes, memory_.key,
