@@ -8,7 +8,6 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/collective/hopping.h"
-#include "firmware/group/liveness.h"
 #include "firmware/host/keys.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/operation.h"
@@ -72,6 +71,14 @@ uint16_t children_of(const Membership& self, Rank root) {
   const uint32_t hops = (1u << std::bit_width(further)) - 1;
   return static_cast<uint16_t>(hops >> hopping::first_leaving_hop(place)
                                            << hopping::first_leaving_hop(place));
+}
+
+// Is the sender right above this card?
+bool is_from_parent(const Scope& scope, const peal_wire_header& header) {
+  const Membership& self = scope.member.membership;
+  const uint32_t place = place_of(scope);
+  return place != 0 && header.hop == hopping::arriving_hop(place) &&
+         header.sender == minus(self.rank, 1u << header.hop, self.ranks);
 }
 
 // Is the sender below this card, by that hop?
@@ -291,25 +298,32 @@ void pass_pieces(const Scope& scope) {
   }
 }
 
-// Tells the parent how far all below have come, as long as the root waits for that.
-void send_credit(const Scope& scope) {
+// Tells the parent how far all below have come. False: no packet.
+bool tell_credit(const Scope& scope, bool again) {
   auto& [card, member, operation] = scope;
   Tree& tree = tree_of(scope);
   Membership& self = member.membership;
-  const uint32_t place = place_of(scope);
-  if (place == 0 || tree.told + kPieceSlots >= operation.piece_count) return;
-  if (tree.whole < tree.told + kCreditPieces) return;
-  const uint32_t hop = hopping::arriving_hop(place);
+  const uint32_t hop = hopping::arriving_hop(place_of(scope));
   Peer& parent =
       self.peers[peer_entry(self.rank, minus(self.rank, 1u << hop, self.ranks), self.ranks)];
-  const SmallPacket what = {
-      .piece = tree.whole, .hop = static_cast<uint8_t>(hop), .counted = &parent};
+  const SmallPacket what = {.piece = tree.whole,
+                            .hop = static_cast<uint8_t>(hop),
+                            .flags = again ? uint8_t{PEAL_PACKET_REPAIR} : uint8_t{0},
+                            .counted = again ? nullptr : &parent};
   if (!send_small(card, self, parent.address, packet_kind(operation, PEAL_PACKET_SIGNAL), what)) {
-    operation_starved(scope);
-    return;
+    return false;
   }
   tree.told = tree.whole;
-  count(card, PEAL_COUNTER_SENT_SIGNAL);
+  count(card, again ? PEAL_COUNTER_SENT_REPAIR : PEAL_COUNTER_SENT_SIGNAL);
+  return true;
+}
+
+// As long as the root waits for that.
+void send_credit(const Scope& scope) {
+  const Tree& tree = tree_of(scope);
+  if (place_of(scope) == 0 || tree.told + kPieceSlots >= scope.operation.piece_count) return;
+  if (tree.whole < tree.told + kCreditPieces) return;
+  if (!tell_credit(scope, false)) operation_starved(scope);
 }
 
 // All behind that hop have the pieces below `credit`. RECEIVED if that is news.
@@ -336,32 +350,39 @@ peal_counter take_credit(const Scope& scope, uint32_t hop, uint32_t credit) {
   return PEAL_COUNTER_RECEIVED;
 }
 
-// Asks for all that is missing of a piece, and says again how far all below have come: a credit
-// that was lost keeps its sender waiting, too.
-void ask_parent(const Scope& scope, uint32_t number) {
+void ask(const Scope& scope, const peal_peer_address& whom, uint32_t hop, uint32_t number,
+         uint64_t fragments) {
+  auto& [card, member, operation] = scope;
+  peal_nack nack = question(card, fragments);
+  // A credit that was lost keeps its sender waiting, too: it is said again.
+  nack.credit = tree_of(scope).whole;
+  const SmallPacket what = {
+      .piece = number, .hop = static_cast<uint8_t>(hop), .payload = &nack, .length = sizeof(nack)};
+  if (send_small(card, member.membership, whom, packet_kind(operation, PEAL_PACKET_NACK), what)) {
+    count(card, PEAL_COUNTER_SENT_NACK);
+  }
+}
+
+// Asks for all that is missing of a piece; `last`: nothing of a later one has come.
+void ask_parent(const Scope& scope, uint32_t number, bool last) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   uint64_t missing = all_fragments(operation, number);
   if (piece_is_open(operation, number)) {
     const uint64_t come = piece_slot(operation, number).bits[0];
     missing &= ~come;
-    // Of a piece that has begun to come, what is behind its last packet is on its way.
-    if (operation.inquiry.suspects != 0 && come != 0) missing &= std::bit_floor(come) - 1;
+    // At a gap: what is behind the last packet that has come is on its way.
+    if (operation.inquiry.suspects != 0 && last && come != 0) missing &= std::bit_floor(come) - 1;
   }
   if (missing == 0) return;
-  peal_nack nack = question(card, missing);
-  nack.credit = tree_of(scope).whole;
   const uint32_t hop = hopping::arriving_hop(place_of(scope));
   const peal_peer_address& parent = self.peers[peer_behind(hop)].address;
-  const SmallPacket what = {
-      .piece = number, .hop = static_cast<uint8_t>(hop), .payload = &nack, .length = sizeof(nack)};
-  if (send_small(card, self, parent, packet_kind(operation, PEAL_PACKET_NACK), what)) {
-    count(card, PEAL_COUNTER_SENT_NACK);
-  }
+  if (operation_may_ask(scope, parent.rank)) ask(scope, parent, hop, number, missing);
 }
 
-// Whoever holds up the window owes a credit: nobody else may hear that its card is dead.
-void await_credits(const Scope& scope) {
+// Whoever holds up the window owes a credit, and is asked for it: nobody else may hear that its
+// card is dead, and if its host is late, all others may know.
+void chase_credits(const Scope& scope) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   const uint32_t whole = tree_of(scope).whole;
@@ -369,7 +390,9 @@ void await_credits(const Scope& scope) {
   const uint32_t owing = children_of(self, operation.root) &
                          ~uint32_t{own_state<Kept>(piece_slot(operation, whole)).credited};
   for (uint32_t hop = 0; owing >> hop != 0; ++hop) {
-    if ((owing >> hop & 1) != 0) await_peer(card, member, self.peers[peer_ahead(hop)].address.rank);
+    if ((owing >> hop & 1) == 0) continue;
+    const peal_peer_address& child = self.peers[peer_ahead(hop)].address;
+    if (operation_may_ask(scope, child.rank)) ask(scope, child, hop, whole, 0);
   }
 }
 
@@ -447,10 +470,24 @@ peal_counter on_signal(const Scope& scope, const peal_wire_header& header) {
   return take_credit(scope, header.hop, header.piece);
 }
 
+// The parent asks who below lacks that piece.
+peal_counter on_credit_asked(const Scope& scope, const peal_wire_header& header,
+                             const peal_nack& nack) {
+  if (nack.fragments != 0) return PEAL_COUNTER_DROP_FRAGMENT;
+  if (tree_of(scope).whole > header.piece && may_repair(scope.card) && tell_credit(scope, true)) {
+    return PEAL_COUNTER_RECEIVED;
+  }
+  const Owed owed = is_posted(scope.operation) ? Owed::kByOthers : Owed::kByHost;
+  send_not_yet(scope, scope.member.membership.peers[peer_behind(header.hop)].address, header, nack,
+               owed);
+  return PEAL_COUNTER_RECEIVED;
+}
+
 peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack) {
   Operation& operation = scope.operation;
   const uint32_t number = header.piece;
   if (number >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (is_from_parent(scope, header)) return on_credit_asked(scope, header, nack);
   if (!is_from_child(scope, header)) return PEAL_COUNTER_DROP_HOP;
   if (nack.fragments == 0 || (nack.fragments & ~all_fragments(operation, number)) != 0) {
     return PEAL_COUNTER_DROP_FRAGMENT;
@@ -508,7 +545,7 @@ void advance(const Scope& scope) {
 
 void chase(const Scope& scope) {
   Operation& operation = scope.operation;
-  await_credits(scope);
+  chase_credits(scope);
   if (place_of(scope) == 0) return;
   const uint32_t end = window_end(scope);
   uint32_t number = operation.base;
@@ -517,16 +554,13 @@ void chase(const Scope& scope) {
   // What comes next is asked for though it cannot come yet: the credit goes with the question. But
   // a host that is late holds up the window itself.
   if (number >= end && !is_posted(operation)) return;
-  const Membership& self = scope.member.membership;
-  const uint32_t hop = hopping::arriving_hop(place_of(scope));
-  const Rank parent = minus(self.rank, 1u << hop, self.ranks);
-  if (!operation_may_ask(scope, parent)) return;
-  ask_parent(scope, number);
-  // Behind that, what has begun.
-  for (++number; number < end; ++number) {
-    if (!piece_is_open(operation, number) || has_arrived(operation, number)) continue;
-    if (!operation_may_ask(scope, parent)) return;
-    ask_parent(scope, number);
+  uint32_t last = end;  // of those that have begun
+  while (last > number + 1 && !piece_is_open(operation, last - 1)) --last;
+  ask_parent(scope, number, last <= number + 1);
+  for (++number; number < last; ++number) {
+    if (piece_is_open(operation, number) && !has_arrived(operation, number)) {
+      ask_parent(scope, number, number + 1 == last);
+    }
   }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Broadcasts longer than the channel: the window of 2W pieces, and the credits that move it.
+#include <cstdio>
+
 #include "tests/unit/firmware/collective/broadcast/binomial_fixture.h"
 
 namespace peal::test {
@@ -262,7 +264,78 @@ TEST_F(BinomialLong, NoPacketForACreditIsTriedAgain) {
   EXPECT_EQ(others(), "1>3 SIGNAL seq=0 credit=1 origin=2 hop=2\n");
 }
 
+// The parent asks for the credit that holds it up: it is said again, or why not.
+TEST_F(BinomialLong, ACreditIsSaidAgainToWhoAsks) {
+  for (uint32_t piece = 0; piece < kPlaces; piece++) deliver_piece(0, 2, kLong, piece);
+  bench.deliver(question(3, 2, kLong, 2, 0, 0));
+  EXPECT_EQ(others(), "1>3 NOT_YET seq=0 piece=0 origin=2 late\n");
+  post(0, 2, kLong);
+  bench.finish_all_dma();
+  EXPECT_EQ(others(), credits_of_the_leaf(kPlaces));
+  const auto before = bench.counters();
+  bench.deliver(question(3, 2, kLong, 2, 0, 0));
+  EXPECT_EQ(others(),
+            "1>3 SIGNAL seq=0 credit=" + std::to_string(kPlaces) + " origin=2 hop=2 repair\n");
+  EXPECT_EQ(bench.counter_changes(before), "+1 sent_repair, +1 received");
+  bench.deliver(question(3, 2, kLong, 2, kPlaces, 0));
+  EXPECT_EQ(others(), "1>3 NOT_YET seq=0 piece=" + std::to_string(kPlaces) + " origin=2\n");
+  EXPECT_EQ(change(question(3, 2, kLong, 2, 0, 1)), "+1 drop_fragment");
+  EXPECT_EQ(change(question(3, 2, kLong, 2, kPieces, 0)), "+1 drop_piece");
+  EXPECT_EQ(change(question(3, 2, kLong, 1, 0, 0)), "+1 drop_hop");
+  EXPECT_EQ(others(), "");
+}
+
+TEST_F(BinomialLong, TheRootAsksForTheCreditsThatHoldItUp) {
+  post(0, 1, kLong);
+  bench.finish_all_dma();
+  bench.deliver(credit(3, 1, kLong, 1, 1));
+  others();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(others(),
+            "1>2 NACK seq=0 piece=0 origin=1 missing=0x0 credit=0\n"
+            "1>5 NACK seq=0 piece=0 origin=1 missing=0x0 credit=0\n");
+}
+
+// A child's packet is numbered: that one before it is lost shows at once.
+TEST_F(BinomialLong, ALostCreditIsAskedForAsSoonAsItShows) {
+  post(0, 1, kLong);
+  bench.finish_all_dma();
+  bench.deliver(credit(2, 1, kLong, 0, 1));
+  bench.deliver(credit(3, 1, kLong, 1, 1));
+  others();
+  Frame alive = wire.alive(5);
+  alive.header.flags |= PEAL_PACKET_NUMBERED;
+  alive.header.edge = 1;
+  seal(alive);
+  bench.deliver(alive);
+  EXPECT_EQ(others(), "1>5 NACK seq=0 piece=0 origin=1 missing=0x0 credit=0\n");
+}
+
 // --- questions ---
+
+// Packets are numbered: at a gap what is missing before the last that came is asked for at once, be
+// it the end of another piece; what is behind it is on its way.
+TEST_F(BinomialLong, AGapIsAskedForAtOnce) {
+  const auto numbered = [&](uint32_t piece, uint32_t fragment, uint32_t edge) {
+    Frame frame = packet(0, 2, kLong, piece, fragment);
+    frame.header.flags |= PEAL_PACKET_NUMBERED;
+    frame.header.edge = static_cast<uint8_t>(edge);
+    seal(frame);
+    return frame;
+  };
+  post(0, 2, kLong);
+  for (uint32_t fragment = 0; fragment + 1 < kFragments; fragment++)
+    bench.deliver(numbered(0, fragment, 1 + fragment));
+  bench.finish_all_dma();
+  EXPECT_EQ(others(), "");
+  bench.deliver(numbered(1, 1, kFragments + 2));
+  char missing[32];
+  std::snprintf(missing, sizeof(missing), "0x%llx", 1ull << (kFragments - 1));
+  EXPECT_EQ(others(), "1>3 NACK seq=0 piece=0 origin=2 missing=" + std::string(missing) +
+                          " credit=0\n"
+                          "1>3 NACK seq=0 piece=1 origin=2 missing=0x1 credit=0\n");
+  bench.finish_all_dma();
+}
 
 TEST_F(BinomialLong, EveryPieceThatHasBegunIsAskedFor) {
   post(0, 2, kLong);

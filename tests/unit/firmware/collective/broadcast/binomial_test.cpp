@@ -276,7 +276,8 @@ TEST_F(Binomial, QuestionsThatCannotBe) {
   EXPECT_EQ(change(question(3, 0, block, 1, 1, 1)), "+1 drop_piece");
   EXPECT_EQ(change(question(3, 0, block, 2, 0, 1)), "+1 drop_hop");  // 3 is by hop 1
   EXPECT_EQ(change(question(2, 0, block, 0, 0, 1)), "+1 drop_hop");  // 2 is the root's child
-  EXPECT_EQ(change(question(0, 0, block, 0, 0, 1)), "+1 drop_hop");  // 0 is the root
+  // 0 is the root, and asks for credits only.
+  EXPECT_EQ(change(question(0, 0, block, 0, 0, 1)), "+1 drop_fragment");
   EXPECT_EQ(change(question(5, 0, block, 3, 0, 1)), "+1 drop_hop");
   EXPECT_EQ(change(question(5, 0, block, 255, 0, 1)), "+1 drop_hop");
   EXPECT_EQ(change(question(5, 0, block, 2, 0, 0)), "+1 drop_fragment");
