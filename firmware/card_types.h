@@ -161,6 +161,8 @@ struct Inquiry {
   bool told_late;            // whoever is waited for has not come yet: nothing is lost
   bool ever_asked;
   bool suspect_asked;
+  bool all_sent;     // what shows the loss is no packet of this operation: what it lacks is not on
+                     // its way behind that
   bool only_awaits;  // no question is due: peers that owe something are watched, that is all
 };
 

@@ -237,7 +237,7 @@ peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
   // What was dropped is lost, too.
   const bool good = result == PEAL_COUNTER_RECEIVED || result == PEAL_COUNTER_DUPLICATE;
   if (good && edge_heard(peer, arrival.header)) {
-    ask_for_lost(card, member, arrival.sender_entry);
+    ask_for_lost(card, member, arrival.sender_entry, arrival.header);
   }
   return result;
 }

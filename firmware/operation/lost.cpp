@@ -8,13 +8,15 @@
 
 namespace peal {
 
-void ask_for_lost(Card& card, Member& member, uint32_t entry) {
+void ask_for_lost(Card& card, Member& member, uint32_t entry, const peal_wire_header& shown_by) {
   if (member.phase != MemberPhase::kActive || member.membership.poisoned) return;
   const uint64_t first = member.recycled * kEpochOperations;
   for (uint64_t sequence = first; sequence < first + kChannels; ++sequence) {
     Operation& operation = member.operations[sequence % kChannels];
     if (!is_waiting(operation) || operation.sequence != sequence) continue;
     inquiry_suspect(operation.inquiry, entry);
+    operation.inquiry.all_sent = shown_by.operation != operation.algorithm->operation ||
+                                 shown_by.sequence != static_cast<uint32_t>(sequence);
     operation.algorithm->does.chase({card, member, operation});
     if (inquiry_cleared(card, operation.inquiry)) return;
   }

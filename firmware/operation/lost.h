@@ -7,7 +7,7 @@
 namespace peal {
 
 // Of the operations that lack something of this peer (its entry) the oldest asks for it; if none
-// does, recycling.
-void ask_for_lost(Card& card, Member& member, uint32_t entry);
+// does, recycling. `shown_by`: the packet whose number shows the gap.
+void ask_for_lost(Card& card, Member& member, uint32_t entry, const peal_wire_header& shown_by);
 
 }  // namespace peal

@@ -313,6 +313,28 @@ TEST_F(BinomialLong, ALostCreditIsAskedForAsSoonAsItShows) {
 
 // --- questions ---
 
+// A packet of another operation, or the answer to a probe: nothing of this one is behind it.
+TEST_F(BinomialLong, AGapThatAnotherOperationShowsMayBeTheEnd) {
+  const size_t block = 3 * CONFIG_MTU_BYTES;
+  post(0, 2, block);
+  for (uint32_t fragment = 0; fragment < 2; fragment++) {
+    Frame frame = packet(0, 2, block, 0, fragment);
+    frame.header.flags |= PEAL_PACKET_NUMBERED;
+    frame.header.edge = static_cast<uint8_t>(fragment + 1);
+    seal(frame);
+    bench.deliver(frame);
+  }
+  bench.finish_all_dma();
+  EXPECT_EQ(others(), "");
+  Frame next = packet(1, 2, 8);
+  next.header.flags |= PEAL_PACKET_NUMBERED;
+  next.header.edge = 4;
+  seal(next);
+  bench.deliver(next);
+  EXPECT_EQ(others(), "1>3 NACK seq=0 piece=0 origin=2 missing=0x4 credit=0\n");
+  bench.finish_all_dma();
+}
+
 // Packets are numbered: at a gap what is missing before the last that came is asked for at once, be
 // it the end of another piece; what is behind it is on its way.
 TEST_F(BinomialLong, AGapIsAskedForAtOnce) {
