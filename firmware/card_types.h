@@ -34,7 +34,7 @@ inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : k
 // What an algorithm may keep of its own in an operation's record, and in each of its pieces: see
 // operation/algorithm.h.
 inline constexpr uint32_t kOperationStateBytes = 16;
-inline constexpr uint32_t kPieceStateBytes = 16 + 8 * kRankWords;
+inline constexpr uint32_t kPieceStateBytes = 24 + 8 * kRankWords;
 inline constexpr uint32_t kStagingUnits = 16;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.

@@ -54,7 +54,9 @@ struct Tree {
 struct Kept {
   uint64_t in_channel;  // fragments that lie there
   uint64_t early;       // fragments that must be fetched from there
+  uint64_t promised;    // fragments that were asked for on their way there
   uint16_t credited;    // bit per leaving hop: all behind it have the piece
+  uint16_t asked_by;    // bit per leaving hop: promised to
 };
 
 Tree& tree_of(const Scope& scope) { return own_state<Tree>(scope.operation); }
@@ -415,6 +417,30 @@ bool repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, u
   return any;
 }
 
+// Has come and gone on, but cannot be repaired before it lies in the channel: it is sent then.
+void promise(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
+  if (!piece_is_open(scope.operation, number)) return;
+  Piece& piece = piece_slot(scope.operation, number);
+  auto& kept = own_state<Kept>(piece);
+  fragments &= piece.bits[0] & ~kept.in_channel;
+  if (fragments == 0) return;
+  kept.promised |= fragments;
+  kept.asked_by = static_cast<uint16_t>(kept.asked_by | 1u << hop);
+}
+
+void on_kept(const Scope& scope, uint32_t number, uint32_t fragment) {
+  auto& kept = own_state<Kept>(piece_slot(scope.operation, number));
+  const uint64_t bit = uint64_t{1} << fragment;
+  kept.in_channel |= bit;
+  if ((kept.promised & bit) == 0) return;
+  for (uint32_t hop = 0; kept.asked_by >> hop != 0; ++hop) {
+    if ((kept.asked_by >> hop & 1) == 0) continue;
+    (void)repair_fragments(scope, number, bit, static_cast<uint8_t>(hop));
+  }
+  kept.promised &= ~bit;
+  if (kept.promised == 0) kept.asked_by = 0;
+}
+
 peal_status check(Card& card, const Member& member, const peal_submission& entry,
                   Command* command) {
   if (entry.block_bytes > 0xffffffffu) return PEAL_STATUS_BAD_LENGTH;
@@ -497,6 +523,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (credit == PEAL_COUNTER_DROP_PIECE) return credit;
   // A place that serves a later piece: all below have this one, the question is old.
   if (piece_slot(operation, number).number > number + 1) return PEAL_COUNTER_DROP_STALE;
+  promise(scope, number, nack.fragments, header.hop);
   if (!repair_fragments(scope, number, nack.fragments, header.hop)) {
     const Membership& self = scope.member.membership;
     const Owed owed = place_of(scope) == 0 ? Owed::kByHost : Owed::kByOthers;
@@ -517,7 +544,7 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
       on_own_read(scope, done.packet, done.piece, done.detail);
       return true;
     case kKeep:
-      own_state<Kept>(piece_slot(operation, done.piece)).in_channel |= uint64_t{1} << done.detail;
+      on_kept(scope, done.piece, done.detail);
       return true;
     case kFetchRead:
       write_fragment(scope, done.packet, done.piece, done.detail, kFetchWrite);

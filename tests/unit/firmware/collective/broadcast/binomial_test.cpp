@@ -351,18 +351,19 @@ TEST_F(Binomial, RepairsAreWhatWasAskedForAndHasCome) {
   EXPECT_EQ(bench.take_log(), "send 1>5 NOT_YET seq=0 piece=0 origin=0\n");
 }
 
-// Arrived, but on its way into the channel: there is nothing to read yet.
+// Arrived, but on its way into the channel: there is nothing to read yet. It is not forgotten.
 TEST_F(Binomial, NothingIsRepairedBeforeItLiesInTheChannel) {
   post(0, 0, kBlock);
   bench.deliver(packet(0, 0, kBlock));
   bench.take_log();
   bench.deliver(question(5, 0, kBlock, 2, 0, 1));
   EXPECT_EQ(bench.take_log(), "send 1>5 NOT_YET seq=0 piece=0 origin=0\n");
-  bench.finish_all_dma();
-  bench.take_log();
-  bench.deliver(question(5, 0, kBlock, 2, 0, 1));
+  bench.finish_dma(1);
   EXPECT_EQ(bench.take_log(), "dma_read channel+0 64\n");
   bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(),
+            "complete ctx0 cookie=100 OK\n"
+            "send 1>5 DATA seq=0 piece=0 origin=0 hop=2 frag=0 len=64 repair\n");
 }
 
 TEST_F(Binomial, LateQuestionsAreAnsweredRightWhenTheUserHasOverwrittenAll) {
