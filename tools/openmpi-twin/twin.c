@@ -117,6 +117,16 @@ peal_error peal_alloc(peal_context* context, size_t bytes, void** memory) {
   return fail(PEAL_ERR_NO_MEMORY, "too many allocations");
 }
 
+peal_error peal_free(peal_context* context, void* memory) {
+  for (int i = 0; i < kAllocationsMax; i++) {
+    if (memory == NULL || context->memory[i] != memory) continue;
+    free(memory);
+    context->memory[i] = NULL;
+    return PEAL_OK;
+  }
+  return memory == NULL ? PEAL_OK : fail(PEAL_ERR_INVALID_ARGUMENT, "not allocated here");
+}
+
 peal_error peal_register(peal_context* context, void* address, size_t bytes, unsigned access,
                          peal_memory** memory) {
   (void)context;
