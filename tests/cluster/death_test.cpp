@@ -151,7 +151,9 @@ INSTANTIATE_TEST_SUITE_P(Operations, Death,
                                          Case{"doubling_small", doubling(64)},
                                          Case{"doubling_large", doubling(20'000)},
                                          Case{"root_broadcast_small", root_broadcast(64, 0)},
-                                         Case{"root_broadcast_large", root_broadcast(20'000, 1)}),
+                                         Case{"root_broadcast_large", root_broadcast(20'000, 1)},
+                                         Case{"alltoall_small", alltoall(64)},
+                                         Case{"alltoall_large", alltoall(9000, true)}),
                          name_of);
 
 }  // namespace

@@ -672,6 +672,16 @@ std::vector<Plan> plans() {
     add("doubling, staged", {gather(kDoubling, kSmall)}, PEAL_OPERATION_ALLGATHER);
     add("doubling, one piece", {gather(kDoubling, kPiece)}, PEAL_OPERATION_ALLGATHER, true);
     add("doubling, three pieces", {gather(kDoubling, kPieces)}, PEAL_OPERATION_ALLGATHER);
+    for (const uint32_t bytes : {kSmall, kPieces}) {
+      peal_submission from_root =
+          operation(PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, bytes);
+      from_root.root = 1;
+      add(bytes == kSmall ? "broadcast from rank 1, one packet" : "broadcast from rank 1, three",
+          {from_root}, PEAL_OPERATION_BROADCAST);
+      add(bytes == kSmall ? "all-to-all, staged" : "all-to-all, three pieces",
+          {operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, bytes)},
+          PEAL_OPERATION_ALLTOALL);
+    }
     add("destroy", {destroy}, PEAL_OPERATION_DESTROY, true);
     add("broadcast, then destroy", {gather(kBroadcast, kPiece), destroy}, PEAL_OPERATION_DESTROY);
     std::vector<peal_submission> many(CONFIG_CHANNELS + 2, barrier);

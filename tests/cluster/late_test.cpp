@@ -77,7 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"broadcast_in_place", broadcast(30'000, true)},
                     Case{"root_broadcast_empty", root_broadcast(0, 1)},
                     Case{"root_broadcast_small", root_broadcast(64, 0)},
-                    Case{"root_broadcast_large", root_broadcast(30'000, 1)}),
+                    Case{"root_broadcast_large", root_broadcast(30'000, 1)},
+                    Case{"alltoall_small", alltoall(64)}, Case{"alltoall_large", alltoall(30'000)},
+                    Case{"alltoall_in_place", alltoall(3000, true)}),
     name_of);
 
 }  // namespace

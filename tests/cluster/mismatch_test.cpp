@@ -83,7 +83,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"length", broadcast(1000), broadcast(1001)},
                     Case{"length_in_pieces", broadcast(50'000), broadcast(500)},
                     Case{"doubling_length", doubling(50'000), doubling(60'000)},
-                    Case{"empty", broadcast(0), broadcast(1)}),
+                    Case{"empty", broadcast(0), broadcast(1)},
+                    Case{"alltoall_length", alltoall(1000), alltoall(1001)},
+                    Case{"alltoall_kind", alltoall(1000, true), doubling(1000)}),
     name_of);
 
 }  // namespace

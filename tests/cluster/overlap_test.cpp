@@ -51,7 +51,8 @@ INSTANTIATE_TEST_SUITE_P(InTime, OverlapOf,
                          testing::Values(Case{"broadcast_8k", broadcast(8192), 0, {95, 95, 95}},
                                          Case{"broadcast_64k", broadcast(65'536), 0, {99, 99, 99}},
                                          Case{"doubling_8k", doubling(8192), 0, {95, 95, 95}},
-                                         Case{"doubling_64k", doubling(65'536), 0, {99, 99, 99}}),
+                                         Case{"doubling_64k", doubling(65'536), 0, {99, 99, 99}},
+                                         Case{"alltoall_8k", alltoall(8192), 0, {95, 95, 95}}),
                          name_of);
 
 // A card whose host is late sends its second two pieces only when it has moved to the host all that
@@ -65,7 +66,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"doubling_8k_half", doubling(8192), 0.5, {95, 95, 95}},
                     Case{"doubling_8k_twice", doubling(8192), 2, {95, 95, 95}},
                     Case{"doubling_64k_half", doubling(65'536), 0.5, {99, 95, 95}},
-                    Case{"doubling_64k_twice", doubling(65'536), 2, {99, 95, 95}}),
+                    Case{"doubling_64k_twice", doubling(65'536), 2, {99, 95, 95}},
+                    Case{"alltoall_8k_half", alltoall(8192), 0.5, {85, 85, 85}},
+                    Case{"alltoall_8k_twice", alltoall(8192), 2, {90, 90, 90}}),
     name_of);
 
 // Work that is shorter than the operation, or longer, costs nothing.

@@ -18,7 +18,9 @@ Scenario mixed(uint32_t cards) {
                                    broadcast(20'000),
                                    doubling(20'000),
                                    root_broadcast(100, cards - 1),
-                                   root_broadcast(500'000, 2)};
+                                   root_broadcast(500'000, 2),
+                                   alltoall(64),
+                                   alltoall(9000, true)};
   scenario.groups[0].depth = 4;
   return scenario;
 }

@@ -39,6 +39,7 @@ TEST(EverySize, AllFaultsAtOnce) {
       for (const bool in_place : {false, true}) {
         scenario.groups[0].operations.push_back(broadcast(bytes, in_place));
         scenario.groups[0].operations.push_back(doubling(bytes, in_place));
+        scenario.groups[0].operations.push_back(alltoall(bytes, in_place));
       }
     for (const uint32_t bytes : {0u, 1u, 9999u, 300'000u})
       scenario.groups[0].operations.push_back(root_broadcast(bytes, bytes % cards));
