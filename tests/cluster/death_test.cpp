@@ -144,17 +144,17 @@ TEST_P(Death, UnreachableMemoryIsToldToEverybody) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operations, Death,
-                         testing::Values(Case{"barrier", kBarrier},
-                                         Case{"broadcast_small", broadcast(64)},
-                                         Case{"broadcast_large", broadcast(20'000)},
-                                         Case{"doubling_small", doubling(64)},
-                                         Case{"doubling_large", doubling(20'000)},
-                                         Case{"root_broadcast_small", root_broadcast(64, 0)},
-                                         Case{"root_broadcast_large", root_broadcast(20'000, 1)},
-                                         Case{"alltoall_small", alltoall(64)},
-                                         Case{"alltoall_large", alltoall(9000, true)}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Operations, Death,
+    testing::Values(Case{"barrier", kBarrier}, Case{"broadcast_small", broadcast(64)},
+                    Case{"broadcast_large", broadcast(20'000)},
+                    Case{"doubling_small", doubling(64)}, Case{"doubling_large", doubling(20'000)},
+                    Case{"root_broadcast_small", root_broadcast(64, 0)},
+                    Case{"root_broadcast_large", root_broadcast(20'000, 1)},
+                    Case{"root_broadcast_in_pieces", root_broadcast(600'000, 0)},
+                    Case{"alltoall_small", alltoall(64)},
+                    Case{"alltoall_large", alltoall(9000, true)}),
+    name_of);
 
 }  // namespace
 }  // namespace peal::sim

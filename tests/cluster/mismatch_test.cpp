@@ -72,6 +72,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"operation_the_other_way", kBarrier, root_broadcast(1000, 0)},
                     Case{"kind", root_broadcast(1000, 1), broadcast(1000)},
                     Case{"length", root_broadcast(1000, 0), root_broadcast(1001, 0)},
+                    Case{"length_in_pieces", root_broadcast(900'000, 1),
+                         root_broadcast(800'000, 1)},
                     Case{"empty", root_broadcast(0, 0), root_broadcast(1, 0)}),
     name_of);
 

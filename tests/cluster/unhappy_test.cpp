@@ -25,6 +25,20 @@ TEST(Unhappy, ARefusalReachesARankWhoseParentsHaveFinished) {
   }
 }
 
+// The rank below refuses and is done with it; what it said is lost. A parent that waits for its
+// credits must hear of it all the same.
+TEST(Unhappy, ARefusalReachesAParentThatWaitsForCredits) {
+  for (const uint32_t ranks : {2u, 7u}) {
+    Scenario scenario = plan(ranks, root_broadcast(1'000'000, 1), 2);
+    scenario.accidents.push_back({Accident::Kind::kUnmap, {0, 0}, kMicrosecond, 0});
+    for (uint32_t card = 1; card < ranks; card++)
+      scenario.cuts.push_back({0, card, 0, 300 * kMicrosecond});
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << ranks << " ranks\n" << failures(report);
+    EXPECT_GT(report.dma_faults, 0u);
+  }
+}
+
 // Of 8 ranks 0 and 3 are no peers. Nothing ever needs to go straight from one to the other, least
 // of all a repair.
 TEST(Unhappy, RepairsNeedNoWireBetweenRanksThatAreNoPeers) {
