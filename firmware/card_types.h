@@ -154,9 +154,12 @@ struct Inquiry {
   TimeNs interval_ns;        // between the next questions
   TimeNs ask_ns;             // when the next one is due
   TimeNs longest_ns;         // longest wait that ended by itself
+  TimeNs doubt_at_ns;        // when those in doubt are asked again
+  TimeNs doubt_ns;           // how long that was
   TimeNs promised_until_ns;  // whoever said "not yet" is not asked again before
   uint32_t promised;         // bit per peer entry
-  uint32_t suspects;         // the only ones to be asked: something of theirs is lost; 0: anybody
+  uint32_t doubts;           // something of theirs is lost, and the question unanswered
+  uint32_t suspects;         // the only ones to be asked now; 0: anybody
   bool asked;                // since the last arrival
   bool told_late;            // whoever is waited for has not come yet: nothing is lost
   bool ever_asked;

@@ -88,13 +88,16 @@ peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arri
   return PEAL_COUNTER_RECEIVED;
 }
 
-// What a repair was worth, and with it the question.
-void learn(const Card& card, Member& member, const peal_wire_header& header, peal_counter result) {
-  if ((header.flags & PEAL_PACKET_REPAIR) == 0) return;
+// What a repair was worth, and with it the question. One that had to be dropped is lost again.
+void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
+               peal_counter result) {
+  if ((arrival.header.flags & PEAL_PACKET_REPAIR) == 0) return;
   if (result == PEAL_COUNTER_RECEIVED) {
     patience_worth_it(member.patience, card.timeouts, card.now);
+    inquiry_answered(inquiry, arrival.sender_entry);
   } else if (result == PEAL_COUNTER_DUPLICATE) {
     patience_in_vain(member.patience, card.timeouts, card.now);
+    inquiry_answered(inquiry, arrival.sender_entry);
   }
 }
 
@@ -106,7 +109,7 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   if (round != kPacketGood) return round;
   if (signal) {
     const peal_counter result = recycling_on_signal(card, member, header);
-    learn(card, member, header, result);
+    on_repair(card, member, member.recycling_inquiry, arrival, result);
     return result;
   }
   if (header.type == PEAL_PACKET_NACK) {
@@ -142,6 +145,17 @@ bool signature_is_right(const Member& member, const peal_wire_header& header,
                                           root, header.block_bytes);
 }
 
+peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
+  auto& [card, member, operation] = scope;
+  const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
+  const peal_counter result = on_not_yet(card, member, operation.inquiry, arrival);
+  // What was lost was not of this operation.
+  if (lost) {
+    ask_for_lost(card, member, arrival.sender_entry, arrival.header, operation.sequence + 1);
+  }
+  return result;
+}
+
 // A packet of an operation of this group.
 peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
@@ -175,9 +189,10 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
     case PEAL_PACKET_NACK:
       return algorithm.does.on_nack(scope, header, body_of<peal_nack>(arrival));
     default:
-      return on_not_yet(card, member, operation->inquiry, arrival);
+      return on_operation_not_yet(scope, arrival);
   }
-  learn(card, member, header, result);
+  on_repair(card, member, operation->inquiry, arrival, result);
+  if (result == PEAL_COUNTER_DROP_NO_DMA) operation_doubts(scope, arrival.sender_entry);
   if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
   return result;
 }
@@ -237,7 +252,7 @@ peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
   // What was dropped is lost, too.
   const bool good = result == PEAL_COUNTER_RECEIVED || result == PEAL_COUNTER_DUPLICATE;
   if (good && edge_heard(peer, arrival.header)) {
-    ask_for_lost(card, member, arrival.sender_entry, arrival.header);
+    ask_for_lost(card, member, arrival.sender_entry, arrival.header, 0);
   }
   return result;
 }

@@ -9,7 +9,7 @@ constexpr TimeNs kEnough = 4;
 
 TimeNs within(const CardTimeouts& timeouts, TimeNs wait_ns) {
   const TimeNs least = timeouts.nack_ns / kPatienceLeast;
-  const TimeNs most = timeouts.dead_ns * kPatienceMost;
+  const TimeNs most = timeouts.dead_ns / kPatienceMost;
   if (wait_ns < least) return least;
   return wait_ns < most ? wait_ns : most;
 }

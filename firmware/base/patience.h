@@ -20,8 +20,8 @@ struct Patience {
   TimeNs learned_ns;  // when an answer last changed it: those to older questions are not news
 };
 
-// Limits: a first NACK interval at first, never less than a sixteenth of it, never longer than
-// four times the silence of the dead: a loss shows in the answer to a probe long before.
+// Limits: a first NACK interval at first, never less than a sixteenth of it, never longer than a
+// quarter of the silence of the dead.
 inline constexpr TimeNs kPatienceLeast = 16;
 inline constexpr TimeNs kPatienceMost = 4;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/group/inquiry.h"
 
+#include <bit>
+
 #include "firmware/base/mutation.h"
 #include "firmware/group/liveness.h"
 
@@ -9,8 +11,9 @@ namespace {
 
 // Those who owe something are looked after so often in the time after which they are dead.
 constexpr TimeNs kWatches = 8;
-// A promise stands so many intervals.
+// A promise stands so many intervals, but no longer than a half of that time.
 constexpr TimeNs kPromise = 8;
+constexpr TimeNs kLongestPromise = 2;
 
 TimeNs first_interval(const Card& card, const Member& member) {
   const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
@@ -33,18 +36,29 @@ void inquiry_heard(const Card& card, const Member& member, Inquiry& inquiry) {
 }
 
 TimeNs inquiry_next(const Card& card, const Inquiry& inquiry) {
-  const TimeNs watch_ns = card.now + card.timeouts.dead_ns / kWatches;
-  return inquiry.ask_ns < watch_ns ? inquiry.ask_ns : watch_ns;
+  TimeNs next_ns = card.now + card.timeouts.dead_ns / kWatches;
+  if (inquiry.ask_ns < next_ns) next_ns = inquiry.ask_ns;
+  if (inquiry.doubts != 0 && inquiry.doubt_at_ns < next_ns) next_ns = inquiry.doubt_at_ns;
+  return next_ns;
 }
 
 void inquiry_look(const Card& card, Inquiry& inquiry) {
-  inquiry.only_awaits = card.now < inquiry.ask_ns;
-  if (inquiry.only_awaits) return;
+  const bool doubtful = inquiry.doubts != 0 && card.now >= inquiry.doubt_at_ns;
+  const bool due = card.now >= inquiry.ask_ns;
+  inquiry.only_awaits = !due && !doubtful;
+  inquiry.suspects = due ? 0 : doubtful ? inquiry.doubts : 0;
+  if (doubtful) {
+    // The question or its answer was lost, too; or nobody is there to answer.
+    inquiry.doubt_ns *= 2;
+    inquiry.doubt_at_ns = card.now + inquiry.doubt_ns;
+    if (inquiry.doubt_ns > card.timeouts.nack_max_ns) inquiry.doubts = 0;
+  }
+  if (!due) return;
   // Ever more slowly, whether the answer was "not yet" or nothing: a late rank, a slow card and a
   // partition must not be asked to death.
   if (!mutated(Mutation::kStormOnLate)) {
     const TimeNs most_ns =
-        inquiry.told_late ? card.timeouts.dead_ns * kPatienceMost : card.timeouts.nack_max_ns;
+        inquiry.told_late ? card.timeouts.dead_ns / kPatienceMost : card.timeouts.nack_max_ns;
     inquiry.interval_ns = 2 * inquiry.interval_ns < most_ns ? 2 * inquiry.interval_ns : most_ns;
   }
   inquiry_put_off(card, inquiry);
@@ -64,7 +78,8 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer) {
   } else {
     await_peer(card, member, peer);
     if (inquiry.only_awaits) return false;
-    if ((inquiry.promised & bit) != 0 && card.now < inquiry.promised_until_ns) return false;
+    if ((inquiry.promised & ~inquiry.doubts & bit) != 0 && card.now < inquiry.promised_until_ns)
+      return false;
   }
   if (!pace_ask(member.pace, card.timeouts, card.now)) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
@@ -79,19 +94,37 @@ void inquiry_suspect(Inquiry& inquiry, uint32_t entry) {
   inquiry.suspect_asked = false;
 }
 
-bool inquiry_cleared(const Card& card, Inquiry& inquiry) {
+bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry) {
+  const uint32_t suspects = inquiry.suspects;
   inquiry.suspects = 0;
-  if (inquiry.suspect_asked) inquiry_put_off(card, inquiry);
-  return inquiry.suspect_asked;
+  if (!inquiry.suspect_asked) return false;
+  inquiry_doubt(card, member, inquiry, static_cast<uint32_t>(std::countr_zero(suspects)));
+  return true;
+}
+
+void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uint32_t entry) {
+  const TimeNs patience_ns = first_interval(card, member);
+  const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
+  const TimeNs soon_ns = patience_ns < card.timeouts.nack_ns ? patience_ns : card.timeouts.nack_ns;
+  inquiry.doubts |= uint32_t{1} << entry;
+  inquiry.doubt_ns = queues_ns > soon_ns ? queues_ns : soon_ns;
+  inquiry.doubt_at_ns = card.now + inquiry.doubt_ns;
+}
+
+void inquiry_answered(Inquiry& inquiry, uint32_t entry) {
+  inquiry.doubts &= ~(uint32_t{1} << entry);
 }
 
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
                       bool late) {
+  inquiry_answered(inquiry, entry);
   if (!late) return;
   patience_in_vain(member.patience, card.timeouts, card.now - after_ns, card.now);
   inquiry.told_late = true;
   inquiry.promised |= uint32_t{1} << entry;
-  inquiry.promised_until_ns = card.now + kPromise * inquiry.interval_ns;
+  const TimeNs longest_ns = card.timeouts.dead_ns / kLongestPromise;
+  const TimeNs promise_ns = kPromise * inquiry.interval_ns;
+  inquiry.promised_until_ns = card.now + (promise_ns < longest_ns ? promise_ns : longest_ns);
 }
 
 }  // namespace peal

@@ -24,8 +24,16 @@ void inquiry_put_off(const Card& card, Inquiry& inquiry);
 // Something that this peer sent is lost: nobody else may be asked, and it at once, whatever it
 // promised.
 void inquiry_suspect(Inquiry& inquiry, uint32_t entry);
-// No longer. Was it asked?
-[[nodiscard]] bool inquiry_cleared(const Card& card, Inquiry& inquiry);
+// No longer. Was it asked? Until inquiry_answered() it soon is again.
+[[nodiscard]] bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry);
+// Is a question of what was lost unanswered?
+inline bool inquiry_doubts(const Inquiry& inquiry, uint32_t entry) {
+  return (inquiry.doubts >> entry & 1) != 0;
+}
+// This peer was asked for what is lost for certain: soon again if it does not answer.
+void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uint32_t entry);
+// The peer has answered: the doubt is over.
+void inquiry_answered(Inquiry& inquiry, uint32_t entry);
 // The peer said "not yet", so long after it was asked, and whether that is for somebody's lateness.
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
                       bool late);

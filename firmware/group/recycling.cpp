@@ -147,6 +147,7 @@ TimeNs recycling_chase(Card& card, Member& member) {
   if (member.recycled == epoch) {
     inquiry_look(card, inquiry);
     recycling_ask(card, member);
+    inquiry.suspects = 0;
   }
   return inquiry_next(card, inquiry);
 }

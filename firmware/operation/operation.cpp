@@ -108,12 +108,20 @@ bool operation_may_ask(const Scope& scope, Rank peer) {
   return inquiry_may_ask(scope.card, scope.member, scope.operation.inquiry, peer);
 }
 
-void operation_owes(const Scope& scope) {
+void operation_owes(const Scope& scope, Rank parent) {
   auto& [card, member, operation] = scope;
   operation.in_debt = true;
   operation.inquiry.only_awaits = false;
   operation.inquiry.promised = 0;
   inquiry_begin(card, member, operation.inquiry);
+  const Membership& self = member.membership;
+  inquiry_doubt(card, member, operation.inquiry, peer_entry(self.rank, parent, self.ranks));
+  card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+}
+
+void operation_doubts(const Scope& scope, uint32_t entry) {
+  auto& [card, member, operation] = scope;
+  inquiry_doubt(card, member, operation.inquiry, entry);
   card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
 }
 
@@ -161,6 +169,7 @@ void on_operation_timer(const Scope& scope) {
   }
   inquiry_look(card, inquiry);
   operation.algorithm->does.chase(scope);
+  inquiry.suspects = 0;
   if (!is_waiting(operation)) return;  // its debts are paid
   TimeNs next_ns = inquiry_next(card, inquiry);
   if (mutated(Mutation::kRandomness)) {

@@ -33,8 +33,10 @@ void operation_progressed(const Scope& scope);
 void operation_starved(const Scope& scope);
 // This peer owes it something, and is awaited. May it be asked now? If not, the timer comes again.
 [[nodiscard]] bool operation_may_ask(const Scope& scope, Rank peer);
-// It has promised data that it must ask for itself: its timer runs, though it may be finished.
-void operation_owes(const Scope& scope);
+// It has promised data that it must ask this peer for: its timer runs, though it may be finished.
+void operation_owes(const Scope& scope, Rank parent);
+// What this peer (its entry) sent could not be taken: it is asked for again soon.
+void operation_doubts(const Scope& scope, uint32_t entry);
 // Ends with an error, now or as soon as no DMA is under way.
 void operation_fail(const Scope& scope, peal_status status, Rank rank);
 void operation_end_if_refused(const Scope& scope);

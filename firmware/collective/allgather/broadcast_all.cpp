@@ -400,16 +400,19 @@ void advance(const Scope& scope) {
   }
 }
 
-// One question for each neighbour above that owes a block of the piece.
-void chase_piece(const Scope& scope, const Piece& piece, uint32_t number) {
+// A question for each neighbour above that owes a block of the piece, but for those (hops, a bit
+// each) that have been asked for an earlier one. What is lost may be of any piece.
+void chase_piece(const Scope& scope, const Piece& piece, uint32_t number, uint32_t* hops) {
   const Membership& self = scope.member.membership;
   for (uint32_t hop = 0; hop < self.rounds; ++hop) {
+    if ((*hops >> hop & 1) != 0 && scope.operation.inquiry.suspects == 0) continue;
     for (uint32_t base = 0; base < origins_over(self, hop); base += kAskedMost) {
       Asked asked = {hop, origin_over(self, hop, base), 0};
       for (uint32_t i = base; i < base + kAskedMost && i < origins_over(self, hop); ++i) {
         if (!has_bit(piece, origin_over(self, hop, i))) asked.bits |= uint64_t{1} << (i - base);
       }
       if (asked.bits == 0) continue;
+      *hops |= 1u << hop;
       // Where much is missing, most of it is on its way; a later packet or silence will tell.
       const bool crowd = std::popcount(asked.bits) > kFewMissing;
       if (scope.operation.inquiry.suspects != 0 && crowd) continue;
@@ -424,14 +427,14 @@ void chase(const Scope& scope) {
   if (operation.in_debt) chase_debts(scope);
   if (operation.phase == OperationPhase::kFinished) return;
   const uint32_t last = operation.base + kPieceWindow;
+  uint32_t hops = 0;
   for (uint32_t number = operation.base; number < last && number < operation.piece_count;
        ++number) {
     // An unposted record repairs what it has heard of; a posted one wants everything in its window.
     if (!is_posted(operation) && !piece_is_open(operation, number)) continue;
     Piece* piece = piece_open(operation, number);
     PEAL_ASSERT(piece != nullptr);
-    chase_piece(scope, *piece, number);
-    if (operation.inquiry.suspect_asked && operation.inquiry.suspects != 0) return;
+    chase_piece(scope, *piece, number, &hops);
   }
 }
 
@@ -450,8 +453,8 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin, const peal_peer_
   Piece& piece = piece_slot(operation, number);
   if (origin != self.rank && !is_staged(operation) && !owes(piece, origin)) {
     owe(piece, origin);
-    operation_owes(scope);
     const Asked asked = asked_for(self, origin);
+    operation_owes(scope, self.peers[peer_behind(asked.hop)].address.rank);
     if (may_ask_parent(scope, asked.hop)) {
       ask_parent(scope, number, asked);
       count(card, PEAL_COUNTER_RELAYED_NACK);

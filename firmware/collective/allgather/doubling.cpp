@@ -315,6 +315,7 @@ void chase(const Scope& scope) {
   const Membership& self = member.membership;
   if (!is_posted(operation)) return;
   const uint32_t last = operation.base + kPieceWindow;
+  uint32_t partners = 0;  // that were asked for an earlier piece, by step
   for (uint32_t number = operation.base; number < last && number < operation.piece_count;
        ++number) {
     Piece* piece = piece_open(operation, number);
@@ -329,6 +330,8 @@ void chase(const Scope& scope) {
         missing &= std::bit_floor(piece->bits[k]) - 1;
       }
       if (missing == 0) continue;
+      if ((partners >> k & 1) != 0 && operation.inquiry.suspects == 0) break;
+      partners |= 1u << k;
       const peal_peer_address& to =
           self.peers[peer_entry(self.rank, step.from, self.ranks)].address;
       if (!operation_may_ask(scope, to.rank)) {

@@ -45,6 +45,95 @@ TEST_F(Lost, WhatIsTheOtherNeighboursIsNotAskedFor) {
             "send 1>3 NACK seq=1 piece=0 origin=3 missing=0x2\n");
 }
 
+// The question, or what it brought, is lost as well: it is repeated, to that peer alone, and ever
+// more seldom, until it is answered.
+TEST_F(Lost, AnUnansweredQuestionIsSoonRepeated) {
+  constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  // Patience for anything else is long.
+  for (int i = 0; i < 8; i++) {
+    bench.advance(kNack << i);
+    bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
+    bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
+  }
+  const std::string question = "send 1>0 NACK seq=0 piece=0 origin=0\n";
+  EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), question);
+  bench.advance(kNack - 1);
+  EXPECT_EQ(bench.take_wire_log(), "");
+  bench.advance(1);
+  EXPECT_EQ(bench.take_wire_log(), question);
+  bench.advance(2 * kNack - 1);
+  EXPECT_EQ(bench.take_wire_log(), "");
+  bench.advance(1);
+  EXPECT_EQ(bench.take_wire_log(), question);
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), false));
+  bench.advance(4 * kNack);
+  EXPECT_EQ(bench.take_wire_log(), "");
+}
+
+TEST_F(Lost, ARepairEndsTheDoubt) {
+  constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  for (int i = 0; i < 8; i++) {
+    bench.advance(kNack << i);
+    bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
+    bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
+  }
+  EXPECT_EQ(log_of(numbered(wire.alive(3), 1)),
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+  Frame repair = block_of(3, 0, kBlock);
+  repair.header.flags = PEAL_PACKET_REPAIR;
+  seal(repair);
+  EXPECT_EQ(log_of(repair), "");
+  bench.advance(4 * kNack);
+  EXPECT_EQ(bench.take_wire_log(), "");
+}
+
+// "Not yet" says that it was not of this operation: the next one asks, and recycling last.
+TEST_F(Lost, NotYetPassesTheQuestionOn) {
+  for (uint32_t sequence = 0; sequence < 2; sequence++) {
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+  }
+  EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+  EXPECT_EQ(log_of(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us())),
+            "send 1>0 NACK seq=1 piece=0 origin=0\n");
+  EXPECT_EQ(log_of(wire.not_yet(0, broadcast_shape(kBlock), 1, 0, 0, 0, now_us())), "");
+}
+
+// All pieces that the window lets come: the first may be held up by somebody's lateness.
+TEST_F(Lost, ItMayBeOfAnyPiece) {
+  constexpr size_t kLong = 2 * CONFIG_MTU_BYTES;
+  post_broadcast(0, kLong);
+  bench.finish_all_dma();
+  EXPECT_EQ(log_of(numbered(wire.alive(0), 1)),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>0 NACK seq=0 piece=1 origin=0\n");
+}
+
+// Dropped for want of a DMA record: nobody else knows, so it is asked for as soon as a question
+// that was not answered, whatever was promised.
+TEST_F(Lost, WhatCannotBeTakenIsSoonAskedFor) {
+  constexpr size_t kLong = 2 * CONFIG_MTU_BYTES;
+  post_broadcast(0, kLong);
+  bench.finish_all_dma();
+  bench.advance(default_timeouts().nack_ns);
+  bench.deliver(wire.not_yet(0, broadcast_shape(kLong), 0, 0, 0, 0, now_us(), true));
+  bench.deliver(wire.not_yet(3, broadcast_shape(kLong), 0, 0, 3, 1, now_us(), true));
+  const uint32_t in_use = bench.card().dma_in_use;
+  bench.card().dma_in_use = CONFIG_DMA_RECORDS;  // as if others had them all
+  const auto before = bench.counters();
+  bench.deliver(
+      wire.hopping(broadcast_shape(kLong), 0, 0, 0, pattern_block(0, 0, 0, CONFIG_MTU_BYTES)));
+  EXPECT_NE(bench.counter_changes(before).find("+1 drop_no_dma"), std::string::npos);
+  bench.card().dma_in_use = in_use;
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log().substr(0, 37), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+}
+
 TEST_F(Lost, APromiseIsNoHindrance) {
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
