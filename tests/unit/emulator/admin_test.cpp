@@ -294,7 +294,8 @@ TEST_F(AdminTest, OpenBetweenTheCardsTurnAndHousekeeping) {
   card_.windows().poll(16, card_.now);
   EXPECT_EQ(execute(make_command(PEAL_ADMIN_CLOSE_CONTEXT), context), PEAL_STATUS_BUSY);
   card_.port.hold_dmas = false;
-  while (!card_context_quiet(card_.card(), context)) card_.port.finish_dmas(card_.card(), card_.now);
+  while (!card_context_quiet(card_.card(), context))
+    card_.port.finish_dmas(card_.card(), card_.now);
   ASSERT_EQ(card_.admin().closing_contexts(), 1u);
 
   EXPECT_EQ(open(), context);

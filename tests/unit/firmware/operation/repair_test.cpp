@@ -405,7 +405,8 @@ TEST_F(RepairOfMany, TheOldestAskFirst) {
     if (frame.header.type == PEAL_PACKET_NACK) asked.at(frame.header.sequence)++;
   }
   std::vector<uint32_t> expected(CONFIG_CHANNELS, 0);
-  for (int i = 0; i < 6; i++) expected[i] = 6;  // and what is left is less than half of a burst
+  for (size_t i = 0; i < std::min<size_t>(6, expected.size()); i++)
+    expected[i] = 6;  // and what is left is less than half of a burst
   EXPECT_EQ(asked, expected);
 }
 
