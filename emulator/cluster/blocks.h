@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "emulator/cluster/scenario.h"
+#include "emulator/cluster/operation_plan.h"
 
 namespace peal::sim {
 

@@ -95,6 +95,12 @@ constexpr Corner kCorners[] = {
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING);
      }},
+    {"broadcast done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL);
+     }},
+    {"all-to-all done",
+     [](const Both& run) { return completed(run, PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK); }},
     {"destroy done",
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION);

@@ -10,6 +10,7 @@
 
 #include "abi/wire.h"
 #include "emulator/cluster/cost_model.h"
+#include "emulator/cluster/operation_plan.h"
 #include "emulator/cluster/sim_time.h"
 #include "emulator/cluster/wire_cut.h"
 #include "emulator/common/fault_injector.h"
@@ -23,15 +24,6 @@ struct Place {
   uint32_t card = 0;
   uint32_t process = 0;  // on that card
   bool operator==(const Place&) const = default;
-};
-
-struct OperationPlan {
-  uint8_t operation = PEAL_OPERATION_BARRIER;
-  uint8_t algorithm = PEAL_ALGORITHM_DISSEMINATION;
-  bool in_place = false;
-  uint32_t block_bytes = 0;
-  uint32_t root = 0;  // a rank; 0 where there is none
-  bool operator==(const OperationPlan&) const = default;
 };
 
 // "broadcast by binomial, 64 bytes, root 3", …

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "emulator/cluster/arithmetic.h"
+#include "emulator/cluster/blocks.h"
 #include "emulator/cluster/mix.h"
 #include "emulator/common/random.h"
 #include "peal_config.h"
@@ -13,6 +15,8 @@ namespace {
 
 constexpr uint64_t kScenarioStream = 9;
 constexpr uint32_t kBlockMax = 200 * 1024;
+constexpr uint8_t kWithBlocks[] = {PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_ALLGATHER,
+                                   PEAL_OPERATION_BROADCAST, PEAL_OPERATION_ALLTOALL};
 // Packets per packet needed, at most. Slow cards ask, after a NACK interval of 20 us, for what lies
 // in a queue: 3.8 was seen where nothing was lost. What is lost is asked for, answered NOT_YET up
 // the tree, and may be lost again: 10.3 was seen where 29 % was.
@@ -84,7 +88,8 @@ class Maker {
   [[nodiscard]] bool opened(const Place& place) const;
   [[nodiscard]] uint32_t opened_process(uint32_t card) const;
   void add_scarcity();
-  OperationPlan operation(uint64_t block_max);
+  OperationPlan operation(uint32_t ranks, uint64_t memory);
+  OperationPlan another(const OperationPlan& agreed, uint32_t ranks, uint64_t memory);
 
   RandomLimits limits_;
   emulator::Random random_;
@@ -96,15 +101,33 @@ class Maker {
   uint64_t memory_left_ = 0;
 };
 
-OperationPlan Maker::operation(uint64_t block_max) {
+// Buffers of all ranks together take at most so much memory.
+OperationPlan Maker::operation(uint32_t ranks, uint64_t memory) {
   OperationPlan plan;
-  if (chance(30)) return plan;
-  plan.operation = PEAL_OPERATION_ALLGATHER;
-  plan.algorithm =
-      chance(50) ? PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST : PEAL_ALGORITHM_RECURSIVE_DOUBLING;
-  plan.in_place = chance(30);
-  plan.block_bytes = static_cast<uint32_t>(log_uniform(block_max));
+  if (chance(25)) return plan;
+  plan.operation = kWithBlocks[random_.below(std::size(kWithBlocks))];
+  const std::vector<uint32_t> algorithms = algorithms_of(plan.operation);
+  plan.algorithm = static_cast<uint8_t>(algorithms[random_.below(algorithms.size())]);
+  plan.in_place = may_be_in_place(plan.operation) && chance(30);
+  const BufferSizes blocks = buffer_sizes(plan.operation, ranks);
+  const uint64_t block_max = memory / (uint64_t{ranks} * (blocks.send + blocks.receive));
+  plan.block_bytes = static_cast<uint32_t>(log_uniform(std::min<uint64_t>(kBlockMax, block_max)));
+  if (has_root(plan.operation)) plan.root = static_cast<uint32_t>(random_.below(ranks));
   return plan;
+}
+
+// What a rank posts that disagrees.
+OperationPlan Maker::another(const OperationPlan& agreed, uint32_t ranks, uint64_t memory) {
+  OperationPlan other = agreed;
+  if (has_root(agreed.operation) && chance(30)) {
+    other.root = static_cast<uint32_t>((agreed.root + between(1, ranks - 1)) % ranks);
+  } else if (agreed.operation != PEAL_OPERATION_BARRIER && chance(50)) {
+    other.block_bytes = agreed.block_bytes / 2 + 1;
+    if (other.block_bytes == agreed.block_bytes) other.block_bytes++;
+  } else {
+    while (other.operation == agreed.operation) other = operation(ranks, memory);
+  }
+  return other;
 }
 
 void Maker::add_group(uint64_t of_groups) {
@@ -135,17 +158,16 @@ void Maker::add_group(uint64_t of_groups) {
 }
 
 void Maker::add_operations(GroupPlan* group, uint64_t of_groups) {
-  const uint64_t ranks = group->places.size();
+  const auto ranks = static_cast<uint32_t>(group->places.size());
   group->depth = static_cast<uint32_t>(chance(30) ? 1 : between(1, CONFIG_PARKED_OPERATIONS));
-  const uint64_t memory = memory_left_ / of_groups;
-  const uint64_t block_max =
-      std::min<uint64_t>(kBlockMax, memory / (ranks * (ranks + 1) * group->depth));
+  const uint64_t memory = memory_left_ / of_groups / group->depth;
   const uint64_t count = chance(70) ? between(1, 24) : between(1, 80);
   uint64_t packets = 0;
   for (uint64_t i = 0; i < count; i++) {
-    OperationPlan plan = operation(block_max);
+    const OperationPlan plan = operation(ranks, memory);
     const uint64_t pieces = 1 + plan.block_bytes / 1000;
-    packets += ranks * ranks * pieces;
+    const uint32_t blocks = has_root(plan.operation) ? 1 : ranks;
+    packets += ranks * blocks * pieces;
     if (packets > packets_left_ / of_groups && i > 0) break;
     group->operations.push_back(plan);
   }
@@ -153,17 +175,7 @@ void Maker::add_operations(GroupPlan* group, uint64_t of_groups) {
     Disagreement other;
     other.rank = static_cast<uint32_t>(random_.below(ranks));
     other.index = static_cast<uint32_t>(random_.below(group->operations.size()));
-    const OperationPlan& agreed = group->operations[other.index];
-    other.operation = agreed;
-    if (agreed.operation == PEAL_OPERATION_BARRIER) {
-      other.operation = {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, false,
-                         static_cast<uint32_t>(block_max / 3)};
-    } else if (chance(50)) {
-      other.operation = {};
-    } else {
-      other.operation.block_bytes = agreed.block_bytes / 2 + 1;
-      if (other.operation.block_bytes == agreed.block_bytes) other.operation.block_bytes++;
-    }
+    other.operation = another(group->operations[other.index], ranks, memory);
     group->disagreements.push_back(other);
   }
 }
