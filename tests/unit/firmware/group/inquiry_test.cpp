@@ -114,6 +114,18 @@ TEST_F(Inquiries, LatenessTeachesPatience) {
   }
 }
 
+// Nothing was waited for but the own host: that is no reason for others to be asked later.
+TEST_F(Inquiries, TheOwnHostsLatenessTeachesNothing) {
+  for (const uint32_t origin : {0u, 2u, 3u}) bench.deliver(block_of(origin, 0, kBlock));
+  bench.advance(50 * kNack);
+  post();
+  post_broadcast(1, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(kNack - 1);  // patience has come down a little
+  EXPECT_NE(bench.take_log(), "");
+}
+
 // A late rank of seconds: few questions, and it is looked after all the time.
 TEST_F(Inquiries, SecondsCostFewQuestions) {
   post();

@@ -93,24 +93,27 @@ TEST_F(Lost, ARepairEndsTheDoubt) {
 
 // "Not yet" says that it was not of this operation: the next one asks, and recycling last.
 TEST_F(Lost, NotYetPassesTheQuestionOn) {
-  for (uint32_t sequence = 0; sequence < 2; sequence++) {
+  for (uint32_t sequence = 0; sequence < 3; sequence++) {
     post_broadcast(sequence, kBlock);
     bench.finish_all_dma();
   }
   EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), "send 1>0 NACK seq=0 piece=0 origin=0\n");
-  EXPECT_EQ(log_of(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us())),
-            "send 1>0 NACK seq=1 piece=0 origin=0\n");
-  EXPECT_EQ(log_of(wire.not_yet(0, broadcast_shape(kBlock), 1, 0, 0, 0, now_us())), "");
+  for (uint32_t sequence = 0; sequence < 2; sequence++) {
+    EXPECT_EQ(log_of(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us())),
+              "send 1>0 NACK seq=" + std::to_string(sequence + 1) + " piece=0 origin=0\n");
+  }
+  EXPECT_EQ(log_of(wire.not_yet(0, broadcast_shape(kBlock), 2, 0, 0, 0, now_us())), "");
 }
 
 // All pieces that the window lets come: the first may be held up by somebody's lateness.
-TEST_F(Lost, ItMayBeOfAnyPiece) {
-  constexpr size_t kLong = 2 * CONFIG_MTU_BYTES;
-  post_broadcast(0, kLong);
+TEST_F(Lost, ItMayBeOfAnyPieceInTheWindow) {
+  post_broadcast(0, kBlockMax);
   bench.finish_all_dma();
-  EXPECT_EQ(log_of(numbered(wire.alive(0), 1)),
-            "send 1>0 NACK seq=0 piece=0 origin=0\n"
-            "send 1>0 NACK seq=0 piece=1 origin=0\n");
+  std::string expected;
+  for (uint32_t piece = 0; piece < CONFIG_PIECE_WINDOW; piece++) {
+    expected += "send 1>0 NACK seq=0 piece=" + std::to_string(piece) + " origin=0\n";
+  }
+  EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), expected);
 }
 
 // Dropped for want of a DMA record: nobody else knows, so it is asked for as soon as a question
@@ -132,6 +135,46 @@ TEST_F(Lost, WhatCannotBeTakenIsSoonAskedFor) {
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
   EXPECT_EQ(bench.take_wire_log().substr(0, 37), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+}
+
+// A repair that makes no sense answers nothing.
+TEST_F(Lost, ADroppedRepairIsNoAnswer) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+  Frame wrong = block_of(0, 0, kBlock);
+  wrong.header.flags = PEAL_PACKET_REPAIR;
+  wrong.header.hop = 1;
+  seal(wrong);
+  const auto before = bench.counters();
+  bench.deliver(wrong);
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_hop");
+  bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+}
+
+// What is sent again is no new packet of its edge.
+TEST_F(Lost, RepairsAreNotNumbered) {
+  const auto to_rank_2 = [&] {
+    for (const Frame& frame : bench.port.take_sent()) {
+      if (frame.header.destination[5] == 2) return frame.header;
+    }
+    return peal_wire_header{};
+  };
+  bench.take_log();
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  EXPECT_EQ(to_rank_2().edge, 1u);
+  bench.deliver(wire.nack(2, broadcast_shape(kBlock), 0, 0, 1, 0));
+  bench.finish_all_dma();
+  const peal_wire_header repair = to_rank_2();
+  EXPECT_EQ(repair.flags, PEAL_PACKET_REPAIR);
+  EXPECT_EQ(repair.edge, 0u);
+  post_broadcast(1, kBlock);
+  bench.finish_all_dma();
+  EXPECT_EQ(to_rank_2().edge, 2u);
 }
 
 TEST_F(Lost, APromiseIsNoHindrance) {
@@ -179,16 +222,26 @@ TEST_F(Lost, RecyclingAsksLast) {
   EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), "send 1>0 NACK recycle epoch=0 round=0\n");
 }
 
-TEST_F(Lost, OfAStepOnlyWhatIsBeforeTheLastPacket) {
+// Rank 1 of eight: four blocks of step 2 come from rank 5, in four packets.
+class LostOfEight : public GroupTest {
+ protected:
+  LostOfEight() : GroupTest(8, 1) {}
+};
+
+TEST_F(LostOfEight, OfAStepOnlyWhatIsBeforeTheLastPacket) {
   constexpr size_t kLong = CONFIG_MTU_BYTES;
+  static_assert(CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 8 >= kLong);
   post_doubling(0, kLong);
   bench.finish_all_dma();
-  const OperationShape shape = doubling_shape(kLong);
-  // Two blocks of step 1 in two packets; the first is lost.
-  const auto payload = pattern_block(0, 3, 0, kLong);
-  Frame second = wire.doubling(shape, 0, 0, 1, 1, payload);
+  bench.take_log();
+  Frame second = wire.doubling(doubling_shape(kLong), 0, 0, 2, 1, pattern_block(0, 5, 0, kLong));
   second.header.origin = second.header.sender;
-  EXPECT_EQ(log_of(numbered(second, 2)), "send 1>3 NACK seq=0 piece=0 step=1 missing=0x1\n");
+  second.header.flags |= PEAL_PACKET_NUMBERED;
+  second.header.edge = 2;
+  seal(second);
+  bench.deliver(second);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0x1\n");
 }
 
 }  // namespace
