@@ -141,6 +141,9 @@ TEST_F(Lost, WhatCannotBeTakenIsSoonAskedFor) {
 TEST_F(Lost, ADroppedRepairIsNoAnswer) {
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
+  bench.advance(default_timeouts().nack_ns);
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
+  bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
   EXPECT_EQ(log_of(numbered(wire.alive(0), 1)), "send 1>0 NACK seq=0 piece=0 origin=0\n");
   Frame wrong = block_of(0, 0, kBlock);
   wrong.header.flags = PEAL_PACKET_REPAIR;
@@ -149,7 +152,6 @@ TEST_F(Lost, ADroppedRepairIsNoAnswer) {
   const auto before = bench.counters();
   bench.deliver(wrong);
   EXPECT_EQ(bench.counter_changes(before), "+1 drop_hop");
-  bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
   EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
