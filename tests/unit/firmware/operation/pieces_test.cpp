@@ -200,7 +200,7 @@ TEST_F(Pieces, EarlyPiecesWaitInTheChannel) {
 
 // Who has not posted knows only of what it has heard.
 TEST_F(Pieces, BeforeThePostOnlyPiecesThatWereHeardOfAreAskedFor) {
-  bench.deliver(data(2, 0));
+  bench.deliver(data(2, 1));
   bench.finish_all_dma();
   bench.port.take_sent();
   bench.advance(default_timeouts().nack_ns);
@@ -208,7 +208,7 @@ TEST_F(Pieces, BeforeThePostOnlyPiecesThatWereHeardOfAreAskedFor) {
   for (const Frame& frame : bench.port.take_sent()) {
     asked += std::to_string(frame.header.piece) + "/" + std::to_string(frame.header.origin) + " ";
   }
-  EXPECT_EQ(asked, "0/0 0/3 ");
+  EXPECT_EQ(asked, "1/0 1/3 ");
 }
 
 // The place of a piece that everybody has serves a later one: a late question is not about that.

@@ -391,23 +391,35 @@ TEST_F(RepairOfMany, DebtsEndWithTheirOperation) {
   EXPECT_EQ(asked_for(4), (std::vector<uint32_t>{31, 31, 31, 31}));
 }
 
-// When little may be asked, the oldest operations ask: they are what holds up the others.
-TEST_F(RepairOfMany, TheOldestAskFirst) {
-  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) {
-    post_broadcast(sequence, kSmall);
-    bench.finish_all_dma();
-    bench.now += 10;
-  }
-  bench.port.take_sent();
-  bench.advance(default_timeouts().nack_ns);
-  std::vector<uint32_t> asked(CONFIG_CHANNELS, 0);
-  for (const Frame& frame : bench.port.take_sent()) {
-    if (frame.header.type == PEAL_PACKET_NACK) asked.at(frame.header.sequence)++;
-  }
-  std::vector<uint32_t> expected(CONFIG_CHANNELS, 0);
-  for (size_t i = 0; i < std::min<size_t>(6, expected.size()); i++)
-    expected[i] = 6;  // and what is left is less than half of a burst
-  EXPECT_EQ(asked, expected);
+// When little may be asked, the oldest operation asks: it is what holds up the others. Here a
+// question is worth a millisecond, for the last answer took sixteen.
+TEST_F(RepairOfMany, TheOldestAsksFirst) {
+  constexpr TimeNs kPrice = 1'000'000;
+  bench.now += 20 * kPrice;
+  post_broadcast(0, kSmall);
+  bench.deliver(wire.not_yet(kRanks - 1, broadcast_shape(kSmall), 0, 0, kRanks - 1, 0,
+                             static_cast<uint32_t>((bench.now - 16 * kPrice) / 1000)));
+  deliver_others(0, kSmall);
+  std::vector<uint32_t> asked(3, 0);
+  const auto look = [&] {
+    for (const Frame& frame : bench.port.take_sent()) {
+      if (frame.header.type == PEAL_PACKET_NACK) asked.at(frame.header.sequence)++;
+    }
+  };
+  look();
+  post_broadcast(1, kSmall);
+  bench.finish_all_dma();
+  bench.advance(kPrice);
+  post_broadcast(2, kSmall);
+  bench.finish_all_dma();
+  // Its turn: four questions, which leave nothing.
+  bench.advance(default_timeouts().nack_max_ns - kPrice);
+  look();
+  EXPECT_EQ(asked, (std::vector<uint32_t>{0, 4, 0}));
+  // A millisecond later there is one for the next, who waits.
+  bench.advance(kPrice);
+  look();
+  EXPECT_EQ(asked, (std::vector<uint32_t>{0, 4, 0}));
 }
 
 // A sign of life answers no question: what is asked stays as dear as silence has made it.
