@@ -5,9 +5,10 @@
 // parent is r without that bit.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
-#include "firmware/base/ranks.h"
+#include "firmware/card_types.h"
 
 namespace peal::hopping {
 
@@ -22,5 +23,16 @@ constexpr uint32_t arriving_hop(uint32_t place) { return floor_log2(place); }
 constexpr uint32_t first_leaving_hop(uint32_t place) {
   return static_cast<uint32_t>(std::bit_width(place));
 }
+
+// What a packet's header says of its payload.
+struct Carried {
+  uint32_t piece;
+  Rank origin;
+  uint8_t fragment;
+  uint16_t length;
+};
+// Sends the payload on to every place below this one in the origin's tree: one header each, one
+// payload for all. `summed`: the packet came with its sum.
+void forward(const Scope& scope, Packet* packet, const Carried& what, bool summed);
 
 }  // namespace peal::hopping

@@ -42,13 +42,12 @@ void unhold_packet(Card& card, Packet* packet) {
 void address_packet(Card& card, const Membership& from, const peal_peer_address& to,
                     const PacketKind& kind, peal_wire_header* header) {
   std::memset(header, 0, sizeof(*header));
-  std::memcpy(header->destination, to.mac, PEAL_MAC_BYTES);
+  readdress_packet(to, header);
   std::memcpy(header->source, card.identity.mac, PEAL_MAC_BYTES);
   header->ethertype = __builtin_bswap16(PEAL_ETHERTYPE);
   header->version = PEAL_WIRE_VERSION;
   header->type = kind.type;
   header->group = static_cast<uint32_t>(from.group);
-  header->member = to.member;
   header->identity = from.identity;
   header->signature = kind.signature;
   header->sequence = static_cast<uint32_t>(kind.sequence);
@@ -57,6 +56,11 @@ void address_packet(Card& card, const Membership& from, const peal_peer_address&
   header->algorithm = kind.algorithm;
   header->block_bytes = kind.block_bytes;
   header->origin = kind.root;
+}
+
+void readdress_packet(const peal_peer_address& to, peal_wire_header* header) {
+  std::memcpy(header->destination, to.mac, PEAL_MAC_BYTES);
+  header->member = to.member;
 }
 
 uint32_t payload_sum(const Card& card, const uint8_t* payload, uint32_t length) {

@@ -30,6 +30,8 @@ void unhold_packet(Card& card, Packet* packet);
 // root.
 void address_packet(Card& card, const Membership& from, const peal_peer_address& to,
                     const PacketKind& kind, peal_wire_header* header);
+// To another peer of the same group.
+void readdress_packet(const peal_peer_address& to, peal_wire_header* header);
 // Sums (where the port does not) and sends. payload_summed: header->payload_crc is right already.
 void launch_packet(Card& card, Packet* packet, bool payload_summed);
 

@@ -14,7 +14,6 @@
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/repair.h"
 #include "firmware/operation/transfer.h"
-#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::broadcast_all {
@@ -76,30 +75,9 @@ bool next_early_piece(const Scope& scope) {
 constexpr mover::Plan kFetch = {
     .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece};
 
-// Sends the payload on to every place below this one in the origin's tree: one header each, one
-// payload for all.
 void forward(const Scope& scope, Packet* packet, uint32_t number, Rank origin, bool summed) {
-  auto& [card, member, operation] = scope;
-  const Membership& self = member.membership;
-  const uint32_t place = hopping::place(self.rank, origin, self.ranks);
-  const PacketKind kind = packet_kind(operation, PEAL_PACKET_DATA);
-  const uint32_t length = piece_length(operation, number);
-  const uint32_t payload_crc =
-      summed ? packet->header->payload_crc : payload_sum(card, packet->payload, length);
-  for (uint32_t hop = hopping::first_leaving_hop(place); place + (1u << hop) < self.ranks; ++hop) {
-    Packet* copy = share_packet(card, packet);
-    if (copy == nullptr) return;  // counted; its receiver asks for it
-    address_packet(card, self, self.peers[peer_ahead(hop)].address, kind, copy->header);
-    copy->header->piece = number;
-    copy->header->origin = static_cast<uint16_t>(origin);
-    copy->header->hop = static_cast<uint8_t>(hop);
-    copy->header->length = static_cast<uint16_t>(length);
-    copy->header->payload_crc = payload_crc;
-    edge_count(member.membership.peers[peer_ahead(hop)], copy->header);
-    launch_packet(card, copy, true);
-    count(card, PEAL_COUNTER_SENT_DATA);
-    if (place != 0) count(card, PEAL_COUNTER_FORWARDED);
-  }
+  const auto length = static_cast<uint16_t>(piece_length(scope.operation, number));
+  hopping::forward(scope, packet, {number, origin, 0, length}, summed);
 }
 
 // Puts a block where it belongs: staging, the user's buffer, or the channel. False: no DMA record.

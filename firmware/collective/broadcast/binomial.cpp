@@ -14,7 +14,6 @@
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/repair.h"
 #include "firmware/operation/transfer.h"
-#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::binomial {
@@ -124,29 +123,14 @@ uint32_t window_end(const Scope& scope) {
   return std::min(tree_of(scope).whole + kPieceSlots, scope.operation.piece_count);
 }
 
-// Sends the payload on to all below: one header each, one payload for all.
 void forward(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment, bool summed) {
-  auto& [card, member, operation] = scope;
-  const Membership& self = member.membership;
-  const uint32_t place = place_of(scope);
-  const PacketKind kind = packet_kind(operation, PEAL_PACKET_DATA);
-  const uint32_t length = fragment_length(operation, number, fragment);
-  const uint32_t payload_crc =
-      summed ? packet->header->payload_crc : payload_sum(card, packet->payload, length);
-  for (uint32_t hop = hopping::first_leaving_hop(place); place + (1u << hop) < self.ranks; ++hop) {
-    Packet* copy = share_packet(card, packet);
-    if (copy == nullptr) return;  // counted; its receiver asks for it
-    address_packet(card, self, self.peers[peer_ahead(hop)].address, kind, copy->header);
-    copy->header->piece = number;
-    copy->header->hop = static_cast<uint8_t>(hop);
-    copy->header->fragment = static_cast<uint8_t>(fragment);
-    copy->header->length = static_cast<uint16_t>(length);
-    copy->header->payload_crc = payload_crc;
-    edge_count(member.membership.peers[peer_ahead(hop)], copy->header);
-    launch_packet(card, copy, true);
-    count(card, PEAL_COUNTER_SENT_DATA);
-    if (place != 0) count(card, PEAL_COUNTER_FORWARDED);
-  }
+  const uint32_t length = fragment_length(scope.operation, number, fragment);
+  hopping::forward(scope, packet,
+                   {.piece = number,
+                    .origin = scope.operation.root,
+                    .fragment = static_cast<uint8_t>(fragment),
+                    .length = static_cast<uint16_t>(length)},
+                   summed);
 }
 
 void write_fragment(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment,
