@@ -35,22 +35,30 @@ bool parse_microseconds(std::string_view text, TimeNs* ns) {
   return true;
 }
 
+// FIRST-LAST
+bool parse_cards(std::string_view text, uint32_t* first_card, uint32_t* last_card) {
+  const size_t dash = text.find('-');
+  if (dash == std::string_view::npos) return false;
+  uint64_t first = 0;
+  uint64_t last = 0;
+  if (!parse_number(text.substr(0, dash), &first) || !parse_number(text.substr(dash + 1), &last) ||
+      first > UINT32_MAX || last > UINT32_MAX)
+    return false;
+  *first_card = static_cast<uint32_t>(first);
+  *last_card = static_cast<uint32_t>(last);
+  return true;
+}
+
 // FIRST-LAST:FROM_US-UNTIL_US
 bool parse_partition(std::string_view text, Partition* partition) {
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos) return false;
   const std::string_view cards = text.substr(0, colon);
   const std::string_view times = text.substr(colon + 1);
-  const size_t card_dash = cards.find('-');
   const size_t time_dash = times.find('-');
-  if (card_dash == std::string_view::npos || time_dash == std::string_view::npos) return false;
-  uint64_t first = 0;
-  uint64_t last = 0;
-  if (!parse_number(cards.substr(0, card_dash), &first) ||
-      !parse_number(cards.substr(card_dash + 1), &last) || first > UINT32_MAX || last > UINT32_MAX)
+  if (time_dash == std::string_view::npos ||
+      !parse_cards(cards, &partition->first_card, &partition->last_card))
     return false;
-  partition->first_card = static_cast<uint32_t>(first);
-  partition->last_card = static_cast<uint32_t>(last);
   return parse_microseconds(times.substr(0, time_dash), &partition->from_ns) &&
          parse_microseconds(times.substr(time_dash + 1), &partition->until_ns);
 }
@@ -68,6 +76,12 @@ bool parse_term(std::string_view name, std::string_view value, FaultPlan* plan) 
     Partition partition;
     if (!parse_partition(value, &partition)) return false;
     plan->partitions.push_back(partition);
+    return true;
+  }
+  if (name == "spare") {
+    Spared spared;
+    if (!parse_cards(value, &spared.first_card, &spared.last_card)) return false;
+    plan->spared.push_back(spared);
     return true;
   }
   return false;
@@ -102,6 +116,11 @@ std::string FaultPlan::problem() const {
       return "partition from " + std::to_string(partition.from_ns / 1000) + " to " +
              std::to_string(partition.until_ns / 1000) + " us: it must end after it begins";
   }
+  for (const Spared& cards : spared) {
+    if (cards.first_card > cards.last_card)
+      return "spare cards " + std::to_string(cards.first_card) + "-" +
+             std::to_string(cards.last_card) + ": the first card must not exceed the last";
+  }
   return {};
 }
 
@@ -115,7 +134,7 @@ std::string parse_fault_plan(std::string_view text, FaultPlan* plan) {
         !parse_term(term.substr(0, equals), term.substr(equals + 1), plan))
       return "cannot read '" + std::string(term) +
              "'; terms are loss= duplicate= reorder= delay= corrupt= (0 to 1), reorder_us= "
-             "delay_us= until_us=, partition=FIRST-LAST:FROM_US-UNTIL_US";
+             "delay_us= until_us=, partition=FIRST-LAST:FROM_US-UNTIL_US, spare=FIRST-LAST";
   }
   return plan->problem();
 }
@@ -144,6 +163,8 @@ std::string format_fault_plan(const FaultPlan& plan) {
     add("partition=" + std::to_string(partition.first_card) + "-" +
         std::to_string(partition.last_card) + ":" + std::to_string(partition.from_ns / 1000) + "-" +
         std::to_string(partition.until_ns / 1000));
+  for (const Spared& cards : plan.spared)
+    add("spare=" + std::to_string(cards.first_card) + "-" + std::to_string(cards.last_card));
   return text;
 }
 
@@ -156,6 +177,15 @@ FaultInjector::FaultInjector(FaultPlan plan, uint64_t seed)
       delay_(fraction(plan_.delay)),
       corrupt_(fraction(plan_.corrupt)),
       active_(plan_.any()) {}
+
+bool FaultInjector::spares(uint32_t from_card, uint32_t to_card) const {
+  const auto inside = [](const Spared& cards, uint32_t card) {
+    return card >= cards.first_card && card <= cards.last_card;
+  };
+  for (const Spared& cards : plan_.spared)
+    if (inside(cards, from_card) && inside(cards, to_card)) return true;
+  return false;
+}
 
 bool FaultInjector::parted(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const {
   for (const Partition& partition : plan_.partitions) {
@@ -170,7 +200,7 @@ bool FaultInjector::parted(uint32_t from_card, uint32_t to_card, TimeNs now_ns) 
 Verdict FaultInjector::judge(uint32_t from_card, uint32_t to_card, uint32_t frame_bytes,
                              TimeNs now_ns) {
   Verdict verdict;
-  if (!active_) return verdict;
+  if (!active_ || spares(from_card, to_card)) return verdict;
   counts_.judged++;
 
   const bool lost = (random_.next() >> 11) < loss_;

@@ -25,6 +25,12 @@ struct Partition {
   TimeNs until_ns = kForever;
 };
 
+// Nothing happens to frames between cards first..last, and they are not judged.
+struct Spared {
+  uint32_t first_card = 0;
+  uint32_t last_card = 0;
+};
+
 struct FaultPlan {
   double loss = 0;       // probabilities per frame, 0 to 1
   double duplicate = 0;  // a second copy
@@ -36,6 +42,7 @@ struct FaultPlan {
   TimeNs until_ns =
       kForever;  // from then on the wire is healed (partitions have times of their own)
   std::vector<Partition> partitions;
+  std::vector<Spared> spared;
 
   // Whether any fault can ever happen.
   [[nodiscard]] bool any() const;
@@ -45,7 +52,8 @@ struct FaultPlan {
 
 // Reads `name=value` terms separated by commas: loss, duplicate, reorder, delay, corrupt
 // (probabilities), reorder_us, delay_us, until_us (numbers), partition=FIRST-LAST:FROM_US-UNTIL_US
-// (repeatable). Terms are added to what the plan holds. Empty on success, else what was wrong.
+// and spare=FIRST-LAST (cards; both repeatable). Terms are added to what the plan holds. Empty on
+// success, else what was wrong.
 [[nodiscard]] std::string parse_fault_plan(std::string_view text, FaultPlan* plan);
 // The same plan as text that parse_fault_plan reads back.
 [[nodiscard]] std::string format_fault_plan(const FaultPlan& plan);
@@ -93,6 +101,7 @@ class FaultInjector {
   [[nodiscard]] const FaultCounts& counts() const { return counts_; }
 
  private:
+  [[nodiscard]] bool spares(uint32_t from_card, uint32_t to_card) const;
   [[nodiscard]] bool parted(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;
 
   FaultPlan plan_;

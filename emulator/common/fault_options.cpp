@@ -40,8 +40,9 @@ void FaultOptions::add_faults(CLI::App& app) {
 void FaultOptions::add_plan_and_seed(CLI::App& app) {
   Group group(app, kTitle);
   options_.push_back(group.add("--fault-plan", plans_, "PLAN",
-                               "Adds several faults, partitions too, as "
-                               "loss=0.01,partition=FIRST-LAST:FROM_US-UNTIL_US. Repeatable."));
+                               "Adds several faults, partitions and spared cards too, as "
+                               "loss=0.01,partition=FIRST-LAST:FROM_US-UNTIL_US,spare=FIRST-LAST. "
+                               "Repeatable."));
   options_.push_back(group.add("--seed", seed_, "S", "Draws the faults from this seed.")
                          ->transform(whole(0, UINT64_MAX))
                          ->capture_default_str());

@@ -7,6 +7,7 @@ import subprocess
 import jobs
 
 ALL_FAULTS = ("--loss=0.02", "--duplicate=0.02", "--reorder=0.05", "--corrupt=0.01", "--delay=0.01", "--seed=11")
+OVERLAP_SPREADS = ["comm_us", "work_us", "both_us", "work_cpu_us", "both_ratio", "overlap", "start_cpu_us", "done_cpu_us", "done_before"]
 
 
 class PerfTest(jobs.JobCase):
@@ -18,10 +19,12 @@ class PerfTest(jobs.JobCase):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         records = jobs.records(json_file)
         os.unlink(json_file)
+        spreads = OVERLAP_SPREADS if "--overlap" in words else ["latency_us"]
         for record in records:
             self.assertIs(record["verified"], True)
-            self.assertLessEqual(record["latency_us_min"], record["latency_us"])
-            self.assertLessEqual(record["latency_us"], record["latency_us_max"])
+            for spread in spreads:
+                self.assertLessEqual(record[spread + "_min"], record[spread])
+                self.assertLessEqual(record[spread], record[spread + "_max"])
         return records
 
     def allgather(self, ranks, *words, sizes="0,1,4,1000,5000,20000", iterations=60):
@@ -137,6 +140,47 @@ class PerfTest(jobs.JobCase):
                 records = self.others(operation, 4, "--floor", "--rounds", "4", sizes="0,4,1024", iterations=100)
                 self.assertEqual([record["algorithm"] for record in records], ["ideal-card", "auto"] * 6)
 
+    def overlap(self, operation, *words):
+        sizes = [] if operation == "barrier" else ["--sizes", "0,4,5000"]
+        return self.perf(operation, "--overlap", *sizes, "--iterations", "40", "--warmup", "2", "--rounds", "4", *words)
+
+    def test_overlap(self):
+        for operation in ("barrier", "allgather", "broadcast", "alltoall"):
+            with self.subTest(operation=operation):
+                for record in self.overlap(operation, "--ranks", "4", "--work-us", "300"):
+                    self.assertEqual(record["work_cpu_us"], 300)
+                    self.assertEqual(list(record), ["operation", "algorithm", "ranks", "bytes", "memory", "iterations",
+                                                    *(spread + end for spread in OVERLAP_SPREADS for end in ("", "_min", "_max")), "verified"])
+
+    def test_overlap_work_is_as_long_as_the_operation(self):
+        for record in self.overlap("allgather", "--ranks", "3"):
+            self.assertEqual(record["work_cpu_us"], record["comm_us"])
+
+    def test_overlap_beside_the_ideal_card(self):
+        for operation in ("barrier", "allgather", "broadcast", "alltoall"):
+            with self.subTest(operation=operation):
+                records = self.overlap(operation, "--ranks", "4", "--floor", "--tests", "3")
+                self.assertEqual([record["algorithm"] for record in records][0::2], ["ideal-card"] * (len(records) // 2))
+
+    def test_overlap_on_a_bad_wire(self):
+        self.overlap("allgather", "--ranks", "5", *ALL_FAULTS)
+        self.overlap("alltoall", "--ranks", "1")
+
+    def test_compare_loss(self):
+        """One side loses packets and repairs them, the other none: what the cards counted says so."""
+        counters = os.path.join(self.folder.name, "counters.json")
+        records = self.perf("allgather", "--ranks", "4", "--sizes", "1024", "--compare-loss", "--loss=0.05", "--seed=3",
+                            "--iterations", "400", "--warmup", "5", "--rounds", "4", "--counters", counters)
+        self.assertEqual([record["algorithm"] for record in records], ["auto, no loss", "auto"])
+        self.assertGreater(records[1]["packets_repair"], 0)
+        self.assertLessEqual(records[1]["good_wire_ratio_min"], records[1]["good_wire_ratio"])
+        self.assertIn("good_wire_ratio_mean", records[1])
+        cards = [card["counters"] for card in jobs.records(counters)["cards"]]
+        self.assertEqual(len(cards), 8)
+        os.unlink(counters)
+        bad, good = (sum(card["sent_repair"] for card in part) for part in (cards[:4], cards[4:]))
+        self.assertGreater(bad, 10 * good)  # a rank that is late may be asked
+
     def test_mistakes(self):
         for words, wrong in (
                 (["reduce"], "OPERATION: 'reduce' is none of barrier, allgather, broadcast, alltoall"),
@@ -148,6 +192,9 @@ class PerfTest(jobs.JobCase):
                 (["barrier", "--ranks", "0"], "--ranks: '0' is no whole number from 1 to 1024"),
                 (["barrier", "--iterations", "0"], "--iterations: '0' is no whole number from 1 to 100000000"),
                 (["barrier", "--corrupt", "-1"], "--corrupt: '-1' is no number from 0 to 1"),
+                (["barrier", "--tests", "3"], "--work-us and --tests are of --overlap"),
+                (["barrier", "--compare-loss", "--floor"], "--compare-loss and --floor: one of them"),
+                (["barrier", "--compare-loss", "--cards", "3"], "--compare-loss and --cards: each rank has cards of its own"),
                 (["barrier", "allgather"], "'allgather' is one word too many"),
                 ([], "OPERATION is missing: one of barrier, allgather, broadcast, alltoall")):
             done = subprocess.run([jobs.program("peal-perf"), *words], env=self.environment, capture_output=True, text=True,

@@ -209,12 +209,42 @@ peal_error peal_bcast(peal_group* group, void* buffer, size_t bytes, uint32_t ro
   return PEAL_OK;
 }
 
+static peal_error make_request(peal_request** request) {
+  *request = malloc(sizeof(**request));
+  return *request != NULL ? PEAL_OK : fail(PEAL_ERR_NO_MEMORY, "no memory");
+}
+
 peal_error peal_iallgather(peal_group* group, const void* send, void* receive, size_t block_bytes,
                            peal_request** request) {
-  *request = malloc(sizeof(**request));
-  if (*request == NULL) return fail(PEAL_ERR_NO_MEMORY, "no memory");
+  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
   MPI_Iallgather(mpi_send(send), (int)block_bytes, MPI_BYTE, receive, (int)block_bytes, MPI_BYTE,
                  group->ranks, &(*request)->request);
+  return PEAL_OK;
+}
+
+peal_error peal_ialltoall(peal_group* group, const void* send, void* receive, size_t block_bytes,
+                          peal_request** request) {
+  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  MPI_Ialltoall(mpi_send(send), (int)block_bytes, MPI_BYTE, receive, (int)block_bytes, MPI_BYTE,
+                group->ranks, &(*request)->request);
+  return PEAL_OK;
+}
+
+peal_error peal_ibcast(peal_group* group, void* buffer, size_t bytes, uint32_t root,
+                       peal_request** request) {
+  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  MPI_Ibcast(buffer, (int)bytes, MPI_BYTE, (int)root, group->ranks, &(*request)->request);
+  return PEAL_OK;
+}
+
+peal_error peal_ibarrier(peal_group* group, peal_request** request) {
+  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  MPI_Ibarrier(group->ranks, &(*request)->request);
+  return PEAL_OK;
+}
+
+peal_error peal_test(peal_request* request, int* done) {
+  MPI_Test(&request->request, done, MPI_STATUS_IGNORE);
   return PEAL_OK;
 }
 

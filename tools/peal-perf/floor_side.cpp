@@ -40,21 +40,23 @@ class FloorSide final : public Side {
   FloorSide(const Job& job, peal_operation operation, Memory memory, uint64_t block_bytes_max);
   ~FloorSide() override;
 
+  [[nodiscard]] std::string name(const std::string&) const override { return "ideal-card"; }
+  void use_block(uint64_t) override {}
   uint8_t* send_buffer() override { return send_; }
   uint8_t* receive_buffer() override { return receive_; }
-  void barrier() override { run(PEAL_OPERATION_BARRIER, 0, 0); }
-  void allgather(uint64_t block_bytes) override { run(PEAL_OPERATION_ALLGATHER, block_bytes, 0); }
-  void alltoall(uint64_t block_bytes) override { run(PEAL_OPERATION_ALLTOALL, block_bytes, 0); }
-  void broadcast(uint64_t block_bytes, uint32_t root) override {
-    run(PEAL_OPERATION_BROADCAST, block_bytes, root);
+  void run(const Call& call) override {
+    start(call);
+    wait();
   }
+  void start(const Call& call) override;
+  bool test() override;
+  void wait() override;
   void begin_round() override;
   void end_round() override;
 
  private:
   void start_card(int fd);
   void set_control(Control control);
-  void run(peal_operation operation, uint64_t block_bytes, uint32_t root);
 
   const Job& job_;
   bool shared_memory_;
@@ -172,18 +174,24 @@ void FloorSide::end_round() {
   job_.barrier();
 }
 
-void FloorSide::run(peal_operation operation, uint64_t block_bytes, uint32_t root) {
+void FloorSide::start(const Call& call) {
   ideal::Posted& posted = shared_->posted[job_.rank];
-  const ideal::Done& done = shared_->done[job_.rank];
-  posted.operation = operation;
-  posted.root = root;
-  posted.block_bytes = block_bytes;
+  posted.operation = call.operation;
+  posted.root = call.root;
+  posted.block_bytes = call.block_bytes;
   posted.pid = shared_memory_ ? 0 : static_cast<uint32_t>(getpid());
   posted.send_address = reinterpret_cast<uintptr_t>(send_);
   posted.receive_address = reinterpret_cast<uintptr_t>(receive_);
   sequence_++;
   __atomic_store_n(&posted.sequence, sequence_, __ATOMIC_RELEASE);
-  while (__atomic_load_n(&done.sequence, __ATOMIC_ACQUIRE) != sequence_) sched_yield();
+}
+
+bool FloorSide::test() {
+  return __atomic_load_n(&shared_->done[job_.rank].sequence, __ATOMIC_ACQUIRE) == sequence_;
+}
+
+void FloorSide::wait() {
+  while (!test()) sched_yield();
 }
 
 }  // namespace

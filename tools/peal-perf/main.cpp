@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// peal-perf: what a collective takes, with every result verified, beside what the ideal card takes
-// in the same run.
+// peal-perf: what a collective takes and how much of it can be computed in, with every result
+// verified, beside what the ideal card takes in the same run.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,14 +11,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/names.h"
-#include "tools/peal-perf/measure.h"
+#include "tools/peal-perf/bench.h"
 #include "tools/peal-perf/options.h"
-#include "tools/peal-perf/report.h"
 #include "tools/peal-perf/side.h"
 
 namespace peal::perf {
@@ -46,132 +43,6 @@ int launch(const Options& options, int argc, char** argv) {
   execv(pealrun.c_str(), arguments.data());
   fprintf(stderr, "peal-perf: cannot start %s: %s\n", pealrun.c_str(), strerror(errno));
   return 1;
-}
-
-Record make_record(const Job& job, const Options& options, uint64_t bytes, Memory memory) {
-  Record record;
-  record.operation = names::operation(options.operation);
-  record.memory = memory_name(memory);
-  record.ranks = job.size;
-  record.bytes = bytes;
-  record.iterations = options.iterations;
-  return record;
-}
-
-// What all rounds of one side had in common.
-struct Collected {
-  std::vector<double> latency_us;
-  std::vector<double> period_us;
-  std::vector<double> medians_us;  // per round
-  bool verified = true;
-
-  void add(const Round& round) {
-    latency_us.insert(latency_us.end(), round.latency_us.begin(), round.latency_us.end());
-    period_us.insert(period_us.end(), round.period_us.begin(), round.period_us.end());
-    medians_us.push_back(median(round.latency_us));
-    verified = verified && round.verified;
-  }
-
-  void fill(Record* record) const {
-    record->latency_us = median(latency_us);
-    record->latency_us_min = *std::min_element(latency_us.begin(), latency_us.end());
-    record->latency_us_max = *std::max_element(latency_us.begin(), latency_us.end());
-    record->period_us = median(period_us);
-    record->verified = verified;
-  }
-};
-
-class Bench {
- public:
-  Bench(const Job& job, const Options& options) : job_(job), options_(options) {}
-
-  // False when anything could not be verified.
-  bool run();
-
- private:
-  void run_setting(Memory memory, const std::string& algorithm);
-  void run_size(PealSide& peal, Side* floor, Memory memory, const std::string& algorithm,
-                uint64_t bytes);
-  void finish(Record record, bool show_ratio);
-
-  const Job& job_;
-  const Options& options_;
-  std::vector<Record> records_;
-  bool good_ = true;
-  uint64_t iteration_ = 0;  // of all, so that no two ever carry the same data
-};
-
-bool Bench::run() {
-  if (job_.rank == 0) print_header(options_.floor);
-  for (const Memory memory : options_.memories) {
-    for (const std::string& algorithm : options_.algorithms) run_setting(memory, algorithm);
-  }
-  if (job_.rank == 0 && !options_.json.empty() && !write_json(options_.json, records_)) {
-    fprintf(stderr, "peal-perf: cannot write %s: %s\n", options_.json.c_str(), strerror(errno));
-    good_ = false;
-  }
-  return good_;
-}
-
-void Bench::run_setting(Memory memory, const std::string& algorithm) {
-  const uint64_t most = *std::max_element(options_.sizes.begin(), options_.sizes.end());
-  PealSide peal(job_, options_.operation, algorithm, memory, options_.in_place, most);
-  std::unique_ptr<Side> floor;
-  if (options_.floor) floor = make_floor_side(job_, options_.operation, memory, most);
-  for (const uint64_t bytes : options_.sizes) run_size(peal, floor.get(), memory, algorithm, bytes);
-}
-
-void Bench::run_size(PealSide& peal, Side* floor, Memory memory, const std::string& algorithm,
-                     uint64_t bytes) {
-  const Work work = {options_.operation, bytes, options_.root};
-  const uint32_t per_round = std::max(options_.iterations / options_.rounds, 1u);
-  peal.use_block(bytes);
-  Collected peal_all;
-  Collected floor_all;
-  const Packets before = peal.packets();
-  for (uint32_t round = 0; round < options_.rounds; round++) {
-    // Alternately, so that whatever else the machine does hits both.
-    if (floor != nullptr) {
-      floor_all.add(measure_round(job_, *floor, work, options_.warmup, per_round, iteration_));
-      iteration_ += options_.warmup + per_round;
-    }
-    peal_all.add(measure_round(job_, peal, work, options_.warmup, per_round, iteration_));
-    iteration_ += options_.warmup + per_round;
-  }
-  const Packets after = peal.packets();
-
-  Record record = make_record(job_, options_, bytes, memory);
-  record.algorithm = algorithm;
-  peal_all.fill(&record);
-  const double operations = double{1} * options_.rounds * (options_.warmup + per_round);
-  const auto per_operation = [&](uint64_t was, uint64_t is) {
-    return static_cast<double>(is - was) / operations;
-  };
-  record.packets_collective = per_operation(before.collective, after.collective);
-  record.packets_recycling = per_operation(before.recycling, after.recycling);
-  record.packets_repair = per_operation(before.repair, after.repair);
-  record.packets = record.packets_collective + record.packets_recycling + record.packets_repair +
-                   per_operation(before.other, after.other);
-  if (floor != nullptr) {
-    std::vector<double> ratios;
-    for (size_t i = 0; i < peal_all.medians_us.size(); i++) {
-      ratios.push_back(peal_all.medians_us[i] / floor_all.medians_us[i]);
-    }
-    record.ratio = median(ratios);
-    record.ratio_min = *std::min_element(ratios.begin(), ratios.end());
-    record.ratio_max = *std::max_element(ratios.begin(), ratios.end());
-    Record ideal = make_record(job_, options_, bytes, memory);
-    ideal.algorithm = "ideal-card";
-    floor_all.fill(&ideal);
-    finish(ideal, true);
-  }
-  finish(record, floor != nullptr);
-}
-
-void Bench::finish(Record record, bool show_ratio) {
-  good_ = good_ && record.verified;
-  if (job_.rank == 0) print_record(record, show_ratio);
-  records_.push_back(std::move(record));
 }
 
 // Whether all ranks run under one kernel, and so have one clock.

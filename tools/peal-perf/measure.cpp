@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "tools/peal-perf/pattern.h"
+#include "tools/peal-perf/data.h"
 
 namespace peal::perf {
 namespace {
@@ -20,69 +20,13 @@ struct Stamp {
 // One out-of-band message takes at most 1 MiB.
 constexpr size_t kStampsPerExchange = 32768;
 
-uint64_t now_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
-
-bool check_block(const Job& job, const uint8_t* block, uint64_t bytes, uint32_t from,
-                 uint32_t origin, uint64_t iteration) {
-  if (check_pattern(block, bytes, origin, iteration)) return true;
-  fprintf(stderr, "peal-perf: rank %u: iteration %llu: the block of rank %u is wrong\n", job.rank,
-          static_cast<unsigned long long>(iteration), from);
-  return false;
-}
-
-// What lies behind a wrong block is not looked at.
-bool run_allgather(const Job& job, Side& side, uint64_t bytes, uint64_t iteration) {
-  fill_pattern(side.send_buffer(), bytes, job.rank, iteration);
-  side.allgather(bytes);
-  const uint8_t* const result = side.receive_buffer();
-  bool good = true;
-  for (uint32_t r = 0; good && r < job.size; r++) {
-    good = check_block(job, result + r * bytes, bytes, r, r, iteration);
-  }
-  return good;
-}
-
-bool run_alltoall(const Job& job, Side& side, uint64_t bytes, uint64_t iteration) {
-  const auto origin_of = [&](uint32_t from, uint32_t to) { return from * job.size + to; };
-  for (uint32_t r = 0; r < job.size; r++) {
-    fill_pattern(side.send_buffer() + r * bytes, bytes, origin_of(job.rank, r), iteration);
-  }
-  side.alltoall(bytes);
-  const uint8_t* const result = side.receive_buffer();
-  bool good = true;
-  for (uint32_t r = 0; good && r < job.size; r++) {
-    good = check_block(job, result + r * bytes, bytes, r, origin_of(r, job.rank), iteration);
-  }
-  return good;
-}
-
-bool run_broadcast(const Job& job, Side& side, uint64_t bytes, uint32_t root, uint64_t iteration) {
-  if (job.rank == root) fill_pattern(side.send_buffer(), bytes, root, iteration);
-  side.broadcast(bytes, root);
-  return job.rank == root || check_block(job, side.receive_buffer(), bytes, root, root, iteration);
-}
-
 // Write, operate, read: what an application does.
 bool run_once(const Job& job, Side& side, const Work& work, uint64_t iteration, Stamp* stamp) {
-  bool good = true;
+  const Call call = work.call(job, iteration);
   stamp->start_ns = now_ns();
-  switch (work.operation) {
-    case PEAL_OPERATION_ALLGATHER:
-      good = run_allgather(job, side, work.block_bytes, iteration);
-      break;
-    case PEAL_OPERATION_ALLTOALL:
-      good = run_alltoall(job, side, work.block_bytes, iteration);
-      break;
-    case PEAL_OPERATION_BROADCAST:
-      good = run_broadcast(job, side, work.block_bytes, work.root_of(job, iteration), iteration);
-      break;
-    default:
-      side.barrier();
-  }
+  write_data(job, side, call, iteration);
+  side.run(call);
+  const bool good = read_data(job, side, call, iteration);
   stamp->end_ns = now_ns();
   return good;
 }
@@ -133,6 +77,19 @@ void evaluate(const Job& job, const Work& work, uint64_t first_iteration,
 
 }  // namespace
 
+uint64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+bool all_good(const Job& job, bool good) {
+  const uint8_t own = good ? 1 : 0;
+  std::vector<uint8_t> all(job.size);
+  job.exchange(&own, all.data(), 1);
+  return std::all_of(all.begin(), all.end(), [](uint8_t each) { return each != 0; });
+}
+
 Round measure_round(const Job& job, Side& side, const Work& work, uint32_t warmup,
                     uint32_t iterations, uint64_t first_iteration) {
   Round round;
@@ -149,10 +106,7 @@ Round measure_round(const Job& job, Side& side, const Work& work, uint32_t warmu
   side.end_round();
   round.verified = good;
   evaluate(job, work, first_iteration + warmup, stamps, &round);
-  uint8_t own_good = round.verified ? 1 : 0;
-  std::vector<uint8_t> all(job.size);
-  job.exchange(&own_good, all.data(), 1);
-  round.verified = std::all_of(all.begin(), all.end(), [](uint8_t each) { return each != 0; });
+  round.verified = all_good(job, round.verified);
   return round;
 }
 

@@ -19,6 +19,9 @@ struct Work {
   [[nodiscard]] uint32_t root_of(const Job& job, uint64_t iteration) const {
     return root ? *root : static_cast<uint32_t>(iteration % job.size);
   }
+  [[nodiscard]] Call call(const Job& job, uint64_t iteration) const {
+    return {operation, block_bytes, root_of(job, iteration)};
+  }
 };
 
 struct Round {
@@ -33,6 +36,11 @@ struct Round {
 // data of different rounds apart.
 Round measure_round(const Job& job, Side& side, const Work& work, uint32_t warmup,
                     uint32_t iterations, uint64_t first_iteration);
+
+// CLOCK_MONOTONIC.
+uint64_t now_ns();
+// Whether it is, on every rank.
+bool all_good(const Job& job, bool good);
 
 double median(std::vector<double> values);
 

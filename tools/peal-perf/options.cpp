@@ -27,6 +27,7 @@ struct RawOptions {
   command_line::FaultOptions faults;
   std::vector<std::string> launch;  // only declared: pealrun reads them
   std::vector<CLI::Option*> launch_options;
+  CLI::Option* cards = nullptr;  // one of them
 };
 
 bool parse_sizes(std::string_view text, std::vector<uint64_t>* sizes) {
@@ -118,7 +119,7 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
       ->capture_default_str();
   group.add("--rounds", options->rounds, "N", "Measures in N parts, 1 to 1000.")
       ->transform(whole(1, 1000))
-      ->default_str("1; with --floor 10");
+      ->default_str("1; with --floor, --compare-loss and --overlap 10");
   group
       .add("--root", options->root, "R",
            "Broadcasts from rank R, 0 to 1023; that one runs ahead of the others. Default: each "
@@ -128,6 +129,22 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
                  "Has what allgather and alltoall send in the receive buffer.");
   group.add_flag("--floor", options->floor,
                  "Also measures the ideal card (copies and flags only), in alternating rounds.");
+  group.add_flag(
+      "--compare-loss", options->compare_loss,
+      "Also measures Peal without loss, in alternating rounds: over as many other cards, "
+      "which the faults spare.");
+  group.add_flag("--overlap", options->overlap,
+                 "Measures how much can be computed meanwhile, instead of latency.");
+  group
+      .add(
+          "--work-us", options->work_us, "W",
+          "Computes W microseconds of processor time for each operation, 0 to 10000000; 0: as long "
+          "as it takes.")
+      ->transform(whole(0, 10'000'000))
+      ->capture_default_str();
+  group.add("--tests", options->tests, "K", "Looks at the operation K times meanwhile, 0 to 1000.")
+      ->transform(whole(0, 1000))
+      ->capture_default_str();
   group.add("--json", options->json, "FILE",
             "Writes the records to this file, as a JSON list. Default: none.");
 }
@@ -138,6 +155,7 @@ void declare_launch(CLI::App& app, RawOptions* raw) {
     raw->launch_options.push_back(group.add(name, raw->launch, placeholder, text));
   };
   add("--cards", "C", "Starts C cards. Default: one per rank.");
+  raw->cards = raw->launch_options.back();
   add("--card-cpu", "CPU",
       "Runs the cards on this processor; 'none' does not pin them. Default: the last that may be "
       "used.");
@@ -149,6 +167,21 @@ void declare_launch(CLI::App& app, RawOptions* raw) {
   add("--counters", "FILE", "Writes what the cards did to this file, as JSON. Default: none.");
   raw->faults.add_faults(app);
   raw->faults.add_plan_and_seed(app);
+}
+
+// What is wrong, or nothing. The good wire's cards stand behind those of the ranks.
+std::string read_comparison(const RawOptions& raw, Options* options) {
+  if (!options->overlap && (options->work_us != 0 || options->tests != 0))
+    return "--work-us and --tests are of --overlap";
+  if (!options->compare_loss) return {};
+  if (options->floor) return "--compare-loss and --floor: one of them";
+  if (raw.cards->count() > 0) return "--compare-loss and --cards: each rank has cards of its own";
+  const std::string cards = std::to_string(2 * options->ranks);
+  const std::string spared =
+      std::to_string(options->ranks) + "-" + std::to_string(2 * options->ranks - 1);
+  options->launch.insert(options->launch.end(),
+                         {"--cards", cards, "--fault-plan", "spare=" + spared});
+  return {};
 }
 
 std::string apply(const RawOptions& raw, Options* options) {
@@ -170,7 +203,9 @@ std::string apply(const RawOptions& raw, Options* options) {
     options->algorithms = {names::algorithm(PEAL_ALGORITHM_DISSEMINATION)};
     options->memories = {Memory::kAllocated};
   }
-  if (options->rounds == 0) options->rounds = options->floor ? 10 : 1;
+  if (std::string error = read_comparison(raw, options); !error.empty()) return error;
+  const bool by_turns = options->floor || options->compare_loss || options->overlap;
+  if (options->rounds == 0) options->rounds = by_turns ? 10 : 1;
   return {};
 }
 
@@ -184,8 +219,12 @@ std::optional<int> parse_options(int argc, char** argv, Options* options) {
   CLI::App app(
       "Measures the latency of a collective: max(end) - min(start) over the ranks, per iteration; "
       "of a broadcast\nfrom the root's start. Every rank writes all it sends before, and reads and "
-      "checks the whole result after\neach operation; both are in the measured time. Without a "
-      "launcher's environment (PEAL_RANK) it starts\nitself under pealrun.",
+      "checks the whole result after\neach operation; both are in the measured time. With "
+      "--overlap: "
+      "T_comm, of blocking operations; T_work, of\nwork that takes each rank T_comm of processor "
+      "time; T_both, where operations are begun, worked behind and\nwaited for. Without a "
+      "launcher's "
+      "environment (PEAL_RANK) it starts itself under pealrun.",
       "peal-perf");
   command_line::set_up(app, "peal-perf OPERATION [OPTIONS]");
   RawOptions raw;

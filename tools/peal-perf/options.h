@@ -27,10 +27,14 @@ struct Options {
   std::vector<Memory> memories = {Memory::kAllocated};
   uint32_t iterations = 1000;
   uint32_t warmup = 100;
-  uint32_t rounds = 0;           // 0: one, or ten with --floor
+  uint32_t rounds = 0;           // 0: one, or ten where sides are compared or overlap is measured
   std::optional<uint32_t> root;  // of broadcasts; else each rank in turn
   bool in_place = false;
   bool floor = false;
+  bool compare_loss = false;
+  bool overlap = false;
+  uint32_t work_us = 0;  // of overlap; 0: as long as the operation takes
+  uint32_t tests = 0;
   std::string json;                 // file
   std::vector<std::string> launch;  // for pealrun, when peal-perf launches itself
 };

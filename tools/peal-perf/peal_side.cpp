@@ -37,10 +37,11 @@ Lengths lengths_of(peal_operation operation, uint32_t ranks, uint64_t block_byte
           block * (operation == PEAL_OPERATION_BROADCAST ? 1 : ranks)};
 }
 
-PealSide::PealSide(const Job& job, peal_operation operation, const std::string& algorithm,
-                   Memory memory, bool in_place, uint64_t block_bytes_max)
+PealSide::PealSide(const Job& job, const char* card, peal_operation operation,
+                   const std::string& algorithm, Memory memory, bool in_place,
+                   uint64_t block_bytes_max)
     : job_(job), operation_(operation), memory_(memory), in_place_(in_place) {
-  if (peal_open(nullptr, &context_) != PEAL_OK) give_up(job_, "opening the card");
+  if (peal_open(card, &context_) != PEAL_OK) give_up(job_, "opening the card");
   const Lengths lengths = lengths_of(operation, job.size, block_bytes_max);
   send_ = make_buffer(lengths.send, PEAL_READ);
   receive_ = make_buffer(lengths.receive, PEAL_READ | PEAL_WRITE);
@@ -81,21 +82,51 @@ uint8_t* PealSide::send_buffer() {
   return operation_ == PEAL_OPERATION_ALLGATHER ? receive_ + job_.rank * block_bytes_ : receive_;
 }
 
-void PealSide::barrier() {
-  if (peal_barrier(group_) != PEAL_OK) give_up(job_, "barrier");
+void PealSide::run(const Call& call) {
+  peal_error error = PEAL_OK;
+  switch (call.operation) {
+    case PEAL_OPERATION_ALLGATHER:
+      error = peal_allgather(group_, send(), receive_, call.block_bytes);
+      break;
+    case PEAL_OPERATION_ALLTOALL:
+      error = peal_alltoall(group_, send(), receive_, call.block_bytes);
+      break;
+    case PEAL_OPERATION_BROADCAST:
+      error = peal_bcast(group_, buffer(call.root), call.block_bytes, call.root);
+      break;
+    default:
+      error = peal_barrier(group_);
+  }
+  if (error != PEAL_OK) give_up(job_, names::operation(call.operation).c_str());
 }
 
-void PealSide::allgather(uint64_t block_bytes) {
-  if (peal_allgather(group_, send(), receive_, block_bytes) != PEAL_OK) give_up(job_, "allgather");
+void PealSide::start(const Call& call) {
+  peal_error error = PEAL_OK;
+  switch (call.operation) {
+    case PEAL_OPERATION_ALLGATHER:
+      error = peal_iallgather(group_, send(), receive_, call.block_bytes, &request_);
+      break;
+    case PEAL_OPERATION_ALLTOALL:
+      error = peal_ialltoall(group_, send(), receive_, call.block_bytes, &request_);
+      break;
+    case PEAL_OPERATION_BROADCAST:
+      error = peal_ibcast(group_, buffer(call.root), call.block_bytes, call.root, &request_);
+      break;
+    default:
+      error = peal_ibarrier(group_, &request_);
+  }
+  if (error != PEAL_OK) give_up(job_, names::operation(call.operation).c_str());
 }
 
-void PealSide::alltoall(uint64_t block_bytes) {
-  if (peal_alltoall(group_, send(), receive_, block_bytes) != PEAL_OK) give_up(job_, "alltoall");
+bool PealSide::test() {
+  int done = 0;
+  if (peal_test(request_, &done) != PEAL_OK) give_up(job_, "test");
+  return done != 0;
 }
 
-void PealSide::broadcast(uint64_t block_bytes, uint32_t root) {
-  uint8_t* const buffer = job_.rank == root ? send_ : receive_;
-  if (peal_bcast(group_, buffer, block_bytes, root) != PEAL_OK) give_up(job_, "broadcast");
+void PealSide::wait() {
+  if (peal_wait(request_) != PEAL_OK) give_up(job_, "wait");
+  if (peal_request_free(request_) != PEAL_OK) give_up(job_, "freeing the request");
 }
 
 Packets PealSide::packets() const {

@@ -4,57 +4,100 @@
 
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 namespace peal::perf {
+namespace {
 
-void print_header(bool with_ratio) {
-  printf("%-10s %-21s %-10s %5s %9s %10s %10s %10s %10s %9s %s%s\n", "operation", "algorithm",
-         "memory", "ranks", "bytes", "median us", "min us", "max us", "period us", "packets",
-         "verified", with_ratio ? "  ratio (spread)" : "");
+double rounded(double value) { return std::round(value * 1000) / 1000; }
+
+void print_setting(const Setting& setting) {
+  printf("%-10s %-21s %-10s %5u %9llu ", setting.operation.c_str(), setting.algorithm.c_str(),
+         setting.memory.c_str(), setting.ranks, static_cast<unsigned long long>(setting.bytes));
 }
 
-void print_record(const Record& record, bool with_ratio) {
-  printf("%-10s %-21s %-10s %5u %9llu %10.2f %10.2f %10.2f %10.2f %9.2f %s",
-         record.operation.c_str(), record.algorithm.c_str(), record.memory.c_str(), record.ranks,
-         static_cast<unsigned long long>(record.bytes), record.latency_us, record.latency_us_min,
-         record.latency_us_max, record.period_us, record.packets, record.verified ? "yes" : "NO ");
-  if (with_ratio && record.ratio > 0) {
-    printf("       %5.2f (%.2f-%.2f)", record.ratio, record.ratio_min, record.ratio_max);
+nlohmann::ordered_json setting_json(const Setting& setting) {
+  return {{"operation", setting.operation}, {"algorithm", setting.algorithm},
+          {"ranks", setting.ranks},         {"bytes", setting.bytes},
+          {"memory", setting.memory},       {"iterations", setting.iterations}};
+}
+
+void add(nlohmann::ordered_json& entry, const std::string& name, const Spread& spread) {
+  entry[name] = rounded(spread.median);
+  entry[name + "_min"] = rounded(spread.min);
+  entry[name + "_max"] = rounded(spread.max);
+}
+
+}  // namespace
+
+void print_header(const Options& options) {
+  printf("%-10s %-21s %-10s %5s %9s ", "operation", "algorithm", "memory", "ranks", "bytes");
+  if (options.overlap) {
+    printf("%10s %10s %10s %19s %8s %9s %9s %6s %s\n", "T_comm us", "T_work us", "T_both us",
+           "both/sum (spread)", "overlap", "start cpu", "done cpu", "there", "verified");
+    return;
+  }
+  printf("%10s %10s %10s %10s %9s %s%s\n", "median us", "min us", "max us", "period us", "packets",
+         "verified", options.floor || options.compare_loss ? "  ratio (spread), of means" : "");
+}
+
+void print_record(const Record& record) {
+  print_setting(record.setting);
+  printf("%10.2f %10.2f %10.2f %10.2f %9.2f %s", record.latency_us.median, record.latency_us.min,
+         record.latency_us.max, record.period_us, record.packets, record.verified ? "yes" : "NO ");
+  if (!record.compared_with.empty()) {
+    printf("       %5.2f (%.2f-%.2f), %.2f", record.ratio.median, record.ratio.min,
+           record.ratio.max, record.ratio_mean);
   }
   printf("\n");
   fflush(stdout);
 }
 
-bool write_json(const std::string& path, const std::vector<Record>& records) {
-  const auto rounded = [](double value) { return std::round(value * 1000) / 1000; };
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Record& record : records) {
-    nlohmann::ordered_json entry = {{"operation", record.operation},
-                                    {"algorithm", record.algorithm},
-                                    {"ranks", record.ranks},
-                                    {"bytes", record.bytes},
-                                    {"memory", record.memory},
-                                    {"iterations", record.iterations},
-                                    {"latency_us", rounded(record.latency_us)},
-                                    {"latency_us_min", rounded(record.latency_us_min)},
-                                    {"latency_us_max", rounded(record.latency_us_max)},
-                                    {"period_us", rounded(record.period_us)},
-                                    {"packets", rounded(record.packets)},
-                                    {"packets_collective", rounded(record.packets_collective)},
-                                    {"packets_recycling", rounded(record.packets_recycling)},
-                                    {"packets_repair", rounded(record.packets_repair)},
-                                    {"verified", record.verified}};
-    if (record.ratio > 0) {
-      entry["floor_ratio"] = rounded(record.ratio);
-      entry["floor_ratio_min"] = rounded(record.ratio_min);
-      entry["floor_ratio_max"] = rounded(record.ratio_max);
-    }
-    list.push_back(std::move(entry));
+void print_record(const OverlapRecord& record) {
+  print_setting(record.setting);
+  printf("%10.2f %10.2f %10.2f    %4.2f (%4.2f-%5.2f) %6.0f %% %9.2f %9.2f %4.0f %% %s\n",
+         record.comm_us.median, record.work_us.median, record.both_us.median, record.ratio.median,
+         record.ratio.min, record.ratio.max, 100 * record.overlap.median,
+         record.start_cpu_us.median, record.done_cpu_us.median, 100 * record.done_before.median,
+         record.verified ? "yes" : "NO ");
+  fflush(stdout);
+}
+
+nlohmann::ordered_json to_json(const Record& record) {
+  nlohmann::ordered_json entry = setting_json(record.setting);
+  add(entry, "latency_us", record.latency_us);
+  entry["latency_us_mean"] = rounded(record.latency_us_mean);
+  entry["period_us"] = rounded(record.period_us);
+  entry["packets"] = rounded(record.packets);
+  entry["packets_collective"] = rounded(record.packets_collective);
+  entry["packets_recycling"] = rounded(record.packets_recycling);
+  entry["packets_repair"] = rounded(record.packets_repair);
+  entry["verified"] = record.verified;
+  if (!record.compared_with.empty()) {
+    add(entry, record.compared_with + "_ratio", record.ratio);
+    entry[record.compared_with + "_ratio_mean"] = rounded(record.ratio_mean);
   }
+  return entry;
+}
+
+nlohmann::ordered_json to_json(const OverlapRecord& record) {
+  nlohmann::ordered_json entry = setting_json(record.setting);
+  add(entry, "comm_us", record.comm_us);
+  add(entry, "work_us", record.work_us);
+  add(entry, "both_us", record.both_us);
+  add(entry, "work_cpu_us", record.cpu_us);
+  add(entry, "both_ratio", record.ratio);
+  add(entry, "overlap", record.overlap);
+  add(entry, "start_cpu_us", record.start_cpu_us);
+  add(entry, "done_cpu_us", record.done_cpu_us);
+  add(entry, "done_before", record.done_before);
+  entry["verified"] = record.verified;
+  return entry;
+}
+
+bool write_json(const std::string& path, const nlohmann::ordered_json& records) {
   FILE* file = fopen(path.c_str(), "w");
   if (file == nullptr) return false;
-  fprintf(file, "%s\n", list.dump(2).c_str());
+  fprintf(file, "%s\n", records.dump(2).c_str());
   const bool good = ferror(file) == 0;
   return fclose(file) == 0 && good;
 }

@@ -3,37 +3,68 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
+
+#include "tools/peal-perf/options.h"
 
 namespace peal::perf {
 
-struct Record {
+// What was measured.
+struct Setting {
   std::string operation;
   std::string algorithm;
   std::string memory;
   uint32_t ranks = 0;
   uint64_t bytes = 0;
   uint64_t iterations = 0;
-  double latency_us = 0;  // median
-  double latency_us_min = 0;
-  double latency_us_max = 0;
+};
+
+struct Spread {
+  double median = 0;
+  double min = 0;
+  double max = 0;
+};
+
+struct Record {
+  Setting setting;
+  Spread latency_us;
+  double latency_us_mean = 0;
   double period_us = 0;  // median, back to back
   bool verified = false;
-  // Packets per operation, from the cards' counters; all zero for the ideal card.
+  // Packets per operation, from the cards' counters; all zero for what is compared with.
   double packets = 0;
   double packets_collective = 0;
   double packets_recycling = 0;
   double packets_repair = 0;
-  // Against the ideal card, round by round; zero where it was not measured.
-  double ratio = 0;
-  double ratio_min = 0;
-  double ratio_max = 0;
+  // Against the other side: of the medians round by round, and of the means of all; "floor",
+  // "good_wire" or nothing.
+  std::string compared_with;
+  Spread ratio;
+  double ratio_mean = 0;
 };
 
-void print_header(bool with_ratio);
-void print_record(const Record& record, bool with_ratio);
+// Over the rounds; what each is, overlap.h says.
+struct OverlapRecord {
+  Setting setting;
+  Spread comm_us;
+  Spread work_us;
+  Spread both_us;
+  Spread cpu_us;
+  Spread ratio;
+  Spread overlap;
+  Spread start_cpu_us;
+  Spread done_cpu_us;
+  Spread done_before;
+  bool verified = false;
+};
+
+void print_header(const Options& options);
+void print_record(const Record& record);
+void print_record(const OverlapRecord& record);
+nlohmann::ordered_json to_json(const Record& record);
+nlohmann::ordered_json to_json(const OverlapRecord& record);
 // False with errno.
-bool write_json(const std::string& path, const std::vector<Record>& records);
+bool write_json(const std::string& path, const nlohmann::ordered_json& records);
 
 }  // namespace peal::perf

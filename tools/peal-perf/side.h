@@ -29,6 +29,14 @@ struct Job {
   void barrier() const;
 };
 
+// One operation, as all ranks of the job call it.
+struct Call {
+  peal_operation operation = PEAL_OPERATION_NONE;
+  uint64_t block_bytes = 0;
+  uint32_t root =
+      0;  // of a broadcast, which goes from its send buffer to the others' receive buffers
+};
+
 class Side {
  public:
   Side() = default;
@@ -36,16 +44,20 @@ class Side {
   Side& operator=(const Side&) = delete;
   virtual ~Side() = default;
 
+  // What stands in the table where Peal has its algorithm.
+  [[nodiscard]] virtual std::string name(const std::string& algorithm) const = 0;
+  // From now on blocks are so long.
+  virtual void use_block(uint64_t block_bytes) = 0;
   // What this rank sends, and what it receives, as long as the operation makes them. In place the
   // one lies in the other.
   virtual uint8_t* send_buffer() = 0;
   virtual uint8_t* receive_buffer() = 0;
   // All end the program with an explanation when they fail.
-  virtual void barrier() = 0;
-  virtual void allgather(uint64_t block_bytes) = 0;
-  virtual void alltoall(uint64_t block_bytes) = 0;
-  // From the root's send buffer to the others' receive buffers.
-  virtual void broadcast(uint64_t block_bytes, uint32_t root) = 0;
+  virtual void run(const Call& call) = 0;
+  // The same in parts, one operation at a time: begins it, looks whether it is done, waits for it.
+  virtual void start(const Call& call) = 0;
+  virtual bool test() = 0;
+  virtual void wait() = 0;
   // Before and after a round: no other side works in between.
   virtual void begin_round() = 0;
   virtual void end_round() = 0;
@@ -68,26 +80,33 @@ Lengths lengths_of(peal_operation operation, uint32_t ranks, uint64_t block_byte
 
 class PealSide final : public Side {
  public:
-  // `algorithm` is one of the operation's, or kAuto.
-  PealSide(const Job& job, peal_operation operation, const std::string& algorithm, Memory memory,
-           bool in_place, uint64_t block_bytes_max);
+  // `card` is null for this rank's own. `algorithm` is one of the operation's, or kAuto.
+  PealSide(const Job& job, const char* card, peal_operation operation, const std::string& algorithm,
+           Memory memory, bool in_place, uint64_t block_bytes_max);
   ~PealSide() override;
 
+  [[nodiscard]] std::string name(const std::string& algorithm) const override {
+    return algorithm + ", no loss";
+  }
+  void use_block(uint64_t block_bytes) override { block_bytes_ = block_bytes; }
   uint8_t* send_buffer() override;
   uint8_t* receive_buffer() override { return receive_; }
-  void barrier() override;
-  void allgather(uint64_t block_bytes) override;
-  void alltoall(uint64_t block_bytes) override;
-  void broadcast(uint64_t block_bytes, uint32_t root) override;
+  void run(const Call& call) override;
+  void start(const Call& call) override;
+  bool test() override;
+  void wait() override;
   void begin_round() override {}
   void end_round() override {}
 
   // Collective.
   [[nodiscard]] Packets packets() const;
-  void use_block(uint64_t block_bytes) { block_bytes_ = block_bytes; }
 
  private:
   uint8_t* make_buffer(size_t bytes, unsigned access);
+  // A broadcast's.
+  [[nodiscard]] uint8_t* buffer(uint32_t root) const {
+    return job_.rank == root ? send_ : receive_;
+  }
   [[nodiscard]] const void* send() const { return in_place_ ? PEAL_IN_PLACE : send_; }
 
   const Job& job_;
@@ -97,6 +116,7 @@ class PealSide final : public Side {
   uint64_t block_bytes_ = 0;
   peal_context* context_ = nullptr;
   peal_group* group_ = nullptr;
+  peal_request* request_ = nullptr;
   uint8_t* send_ = nullptr;
   uint8_t* receive_ = nullptr;
 };

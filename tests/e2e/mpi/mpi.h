@@ -34,6 +34,13 @@ int MPI_Iallgather(const void* send, int send_count, MPI_Datatype send_type, voi
 int MPI_Alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
                  int receive_count, MPI_Datatype receive_type, MPI_Comm comm);
 int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm);
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request);
+int MPI_Ialltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                  int receive_count, MPI_Datatype receive_type, MPI_Comm comm,
+                  MPI_Request* request);
+int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
+               MPI_Request* request);
+int MPI_Test(MPI_Request* request, int* done, MPI_Status* status);
 int MPI_Wait(MPI_Request* request, MPI_Status* status);
 /* NOLINTEND(readability-identifier-naming) */
 

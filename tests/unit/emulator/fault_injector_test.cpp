@@ -122,6 +122,20 @@ TEST(FaultInjector, PartitionsPart) {
   EXPECT_EQ(injector.counts().partitioned, 2u);
 }
 
+// Nothing happens between spared cards, and it does not shift the luck of the others.
+TEST(FaultInjector, SparesCards) {
+  FaultInjector plain(plan_of("loss=0.5"), 9);
+  FaultInjector sparing(plan_of("loss=0.5,spare=2-3,spare=5-5"), 9);
+  for (int i = 0; i < 100; i++) {
+    EXPECT_EQ(sparing.judge(2, 3, 64, 0).copies, 1u);
+    EXPECT_EQ(sparing.judge(5, 5, 64, 0).copies, 1u);
+    EXPECT_EQ(sparing.judge(1, 2, 64, 0).copies, plain.judge(1, 2, 64, 0).copies);  // in
+    EXPECT_EQ(sparing.judge(3, 4, 64, 0).copies, plain.judge(3, 4, 64, 0).copies);  // out
+    EXPECT_EQ(sparing.judge(3, 5, 64, 0).copies, plain.judge(3, 5, 64, 0).copies);  // across
+  }
+  EXPECT_EQ(sparing.counts().judged, 300u);
+}
+
 TEST(FaultInjector, Heals) {
   FaultInjector timed(plan_of("loss=1,until_us=7"), 1);
   EXPECT_EQ(timed.judge(0, 1, 64, 6'999).copies, 0u);
@@ -135,16 +149,33 @@ TEST(FaultInjector, Heals) {
 TEST(FaultPlan, TextGoesBothWays) {
   for (const char* text :
        {"", "loss=0.05", "duplicate=0.25,reorder=0.5,reorder_us=30",
-        "delay=1,delay_us=1000,until_us=5000,partition=0-3:10-20,partition=7-7:0-18446744073"}) {
+        "delay=1,delay_us=1000,until_us=5000,partition=0-3:10-20,partition=7-7:0-18446744073",
+        "loss=1,spare=0-3,spare=5-5"}) {
     EXPECT_EQ(format_fault_plan(plan_of(text)), text);
   }
 }
 
 TEST(FaultPlan, NonsenseIsRefusedByName) {
-  for (const char* text : {"loss", "loss=", "loss=x", "loss=0.1x", "lost=0.1", "loss=2", "loss=-1",
-                           "loss=nan", "loss=inf", "delay_us=-1", "delay_us=99999999999999999999",
-                           "partition=1", "partition=3-1:0-9", "partition=1-3:9-9",
-                           "partition=1-3:0", "partition=1-99999999999:0-9", ","}) {
+  for (const char* text : {"loss",
+                           "loss=",
+                           "loss=x",
+                           "loss=0.1x",
+                           "lost=0.1",
+                           "loss=2",
+                           "loss=-1",
+                           "loss=nan",
+                           "loss=inf",
+                           "delay_us=-1",
+                           "delay_us=99999999999999999999",
+                           "partition=1",
+                           "partition=3-1:0-9",
+                           "partition=1-3:9-9",
+                           "partition=1-3:0",
+                           "partition=1-99999999999:0-9",
+                           "spare=1",
+                           "spare=3-1",
+                           "spare=1-x",
+                           ","}) {
     FaultPlan plan;
     EXPECT_NE(parse_fault_plan(text, &plan), "") << text;
   }

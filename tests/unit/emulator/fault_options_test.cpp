@@ -68,7 +68,8 @@ TEST_F(FaultOptionsTest, APlanThatMakesNoSense) {
   EXPECT_EQ(
       read({"--fault-plan", "loss=0.1,ring=2"}),
       "--fault-plan: cannot read 'ring=2'; terms are loss= duplicate= reorder= delay= corrupt= "
-      "(0 to 1), reorder_us= delay_us= until_us=, partition=FIRST-LAST:FROM_US-UNTIL_US");
+      "(0 to 1), reorder_us= delay_us= until_us=, partition=FIRST-LAST:FROM_US-UNTIL_US, "
+      "spare=FIRST-LAST");
 }
 
 }  // namespace
