@@ -148,25 +148,33 @@ enum class OperationPhase : uint8_t {
   kFinished,  // over for the host; kept for late NACKs until recycled
 };
 
+// Whom a look at what is missing may ask.
+enum class Asking : uint8_t {
+  kAnybody,
+  kNobody,    // no question is due: peers that owe something are watched, that is all
+  kSuspects,  // only those of whom it is known that something is lost
+};
+
 // What is missing is asked for when it has not come for a while (group/inquiry.h).
 struct Inquiry {
   TimeNs heard_ns;           // last arrival, or when the wait began
-  TimeNs interval_ns;        // between the next questions
-  TimeNs ask_ns;             // when the next one is due
+  TimeNs from_ns;            // when the present interval began
+  TimeNs interval_ns;        // between questions
   TimeNs longest_ns;         // longest wait that ended by itself
   TimeNs doubt_at_ns;        // when those in doubt are asked again
   TimeNs doubt_ns;           // how long that was
   TimeNs promised_until_ns;  // whoever said "not yet" is not asked again before
   uint32_t promised;         // bit per peer entry
   uint32_t doubts;           // something of theirs is lost, and the question unanswered
-  uint32_t suspects;         // the only ones to be asked now; 0: anybody
-  bool asked;                // since the last arrival
-  bool told_late;            // whoever is waited for has not come yet: nothing is lost
+  uint32_t suspects;         // for Asking::kSuspects
+  Asking asking;
+  bool disturbed;  // since the last arrival something below has changed, or the interval grown
+  bool asked;      // since the last arrival
+  bool told_late;  // whoever is waited for has not come yet: nothing is lost
   bool ever_asked;
-  bool suspect_asked;
-  bool all_sent;     // what shows the loss is no packet of this operation: what it lacks is not on
-                     // its way behind that
-  bool only_awaits;  // no question is due: peers that owe something are watched, that is all
+  bool asked_suspect;
+  bool all_sent;  // what shows the loss is no packet of this operation: what it lacks is not on its
+                  // way behind that
 };
 
 struct Algorithm;  // operation/algorithm.h

@@ -52,7 +52,7 @@ void dissemination_chase(Card& card, Member& member, const Dissemination& state,
     if ((state.received & (1u << round)) != 0) continue;
     const peal_peer_address& to = self.peers[peer_behind(round)].address;
     if (!inquiry_may_ask(card, member, inquiry, to.rank)) {
-      if (inquiry.suspects != 0) continue;
+      if (asks_suspects(inquiry)) continue;
       return;
     }
     const peal_nack body = question(card, 0);

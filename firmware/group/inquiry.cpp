@@ -20,40 +20,40 @@ TimeNs first_interval(const Card& card, const Member& member) {
   return queues_ns > member.patience.wait_ns ? queues_ns : member.patience.wait_ns;
 }
 
+TimeNs watch_interval(const Card& card) { return card.timeouts.dead_ns / kWatches; }
+
 }  // namespace
 
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry) {
-  inquiry.heard_ns = card.now;
+  inquiry.heard_ns = inquiry.from_ns = card.now;
   inquiry.interval_ns = first_interval(card, member);
-  inquiry.ask_ns = card.now + inquiry.interval_ns;
-  inquiry.asked = inquiry.told_late = false;
-}
-
-void inquiry_heard(const Card& card, const Member& member, Inquiry& inquiry) {
-  const TimeNs waited_ns = card.now - inquiry.heard_ns;
-  if (!inquiry.asked && waited_ns > inquiry.longest_ns) inquiry.longest_ns = waited_ns;
-  inquiry_begin(card, member, inquiry);
+  inquiry.disturbed = inquiry.asked = inquiry.told_late = false;
 }
 
 TimeNs inquiry_next(const Card& card, const Inquiry& inquiry) {
-  TimeNs next_ns = card.now + card.timeouts.dead_ns / kWatches;
-  if (inquiry.ask_ns < next_ns) next_ns = inquiry.ask_ns;
+  const TimeNs ask_ns = inquiry.from_ns + inquiry.interval_ns;
+  TimeNs next_ns = card.now + watch_interval(card);
+  if (ask_ns < next_ns) next_ns = ask_ns;
   if (inquiry.doubts != 0 && inquiry.doubt_at_ns < next_ns) next_ns = inquiry.doubt_at_ns;
   return next_ns;
 }
 
-void inquiry_look(const Card& card, Inquiry& inquiry) {
+bool inquiry_look(const Card& card, Inquiry& inquiry) {
+  const bool due = inquiry_is_due(card, inquiry);
   const bool doubtful = inquiry.doubts != 0 && card.now >= inquiry.doubt_at_ns;
-  const bool due = card.now >= inquiry.ask_ns;
-  inquiry.only_awaits = !due && !doubtful;
-  inquiry.suspects = due ? 0 : doubtful ? inquiry.doubts : 0;
   if (doubtful) {
     // The question or its answer was lost, too; or nobody is there to answer.
+    inquiry.suspects = inquiry.doubts;
     inquiry.doubt_ns *= 2;
     inquiry.doubt_at_ns = card.now + inquiry.doubt_ns;
     if (inquiry.doubt_ns > card.timeouts.nack_max_ns) inquiry.doubts = 0;
   }
-  if (!due) return;
+  if (!due) {
+    inquiry.asking = doubtful ? Asking::kSuspects : Asking::kNobody;
+    return doubtful || card.now - inquiry.heard_ns >= watch_interval(card);
+  }
+  inquiry.asking = Asking::kAnybody;
+  inquiry.disturbed = true;
   // Ever more slowly, whether the answer was "not yet" or nothing: a late rank, a slow card and a
   // partition must not be asked to death.
   if (!mutated(Mutation::kStormOnLate)) {
@@ -62,43 +62,36 @@ void inquiry_look(const Card& card, Inquiry& inquiry) {
     inquiry.interval_ns = 2 * inquiry.interval_ns < most_ns ? 2 * inquiry.interval_ns : most_ns;
   }
   inquiry_put_off(card, inquiry);
-}
-
-void inquiry_put_off(const Card& card, Inquiry& inquiry) {
-  inquiry.ask_ns = card.now + inquiry.interval_ns;
+  return true;
 }
 
 bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer) {
   const Membership& self = member.membership;
   const uint32_t entry = peer_entry(self.rank, peer, self.ranks);
   const uint32_t bit = entry == kNoPeer ? 0 : uint32_t{1} << entry;
-  if (inquiry.suspects != 0) {
-    if ((inquiry.suspects & bit) == 0) return false;
-    await_peer(card, member, peer);
-  } else {
-    await_peer(card, member, peer);
-    if (inquiry.only_awaits) return false;
-    if ((inquiry.promised & ~inquiry.doubts & bit) != 0 && card.now < inquiry.promised_until_ns)
-      return false;
-  }
+  if (asks_suspects(inquiry) && (inquiry.suspects & bit) == 0) return false;
+  await_peer(card, member, peer);
+  if (inquiry.asking == Asking::kNobody) return false;
+  const bool promised = (inquiry.promised & ~inquiry.doubts & bit) != 0;
+  if (promised && !asks_suspects(inquiry) && card.now < inquiry.promised_until_ns) return false;
   if (!pace_ask(member.pace, card.timeouts, card.now)) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
     return false;
   }
-  inquiry.asked = inquiry.ever_asked = inquiry.suspect_asked = true;
+  inquiry.disturbed = inquiry.asked = inquiry.ever_asked = inquiry.asked_suspect = true;
   return true;
 }
 
 void inquiry_suspect(Inquiry& inquiry, uint32_t entry) {
+  inquiry.asking = Asking::kSuspects;
   inquiry.suspects = uint32_t{1} << entry;
-  inquiry.suspect_asked = false;
+  inquiry.asked_suspect = false;
 }
 
 bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry) {
-  const uint32_t suspects = inquiry.suspects;
-  inquiry.suspects = 0;
-  if (!inquiry.suspect_asked) return false;
-  inquiry_doubt(card, member, inquiry, static_cast<uint32_t>(std::countr_zero(suspects)));
+  inquiry_looked(inquiry);
+  if (!inquiry.asked_suspect) return false;
+  inquiry_doubt(card, member, inquiry, static_cast<uint32_t>(std::countr_zero(inquiry.suspects)));
   return true;
 }
 
@@ -120,7 +113,7 @@ void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t ent
   inquiry_answered(inquiry, entry);
   if (!late) return;
   patience_in_vain(member.patience, card.timeouts, card.now - after_ns, card.now);
-  inquiry.told_late = true;
+  inquiry.disturbed = inquiry.told_late = true;
   inquiry.promised |= uint32_t{1} << entry;
   const TimeNs longest_ns = card.timeouts.dead_ns / kLongestPromise;
   const TimeNs promise_ns = kPromise * inquiry.interval_ns;

@@ -11,27 +11,45 @@ namespace peal {
 
 // The wait begins.
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry);
-// Something of what is awaited has come.
-void inquiry_heard(const Card& card, const Member& member, Inquiry& inquiry);
+// Something of what is awaited has come. True where it has shortened the wait: the timer must be
+// armed no later than inquiry_next(). (It is armed already where arrivals follow each other, and
+// looks again when it fires.)
+[[nodiscard]] inline bool inquiry_heard(const Card& card, const Member& member, Inquiry& inquiry) {
+  const TimeNs waited_ns = card.now - inquiry.heard_ns;
+  if (!inquiry.asked && waited_ns > inquiry.longest_ns) inquiry.longest_ns = waited_ns;
+  inquiry.heard_ns = inquiry.from_ns = card.now;
+  if (!inquiry.disturbed) return false;
+  inquiry_begin(card, member, inquiry);
+  return true;
+}
 // When to look again: a question is due, or those who owe something are to be watched.
 [[nodiscard]] TimeNs inquiry_next(const Card& card, const Inquiry& inquiry);
-// Looks: is a question due (may_ask() then says of whom), or only those who owe to be watched?
-void inquiry_look(const Card& card, Inquiry& inquiry);
-// Nothing can be asked now: when the interval is over again.
-void inquiry_put_off(const Card& card, Inquiry& inquiry);
+// Is the ordinary question due, to whoever owes something?
+[[nodiscard]] inline bool inquiry_is_due(const Card& card, const Inquiry& inquiry) {
+  return card.now >= inquiry.from_ns + inquiry.interval_ns;
+}
+// Not now: when the interval is over again.
+inline void inquiry_put_off(const Card& card, Inquiry& inquiry) { inquiry.from_ns = card.now; }
+// Begins a look: false when there is nothing to do. Between it and inquiry_looked(),
+// inquiry_may_ask() is to be called for everybody who owes something.
+[[nodiscard]] bool inquiry_look(const Card& card, Inquiry& inquiry);
+inline void inquiry_looked(Inquiry& inquiry) { inquiry.asking = Asking::kAnybody; }
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.
 [[nodiscard]] bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer);
-// Something that this peer sent is lost: nobody else may be asked, and it at once, whatever it
-// promised.
+
+// Begins a look of another kind: something that this peer sent is lost. It is asked at once,
+// whatever it promised, and nobody else.
 void inquiry_suspect(Inquiry& inquiry, uint32_t entry);
-// No longer. Was it asked? Until inquiry_answered() it soon is again.
+inline bool asks_suspects(const Inquiry& inquiry) { return inquiry.asking == Asking::kSuspects; }
+// Ends it. Was the peer asked? Until inquiry_answered() it soon is again.
 [[nodiscard]] bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry);
-// Is a question of what was lost unanswered?
+
+// This peer was asked for what is lost for certain: soon again if it does not answer.
+void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uint32_t entry);
+// Is such a question unanswered?
 inline bool inquiry_doubts(const Inquiry& inquiry, uint32_t entry) {
   return (inquiry.doubts >> entry & 1) != 0;
 }
-// This peer was asked for what is lost for certain: soon again if it does not answer.
-void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uint32_t entry);
 // The peer has answered: the doubt is over.
 void inquiry_answered(Inquiry& inquiry, uint32_t entry);
 // The peer said "not yet", so long after it was asked, and whether that is for somebody's lateness.

@@ -98,8 +98,8 @@ peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_hea
   if (ahead < 0) return PEAL_COUNTER_DUPLICATE;
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
   if (!dissemination_signal(epoch_state(member, epoch), header.hop)) return PEAL_COUNTER_DUPLICATE;
-  inquiry_heard(card, member, member.recycling_inquiry);
-  if (epoch_state(member, member.recycled).phase != DisseminationPhase::kOutside) {
+  const bool sooner = inquiry_heard(card, member, member.recycling_inquiry);
+  if (sooner && epoch_state(member, member.recycled).phase != DisseminationPhase::kOutside) {
     card.timers.arm_no_later(member.timer, inquiry_next(card, member.recycling_inquiry));
   }
   advance(card, member);
@@ -143,11 +143,10 @@ TimeNs recycling_chase(Card& card, Member& member) {
   Dissemination& state = epoch_state(member, epoch);
   if (state.phase == DisseminationPhase::kOutside) return kNever;
   Inquiry& inquiry = member.recycling_inquiry;
-  if (card.now >= inquiry.ask_ns) advance(card, member);  // what a packet was missing for
+  if (inquiry_is_due(card, inquiry)) advance(card, member);  // what a packet was missing for
   if (member.recycled == epoch) {
-    inquiry_look(card, inquiry);
-    recycling_ask(card, member);
-    inquiry.suspects = 0;
+    if (inquiry_look(card, inquiry)) recycling_ask(card, member);
+    inquiry_looked(inquiry);
   }
   return inquiry_next(card, inquiry);
 }

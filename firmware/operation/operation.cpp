@@ -92,9 +92,7 @@ void operation_posted(const Scope& scope) {
 
 void operation_progressed(const Scope& scope) {
   auto& [card, member, operation] = scope;
-  inquiry_heard(card, member, operation.inquiry);
-  // Costs nothing in the common case: the timer is set no later already, and looks again when it
-  // fires.
+  if (!inquiry_heard(card, member, operation.inquiry)) return;
   card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
 }
 
@@ -111,7 +109,6 @@ bool operation_may_ask(const Scope& scope, Rank peer) {
 void operation_owes(const Scope& scope, Rank parent) {
   auto& [card, member, operation] = scope;
   operation.in_debt = true;
-  operation.inquiry.only_awaits = false;
   operation.inquiry.promised = 0;
   inquiry_begin(card, member, operation.inquiry);
   const Membership& self = member.membership;
@@ -163,13 +160,12 @@ void on_operation_timer(const Scope& scope) {
     if (!is_waiting(operation)) return;
   }
   Inquiry& inquiry = operation.inquiry;
-  if (card.now >= inquiry.ask_ns && must_wait_its_turn(scope)) {
+  if (inquiry_is_due(card, inquiry) && must_wait_its_turn(scope)) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
     inquiry_put_off(card, inquiry);
   }
-  inquiry_look(card, inquiry);
-  operation.algorithm->does.chase(scope);
-  inquiry.suspects = 0;
+  if (inquiry_look(card, inquiry)) operation.algorithm->does.chase(scope);
+  inquiry_looked(inquiry);
   if (!is_waiting(operation)) return;  // its debts are paid
   TimeNs next_ns = inquiry_next(card, inquiry);
   if (mutated(Mutation::kRandomness)) {

@@ -21,6 +21,13 @@ inline void edge_tell(const Peer& to, peal_wire_header* header) {
 }
 // What a packet's number says: true when packets before it are missing. One that was overtaken, or
 // repeated, says nothing.
-bool edge_heard(Peer& from, const peal_wire_header& header);
+inline bool edge_heard(Peer& from, const peal_wire_header& header) {
+  if ((header.flags & PEAL_PACKET_NUMBERED) == 0) return false;
+  const auto ahead = static_cast<int8_t>(static_cast<uint8_t>(header.edge - from.heard));
+  if (ahead <= 0) return false;
+  from.heard = header.edge;
+  const bool counts = header.type == PEAL_PACKET_DATA || header.type == PEAL_PACKET_SIGNAL;
+  return ahead > (counts ? 1 : 0);
+}
 
 }  // namespace peal

@@ -8,6 +8,7 @@
 #include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/hopping.h"
+#include "firmware/group/inquiry.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
@@ -383,7 +384,7 @@ void advance(const Scope& scope) {
 void chase_piece(const Scope& scope, const Piece& piece, uint32_t number, uint32_t* hops) {
   const Membership& self = scope.member.membership;
   for (uint32_t hop = 0; hop < self.rounds; ++hop) {
-    if ((*hops >> hop & 1) != 0 && scope.operation.inquiry.suspects == 0) continue;
+    if ((*hops >> hop & 1) != 0 && !asks_suspects(scope.operation.inquiry)) continue;
     for (uint32_t base = 0; base < origins_over(self, hop); base += kAskedMost) {
       Asked asked = {hop, origin_over(self, hop, base), 0};
       for (uint32_t i = base; i < base + kAskedMost && i < origins_over(self, hop); ++i) {
@@ -393,7 +394,7 @@ void chase_piece(const Scope& scope, const Piece& piece, uint32_t number, uint32
       *hops |= 1u << hop;
       // Where much is missing, most of it is on its way; a later packet or silence will tell.
       const bool crowd = std::popcount(asked.bits) > kFewMissing;
-      if (scope.operation.inquiry.suspects != 0 && crowd) continue;
+      if (asks_suspects(scope.operation.inquiry) && crowd) continue;
       if (may_ask_parent(scope, hop)) ask_parent(scope, number, asked);
     }
   }

@@ -8,6 +8,7 @@
 #include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/allgather/schedule.h"
+#include "firmware/group/inquiry.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
@@ -326,16 +327,16 @@ void chase(const Scope& scope) {
       const uint64_t all = fragments == 64 ? ~uint64_t{0} : (uint64_t{1} << fragments) - 1;
       uint64_t missing = all & ~piece->bits[k];
       // Of a step that has begun to come, what is behind its last packet is on its way.
-      if (operation.inquiry.suspects != 0 && piece->bits[k] != 0) {
+      if (asks_suspects(operation.inquiry) && piece->bits[k] != 0) {
         missing &= std::bit_floor(piece->bits[k]) - 1;
       }
       if (missing == 0) continue;
-      if ((partners >> k & 1) != 0 && operation.inquiry.suspects == 0) break;
+      if ((partners >> k & 1) != 0 && !asks_suspects(operation.inquiry)) break;
       partners |= 1u << k;
       const peal_peer_address& to =
           self.peers[peer_entry(self.rank, step.from, self.ranks)].address;
       if (!operation_may_ask(scope, to.rank)) {
-        if (operation.inquiry.suspects != 0) continue;
+        if (asks_suspects(operation.inquiry)) continue;
         break;  // later steps wait for this one anyway
       }
       const peal_nack nack = question(card, missing);

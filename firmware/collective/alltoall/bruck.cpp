@@ -8,6 +8,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/collective/alltoall/alltoall.h"
 #include "firmware/collective/alltoall/bruck_order.h"
+#include "firmware/group/inquiry.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
@@ -410,7 +411,7 @@ void ask_for_piece(const Scope& scope, uint32_t number) {
   const Membership& self = member.membership;
   const Piece* piece = piece_open(operation, number);
   PEAL_ASSERT(piece != nullptr);
-  const bool suspects = operation.inquiry.suspects != 0;
+  const bool suspects = asks_suspects(operation.inquiry);
   for (uint32_t k = 0; k < self.rounds; ++k) {
     uint64_t missing = all_of(fragments_of(scope, number, k)) & ~piece->bits[k];
     // Of a step that has begun to come, what is behind its last packet is on its way.

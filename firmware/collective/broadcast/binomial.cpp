@@ -8,6 +8,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/collective/hopping.h"
+#include "firmware/group/inquiry.h"
 #include "firmware/host/keys.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/operation.h"
@@ -358,7 +359,7 @@ void ask_parent(const Scope& scope, uint32_t number, bool last) {
     const uint64_t come = piece_slot(operation, number).bits[0];
     missing &= ~come;
     // At a gap: what is behind the last packet that has come is on its way.
-    const bool on_its_way = operation.inquiry.suspects != 0 && !operation.inquiry.all_sent;
+    const bool on_its_way = asks_suspects(operation.inquiry) && !operation.inquiry.all_sent;
     if (on_its_way && last && come != 0) missing &= std::bit_floor(come) - 1;
   }
   if (missing == 0) return;
