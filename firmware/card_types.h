@@ -74,8 +74,10 @@ struct Peer {
   TimeNs awaited_since_ns;  // 0: owes us nothing
   TimeNs next_probe_ns;
   uint32_t probes;
-  uint8_t sent;   // packets of this edge, modulo 256 (wire/edge.h)
-  uint8_t heard;  // the last one that came
+  uint8_t sent;          // packets of this edge, modulo 256 (wire/edge.h)
+  uint8_t heard;         // the last one that came
+  TimeNs complete_ns;    // when it last said that all it had sent has come
+  uint64_t gaps_before;  // epoch; of earlier ones something may be lost that was not asked for
 };
 
 // Who a member is, to its peers. A tombstone keeps this much.

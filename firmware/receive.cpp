@@ -221,8 +221,11 @@ peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
   switch (arrival.header.type) {
     case PEAL_PACKET_PROBE:
       return answer_probe(card, self, arrival);
-    case PEAL_PACKET_ALIVE:
+    case PEAL_PACKET_ALIVE: {
+      Peer& peer = self.peers[arrival.sender_entry];
+      if (edge_is_complete(peer, arrival.header)) peer.complete_ns = card.now;
       return PEAL_COUNTER_RECEIVED;
+    }
     case PEAL_PACKET_FAREWELL:
       member.farewells |= rounds_ahead_of(self, arrival.header.sender);
       return PEAL_COUNTER_RECEIVED;

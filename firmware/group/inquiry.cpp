@@ -20,6 +20,19 @@ TimeNs first_interval(const Card& card, const Member& member) {
   return queues_ns > member.patience.wait_ns ? queues_ns : member.patience.wait_ns;
 }
 
+// How long what a peer has said of its edge stands for its answer to a question, in times of
+// silence of the dead.
+constexpr TimeNs kTrusted = 8;
+
+// Has this peer said, in the present silence, that all it had sent has come? Only where nothing of
+// it is lost that no operation could ask for at that time.
+bool has_sent_nothing(const Card& card, const Member& member, const Inquiry& inquiry,
+                      uint32_t entry) {
+  const Peer& peer = member.membership.peers[entry];
+  return peer.complete_ns > inquiry.heard_ns && member.recycled >= peer.gaps_before &&
+         card.now - inquiry.heard_ns < kTrusted * card.timeouts.dead_ns;
+}
+
 TimeNs watch_interval(const Card& card) { return card.timeouts.dead_ns / kWatches; }
 
 }  // namespace
@@ -38,8 +51,13 @@ TimeNs inquiry_next(const Card& card, const Inquiry& inquiry) {
   return next_ns;
 }
 
-bool inquiry_look(const Card& card, Inquiry& inquiry) {
-  const bool due = inquiry_is_due(card, inquiry);
+bool inquiry_is_due(const Card& card, const Member& member, Inquiry& inquiry) {
+  if (!inquiry.disturbed) inquiry.interval_ns = first_interval(card, member);
+  return card.now >= inquiry.from_ns + inquiry.interval_ns;
+}
+
+bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry) {
+  const bool due = inquiry_is_due(card, member, inquiry);
   const bool doubtful = inquiry.doubts != 0 && card.now >= inquiry.doubt_at_ns;
   if (doubtful) {
     // The question or its answer was lost, too; or nobody is there to answer.
@@ -72,8 +90,13 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer) {
   if (asks_suspects(inquiry) && (inquiry.suspects & bit) == 0) return false;
   await_peer(card, member, peer);
   if (inquiry.asking == Asking::kNobody) return false;
-  const bool promised = (inquiry.promised & ~inquiry.doubts & bit) != 0;
-  if (promised && !asks_suspects(inquiry) && card.now < inquiry.promised_until_ns) return false;
+  if (!asks_suspects(inquiry) && (inquiry.doubts & bit) == 0) {
+    if ((inquiry.promised & bit) != 0 && card.now < inquiry.promised_until_ns) return false;
+    if (entry != kNoPeer && has_sent_nothing(card, member, inquiry, entry)) {
+      inquiry.disturbed = inquiry.told_late = true;
+      return false;
+    }
+  }
   if (!pace_ask(member.pace, card.timeouts, card.now)) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
     return false;

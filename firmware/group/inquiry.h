@@ -24,15 +24,14 @@ void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry);
 }
 // When to look again: a question is due, or those who owe something are to be watched.
 [[nodiscard]] TimeNs inquiry_next(const Card& card, const Inquiry& inquiry);
-// Is the ordinary question due, to whoever owes something?
-[[nodiscard]] inline bool inquiry_is_due(const Card& card, const Inquiry& inquiry) {
-  return card.now >= inquiry.from_ns + inquiry.interval_ns;
-}
+// Is the ordinary question due, to whoever owes something? What patience has learned since the wait
+// began counts.
+[[nodiscard]] bool inquiry_is_due(const Card& card, const Member& member, Inquiry& inquiry);
 // Not now: when the interval is over again.
 inline void inquiry_put_off(const Card& card, Inquiry& inquiry) { inquiry.from_ns = card.now; }
 // Begins a look: false when there is nothing to do. Between it and inquiry_looked(),
 // inquiry_may_ask() is to be called for everybody who owes something.
-[[nodiscard]] bool inquiry_look(const Card& card, Inquiry& inquiry);
+[[nodiscard]] bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry);
 inline void inquiry_looked(Inquiry& inquiry) { inquiry.asking = Asking::kAnybody; }
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.
 [[nodiscard]] bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer);

@@ -143,9 +143,10 @@ TimeNs recycling_chase(Card& card, Member& member) {
   Dissemination& state = epoch_state(member, epoch);
   if (state.phase == DisseminationPhase::kOutside) return kNever;
   Inquiry& inquiry = member.recycling_inquiry;
-  if (inquiry_is_due(card, inquiry)) advance(card, member);  // what a packet was missing for
+  if (inquiry_is_due(card, member, inquiry))
+    advance(card, member);  // what a packet was missing for
   if (member.recycled == epoch) {
-    if (inquiry_look(card, inquiry)) recycling_ask(card, member);
+    if (inquiry_look(card, member, inquiry)) recycling_ask(card, member);
     inquiry_looked(inquiry);
   }
   return inquiry_next(card, inquiry);

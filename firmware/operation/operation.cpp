@@ -160,11 +160,11 @@ void on_operation_timer(const Scope& scope) {
     if (!is_waiting(operation)) return;
   }
   Inquiry& inquiry = operation.inquiry;
-  if (inquiry_is_due(card, inquiry) && must_wait_its_turn(scope)) {
+  if (inquiry_is_due(card, member, inquiry) && must_wait_its_turn(scope)) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
     inquiry_put_off(card, inquiry);
   }
-  if (inquiry_look(card, inquiry)) operation.algorithm->does.chase(scope);
+  if (inquiry_look(card, member, inquiry)) operation.algorithm->does.chase(scope);
   inquiry_looked(inquiry);
   if (!is_waiting(operation)) return;  // its debts are paid
   TimeNs next_ns = inquiry_next(card, inquiry);

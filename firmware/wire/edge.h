@@ -29,5 +29,9 @@ inline bool edge_heard(Peer& from, const peal_wire_header& header) {
   const bool counts = header.type == PEAL_PACKET_DATA || header.type == PEAL_PACKET_SIGNAL;
   return ahead > (counts ? 1 : 0);
 }
+// Has all come that there was when this was sent?
+inline bool edge_is_complete(const Peer& from, const peal_wire_header& header) {
+  return (header.flags & PEAL_PACKET_NUMBERED) != 0 && header.edge == from.heard;
+}
 
 }  // namespace peal
