@@ -20,6 +20,7 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
                       TimeNs now) {
   if (asked_ns < patience.learned_ns) return;
   patience.wait_ns = within(timeouts, 2 * patience.wait_ns);
+  if (patience.calm < kCalmMost) ++patience.calm;
   patience.learned_ns = now;
 }
 
@@ -31,13 +32,14 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs n
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now) {
   if (now < patience.learned_ns + patience.wait_ns) return;
   patience.wait_ns = within(timeouts, patience.wait_ns / 2);
+  if (patience.calm > kCalmLeast) --patience.calm;
   patience.learned_ns = now;
 }
 
 void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns) {
   const TimeNs enough = kEnough * longest_ns;
   if (enough < patience.wait_ns) {
-    patience.wait_ns = within(timeouts, patience.wait_ns - (patience.wait_ns - enough) / 16);
+    patience.wait_ns = within(timeouts, patience.wait_ns - ((patience.wait_ns - enough) >> patience.calm));
   }
 }
 

@@ -18,15 +18,18 @@ namespace peal {
 struct Patience {
   TimeNs wait_ns;
   TimeNs learned_ns;  // when an answer last changed it: those to older questions are not news
+  uint32_t calm;      // log2 of how slowly it comes down by itself
 };
 
 // Limits: a first NACK interval at first, never less than a sixteenth of it, never longer than a
 // quarter of the silence of the dead.
 inline constexpr TimeNs kPatienceLeast = 16;
 inline constexpr TimeNs kPatienceMost = 4;
+inline constexpr uint32_t kCalmLeast = 4;
+inline constexpr uint32_t kCalmMost = 8;
 
 inline Patience patience_start(const CardTimeouts& timeouts, TimeNs now) {
-  return {.wait_ns = timeouts.nack_ns, .learned_ns = now};
+  return {.wait_ns = timeouts.nack_ns, .learned_ns = now, .calm = kCalmLeast};
 }
 // "Not yet", to a question asked then.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
