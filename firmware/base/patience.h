@@ -3,8 +3,9 @@
 // lateness or loss; what questions were worth says which it has been of late. A question that was
 // answered "not yet" came too early: patience doubles. One that brought a repair could have come
 // sooner: it halves. An operation that nobody had to ask for says how long its waits were, and
-// patience comes down to a few times that. So where nothing is lost hardly anything is asked
-// whatever the lateness, and where packets are lost about every other question is in vain.
+// patience comes down to a few times that, the more slowly the more questions were in vain of late.
+// So where nothing is lost hardly anything is asked whatever the lateness, and where packets are
+// lost about every other question is in vain.
 // docs/decisions/0016
 #pragma once
 
@@ -38,8 +39,8 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // A repair brought what was missing.
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
-// An operation is over without a question; its longest wait. A sixteenth of the way at a time: what
-// came late once may do so again.
+// An operation is over without a question; its longest wait. A part of the way at a time (calm):
+// what came late once may do so again.
 void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns);
 
 }  // namespace peal

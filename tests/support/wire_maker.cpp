@@ -197,6 +197,13 @@ Frame WireMaker::farewell(uint32_t sender) const {
   return frame;
 }
 
+Frame WireMaker::numbered(Frame frame, uint8_t number) {
+  frame.header.flags |= PEAL_PACKET_NUMBERED;
+  frame.header.edge = number;
+  seal(frame);
+  return frame;
+}
+
 void WireMaker::make_repair(Frame& frame) {
   frame.header.flags |= PEAL_PACKET_REPAIR;
   seal(frame);

@@ -73,6 +73,9 @@ class WireMaker {
   [[nodiscard]] Frame farewell(uint32_t sender) const;
   // Makes it the answer to a NACK.
   static void make_repair(Frame& frame);
+  // Makes it the packet of that number on its edge, or, of no data and no signal, what says so
+  // many.
+  [[nodiscard]] static Frame numbered(Frame frame, uint8_t number);
 
   // The sender that the hopping tree gives this member for an origin, and the hop.
   [[nodiscard]] uint32_t parent(uint32_t origin) const;

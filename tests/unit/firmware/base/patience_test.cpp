@@ -70,5 +70,26 @@ TEST(Patience, FollowsTheWaitsOfUndisturbedOperationsDown) {
   EXPECT_EQ(patience.wait_ns, kTimeouts.nack_ns / 16);
 }
 
+// Ranks that are late now and then: what was learned in one operation holds for many. Repairs make
+// it forget sooner.
+TEST(Patience, ComesDownMoreSlowlyWhereQuestionsAreInVain) {
+  Patience patience = patience_start(kTimeouts, 0);
+  TimeNs now = 0;
+  for (const TimeNs share : {32, 64, 128, 256, 256}) {
+    now += 2 * patience.wait_ns;
+    patience_in_vain(patience, kTimeouts, now, now);
+    const TimeNs before = patience.wait_ns;
+    patience_undisturbed(patience, kTimeouts, 0);
+    EXPECT_EQ(before - patience.wait_ns, before / share) << share;
+  }
+  for (const TimeNs share : {128, 64, 32, 16, 16}) {
+    now += 2 * patience.wait_ns;
+    patience_worth_it(patience, kTimeouts, now);
+    const TimeNs before = patience.wait_ns;
+    patience_undisturbed(patience, kTimeouts, 0);
+    EXPECT_EQ(before - patience.wait_ns, before / share) << share;
+  }
+}
+
 }  // namespace
 }  // namespace peal::test

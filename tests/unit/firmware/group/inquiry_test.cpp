@@ -10,7 +10,8 @@ namespace peal::test {
 namespace {
 
 constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
-constexpr TimeNs kWatch = CONFIG_DEAD_TIMEOUT_US * TimeNs{1000} / 8;
+constexpr TimeNs kDead = CONFIG_DEAD_TIMEOUT_US * TimeNs{1000};
+constexpr TimeNs kWatch = kDead / 8;
 
 // Rank 1 of four: blocks of 0 and 2, 3 come from ranks 0 and 3.
 class Inquiries : public GroupTest {
@@ -34,7 +35,11 @@ class Inquiries : public GroupTest {
       for (const Frame& frame : bench.port.take_sent()) {
         if (frame.header.type != PEAL_PACKET_PROBE) continue;
         probes_++;
-        bench.deliver(wire.alive(frame.header.destination[5]));
+        const uint32_t peer = frame.header.destination[5];
+        bench.deliver(alive_ < 0
+                          ? wire.alive(peer)
+                          : WireMaker::numbered(wire.alive(peer),
+                                                peer == 3 ? static_cast<uint8_t>(alive_) : 0));
       }
     }
     bench.now = until;
@@ -42,6 +47,7 @@ class Inquiries : public GroupTest {
   uint64_t nacks() { return bench.counter(PEAL_COUNTER_SENT_NACK); }
 
   uint32_t probes_ = 0;
+  int alive_ = -1;  // what rank 3 says that it has sent; -1: nobody says anything
 };
 
 TEST_F(Inquiries, OneQuestionForEachNeighbourThatOwes) {
@@ -142,6 +148,45 @@ TEST_F(Inquiries, SecondsCostFewQuestions) {
   EXPECT_GE(probes_, 20u);
   EXPECT_LE(probes_, 80u);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+}
+
+// What it sends goes over an edge that it says is empty: there is nothing to ask for. But after
+// eight times the silence of the dead nothing is believed.
+TEST_F(Inquiries, WhoSaysThatAllItSentHasComeIsNotAsked) {
+  post();
+  bench.advance(kNack);
+  bench.deliver(not_yet(0, true));
+  bench.deliver(not_yet(3, true));
+  alive_ = 0;
+  pass(16 * kWatch);  // promises are over
+  bench.take_log();
+  const uint64_t before = nacks();
+  pass(8 * kDead - 17 * kWatch);
+  EXPECT_EQ(nacks() - before, 0u);
+  EXPECT_GE(probes_, 2 * 7u * 8u);
+  pass(4 * kWatch);
+  EXPECT_EQ(nacks() - before, 2u);
+}
+
+// One packet of rank 3 is lost, and it says "not yet" of all that this card lacks: it was of an
+// operation that the card does not know. Two epochs later that is over.
+TEST_F(Inquiries, WhereSomethingIsLostAQuestionIsAskedAllTheSame) {
+  post();
+  bench.deliver(WireMaker::numbered(block_of(3, 0, kBlock), 2));
+  bench.deliver(not_yet(3, true));
+  alive_ = 2;
+  pass(8 * kWatch);
+  uint64_t before = nacks();
+  pass(16 * kWatch);
+  EXPECT_GE(nacks() - before, 2u);
+  deliver_others(0, kBlock);
+  run_barriers(1, 2 * kEpoch - 1);
+  post_broadcast(2 * kEpoch, kBlock);
+  bench.finish_all_dma();
+  pass(8 * kWatch);
+  before = nacks();
+  pass(16 * kWatch);
+  EXPECT_EQ(nacks() - before, 0u);
 }
 
 // It dies after its promise: told within the time of silence, and two looks.

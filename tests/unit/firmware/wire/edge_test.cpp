@@ -62,6 +62,21 @@ TEST(Edge, ALossAtTheEndShowsInTheAnswerToAProbe) {
   EXPECT_FALSE(heard(peer, PEAL_PACKET_DATA, 3));
 }
 
+TEST(Edge, IsCompleteWhenAllHasComeThatThereWas) {
+  Peer peer = {};
+  peal_wire_header alive = numbered(PEAL_PACKET_ALIVE, 0);
+  EXPECT_TRUE(edge_is_complete(peer, alive));
+  EXPECT_FALSE(heard(peer, PEAL_PACKET_DATA, 1));
+  EXPECT_FALSE(edge_is_complete(peer, alive));  // of before
+  alive.edge = 1;
+  EXPECT_TRUE(edge_is_complete(peer, alive));
+  alive.edge = 2;
+  EXPECT_FALSE(edge_is_complete(peer, alive));
+  alive.edge = 1;
+  alive.flags = 0;
+  EXPECT_FALSE(edge_is_complete(peer, alive));
+}
+
 TEST(Edge, WithoutANumberNothingIsSaid) {
   Peer peer = {};
   peal_wire_header header = numbered(PEAL_PACKET_DATA, 9);
