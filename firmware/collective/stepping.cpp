@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/collective/stepping.h"
+
+#include <bit>
+
+#include "firmware/base/assert.h"
+#include "firmware/group/inquiry.h"
+#include "firmware/operation/layout.h"
+#include "firmware/operation/operation.h"
+#include "firmware/operation/pieces.h"
+#include "firmware/operation/transfer.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal::stepping {
+namespace {
+
+uint64_t all_of(uint32_t fragments) {
+  return fragments == 64 ? ~uint64_t{0} : (uint64_t{1} << fragments) - 1;
+}
+
+bool send_fragment(const Scope& scope, const Plan& plan, uint32_t number, uint32_t k,
+                   uint32_t fragment, const peal_peer_address& to, bool repair) {
+  return send_from_image(scope, plan.part(scope, number, k, fragment),
+                         {.origin = scope.member.membership.rank,
+                          .hop = static_cast<uint8_t>(k),
+                          .fragment = static_cast<uint8_t>(fragment)},
+                         to, repair);
+}
+
+// Notes which steps have come, and lie in the image.
+void pass_steps(const Scope& scope, const Plan& plan, Piece& piece, uint32_t number) {
+  auto& steps = own_state<Steps>(piece);
+  uint8_t& k = steps.received;
+  while (k < scope.member.membership.rounds && steps.landing[k] == 0 &&
+         piece.bits[k] == all_of(plan.fragments(scope, number, k))) {
+    ++k;
+  }
+}
+
+// Sends every step whose blocks are together.
+void send_steps(const Scope& scope, const Plan& plan, Piece& piece, uint32_t number) {
+  const Membership& self = scope.member.membership;
+  pass_steps(scope, plan, piece, number);
+  if (piece.own != OwnBlock::kPlaced) return;
+  auto& steps = own_state<Steps>(piece);
+  while (steps.sent < self.rounds && steps.sent <= steps.received) {
+    const peal_peer_address& to = address_of(self, plan.to(self, steps.sent));
+    const uint32_t fragments = plan.fragments(scope, number, steps.sent);
+    while (steps.fragments_sent < fragments) {
+      if (!send_fragment(scope, plan, number, steps.sent, steps.fragments_sent, to, false)) {
+        operation_starved(scope);
+        return;
+      }
+      ++steps.fragments_sent;
+    }
+    ++steps.sent;
+    steps.fragments_sent = 0;
+  }
+}
+
+// A staged result: to the user in one write (two where the order of ranks begins within it), and
+// to the channel in one, for late NACKs.
+void deliver_staged(const Scope& scope, const Plan& plan, Piece& piece, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const uint32_t length = piece_length(operation, number);
+  if (!dma_available(card, 3)) {
+    count(card, PEAL_COUNTER_NO_DMA_RECORD);
+    operation_starved(scope);
+    return;
+  }
+  piece.delivery = Delivery::kDelivering;
+  const Rank first_rank = plan.deliver.rank_at(self, 0);
+  const uint32_t first = self.ranks - first_rank;  // blocks from that rank's to that of rank N - 1
+  transfer_write(scope, {.step = mover::kDeliver,
+                         .piece = number,
+                         .host = user_address(operation, first_rank, number),
+                         .card = staging_address(member, operation, 0),
+                         .bytes = first * length});
+  if (first < self.ranks) {
+    transfer_write(scope, {.step = mover::kDeliver,
+                           .piece = number,
+                           .host = user_address(operation, 0, number),
+                           .card = staging_address(member, operation, first),
+                           .bytes = (self.ranks - first) * length});
+  }
+  const Stretch retained = plan.retained(self);
+  if (retained.blocks == 0) return;
+  transfer_write(scope, {.step = mover::kRetain,
+                         .piece = number,
+                         .host = image_address(member, operation, number, retained.first),
+                         .card = staging_address(member, operation, retained.first),
+                         .bytes = retained.blocks * length});
+}
+
+bool piece_is_done(const Scope& scope, const Plan& plan, Piece& piece, uint32_t number) {
+  Operation& operation = scope.operation;
+  const uint32_t rounds = scope.member.membership.rounds;
+  const auto& steps = own_state<Steps>(piece);
+  if (piece.own != OwnBlock::kPlaced || steps.sent < rounds || steps.received < rounds ||
+      piece.dma > 0) {
+    return false;
+  }
+  if (piece_length(operation, number) == 0) return true;
+  if (piece.delivery == Delivery::kGathering) {
+    if (is_staged(operation)) {
+      deliver_staged(scope, plan, piece, number);
+    } else {
+      piece.delivery = Delivery::kDelivering;
+      mover::start(operation, number);
+      mover::advance(scope, plan.deliver);
+    }
+  }
+  return piece.delivery == Delivery::kDelivered;
+}
+
+// Asks for the first step of a piece that has gaps: later ones wait for it anyway. But where it is
+// known who sent what is lost, for what that one sent. `partners`: asked for an earlier piece, by
+// step.
+void ask_for_piece(const Scope& scope, const Plan& plan, uint32_t number, uint32_t& partners) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const Piece* piece = piece_open(operation, number);
+  PEAL_ASSERT(piece != nullptr);
+  const bool suspects = asks_suspects(operation.inquiry);
+  for (uint32_t k = 0; k < self.rounds; ++k) {
+    uint64_t missing = all_of(plan.fragments(scope, number, k)) & ~piece->bits[k];
+    // Of a step that has begun to come, what is behind its last packet is on its way.
+    if (suspects && piece->bits[k] != 0) missing &= std::bit_floor(piece->bits[k]) - 1;
+    if (missing == 0) continue;
+    if (plan.first_piece_only && (partners >> k & 1) != 0 && !suspects) return;
+    partners |= 1u << k;
+    const peal_peer_address& to = address_of(self, plan.from(self, k));
+    if (!operation_may_ask(scope, to.rank)) {
+      if (suspects) continue;
+      return;
+    }
+    const peal_nack nack = question(card, missing);
+    const SmallPacket what = {.piece = number,
+                              .origin = to.rank,
+                              .hop = static_cast<uint8_t>(k),
+                              .payload = &nack,
+                              .length = sizeof(nack)};
+    if (send_small(card, self, to, packet_kind(operation, PEAL_PACKET_NACK), what)) {
+      count(card, PEAL_COUNTER_SENT_NACK);
+    }
+    return;
+  }
+}
+
+// Fragments of this step that have been sent.
+uint64_t sent_of(Operation& operation, const peal_wire_header& header) {
+  if (!piece_is_open(operation, header.piece)) return 0;
+  const auto& steps = own_state<Steps>(piece_slot(operation, header.piece));
+  if (header.hop < steps.sent) return ~uint64_t{0};
+  return header.hop == steps.sent ? all_of(steps.fragments_sent) : 0;
+}
+
+}  // namespace
+
+const peal_peer_address& address_of(const Membership& self, Rank peer) {
+  return self.peers[peer_entry(self.rank, peer, self.ranks)].address;
+}
+
+void write_landed(const Scope& scope, Piece& piece, Packet* packet, uint8_t* from,
+                  const ImagePart& to) {
+  auto& [card, member, operation] = scope;
+  const uint32_t k = packet->header->hop;
+  ++own_state<Steps>(piece).landing[k];
+  transfer_write(scope, {.step = kLand,
+                         .piece = to.piece,
+                         .host = image_address(member, operation, to.piece, to.position, to.offset),
+                         .card = from,
+                         .bytes = to.bytes,
+                         .packet = packet,
+                         .detail = k});
+}
+
+bool is_wanted(const Scope& /*scope*/, uint32_t /*piece*/, uint32_t /*position*/) { return true; }
+
+bool image_has_left(const Scope& scope) {
+  Mover& mover = scope.operation.mover;
+  if (mover.in_flight > 0) return false;
+  piece_slot(scope.operation, mover.piece).delivery = Delivery::kDelivered;
+  mover.active = false;
+  return true;
+}
+
+peal_counter on_data(const Scope& scope, const Plan& plan, Packet* packet) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const peal_wire_header& header = *packet->header;
+  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (!is_expected(self, header.origin) || header.origin == self.rank) {
+    return PEAL_COUNTER_DROP_ORIGIN;
+  }
+  if (header.sender != plan.from(self, header.hop) || header.origin != header.sender) {
+    return PEAL_COUNTER_DROP_SENDER;
+  }
+  if (header.fragment >= plan.fragments(scope, header.piece, header.hop)) {
+    return PEAL_COUNTER_DROP_FRAGMENT;
+  }
+  if (header.length != plan.bytes(scope, header.piece, header.hop, header.fragment)) {
+    return PEAL_COUNTER_DROP_LENGTH;
+  }
+  if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  Piece* piece = piece_open(operation, header.piece);
+  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
+  const uint64_t bit = uint64_t{1} << header.fragment;
+  if ((piece->bits[header.hop] & bit) != 0) return PEAL_COUNTER_DUPLICATE;
+  if (!plan.land(scope, *piece, packet)) return PEAL_COUNTER_DROP_NO_DMA;
+  piece->bits[header.hop] |= bit;
+  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
+  operation_progressed(scope);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+peal_counter on_nack(const Scope& scope, const Plan& plan, const peal_wire_header& header,
+                     const peal_nack& nack) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (header.sender != plan.to(self, header.hop)) return PEAL_COUNTER_DROP_SENDER;
+  const uint32_t fragments = plan.fragments(scope, header.piece, header.hop);
+  if ((nack.fragments & ~all_of(fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
+  const peal_peer_address& to = address_of(self, header.sender);
+  const uint64_t resend = nack.fragments & sent_of(operation, header);
+  bool sent = false;
+  for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
+    if ((resend >> fragment & 1) == 0) continue;
+    if (!may_repair(card)) break;
+    if (!send_fragment(scope, plan, header.piece, header.hop, fragment, to, true)) break;
+    sent = true;
+  }
+  // Silence would cost the asker's patience, whatever the reason.
+  if (!sent) send_not_yet(scope, to, header, nack, Owed::kByHost);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+bool on_dma(const Scope& scope, const Plan& plan, const TransferDone& done) {
+  if (done.step >= mover::kFirstStep) return mover::on_dma(scope, plan.deliver, done);
+  if (!done.ok) return true;
+  Piece& piece = piece_slot(scope.operation, done.piece);
+  if (done.step == kLand) {
+    --own_state<Steps>(piece).landing[done.detail];
+  } else {
+    plan.own_moved(scope, piece, done);
+  }
+  return true;
+}
+
+void advance(const Scope& scope, const Plan& plan) {
+  Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  start_own_pieces(scope, plan.start_own);
+  for (uint32_t number = operation.base;
+       number < operation.base + kPieceSlots && number < operation.piece_count; ++number) {
+    if (!piece_is_open(operation, number)) continue;
+    Piece& piece = piece_slot(operation, number);
+    if (plan.read_own != nullptr) plan.read_own(scope, piece, number);
+    send_steps(scope, plan, piece, number);
+  }
+  mover::advance(scope, plan.deliver);
+  const uint32_t base = operation.base;
+  while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
+         piece_is_done(scope, plan, piece_slot(operation, operation.base), operation.base)) {
+    ++operation.base;
+  }
+  if (operation.base == operation.piece_count && operation.dma == 0) {
+    operation_finish(scope);
+  } else if (operation.base != base) {
+    advance(scope, plan);  // the window moved: at most 2W deep
+  }
+}
+
+void chase(const Scope& scope, const Plan& plan) {
+  const Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  const uint32_t last = operation.base + kPieceWindow;
+  uint32_t partners = 0;
+  for (uint32_t number = operation.base; number < last && number < operation.piece_count;
+       ++number) {
+    ask_for_piece(scope, plan, number, partners);
+  }
+}
+
+}  // namespace peal::stepping
