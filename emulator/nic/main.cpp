@@ -171,7 +171,11 @@ int run(const NicOptions& options) {
   catch_signals(loop);
   std::string error =
       loop.create(loop_options(options, packet_buffers, trace.get(), allowed.size()));
-  if (error.empty()) error = add_interfaces(options, other_cpus(options, allowed), &loop);
+  if (error.empty()) {
+    const std::vector<int> others = other_cpus(options, allowed);
+    loop.helper().run_on(others);
+    error = add_interfaces(options, others, &loop);
+  }
   if (error.empty() && options.telemetry) error = offer_telemetry(loop);
   if (error.empty() && !options.pid_path.empty() &&
       !write_file(options.pid_path, std::to_string(getpid()) + "\n"))

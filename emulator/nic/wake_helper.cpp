@@ -51,6 +51,15 @@ WakeHelper::WakeHelper(uint32_t slots)
 void WakeHelper::start() {
   ignore_interrupts();
   thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "peal-wake");
+}
+
+void WakeHelper::run_on(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(static_cast<size_t>(cpu), &set);
+  pthread_setaffinity_np(thread_.native_handle(), sizeof(set), &set);
 }
 
 void WakeHelper::stop() {

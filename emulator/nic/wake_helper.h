@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "emulator/nic/host_interface.h"
 
@@ -29,6 +30,10 @@ class WakeHelper {
 
   void start();
   void stop();
+  // After start(): the processors it may use. Not the loop's, which does not give way; best are
+  // those of the hosts, where it wakes those that sleep on the same one without an interrupt across
+  // processors. Without any it stays where it is.
+  void run_on(const std::vector<int>& cpus);
 
   // Writes 1 to a duplicate of the eventfd at each ring. kNoWakeSlot when there is no slot or
   // descriptor left.

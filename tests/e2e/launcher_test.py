@@ -35,6 +35,22 @@ class LauncherTest(jobs.JobCase):
             if ":" in line:
                 self.assertNotIn(card, line.split(":")[1].replace(",", " ").split())
 
+    def test_only_the_loop_has_the_cards_processor(self):
+        """Who wakes hosts would wait there for the loop, which polls."""
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("there is one processor only")
+        job = self.start(2, "sh", "-c", "[ $PEAL_RANK != 0 ] || echo ready; kill -STOP $$")
+        job.expect_line("ready")
+        card = max(os.sched_getaffinity(0))
+        loop = job.cards()
+        threads = [int(name) for name in os.listdir(f"/proc/{loop}/task")]
+        self.assertEqual([thread for thread in threads if card in os.sched_getaffinity(thread)], [loop])
+        self.assertGreater(len(threads), 2)
+        job.process.kill()
+        job.process.wait()
+        jobs.until(lambda: jobs.state_of(loop) in ("", "Z"), "the whole job to end")
+        self.run_job(1, "true")  # removes the folder that a killed launcher left
+
     def test_exit_status_of_the_first_failure(self):
         done = self.scenario(3, "exit", "7", "1", options=("--grace", "0.5"), status=7)
         self.assertIn("rank 1", done.err)
