@@ -114,9 +114,9 @@ bool piece_is_done(const Scope& scope, const Plan& plan, Piece& piece, uint32_t 
   return piece.delivery == Delivery::kDelivered;
 }
 
-// Asks for the first step of a piece that has gaps: later ones wait for it anyway. But where it is
-// known who sent what is lost, for what that one sent. `partners`: asked for an earlier piece, by
-// step.
+// Asks for the first step of a piece that has gaps: later ones wait for it anyway. Not where its
+// partner was asked for an earlier piece (`partners`, a bit per step). But where it is known who
+// sent what is lost, for what that one sent.
 void ask_for_piece(const Scope& scope, const Plan& plan, uint32_t number, uint32_t& partners) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
@@ -128,7 +128,7 @@ void ask_for_piece(const Scope& scope, const Plan& plan, uint32_t number, uint32
     // Of a step that has begun to come, what is behind its last packet is on its way.
     if (suspects && piece->bits[k] != 0) missing &= std::bit_floor(piece->bits[k]) - 1;
     if (missing == 0) continue;
-    if (plan.first_piece_only && (partners >> k & 1) != 0 && !suspects) return;
+    if ((partners >> k & 1) != 0 && !suspects) return;
     partners |= 1u << k;
     const peal_peer_address& to = address_of(self, plan.from(self, k));
     if (!operation_may_ask(scope, to.rank)) {

@@ -52,7 +52,6 @@ struct Plan {
   // What a result that gathered in staging leaves in the channel, for late NACKs.
   Stretch (*retained)(const Membership& self);
   mover::Plan deliver;
-  bool first_piece_only;  // of each neighbour only the first piece that it owes is asked for
 };
 
 const peal_peer_address& address_of(const Membership& self, Rank peer);

@@ -136,8 +136,7 @@ constexpr stepping::Plan kPlan = {.to = step_to,
                                   .read_own = nullptr,
                                   .own_moved = own_moved,
                                   .retained = retained,
-                                  .deliver = stepping::deliver_image(rank_at),
-                                  .first_piece_only = true};
+                                  .deliver = stepping::deliver_image(rank_at)};
 
 }  // namespace
 

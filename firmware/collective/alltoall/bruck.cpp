@@ -226,8 +226,7 @@ constexpr stepping::Plan kPlan = {.to = step_to,
                                   .read_own = read_own,
                                   .own_moved = own_moved,
                                   .retained = retained,
-                                  .deliver = stepping::deliver_image(rank_at),
-                                  .first_piece_only = false};
+                                  .deliver = stepping::deliver_image(rank_at)};
 
 }  // namespace
 
