@@ -59,6 +59,16 @@ inline std::vector<std::string> names_of(Rows rows, std::initializer_list<uint32
   return names;
 }
 
+// "a, b or c": what may be there, in an error text or a help text.
+inline std::string list_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); i++) {
+    if (i != 0) text += i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
 // "PEER_DEAD", …
 inline std::string status(uint32_t value) { return text_of(kStatuses, "status", value); }
 // "DATA", "SIGNAL", …

@@ -53,12 +53,10 @@ peal_error add_wanted(int wanted, PlacedRules* rules) {
 
 // "auto, … or …"
 std::string expected_names() {
-  std::string text = "auto";
-  for (const AllgatherChoice& choice : kAllgatherChoices) {
-    text += &choice == std::end(kAllgatherChoices) - 1 ? " or " : ", ";
-    text += names::algorithm(choice.algorithm);
-  }
-  return text;
+  std::vector<std::string> words = {"auto"};
+  for (const AllgatherChoice& choice : kAllgatherChoices)
+    words.push_back(names::algorithm(choice.algorithm));
+  return names::list_of(words);
 }
 
 peal_error add_allgather_variable(std::string_view name, PlacedRules* rules) {

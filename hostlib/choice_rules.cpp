@@ -37,16 +37,6 @@ std::string quoted(std::string_view text) {
   return out + (text.size() > kQuotedMax ? "...\"" : "\"");
 }
 
-// "a, b or c"
-std::string list_of(const std::vector<std::string>& words) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); i++) {
-    if (i != 0) text += i + 1 == words.size() ? " or " : ", ";
-    text += words[i];
-  }
-  return text;
-}
-
 bool parse_range(std::string_view text, Range* range) {
   const size_t dash = text.find('-');
   if (!parse_whole(text.substr(0, dash), 0, UINT64_MAX, &range->first)) return false;
@@ -90,7 +80,7 @@ class RuleParser {
       rule->operation = way.operation;
       return PEAL_OK;
     }
-    return wrong(quoted(name) + " is no operation: expected " + list_of(operation_names()));
+    return wrong(quoted(name) + " is no operation: expected " + names::list_of(operation_names()));
   }
 
   peal_error take_range(std::string_view text, ChoiceRule* rule) {
@@ -119,7 +109,7 @@ class RuleParser {
     return wrong((name.empty()
                       ? "the algorithm is missing"
                       : quoted(name) + " is no algorithm of " + names::operation(rule->operation)) +
-                 ": expected " + list_of(algorithm_names(rule->operation)));
+                 ": expected " + names::list_of(algorithm_names(rule->operation)));
   }
 
   std::string_view text_;

@@ -22,12 +22,12 @@ constexpr std::initializer_list<uint32_t> kOperations = {
     PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_BARRIER, PEAL_OPERATION_BROADCAST,
     PEAL_OPERATION_ALLTOALL};
 
-// "this or that"
+// "this, that or another"
 std::string algorithms_text(uint32_t operation) {
-  std::string text;
+  std::vector<std::string> words;
   for (const uint32_t algorithm : algorithms_of(operation))
-    text += (text.empty() ? "" : " or ") + names::algorithm(algorithm);
-  return text;
+    words.push_back(names::algorithm(algorithm));
+  return names::list_of(words);
 }
 
 // What --algorithm may be, whatever the operation.

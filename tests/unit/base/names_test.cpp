@@ -106,6 +106,13 @@ TEST(Names, WhatIsInNoListIsPrintedByItsNumber) {
   EXPECT_EQ(admin_opcode(0), "opcode-0");
 }
 
+TEST(Names, AListReadsAsASentenceDoes) {
+  EXPECT_EQ(names::list_of({}), "");
+  EXPECT_EQ(names::list_of({"a"}), "a");
+  EXPECT_EQ(names::list_of({"a", "b"}), "a or b");
+  EXPECT_EQ(names::list_of({"a", "b", "c"}), "a, b or c");
+}
+
 TEST(Names, OfSomeInTheirOrder) {
   EXPECT_EQ(names_of(kOperations, {PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_BARRIER}),
             (std::vector<std::string>{"allgather", "barrier"}));
