@@ -175,9 +175,7 @@ class PacketFuzz {
     auto payload = pattern_block(sequence, origin, before, length);
     if (!doubles) return wire.hopping(what, sequence, piece, origin, std::move(payload));
     step %= 2;  // a step that both groups have; spoiling makes the others
-    Frame frame = wire.doubling(what, sequence, piece, step, input_.byte() % 4, std::move(payload));
-    frame.header.origin = frame.header.sender;
-    return frame;
+    return wire.doubling(what, sequence, piece, step, input_.byte() % 4, std::move(payload));
   }
 
   Frame binomial(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece) {

@@ -95,19 +95,32 @@ Frame WireMaker::hopping(OperationShape shape, uint32_t sequence, uint32_t piece
   return frame;
 }
 
-Frame WireMaker::doubling(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t step,
-                          uint32_t fragment, std::vector<uint8_t> payload) const {
-  const uint32_t distance = 1u << step;
-  const uint32_t sender = std::has_single_bit(member_.ranks)
-                              ? member_.rank ^ distance
-                              : (member_.rank + distance) % member_.ranks;
+Frame WireMaker::step_packet(uint32_t sender, OperationShape shape, uint32_t sequence,
+                             uint32_t piece, uint32_t step, uint32_t fragment,
+                             std::vector<uint8_t> payload) const {
   Frame frame = base(PEAL_PACKET_DATA, sender, shape, sequence);
+  frame.header.origin = frame.header.sender;
   frame.header.piece = piece;
   frame.header.hop = static_cast<uint8_t>(step);
   frame.header.fragment = static_cast<uint8_t>(fragment);
   frame.payload = std::move(payload);
   seal(frame);
   return frame;
+}
+
+Frame WireMaker::doubling(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t step,
+                          uint32_t fragment, std::vector<uint8_t> payload) const {
+  const uint32_t distance = 1u << step;
+  const uint32_t sender = std::has_single_bit(member_.ranks)
+                              ? member_.rank ^ distance
+                              : (member_.rank + distance) % member_.ranks;
+  return step_packet(sender, shape, sequence, piece, step, fragment, std::move(payload));
+}
+
+Frame WireMaker::bruck(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t step,
+                       uint32_t fragment, std::vector<uint8_t> payload) const {
+  const uint32_t sender = (member_.rank + (1u << step)) % member_.ranks;
+  return step_packet(sender, shape, sequence, piece, step, fragment, std::move(payload));
 }
 
 Frame WireMaker::binomial(OperationShape shape, uint32_t sequence, uint32_t piece,
@@ -122,19 +135,6 @@ Frame WireMaker::credit(uint32_t sender, OperationShape shape, uint32_t sequence
                         uint32_t pieces) const {
   Frame frame = signal(sender, shape, sequence, hop);
   frame.header.piece = pieces;
-  seal(frame);
-  return frame;
-}
-
-Frame WireMaker::bruck(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t step,
-                       uint32_t fragment, std::vector<uint8_t> payload) const {
-  const uint32_t sender = (member_.rank + (1u << step)) % member_.ranks;
-  Frame frame = base(PEAL_PACKET_DATA, sender, shape, sequence);
-  frame.header.origin = frame.header.sender;
-  frame.header.piece = piece;
-  frame.header.hop = static_cast<uint8_t>(step);
-  frame.header.fragment = static_cast<uint8_t>(fragment);
-  frame.payload = std::move(payload);
   seal(frame);
   return frame;
 }

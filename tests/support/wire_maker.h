@@ -82,6 +82,9 @@ class WireMaker {
   [[nodiscard]] uint32_t hop_from(uint32_t origin) const;
 
  private:
+  [[nodiscard]] Frame step_packet(uint32_t sender, OperationShape shape, uint32_t sequence,
+                                  uint32_t piece, uint32_t step, uint32_t fragment,
+                                  std::vector<uint8_t> payload) const;
   [[nodiscard]] Frame base(peal_packet_type type, uint32_t sender, OperationShape shape,
                            uint32_t sequence) const;
 

@@ -18,6 +18,13 @@ class CardTest : public ::testing::Test {
   explicit CardTest(const BenchOptions& options) : bench(options) {}
   void TearDown() override { EXPECT_EQ(bench.problems(), ""); }
 
+  // What the counters say of a packet: "+1 duplicate".
+  std::string change(const Frame& frame) {
+    const auto before = bench.counters();
+    bench.deliver(frame);
+    return bench.counter_changes(before);
+  }
+
   CardBench bench;
 };
 

@@ -17,11 +17,6 @@ class Verdict : public GroupTest {
     seal(frame);
     return frame;
   }
-  std::string change(const Frame& frame) {
-    const auto before = bench.counters();
-    bench.deliver(frame);
-    return bench.counter_changes(before);
-  }
   static constexpr const char* kFlood =
       "send 1>2 DEATH rank=3\n"
       "send 1>0 DEATH rank=3\n"

@@ -234,8 +234,8 @@ TEST_F(LostOfEight, OfAStepOnlyWhatIsBeforeTheLastPacket) {
   post_doubling(0, kLong);
   bench.finish_all_dma();
   bench.take_log();
-  Frame second = wire.doubling(doubling_shape(kLong), 0, 0, 2, 1, pattern_block(0, 5, 0, kLong));
-  second.header.origin = second.header.sender;
+  const Frame second =
+      wire.doubling(doubling_shape(kLong), 0, 0, 2, 1, pattern_block(0, 5, 0, kLong));
   bench.deliver(WireMaker::numbered(second, 2));
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0x1\n");

@@ -67,11 +67,6 @@ class Pieces : public CardTest {
     }
     return numbers;
   }
-  std::string change(const Frame& frame) {
-    const auto before = bench.counters();
-    bench.deliver(frame);
-    return bench.counter_changes(before);
-  }
   void expect_result() {
     const auto done = bench.port.take_completions();
     ASSERT_EQ(done.size(), 1u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Recursive doubling (N a power of two) and Bruck's order (other N) as one rank sees them: step by
-// step, early, repeated, malformed, lost.
+// Recursive doubling (N a power of two) and Bruck's order (other N) as one rank sees them; what
+// they have in common with other exchanges in steps is in stepping_test.cpp.
 #include "firmware/collective/allgather/doubling.h"
 
 #include "tests/unit/card_fixture.h"
@@ -21,18 +21,8 @@ class DoublingBase : public GroupTest {
       const auto one = pattern_block(sequence, (first + i) % ranks, 0, block);
       payload.insert(payload.end(), one.begin(), one.end());
     }
-    Frame frame =
-        wire.doubling(doubling_shape(block), static_cast<uint32_t>(sequence), 0, k, 0, payload);
-    frame.header.origin = frame.header.sender;
-    seal(frame);
-    return frame;
+    return wire.doubling(doubling_shape(block), static_cast<uint32_t>(sequence), 0, k, 0, payload);
   }
-  std::string change(const Frame& frame) {
-    const auto before = bench.counters();
-    bench.deliver(frame);
-    return bench.counter_changes(before);
-  }
-  OperationShape shape = doubling_shape(kBlock);
 };
 
 // Rank 1 of 4: step 0 with 0, step 1 with 3.
@@ -61,180 +51,6 @@ TEST_F(Doubling, InOrder) {
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 OK\n");
   EXPECT_EQ(wrong_byte(0, kBlock), -1);
-}
-
-TEST_F(Doubling, LaterStepFirst) {
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  bench.take_log();
-  bench.deliver(second());
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "");
-  bench.deliver(first());
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(),
-            "send 1>3 DATA seq=0 piece=0 step=1 frag=0 len=128\n"
-            "complete ctx0 cookie=100 OK\n");
-  EXPECT_EQ(wrong_byte(0, kBlock), -1);
-}
-
-TEST_F(Doubling, EverythingBeforeThePost) {
-  bench.deliver(second());
-  bench.deliver(first());
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "");
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_EARLY_DATA), 2u);
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(),
-            "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=64\n"
-            "send 1>3 DATA seq=0 piece=0 step=1 frag=0 len=128\n"
-            "complete ctx0 cookie=100 OK\n");
-  EXPECT_EQ(wrong_byte(0, kBlock), -1);
-}
-
-TEST_F(Doubling, DuplicateChangesNothing) {
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  bench.deliver(first());
-  bench.finish_all_dma();
-  bench.take_log();
-  Frame again = first();
-  std::fill(again.payload.begin(), again.payload.end(), uint8_t{0x99});
-  seal(again);
-  EXPECT_NE(change(again).find("+1 duplicate"), std::string::npos);
-  EXPECT_EQ(bench.take_log(), "");
-  bench.deliver(second());
-  bench.finish_all_dma();
-  EXPECT_EQ(wrong_byte(0, kBlock), -1);
-  EXPECT_NE(change(again).find("+1 duplicate"), std::string::npos);
-}
-
-struct BadField {
-  const char* name;
-  void (*spoil)(peal_wire_header& header);
-  const char* counted;
-};
-
-TEST_F(Doubling, FieldsThatCannotBe) {
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  bench.take_log();
-  using H = peal_wire_header;
-  const BadField kBad[] = {
-      {"step", [](H& h) { h.hop = 2; }, "+1 drop_hop"},
-      {"step 255", [](H& h) { h.hop = 255; }, "+1 drop_hop"},
-      {"step of another partner", [](H& h) { h.hop = 1; }, "+1 drop_sender"},
-      {"piece", [](H& h) { h.piece = 1; }, "+1 drop_piece"},
-      {"fragment", [](H& h) { h.fragment = 1; }, "+1 drop_fragment"},
-      {"fragment all ones", [](H& h) { h.fragment = 0xff; }, "+1 drop_fragment"},
-      {"origin itself", [](H& h) { h.origin = 1; }, "+1 drop_origin"},
-      {"origin beyond", [](H& h) { h.origin = 4; }, "+1 drop_origin"},
-      {"sender",
-       [](H& h) {
-         h.sender = h.origin = 2;
-         h.identity = identity_of(2);
-       },
-       "+1 drop_sender"},
-      {"sequence", [](H& h) { h.sequence = CONFIG_CHANNELS; }, "+1 drop_future"},
-      {"signature", [](H& h) { h.signature ^= 0x80000000u; }, "+1 drop_signature"},
-  };
-  for (const BadField& bad : kBad) {
-    Frame frame = first();
-    bad.spoil(frame.header);
-    seal(frame);
-    EXPECT_EQ(change(frame), bad.counted) << bad.name;
-    EXPECT_EQ(bench.take_log(), "") << bad.name;
-  }
-  Frame shorter = first();
-  shorter.payload.pop_back();
-  seal(shorter);
-  EXPECT_EQ(change(shorter), "+1 drop_length");
-  bench.deliver(first());
-  bench.deliver(second());
-  bench.finish_all_dma();
-  EXPECT_EQ(wrong_byte(0, kBlock), -1);
-}
-
-TEST_F(Doubling, MissingStepIsAskedOfItsPartner) {
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  bench.deliver(second());
-  bench.finish_all_dma();
-  bench.take_log();
-  bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 step=0 missing=0x1\n");
-}
-
-TEST_F(Doubling, NacksAreRepairedOrAnsweredNotYet) {
-  const auto answer = [&](uint32_t from, uint32_t k) {
-    bench.take_log();
-    bench.deliver(wire.nack(from, shape, 0, 0, 1, k));
-    bench.finish_all_dma();
-    return bench.take_wire_log();
-  };
-  EXPECT_EQ(answer(0, 0), "send 1>0 NOT_YET seq=0 piece=0 step=0 late\n");
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  EXPECT_EQ(answer(0, 0), "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=64 repair\n");
-  EXPECT_EQ(answer(3, 1), "send 1>3 NOT_YET seq=0 piece=0 step=1\n");
-  bench.deliver(first());
-  bench.deliver(second());
-  bench.finish_all_dma();
-  // The user takes both buffers back; the repairs are right all the same.
-  scribble_send();
-  auto& result = bench.port.bytes(receive.region);
-  std::fill(result.begin(), result.end(), uint8_t{0x5c});
-  bench.port.take_sent();
-  EXPECT_EQ(answer(0, 0), "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=64 repair\n");
-  EXPECT_EQ(bench.port.take_sent()[0].payload, pattern_block(0, 1, 0, kBlock));
-  EXPECT_EQ(answer(3, 1), "send 1>3 DATA seq=0 piece=0 step=1 frag=0 len=128 repair\n");
-  const auto expected = pattern_result(0, ranks, kBlock);
-  EXPECT_EQ(bench.port.take_sent()[0].payload,
-            std::vector<uint8_t>(expected.begin(), expected.begin() + 2 * kBlock));
-}
-
-// What the card spends on repairs is bounded; whoever asks beyond that still hears something.
-TEST_F(Doubling, BeyondTheBudgetOfRepairsTheAnswerIsNotYet) {
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  bench.take_log();
-  uint32_t repaired = 0;
-  for (uint32_t asked = 0; asked < 1000; asked++) {
-    bench.deliver(wire.nack(0, shape, 0, 0, 1, 0));
-    bench.finish_all_dma();
-    const std::string log = bench.take_wire_log();
-    bench.port.take_sent();  // the pool is small
-    if (log == "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=64 repair\n") {
-      repaired++;
-    } else {
-      ASSERT_EQ(log, "send 1>0 NOT_YET seq=0 piece=0 step=0\n") << asked;
-    }
-  }
-  EXPECT_EQ(repaired + bench.counter(PEAL_COUNTER_HELD_BACK_REPAIR), 1000u);
-  EXPECT_GT(bench.counter(PEAL_COUNTER_HELD_BACK_REPAIR), 0u);
-}
-
-TEST_F(Doubling, NacksThatMakeNoSense) {
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  bench.take_log();
-  EXPECT_EQ(change(wire.nack(3, shape, 0, 0, 1, 0)), "+1 drop_sender");
-  EXPECT_EQ(change(wire.nack(0, shape, 0, 0, 1, 2)), "+1 drop_hop");
-  EXPECT_EQ(change(wire.nack(0, shape, 0, 1, 1, 0)), "+1 drop_piece");
-  EXPECT_EQ(change(wire.nack(0, shape, 0, 0, 1, 0, 2)), "+1 drop_fragment");
-  EXPECT_EQ(bench.take_log(), "");
-}
-
-TEST_F(Doubling, NoBytes) {
-  post_doubling(0, 0);
-  bench.deliver(step(0, 0, 1, 0, 0));
-  bench.deliver(step(1, 2, 2, 0, 0));
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_log(),
-            "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=0\n"
-            "send 1>3 DATA seq=0 piece=0 step=1 frag=0 len=0\n"
-            "complete ctx0 cookie=100 OK\n");
 }
 
 TEST_F(Doubling, FaultyDmaEndsTheOperationByName) {
@@ -294,11 +110,8 @@ TEST_F(Doubling, FragmentsOfALargeStep) {
   EXPECT_NE(bench.take_wire_log().find("send 1>3 DATA seq=0 piece=0 step=1 frag=1"),
             std::string::npos);
   const auto fragment = [&](uint32_t number) {
-    Frame frame = wire.doubling(doubling_shape(block), 0, 0, 1, number,
-                                pattern_block(0, 2 + number, 0, block));
-    frame.header.origin = frame.header.sender;
-    seal(frame);
-    return frame;
+    return wire.doubling(doubling_shape(block), 0, 0, 1, number,
+                         pattern_block(0, 2 + number, 0, block));
   };
   bench.deliver(fragment(1));
   bench.finish_all_dma();
@@ -313,32 +126,6 @@ TEST_F(Doubling, FragmentsOfALargeStep) {
   bench.finish_all_dma();
   EXPECT_NE(bench.take_wire_log().find("complete ctx0 cookie=100 OK\n"), std::string::npos);
   EXPECT_EQ(wrong_byte(0, block), -1);
-}
-
-// The second step waits for the first: asking for both would be asking twice.
-TEST_F(Doubling, OneStepIsAskedForAtATime) {
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  bench.take_log();
-  bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 step=0 missing=0x1\n");
-}
-
-// Nothing else would bring it back: the partner may already have everything but this.
-TEST_F(Doubling, AStepWithoutAPacketIsTriedAgainSoon) {
-  post_doubling(0, kBlock);
-  bench.port.fail_allocations = {0, 1};
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "");
-  bench.advance(default_timeouts().nack_ns / 4 + 1);
-  EXPECT_EQ(bench.take_wire_log(), "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=64\n");
-}
-
-TEST_F(Doubling, ASilentPartnerIsProbed) {
-  post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  bench.advance(default_timeouts().nack_ns + default_timeouts().probe_interval_ns);
-  EXPECT_NE(bench.take_wire_log().find("send 1>0 PROBE\n"), std::string::npos);
 }
 
 // What goes out in a step is read from the channel, so it must lie there: the own block...
@@ -357,10 +144,8 @@ TEST_F(Doubling, TheNextStepWaitsForTheBytesInTheChannel) {
   bench.finish_all_dma();
   bench.take_log();
   const uint32_t piece = CONFIG_MTU_BYTES;
-  Frame frame = wire.doubling(doubling_shape(kBlockMax), 0, 0, 0, 0, pattern_block(0, 0, 0, piece));
-  frame.header.origin = frame.header.sender;
-  seal(frame);
-  bench.deliver(frame);
+  bench.deliver(
+      wire.doubling(doubling_shape(kBlockMax), 0, 0, 0, 0, pattern_block(0, 0, 0, piece)));
   ASSERT_EQ(bench.port.dma_count(), 1u);
   EXPECT_EQ(bench.take_log().find("dma_read"), std::string::npos);
   bench.finish_all_dma();

@@ -70,11 +70,6 @@ class BinomialTest : public GroupTest {
     return wire.nack(sender, binomial_shape(block_bytes, root), 0, piece, root, hop, fragments,
                      credit);
   }
-  std::string change(const Frame& frame) {
-    const auto before = bench.counters();
-    bench.deliver(frame);
-    return bench.counter_changes(before);
-  }
   // First byte of the receive buffer that is not the result, or -1.
   [[nodiscard]] long wrong_byte_of(uint64_t sequence, uint32_t root, size_t block_bytes) {
     const auto& bytes = bench.port.bytes(target.region);
