@@ -16,12 +16,11 @@
 namespace peal::host {
 namespace {
 
-constexpr uint64_t kSpinDefaultUs = 1000;
 constexpr uint64_t kSpinMaxUs = 60'000'000;
 
 peal_error read_spin(uint64_t* spin_ns) {
   const char* text = getenv("PEAL_SPIN_US");
-  uint64_t microseconds = kSpinDefaultUs;
+  uint64_t microseconds = kSpinDefaultNs / 1000;
   if (text != nullptr && *text != '\0') {
     const char* end = text + strlen(text);
     const auto [stop, bad] = std::from_chars(text, end, microseconds);
@@ -42,7 +41,7 @@ peal_error open_context(const char* card, peal_context** context) {
                 "no card was named and $PEAL_CARD is not set: try emu:PATH or char:/dev/peal0");
   }
   auto made = std::make_unique<peal_context>();
-  peal_error error = read_spin(&made->spin_ns);
+  peal_error error = read_spin(&made->habit.spin_ns);
   if (error != PEAL_OK) return error;
   CardUrl url;
   error = parse_card_url(card, &url);

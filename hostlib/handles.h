@@ -17,6 +17,7 @@
 #include "hostlib/liveness.h"
 #include "hostlib/memory_map.h"
 #include "hostlib/transport.h"
+#include "hostlib/wait_habit.h"
 #include "peal/peal.h"
 
 namespace peal::host {
@@ -102,8 +103,7 @@ struct peal_context {
   peal_error broken = PEAL_OK;  // CARD_GONE or CARD_ANSWER, for good
   peal::host::Liveness liveness;
   uint64_t next_look_ns = 0;  // at the connection
-  uint64_t spin_ns = 0;
-  bool yields_alone = false;  // the last sched_yield() found nobody else on this core
+  peal::host::WaitHabit habit;
 
   // At most one thread sleeps in the transport; others wait for it here.
   bool sleeper = false;

@@ -12,8 +12,7 @@
 namespace peal::host {
 namespace {
 
-// A sched_yield() that returns this fast found nobody to run instead.
-constexpr uint64_t kLoneYieldNs = 400;
+// They take about as long as a yield for nothing.
 constexpr int kPollsAlone = 16;
 // Between looks at the card while asleep: what a dead card's waiters take to notice, at most.
 constexpr int kSleepMs = 100;
@@ -30,10 +29,10 @@ template <typename Done>
 bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, Done done) {
   drain(context);
   if (done()) return true;
-  const uint64_t start = now_ns();
-  uint64_t now = start;
-  while (now < deadline_ns && now - start < context.spin_ns) {
-    const bool alone = context.yields_alone;
+  uint64_t now = now_ns();
+  Wait wait(context.habit, now);
+  while (now < deadline_ns && wait.looks(now)) {
+    const bool alone = context.habit.alone;
     const Glance next = glance_at_next(context);
     lock.unlock();
     for (int i = 0; alone && i < kPollsAlone && !next.arrived(); i++) pause_briefly();
@@ -41,10 +40,12 @@ bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, Done do
     const uint64_t before = now;
     now = now_ns();
     lock.lock();
-    // Sixteen pauses take about as long as a yield for nothing.
-    context.yields_alone = now - before < kLoneYieldNs + (alone ? kLoneYieldNs : 0);
+    wait.yielded(now - before, alone);
     drain(context);
-    if (done()) return true;
+    if (done()) {
+      wait.end(now);
+      return true;
+    }
     check_card(context, now);
     if (done()) return true;
   }
@@ -52,6 +53,10 @@ bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, Done do
     const uint64_t left_ms = (deadline_ns - now) / 1'000'000 + 1;
     sleep_once(context, static_cast<int>(std::min<uint64_t>(left_ms, kSleepMs)), lock);
     now = now_ns();
+    if (done()) {
+      wait.end(now);
+      return true;
+    }
     check_card(context, now);
     if (done()) return true;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Adaptive waiting: poll; yield, since the core may be shared with the very ranks we wait for; then
-// sleep, so that a rank that waits for long costs no CPU.
+// sleep, so that a rank that waits for long costs no CPU. When: wait_habit.h.
 #pragma once
 
 #include <mutex>

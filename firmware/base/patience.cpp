@@ -39,7 +39,8 @@ void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs 
 void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns) {
   const TimeNs enough = kEnough * longest_ns;
   if (enough < patience.wait_ns) {
-    patience.wait_ns = within(timeouts, patience.wait_ns - ((patience.wait_ns - enough) >> patience.calm));
+    patience.wait_ns =
+        within(timeouts, patience.wait_ns - ((patience.wait_ns - enough) >> patience.calm));
   }
 }
 

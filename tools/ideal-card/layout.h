@@ -36,11 +36,13 @@ struct alignas(64) Posted {
   uint32_t pid;
   uint32_t operation;  // enum peal_operation: barrier, allgather, broadcast or alltoall
   uint32_t root;       // of a broadcast
+  uint32_t sleeping;   // wants to be woken
 };
 
 // Written by the card.
 struct alignas(64) Done {
   uint64_t sequence;
+  uint32_t wake_word;  // a futex word, that changes before who sleeps is woken
 };
 
 struct Shared {

@@ -46,9 +46,7 @@ class IdealCard {
   bool copy(uint32_t from, uint32_t to);
   bool stage(uint32_t rank);
   bool write_staged(uint32_t rank);
-  void finish(uint32_t rank) {
-    __atomic_store_n(&shared_->done[rank].sequence, sequence_, __ATOMIC_RELEASE);
-  }
+  void finish(uint32_t rank);
 
   uint8_t* send_buffer(uint32_t rank) const {
     return base_ + shared_->header.send_offset + rank * shared_->header.send_stride;
@@ -74,6 +72,16 @@ size_t offset_in_send(const Posted& posted, uint32_t to) {
 }
 size_t offset_in_receive(const Posted& posted, uint32_t from) {
   return posted.operation == PEAL_OPERATION_BROADCAST ? 0 : from * posted.block_bytes;
+}
+
+// Set the flag, fence, look whether it sleeps: the other side of what the rank does.
+void IdealCard::finish(uint32_t rank) {
+  Done& done = shared_->done[rank];
+  __atomic_store_n(&done.sequence, sequence_, __ATOMIC_RELEASE);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&shared_->posted[rank].sleeping, __ATOMIC_RELAXED) == 0) return;
+  __atomic_fetch_add(&done.wake_word, 1, __ATOMIC_RELEASE);
+  syscall(SYS_futex, &done.wake_word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 // One block, between shared areas.

@@ -16,7 +16,9 @@
 #include <ctime>
 #include <vector>
 
+#include "hostlib/wait_habit.h"
 #include "tools/ideal-card/layout.h"
+#include "tools/peal-perf/measure.h"
 #include "tools/peal-perf/side.h"
 
 namespace peal::perf {
@@ -56,6 +58,7 @@ class FloorSide final : public Side {
 
  private:
   void start_card(int fd);
+  void sleep();
   void set_control(Control control);
 
   const Job& job_;
@@ -65,6 +68,7 @@ class FloorSide final : public Side {
   uint8_t* send_ = nullptr;
   uint8_t* receive_ = nullptr;
   uint64_t sequence_ = 0;
+  host::WaitHabit habit_{.spin_ns = host::kSpinDefaultNs};
   pid_t card_ = -1;  // rank 0
 };
 
@@ -190,8 +194,35 @@ bool FloorSide::test() {
   return __atomic_load_n(&shared_->done[job_.rank].sequence, __ATOMIC_ACQUIRE) == sequence_;
 }
 
+// As libpeal waits, by the same habit.
 void FloorSide::wait() {
-  while (!test()) sched_yield();
+  if (test()) return;
+  uint64_t now = now_ns();
+  host::Wait wait(habit_, now);
+  while (wait.looks(now)) {
+    sched_yield();
+    const uint64_t before = now;
+    now = now_ns();
+    wait.yielded(now - before, false);
+    if (!test()) continue;
+    wait.end(now);
+    return;
+  }
+  sleep();
+  wait.end(now_ns());
+}
+
+void FloorSide::sleep() {
+  uint32_t& sleeping = shared_->posted[job_.rank].sleeping;
+  uint32_t& word = shared_->done[job_.rank].wake_word;
+  __atomic_store_n(&sleeping, 1, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  while (true) {
+    const uint32_t token = __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+    if (test()) break;
+    syscall(SYS_futex, &word, FUTEX_WAIT, token, nullptr, nullptr, 0);
+  }
+  __atomic_store_n(&sleeping, 0, __ATOMIC_RELAXED);
 }
 
 }  // namespace

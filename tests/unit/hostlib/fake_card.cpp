@@ -181,7 +181,7 @@ std::unique_ptr<Transport> make_fake_transport(FakeCard* card) {
 peal_context* open_fake(FakeCard* card, uint64_t spin_ns) {
   auto context = std::make_unique<peal_context>();
   context->transport = make_fake_transport(card);
-  context->spin_ns = spin_ns;
+  context->habit.spin_ns = spin_ns;
   start_rings(*context);
   return context.release();
 }

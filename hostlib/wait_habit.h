@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// For how long a wait looks and yields before it sleeps: a pure function of the times that it is
+// told. Decision 0019 says how it came to be.
+//
+// Looking costs nobody anything while the thread is alone on its processor. Where its yields find
+// others it takes turns with the very ranks that it waits for, who may have something better to do;
+// there it looks for a few times as long as being woken takes. And it learns how long waits are:
+// where they are usually much longer than that, it looks for a moment only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace peal::host {
+
+// Without $PEAL_SPIN_US.
+inline constexpr uint64_t kSpinDefaultNs = 1'000'000;
+
+// What waits have taught, of one context. Needs the context's lock.
+struct WaitHabit {
+  uint64_t spin_ns = 0;   // no wait looks for longer; 0: all sleep at once
+  uint64_t usual_ns = 0;  // how long waits are: an average in which the last ones count most
+  bool alone = false;     // the last yield found nobody else on this processor
+};
+
+// One wait. Any number of them at a time share a habit.
+class Wait {
+ public:
+  // A sched_yield() that returns this fast found nobody to run instead.
+  static constexpr uint64_t kLoneYieldNs = 400;
+  // A wait looks for so long where others use the processor: two to four times a wake-up.
+  static constexpr uint64_t kSharedNs = 400'000;
+  // Where waits are usually longer than this, which no wake-up makes of a short one, it looks for a
+  // moment, in which what was about to come comes.
+  static constexpr uint64_t kLongNs = 1'000'000;
+  static constexpr uint64_t kMomentNs = 5'000;
+  // No wait counts for more: short ones are believed soon.
+  static constexpr uint64_t kLongestNs = 4 * kLongNs;
+  static constexpr uint64_t kSamples = 8;
+
+  Wait(WaitHabit& habit, uint64_t now_ns)
+      : habit_(habit), start_ns_(now_ns), brief_(habit.usual_ns > kLongNs) {}
+
+  // Whether to look once more, or to sleep now.
+  [[nodiscard]] bool looks(uint64_t now_ns) const { return now_ns - start_ns_ < limit_ns(); }
+
+  // A yield returned after that time, with as long a busy wait before it where `paused`.
+  void yielded(uint64_t took_ns, bool paused) {
+    habit_.alone = took_ns < kLoneYieldNs + (paused ? kLoneYieldNs : 0);
+    shared_ = shared_ || !habit_.alone;
+  }
+
+  // What was waited for is there.
+  void end(uint64_t now_ns) {
+    const uint64_t waited_ns = std::min(now_ns - start_ns_, kLongestNs);
+    habit_.usual_ns += waited_ns / kSamples - habit_.usual_ns / kSamples;
+  }
+
+ private:
+  [[nodiscard]] uint64_t limit_ns() const {
+    const uint64_t others_ns = brief_ ? kMomentNs : kSharedNs;
+    return shared_ ? std::min(habit_.spin_ns, others_ns) : habit_.spin_ns;
+  }
+
+  WaitHabit& habit_;
+  uint64_t start_ns_;
+  bool brief_;
+  bool shared_ = false;  // others have used the processor meanwhile
+};
+
+}  // namespace peal::host
