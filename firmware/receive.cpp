@@ -170,7 +170,7 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
   if (header.type == PEAL_PACKET_REFUSE) return on_refuse(scope, arrival);
   if (is_refused(*operation)) {
     if (header.type == PEAL_PACKET_NACK) {
-      tell_refusal(scope, member.membership.peers[arrival.sender_entry].address);
+      tell_refusal(scope, arrival.sender_entry);
     }
     return PEAL_COUNTER_DROP_CLOSED;
   }
@@ -198,9 +198,8 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
 }
 
 peal_counter answer_probe(Card& card, const Membership& self, const Arrival& arrival) {
-  const Peer& peer = self.peers[arrival.sender_entry];
-  if (send_small(card, self, peer.address, membership_kind(self, PEAL_PACKET_ALIVE),
-                 {.told = &peer})) {
+  const peal_peer_address& to = self.peers[arrival.sender_entry].address;
+  if (send_small(card, self, to, membership_kind(self, PEAL_PACKET_ALIVE), {})) {
     count(card, PEAL_COUNTER_SENT_LIVENESS);
   }
   return PEAL_COUNTER_RECEIVED;
@@ -221,11 +220,8 @@ peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
   switch (arrival.header.type) {
     case PEAL_PACKET_PROBE:
       return answer_probe(card, self, arrival);
-    case PEAL_PACKET_ALIVE: {
-      Peer& peer = self.peers[arrival.sender_entry];
-      if (edge_is_complete(peer, arrival.header)) peer.complete_ns = card.now;
+    case PEAL_PACKET_ALIVE:
       return PEAL_COUNTER_RECEIVED;
-    }
     case PEAL_PACKET_FAREWELL:
       member.farewells |= rounds_ahead_of(self, arrival.header.sender);
       return PEAL_COUNTER_RECEIVED;
@@ -254,7 +250,9 @@ peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
   const peal_counter result = on_group_packet(card, member, arrival);
   // What was dropped is lost, too.
   const bool good = result == PEAL_COUNTER_RECEIVED || result == PEAL_COUNTER_DUPLICATE;
-  if (good && edge_heard(peer, arrival.header)) {
+  const EdgeSays says = good ? edge_heard(peer, arrival.header) : EdgeSays::kNothing;
+  if (says == EdgeSays::kComplete) peer.complete_ns = card.now;
+  if (says == EdgeSays::kGap) {
     ask_for_lost(card, member, arrival.sender_entry, arrival.header, 0);
   }
   return result;

@@ -32,8 +32,8 @@ constexpr Rank minus(Rank rank, uint32_t distance, uint32_t ranks) {
 constexpr uint32_t peer_ahead(uint32_t log_distance) { return 2 * log_distance; }
 constexpr uint32_t peer_behind(uint32_t log_distance) { return 2 * log_distance + 1; }
 
-// The first entry that is `other`, or kNoPeer. One rank may stand in two entries (N = 2: ahead and
-// behind).
+// The entry that is `other`, or kNoPeer. Where one rank stands in two entries (N = 2: ahead and
+// behind), that ahead: what is known of a peer is kept there.
 constexpr uint32_t peer_entry(Rank rank, Rank other, uint32_t ranks) {
   const uint32_t ahead = minus(other, rank, ranks);
   if (ahead == 0) return kNoPeer;
@@ -43,9 +43,10 @@ constexpr uint32_t peer_entry(Rank rank, Rank other, uint32_t ranks) {
   return kNoPeer;
 }
 
-// Does an earlier entry name the same rank? (N = 2^(j+1): rank + 2^j is rank - 2^j.)
+// Is another entry the one that peer_entry() gives for the same rank? (N = 2^i + 2^j: rank + 2^i is
+// rank - 2^j.)
 constexpr bool is_repeated_entry(uint32_t entry, uint32_t ranks) {
-  return entry % 2 == 1 && 2u << (entry / 2) == ranks;
+  return entry % 2 == 1 && std::has_single_bit(ranks - (1u << entry / 2));
 }
 
 }  // namespace peal

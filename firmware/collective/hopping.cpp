@@ -24,9 +24,12 @@ void forward(const Scope& scope, Packet* packet, const Carried& what, bool summe
   header.payload_crc =
       summed ? packet->header->payload_crc : payload_sum(card, packet->payload, what.length);
   for (; own + (1u << hop) < self.ranks; ++hop) {
-    Packet* copy = share_packet(card, packet);
-    if (copy == nullptr) return;  // counted; its receiver asks for it
     Peer& child = self.peers[peer_ahead(hop)];
+    Packet* copy = share_packet(card, packet);
+    if (copy == nullptr) {  // its receiver finds that it is missing
+      edge_skip(child);
+      continue;
+    }
     *copy->header = header;
     readdress_packet(child.address, copy->header);
     copy->header->hop = static_cast<uint8_t>(hop);

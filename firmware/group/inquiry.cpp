@@ -20,20 +20,18 @@ TimeNs first_interval(const Card& card, const Member& member) {
   return queues_ns > member.patience.wait_ns ? queues_ns : member.patience.wait_ns;
 }
 
-// How long what a peer has said of its edge stands for its answer to a question, in times of
-// silence of the dead.
-constexpr TimeNs kTrusted = 8;
+TimeNs watch_interval(const Card& card) { return card.timeouts.dead_ns / kWatches; }
 
-// Has this peer said, in the present silence, that all it had sent has come? Only where nothing of
-// it is lost that no operation could ask for at that time.
+// Has this peer said, in the present silence and lately (whoever is silent is probed), that all it
+// had sent has come? Only where nothing of it is lost that no operation could ask for at that time,
+// and for as long as nobody is dead: that ranks disagree may show by questions alone.
 bool has_sent_nothing(const Card& card, const Member& member, const Inquiry& inquiry,
                       uint32_t entry) {
   const Peer& peer = member.membership.peers[entry];
-  return peer.complete_ns > inquiry.heard_ns && member.recycled >= peer.gaps_before &&
-         card.now - inquiry.heard_ns < kTrusted * card.timeouts.dead_ns;
+  const TimeNs lately_ns = 2 * watch_interval(card) + card.timeouts.probe_interval_ns;
+  return peer.complete_ns > inquiry.heard_ns && card.now - peer.complete_ns < lately_ns &&
+         member.recycled >= peer.gaps_before && card.now - inquiry.heard_ns < card.timeouts.dead_ns;
 }
-
-TimeNs watch_interval(const Card& card) { return card.timeouts.dead_ns / kWatches; }
 
 }  // namespace
 

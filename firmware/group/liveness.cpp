@@ -49,8 +49,7 @@ TimeNs watch_peers(Card& card, Member& member) {
       return kNever;
     }
     if (card.now >= peer.next_probe_ns) {
-      if (send_small(card, self, peer.address, membership_kind(self, PEAL_PACKET_PROBE),
-                     {.told = &peer})) {
+      if (send_small(card, self, peer.address, membership_kind(self, PEAL_PACKET_PROBE), {})) {
         count(card, PEAL_COUNTER_SENT_LIVENESS);
         ++peer.probes;
       }

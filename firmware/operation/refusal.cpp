@@ -2,17 +2,22 @@
 #include "firmware/operation/refusal.h"
 
 #include "firmware/operation/operation.h"
+#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
 
-void tell_refusal(const Scope& scope, const peal_peer_address& to) {
+void tell_refusal(const Scope& scope, uint32_t entry) {
+  Membership& self = scope.member.membership;
+  Peer& to = self.peers[entry];
   const peal_verdict verdict = {scope.operation.verdict_rank,
                                 static_cast<uint32_t>(scope.operation.verdict)};
-  const SmallPacket what = {.payload = &verdict, .length = sizeof(verdict)};
-  if (send_small(scope.card, scope.member.membership, to,
-                 packet_kind(scope.operation, PEAL_PACKET_REFUSE), what)) {
+  const SmallPacket what = {.payload = &verdict, .length = sizeof(verdict), .counted = &to};
+  const PacketKind kind = packet_kind(scope.operation, PEAL_PACKET_REFUSE);
+  if (send_small(scope.card, self, to.address, kind, what)) {
     count(scope.card, PEAL_COUNTER_SENT_VERDICT);
+  } else {
+    edge_skip(to);
   }
 }
 
@@ -23,7 +28,7 @@ void refuse(const Scope& scope, peal_status status, Rank rank) {
   operation.verdict_rank = rank;
   const Membership& self = scope.member.membership;
   for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
-    if (!is_repeated_entry(entry, self.ranks)) tell_refusal(scope, self.peers[entry].address);
+    if (!is_repeated_entry(entry, self.ranks)) tell_refusal(scope, entry);
   }
   scope.card.timers.disarm(operation.timer);
   operation_end_if_refused(scope);

@@ -12,6 +12,6 @@ namespace peal {
 // that it has not got any more must hear the verdict, not "not yet".
 void refuse(const Scope& scope, peal_status status, Rank rank);
 // Tells one peer.
-void tell_refusal(const Scope& scope, const peal_peer_address& to);
+void tell_refusal(const Scope& scope, uint32_t entry);
 
 }  // namespace peal

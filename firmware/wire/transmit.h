@@ -46,8 +46,7 @@ struct SmallPacket {
   uint8_t flags = 0;
   const void* payload = nullptr;
   uint16_t length = 0;
-  Peer* counted = nullptr;     // one more packet of its edge
-  const Peer* told = nullptr;  // how many there have been
+  Peer* counted = nullptr;  // one more packet of its edge
 };
 bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
                 const PacketKind& kind, const SmallPacket& what);

@@ -47,5 +47,15 @@ TEST(Ranks, PeerEntryFindsExactlyThePowersOfTwo) {
   }
 }
 
+TEST(Ranks, AnEntryIsRepeatedWhereTheRankIsFoundInAnother) {
+  for (uint32_t n = 2; n <= 130; n++) {
+    for (uint32_t entry = 0; entry < 2 * ceil_log2(n); entry++) {
+      const uint32_t distance = 1u << entry / 2;
+      const Rank other = entry % 2 == 0 ? plus(0, distance, n) : minus(0, distance, n);
+      EXPECT_EQ(is_repeated_entry(entry, n), peer_entry(0, other, n) != entry) << n << " " << entry;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace peal::test

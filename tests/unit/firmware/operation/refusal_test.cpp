@@ -21,6 +21,21 @@ TEST_F(Refusal, AnotherLengthIsRefusedOnBothSides) {
   EXPECT_NE(log.find("complete ctx0 cookie=100 MISMATCH rank=0\n"), std::string::npos) << log;
 }
 
+// One that is lost shows at the next packet of its edge.
+TEST_F(Refusal, ARefusalIsNumbered) {
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  bench.deliver(block_of(0, 0, 72));
+  std::string told;
+  for (const Frame& frame : bench.port.take_sent()) {
+    told += std::to_string(frame.header.destination[5]) + ": type " +
+            std::to_string(frame.header.type) + " number " + std::to_string(frame.header.edge) +
+            "\n";
+  }
+  EXPECT_EQ(told, "2: type 5 number 2\n0: type 5 number 1\n3: type 5 number 2\n");
+}
+
 TEST_F(Refusal, DisagreementFoundAtThePost) {
   bench.deliver(block_of(0, 0, 72));
   bench.finish_all_dma();

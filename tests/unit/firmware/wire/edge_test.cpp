@@ -15,8 +15,12 @@ peal_wire_header numbered(uint8_t type, uint8_t number) {
   return header;
 }
 
-bool heard(Peer& peer, uint8_t type, uint8_t number) {
+EdgeSays says(Peer& peer, uint8_t type, uint8_t number) {
   return edge_heard(peer, numbered(type, number));
+}
+// Does it say that packets are missing?
+bool heard(Peer& peer, uint8_t type, uint8_t number) {
+  return says(peer, type, number) == EdgeSays::kGap;
 }
 
 TEST(Edge, CountsFromOneAndGoesRound) {
@@ -64,24 +68,20 @@ TEST(Edge, ALossAtTheEndShowsInTheAnswerToAProbe) {
 
 TEST(Edge, IsCompleteWhenAllHasComeThatThereWas) {
   Peer peer = {};
-  peal_wire_header alive = numbered(PEAL_PACKET_ALIVE, 0);
-  EXPECT_TRUE(edge_is_complete(peer, alive));
-  EXPECT_FALSE(heard(peer, PEAL_PACKET_DATA, 1));
-  EXPECT_FALSE(edge_is_complete(peer, alive));  // of before
-  alive.edge = 1;
-  EXPECT_TRUE(edge_is_complete(peer, alive));
-  alive.edge = 2;
-  EXPECT_FALSE(edge_is_complete(peer, alive));
-  alive.edge = 1;
-  alive.flags = 0;
-  EXPECT_FALSE(edge_is_complete(peer, alive));
+  EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 0), EdgeSays::kComplete);
+  EXPECT_EQ(says(peer, PEAL_PACKET_DATA, 1), EdgeSays::kNothing);
+  EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 0), EdgeSays::kNothing);  // of before
+  EXPECT_EQ(says(peer, PEAL_PACKET_NACK, 1), EdgeSays::kComplete);
+  EXPECT_EQ(says(peer, PEAL_PACKET_DATA, 1), EdgeSays::kNothing);  // repeated
+  EXPECT_EQ(says(peer, PEAL_PACKET_NOT_YET, 3), EdgeSays::kGap);
+  EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 3), EdgeSays::kComplete);
 }
 
 TEST(Edge, WithoutANumberNothingIsSaid) {
   Peer peer = {};
   peal_wire_header header = numbered(PEAL_PACKET_DATA, 9);
   header.flags = PEAL_PACKET_REPAIR;
-  EXPECT_FALSE(edge_heard(peer, header));
+  EXPECT_EQ(edge_heard(peer, header), EdgeSays::kNothing);
   EXPECT_EQ(peer.heard, 0u);
 }
 

@@ -262,7 +262,14 @@ TEST_F(Broadcast, NoPacketForForwardingLosesOnlyTheForward) {
   EXPECT_EQ(bench.take_wire_log(), "");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_PACKET), 1u);
   bench.port.fail_allocations = {};
-  // The child asks, and gets it while the operation is open.
+  // The child finds that its second packet is missing, asks, and gets it while the operation is
+  // open.
+  bench.port.take_sent();
+  bench.deliver(wire.probe(3));
+  const std::vector<Frame> answers = bench.port.take_sent();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].header.type, PEAL_PACKET_ALIVE);
+  EXPECT_EQ(answers[0].header.edge, 2u);
   bench.deliver(wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1));
   bench.finish_all_dma();
   EXPECT_NE(bench.take_wire_log().find("1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64 repair"),
