@@ -41,7 +41,8 @@ TEST(Edge, CountsFromOneAndGoesRound) {
 TEST(Edge, InOrderNothingIsMissing) {
   Peer peer = {};
   for (uint32_t i = 1; i <= 600; i++) {
-    const auto type = i % 2 == 0 ? PEAL_PACKET_DATA : PEAL_PACKET_SIGNAL;
+    const uint8_t types[] = {PEAL_PACKET_DATA, PEAL_PACKET_SIGNAL, PEAL_PACKET_REFUSE};
+    const uint8_t type = types[i % 3];
     EXPECT_FALSE(heard(peer, type, static_cast<uint8_t>(i))) << i;
     EXPECT_FALSE(heard(peer, PEAL_PACKET_ALIVE, static_cast<uint8_t>(i))) << i;
   }
