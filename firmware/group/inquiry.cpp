@@ -90,10 +90,7 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer) {
   if (inquiry.asking == Asking::kNobody) return false;
   if (!asks_suspects(inquiry) && (inquiry.doubts & bit) == 0) {
     if ((inquiry.promised & bit) != 0 && card.now < inquiry.promised_until_ns) return false;
-    if (entry != kNoPeer && has_sent_nothing(card, member, inquiry, entry)) {
-      inquiry.disturbed = inquiry.told_late = true;
-      return false;
-    }
+    if (entry != kNoPeer && has_sent_nothing(card, member, inquiry, entry)) return false;
   }
   if (!pace_ask(member.pace, card.timeouts, card.now)) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What losses cost in virtual time: the median operation, against the same without loss. Where cards
+// learn from losses that ranks are late, they wait ever longer, and this shows it. Each row prints
+// what there is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "tests/cluster/plans.h"
+
+namespace peal::sim {
+namespace {
+
+struct Case {
+  const char* name;
+  uint32_t ranks;
+  OperationPlan operation;
+  uint32_t count;
+  double loss;
+  double most;  // medians with loss over medians without
+};
+
+class WithLoss : public testing::TestWithParam<Case> {};
+
+std::string name_of(const testing::TestParamInfo<Case>& each) { return each.param.name; }
+
+TimeNs median(const Report& report) {
+  std::vector<TimeNs> latencies(report.latencies_ns.begin(), report.latencies_ns.end());
+  const auto middle = latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 2);
+  std::nth_element(latencies.begin(), middle, latencies.end());
+  return *middle;
+}
+
+TEST_P(WithLoss, TheMedianOperationIsHeldUpByABoundedShare) {
+  const Case& each = GetParam();
+  Scenario scenario = plan(each.ranks, each.operation, each.count);
+  const Report clean = run(scenario);
+  scenario.faults.loss = each.loss;
+  const Report lossy = run(scenario);
+  ASSERT_TRUE(clean.ok) << failures(clean);
+  ASSERT_TRUE(lossy.ok) << failures(lossy);
+  const auto without = static_cast<double>(median(clean));
+  const auto with = static_cast<double>(median(lossy));
+  std::printf("%s, %u ranks, %g loss: median %.1f us, without %.1f us: %.2f times\n",
+              operation_text(each.operation).c_str(), each.ranks, each.loss, with / 1000,
+              without / 1000, with / without);
+  EXPECT_LE(with / without, each.most);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, WithLoss,
+    testing::Values(Case{"barrier_8", 8, kBarrier, 200, 0.01, 2.2},
+                    Case{"barrier_16", 16, kBarrier, 200, 0.01, 3.6},
+                    Case{"barrier_64", 64, kBarrier, 200, 0.01, 15},
+                    Case{"allgather_1k_8", 8, broadcast(1024), 200, 0.01, 2},
+                    Case{"allgather_1k_16", 16, broadcast(1024), 200, 0.01, 3.8},
+                    Case{"allgather_1k_32", 32, broadcast(1024), 200, 0.01, 11},
+                    Case{"allgather_64_64", 64, broadcast(64), 100, 0.01, 24},
+                    Case{"allgather_1k_64", 64, broadcast(1024), 100, 0.01, 11},
+                    Case{"allgather_5000_64", 64, broadcast(5000), 20, 0.1, 17},
+                    Case{"doubling_64_16", 16, doubling(64), 200, 0.01, 3.6},
+                    Case{"doubling_64_64", 64, doubling(64), 200, 0.01, 11},
+                    Case{"broadcast_1k_16", 16, root_broadcast(1024, 3), 200, 0.01, 1.9},
+                    Case{"broadcast_64k_16", 16, root_broadcast(65'536, 3), 100, 0.01, 1.5},
+                    Case{"alltoall_64_16", 16, alltoall(64), 200, 0.01, 3.4},
+                    Case{"alltoall_64_64", 64, alltoall(64), 100, 0.01, 24}),
+    name_of);
+
+}  // namespace
+}  // namespace peal::sim
