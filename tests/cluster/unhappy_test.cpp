@@ -8,6 +8,16 @@
 namespace peal::sim {
 namespace {
 
+// Whatever the seed.
+void expect_nobody_dead(Scenario& scenario, uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; seed++) {
+    scenario.seed = seed;
+    const Report report = run(scenario);
+    ASSERT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
+    ASSERT_EQ(report.peer_dead, 0u) << "seed " << seed;
+  }
+}
+
 // An origin refuses, its flood to one rank is lost, and everybody on that rank's way has finished:
 // the verdict must find its way all the same.
 TEST(Unhappy, ARefusalReachesARankWhoseParentsHaveFinished) {
@@ -52,12 +62,7 @@ TEST(Unhappy, RepairsNeedNoWireBetweenRanksThatAreNoPeers) {
       scenario.cuts.push_back({a, (a + 3) % 8, 0, kNever});
       scenario.cuts.push_back({(a + 3) % 8, a, 0, kNever});
     }
-    for (uint64_t seed = 1; seed <= 40; seed++) {
-      scenario.seed = seed;
-      const Report report = run(scenario);
-      ASSERT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
-      ASSERT_EQ(report.peer_dead, 0u);
-    }
+    expect_nobody_dead(scenario, 40);
   }
 }
 
@@ -96,12 +101,7 @@ TEST(Unhappy, ClosingAfterDestroyIsNoDeath) {
     scenario.costs.dma_latency_ns = 20 * kMicrosecond;
     for (const Place& place : scenario.groups[0].places)
       scenario.early_closes.push_back({place, 0});
-    for (uint64_t seed = 1; seed <= 300; seed++) {
-      scenario.seed = seed;
-      const Report report = run(scenario);
-      ASSERT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
-      ASSERT_EQ(report.peer_dead, 0u);
-    }
+    expect_nobody_dead(scenario, 300);
   }
 }
 

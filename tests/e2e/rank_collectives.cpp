@@ -76,10 +76,9 @@ void alltoall_once(const Job& job, const Buffers& buffers, size_t block, bool in
   EXPECT_TRUE(job, buffers.guarded(block * job.size));
 }
 
-}  // namespace
-
-// broadcast LONGEST ROUNDS: from every root, every length up to that.
-void run_broadcast(Job& job) {
+// LONGEST ROUNDS: once(buffers, bytes, &iteration) for every length up to that.
+template <typename Once>
+void run_lengths(Job& job, Once once) {
   const uint64_t longest = job.number(0, 1 << 20);
   const uint64_t rounds = job.number(1, 1);
   open_all(job);
@@ -87,30 +86,28 @@ void run_broadcast(Job& job) {
   uint64_t iteration = 0;
   for (uint64_t round = 0; round < rounds; round++) {
     for (const size_t bytes : kLengths) {
-      if (bytes > longest) continue;
-      for (uint32_t root = 0; root < job.size; root++) {
-        broadcast_once(job, buffers, bytes, root, iteration++);
-      }
+      if (bytes <= longest) once(buffers, bytes, &iteration);
     }
   }
   close_all(job);
 }
 
-// alltoall LONGEST ROUNDS: every length of a block up to that, by turns in place.
+}  // namespace
+
+// broadcast LONGEST ROUNDS: from every root.
+void run_broadcast(Job& job) {
+  run_lengths(job, [&job](const Buffers& buffers, size_t bytes, uint64_t* iteration) {
+    for (uint32_t root = 0; root < job.size; root++)
+      broadcast_once(job, buffers, bytes, root, (*iteration)++);
+  });
+}
+
+// alltoall LONGEST ROUNDS: by turns in place.
 void run_alltoall(Job& job) {
-  const uint64_t longest = job.number(0, 1 << 20);
-  const uint64_t rounds = job.number(1, 1);
-  open_all(job);
-  const Buffers buffers(job, longest);
-  uint64_t iteration = 0;
-  for (uint64_t round = 0; round < rounds; round++) {
-    for (const size_t block : kLengths) {
-      if (block > longest) continue;
-      alltoall_once(job, buffers, block, false, iteration++);
-      alltoall_once(job, buffers, block, true, iteration++);
-    }
-  }
-  close_all(job);
+  run_lengths(job, [&job](const Buffers& buffers, size_t block, uint64_t* iteration) {
+    for (const bool in_place : {false, true})
+      alltoall_once(job, buffers, block, in_place, (*iteration)++);
+  });
 }
 
 namespace {

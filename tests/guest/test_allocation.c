@@ -54,28 +54,21 @@ static void try_open(int n) {
   if (fd >= 0) CHECK_EQ(close(fd), 0);
 }
 
+static void try_command(int n, struct peal_admin_command command) {
+  int fd = opened(), error;
+
+  fail(n);
+  error = try_ask(fd, &command) ? errno : 0;
+  end();
+  CHECK(error == 0 || error == ENOMEM);
+  CHECK_EQ(close(fd), 0);
+}
+
 static void try_register(int n) {
-  struct peal_admin_command command =
-      register_command((uintptr_t)memory, 64 * PAGE, PEAL_ACCESS_FLAGS);
-  int fd = opened(), error;
-
-  fail(n);
-  error = try_ask(fd, &command) ? errno : 0;
-  end();
-  CHECK(error == 0 || error == ENOMEM);
-  CHECK_EQ(close(fd), 0);
+  try_command(n, register_command((uintptr_t)memory, 64 * PAGE, PEAL_ACCESS_FLAGS));
 }
 
-static void try_reserve(int n) {
-  struct peal_admin_command command = reserve_command(2, 0);
-  int fd = opened(), error;
-
-  fail(n);
-  error = try_ask(fd, &command) ? errno : 0;
-  end();
-  CHECK(error == 0 || error == ENOMEM);
-  CHECK_EQ(close(fd), 0);
-}
+static void try_reserve(int n) { try_command(n, reserve_command(2, 0)); }
 
 static void try_map(int n) {
   struct peal_ioctl_info info = {.header = HEADER(peal_ioctl_info)};

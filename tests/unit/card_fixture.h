@@ -24,6 +24,13 @@ class CardTest : public ::testing::Test {
     bench.deliver(frame);
     return bench.counter_changes(before);
   }
+  // What the card sends and completes when it comes.
+  std::string answer(const Frame& frame) {
+    bench.take_log();
+    bench.deliver(frame);
+    bench.finish_all_dma();
+    return bench.take_wire_log();
+  }
 
   CardBench bench;
 };

@@ -4,9 +4,7 @@
 // lateness change nothing but the count.
 #include "tests/support/cluster.h"
 
-#include <gtest/gtest.h>
-
-#include <set>
+#include "tests/unit/cluster_fixture.h"
 
 namespace peal::test {
 namespace {
@@ -21,25 +19,13 @@ uint32_t rounds(uint32_t ranks) {
   return result;
 }
 
-void expect_all_ok(Cluster& cluster, size_t count) {
-  for (uint32_t rank = 0; rank < cluster.ranks(); rank++) {
-    ASSERT_EQ(cluster.completions(rank).size(), count) << "rank " << rank;
-    std::set<uint64_t> cookies;
-    for (const Completion& completion : cluster.completions(rank)) {
-      EXPECT_EQ(status_text(completion.status), "OK") << "rank " << rank;
-      EXPECT_TRUE(cookies.insert(completion.cookie).second) << "completed twice";
-    }
-  }
-  EXPECT_EQ(cluster.problems(), "");
-}
-
 // --- packet counts, no loss ---
 
 TEST(PacketCount, BarrierOfEightIsTwentyFourPacketsAndNoneElse) {
   Cluster cluster(8);
   for (uint32_t rank = 0; rank < 8; rank++) cluster.barrier(rank, 0);
   cluster.settle();
-  expect_all_ok(cluster, 1);
+  expect_all(cluster, 1, "OK");
   EXPECT_EQ(cluster.trace().size(), 24u);
   EXPECT_EQ(cluster.sent(PEAL_PACKET_SIGNAL, PEAL_OPERATION_BARRIER), 24u);
   // Nor does time bring any.
@@ -52,7 +38,7 @@ TEST(PacketCount, BroadcastIsNTimesNLessOnePerPieceAndNoneElse) {
     Cluster cluster(ranks);
     for (uint32_t rank = 0; rank < ranks; rank++) cluster.allgather(rank, 0, kBroadcast, 64);
     cluster.settle();
-    expect_all_ok(cluster, 1);
+    expect_all(cluster, 1, "OK");
     EXPECT_EQ(cluster.trace().size(), ranks * (ranks - 1));
     EXPECT_EQ(cluster.sent(PEAL_PACKET_DATA, PEAL_OPERATION_ALLGATHER), ranks * (ranks - 1));
     EXPECT_EQ(cluster.total(PEAL_COUNTER_FORWARDED), ranks * (ranks - 1) - ranks * rounds(ranks));
@@ -64,7 +50,7 @@ TEST(PacketCount, DoublingIsOnePacketPerRankAndStep) {
     Cluster cluster(ranks);
     for (uint32_t rank = 0; rank < ranks; rank++) cluster.allgather(rank, 0, kDoubling, 64);
     cluster.settle();
-    expect_all_ok(cluster, 1);
+    expect_all(cluster, 1, "OK");
     EXPECT_EQ(cluster.trace().size(), ranks * rounds(ranks));
   }
 }
@@ -77,7 +63,7 @@ TEST(PacketCount, LongBlocksArePiecesWithoutAcknowledgements) {
   const size_t block = 10 * piece + 5;
   for (uint32_t rank = 0; rank < kRanks; rank++) cluster.allgather(rank, 0, kBroadcast, block);
   cluster.settle();
-  expect_all_ok(cluster, 1);
+  expect_all(cluster, 1, "OK");
   EXPECT_EQ(cluster.trace().size(), 11u * kRanks * (kRanks - 1));
   for (uint32_t rank = 0; rank < kRanks; rank++)
     EXPECT_EQ(cluster.check_result(rank, 0, block), "");
@@ -92,7 +78,7 @@ TEST(PacketCount, RecyclingIsTheOnlyExtra) {
     for (uint32_t rank = 0; rank < kRanks; rank++) cluster.barrier(rank, sequence);
     cluster.settle();
   }
-  expect_all_ok(cluster, kEpochs * kEpoch);
+  expect_all(cluster, kEpochs * kEpoch, "OK");
   EXPECT_EQ(cluster.sent(PEAL_PACKET_SIGNAL, PEAL_OPERATION_BARRIER), kEpochs * kEpoch * 24);
   EXPECT_EQ(cluster.sent(PEAL_PACKET_SIGNAL, PEAL_OPERATION_RECYCLE), kEpochs * 24);
   EXPECT_EQ(cluster.trace().size(), kEpochs * kEpoch * 24 + kEpochs * 24);
@@ -159,7 +145,7 @@ TEST_P(Allgather, IsRightForEveryLengthAndBuffersAreFreeAtOnce) {
       sequence++;
     }
   }
-  expect_all_ok(cluster, sequence);
+  expect_all(cluster, sequence, "OK");
   EXPECT_EQ(cluster.total(PEAL_COUNTER_SENT_NACK), 0u);
 }
 
@@ -172,7 +158,7 @@ TEST_P(Allgather, IsRightWhenRanksComeOneAfterTheOther) {
       cluster.settle();
     }
     ASSERT_TRUE(cluster.run_until_completions(1));
-    expect_all_ok(cluster, 1);
+    expect_all(cluster, 1, "OK");
     for (uint32_t rank = 0; rank < shape.ranks; rank++) {
       EXPECT_EQ(cluster.check_result(rank, 0, block), "");
     }
@@ -180,20 +166,6 @@ TEST_P(Allgather, IsRightWhenRanksComeOneAfterTheOther) {
 }
 
 // --- a bad wire ---
-
-class Random {  // xorshift; a seed means the same everywhere
- public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
-  uint32_t below(uint32_t limit) {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return static_cast<uint32_t>((state_ >> 33) % limit);
-  }
-
- private:
-  uint64_t state_;
-};
 
 // All mixed: barriers and allgathers K deep, a tenth of the frames lost, a tenth doubled, send
 // buffers overwritten at completion.
@@ -203,10 +175,7 @@ TEST_P(Allgather, SurvivesLossAndRepetition) {
   for (uint64_t seed = 1; seed <= 4; seed++) {
     Cluster cluster(shape.ranks);
     Random random(seed);
-    cluster.fate = [&](const Frame&) -> uint32_t {
-      const uint32_t draw = random.below(10);
-      return draw == 0 ? 0 : draw == 1 ? 2 : 1;
-    };
+    cluster.fate = bad_wire(random);
     std::vector<size_t> block(operations);
     for (auto& length : block) length = random.below(2 * CONFIG_MTU_BYTES);
     const auto is_barrier = [](uint64_t sequence) { return sequence % 5 == 2; };
@@ -224,7 +193,7 @@ TEST_P(Allgather, SurvivesLossAndRepetition) {
       ASSERT_TRUE(cluster.run_until_completions(done)) << "seed " << seed << " sequence " << done;
     }
     ASSERT_TRUE(cluster.run_until_completions(operations)) << "seed " << seed;
-    expect_all_ok(cluster, operations);
+    expect_all(cluster, operations, "OK");
     for (uint64_t sequence = 0; sequence < operations; sequence++) {
       if (is_barrier(sequence)) continue;
       for (uint32_t rank = 0; rank < shape.ranks; rank++) {
@@ -247,7 +216,7 @@ TEST(Exhaustion, FewPacketBuffersAreBackPressureOnly) {
     }
   }
   ASSERT_TRUE(cluster.run_until_completions(3));
-  expect_all_ok(cluster, 3);
+  expect_all(cluster, 3, "OK");
   for (uint32_t rank = 0; rank < 8; rank++) {
     for (uint64_t sequence = 0; sequence < 3; sequence++) {
       EXPECT_EQ(cluster.check_result(rank, sequence, 3000), "");
@@ -296,7 +265,7 @@ TEST(Disagreement, IsToldOnABadWireToo) {
   for (uint64_t seed = 1; seed <= 10; seed++) {
     Cluster cluster(6);
     Random random(seed);
-    cluster.fate = [&](const Frame&) -> uint32_t { return random.below(5) == 0 ? 0 : 1; };
+    cluster.fate = lossy_wire(random, 5);
     for (uint32_t rank = 0; rank < 6; rank++) {
       cluster.allgather(rank, 0, kBroadcast, rank == 2 ? 100 : 64);
       cluster.settle();
@@ -340,20 +309,20 @@ TEST(Death, LatenessNeverIs) {
   EXPECT_EQ(cluster.total(PEAL_COUNTER_PEERS_DEAD), 0u);
   cluster.barrier(3, 0);
   ASSERT_TRUE(cluster.run_until_completions(1));
-  expect_all_ok(cluster, 1);
+  expect_all(cluster, 1, "OK");
 }
 
 TEST(Destroy, EverybodyLeavesAndLateNacksAreAnswered) {
   for (uint64_t seed = 1; seed <= 10; seed++) {
     Cluster cluster(5);
     Random random(seed);
-    cluster.fate = [&](const Frame&) -> uint32_t { return random.below(4) == 0 ? 0 : 1; };
+    cluster.fate = lossy_wire(random, 4);
     for (uint32_t rank = 0; rank < 5; rank++) {
       cluster.allgather(rank, 0, kBroadcast, 500);
       cluster.destroy(rank, 1);
     }
     ASSERT_TRUE(cluster.run_until_completions(2)) << "seed " << seed;
-    expect_all_ok(cluster, 2);
+    expect_all(cluster, 2, "OK");
     for (uint32_t rank = 0; rank < 5; rank++) {
       EXPECT_EQ(cluster.check_result(rank, 0, 500), "");
       cluster.barrier(rank, 2);  // the handle is gone

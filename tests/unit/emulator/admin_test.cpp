@@ -54,6 +54,20 @@ class AdminTest : public ::testing::Test {
     return member;
   }
 
+  // Both buffers are in that memory, and the card has taken it.
+  void post_allgather(uint32_t member, uint32_t key) {
+    peal_submission entry = {};
+    entry.operation = PEAL_OPERATION_ALLGATHER;
+    entry.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
+    entry.member = member;
+    entry.block_bytes = 64;
+    entry.send_key = key;
+    entry.receive_key = key;
+    entry.receive_offset = 2048;
+    ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &entry));
+    card_.windows().poll(16, card_.now);
+  }
+
   LoneCard card_;
   TestProvider provider_{card_};
   peal_admin_reply reply_{};
@@ -246,16 +260,7 @@ TEST_F(AdminTest, CloseWaitsForDma) {
   const uint32_t key = register_memory(context, 4096);
   provider_.last_memory[0] = 0x77;
   card_.port.hold_dmas = true;
-  peal_submission entry = {};
-  entry.operation = PEAL_OPERATION_ALLGATHER;
-  entry.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
-  entry.member = member;
-  entry.block_bytes = 64;
-  entry.send_key = key;
-  entry.receive_key = key;
-  entry.receive_offset = 2048;
-  ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &entry));
-  card_.windows().poll(16, card_.now);
+  post_allgather(member, key);
   ASSERT_EQ(card_outstanding(card_.card(), context), 1u);
   EXPECT_EQ(unregister(context, key), PEAL_STATUS_BUSY);
 
@@ -282,16 +287,7 @@ TEST_F(AdminTest, OpenBetweenTheCardsTurnAndHousekeeping) {
   const uint32_t member = lone_group(context);
   const uint32_t key = register_memory(context, 4096);
   card_.port.hold_dmas = true;
-  peal_submission entry = {};
-  entry.operation = PEAL_OPERATION_ALLGATHER;
-  entry.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
-  entry.member = member;
-  entry.block_bytes = 64;
-  entry.send_key = key;
-  entry.receive_key = key;
-  entry.receive_offset = 2048;
-  ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &entry));
-  card_.windows().poll(16, card_.now);
+  post_allgather(member, key);
   EXPECT_EQ(execute(make_command(PEAL_ADMIN_CLOSE_CONTEXT), context), PEAL_STATUS_BUSY);
   card_.port.hold_dmas = false;
   while (!card_context_quiet(card_.card(), context))

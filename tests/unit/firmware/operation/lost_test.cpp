@@ -8,25 +8,28 @@ namespace peal::test {
 namespace {
 
 constexpr size_t kBlock = 64;
+constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
 
 // Rank 1 of four: block 0 comes from rank 0, blocks 3 and 2 from rank 3.
 class Lost : public GroupTest {
  protected:
   Lost() : GroupTest(4, 1) {}
-  std::string log_of(const Frame& frame) {
-    bench.take_log();
-    bench.deliver(frame);
-    bench.finish_all_dma();
-    return bench.take_wire_log();
+  // Patience for anything that is not known to be lost becomes long.
+  void make_patient() {
+    for (int i = 0; i < 8; i++) {
+      bench.advance(kNack << i);
+      bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
+      bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
+    }
   }
 };
 
 TEST_F(Lost, TheOldestOperationThatLacksSomethingAsks) {
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
-  EXPECT_EQ(log_of(WireMaker::numbered(block_of(3, 0, kBlock), 1)), "");
+  EXPECT_EQ(answer(WireMaker::numbered(block_of(3, 0, kBlock), 1)), "");
   // The first of the next operation, and something between.
-  EXPECT_EQ(log_of(WireMaker::numbered(block_of(3, 1, kBlock), 3)),
+  EXPECT_EQ(answer(WireMaker::numbered(block_of(3, 1, kBlock), 3)),
             "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x2\n");
 }
 
@@ -35,24 +38,18 @@ TEST_F(Lost, WhatIsTheOtherNeighboursIsNotAskedFor) {
   bench.finish_all_dma();
   for (const uint32_t origin : {3u, 2u}) bench.deliver(block_of(origin, 0, kBlock));
   // Rank 3 owes nothing here; its own loss is of another operation, which nobody has heard of.
-  EXPECT_EQ(log_of(WireMaker::numbered(block_of(3, 1, kBlock), 5)),
+  EXPECT_EQ(answer(WireMaker::numbered(block_of(3, 1, kBlock), 5)),
             "send 1>3 NACK seq=1 piece=0 origin=3 missing=0x2\n");
 }
 
 // The question, or what it brought, is lost as well: it is repeated, to that peer alone, and ever
 // more seldom, until it is answered.
 TEST_F(Lost, AnUnansweredQuestionIsSoonRepeated) {
-  constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
-  // Patience for anything else is long.
-  for (int i = 0; i < 8; i++) {
-    bench.advance(kNack << i);
-    bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
-    bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
-  }
+  make_patient();
   const std::string question = "send 1>0 NACK seq=0 piece=0 origin=0\n";
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.alive(0), 1)), question);
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)), question);
   bench.advance(kNack - 1);
   EXPECT_EQ(bench.take_wire_log(), "");
   bench.advance(1);
@@ -67,20 +64,15 @@ TEST_F(Lost, AnUnansweredQuestionIsSoonRepeated) {
 }
 
 TEST_F(Lost, ARepairEndsTheDoubt) {
-  constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
-  for (int i = 0; i < 8; i++) {
-    bench.advance(kNack << i);
-    bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
-    bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
-  }
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.alive(3), 1)),
+  make_patient();
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(3), 1)),
             "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
   Frame repair = block_of(3, 0, kBlock);
   repair.header.flags = PEAL_PACKET_REPAIR;
   seal(repair);
-  EXPECT_EQ(log_of(repair), "");
+  EXPECT_EQ(answer(repair), "");
   bench.advance(4 * kNack);
   EXPECT_EQ(bench.take_wire_log(), "");
 }
@@ -91,13 +83,13 @@ TEST_F(Lost, NotYetPassesTheQuestionOn) {
     post_broadcast(sequence, kBlock);
     bench.finish_all_dma();
   }
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.alive(0), 1)),
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)),
             "send 1>0 NACK seq=0 piece=0 origin=0\n");
   for (uint32_t sequence = 0; sequence < 2; sequence++) {
-    EXPECT_EQ(log_of(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us())),
+    EXPECT_EQ(answer(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us())),
               "send 1>0 NACK seq=" + std::to_string(sequence + 1) + " piece=0 origin=0\n");
   }
-  EXPECT_EQ(log_of(wire.not_yet(0, broadcast_shape(kBlock), 2, 0, 0, 0, now_us())), "");
+  EXPECT_EQ(answer(wire.not_yet(0, broadcast_shape(kBlock), 2, 0, 0, 0, now_us())), "");
 }
 
 // All pieces that the window lets come: the first may be held up by somebody's lateness.
@@ -108,7 +100,7 @@ TEST_F(Lost, ItMayBeOfAnyPieceInTheWindow) {
   for (uint32_t piece = 0; piece < CONFIG_PIECE_WINDOW; piece++) {
     expected += "send 1>0 NACK seq=0 piece=" + std::to_string(piece) + " origin=0\n";
   }
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.alive(0), 1)), expected);
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)), expected);
 }
 
 // Dropped for want of a DMA record: nobody else knows, so it is asked for as soon as a question
@@ -139,7 +131,7 @@ TEST_F(Lost, ADroppedRepairIsNoAnswer) {
   bench.advance(default_timeouts().nack_ns);
   bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
   bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.alive(0), 1)),
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)),
             "send 1>0 NACK seq=0 piece=0 origin=0\n");
   Frame wrong = block_of(0, 0, kBlock);
   wrong.header.flags = PEAL_PACKET_REPAIR;
@@ -180,9 +172,9 @@ TEST_F(Lost, APromiseIsNoHindrance) {
   bench.finish_all_dma();
   bench.advance(default_timeouts().nack_ns);
   bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.alive(0), 1)),
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)),
             "send 1>0 NACK seq=0 piece=0 origin=0\n");
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.alive(0), 1)), "");
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)), "");
 }
 
 // What was dropped has not been heard: it is lost like any other.
@@ -191,22 +183,22 @@ TEST_F(Lost, ADroppedPacketIsMissing) {
   bench.finish_all_dma();
   Frame wrong = block_of(0, 0, kBlock);
   wrong.header.hop = 1;
-  EXPECT_EQ(log_of(WireMaker::numbered(wrong, 1)), "");
-  EXPECT_EQ(log_of(WireMaker::numbered(block_of(0, 1, kBlock), 2)),
+  EXPECT_EQ(answer(WireMaker::numbered(wrong, 1)), "");
+  EXPECT_EQ(answer(WireMaker::numbered(block_of(0, 1, kBlock), 2)),
             "send 1>3 DATA seq=1 piece=0 origin=0 hop=1 len=64\n"
             "send 1>0 NACK seq=0 piece=0 origin=0\n");
 }
 
 TEST_F(Lost, ASignalIsAskedForToo) {
   post_barrier(0);
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.signal(0, kBarrierShape, 1, 0), 2)),
+  EXPECT_EQ(answer(WireMaker::numbered(wire.signal(0, kBarrierShape, 1, 0), 2)),
             "send 1>0 NACK barrier seq=0 round=0\n");
 }
 
 // Round 1 comes from rank 3; round 0 is rank 0's, of whom nothing is known to be lost.
 TEST_F(Lost, ALaterRoundOfTheOneWhoLostItIsAskedForBeforeTheFirst) {
   post_barrier(0);
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.alive(3), 1)), "send 1>3 NACK barrier seq=0 round=1\n");
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(3), 1)), "send 1>3 NACK barrier seq=0 round=1\n");
 }
 
 // When no operation lacks anything of the peer, it was a signal of recycling.
@@ -218,7 +210,7 @@ TEST_F(Lost, RecyclingAsksLast) {
           wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(sequence), round));
     }
   }
-  EXPECT_EQ(log_of(WireMaker::numbered(wire.alive(0), 1)),
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)),
             "send 1>0 NACK recycle epoch=0 round=0\n");
 }
 

@@ -12,6 +12,10 @@
 namespace peal::test {
 namespace {
 
+// Of rank 1 of four, which lacks the blocks of 0 and 3.
+constexpr const char* kAllMissing =
+    "send 1>0 NACK seq=0 piece=0 origin=0\n"
+    "send 1>3 NACK seq=0 piece=0 origin=3\n";
 constexpr size_t kSmall = 64;
 constexpr size_t kLarge = CONFIG_MTU_BYTES;  // in the unit profile too large for staging
 
@@ -20,12 +24,6 @@ class Repair : public GroupTest {
   Frame nack(uint32_t sender, uint32_t origin, uint32_t hop, size_t block = kSmall,
              uint32_t sequence = 0) {
     return wire.nack(sender, broadcast_shape(block), sequence, 0, origin, hop);
-  }
-  std::string answer(const Frame& frame) {
-    bench.take_log();
-    bench.deliver(frame);
-    bench.finish_all_dma();
-    return bench.take_wire_log();
   }
   void complete(uint64_t sequence, size_t block) {
     post_broadcast(sequence, block);
@@ -40,18 +38,14 @@ TEST_F(Repair, EachMissingBlockIsAskedOfItsParent) {
   bench.deliver(block_of(2, 0, kSmall));
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(bench.take_wire_log(),
-            "send 1>0 NACK seq=0 piece=0 origin=0\n"
-            "send 1>3 NACK seq=0 piece=0 origin=3\n");
+  EXPECT_EQ(bench.take_wire_log(), kAllMissing);
 }
 
 TEST_F(Repair, ARecordWithoutPostAsksForItsSubtree) {
   bench.deliver(block_of(2, 0, kSmall));
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(bench.take_wire_log(),
-            "send 1>0 NACK seq=0 piece=0 origin=0\n"
-            "send 1>3 NACK seq=0 piece=0 origin=3\n");
+  EXPECT_EQ(bench.take_wire_log(), kAllMissing);
 }
 
 TEST_F(Repair, OwnBlockIsRepairedBeforeCompletion) {

@@ -2,22 +2,11 @@
 // All-to-all among a few real cards: how many packets it takes, that every size and length comes
 // out right, in place or not, on a good wire and on a bad one, and how it ends when ranks disagree
 // or die.
-#include <gtest/gtest.h>
-
 #include "firmware/base/ranks.h"
-#include "tests/support/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
 namespace peal::test {
 namespace {
-
-void expect_all(Cluster& cluster, size_t count, const std::string& status) {
-  for (uint32_t rank = 0; rank < cluster.ranks(); rank++) {
-    ASSERT_EQ(cluster.completions(rank).size(), count) << "rank " << rank;
-    for (const Completion& completion : cluster.completions(rank))
-      EXPECT_EQ(status_text(completion.status), status) << "rank " << rank;
-  }
-  EXPECT_EQ(cluster.problems(), "");
-}
 
 void expect_right(Cluster& cluster, uint64_t sequence, size_t block) {
   for (uint32_t rank = 0; rank < cluster.ranks(); rank++)
@@ -61,20 +50,6 @@ TEST_P(Alltoall, IsRightWhenRanksComeOneAfterTheOther) {
   }
 }
 
-class Random {  // xorshift; a seed means the same everywhere
- public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
-  uint32_t below(uint32_t limit) {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return static_cast<uint32_t>((state_ >> 33) % limit);
-  }
-
- private:
-  uint64_t state_;
-};
-
 // K deep and mixed with barriers; a tenth of the frames lost, a tenth doubled; send buffers
 // overwritten at completion.
 TEST_P(Alltoall, SurvivesLossAndRepetition) {
@@ -82,10 +57,7 @@ TEST_P(Alltoall, SurvivesLossAndRepetition) {
   for (uint64_t seed = 1; seed <= 4; seed++) {
     Cluster cluster(GetParam());
     Random random(seed);
-    cluster.fate = [&](const Frame&) -> uint32_t {
-      const uint32_t draw = random.below(10);
-      return draw == 0 ? 0 : draw == 1 ? 2 : 1;
-    };
+    cluster.fate = bad_wire(random);
     std::vector<size_t> block(operations);
     for (auto& length : block) {
       length = random.below(2) == 0 ? random.below(200) : random.below(3 * CONFIG_MTU_BYTES);

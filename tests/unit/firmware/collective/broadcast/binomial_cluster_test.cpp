@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Broadcasts over a few real cards: packets when nothing is lost, every size, root and length, and
 // the same under loss and repetition, with barriers and allgathers between them.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
-#include "tests/support/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
 namespace peal::test {
 namespace {
@@ -13,20 +11,6 @@ namespace {
 constexpr size_t kImage = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
 constexpr size_t kPiece = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 64) * CONFIG_MTU_BYTES;
 constexpr size_t kWindow = 2 * CONFIG_PIECE_WINDOW * kPiece;
-
-class Random {  // xorshift; a seed means the same everywhere
- public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
-  uint32_t below(uint32_t limit) {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return static_cast<uint32_t>((state_ >> 33) % limit);
-  }
-
- private:
-  uint64_t state_;
-};
 
 BenchOptions plenty() {
   BenchOptions options;
@@ -42,15 +26,6 @@ void broadcast_from(Cluster& cluster, uint64_t sequence, uint32_t root, size_t b
 void expect_right(Cluster& cluster, uint64_t sequence, uint32_t root, size_t block) {
   for (uint32_t rank = 0; rank < cluster.ranks(); rank++)
     ASSERT_EQ(cluster.check_broadcast(rank, sequence, root, block), "") << "bytes " << block;
-}
-
-void expect_all(Cluster& cluster, size_t count, const char* status) {
-  for (uint32_t rank = 0; rank < cluster.ranks(); rank++) {
-    ASSERT_EQ(cluster.completions(rank).size(), count) << "rank " << rank;
-    for (const Completion& completion : cluster.completions(rank))
-      EXPECT_EQ(status_text(completion.status), status) << "rank " << rank;
-  }
-  EXPECT_EQ(cluster.problems(), "");
 }
 
 // Operations end in any order: a root is done with one while it waits for another's data.
@@ -130,10 +105,7 @@ TEST_P(BinomialSizes, SurvivesABadWire) {
   for (uint64_t seed = 1; seed <= 3; seed++) {
     Cluster cluster(ranks, plenty());
     Random random(seed);
-    cluster.fate = [&](const Frame&) -> uint32_t {
-      const uint32_t draw = random.below(10);
-      return draw == 0 ? 0 : draw == 1 ? 2 : 1;
-    };
+    cluster.fate = bad_wire(random);
     struct Draw {
       uint32_t root;
       size_t block;
@@ -231,7 +203,7 @@ TEST(BinomialCluster, EverybodyLeavesAfterwards) {
   for (uint64_t seed = 1; seed <= 10; seed++) {
     Cluster cluster(5);
     Random random(seed);
-    cluster.fate = [&](const Frame&) -> uint32_t { return random.below(4) == 0 ? 0 : 1; };
+    cluster.fate = lossy_wire(random, 4);
     for (uint32_t rank = 0; rank < 5; rank++) {
       cluster.broadcast(rank, 0, 3, 3000);
       cluster.destroy(rank, 1);

@@ -303,11 +303,7 @@ TEST_F(BinomialLong, ALostCreditIsAskedForAsSoonAsItShows) {
   bench.deliver(credit(2, 1, kLong, 0, 1));
   bench.deliver(credit(3, 1, kLong, 1, 1));
   others();
-  Frame alive = wire.alive(5);
-  alive.header.flags |= PEAL_PACKET_NUMBERED;
-  alive.header.edge = 1;
-  seal(alive);
-  bench.deliver(alive);
+  bench.deliver(WireMaker::numbered(wire.alive(5), 1));
   EXPECT_EQ(others(), "1>5 NACK seq=0 piece=0 origin=1 missing=0x0 credit=0\n");
 }
 
@@ -317,20 +313,11 @@ TEST_F(BinomialLong, ALostCreditIsAskedForAsSoonAsItShows) {
 TEST_F(BinomialLong, AGapThatAnotherOperationShowsMayBeTheEnd) {
   const size_t block = 3 * CONFIG_MTU_BYTES;
   post(0, 2, block);
-  for (uint32_t fragment = 0; fragment < 2; fragment++) {
-    Frame frame = packet(0, 2, block, 0, fragment);
-    frame.header.flags |= PEAL_PACKET_NUMBERED;
-    frame.header.edge = static_cast<uint8_t>(fragment + 1);
-    seal(frame);
-    bench.deliver(frame);
-  }
+  bench.deliver(WireMaker::numbered(packet(0, 2, block, 0, 0), 1));
+  bench.deliver(WireMaker::numbered(packet(0, 2, block, 0, 1), 2));
   bench.finish_all_dma();
   EXPECT_EQ(others(), "");
-  Frame next = packet(1, 2, 8);
-  next.header.flags |= PEAL_PACKET_NUMBERED;
-  next.header.edge = 4;
-  seal(next);
-  bench.deliver(next);
+  bench.deliver(WireMaker::numbered(packet(1, 2, 8), 4));
   EXPECT_EQ(others(), "1>3 NACK seq=0 piece=0 origin=2 missing=0x4 credit=0\n");
   bench.finish_all_dma();
 }
@@ -339,11 +326,7 @@ TEST_F(BinomialLong, AGapThatAnotherOperationShowsMayBeTheEnd) {
 // it the end of another piece; what is behind it is on its way.
 TEST_F(BinomialLong, AGapIsAskedForAtOnce) {
   const auto numbered = [&](uint32_t piece, uint32_t fragment, uint32_t edge) {
-    Frame frame = packet(0, 2, kLong, piece, fragment);
-    frame.header.flags |= PEAL_PACKET_NUMBERED;
-    frame.header.edge = static_cast<uint8_t>(edge);
-    seal(frame);
-    return frame;
+    return WireMaker::numbered(packet(0, 2, kLong, piece, fragment), static_cast<uint8_t>(edge));
   };
   post(0, 2, kLong);
   for (uint32_t fragment = 0; fragment + 1 < kFragments; fragment++)
