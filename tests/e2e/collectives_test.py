@@ -44,6 +44,14 @@ class CollectivesTest(jobs.JobCase):
     def test_mixed_with_loss(self):
         self.scenario(4, "mixed", "200", "5000", "7", options=LOSS)
 
+    def test_mixed_in_threads(self):
+        for ranks in (1, 2, 5):
+            with self.subTest(ranks=ranks):
+                self.scenario(ranks, "mixed-threads", "4", "300", "5000", str(ranks))
+
+    def test_mixed_in_threads_with_loss(self):
+        self.scenario(3, "mixed-threads", "5", "100", "3000", "7", options=LOSS)
+
     def test_disagreement(self):
         for what in ("root", "broadcast-length", "alltoall-length", "operation"):
             with self.subTest(what=what):

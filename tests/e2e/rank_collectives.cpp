@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <random>
+#include <thread>
 
 #include "tests/e2e/rank_support.h"
 
@@ -151,12 +152,41 @@ class Slot {
   void finish() {
     if (request_ == nullptr) return;
     EXPECT_OK(job_, peal_wait(request_));
+    look();
+  }
+  // The same in one of the ways that there are, which each rank may draw for itself.
+  void finish_somehow(std::mt19937& random) {
+    if (request_ == nullptr) return;
+    const uint64_t timeout_ns = random() % 300'000;
+    int done = 0;
+    size_t index = 0;
+    peal_error error = PEAL_ERR_TIMED_OUT;
+    switch (random() % 4) {
+      case 0:
+        EXPECT_OK(job_, peal_wait(request_));
+        break;
+      case 1:
+        while (done == 0) EXPECT_OK(job_, peal_test(request_, &done));
+        break;
+      case 2:
+        while (error == PEAL_ERR_TIMED_OUT) error = peal_wait_for(request_, timeout_ns);
+        EXPECT_OK(job_, error);
+        break;
+      default:
+        while (error == PEAL_ERR_TIMED_OUT) error = peal_wait_any(&request_, 1, timeout_ns, &index);
+        EXPECT_OK(job_, error);
+        EXPECT_TRUE(job_, index == 0);
+    }
+    look();
+  }
+
+ private:
+  void look() {
     EXPECT_OK(job_, peal_request_free(request_));
     request_ = nullptr;
     EXPECT_TRUE(job_, is_right());
   }
 
- private:
   [[nodiscard]] bool sends() const { return job_.rank == root_; }
   [[nodiscard]] bool is_right() const {
     const size_t all = bytes_ * job_.size;
@@ -203,6 +233,37 @@ void run_mixed(Job& job) {
   }
   for (Slot& slot : slots) slot.finish();
   close_all(job);
+}
+
+// mixed-threads THREADS COUNT LONGEST SEED: the same in several threads of one context, each with a
+// group of its own, and waited for in every way.
+void run_mixed_threads(Job& job) {
+  const uint64_t count = job.number(1, 300);
+  const size_t longest = job.number(2, 5000);
+  EXPECT_OK(job, peal_open(nullptr, &job.card));
+  std::vector<Job> jobs(job.number(0, 4), job);
+  for (Job& each : jobs) {
+    EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob,
+                                     nullptr, &each.group));
+  }
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < jobs.size(); t++) {
+    threads.emplace_back([&job, &each = jobs[t], t, count, longest] {
+      std::mt19937 random(static_cast<uint32_t>(job.number(3, 1) * 100 + t));
+      std::mt19937 own(static_cast<uint32_t>(job.rank * 100 + t));
+      std::vector<Slot> slots;
+      for (size_t i = 0; i < 3; i++) slots.emplace_back(each, longest);
+      for (uint64_t i = 0; i < count; i++) {
+        Slot& slot = slots[i % slots.size()];
+        slot.finish_somehow(own);
+        slot.post(random, i * 16 + t);
+      }
+      for (Slot& slot : slots) slot.finish_somehow(own);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (Job& each : jobs) EXPECT_OK(each, peal_group_destroy(each.group));
+  peal_close(job.card);
 }
 
 // disagree-on WHAT RANK: one rank, no root, says something else than the others; it is told, and

@@ -76,6 +76,7 @@ void run_unmapped(Job& job);
 void run_broadcast(Job& job);
 void run_alltoall(Job& job);
 void run_mixed(Job& job);
+void run_mixed_threads(Job& job);
 void run_disagree_on(Job& job);
 void run_death_in(Job& job);
 

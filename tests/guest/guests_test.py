@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two guests on one peal-nic that loses 1% of the packets: peal-perf over /dev/peal0 gathers between them, verified,
+"""Two guests on one peal-nic that loses 1% of the packets: peal-perf over /dev/peal0 runs every operation between them, verified,
 with one and with two ranks in each guest; then one guest is killed in the middle of it, and the other is told who died.
 The guests have an Ethernet between them for the out-of-band exchange; no payload goes that way."""
 
@@ -55,7 +55,7 @@ def check_records(guest, operation, ranks, sizes):
 
 def verified(guests, ranks_per_guest, operation, sizes):
     arguments = f"{operation} --iterations 100 --warmup 5 --json /tmp/perf.json"
-    if operation == "allgather":
+    if operation != "barrier":
         arguments += f" --memory both --algorithm all --sizes {','.join(map(str, sizes))}"
     begin_perf(guests, ranks_per_guest, arguments)
     for guest in guests:
@@ -86,9 +86,11 @@ def body(lab):
     card = guest_vm.Card(lab, 2, ["--loss", "0.01", "--seed", "7"])
     guests = [start_guest(lab, card, index) for index in range(2)]
     verified(guests, 1, "barrier", [0])
-    verified(guests, 1, "allgather", [4, 1000, 40000])
+    for operation in ("allgather", "broadcast", "alltoall"):
+        verified(guests, 1, operation, [4, 1000, 40000])
     verified(guests, 2, "barrier", [0])
-    verified(guests, 2, "allgather", [1, 5000])
+    for operation in ("allgather", "broadcast", "alltoall"):
+        verified(guests, 2, operation, [0, 1, 5000])
     survivor_is_told(guests)
     guests[0].check_kernel_log()
     guests[0].run("rmmod peal")
