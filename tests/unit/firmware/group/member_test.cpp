@@ -143,7 +143,10 @@ TEST_F(Leaving, WaitsForEarlierOperations) {
   for (uint32_t round = 0; round < 2; round++) {
     bench.deliver(wire.signal(behind(round), kBarrierShape, 0, round));
   }
-  EXPECT_NE(bench.take_log().find("send 1>2 SIGNAL destroy seq=1 round=0\n"), std::string::npos);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>3 SIGNAL barrier seq=0 round=1\n"
+            "complete ctx0 cookie=100 OK\n"
+            "send 1>2 SIGNAL destroy seq=1 round=0\n");
 }
 
 TEST_F(Leaving, NothingMayFollow) {
