@@ -3,6 +3,7 @@
 // is given up only while a thread yields or sleeps, and during the caller's out-of-band exchange.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -35,9 +36,9 @@ struct peal_request {
   peal_context* context = nullptr;
   peal_group* group = nullptr;  // while pending
   uint32_t index = 0;
-  uint32_t generation = 0;  // in the cookie, so that a stray completion finds nobody
-  State state = State::kFree;
-  bool detached = false;  // frees itself when it is done
+  uint32_t generation = 0;     // in the cookie, so that a stray completion finds nobody
+  State state = State::kFree;  // changed by set_state(): it is also looked at without the lock
+  bool detached = false;       // frees itself when it is done
   uint8_t operation = 0;
   peal_error result = PEAL_OK;
   uint32_t failed_rank = PEAL_NO_RANK;
@@ -92,6 +93,9 @@ struct peal_context {
   std::vector<uint32_t> free_requests;  // indices
   uint32_t next_destroy = 0;
   uint32_t pending = 0;
+  // For looks without the lock: how far the completions were taken, and when a test last took it.
+  std::atomic<uint64_t> completions_taken = 0;
+  std::atomic<uint64_t> tested_ticks = 0;
   // Ever.
   uint64_t posted = 0;
   uint64_t completed = 0;

@@ -57,6 +57,23 @@ peal_error any_of(peal_request* const* requests, size_t count, size_t* index, co
   });
 }
 
+// Apart from the call, so that what most tests do needs no room on the stack.
+[[gnu::noinline]] peal_error test_locked(peal_request* request, int* done) {
+  return guarded(*request->context, "peal_test", [&] {
+    peal_context& context = *request->context;
+    const Lock lock(context.mutex);
+    note_test(context);
+    if (request->state == peal_request::State::kPending) {
+      drain(context);
+      if (request->state == peal_request::State::kPending) {
+        check_card(context, now_ns());
+      }
+    }
+    *done = request->state == peal_request::State::kDone ? 1 : 0;
+    return *done != 0 ? outcome(*request) : PEAL_OK;
+  });
+}
+
 }  // namespace
 }  // namespace peal::host
 
@@ -68,18 +85,11 @@ extern "C" peal_error peal_test(peal_request* request, int* done) {
   if (request == nullptr || done == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_test: an argument is null");
   }
-  return guarded(*request->context, "peal_test", [&] {
-    peal_context& context = *request->context;
-    const Lock lock(context.mutex);
-    if (request->state == peal_request::State::kPending) {
-      peal::host::drain(context);
-      if (request->state == peal_request::State::kPending) {
-        peal::host::check_card(context, peal::host::now_ns());
-      }
-    }
-    *done = request->state == peal_request::State::kDone ? 1 : 0;
-    return *done != 0 ? peal::host::outcome(*request) : PEAL_OK;
-  });
+  if (peal::host::nothing_yet(*request)) {
+    *done = 0;
+    return PEAL_OK;
+  }
+  return peal::host::test_locked(request, done);
 }
 
 extern "C" peal_error peal_wait(peal_request* request) {

@@ -3,14 +3,30 @@
 #include "hostlib/rings.h"
 
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 
 namespace peal::host {
 namespace {
 
 constexpr uint64_t kConnectionLookNs = 50'000'000;
+// Half a millisecond or so; nothing depends on how long they are.
+constexpr uint64_t kTicksBetweenTests = uint64_t{1} << 20;
 // In a request's index: it belongs to a group, not to the context's table.
 constexpr uint32_t kDestroyBit = 0x80000000;
+
+// The processor's own clock, for a few cycles.
+uint64_t ticks() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  uint64_t count = 0;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(count));
+  return count;
+#else
+  return ~uint64_t{0};  // none: each test takes the lock
+#endif
+}
 
 uint64_t cookie_of(const peal_request& request) {
   return uint64_t{request.generation} << 32 | request.index;
@@ -24,9 +40,9 @@ bool was_refused(peal_error result) {
 }
 
 void end_request(peal_request& request, peal_error result, uint32_t failed_rank) {
-  request.state = peal_request::State::kDone;
   request.result = result;
   request.failed_rank = failed_rank;
+  set_state(request, peal_request::State::kDone);
   peal_group& group = *request.group;
   request.group = nullptr;
   group.outstanding--;
@@ -96,7 +112,7 @@ bool post(peal_group& group, const Posting& posting, peal_request& request) {
   entry.root = posting.root;
   if (peal_host_ring_submit(&context.ring, &entry) == 0) return false;
   request.group = &group;
-  request.state = peal_request::State::kPending;
+  set_state(request, peal_request::State::kPending);
   request.operation = posting.operation;
   request.sequence = group.next_sequence++;
   request.result = PEAL_OK;
@@ -190,6 +206,7 @@ bool drain(peal_context& context) {
     any = true;
     if (!accept_completion(context, entry)) break_context(context, PEAL_ERR_CARD_ANSWER);
   }
+  if (any) context.completions_taken.store(context.ring.completion_head, std::memory_order_release);
   if (any && context.sleeper) {
     context.transport->wake();
     context.woken.notify_all();
@@ -199,9 +216,26 @@ bool drain(peal_context& context) {
 
 Glance glance_at_next(const peal_context& context) {
   const peal_host_ring& ring = context.ring;
-  const peal_completion& slot = ring.completions[ring.completion_head & (ring.entries - 1)];
+  const uint64_t head = context.completions_taken.load(std::memory_order_acquire);
+  const peal_completion& slot = ring.completions[head & (ring.entries - 1)];
   return {reinterpret_cast<const uint64_t*>(&slot) + 7,  // its last byte is the phase
-          peal_ring_phase(ring.completion_head, ring.entries)};
+          peal_ring_phase(head, ring.entries)};
+}
+
+void set_state(peal_request& request, peal_request::State state) {
+  std::atomic_ref(request.state).store(state, std::memory_order_release);
+}
+
+bool nothing_yet(peal_request& request) {
+  const peal_context& context = *request.context;
+  const auto state = std::atomic_ref(request.state).load(std::memory_order_acquire);
+  if (state != peal_request::State::kPending || context.guard.inherited()) return false;
+  return !glance_at_next(context).arrived() &&
+         ticks() - context.tested_ticks.load(std::memory_order_relaxed) < kTicksBetweenTests;
+}
+
+void note_test(peal_context& context) {
+  context.tested_ticks.store(ticks(), std::memory_order_relaxed);
 }
 
 void break_context(peal_context& context, peal_error error) {
@@ -233,7 +267,7 @@ void check_card(peal_context& context, uint64_t now) {
 }
 
 void release_request(peal_request& request) {
-  request.state = peal_request::State::kFree;
+  set_state(request, peal_request::State::kFree);
   request.detached = false;
   request.generation++;
   request.context->free_requests.push_back(request.index);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests in, completions out. All functions need the context's lock.
+// Requests in, completions out. All functions need the context's lock, where nothing else is said.
 #pragma once
 
 #include "hostlib/handles.h"
@@ -43,6 +43,14 @@ struct Glance {
   }
 };
 Glance glance_at_next(const peal_context& context);
+
+// Without the lock. True when there is certainly nothing new for this request, and the card was
+// looked after a moment ago: most tests find that. Otherwise the lock says.
+bool nothing_yet(peal_request& request);
+// Of tests that took the lock.
+void note_test(peal_context& context);
+
+void set_state(peal_request& request, peal_request::State state);
 
 // Ends every pending request with that error, for good.
 void break_context(peal_context& context, peal_error error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What losses cost in virtual time: the median operation, against the same without loss. Where cards
-// learn from losses that ranks are late, they wait ever longer, and this shows it. Each row prints
-// what there is.
+// What losses cost in virtual time: the median operation, against the same without loss. Where
+// cards learn from losses that ranks are late, they wait ever longer, and this shows it. Each row
+// prints what there is.
 #include <gtest/gtest.h>
 
 #include <algorithm>

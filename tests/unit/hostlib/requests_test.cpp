@@ -167,6 +167,42 @@ TEST_F(RequestsTest, PollingWithShortTimeOutsNoticesThatTheCardIsGone) {
   EXPECT_EQ(peal_wait_for(request, 0), PEAL_ERR_CARD_GONE);
 }
 
+// Most tests look without the lock: they must miss neither a result nor the card's end.
+TEST_F(RequestsTest, ManyTestsMissNothing) {
+  for (uint32_t i = 0; i < 4 * kFakeEntries; i++) {
+    peal_request* first = post();
+    peal_request* second = post();
+    int done = 1;
+    for (int look = 0; look < 5; look++) {
+      EXPECT_EQ(peal_test(second, &done), PEAL_OK);
+      EXPECT_EQ(done, 0);
+    }
+    const peal_submission entries[] = {take(), take()};
+    card.complete(entries[i % 2]);
+    EXPECT_EQ(peal_test(second, &done), PEAL_OK);
+    EXPECT_EQ(done, i % 2);
+    card.complete(entries[1 - i % 2], PEAL_STATUS_PEER_DEAD, 0);
+    EXPECT_EQ(peal_test(first, &done), i % 2 == 0 ? PEAL_OK : PEAL_ERR_PEER_DEAD);
+    EXPECT_EQ(done, 1);
+    EXPECT_EQ(peal_test(second, &done), i % 2 == 0 ? PEAL_ERR_PEER_DEAD : PEAL_OK);
+    EXPECT_EQ(done, 1);
+    EXPECT_EQ(peal_request_free(first), PEAL_OK);
+    EXPECT_EQ(peal_request_free(second), PEAL_OK);
+  }
+}
+
+TEST_F(RequestsTest, ManyTestsNoticeThatTheCardIsGone) {
+  peal_request* request = post();
+  {
+    const std::lock_guard<std::mutex> guard(card.mutex);
+    card.connected = false;
+  }
+  int done = 0;
+  peal_error error = PEAL_OK;
+  while (done == 0) error = peal_test(request, &done);
+  EXPECT_EQ(error, PEAL_ERR_CARD_GONE);
+}
+
 TEST_F(RequestsTest, StatisticsSayWhatWasDone) {
   void* memory = nullptr;
   ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
