@@ -43,8 +43,8 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
 void card_describe(const Card& card, peal_device* device);
 
 // --- administration: immediate, no effects on the wire except where said ---
-// A host process or driver client, in a place of the table that its owner chooses: an owner has
-// more to let go of than the card knows. NO_RESOURCES when the place is taken or there is none.
+// A host process or driver client, in a slot of the table that its owner chooses: an owner has
+// more to let go of than the card knows. NO_RESOURCES when the slot is taken or there is none.
 // `client` is the runner's name for whoever is behind the context: contexts of one client share
 // what groups that ended leave behind for a while, and cannot take it from other clients.
 peal_status card_open_context(Card& card, ContextId context, ClientId client = 0);

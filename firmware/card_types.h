@@ -234,7 +234,7 @@ enum class MemberPhase : uint8_t {
   kFree,
   kReserved,
   kActive,
-  // Over for host and peers; the place is needed until the last DMA, a repair that somebody asked
+  // Over for host and peers; the slot is needed until the last DMA, a repair that somebody asked
   // for, is done. Packets no longer find the member: a tombstone speaks for it.
   kDying,
 };
@@ -297,7 +297,7 @@ struct DmaTag {
   uint8_t step;  // where the algorithm goes on
   uint32_t piece;
   uint32_t detail;    // the algorithm's
-  uint64_t sequence;  // of the operation: its place may serve another one by then
+  uint64_t sequence;  // of the operation: its slot may serve another one by then
 };
 
 struct DmaRecord {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Algorithms in ⌈log2 N⌉ exchanges. Step k sends one rank what the steps before it have put
 // together, and waits for what another one sends in its step k. What was sent lies in the image
-// until the piece's place is used again, so that it can be sent again. An algorithm is a plan of
+// until the piece's slot is used again, so that it can be sent again. An algorithm is a plan of
 // this, and what it does with its own blocks.
 #pragma once
 

@@ -16,7 +16,7 @@ uint32_t handle_of(const Member& member) {
   return static_cast<uint32_t>(member.generation) << 16 | member.index;
 }
 
-// The next of a place's generations; never 0, nor one by which a peer may still ask a tombstone.
+// The next of a slot's generations; never 0, nor one by which a peer may still ask a tombstone.
 uint16_t next_generation(Card& card, const Member& member) {
   uint16_t generation = member.generation;
   const auto index = static_cast<uint32_t>(&member - card.members);

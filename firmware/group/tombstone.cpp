@@ -24,7 +24,7 @@ Tombstone& dig_tombstone(Card& card) {
     if (tombstone.in_use) count(card, PEAL_COUNTER_TOMBSTONES_REUSED);
     return tombstone;
   }
-  PEAL_ASSERT(false);  // reserve_member keeps a place for every member
+  PEAL_ASSERT(false);  // reserve_member keeps a slot for every member
   return card.tombstones[0];
 }
 

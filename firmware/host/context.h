@@ -7,7 +7,7 @@
 namespace peal {
 
 [[nodiscard]] bool context_is_open(const Card& card, ContextId context);
-// NO_RESOURCES when the place is taken or there is none such.
+// NO_RESOURCES when the slot is taken or there is none such.
 peal_status context_open(Card& card, ContextId context, ClientId client);
 // A closing context is over if nothing of it is under way; its keys go then.
 void context_try_close(Card& card, ContextId context);

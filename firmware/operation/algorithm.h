@@ -16,7 +16,7 @@
 
 namespace peal {
 
-// Why a place of the channel may serve a later piece, and until when it answers for the one before.
+// Why a slot of the channel may serve a later piece, and until when it answers for the one before.
 // Whoever opens pieces (pieces.h) must have chosen; the proof is in the decision that is named, its
 // test in the one in brackets.
 enum class Release : uint8_t {
@@ -25,7 +25,7 @@ enum class Release : uint8_t {
   // piece p + 2W proves that everybody has piece p. docs/decisions/0003, 0014
   // [Pieces.AQuestionOfLongAgoMakesNoDebt, Pieces.PiecesBeyondTheWindowAreRefused].
   kSymmetric,
-  // Data goes down a tree, and credits go up: a place serves piece p + 2W only on a card to which
+  // Data goes down a tree, and credits go up: a slot serves piece p + 2W only on a card to which
   // everybody below has said that it has piece p. docs/decisions/0013
   // [Binomial.TheRootWaitsForEveryChildsCredit, Binomial.PiecesBeyondTheCreditsAreRefused].
   kCredited,

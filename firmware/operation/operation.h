@@ -20,7 +20,7 @@ inline bool is_refused(const Operation& operation) { return operation.verdict !=
 // Does anything have to be asked for?
 [[nodiscard]] bool is_waiting(const Operation& operation);
 
-// Makes the record of the place that `sequence` has, early.
+// Makes the record in the slot that `sequence` has, early.
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
                     uint32_t block_bytes, Rank root);
 // Goes on as far as it can: sends, delivers, ends.

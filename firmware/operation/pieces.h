@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Pieces: which of them are open, and what has come of each. A channel holds 2W images.
 // A packet of piece p + 2W proves that everybody has piece p (its sender had everything of p + W,
-// and nobody sends p + W before it has p), so a place is reused without a word, and what it retains
+// and nobody sends p + W before it has p), so a slot is reused without a word, and what it retains
 // until then answers every NACK that can still come: operations of every length complete locally.
 // docs/decisions/0003. That is so where every rank sends and needs every piece
 // (Release::kSymmetric, algorithm.h); where not, whoever opens p + 2W must have been told

@@ -55,7 +55,7 @@ void on_transfer_done(Card& card, const DmaDone& done) {
   Member& member = card.members[tag.member];
   Operation& operation = member.operations[tag.slot];
   const Scope scope = {card, member, operation};
-  // It may outlive its operation: a repair under way when the place was recycled.
+  // It may outlive its operation: a repair under way when the slot was recycled.
   const bool live = operation.phase != OperationPhase::kFree && operation.sequence == tag.sequence;
   --member.dma;
   if (live && role != TransferRole::kRepair) {

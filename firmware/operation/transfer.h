@@ -12,7 +12,7 @@ enum class TransferRole : uint8_t {
   kPart,    // of the result: the operation ends when it fails
   kSend,    // image into a packet whose header is ready, which goes out then; detail: peer entry
   kRepair,  // the same for a repair: holds up neither its piece nor its operation; it reads the
-            // channel, and whoever gets it later than that has passed the place knows it as stale
+            // channel, and whoever gets it later than that has passed the slot knows it as stale
 };
 
 struct TransferRequest {
@@ -30,7 +30,7 @@ struct TransferRequest {
 void transfer_read(const Scope& scope, const TransferRequest& request);
 void transfer_write(const Scope& scope, const TransferRequest& request);
 
-// Whose it was goes on, unless its place serves another operation by now.
+// Whose it was goes on, unless its slot serves another operation by now.
 void on_transfer_done(Card& card, const DmaDone& done);
 
 }  // namespace peal

@@ -427,7 +427,7 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin, const peal_peer_
   // What has not come here either: our own timer asks for it; here it is enough to say so.
   if (window && !has_bit(piece_slot(operation, number), origin)) return Answer::kNotYet;
   if (repair_block(scope, number, origin, child)) return Answer::kRepaired;
-  // A place that serves a later piece: everybody has this one (decision 0003), the question is old.
+  // A slot that serves a later piece: everybody has this one (decision 0003), the question is old.
   if (!piece_is_open(operation, number)) return Answer::kStale;
   Piece& piece = piece_slot(operation, number);
   if (origin != self.rank && !is_staged(operation) && !owes(piece, origin)) {

@@ -113,7 +113,7 @@ bool has_arrived(Operation& operation, uint32_t number) {
          piece_slot(operation, number).arrived == fragments_in(operation, number);
 }
 
-// Its place in the channel may serve another piece, as far as this card itself is concerned.
+// Its slot in the channel may serve another piece, as far as this card itself is concerned.
 bool is_done(Operation& operation, uint32_t number) {
   const Piece& piece = piece_slot(operation, number);
   return has_arrived(operation, number) && piece.dma == 0 && own_state<Kept>(piece).early == 0;
@@ -506,7 +506,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   }
   const peal_counter credit = take_credit(scope, header.hop, nack.credit);
   if (credit == PEAL_COUNTER_DROP_PIECE) return credit;
-  // A place that serves a later piece: all below have this one, the question is old.
+  // A slot that serves a later piece: all below have this one, the question is old.
   if (piece_slot(operation, number).number > number + 1) return PEAL_COUNTER_DROP_STALE;
   promise(scope, number, nack.fragments, header.hop);
   if (!repair_fragments(scope, number, nack.fragments, header.hop)) {
