@@ -88,10 +88,12 @@ bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
   packet->header->hop = what.hop;
   packet->header->flags = what.flags;
   packet->header->length = what.length;
-  const bool counts = counts_on_edge(*packet->header);
-  const uint32_t entry = peer_entry(from.rank, to.rank, from.ranks);
-  if (what.counted != nullptr) edge_count(*what.counted, packet->header);
-  if (!counts && entry != kNoPeer) edge_tell(from.peers[entry], packet->header);
+  if (what.counted != nullptr) {
+    edge_count(*what.counted, packet->header);
+  } else if (!counts_on_edge(*packet->header)) {
+    const uint32_t entry = peer_entry(from.rank, to.rank, from.ranks);
+    if (entry != kNoPeer) edge_tell(from.peers[entry], packet->header);
+  }
   if (what.length > 0) std::memcpy(packet->payload, what.payload, what.length);
   launch_packet(card, packet, false);
   return true;
