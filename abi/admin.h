@@ -90,13 +90,15 @@ struct peal_reserve_group_reply {
 	uint32_t reserved;
 };
 
-/* peers[2*j] is rank + 2^j, peers[2*j+1] is rank - 2^j (modulo N), for j below ceil(log2(N)). */
+/* peers[2*j] is rank + 2^j, peers[2*j+1] is rank - 2^j (modulo N), for j below ceil(log2(N)). Algorithms that talk to everybody
+ * read the table of addresses, whenever they need some of it: it is there, and does not change, as long as the member lives,
+ * and cannot be unregistered. A member without one (and with ranks that are no peers of it) is refused such algorithms. */
 struct peal_connect_group {
 	uint64_t group; /* id agreed out of band, not zero. Random: whoever does not know it cannot join */
 	uint32_t member;
 	uint32_t choice_hash; /* hash of the table of algorithms, agreed out of band */
 	uint32_t peer_count; /* 2 * ceil(log2(N)) */
-	uint32_t reserved;
+	uint32_t addresses_key; /* memory of this context that begins with N struct peal_peer_address, by rank; 0: none */
 	struct peal_peer_address peers[PEAL_PEERS_MAX];
 };
 

@@ -63,7 +63,11 @@
 	X(HELD_BACK_NACK, "held_back_nack", "NACKs put off: the card asks too much")          \
 	X(HELD_BACK_REPAIR, "held_back_repair", "repairs refused: the card repairs too much") \
 	X(SENT_FAREWELL, "sent_farewell", "FAREWELL packets sent")                            \
-	X(STALLS, "stalls", "timers served so late that the card itself had stopped")
+	X(STALLS, "stalls", "timers served so late that the card itself had stopped")         \
+	/* ranks that are no peers */                                                         \
+	X(ADDRESS_READS, "address_reads", "runs of ranks' addresses read from host memory")   \
+	X(AWAITS_ADDRESS, "awaits_address", "packets kept until their sender's address came") \
+	X(DROP_NO_ADDRESS, "drop_no_address", "sender not remembered, no place to wait; repaired later")
 
 enum peal_counter {
 #define PEAL_COUNTER_ENUM(symbol, name, text) PEAL_COUNTER_##symbol,

@@ -10,13 +10,16 @@
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
 #include "firmware/group/recycling.h"
+#include "firmware/group/remote.h"
 #include "firmware/group/unsettled.h"
 #include "firmware/host/completion.h"
 #include "firmware/host/context.h"
 #include "firmware/host/keys.h"
 #include "firmware/operation/admission.h"
+#include "firmware/operation/algorithm.h"
 #include "firmware/operation/command_check.h"
 #include "firmware/operation/operation.h"
+#include "firmware/operation/refusal.h"
 #include "firmware/operation/settle.h"
 #include "firmware/operation/transfer.h"
 #include "firmware/receive.h"
@@ -37,6 +40,22 @@ void on_member_timer(Card& card, Member& member) {
   if (member.membership.poisoned) return;
   const TimeNs next = recycling < watching ? recycling : watching;
   if (next != kNever) card.timers.arm_no_later(member.timer, next);
+}
+
+// Addresses have come, or have not: who waited for them goes on, or ends.
+void on_addresses(Card& card, const DmaDone& done) {
+  Member& member = card.members[done.tag.member];
+  const bool good = take_addresses(card, done);
+  while (Packet* packet = take_awaited_packet(member, done)) {
+    count(card, receive_checked(card, packet));
+    unhold_packet(card, packet);
+  }
+  for (Operation& operation : member.operations) {
+    const Scope scope = {card, member, operation};
+    if (!is_open(operation) || operation.algorithm->senders != Senders::kGroup) continue;
+    if (!good) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
+    operation_advance(scope);
+  }
 }
 
 }  // namespace
@@ -181,7 +200,11 @@ void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
   const DmaDone done = dma_take_done(card, token, ok);
   Member& member = card.members[done.tag.member];
   const ContextId context = member.context;
-  on_transfer_done(card, done);
+  if (done.tag.owner == DmaOwner::kAddresses) {
+    on_addresses(card, done);
+  } else {
+    on_transfer_done(card, done);
+  }
   if (member.phase == MemberPhase::kDying) note_unsettled(card, member);
   settle(card);
   context_try_close(card, context);

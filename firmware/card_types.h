@@ -35,6 +35,11 @@ inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : k
 // operation/algorithm.h.
 inline constexpr uint32_t kOperationStateBytes = 16;
 inline constexpr uint32_t kPieceStateBytes = 24 + 8 * kRankWords;
+// Addresses of ranks that are no peers: read in runs of neighbours, a few runs remembered.
+inline constexpr uint32_t kAddressRun = 8;
+inline constexpr uint32_t kAddressRuns = CONFIG_REMEMBERED_ADDRESSES / kAddressRun;
+inline constexpr uint32_t kAddressWaits = 16;  // packets that wait for an address
+inline constexpr uint32_t kRemoteWatches = 4;  // ranks that are no peers, and owe us something
 inline constexpr uint32_t kStagingUnits = 16;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
@@ -49,12 +54,13 @@ static_assert(kImageBytes >= 8 * CONFIG_GROUP_RANKS_MAX, "a piece would be empty
 static_assert(kImageBytes / 2 / CONFIG_MTU_BYTES + 1 <= 64,
               "fragments of a step must fit one word");
 static_assert(CONFIG_MTU_BYTES >= sizeof(peal_nack));
+static_assert(CONFIG_REMEMBERED_ADDRESSES % kAddressRun == 0);
 
 struct MemoryKey {
   bool in_use;
   uint16_t generation;
   uint16_t access;
-  uint16_t uses;  // accepted operations that name it
+  uint16_t uses;  // accepted operations that name it, members whose table of addresses it is
   ContextId context;
   RegionId region;
   uint64_t bytes;
@@ -92,6 +98,39 @@ struct Membership {
   bool poisoned;   // a member died: dead_rank, and nothing can be completed any more
   uint16_t dead_rank;
   Peer peers[kPeersMax];
+};
+
+enum class RunPhase : uint8_t { kEmpty, kReading, kKnown };
+
+// Addresses of neighbouring ranks, as the host's table has them.
+struct AddressRun {
+  RunPhase phase;
+  uint16_t number;  // of the run: its first rank is kAddressRun times that
+  alignas(8) peal_peer_address addresses[kAddressRun];
+};
+
+// A packet that waits for the address of a rank: its sender's, or the one it is for.
+struct AddressWait {
+  Packet* packet;  // held; null: no packet
+  uint16_t rank;
+  bool leaves;
+};
+
+// A rank that owes us something and is no peer (group/liveness.h).
+struct RemoteWatch {
+  TimeNs awaited_since_ns;  // 0: nobody
+  TimeNs next_probe_ns;
+  uint32_t probes;
+  uint16_t rank;
+};
+
+// Ranks that are no peers (group/remote.h).
+struct Remote {
+  uint32_t key;  // of the table; 0: none
+  HostAddress table;
+  AddressRun runs[kAddressRuns];
+  AddressWait waits[kAddressWaits];
+  RemoteWatch watches[kRemoteWatches];
 };
 
 // A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k.
@@ -272,6 +311,7 @@ struct Member {
   uint16_t parked_head;
   uint16_t parked_count;
   uint32_t staging_used;  // bit per unit
+  Remote remote;
   Unsettled unsettled;
   Operation operations[kChannels];
   Command parked[CONFIG_PARKED_OPERATIONS];
@@ -289,9 +329,15 @@ struct Tombstone {
   Membership membership;
 };
 
-// Whose a DMA is, and what it is for: written and read by its owner alone (operation/transfer.h).
+enum class DmaOwner : uint8_t {
+  kOperation,  // operation/transfer.h
+  kAddresses,  // group/remote.h; piece and detail: the run and its place
+};
+
+// Whose a DMA is, and what it is for: written and read by its owner alone.
 struct DmaTag {
   uint16_t member;
+  DmaOwner owner;
   uint8_t slot;
   uint8_t role;  // enum class TransferRole
   uint8_t step;  // where the algorithm goes on

@@ -9,6 +9,7 @@
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
 #include "firmware/group/recycling.h"
+#include "firmware/group/remote.h"
 #include "firmware/group/tombstone.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/lookup.h"
@@ -60,7 +61,8 @@ peal_counter check_kind(Arrival& arrival) {
   return PEAL_COUNTER_DROP_TYPE;
 }
 
-// Group and sender; kPacketGood or why not. All packets come from peers, repairs too.
+// Group and sender; kPacketGood or why not. DROP_SENDER of a rank that is no peer: see
+// on_remote_packet().
 peal_counter check_sender(const Membership& self, Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
   if (header.group != static_cast<uint32_t>(self.group)) return PEAL_COUNTER_DROP_GROUP;
@@ -150,7 +152,7 @@ peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
   const peal_counter result = on_not_yet(card, member, operation.inquiry, arrival);
   // What was lost was not of this operation.
-  if (lost) {
+  if (lost && arrival.sender_entry != kRemoteEntry) {
     ask_for_lost(card, member, arrival.sender_entry, arrival.header, operation.sequence + 1);
   }
   return result;
@@ -170,7 +172,7 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
   if (header.type == PEAL_PACKET_REFUSE) return on_refuse(scope, arrival);
   if (is_refused(*operation)) {
     if (header.type == PEAL_PACKET_NACK) {
-      tell_refusal(scope, arrival.sender_entry);
+      tell_refusal(scope, arrival.sender_entry, header.sender);
     }
     return PEAL_COUNTER_DROP_CLOSED;
   }
@@ -238,11 +240,52 @@ peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
   }
 }
 
+// May a rank that is no peer send this?
+bool is_for_everybody(const Membership& self, const Arrival& arrival) {
+  const peal_wire_header& header = arrival.header;
+  if (arrival.algorithm != nullptr) return arrival.algorithm->senders == Senders::kGroup;
+  const bool alive = header.type == PEAL_PACKET_PROBE || header.type == PEAL_PACKET_ALIVE;
+  const bool told = alive || header.type == PEAL_PACKET_DEATH;
+  return header.operation == PEAL_OPERATION_NONE && told && header.signature == self.seed;
+}
+
+// A packet of a rank that is no peer: known by the table of addresses. Where that is still to be
+// read the packet waits.
+[[gnu::cold]] [[gnu::noinline]] peal_counter on_remote_packet(Card& card, Member& member,
+                                                              Arrival& arrival) {
+  const Membership& self = member.membership;
+  const peal_wire_header& header = arrival.header;
+  if (header.group != static_cast<uint32_t>(self.group)) return PEAL_COUNTER_DROP_GROUP;
+  if (header.sender >= self.ranks || header.sender == self.rank || !knows_everybody(member) ||
+      !is_for_everybody(self, arrival)) {
+    return PEAL_COUNTER_DROP_SENDER;
+  }
+  const peal_peer_address* sender = find_address(card, member, header.sender);
+  if (sender == nullptr) {
+    const bool waits = wait_for_address(card, member, arrival.packet, header.sender, false);
+    return waits ? PEAL_COUNTER_AWAITS_ADDRESS : PEAL_COUNTER_DROP_NO_ADDRESS;
+  }
+  if (header.identity != peal_identity(sender)) return PEAL_COUNTER_DROP_STRANGER;
+  arrival.sender_entry = kRemoteEntry;
+  hear_remote(member, header.sender);
+  if ((header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
+  const PacketKind alive = membership_kind(self, PEAL_PACKET_ALIVE);
+  if (self.poisoned) {
+    if (header.type != PEAL_PACKET_DEATH) tell_death(card, self, *sender);
+    return PEAL_COUNTER_DROP_CLOSED;
+  }
+  if (header.type != PEAL_PACKET_PROBE) return on_group_packet(card, member, arrival);
+  if (send_small(card, self, *sender, alive, {})) count(card, PEAL_COUNTER_SENT_LIVENESS);
+  return PEAL_COUNTER_RECEIVED;
+}
+
 peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
   Membership& self = member.membership;
   if (member.phase == MemberPhase::kReserved) return PEAL_COUNTER_DROP_NOT_CONNECTED;
   const peal_counter sender = check_sender(self, arrival);
-  if (sender != kPacketGood) return sender;
+  if (sender != kPacketGood) {
+    return arrival.sender_entry == kNoPeer ? on_remote_packet(card, member, arrival) : sender;
+  }
   Peer& peer = self.peers[arrival.sender_entry];
   hear_peer(peer);
   if ((arrival.header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
@@ -296,7 +339,10 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
 
 peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
   const peal_counter frame = check_frame(card, *packet, frame_bytes);
-  if (frame != kPacketGood) return frame;
+  return frame == kPacketGood ? receive_checked(card, packet) : frame;
+}
+
+peal_counter receive_checked(Card& card, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   Arrival arrival = {packet, header, nullptr, kNoPeer};
   const peal_counter kind = check_kind(arrival);

@@ -9,5 +9,7 @@ namespace peal {
 
 // What became of the packet. The caller keeps its use of it; whoever wants it longer holds it.
 peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes);
+// The same for one whose frame was checked, and that had to wait.
+peal_counter receive_checked(Card& card, Packet* packet);
 
 }  // namespace peal

@@ -77,6 +77,9 @@ void close_context(peal_context* context) {
   for (const Region& region : context->memory.regions()) {
     if (region.allocated) (void)context->transport->release(region.allocation);
   }
+  for (const auto& group : context->groups) {
+    if (group->table.address != nullptr) (void)context->transport->release(group->table);
+  }
   delete context;
 }
 

@@ -102,9 +102,35 @@ peal_error check_records(std::span<const GroupRecord> records, const GroupRecord
   return compare_geometry(records, round);
 }
 
-// peers[2j] is rank + 2^j, peers[2j+1] is rank - 2^j: all that a card needs to know of a group.
+// In small groups every distance is a power of two, one way or the other.
+bool all_are_peers(uint32_t size) { return size <= 5 || size == 7; }
+
+// All ranks' addresses, in memory that the card can read: for algorithms that talk to everybody.
+peal_error make_table(peal_context& context, std::span<const GroupRecord> records,
+                      Allocation* table) {
+  const peal_error error =
+      context.transport->allocate(records.size() * sizeof(peal_peer_address), table);
+  if (error != PEAL_OK) return error;
+  uint8_t* at = table->address;
+  for (const GroupRecord& record : records) {
+    memcpy(at, &record.address, sizeof(record.address));
+    at += sizeof(record.address);
+  }
+  return PEAL_OK;
+}
+
+// Tables that the card still reads for a group that is over: they go with the next one's.
+void drop_table(peal_context& context, Allocation* table) {
+  if (table->address != nullptr) context.left_tables.push_back(*table);
+  *table = {};
+  std::erase_if(context.left_tables, [&](const Allocation& each) {
+    return context.transport->release(each) != PEAL_ERR_BUSY;
+  });
+}
+
+// peers[2j] is rank + 2^j, peers[2j+1] is rank - 2^j: all that a card must remember of a group.
 peal_error connect(peal_context& context, std::span<const GroupRecord> records, uint32_t rank,
-                   uint32_t member, uint32_t choice_hash) {
+                   uint32_t member, uint32_t choice_hash, Allocation* table) {
   const auto size = static_cast<uint32_t>(records.size());
   const auto rounds = static_cast<uint32_t>(std::bit_width(size - 1));
   peal_peer_address peers[PEAL_PEERS_MAX] = {};
@@ -114,8 +140,12 @@ peal_error connect(peal_context& context, std::span<const GroupRecord> records, 
     peers[2 * j] = records[(rank + distance) % size].address;
     peers[2 * j + 1] = records[(rank + size - distance) % size].address;
   }
-  return connect_group(*context.transport, member, records[0].group, choice_hash, peers,
-                       2 * rounds);
+  if (!all_are_peers(size)) {
+    const peal_error error = make_table(context, records, table);
+    if (error != PEAL_OK) return error;
+  }
+  return connect_group(*context.transport, member, records[0].group, choice_hash, peers, 2 * rounds,
+                       table->key);
 }
 
 // Everything about the group that needs nobody else.
@@ -199,6 +229,8 @@ std::unique_ptr<peal_group_builder> take_builder(peal_group_builder* builder) {
 void give_back(peal_group_builder& builder) {
   if (builder.reserved && !builder.context->guard.inherited()) {
     (void)abandon_group(*builder.context->transport, builder.group->member);
+    const std::lock_guard<std::mutex> guard(builder.context->mutex);
+    drop_table(*builder.context, &builder.group->table);
   }
   builder.reserved = false;
 }
@@ -215,8 +247,8 @@ peal_error advance_group(peal_group_builder* builder, const void* blocks, peal_g
   if (more) {
     builder->connecting = true;
     if (builder->error == PEAL_OK) {
-      note(*builder,
-           connect(*builder->context, records, own.rank, builder->group->member, own.choice_hash));
+      note(*builder, connect(*builder->context, records, own.rank, builder->group->member,
+                             own.choice_hash, &builder->group->table));
     }
     return PEAL_OK;
   }
@@ -257,7 +289,8 @@ peal_error create_group(peal_context& context, uint32_t rank, uint32_t size,
   return error;
 }
 
-void forget_group(peal_context& context, const peal_group* group) {
+void forget_group(peal_context& context, peal_group* group) {
+  drop_table(context, &group->table);
   std::erase_if(context.groups, [group](const auto& each) { return each.get() == group; });
 }
 

@@ -69,6 +69,7 @@ struct peal_group {
   bool aborted = false;
   peal_request destroy_request;  // so that it needs none of the user's
   peal::host::ChoiceTable choice;
+  peal::host::Allocation table;  // all ranks' addresses, for the card; where some are no peers
   Hit send_hit;
   Hit receive_hit;
 };
@@ -85,6 +86,7 @@ struct peal_context {
   peal::host::MemoryMap memory;
   std::vector<std::unique_ptr<peal_memory>> registrations;
   std::vector<std::unique_ptr<peal_group>> groups;
+  std::vector<peal::host::Allocation> left_tables;  // of groups that are over
   std::vector<std::unique_ptr<peal_group_builder, peal::host::DeleteBuilder>> builders;
 
   // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,

@@ -68,6 +68,11 @@ uint64_t bruck_piece(const Group& group, uint64_t bytes) {
   return group.ranks * packets;
 }
 
+// Every block of a piece goes straight to its rank.
+uint64_t direct_piece(const Group& group, uint64_t /*bytes*/) {
+  return uint64_t{group.ranks} * (group.ranks - 1);
+}
+
 // Blocks of a piece that a card keeps side by side: one of every rank, or also what each
 // step sends.
 uint32_t one_of_each(uint32_t ranks) { return ranks; }
@@ -92,6 +97,7 @@ constexpr Model kModels[] = {
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, one_of_each, doubling_piece},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, nullptr, binomial},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, bruck_image, bruck_piece},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, one_of_each, direct_piece},
 };
 
 }  // namespace

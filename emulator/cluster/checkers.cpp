@@ -93,10 +93,24 @@ void MemoryChecker::on_dma(TimeNs now_ns, const DmaView& dma) {
 
 namespace {
 
-// Whether the wire parts the rank from one of those that watch it: the ranks 2^k away.
+// Does everybody need everybody's wire?
+bool talks_to_everybody(const GroupPlan& plan) {
+  const auto direct = [](const OperationPlan& operation) {
+    return operation.algorithm == PEAL_ALGORITHM_DIRECT;
+  };
+  return std::any_of(plan.operations.begin(), plan.operations.end(), direct) ||
+         std::any_of(plan.disagreements.begin(), plan.disagreements.end(),
+                     [&](const Disagreement& other) { return direct(other.operation); });
+}
+
+// Whether the wire parts the rank from one of those that watch it: the ranks 2^k away, or all.
 template <typename Parts>
 bool parted_from_a_peer(const GroupPlan& plan, uint32_t rank, Parts parts) {
   const auto ranks = static_cast<uint32_t>(plan.places.size());
+  if (talks_to_everybody(plan))
+    return std::any_of(plan.places.begin(), plan.places.end(), [&](const Place& other) {
+      return parts(plan.places[rank].card, other.card);
+    });
   for (uint32_t distance = 1; distance < ranks; distance *= 2)
     for (const uint32_t peer : {(rank + distance) % ranks, (rank + ranks - distance) % ranks})
       if (parts(plan.places[rank].card, plan.places[peer].card)) return true;

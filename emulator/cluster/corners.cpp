@@ -101,6 +101,10 @@ constexpr Corner kCorners[] = {
      }},
     {"all-to-all done",
      [](const Both& run) { return completed(run, PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK); }},
+    {"direct all-to-all done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT);
+     }},
     {"destroy done",
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION);

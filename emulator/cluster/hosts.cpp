@@ -200,13 +200,31 @@ void Hosts::connect(TimeNs now_ns, uint32_t index) {
     request.peers[request.peer_count++] =
         members_[ranks[(state.rank + count - distance) % count]].address;
   }
-  const peal_status status = cluster_->connect_group(state.place.card, state.context, request);
+  peal_status status = add_table(state, &request.addresses_key);
+  members_[index].table_key = request.addresses_key;
+  if (status == PEAL_STATUS_OK)
+    status = cluster_->connect_group(state.place.card, state.context, request);
   if (status != PEAL_STATUS_OK) return fail(now_ns, "connect group", status);
   members_[index].connected = true;
   if (abandon != plan.abandons.end()) return give_up(now_ns, index);
   if (plan.first_sequence != 0)
     cluster_->start_at_sequence(state.place.card, state.handle, plan.first_sequence);
   schedule_post(std::max(now_ns, plan.first_post_ns[state.rank]), index);
+}
+
+// All ranks' addresses, in memory that the card may read.
+peal_status Hosts::add_table(const MemberState& state, uint32_t* key) {
+  const std::vector<uint32_t>& ranks = world_.groups[state.group].members;
+  const size_t bytes = ranks.size() * sizeof(peal_peer_address);
+  HostMemory& memory = cluster_->memory();
+  const uint32_t region = memory.add(state.place.card, bytes);
+  uint8_t* at = memory.data(region);
+  for (const uint32_t rank : ranks) {
+    std::memcpy(at, &members_[rank].address, sizeof(peal_peer_address));
+    at += sizeof(peal_peer_address);
+  }
+  return cluster_->register_memory(state.place.card, state.context, region, bytes, PEAL_ACCESS_READ,
+                                   key);
 }
 
 void Hosts::give_up(TimeNs now_ns, uint32_t index) {
@@ -572,7 +590,8 @@ void Hosts::close_all(TimeNs now_ns) {
     if (state.dead || state.aborted || !world_.scenario.groups[state.group].destroy ||
         state.finished_below < state.posts.size())
       continue;
-    for (const uint32_t key : {members_[i].send_key, members_[i].receive_key}) {
+    for (const uint32_t key :
+         {members_[i].send_key, members_[i].receive_key, members_[i].table_key}) {
       const peal_status status = cluster_->unregister_memory(state.place.card, state.context, key);
       if (status != PEAL_STATUS_OK)
         fail(now_ns, member_text(state) + ": unregister memory after the group's end", status);

@@ -87,6 +87,7 @@ class Hosts final : public HostEvents {
     std::vector<uint32_t> free_slots;
     uint32_t send_key = 0;
     uint32_t receive_key = 0;
+    uint32_t table_key = 0;  // of all ranks' addresses
     peal_peer_address address{};
     emulator::Random think{0};
   };
@@ -96,6 +97,7 @@ class Hosts final : public HostEvents {
   void make_group(TimeNs now_ns, uint32_t group);
   void add_member(TimeNs now_ns, uint32_t group, uint32_t rank);
   void connect(TimeNs now_ns, uint32_t index);
+  peal_status add_table(const MemberState& state, uint32_t* key);
   void give_up(TimeNs now_ns, uint32_t index);
   void plan_abort(TimeNs now_ns, uint32_t index);
   void abort(TimeNs now_ns, uint32_t index);

@@ -373,7 +373,7 @@ void Maker::add_chore() {
       std::count_if(scenario_.chores.begin(), scenario_.chores.end(),
                     [&](const Chore& other) { return other.place.card == chore.place.card; }));
   const uint32_t members = members_[chore.place.card] + 1 + chores_there;
-  const bool room = members < CONFIG_CARD_MEMBERS && 2 * members + 2 <= CONFIG_MEMORY_KEYS;
+  const bool room = members < CONFIG_CARD_MEMBERS && 3 * members + 3 <= CONFIG_MEMORY_KEYS;
   chore.kind = kind < 30 || !room ? Chore::Kind::kRefused
                : kind < 65        ? Chore::Kind::kRegister
                                   : Chore::Kind::kReserve;

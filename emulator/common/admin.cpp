@@ -48,8 +48,6 @@ bool reserved_is_zero(const peal_admin_command& command) {
       return command.u.open.reserved == 0;
     case PEAL_ADMIN_UNREGISTER_MEMORY:
       return command.u.unregister_memory.reserved == 0;
-    case PEAL_ADMIN_CONNECT_GROUP:
-      return command.u.connect.reserved == 0;
     case PEAL_ADMIN_ABANDON_GROUP:
       return command.u.abandon.reserved == 0;
     case PEAL_ADMIN_READ_COUNTERS:

@@ -15,7 +15,9 @@ struct MemoryTerm {
 
 inline constexpr MemoryTerm kMemoryTerms[] = {
     {"members: membership, peers, recycling", CONFIG_CARD_MEMBERS,
-     offsetof(Member, staging) - sizeof(Member::operations) - sizeof(Member::parked)},
+     offsetof(Member, staging) - sizeof(Member::operations) - sizeof(Member::parked) -
+         sizeof(Member::remote)},
+    {"remembered addresses, who waits for one", CONFIG_CARD_MEMBERS, sizeof(Member::remote)},
     {"operation records (K per member)", CONFIG_CARD_MEMBERS* kChannels,
      sizeof(Operation) - kPieceSlots * sizeof(Piece)},
     {"piece records (2W per operation)", CONFIG_CARD_MEMBERS* kChannels* kPieceSlots,

@@ -5,6 +5,7 @@
 
 #include "firmware/base/mutation.h"
 #include "firmware/group/liveness.h"
+#include "firmware/group/remote.h"
 
 namespace peal {
 namespace {
@@ -84,7 +85,7 @@ bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry) {
 bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer) {
   const Membership& self = member.membership;
   const uint32_t entry = peer_entry(self.rank, peer, self.ranks);
-  const uint32_t bit = entry == kNoPeer ? 0 : uint32_t{1} << entry;
+  const uint32_t bit = uint32_t{1} << (entry == kNoPeer ? kRemoteEntry : entry);
   if (asks_suspects(inquiry) && (inquiry.suspects & bit) == 0) return false;
   await_peer(card, member, peer);
   if (inquiry.asking == Asking::kNobody) return false;
@@ -132,6 +133,7 @@ void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t ent
   if (!late) return;
   patience_in_vain(member.patience, card.timeouts, card.now - after_ns, card.now);
   inquiry.disturbed = inquiry.told_late = true;
+  if (entry == kRemoteEntry) return;  // one's promise is not all others'
   inquiry.promised |= uint32_t{1} << entry;
   const TimeNs longest_ns = card.timeouts.dead_ns / kLongestPromise;
   const TimeNs promise_ns = kPromise * inquiry.interval_ns;

@@ -8,10 +8,12 @@
 
 namespace peal {
 
-// We asked this peer for something.
+// This rank owes us something. Of those that are no peers a few are watched at a time.
 void await_peer(Card& card, Member& member, Rank rank);
 // Anything valid arrived from it.
 inline void hear_peer(Peer& peer) { peer.awaited_since_ns = 0; }
+// The same, from a rank that is no peer.
+void hear_remote(Member& member, Rank rank);
 // The card itself stood still for this long: answers may wait unread, so nobody is blamed for it.
 void forgive_stall(Card& card, TimeNs late_ns);
 // Probes who is due; suspects who was silent too long. Returns when to look again, kNever if nobody

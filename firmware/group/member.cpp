@@ -5,6 +5,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/group/death.h"
+#include "firmware/group/remote.h"
 #include "firmware/group/tombstone.h"
 #include "firmware/group/unsettled.h"
 #include "firmware/wire/transmit.h"
@@ -113,6 +114,8 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
     if (request.peers[entry].geometry != geometry_hash()) return PEAL_STATUS_MISMATCH;
   }
   if (is_taken(card, self, request.group)) return PEAL_STATUS_BAD_GROUP;
+  const peal_status table = take_address_table(card, member, request.addresses_key);
+  if (table != PEAL_STATUS_OK) return table;
   self.group = request.group;
   self.seed = signature_seed(request.group, request.choice_hash);
   for (uint32_t entry = 0; entry < request.peer_count; ++entry) {
@@ -141,6 +144,7 @@ void bury_member(Card& card, Member& member) {
   for (Operation& operation : member.operations) card.timers.disarm(operation.timer);
   card.timers.disarm(member.timer);
   member.phase = MemberPhase::kDying;
+  leave_address_table(card, member);
   note_unsettled(card, member);
 }
 

@@ -7,12 +7,14 @@
 namespace peal {
 namespace {
 
+void use_key(Card& card, ContextId context, uint32_t key, int by) {
+  MemoryKey* entry = find_key(card, context, key);
+  if (entry != nullptr) entry->uses = static_cast<uint16_t>(entry->uses + by);
+}
+
 void use_keys(Card& card, const Command& command, int by) {
-  const uint32_t keys[] = {command.send_key, command.receive_key};
-  for (const uint32_t key : keys) {
-    MemoryKey* entry = find_key(card, command.context, key);
-    if (entry != nullptr) entry->uses = static_cast<uint16_t>(entry->uses + by);
-  }
+  use_key(card, command.context, command.send_key, by);
+  use_key(card, command.context, command.receive_key, by);
 }
 
 }  // namespace
@@ -41,6 +43,10 @@ peal_status check_range(Card& card, ContextId context, uint32_t key, uint64_t of
 void hold_keys(Card& card, const Command& command) { use_keys(card, command, 1); }
 
 void let_go_of_keys(Card& card, const Command& command) { use_keys(card, command, -1); }
+
+void hold_key(Card& card, ContextId context, uint32_t key) { use_key(card, context, key, 1); }
+
+void let_go_of_key(Card& card, ContextId context, uint32_t key) { use_key(card, context, key, -1); }
 
 peal_status register_key(Card& card, ContextId context, RegionId region, uint64_t bytes,
                          uint32_t access, uint32_t* key) {

@@ -17,9 +17,13 @@ peal_status check_range(Card& card, ContextId context, uint32_t key, uint64_t of
 void hold_keys(Card& card, const Command& command);
 void let_go_of_keys(Card& card, const Command& command);
 
+// So does a member whose table of addresses it is, as long as it may read that.
+void hold_key(Card& card, ContextId context, uint32_t key);
+void let_go_of_key(Card& card, ContextId context, uint32_t key);
+
 peal_status register_key(Card& card, ContextId context, RegionId region, uint64_t bytes,
                          uint32_t access, uint32_t* key);
-// BUSY while a command holds it.
+// BUSY while a command or a member holds it.
 peal_status unregister_key(Card& card, ContextId context, uint32_t key, RegionId* region);
 // All of a context that is over.
 void forget_keys(Card& card, ContextId context);

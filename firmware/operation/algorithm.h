@@ -31,6 +31,14 @@ enum class Release : uint8_t {
   kCredited,
 };
 
+// Whom it admits as sender of its packets.
+enum class Senders : uint8_t {
+  kPeers,
+  // Every rank of the group (group/remote.h). Packets of those that are no peers have no edge
+  // numbers; only members that know everybody (by a table of addresses) may post it.
+  kGroup,
+};
+
 // A transfer is done: where it goes on (transfer.h).
 struct TransferDone {
   uint8_t step;
@@ -73,6 +81,7 @@ struct Algorithm {
   uint8_t flags;      // PEAL_SUBMIT_* that a submission may carry
   bool rooted;        // one rank is the root; it is the origin in all packets' headers
   Release release;
+  Senders senders;
   PacketRules packets;  // of which types there may be
   const AlgorithmFunctions& does;
 };

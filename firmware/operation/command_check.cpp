@@ -2,6 +2,7 @@
 #include "firmware/operation/command_check.h"
 
 #include "firmware/group/member.h"
+#include "firmware/group/remote.h"
 #include "firmware/operation/algorithm.h"
 
 namespace peal {
@@ -26,6 +27,9 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
   if (entry.sequence != found->next_sequence) return PEAL_STATUS_BAD_SEQUENCE;
   const Algorithm* algorithm = find_algorithm(entry.operation, entry.algorithm);
   if (algorithm == nullptr) return PEAL_STATUS_BAD_ALGORITHM;
+  if (algorithm->senders == Senders::kGroup && !knows_everybody(*found)) {
+    return PEAL_STATUS_BAD_ALGORITHM;
+  }
   if (entry.root >= (algorithm->rooted ? found->membership.ranks : 1u)) return PEAL_STATUS_BAD_ROOT;
   command->operation = entry.operation;
   command->algorithm = algorithm;

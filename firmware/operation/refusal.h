@@ -11,7 +11,7 @@ namespace peal {
 // One that is completed here keeps its right result, but remembers: whoever still asks it for data
 // that it has not got any more must hear the verdict, not "not yet".
 void refuse(const Scope& scope, peal_status status, Rank rank);
-// Tells one peer.
-void tell_refusal(const Scope& scope, uint32_t entry);
+// Tells one peer, or by kRemoteEntry this rank.
+void tell_refusal(const Scope& scope, uint32_t entry, Rank rank);
 
 }  // namespace peal

@@ -3,6 +3,7 @@
 #include "firmware/collective/allgather/broadcast_all.h"
 #include "firmware/collective/allgather/doubling.h"
 #include "firmware/collective/alltoall/bruck.h"
+#include "firmware/collective/alltoall/direct.h"
 #include "firmware/collective/barrier/barrier.h"
 #include "firmware/collective/broadcast/binomial.h"
 #include "firmware/operation/algorithm.h"
@@ -23,18 +24,20 @@ constexpr PacketRules kCreditedBlocks = {
     .blocks = true};
 
 constexpr Algorithm kRows[] = {
-    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces, kSignals,
-     barrier::kFunctions},
-    {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces, kSignals,
-     barrier::kFunctions},
+    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces,
+     Senders::kPeers, kSignals, barrier::kFunctions},
+    {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces,
+     Senders::kPeers, kSignals, barrier::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, kBlocks, broadcast_all::kFunctions},
+     Release::kSymmetric, Senders::kPeers, kBlocks, broadcast_all::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, kBlocks, doubling::kFunctions},
+     Release::kSymmetric, Senders::kPeers, kBlocks, doubling::kFunctions},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, kBlocks, bruck::kFunctions},
+     Release::kSymmetric, Senders::kPeers, kBlocks, bruck::kFunctions},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
+     Release::kSymmetric, Senders::kGroup, kBlocks, direct::kFunctions},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, 0, true, Release::kCredited,
-     kCreditedBlocks, binomial::kFunctions},
+     Senders::kPeers, kCreditedBlocks, binomial::kFunctions},
 };
 
 constexpr AlgorithmTable table() {

@@ -17,13 +17,14 @@ DmaRequest book(const Scope& scope, const TransferRequest& request) {
   ++member.dma;
   if (request.role != TransferRole::kRepair) {
     ++operation.dma;
-    ++piece_slot(operation, request.piece).dma;
+    if (request.role != TransferRole::kRepairOwn) ++piece_slot(operation, request.piece).dma;
   }
   return {.host = request.host,
           .card = request.card,
           .bytes = request.bytes,
           .packet = request.packet,
           .tag = {.member = member.index,
+                  .owner = DmaOwner::kOperation,
                   .slot = operation.timer.slot,
                   .role = static_cast<uint8_t>(request.role),
                   .step = request.step,
@@ -60,7 +61,7 @@ void on_transfer_done(Card& card, const DmaDone& done) {
   --member.dma;
   if (live && role != TransferRole::kRepair) {
     --operation.dma;
-    --piece_slot(operation, tag.piece).dma;
+    if (role != TransferRole::kRepairOwn) --piece_slot(operation, tag.piece).dma;
   }
   bool may_advance = live;
   if (role == TransferRole::kPart) {
@@ -71,13 +72,15 @@ void on_transfer_done(Card& card, const DmaDone& done) {
     if (done.packet != nullptr) unhold_packet(card, done.packet);
     if (live && !done.ok) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
   } else if (done.ok && !(live && is_refused(operation))) {
-    if (role == TransferRole::kSend && tag.detail != kNoPeer) {
+    if (role != TransferRole::kRepair && tag.detail != kNoPeer) {
       edge_count(member.membership.peers[tag.detail], done.packet->header);
     }
     send_read(card, done.packet);
   } else {
     // A repair that cannot be read is asked for again.
     unhold_packet(card, done.packet);
+    const bool own = role == TransferRole::kSendOwn || role == TransferRole::kRepairOwn;
+    if (live && !done.ok && own) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
   }
   if (may_advance) operation_advance(scope);
 }

@@ -78,10 +78,8 @@ void launch_packet(Card& card, Packet* packet, bool payload_summed) {
   card.port->send(packet);
 }
 
-bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
-                const PacketKind& kind, const SmallPacket& what) {
-  Packet* packet = take_packet(card);
-  if (packet == nullptr) return false;
+void prepare_small(Card& card, const Membership& from, const peal_peer_address& to,
+                   const PacketKind& kind, const SmallPacket& what, Packet* packet) {
   address_packet(card, from, to, kind, packet->header);
   packet->header->piece = what.piece;
   if (what.origin != 0) packet->header->origin = what.origin;
@@ -95,6 +93,13 @@ bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
     if (entry != kNoPeer) edge_tell(from.peers[entry], packet->header);
   }
   if (what.length > 0) std::memcpy(packet->payload, what.payload, what.length);
+}
+
+bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
+                const PacketKind& kind, const SmallPacket& what) {
+  Packet* packet = take_packet(card);
+  if (packet == nullptr) return false;
+  prepare_small(card, from, to, kind, what, packet);
   launch_packet(card, packet, false);
   return true;
 }

@@ -48,6 +48,8 @@ struct SmallPacket {
   uint16_t length = 0;
   Peer* counted = nullptr;  // one more packet of its edge
 };
+void prepare_small(Card& card, const Membership& from, const peal_peer_address& to,
+                   const PacketKind& kind, const SmallPacket& what, Packet* packet);
 bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
                 const PacketKind& kind, const SmallPacket& what);
 

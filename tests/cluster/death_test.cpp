@@ -153,7 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"root_broadcast_large", root_broadcast(20'000, 1)},
                     Case{"root_broadcast_in_pieces", root_broadcast(600'000, 0)},
                     Case{"alltoall_small", alltoall(64)},
-                    Case{"alltoall_large", alltoall(9000, true)}),
+                    Case{"alltoall_large", alltoall(9000, true)}, Case{"direct", direct(700)},
+                    Case{"direct_large", direct(9000, true)}),
     name_of);
 
 }  // namespace

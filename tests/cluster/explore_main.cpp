@@ -681,6 +681,9 @@ std::vector<Plan> plans() {
       add(bytes == kSmall ? "all-to-all, staged" : "all-to-all, three pieces",
           {operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, bytes)},
           PEAL_OPERATION_ALLTOALL);
+      add(bytes == kSmall ? "direct all-to-all, one piece" : "direct all-to-all, three pieces",
+          {operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, bytes)},
+          PEAL_OPERATION_ALLTOALL);
     }
     add("destroy", {destroy}, PEAL_OPERATION_DESTROY, true);
     add("broadcast, then destroy", {gather(kBroadcast, kPiece), destroy}, PEAL_OPERATION_DESTROY);

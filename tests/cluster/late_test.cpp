@@ -79,7 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"root_broadcast_small", root_broadcast(64, 0)},
                     Case{"root_broadcast_large", root_broadcast(30'000, 1)},
                     Case{"alltoall_small", alltoall(64)}, Case{"alltoall_large", alltoall(30'000)},
-                    Case{"alltoall_in_place", alltoall(3000, true)}),
+                    Case{"alltoall_in_place", alltoall(3000, true)}, Case{"direct", direct(3000)},
+                    Case{"direct_in_place", direct(30'000, true)}),
     name_of);
 
 }  // namespace

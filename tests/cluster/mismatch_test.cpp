@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"doubling_length", doubling(50'000), doubling(60'000)},
                     Case{"empty", broadcast(0), broadcast(1)},
                     Case{"alltoall_length", alltoall(1000), alltoall(1001)},
-                    Case{"alltoall_kind", alltoall(1000, true), doubling(1000)}),
+                    Case{"alltoall_kind", alltoall(1000, true), doubling(1000)},
+                    Case{"alltoall_ways", alltoall(1000), direct(1000)}),
     name_of);
 
 }  // namespace

@@ -27,6 +27,10 @@ OperationPlan alltoall(uint32_t bytes, bool in_place) {
           static_cast<uint8_t>(algorithms_of(PEAL_OPERATION_ALLTOALL).front()), in_place, bytes};
 }
 
+OperationPlan direct(uint32_t bytes, bool in_place) {
+  return {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, in_place, bytes};
+}
+
 Scenario plan(uint32_t cards, const OperationPlan& operation, uint32_t count, uint32_t depth) {
   Scenario scenario;
   scenario.name = "test";

@@ -20,7 +20,9 @@ Scenario mixed(uint32_t cards) {
                                    root_broadcast(100, cards - 1),
                                    root_broadcast(500'000, 2),
                                    alltoall(64),
-                                   alltoall(9000, true)};
+                                   alltoall(9000, true),
+                                   direct(700),
+                                   direct(9000, true)};
   scenario.groups[0].depth = 4;
   return scenario;
 }

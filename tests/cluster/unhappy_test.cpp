@@ -54,7 +54,7 @@ TEST(Unhappy, ARefusalReachesAParentThatWaitsForCredits) {
 TEST(Unhappy, RepairsNeedNoWireBetweenRanksThatAreNoPeers) {
   for (const auto& operation :
        {kBarrier, broadcast(1000), broadcast(20'000), doubling(1000), root_broadcast(1000, 3),
-        root_broadcast(300'000, 0), alltoall(1000)}) {
+        root_broadcast(300'000, 0), alltoall(1000), direct(1000)}) {
     Scenario scenario = plan(8, operation, operation.block_bytes > 100'000 ? 3 : 20, 2);
     scenario.faults.loss = 0.1;
     scenario.faults.until_ns = kSecond;
@@ -90,8 +90,8 @@ TEST(Unhappy, ASlowCardIsNotAskedToDeath) {
 
 // A member that is destroyed, with repairs under way, may close: that is no death.
 TEST(Unhappy, ClosingAfterDestroyIsNoDeath) {
-  for (const auto& operation :
-       {broadcast(20'000), doubling(20'000), root_broadcast(100'000, 2), alltoall(9000)}) {
+  for (const auto& operation : {broadcast(20'000), doubling(20'000), root_broadcast(100'000, 2),
+                                alltoall(9000), direct(9000)}) {
     Scenario scenario = plan(6, operation, 1, 2);
     scenario.faults.loss = 0.2;
     scenario.faults.duplicate = 0.2;

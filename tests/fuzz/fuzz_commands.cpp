@@ -90,7 +90,7 @@ class CommandFuzz {
       if (kind == 7) entry.flags = PEAL_SUBMIT_IN_PLACE;
       if (kind >= 6 && input_.byte() % 2 == 0) {
         entry.operation = PEAL_OPERATION_ALLTOALL;
-        entry.algorithm = PEAL_ALGORITHM_BRUCK;
+        entry.algorithm = input_.byte() % 2 ? PEAL_ALGORITHM_BRUCK : PEAL_ALGORITHM_DIRECT;
       } else if (kind == 6) {
         entry.operation = PEAL_OPERATION_BROADCAST;
         entry.algorithm = PEAL_ALGORITHM_BINOMIAL;

@@ -81,7 +81,9 @@ class PacketFuzz {
   OperationShape shape() {
     static constexpr uint64_t kLengths[] = {0, 1, 64, 65, 1000, 1024, 5000, 0xffffffff, 90000};
     const uint64_t length = kLengths[input_.byte() % 9];
-    switch (input_.byte() % 7) {
+    switch (input_.byte() % 8) {
+      case 6:
+        return direct_shape(length);
       case 0:
         return kBarrierShape;
       case 1:
@@ -164,6 +166,7 @@ class PacketFuzz {
   Frame data(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
              uint32_t step, uint32_t origin) {
     if (what.operation == PEAL_OPERATION_BROADCAST) return binomial(wire, what, sequence, piece);
+    if (what.algorithm == PEAL_ALGORITHM_DIRECT) return direct(wire, what, sequence, piece, origin);
     if (what.operation == PEAL_OPERATION_ALLTOALL) return bruck(wire, what, sequence, piece, step);
     const uint64_t share = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 5 & ~7u;
     const uint64_t full = std::min<uint64_t>(share, CONFIG_MTU_BYTES);
@@ -187,6 +190,16 @@ class PacketFuzz {
     if (input_.byte() % 8 == 0) length = input_.below(CONFIG_MTU_BYTES + 1);
     return wire.binomial(what, sequence, piece, fragment,
                          pattern_block(sequence, what.root, before, length));
+  }
+
+  Frame direct(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
+               uint32_t origin) {
+    const uint64_t full = piece_bytes_for(input_.byte() % 2 ? 4 : 5);
+    const uint64_t before = piece * full;
+    uint64_t length = what.block_bytes > before ? std::min(full, what.block_bytes - before) : 0;
+    if (input_.byte() % 8 == 0) length = input_.below(CONFIG_MTU_BYTES + 1);
+    return wire.direct(origin, what, sequence, piece,
+                       pattern_block(sequence, origin, before, length));
   }
 
   Frame bruck(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
@@ -214,6 +227,7 @@ class PacketFuzz {
     }
     if (what.operation == PEAL_OPERATION_ALLTOALL) {
       entry = alltoall_entry(from, sequence, sequence, what.block_bytes, memory_.key, memory_.key);
+      entry.algorithm = static_cast<uint8_t>(what.algorithm);
     }
     if (what.operation == PEAL_OPERATION_BROADCAST) {
       entry = broadcast_entry(from, sequence, sequence, what.root, what.block_bytes, memory_.key,

@@ -100,6 +100,7 @@ peal_status CardBench::connect(Membership& membership,
     request.peers[request.peer_count++] = everybody.at(ahead);
     request.peers[request.peer_count++] = everybody.at(behind);
   }
+  request.addresses_key = membership.table.key;
   return card_connect_group(*card_, membership.context, request, now);
 }
 
@@ -113,12 +114,19 @@ peal_peer_address CardBench::played_address(uint32_t rank) {
   return address;
 }
 
+void CardBench::add_table(Membership& membership, const std::vector<peal_peer_address>& everybody) {
+  const size_t bytes = everybody.size() * sizeof(peal_peer_address);
+  membership.table = add_memory_of(membership.context, "addresses", bytes, PEAL_ACCESS_READ);
+  std::memcpy(port.bytes(membership.table.region).data(), everybody.data(), bytes);
+}
+
 Membership CardBench::join(uint32_t ranks, uint32_t rank, uint64_t group) {
   Membership membership = reserve(ranks, rank);
   std::vector<peal_peer_address> everybody;
   for (uint32_t peer = 0; peer < ranks; peer++) {
     everybody.push_back(peer == rank ? membership.address : played_address(peer));
   }
+  if (options_.tables) add_table(membership, everybody);
   require(connect(membership, everybody, group), "connect_group");
   return membership;
 }

@@ -23,6 +23,13 @@ struct BenchOptions {
   uint32_t packet_buffers = CONFIG_PACKET_BUFFERS;
   Checksums checksums = Checksums::kSoftware;
   CardTimeouts timeouts = default_timeouts();
+  bool tables = false;  // members get a table of all ranks' addresses
+};
+
+// One registered buffer.
+struct Memory {
+  RegionId region = 0;
+  uint32_t key = 0;
 };
 
 // A membership of the bench's card, as the test knows it.
@@ -34,14 +41,9 @@ struct Membership {
   RegionId channels = 0;
   peal_peer_address address{};
   std::vector<peal_peer_address> everybody;  // by rank
+  Memory table;                              // of addresses in host memory, if there is one
 
   [[nodiscard]] uint32_t handle() const { return address.member; }
-};
-
-// One registered buffer.
-struct Memory {
-  RegionId region = 0;
-  uint32_t key = 0;
 };
 
 class CardBench {
@@ -68,6 +70,8 @@ class CardBench {
   Membership reserve_in(ContextId context, uint32_t ranks, uint32_t rank);
   peal_status connect(Membership& membership, const std::vector<peal_peer_address>& everybody,
                       uint64_t group = kGroupId);
+  // Puts the addresses into registered memory, for connect() to name.
+  void add_table(Membership& membership, const std::vector<peal_peer_address>& everybody);
   // Both halves, with peers that only the test plays: rank r lives on card r with incarnation r +
   // 1000.
   Membership join(uint32_t ranks, uint32_t rank, uint64_t group = kGroupId);

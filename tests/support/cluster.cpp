@@ -28,6 +28,7 @@ Cluster::Cluster(uint32_t ranks, const BenchOptions& options)
     everybody.push_back(members_.back().address);
   }
   for (uint32_t rank = 0; rank < ranks; rank++) {
+    if (options.tables) benches_[rank]->add_table(members_[rank], everybody);
     const peal_status status = benches_[rank]->connect(members_[rank], everybody);
     if (status != PEAL_STATUS_OK) throw std::runtime_error("connect: " + status_text(status));
   }
@@ -127,6 +128,7 @@ void Cluster::alltoall(uint32_t rank, uint64_t sequence, size_t block_bytes, boo
   peal_submission entry =
       alltoall_entry(members_[rank], sequence, kCookieBase + sequence, block_bytes,
                      in_place ? 0 : slot.send.key, slot.receive.key);
+  entry.algorithm = static_cast<uint8_t>(alltoall_algorithm);
   if (in_place) entry.flags = PEAL_SUBMIT_IN_PLACE;
   card.submit(entry);
 }

@@ -47,6 +47,8 @@ class Cluster {
   // Empty when the rank's receive buffer of that broadcast is right, else the first byte that is
   // not.
   std::string check_broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t block_bytes);
+  // How all-to-alls are carried out.
+  peal_algorithm alltoall_algorithm = PEAL_ALGORITHM_BRUCK;
   // The rank's block for another is the pattern of (sequence, rank, other).
   void alltoall(uint32_t rank, uint64_t sequence, size_t block_bytes, bool in_place = false);
   // Empty when the receive buffer of that all-to-all is right, else the first byte that is not.

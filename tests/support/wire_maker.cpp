@@ -139,6 +139,16 @@ Frame WireMaker::credit(uint32_t sender, OperationShape shape, uint32_t sequence
   return frame;
 }
 
+Frame WireMaker::direct(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
+                        std::vector<uint8_t> payload) const {
+  Frame frame = base(PEAL_PACKET_DATA, sender, shape, sequence);
+  frame.header.origin = frame.header.sender;
+  frame.header.piece = piece;
+  frame.payload = std::move(payload);
+  seal(frame);
+  return frame;
+}
+
 Frame WireMaker::nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
                       uint32_t origin, uint32_t hop, uint64_t fragments, uint32_t credit) const {
   Frame frame = base(PEAL_PACKET_NACK, sender, shape, sequence);

@@ -28,6 +28,9 @@ inline OperationShape broadcast_shape(uint64_t block_bytes) {
 inline OperationShape bruck_shape(uint64_t block_bytes) {
   return {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, block_bytes};
 }
+inline OperationShape direct_shape(uint64_t block_bytes) {
+  return {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, block_bytes};
+}
 inline OperationShape doubling_shape(uint64_t block_bytes) {
   return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, block_bytes};
 }
@@ -59,6 +62,9 @@ class WireMaker {
   // A packet of Bruck's all-to-all, from the rank that the step says.
   [[nodiscard]] Frame bruck(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t step,
                             uint32_t fragment, std::vector<uint8_t> payload) const;
+  // A packet of a direct all-to-all.
+  [[nodiscard]] Frame direct(uint32_t sender, OperationShape shape, uint32_t sequence,
+                             uint32_t piece, std::vector<uint8_t> payload) const;
   [[nodiscard]] Frame nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
                            uint32_t origin, uint32_t hop, uint64_t fragments = 1,
                            uint32_t credit = 0) const;

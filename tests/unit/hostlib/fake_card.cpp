@@ -94,6 +94,7 @@ class FakeTransport final : public Transport {
     if (card_->refuse_connect != PEAL_OK) return fail(card_->refuse_connect, "refused");
     card_->group_id = body.group;
     card_->peers.assign(body.peers, body.peers + body.peer_count);
+    card_->addresses_key = body.addresses_key;
     card_->connected_members.insert(body.member);
     return PEAL_OK;
   }

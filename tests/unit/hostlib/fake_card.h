@@ -56,6 +56,7 @@ struct FakeCard {
   std::set<uint32_t> reserved;
   std::set<uint32_t> connected_members;
   std::vector<peal_peer_address> peers;  // of the last connect
+  uint32_t addresses_key = 0;            // of the last connect
   peal_error refuse_reserve = PEAL_OK;
   peal_error refuse_connect = PEAL_OK;
   peal_error refuse_abandon = PEAL_OK;

@@ -388,5 +388,93 @@ TEST_F(Groups, ExchangeThatReturnsNonsense) {
   peal_close(context);
 }
 
+// A context and a group for each of so many ranks, each on a card of its own.
+class TableOfAddresses : public testing::Test {
+ protected:
+  void TearDown() override {
+    for (peal_context* context : contexts) peal_close(context);
+  }
+  void make(uint32_t size) {
+    contexts.resize(size);
+    groups.resize(size);
+    Exchange exchange(size);
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < size; rank++) {
+      contexts[rank] = open_fake(&cards[rank]);
+      threads.emplace_back([this, &exchange, rank, size] {
+        Exchange::Seat seat = {&exchange, rank};
+        ASSERT_EQ(peal_group_create(contexts[rank], rank, size, Exchange::allgather, &seat, nullptr,
+                                    &groups[rank]),
+                  PEAL_OK);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  FakeCard cards[8];
+  std::vector<peal_context*> contexts;
+  std::vector<peal_group*> groups;
+};
+
+TEST_F(TableOfAddresses, WhereSomeRanksAreNoPeersTheCardGetsIt) {
+  for (FakeCard& card : cards) card.next_member = 1 + 3 * static_cast<uint32_t>(&card - cards);
+  make(8);
+  for (uint32_t rank = 0; rank < 8; rank++) {
+    EXPECT_EQ(cards[rank].addresses_key, groups[rank]->table.key);
+    EXPECT_EQ(cards[rank].keys, std::set<uint32_t>{groups[rank]->table.key});
+    for (uint32_t of = 0; of < 8; of++) {
+      peal_peer_address address;
+      memcpy(&address, groups[rank]->table.address + of * sizeof(address), sizeof(address));
+      EXPECT_EQ(address.rank, of);
+      EXPECT_EQ(address.member, 1 + 3 * of);
+    }
+  }
+}
+
+TEST_F(TableOfAddresses, WhereAllArePeersThereIsNone) {
+  make(5);
+  for (uint32_t rank = 0; rank < 5; rank++) {
+    EXPECT_EQ(cards[rank].addresses_key, 0u);
+    EXPECT_TRUE(cards[rank].keys.empty());
+  }
+}
+
+TEST_F(TableOfAddresses, ItGoesWithItsGroup) {
+  make(8);
+  EXPECT_EQ(peal_group_abort(groups[2]), PEAL_OK);
+  EXPECT_TRUE(cards[2].keys.empty());
+  EXPECT_EQ(cards[3].keys.size(), 1u);
+}
+
+// The card may still be reading it. Then it goes with the next group's.
+TEST_F(TableOfAddresses, OneThatIsStillReadGoesLater) {
+  make(8);
+  cards[2].busy_keys = cards[2].keys;
+  EXPECT_EQ(peal_group_abort(groups[2]), PEAL_OK);
+  EXPECT_EQ(cards[2].keys.size(), 1u);
+  cards[2].busy_keys.clear();
+  EXPECT_EQ(peal_group_abort(make_fake_group(contexts[2])), PEAL_OK);
+  EXPECT_TRUE(cards[2].keys.empty());
+}
+
+TEST_F(TableOfAddresses, AGroupThatDoesNotComeToBeLeavesNone) {
+  for (FakeCard& card : cards) card.refuse_connect = PEAL_ERR_NO_RESOURCES;
+  contexts.resize(8);
+  Exchange exchange(8);
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < 8; rank++) {
+    contexts[rank] = open_fake(&cards[rank]);
+    threads.emplace_back([this, &exchange, rank] {
+      Exchange::Seat seat = {&exchange, rank};
+      peal_group* group = nullptr;
+      EXPECT_NE(
+          peal_group_create(contexts[rank], rank, 8, Exchange::allgather, &seat, nullptr, &group),
+          PEAL_OK);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const FakeCard& card : cards) EXPECT_TRUE(card.keys.empty());
+}
+
 }  // namespace
 }  // namespace peal::host

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Ranks that are no peers. An algorithm that talks to everybody needs all addresses of its group; a
+// member has those of its 2⌈log2 N⌉ peers, the others lie in a table in host memory, by rank. A few
+// runs of neighbours are remembered, and read by DMA before they are needed: a direct exchange goes
+// through the ranks in order. Whatever needs an address that is not there yet waits for it.
+//
+// The table is the host's word. It says where to send, and by whose identity to know a packet; a
+// rank whose table lies is not heard by those it lies about, and hears strangers: it spoils its own
+// results, nobody else's. docs/decisions/0017
+#pragma once
+
+#include "firmware/card_types.h"
+#include "firmware/dma/dma.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal {
+
+// In the masks of an inquiry, all ranks that are no peers together (an entry that no peer has).
+inline constexpr uint32_t kRemoteEntry = 31;
+static_assert(kPeersMax < kRemoteEntry);
+
+// Has every rank of such a group all others as its peers?
+constexpr bool all_are_peers(uint32_t ranks) { return ranks <= 5 || ranks == 7; }
+
+// May the member talk to everybody?
+inline bool knows_everybody(const Member& member) {
+  return member.remote.key != 0 || all_are_peers(member.membership.ranks);
+}
+
+// The table of a member that is connected: OK (also without one), or why not.
+peal_status take_address_table(Card& card, Member& member, uint32_t key);
+// It is needed no more, once what is being read has come.
+void leave_address_table(Card& card, Member& member);
+
+// Where this rank lives: a peer's entry, or a remembered address. Null: not now; it is being read,
+// if that is possible, and whoever waits for it goes on when it has come (take_addresses()).
+const peal_peer_address* find_address(Card& card, Member& member, Rank rank);
+
+// Everybody will be talked to: reads what can be remembered.
+void expect_addresses(Card& card, Member& member);
+
+// Keeps a packet until the rank's address has come: one that arrived (and is received then), or one
+// that leaves, whose header lacks nothing but where it goes. False: there is no place.
+[[nodiscard]] bool wait_for_address(Card& card, Member& member, Packet* packet, Rank rank,
+                                    bool leaves);
+
+// A packet without payload, or with a small one, to any rank; it may wait for the address. False
+// (counted) when there is no packet or no place.
+bool send_small_to(Card& card, Member& member, Rank to, const PacketKind& kind,
+                   const SmallPacket& what);
+
+// Addresses have been read: what waited to leave leaves. False: they could not be read, or are no
+// table of this group's; what waited for them is given up.
+[[nodiscard]] bool take_addresses(Card& card, const DmaDone& done);
+// A packet that arrived and waited for what take_addresses() took; null when there are no more. It
+// is still held.
+Packet* take_awaited_packet(Member& member, const DmaDone& done);
+
+}  // namespace peal

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The direct all-to-all of long blocks: which pieces are open, what is kept of them and for how
+// long, and where what comes early waits.
+#include "firmware/operation/layout.h"
+#include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
+constexpr size_t kPiece = CONFIG_MTU_BYTES;
+
+class DirectLong : public DirectTest {
+ protected:
+  // As many pieces; the last is short.
+  static size_t pieces(uint32_t count) { return (count - 1) * kPiece + 100; }
+  uint32_t data_sent() {
+    uint32_t sent = 0;
+    for (const Frame& frame : bench.port.take_sent()) {
+      if (frame.header.type == PEAL_PACKET_DATA) sent = std::max(sent, frame.header.piece + 1);
+    }
+    return sent;
+  }
+};
+
+TEST_F(DirectLong, PiecesAreAsLongAsTheFixtureThinks) { EXPECT_EQ(piece_bytes_for(ranks), kPiece); }
+
+// Piece p + W is begun when everybody's piece p is here.
+TEST_F(DirectLong, AWindowOfPiecesIsSent) {
+  const size_t block = pieces(2 * kWindow + 1);
+  post(block);
+  bench.finish_all_dma();
+  EXPECT_EQ(data_sent(), kWindow);
+  for (uint32_t piece = 0; piece < 2 * kWindow + 1; piece++) {
+    deliver_all(block, piece);
+    EXPECT_EQ(data_sent(), piece < kWindow + 1 ? kWindow + 1 + piece : 0) << piece;
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+}
+
+TEST_F(DirectLong, PiecesBeyondTheWindowAreRefused) {
+  const size_t block = pieces(2 * kWindow + 1);
+  post(block);
+  bench.finish_all_dma();
+  EXPECT_EQ(change(from(4, block, 2 * kWindow)), "+1 drop_piece");
+  EXPECT_EQ(change(from(4, block, 2 * kWindow - 1)).find("drop"), std::string::npos);
+  bench.finish_all_dma();
+}
+
+// While it runs the user's memory is the card's: pieces that all ranks will have when it is over
+// are not copied.
+TEST_F(DirectLong, OnlyTheLastPiecesAreKept) {
+  const size_t block = pieces(kWindow + 1);
+  post(block);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.deliver(wire.nack(4, direct_shape(block), 0, 0, rank, 0));
+  EXPECT_EQ(bench.take_log(),
+            "dma_read given+" + std::to_string(4 * block) + " " + std::to_string(kPiece) + "\n");
+  bench.port.take_sent();
+  bench.finish_all_dma();
+  const auto sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].payload, own(4, block, 0));
+  EXPECT_EQ(sent[0].header.flags, PEAL_PACKET_REPAIR);
+}
+
+// The proof of the release policy, as a test: when all is over the last W pieces are repaired from
+// the channel, of all ranks, and nobody needs those before.
+TEST_F(DirectLong, WhatMayBeAskedForAfterTheEndLiesInTheChannel) {
+  const uint32_t count = 2 * kWindow;
+  const size_t block = pieces(count);
+  post(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < count; piece++) deliver_all(block, piece);
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+  scribble();
+  for (uint32_t piece = count - kWindow; piece < count; piece++) {
+    for (const uint32_t asker : {0u, 2u, 3u, 4u, 5u, 6u, 7u}) {
+      answer(asker, block, piece);
+      EXPECT_EQ(bench.port.take_sent().at(0).payload, own(asker, block, piece));
+    }
+  }
+  EXPECT_EQ(change(wire.nack(4, direct_shape(block), 0, count - kWindow - 1, rank, 0)),
+            "+1 drop_stale");
+}
+
+// In place every piece is kept, for the result overwrites it.
+TEST_F(DirectLong, InPlaceEveryPieceIsRepairedFromTheChannel) {
+  const uint32_t count = 2 * kWindow;
+  const size_t block = pieces(count);
+  post_in_place(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < count; piece++) deliver_all(block, piece);
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+  scribble();
+  for (uint32_t piece = 0; piece < count; piece++) {
+    for (const uint32_t asker : {0u, 4u, 7u}) {
+      answer(asker, block, piece);
+      EXPECT_EQ(bench.port.take_sent().at(0).payload, own(asker, block, piece)) << piece;
+    }
+  }
+}
+
+// A rank that is W ahead has what was kept for it, so its block may wait in that place; what was
+// kept for others stays.
+TEST_F(DirectLong, EarlyBlocksTakeThePlaceOfWhatTheirSenderHas) {
+  const uint32_t count = 2 * kWindow;
+  const size_t block = pieces(count);
+  post_in_place(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < kWindow; piece++) {
+    for (const uint32_t sender : {0u, 2u, 4u, 5u, 6u, 7u})
+      bench.deliver(from(sender, block, piece));
+    bench.finish_all_dma();
+  }
+  // All but rank 3 are W ahead; the last piece is short, its neighbours' places are not.
+  for (uint32_t piece = kWindow; piece < count; piece++) {
+    for (const uint32_t sender : {0u, 2u, 4u, 5u, 6u, 7u}) {
+      bench.deliver(from(sender, block, piece));
+      bench.finish_all_dma();
+    }
+  }
+  for (uint32_t piece = 0; piece < kWindow; piece++) {
+    answer(3, block, piece);
+    EXPECT_EQ(bench.port.take_sent().at(0).payload, own(3, block, piece)) << piece;
+  }
+  for (uint32_t piece = 0; piece < count; piece++) {
+    bench.deliver(from(3, block, piece));
+    bench.finish_all_dma();
+  }
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+}
+
+// What is asked of a rank is one question, a bit for each piece of the window.
+TEST_F(DirectLong, OneQuestionNamesAllPiecesOfTheWindow) {
+  const size_t block = pieces(2 * kWindow);
+  post(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < kWindow; piece++) {
+    for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u})
+      bench.deliver(from(sender, block, piece));
+  }
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  char expected[80];
+  std::snprintf(expected, sizeof(expected), "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x%x\n",
+                (1u << kWindow) - 1);
+  EXPECT_EQ(bench.take_log(), expected);
+  answer(0, block, 0, (1u << kWindow) - 1);
+  EXPECT_EQ(bench.port.take_sent().size(), kWindow);
+}
+
+}  // namespace
+}  // namespace peal::test

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Ranks that are no peers: the table of addresses that a member is given, what is read of it and
+// when, and by it who may send what.
+#include "firmware/group/remote.h"
+
+#include <cstring>
+
+#include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
+
+namespace peal::test {
+namespace {
+
+// Rank 1 of 8, reserved; connected with a table of the test's.
+class AddressTable : public CardTest {
+ protected:
+  AddressTable() : member(bench.reserve(8, 1)) {
+    for (uint32_t rank = 0; rank < 8; rank++)
+      everybody.push_back(rank == 1 ? member.address : CardBench::played_address(rank));
+  }
+  peal_status connect(uint32_t key) {
+    member.table.key = key;
+    return bench.connect(member, everybody);
+  }
+  peal_status unregister(uint32_t key) {
+    RegionId region = 0;
+    return card_unregister_memory(bench.card(), bench.context(), key, &region);
+  }
+  Membership member;
+  std::vector<peal_peer_address> everybody;
+  static constexpr size_t kBytes = 8 * sizeof(peal_peer_address);
+};
+
+TEST_F(AddressTable, ItsKeyAndLengthAreChecked) {
+  const Memory shorter = bench.add_memory("shorter", kBytes - 1);
+  const Memory unreadable = bench.add_memory("unreadable", kBytes, PEAL_ACCESS_WRITE);
+  const Memory other = bench.add_memory_of(bench.open_context(), "other", kBytes, PEAL_ACCESS_READ);
+  const Memory good = bench.add_memory("good", kBytes, PEAL_ACCESS_READ);
+  EXPECT_EQ(connect(0x12345), PEAL_STATUS_BAD_KEY);
+  EXPECT_EQ(connect(shorter.key), PEAL_STATUS_BAD_BOUNDS);
+  EXPECT_EQ(connect(unreadable.key), PEAL_STATUS_BAD_ACCESS);
+  EXPECT_EQ(connect(other.key), PEAL_STATUS_BAD_KEY);
+  EXPECT_EQ(connect(good.key), PEAL_STATUS_OK);
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(AddressTable, ItsMemoryStaysRegisteredAsLongAsTheMemberLives) {
+  const Memory table = bench.add_memory("table", kBytes, PEAL_ACCESS_READ);
+  ASSERT_EQ(connect(table.key), PEAL_STATUS_OK);
+  EXPECT_EQ(unregister(table.key), PEAL_STATUS_BUSY);
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle(), bench.now),
+            PEAL_STATUS_OK);
+  EXPECT_EQ(unregister(table.key), PEAL_STATUS_OK);
+}
+
+// A member that failed to connect holds nothing.
+TEST_F(AddressTable, ARefusedConnectHoldsNoKey) {
+  const Memory table = bench.add_memory("table", kBytes, PEAL_ACCESS_READ);
+  everybody[2].rank = 3;
+  EXPECT_EQ(connect(table.key), PEAL_STATUS_BAD_RANK);
+  EXPECT_EQ(unregister(table.key), PEAL_STATUS_OK);
+}
+
+TEST_F(AddressTable, WithoutOneAlgorithmsThatTalkToEverybodyAreRefused) {
+  ASSERT_EQ(connect(0), PEAL_STATUS_OK);
+  const Memory memory = bench.add_memory("memory", 8 * 64);
+  peal_submission entry = alltoall_entry(member, 0, 100, 64, memory.key, memory.key);
+  entry.algorithm = PEAL_ALGORITHM_DIRECT;
+  bench.submit(entry);
+  EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=100 BAD_ALGORITHM\n");
+  const auto before = bench.counters();
+  bench.deliver(
+      WireMaker(member).direct(4, direct_shape(64), 0, 0, pattern_between(0, 4, 1, 0, 64)));
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_sender");
+}
+
+TEST(AllArePeers, WhereEveryDistanceIsAPowerOfTwoEitherWay) {
+  for (uint32_t ranks = 1; ranks <= 64; ranks++) {
+    bool all = true;
+    for (Rank other = 1; other < ranks; other++)
+      all = all && peer_entry(0, other, ranks) != kNoPeer;
+    EXPECT_EQ(all_are_peers(ranks), all) << ranks;
+  }
+}
+
+// A member of 8 with a table.
+class Remote : public DirectTest {
+ protected:
+  void spoil_address(uint32_t of, void (*spoil)(peal_peer_address& address)) {
+    uint8_t* at = bench.port.bytes(member.table.region).data() + of * sizeof(peal_peer_address);
+    peal_peer_address address;
+    std::memcpy(&address, at, sizeof(address));
+    spoil(address);
+    std::memcpy(at, &address, sizeof(address));
+  }
+};
+
+TEST_F(Remote, APacketWaitsForTheAddressOfItsSender) {
+  EXPECT_EQ(change(from(4)),
+            "+160 dma_read_bytes, +1 dma_operations, +1 address_reads, +1 awaits_address");
+  EXPECT_EQ(bench.take_log(), "dma_read addresses+0 160\n");
+  EXPECT_EQ(change(from(6)), "+1 awaits_address");
+  EXPECT_EQ(bench.take_log(), "");
+  const auto before = bench.counters();
+  bench.finish_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_RECEIVED) - before[PEAL_COUNTER_RECEIVED], 2u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_EARLY_DATA), 2u);
+  bench.finish_all_dma();
+}
+
+TEST_F(Remote, MorePacketsThanMayWaitAreDropped) {
+  for (uint32_t i = 0; i < kAddressWaits; i++) bench.deliver(from(4));
+  EXPECT_EQ(change(from(6)), "+1 drop_no_address");
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DUPLICATE), kAddressWaits - 1);
+  // Whoever lost it asks: nothing is lost for good.
+  post();
+  bench.finish_all_dma();
+  deliver_all();
+  EXPECT_EQ(wrong(), -1);
+}
+
+TEST_F(Remote, OnlyWhomTheTableNamesIsHeard) {
+  spoil_address(4, [](peal_peer_address& address) { address.incarnation++; });
+  bench.deliver(from(4));
+  const auto before = bench.counters();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter_changes(before), "+1 drop_stranger");
+  EXPECT_EQ(change(from(6)).find("drop"), std::string::npos);
+  bench.finish_all_dma();
+}
+
+// Entries of other ranks, or of a card that cuts messages otherwise: not a table of this group.
+TEST_F(Remote, WhatIsNoTableEndsTheOperationWithAFault) {
+  spoil_address(6, [](peal_peer_address& address) { address.rank = 4; });
+  bench.deliver(from(4));
+  post();
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_NE(bench.take_wire_log().find("complete ctx0 cookie=100 DMA_FAULT"), std::string::npos);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DROP_NO_ADDRESS), 1u);
+}
+
+TEST_F(Remote, AnotherGeometryIsNoTable) {
+  spoil_address(6, [](peal_peer_address& address) { address.geometry ^= 1; });
+  post();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_FAILED), 1u);
+}
+
+TEST_F(Remote, ATableThatCannotBeReadEndsTheOperationWithAFault) {
+  bench.port.fault_dmas = {0, 1};
+  post();
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_NE(bench.take_wire_log().find("complete ctx0 cookie=100 DMA_FAULT"), std::string::npos);
+  // And the next one reads again.
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_ADDRESS_READS), 1u);
+  bench.deliver(wire.probe(4));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "send 1>4 ALIVE\n");
+}
+
+// What algorithms among peers send, and the group's own, comes from peers only.
+TEST_F(Remote, OnlyForEverybodysAlgorithmsIsEverybodyHeard) {
+  const OperationShape bruck = bruck_shape(64);
+  for (const Frame& frame : {wire.signal(4, kBarrierShape, 0, 0), wire.recycle(4, 0, 0),
+                             wire.farewell(4), wire.nack(4, bruck, 0, 0, 1, 0),
+                             wire.refuse(4, bruck, 0, 2), wire.signal(4, kDestroyShape, 0, 0)}) {
+    EXPECT_EQ(change(frame), "+1 drop_sender") << frame_text(frame);
+  }
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Remote, AProbeIsAnsweredAndADeathBelieved) {
+  bench.deliver(wire.probe(4));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "send 1>4 ALIVE\n");
+  EXPECT_EQ(change(wire.alive(6)), "+1 received");
+  bench.deliver(wire.death(6, 3));
+  bench.take_log();
+  // Nothing but the truth from now on.
+  EXPECT_EQ(change(from(4)), "+1 sent_verdict, +1 drop_closed");
+  EXPECT_EQ(bench.take_log(), "send 1>4 DEATH rank=3\n");
+  EXPECT_EQ(change(wire.death(4, 3)), "+1 drop_closed");
+}
+
+// Of ranks that are no peers, too, those that owe something are probed, and dead when silent.
+TEST_F(Remote, ASilentRankIsProbedAndNamed) {
+  post();
+  bench.finish_all_dma();
+  for (const uint32_t sender : {0u, 2u, 3u, 4u, 5u, 7u}) bench.deliver(from(sender));
+  bench.finish_all_dma();
+  const CardTimeouts timeouts = default_timeouts();
+  bench.take_log();
+  bench.advance(timeouts.dead_ns / 2);
+  EXPECT_NE(bench.take_wire_log().find("send 1>6 PROBE\n"), std::string::npos);
+  bench.deliver(wire.alive(6));
+  bench.advance(timeouts.dead_ns - timeouts.probe_interval_ns);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  bench.advance(timeouts.dead_ns);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 1u);
+  EXPECT_NE(bench.take_wire_log().find("complete ctx0 cookie=100 PEER_DEAD rank=6"),
+            std::string::npos);
+}
+
+// The member goes while its table is being read: the memory is held until that is over.
+TEST_F(Remote, ATableThatIsBeingReadIsHeld) {
+  bench.deliver(from(4));
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle(), bench.now),
+            PEAL_STATUS_OK);
+  RegionId region = 0;
+  EXPECT_EQ(card_unregister_memory(bench.card(), bench.context(), member.table.key, &region),
+            PEAL_STATUS_BUSY);
+  bench.finish_all_dma();
+  EXPECT_EQ(card_unregister_memory(bench.card(), bench.context(), member.table.key, &region),
+            PEAL_STATUS_OK);
+}
+
+}  // namespace
+}  // namespace peal::test
