@@ -187,7 +187,7 @@ class PerfTest(jobs.JobCase):
                 (["allgather", "--sizes", "4,x"], "--sizes: '4,x' is no list A,B,... of bytes from 0 to 64M"),
                 (["allgather", "--algorithm", "ring"],
                  "--algorithm: 'ring' is none of auto, all-to-all-broadcast, recursive-doubling, all"),
-                (["alltoall", "--algorithm", "ring"], "--algorithm: 'ring' is none of auto, bruck, all"),
+                (["alltoall", "--algorithm", "ring"], "--algorithm: 'ring' is none of auto, bruck, direct, all"),
                 (["broadcast", "--root", "1024"], "--root: '1024' is no whole number from 0 to 1023"),
                 (["barrier", "--ranks", "0"], "--ranks: '0' is no whole number from 1 to 1024"),
                 (["barrier", "--iterations", "0"], "--iterations: '0' is no whole number from 1 to 100000000"),
