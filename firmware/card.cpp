@@ -50,6 +50,7 @@ void on_addresses(Card& card, const DmaDone& done) {
     count(card, receive_checked(card, packet));
     unhold_packet(card, packet);
   }
+  if (member.phase != MemberPhase::kActive) return;
   for (Operation& operation : member.operations) {
     const Scope scope = {card, member, operation};
     if (!is_open(operation) || operation.algorithm->senders != Senders::kGroup) continue;
