@@ -36,7 +36,8 @@ void refuse(const Scope& scope, peal_status status, Rank rank) {
   operation.verdict_rank = rank;
   const Membership& self = scope.member.membership;
   for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
-    if (!is_repeated_entry(entry, self.ranks)) tell_refusal(scope, entry, self.peers[entry].address.rank);
+    if (is_repeated_entry(entry, self.ranks)) continue;
+    tell_refusal(scope, entry, self.peers[entry].address.rank);
   }
   scope.card.timers.disarm(operation.timer);
   operation_end_if_refused(scope);
