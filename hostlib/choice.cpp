@@ -19,7 +19,8 @@ constexpr uint32_t kTableVersion = 2;
 // From the medians of peal-perf (docs/performance.md): up to these lengths both ways of an
 // allgather take about as long, and recursive doubling sends far fewer packets (N log2 N instead of
 // N (N-1)); beyond, packets that are forwarded without touching the host win, the later the more
-// ranks share a card's processor. Two ranks send the same packets either way.
+// ranks share a card's processor. Two ranks send the same packets either way. In an all-to-all
+// Bruck's way carries every block half of log2 N times, in fewer packets only where they are short.
 constexpr ChoiceRule kDefaults[] = {
     {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, {}, {}},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 0}, {1, 2}},
@@ -27,7 +28,8 @@ constexpr ChoiceRule kDefaults[] = {
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 2048}, {17}},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, {}, {}},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, {}, {}},
-    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, {}, {}},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, {0, 1024}, {}},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, {}, {}},
 };
 
 uint32_t hash_word(uint32_t hash, uint64_t word) {
