@@ -53,7 +53,10 @@ TEST(Choice, TheDefaultIsBySizeOfTheGroupAndOfTheBlock) {
   EXPECT_EQ(parts_of(make(8), PEAL_OPERATION_BARRIER),
             "0 dissemination (the default table: barrier:dissemination)\n");
   EXPECT_EQ(parts_of(make(8), PEAL_OPERATION_ALLTOALL),
-            "0 bruck (the default table: alltoall:0-1k:bruck)\n"
+            "0 bruck (the default table: alltoall:0-2k:n1-8:bruck)\n"
+            "2049 direct (the default table: alltoall:direct)\n");
+  EXPECT_EQ(parts_of(make(9), PEAL_OPERATION_ALLTOALL),
+            "0 bruck (the default table: alltoall:0-1k:n9-:bruck)\n"
             "1025 direct (the default table: alltoall:direct)\n");
 }
 
