@@ -124,9 +124,6 @@ TEST_F(AdminTest, ReservedBytesMustBeZero) {
   command = make_command(PEAL_ADMIN_UNREGISTER_MEMORY);
   command.u.unregister_memory.reserved = 1;
   EXPECT_EQ(execute(command, context), PEAL_STATUS_BAD_FLAGS);
-  command = make_command(PEAL_ADMIN_CONNECT_GROUP);
-  command.u.connect.reserved = 1;
-  EXPECT_EQ(execute(command, context), PEAL_STATUS_BAD_FLAGS);
   command = make_command(PEAL_ADMIN_ABANDON_GROUP);
   command.u.abandon.reserved = 1;
   EXPECT_EQ(execute(command, context), PEAL_STATUS_BAD_FLAGS);
