@@ -9,11 +9,11 @@
 namespace peal {
 
 enum class TransferRole : uint8_t {
-  kPart,    // of the result: the operation ends when it fails
-  kSend,    // image into a packet whose header is ready, which goes out then; detail: peer entry
-  kRepair,  // the same for a repair: holds up neither its piece nor its operation; it reads the
-            // channel, and whoever gets it later than that has passed the slot knows it as stale
-  kSendOwn,  // as kSend, from the user's memory: the operation ends when it fails
+  kPart,       // of the result: the operation ends when it fails
+  kSend,       // image into a packet whose header is ready, which goes out then; detail: peer entry
+  kRepair,     // the same for a repair: holds up neither its piece nor its operation; it reads the
+               // channel, and whoever gets it later than that has passed the slot knows it as stale
+  kSendOwn,    // as kSend, from the user's memory: the operation ends when it fails
   kRepairOwn,  // a repair from there: the operation, though not the piece, waits for it
 };
 
