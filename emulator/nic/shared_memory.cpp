@@ -61,8 +61,8 @@ Mapping* create_shared(const char* name, size_t bytes, Sharing sharing, int* fd)
 }
 
 Mapping* create_private(size_t bytes) {
-  void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void* const base =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return base == MAP_FAILED ? nullptr : new Mapping{base, bytes};
 }
 

@@ -6,8 +6,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 namespace peal::nic {
 namespace {
@@ -50,6 +52,24 @@ TEST(SharedMemory, WholePages) {
   EXPECT_EQ(whole_pages(4097), 8192u);
   EXPECT_EQ(whole_pages(UINT64_MAX), 0u);
   EXPECT_EQ(whole_pages(UINT64_MAX - 4095), UINT64_MAX - 4095);
+}
+
+// What a group reserves for its channels costs nothing until it is used.
+TEST(SharedMemory, PrivateMemoryIsNotTouched) {
+  constexpr size_t kPages = 64;
+  Mapping* const mapping = create_private(kPages * 4096);
+  ASSERT_NE(mapping, nullptr);
+  auto* const bytes = static_cast<uint8_t*>(mapping->base);
+  EXPECT_EQ(bytes[5 * 4096], 0);
+  bytes[6 * 4096] = 1;
+  std::array<unsigned char, kPages> resident = {};
+  ASSERT_EQ(mincore(mapping->base, kPages * 4096, resident.data()), 0);
+  std::string there;
+  for (size_t i = 0; i < kPages; i++) {
+    if ((resident[i] & 1) != 0) there += std::to_string(i) + " ";
+  }
+  EXPECT_EQ(there, "5 6 ");
+  destroy(mapping);
 }
 
 TEST(MappingBin, EmptiesWhatWasThrownIn) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/nic/packet_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "tests/unit/emulator/two_cards.h"
+
+namespace peal::nic {
+namespace {
+
+// Behind the lcore's cache there are far more buffers than ever are out at once. What was given
+// back last is taken first, or each packet would be written to memory that no cache knows.
+TEST(PacketPool, WhatCameBackLastIsTakenFirst) {
+  constexpr uint32_t kBuffers = 6000;
+  constexpr uint32_t kOut = 700;       // at once
+  constexpr size_t kMost = 2 * kOut;  // with what lies in the cache
+  test::start_dpdk();
+  PacketPool pool;
+  ASSERT_EQ(pool.create(kBuffers), "");
+  std::set<const void*> fresh;
+  std::set<const void*> shared;
+  for (uint32_t round = 0; round < 50; round++) {
+    std::vector<Packet*> out;
+    for (uint32_t i = 0; i < kOut; i++) {
+      Packet* const packet = pool.allocate();
+      ASSERT_NE(packet, nullptr);
+      fresh.insert(packet);
+      out.push_back(packet);
+      Packet* const other = pool.share(packet);
+      ASSERT_NE(other, nullptr);
+      shared.insert(other);
+      out.push_back(other);
+    }
+    for (Packet* packet : out) pool.release(packet);
+  }
+  EXPECT_LE(fresh.size(), kMost);
+  EXPECT_LE(shared.size(), kMost);
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace peal::nic
