@@ -34,7 +34,7 @@ inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : k
 // What an algorithm may keep of its own in an operation's record, and in each of its pieces: see
 // operation/algorithm.h.
 inline constexpr uint32_t kOperationStateBytes = 16;
-inline constexpr uint32_t kPieceStateBytes = 24 + 8 * kRankWords;
+inline constexpr uint32_t kPieceStateBytes = 24 + 16 * kRankWords;
 // Addresses of ranks that are no peers: read in runs of neighbours, a few runs remembered.
 inline constexpr uint32_t kAddressRun = 8;
 inline constexpr uint32_t kAddressRuns = CONFIG_REMEMBERED_ADDRESSES / kAddressRun;

@@ -44,8 +44,8 @@ enum class Sharing : uint8_t {
 // Creates a memfd of `bytes` (whole pages), maps it, and seals it against shrinking and growing.
 // The descriptor is the caller's to close. Null on failure, with errno set.
 Mapping* create_shared(const char* name, size_t bytes, Sharing sharing, int* fd);
-// Private memory of this process, of which the system gives a page when it is first touched: most of
-// what a group reserves for its channels never is.
+// Private memory of this process, of which the system gives a page when it is first touched: most
+// of what a group reserves for its channels never is.
 Mapping* create_private(size_t bytes);
 // Unmaps and deletes; for mappings that were never given away. Null is allowed.
 void destroy(Mapping* mapping);

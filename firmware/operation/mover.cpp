@@ -10,8 +10,6 @@
 namespace peal::mover {
 namespace {
 
-constexpr uint32_t kRunsInFlight = 4;
-
 // Blocks from `first` that are wanted and lie side by side both in the image and in the user's
 // buffer.
 uint32_t run_length(const Scope& scope, const Plan& plan, uint32_t first) {
@@ -55,7 +53,7 @@ void advance(const Scope& scope, const Plan& plan) {
   auto& [card, member, operation] = scope;
   Mover& mover = operation.mover;
   // Early data on its way into the channel has its bit, but is not there yet.
-  while (mover.active && mover.in_flight < kRunsInFlight && mover.landing == 0) {
+  while (mover.active && mover.in_flight < plan.runs_most && mover.landing == 0) {
     while (mover.next < member.membership.ranks && !plan.wanted(scope, mover.piece, mover.next))
       ++mover.next;
     if (mover.next >= member.membership.ranks) {
@@ -83,12 +81,6 @@ void advance(const Scope& scope, const Plan& plan) {
     ++mover.in_flight;
     mover.next = static_cast<uint16_t>(mover.next + blocks);
   }
-}
-
-bool is_past(const Operation& operation, uint32_t piece, uint32_t position) {
-  const Mover& mover = operation.mover;
-  if (!mover.active) return true;
-  return piece < mover.piece || (piece == mover.piece && position < mover.next);
 }
 
 bool on_dma(const Scope& scope, const Plan& plan, const TransferDone& done) {

@@ -18,6 +18,8 @@ struct Plan {
   // The last run of a piece has left (operation.mover.in_flight says which have landed). True: goes
   // on with what operation.mover says now; false: waits, or is done.
   bool (*piece_ended)(const Scope& scope);
+  // At once under way. Whoever reads for others, too, keeps them few: engines work in order.
+  uint8_t runs_most = 4;
 };
 
 // Steps of transfers with which the mover goes on, not the algorithm.
@@ -31,10 +33,8 @@ enum Step : uint8_t {
 };
 
 void start(Operation& operation, uint32_t first_piece);
-// Goes on; at most a few runs are under way at once.
+// Goes on, as far as runs_most lets it.
 void advance(const Scope& scope, const Plan& plan);
-// Has the mover passed this block, so that what comes now may go straight to the user?
-bool is_past(const Operation& operation, uint32_t piece, uint32_t position);
 
 // A transfer with one of the steps above is done; returns what Algorithm's on_dma() is to return.
 bool on_dma(const Scope& scope, const Plan& plan, const TransferDone& done);

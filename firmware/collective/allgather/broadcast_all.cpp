@@ -36,31 +36,37 @@ struct Turn {
 
 // Blocks that lie in the user's memory and that somebody below still asks for. Asked of the parent,
 // passed on when they come.
-struct Debts {
-  bool any;
+struct Blocks {
+  bool any_owed;
   uint64_t owed[kRankWords];
+  uint64_t early[kRankWords];  // lie in the channel, from where the mover takes them
 };
 
 bool owes(const Piece& piece, Rank origin) {
-  const auto& debts = own_state<Debts>(piece);
-  return debts.any && (debts.owed[origin / 64] >> (origin % 64) & 1) != 0;
+  const auto& blocks = own_state<Blocks>(piece);
+  return blocks.any_owed && (blocks.owed[origin / 64] >> (origin % 64) & 1) != 0;
 }
 
 void owe(Piece& piece, Rank origin) {
-  auto& debts = own_state<Debts>(piece);
-  debts.any = true;
-  debts.owed[origin / 64] |= uint64_t{1} << (origin % 64);
+  auto& blocks = own_state<Blocks>(piece);
+  blocks.any_owed = true;
+  blocks.owed[origin / 64] |= uint64_t{1} << (origin % 64);
 }
 
 void pay(Piece& piece, Rank origin) {
-  own_state<Debts>(piece).owed[origin / 64] &= ~(uint64_t{1} << (origin % 64));
+  own_state<Blocks>(piece).owed[origin / 64] &= ~(uint64_t{1} << (origin % 64));
 }
 
-// The mover fetches what came early: piece by piece, all but the own block.
-bool is_early(const Scope& scope, uint32_t piece, uint32_t position) {
-  Operation& operation = scope.operation;
-  if (!piece_is_open(operation, piece) || position == scope.member.membership.rank) return false;
-  return has_bit(piece_slot(operation, piece), position);
+// The mover fetches what came before the host's post. What comes later goes straight to the user,
+// also while it is at work (docs/decisions/0018).
+bool is_early(const Scope& scope, uint32_t number, uint32_t position) {
+  if (!piece_is_open(scope.operation, number)) return false;
+  const Piece& piece = piece_slot(scope.operation, number);
+  return (own_state<Blocks>(piece).early[position / 64] >> (position % 64) & 1) != 0;
+}
+
+void note_early(Piece& piece, Rank origin) {
+  own_state<Blocks>(piece).early[origin / 64] |= uint64_t{1} << (origin % 64);
 }
 
 Rank rank_at(const Membership& /*self*/, uint32_t position) { return position; }
@@ -74,7 +80,7 @@ bool next_early_piece(const Scope& scope) {
 }
 
 constexpr mover::Plan kFetch = {
-    .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece};
+    .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece, .runs_most = 16};
 
 void forward(const Scope& scope, Packet* packet, uint32_t number, Rank origin, bool summed) {
   const auto length = static_cast<uint16_t>(piece_length(scope.operation, number));
@@ -92,7 +98,7 @@ bool land(const Scope& scope, Packet* packet, uint32_t number, Rank origin) {
     return true;
   }
   if (!dma_available(card, 1)) return false;
-  const bool direct = is_posted(operation) && mover::is_past(operation, number, origin);
+  const bool direct = is_posted(operation);
   transfer_write(scope, {.step = direct ? uint8_t{kLand} : uint8_t{mover::kLandEarly},
                          .piece = number,
                          .host = direct ? user_address(operation, origin, number)
@@ -100,7 +106,10 @@ bool land(const Scope& scope, Packet* packet, uint32_t number, Rank origin) {
                          .card = packet->payload,
                          .bytes = length,
                          .packet = packet});
-  if (!direct) ++operation.mover.landing;
+  if (!direct) {
+    ++operation.mover.landing;
+    note_early(piece_slot(operation, number), origin);
+  }
   return true;
 }
 
@@ -193,7 +202,7 @@ void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
 bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   Operation& operation = scope.operation;
   if (piece.arrived < expected_blocks(scope.member.membership) || piece.dma > 0) return false;
-  if (operation.mover.active) return false;
+  if (operation.mover.active && operation.mover.piece <= number) return false;
   if (!is_staged(operation) || piece.delivery == Delivery::kDelivered) return true;
   if (piece.delivery == Delivery::kGathering) deliver_staged(scope, piece, number);
   return false;
@@ -356,11 +365,13 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
 void advance(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_posted(operation)) return;
-  mover::advance(scope, kFetch);
-  // The usual arrival: the first incomplete piece stays incomplete, and the window is sent.
   const Piece& first = piece_slot(operation, operation.base);
   const bool sent = operation.own_next >= operation.base + kPieceWindow ||
                     operation.own_next >= operation.piece_count;
+  // Others wait for the own block, and only the host for what the mover brings.
+  if (!sent) start_own_pieces(scope, start_own);
+  mover::advance(scope, kFetch);
+  // The usual arrival: the first incomplete piece stays incomplete, and the window is sent.
   if (sent && operation.base < operation.piece_count &&
       first.arrived < expected_blocks(scope.member.membership)) {
     return;

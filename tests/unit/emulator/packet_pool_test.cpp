@@ -15,7 +15,7 @@ namespace {
 // back last is taken first, or each packet would be written to memory that no cache knows.
 TEST(PacketPool, WhatCameBackLastIsTakenFirst) {
   constexpr uint32_t kBuffers = 6000;
-  constexpr uint32_t kOut = 700;       // at once
+  constexpr uint32_t kOut = 700;      // at once
   constexpr size_t kMost = 2 * kOut;  // with what lies in the cache
   test::start_dpdk();
   PacketPool pool;

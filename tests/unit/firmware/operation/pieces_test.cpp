@@ -241,7 +241,7 @@ TEST_F(Pieces, EarlyDataBehindAHole) {
 // could bring the mover back.
 TEST_F(Pieces, AMoverWithoutPacketsIsTriedAgainSoon) {
   deliver_piece(0);
-  bench.port.fail_allocations = {0, 1};  // the mover's; the own pieces find some
+  bench.port.fail_allocations = {kWindow, 1};  // the mover's; the own pieces find some
   bench.submit(allgather_entry(member, 0, 7, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, block, send.key,
                                receive.key));
   ASSERT_EQ(bench.port.dma_count(), size_t{kWindow});
@@ -252,6 +252,60 @@ TEST_F(Pieces, AMoverWithoutPacketsIsTriedAgainSoon) {
   bench.advance(default_timeouts().nack_ns / 4 + 1);
   bench.finish_all_dma();
   EXPECT_EQ(own_pieces_sent(), std::to_string(kWindow) + " ");
+}
+
+// What was early is on its way into the channel still, and then out of it; what comes after the
+// post takes no such way round.
+TEST_F(Pieces, WhatComesWhileTheMoverIsAtWorkGoesStraightToTheUser) {
+  bench.deliver(data(2, 0));
+  bench.submit(allgather_entry(member, 0, 7, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, block, send.key,
+                               receive.key));
+  bench.take_log();
+  bench.deliver(data(3, 0));
+  EXPECT_EQ(bench.take_log(), "dma_write receive+" + std::to_string(3 * block) + " " +
+                                  std::to_string(piece_bytes) + "\n");
+  bench.finish_all_dma();
+  bench.deliver(data(0, 0));
+  bench.finish_all_dma();
+  for (uint32_t piece = 1; piece < kPieces; piece++) deliver_piece(piece);
+  expect_result();
+}
+
+// All of a piece has come, but a block of it lies in the channel still: its place is not free.
+TEST_F(Pieces, TheWindowWaitsForTheMover) {
+  deliver_piece(0);
+  bench.port.fail_allocations = {kWindow + 2, kAlways};  // the mover's last
+  post();
+  bench.take_log();
+  bench.port.fail_allocations = {1, kAlways};
+  bench.advance(default_timeouts().nack_ns / 4 + 1);
+  EXPECT_EQ(bench.take_log(), "dma_read channel+" + std::to_string(3 * piece_bytes) + " " +
+                                  std::to_string(piece_bytes) + "\n");
+  bench.port.fail_allocations = {};
+  bench.finish_all_dma();
+  for (uint32_t piece = 1; piece < kPieces; piece++) deliver_piece(piece);
+  expect_result();
+}
+
+// Two pieces came early. One of them is with the user, the mover is at the other: whoever waits for
+// the own third does not wait for that.
+TEST_F(Pieces, TheWindowDoesNotWaitForTheMoversNextPiece) {
+  static_assert(kWindow >= 2 && kPieces > kWindow);
+  deliver_piece(0);
+  deliver_piece(1);
+  bench.port.fail_allocations = {kWindow + 3, kAlways};  // the mover's of piece 1
+  post();
+  EXPECT_EQ(bench.port.dma_count(), 0u);
+  bench.port.fail_allocations = {1, kAlways};
+  bench.advance(default_timeouts().nack_ns / 4 + 1);
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  bench.port.fail_allocations = {};
+  bench.port.take_sent();
+  bench.finish_dma(0);
+  EXPECT_EQ(own_pieces_sent(), numbers(kWindow, kWindow + 1));
+  bench.finish_all_dma();
+  for (uint32_t piece = 2; piece < kPieces; piece++) deliver_piece(piece);
+  expect_result();
 }
 
 }  // namespace
