@@ -10,6 +10,9 @@
 namespace peal::mover {
 namespace {
 
+// Few: engines work in order, and who takes many packets has none for what arrives.
+constexpr uint32_t kRunsInFlight = 4;
+
 // Blocks from `first` that are wanted and lie side by side both in the image and in the user's
 // buffer.
 uint32_t run_length(const Scope& scope, const Plan& plan, uint32_t first) {
@@ -53,7 +56,7 @@ void advance(const Scope& scope, const Plan& plan) {
   auto& [card, member, operation] = scope;
   Mover& mover = operation.mover;
   // Early data on its way into the channel has its bit, but is not there yet.
-  while (mover.active && mover.in_flight < plan.runs_most && mover.landing == 0) {
+  while (mover.active && mover.in_flight < kRunsInFlight && mover.landing == 0) {
     while (mover.next < member.membership.ranks && !plan.wanted(scope, mover.piece, mover.next))
       ++mover.next;
     if (mover.next >= member.membership.ranks) {

@@ -18,8 +18,6 @@ struct Plan {
   // The last run of a piece has left (operation.mover.in_flight says which have landed). True: goes
   // on with what operation.mover says now; false: waits, or is done.
   bool (*piece_ended)(const Scope& scope);
-  // At once under way. Whoever reads for others, too, keeps them few: engines work in order.
-  uint8_t runs_most = 4;
 };
 
 // Steps of transfers with which the mover goes on, not the algorithm.
@@ -33,7 +31,7 @@ enum Step : uint8_t {
 };
 
 void start(Operation& operation, uint32_t first_piece);
-// Goes on, as far as runs_most lets it.
+// Goes on; at most a few runs are under way at once.
 void advance(const Scope& scope, const Plan& plan);
 
 // A transfer with one of the steps above is done; returns what Algorithm's on_dma() is to return.

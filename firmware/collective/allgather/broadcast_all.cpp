@@ -80,7 +80,7 @@ bool next_early_piece(const Scope& scope) {
 }
 
 constexpr mover::Plan kFetch = {
-    .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece, .runs_most = 16};
+    .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece};
 
 void forward(const Scope& scope, Packet* packet, uint32_t number, Rank origin, bool summed) {
   const auto length = static_cast<uint16_t>(piece_length(scope.operation, number));
