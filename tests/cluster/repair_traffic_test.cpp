@@ -37,7 +37,8 @@ constexpr Skew kSkews[] = {
 struct Case {
   const char* name;
   OperationPlan operation;
-  // What there is at most, whatever the skew, where that is not what the skew says.
+  // What there is at most, whatever the skew, where that is not what the skew says. (Between ranks
+  // that are no peers nothing is numbered.)
   double repair_most = 0;
   double effort_most = 0;
 };
@@ -95,6 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
                         Case{"doubling_64k", doubling(65'536)},
                         Case{"doubling_256k", doubling(262'144)}, Case{"alltoall_4", alltoall(4)},
                         Case{"alltoall_1k", alltoall(1024)}, Case{"alltoall_8k", alltoall(8192)},
+                        Case{"direct_1k", direct(1024), 13.5}, Case{"direct_64k", direct(65'536)},
                         Case{"alltoall_64k", alltoall(65'536)},
                         Case{"root_broadcast_4", root_broadcast(4, 0), 18.5, 1.25},
                         Case{"root_broadcast_64k", root_broadcast(65'536, 1)},

@@ -194,6 +194,7 @@ TEST_F(Remote, ASilentRankIsProbedAndNamed) {
   bench.take_log();
   bench.advance(timeouts.dead_ns / 2);
   EXPECT_NE(bench.take_wire_log().find("send 1>6 PROBE\n"), std::string::npos);
+  bench.port.take_sent();  // their buffers are needed
   bench.deliver(wire.alive(6));
   bench.advance(timeouts.dead_ns - timeouts.probe_interval_ns);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
