@@ -232,6 +232,7 @@ peal_status Admin::unregister_memory(ContextId context, const peal_unregister_me
 peal_status Admin::reserve_group(ContextId context, const peal_reserve_group& request,
                                  MemoryProvider& provider, TimeNs now,
                                  peal_reserve_group_reply* reply) {
+  housekeeping();  // channels of groups that have just ended are had again
   // Before megabytes are set aside for it.
   if (request.ranks == 0 || request.ranks > CONFIG_GROUP_RANKS_MAX || request.rank >= request.ranks)
     return PEAL_STATUS_BAD_RANK;
