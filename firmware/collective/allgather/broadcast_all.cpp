@@ -34,12 +34,14 @@ struct Turn {
   uint32_t debt;  // piece slot and rank
 };
 
-// Blocks that lie in the user's memory and that somebody below still asks for. Asked of the parent,
-// passed on when they come.
+// A piece's blocks, by origin.
 struct Blocks {
   bool any_owed;
+  // Lie in the user's memory, and somebody below still asks for them: asked of the parent, passed
+  // on when they come.
   uint64_t owed[kRankWords];
-  uint64_t early[kRankWords];  // lie in the channel, from where the mover takes them
+  // Lie in the channel, from where the mover takes them.
+  uint64_t early[kRankWords];
 };
 
 bool owes(const Piece& piece, Rank origin) {
