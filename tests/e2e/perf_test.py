@@ -181,9 +181,26 @@ class PerfTest(jobs.JobCase):
         bad, good = (sum(card["sent_repair"] for card in part) for part in (cards[:4], cards[4:]))
         self.assertGreater(bad, 10 * good)  # a rank that is late may be asked
 
+    def test_groups(self):
+        """Made and destroyed one at a time, and several at a time, among ranks that have cards of their own or share them."""
+        json_file = os.path.join(self.folder.name, "groups.json")
+        for words, at_once, groups in (([], 1, 20), (["--at-once", "6"], 6, 24), (["--cards", "2", "--loss=0.01", "--at-once", "4"], 4, 20)):
+            with self.subTest(words=words):
+                done = subprocess.run([jobs.program("peal-perf"), "group", "--ranks", "5", "--iterations", "20", "--warmup", "2", *words,
+                                       "--json", json_file, f"--timeout={jobs.PATIENCE_S}"], env=self.environment,
+                                      stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                record, = jobs.records(json_file)
+                self.assertEqual((record["ranks"], record["at_once"], record["groups"]), (5, at_once, groups))
+                for spread in ("create_us", "create_own_us", "destroy_us"):
+                    self.assertLessEqual(record[spread + "_min"], record[spread])
+                    self.assertLessEqual(record[spread], record[spread + "_max"])
+                self.assertLessEqual(record["create_own_us"], record["create_us"])
+                os.unlink(json_file)
+
     def test_mistakes(self):
         for words, wrong in (
-                (["reduce"], "OPERATION: 'reduce' is none of barrier, allgather, broadcast, alltoall"),
+                (["reduce"], "OPERATION: 'reduce' is none of barrier, allgather, broadcast, alltoall, group"),
                 (["allgather", "--sizes", "4,x"], "--sizes: '4,x' is no list A,B,... of bytes from 0 to 64M"),
                 (["allgather", "--algorithm", "ring"],
                  "--algorithm: 'ring' is none of auto, all-to-all-broadcast, recursive-doubling, all"),
@@ -193,10 +210,13 @@ class PerfTest(jobs.JobCase):
                 (["barrier", "--iterations", "0"], "--iterations: '0' is no whole number from 1 to 100000000"),
                 (["barrier", "--corrupt", "-1"], "--corrupt: '-1' is no number from 0 to 1"),
                 (["barrier", "--tests", "3"], "--work-us and --tests are of --overlap"),
+                (["barrier", "--at-once", "2"], "--at-once is of group"),
+                (["group", "--floor"], "--floor, --compare-loss and --overlap are of operations"),
+                (["group", "--at-once", "0"], "--at-once: '0' is no whole number from 1 to 4096"),
                 (["barrier", "--compare-loss", "--floor"], "--compare-loss and --floor: one of them"),
                 (["barrier", "--compare-loss", "--cards", "3"], "--compare-loss and --cards: each rank has cards of its own"),
                 (["barrier", "allgather"], "'allgather' is one word too many"),
-                ([], "OPERATION is missing: one of barrier, allgather, broadcast, alltoall")):
+                ([], "OPERATION is missing: one of barrier, allgather, broadcast, alltoall, group")):
             done = subprocess.run([jobs.program("peal-perf"), *words], env=self.environment, capture_output=True, text=True,
                                   check=False)
             self.assertEqual((done.returncode, done.stderr), (2, f"peal-perf: {wrong}\nTry 'peal-perf --help'.\n"), words)

@@ -11,6 +11,7 @@
 
 #include "base/names.h"
 #include "tools/peal-perf/computing.h"
+#include "tools/peal-perf/groups.h"
 #include "tools/peal-perf/measure.h"
 
 namespace peal::perf {
@@ -28,12 +29,6 @@ std::string card_on_good_wire(const Job& job) {
     _Exit(1);
   }
   return url.substr(0, at) + kCard + std::to_string(job.rank + job.size);
-}
-
-Spread spread(std::vector<double> values) {
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  const Spread result = {0, *least, *most};
-  return {median(std::move(values)), result.min, result.max};
 }
 
 // What all rounds of one side had in common.
@@ -91,16 +86,29 @@ OverlapRecord make_overlap_record(const Setting& setting, const std::vector<Over
 }  // namespace
 
 bool Bench::run() {
+  if (options_.operation == PEAL_OPERATION_NONE) return run_groups();
   if (options_.overlap) turns_per_us_ = measure_turns_per_us(job_);
   if (job_.rank == 0) print_header(options_);
   for (const Memory memory : options_.memories) {
     for (const std::string& algorithm : options_.algorithms) run_setting(memory, algorithm);
   }
+  write_records();
+  return good_;
+}
+
+bool Bench::run_groups() {
+  const GroupRecord record = measure_groups(job_, options_);
+  if (job_.rank == 0) print_record(record);
+  records_.push_back(to_json(record));
+  write_records();
+  return good_;
+}
+
+void Bench::write_records() {
   if (job_.rank == 0 && !options_.json.empty() && !write_json(options_.json, records_)) {
     fprintf(stderr, "peal-perf: cannot write %s: %s\n", options_.json.c_str(), strerror(errno));
     good_ = false;
   }
-  return good_;
 }
 
 std::unique_ptr<Side> Bench::make_other(Memory memory, const std::string& algorithm,

@@ -23,6 +23,9 @@ class Bench {
   bool run();
 
  private:
+  bool run_groups();
+  void write_records();
+
   // Peal, and what it is compared with: the ideal card, Peal on a good wire, or nothing.
   struct Sides {
     PealSide& peal;

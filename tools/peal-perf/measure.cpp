@@ -117,4 +117,10 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+Spread spread(std::vector<double> values) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const Spread result = {0, *least, *most};
+  return {median(std::move(values)), result.min, result.max};
+}
+
 }  // namespace peal::perf

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "tools/peal-perf/report.h"
 #include "tools/peal-perf/side.h"
 
 namespace peal::perf {
@@ -43,5 +44,6 @@ uint64_t now_ns();
 bool all_good(const Job& job, bool good);
 
 double median(std::vector<double> values);
+Spread spread(std::vector<double> values);
 
 }  // namespace peal::perf

@@ -18,6 +18,8 @@ using command_line::whole;
 
 constexpr uint64_t kBlockMax = 64u << 20;
 constexpr uint32_t kRanksMax = 1024;
+constexpr uint32_t kGroupsMax = 4096;
+constexpr const char* kGroup = "group";
 
 struct RawOptions {
   std::string operation;
@@ -42,16 +44,16 @@ bool parse_sizes(std::string_view text, std::vector<uint64_t>* sizes) {
   }
 }
 
-// "allgather, barrier, …", of what libpeal has.
+// "barrier, allgather, …", of what libpeal has, and the making of groups.
 std::string operation_words() {
   std::string words;
   peal_operation last = PEAL_OPERATION_NONE;
   for (const host::Way& way : host::kWays) {
     if (way.operation == last) continue;
     last = way.operation;
-    words += (words.empty() ? "" : ", ") + names::operation(last);
+    words += names::operation(last) + ", ";
   }
-  return words;
+  return words + kGroup;
 }
 
 // NONE where libpeal has no such operation.
@@ -142,6 +144,11 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
           "as it takes.")
       ->transform(whole(0, 10'000'000))
       ->capture_default_str();
+  group
+      .add("--at-once", options->at_once, "K",
+           "Of groups: makes K, 1 to 4096, before it destroys them.")
+      ->transform(whole(1, kGroupsMax))
+      ->capture_default_str();
   group.add("--tests", options->tests, "K", "Looks at the operation K times meanwhile, 0 to 1000.")
       ->transform(whole(0, 1000))
       ->capture_default_str();
@@ -186,10 +193,15 @@ std::string read_comparison(const RawOptions& raw, Options* options) {
 
 std::string apply(const RawOptions& raw, Options* options) {
   if (raw.operation.empty()) return "OPERATION is missing: one of " + operation_words();
+  const bool groups = raw.operation == kGroup;
   options->operation = operation_of(raw.operation);
-  if (options->operation == PEAL_OPERATION_NONE)
+  if (options->operation == PEAL_OPERATION_NONE && !groups)
     return "OPERATION: '" + raw.operation + "' is none of " + operation_words();
-  if (std::string error = read_algorithms(raw.algorithm, options); !error.empty()) return error;
+  if (!groups && options->at_once != 1) return "--at-once is of group";
+  if (groups && (options->floor || options->compare_loss || options->overlap))
+    return "--floor, --compare-loss and --overlap are of operations";
+  if (std::string error = groups ? "" : read_algorithms(raw.algorithm, options); !error.empty())
+    return error;
   if (!parse_sizes(raw.sizes, &options->sizes))
     return "--sizes: '" + raw.sizes + "' is no list A,B,... of bytes from 0 to 64M";
   emulator::FaultPlan plan;

@@ -20,7 +20,7 @@ const char* memory_name(Memory memory);
 inline constexpr const char* kAuto = "auto";
 
 struct Options {
-  peal_operation operation = PEAL_OPERATION_NONE;
+  peal_operation operation = PEAL_OPERATION_NONE;  // NONE: groups are made and destroyed
   uint32_t ranks = 8;
   std::vector<uint64_t> sizes = {4, 1024};
   std::vector<std::string> algorithms = {kAuto};  // by their names
@@ -35,6 +35,7 @@ struct Options {
   bool overlap = false;
   uint32_t work_us = 0;  // of overlap; 0: as long as the operation takes
   uint32_t tests = 0;
+  uint32_t at_once = 1;             // groups
   std::string json;                 // file
   std::vector<std::string> launch;  // for pealrun, when peal-perf launches itself
 };

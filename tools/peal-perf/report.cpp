@@ -62,6 +62,16 @@ void print_record(const OverlapRecord& record) {
   fflush(stdout);
 }
 
+void print_record(const GroupRecord& record) {
+  printf("%5s %8s %8s  %-26s %-26s %s\n", "ranks", "at once", "groups", "create us (min-max)",
+         "without exchange", "destroy us");
+  printf("%5u %8u %8llu ", record.ranks, record.at_once,
+         static_cast<unsigned long long>(record.groups));
+  for (const Spread& spread : {record.create_us, record.create_own_us, record.destroy_us})
+    printf(" %7.0f (%.0f-%.0f)%*s", spread.median, spread.min, spread.max, 6, "");
+  printf("\n");
+}
+
 nlohmann::ordered_json to_json(const Record& record) {
   nlohmann::ordered_json entry = setting_json(record.setting);
   add(entry, "latency_us", record.latency_us);
@@ -91,6 +101,15 @@ nlohmann::ordered_json to_json(const OverlapRecord& record) {
   add(entry, "done_cpu_us", record.done_cpu_us);
   add(entry, "done_before", record.done_before);
   entry["verified"] = record.verified;
+  return entry;
+}
+
+nlohmann::ordered_json to_json(const GroupRecord& record) {
+  nlohmann::ordered_json entry = {
+      {"ranks", record.ranks}, {"at_once", record.at_once}, {"groups", record.groups}};
+  add(entry, "create_us", record.create_us);
+  add(entry, "create_own_us", record.create_own_us);
+  add(entry, "destroy_us", record.destroy_us);
   return entry;
 }
 

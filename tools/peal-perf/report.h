@@ -59,11 +59,23 @@ struct OverlapRecord {
   bool verified = false;
 };
 
+// Of groups made and destroyed; over all of them.
+struct GroupRecord {
+  uint32_t ranks = 0;
+  uint32_t at_once = 0;
+  uint64_t groups = 0;
+  Spread create_us;      // from the first rank's start to the last one's end
+  Spread create_own_us;  // of the slowest rank, without the caller's exchange
+  Spread destroy_us;
+};
+
 void print_header(const Options& options);
 void print_record(const Record& record);
 void print_record(const OverlapRecord& record);
+void print_record(const GroupRecord& record);  // with its header
 nlohmann::ordered_json to_json(const Record& record);
 nlohmann::ordered_json to_json(const OverlapRecord& record);
+nlohmann::ordered_json to_json(const GroupRecord& record);
 // False with errno.
 bool write_json(const std::string& path, const nlohmann::ordered_json& records);
 
