@@ -17,11 +17,11 @@ struct Exchange {
 };
 void PrintTo(const Exchange& exchange, std::ostream* out) { *out << exchange.name; }
 
-class Stepping : public BruckBase, public ::testing::WithParamInterface<Exchange> {
+class Stepping : public BruckTest, public ::testing::WithParamInterface<Exchange> {
  protected:
   void post(size_t block = kSmall) {
     if (GetParam().alltoall) {
-      BruckBase::post(0, block);
+      BruckTest::post(0, block);
     } else {
       post_doubling(0, block);
     }
@@ -41,7 +41,7 @@ class Stepping : public BruckBase, public ::testing::WithParamInterface<Exchange
     return payload;
   }
   [[nodiscard]] Frame step(uint32_t k, size_t block = kSmall) const {
-    if (GetParam().alltoall) return BruckBase::step(k, 0, block);
+    if (GetParam().alltoall) return BruckTest::step(k, 0, block);
     return wire.doubling(doubling_shape(block), 0, 0, k, 0, sent_by(rank ^ 1u << k, k, block));
   }
   void deliver_all(size_t block = kSmall) {
@@ -51,7 +51,7 @@ class Stepping : public BruckBase, public ::testing::WithParamInterface<Exchange
     bench.finish_all_dma();
   }
   [[nodiscard]] long wrong_byte() {
-    return GetParam().alltoall ? BruckBase::wrong_byte(0, kSmall)
+    return GetParam().alltoall ? BruckTest::wrong_byte(0, kSmall)
                                : GroupTest::wrong_byte(0, kSmall);
   }
   // The one packet of a step, as the log has it.

@@ -10,9 +10,9 @@ namespace peal::test {
 namespace {
 
 // Rank 1 of 64: 32 blocks a step, eight lots of those that stay together in a packet.
-class BruckOf64 : public BruckBase {
+class BruckOf64 : public BruckTest {
  protected:
-  BruckOf64() : BruckBase(64, 1, kSmall) {}
+  BruckOf64() : BruckTest(64, 1, kSmall) {}
   Frame part(uint32_t k, uint32_t fragment, size_t blocks) const {
     const auto all = lot(above(k), k, 0, 0, kSmall);
     const size_t first = fragment * blocks * kSmall;

@@ -13,14 +13,14 @@ const std::string kMtu = std::to_string(CONFIG_MTU_BYTES);
 
 // Rank 1 of 4 again, with blocks of more pieces than a channel has images: each of them a packet's
 // payload, but for the last.
-class BruckPieces : public BruckBase {
+class BruckPieces : public BruckTest {
  protected:
   static constexpr uint32_t kPieces = 4 * kWindow + 1;
   static constexpr uint32_t kTail = 40;
   static constexpr size_t kPiece = CONFIG_MTU_BYTES;
   static constexpr size_t kLong = (kPieces - 1) * kPiece + kTail;
 
-  BruckPieces() : BruckBase(4, 1, kLong) {
+  BruckPieces() : BruckTest(4, 1, kLong) {
     EXPECT_EQ(piece_bytes_for(4 + 2 * 2), kPiece);
     bench.port.log_dma = false;
   }

@@ -9,7 +9,7 @@ namespace peal::test {
 namespace {
 
 // Rank 1 of 4: step 0 to 0 and from 2, step 1 to and from 3.
-class BruckOf4 : public BruckBase {
+class BruckOf4 : public BruckTest {
  protected:
   void deliver_all(uint64_t sequence = 0, size_t block = kSmall) {
     bench.deliver(step(0, sequence, block));
@@ -156,9 +156,9 @@ TEST_P(BruckFault, EndsAStagedOperationByName) {
 }
 
 // Rank 3 of 5: to 2, 1, 4 and from 4, 0, 2, of two, two and one block.
-class BruckOf5 : public BruckBase {
+class BruckOf5 : public BruckTest {
  protected:
-  BruckOf5() : BruckBase(5, 3) {}
+  BruckOf5() : BruckTest(5, 3) {}
 };
 
 TEST_F(BruckOf5, InOrder) {
@@ -178,9 +178,9 @@ TEST_F(BruckOf5, InOrder) {
   EXPECT_EQ(wrong_byte(0, kSmall), -1);
 }
 
-class BruckOf2 : public BruckBase {
+class BruckOf2 : public BruckTest {
  protected:
-  BruckOf2() : BruckBase(2, 0) {}
+  BruckOf2() : BruckTest(2, 0) {}
 };
 
 TEST_F(BruckOf2, OneExchange) {
@@ -194,9 +194,9 @@ TEST_F(BruckOf2, OneExchange) {
   EXPECT_EQ(wrong_byte(0, kSmall), -1);
 }
 
-class BruckOf1 : public BruckBase {
+class BruckOf1 : public BruckTest {
  protected:
-  BruckOf1() : BruckBase(1, 0) {}
+  BruckOf1() : BruckTest(1, 0) {}
 };
 
 TEST_F(BruckOf1, CopiesTheBlock) {

@@ -14,6 +14,21 @@ class DirectLong : public DirectTest {
  protected:
   // As many pieces; the last is short.
   static size_t pieces(uint32_t count) { return (count - 1) * kPiece + 100; }
+  // Everybody's pieces come, and the user takes the buffers back.
+  void finish(size_t block, uint32_t count) {
+    bench.finish_all_dma();
+    for (uint32_t piece = 0; piece < count; piece++) deliver_all(block, piece);
+    ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+    EXPECT_EQ(wrong(block), -1);
+    scribble();
+  }
+  void expect_repaired(uint32_t asker, size_t block, uint32_t piece) {
+    answer(asker, block, piece);
+    const auto sent = bench.port.take_sent();
+    ASSERT_EQ(sent.size(), 1u) << piece;
+    EXPECT_EQ(sent[0].payload, own(asker, block, piece)) << piece;
+    EXPECT_EQ(sent[0].header.flags, PEAL_PACKET_REPAIR) << piece;
+  }
   uint32_t data_sent() {
     uint32_t sent = 0;
     for (const Frame& frame : bench.port.take_sent()) {
@@ -72,16 +87,9 @@ TEST_F(DirectLong, WhatMayBeAskedForAfterTheEndLiesInTheChannel) {
   const uint32_t count = 2 * kWindow;
   const size_t block = pieces(count);
   post(block);
-  bench.finish_all_dma();
-  for (uint32_t piece = 0; piece < count; piece++) deliver_all(block, piece);
-  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
-  EXPECT_EQ(wrong(block), -1);
-  scribble();
+  finish(block, count);
   for (uint32_t piece = count - kWindow; piece < count; piece++) {
-    for (const uint32_t asker : {0u, 2u, 3u, 4u, 5u, 6u, 7u}) {
-      answer(asker, block, piece);
-      EXPECT_EQ(bench.port.take_sent().at(0).payload, own(asker, block, piece));
-    }
+    for (const uint32_t asker : {0u, 2u, 3u, 4u, 5u, 6u, 7u}) expect_repaired(asker, block, piece);
   }
   EXPECT_EQ(change(wire.nack(4, direct_shape(block), 0, count - kWindow - 1, rank, 0)),
             "+1 drop_stale");
@@ -92,16 +100,9 @@ TEST_F(DirectLong, InPlaceEveryPieceIsRepairedFromTheChannel) {
   const uint32_t count = 2 * kWindow;
   const size_t block = pieces(count);
   post_in_place(block);
-  bench.finish_all_dma();
-  for (uint32_t piece = 0; piece < count; piece++) deliver_all(block, piece);
-  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
-  EXPECT_EQ(wrong(block), -1);
-  scribble();
+  finish(block, count);
   for (uint32_t piece = 0; piece < count; piece++) {
-    for (const uint32_t asker : {0u, 4u, 7u}) {
-      answer(asker, block, piece);
-      EXPECT_EQ(bench.port.take_sent().at(0).payload, own(asker, block, piece)) << piece;
-    }
+    for (const uint32_t asker : {0u, 4u, 7u}) expect_repaired(asker, block, piece);
   }
 }
 
@@ -124,10 +125,7 @@ TEST_F(DirectLong, EarlyBlocksTakeThePlaceOfWhatTheirSenderHas) {
       bench.finish_all_dma();
     }
   }
-  for (uint32_t piece = 0; piece < kWindow; piece++) {
-    answer(3, block, piece);
-    EXPECT_EQ(bench.port.take_sent().at(0).payload, own(3, block, piece)) << piece;
-  }
+  for (uint32_t piece = 0; piece < kWindow; piece++) expect_repaired(3, block, piece);
   for (uint32_t piece = 0; piece < count; piece++) {
     bench.deliver(from(3, block, piece));
     bench.finish_all_dma();
