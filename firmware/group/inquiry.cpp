@@ -82,7 +82,7 @@ bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry) {
   return true;
 }
 
-bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer) {
+bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wanted wanted) {
   const Membership& self = member.membership;
   const uint32_t entry = peer_entry(self.rank, peer, self.ranks);
   const uint32_t bit = uint32_t{1} << (entry == kNoPeer ? kRemoteEntry : entry);
@@ -91,7 +91,10 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer) {
   if (inquiry.asking == Asking::kNobody) return false;
   if (!asks_suspects(inquiry) && (inquiry.doubts & bit) == 0) {
     if ((inquiry.promised & bit) != 0 && card.now < inquiry.promised_until_ns) return false;
-    if (entry != kNoPeer && has_sent_nothing(card, member, inquiry, entry)) return false;
+    if (wanted == Wanted::kFirst && entry != kNoPeer &&
+        has_sent_nothing(card, member, inquiry, entry)) {
+      return false;
+    }
   }
   if (!pace_ask(member.pace, card.timeouts, card.now)) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);

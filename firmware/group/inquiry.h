@@ -33,8 +33,12 @@ inline void inquiry_put_off(const Card& card, Inquiry& inquiry) { inquiry.from_n
 // inquiry_may_ask() is to be called for everybody who owes something.
 [[nodiscard]] bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry);
 inline void inquiry_looked(Inquiry& inquiry) { inquiry.asking = Asking::kAnybody; }
+// What a peer owes: what it may not have sent yet, or what had come from it and must be sent again.
+// That nothing of its edge is lost speaks against asking for the first alone.
+enum class Wanted : uint8_t { kFirst, kAgain };
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.
-[[nodiscard]] bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer);
+[[nodiscard]] bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer,
+                                   Wanted wanted);
 
 // Begins a look of another kind: something that this peer sent is lost. It is asked at once,
 // whatever it promised, and nobody else.

@@ -102,8 +102,8 @@ void operation_starved(const Scope& scope) {
                                  scope.card.now + scope.card.timeouts.nack_ns / 4 + 1);
 }
 
-bool operation_may_ask(const Scope& scope, Rank peer) {
-  return inquiry_may_ask(scope.card, scope.member, scope.operation.inquiry, peer);
+bool operation_may_ask(const Scope& scope, Rank peer, Wanted wanted) {
+  return inquiry_may_ask(scope.card, scope.member, scope.operation.inquiry, peer, wanted);
 }
 
 void operation_owes(const Scope& scope, Rank parent) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "firmware/card_types.h"
+#include "firmware/group/inquiry.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -32,7 +33,7 @@ void operation_progressed(const Scope& scope);
 // A pool was empty: try again soon.
 void operation_starved(const Scope& scope);
 // This peer owes it something, and is awaited. May it be asked now? If not, the timer comes again.
-[[nodiscard]] bool operation_may_ask(const Scope& scope, Rank peer);
+[[nodiscard]] bool operation_may_ask(const Scope& scope, Rank peer, Wanted wanted = Wanted::kFirst);
 // It has promised data that it must ask this peer for: its timer runs, though it may be finished.
 void operation_owes(const Scope& scope, Rank parent);
 // What this peer (its entry) sent could not be taken: it is asked for again soon.

@@ -16,13 +16,13 @@ class Seeds : public testing::TestWithParam<uint64_t> {};
 TEST_P(Seeds, RandomScenariosPass) {
   RandomLimits limits;
   limits.packets = 20'000;
-  limits.memory_bytes = 32 << 20;
   for (uint64_t seed = GetParam(); seed < GetParam() + kSeedsPerTest; seed++) {
     const Scenario scenario = random_scenario(seed, limits);
     ASSERT_EQ(scenario.problem(), "") << seed;
     const Report report = run(scenario);
     EXPECT_TRUE(report.ok) << "seed " << seed << ": " << describe(scenario) << "\n"
-                           << failures(report);
+                           << failures(report) << "again: peal-sim replay --seed " << seed
+                           << " --packets " << limits.packets;
   }
 }
 

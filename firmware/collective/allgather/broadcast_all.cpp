@@ -284,8 +284,9 @@ peal_counter on_repeated(const Scope& scope, Packet* packet) {
   return PEAL_COUNTER_RECEIVED;
 }
 
-bool may_ask_parent(const Scope& scope, uint32_t hop) {
-  return operation_may_ask(scope, scope.member.membership.peers[peer_behind(hop)].address.rank);
+bool may_ask_parent(const Scope& scope, uint32_t hop, Wanted wanted) {
+  const Rank parent = scope.member.membership.peers[peer_behind(hop)].address.rank;
+  return operation_may_ask(scope, parent, wanted);
 }
 
 // Asks again for what was promised to ranks below. Each time it begins where it stopped before, so
@@ -308,7 +309,9 @@ void chase_debts(const Scope& scope) {
     --budget;
     turn.debt = (at + 1) % places;
     const Asked asked = asked_for(member.membership, at % ranks);
-    if (may_ask_parent(scope, asked.hop)) ask_parent(scope, piece.number - 1, asked);
+    if (may_ask_parent(scope, asked.hop, Wanted::kAgain)) {
+      ask_parent(scope, piece.number - 1, asked);
+    }
   }
 }
 
@@ -408,7 +411,7 @@ void chase_piece(const Scope& scope, const Piece& piece, uint32_t number, uint32
       // Where much is missing, most of it is on its way; a later packet or silence will tell.
       const bool crowd = std::popcount(asked.bits) > kFewMissing;
       if (asks_suspects(scope.operation.inquiry) && crowd) continue;
-      if (may_ask_parent(scope, hop)) ask_parent(scope, number, asked);
+      if (may_ask_parent(scope, hop, Wanted::kFirst)) ask_parent(scope, number, asked);
     }
   }
 }
@@ -447,7 +450,7 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin, const peal_peer_
     owe(piece, origin);
     const Asked asked = asked_for(self, origin);
     operation_owes(scope, self.peers[peer_behind(asked.hop)].address.rank);
-    if (may_ask_parent(scope, asked.hop)) {
+    if (may_ask_parent(scope, asked.hop, Wanted::kAgain)) {
       ask_parent(scope, number, asked);
       count(card, PEAL_COUNTER_RELAYED_NACK);
     }

@@ -143,6 +143,21 @@ TEST_F(Repair, APromiseIsAskedForAgain) {
   EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
 }
 
+// That all a parent has sent has come says nothing of what it must send again: it is asked all the
+// same, for as long as it is owed.
+TEST_F(Repair, APromiseIsAskedForThoughNothingIsMissingOnTheEdge) {
+  complete(0, kLarge);
+  answer(nack(3, 0, 1, kLarge));
+  const TimeNs most_ns = default_timeouts().nack_max_ns;
+  uint64_t before = 0;
+  for (TimeNs passed = 0; passed < default_timeouts().dead_ns / 2; passed += 2 * most_ns) {
+    bench.deliver(WireMaker::numbered(wire.alive(0), 0));
+    before = bench.counter(PEAL_COUNTER_SENT_NACK);
+    bench.advance(2 * most_ns);
+    EXPECT_GT(bench.counter(PEAL_COUNTER_SENT_NACK), before) << "after " << passed << " ns";
+  }
+}
+
 // The origin refused after we had its block and were done: whoever asks us must hear of it.
 TEST_F(Repair, ACompleteCardPassesOnARefusalInsteadOfNotYet) {
   complete(0, kLarge);
