@@ -97,6 +97,7 @@ struct Membership {
   uint8_t rounds;  // ⌈log2 N⌉
   bool poisoned;   // a member died: dead_rank, and nothing can be completed any more
   uint16_t dead_rank;
+  peal_wire_header pattern;  // what all headers that it sends have in common; else zero
   Peer peers[kPeersMax];
 };
 
@@ -245,6 +246,7 @@ struct Operation {
   bool starved;  // something could not be had from a pool: try again soon
   bool in_debt;  // some piece owes blocks to ranks below
   const Algorithm* algorithm;
+  peal_wire_header pattern;  // what all headers of it have in common (wire/transmit.h)
   uint32_t signature;
   uint32_t block_bytes;
   uint16_t root;          // 0 where there is none
@@ -306,6 +308,7 @@ struct Member {
   Patience patience;           // before each
   uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
   Dissemination recycling[2];
+  peal_wire_header recycling_pattern;  // of its headers, but for the epoch
   Inquiry recycling_inquiry;
   Timer timer;  // recycling NACKs and liveness
   uint16_t parked_head;

@@ -158,6 +158,58 @@ peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   return result;
 }
 
+// What the edge says that the packet came by. What was dropped is lost, too.
+void listen_to_edge(Card& card, Member& member, uint32_t entry, const peal_wire_header& header,
+                    peal_counter result) {
+  if (result != PEAL_COUNTER_RECEIVED && result != PEAL_COUNTER_DUPLICATE) return;
+  Peer& peer = member.membership.peers[entry];
+  const EdgeSays says = edge_heard(peer, header);
+  if (says == EdgeSays::kComplete) peer.complete_ns = card.now;
+  if (says == EdgeSays::kGap) ask_for_lost(card, member, entry, header, 0);
+}
+
+// What a packet brought forward goes on; what could not be taken is asked for again.
+peal_counter go_on(const Scope& scope, uint32_t entry, peal_counter result) {
+  if (result == PEAL_COUNTER_DROP_NO_DMA) operation_doubts(scope, entry);
+  if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
+  return result;
+}
+
+// Is it data or a signal, the first time, of an operation that has its record here and that nobody
+// refused? Nearly all packets are. The fields that all headers of an operation have in common are
+// compared with those of the headers that this member sends, which it has made of what it knows: so
+// one that is usual is all that the long way (receive_unusual()) asks for, but for its sender.
+bool is_usual(const Member& member, const Operation& operation, const peal_wire_header& header) {
+  const peal_wire_header& pattern = operation.pattern;
+  const Algorithm* algorithm = operation.algorithm;
+  return member.phase == MemberPhase::kActive && header.member == member.membership.handle &&
+         !member.membership.poisoned && operation.phase != OperationPhase::kFree &&
+         !is_refused(operation) && header.group == pattern.group &&
+         header.signature == pattern.signature && header.sequence == pattern.sequence &&
+         header.operation == pattern.operation && header.algorithm == pattern.algorithm &&
+         header.block_bytes == pattern.block_bytes &&
+         (!algorithm->rooted || header.origin == pattern.origin) &&
+         header.flags == PEAL_PACKET_NUMBERED &&
+         (header.type == PEAL_PACKET_DATA ||
+          (header.type == PEAL_PACKET_SIGNAL && header.length == 0)) &&
+         (algorithm->packets.types >> header.type & 1) != 0 &&
+         header.sender < member.membership.ranks;
+}
+
+// A usual packet of a peer.
+peal_counter on_usual_packet(const Scope& scope, Packet* packet, uint32_t entry) {
+  auto& [card, member, operation] = scope;
+  const peal_wire_header& header = *packet->header;
+  const AlgorithmFunctions& does = operation.algorithm->does;
+  hear_peer(member.membership.peers[entry]);
+  const peal_counter result =
+      go_on(scope, entry,
+            header.type == PEAL_PACKET_DATA ? does.on_data(scope, packet)
+                                            : does.on_signal(scope, header));
+  listen_to_edge(card, member, entry, header, result);
+  return result;
+}
+
 // A packet of an operation of this group.
 peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
@@ -194,9 +246,7 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
       return on_operation_not_yet(scope, arrival);
   }
   on_repair(card, member, operation->inquiry, arrival, result);
-  if (result == PEAL_COUNTER_DROP_NO_DMA) operation_doubts(scope, arrival.sender_entry);
-  if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
-  return result;
+  return go_on(scope, arrival.sender_entry, result);
 }
 
 peal_counter answer_probe(Card& card, const Membership& self, const Arrival& arrival) {
@@ -291,13 +341,7 @@ peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
   if ((arrival.header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
   if (self.poisoned) return answer_poisoned(card, self, arrival);
   const peal_counter result = on_group_packet(card, member, arrival);
-  // What was dropped is lost, too.
-  const bool good = result == PEAL_COUNTER_RECEIVED || result == PEAL_COUNTER_DUPLICATE;
-  const EdgeSays says = good ? edge_heard(peer, arrival.header) : EdgeSays::kNothing;
-  if (says == EdgeSays::kComplete) peer.complete_ns = card.now;
-  if (says == EdgeSays::kGap) {
-    ask_for_lost(card, member, arrival.sender_entry, arrival.header, 0);
-  }
+  listen_to_edge(card, member, arrival.sender_entry, arrival.header, result);
   return result;
 }
 
@@ -324,25 +368,15 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
                     header.sequence == static_cast<uint32_t>(tombstone.destroy_sequence);
   // Recycling was entered by all before anybody could be done with the destroy.
   if (!last && header.operation != PEAL_OPERATION_RECYCLE) return PEAL_COUNTER_DROP_CLOSED;
-  const PacketKind kind = {PEAL_PACKET_SIGNAL,
-                           header.operation,
-                           header.algorithm,
-                           header.signature,
-                           header.sequence,
-                           0,
-                           0};
-  dissemination_repair(card, self, self.peers[arrival.sender_entry].address, kind, header.hop);
+  const peal_wire_header pattern = operation_pattern(self, header.operation, header.algorithm,
+                                                     header.signature, header.sequence);
+  dissemination_repair(card, self, self.peers[arrival.sender_entry].address,
+                       {pattern, PEAL_PACKET_SIGNAL, header.sequence}, header.hop);
   return PEAL_COUNTER_RECEIVED;
 }
 
-}  // namespace
-
-peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
-  const peal_counter frame = check_frame(card, *packet, frame_bytes);
-  return frame == kPacketGood ? receive_checked(card, packet) : frame;
-}
-
-peal_counter receive_checked(Card& card, Packet* packet) {
+// The long way, which looks at everything and knows why a packet is dropped.
+[[gnu::noinline]] peal_counter receive_unusual(Card& card, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   Arrival arrival = {packet, header, nullptr, kNoPeer};
   const peal_counter kind = check_kind(arrival);
@@ -354,6 +388,28 @@ peal_counter receive_checked(Card& card, Packet* packet) {
   if (tombstone != nullptr) return on_tombstone_packet(card, *tombstone, arrival);
   const bool never_used = card.members[header.member & 0xffff].generation == card.first_generation;
   return never_used ? PEAL_COUNTER_DROP_MEMBER : PEAL_COUNTER_DROP_GENERATION;
+}
+
+}  // namespace
+
+peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
+  const peal_counter frame = check_frame(card, *packet, frame_bytes);
+  return frame == kPacketGood ? receive_checked(card, packet) : frame;
+}
+
+peal_counter receive_checked(Card& card, Packet* packet) {
+  const peal_wire_header& header = *packet->header;
+  const uint32_t index = header.member & 0xffff;
+  if (index >= CONFIG_CARD_MEMBERS) return receive_unusual(card, packet);
+  Member& member = card.members[index];
+  const Membership& self = member.membership;
+  Operation& operation = member.operations[header.sequence % kChannels];
+  if (!is_usual(member, operation, header)) return receive_unusual(card, packet);
+  const uint32_t entry = peer_entry(self.rank, header.sender, self.ranks);
+  if (entry == kNoPeer || header.identity != self.peers[entry].identity) {
+    return receive_unusual(card, packet);
+  }
+  return on_usual_packet({card, member, operation}, packet, entry);
 }
 
 }  // namespace peal

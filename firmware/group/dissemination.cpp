@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/group/dissemination.h"
 
+#include <bit>
+
 #include "firmware/base/mutation.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/wire/edge.h"
 
 namespace peal {
 namespace {
@@ -14,18 +17,22 @@ uint16_t rounds_below(uint32_t round) { return static_cast<uint16_t>((1u << roun
 bool dissemination_send(Card& card, Membership& self, Dissemination& state,
                         const PacketKind& kind) {
   if (state.phase != DisseminationPhase::kEntered) return true;
-  for (uint32_t round = 0; round < self.rounds; ++round) {
-    const auto bit = static_cast<uint16_t>(1u << round);
-    if ((state.sent & bit) != 0) continue;
-    if ((state.received & rounds_below(round)) != rounds_below(round)) return true;
+  // A round is reached when all below it have been heard; rounds are sent in order.
+  const auto heard = static_cast<uint32_t>(std::countr_one(state.received));
+  for (auto round = static_cast<uint32_t>(std::countr_one(state.sent));
+       round <= heard && round < self.rounds; ++round) {
     Peer& to = self.peers[peer_ahead(round)];
-    const SmallPacket what = {.hop = static_cast<uint8_t>(round), .counted = &to};
-    if (!send_small(card, self, to.address, kind, what)) return false;
-    count(card, kind.operation == PEAL_OPERATION_RECYCLE ? PEAL_COUNTER_SENT_RECYCLE
-                                                         : PEAL_COUNTER_SENT_SIGNAL);
-    state.sent |= bit;
+    Packet* packet = take_packet(card);
+    if (packet == nullptr) return false;
+    address_packet(to.address, kind, packet->header);
+    packet->header->hop = static_cast<uint8_t>(round);
+    edge_count(to, packet->header);
+    launch_packet(card, packet, false);
+    count(card, kind.pattern.operation == PEAL_OPERATION_RECYCLE ? PEAL_COUNTER_SENT_RECYCLE
+                                                                 : PEAL_COUNTER_SENT_SIGNAL);
+    state.sent |= static_cast<uint16_t>(1u << round);
   }
-  if (state.received == rounds_below(self.rounds)) state.phase = DisseminationPhase::kComplete;
+  if (heard == self.rounds) state.phase = DisseminationPhase::kComplete;
   return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/group/death.h"
+#include "firmware/group/recycling.h"
 #include "firmware/group/remote.h"
 #include "firmware/group/tombstone.h"
 #include "firmware/group/unsettled.h"
@@ -118,6 +119,7 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
   if (table != PEAL_STATUS_OK) return table;
   self.group = request.group;
   self.seed = signature_seed(request.group, request.choice_hash);
+  self.pattern = membership_pattern(card, self);
   for (uint32_t entry = 0; entry < request.peer_count; ++entry) {
     self.peers[entry] = {};
     self.peers[entry].address = request.peers[entry];
@@ -126,6 +128,7 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
   member.pace = pace_start(card.timeouts, card.now, kQuestionsPerInterval);
   member.patience = patience_start(card.timeouts, card.now);
   member.recycling_inquiry = {};
+  recycling_connect(member);
   member.phase = MemberPhase::kActive;
   return PEAL_STATUS_OK;
 }

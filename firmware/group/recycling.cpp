@@ -11,13 +11,7 @@ namespace {
 Dissemination& epoch_state(Member& member, uint64_t epoch) { return member.recycling[epoch & 1]; }
 
 PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
-  return {type,
-          PEAL_OPERATION_RECYCLE,
-          kSignalAlgorithm,
-          signature_of(member.membership, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, 0, 0),
-          epoch,
-          0,
-          0};
+  return {member.recycling_pattern, type, static_cast<uint32_t>(epoch)};
 }
 
 void retire_oldest(Card& card, Member& member) {
@@ -72,6 +66,13 @@ uint64_t epoch_of(const Member& member, uint32_t wire, int32_t* ahead) {
 }
 
 }  // namespace
+
+void recycling_connect(Member& member) {
+  const Membership& self = member.membership;
+  member.recycling_pattern =
+      operation_pattern(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm,
+                        signature_of(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, 0, 0), 0);
+}
 
 void recycling_finished(Card& card, Member& member, uint64_t sequence) {
   const uint64_t epoch = sequence / kEpochOperations;

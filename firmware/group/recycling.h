@@ -15,6 +15,8 @@ inline uint64_t recycling_limit(const Member& member) {
   return (member.recycled + 2) * kEpochOperations;
 }
 
+// The member is connected.
+void recycling_connect(Member& member);
 // An operation is locally complete.
 void recycling_finished(Card& card, Member& member, uint64_t sequence);
 // A packet from two epochs ahead proves that the oldest open epoch is recycled. False if that

@@ -129,7 +129,7 @@ bool send_small_to(Card& card, Member& member, Rank to, const PacketKind& kind,
   if (packet == nullptr) return false;
   peal_peer_address anywhere = {};
   anywhere.rank = static_cast<uint16_t>(to);
-  prepare_small(card, self, anywhere, kind, what, packet);
+  prepare_small(self, anywhere, kind, what, packet);
   ++packet->holds;
   const bool waits = wait_for_address(card, member, packet, to, true);
   unhold_packet(card, packet);

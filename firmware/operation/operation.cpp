@@ -65,6 +65,10 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   operation.verdict = PEAL_STATUS_OK;
   operation.verdict_rank = PEAL_NO_RANK;
   operation.sequence = sequence;
+  operation.pattern = operation_pattern(member.membership, algorithm.operation, algorithm.algorithm,
+                                        operation.signature, sequence);
+  operation.pattern.block_bytes = block_bytes;
+  operation.pattern.origin = operation.root;
   operation.command = {};
   operation.inquiry = {};
   inquiry_begin(card, member, operation.inquiry);
@@ -173,16 +177,6 @@ void on_operation_timer(const Scope& scope) {
     next_ns += ++hidden_state % 4096;
   }
   card.timers.arm_no_later(operation.timer, next_ns);
-}
-
-PacketKind packet_kind(const Operation& operation, uint8_t type) {
-  return {type,
-          operation.algorithm->operation,
-          operation.algorithm->algorithm,
-          operation.signature,
-          operation.sequence,
-          operation.block_bytes,
-          operation.root};
 }
 
 void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,

@@ -48,7 +48,9 @@ void operation_finish(const Scope& scope);
 void on_operation_timer(const Scope& scope);
 
 // Kind of the operation's packets.
-PacketKind packet_kind(const Operation& operation, uint8_t type);
+inline PacketKind packet_kind(const Operation& operation, uint8_t type) {
+  return {operation.pattern, type, operation.pattern.sequence};
+}
 // Alive, but not yet: what is asked for comes of this rank's own host (which may be late), or of
 // others.
 enum class Owed : uint8_t { kByHost, kByOthers };

@@ -28,7 +28,7 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
   }
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
-  address_packet(card, self, to, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
+  address_packet(to, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
   if (repair) packet->header->flags = PEAL_PACKET_REPAIR;
   packet->header->piece = part.piece;
   packet->header->origin = place.origin;

@@ -8,79 +8,42 @@
 
 namespace peal {
 
-Packet* take_packet(Card& card) {
-  Packet* packet = card.port->allocate_packet();
-  if (packet == nullptr) {
-    count(card, PEAL_COUNTER_NO_PACKET);
-    return nullptr;
-  }
-  ++card.packets_held;
-  return packet;
+peal_wire_header membership_pattern(const Card& card, const Membership& from) {
+  peal_wire_header pattern = {};
+  std::memcpy(pattern.source, card.identity.mac, PEAL_MAC_BYTES);
+  pattern.ethertype = __builtin_bswap16(PEAL_ETHERTYPE);
+  pattern.version = PEAL_WIRE_VERSION;
+  pattern.group = static_cast<uint32_t>(from.group);
+  pattern.identity = from.identity;
+  pattern.signature = from.seed;
+  pattern.sender = from.rank;
+  return pattern;
 }
 
-Packet* share_packet(Card& card, Packet* packet) {
-  Packet* shared = card.port->share_packet(packet);
-  if (shared == nullptr) {
-    count(card, PEAL_COUNTER_NO_PACKET);
-    return nullptr;
-  }
-  ++card.packets_held;
-  return shared;
-}
-
-void drop_packet(Card& card, Packet* packet) {
-  PEAL_ASSERT(packet->holds == 0);
-  --card.packets_held;
-  card.port->release_packet(packet);
-}
-
-void unhold_packet(Card& card, Packet* packet) {
-  PEAL_ASSERT(packet->holds > 0);
-  if (--packet->holds == 0) drop_packet(card, packet);
-}
-
-void address_packet(Card& card, const Membership& from, const peal_peer_address& to,
-                    const PacketKind& kind, peal_wire_header* header) {
-  std::memset(header, 0, sizeof(*header));
-  readdress_packet(to, header);
-  std::memcpy(header->source, card.identity.mac, PEAL_MAC_BYTES);
-  header->ethertype = __builtin_bswap16(PEAL_ETHERTYPE);
-  header->version = PEAL_WIRE_VERSION;
-  header->type = kind.type;
-  header->group = static_cast<uint32_t>(from.group);
-  header->identity = from.identity;
-  header->signature = kind.signature;
-  header->sequence = static_cast<uint32_t>(kind.sequence);
-  header->sender = from.rank;
-  header->operation = kind.operation;
-  header->algorithm = kind.algorithm;
-  header->block_bytes = kind.block_bytes;
-  header->origin = kind.root;
-}
-
-void readdress_packet(const peal_peer_address& to, peal_wire_header* header) {
-  std::memcpy(header->destination, to.mac, PEAL_MAC_BYTES);
-  header->member = to.member;
+peal_wire_header operation_pattern(const Membership& from, uint8_t operation, uint8_t algorithm,
+                                   uint32_t signature, uint64_t sequence) {
+  peal_wire_header pattern = from.pattern;
+  pattern.signature = signature;
+  pattern.sequence = static_cast<uint32_t>(sequence);
+  pattern.operation = operation;
+  pattern.algorithm = algorithm;
+  return pattern;
 }
 
 uint32_t payload_sum(const Card& card, const uint8_t* payload, uint32_t length) {
   return card.checksums == Checksums::kSoftware ? crc32c(0, payload, length) : 0;
 }
 
-void launch_packet(Card& card, Packet* packet, bool payload_summed) {
+void sum_packet(const Card& card, Packet* packet, bool payload_summed) {
   peal_wire_header* header = packet->header;
-  if (card.checksums == Checksums::kSoftware) {
-    if (!payload_summed) header->payload_crc = payload_sum(card, packet->payload, header->length);
-    header->header_crc = 0;
-    header->header_crc = crc32c(0, header, sizeof(*header));
-  }
-  --card.packets_held;
-  card.port->send(packet);
+  if (!payload_summed) header->payload_crc = payload_sum(card, packet->payload, header->length);
+  header->header_crc = 0;
+  header->header_crc = crc32c(0, header, sizeof(*header));
 }
 
-void prepare_small(Card& card, const Membership& from, const peal_peer_address& to,
-                   const PacketKind& kind, const SmallPacket& what, Packet* packet) {
-  address_packet(card, from, to, kind, packet->header);
+void prepare_small(const Membership& from, const peal_peer_address& to, const PacketKind& kind,
+                   const SmallPacket& what, Packet* packet) {
+  address_packet(to, kind, packet->header);
   packet->header->piece = what.piece;
   if (what.origin != 0) packet->header->origin = what.origin;
   packet->header->hop = what.hop;
@@ -99,7 +62,7 @@ bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
                 const PacketKind& kind, const SmallPacket& what) {
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
-  prepare_small(card, from, to, kind, what, packet);
+  prepare_small(from, to, kind, what, packet);
   launch_packet(card, packet, false);
   return true;
 }
@@ -128,10 +91,6 @@ uint32_t signature_of(const Membership& membership, uint8_t operation, uint8_t a
                       uint32_t block_bytes) {
   const uint32_t words[3] = {static_cast<uint32_t>(operation << 8 | algorithm), root, block_bytes};
   return crc32c(membership.seed, words, sizeof(words));
-}
-
-PacketKind membership_kind(const Membership& membership, uint8_t type) {
-  return {type, PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, membership.seed, 0, 0, 0};
 }
 
 }  // namespace peal

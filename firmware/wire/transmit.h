@@ -4,36 +4,70 @@
 // known.
 #pragma once
 
+#include <cstring>
+
 #include "firmware/card_types.h"
 
 namespace peal {
 
-// What is the same in all packets of one operation.
+// What the headers of one operation, of recycling, or of a group itself have in common: a pattern,
+// written once, of which a header is a copy with the rest filled in. Its origin is the root.
+peal_wire_header membership_pattern(const Card& card, const Membership& from);
+peal_wire_header operation_pattern(const Membership& from, uint8_t operation, uint8_t algorithm,
+                                   uint32_t signature, uint64_t sequence);
+
+// Packets of one kind are alike but for their places.
 struct PacketKind {
+  const peal_wire_header& pattern;
   uint8_t type;
-  uint8_t operation;
-  uint8_t algorithm;
-  uint32_t signature;
-  uint64_t sequence;
-  uint32_t block_bytes;
-  uint16_t root;
+  uint32_t sequence;
 };
 
 // Null (counted) when the pool is empty.
-Packet* take_packet(Card& card);
-Packet* share_packet(Card& card, Packet* packet);
-void drop_packet(Card& card, Packet* packet);
+inline Packet* note_taken(Card& card, Packet* packet) {
+  if (packet == nullptr) {
+    count(card, PEAL_COUNTER_NO_PACKET);
+  } else {
+    ++card.packets_held;
+  }
+  return packet;
+}
+inline Packet* take_packet(Card& card) { return note_taken(card, card.port->allocate_packet()); }
+inline Packet* share_packet(Card& card, Packet* packet) {
+  return note_taken(card, card.port->share_packet(packet));
+}
+inline void drop_packet(Card& card, Packet* packet) {
+  PEAL_ASSERT(packet->holds == 0);
+  --card.packets_held;
+  card.port->release_packet(packet);
+}
 // One use less; gives the packet back when it was the last.
-void unhold_packet(Card& card, Packet* packet);
+inline void unhold_packet(Card& card, Packet* packet) {
+  PEAL_ASSERT(packet->holds > 0);
+  if (--packet->holds == 0) drop_packet(card, packet);
+}
 
-// Fills a header for a peer; the fields that are not in PacketKind are zero, the origin is the
-// root.
-void address_packet(Card& card, const Membership& from, const peal_peer_address& to,
-                    const PacketKind& kind, peal_wire_header* header);
-// To another peer of the same group.
-void readdress_packet(const peal_peer_address& to, peal_wire_header* header);
-// Sums (where the port does not) and sends. payload_summed: header->payload_crc is right already.
-void launch_packet(Card& card, Packet* packet, bool payload_summed);
+// To this peer of the group.
+inline void readdress_packet(const peal_peer_address& to, peal_wire_header* header) {
+  std::memcpy(header->destination, to.mac, PEAL_MAC_BYTES);
+  header->member = to.member;
+}
+// Fills a header for a peer; the fields that the pattern does not say are zero.
+inline void address_packet(const peal_peer_address& to, const PacketKind& kind,
+                           peal_wire_header* header) {
+  *header = kind.pattern;
+  header->type = kind.type;
+  header->sequence = kind.sequence;
+  readdress_packet(to, header);
+}
+// Writes the sums into the header. payload_summed: header->payload_crc is right already.
+void sum_packet(const Card& card, Packet* packet, bool payload_summed);
+// Sums (where the port does not) and sends.
+inline void launch_packet(Card& card, Packet* packet, bool payload_summed) {
+  if (card.checksums == Checksums::kSoftware) sum_packet(card, packet, payload_summed);
+  --card.packets_held;
+  card.port->send(packet);
+}
 
 // What goes into payload_crc; zero where the firmware does not sum.
 uint32_t payload_sum(const Card& card, const uint8_t* payload, uint32_t length);
@@ -48,8 +82,8 @@ struct SmallPacket {
   uint16_t length = 0;
   Peer* counted = nullptr;  // one more packet of its edge
 };
-void prepare_small(Card& card, const Membership& from, const peal_peer_address& to,
-                   const PacketKind& kind, const SmallPacket& what, Packet* packet);
+void prepare_small(const Membership& from, const peal_peer_address& to, const PacketKind& kind,
+                   const SmallPacket& what, Packet* packet);
 bool send_small(Card& card, const Membership& from, const peal_peer_address& to,
                 const PacketKind& kind, const SmallPacket& what);
 
@@ -64,6 +98,8 @@ uint32_t signature_seed(uint64_t group, uint32_t choice_hash);
 uint32_t signature_of(const Membership& membership, uint8_t operation, uint8_t algorithm, Rank root,
                       uint32_t block_bytes);
 // Kind of packets of no operation.
-PacketKind membership_kind(const Membership& membership, uint8_t type);
+inline PacketKind membership_kind(const Membership& membership, uint8_t type) {
+  return {membership.pattern, type, 0};
+}
 
 }  // namespace peal

@@ -11,8 +11,24 @@ namespace peal {
 
 inline constexpr peal_counter kPacketGood = PEAL_COUNTER_RECEIVED;
 
+// Are the sums right? (The header's is zero meanwhile.)
+bool check_sums(Packet& packet);
+
 // The frame: kPacketGood, or the drop counter.
-peal_counter check_frame(const Card& card, Packet& packet, uint32_t frame_bytes);
+inline peal_counter check_frame(const Card& card, Packet& packet, uint32_t frame_bytes) {
+  if (frame_bytes < sizeof(peal_wire_header)) return PEAL_COUNTER_DROP_SHORT;
+  const peal_wire_header& header = *packet.header;
+  if (header.ethertype != __builtin_bswap16(PEAL_ETHERTYPE)) return PEAL_COUNTER_DROP_ETHERTYPE;
+  if (header.version != PEAL_WIRE_VERSION) return PEAL_COUNTER_DROP_VERSION;
+  if (header.length > CONFIG_MTU_BYTES || packet.payload_bytes > CONFIG_MTU_BYTES) {
+    return PEAL_COUNTER_DROP_OVERSIZED;
+  }
+  if (header.length != packet.payload_bytes) return PEAL_COUNTER_DROP_LENGTH;
+  if (card.checksums == Checksums::kSoftware && !check_sums(packet)) {
+    return PEAL_COUNTER_DROP_CHECKSUM;
+  }
+  return (header.flags & ~PEAL_PACKET_FLAGS) == 0 ? kPacketGood : PEAL_COUNTER_DROP_TYPE;
+}
 
 // Which packets of one operation there may be.
 struct PacketRules {
