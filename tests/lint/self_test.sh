@@ -88,6 +88,8 @@ offends() { # offends CHECK TEXT FILE LINE...: with FILE so, CHECK must fail and
 }
 
 offends format firmware/card.cpp firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int  count_things( int n ){return n;}'
+offends format firmware/card.cpp:3 firmware/card.cpp "$bsd" '#include "firmware/card.h"' "// $(printf 'word%.0s' {1..25})" \
+  'int count_things(int n) { return n; }'
 offends shell SC2086 run.sh '#!/bin/bash' "# ${bsd#// }" 'echo $1'
 offends shell SC2086 tool '#!/bin/bash' "# ${bsd#// }" 'echo $1'
 offends spdx hostlib/src/new.cpp hostlib/src/new.cpp 'int x;'
