@@ -7,8 +7,8 @@
 // A turn of the runner: on_packet for arrivals, on_submission for ring entries, on_dma_done for
 // finished DMA; then on_timer when now >= next_deadline(). Whatever had arrived when the deadline
 // was noticed comes first: an answer must be heard before the card asks again, or calls somebody
-// dead. What arrives after that does not: a card that never catches up must still ask for what it
-// lacks.
+// dead. What arrives after that does not:
+// a card that never catches up must still ask for what it lacks.
 #pragma once
 
 #include <cstddef>
@@ -79,8 +79,8 @@ bool card_channel_released(Card& card, RegionId* channels);
 // with its status.
 void card_on_submission(Card& card, ContextId context, const peal_submission& entry, TimeNs now);
 // Takes the packet over. payload_bytes is what the frame held behind the header; `frame_bytes` the
-// whole frame's length, for frames too short to have a header (header then points at at least 64
-// readable bytes).
+// whole frame's length, for frames too short to have a header
+// (header then points at at least 64 readable bytes).
 void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now);
 void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now);
 void card_on_timer(Card& card, TimeNs now);
@@ -91,8 +91,8 @@ void card_on_timer(Card& card, TimeNs now);
 const char* card_counter_name(peal_counter counter);
 // Submissions accepted from the context and not yet completed: the runner's completion-space rule.
 [[nodiscard]] uint32_t card_outstanding(const Card& card, ContextId context);
-// For leak checks: packets, DMA records and timers the card holds now; all zero when nothing is
-// pending.
+// For leak checks: packets, DMA records and timers the card holds now;
+// all zero when nothing is pending.
 struct CardHolds {
   uint32_t packets;
   uint32_t dma_records;

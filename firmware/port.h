@@ -50,16 +50,16 @@ class Port {
   virtual Packet* share_packet(Packet* packet) = 0;
   virtual void release_packet(Packet* packet) = 0;
   // Sends header and header->length bytes of payload to header->destination; takes the packet over,
-  // whatever happens to it on the wire. The destination may be this very card. Order is not
-  // guaranteed.
+  // whatever happens to it on the wire. The destination may be this very card.
+  // Order is not guaranteed.
   virtual void send(Packet* packet) = 0;
   // Who takes care of CRC32C. Asked once, when the card starts.
   [[nodiscard]] virtual Checksums checksums() const = 0;
 
   // DMA. Ranges were checked against the memory key. `card` memory stays valid, and is not changed,
   // until on_dma_done(token, ok) is called, always in a later turn, also when the copy was made at
-  // once. False: the engine's queue is full; nothing was started. Completions may come in any
-  // order.
+  // once. False: the engine's queue is full; nothing was started.
+  // Completions may come in any order.
   [[nodiscard]] virtual bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
                                       DmaToken token) = 0;
   [[nodiscard]] virtual bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes,

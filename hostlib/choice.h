@@ -21,8 +21,8 @@ inline constexpr AllgatherChoice kAllgatherChoices[] = {
     {PEAL_ALLGATHER_ALL_TO_ALL_BROADCAST, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST},
     {PEAL_ALLGATHER_RECURSIVE_DOUBLING, PEAL_ALGORITHM_RECURSIVE_DOUBLING}};
 
-// Whoever has a say, the strongest first. Behind all of them stands the default table. Texts may be
-// null.
+// Whoever has a say, the strongest first. Behind all of them stands the default table.
+// Texts may be null.
 struct ChoiceSources {
   int allgather = PEAL_ALLGATHER_AUTO;       // of the parameters: what a caller wrote there
   const char* rules = nullptr;               // of the parameters

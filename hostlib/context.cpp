@@ -72,8 +72,8 @@ void close_context(peal_context* context) {
     return;
   }
   stop_watcher(*context);
-  // Our own descriptors first: the card drops the context, and with it whatever still used the
-  // memory.
+  // Our own descriptors first: the card drops the context,
+  // and with it whatever still used the memory.
   for (const Region& region : context->memory.regions()) {
     if (region.allocated) (void)context->transport->release(region.allocation);
   }

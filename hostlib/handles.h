@@ -143,8 +143,8 @@ inline peal_error check_owner(const peal_context& context, const char* call) {
               call, static_cast<int>(context.guard.owner()));
 }
 
-// Runs a function that may throw std::bad_alloc or a system error of the standard library, at the C
-// boundary.
+// Runs a function that may throw std::bad_alloc or a system error of the standard library,
+// at the C boundary.
 template <typename Function>
 peal_error guarded(Function&& function) noexcept {
   try {

@@ -33,8 +33,8 @@ bool draw(std::array<uint8_t, 16>* random);
 // 32 hexadecimal digits.
 std::string token_text(const OobToken& token);
 bool parse_token(const char* text, OobToken* token);
-// From the environment. Not there: *token is empty. False with *error when it is there and
-// senseless.
+// From the environment. Not there: *token is empty.
+// False with *error when it is there and senseless.
 bool token_of_environment(std::optional<OobToken>* token, std::string* error);
 
 }  // namespace peal::host

@@ -32,8 +32,8 @@ uint64_t cookie_of(const peal_request& request) {
   return uint64_t{request.generation} << 32 | request.index;
 }
 
-// Refused before it became the group's next operation: the card still waits for that sequence
-// number.
+// Refused before it became the group's next operation:
+// the card still waits for that sequence number.
 bool was_refused(peal_error result) {
   return (result >= PEAL_ERR_BAD_OPCODE && result <= PEAL_ERR_NO_RESOURCES) ||
          result == PEAL_ERR_BAD_VERSION;

@@ -25,16 +25,16 @@ struct Posting {
 // Posts it as the group's next operation. TOO_MANY when the group or the context has as many
 // outstanding as the card takes: nothing was posted then. Without `request` it is detached.
 peal_error submit(peal_group& group, const Posting& posting, peal_request** request);
-// The group's last operation, with its own request. Needs no free request, only a place in the ring
-// (ring_has_place()).
+// The group's last operation, with its own request. Needs no free request,
+// only a place in the ring (ring_has_place()).
 peal_error submit_destroy(peal_group& group);
 [[nodiscard]] bool ring_has_place(const peal_context& context);
 
 // Takes what has completed. True when anything was; wakes threads that wait for others' requests.
 bool drain(peal_context& context);
 
-// Where the next completion will appear, to be looked at without the lock. A hint only: drain()
-// decides.
+// Where the next completion will appear, to be looked at without the lock.
+// A hint only: drain() decides.
 struct Glance {
   const uint64_t* word = nullptr;
   uint8_t phase = 0;

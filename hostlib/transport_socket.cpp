@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // emu: a card of a peal-nic process, behind a SOCK_SEQPACKET Unix socket. Each message is one
 // 512-byte command or reply (abi/admin.h); the first reply brings the window, the broadcast page
-// and the kick eventfd. The connection is the context: when it closes, either side is dead for the
-// other.
+// and the kick eventfd. The connection is the context:
+// when it closes, either side is dead for the other.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>

@@ -72,8 +72,8 @@ void sleep_once(peal_context& context, int timeout_ms, Lock& lock) {
     drain(context);
     return;
   }
-  // Announce it, fence, look again (abi/ring.h): either the card sees the flag, or we its
-  // completion.
+  // Announce it, fence, look again (abi/ring.h):
+  // either the card sees the flag, or we its completion.
   peal_host_ring_set_sleeping(&context.ring, 1);
   const uint32_t token = context.transport->sleep_token();
   if (!drain(context) && context.broken == PEAL_OK) {

@@ -12,8 +12,8 @@
 namespace peal::host {
 namespace {
 
-// The directory's entry of that type, or null. A second one of the same type is another version's
-// business.
+// The directory's entry of that type, or null.
+// A second one of the same type is another version's business.
 const peal_block* find_block(const peal_directory& directory, uint16_t type) {
   const uint32_t count = std::min<uint32_t>(directory.block_count, std::size(directory.blocks));
   for (uint32_t i = 0; i < count; i++) {

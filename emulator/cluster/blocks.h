@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which blocks an operation takes from the memory of a rank's user and which it leaves there: what
-// hosts fill, what checkers expect, and how far a card may reach. A row for each operation that has
-// any.
+// hosts fill, what checkers expect, and how far a card may reach.
+// A row for each operation that has any.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ class Blocks {
 
   // Whether the operation has anything to do with user memory.
   [[nodiscard]] bool any() const { return row_ != nullptr; }
-  // How many the rank gives: first in its send buffer, or, in place, from this block of its receive
-  // buffer on.
+  // How many the rank gives: first in its send buffer, or, in place,
+  // from this block of its receive buffer on.
   [[nodiscard]] uint32_t sent() const;
   [[nodiscard]] uint32_t sent_at() const;
   [[nodiscard]] BlockName sent_name(uint32_t index) const;

@@ -123,8 +123,8 @@ bool may_be_dead(const World& world, uint32_t group, uint32_t rank, TimeNs now_n
   const GroupPlan& plan = world.scenario.groups[group];
   if (rank >= plan.places.size()) return false;
   const Place& place = plan.places[rank];
-  // Silence begins with the last frame that came through, so an outage may be a little shorter than
-  // the time-out.
+  // Silence begins with the last frame that came through,
+  // so an outage may be a little shorter than the time-out.
   const TimeNs dead_ns = world.scenario.timeouts.dead_ns;
   const TimeNs enough_ns =
       dead_ns - std::min(dead_ns, 4 * world.scenario.timeouts.probe_interval_ns);

@@ -287,8 +287,8 @@ bool Cluster::start_dma(Node& node, const DmaRequest& request) {
   return true;
 }
 
-// The bytes move as late as they may: whoever lets go of memory before this has made a mistake that
-// shows.
+// The bytes move as late as they may:
+// whoever lets go of memory before this has made a mistake that shows.
 void Cluster::finish_dma(Node& node, uint32_t item) {
   const Dma dma = dmas_[item];
   free_dmas_.push_back(item);

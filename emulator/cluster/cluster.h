@@ -85,8 +85,8 @@ class Cluster final : private Surroundings {
 
   // --- what hosts do: administrative commands as they come over a socket; they take no time ---
   [[nodiscard]] peal_status open_context(uint32_t card, uint32_t* context);
-  // The client is gone; the processor of the card sees it now. The context's regions must stay
-  // until context_quiet().
+  // The client is gone; the processor of the card sees it now.
+  // The context's regions must stay until context_quiet().
   void close_context(uint32_t card, uint32_t context);
   [[nodiscard]] bool context_quiet(uint32_t card, uint32_t context) const;
   [[nodiscard]] peal_status register_memory(uint32_t card, uint32_t context, uint32_t region,

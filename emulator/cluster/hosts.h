@@ -34,8 +34,8 @@ class Hosts final : public HostEvents {
   // When something last moved on: a post, a completion, an accident.
   [[nodiscard]] TimeNs progress_ns() const { return progress_ns_; }
 
-  // Gives everything back, once all is finished and drained: keys of destroyed groups, then all
-  // contexts.
+  // Gives everything back, once all is finished and drained:
+  // keys of destroyed groups, then all contexts.
   void close_all(TimeNs now_ns);
   // After that: every closed context must be quiet.
   void check_quiet(TimeNs now_ns);

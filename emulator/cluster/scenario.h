@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a run is to do: who is where, which operations every rank posts and when, and what goes
-// wrong meanwhile. A scenario and nothing else decides a run. Plain data, known to the hosts and to
-// the checkers.
+// wrong meanwhile. A scenario and nothing else decides a run.
+// Plain data, known to the hosts and to the checkers.
 #pragma once
 
 #include <cstdint>

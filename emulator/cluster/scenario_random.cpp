@@ -131,8 +131,8 @@ OperationPlan Maker::another(const OperationPlan& agreed, uint32_t ranks, uint64
 }
 
 void Maker::add_group(uint64_t of_groups) {
-  // A shuffled list of all processes that have room for another member; the first few are the
-  // ranks.
+  // A shuffled list of all processes that have room for another member;
+  // the first few are the ranks.
   std::vector<Place> places;
   for (uint32_t card = 0; card < scenario_.cards; card++)
     for (uint32_t process = 0; process < processes_; process++) places.push_back({card, process});

@@ -176,8 +176,8 @@ std::string UserMemory::check_access(uint32_t region, uint64_t offset, uint64_t 
   return {};
 }
 
-// Tells where the wrong word at this offset of a block of the result comes from, when it is a known
-// one.
+// Tells where the wrong word at this offset of a block of the result comes from,
+// when it is a known one.
 std::string UserMemory::describe(const Slot& slot, uint64_t offset, uint64_t found) const {
   const uint32_t targets = buffer_sizes(slot.operation.operation, shape_.ranks).send;
   const auto text = [targets](const std::string& what, const BlockName& name) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The buffers of one member as its user treats them: filled with a pattern that tells whose block
 // it is, for whom, operation and offset; compared at completion; overwritten with garbage at once,
-// because they are the user's again; and looked at once more later, because nobody may have touched
-// the garbage.
+// because they are the user's again; and looked at once more later,
+// because nobody may have touched the garbage.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class UserMemory {
   // The two regions, of the sizes above.
   void place(uint32_t send_region, uint8_t* send, uint32_t receive_region, uint8_t* receive);
 
-  // Makes a free slot ready for the operation; empty, or how the slot's garbage was touched
-  // meanwhile.
+  // Makes a free slot ready for the operation;
+  // empty, or how the slot's garbage was touched meanwhile.
   std::string prepare(uint32_t slot, uint64_t sequence, const OperationPlan& operation);
   // Where prepare() put the blocks.
   [[nodiscard]] uint64_t send_offset(uint32_t slot) const;

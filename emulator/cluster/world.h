@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What is known of a run while it runs: who the members are, what they posted and what was
-// completed, and what was found wrong. Hosts write it, checkers read it. Nothing of the firmware is
-// in here.
+// completed, and what was found wrong. Hosts write it, checkers read it.
+// Nothing of the firmware is in here.
 #pragma once
 
 #include <cstdint>

@@ -2,11 +2,11 @@
 // Host memory as the card's DMA engine sees it: a RegionId and an offset. Behind a region there is
 // memory mapped here, memory of a process that merely registered it (process_vm_readv/writev), or
 // pages of a guest by bus address. The firmware has checked bounds against the memory key; the
-// table checks them again against the region, because it is the one that would touch the wrong
-// memory.
+// table checks them again against the region,
+// because it is the one that would touch the wrong memory.
 //
-// Fixed capacity. An id carries a generation, so that a stale id of a freed region never reaches
-// its successor.
+// Fixed capacity. An id carries a generation,
+// so that a stale id of a freed region never reaches its successor.
 #pragma once
 
 #include <sys/types.h>
@@ -61,8 +61,8 @@ class RegionTable final : public Regions {
   bool free(RegionId region) override;
   void free_owned(ContextId owner, RegionUse use) override;
 
-  // The memory of a range, or null when the region is not mapped here or the range leaves it: the
-  // fast path.
+  // The memory of a range, or null when the region is not mapped here or the range leaves it:
+  // the fast path.
   uint8_t* mapped(HostAddress at, uint32_t bytes) const {
     const uint32_t index = at.region & 0xffffu;
     if (index >= capacity_) return nullptr;
@@ -73,8 +73,8 @@ class RegionTable final : public Regions {
   }
 
   // Copies between the card and a region of any kind. False, and counted, when the id is stale, the
-  // range leaves the region, or the memory cannot be reached any more (the process is gone or has
-  // unmapped it).
+  // range leaves the region, or the memory cannot be reached any more
+  // (the process is gone or has unmapped it).
   bool copy_in(HostAddress from, uint8_t* to, uint32_t bytes);
   bool copy_out(const uint8_t* from, HostAddress to, uint32_t bytes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A card's turn: DMA completions, arrivals, submissions; then timers, and the hosts that sleep are
-// told.
+// A card's turn: DMA completions, arrivals, submissions;
+// then timers, and the hosts that sleep are told.
 #include "emulator/nic/card_runner.h"
 
 #include <rte_prefetch.h>

@@ -2,8 +2,8 @@
 // One card of the process: the firmware's Port over DPDK and shared memory, and the card's part of
 // a turn. A DMA of shared memory is a copy, made at once; its completion is handed over in the next
 // turn, as the firmware expects of an engine. Memory of a process is copied by others
-// (copy_pool.h), in the lane of its context, and a client whose memory cannot be reached in time is
-// ended.
+// (copy_pool.h), in the lane of its context,
+// and a client whose memory cannot be reached in time is ended.
 #pragma once
 
 #include <sys/mman.h>
@@ -118,8 +118,8 @@ class CardRunner {
   // A turn has two halves, and every card has its first before any has its second: a peer's answer
   // may wait in the queue of a card that comes later.
   //
-  // What has arrived (finished DMA, packets, submissions), in bounded bursts. True when anything
-  // was done.
+  // What has arrived (finished DMA, packets, submissions), in bounded bursts.
+  // True when anything was done.
   bool serve(TimeNs now);
   // What is due. Timers decide that somebody is silent, so they wait until everything is served
   // that had arrived when the first of them fell due; what arrives later holds them up no more, or

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Workers serve, linger, park; the handshakes are those of the rings (say that you sleep, fence,
-// look again).
+// Workers serve, linger, park;
+// the handshakes are those of the rings (say that you sleep, fence, look again).
 #include "emulator/nic/copy_pool.h"
 
 #include <linux/futex.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Starts DPDK's environment so that it needs no root, no hugepages and no devices, and leaves
-// nothing behind.
+// Starts DPDK's environment so that it needs no root, no hugepages and no devices,
+// and leaves nothing behind.
 #pragma once
 
 #include <cstdint>

@@ -74,8 +74,8 @@ class HostInterface {
   virtual ~HostInterface() = default;
 
   // Once per turn while the loop is awake: at most a few commands. True when it did anything (keeps
-  // the loop awake). Must cost next to nothing when there is nothing to do: no system call in most
-  // turns.
+  // the loop awake). Must cost next to nothing when there is nothing to do:
+  // no system call in most turns.
   virtual bool poll(TimeNs now) = 0;
 
   // The loop wants to sleep: announce it where the interface has sleeping flags of its own (the
@@ -84,12 +84,12 @@ class HostInterface {
   // Awake again; some watched descriptor may have been written to, or a time-out passed.
   virtual void awake(TimeNs now) = 0;
 
-  // Several times a second, asleep or not: heartbeat blocks outside windows. interval_us is what to
-  // announce.
+  // Several times a second, asleep or not: heartbeat blocks outside windows.
+  // interval_us is what to announce.
   virtual void beat(uint64_t beats, uint32_t interval_us) = 0;
 
-  // The process ends: close clients' contexts, remove files, unwatch descriptors. poll() is not
-  // called afterwards.
+  // The process ends: close clients' contexts, remove files, unwatch descriptors.
+  // poll() is not called afterwards.
   virtual void shut_down(TimeNs now) = 0;
 
   // For --counters-json: an object of names and values.

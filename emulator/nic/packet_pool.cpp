@@ -24,8 +24,8 @@ constexpr uint16_t kFreshRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES + CONFI
 constexpr uint16_t kHeaderRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES;
 
 // As rte_pktmbuf_pool_create(), but buffers may cross pages: without hugepages an element that may
-// not would take a multiple of 4 KiB. Buffers that a device reads by bus address would need the
-// other way.
+// not would take a multiple of 4 KiB.
+// Buffers that a device reads by bus address would need the other way.
 rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room) {
   const uint32_t cache = count >= 4 * kCache ? kCache : 0;
   const uint32_t element = sizeof(rte_mbuf) + sizeof(PacketSlot) + room;

@@ -17,8 +17,8 @@
 namespace peal::nic {
 namespace {
 
-// Touched at once up to here, so that the card's first access is no page fault; more would stall
-// whoever waits.
+// Touched at once up to here, so that the card's first access is no page fault;
+// more would stall whoever waits.
 constexpr size_t kPopulateMax = size_t{64} << 20;
 
 }  // namespace

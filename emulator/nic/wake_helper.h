@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Makes the system calls that wake hosts, on a thread of its own, because such a call costs the
 // caller 10 µs and more when the sleeper is on another core. The loop sets a flag; the helper looks
-// at the flags, stays awake for a moment after work, then parks. Only unparking it costs the loop a
-// system call.
+// at the flags, stays awake for a moment after work, then parks.
+// Only unparking it costs the loop a system call.
 //
 // An eventfd that a guest shares is the guest's too: it may fill the counter and let writers wait.
 // So a write is interrupted after a moment, and whoever made one wait is woken no more.
@@ -35,8 +35,8 @@ class WakeHelper {
   // processors. Without any it stays where it is.
   void run_on(const std::vector<int>& cpus);
 
-  // Writes 1 to a duplicate of the eventfd at each ring. kNoWakeSlot when there is no slot or
-  // descriptor left.
+  // Writes 1 to a duplicate of the eventfd at each ring.
+  // kNoWakeSlot when there is no slot or descriptor left.
   WakeSlot add_eventfd(int fd);
   // Wakes all who wait on this futex word, in any process. The word may go once the slot has: a
   // wake that comes too late wakes nobody, and writes nothing.

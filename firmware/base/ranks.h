@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Arithmetic on ranks: distances modulo the group size, powers of two, and where a peer stands in
-// the table of 2⌈log2 N⌉ entries (allgather paper, section 4.1.1: all partners are a power of two
-// away).
+// the table of 2⌈log2 N⌉ entries (allgather paper, section 4.1.1:
+// all partners are a power of two away).
 #pragma once
 
 #include <bit>

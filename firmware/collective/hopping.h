@@ -18,8 +18,8 @@ constexpr uint32_t place(Rank rank, Rank origin, uint32_t ranks) {
 }
 // Log distance of the hop that reaches a place >= 1; its parent is 2^that ranks behind.
 constexpr uint32_t arriving_hop(uint32_t place) { return floor_log2(place); }
-// Log distance of the first hop that leaves a place. The next one leaves while place + 2^hop <
-// ranks.
+// Log distance of the first hop that leaves a place.
+// The next one leaves while place + 2^hop < ranks.
 constexpr uint32_t first_leaving_hop(uint32_t place) {
   return static_cast<uint32_t>(std::bit_width(place));
 }

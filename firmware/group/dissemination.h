@@ -24,8 +24,8 @@ inline peal_counter check_round(const Membership& self, const peal_wire_header& 
   return header.sender == expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
 }
 
-// Sends the signals whose rounds are reached; complete when all are. False when a packet could not
-// be had.
+// Sends the signals whose rounds are reached; complete when all are.
+// False when a packet could not be had.
 bool dissemination_send(Card& card, Membership& self, Dissemination& state, const PacketKind& kind);
 // Everybody is known to have entered: all remaining signals may go.
 bool dissemination_prove(Card& card, Membership& self, Dissemination& state,

@@ -22,8 +22,8 @@ peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32
 peal_status connect_member(Card& card, Member& member, const peal_connect_group& request);
 // The slot is free again and its channels are the runner's; leaves no tombstone.
 void release_member(Card& card, Member& member);
-// Leaves a tombstone, where somebody may still ask; the slot is released as soon as no DMA is under
-// way. Idempotent.
+// Leaves a tombstone, where somebody may still ask;
+// the slot is released as soon as no DMA is under way. Idempotent.
 void bury_member(Card& card, Member& member);
 // A member that leaves without asking anybody is a death, and its card tells: poisons the group,
 // ends what runs, and buries.

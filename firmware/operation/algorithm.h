@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The seam: what an algorithm is to the rest of the card. One row of registry.cpp for each
-// operation that it serves, made of plain functions; nobody else knows its name. How to add one is
-// in docs/add-an-algorithm.md.
+// operation that it serves, made of plain functions; nobody else knows its name.
+// How to add one is in docs/add-an-algorithm.md.
 //
 // All functions are called from within one of the card's entry points. They send (wire/), read and
 // write host memory (transfer.h), and say how their operation is over (operation_finish); they
@@ -51,8 +51,8 @@ struct TransferDone {
 
 // What an algorithm does.
 struct AlgorithmFunctions {
-  // Length, keys and bounds of a submission: OK and the rest of *command, or why not. Changes
-  // nothing else.
+  // Length, keys and bounds of a submission: OK and the rest of *command,
+  // or why not. Changes nothing else.
   peal_status (*check)(Card& card, const Member& member, const peal_submission& entry,
                        Command* command);
   // A record was made, by the host or by a packet.

@@ -10,8 +10,8 @@
 namespace peal {
 namespace {
 
-// May this sequence run? Its sender may know that everybody has entered the recycling that we still
-// wait for.
+// May this sequence run? Its sender may know that everybody has entered
+// the recycling that we still wait for.
 bool may_run(Card& card, Member& member, uint64_t sequence) {
   if (sequence < recycling_limit(member) || mutated(Mutation::kNoRecycling)) return true;
   if (sequence >= recycling_limit(member) + kEpochOperations) return false;

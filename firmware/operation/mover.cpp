@@ -13,8 +13,8 @@ namespace {
 // Few: engines work in order, and who takes many packets has none for what arrives.
 constexpr uint32_t kRunsInFlight = 4;
 
-// Blocks from `first` that are wanted and lie side by side both in the image and in the user's
-// buffer.
+// Blocks from `first` that are wanted and lie side by side both
+// in the image and in the user's buffer.
 uint32_t run_length(const Scope& scope, const Plan& plan, uint32_t first) {
   const Operation& operation = scope.operation;
   const Membership& self = scope.member.membership;

@@ -3,8 +3,8 @@
 // polls one flag per rank, copies each block straight from its rank's memory to all ranks that have
 // arrived, and sets one flag per rank. What a real card takes beyond it is the price of packets.
 //
-// peal-perf --floor starts it, on the cards' processor, and lets it run only while the real cards
-// sleep.
+// peal-perf --floor starts it, on the cards' processor,
+// and lets it run only while the real cards sleep.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>

@@ -11,8 +11,8 @@ namespace peal::perf {
 
 // Data of this rank, of this iteration and of no other.
 void write_data(const Job& job, Side& side, const Call& call, uint64_t iteration);
-// False, with an explanation, where a byte is wrong; what lies behind a wrong block is not looked
-// at.
+// False, with an explanation, where a byte is wrong;
+// what lies behind a wrong block is not looked at.
 bool read_data(const Job& job, Side& side, const Call& call, uint64_t iteration);
 
 }  // namespace peal::perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One line of text per frame sent, in the order of sending; the same text in every home of the
-// firmware.
+// One line of text per frame sent, in the order of sending;
+// the same text in every home of the firmware.
 #pragma once
 
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Guests come and go, resets, and the heartbeat; the mailbox and the memory behind it are in
-// pci_mailbox.cpp.
+// Guests come and go, resets, and the heartbeat;
+// the mailbox and the memory behind it are in pci_mailbox.cpp.
 #include "emulator/nic/pci/pci_interface.h"
 
 #include <sys/eventfd.h>

@@ -7,8 +7,8 @@
 
 namespace peal::alltoall {
 
-// Keys and bounds of what is given and of the result, N blocks each. The one may lie where the
-// other will.
+// Keys and bounds of what is given and of the result, N blocks each.
+// The one may lie where the other will.
 peal_status check(Card& card, const Member& member, const peal_submission& entry, Command* command);
 
 }  // namespace peal::alltoall

@@ -255,8 +255,7 @@ bool Product::is_right() const {
   return true;
 }
 
-// ------------------------------------------------------------------------------------------ the
-// report
+// --- the report ---
 
 struct CardReport {
   uint8_t mac[6];
