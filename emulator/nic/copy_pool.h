@@ -134,6 +134,8 @@ class CopyPool {
   bool stop();
 
   [[nodiscard]] uint64_t unparks() const { return unparks_; }
+  // Workers that are not parked.
+  [[nodiscard]] int awake() const { return awake_.load(); }
 
  private:
   struct alignas(64) Worker {
