@@ -11,5 +11,3 @@ foreach(name IN ITEMS descriptors memory shares small)
     COMMAND ${PEAL_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/neighbour_${name}_test.py $<TARGET_FILE:peal-nic>)
   set_tests_properties(nic_neighbour_${name} PROPERTIES LABELS e2e TIMEOUT 600)
 endforeach()
-# It measures processor time and would only measure the others.
-set_tests_properties(nic_idle PROPERTIES RUN_SERIAL TRUE)

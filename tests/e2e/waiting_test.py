@@ -5,8 +5,15 @@ import jobs
 
 
 class WaitingTest(jobs.JobCase):
-    def test_a_sleeping_rank_costs_nothing(self):
-        self.scenario(4, "sleep")
+    def test_who_waits_long_sleeps(self):
+        """In the kernel, with all threads, until the last rank comes; by its own count, too."""
+        job = self.start(4, jobs.program("e2e-rank"), "sleep")
+        job.expect_line("ready")
+        waiting = [pid for rank, pid in job.ranks().items() if rank != 0]
+        self.assertEqual(len(waiting), 3)
+        jobs.until(lambda: all(jobs.is_asleep(pid) for pid in waiting), "the others to sleep")
+        job.go_on()
+        job.finish()
 
     def test_descriptor(self):
         self.scenario(4, "epoll", "50")
