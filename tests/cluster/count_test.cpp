@@ -60,8 +60,8 @@ TEST(Count, AllToAllBroadcastSendsEveryBlockToEveryOtherRankOnce) {
   }
 }
 
-// What does not fit the channel waits for credits: one for W/2 images (at least one), on every
-// edge.
+// What does not fit the channel waits for credits:
+// one for W/2 images (at least one), on every edge.
 TEST(Count, ABroadcastSendsEveryPacketToEveryOtherRankOnceAndFewCredits) {
   const uint32_t mtu = device().mtu_bytes;
   const uint32_t channel = device().channel_bytes;

@@ -140,8 +140,8 @@ void HostileHost::make_pair(uint32_t group, Process* first, Process* second) {
 }
 
 void HostileHost::drain() {
-  // Questions to a partner that has not posted never end; some milliseconds are enough for any
-  // answer.
+  // Questions to a partner that has not posted never end;
+  // some milliseconds are enough for any answer.
   const TimeNs until_ns = cluster_.now() + 5 * kMillisecond;
   while (cluster_.next_event_ns() <= until_ns && cluster_.step()) {
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The eight invariants hold in the real firmware. That each of these runs can fail is shown by the
-// mutants.
+// The eight invariants hold in the real firmware.
+// That each of these runs can fail is shown by the mutants.
 #include "tests/cluster/invariants.h"
 
 #include <gtest/gtest.h>

@@ -65,9 +65,7 @@ class CollectivesTest(jobs.JobCase):
     def dies(self, ranks, operation, victim, size, *options):
         done = self.scenario(ranks, "death-in", operation, str(victim), str(size), options=("--grace", "never", *options),
                              status=128 + signal.SIGKILL)
-        for rank in range(ranks):
-            if rank != victim:
-                self.assertIn(f"rank {rank} was told that rank {victim} is dead", done.out)
+        self.expect_told(done, ranks, victim)
 
     def test_a_root_that_dies(self):
         self.dies(4, "broadcast", 2, 1000)

@@ -10,9 +10,7 @@ import jobs
 class DeathTest(jobs.JobCase):
     def check(self, ranks, victim, how, *options, status):
         done = self.scenario(ranks, "death", str(victim), how, options=("--grace", "never", *options), status=status)
-        for rank in range(ranks):
-            if rank != victim:
-                self.assertIn(f"rank {rank} was told that rank {victim} is dead", done.out)
+        self.expect_told(done, ranks, victim)
 
     def test_killed(self):
         self.check(4, 2, "kill", status=128 + signal.SIGKILL)
@@ -42,8 +40,7 @@ class DeathTest(jobs.JobCase):
         os.kill(job.cards(), signal.SIGKILL)
         job.go_on()
         done = job.finish(status=1)  # the ranks are content, the launcher is not
-        self.assertIn("peal-nic ended before the ranks", done.err)
-        self.assertNotIn("exited with status", done.err)
+        self.assertEqual(done.err, "pealrun: peal-nic ended before the ranks\n")
 
 
 if __name__ == "__main__":

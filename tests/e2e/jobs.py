@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -52,6 +53,11 @@ def state_of(pid):
         return ""
 
 
+def is_asleep(pid):
+    """All its threads."""
+    return all(state_of(f"{pid}/task/{thread}") == "S" for thread in os.listdir(f"/proc/{pid}/task"))
+
+
 class Result:
     def __init__(self, status, out, err):
         self.status, self.out, self.err = status, out, err
@@ -92,6 +98,11 @@ class JobCase(unittest.TestCase):
 
     def scenario(self, ranks, *words, options=(), status=0):
         return self.run_job(ranks, program("e2e-rank"), *words, options=options, status=status)
+
+    def expect_told(self, done, ranks, victim):
+        """Every rank but the dead one says so, and nobody anything else."""
+        self.assertEqual(sorted(done.out.splitlines()),
+                         [f"rank {rank} was told that rank {victim} is dead" for rank in range(ranks) if rank != victim])
 
     def start(self, ranks, *words, options=()):
         """Starts a job that the test goes on to disturb."""
@@ -169,6 +180,11 @@ def with_suppressed(call, *arguments):
 def records(path):
     with open(path, encoding="utf-8") as file:
         return json.load(file)
+
+
+def lines_without_pids(text):
+    """Lines of what pealrun and its ranks say, sorted, since ranks speak when they like."""
+    return sorted(re.sub(r"\(pid \d+\)", "(pid)", line) for line in text.splitlines())
 
 
 def main():

@@ -5,24 +5,26 @@ import re
 import subprocess
 
 import jobs
+import product
 
 
 class MatmulTest(jobs.JobCase):
     def test_demo(self):
         done = self.run_job(8, jobs.program("peal-matmul"), options=("--loss", "0.01", "--seed", "1"))
-        self.assertIn("correct: on 8 of 8 ranks", done.out)
+        self.assertRegex(done.out, product.report(8, 512, cards=8))
         cards = re.findall(r"^(?:[0-9a-f]{2}:){5}[0-9a-f]{2} +(.*)$", done.out, re.M)
-        self.assertEqual(len(cards), 8)
         repairs = sum(int(card.split()[5]) for card in cards)
         self.assertGreater(repairs, 0, "1% was lost, so something must have been repaired")
 
     def test_three_ranks(self):
         done = self.run_job(3, jobs.program("peal-matmul"), "192", "4")
-        self.assertIn("correct: on 3 of 3 ranks", done.out)
+        self.assertRegex(done.out, product.report(3, 192, cards=3))
 
     def test_rows_that_cannot_be_dealt(self):
         done = self.run_job(3, jobs.program("peal-matmul"), "200", "4", status=2)
-        self.assertIn("cannot be dealt", done.err)
+        self.assertEqual(jobs.lines_without_pids(done.err),
+                         ["peal-matmul: 200 rows cannot be dealt to 3 ranks in 4 strips"] * 3 +
+                         [f"pealrun: rank {rank} (pid) exited with status 2" for rank in range(3)])
 
     def test_mistakes(self):
         for words, wrong in ((["0"], "ORDER: '0' is no whole number from 1 to 16384"), (["8", "x"], "STRIPS: 'x' is no whole number from 1 to 16384"),

@@ -35,7 +35,7 @@ void run_death(Job& job) {
   for (peal_request* request : pending) {
     EXPECT_ERROR(job, peal_wait(request), PEAL_ERR_PEER_DEAD);
     EXPECT_TRUE(job, peal_request_failed_rank(request) == static_cast<int>(victim));
-    EXPECT_TRUE(job, strstr(peal_last_error_text(), std::to_string(victim).c_str()) != nullptr);
+    EXPECT_TRUE(job, peal_last_error_text() == wanted + std::to_string(victim));
     EXPECT_OK(job, peal_request_free(request));
   }
   EXPECT_ERROR(job, peal_allgather(job.group, send, receive, bytes), PEAL_ERR_PEER_DEAD);
@@ -54,8 +54,8 @@ void run_death(Job& job) {
   peal_close(job.card);
 }
 
-// exit STATUS RANK: for the launcher: that rank exits with that status, the others wait for it for
-// ever.
+// exit STATUS RANK: for the launcher: that rank exits with that status,
+// the others wait for it for ever.
 void run_exit(Job& job) {
   open_all(job);
   if (job.rank == job.number(1, 0)) _Exit(static_cast<int>(job.number(0, 3)));
@@ -88,8 +88,8 @@ void run_card_gone(Job& job) {
   peal_close(job.card);
 }
 
-// disagree length|operation RANK: one rank calls something else; every rank is told, and the group
-// goes on.
+// disagree length|operation RANK: one rank calls something else;
+// every rank is told, and the group goes on.
 void run_disagree(Job& job) {
   const bool length = job.arguments.at(0) == "length";
   const bool odd = job.rank == job.number(1, 1);
@@ -118,8 +118,8 @@ void run_disagree(Job& job) {
   }
 }
 
-// choice RANK: that rank's table of algorithms differs, or it cannot even read it. Nobody gets a
-// group.
+// choice RANK: that rank's table of algorithms differs, or it cannot even read it.
+// Nobody gets a group.
 void run_choice(Job& job) {
   const bool odd = job.rank == job.number(0, 1);
   EXPECT_OK(job, peal_open(nullptr, &job.card));
@@ -144,8 +144,8 @@ void run_choice(Job& job) {
   close_all(job);
 }
 
-// rules RANK: that rank's environment says the same in other words, then something else, then
-// nonsense.
+// rules RANK: that rank's environment says the same in other words,
+// then something else, then nonsense.
 void run_rules(Job& job) {
   const bool odd = job.rank == job.number(0, 1);
   EXPECT_OK(job, peal_open(nullptr, &job.card));

@@ -30,8 +30,8 @@ struct Subset {
 
 constexpr size_t kRecordBytes = PEAL_GROUP_RECORD_BYTES;
 
-// Makes the group of `members`, if this rank is one of them; takes part in the exchange in any
-// case.
+// Makes the group of `members`, if this rank is one of them;
+// takes part in the exchange in any case.
 peal_group* make_subgroup(const Job& job, Subset& subset) {
   const auto place = std::find(subset.members.begin(), subset.members.end(), job.rank);
   peal_group* group = nullptr;
@@ -61,8 +61,8 @@ void gather_once(const Job& job, peal_group* group, const std::vector<uint32_t>&
 
 }  // namespace
 
-// churn COUNT: groups made, used and destroyed again and again; every slot of the card is used many
-// times.
+// churn COUNT: groups made, used and destroyed again and again;
+// every slot of the card is used many times.
 void run_churn(Job& job) {
   const uint64_t count = job.number(0, 60);
   EXPECT_OK(job, peal_open(nullptr, &job.card));

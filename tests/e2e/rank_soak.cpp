@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A checked workload that goes on until it is told to stop (SIGUSR1), or until a member or the card
-// is killed under it. Each rank says in one line how it ended; kills.py compares that with what it
-// did.
+// is killed under it. Each rank says in one line how it ended;
+// kills.py compares that with what it did.
 #include <unistd.h>
 
 #include <csignal>

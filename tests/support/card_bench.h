@@ -72,8 +72,8 @@ class CardBench {
                       uint64_t group = kGroupId);
   // Puts the addresses into registered memory, for connect() to name.
   void add_table(Membership& membership, const std::vector<peal_peer_address>& everybody);
-  // Both halves, with peers that only the test plays: rank r lives on card r with incarnation r +
-  // 1000.
+  // Both halves, with peers that only the test plays:
+  // rank r lives on card r with incarnation r + 1000.
   Membership join(uint32_t ranks, uint32_t rank, uint64_t group = kGroupId);
   static peal_peer_address played_address(uint32_t rank);
 

@@ -10,8 +10,8 @@
 namespace peal::test {
 
 // A payload knows how many packets share it. From the first send() or share_packet() on it is
-// frozen: its checksum is taken and must still be right when a packet is sent or goes back to the
-// pool.
+// frozen: its checksum is taken and must still be right when a packet
+// is sent or goes back to the pool.
 struct MemoryPort::Payload {
   std::vector<uint8_t> bytes;
   uint32_t references = 0;

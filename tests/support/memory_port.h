@@ -54,8 +54,8 @@ class MemoryPort final : public Port {
 
   // --- host memory ---
   RegionId add_region(const std::string& name, size_t bytes);
-  // The memory is gone (unregistered, or its process died): a DMA that touches it from now on is a
-  // problem.
+  // The memory is gone (unregistered, or its process died):
+  // a DMA that touches it from now on is a problem.
   void remove_region(RegionId region);
   std::vector<uint8_t>& bytes(RegionId region);
 

@@ -84,8 +84,8 @@ TEST(PacketCount, RecyclingIsTheOnlyExtra) {
   EXPECT_EQ(cluster.trace().size(), kEpochs * kEpoch * 24 + kEpochs * 24);
 }
 
-// At most one packet per origin and piece is under way on an edge: nobody is sent the same block
-// twice.
+// At most one packet per origin and piece is under way on an edge:
+// nobody is sent the same block twice.
 TEST(PacketCount, NobodyIsSentTheSameBlockTwice) {
   Cluster cluster(7);
   for (uint32_t rank = 0; rank < 7; rank++) cluster.allgather(rank, 0, kBroadcast, 200);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Counters are known by name in telemetry, JSON and tests: each name once, and the symbol in small
-// letters.
+// Counters are known by name in telemetry, JSON and tests:
+// each name once, and the symbol in small letters.
 #include "abi/counters.h"
 
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 
 namespace {
 
-// Sets every named field to ones; a byte still zero would be padding that leaks what was there
-// before.
+// Sets every named field to ones;
+// a byte still zero would be padding that leaks what was there before.
 TEST(Queue, SubmissionHasNoPadding) {
   peal_submission entry;
   std::memset(&entry, 0, sizeof(entry));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The window's map: blocks on their own cache lines, writers on their own pages, sizes that can be
-// mapped.
+// The window's map: blocks on their own cache lines, writers on their own pages,
+// sizes that can be mapped.
 #include "abi/window.h"
 
 #include <gtest/gtest.h>

@@ -167,8 +167,8 @@ TEST_F(Rings, DestroyNeedsNoFreeRequest) {
   for (peal_request* each : requests) EXPECT_EQ(peal_request_free(each), PEAL_OK);
 }
 
-// One place of the ring is kept for a destroy; a second one waits until the card has taken
-// something.
+// One place of the ring is kept for a destroy;
+// a second one waits until the card has taken something.
 TEST_F(Rings, DestroyWaitsForAPlaceInTheRing) {
   peal_group* empty = make_fake_group(context);
   std::vector<peal_group*> others;
@@ -210,7 +210,7 @@ TEST_F(Rings, DeathNamesTheRank) {
   EXPECT_EQ(peal_wait(request), PEAL_ERR_PEER_DEAD);
   EXPECT_EQ(peal_request_failed_rank(request), 5);
   EXPECT_EQ(peal_group_failed_rank(group), 5);
-  EXPECT_NE(std::string(peal_last_error_text()).find("rank 5"), std::string::npos);
+  EXPECT_STREQ(peal_last_error_text(), "barrier 0: a member of the group died: rank 5");
 }
 
 TEST_F(Rings, MismatchLeavesTheGroupAlone) {
@@ -222,8 +222,8 @@ TEST_F(Rings, MismatchLeavesTheGroupAlone) {
   EXPECT_EQ(take().sequence, 1u);
 }
 
-// The card has not taken a refused operation for the next of its group, so the library must not
-// either.
+// The card has not taken a refused operation for the next of its group,
+// so the library must not either.
 TEST_F(Rings, RefusedSequenceIsUsedAgain) {
   card.complete((post(), take()));
   peal_request* refused = post();

@@ -22,8 +22,8 @@ constexpr uint64_t kRounds = 20'000;
 constexpr uint64_t kRounds = 100'000;
 #endif
 
-// An eventfd or futex in small. wait() gives up after a minute: that is a wake-up lost, not a slow
-// machine.
+// An eventfd or futex in small. wait() gives up after a minute:
+// that is a wake-up lost, not a slow machine.
 class Bell {
  public:
   Bell() { sem_init(&semaphore_, 0, 0); }
@@ -101,8 +101,8 @@ TEST_P(RingThreads, EveryEntryArrivesOnceAndInOrder) {
   EXPECT_EQ(submitted, completed);
 }
 
-// Both sides sleep whenever they find nothing, which is every time: each round crosses both
-// handshakes.
+// Both sides sleep whenever they find nothing, which is every time:
+// each round crosses both handshakes.
 TEST_P(RingThreads, SleepersAreNeverForgotten) {
   std::atomic<uint64_t> card_sleeps{0};
   std::atomic<uint64_t> host_sleeps{0};

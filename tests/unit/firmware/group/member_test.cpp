@@ -424,8 +424,8 @@ TEST_F(Tombstones, CardsOfAnotherGeometryAreRefused) {
   EXPECT_EQ(bench.connect(member, everybody, 1000), PEAL_STATUS_MISMATCH);
 }
 
-// A member that leaves a connected group without a word: those who wait for it must not wait for
-// ever.
+// A member that leaves a connected group without a word:
+// those who wait for it must not wait for ever.
 TEST_F(Leaving, WhoWaitsForAnAbandonedMemberIsTold) {
   ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle(), bench.now),
             PEAL_STATUS_OK);
@@ -499,12 +499,18 @@ TEST_F(ClosedContext, AfterADestroyItIsNoDeathWhateverIsUnderWay) {
     }
   }
   bench.finish_all_dma();
+  bench.take_log();
   bench.submit(destroy_entry(member, 1, 9));
   bench.deliver(wire.nack(2, broadcast_shape(kBlock), 0, 0, 1, 0));
   ASSERT_EQ(bench.port.dma_count(), 1u);
   bench.deliver(wire.signal(0, kDestroyShape, 1, 0));
   bench.deliver(wire.signal(3, kDestroyShape, 1, 1));
-  EXPECT_NE(bench.take_log().find("send 1>0 FAREWELL\nsend 1>3 FAREWELL\n"), std::string::npos);
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>2 SIGNAL destroy seq=1 round=0\n"
+            "send 1>3 SIGNAL destroy seq=1 round=1\n"
+            "complete ctx0 cookie=9 OK\n"
+            "send 1>0 FAREWELL\n"
+            "send 1>3 FAREWELL\n");
   card_close_context(bench.card(), bench.context(), bench.now);
   EXPECT_EQ(bench.take_log(), "");
   EXPECT_FALSE(card_context_quiet(bench.card(), bench.context()));
@@ -586,8 +592,8 @@ TEST(SameCard, RanksOfOneGroupTalkThroughTheWire) {
   EXPECT_EQ(bench.problems(), "");
 }
 
-// A card that was started again gives out other handles: what is meant for its former members finds
-// none.
+// A card that was started again gives out other handles:
+// what is meant for its former members finds none.
 TEST(AnotherLife, GivesOutOtherHandles) {
   CardBench one({.index = 1});
   CardBench other({.index = 2});  // another incarnation

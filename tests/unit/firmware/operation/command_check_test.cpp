@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Submissions that are refused: a good entry with one thing wrong completes with the status that
-// names it, is counted, and changes nothing; the good entry, with the same sequence number, then
-// runs.
+// names it, is counted, and changes nothing; the good entry,
+// with the same sequence number, then runs.
 #include "firmware/operation/command_check.h"
 
 #include <functional>
@@ -71,7 +71,11 @@ class CommandTest : public GroupTest {
     bench.submit(good_entry());
     bench.finish_all_dma();
     deliver_others(0, kBlock);
-    EXPECT_NE(bench.take_log().find("complete ctx0 cookie=7 OK\n"), std::string::npos);
+    EXPECT_EQ(bench.take_wire_log(),
+              "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+              "send 1>3 DATA seq=0 piece=0 origin=1 hop=1 len=64\n"
+              "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64\n"
+              "complete ctx0 cookie=7 OK\n");
     EXPECT_EQ(wrong_byte(0, kBlock), -1);
   }
 

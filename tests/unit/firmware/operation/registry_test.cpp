@@ -45,8 +45,8 @@ TEST(Registry, RowsHaveWhatTheirPacketsAskFor) {
     EXPECT_TRUE(does.check && does.open && does.post && does.on_nack && does.advance && does.chase);
     EXPECT_EQ(does.on_data != nullptr, takes(*row, PEAL_PACKET_DATA));
     EXPECT_EQ(does.on_signal != nullptr, takes(*row, PEAL_PACKET_SIGNAL));
-    // Whoever repairs must be asked, and says when it has nothing; ranks may disagree about
-    // anything.
+    // Whoever repairs must be asked, and says when it has nothing;
+    // ranks may disagree about anything.
     EXPECT_TRUE(takes(*row, PEAL_PACKET_NACK) && takes(*row, PEAL_PACKET_NOT_YET));
     EXPECT_TRUE(takes(*row, PEAL_PACKET_REFUSE));
     // Packets of the group itself are of no operation.

@@ -60,10 +60,21 @@ TEST_F(Settle, APacketMayFindItsGroupGone) {
   }
   bench.submit(destroy_entry(member, 2 * kEpoch, 77));  // parked behind the recycling
   bench.take_log();
+  const std::string last = std::to_string(2 * kEpoch);
   // A signal of the destroy proves that recycling is over; the destroy starts, and hears it.
   bench.deliver(wire.signal(behind(0), kDestroyShape, static_cast<uint32_t>(2 * kEpoch), 0));
   bench.deliver(wire.signal(behind(1), kDestroyShape, static_cast<uint32_t>(2 * kEpoch), 1));
-  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=77 OK\n"), std::string::npos);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>3 SIGNAL recycle epoch=0 round=1\n"
+            "send 1>2 SIGNAL destroy seq=" +
+                last +
+                " round=0\n"
+                "send 1>3 SIGNAL destroy seq=" +
+                last +
+                " round=1\n"
+                "complete ctx0 cookie=77 OK\n"
+                "send 1>0 FAREWELL\n"
+                "send 1>3 FAREWELL\n");
   const auto before = bench.counters();
   bench.deliver(wire.signal(behind(1), kDestroyShape, static_cast<uint32_t>(2 * kEpoch), 1));
   EXPECT_EQ(bench.counter_changes(before), "+1 drop_closed");

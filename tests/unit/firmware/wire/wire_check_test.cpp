@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Frames that are refused before any state is looked at. Each is a good packet with one thing
-// wrong: its own counter grows by one and nothing else happens; then the good packet itself is
-// taken.
+// wrong: its own counter grows by one and nothing else happens;
+// then the good packet itself is taken.
 #include "firmware/wire/wire_check.h"
 
 #include <functional>
@@ -214,8 +214,8 @@ TEST_F(WireCheck, RecyclingIsNotRefused) {
   EXPECT_EQ(bench.take_log(), "");
 }
 
-// Half of a group's id is on the wire; what belongs to no operation shows that its sender knows
-// all.
+// Half of a group's id is on the wire;
+// what belongs to no operation shows that its sender knows all.
 TEST_F(WireCheck, WhatIsOfNoOperationKnowsTheWholeGroup) {
   for (Frame frame : {wire.death(2, 3), wire.probe(2), wire.alive(2), wire.farewell(2)}) {
     frame.header.signature ^= 1;

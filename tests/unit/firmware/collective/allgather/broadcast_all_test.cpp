@@ -4,6 +4,7 @@
 #include "firmware/collective/allgather/broadcast_all.h"
 
 #include "firmware/operation/layout.h"
+#include "tests/support/log_lines.h"
 #include "tests/unit/bad_fields.h"
 
 namespace peal::test {
@@ -11,7 +12,22 @@ namespace {
 
 constexpr size_t kBlock = 64;
 
-class Broadcast : public GroupTest {};
+class Broadcast : public GroupTest {
+ protected:
+  static std::string data(uint32_t to, uint64_t sequence, uint32_t origin, uint32_t hop,
+                          size_t block) {
+    return "send 1>" + std::to_string(to) + " DATA seq=" + std::to_string(sequence) +
+           " piece=0 origin=" + std::to_string(origin) + " hop=" + std::to_string(hop) +
+           " len=" + std::to_string(block) + "\n";
+  }
+  // The log when the own block goes, and when rank 0's goes on.
+  static std::string sent(uint64_t sequence, size_t block) {
+    return data(2, sequence, 1, 0, block) + data(3, sequence, 1, 1, block);
+  }
+  static std::string forwarded(uint64_t sequence, size_t block) {
+    return data(3, sequence, 0, 1, block);
+  }
+};
 
 // Rank 1 of 4. Trees: from 0: 0>1>3, 0>2; from 2: 2>3>1, 2>0; from 3: 3>0>2, 3>1.
 TEST_F(Broadcast, InOrder) {
@@ -76,7 +92,8 @@ TEST_F(Broadcast, LargeBlocksEarlyAndLate) {
   bench.finish_all_dma();
   bench.deliver(block_of(2, 0, block));
   bench.finish_all_dma();
-  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+  EXPECT_EQ(bench.take_wire_log(),
+            forwarded(0, block) + sent(0, block) + "complete ctx0 cookie=100 OK\n");
   EXPECT_EQ(wrong_byte(0, block), -1);
 }
 
@@ -88,7 +105,8 @@ TEST_F(Broadcast, EarlyDataStillOnItsWayIntoTheChannelWhenTheHostPosts) {
   bench.deliver(block_of(2, 0, block));
   // Last started first finished.
   while (bench.port.dma_count() > 0) bench.finish_dma(bench.port.dma_count() - 1);
-  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+  EXPECT_EQ(bench.take_wire_log(),
+            forwarded(0, block) + sent(0, block) + "complete ctx0 cookie=100 OK\n");
   EXPECT_EQ(wrong_byte(0, block), -1);
 }
 
@@ -136,7 +154,10 @@ TEST_F(Broadcast, InPlaceTakesTheOwnBlockFromTheReceiveBuffer) {
     bench.submit(entry);
     bench.finish_all_dma();
     deliver_others(sequence, block);
-    EXPECT_NE(bench.take_log().find("OK"), std::string::npos);
+    std::string expected = sent(sequence, block) + forwarded(sequence, block) +
+                           "complete ctx0 cookie=" + std::to_string(100 + sequence) + " OK\n";
+    if (sequence + 1 == kEpoch) expected += "send 1>2 SIGNAL recycle epoch=0 round=0\n";
+    EXPECT_EQ(bench.take_wire_log(), expected);
     EXPECT_EQ(wrong_byte(sequence, block), -1);
   }
 }
@@ -183,13 +204,13 @@ TEST_F(Broadcast, DuplicateIsNeitherWrittenNorForwarded) {
   bench.take_log();
   // The copy differs, as only a broken card's could: were it taken, the result would show it.
   Frame again = wire.hopping(broadcast_shape(kBlock), 0, 0, 0, std::vector<uint8_t>(kBlock, 0x99));
-  EXPECT_NE(change(again).find("+1 duplicate"), std::string::npos);
+  EXPECT_EQ(change(again), "+1 duplicate");
   EXPECT_EQ(bench.take_log(), "");
   bench.deliver(block_of(2, 0, kBlock));
   bench.deliver(block_of(3, 0, kBlock));
   bench.finish_all_dma();
   EXPECT_EQ(wrong_byte(0, kBlock), -1);
-  EXPECT_NE(change(again).find("+1 duplicate"), std::string::npos);  // after completion, too
+  EXPECT_EQ(change(again), "+1 duplicate");  // after completion, too
   EXPECT_EQ(wrong_byte(0, kBlock), -1);
 }
 
@@ -269,8 +290,8 @@ TEST_F(Broadcast, NoPacketForForwardingLosesOnlyTheForward) {
   EXPECT_EQ(bench.take_wire_log(), "");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_PACKET), 1u);
   bench.port.fail_allocations = {};
-  // The child finds that its second packet is missing, asks, and gets it while the operation is
-  // open.
+  // The child finds that its second packet is missing, asks,
+  // and gets it while the operation is open.
   bench.port.take_sent();
   bench.deliver(wire.probe(3));
   const std::vector<Frame> answers = bench.port.take_sent();
@@ -289,7 +310,12 @@ TEST_F(Broadcast, NoPacketForTheOwnBlockIsTriedAgain) {
   post_broadcast(0, kBlock);
   EXPECT_EQ(bench.take_log(), "");
   for (int i = 0; i < 8 && bench.advance_to_deadline(); i++) bench.finish_all_dma();
-  EXPECT_NE(bench.take_wire_log().find("send 1>2 DATA seq=0 piece=0 origin=1"), std::string::npos);
+  EXPECT_EQ(distinct_lines(bench.take_wire_log()),
+            sent(0, kBlock) +
+                "send 1>0 NACK seq=0 piece=0 origin=0\n"
+                "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n"
+                "send 1>0 PROBE\n"
+                "send 1>3 PROBE\n");
   deliver_others(0, kBlock);
   EXPECT_EQ(wrong_byte(0, kBlock), -1);
 }

@@ -66,8 +66,8 @@ TEST_F(Doubling, FaultyDmaEndsTheOperationByName) {
             "complete ctx0 cookie=100 DMA_FAULT rank=1\n");
 }
 
-// Rank 3 of 5: step k receives from 3 + 2^k and sends to 3 - 2^k; blocks of ranks 3, 4, 0, 1, 2 in
-// this order.
+// Rank 3 of 5: step k receives from 3 + 2^k and sends to 3 - 2^k;
+// blocks of ranks 3, 4, 0, 1, 2 in this order.
 class Bruck : public DoublingBase {
  protected:
   Bruck() : DoublingBase(5, 3) {}

@@ -7,8 +7,8 @@
 namespace peal::test {
 namespace {
 
-// How many direct exchanges the largest group of this profile may have, if that is not too many for
-// a test.
+// How many direct exchanges the largest group of this profile may have,
+// if that is not too many for a test.
 constexpr uint32_t kMany = CONFIG_REMEMBERED_ADDRESSES < 40 ? CONFIG_REMEMBERED_ADDRESSES : 40;
 
 constexpr size_t kMtu = CONFIG_MTU_BYTES;

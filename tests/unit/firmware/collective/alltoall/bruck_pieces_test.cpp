@@ -4,6 +4,7 @@
 #include "firmware/collective/alltoall/bruck.h"
 
 #include "firmware/operation/layout.h"
+#include "tests/support/log_lines.h"
 #include "tests/unit/firmware/collective/alltoall/bruck_fixture.h"
 
 namespace peal::test {
@@ -208,8 +209,10 @@ TEST_F(BruckPieces, TheResultWaitsForTheBytesInTheChannel) {
                      "dma_write channel+" +
                      std::to_string(3 * CONFIG_MTU_BYTES) + " " + kMtu + "\n");
   bench.finish_all_dma();
-  EXPECT_NE(bench.take_log().find("dma_write result+0 " + std::to_string(kPiece)),
-            std::string::npos);
+  std::string written;
+  for (const uint32_t from : {1u, 2u, 3u, 0u})
+    written += "dma_write result+" + std::to_string(from * kLong) + " " + kMtu + "\n";
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "dma_write result"), written);
 }
 
 // Rank 3 owes step 1 of every piece, rank 2 step 0 of all but the first.

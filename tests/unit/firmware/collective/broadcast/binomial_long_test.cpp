@@ -2,6 +2,7 @@
 // Broadcasts longer than the channel: the window of 2W pieces, and the credits that move it.
 #include <cstdio>
 
+#include "tests/support/log_lines.h"
 #include "tests/unit/firmware/collective/broadcast/binomial_fixture.h"
 
 namespace peal::test {
@@ -23,6 +24,8 @@ class BinomialLong : public BinomialTest {
     bench.take_log();
     return text;
   }
+  // What was completed since the last call.
+  std::string completed() { return lines_that_begin(bench.take_log(), "complete"); }
   // Pieces of which data was sent since the last call, as "0 1 2", and how many packets.
   std::string data_sent() {
     std::string text;
@@ -81,12 +84,12 @@ TEST_F(BinomialLong, TheRootCompletesWhenAllIsSentAndNotBefore) {
   bench.finish_all_dma();
   credit_all(kPlaces);
   bench.port.take_sent();
-  EXPECT_EQ(bench.take_log().find("complete"), std::string::npos);
+  EXPECT_EQ(completed(), "");
   credit_all(kPlaces + 1);
   std::vector<Frame> sent = bench.port.take_sent();
   ASSERT_EQ(sent.size(), 3 * kFragments);
   EXPECT_EQ(sent.back().payload.size(), CONFIG_MTU_BYTES - 100u);
-  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+  EXPECT_EQ(completed(), "complete ctx0 cookie=100 OK\n");
   // What comes later changes nothing.
   EXPECT_EQ(change(credit(2, 1, kLong, 0, kPieces)), "+1 duplicate");
   overwrite();
@@ -108,10 +111,13 @@ TEST_F(BinomialLong, CreditsRepeatedAndOutOfOrder) {
   post(0, 1, kLong);
   bench.finish_all_dma();
   for (const auto& [sender, hop] : {std::pair{2u, 0u}, {3u, 1u}, {5u, 2u}}) {
-    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 2)).find("+1 received"), 0u);
-    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 2)).find("+1 duplicate"), 0u);
-    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 1)).find("+1 duplicate"), 0u);
-    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 0)).find("+1 duplicate"), 0u);
+    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 2)),
+              sender == 5 ? "+1 received, +" + std::to_string(8 * CONFIG_MTU_BYTES) +
+                                " dma_read_bytes, +8 dma_operations"
+                          : "+1 received");
+    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 2)), "+1 duplicate");
+    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 1)), "+1 duplicate");
+    EXPECT_EQ(change(credit(sender, 1, kLong, hop, 0)), "+1 duplicate");
   }
   bench.finish_all_dma();
   EXPECT_EQ(data_sent(), expected(0, kPlaces + 1, 3 * (kPlaces + 2) * kFragments));
@@ -172,7 +178,9 @@ TEST_F(BinomialLong, PiecesBeyondTheCreditsAreRefused) {
   bench.deliver(credit(3, 0, kLong, 1, 1));
   EXPECT_EQ(change(packet(0, 0, kLong, kPlaces)), "+1 drop_piece");
   bench.deliver(credit(5, 0, kLong, 2, 1));
-  EXPECT_EQ(change(packet(0, 0, kLong, kPlaces)).find("+2 sent_data"), 0u);
+  EXPECT_EQ(change(packet(0, 0, kLong, kPlaces)), "+2 sent_data, +2 forwarded, +1 received, +" +
+                                                      std::to_string(2 * CONFIG_MTU_BYTES) +
+                                                      " dma_write_bytes, +2 dma_operations");
   EXPECT_EQ(change(packet(0, 0, kLong, kPlaces + 1)), "+1 drop_piece");
   bench.finish_all_dma();
 }
@@ -371,10 +379,14 @@ TEST_F(BinomialLong, WhoOwesACreditAndIsSilentIsDead) {
     if (!bench.advance_to_deadline()) break;
     log += bench.take_wire_log();
   }
-  EXPECT_NE(log.find("send 1>5 PROBE"), std::string::npos);
-  EXPECT_EQ(log.find("send 1>2 PROBE"), std::string::npos);
-  EXPECT_EQ(log.find("send 1>3 PROBE"), std::string::npos);
-  EXPECT_NE(log.find("complete ctx0 cookie=100 PEER_DEAD rank=5"), std::string::npos) << log;
+  EXPECT_EQ(distinct_lines(log),
+            "send 1>5 NACK seq=0 piece=0 origin=1 missing=0x0 credit=0\n"
+            "send 1>5 PROBE\n"
+            "send 1>2 DEATH rank=5\n"
+            "send 1>0 DEATH rank=5\n"
+            "send 1>3 DEATH rank=5\n"
+            "send 1>5 DEATH rank=5\n"
+            "complete ctx0 cookie=100 PEER_DEAD rank=5\n");
 }
 
 }  // namespace

@@ -12,7 +12,24 @@ namespace {
 constexpr size_t kBlock = 64;
 const std::string kMtu = std::to_string(CONFIG_MTU_BYTES);
 
-class Binomial : public BinomialTest {};
+class Binomial : public BinomialTest {
+ protected:
+  // The log when a fragment goes to the children: of rank 1 as root, or as relay below root 0.
+  static std::string sent(uint64_t sequence, uint32_t root, uint32_t fragment, size_t bytes) {
+    std::string text;
+    for (uint32_t hop = root == 1 ? 0 : 1; hop < 3; hop++) {
+      text += "send 1>" + std::to_string(1 + (1 << hop)) + " DATA seq=" + std::to_string(sequence) +
+              " piece=0 origin=" + std::to_string(root) + " hop=" + std::to_string(hop) +
+              " frag=" + std::to_string(fragment) + " len=" + std::to_string(bytes) + "\n";
+    }
+    return text;
+  }
+  // The log when it is complete; with the last of an epoch recycling begins.
+  static std::string completed(uint64_t sequence) {
+    return "complete ctx0 cookie=" + std::to_string(100 + sequence) + " OK\n" +
+           (sequence + 1 == kEpoch ? "send 1>2 SIGNAL recycle epoch=0 round=0\n" : "");
+  }
+};
 
 // --- in order ---
 
@@ -62,16 +79,11 @@ TEST_F(Binomial, FragmentsInAnyOrderAndTheLastOneShort) {
   const size_t block = 3 * CONFIG_MTU_BYTES + 17;
   post(0, 0, block);
   for (const uint32_t fragment : {3u, 1u, 0u, 2u}) {
-    EXPECT_EQ(bench.take_wire_log().find("complete"), std::string::npos);
     bench.deliver(packet(0, 0, block, 0, fragment));
     bench.finish_all_dma();
+    EXPECT_EQ(bench.take_wire_log(), sent(0, 0, fragment, fragment == 3 ? 17 : CONFIG_MTU_BYTES) +
+                                         (fragment == 2 ? "complete ctx0 cookie=100 OK\n" : ""));
   }
-  EXPECT_EQ(bench.take_wire_log(), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 frag=2 len=" + kMtu +
-                                       "\n"
-                                       "send 1>5 DATA seq=0 piece=0 origin=0 hop=2 frag=2 len=" +
-                                       kMtu +
-                                       "\n"
-                                       "complete ctx0 cookie=100 OK\n");
   EXPECT_EQ(wrong_byte_of(0, 0, block), -1);
 }
 
@@ -145,7 +157,8 @@ TEST_F(Binomial, EarlyDataGoesOnAndWaitsInTheChannel) {
   EXPECT_EQ(bench.take_log(), "");
   bench.deliver(packet(0, 0, block, 0, 0));
   bench.finish_all_dma();
-  EXPECT_NE(bench.take_log().find("complete ctx0 cookie=100 OK"), std::string::npos);
+  EXPECT_EQ(bench.take_wire_log(),
+            sent(0, 0, 0, CONFIG_MTU_BYTES) + "complete ctx0 cookie=100 OK\n");
   EXPECT_EQ(wrong_byte_of(0, 0, block), -1);
 }
 
@@ -160,7 +173,13 @@ TEST_F(Binomial, EarlyDataStillOnItsWayIntoTheChannelWhenTheHostPosts) {
     bench.deliver(packet(sequence, root, block, 0, 3));
     // Last started first finished.
     while (bench.port.dma_count() > 0) bench.finish_dma(bench.port.dma_count() - 1);
-    EXPECT_NE(bench.take_log().find("complete ctx0 cookie=10"), std::string::npos);
+    std::string expected;
+    for (const uint32_t fragment : {4u, 1u, 2u, 0u, 3u}) {
+      if (root == 0)
+        expected += sent(sequence, root, fragment, CONFIG_MTU_BYTES - (fragment == 4 ? 3 : 0));
+    }
+    expected += completed(sequence);
+    EXPECT_EQ(bench.take_wire_log(), expected);
     EXPECT_EQ(wrong_byte_of(sequence, root, block), -1);
   }
 }
@@ -350,7 +369,11 @@ TEST_F(Binomial, LateQuestionsAreAnsweredRightWhenTheUserHasOverwrittenAll) {
     post(root, root, block);
     if (root != rank) deliver_piece(root, root, block, 0);
     bench.finish_all_dma();
-    EXPECT_NE(bench.take_log().find("OK"), std::string::npos);
+    std::string expected;
+    for (uint32_t fragment = 0; fragment < 3; fragment++)
+      expected += sent(root, root, fragment, fragment == 2 ? 9 : CONFIG_MTU_BYTES);
+    expected += completed(root);
+    EXPECT_EQ(bench.take_wire_log(), expected);
     overwrite();
     bench.port.take_sent();
     Frame asked = wire.nack(3, binomial_shape(block, root), root, 0, root, 1, 7);
@@ -422,7 +445,8 @@ TEST_F(Binomial, RefusedDmaIsOfferedAgain) {
     bench.finish_all_dma();
     log += bench.take_wire_log();
   }
-  EXPECT_NE(log.find("complete ctx0 cookie=100 OK"), std::string::npos) << log;
+  EXPECT_EQ(log, sent(0, 1, 0, CONFIG_MTU_BYTES) + sent(0, 1, 1, CONFIG_MTU_BYTES) +
+                     "complete ctx0 cookie=100 OK\n");
 }
 
 // --- failures ---
@@ -459,7 +483,12 @@ TEST_F(Binomial, AFaultOfTheChannelWhereEarlyDataLies) {
   bench.port.fault_dmas = {0, 1};
   post(0, 0, block);
   bench.finish_all_dma();
-  EXPECT_NE(bench.take_wire_log().find("complete ctx0 cookie=100 DMA_FAULT"), std::string::npos);
+  EXPECT_EQ(bench.take_wire_log(), sent(0, 0, 0, CONFIG_MTU_BYTES) +
+                                       "send 1>2 REFUSE seq=0 rank=1\n"
+                                       "send 1>0 REFUSE seq=0 rank=1\n"
+                                       "send 1>3 REFUSE seq=0 rank=1\n"
+                                       "send 1>5 REFUSE seq=0 rank=1\n"
+                                       "complete ctx0 cookie=100 DMA_FAULT rank=1\n");
 }
 
 TEST_F(Binomial, RanksDisagreeAboutTheRoot) {
