@@ -67,7 +67,7 @@ clean_tree() {
 check() { # check NAME: runs the check of that name on the tree
   case $1 in
     tidy) /usr/bin/python3 "$here/tidy.py" "$tree" "$tree/build" firmware hostlib ;;
-    circles | environment | includes | names | rooms) /usr/bin/python3 -B "$here/$1.py" "$tree" ;;
+    circles | environment | includes | names | pages | rooms) /usr/bin/python3 -B "$here/$1.py" "$tree" ;;
     checkpatch) "$here/checkpatch.sh" "$tree" "$checkpatch_folder" ;;
     *) "$here/$1.sh" "$tree" ;;
   esac
@@ -133,6 +133,10 @@ offends names 'docs/names.md, Statuses: missing: | 1 | BUSY | in use |' docs/nam
   '## Packet types' '| 1 | DATA | a block |' '## Operations' '| 1 | barrier | all enter |' '## Algorithms' '| 1 | ring | round and round |' \
   '## Administrative commands' '| 1 | open | the first |'
 offends names 'docs/names.md, Statuses: not in PEAL_STATUSES: | 1 | BUSY | in use |' abi/status.h "$dual" '#define PEAL_STATUSES(X) X(0, OK, "OK", "success")'
+offends pages 'docs/wire-format.md links to names.md#colours' docs/wire-format.md '| 1 DATA | a block |' '[all](names.md#colours)'
+offends pages 'docs/wire-format.md links to nowhere.md' docs/wire-format.md '| 1 DATA | a block |' '[more](nowhere.md), [all](names.md#statuses)'
+offends pages 'docs/wire-format.md names the file firmware/pace.h' docs/wire-format.md '| 1 DATA | a block |' '`firmware/pace.h`'
+offends pages 'docs/wire-format.md names the test Cards.Count' docs/wire-format.md '| 1 DATA | a block |' '`Cards.Count`'
 offends names 'docs/wire-format.md has the packet types 2 DATA instead of 1 DATA' docs/wire-format.md '| 2 DATA | a block |'
 offends names 'tools/pealrun/main.cpp spells "ring", which is in PEAL_ALGORITHMS' tools/pealrun/main.cpp "$bsd" 'const char* algorithm() { return "ring"; }'
 offends includes 'base/names.h -> hostlib/src/group.h' base/names.h "$bsd" '#pragma once' '#include "hostlib/src/group.h"'
