@@ -192,7 +192,10 @@ class LauncherTest(jobs.JobCase):
             done = subprocess.run([jobs.program("e2e-rank"), "gate"], env=environment, capture_output=True, text=True,
                                   check=False)
             self.assertEqual(done.returncode, 1)
-            self.assertEqual(done.stderr, f"@refused {reason}@")
+            self.assertRegex(done.stderr,
+                             r'\A[^ ]+/rank_main\.cpp:\d+: rank 0: peal_oob_connect\(nullptr, job\.rank, job\.size, 0, &job\.oob\): '
+                             r'"the out-of-band exchange failed" instead of "success"; last text: '
+                             rf"tcp:127\.0\.0\.1:{address[1]} refused rank 0 of {environment['PEAL_SIZE']}: {reason}\n\Z")
         job.go_on()
         self.assertEqual(job.finish().err, "pealrun: at the exchange 5 strangers refused: 1 no exchange of Peal's, 2 wrong "
                                            "token, 1 another size of the job, 1 rank there already\n")

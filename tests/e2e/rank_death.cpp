@@ -32,10 +32,13 @@ void run_death(Job& job) {
   }
   peal_request* pending[3] = {};
   for (peal_request*& request : pending) EXPECT_OK(job, peal_ibarrier(job.group, &request));
+  uint64_t sequence = 21;  // behind the allgathers and the barrier
   for (peal_request* request : pending) {
     EXPECT_ERROR(job, peal_wait(request), PEAL_ERR_PEER_DEAD);
     EXPECT_TRUE(job, peal_request_failed_rank(request) == static_cast<int>(victim));
-    EXPECT_TRUE(job, peal_last_error_text() == wanted + std::to_string(victim));
+    EXPECT_TRUE(job, peal_last_error_text() == "barrier " + std::to_string(sequence++) +
+                                                   ": a member of the group died: rank " +
+                                                   std::to_string(victim));
     EXPECT_OK(job, peal_request_free(request));
   }
   EXPECT_ERROR(job, peal_allgather(job.group, send, receive, bytes), PEAL_ERR_PEER_DEAD);

@@ -135,7 +135,7 @@ TEST_F(Groups, OneRankIsRefusedByItsCard) {
     EXPECT_EQ(outcomes[rank].rounds, 2);
     if (rank != 3) {
       EXPECT_EQ(outcomes[rank].text,
-                "reserving: rank 3 failed: a fixed pool of the card is used up");
+                "reserving the group: rank 3 failed: a fixed pool of the card is used up");
     }
   }
   expect_nothing_reserved();
@@ -213,9 +213,10 @@ TEST_F(Groups, DifferentCards) {
                                   Exchange::Seat&) { card.geometry = rank == 3 ? 0xbad : 0x900d; });
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.error, PEAL_ERR_MISMATCH);
-    EXPECT_EQ(outcome.text,
-              "reserving: rank 3's card has geometry 00000bad, rank 0's 0000900d: channels, "
-              "pieces, MTU and channel bytes must be the same on all cards of a group");
+    EXPECT_EQ(
+        outcome.text,
+        "reserving the group: rank 3's card has geometry 00000bad, rank 0's 0000900d: channels, "
+        "pieces, MTU and channel bytes must be the same on all cards of a group");
     EXPECT_EQ(outcome.rounds, 2);
   }
   expect_nothing_reserved();

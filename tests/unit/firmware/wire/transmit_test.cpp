@@ -12,13 +12,9 @@
 namespace peal::test {
 namespace {
 
-constexpr PacketKind kKind = {PEAL_PACKET_DATA,
-                              PEAL_OPERATION_BROADCAST,
-                              PEAL_ALGORITHM_BINOMIAL,
-                              0x51617181,
-                              0x1'2233'4455,
-                              1000,
-                              3};
+// Of a broadcast from rank 3; below, of blocks of 1000 bytes.
+constexpr uint32_t kSignature = 0x51617181;
+constexpr uint64_t kSequence = 0x1'2233'4455;
 
 class Transmit : public GroupTest {
  protected:
@@ -27,7 +23,14 @@ class Transmit : public GroupTest {
   [[nodiscard]] peal::Membership& self() {
     return find_member(bench.card(), member.handle())->membership;
   }
-  // What kKind becomes, but for the sums.
+  [[nodiscard]] peal_wire_header pattern() {
+    peal_wire_header header = operation_pattern(self(), PEAL_OPERATION_BROADCAST,
+                                                PEAL_ALGORITHM_BINOMIAL, kSignature, kSequence);
+    header.block_bytes = 1000;
+    header.origin = 3;
+    return header;
+  }
+  // What becomes of a data packet of that, but for the sums.
   [[nodiscard]] peal_wire_header expected(uint32_t to) const {
     peal_wire_header header = {};
     std::memcpy(header.destination, member.everybody[to].mac, PEAL_MAC_BYTES);
@@ -38,7 +41,7 @@ class Transmit : public GroupTest {
     header.group = static_cast<uint32_t>(kGroupId);
     header.member = member.everybody[to].member;
     header.identity = peal_identity(&member.address);
-    header.signature = 0x51617181;
+    header.signature = kSignature;
     header.sequence = 0x22334455;
     header.origin = 3;
     header.sender = 1;
@@ -50,10 +53,14 @@ class Transmit : public GroupTest {
   [[nodiscard]] static bool same(const peal_wire_header& a, const peal_wire_header& b) {
     return std::memcmp(&a, &b, sizeof(a)) == 0;
   }
-  // A packet of kKind with that payload, launched; as it is on the wire.
+  [[nodiscard]] PacketKind kind(uint8_t type = PEAL_PACKET_DATA) {
+    made = pattern();
+    return {made, type, static_cast<uint32_t>(kSequence)};
+  }
+  // Such a packet with that payload, launched; as it is on the wire.
   Frame launched(const std::vector<uint8_t>& payload, uint32_t payload_crc, bool summed) {
     Packet* packet = take_packet(bench.card());
-    address_packet(bench.card(), self(), member.everybody[2], kKind, packet->header);
+    address_packet(member.everybody[2], kind(), packet->header);
     packet->header->length = static_cast<uint16_t>(payload.size());
     packet->header->payload_crc = payload_crc;
     packet->header->header_crc = 0xdead;  // whatever was there
@@ -61,12 +68,14 @@ class Transmit : public GroupTest {
     launch_packet(bench.card(), packet, summed);
     return bench.port.take_sent().at(0);
   }
+
+  peal_wire_header made;
 };
 
 TEST_F(Transmit, AHeaderIsWrittenWhole) {
   peal_wire_header header;
   std::memset(&header, 0xff, sizeof(header));
-  address_packet(bench.card(), self(), member.everybody[2], kKind, &header);
+  address_packet(member.everybody[2], kind(), &header);
   EXPECT_TRUE(same(header, expected(2)));
 }
 
@@ -116,7 +125,7 @@ TEST_F(Transmit, AnEmptyPoolIsCountedAndTakesNothing) {
   EXPECT_EQ(take_packet(bench.card()), nullptr);
   Peer& peer = self().peers[peer_entry(1, 2, 4)];
   const uint8_t numbered = peer.sent;
-  EXPECT_FALSE(send_small(bench.card(), self(), member.everybody[2], kKind, {.counted = &peer}));
+  EXPECT_FALSE(send_small(bench.card(), self(), member.everybody[2], kind(), {.counted = &peer}));
   EXPECT_EQ(peer.sent, numbered);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_PACKET), 2u);
   EXPECT_EQ(card_holds(bench.card()).packets, 0u);
@@ -150,9 +159,7 @@ TEST_F(Transmit, ASharedPacketThatIsNotThereIsCounted) {
 // to whoever is no peer nothing is counted.
 TEST_F(Transmit, PacketsOfAnEdgeAreNumbered) {
   const auto edge_of = [&](uint32_t to, uint8_t type, Peer* counted) {
-    PacketKind kind = kKind;
-    kind.type = type;
-    EXPECT_TRUE(send_small(bench.card(), self(), member.everybody[to], kind,
+    EXPECT_TRUE(send_small(bench.card(), self(), member.everybody[to], kind(type),
                            SmallPacket{.counted = counted}));
     const peal_wire_header header = bench.port.take_sent().at(0).header;
     return std::pair<int, int>(header.flags, header.edge);
@@ -179,7 +186,7 @@ TEST_F(Transmit, ASmallPacketHasWhatItIsGiven) {
                             .flags = PEAL_PACKET_REPAIR,
                             .payload = &body,
                             .length = sizeof(body)};
-  ASSERT_TRUE(send_small(bench.card(), self(), member.everybody[2], kKind, what));
+  ASSERT_TRUE(send_small(bench.card(), self(), member.everybody[2], kind(), what));
   const Frame sent = bench.port.take_sent().at(0);
   Frame wanted = {expected(2), std::vector<uint8_t>(sizeof(body))};
   std::memcpy(wanted.payload.data(), &body, sizeof(body));
@@ -206,7 +213,7 @@ TEST_F(Transmit, TheSignatureIsOfEverythingThatRanksMustAgreeOn) {
                               signature_seed(kGroupId + (uint64_t{1} << 32), kChoiceHash),
                               signature_seed(kGroupId, kChoiceHash + 1)};
   EXPECT_EQ(seeds.size(), 4u);
-  EXPECT_EQ(membership_kind(self(), PEAL_PACKET_PROBE).signature, self().seed);
+  EXPECT_EQ(membership_pattern(bench.card(), self()).signature, self().seed);
 }
 
 TEST_F(Transmit, TheOwnAddressIsWhatOthersWereTold) {
