@@ -15,58 +15,60 @@
 namespace peal::nic {
 namespace {
 
-// Notes what it is asked, and stops the loop when it has been polled so often.
+// Notes what it is asked, and stops the loop after so many polls or when it has been awoken so
+// often.
 class Script final : public HostInterface {
  public:
-  Script(NicLoop& loop, uint32_t polls) : loop_(loop), polls_(polls) {}
+  explicit Script(NicLoop& loop) : loop_(loop) {}
 
   bool poll(TimeNs now) override {
     EXPECT_FALSE(down_) << "polled after the end";
     EXPECT_GE(now, now_);
     now_ = now;
-    const bool busy = polled_ >= busy_from && polled_ < busy_polls;
-    note(busy ? "busy" : "poll");
-    if (++polled_ == polls_) loop_.request_stop();
+    const bool second_look = log.ends_with("prepare ");
+    const bool busy = polled_ < busy_polls || (second_look && looks_++ < busy_looks);
+    note(busy ? "busy " : "poll ");
+    if (++polled_ == last_poll) loop_.request_stop();
     return busy;
   }
   bool prepare_to_sleep() override {
-    note("prepare");
+    note("prepare ");
     const uint64_t one = 1;
     EXPECT_EQ(write(event.get(), &one, sizeof(one)), ssize_t{sizeof(one)});
     return may_sleep;
   }
-  void awake(TimeNs /*now*/) override { note("awake"); }
+  void awake(TimeNs /*now*/) override {
+    note("awake ");
+    if (++awoken_ == last_awake) loop_.request_stop();
+  }
   void beat(uint64_t beats, uint32_t interval_us) override {
     EXPECT_EQ(interval_us, 250'000u);
     EXPECT_EQ(beats, beats_++);
   }
   void shut_down(TimeNs /*now*/) override {
-    note("down");
+    note("down ");
     down_ = true;
   }
   [[nodiscard]] nlohmann::ordered_json counters_json() const override {
     return {{"polls", polled_}};
   }
 
-  // Each different run of calls once, with a plus where it was longer.
-  std::string log;
-  uint32_t busy_from = 0;
-  uint32_t busy_polls = 0;
+  std::string log;  // several polls in a row are one
+  uint32_t last_poll = 0;
+  uint32_t last_awake = 0;
+  uint32_t busy_polls = 0;  // the first ones
+  uint32_t busy_looks = 0;  // the first second looks
   bool may_sleep = true;
   FileDescriptor event{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
  private:
   void note(const std::string& what) {
-    if (log.ends_with(what + "+ ")) return;
-    if (log.ends_with(what + " ")) {
-      log.replace(log.size() - 1, 1, "+ ");
-    } else {
-      log += what + " ";
-    }
+    if (!log.ends_with(what)) log += what;
   }
   NicLoop& loop_;
-  uint32_t polls_;
   uint32_t polled_ = 0;
+  uint32_t looks_ = 0;
+  uint32_t awoken_ = 0;
   uint64_t beats_ = 0;
   TimeNs now_ = 0;
   bool down_ = false;
@@ -75,7 +77,6 @@ class Script final : public HostInterface {
 class NicLoopTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    test::start_dpdk();
     options.cards = 2;
     options.packet_buffers = 2048;
     options.checksums = Checksums::kSkipped;
@@ -83,9 +84,9 @@ class NicLoopTest : public ::testing::Test {
     options.idle_ns = 0;
   }
   // The interface goes with the loop.
-  Script& make(uint32_t polls) {
+  Script& make() {
     EXPECT_EQ(loop.create(options), "");
-    auto script = std::make_unique<Script>(loop, polls);
+    auto script = std::make_unique<Script>(loop);
     Script& made = *script;
     loop.add_interface(std::move(script));
     EXPECT_TRUE(loop.watch(made.event.get()));
@@ -95,60 +96,64 @@ class NicLoopTest : public ::testing::Test {
     return loop.counters_json()["loop"][name].get<uint64_t>();
   }
 
+  const bool started = (test::start_dpdk(), true);  // the loop's clock needs it
   LoopOptions options;
   NicLoop loop;
 };
 
 TEST_F(NicLoopTest, LooksOnceMoreBeforeItSleeps) {
-  Script& script = make(4);
+  Script& script = make();
+  script.last_awake = 2;
   loop.run();
-  // It does not sleep before its first heartbeat.
-  EXPECT_EQ(script.log, "poll+ prepare poll awake poll prepare poll awake down ");
-  EXPECT_EQ(counted("turns"), 5u);
+  EXPECT_EQ(script.log, "poll prepare poll awake poll prepare poll awake down ");
   EXPECT_EQ(counted("busy_turns"), 0u);
-  EXPECT_EQ(counted("sleeps"), 1u) << "it was told to stop before the second";
+  EXPECT_EQ(counted("sleeps"), 2u);
 }
 
 TEST_F(NicLoopTest, AnInterfaceThatCannotSleepKeepsItAwake) {
-  Script& script = make(4);
+  Script& script = make();
+  script.last_awake = 2;
   script.may_sleep = false;
   loop.run();
-  EXPECT_EQ(script.log, "poll+ prepare poll awake poll prepare poll awake down ");
+  EXPECT_EQ(script.log, "poll prepare poll awake poll prepare poll awake down ");
   EXPECT_EQ(counted("sleeps"), 0u);
 }
 
 TEST_F(NicLoopTest, WorkKeepsItAwake) {
-  Script& script = make(7);
+  Script& script = make();
+  script.last_awake = 1;
   script.busy_polls = 5;
   loop.run();
-  EXPECT_EQ(script.log, "busy+ poll prepare poll awake down ");
+  EXPECT_EQ(script.log, "busy poll prepare poll awake down ");
   EXPECT_EQ(counted("busy_turns"), 5u);
 }
 
 // What a host has published before it saw that the card sleeps is found at the second look.
 TEST_F(NicLoopTest, WorkAtTheSecondLookPutsTheSleepOff) {
-  Script& script = make(4);
-  script.busy_from = 2;
-  script.busy_polls = 3;
+  Script& script = make();
+  script.last_awake = 2;
+  script.busy_looks = 1;
   loop.run();
-  EXPECT_EQ(script.log, "poll+ prepare busy awake poll prepare poll awake down ");
-  EXPECT_EQ(counted("sleeps"), 0u);
+  EXPECT_EQ(script.log, "poll prepare busy awake poll prepare poll awake down ");
+  EXPECT_EQ(counted("sleeps"), 1u);
 }
 
 TEST_F(NicLoopTest, WhereItMayNotSleepItPolls) {
   options.may_sleep = false;
-  Script& script = make(1000);
+  Script& script = make();
+  script.last_poll = 1000;
   loop.run();
-  EXPECT_EQ(script.log, "poll+ down ");
+  EXPECT_EQ(script.log, "poll down ");
   EXPECT_EQ(counted("turns"), 1000u);
   EXPECT_EQ(counted("sleeps"), 0u);
 }
 
 TEST_F(NicLoopTest, SaysWhatItsPartsCount) {
-  make(2);  // and once more, before it would sleep
+  options.may_sleep = false;
+  make().last_poll = 2;
   loop.run();
   const auto all = loop.counters_json();
-  EXPECT_EQ(all["interfaces"].dump(), "{\"0\":{\"polls\":3}}");
+  EXPECT_EQ(all["interfaces"].dump(), "{\"0\":{\"polls\":2}}");
   EXPECT_EQ(all["cards"].size(), 2u);
   EXPECT_EQ(all["cards"][1]["card"], 1);
 }
