@@ -197,6 +197,9 @@ TEST_F(Transmit, ASmallPacketHasWhatItIsGiven) {
   seal(wanted);
   EXPECT_TRUE(same(sent.header, wanted.header));
   EXPECT_EQ(sent.payload, wanted.payload);
+  ASSERT_TRUE(send_small(bench.card(), self(), member.everybody[2], kind(), {}));
+  EXPECT_EQ(bench.port.take_sent().at(0).header.origin, 3)
+      << "the root, where nothing else is said";
 }
 
 TEST_F(Transmit, TheSignatureIsOfEverythingThatRanksMustAgreeOn) {
