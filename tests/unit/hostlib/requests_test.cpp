@@ -20,6 +20,10 @@ class RequestsTest : public OneGroup {
     EXPECT_EQ(peal_read_statistics(context, &read), PEAL_OK);
     return read;
   }
+  void lose_card() {
+    const std::lock_guard<std::mutex> guard(card.mutex);
+    card.connected = false;
+  }
 };
 
 TEST_F(RequestsTest, AnyIsTheFirstOfTheListThatIsComplete) {
@@ -119,10 +123,7 @@ TEST_F(RequestsTest, FreeingAPendingOneDetachesIt) {
 
 TEST_F(RequestsTest, ACardThatIsGoneFailsTheDetached) {
   ASSERT_EQ(peal_ibarrier(group, nullptr), PEAL_OK);
-  {
-    const std::lock_guard<std::mutex> guard(card.mutex);
-    card.connected = false;
-  }
+  lose_card();
   EXPECT_EQ(peal_group_wait(group), PEAL_ERR_CARD_GONE);
 }
 
@@ -156,10 +157,7 @@ TEST_F(RequestsTest, AnAbortThatTheCardRefusesChangesNothing) {
 
 TEST_F(RequestsTest, PollingWithShortTimeOutsNoticesThatTheCardIsGone) {
   peal_request* request = post();
-  {
-    const std::lock_guard<std::mutex> guard(card.mutex);
-    card.connected = false;
-  }
+  lose_card();
   size_t index = 0;
   peal_error error = PEAL_ERR_TIMED_OUT;
   while (error == PEAL_ERR_TIMED_OUT) error = peal_wait_any(&request, 1, 0, &index);
@@ -193,10 +191,7 @@ TEST_F(RequestsTest, ManyTestsMissNothing) {
 
 TEST_F(RequestsTest, ManyTestsNoticeThatTheCardIsGone) {
   peal_request* request = post();
-  {
-    const std::lock_guard<std::mutex> guard(card.mutex);
-    card.connected = false;
-  }
+  lose_card();
   int done = 0;
   peal_error error = PEAL_OK;
   while (done == 0) error = peal_test(request, &done);

@@ -44,6 +44,13 @@ class Inquiries : public GroupTest {
     }
     bench.now = until;
   }
+  // Everybody was asked once, and rank 0 has answered that it has nothing yet.
+  void post_and_hear(bool late) {
+    post();
+    bench.advance(kNack);
+    bench.deliver(not_yet(0, late));
+    bench.take_log();
+  }
   uint64_t nacks() { return bench.counter(PEAL_COUNTER_SENT_NACK); }
 
   uint32_t probes_ = 0;
@@ -62,10 +69,7 @@ TEST_F(Inquiries, OneQuestionForEachNeighbourThatOwes) {
 
 // Rank 0 is late and says so; rank 3 says nothing.
 TEST_F(Inquiries, WhoeverPromisedIsNotAskedAgainForLong) {
-  post();
-  bench.advance(kNack);
-  bench.take_log();
-  bench.deliver(not_yet(0, true));
+  post_and_hear(true);
   bench.advance(2 * kNack);
   EXPECT_EQ(bench.take_log(), "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
   bench.advance(4 * kNack);
@@ -80,10 +84,7 @@ TEST_F(Inquiries, WhoeverPromisedIsNotAskedAgainForLong) {
 
 // Whoever waits himself has promised nothing: what he waits for may be lost.
 TEST_F(Inquiries, WhoeverWaitsHimselfIsAskedAgain) {
-  post();
-  bench.advance(kNack);
-  bench.take_log();
-  bench.deliver(not_yet(0, false));
+  post_and_hear(false);
   bench.advance(2 * kNack);
   EXPECT_EQ(bench.take_log(),
             "send 1>0 NACK seq=0 piece=0 origin=0\n"
@@ -92,9 +93,7 @@ TEST_F(Inquiries, WhoeverWaitsHimselfIsAskedAgain) {
 
 // An arrival begins the wait anew, for all but those who promised.
 TEST_F(Inquiries, AnArrivalLeavesPromisesStanding) {
-  post();
-  bench.advance(kNack);
-  bench.deliver(not_yet(0, true));
+  post_and_hear(true);
   bench.deliver(block_of(2, 0, kBlock));
   bench.take_log();
   bench.advance(2 * kNack);  // patience has doubled
