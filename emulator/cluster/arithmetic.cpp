@@ -95,6 +95,7 @@ constexpr Model kModels[] = {
     {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, nullptr, destroy},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, one_of_each, broadcast_piece},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, one_of_each, doubling_piece},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, one_of_each, direct_piece},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, nullptr, binomial},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, bruck_image, bruck_piece},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, one_of_each, direct_piece},

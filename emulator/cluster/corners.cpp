@@ -95,6 +95,10 @@ constexpr Corner kCorners[] = {
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING);
      }},
+    {"direct allgather done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT);
+     }},
     {"broadcast done",
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL);

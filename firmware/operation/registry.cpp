@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The one list of algorithms. Nothing else in the firmware names one.
 #include "firmware/collective/allgather/broadcast_all.h"
+#include "firmware/collective/allgather/direct.h"
 #include "firmware/collective/allgather/doubling.h"
 #include "firmware/collective/alltoall/bruck.h"
 #include "firmware/collective/alltoall/direct.h"
@@ -32,10 +33,12 @@ constexpr Algorithm kRows[] = {
      Release::kSymmetric, Senders::kPeers, kBlocks, broadcast_all::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, Senders::kPeers, kBlocks, doubling::kFunctions},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
+     Release::kSymmetric, Senders::kGroup, kBlocks, direct_allgather::kFunctions},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, Senders::kPeers, kBlocks, bruck::kFunctions},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, Senders::kGroup, kBlocks, direct::kFunctions},
+     Release::kSymmetric, Senders::kGroup, kBlocks, direct_alltoall::kFunctions},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, 0, true, Release::kCredited,
      Senders::kPeers, kCreditedBlocks, binomial::kFunctions},
 };

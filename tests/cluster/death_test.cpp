@@ -154,7 +154,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"root_broadcast_in_pieces", root_broadcast(600'000, 0)},
                     Case{"alltoall_small", alltoall(64)},
                     Case{"alltoall_large", alltoall(9000, true)}, Case{"direct", direct(700)},
-                    Case{"direct_large", direct(9000, true)}),
+                    Case{"direct_large", direct(9000, true)},
+                    Case{"direct_allgather", direct_allgather(700)},
+                    Case{"direct_allgather_large", direct_allgather(9000, true)}),
     name_of);
 
 }  // namespace

@@ -684,6 +684,9 @@ std::vector<Plan> plans() {
       add(bytes == kSmall ? "direct all-to-all, one piece" : "direct all-to-all, three pieces",
           {operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, bytes)},
           PEAL_OPERATION_ALLTOALL);
+      add(bytes == kSmall ? "direct allgather, one piece" : "direct allgather, three pieces",
+          {operation(PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, bytes)},
+          PEAL_OPERATION_ALLGATHER);
     }
     add("destroy", {destroy}, PEAL_OPERATION_DESTROY, true);
     add("broadcast, then destroy", {gather(kBroadcast, kPiece), destroy}, PEAL_OPERATION_DESTROY);

@@ -91,7 +91,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"root_broadcast_large", root_broadcast(30'000, 1)},
                     Case{"alltoall_small", alltoall(64)}, Case{"alltoall_large", alltoall(30'000)},
                     Case{"alltoall_in_place", alltoall(3000, true)}, Case{"direct", direct(3000)},
-                    Case{"direct_in_place", direct(30'000, true), true}),
+                    Case{"direct_in_place", direct(30'000, true), true},
+                    Case{"direct_allgather", direct_allgather(3000)},
+                    Case{"direct_allgather_in_place", direct_allgather(30'000, true)}),
     name_of);
 
 }  // namespace

@@ -88,7 +88,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"empty", broadcast(0), broadcast(1)},
                     Case{"alltoall_length", alltoall(1000), alltoall(1001)},
                     Case{"alltoall_kind", alltoall(1000, true), doubling(1000)},
-                    Case{"alltoall_ways", alltoall(1000), direct(1000)}),
+                    Case{"alltoall_ways", alltoall(1000), direct(1000)},
+                    Case{"allgather_ways", direct_allgather(1000), broadcast(1000)},
+                    Case{"direct_kind", direct_allgather(1000), direct(1000)}),
     name_of);
 
 }  // namespace

@@ -18,6 +18,7 @@ inline constexpr OperationPlan kBarrier = {PEAL_OPERATION_BARRIER, PEAL_ALGORITH
 [[nodiscard]] OperationPlan root_broadcast(uint32_t bytes, uint32_t root);
 [[nodiscard]] OperationPlan alltoall(uint32_t bytes, bool in_place = false);
 [[nodiscard]] OperationPlan direct(uint32_t bytes, bool in_place = false);
+[[nodiscard]] OperationPlan direct_allgather(uint32_t bytes, bool in_place = false);
 // `count` times the operation on `cards` cards with the given depth.
 [[nodiscard]] Scenario plan(uint32_t cards, const OperationPlan& operation, uint32_t count,
                             uint32_t depth = 1);

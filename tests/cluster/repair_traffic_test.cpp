@@ -97,6 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
                         Case{"doubling_256k", doubling(262'144)}, Case{"alltoall_4", alltoall(4)},
                         Case{"alltoall_1k", alltoall(1024)}, Case{"alltoall_8k", alltoall(8192)},
                         Case{"direct_1k", direct(1024), 13.5}, Case{"direct_64k", direct(65'536)},
+                        Case{"direct_allgather_1k", direct_allgather(1024), 13.5},
+                        Case{"direct_allgather_64k", direct_allgather(65'536)},
                         Case{"alltoall_64k", alltoall(65'536)},
                         Case{"root_broadcast_4", root_broadcast(4, 0), 18.5, 1.25},
                         Case{"root_broadcast_64k", root_broadcast(65'536, 1)},

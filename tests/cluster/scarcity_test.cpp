@@ -22,7 +22,9 @@ Scenario mixed(uint32_t cards) {
                                    alltoall(64),
                                    alltoall(9000, true),
                                    direct(700),
-                                   direct(9000, true)};
+                                   direct(9000, true),
+                                   direct_allgather(700),
+                                   direct_allgather(9000, true)};
   scenario.groups[0].depth = 4;
   return scenario;
 }

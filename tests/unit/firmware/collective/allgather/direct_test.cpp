@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The direct allgather: what is its own beside the direct all-to-all, whose machine it shares
+// (alltoall/direct_test.cpp): one block for all, read once, kept once. As rank 1 of 8 sees it,
+// whose peers are all but 4 and 6, and among a few real cards.
+#include "firmware/collective/allgather/direct.h"
+
+#include "tests/support/cluster.h"
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
+
+OperationShape shape(uint64_t block) {
+  return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, block};
+}
+
+BenchOptions with_tables(uint32_t packet_buffers = 0) {
+  BenchOptions options;
+  options.tables = true;
+  if (packet_buffers > 0) options.packet_buffers = packet_buffers;
+  return options;
+}
+
+class DirectOne : public GroupTest {
+ protected:
+  static constexpr size_t kBlock = 64;
+  static constexpr size_t kMost = (2 * kWindow + 2) * CONFIG_MTU_BYTES;
+
+  explicit DirectOne(const BenchOptions& options = with_tables())
+      : GroupTest(8, 1, options),
+        given(bench.add_memory("given", kMost, PEAL_ACCESS_READ)),
+        result(bench.add_memory("result", kMost * 8)) {
+    bench.take_log();
+  }
+
+  void post(size_t block = kBlock, bool in_place = false) {
+    auto& bytes = bench.port.bytes(in_place ? result.region : given.region);
+    const auto own = pattern_block(0, rank, 0, block);
+    std::copy(own.begin(), own.end(),
+              bytes.begin() + static_cast<std::ptrdiff_t>(in_place ? rank * block : 0));
+    peal_submission entry = allgather_entry(member, 0, 100, PEAL_ALGORITHM_DIRECT, block,
+                                            in_place ? 0 : given.key, result.key);
+    if (in_place) entry.flags = PEAL_SUBMIT_IN_PLACE;
+    bench.submit(entry);
+  }
+  // The user takes both buffers back.
+  void scribble() {
+    for (const Memory& memory : {given, result}) {
+      auto& bytes = bench.port.bytes(memory.region);
+      std::fill(bytes.begin(), bytes.end(), uint8_t{0x5c});
+    }
+  }
+  [[nodiscard]] bool right(size_t block = kBlock) {
+    const auto expected = pattern_result(0, ranks, block);
+    return std::equal(expected.begin(), expected.end(), bench.port.bytes(result.region).begin());
+  }
+  [[nodiscard]] std::vector<uint8_t> part(uint32_t of, size_t block, uint32_t piece) const {
+    const size_t before = size_t{piece} * CONFIG_MTU_BYTES;
+    return pattern_block(0, of, before, std::min<size_t>(block - before, CONFIG_MTU_BYTES));
+  }
+  void deliver(uint32_t sender, size_t block = kBlock, uint32_t piece = 0) {
+    bench.deliver(wire.direct(sender, shape(block), 0, piece, part(sender, block, piece)));
+  }
+  void deliver_all(size_t block = kBlock, uint32_t piece = 0) {
+    for (uint32_t sender = 0; sender < ranks; sender++) {
+      if (sender != rank) deliver(sender, block, piece);
+      bench.finish_all_dma();
+    }
+  }
+  void nack(uint32_t asker, size_t block = kBlock, uint32_t piece = 0) {
+    bench.take_log();
+    bench.port.take_sent();
+    bench.deliver(wire.nack(asker, shape(block), 0, piece, rank, 0));
+  }
+  // What the answer to a question carries.
+  std::vector<uint8_t> repaired(uint32_t asker, size_t block, uint32_t piece) {
+    nack(asker, block, piece);
+    bench.finish_all_dma();
+    const auto sent = bench.port.take_sent();
+    return sent.size() == 1 ? sent[0].payload : std::vector<uint8_t>{};
+  }
+
+  Memory given;
+  Memory result;
+};
+
+TEST_F(DirectOne, TheBlockIsReadOnceForEverybodyAndKeptOnce) {
+  post();
+  EXPECT_EQ(bench.take_log(), "dma_read addresses+0 160\ndma_read given+0 64\n");
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>3 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>4 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>5 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>6 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>7 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>0 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "dma_write channel+" +
+                std::to_string(CONFIG_MTU_BYTES) +
+                " 64\n"
+                "dma_write result+64 64\n");
+  for (const Frame& sent : bench.port.take_sent()) EXPECT_EQ(sent.payload, part(1, kBlock, 0));
+  deliver_all();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_TRUE(right());
+}
+
+TEST_F(DirectOne, EverythingBeforeThePost) {
+  deliver_all();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_EARLY_DATA), 7u);
+  post();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_DATA), 7u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_TRUE(right());
+  scribble();
+  for (const uint32_t asker : {0u, 4u, 6u})
+    EXPECT_EQ(repaired(asker, kBlock, 0), part(1, kBlock, 0));
+}
+
+// In place the own block lies where it belongs, and nothing is in the way of the others.
+TEST_F(DirectOne, InPlaceTheOwnBlockIsOnlyKeptAndTheOthersLandAtOnce) {
+  post(kBlock, true);
+  bench.take_log();
+  deliver(2);
+  deliver(0);
+  EXPECT_EQ(bench.take_log(), "dma_write result+128 64\ndma_write result+0 64\n");
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_log().find("result+64"), std::string::npos);
+  deliver_all();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_TRUE(right());
+  scribble();
+  EXPECT_EQ(repaired(4, kBlock, 0), part(1, kBlock, 0));
+}
+
+// The operation is not over yet, so the user's memory answers.
+TEST_F(DirectOne, WhatIsOnItsWayIntoTheChannelIsRepairedFromTheUsersMemory) {
+  post();
+  bench.finish_dma();  // the addresses
+  bench.finish_dma();  // the block
+  nack(4);
+  EXPECT_EQ(bench.take_log(), "dma_read given+0 64\n");
+  bench.finish_all_dma();
+  nack(4);
+  EXPECT_EQ(bench.take_log(), "dma_read channel+" + std::to_string(CONFIG_MTU_BYTES) + " 64\n");
+  bench.finish_all_dma();
+  deliver_all();
+  EXPECT_TRUE(right());
+}
+
+TEST_F(DirectOne, NothingIsReadOrSentBeforeThePost) {
+  nack(4);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "send 1>4 NOT_YET seq=0 piece=0 origin=1 late\n");
+}
+
+// Each piece is read once; of those that nobody can ask for after the end nothing is kept.
+TEST_F(DirectOne, ALongBlockIsReadOnceAndItsLastPiecesAreKept) {
+  const uint32_t count = 2 * kWindow;
+  const size_t block = (count - 1) * CONFIG_MTU_BYTES + 100;
+  post(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < count; piece++) deliver_all(block, piece);
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_TRUE(right(block));
+  // A table of addresses; own pieces in, out, and the last of them kept; seven others' out.
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_OPERATIONS), 1 + 2 * count + kWindow + 7 * count);
+  scribble();
+  for (uint32_t piece = kWindow; piece < count; piece++) {
+    for (const uint32_t asker : {0u, 4u, 7u})
+      EXPECT_EQ(repaired(asker, block, piece), part(1, block, piece)) << piece;
+  }
+  EXPECT_EQ(repaired(4, block, kWindow - 1), std::vector<uint8_t>{});
+}
+
+TEST_F(DirectOne, NoBytes) {
+  post(0);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_DATA), 7u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_OPERATIONS), 1u);  // the addresses
+  deliver_all(0);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+}
+
+TEST_F(DirectOne, AFaultOfTheUsersMemoryIsToldToAll) {
+  bench.port.fault_dmas = {1, 1};
+  post();
+  bench.take_log();
+  bench.finish_all_dma();
+  EXPECT_NE(bench.take_wire_log().find("complete ctx0 cookie=100 DMA_FAULT"), std::string::npos);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_DATA), 0u);
+}
+
+class DirectOneOfFewBuffers : public DirectOne {
+ protected:
+  DirectOneOfFewBuffers() : DirectOne(with_tables(4)) {}
+};
+
+// One packet is read into, three are sent. Then there is but one left, which is read into and sent.
+TEST_F(DirectOneOfFewBuffers, WhoeverGotNoPacketGetsItByAnotherRead) {
+  post();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>3 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>4 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>5 DATA seq=0 piece=0 origin=1 hop=0 len=64\n");
+  bench.port.take_sent();
+  bench.advance(default_timeouts().nack_ns / 2);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>6 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>7 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
+            "send 1>0 DATA seq=0 piece=0 origin=1 hop=0 len=64\n");
+}
+
+class DirectCluster : public Cluster {
+ public:
+  explicit DirectCluster(uint32_t ranks, uint32_t packet_buffers = 0)
+      : Cluster(ranks, with_tables(packet_buffers)) {}
+  void post_all(uint64_t sequence, size_t block, bool in_place = false) {
+    for (uint32_t rank = 0; rank < ranks(); rank++)
+      allgather(rank, sequence, PEAL_ALGORITHM_DIRECT, block, in_place);
+  }
+  void expect_right(uint64_t sequence, size_t block) {
+    for (uint32_t rank = 0; rank < ranks(); rank++)
+      ASSERT_EQ(check_result(rank, sequence, block), "") << "blocks of " << block;
+  }
+  void expect_all(size_t count, const std::string& status) {
+    for (uint32_t rank = 0; rank < ranks(); rank++) {
+      ASSERT_EQ(completions(rank).size(), count) << "rank " << rank;
+      for (const Completion& completion : completions(rank))
+        EXPECT_EQ(status_text(completion.status), status) << "rank " << rank;
+    }
+    EXPECT_EQ(problems(), "");
+  }
+};
+
+// As many as a card of this profile remembers addresses of, if that is not too many for a test.
+constexpr uint32_t kMany = CONFIG_REMEMBERED_ADDRESSES < 40 ? CONFIG_REMEMBERED_ADDRESSES : 40;
+
+class DirectAllgather : public ::testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, DirectAllgather, ::testing::Values(1, 2, 3, 5, 6, 8, 13, kMany));
+
+TEST_P(DirectAllgather, IsRightForEveryLengthAndBuffersAreFreeAtOnce) {
+  DirectCluster cluster(GetParam());
+  const size_t mtu = CONFIG_MTU_BYTES;
+  uint64_t sequence = 0;
+  for (const size_t block : {size_t{0}, size_t{1}, size_t{1000}, mtu, mtu + 1, 5 * mtu + 17}) {
+    for (const bool in_place : {false, true}) {
+      cluster.post_all(sequence, block, in_place);
+      ASSERT_TRUE(cluster.run_until_completions(sequence + 1)) << block;
+      cluster.expect_right(sequence++, block);
+    }
+  }
+  cluster.expect_all(sequence, "OK");
+}
+
+TEST_P(DirectAllgather, IsRightWhenRanksComeOneAfterTheOther) {
+  for (const size_t block : {size_t{40}, size_t{3 * CONFIG_MTU_BYTES}}) {
+    DirectCluster cluster(GetParam());
+    for (uint32_t rank = cluster.ranks(); rank-- > 0;) {
+      cluster.allgather(rank, 0, PEAL_ALGORITHM_DIRECT, block, block > 40);
+      cluster.settle();
+    }
+    ASSERT_TRUE(cluster.run_until_completions(1));
+    cluster.expect_all(1, "OK");
+    cluster.expect_right(0, block);
+  }
+}
+
+// A tenth of the frames lost, a tenth doubled; K deep; send buffers overwritten at completion.
+TEST_P(DirectAllgather, SurvivesLossAndRepetition) {
+  DirectCluster cluster(GetParam());
+  uint64_t state = 88172645463325252u;
+  cluster.fate = [&](const Frame&) -> uint32_t {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    const uint64_t draw = (state >> 33) % 10;
+    return draw == 0 ? 0 : draw == 1 ? 2 : 1;
+  };
+  const auto length = [](uint64_t sequence) {
+    return sequence % 3 == 0 ? size_t{90} : (sequence % 3) * CONFIG_MTU_BYTES + 11;
+  };
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS + 2; sequence++) {
+    cluster.post_all(sequence, length(sequence), sequence % 2 == 0);
+    if (sequence + 1 < CONFIG_CHANNELS) continue;
+    ASSERT_TRUE(cluster.run_until_completions(sequence + 2 - CONFIG_CHANNELS)) << sequence;
+  }
+  ASSERT_TRUE(cluster.run_until_completions(CONFIG_CHANNELS + 2));
+  cluster.expect_all(CONFIG_CHANNELS + 2, "OK");
+  for (uint64_t sequence = 2; sequence < CONFIG_CHANNELS + 2; sequence++)
+    cluster.expect_right(sequence, length(sequence));
+}
+
+TEST(DirectAllgatherPackets, OneForEachRankAndNoneMore) {
+  for (const uint32_t ranks : {2u, 6u, 8u, 13u}) {
+    DirectCluster cluster(ranks);
+    cluster.post_all(0, 16);
+    EXPECT_FALSE(cluster.run_until([] { return false; }, 10'000'000'000));
+    cluster.expect_all(1, "OK");
+    EXPECT_EQ(cluster.trace().size(), size_t{ranks} * (ranks - 1));
+  }
+}
+
+TEST(DirectAllgatherPackets, FewPacketBuffersAreBackPressureOnly) {
+  DirectCluster cluster(8, 8);
+  for (uint64_t sequence = 0; sequence < 3; sequence++) cluster.post_all(sequence, 3000);
+  ASSERT_TRUE(cluster.run_until_completions(3));
+  cluster.expect_all(3, "OK");
+  for (uint64_t sequence = 0; sequence < 3; sequence++) cluster.expect_right(sequence, 3000);
+  EXPECT_GT(cluster.total(PEAL_COUNTER_NO_PACKET), 0u);
+}
+
+TEST(DirectAllgatherEnds, DisagreementIsToldToAll) {
+  DirectCluster cluster(8);
+  for (uint32_t rank = 0; rank < 8; rank++)
+    cluster.allgather(rank, 0, PEAL_ALGORITHM_DIRECT, rank == 3 ? 72 : 64);
+  ASSERT_TRUE(cluster.run_until_completions(1));
+  cluster.expect_all(1, "MISMATCH");
+}
+
+}  // namespace
+}  // namespace peal::test
