@@ -203,7 +203,7 @@ TEST_F(Groups, SenselessRulesOfOne) {
   }
   EXPECT_EQ(outcomes[2].text,
             "peal_group_params.algorithms: \"allgather:fastest\": \"fastest\" is no algorithm of "
-            "allgather: expected all-to-all-broadcast or recursive-doubling");
+            "allgather: expected all-to-all-broadcast, recursive-doubling or direct");
   expect_nothing_reserved();
 }
 
