@@ -306,25 +306,30 @@ void land_own(const Scope& scope, const TransferDone& done) {
                          .packet = done.packet});
 }
 
-// The one block for all has been read: away, then to the channel, then to the user; for each the
-// record of the transfer before is free.
-void on_read_for_all(const Scope& scope, Piece& piece, const TransferDone& done) {
-  auto& sending = own_state<Sending>(piece);
-  sending.reading = false;
-  if (!send_to_all(scope, piece, done)) operation_starved(scope);
-  sending.kept = sending.next;
-  if (sending.copied) return;
-  sending.copied = true;
-  if (!is_kept(scope.operation, done.piece)) {
-    land_own(scope, done);
-    return;
-  }
+void keep_own(const Scope& scope, const TransferDone& done) {
   transfer_write(scope, {.step = kOwnKept,
                          .piece = done.piece,
                          .host = kept_address(scope, done.piece, 0),
                          .card = done.packet->payload,
                          .bytes = done.bytes,
                          .packet = done.packet});
+}
+
+// The one block for all has been read: to the channel, then to the user, each with the record of
+// the transfer before, and away. (In this order: to ask for an address takes a record.)
+void on_read_for_all(const Scope& scope, Piece& piece, const TransferDone& done) {
+  auto& sending = own_state<Sending>(piece);
+  sending.reading = false;
+  if (!sending.copied) {
+    sending.copied = true;
+    if (is_kept(scope.operation, done.piece)) {
+      keep_own(scope, done);
+    } else {
+      land_own(scope, done);
+    }
+  }
+  if (!send_to_all(scope, piece, done)) operation_starved(scope);
+  sending.kept = sending.next;
 }
 
 // An own block lies in the channel.
