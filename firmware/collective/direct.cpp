@@ -116,8 +116,7 @@ bool start_own(const Scope& /*scope*/, Piece& piece, uint32_t /*number*/) {
 
 void prepare(const Scope& scope, Packet* packet, const peal_peer_address& to, uint32_t number) {
   auto& [card, member, operation] = scope;
-  address_packet(card, member.membership, to, packet_kind(operation, PEAL_PACKET_DATA),
-                 packet->header);
+  address_packet(to, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
   packet->header->piece = number;
   packet->header->origin = member.membership.rank;
   packet->header->length = static_cast<uint16_t>(piece_length(operation, number));
