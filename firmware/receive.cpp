@@ -201,11 +201,13 @@ peal_counter on_usual_packet(const Scope& scope, Packet* packet, uint32_t entry)
   auto& [card, member, operation] = scope;
   const peal_wire_header& header = *packet->header;
   const AlgorithmFunctions& does = operation.algorithm->does;
-  hear_peer(member.membership.peers[entry]);
+  Peer& peer = member.membership.peers[entry];
+  hear_peer(peer);
   const peal_counter result =
       go_on(scope, entry,
             header.type == PEAL_PACKET_DATA ? does.on_data(scope, packet)
                                             : does.on_signal(scope, header));
+  if (result == PEAL_COUNTER_RECEIVED && edge_is_next(peer, header)) return result;
   listen_to_edge(card, member, entry, header, result);
   return result;
 }

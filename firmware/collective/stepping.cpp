@@ -27,22 +27,19 @@ bool send_fragment(const Scope& scope, const Plan& plan, uint32_t number, uint32
                          to, repair);
 }
 
-// Notes which steps have come, and lie in the image.
-void pass_steps(const Scope& scope, const Plan& plan, Piece& piece, uint32_t number) {
-  auto& steps = own_state<Steps>(piece);
-  uint8_t& k = steps.received;
-  while (k < scope.member.membership.rounds && steps.landing[k] == 0 &&
-         piece.bits[k] == all_of(plan.fragments(scope, number, k))) {
-    ++k;
+// Notes which steps have come, and lie in the image. (There is no bit of a step behind the last.)
+void pass_steps(Steps& steps) {
+  while ((steps.whole >> steps.received & 1) != 0 && steps.landing[steps.received] == 0) {
+    ++steps.received;
   }
 }
 
 // Sends every step whose blocks are together.
 void send_steps(const Scope& scope, const Plan& plan, Piece& piece, uint32_t number) {
   const Membership& self = scope.member.membership;
-  pass_steps(scope, plan, piece, number);
-  if (piece.own != OwnBlock::kPlaced) return;
   auto& steps = own_state<Steps>(piece);
+  pass_steps(steps);
+  if (piece.own != OwnBlock::kPlaced) return;
   while (steps.sent < self.rounds && steps.sent <= steps.received) {
     const peal_peer_address& to = address_of(self, plan.to(self, steps.sent));
     const uint32_t fragments = plan.fragments(scope, number, steps.sent);
@@ -198,9 +195,8 @@ peal_counter on_data(const Scope& scope, const Plan& plan, Packet* packet) {
   if (header.sender != plan.from(self, header.hop) || header.origin != header.sender) {
     return PEAL_COUNTER_DROP_SENDER;
   }
-  if (header.fragment >= plan.fragments(scope, header.piece, header.hop)) {
-    return PEAL_COUNTER_DROP_FRAGMENT;
-  }
+  const uint32_t fragments = plan.fragments(scope, header.piece, header.hop);
+  if (header.fragment >= fragments) return PEAL_COUNTER_DROP_FRAGMENT;
   if (header.length != plan.bytes(scope, header.piece, header.hop, header.fragment)) {
     return PEAL_COUNTER_DROP_LENGTH;
   }
@@ -213,6 +209,9 @@ peal_counter on_data(const Scope& scope, const Plan& plan, Packet* packet) {
   if ((piece->bits[header.hop] & bit) != 0) return PEAL_COUNTER_DUPLICATE;
   if (!plan.land(scope, *piece, packet)) return PEAL_COUNTER_DROP_NO_DMA;
   piece->bits[header.hop] |= bit;
+  if (piece->bits[header.hop] == all_of(fragments)) {
+    own_state<Steps>(*piece).whole |= 1u << header.hop;
+  }
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
   operation_progressed(scope);
   return PEAL_COUNTER_RECEIVED;
@@ -258,13 +257,13 @@ void advance(const Scope& scope, const Plan& plan) {
   if (!is_posted(operation)) return;
   start_own_pieces(scope, plan.start_own);
   for (uint32_t number = operation.base;
-       number < operation.base + kPieceSlots && number < operation.piece_count; ++number) {
+       number < operation.piece_count && number < operation.base + kPieceSlots; ++number) {
     if (!piece_is_open(operation, number)) continue;
     Piece& piece = piece_slot(operation, number);
     if (plan.read_own != nullptr) plan.read_own(scope, piece, number);
     send_steps(scope, plan, piece, number);
   }
-  mover::advance(scope, plan.deliver);
+  if (operation.mover.active) mover::advance(scope, plan.deliver);
   const uint32_t base = operation.base;
   while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
          piece_is_done(scope, plan, piece_slot(operation, operation.base), operation.base)) {

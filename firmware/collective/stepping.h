@@ -17,6 +17,7 @@ struct Steps {
   uint8_t received;              // whose blocks are all in the image, from the first step on
   uint8_t sent;                  // whole
   uint8_t fragments_sent;        // of the step that is being sent
+  uint32_t whole;                // bit per step: all its packets have come
   uint16_t landing[kRoundsMax];  // writes of a step's blocks into the image, under way
 };
 

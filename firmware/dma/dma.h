@@ -11,7 +11,9 @@ namespace peal {
 void dma_init(Card& card);
 
 // Records still free: callers that need several check before they start.
-bool dma_available(const Card& card, uint32_t records);
+inline bool dma_available(const Card& card, uint32_t records) {
+  return CONFIG_DMA_RECORDS - card.dma_in_use >= records;
+}
 
 struct DmaRequest {
   HostAddress host;
@@ -21,9 +23,29 @@ struct DmaRequest {
   DmaTag tag;
 };
 
+// Hands the record to the port's engine, now or later.
+void dma_offer(Card& card, DmaRecord& record);
+
 // Takes a record (which the caller has made sure of) and starts.
-void dma_read(Card& card, const DmaRequest& request);
-void dma_write(Card& card, const DmaRequest& request);
+inline void dma_start(Card& card, const DmaRequest& request, bool is_write) {
+  PEAL_ASSERT(card.dma_free != 0);
+  DmaRecord& record = card.dma[card.dma_free - 1];
+  card.dma_free = record.next;
+  ++card.dma_in_use;
+  record.in_use = true;
+  record.is_write = is_write;
+  record.bytes = request.bytes;
+  record.packet = request.packet;
+  record.card = request.card;
+  record.host = request.host;
+  record.tag = request.tag;
+  if (request.packet != nullptr) ++request.packet->holds;
+  count(card, PEAL_COUNTER_DMA_OPERATIONS);
+  count(card, is_write ? PEAL_COUNTER_DMA_WRITE_BYTES : PEAL_COUNTER_DMA_READ_BYTES, record.bytes);
+  dma_offer(card, record);
+}
+inline void dma_read(Card& card, const DmaRequest& request) { dma_start(card, request, false); }
+inline void dma_write(Card& card, const DmaRequest& request) { dma_start(card, request, true); }
 
 // What is done, and no record any more. The packet is still held for it.
 struct DmaDone {
@@ -32,7 +54,18 @@ struct DmaDone {
   uint32_t bytes;
   bool ok;
 };
-DmaDone dma_take_done(Card& card, DmaToken token, bool ok);
+inline DmaDone dma_take_done(Card& card, DmaToken token, bool ok) {
+  PEAL_ASSERT(token < CONFIG_DMA_RECORDS && card.dma[token].in_use);
+  DmaRecord& record = card.dma[token];
+  const DmaDone done = {record.tag, record.packet, record.bytes, ok};
+  record.in_use = false;
+  record.packet = nullptr;
+  record.next = card.dma_free;
+  card.dma_free = token + 1;
+  --card.dma_in_use;
+  if (!ok) count(card, PEAL_COUNTER_DMA_FAULT);
+  return done;
+}
 
 // Offers again what the port refused.
 void dma_retry_stalled(Card& card);

@@ -29,12 +29,15 @@ void run_command(Card& card, Member& member, const Command& command) {
   const Algorithm& algorithm = *command.algorithm;
   const bool early = operation.phase == OperationPhase::kEarly;
   PEAL_ASSERT(early || operation.phase == OperationPhase::kFree || mutated(Mutation::kNoRecycling));
-  if (!early) operation_open(scope, algorithm, command.sequence, command.block_bytes, command.root);
+  if (!early) {
+    const uint32_t signature = signature_of(member.membership, algorithm.operation,
+                                            algorithm.algorithm, command.root, command.block_bytes);
+    operation_open(scope, algorithm, command.sequence, signature, command.block_bytes,
+                   command.root);
+  }
   ++member.started;
-  const bool agrees =
-      !early ||
-      operation.signature == signature_of(member.membership, algorithm.operation,
-                                          algorithm.algorithm, command.root, command.block_bytes);
+  const bool agrees = operation.algorithm == &algorithm && operation.root == command.root &&
+                      operation.block_bytes == command.block_bytes;
   operation.phase = OperationPhase::kRunning;
   operation.command = command;
   if (!agrees) refuse(scope, PEAL_STATUS_MISMATCH, operation.first_sender);

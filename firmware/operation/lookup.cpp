@@ -41,8 +41,8 @@ Operation* find_operation(Card& card, Member& member, const peal_wire_header& he
       *why = PEAL_COUNTER_DROP_STALE;
       return nullptr;
     }
-    operation_open({card, member, operation}, algorithm, sequence, header.block_bytes,
-                   algorithm.rooted ? header.origin : 0);
+    operation_open({card, member, operation}, algorithm, sequence, header.signature,
+                   header.block_bytes, algorithm.rooted ? header.origin : 0);
     operation.first_sender = header.sender;
   } else if (operation.sequence != sequence) {
     *why = PEAL_COUNTER_DROP_FUTURE;

@@ -7,9 +7,10 @@
 
 namespace peal {
 
-// If there is none and `open` says so, an early record. Null and *why when there is none, or the
-// sequence is not one that may run now. The packet may prove that recycling is over: then what may
-// start starts first, and the member may be gone afterwards (null).
+// Its signature was found to be right. If there is none and `open` says so, an early record. Null
+// and *why when there is none, or the sequence is not one that may run now. The packet may prove
+// that recycling is over: then what may start starts first, and the member may be gone afterwards
+// (null).
 Operation* find_operation(Card& card, Member& member, const peal_wire_header& header,
                           const Algorithm& algorithm, bool open, peal_counter* why);
 

@@ -52,13 +52,12 @@ bool is_waiting(const Operation& operation) {
 }
 
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
-                    uint32_t block_bytes, Rank root) {
+                    uint32_t signature, uint32_t block_bytes, Rank root) {
   auto& [card, member, operation] = scope;
   operation.phase = OperationPhase::kEarly;
   operation.starved = operation.in_debt = false;
   operation.algorithm = &algorithm;
-  operation.signature =
-      signature_of(member.membership, algorithm.operation, algorithm.algorithm, root, block_bytes);
+  operation.signature = signature;
   operation.block_bytes = block_bytes;
   operation.root = static_cast<uint16_t>(root);
   operation.first_sender = member.membership.rank;
@@ -66,10 +65,9 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   operation.verdict_rank = PEAL_NO_RANK;
   operation.sequence = sequence;
   operation.pattern = operation_pattern(member.membership, algorithm.operation, algorithm.algorithm,
-                                        operation.signature, sequence);
+                                        signature, sequence);
   operation.pattern.block_bytes = block_bytes;
   operation.pattern.origin = operation.root;
-  operation.command = {};
   operation.inquiry = {};
   inquiry_begin(card, member, operation.inquiry);
   operation.dma = 0;
@@ -79,24 +77,9 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   card.timers.arm(operation.timer, inquiry_next(card, operation.inquiry));
 }
 
-void operation_advance(const Scope& scope) {
-  Operation& operation = scope.operation;
-  if (is_refused(operation)) {
-    operation_end_if_refused(scope);
-  } else if (is_open(operation)) {
-    operation.algorithm->does.advance(scope);
-  }
-}
-
 void operation_posted(const Scope& scope) {
   auto& [card, member, operation] = scope;
   inquiry_begin(card, member, operation.inquiry);
-  card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
-}
-
-void operation_progressed(const Scope& scope) {
-  auto& [card, member, operation] = scope;
-  if (!inquiry_heard(card, member, operation.inquiry)) return;
   card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
 }
 

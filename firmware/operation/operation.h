@@ -5,6 +5,7 @@
 
 #include "firmware/card_types.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/operation/algorithm.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -18,18 +19,31 @@ inline bool is_open(const Operation& operation) {
 }
 inline bool is_refused(const Operation& operation) { return operation.verdict != PEAL_STATUS_OK; }
 
+void operation_end_if_refused(const Scope& scope);
+
 // Does anything have to be asked for?
 [[nodiscard]] bool is_waiting(const Operation& operation);
 
-// Makes the record in the slot that `sequence` has, early.
+// Makes the record in the slot that `sequence` has, early. `signature` is that of the rest.
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
-                    uint32_t block_bytes, Rank root);
+                    uint32_t signature, uint32_t block_bytes, Rank root);
 // Goes on as far as it can: sends, delivers, ends.
-void operation_advance(const Scope& scope);
+inline void operation_advance(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (is_refused(operation)) {
+    operation_end_if_refused(scope);
+  } else if (is_open(operation)) {
+    operation.algorithm->does.advance(scope);
+  }
+}
 // The host has posted: what others owe is waited for from now on.
 void operation_posted(const Scope& scope);
 // Something arrived: the wait begins anew.
-void operation_progressed(const Scope& scope);
+inline void operation_progressed(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  if (!inquiry_heard(card, member, operation.inquiry)) return;
+  card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+}
 // A pool was empty: try again soon.
 void operation_starved(const Scope& scope);
 // This peer owes it something, and is awaited. May it be asked now? If not, the timer comes again.
@@ -40,7 +54,6 @@ void operation_owes(const Scope& scope, Rank parent);
 void operation_doubts(const Scope& scope, uint32_t entry);
 // Ends with an error, now or as soon as no DMA is under way.
 void operation_fail(const Scope& scope, peal_status status, Rank rank);
-void operation_end_if_refused(const Scope& scope);
 // Over for the host, with its verdict (OK unless it was refused); the record stays for late NACKs.
 // What follows from it (the completion, what may start now) comes at the end of the entry point.
 void operation_finish(const Scope& scope);

@@ -44,18 +44,10 @@ void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes
   take_staging(member, operation, gather_bytes, image_blocks);
 }
 
-Piece* piece_open(Operation& operation, uint32_t number) {
-  if (number < operation.base || number >= operation.base + kPieceSlots ||
-      number >= operation.piece_count) {
-    return nullptr;
-  }
-  Piece& piece = piece_slot(operation, number);
-  if (piece.number != number + 1) {
-    PEAL_ASSERT(piece.dma == 0);
-    std::memset(static_cast<void*>(&piece), 0, sizeof(piece));
-    piece.number = number + 1;
-  }
-  return &piece;
+void piece_begin(Piece& piece, uint32_t number) {
+  PEAL_ASSERT(piece.dma == 0);
+  std::memset(static_cast<void*>(&piece), 0, sizeof(piece));
+  piece.number = number + 1;
 }
 
 }  // namespace peal

@@ -28,11 +28,22 @@ inline void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gathe
 inline Piece& piece_slot(Operation& operation, uint32_t number) {
   return operation.pieces[number % kPieceSlots];
 }
+inline const Piece& piece_slot(const Operation& operation, uint32_t number) {
+  return operation.pieces[number % kPieceSlots];
+}
 inline bool piece_is_open(const Operation& operation, uint32_t number) {
   return operation.pieces[number % kPieceSlots].number == number + 1;
 }
+// Its slot's record becomes that of the piece.
+void piece_begin(Piece& piece, uint32_t number);
 // The piece's record, made if need be; null when the piece is outside the window of 2W.
-Piece* piece_open(Operation& operation, uint32_t number);
+inline Piece* piece_open(Operation& operation, uint32_t number) {
+  const bool window = number - operation.base < kPieceSlots && number < operation.piece_count;
+  if (!window) return nullptr;
+  Piece& piece = piece_slot(operation, number);
+  if (piece.number != number + 1) piece_begin(piece, number);
+  return &piece;
+}
 
 // Does the result gather in the staging buffer?
 inline bool is_staged(const Operation& operation) { return operation.staging_mask != 0; }

@@ -44,4 +44,11 @@ inline EdgeSays edge_heard(Peer& from, const peal_wire_header& header) {
   return ahead > (counts ? 1 : 0) ? EdgeSays::kGap : EdgeSays::kNothing;
 }
 
+// The usual case of it, of a packet that counts: is it the next one?
+inline bool edge_is_next(Peer& from, const peal_wire_header& header) {
+  if (header.edge != static_cast<uint8_t>(from.heard + 1)) return false;
+  from.heard = header.edge;
+  return true;
+}
+
 }  // namespace peal

@@ -84,15 +84,18 @@ bool next_early_piece(const Scope& scope) {
 constexpr mover::Plan kFetch = {
     .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece};
 
-void forward(const Scope& scope, Packet* packet, uint32_t number, Rank origin, bool summed) {
-  const auto length = static_cast<uint16_t>(piece_length(scope.operation, number));
-  hopping::forward(scope, packet, {number, origin, 0, length}, summed);
+// Passes on what has come.
+void forward(const Scope& scope, Packet* packet) {
+  const peal_wire_header& header = *packet->header;
+  hopping::forward(scope, packet, {header.piece, header.origin, 0, header.length}, true);
 }
 
 // Puts a block where it belongs: staging, the user's buffer, or the channel. False: no DMA record.
-bool land(const Scope& scope, Packet* packet, uint32_t number, Rank origin) {
+bool land(const Scope& scope, Packet* packet, Piece& piece) {
   auto& [card, member, operation] = scope;
-  const uint32_t length = piece_length(operation, number);
+  const uint32_t number = packet->header->piece;
+  const Rank origin = packet->header->origin;
+  const uint32_t length = packet->header->length;
   if (length == 0) return true;
   if (is_staged(operation)) {
     std::memcpy(staging_address(member, operation, origin), packet->payload, length);
@@ -110,7 +113,7 @@ bool land(const Scope& scope, Packet* packet, uint32_t number, Rank origin) {
                          .packet = packet});
   if (!direct) {
     ++operation.mover.landing;
-    note_early(piece_slot(operation, number), origin);
+    note_early(piece, origin);
   }
   return true;
 }
@@ -155,7 +158,7 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
   piece.own = OwnBlock::kPlaced;
   set_bit(piece, rank);
   ++piece.arrived;
-  forward(scope, packet, number, rank, false);
+  hopping::forward(scope, packet, {number, rank, 0, static_cast<uint16_t>(length)}, false);
 }
 
 bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
@@ -280,7 +283,7 @@ peal_counter on_repeated(const Scope& scope, Packet* packet) {
   if (!owes(piece, header.origin)) return PEAL_COUNTER_DUPLICATE;
   pay(piece, header.origin);
   operation_progressed(scope);
-  forward(scope, packet, header.piece, header.origin, true);
+  forward(scope, packet);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -341,7 +344,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   }
   const uint32_t hop = hopping::arriving_hop(hopping::place(self.rank, header.origin, self.ranks));
   if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
-  if (header.sender != minus(self.rank, 1u << hop, self.ranks)) return PEAL_COUNTER_DROP_SENDER;
+  if (header.sender != self.peers[peer_behind(hop)].address.rank) return PEAL_COUNTER_DROP_SENDER;
   if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
     return on_repeated(scope, packet);
   }
@@ -350,12 +353,12 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (has_bit(*piece, header.origin) && !mutated(Mutation::kDuplicateAccepted)) {
     return on_repeated(scope, packet);
   }
-  if (!land(scope, packet, header.piece, header.origin)) return PEAL_COUNTER_DROP_NO_DMA;
+  if (!land(scope, packet, *piece)) return PEAL_COUNTER_DROP_NO_DMA;
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
   set_bit(*piece, header.origin);
   ++piece->arrived;
   operation_progressed(scope);
-  forward(scope, packet, header.piece, header.origin, true);
+  forward(scope, packet);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -367,32 +370,32 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   return true;
 }
 
-void advance(const Scope& scope) {
+[[gnu::noinline]] void advance_pieces(const Scope& scope) {
   Operation& operation = scope.operation;
-  if (!is_posted(operation)) return;
-  const Piece& first = piece_slot(operation, operation.base);
-  const bool sent = operation.own_next >= operation.base + kPieceWindow ||
-                    operation.own_next >= operation.piece_count;
   // Others wait for the own block, and only the host for what the mover brings.
-  if (!sent) start_own_pieces(scope, start_own);
+  start_own_pieces(scope, start_own);
   mover::advance(scope, kFetch);
-  // The usual arrival: the first incomplete piece stays incomplete, and the window is sent.
-  if (sent && operation.base < operation.piece_count &&
-      first.arrived < expected_blocks(scope.member.membership)) {
-    return;
-  }
-  uint32_t base;
-  do {
-    base = operation.base;
+  while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
+         piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
+    ++operation.base;
     start_own_pieces(scope, start_own);
-    while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
-           piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
-      ++operation.base;
-    }
-  } while (operation.base != base);
+  }
   if (operation.base == operation.piece_count && operation.dma == 0) {
     operation_finish(scope);
   }
+}
+
+void advance(const Scope& scope) {
+  const Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  // The usual arrival: the first incomplete piece stays incomplete, and the window is sent.
+  const Piece& first = piece_slot(operation, operation.base);
+  const bool sent = operation.own_next >= operation.base + kPieceWindow ||
+                    operation.own_next >= operation.piece_count;
+  const bool incomplete = operation.base < operation.piece_count &&
+                          first.arrived < expected_blocks(scope.member.membership);
+  if (sent && incomplete && !operation.mover.active) return;
+  advance_pieces(scope);
 }
 
 // A question for each neighbour above that owes a block of the piece, but for those (hops, a bit

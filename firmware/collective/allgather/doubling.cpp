@@ -32,24 +32,30 @@ schedule::Step step_of(const Membership& self, uint32_t k) {
 Rank step_to(const Membership& self, uint32_t k) { return step_of(self, k).to; }
 Rank step_from(const Membership& self, uint32_t k) { return step_of(self, k).from; }
 
-// Bytes of a piece that step k sends, and receives.
-uint32_t step_bytes(const Scope& scope, uint32_t number, uint32_t k) {
-  return step_of(scope.member.membership, k).blocks * piece_length(scope.operation, number);
+// Bytes of a piece that a step sends, and receives.
+uint32_t step_bytes(const Scope& scope, uint32_t number, const schedule::Step& step) {
+  return step.blocks * piece_length(scope.operation, number);
+}
+
+// Those of one of its packets.
+uint32_t packet_bytes(uint32_t step_bytes, uint32_t fragment) {
+  const uint32_t left = step_bytes - fragment * CONFIG_MTU_BYTES;
+  return left < CONFIG_MTU_BYTES ? left : CONFIG_MTU_BYTES;
 }
 
 uint32_t fragments_of(const Scope& scope, uint32_t number, uint32_t k) {
-  const uint32_t bytes = step_bytes(scope, number, k);
+  const uint32_t bytes = step_bytes(scope, number, step_of(scope.member.membership, k));
   return bytes == 0 ? 1 : (bytes + CONFIG_MTU_BYTES - 1) / CONFIG_MTU_BYTES;
 }
 
 uint32_t fragment_bytes(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment) {
-  const uint32_t left = step_bytes(scope, number, k) - fragment * CONFIG_MTU_BYTES;
-  return left < CONFIG_MTU_BYTES ? left : CONFIG_MTU_BYTES;
+  return packet_bytes(step_bytes(scope, number, step_of(scope.member.membership, k)), fragment);
 }
 
 ImagePart part_of(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment) {
-  return {number, step_of(scope.member.membership, k).send_first, fragment * CONFIG_MTU_BYTES,
-          fragment_bytes(scope, number, k, fragment)};
+  const schedule::Step step = step_of(scope.member.membership, k);
+  return {number, step.send_first, fragment * CONFIG_MTU_BYTES,
+          packet_bytes(step_bytes(scope, number, step), fragment)};
 }
 
 bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
