@@ -105,6 +105,7 @@ void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival
 
 peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
+  if (header.signature != member.recycling_pattern.signature) return PEAL_COUNTER_DROP_SIGNATURE;
   const bool signal = header.type == PEAL_PACKET_SIGNAL;
   const bool from_behind = signal || header.type == PEAL_PACKET_NOT_YET;
   const peal_counter round = check_round(member.membership, header, from_behind);
@@ -130,15 +131,14 @@ peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
   return PEAL_COUNTER_RECEIVED;
 }
 
-// Is the signature that of the header's own fields? Nearly always the record of the operation knows
-// it already.
+// Is the signature that of the header's own fields? Where the operation has its record that knows.
 bool signature_is_right(const Member& member, const peal_wire_header& header,
-                        const Algorithm* algorithm) {
+                        const Algorithm& algorithm) {
   static_assert((kChannels & (kChannels - 1)) == 0, "the wire's 32 bits must find the same place");
-  const Rank root = algorithm != nullptr && algorithm->rooted ? header.origin : 0;
+  const Rank root = algorithm.rooted ? header.origin : 0;
   const Operation& known = member.operations[header.sequence % kChannels];
   if (known.phase != OperationPhase::kFree && known.signature == header.signature &&
-      known.algorithm == algorithm && known.block_bytes == header.block_bytes &&
+      known.algorithm == &algorithm && known.block_bytes == header.block_bytes &&
       known.root == root) {
     return true;
   }
@@ -189,7 +189,7 @@ bool is_usual(const Member& member, const Operation& operation, const peal_wire_
          header.operation == pattern.operation && header.algorithm == pattern.algorithm &&
          header.block_bytes == pattern.block_bytes &&
          (!algorithm->rooted || header.origin == pattern.origin) &&
-         header.flags == PEAL_PACKET_NUMBERED &&
+         (header.flags & PEAL_PACKET_REPAIR) == 0 &&
          (header.type == PEAL_PACKET_DATA ||
           (header.type == PEAL_PACKET_SIGNAL && header.length == 0)) &&
          (algorithm->packets.types >> header.type & 1) != 0 &&
@@ -215,8 +215,8 @@ peal_counter on_usual_packet(const Scope& scope, Packet* packet, uint32_t entry)
 // A packet of an operation of this group.
 peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
-  if (!signature_is_right(member, header, arrival.algorithm)) return PEAL_COUNTER_DROP_SIGNATURE;
   if (arrival.algorithm == nullptr) return on_recycle(card, member, arrival);
+  if (!signature_is_right(member, header, *arrival.algorithm)) return PEAL_COUNTER_DROP_SIGNATURE;
   peal_counter why = PEAL_COUNTER_DROP_STALE;
   const bool opens = header.type != PEAL_PACKET_NOT_YET;
   const Algorithm& algorithm = *arrival.algorithm;

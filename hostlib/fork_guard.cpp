@@ -80,7 +80,7 @@ pid_t current_process() {
 }
 
 ForkGuard::ForkGuard(Leave leave, void* object)
-    : owner_(current_process()), leave_(leave), object_(object) {
+    : owner_(current_process()), process_(wiped_page()), leave_(leave), object_(object) {
   ForkGuards::all().add(*this);
 }
 

@@ -9,8 +9,7 @@
 
 namespace peal::host {
 
-// The calling process, for the price of a load: a page that the kernel wipes in every child,
-// however it was forked.
+// The calling process.
 pid_t current_process();
 
 class ForkGuard {
@@ -24,7 +23,12 @@ class ForkGuard {
   ForkGuard& operator=(const ForkGuard&) = delete;
   ~ForkGuard();
 
-  [[nodiscard]] bool inherited() const { return owner_ != current_process(); }
+  // For the price of a load: the process stands in a page that the kernel wipes in every child,
+  // however it was forked.
+  [[nodiscard]] bool inherited() const {
+    return owner_ !=
+           (process_ == nullptr ? current_process() : __atomic_load_n(process_, __ATOMIC_RELAXED));
+  }
   [[nodiscard]] pid_t owner() const { return owner_; }
   void give_up() const { leave_(object_); }
 
@@ -32,6 +36,7 @@ class ForkGuard {
   friend struct ForkGuards;
 
   pid_t owner_;
+  const pid_t* process_;  // null where this kernel cannot wipe pages
   Leave leave_;
   void* object_;
   ForkGuard* next_ = nullptr;

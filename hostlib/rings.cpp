@@ -10,23 +10,8 @@ namespace peal::host {
 namespace {
 
 constexpr uint64_t kConnectionLookNs = 50'000'000;
-// Half a millisecond or so; nothing depends on how long they are.
-constexpr uint64_t kTicksBetweenTests = uint64_t{1} << 20;
 // In a request's index: it belongs to a group, not to the context's table.
 constexpr uint32_t kDestroyBit = 0x80000000;
-
-// The processor's own clock, for a few cycles.
-uint64_t ticks() {
-#if defined(__x86_64__)
-  return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-  uint64_t count = 0;
-  asm volatile("mrs %0, cntvct_el0" : "=r"(count));
-  return count;
-#else
-  return ~uint64_t{0};  // none: each test takes the lock
-#endif
-}
 
 uint64_t cookie_of(const peal_request& request) {
   return uint64_t{request.generation} << 32 | request.index;
@@ -214,24 +199,8 @@ bool drain(peal_context& context) {
   return any;
 }
 
-Glance glance_at_next(const peal_context& context) {
-  const peal_host_ring& ring = context.ring;
-  const uint64_t head = context.completions_taken.load(std::memory_order_acquire);
-  const peal_completion& slot = ring.completions[head & (ring.entries - 1)];
-  return {reinterpret_cast<const uint64_t*>(&slot) + 7,  // its last byte is the phase
-          peal_ring_phase(head, ring.entries)};
-}
-
 void set_state(peal_request& request, peal_request::State state) {
   std::atomic_ref(request.state).store(state, std::memory_order_release);
-}
-
-bool nothing_yet(peal_request& request) {
-  const peal_context& context = *request.context;
-  const auto state = std::atomic_ref(request.state).load(std::memory_order_acquire);
-  if (state != peal_request::State::kPending || context.guard.inherited()) return false;
-  return !glance_at_next(context).arrived() &&
-         ticks() - context.tested_ticks.load(std::memory_order_relaxed) < kTicksBetweenTests;
 }
 
 void note_test(peal_context& context) {

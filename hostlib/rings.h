@@ -2,6 +2,8 @@
 // Requests in, completions out. All functions need the context's lock, where nothing else is said.
 #pragma once
 
+#include <atomic>
+
 #include "hostlib/handles.h"
 
 namespace peal::host {
@@ -42,11 +44,38 @@ struct Glance {
     return static_cast<uint8_t>(__atomic_load_n(word, __ATOMIC_RELAXED) >> 56) == phase;
   }
 };
-Glance glance_at_next(const peal_context& context);
+inline Glance glance_at_next(const peal_context& context) {
+  const peal_host_ring& ring = context.ring;
+  const uint64_t head = context.completions_taken.load(std::memory_order_acquire);
+  const peal_completion& slot = ring.completions[head & (ring.entries - 1)];
+  return {reinterpret_cast<const uint64_t*>(&slot) + 7,  // its last byte is the phase
+          peal_ring_phase(head, ring.entries)};
+}
+
+// The processor's own clock, for a few cycles.
+inline uint64_t ticks() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  uint64_t count = 0;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(count));
+  return count;
+#else
+  return ~uint64_t{0};  // none: each test takes the lock
+#endif
+}
+// Half a millisecond or so; nothing depends on how long they are.
+inline constexpr uint64_t kTicksBetweenTests = uint64_t{1} << 20;
 
 // Without the lock. True when there is certainly nothing new for this request, and the card was
 // looked after a moment ago: most tests find that. Otherwise the lock says.
-bool nothing_yet(peal_request& request);
+inline bool nothing_yet(peal_request& request) {
+  const peal_context& context = *request.context;
+  const auto state = std::atomic_ref(request.state).load(std::memory_order_acquire);
+  if (state != peal_request::State::kPending || context.guard.inherited()) return false;
+  return !glance_at_next(context).arrived() &&
+         ticks() - context.tested_ticks.load(std::memory_order_relaxed) < kTicksBetweenTests;
+}
 // Of tests that took the lock.
 void note_test(peal_context& context);
 

@@ -255,7 +255,7 @@ bool on_dma(const Scope& scope, const Plan& plan, const TransferDone& done) {
 void advance(const Scope& scope, const Plan& plan) {
   Operation& operation = scope.operation;
   if (!is_posted(operation)) return;
-  start_own_pieces(scope, plan.start_own);
+  if (own_pieces_wait(operation)) start_own_pieces(scope, plan.start_own);
   for (uint32_t number = operation.base;
        number < operation.piece_count && number < operation.base + kPieceSlots; ++number) {
     if (!piece_is_open(operation, number)) continue;

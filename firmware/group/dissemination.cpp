@@ -3,7 +3,6 @@
 
 #include <bit>
 
-#include "firmware/base/mutation.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/wire/edge.h"
 
@@ -40,16 +39,6 @@ bool dissemination_prove(Card& card, Membership& self, Dissemination& state,
                          const PacketKind& kind) {
   state.received = rounds_below(self.rounds);
   return dissemination_send(card, self, state, kind);
-}
-
-bool dissemination_signal(Dissemination& state, uint32_t round) {
-  const auto bit = static_cast<uint16_t>(1u << round);
-  if ((state.received & bit) != 0) {
-    if (!mutated(Mutation::kDuplicateAccepted)) return false;
-    state.received |= static_cast<uint16_t>(bit << 1);  // counted as one more arrival
-  }
-  state.received |= bit;
-  return true;
 }
 
 void dissemination_chase(Card& card, Member& member, const Dissemination& state, Inquiry& inquiry,

@@ -4,6 +4,7 @@
 // and no acknowledgement.
 #pragma once
 
+#include "firmware/base/mutation.h"
 #include "firmware/card_types.h"
 #include "firmware/wire/transmit.h"
 #include "firmware/wire/wire_check.h"
@@ -31,7 +32,15 @@ bool dissemination_send(Card& card, Membership& self, Dissemination& state, cons
 bool dissemination_prove(Card& card, Membership& self, Dissemination& state,
                          const PacketKind& kind);
 // A signal of this round arrived. False: a duplicate.
-bool dissemination_signal(Dissemination& state, uint32_t round);
+inline bool dissemination_signal(Dissemination& state, uint32_t round) {
+  const auto bit = static_cast<uint16_t>(1u << round);
+  if ((state.received & bit) != 0) {
+    if (!mutated(Mutation::kDuplicateAccepted)) return false;
+    state.received |= static_cast<uint16_t>(bit << 1);  // counted as one more arrival
+  }
+  state.received |= bit;
+  return true;
+}
 // Asks for the lowest round that is missing; the later ones wait for it anyway.
 void dissemination_chase(Card& card, Member& member, const Dissemination& state, Inquiry& inquiry,
                          const PacketKind& nack);

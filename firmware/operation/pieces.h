@@ -48,13 +48,17 @@ inline Piece* piece_open(Operation& operation, uint32_t number) {
 // Does the result gather in the staging buffer?
 inline bool is_staged(const Operation& operation) { return operation.staging_mask != 0; }
 
+// Are there own pieces to be started?
+inline bool own_pieces_wait(const Operation& operation) {
+  return operation.own_next < operation.piece_count &&
+         operation.own_next < operation.base + kPieceWindow;
+}
 // Starts own pieces as far as the window of W goes. `start(scope, piece, number)` is false when a
 // pool was empty.
 template <typename Start>
 void start_own_pieces(const Scope& scope, Start start) {
   Operation& operation = scope.operation;
-  while (operation.own_next < operation.piece_count &&
-         operation.own_next < operation.base + kPieceWindow) {
+  while (own_pieces_wait(operation)) {
     Piece* piece = piece_open(operation, operation.own_next);
     PEAL_ASSERT(piece != nullptr);
     if (piece->own == OwnBlock::kUnread && !start(scope, *piece, operation.own_next)) {

@@ -46,6 +46,7 @@ inline EdgeSays edge_heard(Peer& from, const peal_wire_header& header) {
 
 // The usual case of it, of a packet that counts: is it the next one?
 inline bool edge_is_next(Peer& from, const peal_wire_header& header) {
+  if ((header.flags & PEAL_PACKET_NUMBERED) == 0) return false;
   if (header.edge != static_cast<uint8_t>(from.heard + 1)) return false;
   from.heard = header.edge;
   return true;

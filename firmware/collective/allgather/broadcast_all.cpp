@@ -390,11 +390,9 @@ void advance(const Scope& scope) {
   if (!is_posted(operation)) return;
   // The usual arrival: the first incomplete piece stays incomplete, and the window is sent.
   const Piece& first = piece_slot(operation, operation.base);
-  const bool sent = operation.own_next >= operation.base + kPieceWindow ||
-                    operation.own_next >= operation.piece_count;
   const bool incomplete = operation.base < operation.piece_count &&
                           first.arrived < expected_blocks(scope.member.membership);
-  if (sent && incomplete && !operation.mover.active) return;
+  if (incomplete && !own_pieces_wait(operation) && !operation.mover.active) return;
   advance_pieces(scope);
 }
 
