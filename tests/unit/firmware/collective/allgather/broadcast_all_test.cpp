@@ -306,7 +306,7 @@ TEST_F(Broadcast, NoPacketForForwardingLosesOnlyTheForward) {
 }
 
 TEST_F(Broadcast, NoPacketForTheOwnBlockIsTriedAgain) {
-  bench.port.fail_allocations = {0, 2};
+  bench.port.fail_allocations = {0, 1};  // once a turn
   post_broadcast(0, kBlock);
   EXPECT_EQ(bench.take_log(), "");
   for (int i = 0; i < 8 && bench.advance_to_deadline(); i++) bench.finish_all_dma();
