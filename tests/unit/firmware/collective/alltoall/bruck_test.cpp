@@ -149,10 +149,16 @@ TEST_P(BruckFault, EndsAStagedOperationByName) {
   deliver_all();
   EXPECT_EQ(bench.port.take_completions().size(), 1u);
   const std::string log = bench.take_wire_log();
-  const bool ok = log.find("complete ctx0 cookie=100 OK") != std::string::npos;
-  const bool fault = log.find("complete ctx0 cookie=100 DMA_FAULT") != std::string::npos;
-  EXPECT_EQ(ok, GetParam() >= 4) << log;
-  EXPECT_EQ(fault, GetParam() < 4) << log;
+  const std::string sent =
+      "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=128\n"
+      "send 1>3 DATA seq=0 piece=0 step=1 frag=0 len=128\n";
+  const std::string told =
+      "send 1>2 REFUSE seq=0 rank=1\n"
+      "send 1>0 REFUSE seq=0 rank=1\n"
+      "send 1>3 REFUSE seq=0 rank=1\n"
+      "complete ctx0 cookie=100 DMA_FAULT rank=1\n";
+  const bool fault = GetParam() < 4;
+  EXPECT_EQ(log, (GetParam() == 0 ? "" : sent) + (fault ? told : "complete ctx0 cookie=100 OK\n"));
 }
 
 // Rank 3 of 5: to 2, 1, 4 and from 4, 0, 2, of two, two and one block.
