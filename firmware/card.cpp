@@ -18,6 +18,7 @@
 #include "firmware/operation/admission.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/command_check.h"
+#include "firmware/operation/early.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/refusal.h"
 #include "firmware/operation/settle.h"
@@ -86,6 +87,7 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->first_generation = static_cast<uint16_t>(identity.incarnation * 0x9e3779b1u >> 16);
   for (Member& member : card->members) member.generation = card->first_generation;
   dma_init(*card);
+  early_init(*card);
   return card;
 }
 

@@ -219,6 +219,14 @@ struct Inquiry {
                   // way behind that
 };
 
+// A packet that came before its host had posted (operation/early.h).
+struct EarlyPacket {
+  Packet* packet;  // held; null: none
+  uint32_t piece;
+  uint32_t next;  // free list or the operation's: index plus one
+  uint16_t origin;
+};
+
 struct Algorithm;  // operation/algorithm.h
 
 struct Command {
@@ -266,6 +274,8 @@ struct Operation {
   uint32_t own_next;      // next own piece to send
   uint16_t staging_mask;  // units held; 0: none
   uint8_t staging_unit;   // first of them
+  uint32_t early_first;   // packets that came before the post: index plus one
+  uint32_t early_last;
   Mover mover;
   alignas(8) uint8_t state[kOperationStateBytes];  // the algorithm's own
   Piece pieces[kPieceSlots];
@@ -383,6 +393,8 @@ struct Card {
   Context contexts[CONFIG_CONTEXTS];
   MemoryKey keys[CONFIG_MEMORY_KEYS];
   DmaRecord dma[CONFIG_DMA_RECORDS];
+  uint32_t early_free;  // list head, index plus one
+  EarlyPacket early[CONFIG_EARLY_PACKETS];
   Timer* timer_entries[kTimers];
   Tombstone tombstones[kTombstones];
   Member members[CONFIG_CARD_MEMBERS];

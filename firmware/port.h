@@ -53,6 +53,8 @@ class Port {
   // whatever happens to it on the wire. The destination may be this very card.
   // Order is not guaranteed.
   virtual void send(Packet* packet) = 0;
+  // How many packets the card may have at a time, roughly. Asked once, when the card starts.
+  [[nodiscard]] virtual uint32_t packet_buffers() const = 0;
   // Who takes care of CRC32C. Asked once, when the card starts.
   [[nodiscard]] virtual Checksums checksums() const = 0;
 

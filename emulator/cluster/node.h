@@ -52,6 +52,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   Packet* share_packet(Packet* packet) override;
   void release_packet(Packet* packet) override;
   void send(Packet* packet) override;
+  [[nodiscard]] uint32_t packet_buffers() const override { return options_.packets; }
   [[nodiscard]] Checksums checksums() const override;
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
                               DmaToken token) override;

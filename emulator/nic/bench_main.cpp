@@ -125,7 +125,8 @@ class Bench {
       : options_(options), switch_(pool_, SwitchOptions{}) {}
 
   std::string set_up() {
-    if (std::string error = pool_.create(1024 * options_.ranks); !error.empty()) return error;
+    if (std::string error = pool_.create(1024 * options_.ranks, options_.ranks); !error.empty())
+      return error;
     if (std::string error = switch_.create(options_.ranks); !error.empty()) return error;
     const Checksums checksums =
         options_.software_checksums ? Checksums::kSoftware : Checksums::kSkipped;

@@ -46,6 +46,7 @@ class CardPort final : public Port, public CopyLanes {
   Packet* share_packet(Packet* packet) override { return pool_.share(packet); }
   void release_packet(Packet* packet) override { pool_.release(packet); }
   void send(Packet* packet) override { switch_.send(index_, packet); }
+  [[nodiscard]] uint32_t packet_buffers() const override { return pool_.buffers_per_card(); }
   [[nodiscard]] Checksums checksums() const override { return checksums_; }
   bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;
   bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) override;

@@ -58,7 +58,8 @@ std::string NicLoop::create(const LoopOptions& options) {
     return std::string("cannot create epoll and event descriptors: ") + std::strerror(errno);
   options_ = options;
   pool_ = std::make_unique<PacketPool>();
-  if (std::string error = pool_->create(options.packet_buffers); !error.empty()) return error;
+  if (std::string error = pool_->create(options.packet_buffers, options.cards); !error.empty())
+    return error;
   switch_ = std::make_unique<FrameSwitch>(*pool_, options.wire);
   if (std::string error = switch_->create(options.cards); !error.empty()) return error;
   copies_ = std::make_unique<CopyPool>(options.cards * emulator::kContexts);

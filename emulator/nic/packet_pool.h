@@ -30,8 +30,11 @@ class PacketPool {
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
-  // `fresh` packets and as many shared ones. Empty on success, else what went wrong.
-  std::string create(uint32_t fresh);
+  // `fresh` packets and as many shared ones, for so many cards. Empty on success, else what went
+  // wrong.
+  std::string create(uint32_t fresh, uint32_t cards = 1);
+  // Fresh packets for each card, if all take alike.
+  [[nodiscard]] uint32_t buffers_per_card() const { return buffers_per_card_; }
   // What DPDK must be given, in bytes, for such a pool.
   static uint64_t memory_bytes(uint32_t fresh);
 
@@ -89,6 +92,7 @@ class PacketPool {
   static PacketSlot* slot_of(rte_mbuf* mbuf) { return reinterpret_cast<PacketSlot*>(mbuf + 1); }
   static PacketSlot* slot_of(Packet* packet) { return reinterpret_cast<PacketSlot*>(packet); }
 
+  uint32_t buffers_per_card_ = 0;
   rte_mempool* fresh_ = nullptr;
   rte_mempool* headers_ = nullptr;
 };

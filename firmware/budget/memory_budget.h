@@ -28,6 +28,7 @@ inline constexpr MemoryTerm kMemoryTerms[] = {
     {"memory keys", CONFIG_MEMORY_KEYS, sizeof(MemoryKey)},
     {"contexts", CONFIG_CONTEXTS, sizeof(Context)},
     {"DMA records", CONFIG_DMA_RECORDS, sizeof(DmaRecord)},
+    {"packets that came early", CONFIG_EARLY_PACKETS, sizeof(EarlyPacket)},
     {"timer heap", kTimers, sizeof(Card::timer_entries) / kTimers},
     {"card: identity, counters, lists", 1, offsetof(Card, contexts)},
     {"packet buffers (header and one MTU)", CONFIG_PACKET_BUFFERS,

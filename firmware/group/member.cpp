@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/group/member.h"
+#include "firmware/operation/early.h"
 
 #include <cstring>
 
@@ -144,7 +145,10 @@ void bury_member(Card& card, Member& member) {
   const Membership& self = member.membership;
   if (!self.poisoned) say_farewell(card, self);
   leave_tombstone(card, member);
-  for (Operation& operation : member.operations) card.timers.disarm(operation.timer);
+  for (Operation& operation : member.operations) {
+    card.timers.disarm(operation.timer);
+    early_drop(card, operation);
+  }
   card.timers.disarm(member.timer);
   member.phase = MemberPhase::kDying;
   leave_address_table(card, member);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/operation/operation.h"
+#include "firmware/operation/early.h"
 
 #include <cstring>
 
@@ -72,6 +73,7 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   inquiry_begin(card, member, operation.inquiry);
   operation.dma = 0;
   operation.staging_mask = 0;
+  PEAL_ASSERT(!early_waits(operation));
   std::memset(operation.state, 0, sizeof(operation.state));
   algorithm.does.open(scope);
   card.timers.arm(operation.timer, inquiry_next(card, operation.inquiry));
@@ -135,6 +137,7 @@ void operation_finish(const Scope& scope) {
   }
   if (!operation.in_debt) card.timers.disarm(operation.timer);
   release_staging(member, operation);
+  early_drop(card, operation);
   note_ended(card, member, operation);
 }
 

@@ -55,18 +55,18 @@ INSTANTIATE_TEST_SUITE_P(InTime, OverlapOf,
                                          Case{"alltoall_8k", alltoall(8192), 0, {95, 95, 95}}),
                          name_of);
 
-// A card whose host is late has to move to the host what came early, the whole of it where a block
-// is two pieces, and each byte crosses its bus twice more (95 and 99 are wanted, as above).
+// What came early waits in its packets for a late host, or crosses the bus twice more: recursive
+// doubling and Bruck's order work on images in the channel (95 and 99 are wanted, as above).
 INSTANTIATE_TEST_SUITE_P(
     Late, OverlapOf,
-    testing::Values(Case{"broadcast_8k_half", broadcast(8192), 0.5, {95, 90, 95}},
-                    Case{"broadcast_8k_twice", broadcast(8192), 2, {80, 75, 90}},
-                    Case{"broadcast_64k_half", broadcast(65'536), 0.5, {98, 98, 99}},
-                    Case{"broadcast_64k_twice", broadcast(65'536), 2, {97, 98, 99}},
-                    Case{"doubling_8k_half", doubling(8192), 0.5, {95, 95, 95}},
+    testing::Values(Case{"broadcast_8k_half", broadcast(8192), 0.5, {95, 95, 95}},
+                    Case{"broadcast_8k_twice", broadcast(8192), 2, {95, 95, 95}},
+                    Case{"broadcast_64k_half", broadcast(65'536), 0.5, {99, 99, 99}},
+                    Case{"broadcast_64k_twice", broadcast(65'536), 2, {99, 99, 99}},
+                    Case{"doubling_8k_half", doubling(8192), 0.5, {95, 94, 95}},
                     Case{"doubling_8k_twice", doubling(8192), 2, {95, 95, 95}},
-                    Case{"doubling_64k_half", doubling(65'536), 0.5, {99, 95, 95}},
-                    Case{"doubling_64k_twice", doubling(65'536), 2, {99, 95, 95}},
+                    Case{"doubling_64k_half", doubling(65'536), 0.5, {97, 99, 99}},
+                    Case{"doubling_64k_twice", doubling(65'536), 2, {97, 99, 99}},
                     Case{"alltoall_8k_half", alltoall(8192), 0.5, {85, 85, 85}},
                     Case{"alltoall_8k_twice", alltoall(8192), 2, {90, 90, 90}}),
     name_of);

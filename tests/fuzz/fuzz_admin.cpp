@@ -39,6 +39,7 @@ class AdminPort final : public Port {
   Packet* share_packet(Packet* packet) override { return packets.share_packet(packet); }
   void release_packet(Packet* packet) override { packets.release_packet(packet); }
   void send(Packet* packet) override { packets.send(packet); }
+  [[nodiscard]] uint32_t packet_buffers() const override { return CONFIG_PACKET_BUFFERS; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSoftware; }
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
                               DmaToken token) override {

@@ -37,6 +37,7 @@ CardBench::CardBench(const BenchOptions& options)
     : port(options.packet_buffers, CONFIG_MTU_BYTES, options.checksums),
       options_(options),
       memory_(zeroed_card_memory()) {
+  if (options.keeps_early) port.told_buffers = options.packet_buffers;
   CardIdentity identity{};
   emulator::card_mac(options.index, identity.mac);
   identity.incarnation = incarnation();

@@ -23,7 +23,8 @@ struct BenchOptions {
   uint32_t packet_buffers = CONFIG_PACKET_BUFFERS;
   Checksums checksums = Checksums::kSoftware;
   CardTimeouts timeouts = default_timeouts();
-  bool tables = false;  // members get a table of all ranks' addresses
+  bool tables = false;       // members get a table of all ranks' addresses
+  bool keeps_early = false;  // packets that come early stay on the card, where there is room
 };
 
 // One registered buffer.

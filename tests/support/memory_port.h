@@ -87,6 +87,9 @@ class MemoryPort final : public Port {
   Packet* share_packet(Packet* packet) override;
   void release_packet(Packet* packet) override;
   void send(Packet* packet) override;
+  // What the card is told; most tests want what comes early to go to the channel.
+  [[nodiscard]] uint32_t packet_buffers() const override { return told_buffers; }
+  uint32_t told_buffers = 0;
   [[nodiscard]] Checksums checksums() const override { return checksums_; }
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
                               DmaToken token) override;

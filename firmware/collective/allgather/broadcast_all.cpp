@@ -9,6 +9,7 @@
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/hopping.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/operation/early.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
@@ -22,6 +23,9 @@ namespace {
 
 constexpr uint32_t kDebtsPerTimeout = 8;
 constexpr int kFewMissing = 8;
+// Transfers of an operation that may be under way when early blocks are written: engines work in
+// order, and the next own block must not wait for long.
+constexpr uint32_t kLandingsAtOnce = 16;
 
 // Where a transfer goes on.
 enum Step : uint8_t {
@@ -102,8 +106,9 @@ bool land(const Scope& scope, Packet* packet, Piece& piece) {
     count(card, PEAL_COUNTER_STAGED);
     return true;
   }
-  if (!dma_available(card, 1)) return false;
   const bool direct = is_posted(operation);
+  if (!direct && early_keep(scope, packet, number, origin)) return true;
+  if (!dma_available(card, 1)) return false;
   transfer_write(scope, {.step = direct ? uint8_t{kLand} : uint8_t{mover::kLandEarly},
                          .piece = number,
                          .host = direct ? user_address(operation, origin, number)
@@ -116,6 +121,26 @@ bool land(const Scope& scope, Packet* packet, Piece& piece) {
     note_early(piece, origin);
   }
   return true;
+}
+
+// Blocks that waited for the host's post, to the user.
+void land_early(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  while (early_waits(operation) && operation.dma < kLandingsAtOnce) {
+    if (!dma_available(card, 1)) {
+      count(card, PEAL_COUNTER_NO_DMA_RECORD);
+      operation_starved(scope);
+      return;
+    }
+    const EarlyPacket& early = early_first(card, operation);
+    transfer_write(scope, {.step = kLand,
+                           .piece = early.piece,
+                           .host = user_address(operation, early.origin, early.piece),
+                           .card = early.packet->payload,
+                           .bytes = piece_length(operation, early.piece),
+                           .packet = early.packet});
+    early_pop(card, operation);
+  }
 }
 
 // The own block has been read into the packet.
@@ -208,6 +233,7 @@ bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   Operation& operation = scope.operation;
   if (piece.arrived < expected_blocks(scope.member.membership) || piece.dma > 0) return false;
   if (operation.mover.active && operation.mover.piece <= number) return false;
+  if (early_waits(operation)) return false;
   if (!is_staged(operation) || piece.delivery == Delivery::kDelivered) return true;
   if (piece.delivery == Delivery::kGathering) deliver_staged(scope, piece, number);
   return false;
@@ -374,6 +400,7 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   Operation& operation = scope.operation;
   // Others wait for the own block, and only the host for what the mover brings.
   start_own_pieces(scope, start_own);
+  if (early_waits(operation)) land_early(scope);
   mover::advance(scope, kFetch);
   while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
          piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
