@@ -419,7 +419,8 @@ void advance(const Scope& scope) {
   const Piece& first = piece_slot(operation, operation.base);
   const bool incomplete = operation.base < operation.piece_count &&
                           first.arrived < expected_blocks(scope.member.membership);
-  if (incomplete && !own_pieces_wait(operation) && !operation.mover.active) return;
+  const bool idle = !own_pieces_wait(operation) && !operation.mover.active && !early_waits(operation);
+  if (incomplete && idle) return;
   advance_pieces(scope);
 }
 
