@@ -105,6 +105,8 @@ class Wire final : public Port {
   Packet* share_packet(Packet* packet) override;
   void release_packet(Packet* packet) override;
   void send(Packet* packet) override;
+  // What comes early goes to the channel.
+  [[nodiscard]] uint32_t packet_buffers() const override { return 0; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSkipped; }
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
                               DmaToken token) override;
