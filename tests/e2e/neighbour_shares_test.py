@@ -164,14 +164,14 @@ class SharesTest(NeighbourCase):
             self.assertGreater(refused[f"refused_connection_{name}"], 0, name)
 
     def test_limits_are_as_given(self):
-        card = self.start("--user-contexts", "3", "--user-groups", "5", "--user-keys", "6", "--user-memory", "40",
+        card = self.start("--user-contexts", "3", "--user-groups", "5", "--user-keys", "6", "--user-memory", "50",
                           "--user-connections", "7", "--connection-groups", "4", "--connection-keys", "5")
         hosts = [Host(card.path) for _ in range(3)]
         client = Connection(card.path)
         self.assertEqual(client.ask(command(OPEN, bytes(8))).status, "NO_RESOURCES")
         self.assertEqual([take(host, GROUP) for host in hosts], [4, 1, 0])
         self.assertEqual([take(host, allocation(4096)) for host in hosts], [5, 1, 0])
-        self.assertEqual(take(Host(card.path, 1), allocation(4 << 20)), 5)  # ten for groups, windows: less than one
+        self.assertEqual(take(Host(card.path, 1), allocation(4 << 20)), 5)  # twenty for groups, windows: less than one
         others = [Connection(card.path) for _ in range(2)]
         self.assertEqual([other.ask(command(99)).status for other in others], ["BAD_OPCODE"] * 2)
         self.assertIsNone(Connection(card.path).ask(command(OPEN, bytes(8))))
