@@ -219,7 +219,7 @@ struct Inquiry {
                   // way behind that
 };
 
-// A packet that came before its host had posted (operation/early.h).
+// A packet that came before its host had posted (group/early.h).
 struct EarlyPacket {
   Packet* packet;  // held; null: none
   uint32_t piece;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/operation/operation.h"
-#include "firmware/operation/early.h"
+#include "firmware/group/early.h"
 
 #include <cstring>
 

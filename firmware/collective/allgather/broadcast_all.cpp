@@ -8,8 +8,8 @@
 #include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/hopping.h"
+#include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
-#include "firmware/operation/early.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
@@ -419,7 +419,8 @@ void advance(const Scope& scope) {
   const Piece& first = piece_slot(operation, operation.base);
   const bool incomplete = operation.base < operation.piece_count &&
                           first.arrived < expected_blocks(scope.member.membership);
-  const bool idle = !own_pieces_wait(operation) && !operation.mover.active && !early_waits(operation);
+  const bool idle =
+      !own_pieces_wait(operation) && !operation.mover.active && !early_waits(operation);
   if (incomplete && idle) return;
   advance_pieces(scope);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What comes before the host's post waits on the card: how much of it, where the rest goes, and
 // that the packets are given back whatever becomes of the operation.
-#include "firmware/operation/early.h"
+#include "firmware/group/early.h"
 
 #include "tests/unit/card_fixture.h"
 
 namespace peal::test {
 namespace {
 
-constexpr uint32_t kRoom = 2;  // packets that may wait
+constexpr uint32_t kRoom = 2;                // packets that may wait
 constexpr size_t kBlock = CONFIG_MTU_BYTES;  // too large for staging
 
 // Rank 1 of four.

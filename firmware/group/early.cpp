@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "firmware/operation/early.h"
+#include "firmware/group/early.h"
 
 #include "firmware/base/assert.h"
 #include "firmware/wire/transmit.h"
