@@ -311,6 +311,7 @@ void Cluster::finish_dma(Node& node, uint32_t item) {
 }
 
 void Cluster::ring_doorbell(uint32_t card) {
+  nodes_[card]->doorbells++;
   events_.push(now_ns_ + options_.costs.doorbell_ns, EventKind::kSubmission, card, 0);
 }
 
@@ -320,11 +321,15 @@ bool Cluster::submit(uint32_t card, uint32_t context, const peal_submission& ent
   return true;
 }
 
+// One of each window at a time. The doorbells of those that waited for room have been answered in
+// vain: the card goes on by itself until it has taken them, or lacks room again.
 void Cluster::take_submissions(Node& node) {
+  node.doorbells--;
   if (node.silent) return;
   const TimeNs turn_ns = begin_turn(node, options_.costs.submission_ns);
   node.card_windows->poll(1, turn_ns);
   end_turn(node);
+  if (node.doorbells == 0 && node.card_windows->has_unread()) ring_doorbell(node.index);
 }
 
 void Cluster::complete(Node& node, uint32_t context, const peal_completion& entry) {

@@ -91,6 +91,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   bool timer_gave_way = false;  // to what arrived while the processor was busy
   uint32_t packets_held = 0;
   uint32_t dma_under_way = 0;
+  uint32_t doorbells = 0;  // rung, and not yet answered
   TimeNs frozen_until_ns = 0;
   uint32_t frozen_arrivals = 0;  // that queue while it is frozen
   bool silent = false;

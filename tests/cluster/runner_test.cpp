@@ -7,7 +7,9 @@
 #include <set>
 #include <tuple>
 
+#include "emulator/cluster/cluster.h"
 #include "emulator/common/packet_text.h"
+#include "emulator/common/windows.h"
 #include "tests/cluster/plans.h"
 
 namespace peal::sim {
@@ -109,6 +111,27 @@ TEST(Runner, AShortStopIsLatenessOnly) {
     EXPECT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
     EXPECT_EQ(report.peer_dead, 0u);
   }
+}
+
+// A card that found no room for a completion looks again when the host has taken some, until it has
+// taken every submission: also when the host takes one completion at a time.
+TEST(Runner, AllThatWaitsForRoomIsTakenWhenThereIsSome) {
+  constexpr uint32_t kWaiting = 4;
+  Cluster cluster(ClusterOptions{}, nullptr, nullptr);
+  uint32_t context;
+  ASSERT_EQ(cluster.open_context(0, &context), PEAL_STATUS_OK);
+  const peal_submission of_no_group{};  // completes at once
+  for (uint32_t i = 0; i < emulator::kRingEntries + kWaiting; i++) {
+    ASSERT_TRUE(cluster.submit(0, context, of_no_group));
+    while (cluster.step()) continue;
+  }
+  uint32_t completions = 0;
+  peal_completion entry;
+  while (cluster.poll(0, context, &entry)) {
+    completions++;
+    while (cluster.step()) continue;
+  }
+  EXPECT_EQ(completions, emulator::kRingEntries + kWaiting);
 }
 
 }  // namespace
