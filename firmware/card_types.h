@@ -276,6 +276,7 @@ struct Operation {
   uint8_t staging_unit;   // first of them
   uint32_t early_first;   // packets that came before the post: index plus one
   uint32_t early_last;
+  uint32_t early_count;
   Mover mover;
   alignas(8) uint8_t state[kOperationStateBytes];  // the algorithm's own
   Piece pieces[kPieceSlots];

@@ -6,6 +6,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
+#include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/remote.h"
@@ -42,6 +43,7 @@ struct Sending {
   uint16_t kept;               // all below are sent and lie in the channel, where they must
   uint16_t ahead;              // the same of those behind, a bit each
   uint16_t early_count;        // bits in early
+  uint16_t waiting;            // blocks that wait in their packets (group/early.h)
   bool reading;                // the one for all
   bool copied;                 // it has gone, or goes, to the channel and to the user
   bool alone;                  // there was no packet beside it: the next rank gets one to itself
@@ -388,11 +390,38 @@ void move_early(const Scope& scope, Piece& piece, uint32_t number) {
   }
 }
 
+// Blocks that waited in their packets, to the user.
+void land_early(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  for (uint32_t left = operation.early_count; left > 0; --left) {
+    const EarlyPacket& early = early_first(card, operation);
+    Piece& piece = piece_slot(operation, early.piece);
+    if (!is_free(scope, piece, early.origin) || piece.dma >= kTransfersAtOnce) {
+      early_put_back(card, operation);
+      continue;
+    }
+    if (!dma_available(card, 1)) {
+      count(card, PEAL_COUNTER_NO_DMA_RECORD);
+      operation_starved(scope);
+      return;
+    }
+    transfer_write(scope, {.step = kLand,
+                           .piece = early.piece,
+                           .host = user_address(operation, early.origin, early.piece),
+                           .card = early.packet->payload,
+                           .bytes = piece_length(operation, early.piece),
+                           .packet = early.packet,
+                           .detail = early.origin});
+    --own_state<Sending>(piece).waiting;
+    early_pop(card, operation);
+  }
+}
+
 bool piece_is_done(const Scope& scope, const Piece& piece) {
   const uint32_t ranks = scope.member.membership.ranks;
   const auto& sending = own_state<Sending>(piece);
   return piece.arrived + 1u == ranks && sending.kept == ranks && sending.early_count == 0 &&
-         piece.dma == 0;
+         sending.waiting == 0 && piece.dma == 0;
 }
 
 // Where the block for a rank can be read again.
@@ -401,16 +430,21 @@ HostAddress repair_source(const Scope& scope, uint32_t number, Rank to, bool kep
   return given_address(scope.operation, to, number);
 }
 
-// Puts a block where it belongs: the user's memory or, when that is not possible yet, the channel.
+// Puts a block where it belongs: the user's memory or, when that is not possible yet, the channel,
+// unless it can wait where it is.
 // False: not now.
-bool land(const Scope& scope, const Piece& piece, Packet* packet) {
+bool land(const Scope& scope, Piece& piece, Packet* packet) {
   auto& [card, member, operation] = scope;
   const uint32_t number = packet->header->piece;
   const Rank origin = packet->header->origin;
   const uint32_t length = packet->header->length;
   if (length == 0) return true;
-  if (!dma_available(card, 1)) return false;
   const bool free = is_free(scope, piece, origin);
+  if (!free && early_keep(scope, packet, number, origin)) {
+    ++own_state<Sending>(piece).waiting;
+    return true;
+  }
+  if (!dma_available(card, 1)) return false;
   // What was kept for it of the piece W before may still be on its way to that place.
   if (!free && number >= kPieceWindow && piece_is_open(operation, number - kPieceWindow) &&
       !is_kept_now(piece_slot(operation, number - kPieceWindow),
@@ -611,6 +645,8 @@ void advance(const Scope& scope) {
       if (own_state<Sending>(piece).early_count > 0) move_early(scope, piece, number);
       if (piece.own == OwnBlock::kReading) send_own(scope, piece, number);
     }
+    // Others wait for the own blocks, and only the host for these.
+    if (early_waits(operation)) land_early(scope);
     while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
            piece_is_done(scope, piece_slot(operation, operation.base))) {
       ++operation.base;

@@ -9,6 +9,25 @@ namespace {
 
 constexpr uint32_t kShareOfBuffers = 8;
 
+void append(Card& card, Operation& operation, uint32_t index) {
+  card.early[index - 1].next = 0;
+  if (early_waits(operation)) {
+    card.early[operation.early_last - 1].next = index;
+  } else {
+    operation.early_first = index;
+  }
+  operation.early_last = index;
+  ++operation.early_count;
+}
+
+uint32_t take_first(Card& card, Operation& operation) {
+  PEAL_ASSERT(early_waits(operation));
+  const uint32_t index = operation.early_first;
+  operation.early_first = card.early[index - 1].next;
+  --operation.early_count;
+  return index;
+}
+
 }  // namespace
 
 void early_init(Card& card) {
@@ -26,9 +45,7 @@ bool early_keep(const Scope& scope, Packet* packet, uint32_t number, Rank origin
   card.early_free = kept.next;
   kept = {packet, number, 0, static_cast<uint16_t>(origin)};
   ++packet->holds;
-  uint32_t& last = operation.early_last;
-  (operation.early_first == 0 ? operation.early_first : card.early[last - 1].next) = index;
-  last = index;
+  append(card, operation, index);
   return true;
 }
 
@@ -38,13 +55,15 @@ const EarlyPacket& early_first(const Card& card, const Operation& operation) {
 }
 
 void early_pop(Card& card, Operation& operation) {
-  PEAL_ASSERT(early_waits(operation));
-  const uint32_t index = operation.early_first;
+  const uint32_t index = take_first(card, operation);
   EarlyPacket& kept = card.early[index - 1];
-  operation.early_first = kept.next;
   unhold_packet(card, kept.packet);
   kept = {nullptr, 0, card.early_free, 0};
   card.early_free = index;
+}
+
+void early_put_back(Card& card, Operation& operation) {
+  append(card, operation, take_first(card, operation));
 }
 
 void early_drop(Card& card, Operation& operation) {

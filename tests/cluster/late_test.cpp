@@ -13,9 +13,6 @@ namespace {
 struct Case {
   const char* name;
   OperationPlan operation;
-  // In place, a block of a direct exchange that comes before what lay there is kept is refused, and
-  // asked for again (docs/decisions/0017).
-  bool refuses = false;
 };
 
 std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }
@@ -29,11 +26,7 @@ TEST_P(Late, SecondsCostAQuestionPerIntervalAndMember) {
     scenario.groups[0].first_post_ns[1] = kLateNs;
     const Report report = run(scenario);
     EXPECT_TRUE(report.ok) << failures(report);
-    if (!GetParam().refuses) {
-      EXPECT_EQ(report.repairs, 0u);
-    } else {
-      EXPECT_LE(report.repair_share(), 0.12);
-    }
+    EXPECT_EQ(report.repairs, 0u);
     EXPECT_EQ(report.completed, uint64_t{ranks} * 4);
     const uint64_t pieces = 2;  // that are open at once
     const uint64_t questions = ranks * pieces * (16 + kLateNs / scenario.timeouts.nack_max_ns);
@@ -49,11 +42,7 @@ TEST_P(Late, EarlyDataWaitsInTheChannels) {
   scenario.groups[0].first_post_ns[4] = kSecond;
   const Report report = run(scenario);
   EXPECT_TRUE(report.ok) << failures(report);
-  if (!GetParam().refuses) {
-    EXPECT_EQ(report.repairs, 0u);
-  } else {
-    EXPECT_LE(report.repair_share(), 0.12);
-  }
+  EXPECT_EQ(report.repairs, 0u);
   if (GetParam().operation.block_bytes > 0) {
     EXPECT_GT(counted(report, "early_data"), 0u);
   }
@@ -91,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"root_broadcast_large", root_broadcast(30'000, 1)},
                     Case{"alltoall_small", alltoall(64)}, Case{"alltoall_large", alltoall(30'000)},
                     Case{"alltoall_in_place", alltoall(3000, true)}, Case{"direct", direct(3000)},
-                    Case{"direct_in_place", direct(30'000, true), true},
+                    Case{"direct_in_place", direct(30'000, true)},
                     Case{"direct_allgather", direct_allgather(3000)},
                     Case{"direct_allgather_in_place", direct_allgather(30'000, true)}),
     name_of);

@@ -52,7 +52,9 @@ INSTANTIATE_TEST_SUITE_P(InTime, OverlapOf,
                                          Case{"broadcast_64k", broadcast(65'536), 0, {99, 99, 99}},
                                          Case{"doubling_8k", doubling(8192), 0, {95, 95, 95}},
                                          Case{"doubling_64k", doubling(65'536), 0, {99, 99, 99}},
-                                         Case{"alltoall_8k", alltoall(8192), 0, {95, 95, 95}}),
+                                         Case{"alltoall_8k", alltoall(8192), 0, {95, 95, 95}},
+                                         Case{"direct_8k", direct(8192), 0, {95, 95, 95}},
+                                         Case{"direct_64k", direct(65'536), 0, {99, 99, 99}}),
                          name_of);
 
 // What came early waits in its packets for a late host, or crosses the bus twice more: recursive
@@ -68,7 +70,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"doubling_64k_half", doubling(65'536), 0.5, {97, 99, 99}},
                     Case{"doubling_64k_twice", doubling(65'536), 2, {97, 99, 99}},
                     Case{"alltoall_8k_half", alltoall(8192), 0.5, {85, 85, 85}},
-                    Case{"alltoall_8k_twice", alltoall(8192), 2, {90, 90, 90}}),
+                    Case{"alltoall_8k_twice", alltoall(8192), 2, {90, 90, 90}},
+                    Case{"direct_8k_half", direct(8192), 0.5, {95, 95, 95}},
+                    Case{"direct_8k_twice", direct(8192), 2, {95, 95, 95}},
+                    Case{"direct_64k_half", direct(65'536), 0.5, {98, 98, 94}},
+                    Case{"direct_64k_twice", direct(65'536), 2, {98, 98, 94}}),
     name_of);
 
 // Work that is shorter than the operation, or longer, costs nothing.

@@ -12,13 +12,10 @@ class DirectTest : public AlltoallTest {
   static constexpr size_t kBlock = 64;
   static constexpr size_t kMost = (2 * CONFIG_PIECE_WINDOW + 2) * CONFIG_MTU_BYTES;
 
-  DirectTest() : AlltoallTest(PEAL_ALGORITHM_DIRECT, 8, 1, kMost, with_tables()) {}
+  explicit DirectTest(bool keeps_early = false)
+      : AlltoallTest(PEAL_ALGORITHM_DIRECT, 8, 1, kMost,
+                     {.tables = true, .keeps_early = keeps_early}) {}
 
-  static BenchOptions with_tables() {
-    BenchOptions options;
-    options.tables = true;
-    return options;
-  }
   void post(size_t block = kBlock) { AlltoallTest::post(0, block); }
   void post_in_place(size_t block = kBlock) { AlltoallTest::post_in_place(0, block); }
   [[nodiscard]] long wrong(size_t block = kBlock) { return wrong_byte(0, block); }

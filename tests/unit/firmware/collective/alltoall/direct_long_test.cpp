@@ -12,6 +12,7 @@ constexpr size_t kPiece = CONFIG_MTU_BYTES;
 
 class DirectLong : public DirectTest {
  protected:
+  using DirectTest::DirectTest;
   // As many pieces; the last is short.
   static size_t pieces(uint32_t count) { return (count - 1) * kPiece + 100; }
   // Everybody's pieces come, and the user takes the buffers back.
@@ -133,6 +134,51 @@ TEST_F(DirectLong, EarlyBlocksTakeThePlaceOfWhatTheirSenderHas) {
   }
   ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
   EXPECT_EQ(wrong(block), -1);
+}
+
+// What comes before its place is free waits in its packet.
+class DirectEarly : public DirectLong {
+ protected:
+  DirectEarly() : DirectLong(true) {}
+};
+
+TEST_F(DirectEarly, InPlaceABlockWaitsUntilWhatLayThereIsKept) {
+  post_in_place(kBlock);
+  const size_t reads = bench.port.dma_count();
+  bench.deliver(from(0));
+  bench.deliver(from(4));
+  EXPECT_EQ(bench.port.dma_count(), reads);
+  bench.finish_all_dma();
+  for (const uint32_t sender : {2u, 3u, 5u, 6u, 7u}) bench.deliver(from(sender));
+  bench.finish_all_dma();
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(), -1);
+  for (const uint32_t asker : {0u, 4u}) expect_repaired(asker, kBlock, 0);
+}
+
+// A rank is ahead: its piece waits for the own one of that number, which waits for all of the first
+// piece, of which a block waits behind it.
+TEST_F(DirectEarly, NobodyWaitsForTheOneThatCameFirst) {
+  const uint32_t count = kWindow + 1;
+  const size_t block = pieces(count);
+  post_in_place(block);
+  bench.deliver(from(0, block, kWindow));
+  for (const uint32_t sender : {0u, 2u}) bench.deliver(from(sender, block, 0));
+  bench.finish_all_dma();
+  for (const uint32_t sender : {3u, 4u, 5u, 6u, 7u}) bench.deliver(from(sender, block, 0));
+  bench.finish_all_dma();
+  for (uint32_t piece = 1; piece < count; piece++) deliver_all(block, piece);
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+}
+
+TEST_F(DirectEarly, BeforeThePostAllWaits) {
+  deliver_all();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_WRITE_BYTES), 0u);
+  post();
+  bench.finish_all_dma();
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(), -1);
 }
 
 // What is asked of a rank is one question, a bit for each piece of the window.
