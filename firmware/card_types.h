@@ -120,6 +120,7 @@ struct AddressWait {
 // A rank that owes us something and is no peer (group/liveness.h).
 struct RemoteWatch {
   TimeNs awaited_since_ns;  // 0: nobody
+  TimeNs wanted_ns;         // when somebody last said that it owes
   TimeNs next_probe_ns;
   uint32_t probes;
   uint16_t rank;

@@ -11,6 +11,10 @@ namespace {
 
 // Silence counts only when probes went unanswered meanwhile.
 constexpr uint32_t kProbesMin = 3;
+// A rank that is no peer, and that nobody has said to owe anything for this part of the time after
+// which it would be dead, is not watched any more: what it owed is over, it may have left the
+// group, and its tombstone answers peers alone.
+constexpr TimeNs kForgottenAfter = 2;
 
 // Peer or RemoteWatch: both say since when.
 template <typename Watched>
@@ -34,11 +38,13 @@ void await_remote(Card& card, Member& member, Rank rank) {
     if (each.awaited_since_ns == 0) {
       free = &each;
     } else if (each.rank == rank) {
+      each.wanted_ns = card.now;
       return;
     }
   }
   if (free == nullptr) return;
   free->rank = static_cast<uint16_t>(rank);
+  free->wanted_ns = card.now;
   watch(card, member, *free);
 }
 
@@ -47,6 +53,10 @@ TimeNs watch_remotes(Card& card, Member& member) {
   TimeNs next = kNever;
   for (RemoteWatch& each : member.remote.watches) {
     if (each.awaited_since_ns == 0) continue;
+    if (card.now - each.wanted_ns > card.timeouts.dead_ns / kForgottenAfter) {
+      each.awaited_since_ns = 0;
+      continue;
+    }
     if (is_dead(card, each)) {
       each.awaited_since_ns = 0;
       count(card, PEAL_COUNTER_PEERS_DEAD);

@@ -227,6 +227,29 @@ TEST_F(Remote, ASilentRankIsProbedAndNamed) {
             "complete ctx0 cookie=100 PEER_DEAD rank=6\n");
 }
 
+// What it owed is not wanted any more: it may be silent, and gone, as long as it likes.
+TEST_F(Remote, WhoOwesNothingAnyMoreMayBeSilent) {
+  post();
+  bench.finish_all_dma();
+  for (const uint32_t sender : {0u, 2u, 3u, 4u, 5u, 7u}) bench.deliver(from(sender));
+  bench.finish_all_dma();
+  const CardTimeouts timeouts = default_timeouts();
+  bench.advance(timeouts.dead_ns / 2);
+  bench.port.take_sent();
+  Frame refusal = wire.refuse(0, direct_shape(kBlock), 0, 0);
+  const peal_verdict verdict{0, PEAL_STATUS_DMA_FAULT};
+  std::memcpy(refusal.payload.data(), &verdict, sizeof(verdict));
+  seal(refusal);
+  bench.deliver(refusal);
+  bench.take_log();
+  for (uint32_t i = 0; i < 8; i++) {
+    bench.advance(timeouts.dead_ns / 4);
+    bench.port.take_sent();
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
 // The member goes while its table is being read: the memory is held until that is over.
 TEST_F(Remote, ATableThatIsBeingReadIsHeld) {
   bench.deliver(from(4));
