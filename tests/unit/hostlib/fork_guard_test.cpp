@@ -9,7 +9,7 @@
 
 #include <cstring>
 #include <functional>
-#include <regex>
+#include <string>
 #include <thread>
 
 #include "peal/oob.h"
@@ -132,12 +132,15 @@ class Forked : public testing::Test {
         [&] { return peal_group_abort(group); },
         [&] { return peal_group_destroy(group); },
     };
-    const std::regex wanted("peal_[a-z_]+: its context was opened by process " +
-                            std::to_string(getppid()) + ", of which this is a child: open another");
+    // Behind the name of the call.
+    const std::string wanted = ": its context was opened by process " + std::to_string(getppid()) +
+                               ", of which this is a child: open another";
     for (const auto& call : calls) {
       number++;
       if (call() != PEAL_ERR_FORKED) return number;
-      if (!std::regex_match(peal_last_error_text(), wanted)) return number;
+      const std::string text = peal_last_error_text();
+      const size_t name = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+      if (text.rfind("peal_", 0) != 0 || text.substr(name) != wanted) return number;
     }
     return peal_group_failed_rank(group) == -1 && peal_request_failed_rank(request) == -1 &&
                    peal_request_card_ns(request) == 0
