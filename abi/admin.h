@@ -92,15 +92,30 @@ struct peal_reserve_group_reply {
 
 /* peers[2*j] is rank + 2^j, peers[2*j+1] is rank - 2^j (modulo N), for j below ceil(log2(N)). Algorithms that talk to everybody
  * read the table of addresses, whenever they need some of it: it is there, and does not change, as long as the member lives,
- * and cannot be unregistered. A member without one (and with ranks that are no peers of it) is refused such algorithms. */
+ * and cannot be unregistered. A member without one (and with ranks that are no peers of it), or whose card remembers too few
+ * addresses, is refused such algorithms. */
 struct peal_connect_group {
 	uint64_t group; /* id agreed out of band, not zero. Random: whoever does not know it cannot join */
 	uint32_t member;
 	uint32_t choice_hash; /* hash of the table of algorithms, agreed out of band */
 	uint32_t peer_count; /* 2 * ceil(log2(N)) */
-	uint32_t addresses_key; /* memory of this context that begins with N struct peal_peer_address, by rank; 0: none */
+	uint32_t addresses_key; /* memory of this context that has N struct peal_peer_address, by rank; 0: none */
 	struct peal_peer_address peers[PEAL_PEERS_MAX];
+	uint64_t addresses_offset; /* where in that memory they begin */
 };
+
+/* Has every rank of such a group all others as its peers? */
+static inline int peal_all_are_peers(uint32_t ranks)
+{
+	return ranks <= 5 || ranks == 7;
+}
+
+/* May a member of so large a group, with a table of addresses, use algorithms that talk to everybody? Not where its card remembers
+ * fewer addresses than there are ranks: they would take each other's place for ever. */
+static inline int peal_may_talk_to_all(uint32_t ranks, uint32_t remembered_addresses)
+{
+	return ranks <= remembered_addresses || peal_all_are_peers(ranks);
+}
 
 struct peal_abandon_group {
 	uint32_t member;
@@ -172,7 +187,7 @@ PEAL_CHECK_SIZE(struct peal_open_context, 8);
 PEAL_CHECK_SIZE(struct peal_open_context_reply, 16);
 PEAL_CHECK_SIZE(struct peal_register_memory, 32);
 PEAL_CHECK_SIZE(struct peal_reserve_group, 24);
-PEAL_CHECK_SIZE(struct peal_connect_group, 424);
+PEAL_CHECK_SIZE(struct peal_connect_group, 432);
 PEAL_CHECK_SIZE(struct peal_read_counters_reply, 264);
 PEAL_CHECK_SIZE(struct peal_reap_channels_reply, 264);
 PEAL_CHECK_FIELD(struct peal_admin_command, u, 24, 488);

@@ -3,8 +3,10 @@
  * ioctls of /dev/pealN. Every structure begins with its version and size. Structures grow at their end: what an older
  * caller's lacks is zero, and what a newer caller's has beyond the driver's must be zero (E2BIG), which gives nothing
  * back there. Another version is refused with EINVAL, a size that is not the one in the ioctl's number with EMSGSIZE. A
- * file descriptor is one context: its memory keys and groups are its own. A failed ioctl sets errno, and leaves what it
- * would have written as it was.
+ * failed ioctl sets errno, and leaves what it would have written as it was.
+ *
+ * An open file has one context, with memory keys and groups of its own: from its first INFO, ASK, EVENTFD or mmap on, which
+ * waits for the card and is EBUSY where the card has none left.
  *
  * Administration (abi/admin.h) is one ioctl, PEAL_IOCTL_ASK, which takes a command to the card and brings its reply.
  *

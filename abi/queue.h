@@ -21,14 +21,30 @@ struct peal_submission {
 	uint32_t member; /* own member handle, as reserved */
 	uint64_t sequence; /* 0, 1, 2, … within the group, without gaps */
 	uint64_t cookie; /* the host's; returned in the completion */
-	uint64_t send_offset; /* bytes into the send region */
-	uint64_t receive_offset; /* bytes into the receive region */
-	uint64_t block_bytes; /* bytes per rank, at most 2^32 - 1 */
+	uint64_t send_offset; /* bytes into the send region; zero in alltoallv */
+	union {
+		uint64_t receive_offset; /* bytes into the receive region */
+		uint64_t parts_offset; /* allgatherv, alltoallv: of the table of parts, bytes into its region */
+	};
+	uint64_t block_bytes; /* bytes per rank, at most 2^32 - 1; zero in allgatherv and alltoallv */
 	uint32_t send_key; /* memory key; ignored in place and where nothing is sent */
-	uint32_t receive_key;
-	uint32_t root; /* a rank of the group; zero where the operation has none */
+	uint32_t receive_key; /* allgatherv, alltoallv: this and send_key are zero where all parts are empty */
+	union {
+		uint32_t root; /* a rank of the group; zero where the operation has none */
+		uint32_t parts_key; /* allgatherv, alltoallv: memory of the context that the card may read */
+	};
 	uint8_t reserved[3]; /* zero */
 	uint8_t phase;
+};
+
+/* Where a rank's part of a buffer lies, and how long it is: counts and displacements of MPI. A table of parts has one
+ * for each rank, in their order: in allgatherv those of the receive region (the own one says how much is sent from
+ * send_offset); in alltoallv those of the send region, then those of the receive region; in place only the latter,
+ * which are sent from as well. The card reads it once, some time before the completion: it stays as it is until
+ * then. What rank i sends to rank j is as long as j expects, else MISMATCH. */
+struct peal_part {
+	uint64_t offset; /* bytes into the region; ignored in an empty part */
+	uint64_t bytes; /* at most 2^32 - 1 */
 };
 
 struct peal_completion {
@@ -47,12 +63,16 @@ PEAL_CHECK_FIELD(struct peal_submission, sequence, 8, 8);
 PEAL_CHECK_FIELD(struct peal_submission, cookie, 16, 8);
 PEAL_CHECK_FIELD(struct peal_submission, send_offset, 24, 8);
 PEAL_CHECK_FIELD(struct peal_submission, receive_offset, 32, 8);
+PEAL_CHECK_FIELD(struct peal_submission, parts_offset, 32, 8);
 PEAL_CHECK_FIELD(struct peal_submission, block_bytes, 40, 8);
 PEAL_CHECK_FIELD(struct peal_submission, send_key, 48, 4);
 PEAL_CHECK_FIELD(struct peal_submission, receive_key, 52, 4);
 PEAL_CHECK_FIELD(struct peal_submission, root, 56, 4);
+PEAL_CHECK_FIELD(struct peal_submission, parts_key, 56, 4);
 PEAL_CHECK_FIELD(struct peal_submission, phase, 63, 1);
 PEAL_CHECK_SIZE(struct peal_submission, 64);
+PEAL_CHECK_FIELD(struct peal_part, bytes, 8, 8);
+PEAL_CHECK_SIZE(struct peal_part, 16);
 PEAL_CHECK_FIELD(struct peal_completion, card_ns, 16, 8);
 PEAL_CHECK_FIELD(struct peal_completion, member, 24, 4);
 PEAL_CHECK_FIELD(struct peal_completion, failed_rank, 28, 4);

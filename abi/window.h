@@ -72,7 +72,7 @@ struct peal_device {
 	uint32_t ring_entries; /* of both rings, a power of two */
 	uint32_t dead_timeout_us; /* silence after which a peer is dead */
 	uint32_t geometry; /* as in struct peal_peer_address */
-	uint32_t reserved;
+	uint32_t remembered_addresses; /* largest group whose ranks all may talk to each other (peal_may_talk_to_all) */
 };
 
 struct peal_heartbeat {

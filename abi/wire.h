@@ -42,7 +42,9 @@ enum peal_packet_type {
 	X(3, DESTROY, "destroy", "the last operation of a group: a barrier, then a tombstone")  \
 	X(4, RECYCLE, "recycle", "the card's own: sequence is then an epoch, not an operation") \
 	X(5, BROADCAST, "broadcast", "the root's block reaches everybody")                      \
-	X(6, ALLTOALL, "alltoall", "everybody has a block for everybody")
+	X(6, ALLTOALL, "alltoall", "everybody has a block for everybody")                       \
+	X(7, ALLGATHERV, "allgatherv", "as allgather, with blocks of different lengths")        \
+	X(8, ALLTOALLV, "alltoallv", "as alltoall, with blocks of different lengths")
 
 enum peal_operation {
 #define PEAL_OPERATION_ENUM(value, symbol, name, text) PEAL_OPERATION_##symbol = value,
@@ -82,7 +84,7 @@ struct peal_wire_header {
 	uint32_t group; /* low 32 bits of the group id */
 	uint32_t member; /* handle of the receiving member: generation << 16 | index on its card */
 	uint32_t identity; /* peal_identity() of the sending member */
-	uint32_t signature; /* group id, choice table, geometry, operation, algorithm, root and length, hashed */
+	uint32_t signature; /* group id, choice table, geometry, operation, algorithm, root and length (zero where blocks differ), hashed */
 	uint32_t sequence; /* low 32 bits of the operation's sequence number, or of the epoch */
 	uint32_t piece; /* sub-sequence within the operation */
 	uint16_t origin; /* rank whose block this is; in all packets of an operation with a root, the root */
@@ -94,7 +96,7 @@ struct peal_wire_header {
 	uint8_t fragment; /* packet index within one step of an algorithm in steps, or within a piece of a broadcast */
 	uint8_t edge; /* how many DATA, SIGNAL and REFUSE packets, this one included, the sender has sent to this member, but for repairs; not in repairs */
 	uint16_t length; /* payload bytes */
-	uint32_t block_bytes; /* bytes of a rank's block; in alltoall of its block for each rank */
+	uint32_t block_bytes; /* bytes of a rank's block; in alltoall of its block for each rank; in data of allgatherv and alltoallv of the sender's block for the receiver */
 };
 
 /* Where a member lives: everything a peer needs to address it. Exchanged out of band. */

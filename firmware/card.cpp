@@ -85,7 +85,6 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->repairs = pace_start(timeouts, 0, kRepairsPerInterval);
   // Handles begin elsewhere in every life of a card.
   card->first_generation = static_cast<uint16_t>(identity.incarnation * 0x9e3779b1u >> 16);
-  for (Member& member : card->members) member.generation = card->first_generation;
   dma_init(*card);
   early_init(*card);
   return card;
@@ -104,6 +103,7 @@ void card_describe(const Card& card, peal_device* device) {
   device->mtu_bytes = CONFIG_MTU_BYTES;
   device->channel_bytes = CONFIG_CHANNEL_BYTES;
   device->geometry = geometry_hash();
+  device->remembered_addresses = CONFIG_REMEMBERED_ADDRESSES;
   device->dead_timeout_us = static_cast<uint32_t>(card.timeouts.dead_ns / 1000);
 }
 
@@ -115,7 +115,7 @@ void card_close_context(Card& card, ContextId context, TimeNs now) {
   if (!context_is_open(card, context)) return;
   card.now = now;
   card.contexts[context].phase = ContextPhase::kClosing;
-  for (Member& member : card.members) {
+  for (Member& member : members_of(card)) {
     if (member.context != context) continue;
     if (member.phase == MemberPhase::kReserved) release_member(card, member);
     if (member.phase == MemberPhase::kActive) leave_group(card, member);
@@ -257,7 +257,7 @@ uint32_t card_outstanding(const Card& card, ContextId context) {
 
 CardHolds card_holds(const Card& card) {
   uint32_t open = 0;
-  for (const Member& member : card.members) {
+  for (const Member& member : members_of(card)) {
     if (member.phase == MemberPhase::kFree) continue;
     for (const Operation& operation : member.operations) open += is_open(operation) ? 1 : 0;
   }

@@ -79,8 +79,8 @@ bool card_channel_released(Card& card, RegionId* channels);
 // with its status.
 void card_on_submission(Card& card, ContextId context, const peal_submission& entry, TimeNs now);
 // Takes the packet over. payload_bytes is what the frame held behind the header; `frame_bytes` the
-// whole frame's length, for frames too short to have a header
-// (header then points at at least 64 readable bytes).
+// whole frame's length, for frames too short to have a header (header then points at at least 64
+// readable bytes).
 void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now);
 void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now);
 void card_on_timer(Card& card, TimeNs now);

@@ -20,6 +20,8 @@
 
 namespace peal {
 
+constexpr uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 inline constexpr uint32_t kChannels = CONFIG_CHANNELS;         // K
 inline constexpr uint32_t kEpochOperations = kChannels / 2;    // operations recycled together
 inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
@@ -34,12 +36,18 @@ inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : k
 // What an algorithm may keep of its own in an operation's record, and in each of its pieces: see
 // operation/algorithm.h.
 inline constexpr uint32_t kOperationStateBytes = 16;
-inline constexpr uint32_t kPieceStateBytes = 24 + 16 * kRankWords;
-// Addresses of ranks that are no peers: read in runs of neighbours, a few runs remembered.
+inline constexpr uint32_t kPieceStateBytes = 16 + 16 * kRankWords;
+// Addresses of ranks that are no peers: read, and remembered, in runs of neighbours.
 inline constexpr uint32_t kAddressRun = 8;
 inline constexpr uint32_t kAddressRuns = CONFIG_REMEMBERED_ADDRESSES / kAddressRun;
 inline constexpr uint32_t kAddressWaits = 16;  // packets that wait for an address
 inline constexpr uint32_t kRemoteWatches = 4;  // ranks that are no peers, and owe us something
+// Tables of parts (operation/parts.h). A group of more ranks has no operations with such: the
+// card would not remember all addresses, or their places in the channel not hold a frame
+// (operation/frame.h) and a word.
+inline constexpr uint32_t kPartPlaceBytes = 32;
+inline constexpr uint32_t kPartRanks = least(
+    least(CONFIG_REMEMBERED_ADDRESSES, CONFIG_GROUP_RANKS_MAX), kImageBytes / kPartPlaceBytes);
 inline constexpr uint32_t kStagingUnits = 16;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
@@ -103,11 +111,10 @@ struct Membership {
 
 enum class RunPhase : uint8_t { kEmpty, kReading, kKnown };
 
-// Addresses of neighbouring ranks, as the host's table has them.
+// Which neighbouring ranks a place for addresses has, as the host's table has them.
 struct AddressRun {
   RunPhase phase;
   uint16_t number;  // of the run: its first rank is kAddressRun times that
-  alignas(8) peal_peer_address addresses[kAddressRun];
 };
 
 // A packet that waits for the address of a rank: its sender's, or the one it is for.
@@ -170,7 +177,10 @@ struct Piece {
   uint16_t dma;  // outstanding, into or out of this piece
   OwnBlock own;
   Delivery delivery;
-  bool retained;                               // what late NACKs may ask for lies in the channel
+  bool retained;         // what late NACKs may ask for lies in the channel
+  uint16_t early_first;  // packets that wait (group/early.h): index plus one
+  uint16_t early_last;
+  uint16_t waiting;                            // so many
   alignas(8) uint8_t state[kPieceStateBytes];  // the algorithm's own
   uint64_t bits[kPieceWords];
 };
@@ -220,11 +230,10 @@ struct Inquiry {
                   // way behind that
 };
 
-// A packet that came before its host had posted (group/early.h).
+// A packet whose block has no place in the user's memory yet (group/early.h).
 struct EarlyPacket {
   Packet* packet;  // held; null: none
-  uint32_t piece;
-  uint32_t next;  // free list or the operation's: index plus one
+  uint16_t next;   // free list or the piece's: index plus one
   uint16_t origin;
 };
 
@@ -243,9 +252,20 @@ struct Command {
   uint16_t root;
   uint32_t send_key;
   uint32_t receive_key;
+  uint32_t parts_key;
+  uint16_t parts;  // in the table; 0: the operation has none
   HostAddress send;
   HostAddress receive;
+  HostAddress table;  // of parts
   TimeNs accepted_ns;
+};
+
+// What an operation knows of its table.
+enum class PartsPhase : uint8_t {
+  kNone,  // it has no table, or no place for it yet
+  kReading,
+  kStopped,  // there was no DMA record for the rest
+  kKnown,
 };
 
 // The record of one operation: what all have, then pieces for those that use them, then the
@@ -275,9 +295,10 @@ struct Operation {
   uint32_t own_next;      // next own piece to send
   uint16_t staging_mask;  // units held; 0: none
   uint8_t staging_unit;   // first of them
-  uint32_t early_first;   // packets that came before the post: index plus one
-  uint32_t early_last;
-  uint32_t early_count;
+  PartsPhase parts_phase;
+  uint8_t parts_place;   // of the member's
+  uint16_t parts_read;   // how many have been asked for
+  uint32_t early_count;  // packets that wait, of all its pieces
   Mover mover;
   alignas(8) uint8_t state[kOperationStateBytes];  // the algorithm's own
   Piece pieces[kPieceSlots];
@@ -325,12 +346,26 @@ struct Member {
   Timer timer;  // recycling NACKs and liveness
   uint16_t parked_head;
   uint16_t parked_count;
+  uint8_t* staging;       // a buffer of the card's (group/staging.h); null: none
   uint32_t staging_used;  // bit per unit
+  uint32_t parts_used;    // bit per place for a table of parts
+  bool parts_wanted;      // an operation waits for one
   Remote remote;
   Unsettled unsettled;
   Operation operations[kChannels];
+  // From here on nothing is read before it was written, and nothing touched before it is used.
   Command parked[CONFIG_PARKED_OPERATIONS];
-  alignas(64) uint8_t staging[CONFIG_STAGING_BYTES];
+  alignas(8) peal_peer_address addresses[kAddressRuns][kAddressRun];  // of the runs
+  // Where every rank's block lies, as the host's tables have it (operation/parts.h).
+  alignas(64) peal_part parts[CONFIG_PART_TABLES][2 * kPartRanks];
+};
+
+// Buffers that members hold in turn.
+struct StagingPool {
+  uint16_t free;     // list of those given back: index plus one
+  uint16_t touched;  // all behind them were never taken
+  uint16_t next[CONFIG_STAGING_BUFFERS];
+  alignas(64) uint8_t buffers[CONFIG_STAGING_BUFFERS][CONFIG_STAGING_BYTES];
 };
 
 // Answers late NACKs of a group's last barrier, or names the dead, after the member is gone.
@@ -390,17 +425,40 @@ struct Card {
   uint16_t unsettled_last;
   uint16_t first_generation;
   uint64_t counters[PEAL_COUNTER_COUNT];
+  // How many were ever used: what is behind them is zero, and was not touched.
+  uint32_t members_touched;
+  uint32_t tombstones_touched;
   uint32_t released_count;
   RegionId released[2 * CONFIG_CARD_MEMBERS];
   Context contexts[CONFIG_CONTEXTS];
   MemoryKey keys[CONFIG_MEMORY_KEYS];
   DmaRecord dma[CONFIG_DMA_RECORDS];
-  uint32_t early_free;  // list head, index plus one
+  uint16_t early_free;  // list head, index plus one
   EarlyPacket early[CONFIG_EARLY_PACKETS];
   Timer* timer_entries[kTimers];
   Tombstone tombstones[kTombstones];
   Member members[CONFIG_CARD_MEMBERS];
+  StagingPool staging;
 };
+
+// Those that were ever used: the others are free.
+template <typename Entry>
+struct Touched {
+  Entry* first;
+  uint32_t count;
+  [[nodiscard]] Entry* begin() const { return first; }
+  [[nodiscard]] Entry* end() const { return first + count; }
+};
+inline Touched<Member> members_of(Card& card) { return {card.members, card.members_touched}; }
+inline Touched<const Member> members_of(const Card& card) {
+  return {card.members, card.members_touched};
+}
+inline Touched<Tombstone> tombstones_of(Card& card) {
+  return {card.tombstones, card.tombstones_touched};
+}
+inline Touched<const Tombstone> tombstones_of(const Card& card) {
+  return {card.tombstones, card.tombstones_touched};
+}
 
 inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
   card.counters[counter] += by;

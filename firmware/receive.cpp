@@ -136,15 +136,15 @@ bool signature_is_right(const Member& member, const peal_wire_header& header,
                         const Algorithm& algorithm) {
   static_assert((kChannels & (kChannels - 1)) == 0, "the wire's 32 bits must find the same place");
   const Rank root = algorithm.rooted ? header.origin : 0;
+  const uint32_t block_bytes = algorithm.lengths == Lengths::kOne ? header.block_bytes : 0;
   const Operation& known = member.operations[header.sequence % kChannels];
   if (known.phase != OperationPhase::kFree && known.signature == header.signature &&
-      known.algorithm == &algorithm && known.block_bytes == header.block_bytes &&
-      known.root == root) {
+      known.algorithm == &algorithm && known.block_bytes == block_bytes && known.root == root) {
     return true;
   }
   return root < member.membership.ranks &&
-         header.signature == signature_of(member.membership, header.operation, header.algorithm,
-                                          root, header.block_bytes);
+         header.signature ==
+             signature_of(member.membership, header.operation, header.algorithm, root, block_bytes);
 }
 
 peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
@@ -187,7 +187,7 @@ bool is_usual(const Member& member, const Operation& operation, const peal_wire_
          !is_refused(operation) && header.group == pattern.group &&
          header.signature == pattern.signature && header.sequence == pattern.sequence &&
          header.operation == pattern.operation && header.algorithm == pattern.algorithm &&
-         header.block_bytes == pattern.block_bytes &&
+         (header.block_bytes == pattern.block_bytes || algorithm->lengths == Lengths::kOfParts) &&
          (!algorithm->rooted || header.origin == pattern.origin) &&
          (header.flags & PEAL_PACKET_REPAIR) == 0 &&
          (header.type == PEAL_PACKET_DATA ||
@@ -388,7 +388,7 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
   if (member != nullptr) return on_member_packet(card, *member, arrival);
   Tombstone* tombstone = find_tombstone(card, header.member);
   if (tombstone != nullptr) return on_tombstone_packet(card, *tombstone, arrival);
-  const bool never_used = card.members[header.member & 0xffff].generation == card.first_generation;
+  const bool never_used = (header.member & 0xffff) >= card.members_touched;
   return never_used ? PEAL_COUNTER_DROP_MEMBER : PEAL_COUNTER_DROP_GENERATION;
 }
 

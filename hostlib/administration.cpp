@@ -77,14 +77,15 @@ peal_error reserve_group(Transport& transport, uint32_t ranks, uint32_t rank,
 
 peal_error connect_group(Transport& transport, uint32_t member, uint64_t group,
                          uint32_t choice_hash, const peal_peer_address* peers, uint32_t peer_count,
-                         uint32_t addresses_key) {
+                         const AddressTables::Place& addresses) {
   peal_admin_command command = make_command(PEAL_ADMIN_CONNECT_GROUP);
   peal_admin_reply reply = {};
   command.u.connect.member = member;
   command.u.connect.group = group;
   command.u.connect.choice_hash = choice_hash;
   command.u.connect.peer_count = peer_count;
-  command.u.connect.addresses_key = addresses_key;
+  command.u.connect.addresses_key = addresses.key;
+  command.u.connect.addresses_offset = addresses.offset;
   memcpy(command.u.connect.peers, peers, sizeof(*peers) * peer_count);
   return transport.ask(command, &reply);
 }

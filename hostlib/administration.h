@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "abi/admin.h"
+#include "hostlib/address_tables.h"
 #include "hostlib/transport.h"
 
 namespace peal::host {
@@ -28,11 +29,11 @@ peal_error register_memory(Transport& transport, void* address, size_t bytes, ui
 peal_error unregister_memory(Transport& transport, uint32_t key);
 peal_error reserve_group(Transport& transport, uint32_t ranks, uint32_t rank,
                          peal_peer_address* address);
-// `peers` in the order of peal_connect_group, at most PEAL_PEERS_MAX; the key of a table of all
-// ranks' addresses, or 0.
+// `peers` in the order of peal_connect_group, at most PEAL_PEERS_MAX; where a table of all
+// ranks' addresses lies, if there is one.
 peal_error connect_group(Transport& transport, uint32_t member, uint64_t group,
                          uint32_t choice_hash, const peal_peer_address* peers, uint32_t peer_count,
-                         uint32_t addresses_key);
+                         const AddressTables::Place& addresses);
 peal_error abandon_group(Transport& transport, uint32_t member);
 // One reply's worth, from index `first` on; its count is right.
 peal_error read_counters(Transport& transport, uint32_t first, peal_read_counters_reply* part);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "abi/admin.h"
 #include "base/names.h"
 #include "hostlib/error.h"
 
@@ -31,7 +32,16 @@ constexpr ChoiceRule kDefaults[] = {
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, {0, 2048}, {1, 8}},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, {0, 1024}, {9}},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, {}, {}},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, {}, {}},  // where that cannot be
+    {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, {}, {}},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, {}, {}},
 };
+
+// A direct exchange needs everybody's address.
+bool can_run(peal_algorithm algorithm, const ChoiceGroup& group) {
+  return algorithm != PEAL_ALGORITHM_DIRECT ||
+         peal_may_talk_to_all(group.size, group.addresses) != 0;
+}
 
 uint32_t hash_word(uint32_t hash, uint64_t word) {
   for (int byte = 0; byte < 8; byte++) {  // FNV-1a
@@ -90,16 +100,18 @@ peal_error gather_rules(const ChoiceSources& sources, PlacedRules* rules) {
 
 }  // namespace
 
-ChoiceTable::ChoiceTable(uint32_t size, PlacedRules rules) : size_(size), rules_(std::move(rules)) {
+ChoiceTable::ChoiceTable(const ChoiceGroup& group, PlacedRules rules)
+    : group_(group), rules_(std::move(rules)) {
   for (const Way& way : kWays) {
     if (parts_[way.operation].empty()) settle(way.operation);
   }
 }
 
-// Between two ends of ranges nothing changes: at each the first rule that fits is sought.
+// Between two ends of ranges nothing changes: at each the first rule that fits is sought. Where no
+// algorithm will do, the card refuses that of the first.
 void ChoiceTable::settle(peal_operation operation) {
   const auto fits = [&](const ChoiceRule& rule) {
-    return rule.operation == operation && rule.ranks.has(size_);
+    return rule.operation == operation && rule.ranks.has(group_.size);
   };
   std::vector<uint64_t> ends = {0};
   for (const PlacedRule& each : rules_) {
@@ -113,10 +125,18 @@ void ChoiceTable::settle(peal_operation operation) {
     const auto decides = [&](const PlacedRule& each) {
       return fits(each.rule) && each.rule.bytes.has(bytes);
     };
-    const auto found = std::find_if(rules_.begin(), rules_.end(), decides);
-    const auto index = static_cast<uint32_t>(found - rules_.begin());
-    if (!parts.empty() && parts.back().rule == index) continue;
-    parts.push_back({bytes, index, found->rule.algorithm});
+    const auto may_run = [&](const PlacedRule& each) {
+      return decides(each) && can_run(each.rule.algorithm, group_);
+    };
+    const auto first = std::find_if(rules_.begin(), rules_.end(), decides);
+    const auto able = std::find_if(first, rules_.end(), may_run);
+    const auto found = able == rules_.end() ? first : able;
+    const auto rule = static_cast<uint32_t>(found - rules_.begin());
+    const auto passed_over = static_cast<uint32_t>(first - rules_.begin());
+    if (!parts.empty() && parts.back().rule == rule && parts.back().passed_over == passed_over) {
+      continue;
+    }
+    parts.push_back({bytes, rule, passed_over, found->rule.algorithm});
   }
 }
 
@@ -130,7 +150,7 @@ const ChoiceTable::Part& ChoiceTable::part(peal_operation operation, uint64_t bl
 uint32_t ChoiceTable::hash() const {
   uint32_t hash = 2166136261u;
   hash = hash_word(hash, kTableVersion);
-  hash = hash_word(hash, size_);
+  hash = hash_word(hash, group_.size);
   for (size_t operation = 0; operation < parts_.size(); operation++) {
     peal_algorithm last = PEAL_ALGORITHM_NONE;
     for (const Part& part : parts_[operation]) {
@@ -152,12 +172,13 @@ ChoiceSources sources_of_environment() {
   return sources;
 }
 
-peal_error make_choice_table(uint32_t size, const ChoiceSources& sources, ChoiceTable* table) {
+peal_error make_choice_table(const ChoiceGroup& group, const ChoiceSources& sources,
+                             ChoiceTable* table) {
   PlacedRules rules;
   const peal_error error = gather_rules(sources, &rules);
   if (error != PEAL_OK) return error;
   for (const ChoiceRule& rule : kDefaults) rules.push_back({rule, "the default table"});
-  *table = ChoiceTable(size, std::move(rules));
+  *table = ChoiceTable(group, std::move(rules));
   return PEAL_OK;
 }
 

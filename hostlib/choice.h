@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which algorithm carries out an operation, by the length of its blocks and the size of its group.
 // Every rank must choose alike from what all ranks know, so the table's hash is compared when a
-// group is made, and goes into the signature of every packet.
+// group is made, and goes into the signature of every packet. What the cards cannot do in so large
+// a group is passed over.
 #pragma once
 
 #include <array>
@@ -31,19 +32,28 @@ struct ChoiceSources {
   const char* rules_file = nullptr;          // $PEAL_ALGORITHMS_FILE
 };
 
+// A group, as far as the choice depends on it.
+struct ChoiceGroup {
+  uint32_t size = 0;       // ranks
+  uint32_t addresses = 0;  // that its cards remember (peal_device): some algorithms need all
+};
+
 class ChoiceTable {
  public:
   // Blocks from `first_bytes` on, up to the next part.
   struct Part {
     uint64_t first_bytes;
     uint32_t rule;  // which of rules() decided
+    // The first that fits, where its algorithm needs more addresses than the cards remember; else
+    // the same.
+    uint32_t passed_over;
     peal_algorithm algorithm;
   };
   using Parts = std::vector<Part>;
 
   ChoiceTable() = default;
   // `rules` holds a rule for every operation and length.
-  ChoiceTable(uint32_t size, PlacedRules rules);
+  ChoiceTable(const ChoiceGroup& group, PlacedRules rules);
 
   [[nodiscard]] peal_algorithm algorithm(peal_operation operation, uint64_t block_bytes) const {
     return part(operation, block_bytes).algorithm;
@@ -59,7 +69,7 @@ class ChoiceTable {
  private:
   void settle(peal_operation operation);
 
-  uint32_t size_ = 0;  // ranks
+  ChoiceGroup group_;
   PlacedRules rules_;  // the strongest first
   std::array<Parts, PEAL_OPERATION_COUNT> parts_;
 };
@@ -67,6 +77,7 @@ class ChoiceTable {
 // What the environment says; the texts are its own.
 ChoiceSources sources_of_environment();
 
-peal_error make_choice_table(uint32_t size, const ChoiceSources& sources, ChoiceTable* table);
+peal_error make_choice_table(const ChoiceGroup& group, const ChoiceSources& sources,
+                             ChoiceTable* table);
 
 }  // namespace peal::host

@@ -89,6 +89,10 @@ class RuleParser {
       return wrong(quoted(text) +
                    " is no range: expected bytes, as 0-4k, 4k- or 8, or ranks, as n2-16");
     }
+    if (!ranks && !has_common_bytes(rule->operation)) {
+      return wrong(quoted(text) + " is a range of bytes, but in " +
+                   names::operation(rule->operation) + " ranks know no common length");
+    }
     bool& seen = ranks ? ranks_seen_ : bytes_seen_;
     if (seen) return wrong(std::string(ranks ? "ranks" : "bytes") + " are there twice");
     seen = true;

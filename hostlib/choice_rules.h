@@ -3,9 +3,10 @@
 //
 //   OPERATION[:BYTES][:nRANKS]:ALGORITHM    allgather:0-4k:n2-16:recursive-doubling
 //
-// BYTES is how long a block is, RANKS how large the group: A-B (both are in it), A- (that and more)
-// or A alone; what is left out is any. Rules are separated by commas or line ends; # begins a
-// comment, which lasts to the end of its line. The first rule that fits decides.
+// BYTES is how long a block is (in an allgatherv the longest; an alltoallv has none), RANKS how
+// large the group: A-B (both are in it), A- (that and more) or A alone; what is left out is any.
+// Rules are separated by commas or line ends; # begins a comment, which lasts to the end of its
+// line. The first rule that fits decides.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,13 @@ inline constexpr Way kWays[] = {
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT},
+    {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT},
 };
+// Ranks must choose alike, and of such an operation they know no common length.
+constexpr bool has_common_bytes(peal_operation operation) {
+  return operation != PEAL_OPERATION_ALLTOALLV;
+}
 
 // Names, in the order of kWays.
 std::vector<std::string> operation_names();

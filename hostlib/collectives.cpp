@@ -3,6 +3,7 @@
 #include "abi/wire.h"
 #include "base/names.h"
 #include "hostlib/administration.h"
+#include "hostlib/blocks.h"
 #include "hostlib/handles.h"
 #include "hostlib/requests.h"
 #include "hostlib/rings.h"
@@ -100,6 +101,39 @@ Call alltoall(const peal_group& group, const void* send, void* receive, size_t b
   return call;
 }
 
+// Of an operation whose blocks differ in length. A table says where they are: where the send blocks
+// lie only if `sends_parts`, else there is one at most.
+struct PartsCall {
+  peal_operation operation = PEAL_OPERATION_NONE;
+  bool in_place = false;
+  bool sends_parts = false;
+  Blocks send;  // none in place
+  Blocks receive;
+};
+
+PartsCall allgatherv(const peal_group& group, const void* send, void* receive, const size_t* bytes,
+                     const size_t* offsets) {
+  PartsCall call;
+  call.operation = PEAL_OPERATION_ALLGATHERV;
+  call.in_place = send == PEAL_IN_PLACE;
+  call.receive = {receive, bytes, offsets, group.size, "receive"};
+  if (!call.in_place && bytes != nullptr)
+    call.send = {send, bytes + group.rank, nullptr, 1, "send"};
+  return call;
+}
+
+PartsCall alltoallv(const peal_group& group, const void* send, const size_t* send_bytes,
+                    const size_t* send_offsets, void* receive, const size_t* receive_bytes,
+                    const size_t* receive_offsets) {
+  PartsCall call;
+  call.operation = PEAL_OPERATION_ALLTOALLV;
+  call.in_place = send == PEAL_IN_PLACE;
+  call.sends_parts = !call.in_place;
+  call.receive = {receive, receive_bytes, receive_offsets, group.size, "receive"};
+  if (!call.in_place) call.send = {send, send_bytes, send_offsets, group.size, "send"};
+  return call;
+}
+
 bool overlap(const Call::Buffer& a, const Call::Buffer& b) {
   const auto a_start = reinterpret_cast<uintptr_t>(a.address);
   const auto b_start = reinterpret_cast<uintptr_t>(b.address);
@@ -158,6 +192,92 @@ peal_error post(peal_group& group, const Call& call, peal_request** request) {
   error = name_buffer(group, call.send, group.send_hit, &posting.send_key, &posting.send_offset);
   if (error != PEAL_OK) return error;
   return submit(group, posting, request);
+}
+
+Call::Buffer whole(const Extent& extent, uint32_t access, const char* what) {
+  return {reinterpret_cast<const void*>(extent.start), extent.bytes, access, what};
+}
+
+// What is wrong whatever memory is registered; else the memory from first to last byte.
+peal_error check_blocks(const PartsCall& call, Extent* receive, Extent* send) {
+  const std::string name = names::operation(call.operation);
+  peal_error error = measure_blocks(name.c_str(), call.receive, receive);
+  if (error == PEAL_OK && call.send.count != 0) {
+    error = measure_blocks(name.c_str(), call.send, send);
+  }
+  if (error != PEAL_OK || send->bytes == 0 || receive->bytes == 0) return error;
+  if (!overlap(whole(*send, 0, ""), whole(*receive, 0, "")) ||
+      !blocks_overlap(call.send, call.receive)) {
+    return PEAL_OK;
+  }
+  return fail(PEAL_ERR_INVALID_ARGUMENT,
+              "%s: blocks of the send buffer %p and of the receive buffer %p overlap: use "
+              "PEAL_IN_PLACE",
+              name.c_str(), call.send.address, call.receive.address);
+}
+
+// The group's first operation of this kind brings the memory of all of them.
+peal_error make_part_tables(peal_group& group) {
+  if (group.part_tables.made()) return PEAL_OK;
+  const uint32_t parts = 2 * group.size;
+  Allocation memory;
+  const peal_error error = group.context->transport->allocate(
+      PartTables::bytes_of(group.outstanding_max, parts), &memory);
+  if (error == PEAL_OK) group.part_tables.make(memory, group.outstanding_max, parts);
+  return error;
+}
+
+// The algorithm goes by what all ranks know: of an all-to-all they know no common length.
+uint64_t deciding_bytes(const PartsCall& call, const Extent& receive) {
+  return call.operation == PEAL_OPERATION_ALLGATHERV ? receive.longest : 0;
+}
+
+// What the card is told, but for the table.
+peal_error name_blocks(peal_group& group, const PartsCall& call, Posting* posting) {
+  Extent receive;
+  Extent send;
+  peal_error error = check_blocks(call, &receive, &send);
+  if (error != PEAL_OK) return error;
+  posting->operation = call.operation;
+  posting->algorithm =
+      static_cast<uint8_t>(group.choice.algorithm(call.operation, deciding_bytes(call, receive)));
+  posting->flags = call.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
+  uint64_t in_parts = 0;  // the table says where these blocks lie
+  const uint32_t access = call.in_place ? PEAL_READ | PEAL_WRITE : PEAL_WRITE;
+  error = name_buffer(group, whole(receive, access, "receive"), group.receive_hit,
+                      &posting->receive_key, &in_parts);
+  if (error != PEAL_OK) return error;
+  return name_buffer(group, whole(send, PEAL_READ, "send"), group.send_hit, &posting->send_key,
+                     call.sends_parts ? &in_parts : &posting->send_offset);
+}
+
+void write_table(const peal_group& group, const PartsCall& call, peal_part* parts) {
+  if (call.sends_parts) {
+    write_parts(call.send, group.send_hit.region.start, parts);
+    parts += group.size;
+  }
+  write_parts(call.receive, group.receive_hit.region.start, parts);
+}
+
+peal_error post(peal_group& group, const PartsCall& call, peal_request** request) {
+  Posting posting = {};
+  peal_error error = name_blocks(group, call, &posting);
+  if (error == PEAL_OK) error = check_room(group);
+  if (error == PEAL_OK) error = make_part_tables(group);
+  if (error != PEAL_OK) return error;
+  PartTables& tables = group.part_tables;
+  const uint32_t table =
+      tables.find([&](uint64_t cookie) { return is_pending(*group.context, cookie); });
+  write_table(group, call, tables.at(table));
+  posting.parts_key = tables.key();
+  posting.parts_offset = tables.offset(table);
+  peal_request* made = nullptr;
+  error = submit(group, posting, &made);
+  if (error != PEAL_OK) return error;
+  tables.take(table, cookie_of(*made));
+  made->detached = request == nullptr;
+  if (request != nullptr) *request = made;
+  return PEAL_OK;
 }
 
 // The two forms of every call. `describe` makes a Call of the group and the caller's arguments.
@@ -231,4 +351,31 @@ extern "C" peal_error peal_alltoall(peal_group* group, const void* send, void* r
 extern "C" peal_error peal_ialltoall(peal_group* group, const void* send, void* receive,
                                      size_t block_bytes, peal_request** request) {
   return host::start("peal_ialltoall", group, request, host::alltoall, send, receive, block_bytes);
+}
+
+extern "C" peal_error peal_allgatherv(peal_group* group, const void* send, void* receive,
+                                      const size_t* bytes, const size_t* offsets) {
+  return host::run("peal_allgatherv", group, host::allgatherv, send, receive, bytes, offsets);
+}
+
+extern "C" peal_error peal_iallgatherv(peal_group* group, const void* send, void* receive,
+                                       const size_t* bytes, const size_t* offsets,
+                                       peal_request** request) {
+  return host::start("peal_iallgatherv", group, request, host::allgatherv, send, receive, bytes,
+                     offsets);
+}
+
+extern "C" peal_error peal_alltoallv(peal_group* group, const void* send, const size_t* send_bytes,
+                                     const size_t* send_offsets, void* receive,
+                                     const size_t* receive_bytes, const size_t* receive_offsets) {
+  return host::run("peal_alltoallv", group, host::alltoallv, send, send_bytes, send_offsets,
+                   receive, receive_bytes, receive_offsets);
+}
+
+extern "C" peal_error peal_ialltoallv(peal_group* group, const void* send, const size_t* send_bytes,
+                                      const size_t* send_offsets, void* receive,
+                                      const size_t* receive_bytes, const size_t* receive_offsets,
+                                      peal_request** request) {
+  return host::start("peal_ialltoallv", group, request, host::alltoallv, send, send_bytes,
+                     send_offsets, receive, receive_bytes, receive_offsets);
 }

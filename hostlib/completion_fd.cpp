@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A completion descriptor for epoll. The card announces completions by a futex word or the driver's
 // eventfd; a thread of our own turns that into an eventfd that belongs to the context, one
-// announcement per peal_arm(). It exists only once asked for,
-// and sleeps while the context is not armed.
+// announcement per peal_arm(). It exists only once asked for, and sleeps while the context is not
+// armed.
 #include <sys/eventfd.h>
 #include <unistd.h>
 

@@ -72,13 +72,17 @@ void close_context(peal_context* context) {
     return;
   }
   stop_watcher(*context);
-  // Our own descriptors first: the card drops the context,
-  // and with it whatever still used the memory.
+  // Our own descriptors first: the card drops the context, and with it whatever still used the
+  // memory.
   for (const Region& region : context->memory.regions()) {
     if (region.allocated) (void)context->transport->release(region.allocation);
   }
   for (const auto& group : context->groups) {
-    if (group->table.address != nullptr) (void)context->transport->release(group->table);
+    const Allocation& parts = group->part_tables.memory();
+    if (parts.address != nullptr) (void)context->transport->release(parts);
+  }
+  for (const Allocation& tables : context->tables.leave()) {
+    (void)context->transport->release(tables);
   }
   delete context;
 }

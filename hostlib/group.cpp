@@ -102,15 +102,29 @@ peal_error check_records(std::span<const GroupRecord> records, const GroupRecord
   return compare_geometry(records, round);
 }
 
-// In small groups every distance is a power of two, one way or the other.
-bool all_are_peers(uint32_t size) { return size <= 5 || size == 7; }
+// Where the card cannot use a table, it need not have one.
+bool wants_table(const peal_context& context, uint32_t size) {
+  const uint32_t most = context.ring.card->device.remembered_addresses;
+  return peal_all_are_peers(size) == 0 && peal_may_talk_to_all(size, most) != 0;
+}
 
 // All ranks' addresses, in memory that the card can read: for algorithms that talk to everybody.
 peal_error make_table(peal_context& context, std::span<const GroupRecord> records,
-                      Allocation* table) {
-  const peal_error error =
-      context.transport->allocate(records.size() * sizeof(peal_peer_address), table);
-  if (error != PEAL_OK) return error;
+                      AddressTables::Place* table) {
+  const auto bytes = static_cast<uint32_t>(records.size() * sizeof(peal_peer_address));
+  Lock lock(context.mutex);
+  *table = context.tables.take(bytes);
+  while (table->address == nullptr) {
+    lock.unlock();
+    Allocation memory;
+    const peal_error error =
+        context.transport->allocate(AddressTables::block_bytes(bytes), &memory);
+    if (error != PEAL_OK) return error;
+    lock.lock();
+    context.tables.add(memory);
+    *table = context.tables.take(bytes);  // none where another thread was faster
+  }
+  lock.unlock();
   uint8_t* at = table->address;
   for (const GroupRecord& record : records) {
     memcpy(at, &record.address, sizeof(record.address));
@@ -119,10 +133,15 @@ peal_error make_table(peal_context& context, std::span<const GroupRecord> record
   return PEAL_OK;
 }
 
-// Tables that the card still reads for a group that is over: they go with the next one's.
-void drop_table(peal_context& context, Allocation* table) {
-  if (table->address != nullptr) context.left_tables.push_back(*table);
+// The card has given up the member.
+void drop_table(peal_context& context, AddressTables::Place* table) {
+  if (table->address != nullptr) context.tables.give(*table);
   *table = {};
+}
+
+// What the card still reads for a group that is over goes with the next one's.
+void leave_memory(peal_context& context, const Allocation& memory) {
+  if (memory.address != nullptr) context.left_tables.push_back(memory);
   std::erase_if(context.left_tables, [&](const Allocation& each) {
     return context.transport->release(each) != PEAL_ERR_BUSY;
   });
@@ -130,7 +149,7 @@ void drop_table(peal_context& context, Allocation* table) {
 
 // peers[2j] is rank + 2^j, peers[2j+1] is rank - 2^j: all that a card must remember of a group.
 peal_error connect(peal_context& context, std::span<const GroupRecord> records, uint32_t rank,
-                   uint32_t member, uint32_t choice_hash, Allocation* table) {
+                   uint32_t member, uint32_t choice_hash, AddressTables::Place* table) {
   const auto size = static_cast<uint32_t>(records.size());
   const auto rounds = static_cast<uint32_t>(std::bit_width(size - 1));
   peal_peer_address peers[PEAL_PEERS_MAX] = {};
@@ -140,12 +159,12 @@ peal_error connect(peal_context& context, std::span<const GroupRecord> records, 
     peers[2 * j] = records[(rank + distance) % size].address;
     peers[2 * j + 1] = records[(rank + size - distance) % size].address;
   }
-  if (!all_are_peers(size)) {
+  if (wants_table(context, size)) {
     const peal_error error = make_table(context, records, table);
     if (error != PEAL_OK) return error;
   }
   return connect_group(*context.transport, member, records[0].group, choice_hash, peers, 2 * rounds,
-                       table->key);
+                       *table);
 }
 
 // Everything about the group that needs nobody else.
@@ -173,7 +192,8 @@ peal_error prepare(peal_group_builder& builder, const peal_group_params* callers
   static_assert(sizeof(sources.allgather) == sizeof(params.allgather_algorithm));
   memcpy(&sources.allgather, &params.allgather_algorithm, sizeof(sources.allgather));
   sources.rules = params.algorithms;
-  error = make_choice_table(own.size, sources, &group.choice);
+  const uint32_t addresses = context.ring.card->device.remembered_addresses;
+  error = make_choice_table({own.size, addresses}, sources, &group.choice);
   if (error != PEAL_OK) return error;
   own.choice_hash = group.choice.hash();
   error = reserve_group(*context.transport, own.size, own.rank, &own.address);
@@ -291,6 +311,7 @@ peal_error create_group(peal_context& context, uint32_t rank, uint32_t size,
 
 void forget_group(peal_context& context, peal_group* group) {
   drop_table(context, &group->table);
+  leave_memory(context, group->part_tables.memory());
   std::erase_if(context.groups, [group](const auto& each) { return each.get() == group; });
 }
 

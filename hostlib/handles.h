@@ -13,10 +13,12 @@
 
 #include "abi/ring.h"
 #include "base/file_descriptor.h"
+#include "hostlib/address_tables.h"
 #include "hostlib/choice.h"
 #include "hostlib/fork_guard.h"
 #include "hostlib/liveness.h"
 #include "hostlib/memory_map.h"
+#include "hostlib/part_tables.h"
 #include "hostlib/transport.h"
 #include "hostlib/wait_habit.h"
 #include "peal/peal.h"
@@ -69,7 +71,8 @@ struct peal_group {
   bool aborted = false;
   peal_request destroy_request;  // so that it needs none of the user's
   peal::host::ChoiceTable choice;
-  peal::host::Allocation table;  // all ranks' addresses, for the card; where some are no peers
+  peal::host::AddressTables::Place table;  // where some ranks are no peers
+  peal::host::PartTables part_tables;
   Hit send_hit;
   Hit receive_hit;
 };
@@ -86,7 +89,8 @@ struct peal_context {
   peal::host::MemoryMap memory;
   std::vector<std::unique_ptr<peal_memory>> registrations;
   std::vector<std::unique_ptr<peal_group>> groups;
-  std::vector<peal::host::Allocation> left_tables;  // of groups that are over
+  peal::host::AddressTables tables;
+  std::vector<peal::host::Allocation> left_tables;  // of parts, of groups that are over
   std::vector<std::unique_ptr<peal_group_builder, peal::host::DeleteBuilder>> builders;
 
   // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,

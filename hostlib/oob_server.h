@@ -4,8 +4,8 @@
 // it, for everybody, by name.
 //
 // Whoever has not proved to know the job's token is a stranger: refused by name, counted, and
-// bounded in number, bytes and time,
-// so that strangers can neither take a rank's place nor its turn.
+// bounded in number, bytes and time, so that strangers can neither take a rank's place nor its
+// turn.
 #pragma once
 
 #include <array>

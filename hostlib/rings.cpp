@@ -13,10 +13,6 @@ constexpr uint64_t kConnectionLookNs = 50'000'000;
 // In a request's index: it belongs to a group, not to the context's table.
 constexpr uint32_t kDestroyBit = 0x80000000;
 
-uint64_t cookie_of(const peal_request& request) {
-  return uint64_t{request.generation} << 32 | request.index;
-}
-
 // Refused before it became the group's next operation:
 // the card still waits for that sequence number.
 bool was_refused(peal_error result) {
@@ -134,12 +130,12 @@ void start_rings(peal_context& context) {
   }
 }
 
-peal_error submit(peal_group& group, const Posting& posting, peal_request** request) {
+[[gnu::cold]] peal_error make_room(peal_group& group) {
   peal_context& context = *group.context;
+  if (group.outstanding >= group.outstanding_max || context.free_requests.empty()) drain(context);
   if (context.broken != PEAL_OK) {
     return fail(context.broken, "%s", peal_strerror(context.broken));
   }
-  if (group.outstanding >= group.outstanding_max || context.free_requests.empty()) drain(context);
   if (group.outstanding >= group.outstanding_max) {
     return fail(PEAL_ERR_TOO_MANY, "%u operations of this group are outstanding, the card's limit",
                 group.outstanding);
@@ -149,6 +145,13 @@ peal_error submit(peal_group& group, const Posting& posting, peal_request** requ
                 "%zu requests of this context are not freed yet, as many as it may have",
                 context.requests.size());
   }
+  return PEAL_OK;
+}
+
+peal_error submit(peal_group& group, const Posting& posting, peal_request** request) {
+  peal_context& context = *group.context;
+  const peal_error error = check_room(group);
+  if (error != PEAL_OK) return error;
   peal_request& made = context.requests[context.free_requests.back()];
   if (!post(group, posting, made)) {
     return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full",

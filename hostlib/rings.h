@@ -16,19 +16,35 @@ struct Posting {
   uint8_t operation;  // enum peal_operation
   uint8_t algorithm;
   uint16_t flags;
-  uint32_t root;
+  union {
+    uint32_t root;
+    uint32_t parts_key;  // allgatherv, alltoallv
+  };
   uint32_t send_key;
   uint32_t receive_key;
   uint64_t send_offset;
-  uint64_t receive_offset;
+  union {
+    uint64_t receive_offset;
+    uint64_t parts_offset;  // allgatherv, alltoallv
+  };
   uint64_t block_bytes;
 };
+
+// Whether one more operation may be posted, once those that have completed are taken: TOO_MANY when
+// the group or the context has as many outstanding as the card takes, or why the context is broken.
+peal_error make_room(peal_group& group);
+inline peal_error check_room(peal_group& group) {
+  const peal_context& context = *group.context;
+  const bool room = group.outstanding < group.outstanding_max && !context.free_requests.empty() &&
+                    context.broken == PEAL_OK;
+  return room ? PEAL_OK : make_room(group);
+}
 
 // Posts it as the group's next operation. TOO_MANY when the group or the context has as many
 // outstanding as the card takes: nothing was posted then. Without `request` it is detached.
 peal_error submit(peal_group& group, const Posting& posting, peal_request** request);
-// The group's last operation, with its own request. Needs no free request,
-// only a place in the ring (ring_has_place()).
+// The group's last operation, with its own request. Needs no free request, only a place in the ring
+// (ring_has_place()).
 peal_error submit_destroy(peal_group& group);
 [[nodiscard]] bool ring_has_place(const peal_context& context);
 
@@ -87,6 +103,16 @@ void break_context(peal_context& context, peal_error error);
 void check_card(peal_context& context, uint64_t now_ns);
 
 void release_request(peal_request& request);
+
+// What the card is told of a request, and tells of it.
+inline uint64_t cookie_of(const peal_request& request) {
+  return uint64_t{request.generation} << 32 | request.index;
+}
+// Of a request of the context's table, which may be another one's by now.
+inline bool is_pending(const peal_context& context, uint64_t cookie) {
+  const peal_request& request = context.requests[static_cast<uint32_t>(cookie)];
+  return cookie_of(request) == cookie && request.state == peal_request::State::kPending;
+}
 
 uint64_t now_ns();
 

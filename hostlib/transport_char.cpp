@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// char: a card behind the kernel driver (abi/ioctl.h). The descriptor is the context. The doorbell
-// is a write to a mapped page where the platform gives it one, else an ioctl; completions of a
-// sleeping context signal an eventfd.
+// char: a card behind the kernel driver (abi/ioctl.h). The descriptor is the context, which it
+// takes by the first ioctl. The doorbell is a write to a mapped page where the platform gives it
+// one, else an ioctl; completions of a sleeping context signal an eventfd.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -83,7 +83,7 @@ peal_error CharTransport::control(unsigned long request, const char* name, Argum
     case EFAULT:
       return fail_errno(PEAL_ERR_BAD_ADDRESS, "%s", name);
     case EBUSY:
-      return fail_errno(PEAL_ERR_BUSY, "%s", name);
+      return fail(PEAL_ERR_NO_RESOURCES, "%s: all contexts of the card are taken", name);
     default:
       return fail_errno(PEAL_ERR_SYSTEM, "%s", name);
   }

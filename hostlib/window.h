@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Maps a context window (abi/window.h)
-// and checks what the card wrote into it before anybody relies on it.
+// Maps a context window (abi/window.h) and checks what the card wrote into it before anybody relies
+// on it.
 #pragma once
 
 #include "hostlib/transport.h"

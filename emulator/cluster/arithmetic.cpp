@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include "abi/admin.h"
+#include "emulator/cluster/blocks.h"
+#include "peal_config.h"
+
 namespace peal::sim {
 
 namespace {
@@ -73,6 +77,24 @@ uint64_t direct_piece(const Group& group, uint64_t /*bytes*/) {
   return uint64_t{group.ranks} * (group.ranks - 1);
 }
 
+// Two ranks exchange as many packets each way as the longer block needs, at least one. A piece and
+// the end of its packet's header take a place.
+uint64_t direct_parts(const Group& group, const OperationPlan& operation) {
+  const CardShape& card = group.card;
+  const uint32_t place =
+      std::min(card.channel_bytes / (2 * card.piece_window) / group.ranks, card.mtu_bytes);
+  const uint64_t piece = (place & ~7u) - 24;
+  uint64_t packets = 0;
+  for (uint32_t a = 0; a < group.ranks; a++)
+    for (uint32_t b = 0; b < a; b++) {
+      const bool to_each = buffer_sizes(operation.operation, 2).send > 1;
+      const uint64_t there = block_length(operation, {a, to_each ? b : 0});
+      const uint64_t back = block_length(operation, {b, to_each ? a : 0});
+      packets += 2 * divided_up(std::max(there, back), piece);
+    }
+  return packets;
+}
+
 // Blocks of a piece that a card keeps side by side: one of every rank, or also what each
 // step sends.
 uint32_t one_of_each(uint32_t ranks) { return ranks; }
@@ -88,6 +110,7 @@ struct Model {
   uint8_t algorithm;
   uint32_t (*image)(uint32_t ranks);  // blocks of a piece; null: not cut
   uint64_t (*packets)(const Group& group, uint64_t bytes);
+  uint64_t (*parts)(const Group& group, const OperationPlan& operation) = nullptr;
 };
 
 constexpr Model kModels[] = {
@@ -99,6 +122,8 @@ constexpr Model kModels[] = {
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, nullptr, binomial},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, bruck_image, bruck_piece},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, one_of_each, direct_piece},
+    {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, nullptr, nullptr, direct_parts},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, nullptr, nullptr, direct_parts},
 };
 
 }  // namespace
@@ -108,6 +133,19 @@ std::vector<uint32_t> algorithms_of(uint32_t operation) {
   for (const Model& model : kModels)
     if (model.operation == operation) algorithms.push_back(model.algorithm);
   return algorithms;
+}
+
+std::vector<uint32_t> algorithms_of(uint32_t operation, uint32_t ranks) {
+  std::vector<uint32_t> algorithms = algorithms_of(operation);
+  std::erase_if(algorithms, [ranks](uint32_t each) { return !may_run(each, ranks); });
+  return algorithms;
+}
+
+uint32_t remembered_addresses() { return CONFIG_REMEMBERED_ADDRESSES; }
+
+bool may_run(uint32_t algorithm, uint32_t ranks) {
+  return algorithm != PEAL_ALGORITHM_DIRECT ||
+         peal_may_talk_to_all(ranks, remembered_addresses()) != 0;
 }
 
 uint32_t rounds_of(uint32_t ranks) {
@@ -120,6 +158,7 @@ uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPl
   const Group group = {card, ranks};
   for (const Model& model : kModels) {
     if (model.operation != operation.operation || model.algorithm != operation.algorithm) continue;
+    if (model.parts != nullptr) return model.parts(group, operation);
     if (model.image == nullptr) return model.packets(group, operation.block_bytes);
     const uint32_t image = card.channel_bytes / (2 * card.piece_window);
     const uint32_t share = image / model.image(ranks);

@@ -20,6 +20,10 @@ struct CardShape {
 
 // By which algorithms an operation is done; first, what is taken when nobody says.
 [[nodiscard]] std::vector<uint32_t> algorithms_of(uint32_t operation);
+// Those that may be in a group of so many ranks.
+[[nodiscard]] std::vector<uint32_t> algorithms_of(uint32_t operation, uint32_t ranks);
+[[nodiscard]] bool may_run(uint32_t algorithm, uint32_t ranks);
+[[nodiscard]] uint32_t remembered_addresses();     // of ranks, on a card
 [[nodiscard]] uint32_t rounds_of(uint32_t ranks);  // ceil(log2(ranks))
 // Of the whole group together.
 [[nodiscard]] uint64_t needed_packets(const CardShape& card, uint32_t ranks,

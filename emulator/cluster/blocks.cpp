@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/cluster/blocks.h"
 
+#include <algorithm>
+
+#include "emulator/cluster/mix.h"
+
 namespace peal::sim {
 
 struct BlockRow {
@@ -9,14 +13,19 @@ struct BlockRow {
   bool rooted;     // from the root, which receives nothing, to the others, who send nothing
   bool to_each;    // a rank sends a block to each rank; else one for all
   bool from_each;  // a rank has a block from each rank in the end; else the root's
+  bool parts;      // of lengths of their own
 };
 
 namespace {
 
+constexpr uint64_t kLengths = 0x1e97;  // of the random numbers that lengths are drawn from
+
 constexpr BlockRow kRows[] = {
-    {PEAL_OPERATION_ALLGATHER, true, false, false, true},
-    {PEAL_OPERATION_BROADCAST, false, true, false, false},
-    {PEAL_OPERATION_ALLTOALL, true, false, true, true},
+    {PEAL_OPERATION_ALLGATHER, true, false, false, true, false},
+    {PEAL_OPERATION_BROADCAST, false, true, false, false, false},
+    {PEAL_OPERATION_ALLTOALL, true, false, true, true, false},
+    {PEAL_OPERATION_ALLGATHERV, true, false, false, true, true},
+    {PEAL_OPERATION_ALLTOALLV, true, false, true, true, true},
 };
 
 const BlockRow* row_of(uint8_t operation) {
@@ -37,6 +46,31 @@ bool may_be_in_place(uint8_t operation) {
   return row != nullptr && row->in_place;
 }
 
+bool has_parts(uint8_t operation) {
+  const BlockRow* row = row_of(operation);
+  return row != nullptr && row->parts;
+}
+
+uint64_t block_length(const OperationPlan& operation, const BlockName& name) {
+  const uint64_t longest = operation.block_bytes;
+  if (!has_parts(operation.operation)) return longest;
+  const bool mutual = operation.in_place && row_of(operation.operation)->to_each;
+  const uint64_t drawn =
+      mutual ? mix(kLengths, std::min(name.from, name.to), std::max(name.from, name.to))
+             : mix(kLengths, name.from, name.to);
+  switch (drawn % 8) {
+    case 0:
+    case 1:
+      return 0;
+    case 2:
+      return longest;
+    case 3:
+      return std::min<uint64_t>(drawn / 8 % 16, longest);
+    default:
+      return drawn / 8 % (longest + 1);
+  }
+}
+
 BufferSizes buffer_sizes(uint8_t operation, uint32_t ranks) {
   const BlockRow* row = row_of(operation);
   if (row == nullptr) return {};
@@ -44,28 +78,33 @@ BufferSizes buffer_sizes(uint8_t operation, uint32_t ranks) {
 }
 
 Blocks::Blocks(const OperationPlan& operation, uint32_t ranks, uint32_t rank)
-    : row_(row_of(operation.operation)),
-      ranks_(ranks),
-      rank_(rank),
-      root_(operation.root),
-      in_place_(operation.in_place) {}
+    : row_(row_of(operation.operation)), operation_(operation), ranks_(ranks), rank_(rank) {}
 
 uint32_t Blocks::sent() const {
-  if (row_ == nullptr || (row_->rooted && rank_ != root_)) return 0;
+  if (row_ == nullptr || (row_->rooted && rank_ != operation_.root)) return 0;
   return row_->to_each ? ranks_ : 1;
 }
 
-uint32_t Blocks::sent_at() const { return in_place_ && !row_->to_each ? rank_ : 0; }
+Extent Blocks::sent_extent(uint32_t index) const {
+  if (operation_.in_place) return received_extent(row_->to_each ? index : rank_);
+  return {index * uint64_t{operation_.block_bytes}, block_length(operation_, sent_name(index))};
+}
 
 BlockName Blocks::sent_name(uint32_t index) const { return {rank_, row_->to_each ? index : 0}; }
 
 uint32_t Blocks::received() const {
-  if (row_ == nullptr || (row_->rooted && rank_ == root_)) return 0;
+  if (row_ == nullptr || (row_->rooted && rank_ == operation_.root)) return 0;
   return row_->from_each ? ranks_ : 1;
 }
 
+// Parts lie backwards, and not side by side.
+Extent Blocks::received_extent(uint32_t index) const {
+  const uint64_t place = row_->parts ? ranks_ - 1 - index : index;
+  return {place * operation_.block_bytes, block_length(operation_, received_name(index))};
+}
+
 BlockName Blocks::received_name(uint32_t index) const {
-  return {row_->from_each ? index : root_, row_->to_each ? rank_ : 0};
+  return {row_->from_each ? index : operation_.root, row_->to_each ? rank_ : 0};
 }
 
 bool Blocks::waits_for_all() const { return row_ == nullptr || row_->from_each; }

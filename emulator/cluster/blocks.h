@@ -16,7 +16,13 @@ struct BlockName {
   uint32_t to = 0;
 };
 
-// Buffers of an operation, in blocks, whatever the rank.
+// Where a block lies in its buffer, in bytes.
+struct Extent {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+// Buffers of an operation, in blocks of the largest length, whatever the rank.
 struct BufferSizes {
   uint32_t send = 0;
   uint32_t receive = 0;
@@ -26,7 +32,12 @@ struct BlockRow;
 
 [[nodiscard]] bool has_root(uint8_t operation);
 [[nodiscard]] bool may_be_in_place(uint8_t operation);
+// Blocks have lengths of their own, and places that a table names (struct peal_part).
+[[nodiscard]] bool has_parts(uint8_t operation);
 [[nodiscard]] BufferSizes buffer_sizes(uint8_t operation, uint32_t ranks);
+// How long this block is, whoever asks. Of those of an operation with parts many are empty, some
+// short, and some as long as they may be; in place what two ranks exchange is of one length.
+[[nodiscard]] uint64_t block_length(const OperationPlan& operation, const BlockName& name);
 
 // Of one rank in one operation.
 class Blocks {
@@ -35,23 +46,23 @@ class Blocks {
 
   // Whether the operation has anything to do with user memory.
   [[nodiscard]] bool any() const { return row_ != nullptr; }
-  // How many the rank gives: first in its send buffer, or, in place,
-  // from this block of its receive buffer on.
+  // How many the rank gives, and where each lies: in its send buffer or, in place, in its receive
+  // buffer.
   [[nodiscard]] uint32_t sent() const;
-  [[nodiscard]] uint32_t sent_at() const;
+  [[nodiscard]] Extent sent_extent(uint32_t index) const;
   [[nodiscard]] BlockName sent_name(uint32_t index) const;
-  // How many it has in its receive buffer in the end.
+  // How many it has in its receive buffer in the end, and where.
   [[nodiscard]] uint32_t received() const;
+  [[nodiscard]] Extent received_extent(uint32_t index) const;
   [[nodiscard]] BlockName received_name(uint32_t index) const;
   // Whether it ends only when every rank has posted it, or else only when the root has.
   [[nodiscard]] bool waits_for_all() const;
 
  private:
   const BlockRow* row_;
+  OperationPlan operation_;
   uint32_t ranks_;
   uint32_t rank_;
-  uint32_t root_;
-  bool in_place_;
 };
 
 }  // namespace peal::sim

@@ -123,8 +123,8 @@ bool may_be_dead(const World& world, uint32_t group, uint32_t rank, TimeNs now_n
   const GroupPlan& plan = world.scenario.groups[group];
   if (rank >= plan.places.size()) return false;
   const Place& place = plan.places[rank];
-  // Silence begins with the last frame that came through,
-  // so an outage may be a little shorter than the time-out.
+  // Silence begins with the last frame that came through, so an outage may be a little shorter than
+  // the time-out.
   const TimeNs dead_ns = world.scenario.timeouts.dead_ns;
   const TimeNs enough_ns =
       dead_ns - std::min(dead_ns, 4 * world.scenario.timeouts.probe_interval_ns);
@@ -228,6 +228,22 @@ bool agree(OperationPlan a, const OperationPlan& b) {
   return a == b;
 }
 
+// Where blocks have lengths of their own a rank sees what others send to it, and nothing else.
+bool sees_disagreement(const World& world, const MemberState& member, uint64_t index) {
+  const OperationPlan own = world.operation(member, index);
+  if (!has_parts(own.operation) || !world.disagreed(member.group, index))
+    return world.disagreed(member.group, index);
+  const auto& ranks = world.groups[member.group].members;
+  const bool to_each = buffer_sizes(own.operation, 2).send > 1;
+  return std::any_of(ranks.begin(), ranks.end(), [&](uint32_t other) {
+    const MemberState& sender = world.members[other];
+    const OperationPlan theirs = world.operation(sender, index);
+    const BlockName name = {sender.rank, to_each ? member.rank : 0};
+    return theirs.operation != own.operation || theirs.algorithm != own.algorithm ||
+           block_length(theirs, name) != block_length(own, name);
+  });
+}
+
 }  // namespace
 
 void CompletionChecker::check_success(TimeNs now_ns, const MemberState& member, uint64_t index,
@@ -245,7 +261,7 @@ void CompletionChecker::check_success(TimeNs now_ns, const MemberState& member, 
   if (!needs_all && root.posts[index].state == PostState::kNotPosted)
     world_.findings.add(now_ns, "barrier", who + ": succeeded before the root had posted it");
   // Who needs nobody but the root may not hear of the others.
-  const bool disagrees = needs_all ? world_.disagreed(member.group, index)
+  const bool disagrees = needs_all ? sees_disagreement(world_, member, index)
                                    : !agree(own, world_.operation(root, index));
   if (disagrees)
     world_.findings.add(now_ns, "status", who + ": succeeded although the ranks disagree");

@@ -109,6 +109,14 @@ constexpr Corner kCorners[] = {
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT);
      }},
+    {"allgatherv done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT);
+     }},
+    {"alltoallv done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT);
+     }},
     {"destroy done",
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION);

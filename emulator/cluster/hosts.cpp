@@ -32,6 +32,15 @@ UserMemory::Shape memory_shape(const GroupPlan& plan, uint32_t rank) {
   return shape;
 }
 
+// Of the tables of parts that a member may have under way: what its sends and receives need.
+uint64_t table_stride(const GroupPlan& plan) {
+  const auto parts = [](const OperationPlan& operation) { return has_parts(operation.operation); };
+  const auto other = [&](const Disagreement& each) { return parts(each.operation); };
+  const bool any = std::any_of(plan.operations.begin(), plan.operations.end(), parts) ||
+                   std::any_of(plan.disagreements.begin(), plan.disagreements.end(), other);
+  return any ? 2 * plan.places.size() * sizeof(peal_part) : 0;
+}
+
 }  // namespace
 
 void Hosts::fail(TimeNs now_ns, const std::string& what, peal_status status) {
@@ -172,6 +181,13 @@ void Hosts::add_member(TimeNs now_ns, uint32_t group, uint32_t rank) {
     status =
         cluster_->register_memory(place.card, state.context, receive, state.memory.receive_bytes(),
                                   PEAL_ACCESS_READ | PEAL_ACCESS_WRITE, &member.receive_key);
+  member.parts_stride = table_stride(plan);
+  if (status == PEAL_STATUS_OK && member.parts_stride > 0) {
+    const uint64_t bytes = member.parts_stride * plan.depth;
+    member.parts_region = memory.add(place.card, bytes);
+    status = cluster_->register_memory(place.card, state.context, member.parts_region, bytes,
+                                       PEAL_ACCESS_READ, &member.parts_key);
+  }
   if (status != PEAL_STATUS_OK) return fail(now_ns, "register memory", status);
   peal_reserve_group request{};
   request.ranks = static_cast<uint32_t>(plan.places.size());
@@ -365,17 +381,10 @@ void Hosts::post(TimeNs now_ns, uint32_t index) {
   entry.sequence = world_.scenario.groups[state.group].first_sequence + member.next;
   entry.cookie = make_cookie(index, member.next);
   entry.root = operation.root;
-  const auto ranks = static_cast<uint32_t>(world_.groups[state.group].members.size());
-  const Blocks blocks(operation, ranks, state.rank);
-  if (blocks.any()) entry.block_bytes = operation.block_bytes;
-  // A buffer that the operation does not use has no key.
-  if (blocks.sent() > 0 && !operation.in_place) {
-    entry.send_offset = state.memory.send_offset(post.slot);
-    entry.send_key = member.send_key;
-  }
-  if (blocks.received() > 0) {
-    entry.receive_offset = state.memory.receive_offset(post.slot);
-    entry.receive_key = member.receive_key;
+  if (has_parts(operation.operation)) {
+    name_parts(index, post.slot, operation, &entry);
+  } else {
+    name_buffers(index, post.slot, operation, &entry);
   }
   world_.groups[state.group].posted[member.next]++;
   member.next++;
@@ -386,6 +395,59 @@ void Hosts::post(TimeNs now_ns, uint32_t index) {
   plan_abort(now_ns, index);
   member.computes_until_ns = now_ns + world_.scenario.groups[state.group].work_ns;
   schedule_post(now_ns + world_.scenario.costs.post_ns, index);
+}
+
+void Hosts::name_buffers(uint32_t index, uint32_t slot, const OperationPlan& operation,
+                         peal_submission* entry) const {
+  const MemberState& state = world_.members[index];
+  const auto ranks = static_cast<uint32_t>(world_.groups[state.group].members.size());
+  const Blocks blocks(operation, ranks, state.rank);
+  if (blocks.any()) entry->block_bytes = operation.block_bytes;
+  // A buffer that the operation does not use has no key.
+  if (blocks.sent() > 0 && !operation.in_place) {
+    entry->send_offset = state.memory.send_offset(slot);
+    entry->send_key = members_[index].send_key;
+  }
+  if (blocks.received() > 0) {
+    entry->receive_offset = state.memory.receive_offset(slot);
+    entry->receive_key = members_[index].receive_key;
+  }
+}
+
+// Where the parts lie, in a table that the card reads.
+void Hosts::name_parts(uint32_t index, uint32_t slot, const OperationPlan& operation,
+                       peal_submission* entry) const {
+  const MemberState& state = world_.members[index];
+  const Member& member = members_[index];
+  const auto ranks = static_cast<uint32_t>(world_.groups[state.group].members.size());
+  const Blocks blocks(operation, ranks, state.rank);
+  std::vector<peal_part> parts;
+  const auto add = [&parts](uint64_t buffer, const Extent& extent) {
+    parts.push_back({buffer + extent.offset, extent.bytes});
+  };
+  if (operation.operation == PEAL_OPERATION_ALLTOALLV && !operation.in_place)
+    for (uint32_t i = 0; i < blocks.sent(); i++)
+      add(state.memory.send_offset(slot), blocks.sent_extent(i));
+  for (uint32_t i = 0; i < blocks.received(); i++)
+    add(state.memory.receive_offset(slot), blocks.received_extent(i));
+  const uint64_t table = slot * member.parts_stride;
+  std::memcpy(cluster_->memory().data(member.parts_region) + table, parts.data(),
+              parts.size() * sizeof(peal_part));
+  entry->parts_offset = table;
+  entry->parts_key = member.parts_key;
+  entry->receive_key = member.receive_key;
+  if (operation.in_place) return;
+  entry->send_key = member.send_key;
+  if (operation.operation == PEAL_OPERATION_ALLGATHERV)
+    entry->send_offset = state.memory.send_offset(slot);
+}
+
+// The table is the host's again.
+void Hosts::spoil_parts(uint32_t index, uint32_t slot) const {
+  const Member& member = members_[index];
+  if (member.parts_stride == 0) return;
+  std::memset(cluster_->memory().data(member.parts_region) + slot * member.parts_stride, 0xa5,
+              member.parts_stride);
 }
 
 void Hosts::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
@@ -402,6 +464,7 @@ void Hosts::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
           now_ns, "right-bytes",
           member_text(state) + " sequence " + std::to_string(sequence) + ": " + problem);
   }
+  spoil_parts(index, state.posts[sequence].slot);
   unfinished_--;
   progress_ns_ = now_ns;
   const uint32_t number = members_[index].process;
@@ -590,8 +653,9 @@ void Hosts::close_all(TimeNs now_ns) {
     if (state.dead || state.aborted || !world_.scenario.groups[state.group].destroy ||
         state.finished_below < state.posts.size())
       continue;
-    for (const uint32_t key :
-         {members_[i].send_key, members_[i].receive_key, members_[i].table_key}) {
+    for (const uint32_t key : {members_[i].send_key, members_[i].receive_key, members_[i].table_key,
+                               members_[i].parts_key}) {
+      if (key == 0) continue;
       const peal_status status = cluster_->unregister_memory(state.place.card, state.context, key);
       if (status != PEAL_STATUS_OK)
         fail(now_ns, member_text(state) + ": unregister memory after the group's end", status);

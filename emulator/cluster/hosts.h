@@ -88,6 +88,9 @@ class Hosts final : public HostEvents {
     uint32_t send_key = 0;
     uint32_t receive_key = 0;
     uint32_t table_key = 0;  // of all ranks' addresses
+    uint32_t parts_key = 0;  // of tables of parts, one for each slot
+    uint32_t parts_region = 0;
+    uint64_t parts_stride = 0;
     peal_peer_address address{};
     emulator::Random think{0};
   };
@@ -105,6 +108,11 @@ class Hosts final : public HostEvents {
   void end_chore(TimeNs now_ns, uint32_t index);
   [[nodiscard]] uint32_t open_process_at(const Place& place) const;
   void post(TimeNs now_ns, uint32_t index);
+  void name_buffers(uint32_t index, uint32_t slot, const OperationPlan& operation,
+                    peal_submission* entry) const;
+  void name_parts(uint32_t index, uint32_t slot, const OperationPlan& operation,
+                  peal_submission* entry) const;
+  void spoil_parts(uint32_t index, uint32_t slot) const;
   void schedule_post(TimeNs when_ns, uint32_t index);
   [[nodiscard]] bool meets_work(const Place& place, bool whole_card) const;
   [[nodiscard]] bool meets_set_up(const Place& place) const;

@@ -71,8 +71,8 @@ struct RunOptions {
 
 // The scenario must make sense (Scenario::problem()).
 [[nodiscard]] Report run(const Scenario& scenario, const RunOptions& options = {});
-// Runs it twice, with both clusters in memory,
-// and adds the finding "deterministic" when their traces differ.
+// Runs it twice, with both clusters in memory, and adds the finding "deterministic" when their
+// traces differ.
 [[nodiscard]] Report run_twice(const Scenario& scenario);
 
 }  // namespace peal::sim

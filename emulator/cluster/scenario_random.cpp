@@ -15,8 +15,9 @@ namespace {
 
 constexpr uint64_t kScenarioStream = 9;
 constexpr uint32_t kBlockMax = 200 * 1024;
-constexpr uint8_t kWithBlocks[] = {PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_ALLGATHER,
-                                   PEAL_OPERATION_BROADCAST, PEAL_OPERATION_ALLTOALL};
+constexpr uint8_t kWithBlocks[] = {PEAL_OPERATION_ALLGATHER,  PEAL_OPERATION_ALLGATHER,
+                                   PEAL_OPERATION_BROADCAST,  PEAL_OPERATION_ALLTOALL,
+                                   PEAL_OPERATION_ALLGATHERV, PEAL_OPERATION_ALLTOALLV};
 // Packets per packet needed, at most. Slow cards ask, after a NACK interval of 20 us, for what lies
 // in a queue: 3.8 was seen where nothing was lost. What is lost is asked for, answered NOT_YET up
 // the tree, and may be lost again: 10.3 was seen where 29 % was.
@@ -106,7 +107,8 @@ OperationPlan Maker::operation(uint32_t ranks, uint64_t memory) {
   OperationPlan plan;
   if (chance(25)) return plan;
   plan.operation = kWithBlocks[random_.below(std::size(kWithBlocks))];
-  const std::vector<uint32_t> algorithms = algorithms_of(plan.operation);
+  const std::vector<uint32_t> algorithms = algorithms_of(plan.operation, ranks);
+  if (algorithms.empty()) return {};  // nothing that a group so large can do
   plan.algorithm = static_cast<uint8_t>(algorithms[random_.below(algorithms.size())]);
   plan.in_place = may_be_in_place(plan.operation) && chance(30);
   const BufferSizes blocks = buffer_sizes(plan.operation, ranks);

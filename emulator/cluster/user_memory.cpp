@@ -84,12 +84,11 @@ std::string UserMemory::prepare(uint32_t index, uint64_t sequence, const Operati
   write_pattern(send_ + index * send_stride_, send_stride_, slot.garbage);
   write_pattern(receive_ + index * receive_stride_, receive_stride_, ~slot.garbage);
   const Blocks given = blocks(slot);
-  const uint64_t block = operation.block_bytes;
+  uint8_t* const sent =
+      operation.in_place ? receive_ + receive_offset(index) : send_ + send_offset(index);
   for (uint32_t i = 0; i < given.sent(); i++) {
-    uint8_t* const to = operation.in_place
-                            ? receive_ + receive_offset(index) + (given.sent_at() + i) * block
-                            : send_ + send_offset(index) + i * block;
-    write_pattern(to, block, block_base(sequence, given.sent_name(i)));
+    const Extent block = given.sent_extent(i);
+    write_pattern(sent + block.offset, block.bytes, block_base(sequence, given.sent_name(i)));
   }
   return problem;
 }
@@ -97,20 +96,20 @@ std::string UserMemory::prepare(uint32_t index, uint64_t sequence, const Operati
 std::string UserMemory::check_result(uint32_t index) const {
   const Slot& slot = slots_[index];
   const Blocks expected = blocks(slot);
-  const uint64_t block = slot.operation.block_bytes;
   for (uint32_t i = 0; i < expected.received(); i++) {
     const BlockName name = expected.received_name(i);
-    const uint8_t* const got = receive_ + receive_offset(index) + i * block;
-    const uint64_t wrong = compare_pattern(got, block, block_base(slot.sequence, name));
-    if (wrong == block) continue;
-    const uint64_t at = slot.shift + i * block + wrong;
-    const uint64_t bytes = std::min<uint64_t>(8, block - wrong);
+    const Extent block = expected.received_extent(i);
+    const uint8_t* const got = receive_ + receive_offset(index) + block.offset;
+    const uint64_t wrong = compare_pattern(got, block.bytes, block_base(slot.sequence, name));
+    if (wrong == block.bytes) continue;
+    const uint64_t at = slot.shift + block.offset + wrong;
+    const uint64_t bytes = std::min<uint64_t>(8, block.bytes - wrong);
     uint64_t word = 0;
     std::memcpy(&word, got + wrong, bytes);
     const bool as_prepared =
         has_pattern(receive_ + index * receive_stride_, at, at + bytes, ~slot.garbage);
     return "block of rank " + std::to_string(name.from) + " is wrong from byte " +
-           std::to_string(wrong) + " of " + std::to_string(block) + ": " +
+           std::to_string(wrong) + " of " + std::to_string(block.bytes) + ": " +
            (as_prepared ? "never written" : describe(slot, wrong, word));
   }
   return {};
@@ -125,6 +124,15 @@ std::string UserMemory::check_surroundings(uint32_t index) const {
     return "bytes before the receive buffer were written";
   if (!has_pattern(begin, end, receive_stride_, ~slot.garbage))
     return "bytes behind the receive buffer were written";
+  if (!has_parts(slot.operation.operation)) return {};
+  const Blocks own = blocks(slot);
+  for (uint32_t i = 0; i < own.received(); i++) {
+    const Extent part = own.received_extent(i);
+    const uint64_t from = slot.shift + part.offset + part.bytes;
+    const uint64_t to = slot.shift + part.offset + slot.operation.block_bytes;
+    if (!has_pattern(begin, from, to, ~slot.garbage))
+      return "bytes behind the part of rank " + std::to_string(i) + " were written";
+  }
   return {};
 }
 
@@ -169,10 +177,16 @@ std::string UserMemory::check_access(uint32_t region, uint64_t offset, uint64_t 
   const uint64_t begin = index * stride + slot.shift;
   const Blocks own = blocks(slot);
   const uint32_t sent = slot.operation.in_place ? 0 : own.sent();
-  const uint64_t end =
-      begin + uint64_t{slot.operation.block_bytes} * (sends ? sent : own.received());
-  if (offset < begin || offset + bytes > end)
+  const uint32_t count = sends ? sent : own.received();
+  const uint64_t block = slot.operation.block_bytes;
+  if (offset < begin || offset + bytes > begin + block * count)
     return what + "outside the buffers of sequence " + std::to_string(slot.sequence);
+  if (!has_parts(slot.operation.operation) || bytes == 0) return {};
+  const uint64_t place = (offset - begin) / block;
+  const auto i = static_cast<uint32_t>(sends ? place : count - 1 - place);
+  const Extent part = sends ? own.sent_extent(i) : own.received_extent(i);
+  if (offset - begin + bytes > part.offset + part.bytes)
+    return what + "beyond a part of sequence " + std::to_string(slot.sequence);
   return {};
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The buffers of one member as its user treats them: filled with a pattern that tells whose block
 // it is, for whom, operation and offset; compared at completion; overwritten with garbage at once,
-// because they are the user's again; and looked at once more later,
-// because nobody may have touched the garbage.
+// because they are the user's again; and looked at once more later, because nobody may have touched
+// the garbage.
 #pragma once
 
 #include <cstdint>

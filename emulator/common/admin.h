@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Carries out administrative commands (abi/admin.h) against one card: contexts, memory keys,
 // groups, counters. One class for the Unix socket and the PCI mailbox, so that both check the same
-// things in the same order. What differs (where memory comes from,
-// whom to wake) is a MemoryProvider.
+// things in the same order. What differs (where memory comes from, whom to wake) is a
+// MemoryProvider.
 //
 // It also owns what a client leaves behind: a closed context's memory goes when the card says that
 // nothing refers to it, a group's channels when the card lets go of them, which may be much later.
@@ -90,8 +90,8 @@ class Admin final : private WindowOwner {
   // close has begun all the same; ask again until OK or CLOSED before the memory is taken away.
   peal_status execute(const peal_admin_command& command, uint32_t received_bytes, ContextId context,
                       MemoryProvider& provider, TimeNs now, peal_admin_reply* reply);
-  // A reply that refuses a command, for what is wrong before execute()
-  // (an unreadable message, a foreign context).
+  // A reply that refuses a command, for what is wrong before execute() (an unreadable message, a
+  // foreign context).
   static void refuse(const peal_admin_command& command, peal_status status,
                      peal_admin_reply* reply);
 

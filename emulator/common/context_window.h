@@ -36,8 +36,8 @@ enum class WindowState : uint8_t {
 
 class ContextWindow {
  public:
-  // Lays out `memory` (PEAL_WINDOW_BYTES(entries) long, page-aligned)
-  // for the context; it is zeroed first.
+  // Lays out `memory` (PEAL_WINDOW_BYTES(entries) long, page-aligned) for the context; it is zeroed
+  // first.
   void open(void* memory, uint32_t entries, const Card& card, ContextId context,
             uint32_t capabilities, HostWaker* waker);
   // Forgets the memory; the window is free again.

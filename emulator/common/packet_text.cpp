@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The words of a trace. peal-sim, peal-nic and the unit tests' trace
-// program print through here and nowhere else.
+// The words of a trace. peal-sim, peal-nic and the unit tests' trace program print through here and
+// nowhere else.
 #include "emulator/common/packet_text.h"
 
 #include "base/names.h"

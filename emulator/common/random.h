@@ -34,8 +34,8 @@ class Random {
   }
 
   // Uniform in [0, bound); 0 when bound is 0. By multiplication (Lemire), whose bias of bound /
-  // 2^64 nobody can see; one draw always, so that the number
-  // of draws never depends on what was drawn.
+  // 2^64 nobody can see; one draw always, so that the number of draws never depends on what was
+  // drawn.
   uint64_t below(uint64_t bound) {
     __extension__ using Wide = unsigned __int128;
     return static_cast<uint64_t>((static_cast<Wide>(next()) * bound) >> 64);

@@ -26,24 +26,17 @@ bool pages_fit(const BusWindow& bus, const PageList& pages, uint64_t bytes) {
   });
 }
 
-RegionTable::RegionTable(uint32_t capacity)
-    : capacity_(capacity),
-      places_(std::make_unique<Place[]>(capacity)),
-      regions_(std::make_unique<Region[]>(capacity)) {
-  assert(capacity <= 0xffffu);
-  free_slots_.reserve(capacity);
-  for (uint32_t i = capacity; i > 0; i--) free_slots_.push_back(i - 1);
-}
+RegionTable::RegionTable(uint32_t capacity) : capacity_(capacity) { assert(capacity <= 0xffffu); }
 
 RegionTable::~RegionTable() {
-  for (uint32_t i = 0; i < capacity_; i++) {
+  for (uint32_t i = 0; i < regions_.size(); i++) {
     if (regions_[i].kind != Kind::kFree) clear(i);
   }
 }
 
 const RegionTable::Region* RegionTable::find(RegionId id) const {
   const uint32_t index = id & 0xffffu;
-  if (index >= capacity_ || regions_[index].kind == Kind::kFree ||
+  if (index >= regions_.size() || regions_[index].kind == Kind::kFree ||
       places_[index].generation != id >> 16)
     return nullptr;
   return &regions_[index];
@@ -51,6 +44,11 @@ const RegionTable::Region* RegionTable::find(RegionId id) const {
 
 // A free slot, with bytes and release filled in; null (and released) when there is none.
 RegionTable::Region* RegionTable::claim(uint64_t bytes, Release& release, RegionId* id) {
+  if (free_slots_.empty() && regions_.size() < capacity_ && bytes != 0) {
+    free_slots_.push_back(static_cast<uint32_t>(regions_.size()));
+    places_.emplace_back();
+    regions_.emplace_back();
+  }
   if (free_slots_.empty() || bytes == 0) {
     if (release) release();
     *id = kNoRegion;
@@ -136,7 +134,7 @@ bool RegionTable::free(RegionId region) {
 }
 
 void RegionTable::free_owned(ContextId owner, RegionUse use) {
-  for (uint32_t i = 0; i < capacity_ && used_ > 0; i++) {
+  for (uint32_t i = 0; i < regions_.size() && used_ > 0; i++) {
     const Region& region = regions_[i];
     if (region.kind != Kind::kFree && region.owner == owner && region.use == use)
       free(places_[i].generation << 16 | i);

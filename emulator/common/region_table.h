@@ -2,11 +2,11 @@
 // Host memory as the card's DMA engine sees it: a RegionId and an offset. Behind a region there is
 // memory mapped here, memory of a process that merely registered it (process_vm_readv/writev), or
 // pages of a guest by bus address. The firmware has checked bounds against the memory key; the
-// table checks them again against the region,
-// because it is the one that would touch the wrong memory.
+// table checks them again against the region, because it is the one that would touch the wrong
+// memory.
 //
-// Fixed capacity. An id carries a generation,
-// so that a stale id of a freed region never reaches its successor.
+// Fixed capacity. An id carries a generation, so that a stale id of a freed region never reaches
+// its successor.
 #pragma once
 
 #include <sys/types.h>
@@ -65,7 +65,7 @@ class RegionTable final : public Regions {
   // the fast path.
   uint8_t* mapped(HostAddress at, uint32_t bytes) const {
     const uint32_t index = at.region & 0xffffu;
-    if (index >= capacity_) return nullptr;
+    if (index >= places_.size()) return nullptr;
     const Place& place = places_[index];
     if (place.base == nullptr || place.generation != at.region >> 16) return nullptr;
     if (bytes > place.bytes || at.offset > place.bytes - bytes) return nullptr;
@@ -73,8 +73,8 @@ class RegionTable final : public Regions {
   }
 
   // Copies between the card and a region of any kind. False, and counted, when the id is stale, the
-  // range leaves the region, or the memory cannot be reached any more
-  // (the process is gone or has unmapped it).
+  // range leaves the region, or the memory cannot be reached any more (the process is gone or has
+  // unmapped it).
   bool copy_in(HostAddress from, uint8_t* to, uint32_t bytes);
   bool copy_out(const uint8_t* from, HostAddress to, uint32_t bytes);
 
@@ -128,8 +128,9 @@ class RegionTable final : public Regions {
                          Direction direction);
 
   uint32_t capacity_;
-  std::unique_ptr<Place[]> places_;
-  std::unique_ptr<Region[]> regions_;
+  // As many as were ever needed at once.
+  std::vector<Place> places_;
+  std::vector<Region> regions_;
   std::vector<uint32_t> free_slots_;
   uint32_t used_ = 0;
   uint64_t faults_ = 0;

@@ -2,8 +2,8 @@
 // One card of the process: the firmware's Port over DPDK and shared memory, and the card's part of
 // a turn. A DMA of shared memory is a copy, made at once; its completion is handed over in the next
 // turn, as the firmware expects of an engine. Memory of a process is copied by others
-// (copy_pool.h), in the lane of its context,
-// and a client whose memory cannot be reached in time is ended.
+// (copy_pool.h), in the lane of its context, and a client whose memory cannot be reached in time is
+// ended.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How the control thread gets something done on the loop: one call at a time, handed over and
-// waited for. The loop looks at one word per turn,
-// and makes no system call to answer unless the waiter sleeps.
+// waited for. The loop looks at one word per turn, and makes no system call to answer unless the
+// waiter sleeps.
 #pragma once
 
 #include <sched.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// CLI11 reads the options; what it cannot know (combinations,
-// values of faults) is checked behind it.
+// CLI11 reads the options; what it cannot know (combinations, values of faults) is checked behind
+// it.
 #include "emulator/nic/options.h"
 
 #include <pwd.h>

@@ -48,8 +48,8 @@ struct NicOptions {
   }
 };
 
-// The exit status when the program should end now (help, version,
-// an error, which has been printed).
+// The exit status when the program should end now (help, version, an error, which has been
+// printed).
 std::optional<int> parse_options(int argc, char** argv, NicOptions* options);
 
 }  // namespace peal::nic

@@ -2,8 +2,8 @@
 // Packets as DPDK packet buffers. A fresh packet is one mbuf, header and payload together, ready
 // for a real wire. A shared packet is a small mbuf with a header of its own that holds a reference
 // to the mbuf in which the payload lies; so a forwarded payload is never copied, and nobody sees
-// another's header. Reference counts are plain numbers,
-// because all cards of a process live on one lcore.
+// another's header. Reference counts are plain numbers, because all cards of a process live on one
+// lcore.
 #pragma once
 
 #include <rte_mbuf.h>

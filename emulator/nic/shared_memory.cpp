@@ -63,7 +63,10 @@ Mapping* create_shared(const char* name, size_t bytes, Sharing sharing, int* fd)
 Mapping* create_private(size_t bytes) {
   void* const base =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return base == MAP_FAILED ? nullptr : new Mapping{base, bytes};
+  if (base == MAP_FAILED) return nullptr;
+  // Where huge pages are given to all, a first byte would cost 2 MiB.
+  madvise(base, bytes, MADV_NOHUGEPAGE);
+  return new Mapping{base, bytes};
 }
 
 void destroy(Mapping* mapping) {

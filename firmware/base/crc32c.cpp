@@ -70,9 +70,12 @@ uint64_t step_words(uint64_t crc, const uint8_t* at) {
 // The instruction takes three cycles, and another one can begin in each: so long inputs go in three
 // lanes, one behind the other in memory. What a sum becomes behind a lane of zeros is linear in its
 // bits, and looked up (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32
-// Instruction", 2011).
-constexpr size_t kLaneBytes = 256;
+// Instruction", 2011). The looking up is a third of the work where lanes are short, and nothing
+// where they are long.
+constexpr size_t kLongLane = 1024;
+constexpr size_t kShortLane = 256;
 
+template <size_t kLaneBytes>
 struct BehindLane {
   uint32_t entries[4][256];
   constexpr BehindLane() : entries{} {
@@ -85,28 +88,38 @@ struct BehindLane {
     }
   }
 };
-constexpr BehindLane kBehindLane;
+template <size_t kLaneBytes>
+constexpr BehindLane<kLaneBytes> kBehindLane;
 
+template <size_t kLaneBytes>
 uint64_t behind_lane(uint64_t crc) {
-  const auto& entries = kBehindLane.entries;
+  const auto& entries = kBehindLane<kLaneBytes>.entries;
   return entries[0][crc & 0xff] ^ entries[1][crc >> 8 & 0xff] ^ entries[2][crc >> 16 & 0xff] ^
          entries[3][crc >> 24];
 }
 
-template <size_t kWords>
+template <size_t kLaneBytes, size_t kWords>
 void step_lanes(uint64_t& first, uint64_t& second, uint64_t& third, const uint8_t* at) {
-  if constexpr (kWords > 1) step_lanes<kWords - 1>(first, second, third, at);
+  if constexpr (kWords > 1) step_lanes<kLaneBytes, kWords - 1>(first, second, third, at);
   at += 8 * (kWords - 1);
   first = step8(first, word_at(at));
   second = step8(second, word_at(at + kLaneBytes));
   third = step8(third, word_at(at + 2 * kLaneBytes));
 }
 
-uint64_t sum_lanes(uint64_t crc, const uint8_t* at) {
-  uint64_t second = 0;
-  uint64_t third = 0;
-  for (size_t i = 0; i < kLaneBytes; i += 64) step_lanes<8>(crc, second, third, at + i);
-  return behind_lane(behind_lane(crc) ^ second) ^ third;
+// As many times three lanes as there are.
+template <size_t kLaneBytes>
+uint64_t sum_lanes(uint64_t crc, const uint8_t*& at, size_t& length) {
+  constexpr size_t kWords = 16;
+  for (; length >= 3 * kLaneBytes; length -= 3 * kLaneBytes, at += 3 * kLaneBytes) {
+    uint64_t second = 0;
+    uint64_t third = 0;
+    for (size_t i = 0; i < kLaneBytes; i += 8 * kWords) {
+      step_lanes<kLaneBytes, kWords>(crc, second, third, at + i);
+    }
+    crc = behind_lane<kLaneBytes>(behind_lane<kLaneBytes>(crc) ^ second) ^ third;
+  }
+  return crc;
 }
 
 }  // namespace
@@ -116,9 +129,8 @@ uint32_t crc32c(uint32_t seed, const void* bytes, size_t length) {
   const auto* at = static_cast<const uint8_t*>(bytes);
   uint64_t crc = ~seed;
   if constexpr (kByInstruction) {
-    for (; length >= 3 * kLaneBytes; length -= 3 * kLaneBytes, at += 3 * kLaneBytes) {
-      crc = sum_lanes(crc, at);
-    }
+    crc = sum_lanes<kLongLane>(crc, at, length);
+    crc = sum_lanes<kShortLane>(crc, at, length);
   }
   for (; length >= 64; length -= 64, at += 64) crc = step_words<8>(crc, at);
   for (; length >= 8; length -= 8, at += 8) crc = step8(crc, word_at(at));

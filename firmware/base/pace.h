@@ -4,8 +4,8 @@
 // each question out of a credit that grows with time, and the price follows how long answers take,
 // for that is how long the queues are (delay as the sign of congestion: Brakmo and Peterson). At
 // most kUnanswered questions go out in one round trip; while the first answer is awaited, that
-// means ever fewer: 16 in the first interval, 16 more until twice that time,
-// 16 more until four times.
+// means ever fewer: 16 in the first interval, 16 more until twice that time, 16 more until four
+// times.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // All timers of a card in one binary heap of fixed capacity, earliest first. A timer object is in
-// the heap at most once and knows its position, so arming,
-// re-arming and disarming are O(log n) and never fail.
+// the heap at most once and knows its position, so arming, re-arming and disarming are O(log n) and
+// never fail.
 #pragma once
 
 #include <cstddef>

@@ -15,15 +15,17 @@ struct MemoryTerm {
 
 inline constexpr MemoryTerm kMemoryTerms[] = {
     {"members: membership, peers, recycling", CONFIG_CARD_MEMBERS,
-     offsetof(Member, staging) - sizeof(Member::operations) - sizeof(Member::parked) -
-         sizeof(Member::remote)},
-    {"remembered addresses, who waits for one", CONFIG_CARD_MEMBERS, sizeof(Member::remote)},
+     sizeof(Member) - sizeof(Member::operations) - sizeof(Member::parked) - sizeof(Member::remote) -
+         sizeof(Member::addresses) - sizeof(Member::parts)},
+    {"remembered addresses, who waits for one", CONFIG_CARD_MEMBERS,
+     sizeof(Member::remote) + sizeof(Member::addresses)},
     {"operation records (K per member)", CONFIG_CARD_MEMBERS* kChannels,
      sizeof(Operation) - kPieceSlots * sizeof(Piece)},
     {"piece records (2W per operation)", CONFIG_CARD_MEMBERS* kChannels* kPieceSlots,
      sizeof(Piece)},
     {"parked commands", CONFIG_CARD_MEMBERS* CONFIG_PARKED_OPERATIONS, sizeof(Command)},
-    {"staging buffers", CONFIG_CARD_MEMBERS, sizeof(Member) - offsetof(Member, staging)},
+    {"tables of parts", CONFIG_CARD_MEMBERS, sizeof(Member::parts)},
+    {"staging buffers", CONFIG_STAGING_BUFFERS, sizeof(StagingPool) / CONFIG_STAGING_BUFFERS},
     {"tombstones", kTombstones, sizeof(Tombstone)},
     {"memory keys", CONFIG_MEMORY_KEYS, sizeof(MemoryKey)},
     {"contexts", CONFIG_CONTEXTS, sizeof(Context)},

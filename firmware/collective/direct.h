@@ -4,15 +4,10 @@
 // to one. docs/decisions/0017
 #pragma once
 
+#include "firmware/collective/direct_blocks.h"
 #include "firmware/operation/algorithm.h"
 
 namespace peal::direct {
-
-// What a rank gives.
-enum class Own : uint8_t {
-  kOneForEach,  // a block for every rank, in their order
-  kOneForAll,   // the same one: read once for all who get it
-};
 
 void open(const Scope& scope, Own own);
 void post(const Scope& scope);
@@ -21,5 +16,19 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
 bool on_dma(const Scope& scope, const TransferDone& done);
 void advance(const Scope& scope);
 void chase(const Scope& scope);
+
+// The seam's functions of an exchange in which every rank gives that.
+template <Own kOwn>
+constexpr AlgorithmFunctions functions(decltype(AlgorithmFunctions::check) check) {
+  return {.check = check,
+          .open = [](const Scope& scope) { open(scope, kOwn); },
+          .post = post,
+          .on_data = on_data,
+          .on_signal = nullptr,
+          .on_nack = on_nack,
+          .on_dma = on_dma,
+          .advance = advance,
+          .chase = chase};
+}
 
 }  // namespace peal::direct

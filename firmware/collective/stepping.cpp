@@ -61,11 +61,7 @@ void deliver_staged(const Scope& scope, const Plan& plan, Piece& piece, uint32_t
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   const uint32_t length = piece_length(operation, number);
-  if (!dma_available(card, 3)) {
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
-    operation_starved(scope);
-    return;
-  }
+  if (!has_dma_or_starves(scope, 3)) return;
   piece.delivery = Delivery::kDelivering;
   const Rank first_rank = plan.deliver.rank_at(self, 0);
   const uint32_t first = self.ranks - first_rank;  // blocks from that rank's to that of rank N - 1

@@ -46,13 +46,13 @@ struct Plan {
   bool (*land)(const Scope& scope, Piece& piece, Packet* packet);
   // Begins with a piece's own blocks. False: a pool was empty.
   bool (*start_own)(const Scope& scope, Piece& piece, uint32_t number);
-  // Goes on with them, or null.
-  void (*read_own)(const Scope& scope, Piece& piece, uint32_t number);
   // A transfer of theirs is done (steps from kFirstOwn on).
   void (*own_moved)(const Scope& scope, Piece& piece, const TransferDone& done);
   // What a result that gathered in staging leaves in the channel, for late NACKs.
   Stretch (*retained)(const Membership& self);
   mover::Plan deliver;
+  // Goes on with own blocks, where start_own() only began.
+  void (*read_own)(const Scope& scope, Piece& piece, uint32_t number) = nullptr;
 };
 
 const peal_peer_address& address_of(const Membership& self, Rank peer);

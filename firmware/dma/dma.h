@@ -14,6 +14,12 @@ void dma_init(Card& card);
 inline bool dma_available(const Card& card, uint32_t records) {
   return CONFIG_DMA_RECORDS - card.dma_in_use >= records;
 }
+// The same, for what the card would begin itself: counted where there are not as many.
+[[nodiscard]] inline bool dma_suffices(Card& card, uint32_t records) {
+  if (dma_available(card, records)) return true;
+  count(card, PEAL_COUNTER_NO_DMA_RECORD);
+  return false;
+}
 
 struct DmaRequest {
   HostAddress host;

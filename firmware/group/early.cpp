@@ -8,23 +8,24 @@ namespace peal {
 namespace {
 
 constexpr uint32_t kShareOfBuffers = 8;
+static_assert(CONFIG_EARLY_PACKETS < 1u << 16, "an index plus one must fit 16 bits");
 
-void append(Card& card, Operation& operation, uint32_t index) {
+void append(Card& card, Piece& piece, uint16_t index) {
   card.early[index - 1].next = 0;
-  if (early_waits(operation)) {
-    card.early[operation.early_last - 1].next = index;
+  if (piece.waiting != 0) {
+    card.early[piece.early_last - 1].next = index;
   } else {
-    operation.early_first = index;
+    piece.early_first = index;
   }
-  operation.early_last = index;
-  ++operation.early_count;
+  piece.early_last = index;
+  ++piece.waiting;
 }
 
-uint32_t take_first(Card& card, Operation& operation) {
-  PEAL_ASSERT(early_waits(operation));
-  const uint32_t index = operation.early_first;
-  operation.early_first = card.early[index - 1].next;
-  --operation.early_count;
+uint16_t take_first(Card& card, Piece& piece) {
+  PEAL_ASSERT(piece.waiting > 0);
+  const uint16_t index = piece.early_first;
+  piece.early_first = card.early[index - 1].next;
+  --piece.waiting;
   return index;
 }
 
@@ -33,41 +34,46 @@ uint32_t take_first(Card& card, Operation& operation) {
 void early_init(Card& card) {
   const uint32_t share = card.port->packet_buffers() / kShareOfBuffers;
   const uint32_t most = share < CONFIG_EARLY_PACKETS ? share : CONFIG_EARLY_PACKETS;
-  for (uint32_t i = 0; i < most; ++i) card.early[i].next = i + 1 < most ? i + 2 : 0;
+  for (uint32_t i = 0; i < most; ++i) {
+    card.early[i].next = static_cast<uint16_t>(i + 1 < most ? i + 2 : 0);
+  }
   card.early_free = most > 0 ? 1 : 0;
 }
 
-bool early_keep(const Scope& scope, Packet* packet, uint32_t number, Rank origin) {
+bool early_keep(const Scope& scope, Packet* packet, Piece& piece, Rank origin) {
   auto& [card, member, operation] = scope;
-  const uint32_t index = card.early_free;
+  const uint16_t index = card.early_free;
   if (index == 0) return false;
   EarlyPacket& kept = card.early[index - 1];
   card.early_free = kept.next;
-  kept = {packet, number, 0, static_cast<uint16_t>(origin)};
+  kept = {packet, 0, static_cast<uint16_t>(origin)};
   ++packet->holds;
-  append(card, operation, index);
+  append(card, piece, index);
+  ++operation.early_count;
   return true;
 }
 
-const EarlyPacket& early_first(const Card& card, const Operation& operation) {
-  PEAL_ASSERT(early_waits(operation));
-  return card.early[operation.early_first - 1];
+const EarlyPacket& early_first(const Card& card, const Piece& piece) {
+  PEAL_ASSERT(piece.waiting > 0);
+  return card.early[piece.early_first - 1];
 }
 
-void early_pop(Card& card, Operation& operation) {
-  const uint32_t index = take_first(card, operation);
+void early_pop(Card& card, Operation& operation, Piece& piece) {
+  const uint16_t index = take_first(card, piece);
   EarlyPacket& kept = card.early[index - 1];
   unhold_packet(card, kept.packet);
-  kept = {nullptr, 0, card.early_free, 0};
+  kept = {nullptr, card.early_free, 0};
   card.early_free = index;
+  --operation.early_count;
 }
 
-void early_put_back(Card& card, Operation& operation) {
-  append(card, operation, take_first(card, operation));
-}
+void early_put_back(Card& card, Piece& piece) { append(card, piece, take_first(card, piece)); }
 
 void early_drop(Card& card, Operation& operation) {
-  while (early_waits(operation)) early_pop(card, operation);
+  if (!early_waits(operation)) return;
+  for (Piece& piece : operation.pieces) {
+    while (piece.waiting > 0) early_pop(card, operation, piece);
+  }
 }
 
 }  // namespace peal

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Blocks that come before the host has posted wait in the packets that brought them, as many as a
-// share of the card's buffers allows, and go to the user when it has: without a way through the
+// Blocks whose place in the user's memory is not known yet (the host has not posted) or not free
+// yet (in place, what lies there is still to be sent) wait in the packets that brought them, as
+// many as a share of the card's buffers allows, and go to the user without a way through the
 // channel, which is a write and a read more. docs/decisions/0018
 #pragma once
 
@@ -10,14 +11,14 @@ namespace peal {
 
 // How many may wait on the card: an eighth of what it has for everything.
 void early_init(Card& card);
-// Keeps the packet, which brought this block. False: no room.
-[[nodiscard]] bool early_keep(const Scope& scope, Packet* packet, uint32_t number, Rank origin);
+// Keeps the packet, which brought this block of an open piece. False: no room.
+[[nodiscard]] bool early_keep(const Scope& scope, Packet* packet, Piece& piece, Rank origin);
 inline bool early_waits(const Operation& operation) { return operation.early_count != 0; }
-// The one that came first of those that wait; the packet is its alone to give back.
-const EarlyPacket& early_first(const Card& card, const Operation& operation);
-void early_pop(Card& card, Operation& operation);
-// Behind all others of its operation: its place is not free yet.
-void early_put_back(Card& card, Operation& operation);
+// The one that came first of the piece's that wait; the packet is its alone to give back.
+const EarlyPacket& early_first(const Card& card, const Piece& piece);
+void early_pop(Card& card, Operation& operation, Piece& piece);
+// Behind all others of its piece: its place is not free yet.
+void early_put_back(Card& card, Piece& piece);
 // Nobody will want them.
 void early_drop(Card& card, Operation& operation);
 

@@ -93,7 +93,7 @@ void hear_remote(Member& member, Rank rank) {
 }
 
 void forgive_stall(Card& card, TimeNs late_ns) {
-  for (Member& member : card.members) {
+  for (Member& member : members_of(card)) {
     if (member.phase != MemberPhase::kActive) continue;
     for (uint32_t entry = 0; entry < 2u * member.membership.rounds; ++entry) {
       Peer& peer = member.membership.peers[entry];

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/group/member.h"
-#include "firmware/group/early.h"
 
 #include <cstring>
 
 #include "firmware/base/assert.h"
 #include "firmware/group/death.h"
+#include "firmware/group/early.h"
 #include "firmware/group/recycling.h"
 #include "firmware/group/remote.h"
+#include "firmware/group/staging.h"
 #include "firmware/group/tombstone.h"
 #include "firmware/group/unsettled.h"
 #include "firmware/wire/transmit.h"
@@ -22,6 +23,7 @@ uint32_t handle_of(const Member& member) {
 // The next of a slot's generations; never 0, nor one by which a peer may still ask a tombstone.
 uint16_t next_generation(Card& card, const Member& member) {
   uint16_t generation = member.generation;
+  if (generation == 0) generation = card.first_generation;
   const auto index = static_cast<uint32_t>(&member - card.members);
   do {
     generation = generation == 0xffff ? 1 : static_cast<uint16_t>(generation + 1);
@@ -29,9 +31,16 @@ uint16_t next_generation(Card& card, const Member& member) {
   return generation;
 }
 
+Member* free_slot(Card& card) {
+  for (Member& slot : members_of(card)) {
+    if (slot.phase == MemberPhase::kFree) return &slot;
+  }
+  return card.members_touched < CONFIG_CARD_MEMBERS ? &card.members[card.members_touched] : nullptr;
+}
+
 // Two members of one card with the same rank in the same group: one of them is not who it says.
 bool is_taken(const Card& card, const Membership& self, uint64_t group) {
-  for (const Member& other : card.members) {
+  for (const Member& other : members_of(card)) {
     const Membership& its = other.membership;
     if (other.phase == MemberPhase::kActive && its.group == group && its.rank == self.rank) {
       return true;
@@ -67,21 +76,15 @@ bool peers_are_right(const Membership& self, const peal_connect_group& request) 
 peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32_t rank,
                            RegionId channels, peal_peer_address* address) {
   if (ranks == 0 || ranks > CONFIG_GROUP_RANKS_MAX || rank >= ranks) return PEAL_STATUS_BAD_RANK;
-  Member* member = nullptr;
-  for (Member& slot : card.members) {
-    if (slot.phase == MemberPhase::kFree) {
-      member = &slot;
-      break;
-    }
-  }
+  Member* member = free_slot(card);
   if (member == nullptr || card.released_count >= CONFIG_CARD_MEMBERS ||
       !has_tombstone_place(card, card.contexts[context].client)) {
     count(card, PEAL_COUNTER_NO_MEMBER);
     return PEAL_STATUS_NO_RESOURCES;
   }
-  // Staging is left as it is: 64 KiB that nobody reads before it is written.
   const uint16_t generation = next_generation(card, *member);
-  std::memset(static_cast<void*>(member), 0, offsetof(Member, staging));
+  if (member == members_of(card).end()) ++card.members_touched;
+  std::memset(static_cast<void*>(member), 0, offsetof(Member, parked));
   member->phase = MemberPhase::kReserved;
   member->generation = generation;
   member->index = static_cast<uint16_t>(member - card.members);
@@ -116,7 +119,8 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
     if (request.peers[entry].geometry != geometry_hash()) return PEAL_STATUS_MISMATCH;
   }
   if (is_taken(card, self, request.group)) return PEAL_STATUS_BAD_GROUP;
-  const peal_status table = take_address_table(card, member, request.addresses_key);
+  const peal_status table =
+      take_address_table(card, member, request.addresses_key, request.addresses_offset);
   if (table != PEAL_STATUS_OK) return table;
   self.group = request.group;
   self.seed = signature_seed(request.group, request.choice_hash);
@@ -136,6 +140,7 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
 
 void release_member(Card& card, Member& member) {
   PEAL_ASSERT(member.dma == 0 && card.released_count < 2 * CONFIG_CARD_MEMBERS);
+  release_all_staging(card, member);
   card.released[card.released_count++] = member.channels;
   member.phase = MemberPhase::kFree;
 }

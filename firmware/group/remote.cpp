@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/group/remote.h"
 
-#include "abi/admin.h"
 #include "firmware/base/assert.h"
 #include "firmware/host/keys.h"
 
 namespace peal {
 namespace {
 
-// Each run has one place, so that a run is found at once, and a group of up to
-// REMEMBERED_ADDRESSES ranks forgets none.
+// Each run has one place, so that it is found at once. In a group that may be talked to there are
+// as many places as runs (knows_everybody()).
 AddressRun& place_of(Member& member, Rank rank) {
   return member.remote.runs[rank / kAddressRun % kAddressRuns];
 }
 
 bool holds(const AddressRun& run, RunPhase phase, Rank rank) {
   return run.phase == phase && run.number == rank / kAddressRun;
+}
+
+uint32_t index_of(const Member& member, const AddressRun& run) {
+  return static_cast<uint32_t>(&run - member.remote.runs);
 }
 
 uint32_t run_ranks(const Member& member, const AddressRun& run) {
@@ -26,18 +29,16 @@ uint32_t run_ranks(const Member& member, const AddressRun& run) {
 // Begins to read the rank's run. Not while its place waits for another one, nor without a record.
 void read_run(Card& card, Member& member, AddressRun& run, Rank rank) {
   if (member.remote.key == 0 || run.phase == RunPhase::kReading) return;
-  if (!dma_available(card, 1)) {
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
-    return;
-  }
+  if (!dma_suffices(card, 1)) return;
   run.phase = RunPhase::kReading;
   run.number = static_cast<uint16_t>(rank / kAddressRun);
   const HostAddress& table = member.remote.table;
-  const uint64_t first = uint64_t{run.number} * sizeof(run.addresses);
+  const uint32_t place = index_of(member, run);
+  const uint64_t first = uint64_t{run.number} * sizeof(member.addresses[place]);
   ++member.dma;
   count(card, PEAL_COUNTER_ADDRESS_READS);
   dma_read(card, {.host = {table.region, table.offset + first},
-                  .card = reinterpret_cast<uint8_t*>(run.addresses),
+                  .card = reinterpret_cast<uint8_t*>(member.addresses[place]),
                   .bytes = run_ranks(member, run) * uint32_t{sizeof(peal_peer_address)},
                   .packet = nullptr,
                   .tag = {.member = member.index,
@@ -46,14 +47,14 @@ void read_run(Card& card, Member& member, AddressRun& run, Rank rank) {
                           .role = 0,
                           .step = 0,
                           .piece = run.number,
-                          .detail = static_cast<uint32_t>(&run - member.remote.runs),
+                          .detail = place,
                           .sequence = 0}});
 }
 
 // Every entry is of the rank that it should be of, and of a card that cuts messages alike.
 bool is_table(const Member& member, const AddressRun& run) {
   for (uint32_t i = 0; i < run_ranks(member, run); ++i) {
-    const peal_peer_address& address = run.addresses[i];
+    const peal_peer_address& address = member.addresses[index_of(member, run)][i];
     if (address.rank != run.number * kAddressRun + i) return false;
     if (address.geometry != geometry_hash()) return false;
   }
@@ -66,11 +67,11 @@ bool waits_for(const AddressWait& wait, uint32_t run_number) {
 
 }  // namespace
 
-peal_status take_address_table(Card& card, Member& member, uint32_t key) {
-  if (key == 0) return PEAL_STATUS_OK;
+peal_status take_address_table(Card& card, Member& member, uint32_t key, uint64_t offset) {
+  if (key == 0) return offset == 0 ? PEAL_STATUS_OK : PEAL_STATUS_BAD_BOUNDS;
   const uint64_t bytes = uint64_t{member.membership.ranks} * sizeof(peal_peer_address);
   const peal_status status =
-      check_range(card, member.context, key, 0, bytes, PEAL_ACCESS_READ, &member.remote.table);
+      check_range(card, member.context, key, offset, bytes, PEAL_ACCESS_READ, &member.remote.table);
   if (status != PEAL_STATUS_OK) return status;
   member.remote.key = key;
   hold_key(card, member.context, key);
@@ -91,14 +92,16 @@ const peal_peer_address* find_address(Card& card, Member& member, Rank rank) {
   const uint32_t entry = peer_entry(self.rank, rank, self.ranks);
   if (entry != kNoPeer) return &self.peers[entry].address;
   AddressRun& run = place_of(member, rank);
-  if (holds(run, RunPhase::kKnown, rank)) return &run.addresses[rank % kAddressRun];
+  if (holds(run, RunPhase::kKnown, rank)) {
+    return &member.addresses[index_of(member, run)][rank % kAddressRun];
+  }
   read_run(card, member, run, rank);
   return nullptr;
 }
 
 void expect_addresses(Card& card, Member& member) {
   const Membership& self = member.membership;
-  if (all_are_peers(self.ranks)) return;
+  if (peal_all_are_peers(self.ranks) != 0) return;
   // From the first that will be sent to.
   uint32_t way = 3;
   for (uint32_t run = 0; run < kAddressRuns && way < self.ranks; ++run, way += kAddressRun) {
@@ -150,7 +153,7 @@ bool take_addresses(Card& card, const DmaDone& done) {
     if (good) {
       PEAL_ASSERT(packet->holds == 1);
       packet->holds = 0;
-      readdress_packet(run.addresses[wait.rank % kAddressRun], packet->header);
+      readdress_packet(member.addresses[done.tag.detail][wait.rank % kAddressRun], packet->header);
       launch_packet(card, packet, false);
     } else {
       if (!wait.leaves) count(card, PEAL_COUNTER_DROP_NO_ADDRESS);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Ranks that are no peers. An algorithm that talks to everybody needs all addresses of its group; a
-// member has those of its 2⌈log2 N⌉ peers, the others lie in a table in host memory, by rank. A few
-// runs of neighbours are remembered, and read by DMA before they are needed: a direct exchange goes
-// through the ranks in order. Whatever needs an address that is not there yet waits for it.
+// member has those of its 2⌈log2 N⌉ peers, the others lie in a table in host memory, by rank. They
+// are read by DMA in runs of neighbours, before they are needed: a direct exchange goes through the
+// ranks in order. Whatever needs an address that is not there yet waits for it. All are remembered:
+// in a group that is too large for that, nobody may talk to everybody.
 //
 // The table is the host's word. It says where to send, and by whose identity to know a packet; a
 // rank whose table lies is not heard by those it lies about, and hears strangers: it spoils its own
 // results, nobody else's. docs/decisions/0017
 #pragma once
 
+#include "abi/admin.h"
 #include "firmware/card_types.h"
 #include "firmware/dma/dma.h"
 #include "firmware/wire/transmit.h"
@@ -19,16 +21,15 @@ namespace peal {
 inline constexpr uint32_t kRemoteEntry = 31;
 static_assert(kPeersMax < kRemoteEntry);
 
-// Has every rank of such a group all others as its peers?
-constexpr bool all_are_peers(uint32_t ranks) { return ranks <= 5 || ranks == 7; }
-
 // May the member talk to everybody?
 inline bool knows_everybody(const Member& member) {
-  return member.remote.key != 0 || all_are_peers(member.membership.ranks);
+  const uint32_t ranks = member.membership.ranks;
+  if (peal_all_are_peers(ranks) != 0) return true;
+  return member.remote.key != 0 && peal_may_talk_to_all(ranks, CONFIG_REMEMBERED_ADDRESSES) != 0;
 }
 
 // The table of a member that is connected: OK (also without one), or why not.
-peal_status take_address_table(Card& card, Member& member, uint32_t key);
+peal_status take_address_table(Card& card, Member& member, uint32_t key, uint64_t offset);
 // It is needed no more, once what is being read has come.
 void leave_address_table(Card& card, Member& member);
 

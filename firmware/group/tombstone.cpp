@@ -19,19 +19,19 @@ bool stands(const Card& card, const Tombstone& tombstone) {
 }
 
 Tombstone& dig_tombstone(Card& card) {
-  for (Tombstone& tombstone : card.tombstones) {
+  for (Tombstone& tombstone : tombstones_of(card)) {
     if (stands(card, tombstone)) continue;
     if (tombstone.in_use) count(card, PEAL_COUNTER_TOMBSTONES_REUSED);
     return tombstone;
   }
-  PEAL_ASSERT(false);  // reserve_member keeps a slot for every member
-  return card.tombstones[0];
+  PEAL_ASSERT(card.tombstones_touched < kTombstones);  // reserve_member keeps one for every member
+  return card.tombstones[card.tombstones_touched++];
 }
 
 }  // namespace
 
 Tombstone* find_tombstone(Card& card, uint32_t handle) {
-  for (Tombstone& tombstone : card.tombstones) {
+  for (Tombstone& tombstone : tombstones_of(card)) {
     if (tombstone.in_use && tombstone.membership.handle == handle) return &tombstone;
   }
   return nullptr;
@@ -45,12 +45,12 @@ Tombstone* find_tombstone(Card& card, uint32_t handle) {
 bool has_tombstone_place(const Card& card, ClientId client) {
   uint32_t taken = 0;
   uint32_t own = 0;
-  for (const Tombstone& tombstone : card.tombstones) {
+  for (const Tombstone& tombstone : tombstones_of(card)) {
     if (!stands(card, tombstone)) continue;
     ++taken;
     own += tombstone.client == client ? 1 : 0;
   }
-  for (const Member& member : card.members) {
+  for (const Member& member : members_of(card)) {
     if (member.phase != MemberPhase::kReserved && member.phase != MemberPhase::kActive) continue;
     ++taken;
     own += card.contexts[member.context].client == client ? 1 : 0;

@@ -8,8 +8,8 @@
 namespace peal {
 
 Tombstone* find_tombstone(Card& card, uint32_t handle);
-// May the client have one more? Every member may need one some day,
-// so this is asked when a member is reserved.
+// May the client have one more? Every member may need one some day, so this is asked when a member
+// is reserved.
 [[nodiscard]] bool has_tombstone_place(const Card& card, ClientId client);
 // Keeps what others may still ask of the member; none where everybody has said farewell.
 void leave_tombstone(Card& card, const Member& member);

@@ -18,7 +18,7 @@ peal_status context_open(Card& card, ContextId context, ClientId client) {
 
 void context_try_close(Card& card, ContextId context) {
   if (card.contexts[context].phase != ContextPhase::kClosing) return;
-  for (const Member& member : card.members) {
+  for (const Member& member : members_of(card)) {
     if (member.phase != MemberPhase::kFree && member.context == context) return;
   }
   forget_keys(card, context);

@@ -7,6 +7,11 @@
 namespace peal {
 namespace {
 
+// Send, receive and table of every accepted command, and a table of addresses a member.
+static_assert(uint64_t{CONFIG_CARD_MEMBERS} * (3 * (kChannels + CONFIG_PARKED_OPERATIONS) + 1) <=
+                  UINT16_MAX,
+              "uses of a key are counted in 16 bits");
+
 void use_key(Card& card, ContextId context, uint32_t key, int by) {
   MemoryKey* entry = find_key(card, context, key);
   if (entry != nullptr) entry->uses = static_cast<uint16_t>(entry->uses + by);
@@ -15,6 +20,7 @@ void use_key(Card& card, ContextId context, uint32_t key, int by) {
 void use_keys(Card& card, const Command& command, int by) {
   use_key(card, command.context, command.send_key, by);
   use_key(card, command.context, command.receive_key, by);
+  if (command.parts != 0) use_key(card, command.context, command.parts_key, by);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ peal_status accept_command(Card& card, Member& member, Command& command) {
     note_unsettled(card, member);
     return PEAL_STATUS_OK;
   }
-  command.holds_keys = (command.send_key | command.receive_key) != 0;
+  command.holds_keys = (command.send_key | command.receive_key) != 0 || command.parts != 0;
   if (command.holds_keys) hold_keys(card, command);
   if (!waits) {
     run_command(card, member, command);

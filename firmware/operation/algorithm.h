@@ -39,6 +39,12 @@ enum class Senders : uint8_t {
   kGroup,
 };
 
+// How long blocks are.
+enum class Lengths : uint8_t {
+  kOne,      // all alike, in every header and in the signature
+  kOfParts,  // each as its rank's table says (parts.h): data carries its own block's
+};
+
 // A transfer is done: where it goes on (transfer.h).
 struct TransferDone {
   uint8_t step;
@@ -51,8 +57,8 @@ struct TransferDone {
 
 // What an algorithm does.
 struct AlgorithmFunctions {
-  // Length, keys and bounds of a submission: OK and the rest of *command,
-  // or why not. Changes nothing else.
+  // Length, keys and bounds of a submission: OK and the rest of *command, or why not. Changes
+  // nothing else.
   peal_status (*check)(Card& card, const Member& member, const peal_submission& entry,
                        Command* command);
   // A record was made, by the host or by a packet.
@@ -82,6 +88,7 @@ struct Algorithm {
   bool rooted;        // one rank is the root; it is the origin in all packets' headers
   Release release;
   Senders senders;
+  Lengths lengths;
   PacketRules packets;  // of which types there may be
   const AlgorithmFunctions& does;
 };

@@ -30,7 +30,9 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
   if (algorithm->senders == Senders::kGroup && !knows_everybody(*found)) {
     return PEAL_STATUS_BAD_ALGORITHM;
   }
-  if (entry.root >= (algorithm->rooted ? found->membership.ranks : 1u)) return PEAL_STATUS_BAD_ROOT;
+  const bool has_parts = algorithm->lengths == Lengths::kOfParts;
+  const uint32_t root = has_parts ? 0 : entry.root;  // it shares its field with the table's key
+  if (root >= (algorithm->rooted ? found->membership.ranks : 1u)) return PEAL_STATUS_BAD_ROOT;
   command->operation = entry.operation;
   command->algorithm = algorithm;
   command->in_place = (entry.flags & PEAL_SUBMIT_IN_PLACE) != 0;
@@ -38,7 +40,7 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
   command->context = context;
   command->sequence = entry.sequence;
   command->cookie = entry.cookie;
-  command->root = static_cast<uint16_t>(entry.root);
+  command->root = static_cast<uint16_t>(root);
   command->block_bytes = static_cast<uint32_t>(entry.block_bytes);
   return algorithm->does.check(card, *found, entry, command);
 }

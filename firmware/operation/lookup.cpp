@@ -10,8 +10,8 @@
 namespace peal {
 namespace {
 
-// May this sequence run? Its sender may know that everybody has entered
-// the recycling that we still wait for.
+// May this sequence run? Its sender may know that everybody has entered the recycling that we still
+// wait for.
 bool may_run(Card& card, Member& member, uint64_t sequence) {
   if (sequence < recycling_limit(member) || mutated(Mutation::kNoRecycling)) return true;
   if (sequence >= recycling_limit(member) + kEpochOperations) return false;
@@ -41,8 +41,14 @@ Operation* find_operation(Card& card, Member& member, const peal_wire_header& he
       *why = PEAL_COUNTER_DROP_STALE;
       return nullptr;
     }
+    // Nobody can post it here.
+    if (algorithm.lengths == Lengths::kOfParts && member.membership.ranks > kPartRanks) {
+      *why = PEAL_COUNTER_DROP_TYPE;
+      return nullptr;
+    }
+    const bool one = algorithm.lengths == Lengths::kOne;
     operation_open({card, member, operation}, algorithm, sequence, header.signature,
-                   header.block_bytes, algorithm.rooted ? header.origin : 0);
+                   one ? header.block_bytes : 0, algorithm.rooted ? header.origin : 0);
     operation.first_sender = header.sender;
   } else if (operation.sequence != sequence) {
     *why = PEAL_COUNTER_DROP_FUTURE;

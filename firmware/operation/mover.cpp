@@ -5,7 +5,6 @@
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/transfer.h"
-#include "firmware/wire/transmit.h"
 
 namespace peal::mover {
 namespace {
@@ -13,8 +12,8 @@ namespace {
 // Few: engines work in order, and who takes many packets has none for what arrives.
 constexpr uint32_t kRunsInFlight = 4;
 
-// Blocks from `first` that are wanted and lie side by side both
-// in the image and in the user's buffer.
+// Blocks from `first` that are wanted and lie side by side both in the image and in the user's
+// buffer.
 uint32_t run_length(const Scope& scope, const Plan& plan, uint32_t first) {
   const Operation& operation = scope.operation;
   const Membership& self = scope.member.membership;
@@ -63,16 +62,8 @@ void advance(const Scope& scope, const Plan& plan) {
       if (!plan.piece_ended(scope)) return;
       continue;
     }
-    if (!dma_available(card, 1)) {
-      count(card, PEAL_COUNTER_NO_DMA_RECORD);
-      operation_starved(scope);
-      return;
-    }
-    Packet* bounce = take_packet(card);
-    if (bounce == nullptr) {
-      operation_starved(scope);
-      return;
-    }
+    Packet* bounce = take_bounce_or_starve(scope);
+    if (bounce == nullptr) return;
     const uint32_t blocks = run_length(scope, plan, mover.next);
     transfer_read(scope, {.step = kMoveRead,
                           .piece = mover.piece,

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/operation/operation.h"
-#include "firmware/group/early.h"
 
 #include <cstring>
 
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
+#include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/group/staging.h"
 #include "firmware/group/unsettled.h"
 #include "firmware/operation/algorithm.h"
+#include "firmware/operation/part_places.h"
 
 namespace peal {
 namespace {
@@ -29,11 +31,6 @@ bool must_wait_its_turn(const Scope& scope) {
 bool host_is_away(const Scope& scope) {
   return scope.operation.phase == OperationPhase::kEarly &&
          scope.member.finished == scope.member.next_sequence;
-}
-
-void release_staging(Member& member, Operation& operation) {
-  member.staging_used &= ~static_cast<uint32_t>(operation.staging_mask);
-  operation.staging_mask = 0;
 }
 
 }  // namespace
@@ -73,6 +70,8 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   inquiry_begin(card, member, operation.inquiry);
   operation.dma = 0;
   operation.staging_mask = 0;
+  operation.parts_phase = PartsPhase::kNone;
+  operation.parts_read = 0;
   PEAL_ASSERT(!early_waits(operation));
   std::memset(operation.state, 0, sizeof(operation.state));
   algorithm.does.open(scope);
@@ -124,20 +123,23 @@ void operation_fail(const Scope& scope, peal_status status, Rank rank) {
 
 void operation_end_if_refused(const Scope& scope) {
   Operation& operation = scope.operation;
-  if (!is_refused(operation) || operation.dma > 0 || !is_posted(operation)) return;
+  if (!is_refused(operation)) return;
+  early_drop(scope.card, operation);
+  if (operation.dma > 0 || !is_posted(operation)) return;
   operation_finish(scope);
 }
 
 void operation_finish(const Scope& scope) {
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(operation.phase == OperationPhase::kRunning && operation.dma == 0);
+  PEAL_ASSERT(!early_waits(operation));
   operation.phase = OperationPhase::kFinished;
   if (!operation.inquiry.ever_asked && !is_refused(operation)) {
     patience_undisturbed(member.patience, card.timeouts, operation.inquiry.longest_ns);
   }
   if (!operation.in_debt) card.timers.disarm(operation.timer);
-  release_staging(member, operation);
-  early_drop(card, operation);
+  release_staging(card, member, operation);
+  part_place_release(member, operation);
   note_ended(card, member, operation);
 }
 

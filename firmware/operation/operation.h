@@ -19,6 +19,7 @@ inline bool is_open(const Operation& operation) {
 }
 inline bool is_refused(const Operation& operation) { return operation.verdict != PEAL_STATUS_OK; }
 
+// Nobody wants what came early for it; its end waits for its post and its DMA.
 void operation_end_if_refused(const Scope& scope);
 
 // Does anything have to be asked for?

@@ -3,8 +3,10 @@
 #include "firmware/collective/allgather/broadcast_all.h"
 #include "firmware/collective/allgather/direct.h"
 #include "firmware/collective/allgather/doubling.h"
+#include "firmware/collective/allgatherv/direct.h"
 #include "firmware/collective/alltoall/bruck.h"
 #include "firmware/collective/alltoall/direct.h"
+#include "firmware/collective/alltoallv/direct.h"
 #include "firmware/collective/barrier/barrier.h"
 #include "firmware/collective/broadcast/binomial.h"
 #include "firmware/operation/algorithm.h"
@@ -26,21 +28,27 @@ constexpr PacketRules kCreditedBlocks = {
 
 constexpr Algorithm kRows[] = {
     {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces,
-     Senders::kPeers, kSignals, barrier::kFunctions},
+     Senders::kPeers, Lengths::kOne, kSignals, barrier::kFunctions},
     {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces,
-     Senders::kPeers, kSignals, barrier::kFunctions},
+     Senders::kPeers, Lengths::kOne, kSignals, barrier::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, Senders::kPeers, kBlocks, broadcast_all::kFunctions},
+     Release::kSymmetric, Senders::kPeers, Lengths::kOne, kBlocks, broadcast_all::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, Senders::kPeers, kBlocks, doubling::kFunctions},
+     Release::kSymmetric, Senders::kPeers, Lengths::kOne, kBlocks, doubling::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, Senders::kGroup, kBlocks, direct_allgather::kFunctions},
+     Release::kSymmetric, Senders::kGroup, Lengths::kOne, kBlocks, direct_allgather::kFunctions},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, Senders::kPeers, kBlocks, bruck::kFunctions},
+     Release::kSymmetric, Senders::kPeers, Lengths::kOne, kBlocks, bruck::kFunctions},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, Senders::kGroup, kBlocks, direct_alltoall::kFunctions},
+     Release::kSymmetric, Senders::kGroup, Lengths::kOne, kBlocks, direct_alltoall::kFunctions},
+    {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
+     Release::kSymmetric, Senders::kGroup, Lengths::kOfParts, kBlocks,
+     direct_allgatherv::kFunctions},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
+     Release::kSymmetric, Senders::kGroup, Lengths::kOfParts, kBlocks,
+     direct_alltoallv::kFunctions},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, 0, true, Release::kCredited,
-     Senders::kPeers, kCreditedBlocks, binomial::kFunctions},
+     Senders::kPeers, Lengths::kOne, kCreditedBlocks, binomial::kFunctions},
 };
 
 constexpr AlgorithmTable table() {

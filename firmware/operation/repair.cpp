@@ -22,11 +22,7 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
   auto& [card, member, operation] = scope;
   Membership& self = member.membership;
   const uint32_t entry = peer_entry(self.rank, to.rank, self.ranks);
-  if (!dma_available(card, 1)) {
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
-    return false;
-  }
-  Packet* packet = take_packet(card);
+  Packet* packet = take_bounce(card, 1);
   if (packet == nullptr) return false;
   address_packet(to, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
   if (repair) packet->header->flags = PEAL_PACKET_REPAIR;

@@ -25,8 +25,8 @@ struct DataPlace {
   uint8_t fragment;
 };
 
-// Sends a part, the first time or again. False (counted)
-// when a packet or DMA record could not be had.
+// Sends a part, the first time or again. False (counted) when a packet or DMA record could not be
+// had.
 bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place,
                      const peal_peer_address& to, bool repair);
 

@@ -6,6 +6,7 @@
 #include "firmware/host/completion.h"
 #include "firmware/operation/admission.h"
 #include "firmware/operation/operation.h"
+#include "firmware/operation/part_places.h"
 
 namespace peal {
 namespace {
@@ -21,6 +22,13 @@ void fail_what_is_parked(Card& card, Member& member) {
   fail_parked(card, member, PEAL_STATUS_PEER_DEAD, member.membership.dead_rank);
 }
 
+// A place for a table of parts may have been given back.
+void go_on_with_parts(Card& card, Member& member) {
+  Operation* operation = part_place_next(member);
+  if (operation != nullptr) operation_advance({card, member, *operation});
+  member.parts_wanted = part_place_next(member) != nullptr;
+}
+
 // The first operation that ended is completed, with all that follows.
 void end_first(Card& card, Member& member) {
   Operation& operation = member.operations[member.unsettled.ended - 1];
@@ -30,6 +38,7 @@ void end_first(Card& card, Member& member) {
   const bool destroys = operation.command.operation == PEAL_OPERATION_DESTROY;
   complete_command(card, operation.command, status, operation.verdict_rank);
   ++member.finished;
+  if (member.parts_wanted) go_on_with_parts(card, member);
   if (destroys) {
     // Disagreement leaves the group standing; success and death are its end.
     if (status == PEAL_STATUS_OK || status == PEAL_STATUS_PEER_DEAD) {

@@ -3,6 +3,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/operation/algorithm.h"
+#include "firmware/operation/frame.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/refusal.h"
@@ -12,13 +13,31 @@
 namespace peal {
 namespace {
 
-DmaRequest book(const Scope& scope, const TransferRequest& request) {
+// A bit for each role.
+constexpr uint32_t bit_of(TransferRole role) { return 1u << static_cast<uint32_t>(role); }
+constexpr uint32_t kApart = bit_of(TransferRole::kRepair) | bit_of(TransferRole::kRepairFramed);
+constexpr uint32_t kOfNoPiece =
+    kApart | bit_of(TransferRole::kRepairOwn) | bit_of(TransferRole::kTable);
+constexpr bool holds_operation(TransferRole role) { return (kApart & bit_of(role)) == 0; }
+constexpr bool holds_piece(TransferRole role) { return (kOfNoPiece & bit_of(role)) == 0; }
+
+// A block and its frame are in the packet, whose header says which block is wanted: is it that one?
+bool take_frame(const DmaDone& done) {
+  peal_wire_header& header = *done.packet->header;
+  const uint32_t piece_bytes = done.bytes - kFrameBytes;
+  const peal_wire_header frame = header_of_frame(done.packet->payload + piece_bytes);
+  if (!is_same_block(frame, header) || frame.length > piece_bytes) return false;
+  header.length = frame.length;
+  header.block_bytes = frame.block_bytes;
+  done.packet->payload_bytes = frame.length;
+  return true;
+}
+
+[[gnu::always_inline]] inline DmaRequest book(const Scope& scope, const TransferRequest& request) {
   auto& [card, member, operation] = scope;
   ++member.dma;
-  if (request.role != TransferRole::kRepair) {
-    ++operation.dma;
-    if (request.role != TransferRole::kRepairOwn) ++piece_slot(operation, request.piece).dma;
-  }
+  if (holds_operation(request.role)) ++operation.dma;
+  if (holds_piece(request.role)) ++piece_slot(operation, request.piece).dma;
   return {.host = request.host,
           .card = request.card,
           .bytes = request.bytes,
@@ -42,6 +61,18 @@ void send_read(Card& card, Packet* packet) {
 
 }  // namespace
 
+Packet* take_bounce_or_starve(const Scope& scope, uint32_t records) {
+  Packet* bounce = take_bounce(scope.card, records);
+  if (bounce == nullptr) operation_starved(scope);
+  return bounce;
+}
+
+bool has_dma_or_starves(const Scope& scope, uint32_t records) {
+  if (dma_suffices(scope.card, records)) return true;
+  operation_starved(scope);
+  return false;
+}
+
 void transfer_read(const Scope& scope, const TransferRequest& request) {
   dma_read(scope.card, book(scope, request));
 }
@@ -59,20 +90,19 @@ void on_transfer_done(Card& card, const DmaDone& done) {
   // It may outlive its operation: a repair under way when the slot was recycled.
   const bool live = operation.phase != OperationPhase::kFree && operation.sequence == tag.sequence;
   --member.dma;
-  if (live && role != TransferRole::kRepair) {
-    --operation.dma;
-    if (role != TransferRole::kRepairOwn) --piece_slot(operation, tag.piece).dma;
-  }
+  if (live && holds_operation(role)) --operation.dma;
+  if (live && holds_piece(role)) --piece_slot(operation, tag.piece).dma;
   bool may_advance = live;
-  if (role == TransferRole::kPart) {
+  if (role == TransferRole::kPart || role == TransferRole::kTable) {
     if (live) {
       may_advance = operation.algorithm->does.on_dma(
           scope, {tag.step, tag.piece, tag.detail, done.packet, done.bytes, done.ok});
     }
     if (done.packet != nullptr) unhold_packet(card, done.packet);
     if (live && !done.ok) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
-  } else if (done.ok && !(live && is_refused(operation))) {
-    if (role != TransferRole::kRepair && tag.detail != kNoPeer) {
+  } else if (done.ok && !(live && is_refused(operation)) &&
+             (role != TransferRole::kRepairFramed || take_frame(done))) {
+    if (holds_operation(role) && tag.detail != kNoPeer) {
       edge_count(member.membership.peers[tag.detail], done.packet->header);
     }
     send_read(card, done.packet);

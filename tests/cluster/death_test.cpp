@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/cluster/operation_case.h"
 #include "tests/cluster/plans.h"
 
 namespace peal::sim {
@@ -12,13 +13,7 @@ namespace {
 
 constexpr TimeNs kFloodNs = 200 * kMillisecond;
 
-struct Case {
-  const char* name;
-  OperationPlan operation;
-};
-
-std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }
-
+using Case = OperationCase;
 class Death : public testing::TestWithParam<Case> {};
 
 TEST_P(Death, ASilentCardIsNamedWithinTheTimeOut) {
@@ -146,18 +141,20 @@ TEST_P(Death, UnreachableMemoryIsToldToEverybody) {
 
 INSTANTIATE_TEST_SUITE_P(
     Operations, Death,
-    testing::Values(Case{"barrier", kBarrier}, Case{"broadcast_small", broadcast(64)},
-                    Case{"broadcast_large", broadcast(20'000)},
-                    Case{"doubling_small", doubling(64)}, Case{"doubling_large", doubling(20'000)},
-                    Case{"root_broadcast_small", root_broadcast(64, 0)},
-                    Case{"root_broadcast_large", root_broadcast(20'000, 1)},
-                    Case{"root_broadcast_in_pieces", root_broadcast(600'000, 0)},
-                    Case{"alltoall_small", alltoall(64)},
-                    Case{"alltoall_large", alltoall(9000, true)}, Case{"direct", direct(700)},
-                    Case{"direct_large", direct(9000, true)},
-                    Case{"direct_allgather", direct_allgather(700)},
-                    Case{"direct_allgather_large", direct_allgather(9000, true)}),
-    name_of);
+    testing::Values(
+        Case{"barrier", kBarrier}, Case{"broadcast_small", broadcast(64)},
+        Case{"broadcast_large", broadcast(20'000)}, Case{"doubling_small", doubling(64)},
+        Case{"doubling_large", doubling(20'000)},
+        Case{"root_broadcast_small", root_broadcast(64, 0)},
+        Case{"root_broadcast_large", root_broadcast(20'000, 1)},
+        Case{"root_broadcast_in_pieces", root_broadcast(600'000, 0)},
+        Case{"alltoall_small", alltoall(64)}, Case{"alltoall_large", alltoall(9000, true)},
+        Case{"direct", direct(700)}, Case{"direct_large", direct(9000, true)},
+        Case{"direct_allgather", direct_allgather(700)},
+        Case{"direct_allgather_large", direct_allgather(9000, true)},
+        Case{"allgatherv", allgatherv(700)}, Case{"allgatherv_large", allgatherv(9000, true)},
+        Case{"alltoallv", alltoallv(700)}, Case{"alltoallv_large", alltoallv(9000, true)}),
+    name_of_case);
 
 }  // namespace
 }  // namespace peal::sim

@@ -35,6 +35,9 @@ using sim::Blocks;
 constexpr uint32_t kCardsMax = 4;
 constexpr uint32_t kBlockMax = 3 * CONFIG_MTU_BYTES;
 constexpr uint32_t kSlots = CONFIG_CHANNELS;
+// Tables of parts lie behind what is sent.
+constexpr size_t kTables = size_t{kSlots} * kBlockMax * kCardsMax;
+constexpr size_t kTableBytes = 2 * kCardsMax * sizeof(peal_part);
 constexpr uint64_t kStepsMax = 100'000;  // of one run
 constexpr uint64_t kGroup = 0x9ea1;
 constexpr uint64_t kCopyKey = 0x9e3779b97f4a7c15u;
@@ -54,6 +57,7 @@ struct Plan {
     sim::OperationPlan plan;
     plan.operation = operations[sequence].operation;
     plan.root = operations[sequence].root;
+    plan.block_bytes = static_cast<uint32_t>(operations[sequence].block_bytes);
     return {plan, cards, rank};
   }
   [[nodiscard]] uint32_t packets_of(uint32_t card) const {
@@ -157,6 +161,8 @@ class World {
 
   void make_group();
   void reset();
+  static void name_parts(Machine& machine, const Blocks& blocks, uint32_t sequence,
+                         peal_submission* entry);
   void post(uint32_t rank);
   void post_all(uint32_t rank);
   void settle(uint32_t card);
@@ -266,17 +272,17 @@ void Wire::complete(ContextId, const peal_completion& entry) {
     if ((blocks.waits_for_all() || rank == operation.root) &&
         world_.machines_[rank].posted <= sequence)
       return world_.fail(who + " succeeds before all have posted");
-  const auto block = static_cast<uint32_t>(operation.block_bytes);
   const uint8_t* result = machine.regions[1].data() + World::offset_of(sequence);
   for (uint32_t i = 0; i < blocks.received(); i++) {
     const BlockName name = blocks.received_name(i);
-    for (uint32_t at = 0; at < block; at++)
-      if (result[i * block + at] != World::pattern(name, sequence, at))
+    const sim::Extent block = blocks.received_extent(i);
+    for (uint32_t at = 0; at < block.bytes; at++)
+      if (result[block.offset + at] != World::pattern(name, sequence, at))
         return world_.fail(who + ": block of rank " + std::to_string(name.from) + " is wrong");
   }
   // The buffers are the user's again.
   std::memset(machine.regions[0].data() + World::offset_of(sequence), 0xee,
-              uint64_t{block} * blocks.sent());
+              operation.block_bytes * blocks.sent());
 }
 
 // --- the world ---
@@ -297,7 +303,7 @@ void World::make_group() {
     identity.index = static_cast<uint16_t>(i);
     machine.card =
         card_start(reinterpret_cast<void*>(at), *machine.wire, identity, default_timeouts());
-    machine.regions[0].resize(size_t{kSlots} * kBlockMax * kCardsMax);
+    machine.regions[0].resize(kTables + kSlots * kTableBytes);
     machine.regions[1].resize(size_t{kSlots} * kBlockMax * kCardsMax);
     machine.regions[2].resize(size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
     reserve.rank = i;
@@ -349,6 +355,25 @@ void World::reset() {
   story_.clear();
 }
 
+// Where the parts lie, instead of a length.
+void World::name_parts(Machine& machine, const Blocks& blocks, uint32_t sequence,
+                       peal_submission* entry) {
+  const uint64_t offset = offset_of(sequence);
+  std::vector<peal_part> parts;
+  const auto add = [&](const sim::Extent& block) {
+    parts.push_back({offset + block.offset, block.bytes});
+  };
+  const bool to_each = entry->operation == PEAL_OPERATION_ALLTOALLV;
+  for (uint32_t i = 0; to_each && i < blocks.sent(); i++) add(blocks.sent_extent(i));
+  for (uint32_t i = 0; i < blocks.received(); i++) add(blocks.received_extent(i));
+  const size_t table = kTables + sequence % kSlots * kTableBytes;
+  std::memcpy(machine.regions[0].data() + table, parts.data(), parts.size() * sizeof(peal_part));
+  if (to_each) entry->send_offset = 0;
+  entry->block_bytes = 0;
+  entry->parts_key = machine.send_key;
+  entry->parts_offset = table;
+}
+
 void World::post(uint32_t rank) {
   Machine& machine = machines_[rank];
   const uint32_t sequence = machine.posted++;
@@ -361,15 +386,17 @@ void World::post(uint32_t rank) {
     entry.send_key = machine.send_key;
     entry.send_offset = offset;
   }
-  for (uint32_t i = 0; i < blocks.sent(); i++)
-    for (uint32_t at = 0; at < entry.block_bytes; at++)
-      machine.regions[0][offset + i * entry.block_bytes + at] =
-          pattern(blocks.sent_name(i), sequence, at);
+  for (uint32_t i = 0; i < blocks.sent(); i++) {
+    const sim::Extent block = blocks.sent_extent(i);
+    for (uint32_t at = 0; at < block.bytes; at++)
+      machine.regions[0][offset + block.offset + at] = pattern(blocks.sent_name(i), sequence, at);
+  }
   if (blocks.received() > 0) {
     entry.receive_key = machine.receive_key;
     entry.receive_offset = offset;
     std::memset(machine.regions[1].data() + offset, 0, entry.block_bytes * blocks.received());
   }
+  if (sim::has_parts(entry.operation)) name_parts(machine, blocks, sequence, &entry);
   card_on_submission(*machine.card, machine.context, entry, now_);
 }
 
@@ -689,6 +716,12 @@ std::vector<Plan> plans() {
       add(bytes == kSmall ? "direct allgather, one piece" : "direct allgather, three pieces",
           {operation(PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, bytes)},
           PEAL_OPERATION_ALLGATHER);
+      add(bytes == kSmall ? "allgatherv, one piece" : "allgatherv, up to three pieces",
+          {operation(PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, bytes)},
+          PEAL_OPERATION_ALLGATHERV);
+      add(bytes == kSmall ? "alltoallv, one piece" : "alltoallv, up to three pieces",
+          {operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, bytes)},
+          PEAL_OPERATION_ALLTOALLV);
     }
     add("destroy", {destroy}, PEAL_OPERATION_DESTROY, true);
     add("broadcast, then destroy", {gather(kBroadcast, kPiece), destroy}, PEAL_OPERATION_DESTROY);

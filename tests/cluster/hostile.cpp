@@ -161,7 +161,28 @@ peal_submission HostileHost::good() const {
 
 std::vector<HostileHost::Bad> HostileHost::bad_entries() const {
   const Process& victim = victim_;
+  const auto with_parts = [](auto& e) {
+    e.operation = PEAL_OPERATION_ALLTOALLV;
+    e.algorithm = PEAL_ALGORITHM_DIRECT;
+    e.block_bytes = 0;
+    e.parts_key = e.send_key;
+  };
   return {
+      {"another's table of parts", PEAL_STATUS_BAD_KEY,
+       [with_parts, &victim](auto& e) {
+         with_parts(e);
+         e.parts_key = victim.send_key;
+       }},
+      {"table past the end", PEAL_STATUS_BAD_BOUNDS,
+       [with_parts](auto& e) {
+         with_parts(e);
+         e.parts_offset = kRegionBytes - 1;
+       }},
+      {"parts in another's memory", PEAL_STATUS_BAD_KEY,
+       [with_parts, &victim](auto& e) {
+         with_parts(e);
+         e.receive_key = victim.receive_key;
+       }},
       {"opcode", PEAL_STATUS_BAD_OPCODE, [](auto& e) { e.operation = PEAL_OPERATION_RECYCLE; }},
       {"opcode out of range", PEAL_STATUS_BAD_OPCODE, [](auto& e) { e.operation = 200; }},
       {"algorithm", PEAL_STATUS_BAD_ALGORITHM,

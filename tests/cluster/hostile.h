@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A host and a wire that mean harm: entries with wrong keys, bounds and handles, frames with every
-// field wrong. The card must name each mistake,
-// and nothing outside of the hostile process may change.
+// field wrong. The card must name each mistake, and nothing outside of the hostile process may
+// change.
 #pragma once
 
 #include "emulator/cluster/run.h"

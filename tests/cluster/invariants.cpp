@@ -38,8 +38,8 @@ Report bounded_running_ahead() {
   return run(scenario);
 }
 
-// A rank that is seconds late costs a question now and then,
-// at the longest interval, and repairs nothing.
+// A rank that is seconds late costs a question now and then, at the longest interval, and repairs
+// nothing.
 Report any_skew() {
   constexpr uint32_t kRanks = 8;
   constexpr TimeNs kLateNs = 3 * kSecond;

@@ -5,18 +5,13 @@
 
 #include <string>
 
+#include "tests/cluster/operation_case.h"
 #include "tests/cluster/plans.h"
 
 namespace peal::sim {
 namespace {
 
-struct Case {
-  const char* name;
-  OperationPlan operation;
-};
-
-std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }
-
+using Case = OperationCase;
 class Late : public testing::TestWithParam<Case> {};
 
 TEST_P(Late, SecondsCostAQuestionPerIntervalAndMember) {
@@ -69,21 +64,23 @@ TEST_P(Late, ConnectingLate) {
 
 INSTANTIATE_TEST_SUITE_P(
     Operations, Late,
-    testing::Values(Case{"barrier", kBarrier}, Case{"broadcast_empty", broadcast(0)},
-                    Case{"broadcast_small", broadcast(64)},
-                    Case{"broadcast_large", broadcast(30'000)}, Case{"doubling_empty", doubling(0)},
-                    Case{"doubling_small", doubling(64)}, Case{"doubling_large", doubling(30'000)},
-                    Case{"doubling_in_place", doubling(30'000, true)},
-                    Case{"broadcast_in_place", broadcast(30'000, true)},
-                    Case{"root_broadcast_empty", root_broadcast(0, 1)},
-                    Case{"root_broadcast_small", root_broadcast(64, 0)},
-                    Case{"root_broadcast_large", root_broadcast(30'000, 1)},
-                    Case{"alltoall_small", alltoall(64)}, Case{"alltoall_large", alltoall(30'000)},
-                    Case{"alltoall_in_place", alltoall(3000, true)}, Case{"direct", direct(3000)},
-                    Case{"direct_in_place", direct(30'000, true)},
-                    Case{"direct_allgather", direct_allgather(3000)},
-                    Case{"direct_allgather_in_place", direct_allgather(30'000, true)}),
-    name_of);
+    testing::Values(
+        Case{"barrier", kBarrier}, Case{"broadcast_empty", broadcast(0)},
+        Case{"broadcast_small", broadcast(64)}, Case{"broadcast_large", broadcast(30'000)},
+        Case{"doubling_empty", doubling(0)}, Case{"doubling_small", doubling(64)},
+        Case{"doubling_large", doubling(30'000)}, Case{"doubling_in_place", doubling(30'000, true)},
+        Case{"broadcast_in_place", broadcast(30'000, true)},
+        Case{"root_broadcast_empty", root_broadcast(0, 1)},
+        Case{"root_broadcast_small", root_broadcast(64, 0)},
+        Case{"root_broadcast_large", root_broadcast(30'000, 1)},
+        Case{"alltoall_small", alltoall(64)}, Case{"alltoall_large", alltoall(30'000)},
+        Case{"alltoall_in_place", alltoall(3000, true)}, Case{"direct", direct(3000)},
+        Case{"direct_in_place", direct(30'000, true)},
+        Case{"direct_allgather", direct_allgather(3000)},
+        Case{"direct_allgather_in_place", direct_allgather(30'000, true)},
+        Case{"allgatherv", allgatherv(3000)}, Case{"allgatherv_in_place", allgatherv(30'000, true)},
+        Case{"alltoallv", alltoallv(3000)}, Case{"alltoallv_in_place", alltoallv(30'000, true)}),
+    name_of_case);
 
 }  // namespace
 }  // namespace peal::sim

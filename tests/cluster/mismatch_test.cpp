@@ -90,7 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"alltoall_kind", alltoall(1000, true), doubling(1000)},
                     Case{"alltoall_ways", alltoall(1000), direct(1000)},
                     Case{"allgather_ways", direct_allgather(1000), broadcast(1000)},
-                    Case{"direct_kind", direct_allgather(1000), direct(1000)}),
+                    Case{"direct_kind", direct_allgather(1000), direct(1000)},
+                    Case{"parts", allgatherv(1000), alltoallv(1000)},
+                    Case{"parts_or_not", alltoallv(1000), direct(1000)}),
     name_of);
 
 }  // namespace

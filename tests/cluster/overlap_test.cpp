@@ -54,7 +54,10 @@ INSTANTIATE_TEST_SUITE_P(InTime, OverlapOf,
                                          Case{"doubling_64k", doubling(65'536), 0, {99, 99, 99}},
                                          Case{"alltoall_8k", alltoall(8192), 0, {95, 95, 95}},
                                          Case{"direct_8k", direct(8192), 0, {95, 95, 95}},
-                                         Case{"direct_64k", direct(65'536), 0, {99, 99, 99}}),
+                                         Case{"direct_64k", direct(65'536), 0, {99, 99, 99}},
+                                         Case{
+                                             "allgatherv_64k", allgatherv(65'536), 0, {99, 99, 99}},
+                                         Case{"alltoallv_64k", alltoallv(65'536), 0, {99, 99, 99}}),
                          name_of);
 
 // What came early waits in its packets for a late host, or crosses the bus twice more: recursive

@@ -35,6 +35,14 @@ OperationPlan direct_allgather(uint32_t bytes, bool in_place) {
   return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, in_place, bytes};
 }
 
+OperationPlan allgatherv(uint32_t bytes, bool in_place) {
+  return {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, in_place, bytes};
+}
+
+OperationPlan alltoallv(uint32_t bytes, bool in_place) {
+  return {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, in_place, bytes};
+}
+
 Scenario plan(uint32_t cards, const OperationPlan& operation, uint32_t count, uint32_t depth) {
   Scenario scenario;
   scenario.name = "test";

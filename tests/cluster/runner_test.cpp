@@ -61,8 +61,8 @@ TEST(Runner, AStoppedCardServesItsQueueBeforeItsTimers) {
 }
 
 // A processor that cannot keep up is behind in its queue when its timers are due: card 0 is busy
-// for 700 us with one group while the signal of another comes in,
-// at 300 us, after that one's timer.
+// for 700 us with one group while the signal of another comes in, at 300 us, after that one's
+// timer.
 TEST(Runner, ABusyCardServesItsQueueBeforeItsTimers) {
   Scenario scenario = bare_plan(9, broadcast(64), 1);
   scenario.costs.packet_ns = 100 * kMicrosecond;

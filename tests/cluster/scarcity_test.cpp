@@ -3,6 +3,8 @@
 // order, with slots used again and again, everything still ends, and everything is given back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/cluster/plans.h"
 
 namespace peal::sim {
@@ -24,7 +26,9 @@ Scenario mixed(uint32_t cards) {
                                    direct(700),
                                    direct(9000, true),
                                    direct_allgather(700),
-                                   direct_allgather(9000, true)};
+                                   direct_allgather(9000, true),
+                                   allgatherv(9000),
+                                   alltoallv(9000, true)};
   scenario.groups[0].depth = 4;
   return scenario;
 }
@@ -77,7 +81,8 @@ TEST(Scarcity, SlotsAreUsedAgain) {
   Scenario scenario = mixed(5);
   scenario.faults.loss = 0.1;
   scenario.faults.until_ns = 10 * kSecond;
-  for (uint32_t i = 0; i < 3 * device().members_max; i++) {
+  const uint32_t times = std::min(3 * device().members_max, 48u);
+  for (uint32_t i = 0; i < times; i++) {
     GroupPlan next = scenario.groups[0];
     next.after_group = i;
     next.operations.resize(3);
@@ -85,12 +90,16 @@ TEST(Scarcity, SlotsAreUsedAgain) {
   }
   const Report report = run(scenario);
   EXPECT_TRUE(report.ok) << failures(report);
-  EXPECT_EQ(report.ranks, 5 * (1 + 3 * device().members_max));
+  EXPECT_EQ(report.ranks, 5 * (1 + times));
 }
 
-// As many groups at once as a card has members; each with its own pace.
-TEST(Scarcity, AllMembersOfACardAtOnce) {
-  Scenario scenario = mixed(4);
+// As many groups at once as a card has members, of three processes on each card; each with its own
+// pace.
+Scenario all_members(uint32_t cards) {
+  Scenario scenario = mixed(cards);
+  // Long blocks would only cost memory.
+  std::erase_if(scenario.groups[0].operations,
+                [](const OperationPlan& each) { return each.block_bytes > 20'000; });
   const GroupPlan first = scenario.groups[0];
   for (uint32_t i = 1; i < device().members_max; i++) {
     GroupPlan next = first;
@@ -100,8 +109,45 @@ TEST(Scarcity, AllMembersOfACardAtOnce) {
   }
   scenario.faults.loss = 0.02;
   scenario.faults.until_ns = kSecond;
+  return scenario;
+}
+
+TEST(Scarcity, AllMembersOfACardAtOnce) {
+  const Report report = run(all_members(4));
+  EXPECT_TRUE(report.ok) << failures(report);
+}
+
+// In the groups of the process that is killed; or in all, where the card falls silent.
+TEST(Scarcity, AllMembersOfACardWhenOneDies) {
+  for (const auto kind : {Accident::Kind::kKill, Accident::Kind::kSilence}) {
+    Scenario scenario = all_members(4);
+    scenario.accidents.push_back({kind, {1, 0}, 2 * kMillisecond});
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << failures(report);
+    EXPECT_GE(report.peer_dead, device().members_max / 3);
+  }
+}
+
+// Chains of groups, made and destroyed one after the other by a quarter of a card's members, beside
+// groups that go on.
+TEST(Scarcity, GroupsComeAndGoBesideOthers) {
+  Scenario scenario = mixed(4);
+  const GroupPlan steady = scenario.groups[0];
+  scenario.groups.push_back(steady);
+  const uint32_t chains = device().members_max / 4;
+  GroupPlan brief = steady;
+  brief.operations = {broadcast(64), alltoall(64)};
+  for (uint32_t i = 0; i < 8 * chains; i++) {
+    const auto index = static_cast<uint32_t>(scenario.groups.size());
+    brief.after_group = i < chains ? kNoGroup : index - chains;
+    for (Place& place : brief.places) place.process = i % 3;
+    scenario.groups.push_back(brief);
+  }
+  scenario.faults.loss = 0.05;
+  scenario.faults.until_ns = 10 * kSecond;
   const Report report = run(scenario);
   EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_EQ(report.ranks, 4 * (2 + 8 * chains));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Broadcast and all-to-all over real cards: every byte, from every root, in place and not, mixed with all others and deep; ranks that
+"""Broadcast, all-to-all, allgatherv and alltoallv over real cards: every byte, from every root, in place and not, mixed with all others and deep; ranks that
 disagree are told, and so are those that wait for a rank that dies."""
 
 import signal
@@ -36,6 +36,32 @@ class CollectivesTest(jobs.JobCase):
     def test_alltoall_on_two_cards(self):
         self.scenario(6, "alltoall", "65536", "2", options=("--cards", "2"))
 
+    def test_allgatherv(self):
+        for ranks in (1, 2, 3, 5, 8, 16):
+            with self.subTest(ranks=ranks):
+                self.scenario(ranks, "allgatherv", "20000")
+
+    def test_alltoallv(self):
+        for ranks in (1, 2, 3, 5, 8, 16):
+            with self.subTest(ranks=ranks):
+                self.scenario(ranks, "alltoallv", "20000" if ranks < 16 else "3000")
+
+    def test_blocks_far_above_a_channel(self):
+        for operation in ("allgatherv", "alltoallv"):
+            with self.subTest(operation=operation):
+                self.scenario(3, operation, str(5 << 20), "1")
+
+    def test_blocks_that_differ_with_loss(self):
+        for operation in ("allgatherv", "alltoallv"):
+            for ranks in (3, 8):
+                with self.subTest(operation=operation, ranks=ranks):
+                    self.scenario(ranks, operation, "9000", "5", options=LOSS)
+
+    def test_blocks_that_differ_on_two_cards(self):
+        for operation in ("allgatherv", "alltoallv"):
+            with self.subTest(operation=operation):
+                self.scenario(6, operation, "65536", "2", options=("--cards", "2"))
+
     def test_mixed(self):
         for ranks in (2, 5, 8):
             with self.subTest(ranks=ranks):
@@ -53,12 +79,12 @@ class CollectivesTest(jobs.JobCase):
         self.scenario(3, "mixed-threads", "5", "100", "3000", "7", options=LOSS)
 
     def test_disagreement(self):
-        for what in ("root", "broadcast-length", "alltoall-length", "operation"):
+        for what in ("root", "broadcast-length", "alltoall-length", "allgatherv-length", "alltoallv-length", "operation"):
             with self.subTest(what=what):
                 self.scenario(4, "disagree-on", what, "2")
 
     def test_disagreement_with_loss(self):
-        for what in ("root", "alltoall-length"):
+        for what in ("root", "alltoall-length", "alltoallv-length"):
             with self.subTest(what=what):
                 self.scenario(5, "disagree-on", what, "1", options=LOSS)
 
@@ -70,6 +96,10 @@ class CollectivesTest(jobs.JobCase):
     def test_a_root_that_dies(self):
         self.dies(4, "broadcast", 2, 1000)
         self.dies(8, "broadcast", 0, 100000, *LOSS)
+
+    def test_a_rank_that_dies_in_an_allgatherv(self):
+        self.dies(4, "allgatherv", 1, 1000)
+        self.dies(8, "allgatherv", 7, 20000, *LOSS)
 
     def test_a_rank_that_dies_in_an_alltoall(self):
         self.dies(4, "alltoall", 1, 1000)

@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Many groups, overlapping groups, several ranks per card, and several threads on one context."""
 
+import sys
+
 import jobs
+
+
+def touched_bytes(pids):
+    """Memory that the processes have touched, other than files: what several share is divided among them."""
+    total = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            total += sum(int(line.split()[1]) for line in file if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+    return total * 1024
 
 
 class GroupsTest(jobs.JobCase):
@@ -26,6 +37,28 @@ class GroupsTest(jobs.JobCase):
     def test_more_than_the_card_has(self):
         """All ranks are refused together, and what was given back can be used again."""
         self.scenario(4, "exhaust", options=("--cards", "2"))
+
+    def many(self, ranks, groups, *options):
+        """Makes and uses so many groups at once, twice; what one of their members costs."""
+        job = self.start(ranks, jobs.program("e2e-rank"), "many", str(groups), options=options)
+        job.expect_line("ready")
+        pids = [job.cards(), *job.ranks().values()]
+        before = touched_bytes(pids)
+        job.go_on()
+        job.expect_line("ready")
+        each = (touched_bytes(pids) - before) / (ranks * groups)
+        job.go_on()
+        job.finish()
+        print(f"{each / 1024:.1f} KiB for each of {groups} groups of {ranks} ranks", file=sys.stderr)
+        return each
+
+    def test_all_of_a_card(self):
+        """All of a card's memberships, by one process on each of two cards."""
+        self.assertLess(self.many(2, 256, "--cards", "2", "--nic-option=--connection-groups=256"), 65536)
+
+    def test_all_of_a_card_by_several_processes(self):
+        """By four on each of two cards, and with ranks that are no peers."""
+        self.assertLess(self.many(8, 64, "--cards", "2"), 65536)
 
     def test_threads(self):
         self.scenario(3, "threads", "4")

@@ -24,7 +24,7 @@ import abi_lists  # noqa: E402  pylint: disable=wrong-import-position
 from waiting import until  # noqa: E402  pylint: disable=wrong-import-position
 
 ADMIN_BYTES = 512
-ABI_VERSION = 4
+ABI_VERSION = abi_lists.version()
 OPEN, CLOSE, REGISTER, UNREGISTER, RESERVE, CONNECT, ABANDON, COUNTERS = range(1, 9)
 ALLOCATE, PROCESS, PAGES = 1, 2, 3
 READ, WRITE = 1, 2

@@ -11,6 +11,9 @@ class OlderHeaderTest(jobs.JobCase):
     def test_version_2(self):
         self.run_job(4, jobs.program("e2e-older-2"))
 
+    def test_version_3(self):
+        self.run_job(4, jobs.program("e2e-older-3"))
+
 
 if __name__ == "__main__":
     jobs.main()

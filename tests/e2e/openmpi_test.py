@@ -50,7 +50,8 @@ class OpenMpiTest(unittest.TestCase):
 
     def test_measurements_are_verified(self):
         """peal-perf fails by itself when a result is wrong."""
-        for words in (("barrier",), ("broadcast",), ("alltoall", "--in-place"), ("allgather", "--sizes", "4,8k"), ("allgather", "--in-place", "--memory", "both")):
+        for words in (("barrier",), ("broadcast",), ("alltoall", "--in-place"), ("allgatherv",), ("alltoallv", "--in-place"), ("alltoallv", "--memory", "both"),
+                      ("allgather", "--sizes", "4,8k"), ("allgather", "--in-place", "--memory", "both")):
             path = os.path.join(self.folder.name, "records.json")
             self.over_open_mpi(4, os.path.join(PROGRAMS, "peal-perf"), *words, "--iterations", "20", "--json", path)
             with open(path, encoding="utf-8") as file:

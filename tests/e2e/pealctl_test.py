@@ -31,6 +31,14 @@ class PealctlTest(jobs.JobCase):
                          BEYOND)
         self.assertEqual(self.chosen("--ranks", "16", "--bytes", "64k"), BEYOND)
 
+    def test_cards_that_remember_too_few(self):
+        done = self.choose("--ranks", "17", "--operation", "alltoall", "--addresses", "16")
+        self.assertEqual((done.returncode, done.stdout),
+                         (0, HEADER +
+                          "alltoall   0-1k           bruck                 the default table: alltoall:0-1k:n9-:bruck\n"
+                          "alltoall   1025-          bruck                 the default table: alltoall:bruck "
+                          "(the cards remember too few addresses for the default table: alltoall:direct)\n"))
+
     def test_every_operation(self):
         done = self.choose("--ranks", "8", "--bytes", "4")
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()[1:3]], ["barrier", "allgather"])
@@ -66,6 +74,14 @@ class PealctlTest(jobs.JobCase):
 
     def test_ranks_whose_rules_differ(self):
         self.scenario(4, "rules", "1")
+
+    def test_blocks_that_differ(self):
+        done = self.choose("--ranks", "8", "--bytes", "64k", "--algorithms", "allgatherv:0-64k:direct")
+        self.assertEqual(done.stdout.splitlines()[-2:],
+                         ["allgatherv 0-64k          direct                peal_group_params.algorithms: allgatherv:0-64k:direct",
+                          "alltoallv  any            direct                the default table: alltoallv:direct"])
+        self.refused('peal_group_params.algorithms: "alltoallv:0-4k:direct": "0-4k" is a range of bytes, but in alltoallv ranks know no '
+                     "common length", "--ranks", "8", "--algorithms", "alltoallv:0-4k:direct")
 
     def test_mistakes(self):
         self.refused("--ranks is missing")

@@ -7,6 +7,7 @@ import subprocess
 import jobs
 
 ALL_FAULTS = ("--loss=0.02", "--duplicate=0.02", "--reorder=0.05", "--corrupt=0.01", "--delay=0.01", "--seed=11")
+OPERATIONS = "barrier, allgather, broadcast, alltoall, allgatherv, alltoallv, group"
 OVERLAP_SPREADS = ["comm_us", "work_us", "both_us", "work_cpu_us", "both_ratio", "overlap", "start_cpu_us", "done_cpu_us", "done_before"]
 
 
@@ -142,6 +143,29 @@ class PerfTest(jobs.JobCase):
                 records = self.others(operation, 4, "--floor", "--rounds", "4", sizes="0,4,1024", iterations=100)
                 self.assertEqual([record["algorithm"] for record in records], ["ideal-card", "auto"] * 6)
 
+    def test_blocks_that_differ(self):
+        """However the bytes are spread: the ideal card, in place and not, in both kinds of memory."""
+        for operation in ("allgatherv", "alltoallv"):
+            for ranks in (1, 3, 8):
+                with self.subTest(operation=operation, ranks=ranks):
+                    self.others(operation, ranks, iterations=20)
+            with self.subTest(operation=operation, beside="the ideal card"):
+                self.others(operation, 4, "--floor", "--rounds", "2", sizes="0,4,5000", iterations=20)
+            for spread in ("even", "one"):
+                with self.subTest(operation=operation, spread=spread):
+                    self.others(operation, 5, "--spread", spread, "--in-place", iterations=20)
+            with self.subTest(operation=operation, wire="bad"):
+                self.others(operation, 5, *ALL_FAULTS, sizes="4,1000,5000", iterations=30)
+
+    def test_packets_of_blocks_that_differ(self):
+        """A packet each way for each two ranks where a block fits into one, whatever is empty."""
+        for spread in ("rising", "even", "one"):
+            for operation in ("allgatherv", "alltoallv"):
+                with self.subTest(operation=operation, spread=spread):
+                    record, = self.perf(operation, "--ranks", "8", "--sizes", "64", "--spread", spread, "--iterations", "256", "--warmup", "0",
+                                        "--nic-option=--nack-us=1000000", "--nic-option=--nack-max-us=2000000")
+                    self.assertEqual((record["packets_collective"], record["packets_repair"]), (56, 0))
+
     def overlap(self, operation, *words):
         sizes = [] if operation == "barrier" else ["--sizes", "0,4,5000"]
         return self.perf(operation, "--overlap", *sizes, "--iterations", "40", "--warmup", "2", "--rounds", "4", *words)
@@ -159,7 +183,7 @@ class PerfTest(jobs.JobCase):
             self.assertEqual(record["work_cpu_us"], record["comm_us"])
 
     def test_overlap_beside_the_ideal_card(self):
-        for operation in ("barrier", "allgather", "broadcast", "alltoall"):
+        for operation in ("barrier", "allgather", "broadcast", "alltoall", "allgatherv", "alltoallv"):
             with self.subTest(operation=operation):
                 records = self.overlap(operation, "--ranks", "4", "--floor", "--tests", "3")
                 self.assertEqual([record["algorithm"] for record in records][0::2], ["ideal-card"] * (len(records) // 2))
@@ -202,7 +226,9 @@ class PerfTest(jobs.JobCase):
 
     def test_mistakes(self):
         for words, wrong in (
-                (["reduce"], "OPERATION: 'reduce' is none of barrier, allgather, broadcast, alltoall, group"),
+                (["reduce"], "OPERATION: 'reduce' is none of " + OPERATIONS),
+                (["allgather", "--spread", "one"], "--spread is of allgatherv and alltoallv"),
+                (["alltoallv", "--spread", "falling"], "--spread: 'falling' is none of rising, even, one"),
                 (["allgather", "--sizes", "4,x"], "--sizes: '4,x' is no list A,B,... of bytes from 0 to 64M"),
                 (["allgather", "--algorithm", "ring"],
                  "--algorithm: 'ring' is none of auto, all-to-all-broadcast, recursive-doubling, direct, all"),
@@ -218,7 +244,7 @@ class PerfTest(jobs.JobCase):
                 (["barrier", "--compare-loss", "--floor"], "--compare-loss and --floor: one of them"),
                 (["barrier", "--compare-loss", "--cards", "3"], "--compare-loss and --cards: each rank has cards of its own"),
                 (["barrier", "allgather"], "'allgather' is one word too many"),
-                ([], "OPERATION is missing: one of barrier, allgather, broadcast, alltoall, group")):
+                ([], "OPERATION is missing: one of " + OPERATIONS)):
             done = subprocess.run([jobs.program("peal-perf"), *words], env=self.environment, capture_output=True, text=True,
                                   check=False)
             self.assertEqual((done.returncode, done.stderr), (2, f"peal-perf: {wrong}\nTry 'peal-perf --help'.\n"), words)

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/e2e/rank_blocks.h"
 #include "tests/e2e/rank_support.h"
 
 namespace peal::e2e {
@@ -113,15 +114,21 @@ void run_alltoall(Job& job) {
 
 namespace {
 
-enum class Kind : uint8_t { kBarrier, kBroadcast, kAllgather, kAlltoall };
+enum class Kind : uint8_t { kBarrier, kBroadcast, kAllgather, kAlltoall, kAllgatherv, kAlltoallv };
 
 // One operation of a sequence that all ranks draw alike, and its buffers.
 class Slot {
  public:
-  Slot(const Job& job, size_t longest) : job_(job), longest_(longest), buffers_(job, longest) {}
+  Slot(const Job& job, size_t longest)
+      : job_(job),
+        longest_(longest),
+        buffers_(job, longest),
+        blocks_bytes_(side_bytes_max(job, longest)),
+        blocks_send_(allocate(job, blocks_bytes_)),
+        blocks_receive_(allocate(job, blocks_bytes_)) {}
 
   void post(std::mt19937& random, uint64_t iteration) {
-    kind_ = static_cast<Kind>(random() % 4);
+    kind_ = static_cast<Kind>(random() % 6);
     bytes_ = random() % 3 == 0 ? random() % (longest_ + 1) : random() % 300;
     root_ = static_cast<uint32_t>(random() % job_.size);
     iteration_ = iteration;
@@ -145,6 +152,8 @@ class Slot {
         EXPECT_OK(job_,
                   peal_ialltoall(job_.group, buffers_.send, buffers_.receive, bytes_, &request_));
         break;
+      default:
+        post_blocks(random);
     }
   }
 
@@ -181,6 +190,14 @@ class Slot {
   }
 
  private:
+  void post_blocks(std::mt19937& random) {
+    const bool in_place = random() % 2 == 0;
+    blocks_ =
+        draw_call(job_, random, kind_ == Kind::kAlltoallv, in_place, kShapes[random() % 4], bytes_);
+    fill_blocks(job_, blocks_, blocks_send_, blocks_receive_, blocks_bytes_, iteration_);
+    EXPECT_OK(job_, start_blocks(job_, blocks_, blocks_send_, blocks_receive_, &request_));
+  }
+
   void look() {
     EXPECT_OK(job_, peal_request_free(request_));
     request_ = nullptr;
@@ -198,8 +215,10 @@ class Slot {
                buffers_.guarded(sends() ? 0 : bytes_);
       case Kind::kAllgather:
         return is_gathered(job_, buffers_.receive, bytes_, iteration_) && buffers_.guarded(all);
-      default:
+      case Kind::kAlltoall:
         return is_exchanged(job_, buffers_.receive, bytes_, iteration_) && buffers_.guarded(all);
+      default:
+        return blocks_are_right(job_, blocks_, blocks_receive_, blocks_bytes_, iteration_);
     }
   }
 
@@ -211,11 +230,15 @@ class Slot {
   uint32_t root_ = 0;
   uint64_t iteration_ = 0;
   peal_request* request_ = nullptr;
+  BlockCall blocks_;
+  size_t blocks_bytes_;
+  uint8_t* blocks_send_;
+  uint8_t* blocks_receive_;
 };
 
 }  // namespace
 
-// mixed COUNT LONGEST SEED: all four kinds in one sequence, as deep as the card takes it.
+// mixed COUNT LONGEST SEED: all six kinds in one sequence, as deep as the card takes it.
 void run_mixed(Job& job) {
   const uint64_t count = job.number(0, 400);
   const size_t longest = job.number(1, 20'000);
@@ -283,24 +306,38 @@ void run_disagree_on(Job& job) {
     if (what == "alltoall-length") {
       return peal_alltoall(job.group, buffers.send, buffers.receive, odd ? kBytes / 2 : kBytes);
     }
+    if (what == "allgatherv-length" || what == "alltoallv-length") {
+      std::vector<size_t> bytes(job.size, kBytes);
+      if (odd) bytes[0] = kBytes / 2;
+      return what == "allgatherv-length"
+                 ? peal_allgatherv(job.group, PEAL_IN_PLACE, buffers.receive, bytes.data(), nullptr)
+                 : peal_alltoallv(job.group, buffers.send, std::vector(job.size, kBytes).data(),
+                                  nullptr, buffers.receive, bytes.data(), nullptr);
+    }
     return odd ? peal_allgather(job.group, buffers.send, buffers.receive, kBytes)
                : peal_alltoall(job.group, buffers.send, buffers.receive, kBytes);
   };
   for (uint64_t i = 0; i < 10; i++) {
     broadcast_once(job, buffers, kBytes, i % job.size, i);
     const peal_error told = disagree();
-    // Nobody waits in a broadcast for those below: who did not need the odd one may be done.
-    const bool may_be_done = !odd && (what == "root" || what == "broadcast-length");
+    // Nobody waits in a broadcast for those below: who did not need the odd one may be done. Of a
+    // block's length only the two know that exchange it, and who has what it expects may be done.
+    const bool between_two = what == "allgatherv-length" || what == "alltoallv-length";
+    const bool may_be_done = !odd && (what == "root" || what == "broadcast-length" || between_two);
     EXPECT_TRUE(job, told == PEAL_ERR_MISMATCH || (may_be_done && told == PEAL_OK));
+    if (odd && between_two) {
+      const std::string text = peal_last_error_text();
+      EXPECT_TRUE(job, text.substr(text.find(": ")) == ": ranks disagree: rank 0");
+    }
     alltoall_once(job, buffers, kBytes, false, i);
   }
   close_all(job);
 }
 
-// death-in broadcast|alltoall VICTIM BYTES: the others are in the operation when that rank, which
-// is its root, is killed.
+// death-in broadcast|alltoall|allgatherv VICTIM BYTES: the others are in the operation when that
+// rank, which is its root, is killed.
 void run_death_in(Job& job) {
-  const bool broadcast = job.arguments.at(0) == "broadcast";
+  const std::string& operation = job.arguments.at(0);
   const auto victim = static_cast<uint32_t>(job.number(1, 1));
   const size_t bytes = job.number(2, 1000);
   open_all(job);
@@ -311,9 +348,13 @@ void run_death_in(Job& job) {
   }
   peal_request* request = nullptr;
   if (job.rank != victim) {
-    EXPECT_OK(job, broadcast
+    const std::vector<size_t> lengths(job.size, bytes);
+    EXPECT_OK(job, operation == "broadcast"
                        ? peal_ibcast(job.group, buffers.receive, bytes, victim, &request)
-                       : peal_ialltoall(job.group, buffers.send, buffers.receive, bytes, &request));
+                   : operation == "alltoall"
+                       ? peal_ialltoall(job.group, buffers.send, buffers.receive, bytes, &request)
+                       : peal_iallgatherv(job.group, buffers.send, buffers.receive, lengths.data(),
+                                          nullptr, &request));
   }
   job.barrier();
   if (job.rank == victim) raise(SIGKILL);

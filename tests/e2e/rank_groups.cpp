@@ -109,6 +109,35 @@ void run_exhaust(Job& job) {
   peal_close(job.card);
 }
 
+// many COUNT: so many groups at once, all used, all destroyed, and the same again. The script looks
+// before there are any, and when all have been used.
+void run_many(Job& job) {
+  const size_t count = job.number(0, 256);
+  EXPECT_OK(job, peal_open(nullptr, &job.card));
+  const size_t bytes = 64;
+  uint8_t* send = allocate(job, bytes);
+  uint8_t* receive = allocate(job, bytes * job.size);
+  std::vector<peal_group*> groups(count);
+  for (uint64_t time = 0; time < 2; time++) {
+    if (time == 0) job.wait_for_script();
+    for (peal_group*& group : groups) {
+      EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob,
+                                       nullptr, &group));
+    }
+    for (uint64_t i = 0; i < 3 * count; i++) {
+      fill(send, bytes, job.rank, i);
+      EXPECT_OK(job, peal_allgather(groups[i % count], send, receive, bytes));
+      EXPECT_TRUE(job, is_gathered(job, receive, bytes, i));
+    }
+    for (peal_group* group : groups) EXPECT_OK(job, peal_barrier(group));
+    if (time == 0) job.wait_for_script();
+    for (peal_group* group : groups) EXPECT_OK(job, peal_group_destroy(group));
+  }
+  EXPECT_OK(job, peal_free(job.card, send));
+  EXPECT_OK(job, peal_free(job.card, receive));
+  peal_close(job.card);
+}
+
 // overlap: all ranks, the even ones, and pairs of neighbours, used in turns.
 void run_overlap(Job& job) {
   EXPECT_OK(job, peal_open(nullptr, &job.card));

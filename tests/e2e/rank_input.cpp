@@ -126,6 +126,54 @@ void wrong_buffers(const Job& job) {
   EXPECT_OK(job, peal_free(job.card, good));
 }
 
+void wrong_blocks(const Job& job) {
+  constexpr size_t kBlock = 100;
+  uint8_t* good = allocate(job, 2 * kBlock * job.size);
+  uint8_t* other = good + kBlock * job.size;
+  auto* loose = static_cast<uint8_t*>(malloc(kBlock * job.size));
+  peal_group* group = job.group;
+  const std::vector<size_t> all(job.size, kBlock);
+  const std::vector<size_t> none(job.size, 0);
+  std::vector<size_t> bad = all;
+  const auto gather = [&](const void* send, void* receive, const std::vector<size_t>& bytes,
+                          const size_t* offsets) {
+    return peal_allgatherv(group, send, receive, bytes.data(), offsets);
+  };
+  const auto exchange = [&](const void* send, void* receive, const std::vector<size_t>& bytes) {
+    return peal_alltoallv(group, send, all.data(), nullptr, receive, bytes.data(), nullptr);
+  };
+  EXPECT_ERROR(job, peal_allgatherv(nullptr, good, good, all.data(), nullptr),
+               PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_allgatherv(group, good, other, nullptr, nullptr),
+               PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_alltoallv(group, good, nullptr, nullptr, other, all.data(), nullptr),
+               PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, peal_alltoallv(group, good, all.data(), nullptr, other, nullptr, nullptr),
+               PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, gather(nullptr, good, all, nullptr), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, gather(good, nullptr, all, nullptr), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, gather(good, good, all, nullptr), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, exchange(good, good, all), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_ERROR(job, gather(good, loose, all, nullptr), PEAL_ERR_NOT_REGISTERED);
+  EXPECT_ERROR(job, gather(loose, good, all, nullptr), PEAL_ERR_NOT_REGISTERED);
+  EXPECT_ERROR(job, exchange(PEAL_IN_PLACE, loose, all), PEAL_ERR_NOT_REGISTERED);
+  bad[0] = size_t{1} << 32;
+  EXPECT_ERROR(job, gather(PEAL_IN_PLACE, good, bad, nullptr), PEAL_ERR_BAD_LENGTH);
+  EXPECT_ERROR(job, exchange(good, other, bad), PEAL_ERR_BAD_LENGTH);
+  bad[0] = size_t{1} << 30;
+  EXPECT_ERROR(job, gather(PEAL_IN_PLACE, good, bad, nullptr), PEAL_ERR_BAD_BOUNDS);
+  std::vector<size_t> offsets(job.size, 0);
+  offsets[0] = SIZE_MAX;
+  EXPECT_ERROR(job, gather(PEAL_IN_PLACE, good, all, offsets.data()), PEAL_ERR_INVALID_ARGUMENT);
+  free(loose);
+  // None of it used up a sequence number. Nothing at all needs no buffer.
+  EXPECT_OK(job, gather(nullptr, nullptr, none, offsets.data()));
+  fill(good + kBlock * job.rank, kBlock, job.rank, 2);
+  EXPECT_OK(job, gather(PEAL_IN_PLACE, good, all, nullptr));
+  EXPECT_TRUE(job, is_gathered(job, good, kBlock, 2));
+  EXPECT_OK(job, peal_free(job.card, good));
+}
+
 void wrong_requests(const Job& job) {
   peal_card_info info = {};
   info.struct_bytes = sizeof(info);
@@ -217,6 +265,7 @@ void run_input(Job& job) {
   peal_close(nullptr);
   open_all(job);
   wrong_buffers(job);
+  wrong_blocks(job);
   wrong_requests(job);
   wrong_counters(job);
   wrong_exchange(job);

@@ -31,6 +31,7 @@ constexpr Scenario kScenarios[] = {
     {"exit", peal::e2e::run_exit},
     {"gate", peal::e2e::run_gate},
     {"exhaust", peal::e2e::run_exhaust},
+    {"many", peal::e2e::run_many},
     {"fork", peal::e2e::run_fork},
     {"soak", peal::e2e::run_soak},
     {"abort", peal::e2e::run_abort},
@@ -44,6 +45,8 @@ constexpr Scenario kScenarios[] = {
     {"mixed-threads", peal::e2e::run_mixed_threads},
     {"disagree-on", peal::e2e::run_disagree_on},
     {"death-in", peal::e2e::run_death_in},
+    {"allgatherv", peal::e2e::run_allgatherv},
+    {"alltoallv", peal::e2e::run_alltoallv},
 };
 
 }  // namespace

@@ -68,6 +68,7 @@ void run_overlap(Job& job);
 void run_exit(Job& job);
 void run_gate(Job& job);
 void run_exhaust(Job& job);
+void run_many(Job& job);
 void run_abort(Job& job);
 void run_steps(Job& job);
 void run_any(Job& job);
@@ -79,5 +80,7 @@ void run_mixed(Job& job);
 void run_mixed_threads(Job& job);
 void run_disagree_on(Job& job);
 void run_death_in(Job& job);
+void run_allgatherv(Job& job);
+void run_alltoallv(Job& job);
 
 }  // namespace peal::e2e

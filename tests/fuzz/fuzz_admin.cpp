@@ -63,8 +63,8 @@ struct AlignedFree {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-// A guest's memory and its windows; at most one window per context,
-// given back when the card says so.
+// A guest's memory and its windows; at most one window per context, given back when the card says
+// so.
 class FuzzProvider final : public emulator::MemoryProvider {
  public:
   FuzzProvider(FuzzInput& input, RegionTable& table)

@@ -4,7 +4,9 @@
 // posts, DMA finishes or fails, time passes, pools run dry. Whatever comes, the card stays within
 // its memory and its books balance.
 #include <algorithm>
+#include <cstring>
 
+#include "firmware/operation/frame.h"
 #include "firmware/operation/layout.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/pattern.h"
@@ -22,6 +24,7 @@ class PacketFuzz {
       : input_(input),
         bench_(BenchOptions{.index = 1}),
         memory_(bench_.add_memory("memory", kRegionBytes)),
+        table_(bench_.add_memory("table", 10 * sizeof(peal_part), PEAL_ACCESS_READ)),
         members_{bench_.join(4, 1), bench_.join(5, 3, 0x7705)} {
     bench_.port.log_dma = false;
   }
@@ -81,7 +84,11 @@ class PacketFuzz {
   OperationShape shape() {
     static constexpr uint64_t kLengths[] = {0, 1, 64, 65, 1000, 1024, 5000, 0xffffffff, 90000};
     const uint64_t length = kLengths[input_.byte() % 9];
-    switch (input_.byte() % 8) {
+    switch (input_.byte() % 10) {
+      case 8:
+        return {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, 0};
+      case 9:
+        return {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, 0};
       case 6:
         return direct_shape(length);
       case 0:
@@ -166,6 +173,7 @@ class PacketFuzz {
   Frame data(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
              uint32_t step, uint32_t origin) {
     if (what.operation == PEAL_OPERATION_BROADCAST) return binomial(wire, what, sequence, piece);
+    if (has_parts(what)) return part(wire, what, sequence, piece, origin);
     if (what.algorithm == PEAL_ALGORITHM_DIRECT) return direct(wire, what, sequence, piece, origin);
     if (what.operation == PEAL_OPERATION_ALLTOALL) return bruck(wire, what, sequence, piece, step);
     const uint64_t share = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 5 & ~7u;
@@ -202,6 +210,45 @@ class PacketFuzz {
                        pattern_block(sequence, origin, before, length));
   }
 
+  static bool has_parts(const OperationShape& what) {
+    return what.operation == PEAL_OPERATION_ALLGATHERV ||
+           what.operation == PEAL_OPERATION_ALLTOALLV;
+  }
+
+  // What every rank has for every other, as post() says it.
+  static uint64_t part_bytes(uint32_t from) { return from * uint64_t{700}; }
+
+  Frame part(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
+             uint32_t origin) {
+    const uint64_t full = piece_bytes_for(input_.byte() % 2 ? 4 : 5) - kFrameBytes;
+    const uint64_t whole = input_.byte() % 8 == 0 ? input_.take<uint16_t>() : part_bytes(origin);
+    const uint64_t before = piece * full;
+    uint64_t length = whole > before ? std::min(full, whole - before) : 0;
+    if (input_.byte() % 8 == 0) length = input_.below(CONFIG_MTU_BYTES + 1);
+    Frame frame =
+        wire.direct(origin, what, sequence, piece, pattern_block(sequence, origin, before, length));
+    frame.header.block_bytes = static_cast<uint32_t>(whole);
+    return frame;
+  }
+
+  // A table of parts, now and then not quite right.
+  peal_submission parts_entry(const Membership& from, uint64_t sequence, OperationShape what) {
+    peal_submission entry = barrier_entry(from, sequence, sequence);
+    entry.operation = static_cast<uint8_t>(what.operation);
+    entry.algorithm = PEAL_ALGORITHM_DIRECT;
+    entry.send_key = entry.receive_key = memory_.key;
+    entry.parts_key = table_.key;
+    std::vector<peal_part> parts;
+    const auto add = [&](uint64_t bytes) { parts.push_back({parts.size() * 4000, bytes}); };
+    const bool to_each = what.operation == PEAL_OPERATION_ALLTOALLV;
+    for (uint32_t rank = 0; to_each && rank < from.ranks; rank++) add(part_bytes(from.rank));
+    for (uint32_t rank = 0; rank < from.ranks; rank++) add(part_bytes(rank));
+    auto* table = bench_.port.bytes(table_.region).data();
+    std::memcpy(table, parts.data(), parts.size() * sizeof(peal_part));
+    if (input_.byte() % 4 == 0) input_.spoil(table, parts.size() * sizeof(peal_part));
+    return entry;
+  }
+
   Frame bruck(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
               uint32_t step) {
     step %= 2;  // of two blocks, among four ranks as among five
@@ -233,6 +280,7 @@ class PacketFuzz {
       entry = broadcast_entry(from, sequence, sequence, what.root, what.block_bytes, memory_.key,
                               memory_.key);
     }
+    if (has_parts(what)) entry = parts_entry(from, sequence, what);
     bench_.port.take_completions();
     bench_.submit(entry);
     bool refused = false;
@@ -267,6 +315,7 @@ class PacketFuzz {
   FuzzInput& input_;
   CardBench bench_;
   Memory memory_;
+  Memory table_;  // of parts
   Membership members_[2];
   uint64_t next_[2] = {0, 0};
 };

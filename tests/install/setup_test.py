@@ -79,6 +79,28 @@ class SetupTest(unittest.TestCase):
         self.assertTrue(said.startswith("peal: installing 2 of the 3 packages of cmake/debian-packages: first third\n"
                                         "peal: calling sudo for apt-get"), said)
 
+    def test_every_command_says_what_it_does_wherever_help_is_asked_for(self):
+        """A tool, and the mutants, are asked themselves."""
+        def usage(*words):
+            done = subprocess.run([os.path.join(self.folder.name, "peal"), *words], cwd=self.folder.name, stdin=subprocess.DEVNULL,
+                                  env={"PATH": f"{self.tools}:/usr/bin:/bin"}, capture_output=True, text=True, check=True)
+            self.assertEqual(done.stderr, "")
+            return done.stdout.split("\n", 1)[0]
+        for command in ("setup", "build", "demo", "test", "soak", "menuconfig", "format", "exec", "clean"):
+            for words in ((command, "--help"), (command, "-h")):
+                self.assertTrue(usage(*words).startswith(f"usage: ./peal {command}"), words)
+        self.assertEqual(usage("build", "--preset", "dev", "--help"), usage("build", "--help"))
+        self.assertEqual(usage("soak", "--minutes", "3", "-h"), usage("soak", "--help"))
+        self.assertEqual(usage("test", "unit", "--help"), usage("test", "--help"))
+        self.put("cmake", "true")
+        os.makedirs(os.path.join(self.folder.name, "build/release/bin"))
+        tool = os.path.join(self.folder.name, "build/release/bin/peal-sim")
+        with open(tool, "w", encoding="utf-8") as file:
+            file.write('#!/bin/bash\necho "the tool: $*"\n')
+        os.chmod(tool, 0o755)
+        self.put("dpkg-query", "printf '%s installed\\n' first second third")
+        self.assertEqual(usage("exec", "peal-sim", "run", "--help"), "the tool: run --help")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Every source file says under which licence it is, in its first lines: BSD-2-Clause, and for what the kernel
-# compiles (abi/ and driver/) BSD-2-Clause or GPL-2.0, as MODULE_LICENSE("Dual BSD/GPL") promises.
+# compiles (abi/, driver/, tests/guest/lost/) BSD-2-Clause or GPL-2.0, as MODULE_LICENSE("Dual BSD/GPL") promises.
 #
 # usage: spdx.sh ROOT
 set -euo pipefail
@@ -20,7 +20,7 @@ mapfile -t files < <({
 bad=0
 for file in "${files[@]}"; do
   case $file in
-    abi/*.[ch] | driver/*.[ch] | driver/*Kbuild | driver/*Makefile)
+    abi/*.[ch] | driver/*.[ch] | driver/*Kbuild | driver/*Makefile | tests/guest/lost/*)
       wanted='SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)' ;;
     *) wanted='SPDX-License-Identifier: BSD-2-Clause' ;;
   esac

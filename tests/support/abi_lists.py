@@ -20,6 +20,12 @@ def rows(name, root=ROOT):
     return found
 
 
+def version(root=ROOT):
+    """PEAL_ABI_VERSION."""
+    text = (root / "abi" / "types.h").read_text(encoding="utf-8")
+    return int(re.search(r"^#define PEAL_ABI_VERSION (\d+)", text, re.MULTILINE)[1])
+
+
 def names(name):
     """The names in the order of their values, from 0."""
     return [row[2] for row in rows(name)]

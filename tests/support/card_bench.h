@@ -43,6 +43,7 @@ struct Membership {
   peal_peer_address address{};
   std::vector<peal_peer_address> everybody;  // by rank
   Memory table;                              // of addresses in host memory, if there is one
+  uint64_t table_offset = 0;
 
   [[nodiscard]] uint32_t handle() const { return address.member; }
 };

@@ -44,8 +44,8 @@ class Cluster {
   // The root's block is the pattern of (sequence, root); only the root has a send buffer that the
   // card may read, only the others a receive buffer.
   void broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t block_bytes);
-  // Empty when the rank's receive buffer of that broadcast is right,
-  // else the first byte that is not.
+  // Empty when the rank's receive buffer of that broadcast is right, else the first byte that is
+  // not.
   std::string check_broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t block_bytes);
   // How all-to-alls are carried out.
   peal_algorithm alltoall_algorithm = PEAL_ALGORITHM_BRUCK;

@@ -57,9 +57,7 @@ std::string signal_text(const peal_wire_header& header) {
 
 // What a NACK asks for, and its answer "not yet" likewise.
 std::string missing_text(const peal_wire_header& header) {
-  const bool blocks = header.operation == PEAL_OPERATION_ALLGATHER ||
-                      header.operation == PEAL_OPERATION_BROADCAST ||
-                      header.operation == PEAL_OPERATION_ALLTOALL;
+  const bool blocks = header.algorithm != PEAL_ALGORITHM_DISSEMINATION;
   if (!blocks) return signal_text(header);
   std::string text = number("seq", header.sequence) + number("piece", header.piece);
   if (is_in_steps(header)) return text + number("step", header.hop);

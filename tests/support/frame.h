@@ -19,8 +19,8 @@ struct Frame {
   }
 };
 
-// CRC32C (Castagnoli), bit by bit: deliberately not the firmware's code,
-// so that each checks the other.
+// CRC32C (Castagnoli), bit by bit: deliberately not the firmware's code, so that each checks the
+// other.
 uint32_t reference_crc32c(const void* data, size_t bytes, uint32_t seed = 0);
 
 // Fills in length and both checksums, from what the other fields and the payload hold now.

@@ -10,8 +10,8 @@
 namespace peal::test {
 
 // A payload knows how many packets share it. From the first send() or share_packet() on it is
-// frozen: its checksum is taken and must still be right when a packet
-// is sent or goes back to the pool.
+// frozen: its checksum is taken and must still be right when a packet is sent or goes back to the
+// pool.
 struct MemoryPort::Payload {
   std::vector<uint8_t> bytes;
   uint32_t references = 0;
@@ -182,20 +182,24 @@ Packet* MemoryPort::receive(const Frame& frame) {
 // --- host memory and DMA ---
 
 RegionId MemoryPort::add_region(const std::string& name, size_t bytes) {
-  regions_.push_back(Region{name, std::vector<uint8_t>(bytes), true});
+  regions_.push_back(Region{name, bytes, {}, true});
   return static_cast<RegionId>(regions_.size() - 1);
 }
 
 void MemoryPort::remove_region(RegionId region) {
   Region& gone = regions_.at(region);
   gone.live = false;
-  gone.bytes.clear();
+  gone.size = 0;
   for (const HeldDma& dma : held_) {
     if (dma.host.region == region) problem("region " + gone.name + " let go with DMA under way");
   }
 }
 
-std::vector<uint8_t>& MemoryPort::bytes(RegionId region) { return regions_.at(region).bytes; }
+std::vector<uint8_t>& MemoryPort::bytes(RegionId region) {
+  Region& touched = regions_.at(region);
+  touched.bytes.resize(touched.size);
+  return touched.bytes;
+}
 
 std::string MemoryPort::address_text(HostAddress host) const {
   const std::string name = host.region < regions_.size() ? regions_[host.region].name
@@ -211,7 +215,7 @@ bool MemoryPort::start_dma(bool write, HostAddress host, uint8_t* card, uint32_t
     problem(text + ": no such region");
     return false;
   }
-  const size_t room = regions_[host.region].bytes.size();
+  const size_t room = regions_[host.region].size;
   if (host.offset > room || bytes > room - host.offset) {
     problem(text + ": outside the region of " + std::to_string(room));
     return false;
@@ -221,6 +225,7 @@ bool MemoryPort::start_dma(bool write, HostAddress host, uint8_t* card, uint32_t
   }
   if (refuse_dmas.hit()) return false;
   if (log_dma) log_ += text + "\n";
+  (void)this->bytes(host.region);
   HeldDma dma{write, host, card, bytes, token, !fault_dmas.hit(), {}};
   if (write) {
     dma.snapshot.assign(card, card + bytes);

@@ -102,7 +102,8 @@ class MemoryPort final : public Port {
   struct Buffer;
   struct Region {
     std::string name;
-    std::vector<uint8_t> bytes;
+    size_t size;
+    std::vector<uint8_t> bytes;  // from the first touch on: most channels never are
     bool live;
   };
 

@@ -19,6 +19,11 @@ void set_payload(Frame& frame, const T& value) {
   std::memcpy(frame.payload.data(), &value, sizeof(value));
 }
 
+Frame sealed(Frame frame) {
+  seal(frame);
+  return frame;
+}
+
 }  // namespace
 
 uint32_t identity_of(uint32_t played_rank) {
@@ -178,33 +183,25 @@ Frame WireMaker::refuse(uint32_t sender, OperationShape shape, uint32_t sequence
                         uint32_t rank) const {
   Frame frame = base(PEAL_PACKET_REFUSE, sender, shape, sequence);
   set_payload(frame, peal_verdict{rank, PEAL_STATUS_MISMATCH});
-  seal(frame);
-  return frame;
+  return sealed(frame);
 }
 
 Frame WireMaker::death(uint32_t sender, uint32_t rank) const {
   Frame frame = base(PEAL_PACKET_DEATH, sender, kNoShape, 0);
   set_payload(frame, peal_verdict{rank, PEAL_STATUS_PEER_DEAD});
-  seal(frame);
-  return frame;
+  return sealed(frame);
 }
 
 Frame WireMaker::probe(uint32_t sender) const {
-  Frame frame = base(PEAL_PACKET_PROBE, sender, kNoShape, 0);
-  seal(frame);
-  return frame;
+  return sealed(base(PEAL_PACKET_PROBE, sender, kNoShape, 0));
 }
 
 Frame WireMaker::alive(uint32_t sender) const {
-  Frame frame = base(PEAL_PACKET_ALIVE, sender, kNoShape, 0);
-  seal(frame);
-  return frame;
+  return sealed(base(PEAL_PACKET_ALIVE, sender, kNoShape, 0));
 }
 
 Frame WireMaker::farewell(uint32_t sender) const {
-  Frame frame = base(PEAL_PACKET_FAREWELL, sender, kNoShape, 0);
-  seal(frame);
-  return frame;
+  return sealed(base(PEAL_PACKET_FAREWELL, sender, kNoShape, 0));
 }
 
 Frame WireMaker::numbered(Frame frame, uint8_t number) {

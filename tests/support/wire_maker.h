@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Valid packets of a played peer, to be delivered as they are or changed field by field. What a
-// test changes it seals again (seal), so that the change is met
-// by its own check and not by the checksum's.
+// test changes it seals again (seal), so that the change is met by its own check and not by the
+// checksum's.
 #pragma once
 
 #include "tests/support/card_bench.h"
@@ -79,8 +79,8 @@ class WireMaker {
   [[nodiscard]] Frame farewell(uint32_t sender) const;
   // Makes it the answer to a NACK.
   static void make_repair(Frame& frame);
-  // Makes it the packet of that number on its edge, or,
-  // of no data and no signal, what says so many.
+  // Makes it the packet of that number on its edge, or, of no data and no signal, what says so
+  // many.
   [[nodiscard]] static Frame numbered(Frame frame, uint8_t number);
 
   // The sender that the hopping tree gives this member for an origin, and the hop.

@@ -86,8 +86,8 @@ class GroupTest : public CardTest {
     }
     bench.finish_all_dma();
   }
-  // Barriers from `sequence` on, one whole epoch (K/2) or more,
-  // played to their end, recycling included.
+  // Barriers from `sequence` on, one whole epoch (K/2) or more, played to their end, recycling
+  // included.
   void run_barriers(uint64_t sequence, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) run_barrier(sequence + i);
   }

@@ -51,4 +51,18 @@ inline void expect_all(Cluster& cluster, size_t count, const std::string& status
   EXPECT_EQ(cluster.problems(), "");
 }
 
+// K deep: at most so many are outstanding that every buffer slot is free when it comes round.
+// post(rank, sequence) has each rank post an operation.
+template <typename Post>
+void run_operations(Cluster& cluster, uint64_t operations, Post post) {
+  for (uint64_t sequence = 0; sequence < operations; sequence++) {
+    for (uint32_t rank = 0; rank < cluster.ranks(); rank++) post(rank, sequence);
+    if (sequence + 1 < CONFIG_CHANNELS) continue;
+    const uint64_t done = sequence + 2 - CONFIG_CHANNELS;
+    ASSERT_TRUE(cluster.run_until_completions(done)) << "sequence " << done;
+  }
+  ASSERT_TRUE(cluster.run_until_completions(operations));
+  expect_all(cluster, operations, "OK");
+}
+
 }  // namespace peal::test

@@ -179,25 +179,16 @@ TEST_P(Allgather, SurvivesLossAndRepetition) {
     std::vector<size_t> block(operations);
     for (auto& length : block) length = random.below(2 * CONFIG_MTU_BYTES);
     const auto is_barrier = [](uint64_t sequence) { return sequence % 5 == 2; };
-    for (uint64_t sequence = 0; sequence < operations; sequence++) {
-      for (uint32_t rank = 0; rank < shape.ranks; rank++) {
-        if (is_barrier(sequence)) {
-          cluster.barrier(rank, sequence);
-        } else {
-          cluster.allgather(rank, sequence, shape.algorithm, block[sequence]);
-        }
-      }
-      // At most K outstanding, so that every buffer slot is free when it comes round.
-      if (sequence + 1 < CONFIG_CHANNELS) continue;
-      const uint64_t done = sequence + 2 - CONFIG_CHANNELS;
-      ASSERT_TRUE(cluster.run_until_completions(done)) << "seed " << seed << " sequence " << done;
-    }
-    ASSERT_TRUE(cluster.run_until_completions(operations)) << "seed " << seed;
-    expect_all(cluster, operations, "OK");
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    run_operations(cluster, operations, [&](uint32_t rank, uint64_t sequence) {
+      if (is_barrier(sequence)) return cluster.barrier(rank, sequence);
+      cluster.allgather(rank, sequence, shape.algorithm, block[sequence]);
+    });
+    ASSERT_FALSE(HasFatalFailure());
     for (uint64_t sequence = 0; sequence < operations; sequence++) {
       if (is_barrier(sequence)) continue;
       for (uint32_t rank = 0; rank < shape.ranks; rank++) {
-        ASSERT_EQ(cluster.check_result(rank, sequence, block[sequence]), "") << "seed " << seed;
+        ASSERT_EQ(cluster.check_result(rank, sequence, block[sequence]), "");
       }
     }
     EXPECT_EQ(cluster.total(PEAL_COUNTER_PEERS_DEAD), 0u);

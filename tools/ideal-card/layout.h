@@ -29,14 +29,15 @@ static_assert(sizeof(Header) == 64);
 // Written by a rank. Memory of its own process (pid not zero) is reached by process_vm_*, else the
 // shared areas are used.
 struct alignas(64) Posted {
-  uint64_t sequence;  // written last
-  uint64_t block_bytes;
+  uint64_t sequence;     // written last
+  uint64_t block_bytes;  // of allgatherv and alltoallv the mean
   uint64_t send_address;
   uint64_t receive_address;
   uint32_t pid;
-  uint32_t operation;  // enum peal_operation: barrier, allgather, broadcast or alltoall
+  uint32_t operation;  // enum peal_operation: barrier, broadcast, allgather or alltoall, with v too
   uint32_t root;       // of a broadcast
   uint32_t sleeping;   // wants to be woken
+  uint32_t spread;     // enum class Spread
 };
 
 // Written by the card.

@@ -3,8 +3,8 @@
 // polls one flag per rank, copies each block straight from its rank's memory to all ranks that have
 // arrived, and sets one flag per rank. What a real card takes beyond it is the price of packets.
 //
-// peal-perf --floor starts it, on the cards' processor,
-// and lets it run only while the real cards sleep.
+// peal-perf --floor starts it, on the cards' processor, and lets it run only while the real cards
+// sleep.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -25,6 +25,7 @@
 #include "abi/wire.h"
 #include "emulator/common/command_line.h"
 #include "tools/ideal-card/layout.h"
+#include "tools/ideal-card/lengths.h"
 
 namespace peal::ideal {
 namespace {
@@ -66,12 +67,8 @@ class IdealCard {
   std::vector<std::vector<uint8_t>> staged_;
 };
 
-// Where the block of a rank for another lies, in what it sends and in what the other receives.
-size_t offset_in_send(const Posted& posted, uint32_t to) {
-  return posted.operation == PEAL_OPERATION_ALLTOALL ? to * posted.block_bytes : 0;
-}
-size_t offset_in_receive(const Posted& posted, uint32_t from) {
-  return posted.operation == PEAL_OPERATION_BROADCAST ? 0 : from * posted.block_bytes;
+Lengths lengths_of(const Posted& posted, uint32_t ranks) {
+  return {posted.operation, static_cast<Spread>(posted.spread), ranks, posted.block_bytes};
 }
 
 // Set the flag, fence, look whether it sleeps: the other side of what the rank does.
@@ -86,17 +83,16 @@ void IdealCard::finish(uint32_t rank) {
 
 // One block, between shared areas.
 bool IdealCard::copy(uint32_t from, uint32_t to) {
-  const Posted& posted = shared_->posted[from];
-  memcpy(receive_buffer(to) + offset_in_receive(posted, from),
-         send_buffer(from) + offset_in_send(posted, to), posted.block_bytes);
+  const Lengths lengths = lengths_of(shared_->posted[from], shared_->header.ranks);
+  memcpy(receive_buffer(to) + lengths.offset_in_receive(from, to),
+         send_buffer(from) + lengths.offset_in_send(from, to), lengths.bytes(from, to));
   return true;
 }
 
 // All that a rank sends.
 bool IdealCard::stage(uint32_t rank) {
   const Posted& posted = shared_->posted[rank];
-  const bool to_each = posted.operation == PEAL_OPERATION_ALLTOALL;
-  const size_t bytes = posted.block_bytes * (to_each ? shared_->header.ranks : 1);
+  const size_t bytes = lengths_of(posted, shared_->header.ranks).sent_by(rank);
   if (staged_[rank].size() < bytes) staged_[rank].resize(bytes);
   const iovec local = {staged_[rank].data(), bytes};
   const iovec remote = {reinterpret_cast<void*>(posted.send_address), bytes};
@@ -109,13 +105,15 @@ bool IdealCard::write_staged(uint32_t rank) {
   const Posted& posted = shared_->posted[rank];
   const uint32_t ranks = shared_->header.ranks;
   const bool one = posted.operation == PEAL_OPERATION_BROADCAST;
+  const Lengths lengths = lengths_of(posted, ranks);
   iovec local[kRanksMax];
   const uint32_t count = one ? 1 : ranks;
   for (uint32_t i = 0; i < count; i++) {
-    uint8_t* const from = staged_[one ? posted.root : i].data();
-    local[i] = {from + offset_in_send(posted, rank), posted.block_bytes};
+    const uint32_t from = one ? posted.root : i;
+    local[i] = {staged_[from].data() + lengths.offset_in_send(from, rank),
+                lengths.bytes(from, rank)};
   }
-  const size_t bytes = posted.block_bytes * count;
+  const size_t bytes = lengths.received();
   const iovec remote = {reinterpret_cast<void*>(posted.receive_address), bytes};
   return process_vm_writev(static_cast<pid_t>(posted.pid), local, count, &remote, 1, 0) ==
          static_cast<ssize_t>(bytes);

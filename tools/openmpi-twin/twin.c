@@ -13,16 +13,28 @@
 #include "peal/oob.h"
 #include "peal/peal.h"
 
-enum { kAllocationsMax = 64, kAlignment = 4096 };
+enum { kAllocationsMax = 64, kAlignment = 4096, kRanksMax = 1024 };
 
 struct peal_context {
   void* memory[kAllocationsMax];
 };
+/* What MPI wants to know of blocks that differ: counts and displacements are its own until the
+ * operation is complete. */
+struct blocks {
+  int bytes[kRanksMax];
+  int offsets[kRanksMax];
+};
 struct peal_group {
   MPI_Comm ranks;
+  int rank;
+  int size;
+  struct blocks send; /* of the blocking calls */
+  struct blocks receive;
 };
 struct peal_request {
   MPI_Request request;
+  struct blocks* send; /* of this operation alone, or null */
+  struct blocks* receive;
 };
 struct peal_oob {
   MPI_Comm ranks;
@@ -170,9 +182,12 @@ peal_error peal_group_create(peal_context* context, uint32_t rank, uint32_t size
   if ((uint32_t)own_rank != rank || (uint32_t)own_size != size) {
     return fail(PEAL_ERR_BAD_RANK, "only groups of all ranks");
   }
+  if (size > kRanksMax) return fail(PEAL_ERR_BAD_RANK, "at most 1024 ranks");
   *group = malloc(sizeof(**group));
   if (*group == NULL) return fail(PEAL_ERR_NO_MEMORY, "no memory");
   MPI_Comm_dup(MPI_COMM_WORLD, &(*group)->ranks);
+  (*group)->rank = own_rank;
+  (*group)->size = own_size;
   return PEAL_OK;
 }
 
@@ -204,13 +219,41 @@ peal_error peal_alltoall(peal_group* group, const void* send, void* receive, siz
   return PEAL_OK;
 }
 
+static void take_blocks(const peal_group* group, const size_t* bytes, const size_t* offsets,
+                        struct blocks* blocks) {
+  size_t behind = 0;
+  for (int r = 0; r < group->size; r++) {
+    blocks->bytes[r] = (int)bytes[r];
+    blocks->offsets[r] = (int)(offsets != NULL ? offsets[r] : behind);
+    behind += bytes[r];
+  }
+}
+
+peal_error peal_allgatherv(peal_group* group, const void* send, void* receive, const size_t* bytes,
+                           const size_t* offsets) {
+  take_blocks(group, bytes, offsets, &group->receive);
+  MPI_Allgatherv(mpi_send(send), group->receive.bytes[group->rank], MPI_BYTE, receive,
+                 group->receive.bytes, group->receive.offsets, MPI_BYTE, group->ranks);
+  return PEAL_OK;
+}
+
+peal_error peal_alltoallv(peal_group* group, const void* send, const size_t* send_bytes,
+                          const size_t* send_offsets, void* receive, const size_t* receive_bytes,
+                          const size_t* receive_offsets) {
+  take_blocks(group, receive_bytes, receive_offsets, &group->receive);
+  if (send != PEAL_IN_PLACE) take_blocks(group, send_bytes, send_offsets, &group->send);
+  MPI_Alltoallv(mpi_send(send), group->send.bytes, group->send.offsets, MPI_BYTE, receive,
+                group->receive.bytes, group->receive.offsets, MPI_BYTE, group->ranks);
+  return PEAL_OK;
+}
+
 peal_error peal_bcast(peal_group* group, void* buffer, size_t bytes, uint32_t root) {
   MPI_Bcast(buffer, (int)bytes, MPI_BYTE, (int)root, group->ranks);
   return PEAL_OK;
 }
 
 static peal_error make_request(peal_request** request) {
-  *request = malloc(sizeof(**request));
+  *request = calloc(1, sizeof(**request));
   return *request != NULL ? PEAL_OK : fail(PEAL_ERR_NO_MEMORY, "no memory");
 }
 
@@ -227,6 +270,39 @@ peal_error peal_ialltoall(peal_group* group, const void* send, void* receive, si
   if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
   MPI_Ialltoall(mpi_send(send), (int)block_bytes, MPI_BYTE, receive, (int)block_bytes, MPI_BYTE,
                 group->ranks, &(*request)->request);
+  return PEAL_OK;
+}
+
+/* A request with room for what MPI keeps until it is complete. */
+static peal_error make_blocks_request(peal_request** request) {
+  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  (*request)->send = calloc(1, sizeof(*(*request)->send));
+  (*request)->receive = calloc(1, sizeof(*(*request)->receive));
+  if ((*request)->send != NULL && (*request)->receive != NULL) return PEAL_OK;
+  (void)peal_request_free(*request);
+  return fail(PEAL_ERR_NO_MEMORY, "no memory");
+}
+
+peal_error peal_iallgatherv(peal_group* group, const void* send, void* receive, const size_t* bytes,
+                            const size_t* offsets, peal_request** request) {
+  if (make_blocks_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  struct blocks* blocks = (*request)->receive;
+  take_blocks(group, bytes, offsets, blocks);
+  MPI_Iallgatherv(mpi_send(send), blocks->bytes[group->rank], MPI_BYTE, receive, blocks->bytes,
+                  blocks->offsets, MPI_BYTE, group->ranks, &(*request)->request);
+  return PEAL_OK;
+}
+
+peal_error peal_ialltoallv(peal_group* group, const void* send, const size_t* send_bytes,
+                           const size_t* send_offsets, void* receive, const size_t* receive_bytes,
+                           const size_t* receive_offsets, peal_request** request) {
+  if (make_blocks_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  struct blocks* from = (*request)->send;
+  struct blocks* to = (*request)->receive;
+  take_blocks(group, receive_bytes, receive_offsets, to);
+  if (send != PEAL_IN_PLACE) take_blocks(group, send_bytes, send_offsets, from);
+  MPI_Ialltoallv(mpi_send(send), from->bytes, from->offsets, MPI_BYTE, receive, to->bytes,
+                 to->offsets, MPI_BYTE, group->ranks, &(*request)->request);
   return PEAL_OK;
 }
 
@@ -259,6 +335,8 @@ uint64_t peal_request_card_ns(peal_request* request) {
 }
 
 peal_error peal_request_free(peal_request* request) {
+  free(request->send);
+  free(request->receive);
   free(request);
   return PEAL_OK;
 }

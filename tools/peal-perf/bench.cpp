@@ -112,18 +112,19 @@ void Bench::write_records() {
 }
 
 std::unique_ptr<Side> Bench::make_other(Memory memory, const std::string& algorithm,
-                                        uint64_t most) {
-  if (options_.floor) return make_floor_side(job_, options_.operation, memory, most);
+                                        const Call& longest) {
+  if (options_.floor) return make_floor_side(job_, memory, longest);
   if (!options_.compare_loss) return nullptr;
   const std::string card = card_on_good_wire(job_);
-  return std::make_unique<PealSide>(job_, card.c_str(), options_.operation, algorithm, memory,
-                                    options_.in_place, most);
+  return std::make_unique<PealSide>(job_, card.c_str(), algorithm, memory, options_.in_place,
+                                    longest);
 }
 
 void Bench::run_setting(Memory memory, const std::string& algorithm) {
   const uint64_t most = *std::max_element(options_.sizes.begin(), options_.sizes.end());
-  PealSide peal(job_, nullptr, options_.operation, algorithm, memory, options_.in_place, most);
-  const std::unique_ptr<Side> other = make_other(memory, algorithm, most);
+  const Call longest = {options_.operation, most, 0, options_.spread};
+  PealSide peal(job_, nullptr, algorithm, memory, options_.in_place, longest);
+  const std::unique_ptr<Side> other = make_other(memory, algorithm, longest);
   for (const uint64_t bytes : options_.sizes) {
     Setting setting;
     setting.operation = names::operation(options_.operation);
@@ -150,7 +151,7 @@ Round Bench::next_round(Side& side, const Work& work) {
 }
 
 void Bench::run_size(const Sides& sides) {
-  const Work work = {options_.operation, sides.setting.bytes, options_.root};
+  const Work work = {options_.operation, sides.setting.bytes, options_.root, options_.spread};
   Collected peal_all;
   Collected other_all;
   const Packets before = sides.peal.packets();
@@ -194,7 +195,7 @@ OverlapRound Bench::next_overlap(Side& side, OverlapPlan plan) {
 
 void Bench::run_overlap(const Sides& sides) {
   OverlapPlan plan;
-  plan.work = {options_.operation, sides.setting.bytes, options_.root};
+  plan.work = {options_.operation, sides.setting.bytes, options_.root, options_.spread};
   plan.work_us = options_.work_us;
   plan.tests = options_.tests;
   plan.warmup = options_.warmup;

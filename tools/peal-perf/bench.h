@@ -34,7 +34,8 @@ class Bench {
   };
 
   void run_setting(Memory memory, const std::string& algorithm);
-  std::unique_ptr<Side> make_other(Memory memory, const std::string& algorithm, uint64_t most);
+  std::unique_ptr<Side> make_other(Memory memory, const std::string& algorithm,
+                                   const Call& longest);
   void run_size(const Sides& sides);
   void run_overlap(const Sides& sides);
   Round next_round(Side& side, const Work& work);

@@ -24,13 +24,17 @@ bool check_block(const Job& job, const uint8_t* block, uint64_t bytes, uint32_t 
 
 void write_data(const Job& job, Side& side, const Call& call, uint64_t iteration) {
   const uint64_t bytes = call.block_bytes;
+  const ideal::Lengths lengths = call.lengths(job);
   switch (call.operation) {
     case PEAL_OPERATION_ALLGATHER:
-      fill_pattern(side.send_buffer(), bytes, job.rank, iteration);
+    case PEAL_OPERATION_ALLGATHERV:
+      fill_pattern(side.send_buffer(), lengths.sent_by(job.rank), job.rank, iteration);
       break;
     case PEAL_OPERATION_ALLTOALL:
+    case PEAL_OPERATION_ALLTOALLV:
       for (uint32_t r = 0; r < job.size; r++) {
-        fill_pattern(side.send_buffer() + r * bytes, bytes, origin_of(job, job.rank, r), iteration);
+        fill_pattern(side.send_buffer() + lengths.offset_in_send(job.rank, r),
+                     lengths.bytes(job.rank, r), origin_of(job, job.rank, r), iteration);
       }
       break;
     case PEAL_OPERATION_BROADCAST:
@@ -41,27 +45,22 @@ void write_data(const Job& job, Side& side, const Call& call, uint64_t iteration
 }
 
 bool read_data(const Job& job, Side& side, const Call& call, uint64_t iteration) {
-  const uint64_t bytes = call.block_bytes;
   const uint8_t* const result = side.receive_buffer();
-  bool good = true;
-  switch (call.operation) {
-    case PEAL_OPERATION_ALLGATHER:
-      for (uint32_t r = 0; good && r < job.size; r++) {
-        good = check_block(job, result + r * bytes, bytes, r, r, iteration);
-      }
-      return good;
-    case PEAL_OPERATION_ALLTOALL:
-      for (uint32_t r = 0; good && r < job.size; r++) {
-        good =
-            check_block(job, result + r * bytes, bytes, r, origin_of(job, r, job.rank), iteration);
-      }
-      return good;
-    case PEAL_OPERATION_BROADCAST:
-      return job.rank == call.root ||
-             check_block(job, result, bytes, call.root, call.root, iteration);
-    default:
-      return true;
+  const ideal::Lengths lengths = call.lengths(job);
+  if (call.operation == PEAL_OPERATION_BARRIER) return true;
+  if (call.operation == PEAL_OPERATION_BROADCAST) {
+    return job.rank == call.root ||
+           check_block(job, result, call.block_bytes, call.root, call.root, iteration);
   }
+  const bool to_each =
+      call.operation == PEAL_OPERATION_ALLTOALL || call.operation == PEAL_OPERATION_ALLTOALLV;
+  bool good = true;
+  for (uint32_t r = 0; good && r < job.size; r++) {
+    good = check_block(job, result + lengths.offset_in_receive(r, job.rank),
+                       lengths.bytes(r, job.rank), r, to_each ? origin_of(job, r, job.rank) : r,
+                       iteration);
+  }
+  return good;
 }
 
 }  // namespace peal::perf

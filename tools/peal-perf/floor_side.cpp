@@ -39,7 +39,7 @@ size_t round_to_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
 
 class FloorSide final : public Side {
  public:
-  FloorSide(const Job& job, peal_operation operation, Memory memory, uint64_t block_bytes_max);
+  FloorSide(const Job& job, Memory memory, const Call& longest);
   ~FloorSide() override;
 
   [[nodiscard]] std::string name(const std::string&) const override { return "ideal-card"; }
@@ -72,14 +72,13 @@ class FloorSide final : public Side {
   pid_t card_ = -1;  // rank 0
 };
 
-FloorSide::FloorSide(const Job& job, peal_operation operation, Memory memory,
-                     uint64_t block_bytes_max)
+FloorSide::FloorSide(const Job& job, Memory memory, const Call& longest)
     : job_(job), shared_memory_(memory == Memory::kAllocated) {
   // Yama: the ideal card is rank 0's child, not ours. Where there is no Yama this fails harmlessly.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-  const Lengths lengths = lengths_of(operation, job.size, block_bytes_max);
-  const size_t send = round_to_pages(lengths.send);
-  const size_t receive = round_to_pages(lengths.receive);
+  const BufferBytes bytes = buffer_bytes(job, longest);
+  const size_t send = round_to_pages(bytes.send);
+  const size_t receive = round_to_pages(bytes.receive);
   const size_t areas = shared_memory_ ? (send + receive) * job.size : 0;
   bytes_ = round_to_pages(sizeof(Shared)) + areas;
 
@@ -182,6 +181,7 @@ void FloorSide::start(const Call& call) {
   ideal::Posted& posted = shared_->posted[job_.rank];
   posted.operation = call.operation;
   posted.root = call.root;
+  posted.spread = static_cast<uint32_t>(call.spread);
   posted.block_bytes = call.block_bytes;
   posted.pid = shared_memory_ ? 0 : static_cast<uint32_t>(getpid());
   posted.send_address = reinterpret_cast<uintptr_t>(send_);
@@ -227,13 +227,12 @@ void FloorSide::sleep() {
 
 }  // namespace
 
-std::unique_ptr<Side> make_floor_side(const Job& job, peal_operation operation, Memory memory,
-                                      uint64_t block_bytes_max) {
+std::unique_ptr<Side> make_floor_side(const Job& job, Memory memory, const Call& longest) {
   if (job.size > ideal::kRanksMax) {
     fprintf(stderr, "peal-perf: --floor is for at most %u ranks\n", ideal::kRanksMax);
     _Exit(1);
   }
-  return std::make_unique<FloorSide>(job, operation, memory, block_bytes_max);
+  return std::make_unique<FloorSide>(job, memory, longest);
 }
 
 }  // namespace peal::perf

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tools/peal-perf/extent.h"
 #include "tools/peal-perf/measure.h"
 
 namespace peal::perf {
@@ -88,24 +89,19 @@ class Groups {
     note(own, measured, &destroy_us_, nullptr);
   }
 
-  // From the first rank's start to the last one's end; beside the exchange, of the slowest rank.
+  // Of all ranks together; beside the exchange, of the slowest rank.
   void note(const Taken& own, bool measured, std::vector<double>* whole_us,
             std::vector<double>* own_us) {
     std::vector<Taken> all(job_.size);
     job_.gather(own, all.data());
     if (!measured) return;
-    uint64_t start = UINT64_MAX;
-    uint64_t end = 0;
-    uint64_t longest = 0;
+    Extent extent;
     uint64_t longest_own = 0;
     for (const Taken& each : all) {
-      start = std::min(start, each.start_ns);
-      end = std::max(end, each.end_ns);
-      longest = std::max(longest, each.end_ns - each.start_ns);
+      extent.add(each.start_ns, each.end_ns);
       longest_own = std::max(longest_own, each.own_ns());
     }
-    const uint64_t whole = job_.common_clock ? end - start : longest;
-    whole_us->push_back(static_cast<double>(whole) * 1e-3);
+    whole_us->push_back(extent.us(job_.common_clock));
     if (own_us != nullptr) own_us->push_back(static_cast<double>(longest_own) * 1e-3);
   }
 

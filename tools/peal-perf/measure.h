@@ -16,12 +16,13 @@ struct Work {
   peal_operation operation = PEAL_OPERATION_NONE;
   uint64_t block_bytes = 0;
   std::optional<uint32_t> root;  // of broadcasts
+  ideal::Spread spread = ideal::Spread::kEven;
 
   [[nodiscard]] uint32_t root_of(const Job& job, uint64_t iteration) const {
     return root ? *root : static_cast<uint32_t>(iteration % job.size);
   }
   [[nodiscard]] Call call(const Job& job, uint64_t iteration) const {
-    return {operation, block_bytes, root_of(job, iteration)};
+    return {operation, block_bytes, root_of(job, iteration), spread};
   }
 };
 

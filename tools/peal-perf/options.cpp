@@ -26,6 +26,7 @@ struct RawOptions {
   std::string sizes = "4,1024";
   std::string algorithm = "auto";
   std::string memory = "alloc";
+  std::string spread;
   command_line::FaultOptions faults;
   std::vector<std::string> launch;  // only declared: pealrun reads them
   std::vector<CLI::Option*> launch_options;
@@ -87,6 +88,21 @@ std::vector<Memory> memories_of(std::string_view text) {
   return memories;
 }
 
+bool blocks_differ(peal_operation operation) {
+  return operation == PEAL_OPERATION_ALLGATHERV || operation == PEAL_OPERATION_ALLTOALLV;
+}
+
+// What is wrong, or nothing.
+std::string read_spread(const std::string& text, Options* options) {
+  if (!blocks_differ(options->operation)) {
+    return text.empty() ? "" : "--spread is of allgatherv and alltoallv";
+  }
+  options->spread = text == "even"  ? ideal::Spread::kEven
+                    : text == "one" ? ideal::Spread::kOne
+                                    : ideal::Spread::kRising;
+  return {};
+}
+
 void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
   Group group(app);
   group.add("OPERATION", raw->operation, "", "Is one of " + operation_words() + ".");
@@ -97,7 +113,7 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
       ->capture_default_str();
   group
       .add("--sizes", raw->sizes, "A,B,...",
-           "Uses blocks of so many bytes, 0 to 64M; k and M are 1024 and 1024 * 1024.")
+           "Uses blocks of so many bytes, 0 to 64M, on average; k and M are 1024 and 1024 * 1024.")
       ->capture_default_str();
   group
       .add("--algorithm", raw->algorithm, "NAME",
@@ -127,8 +143,13 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
            "Broadcasts from rank R, 0 to 1023; that one runs ahead of the others. Default: each "
            "rank in turn.")
       ->transform(whole(0, kRanksMax - 1));
+  group
+      .add("--spread", raw->spread, "HOW",
+           "Of allgatherv and alltoallv: has blocks that rise to twice the size (rising), are all "
+           "alike (even), or one of them with everything (one). Default: rising.")
+      ->transform(one_of({"rising", "even", "one"}));
   group.add_flag("--in-place", options->in_place,
-                 "Has what allgather and alltoall send in the receive buffer.");
+                 "Has what is sent in the receive buffer; not of broadcast.");
   group.add_flag("--floor", options->floor,
                  "Also measures the ideal card (copies and flags only), in alternating rounds.");
   group.add_flag(
@@ -202,6 +223,7 @@ std::string apply(const RawOptions& raw, Options* options) {
     return "--floor, --compare-loss and --overlap are of operations";
   if (std::string error = groups ? "" : read_algorithms(raw.algorithm, options); !error.empty())
     return error;
+  if (std::string error = read_spread(raw.spread, options); !error.empty()) return error;
   if (!parse_sizes(raw.sizes, &options->sizes))
     return "--sizes: '" + raw.sizes + "' is no list A,B,... of bytes from 0 to 64M";
   emulator::FaultPlan plan;

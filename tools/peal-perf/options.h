@@ -9,6 +9,7 @@
 
 #include "abi/wire.h"
 #include "peal/peal.h"
+#include "tools/ideal-card/lengths.h"
 
 namespace peal::perf {
 
@@ -29,6 +30,7 @@ struct Options {
   uint32_t warmup = 100;
   uint32_t rounds = 0;           // 0: one, or ten where sides are compared or overlap is measured
   std::optional<uint32_t> root;  // of broadcasts; else each rank in turn
+  ideal::Spread spread = ideal::Spread::kEven;  // of allgatherv and alltoallv
   bool in_place = false;
   bool floor = false;
   bool compare_loss = false;

@@ -8,6 +8,7 @@
 
 #include "tools/peal-perf/computing.h"
 #include "tools/peal-perf/data.h"
+#include "tools/peal-perf/extent.h"
 
 namespace peal::perf {
 namespace {
@@ -119,16 +120,9 @@ double Overlapping::time(Each each) {
   own.last_ns = now_ns();
   std::vector<Span> all(job_.size);
   job_.gather(own, all.data());
-  uint64_t first = UINT64_MAX;
-  uint64_t last = 0;
-  uint64_t longest = 0;
-  for (const Span& span : all) {
-    first = std::min(first, span.first_ns);
-    last = std::max(last, span.last_ns);
-    longest = std::max(longest, span.last_ns - span.first_ns);
-  }
-  const uint64_t whole = job_.common_clock ? last - first : longest;
-  return static_cast<double>(whole) * 1e-3 / plan_.operations;
+  Extent extent;
+  for (const Span& span : all) extent.add(span.first_ns, span.last_ns);
+  return extent.us(job_.common_clock) / plan_.operations;
 }
 
 OverlapRound Overlapping::run() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Data that tells where it comes from: each 8-byte word depends on its origin, its iteration and
-// its offset, so that a block in the wrong place, of another time,
-// or shifted, is wrong in every word.
+// its offset, so that a block in the wrong place, of another time, or shifted, is wrong in every
+// word.
 #pragma once
 
 #include <cstddef>

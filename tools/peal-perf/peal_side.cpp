@@ -31,21 +31,19 @@ void Job::barrier() const {
   exchange(&here, all.data(), 1);
 }
 
-Lengths lengths_of(peal_operation operation, uint32_t ranks, uint64_t block_bytes) {
-  const size_t block = std::max<size_t>(block_bytes, 1);
-  return {block * (operation == PEAL_OPERATION_ALLTOALL ? ranks : 1),
-          block * (operation == PEAL_OPERATION_BROADCAST ? 1 : ranks)};
+BufferBytes buffer_bytes(const Job& job, const Call& longest) {
+  const ideal::Lengths lengths = longest.lengths(job);
+  return {std::max<size_t>(lengths.sent_by_any(), 1), std::max<size_t>(lengths.received(), 1)};
 }
 
-PealSide::PealSide(const Job& job, const char* card, peal_operation operation,
-                   const std::string& algorithm, Memory memory, bool in_place,
-                   uint64_t block_bytes_max)
-    : job_(job), operation_(operation), memory_(memory), in_place_(in_place) {
+PealSide::PealSide(const Job& job, const char* card, const std::string& algorithm, Memory memory,
+                   bool in_place, const Call& longest)
+    : job_(job), memory_(memory), in_place_(in_place), call_(longest) {
   if (peal_open(card, &context_) != PEAL_OK) give_up(job_, "opening the card");
-  const Lengths lengths = lengths_of(operation, job.size, block_bytes_max);
-  send_ = make_buffer(lengths.send, PEAL_READ);
-  receive_ = make_buffer(lengths.receive, PEAL_READ | PEAL_WRITE);
-  const std::string rule = names::operation(operation) + ":" + algorithm;
+  const BufferBytes bytes = buffer_bytes(job, longest);
+  send_ = make_buffer(bytes.send, PEAL_READ);
+  receive_ = make_buffer(bytes.receive, PEAL_READ | PEAL_WRITE);
+  const std::string rule = names::operation(longest.operation) + ":" + algorithm;
   peal_group_params params = {};
   params.struct_bytes = sizeof(params);
   params.algorithms = algorithm == kAuto ? nullptr : rule.c_str();
@@ -77,9 +75,22 @@ uint8_t* PealSide::make_buffer(size_t bytes, unsigned access) {
   return static_cast<uint8_t*>(memory);
 }
 
+void PealSide::use_block(uint64_t block_bytes) {
+  call_.block_bytes = block_bytes;
+  const ideal::Lengths lengths = call_.lengths(job_);
+  sends_.clear();
+  receives_.clear();
+  for (uint32_t r = 0; r < job_.size; r++) {
+    sends_.push_back(lengths.bytes(job_.rank, r));
+    receives_.push_back(lengths.bytes(r, job_.rank));
+  }
+}
+
 uint8_t* PealSide::send_buffer() {
   if (!in_place_) return send_;
-  return operation_ == PEAL_OPERATION_ALLGATHER ? receive_ + job_.rank * block_bytes_ : receive_;
+  const bool own_block =
+      call_.operation == PEAL_OPERATION_ALLGATHER || call_.operation == PEAL_OPERATION_ALLGATHERV;
+  return receive_ + (own_block ? call_.lengths(job_).offset_in_receive(job_.rank, job_.rank) : 0);
 }
 
 void PealSide::run(const Call& call) {
@@ -90,6 +101,13 @@ void PealSide::run(const Call& call) {
       break;
     case PEAL_OPERATION_ALLTOALL:
       error = peal_alltoall(group_, send(), receive_, call.block_bytes);
+      break;
+    case PEAL_OPERATION_ALLGATHERV:
+      error = peal_allgatherv(group_, send(), receive_, receives_.data(), nullptr);
+      break;
+    case PEAL_OPERATION_ALLTOALLV:
+      error = peal_alltoallv(group_, send(), sends_.data(), nullptr, receive_, receives_.data(),
+                             nullptr);
       break;
     case PEAL_OPERATION_BROADCAST:
       error = peal_bcast(group_, buffer(call.root), call.block_bytes, call.root);
@@ -108,6 +126,13 @@ void PealSide::start(const Call& call) {
       break;
     case PEAL_OPERATION_ALLTOALL:
       error = peal_ialltoall(group_, send(), receive_, call.block_bytes, &request_);
+      break;
+    case PEAL_OPERATION_ALLGATHERV:
+      error = peal_iallgatherv(group_, send(), receive_, receives_.data(), nullptr, &request_);
+      break;
+    case PEAL_OPERATION_ALLTOALLV:
+      error = peal_ialltoallv(group_, send(), sends_.data(), nullptr, receive_, receives_.data(),
+                              nullptr, &request_);
       break;
     case PEAL_OPERATION_BROADCAST:
       error = peal_ibcast(group_, buffer(call.root), call.block_bytes, call.root, &request_);

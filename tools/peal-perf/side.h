@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "peal/oob.h"
+#include "tools/ideal-card/lengths.h"
 #include "tools/peal-perf/options.h"
 
 namespace peal::perf {
@@ -32,9 +34,14 @@ struct Job {
 // One operation, as all ranks of the job call it.
 struct Call {
   peal_operation operation = PEAL_OPERATION_NONE;
-  uint64_t block_bytes = 0;
+  uint64_t block_bytes = 0;  // where blocks differ, the mean
   uint32_t root =
       0;  // of a broadcast, which goes from its send buffer to the others' receive buffers
+  ideal::Spread spread = ideal::Spread::kEven;  // of allgatherv and alltoallv
+
+  [[nodiscard]] ideal::Lengths lengths(const Job& job) const {
+    return {operation, spread, job.size, block_bytes};
+  }
 };
 
 class Side {
@@ -71,24 +78,24 @@ struct Packets {
   uint64_t other = 0;   // liveness and verdicts
 };
 
-// How much memory an operation needs on each rank: at least a byte.
-struct Lengths {
+// How much memory the longest call needs on each rank: at least a byte.
+struct BufferBytes {
   size_t send;
   size_t receive;
 };
-Lengths lengths_of(peal_operation operation, uint32_t ranks, uint64_t block_bytes);
+BufferBytes buffer_bytes(const Job& job, const Call& longest);
 
 class PealSide final : public Side {
  public:
   // `card` is null for this rank's own. `algorithm` is one of the operation's, or kAuto.
-  PealSide(const Job& job, const char* card, peal_operation operation, const std::string& algorithm,
-           Memory memory, bool in_place, uint64_t block_bytes_max);
+  PealSide(const Job& job, const char* card, const std::string& algorithm, Memory memory,
+           bool in_place, const Call& longest);
   ~PealSide() override;
 
   [[nodiscard]] std::string name(const std::string& algorithm) const override {
     return algorithm + ", no loss";
   }
-  void use_block(uint64_t block_bytes) override { block_bytes_ = block_bytes; }
+  void use_block(uint64_t block_bytes) override;
   uint8_t* send_buffer() override;
   uint8_t* receive_buffer() override { return receive_; }
   void run(const Call& call) override;
@@ -110,10 +117,13 @@ class PealSide final : public Side {
   [[nodiscard]] const void* send() const { return in_place_ ? PEAL_IN_PLACE : send_; }
 
   const Job& job_;
-  peal_operation operation_;
   Memory memory_;
   bool in_place_;
-  uint64_t block_bytes_ = 0;
+  Call call_;
+  // Of the blocks of an operation in which they differ, as libpeal has them; `sends_` only of an
+  // alltoallv.
+  std::vector<size_t> sends_;
+  std::vector<size_t> receives_;
   peal_context* context_ = nullptr;
   peal_group* group_ = nullptr;
   peal_request* request_ = nullptr;
@@ -122,8 +132,7 @@ class PealSide final : public Side {
 };
 
 // The ideal card (tools/ideal-card), shared by all ranks of the job. Rank 0 starts it.
-std::unique_ptr<Side> make_floor_side(const Job& job, peal_operation operation, Memory memory,
-                                      uint64_t block_bytes_max);
+std::unique_ptr<Side> make_floor_side(const Job& job, Memory memory, const Call& longest);
 
 [[noreturn]] void give_up(const Job& job, const char* what);
 

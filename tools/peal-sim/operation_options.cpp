@@ -19,8 +19,8 @@ namespace {
 constexpr const char* kAnyRoot = "random";
 constexpr uint64_t kRootStream = 11;
 constexpr std::initializer_list<uint32_t> kOperations = {
-    PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_BARRIER, PEAL_OPERATION_BROADCAST,
-    PEAL_OPERATION_ALLTOALL};
+    PEAL_OPERATION_ALLGATHER, PEAL_OPERATION_BARRIER,    PEAL_OPERATION_BROADCAST,
+    PEAL_OPERATION_ALLTOALL,  PEAL_OPERATION_ALLGATHERV, PEAL_OPERATION_ALLTOALLV};
 
 // "this, that or another"
 std::string algorithms_text(uint32_t operation) {
@@ -58,12 +58,18 @@ uint32_t parse_root(const std::string& text, uint64_t ranks) {
 }  // namespace
 
 void OperationOptions::add_to(command_line::Group& group) {
-  group.add("--operation", operation, "NAME", "Posts allgather, barrier, broadcast or alltoall.")
+  group
+      .add("--operation", operation, "NAME",
+           "Posts allgather, barrier, broadcast, alltoall, allgatherv or alltoallv.")
       ->transform(command_line::one_of(names::names_of(names::kOperations, kOperations)))
       ->capture_default_str();
   group.add("--algorithm", algorithm, "NAME", algorithm_help())
       ->transform(command_line::one_of(algorithm_names()));
-  group.add("--bytes", bytes, "B", "Sends blocks of so many bytes.")
+  group
+      .add("--bytes", bytes, "B",
+           "Sends blocks of so many bytes; allgatherv and alltoallv of at most so many: empty, "
+           "short and long "
+           "ones.")
       ->transform(command_line::whole(0, UINT32_MAX))
       ->capture_default_str();
   group
@@ -71,7 +77,8 @@ void OperationOptions::add_to(command_line::Group& group) {
            "Broadcasts from this rank; random: from another one each time, which the seed decides.")
       ->capture_default_str();
   group.add_flag("--in-place", in_place,
-                 "Keeps a rank's own blocks in its receive buffer (allgather, alltoall).");
+                 "Keeps a rank's own blocks in its receive buffer (allgather, alltoall, and "
+                 "with parts).");
 }
 
 OperationPlan OperationOptions::plan(uint64_t ranks) const {
@@ -83,6 +90,10 @@ OperationPlan OperationOptions::plan(uint64_t ranks) const {
   if (std::find(known.begin(), known.end(), plan.algorithm) == known.end())
     throw UsageError("--algorithm " + algorithm + ": " + (operation.front() == 'a' ? "an " : "a ") +
                      operation + " is done by " + algorithms_text(plan.operation));
+  if (!may_run(plan.algorithm, static_cast<uint32_t>(ranks)))
+    throw UsageError("--algorithm " + algorithm + " needs the addresses of all " +
+                     std::to_string(ranks) + " ranks; a card of this profile remembers " +
+                     std::to_string(remembered_addresses()));
   plan.in_place = in_place && may_be_in_place(plan.operation);
   if (buffer_sizes(plan.operation, 1).receive > 0) plan.block_bytes = bytes;
   if (root != kAnyRoot) plan.root = parse_root(root, ranks);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A line on standard error that says how far a long run is,
-// every other second, when somebody looks at it.
+// A line on standard error that says how far a long run is, every other second, when somebody looks
+// at it.
 #pragma once
 
 #include <unistd.h>

@@ -19,7 +19,7 @@ namespace {
 
 struct ChooseArguments {
   std::string operation;  // empty: all of them
-  uint32_t ranks = 0;
+  host::ChoiceGroup group = {0, PEAL_RANKS_MAX};
   std::optional<uint64_t> bytes;  // else all lengths
   std::string rules;
 };
@@ -37,6 +37,17 @@ void print_row(const char* operation, const std::string& bytes, const std::strin
   printf("%-10s %-14s %-21s %s\n", operation, bytes.c_str(), algorithm.c_str(), decided.c_str());
 }
 
+std::string text_of(const host::PlacedRule& placed) {
+  return placed.where + ": " + host::text_of(placed.rule);
+}
+
+std::string reason(const host::ChoiceTable& table, const host::ChoiceTable::Part& part) {
+  const std::string decided = text_of(table.rules()[part.rule]);
+  if (part.passed_over == part.rule) return decided;
+  return decided + " (the cards remember too few addresses for " +
+         text_of(table.rules()[part.passed_over]) + ")";
+}
+
 void print_choice(const host::ChoiceTable& table, const std::string& name,
                   const std::optional<uint64_t>& bytes) {
   const auto operation =
@@ -45,9 +56,8 @@ void print_choice(const host::ChoiceTable& table, const std::string& name,
   for (size_t i = 0; i < parts.size(); i++) {
     const host::ChoiceTable::Part& part = parts[i];
     if (bytes && &part != &table.part(operation, *bytes)) continue;
-    const host::PlacedRule& decided = table.rules()[part.rule];
     print_row(name.c_str(), lengths_of(parts, i), names::algorithm(part.algorithm),
-              decided.where + ": " + host::text_of(decided.rule));
+              reason(table, part));
   }
 }
 
@@ -64,8 +74,14 @@ std::function<int()> add_choose(CLI::App& app) {
       "as libpeal does.");
   const auto arguments = std::make_shared<ChooseArguments>();
   command_line::Group group(*command);
-  group.add("--ranks", arguments->ranks, "N", "Is for groups of N ranks, 1 to 1024.")
+  group.add("--ranks", arguments->group.size, "N", "Is for groups of N ranks, 1 to 1024.")
       ->transform(command_line::whole(1, PEAL_RANKS_MAX));
+  group
+      .add("--addresses", arguments->group.addresses, "N",
+           "Is for cards that remember the addresses of N ranks (REMEMBERED_ADDRESSES): direct "
+           "exchanges are for groups of no more.")
+      ->transform(command_line::whole(0, PEAL_RANKS_MAX))
+      ->capture_default_str();
   group.add("--operation", arguments->operation, "NAME", "Is for this operation. Default: all.")
       ->transform(command_line::one_of(host::operation_names()));
   group
@@ -76,11 +92,11 @@ std::function<int()> add_choose(CLI::App& app) {
   group.add("--algorithms", arguments->rules, "RULES",
             "Puts these rules first, as a program does by peal_group_params. Default: none.");
   return [&app, arguments] {
-    if (arguments->ranks == 0) return command_line::complain(app, "--ranks is missing");
+    if (arguments->group.size == 0) return command_line::complain(app, "--ranks is missing");
     host::ChoiceSources sources = host::sources_of_environment();
     sources.rules = arguments->rules.c_str();
     host::ChoiceTable table;
-    if (host::make_choice_table(arguments->ranks, sources, &table) != PEAL_OK)
+    if (host::make_choice_table(arguments->group, sources, &table) != PEAL_OK)
       return command_line::complain(app, peal_last_error_text());
     print_row("operation", "bytes", "algorithm", "decided by");
     for (const std::string& name : host::operation_names()) {

@@ -10,6 +10,7 @@
 #include "firmware/collective/hopping.h"
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/operation/landing.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
@@ -23,9 +24,6 @@ namespace {
 
 constexpr uint32_t kDebtsPerTimeout = 8;
 constexpr int kFewMissing = 8;
-// Transfers of an operation that may be under way when early blocks are written: engines work in
-// order, and the next own block must not wait for long.
-constexpr uint32_t kLandingsAtOnce = 16;
 
 // Where a transfer goes on.
 enum Step : uint8_t {
@@ -94,6 +92,14 @@ void forward(const Scope& scope, Packet* packet) {
   hopping::forward(scope, packet, {header.piece, header.origin, 0, header.length}, true);
 }
 
+bool is_free(const Scope& scope, const Piece& /*piece*/, Rank /*origin*/) {
+  return is_posted(scope.operation);
+}
+
+HostAddress result_address(const Scope& scope, uint32_t number, Rank origin) {
+  return user_address(scope.operation, origin, number);
+}
+
 // Puts a block where it belongs: staging, the user's buffer, or the channel. False: no DMA record.
 bool land(const Scope& scope, Packet* packet, Piece& piece) {
   auto& [card, member, operation] = scope;
@@ -106,8 +112,8 @@ bool land(const Scope& scope, Packet* packet, Piece& piece) {
     count(card, PEAL_COUNTER_STAGED);
     return true;
   }
-  const bool direct = is_posted(operation);
-  if (!direct && early_keep(scope, packet, number, origin)) return true;
+  const bool direct = is_free(scope, piece, origin);
+  if (!direct && early_keep(scope, packet, piece, origin)) return true;
   if (!dma_available(card, 1)) return false;
   transfer_write(scope, {.step = direct ? uint8_t{kLand} : uint8_t{mover::kLandEarly},
                          .piece = number,
@@ -123,38 +129,16 @@ bool land(const Scope& scope, Packet* packet, Piece& piece) {
   return true;
 }
 
-// Blocks that waited for the host's post, to the user.
-void land_early(const Scope& scope) {
-  auto& [card, member, operation] = scope;
-  while (early_waits(operation) && operation.dma < kLandingsAtOnce) {
-    if (!dma_available(card, 1)) {
-      count(card, PEAL_COUNTER_NO_DMA_RECORD);
-      operation_starved(scope);
-      return;
-    }
-    const EarlyPacket& early = early_first(card, operation);
-    transfer_write(scope, {.step = kLand,
-                           .piece = early.piece,
-                           .host = user_address(operation, early.origin, early.piece),
-                           .card = early.packet->payload,
-                           .bytes = piece_length(operation, early.piece),
-                           .packet = early.packet});
-    early_pop(card, operation);
-  }
-}
-
 // The own block has been read into the packet.
 void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
   auto& [card, member, operation] = scope;
   const Rank rank = member.membership.rank;
   const uint32_t length = piece_length(operation, number);
   Piece& piece = piece_slot(operation, number);
-  if (length > 0 && !dma_available(card, 2)) {
+  if (length > 0 && !has_dma_or_starves(scope, 2)) {
     // Others took the records meanwhile: read again later.
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
     piece.own = OwnBlock::kUnread;
     if (number < operation.own_next) operation.own_next = number;
-    operation_starved(scope);
     return;
   }
   if (length > 0) {
@@ -190,11 +174,7 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
   auto& [card, member, operation] = scope;
   const uint32_t length = piece_length(operation, number);
   // The read, then landing and retaining what it brought.
-  if (length > 0 && !dma_available(card, 3)) {
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
-    return false;
-  }
-  Packet* packet = take_packet(card);
+  Packet* packet = take_bounce(card, length > 0 ? 3 : 0);
   if (packet == nullptr) return false;
   piece.own = OwnBlock::kReading;
   packet->payload_bytes = length;
@@ -216,11 +196,7 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
 // One write takes a gathered result from staging to the user.
 void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
   auto& [card, member, operation] = scope;
-  if (!dma_available(card, 1)) {
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
-    operation_starved(scope);
-    return;
-  }
+  if (!has_dma_or_starves(scope)) return;
   piece.delivery = Delivery::kDelivering;
   transfer_write(scope, {.step = mover::kDeliver,
                          .piece = number,
@@ -233,7 +209,7 @@ bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   Operation& operation = scope.operation;
   if (piece.arrived < expected_blocks(scope.member.membership) || piece.dma > 0) return false;
   if (operation.mover.active && operation.mover.piece <= number) return false;
-  if (early_waits(operation)) return false;
+  if (piece.waiting > 0) return false;
   if (!is_staged(operation) || piece.delivery == Delivery::kDelivered) return true;
   if (piece.delivery == Delivery::kGathering) deliver_staged(scope, piece, number);
   return false;
@@ -400,7 +376,7 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   Operation& operation = scope.operation;
   // Others wait for the own block, and only the host for what the mover brings.
   start_own_pieces(scope, start_own);
-  if (early_waits(operation)) land_early(scope);
+  if (early_waits(operation)) land_early(scope, kLand, is_free, result_address);
   mover::advance(scope, kFetch);
   while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
          piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
@@ -510,17 +486,17 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const peal_peer_address& child = self.peers[peer_ahead(header.hop)].address;
   bool repaired = false;
   bool owing = false;
+  Owed owed = Owed::kByOthers;
   for (uint64_t bits = nack.fragments; bits != 0; bits &= bits - 1) {
     const auto i = static_cast<uint32_t>(std::countr_zero(bits));
-    const Answer done = answer(scope, number, minus(header.origin, i, self.ranks), child);
+    const Rank origin = minus(header.origin, i, self.ranks);
+    const Answer done = answer(scope, number, origin, child);
     repaired |= done == Answer::kRepaired;
     owing |= done == Answer::kNotYet;
+    if (done == Answer::kNotYet && origin == self.rank) owed = Owed::kByHost;
   }
   if (!repaired && !owing) return PEAL_COUNTER_DROP_STALE;
-  const bool own = header.origin == self.rank;
-  if (!repaired) {
-    send_not_yet(scope, child, header, nack, own ? Owed::kByHost : Owed::kByOthers);
-  }
+  if (!repaired) send_not_yet(scope, child, header, nack, owed);
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -5,14 +5,8 @@
 #include "firmware/collective/direct.h"
 
 namespace peal::direct_allgather {
-namespace {
 
-void open(const Scope& scope) { direct::open(scope, direct::Own::kOneForAll); }
-
-}  // namespace
-
-constinit const AlgorithmFunctions kFunctions = {
-    allgather::check, open,           direct::post,    direct::on_data, nullptr,
-    direct::on_nack,  direct::on_dma, direct::advance, direct::chase};
+constinit const AlgorithmFunctions kFunctions =
+    direct::functions<direct::Own::kOneForAll>(allgather::check);
 
 }  // namespace peal::direct_allgather

@@ -67,10 +67,7 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
     piece.own = OwnBlock::kPlaced;
     return true;
   }
-  if (!dma_available(card, 2)) {
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
-    return false;
-  }
+  if (!dma_suffices(card, 2)) return false;
   if (is_staged(operation)) {
     transfer_read(scope, {.step = kOwnStage,
                           .piece = number,
@@ -132,17 +129,9 @@ void open(const Scope& scope) {
   pieces_open(scope, piece_bytes_for(scope.member.membership.ranks), CONFIG_STAGING_BYTES);
 }
 
-constexpr stepping::Plan kPlan = {.to = step_to,
-                                  .from = step_from,
-                                  .fragments = fragments_of,
-                                  .bytes = fragment_bytes,
-                                  .part = part_of,
-                                  .land = land,
-                                  .start_own = start_own,
-                                  .read_own = nullptr,
-                                  .own_moved = own_moved,
-                                  .retained = retained,
-                                  .deliver = stepping::deliver_image(rank_at)};
+constexpr stepping::Plan kPlan = {
+    step_to, step_from, fragments_of, fragment_bytes, part_of,
+    land,    start_own, own_moved,    retained,       stepping::deliver_image(rank_at)};
 
 }  // namespace
 

@@ -117,16 +117,8 @@ void read_own(const Scope& scope, Piece& piece, uint32_t number) {
   while (may_read_own(scope, piece)) {
     const uint32_t blocks = own_batch(scope, kept.own_read, length);
     const uint32_t reads = staged ? 1 : blocks;
-    if (!dma_available(card, reads)) {
-      count(card, PEAL_COUNTER_NO_DMA_RECORD);
-      operation_starved(scope);
-      return;
-    }
-    Packet* packet = take_packet(card);
-    if (packet == nullptr) {
-      operation_starved(scope);
-      return;
-    }
+    Packet* packet = take_bounce_or_starve(scope, reads);
+    if (packet == nullptr) return;
     for (uint32_t slot = 0; slot < reads; ++slot) {
       const Rank to = kept.own_read + slot;
       transfer_read(scope, {.step = kOwnRead,
@@ -216,17 +208,10 @@ bool land(const Scope& scope, Piece& piece, Packet* packet) {
   return true;
 }
 
-constexpr stepping::Plan kPlan = {.to = step_to,
-                                  .from = step_from,
-                                  .fragments = fragments_of,
-                                  .bytes = fragment_bytes,
-                                  .part = part_of,
-                                  .land = land,
-                                  .start_own = start_own,
-                                  .read_own = read_own,
-                                  .own_moved = own_moved,
-                                  .retained = retained,
-                                  .deliver = stepping::deliver_image(rank_at)};
+constexpr stepping::Plan kPlan = {
+    step_to, step_from, fragments_of, fragment_bytes, part_of,
+    land,    start_own, own_moved,    retained,       stepping::deliver_image(rank_at),
+    read_own};
 
 }  // namespace
 

@@ -5,14 +5,8 @@
 #include "firmware/collective/direct.h"
 
 namespace peal::direct_alltoall {
-namespace {
 
-void open(const Scope& scope) { direct::open(scope, direct::Own::kOneForEach); }
-
-}  // namespace
-
-constinit const AlgorithmFunctions kFunctions = {
-    alltoall::check, open,           direct::post,    direct::on_data, nullptr,
-    direct::on_nack, direct::on_dma, direct::advance, direct::chase};
+constinit const AlgorithmFunctions kFunctions =
+    direct::functions<direct::Own::kOneForEach>(alltoall::check);
 
 }  // namespace peal::direct_alltoall

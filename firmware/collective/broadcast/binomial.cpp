@@ -188,11 +188,7 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number, uint32_t f
 // False: a pool was empty.
 bool start_read(const Scope& scope, uint32_t number, uint32_t fragment) {
   auto& [card, member, operation] = scope;
-  if (!dma_available(card, 1)) {
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
-    return false;
-  }
-  Packet* packet = take_packet(card);
+  Packet* packet = take_bounce(card, 1);
   if (packet == nullptr) return false;
   const uint32_t length = fragment_length(operation, number, fragment);
   packet->payload_bytes = length;
@@ -234,11 +230,7 @@ void read_own(const Scope& scope) {
 
 bool start_fetch(const Scope& scope, uint32_t number, uint32_t fragment) {
   auto& [card, member, operation] = scope;
-  if (!dma_available(card, 1)) {
-    count(card, PEAL_COUNTER_NO_DMA_RECORD);
-    return false;
-  }
-  Packet* bounce = take_packet(card);
+  Packet* bounce = take_bounce(card, 1);
   if (bounce == nullptr) return false;
   transfer_read(scope, {.step = kFetchRead,
                         .piece = number,

@@ -41,8 +41,8 @@ extern "C" {
 
 /* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
  * rank, statistics; channel_bytes and geometry of a card. 3: broadcast, all-to-all, rules for
- * algorithms. */
-#define PEAL_API_VERSION 3u
+ * algorithms. 4: allgather and all-to-all of blocks that differ in length. */
+#define PEAL_API_VERSION 4u
 
 typedef enum peal_error {
   PEAL_OK = 0,
@@ -247,7 +247,7 @@ typedef struct peal_request peal_request;
  * frees itself, and peal_group_wait() says when it is over and how it failed. */
 
 /* As `send`: what this rank sends lies in the receive buffer already. Of an allgather it is the own
- * block, at rank * block_bytes; of an all-to-all it is everything, and is replaced. */
+ * block, in its place; of an all-to-all it is everything, and is replaced. */
 #define PEAL_IN_PLACE ((const void*)-1)
 
 /* Returns when every rank of the group has called it. */
@@ -276,6 +276,36 @@ PEAL_API peal_error peal_alltoall(peal_group* group, const void* send, void* rec
                                   size_t block_bytes);
 PEAL_API peal_error peal_ialltoall(peal_group* group, const void* send, void* receive,
                                    size_t block_bytes, peal_request** request);
+
+/* Blocks that differ in length (MPI-4: MPI_Allgatherv, MPI_Alltoallv). An array has a number for
+ * each rank, in bytes, and is read before the call returns. Block r of a buffer begins offsets[r]
+ * behind its start; where `offsets` is null the blocks lie one behind the other. Blocks may be
+ * empty, and what is empty needs no buffer; those of one receive buffer do not overlap. From its
+ * first byte to its last, gaps as well, a buffer lies in one registered memory: what is between the
+ * blocks is neither read nor written. On a card without the way to all ranks of so large a group:
+ * PEAL_ERR_BAD_ALGORITHM. The first such call of a group allocates memory as peal_alloc() does, a
+ * place of 32 * size bytes for each operation that may be outstanding; it goes with the group. */
+
+/* Block r of `receive`, bytes[r] long, becomes the `send` of rank r. All ranks say the same bytes,
+ * and may say different offsets; `send` has bytes[i], where i is this rank. When it is complete
+ * both buffers are the caller's again, whatever other ranks still do. */
+PEAL_API peal_error peal_allgatherv(peal_group* group, const void* send, void* receive,
+                                    const size_t* bytes, const size_t* offsets);
+PEAL_API peal_error peal_iallgatherv(peal_group* group, const void* send, void* receive,
+                                     const size_t* bytes, const size_t* offsets,
+                                     peal_request** request);
+/* Block r of `receive` becomes block i of rank r's `send`, where i is this rank; what a rank sends
+ * to another has as many bytes as that one receives from it, else PEAL_ERR_MISMATCH. With
+ * PEAL_IN_PLACE nobody looks at send_bytes and send_offsets: the blocks of `receive` are sent, and
+ * replaced by those of the others; it is registered for both directions then. When it is complete
+ * both buffers are the caller's again, whatever other ranks still do. */
+PEAL_API peal_error peal_alltoallv(peal_group* group, const void* send, const size_t* send_bytes,
+                                   const size_t* send_offsets, void* receive,
+                                   const size_t* receive_bytes, const size_t* receive_offsets);
+PEAL_API peal_error peal_ialltoallv(peal_group* group, const void* send, const size_t* send_bytes,
+                                    const size_t* send_offsets, void* receive,
+                                    const size_t* receive_bytes, const size_t* receive_offsets,
+                                    peal_request** request);
 
 /* Never blocks. *done says whether it is complete; if so returns how it ended, else PEAL_OK. */
 PEAL_API peal_error peal_test(peal_request* request, int* done);

@@ -33,6 +33,19 @@ int MPI_Iallgather(const void* send, int send_count, MPI_Datatype send_type, voi
                    MPI_Request* request);
 int MPI_Alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
                  int receive_count, MPI_Datatype receive_type, MPI_Comm comm);
+int MPI_Allgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                   const int* receive_counts, const int* displacements, MPI_Datatype receive_type,
+                   MPI_Comm comm);
+int MPI_Iallgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                    const int* receive_counts, const int* displacements, MPI_Datatype receive_type,
+                    MPI_Comm comm, MPI_Request* request);
+int MPI_Alltoallv(const void* send, const int* send_counts, const int* send_displacements,
+                  MPI_Datatype send_type, void* receive, const int* receive_counts,
+                  const int* receive_displacements, MPI_Datatype receive_type, MPI_Comm comm);
+int MPI_Ialltoallv(const void* send, const int* send_counts, const int* send_displacements,
+                   MPI_Datatype send_type, void* receive, const int* receive_counts,
+                   const int* receive_displacements, MPI_Datatype receive_type, MPI_Comm comm,
+                   MPI_Request* request);
 int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm);
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request);
 int MPI_Ialltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,

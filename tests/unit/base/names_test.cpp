@@ -33,7 +33,8 @@ TEST(Names, PacketTypesAreThese) {
 
 TEST(Names, OperationsAreThese) {
   EXPECT_EQ(listed(kOperations),
-            "0 none\n1 barrier\n2 allgather\n3 destroy\n4 recycle\n5 broadcast\n6 alltoall\n");
+            "0 none\n1 barrier\n2 allgather\n3 destroy\n4 recycle\n5 broadcast\n6 alltoall\n"
+            "7 allgatherv\n8 alltoallv\n");
 }
 
 TEST(Names, AlgorithmsAreThese) {

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "base/unix_socket.h"
+#include "tests/unit/emulator/temporary_folder.h"
 
 namespace peal::nic {
 namespace {
@@ -19,15 +20,12 @@ namespace {
 class RuntimeFolderTest : public ::testing::Test {
  protected:
   RuntimeFolderTest() {
-    std::string pattern = ::testing::TempDir() + "peal-runtime-XXXXXX";
-    parent_ = mkdtemp(pattern.data());
     // A process that was, and is no more.
     const pid_t child = fork();
     if (child == 0) _exit(0);
     waitpid(child, nullptr, 0);
     dead_ = std::to_string(child);
   }
-  ~RuntimeFolderTest() override { std::filesystem::remove_all(parent_); }
 
   std::string add(const std::string& name) const {
     std::filesystem::create_directory(parent_ + "/" + name);
@@ -50,7 +48,8 @@ class RuntimeFolderTest : public ::testing::Test {
     return names;
   }
 
-  std::string parent_;
+  const test::TemporaryFolder folder_{"runtime"};
+  const std::string& parent_ = folder_.path();
   std::string dead_;
 };
 

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/file_descriptor.h"
+#include "tests/unit/emulator/temporary_folder.h"
 
 namespace peal::nic {
 namespace {
@@ -19,20 +20,13 @@ class GuestMemoryTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kBytes = 1 << 20;
 
-  GuestMemoryTest() {
-    std::string pattern = ::testing::TempDir() + "peal-guest-XXXXXX";
-    folder = mkdtemp(pattern.data());
-    path = folder + "/ram";
-  }
-  ~GuestMemoryTest() override { std::filesystem::remove_all(folder); }
-
   std::unique_ptr<GuestMemory> create() { return GuestMemory::create(path, kBytes, &error); }
   [[nodiscard]] bool is_there() const {
     return std::filesystem::symlink_status(path).type() != std::filesystem::file_type::not_found;
   }
 
-  std::string folder;
-  std::string path;
+  const test::TemporaryFolder folder{"guest"};
+  const std::string path = folder.path() + "/ram";
   std::string error;
 };
 

@@ -15,18 +15,14 @@
 
 #include "base/file_descriptor.h"
 #include "base/unix_socket.h"
+#include "tests/unit/emulator/temporary_folder.h"
 
 namespace peal::nic {
 namespace {
 
 class IvshmemServerTest : public ::testing::Test {
  protected:
-  IvshmemServerTest() {
-    std::string pattern = ::testing::TempDir() + "peal-ivshmem-XXXXXX";
-    folder = mkdtemp(pattern.data());
-    EXPECT_EQ(server.listen(folder + "/socket"), "");
-  }
-  ~IvshmemServerTest() override { std::filesystem::remove_all(folder); }
+  IvshmemServerTest() { EXPECT_EQ(server.listen(folder + "/socket"), ""); }
 
   [[nodiscard]] FileDescriptor connect_guest() const {
     FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -61,7 +57,8 @@ class IvshmemServerTest : public ::testing::Test {
            one.st_dev == other.st_dev;
   }
 
-  std::string folder;
+  const test::TemporaryFolder own_folder{"ivshmem"};
+  const std::string& folder = own_folder.path();
   IvshmemServer server;
 };
 

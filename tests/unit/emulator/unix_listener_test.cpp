@@ -17,19 +17,13 @@
 #include <vector>
 
 #include "base/unix_socket.h"
+#include "tests/unit/emulator/temporary_folder.h"
 
 namespace peal::nic {
 namespace {
 
 class UnixListenerTest : public ::testing::Test {
  protected:
-  UnixListenerTest() {
-    std::string pattern = ::testing::TempDir() + "peal-listener-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-    path_ = folder_ + "/socket";
-  }
-  ~UnixListenerTest() override { std::filesystem::remove_all(folder_); }
-
   // A socket's name without a listener, as a killed process leaves it.
   void abandon() const {
     const FileDescriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -43,8 +37,9 @@ class UnixListenerTest : public ::testing::Test {
     return address.set(path_) && connect(fd.get(), address.get(), UnixAddress::bytes()) == 0;
   }
 
-  std::string folder_;
-  std::string path_;
+  const test::TemporaryFolder own_folder_{"listener"};
+  const std::string& folder_ = own_folder_.path();
+  const std::string path_ = folder_ + "/socket";
 };
 
 TEST_F(UnixListenerTest, ListensUnderItsNameAndTakesItAway) {

@@ -18,6 +18,7 @@ TEST_F(CardTest, DescribesItself) {
   card_describe(bench.card(), &device);
   EXPECT_EQ(device.incarnation, bench.incarnation());
   EXPECT_EQ(device.ranks_max, static_cast<uint32_t>(CONFIG_GROUP_RANKS_MAX));
+  EXPECT_EQ(device.remembered_addresses, static_cast<uint32_t>(CONFIG_REMEMBERED_ADDRESSES));
   EXPECT_EQ(device.members_max, static_cast<uint32_t>(CONFIG_CARD_MEMBERS));
   EXPECT_EQ(device.channels, static_cast<uint32_t>(CONFIG_CHANNELS));
   EXPECT_EQ(device.parked_max, static_cast<uint32_t>(CONFIG_PARKED_OPERATIONS));
@@ -26,7 +27,6 @@ TEST_F(CardTest, DescribesItself) {
   EXPECT_EQ(device.channel_bytes, static_cast<uint32_t>(CONFIG_CHANNEL_BYTES));
   EXPECT_EQ(device.dead_timeout_us, static_cast<uint32_t>(CONFIG_DEAD_TIMEOUT_US));
   EXPECT_EQ(device.geometry, card_geometry());
-  EXPECT_EQ(device.reserved, 0u);
 }
 
 TEST_F(CardTest, CountersHaveTheirNames) {

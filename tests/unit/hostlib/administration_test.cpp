@@ -94,15 +94,17 @@ TEST(Administration, ConnectGroup) {
   Notebook card;
   peal_peer_address peers[PEAL_PEERS_MAX] = {};
   for (peal_peer_address& peer : peers) peer.member = 11 + static_cast<uint32_t>(&peer - peers);
-  EXPECT_EQ(connect_group(card, 9, 0x700000006, 77, peers, 2, 13), PEAL_OK);
-  // group, member, choice_hash, peer_count, addresses_key, and of the peers these two.
+  EXPECT_EQ(connect_group(card, 9, 0x700000006, 77, peers, 2, {nullptr, 13, 192, 160}), PEAL_OK);
+  // group, member, choice_hash, peer_count, addresses_key, of the peers these two, and
+  // addresses_offset.
   const size_t first = offsetof(peal_connect_group, peers) + offsetof(peal_peer_address, member);
   const size_t second = first + sizeof(peal_peer_address);
-  EXPECT_EQ(card.asked, "connect group" + kHead + " [0]=6 [1]=7 [2]=9 [3]=77 [4]=2 [5]=13 [" +
-                            std::to_string(first / 4) + "]=11 [" + std::to_string(second / 4) +
-                            "]=12");
+  EXPECT_EQ(card.asked,
+            "connect group" + kHead + " [0]=6 [1]=7 [2]=9 [3]=77 [4]=2 [5]=13 [" +
+                std::to_string(first / 4) + "]=11 [" + std::to_string(second / 4) + "]=12 [" +
+                std::to_string(offsetof(peal_connect_group, addresses_offset) / 4) + "]=192");
   // As many as a command holds.
-  EXPECT_EQ(connect_group(card, 9, 1, 0, peers, PEAL_PEERS_MAX, 0), PEAL_OK);
+  EXPECT_EQ(connect_group(card, 9, 1, 0, peers, PEAL_PEERS_MAX, {}), PEAL_OK);
 }
 
 TEST(Administration, AbandonGroup) {

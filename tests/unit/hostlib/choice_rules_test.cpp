@@ -79,7 +79,7 @@ TEST(ChoiceRules, WhatIsWrongIsQuoted) {
       ": expected A-B with A not above B, A- or A; k and M are 1024 and 1024 * 1024";
   const std::string ways = ": expected all-to-all-broadcast, recursive-doubling or direct";
   const std::string no_operation =
-      " is no operation: expected barrier, allgather, broadcast or alltoall";
+      " is no operation: expected barrier, allgather, broadcast, alltoall, allgatherv or alltoallv";
   EXPECT_EQ(parse("gather:recursive-doubling"),
             "here: \"gather:recursive-doubling\": \"gather\"" + no_operation);
   EXPECT_EQ(parse("destroy:dissemination"),
@@ -116,11 +116,23 @@ TEST(ChoiceRules, WhatIsWrongIsQuoted) {
   }
 }
 
+// What one rank sends another is known to these two.
+TEST(ChoiceRules, AnOperationWithoutACommonLength) {
+  EXPECT_EQ(parse("alltoallv:n2-16:direct"), "here: alltoallv:n2-16:direct\n");
+  EXPECT_EQ(parse("allgatherv:0-4k:direct"), "here: allgatherv:0-4k:direct\n");
+  for (const std::string range : {"0-4k", "8", "0-"}) {
+    EXPECT_EQ(parse("alltoallv:" + range + ":direct"),
+              "here: \"alltoallv:" + range + ":direct\": \"" + range +
+                  "\" is a range of bytes, but in alltoallv ranks know no common length");
+  }
+}
+
 TEST(ChoiceRules, WhatIsQuotedIsPrintableAndShort) {
   const std::string text = parse("\x1b[31m" + std::string(1000, 'x'));
   const std::string shown = "\"?[31m" + std::string(75, 'x') + "...\"";
   EXPECT_EQ(text, "here: " + shown + ": " + shown +
-                      " is no operation: expected barrier, allgather, broadcast or alltoall");
+                      " is no operation: expected barrier, allgather, broadcast, alltoall, "
+                      "allgatherv or alltoallv");
 }
 
 TEST(ChoiceRules, ThereIsALimit) {

@@ -11,9 +11,11 @@
 namespace peal::host {
 namespace {
 
-ChoiceTable make(uint32_t size, const ChoiceSources& sources = {}) {
+ChoiceTable make(uint32_t size, const ChoiceSources& sources = {},
+                 uint32_t addresses = PEAL_RANKS_MAX) {
   ChoiceTable table;
-  EXPECT_EQ(make_choice_table(size, sources, &table), PEAL_OK) << peal_last_error_text();
+  EXPECT_EQ(make_choice_table({size, addresses}, sources, &table), PEAL_OK)
+      << peal_last_error_text();
   return table;
 }
 
@@ -27,9 +29,14 @@ ChoiceSources with_rules(const char* rules) {
 std::string parts_of(const ChoiceTable& table, peal_operation operation) {
   std::string text;
   for (const ChoiceTable::Part& part : table.parts(operation)) {
-    const PlacedRule& decided = table.rules()[part.rule];
+    const auto rule = [&table](uint32_t index) {
+      const PlacedRule& placed = table.rules()[index];
+      return placed.where + ": " + text_of(placed.rule);
+    };
     text += std::to_string(part.first_bytes) + " " + names::algorithm(part.algorithm) + " (" +
-            decided.where + ": " + text_of(decided.rule) + ")\n";
+            rule(part.rule);
+    if (part.passed_over != part.rule) text += ", not " + rule(part.passed_over);
+    text += ")\n";
   }
   return text;
 }
@@ -58,6 +65,29 @@ TEST(Choice, TheDefaultIsBySizeOfTheGroupAndOfTheBlock) {
   EXPECT_EQ(parts_of(make(9), PEAL_OPERATION_ALLTOALL),
             "0 bruck (the default table: alltoall:0-1k:n9-:bruck)\n"
             "1025 direct (the default table: alltoall:direct)\n");
+  EXPECT_EQ(parts_of(make(8), PEAL_OPERATION_ALLGATHERV),
+            "0 direct (the default table: allgatherv:direct)\n");
+  EXPECT_EQ(parts_of(make(8), PEAL_OPERATION_ALLTOALLV),
+            "0 direct (the default table: alltoallv:direct)\n");
+}
+
+// The cards would refuse a direct exchange in a group of more ranks than they remember addresses.
+TEST(Choice, WhatTheCardsCannotDoIsPassedOver) {
+  const ChoiceSources direct = with_rules("allgather:4k-:direct");
+  for (const uint32_t size : {5u, 7u, 16u}) {
+    EXPECT_EQ(make(size, direct, 16).hash(), make(size, direct).hash()) << size;
+  }
+  const ChoiceTable table = make(17, direct, 16);
+  EXPECT_EQ(parts_of(table, PEAL_OPERATION_ALLTOALL),
+            "0 bruck (the default table: alltoall:0-1k:n9-:bruck)\n"
+            "1025 bruck (the default table: alltoall:bruck, not the default table: "
+            "alltoall:direct)\n");
+  EXPECT_EQ(parts_of(table, PEAL_OPERATION_ALLGATHER),
+            "0 recursive-doubling (the default table: allgather:0-2k:n17-:recursive-doubling)\n"
+            "2049 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n"
+            "4096 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast, not "
+            "peal_group_params.algorithms: allgather:4k-:direct)\n");
+  EXPECT_NE(table.hash(), make(17, direct).hash()) << "ranks with other cards must hear of it";
 }
 
 TEST(Choice, APartIsFromItsFirstByteToTheNext) {
@@ -135,23 +165,23 @@ TEST(Choice, NonsenseIsRefused) {
   ChoiceTable table;
   ChoiceSources sources;
   sources.allgather_variable = "ring";
-  EXPECT_EQ(make_choice_table(8, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(make_choice_table({8, PEAL_RANKS_MAX}, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_STREQ(peal_last_error_text(),
                "$PEAL_ALLGATHER_ALGORITHM is \"ring\": expected auto, all-to-all-broadcast or "
                "recursive-doubling");
   sources = {};
   sources.allgather = 7;
-  EXPECT_EQ(make_choice_table(8, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(make_choice_table({8, PEAL_RANKS_MAX}, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_STREQ(peal_last_error_text(), "allgather algorithm 7 in the parameters");
   const std::string no_algorithm =
       "\"allgather\": the algorithm is missing: expected all-to-all-broadcast, recursive-doubling "
       "or direct";
   sources = with_rules("allgather");
-  EXPECT_EQ(make_choice_table(8, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(make_choice_table({8, PEAL_RANKS_MAX}, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(peal_last_error_text(), "peal_group_params.algorithms: " + no_algorithm);
   sources = {};
   sources.rules_variable = "allgather";
-  EXPECT_EQ(make_choice_table(8, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(make_choice_table({8, PEAL_RANKS_MAX}, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(peal_last_error_text(), "$PEAL_ALGORITHMS: " + no_algorithm);
 }
 

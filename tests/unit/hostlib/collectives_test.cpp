@@ -35,11 +35,7 @@ class Collectives : public testing::Test {
       ASSERT_EQ(peal_group_begin(contexts[rank], rank, kSize, &params, &builders[rank]), PEAL_OK);
     }
     for (int exchange = 0; exchange < 2; exchange++) {
-      std::vector<uint8_t> records;
-      for (const peal_group_builder* builder : builders) {
-        const auto* record = static_cast<const uint8_t*>(peal_group_record(builder));
-        records.insert(records.end(), record, record + PEAL_GROUP_RECORD_BYTES);
-      }
+      const std::vector<uint8_t> records = records_of(builders);
       for (uint32_t rank = 0; rank < kSize; rank++) {
         peal_group* made = nullptr;
         ASSERT_EQ(peal_group_advance(builders[rank], records.data(), &made), PEAL_OK);
@@ -62,6 +58,10 @@ class Collectives : public testing::Test {
     std::string text = std::to_string(taken.sequence) + " " + names::operation(taken.operation) +
                        " " + names::algorithm(taken.algorithm);
     if (taken.flags != 0) text += " flags " + std::to_string(taken.flags);
+    if (taken.operation == PEAL_OPERATION_ALLGATHERV ||
+        taken.operation == PEAL_OPERATION_ALLTOALLV) {
+      return text + parts_text(taken);
+    }
     text += " bytes " + std::to_string(taken.block_bytes);
     if (taken.root != 0) text += " root " + std::to_string(taken.root);
     const auto side = [&](const char* name, uint32_t key, uint64_t offset) {
@@ -73,7 +73,27 @@ class Collectives : public testing::Test {
     return text;
   }
 
-  // All four without blocking; what they post is nobody's.
+  // Keys and offsets, then its table: "offset+bytes" for each part that is not empty.
+  std::string parts_text(const peal_submission& taken) {
+    EXPECT_EQ(taken.block_bytes, 0u);
+    EXPECT_EQ(taken.parts_key, group->part_tables.key());
+    const bool both = taken.operation == PEAL_OPERATION_ALLTOALLV && taken.flags == 0;
+    const auto* part = reinterpret_cast<const peal_part*>(group->part_tables.memory().address +
+                                                          taken.parts_offset);
+    std::string text = " send " + std::to_string(taken.send_key);
+    if (taken.send_offset != 0) text += "+" + std::to_string(taken.send_offset);
+    text += " receive " + std::to_string(taken.receive_key) + ":";
+    for (uint32_t i = 0; i < (both ? 2 : 1) * kSize; i++, part++) {
+      if (i == kSize) text += " /";
+      text += part->bytes == 0
+                  ? " -"
+                  : " " + std::to_string(part->offset) + "+" + std::to_string(part->bytes);
+      EXPECT_TRUE(part->bytes != 0 || part->offset == 0);
+    }
+    return text;
+  }
+
+  // All six without blocking; what they post is nobody's.
   peal_error bcast(void* buffer, size_t bytes, uint32_t root) {
     return peal_ibcast(group, buffer, bytes, root, nullptr);
   }
@@ -82,6 +102,18 @@ class Collectives : public testing::Test {
   }
   peal_error alltoall(const void* send, void* receive, size_t bytes) {
     return peal_ialltoall(group, send, receive, bytes, nullptr);
+  }
+
+  using Sizes = std::vector<size_t>;  // empty: null
+  static const size_t* array(const Sizes& sizes) { return sizes.empty() ? nullptr : sizes.data(); }
+  peal_error allgatherv(const void* send, void* receive, const Sizes& bytes,
+                        const Sizes& offsets = {}) {
+    return peal_iallgatherv(group, send, receive, array(bytes), array(offsets), nullptr);
+  }
+  peal_error alltoallv(const void* send, const Sizes& send_bytes, const Sizes& send_offsets,
+                       void* receive, const Sizes& bytes, const Sizes& offsets = {}) {
+    return peal_ialltoallv(group, send, array(send_bytes), array(send_offsets), receive,
+                           array(bytes), array(offsets), nullptr);
   }
 
   FakeCard cards[kSize];
@@ -227,10 +259,170 @@ TEST_F(Collectives, AGroupThatRegistersDoesItForTheWholeBuffer) {
   EXPECT_EQ(read.region_bytes, 4 * kSize * kBlock + (kSize + 1 + kSize) * kBlock);
 }
 
+TEST_F(Collectives, TheTableOfAnAllgatherv) {
+  uint8_t* const receive = memory + 300;
+  EXPECT_EQ(allgatherv(memory + 7, receive, {5, 100, 0}), PEAL_OK);
+  EXPECT_EQ(entry(), "0 allgatherv direct send 1+7 receive 1: 300+5 305+100 -");
+  EXPECT_EQ(allgatherv(memory + 7, receive, {5, 100, 8}, {200, 50, 0}), PEAL_OK);
+  EXPECT_EQ(entry(), "1 allgatherv direct send 1+7 receive 1: 500+5 350+100 300+8");
+  EXPECT_EQ(allgatherv(PEAL_IN_PLACE, receive, {5, 100, 8}, {200, 50, 0}), PEAL_OK);
+  EXPECT_EQ(entry(), "2 allgatherv direct flags 1 send 0 receive 1: 500+5 350+100 300+8");
+}
+
+TEST_F(Collectives, TheTableOfAnAlltoallv) {
+  uint8_t* const receive = memory + 300;
+  EXPECT_EQ(alltoallv(memory, {1, 2, 3}, {}, receive, {4, 5, 6}), PEAL_OK);
+  EXPECT_EQ(entry(), "0 alltoallv direct send 1 receive 1: 0+1 1+2 3+3 / 300+4 304+5 309+6");
+  EXPECT_EQ(alltoallv(memory, {1, 0, 3}, {90, 80, 70}, receive, {4, 5, 6}, {20, 10, 0}), PEAL_OK);
+  EXPECT_EQ(entry(), "1 alltoallv direct send 1 receive 1: 90+1 - 70+3 / 320+4 310+5 300+6");
+  EXPECT_EQ(alltoallv(PEAL_IN_PLACE, {}, {}, receive, {4, 5, 6}, {20, 10, 0}), PEAL_OK);
+  EXPECT_EQ(entry(), "2 alltoallv direct flags 1 send 0 receive 1: 320+4 310+5 300+6");
+  const Sizes nonsense = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+  EXPECT_EQ(alltoallv(PEAL_IN_PLACE, nonsense, nonsense, receive, {4, 0, 6}), PEAL_OK);
+  EXPECT_EQ(entry(), "3 alltoallv direct flags 1 send 0 receive 1: 300+4 - 304+6");
+}
+
+// Offsets are into the region, which may begin before the buffer.
+TEST_F(Collectives, PartsOfMemoryThatIsTheCallersOwn) {
+  std::vector<uint8_t> own(1000);
+  peal_memory* handle = nullptr;
+  ASSERT_EQ(peal_register(contexts[kRank], own.data() + 100, 800, PEAL_READ | PEAL_WRITE, &handle),
+            PEAL_OK);
+  EXPECT_EQ(allgatherv(memory, own.data(), {1, 2, 3}, {897, 100, 500}), PEAL_OK);
+  EXPECT_EQ(entry(), "0 allgatherv direct send 1 receive 2: 797+1 0+2 400+3");
+  EXPECT_EQ(alltoallv(own.data() + 100, {1, 2, 3}, {}, memory, {1, 1, 1}), PEAL_OK);
+  EXPECT_EQ(entry(), "1 alltoallv direct send 2 receive 1: 0+1 1+2 3+3 / 0+1 1+1 2+1");
+}
+
+TEST_F(Collectives, EmptyBlocksNeedNoBuffer) {
+  EXPECT_EQ(allgatherv(nullptr, nullptr, {0, 0, 0}), PEAL_OK);
+  EXPECT_EQ(entry(), "0 allgatherv direct send 0 receive 0: - - -");
+  EXPECT_EQ(allgatherv(nullptr, memory, {1, 0, 1}, {0, SIZE_MAX, 1}), PEAL_OK);
+  EXPECT_EQ(entry(), "1 allgatherv direct send 0 receive 1: 0+1 - 1+1");
+  EXPECT_EQ(allgatherv(PEAL_IN_PLACE, nullptr, {0, 0, 0}), PEAL_OK);
+  EXPECT_EQ(entry(), "2 allgatherv direct flags 1 send 0 receive 0: - - -");
+  EXPECT_EQ(alltoallv(nullptr, {0, 0, 0}, {}, memory, {0, 0, 2}), PEAL_OK);
+  EXPECT_EQ(entry(), "3 alltoallv direct send 0 receive 1: - - - / - - 0+2");
+  EXPECT_EQ(alltoallv(memory, {0, 2, 0}, {}, nullptr, {0, 0, 0}), PEAL_OK);
+  EXPECT_EQ(entry(), "4 alltoallv direct send 1 receive 0: - 0+2 - / - - -");
+  EXPECT_EQ(alltoallv(PEAL_IN_PLACE, {}, {}, nullptr, {0, 0, 0}), PEAL_OK);
+  EXPECT_EQ(entry(), "5 alltoallv direct flags 1 send 0 receive 0: - - -");
+}
+
+// The arrays are the caller's again when the call returns.
+TEST_F(Collectives, ArraysAreReadBeforeTheCallReturns) {
+  Sizes bytes = {1, 2, 3};
+  Sizes offsets = {10, 20, 30};
+  EXPECT_EQ(allgatherv(PEAL_IN_PLACE, memory, bytes, offsets), PEAL_OK);
+  bytes.assign(kSize, 99);
+  offsets.assign(kSize, 99);
+  EXPECT_EQ(entry(), "0 allgatherv direct flags 1 send 0 receive 1: 10+1 20+2 30+3");
+}
+
+TEST_F(Collectives, WhatIsWrongWithBlocksIsSaidByName) {
+  const auto text = [](peal_error got, peal_error wanted) {
+    EXPECT_EQ(got, wanted);
+    return std::string(peal_last_error_text());
+  };
+  const Sizes ones(kSize, 1);
+  const Sizes long_one = {1, size_t{1} << 32, 1};
+  const std::string limit = " block 1 has 4294967296 bytes, the limit is 4294967295";
+  EXPECT_EQ(text(allgatherv(memory, memory, {}), PEAL_ERR_INVALID_ARGUMENT),
+            "allgatherv: the lengths of the receive blocks are null");
+  EXPECT_EQ(text(alltoallv(memory, {}, {}, memory + 300, ones), PEAL_ERR_INVALID_ARGUMENT),
+            "alltoallv: the lengths of the send blocks are null");
+  EXPECT_EQ(text(alltoallv(memory, ones, {}, memory + 300, {}), PEAL_ERR_INVALID_ARGUMENT),
+            "alltoallv: the lengths of the receive blocks are null");
+  EXPECT_EQ(text(alltoallv(PEAL_IN_PLACE, ones, {}, memory, {}), PEAL_ERR_INVALID_ARGUMENT),
+            "alltoallv: the lengths of the receive blocks are null");
+  EXPECT_EQ(text(allgatherv(nullptr, memory, ones), PEAL_ERR_INVALID_ARGUMENT),
+            "allgatherv: the send buffer is null");
+  EXPECT_EQ(text(allgatherv(memory, nullptr, ones), PEAL_ERR_INVALID_ARGUMENT),
+            "allgatherv: the receive buffer is null");
+  EXPECT_EQ(text(alltoallv(nullptr, {0, 0, 1}, {}, memory, ones), PEAL_ERR_INVALID_ARGUMENT),
+            "alltoallv: the send buffer is null");
+  EXPECT_EQ(text(alltoallv(PEAL_IN_PLACE, {}, {}, nullptr, ones), PEAL_ERR_INVALID_ARGUMENT),
+            "alltoallv: the receive buffer is null");
+  EXPECT_EQ(text(allgatherv(memory, memory + 300, long_one), PEAL_ERR_BAD_LENGTH),
+            "allgatherv: receive" + limit);
+  EXPECT_EQ(text(alltoallv(memory, long_one, {}, memory + 300, ones), PEAL_ERR_BAD_LENGTH),
+            "alltoallv: send" + limit);
+  char wrapped[200];
+  snprintf(wrapped, sizeof(wrapped),
+           "alltoallv: send block 2, 1 bytes at %p + 18446744073709551615, wraps around",
+           static_cast<void*>(memory));
+  EXPECT_EQ(text(alltoallv(memory, ones, {0, 0, SIZE_MAX}, memory + 300, ones),
+                 PEAL_ERR_INVALID_ARGUMENT),
+            wrapped);
+  EXPECT_EQ(
+      text(allgatherv(memory + 300, memory, ones, {0, 1, 4 * kSize * kBlock}), PEAL_ERR_BAD_BOUNDS)
+          .substr(0, 18),
+      "the receive buffer");
+  EXPECT_EQ(entry(), "");
+  EXPECT_EQ(peal_ibarrier(group, nullptr), PEAL_OK);
+  EXPECT_EQ(entry(), "0 barrier dissemination bytes 0");
+}
+
+// To the byte, and only where there are blocks: what lies between them is not looked at.
+TEST_F(Collectives, BlocksThatOverlap) {
+  const Sizes apart = {0, 300, 600};
+  EXPECT_EQ(allgatherv(memory + 300 - 9, memory, {10, 10, 10}, apart), PEAL_ERR_INVALID_ARGUMENT);
+  char expected[200];
+  snprintf(expected, sizeof(expected),
+           "allgatherv: blocks of the send buffer %p and of the receive buffer %p overlap: use "
+           "PEAL_IN_PLACE",
+           static_cast<void*>(memory + 300 - 9), static_cast<void*>(memory));
+  EXPECT_STREQ(peal_last_error_text(), expected);
+  EXPECT_EQ(alltoallv(memory, {10, 10, 11}, {10, 310, 290}, memory, {10, 10, 10}, apart),
+            PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(entry(), "");
+  EXPECT_EQ(allgatherv(memory + 300 - 10, memory, {10, 10, 10}, apart), PEAL_OK);
+  EXPECT_EQ(entry(), "0 allgatherv direct send 1+290 receive 1: 0+10 300+10 600+10");
+  EXPECT_EQ(alltoallv(memory, {10, 10, 10}, {10, 310, 290}, memory, {10, 10, 10}, apart), PEAL_OK);
+  EXPECT_EQ(entry(),
+            "1 alltoallv direct send 1 receive 1: 10+10 310+10 290+10 / 0+10 300+10 600+10");
+}
+
+// Each side from its first byte to its last, for what the card does there.
+TEST_F(Collectives, ASideOfBlocksIsRegisteredForAllThatTheCardDoesWithIt) {
+  std::vector<uint8_t> own(600);
+  peal_memory* handle = nullptr;
+  const Sizes bytes = {1, 1, 1};
+  const Sizes spread = {298, 0, 299};
+  ASSERT_EQ(peal_register(contexts[kRank], own.data(), 300, PEAL_READ, &handle), PEAL_OK);
+  ASSERT_EQ(peal_register(contexts[kRank], own.data() + 300, 300, PEAL_WRITE, &handle), PEAL_OK);
+  uint8_t* const read_only = own.data();
+  uint8_t* const write_only = own.data() + 300;
+  EXPECT_EQ(alltoallv(write_only, bytes, spread, memory, bytes), PEAL_ERR_BAD_ACCESS);
+  EXPECT_EQ(alltoallv(memory, bytes, {}, read_only, bytes, spread), PEAL_ERR_BAD_ACCESS);
+  EXPECT_EQ(alltoallv(PEAL_IN_PLACE, {}, {}, write_only, bytes, spread), PEAL_ERR_BAD_ACCESS);
+  EXPECT_EQ(allgatherv(PEAL_IN_PLACE, write_only, bytes, spread), PEAL_ERR_BAD_ACCESS);
+  EXPECT_EQ(allgatherv(write_only, memory, bytes), PEAL_ERR_BAD_ACCESS);
+  EXPECT_EQ(allgatherv(memory, write_only + 1, bytes, spread), PEAL_ERR_BAD_BOUNDS);
+  EXPECT_EQ(alltoallv(read_only + 1, bytes, spread, memory, bytes), PEAL_ERR_BAD_BOUNDS);
+  EXPECT_EQ(allgatherv(memory, &own, bytes), PEAL_ERR_NOT_REGISTERED);
+  EXPECT_EQ(entry(), "");
+  EXPECT_EQ(alltoallv(read_only, bytes, spread, write_only, bytes, spread), PEAL_OK);
+  EXPECT_EQ(entry(), "0 alltoallv direct send 2 receive 3: 298+1 0+1 299+1 / 298+1 0+1 299+1");
+}
+
+TEST_F(Collectives, AGroupThatRegistersDoesItForTheBlocksAndWhatLiesBetween) {
+  make_group({sizeof(peal_group_params), PEAL_GROUP_REGISTER, PEAL_ALLGATHER_AUTO, nullptr});
+  std::vector<uint8_t> own(1000);
+  EXPECT_EQ(allgatherv(own.data(), own.data() + 100, {10, 20, 30}, {200, 100, 50}), PEAL_OK);
+  EXPECT_EQ(entry(), "0 allgatherv direct send 3 receive 2: 150+10 50+20 0+30");
+  peal_statistics read = {};
+  read.struct_bytes = sizeof(read);
+  EXPECT_EQ(peal_read_statistics(contexts[kRank], &read), PEAL_OK);
+  EXPECT_EQ(read.regions, 3u);
+  EXPECT_EQ(read.region_bytes, 4 * kSize * kBlock + 160 + 20);
+}
+
 TEST_F(Collectives, TheBlockingFormsReturnHowItEnded) {
   std::thread card([&] {
-    for (const uint32_t status : {PEAL_STATUS_OK, PEAL_STATUS_MISMATCH, PEAL_STATUS_OK,
-                                  PEAL_STATUS_PEER_DEAD, PEAL_STATUS_OK}) {
+    for (const uint32_t status :
+         {PEAL_STATUS_OK, PEAL_STATUS_MISMATCH, PEAL_STATUS_OK, PEAL_STATUS_PEER_DEAD,
+          PEAL_STATUS_OK, PEAL_STATUS_MISMATCH, PEAL_STATUS_OK}) {
       peal_submission taken = {};
       while (!cards[kRank].take(&taken)) std::this_thread::yield();
       cards[kRank].complete(taken, status, status == PEAL_STATUS_OK ? PEAL_NO_RANK : 2);
@@ -243,12 +435,17 @@ TEST_F(Collectives, TheBlockingFormsReturnHowItEnded) {
   EXPECT_EQ(peal_allgather(group, memory, memory + kBlock, kBlock), PEAL_ERR_PEER_DEAD);
   EXPECT_STREQ(peal_last_error_text(), "allgather 3: a member of the group died: rank 2");
   EXPECT_EQ(peal_barrier(group), PEAL_OK);
+  const size_t bytes[kSize] = {1, 2, 3};
+  EXPECT_EQ(peal_alltoallv(group, memory, bytes, nullptr, memory + kBlock, bytes, nullptr),
+            PEAL_ERR_MISMATCH);
+  EXPECT_STREQ(peal_last_error_text(), "alltoallv 5: ranks disagree: rank 2");
+  EXPECT_EQ(peal_allgatherv(group, memory, memory + kBlock, bytes, nullptr), PEAL_OK);
   card.join();
   peal_statistics read = {};
   read.struct_bytes = sizeof(read);
   EXPECT_EQ(peal_read_statistics(contexts[kRank], &read), PEAL_OK);
-  EXPECT_EQ(read.posted, 5u);
-  EXPECT_EQ(read.failed, 2u);
+  EXPECT_EQ(read.posted, 7u);
+  EXPECT_EQ(read.failed, 3u);
   EXPECT_EQ(read.requests, 0u);
 }
 
@@ -262,6 +459,18 @@ TEST_F(Collectives, WithoutAGroup) {
   EXPECT_STREQ(peal_last_error_text(), "peal_alltoall: group is null");
   EXPECT_EQ(peal_ialltoall(nullptr, memory, memory, 1, &request), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_STREQ(peal_last_error_text(), "peal_ialltoall: group is null");
+  const size_t one = 1;
+  EXPECT_EQ(peal_allgatherv(nullptr, memory, memory, &one, &one), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "peal_allgatherv: group is null");
+  EXPECT_EQ(peal_iallgatherv(nullptr, memory, memory, &one, &one, &request),
+            PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "peal_iallgatherv: group is null");
+  EXPECT_EQ(peal_alltoallv(nullptr, memory, &one, &one, memory, &one, &one),
+            PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "peal_alltoallv: group is null");
+  EXPECT_EQ(peal_ialltoallv(nullptr, memory, &one, &one, memory, &one, &one, &request),
+            PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "peal_ialltoallv: group is null");
 }
 
 TEST_F(Collectives, ARequestThatIsNotMadeIsNull) {

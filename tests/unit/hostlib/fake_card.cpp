@@ -95,6 +95,7 @@ class FakeTransport final : public Transport {
     card_->group_id = body.group;
     card_->peers.assign(body.peers, body.peers + body.peer_count);
     card_->addresses_key = body.addresses_key;
+    card_->addresses_offset = body.addresses_offset;
     card_->connected_members.insert(body.member);
     return PEAL_OK;
   }
@@ -141,6 +142,7 @@ void lay_out_window(void* window, uint32_t entries) {
   page->device.channels = 4;
   page->device.parked_max = kFakeParked;
   page->device.ranks_max = PEAL_RANKS_MAX;
+  page->device.remembered_addresses = PEAL_RANKS_MAX;
   page->heartbeat.heartbeat_interval_us = 1000;
   directory.magic = PEAL_WINDOW_MAGIC;
 }
@@ -195,6 +197,15 @@ peal_group* make_fake_group(peal_context* context) {
   peal_group* group = nullptr;
   return peal_group_create(context, 0, 1, alone, nullptr, nullptr, &group) == PEAL_OK ? group
                                                                                       : nullptr;
+}
+
+std::vector<uint8_t> records_of(std::span<peal_group_builder* const> builders) {
+  std::vector<uint8_t> records;
+  for (const peal_group_builder* builder : builders) {
+    const auto* record = static_cast<const uint8_t*>(peal_group_record(builder));
+    records.insert(records.end(), record, record + PEAL_GROUP_RECORD_BYTES);
+  }
+  return records;
 }
 
 }  // namespace peal::host

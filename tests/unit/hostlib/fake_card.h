@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "abi/ring.h"
@@ -57,6 +58,7 @@ struct FakeCard {
   std::set<uint32_t> connected_members;
   std::vector<peal_peer_address> peers;  // of the last connect
   uint32_t addresses_key = 0;            // of the last connect
+  uint64_t addresses_offset = 0;         // of the last connect
   peal_error refuse_reserve = PEAL_OK;
   peal_error refuse_connect = PEAL_OK;
   peal_error refuse_abandon = PEAL_OK;
@@ -69,5 +71,7 @@ peal_context* open_fake(FakeCard* card, uint64_t spin_ns = 0);
 
 // A group of one rank, made without asking anybody.
 peal_group* make_fake_group(peal_context* context);
+// What an exchange brings to all whose groups are being made: everybody's record, by rank.
+std::vector<uint8_t> records_of(std::span<peal_group_builder* const> builders);
 
 }  // namespace peal::host

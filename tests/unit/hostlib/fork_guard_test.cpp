@@ -180,8 +180,8 @@ TEST_F(Forked, EveryCallIsRefusedByName) {
   expect_untouched();
 }
 
-// A thread that holds the lock, or sleeps in a condition,
-// is not there in the child to give it back.
+// A thread that holds the lock, or sleeps in a condition, is not there in the child to give it
+// back.
 TEST_F(Forked, ChildOfABusyProcess) {
   int fd = -1;
   int ready = 1;

@@ -278,11 +278,7 @@ TEST_F(Groups, StepByStep) {
     ASSERT_EQ(peal_group_begin(contexts[rank], rank, kSize, nullptr, &builders[rank]), PEAL_OK);
   }
   for (int exchange = 0; exchange < 2; exchange++) {
-    std::vector<uint8_t> records;
-    for (const peal_group_builder* builder : builders) {
-      const auto* record = static_cast<const uint8_t*>(peal_group_record(builder));
-      records.insert(records.end(), record, record + PEAL_GROUP_RECORD_BYTES);
-    }
+    const std::vector<uint8_t> records = records_of(builders);
     for (uint32_t rank = 0; rank < kSize; rank++) {
       EXPECT_EQ(groups[rank], nullptr);
       ASSERT_EQ(peal_group_advance(builders[rank], records.data(), &groups[rank]), PEAL_OK);
@@ -415,6 +411,7 @@ class TableOfAddresses : public testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
 
+  static constexpr uint32_t kBytes = 8 * sizeof(peal_peer_address);
   FakeCard cards[8];
   std::vector<peal_context*> contexts;
   std::vector<peal_group*> groups;
@@ -443,22 +440,16 @@ TEST_F(TableOfAddresses, WhereAllArePeersThereIsNone) {
   }
 }
 
-TEST_F(TableOfAddresses, ItGoesWithItsGroup) {
+TEST_F(TableOfAddresses, ItsPlaceIsTheNextGroupsAndTheMemoryIsKept) {
   make(8);
+  EXPECT_EQ(cards[2].addresses_offset, 0u);
+  EXPECT_NE(contexts[2]->tables.take(kBytes).offset, 0u);
   EXPECT_EQ(peal_group_abort(groups[2]), PEAL_OK);
+  EXPECT_EQ(contexts[2]->tables.take(kBytes).offset, 0u);
+  for (const FakeCard& card : cards) EXPECT_EQ(card.keys.size(), 1u);
+  peal_close(contexts[2]);
   EXPECT_TRUE(cards[2].keys.empty());
-  EXPECT_EQ(cards[3].keys.size(), 1u);
-}
-
-// The card may still be reading it. Then it goes with the next group's.
-TEST_F(TableOfAddresses, OneThatIsStillReadGoesLater) {
-  make(8);
-  cards[2].busy_keys = cards[2].keys;
-  EXPECT_EQ(peal_group_abort(groups[2]), PEAL_OK);
-  EXPECT_EQ(cards[2].keys.size(), 1u);
-  cards[2].busy_keys.clear();
-  EXPECT_EQ(peal_group_abort(make_fake_group(contexts[2])), PEAL_OK);
-  EXPECT_TRUE(cards[2].keys.empty());
+  contexts.erase(contexts.begin() + 2);
 }
 
 TEST_F(TableOfAddresses, AGroupThatDoesNotComeToBeLeavesNone) {
@@ -477,7 +468,10 @@ TEST_F(TableOfAddresses, AGroupThatDoesNotComeToBeLeavesNone) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const FakeCard& card : cards) EXPECT_TRUE(card.keys.empty());
+  for (peal_context* context : contexts) {
+    const AddressTables::Place place = context->tables.take(kBytes);
+    EXPECT_TRUE(place.address != nullptr && place.offset == 0);
+  }
 }
 
 }  // namespace

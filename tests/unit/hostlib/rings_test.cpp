@@ -222,8 +222,8 @@ TEST_F(Rings, MismatchLeavesTheGroupAlone) {
   EXPECT_EQ(take().sequence, 1u);
 }
 
-// The card has not taken a refused operation for the next of its group,
-// so the library must not either.
+// The card has not taken a refused operation for the next of its group, so the library must not
+// either.
 TEST_F(Rings, RefusedSequenceIsUsedAgain) {
   card.complete((post(), take()));
   peal_request* refused = post();
@@ -284,6 +284,20 @@ TEST_F(Rings, CompletionTwiceBreaksTheContext) {
   EXPECT_EQ(peal_wait(first), PEAL_OK);
   card.complete(entry);
   EXPECT_EQ(peal_wait(second), PEAL_ERR_CARD_ANSWER);
+}
+
+// It is noticed while room is made for the next: that one would wait for ever.
+TEST_F(Rings, ACardFoundWrongWhilePostingTakesNothingMore) {
+  std::vector<peal_request*> requests;
+  for (uint32_t i = 0; i < kFakeParked; i++) requests.push_back(post());
+  const peal_submission entry = take();
+  card.complete(entry);
+  card.complete(entry);
+  peal_request* refused = nullptr;
+  EXPECT_EQ(peal_ibarrier(group, &refused), PEAL_ERR_CARD_ANSWER);
+  EXPECT_EQ(refused, nullptr);
+  EXPECT_EQ(peal_wait(requests[0]), PEAL_OK);
+  EXPECT_EQ(peal_wait(requests[1]), PEAL_ERR_CARD_ANSWER);
 }
 
 TEST_F(Rings, UnknownStatusIsTheCardsFault) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The socket to an emulated card, with a card at the other end
-// that answers whatever the test wants.
+// The socket to an emulated card, with a card at the other end that answers whatever the test
+// wants.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -56,8 +56,8 @@ class SocketTransportTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // Serves one connection: `answer` makes each reply from the command,
-  // which was good when it gets it.
+  // Serves one connection: `answer` makes each reply from the command, which was good when it gets
+  // it.
   void serve(std::function<void(const peal_admin_command&, Reply&)> answer) {
     card_ = std::thread([this, answer = std::move(answer)] {
       const int client = accept(listener_, nullptr, nullptr);

@@ -171,8 +171,8 @@ TEST_F(Ring, SleepingFlagsAreEachOthers) {
   EXPECT_EQ(peal_card_ring_host_sleeps(&window.card), 1);
 }
 
-// Each side writes its own page and ring only: one writer per cache line,
-// as RDMA and a PCI BAR want it.
+// Each side writes its own page and ring only: one writer per cache line, as RDMA and a PCI BAR
+// want it.
 TEST(RingPages, EachSideWritesOnlyItsOwn) {
   WindowMemory window(kEntries);
   const peal_card_page card_before = *window.card.card;

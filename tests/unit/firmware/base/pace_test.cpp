@@ -7,14 +7,10 @@
 #include <vector>
 
 #include "firmware/card.h"
+#include "tests/unit/firmware/base/asking_times.h"
 
 namespace peal::test {
 namespace {
-
-constexpr CardTimeouts kTimeouts = {.nack_ns = 200'000,
-                                    .nack_max_ns = 20'000'000,
-                                    .probe_interval_ns = 20'000'000,
-                                    .dead_ns = 2'000'000'000};
 
 uint32_t paid_at_once(Pace& pace, TimeNs now) {
   uint32_t paid = 0;

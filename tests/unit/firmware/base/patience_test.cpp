@@ -4,13 +4,25 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "tests/unit/firmware/base/asking_times.h"
+
 namespace peal::test {
 namespace {
 
-constexpr CardTimeouts kTimeouts = {.nack_ns = 200'000,
-                                    .nack_max_ns = 20'000'000,
-                                    .probe_interval_ns = 20'000'000,
-                                    .dead_ns = 2'000'000'000};
+// How long one waits, in microseconds, after each of these answers.
+template <typename Answer>
+std::string waits(TimeNs started_ns, const std::vector<TimeNs>& times_ns, Answer answer) {
+  Patience patience = patience_start(kTimeouts, started_ns);
+  std::string text;
+  for (const TimeNs now : times_ns) {
+    answer(patience, now);
+    text += std::to_string(patience.wait_ns / 1000) + " ";
+  }
+  return text;
+}
 
 TEST(Patience, DoublesOnceForAllThatWasAskedTogether) {
   Patience patience = patience_start(kTimeouts, 1'000);
@@ -23,26 +35,18 @@ TEST(Patience, DoublesOnceForAllThatWasAskedTogether) {
 }
 
 TEST(Patience, HalvesOnceInItsOwnTime) {
-  Patience patience = patience_start(kTimeouts, 0);
-  patience_worth_it(patience, kTimeouts, 199'999);
-  EXPECT_EQ(patience.wait_ns, 200'000u);
-  patience_worth_it(patience, kTimeouts, 200'000);
-  EXPECT_EQ(patience.wait_ns, 100'000u);
-  patience_worth_it(patience, kTimeouts, 299'999);
-  EXPECT_EQ(patience.wait_ns, 100'000u);
-  patience_worth_it(patience, kTimeouts, 300'000);
-  EXPECT_EQ(patience.wait_ns, 50'000u);
+  const auto worth_it = [](Patience& patience, TimeNs now) {
+    patience_worth_it(patience, kTimeouts, now);
+  };
+  EXPECT_EQ(waits(0, {199'999, 200'000, 299'999, 300'000}, worth_it), "200 100 100 50 ");
 }
 
 // A repair of what had come meanwhile.
 TEST(Patience, ARepairTooManyWasInVainOnceInItsOwnTime) {
-  Patience patience = patience_start(kTimeouts, 0);
-  patience_in_vain(patience, kTimeouts, 199'999);
-  EXPECT_EQ(patience.wait_ns, 200'000u);
-  patience_in_vain(patience, kTimeouts, 200'000);
-  EXPECT_EQ(patience.wait_ns, 400'000u);
-  patience_in_vain(patience, kTimeouts, 599'999);
-  EXPECT_EQ(patience.wait_ns, 400'000u);
+  const auto in_vain = [](Patience& patience, TimeNs now) {
+    patience_in_vain(patience, kTimeouts, now);
+  };
+  EXPECT_EQ(waits(0, {199'999, 200'000, 599'999}, in_vain), "200 400 400 ");
 }
 
 TEST(Patience, HasLimits) {

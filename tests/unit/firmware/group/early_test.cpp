@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes before the host's post waits on the card: how much of it, where the rest goes, and
-// that the packets are given back whatever becomes of the operation.
+// What comes before there is room for it in the user's memory waits on the card: how much of it,
+// where the rest goes, and that the packets are given back whatever becomes of the operation.
 #include "firmware/group/early.h"
 
 #include "tests/unit/card_fixture.h"
@@ -72,6 +72,35 @@ TEST_F(Early, WhoLeavesGivesThemBack) {
   EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle(), bench.now),
             PEAL_STATUS_OK);
   bench.finish_all_dma();
+  EXPECT_EQ(bench.port.packets_unsent(), 0u);
+}
+
+// Somebody sends for a sequence behind the group's last word.
+TEST_F(Early, WhatComesBehindTheDestroyIsGivenBack) {
+  deliver_early(1, {0, 2});
+  bench.submit(destroy_entry(member, 0, 1));
+  for (uint32_t round = 0; round < 2; round++)
+    bench.deliver(wire.signal(behind(round), kDestroyShape, 0, round));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.port.packets_unsent(), 0u);
+}
+
+// Others disagree, or one is dead: the operation can only fail, and its packets are free for others
+// long before the host says anything.
+TEST_F(Early, ARefusalGivesThemBackAtOnce) {
+  deliver_early(0, {0, 2});
+  bench.deliver(block_of(3, 0, kBlock - 8));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DROP_SIGNATURE), 1u);
+  EXPECT_EQ(bench.port.packets_unsent(), 0u);
+  deliver_early(1, {0, 2});
+  EXPECT_EQ(bench.port.dma_count(), 0u) << "there is room";
+  bench.deliver(block_of(3, 1, kBlock - 8));
+}
+
+TEST_F(Early, ADeathGivesThemBackAtOnce) {
+  deliver_early(0, {0, 2});
+  bench.deliver(wire.death(2, 3));
   EXPECT_EQ(bench.port.packets_unsent(), 0u);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Submissions that are refused: a good entry with one thing wrong completes with the status that
-// names it, is counted, and changes nothing; the good entry,
-// with the same sequence number, then runs.
+// names it, is counted, and changes nothing; the good entry, with the same sequence number, then
+// runs.
 #include "firmware/operation/command_check.h"
 
 #include <functional>

@@ -7,20 +7,31 @@
 namespace peal::test {
 namespace {
 
-using Refusal = Verdict;
 constexpr size_t kBlock = 64;
+
+class Refusal : public Verdict {
+ protected:
+  // That rank 0 disagrees, all are told.
+  static constexpr const char* kToldOfRank0 =
+      "send 1>2 REFUSE seq=0 rank=0\n"
+      "send 1>0 REFUSE seq=0 rank=0\n"
+      "send 1>3 REFUSE seq=0 rank=0\n"
+      "complete ctx0 cookie=100 MISMATCH rank=0\n";
+  // Rank 3 will not, as rank 2 says; of ours nothing goes out any more.
+  void expect_nothing_but_the_end(const OperationShape& shape) {
+    bench.deliver(with_verdict(wire.refuse(2, shape, 0, 3), 3, PEAL_STATUS_MISMATCH));
+    bench.take_log();
+    bench.finish_all_dma();
+    EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 MISMATCH rank=3\n");
+  }
+};
 
 TEST_F(Refusal, AnotherLengthIsRefusedOnBothSides) {
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
   bench.take_log();
   EXPECT_EQ(change(block_of(0, 0, 72)), "+3 sent_verdict, +1 operations_failed, +1 drop_signature");
-  const std::string log = bench.take_wire_log();
-  EXPECT_EQ(log,
-            "send 1>2 REFUSE seq=0 rank=0\n"
-            "send 1>0 REFUSE seq=0 rank=0\n"
-            "send 1>3 REFUSE seq=0 rank=0\n"
-            "complete ctx0 cookie=100 MISMATCH rank=0\n");
+  EXPECT_EQ(bench.take_wire_log(), kToldOfRank0);
 }
 
 // One that is lost shows at the next packet of its edge.
@@ -44,12 +55,7 @@ TEST_F(Refusal, DisagreementFoundAtThePost) {
   bench.take_log();
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
-  const std::string log = bench.take_wire_log();
-  EXPECT_EQ(log,
-            "send 1>2 REFUSE seq=0 rank=0\n"
-            "send 1>0 REFUSE seq=0 rank=0\n"
-            "send 1>3 REFUSE seq=0 rank=0\n"
-            "complete ctx0 cookie=100 MISMATCH rank=0\n");
+  EXPECT_EQ(bench.take_wire_log(), kToldOfRank0);
 }
 
 TEST_F(Refusal, ARefusalHeardIsPassedOnOnceAndEndsThePost) {
@@ -144,11 +150,7 @@ TEST_F(Refusal, ARefusalBeforeThePostIsPassedOn) {
 TEST_F(Refusal, ARefusedOperationSendsNoOwnBlock) {
   post_broadcast(0, kBlock);
   ASSERT_EQ(bench.port.dma_count(), 1u);
-  bench.deliver(
-      with_verdict(wire.refuse(2, broadcast_shape(kBlock), 0, 3), 3, PEAL_STATUS_MISMATCH));
-  bench.take_log();
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 MISMATCH rank=3\n");
+  expect_nothing_but_the_end(broadcast_shape(kBlock));
 }
 
 TEST_F(Refusal, ARefusedOperationSendsNoStep) {
@@ -157,11 +159,7 @@ TEST_F(Refusal, ARefusedOperationSendsNoStep) {
   while (bench.port.dma(0).host.region != member.channels) bench.finish_dma();  // the own blocks
   while (bench.port.dma(0).write) bench.finish_dma();                           // into the image
   ASSERT_GT(bench.port.dma_count(), 0u);  // and now out of it, into the first step's packets
-  bench.deliver(
-      with_verdict(wire.refuse(2, doubling_shape(kUnstaged), 0, 3), 3, PEAL_STATUS_MISMATCH));
-  bench.take_log();
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 MISMATCH rank=3\n");
+  expect_nothing_but_the_end(doubling_shape(kUnstaged));
 }
 
 // What an operation gathers on the card goes back when it fails, as when it succeeds.

@@ -290,8 +290,8 @@ TEST_F(Broadcast, NoPacketForForwardingLosesOnlyTheForward) {
   EXPECT_EQ(bench.take_wire_log(), "");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_PACKET), 1u);
   bench.port.fail_allocations = {};
-  // The child finds that its second packet is missing, asks,
-  // and gets it while the operation is open.
+  // The child finds that its second packet is missing, asks, and gets it while the operation is
+  // open.
   bench.port.take_sent();
   bench.deliver(wire.probe(3));
   const std::vector<Frame> answers = bench.port.take_sent();

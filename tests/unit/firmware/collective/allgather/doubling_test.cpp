@@ -24,6 +24,13 @@ class DoublingBase : public GroupTest {
     }
     return wire.doubling(doubling_shape(block), static_cast<uint32_t>(sequence), 0, k, 0, payload);
   }
+  // Nothing but the completion is left to come.
+  void expect_end(uint64_t sequence) {
+    bench.finish_all_dma();
+    EXPECT_EQ(bench.take_wire_log(),
+              "complete ctx0 cookie=" + std::to_string(100 + sequence) + " OK\n");
+    EXPECT_EQ(wrong_byte(sequence, kBlock), -1);
+  }
 };
 
 // Rank 1 of 4: step 0 with 0, step 1 with 3.
@@ -31,6 +38,11 @@ class Doubling : public DoublingBase {
  protected:
   Frame first() { return step(0, 0, 1); }
   Frame second() { return step(1, 2, 2); }
+  // A whole packet leaves.
+  static std::string sent(uint32_t to, uint32_t step, uint32_t fragment) {
+    return "send 1>" + std::to_string(to) + " DATA seq=0 piece=0 step=" + std::to_string(step) +
+           " frag=" + std::to_string(fragment) + " len=" + kMtu + "\n";
+  }
 };
 
 TEST_F(Doubling, InOrder) {
@@ -49,9 +61,7 @@ TEST_F(Doubling, InOrder) {
             std::vector<uint8_t>(expected.begin(), expected.begin() + 2 * kBlock));
   bench.deliver(second());
   EXPECT_EQ(bench.take_wire_log(), "");
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 OK\n");
-  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+  expect_end(0);
 }
 
 TEST_F(Doubling, FaultyDmaEndsTheOperationByName) {
@@ -84,9 +94,7 @@ TEST_F(Bruck, InOrder) {
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(), "send 3>4 DATA seq=0 piece=0 step=2 frag=0 len=64\n");
   bench.deliver(step(2, 2, 1));
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 OK\n");
-  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+  expect_end(0);
 }
 
 class DoublingOf1 : public DoublingBase {
@@ -96,13 +104,9 @@ class DoublingOf1 : public DoublingBase {
 
 TEST_F(DoublingOf1, CopiesTheBlock) {
   post_doubling(0, kBlock);
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 OK\n");
-  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+  expect_end(0);
   post_broadcast(1, kBlock);
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=101 OK\n");
-  EXPECT_EQ(wrong_byte(1, kBlock), -1);
+  expect_end(1);
 }
 
 // Large steps are cut into fragments, each NACKed by its bit.
@@ -113,13 +117,7 @@ TEST_F(Doubling, FragmentsOfALargeStep) {
   bench.finish_all_dma();
   bench.deliver(step(0, 0, 1, 0, block));
   bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "send 1>0 DATA seq=0 piece=0 step=0 frag=0 len=" + kMtu +
-                                       "\n"
-                                       "send 1>3 DATA seq=0 piece=0 step=1 frag=0 len=" +
-                                       kMtu +
-                                       "\n"
-                                       "send 1>3 DATA seq=0 piece=0 step=1 frag=1 len=" +
-                                       kMtu + "\n");
+  EXPECT_EQ(bench.take_wire_log(), sent(0, 0, 0) + sent(3, 1, 0) + sent(3, 1, 1));
   const auto fragment = [&](uint32_t number) {
     return wire.doubling(doubling_shape(block), 0, 0, 1, number,
                          pattern_block(0, 2 + number, 0, block));
@@ -158,16 +156,8 @@ TEST_F(Doubling, TheNextStepWaitsForTheBytesInTheChannel) {
   ASSERT_EQ(bench.port.dma_count(), 1u);
   EXPECT_EQ(bench.take_log(), "dma_write channel+0 " + kMtu + "\n");
   bench.finish_all_dma();
-  EXPECT_EQ(bench.take_log(), "dma_read channel+0 " + kMtu +
-                                  "\n"
-                                  "dma_read channel+" +
-                                  kMtu + " " + kMtu +
-                                  "\n"
-                                  "send 1>3 DATA seq=0 piece=0 step=1 frag=0 len=" +
-                                  kMtu +
-                                  "\n"
-                                  "send 1>3 DATA seq=0 piece=0 step=1 frag=1 len=" +
-                                  kMtu + "\n");
+  EXPECT_EQ(bench.take_log(), "dma_read channel+0 " + kMtu + "\ndma_read channel+" + kMtu + " " +
+                                  kMtu + "\n" + sent(3, 1, 0) + sent(3, 1, 1));
 }
 
 // Staging is given out in runs: what is free in front of another operation's part may be too short.

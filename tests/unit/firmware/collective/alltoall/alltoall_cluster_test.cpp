@@ -7,8 +7,8 @@
 namespace peal::test {
 namespace {
 
-// How many direct exchanges the largest group of this profile may have,
-// if that is not too many for a test.
+// How many direct exchanges the largest group of this profile may have, if that is not too many for
+// a test.
 constexpr uint32_t kMany = CONFIG_REMEMBERED_ADDRESSES < 40 ? CONFIG_REMEMBERED_ADDRESSES : 40;
 
 constexpr size_t kMtu = CONFIG_MTU_BYTES;
@@ -81,20 +81,12 @@ TEST_P(Alltoall, SurvivesLossAndRepetition) {
       length = random.below(2) == 0 ? random.below(200) : random.below(3 * CONFIG_MTU_BYTES);
     }
     const auto is_barrier = [](uint64_t sequence) { return sequence % 5 == 2; };
-    for (uint64_t sequence = 0; sequence < operations; sequence++) {
-      for (uint32_t rank = 0; rank < cluster.ranks(); rank++) {
-        if (is_barrier(sequence)) {
-          cluster.barrier(rank, sequence);
-        } else {
-          cluster.alltoall(rank, sequence, block[sequence], sequence % 2 == 0);
-        }
-      }
-      if (sequence + 1 < CONFIG_CHANNELS) continue;
-      const uint64_t done = sequence + 2 - CONFIG_CHANNELS;
-      ASSERT_TRUE(cluster.run_until_completions(done)) << "seed " << seed << " sequence " << done;
-    }
-    ASSERT_TRUE(cluster.run_until_completions(operations)) << "seed " << seed;
-    expect_all(cluster, operations, "OK");
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    run_operations(cluster, operations, [&](uint32_t rank, uint64_t sequence) {
+      if (is_barrier(sequence)) return cluster.barrier(rank, sequence);
+      cluster.alltoall(rank, sequence, block[sequence], sequence % 2 == 0);
+    });
+    ASSERT_FALSE(HasFatalFailure());
     for (uint64_t sequence = 0; sequence < operations; sequence++) {
       if (!is_barrier(sequence)) cluster.expect_right(sequence, block[sequence]);
     }

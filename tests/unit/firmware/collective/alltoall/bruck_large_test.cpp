@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Bruck's all-to-all among many: steps of several packets,
-// and packets whose blocks do not stay together.
+// Bruck's all-to-all among many: steps of several packets, and packets whose blocks do not stay
+// together.
 #include "firmware/collective/alltoall/bruck.h"
 
 #include "firmware/operation/layout.h"

@@ -12,6 +12,15 @@ class DirectTest : public AlltoallTest {
   static constexpr size_t kBlock = 64;
   static constexpr size_t kMost = (2 * CONFIG_PIECE_WINDOW + 2) * CONFIG_MTU_BYTES;
 
+  // All peers hear of a fault, then the host.
+  static constexpr const char* kFaultToldToAll =
+      "send 1>2 REFUSE seq=0 rank=1\n"
+      "send 1>0 REFUSE seq=0 rank=1\n"
+      "send 1>3 REFUSE seq=0 rank=1\n"
+      "send 1>7 REFUSE seq=0 rank=1\n"
+      "send 1>5 REFUSE seq=0 rank=1\n"
+      "complete ctx0 cookie=100 DMA_FAULT rank=1\n";
+
   explicit DirectTest(bool keeps_early = false)
       : AlltoallTest(PEAL_ALGORITHM_DIRECT, 8, 1, kMost,
                      {.tables = true, .keeps_early = keeps_early}) {}

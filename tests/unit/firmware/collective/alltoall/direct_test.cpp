@@ -267,13 +267,7 @@ TEST_F(Direct, AFaultOfTheUsersMemoryIsToldToAll) {
   post();
   bench.take_log();
   bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(),
-            "send 1>2 REFUSE seq=0 rank=1\n"
-            "send 1>0 REFUSE seq=0 rank=1\n"
-            "send 1>3 REFUSE seq=0 rank=1\n"
-            "send 1>7 REFUSE seq=0 rank=1\n"
-            "send 1>5 REFUSE seq=0 rank=1\n"
-            "complete ctx0 cookie=100 DMA_FAULT rank=1\n");
+  EXPECT_EQ(bench.take_wire_log(), kFaultToldToAll);
   // Whoever asks is told.
   EXPECT_EQ(answer(4), "send 1>4 REFUSE seq=0 rank=1\n");
 }

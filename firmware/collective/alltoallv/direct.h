@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Direct alltoallv: as the direct alltoall, with blocks of the lengths and at the places that a
+// table of parts says (operation/parts.h). docs/decisions/0020
+#pragma once
+
+#include "firmware/operation/algorithm.h"
+
+namespace peal::direct_alltoallv {
+
+extern const AlgorithmFunctions kFunctions;
+
+}  // namespace peal::direct_alltoallv

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/collective/direct_blocks.h"
+
+#include "firmware/group/early.h"
+#include "firmware/operation/refusal.h"
+
+namespace peal::direct {
+namespace {
+
+// Pieces of an operation whose table has not come.
+constexpr uint32_t kAnyNumber = ~0u;
+
+// Has a block of so many bytes a piece of this number? Every pair has the first.
+bool is_within(const Operation& operation, uint64_t block_bytes, uint32_t number) {
+  return number == 0 || uint64_t{number} * operation.piece_bytes < block_bytes;
+}
+
+// The one block for all has bytes in this piece.
+bool is_of_all(Operation& operation, uint32_t number) {
+  if (!is_for_all(operation)) return false;
+  return !has_parts(operation) ||
+         cut(operation, own_state<Exchange>(operation).own_bytes, number) > 0;
+}
+
+HostAddress behind(HostAddress address, uint64_t bytes) {
+  return {address.region, address.offset + bytes};
+}
+
+// A place for each rank. All pieces have places of the same size, whatever the last one's length
+// is.
+HostAddress place_address(const Scope& scope, uint32_t number, Rank rank) {
+  auto& [card, member, operation] = scope;
+  return image_address(member, operation, number, 0, rank * place_bytes(operation));
+}
+
+// Parts of what is given stand before those of the result.
+bool has_both(const Scope& scope) {
+  return scope.operation.command.parts > scope.member.membership.ranks;
+}
+
+// What a rank has given is what it gets from itself.
+bool own_parts_agree(const Scope& scope) {
+  const Rank self = scope.member.membership.rank;
+  return part_for(scope, self).bytes == part_from(scope, self).bytes;
+}
+
+bool parts_are_good(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const Command& command = operation.command;
+  for (Rank rank = 0; rank < member.membership.ranks; ++rank) {
+    const peal_part given = part_for(scope, rank);
+    const peal_part result = part_from(scope, rank);
+    if (!part_is_good(card, member, command.send_key, given.offset, given.bytes) ||
+        !part_is_good(card, member, command.receive_key, result.offset, result.bytes)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Did the rank send something of this piece that it should not have, or of a block of another
+// length? (What waits in the channel is looked at when it is read.)
+bool disagrees(const Scope& scope, Piece& piece, uint32_t number, Rank* rank) {
+  auto& [card, member, operation] = scope;
+  for (Rank origin = 0; origin < member.membership.ranks; ++origin) {
+    if (!has_bit(piece, origin) || exchanges(scope, number, origin)) continue;
+    *rank = origin;
+    return true;
+  }
+  bool found = false;
+  for (uint32_t left = piece.waiting; left > 0; --left) {
+    const EarlyPacket& early = early_first(card, piece);
+    if (early.packet->header->block_bytes != part_from(scope, early.origin).bytes) {
+      *rank = early.origin;
+      found = true;
+    }
+    early_put_back(card, piece);
+  }
+  return found;
+}
+
+uint32_t count_pieces(const Scope& scope) {
+  const Operation& operation = scope.operation;
+  uint64_t longest = 1;
+  for (Rank rank = 0; rank < scope.member.membership.ranks; ++rank) {
+    const uint64_t given = part_for(scope, rank).bytes;
+    const uint64_t result = part_from(scope, rank).bytes;
+    if (longest < given) longest = given;
+    if (longest < result) longest = result;
+  }
+  return static_cast<uint32_t>((longest + operation.piece_bytes - 1) / operation.piece_bytes);
+}
+
+}  // namespace
+
+void open_blocks(const Scope& scope) {
+  Operation& operation = scope.operation;
+  const uint32_t place = piece_bytes_for(scope.member.membership.ranks);
+  if (!has_parts(operation)) {
+    pieces_open(scope, place, 0);
+    return;
+  }
+  static_assert(kPartPlaceBytes > kFrameBytes, "places for parts would be empty");
+  static_assert(piece_bytes_for(kPartRanks) >= kPartPlaceBytes);
+  pieces_open(scope, place - kFrameBytes, 0);
+  operation.piece_count = kAnyNumber;
+}
+
+void adopt_parts(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const Rank self = member.membership.rank;
+  if (!parts_are_good(scope)) {
+    refuse(scope, PEAL_STATUS_DMA_FAULT, self);
+    return;
+  }
+  if (!own_parts_agree(scope)) {
+    refuse(scope, PEAL_STATUS_MISMATCH, self);
+    return;
+  }
+  own_state<Exchange>(operation).own_bytes = static_cast<uint32_t>(part_for(scope, self).bytes);
+  operation.piece_count = count_pieces(scope);
+  for (Piece& piece : operation.pieces) {
+    Rank rank = self;
+    if (piece.number == 0 || !disagrees(scope, piece, piece.number - 1, &rank)) continue;
+    refuse(scope, PEAL_STATUS_MISMATCH, rank);
+    return;
+  }
+}
+
+peal_part part_for(const Scope& scope, Rank to) {
+  auto& [card, member, operation] = scope;
+  const peal_part* parts = parts_of(member, operation);
+  if (!is_for_all(operation)) return parts[to];
+  const peal_part& own = parts[member.membership.rank];
+  return operation.command.in_place ? own : peal_part{operation.command.send.offset, own.bytes};
+}
+
+peal_part part_from(const Scope& scope, Rank origin) {
+  auto& [card, member, operation] = scope;
+  const uint32_t first = has_both(scope) ? member.membership.ranks : 0;
+  return parts_of(member, operation)[first + origin];
+}
+
+bool exchanges(const Scope& scope, uint32_t number, Rank rank) {
+  const Operation& operation = scope.operation;
+  if (!has_parts(operation)) return number < operation.piece_count;
+  return is_within(operation, part_for(scope, rank).bytes, number) ||
+         is_within(operation, part_from(scope, rank).bytes, number);
+}
+
+uint32_t count_exchanges(const Scope& scope, uint32_t number) {
+  const Membership& self = scope.member.membership;
+  if (!has_parts(scope.operation)) return self.ranks - 1u;
+  uint32_t others = 0;
+  for (Rank rank = 0; rank < self.ranks; ++rank) {
+    if (rank != self.rank && exchanges(scope, number, rank)) ++others;
+  }
+  return others;
+}
+
+HostAddress given_address(const Scope& scope, uint32_t number, Rank to) {
+  Operation& operation = scope.operation;
+  if (has_parts(operation)) {
+    return {operation.command.send.region,
+            part_for(scope, to).offset + uint64_t{number} * operation.piece_bytes};
+  }
+  return is_for_all(operation) ? own_address(operation, number)
+                               : own_address_for(operation, to, number);
+}
+
+HostAddress result_address(const Scope& scope, uint32_t number, Rank origin) {
+  const Operation& operation = scope.operation;
+  if (!has_parts(operation)) return user_address(operation, origin, number);
+  return {operation.command.receive.region,
+          part_from(scope, origin).offset + uint64_t{number} * operation.piece_bytes};
+}
+
+bool is_kept(const Scope& scope, uint32_t number, Rank to) {
+  Operation& operation = scope.operation;
+  if (operation.command.in_place && !is_for_all(operation)) return true;
+  if (!has_parts(operation)) return number + kPieceWindow >= operation.piece_count;
+  // Whoever has no packet after the next W may still ask for this one when the operation is over.
+  if (!is_of_all(operation, number)) return !exchanges(scope, number + kPieceWindow, to);
+  return !is_of_all(operation, number + kPieceWindow);
+}
+
+// One for all has the own rank's place, where no block ever waits.
+HostAddress kept_address(const Scope& scope, uint32_t number, Rank to) {
+  const bool all = is_of_all(scope.operation, number);
+  return place_address(scope, number, all ? Rank{scope.member.membership.rank} : to);
+}
+
+HostAddress kept_frame_address(const Scope& scope, uint32_t number, Rank to) {
+  return behind(kept_address(scope, number, to), scope.operation.piece_bytes);
+}
+
+HostAddress early_address(const Scope& scope, uint32_t number, Rank origin) {
+  const uint32_t frame = has_parts(scope.operation) ? kFrameBytes : 0;
+  return behind(early_frame_address(scope, number, origin), frame);
+}
+
+HostAddress early_frame_address(const Scope& scope, uint32_t number, Rank origin) {
+  return place_address(scope, number + kPieceWindow, origin);
+}
+
+}  // namespace peal::direct

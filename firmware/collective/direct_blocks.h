@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What goes where in a direct exchange: how long the blocks of two ranks for each other are, where
+// they lie in the user's memory, and where in the channel. Blocks of parts have lengths of their
+// own: two ranks exchange as many packets each way as the longer of their two blocks needs, at
+// least one, so that whoever sends a piece to a rank needs that rank's, and a packet of piece p + W
+// proves to its receiver that its own piece p has come. docs/decisions/0017, 0020
+#pragma once
+
+#include "firmware/operation/algorithm.h"
+#include "firmware/operation/frame.h"
+#include "firmware/operation/layout.h"
+#include "firmware/operation/parts.h"
+#include "firmware/operation/pieces.h"
+
+namespace peal::direct {
+
+// What a rank gives.
+enum class Own : uint8_t {
+  kOneForEach,  // a block for every rank, in their order
+  kOneForAll,   // the same one: read once for all who get it
+};
+
+// Of the operation.
+struct Exchange {
+  uint32_t way;        // with whom the next questions begin, so that all get their turn
+  uint32_t own_bytes;  // of the one block for all, where it is a part
+  Own own;
+};
+
+inline bool is_for_all(Operation& operation) {
+  return own_state<Exchange>(operation).own == Own::kOneForAll;
+}
+inline bool has_parts(const Operation& operation) {
+  return operation.algorithm->lengths == Lengths::kOfParts;
+}
+// Is it known where the user's blocks lie? Not asked for before, but for channel_* and is_kept().
+inline bool is_known(const Operation& operation) {
+  return is_posted(operation) && (!has_parts(operation) || parts_are_known(operation));
+}
+
+// Cuts it into pieces.
+void open_blocks(const Scope& scope);
+// The table has come: looks at it, and at what came before it. What is wrong is refused.
+void adopt_parts(const Scope& scope);
+
+// Bytes of a block in this piece.
+inline uint32_t cut(const Operation& operation, uint64_t block_bytes, uint32_t number) {
+  const uint64_t before = uint64_t{number} * operation.piece_bytes;
+  const uint64_t left = block_bytes > before ? block_bytes - before : 0;
+  return static_cast<uint32_t>(left < operation.piece_bytes ? left : operation.piece_bytes);
+}
+
+// The part that a rank gets, and the one that comes from it, as the table says.
+peal_part part_for(const Scope& scope, Rank to);
+peal_part part_from(const Scope& scope, Rank origin);
+
+// Bytes of the piece of the block for a rank, and of that from it.
+inline uint32_t length_for(const Scope& scope, uint32_t number, Rank to) {
+  const Operation& operation = scope.operation;
+  if (!has_parts(operation)) return piece_length(operation, number);
+  return cut(operation, part_for(scope, to).bytes, number);
+}
+inline uint32_t length_from(const Scope& scope, uint32_t number, Rank origin) {
+  const Operation& operation = scope.operation;
+  if (!has_parts(operation)) return piece_length(operation, number);
+  return cut(operation, part_from(scope, origin).bytes, number);
+}
+// Do this rank and that one have a packet of the piece for each other?
+bool exchanges(const Scope& scope, uint32_t number, Rank rank);
+// With how many others?
+uint32_t count_exchanges(const Scope& scope, uint32_t number);
+
+// The user's memory.
+HostAddress given_address(const Scope& scope, uint32_t number, Rank to);
+// (Hidden: its address is taken, and a card that runs without a loader has no table of offsets.)
+[[gnu::visibility("hidden")]] HostAddress result_address(const Scope& scope, uint32_t number,
+                                                         Rank origin);
+
+// Own blocks of this piece go to the channel as well: they may be asked for when the user's memory
+// is the user's again, or holds what others sent.
+bool is_kept(const Scope& scope, uint32_t number, Rank to);
+
+// Where it is kept; behind it its frame, if it has parts.
+HostAddress kept_address(const Scope& scope, uint32_t number, Rank to);
+HostAddress kept_frame_address(const Scope& scope, uint32_t number, Rank to);
+// A place of the channel, from its beginning on.
+inline uint32_t place_bytes(const Operation& operation) {
+  return operation.piece_bytes + (has_parts(operation) ? kFrameBytes : 0);
+}
+
+// Where a block waits for the user's memory: in the place of what was kept for its origin of the
+// piece W before, which that has, or it would not have sent this. A block of parts is behind its
+// frame.
+HostAddress early_address(const Scope& scope, uint32_t number, Rank origin);
+HostAddress early_frame_address(const Scope& scope, uint32_t number, Rank origin);
+
+}  // namespace peal::direct

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Others' blocks in a direct exchange: to the user or, as long as their place there is not known or
+// not free, to wait in their packets (group/early.h) or in the channel.
+#pragma once
+
+#include "firmware/collective/direct_piece.h"
+
+namespace peal::direct {
+
+// May the origin's block of the piece be written to the user now? In place it lies where that for
+// it lay: not before that one is kept. Where one block is for all it overwrites nothing.
+// (Hidden: its address is taken, and a card that runs without a loader has no table of offsets.)
+[[gnu::visibility("hidden")]] bool is_free(const Scope& scope, const Piece& piece, Rank origin);
+// Puts a block where it belongs: the user's memory or, when that is not possible yet, the channel,
+// unless it can wait where it is. False: not now.
+bool land(const Scope& scope, Piece& piece, Packet* packet);
+// Blocks that waited in the channel, to the user.
+void move_early(const Scope& scope, Piece& piece, uint32_t number);
+
+// Transfers are done; the steps of the same names (direct_piece.h). False: they go on.
+bool on_early_framed(const Scope& scope, Piece& piece, const TransferDone& done);
+void note_early(Piece& piece, Rank origin);
+bool on_early_read(const Scope& scope, const TransferDone& done);
+
+}  // namespace peal::direct

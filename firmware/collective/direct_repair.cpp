@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/collective/direct_repair.h"
+
+#include "firmware/base/mutation.h"
+#include "firmware/collective/direct_sending.h"
+#include "firmware/operation/operation.h"
+#include "firmware/operation/repair.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal::direct {
+namespace {
+
+// Where the block for a rank can be read again.
+HostAddress repair_source(const Scope& scope, uint32_t number, Rank to, bool kept) {
+  if (kept && !mutated(Mutation::kNoRetention)) return kept_address(scope, number, to);
+  return given_address(scope, number, to);
+}
+
+// Sends an own block again: what is not kept is still the card's in the user's memory.
+bool repair(const Scope& scope, uint32_t number, const peal_peer_address& to, bool kept) {
+  auto& [card, member, operation] = scope;
+  const uint32_t length = length_for(scope, number, to.rank);
+  if (!may_repair(card)) return false;
+  Packet* packet = take_bounce(card, length > 0 ? 1 : 0);
+  if (packet == nullptr) return false;
+  prepare(scope, packet, to, number);
+  packet->header->flags = PEAL_PACKET_REPAIR;
+  count(card, PEAL_COUNTER_SENT_REPAIR);
+  if (length == 0) {
+    launch_packet(card, packet, false);
+    return true;
+  }
+  transfer_read(scope, {.role = kept ? TransferRole::kRepair : TransferRole::kRepairOwn,
+                        .step = kOwnRead,
+                        .piece = number,
+                        .host = repair_source(scope, number, to.rank, kept),
+                        .card = packet->payload,
+                        .bytes = length,
+                        .packet = packet,
+                        .detail = kNoPeer});
+  return true;
+}
+
+// The same for a block of parts that lies in the channel, with what it is.
+bool repair_framed(const Scope& scope, uint32_t number, const peal_peer_address& to) {
+  auto& [card, member, operation] = scope;
+  if (!may_repair(card)) return false;
+  Packet* packet = take_bounce(card, 1);
+  if (packet == nullptr) return false;
+  prepare_header(scope, packet, to, number);
+  packet->header->flags = PEAL_PACKET_REPAIR;
+  count(card, PEAL_COUNTER_SENT_REPAIR);
+  transfer_read(scope, {.role = TransferRole::kRepairFramed,
+                        .step = kOwnRead,
+                        .piece = number,
+                        .host = kept_address(scope, number, to.rank),
+                        .card = packet->payload,
+                        .bytes = place_bytes(operation),
+                        .packet = packet,
+                        .detail = kNoPeer});
+  return true;
+}
+
+// Has the own block of the piece for this rank been sent, and kept where it must be?
+bool is_sent(const Scope& scope, uint32_t number, Rank to) {
+  const Operation& operation = scope.operation;
+  if (!piece_is_open(operation, number)) return number < operation.base;
+  const Piece& piece = piece_slot(operation, number);
+  return piece.own == OwnBlock::kReading && is_kept_now(piece, way_of(scope.member.membership, to));
+}
+
+// Is the one block for all in the channel?
+bool is_retained(const Scope& scope, uint32_t number) {
+  Operation& operation = scope.operation;
+  if (!is_for_all(operation) || length_for(scope, number, scope.member.membership.rank) == 0) {
+    return true;
+  }
+  return !piece_is_open(operation, number) || piece_slot(operation, number).retained;
+}
+
+// Pieces that two ranks exchange are passed at others' pace: one may be far behind whoever has more
+// to exchange with others. What it asks for is not overwritten, since it had nothing to do with
+// what came later (docs/decisions/0020).
+Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_address& to) {
+  const Operation& operation = scope.operation;
+  const auto repaired = [](bool done) { return done ? Answer::kRepaired : Answer::kNotYet; };
+  if (operation.phase == OperationPhase::kFinished) {
+    return repaired(repair_framed(scope, number, to));
+  }
+  if (!is_known(operation)) return Answer::kNotYet;
+  if (!exchanges(scope, number, to.rank)) return Answer::kStale;
+  if (!is_sent(scope, number, to.rank)) return Answer::kNotYet;
+  if (is_kept(scope, number, to.rank) && is_retained(scope, number)) {
+    return repaired(repair_framed(scope, number, to));
+  }
+  return repaired(repair(scope, number, to, false));
+}
+
+}  // namespace
+
+Answer answer(const Scope& scope, uint32_t number, const peal_peer_address& to) {
+  Operation& operation = scope.operation;
+  if (has_parts(operation)) return answer_of_parts(scope, number, to);
+  if (!piece_is_open(operation, number)) {
+    const bool passed = operation.phase == OperationPhase::kFinished || number < operation.base;
+    return passed ? Answer::kStale : Answer::kNotYet;
+  }
+  // Everybody has the pieces of an operation that is over here, but for those that are kept.
+  const bool kept = is_kept(scope, number, to.rank);
+  if (operation.phase == OperationPhase::kFinished && !kept) return Answer::kStale;
+  if (!is_sent(scope, number, to.rank)) return Answer::kNotYet;
+  const bool done = repair(scope, number, to, kept && is_retained(scope, number));
+  return done ? Answer::kRepaired : Answer::kNotYet;
+}
+
+}  // namespace peal::direct

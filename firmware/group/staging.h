@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory on the card in which what arrives for an operation gathers, to reach the host in few
+// writes. The card has a few buffers, for the groups that are at work: a member holds one as long
+// as an operation of it gathers, and its operations share it in sixteenths. Who finds no room goes
+// without.
+#pragma once
+
+#include "firmware/card_types.h"
+
+namespace peal {
+
+// Room for so many bytes, at most CONFIG_STAGING_BYTES, or none (counted where no buffer was left).
+void take_staging(Card& card, Member& member, Operation& operation, uint32_t bytes);
+void release_staging(Card& card, Member& member, Operation& operation);
+// The member goes, and with it operations that nobody will end.
+void release_all_staging(Card& card, Member& member);
+
+}  // namespace peal
