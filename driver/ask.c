@@ -82,16 +82,19 @@ static int copy_in(struct peal_ask *ask, const void __user *command, void __user
 	return 0;
 }
 
-noinline_for_stack int peal_ask_card(struct peal_context *context, const void __user *command,
+noinline_for_stack int peal_ask_card(struct peal_file *file, const void __user *command,
 				     void __user *reply)
 {
-	struct peal_ask ask = { .context = context };
+	struct peal_ask ask = {};
 	const struct command *row;
 	int error;
 
 	error = copy_in(&ask, command, reply);
 	if (error)
 		return error;
+	ask.context = peal_file_context(file);
+	if (IS_ERR(ask.context))
+		return PTR_ERR(ask.context);
 	row = &commands[array_index_nospec(ask.command.opcode, PEAL_ADMIN_OPCODE_COUNT)];
 	error = row->pin ? row->pin(&ask) : 0;
 	if (!error)

@@ -5,6 +5,7 @@
  */
 #include <linux/eventfd.h>
 #include <linux/jiffies.h>
+#include <linux/slab.h>
 
 #include "peal.h"
 
@@ -25,6 +26,19 @@ void peal_card_leave(struct peal_card *card, int token)
 int peal_card_error(struct peal_card *card)
 {
 	return READ_ONCE(card->gone) ? -ENODEV : -EIO;
+}
+
+static void card_free(struct kref *references)
+{
+	struct peal_card *card = container_of(references, struct peal_card, references);
+
+	cleanup_srcu_struct(&card->users);
+	kfree(card);
+}
+
+void peal_card_put(struct peal_card *card)
+{
+	kref_put(&card->references, card_free);
 }
 
 /* Without any lock: poll(2) and the doorbell want it. */

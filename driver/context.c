@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
- * A context is an open file: a window of the BAR, memory keys and groups of its own. When the file is closed the card is
- * told; as long as it answers BUSY (a DMA is under way) or does not answer, the context waits in card->closing, with
+ * A context is what an open file has of the card (file.c): a window of the BAR, memory keys and groups of its own. When the
+ * file is closed the card is told; as long as it answers BUSY (a DMA is under way) or does not answer, the context waits in card->closing, with
  * its memory pinned.
  *
  * Who frees a context: while it is on card->contexts, its file; while it is on card->closing, housekeeping; while its OPEN or
@@ -17,13 +17,10 @@
 
 static void context_free(struct peal_context *context)
 {
-	struct peal_card *card = context->card;
-
 	peal_memory_free_all(context);
 	__free_page(context->scratch);
 	mutex_destroy(&context->lock);
 	kfree(context);
-	put_device(&card->dev);
 }
 
 static struct peal_context *context_make(struct peal_card *card)
@@ -43,7 +40,6 @@ static struct peal_context *context_make(struct peal_card *card)
 	mutex_init(&context->lock);
 	xa_init(&context->keys);
 	context->card = card;
-	get_device(&card->dev);
 	return context;
 }
 

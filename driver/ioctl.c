@@ -17,11 +17,14 @@ union argument {
 	struct peal_ioctl_eventfd event;
 };
 
-static int on_info(struct peal_context *context, union argument *argument)
+static int on_info(struct peal_file *file, union argument *argument)
 {
+	struct peal_context *context = peal_file_context(file);
 	struct peal_ioctl_info *info = &argument->info;
 	int error, token;
 
+	if (IS_ERR(context))
+		return PTR_ERR(context);
 	error = peal_context_enter(context, &token);
 	if (error)
 		return error;
@@ -33,19 +36,23 @@ static int on_info(struct peal_context *context, union argument *argument)
 	return 0;
 }
 
-static int on_ask(struct peal_context *context, union argument *argument)
+static int on_ask(struct peal_file *file, union argument *argument)
 {
-	return peal_ask_card(context, u64_to_user_ptr(argument->ask.command),
+	return peal_ask_card(file, u64_to_user_ptr(argument->ask.command),
 			     u64_to_user_ptr(argument->ask.reply));
 }
 
-static int on_eventfd(struct peal_context *context, union argument *argument)
+static int on_eventfd(struct peal_file *file, union argument *argument)
 {
+	struct peal_context *context;
 	int token;
 	int error = peal_check_eventfd(&argument->event);
 
 	if (error)
 		return error;
+	context = peal_file_context(file);
+	if (IS_ERR(context))
+		return PTR_ERR(context);
 	error = peal_context_enter(context, &token);
 	if (error)
 		return error;
@@ -54,23 +61,24 @@ static int on_eventfd(struct peal_context *context, union argument *argument)
 	return error;
 }
 
-/* Takes no lock: a doorbell never waits for what others ask of the card. */
-static int on_kick(struct peal_context *context, union argument *argument)
+/* Takes neither lock nor context: a doorbell never waits for what is asked of the card. */
+static int on_kick(struct peal_file *file, union argument *argument)
 {
 	int error, token;
 
-	error = peal_context_enter(context, &token);
-	if (error)
-		return error;
-	peal_doorbell(context->card, PEAL_PCI_VECTOR_QUEUES);
-	peal_card_leave(context->card, token);
-	return 0;
+	if (!peal_card_enter(file->card, &token))
+		return -ENODEV;
+	error = peal_file_check(file);
+	if (!error)
+		peal_doorbell(file->card, PEAL_PCI_VECTOR_QUEUES);
+	peal_card_leave(file->card, token);
+	return error;
 }
 
 static const struct {
 	unsigned int command; /* with the size that the structure has by now */
 	unsigned int first_bytes; /* that it had at first */
-	int (*carry_out)(struct peal_context *context, union argument *argument);
+	int (*carry_out)(struct peal_file *file, union argument *argument);
 } ioctls[] = {
 	{ PEAL_IOCTL_INFO, 24, on_info },
 	{ PEAL_IOCTL_EVENTFD, 16, on_eventfd },

@@ -23,6 +23,7 @@ static struct peal_card *card_make(struct pci_dev *pdev)
 		kfree(card);
 		return NULL;
 	}
+	kref_init(&card->references);
 	card->pdev = pdev;
 	card->asleep = true;
 	init_waitqueue_head(&card->state_wait);
@@ -39,7 +40,6 @@ static struct peal_card *card_make(struct pci_dev *pdev)
 	INIT_LIST_HEAD(&card->channels);
 	INIT_LIST_HEAD(&card->listeners);
 	INIT_DELAYED_WORK(&card->housekeeping, peal_housekeeping);
-	peal_chardev_init(card);
 	return card;
 }
 
@@ -117,7 +117,7 @@ static int peal_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 put:
-	put_device(&card->dev);
+	peal_card_put(card);
 release:
 	pci_release_mem_regions(pdev);
 disable:
@@ -159,7 +159,7 @@ static void peal_remove(struct pci_dev *pdev)
 	peal_bars_unmap(card);
 	pci_release_mem_regions(pdev);
 	pci_disable_device(pdev);
-	put_device(&card->dev);
+	peal_card_put(card);
 }
 
 /*
@@ -233,28 +233,9 @@ static struct pci_driver peal_driver = {
 	.driver.pm = pm_sleep_ptr(&peal_pm_operations),
 };
 
-static int __init peal_init(void)
-{
-	int error;
+/* Windows and channels are handed over in pages of this size. */
+static_assert(PAGE_SIZE == PEAL_PAGE_BYTES);
 
-	/* Windows and channels are handed over in pages of this size. */
-	BUILD_BUG_ON(PAGE_SIZE != PEAL_PAGE_BYTES);
-	error = peal_chardev_start();
-	if (error)
-		return error;
-	error = pci_register_driver(&peal_driver);
-	if (error)
-		peal_chardev_stop();
-	return error;
-}
-
-static void __exit peal_exit(void)
-{
-	pci_unregister_driver(&peal_driver);
-	peal_chardev_stop();
-}
-
-module_init(peal_init);
-module_exit(peal_exit);
+module_pci_driver(peal_driver);
 MODULE_DESCRIPTION("Peal: collective communication on the network card");
 MODULE_LICENSE("Dual BSD/GPL");

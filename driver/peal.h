@@ -10,16 +10,16 @@
  *  - An epoch ends when the card acknowledges a reset. A context, memory or channel of an earlier epoch is nothing
  *    to the card any more; only then may its pages go without the card's word on them. Its windows are taken out of
  *    all processes before the card gives them to others.
- *  - Locks, outermost first: card->contexts_lock, context->lock, card->reaping, card->mailbox,
+ *  - Locks, outermost first: file->lock, card->contexts_lock, context->lock, card->reaping, card->mailbox,
  *    card->channels_lock, card->closing_lock. card->events_lock is taken by interrupts and holds nothing else.
  *    poll(2), page faults and the doorbell take none of them.
  */
 #ifndef PEAL_DRIVER_PEAL_H
 #define PEAL_DRIVER_PEAL_H
 
-#include <linux/cdev.h>
-#include <linux/device.h>
 #include <linux/dma-direction.h>
+#include <linux/kref.h>
+#include <linux/miscdevice.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
@@ -53,8 +53,9 @@ struct peal_unanswered {
 };
 
 struct peal_card {
-	struct device dev; /* the class device; its release frees this */
-	struct cdev cdev;
+	struct kref references; /* probe's until removal, and each open file's */
+	struct miscdevice misc;
+	char name[16]; /* of the device */
 	struct pci_dev *pdev; /* not used any more once gone */
 	int index;
 
@@ -82,7 +83,7 @@ struct peal_card {
 	atomic64_t epoch; /* of the driver: acknowledged resets; read without the lock */
 
 	struct mutex contexts_lock;
-	struct list_head contexts; /* open files */
+	struct list_head contexts; /* of open files */
 	spinlock_t closing_lock;
 	struct list_head closing; /* closed files that the card, or a late DMA, still refers to */
 
@@ -101,13 +102,21 @@ struct peal_card {
 	unsigned long silence; /* jiffies without a beat, while we looked */
 };
 
+/* An open file. */
+struct peal_file {
+	struct peal_card *card;
+	struct address_space *mapping; /* of the device node, for taking mappings away */
+	struct mutex lock; /* who takes the context */
+	struct peal_context *context; /* set once, with lock held; read without it */
+};
+
 struct peal_context {
 	struct peal_card *card;
 	struct list_head link; /* contexts or closing */
 	u64 epoch;
 	u32 id; /* the card's */
 	u64 window; /* offset into BAR2 */
-	struct address_space *mapping; /* of the device node, for taking mappings away */
+	struct address_space *mapping; /* the file's */
 	struct page *scratch; /* what a window shows where it may be written, when its card is gone */
 
 	struct mutex lock; /* everything below */
@@ -161,6 +170,7 @@ struct peal_ask {
 /* card.c: life and death */
 bool peal_card_enter(struct peal_card *card, int *token); /* false: the card is gone */
 void peal_card_leave(struct peal_card *card, int token);
+void peal_card_put(struct peal_card *card); /* the last one frees it */
 int peal_card_error(struct peal_card *card); /* -ENODEV when gone, else -EIO */
 void peal_card_died(struct peal_card *card, const char *why);
 void peal_wake_all(struct peal_card *card);
@@ -208,15 +218,18 @@ bool peal_has_closing(struct peal_card *card);
 void peal_forget_epochs(struct peal_card *card); /* of which the card has let go */
 unsigned long peal_forget_all(struct peal_card *card, bool let_go); /* how many pages leaked */
 
+/* file.c */
+struct peal_file *peal_file_make(struct peal_card *card, struct address_space *mapping);
+void peal_file_end(struct peal_file *file);
+struct peal_context *peal_file_context(struct peal_file *file);
+int peal_file_check(const struct peal_file *file);
+
 /* ask.c: PEAL_IOCTL_ASK */
-int peal_ask_card(struct peal_context *context, const void __user *command, void __user *reply);
+int peal_ask_card(struct peal_file *file, const void __user *command, void __user *reply);
 
 /* chardev.c, ioctl.c, window.c */
-int peal_chardev_start(void);
-void peal_chardev_stop(void);
 int peal_chardev_add(struct peal_card *card);
 void peal_chardev_remove(struct peal_card *card);
-void peal_chardev_init(struct peal_card *card);
 long peal_ioctl(struct file *file, unsigned int command, unsigned long argument);
 int peal_mmap(struct file *file, struct vm_area_struct *vma);
 void peal_unmap_windows(struct peal_card *card);

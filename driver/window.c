@@ -122,13 +122,16 @@ static int map_doorbell(struct peal_context *context, struct vm_area_struct *vma
 
 int peal_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct peal_context *context = file->private_data;
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	u64 bytes = vma->vm_end - vma->vm_start;
+	struct peal_context *context;
 	int error, token;
 
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
 		return -EACCES;
+	context = peal_file_context(file->private_data);
+	if (IS_ERR(context))
+		return PTR_ERR(context);
 	if (!peal_card_enter(context->card, &token))
 		return -ENODEV;
 	error = offset == PEAL_MMAP_DOORBELL ? map_doorbell(context, vma, bytes) :

@@ -25,6 +25,32 @@ void check_failed(const char* file, int line, const char* text, int valued, long
 
 int open_device(void) { return open(DEVICE, O_RDWR | O_CLOEXEC); }
 
+int take_context(int fd) {
+  struct peal_ioctl_info info = {.header = HEADER(peal_ioctl_info)};
+
+  return ioctl(fd, PEAL_IOCTL_INFO, &info);
+}
+
+int open_context(void) {
+  int fd = open_device(), error;
+
+  if (fd < 0 || take_context(fd) == 0) return fd;
+  error = errno;
+  CHECK_EQ(close(fd), 0);
+  errno = error;
+  return -1;
+}
+
+int count_contexts(void) {
+  static int fds[4096];
+  int count = 0, left;
+
+  while (count < 4096 && (fds[count] = open_context()) >= 0) count++;
+  CHECK_EQ(errno, EBUSY);
+  for (left = count; left > 0; left--) CHECK_EQ(close(fds[left - 1]), 0);
+  return count;
+}
+
 static void map_doorbell(struct device* device) {
   uint8_t* page;
 
@@ -236,6 +262,22 @@ void wait_pinned(long wanted) {
 
   while (pinned_pages() > wanted && left-- > 0) nanosleep(&pause, NULL);
   CHECK_EQ(pinned_pages(), wanted);
+}
+
+void wait_blocked(pid_t task) {
+  char path[64], state;
+  int left = 2 * PATIENCE_MS;
+
+  snprintf(path, sizeof(path), "/proc/%d/stat", task);
+  do {
+    FILE* file = fopen(path, "r");
+
+    CHECK(file);
+    CHECK_EQ(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    fclose(file);
+    CHECK(left-- > 0);
+    poll(NULL, 0, 1);
+  } while (state != 'D');
 }
 
 void ask_outside(const char* what) {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "abi/admin.h"
 #include "abi/ioctl.h"
@@ -54,6 +55,12 @@ struct device {
   { PEAL_ABI_VERSION, sizeof(struct type) }
 
 int open_device(void);
+/* First use: INFO, after which the file has its context. */
+int take_context(int fd);
+/* Both; a file that gets no context is closed again, and errno says why. */
+int open_context(void);
+/* How many contexts the card has left; all are taken meanwhile. */
+int count_contexts(void);
 void device_open(struct device* device);
 void device_close(struct device* device);
 void device_doorbell(struct device* device);
@@ -86,6 +93,8 @@ long pinned_pages(void);
  * minute. */
 void wait_pinned(long wanted);
 
+/* Until the task sleeps in the kernel and only what it waits for, or SIGKILL, can wake it. */
+void wait_blocked(pid_t task);
 /* Says what the test outside has to do with the card, and waits until it is done. */
 void ask_outside(const char* what);
 
@@ -96,6 +105,10 @@ void test_groups(void);
 void test_mappings(void);
 void test_rings(void);
 void test_contexts(void);
+void test_first_use(void);
+void test_half_way(void);
+void test_silent_removal(const char* pci_folder);
+void test_full(const char* command);
 void test_death(void);
 void test_orphan(void);
 void test_unplug(const char* pci_folder);

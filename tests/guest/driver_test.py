@@ -32,6 +32,16 @@ def other_ivshmem_devices_are_refused(guest):
         raise guest_vm.TestFailure(f"peal.ko has bound to the wrong devices: {log}")
 
 
+def is_a_misc_device(guest):
+    """What udev's rules and administrators look at (peal-driver(4))."""
+    guest.run(f"test /sys/class/misc/peal0/device -ef {PCI}")
+    guest.run(f"test -d {PCI}/misc/peal0")
+    guest.run("grep -q ' peal0$' /proc/misc")
+    seen = guest.run("stat -c '%F %a %u %t' /dev/peal0")
+    if seen != "character special file 600 0 a":
+        raise guest_vm.TestFailure(f"/dev/peal0 is a {seen}")
+
+
 def death(guest, card):
     """The card's process is stopped, so that it is silent, and continued."""
     guest.begin("peal-guest-selftest death")
@@ -85,13 +95,14 @@ def body(lab):
     guest = guest_vm.Guest(lab, "guest-kick", card.sockets[0], card.memories[0], network=other)
     load(guest)
     other_ivshmem_devices_are_refused(guest)
-    selftest(guest, "arguments", "memory", "groups", "contexts", "rings")
+    is_a_misc_device(guest)
+    selftest(guest, "arguments", "memory", "groups", "contexts", "first_use", "rings")
     if "doorbell: ioctl" not in guest.run("peal-guest-selftest mappings"):
         raise guest_vm.TestFailure("the doorbell should not have been mappable")
     guest.check_kernel_log()
     # Killed with a context open; the next guest must find a clean card.
-    guest.begin("exec 3<>/dev/peal0; echo open; sleep 1000")
-    guest.channel.read_until(rb"open\n", guest_vm.PATIENCE_S)
+    guest.begin("peal-guest-selftest death")
+    guest.channel.read_until(rb"ready\n", guest_vm.PATIENCE_S)
     guest.kill()
 
     # Then with BAR0 given a page, as peal-driver(4) says: the doorbell needs no system call.

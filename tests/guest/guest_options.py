@@ -20,7 +20,8 @@ def parse(description):
     parser.add_argument("--kernel-version", required=True)
     parser.add_argument("--kernel", required=True, help="folder for the downloaded kernel")
     parser.add_argument("--selftest", required=True)
-    parser.add_argument("--debug", action="store_true", help="the kernel is debug_kernel.py's: everything is looked over")
+    parser.add_argument("--debug", metavar="LOST", help="the kernel is debug_kernel.py's: everything is looked over, "
+                        "and LOST is lost.ko")
     parser.add_argument("--busybox", default="/bin/busybox")
     parser.add_argument("--qemu", default="qemu-system-x86_64")
     return parser.parse_args()
@@ -31,7 +32,7 @@ def make_initramfs(lab, arguments, programs):
         sys.exit(f"{arguments.busybox} is missing: install busybox-static (./peal setup does)")
     if arguments.debug:
         # All that a guest needs is in the kernel itself.
-        initramfs.build(lab.folder / "initramfs", arguments.busybox, [arguments.module], HERE / "init.sh", programs)
+        initramfs.build(lab.folder / "initramfs", arguments.busybox, [arguments.module, arguments.debug], HERE / "init.sh", programs)
         return
     made = subprocess.run([sys.executable, HERE / "kernel_files.py", arguments.kernel_version, arguments.kernel],
                           check=False)

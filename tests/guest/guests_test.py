@@ -65,6 +65,14 @@ def verified(guests, ranks_per_guest, operation, sizes):
     check_records(guests[0], operation, len(guests) * ranks_per_guest, sizes)
 
 
+def no_context_is_left(guest):
+    """libpeal says what it is that the card has no more of."""
+    text = guest.run(f"peal-guest-selftest full '{perf(0, 1, 'barrier')} 2>&1'")
+    if "all contexts of the card are taken" not in text:
+        raise guest_vm.TestFailure(f"a program without a context was told:\n{text}")
+    print(f"without a context: {text}")
+
+
 def survivor_is_told(guests):
     """The second guest dies in the middle of an endless run; rank 1 was there."""
     before = int(guests[0].run("peal-guest-selftest counter operations_completed"))
@@ -91,6 +99,7 @@ def body(lab):
     verified(guests, 2, "barrier", [0])
     for operation in ("allgather", "broadcast", "alltoall"):
         verified(guests, 2, operation, [0, 1, 5000])
+    no_context_is_left(guests[0])
     survivor_is_told(guests)
     guests[0].check_kernel_log()
     guests[0].run("rmmod peal")

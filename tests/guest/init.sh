@@ -12,8 +12,8 @@ mount -t debugfs debug /sys/kernel/debug 2>/dev/null
 mkdir -p /dev/pts /dev/shm
 mount -t tmpfs shm /dev/shm
 for module in /modules/*; do
-  # peal.ko is the tests' to load.
-  case $module in *peal.ko) ;; *) insmod "$module" || echo "init: $module failed" ;; esac
+  # These are the tests' to load.
+  case $module in *peal.ko | *lost.ko) ;; *) insmod "$module" || echo "init: $module failed" ;; esac
 done
 ifconfig lo 127.0.0.1 up
 # The one port of the one virtio-serial device.

@@ -12,6 +12,7 @@ import guest_options
 import guest_vm
 
 PCI = "/sys/bus/pci/devices/0000:00:08.0"
+SECOND = "/sys/bus/pci/devices/0000:00:0a.0"
 STRANGER = "0000:00:09.0"
 STRANGER_CONFIG = f"/sys/bus/pci/devices/{STRANGER}/config"
 
@@ -58,6 +59,38 @@ def with_a_card(lab):
     card.stop()
 
 
+def expect_cards(guest, names):
+    for place in ("grep -o 'peal[0-9]*$' /proc/misc | sort", "ls /dev | grep peal", "ls /sys/class/misc | grep peal"):
+        seen = guest.run(f"{place}; true").split()
+        if seen != names:
+            raise guest_vm.TestFailure(f"{place}: {seen}, not {names}")
+
+
+def two_cards(lab):
+    """Each has the first number that is free, and takes nothing of the other's with it when it goes."""
+    first, second = fake_card.FakeCard(lab, "first"), fake_card.FakeCard(lab, "second")
+    guest = guest_vm.Guest(lab, "guest-two", first.sockets[0], first.memories[0], network=[
+        "-chardev", f"socket,path={second.sockets[0]},id=second",
+        "-device", "ivshmem-doorbell,chardev=second,vectors=2,addr=0a.0"])
+    guest.run("insmod /modules/*peal.ko")
+    expect_cards(guest, ["peal0", "peal1"])
+    for pci, left in ((SECOND, "peal0"), (PCI, "peal1")):
+        address = pci.rsplit("/", 1)[1]
+        guest.run(f"echo {address} > /sys/bus/pci/drivers/peal/unbind")
+        expect_cards(guest, [left])
+        if left == "peal0":
+            selftest(guest, "counter operations_completed")
+        guest.run(f"echo {address} > /sys/bus/pci/drivers/peal/bind")
+        expect_cards(guest, ["peal0", "peal1"])
+    guest.run("rmmod peal")
+    expect_cards(guest, [])
+    guest.check_kernel_log()
+    guest.power_off()
+    if (first.finish().count("open"), second.finish().count("open")) != (1, 0):
+        raise guest_vm.TestFailure(f"the cards were asked for {first.log} and {second.log}")
+    print("two cards: ok", flush=True)
+
+
 def refused(lab):
     """The card never acknowledges a reset, and meanwhile calls for housekeeping, which must not outlive the probe."""
     card = fake_card.FakeCard(lab, "restless", resets=0, restless=True)
@@ -77,17 +110,18 @@ def shutdown(lab):
     guest = guest_vm.Guest(lab, "guest-shutdown", card.sockets[0], card.memories[0], processors=2)
     guest.run("insmod /modules/*peal.ko")
     for _ in range(4):
-        guest.run("while :; do : 3<>/dev/peal0; done 2>/dev/null", background=True)
+        guest.run("while :; do peal-guest-selftest counter operations_completed; done >/dev/null 2>&1", background=True)
     card.wait_for("open", 20)
     guest.power_off()
     words = " ".join(card.finish())
     print(f"shutdown: {words.count('open')} opens and then {words[-40:]}", flush=True)
-    if not re.fullmatch(r"reset( open| close)+ reset", words):
+    if not re.fullmatch(r"reset( open| counters| close)+ reset", words):
         raise guest_vm.TestFailure(f"the card was asked for: {words}")
 
 
 def body(lab):
     with_a_card(lab)
+    two_cards(lab)
     refused(lab)
     shutdown(lab)
 

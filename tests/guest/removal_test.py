@@ -37,6 +37,9 @@ def removals(guest, card):
 def silence(guest, card):
     load(guest, PATIENT)
     step(guest, card, "silence")
+    step(guest, card, "half_way")
+    step(guest, card, "silent_removal", PCI)
+    guest.run("echo 1 > /sys/bus/pci/rescan; test -c /dev/peal0")
     guest.run("rmmod peal")
 
 

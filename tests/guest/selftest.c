@@ -7,27 +7,32 @@ static const struct {
   const char* name;
   void (*run)(void);
 } tests[] = {
-    {"arguments", test_arguments}, {"memory", test_memory},     {"groups", test_groups},
-    {"mappings", test_mappings},   {"contexts", test_contexts}, {"rings", test_rings},
-    {"death", test_death},         {"orphan", test_orphan},     {"silence", test_silence},
-    {"sleep", test_sleep},
+    {"arguments", test_arguments}, {"memory", test_memory},       {"groups", test_groups},
+    {"mappings", test_mappings},   {"contexts", test_contexts},   {"rings", test_rings},
+    {"death", test_death},         {"orphan", test_orphan},       {"silence", test_silence},
+    {"sleep", test_sleep},         {"first_use", test_first_use}, {"half_way", test_half_way},
 };
 
-/* These take the device away, and are told where it is in /sys. */
+/* Most of these take the device away, and are told where it is in /sys. */
 static const struct {
   const char* name;
-  void (*run)(const char* pci_folder);
-} device_tests[] = {
-    {"unplug", test_unplug}, {"hangup", test_hangup},         {"late", test_late},
-    {"storm", test_storm},   {"allocation", test_allocation},
+  void (*run)(const char* argument);
+} told_tests[] = {
+    {"unplug", test_unplug},
+    {"hangup", test_hangup},
+    {"late", test_late},
+    {"storm", test_storm},
+    {"allocation", test_allocation},
+    {"silent_removal", test_silent_removal},
+    {"full", test_full},
 };
 
-static int run_with_device(const char* name, const char* pci_folder) {
+static int run_told(const char* name, const char* argument) {
   size_t i;
 
-  for (i = 0; i < sizeof(device_tests) / sizeof(device_tests[0]); i++) {
-    if (strcmp(device_tests[i].name, name) != 0) continue;
-    device_tests[i].run(pci_folder);
+  for (i = 0; i < sizeof(told_tests) / sizeof(told_tests[0]); i++) {
+    if (strcmp(told_tests[i].name, name) != 0) continue;
+    told_tests[i].run(argument);
     printf("ok: %s\n", name);
     return 1;
   }
@@ -50,7 +55,7 @@ static int run(const char* name) {
 int main(int argc, char** argv) {
   int i;
 
-  if (argc == 3 && run_with_device(argv[1], argv[2])) return 0;
+  if (argc == 3 && run_told(argv[1], argv[2])) return 0;
   if (argc == 3 && !strcmp(argv[1], "counter")) {
     print_counter(argv[2]);
     return 0;

@@ -39,7 +39,7 @@ static void end(void) {
 
 /* Opens without the fault, that what is tried is one call. */
 static int opened(void) {
-  int fd = open_device();
+  int fd = open_context();
 
   CHECK(fd >= 0);
   return fd;
@@ -52,6 +52,19 @@ static void try_open(int n) {
   fd = open_device();
   end();
   if (fd >= 0) CHECK_EQ(close(fd), 0);
+}
+
+static void try_first_use(int n) {
+  int fd = open_device(), error;
+
+  CHECK(fd >= 0);
+  fail(n);
+  error = take_context(fd) ? errno : 0;
+  end();
+  CHECK(error == 0 || error == ENOMEM);
+  /* What failed can be tried again. */
+  CHECK_EQ(take_context(fd), 0);
+  CHECK_EQ(close(fd), 0);
 }
 
 static void try_command(int n, struct peal_admin_command command) {
@@ -150,6 +163,7 @@ void test_allocation(const char* pci_folder) {
                 -1, 0);
   CHECK(memory != MAP_FAILED);
   each("open", try_open);
+  each("first use", try_first_use);
   each("register", try_register);
   each("reserve", try_reserve);
   each("mmap", try_map);

@@ -49,7 +49,7 @@ static void old_window_is_blank(struct device* old) {
   int count = 0, i;
 
   while (count < 4096) {
-    int fd = open_device();
+    int fd = open_context();
 
     if (fd < 0) break;
     CHECK_EQ(close(fd), 0);
@@ -74,6 +74,15 @@ static void old_window_is_blank(struct device* old) {
   }
 }
 
+/* A file that had nothing of the card when it died has its first use yet to come. */
+static void nothing_lost(int unused) {
+  struct pollfd wait = {unused, POLLIN, 0};
+
+  CHECK_EQ(poll(&wait, 1, 0), 0);
+  CHECK_EQ(take_context(unused), 0);
+  CHECK_EQ(close(unused), 0);
+}
+
 /*
  * Prints "ready" when the card may be stopped, "dead" when it was found dead, and waits until it is
  * back. The memory stays pinned until the card has acknowledged a reset.
@@ -82,10 +91,12 @@ void test_death(void) {
   static uint8_t memory[4 * PAGE] __attribute__((aligned(4096)));
   struct peal_peer_address address;
   struct device device;
-  int fd, left = PATIENCE_MS / 10;
+  int fd, left = PATIENCE_MS / 10, unused;
   uint32_t key;
 
   device_open(&device);
+  unused = open_device();
+  CHECK(unused >= 0);
   CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
            PEAL_STATUS_OK);
   CHECK_EQ(reserve_group(device.fd, 2, 0, &address), PEAL_STATUS_OK);
@@ -94,6 +105,8 @@ void test_death(void) {
   expect_event(device.fd, POLLERR);
   expect_event(device.event, POLLIN);
   everything_fails(device.fd, EIO);
+  expect_event(unused, POLLERR);
+  everything_fails(unused, EIO);
   CHECK_ERRNO(open_device(), EIO);
   CHECK_EQ(pinned_pages(), 4);
   printf("dead\n");
@@ -106,6 +119,7 @@ void test_death(void) {
   /* Back, with nothing of what was: the old context stays lost, its memory is its own again. */
   CHECK_EQ(pinned_pages(), 0);
   everything_fails(device.fd, EIO);
+  nothing_lost(unused);
   old_window_is_blank(&device);
   CHECK_EQ(register_memory(fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key), PEAL_STATUS_OK);
   CHECK_EQ(close(fd), 0);
@@ -171,9 +185,11 @@ void test_unplug(const char* pci_folder) {
   struct peal_peer_address address;
   struct device device, untouched;
   struct busy busy = {0};
+  int unused = open_device();
   pthread_t thread;
   uint32_t key;
 
+  CHECK(unused >= 0);
   device_open(&device);
   device_open(&untouched);
   CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
@@ -189,6 +205,11 @@ void test_unplug(const char* pci_folder) {
   expect_event(device.fd, POLLHUP);
   expect_event(device.event, POLLIN);
   everything_fails(device.fd, ENODEV);
+  /* So does the first use of a file that has no context. */
+  expect_event(unused, POLLHUP);
+  everything_fails(unused, ENODEV);
+  CHECK_ERRNO((long)mmap(NULL, PAGE, PROT_READ, MAP_SHARED, unused, 0), ENODEV);
+  CHECK_EQ(close(unused), 0);
   CHECK_EQ(open_device(), -1);
   /* Nothing is pinned, although files are open. */
   CHECK_EQ(pinned_pages(), 0);
@@ -215,10 +236,12 @@ static void sleep_once(const char* how) {
   static uint8_t memory[4 * PAGE] __attribute__((aligned(4096)));
   struct peal_peer_address address;
   struct device device;
-  int left = PATIENCE_MS / 10, fd;
+  int left = PATIENCE_MS / 10, fd, unused;
   uint32_t key;
 
   device_open(&device);
+  unused = open_device();
+  CHECK(unused >= 0);
   CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
            PEAL_STATUS_OK);
   CHECK_EQ(reserve_group(device.fd, 2, 0, &address), PEAL_STATUS_OK);
@@ -236,6 +259,7 @@ static void sleep_once(const char* how) {
     poll(NULL, 0, 10);
   }
   CHECK_EQ(close(fd), 0);
+  nothing_lost(unused);
   old_window_is_blank(&device);
   device_close(&device);
   wait_pinned(0);

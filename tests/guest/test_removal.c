@@ -297,11 +297,14 @@ static void storm_call(int fd, uint32_t what, uint8_t* memory, uint32_t* key) {
   }
 }
 
-/* One process: some files with some calls each, then an end of some kind. */
+/* One process: some files with some calls each, one in four of them shared with a child from before its first use, then an
+ * end of some kind. */
 static void storm_process(struct storm* storm, uint64_t seed) {
   uint8_t* memory =
       mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   uint32_t rounds = draw(&seed) % 20, key = 0;
+  pid_t child;
+  int status;
 
   CHECK(memory != MAP_FAILED);
   while (rounds-- > 0 && !storm->over) {
@@ -312,9 +315,16 @@ static void storm_process(struct storm* storm, uint64_t seed) {
       poll(NULL, 0, 1);
       continue;
     }
+    child = draw(&seed) % 4 == 0 ? fork() : -1;
     while (left-- > 0 && !storm->over) {
-      storm_call(fd, draw(&seed), memory, &key);
+      storm_call(fd, draw(&seed) ^ !child, memory, &key);
       __atomic_add_fetch(&storm->steps, 1, __ATOMIC_RELAXED);
+    }
+    if (child == 0) _exit(0);
+    if (child > 0) {
+      CHECK_EQ(kill(child, draw(&seed) & 1 ? SIGKILL : 0), 0);
+      CHECK_EQ(waitpid(child, &status, 0), child);
+      CHECK(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
     }
     if (draw(&seed) % 4 != 0) CHECK_EQ(close(fd), 0);
   }
@@ -350,7 +360,7 @@ static void let_storm(struct storm* storm) {
 static void wait_open(void) {
   int left = PATIENCE_MS, fd;
 
-  while ((fd = open_device()) < 0) {
+  while ((fd = open_context()) < 0) {
     CHECK(errno == ENOENT || errno == ENODEV || errno == EIO || errno == EBUSY || errno == ENXIO);
     if (errno == EBUSY) return;
     CHECK(left-- > 0);
@@ -364,7 +374,8 @@ static void silence(void) {
   int fd;
 
   wait_open();
-  while ((fd = open_device()) < 0) CHECK_EQ(errno, EBUSY);
+  fd = open_device();
+  CHECK(fd >= 0);
   ask_outside("stop the card");
   wait = (struct pollfd){fd, 0, 0};
   CHECK_EQ(poll(&wait, 1, PATIENCE_MS), 1);

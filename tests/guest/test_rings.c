@@ -153,7 +153,7 @@ void test_contexts(void) {
 
   for (round = 0; round < 3; round++) {
     for (count = 0; count < 4096; count++) {
-      fds[count] = open_device();
+      fds[count] = open_context();
       if (fds[count] < 0) break;
     }
     CHECK_EQ(errno, EBUSY);

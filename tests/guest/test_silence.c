@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,24 +15,8 @@
 
 #define PATIENCE_MS 120000
 
-/* Until the task sleeps in the kernel and nothing else can wake it. */
-static void wait_blocked(pid_t task) {
-  char path[64], state;
-  int left = PATIENCE_MS;
-
-  snprintf(path, sizeof(path), "/proc/%d/stat", task);
-  do {
-    FILE* file = fopen(path, "r");
-
-    CHECK(file);
-    CHECK_EQ(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-    fclose(file);
-    CHECK(left-- > 0);
-    poll(NULL, 0, 1);
-  } while (state != 'D');
-}
-
-enum Command { kCounters, kRegister, kReserve, kOpen, kClose, kCommands };
+/* From kFirst on it is the first use of the file. */
+enum Command { kCounters, kRegister, kReserve, kClose, kFirst, kFirstAsk, kFirstMap, kCommands };
 
 /* A command that the silent card does not answer. */
 static void command(int fd, enum Command which) {
@@ -43,8 +28,10 @@ static void command(int fd, enum Command which) {
   if (which == kCounters) try_ask(fd, &counters);
   if (which == kRegister) try_ask(fd, &memory);
   if (which == kReserve) try_ask(fd, &reserve);
-  if (which == kOpen) open_device();
   if (which == kClose) close(fd);
+  if (which == kFirst) take_context(fd);
+  if (which == kFirstAsk) try_ask(fd, &counters);
+  if (which == kFirstMap) mmap(NULL, PEAL_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, PEAL_MMAP_WINDOW);
 }
 
 static pid_t begin(enum Command which) {
@@ -56,7 +43,7 @@ static pid_t begin(enum Command which) {
   child = fork();
   CHECK(child >= 0);
   if (child == 0) {
-    int fd = open_device();
+    int fd = which < kFirst ? open_context() : open_device();
 
     CHECK(fd >= 0);
     CHECK_EQ(read(go[0], &byte, 1), 1);
@@ -81,29 +68,17 @@ static void nobody_waits_for_the_mailbox(int fd, struct device* other) {
   other->window[8192 - 1]++; /* a page fault */
 }
 
-/* As many contexts as the card has, all free: whatever was left behind has been seen to. */
-static int count_contexts(void) {
-  int fds[4096], count = 0, made;
-
-  while (count < 4096 && (fds[count] = open_device()) >= 0) count++;
-  CHECK_EQ(errno, EBUSY);
-  made = count;
-  while (count > 0) CHECK_EQ(close(fds[--count]), 0);
-  return made;
-}
-
 void test_silence(void) {
   int contexts = count_contexts(), left = PATIENCE_MS, status, what;
   pid_t children[kCommands];
   struct device other;
-  int fd = open_device();
+  int fd = open_context();
 
   CHECK(fd >= 0);
   device_open(&other);
   for (what = 0; what < kCommands; what++) children[what] = begin((enum Command)what);
-  /* Each child has opened its file when it waits for its byte; the pipe says nothing of that, the
-   * card's contexts do. */
-  while (count_contexts() != contexts - 2 - kCommands) CHECK(left-- > 0);
+  /* The children that are to have a context have it when the card has so many less. */
+  while (count_contexts() != contexts - 2 - kFirst) CHECK(left-- > 0);
   ask_outside("stop the card");
   for (what = 0; what < kCommands; what++) {
     CHECK_EQ(write(100 + what, "x", 1), 1);
@@ -123,6 +98,7 @@ void test_silence(void) {
   CHECK_EQ(close(fd), 0);
   device_close(&other);
   wait_pinned(0);
+  /* Whatever was left behind has been seen to. */
   left = PATIENCE_MS;
   while (count_contexts() != contexts) {
     CHECK(left-- > 0);
