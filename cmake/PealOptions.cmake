@@ -50,8 +50,11 @@ if(PEAL_SANITIZE)
   endif()
 endif()
 
+# A card that runs without a loader has no table of offsets, which position-independent code wants where it takes the
+# address of a function: its firmware lies where it was linked for.
 if(PEAL_FREESTANDING)
-  add_compile_options(-ffreestanding -fno-asynchronous-unwind-tables -fno-stack-protector
+  set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+  add_compile_options(-fno-pie -ffreestanding -fno-asynchronous-unwind-tables -fno-stack-protector
     $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>
     $<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>
     $<$<COMPILE_LANGUAGE:CXX>:-fno-threadsafe-statics>

@@ -72,9 +72,7 @@ uint32_t count_exchanges(const Scope& scope, uint32_t number);
 
 // The user's memory.
 HostAddress given_address(const Scope& scope, uint32_t number, Rank to);
-// (Hidden: its address is taken, and a card that runs without a loader has no table of offsets.)
-[[gnu::visibility("hidden")]] HostAddress result_address(const Scope& scope, uint32_t number,
-                                                         Rank origin);
+HostAddress result_address(const Scope& scope, uint32_t number, Rank origin);
 
 // Own blocks of this piece go to the channel as well: they may be asked for when the user's memory
 // is the user's again, or holds what others sent.

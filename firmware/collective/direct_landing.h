@@ -9,8 +9,7 @@ namespace peal::direct {
 
 // May the origin's block of the piece be written to the user now? In place it lies where that for
 // it lay: not before that one is kept. Where one block is for all it overwrites nothing.
-// (Hidden: its address is taken, and a card that runs without a loader has no table of offsets.)
-[[gnu::visibility("hidden")]] bool is_free(const Scope& scope, const Piece& piece, Rank origin);
+bool is_free(const Scope& scope, const Piece& piece, Rank origin);
 // Puts a block where it belongs: the user's memory or, when that is not possible yet, the channel,
 // unless it can wait where it is. False: not now.
 bool land(const Scope& scope, Piece& piece, Packet* packet);

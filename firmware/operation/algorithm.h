@@ -99,8 +99,7 @@ struct AlgorithmTable {
   uint8_t flags[PEAL_OPERATION_COUNT];  // that a submission may carry, whatever the algorithm
   bool served[PEAL_OPERATION_COUNT];    // may a host submit it?
 };
-// (Hidden: a card that runs without a loader has no table of offsets.)
-[[gnu::visibility("hidden")]] extern const AlgorithmTable kAlgorithms;
+extern const AlgorithmTable kAlgorithms;
 
 // The row, or null when nobody serves that.
 inline const Algorithm* find_algorithm(uint8_t operation, uint8_t algorithm) {
