@@ -12,7 +12,7 @@ DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/exa
 COUNTS = (1, 1, 1, 8, 10)
 BYTES = (32, 32768, 262144, 32768, 0)
 MEDIANS = (11.5, 22.5, 33.5, 44.5, 55.5)
-ALONE = "peal: Open MPI is not installed (Debian's openmpi-bin and libopenmpi-dev), so the table shows Peal alone\n"
+ALONE = "peal: Open MPI is not installed (./peal setup --open-mpi installs it), so the table shows Peal alone\n"
 OVER_PEAL = "peal: running the product over Peal: pealrun -n 8 --loss 0.01 peal-matmul\n"
 OVER_OPEN_MPI = ("peal: running the product over Open MPI: mpirun -n 8 --oversubscribe --map-by core --bind-to core:overload-allowed "
                  "--mca mpi_yield_when_idle 1 --mca btl self,vader --mca pml ob1 peal-matmul\n")

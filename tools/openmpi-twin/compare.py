@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """peal-perf over Peal and over Open MPI by turns, as a table: Peal's ranks leave one processor to the cards; Open MPI's have the same
-processors (one column) or all of them (another), and in each row the algorithm that was its fastest there. Needs Open MPI and
-a build that found it.
+processors (one column) or all of them (another), and in each row the algorithm that was its fastest there. Needs Open MPI
+(./peal setup --open-mpi) and a build that found it. All of Open MPI's algorithms play the first turn, the further ones
+only those that were the fastest of a size in it.
 
-usage: compare.py FOLDER_OF_THE_PROGRAMS [--ranks N] [--sizes A,B,...] [--turns T] [--iterations I]"""
+usage: compare.py FOLDER_OF_THE_PROGRAMS [OPERATION...] [--ranks N] [--sizes A,B,...] [--turns T] [--iterations I]"""
 
 import argparse
 import json
@@ -18,9 +19,15 @@ import tempfile
 COMMON = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader", "--mca", "pml", "ob1"]
 ALL_CPUS = ["--map-by", "core", "--bind-to", "core:overload-allowed"]
 ONE_CPU = ["--bind-to", "none"]
-# Open MPI's names, by its numbers; 0 is its own choice.
-ALGORITHMS = {"barrier": {0: "its choice", 1: "linear"},
-              "allgather": {0: "its choice", 1: "linear", 2: "Bruck", 3: "recursive doubling"}}
+# Open MPI's names, by its numbers (ompi_info --param coll tuned --level 9); 0 is its own choice.
+ALGORITHMS = {"barrier": {0: "its choice", 1: "linear", 3: "recursive doubling", 4: "Bruck", 6: "tree"},
+              "broadcast": {0: "its choice", 1: "linear", 2: "chain", 3: "pipeline", 5: "binary tree", 6: "binomial"},
+              "allgather": {0: "its choice", 1: "linear", 2: "Bruck", 3: "recursive doubling", 4: "ring", 5: "neighbors"},
+              "alltoall": {0: "its choice", 1: "linear", 2: "pairwise", 3: "Bruck", 4: "linear in step"},
+              "allgatherv": {0: "its choice", 1: "linear", 2: "Bruck", 3: "ring", 4: "neighbors"},
+              "alltoallv": {0: "its choice", 1: "linear", 2: "pairwise"}}
+# Where its word is another.
+WORDS = {"broadcast": "bcast"}
 
 
 class Bench:
@@ -31,7 +38,7 @@ class Bench:
         self.mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
         twin = os.path.normpath(os.path.join(self.folder, "../openmpi"))
         if self.mpirun is None or not os.path.exists(os.path.join(twin, "libpeal.so.0")):
-            sys.exit("compare: Open MPI is not installed (Debian's openmpi-bin and libopenmpi-dev), or was not when CMake ran")
+            sys.exit("compare: Open MPI is not installed (./peal setup --open-mpi installs it), or was not when CMake ran")
         self.libraries = ":".join(filter(None, [twin, os.environ.get("LD_LIBRARY_PATH")]))
         self.environment = dict(os.environ)
         if os.geteuid() == 0:
@@ -41,6 +48,7 @@ class Bench:
 
     def commands(self, operation):
         """By side and Open MPI's algorithm."""
+        word = WORDS.get(operation, operation)
         ranks = str(self.options.ranks)
         over = [self.mpirun, "-n", ranks, *COMMON]
         library = ["-x", f"LD_LIBRARY_PATH={self.libraries}", self.perf]
@@ -48,7 +56,7 @@ class Bench:
         pinned = ["taskset", "-c", ",".join(map(str, self.rank_cpus))]
         commands = {("peal", 0): [self.perf, "--ranks", ranks]}
         for algorithm in ALGORITHMS[operation]:
-            rules = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", f"coll_tuned_{operation}_algorithm", str(algorithm)]
+            rules = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", f"coll_tuned_{word}_algorithm", str(algorithm)]
             chosen = rules if algorithm else []
             commands["same", algorithm] = [*pinned, *over, *few, *chosen, *library]
             commands["all", algorithm] = [*over, *ALL_CPUS, *chosen, *library]
@@ -69,24 +77,38 @@ class Bench:
     def run(self):
         print(f"| N = {self.options.ranks}, µs | Peal | Open MPI, the same processors | ratio (spread) | Open MPI, all processors "
               "| ratio (spread) |\n| --- | --- | --- | --- | --- | --- |")
-        for operation in ("barrier", "allgather"):
+        for operation in self.options.operations:
             found = {}  # side, algorithm, bytes -> one median per turn
-            for _ in range(self.options.turns):
-                for (side, algorithm), command in self.commands(operation).items():
+            commands = self.commands(operation)
+            for turn in range(self.options.turns):
+                for (side, algorithm), command in commands.items():
                     for size, median in self.measure(command, operation).items():
                         found.setdefault((side, algorithm, size), []).append(median)
-            for size in sorted(size for side, _, size in found if side == "peal"):
+                if turn == 0:
+                    sizes = sorted(size for side, _, size in found if side == "peal")
+                    best = {(side, size): self.fastest(found, operation, side, size) for side in ("same", "all") for size in sizes}
+                    played = {("peal", 0)} | {(side, algorithm) for (side, _), algorithm in best.items()}
+                    commands = {key: command for key, command in commands.items() if key in played}
+            for size in sizes:
                 self.print_row(operation, size, found)
 
     @staticmethod
-    def print_row(operation, size, found):
+    def fastest(found, operation, side, size):
+        """Of those that played every turn."""
+        turns = len(found["peal", 0, size])
+        medians = {algorithm: statistics.median(found[side, algorithm, size]) for algorithm in ALGORITHMS[operation]
+                   if len(found[side, algorithm, size]) == turns}
+        return min(medians, key=medians.get)
+
+    @classmethod
+    def print_row(cls, operation, size, found):
         ours = found["peal", 0, size]
         cells = [operation if operation == "barrier" else f"{operation} {size} B", f"{statistics.median(ours):.3g}"]
         for side in ("same", "all"):
-            medians = {algorithm: statistics.median(found[side, algorithm, size]) for algorithm in ALGORITHMS[operation]}
-            best = min(medians, key=medians.get)
-            ratios = [our / their for our, their in zip(ours, found[side, best, size])]
-            cells += [f"{medians[best]:.3g} ({ALGORITHMS[operation][best]})",
+            best = cls.fastest(found, operation, side, size)
+            theirs = found[side, best, size]
+            ratios = [our / their for our, their in zip(ours, theirs)]
+            cells += [f"{statistics.median(theirs):.3g} ({ALGORITHMS[operation][best]})",
                       f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"]
         print(f"| {' | '.join(cells)} |", flush=True)
 
@@ -94,11 +116,17 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
     parser.add_argument("folder")
+    parser.add_argument("operations", nargs="*", metavar="OPERATION", help=f"of {', '.join(ALGORITHMS)}; all of them when none is named")
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--sizes", default="4,64,1024,8192")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--iterations", type=int, default=1000)
-    Bench(parser.parse_args()).run()
+    options = parser.parse_args()
+    unknown = [operation for operation in options.operations if operation not in ALGORITHMS]
+    if unknown:
+        parser.error(f"there is no operation '{unknown[0]}': {', '.join(ALGORITHMS)}")
+    options.operations = options.operations or list(ALGORITHMS)
+    Bench(options).run()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def find_openmpi(twin):
     """Its mpirun, or None with the reason said."""
     mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     if mpirun is None or not os.path.exists(os.path.join(twin, "libpeal.so.0")):
-        say("Open MPI is not installed (Debian's openmpi-bin and libopenmpi-dev), so the table shows Peal alone")
+        say("Open MPI is not installed (./peal setup --open-mpi installs it), so the table shows Peal alone")
         return None
     return mpirun
 
