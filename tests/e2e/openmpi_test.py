@@ -63,7 +63,9 @@ class OpenMpiTest(unittest.TestCase):
         out = self.run_program("/usr/bin/python3", "-B", compare, PROGRAMS, "--ranks", "2", "--sizes", "4,1k", "--turns", "1",
                                "--iterations", "10")
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines()]
-        self.assertEqual([row[0] for row in rows], ["N = 2, µs", "---", "barrier", "allgather 4 B", "allgather 1024 B"])
+        collectives = ("broadcast", "allgather", "alltoall", "allgatherv", "alltoallv")
+        self.assertEqual([row[0] for row in rows],
+                         ["N = 2, µs", "---", "barrier"] + [f"{name} {size} B" for name in collectives for size in (4, 1024)])
         for row in rows[2:]:
             self.assertEqual(len(row), 6)
             for median in (row[1], row[2].split()[0], row[4].split()[0]):
