@@ -87,7 +87,7 @@ uint64_t direct_parts(const Group& group, const OperationPlan& operation) {
   uint64_t packets = 0;
   for (uint32_t a = 0; a < group.ranks; a++)
     for (uint32_t b = 0; b < a; b++) {
-      const bool to_each = buffer_sizes(operation.operation, 2).send > 1;
+      const bool to_each = has_block_for_each(operation.operation);
       const uint64_t there = block_length(operation, {a, to_each ? b : 0});
       const uint64_t back = block_length(operation, {b, to_each ? a : 0});
       packets += 2 * divided_up(std::max(there, back), piece);

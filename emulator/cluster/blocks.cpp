@@ -54,7 +54,7 @@ bool has_parts(uint8_t operation) {
 uint64_t block_length(const OperationPlan& operation, const BlockName& name) {
   const uint64_t longest = operation.block_bytes;
   if (!has_parts(operation.operation)) return longest;
-  const bool mutual = operation.in_place && row_of(operation.operation)->to_each;
+  const bool mutual = operation.in_place && has_block_for_each(operation.operation);
   const uint64_t drawn =
       mutual ? mix(kLengths, std::min(name.from, name.to), std::max(name.from, name.to))
              : mix(kLengths, name.from, name.to);
@@ -69,6 +69,11 @@ uint64_t block_length(const OperationPlan& operation, const BlockName& name) {
     default:
       return drawn / 8 % (longest + 1);
   }
+}
+
+bool has_block_for_each(uint8_t operation) {
+  const BlockRow* row = row_of(operation);
+  return row != nullptr && row->to_each;
 }
 
 BufferSizes buffer_sizes(uint8_t operation, uint32_t ranks) {

@@ -34,6 +34,8 @@ struct BlockRow;
 [[nodiscard]] bool may_be_in_place(uint8_t operation);
 // Blocks have lengths of their own, and places that a table names (struct peal_part).
 [[nodiscard]] bool has_parts(uint8_t operation);
+// A rank sends each rank a block of its own.
+[[nodiscard]] bool has_block_for_each(uint8_t operation);
 [[nodiscard]] BufferSizes buffer_sizes(uint8_t operation, uint32_t ranks);
 // How long this block is, whoever asks. Of those of an operation with parts many are empty, some
 // short, and some as long as they may be; in place what two ranks exchange is of one length.

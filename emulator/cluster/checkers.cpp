@@ -234,7 +234,7 @@ bool sees_disagreement(const World& world, const MemberState& member, uint64_t i
   if (!has_parts(own.operation) || !world.disagreed(member.group, index))
     return world.disagreed(member.group, index);
   const auto& ranks = world.groups[member.group].members;
-  const bool to_each = buffer_sizes(own.operation, 2).send > 1;
+  const bool to_each = has_block_for_each(own.operation);
   return std::any_of(ranks.begin(), ranks.end(), [&](uint32_t other) {
     const MemberState& sender = world.members[other];
     const OperationPlan theirs = world.operation(sender, index);

@@ -425,7 +425,7 @@ void Hosts::name_parts(uint32_t index, uint32_t slot, const OperationPlan& opera
   const auto add = [&parts](uint64_t buffer, const Extent& extent) {
     parts.push_back({buffer + extent.offset, extent.bytes});
   };
-  if (operation.operation == PEAL_OPERATION_ALLTOALLV && !operation.in_place)
+  if (has_block_for_each(operation.operation) && !operation.in_place)
     for (uint32_t i = 0; i < blocks.sent(); i++)
       add(state.memory.send_offset(slot), blocks.sent_extent(i));
   for (uint32_t i = 0; i < blocks.received(); i++)
