@@ -2,8 +2,13 @@
 /*
  * Groups: the driver gives the card kernel memory for the channels of each member and keeps it until the card says that
  * the member is gone, which may be long after the process is (its neighbours may still ask for retained data).
+ *
+ * A member's are megabytes, a card has hundreds of members, and root has no RLIMIT_MEMLOCK: so all channels of all cards together
+ * are at most half of the machine's memory, and whoever asks for more is refused (-ENOMEM).
  */
+#include <linux/atomic.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
 #include <linux/slab.h>
@@ -14,8 +19,42 @@
 /* Living members, and as many of the dead that still answer. */
 #define CHANNELS_PER_MEMBER 4
 
+/* In all channels, those lost with a card among them. */
+static atomic_long_t channel_pages;
+/* Members that got none, for want of memory. */
+static atomic_long_t channels_refused;
+
+static int show_count(char *text, const struct kernel_param *parameter)
+{
+	return sysfs_emit(text, "%ld\n", atomic_long_read(parameter->arg));
+}
+
+static int refuse_count(const char *text, const struct kernel_param *parameter)
+{
+	return -EPERM;
+}
+
+static const struct kernel_param_ops count_operations = {
+	.set = refuse_count,
+	.get = show_count,
+};
+
+module_param_cb(channel_pages, &count_operations, &channel_pages, 0444);
+MODULE_PARM_DESC(channel_pages, "Read-only: pages in the channels of all cards");
+module_param_cb(channels_refused, &count_operations, &channels_refused, 0444);
+MODULE_PARM_DESC(channels_refused, "Read-only: groups refused for want of memory for channels");
+
+/* Half, that the machine goes on, whatever its processes ask for. */
+static int take(unsigned long count)
+{
+	if (atomic_long_add_return(count, &channel_pages) <= totalram_pages() / 2)
+		return 0;
+	atomic_long_sub(count, &channel_pages);
+	return -ENOMEM;
+}
+
 /* On the user's account, not on the process': channels outlive it. */
-static int charge(struct peal_channels *channels, unsigned long count)
+static int account(struct peal_channels *channels, unsigned long count)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	struct user_struct *user = get_uid(current_user());
@@ -30,10 +69,28 @@ static int charge(struct peal_channels *channels, unsigned long count)
 	return 0;
 }
 
-static void uncharge(struct peal_channels *channels)
+static void unaccount(struct peal_channels *channels)
 {
 	atomic_long_sub(channels->charged, &channels->user->locked_vm);
 	free_uid(channels->user);
+}
+
+static int charge(struct peal_channels *channels, unsigned long count)
+{
+	int error = take(count);
+
+	if (error)
+		return error;
+	error = account(channels, count);
+	if (error)
+		atomic_long_sub(count, &channel_pages);
+	return error;
+}
+
+static void uncharge(struct peal_channels *channels)
+{
+	atomic_long_sub(channels->charged, &channel_pages);
+	unaccount(channels);
 }
 
 static void channels_free_pages(struct peal_channels *channels)
@@ -57,7 +114,7 @@ static void channels_free(struct peal_card *card, struct peal_channels *channels
 static int fill(struct peal_pages *pages, unsigned long count)
 {
 	while (pages->count < count) {
-		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		struct page *page = alloc_page(PEAL_GFP_MUCH | __GFP_ZERO);
 
 		if (!page)
 			return -ENOMEM;
@@ -84,7 +141,7 @@ static struct peal_channels *channels_make(struct peal_card *card)
 		kfree(channels);
 		return ERR_PTR(error);
 	}
-	channels->pages.pages = kvcalloc(count, sizeof(struct page *), GFP_KERNEL_ACCOUNT);
+	channels->pages.pages = kvcalloc(count, sizeof(struct page *), PEAL_GFP_MUCH);
 	error = channels->pages.pages ? fill(&channels->pages, count) : -ENOMEM;
 	if (!error)
 		error = peal_pages_map(card, &channels->pages);
@@ -200,20 +257,30 @@ void peal_reap_channels(struct peal_card *card)
 	mutex_unlock(&card->reaping);
 }
 
-static struct peal_channels *channels_get(struct peal_card *card)
+static struct peal_channels *channels_try(struct peal_card *card)
 {
 	struct peal_channels *channels;
 	int error = channels_claim(card);
 
-	if (error == -ENOSPC) {
-		peal_reap_channels(card);
-		error = channels_claim(card);
-	}
 	if (error)
 		return ERR_PTR(error);
 	channels = channels_make(card);
 	if (IS_ERR(channels))
 		channels_unclaim(card);
+	return channels;
+}
+
+/* What the card has let go of meanwhile may be what is short. */
+static struct peal_channels *channels_get(struct peal_card *card)
+{
+	struct peal_channels *channels = channels_try(card);
+
+	if (channels != ERR_PTR(-ENOSPC) && channels != ERR_PTR(-ENOMEM))
+		return channels;
+	peal_reap_channels(card);
+	channels = channels_try(card);
+	if (channels == ERR_PTR(-ENOMEM))
+		atomic_long_inc(&channels_refused);
 	return channels;
 }
 
@@ -289,7 +356,7 @@ unsigned long peal_channels_leak_all(struct peal_card *card)
 		list_del(&channels->link);
 		count += channels->pages.count;
 		kvfree(channels->pages.pages);
-		uncharge(channels);
+		unaccount(channels);
 		kfree(channels);
 	}
 	return count;

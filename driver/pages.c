@@ -34,7 +34,7 @@ static int make_list(struct peal_card *card, struct peal_pages *pages)
 
 	pages->list_bytes = pages->count * sizeof(*pages->list);
 	pages->list = dma_alloc_coherent(&card->pdev->dev, pages->list_bytes, &pages->list_address,
-					 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+					 PEAL_GFP_MUCH);
 	if (!pages->list)
 		return -ENOMEM;
 	for_each_sgtable_dma_page(&pages->table, &iter, 0) {
@@ -52,7 +52,7 @@ int peal_pages_map(struct peal_card *card, struct peal_pages *pages)
 	int error;
 
 	error = sg_alloc_table_from_pages(&pages->table, pages->pages, pages->count, 0,
-					  pages->count << PAGE_SHIFT, GFP_KERNEL_ACCOUNT);
+					  pages->count << PAGE_SHIFT, PEAL_GFP_MUCH);
 	if (error)
 		return error;
 	error = dma_map_sgtable(dev, &pages->table, pages->direction, ATTRIBUTES);

@@ -32,6 +32,12 @@
 #include "abi/ioctl.h"
 #include "abi/pci.h"
 
+/*
+ * For what a process may ask for much of: an allocation that fails where the kernel would have to end somebody for it, in a control
+ * group as in the whole machine.
+ */
+#define PEAL_GFP_MUCH (GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 struct eventfd_ctx;
 struct mm_struct;
 struct user_struct;

@@ -79,7 +79,8 @@ peal_error CharTransport::control(unsigned long request, const char* name, Argum
       return fail_errno(PEAL_ERR_BAD_VERSION, "%s: the driver has another version", name);
     case ENOMEM:
     case ENOSPC:
-      return fail_errno(PEAL_ERR_NO_MEMORY, "%s (is RLIMIT_MEMLOCK large enough?)", name);
+      return fail_errno(PEAL_ERR_NO_MEMORY,
+                        "%s (is RLIMIT_MEMLOCK large enough? see peal-driver(4))", name);
     case EFAULT:
       return fail_errno(PEAL_ERR_BAD_ADDRESS, "%s", name);
     case EBUSY:

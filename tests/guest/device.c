@@ -228,6 +228,19 @@ void wait_completion(struct device* device, struct peal_completion* entry) {
   peal_host_ring_set_sleeping(&device->ring, 0);
 }
 
+long driver_count(const char* name) {
+  char path[128];
+  long value;
+  FILE* file;
+
+  snprintf(path, sizeof(path), "/sys/module/peal/parameters/%s", name);
+  file = fopen(path, "r");
+  CHECK(file);
+  CHECK_EQ(fscanf(file, "%ld", &value), 1);
+  fclose(file);
+  return value;
+}
+
 static long vmstat(const char* name) {
   FILE* file = fopen("/proc/vmstat", "r");
   char key[64];

@@ -87,6 +87,12 @@ void submit(struct device* device, const struct peal_submission* entry);
 /* Sleeps on the eventfd until there is a completion. */
 void wait_completion(struct device* device, struct peal_completion* entry);
 
+/* Two contexts as the ranks of a group, from its making to its end: each gets the other's block. */
+void try_small_group(void);
+
+/* One of the numbers that the driver shows (peal-driver(4)). */
+long driver_count(const char* name);
+
 /* Pages that the kernel holds pinned for devices, all processes together. */
 long pinned_pages(void);
 /* Polls until no more than `wanted` are pinned: closing may end after close(). Fails after a

@@ -220,10 +220,9 @@ class Lab:
 
     def __init__(self, arguments):
         self.debug = bool(arguments.debug)
-        # Two processors race where one only takes turns; the sanitizer's shadow takes memory. Root may have all memberships
-        # of a card, which are 256 times 4 MiB of the kernel's, while those before are still being given back; the file
-        # behind it is sparse.
-        self.guest_mib, self.processors = (3072, 2) if self.debug else (2560, 1)
+        # Two processors race where one only takes turns; the sanitizer's shadow takes memory. A card has far more
+        # memberships than there is memory for (4 MiB of the kernel's for each).
+        self.guest_mib, self.processors = (448, 2) if self.debug else (256, 1)
         self.bin = pathlib.Path(arguments.bin)
         self.qemu = shutil.which(arguments.qemu)
         if self.qemu is None:

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Group commands with foreign and stale handles, and that channels come back. */
+#include <poll.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "tests/guest/device.h"
+
+#define PAGE 4096
+#define MEMBERS_MAX 4096
+
+static uint32_t members[MEMBERS_MAX];
 
 static void try_reserve(int fd) {
   struct peal_admin_command command = reserve_command(2, 0);
@@ -58,17 +65,66 @@ static void try_many(int fd) {
   }
 }
 
-static long reserve_all(int fd) {
-  struct peal_peer_address address;
-  long count = 0;
-  uint32_t status;
+/* Pages that a member's channels take, and how many pages those of all members may take. */
+static long pages_each, pages_limit;
 
-  do {
-    status = reserve_group(fd, 4, 0, &address);
-    count += status == PEAL_STATUS_OK;
-  } while (status == PEAL_STATUS_OK);
-  CHECK_EQ(status, PEAL_STATUS_NO_RESOURCES);
+static void learn_sizes(void) {
+  struct peal_card_page* card;
+  struct device device;
+  struct sysinfo info;
+
+  device_open(&device);
+  card = (struct peal_card_page*)(void*)device.window;
+  pages_each = (long)(card->device.channels * (uint64_t)card->device.channel_bytes / PAGE);
+  device_close(&device);
+  CHECK_EQ(sysinfo(&info), 0);
+  pages_limit = (long)(info.totalram * info.mem_unit / PAGE / 2);
+}
+
+/* As many as one context gets, which are in members[]. */
+static long reserve_all(int fd) {
+  struct peal_admin_command command = reserve_command(4, 0);
+  struct peal_admin_reply reply;
+  long count = 0;
+
+  while (ask(fd, &command, &reply) == 0) {
+    if (reply.status != PEAL_STATUS_OK) {
+      CHECK_EQ(reply.status, PEAL_STATUS_NO_RESOURCES);
+      return count;
+    }
+    CHECK(count < MEMBERS_MAX);
+    members[count++] = reply.u.reserve.address.member;
+  }
+  /* Not the card, the driver: there are no channels for one more. */
+  CHECK_EQ(errno, ENOMEM);
+  CHECK_EQ(driver_count("channel_pages"), count * pages_each);
+  CHECK(count * pages_each <= pages_limit);
+  CHECK((count + 1) * pages_each > pages_limit);
   return count;
+}
+
+/* Closing may end after close(). */
+static void wait_channels(long wanted) {
+  int left = 6000;
+
+  while (driver_count("channel_pages") > wanted && left-- > 0) poll(NULL, 0, 10);
+  CHECK_EQ(driver_count("channel_pages"), wanted);
+}
+
+/* Whoever has it all hinders the others, and his own next one; what he gives back is there at once. */
+static void try_beside_all(int fd, int other_fd) {
+  struct peal_admin_command command = reserve_command(4, 0);
+  long count = reserve_all(fd), refused = driver_count("channels_refused");
+  int i;
+
+  CHECK(count >= 4);
+  /* Where the card has fewer members than there is memory for, it is the card that refuses. */
+  if ((count + 1) * pages_each > pages_limit) {
+    CHECK_ERRNO(try_ask(other_fd, &command), ENOMEM);
+    CHECK_EQ(driver_count("channels_refused"), refused + 1);
+  }
+  for (i = 0; i < 2; i++) CHECK_EQ(abandon_group(fd, members[i]), PEAL_STATUS_OK);
+  try_small_group();
 }
 
 void test_groups(void) {
@@ -77,13 +133,19 @@ void test_groups(void) {
   long all;
 
   CHECK(fd >= 0 && other_fd >= 0);
+  learn_sizes();
   try_reserve(fd);
   try_connect(fd, other_fd);
   try_many(fd);
-  all = reserve_all(fd);
-  CHECK(all >= 4);
+  try_beside_all(fd, other_fd);
   CHECK_EQ(close(fd), 0);
   /* What a closed context left is there for the next one. */
-  CHECK_EQ(reserve_all(other_fd), all);
+  all = reserve_all(other_fd);
   CHECK_EQ(close(other_fd), 0);
+  fd = open_device();
+  CHECK(fd >= 0);
+  CHECK_EQ(reserve_all(fd), all);
+  CHECK_EQ(close(fd), 0);
+  wait_channels(0);
+  try_small_group();
 }

@@ -97,6 +97,23 @@ static void allgather(struct rank* ranks, uint8_t algorithm, uint64_t round) {
   }
 }
 
+static void end_group(struct rank* ranks) {
+  uint32_t r;
+
+  for (r = 0; r < RANKS; r++) {
+    device_close(&ranks[r].device);
+    CHECK_EQ(munmap(ranks[r].memory - SKEW, SKEW + (1 + RANKS) * BLOCK), 0);
+  }
+}
+
+void try_small_group(void) {
+  struct rank ranks[RANKS];
+
+  make_group(ranks);
+  allgather(ranks, PEAL_ALGORITHM_RECURSIVE_DOUBLING, 0);
+  end_group(ranks);
+}
+
 /* Nothing that a process writes into its window may harm anybody but itself. */
 static void try_wild_tail(struct rank* healthy) {
   struct device wild;
