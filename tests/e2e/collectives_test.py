@@ -78,6 +78,14 @@ class CollectivesTest(jobs.JobCase):
     def test_mixed_in_threads_with_loss(self):
         self.scenario(3, "mixed-threads", "5", "100", "3000", "7", options=LOSS)
 
+    def test_a_rank_that_is_late(self):
+        for ranks in (2, 5, 8):
+            with self.subTest(ranks=ranks):
+                self.scenario(ranks, "late", "80", "100003", str(ranks))
+
+    def test_a_rank_that_is_late_with_loss(self):
+        self.scenario(5, "late", "60", "20000", "7", options=LOSS)
+
     def test_disagreement(self):
         for what in ("root", "broadcast-length", "alltoall-length", "allgatherv-length", "alltoallv-length", "operation"):
             with self.subTest(what=what):
@@ -100,6 +108,13 @@ class CollectivesTest(jobs.JobCase):
     def test_a_rank_that_dies_in_an_allgatherv(self):
         self.dies(4, "allgatherv", 1, 1000)
         self.dies(8, "allgatherv", 7, 20000, *LOSS)
+
+    def test_a_rank_that_dies_in_an_alltoallv(self):
+        self.dies(4, "alltoallv", 2, 1000)
+        self.dies(8, "alltoallv", 0, 20000, *LOSS)
+
+    def test_a_rank_that_dies_in_an_allgather(self):
+        self.dies(4, "allgather", 3, 20000)
 
     def test_a_rank_that_dies_in_an_alltoall(self):
         self.dies(4, "alltoall", 1, 1000)

@@ -258,6 +258,23 @@ void run_mixed(Job& job) {
   close_all(job);
 }
 
+// late COUNT LONGEST SEED: all six kinds, each posted by one rank, by turns, when all others have
+// posted it, and waited for alone.
+void run_late(Job& job) {
+  const uint64_t count = job.number(0, 60);
+  std::mt19937 random(static_cast<uint32_t>(job.number(2, 1)));
+  open_all(job);
+  Slot slot(job, job.number(1, 20'000));
+  for (uint64_t i = 0; i < count; i++) {
+    const bool late = i % job.size == job.rank;
+    if (late) job.barrier();
+    slot.post(random, i);
+    if (!late) job.barrier();
+    slot.finish();
+  }
+  close_all(job);
+}
+
 // mixed-threads THREADS COUNT LONGEST SEED: the same in several threads of one context, each with a
 // group of its own, and waited for in every way.
 void run_mixed_threads(Job& job) {
@@ -334,8 +351,29 @@ void run_disagree_on(Job& job) {
   close_all(job);
 }
 
-// death-in broadcast|alltoall|allgatherv VICTIM BYTES: the others are in the operation when that
-// rank, which is its root, is killed.
+namespace {
+
+// Blocks of one length, in a sequence where somebody dies.
+peal_error begin_operation(const Job& job, const std::string& operation, const Buffers& buffers,
+                           uint32_t root, size_t bytes, peal_request** request) {
+  const std::vector<size_t> lengths(job.size, bytes);
+  uint8_t* const send = buffers.send;
+  uint8_t* const receive = buffers.receive;
+  if (operation == "broadcast") return peal_ibcast(job.group, receive, bytes, root, request);
+  if (operation == "allgather") return peal_iallgather(job.group, send, receive, bytes, request);
+  if (operation == "alltoall") return peal_ialltoall(job.group, send, receive, bytes, request);
+  if (operation == "allgatherv") {
+    return peal_iallgatherv(job.group, send, receive, lengths.data(), nullptr, request);
+  }
+  EXPECT_TRUE(job, operation == "alltoallv");
+  return peal_ialltoallv(job.group, send, lengths.data(), nullptr, receive, lengths.data(), nullptr,
+                         request);
+}
+
+}  // namespace
+
+// death-in broadcast|allgather|alltoall|allgatherv|alltoallv VICTIM BYTES: the others are in the
+// operation when that rank, which is its root, is killed.
 void run_death_in(Job& job) {
   const std::string& operation = job.arguments.at(0);
   const auto victim = static_cast<uint32_t>(job.number(1, 1));
@@ -348,13 +386,7 @@ void run_death_in(Job& job) {
   }
   peal_request* request = nullptr;
   if (job.rank != victim) {
-    const std::vector<size_t> lengths(job.size, bytes);
-    EXPECT_OK(job, operation == "broadcast"
-                       ? peal_ibcast(job.group, buffers.receive, bytes, victim, &request)
-                   : operation == "alltoall"
-                       ? peal_ialltoall(job.group, buffers.send, buffers.receive, bytes, &request)
-                       : peal_iallgatherv(job.group, buffers.send, buffers.receive, lengths.data(),
-                                          nullptr, &request));
+    EXPECT_OK(job, begin_operation(job, operation, buffers, victim, bytes, &request));
   }
   job.barrier();
   if (job.rank == victim) raise(SIGKILL);

@@ -43,6 +43,7 @@ constexpr Scenario kScenarios[] = {
     {"alltoall", peal::e2e::run_alltoall},
     {"mixed", peal::e2e::run_mixed},
     {"mixed-threads", peal::e2e::run_mixed_threads},
+    {"late", peal::e2e::run_late},
     {"disagree-on", peal::e2e::run_disagree_on},
     {"death-in", peal::e2e::run_death_in},
     {"allgatherv", peal::e2e::run_allgatherv},

@@ -78,6 +78,7 @@ void run_broadcast(Job& job);
 void run_alltoall(Job& job);
 void run_mixed(Job& job);
 void run_mixed_threads(Job& job);
+void run_late(Job& job);
 void run_disagree_on(Job& job);
 void run_death_in(Job& job);
 void run_allgatherv(Job& job);

@@ -5,40 +5,13 @@ with one and with two ranks in each guest; then one guest is killed in the middl
 The guests have an Ethernet between them for the out-of-band exchange; no payload goes that way."""
 
 import json
-import os
 import sys
 
 import guest_options
+import guest_pair
 import guest_vm
 
-OOB = "tcp:10.0.0.1:5555,serve"
-TOKEN = os.urandom(16).hex()
-
-
-def start_guest(lab, card, index):
-    mine, theirs = (lab.folder / f"ether{i}.socket" for i in (index, 1 - index))
-    guest = guest_vm.Guest(
-        lab, f"guest{index}", card.sockets[index], card.memories[index],
-        append="pci=resource_alignment=12@pci:1af4:1110" if index == 0 else "",
-        network=["-netdev", f"dgram,id=net,local.type=unix,local.path={mine},remote.type=unix,remote.path={theirs}",
-                 "-device", f"virtio-net-pci,netdev=net,mac=52:54:00:00:00:0{index + 1},romfile=,addr=05.0"])
-    guest.run("insmod /modules/*peal.ko")
-    guest.run(f"ifconfig eth0 10.0.0.{index + 1} netmask 255.255.255.0 up")
-    return guest
-
-
-def perf(rank, size, arguments):
-    return (f"PEAL_RANK={rank} PEAL_SIZE={size} PEAL_CARD=char:/dev/peal0 PEAL_OOB={OOB} PEAL_OOB_TOKEN={TOKEN} "
-            f"peal-perf {arguments}")
-
-
-def begin_perf(guests, ranks_per_guest, arguments):
-    """Starts all ranks; each guest's command ends when its ranks have, with 0 only if all did well."""
-    size = len(guests) * ranks_per_guest
-    for index, guest in enumerate(guests):
-        ranks = [index * ranks_per_guest + i for i in range(ranks_per_guest)]
-        jobs = "; ".join(f"{perf(rank, size, arguments)} & jobs=\"$jobs $!\"" for rank in ranks)
-        guest.begin(f"jobs=; {jobs}; ok=0; for job in $jobs; do wait $job || ok=$?; done; exit $ok")
+OPERATIONS = ("allgather", "broadcast", "alltoall", "allgatherv", "alltoallv")
 
 
 def check_records(guest, operation, ranks, sizes):
@@ -57,12 +30,12 @@ def verified(guests, ranks_per_guest, operation, sizes):
     arguments = f"{operation} --iterations 100 --warmup 5 --json /tmp/perf.json"
     if operation != "barrier":
         arguments += f" --memory both --algorithm all --sizes {','.join(map(str, sizes))}"
-    begin_perf(guests, ranks_per_guest, arguments)
-    for guest in guests:
-        status, text = guest.finish()
-        if status != 0:
-            raise guest_vm.TestFailure(f"{guest.name}: peal-perf {operation} ended with {status}:\n{text}")
+    guest_pair.run_ranks(guests, ranks_per_guest, f"peal-perf {arguments}")
     check_records(guests[0], operation, len(guests) * ranks_per_guest, sizes)
+
+
+def perf(rank, size, arguments):
+    return guest_pair.rank_command(rank, size, f"peal-perf {arguments}")
 
 
 def no_context_is_left(guest):
@@ -92,24 +65,16 @@ def survivor_is_told(guests):
 
 def body(lab):
     card = guest_vm.Card(lab, 2, ["--loss", "0.01", "--seed", "7"])
-    guests = [start_guest(lab, card, index) for index in range(2)]
+    guests = [guest_pair.start_guest(lab, card, index) for index in range(2)]
     verified(guests, 1, "barrier", [0])
-    for operation in ("allgather", "broadcast", "alltoall"):
+    for operation in OPERATIONS:
         verified(guests, 1, operation, [4, 1000, 40000])
     verified(guests, 2, "barrier", [0])
-    for operation in ("allgather", "broadcast", "alltoall"):
+    for operation in OPERATIONS:
         verified(guests, 2, operation, [0, 1, 5000])
     no_context_is_left(guests[0])
     survivor_is_told(guests)
-    guests[0].check_kernel_log()
-    guests[0].run("rmmod peal")
-    guests[0].check_kernel_log()
-    guests[0].power_off()
-    counters = json.loads(card.stop())
-    lost = counters["faults"]["lost"]
-    print(f"the wire lost {lost} of {counters['faults']['judged']} packets")
-    if lost == 0:
-        raise guest_vm.TestFailure("no packet was lost: this was no test of repair")
+    guest_pair.end_pair(card, guests[:1])
 
 
 def main():
