@@ -10,6 +10,7 @@
 #include "abi/admin.h"
 #include "base/names.h"
 #include "hostlib/error.h"
+#include "hostlib/hash.h"
 
 namespace peal::host {
 namespace {
@@ -41,13 +42,6 @@ constexpr ChoiceRule kDefaults[] = {
 bool can_run(peal_algorithm algorithm, const ChoiceGroup& group) {
   return algorithm != PEAL_ALGORITHM_DIRECT ||
          peal_may_talk_to_all(group.size, group.addresses) != 0;
-}
-
-uint32_t hash_word(uint32_t hash, uint64_t word) {
-  for (int byte = 0; byte < 8; byte++) {  // FNV-1a
-    hash = (hash ^ static_cast<uint8_t>(word >> (8 * byte))) * 16777619u;
-  }
-  return hash;
 }
 
 ChoiceRule every_allgather(const AllgatherChoice& choice) {
@@ -148,8 +142,7 @@ const ChoiceTable::Part& ChoiceTable::part(peal_operation operation, uint64_t bl
 }
 
 uint32_t ChoiceTable::hash() const {
-  uint32_t hash = 2166136261u;
-  hash = hash_word(hash, kTableVersion);
+  uint32_t hash = hash_word(kHashBasis, kTableVersion);
   hash = hash_word(hash, group_.size);
   for (size_t operation = 0; operation < parts_.size(); operation++) {
     peal_algorithm last = PEAL_ALGORITHM_NONE;

@@ -5,6 +5,7 @@
 #include "hostlib/administration.h"
 #include "hostlib/blocks.h"
 #include "hostlib/handles.h"
+#include "hostlib/persistent.h"
 #include "hostlib/requests.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
@@ -176,22 +177,26 @@ peal_error check_call(const peal_group& group, const Call& call) {
               name().c_str(), call.send.address, call.receive.address);
 }
 
-peal_error post(peal_group& group, const Call& call, peal_request** request) {
+// What the card is told.
+peal_error describe_posting(peal_group& group, const Call& call, Posting* posting) {
   peal_error error = check_call(group, call);
   if (error != PEAL_OK) return error;
-  Posting posting = {};
-  posting.operation = call.operation;
-  posting.algorithm =
+  posting->operation = call.operation;
+  posting->algorithm =
       static_cast<uint8_t>(group.choice.algorithm(call.operation, call.block_bytes));
-  posting.flags = call.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
-  posting.root = call.root;
-  posting.block_bytes = call.block_bytes;
-  error = name_buffer(group, call.receive, group.receive_hit, &posting.receive_key,
-                      &posting.receive_offset);
+  posting->flags = call.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
+  posting->root = call.root;
+  posting->block_bytes = call.block_bytes;
+  error = name_buffer(group, call.receive, group.receive_hit, &posting->receive_key,
+                      &posting->receive_offset);
   if (error != PEAL_OK) return error;
-  error = name_buffer(group, call.send, group.send_hit, &posting.send_key, &posting.send_offset);
-  if (error != PEAL_OK) return error;
-  return submit(group, posting, request);
+  return name_buffer(group, call.send, group.send_hit, &posting->send_key, &posting->send_offset);
+}
+
+peal_error post(peal_group& group, const Call& call, peal_request** request) {
+  Posting posting = {};
+  const peal_error error = describe_posting(group, call, &posting);
+  return error == PEAL_OK ? submit(group, posting, request) : error;
 }
 
 Call::Buffer whole(const Extent& extent, uint32_t access, const char* what) {
@@ -259,6 +264,20 @@ void write_table(const peal_group& group, const PartsCall& call, peal_part* part
   write_parts(call.receive, group.receive_hit.region.start, parts);
 }
 
+void use_table(peal_group& group, const PartsCall& call, uint32_t table, Posting* posting) {
+  write_table(group, call, group.part_tables.at(table));
+  posting->parts_key = group.part_tables.key();
+  posting->parts_offset = group.part_tables.offset(table);
+}
+
+// Of a group with one table.
+peal_error describe_posting(peal_group& group, const PartsCall& call, Posting* posting) {
+  peal_error error = name_blocks(group, call, posting);
+  if (error == PEAL_OK) error = make_part_tables(group);
+  if (error == PEAL_OK) use_table(group, call, 0, posting);
+  return error;
+}
+
 peal_error post(peal_group& group, const PartsCall& call, peal_request** request) {
   Posting posting = {};
   peal_error error = name_blocks(group, call, &posting);
@@ -268,9 +287,7 @@ peal_error post(peal_group& group, const PartsCall& call, peal_request** request
   PartTables& tables = group.part_tables;
   const uint32_t table =
       tables.find([&](uint64_t cookie) { return is_pending(*group.context, cookie); });
-  write_table(group, call, tables.at(table));
-  posting.parts_key = tables.key();
-  posting.parts_offset = tables.offset(table);
+  use_table(group, call, table, &posting);
   peal_request* made = nullptr;
   error = submit(group, posting, &made);
   if (error != PEAL_OK) return error;
@@ -280,7 +297,7 @@ peal_error post(peal_group& group, const PartsCall& call, peal_request** request
   return PEAL_OK;
 }
 
-// The two forms of every call. `describe` makes a Call of the group and the caller's arguments.
+// The three forms of every call. `describe` makes a Call of the group and the caller's arguments.
 template <typename Describe, typename... Arguments>
 peal_error run(const char* name, peal_group* group, Describe describe, Arguments... arguments) {
   if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: group is null", name);
@@ -307,6 +324,20 @@ peal_error start(const char* name, peal_group* group, peal_request** request, De
   return guarded(*group->context, name, [&] {
     const Lock lock(group->context->mutex);
     return post(*group, describe(*group, arguments...), request);
+  });
+}
+
+template <typename Describe, typename... Arguments>
+peal_error init(const char* name, peal_group* group, peal_request** request, Describe describe,
+                Arguments... arguments) {
+  if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: group is null", name);
+  if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: request is null", name);
+  *request = nullptr;
+  return guarded(*group->context, name, [&] {
+    const auto describe_one = [&](peal_group& own, Posting* posting) {
+      return describe_posting(own, describe(own, arguments...), posting);
+    };
+    return make_persistent(*group, describe_one, request);
   });
 }
 
@@ -378,4 +409,40 @@ extern "C" peal_error peal_ialltoallv(peal_group* group, const void* send, const
                                       peal_request** request) {
   return host::start("peal_ialltoallv", group, request, host::alltoallv, send, send_bytes,
                      send_offsets, receive, receive_bytes, receive_offsets);
+}
+
+extern "C" peal_error peal_barrier_init(peal_group* group, peal_request** request) {
+  return host::init("peal_barrier_init", group, request, host::barrier);
+}
+
+extern "C" peal_error peal_bcast_init(peal_group* group, void* buffer, size_t bytes, uint32_t root,
+                                      peal_request** request) {
+  return host::init("peal_bcast_init", group, request, host::broadcast, buffer, bytes, root);
+}
+
+extern "C" peal_error peal_allgather_init(peal_group* group, const void* send, void* receive,
+                                          size_t block_bytes, peal_request** request) {
+  return host::init("peal_allgather_init", group, request, host::allgather, send, receive,
+                    block_bytes);
+}
+
+extern "C" peal_error peal_alltoall_init(peal_group* group, const void* send, void* receive,
+                                         size_t block_bytes, peal_request** request) {
+  return host::init("peal_alltoall_init", group, request, host::alltoall, send, receive,
+                    block_bytes);
+}
+
+extern "C" peal_error peal_allgatherv_init(peal_group* group, const void* send, void* receive,
+                                           const size_t* bytes, const size_t* offsets,
+                                           peal_request** request) {
+  return host::init("peal_allgatherv_init", group, request, host::allgatherv, send, receive, bytes,
+                    offsets);
+}
+
+extern "C" peal_error peal_alltoallv_init(peal_group* group, const void* send,
+                                          const size_t* send_bytes, const size_t* send_offsets,
+                                          void* receive, const size_t* receive_bytes,
+                                          const size_t* receive_offsets, peal_request** request) {
+  return host::init("peal_alltoallv_init", group, request, host::alltoallv, send, send_bytes,
+                    send_offsets, receive, receive_bytes, receive_offsets);
 }

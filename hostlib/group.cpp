@@ -2,6 +2,8 @@
 // Making and ending groups. Two exchanges out of band: everybody's member address (reserved
 // before), then whether everybody connected. A rank that fails says so in its record, so that all
 // ranks fail together and nobody waits for it.
+#include "hostlib/group.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -33,7 +35,8 @@ struct GroupRecord {
   uint32_t choice_hash;
   uint64_t group;  // rank 0's; others' are zero
   peal_peer_address address;
-  uint8_t reserved[12];
+  uint32_t purpose;  // what the group is for, 0 for any
+  uint8_t reserved[8];
 };
 static_assert(sizeof(GroupRecord) == PEAL_GROUP_RECORD_BYTES);
 }  // namespace
@@ -97,6 +100,10 @@ peal_error check_records(std::span<const GroupRecord> records, const GroupRecord
       return fail(PEAL_ERR_MISMATCH,
                   "%s: rank %u has size %u and choice table %08x, this rank size %u and %08x",
                   round, r, record.size, record.choice_hash, own.size, own.choice_hash);
+    }
+    if (record.purpose != own.purpose) {
+      return fail(PEAL_ERR_MISMATCH, "%s: rank %u makes it for another operation, root or length",
+                  round, r);
     }
   }
   return compare_geometry(records, round);
@@ -167,34 +174,44 @@ peal_error connect(peal_context& context, std::span<const GroupRecord> records, 
                        *table);
 }
 
-// Everything about the group that needs nobody else.
-peal_error prepare(peal_group_builder& builder, const peal_group_params* callers) {
-  peal_context& context = *builder.context;
-  GroupRecord& own = builder.own;
-  peal_group& group = *builder.group;
+// What the caller and the environment want of the group.
+peal_error set_up(peal_group& group, const peal_group_params* callers) {
   peal_group_params params;
-  peal_error error = take_struct(callers, "peal_group_params", &params);
+  const peal_error error = take_struct(callers, "peal_group_params", &params);
   if (error != PEAL_OK) return error;
   if ((params.flags & ~PEAL_GROUP_REGISTER) != 0) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "unknown group flags 0x%x", params.flags);
   }
-  error = check_owner(context, "peal_group_create");
-  if (error != PEAL_OK) return error;
-  group.context = &context;
-  group.rank = own.rank;
-  group.size = own.size;
   group.flags = params.flags;
-  // The card parks what may not start yet, and refuses what it cannot park. When others are slow to
-  // recycle that may be all that is outstanding, so this many are never refused.
-  group.outstanding_max = std::max(context.ring.card->device.parked_max, 1u);
   ChoiceSources sources = sources_of_environment();
   // The caller's may be no value of the enumeration.
   static_assert(sizeof(sources.allgather) == sizeof(params.allgather_algorithm));
   memcpy(&sources.allgather, &params.allgather_algorithm, sizeof(sources.allgather));
   sources.rules = params.algorithms;
-  const uint32_t addresses = context.ring.card->device.remembered_addresses;
-  error = make_choice_table({own.size, addresses}, sources, &group.choice);
+  const uint32_t addresses = group.context->ring.card->device.remembered_addresses;
+  return make_choice_table({group.size, addresses}, sources, &group.choice);
+}
+
+// Everything about the group that needs nobody else.
+peal_error prepare(peal_group_builder& builder, const GroupSource& source) {
+  peal_context& context = *builder.context;
+  GroupRecord& own = builder.own;
+  peal_group& group = *builder.group;
+  peal_error error = check_owner(context, "peal_group_create");
   if (error != PEAL_OK) return error;
+  group.context = &context;
+  group.rank = own.rank;
+  group.size = own.size;
+  // The card parks what may not start yet, and refuses what it cannot park. When others are slow to
+  // recycle that may be all that is outstanding, so this many are never refused.
+  group.outstanding_max = std::max(context.ring.card->device.parked_max, 1u);
+  if (source.parent != nullptr) {
+    group.flags = source.parent->flags;
+    group.choice = source.parent->choice;
+  } else {
+    error = set_up(group, source.params);
+    if (error != PEAL_OK) return error;
+  }
   own.choice_hash = group.choice.hash();
   error = reserve_group(*context.transport, own.size, own.rank, &own.address);
   if (error != PEAL_OK) return error;
@@ -203,7 +220,8 @@ peal_error prepare(peal_group_builder& builder, const peal_group_params* callers
   return own.rank == 0 ? draw_group_id(&own.group) : PEAL_OK;
 }
 
-// Remembers the first failure, with the text that explains it.
+}  // namespace
+
 void note(peal_group_builder& builder, peal_error error) {
   if (builder.error != PEAL_OK || error == PEAL_OK) return;
   builder.error = error;
@@ -212,7 +230,7 @@ void note(peal_group_builder& builder, peal_error error) {
 }
 
 peal_error begin_group(peal_context& context, uint32_t rank, uint32_t size,
-                       const peal_group_params* params, peal_group_builder** result) {
+                       const GroupSource& source, peal_group_builder** result) {
   auto builder = std::make_unique<peal_group_builder>();
   builder->context = &context;
   builder->group = std::make_unique<peal_group>();
@@ -221,7 +239,7 @@ peal_error begin_group(peal_context& context, uint32_t rank, uint32_t size,
   builder->own.rank = rank;
   builder->own.size = size;
   builder->records.resize(size);
-  note(*builder, prepare(*builder, params));
+  note(*builder, prepare(*builder, source));
   *result = builder.get();
   if (context.guard.inherited()) {  // its lock and lists are the parent's
     (void)builder.release();
@@ -231,6 +249,12 @@ peal_error begin_group(peal_context& context, uint32_t rank, uint32_t size,
   context.builders.emplace_back(builder.release());
   return PEAL_OK;
 }
+
+peal_group& group_of(peal_group_builder& builder) { return *builder.group; }
+
+void set_purpose(peal_group_builder& builder, uint32_t purpose) { builder.own.purpose = purpose; }
+
+namespace {
 
 // Out of its context's hands.
 std::unique_ptr<peal_group_builder> take_builder(peal_group_builder* builder) {
@@ -247,10 +271,13 @@ std::unique_ptr<peal_group_builder> take_builder(peal_group_builder* builder) {
 
 // A group that does not come to be gives its member back.
 void give_back(peal_group_builder& builder) {
-  if (builder.reserved && !builder.context->guard.inherited()) {
-    (void)abandon_group(*builder.context->transport, builder.group->member);
+  if (!builder.context->guard.inherited()) {
+    if (builder.reserved) {
+      (void)abandon_group(*builder.context->transport, builder.group->member);
+    }
     const std::lock_guard<std::mutex> guard(builder.context->mutex);
     drop_table(*builder.context, &builder.group->table);
+    leave_memory(*builder.context, builder.group->part_tables.memory());
   }
   builder.reserved = false;
 }
@@ -289,13 +316,12 @@ void cancel_group(peal_group_builder* builder) {
   give_back(*builder);
 }
 
-peal_error create_group(peal_context& context, uint32_t rank, uint32_t size,
-                        peal_exchange_callback exchange, void* argument,
-                        const peal_group_params* params, peal_group** result) {
-  std::vector<GroupRecord> records(size);
-  peal_group_builder* builder = nullptr;
-  peal_error error = begin_group(context, rank, size, params, &builder);
-  if (error != PEAL_OK) return error;
+}  // namespace
+
+peal_error finish_group(peal_group_builder* builder, peal_exchange_callback exchange,
+                        void* argument, peal_group** group) {
+  std::vector<GroupRecord> records(builder->own.size);
+  peal_error error = PEAL_OK;
   for (const char* round : {"reserving", "connecting"}) {
     const int failed = exchange(argument, &builder->own, records.data(), sizeof(GroupRecord));
     if (failed != 0) {
@@ -303,11 +329,13 @@ peal_error create_group(peal_context& context, uint32_t rank, uint32_t size,
       return fail(PEAL_ERR_OUT_OF_BAND, "%s the group: the out-of-band exchange returned %d", round,
                   failed);
     }
-    error = advance_group(builder, records.data(), result);
-    if (error != PEAL_OK || *result != nullptr) return error;
+    error = advance_group(builder, records.data(), group);
+    if (error != PEAL_OK || *group != nullptr) return error;
   }
   return error;
 }
+
+namespace {
 
 void forget_group(peal_context& context, peal_group* group) {
   drop_table(context, &group->table);
@@ -376,6 +404,15 @@ peal_error destroy_group(peal_group* group) {
 }
 
 }  // namespace
+
+void forget_ended_groups(peal_context& context) {
+  std::vector<peal_group*> ended;
+  for (const auto& group : context.groups) {
+    if (group->over) ended.push_back(group.get());
+  }
+  for (peal_group* group : ended) forget_group(context, group);
+}
+
 }  // namespace peal::host
 
 void peal::host::DeleteBuilder::operator()(peal_group_builder* builder) const { delete builder; }
@@ -393,7 +430,11 @@ extern "C" peal_error peal_group_create(peal_context* context, uint32_t rank, ui
   const peal_error error = peal::host::check_place(rank, size);
   if (error != PEAL_OK) return error;
   return guarded([&] {
-    return peal::host::create_group(*context, rank, size, exchange, argument, params, group);
+    peal_group_builder* builder = nullptr;
+    const peal_error begun =
+        peal::host::begin_group(*context, rank, size, {params, nullptr}, &builder);
+    if (begun != PEAL_OK) return begun;
+    return peal::host::finish_group(builder, exchange, argument, group);
   });
 }
 
@@ -406,8 +447,9 @@ extern "C" peal_error peal_group_begin(peal_context* context, uint32_t rank, uin
   *builder = nullptr;
   const peal_error error = peal::host::check_place(rank, size);
   if (error != PEAL_OK) return error;
-  return guarded(*context, "peal_group_begin",
-                 [&] { return peal::host::begin_group(*context, rank, size, params, builder); });
+  return guarded(*context, "peal_group_begin", [&] {
+    return peal::host::begin_group(*context, rank, size, {params, nullptr}, builder);
+  });
 }
 
 extern "C" const void* peal_group_record(const peal_group_builder* builder) {

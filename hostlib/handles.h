@@ -19,6 +19,7 @@
 #include "hostlib/liveness.h"
 #include "hostlib/memory_map.h"
 #include "hostlib/part_tables.h"
+#include "hostlib/posting.h"
 #include "hostlib/transport.h"
 #include "hostlib/wait_habit.h"
 #include "peal/peal.h"
@@ -33,10 +34,12 @@ struct DeleteBuilder {
 }  // namespace peal::host
 
 struct peal_request {
-  enum class State : uint8_t { kFree, kPending, kDone };
+  // A persistent one is inactive until it is started, and again when its end was seen.
+  enum class State : uint8_t { kFree, kPending, kDone, kInactive };
 
   peal_context* context = nullptr;
-  peal_group* group = nullptr;  // while pending
+  peal_group* group = nullptr;      // while pending
+  peal_group* own_group = nullptr;  // of a persistent one: it is this one's alone
   uint32_t index = 0;
   uint32_t generation = 0;     // in the cookie, so that a stray completion finds nobody
   State state = State::kFree;  // changed by set_state(): it is also looked at without the lock
@@ -73,6 +76,9 @@ struct peal_group {
   peal::host::ChoiceTable choice;
   peal::host::AddressTables::Place table;  // where some ranks are no peers
   peal::host::PartTables part_tables;
+  // Of a persistent request's group: what each start posts; nobody needs the group any more.
+  peal::host::Posting posting = {};
+  bool over = false;
   Hit send_hit;
   Hit receive_hit;
 };

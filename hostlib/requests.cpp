@@ -22,6 +22,14 @@ peal_error outcome(const peal_request& request) {
 
 namespace {
 
+// The same, said to the caller: a persistent request may be started again.
+peal_error take_outcome(peal_request& request) {
+  if (request.state == peal_request::State::kInactive) return PEAL_OK;
+  const peal_error error = outcome(request);
+  if (request.own_group != nullptr) set_state(request, peal_request::State::kInactive);
+  return error;
+}
+
 using Requests = std::span<peal_request* const>;
 
 uint64_t deadline_after(uint64_t timeout_ns) {
@@ -53,7 +61,7 @@ peal_error any_of(peal_request* const* requests, size_t count, size_t* index, co
       return fail(PEAL_ERR_TIMED_OUT, "%s: none of %zu is complete", call, count);
     }
     *index = first_done(list);
-    return *index == PEAL_NO_INDEX ? PEAL_OK : outcome(*list[*index]);
+    return *index == PEAL_NO_INDEX ? PEAL_OK : take_outcome(*list[*index]);
   });
 }
 
@@ -69,8 +77,8 @@ peal_error any_of(peal_request* const* requests, size_t count, size_t* index, co
         check_card(context, now_ns());
       }
     }
-    *done = request->state == peal_request::State::kDone ? 1 : 0;
-    return *done != 0 ? outcome(*request) : PEAL_OK;
+    *done = request->state != peal_request::State::kPending ? 1 : 0;
+    return *done != 0 ? take_outcome(*request) : PEAL_OK;
   });
 }
 
@@ -97,7 +105,7 @@ extern "C" peal_error peal_wait(peal_request* request) {
   return guarded(*request->context, "peal_wait", [&] {
     Lock lock(request->context->mutex);
     peal::host::wait_done(*request->context, *request, peal::host::kForever, lock);
-    return peal::host::outcome(*request);
+    return peal::host::take_outcome(*request);
   });
 }
 
@@ -110,7 +118,7 @@ extern "C" peal_error peal_wait_for(peal_request* request, uint64_t timeout_ns) 
       return fail(PEAL_ERR_TIMED_OUT, "still pending after %llu ns",
                   static_cast<unsigned long long>(timeout_ns));
     }
-    return peal::host::outcome(*request);
+    return peal::host::take_outcome(*request);
   });
 }
 
@@ -137,12 +145,17 @@ extern "C" peal_error peal_wait_all(peal_request* const* requests, size_t count)
   if (requests == nullptr && count != 0) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait_all: requests is null");
   }
-  peal_request* failed = nullptr;
-  for (size_t i = 0; i < count; i++) {
-    if (requests[i] == nullptr) continue;
-    if (peal_wait(requests[i]) != PEAL_OK && failed == nullptr) failed = requests[i];
-  }
-  return failed == nullptr ? PEAL_OK : peal_wait(failed);  // its text is the one to be read
+  return peal::host::guarded([&] {
+    peal_error first = PEAL_OK;
+    std::string text;  // of the first, where the last one's would be read
+    for (size_t i = 0; i < count; i++) {
+      const peal_error error = requests[i] == nullptr ? PEAL_OK : peal_wait(requests[i]);
+      if (error == PEAL_OK || first != PEAL_OK) continue;
+      first = error;
+      text = peal::host::last_error_text();
+    }
+    return first == PEAL_OK ? PEAL_OK : fail(first, "%s", text.c_str());
+  });
 }
 
 extern "C" peal_error peal_request_free(peal_request* request) {
@@ -155,7 +168,7 @@ extern "C" peal_error peal_request_free(peal_request* request) {
     if (request->state == peal_request::State::kPending) {
       request->detached = true;
     } else {
-      peal::host::release_request(*request);
+      peal::host::let_go(*request);
     }
     return PEAL_OK;
   });

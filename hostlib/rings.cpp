@@ -13,6 +13,21 @@ constexpr uint64_t kConnectionLookNs = 50'000'000;
 // In a request's index: it belongs to a group, not to the context's table.
 constexpr uint32_t kDestroyBit = 0x80000000;
 
+bool post(peal_group& group, const Posting& posting, peal_request& request);
+
+// A destroy of the persistent request's group, as the request's last operation: so there is a place
+// in the ring for it. False when there is nothing more to destroy.
+bool leave_group(peal_request& request) {
+  if (request.operation == PEAL_OPERATION_DESTROY || request.context->broken != PEAL_OK)
+    return false;
+  Posting posting = {};
+  posting.operation = PEAL_OPERATION_DESTROY;
+  posting.algorithm = PEAL_ALGORITHM_DISSEMINATION;
+  request.detached = true;
+  request.generation++;
+  return post(*request.own_group, posting, request);
+}
+
 // Refused before it became the group's next operation:
 // the card still waits for that sequence number.
 bool was_refused(peal_error result) {
@@ -44,7 +59,7 @@ void end_request(peal_request& request, peal_error result, uint32_t failed_rank)
   if (result != PEAL_OK && group.detached_failure.state == peal_request::State::kFree) {
     group.detached_failure = request;
   }
-  release_request(request);
+  let_go(request);
 }
 
 peal_request* find_request(peal_context& context, uint64_t cookie) {
@@ -141,11 +156,15 @@ void start_rings(peal_context& context) {
                 group.outstanding);
   }
   if (context.free_requests.empty()) {
-    return fail(PEAL_ERR_TOO_MANY,
-                "%zu requests of this context are not freed yet, as many as it may have",
-                context.requests.size());
+    return fail_no_request(context);
   }
   return PEAL_OK;
+}
+
+peal_error fail_no_request(const peal_context& context) {
+  return fail(PEAL_ERR_TOO_MANY,
+              "%zu requests of this context are not freed yet, as many as it may have",
+              context.requests.size());
 }
 
 peal_error submit(peal_group& group, const Posting& posting, peal_request** request) {
@@ -179,6 +198,14 @@ peal_error submit_destroy(peal_group& group) {
                 context.ring.entries);
   }
   return PEAL_OK;
+}
+
+peal_error start_again(peal_request& request) {
+  peal_context& context = *request.context;
+  if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
+  request.generation++;
+  if (post(*request.own_group, request.own_group->posting, request)) return PEAL_OK;
+  return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full", context.ring.entries);
 }
 
 bool ring_has_place(const peal_context& context) {
@@ -241,8 +268,17 @@ void check_card(peal_context& context, uint64_t now) {
 void release_request(peal_request& request) {
   set_state(request, peal_request::State::kFree);
   request.detached = false;
+  request.own_group = nullptr;
   request.generation++;
   request.context->free_requests.push_back(request.index);
+}
+
+void let_go(peal_request& request) {
+  if (request.own_group != nullptr) {
+    if (leave_group(request)) return;
+    request.own_group->over = true;
+  }
+  release_request(request);
 }
 
 }  // namespace peal::host

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "hostlib/handles.h"
+#include "hostlib/posting.h"
 
 namespace peal::host {
 
@@ -12,24 +13,6 @@ namespace peal::host {
 void start_rings(peal_context& context);
 
 // What the caller knows of a submission; the rest is filled in here.
-struct Posting {
-  uint8_t operation;  // enum peal_operation
-  uint8_t algorithm;
-  uint16_t flags;
-  union {
-    uint32_t root;
-    uint32_t parts_key;  // allgatherv, alltoallv
-  };
-  uint32_t send_key;
-  uint32_t receive_key;
-  uint64_t send_offset;
-  union {
-    uint64_t receive_offset;
-    uint64_t parts_offset;  // allgatherv, alltoallv
-  };
-  uint64_t block_bytes;
-};
-
 // Whether one more operation may be posted, once those that have completed are taken: TOO_MANY when
 // the group or the context has as many outstanding as the card takes, or why the context is broken.
 peal_error make_room(peal_group& group);
@@ -47,6 +30,10 @@ peal_error submit(peal_group& group, const Posting& posting, peal_request** requ
 // (ring_has_place()).
 peal_error submit_destroy(peal_group& group);
 [[nodiscard]] bool ring_has_place(const peal_context& context);
+// Posts an inactive persistent request's operation once more.
+peal_error start_again(peal_request& request);
+// TOO_MANY: all of the context's requests are in use.
+peal_error fail_no_request(const peal_context& context);
 
 // Takes what has completed. True when anything was; wakes threads that wait for others' requests.
 bool drain(peal_context& context);
@@ -102,7 +89,11 @@ void break_context(peal_context& context, peal_error error);
 // Looks at connection (seldom) and heartbeat, and breaks the context when the card is gone.
 void check_card(peal_context& context, uint64_t now_ns);
 
+// Back among the free ones.
 void release_request(peal_request& request);
+// The caller's last word about one that is not pending. A persistent one stays until its group has
+// ended as well.
+void let_go(peal_request& request);
 
 // What the card is told of a request, and tells of it.
 inline uint64_t cookie_of(const peal_request& request) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a context has done and holds.
+#include <algorithm>
+
 #include "hostlib/handles.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"
@@ -17,7 +19,8 @@ peal_error read_statistics(peal_context& context, peal_statistics* statistics) {
   whole.doorbells = context.doorbells;
   whole.sleeps = context.sleeps;
   whole.card_ns = context.card_ns;
-  whole.groups = static_cast<uint32_t>(context.groups.size());
+  whole.groups = static_cast<uint32_t>(std::count_if(context.groups.begin(), context.groups.end(),
+                                                     [](const auto& each) { return !each->over; }));
   whole.requests = static_cast<uint32_t>(context.requests.size() - context.free_requests.size());
   whole.regions = static_cast<uint32_t>(context.memory.regions().size());
   for (const Region& region : context.memory.regions()) whole.region_bytes += region.bytes;

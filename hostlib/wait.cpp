@@ -92,7 +92,7 @@ void sleep_once(peal_context& context, int timeout_ms, Lock& lock) {
 bool wait_done(peal_context& context, const peal_request& request, uint64_t deadline_ns,
                Lock& lock) {
   return wait_until(context, deadline_ns, lock,
-                    [&] { return request.state == peal_request::State::kDone; });
+                    [&] { return request.state != peal_request::State::kPending; });
 }
 
 size_t first_done(std::span<peal_request* const> requests) {
@@ -104,8 +104,13 @@ size_t first_done(std::span<peal_request* const> requests) {
 
 bool wait_first(peal_context& context, std::span<peal_request* const> requests,
                 uint64_t deadline_ns, Lock& lock) {
-  return wait_until(context, deadline_ns, lock,
-                    [&] { return first_done(requests) != PEAL_NO_INDEX; });
+  const auto pending = [](const peal_request* each) {
+    return each != nullptr && each->state == peal_request::State::kPending;
+  };
+  return wait_until(context, deadline_ns, lock, [&] {
+    return first_done(requests) != PEAL_NO_INDEX ||
+           std::none_of(requests.begin(), requests.end(), pending);
+  });
 }
 
 void wait_outstanding(peal_context& context, const peal_group& group, uint32_t outstanding,

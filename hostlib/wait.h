@@ -14,12 +14,12 @@ using Lock = std::unique_lock<std::mutex>;
 
 inline constexpr uint64_t kForever = ~uint64_t{0};
 
-// Returns when the request is done (true) or the deadline has passed (false).
+// Returns when the request is not pending (true) or the deadline has passed (false).
 bool wait_done(peal_context& context, const peal_request& request, uint64_t deadline_ns,
                Lock& lock);
 // The first that is done, or PEAL_NO_INDEX. Nulls are nobody.
 size_t first_done(std::span<peal_request* const> requests);
-// Returns when there is one (true) or the deadline has passed (false).
+// Returns when there is one, or none is pending (true), or the deadline has passed (false).
 bool wait_first(peal_context& context, std::span<peal_request* const> requests,
                 uint64_t deadline_ns, Lock& lock);
 // Until at most `outstanding` of the group's requests are pending.

@@ -14,6 +14,9 @@ class OlderHeaderTest(jobs.JobCase):
     def test_version_3(self):
         self.run_job(4, jobs.program("e2e-older-3"))
 
+    def test_version_4(self):
+        self.run_job(4, jobs.program("e2e-older-4"))
+
 
 if __name__ == "__main__":
     jobs.main()

@@ -133,6 +133,17 @@ peal_error start_blocks(const Job& job, const BlockCall& call, const uint8_t* se
                          call.receive.bytes.data(), call.receive.places(), request);
 }
 
+peal_error init_blocks(const Job& job, const BlockCall& call, const uint8_t* send, uint8_t* receive,
+                       peal_request** request) {
+  const void* const sent = call.in_place ? PEAL_IN_PLACE : send;
+  if (!call.to_each) {
+    return peal_allgatherv_init(job.group, sent, receive, call.receive.bytes.data(),
+                                call.receive.places(), request);
+  }
+  return peal_alltoallv_init(job.group, sent, call.send.bytes.data(), call.send.places(), receive,
+                             call.receive.bytes.data(), call.receive.places(), request);
+}
+
 peal_error run_blocks(const Job& job, const BlockCall& call, const uint8_t* send,
                       uint8_t* receive) {
   const void* const sent = call.in_place ? PEAL_IN_PLACE : send;

@@ -46,6 +46,8 @@ void fill_blocks(const Job& job, const BlockCall& call, uint8_t* send, uint8_t* 
                  size_t receive_bytes, uint64_t iteration);
 peal_error start_blocks(const Job& job, const BlockCall& call, const uint8_t* send,
                         uint8_t* receive, peal_request** request);
+peal_error init_blocks(const Job& job, const BlockCall& call, const uint8_t* send, uint8_t* receive,
+                       peal_request** request);
 peal_error run_blocks(const Job& job, const BlockCall& call, const uint8_t* send, uint8_t* receive);
 // Every byte: the blocks, and the garbage between and behind them.
 bool blocks_are_right(const Job& job, const BlockCall& call, const uint8_t* receive,

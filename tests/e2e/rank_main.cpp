@@ -48,6 +48,9 @@ constexpr Scenario kScenarios[] = {
     {"death-in", peal::e2e::run_death_in},
     {"allgatherv", peal::e2e::run_allgatherv},
     {"alltoallv", peal::e2e::run_alltoallv},
+    {"persistent", peal::e2e::run_persistent},
+    {"persistent-disagree", peal::e2e::run_persistent_disagree},
+    {"persistent-death", peal::e2e::run_persistent_death},
 };
 
 }  // namespace

@@ -83,5 +83,8 @@ void run_disagree_on(Job& job);
 void run_death_in(Job& job);
 void run_allgatherv(Job& job);
 void run_alltoallv(Job& job);
+void run_persistent(Job& job);
+void run_persistent_disagree(Job& job);
+void run_persistent_death(Job& job);
 
 }  // namespace peal::e2e

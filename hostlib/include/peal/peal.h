@@ -41,8 +41,9 @@ extern "C" {
 
 /* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
  * rank, statistics; channel_bytes and geometry of a card. 3: broadcast, all-to-all, rules for
- * algorithms. 4: allgather and all-to-all of blocks that differ in length. */
-#define PEAL_API_VERSION 4u
+ * algorithms. 4: allgather and all-to-all of blocks that differ in length. 5: persistent
+ * requests. */
+#define PEAL_API_VERSION 5u
 
 typedef enum peal_error {
   PEAL_OK = 0,
@@ -307,6 +308,47 @@ PEAL_API peal_error peal_ialltoallv(peal_group* group, const void* send, const s
                                     const size_t* receive_bytes, const size_t* receive_offsets,
                                     peal_request** request);
 
+/* --- persistent requests (MPI-4: MPI_Bcast_init and its like) --- */
+/* An operation is described once and started as often as its caller likes: each start is one entry
+ * and a doorbell, whatever the length. The calls with `_init` are collective: all ranks of the
+ * group make them in the same order among themselves and among its other operations, with the same
+ * operation, root and length (else PEAL_ERR_MISMATCH on all). They return when the request is made
+ * on all ranks or on none, and make addresses known over the cards. Buffers are those of the calls
+ * without `_init`; they stay registered, and lengths and offsets are read, before the call returns.
+ *
+ * The request is *inactive* then. peal_start() begins the operation, which reads the send buffer
+ * from then on and not before; peal_test(), peal_wait() and their like say how it ended and make
+ * the request inactive again, so that it may be started at once, with other data in its buffers. Of
+ * one that is inactive they say at once that it is complete, and peal_wait_any() passes it over.
+ * Starts of one request are matched between ranks in their order, whatever else is started: several
+ * requests of a group may be started in any order, and be under way together. After an error the
+ * request may be started again, unless a rank died.
+ *
+ * Each has a group of its own on the card, of those that the card has places for
+ * (PEAL_ERR_NO_RESOURCES or PEAL_ERR_PEER_REFUSED when there are no more), and outlives the group
+ * that it was made of. peal_request_free() ends it, without waiting for other ranks; it may be
+ * called while the operation is under way, which then ends by itself. */
+PEAL_API peal_error peal_barrier_init(peal_group* group, peal_request** request);
+PEAL_API peal_error peal_bcast_init(peal_group* group, void* buffer, size_t bytes, uint32_t root,
+                                    peal_request** request);
+PEAL_API peal_error peal_allgather_init(peal_group* group, const void* send, void* receive,
+                                        size_t block_bytes, peal_request** request);
+PEAL_API peal_error peal_alltoall_init(peal_group* group, const void* send, void* receive,
+                                       size_t block_bytes, peal_request** request);
+PEAL_API peal_error peal_allgatherv_init(peal_group* group, const void* send, void* receive,
+                                         const size_t* bytes, const size_t* offsets,
+                                         peal_request** request);
+PEAL_API peal_error peal_alltoallv_init(peal_group* group, const void* send,
+                                        const size_t* send_bytes, const size_t* send_offsets,
+                                        void* receive, const size_t* receive_bytes,
+                                        const size_t* receive_offsets, peal_request** request);
+/* Never blocks. PEAL_ERR_BUSY when its last start is not over, or nobody waited for its end. */
+PEAL_API peal_error peal_start(peal_request* request);
+/* In the order of the list. None is started when one of them cannot be: it is null, not persistent,
+ * or busy. */
+PEAL_API peal_error peal_startall(peal_request* const* requests, size_t count);
+
+/* --- how requests end --- */
 /* Never blocks. *done says whether it is complete; if so returns how it ended, else PEAL_OK. */
 PEAL_API peal_error peal_test(peal_request* request, int* done);
 /* Blocks until it is complete and returns how it ended. The request stays until
@@ -342,7 +384,7 @@ typedef struct peal_statistics {
   uint64_t doorbells;  /* rung because the card slept */
   uint64_t sleeps;     /* of waiting calls, instead of polling on */
   uint64_t card_ns;    /* from accepted to completed, all operations together */
-  uint32_t groups;     /* that exist */
+  uint32_t groups;     /* that exist, those of persistent requests as well */
   uint32_t requests;   /* in use: pending, or not freed */
   uint32_t regions;    /* of memory that the card may reach */
   uint64_t region_bytes;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Making groups: the two rounds, and that every failure reaches every rank and gives the member
 // back.
+#include "hostlib/group.h"
+
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -205,6 +207,32 @@ TEST_F(Groups, SenselessRulesOfOne) {
             "peal_group_params.algorithms: \"allgather:fastest\": \"fastest\" is no algorithm of "
             "allgather: expected all-to-all-broadcast, recursive-doubling or direct");
   expect_nothing_reserved();
+}
+
+// Of three ranks one makes it for something else: all are told which.
+TEST(GroupPurpose, IsCompared) {
+  for (const uint32_t odd : {0u, 7u}) {
+    FakeCard cards[3];
+    peal_context* contexts[3] = {};
+    peal_group_builder* builders[3] = {};
+    for (uint32_t rank = 0; rank < 3; rank++) {
+      contexts[rank] = open_fake(&cards[rank]);
+      ASSERT_EQ(begin_group(*contexts[rank], rank, 3, {}, &builders[rank]), PEAL_OK);
+      set_purpose(*builders[rank], rank == 1 ? odd : 5);
+    }
+    for (int exchange = 0; exchange < 2; exchange++) {
+      const std::vector<uint8_t> records = records_of(builders);
+      for (peal_group_builder* builder : builders) {
+        peal_group* group = nullptr;
+        EXPECT_EQ(peal_group_advance(builder, records.data(), &group),
+                  exchange == 0 ? PEAL_OK : PEAL_ERR_MISMATCH);
+      }
+    }
+    EXPECT_EQ(peal_last_error_text(),
+              std::string("reserving the group: rank 1 makes it for another operation, root or "
+                          "length"));
+    for (peal_context* context : contexts) peal_close(context);
+  }
 }
 
 // The cards would drop each other's pieces: everybody is told whose card is the odd one.

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Persistent requests: all six kinds, several at once, started in an order that each rank draws for
+// itself, with other data each time; ranks that disagree, and one that dies.
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <random>
+
+#include "tests/e2e/rank_blocks.h"
+#include "tests/e2e/rank_support.h"
+
+namespace peal::e2e {
+namespace {
+
+enum class Kind : uint8_t { kBarrier, kBroadcast, kAllgather, kAlltoall, kAllgatherv, kAlltoallv };
+constexpr uint32_t kKinds = 6;
+
+// A persistent request and its buffers; all ranks draw it alike.
+class Repeated {
+ public:
+  Repeated(const Job& job, size_t longest)
+      : job_(job),
+        side_bytes_(side_bytes_max(job, longest)),
+        send_(allocate(job, side_bytes_)),
+        receive_(allocate(job, side_bytes_)) {}
+
+  void make(std::mt19937& random, size_t longest) {
+    kind_ = static_cast<Kind>(random() % kKinds);
+    bytes_ = random() % 3 == 0 ? random() % (longest + 1) : random() % 300;
+    root_ = static_cast<uint32_t>(random() % job_.size);
+    const bool in_place = random() % 2 == 0;
+    const Shape shape = kShapes[random() % 4];
+    switch (kind_) {
+      case Kind::kBarrier:
+        EXPECT_OK(job_, peal_barrier_init(job_.group, &request));
+        break;
+      case Kind::kBroadcast:
+        EXPECT_OK(job_, peal_bcast_init(job_.group, receive_, bytes_, root_, &request));
+        break;
+      case Kind::kAllgather:
+        EXPECT_OK(job_, peal_allgather_init(job_.group, send_, receive_, bytes_, &request));
+        break;
+      case Kind::kAlltoall:
+        EXPECT_OK(job_, peal_alltoall_init(job_.group, send_, receive_, bytes_, &request));
+        break;
+      default:
+        blocks_ = draw_call(job_, random, kind_ == Kind::kAlltoallv, in_place, shape, bytes_);
+        EXPECT_OK(job_, init_blocks(job_, blocks_, send_, receive_, &request));
+    }
+  }
+
+  void prepare(uint64_t iteration) {
+    iteration_ = iteration;
+    switch (kind_) {
+      case Kind::kBarrier:
+        break;
+      case Kind::kBroadcast:
+        fill(receive_, bytes_, job_.rank, job_.rank == root_ ? iteration_ : ~iteration_);
+        break;
+      case Kind::kAllgather:
+        fill(send_, bytes_, job_.rank, iteration_);
+        break;
+      case Kind::kAlltoall:
+        for (uint32_t r = 0; r < job_.size; r++) {
+          fill(send_ + r * bytes_, bytes_, job_.rank * job_.size + r, iteration_);
+        }
+        break;
+      default:
+        fill_blocks(job_, blocks_, send_, receive_, side_bytes_, iteration_);
+    }
+  }
+
+  [[nodiscard]] bool is_right() const {
+    switch (kind_) {
+      case Kind::kBarrier:
+        return true;
+      case Kind::kBroadcast:
+        return is_filled(receive_, bytes_, root_, iteration_);
+      case Kind::kAllgather:
+        return is_gathered(job_, receive_, bytes_, iteration_);
+      case Kind::kAlltoall:
+        for (uint32_t r = 0; r < job_.size; r++) {
+          if (!is_filled(receive_ + r * bytes_, bytes_, r * job_.size + job_.rank, iteration_)) {
+            return false;
+          }
+        }
+        return true;
+      default:
+        return blocks_are_right(job_, blocks_, receive_, side_bytes_, iteration_);
+    }
+  }
+
+  peal_request* request = nullptr;
+
+ private:
+  const Job& job_;
+  size_t side_bytes_;
+  uint8_t* send_;
+  uint8_t* receive_;
+  Kind kind_ = Kind::kBarrier;
+  size_t bytes_ = 0;
+  uint32_t root_ = 0;
+  uint64_t iteration_ = 0;
+  BlockCall blocks_;
+};
+
+void finish(const Job& job, std::vector<Repeated>& all, std::mt19937& own) {
+  std::vector<peal_request*> pending;
+  for (const Repeated& each : all) pending.push_back(each.request);
+  if (own() % 2 == 0) {
+    EXPECT_OK(job, peal_wait_all(pending.data(), pending.size()));
+  }
+  for (size_t index = 0; index != PEAL_NO_INDEX;) {
+    EXPECT_OK(job, peal_wait_any(pending.data(), pending.size(), UINT64_MAX, &index));
+    if (index != PEAL_NO_INDEX) EXPECT_TRUE(job, all[index].is_right());
+  }
+  for (const Repeated& each : all) EXPECT_TRUE(job, each.is_right());
+}
+
+}  // namespace
+
+// persistent COUNT LONGEST SEED: that many rounds in which all of eight requests are started, and
+// one of them is another afterwards.
+void run_persistent(Job& job) {
+  constexpr size_t kRequests = 8;
+  const uint64_t count = job.number(0, 100);
+  const size_t longest = job.number(1, 20'000);
+  std::mt19937 random(static_cast<uint32_t>(job.number(2, 1)));
+  std::mt19937 own(static_cast<uint32_t>(job.number(2, 1) * 1000 + job.rank));
+  open_all(job);
+  std::vector<Repeated> all;
+  for (size_t i = 0; i < kRequests; i++) {
+    all.emplace_back(job, longest);
+    all.back().make(random, longest);
+  }
+  for (uint64_t round = 0; round < count; round++) {
+    std::vector<peal_request*> order;
+    for (size_t i = 0; i < kRequests; i++) {
+      all[i].prepare(round * kRequests + i);
+      order.push_back(all[i].request);
+    }
+    std::shuffle(order.begin(), order.end(), own);
+    EXPECT_OK(job, peal_startall(order.data(), kRequests / 2));
+    if (round % 3 == 0) EXPECT_OK(job, peal_barrier(job.group));
+    for (size_t i = kRequests / 2; i < kRequests; i++) EXPECT_OK(job, peal_start(order[i]));
+    finish(job, all, own);
+    Repeated& other = all[random() % kRequests];
+    EXPECT_OK(job, peal_request_free(other.request));
+    other.make(random, longest);
+  }
+  // Their own groups are there still when the group is not.
+  EXPECT_OK(job, peal_group_destroy(job.group));
+  std::vector<peal_request*> order;
+  for (size_t i = 0; i < kRequests; i++) {
+    all[i].prepare(i);
+    order.push_back(all[i].request);
+  }
+  EXPECT_OK(job, peal_startall(order.data(), kRequests));
+  finish(job, all, own);
+  for (Repeated& each : all) EXPECT_OK(job, peal_request_free(each.request));
+  job.barrier();
+  peal_close(job.card);
+}
+
+// persistent-disagree: one rank describes something else than the others. All are told when the
+// request is made, and the group goes on.
+void run_persistent_disagree(Job& job) {
+  const bool odd = job.rank == job.size - 1;
+  open_all(job);
+  uint8_t* memory = allocate(job, 4096);
+  for (int i = 0; i < 10; i++) {
+    peal_request* request = nullptr;
+    EXPECT_ERROR(job, peal_bcast_init(job.group, memory, odd ? 100 : 200, 0, &request),
+                 PEAL_ERR_MISMATCH);
+    EXPECT_ERROR(job, peal_bcast_init(job.group, memory, 100, odd ? 1 : 0, &request),
+                 PEAL_ERR_MISMATCH);
+    EXPECT_ERROR(job,
+                 odd ? peal_barrier_init(job.group, &request)
+                     : peal_bcast_init(job.group, memory, 0, 0, &request),
+                 PEAL_ERR_MISMATCH);
+    // What one rank alone cannot do, nobody has.
+    EXPECT_ERROR(job, peal_bcast_init(job.group, odd ? nullptr : memory, 100, 0, &request),
+                 odd ? PEAL_ERR_INVALID_ARGUMENT : PEAL_ERR_PEER_REFUSED);
+    EXPECT_TRUE(job, request == nullptr);
+    EXPECT_OK(job, peal_bcast_init(job.group, memory, 100, 0, &request));
+    fill(memory, 100, job.rank, static_cast<uint64_t>(i));
+    EXPECT_OK(job, peal_start(request));
+    EXPECT_OK(job, peal_wait(request));
+    EXPECT_TRUE(job, is_filled(memory, 100, 0, static_cast<uint64_t>(i)));
+    EXPECT_OK(job, peal_request_free(request));
+  }
+  close_all(job);
+}
+
+// persistent-death init|start|wait VICTIM: the others are inside, or have all behind them and go
+// on, when that rank is killed.
+void run_persistent_death(Job& job) {
+  const std::string& where = job.arguments.at(0);
+  const auto victim = static_cast<uint32_t>(job.number(1, 1));
+  open_all(job);
+  uint8_t* send = allocate(job, 20'000);
+  uint8_t* receive = allocate(job, 20'000 * job.size);
+  peal_request* request = nullptr;
+  const auto make = [&] {
+    return peal_alltoall_init(job.group, receive, send, 20'000 / job.size, &request);
+  };
+  if (where == "init") {
+    job.barrier();
+    if (job.rank == victim) raise(SIGKILL);
+    EXPECT_ERROR(job, make(), PEAL_ERR_PEER_DEAD);
+  } else {
+    EXPECT_OK(job, make());
+    for (int i = 0; i < 3; i++) {
+      EXPECT_OK(job, peal_start(request));
+      EXPECT_OK(job, peal_wait(request));
+    }
+    if (where == "wait" && job.rank != victim) EXPECT_OK(job, peal_start(request));
+    job.barrier();
+    if (job.rank == victim) raise(SIGKILL);
+    if (where == "start") EXPECT_OK(job, peal_start(request));
+    EXPECT_ERROR(job, peal_wait(request), PEAL_ERR_PEER_DEAD);
+    EXPECT_TRUE(job, peal_request_failed_rank(request) == static_cast<int>(victim));
+    EXPECT_OK(job, peal_start(request));
+    EXPECT_ERROR(job, peal_wait(request), PEAL_ERR_PEER_DEAD);
+    EXPECT_OK(job, peal_request_free(request));
+  }
+  printf("rank %u was told that rank %u is dead\n", job.rank, victim);
+  peal_close(job.card);
+}
+
+}  // namespace peal::e2e
