@@ -15,8 +15,12 @@ SCENARIOS = ("broadcast 65536", "alltoall 9000", "allgatherv 9000", "alltoallv 9
 DEADLY = ("broadcast", "allgather", "alltoall", "allgatherv", "alltoallv")
 
 
-def runs(guests, scenario):
-    guest_pair.run_ranks(guests, RANKS_PER_GUEST, f"e2e-rank {scenario}")
+# Each of a rank's persistent requests has a group, and that a member's channels: memory for so many ranks' and no more.
+PERSISTENT = ("persistent 12 5000 3", 2)
+
+
+def runs(guests, scenario, ranks_per_guest=RANKS_PER_GUEST):
+    guest_pair.run_ranks(guests, ranks_per_guest, f"e2e-rank {scenario}")
     print(f"{scenario}: every byte is right", flush=True)
 
 
@@ -40,7 +44,9 @@ def body(lab):
     guests = [guest_pair.start_guest(lab, card, index) for index in range(2)]
     for scenario in SCENARIOS:
         runs(guests, scenario)
-    for victim, operation in enumerate(DEADLY):
+    runs(guests, *PERSISTENT)
+    # Not rank 0, which serves the out-of-band exchange.
+    for victim, operation in enumerate(DEADLY, 1):
         dies_in(guests, operation, victim)
     runs(guests, SCENARIOS[-1])
     # Channels of the dead are the card's for a while.
