@@ -90,6 +90,7 @@ struct Peer {
   uint32_t probes;
   uint8_t sent;          // packets of this edge, modulo 256 (wire/edge.h)
   uint8_t heard;         // the last one that came
+  uint8_t known_by;      // the entry that keeps what is known of it (ranks.h, peer_entry())
   TimeNs complete_ns;    // when it last said that all it had sent has come
   uint64_t gaps_before;  // epoch; of earlier ones something may be lost that was not asked for
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/receive.h"
 
+#include <cstddef>
 #include <cstring>
 
 #include "firmware/group/death.h"
@@ -175,43 +176,6 @@ peal_counter go_on(const Scope& scope, uint32_t entry, peal_counter result) {
   return result;
 }
 
-// Is it data or a signal, the first time, of an operation that has its record here and that nobody
-// refused? Nearly all packets are. The fields that all headers of an operation have in common are
-// compared with those of the headers that this member sends, which it has made of what it knows: so
-// one that is usual is all that the long way (receive_unusual()) asks for, but for its sender.
-bool is_usual(const Member& member, const Operation& operation, const peal_wire_header& header) {
-  const peal_wire_header& pattern = operation.pattern;
-  const Algorithm* algorithm = operation.algorithm;
-  return member.phase == MemberPhase::kActive && header.member == member.membership.handle &&
-         !member.membership.poisoned && operation.phase != OperationPhase::kFree &&
-         !is_refused(operation) && header.group == pattern.group &&
-         header.signature == pattern.signature && header.sequence == pattern.sequence &&
-         header.operation == pattern.operation && header.algorithm == pattern.algorithm &&
-         (header.block_bytes == pattern.block_bytes || algorithm->lengths == Lengths::kOfParts) &&
-         (!algorithm->rooted || header.origin == pattern.origin) &&
-         (header.flags & PEAL_PACKET_REPAIR) == 0 &&
-         (header.type == PEAL_PACKET_DATA ||
-          (header.type == PEAL_PACKET_SIGNAL && header.length == 0)) &&
-         (algorithm->packets.types >> header.type & 1) != 0 &&
-         header.sender < member.membership.ranks;
-}
-
-// A usual packet of a peer.
-peal_counter on_usual_packet(const Scope& scope, Packet* packet, uint32_t entry) {
-  auto& [card, member, operation] = scope;
-  const peal_wire_header& header = *packet->header;
-  const AlgorithmFunctions& does = operation.algorithm->does;
-  Peer& peer = member.membership.peers[entry];
-  hear_peer(peer);
-  const peal_counter result =
-      go_on(scope, entry,
-            header.type == PEAL_PACKET_DATA ? does.on_data(scope, packet)
-                                            : does.on_signal(scope, header));
-  if (result == PEAL_COUNTER_RECEIVED && edge_is_next(peer, header)) return result;
-  listen_to_edge(card, member, entry, header, result);
-  return result;
-}
-
 // A packet of an operation of this group.
 peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
@@ -370,15 +334,145 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
                     header.sequence == static_cast<uint32_t>(tombstone.destroy_sequence);
   // Recycling was entered by all before anybody could be done with the destroy.
   if (!last && header.operation != PEAL_OPERATION_RECYCLE) return PEAL_COUNTER_DROP_CLOSED;
-  const peal_wire_header pattern = operation_pattern(self, header.operation, header.algorithm,
-                                                     header.signature, header.sequence);
+  const peal_wire_header pattern =
+      operation_pattern(self, header.operation, header.algorithm, PEAL_PACKET_SIGNAL,
+                        header.signature, header.sequence);
   dissemination_repair(card, self, self.peers[arrival.sender_entry].address,
                        {pattern, PEAL_PACKET_SIGNAL, header.sequence}, header.hop);
   return PEAL_COUNTER_RECEIVED;
 }
 
+// Two fields of four bytes that lie side by side, to be compared at once.
+uint64_t pair_at(const peal_wire_header& header, size_t offset) {
+  uint64_t pair;
+  std::memcpy(&pair, reinterpret_cast<const uint8_t*>(&header) + offset, sizeof(pair));
+  return pair;
+}
+constexpr size_t kGroupAndMember = offsetof(peal_wire_header, group);
+static_assert(offsetof(peal_wire_header, member) == kGroupAndMember + 4);
+constexpr size_t kSignatureAndSequence = offsetof(peal_wire_header, signature);
+static_assert(offsetof(peal_wire_header, sequence) == kSignatureAndSequence + 4);
+
+// Is it what all headers of this pattern are, sent the first time? But for what it is of: signature,
+// sequence and length; and for what differs between them: their sender, and places.
+bool has_pattern(const peal_wire_header& header, const peal_wire_header& pattern) {
+  return header.ethertype == pattern.ethertype && header.version == pattern.version &&
+         header.type == pattern.type &&
+         pair_at(header, kGroupAndMember) == pair_at(pattern, kGroupAndMember) &&
+         header.operation == pattern.operation && header.algorithm == pattern.algorithm &&
+         header.flags == PEAL_PACKET_NUMBERED &&
+         (header.type == PEAL_PACKET_DATA || header.length == 0);
+}
+
+// Is it of this operation, which nobody refused?
+bool is_of(const Operation& operation, const peal_wire_header& header) {
+  const peal_wire_header& pattern = operation.pattern;
+  return operation.phase != OperationPhase::kFree && !is_refused(operation) &&
+         pair_at(header, kSignatureAndSequence) == pair_at(pattern, kSignatureAndSequence) &&
+         has_pattern(header, pattern) &&
+         (header.block_bytes == pattern.block_bytes ||
+          operation.algorithm->lengths == Lengths::kOfParts) &&
+         (header.origin == pattern.origin || !operation.algorithm->rooted);
+}
+
+bool is_of_recycling(const Member& member, const peal_wire_header& header) {
+  const peal_wire_header& pattern = member.recycling_pattern;
+  return header.signature == pattern.signature && has_pattern(header, pattern) &&
+         header.block_bytes == 0;
+}
+
+// The peer that sent it, or null. Most come from the power of two behind that their hop names.
+Peer* find_sender(Membership& self, const peal_wire_header& header) {
+  uint32_t entry = kNoPeer;
+  if (header.hop < self.rounds) {
+    const Peer& behind = self.peers[peer_behind(header.hop)];
+    if (behind.address.rank == header.sender) entry = behind.known_by;
+  }
+  if (entry == kNoPeer) {
+    if (header.sender >= self.ranks) return nullptr;
+    entry = peer_entry(self.rank, header.sender, self.ranks);
+    if (entry == kNoPeer) return nullptr;
+  }
+  Peer* peer = &self.peers[entry];
+  return header.identity == peer->identity ? peer : nullptr;
+}
+
+// Is it a whole frame, for a member that can be? (What check_frame() asks for, but for the fields
+// that usual packets share, and the sums.)
+bool is_whole(const Packet& packet, uint32_t frame_bytes) {
+  const peal_wire_header& header = *packet.header;
+  return frame_bytes >= sizeof(header) && packet.payload_bytes <= CONFIG_MTU_BYTES &&
+         header.length == packet.payload_bytes && (header.member & 0xffff) < CONFIG_CARD_MEMBERS;
+}
+
+// The edge of a packet that was good.
+peal_counter end_usual(Card& card, Member& member, const peal_wire_header& header, Peer& peer,
+                       peal_counter result) {
+  if (result == PEAL_COUNTER_RECEIVED && edge_is_next(peer, header)) return result;
+  const auto entry = static_cast<uint32_t>(&peer - member.membership.peers);
+  listen_to_edge(card, member, entry, header, result);
+  return result;
+}
+
+peal_counter on_usual_recycling(Card& card, Member& member, const peal_wire_header& header,
+                                Peer& peer) {
+  const peal_counter round = check_round(member.membership, header, true);
+  const peal_counter result =
+      round == kPacketGood ? recycling_on_signal(card, member, header) : round;
+  return end_usual(card, member, header, peer, result);
+}
+
+peal_counter on_usual_operation(const Scope& scope, Packet* packet, Peer& peer) {
+  auto& [card, member, operation] = scope;
+  const peal_wire_header& header = *packet->header;
+  const AlgorithmFunctions& does = operation.algorithm->does;
+  const peal_counter result =
+      header.type == PEAL_PACKET_DATA ? does.on_data(scope, packet) : does.on_signal(scope, header);
+  if (result == PEAL_COUNTER_RECEIVED) {
+    operation_advance(scope);
+  } else if (result == PEAL_COUNTER_DROP_NO_DMA) {
+    operation_doubts(scope, static_cast<uint32_t>(&peer - member.membership.peers));
+  }
+  return end_usual(card, member, header, peer, result);
+}
+
+// (In functions of their own, so that what was found is not looked up again.)
+[[gnu::noinline]] peal_counter on_usual_packet(Card& card, Member& member, Operation* operation,
+                                               Packet* packet, Peer& peer) {
+  if (card.checksums == Checksums::kSoftware && !check_sums(*packet)) {
+    return PEAL_COUNTER_DROP_CHECKSUM;
+  }
+  hear_peer(peer);
+  if (operation == nullptr) return on_usual_recycling(card, member, *packet->header, peer);
+  return on_usual_operation({card, member, *operation}, packet, peer);
+}
+
+peal_counter receive_unusual(Card& card, Packet* packet, uint32_t frame_bytes) {
+  const peal_counter frame = check_frame(card, *packet, frame_bytes);
+  return frame == kPacketGood ? receive_checked(card, packet) : frame;
+}
+
+[[gnu::noinline]] peal_counter receive_for(Card& card, Member& member, Packet* packet,
+                                           uint32_t frame_bytes) {
+  const peal_wire_header& header = *packet->header;
+  Membership& self = member.membership;
+  Operation* operation = &member.operations[header.sequence % kChannels];
+  bool known = member.phase == MemberPhase::kActive && !self.poisoned;
+  if (header.operation == PEAL_OPERATION_RECYCLE) {
+    known = known && is_of_recycling(member, header);
+    operation = nullptr;
+  } else {
+    known = known && is_of(*operation, header);
+  }
+  Peer* peer = known ? find_sender(self, header) : nullptr;
+  if (peer == nullptr) return receive_unusual(card, packet, frame_bytes);
+  return on_usual_packet(card, member, operation, packet, *peer);
+}
+
+}  // namespace
+
 // The long way, which looks at everything and knows why a packet is dropped.
-[[gnu::noinline]] peal_counter receive_unusual(Card& card, Packet* packet) {
+[[gnu::noinline]] peal_counter receive_checked(Card& card, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   Arrival arrival = {packet, header, nullptr, kNoPeer};
   const peal_counter kind = check_kind(arrival);
@@ -392,26 +486,14 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
   return never_used ? PEAL_COUNTER_DROP_MEMBER : PEAL_COUNTER_DROP_GENERATION;
 }
 
-}  // namespace
-
+// A usual packet is data or a signal, the first time, of an operation that has its record here and
+// that nobody refused, or a signal of recycling, and comes from a peer. Nearly all packets are. The
+// fields that such headers have in common are compared with those of the headers that this member
+// sends itself, which it has made of what it knows: so one that is usual has all that the long way
+// asks for.
 peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
-  const peal_counter frame = check_frame(card, *packet, frame_bytes);
-  return frame == kPacketGood ? receive_checked(card, packet) : frame;
-}
-
-peal_counter receive_checked(Card& card, Packet* packet) {
-  const peal_wire_header& header = *packet->header;
-  const uint32_t index = header.member & 0xffff;
-  if (index >= CONFIG_CARD_MEMBERS) return receive_unusual(card, packet);
-  Member& member = card.members[index];
-  const Membership& self = member.membership;
-  Operation& operation = member.operations[header.sequence % kChannels];
-  if (!is_usual(member, operation, header)) return receive_unusual(card, packet);
-  const uint32_t entry = peer_entry(self.rank, header.sender, self.ranks);
-  if (entry == kNoPeer || header.identity != self.peers[entry].identity) {
-    return receive_unusual(card, packet);
-  }
-  return on_usual_packet({card, member, operation}, packet, entry);
+  if (!is_whole(*packet, frame_bytes)) return receive_unusual(card, packet, frame_bytes);
+  return receive_for(card, card.members[packet->header->member & 0xffff], packet, frame_bytes);
 }
 
 }  // namespace peal

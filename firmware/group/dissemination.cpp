@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/group/dissemination.h"
 
-#include <bit>
-
 #include "firmware/group/inquiry.h"
 #include "firmware/wire/edge.h"
 
@@ -13,32 +11,23 @@ uint16_t rounds_below(uint32_t round) { return static_cast<uint16_t>((1u << roun
 
 }  // namespace
 
-bool dissemination_send(Card& card, Membership& self, Dissemination& state,
-                        const PacketKind& kind) {
-  if (state.phase != DisseminationPhase::kEntered) return true;
-  // A round is reached when all below it have been heard; rounds are sent in order.
-  const auto heard = static_cast<uint32_t>(std::countr_one(state.received));
-  for (auto round = static_cast<uint32_t>(std::countr_one(state.sent));
-       round <= heard && round < self.rounds; ++round) {
-    Peer& to = self.peers[peer_ahead(round)];
-    Packet* packet = take_packet(card);
-    if (packet == nullptr) return false;
-    address_packet(to.address, kind, packet->header);
-    packet->header->hop = static_cast<uint8_t>(round);
-    edge_count(to, packet->header);
-    launch_packet(card, packet, false);
-    count(card, kind.pattern.operation == PEAL_OPERATION_RECYCLE ? PEAL_COUNTER_SENT_RECYCLE
-                                                                 : PEAL_COUNTER_SENT_SIGNAL);
-    state.sent |= static_cast<uint16_t>(1u << round);
-  }
-  if (heard == self.rounds) state.phase = DisseminationPhase::kComplete;
-  return true;
+void send_signal(Card& card, Packet* packet, Peer& to, const peal_wire_header& pattern,
+                 uint32_t sequence, uint32_t round) {
+  peal_wire_header* header = packet->header;
+  *header = pattern;
+  header->sequence = sequence;
+  header->hop = static_cast<uint8_t>(round);
+  readdress_packet(to.address, header);
+  edge_count(to, header);
+  count(card, pattern.operation == PEAL_OPERATION_RECYCLE ? PEAL_COUNTER_SENT_RECYCLE
+                                                          : PEAL_COUNTER_SENT_SIGNAL);
+  launch_packet(card, packet, false);
 }
 
 bool dissemination_prove(Card& card, Membership& self, Dissemination& state,
-                         const PacketKind& kind) {
+                         const peal_wire_header& pattern, uint32_t sequence) {
   state.received = rounds_below(self.rounds);
-  return dissemination_send(card, self, state, kind);
+  return dissemination_send(card, self, state, pattern, sequence);
 }
 
 void dissemination_chase(Card& card, Member& member, const Dissemination& state, Inquiry& inquiry,

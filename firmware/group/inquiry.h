@@ -9,6 +9,13 @@
 
 namespace peal {
 
+// Nothing was asked, and nobody has promised anything.
+inline void inquiry_clear(Inquiry& inquiry) {
+  inquiry.longest_ns = 0;
+  inquiry.promised = inquiry.doubts = 0;
+  inquiry.asking = Asking::kAnybody;
+  inquiry.ever_asked = inquiry.asked_suspect = inquiry.all_sent = false;
+}
 // The wait begins.
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry);
 // Something of what is awaited has come. True where it has shortened the wait: the timer must be

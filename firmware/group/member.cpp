@@ -129,6 +129,8 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
     self.peers[entry] = {};
     self.peers[entry].address = request.peers[entry];
     self.peers[entry].identity = peal_identity(&request.peers[entry]);
+    self.peers[entry].known_by =
+        static_cast<uint8_t>(peer_entry(self.rank, request.peers[entry].rank, self.ranks));
   }
   member.pace = pace_start(card.timeouts, card.now, kQuestionsPerInterval);
   member.patience = patience_start(card.timeouts, card.now);

@@ -24,7 +24,7 @@ void retire_oldest(Card& card, Member& member) {
   epoch_state(member, epoch) = {};
   member.epoch_finished[epoch & 1] = 0;
   ++member.recycled;
-  member.recycling_inquiry = {};
+  inquiry_clear(member.recycling_inquiry);
   inquiry_begin(card, member, member.recycling_inquiry);
   note_unsettled(card, member);  // what is parked may start
 }
@@ -41,12 +41,13 @@ void advance(Card& card, Member& member) {
       card.timers.arm_no_later(member.timer, inquiry_next(card, member.recycling_inquiry));
     }
     // A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
-    (void)dissemination_send(card, self, state, epoch_kind(member, PEAL_PACKET_SIGNAL, epoch));
+    (void)dissemination_send(card, self, state, member.recycling_pattern,
+                             static_cast<uint32_t>(epoch));
     if (state.phase == DisseminationPhase::kComplete && epoch != member.recycled) {
       // Everybody entered the later epoch, so everybody had entered the earlier one.
       Dissemination& earlier = epoch_state(member, member.recycled);
-      (void)dissemination_prove(card, self, earlier,
-                                epoch_kind(member, PEAL_PACKET_SIGNAL, member.recycled));
+      (void)dissemination_prove(card, self, earlier, member.recycling_pattern,
+                                static_cast<uint32_t>(member.recycled));
       if (earlier.phase != DisseminationPhase::kComplete) return;
       retire_oldest(card, member);
     }
@@ -70,22 +71,21 @@ uint64_t epoch_of(const Member& member, uint32_t wire, int32_t* ahead) {
 void recycling_connect(Member& member) {
   const Membership& self = member.membership;
   member.recycling_pattern =
-      operation_pattern(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm,
+      operation_pattern(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, PEAL_PACKET_SIGNAL,
                         signature_of(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, 0, 0), 0);
 }
 
 void recycling_finished(Card& card, Member& member, uint64_t sequence) {
   const uint64_t epoch = sequence / kEpochOperations;
-  ++member.epoch_finished[epoch & 1];
-  advance(card, member);
+  if (++member.epoch_finished[epoch & 1] >= kEpochOperations) advance(card, member);
 }
 
 bool recycling_prove(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   Dissemination& state = epoch_state(member, epoch);
   if (state.phase == DisseminationPhase::kOutside) return false;
-  (void)dissemination_prove(card, member.membership, state,
-                            epoch_kind(member, PEAL_PACKET_SIGNAL, epoch));
+  (void)dissemination_prove(card, member.membership, state, member.recycling_pattern,
+                            static_cast<uint32_t>(epoch));
   if (state.phase != DisseminationPhase::kComplete)
     return false;  // no packet to be had: the sender's data comes again
   retire_oldest(card, member);

@@ -5,10 +5,6 @@
 
 namespace peal {
 
-bool context_is_open(const Card& card, ContextId context) {
-  return context < CONFIG_CONTEXTS && card.contexts[context].phase == ContextPhase::kOpen;
-}
-
 peal_status context_open(Card& card, ContextId context, ClientId client) {
   if (context >= CONFIG_CONTEXTS || card.contexts[context].phase != ContextPhase::kFree)
     return PEAL_STATUS_NO_RESOURCES;

@@ -6,7 +6,9 @@
 
 namespace peal {
 
-[[nodiscard]] bool context_is_open(const Card& card, ContextId context);
+[[nodiscard]] inline bool context_is_open(const Card& card, ContextId context) {
+  return context < CONFIG_CONTEXTS && card.contexts[context].phase == ContextPhase::kOpen;
+}
 // NO_RESOURCES when the slot is taken or there is none such.
 peal_status context_open(Card& card, ContextId context, ClientId client);
 // A closing context is over if nothing of it is under way; its keys go then.

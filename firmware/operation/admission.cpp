@@ -23,6 +23,18 @@ bool may_start(const Member& member, const Command& command) {
   return command.operation != PEAL_OPERATION_DESTROY || member.finished == command.sequence;
 }
 
+// Most operations are like the one before, whose record knows.
+uint32_t signature_for(const Member& member, const Command& command) {
+  const Algorithm& algorithm = *command.algorithm;
+  const Operation& before = member.operations[(command.sequence - 1) % kChannels];
+  if (before.algorithm == &algorithm && before.block_bytes == command.block_bytes &&
+      before.root == command.root) {
+    return before.signature;
+  }
+  return signature_of(member.membership, algorithm.operation, algorithm.algorithm, command.root,
+                      command.block_bytes);
+}
+
 void run_command(Card& card, Member& member, const Command& command) {
   Operation& operation = member.operations[command.sequence % kChannels];
   const Scope scope = {card, member, operation};
@@ -30,10 +42,8 @@ void run_command(Card& card, Member& member, const Command& command) {
   const bool early = operation.phase == OperationPhase::kEarly;
   PEAL_ASSERT(early || operation.phase == OperationPhase::kFree || mutated(Mutation::kNoRecycling));
   if (!early) {
-    const uint32_t signature = signature_of(member.membership, algorithm.operation,
-                                            algorithm.algorithm, command.root, command.block_bytes);
-    operation_open(scope, algorithm, command.sequence, signature, command.block_bytes,
-                   command.root);
+    operation_open(scope, algorithm, command.sequence, signature_for(member, command),
+                   command.block_bytes, command.root);
   }
   ++member.started;
   const bool agrees = operation.algorithm == &algorithm && operation.root == command.root &&
@@ -45,7 +55,7 @@ void run_command(Card& card, Member& member, const Command& command) {
     operation_end_if_refused(scope);
     return;
   }
-  operation_posted(scope);
+  if (early) operation_posted(scope);
   algorithm.does.post(scope);
   operation_advance(scope);
 }

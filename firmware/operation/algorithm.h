@@ -93,6 +93,12 @@ struct Algorithm {
   const AlgorithmFunctions& does;
 };
 
+// What most of its packets are.
+constexpr uint8_t usual_type(const Algorithm& algorithm) {
+  const bool blocks = (algorithm.packets.types & packet_types({PEAL_PACKET_DATA})) != 0;
+  return blocks ? PEAL_PACKET_DATA : PEAL_PACKET_SIGNAL;
+}
+
 // All rows, by what they serve (registry.cpp).
 struct AlgorithmTable {
   const Algorithm* rows[PEAL_OPERATION_COUNT][PEAL_ALGORITHM_COUNT];

@@ -63,10 +63,10 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   operation.verdict_rank = PEAL_NO_RANK;
   operation.sequence = sequence;
   operation.pattern = operation_pattern(member.membership, algorithm.operation, algorithm.algorithm,
-                                        signature, sequence);
+                                        usual_type(algorithm), signature, sequence);
   operation.pattern.block_bytes = block_bytes;
   operation.pattern.origin = operation.root;
-  operation.inquiry = {};
+  inquiry_clear(operation.inquiry);
   inquiry_begin(card, member, operation.inquiry);
   operation.dma = 0;
   operation.staging_mask = 0;
@@ -138,7 +138,7 @@ void operation_finish(const Scope& scope) {
     patience_undisturbed(member.patience, card.timeouts, operation.inquiry.longest_ns);
   }
   if (!operation.in_debt) card.timers.disarm(operation.timer);
-  release_staging(card, member, operation);
+  if (operation.staging_mask != 0) release_staging(card, member, operation);
   part_place_release(member, operation);
   note_ended(card, member, operation);
 }

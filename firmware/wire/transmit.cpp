@@ -14,6 +14,7 @@ peal_wire_header membership_pattern(const Card& card, const Membership& from) {
   pattern.ethertype = __builtin_bswap16(PEAL_ETHERTYPE);
   pattern.version = PEAL_WIRE_VERSION;
   pattern.group = static_cast<uint32_t>(from.group);
+  pattern.member = from.handle;
   pattern.identity = from.identity;
   pattern.signature = from.seed;
   pattern.sender = from.rank;
@@ -21,8 +22,9 @@ peal_wire_header membership_pattern(const Card& card, const Membership& from) {
 }
 
 peal_wire_header operation_pattern(const Membership& from, uint8_t operation, uint8_t algorithm,
-                                   uint32_t signature, uint64_t sequence) {
+                                   uint8_t type, uint32_t signature, uint64_t sequence) {
   peal_wire_header pattern = from.pattern;
+  pattern.type = type;
   pattern.signature = signature;
   pattern.sequence = static_cast<uint32_t>(sequence);
   pattern.operation = operation;

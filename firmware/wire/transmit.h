@@ -11,10 +11,11 @@
 namespace peal {
 
 // What the headers of one operation, of recycling, or of a group itself have in common: a pattern,
-// written once, of which a header is a copy with the rest filled in. Its origin is the root.
+// written once, of which a header is a copy with the rest filled in. Its origin is the root. Those
+// that come are compared with it, too: so it names its own member, and the usual type.
 peal_wire_header membership_pattern(const Card& card, const Membership& from);
 peal_wire_header operation_pattern(const Membership& from, uint8_t operation, uint8_t algorithm,
-                                   uint32_t signature, uint64_t sequence);
+                                   uint8_t type, uint32_t signature, uint64_t sequence);
 
 // Packets of one kind are alike but for their places.
 struct PacketKind {

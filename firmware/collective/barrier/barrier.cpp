@@ -45,14 +45,14 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
 }
 
 void advance(const Scope& scope) {
-  if (!is_posted(scope.operation)) return;
-  const PacketKind kind = packet_kind(scope.operation, PEAL_PACKET_SIGNAL);
-  if (!dissemination_send(scope.card, scope.member.membership, signals(scope), kind)) {
+  auto& [card, member, operation] = scope;
+  if (!is_posted(operation)) return;
+  Dissemination& state = signals(scope);
+  const peal_wire_header& pattern = operation.pattern;
+  if (!dissemination_send(card, member.membership, state, pattern, pattern.sequence)) {
     operation_starved(scope);
   }
-  if (signals(scope).phase == DisseminationPhase::kComplete) {
-    operation_finish(scope);
-  }
+  if (state.phase == DisseminationPhase::kComplete) operation_finish(scope);
 }
 
 void chase(const Scope& scope) {
