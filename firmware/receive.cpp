@@ -171,6 +171,7 @@ void listen_to_edge(Card& card, Member& member, uint32_t entry, const peal_wire_
 
 // What a packet brought forward goes on; what could not be taken is asked for again.
 peal_counter go_on(const Scope& scope, uint32_t entry, peal_counter result) {
+  if (result == kTakenIn) return PEAL_COUNTER_RECEIVED;
   if (result == PEAL_COUNTER_DROP_NO_DMA) operation_doubts(scope, entry);
   if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
   return result;
@@ -211,7 +212,8 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
     default:
       return on_operation_not_yet(scope, arrival);
   }
-  on_repair(card, member, operation->inquiry, arrival, result);
+  on_repair(card, member, operation->inquiry, arrival,
+            result == kTakenIn ? PEAL_COUNTER_RECEIVED : result);
   return go_on(scope, arrival.sender_entry, result);
 }
 
@@ -428,12 +430,9 @@ peal_counter on_usual_operation(const Scope& scope, Packet* packet, Peer& peer) 
   const AlgorithmFunctions& does = operation.algorithm->does;
   const peal_counter result =
       header.type == PEAL_PACKET_DATA ? does.on_data(scope, packet) : does.on_signal(scope, header);
-  if (result == PEAL_COUNTER_RECEIVED) {
-    operation_advance(scope);
-  } else if (result == PEAL_COUNTER_DROP_NO_DMA) {
-    operation_doubts(scope, static_cast<uint32_t>(&peer - member.membership.peers));
-  }
-  return end_usual(card, member, header, peer, result);
+  if (result == kTakenIn) return end_usual(card, member, header, peer, PEAL_COUNTER_RECEIVED);
+  const auto entry = static_cast<uint32_t>(&peer - member.membership.peers);
+  return end_usual(card, member, header, peer, go_on(scope, entry, result));
 }
 
 // (In functions of their own, so that what was found is not looked up again.)

@@ -7,15 +7,40 @@
 
 namespace peal::hopping {
 
-void forward(const Scope& scope, Packet* packet, const Carried& what, bool summed) {
+namespace {
+
+// Sends a copy of what came over this hop.
+void send_copy(Card& card, Packet* copy, Peer& to, const peal_wire_header& pattern,
+               const peal_wire_header& came, uint32_t hop) {
+  peal_wire_header* header = copy->header;
+  *header = pattern;
+  header->payload_crc = came.payload_crc;
+  header->piece = came.piece;
+  header->origin = came.origin;
+  header->hop = static_cast<uint8_t>(hop);
+  header->fragment = came.fragment;
+  header->length = came.length;
+  readdress_packet(to.address, header);
+  edge_count(to, header);
+  count(card, PEAL_COUNTER_SENT_DATA);
+  launch_packet(card, copy, true);
+}
+
+}  // namespace
+
+void describe(const Card& card, Packet* packet, uint32_t piece, Rank origin, uint32_t fragment,
+              uint32_t length) {
+  peal_wire_header* header = packet->header;
+  header->piece = piece;
+  header->origin = static_cast<uint16_t>(origin);
+  header->fragment = static_cast<uint8_t>(fragment);
+  header->length = static_cast<uint16_t>(length);
+  header->payload_crc = payload_sum(card, packet->payload, length);
+}
+
+void send_down(const Scope& scope, Packet* packet, uint32_t own, uint32_t hop) {
   auto& [card, member, operation] = scope;
   Membership& self = member.membership;
-  const uint32_t own = place(self.rank, what.origin, self.ranks);
-  uint32_t hop = first_leaving_hop(own);
-  if (own + (1u << hop) >= self.ranks) return;
-  const PacketKind kind = packet_kind(operation, PEAL_PACKET_DATA);
-  const uint32_t sum =
-      summed ? packet->header->payload_crc : payload_sum(card, packet->payload, what.length);
   for (; own + (1u << hop) < self.ranks; ++hop) {
     Peer& child = self.peers[peer_ahead(hop)];
     Packet* copy = share_packet(card, packet);
@@ -23,17 +48,7 @@ void forward(const Scope& scope, Packet* packet, const Carried& what, bool summe
       edge_skip(child);
       continue;
     }
-    peal_wire_header* header = copy->header;
-    address_packet(child.address, kind, header);
-    header->payload_crc = sum;
-    header->piece = what.piece;
-    header->origin = static_cast<uint16_t>(what.origin);
-    header->hop = static_cast<uint8_t>(hop);
-    header->fragment = what.fragment;
-    header->length = what.length;
-    edge_count(child, header);
-    launch_packet(card, copy, true);
-    count(card, PEAL_COUNTER_SENT_DATA);
+    send_copy(card, copy, child, operation.pattern, *packet->header, hop);
     if (own != 0) count(card, PEAL_COUNTER_FORWARDED);
   }
 }

@@ -24,15 +24,21 @@ constexpr uint32_t first_leaving_hop(uint32_t place) {
   return static_cast<uint32_t>(std::bit_width(place));
 }
 
-// What a packet's header says of its payload.
-struct Carried {
-  uint32_t piece;
-  Rank origin;
-  uint8_t fragment;
-  uint16_t length;
-};
-// Sends the payload on to every place below this one in the origin's tree: one header each, one
-// payload for all. `summed`: the packet came with its sum.
-void forward(const Scope& scope, Packet* packet, const Carried& what, bool summed);
+// Makes the header of a packet that this rank begins with say what it carries.
+void describe(const Card& card, Packet* packet, uint32_t piece, Rank origin, uint32_t fragment,
+              uint32_t length);
+
+// Sends the payload on to every place below `own` from this hop on: one header each, one payload
+// for all.
+void send_down(const Scope& scope, Packet* packet, uint32_t own, uint32_t hop);
+
+// Sends it on to every place below this rank's in its origin's tree. The packet's header says whose
+// it is, and which piece of it.
+inline void forward(const Scope& scope, Packet* packet) {
+  const Membership& self = scope.member.membership;
+  const uint32_t own = place(self.rank, packet->header->origin, self.ranks);
+  const uint32_t hop = first_leaving_hop(own);
+  if (own + (1u << hop) < self.ranks) send_down(scope, packet, own, hop);
+}
 
 }  // namespace peal::hopping

@@ -55,6 +55,9 @@ struct TransferDone {
   bool ok;
 };
 
+// RECEIVED, but there is nothing to go on with: on_data() and on_signal() may say so where they know.
+inline constexpr peal_counter kTakenIn = PEAL_COUNTER_COUNT;
+
 // What an algorithm does.
 struct AlgorithmFunctions {
   // Length, keys and bounds of a submission: OK and the rest of *command, or why not. Changes
@@ -66,7 +69,7 @@ struct AlgorithmFunctions {
   // The host has posted; the record may have been made long before.
   void (*post)(const Scope& scope);
   // Packets of the operation, their group, sender and signature checked. The counter they deserve:
-  // RECEIVED where they brought it forward.
+  // RECEIVED (or kTakenIn) where they brought it forward.
   peal_counter (*on_data)(const Scope& scope, Packet* packet);
   peal_counter (*on_signal)(const Scope& scope, const peal_wire_header& header);
   peal_counter (*on_nack)(const Scope& scope, const peal_wire_header& header,
@@ -74,7 +77,8 @@ struct AlgorithmFunctions {
   // A transfer is done, or failed (which ends the operation, whatever is returned). False: it only
   // goes on with its next half, and nothing else can.
   bool (*on_dma)(const Scope& scope, const TransferDone& done);
-  // Goes on as far as it can. Called after each of the above, as long as the operation is not over.
+  // Goes on as far as it can. Called after each of the above, as long as the operation is not over,
+  // unless they say that there is nothing to go on with.
   void (*advance)(const Scope& scope);
   // Nothing has come for an interval: asks for what is missing, within operation_may_ask().
   void (*chase)(const Scope& scope);

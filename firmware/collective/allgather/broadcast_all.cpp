@@ -86,12 +86,6 @@ bool next_early_piece(const Scope& scope) {
 constexpr mover::Plan kFetch = {
     .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece};
 
-// Passes on what has come.
-void forward(const Scope& scope, Packet* packet) {
-  const peal_wire_header& header = *packet->header;
-  hopping::forward(scope, packet, {header.piece, header.origin, 0, header.length}, true);
-}
-
 bool is_free(const Scope& scope, const Piece& /*piece*/, Rank /*origin*/) {
   return is_posted(scope.operation);
 }
@@ -167,7 +161,8 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
   piece.own = OwnBlock::kPlaced;
   set_bit(piece, rank);
   ++piece.arrived;
-  hopping::forward(scope, packet, {number, rank, 0, static_cast<uint16_t>(length)}, false);
+  hopping::describe(card, packet, number, rank, 0, length);
+  hopping::forward(scope, packet);
 }
 
 bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
@@ -285,7 +280,7 @@ peal_counter on_repeated(const Scope& scope, Packet* packet) {
   if (!owes(piece, header.origin)) return PEAL_COUNTER_DUPLICATE;
   pay(piece, header.origin);
   operation_progressed(scope);
-  forward(scope, packet);
+  hopping::forward(scope, packet);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -334,6 +329,18 @@ void post(const Scope& scope) {
   }
 }
 
+// Not after the usual arrival: the first incomplete piece stays incomplete, and the window is sent.
+bool can_go_on(const Scope& scope) {
+  const Operation& operation = scope.operation;
+  if (!is_posted(operation)) return false;
+  const Piece& first = piece_slot(operation, operation.base);
+  const bool incomplete = operation.base < operation.piece_count &&
+                          first.arrived < expected_blocks(scope.member.membership);
+  const bool idle =
+      !own_pieces_wait(operation) && !operation.mover.active && !early_waits(operation);
+  return !incomplete || !idle;
+}
+
 peal_counter on_data(const Scope& scope, Packet* packet) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
@@ -360,8 +367,8 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   set_bit(*piece, header.origin);
   ++piece->arrived;
   operation_progressed(scope);
-  forward(scope, packet);
-  return PEAL_COUNTER_RECEIVED;
+  hopping::forward(scope, packet);
+  return can_go_on(scope) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
 bool on_dma(const Scope& scope, const TransferDone& done) {
@@ -389,16 +396,7 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
 }
 
 void advance(const Scope& scope) {
-  const Operation& operation = scope.operation;
-  if (!is_posted(operation)) return;
-  // The usual arrival: the first incomplete piece stays incomplete, and the window is sent.
-  const Piece& first = piece_slot(operation, operation.base);
-  const bool incomplete = operation.base < operation.piece_count &&
-                          first.arrived < expected_blocks(scope.member.membership);
-  const bool idle =
-      !own_pieces_wait(operation) && !operation.mover.active && !early_waits(operation);
-  if (incomplete && idle) return;
-  advance_pieces(scope);
+  if (can_go_on(scope)) advance_pieces(scope);
 }
 
 // A question for each neighbour above that owes a block of the piece, but for those (hops, a bit

@@ -18,6 +18,17 @@ void open(const Scope& /*scope*/) {}
 
 void post(const Scope& scope) { signals(scope).phase = DisseminationPhase::kEntered; }
 
+[[gnu::always_inline]] inline void go_on(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  if (!is_posted(operation)) return;
+  Dissemination& state = signals(scope);
+  const peal_wire_header& pattern = operation.pattern;
+  if (!dissemination_send(card, member.membership, state, pattern, pattern.sequence)) {
+    operation_starved(scope);
+  }
+  if (state.phase == DisseminationPhase::kComplete) operation_finish(scope);
+}
+
 peal_counter on_signal(const Scope& scope, const peal_wire_header& header) {
   const peal_counter round = check_round(scope.member.membership, header, true);
   if (round != kPacketGood) return round;
@@ -26,7 +37,8 @@ peal_counter on_signal(const Scope& scope, const peal_wire_header& header) {
     return PEAL_COUNTER_DUPLICATE;
   }
   operation_progressed(scope);
-  return PEAL_COUNTER_RECEIVED;
+  go_on(scope);
+  return kTakenIn;
 }
 
 peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack) {
@@ -44,16 +56,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   return PEAL_COUNTER_RECEIVED;
 }
 
-void advance(const Scope& scope) {
-  auto& [card, member, operation] = scope;
-  if (!is_posted(operation)) return;
-  Dissemination& state = signals(scope);
-  const peal_wire_header& pattern = operation.pattern;
-  if (!dissemination_send(card, member.membership, state, pattern, pattern.sequence)) {
-    operation_starved(scope);
-  }
-  if (state.phase == DisseminationPhase::kComplete) operation_finish(scope);
-}
+void advance(const Scope& scope) { go_on(scope); }
 
 void chase(const Scope& scope) {
   if (is_posted(scope.operation)) {

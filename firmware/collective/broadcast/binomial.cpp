@@ -124,16 +124,6 @@ uint32_t window_end(const Scope& scope) {
   return std::min(tree_of(scope).whole + kPieceSlots, scope.operation.piece_count);
 }
 
-void forward(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment, bool summed) {
-  const uint32_t length = fragment_length(scope.operation, number, fragment);
-  hopping::forward(scope, packet,
-                   {.piece = number,
-                    .origin = scope.operation.root,
-                    .fragment = static_cast<uint8_t>(fragment),
-                    .length = static_cast<uint16_t>(length)},
-                   summed);
-}
-
 void write_fragment(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment,
                     Step step) {
   auto& [card, member, operation] = scope;
@@ -173,7 +163,9 @@ bool land(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment
 // The root's own data lies in the packet.
 void on_own_read(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment) {
   Piece& piece = piece_slot(scope.operation, number);
-  forward(scope, packet, number, fragment, false);
+  hopping::describe(scope.card, packet, number, scope.operation.root, fragment,
+                    fragment_length(scope.operation, number, fragment));
+  hopping::forward(scope, packet);
   // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come. Its
   // DMA record is the one that the read has given back.
   if (packet->payload_bytes > 0) {
@@ -465,7 +457,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   set_bit(*piece, header.fragment);
   ++piece->arrived;
   operation_progressed(scope);
-  forward(scope, packet, number, header.fragment, true);
+  hopping::forward(scope, packet);
   return PEAL_COUNTER_RECEIVED;
 }
 
