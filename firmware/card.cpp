@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
 #include "firmware/card_types.h"
 #include "firmware/dma/dma.h"
@@ -201,7 +202,7 @@ void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now
 void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
   card.now = now;
   const DmaDone done = dma_take_done(card, token, ok);
-  Member& member = card.members[done.tag.member];
+  Member& member = kept(card.members[done.tag.member]);
   const ContextId context = member.context;
   if (done.tag.owner == DmaOwner::kAddresses) {
     on_addresses(card, done);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "firmware/base/kept.h"
 #include "firmware/group/death.h"
 #include "firmware/group/dissemination.h"
 #include "firmware/group/inquiry.h"
@@ -357,7 +358,8 @@ static_assert(offsetof(peal_wire_header, sequence) == kSignatureAndSequence + 4)
 
 // Is it what all headers of this pattern are, sent the first time? But for what it is of: signature,
 // sequence and length; and for what differs between them: their sender, and places.
-bool has_pattern(const peal_wire_header& header, const peal_wire_header& pattern) {
+[[gnu::always_inline]] inline bool has_pattern(const peal_wire_header& header,
+                                               const peal_wire_header& pattern) {
   return header.ethertype == pattern.ethertype && header.version == pattern.version &&
          header.type == pattern.type &&
          pair_at(header, kGroupAndMember) == pair_at(pattern, kGroupAndMember) &&
@@ -374,7 +376,7 @@ bool is_of(const Operation& operation, const peal_wire_header& header) {
          has_pattern(header, pattern) &&
          (header.block_bytes == pattern.block_bytes ||
           operation.algorithm->lengths == Lengths::kOfParts) &&
-         (header.origin == pattern.origin || !operation.algorithm->rooted);
+         (!operation.algorithm->rooted || header.origin == pattern.origin);
 }
 
 bool is_of_recycling(const Member& member, const peal_wire_header& header) {
@@ -395,8 +397,8 @@ Peer* find_sender(Membership& self, const peal_wire_header& header) {
     entry = peer_entry(self.rank, header.sender, self.ranks);
     if (entry == kNoPeer) return nullptr;
   }
-  Peer* peer = &self.peers[entry];
-  return header.identity == peer->identity ? peer : nullptr;
+  Peer& peer = kept(self.peers[entry]);
+  return header.identity == peer.identity ? &peer : nullptr;
 }
 
 // Is it a whole frame, for a member that can be? (What check_frame() asks for, but for the fields
@@ -455,7 +457,7 @@ peal_counter receive_unusual(Card& card, Packet* packet, uint32_t frame_bytes) {
                                            uint32_t frame_bytes) {
   const peal_wire_header& header = *packet->header;
   Membership& self = member.membership;
-  Operation* operation = &member.operations[header.sequence % kChannels];
+  Operation* operation = &kept(member.operations[header.sequence % kChannels]);
   bool known = member.phase == MemberPhase::kActive && !self.poisoned;
   if (header.operation == PEAL_OPERATION_RECYCLE) {
     known = known && is_of_recycling(member, header);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/group/recycling.h"
 
+#include "firmware/base/kept.h"
 #include "firmware/group/dissemination.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/unsettled.h"
@@ -8,7 +9,9 @@
 namespace peal {
 namespace {
 
-Dissemination& epoch_state(Member& member, uint64_t epoch) { return member.recycling[epoch & 1]; }
+Dissemination& epoch_state(Member& member, uint64_t epoch) {
+  return kept(member.recycling[epoch & 1]);
+}
 
 PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
   return {member.recycling_pattern, type, static_cast<uint32_t>(epoch)};
@@ -17,7 +20,7 @@ PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
 void retire_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   for (uint64_t i = 0; i < kEpochOperations; ++i) {
-    Operation& operation = member.operations[(epoch * kEpochOperations + i) % kChannels];
+    Operation& operation = kept(member.operations[(epoch * kEpochOperations + i) % kChannels]);
     card.timers.disarm(operation.timer);
     operation.phase = OperationPhase::kFree;
   }

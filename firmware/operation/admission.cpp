@@ -2,6 +2,7 @@
 #include "firmware/operation/admission.h"
 
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
 #include "firmware/group/member.h"
 #include "firmware/group/parking.h"
@@ -26,7 +27,7 @@ bool may_start(const Member& member, const Command& command) {
 // Most operations are like the one before, whose record knows.
 uint32_t signature_for(const Member& member, const Command& command) {
   const Algorithm& algorithm = *command.algorithm;
-  const Operation& before = member.operations[(command.sequence - 1) % kChannels];
+  const Operation& before = kept(member.operations[(command.sequence - 1) % kChannels]);
   if (before.algorithm == &algorithm && before.block_bytes == command.block_bytes &&
       before.root == command.root) {
     return before.signature;
@@ -36,7 +37,7 @@ uint32_t signature_for(const Member& member, const Command& command) {
 }
 
 void run_command(Card& card, Member& member, const Command& command) {
-  Operation& operation = member.operations[command.sequence % kChannels];
+  Operation& operation = kept(member.operations[command.sequence % kChannels]);
   const Scope scope = {card, member, operation};
   const Algorithm& algorithm = *command.algorithm;
   const bool early = operation.phase == OperationPhase::kEarly;

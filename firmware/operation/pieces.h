@@ -9,6 +9,7 @@
 #pragma once
 
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/card_types.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/operation.h"
@@ -26,10 +27,10 @@ inline void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gathe
 }
 
 inline Piece& piece_slot(Operation& operation, uint32_t number) {
-  return operation.pieces[number % kPieceSlots];
+  return kept(operation.pieces[number % kPieceSlots]);
 }
 inline const Piece& piece_slot(const Operation& operation, uint32_t number) {
-  return operation.pieces[number % kPieceSlots];
+  return kept(operation.pieces[number % kPieceSlots]);
 }
 inline bool piece_is_open(const Operation& operation, uint32_t number) {
   return operation.pieces[number % kPieceSlots].number == number + 1;

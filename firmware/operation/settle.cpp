@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/operation/settle.h"
 
+#include "firmware/base/kept.h"
 #include "firmware/group/member.h"
 #include "firmware/group/recycling.h"
 #include "firmware/host/completion.h"
@@ -31,7 +32,7 @@ void go_on_with_parts(Card& card, Member& member) {
 
 // The first operation that ended is completed, with all that follows.
 void end_first(Card& card, Member& member) {
-  Operation& operation = member.operations[member.unsettled.ended - 1];
+  Operation& operation = kept(member.operations[member.unsettled.ended - 1]);
   const peal_status status = operation.verdict;
   member.unsettled.ended = operation.next_ended;
   const uint64_t sequence = operation.sequence;
@@ -75,7 +76,7 @@ bool settle_step(Card& card, Member& member) {
 
 void settle_all(Card& card) {
   while (card.unsettled != 0) {
-    Member& member = card.members[card.unsettled - 1];
+    Member& member = kept(card.members[card.unsettled - 1]);
     while (settle_step(card, member)) {
     }
     card.unsettled = member.unsettled.next;

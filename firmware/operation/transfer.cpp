@@ -2,6 +2,7 @@
 #include "firmware/operation/transfer.h"
 
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/frame.h"
 #include "firmware/operation/operation.h"
@@ -84,8 +85,8 @@ void transfer_write(const Scope& scope, const TransferRequest& request) {
 void on_transfer_done(Card& card, const DmaDone& done) {
   const DmaTag& tag = done.tag;
   const auto role = static_cast<TransferRole>(tag.role);
-  Member& member = card.members[tag.member];
-  Operation& operation = member.operations[tag.slot];
+  Member& member = kept(card.members[tag.member]);
+  Operation& operation = kept(member.operations[tag.slot]);
   const Scope scope = {card, member, operation};
   // It may outlive its operation: a repair under way when the slot was recycled.
   const bool live = operation.phase != OperationPhase::kFree && operation.sequence == tag.sequence;
