@@ -34,9 +34,9 @@ struct Stretch {
 };
 
 struct Plan {
-  // Whom step k sends to, and whom it waits for.
-  Rank (*to)(const Membership& self, uint32_t k);
-  Rank (*from)(const Membership& self, uint32_t k);
+  // Whom step k sends to, and whom it waits for: entries of the table of peers.
+  uint32_t (*to)(const Membership& self, uint32_t k);
+  uint32_t (*from)(const Membership& self, uint32_t k);
   // Packets of step k, 1 to 64, and the bytes of one.
   uint32_t (*fragments)(const Scope& scope, uint32_t number, uint32_t k);
   uint32_t (*bytes)(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment);
@@ -55,8 +55,6 @@ struct Plan {
   void (*read_own)(const Scope& scope, Piece& piece, uint32_t number) = nullptr;
 };
 
-const peal_peer_address& address_of(const Membership& self, Rank peer);
-
 // Writes bytes of a packet that has come into the image that lies in the channel. Takes a DMA
 // record, which the caller has made sure of.
 void write_landed(const Scope& scope, Piece& piece, Packet* packet, uint8_t* from,
@@ -67,31 +65,6 @@ bool is_wanted(const Scope& scope, uint32_t piece, uint32_t position);
 bool image_has_left(const Scope& scope);
 constexpr mover::Plan deliver_image(Rank (*rank_at)(const Membership& self, uint32_t position)) {
   return {.wanted = is_wanted, .rank_at = rank_at, .piece_ended = image_has_left};
-}
-
-peal_counter on_data(const Scope& scope, const Plan& plan, Packet* packet);
-peal_counter on_nack(const Scope& scope, const Plan& plan, const peal_wire_header& header,
-                     const peal_nack& nack);
-bool on_dma(const Scope& scope, const Plan& plan, const TransferDone& done);
-void advance(const Scope& scope, const Plan& plan);
-void chase(const Scope& scope, const Plan& plan);
-
-// The seam's functions, where the algorithm has only a plan.
-template <const Plan& kPlan>
-constexpr AlgorithmFunctions functions(decltype(AlgorithmFunctions::check) check,
-                                       decltype(AlgorithmFunctions::open) open) {
-  return {
-      .check = check,
-      .open = open,
-      .post = [](const Scope& /*scope*/) {},
-      .on_data = [](const Scope& scope, Packet* packet) { return on_data(scope, kPlan, packet); },
-      .on_signal = nullptr,
-      .on_nack = [](const Scope& scope, const peal_wire_header& header,
-                    const peal_nack& nack) { return on_nack(scope, kPlan, header, nack); },
-      .on_dma = [](const Scope& scope,
-                   const TransferDone& done) { return on_dma(scope, kPlan, done); },
-      .advance = [](const Scope& scope) { advance(scope, kPlan); },
-      .chase = [](const Scope& scope) { chase(scope, kPlan); }};
 }
 
 }  // namespace peal::stepping

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/transfer.h"
@@ -17,20 +18,21 @@ bool may_repair(Card& card) {
   return false;
 }
 
-bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place,
-                     const peal_peer_address& to, bool repair) {
+bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
+                     bool repair) {
   auto& [card, member, operation] = scope;
   Membership& self = member.membership;
-  const uint32_t entry = peer_entry(self.rank, to.rank, self.ranks);
+  const Peer& peer = kept(self.peers[to]);
   Packet* packet = take_bounce(card, 1);
   if (packet == nullptr) return false;
-  address_packet(to, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
-  if (repair) packet->header->flags = PEAL_PACKET_REPAIR;
-  packet->header->piece = part.piece;
-  packet->header->origin = place.origin;
-  packet->header->hop = place.hop;
-  packet->header->fragment = place.fragment;
-  packet->header->length = static_cast<uint16_t>(part.bytes);
+  peal_wire_header* header = packet->header;
+  address_packet(peer.address, packet_kind(operation, PEAL_PACKET_DATA), header);
+  if (repair) header->flags = PEAL_PACKET_REPAIR;
+  header->piece = part.piece;
+  header->origin = place.origin;
+  header->hop = place.hop;
+  header->fragment = place.fragment;
+  header->length = static_cast<uint16_t>(part.bytes);
   packet->payload_bytes = part.bytes;
   count(card, repair ? PEAL_COUNTER_SENT_REPAIR : PEAL_COUNTER_SENT_DATA);
   if (is_staged(operation) || part.bytes == 0) {
@@ -38,7 +40,7 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
       std::memcpy(packet->payload, staging_address(member, operation, part.position, part.offset),
                   part.bytes);
     }
-    if (!repair && entry != kNoPeer) edge_count(self.peers[entry], packet->header);
+    if (!repair) edge_count(self.peers[peer.known_by], header);
     launch_packet(card, packet, false);
     return true;
   }
@@ -52,7 +54,7 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
                         .card = packet->payload,
                         .bytes = part.bytes,
                         .packet = packet,
-                        .detail = entry});
+                        .detail = peer.known_by});
   return true;
 }
 

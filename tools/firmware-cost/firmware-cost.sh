@@ -55,7 +55,7 @@ measure() { # measure NAME BOUND RANKS OPERATIONS ARGUMENTS...   BOUND: instruct
     packets=$(sed -n 's/.*"packets_received": \([0-9]*\).*/\1/p' "$work/json")
     # Functions of namespace peal that are not the simulator's; code inlined into them counts as theirs.
     instructions=$(callgrind_annotate --auto=no --threshold=100 "$work/out" |
-      awk '/:peal::/ && !/:peal::(sim|emulator)::/ { gsub(",", "", $1); sum += $1 } END { printf "%d", sum }')
+      awk '/:([a-z0-9_]+ )?peal::/ && !/:([a-z0-9_]+ )?peal::(sim|emulator)::/ { gsub(",", "", $1); sum += $1 } END { printf "%d", sum }')
     awk -v name="$name" -v sums="$checksums" -v i="$instructions" -v p="$packets" \
       -v o="$operations" -v n="$ranks" \
       'BEGIN { printf "%-44s %-9s %16.0f %20.0f\n", name, sums, i / p, i / o / n }'

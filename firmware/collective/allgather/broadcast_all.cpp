@@ -261,12 +261,12 @@ bool repair_block(const Scope& scope, uint32_t number, Rank origin,
   if (!is_staged(operation) && !(own && piece.retained)) return false;
   if (!has_bit(piece, origin) || !may_repair(card)) return false;
   const uint32_t place = hopping::place(child.rank, origin, self.ranks);
+  const uint32_t hop = hopping::arriving_hop(place);
   const ImagePart part = {number, origin, 0, piece_length(operation, number)};
-  return send_from_image(scope, part,
-                         {.origin = static_cast<uint16_t>(origin),
-                          .hop = static_cast<uint8_t>(hopping::arriving_hop(place)),
-                          .fragment = 0},
-                         child, true);
+  return send_from_image(
+      scope, part,
+      {.origin = static_cast<uint16_t>(origin), .hop = static_cast<uint8_t>(hop), .fragment = 0},
+      peer_ahead(hop), true);
 }
 
 // A block that had come before. If somebody below still asks for it, it goes on to all below (who

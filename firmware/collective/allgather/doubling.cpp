@@ -5,7 +5,7 @@
 
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/allgather/schedule.h"
-#include "firmware/collective/stepping.h"
+#include "firmware/collective/stepping_machine.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/transfer.h"
@@ -29,8 +29,15 @@ schedule::Step step_of(const Membership& self, uint32_t k) {
   return schedule::step(k, self.rank, self.ranks);
 }
 
-Rank step_to(const Membership& self, uint32_t k) { return step_of(self, k).to; }
-Rank step_from(const Membership& self, uint32_t k) { return step_of(self, k).from; }
+// The partner of a doubling is ahead of this rank or behind it, as the bit says in which they differ.
+uint32_t step_to(const Membership& self, uint32_t k) {
+  return schedule::rotated(self.ranks) || (self.rank >> k & 1) != 0 ? peer_behind(k)
+                                                                    : peer_ahead(k);
+}
+uint32_t step_from(const Membership& self, uint32_t k) {
+  return schedule::rotated(self.ranks) || (self.rank >> k & 1) == 0 ? peer_ahead(k)
+                                                                    : peer_behind(k);
+}
 
 // Bytes of a piece that a step sends, and receives.
 uint32_t step_bytes(const Scope& scope, uint32_t number, const schedule::Step& step) {

@@ -6,7 +6,7 @@
 
 #include "firmware/collective/alltoall/alltoall.h"
 #include "firmware/collective/alltoall/bruck_order.h"
-#include "firmware/collective/stepping.h"
+#include "firmware/collective/stepping_machine.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
@@ -73,8 +73,8 @@ ImagePart part_of(const Scope& scope, uint32_t number, uint32_t k, uint32_t frag
   return {number, area_of(k, scope.member.membership.ranks) + what.first, 0, what.bytes};
 }
 
-Rank step_to(const Membership& self, uint32_t k) { return minus(self.rank, 1u << k, self.ranks); }
-Rank step_from(const Membership& self, uint32_t k) { return plus(self.rank, 1u << k, self.ranks); }
+uint32_t step_to(const Membership& /*self*/, uint32_t k) { return peer_behind(k); }
+uint32_t step_from(const Membership& /*self*/, uint32_t k) { return peer_ahead(k); }
 
 Rank rank_at(const Membership& self, uint32_t position) {
   return plus(self.rank, position, self.ranks);

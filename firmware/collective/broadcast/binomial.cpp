@@ -372,7 +372,7 @@ void chase_credits(const Scope& scope) {
 bool repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
   auto& [card, member, operation] = scope;
   if (!piece_is_open(operation, number)) return false;
-  const peal_peer_address& child = member.membership.peers[peer_ahead(hop)].address;
+  const uint32_t child = peer_ahead(hop);
   bool any = false;
   fragments &= own_state<Kept>(piece_slot(operation, number)).in_channel;
   for (; fragments != 0; fragments &= fragments - 1) {

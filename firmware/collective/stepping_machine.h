@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What algorithms in steps have in common, made for one plan each: so the plan's small functions are
+// no calls.
+#pragma once
+
+#include <bit>
+
+#include "firmware/base/assert.h"
+#include "firmware/collective/stepping.h"
+#include "firmware/group/inquiry.h"
+#include "firmware/operation/layout.h"
+#include "firmware/operation/operation.h"
+#include "firmware/operation/pieces.h"
+#include "firmware/operation/transfer.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal::stepping {
+
+inline uint64_t all_of(uint32_t fragments) {
+  return fragments == 64 ? ~uint64_t{0} : (uint64_t{1} << fragments) - 1;
+}
+
+// Notes which steps have come, and lie in the image. (There is no bit of a step behind the last.)
+inline void pass_steps(Steps& steps) {
+  while ((steps.whole >> steps.received & 1) != 0 && steps.landing[steps.received] == 0) {
+    ++steps.received;
+  }
+}
+
+// Fragments of this step that have been sent.
+inline uint64_t sent_of(Operation& operation, const peal_wire_header& header) {
+  if (!piece_is_open(operation, header.piece)) return 0;
+  const auto& steps = own_state<Steps>(piece_slot(operation, header.piece));
+  if (header.hop < steps.sent) return ~uint64_t{0};
+  return header.hop == steps.sent ? all_of(steps.fragments_sent) : 0;
+}
+
+template <const Plan& plan>
+bool send_fragment(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment, uint32_t to,
+                   bool repair) {
+  return send_from_image(scope, plan.part(scope, number, k, fragment),
+                         {.origin = scope.member.membership.rank,
+                          .hop = static_cast<uint8_t>(k),
+                          .fragment = static_cast<uint8_t>(fragment)},
+                         to, repair);
+}
+
+// Sends every step whose blocks are together.
+template <const Plan& plan>
+void send_steps(const Scope& scope, Piece& piece, uint32_t number) {
+  const Membership& self = scope.member.membership;
+  auto& steps = own_state<Steps>(piece);
+  pass_steps(steps);
+  if (piece.own != OwnBlock::kPlaced) return;
+  while (steps.sent < self.rounds && steps.sent <= steps.received) {
+    const uint32_t to = plan.to(self, steps.sent);
+    const uint32_t fragments = plan.fragments(scope, number, steps.sent);
+    while (steps.fragments_sent < fragments) {
+      if (!send_fragment<plan>(scope, number, steps.sent, steps.fragments_sent, to, false)) {
+        operation_starved(scope);
+        return;
+      }
+      ++steps.fragments_sent;
+    }
+    ++steps.sent;
+    steps.fragments_sent = 0;
+  }
+}
+
+// A staged result: to the user in one write (two where the order of ranks begins within it), and
+// to the channel in one, for late NACKs.
+template <const Plan& plan>
+void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const uint32_t length = piece_length(operation, number);
+  if (!has_dma_or_starves(scope, 3)) return;
+  piece.delivery = Delivery::kDelivering;
+  const Rank first_rank = plan.deliver.rank_at(self, 0);
+  const uint32_t first = self.ranks - first_rank;  // blocks from that rank's to that of rank N - 1
+  transfer_write(scope, {.step = mover::kDeliver,
+                         .piece = number,
+                         .host = user_address(operation, first_rank, number),
+                         .card = staging_address(member, operation, 0),
+                         .bytes = first * length});
+  if (first < self.ranks) {
+    transfer_write(scope, {.step = mover::kDeliver,
+                           .piece = number,
+                           .host = user_address(operation, 0, number),
+                           .card = staging_address(member, operation, first),
+                           .bytes = (self.ranks - first) * length});
+  }
+  const Stretch retained = plan.retained(self);
+  if (retained.blocks == 0) return;
+  transfer_write(scope, {.step = mover::kRetain,
+                         .piece = number,
+                         .host = image_address(member, operation, number, retained.first),
+                         .card = staging_address(member, operation, retained.first),
+                         .bytes = retained.blocks * length});
+}
+
+template <const Plan& plan>
+bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
+  Operation& operation = scope.operation;
+  const uint32_t rounds = scope.member.membership.rounds;
+  const auto& steps = own_state<Steps>(piece);
+  if (piece.own != OwnBlock::kPlaced || steps.sent < rounds || steps.received < rounds ||
+      piece.dma > 0) {
+    return false;
+  }
+  if (piece_length(operation, number) == 0) return true;
+  if (piece.delivery == Delivery::kGathering) {
+    if (is_staged(operation)) {
+      deliver_staged<plan>(scope, piece, number);
+    } else {
+      piece.delivery = Delivery::kDelivering;
+      mover::start(operation, number);
+      mover::advance(scope, plan.deliver);
+    }
+  }
+  return piece.delivery == Delivery::kDelivered;
+}
+
+// Asks for the first step of a piece that has gaps: later ones wait for it anyway. Not where its
+// partner was asked for an earlier piece (`partners`, a bit per step). But where it is known who
+// sent what is lost, for what that one sent.
+template <const Plan& plan>
+void ask_for_piece(const Scope& scope, uint32_t number, uint32_t& partners) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const Piece* piece = piece_open(operation, number);
+  PEAL_ASSERT(piece != nullptr);
+  const bool suspects = asks_suspects(operation.inquiry);
+  for (uint32_t k = 0; k < self.rounds; ++k) {
+    uint64_t missing = all_of(plan.fragments(scope, number, k)) & ~piece->bits[k];
+    // Of a step that has begun to come, what is behind its last packet is on its way.
+    if (suspects && piece->bits[k] != 0) missing &= std::bit_floor(piece->bits[k]) - 1;
+    if (missing == 0) continue;
+    if ((partners >> k & 1) != 0 && !suspects) return;
+    partners |= 1u << k;
+    const peal_peer_address& to = self.peers[plan.from(self, k)].address;
+    if (!operation_may_ask(scope, to.rank)) {
+      if (suspects) continue;
+      return;
+    }
+    const peal_nack nack = question(card, missing);
+    const SmallPacket what = {.piece = number,
+                              .origin = to.rank,
+                              .hop = static_cast<uint8_t>(k),
+                              .payload = &nack,
+                              .length = sizeof(nack)};
+    if (send_small(card, self, to, packet_kind(operation, PEAL_PACKET_NACK), what)) {
+      count(card, PEAL_COUNTER_SENT_NACK);
+    }
+    return;
+  }
+}
+
+template <const Plan& plan>
+peal_counter on_data(const Scope& scope, Packet* packet) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const peal_wire_header& header = *packet->header;
+  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (!is_expected(self, header.origin) || header.origin == self.rank) {
+    return PEAL_COUNTER_DROP_ORIGIN;
+  }
+  const Rank from = self.peers[plan.from(self, header.hop)].address.rank;
+  if (header.sender != from || header.origin != header.sender) {
+    return PEAL_COUNTER_DROP_SENDER;
+  }
+  const uint32_t fragments = plan.fragments(scope, header.piece, header.hop);
+  if (header.fragment >= fragments) return PEAL_COUNTER_DROP_FRAGMENT;
+  if (header.length != plan.bytes(scope, header.piece, header.hop, header.fragment)) {
+    return PEAL_COUNTER_DROP_LENGTH;
+  }
+  if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  Piece* piece = piece_open(operation, header.piece);
+  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
+  const uint64_t bit = uint64_t{1} << header.fragment;
+  if ((piece->bits[header.hop] & bit) != 0) return PEAL_COUNTER_DUPLICATE;
+  if (!plan.land(scope, *piece, packet)) return PEAL_COUNTER_DROP_NO_DMA;
+  piece->bits[header.hop] |= bit;
+  if (piece->bits[header.hop] == all_of(fragments)) {
+    own_state<Steps>(*piece).whole |= 1u << header.hop;
+  }
+  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
+  operation_progressed(scope);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+template <const Plan& plan>
+peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  const uint32_t to = plan.to(self, header.hop);
+  const peal_peer_address& asker = self.peers[to].address;
+  if (header.sender != asker.rank) return PEAL_COUNTER_DROP_SENDER;
+  const uint32_t fragments = plan.fragments(scope, header.piece, header.hop);
+  if ((nack.fragments & ~all_of(fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
+  const uint64_t resend = nack.fragments & sent_of(operation, header);
+  bool sent = false;
+  for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
+    if ((resend >> fragment & 1) == 0) continue;
+    if (!may_repair(card)) break;
+    if (!send_fragment<plan>(scope, header.piece, header.hop, fragment, to, true)) break;
+    sent = true;
+  }
+  // Silence would cost the asker's patience, whatever the reason.
+  if (!sent) send_not_yet(scope, asker, header, nack, Owed::kByHost);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+template <const Plan& plan>
+bool on_dma(const Scope& scope, const TransferDone& done) {
+  Piece& piece = piece_slot(scope.operation, done.piece);
+  if (done.step >= mover::kFirstStep) {
+    const bool more = mover::on_dma(scope, plan.deliver, done);
+    // A result that leaves staging is followed by nothing before all of it has left.
+    const bool leaves = done.step == mover::kDeliver || done.step == mover::kRetain;
+    return more && !(leaves && done.ok && piece.dma > 0);
+  }
+  if (!done.ok) return true;
+  if (done.step == kLand) {
+    --own_state<Steps>(piece).landing[done.detail];
+  } else {
+    plan.own_moved(scope, piece, done);
+  }
+  return true;
+}
+
+template <const Plan& plan>
+void advance(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  if (own_pieces_wait(operation)) start_own_pieces(scope, plan.start_own);
+  for (uint32_t number = operation.base;
+       number < operation.piece_count && number < operation.base + kPieceSlots; ++number) {
+    if (!piece_is_open(operation, number)) continue;
+    Piece& piece = piece_slot(operation, number);
+    if (plan.read_own != nullptr) plan.read_own(scope, piece, number);
+    send_steps<plan>(scope, piece, number);
+  }
+  if (operation.mover.active) mover::advance(scope, plan.deliver);
+  const uint32_t base = operation.base;
+  while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
+         piece_is_done<plan>(scope, piece_slot(operation, operation.base), operation.base)) {
+    ++operation.base;
+  }
+  if (operation.base == operation.piece_count && operation.dma == 0) {
+    operation_finish(scope);
+  } else if (operation.base != base) {
+    advance<plan>(scope);  // the window moved: at most 2W deep
+  }
+}
+
+template <const Plan& plan>
+void chase(const Scope& scope) {
+  const Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  const uint32_t last = operation.base + kPieceWindow;
+  uint32_t partners = 0;
+  for (uint32_t number = operation.base; number < last && number < operation.piece_count;
+       ++number) {
+    ask_for_piece<plan>(scope, number, partners);
+  }
+}
+
+// The seam's functions, where the algorithm has only a plan.
+template <const Plan& plan>
+constexpr AlgorithmFunctions functions(decltype(AlgorithmFunctions::check) check,
+                                       decltype(AlgorithmFunctions::open) open) {
+  return {.check = check,
+          .open = open,
+          .post = [](const Scope& /*scope*/) {},
+          .on_data = on_data<plan>,
+          .on_signal = nullptr,
+          .on_nack = on_nack<plan>,
+          .on_dma = on_dma<plan>,
+          .advance = advance<plan>,
+          .chase = chase<plan>};
+}
+
+}  // namespace peal::stepping
