@@ -171,7 +171,8 @@ void listen_to_edge(Card& card, Member& member, uint32_t entry, const peal_wire_
 }
 
 // What a packet brought forward goes on; what could not be taken is asked for again.
-peal_counter go_on(const Scope& scope, uint32_t entry, peal_counter result) {
+[[gnu::always_inline]] inline peal_counter go_on(const Scope& scope, uint32_t entry,
+                                                 peal_counter result) {
   if (result == kTakenIn) return PEAL_COUNTER_RECEIVED;
   if (result == PEAL_COUNTER_DROP_NO_DMA) operation_doubts(scope, entry);
   if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
@@ -409,65 +410,68 @@ bool is_whole(const Packet& packet, uint32_t frame_bytes) {
          header.length == packet.payload_bytes && (header.member & 0xffff) < CONFIG_CARD_MEMBERS;
 }
 
-// The edge of a packet that was good.
-peal_counter end_usual(Card& card, Member& member, const peal_wire_header& header, Peer& peer,
+// Is it as it was sent? Then its sender lives.
+bool is_sound(const Card& card, Packet& packet, Peer& peer) {
+  if (card.checksums == Checksums::kSoftware && !check_sums(packet)) return false;
+  hear_peer(peer);
+  return true;
+}
+
+// The edge that it came by.
+peal_counter end_usual(Card& card, Member& member, const Packet& packet, Peer& peer,
                        peal_counter result) {
+  const peal_wire_header& header = *packet.header;
   if (result == PEAL_COUNTER_RECEIVED && edge_is_next(peer, header)) return result;
   const auto entry = static_cast<uint32_t>(&peer - member.membership.peers);
   listen_to_edge(card, member, entry, header, result);
   return result;
 }
 
-peal_counter on_usual_recycling(Card& card, Member& member, const peal_wire_header& header,
-                                Peer& peer) {
+// (Functions of their own, with what was found: nothing of it is looked up again.)
+[[gnu::noinline]] peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet,
+                                                  Peer& peer) {
+  if (!is_sound(card, *packet, peer)) return PEAL_COUNTER_DROP_CHECKSUM;
+  const peal_wire_header& header = *packet->header;
   const peal_counter round = check_round(member.membership, header, true);
   const peal_counter result =
       round == kPacketGood ? recycling_on_signal(card, member, header) : round;
-  return end_usual(card, member, header, peer, result);
+  return end_usual(card, member, *packet, peer, result);
 }
 
-peal_counter on_usual_operation(const Scope& scope, Packet* packet, Peer& peer) {
-  auto& [card, member, operation] = scope;
-  const peal_wire_header& header = *packet->header;
-  const AlgorithmFunctions& does = operation.algorithm->does;
-  const peal_counter result =
-      header.type == PEAL_PACKET_DATA ? does.on_data(scope, packet) : does.on_signal(scope, header);
-  if (result == kTakenIn) return end_usual(card, member, header, peer, PEAL_COUNTER_RECEIVED);
-  const auto entry = static_cast<uint32_t>(&peer - member.membership.peers);
-  return end_usual(card, member, header, peer, go_on(scope, entry, result));
-}
-
-// (In functions of their own, so that what was found is not looked up again.)
-[[gnu::noinline]] peal_counter on_usual_packet(Card& card, Member& member, Operation* operation,
+[[gnu::noinline]] peal_counter on_usual_packet(Card& card, Member& member, Operation& operation,
                                                Packet* packet, Peer& peer) {
-  if (card.checksums == Checksums::kSoftware && !check_sums(*packet)) {
-    return PEAL_COUNTER_DROP_CHECKSUM;
+  if (!is_sound(card, *packet, peer)) return PEAL_COUNTER_DROP_CHECKSUM;
+  const Scope scope = {card, member, operation};
+  const AlgorithmFunctions& does = operation.algorithm->does;
+  peal_counter result = packet->header->type == PEAL_PACKET_DATA
+                            ? does.on_data(scope, packet)
+                            : does.on_signal(scope, *packet->header);
+  if (result == kTakenIn) {
+    result = PEAL_COUNTER_RECEIVED;
+  } else {
+    result = go_on(scope, static_cast<uint32_t>(&peer - scope.member.membership.peers), result);
   }
-  hear_peer(peer);
-  if (operation == nullptr) return on_usual_recycling(card, member, *packet->header, peer);
-  return on_usual_operation({card, member, *operation}, packet, peer);
+  return end_usual(scope.card, scope.member, *packet, peer, result);
 }
 
-peal_counter receive_unusual(Card& card, Packet* packet, uint32_t frame_bytes) {
+[[gnu::noinline]] peal_counter receive_unusual(Card& card, Packet* packet, uint32_t frame_bytes) {
   const peal_counter frame = check_frame(card, *packet, frame_bytes);
   return frame == kPacketGood ? receive_checked(card, packet) : frame;
 }
 
-[[gnu::noinline]] peal_counter receive_for(Card& card, Member& member, Packet* packet,
-                                           uint32_t frame_bytes) {
+bool recycles(const peal_wire_header& header) { return header.operation == PEAL_OPERATION_RECYCLE; }
+
+[[gnu::noinline]] peal_counter receive_whole(Card& card, Member& member, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   Membership& self = member.membership;
-  Operation* operation = &kept(member.operations[header.sequence % kChannels]);
-  bool known = member.phase == MemberPhase::kActive && !self.poisoned;
-  if (header.operation == PEAL_OPERATION_RECYCLE) {
-    known = known && is_of_recycling(member, header);
-    operation = nullptr;
-  } else {
-    known = known && is_of(*operation, header);
-  }
+  Operation& operation = kept(member.operations[header.sequence % kChannels]);
+  const bool known =
+      member.phase == MemberPhase::kActive && !self.poisoned &&
+      (recycles(header) ? is_of_recycling(member, header) : is_of(operation, header));
   Peer* peer = known ? find_sender(self, header) : nullptr;
-  if (peer == nullptr) return receive_unusual(card, packet, frame_bytes);
-  return on_usual_packet(card, member, operation, packet, *peer);
+  if (peer == nullptr) return receive_unusual(card, packet, sizeof(header));
+  return recycles(header) ? on_usual_recycling(card, member, packet, *peer)
+                          : on_usual_packet(card, member, operation, packet, *peer);
 }
 
 }  // namespace
@@ -494,7 +498,7 @@ peal_counter receive_unusual(Card& card, Packet* packet, uint32_t frame_bytes) {
 // asks for.
 peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
   if (!is_whole(*packet, frame_bytes)) return receive_unusual(card, packet, frame_bytes);
-  return receive_for(card, card.members[packet->header->member & 0xffff], packet, frame_bytes);
+  return receive_whole(card, card.members[packet->header->member & 0xffff], packet);
 }
 
 }  // namespace peal

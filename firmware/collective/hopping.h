@@ -32,13 +32,15 @@ void describe(const Card& card, Packet* packet, uint32_t piece, Rank origin, uin
 // for all.
 void send_down(const Scope& scope, Packet* packet, uint32_t own, uint32_t hop);
 
-// Sends it on to every place below this rank's in its origin's tree. The packet's header says whose
-// it is, and which piece of it.
+// Sends it on to every place below this rank's (`own`) in its origin's tree. The packet's header
+// says whose it is, and which piece of it.
+inline void forward_from(const Scope& scope, Packet* packet, uint32_t own) {
+  const uint32_t hop = first_leaving_hop(own);
+  if (own + (1u << hop) < scope.member.membership.ranks) send_down(scope, packet, own, hop);
+}
 inline void forward(const Scope& scope, Packet* packet) {
   const Membership& self = scope.member.membership;
-  const uint32_t own = place(self.rank, packet->header->origin, self.ranks);
-  const uint32_t hop = first_leaving_hop(own);
-  if (own + (1u << hop) < self.ranks) send_down(scope, packet, own, hop);
+  forward_from(scope, packet, place(self.rank, packet->header->origin, self.ranks));
 }
 
 }  // namespace peal::hopping

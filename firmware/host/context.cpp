@@ -12,8 +12,7 @@ peal_status context_open(Card& card, ContextId context, ClientId client) {
   return PEAL_STATUS_OK;
 }
 
-void context_try_close(Card& card, ContextId context) {
-  if (card.contexts[context].phase != ContextPhase::kClosing) return;
+void context_close(Card& card, ContextId context) {
   for (const Member& member : members_of(card)) {
     if (member.phase != MemberPhase::kFree && member.context == context) return;
   }

@@ -12,6 +12,9 @@ namespace peal {
 // NO_RESOURCES when the slot is taken or there is none such.
 peal_status context_open(Card& card, ContextId context, ClientId client);
 // A closing context is over if nothing of it is under way; its keys go then.
-void context_try_close(Card& card, ContextId context);
+void context_close(Card& card, ContextId context);
+inline void context_try_close(Card& card, ContextId context) {
+  if (card.contexts[context].phase == ContextPhase::kClosing) context_close(card, context);
+}
 
 }  // namespace peal

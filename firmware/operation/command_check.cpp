@@ -10,7 +10,6 @@ namespace peal {
 peal_status check_command(Card& card, ContextId context, const peal_submission& entry,
                           Member** member, Command* command) {
   *member = nullptr;
-  *command = {};
   Member* found = find_member(card, entry.member);
   if (found == nullptr || found->context != context || found->phase != MemberPhase::kActive) {
     return PEAL_STATUS_BAD_GROUP;
@@ -33,6 +32,10 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
   const bool has_parts = algorithm->lengths == Lengths::kOfParts;
   const uint32_t root = has_parts ? 0 : entry.root;  // it shares its field with the table's key
   if (root >= (algorithm->rooted ? found->membership.ranks : 1u)) return PEAL_STATUS_BAD_ROOT;
+  // What names memory is for the algorithm to fill in; most do.
+  command->holds_keys = false;
+  command->send_key = command->receive_key = command->parts_key = 0;
+  command->parts = 0;
   command->operation = entry.operation;
   command->algorithm = algorithm;
   command->in_place = (entry.flags & PEAL_SUBMIT_IN_PLACE) != 0;

@@ -351,7 +351,8 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (!is_expected(self, header.origin) || header.origin == self.rank) {
     return PEAL_COUNTER_DROP_ORIGIN;
   }
-  const uint32_t hop = hopping::arriving_hop(hopping::place(self.rank, header.origin, self.ranks));
+  const uint32_t place = hopping::place(self.rank, header.origin, self.ranks);
+  const uint32_t hop = hopping::arriving_hop(place);
   if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
   if (header.sender != self.peers[peer_behind(hop)].address.rank) return PEAL_COUNTER_DROP_SENDER;
   if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
@@ -367,7 +368,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   set_bit(*piece, header.origin);
   ++piece->arrived;
   operation_progressed(scope);
-  hopping::forward(scope, packet);
+  hopping::forward_from(scope, packet, place);
   return can_go_on(scope) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 

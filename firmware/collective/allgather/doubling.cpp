@@ -25,7 +25,7 @@ Rank rank_at(const Membership& self, uint32_t position) {
   return schedule::rank_at(position, self.rank, self.ranks);
 }
 
-schedule::Step step_of(const Membership& self, uint32_t k) {
+[[gnu::always_inline]] inline schedule::Step step_of(const Membership& self, uint32_t k) {
   return schedule::step(k, self.rank, self.ranks);
 }
 
@@ -40,26 +40,30 @@ uint32_t step_from(const Membership& self, uint32_t k) {
 }
 
 // Bytes of a piece that a step sends, and receives.
-uint32_t step_bytes(const Scope& scope, uint32_t number, const schedule::Step& step) {
+[[gnu::always_inline]] inline uint32_t step_bytes(const Scope& scope, uint32_t number,
+                                                  const schedule::Step& step) {
   return step.blocks * piece_length(scope.operation, number);
 }
 
 // Those of one of its packets.
-uint32_t packet_bytes(uint32_t step_bytes, uint32_t fragment) {
+[[gnu::always_inline]] inline uint32_t packet_bytes(uint32_t step_bytes, uint32_t fragment) {
   const uint32_t left = step_bytes - fragment * CONFIG_MTU_BYTES;
   return left < CONFIG_MTU_BYTES ? left : CONFIG_MTU_BYTES;
 }
 
-uint32_t fragments_of(const Scope& scope, uint32_t number, uint32_t k) {
+[[gnu::always_inline]] inline uint32_t fragments_of(const Scope& scope, uint32_t number,
+                                                    uint32_t k) {
   const uint32_t bytes = step_bytes(scope, number, step_of(scope.member.membership, k));
   return bytes == 0 ? 1 : (bytes + CONFIG_MTU_BYTES - 1) / CONFIG_MTU_BYTES;
 }
 
-uint32_t fragment_bytes(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment) {
+[[gnu::always_inline]] inline uint32_t fragment_bytes(const Scope& scope, uint32_t number,
+                                                      uint32_t k, uint32_t fragment) {
   return packet_bytes(step_bytes(scope, number, step_of(scope.member.membership, k)), fragment);
 }
 
-ImagePart part_of(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment) {
+[[gnu::always_inline]] inline ImagePart part_of(const Scope& scope, uint32_t number, uint32_t k,
+                                                uint32_t fragment) {
   const schedule::Step step = step_of(scope.member.membership, k);
   return {number, step.send_first, fragment * CONFIG_MTU_BYTES,
           packet_bytes(step_bytes(scope, number, step), fragment)};
@@ -113,7 +117,7 @@ void own_moved(const Scope& scope, Piece& piece, const TransferDone& done) {
                          .packet = done.packet});
 }
 
-bool land(const Scope& scope, Piece& piece, Packet* packet) {
+[[gnu::always_inline]] inline bool land(const Scope& scope, Piece& piece, Packet* packet) {
   auto& [card, member, operation] = scope;
   const peal_wire_header& header = *packet->header;
   if (header.length == 0) return true;
