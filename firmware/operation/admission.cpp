@@ -24,18 +24,6 @@ bool may_start(const Member& member, const Command& command) {
   return command.operation != PEAL_OPERATION_DESTROY || member.finished == command.sequence;
 }
 
-// Most operations are like the one before, whose record knows.
-uint32_t signature_for(const Member& member, const Command& command) {
-  const Algorithm& algorithm = *command.algorithm;
-  const Operation& before = kept(member.operations[(command.sequence - 1) % kChannels]);
-  if (before.algorithm == &algorithm && before.block_bytes == command.block_bytes &&
-      before.root == command.root) {
-    return before.signature;
-  }
-  return signature_of(member.membership, algorithm.operation, algorithm.algorithm, command.root,
-                      command.block_bytes);
-}
-
 void run_command(Card& card, Member& member, const Command& command) {
   Operation& operation = kept(member.operations[command.sequence % kChannels]);
   const Scope scope = {card, member, operation};
@@ -43,8 +31,7 @@ void run_command(Card& card, Member& member, const Command& command) {
   const bool early = operation.phase == OperationPhase::kEarly;
   PEAL_ASSERT(early || operation.phase == OperationPhase::kFree || mutated(Mutation::kNoRecycling));
   if (!early) {
-    operation_open(scope, algorithm, command.sequence, signature_for(member, command),
-                   command.block_bytes, command.root);
+    operation_open(scope, algorithm, command.sequence, command.block_bytes, command.root);
   }
   ++member.started;
   const bool agrees = operation.algorithm == &algorithm && operation.root == command.root &&

@@ -47,8 +47,8 @@ Operation* find_operation(Card& card, Member& member, const peal_wire_header& he
       return nullptr;
     }
     const bool one = algorithm.lengths == Lengths::kOne;
-    operation_open({card, member, operation}, algorithm, sequence, header.signature,
-                   one ? header.block_bytes : 0, algorithm.rooted ? header.origin : 0);
+    operation_open({card, member, operation}, algorithm, sequence, one ? header.block_bytes : 0,
+                   algorithm.rooted ? header.origin : 0);
     operation.first_sender = header.sender;
   } else if (operation.sequence != sequence) {
     *why = PEAL_COUNTER_DROP_FUTURE;

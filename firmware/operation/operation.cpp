@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
@@ -33,6 +34,27 @@ bool host_is_away(const Scope& scope) {
          scope.member.finished == scope.member.next_sequence;
 }
 
+// Writes its pattern, once it is known what it is of. Most operations are like the one before, whose
+// pattern differs in the sequence alone.
+void take_pattern(const Member& member, Operation& operation) {
+  const Algorithm& algorithm = *operation.algorithm;
+  const Operation& before = kept(member.operations[(operation.sequence - 1) % kChannels]);
+  if (before.algorithm == &algorithm && before.block_bytes == operation.block_bytes &&
+      before.root == operation.root) {
+    operation.pattern = before.pattern;
+    operation.pattern.sequence = static_cast<uint32_t>(operation.sequence);
+  } else {
+    const Membership& self = member.membership;
+    const uint32_t signature = signature_of(self, algorithm.operation, algorithm.algorithm,
+                                            operation.root, operation.block_bytes);
+    operation.pattern = operation_pattern(self, algorithm.operation, algorithm.algorithm,
+                                          usual_type(algorithm), signature, operation.sequence);
+    operation.pattern.block_bytes = operation.block_bytes;
+    operation.pattern.origin = operation.root;
+  }
+  operation.signature = operation.pattern.signature;
+}
+
 }  // namespace
 
 bool is_waiting(const Operation& operation) {
@@ -50,22 +72,18 @@ bool is_waiting(const Operation& operation) {
 }
 
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
-                    uint32_t signature, uint32_t block_bytes, Rank root) {
+                    uint32_t block_bytes, Rank root) {
   auto& [card, member, operation] = scope;
   operation.phase = OperationPhase::kEarly;
   operation.starved = operation.in_debt = false;
   operation.algorithm = &algorithm;
-  operation.signature = signature;
   operation.block_bytes = block_bytes;
   operation.root = static_cast<uint16_t>(root);
   operation.first_sender = member.membership.rank;
   operation.verdict = PEAL_STATUS_OK;
   operation.verdict_rank = PEAL_NO_RANK;
   operation.sequence = sequence;
-  operation.pattern = operation_pattern(member.membership, algorithm.operation, algorithm.algorithm,
-                                        usual_type(algorithm), signature, sequence);
-  operation.pattern.block_bytes = block_bytes;
-  operation.pattern.origin = operation.root;
+  take_pattern(member, operation);
   inquiry_clear(operation.inquiry);
   inquiry_begin(card, member, operation.inquiry);
   operation.dma = 0;

@@ -25,9 +25,9 @@ void operation_end_if_refused(const Scope& scope);
 // Does anything have to be asked for?
 [[nodiscard]] bool is_waiting(const Operation& operation);
 
-// Makes the record in the slot that `sequence` has, early. `signature` is that of the rest.
+// Makes the record in the slot that `sequence` has, early.
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
-                    uint32_t signature, uint32_t block_bytes, Rank root);
+                    uint32_t block_bytes, Rank root);
 // Goes on as far as it can: sends, delivers, ends.
 inline void operation_advance(const Scope& scope) {
   Operation& operation = scope.operation;
