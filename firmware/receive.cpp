@@ -411,7 +411,7 @@ bool is_whole(const Packet& packet, uint32_t frame_bytes) {
 }
 
 // Is it as it was sent? Then its sender lives.
-bool is_sound(const Card& card, Packet& packet, Peer& peer) {
+bool is_sound(const Card& card, const Packet& packet, Peer& peer) {
   if (card.checksums == Checksums::kSoftware && !check_sums(packet)) return false;
   hear_peer(peer);
   return true;

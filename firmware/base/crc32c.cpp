@@ -1,65 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/base/crc32c.h"
 
-#include <cstring>
-
-#if defined(__SSE4_2__)
-#include <nmmintrin.h>
-#elif defined(__ARM_FEATURE_CRC32)
-#include <arm_acle.h>
-#endif
+#include "firmware/base/crc32c_steps.h"
 
 namespace peal {
 namespace {
 
-// What a sum becomes behind a byte that is zero, of which only the lowest eight bits are given.
-constexpr uint32_t behind_byte(uint32_t bits) {
-  for (int i = 0; i < 8; ++i) bits = (bits >> 1) ^ ((bits & 1) != 0 ? 0x82f63b78u : 0);
-  return bits;
-}
-
-// (Sums are held in 64 bits, as the instructions have them.)
-#if defined(__SSE4_2__)
-constexpr bool kByInstruction = true;
-uint64_t step8(uint64_t crc, uint64_t word) { return _mm_crc32_u64(crc, word); }
-uint64_t step4(uint64_t crc, uint32_t word) {
-  return _mm_crc32_u32(static_cast<uint32_t>(crc), word);
-}
-uint64_t step1(uint64_t crc, uint8_t byte) {
-  return _mm_crc32_u8(static_cast<uint32_t>(crc), byte);
-}
-#elif defined(__ARM_FEATURE_CRC32)
-constexpr bool kByInstruction = true;
-uint64_t step8(uint64_t crc, uint64_t word) { return __crc32cd(static_cast<uint32_t>(crc), word); }
-uint64_t step4(uint64_t crc, uint32_t word) { return __crc32cw(static_cast<uint32_t>(crc), word); }
-uint64_t step1(uint64_t crc, uint8_t byte) { return __crc32cb(static_cast<uint32_t>(crc), byte); }
-#else
-constexpr bool kByInstruction = false;
-struct Table {
-  uint32_t entries[256];
-  constexpr Table() : entries{} {
-    for (uint32_t i = 0; i < 256; ++i) entries[i] = behind_byte(i);
-  }
-};
-constexpr Table kTable;
-uint64_t step1(uint64_t crc, uint8_t byte) {
-  return (crc >> 8) ^ kTable.entries[(crc ^ byte) & 0xff];
-}
-uint64_t step4(uint64_t crc, uint32_t word) {
-  for (int i = 0; i < 4; ++i) crc = step1(crc, static_cast<uint8_t>(word >> (8 * i)));
-  return crc;
-}
-uint64_t step8(uint64_t crc, uint64_t word) {
-  return step4(step4(crc, static_cast<uint32_t>(word)), static_cast<uint32_t>(word >> 32));
-}
-#endif
-
-template <typename Word = uint64_t>
-Word word_at(const uint8_t* at) {
-  Word word;
-  std::memcpy(&word, at, sizeof(word));
-  return word;
-}
+using namespace crc32c_steps;
 
 template <size_t kWords>
 uint64_t step_words(uint64_t crc, const uint8_t* at) {
@@ -73,7 +20,7 @@ uint64_t step_words(uint64_t crc, const uint8_t* at) {
 // Instruction", 2011). The looking up is a third of the work where lanes are short, and nothing
 // where they are long.
 constexpr size_t kLongLane = 1024;
-constexpr size_t kShortLane = 256;
+constexpr size_t kShortLane = 336;  // three of them are nearly 1 KiB
 
 template <size_t kLaneBytes>
 struct BehindLane {
@@ -110,7 +57,8 @@ void step_lanes(uint64_t& first, uint64_t& second, uint64_t& third, const uint8_
 // As many times three lanes as there are.
 template <size_t kLaneBytes>
 uint64_t sum_lanes(uint64_t crc, const uint8_t*& at, size_t& length) {
-  constexpr size_t kWords = 16;
+  constexpr size_t kWords = kLaneBytes % 128 == 0 ? 16 : 14;
+  static_assert(kLaneBytes % (8 * kWords) == 0);
   for (; length >= 3 * kLaneBytes; length -= 3 * kLaneBytes, at += 3 * kLaneBytes) {
     uint64_t second = 0;
     uint64_t third = 0;

@@ -5,6 +5,7 @@
 
 #include "firmware/base/crc32c.h"
 #include "firmware/wire/edge.h"
+#include "firmware/wire/header_sum.h"
 
 namespace peal {
 
@@ -39,8 +40,7 @@ uint32_t payload_sum(const Card& card, const uint8_t* payload, uint32_t length) 
 void sum_packet(const Card& card, Packet* packet, bool payload_summed) {
   peal_wire_header* header = packet->header;
   if (!payload_summed) header->payload_crc = payload_sum(card, packet->payload, header->length);
-  header->header_crc = 0;
-  header->header_crc = crc32c(0, header, sizeof(*header));
+  header->header_crc = header_sum(*header);
 }
 
 void prepare_small(const Membership& from, const peal_peer_address& to, const PacketKind& kind,

@@ -2,16 +2,14 @@
 #include "firmware/wire/wire_check.h"
 
 #include "firmware/base/crc32c.h"
+#include "firmware/wire/header_sum.h"
 
 namespace peal {
 
-bool check_sums(Packet& packet) {
-  peal_wire_header& header = *packet.header;
-  const uint32_t claimed = header.header_crc;
-  header.header_crc = 0;
-  const bool header_good = crc32c(0, &header, sizeof(header)) == claimed;
-  header.header_crc = claimed;
-  return header_good && crc32c(0, packet.payload, header.length) == header.payload_crc;
+bool check_sums(const Packet& packet) {
+  const peal_wire_header& header = *packet.header;
+  return header_sum(header) == header.header_crc &&
+         crc32c(0, packet.payload, header.length) == header.payload_crc;
 }
 
 }  // namespace peal

@@ -11,11 +11,11 @@ namespace peal {
 
 inline constexpr peal_counter kPacketGood = PEAL_COUNTER_RECEIVED;
 
-// Are the sums right? (The header's is zero meanwhile.)
-bool check_sums(Packet& packet);
+// Are the sums right?
+bool check_sums(const Packet& packet);
 
 // The frame: kPacketGood, or the drop counter.
-inline peal_counter check_frame(const Card& card, Packet& packet, uint32_t frame_bytes) {
+inline peal_counter check_frame(const Card& card, const Packet& packet, uint32_t frame_bytes) {
   if (frame_bytes < sizeof(peal_wire_header)) return PEAL_COUNTER_DROP_SHORT;
   const peal_wire_header& header = *packet.header;
   if (header.ethertype != __builtin_bswap16(PEAL_ETHERTYPE)) return PEAL_COUNTER_DROP_ETHERTYPE;
