@@ -357,15 +357,15 @@ static_assert(offsetof(peal_wire_header, member) == kGroupAndMember + 4);
 constexpr size_t kSignatureAndSequence = offsetof(peal_wire_header, signature);
 static_assert(offsetof(peal_wire_header, sequence) == kSignatureAndSequence + 4);
 
-// Is it what all headers of this pattern are, sent the first time? But for what it is of: signature,
-// sequence and length; and for what differs between them: their sender, and places.
+// Is it what all headers of this pattern are, sent the first time? But for what it is of
+// (signature, sequence, length) and what differs between them (sender and places).
 [[gnu::always_inline]] inline bool has_pattern(const peal_wire_header& header,
                                                const peal_wire_header& pattern) {
   return header.ethertype == pattern.ethertype && header.version == pattern.version &&
          header.type == pattern.type &&
          pair_at(header, kGroupAndMember) == pair_at(pattern, kGroupAndMember) &&
          header.operation == pattern.operation && header.algorithm == pattern.algorithm &&
-         header.flags == PEAL_PACKET_NUMBERED &&
+         (header.flags & ~PEAL_PACKET_NUMBERED) == 0 &&
          (header.type == PEAL_PACKET_DATA || header.length == 0);
 }
 

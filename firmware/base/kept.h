@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The address of an element in an array of large ones takes a multiplication. Compilers would rather
-// compute it anew at every use than keep it; whoever uses an element more than once says so here.
+// The address of an element in an array of large ones takes a multiplication. Compilers would
+// rather compute it anew at every use than keep it; whoever uses one more than once says so here.
 #pragma once
 
 namespace peal {

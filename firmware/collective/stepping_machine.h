@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What algorithms in steps have in common, made for one plan each: so the plan's small functions are
-// no calls.
+// What algorithms in steps have in common, made for each plan: so the plan's small functions are no
+// calls.
 #pragma once
 
 #include <bit>

@@ -55,7 +55,8 @@ struct TransferDone {
   bool ok;
 };
 
-// RECEIVED, but there is nothing to go on with: on_data() and on_signal() may say so where they know.
+// RECEIVED, but nothing is left to go on with: on_data() and on_signal() may say so where they
+// know.
 inline constexpr peal_counter kTakenIn = PEAL_COUNTER_COUNT;
 
 // What an algorithm does.

@@ -36,6 +36,7 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
   command->holds_keys = false;
   command->send_key = command->receive_key = command->parts_key = 0;
   command->parts = 0;
+  command->send = command->receive = command->table = {};
   command->operation = entry.operation;
   command->algorithm = algorithm;
   command->in_place = (entry.flags & PEAL_SUBMIT_IN_PLACE) != 0;

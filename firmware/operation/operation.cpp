@@ -34,8 +34,8 @@ bool host_is_away(const Scope& scope) {
          scope.member.finished == scope.member.next_sequence;
 }
 
-// Writes its pattern, once it is known what it is of. Most operations are like the one before, whose
-// pattern differs in the sequence alone.
+// Writes its pattern, once it is known what it is of. Most operations are like the one before,
+// whose pattern differs in the sequence alone.
 void take_pattern(const Member& member, Operation& operation) {
   const Algorithm& algorithm = *operation.algorithm;
   const Operation& before = kept(member.operations[(operation.sequence - 1) % kChannels]);

@@ -25,8 +25,8 @@ struct DataPlace {
   uint8_t fragment;
 };
 
-// Sends a part to a peer (its entry), the first time or again. False (counted) when a packet or DMA record could not be
-// had.
+// Sends a part to a peer (its entry), the first time or again. False (counted) when a packet or DMA
+// record could not be had.
 bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
                      bool repair);
 

@@ -29,7 +29,7 @@ Rank rank_at(const Membership& self, uint32_t position) {
   return schedule::step(k, self.rank, self.ranks);
 }
 
-// The partner of a doubling is ahead of this rank or behind it, as the bit says in which they differ.
+// The partner of a doubling is ahead of this rank or behind it, as the bit that differs says.
 uint32_t step_to(const Membership& self, uint32_t k) {
   return schedule::rotated(self.ranks) || (self.rank >> k & 1) != 0 ? peer_behind(k)
                                                                     : peer_ahead(k);

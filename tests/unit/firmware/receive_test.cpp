@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "firmware/group/member.h"
 #include "tests/unit/card_fixture.h"
 
 namespace peal::test {
@@ -126,6 +127,46 @@ TEST_F(Receive, ARefusalMustSayWhoAndWhy) {
             "send 1>3 REFUSE seq=0 rank=3\n"
             "send 1>5 REFUSE seq=0 rank=3\n"
             "complete ctx0 cookie=100 DMA_FAULT rank=3\n");
+}
+
+// Signals carry nothing, also those of an operation that waits for them.
+TEST_F(Receive, ASignalWithAPayloadIsNone) {
+  post_barrier(0);
+  bench.take_log();
+  Frame frame = wire.signal(behind(0), kBarrierShape, 0, 0);
+  frame.payload.resize(8);
+  frame.header.length = 8;
+  seal(frame);
+  EXPECT_EQ(change(frame), "+1 drop_length");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// What is of two fields is of neither: group, operation and sequence must all be right.
+TEST_F(Receive, WhatIsNotOfTheOperationIsNotTaken) {
+  post_barrier(0);
+  bench.take_log();
+  const Frame good = wire.signal(behind(0), kBarrierShape, 0, 0);
+  EXPECT_EQ(with(good, &peal_wire_header::signature, good.header.signature ^ 1u),
+            "+1 drop_signature");
+  EXPECT_EQ(with(good, &peal_wire_header::group, good.header.group ^ 1u), "+1 drop_group");
+  EXPECT_EQ(with(good, &peal_wire_header::flags, 4), "+1 drop_type");
+  EXPECT_EQ(with(good, &peal_wire_header::version, PEAL_WIRE_VERSION + 1), "+1 drop_version");
+  EXPECT_EQ(with(good, &peal_wire_header::ethertype, 0), "+1 drop_ethertype");
+  EXPECT_EQ(with(good, &peal_wire_header::identity, good.header.identity ^ 1u), "+1 drop_stranger");
+  EXPECT_EQ(with(good, &peal_wire_header::sender, 2), "+1 drop_stranger");
+  EXPECT_EQ(with(good, &peal_wire_header::sender, 6), "+1 drop_sender");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// Of 6 ranks, 3 is both two ahead of 1 and four behind it: one edge, whichever its packets name.
+TEST_F(Receive, APeerThatStandsInTwoEntriesHasOneEdge) {
+  post_barrier(0);
+  bench.take_log();
+  EXPECT_EQ(change(WireMaker::numbered(wire.signal(behind(2), kBarrierShape, 0, 2), 1)),
+            "+1 received");
+  const auto& peers = find_member(bench.card(), member.handle())->membership.peers;
+  EXPECT_EQ(peers[peer_ahead(1)].heard, 1);
+  EXPECT_EQ(peers[peer_behind(2)].heard, 0);
 }
 
 // A signature must be that of the header's own fields, whatever is known of the operation.

@@ -24,8 +24,9 @@ class Transmit : public GroupTest {
     return find_member(bench.card(), member.handle())->membership;
   }
   [[nodiscard]] peal_wire_header pattern() {
-    peal_wire_header header = operation_pattern(self(), PEAL_OPERATION_BROADCAST,
-                                                PEAL_ALGORITHM_BINOMIAL, kSignature, kSequence);
+    peal_wire_header header =
+        operation_pattern(self(), PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL,
+                          PEAL_PACKET_DATA, kSignature, kSequence);
     header.block_bytes = 1000;
     header.origin = 3;
     return header;
