@@ -22,17 +22,28 @@ PEAL_RING_INLINE uint8_t peal_ring_phase(uint64_t index, uint32_t entries)
 	return (index & entries) ? 2 : 1;
 }
 
+PEAL_RING_INLINE uint64_t peal_ring_word(const void *entry, int i)
+{
+	uint64_t word;
+
+	__builtin_memcpy(&word, (const uint8_t *)entry + 8 * i, sizeof(word));
+	return word;
+}
+
+/* Word by word from where it is: a loop, or a copy of the entry first, would take twice the instructions. */
 PEAL_RING_INLINE void peal_ring_store_entry(void *slot, const void *entry, uint8_t phase)
 {
 	uint64_t *to = (uint64_t *)slot;
-	uint64_t words[8];
-	int i;
+	uint64_t last = peal_ring_word(entry, 7) & 0x00ffffffffffffffu;
 
-	__builtin_memcpy(words, entry, sizeof(words));
-	((uint8_t *)words)[63] = phase;
-	for (i = 0; i < 7; i++)
-		__atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
-	__atomic_store_n(&to[7], words[7], __ATOMIC_RELEASE);
+	__atomic_store_n(&to[0], peal_ring_word(entry, 0), __ATOMIC_RELAXED);
+	__atomic_store_n(&to[1], peal_ring_word(entry, 1), __ATOMIC_RELAXED);
+	__atomic_store_n(&to[2], peal_ring_word(entry, 2), __ATOMIC_RELAXED);
+	__atomic_store_n(&to[3], peal_ring_word(entry, 3), __ATOMIC_RELAXED);
+	__atomic_store_n(&to[4], peal_ring_word(entry, 4), __ATOMIC_RELAXED);
+	__atomic_store_n(&to[5], peal_ring_word(entry, 5), __ATOMIC_RELAXED);
+	__atomic_store_n(&to[6], peal_ring_word(entry, 6), __ATOMIC_RELAXED);
+	__atomic_store_n(&to[7], last | (uint64_t)phase << 56, __ATOMIC_RELEASE);
 }
 
 /* 1 and a copy when the entry carries the expected phase, else 0. The copy is the only read. */
@@ -40,13 +51,17 @@ PEAL_RING_INLINE int peal_ring_load_entry(const void *slot, void *entry, uint8_t
 {
 	const uint64_t *from = (const uint64_t *)slot;
 	uint64_t words[8];
-	int i;
 
 	words[7] = __atomic_load_n(&from[7], __ATOMIC_ACQUIRE);
 	if (((const uint8_t *)words)[63] != phase)
 		return 0;
-	for (i = 0; i < 7; i++)
-		words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	words[0] = __atomic_load_n(&from[0], __ATOMIC_RELAXED);
+	words[1] = __atomic_load_n(&from[1], __ATOMIC_RELAXED);
+	words[2] = __atomic_load_n(&from[2], __ATOMIC_RELAXED);
+	words[3] = __atomic_load_n(&from[3], __ATOMIC_RELAXED);
+	words[4] = __atomic_load_n(&from[4], __ATOMIC_RELAXED);
+	words[5] = __atomic_load_n(&from[5], __ATOMIC_RELAXED);
+	words[6] = __atomic_load_n(&from[6], __ATOMIC_RELAXED);
 	__builtin_memcpy(entry, words, sizeof(words));
 	return 1;
 }

@@ -134,13 +134,6 @@ void ChoiceTable::settle(peal_operation operation) {
   }
 }
 
-const ChoiceTable::Part& ChoiceTable::part(peal_operation operation, uint64_t block_bytes) const {
-  const Parts& parts = parts_[operation];
-  size_t i = parts.size() - 1;
-  while (parts[i].first_bytes > block_bytes) i--;
-  return parts[i];
-}
-
 uint32_t ChoiceTable::hash() const {
   uint32_t hash = hash_word(kHashBasis, kTableVersion);
   hash = hash_word(hash, group_.size);

@@ -64,7 +64,11 @@ class ChoiceTable {
   // Why.
   [[nodiscard]] const PlacedRules& rules() const { return rules_; }
   [[nodiscard]] const Parts& parts(peal_operation operation) const { return parts_[operation]; }
-  [[nodiscard]] const Part& part(peal_operation operation, uint64_t block_bytes) const;
+  [[nodiscard]] const Part& part(peal_operation operation, uint64_t block_bytes) const {
+    const Part* part = &parts_[operation].back();
+    while (part->first_bytes > block_bytes) part--;  // the first begins at 0
+    return *part;
+  }
 
  private:
   void settle(peal_operation operation);

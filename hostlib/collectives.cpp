@@ -13,18 +13,26 @@
 namespace peal::host {
 namespace {
 
-bool use_hit(const peal_context& context, const peal_group::Hit& hit, const void* address,
-             size_t bytes, uint32_t access) {
-  return hit.version == context.memory.version() && (hit.region.access & access) == access &&
-         hit.region.covers(reinterpret_cast<uintptr_t>(address), bytes);
+enum class Side : uint8_t { kSend, kReceive };
+
+// In texts: whose buffer it is has no side in a broadcast.
+const char* text_of(Side side, peal_operation operation) {
+  if (operation == PEAL_OPERATION_BROADCAST) return "broadcast";
+  return side == Side::kSend ? "send" : "receive";
 }
 
-// Finds the registration of a buffer, or makes one where the group allows it.
-peal_error resolve(peal_group& group, peal_group::Hit& hit, const void* address, size_t bytes,
-                   uint32_t access, const char* what) {
+// Finds the registration of a buffer, or makes one where the group allows it. No memory that was
+// ever known is at null, so that only here somebody looks for that.
+[[gnu::cold]] peal_error resolve(peal_group& group, peal_operation operation, Side side,
+                                 const void* address, size_t bytes, uint32_t access) {
   peal_context& context = *group.context;
-  if (use_hit(context, hit, address, bytes, access)) return PEAL_OK;
-  peal_error error = context.memory.find(address, bytes, access, what, &hit.region);
+  peal_group::Hit& hit = side == Side::kSend ? group.send_hit : group.receive_hit;
+  if (address == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: the %s buffer is null",
+                names::operation(operation).c_str(), text_of(side, operation));
+  }
+  peal_error error =
+      context.memory.find(address, bytes, access, text_of(side, operation), &hit.region);
   if (error != PEAL_OK && (group.flags & PEAL_GROUP_REGISTER) != 0) {
     Region region;
     region.start = reinterpret_cast<uintptr_t>(address);
@@ -48,8 +56,6 @@ struct Call {
   struct Buffer {
     const void* address = nullptr;
     size_t bytes = 0;
-    uint32_t access = 0;
-    const char* what = "";  // in texts
   };
 
   peal_operation operation = PEAL_OPERATION_NONE;
@@ -62,31 +68,35 @@ struct Call {
 
 // The memory of an operation that sends so many blocks and receives so many. Lengths may wrap
 // around here: what is too long is refused before anybody looks at a buffer.
-void two_buffers(Call& call, const void* send, size_t send_blocks, void* receive,
-                 size_t receive_blocks) {
+[[gnu::always_inline]] inline void two_buffers(Call& call, const void* send, size_t send_blocks,
+                                               void* receive, size_t receive_blocks) {
   call.in_place = send == PEAL_IN_PLACE;
-  call.receive = {receive, call.block_bytes * receive_blocks,
-                  call.in_place ? PEAL_READ | PEAL_WRITE : PEAL_WRITE, "receive"};
-  if (!call.in_place) call.send = {send, call.block_bytes * send_blocks, PEAL_READ, "send"};
+  call.receive = {receive, call.block_bytes * receive_blocks};
+  if (!call.in_place) call.send = {send, call.block_bytes * send_blocks};
 }
 
-Call barrier(const peal_group&) {
+[[gnu::always_inline]] inline Call barrier(const peal_group&) {
   Call call;
   call.operation = PEAL_OPERATION_BARRIER;
   return call;
 }
 
-Call broadcast(const peal_group& group, void* buffer, size_t bytes, uint32_t root) {
+[[gnu::always_inline]] inline Call broadcast(const peal_group& group, void* buffer, size_t bytes,
+                                             uint32_t root) {
   Call call;
   call.operation = PEAL_OPERATION_BROADCAST;
   call.root = root;
   call.block_bytes = bytes;
-  const bool sends = group.rank == root;
-  (sends ? call.send : call.receive) = {buffer, bytes, sends ? PEAL_READ : PEAL_WRITE, "broadcast"};
+  if (group.rank == root) {
+    call.send = {buffer, bytes};
+  } else {
+    call.receive = {buffer, bytes};
+  }
   return call;
 }
 
-Call allgather(const peal_group& group, const void* send, void* receive, size_t block_bytes) {
+[[gnu::always_inline]] inline Call allgather(const peal_group& group, const void* send,
+                                             void* receive, size_t block_bytes) {
   Call call;
   call.operation = PEAL_OPERATION_ALLGATHER;
   call.block_bytes = block_bytes;
@@ -94,7 +104,8 @@ Call allgather(const peal_group& group, const void* send, void* receive, size_t 
   return call;
 }
 
-Call alltoall(const peal_group& group, const void* send, void* receive, size_t block_bytes) {
+[[gnu::always_inline]] inline Call alltoall(const peal_group& group, const void* send,
+                                            void* receive, size_t block_bytes) {
   Call call;
   call.operation = PEAL_OPERATION_ALLTOALL;
   call.block_bytes = block_bytes;
@@ -141,66 +152,104 @@ bool overlap(const Call::Buffer& a, const Call::Buffer& b) {
   return a_start < b_start + b.bytes && b_start < a_start + a.bytes;
 }
 
-// The card's name for a buffer.
-peal_error name_buffer(peal_group& group, const Call::Buffer& buffer, peal_group::Hit& hit,
-                       uint32_t* key, uint64_t* offset) {
+// How the card knows a buffer: all zero where there is none.
+struct Name {
+  uint32_t key = 0;
+  uint64_t offset = 0;
+};
+
+// Most often a buffer lies in the memory that served the last one of its side.
+template <Side side>
+[[gnu::always_inline]] inline peal_error name_buffer(peal_group& group, peal_operation operation,
+                                                     const Call::Buffer& buffer, bool in_place,
+                                                     Name* name) {
   if (buffer.bytes == 0) return PEAL_OK;
-  const peal_error error =
-      resolve(group, hit, buffer.address, buffer.bytes, buffer.access, buffer.what);
-  if (error != PEAL_OK) return error;
-  *key = hit.region.key;
-  *offset = reinterpret_cast<uintptr_t>(buffer.address) - hit.region.start;
+  uint32_t access = side == Side::kSend ? PEAL_READ : PEAL_WRITE;
+  if (in_place) access |= PEAL_READ;
+  const auto start = reinterpret_cast<uintptr_t>(buffer.address);
+  const peal_group::Hit& hit = side == Side::kSend ? group.send_hit : group.receive_hit;
+  const bool known = hit.version == group.context->memory.version() &&
+                     (hit.region.access & access) == access &&
+                     hit.region.covers(start, buffer.bytes);
+  if (!known) [[unlikely]] {
+    const peal_error error = resolve(group, operation, side, buffer.address, buffer.bytes, access);
+    if (error != PEAL_OK) return error;
+  }
+  *name = {hit.region.key, start - hit.region.start};
   return PEAL_OK;
 }
 
 // What is wrong whatever memory is registered.
-peal_error check_call(const peal_group& group, const Call& call) {
-  const auto name = [&] { return names::operation(call.operation); };
-  if (call.root >= group.size) {
-    return fail(PEAL_ERR_BAD_ROOT, "%s: root %u, but the group has the ranks 0 to %u",
-                name().c_str(), call.root, group.size - 1);
+enum class Flaw : uint8_t { kNone, kRoot, kLength, kOverlap };
+
+[[gnu::always_inline]] inline Flaw flaw_of(const peal_group& group, const Call& call) {
+  if (call.root != 0 && call.root >= group.size) return Flaw::kRoot;
+  if (call.block_bytes > UINT32_MAX) return Flaw::kLength;
+  const bool both =
+      call.send.bytes != 0 && call.receive.bytes != 0 && overlap(call.send, call.receive);
+  return both ? Flaw::kOverlap : Flaw::kNone;
+}
+
+// By value: a call that somebody might point to would have to lie in memory.
+[[gnu::cold, gnu::noinline]] peal_error refuse(Flaw flaw, const peal_group& group, Call call) {
+  const std::string name = names::operation(call.operation);
+  switch (flaw) {
+    case Flaw::kRoot:
+      return fail(PEAL_ERR_BAD_ROOT, "%s: root %u, but the group has the ranks 0 to %u",
+                  name.c_str(), call.root, group.size - 1);
+    case Flaw::kLength:
+      return fail(PEAL_ERR_BAD_LENGTH, "%s: blocks of %zu bytes, the limit is %u", name.c_str(),
+                  call.block_bytes, UINT32_MAX);
+    case Flaw::kOverlap:
+      return fail(PEAL_ERR_INVALID_ARGUMENT,
+                  "%s: the send buffer %p and the receive buffer %p overlap: use PEAL_IN_PLACE",
+                  name.c_str(), call.send.address, call.receive.address);
+    case Flaw::kNone:
+      break;
   }
-  if (call.block_bytes > UINT32_MAX) {
-    return fail(PEAL_ERR_BAD_LENGTH, "%s: blocks of %zu bytes, the limit is %u", name().c_str(),
-                call.block_bytes, UINT32_MAX);
-  }
-  for (const Call::Buffer* buffer : {&call.receive, &call.send}) {
-    if (buffer->bytes == 0 || buffer->address != nullptr) continue;
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: the %s buffer is null", name().c_str(),
-                buffer->what);
-  }
-  if (call.send.bytes == 0 || call.receive.bytes == 0 || !overlap(call.send, call.receive)) {
-    return PEAL_OK;
-  }
-  return fail(PEAL_ERR_INVALID_ARGUMENT,
-              "%s: the send buffer %p and the receive buffer %p overlap: use PEAL_IN_PLACE",
-              name().c_str(), call.send.address, call.receive.address);
+  return PEAL_OK;
 }
 
 // What the card is told.
-peal_error describe_posting(peal_group& group, const Call& call, Posting* posting) {
-  peal_error error = check_call(group, call);
+[[gnu::always_inline]] inline peal_error describe_posting(peal_group& group, const Call& call,
+                                                          Posting* posting) {
+  const Flaw flaw = flaw_of(group, call);
+  if (flaw != Flaw::kNone) [[unlikely]]
+    return refuse(flaw, group, call);
+  Name receive;
+  Name send;
+  peal_error error =
+      name_buffer<Side::kReceive>(group, call.operation, call.receive, call.in_place, &receive);
   if (error != PEAL_OK) return error;
-  posting->operation = call.operation;
-  posting->algorithm =
-      static_cast<uint8_t>(group.choice.algorithm(call.operation, call.block_bytes));
-  posting->flags = call.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
-  posting->root = call.root;
+  error = name_buffer<Side::kSend>(group, call.operation, call.send, false, &send);
+  if (error != PEAL_OK) return error;
+  const peal_algorithm algorithm = group.choice.algorithm(call.operation, call.block_bytes);
+  posting->operation = static_cast<uint8_t>(call.operation);
+  posting->algorithm = static_cast<uint8_t>(algorithm);
+  posting->flags = static_cast<uint16_t>(call.in_place ? PEAL_SUBMIT_IN_PLACE : 0);
+  posting->send_offset = send.offset;
+  posting->receive_offset = receive.offset;
   posting->block_bytes = call.block_bytes;
-  error = name_buffer(group, call.receive, group.receive_hit, &posting->receive_key,
-                      &posting->receive_offset);
-  if (error != PEAL_OK) return error;
-  return name_buffer(group, call.send, group.send_hit, &posting->send_key, &posting->send_offset);
+  posting->send_key = send.key;
+  posting->receive_key = receive.key;
+  posting->root = call.root;
+  return PEAL_OK;
 }
 
-peal_error post(peal_group& group, const Call& call, peal_request** request) {
+// Inlined into the calls that do not wait, where every instruction counts (tools/host-cost).
+[[gnu::always_inline]] inline peal_error post_call(peal_group& group, const Call& call,
+                                                   peal_request** request) {
   Posting posting = {};
   const peal_error error = describe_posting(group, call, &posting);
   return error == PEAL_OK ? submit(group, posting, request) : error;
 }
 
-Call::Buffer whole(const Extent& extent, uint32_t access, const char* what) {
-  return {reinterpret_cast<const void*>(extent.start), extent.bytes, access, what};
+peal_error post(peal_group& group, const Call& call, peal_request** request) {
+  return post_call(group, call, request);
+}
+
+Call::Buffer whole(const Extent& extent) {
+  return {reinterpret_cast<const void*>(extent.start), extent.bytes};
 }
 
 // What is wrong whatever memory is registered; else the memory from first to last byte.
@@ -211,8 +260,7 @@ peal_error check_blocks(const PartsCall& call, Extent* receive, Extent* send) {
     error = measure_blocks(name.c_str(), call.send, send);
   }
   if (error != PEAL_OK || send->bytes == 0 || receive->bytes == 0) return error;
-  if (!overlap(whole(*send, 0, ""), whole(*receive, 0, "")) ||
-      !blocks_overlap(call.send, call.receive)) {
+  if (!overlap(whole(*send), whole(*receive)) || !blocks_overlap(call.send, call.receive)) {
     return PEAL_OK;
   }
   return fail(PEAL_ERR_INVALID_ARGUMENT,
@@ -247,13 +295,18 @@ peal_error name_blocks(peal_group& group, const PartsCall& call, Posting* postin
   posting->algorithm =
       static_cast<uint8_t>(group.choice.algorithm(call.operation, deciding_bytes(call, receive)));
   posting->flags = call.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
-  uint64_t in_parts = 0;  // the table says where these blocks lie
-  const uint32_t access = call.in_place ? PEAL_READ | PEAL_WRITE : PEAL_WRITE;
-  error = name_buffer(group, whole(receive, access, "receive"), group.receive_hit,
-                      &posting->receive_key, &in_parts);
+  Name receive_name;
+  Name send_name;
+  error = name_buffer<Side::kReceive>(group, call.operation, whole(receive), call.in_place,
+                                      &receive_name);
   if (error != PEAL_OK) return error;
-  return name_buffer(group, whole(send, PEAL_READ, "send"), group.send_hit, &posting->send_key,
-                     call.sends_parts ? &in_parts : &posting->send_offset);
+  error = name_buffer<Side::kSend>(group, call.operation, whole(send), false, &send_name);
+  if (error != PEAL_OK) return error;
+  posting->receive_key = receive_name.key;
+  posting->send_key = send_name.key;
+  // Else the table says where the blocks lie.
+  if (!call.sends_parts) posting->send_offset = send_name.offset;
+  return PEAL_OK;
 }
 
 void write_table(const peal_group& group, const PartsCall& call, peal_part* parts) {
@@ -278,7 +331,7 @@ peal_error describe_posting(peal_group& group, const PartsCall& call, Posting* p
   return error;
 }
 
-peal_error post(peal_group& group, const PartsCall& call, peal_request** request) {
+peal_error post_call(peal_group& group, const PartsCall& call, peal_request** request) {
   Posting posting = {};
   peal_error error = name_blocks(group, call, &posting);
   if (error == PEAL_OK) error = check_room(group);
@@ -297,9 +350,13 @@ peal_error post(peal_group& group, const PartsCall& call, peal_request** request
   return PEAL_OK;
 }
 
+peal_error post(peal_group& group, const PartsCall& call, peal_request** request) {
+  return post_call(group, call, request);
+}
+
 // The three forms of every call. `describe` makes a Call of the group and the caller's arguments.
-template <typename Describe, typename... Arguments>
-peal_error run(const char* name, peal_group* group, Describe describe, Arguments... arguments) {
+template <auto describe, typename... Arguments>
+peal_error run(const char* name, peal_group* group, Arguments... arguments) {
   if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: group is null", name);
   return guarded(*group->context, name, [&] {
     Lock lock(group->context->mutex);
@@ -316,19 +373,22 @@ peal_error run(const char* name, peal_group* group, Describe describe, Arguments
   });
 }
 
-template <typename Describe, typename... Arguments>
-peal_error start(const char* name, peal_group* group, peal_request** request, Describe describe,
-                 Arguments... arguments) {
+template <auto describe, typename... Arguments>
+[[gnu::always_inline]] inline peal_error start(const char* name, peal_group* group,
+                                               peal_request** request, Arguments... arguments) {
   if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: group is null", name);
-  if (request != nullptr) *request = nullptr;
-  return guarded(*group->context, name, [&] {
-    const Lock lock(group->context->mutex);
-    return post(*group, describe(*group, arguments...), request);
+  peal_context& context = *group->context;
+  const peal_error error = guarded(context, name, [&] {
+    const std::lock_guard lock(context.mutex);
+    return post_call(*group, describe(*group, arguments...), request);
   });
+  if (error != PEAL_OK && request != nullptr) [[unlikely]]
+    *request = nullptr;
+  return error;
 }
 
-template <typename Describe, typename... Arguments>
-peal_error init(const char* name, peal_group* group, peal_request** request, Describe describe,
+template <auto describe, typename... Arguments>
+peal_error init(const char* name, peal_group* group, peal_request** request,
                 Arguments... arguments) {
   if (group == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: group is null", name);
   if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: request is null", name);
@@ -347,102 +407,102 @@ peal_error init(const char* name, peal_group* group, peal_request** request, Des
 namespace host = peal::host;
 
 extern "C" peal_error peal_barrier(peal_group* group) {
-  return host::run("peal_barrier", group, host::barrier);
+  return host::run<host::barrier>("peal_barrier", group);
 }
 
 extern "C" peal_error peal_ibarrier(peal_group* group, peal_request** request) {
-  return host::start("peal_ibarrier", group, request, host::barrier);
+  return host::start<host::barrier>("peal_ibarrier", group, request);
 }
 
 extern "C" peal_error peal_bcast(peal_group* group, void* buffer, size_t bytes, uint32_t root) {
-  return host::run("peal_bcast", group, host::broadcast, buffer, bytes, root);
+  return host::run<host::broadcast>("peal_bcast", group, buffer, bytes, root);
 }
 
 extern "C" peal_error peal_ibcast(peal_group* group, void* buffer, size_t bytes, uint32_t root,
                                   peal_request** request) {
-  return host::start("peal_ibcast", group, request, host::broadcast, buffer, bytes, root);
+  return host::start<host::broadcast>("peal_ibcast", group, request, buffer, bytes, root);
 }
 
 extern "C" peal_error peal_allgather(peal_group* group, const void* send, void* receive,
                                      size_t block_bytes) {
-  return host::run("peal_allgather", group, host::allgather, send, receive, block_bytes);
+  return host::run<host::allgather>("peal_allgather", group, send, receive, block_bytes);
 }
 
 extern "C" peal_error peal_iallgather(peal_group* group, const void* send, void* receive,
                                       size_t block_bytes, peal_request** request) {
-  return host::start("peal_iallgather", group, request, host::allgather, send, receive,
-                     block_bytes);
+  return host::start<host::allgather>("peal_iallgather", group, request, send, receive,
+                                      block_bytes);
 }
 
 extern "C" peal_error peal_alltoall(peal_group* group, const void* send, void* receive,
                                     size_t block_bytes) {
-  return host::run("peal_alltoall", group, host::alltoall, send, receive, block_bytes);
+  return host::run<host::alltoall>("peal_alltoall", group, send, receive, block_bytes);
 }
 
 extern "C" peal_error peal_ialltoall(peal_group* group, const void* send, void* receive,
                                      size_t block_bytes, peal_request** request) {
-  return host::start("peal_ialltoall", group, request, host::alltoall, send, receive, block_bytes);
+  return host::start<host::alltoall>("peal_ialltoall", group, request, send, receive, block_bytes);
 }
 
 extern "C" peal_error peal_allgatherv(peal_group* group, const void* send, void* receive,
                                       const size_t* bytes, const size_t* offsets) {
-  return host::run("peal_allgatherv", group, host::allgatherv, send, receive, bytes, offsets);
+  return host::run<host::allgatherv>("peal_allgatherv", group, send, receive, bytes, offsets);
 }
 
 extern "C" peal_error peal_iallgatherv(peal_group* group, const void* send, void* receive,
                                        const size_t* bytes, const size_t* offsets,
                                        peal_request** request) {
-  return host::start("peal_iallgatherv", group, request, host::allgatherv, send, receive, bytes,
-                     offsets);
+  return host::start<host::allgatherv>("peal_iallgatherv", group, request, send, receive, bytes,
+                                       offsets);
 }
 
 extern "C" peal_error peal_alltoallv(peal_group* group, const void* send, const size_t* send_bytes,
                                      const size_t* send_offsets, void* receive,
                                      const size_t* receive_bytes, const size_t* receive_offsets) {
-  return host::run("peal_alltoallv", group, host::alltoallv, send, send_bytes, send_offsets,
-                   receive, receive_bytes, receive_offsets);
+  return host::run<host::alltoallv>("peal_alltoallv", group, send, send_bytes, send_offsets,
+                                    receive, receive_bytes, receive_offsets);
 }
 
 extern "C" peal_error peal_ialltoallv(peal_group* group, const void* send, const size_t* send_bytes,
                                       const size_t* send_offsets, void* receive,
                                       const size_t* receive_bytes, const size_t* receive_offsets,
                                       peal_request** request) {
-  return host::start("peal_ialltoallv", group, request, host::alltoallv, send, send_bytes,
-                     send_offsets, receive, receive_bytes, receive_offsets);
+  return host::start<host::alltoallv>("peal_ialltoallv", group, request, send, send_bytes,
+                                      send_offsets, receive, receive_bytes, receive_offsets);
 }
 
 extern "C" peal_error peal_barrier_init(peal_group* group, peal_request** request) {
-  return host::init("peal_barrier_init", group, request, host::barrier);
+  return host::init<host::barrier>("peal_barrier_init", group, request);
 }
 
 extern "C" peal_error peal_bcast_init(peal_group* group, void* buffer, size_t bytes, uint32_t root,
                                       peal_request** request) {
-  return host::init("peal_bcast_init", group, request, host::broadcast, buffer, bytes, root);
+  return host::init<host::broadcast>("peal_bcast_init", group, request, buffer, bytes, root);
 }
 
 extern "C" peal_error peal_allgather_init(peal_group* group, const void* send, void* receive,
                                           size_t block_bytes, peal_request** request) {
-  return host::init("peal_allgather_init", group, request, host::allgather, send, receive,
-                    block_bytes);
+  return host::init<host::allgather>("peal_allgather_init", group, request, send, receive,
+                                     block_bytes);
 }
 
 extern "C" peal_error peal_alltoall_init(peal_group* group, const void* send, void* receive,
                                          size_t block_bytes, peal_request** request) {
-  return host::init("peal_alltoall_init", group, request, host::alltoall, send, receive,
-                    block_bytes);
+  return host::init<host::alltoall>("peal_alltoall_init", group, request, send, receive,
+                                    block_bytes);
 }
 
 extern "C" peal_error peal_allgatherv_init(peal_group* group, const void* send, void* receive,
                                            const size_t* bytes, const size_t* offsets,
                                            peal_request** request) {
-  return host::init("peal_allgatherv_init", group, request, host::allgatherv, send, receive, bytes,
-                    offsets);
+  return host::init<host::allgatherv>("peal_allgatherv_init", group, request, send, receive, bytes,
+                                      offsets);
 }
 
 extern "C" peal_error peal_alltoallv_init(peal_group* group, const void* send,
                                           const size_t* send_bytes, const size_t* send_offsets,
                                           void* receive, const size_t* receive_bytes,
                                           const size_t* receive_offsets, peal_request** request) {
-  return host::init("peal_alltoallv_init", group, request, host::alltoallv, send, send_bytes,
-                    send_offsets, receive, receive_bytes, receive_offsets);
+  return host::init<host::alltoallv>("peal_alltoallv_init", group, request, send, send_bytes,
+                                     send_offsets, receive, receive_bytes, receive_offsets);
 }

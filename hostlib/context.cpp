@@ -56,7 +56,7 @@ peal_error open_context(const char* card, peal_context** context) {
 
 void stop_watcher(peal_context& context) {
   {
-    const std::lock_guard<std::mutex> guard(context.mutex);
+    const std::lock_guard guard(context.mutex);
     context.stopping = true;
     context.rearmed.notify_all();
     if (context.sleeper) context.transport->wake();

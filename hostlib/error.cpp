@@ -50,11 +50,6 @@ peal_error fail_errno(peal_error error, const char* format, ...) {
   return error;
 }
 
-peal_error from_status(uint32_t status) {
-  if (status < PEAL_STATUS_COUNT) return static_cast<peal_error>(status);
-  return PEAL_ERR_CARD_ANSWER;
-}
-
 peal_error refused(const char* command, uint32_t status) {
   const peal_error error = from_status(status);
   return fail(error, "%s: the card refused with %s: %s", command, names::status(status).c_str(),

@@ -6,16 +6,20 @@
 
 #include <cstdint>
 
+#include "abi/status.h"
 #include "peal/peal.h"
 
 namespace peal::host {
 
 // Formats the thread's text and returns `error`.
-[[gnu::format(printf, 2, 3)]] peal_error fail(peal_error error, const char* format, ...);
+[[gnu::cold, gnu::format(printf, 2, 3)]] peal_error fail(peal_error error, const char* format, ...);
 // The same for a failed system call: appends strerror(errno).
-[[gnu::format(printf, 2, 3)]] peal_error fail_errno(peal_error error, const char* format, ...);
+[[gnu::cold, gnu::format(printf, 2, 3)]] peal_error fail_errno(peal_error error, const char* format,
+                                                               ...);
 // A status of the card (enum peal_status) as a code; an unknown one is PEAL_ERR_CARD_ANSWER.
-peal_error from_status(uint32_t status);
+inline peal_error from_status(uint32_t status) {
+  return status < PEAL_STATUS_COUNT ? static_cast<peal_error>(status) : PEAL_ERR_CARD_ANSWER;
+}
 // A command of the library that the card refused: from_status(), and a text that names both.
 peal_error refused(const char* command, uint32_t status);
 const char* last_error_text();

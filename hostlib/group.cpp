@@ -245,7 +245,7 @@ peal_error begin_group(peal_context& context, uint32_t rank, uint32_t size,
     (void)builder.release();
     return PEAL_OK;
   }
-  const std::lock_guard<std::mutex> guard(context.mutex);
+  const std::lock_guard guard(context.mutex);
   context.builders.emplace_back(builder.release());
   return PEAL_OK;
 }
@@ -260,7 +260,7 @@ namespace {
 std::unique_ptr<peal_group_builder> take_builder(peal_group_builder* builder) {
   peal_context& context = *builder->context;
   if (!context.guard.inherited()) {
-    const std::lock_guard<std::mutex> guard(context.mutex);
+    const std::lock_guard guard(context.mutex);
     for (auto& each : context.builders) {
       if (each.get() == builder) (void)each.release();
     }
@@ -275,7 +275,7 @@ void give_back(peal_group_builder& builder) {
     if (builder.reserved) {
       (void)abandon_group(*builder.context->transport, builder.group->member);
     }
-    const std::lock_guard<std::mutex> guard(builder.context->mutex);
+    const std::lock_guard guard(builder.context->mutex);
     drop_table(*builder.context, &builder.group->table);
     leave_memory(*builder.context, builder.group->part_tables.memory());
   }
@@ -305,7 +305,7 @@ peal_error advance_group(peal_group_builder* builder, const void* blocks, peal_g
     return fail(builder->error, "%s", builder->text.c_str());
   }
   peal_context& context = *builder->context;
-  const std::lock_guard<std::mutex> guard(context.mutex);
+  const std::lock_guard guard(context.mutex);
   context.groups.push_back(std::move(builder->group));
   *result = context.groups.back().get();
   return PEAL_OK;
@@ -497,6 +497,6 @@ extern "C" uint32_t peal_group_size(const peal_group* group) {
 
 extern "C" int peal_group_failed_rank(peal_group* group) {
   if (group == nullptr || group->context->guard.inherited()) return -1;
-  const std::lock_guard<std::mutex> guard(group->context->mutex);
+  const std::lock_guard guard(group->context->mutex);
   return group->failed_rank == PEAL_NO_RANK ? -1 : static_cast<int>(group->failed_rank);
 }

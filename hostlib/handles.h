@@ -18,6 +18,7 @@
 #include "hostlib/fork_guard.h"
 #include "hostlib/liveness.h"
 #include "hostlib/memory_map.h"
+#include "hostlib/mutex.h"
 #include "hostlib/part_tables.h"
 #include "hostlib/posting.h"
 #include "hostlib/transport.h"
@@ -33,18 +34,24 @@ struct DeleteBuilder {
 };
 }  // namespace peal::host
 
-struct peal_request {
+// One cache line: posting and completing touch nothing else of the table.
+struct alignas(64) peal_request {
   // A persistent one is inactive until it is started, and again when its end was seen.
   enum class State : uint8_t { kFree, kPending, kDone, kInactive };
 
   peal_context* context = nullptr;
-  peal_group* group = nullptr;      // while pending
+  union {
+    peal_group* group = nullptr;  // while pending
+    peal_request* next_free;      // while free
+  };
   peal_group* own_group = nullptr;  // of a persistent one: it is this one's alone
   uint32_t index = 0;
   uint32_t generation = 0;     // in the cookie, so that a stray completion finds nobody
   State state = State::kFree;  // changed by set_state(): it is also looked at without the lock
   bool detached = false;       // frees itself when it is done
   uint8_t operation = 0;
+  // How it ended, whoever else looks at it meanwhile: written before the state says that it is
+  // done, and then left alone until it is freed.
   peal_error result = PEAL_OK;
   uint32_t failed_rank = PEAL_NO_RANK;
   uint64_t sequence = 0;
@@ -89,7 +96,7 @@ struct peal_memory {
 };
 
 struct peal_context {
-  std::mutex mutex;
+  peal::host::Mutex mutex;
   std::unique_ptr<peal::host::Transport> transport;
   peal_host_ring ring = {};
   peal::host::MemoryMap memory;
@@ -102,14 +109,12 @@ struct peal_context {
   // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,
   // which brings a request of its own.
   std::vector<peal_request> requests;
-  std::vector<uint32_t> free_requests;  // indices
+  peal_request* free_requests = nullptr;  // a list; the last that was freed is the next
   uint32_t next_destroy = 0;
-  uint32_t pending = 0;
   // For looks without the lock: how far the completions were taken, and when a test last took it.
   std::atomic<uint64_t> completions_taken = 0;
   std::atomic<uint64_t> tested_ticks = 0;
-  // Ever.
-  uint64_t posted = 0;
+  // Ever. As many were posted as the ring's tail says.
   uint64_t completed = 0;
   uint64_t failed = 0;
   uint64_t doorbells = 0;
@@ -123,14 +128,14 @@ struct peal_context {
 
   // At most one thread sleeps in the transport; others wait for it here.
   bool sleeper = false;
-  std::condition_variable woken;
+  std::condition_variable_any woken;
 
   // peal_completion_fd()
   peal::FileDescriptor event_fd;
   bool armed = false;
   bool stopping = false;
   uint64_t completed_seen = 0;
-  std::condition_variable rearmed;
+  std::condition_variable_any rearmed;
   std::thread watcher;
 
   // Last, so that it goes first: what it leaves must still be there.

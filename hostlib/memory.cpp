@@ -17,14 +17,14 @@ peal_error allocate(peal_context& context, size_t bytes, void** memory) {
   region.key = region.allocation.key;
   region.access = PEAL_READ | PEAL_WRITE;
   region.allocated = true;
-  const std::lock_guard<std::mutex> guard(context.mutex);
+  const std::lock_guard guard(context.mutex);
   context.memory.add(region);
   *memory = region.allocation.address;
   return PEAL_OK;
 }
 
 peal_error release(peal_context& context, void* memory) {
-  const std::lock_guard<std::mutex> guard(context.mutex);
+  const std::lock_guard guard(context.mutex);
   const Region* found = context.memory.allocated_at(memory);
   if (found == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_free: %p is not from peal_alloc()", memory);
@@ -59,7 +59,7 @@ peal_error register_range(peal_context& context, void* address, size_t bytes, un
   handle->context = &context;
   handle->key = region.key;
   *memory = handle.get();
-  const std::lock_guard<std::mutex> guard(context.mutex);
+  const std::lock_guard guard(context.mutex);
   context.memory.add(region);
   context.registrations.push_back(std::move(handle));
   return PEAL_OK;
@@ -67,7 +67,7 @@ peal_error register_range(peal_context& context, void* address, size_t bytes, un
 
 peal_error unregister(peal_memory* memory) {
   peal_context& context = *memory->context;
-  const std::lock_guard<std::mutex> guard(context.mutex);
+  const std::lock_guard guard(context.mutex);
   const peal_error error = unregister_memory(*context.transport, memory->key);
   if (error == PEAL_ERR_BUSY) return error;
   context.memory.remove(memory->key);

@@ -21,7 +21,8 @@ struct Region {
   Allocation allocation;
 
   [[nodiscard]] bool covers(uintptr_t from, size_t length) const {
-    return from >= start && length <= bytes && from - start <= bytes - length;
+    const uintptr_t offset = from - start;  // huge where it begins before
+    return offset <= bytes && length <= bytes - offset;
   }
 };
 

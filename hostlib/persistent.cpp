@@ -78,9 +78,10 @@ uint32_t purpose_of(const Posting& posting) {
 // Out of the free ones, with its place in the ring.
 peal_error take_request(peal_context& context, peal_request** request) {
   if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
-  if (context.free_requests.empty()) return fail_no_request(context);
-  *request = &context.requests[context.free_requests.back()];
-  context.free_requests.pop_back();
+  if (context.free_requests == nullptr) return fail_no_request(context);
+  *request = context.free_requests;
+  context.free_requests = (*request)->next_free;
+  set_state(**request, peal_request::State::kInactive);
   return PEAL_OK;
 }
 
@@ -133,7 +134,6 @@ peal_error make_persistent(peal_group& parent, const DescribePosting& describe,
   if (error == PEAL_OK) {
     group->posting = posting;
     made->own_group = group;
-    set_state(*made, peal_request::State::kInactive);
     *request = made;
   } else if (made != nullptr) {
     release_request(*made);

@@ -8,8 +8,7 @@
 
 namespace peal::host {
 
-peal_error outcome(const peal_request& request) {
-  if (request.result == PEAL_OK) return PEAL_OK;
+peal_error explain(const peal_request& request) {
   const std::string name = names::operation(request.operation);
   if (request.failed_rank != PEAL_NO_RANK) {
     return fail(request.result, "%s %llu: %s: rank %u", name.c_str(),
@@ -102,9 +101,13 @@ extern "C" peal_error peal_test(peal_request* request, int* done) {
 
 extern "C" peal_error peal_wait(peal_request* request) {
   if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait: request is null");
-  return guarded(*request->context, "peal_wait", [&] {
-    Lock lock(request->context->mutex);
-    peal::host::wait_done(*request->context, *request, peal::host::kForever, lock);
+  peal_context& context = *request->context;
+  return guarded(context, "peal_wait", [&] {
+    Lock lock(context.mutex);
+    peal::host::drain(context);
+    if (request->state == peal_request::State::kPending) {
+      peal::host::wait_done(context, *request, peal::host::kForever, lock);
+    }
     return peal::host::take_outcome(*request);
   });
 }

@@ -9,6 +9,9 @@
 namespace peal::host {
 
 // How a finished request ended, explained in the thread's text.
-peal_error outcome(const peal_request& request);
+[[gnu::cold]] peal_error explain(const peal_request& request);
+inline peal_error outcome(const peal_request& request) {
+  return request.result == PEAL_OK ? PEAL_OK : explain(request);
+}
 
 }  // namespace peal::host

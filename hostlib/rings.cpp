@@ -13,21 +13,6 @@ constexpr uint64_t kConnectionLookNs = 50'000'000;
 // In a request's index: it belongs to a group, not to the context's table.
 constexpr uint32_t kDestroyBit = 0x80000000;
 
-bool post(peal_group& group, const Posting& posting, peal_request& request);
-
-// A destroy of the persistent request's group, as the request's last operation: so there is a place
-// in the ring for it. False when there is nothing more to destroy.
-bool leave_group(peal_request& request) {
-  if (request.operation == PEAL_OPERATION_DESTROY || request.context->broken != PEAL_OK)
-    return false;
-  Posting posting = {};
-  posting.operation = PEAL_OPERATION_DESTROY;
-  posting.algorithm = PEAL_ALGORITHM_DISSEMINATION;
-  request.detached = true;
-  request.generation++;
-  return post(*request.own_group, posting, request);
-}
-
 // Refused before it became the group's next operation:
 // the card still waits for that sequence number.
 bool was_refused(peal_error result) {
@@ -35,7 +20,7 @@ bool was_refused(peal_error result) {
          result == PEAL_ERR_BAD_VERSION;
 }
 
-void end_request(peal_request& request, peal_error result, uint32_t failed_rank) {
+inline void end_request(peal_request& request, peal_error result, uint32_t failed_rank) {
   request.result = result;
   request.failed_rank = failed_rank;
   set_state(request, peal_request::State::kDone);
@@ -52,8 +37,8 @@ void end_request(peal_request& request, peal_error result, uint32_t failed_rank)
     group.first_refused = kNoSequence;
   }
   peal_context& context = *request.context;
-  context.pending--;
   context.completed++;
+  if (context.completed == context.ring.submission_tail) context.liveness.forget();
   context.failed += result == PEAL_OK ? 0 : 1;
   if (!request.detached) return;
   if (result != PEAL_OK && group.detached_failure.state == peal_request::State::kFree) {
@@ -90,40 +75,6 @@ bool accept_completion(peal_context& context, const peal_completion& entry) {
   return true;
 }
 
-// False when the ring is full; then nothing has changed.
-bool post(peal_group& group, const Posting& posting, peal_request& request) {
-  peal_context& context = *group.context;
-  peal_submission entry = {};
-  entry.operation = posting.operation;
-  entry.algorithm = posting.algorithm;
-  entry.flags = posting.flags;
-  entry.member = group.member;
-  entry.sequence = group.next_sequence;
-  entry.cookie = cookie_of(request);
-  entry.send_offset = posting.send_offset;
-  entry.receive_offset = posting.receive_offset;
-  entry.block_bytes = posting.block_bytes;
-  entry.send_key = posting.send_key;
-  entry.receive_key = posting.receive_key;
-  entry.root = posting.root;
-  if (peal_host_ring_submit(&context.ring, &entry) == 0) return false;
-  request.group = &group;
-  set_state(request, peal_request::State::kPending);
-  request.operation = posting.operation;
-  request.sequence = group.next_sequence++;
-  request.result = PEAL_OK;
-  request.failed_rank = PEAL_NO_RANK;
-  request.card_ns = 0;
-  group.outstanding++;
-  if (context.pending++ == 0) context.liveness.forget();
-  context.posted++;
-  if (peal_host_ring_card_sleeps(&context.ring) != 0) {
-    context.doorbells++;
-    context.transport->ring_doorbell();
-  }
-  return true;
-}
-
 }  // namespace
 
 uint64_t now_ns() {
@@ -137,17 +88,19 @@ void start_rings(peal_context& context) {
   peal_host_ring_init(&context.ring, window.base, window.entries);
   const uint32_t requests = window.entries - 1;
   context.requests = std::vector<peal_request>(requests);
-  context.free_requests.reserve(requests);
   for (uint32_t i = requests; i-- > 0;) {
-    context.requests[i].context = &context;
-    context.requests[i].index = i;
-    context.free_requests.push_back(i);
+    peal_request& request = context.requests[i];
+    request.context = &context;
+    request.index = i;
+    request.next_free = context.free_requests;
+    context.free_requests = &request;
   }
 }
 
-[[gnu::cold]] peal_error make_room(peal_group& group) {
+peal_error make_room(peal_group& group) {
   peal_context& context = *group.context;
-  if (group.outstanding >= group.outstanding_max || context.free_requests.empty()) drain(context);
+  if (group.outstanding >= group.outstanding_max || context.free_requests == nullptr)
+    drain(context);
   if (context.broken != PEAL_OK) {
     return fail(context.broken, "%s", peal_strerror(context.broken));
   }
@@ -155,7 +108,7 @@ void start_rings(peal_context& context) {
     return fail(PEAL_ERR_TOO_MANY, "%u operations of this group are outstanding, the card's limit",
                 group.outstanding);
   }
-  if (context.free_requests.empty()) {
+  if (context.free_requests == nullptr) {
     return fail_no_request(context);
   }
   return PEAL_OK;
@@ -167,19 +120,8 @@ peal_error fail_no_request(const peal_context& context) {
               context.requests.size());
 }
 
-peal_error submit(peal_group& group, const Posting& posting, peal_request** request) {
-  peal_context& context = *group.context;
-  const peal_error error = check_room(group);
-  if (error != PEAL_OK) return error;
-  peal_request& made = context.requests[context.free_requests.back()];
-  if (!post(group, posting, made)) {
-    return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full",
-                context.ring.entries);
-  }
-  context.free_requests.pop_back();
-  if (request != nullptr) *request = &made;
-  made.detached = request == nullptr;
-  return PEAL_OK;
+peal_error refuse_full_ring(const peal_context& context) {
+  return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full", context.ring.entries);
 }
 
 peal_error submit_destroy(peal_group& group) {
@@ -190,22 +132,32 @@ peal_error submit_destroy(peal_group& group) {
   peal_request& request = group.destroy_request;
   request.context = &context;
   request.index = kDestroyBit | (context.next_destroy++ & ~kDestroyBit);
+  Posting entry = {};
+  entry.operation = PEAL_OPERATION_DESTROY;
+  entry.algorithm = PEAL_ALGORITHM_DISSEMINATION;
+  return post_entry(group, entry, request) ? PEAL_OK : refuse_full_ring(context);
+}
+
+bool leave_group(peal_request& request) {
+  peal_group& group = *request.own_group;
+  group.over = request.operation == PEAL_OPERATION_DESTROY || request.context->broken != PEAL_OK;
+  if (group.over) return false;
   Posting posting = {};
   posting.operation = PEAL_OPERATION_DESTROY;
   posting.algorithm = PEAL_ALGORITHM_DISSEMINATION;
-  if (!post(group, posting, request)) {
-    return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full",
-                context.ring.entries);
-  }
-  return PEAL_OK;
+  request.detached = true;
+  request.generation++;
+  group.over = !post_entry(group, posting, request);
+  return !group.over;
 }
 
 peal_error start_again(peal_request& request) {
   peal_context& context = *request.context;
   if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
   request.generation++;
-  if (post(*request.own_group, request.own_group->posting, request)) return PEAL_OK;
-  return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full", context.ring.entries);
+  forget_end(request);
+  Posting posting = request.own_group->posting;
+  return post_entry(*request.own_group, posting, request) ? PEAL_OK : refuse_full_ring(context);
 }
 
 bool ring_has_place(const peal_context& context) {
@@ -227,10 +179,6 @@ bool drain(peal_context& context) {
     context.woken.notify_all();
   }
   return any;
-}
-
-void set_state(peal_request& request, peal_request::State state) {
-  std::atomic_ref(request.state).store(state, std::memory_order_release);
 }
 
 void note_test(peal_context& context) {
@@ -263,22 +211,6 @@ void check_card(peal_context& context, uint64_t now) {
     drain(context);
     break_context(context, PEAL_ERR_CARD_GONE);
   }
-}
-
-void release_request(peal_request& request) {
-  set_state(request, peal_request::State::kFree);
-  request.detached = false;
-  request.own_group = nullptr;
-  request.generation++;
-  request.context->free_requests.push_back(request.index);
-}
-
-void let_go(peal_request& request) {
-  if (request.own_group != nullptr) {
-    if (leave_group(request)) return;
-    request.own_group->over = true;
-  }
-  release_request(request);
 }
 
 }  // namespace peal::host

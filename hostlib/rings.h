@@ -12,20 +12,78 @@ namespace peal::host {
 // Sizes the request table to the rings of the transport's window.
 void start_rings(peal_context& context);
 
-// What the caller knows of a submission; the rest is filled in here.
 // Whether one more operation may be posted, once those that have completed are taken: TOO_MANY when
 // the group or the context has as many outstanding as the card takes, or why the context is broken.
-peal_error make_room(peal_group& group);
+[[gnu::cold]] peal_error make_room(peal_group& group);
 inline peal_error check_room(peal_group& group) {
   const peal_context& context = *group.context;
-  const bool room = group.outstanding < group.outstanding_max && !context.free_requests.empty() &&
+  const bool room = group.outstanding < group.outstanding_max && context.free_requests != nullptr &&
                     context.broken == PEAL_OK;
   return room ? PEAL_OK : make_room(group);
 }
+[[gnu::cold]] peal_error refuse_full_ring(const peal_context& context);
 
-// Posts it as the group's next operation. TOO_MANY when the group or the context has as many
-// outstanding as the card takes: nothing was posted then. Without `request` it is detached.
-peal_error submit(peal_group& group, const Posting& posting, peal_request** request);
+// What the card is told of a request, and tells of it.
+inline uint64_t cookie_of(const peal_request& request) {
+  return uint64_t{request.generation} << 32 | request.index;
+}
+// Of a request of the context's table, which may be another one's by now.
+inline bool is_pending(const peal_context& context, uint64_t cookie) {
+  const peal_request& request = context.requests[static_cast<uint32_t>(cookie)];
+  return cookie_of(request) == cookie && request.state == peal_request::State::kPending;
+}
+
+inline void set_state(peal_request& request, peal_request::State state) {
+  std::atomic_ref(request.state).store(state, std::memory_order_release);
+}
+
+// A request that has not ended yet.
+inline void forget_end(peal_request& request) {
+  request.result = PEAL_OK;
+  request.failed_rank = PEAL_NO_RANK;
+  request.card_ns = 0;
+}
+
+// Posts it as the group's next operation, for this request that has not ended yet. False when the
+// ring is full: nothing has changed then.
+[[gnu::always_inline]] inline bool post_entry(peal_group& group, Posting& entry,
+                                              peal_request& request) {
+  peal_context& context = *group.context;
+  peal_host_ring& ring = context.ring;
+  entry.member = group.member;
+  entry.sequence = group.next_sequence;
+  entry.cookie = cookie_of(request);
+  if (peal_host_ring_submit(&ring, &entry) == 0) [[unlikely]]
+    return false;
+  request.sequence = group.next_sequence++;
+  request.group = &group;
+  request.operation = entry.operation;
+  set_state(request, peal_request::State::kPending);
+  group.outstanding++;
+  if (peal_host_ring_card_sleeps(&ring) != 0) [[unlikely]] {
+    context.doorbells++;
+    context.transport->ring_doorbell();
+  }
+  return true;
+}
+
+// The same for a request of the context's, which is detached where the caller wants none. TOO_MANY
+// when the group or the context has as many outstanding as the card takes: nothing was posted then.
+[[gnu::always_inline]] inline peal_error submit(peal_group& group, Posting& entry,
+                                                peal_request** request) {
+  peal_context& context = *group.context;
+  const peal_error error = check_room(group);
+  if (error != PEAL_OK) [[unlikely]]
+    return error;
+  peal_request& made = *context.free_requests;
+  peal_request* const next = made.next_free;
+  if (!post_entry(group, entry, made)) [[unlikely]]
+    return refuse_full_ring(context);
+  context.free_requests = next;
+  made.detached = request == nullptr;
+  if (request != nullptr) *request = &made;
+  return PEAL_OK;
+}
 // The group's last operation, with its own request. Needs no free request, only a place in the ring
 // (ring_has_place()).
 peal_error submit_destroy(peal_group& group);
@@ -82,27 +140,30 @@ inline bool nothing_yet(peal_request& request) {
 // Of tests that took the lock.
 void note_test(peal_context& context);
 
-void set_state(peal_request& request, peal_request::State state);
-
 // Ends every pending request with that error, for good.
 void break_context(peal_context& context, peal_error error);
 // Looks at connection (seldom) and heartbeat, and breaks the context when the card is gone.
 void check_card(peal_context& context, uint64_t now_ns);
 
-// Back among the free ones.
-void release_request(peal_request& request);
+// Back among the free ones, as good as new.
+inline void release_request(peal_request& request) {
+  peal_context& context = *request.context;
+  set_state(request, peal_request::State::kFree);
+  request.detached = false;
+  request.own_group = nullptr;
+  forget_end(request);
+  request.generation++;
+  request.next_free = context.free_requests;
+  context.free_requests = &request;
+}
+// A destroy of the persistent request's group, as the request's last operation: so there is a place
+// in the ring for it. False when there is nothing more to destroy: then the group is over.
+[[gnu::cold]] bool leave_group(peal_request& request);
 // The caller's last word about one that is not pending. A persistent one stays until its group has
 // ended as well.
-void let_go(peal_request& request);
-
-// What the card is told of a request, and tells of it.
-inline uint64_t cookie_of(const peal_request& request) {
-  return uint64_t{request.generation} << 32 | request.index;
-}
-// Of a request of the context's table, which may be another one's by now.
-inline bool is_pending(const peal_context& context, uint64_t cookie) {
-  const peal_request& request = context.requests[static_cast<uint32_t>(cookie)];
-  return cookie_of(request) == cookie && request.state == peal_request::State::kPending;
+inline void let_go(peal_request& request) {
+  if (request.own_group != nullptr && leave_group(request)) return;
+  release_request(request);
 }
 
 uint64_t now_ns();

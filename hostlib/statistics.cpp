@@ -10,10 +10,10 @@ namespace peal::host {
 namespace {
 
 peal_error read_statistics(peal_context& context, peal_statistics* statistics) {
-  const std::lock_guard<std::mutex> guard(context.mutex);
+  const std::lock_guard guard(context.mutex);
   drain(context);
   peal_statistics whole = {};
-  whole.posted = context.posted;
+  whole.posted = context.ring.submission_tail;
   whole.completed = context.completed;
   whole.failed = context.failed;
   whole.doorbells = context.doorbells;
@@ -21,7 +21,9 @@ peal_error read_statistics(peal_context& context, peal_statistics* statistics) {
   whole.card_ns = context.card_ns;
   whole.groups = static_cast<uint32_t>(std::count_if(context.groups.begin(), context.groups.end(),
                                                      [](const auto& each) { return !each->over; }));
-  whole.requests = static_cast<uint32_t>(context.requests.size() - context.free_requests.size());
+  for (const peal_request& request : context.requests) {
+    whole.requests += request.state == peal_request::State::kFree ? 0 : 1;
+  }
   whole.regions = static_cast<uint32_t>(context.memory.regions().size());
   for (const Region& region : context.memory.regions()) whole.region_bytes += region.bytes;
   return give_struct(whole, "peal_statistics", statistics);

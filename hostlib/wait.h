@@ -10,7 +10,7 @@
 
 namespace peal::host {
 
-using Lock = std::unique_lock<std::mutex>;
+using Lock = std::unique_lock<Mutex>;
 
 inline constexpr uint64_t kForever = ~uint64_t{0};
 

@@ -188,7 +188,7 @@ TEST_F(Forked, ChildOfABusyProcess) {
   ASSERT_EQ(peal_completion_fd(context, &fd), PEAL_OK);
   while (ready != 0) ASSERT_EQ(peal_arm(context, &ready), PEAL_OK);
   {
-    const std::lock_guard<std::mutex> held(context->mutex);
+    const std::lock_guard held(context->mutex);
     EXPECT_EQ(in_child([&] {
                 alarm(60);
                 const int refused = use_everything();

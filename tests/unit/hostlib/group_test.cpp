@@ -356,7 +356,7 @@ TEST_F(Groups, AChildMayNotGoOnWithItsParentsBuilder) {
   ASSERT_EQ(peal_group_begin(context, 0, 1, nullptr, &builder), PEAL_OK);
   pid_t child = 0;
   {
-    const std::lock_guard<std::mutex> as_another_thread(context->mutex);
+    const std::lock_guard as_another_thread(context->mutex);
     child = fork();
     if (child == 0) {
       peal_group* group = nullptr;

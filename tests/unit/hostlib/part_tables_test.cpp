@@ -148,7 +148,7 @@ TEST_F(GroupsTables, WhatCouldNotBePostedGivesItBack) {
   std::thread first([&] { EXPECT_EQ(peal_group_destroy(others[3]), PEAL_OK); });
   std::thread second([&] { EXPECT_EQ(peal_group_destroy(others[4]), PEAL_OK); });
   const auto full = [&] {
-    const std::lock_guard<std::mutex> guard(context->mutex);
+    const std::lock_guard guard(context->mutex);
     return !ring_has_place(*context);
   };
   while (!full()) std::this_thread::yield();

@@ -198,6 +198,22 @@ TEST_F(RequestsTest, ManyTestsNoticeThatTheCardIsGone) {
   EXPECT_EQ(error, PEAL_ERR_CARD_GONE);
 }
 
+// The request that was freed last is the next to be used.
+TEST_F(RequestsTest, NothingIsLeftOfWhoeverHadItBefore) {
+  peal_request* failed = post();
+  card.complete(take(), PEAL_STATUS_PEER_DEAD, 0);
+  EXPECT_EQ(peal_wait(failed), PEAL_ERR_PEER_DEAD);
+  EXPECT_EQ(peal_request_failed_rank(failed), 0);
+  EXPECT_EQ(peal_request_card_ns(failed), 1234u);
+  EXPECT_EQ(peal_request_free(failed), PEAL_OK);
+  peal_request* next = post();
+  EXPECT_EQ(next, failed);
+  EXPECT_EQ(peal_request_failed_rank(next), -1);
+  EXPECT_EQ(peal_request_card_ns(next), 0u);
+  card.complete(take());
+  EXPECT_EQ(peal_wait(next), PEAL_OK);
+}
+
 TEST_F(RequestsTest, StatisticsSayWhatWasDone) {
   void* memory = nullptr;
   ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);

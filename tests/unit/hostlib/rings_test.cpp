@@ -330,6 +330,27 @@ TEST_F(Rings, ClosedConnectionEndsEverything) {
   EXPECT_EQ(peal_barrier(group), PEAL_ERR_CARD_GONE);
 }
 
+// A card may be silent for five seconds of looking, ten intervals beside; not for twice three that
+// have nothing to do with each other.
+TEST_F(Rings, SilenceCountsFromWhenSomethingIsPending) {
+  constexpr uint64_t kLookNs = 200'000'000;
+  uint64_t now = 1;
+  const auto look_for_three_seconds = [&] {
+    for (int i = 0; i < 15; i++) check_card(*context, now += kLookNs);
+  };
+  for (int i = 0; i < 3; i++) {
+    peal_request* request = post();
+    look_for_three_seconds();
+    card.complete(take());
+    EXPECT_EQ(peal_wait(request), PEAL_OK) << "the card was alive all the time";
+    EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  }
+  peal_request* request = post();
+  look_for_three_seconds();
+  look_for_three_seconds();
+  EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_GONE);
+}
+
 TEST_F(Rings, CountersComeInParts) {
   std::vector<uint64_t> values(40, 0);
   size_t count = 0;
