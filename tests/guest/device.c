@@ -241,7 +241,7 @@ long driver_count(const char* name) {
   return value;
 }
 
-static long vmstat(const char* name) {
+long vmstat(const char* name) {
   FILE* file = fopen("/proc/vmstat", "r");
   char key[64];
   long value;

@@ -93,6 +93,9 @@ void try_small_group(void);
 /* One of the numbers that the driver shows (peal-driver(4)). */
 long driver_count(const char* name);
 
+/* A line of /proc/vmstat. */
+long vmstat(const char* name);
+
 /* Pages that the kernel holds pinned for devices, all processes together. */
 long pinned_pages(void);
 /* Polls until no more than `wanted` are pinned: closing may end after close(). Fails after a

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Group commands with foreign and stale handles, and that channels come back. */
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 
 #define PAGE 4096
 #define MEMBERS_MAX 4096
+#define LEFT_BYTES (24ul << 20)
 
 static uint32_t members[MEMBERS_MAX];
 
@@ -127,6 +129,28 @@ static void try_beside_all(int fd, int other_fd) {
   try_small_group();
 }
 
+/* A process has nearly all memory: there is less for channels than they may take. Nobody is killed for them. */
+static void try_scarcity(int fd) {
+  struct peal_admin_command command = reserve_command(4, 0);
+  struct peal_admin_reply reply;
+  long killed = vmstat("oom_kill"), count = 0;
+  struct sysinfo info;
+  size_t bytes;
+  void* memory;
+
+  CHECK_EQ(sysinfo(&info), 0);
+  CHECK(info.freeram * info.mem_unit > LEFT_BYTES);
+  bytes = info.freeram * info.mem_unit - LEFT_BYTES;
+  memory =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  CHECK(memory != MAP_FAILED);
+  while (ask(fd, &command, &reply) == 0 && reply.status == PEAL_STATUS_OK) count++;
+  CHECK_EQ(errno, ENOMEM);
+  CHECK((count + 1) * pages_each <= pages_limit);
+  CHECK_EQ(vmstat("oom_kill"), killed);
+  CHECK_EQ(munmap(memory, bytes), 0);
+}
+
 void test_groups(void) {
   int fd = open_device();
   int other_fd = open_device();
@@ -145,6 +169,11 @@ void test_groups(void) {
   fd = open_device();
   CHECK(fd >= 0);
   CHECK_EQ(reserve_all(fd), all);
+  CHECK_EQ(close(fd), 0);
+  wait_channels(0);
+  fd = open_device();
+  CHECK(fd >= 0);
+  try_scarcity(fd);
   CHECK_EQ(close(fd), 0);
   wait_channels(0);
   try_small_group();
