@@ -86,7 +86,6 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->repairs = pace_start(timeouts, 0, kRepairsPerInterval);
   // Handles begin elsewhere in every life of a card.
   card->first_generation = static_cast<uint16_t>(identity.incarnation * 0x9e3779b1u >> 16);
-  dma_init(*card);
   early_init(*card);
   return card;
 }

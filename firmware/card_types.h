@@ -234,7 +234,7 @@ struct Inquiry {
 // A packet whose block has no place in the user's memory yet (group/early.h).
 struct EarlyPacket {
   Packet* packet;  // held; null: none
-  uint16_t next;   // free list or the piece's: index plus one
+  uint16_t next;   // the piece's list: index plus one; free list: as DmaRecord's
   uint16_t origin;
 };
 
@@ -401,7 +401,9 @@ struct DmaRecord {
   bool in_use;
   bool is_write;
   uint32_t bytes;
-  uint32_t next;  // free list or stalled list: index plus one
+  // Stalled list: index plus one. Free list: how far behind the following record the next free one
+  // lies, so that records that were never used are a list, and not touched.
+  uint32_t next;
   Packet* packet;
   uint8_t* card;
   HostAddress host;
@@ -416,7 +418,7 @@ struct Card {
   TimeNs now;
   uint32_t packets_held;
   uint32_t dma_in_use;
-  uint32_t dma_free;     // list head, index plus one
+  uint32_t dma_free;     // index of the first free record
   uint32_t dma_stalled;  // list the port would not take
   uint32_t dma_stalled_last;
   Timer retry_timer;
@@ -434,7 +436,8 @@ struct Card {
   Context contexts[CONFIG_CONTEXTS];
   MemoryKey keys[CONFIG_MEMORY_KEYS];
   DmaRecord dma[CONFIG_DMA_RECORDS];
-  uint16_t early_free;  // list head, index plus one
+  uint16_t early_free;  // index of the first free one
+  uint16_t early_most;  // so many may wait
   EarlyPacket early[CONFIG_EARLY_PACKETS];
   Timer* timer_entries[kTimers];
   Tombstone tombstones[kTombstones];

@@ -85,6 +85,10 @@ BufferSizes buffer_sizes(uint8_t operation, uint32_t ranks) {
 Blocks::Blocks(const OperationPlan& operation, uint32_t ranks, uint32_t rank)
     : row_(row_of(operation.operation)), operation_(operation), ranks_(ranks), rank_(rank) {}
 
+uint64_t Blocks::length(const BlockName& name) const {
+  return row_->parts ? block_length(operation_, name) : operation_.block_bytes;
+}
+
 uint32_t Blocks::sent() const {
   if (row_ == nullptr || (row_->rooted && rank_ != operation_.root)) return 0;
   return row_->to_each ? ranks_ : 1;
@@ -92,7 +96,7 @@ uint32_t Blocks::sent() const {
 
 Extent Blocks::sent_extent(uint32_t index) const {
   if (operation_.in_place) return received_extent(row_->to_each ? index : rank_);
-  return {index * uint64_t{operation_.block_bytes}, block_length(operation_, sent_name(index))};
+  return {index * uint64_t{operation_.block_bytes}, length(sent_name(index))};
 }
 
 BlockName Blocks::sent_name(uint32_t index) const { return {rank_, row_->to_each ? index : 0}; }
@@ -105,7 +109,7 @@ uint32_t Blocks::received() const {
 // Parts lie backwards, and not side by side.
 Extent Blocks::received_extent(uint32_t index) const {
   const uint64_t place = row_->parts ? ranks_ - 1 - index : index;
-  return {place * operation_.block_bytes, block_length(operation_, received_name(index))};
+  return {place * operation_.block_bytes, length(received_name(index))};
 }
 
 BlockName Blocks::received_name(uint32_t index) const {

@@ -61,6 +61,8 @@ class Blocks {
   [[nodiscard]] bool waits_for_all() const;
 
  private:
+  [[nodiscard]] uint64_t length(const BlockName& name) const;
+
   const BlockRow* row_;
   OperationPlan operation_;
   uint32_t ranks_;

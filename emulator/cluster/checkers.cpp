@@ -93,14 +93,9 @@ void MemoryChecker::on_dma(TimeNs now_ns, const DmaView& dma) {
 
 namespace {
 
-// Does everybody need everybody's wire?
-bool talks_to_everybody(const GroupPlan& plan) {
-  const auto direct = [](const OperationPlan& operation) {
-    return operation.algorithm == PEAL_ALGORITHM_DIRECT;
-  };
-  return std::any_of(plan.operations.begin(), plan.operations.end(), direct) ||
-         std::any_of(plan.disagreements.begin(), plan.disagreements.end(),
-                     [&](const Disagreement& other) { return direct(other.operation); });
+// For findings: made only where there is one, because every completion comes by.
+std::string post_text(const MemberState& member, uint64_t sequence) {
+  return member_text(member) + " sequence " + std::to_string(sequence);
 }
 
 // Whether the wire parts the rank from one of those that watch it: the ranks 2^k away, or all.
@@ -192,24 +187,25 @@ uint32_t CompletionChecker::check(TimeNs now_ns, uint32_t card, uint32_t context
   }
   MemberState& member = world_.members[index];
   Post& post = member.posts[sequence];
-  const std::string who = member_text(member) + " sequence " + std::to_string(sequence);
+  const auto who = [&] { return post_text(member, sequence); };
   if (post.state != PostState::kPosted) {
-    world_.findings.add(now_ns, "exactly-once",
-                        who + (post.state == PostState::kCompleted ? ": completed twice"
-                                                                   : ": completed, never posted"));
+    world_.findings.add(
+        now_ns, "exactly-once",
+        who() + (post.state == PostState::kCompleted ? ": completed twice"
+                                                     : ": completed, never posted"));
     return kNoMember;
   }
   // A host that spoils its window is gone for the card when the card has looked.
   if (member.dead && !member.closed && member.place.card == card) return kNoMember;
   if (member.place.card != card || member.context != context || member.dead) {
     world_.findings.add(now_ns, "exactly-once",
-                        who + ": completed to the wrong or to a dead process");
+                        who() + ": completed to the wrong or to a dead process");
     return kNoMember;
   }
   if (entry.member != member.handle ||
       entry.sequence != world_.scenario.groups[member.group].first_sequence + sequence ||
       entry.operation != world_.operation(member, sequence).operation)
-    world_.findings.add(now_ns, "exactly-once", who + ": completion differs from its post");
+    world_.findings.add(now_ns, "exactly-once", who() + ": completion differs from its post");
   check_status(now_ns, member, sequence, entry);
   post.state = PostState::kCompleted;
   post.status = entry.status;
@@ -248,7 +244,7 @@ bool sees_disagreement(const World& world, const MemberState& member, uint64_t i
 
 void CompletionChecker::check_success(TimeNs now_ns, const MemberState& member, uint64_t index,
                                       const peal_completion& entry) {
-  const std::string who = member_text(member) + " sequence " + std::to_string(index);
+  const auto who = [&] { return post_text(member, index); };
   const GroupState& group = world_.groups[member.group];
   const OperationPlan own = world_.operation(member, index);
   const auto ranks = static_cast<uint32_t>(group.members.size());
@@ -256,49 +252,49 @@ void CompletionChecker::check_success(TimeNs now_ns, const MemberState& member, 
   const MemberState& root = world_.members[group.members[own.root]];
   if (needs_all && group.posted[index] < ranks)
     world_.findings.add(now_ns, "barrier",
-                        who + ": succeeded when " + std::to_string(group.posted[index]) + " of " +
+                        who() + ": succeeded when " + std::to_string(group.posted[index]) + " of " +
                             std::to_string(ranks) + " ranks had posted it");
   if (!needs_all && root.posts[index].state == PostState::kNotPosted)
-    world_.findings.add(now_ns, "barrier", who + ": succeeded before the root had posted it");
+    world_.findings.add(now_ns, "barrier", who() + ": succeeded before the root had posted it");
   // Who needs nobody but the root may not hear of the others.
   const bool disagrees = needs_all ? sees_disagreement(world_, member, index)
                                    : !agree(own, world_.operation(root, index));
   if (disagrees)
-    world_.findings.add(now_ns, "status", who + ": succeeded although the ranks disagree");
+    world_.findings.add(now_ns, "status", who() + ": succeeded although the ranks disagree");
   if (member.poisoned)
-    world_.findings.add(now_ns, "status", who + ": succeeded after a death was told");
+    world_.findings.add(now_ns, "status", who() + ": succeeded after a death was told");
   if (entry.failed_rank != PEAL_NO_RANK)
-    world_.findings.add(now_ns, "status", who + ": succeeded and names a failed rank");
+    world_.findings.add(now_ns, "status", who() + ": succeeded and names a failed rank");
 }
 
 void CompletionChecker::check_status(TimeNs now_ns, MemberState& member, uint64_t index,
                                      const peal_completion& entry) {
   if (entry.status == PEAL_STATUS_OK) return check_success(now_ns, member, index, entry);
-  const std::string who = member_text(member) + " sequence " + std::to_string(index);
+  const auto who = [&] { return post_text(member, index); };
   // The card may not have seen the entry before the member was gone.
   if (member.aborted && entry.status == PEAL_STATUS_BAD_GROUP) return;
   switch (entry.status) {
     case PEAL_STATUS_MISMATCH:
       if (!world_.disagreed(member.group, index))
-        world_.findings.add(now_ns, "status", who + ": MISMATCH although all ranks agree");
+        world_.findings.add(now_ns, "status", who() + ": MISMATCH although all ranks agree");
       return;
     case PEAL_STATUS_PEER_DEAD:
       member.poisoned = true;
       if (!may_be_dead(world_, member.group, entry.failed_rank, now_ns))
         world_.findings.add(now_ns, "status",
-                            who + ": says that rank " + std::to_string(entry.failed_rank) +
+                            who() + ": says that rank " + std::to_string(entry.failed_rank) +
                                 " is dead, which it is not");
       return;
     case PEAL_STATUS_DMA_FAULT:
       if (!may_be_unmapped(world_, member.group, entry.failed_rank, now_ns))
         world_.findings.add(now_ns, "status",
-                            who + ": says that the memory of rank " +
+                            who() + ": says that the memory of rank " +
                                 std::to_string(entry.failed_rank) +
                                 " cannot be reached, which it can");
       return;
     default:
       world_.findings.add(now_ns, "status",
-                          who + ": unexpected status " + names::status(entry.status));
+                          who() + ": unexpected status " + names::status(entry.status));
   }
 }
 

@@ -75,9 +75,7 @@ class Cluster final : private Surroundings {
   // Carries out the earliest event. False when nothing is left to do.
   bool step();
   [[nodiscard]] TimeNs now() const { return now_ns_; }
-  [[nodiscard]] TimeNs next_event_ns() const {
-    return events_.empty() ? kNever : events_.top().at_ns;
-  }
+  [[nodiscard]] TimeNs next_event_ns() { return events_.next_ns(); }
   // Host event `item` at the given time.
   void at(TimeNs when_ns, uint32_t item);
   // The wire works from now on, whatever the plan said.

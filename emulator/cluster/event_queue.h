@@ -1,84 +1,194 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The cluster's agenda: a 4-ary heap of 24-byte events. Events of the same instant come out in the
-// order in which they were put in, timers last, so that a run is deterministic to the last packet
-// and no timer runs before what has arrived.
+// The cluster's agenda. Events of the same instant come out in the order in which they were put in,
+// timers last, so that a run is deterministic to the last packet and no timer runs before what has
+// arrived.
+//
+// Nearly all events are due within microseconds, and tens of thousands of cards in step make many of
+// the same nanosecond. So what is near lies in a list for each nanosecond, what is due somewhat
+// later in a list for each of such spans, and only what is far in a heap: an event is put in and
+// taken out in a few steps, however many there are. (Hierarchical timing wheels: Varghese and Lauck,
+// SOSP 1987.)
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "emulator/cluster/event_heap.h"
 #include "emulator/cluster/sim_time.h"
 
 namespace peal::sim {
 
-enum class EventKind : uint8_t { kArrival, kQueued, kDmaDone, kTimer, kSubmission, kHost };
-
-struct Event {
-  TimeNs at_ns;
-  uint64_t order_and_kind;  // is a timer << 63 | insertion number << 4 | kind
-  uint32_t card;
-  uint32_t item;  // index of the packet, DMA record, submission or host event
-
-  [[nodiscard]] EventKind kind() const { return static_cast<EventKind>(order_and_kind & 15); }
-};
-static_assert(sizeof(Event) == 24);
-
-class EventQueue {
+// Which of kBits lists have something in them.
+template <size_t kBits>
+class OccupiedLists {
  public:
-  [[nodiscard]] bool empty() const { return heap_.empty(); }
-  [[nodiscard]] size_t size() const { return heap_.size(); }
-  [[nodiscard]] const Event& top() const { return heap_.front(); }
-
-  void push(TimeNs at_ns, EventKind kind, uint32_t card, uint32_t item) {
-    const uint64_t last = kind == EventKind::kTimer ? uint64_t{1} << 63 : 0;
-    const Event event{at_ns, last | inserted_++ << 4 | static_cast<uint64_t>(kind), card, item};
-    size_t hole = heap_.size();
-    heap_.push_back(event);
-    while (hole > 0) {
-      const size_t parent = (hole - 1) / kArity;
-      if (!before(event, heap_[parent])) break;
-      heap_[hole] = heap_[parent];
-      hole = parent;
-    }
-    heap_[hole] = event;
+  [[nodiscard]] bool none() const { return first_word() == kWords; }
+  // The first of them; there must be one.
+  [[nodiscard]] size_t first() const {
+    const size_t word = first_word();
+    return word * 64 + static_cast<size_t>(std::countr_zero(bits_[word]));
   }
-
-  Event pop() {
-    const Event first = heap_.front();
-    const Event last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) sink(last);
-    return first;
+  void set(size_t list) {
+    bits_[list / 64] |= uint64_t{1} << list % 64;
+    words_[list / 4096] |= uint64_t{1} << list / 64 % 64;
+  }
+  void clear(size_t list) {
+    bits_[list / 64] &= ~(uint64_t{1} << list % 64);
+    if (bits_[list / 64] == 0) words_[list / 4096] &= ~(uint64_t{1} << list / 64 % 64);
   }
 
  private:
-  static constexpr size_t kArity = 4;
+  static constexpr size_t kWords = kBits / 64;
+  static_assert(kBits % 4096 == 0);
 
-  static bool before(const Event& a, const Event& b) {
-    return a.at_ns != b.at_ns ? a.at_ns < b.at_ns : a.order_and_kind < b.order_and_kind;
+  [[nodiscard]] size_t first_word() const {
+    for (size_t i = 0; i < words_.size(); i++)
+      if (words_[i] != 0) return i * 64 + static_cast<size_t>(std::countr_zero(words_[i]));
+    return kWords;
   }
 
-  // Puts `event` where the first one was and lets it sink to its place.
-  void sink(const Event& event) {
-    const size_t count = heap_.size();
-    size_t hole = 0;
-    while (true) {
-      const size_t first_child = hole * kArity + 1;
-      if (first_child >= count) break;
-      const size_t end = first_child + kArity < count ? first_child + kArity : count;
-      size_t least = first_child;
-      for (size_t child = first_child + 1; child < end; child++)
-        if (before(heap_[child], heap_[least])) least = child;
-      if (!before(heap_[least], event)) break;
-      heap_[hole] = heap_[least];
-      hole = least;
+  std::array<uint64_t, kWords> bits_{};
+  std::array<uint64_t, kBits / 4096> words_{};  // a bit for each word of bits_ that is not zero
+};
+
+class EventQueue {
+ public:
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+
+  void push(TimeNs at_ns, EventKind kind, uint32_t card, uint32_t item) {
+    count_++;
+    place({at_ns, order_and_kind(inserted_++, kind), card, item});
+  }
+
+  // When the earliest event is due; kNever when there is none.
+  [[nodiscard]] TimeNs next_ns() {
+    if (empty()) return kNever;
+    if (!overtaken_.empty()) return overtaken_.top().at_ns;
+    bring_near();
+    return near_ns_ + near_occupied_.first();
+  }
+
+  // The earliest event; there must be one.
+  Event pop() {
+    count_--;
+    if (!overtaken_.empty()) return overtaken_.pop();
+    bring_near();
+    const size_t slot = near_occupied_.first();
+    Slot& due = near_[slot];
+    const Event event = take(due.first == kNone ? due.timers : due);
+    if (due.first == kNone && due.timers.first == kNone) near_occupied_.clear(slot);
+    return event;
+  }
+
+ private:
+  static constexpr uint32_t kNone = ~0u;
+  static constexpr size_t kNear = 8192;    // lists of a nanosecond each
+  static constexpr size_t kMiddle = 4096;  // lists of so many nanoseconds each
+  static constexpr TimeNs kMiddleNs = kNear * kMiddle;
+
+  struct Node {
+    Event event;
+    uint32_t next;
+  };
+  struct List {
+    uint32_t first = kNone;
+    uint32_t last = kNone;
+  };
+  struct Slot : List {
+    List timers;
+  };
+
+  void place(const Event& event) {
+    if (event.at_ns < near_ns_) {
+      overtaken_.push(event);
+    } else if (event.at_ns - near_ns_ < kNear) {
+      append_near(make(event));
+    } else if (event.at_ns - middle_ns_ < kMiddleNs) {
+      const size_t slot = (event.at_ns - middle_ns_) / kNear;
+      append(middle_[slot], make(event));
+      middle_occupied_.set(slot);
+    } else {
+      far_.push(event);
     }
-    heap_[hole] = event;
   }
 
-  std::vector<Event> heap_;
+  uint32_t make(const Event& event) {
+    if (free_ == kNone) {
+      nodes_.push_back({event, kNone});
+      return static_cast<uint32_t>(nodes_.size() - 1);
+    }
+    const uint32_t node = free_;
+    free_ = nodes_[node].next;
+    nodes_[node] = {event, kNone};
+    return node;
+  }
+
+  void append(List& list, uint32_t node) {
+    if (list.first == kNone) {
+      list.first = node;
+    } else {
+      nodes_[list.last].next = node;
+    }
+    list.last = node;
+  }
+
+  void append_near(uint32_t node) {
+    const Event& event = nodes_[node].event;
+    const size_t slot = event.at_ns - near_ns_;
+    Slot& due = near_[slot];
+    append(event.kind() == EventKind::kTimer ? due.timers : due, node);
+    near_occupied_.set(slot);
+  }
+
+  Event take(List& list) {
+    const uint32_t node = list.first;
+    list.first = nodes_[node].next;
+    nodes_[node].next = free_;
+    free_ = node;
+    return nodes_[node].event;
+  }
+
+  // The earliest events, but for those that were overtaken, lie in the near lists afterwards. A
+  // span's events come before any that are put into its near lists later: so the order is kept.
+  void bring_near() {
+    if (!near_occupied_.none()) return;
+    if (middle_occupied_.none()) bring_to_middle();
+    if (!near_occupied_.none()) return;
+    const size_t slot = middle_occupied_.first();
+    near_ns_ = middle_ns_ + slot * kNear;
+    for (uint32_t node = middle_[slot].first; node != kNone;) {
+      const uint32_t next = nodes_[node].next;
+      nodes_[node].next = kNone;
+      append_near(node);
+      node = next;
+    }
+    middle_[slot] = {};
+    middle_occupied_.clear(slot);
+  }
+
+  void bring_to_middle() {
+    const TimeNs at_ns = far_.top().at_ns;
+    middle_ns_ = at_ns / kMiddleNs * kMiddleNs;
+    near_ns_ = at_ns / kNear * kNear;
+    while (!far_.empty() && far_.top().at_ns - middle_ns_ < kMiddleNs) place(far_.pop());
+  }
+
+  std::vector<Node> nodes_;
+  uint32_t free_ = kNone;
+  size_t count_ = 0;
   uint64_t inserted_ = 0;
+  TimeNs near_ns_ = 0;  // of the first near list
+  TimeNs middle_ns_ = 0;
+  std::vector<Slot> near_ = std::vector<Slot>(kNear);
+  std::vector<List> middle_ = std::vector<List>(kMiddle);
+  OccupiedLists<kNear> near_occupied_;
+  OccupiedLists<kMiddle> middle_occupied_;
+  EventHeap far_;
+  // What was put in before the near lists, which had moved on when somebody asked for next_ns().
+  EventHeap overtaken_;
 };
 
 }  // namespace peal::sim

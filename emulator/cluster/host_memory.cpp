@@ -8,6 +8,11 @@
 
 namespace peal::sim {
 
+namespace {
+constexpr uint64_t kSmallBytes = 16 << 10;
+constexpr uint64_t kSharedBytes = 4 << 20;
+}  // namespace
+
 Mapping::Mapping(size_t bytes) : bytes_(bytes == 0 ? 1 : bytes) {
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -15,8 +20,10 @@ Mapping::Mapping(size_t bytes) : bytes_(bytes == 0 ? 1 : bytes) {
   data_ = static_cast<uint8_t*>(memory);
 }
 
+// Giving back the middle of what the system has merged makes two mappings of one, of which there
+// may be too many: then the pages go, and the addresses are lost.
 Mapping::~Mapping() {
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (data_ != nullptr && munmap(data_, bytes_) != 0) madvise(data_, bytes_, MADV_DONTNEED);
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
@@ -28,12 +35,30 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
+uint8_t* HostMemory::add_small(uint64_t bytes) {
+  const uint64_t taken = (bytes + 63) & ~uint64_t{63};
+  if (shared_.empty() || shared_used_ + taken > kSharedBytes) {
+    shared_.emplace_back(kSharedBytes);
+    shared_used_ = 0;
+  }
+  uint8_t* const data = shared_.back().data() + shared_used_;
+  shared_used_ += taken;
+  return data;
+}
+
 uint32_t HostMemory::add(uint32_t card, uint64_t bytes) {
-  regions_.push_back({Mapping(bytes), bytes, card, false});
+  if (bytes <= kSmallBytes) {
+    regions_.push_back({add_small(bytes), Mapping(), bytes, card, false});
+  } else {
+    Mapping memory(bytes);
+    uint8_t* const data = memory.data();
+    regions_.push_back({data, std::move(memory), bytes, card, false});
+  }
   return static_cast<uint32_t>(regions_.size() - 1);
 }
 
 void HostMemory::remove(uint32_t region) {
+  regions_[region].data = nullptr;
   regions_[region].memory = Mapping();
   regions_[region].bytes = 0;
 }
@@ -41,7 +66,7 @@ void HostMemory::remove(uint32_t region) {
 bool HostMemory::contains(uint32_t card, uint32_t region, uint64_t offset, uint64_t bytes) const {
   if (region >= regions_.size()) return false;
   const Region& found = regions_[region];
-  return found.memory.data() != nullptr && found.card == card && offset <= found.bytes &&
+  return found.data != nullptr && found.card == card && offset <= found.bytes &&
          bytes <= found.bytes - offset;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The host memory of all simulated machines: regions of zeroed, page-aligned memory, each reachable
-// by one card only. Pages are taken from the machine when first touched, so a thousand cards with
-// megabytes of channels cost little.
+// The host memory of all simulated machines: regions of zeroed memory, each reachable by one card
+// only. Pages are taken from the machine when first touched, so a thousand cards with megabytes of
+// channels cost little; and small regions share pages, so tens of thousands with a few bytes do.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,8 @@ class Mapping {
 
 class HostMemory {
  public:
-  // A new region of `bytes` that only `card` may reach. Its number is never used again.
+  // A new region of `bytes` that only `card` may reach, aligned to 64 bytes. Neither its number
+  // nor, if it is small, its memory is ever used again.
   uint32_t add(uint32_t card, uint64_t bytes);
   void remove(uint32_t region);
   // From now on no DMA reaches the region, as when its process has unmapped it.
@@ -51,16 +52,21 @@ class HostMemory {
                               uint64_t bytes) const;
   [[nodiscard]] bool reachable(uint32_t region) const { return !regions_[region].unreachable; }
   // All of a live region.
-  [[nodiscard]] uint8_t* data(uint32_t region) const { return regions_[region].memory.data(); }
+  [[nodiscard]] uint8_t* data(uint32_t region) const { return regions_[region].data; }
 
  private:
   struct Region {
-    Mapping memory;
+    uint8_t* data;   // null when it was removed
+    Mapping memory;  // of a large one
     uint64_t bytes;
     uint32_t card;
     bool unreachable = false;
   };
+  uint8_t* add_small(uint64_t bytes);
+
   std::vector<Region> regions_;
+  std::vector<Mapping> shared_;  // by small regions
+  size_t shared_used_ = 0;       // of the last one
 };
 
 }  // namespace peal::sim

@@ -129,6 +129,7 @@ void Hosts::make_group(TimeNs now_ns, uint32_t index) {
   GroupState& group = world_.groups[index];
   group.id = index + 1;
   group.made_ns = now_ns;
+  group.all_addresses = talks_to_everybody(plan);
   group.posted.assign(plan.post_count(), 0);
   // Whoever is dead by now has no address to exchange: without it there is no group.
   for (const Place& place : plan.places) {
@@ -216,7 +217,8 @@ void Hosts::connect(TimeNs now_ns, uint32_t index) {
     request.peers[request.peer_count++] =
         members_[ranks[(state.rank + count - distance) % count]].address;
   }
-  peal_status status = add_table(state, &request.addresses_key);
+  peal_status status = PEAL_STATUS_OK;
+  if (world_.groups[state.group].all_addresses) status = add_table(state, &request.addresses_key);
   members_[index].table_key = request.addresses_key;
   if (status == PEAL_STATUS_OK)
     status = cluster_->connect_group(state.place.card, state.context, request);

@@ -34,7 +34,7 @@ void Node::boot() {
   regions = std::make_unique<emulator::RegionTable>(emulator::kRegionsPerCard);
   card_windows = std::make_unique<emulator::MappedWindows>(*card);
   admin = std::make_unique<emulator::Admin>(*card, *regions, *card_windows);
-  region_numbers.assign(emulator::kRegionsPerCard, kNoRegionNumber);
+  region_numbers.clear();
   silent = false;
   packets_held = 0;
   dma_under_way = 0;
@@ -104,7 +104,8 @@ peal_status Node::open_window(ContextId context, uint64_t* offset) {
   window.memory = Mapping(emulator::kWindowBytes);
   window.gone = false;
   peal_host_ring_init(&window.ring, window.memory.data(), emulator::kRingEntries);
-  card_windows->open(context, window.memory.data(), PEAL_CAPABILITY_PROCESS_MEMORY, nullptr);
+  card_windows->open(context, window.memory.data(), PEAL_CAPABILITY_PROCESS_MEMORY, nullptr,
+                     emulator::WindowMemory::kZeroed);
   *offset = 0;
   return PEAL_STATUS_OK;
 }
@@ -119,7 +120,10 @@ void Node::context_gone(ContextId context) {
 
 RegionId Node::put(uint32_t number, uint64_t bytes, emulator::RegionTable::Release release) {
   const RegionId region = regions->put_mapped(memory_.data(number), bytes, std::move(release));
-  if (region != emulator::kNoRegion) region_numbers[region & 0xffffu] = number;
+  if (region == emulator::kNoRegion) return region;
+  const uint32_t slot = region & 0xffffu;
+  if (slot >= region_numbers.size()) region_numbers.resize(slot + 1, kNoRegionNumber);
+  region_numbers[slot] = number;
   return region;
 }
 

@@ -91,6 +91,15 @@ std::string operation_text(const OperationPlan& operation) {
   return text;
 }
 
+bool talks_to_everybody(const GroupPlan& plan) {
+  const auto direct = [](const OperationPlan& operation) {
+    return operation.algorithm == PEAL_ALGORITHM_DIRECT;
+  };
+  return std::any_of(plan.operations.begin(), plan.operations.end(), direct) ||
+         std::any_of(plan.disagreements.begin(), plan.disagreements.end(),
+                     [&](const Disagreement& other) { return direct(other.operation); });
+}
+
 bool only_bad_wire(const Scenario& scenario) {
   if (!scenario.accidents.empty() || !scenario.cuts.empty() || !scenario.faults.partitions.empty())
     return false;

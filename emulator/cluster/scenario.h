@@ -145,6 +145,9 @@ struct Scenario {
 // "kill", "restart", …
 [[nodiscard]] const char* accident_name(Accident::Kind kind);
 
+// Does everybody need everybody's address, and wire?
+[[nodiscard]] bool talks_to_everybody(const GroupPlan& plan);
+
 // The shape of an ordinary group: ranks in blocks of `members_per_card`, no skew.
 GroupPlan make_group(uint32_t cards, uint32_t members_per_card);
 

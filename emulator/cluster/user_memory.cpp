@@ -14,16 +14,56 @@ constexpr uint64_t kGuardBytes = 128;  // in front of and behind every buffer
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
 constexpr uint64_t kGarbageStream = 77;
 
+// Two words of a pattern, which every processor writes and compares as one.
+using Words = uint64_t __attribute__((vector_size(16)));
+constexpr uint64_t kCompared = 256;  // bytes, before a look at what differs
+
+// The words at offset `at`, a multiple of 8, of the pattern.
+Words words_at(uint64_t base, uint64_t at) {
+  const uint64_t first = base + at / 8 * kStep;
+  return Words{first, first + kStep};
+}
+
+Words load(const uint8_t* from) {
+  Words words;
+  std::memcpy(&words, from, sizeof(words));
+  return words;
+}
+
 // Word i of a pattern is base + i * kStep: cheap, and different at every offset of every base.
 void write_pattern(uint8_t* to, uint64_t bytes, uint64_t base) {
   uint64_t at = 0;
+  Words low = words_at(base, 0);
+  Words high = words_at(base, 16);
+  for (; at + 32 <= bytes; at += 32, low += 4 * kStep, high += 4 * kStep) {
+    std::memcpy(to + at, &low, 16);
+    std::memcpy(to + at + 16, &high, 16);
+  }
+  base += at / 8 * kStep;
   for (; at + 8 <= bytes; at += 8, base += kStep) std::memcpy(to + at, &base, 8);
   if (at < bytes) std::memcpy(to + at, &base, bytes - at);
 }
 
+// How many of the bytes, from the first one on, are seen to be the pattern's; a multiple of 8.
+uint64_t equal_bytes(const uint8_t* with, uint64_t bytes, uint64_t base) {
+  uint64_t at = 0;
+  Words low = words_at(base, 0);
+  Words high = words_at(base, 16);
+  while (at + 32 <= bytes) {
+    const uint64_t from = at;
+    const uint64_t end = std::min(bytes, at + kCompared);
+    Words differ = {};
+    for (; at + 32 <= end; at += 32, low += 4 * kStep, high += 4 * kStep)
+      differ |= (load(with + at) ^ low) | (load(with + at + 16) ^ high);
+    if ((differ[0] | differ[1]) != 0) return from;
+  }
+  return at;
+}
+
 // Offset of the first word that differs, or `bytes` when none does.
 uint64_t compare_pattern(const uint8_t* with, uint64_t bytes, uint64_t base) {
-  uint64_t at = 0;
+  uint64_t at = equal_bytes(with, bytes, base);
+  base += at / 8 * kStep;
   for (; at + 8 <= bytes; at += 8, base += kStep) {
     uint64_t word;
     std::memcpy(&word, with + at, 8);
@@ -39,6 +79,10 @@ bool has_pattern(const uint8_t* begin, uint64_t from, uint64_t to, uint64_t base
       return false;
   return from >= to ||
          compare_pattern(begin + from, to - from, base + from / 8 * kStep) == to - from;
+}
+
+uint64_t base_of(uint64_t sequence_base, const BlockName& name) {
+  return mix(sequence_base ^ (uint64_t{name.to} << 32 | name.from));
 }
 
 uint64_t round_up(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
@@ -60,8 +104,13 @@ void UserMemory::place(uint32_t send_region, uint8_t* send, uint32_t receive_reg
   receive_ = receive;
 }
 
+// What the patterns of an operation's blocks have in common.
+uint64_t UserMemory::sequence_base(uint64_t sequence) const {
+  return mix(mix(source_.seed, source_.group), sequence);
+}
+
 uint64_t UserMemory::block_base(uint64_t sequence, const BlockName& name) const {
-  return mix(mix(source_.seed, source_.group), sequence, uint64_t{name.to} << 32 | name.from);
+  return base_of(sequence_base(sequence), name);
 }
 
 uint64_t UserMemory::send_offset(uint32_t slot) const {
@@ -76,13 +125,12 @@ std::string UserMemory::prepare(uint32_t index, uint64_t sequence, const Operati
   Slot& slot = slots_[index];
   std::string problem = check_garbage(index);
   slot.posted = true;
-  slot.used = true;
   slot.sequence = sequence;
   slot.operation = operation;
   slot.shift = kGuardBytes / 2 + mix(source_.seed, shape_.rank, sequence) % (kGuardBytes / 2);
-  slot.garbage = mix(mix(source_.seed, kGarbageStream), shape_.rank, ++generation_);
-  write_pattern(send_ + index * send_stride_, send_stride_, slot.garbage);
-  write_pattern(receive_ + index * receive_stride_, receive_stride_, ~slot.garbage);
+  // What finish() left there is garbage enough.
+  if (!slot.used || !problem.empty()) write_garbage(index);
+  slot.used = true;
   const Blocks given = blocks(slot);
   uint8_t* const sent =
       operation.in_place ? receive_ + receive_offset(index) : send_ + send_offset(index);
@@ -93,14 +141,25 @@ std::string UserMemory::prepare(uint32_t index, uint64_t sequence, const Operati
   return problem;
 }
 
+// Other garbage than ever before, so that what belongs to an earlier one is found.
+void UserMemory::write_garbage(uint32_t index) {
+  Slot& slot = slots_[index];
+  slot.garbage = mix(mix(source_.seed, kGarbageStream), shape_.rank, ++generation_);
+  write_pattern(send_ + index * send_stride_, send_stride_, slot.garbage);
+  write_pattern(receive_ + index * receive_stride_, receive_stride_, ~slot.garbage);
+}
+
 std::string UserMemory::check_result(uint32_t index) const {
   const Slot& slot = slots_[index];
   const Blocks expected = blocks(slot);
-  for (uint32_t i = 0; i < expected.received(); i++) {
+  const uint32_t count = expected.received();
+  const uint64_t base = sequence_base(slot.sequence);
+  const uint8_t* const result = receive_ + receive_offset(index);
+  for (uint32_t i = 0; i < count; i++) {
     const BlockName name = expected.received_name(i);
     const Extent block = expected.received_extent(i);
-    const uint8_t* const got = receive_ + receive_offset(index) + block.offset;
-    const uint64_t wrong = compare_pattern(got, block.bytes, block_base(slot.sequence, name));
+    const uint8_t* const got = result + block.offset;
+    const uint64_t wrong = compare_pattern(got, block.bytes, base_of(base, name));
     if (wrong == block.bytes) continue;
     const uint64_t at = slot.shift + block.offset + wrong;
     const uint64_t bytes = std::min<uint64_t>(8, block.bytes - wrong);
@@ -141,9 +200,7 @@ std::string UserMemory::finish(uint32_t index, bool has_result) {
   std::string problem = has_result ? check_result(index) : "";
   if (problem.empty()) problem = check_surroundings(index);
   slot.posted = false;
-  slot.garbage = mix(mix(source_.seed, kGarbageStream), shape_.rank, ++generation_);
-  write_pattern(send_ + index * send_stride_, send_stride_, slot.garbage);
-  write_pattern(receive_ + index * receive_stride_, receive_stride_, ~slot.garbage);
+  write_garbage(index);
   return problem;
 }
 
@@ -163,30 +220,31 @@ std::string UserMemory::check_garbage(uint32_t index) const {
 std::string UserMemory::check_access(uint32_t region, uint64_t offset, uint64_t bytes,
                                      bool write) const {
   const bool sends = region == send_region_;
-  const std::string what = std::string(write ? "write" : "read") + " of " + std::to_string(bytes) +
-                           " bytes at " + std::to_string(offset) + " of the " +
-                           (sends ? "send" : "receive") + " region: ";
-  if (sends && write) return what + "the card may only read it";
+  const auto wrong = [&](const std::string& why) {
+    return std::string(write ? "write" : "read") + " of " + std::to_string(bytes) + " bytes at " +
+           std::to_string(offset) + " of the " + (sends ? "send" : "receive") + " region: " + why;
+  };
+  if (sends && write) return wrong("the card may only read it");
   const uint64_t stride = sends ? send_stride_ : receive_stride_;
   const uint64_t index = offset / stride;
-  if (index >= slots_.size()) return what + "outside the region";
+  if (index >= slots_.size()) return wrong("outside the region");
   const Slot& slot = slots_[index];
   if (!slot.posted)
-    return what + "the buffer is the user's" +
-           (slot.used ? ", sequence " + std::to_string(slot.sequence) + " is complete" : "");
+    return wrong("the buffer is the user's" +
+                 (slot.used ? ", sequence " + std::to_string(slot.sequence) + " is complete" : ""));
   const uint64_t begin = index * stride + slot.shift;
   const Blocks own = blocks(slot);
   const uint32_t sent = slot.operation.in_place ? 0 : own.sent();
   const uint32_t count = sends ? sent : own.received();
   const uint64_t block = slot.operation.block_bytes;
   if (offset < begin || offset + bytes > begin + block * count)
-    return what + "outside the buffers of sequence " + std::to_string(slot.sequence);
+    return wrong("outside the buffers of sequence " + std::to_string(slot.sequence));
   if (!has_parts(slot.operation.operation) || bytes == 0) return {};
   const uint64_t place = (offset - begin) / block;
   const auto i = static_cast<uint32_t>(sends ? place : count - 1 - place);
   const Extent part = sends ? own.sent_extent(i) : own.received_extent(i);
   if (offset - begin + bytes > part.offset + part.bytes)
-    return what + "beyond a part of sequence " + std::to_string(slot.sequence);
+    return wrong("beyond a part of sequence " + std::to_string(slot.sequence));
   return {};
 }
 

@@ -69,7 +69,9 @@ class UserMemory {
   [[nodiscard]] Blocks blocks(const Slot& slot) const {
     return {slot.operation, shape_.ranks, shape_.rank};
   }
+  [[nodiscard]] uint64_t sequence_base(uint64_t sequence) const;
   [[nodiscard]] uint64_t block_base(uint64_t sequence, const BlockName& name) const;
+  void write_garbage(uint32_t index);
   [[nodiscard]] std::string check_result(uint32_t index) const;
   [[nodiscard]] std::string check_surroundings(uint32_t index) const;
   [[nodiscard]] std::string describe(const Slot& slot, uint64_t offset, uint64_t found) const;

@@ -61,6 +61,7 @@ struct MemberState {
 struct GroupState {
   uint32_t id = 0;  // on the wire
   TimeNs made_ns = 0;
+  bool all_addresses = false;     // its members have a table of them
   std::vector<uint32_t> posted;   // by operation: how many ranks have posted it
   std::vector<uint32_t> members;  // by rank; empty before the group is made
 };

@@ -25,11 +25,11 @@ peal_block block(peal_block_type type, uint32_t offset, uint32_t bytes) {
 }  // namespace
 
 void ContextWindow::open(void* memory, uint32_t entries, const Card& card, ContextId context,
-                         uint32_t capabilities, HostWaker* waker) {
+                         uint32_t capabilities, HostWaker* waker, WindowMemory state) {
   assert(state_ == WindowState::kFree);
   assert(entries >= PEAL_RING_ENTRIES_MIN && entries <= PEAL_RING_ENTRIES_MAX &&
          (entries & (entries - 1)) == 0);
-  std::memset(memory, 0, PEAL_WINDOW_BYTES(entries));
+  if (state == WindowMemory::kUsed) std::memset(memory, 0, PEAL_WINDOW_BYTES(entries));
   memory_ = memory;
   waker_ = waker;
   context_ = context;

@@ -34,12 +34,18 @@ enum class WindowState : uint8_t {
   kReset,    // the host asked for a reset: nothing is taken or written any more
 };
 
+// What lies in the memory of a new window.
+enum class WindowMemory : uint8_t {
+  kUsed,    // whatever somebody left there
+  kZeroed,  // nothing: it need not be touched before it is used
+};
+
 class ContextWindow {
  public:
-  // Lays out `memory` (PEAL_WINDOW_BYTES(entries) long, page-aligned) for the context; it is zeroed
-  // first.
+  // Lays out `memory` (PEAL_WINDOW_BYTES(entries) long, page-aligned) for the context; what was used
+  // is zeroed first.
   void open(void* memory, uint32_t entries, const Card& card, ContextId context,
-            uint32_t capabilities, HostWaker* waker);
+            uint32_t capabilities, HostWaker* waker, WindowMemory state = WindowMemory::kUsed);
   // Forgets the memory; the window is free again.
   void close();
 

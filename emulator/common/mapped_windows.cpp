@@ -5,11 +5,12 @@
 
 namespace peal::emulator {
 
-void MappedWindows::open(ContextId context, void* memory, uint32_t capabilities, HostWaker* waker) {
+void MappedWindows::open(ContextId context, void* memory, uint32_t capabilities, HostWaker* waker,
+                         WindowMemory state) {
   flush();  // so that an id that comes back is in no list
   Slot& slot = slots_[context];
   assert(!slot.served);
-  slot.window.open(memory, kRingEntries, card_, context, capabilities, waker);
+  slot.window.open(memory, kRingEntries, card_, context, capabilities, waker, state);
   slot.window.beat(beats_, beat_interval_us_);
   slot.served = true;
   open_[open_count_++] = context;

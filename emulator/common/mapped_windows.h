@@ -20,7 +20,8 @@ class MappedWindows final : public Windows {
 
   // Lays out `memory` (kWindowBytes, page-aligned) for a context whose last window was let go of.
   // `capabilities` are PEAL_CAPABILITY_*, for the host to read; the waker may be null.
-  void open(ContextId context, void* memory, uint32_t capabilities, HostWaker* waker);
+  void open(ContextId context, void* memory, uint32_t capabilities, HostWaker* waker,
+            WindowMemory state = WindowMemory::kUsed);
 
   void set_owner(WindowOwner* owner) override { owner_ = owner; }
   void end(ContextId context) override;

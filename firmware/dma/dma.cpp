@@ -31,13 +31,6 @@ void dma_offer(Card& card, DmaRecord& record) {
   if (card.dma_stalled != 0 || !offer(card, record)) stall(card, record);
 }
 
-void dma_init(Card& card) {
-  for (uint32_t i = 0; i < CONFIG_DMA_RECORDS; ++i) {
-    card.dma[i].next = i + 1 < CONFIG_DMA_RECORDS ? i + 2 : 0;
-  }
-  card.dma_free = 1;
-}
-
 void dma_retry_stalled(Card& card) {
   while (card.dma_stalled != 0) {
     DmaRecord& record = card.dma[card.dma_stalled - 1];

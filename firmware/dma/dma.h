@@ -8,8 +8,6 @@
 
 namespace peal {
 
-void dma_init(Card& card);
-
 // Records still free: callers that need several check before they start.
 inline bool dma_available(const Card& card, uint32_t records) {
   return CONFIG_DMA_RECORDS - card.dma_in_use >= records;
@@ -34,9 +32,9 @@ void dma_offer(Card& card, DmaRecord& record);
 
 // Takes a record (which the caller has made sure of) and starts.
 inline void dma_start(Card& card, const DmaRequest& request, bool is_write) {
-  PEAL_ASSERT(card.dma_free != 0);
-  DmaRecord& record = card.dma[card.dma_free - 1];
-  card.dma_free = record.next;
+  PEAL_ASSERT(card.dma_free < CONFIG_DMA_RECORDS);
+  DmaRecord& record = card.dma[card.dma_free];
+  card.dma_free += 1 + record.next;
   ++card.dma_in_use;
   record.in_use = true;
   record.is_write = is_write;
@@ -66,8 +64,8 @@ inline DmaDone dma_take_done(Card& card, DmaToken token, bool ok) {
   const DmaDone done = {record.tag, record.packet, record.bytes, ok};
   record.in_use = false;
   record.packet = nullptr;
-  record.next = card.dma_free;
-  card.dma_free = token + 1;
+  record.next = card.dma_free - token - 1;
+  card.dma_free = token;
   --card.dma_in_use;
   if (!ok) count(card, PEAL_COUNTER_DMA_FAULT);
   return done;

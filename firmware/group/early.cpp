@@ -33,19 +33,15 @@ uint16_t take_first(Card& card, Piece& piece) {
 
 void early_init(Card& card) {
   const uint32_t share = card.port->packet_buffers() / kShareOfBuffers;
-  const uint32_t most = share < CONFIG_EARLY_PACKETS ? share : CONFIG_EARLY_PACKETS;
-  for (uint32_t i = 0; i < most; ++i) {
-    card.early[i].next = static_cast<uint16_t>(i + 1 < most ? i + 2 : 0);
-  }
-  card.early_free = most > 0 ? 1 : 0;
+  card.early_most = static_cast<uint16_t>(least(share, CONFIG_EARLY_PACKETS));
 }
 
 bool early_keep(const Scope& scope, Packet* packet, Piece& piece, Rank origin) {
   auto& [card, member, operation] = scope;
-  const uint16_t index = card.early_free;
-  if (index == 0) return false;
-  EarlyPacket& kept = card.early[index - 1];
-  card.early_free = kept.next;
+  if (card.early_free >= card.early_most) return false;
+  EarlyPacket& kept = card.early[card.early_free];
+  const auto index = static_cast<uint16_t>(card.early_free + 1);
+  card.early_free = static_cast<uint16_t>(index + kept.next);
   kept = {packet, 0, static_cast<uint16_t>(origin)};
   ++packet->holds;
   append(card, piece, index);
@@ -62,8 +58,8 @@ void early_pop(Card& card, Operation& operation, Piece& piece) {
   const uint16_t index = take_first(card, piece);
   EarlyPacket& kept = card.early[index - 1];
   unhold_packet(card, kept.packet);
-  kept = {nullptr, card.early_free, 0};
-  card.early_free = index;
+  kept = {nullptr, static_cast<uint16_t>(card.early_free - index), 0};
+  card.early_free = static_cast<uint16_t>(index - 1);
   --operation.early_count;
 }
 

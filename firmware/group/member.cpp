@@ -83,8 +83,11 @@ peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32
     return PEAL_STATUS_NO_RESOURCES;
   }
   const uint16_t generation = next_generation(card, *member);
-  if (member == members_of(card).end()) ++card.members_touched;
-  std::memset(static_cast<void*>(member), 0, offsetof(Member, parked));
+  if (member == members_of(card).end()) {
+    ++card.members_touched;  // it is zero
+  } else {
+    std::memset(static_cast<void*>(member), 0, offsetof(Member, parked));
+  }
   member->phase = MemberPhase::kReserved;
   member->generation = generation;
   member->index = static_cast<uint16_t>(member - card.members);

@@ -2,31 +2,11 @@
 // The same seed gives the same run, to the last packet; another seed gives another.
 #include <gtest/gtest.h>
 
-#include "emulator/cluster/event_queue.h"
 #include "emulator/cluster/scenario_random.h"
 #include "tests/cluster/plans.h"
 
 namespace peal::sim {
 namespace {
-
-TEST(EventQueue, OrdersByTimeThenByInsertion) {
-  EventQueue queue;
-  for (uint32_t i = 0; i < 1000; i++) queue.push((i * 7919) % 50, EventKind::kHost, i % 50, i);
-  TimeNs last_ns = 0;
-  uint32_t last_item = 0;
-  size_t count = 0;
-  while (!queue.empty()) {
-    const Event event = queue.pop();
-    ASSERT_GE(event.at_ns, last_ns);
-    if (event.at_ns == last_ns && count > 0) {
-      ASSERT_GT(event.item, last_item);
-    }
-    last_ns = event.at_ns;
-    last_item = event.item;
-    count++;
-  }
-  EXPECT_EQ(count, 1000u);
-}
 
 TEST(Determinism, SameSeedSameTrace) {
   RandomLimits limits;

@@ -17,6 +17,7 @@
 #include "tools/peal-sim/operation_options.h"
 #include "tools/peal-sim/progress.h"
 #include "tools/peal-sim/report_json.h"
+#include "tools/peal-sim/run_cost.h"
 #include "tools/peal-sim/trace_file.h"
 
 namespace peal::sim {
@@ -194,6 +195,18 @@ Scenario scenario_of(const RunArguments& arguments) {
   return scenario;
 }
 
+// On standard error, because every run has another: what is printed on standard output depends on
+// the seed alone.
+void print_cost(const RunCost& cost, uint64_t packets, uint32_t cards) {
+  const double seconds = cost.processor_seconds();
+  std::fprintf(stderr,
+               "%" PRIu64
+               " packets in %.2f s of processor time, %.2f million a second; %.1f KiB of "
+               "memory per card\n",
+               packets, seconds, static_cast<double>(packets) / seconds / 1e6,
+               static_cast<double>(cost.memory_bytes()) / 1024 / cards);
+}
+
 int run_all(const RunArguments& arguments) {
   Scenario scenario = scenario_of(arguments);
   uint64_t first = arguments.seed;
@@ -204,6 +217,8 @@ int run_all(const RunArguments& arguments) {
     throw UsageError("--trace goes with one seed, and without --twice");
 
   nlohmann::json runs = nlohmann::json::array();
+  const RunCost cost;
+  uint64_t packets = 0;
   uint64_t failed = 0;
   uint64_t stuck = 0;
   for (uint64_t seed = first; seed <= last; seed++) {
@@ -216,19 +231,25 @@ int run_all(const RunArguments& arguments) {
     options.observer = trace.get();
     options.progress = progress.callback();
     const auto begin = std::chrono::steady_clock::now();
+    const RunCost own_cost;
     const Report report = arguments.twice ? run_twice(scenario) : run(scenario, options);
+    const double processor_seconds = own_cost.processor_seconds();
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    packets += report.cluster.received;
     progress.clear();
     if (trace) trace->close();
     nlohmann::json tree = report_json(scenario, report);
     tree["real_seconds"] = seconds;
+    tree["processor_seconds"] = processor_seconds;
+    tree["memory_bytes_per_card"] = own_cost.memory_bytes() / scenario.cards;
     runs.push_back(tree);
     if (!report.ok) failed++;
     if (report.only_stuck()) stuck++;
     if (!arguments.quiet && arguments.json != "-")
       std::printf("seed %" PRIu64 " %s", seed, report_text(report).c_str());
   }
+  if (!arguments.quiet) print_cost(cost, packets, scenario.cards);
   if (!arguments.json.empty())
     write_json(arguments.json, first == last ? runs[0] : nlohmann::json{{"runs", runs}});
   if (failed > 0)

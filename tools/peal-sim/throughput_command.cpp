@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `peal-sim throughput`: how many packets per second of real time the simulator delivers on one
-// core. A packet counts when one card's firmware sent it and another's received it. With the
+// `peal-sim throughput`: how many packets per second of a core's time the simulator delivers. A packet counts when one card's firmware sent it and another's received it. With the
 // checkers, and without.
-#include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include "emulator/cluster/run.h"
 #include "tools/peal-sim/commands.h"
 #include "tools/peal-sim/report_json.h"
+#include "tools/peal-sim/run_cost.h"
 
 namespace peal::sim {
 
@@ -55,10 +54,9 @@ int measure(const ThroughputArguments& arguments) {
             workload.operation);
         group.depth = 4;
         scenario.groups.push_back(std::move(group));
-        const auto begin = std::chrono::steady_clock::now();
+        const RunCost cost;
         const Report report = run(scenario);
-        const double seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        const double seconds = cost.processor_seconds();
         const double rate = static_cast<double>(report.cluster.received) / seconds;
         ok = ok && report.ok;
         std::printf("%-40s %-8s %-9s %12llu %14.0f%s\n", workload.name, check ? "on" : "off",
