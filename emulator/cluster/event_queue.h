@@ -3,11 +3,11 @@
 // timers last, so that a run is deterministic to the last packet and no timer runs before what has
 // arrived.
 //
-// Nearly all events are due within microseconds, and tens of thousands of cards in step make many of
-// the same nanosecond. So what is near lies in a list for each nanosecond, what is due somewhat
+// Nearly all events are due within microseconds, and tens of thousands of cards in step make many
+// of the same nanosecond. So what is near lies in a list for each nanosecond, what is due somewhat
 // later in a list for each of such spans, and only what is far in a heap: an event is put in and
-// taken out in a few steps, however many there are. (Hierarchical timing wheels: Varghese and Lauck,
-// SOSP 1987.)
+// taken out in a few steps, however many there are. (Hierarchical timing wheels: Varghese and
+// Lauck, SOSP 1987.)
 #pragma once
 
 #include <array>

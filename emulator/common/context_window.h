@@ -42,8 +42,8 @@ enum class WindowMemory : uint8_t {
 
 class ContextWindow {
  public:
-  // Lays out `memory` (PEAL_WINDOW_BYTES(entries) long, page-aligned) for the context; what was used
-  // is zeroed first.
+  // Lays out `memory` (PEAL_WINDOW_BYTES(entries) long, page-aligned) for the context; what was
+  // used is zeroed first.
   void open(void* memory, uint32_t entries, const Card& card, ContextId context,
             uint32_t capabilities, HostWaker* waker, WindowMemory state = WindowMemory::kUsed);
   // Forgets the memory; the window is free again.

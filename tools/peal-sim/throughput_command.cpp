@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `peal-sim throughput`: how many packets per second of a core's time the simulator delivers. A packet counts when one card's firmware sent it and another's received it. With the
-// checkers, and without.
+// `peal-sim throughput`: how many packets per second of a core's time the simulator delivers. A
+// packet counts when one card's firmware sent it and another's received it. With the checkers, and
+// without.
 #include <cstdio>
 #include <memory>
 
