@@ -331,23 +331,49 @@ peal_error describe_posting(peal_group& group, const PartsCall& call, Posting* p
   return error;
 }
 
-peal_error post_call(peal_group& group, const PartsCall& call, peal_request** request) {
+PartArguments arguments_of(const peal_group& group, const PartsCall& call) {
+  return {call.operation, group.context->memory.version(), call.send, call.receive};
+}
+
+// There is room: a table that nobody reads any more.
+uint32_t free_table(const peal_group& group) {
+  return group.part_tables.find(
+      [&](uint64_t cookie) { return is_pending(*group.context, cookie); });
+}
+
+peal_error submit_with(peal_group& group, uint32_t table, Posting& posting,
+                       peal_request** request) {
+  peal_request* made = nullptr;
+  const peal_error error = submit(group, posting, &made);
+  if (error != PEAL_OK) return error;
+  group.part_tables.take(table, cookie_of(*made));
+  made->detached = request == nullptr;
+  if (request != nullptr) *request = made;
+  return PEAL_OK;
+}
+
+// Looks at all blocks, and writes the table.
+peal_error post_parts(peal_group& group, const PartsCall& call, peal_request** request) {
   Posting posting = {};
   peal_error error = name_blocks(group, call, &posting);
   if (error == PEAL_OK) error = check_room(group);
   if (error == PEAL_OK) error = make_part_tables(group);
   if (error != PEAL_OK) return error;
-  PartTables& tables = group.part_tables;
-  const uint32_t table =
-      tables.find([&](uint64_t cookie) { return is_pending(*group.context, cookie); });
+  const uint32_t table = free_table(group);
+  PartShape& shape = group.part_tables.shape(table);
+  shape.forget();
   use_table(group, call, table, &posting);
-  peal_request* made = nullptr;
-  error = submit(group, posting, &made);
-  if (error != PEAL_OK) return error;
-  tables.take(table, cookie_of(*made));
-  made->detached = request == nullptr;
-  if (request != nullptr) *request = made;
-  return PEAL_OK;
+  shape.remember(arguments_of(group, call), posting);
+  return submit_with(group, table, posting, request);
+}
+
+peal_error post_call(peal_group& group, const PartsCall& call, peal_request** request) {
+  if (!group.part_tables.made() || !has_room(group)) return post_parts(group, call, request);
+  const uint32_t table = free_table(group);
+  const PartShape& shape = group.part_tables.shape(table);
+  if (!shape.is_of(arguments_of(group, call))) return post_parts(group, call, request);
+  Posting posting = shape.posting();
+  return submit_with(group, table, posting, request);
 }
 
 peal_error post(peal_group& group, const PartsCall& call, peal_request** request) {

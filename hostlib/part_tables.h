@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi/queue.h"
+#include "hostlib/part_shape.h"
 #include "hostlib/transport.h"
 
 namespace peal::host {
@@ -27,6 +28,7 @@ class PartTables {
     memory_ = memory;
     parts_ = parts;
     users_.assign(tables, kNobody);
+    shapes_.assign(tables, {});
   }
   [[nodiscard]] const Allocation& memory() const { return memory_; }
 
@@ -40,6 +42,9 @@ class PartTables {
   }
   void take(uint32_t table, uint64_t cookie) { users_[table] = cookie; }
 
+  // What it was written for, kept by whoever writes it.
+  [[nodiscard]] PartShape& shape(uint32_t table) { return shapes_[table]; }
+
   [[nodiscard]] uint32_t key() const { return memory_.key; }
   // Of a table, bytes into the key's memory.
   [[nodiscard]] uint64_t offset(uint32_t table) const { return bytes_of(table, parts_); }
@@ -51,7 +56,8 @@ class PartTables {
   static constexpr uint64_t kNobody = ~uint64_t{0};
 
   Allocation memory_;
-  uint32_t parts_ = 0;           // of a table
+  uint32_t parts_ = 0;  // of a table
+  std::vector<PartShape> shapes_;
   std::vector<uint64_t> users_;  // cookie of the last operation of each table
 };
 

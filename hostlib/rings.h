@@ -15,11 +15,13 @@ void start_rings(peal_context& context);
 // Whether one more operation may be posted, once those that have completed are taken: TOO_MANY when
 // the group or the context has as many outstanding as the card takes, or why the context is broken.
 [[gnu::cold]] peal_error make_room(peal_group& group);
-inline peal_error check_room(peal_group& group) {
+inline bool has_room(const peal_group& group) {
   const peal_context& context = *group.context;
-  const bool room = group.outstanding < group.outstanding_max && context.free_requests != nullptr &&
-                    context.broken == PEAL_OK;
-  return room ? PEAL_OK : make_room(group);
+  return group.outstanding < group.outstanding_max && context.free_requests != nullptr &&
+         context.broken == PEAL_OK;
+}
+inline peal_error check_room(peal_group& group) {
+  return has_room(group) ? PEAL_OK : make_room(group);
 }
 [[gnu::cold]] peal_error refuse_full_ring(const peal_context& context);
 

@@ -82,6 +82,6 @@ measure broadcast 174 50 183 60
 measure allgather 200 50 183 60
 measure allgather-changing 200 50 183 60
 measure alltoall 200 50 183 60
-measure allgatherv 1080 50 183 60
-measure alltoallv 1537 50 183 60
+measure allgatherv 396 50 183 60
+measure alltoallv 397 50 183 60
 exit $status

@@ -319,6 +319,55 @@ TEST_F(Collectives, ArraysAreReadBeforeTheCallReturns) {
   EXPECT_EQ(entry(), "0 allgatherv direct flags 1 send 0 receive 1: 10+1 20+2 30+3");
 }
 
+// A table is written once for calls that are the same, and again for whatever differs.
+TEST_F(Collectives, TheSameCallAgainAndAnythingElse) {
+  uint8_t* const receive = memory + kSize * kBlock;
+  const auto both = [&](const Sizes& sent, const Sizes& from, const Sizes& bytes, const Sizes& to) {
+    EXPECT_EQ(alltoallv(memory, sent, from, receive, bytes, to), PEAL_OK);
+    return entry();
+  };
+  const std::string first =
+      "alltoallv direct send 1 receive 1: 0+10 10+20 30+30 / 300+1 310+2 320+3";
+  const Sizes sent = {10, 20, 30};
+  const Sizes to = {0, 10, 20};
+  EXPECT_EQ(both(sent, {}, {1, 2, 3}, to), "0 " + first);
+  EXPECT_EQ(both(sent, {}, {1, 2, 3}, to), "1 " + first);
+  EXPECT_EQ(both(sent, {}, {1, 2, 4}, to),
+            "2 alltoallv direct send 1 receive 1: 0+10 10+20 30+30 / 300+1 310+2 320+4");
+  EXPECT_EQ(both(sent, {}, {1, 2, 4}, {0, 10, 21}),
+            "3 alltoallv direct send 1 receive 1: 0+10 10+20 30+30 / 300+1 310+2 321+4");
+  EXPECT_EQ(both(sent, {0, 40, 80}, {1, 2, 4}, {0, 10, 21}),
+            "4 alltoallv direct send 1 receive 1: 0+10 40+20 80+30 / 300+1 310+2 321+4");
+  EXPECT_EQ(both({10, 20, 31}, {0, 40, 80}, {1, 2, 4}, {0, 10, 21}),
+            "5 alltoallv direct send 1 receive 1: 0+10 40+20 80+31 / 300+1 310+2 321+4");
+  EXPECT_EQ(both(sent, {}, {1, 2, 3}, to), "6 " + first);
+  EXPECT_EQ(alltoallv(memory + 5, sent, {}, receive, {1, 2, 3}, to), PEAL_OK);
+  EXPECT_EQ(entry(), "7 alltoallv direct send 1 receive 1: 5+10 15+20 35+30 / 300+1 310+2 320+3");
+  EXPECT_EQ(alltoallv(PEAL_IN_PLACE, {}, {}, receive, {1, 2, 3}, to), PEAL_OK);
+  EXPECT_EQ(entry(), "8 alltoallv direct flags 1 send 0 receive 1: 300+1 310+2 320+3");
+  EXPECT_EQ(allgatherv(PEAL_IN_PLACE, receive, {1, 2, 3}, to), PEAL_OK);
+  EXPECT_EQ(entry(), "9 allgatherv direct flags 1 send 0 receive 1: 300+1 310+2 320+3");
+}
+
+// The card knows memory that is registered anew by another key.
+TEST_F(Collectives, TheSameCallInOtherMemory) {
+  std::vector<uint8_t> own(1000);
+  peal_memory* registered = nullptr;
+  const auto post_in_own = [&] {
+    EXPECT_EQ(
+        peal_register(contexts[kRank], own.data(), own.size(), PEAL_READ | PEAL_WRITE, &registered),
+        PEAL_OK);
+    EXPECT_EQ(allgatherv(PEAL_IN_PLACE, own.data(), {1, 2, 3}), PEAL_OK);
+    const std::string text = entry();
+    EXPECT_EQ(peal_group_wait(group), PEAL_OK);
+    EXPECT_EQ(peal_unregister(registered), PEAL_OK);
+    return text;
+  };
+  EXPECT_EQ(post_in_own(), "0 allgatherv direct flags 1 send 0 receive 2: 0+1 1+2 3+3");
+  EXPECT_EQ(post_in_own(), "1 allgatherv direct flags 1 send 0 receive 4: 0+1 1+2 3+3");
+  EXPECT_EQ(allgatherv(PEAL_IN_PLACE, own.data(), {1, 2, 3}), PEAL_ERR_NOT_REGISTERED);
+}
+
 TEST_F(Collectives, WhatIsWrongWithBlocksIsSaidByName) {
   const auto text = [](peal_error got, peal_error wanted) {
     EXPECT_EQ(got, wanted);
