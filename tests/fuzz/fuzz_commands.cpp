@@ -75,14 +75,16 @@ class CommandFuzz {
     Membership& member = input_.byte() % 2 ? solo_ : group_;
     uint64_t& next = &member == &solo_ ? next_solo_ : next_group_;
     peal_submission entry{};
-    const uint8_t kind = input_.byte() % 8;
+    const uint8_t drawn = input_.byte();
+    const uint8_t kind = drawn % 8;
     if (kind == 0) {
       entry = barrier_entry(member, next, 0);
     } else if (kind == 1 && input_.byte() % 8 == 0) {
       entry = destroy_entry(member, next, 0);
     } else {
-      const auto algorithm =
-          kind % 2 ? PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST : PEAL_ALGORITHM_RECURSIVE_DOUBLING;
+      const auto algorithm = drawn / 8 % 4 == 3 ? PEAL_ALGORITHM_DIRECT
+                             : kind % 2         ? PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST
+                                                : PEAL_ALGORITHM_RECURSIVE_DOUBLING;
       entry = allgather_entry(member, next, 0, algorithm, input_.take<uint16_t>() % 6000,
                               input_.byte() % 4 ? read_only_[0].key : keys_[0].key, keys_[0].key);
       entry.send_offset = input_.take<uint16_t>() % 4000;

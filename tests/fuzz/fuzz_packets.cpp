@@ -84,13 +84,15 @@ class PacketFuzz {
   OperationShape shape() {
     static constexpr uint64_t kLengths[] = {0, 1, 64, 65, 1000, 1024, 5000, 0xffffffff, 90000};
     const uint64_t length = kLengths[input_.byte() % 9];
-    switch (input_.byte() % 10) {
+    const uint8_t drawn = input_.byte();
+    switch (drawn % 10) {
       case 8:
         return {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, 0};
       case 9:
         return {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, 0};
       case 6:
-        return direct_shape(length);
+        if (drawn / 10 % 2 == 0) return direct_shape(length);
+        return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, length};
       case 0:
         return kBarrierShape;
       case 1:
@@ -215,6 +217,11 @@ class PacketFuzz {
            what.operation == PEAL_OPERATION_ALLTOALLV;
   }
 
+  static bool may_be_in_place(const OperationShape& what) {
+    return what.operation == PEAL_OPERATION_ALLGATHER ||
+           what.operation == PEAL_OPERATION_ALLTOALL || has_parts(what);
+  }
+
   // What every rank has for every other, as post() says it.
   static uint64_t part_bytes(uint32_t from) { return from * uint64_t{700}; }
 
@@ -232,7 +239,8 @@ class PacketFuzz {
   }
 
   // A table of parts, now and then not quite right.
-  peal_submission parts_entry(const Membership& from, uint64_t sequence, OperationShape what) {
+  peal_submission parts_entry(const Membership& from, uint64_t sequence, OperationShape what,
+                              bool in_place) {
     peal_submission entry = barrier_entry(from, sequence, sequence);
     entry.operation = static_cast<uint8_t>(what.operation);
     entry.algorithm = PEAL_ALGORITHM_DIRECT;
@@ -240,7 +248,7 @@ class PacketFuzz {
     entry.parts_key = table_.key;
     std::vector<peal_part> parts;
     const auto add = [&](uint64_t bytes) { parts.push_back({parts.size() * 4000, bytes}); };
-    const bool to_each = what.operation == PEAL_OPERATION_ALLTOALLV;
+    const bool to_each = what.operation == PEAL_OPERATION_ALLTOALLV && !in_place;
     for (uint32_t rank = 0; to_each && rank < from.ranks; rank++) add(part_bytes(from.rank));
     for (uint32_t rank = 0; rank < from.ranks; rank++) add(part_bytes(rank));
     auto* table = bench_.port.bytes(table_.region).data();
@@ -262,7 +270,9 @@ class PacketFuzz {
   }
 
   void post() {
-    const Membership& from = member();
+    const uint8_t drawn = input_.byte();
+    const Membership& from = members_[drawn % 2];
+    const bool in_place = drawn / 2 % 4 == 0;
     const uint64_t sequence = next_[&from == &members_[1]];
     const OperationShape what = shape();
     if (what.operation == PEAL_OPERATION_RECYCLE) return;
@@ -280,7 +290,8 @@ class PacketFuzz {
       entry = broadcast_entry(from, sequence, sequence, what.root, what.block_bytes, memory_.key,
                               memory_.key);
     }
-    if (has_parts(what)) entry = parts_entry(from, sequence, what);
+    if (has_parts(what)) entry = parts_entry(from, sequence, what, in_place);
+    if (in_place && may_be_in_place(what)) entry.flags |= PEAL_SUBMIT_IN_PLACE;
     bench_.port.take_completions();
     bench_.submit(entry);
     bool refused = false;
