@@ -60,7 +60,8 @@ enum peal_operation {
 	X(3, RECURSIVE_DOUBLING, "recursive-doubling", "in step k exchange all blocks held with a rank 2^k away; Bruck's order where N is no power of two") \
 	X(4, BINOMIAL, "binomial", "the root's block travels down a binomial tree; credits come up")                                                        \
 	X(5, BRUCK, "bruck", "in step k pass on to rank - 2^k all blocks whose way has bit k")                                                              \
-	X(6, DIRECT, "direct", "every block straight from its origin to its destination")
+	X(6, DIRECT, "direct", "every block straight from its origin to its destination")                                                                   \
+	X(7, RING, "ring", "every block from rank to rank + 1, N - 1 times")
 
 enum peal_algorithm {
 #define PEAL_ALGORITHM_ENUM(value, symbol, name, text) PEAL_ALGORITHM_##symbol = value,

@@ -227,6 +227,7 @@ struct Inquiry {
   bool told_late;  // whoever is waited for has not come yet: nothing is lost
   bool ever_asked;
   bool asked_suspect;
+  bool repeats;   // to suspects: because they have not answered
   bool all_sent;  // what shows the loss is no packet of this operation: what it lacks is not on its
                   // way behind that
 };

@@ -72,6 +72,11 @@ uint64_t bruck_piece(const Group& group, uint64_t bytes) {
   return group.ranks * packets;
 }
 
+// Every block of a piece makes N - 1 hops.
+uint64_t ring_piece(const Group& group, uint64_t /*bytes*/) {
+  return uint64_t{group.ranks} * (group.ranks - 1);
+}
+
 // Every block of a piece goes straight to its rank.
 uint64_t direct_piece(const Group& group, uint64_t /*bytes*/) {
   return uint64_t{group.ranks} * (group.ranks - 1);
@@ -119,6 +124,7 @@ constexpr Model kModels[] = {
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, one_of_each, broadcast_piece},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, one_of_each, doubling_piece},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, one_of_each, direct_piece},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING, one_of_each, ring_piece},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, nullptr, binomial},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, bruck_image, bruck_piece},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, one_of_each, direct_piece},

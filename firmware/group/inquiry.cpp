@@ -67,6 +67,7 @@ bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry) {
   }
   if (!due) {
     inquiry.asking = doubtful ? Asking::kSuspects : Asking::kNobody;
+    inquiry.repeats = doubtful;
     return doubtful || card.now - inquiry.heard_ns >= watch_interval(card);
   }
   inquiry.asking = Asking::kAnybody;
@@ -107,7 +108,7 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
 void inquiry_suspect(Inquiry& inquiry, uint32_t entry) {
   inquiry.asking = Asking::kSuspects;
   inquiry.suspects = uint32_t{1} << entry;
-  inquiry.asked_suspect = false;
+  inquiry.repeats = inquiry.asked_suspect = false;
 }
 
 bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry) {

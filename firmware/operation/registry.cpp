@@ -3,6 +3,7 @@
 #include "firmware/collective/allgather/broadcast_all.h"
 #include "firmware/collective/allgather/direct.h"
 #include "firmware/collective/allgather/doubling.h"
+#include "firmware/collective/allgather/ring.h"
 #include "firmware/collective/allgatherv/direct.h"
 #include "firmware/collective/alltoall/bruck.h"
 #include "firmware/collective/alltoall/direct.h"
@@ -37,6 +38,8 @@ constexpr Algorithm kRows[] = {
      Release::kSymmetric, Senders::kPeers, Lengths::kOne, kBlocks, doubling::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, Senders::kGroup, Lengths::kOne, kBlocks, direct_allgather::kFunctions},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING, PEAL_SUBMIT_IN_PLACE, false,
+     Release::kSymmetric, Senders::kPeers, Lengths::kOne, kBlocks, ring::kFunctions},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, Senders::kPeers, Lengths::kOne, kBlocks, bruck::kFunctions},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,

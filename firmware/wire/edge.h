@@ -44,6 +44,14 @@ inline EdgeSays edge_heard(Peer& from, const peal_wire_header& header) {
   return ahead > (counts ? 1 : 0) ? EdgeSays::kGap : EdgeSays::kNothing;
 }
 
+// What a packet's number is about to say is known already: so many packets before it were lost.
+inline void edge_explained(Peer& from, const peal_wire_header& header, uint32_t lost) {
+  if ((header.flags & PEAL_PACKET_NUMBERED) == 0) return;
+  const auto ahead = static_cast<int8_t>(static_cast<uint8_t>(header.edge - from.heard));
+  if (ahead <= 1 || static_cast<uint32_t>(ahead - 1) > lost) return;
+  from.heard = static_cast<uint8_t>(header.edge - 1);
+}
+
 // The usual case of it, of a packet that counts: is it the next one?
 inline bool edge_is_next(Peer& from, const peal_wire_header& header) {
   if ((header.flags & PEAL_PACKET_NUMBERED) == 0) return false;
