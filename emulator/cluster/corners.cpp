@@ -99,6 +99,8 @@ constexpr Corner kCorners[] = {
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT);
      }},
+    {"ring allgather done",
+     [](const Both& run) { return completed(run, PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING); }},
     {"broadcast done",
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL);

@@ -151,9 +151,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"alltoall_small", alltoall(64)}, Case{"alltoall_large", alltoall(9000, true)},
         Case{"direct", direct(700)}, Case{"direct_large", direct(9000, true)},
         Case{"direct_allgather", direct_allgather(700)},
-        Case{"direct_allgather_large", direct_allgather(9000, true)},
-        Case{"allgatherv", allgatherv(700)}, Case{"allgatherv_large", allgatherv(9000, true)},
-        Case{"alltoallv", alltoallv(700)}, Case{"alltoallv_large", alltoallv(9000, true)}),
+        Case{"direct_allgather_large", direct_allgather(9000, true)}, Case{"ring", ring(700)},
+        Case{"ring_large", ring(9000, true)}, Case{"allgatherv", allgatherv(700)},
+        Case{"allgatherv_large", allgatherv(9000, true)}, Case{"alltoallv", alltoallv(700)},
+        Case{"alltoallv_large", alltoallv(9000, true)}),
     name_of_case);
 
 }  // namespace

@@ -716,6 +716,9 @@ std::vector<Plan> plans() {
       add(bytes == kSmall ? "direct allgather, one piece" : "direct allgather, three pieces",
           {operation(PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, bytes)},
           PEAL_OPERATION_ALLGATHER);
+      add(bytes == kSmall ? "ring, one piece" : "ring, three pieces",
+          {operation(PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING, bytes)},
+          PEAL_OPERATION_ALLGATHER);
       add(bytes == kSmall ? "allgatherv, one piece" : "allgatherv, up to three pieces",
           {operation(PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, bytes)},
           PEAL_OPERATION_ALLGATHERV);

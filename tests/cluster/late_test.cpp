@@ -77,9 +77,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"alltoall_in_place", alltoall(3000, true)}, Case{"direct", direct(3000)},
         Case{"direct_in_place", direct(30'000, true)},
         Case{"direct_allgather", direct_allgather(3000)},
-        Case{"direct_allgather_in_place", direct_allgather(30'000, true)},
-        Case{"allgatherv", allgatherv(3000)}, Case{"allgatherv_in_place", allgatherv(30'000, true)},
-        Case{"alltoallv", alltoallv(3000)}, Case{"alltoallv_in_place", alltoallv(30'000, true)}),
+        Case{"direct_allgather_in_place", direct_allgather(30'000, true)}, Case{"ring", ring(3000)},
+        Case{"ring_in_place", ring(30'000, true)}, Case{"allgatherv", allgatherv(3000)},
+        Case{"allgatherv_in_place", allgatherv(30'000, true)}, Case{"alltoallv", alltoallv(3000)},
+        Case{"alltoallv_in_place", alltoallv(30'000, true)}),
     name_of_case);
 
 }  // namespace

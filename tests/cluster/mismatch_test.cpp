@@ -91,6 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"alltoall_ways", alltoall(1000), direct(1000)},
                     Case{"allgather_ways", direct_allgather(1000), broadcast(1000)},
                     Case{"direct_kind", direct_allgather(1000), direct(1000)},
+                    Case{"ring_length", ring(1000), ring(999)},
+                    Case{"ring_ways", ring(1000), doubling(1000)},
                     Case{"parts", allgatherv(1000), alltoallv(1000)},
                     Case{"parts_or_not", alltoallv(1000), direct(1000)}),
     name_of);

@@ -35,6 +35,10 @@ OperationPlan direct_allgather(uint32_t bytes, bool in_place) {
   return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, in_place, bytes};
 }
 
+OperationPlan ring(uint32_t bytes, bool in_place) {
+  return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING, in_place, bytes};
+}
+
 OperationPlan allgatherv(uint32_t bytes, bool in_place) {
   return {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, in_place, bytes};
 }

@@ -19,6 +19,7 @@ inline constexpr OperationPlan kBarrier = {PEAL_OPERATION_BARRIER, PEAL_ALGORITH
 [[nodiscard]] OperationPlan alltoall(uint32_t bytes, bool in_place = false);
 [[nodiscard]] OperationPlan direct(uint32_t bytes, bool in_place = false);
 [[nodiscard]] OperationPlan direct_allgather(uint32_t bytes, bool in_place = false);
+[[nodiscard]] OperationPlan ring(uint32_t bytes, bool in_place = false);
 // Blocks of at most so many bytes.
 [[nodiscard]] OperationPlan allgatherv(uint32_t bytes, bool in_place = false);
 [[nodiscard]] OperationPlan alltoallv(uint32_t bytes, bool in_place = false);

@@ -27,6 +27,8 @@ Scenario mixed(uint32_t cards) {
                                    direct(9000, true),
                                    direct_allgather(700),
                                    direct_allgather(9000, true),
+                                   ring(700),
+                                   ring(9000, true),
                                    allgatherv(9000),
                                    alltoallv(9000, true)};
   scenario.groups[0].depth = 4;

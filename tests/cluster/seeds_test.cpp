@@ -42,6 +42,7 @@ TEST(EverySize, AllFaultsAtOnce) {
         scenario.groups[0].operations.push_back(alltoall(bytes, in_place));
         scenario.groups[0].operations.push_back(direct(bytes, in_place));
         scenario.groups[0].operations.push_back(direct_allgather(bytes, in_place));
+        scenario.groups[0].operations.push_back(ring(bytes, in_place));
         scenario.groups[0].operations.push_back(allgatherv(bytes, in_place));
         scenario.groups[0].operations.push_back(alltoallv(bytes, in_place));
       }

@@ -87,8 +87,8 @@ class PealctlTest(jobs.JobCase):
         self.refused("--ranks is missing")
         self.refused("--ranks: '0' is no whole number from 1 to 1024", "--ranks", "0")
         self.refused("--bytes: '4G' is no whole number from 0 to 4294967295", "--ranks", "8", "--bytes", "4G")
-        self.refused('peal_group_params.algorithms: "allgather:ring": "ring" is no algorithm of allgather: expected '
-                     "all-to-all-broadcast, recursive-doubling or direct", "--ranks", "8", "--algorithms", "allgather:ring")
+        self.refused('peal_group_params.algorithms: "allgather:tree": "tree" is no algorithm of allgather: expected '
+                     "all-to-all-broadcast, recursive-doubling, direct or ring", "--ranks", "8", "--algorithms", "allgather:tree")
         self.environment["PEAL_ALGORITHMS_FILE"] = "/nowhere/rules"
         self.refused("opening the rules /nowhere/rules: No such file or directory", "--ranks", "8")
         done = subprocess.run([jobs.program("pealctl")], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

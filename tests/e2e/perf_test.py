@@ -31,8 +31,8 @@ class PerfTest(jobs.JobCase):
     def allgather(self, ranks, *words, sizes="0,1,4,1000,5000,20000", iterations=60):
         records = self.perf("allgather", "--ranks", str(ranks), "--sizes", sizes, "--algorithm", "all", "--memory",
                             "both", "--iterations", str(iterations), "--warmup", "5", *words)
-        self.assertEqual(len(records), 6 * len(sizes.split(",")))
-        self.assertEqual({record["algorithm"] for record in records}, {"all-to-all-broadcast", "recursive-doubling", "direct"})
+        self.assertEqual(len(records), 8 * len(sizes.split(",")))
+        self.assertEqual({record["algorithm"] for record in records}, {"all-to-all-broadcast", "recursive-doubling", "direct", "ring"})
         self.assertEqual({record["memory"] for record in records}, {"alloc", "registered"})
         return records
 
@@ -230,8 +230,8 @@ class PerfTest(jobs.JobCase):
                 (["allgather", "--spread", "one"], "--spread is of allgatherv and alltoallv"),
                 (["alltoallv", "--spread", "falling"], "--spread: 'falling' is none of rising, even, one"),
                 (["allgather", "--sizes", "4,x"], "--sizes: '4,x' is no list A,B,... of bytes from 0 to 64M"),
-                (["allgather", "--algorithm", "ring"],
-                 "--algorithm: 'ring' is none of auto, all-to-all-broadcast, recursive-doubling, direct, all"),
+                (["allgather", "--algorithm", "tree"],
+                 "--algorithm: 'tree' is none of auto, all-to-all-broadcast, recursive-doubling, direct, ring, all"),
                 (["alltoall", "--algorithm", "ring"], "--algorithm: 'ring' is none of auto, bruck, direct, all"),
                 (["broadcast", "--root", "1024"], "--root: '1024' is no whole number from 0 to 1023"),
                 (["barrier", "--ranks", "0"], "--ranks: '0' is no whole number from 1 to 1024"),

@@ -41,6 +41,8 @@ std::string data_text(const peal_wire_header& header) {
   } else {
     text += number("origin", header.origin) + number("hop", header.hop);
   }
+  if (header.algorithm == PEAL_ALGORITHM_RING && header.fragment != 0)
+    text += number("held", header.fragment);
   if (header.algorithm == PEAL_ALGORITHM_BINOMIAL) text += number("frag", header.fragment);
   return text + number("len", header.length);
 }

@@ -154,6 +154,16 @@ Frame WireMaker::direct(uint32_t sender, OperationShape shape, uint32_t sequence
   return frame;
 }
 
+Frame WireMaker::ring(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t origin,
+                      std::vector<uint8_t> payload, uint32_t held_back) const {
+  const uint32_t left = (member_.rank + member_.ranks - 1) % member_.ranks;
+  Frame frame = direct(left, shape, sequence, piece, std::move(payload));
+  frame.header.origin = static_cast<uint16_t>(origin);
+  frame.header.fragment = static_cast<uint8_t>(held_back);
+  seal(frame);
+  return frame;
+}
+
 Frame WireMaker::nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
                       uint32_t origin, uint32_t hop, uint64_t fragments, uint32_t credit) const {
   Frame frame = base(PEAL_PACKET_NACK, sender, shape, sequence);

@@ -31,6 +31,9 @@ inline OperationShape bruck_shape(uint64_t block_bytes) {
 inline OperationShape direct_shape(uint64_t block_bytes) {
   return {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, block_bytes};
 }
+inline OperationShape ring_shape(uint64_t block_bytes) {
+  return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING, block_bytes};
+}
 inline OperationShape doubling_shape(uint64_t block_bytes) {
   return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, block_bytes};
 }
@@ -65,6 +68,9 @@ class WireMaker {
   // A packet of a direct all-to-all.
   [[nodiscard]] Frame direct(uint32_t sender, OperationShape shape, uint32_t sequence,
                              uint32_t piece, std::vector<uint8_t> payload) const;
+  // A packet of a ring, from the left neighbour, which holds so many back.
+  [[nodiscard]] Frame ring(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t origin,
+                           std::vector<uint8_t> payload, uint32_t held_back = 0) const;
   [[nodiscard]] Frame nack(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
                            uint32_t origin, uint32_t hop, uint64_t fragments = 1,
                            uint32_t credit = 0) const;

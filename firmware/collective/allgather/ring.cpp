@@ -51,12 +51,21 @@ HostAddress result_address(const Scope& scope, uint32_t number, Rank origin) {
   return user_address(scope.operation, origin, number);
 }
 
+// How many blocks this rank holds back when it passes this one on.
+uint8_t note_passed(const Membership& self, Piece& piece, Rank origin) {
+  auto& blocks = own_state<Blocks>(piece);
+  const uint32_t end = distance_of(self, origin) + 1;
+  if (end > blocks.passed) blocks.passed = static_cast<uint16_t>(end);
+  return held_back(blocks.passed, piece.arrived - (has_bit(piece, right_of(self)) ? 1u : 0u));
+}
+
 // To the right neighbour, unless the block is its own.
-void pass_on(const Scope& scope, Packet* packet, const Piece& piece, Rank origin, bool summed) {
+void pass_on(const Scope& scope, Packet* packet, Piece& piece, Rank origin, bool summed) {
   auto& [card, member, operation] = scope;
   Membership& self = member.membership;
   const Rank to = right_of(self);
   if (self.ranks == 1 || origin == to) return;
+  const uint8_t held = note_passed(self, piece, origin);
   Peer& right = self.peers[right_entry(self)];
   Packet* copy = share_packet(card, packet);
   if (copy == nullptr) {  // its receiver finds that it is missing
@@ -72,8 +81,7 @@ void pass_on(const Scope& scope, Packet* packet, const Piece& piece, Rank origin
   header->payload_crc = sum;
   header->piece = number;
   header->origin = static_cast<uint16_t>(origin);
-  header->fragment = held_back(own_state<Blocks>(piece).heard, piece.arrived,
-                               has_bit(piece, self.rank), has_bit(piece, to), self.ranks);
+  header->fragment = held;
   header->length = static_cast<uint16_t>(length);
   edge_count(right, header);
   launch_packet(card, copy, true);

@@ -16,7 +16,7 @@ namespace peal::ring {
 // Distances are those of the receiver: 1 is the left neighbour's own block, N - 1 the right one's.
 // Zero: nothing has come of the piece.
 struct Heard {
-  uint16_t farthest;     // that has come; 0: none (or the own block alone)
+  uint16_t farthest;     // that has come; 0: none
   uint16_t lost;         // blocks nearer than that, as of the last packet
   uint16_t fresh_first;  // of them, those that were not asked for are in [fresh_first, fresh_end)
   uint16_t fresh_end;
@@ -25,14 +25,10 @@ struct Heard {
 // A packet's word has room for so many: whoever holds more back says this, which proves nothing.
 inline constexpr uint32_t kManyHeldBack = 255;
 
-// How many a rank holds back, of which `come` blocks have come, its own one (if that has been read)
-// and the right neighbour's, which it passes to nobody, among them.
-constexpr uint8_t held_back(const Heard& heard, uint32_t come, bool own, bool rights,
-                            uint32_t ranks) {
-  const uint32_t nearest_not = heard.farthest == 0 && !own ? 0 : heard.farthest + 1u;
-  const uint32_t end = nearest_not < ranks ? nearest_not : ranks - 1;
-  const uint32_t passed_on = come - (rights ? 1 : 0);
-  const uint32_t held = end > passed_on ? end - passed_on : 0;
+// Of the blocks nearer than `end`, which is the farthest that a rank has passed on plus one, it
+// holds back those that are not among the `passed_on`.
+constexpr uint8_t held_back(uint32_t end, uint32_t passed_on) {
+  const uint32_t held = end - passed_on;
   return static_cast<uint8_t>(held < kManyHeldBack ? held : kManyHeldBack);
 }
 

@@ -9,7 +9,8 @@
 namespace peal::ring {
 
 struct Blocks {
-  Heard heard;  // of the edge from the left
+  Heard heard;      // of the edge from the left
+  uint16_t passed;  // on the edge to the right: the farthest block's distance, plus one; 0: none
   // By origin. Lie in the channel, to be asked for by the right neighbour.
   uint64_t kept[kRankWords];
   // Lie in the channel alone, from where the mover takes them.

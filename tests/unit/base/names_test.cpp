@@ -40,7 +40,7 @@ TEST(Names, OperationsAreThese) {
 TEST(Names, AlgorithmsAreThese) {
   EXPECT_EQ(listed(kAlgorithms),
             "0 none\n1 dissemination\n2 all-to-all-broadcast\n3 recursive-doubling\n4 binomial\n5 "
-            "bruck\n6 direct\n");
+            "bruck\n6 direct\n7 ring\n");
 }
 
 TEST(Names, AdministrativeOpcodesAreThese) {

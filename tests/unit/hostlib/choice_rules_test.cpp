@@ -77,7 +77,7 @@ TEST(ChoiceRules, WhatIsWrongIsQuoted) {
       " is no range: expected bytes, as 0-4k, 4k- or 8, or ranks, as n2-16";
   const std::string bad_range =
       ": expected A-B with A not above B, A- or A; k and M are 1024 and 1024 * 1024";
-  const std::string ways = ": expected all-to-all-broadcast, recursive-doubling or direct";
+  const std::string ways = ": expected all-to-all-broadcast, recursive-doubling, direct or ring";
   const std::string no_operation =
       " is no operation: expected barrier, allgather, broadcast, alltoall, allgatherv or alltoallv";
   EXPECT_EQ(parse("gather:recursive-doubling"),

@@ -174,8 +174,8 @@ TEST(Choice, NonsenseIsRefused) {
   EXPECT_EQ(make_choice_table({8, PEAL_RANKS_MAX}, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_STREQ(peal_last_error_text(), "allgather algorithm 7 in the parameters");
   const std::string no_algorithm =
-      "\"allgather\": the algorithm is missing: expected all-to-all-broadcast, recursive-doubling "
-      "or direct";
+      "\"allgather\": the algorithm is missing: expected all-to-all-broadcast, "
+      "recursive-doubling, direct or ring";
   sources = with_rules("allgather");
   EXPECT_EQ(make_choice_table({8, PEAL_RANKS_MAX}, sources, &table), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(peal_last_error_text(), "peal_group_params.algorithms: " + no_algorithm);

@@ -205,7 +205,7 @@ TEST_F(Groups, SenselessRulesOfOne) {
   }
   EXPECT_EQ(outcomes[2].text,
             "peal_group_params.algorithms: \"allgather:fastest\": \"fastest\" is no algorithm of "
-            "allgather: expected all-to-all-broadcast, recursive-doubling or direct");
+            "allgather: expected all-to-all-broadcast, recursive-doubling, direct or ring");
   expect_nothing_reserved();
 }
 
