@@ -180,8 +180,8 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin) {
   if (!may_repair(card)) return Answer::kNotYet;
   const ImagePart part = {number, origin, 0, piece_length(operation, number)};
   const DataPlace place = {static_cast<uint16_t>(origin), 0, 0};
-  const peal_peer_address& right = self.peers[right_entry(self)].address;
-  return send_from_image(scope, part, place, right, true) ? Answer::kRepaired : Answer::kNotYet;
+  const bool sent = send_from_image(scope, part, place, right_entry(self), true);
+  return sent ? Answer::kRepaired : Answer::kNotYet;
 }
 
 }  // namespace
