@@ -46,7 +46,8 @@ TEST_P(Death, ASilentCardIsNotStormed) {
   EXPECT_LE(report.packets[PEAL_PACKET_NACK], questions);
 }
 
-// A group that has died may stand as long as its hosts like: it keeps nothing that nobody will post.
+// A group that has died may stand as long as its hosts like, and keeps nothing that nobody will
+// post.
 TEST_P(Death, AStandingGroupKeepsNoRecordsOfWhatNobodyPosted) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     Scenario scenario = plan(8, GetParam().operation, 20);
