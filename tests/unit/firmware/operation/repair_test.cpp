@@ -458,14 +458,14 @@ TEST_F(RepairOfMany, TheBudgetForDebtsGoesRound) {
   EXPECT_EQ(asked_for(15), from_to(kRanks - 15, kRanks - 1));
 }
 
-// Of rank 8's block ranks 16 and 24 are children here; only the one that asks gets it again.
+// Ranks 8, 16 and 32 have rank 36's block from here; only the one that asks gets it again.
 TEST_F(RepairOfMany, APaidDebtGoesToThoseWhoAsk) {
   complete_without_data();
-  bench.deliver(wire.nack(16, broadcast_shape(kBlock), 0, 0, 30, 4));
+  bench.deliver(wire.nack(16, broadcast_shape(kBlock), 0, 0, 36, 4));
   bench.take_log();
-  bench.deliver(block_of(30, 0, kBlock));
+  bench.deliver(block_of(36, 0, kBlock));
   EXPECT_EQ(bench.take_wire_log(),
-            "send 0>16 DATA seq=0 piece=0 origin=30 hop=4 len=" + std::to_string(kBlock) + "\n");
+            "send 0>16 DATA seq=0 piece=0 origin=36 hop=4 len=" + std::to_string(kBlock) + "\n");
 }
 
 // A debt that is paid is one debt: the others stand.
