@@ -98,10 +98,9 @@ void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival
   if ((arrival.header.flags & PEAL_PACKET_REPAIR) == 0) return;
   if (result != PEAL_COUNTER_RECEIVED && result != PEAL_COUNTER_DUPLICATE) return;
   inquiry_answered(inquiry, arrival.sender_entry);
-  if (inquiry_was_certain(inquiry, arrival.sender_entry)) return;
   if (result == PEAL_COUNTER_RECEIVED) {
     patience_worth_it(member.patience, card.timeouts, card.now);
-  } else {
+  } else if (!inquiry_was_certain(inquiry, arrival.sender_entry)) {
     patience_in_vain(member.patience, card.timeouts, card.now);
   }
 }
