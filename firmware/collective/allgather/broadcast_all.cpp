@@ -393,7 +393,8 @@ void post(const Scope& scope) {
   }
 }
 
-// Not after the usual arrival: nothing is owed, the first incomplete piece stays incomplete, and the window is sent.
+// Not after the usual arrival: nothing is owed, the first incomplete piece stays incomplete, and
+// the window is sent.
 bool can_go_on(const Scope& scope) {
   const Operation& operation = scope.operation;
   if (!is_posted(operation)) return false;
