@@ -2,6 +2,8 @@
 // When a card asks for what it lacks, and whom: lateness is not loss.
 #include "firmware/group/inquiry.h"
 
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "tests/unit/card_fixture.h"
@@ -50,6 +52,15 @@ class Inquiries : public GroupTest {
     bench.advance(kNack);
     bench.deliver(not_yet(0, late));
     bench.take_log();
+  }
+  // Without what is asked of an epoch that is recycled: with few channels one is.
+  static std::string of_the_operation(const std::string& log) {
+    std::istringstream lines(log);
+    std::string kept;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find(" NACK recycle ") == std::string::npos) kept += line + "\n";
+    }
+    return kept;
   }
   uint64_t nacks() { return bench.counter(PEAL_COUNTER_SENT_NACK); }
 
@@ -137,7 +148,7 @@ TEST_F(Inquiries, OneAtATimeWhereQuestionsWereInVain) {
   const std::string of_3 = "send 1>3 NACK seq=2 piece=0 origin=3 missing=0x3\n";
   for (const std::string& question : {of_0, of_3, of_0}) {
     bench.advance(patience);
-    EXPECT_EQ(bench.take_wire_log(), question);
+    EXPECT_EQ(of_the_operation(bench.take_wire_log()), question);
     patience *= 2;
   }
 }
