@@ -199,6 +199,7 @@ Scenario scenario_of(const RunArguments& arguments) {
 // the seed alone.
 void print_cost(const RunCost& cost, uint64_t packets, uint32_t cards) {
   const double seconds = cost.processor_seconds();
+  std::fflush(stdout);  // whoever reads both in one place reads the run first
   std::fprintf(stderr,
                "%" PRIu64
                " packets in %.2f s of processor time, %.2f million a second; %.1f KiB of "
