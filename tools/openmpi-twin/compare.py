@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""peal-perf over Peal and over Open MPI by turns, as a table: Peal's ranks leave one processor to the cards; Open MPI's have the same
-processors (one column) or all of them (another), and in each row the algorithm that was its fastest there. Needs Open MPI
-(./peal setup --open-mpi) and a build that found it. All of Open MPI's algorithms play the first turn, the further ones
-only those that were the fastest of a size in it.
+"""peal-perf over Peal, over the ideal card and over Open MPI by turns, as a table of periods: the time from one operation to the next;
+of a broadcast, whose root a library may let run ahead, from its begin to the last rank's end. Peal's ranks leave one processor to the
+cards; Open MPI's have the same processors (one column) or all of them (another), and in each row the algorithm that was its fastest
+there. What the ideal card does not reach is out of reach of any card. Needs Open MPI (./peal setup --open-mpi) and a build that found
+it. All of Open MPI's algorithms play the first turn, the further ones only those that were the fastest of a size in it.
 
 usage: compare.py FOLDER_OF_THE_PROGRAMS [OPERATION...] [--ranks N] [--sizes A,B,...] [--turns T] [--iterations I]"""
 
@@ -54,7 +55,7 @@ class Bench:
         library = ["-x", f"LD_LIBRARY_PATH={self.libraries}", self.perf]
         few = ONE_CPU if len(self.rank_cpus) == 1 else ALL_CPUS
         pinned = ["taskset", "-c", ",".join(map(str, self.rank_cpus))]
-        commands = {("peal", 0): [self.perf, "--ranks", ranks]}
+        commands = {("peal", 0): [self.perf, "--ranks", ranks, "--floor"]}
         for algorithm in ALGORITHMS[operation]:
             rules = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", f"coll_tuned_{word}_algorithm", str(algorithm)]
             chosen = rules if algorithm else []
@@ -63,7 +64,8 @@ class Bench:
         return commands
 
     def measure(self, command, operation):
-        """Medians in us, by bytes per rank."""
+        """Of the ideal card or not, bytes per rank, time in us: a list of these."""
+        figure = "latency_us" if operation == "broadcast" else "period_us"
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "records.json")
             sizes = [] if operation == "barrier" else ["--sizes", self.options.sizes]
@@ -72,18 +74,18 @@ class Bench:
             if done.returncode != 0:
                 sys.exit(f"compare: {' '.join(command)} {operation}: {done.returncode}\n{done.stdout}{done.stderr}")
             with open(path, encoding="utf-8") as file:
-                return {record["bytes"]: record["latency_us"] for record in json.load(file)}
+                return [(record["algorithm"] == "ideal-card", record["bytes"], record[figure]) for record in json.load(file)]
 
     def run(self):
-        print(f"| N = {self.options.ranks}, µs | Peal | Open MPI, the same processors | ratio (spread) | Open MPI, all processors "
-              "| ratio (spread) |\n| --- | --- | --- | --- | --- | --- |")
+        print(f"| N = {self.options.ranks}, µs | Peal | ideal card | Peal over it | Open MPI, the same processors | Peal over it "
+              "| Open MPI, all processors | Peal over it | ideal card over it |\n|" + " --- |" * 9)
         for operation in self.options.operations:
-            found = {}  # side, algorithm, bytes -> one median per turn
+            found = {}  # side, algorithm, bytes -> one time per turn
             commands = self.commands(operation)
             for turn in range(self.options.turns):
                 for (side, algorithm), command in commands.items():
-                    for size, median in self.measure(command, operation).items():
-                        found.setdefault((side, algorithm, size), []).append(median)
+                    for is_ideal, size, period in self.measure(command, operation):
+                        found.setdefault(("ideal" if is_ideal else side, algorithm, size), []).append(period)
                 if turn == 0:
                     sizes = sorted(size for side, _, size in found if side == "peal")
                     best = {(side, size): self.fastest(found, operation, side, size) for side in ("same", "all") for size in sizes}
@@ -100,16 +102,21 @@ class Bench:
                    if len(found[side, algorithm, size]) == turns}
         return min(medians, key=medians.get)
 
+    @staticmethod
+    def ratio(ours, theirs):
+        ratios = [our / their for our, their in zip(ours, theirs)]
+        return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+
     @classmethod
     def print_row(cls, operation, size, found):
-        ours = found["peal", 0, size]
-        cells = [operation if operation == "barrier" else f"{operation} {size} B", f"{statistics.median(ours):.3g}"]
+        ours, ideal = found["peal", 0, size], found["ideal", 0, size]
+        cells = [operation if operation == "barrier" else f"{operation} {size} B", f"{statistics.median(ours):.3g}",
+                 f"{statistics.median(ideal):.3g}", cls.ratio(ours, ideal)]
         for side in ("same", "all"):
             best = cls.fastest(found, operation, side, size)
             theirs = found[side, best, size]
-            ratios = [our / their for our, their in zip(ours, theirs)]
-            cells += [f"{statistics.median(theirs):.3g} ({ALGORITHMS[operation][best]})",
-                      f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"]
+            cells += [f"{statistics.median(theirs):.3g} ({ALGORITHMS[operation][best]})", cls.ratio(ours, theirs)]
+        cells.append(cls.ratio(ideal, theirs))
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
