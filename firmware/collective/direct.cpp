@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "firmware/base/assert.h"
-#include "firmware/base/mutation.h"
 #include "firmware/collective/direct_landing.h"
 #include "firmware/collective/direct_piece.h"
 #include "firmware/collective/direct_repair.h"
@@ -103,19 +102,11 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (header.origin != header.sender) return PEAL_COUNTER_DROP_SENDER;
   const peal_counter block = check_block(scope, header);
   if (block != kPacketGood) return block;
-  if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
-    return PEAL_COUNTER_DUPLICATE;
-  }
-  Piece* piece = piece_open(operation, header.piece);
-  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
-  if (has_bit(*piece, header.origin) && !mutated(Mutation::kDuplicateAccepted)) {
-    return PEAL_COUNTER_DUPLICATE;
-  }
+  Piece* piece = nullptr;
+  const peal_counter found = find_piece_of_new(operation, header.piece, header.origin, &piece);
+  if (found != kPacketGood) return found;
   if (!land(scope, *piece, packet)) return PEAL_COUNTER_DROP_NO_DMA;
-  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
-  set_bit(*piece, header.origin);
-  ++piece->arrived;
-  operation_progressed(scope);
+  note_arrival(scope, *piece, header.origin);
   return PEAL_COUNTER_RECEIVED;
 }
 

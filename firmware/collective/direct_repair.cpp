@@ -102,7 +102,7 @@ Answer answer(const Scope& scope, uint32_t number, const peal_peer_address& to) 
   Operation& operation = scope.operation;
   if (has_parts(operation)) return answer_of_parts(scope, number, to);
   if (!piece_is_open(operation, number)) {
-    const bool passed = operation.phase == OperationPhase::kFinished || number < operation.base;
+    const bool passed = !is_under_way(operation, number);
     return passed ? Answer::kStale : Answer::kNotYet;
   }
   // Everybody has the pieces of an operation that is over here, but for those that are kept.

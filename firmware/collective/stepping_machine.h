@@ -175,7 +175,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (header.length != plan.bytes(scope, header.piece, header.hop, header.fragment)) {
     return PEAL_COUNTER_DROP_LENGTH;
   }
-  if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
+  if (!is_under_way(operation, header.piece)) {
     return PEAL_COUNTER_DUPLICATE;
   }
   Piece* piece = piece_open(operation, header.piece);

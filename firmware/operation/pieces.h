@@ -10,9 +10,11 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
+#include "firmware/base/mutation.h"
 #include "firmware/card_types.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/operation.h"
+#include "firmware/wire/wire_check.h"
 
 namespace peal {
 
@@ -46,6 +48,11 @@ inline Piece* piece_open(Operation& operation, uint32_t number) {
   return &piece;
 }
 
+// Is it a piece that the operation still works at? Else what came was there before.
+inline bool is_under_way(const Operation& operation, uint32_t number) {
+  return operation.phase != OperationPhase::kFinished && number >= operation.base;
+}
+
 // Does the result gather in the staging buffer?
 inline bool is_staged(const Operation& operation) { return operation.staging_mask != 0; }
 
@@ -75,6 +82,26 @@ inline bool has_bit(const Piece& piece, uint32_t index) {
 }
 inline void set_bit(Piece& piece, uint32_t index) {
   piece.bits[index / 64] |= uint64_t{1} << (index % 64);
+}
+
+// The open piece that a block of this origin is new to: kPacketGood, or why not.
+inline peal_counter find_piece_of_new(Operation& operation, uint32_t number, Rank origin,
+                                      Piece** found) {
+  if (!is_under_way(operation, number)) return PEAL_COUNTER_DUPLICATE;
+  Piece* piece = piece_open(operation, number);
+  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
+  if (has_bit(*piece, origin) && !mutated(Mutation::kDuplicateAccepted)) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  *found = piece;
+  return kPacketGood;
+}
+// It has landed, or waits where it is.
+inline void note_arrival(const Scope& scope, Piece& piece, Rank origin) {
+  if (!is_posted(scope.operation)) count(scope.card, PEAL_COUNTER_EARLY_DATA);
+  set_bit(piece, origin);
+  ++piece.arrived;
+  operation_progressed(scope);
 }
 
 }  // namespace peal

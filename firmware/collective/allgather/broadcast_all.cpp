@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "firmware/base/assert.h"
-#include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
+#include "firmware/collective/allgather/gathering.h"
 #include "firmware/collective/hopping.h"
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
@@ -48,51 +48,26 @@ struct Blocks {
 
 bool owes(const Piece& piece, Rank origin) {
   const auto& blocks = own_state<Blocks>(piece);
-  return blocks.any_owed && (blocks.owed[origin / 64] >> (origin % 64) & 1) != 0;
+  return blocks.any_owed && gathering::is_in(blocks.owed, origin);
 }
 
 void owe(Piece& piece, Rank origin) {
   auto& blocks = own_state<Blocks>(piece);
   blocks.any_owed = true;
-  blocks.owed[origin / 64] |= uint64_t{1} << (origin % 64);
+  gathering::put_in(blocks.owed, origin);
 }
 
-void pay(Piece& piece, Rank origin) {
-  own_state<Blocks>(piece).owed[origin / 64] &= ~(uint64_t{1} << (origin % 64));
-}
+void pay(Piece& piece, Rank origin) { gathering::take_from(own_state<Blocks>(piece).owed, origin); }
 
 // The mover fetches what came before the host's post. What comes later goes straight to the user,
 // also while it is at work (docs/decisions/0018).
 bool is_early(const Scope& scope, uint32_t number, uint32_t position) {
   if (!piece_is_open(scope.operation, number)) return false;
-  const Piece& piece = piece_slot(scope.operation, number);
-  return (own_state<Blocks>(piece).early[position / 64] >> (position % 64) & 1) != 0;
-}
-
-void note_early(Piece& piece, Rank origin) {
-  own_state<Blocks>(piece).early[origin / 64] |= uint64_t{1} << (origin % 64);
-}
-
-Rank rank_at(const Membership& /*self*/, uint32_t position) { return position; }
-
-bool next_early_piece(const Scope& scope) {
-  Mover& mover = scope.operation.mover;
-  ++mover.piece;
-  mover.next = 0;
-  mover.active = mover.piece < kPieceSlots && mover.piece < scope.operation.piece_count;
-  return true;
+  return gathering::is_in(own_state<Blocks>(piece_slot(scope.operation, number)).early, position);
 }
 
 constexpr mover::Plan kFetch = {
-    .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece};
-
-bool is_free(const Scope& scope, const Piece& /*piece*/, Rank /*origin*/) {
-  return is_posted(scope.operation);
-}
-
-HostAddress result_address(const Scope& scope, uint32_t number, Rank origin) {
-  return user_address(scope.operation, origin, number);
-}
+    .wanted = is_early, .rank_at = gathering::rank_at, .piece_ended = gathering::next_early_piece};
 
 // Puts a block where it belongs: staging, the user's buffer, or the channel. False: no DMA record.
 bool land(const Scope& scope, Packet* packet, Piece& piece) {
@@ -106,7 +81,7 @@ bool land(const Scope& scope, Packet* packet, Piece& piece) {
     count(card, PEAL_COUNTER_STAGED);
     return true;
   }
-  const bool direct = is_free(scope, piece, origin);
+  const bool direct = is_posted(operation);
   if (!direct && early_keep(scope, packet, piece, origin)) return true;
   if (!dma_available(card, 1)) return false;
   transfer_write(scope, {.step = direct ? uint8_t{kLand} : uint8_t{mover::kLandEarly},
@@ -118,7 +93,7 @@ bool land(const Scope& scope, Packet* packet, Piece& piece) {
                          .packet = packet});
   if (!direct) {
     ++operation.mover.landing;
-    note_early(piece, origin);
+    gathering::put_in(own_state<Blocks>(piece).early, origin);
   }
   return true;
 }
@@ -129,12 +104,7 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
   const Rank rank = member.membership.rank;
   const uint32_t length = piece_length(operation, number);
   Piece& piece = piece_slot(operation, number);
-  if (length > 0 && !has_dma_or_starves(scope, 2)) {
-    // Others took the records meanwhile: read again later.
-    piece.own = OwnBlock::kUnread;
-    if (number < operation.own_next) operation.own_next = number;
-    return;
-  }
+  if (length > 0 && !gathering::has_dma_or_reads_again(scope, piece, number)) return;
   if (length > 0) {
     // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come.
     transfer_write(scope, {.step = mover::kRetain,
@@ -166,26 +136,7 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
 }
 
 bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
-  auto& [card, member, operation] = scope;
-  const uint32_t length = piece_length(operation, number);
-  // The read, then landing and retaining what it brought.
-  Packet* packet = take_bounce(card, length > 0 ? 3 : 0);
-  if (packet == nullptr) return false;
-  piece.own = OwnBlock::kReading;
-  packet->payload_bytes = length;
-  if (length == 0) {
-    ++packet->holds;
-    on_own_read(scope, packet, number);
-    unhold_packet(card, packet);
-    return true;
-  }
-  transfer_read(scope, {.step = kOwnRead,
-                        .piece = number,
-                        .host = own_address(operation, number),
-                        .card = packet->payload,
-                        .bytes = length,
-                        .packet = packet});
-  return true;
+  return gathering::read_own(scope, piece, number, kOwnRead, on_own_read);
 }
 
 // One write takes a gathered result from staging to the user.
@@ -201,11 +152,8 @@ void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
 }
 
 bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
-  Operation& operation = scope.operation;
-  if (piece.arrived < expected_blocks(scope.member.membership) || piece.dma > 0) return false;
-  if (operation.mover.active && operation.mover.piece <= number) return false;
-  if (piece.waiting > 0) return false;
-  if (!is_staged(operation) || piece.delivery == Delivery::kDelivered) return true;
+  if (!gathering::has_all(scope, piece, number)) return false;
+  if (!is_staged(scope.operation) || piece.delivery == Delivery::kDelivered) return true;
   if (piece.delivery == Delivery::kGathering) deliver_staged(scope, piece, number);
   return false;
 }
@@ -355,19 +303,12 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   const uint32_t hop = hopping::arriving_hop(place);
   if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
   if (header.sender != self.peers[peer_behind(hop)].address.rank) return PEAL_COUNTER_DROP_SENDER;
-  if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
-    return on_repeated(scope, packet);
-  }
-  Piece* piece = piece_open(operation, header.piece);
-  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
-  if (has_bit(*piece, header.origin) && !mutated(Mutation::kDuplicateAccepted)) {
-    return on_repeated(scope, packet);
-  }
+  Piece* piece = nullptr;
+  const peal_counter found = find_piece_of_new(operation, header.piece, header.origin, &piece);
+  if (found == PEAL_COUNTER_DUPLICATE) return on_repeated(scope, packet);
+  if (found != kPacketGood) return found;
   if (!land(scope, packet, *piece)) return PEAL_COUNTER_DROP_NO_DMA;
-  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
-  set_bit(*piece, header.origin);
-  ++piece->arrived;
-  operation_progressed(scope);
+  note_arrival(scope, *piece, header.origin);
   hopping::forward_from(scope, packet, place);
   return can_go_on(scope) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
@@ -384,7 +325,9 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   Operation& operation = scope.operation;
   // Others wait for the own block, and only the host for what the mover brings.
   start_own_pieces(scope, start_own);
-  if (early_waits(operation)) land_early(scope, kLand, is_free, result_address);
+  if (early_waits(operation)) {
+    land_early(scope, kLand, gathering::is_free, gathering::result_address);
+  }
   mover::advance(scope, kFetch);
   while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
          piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
@@ -444,7 +387,7 @@ enum class Answer : uint8_t { kRepaired, kNotYet, kStale };
 Answer answer(const Scope& scope, uint32_t number, Rank origin, const peal_peer_address& child) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
-  const bool window = number >= operation.base && operation.phase != OperationPhase::kFinished;
+  const bool window = is_under_way(operation, number);
   // What has not come here either: our own timer asks for it; here it is enough to say so.
   if (window && !has_bit(piece_slot(operation, number), origin)) return Answer::kNotYet;
   if (repair_block(scope, number, origin, child)) return Answer::kRepaired;
@@ -480,7 +423,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (nack.fragments == 0 || (most < kAskedMost && nack.fragments >> most != 0)) {
     return PEAL_COUNTER_DROP_FRAGMENT;
   }
-  const bool window = number >= operation.base && operation.phase != OperationPhase::kFinished;
+  const bool window = is_under_way(operation, number);
   if (window && piece_open(operation, number) == nullptr) return PEAL_COUNTER_DROP_PIECE;
   const peal_peer_address& child = self.peers[peer_ahead(header.hop)].address;
   bool repaired = false;

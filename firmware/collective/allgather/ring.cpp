@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/allgather/ring.h"
 
-#include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
+#include "firmware/collective/allgather/gathering.h"
 #include "firmware/collective/allgather/ring_piece.h"
 #include "firmware/collective/allgather/ring_questions.h"
 #include "firmware/group/early.h"
@@ -27,29 +27,11 @@ enum Step : uint8_t {
 // The mover fetches what came before the host's post and found no room to wait in its packet.
 bool is_early(const Scope& scope, uint32_t number, uint32_t position) {
   if (!piece_is_open(scope.operation, number)) return false;
-  return is_in(own_state<Blocks>(piece_slot(scope.operation, number)).early, position);
-}
-
-Rank rank_at(const Membership& /*self*/, uint32_t position) { return position; }
-
-bool next_early_piece(const Scope& scope) {
-  Mover& mover = scope.operation.mover;
-  ++mover.piece;
-  mover.next = 0;
-  mover.active = mover.piece < kPieceSlots && mover.piece < scope.operation.piece_count;
-  return true;
+  return gathering::is_in(own_state<Blocks>(piece_slot(scope.operation, number)).early, position);
 }
 
 constexpr mover::Plan kFetch = {
-    .wanted = is_early, .rank_at = rank_at, .piece_ended = next_early_piece};
-
-bool is_free(const Scope& scope, const Piece& /*piece*/, Rank /*origin*/) {
-  return is_posted(scope.operation);
-}
-
-HostAddress result_address(const Scope& scope, uint32_t number, Rank origin) {
-  return user_address(scope.operation, origin, number);
-}
+    .wanted = is_early, .rank_at = gathering::rank_at, .piece_ended = gathering::next_early_piece};
 
 // How many blocks this rank holds back when it passes this one on.
 uint8_t note_passed(const Membership& self, Piece& piece, Rank origin) {
@@ -118,14 +100,14 @@ bool land(const Scope& scope, Packet* packet, Piece& piece) {
   const uint32_t number = packet->header->piece;
   const Rank origin = packet->header->origin;
   if (packet->header->length == 0) {
-    put_in(own_state<Blocks>(piece).kept, origin);
+    gathering::put_in(own_state<Blocks>(piece).kept, origin);
     return true;
   }
   if (!dma_available(card, is_posted(operation) ? 2 : 1)) return false;
   if (is_posted(operation)) {
     land_at_user(scope, packet, number, origin);
   } else if (!early_keep(scope, packet, piece, origin)) {
-    put_in(own_state<Blocks>(piece).early, origin);
+    gathering::put_in(own_state<Blocks>(piece).early, origin);
     ++operation.mover.landing;
     keep(scope, packet, number, origin, mover::kLandEarly);
     return true;
@@ -140,17 +122,12 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
   const Rank rank = member.membership.rank;
   Piece& piece = piece_slot(operation, number);
   const uint32_t length = piece_length(operation, number);
-  if (length > 0 && !has_dma_or_starves(scope, 2)) {
-    // Others took the records meanwhile: read again later.
-    piece.own = OwnBlock::kUnread;
-    if (number < operation.own_next) operation.own_next = number;
-    return;
-  }
+  if (length > 0 && !gathering::has_dma_or_reads_again(scope, piece, number)) return;
   if (length > 0) {
     keep(scope, packet, number, rank, kKeep);
     if (!operation.command.in_place) land_at_user(scope, packet, number, rank);
   } else {
-    put_in(own_state<Blocks>(piece).kept, rank);
+    gathering::put_in(own_state<Blocks>(piece).kept, rank);
   }
   piece.own = OwnBlock::kPlaced;
   set_bit(piece, rank);
@@ -159,33 +136,7 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
 }
 
 bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
-  auto& [card, member, operation] = scope;
-  const uint32_t length = piece_length(operation, number);
-  // The read, then landing and keeping what it brought.
-  Packet* packet = take_bounce(card, length > 0 ? 3 : 0);
-  if (packet == nullptr) return false;
-  piece.own = OwnBlock::kReading;
-  packet->payload_bytes = length;
-  if (length == 0) {
-    ++packet->holds;
-    on_own_read(scope, packet, number);
-    unhold_packet(card, packet);
-    return true;
-  }
-  transfer_read(scope, {.step = kOwnRead,
-                        .piece = number,
-                        .host = own_address(operation, number),
-                        .card = packet->payload,
-                        .bytes = length,
-                        .packet = packet});
-  return true;
-}
-
-bool piece_is_done(const Scope& scope, const Piece& piece, uint32_t number) {
-  const Operation& operation = scope.operation;
-  if (piece.arrived < expected_blocks(scope.member.membership) || piece.dma > 0) return false;
-  if (operation.mover.active && operation.mover.piece <= number) return false;
-  return piece.waiting == 0;
+  return gathering::read_own(scope, piece, number, kOwnRead, on_own_read);
 }
 
 void open(const Scope& scope) {
@@ -213,19 +164,11 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
     return PEAL_COUNTER_DROP_ORIGIN;
   }
   if (header.sender != left_of(self)) return PEAL_COUNTER_DROP_SENDER;
-  if (operation.phase == OperationPhase::kFinished || header.piece < operation.base) {
-    return PEAL_COUNTER_DUPLICATE;
-  }
-  Piece* piece = piece_open(operation, header.piece);
-  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
-  if (has_bit(*piece, header.origin) && !mutated(Mutation::kDuplicateAccepted)) {
-    return PEAL_COUNTER_DUPLICATE;
-  }
+  Piece* piece = nullptr;
+  const peal_counter found = find_piece_of_new(operation, header.piece, header.origin, &piece);
+  if (found != kPacketGood) return found;
   if (!land(scope, packet, *piece)) return PEAL_COUNTER_DROP_NO_DMA;
-  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
-  set_bit(*piece, header.origin);
-  ++piece->arrived;
-  operation_progressed(scope);
+  note_arrival(scope, *piece, header.origin);
   listen(scope, *piece, header);
   pass_on(scope, packet, *piece, header.origin, true);
   return PEAL_COUNTER_RECEIVED;
@@ -234,7 +177,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
 bool on_dma(const Scope& scope, const TransferDone& done) {
   const bool keeps = done.step == kKeep || done.step == mover::kLandEarly;
   if (keeps && done.ok) {
-    put_in(own_state<Blocks>(piece_slot(scope.operation, done.piece)).kept, done.detail);
+    gathering::put_in(own_state<Blocks>(piece_slot(scope.operation, done.piece)).kept, done.detail);
   }
   if (done.step >= mover::kFirstStep) return mover::on_dma(scope, kFetch, done);
   if (done.step == kOwnRead && done.ok && !is_refused(scope.operation)) {
@@ -248,10 +191,12 @@ void advance(const Scope& scope) {
   if (!is_posted(operation)) return;
   // Others wait for the own block, and only the host for what came before the post.
   start_own_pieces(scope, start_own);
-  if (early_waits(operation)) land_early(scope, kLand, is_free, result_address);
+  if (early_waits(operation)) {
+    land_early(scope, kLand, gathering::is_free, gathering::result_address);
+  }
   mover::advance(scope, kFetch);
   while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
-         piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
+         gathering::has_all(scope, piece_slot(operation, operation.base), operation.base)) {
     ++operation.base;
     start_own_pieces(scope, start_own);
   }

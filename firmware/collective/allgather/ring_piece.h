@@ -17,11 +17,6 @@ struct Blocks {
   uint64_t early[kRankWords];
 };
 
-inline bool is_in(const uint64_t* set, Rank origin) {
-  return (set[origin / 64] >> (origin % 64) & 1) != 0;
-}
-inline void put_in(uint64_t* set, Rank origin) { set[origin / 64] |= uint64_t{1} << (origin % 64); }
-
 inline Rank left_of(const Membership& self) { return minus(self.rank, 1, self.ranks); }
 inline Rank right_of(const Membership& self) { return plus(self.rank, 1, self.ranks); }
 inline uint32_t left_entry(const Membership& self) {

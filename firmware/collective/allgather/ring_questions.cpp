@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "firmware/collective/allgather/gathering.h"
 #include "firmware/collective/allgather/ring_piece.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/operation/operation.h"
@@ -170,13 +171,13 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   if (!piece_is_open(operation, number)) {
-    const bool passed = operation.phase == OperationPhase::kFinished || number < operation.base;
+    const bool passed = !is_under_way(operation, number);
     return passed ? Answer::kStale : Answer::kNotYet;
   }
   const Piece& piece = piece_slot(operation, number);
   // It is lost farther up, and asked for there; or late.
   if (!has_bit(piece, origin)) return Answer::kNotYet;
-  if (!is_in(own_state<Blocks>(piece).kept, origin)) return Answer::kLanding;
+  if (!gathering::is_in(own_state<Blocks>(piece).kept, origin)) return Answer::kLanding;
   if (!may_repair(card)) return Answer::kNotYet;
   const ImagePart part = {number, origin, 0, piece_length(operation, number)};
   const DataPlace place = {static_cast<uint16_t>(origin), 0, 0};

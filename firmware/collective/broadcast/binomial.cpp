@@ -443,7 +443,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   const uint32_t hop = hopping::arriving_hop(place);
   if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
   if (header.sender != minus(self.rank, 1u << hop, self.ranks)) return PEAL_COUNTER_DROP_SENDER;
-  if (operation.phase == OperationPhase::kFinished || number < operation.base) {
+  if (!is_under_way(operation, number)) {
     return PEAL_COUNTER_DUPLICATE;
   }
   if (number >= window_end(scope)) return PEAL_COUNTER_DROP_PIECE;
