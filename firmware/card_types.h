@@ -221,7 +221,11 @@ struct Inquiry {
   uint32_t promised;         // bit per peer entry
   uint32_t doubts;           // something of theirs is lost, and the question unanswered
   uint32_t suspects;         // for Asking::kSuspects
+  uint32_t certain;          // last asked for what is lost for certain: the answer teaches nothing
   Asking asking;
+  uint8_t turn;          // of those that may be asked, where one at a time is
+  uint8_t owing;         // so many there are in this look
+  uint8_t owing_before;  // and were in the one before
   bool disturbed;  // since the last arrival something below has changed, or the interval grown
   bool asked;      // since the last arrival
   bool told_late;  // whoever is waited for has not come yet: nothing is lost
@@ -297,6 +301,7 @@ struct Operation {
   uint32_t own_next;      // next own piece to send
   uint16_t staging_mask;  // units held; 0: none
   uint8_t staging_unit;   // first of them
+  bool staging_answers;   // late questions, from what has gathered: stays as long as there is room
   PartsPhase parts_phase;
   uint8_t parts_place;   // of the member's
   uint16_t parts_read;   // how many have been asked for
@@ -350,6 +355,7 @@ struct Member {
   uint16_t parked_count;
   uint8_t* staging;       // a buffer of the card's (group/staging.h); null: none
   uint32_t staging_used;  // bit per unit
+  uint32_t staging_kept;  // those of them that only answer late questions
   uint32_t parts_used;    // bit per place for a table of parts
   bool parts_wanted;      // an operation waits for one
   Remote remote;
@@ -367,6 +373,8 @@ struct StagingPool {
   uint16_t free;     // list of those given back: index plus one
   uint16_t touched;  // all behind them were never taken
   uint16_t next[CONFIG_STAGING_BUFFERS];
+  uint16_t owner[CONFIG_STAGING_BUFFERS];  // of one that is not free: index of a member
+  uint16_t turn;                           // whose buffer is looked at first when there is none
   alignas(64) uint8_t buffers[CONFIG_STAGING_BUFFERS][CONFIG_STAGING_BYTES];
 };
 

@@ -96,12 +96,12 @@ peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arri
 void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
                peal_counter result) {
   if ((arrival.header.flags & PEAL_PACKET_REPAIR) == 0) return;
+  if (result != PEAL_COUNTER_RECEIVED && result != PEAL_COUNTER_DUPLICATE) return;
+  inquiry_answered(inquiry, arrival.sender_entry);
   if (result == PEAL_COUNTER_RECEIVED) {
     patience_worth_it(member.patience, card.timeouts, card.now);
-    inquiry_answered(inquiry, arrival.sender_entry);
-  } else if (result == PEAL_COUNTER_DUPLICATE) {
+  } else if (!inquiry_was_certain(inquiry, arrival.sender_entry)) {
     patience_in_vain(member.patience, card.timeouts, card.now);
-    inquiry_answered(inquiry, arrival.sender_entry);
   }
 }
 

@@ -22,9 +22,9 @@ struct Patience {
   uint32_t calm;      // log2 of how slowly it comes down by itself
 };
 
-// Limits: a first NACK interval at first, never less than a sixteenth of it, never longer than a
+// Limits: a first NACK interval at first, never less than a 24th of it, never longer than a
 // quarter of the silence of the dead.
-inline constexpr TimeNs kPatienceLeast = 16;
+inline constexpr TimeNs kPatienceLeast = 24;
 inline constexpr TimeNs kPatienceMost = 4;
 inline constexpr uint32_t kCalmLeast = 4;
 inline constexpr uint32_t kCalmMost = 8;

@@ -53,4 +53,21 @@ void send_down(const Scope& scope, Packet* packet, uint32_t own, uint32_t hop) {
   }
 }
 
+void forward_over(const Scope& scope, Packet* packet, uint32_t hops) {
+  auto& [card, member, operation] = scope;
+  Membership& self = member.membership;
+  const uint32_t own = place(self.rank, packet->header->origin, self.ranks);
+  for (uint32_t hop = first_leaving_hop(own); own + (1u << hop) < self.ranks; ++hop) {
+    if ((hops >> hop & 1) == 0) continue;
+    Peer& child = self.peers[peer_ahead(hop)];
+    Packet* copy = share_packet(card, packet);
+    if (copy == nullptr) {
+      edge_skip(child);
+      continue;
+    }
+    send_copy(card, copy, child, operation.pattern, *packet->header, hop);
+    count(card, PEAL_COUNTER_FORWARDED);
+  }
+}
+
 }  // namespace peal::hopping

@@ -42,5 +42,7 @@ inline void forward(const Scope& scope, Packet* packet) {
   const Membership& self = scope.member.membership;
   forward_from(scope, packet, place(self.rank, packet->header->origin, self.ranks));
 }
+// The same over these hops alone, a bit each.
+void forward_over(const Scope& scope, Packet* packet, uint32_t hops);
 
 }  // namespace peal::hopping

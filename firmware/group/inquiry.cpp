@@ -15,6 +15,9 @@ constexpr TimeNs kWatches = 8;
 // A promise stands so many intervals, but no longer than a half of that time.
 constexpr TimeNs kPromise = 8;
 constexpr TimeNs kLongestPromise = 2;
+// From this calm on so many more questions have been in vain lately than were worth it that silence
+// is lateness, most likely.
+constexpr uint32_t kCalmInVain = kCalmLeast + 2;
 
 TimeNs first_interval(const Card& card, const Member& member) {
   const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
@@ -32,6 +35,14 @@ bool has_sent_nothing(const Card& card, const Member& member, const Inquiry& inq
   const TimeNs lately_ns = 2 * watch_interval(card) + card.timeouts.probe_interval_ns;
   return peer.complete_ns > inquiry.heard_ns && card.now - peer.complete_ns < lately_ns &&
          member.recycled >= peer.gaps_before && card.now - inquiry.heard_ns < card.timeouts.dead_ns;
+}
+
+// Where questions have been in vain lately, one neighbour is asked at a time: most likely all would
+// say the same.
+bool has_turn(const Member& member, Inquiry& inquiry) {
+  const uint32_t place = inquiry.owing++;
+  if (member.patience.calm < kCalmInVain) return true;
+  return place == (inquiry.owing_before == 0 ? 0 : inquiry.turn % inquiry.owing_before);
 }
 
 }  // namespace
@@ -97,10 +108,15 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
       return false;
     }
   }
+  if (inquiry.asking == Asking::kAnybody && wanted == Wanted::kFirst &&
+      !has_turn(member, inquiry)) {
+    return false;
+  }
   if (!pace_ask(member.pace, card.timeouts, card.now)) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
     return false;
   }
+  inquiry.certain = asks_suspects(inquiry) ? inquiry.certain | bit : inquiry.certain & ~bit;
   inquiry.disturbed = inquiry.asked = inquiry.ever_asked = inquiry.asked_suspect = true;
   return true;
 }

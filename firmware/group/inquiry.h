@@ -12,8 +12,9 @@ namespace peal {
 // Nothing was asked, and nobody has promised anything.
 inline void inquiry_clear(Inquiry& inquiry) {
   inquiry.longest_ns = 0;
-  inquiry.promised = inquiry.doubts = 0;
+  inquiry.promised = inquiry.doubts = inquiry.certain = 0;
   inquiry.asking = Asking::kAnybody;
+  inquiry.turn = inquiry.owing = inquiry.owing_before = 0;
   inquiry.ever_asked = inquiry.asked_suspect = inquiry.all_sent = false;
 }
 // The wait begins.
@@ -39,7 +40,13 @@ inline void inquiry_put_off(const Card& card, Inquiry& inquiry) { inquiry.from_n
 // Begins a look: false when there is nothing to do. Between it and inquiry_looked(),
 // inquiry_may_ask() is to be called for everybody who owes something.
 [[nodiscard]] bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry);
-inline void inquiry_looked(Inquiry& inquiry) { inquiry.asking = Asking::kAnybody; }
+inline void inquiry_looked(Inquiry& inquiry) {
+  inquiry.asking = Asking::kAnybody;
+  if (inquiry.owing == 0) return;
+  inquiry.owing_before = inquiry.owing;
+  inquiry.owing = 0;
+  ++inquiry.turn;
+}
 // What a peer owes: what it may not have sent yet, or what had come from it and must be sent again.
 // That nothing of its edge is lost speaks against asking for the first alone.
 enum class Wanted : uint8_t { kFirst, kAgain };
@@ -59,6 +66,11 @@ void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uin
 // Is such a question unanswered?
 inline bool inquiry_doubts(const Inquiry& inquiry, uint32_t entry) {
   return (inquiry.doubts >> entry & 1) != 0;
+}
+// Was what it was last asked for lost for certain? Such a question does not depend on patience, and
+// its answer says nothing of it.
+inline bool inquiry_was_certain(const Inquiry& inquiry, uint32_t entry) {
+  return (inquiry.certain >> entry & 1) != 0;
 }
 // The peer has answered: the doubt is over.
 void inquiry_answered(Inquiry& inquiry, uint32_t entry);

@@ -4,12 +4,46 @@
 namespace peal {
 namespace {
 
+void give_buffer(Card& card, uint8_t* buffer) {
+  StagingPool& pool = card.staging;
+  const auto index = static_cast<uint32_t>(buffer - pool.buffers[0]) / CONFIG_STAGING_BYTES;
+  pool.next[index] = pool.free;
+  pool.free = static_cast<uint16_t>(index + 1);
+}
+
+// Takes from operations that are over what they keep, the oldest first. False: there is none.
+bool drop_oldest(Card& card, Member& member) {
+  if (member.staging_kept == 0) return false;
+  Operation* oldest = nullptr;
+  for (Operation& operation : member.operations) {
+    if ((operation.staging_mask & member.staging_kept) == 0) continue;
+    if (oldest == nullptr || operation.sequence < oldest->sequence) oldest = &operation;
+  }
+  PEAL_ASSERT(oldest != nullptr);
+  release_staging(card, member, *oldest);
+  return true;
+}
+
+// Makes one free that only answers late questions, by turns. False: all are needed.
+bool free_one(Card& card) {
+  StagingPool& pool = card.staging;
+  for (uint32_t i = 0; i < CONFIG_STAGING_BUFFERS; ++i) {
+    pool.turn = static_cast<uint16_t>((pool.turn + 1u) % CONFIG_STAGING_BUFFERS);
+    Member& owner = card.members[pool.owner[pool.turn]];
+    if (owner.staging_used != owner.staging_kept) continue;
+    while (drop_oldest(card, owner)) {
+    }
+    return true;
+  }
+  return false;
+}
+
 // The one that was given back last is in the cache; one that nobody ever had is not touched before
 // it is needed.
-uint8_t* take_buffer(Card& card) {
+uint8_t* take_buffer(Card& card, const Member& member) {
   StagingPool& pool = card.staging;
   uint32_t index = pool.touched;
-  if (pool.free != 0) {
+  if (pool.free != 0 || (index == CONFIG_STAGING_BUFFERS && free_one(card))) {
     index = pool.free - 1u;
     pool.free = pool.next[index];
   } else if (index < CONFIG_STAGING_BUFFERS) {
@@ -18,35 +52,41 @@ uint8_t* take_buffer(Card& card) {
     count(card, PEAL_COUNTER_NO_STAGING);
     return nullptr;
   }
+  pool.owner[index] = member.index;
   return pool.buffers[index];
 }
 
-void give_buffer(Card& card, uint8_t* buffer) {
-  StagingPool& pool = card.staging;
-  const auto index = static_cast<uint32_t>(buffer - pool.buffers[0]) / CONFIG_STAGING_BYTES;
-  pool.next[index] = pool.free;
-  pool.free = static_cast<uint16_t>(index + 1);
+// False: no room for it as things are.
+bool take_units(Card& card, Member& member, Operation& operation, uint32_t bytes) {
+  const uint32_t units = (bytes + kStagingUnitBytes - 1) / kStagingUnitBytes;
+  const uint32_t run = (1u << units) - 1;
+  for (uint32_t first = 0; first + units <= kStagingUnits; ++first) {
+    if ((member.staging_used & run << first) != 0) continue;
+    if (member.staging == nullptr) member.staging = take_buffer(card, member);
+    if (member.staging == nullptr) return false;
+    member.staging_used |= run << first;
+    operation.staging_mask = static_cast<uint16_t>(run << first);
+    operation.staging_unit = static_cast<uint8_t>(first);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 void take_staging(Card& card, Member& member, Operation& operation, uint32_t bytes) {
-  const uint32_t units = (bytes + kStagingUnitBytes - 1) / kStagingUnitBytes;
-  const uint32_t run = (1u << units) - 1;
-  for (uint32_t first = 0; first + units <= kStagingUnits; ++first) {
-    if ((member.staging_used & run << first) != 0) continue;
-    if (member.staging == nullptr) member.staging = take_buffer(card);
-    if (member.staging == nullptr) return;
-    member.staging_used |= run << first;
-    operation.staging_mask = static_cast<uint16_t>(run << first);
-    operation.staging_unit = static_cast<uint8_t>(first);
-    return;
+  while (!take_units(card, member, operation, bytes) && drop_oldest(card, member)) {
   }
+}
+
+void keep_staging(Member& member, const Operation& operation) {
+  member.staging_kept |= operation.staging_mask;
 }
 
 void release_staging(Card& card, Member& member, Operation& operation) {
   if (operation.staging_mask == 0) return;
   member.staging_used &= ~static_cast<uint32_t>(operation.staging_mask);
+  member.staging_kept &= member.staging_used;
   operation.staging_mask = 0;
   if (member.staging_used == 0) release_all_staging(card, member);
 }
@@ -55,7 +95,7 @@ void release_all_staging(Card& card, Member& member) {
   if (member.staging == nullptr) return;
   give_buffer(card, member.staging);
   member.staging = nullptr;
-  member.staging_used = 0;
+  member.staging_used = member.staging_kept = 0;
 }
 
 }  // namespace peal

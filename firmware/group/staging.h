@@ -2,7 +2,7 @@
 // Memory on the card in which what arrives for an operation gathers, to reach the host in few
 // writes. The card has a few buffers, for the groups that are at work: a member holds one as long
 // as an operation of it gathers, and its operations share it in sixteenths. Who finds no room goes
-// without.
+// without. What an operation that is over has gathered may stay until somebody needs the room.
 #pragma once
 
 #include "firmware/card_types.h"
@@ -11,6 +11,8 @@ namespace peal {
 
 // Room for so many bytes, at most CONFIG_STAGING_BYTES, or none (counted where no buffer was left).
 void take_staging(Card& card, Member& member, Operation& operation, uint32_t bytes);
+// The operation is over: what has gathered answers late questions until somebody needs the room.
+void keep_staging(Member& member, const Operation& operation);
 void release_staging(Card& card, Member& member, Operation& operation);
 // The member goes, and with it operations that nobody will end.
 void release_all_staging(Card& card, Member& member);

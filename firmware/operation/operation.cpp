@@ -88,6 +88,7 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   inquiry_begin(card, member, operation.inquiry);
   operation.dma = 0;
   operation.staging_mask = 0;
+  operation.staging_answers = false;
   operation.parts_phase = PartsPhase::kNone;
   operation.parts_read = 0;
   PEAL_ASSERT(!early_waits(operation));
@@ -143,8 +144,14 @@ void operation_end_if_refused(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_refused(operation)) return;
   early_drop(scope.card, operation);
-  if (operation.dma > 0 || !is_posted(operation)) return;
-  operation_finish(scope);
+  if (operation.dma > 0) return;
+  if (is_posted(operation)) {
+    operation_finish(scope);
+  } else if (scope.member.membership.poisoned) {
+    // In a dead group nothing is begun any more: what is posted fails without a record.
+    release_staging(scope.card, scope.member, operation);
+    operation.phase = OperationPhase::kFree;
+  }
 }
 
 void operation_finish(const Scope& scope) {
@@ -156,7 +163,13 @@ void operation_finish(const Scope& scope) {
     patience_undisturbed(member.patience, card.timeouts, operation.inquiry.longest_ns);
   }
   if (!operation.in_debt) card.timers.disarm(operation.timer);
-  if (operation.staging_mask != 0) release_staging(card, member, operation);
+  if (operation.staging_mask != 0) {
+    if (operation.staging_answers && !is_refused(operation)) {
+      keep_staging(member, operation);
+    } else {
+      release_staging(card, member, operation);
+    }
+  }
   part_place_release(member, operation);
   note_ended(card, member, operation);
 }

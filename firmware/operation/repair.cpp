@@ -18,15 +18,17 @@ bool may_repair(Card& card) {
   return false;
 }
 
-bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
-                     bool repair) {
+namespace {
+
+// A packet for a part, addressed, and counted as sent. Null (counted) when there is none, or no DMA
+// record for its payload.
+Packet* take_for(const Scope& scope, const ImagePart& part, const DataPlace& place,
+                 const peal_peer_address& to, bool repair) {
   auto& [card, member, operation] = scope;
-  Membership& self = member.membership;
-  const Peer& peer = kept(self.peers[to]);
   Packet* packet = take_bounce(card, 1);
-  if (packet == nullptr) return false;
+  if (packet == nullptr) return nullptr;
   peal_wire_header* header = packet->header;
-  address_packet(peer.address, packet_kind(operation, PEAL_PACKET_DATA), header);
+  address_packet(to, packet_kind(operation, PEAL_PACKET_DATA), header);
   if (repair) header->flags = PEAL_PACKET_REPAIR;
   header->piece = part.piece;
   header->origin = place.origin;
@@ -35,12 +37,24 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
   header->length = static_cast<uint16_t>(part.bytes);
   packet->payload_bytes = part.bytes;
   count(card, repair ? PEAL_COUNTER_SENT_REPAIR : PEAL_COUNTER_SENT_DATA);
+  return packet;
+}
+
+}  // namespace
+
+bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
+                     bool repair) {
+  auto& [card, member, operation] = scope;
+  Membership& self = member.membership;
+  const Peer& peer = kept(self.peers[to]);
+  Packet* packet = take_for(scope, part, place, peer.address, repair);
+  if (packet == nullptr) return false;
   if (is_staged(operation) || part.bytes == 0) {
     if (part.bytes > 0) {
       std::memcpy(packet->payload, staging_address(member, operation, part.position, part.offset),
                   part.bytes);
     }
-    if (!repair) edge_count(self.peers[peer.known_by], header);
+    if (!repair) edge_count(self.peers[peer.known_by], packet->header);
     launch_packet(card, packet, false);
     return true;
   }
@@ -55,6 +69,20 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
                         .bytes = part.bytes,
                         .packet = packet,
                         .detail = peer.known_by});
+  return true;
+}
+
+bool repair_from_user(const Scope& scope, const ImagePart& part, const DataPlace& place,
+                      uint32_t to) {
+  Packet* packet = take_for(scope, part, place, scope.member.membership.peers[to].address, true);
+  if (packet == nullptr) return false;
+  transfer_read(scope, {.role = TransferRole::kRepairOwn,
+                        .piece = part.piece,
+                        .host = user_address(scope.operation, part.position, part.piece),
+                        .card = packet->payload,
+                        .bytes = part.bytes,
+                        .packet = packet,
+                        .detail = kNoPeer});
   return true;
 }
 

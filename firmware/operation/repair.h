@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Data from an image: from staging while it is held, else from what the channel retains. Never from
-// the user's buffers, which may be the user's again. Repairs are bounded for the card as a whole.
+// Data from an image: from staging while it is held, else from what the channel retains. From the
+// user's buffers only as long as the operation is not over: then they are the user's again. Repairs
+// are bounded for the card as a whole.
 #pragma once
 
 #include "firmware/card_types.h"
@@ -29,5 +30,10 @@ struct DataPlace {
 // record could not be had.
 bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
                      bool repair);
+
+// Sends a part again that lies in the user's memory, where the operation, which waits for it, still
+// needs it: in the place of its origin, which is the part's position. Not empty. False as above.
+bool repair_from_user(const Scope& scope, const ImagePart& part, const DataPlace& place,
+                      uint32_t to);
 
 }  // namespace peal

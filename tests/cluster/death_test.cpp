@@ -46,6 +46,21 @@ TEST_P(Death, ASilentCardIsNotStormed) {
   EXPECT_LE(report.packets[PEAL_PACKET_NACK], questions);
 }
 
+// A group that has died may stand as long as its hosts like, and keeps nothing that nobody will
+// post.
+TEST_P(Death, AStandingGroupKeepsNoRecordsOfWhatNobodyPosted) {
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    Scenario scenario = plan(8, GetParam().operation, 20);
+    scenario.seed = seed;
+    scenario.groups[0].destroy = scenario.teardown = false;
+    scenario.groups[0].think_ns = 40 * kMicrosecond;
+    scenario.accidents.push_back({Accident::Kind::kSilence, {4, 0}, 100 * kMicrosecond});
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
+    EXPECT_GT(report.peer_dead, 0u);
+  }
+}
+
 // A closed host connection is death at once: its card is there to say so.
 TEST_P(Death, AKilledProcessIsNamedWithoutTheTimeOut) {
   for (const uint32_t ranks : {2u, 5u, 8u, 13u}) {

@@ -4,12 +4,14 @@
 #include <bit>
 #include <cstring>
 
+#include "abi/admin.h"
 #include "firmware/base/assert.h"
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/allgather/gathering.h"
 #include "firmware/collective/hopping.h"
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/host/keys.h"
 #include "firmware/operation/landing.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/mover.h"
@@ -31,16 +33,19 @@ enum Step : uint8_t {
   kLand,     // a packet's payload into the user's buffer
 };
 
-// Where the next questions for debts start, so that all get their turn.
+// What a record keeps between questions.
 struct Turn {
-  uint32_t debt;  // piece slot and rank
+  uint32_t debt;  // piece slot and rank where the next ones for debts start: all get their turn
+  bool wanted;    // somebody below has asked for what has not come
 };
 
 // A piece's blocks, by origin.
 struct Blocks {
+  // Somebody below still asks for them, and they cannot be sent now: they are on their way to the
+  // user's memory, from where they can be sent again as long as it is the card's; or it is the
+  // card's no more, and they are asked of the parent and passed on when they come.
   bool any_owed;
-  // Lie in the user's memory, and somebody below still asks for them: asked of the parent, passed
-  // on when they come.
+  uint16_t askers;  // hops over which they are asked for, a bit each
   uint64_t owed[kRankWords];
   // Lie in the channel, from where the mover takes them.
   uint64_t early[kRankWords];
@@ -51,13 +56,20 @@ bool owes(const Piece& piece, Rank origin) {
   return blocks.any_owed && gathering::is_in(blocks.owed, origin);
 }
 
-void owe(Piece& piece, Rank origin) {
+void owe(Piece& piece, Rank origin, uint32_t hop) {
   auto& blocks = own_state<Blocks>(piece);
+  if (!blocks.any_owed) blocks.askers = 0;
   blocks.any_owed = true;
+  blocks.askers |= static_cast<uint16_t>(1u << hop);
   gathering::put_in(blocks.owed, origin);
 }
 
-void pay(Piece& piece, Rank origin) { gathering::take_from(own_state<Blocks>(piece).owed, origin); }
+void pay(Piece& piece, Rank origin) {
+  auto& blocks = own_state<Blocks>(piece);
+  gathering::take_from(blocks.owed, origin);
+  blocks.any_owed = false;
+  for (const uint64_t word : blocks.owed) blocks.any_owed |= word != 0;
+}
 
 // The mover fetches what came before the host's post. What comes later goes straight to the user,
 // also while it is at work (docs/decisions/0018).
@@ -198,6 +210,24 @@ void ask_parent(const Scope& scope, uint32_t number, const Asked& asked) {
   }
 }
 
+// Are the blocks of others that have come in the user's memory, or on their way there, and may the
+// card read it? Until the operation is over it is the card's; and where nothing more is to come the
+// end is not put off for those who ask.
+bool reads_result(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  if (!is_posted(operation) || is_refused(operation)) return false;
+  if (operation.base == operation.piece_count) return false;
+  const Command& command = operation.command;
+  const MemoryKey* key = find_key(card, command.context, command.receive_key);
+  return key != nullptr && (key->access & PEAL_ACCESS_READ) != 0;
+}
+
+// Is no block of the piece on its way there?
+bool has_landed(const Operation& operation, const Piece& piece) {
+  const bool moved = !operation.mover.active || operation.mover.piece >= piece.number;
+  return moved && piece.dma == 0 && piece.waiting == 0;
+}
+
 // Sends the origin's block to the child that asked, if this card has it and may. False if not.
 bool repair_block(const Scope& scope, uint32_t number, Rank origin,
                   const peal_peer_address& child) {
@@ -206,29 +236,61 @@ bool repair_block(const Scope& scope, uint32_t number, Rank origin,
   if (!piece_is_open(operation, number)) return false;
   const Piece& piece = piece_slot(operation, number);
   const bool own = origin == self.rank;
-  if (!is_staged(operation) && !(own && piece.retained)) return false;
+  const bool image = is_staged(operation) || operation.block_bytes == 0 || (own && piece.retained);
+  if (!image && (own || !reads_result(scope) || !has_landed(operation, piece))) return false;
   if (!has_bit(piece, origin) || !may_repair(card)) return false;
   const uint32_t place = hopping::place(child.rank, origin, self.ranks);
   const uint32_t hop = hopping::arriving_hop(place);
+  const DataPlace to = {
+      .origin = static_cast<uint16_t>(origin), .hop = static_cast<uint8_t>(hop), .fragment = 0};
   const ImagePart part = {number, origin, 0, piece_length(operation, number)};
-  return send_from_image(
-      scope, part,
-      {.origin = static_cast<uint16_t>(origin), .hop = static_cast<uint8_t>(hop), .fragment = 0},
-      peer_ahead(hop), true);
+  return image ? send_from_image(scope, part, to, peer_ahead(hop), true)
+               : repair_from_user(scope, part, to, peer_ahead(hop));
 }
 
-// A block that had come before. If somebody below still asks for it, it goes on to all below (who
-// has it drops it): hop by hop, so that ranks that cannot reach each other are served, and that
-// every hop of the way repairs itself.
+// Sends what is owed and has landed meanwhile to the children that ask for it.
+void settle_debts(const Scope& scope, Piece& piece) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const uint32_t number = piece.number - 1;
+  for (Rank origin = 0; origin < self.ranks; ++origin) {
+    if (!owes(piece, origin) || !has_bit(piece, origin)) continue;
+    const uint32_t place = hopping::place(self.rank, origin, self.ranks);
+    const uint32_t askers = own_state<Blocks>(piece).askers;
+    bool sent = true;
+    for (uint32_t hop = hopping::first_leaving_hop(place); place + (1u << hop) < self.ranks;
+         ++hop) {
+      if ((askers >> hop & 1) == 0) continue;
+      sent = repair_block(scope, number, origin, self.peers[peer_ahead(hop)].address) && sent;
+    }
+    if (sent) pay(piece, origin);
+  }
+}
+
+// The same of all pieces. What cannot be sent now (no packet, too many repairs) is tried again.
+void settle_landed(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (!reads_result(scope)) return;
+  operation.in_debt = false;
+  for (Piece& piece : operation.pieces) {
+    if (piece.number == 0 || !own_state<Blocks>(piece).any_owed) continue;
+    if (has_landed(operation, piece)) settle_debts(scope, piece);
+    operation.in_debt |= own_state<Blocks>(piece).any_owed;
+  }
+}
+
+// A block that had come before. If ranks below still ask for it, it goes on to them: hop by hop, so
+// that ranks that cannot reach each other are served, and that every hop of the way repairs itself.
 peal_counter on_repeated(const Scope& scope, Packet* packet) {
   Operation& operation = scope.operation;
   const peal_wire_header& header = *packet->header;
   if (!piece_is_open(operation, header.piece)) return PEAL_COUNTER_DUPLICATE;
   Piece& piece = piece_slot(operation, header.piece);
   if (!owes(piece, header.origin)) return PEAL_COUNTER_DUPLICATE;
+  const uint32_t askers = own_state<Blocks>(piece).askers;
   pay(piece, header.origin);
   operation_progressed(scope);
-  hopping::forward(scope, packet);
+  hopping::forward_over(scope, packet, askers);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -244,6 +306,8 @@ void chase_debts(const Scope& scope) {
   const uint32_t ranks = member.membership.ranks;
   const uint32_t places = kPieceSlots * ranks;
   operation.in_debt = false;
+  const bool has_them = reads_result(scope);
+  if (has_them) settle_landed(scope);
   auto& turn = own_state<Turn>(operation);
   const uint32_t first = turn.debt;
   uint32_t budget = kDebtsPerTimeout;
@@ -252,6 +316,7 @@ void chase_debts(const Scope& scope) {
     const Piece& piece = operation.pieces[at / ranks];
     if (piece.number == 0 || !owes(piece, at % ranks)) continue;
     operation.in_debt = true;
+    if (has_them && has_bit(piece, at % ranks)) continue;  // it is landing
     turn.debt = at;
     if (budget == 0) return;
     --budget;
@@ -265,6 +330,7 @@ void chase_debts(const Scope& scope) {
 
 void open(const Scope& scope) {
   pieces_open(scope, piece_bytes_for(scope.member.membership.ranks), CONFIG_STAGING_BLOCK_BYTES);
+  scope.operation.staging_answers = true;  // the channel has the own block alone
 }
 
 void post(const Scope& scope) {
@@ -277,10 +343,12 @@ void post(const Scope& scope) {
   }
 }
 
-// Not after the usual arrival: the first incomplete piece stays incomplete, and the window is sent.
+// Not after the usual arrival: nothing is owed, the first incomplete piece stays incomplete, and
+// the window is sent.
 bool can_go_on(const Scope& scope) {
   const Operation& operation = scope.operation;
   if (!is_posted(operation)) return false;
+  if (operation.in_debt) return true;
   const Piece& first = piece_slot(operation, operation.base);
   const bool incomplete = operation.base < operation.piece_count &&
                           first.arrived < expected_blocks(scope.member.membership);
@@ -340,7 +408,9 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
 }
 
 void advance(const Scope& scope) {
-  if (can_go_on(scope)) advance_pieces(scope);
+  if (!can_go_on(scope)) return;
+  if (scope.operation.in_debt) settle_landed(scope);
+  advance_pieces(scope);
 }
 
 // A question for each neighbour above that owes a block of the piece, but for those (hops, a bit
@@ -369,6 +439,9 @@ void chase(const Scope& scope) {
   // Debts are older than what this card itself still lacks, and others wait for them.
   if (operation.in_debt) chase_debts(scope);
   if (operation.phase == OperationPhase::kFinished) return;
+  // Before the post nobody waits for what lacks here, but for those below who have asked for it.
+  const bool wanted = is_posted(operation) || own_state<Turn>(operation).wanted;
+  if (!wanted && !asks_suspects(operation.inquiry)) return;
   const uint32_t last = operation.base + kPieceWindow;
   uint32_t hops = 0;
   for (uint32_t number = operation.base; number < last && number < operation.piece_count;
@@ -381,6 +454,16 @@ void chase(const Scope& scope) {
   }
 }
 
+// A record without post asks for what somebody below wants.
+void want(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  auto& turn = own_state<Turn>(operation);
+  if (is_posted(operation) || turn.wanted) return;
+  turn.wanted = true;
+  inquiry_begin(card, member, operation.inquiry);
+  card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+}
+
 // What becomes of a question for one block.
 enum class Answer : uint8_t { kRepaired, kNotYet, kStale };
 
@@ -389,13 +472,24 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin, const peal_peer_
   const Membership& self = member.membership;
   const bool window = is_under_way(operation, number);
   // What has not come here either: our own timer asks for it; here it is enough to say so.
-  if (window && !has_bit(piece_slot(operation, number), origin)) return Answer::kNotYet;
+  if (window && !has_bit(piece_slot(operation, number), origin)) {
+    if (origin != self.rank) want(scope);
+    return Answer::kNotYet;
+  }
   if (repair_block(scope, number, origin, child)) return Answer::kRepaired;
   // A slot that serves a later piece: everybody has this one (decision 0003), the question is old.
   if (!piece_is_open(operation, number)) return Answer::kStale;
   Piece& piece = piece_slot(operation, number);
-  if (origin != self.rank && !is_staged(operation) && !owes(piece, origin)) {
-    owe(piece, origin);
+  if (origin == self.rank || is_staged(operation)) return Answer::kNotYet;
+  const uint32_t hop = hopping::arriving_hop(hopping::place(child.rank, origin, self.ranks));
+  const bool asks = !owes(piece, origin);
+  owe(piece, origin, hop);
+  if (reads_result(scope)) {
+    // It is sent when it has landed.
+    operation.in_debt = true;
+    return Answer::kRepaired;
+  }
+  if (asks) {
     const Asked asked = asked_for(self, origin);
     operation_owes(scope, self.peers[peer_behind(asked.hop)].address.rank);
     if (may_ask_parent(scope, asked.hop, Wanted::kAgain)) {

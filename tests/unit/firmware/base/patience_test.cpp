@@ -58,7 +58,7 @@ TEST(Patience, HasLimits) {
     now += 10'000'000'000;
     patience_worth_it(patience, kTimeouts, now);
   }
-  EXPECT_EQ(patience.wait_ns, kTimeouts.nack_ns / 16);
+  EXPECT_EQ(patience.wait_ns, kTimeouts.nack_ns / kPatienceLeast);
 }
 
 TEST(Patience, FollowsTheWaitsOfUndisturbedOperationsDown) {
@@ -71,7 +71,7 @@ TEST(Patience, FollowsTheWaitsOfUndisturbedOperationsDown) {
   EXPECT_LT(patience.wait_ns, 40'016u);
   EXPECT_GE(patience.wait_ns, 40'000u);
   for (int i = 0; i < 500; i++) patience_undisturbed(patience, kTimeouts, 0);
-  EXPECT_EQ(patience.wait_ns, kTimeouts.nack_ns / 16);
+  EXPECT_EQ(patience.wait_ns, kTimeouts.nack_ns / kPatienceLeast);
 }
 
 // Ranks that are late now and then: what was learned in one operation holds for many. Repairs make

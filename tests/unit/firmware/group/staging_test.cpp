@@ -91,6 +91,26 @@ TEST_F(Staging, WhoFindsNoneGoesWithoutUntilOneIsGivenBack) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_STAGING), 1u);
 }
 
+// What only answers late questions gives way: to the group's own operations, the oldest first, and
+// to other groups.
+TEST_F(Staging, WhatIsKeptGivesWay) {
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS / 2; sequence++) run(groups[0], sequence);
+  EXPECT_NE(bench.card().members[0].staging, nullptr);
+  for (uint32_t i = 1; i <= CONFIG_STAGING_BUFFERS; i++) EXPECT_TRUE(is_staged(groups[i], 0));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_STAGING), 0u);
+}
+
+// An operation that is under way keeps its room whatever else its group has kept.
+TEST_F(Staging, WhatIsUnderWayDoesNotGiveWay) {
+  for (uint32_t i = 0; i < CONFIG_STAGING_BUFFERS; i++) {
+    run(groups[i], 0);
+    post(groups[i], 1);
+  }
+  EXPECT_FALSE(is_staged(groups[CONFIG_STAGING_BUFFERS], 0));
+  for (const uint32_t origin : {0u, 2u, 3u}) deliver(groups[0], 1, origin);
+  EXPECT_TRUE(is_right(groups[0], 1));
+}
+
 TEST_F(Staging, AMemberThatEndsGivesItsOwnBack) {
   // Of operations that are posted, and of one that another rank began.
   for (uint32_t i = 0; i + 1 < CONFIG_STAGING_BUFFERS; i++) post(groups[i], 0);

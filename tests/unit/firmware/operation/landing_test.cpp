@@ -88,5 +88,26 @@ TEST_F(Landings, AreAFewAtATime) {
   EXPECT_EQ(landings(), later);
 }
 
+// Others take each record that is given back: all blocks have come, no transfer is under way, and
+// what still waits in its packets is nowhere else.
+TEST_F(Landings, WhatStillWaitsIsNotDone) {
+  const size_t one = piece_bytes;  // of which an operation is a single piece
+  for (uint32_t origin = 0; origin < kMany; origin++) {
+    if (origin != rank) bench.deliver(block_of(origin, 0, one));
+  }
+  post_broadcast(0, one);
+  bench.finish_dma();  // the own block's read: it is written from here on
+  while (bench.port.dma_count() > 0) {
+    bench.card().dma_in_use = CONFIG_DMA_RECORDS + 1;
+    bench.finish_dma();
+  }
+  EXPECT_TRUE(bench.port.take_completions().empty());
+  bench.card().dma_in_use = 0;
+  ASSERT_TRUE(bench.advance_to_deadline());
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.port.take_completions().size(), 1u);
+  EXPECT_EQ(wrong_byte(0, one), -1);
+}
+
 }  // namespace
 }  // namespace peal::test

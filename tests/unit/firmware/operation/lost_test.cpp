@@ -77,6 +77,22 @@ TEST_F(Lost, ARepairEndsTheDoubt) {
   EXPECT_EQ(bench.take_wire_log(), "");
 }
 
+// What is known to be lost is asked for at once, whatever patience says: that it came meanwhile
+// says nothing of patience.
+TEST_F(Lost, ARepeatedRepairOfWhatIsCertainTeachesNothing) {
+  bench.now += 2 * kNack;  // what was learned before may be learned anew
+  post_broadcast(0, kBlock);
+  bench.finish_all_dma();
+  for (const uint32_t origin : {3u, 2u}) bench.deliver(block_of(origin, 0, kBlock));
+  bench.deliver(WireMaker::numbered(wire.alive(0), 1));
+  Frame repair = block_of(0, 0, kBlock);
+  bench.deliver(repair);
+  WireMaker::make_repair(repair);
+  bench.deliver(repair);
+  bench.finish_all_dma();
+  EXPECT_LE(bench.card().members[0].patience.wait_ns, kNack);
+}
+
 // "Not yet" says that it was not of this operation: the next one asks, and recycling last.
 TEST_F(Lost, NotYetPassesTheQuestionOn) {
   for (uint32_t sequence = 0; sequence < 3; sequence++) {

@@ -39,12 +39,14 @@ TEST_F(OperationRecord, IsOpenedByAQuestion) {
   EXPECT_EQ(records(), 1u);
 }
 
-// Its host has not come; others are asked for all the same, so that those below get theirs.
+// Its host has not come; others are asked for all the same where somebody below wants theirs.
 TEST_F(OperationRecord, HasATimerBeforeThePost) {
-  bench.deliver(block_of(0, 0, kBlock));
+  bench.deliver(wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1));
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
 }
 
 // A host that waits for an earlier operation of this card is not late: it cannot come.
@@ -113,6 +115,21 @@ TEST_F(OperationRecord, OneThatWasNeverPostedEndsWithoutACompletion) {
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(), "complete ctx0 cookie=100 PEER_DEAD rank=3\n");
+}
+
+// Nobody will post it in a dead group: it keeps neither its record nor its room in staging.
+TEST_F(OperationRecord, OneThatWasNeverPostedEndsWithItsGroup) {
+  for (const size_t block : {kBlock, 2 * size_t{CONFIG_MTU_BYTES}}) {
+    bench.deliver(wire.hopping(broadcast_shape(block), block == kBlock ? 0 : 1, 0, 0,
+                               pattern_block(0, 0, 0, std::min<size_t>(block, CONFIG_MTU_BYTES))));
+  }
+  EXPECT_EQ(card_holds(bench.card()).operations, 2u);
+  bench.deliver(wire.death(2, 3));
+  bench.finish_all_dma();
+  const CardHolds holds = card_holds(bench.card());
+  EXPECT_EQ(holds.operations, 0u);
+  EXPECT_EQ(holds.packets, 0u);
+  EXPECT_EQ(bench.card().staging.free, 1u);
 }
 
 }  // namespace

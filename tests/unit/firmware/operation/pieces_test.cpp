@@ -199,6 +199,7 @@ TEST_F(Pieces, EarlyPiecesWaitInTheChannel) {
 TEST_F(Pieces, BeforeThePostOnlyPiecesThatWereHeardOfAreAskedFor) {
   bench.deliver(data(2, 1));
   bench.finish_all_dma();
+  bench.deliver(wire.nack(3, shape, 0, 1, 0, 1));
   bench.port.take_sent();
   bench.advance(default_timeouts().nack_ns);
   std::string asked;

@@ -42,11 +42,102 @@ TEST_F(Repair, EachMissingBlockIsAskedOfItsParent) {
   EXPECT_EQ(bench.take_wire_log(), kAllMissing);
 }
 
-TEST_F(Repair, ARecordWithoutPostAsksForItsSubtree) {
+// Before the post nobody waits for what lacks here, but for those below, who say so.
+TEST_F(Repair, ARecordWithoutPostAsksForItsSubtreeWhenThatAsks) {
   bench.deliver(block_of(2, 0, kSmall));
   bench.take_log();
+  bench.advance(8 * default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "");
+  EXPECT_EQ(answer(nack(3, 0, 1)), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
   bench.advance(default_timeouts().nack_ns);
   EXPECT_EQ(bench.take_wire_log(), kAllMissing);
+}
+
+// What a gap shows to be lost is asked for all the same.
+TEST_F(Repair, ARecordWithoutPostAsksForWhatIsLost) {
+  Frame second = block_of(2, 0, kSmall);
+  second.header.sender = 3;
+  bench.deliver(WireMaker::numbered(second, 2));
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK seq=0 piece=0 origin=3\n");
+}
+
+// A block that has landed in the user's memory is the card's until the operation is over.
+TEST_F(Repair, WhatLiesWithTheUserIsRepairedFromThere) {
+  post_broadcast(0, kLarge);
+  bench.finish_all_dma();
+  bench.deliver(block_of(0, 0, kLarge));
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.port.take_sent();
+  bench.deliver(nack(3, 0, 1, kLarge));
+  EXPECT_EQ(bench.take_log(), "dma_read receive+0 " + std::to_string(kLarge) + "\n");
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_log(), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=" +
+                                  std::to_string(kLarge) + " repair\n");
+  const auto sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].payload, pattern_block(0, 0, 0, kLarge));
+}
+
+// It is read only when it is there, and then at once.
+TEST_F(Repair, WhatIsOnItsWayToTheUserIsRepairedWhenItIsThere) {
+  post_broadcast(0, kLarge);
+  bench.finish_all_dma();
+  bench.deliver(block_of(0, 0, kLarge));
+  bench.take_log();
+  bench.deliver(nack(3, 0, 1, kLarge));
+  bench.deliver(nack(3, 0, 1, kLarge));
+  EXPECT_EQ(bench.take_log(), "");
+  bench.finish_dma();
+  EXPECT_EQ(bench.take_log(), "dma_read receive+0 " + std::to_string(kLarge) + "\n");
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=" +
+                                       std::to_string(kLarge) + " repair\n");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_RELAYED_NACK), 0u);
+}
+
+// The operation is not over before the user's memory has been read.
+TEST_F(Repair, TheUsersMemoryIsTheCardsUntilTheRepairIsRead) {
+  post_broadcast(0, kLarge);
+  bench.finish_all_dma();
+  bench.deliver(block_of(0, 0, kLarge));
+  bench.finish_all_dma();
+  bench.deliver(nack(3, 0, 1, kLarge));
+  ASSERT_EQ(bench.port.dma_count(), 1u);
+  bench.deliver(block_of(2, 0, kLarge));
+  bench.deliver(block_of(3, 0, kLarge));
+  while (bench.port.dma_count() > 1) bench.finish_dma(1);
+  EXPECT_TRUE(bench.port.take_completions().empty());
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.port.take_completions().size(), 1u);
+}
+
+// Memory that was registered to be written alone is not read.
+TEST_F(Repair, WhatTheCardMayNotReadIsAskedOfTheParent) {
+  const Memory writable = bench.add_memory("writable", kLarge * ranks, PEAL_ACCESS_WRITE);
+  bench.submit(allgather_entry(member, 0, 100, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, kLarge,
+                               send.key, writable.key));
+  bench.finish_all_dma();
+  bench.deliver(block_of(0, 0, kLarge));
+  bench.finish_all_dma();
+  bench.take_log();
+  EXPECT_EQ(answer(nack(3, 0, 1, kLarge)),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
+}
+
+// What gathered in staging stays there when the operation is over, and answers.
+TEST_F(Repair, WhatGatheredIsRepairedAfterTheEnd) {
+  complete(0, kSmall);
+  bench.finish_all_dma();
+  bench.take_log();
+  auto& result = bench.port.bytes(receive.region);
+  std::fill(result.begin(), result.end(), uint8_t{0x5c});
+  bench.port.take_sent();
+  EXPECT_EQ(answer(nack(3, 0, 1)), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64 repair\n");
+  const auto sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].payload, pattern_block(0, 0, 0, kSmall));
 }
 
 TEST_F(Repair, OwnBlockIsRepairedBeforeCompletion) {
@@ -365,6 +456,16 @@ TEST_F(RepairOfMany, TheBudgetForDebtsGoesRound) {
   }
   EXPECT_EQ(bench.counter(PEAL_COUNTER_RELAYED_NACK), 15u);
   EXPECT_EQ(asked_for(15), from_to(kRanks - 15, kRanks - 1));
+}
+
+// Ranks 8, 16 and 32 have rank 36's block from here; only the one that asks gets it again.
+TEST_F(RepairOfMany, APaidDebtGoesToThoseWhoAsk) {
+  complete_without_data();
+  bench.deliver(wire.nack(16, broadcast_shape(kBlock), 0, 0, 36, 4));
+  bench.take_log();
+  bench.deliver(block_of(36, 0, kBlock));
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 0>16 DATA seq=0 piece=0 origin=36 hop=4 len=" + std::to_string(kBlock) + "\n");
 }
 
 // A debt that is paid is one debt: the others stand.

@@ -210,6 +210,21 @@ TEST_F(Direct, InSilenceAllThatOweAreAskedOnceEach) {
   EXPECT_EQ(log, "");
 }
 
+// Ranks 4 and 6 are no peers. That rank 4 is late says nothing of rank 6.
+TEST_F(Direct, ALateStrangerSpeaksForItselfAlone) {
+  post();
+  bench.finish_all_dma();
+  for (const uint32_t sender : {0u, 2u, 3u, 5u, 7u}) bench.deliver(from(sender));
+  bench.finish_all_dma();
+  bench.advance(default_timeouts().nack_ns);
+  bench.deliver(wire.not_yet(4, direct_shape(kBlock), 0, 0, 4, 0, now_us(), true));
+  bench.take_log();
+  bench.advance(2 * default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>6 NACK seq=0 piece=0 origin=6 missing=0x1\n"
+            "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x1\n");
+}
+
 TEST_F(Direct, NobodyIsAskedBeforeThePost) {
   bench.deliver(from(2));
   bench.finish_all_dma();
