@@ -4,7 +4,6 @@
 #include "firmware/base/kept.h"
 #include "firmware/group/dissemination.h"
 #include "firmware/group/inquiry.h"
-#include "firmware/group/staging.h"
 #include "firmware/group/unsettled.h"
 
 namespace peal {
@@ -23,7 +22,6 @@ void retire_oldest(Card& card, Member& member) {
   for (uint64_t i = 0; i < kEpochOperations; ++i) {
     Operation& operation = kept(member.operations[(epoch * kEpochOperations + i) % kChannels]);
     card.timers.disarm(operation.timer);
-    if (operation.staging_mask != 0) release_staging(card, member, operation);
     operation.phase = OperationPhase::kFree;
   }
   epoch_state(member, epoch) = {};

@@ -87,7 +87,8 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   inquiry_clear(operation.inquiry);
   inquiry_begin(card, member, operation.inquiry);
   operation.dma = 0;
-  operation.staging_mask = 0;
+  // What the one before has kept to answer late questions: nobody has any.
+  release_staging(card, member, operation);
   operation.staging_answers = false;
   operation.parts_phase = PartsPhase::kNone;
   operation.parts_read = 0;

@@ -35,40 +35,55 @@ enum Step : uint8_t {
 
 // What a record keeps between questions.
 struct Turn {
-  uint32_t debt;  // piece slot and rank where the next ones for debts start: all get their turn
+  uint32_t debt;  // piece slot and debt where the next questions start: all get their turn
   bool wanted;    // somebody below has asked for what has not come
 };
 
-// A piece's blocks, by origin.
+// A piece's blocks.
+//
+// A debt is a block that a child has asked for and that cannot be sent now: it is on its way to the
+// user's memory, from where it can be sent again as long as that is the card's; or that is the
+// card's no more, and the block is asked of the parent and passed on when it comes. A debt has a
+// bit of its own, which one packet pays: its number is the child's place in the origin's tree,
+// whose highest bit is the hop that leads there, and the rest of it this rank's own place.
 struct Blocks {
-  // Somebody below still asks for them, and they cannot be sent now: they are on their way to the
-  // user's memory, from where they can be sent again as long as it is the card's; or it is the
-  // card's no more, and they are asked of the parent and passed on when they come.
-  bool any_owed;
-  uint16_t askers;  // hops over which they are asked for, a bit each
+  uint32_t debts;  // so many bits
   uint64_t owed[kRankWords];
-  // Lie in the channel, from where the mover takes them.
+  // Lie in the channel, from where the mover takes them, by origin.
   uint64_t early[kRankWords];
 };
 
-bool owes(const Piece& piece, Rank origin) {
+bool owes(const Piece& piece, uint32_t debt) {
   const auto& blocks = own_state<Blocks>(piece);
-  return blocks.any_owed && gathering::is_in(blocks.owed, origin);
+  return blocks.debts != 0 && gathering::is_in(blocks.owed, debt);
 }
 
-void owe(Piece& piece, Rank origin, uint32_t hop) {
+void owe(Piece& piece, uint32_t debt) {
+  if (owes(piece, debt)) return;
   auto& blocks = own_state<Blocks>(piece);
-  if (!blocks.any_owed) blocks.askers = 0;
-  blocks.any_owed = true;
-  blocks.askers |= static_cast<uint16_t>(1u << hop);
-  gathering::put_in(blocks.owed, origin);
+  ++blocks.debts;
+  gathering::put_in(blocks.owed, debt);
 }
 
-void pay(Piece& piece, Rank origin) {
+void pay(Piece& piece, uint32_t debt) {
   auto& blocks = own_state<Blocks>(piece);
-  gathering::take_from(blocks.owed, origin);
-  blocks.any_owed = false;
-  for (const uint64_t word : blocks.owed) blocks.any_owed |= word != 0;
+  --blocks.debts;
+  gathering::take_from(blocks.owed, debt);
+}
+
+Rank origin_of(const Membership& self, uint32_t debt) {
+  return minus(self.rank, debt - (1u << hopping::arriving_hop(debt)), self.ranks);
+}
+
+// The hops over which the origin's block is owed, a bit each.
+uint32_t hops_owed(const Membership& self, const Piece& piece, Rank origin) {
+  if (own_state<Blocks>(piece).debts == 0) return 0;
+  const uint32_t own = hopping::place(self.rank, origin, self.ranks);
+  uint32_t hops = 0;
+  for (uint32_t hop = hopping::first_leaving_hop(own); own + (1u << hop) < self.ranks; ++hop) {
+    if (owes(piece, own + (1u << hop))) hops |= 1u << hop;
+  }
+  return hops;
 }
 
 // The mover fetches what came before the host's post. What comes later goes straight to the user,
@@ -248,23 +263,23 @@ bool repair_block(const Scope& scope, uint32_t number, Rank origin,
                : repair_from_user(scope, part, to, peer_ahead(hop));
 }
 
-// Sends what is owed and has landed meanwhile to the children that ask for it.
-void settle_debts(const Scope& scope, Piece& piece) {
-  auto& [card, member, operation] = scope;
-  const Membership& self = member.membership;
-  const uint32_t number = piece.number - 1;
-  for (Rank origin = 0; origin < self.ranks; ++origin) {
-    if (!owes(piece, origin) || !has_bit(piece, origin)) continue;
-    const uint32_t place = hopping::place(self.rank, origin, self.ranks);
-    const uint32_t askers = own_state<Blocks>(piece).askers;
-    bool sent = true;
-    for (uint32_t hop = hopping::first_leaving_hop(place); place + (1u << hop) < self.ranks;
-         ++hop) {
-      if ((askers >> hop & 1) == 0) continue;
-      sent = repair_block(scope, number, origin, self.peers[peer_ahead(hop)].address) && sent;
+// Sends what is owed and has landed meanwhile to the children that asked for it. False: not all of
+// it could be sent now.
+bool settle_debts(const Scope& scope, Piece& piece) {
+  const Membership& self = scope.member.membership;
+  const auto& blocks = own_state<Blocks>(piece);
+  for (uint32_t word = 0; word < kRankWords && blocks.debts != 0; ++word) {
+    for (uint64_t bits = blocks.owed[word]; bits != 0; bits &= bits - 1) {
+      const uint32_t debt = 64 * word + static_cast<uint32_t>(std::countr_zero(bits));
+      PEAL_ASSERT(debt != 0);  // the place of the origin, who is nobody's child
+      const Peer& child = self.peers[peer_ahead(hopping::arriving_hop(debt))];
+      if (!repair_block(scope, piece.number - 1, origin_of(self, debt), child.address)) {
+        return false;
+      }
+      pay(piece, debt);
     }
-    if (sent) pay(piece, origin);
   }
+  return true;
 }
 
 // The same of all pieces. What cannot be sent now (no packet, too many repairs) is tried again.
@@ -273,9 +288,9 @@ void settle_landed(const Scope& scope) {
   if (!reads_result(scope)) return;
   operation.in_debt = false;
   for (Piece& piece : operation.pieces) {
-    if (piece.number == 0 || !own_state<Blocks>(piece).any_owed) continue;
-    if (has_landed(operation, piece)) settle_debts(scope, piece);
-    operation.in_debt |= own_state<Blocks>(piece).any_owed;
+    if (piece.number == 0 || own_state<Blocks>(piece).debts == 0) continue;
+    if (has_landed(operation, piece) && !settle_debts(scope, piece)) operation_starved(scope);
+    operation.in_debt |= own_state<Blocks>(piece).debts != 0;
   }
 }
 
@@ -283,14 +298,16 @@ void settle_landed(const Scope& scope) {
 // that ranks that cannot reach each other are served, and that every hop of the way repairs itself.
 peal_counter on_repeated(const Scope& scope, Packet* packet) {
   Operation& operation = scope.operation;
+  const Membership& self = scope.member.membership;
   const peal_wire_header& header = *packet->header;
   if (!piece_is_open(operation, header.piece)) return PEAL_COUNTER_DUPLICATE;
   Piece& piece = piece_slot(operation, header.piece);
-  if (!owes(piece, header.origin)) return PEAL_COUNTER_DUPLICATE;
-  const uint32_t askers = own_state<Blocks>(piece).askers;
-  pay(piece, header.origin);
+  const uint32_t hops = hops_owed(self, piece, header.origin);
+  if (hops == 0) return PEAL_COUNTER_DUPLICATE;
+  const uint32_t own = hopping::place(self.rank, header.origin, self.ranks);
+  for (uint32_t left = hops; left != 0; left &= left - 1) pay(piece, own + (left & -left));
   operation_progressed(scope);
-  hopping::forward_over(scope, packet, askers);
+  hopping::forward_over(scope, packet, hops);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -303,8 +320,8 @@ bool may_ask_parent(const Scope& scope, uint32_t hop, Wanted wanted) {
 // that all get their turn.
 void chase_debts(const Scope& scope) {
   auto& [card, member, operation] = scope;
-  const uint32_t ranks = member.membership.ranks;
-  const uint32_t places = kPieceSlots * ranks;
+  const Membership& self = member.membership;
+  const uint32_t places = kPieceSlots * self.ranks;
   operation.in_debt = false;
   const bool has_them = reads_result(scope);
   if (has_them) settle_landed(scope);
@@ -313,15 +330,20 @@ void chase_debts(const Scope& scope) {
   uint32_t budget = kDebtsPerTimeout;
   for (uint32_t i = 0; i < places; ++i) {
     const uint32_t at = (first + i) % places;
-    const Piece& piece = operation.pieces[at / ranks];
-    if (piece.number == 0 || !owes(piece, at % ranks)) continue;
+    const uint32_t debt = at % self.ranks;
+    const Piece& piece = operation.pieces[at / self.ranks];
+    if (piece.number == 0 || !owes(piece, debt)) continue;
     operation.in_debt = true;
-    if (has_them && has_bit(piece, at % ranks)) continue;  // it is landing
+    const Rank origin = origin_of(self, debt);
+    if (has_them && has_bit(piece, origin)) continue;  // it is landing
+    // Of a block that several ask for, the first debt asks.
+    const uint32_t hops = hops_owed(self, piece, origin);
+    if (1u << hopping::arriving_hop(debt) != (hops & -hops)) continue;
     turn.debt = at;
     if (budget == 0) return;
     --budget;
     turn.debt = (at + 1) % places;
-    const Asked asked = asked_for(member.membership, at % ranks);
+    const Asked asked = asked_for(self, origin);
     if (may_ask_parent(scope, asked.hop, Wanted::kAgain)) {
       ask_parent(scope, piece.number - 1, asked);
     }
@@ -481,12 +503,12 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin, const peal_peer_
   if (!piece_is_open(operation, number)) return Answer::kStale;
   Piece& piece = piece_slot(operation, number);
   if (origin == self.rank || is_staged(operation)) return Answer::kNotYet;
-  const uint32_t hop = hopping::arriving_hop(hopping::place(child.rank, origin, self.ranks));
-  const bool asks = !owes(piece, origin);
-  owe(piece, origin, hop);
+  const bool asks = hops_owed(self, piece, origin) == 0;
+  owe(piece, hopping::place(child.rank, origin, self.ranks));
   if (reads_result(scope)) {
-    // It is sent when it has landed.
+    // It is sent when it has landed, or when what could not be had now can be.
     operation.in_debt = true;
+    if (has_landed(operation, piece)) operation_starved(scope);
     return Answer::kRepaired;
   }
   if (asks) {
