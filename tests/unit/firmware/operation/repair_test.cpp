@@ -485,10 +485,9 @@ TEST_F(RepairOfMany, ADebtIsPaidOnceHoweverLittleThereIs) {
     bench.port.fail_allocations = {1, kAlways};
     bench.advance(default_timeouts().nack_ns / 4 + 1);
     bench.finish_all_dma();
-    EXPECT_EQ(bench.take_wire_log(), "send 0>" + std::to_string(1u << hop) +
-                                         " DATA seq=0 piece=0 origin=36 hop=" +
-                                         std::to_string(hop) + " len=" + std::to_string(kBlock) +
-                                         " repair\n");
+    EXPECT_EQ(bench.take_wire_log(),
+              "send 0>" + std::to_string(1u << hop) + " DATA seq=0 piece=0 origin=36 hop=" +
+                  std::to_string(hop) + " len=" + std::to_string(kBlock) + " repair\n");
   }
   bench.port.fail_allocations = {};
   bench.advance(default_timeouts().nack_ns);
@@ -545,6 +544,26 @@ TEST_F(RepairOfMany, DebtsEndWithTheirOperation) {
   complete(CONFIG_CHANNELS);
   bench.deliver(wire.nack(16, broadcast_shape(kBlock), CONFIG_CHANNELS, 0, 31, 4));
   EXPECT_EQ(asked_for(4), (std::vector<uint32_t>{31, 31, 31, 31}));
+}
+
+// What an operation keeps in staging is its record's next operation's, and so on: more of them
+// follow each other than have room beside each other.
+TEST_F(RepairOfMany, ARecordsNextOperationTakesOverWhatItKept) {
+  constexpr uint64_t kUnits = (kRanks * kSmall + kStagingUnitBytes - 1) / kStagingUnitBytes;
+  for (uint64_t round = 0; round < kStagingUnits / kUnits + 2; round++) {
+    const uint64_t sequence = round * CONFIG_CHANNELS;
+    post_broadcast(sequence, kSmall);
+    bench.finish_all_dma();
+    for (uint32_t origin = 1; origin < kRanks; origin++) {
+      bench.deliver(block_of(origin, sequence, kSmall));
+      bench.finish_all_dma();
+      bench.port.take_sent();
+    }
+    EXPECT_EQ(bench.counter(PEAL_COUNTER_STAGED), (round + 1) * (kRanks - 1));
+    run_barriers(sequence + 1, CONFIG_CHANNELS - 1);
+    bench.port.take_sent();
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_STAGING), 0u);
 }
 
 // When little may be asked, the oldest operation asks: it is what holds up the others. Here a
