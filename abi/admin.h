@@ -13,16 +13,17 @@
 #include "abi/wire.h"
 
 /* X(value, symbol, "name", "what it does") */
-#define PEAL_ADMIN_OPCODES(X)                                                                                                       \
-	X(1, OPEN_CONTEXT, "open context", "a window, its rings and the way to wake each other; over the socket the first command") \
-	X(2, CLOSE_CONTEXT, "close context", "ends the context: its groups die, its memory is let go")                              \
-	X(3, REGISTER_MEMORY, "register memory", "memory that the card may reach, by key")                                          \
-	X(4, UNREGISTER_MEMORY, "unregister memory", "the card lets go of it")                                                      \
-	X(5, RESERVE_GROUP, "reserve group", "a member's slot, records and channels; the reply is its address")                     \
-	X(6, CONNECT_GROUP, "connect group", "tells the member its peers, the group's id and its table of algorithms")              \
-	X(7, ABANDON_GROUP, "abandon group", "gives a member back without asking anybody; peers that it has are told that it died") \
-	X(8, READ_COUNTERS, "read counters", "a part of the card's counters")                                                       \
-	X(9, REAP_CHANNELS, "reap channels", "which channels the card has let go of; PCI only, of the card as a whole: context is zero")
+#define PEAL_ADMIN_OPCODES(X)                                                                                                            \
+	X(1, OPEN_CONTEXT, "open context", "a window, its rings and the way to wake each other; over the socket the first command")      \
+	X(2, CLOSE_CONTEXT, "close context", "ends the context: its groups die, its memory is let go")                                   \
+	X(3, REGISTER_MEMORY, "register memory", "memory that the card may reach, by key")                                               \
+	X(4, UNREGISTER_MEMORY, "unregister memory", "the card lets go of it")                                                           \
+	X(5, RESERVE_GROUP, "reserve group", "a member's slot, records and channels; the reply is its address")                          \
+	X(6, CONNECT_GROUP, "connect group", "tells the member its peers, the group's id and its table of algorithms")                   \
+	X(7, ABANDON_GROUP, "abandon group", "gives a member back without asking anybody; peers that it has are told that it died")      \
+	X(8, READ_COUNTERS, "read counters", "a part of the card's counters")                                                            \
+	X(9, REAP_CHANNELS, "reap channels", "which channels the card has let go of; PCI only, of the card as a whole: context is zero") \
+	X(10, ADD_PEERS, "add peers", "tells a reserved member, before it is connected, the peers that a connect group has no room for")
 
 enum peal_admin_opcode {
 #define PEAL_ADMIN_ENUM(value, symbol, name, text) PEAL_ADMIN_##symbol = value,
@@ -90,6 +91,8 @@ struct peal_reserve_group_reply {
 	uint32_t reserved;
 };
 
+#define PEAL_PEERS_PER_COMMAND 20 /* those of a group of up to 1024 ranks */
+
 /* peers[2*j] is rank + 2^j, peers[2*j+1] is rank - 2^j (modulo N), for j below ceil(log2(N)). Algorithms that talk to everybody
  * read the table of addresses, whenever they need some of it: it is there, and does not change, as long as the member lives,
  * and cannot be unregistered. A member without one (and with ranks that are no peers of it), or whose card remembers too few
@@ -98,10 +101,17 @@ struct peal_connect_group {
 	uint64_t group; /* id agreed out of band, not zero. Random: whoever does not know it cannot join */
 	uint32_t member;
 	uint32_t choice_hash; /* hash of the table of algorithms, agreed out of band */
-	uint32_t peer_count; /* 2 * ceil(log2(N)) */
+	uint32_t peer_count; /* 2 * ceil(log2(N)); those beyond PEAL_PEERS_PER_COMMAND came by ADD_PEERS */
 	uint32_t addresses_key; /* memory of this context that has N struct peal_peer_address, by rank; 0: none */
-	struct peal_peer_address peers[PEAL_PEERS_MAX];
+	struct peal_peer_address peers[PEAL_PEERS_PER_COMMAND];
 	uint64_t addresses_offset; /* where in that memory they begin */
+};
+
+/* All peers, from the one numbered PEAL_PEERS_PER_COMMAND on. A second such command takes the place of the first. */
+struct peal_add_peers {
+	uint32_t member;
+	uint32_t peer_count; /* 2 * ceil(log2(N)) - PEAL_PEERS_PER_COMMAND */
+	struct peal_peer_address peers[PEAL_PEERS_MAX - PEAL_PEERS_PER_COMMAND];
 };
 
 /* Has every rank of such a group all others as its peers? */
@@ -160,6 +170,7 @@ struct peal_admin_command {
 		struct peal_unregister_memory unregister_memory;
 		struct peal_reserve_group reserve;
 		struct peal_connect_group connect;
+		struct peal_add_peers add_peers;
 		struct peal_abandon_group abandon;
 		struct peal_read_counters counters;
 		uint8_t bytes_[488];
@@ -188,6 +199,7 @@ PEAL_CHECK_SIZE(struct peal_open_context_reply, 16);
 PEAL_CHECK_SIZE(struct peal_register_memory, 32);
 PEAL_CHECK_SIZE(struct peal_reserve_group, 24);
 PEAL_CHECK_SIZE(struct peal_connect_group, 432);
+PEAL_CHECK_SIZE(struct peal_add_peers, 248);
 PEAL_CHECK_SIZE(struct peal_read_counters_reply, 264);
 PEAL_CHECK_SIZE(struct peal_reap_channels_reply, 264);
 PEAL_CHECK_FIELD(struct peal_admin_command, u, 24, 488);

@@ -41,6 +41,7 @@ static const struct command {
 	},
 	[PEAL_ADMIN_CONNECT_GROUP] = { .allowed = true },
 	[PEAL_ADMIN_ABANDON_GROUP] = { .allowed = true },
+	[PEAL_ADMIN_ADD_PEERS] = { .allowed = true },
 	[PEAL_ADMIN_READ_COUNTERS] = { .allowed = true },
 	[PEAL_ADMIN_REAP_CHANNELS] = { .allowed = false },
 };

@@ -145,6 +145,11 @@ peal_status card_reserve_group(Card& card, ContextId context, const peal_reserve
   return reserve_member(card, context, request.ranks, request.rank, channels, address);
 }
 
+peal_status card_add_peers(Card& card, ContextId context, const peal_add_peers& request) {
+  Member* member = own_member(card, context, request.member);
+  return member == nullptr ? PEAL_STATUS_BAD_GROUP : add_peers(*member, request);
+}
+
 peal_status card_connect_group(Card& card, ContextId context, const peal_connect_group& request,
                                TimeNs now) {
   Member* member = own_member(card, context, request.member);

@@ -62,6 +62,8 @@ peal_status card_unregister_memory(Card& card, ContextId context, uint32_t key, 
 // belongs to the card: it outlives the context, until card_channel_released() has named it.
 peal_status card_reserve_group(Card& card, ContextId context, const peal_reserve_group& request,
                                RegionId channels, TimeNs now, peal_peer_address* address);
+// Gives a reserved member those of its peers that a connect group has no room for.
+peal_status card_add_peers(Card& card, ContextId context, const peal_add_peers& request);
 // Gives a member its peers. Post nothing before *all* members are connected (libpeal ends group
 // creation with an out-of-band allgather): a member without peers cannot answer probes, and would
 // be taken for dead.

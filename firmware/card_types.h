@@ -30,7 +30,12 @@ inline constexpr uint32_t kPieceSlots =
 inline constexpr uint32_t kImageBytes = CONFIG_CHANNEL_BYTES / kPieceSlots;
 inline constexpr uint32_t kRoundsMax = ceil_log2(CONFIG_GROUP_RANKS_MAX);
 inline constexpr uint32_t kPeersMax = 2 * kRoundsMax;
-inline constexpr uint32_t kRankWords = (CONFIG_GROUP_RANKS_MAX + 63) / 64;
+// The largest group of an algorithm whose records have a bit for each rank, and its images a block;
+// and of one whose images alone have (counts of blocks have 16 bits).
+inline constexpr uint32_t kVectorRanks = least(CONFIG_GROUP_RANKS_MAX, 1024);
+inline constexpr uint32_t kImageRanks =
+    least(least(CONFIG_GROUP_RANKS_MAX, kImageBytes / 8), 1u << 15);
+inline constexpr uint32_t kRankWords = (kVectorRanks + 63) / 64;
 // A piece needs a bit per rank (hopping), or a word of fragment bits per step (stepping).
 inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : kRoundsMax;
 // What an algorithm may keep of its own in an operation's record, and in each of its pieces: see
@@ -58,7 +63,7 @@ static_assert(kChannels % 2 == 0 && kChannels >= 4);
 static_assert(CONFIG_GROUP_RANKS_MAX <= PEAL_RANKS_MAX && kPeersMax <= PEAL_PEERS_MAX);
 static_assert(CONFIG_PARKED_OPERATIONS >= CONFIG_CHANNELS,
               "a host may have PARKED_OPERATIONS outstanding, and never be refused");
-static_assert(kImageBytes >= 8 * CONFIG_GROUP_RANKS_MAX, "a piece would be empty at the largest N");
+static_assert(kImageRanks >= kVectorRanks, "a piece would be empty at the largest N");
 static_assert(kImageBytes / 2 / CONFIG_MTU_BYTES + 1 <= 64,
               "fragments of a step must fit one word");
 static_assert(CONFIG_MTU_BYTES >= sizeof(peal_nack));
@@ -101,11 +106,12 @@ struct Membership {
   uint32_t handle;
   uint32_t identity;  // that our packets carry
   uint32_t seed;      // of every signature: group, choice of algorithms, geometry
+  uint32_t ranks;
   uint16_t rank;
-  uint16_t ranks;
-  uint8_t rounds;  // ⌈log2 N⌉
-  bool poisoned;   // a member died: dead_rank, and nothing can be completed any more
-  uint16_t dead_rank;
+  uint16_t dead_rank;  // where it is poisoned
+  bool poisoned;       // a member died, and nothing can be completed any more
+  uint8_t rounds;      // ⌈log2 N⌉
+  uint8_t added;       // peers that were told before connect group, behind those that it tells
   peal_wire_header pattern;  // what all headers that it sends have in common; else zero
   Peer peers[kPeersMax];
 };

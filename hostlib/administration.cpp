@@ -2,6 +2,7 @@
 // The administrative commands; see administration.h.
 #include "hostlib/administration.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/names.h"
@@ -75,9 +76,29 @@ peal_error reserve_group(Transport& transport, uint32_t ranks, uint32_t rank,
   return error;
 }
 
+namespace {
+
+// Those that the next command has no room for.
+peal_error add_peers(Transport& transport, uint32_t member, const peal_peer_address* peers,
+                     uint32_t peer_count) {
+  peal_admin_command command = make_command(PEAL_ADMIN_ADD_PEERS);
+  peal_admin_reply reply = {};
+  command.u.add_peers.member = member;
+  command.u.add_peers.peer_count = peer_count;
+  memcpy(command.u.add_peers.peers, peers, sizeof(*peers) * peer_count);
+  return transport.ask(command, &reply);
+}
+
+}  // namespace
+
 peal_error connect_group(Transport& transport, uint32_t member, uint64_t group,
                          uint32_t choice_hash, const peal_peer_address* peers, uint32_t peer_count,
                          const AddressTables::Place& addresses) {
+  const uint32_t named = std::min<uint32_t>(peer_count, PEAL_PEERS_PER_COMMAND);
+  if (peer_count > named) {
+    const peal_error error = add_peers(transport, member, peers + named, peer_count - named);
+    if (error != PEAL_OK) return error;
+  }
   peal_admin_command command = make_command(PEAL_ADMIN_CONNECT_GROUP);
   peal_admin_reply reply = {};
   command.u.connect.member = member;
@@ -86,7 +107,7 @@ peal_error connect_group(Transport& transport, uint32_t member, uint64_t group,
   command.u.connect.peer_count = peer_count;
   command.u.connect.addresses_key = addresses.key;
   command.u.connect.addresses_offset = addresses.offset;
-  memcpy(command.u.connect.peers, peers, sizeof(*peers) * peer_count);
+  memcpy(command.u.connect.peers, peers, sizeof(*peers) * named);
   return transport.ask(command, &reply);
 }
 

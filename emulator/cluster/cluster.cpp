@@ -430,6 +430,14 @@ peal_status Cluster::reserve_group(uint32_t card, uint32_t context,
   return status;
 }
 
+peal_status Cluster::add_peers(uint32_t card, uint32_t context, const peal_add_peers& request) {
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  command.opcode = PEAL_ADMIN_ADD_PEERS;
+  command.u.add_peers = request;
+  return execute(card, context, &command, &reply);
+}
+
 peal_status Cluster::connect_group(uint32_t card, uint32_t context,
                                    const peal_connect_group& request) {
   peal_admin_command command{};

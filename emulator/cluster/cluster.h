@@ -93,6 +93,9 @@ class Cluster final : private Surroundings {
   [[nodiscard]] peal_status reserve_group(uint32_t card, uint32_t context,
                                           const peal_reserve_group& request,
                                           peal_peer_address* address);
+  // What a connect group has no room for.
+  [[nodiscard]] peal_status add_peers(uint32_t card, uint32_t context,
+                                      const peal_add_peers& request);
   [[nodiscard]] peal_status connect_group(uint32_t card, uint32_t context,
                                           const peal_connect_group& request);
   [[nodiscard]] peal_status abandon_group(uint32_t card, uint32_t context, uint32_t member);

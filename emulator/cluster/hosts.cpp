@@ -212,13 +212,25 @@ void Hosts::connect(TimeNs now_ns, uint32_t index) {
   request.member = state.handle;
   request.group = world_.groups[state.group].id;
   request.choice_hash = kChoiceHash;
+  peal_add_peers more{};
+  more.member = state.handle;
+  const auto name_peer = [&](uint32_t rank) {
+    const peal_peer_address& address = members_[ranks[rank % count]].address;
+    if (request.peer_count < PEAL_PEERS_PER_COMMAND) {
+      request.peers[request.peer_count] = address;
+    } else {
+      more.peers[more.peer_count++] = address;
+    }
+    request.peer_count++;
+  };
   for (uint32_t distance = 1; distance < count; distance *= 2) {
-    request.peers[request.peer_count++] = members_[ranks[(state.rank + distance) % count]].address;
-    request.peers[request.peer_count++] =
-        members_[ranks[(state.rank + count - distance) % count]].address;
+    name_peer(state.rank + distance);
+    name_peer(state.rank + count - distance);
   }
   peal_status status = PEAL_STATUS_OK;
-  if (world_.groups[state.group].all_addresses) status = add_table(state, &request.addresses_key);
+  if (more.peer_count > 0) status = cluster_->add_peers(state.place.card, state.context, more);
+  if (status == PEAL_STATUS_OK && world_.groups[state.group].all_addresses)
+    status = add_table(state, &request.addresses_key);
   members_[index].table_key = request.addresses_key;
   if (status == PEAL_STATUS_OK)
     status = cluster_->connect_group(state.place.card, state.context, request);

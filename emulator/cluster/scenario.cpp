@@ -6,6 +6,7 @@
 #include "abi/types.h"
 #include "base/names.h"
 #include "emulator/cluster/blocks.h"
+#include "peal_config.h"
 
 namespace peal::sim {
 
@@ -24,9 +25,9 @@ std::string group_problem(const Scenario& scenario, size_t index) {
   const GroupPlan& group = scenario.groups[index];
   const std::string who = "group " + std::to_string(index) + ": ";
   const size_t ranks = group.places.size();
-  if (ranks < 1 || ranks > PEAL_RANKS_MAX)
+  if (ranks < 1 || ranks > CONFIG_GROUP_RANKS_MAX)
     return who + std::to_string(ranks) + " ranks; possible are 1 to " +
-           std::to_string(PEAL_RANKS_MAX);
+           std::to_string(CONFIG_GROUP_RANKS_MAX) + " (peal-sim-many: 65536)";
   if (group.connect_ns.size() != ranks || group.first_post_ns.size() != ranks)
     return who + "needs a time to connect and to post for every rank";
   if (group.depth < 1) return who + "depth must be at least 1";
@@ -60,7 +61,7 @@ std::string group_problem(const Scenario& scenario, size_t index) {
 }  // namespace
 
 std::string Scenario::problem() const {
-  if (cards < 1 || cards > 65535) return std::to_string(cards) + " cards; possible are 1 to 65535";
+  if (cards < 1 || cards > 65536) return std::to_string(cards) + " cards; possible are 1 to 65536";
   if (groups.empty()) return "no group";
   for (size_t i = 0; i < groups.size(); i++) {
     const std::string problem = group_problem(*this, i);

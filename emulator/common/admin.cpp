@@ -30,6 +30,8 @@ int body_bytes(uint16_t opcode) {
       return sizeof(peal_connect_group);
     case PEAL_ADMIN_ABANDON_GROUP:
       return sizeof(peal_abandon_group);
+    case PEAL_ADMIN_ADD_PEERS:
+      return sizeof(peal_add_peers);
     case PEAL_ADMIN_READ_COUNTERS:
       return sizeof(peal_read_counters);
     default:
@@ -116,6 +118,8 @@ peal_status Admin::dispatch(const peal_admin_command& command, ContextId context
       return reserve_group(context, command.u.reserve, provider, now, &reply->u.reserve);
     case PEAL_ADMIN_CONNECT_GROUP:
       return card_connect_group(card_, context, command.u.connect, now);
+    case PEAL_ADMIN_ADD_PEERS:
+      return card_add_peers(card_, context, command.u.add_peers);
     case PEAL_ADMIN_ABANDON_GROUP:
       return card_abandon_group(card_, context, command.u.abandon.member, now);
     case PEAL_ADMIN_READ_COUNTERS:

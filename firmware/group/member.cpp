@@ -60,15 +60,38 @@ void say_farewell(Card& card, const Membership& self) {
   }
 }
 
-bool peers_are_right(const Membership& self, const peal_connect_group& request) {
-  for (uint32_t j = 0; j < self.rounds; ++j) {
-    const uint32_t distance = 1u << j;
-    if (request.peers[peer_ahead(j)].rank != plus(self.rank, distance, self.ranks) ||
-        request.peers[peer_behind(j)].rank != minus(self.rank, distance, self.ranks)) {
-      return false;
-    }
+uint32_t peer_count(const Membership& self) { return 2u * self.rounds; }
+// How many of them do not fit a connect group.
+uint32_t added_count(const Membership& self) {
+  return peer_count(self) - least(peer_count(self), PEAL_PEERS_PER_COMMAND);
+}
+
+Rank rank_of_entry(const Membership& self, uint32_t entry) {
+  const uint32_t distance = 1u << entry / 2;
+  return entry % 2 == 0 ? plus(self.rank, distance, self.ranks)
+                        : minus(self.rank, distance, self.ranks);
+}
+
+// Whether these may be the member's peers from entry `first` on.
+peal_status check_peers(const Membership& self, uint32_t first, const peal_peer_address* peers,
+                        uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (peers[i].rank != rank_of_entry(self, first + i)) return PEAL_STATUS_BAD_RANK;
   }
-  return true;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (peers[i].geometry != geometry_hash()) return PEAL_STATUS_MISMATCH;
+  }
+  return PEAL_STATUS_OK;
+}
+
+void take_peers(Membership& self, uint32_t first, const peal_peer_address* peers, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    Peer& peer = self.peers[first + i];
+    peer = {};
+    peer.address = peers[i];
+    peer.identity = peal_identity(&peers[i]);
+    peer.known_by = static_cast<uint8_t>(peer_entry(self.rank, peers[i].rank, self.ranks));
+  }
 }
 
 }  // namespace
@@ -76,6 +99,7 @@ bool peers_are_right(const Membership& self, const peal_connect_group& request) 
 peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32_t rank,
                            RegionId channels, peal_peer_address* address) {
   if (ranks == 0 || ranks > CONFIG_GROUP_RANKS_MAX || rank >= ranks) return PEAL_STATUS_BAD_RANK;
+  if (!masks_have_room(ranks)) return PEAL_STATUS_BAD_RANK;
   Member* member = free_slot(card);
   if (member == nullptr || card.released_count >= CONFIG_CARD_MEMBERS ||
       !has_tombstone_place(card, card.contexts[context].client)) {
@@ -104,10 +128,23 @@ peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32
   Membership& self = member->membership;
   self.handle = handle_of(*member);
   self.rank = static_cast<uint16_t>(rank);
-  self.ranks = static_cast<uint16_t>(ranks);
+  self.ranks = ranks;
   self.rounds = static_cast<uint8_t>(ceil_log2(ranks));
   *address = own_address(card, self);
   self.identity = peal_identity(address);
+  return PEAL_STATUS_OK;
+}
+
+peal_status add_peers(Member& member, const peal_add_peers& request) {
+  Membership& self = member.membership;
+  if (member.phase != MemberPhase::kReserved) return PEAL_STATUS_BUSY;
+  const uint32_t count = added_count(self);
+  if (count == 0 || request.peer_count != count) return PEAL_STATUS_BAD_RANK;
+  const peal_status peers =
+      check_peers(self, PEAL_PEERS_PER_COMMAND, request.peers, request.peer_count);
+  if (peers != PEAL_STATUS_OK) return peers;
+  take_peers(self, PEAL_PEERS_PER_COMMAND, request.peers, request.peer_count);
+  self.added = static_cast<uint8_t>(count);
   return PEAL_STATUS_OK;
 }
 
@@ -115,12 +152,12 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
   Membership& self = member.membership;
   if (member.phase != MemberPhase::kReserved) return PEAL_STATUS_BUSY;
   if (request.group == 0) return PEAL_STATUS_BAD_GROUP;
-  if (request.peer_count != 2u * self.rounds || !peers_are_right(self, request)) {
+  if (request.peer_count != peer_count(self) || self.added != added_count(self)) {
     return PEAL_STATUS_BAD_RANK;
   }
-  for (uint32_t entry = 0; entry < request.peer_count; ++entry) {
-    if (request.peers[entry].geometry != geometry_hash()) return PEAL_STATUS_MISMATCH;
-  }
+  const uint32_t named = request.peer_count - self.added;
+  const peal_status peers = check_peers(self, 0, request.peers, named);
+  if (peers != PEAL_STATUS_OK) return peers;
   if (is_taken(card, self, request.group)) return PEAL_STATUS_BAD_GROUP;
   const peal_status table =
       take_address_table(card, member, request.addresses_key, request.addresses_offset);
@@ -128,13 +165,7 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
   self.group = request.group;
   self.seed = signature_seed(request.group, request.choice_hash);
   self.pattern = membership_pattern(card, self);
-  for (uint32_t entry = 0; entry < request.peer_count; ++entry) {
-    self.peers[entry] = {};
-    self.peers[entry].address = request.peers[entry];
-    self.peers[entry].identity = peal_identity(&request.peers[entry]);
-    self.peers[entry].known_by =
-        static_cast<uint8_t>(peer_entry(self.rank, request.peers[entry].rank, self.ranks));
-  }
+  take_peers(self, 0, request.peers, named);
   member.pace = pace_start(card.timeouts, card.now, kQuestionsPerInterval);
   member.patience = patience_start(card.timeouts, card.now);
   member.recycling_inquiry = {};

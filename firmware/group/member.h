@@ -19,6 +19,7 @@ inline Member* find_member(Card& card, uint32_t handle) {
 
 peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32_t rank,
                            RegionId channels, peal_peer_address* address);
+peal_status add_peers(Member& member, const peal_add_peers& request);
 peal_status connect_member(Card& card, Member& member, const peal_connect_group& request);
 // The slot is free again and its channels are the runner's; leaves no tombstone.
 void release_member(Card& card, Member& member);

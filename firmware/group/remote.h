@@ -19,7 +19,12 @@ namespace peal {
 
 // In the masks of an inquiry, all ranks that are no peers together (an entry that no peer has).
 inline constexpr uint32_t kRemoteEntry = 31;
-static_assert(kPeersMax < kRemoteEntry);
+static_assert(kPeersMax <= kRemoteEntry + 1);
+// Of 65,536 ranks the peer of the last entry is that of the one before, which stands for it; of a
+// few less it is another, and the masks have no bit for it.
+constexpr bool masks_have_room(uint32_t ranks) {
+  return ranks <= 1u << (kRemoteEntry / 2) || is_repeated_entry(kRemoteEntry, ranks);
+}
 
 // May the member talk to everybody?
 inline bool knows_everybody(const Member& member) {

@@ -96,6 +96,7 @@ struct Algorithm {
   Lengths lengths;
   PacketRules packets;  // of which types there may be
   const AlgorithmFunctions& does;
+  uint32_t ranks_max = kVectorRanks;  // of the groups that it serves
 };
 
 // What most of its packets are.

@@ -25,7 +25,9 @@ peal_status check_command(Card& card, ContextId context, const peal_submission& 
   if (found->destroying) return PEAL_STATUS_CLOSED;
   if (entry.sequence != found->next_sequence) return PEAL_STATUS_BAD_SEQUENCE;
   const Algorithm* algorithm = find_algorithm(entry.operation, entry.algorithm);
-  if (algorithm == nullptr) return PEAL_STATUS_BAD_ALGORITHM;
+  if (algorithm == nullptr || found->membership.ranks > algorithm->ranks_max) {
+    return PEAL_STATUS_BAD_ALGORITHM;
+  }
   if (algorithm->senders == Senders::kGroup && !knows_everybody(*found)) {
     return PEAL_STATUS_BAD_ALGORITHM;
   }

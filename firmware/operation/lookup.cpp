@@ -42,7 +42,9 @@ Operation* find_operation(Card& card, Member& member, const peal_wire_header& he
       return nullptr;
     }
     // Nobody can post it here.
-    if (algorithm.lengths == Lengths::kOfParts && member.membership.ranks > kPartRanks) {
+    const uint32_t ranks = member.membership.ranks;
+    if (ranks > algorithm.ranks_max ||
+        (algorithm.lengths == Lengths::kOfParts && ranks > kPartRanks)) {
       *why = PEAL_COUNTER_DROP_TYPE;
       return nullptr;
     }

@@ -29,13 +29,14 @@ constexpr PacketRules kCreditedBlocks = {
 
 constexpr Algorithm kRows[] = {
     {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces,
-     Senders::kPeers, Lengths::kOne, kSignals, barrier::kFunctions},
+     Senders::kPeers, Lengths::kOne, kSignals, barrier::kFunctions, CONFIG_GROUP_RANKS_MAX},
     {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0, false, Release::kNoPieces,
-     Senders::kPeers, Lengths::kOne, kSignals, barrier::kFunctions},
+     Senders::kPeers, Lengths::kOne, kSignals, barrier::kFunctions, CONFIG_GROUP_RANKS_MAX},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, Senders::kPeers, Lengths::kOne, kBlocks, broadcast_all::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_SUBMIT_IN_PLACE, false,
-     Release::kSymmetric, Senders::kPeers, Lengths::kOne, kBlocks, doubling::kFunctions},
+     Release::kSymmetric, Senders::kPeers, Lengths::kOne, kBlocks, doubling::kFunctions,
+     kImageRanks},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, Senders::kGroup, Lengths::kOne, kBlocks, direct_allgather::kFunctions},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING, PEAL_SUBMIT_IN_PLACE, false,

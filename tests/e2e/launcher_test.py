@@ -224,8 +224,8 @@ class LauncherTest(jobs.JobCase):
         for words, wrong in (
                 ([], "-n RANKS is missing"),
                 (["-n", "2"], "PROGRAM is missing"),
-                (["-n", "0", "true"], "--ranks: '0' is no whole number from 1 to 1024"),
-                (["-n", "2", "--cards", "x", "true"], "--cards: 'x' is no whole number from 1 to 1024"),
+                (["-n", "0", "true"], "--ranks: '0' is no whole number from 1 to 65536"),
+                (["-n", "2", "--cards", "x", "true"], "--cards: 'x' is no whole number from 1 to 65536"),
                 (["-n", "2", "--loss", "1.5", "true"], "--loss: '1.5' is no number from 0 to 1"),
                 (["-n", "2", "--fault-plan", "partition=3-1:0-5", "true"],
                  "--fault-plan: partition of cards 3-1: the first card must not exceed the last"),

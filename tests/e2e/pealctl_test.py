@@ -85,7 +85,7 @@ class PealctlTest(jobs.JobCase):
 
     def test_mistakes(self):
         self.refused("--ranks is missing")
-        self.refused("--ranks: '0' is no whole number from 1 to 1024", "--ranks", "0")
+        self.refused("--ranks: '0' is no whole number from 1 to 65536", "--ranks", "0")
         self.refused("--bytes: '4G' is no whole number from 0 to 4294967295", "--ranks", "8", "--bytes", "4G")
         self.refused('peal_group_params.algorithms: "allgather:tree": "tree" is no algorithm of allgather: expected '
                      "all-to-all-broadcast, recursive-doubling, direct or ring", "--ranks", "8", "--algorithms", "allgather:tree")

@@ -194,7 +194,7 @@ uint32_t connect_group(int fd, uint32_t member, uint64_t group, uint32_t count,
   struct peal_admin_command command = make_command(PEAL_ADMIN_CONNECT_GROUP);
   struct peal_admin_reply reply;
 
-  CHECK(count <= PEAL_PEERS_MAX);
+  CHECK(count <= PEAL_PEERS_PER_COMMAND);
   command.u.connect.member = member;
   command.u.connect.group = group;
   command.u.connect.peer_count = count;

@@ -94,12 +94,22 @@ peal_status CardBench::connect(Membership& membership,
   request.member = membership.handle();
   request.group = group;
   request.choice_hash = kChoiceHash;
+  peal_add_peers more{};
+  more.member = membership.handle();
+  const auto name_peer = [&](uint32_t rank) {
+    const peal_peer_address& address = everybody.at(rank % membership.ranks);
+    if (request.peer_count < PEAL_PEERS_PER_COMMAND) {
+      request.peers[request.peer_count] = address;
+    } else {
+      more.peers[more.peer_count++] = address;
+    }
+    ++request.peer_count;
+  };
   for (uint32_t distance = 1; distance < membership.ranks; distance *= 2) {
-    const uint32_t ahead = (membership.rank + distance) % membership.ranks;
-    const uint32_t behind = (membership.rank + membership.ranks - distance) % membership.ranks;
-    request.peers[request.peer_count++] = everybody.at(ahead);
-    request.peers[request.peer_count++] = everybody.at(behind);
+    name_peer(membership.rank + distance);
+    name_peer(membership.rank + membership.ranks - distance);
   }
+  if (more.peer_count > 0) require(card_add_peers(*card_, membership.context, more), "add_peers");
   request.addresses_key = membership.table.key;
   request.addresses_offset = membership.table_offset;
   return card_connect_group(*card_, membership.context, request, now);

@@ -31,7 +31,7 @@ struct Kept {
 };
 
 constexpr bool fragments_fit_a_word() {
-  for (uint32_t ranks = 1; ranks <= CONFIG_GROUP_RANKS_MAX; ++ranks) {
+  for (uint32_t ranks = 1; ranks <= kVectorRanks; ++ranks) {
     const uint32_t bytes = piece_bytes_for(image_blocks(ranks));
     for (uint32_t k = 0; k < ceil_log2(ranks); ++k) {
       if (fragment_count(k, ranks, bytes) > 64) return false;
@@ -39,7 +39,7 @@ constexpr bool fragments_fit_a_word() {
   }
   return true;
 }
-static_assert(kImageBytes >= image_blocks(CONFIG_GROUP_RANKS_MAX), "a piece would be empty");
+static_assert(kImageBytes >= image_blocks(kVectorRanks), "a piece would be empty");
 static_assert(fragments_fit_a_word());
 static_assert(CONFIG_DMA_RECORDS >= kRunsMax);
 

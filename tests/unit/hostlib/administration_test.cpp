@@ -104,7 +104,21 @@ TEST(Administration, ConnectGroup) {
                 std::to_string(first / 4) + "]=11 [" + std::to_string(second / 4) + "]=12 [" +
                 std::to_string(offsetof(peal_connect_group, addresses_offset) / 4) + "]=192");
   // As many as a command holds.
-  EXPECT_EQ(connect_group(card, 9, 1, 0, peers, PEAL_PEERS_MAX, {}), PEAL_OK);
+  EXPECT_EQ(connect_group(card, 9, 1, 0, peers, PEAL_PEERS_PER_COMMAND, {}), PEAL_OK);
+  EXPECT_EQ(card.asked.find("add peers"), std::string::npos);
+}
+
+TEST(Administration, PeersThatDoNotFitComeBefore) {
+  Notebook card;
+  peal_peer_address peers[PEAL_PEERS_PER_COMMAND + 2] = {};
+  peers[PEAL_PEERS_PER_COMMAND].member = 21;
+  peers[PEAL_PEERS_PER_COMMAND + 1].member = 22;
+  EXPECT_EQ(connect_group(card, 9, 1, 0, peers, PEAL_PEERS_PER_COMMAND + 2, {}), PEAL_OK);
+  const size_t first = offsetof(peal_add_peers, peers) + offsetof(peal_peer_address, member);
+  const size_t second = first + sizeof(peal_peer_address);
+  EXPECT_EQ(card.asked, "add peers" + kHead + " [0]=9 [1]=2 [" + std::to_string(first / 4) +
+                            "]=21 [" + std::to_string(second / 4) + "]=22connect group" + kHead +
+                            " [0]=1 [2]=9 [4]=22");
 }
 
 TEST(Administration, AbandonGroup) {
