@@ -82,9 +82,10 @@ class CommandFuzz {
     } else if (kind == 1 && input_.byte() % 8 == 0) {
       entry = destroy_entry(member, next, 0);
     } else {
-      const auto algorithm = drawn / 8 % 4 == 3 ? PEAL_ALGORITHM_DIRECT
-                             : kind % 2         ? PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST
-                                                : PEAL_ALGORITHM_RECURSIVE_DOUBLING;
+      const auto algorithm = drawn / 8 % 8 == 3   ? PEAL_ALGORITHM_DIRECT
+                             : drawn / 8 % 8 == 7 ? PEAL_ALGORITHM_RING
+                             : kind % 2           ? PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST
+                                                  : PEAL_ALGORITHM_RECURSIVE_DOUBLING;
       entry = allgather_entry(member, next, 0, algorithm, input_.take<uint16_t>() % 6000,
                               input_.byte() % 4 ? read_only_[0].key : keys_[0].key, keys_[0].key);
       entry.send_offset = input_.take<uint16_t>() % 4000;

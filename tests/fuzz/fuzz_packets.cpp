@@ -92,6 +92,7 @@ class PacketFuzz {
         return {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, 0};
       case 6:
         if (drawn / 10 % 2 == 0) return direct_shape(length);
+        if (drawn / 20 % 2 == 0) return ring_shape(length);
         return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, length};
       case 0:
         return kBarrierShape;
@@ -186,6 +187,9 @@ class PacketFuzz {
     if (doubles) length = std::min<uint64_t>(length << step, CONFIG_MTU_BYTES);
     if (input_.byte() % 8 == 0) length = input_.below(CONFIG_MTU_BYTES + 1);
     auto payload = pattern_block(sequence, origin, before, length);
+    if (what.algorithm == PEAL_ALGORITHM_RING) {
+      return wire.ring(what, sequence, piece, origin, std::move(payload), input_.byte() % 4);
+    }
     if (!doubles) return wire.hopping(what, sequence, piece, origin, std::move(payload));
     step %= 2;  // a step that both groups have; spoiling makes the others
     return wire.doubling(what, sequence, piece, step, input_.byte() % 4, std::move(payload));
