@@ -20,7 +20,8 @@ class Notebook final : public Transport {
   peal_error allocate(size_t, Allocation*) override { return PEAL_ERR_NO_MEMORY; }
   peal_error release(const Allocation&) override { return PEAL_ERR_BAD_KEY; }
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
-    asked = text_of(command);
+    if (!asked.empty()) asked += "; ";
+    asked += text_of(command);
     *reply = answer;
     return verdict(command, *reply);
   }
@@ -117,7 +118,7 @@ TEST(Administration, PeersThatDoNotFitComeBefore) {
   const size_t first = offsetof(peal_add_peers, peers) + offsetof(peal_peer_address, member);
   const size_t second = first + sizeof(peal_peer_address);
   EXPECT_EQ(card.asked, "add peers" + kHead + " [0]=9 [1]=2 [" + std::to_string(first / 4) +
-                            "]=21 [" + std::to_string(second / 4) + "]=22connect group" + kHead +
+                            "]=21 [" + std::to_string(second / 4) + "]=22; connect group" + kHead +
                             " [0]=1 [2]=9 [4]=22");
 }
 
