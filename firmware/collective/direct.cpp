@@ -82,6 +82,30 @@ peal_counter check_block(const Scope& scope, const peal_wire_header& header) {
   return whole ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
 }
 
+// Sends own blocks, one piece after the other: others cannot go on before they have the first.
+void send_pieces(const Scope& scope) {
+  Operation& operation = scope.operation;
+  const uint32_t end = operation.base + kPieceSlots;
+  for (uint32_t number = operation.base; number < end && number < operation.piece_count; ++number) {
+    if (!piece_is_open(operation, number)) continue;
+    Piece& piece = piece_slot(operation, number);
+    if (piece.own != OwnBlock::kReading) continue;
+    send_own(scope, piece, number);
+    if (own_state<Sending>(piece).next < scope.member.membership.ranks) return;
+  }
+}
+
+// Fetches what came early from the channel.
+void move_pieces(const Scope& scope) {
+  Operation& operation = scope.operation;
+  const uint32_t end = operation.base + kPieceSlots;
+  for (uint32_t number = operation.base; number < end && number < operation.piece_count; ++number) {
+    if (!piece_is_open(operation, number)) continue;
+    Piece& piece = piece_slot(operation, number);
+    if (own_state<Sending>(piece).early_count > 0) move_early(scope, piece, number);
+  }
+}
+
 }  // namespace
 
 void open(const Scope& scope, Own own) {
@@ -179,14 +203,9 @@ void advance(const Scope& scope) {
   do {
     base = operation.base;
     start_own_pieces(scope, start_own);
-    for (uint32_t number = base; number < base + kPieceSlots && number < operation.piece_count;
-         ++number) {
-      if (!piece_is_open(operation, number)) continue;
-      Piece& piece = piece_slot(operation, number);
-      if (own_state<Sending>(piece).early_count > 0) move_early(scope, piece, number);
-      if (piece.own == OwnBlock::kReading) send_own(scope, piece, number);
-    }
+    send_pieces(scope);
     // Others wait for the own blocks, and only the host for these.
+    move_pieces(scope);
     if (early_waits(operation)) land_early(scope, kLand, is_free, result_address);
     while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
            piece_is_done(scope, piece_slot(operation, operation.base))) {

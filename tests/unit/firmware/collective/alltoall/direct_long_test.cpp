@@ -55,6 +55,17 @@ TEST_F(DirectLong, AWindowOfPiecesIsSent) {
   EXPECT_EQ(wrong(block), -1);
 }
 
+// Nobody can go on before it has all of a piece, so all get that before anybody gets the next.
+TEST_F(DirectLong, APieceGoesToAllBeforeTheNext) {
+  post(pieces(kWindow));
+  bench.finish_all_dma();
+  std::vector<uint32_t> sent;
+  std::vector<uint32_t> expected;
+  for (const Frame& frame : bench.port.take_sent()) sent.push_back(frame.header.piece);
+  for (uint32_t piece = 0; piece < kWindow; piece++) expected.insert(expected.end(), 7, piece);
+  EXPECT_EQ(sent, expected);
+}
+
 TEST_F(DirectLong, PiecesBeyondTheWindowAreRefused) {
   const size_t block = pieces(2 * kWindow + 1);
   post(block);
