@@ -68,7 +68,24 @@
 	X(ADDRESS_READS, "address_reads", "runs of ranks' addresses read from host memory")              \
 	X(AWAITS_ADDRESS, "awaits_address", "packets kept until their sender's address came")            \
 	X(DROP_NO_ADDRESS, "drop_no_address", "sender not remembered, no place to wait; repaired later") \
-	X(NO_STAGING, "no_staging", "operations that went without staging: no buffer was left")
+	X(NO_STAGING, "no_staging", "operations that went without staging: no buffer was left")          \
+	/* point-to-point */                                                                             \
+	X(SENT_P2P, "sent_p2p", "packets of connections that have a number, sent for the first time")    \
+	X(SENT_P2P_AGAIN, "sent_p2p_again", "the same, sent again")                                      \
+	X(SENT_P2P_CONTROL, "sent_p2p_control", "packets of connections without a number")               \
+	X(P2P_TIMEOUTS, "p2p_timeouts", "acknowledgements that did not come in time")                    \
+	X(P2P_REFUSED, "p2p_refused", "packets of connections that could not be carried out")            \
+	X(P2P_UNEXPECTED, "p2p_unexpected", "messages that came before their receive")                   \
+	X(CONNECTIONS_OPENED, "connections_opened", "connections taken from the pool")                   \
+	X(CONNECTIONS_CLOSED, "connections_closed", "connections given back")                            \
+	X(CONNECTIONS_TAKEN_AWAY, "connections_taken_away", "of those: because others waited for one")   \
+	X(NO_CONNECTION, "no_connection", "connection pool empty; whoever wants one waits")              \
+	X(NO_P2P_REQUEST, "no_p2p_request", "request pool empty; refused or asked for again")            \
+	X(DROP_CONNECTION, "drop_connection", "of a connection that is over, or of none")                \
+	X(DROP_P2P_ORDER, "drop_p2p_order", "outside the window, or to be carried out in order")         \
+	X(DROP_P2P_FIELD, "drop_p2p_field", "a field of a point-to-point packet that cannot be")         \
+	X(DROP_NO_CONNECTION, "drop_no_connection", "no connection and no place to wait; asked again")   \
+	X(DROP_NO_P2P_REQUEST, "drop_no_p2p_request", "no record for a get; repeated later")
 
 enum peal_counter {
 #define PEAL_COUNTER_ENUM(symbol, name, text) PEAL_COUNTER_##symbol,

@@ -12,7 +12,14 @@
 #include "abi/wire.h"
 
 #define PEAL_SUBMIT_IN_PLACE 0x0001 /* own block already lies in the receive buffer */
-#define PEAL_SUBMIT_FLAGS 0x0001
+#define PEAL_SUBMIT_ANY_TAG 0x0002 /* receive: whatever the message's tag is */
+#define PEAL_SUBMIT_FLAGS 0x0003
+
+/* Point-to-point (send, receive, put, get, fence) uses the entry thus: algorithm is none; root is the other rank, for a fence
+ * also PEAL_NO_RANK: all; sequence is the tag of a message, else zero: such requests are not counted in the group's sequence;
+ * block_bytes is a length of 64 bits. What is read is named by send_key and send_offset, what is written by receive_key and
+ * receive_offset: of a put the receive side, of a get the send side is memory of the other rank's context, by its card's key.
+ * Names of memory that is not used are zero. */
 
 struct peal_submission {
 	uint8_t operation; /* enum peal_operation: one that a host may ask for */
@@ -55,7 +62,10 @@ struct peal_completion {
 	uint32_t failed_rank; /* PEAL_NO_RANK unless the status names one */
 	uint16_t status; /* enum peal_status */
 	uint8_t operation; /* as submitted */
-	uint8_t reserved[28]; /* zero */
+	uint8_t reserved[5]; /* zero */
+	uint64_t bytes; /* send, receive, put, get: of the message, or moved; else zero */
+	uint64_t tag; /* receive: of the message; else zero */
+	uint8_t reserved_too[7]; /* zero */
 	uint8_t phase;
 };
 
@@ -78,6 +88,8 @@ PEAL_CHECK_FIELD(struct peal_completion, member, 24, 4);
 PEAL_CHECK_FIELD(struct peal_completion, failed_rank, 28, 4);
 PEAL_CHECK_FIELD(struct peal_completion, status, 32, 2);
 PEAL_CHECK_FIELD(struct peal_completion, operation, 34, 1);
+PEAL_CHECK_FIELD(struct peal_completion, bytes, 40, 8);
+PEAL_CHECK_FIELD(struct peal_completion, tag, 48, 8);
 PEAL_CHECK_FIELD(struct peal_completion, phase, 63, 1);
 PEAL_CHECK_SIZE(struct peal_completion, 64);
 

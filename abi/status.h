@@ -33,7 +33,8 @@
 	X(17, DMA_FAULT, "DMA_FAULT", "the card could not reach the memory")                                  \
 	X(18, BAD_VERSION, "BAD_VERSION", "the library and the card or driver do not speak the same version") \
 	X(19, BAD_ADDRESS, "BAD_ADDRESS", "an address or descriptor is unusable")                             \
-	X(20, BAD_RANK, "BAD_RANK", "rank or group size out of range")
+	X(20, BAD_RANK, "BAD_RANK", "rank or group size out of range")                                        \
+	X(21, TRUNCATED, "TRUNCATED", "the message is longer than the receive")
 
 enum peal_status {
 #define PEAL_STATUS_ENUM(value, symbol, name, text) PEAL_STATUS_##symbol = value,

@@ -25,7 +25,21 @@
 	X(6, DEATH, "DEATH", "a member is dead, the group is poisoned; payload: struct peal_verdict")                    \
 	X(7, PROBE, "PROBE", "are you there?")                                                                           \
 	X(8, ALIVE, "ALIVE", "answer to a probe")                                                                        \
-	X(9, FAREWELL, "FAREWELL", "the sender has completed the destroy: it will ask nothing any more")
+	X(9, FAREWELL, "FAREWELL", "the sender has completed the destroy: it will ask nothing any more")                  \
+	/* point-to-point, see below */                                                                                   \
+	X(10, OPEN, "OPEN", "asks for a connection")                                                                      \
+	X(11, ACCEPT, "ACCEPT", "gives it")                                                                               \
+	X(12, CLOSE, "CLOSE", "the sender sends nothing more by this connection")                                         \
+	X(13, CLOSED, "CLOSED", "nor does this one: there is no such connection here any more")                           \
+	X(14, ACK, "ACK", "which packets are in memory")                                                                  \
+	X(15, REFUSED, "REFUSED", "this packet cannot be carried out, and why")                                           \
+	X(16, SKIP, "SKIP", "takes the number of a packet that was refused, or will not be sent")                         \
+	X(17, PUT, "PUT", "bytes for memory that a key names")                                                            \
+	X(18, STREAM, "STREAM", "bytes for a receive or a get")                                                           \
+	X(19, ANNOUNCE, "ANNOUNCE", "a message, with its bytes where the receiver has room for them")                     \
+	X(20, READY, "READY", "a receive for an announced message: its bytes may come")                                   \
+	X(21, GET, "GET", "asks for bytes of memory that a key names")                                                    \
+	X(22, DONE, "DONE", "how a request of the receiver's ended, where this side knows")
 
 enum peal_packet_type {
 #define PEAL_PACKET_ENUM(value, symbol, name, text) PEAL_PACKET_##symbol = value,
@@ -44,7 +58,13 @@ enum peal_packet_type {
 	X(5, BROADCAST, "broadcast", "the root's block reaches everybody")                      \
 	X(6, ALLTOALL, "alltoall", "everybody has a block for everybody")                       \
 	X(7, ALLGATHERV, "allgatherv", "as allgather, with blocks of different lengths")        \
-	X(8, ALLTOALLV, "alltoallv", "as alltoall, with blocks of different lengths")
+	X(8, ALLTOALLV, "alltoallv", "as alltoall, with blocks of different lengths")           \
+	X(9, SEND, "send", "a message to one rank")                                             \
+	X(10, RECEIVE, "receive", "a message from one rank")                                    \
+	X(11, PUT, "put", "own memory to another rank's")                                       \
+	X(12, GET, "get", "another rank's memory to own")                                       \
+	X(13, FENCE, "fence", "until what was put before is in memory")                         \
+	X(14, START, "start", "a triggered program")
 
 enum peal_operation {
 #define PEAL_OPERATION_ENUM(value, symbol, name, text) PEAL_OPERATION_##symbol = value,
@@ -131,6 +151,77 @@ struct peal_not_yet {
 	uint32_t late; /* 1: its host, or one that it waits for, has not come yet; nothing is lost. 0: it waits, too, and does not know why */
 };
 
+/* Point-to-point (docs/decisions/0029): packets from 10 on. They are of no operation; their signature is the group's seed.
+ * A connection joins two members for both directions. In the header block_bytes names it by the receiver's handle
+ * (generation << 16 | index, chosen anew in each life; zero in OPEN), sequence numbers the packets from SKIP on (0, 1, 2, …
+ * in each life and direction; else zero), and all but OPEN and ACCEPT say of the other direction: piece, how many packets
+ * are in memory, in order; origin, how many announcements may have come in this life; fragment, how many of them with
+ * their bytes, both modulo their width. hop: PEAL_P2P_*. */
+#define PEAL_P2P_ASK 0x01 /* the answer is an ACK at once */
+#define PEAL_P2P_HOPS 0x01
+#define PEAL_P2P_BODY_BYTES 32 /* of the payload, before the bytes that PUT, STREAM and ANNOUNCE carry */
+#define PEAL_P2P_NO_QUEUE 0xffffu
+
+/* Payload of OPEN, ACCEPT and CLOSE. */
+struct peal_p2p_open {
+	uint32_t handle; /* of the sender's connection */
+	uint32_t reserved; /* zero, here and below */
+};
+
+/* Payload of ACK. */
+struct peal_p2p_ack {
+	uint64_t landed; /* bit i: packet piece + 1 + i is in memory as well */
+};
+
+/* Payload of REFUSED. */
+struct peal_p2p_refused {
+	uint32_t sequence;
+	uint32_t status; /* enum peal_status with which the request ends */
+};
+
+/* What a put tells the receiver's triggered queue when its bytes, and all that its connection carried before, are in memory. */
+struct peal_p2p_notice {
+	uint16_t queue; /* of the receiving member; PEAL_P2P_NO_QUEUE: none */
+	uint16_t counter; /* of that queue */
+	uint32_t steps;
+	uint64_t iteration; /* the start it belongs to */
+};
+
+/* Bodies of PUT, STREAM and ANNOUNCE; the bytes follow. A request is named by its card's handle. */
+struct peal_p2p_put {
+	uint64_t offset; /* bytes into the memory */
+	uint32_t key; /* of the receiving member's context */
+	uint32_t reserved;
+	struct peal_p2p_notice notice; /* in the last packet of a put */
+};
+struct peal_p2p_stream {
+	uint64_t offset; /* bytes into the message */
+	uint32_t request; /* the receive or get */
+	uint32_t reserved[5];
+};
+struct peal_p2p_announce {
+	uint64_t tag;
+	uint64_t bytes; /* of the message; those that follow are all or none */
+	uint32_t request; /* the send */
+	uint32_t reserved[3];
+};
+
+/* Payloads of READY, GET and DONE. */
+struct peal_p2p_ready {
+	uint32_t request; /* the send */
+	uint32_t receive; /* where its bytes go */
+};
+struct peal_p2p_get {
+	uint64_t offset; /* bytes into the memory */
+	uint64_t bytes;
+	uint32_t key;
+	uint32_t request; /* where the bytes go */
+};
+struct peal_p2p_done {
+	uint32_t request;
+	uint32_t status; /* enum peal_status */
+};
+
 struct peal_verdict {
 	uint32_t rank; /* the dead rank, or the rank that disagrees or failed */
 	uint32_t status; /* enum peal_status with which the operations end */
@@ -164,5 +255,15 @@ PEAL_CHECK_SIZE(struct peal_peer_address, 20);
 PEAL_CHECK_SIZE(struct peal_nack, 16);
 PEAL_CHECK_SIZE(struct peal_not_yet, 8);
 PEAL_CHECK_SIZE(struct peal_verdict, 8);
+PEAL_CHECK_SIZE(struct peal_p2p_open, 8);
+PEAL_CHECK_SIZE(struct peal_p2p_ack, 8);
+PEAL_CHECK_SIZE(struct peal_p2p_refused, 8);
+PEAL_CHECK_SIZE(struct peal_p2p_notice, 16);
+PEAL_CHECK_SIZE(struct peal_p2p_put, PEAL_P2P_BODY_BYTES);
+PEAL_CHECK_SIZE(struct peal_p2p_stream, PEAL_P2P_BODY_BYTES);
+PEAL_CHECK_SIZE(struct peal_p2p_announce, PEAL_P2P_BODY_BYTES);
+PEAL_CHECK_SIZE(struct peal_p2p_ready, 8);
+PEAL_CHECK_SIZE(struct peal_p2p_get, 24);
+PEAL_CHECK_SIZE(struct peal_p2p_done, 8);
 
 #endif

@@ -34,6 +34,8 @@ TEST(Queue, CompletionHasNoPadding) {
   entry.status = 0xffff;
   entry.operation = 0xff;
   std::memset(entry.reserved, 0xff, sizeof(entry.reserved));
+  entry.bytes = entry.tag = ~0ull;
+  std::memset(entry.reserved_too, 0xff, sizeof(entry.reserved_too));
   entry.phase = 0xff;
   for (size_t i = 0; i < sizeof(entry); i++) {
     EXPECT_EQ(reinterpret_cast<const uint8_t*>(&entry)[i], 0xff) << "byte " << i;

@@ -22,19 +22,20 @@ TEST(Names, StatusesAreThese) {
             "0 OK\n1 PEER_DEAD\n2 MISMATCH\n3 BAD_OPCODE\n4 BAD_ALGORITHM\n5 BAD_FLAGS\n"
             "6 BAD_GROUP\n7 BAD_SEQUENCE\n8 BAD_KEY\n9 BAD_BOUNDS\n10 BAD_ACCESS\n11 BAD_LENGTH\n"
             "12 BAD_ROOT\n13 TOO_MANY\n14 NO_RESOURCES\n15 BUSY\n16 CLOSED\n17 DMA_FAULT\n"
-            "18 BAD_VERSION\n19 BAD_ADDRESS\n20 BAD_RANK\n");
+            "18 BAD_VERSION\n19 BAD_ADDRESS\n20 BAD_RANK\n21 TRUNCATED\n");
 }
 
 TEST(Names, PacketTypesAreThese) {
   EXPECT_EQ(listed(kPacketTypes),
             "1 DATA\n2 SIGNAL\n3 NACK\n4 NOT_YET\n5 REFUSE\n6 DEATH\n7 PROBE\n8 ALIVE\n"
-            "9 FAREWELL\n");
+            "9 FAREWELL\n10 OPEN\n11 ACCEPT\n12 CLOSE\n13 CLOSED\n14 ACK\n15 REFUSED\n16 SKIP\n"
+            "17 PUT\n18 STREAM\n19 ANNOUNCE\n20 READY\n21 GET\n22 DONE\n");
 }
 
 TEST(Names, OperationsAreThese) {
   EXPECT_EQ(listed(kOperations),
             "0 none\n1 barrier\n2 allgather\n3 destroy\n4 recycle\n5 broadcast\n6 alltoall\n"
-            "7 allgatherv\n8 alltoallv\n");
+            "7 allgatherv\n8 alltoallv\n9 send\n10 receive\n11 put\n12 get\n13 fence\n14 start\n");
 }
 
 TEST(Names, AlgorithmsAreThese) {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Point-to-point between members of a group: messages with tags, puts into and gets from memory
+// that a key names at its owner, fences. Reliable and exactly once over connections that are taken
+// when they are used (Myrinet GM; InfiniBand's reliable connections); nothing is copied on the card
+// but what came before its receive: what is not acknowledged is read again, and a request is over
+// when all of it is in memory, on both sides. docs/decisions/0029
+#pragma once
+
+#include "firmware/card_types.h"
+#include "firmware/dma/dma.h"
+
+namespace peal::p2p {
+
+// `key`, here and below: of the own memory, held until the request is over; 0: the caller sees to
+// it that the memory stays. Own memory was checked by the caller, the other rank's is there.
+struct Put {
+  Rank to;
+  HostAddress from;
+  uint64_t bytes;  // 0: a signal, whose remote key is not looked at
+  uint32_t remote_key;
+  uint64_t remote_offset;
+  Notice notice = {kNoQueue, 0, 0, 0};
+  uint32_t key = 0;
+};
+struct Get {
+  Rank from;
+  HostAddress to;
+  uint64_t bytes;
+  uint32_t remote_key;
+  uint64_t remote_offset;
+  uint32_t key = 0;
+};
+struct Send {
+  Rank to;
+  HostAddress from;
+  uint64_t bytes;
+  uint64_t tag;
+  uint32_t key = 0;
+};
+struct Receive {
+  Rank from;
+  HostAddress to;
+  uint64_t bytes;  // room
+  uint64_t tag;
+  bool any_tag;
+  uint32_t key = 0;
+};
+struct Fence {
+  Rank to;  // kEverybody: all
+};
+
+// May this member talk to that rank at all? Itself included.
+[[nodiscard]] bool is_reachable(const Member& member, Rank rank);
+
+// False: no record is free; ask again (counted). The rank is_reachable(). In a group that is poisoned
+// they end with PEER_DEAD. Sends to one rank are matched in the order in which they are started, and
+// so are receives from one.
+[[nodiscard]] bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket);
+[[nodiscard]] bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket);
+[[nodiscard]] bool start_send(Card& card, Member& member, const Send& send, const Ticket& ticket);
+[[nodiscard]] bool start_receive(Card& card, Member& member, const Receive& receive,
+                                 const Ticket& ticket);
+// Over when all puts of this member that were started before are.
+[[nodiscard]] bool start_fence(Card& card, Member& member, const Fence& fence,
+                               const Ticket& ticket);
+
+// A request that is over.
+struct Over {
+  Ticket ticket;
+  Kind kind;
+  peal_status status;
+  uint16_t member;  // index; its slot is kept for this
+  Rank rank;        // that failed; PEAL_NO_RANK: none is to be named
+  uint64_t bytes;   // moved; TRUNCATED: of the message
+  uint64_t tag;     // of the message received
+  TimeNs accepted_ns;
+};
+
+// Drained by card.cpp at the end of an entry point, until they say false.
+bool next_over(Card& card, Over* over);
+// Its bytes are in memory.
+bool next_notice(Card& card, Noticed* noticed);
+
+// --- for card.cpp and receive.cpp ---
+void start(Card& card);
+// A packet of point-to-point; its sender is known, and lives at that address.
+peal_counter receive(Card& card, Member& member, Packet* packet,
+                     const peal_peer_address& address);
+void on_dma(Card& card, const DmaDone& done);
+void on_connection_timer(Card& card, uint32_t index);
+void on_timer(Card& card);
+// The rest of an entry point: sends what may be sent, ends what must end.
+void advance(Card& card);
+
+}  // namespace peal::p2p
