@@ -24,6 +24,8 @@
 #include "firmware/operation/refusal.h"
 #include "firmware/operation/settle.h"
 #include "firmware/operation/transfer.h"
+#include "firmware/p2p/p2p.h"
+#include "firmware/p2p/submission.h"
 #include "firmware/receive.h"
 #include "firmware/wire/transmit.h"
 
@@ -44,13 +46,23 @@ void on_member_timer(Card& card, Member& member) {
   if (next != kNever) card.timers.arm_no_later(member.timer, next);
 }
 
+// What queues wait for. (One packet, or one DMA, brings no more than there is room for.)
+void take_notices(Card& card) {
+  p2p::Noticed noticed;
+  while (p2p::next_notice(card, &noticed)) {
+  }
+}
+
 // Addresses have come, or have not: who waited for them goes on, or ends.
 void on_addresses(Card& card, const DmaDone& done) {
   Member& member = card.members[done.tag.member];
   const bool good = take_addresses(card, done);
+  if (!good) p2p::fail_addresses(card, member);
+  card.p2p.wanted = card.p2p.due = true;
   while (Packet* packet = take_awaited_packet(member, done)) {
     count(card, receive_checked(card, packet));
     unhold_packet(card, packet);
+    take_notices(card);
   }
   if (member.phase != MemberPhase::kActive) return;
   for (Operation& operation : member.operations) {
@@ -59,6 +71,23 @@ void on_addresses(Card& card, const DmaDone& done) {
     if (!good) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
     operation_advance(scope);
   }
+}
+
+// What came of point-to-point: requests that are over, and what queues wait for.
+[[gnu::noinline]] void finish_point_to_point(Card& card) {
+  while (card.p2p.due) {
+    p2p::advance(card);
+    p2p::Over over;
+    while (p2p::next_over(card, &over)) p2p::complete(card, over);
+    take_notices(card);
+    settle(card);
+  }
+}
+
+// The end of an entry point.
+[[gnu::always_inline]] inline void finish(Card& card) {
+  settle(card);
+  if (card.p2p.due) finish_point_to_point(card);
 }
 
 }  // namespace
@@ -87,6 +116,7 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   // Handles begin elsewhere in every life of a card.
   card->first_generation = static_cast<uint16_t>(identity.incarnation * 0x9e3779b1u >> 16);
   early_init(*card);
+  p2p::start(*card);
   return card;
 }
 
@@ -120,7 +150,7 @@ void card_close_context(Card& card, ContextId context, TimeNs now) {
     if (member.phase == MemberPhase::kReserved) release_member(card, member);
     if (member.phase == MemberPhase::kActive) leave_group(card, member);
   }
-  settle(card);
+  finish(card);
   context_try_close(card, context);
 }
 
@@ -168,7 +198,7 @@ peal_status card_abandon_group(Card& card, ContextId context, uint32_t handle, T
   card.now = now;
   // Connected: others may have posted already, and must not wait for ever.
   leave_group(card, *member);
-  settle(card);
+  finish(card);
   return PEAL_STATUS_OK;
 }
 
@@ -181,6 +211,12 @@ bool card_channel_released(Card& card, RegionId* channels) {
 void card_on_submission(Card& card, ContextId context, const peal_submission& entry, TimeNs now) {
   card.now = now;
   if (!context_is_open(card, context)) return;
+  if (p2p::is_submission(entry)) {
+    const peal_status status = p2p::submit(card, context, entry);
+    if (status != PEAL_STATUS_OK) complete_refused(card, context, entry, status);
+    finish(card);
+    return;
+  }
   Member* member = nullptr;
   Command command;
   peal_status status = check_command(card, context, entry, &member, &command);
@@ -189,7 +225,7 @@ void card_on_submission(Card& card, ContextId context, const peal_submission& en
     status = accept_command(card, *member, command);
   }
   if (status != PEAL_STATUS_OK) complete_refused(card, context, entry, status);
-  settle(card);
+  finish(card);
 }
 
 void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now) {
@@ -198,7 +234,7 @@ void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now
   packet->holds = 1;
   const peal_counter result = receive_packet(card, packet, frame_bytes);
   count(card, result);
-  settle(card);
+  finish(card);
   if (mutated(Mutation::kLeakOnDrop) && result != PEAL_COUNTER_RECEIVED) return;
   unhold_packet(card, packet);
 }
@@ -208,13 +244,15 @@ void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
   const DmaDone done = dma_take_done(card, token, ok);
   Member& member = kept(card.members[done.tag.member]);
   const ContextId context = member.context;
-  if (done.tag.owner == DmaOwner::kAddresses) {
+  if (done.tag.owner == DmaOwner::kOperation) {
+    on_transfer_done(card, done);
+  } else if (done.tag.owner == DmaOwner::kAddresses) {
     on_addresses(card, done);
   } else {
-    on_transfer_done(card, done);
+    p2p::on_dma(card, done);
   }
   if (member.phase == MemberPhase::kDying) note_unsettled(card, member);
-  settle(card);
+  finish(card);
   context_try_close(card, context);
   if (card.dma_stalled != 0) dma_retry_stalled(card);
 }
@@ -227,19 +265,26 @@ void card_on_timer(Card& card, TimeNs now) {
     forgive_stall(card, now - due);
   }
   while (Timer* timer = card.timers.pop_due(now)) {
-    Member& member = card.members[timer->member];
     switch (timer->kind) {
-      case TimerKind::kOperation:
+      case TimerKind::kOperation: {
+        Member& member = card.members[timer->member];
         on_operation_timer({card, member, member.operations[timer->slot]});
         break;
+      }
       case TimerKind::kMember:
-        on_member_timer(card, member);
+        on_member_timer(card, card.members[timer->member]);
+        break;
+      case TimerKind::kConnection:
+        p2p::on_connection_timer(card, timer->member);
+        break;
+      case TimerKind::kPointToPoint:
+        p2p::on_timer(card);
         break;
       case TimerKind::kCard:
         dma_retry_stalled(card);
         break;
     }
-    settle(card);
+    finish(card);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "firmware/base/patience.h"
 #include "firmware/base/ranks.h"
 #include "firmware/base/timer_heap.h"
+#include "firmware/p2p_types.h"
 #include "firmware/port.h"
 #include "firmware/timeouts.h"
 #include "peal_config.h"
@@ -57,7 +58,8 @@ inline constexpr uint32_t kStagingUnits = 16;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
 inline constexpr uint32_t kTombstones = 4 * CONFIG_CARD_MEMBERS;
-inline constexpr uint32_t kTimers = CONFIG_CARD_MEMBERS * (kChannels + 1) + 1;
+inline constexpr uint32_t kTimers =
+    CONFIG_CARD_MEMBERS * (kChannels + 1) + 1 + CONFIG_CONNECTIONS + 1;
 
 static_assert(kChannels % 2 == 0 && kChannels >= 4);
 static_assert(CONFIG_GROUP_RANKS_MAX <= PEAL_RANKS_MAX && kPeersMax <= PEAL_PEERS_MAX);
@@ -359,11 +361,13 @@ struct Member {
   Timer timer;  // recycling NACKs and liveness
   uint16_t parked_head;
   uint16_t parked_count;
-  uint8_t* staging;       // a buffer of the card's (group/staging.h); null: none
-  uint32_t staging_used;  // bit per unit
-  uint32_t staging_kept;  // those of them that only answer late questions
-  uint32_t parts_used;    // bit per place for a table of parts
-  bool parts_wanted;      // an operation waits for one
+  uint8_t* staging;           // a buffer of the card's (group/staging.h); null: none
+  uint32_t staging_used;      // bit per unit
+  uint32_t staging_kept;      // those of them that only answer late questions
+  uint32_t parts_used;        // bit per place for a table of parts
+  bool parts_wanted;          // an operation waits for one
+  p2p::RequestList receives;  // that have no message yet
+  uint32_t p2p_uses;          // its requests and connections: the slot is kept for them
   Remote remote;
   Unsettled unsettled;
   Operation operations[kChannels];
@@ -396,8 +400,9 @@ struct Tombstone {
 };
 
 enum class DmaOwner : uint8_t {
-  kOperation,  // operation/transfer.h
-  kAddresses,  // group/remote.h; piece and detail: the run and its place
+  kOperation,     // operation/transfer.h
+  kAddresses,     // group/remote.h; piece and detail: the run and its place
+  kPointToPoint,  // p2p/sending.h
 };
 
 // Whose a DMA is, and what it is for: written and read by its owner alone.
@@ -458,6 +463,7 @@ struct Card {
   Tombstone tombstones[kTombstones];
   Member members[CONFIG_CARD_MEMBERS];
   StagingPool staging;
+  p2p::State p2p;
 };
 
 // Those that were ever used: the others are free.

@@ -191,10 +191,10 @@ struct Connection {
   uint16_t next_ready;  // of the list of those that may send
   uint16_t member;
   uint16_t rank;
-  uint16_t told;    // announcements that may have come so far, modulo 2^16
-  uint16_t given;   // that the other side has given so far
-  uint16_t used;    // and how many were used
-  uint16_t owing;   // receives whose READY or DONE is still to be sent
+  uint16_t told;     // announcements that may have come so far, modulo 2^16
+  uint16_t given;    // that the other side has given so far
+  uint16_t used;     // and how many were used
+  uint16_t owing;    // receives whose READY or DONE is still to be sent
   uint16_t landing;  // DMA writes under way
   uint16_t unasked;  // packets landed since the last ACK
   uint16_t waiting;  // send records to be sent
@@ -203,13 +203,13 @@ struct Connection {
   RequestList work;   // whatever has something to send, but for
   RequestList sends;  // those that still have to be announced
   // sending
-  uint32_t base;    // first packet that is not acknowledged
+  uint32_t base;  // first packet that is not acknowledged
   uint32_t next_number;
-  uint32_t window;  // packets that may be under way now
-  uint32_t credit;  // acknowledged since it grew
+  uint32_t window;   // packets that may be under way now
+  uint32_t credit;   // acknowledged since it grew
   uint32_t recover;  // losses before this one have shrunk it
   uint32_t orders;
-  uint32_t newest;  // transmission that was acknowledged
+  uint32_t newest;       // transmission that was acknowledged
   TimeNs round_trip_ns;  // smoothed, and how much it varies; 0: not known
   TimeNs variation_ns;
   TimeNs deadline_ns;  // by which an answer is due

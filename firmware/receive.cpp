@@ -18,6 +18,7 @@
 #include "firmware/operation/lost.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/refusal.h"
+#include "firmware/p2p/p2p.h"
 #include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 #include "firmware/wire/wire_check.h"
@@ -30,6 +31,14 @@ constexpr PacketRules kGroupPackets = {
     .types = packet_types(
         {PEAL_PACKET_DEATH, PEAL_PACKET_PROBE, PEAL_PACKET_ALIVE, PEAL_PACKET_FAREWELL}),
     .blocks = true};
+constexpr PacketRules kPointToPointPackets = {
+    .types =
+        packet_types({PEAL_PACKET_OPEN, PEAL_PACKET_ACCEPT, PEAL_PACKET_CLOSE, PEAL_PACKET_CLOSED,
+                      PEAL_PACKET_ACK, PEAL_PACKET_REFUSED, PEAL_PACKET_SKIP, PEAL_PACKET_PUT,
+                      PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE, PEAL_PACKET_READY, PEAL_PACKET_GET,
+                      PEAL_PACKET_DONE}),
+    .blocks = true};
+constexpr bool is_point_to_point(uint8_t type) { return type >= PEAL_PACKET_OPEN; }
 constexpr PacketRules kRecyclePackets = {
     .types = packet_types({PEAL_PACKET_SIGNAL, PEAL_PACKET_NACK, PEAL_PACKET_NOT_YET}),
     .blocks = false};
@@ -58,7 +67,8 @@ peal_counter check_kind(Arrival& arrival) {
     return check_type(header, kRecyclePackets);
   }
   if (header.operation == PEAL_OPERATION_NONE && header.algorithm == PEAL_ALGORITHM_NONE) {
-    return check_type(header, kGroupPackets);
+    return check_type(header,
+                      is_point_to_point(header.type) ? kPointToPointPackets : kGroupPackets);
   }
   return PEAL_COUNTER_DROP_TYPE;
 }
@@ -236,6 +246,12 @@ peal_counter answer_poisoned(Card& card, const Membership& self, const Arrival& 
   return PEAL_COUNTER_DROP_CLOSED;
 }
 
+// A packet of point-to-point; its sender lives there.
+peal_counter on_point_to_point(Card& card, Member& member, const Arrival& arrival,
+                               const peal_peer_address& sender) {
+  return p2p::receive(card, member, arrival.packet, sender);
+}
+
 // A packet of a member's group; its sender is known.
 peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
   Membership& self = member.membership;
@@ -256,6 +272,9 @@ peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
       return PEAL_COUNTER_RECEIVED;
     }
     default:
+      if (is_point_to_point(arrival.header.type)) {
+        return on_point_to_point(card, member, arrival, self.peers[arrival.sender_entry].address);
+      }
       return on_operation_packet(card, member, arrival);
   }
 }
@@ -265,8 +284,17 @@ bool is_for_everybody(const Membership& self, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
   if (arrival.algorithm != nullptr) return arrival.algorithm->senders == Senders::kGroup;
   const bool alive = header.type == PEAL_PACKET_PROBE || header.type == PEAL_PACKET_ALIVE;
-  const bool told = alive || header.type == PEAL_PACKET_DEATH;
+  const bool told = alive || header.type == PEAL_PACKET_DEATH || is_point_to_point(header.type);
   return header.operation == PEAL_OPERATION_NONE && told && header.signature == self.seed;
+}
+
+// A member talks to itself.
+peal_counter on_own_packet(Card& card, Member& member, const Arrival& arrival) {
+  const Membership& self = member.membership;
+  if (arrival.header.identity != self.identity) return PEAL_COUNTER_DROP_STRANGER;
+  if (arrival.header.signature != self.seed) return PEAL_COUNTER_DROP_SIGNATURE;
+  if (self.poisoned) return PEAL_COUNTER_DROP_CLOSED;
+  return on_point_to_point(card, member, arrival, own_address(card, self));
 }
 
 // A packet of a rank that is no peer: known by the table of addresses. Where that is still to be
@@ -276,7 +304,10 @@ bool is_for_everybody(const Membership& self, const Arrival& arrival) {
   const Membership& self = member.membership;
   const peal_wire_header& header = arrival.header;
   if (header.group != static_cast<uint32_t>(self.group)) return PEAL_COUNTER_DROP_GROUP;
-  if (header.sender >= self.ranks || header.sender == self.rank || !knows_everybody(member) ||
+  const bool talks = is_point_to_point(header.type);
+  if (talks && header.sender == self.rank) return on_own_packet(card, member, arrival);
+  if (header.sender >= self.ranks || header.sender == self.rank ||
+      !(talks ? member.remote.key != 0 : knows_everybody(member)) ||
       !is_for_everybody(self, arrival)) {
     return PEAL_COUNTER_DROP_SENDER;
   }
@@ -293,6 +324,10 @@ bool is_for_everybody(const Membership& self, const Arrival& arrival) {
   if (self.poisoned) {
     if (header.type != PEAL_PACKET_DEATH) tell_death(card, self, *sender);
     return PEAL_COUNTER_DROP_CLOSED;
+  }
+  if (talks) {
+    const peal_peer_address address = *sender;  // its place may be needed for another one's
+    return on_point_to_point(card, member, arrival, address);
   }
   if (header.type != PEAL_PACKET_PROBE) return on_group_packet(card, member, arrival);
   if (send_small(card, self, *sender, alive, {})) count(card, PEAL_COUNTER_SENT_LIVENESS);

@@ -14,6 +14,9 @@ struct CardTimeouts {
   TimeNs nack_max_ns;        // "alive, not yet" doubles the interval up to this
   TimeNs probe_interval_ns;  // between probes of a peer that owes us something
   TimeNs dead_ns;            // silence after which such a peer is dead
+  // Point-to-point sends all again that was not acknowledged in time, and takes nothing out of
+  // order: for comparison.
+  bool go_back_n = false;
 };
 
 struct CardIdentity {

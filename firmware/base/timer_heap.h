@@ -11,7 +11,13 @@
 
 namespace peal {
 
-enum class TimerKind : uint8_t { kOperation, kMember, kCard };
+enum class TimerKind : uint8_t {
+  kOperation,
+  kMember,
+  kCard,
+  kConnection,  // `member` is the connection's index
+  kPointToPoint,
+};
 
 struct Timer {
   TimeNs deadline_ns;

@@ -81,7 +81,9 @@ void settle_all(Card& card) {
     }
     card.unsettled = member.unsettled.next;
     member.unsettled.listed = false;
-    if (member.phase == MemberPhase::kDying && member.dma == 0) release_member(card, member);
+    if (member.phase == MemberPhase::kDying && member.dma == 0 && member.p2p_uses == 0) {
+      release_member(card, member);
+    }
   }
 }
 

@@ -84,11 +84,12 @@ bool next_notice(Card& card, Noticed* noticed);
 // --- for card.cpp and receive.cpp ---
 void start(Card& card);
 // A packet of point-to-point; its sender is known, and lives at that address.
-peal_counter receive(Card& card, Member& member, Packet* packet,
-                     const peal_peer_address& address);
+peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer_address& address);
 void on_dma(Card& card, const DmaDone& done);
 void on_connection_timer(Card& card, uint32_t index);
 void on_timer(Card& card);
+// Addresses of ranks that are no peers could not be read: who waits for one ends.
+void fail_addresses(Card& card, const Member& member);
 // The rest of an entry point: sends what may be sent, ends what must end.
 void advance(Card& card);
 

@@ -45,7 +45,11 @@ constexpr uint32_t packet_types(std::initializer_list<peal_packet_type> types) {
 // Types that may answer a NACK.
 inline constexpr uint32_t kRepairTypes = packet_types({PEAL_PACKET_DATA, PEAL_PACKET_SIGNAL});
 
-// Bytes of the payload of all types but DATA.
+// Types that carry bytes behind a body.
+inline constexpr uint32_t kBodyTypes =
+    packet_types({PEAL_PACKET_PUT, PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE});
+
+// Bytes of the payload of all types but DATA and those with a body.
 constexpr uint32_t payload_bytes(uint8_t type) {
   switch (type) {
     case PEAL_PACKET_NACK:
@@ -55,6 +59,20 @@ constexpr uint32_t payload_bytes(uint8_t type) {
     case PEAL_PACKET_REFUSE:
     case PEAL_PACKET_DEATH:
       return sizeof(peal_verdict);
+    case PEAL_PACKET_OPEN:
+    case PEAL_PACKET_ACCEPT:
+    case PEAL_PACKET_CLOSE:
+      return sizeof(peal_p2p_open);
+    case PEAL_PACKET_ACK:
+      return sizeof(peal_p2p_ack);
+    case PEAL_PACKET_REFUSED:
+      return sizeof(peal_p2p_refused);
+    case PEAL_PACKET_READY:
+      return sizeof(peal_p2p_ready);
+    case PEAL_PACKET_GET:
+      return sizeof(peal_p2p_get);
+    case PEAL_PACKET_DONE:
+      return sizeof(peal_p2p_done);
     default:
       return 0;
   }
@@ -71,6 +89,11 @@ inline peal_counter check_type(const peal_wire_header& header, const PacketRules
     return PEAL_COUNTER_DROP_TYPE;
   }
   if (header.type == PEAL_PACKET_DATA) return kPacketGood;  // its operation knows the length
+  if ((kBodyTypes >> header.type & 1) != 0) {
+    const uint32_t most = PEAL_P2P_BODY_BYTES + p2p::kChunkBytes;
+    const bool good = header.length >= PEAL_P2P_BODY_BYTES && header.length <= most;
+    return good ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
+  }
   return header.length == payload_bytes(header.type) ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
 }
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/p2p/acknowledgement.h"
+
+#include "firmware/p2p/matching.h"
+#include "firmware/p2p/opening.h"
+#include "firmware/p2p/request.h"
+#include "firmware/p2p/sending.h"
+#include "firmware/p2p/timing.h"
+
+namespace peal::p2p {
+namespace {
+
+// A packet is lost when one that was sent so much later is in memory: less may be the wire's order.
+constexpr uint32_t kReordered = 3;
+
+// True: it was news.
+bool note_landed(Card& card, Connection& connection, SendRecord& record) {
+  if (record.state == RecordState::kLanded) return false;
+  if (record.state == RecordState::kSent && record.times == 1) {
+    note_round_trip(connection, card.now - record.sent_ns);
+  }
+  if (static_cast<int32_t>(record.order - connection.newest) > 0) connection.newest = record.order;
+  if (record.state == RecordState::kWaiting) --connection.waiting;
+  record.state = RecordState::kLanded;
+  Request* request = request_at(card.p2p, record.request);
+  record.request = 0;
+  if (request == nullptr) return true;
+  --request->records;
+  end_if_sent(card, *request);
+  finish_if_quiet(card, *request);
+  return true;
+}
+
+// The window is how much the way to there holds: half as much after a loss, one more for each
+// window that went without.
+void grow_window(Connection& connection, uint32_t landed) {
+  connection.credit += landed;
+  if (connection.credit < connection.window) return;
+  connection.credit = 0;
+  if (connection.window < kWindow) ++connection.window;
+}
+
+void shrink_window(Connection& connection, uint32_t lost) {
+  if (static_cast<int32_t>(lost - connection.recover) < 0) return;  // the same loss
+  connection.recover = connection.next_number;
+  connection.window = connection.window > 2 ? connection.window / 2 : 1;
+  connection.credit = 0;
+}
+
+void send_lost_again(Card& card, Connection& connection) {
+  for (uint32_t number = connection.base; number != connection.next_number; ++number) {
+    SendRecord& record = record_at(connection, number);
+    if (record.state != RecordState::kSent) continue;
+    if (static_cast<int32_t>(connection.newest - record.order) < int32_t{kReordered}) continue;
+    shrink_window(connection, number);
+    mark_waiting(card, connection, record);
+  }
+}
+
+// What the other side has room for.
+void take_room(Connection& connection, const peal_wire_header& header) {
+  if (static_cast<int16_t>(header.origin - connection.given) > 0) connection.given = header.origin;
+  if (static_cast<int8_t>(header.fragment - connection.data_given) > 0) {
+    connection.data_given = header.fragment;
+  }
+}
+
+}  // namespace
+
+bool take_acknowledgement(Card& card, Connection& connection, const peal_wire_header& header,
+                          uint64_t landed) {
+  const uint32_t first = header.piece;
+  const uint32_t news = first - connection.base;
+  if (news > under_way(connection)) return static_cast<int32_t>(news) < 0;  // older than others
+  uint32_t count = 0;
+  const uint32_t end = connection.next_number;
+  for (uint32_t number = connection.base; number != first; ++number) {
+    count += note_landed(card, connection, record_at(connection, number)) ? 1u : 0u;
+    record_at(connection, number).state = RecordState::kFree;
+  }
+  connection.base = first;
+  if (card.timeouts.go_back_n) landed = 0;
+  for (uint32_t number = first + 1; landed != 0; landed >>= 1, ++number) {
+    if ((landed & 1) == 0) continue;
+    if (number - first >= end - first) return false;
+    count += note_landed(card, connection, record_at(connection, number)) ? 1u : 0u;
+  }
+  take_room(connection, header);
+  if (count > 0) {
+    connection.backoff = 0;
+    grow_window(connection, count);
+    if (!card.timeouts.go_back_n) send_lost_again(card, connection);
+    expect_answer(card, connection);
+  }
+  note_ready(card, connection);
+  return true;
+}
+
+void send_oldest_again(Card& card, Connection& connection) {
+  count(card, PEAL_COUNTER_P2P_TIMEOUTS);
+  const uint32_t most = card.timeouts.go_back_n ? under_way(connection) : 1;
+  for (uint32_t i = 0; i < most; ++i) {
+    SendRecord& record = record_at(connection, connection.base + i);
+    if (record.state != RecordState::kSent) continue;
+    shrink_window(connection, connection.base + i);
+    mark_waiting(card, connection, record);
+  }
+}
+
+peal_counter on_refused(Card& card, Connection& connection, const peal_p2p_refused& body) {
+  if (body.sequence - connection.base >= under_way(connection)) return PEAL_COUNTER_DUPLICATE;
+  switch (body.status) {
+    case PEAL_STATUS_BAD_KEY:
+    case PEAL_STATUS_BAD_BOUNDS:
+    case PEAL_STATUS_BAD_ACCESS:
+    case PEAL_STATUS_DMA_FAULT:
+    case PEAL_STATUS_CLOSED:
+      break;
+    default:
+      return PEAL_COUNTER_DROP_P2P_FIELD;
+  }
+  SendRecord& record = record_at(connection, body.sequence);
+  if (record.state == RecordState::kLanded || record.type == PEAL_PACKET_SKIP) {
+    return PEAL_COUNTER_DUPLICATE;
+  }
+  Request* request = request_at(card.p2p, record.request);
+  if (request == nullptr) return PEAL_COUNTER_DROP_P2P_FIELD;
+  count(card, PEAL_COUNTER_P2P_REFUSED);
+  end_request(card, *request, static_cast<peal_status>(body.status));
+  return PEAL_COUNTER_RECEIVED;
+}
+
+}  // namespace peal::p2p

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What acknowledgements say of the packets that were sent: all below a number are in memory, and
+// some behind it. A packet is lost when others that were sent well after it are in memory, whatever
+// their numbers, or when nothing comes for too long; it alone is sent again then. With
+// CardTimeouts::go_back_n, for comparison, only time tells, and all is sent again.
+#pragma once
+
+#include "firmware/card_types.h"
+#include "firmware/p2p/connection.h"
+
+namespace peal::p2p {
+
+// The fields of any packet's header; `landed`: of an ACK's body, else 0. False: they cannot be.
+[[nodiscard]] bool take_acknowledgement(Card& card, Connection& connection,
+                                        const peal_wire_header& header, uint64_t landed);
+// Nothing came in time.
+void send_oldest_again(Card& card, Connection& connection);
+// The packet of this number cannot be carried out there.
+peal_counter on_refused(Card& card, Connection& connection, const peal_p2p_refused& body);
+
+}  // namespace peal::p2p

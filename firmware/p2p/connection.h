@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Connections: what a member and one other rank know of each other, both ways, as long as they have
+// something under way. From a pool of the card's; a life of a connection is named by a handle, and
+// both sides agree when it ends (opening.h), so that a packet of an earlier life is known by it.
+#pragma once
+
+#include "firmware/card_types.h"
+#include "firmware/p2p/p2p.h"
+
+namespace peal::p2p {
+
+inline uint32_t index_of(const State& state, const Connection& connection) {
+  return static_cast<uint32_t>(&connection - state.connections);
+}
+inline uint32_t handle_of(const State& state, const Connection& connection) {
+  return uint32_t{connection.generation} << 16 | index_of(state, connection);
+}
+inline Member& member_of(Card& card, const Connection& connection) {
+  return card.members[connection.member];
+}
+
+// Null: there is none.
+Connection* find_connection(Card& card, uint32_t member_index, Rank rank);
+// By its handle, if it is this member's with that rank.
+Connection* find_by_handle(Card& card, const Member& member, Rank rank, uint32_t handle);
+
+inline bool has_free_connection(const State& state) {
+  return state.connections_used < kConnections;
+}
+// One that is new; there is one (has_free_connection()).
+Connection& take_connection(Card& card, const Member& member, const peal_peer_address& address);
+// Its life is over, on both sides; what it has not carried yet waits for another one.
+void give_back(Card& card, Connection& connection);
+
+// A request with something to send goes to its connection, or waits for one.
+void attach(Card& card, Request& request);
+// All that wait for this connection.
+void attach_wanting(Card& card, Connection& connection);
+
+// It may have something to send now.
+void note_ready(Card& card, Connection& connection);
+
+}  // namespace peal::p2p

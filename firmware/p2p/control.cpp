@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/p2p/control.h"
+
+#include <cstring>
+
+#include "firmware/wire/transmit.h"
+
+namespace peal::p2p {
+namespace {
+
+void write_plain(const Membership& self, const peal_peer_address& to, uint8_t type, uint32_t handle,
+                 uint16_t length, peal_wire_header* header) {
+  address_packet(to, membership_kind(self, type), header);
+  header->block_bytes = handle;
+  header->length = length;
+}
+
+bool send_body(Card& card, const Connection& connection, uint8_t type, uint8_t hop,
+               const void* body, uint16_t bytes) {
+  Packet* packet = take_packet(card);
+  if (packet == nullptr) return false;
+  write_header(card, connection, type, 0, bytes, packet->header);
+  packet->header->hop = hop;
+  std::memcpy(packet->payload, body, bytes);
+  count(card, PEAL_COUNTER_SENT_P2P_CONTROL);
+  launch_packet(card, packet, false);
+  return true;
+}
+
+// A bit for each packet in memory behind the first that is not.
+uint64_t landed_behind(const Connection& connection) {
+  uint64_t bits = 0;
+  for (uint32_t i = 1; i < kWindow; ++i) {
+    const Slot& slot = connection.slots[(connection.landed + i) % kWindow];
+    if (slot.state == SlotState::kLanded) bits |= uint64_t{1} << (i - 1);
+  }
+  return bits;
+}
+
+}  // namespace
+
+void write_header(const Card& card, const Connection& connection, uint8_t type, uint32_t sequence,
+                  uint16_t length, peal_wire_header* header) {
+  const Membership& self = card.members[connection.member].membership;
+  write_plain(self, connection.address, type, connection.peer, length, header);
+  header->sequence = sequence;
+  header->piece = connection.landed;
+  header->origin = connection.told;
+  header->fragment = connection.data_told;
+}
+
+bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8_t type,
+          uint32_t handle, uint32_t own_handle) {
+  Packet* packet = take_packet(card);
+  if (packet == nullptr) return false;
+  const peal_p2p_open body = {own_handle, 0};
+  const uint16_t bytes = type == PEAL_PACKET_CLOSED ? uint16_t{0} : uint16_t{sizeof(body)};
+  write_plain(self, to, type, handle, bytes, packet->header);
+  if (bytes != 0) std::memcpy(packet->payload, &body, bytes);
+  count(card, PEAL_COUNTER_SENT_P2P_CONTROL);
+  launch_packet(card, packet, false);
+  return true;
+}
+
+void tell_phase(Card& card, const Connection& connection, uint8_t type) {
+  const Membership& self = card.members[connection.member].membership;
+  const uint32_t peer = type == PEAL_PACKET_OPEN ? 0 : connection.peer;
+  tell(card, self, connection.address, type, peer, handle_of(card.p2p, connection));
+}
+
+void send_ack(Card& card, Connection& connection, bool asks) {
+  const peal_p2p_ack body = {landed_behind(connection)};
+  const uint8_t hop = asks ? PEAL_P2P_ASK : 0;
+  if (!send_body(card, connection, PEAL_PACKET_ACK, hop, &body, sizeof(body))) return;
+  connection.owes_answer = false;
+  connection.unasked = 0;
+}
+
+void send_refused(Card& card, Connection& connection, uint32_t sequence, peal_status status) {
+  const peal_p2p_refused body = {sequence, static_cast<uint32_t>(status)};
+  (void)send_body(card, connection, PEAL_PACKET_REFUSED, 0, &body, sizeof(body));
+}
+
+}  // namespace peal::p2p

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Headers of point-to-point packets, and those that have no number: nothing of theirs is kept, what
+// they say is asked for again.
+#pragma once
+
+#include "firmware/card_types.h"
+#include "firmware/p2p/connection.h"
+
+namespace peal::p2p {
+
+// Makes the header of a connection's packet: also what has come by it.
+void write_header(const Card& card, const Connection& connection, uint8_t type, uint32_t sequence,
+                  uint16_t length, peal_wire_header* header);
+
+// Without a connection here, to the one of this handle there. False: there was no packet; nothing
+// is lost that is not asked for again.
+bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8_t type,
+          uint32_t handle, uint32_t own_handle);
+// OPEN, ACCEPT, CLOSE or CLOSED of this connection.
+void tell_phase(Card& card, const Connection& connection, uint8_t type);
+// What is in memory.
+void send_ack(Card& card, Connection& connection, bool asks);
+void send_refused(Card& card, Connection& connection, uint32_t sequence, peal_status status);
+
+}  // namespace peal::p2p

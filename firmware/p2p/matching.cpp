@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/p2p/matching.h"
+
+#include <cstring>
+
+#include "firmware/base/assert.h"
+#include "firmware/p2p/request.h"
+#include "firmware/p2p/sending.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal::p2p {
+namespace {
+
+bool is_wanted(const Request& receive, const Announcement& message) {
+  return receive.any_tag || receive.tag == message.tag;
+}
+
+// May a message of this connection still be answered in this life?
+bool may_match(const Connection& connection) {
+  return connection.phase == ConnectionPhase::kOpen ||
+         connection.phase == ConnectionPhase::kDraining ||
+         connection.phase == ConnectionPhase::kLeaving;
+}
+
+// How it ended is known, but for telling the other side.
+void tell_done(Card& card, Request& request, peal_status status) {
+  request.status = static_cast<uint16_t>(status);
+  request.due = Due::kDone;
+  attach(card, request);
+}
+
+// The receive has its message, whose packet, if it came with its bytes, is held for it.
+void match(Card& card, Connection& connection, Request& receive, const Announcement& message,
+           bool whole) {
+  unpost_receive(card, card.members[receive.member], receive);
+  receive.matched = true;
+  receive.owes = true;
+  ++connection.owing;
+  ++connection.told;
+  if (message.packet != nullptr) ++connection.data_told;
+  receive.peer_request = message.request;
+  receive.tag = message.tag;
+  const bool fits = message.bytes <= receive.bytes;
+  receive.bytes = message.bytes;
+  if (!fits || message.bytes == 0) {
+    if (message.packet != nullptr) unhold_packet(card, message.packet);
+    tell_done(card, receive, fits ? PEAL_STATUS_OK : PEAL_STATUS_TRUNCATED);
+    return;
+  }
+  receive.packet = message.packet;
+  receive.due = whole ? Due::kLand : Due::kReady;
+  attach(card, receive);
+}
+
+Request* find_posted(Card& card, const Member& member, Rank rank, const Announcement& message) {
+  for (uint16_t name = member.receives.first; name != 0;) {
+    Request& receive = card.p2p.requests[name - 1];
+    if (receive.rank == rank && is_wanted(receive, message)) return &receive;
+    name = receive.next_posted;
+  }
+  return nullptr;
+}
+
+void remove_place(Connection& connection, uint32_t at) {
+  if (connection.places[at].packet != nullptr) --connection.held;
+  --connection.place_count;
+  for (uint32_t i = at; i < connection.place_count; ++i) {
+    connection.places[i] = connection.places[i + 1];
+  }
+}
+
+}  // namespace
+
+void match_receive(Card& card, Member& member, Request& request) {
+  post_receive(card, member, request);
+  Connection* connection = find_connection(card, member.index, request.rank);
+  if (connection == nullptr || !may_match(*connection)) return;
+  for (uint32_t i = 0; i < connection->place_count; ++i) {
+    const Announcement message = connection->places[i];
+    if (!is_wanted(request, message)) continue;
+    remove_place(*connection, i);
+    match(card, *connection, request, message, message.packet != nullptr);
+    return;
+  }
+}
+
+peal_counter on_announce(Card& card, Connection& connection, Packet* packet) {
+  const uint32_t data = packet->header->length - PEAL_P2P_BODY_BYTES;
+  peal_p2p_announce body;
+  std::memcpy(&body, packet->payload, sizeof(body));
+  const bool whole = body.bytes == data;
+  if (data != 0 && (!whole || connection.held >= connection.tokens)) {
+    return PEAL_COUNTER_DROP_P2P_FIELD;
+  }
+  const Member& member = member_of(card, connection);
+  Announcement message = {body.tag, body.bytes, body.request, data != 0 ? packet : nullptr};
+  Request* receive =
+      may_match(connection) ? find_posted(card, member, connection.rank, message) : nullptr;
+  if (receive == nullptr) {
+    if (connection.place_count == kPlaces) return PEAL_COUNTER_DROP_P2P_FIELD;
+    count(card, PEAL_COUNTER_P2P_UNEXPECTED);
+    connection.places[connection.place_count++] = message;
+    if (message.packet != nullptr) ++connection.held;
+  }
+  if (message.packet != nullptr) ++packet->holds;
+  if (receive != nullptr) match(card, connection, *receive, message, data != 0);
+  return PEAL_COUNTER_RECEIVED;
+}
+
+peal_status on_ready(Card& card, Connection& connection, const peal_p2p_ready& body) {
+  const Member& member = member_of(card, connection);
+  Request* send = find_request(card, member, connection.rank, body.request);
+  if (send == nullptr || send->kind != Kind::kSend || !send->announced || send->matched ||
+      send->bytes == 0) {
+    return PEAL_STATUS_DMA_FAULT;
+  }
+  send->matched = true;
+  send->peer_request = body.receive;
+  send->due = Due::kData;
+  attach(card, *send);
+  return PEAL_STATUS_OK;
+}
+
+peal_counter on_done(Card& card, Connection& connection, const peal_p2p_done& body) {
+  const bool fault = body.status == PEAL_STATUS_DMA_FAULT;
+  if (!fault && body.status != PEAL_STATUS_OK && body.status != PEAL_STATUS_TRUNCATED) {
+    return PEAL_COUNTER_DROP_P2P_FIELD;
+  }
+  const Member& member = member_of(card, connection);
+  Request* request = find_request(card, member, connection.rank, body.request);
+  if (request == nullptr) return PEAL_COUNTER_RECEIVED;  // it has ended otherwise
+  const bool sends = request->kind == Kind::kSend && request->announced && !request->matched;
+  const bool awaits = request->kind == Kind::kGet || request->kind == Kind::kReceive;
+  if (sends || (awaits && fault)) {
+    end_request(card, *request, static_cast<peal_status>(body.status));
+  }
+  return PEAL_COUNTER_RECEIVED;
+}
+
+void land_early(Card& card, Request& request) {
+  Packet* packet = request.packet;
+  request.packet = nullptr;
+  request.due = Due::kNothing;
+  ++request.dma;
+  ++card.members[request.member].dma;
+  dma_write(card, {.host = request.memory,
+                   .card = packet->payload + PEAL_P2P_BODY_BYTES,
+                   .bytes = static_cast<uint32_t>(request.bytes),
+                   .packet = packet,
+                   .tag = {.member = request.member,
+                           .owner = DmaOwner::kPointToPoint,
+                           .slot = 0,
+                           .role = static_cast<uint8_t>(DmaRole::kEarly),
+                           .step = 0,
+                           .piece = 0,
+                           .detail = 0,
+                           .sequence = uint64_t{name_of(card.p2p, request)} << 32}});
+  unhold_packet(card, packet);
+}
+
+void on_early_landed(Card& card, const DmaDone& done) {
+  Request& request = card.p2p.requests[(done.tag.sequence >> 32) - 1];
+  --card.members[request.member].dma;
+  unhold_packet(card, done.packet);
+  if (!request.over) tell_done(card, request, done.ok ? PEAL_STATUS_OK : PEAL_STATUS_DMA_FAULT);
+  request_dma_done(card, request);
+}
+
+void end_if_sent(Card& card, Request& request) {
+  if (request.over || request.records != 0 || request.due != Due::kNothing) return;
+  const bool streams = request.kind == Kind::kSend && request.matched;
+  if (request.kind == Kind::kPut || request.kind == Kind::kServe || streams) {
+    end_request(card, request, PEAL_STATUS_OK);
+  }
+}
+
+void fail_sending(Card& card, Request& request) {
+  if (request.over) return;
+  if (request.kind == Kind::kServe || (request.kind == Kind::kSend && request.matched)) {
+    // The other side waits for bytes that will not come.
+    Connection* connection = find_connection(card, request.member, request.rank);
+    PEAL_ASSERT(connection != nullptr);
+    skip_records(card, *connection, request);
+    if (request.place == Place::kWork) take_out(card.p2p, connection->work, request);
+    tell_done(card, request, PEAL_STATUS_DMA_FAULT);
+    return;
+  }
+  end_request(card, request, PEAL_STATUS_DMA_FAULT);
+}
+
+}  // namespace peal::p2p

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How a life of a connection begins and ends. OPEN and ACCEPT tell each other the handles, so that
+// nothing of an earlier life can be taken for one of this. CLOSE says that its sender has nothing
+// under way and sends nothing more by this life; CLOSED that the other side has neither: then both
+// forget it. Whoever is asked twice answers twice, also when it has forgotten.
+#pragma once
+
+#include "firmware/card_types.h"
+#include "firmware/p2p/connection.h"
+
+namespace peal::p2p {
+
+// Asks the other side for a connection. The request that wants it, and all others for that rank,
+// go to it.
+void open_connection(Card& card, const Member& member, const peal_peer_address& address);
+// To a rank that has asked.
+void accept_connection(Card& card, const Member& member, const Waiter& waiter);
+
+peal_counter on_open(Card& card, Member& member, uint32_t peer, const peal_peer_address& address);
+peal_counter on_accept(Card& card, Member& member, const peal_wire_header& header, uint32_t peer,
+                       const peal_peer_address& address);
+peal_counter on_close(Card& card, Member& member, const peal_wire_header& header, uint32_t peer,
+                      const peal_peer_address& address);
+peal_counter on_closed(Card& card, Member& member, const peal_wire_header& header);
+
+// Something came that only who knows this life can have sent.
+void note_heard(Card& card, Connection& connection);
+// Nothing new is sent from now on; CLOSE when what is under way is acknowledged.
+void begin_close(Card& card, Connection& connection);
+// Sends CLOSE or CLOSED if its time has come; the connection may be gone afterwards.
+void close_if_quiet(Card& card, Connection& connection);
+
+}  // namespace peal::p2p

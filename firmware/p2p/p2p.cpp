@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/p2p/p2p.h"
+
+#include <cstring>
+
+#include "firmware/base/assert.h"
+#include "firmware/group/remote.h"
+#include "firmware/host/keys.h"
+#include "firmware/p2p/acknowledgement.h"
+#include "firmware/p2p/connection.h"
+#include "firmware/p2p/control.h"
+#include "firmware/p2p/matching.h"
+#include "firmware/p2p/opening.h"
+#include "firmware/p2p/receiving.h"
+#include "firmware/p2p/request.h"
+#include "firmware/p2p/sending.h"
+#include "firmware/p2p/waiting.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal::p2p {
+namespace {
+
+// What all requests have. Null: no record is free.
+Request* begin(Card& card, Member& member, Kind kind, Rank rank, const HostAddress& memory,
+               uint64_t bytes, uint32_t key, const Ticket& ticket) {
+  Request* request = take_request(card, member, kind, rank, ticket);
+  if (request == nullptr) return nullptr;
+  request->memory = memory;
+  request->bytes = bytes;
+  request->key = key;
+  if (key != 0) hold_key(card, member.context, key);
+  return request;
+}
+
+// In a group that is poisoned nothing begins.
+bool ends_at_once(Card& card, const Member& member, Request& request) {
+  if (!member.membership.poisoned) return false;
+  end_request(card, request, PEAL_STATUS_PEER_DEAD, member.membership.dead_rank);
+  return true;
+}
+
+template <typename Body>
+Body body_of(const Packet& packet) {
+  Body body;
+  std::memcpy(&body, packet.payload, sizeof(body));
+  return body;
+}
+
+// A packet of a connection that both sides have.
+peal_counter on_connection(Card& card, Member& member, Packet* packet,
+                           const peal_peer_address& address) {
+  const peal_wire_header& header = *packet->header;
+  Connection* connection = find_by_handle(card, member, address.rank, header.block_bytes);
+  if (connection == nullptr || connection->phase == ConnectionPhase::kOpening) {
+    return PEAL_COUNTER_DROP_CONNECTION;
+  }
+  note_heard(card, *connection);
+  const bool acks = header.type == PEAL_PACKET_ACK;
+  const uint64_t landed = acks ? body_of<peal_p2p_ack>(*packet).landed : 0;
+  if (!take_acknowledgement(card, *connection, header, landed)) {
+    return PEAL_COUNTER_DROP_P2P_FIELD;
+  }
+  if (acks) {
+    if ((header.hop & PEAL_P2P_ASK) != 0) send_ack(card, *connection, false);
+    return PEAL_COUNTER_RECEIVED;
+  }
+  if (header.type == PEAL_PACKET_REFUSED) {
+    return on_refused(card, *connection, body_of<peal_p2p_refused>(*packet));
+  }
+  return on_numbered(card, *connection, packet);
+}
+
+void end_member(Card& card, Member& member) {
+  State& state = card.p2p;
+  const bool poisoned = member.membership.poisoned;
+  const peal_status status = poisoned ? PEAL_STATUS_PEER_DEAD : PEAL_STATUS_CLOSED;
+  const Rank rank = poisoned ? Rank{member.membership.dead_rank} : Rank{PEAL_NO_RANK};
+  for (uint32_t i = 0; i < state.requests_touched; ++i) {
+    Request& request = state.requests[i];
+    if (request.kind == Kind::kFree || request.member != member.index) continue;
+    end_request(card, request, status, rank);
+  }
+  for (uint32_t i = 0; i < state.connections_touched; ++i) {
+    Connection& connection = state.connections[i];
+    if (connection.phase == ConnectionPhase::kFree || connection.member != member.index) continue;
+    drop_records(card, connection);
+    give_back(card, connection);
+  }
+  forget_waiters(card, member);
+}
+
+void end_members(Card& card) {
+  card.p2p.failing = false;
+  for (Member& member : members_of(card)) {
+    if (member.p2p_uses == 0 && card.p2p.waiter_count == 0) continue;
+    const bool ends = member.membership.poisoned || member.phase == MemberPhase::kDying;
+    if (ends && member.phase != MemberPhase::kFree) end_member(card, member);
+  }
+}
+
+}  // namespace
+
+bool is_reachable(const Member& member, Rank rank) {
+  const Membership& self = member.membership;
+  if (rank >= self.ranks) return false;
+  return rank == self.rank || peer_entry(self.rank, rank, self.ranks) != kNoPeer ||
+         member.remote.key != 0;
+}
+
+bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket) {
+  Request* request = begin(card, member, Kind::kPut, put.to, put.from, put.bytes, put.key, ticket);
+  if (request == nullptr) return false;
+  if (ends_at_once(card, member, *request)) return true;
+  request->remote_key = put.remote_key;
+  request->remote_offset = put.remote_offset;
+  request->notice = put.notice;
+  request->due = Due::kData;
+  attach(card, *request);
+  return true;
+}
+
+bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket) {
+  Request* request = begin(card, member, Kind::kGet, get.from, get.to, get.bytes, get.key, ticket);
+  if (request == nullptr) return false;
+  if (ends_at_once(card, member, *request)) return true;
+  request->remote_key = get.remote_key;
+  request->remote_offset = get.remote_offset;
+  request->due = Due::kGet;
+  attach(card, *request);
+  return true;
+}
+
+bool start_send(Card& card, Member& member, const Send& send, const Ticket& ticket) {
+  Request* request =
+      begin(card, member, Kind::kSend, send.to, send.from, send.bytes, send.key, ticket);
+  if (request == nullptr) return false;
+  if (ends_at_once(card, member, *request)) return true;
+  request->tag = send.tag;
+  request->due = Due::kAnnounce;
+  attach(card, *request);
+  return true;
+}
+
+bool start_receive(Card& card, Member& member, const Receive& receive, const Ticket& ticket) {
+  Request* request = begin(card, member, Kind::kReceive, receive.from, receive.to, receive.bytes,
+                           receive.key, ticket);
+  if (request == nullptr) return false;
+  if (ends_at_once(card, member, *request)) return true;
+  request->tag = receive.tag;
+  request->any_tag = receive.any_tag;
+  match_receive(card, member, *request);
+  return true;
+}
+
+bool start_fence(Card& card, Member& member, const Fence& fence, const Ticket& ticket) {
+  const bool all = fence.to == kEverybody;
+  Request* request =
+      begin(card, member, Kind::kFence, all ? member.membership.rank : fence.to, {}, 0, 0, ticket);
+  if (request == nullptr) return false;
+  if (ends_at_once(card, member, *request)) return true;
+  request->any_tag = all;
+  end_fence_if_passed(card, *request);
+  return true;
+}
+
+bool next_notice(Card& card, Noticed* noticed) {
+  State& state = card.p2p;
+  if (state.notice_count == 0) return false;
+  *noticed = state.notices[state.notice_first];
+  state.notice_first = static_cast<uint16_t>((state.notice_first + 1) % kWindow);
+  --state.notice_count;
+  return true;
+}
+
+void start(Card& card) {
+  State& state = card.p2p;
+  const uint32_t most = card.port->packet_buffers() / 8;
+  state.tokens_most =
+      static_cast<uint16_t>(most < CONFIG_RECEIVE_TOKENS ? most : CONFIG_RECEIVE_TOKENS);
+  state.timer.kind = TimerKind::kPointToPoint;
+}
+
+peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer_address& address) {
+  const peal_wire_header& header = *packet->header;
+  if ((header.hop & ~PEAL_P2P_HOPS) != 0 || header.edge != 0 || header.flags != 0) {
+    return PEAL_COUNTER_DROP_P2P_FIELD;
+  }
+  switch (header.type) {
+    case PEAL_PACKET_OPEN:
+      return on_open(card, member, body_of<peal_p2p_open>(*packet).handle, address);
+    case PEAL_PACKET_ACCEPT:
+      return on_accept(card, member, header, body_of<peal_p2p_open>(*packet).handle, address);
+    case PEAL_PACKET_CLOSE:
+      return on_close(card, member, header, body_of<peal_p2p_open>(*packet).handle, address);
+    case PEAL_PACKET_CLOSED:
+      return on_closed(card, member, header);
+    default:
+      return on_connection(card, member, packet, address);
+  }
+}
+
+void on_dma(Card& card, const DmaDone& done) {
+  switch (static_cast<DmaRole>(done.tag.role)) {
+    case DmaRole::kRead:
+      on_read_done(card, done);
+      break;
+    case DmaRole::kLand:
+      on_landed(card, done);
+      break;
+    case DmaRole::kEarly:
+      on_early_landed(card, done);
+      break;
+  }
+}
+
+void on_timer(Card& card) { card.p2p.wanted = card.p2p.due = true; }
+
+void fail_addresses(Card& card, const Member& member) {
+  State& state = card.p2p;
+  for (uint32_t i = 0; i < state.requests_touched; ++i) {
+    Request& request = state.requests[i];
+    if (request.place != Place::kWanting || request.member != member.index) continue;
+    const Membership& self = member.membership;
+    if (request.rank == self.rank || peer_entry(self.rank, request.rank, self.ranks) != kNoPeer) {
+      continue;
+    }
+    end_request(card, request, PEAL_STATUS_DMA_FAULT);
+  }
+}
+
+void advance(Card& card) {
+  State& state = card.p2p;
+  if (state.failing) end_members(card);
+  if (state.wanted) serve_waiting(card);
+  send_ready(card);
+  // (A connection that was closed leaves its place to the next.)
+  if (state.wanted) serve_waiting(card);
+  state.due = false;
+}
+
+}  // namespace peal::p2p

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/p2p/sending.h"
+
+#include <cstring>
+
+#include "firmware/base/assert.h"
+#include "firmware/p2p/control.h"
+#include "firmware/p2p/matching.h"
+#include "firmware/p2p/opening.h"
+#include "firmware/p2p/request.h"
+#include "firmware/p2p/timing.h"
+#include "firmware/p2p/waiting.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal::p2p {
+namespace {
+
+bool is_answer(Due due) { return due == Due::kReady || due == Due::kLand || due == Due::kDone; }
+
+bool has_room(const Connection& connection) {
+  return static_cast<int16_t>(connection.given - connection.used) > 0;
+}
+
+// The request whose packet is the next new one; null: none may be sent now.
+Request* next_request(Card& card, const Connection& connection) {
+  State& state = card.p2p;
+  if (under_way(connection) >= connection.window) return nullptr;
+  Request* work = request_at(state, connection.work.first);
+  switch (connection.phase) {
+    case ConnectionPhase::kOpen:
+      if (work != nullptr && is_answer(work->due)) return work;
+      if (connection.sends.first != 0 && has_room(connection)) {
+        return request_at(state, connection.sends.first);
+      }
+      return work;
+    case ConnectionPhase::kDraining:
+    case ConnectionPhase::kLeaving:
+      return work != nullptr && is_answer(work->due) ? work : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+SendRecord& add_record(Card& card, Connection& connection, uint8_t type, Request* request) {
+  SendRecord& record = record_at(connection, connection.next_number++);
+  PEAL_ASSERT(record.state == RecordState::kFree);
+  record = {};
+  record.type = type;
+  if (request != nullptr) {
+    record.request = name_of(card.p2p, *request);
+    ++request->records;
+  }
+  mark_waiting(card, connection, record);
+  return record;
+}
+
+// A message is announced, with its bytes where it is short and there is a token.
+void announce(Card& card, Connection& connection, Request& request) {
+  SendRecord& record = add_record(card, connection, PEAL_PACKET_ANNOUNCE, &request);
+  const bool tokens = static_cast<int8_t>(connection.data_given - connection.data_used) > 0;
+  if (request.bytes > 0 && request.bytes <= kChunkBytes && tokens) {
+    record.bytes = static_cast<uint32_t>(request.bytes);
+    ++connection.data_used;
+  }
+  ++connection.used;
+  request.announced = true;
+  request.due = Due::kNothing;
+}
+
+void add_data(Card& card, Connection& connection, Request& request) {
+  const uint8_t type = request.kind == Kind::kPut ? PEAL_PACKET_PUT : PEAL_PACKET_STREAM;
+  const uint64_t left = request.bytes - request.at;
+  SendRecord& record = add_record(card, connection, type, &request);
+  record.offset = request.at;
+  record.bytes = static_cast<uint32_t>(left < kChunkBytes ? left : kChunkBytes);
+  request.at += record.bytes;
+  record.last = request.at == request.bytes;
+  if (record.last) request.due = Due::kNothing;
+}
+
+// READY and DONE need nothing but what they say.
+void add_answer(Card& card, Connection& connection, Request& request, uint8_t type,
+                uint32_t second) {
+  // A READY that is refused ends its receive.
+  Request* owner = type == PEAL_PACKET_READY ? &request : nullptr;
+  SendRecord& record = add_record(card, connection, type, owner);
+  record.first = request.peer_request;
+  record.second = second;
+  request.due = Due::kNothing;
+  if (request.owes) {
+    request.owes = false;
+    --connection.owing;
+  }
+}
+
+// One step of the request; false: something could not be had.
+bool step(Card& card, Connection& connection, Request& request) {
+  State& state = card.p2p;
+  switch (request.due) {
+    case Due::kAnnounce:
+      announce(card, connection, request);
+      take_out(state, connection.sends, request);
+      return true;
+    case Due::kData:
+      add_data(card, connection, request);
+      if (request.due == Due::kNothing) take_out(state, connection.work, request);
+      return true;
+    case Due::kGet:
+      add_record(card, connection, PEAL_PACKET_GET, &request);
+      request.due = Due::kNothing;
+      take_out(state, connection.work, request);
+      return true;
+    case Due::kReady:
+      take_out(state, connection.work, request);
+      add_answer(card, connection, request, PEAL_PACKET_READY, handle_of(state, request));
+      return true;
+    case Due::kLand:
+      if (!dma_suffices(card, 1)) return false;
+      take_out(state, connection.work, request);
+      land_early(card, request);
+      return true;
+    case Due::kDone: {
+      take_out(state, connection.work, request);
+      const auto status = static_cast<peal_status>(request.status);
+      add_answer(card, connection, request, PEAL_PACKET_DONE, request.status);
+      end_request(card, request, status);
+      return true;
+    }
+    case Due::kNothing:
+      break;
+  }
+  PEAL_ASSERT(false);
+  return false;
+}
+
+// Does the sender want to know at once? When it can go no further, and now and then before.
+bool wants_answer(const Connection& connection, const SendRecord& record, uint32_t number) {
+  if (record.times > 1 || connection.phase != ConnectionPhase::kOpen) return true;
+  if (number % (kWindow / 4) == kWindow / 4 - 1) return true;
+  if (number + 1 != connection.next_number) return false;
+  return under_way(connection) >= connection.window || connection.work.first == 0;
+}
+
+void launch(Card& card, Connection& connection, SendRecord& record, uint32_t number,
+            Packet* packet) {
+  write_header(card, connection, record.type, number, packet->header->length, packet->header);
+  record.state = RecordState::kSent;
+  record.order = ++connection.orders;
+  record.sent_ns = card.now;
+  if (record.times < 0xff) ++record.times;
+  packet->header->hop = wants_answer(connection, record, number) ? PEAL_P2P_ASK : 0;
+  count(card, record.times == 1 ? PEAL_COUNTER_SENT_P2P : PEAL_COUNTER_SENT_P2P_AGAIN);
+  if (connection.landed == connection.arrived) {  // the header says all
+    connection.owes_answer = false;
+    connection.unasked = 0;
+  }
+  count_packet(card, connection);
+  if (record.times > 1 || connection.deadline_ns > card.now + answer_time(card, connection)) {
+    expect_answer(card, connection);
+  }
+  launch_packet(card, packet, false);
+}
+
+template <typename Body>
+uint16_t put_body(Packet* packet, const Body& body) {
+  std::memcpy(packet->payload, &body, sizeof(body));
+  return sizeof(body);
+}
+
+// The part of the payload that is made here; its length.
+uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) {
+  const State& state = card.p2p;
+  switch (record.type) {
+    case PEAL_PACKET_READY:
+      return put_body(packet, peal_p2p_ready{record.first, record.second});
+    case PEAL_PACKET_DONE:
+      return put_body(packet, peal_p2p_done{record.first, record.second});
+    case PEAL_PACKET_SKIP:
+      return 0;
+    default:
+      break;
+  }
+  const Request& request = state.requests[record.request - 1];
+  switch (record.type) {
+    case PEAL_PACKET_PUT: {
+      peal_p2p_put body = {
+          request.remote_offset + record.offset, request.remote_key, 0, {kNoQueue, 0, 0, 0}};
+      if (record.last) {
+        const Notice& notice = request.notice;
+        body.notice = {notice.queue, notice.counter, notice.steps, notice.iteration};
+      }
+      return put_body(packet, body);
+    }
+    case PEAL_PACKET_STREAM:
+      return put_body(packet, peal_p2p_stream{record.offset, request.peer_request, {}});
+    case PEAL_PACKET_ANNOUNCE:
+      return put_body(packet,
+                      peal_p2p_announce{request.tag, request.bytes, handle_of(state, request), {}});
+    default:
+      return put_body(packet, peal_p2p_get{request.remote_offset, request.bytes, request.remote_key,
+                                           handle_of(state, request)});
+  }
+}
+
+// Begins to read the bytes that go with it.
+void read_bytes(Card& card, Connection& connection, SendRecord& record, uint32_t number,
+                Packet* packet) {
+  State& state = card.p2p;
+  Request& request = state.requests[record.request - 1];
+  record.state = RecordState::kReading;
+  ++request.dma;
+  ++member_of(card, connection).dma;
+  ++state.reads;
+  dma_read(card,
+           {.host = {request.memory.region, request.memory.offset + record.offset},
+            .card = packet->payload + PEAL_P2P_BODY_BYTES,
+            .bytes = record.bytes,
+            .packet = packet,
+            .tag = {.member = connection.member,
+                    .owner = DmaOwner::kPointToPoint,
+                    .slot = 0,
+                    .role = static_cast<uint8_t>(DmaRole::kRead),
+                    .step = 0,
+                    .piece = 0,
+                    .detail = number,
+                    .sequence = uint64_t{record.request} << 32 | handle_of(state, connection)}});
+}
+
+// False: there was no packet, or no DMA record.
+bool transmit(Card& card, Connection& connection, uint32_t number) {
+  SendRecord& record = record_at(connection, number);
+  if (record.bytes > 0 && !dma_suffices(card, 1)) return false;
+  Packet* packet = take_packet(card);
+  if (packet == nullptr) return false;
+  --connection.waiting;
+  const uint16_t body = write_body(card, record, packet);
+  packet->header->length = static_cast<uint16_t>(body + record.bytes);
+  if (record.bytes > 0) {
+    read_bytes(card, connection, record, number, packet);
+  } else {
+    launch(card, connection, record, number, packet);
+  }
+  return true;
+}
+
+// The oldest packet that waits to be sent.
+uint32_t first_waiting(const Connection& connection) {
+  uint32_t number = connection.base;
+  while (record_at(connection, number).state != RecordState::kWaiting) ++number;
+  return number;
+}
+
+Connection* take_ready(State& state) {
+  if (state.ready_first == 0) return nullptr;
+  Connection& connection = state.connections[state.ready_first - 1];
+  state.ready_first = connection.next_ready;
+  if (state.ready_first == 0) state.ready_last = 0;
+  connection.ready = false;
+  return &connection;
+}
+
+// One packet of this connection; false: something could not be had.
+bool send_one(Card& card, Connection& connection) {
+  if (connection.waiting == 0) {
+    Request* request = next_request(card, connection);
+    if (request == nullptr) return true;
+    if (!step(card, connection, *request)) return false;
+  }
+  return connection.waiting == 0 || transmit(card, connection, first_waiting(connection));
+}
+
+}  // namespace
+
+void mark_waiting(Card& card, Connection& connection, SendRecord& record) {
+  record.state = RecordState::kWaiting;
+  ++connection.waiting;
+  note_ready(card, connection);
+}
+
+void skip_records(Card& card, Connection& connection, Request& request) {
+  const uint16_t name = name_of(card.p2p, request);
+  for (uint32_t number = connection.base; number != connection.next_number; ++number) {
+    SendRecord& record = record_at(connection, number);
+    if (record.request != name || record.state == RecordState::kLanded) continue;
+    record.request = 0;
+    record.bytes = 0;
+    record.type = PEAL_PACKET_SKIP;
+    --request.records;
+    if (record.state != RecordState::kWaiting) mark_waiting(card, connection, record);
+  }
+}
+
+void drop_records(Card& card, Connection& connection) {
+  for (SendRecord& record : connection.records) {
+    Request* request = request_at(card.p2p, record.request);
+    record = {};
+    if (request == nullptr) continue;
+    --request->records;
+    finish_if_quiet(card, *request);
+  }
+}
+
+void send_ready(Card& card) {
+  State& state = card.p2p;
+  while (state.reads < kReadsMax) {
+    Connection* connection = take_ready(state);
+    if (connection == nullptr) return;
+    if (connection->waiting == 0 && next_request(card, *connection) == nullptr) {
+      close_if_quiet(card, *connection);
+      continue;
+    }
+    const bool sent = send_one(card, *connection);
+    note_ready(card, *connection);
+    if (!sent) {
+      card.timers.arm_no_later(state.timer, card.now + kStarvedNs);
+      return;
+    }
+  }
+}
+
+void on_read_done(Card& card, const DmaDone& done) {
+  State& state = card.p2p;
+  Member& member = card.members[done.tag.member];
+  Request& request = state.requests[(done.tag.sequence >> 32) - 1];
+  --state.reads;
+  --member.dma;
+  if (state.ready_first != 0) state.due = true;
+  const auto handle = static_cast<uint32_t>(done.tag.sequence);
+  Connection& connection = state.connections[handle & 0xffff];
+  const uint32_t number = done.tag.detail;
+  SendRecord& record = record_at(connection, number);
+  const bool live =
+      connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16 &&
+      number - connection.base < under_way(connection) && record.state == RecordState::kReading;
+  if (live && done.ok) {
+    PEAL_ASSERT(done.packet->holds == 1);
+    done.packet->holds = 0;
+    launch(card, connection, record, number, done.packet);
+  } else {
+    unhold_packet(card, done.packet);
+    if (live) fail_sending(card, request);
+  }
+  request_dma_done(card, request);
+}
+
+}  // namespace peal::p2p

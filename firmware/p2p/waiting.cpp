@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/p2p/waiting.h"
+
+#include "firmware/group/member.h"
+#include "firmware/group/remote.h"
+#include "firmware/p2p/opening.h"
+#include "firmware/p2p/request.h"
+#include "firmware/p2p/timing.h"
+
+namespace peal::p2p {
+namespace {
+
+bool anybody_waits(const State& state) {
+  return state.wanting.first != 0 || state.waiter_count != 0;
+}
+
+Waiter& waiter_at(State& state, uint32_t place) {
+  return state.waiters[(state.waiter_first + place) % kWaiters];
+}
+
+bool is_same(const Waiter& waiter, const Member& member, Rank rank) {
+  return waiter.member == member.membership.handle && waiter.address.rank == rank;
+}
+
+void serve_waiter(Card& card) {
+  State& state = card.p2p;
+  const Waiter waiter = waiter_at(state, 0);
+  state.waiter_first = static_cast<uint16_t>((state.waiter_first + 1) % kWaiters);
+  --state.waiter_count;
+  Member* member = find_member(card, waiter.member);
+  if (member == nullptr || member->membership.poisoned) return;
+  if (find_connection(card, member->index, waiter.address.rank) != nullptr) return;
+  accept_connection(card, *member, waiter);
+}
+
+// The first whose rank's address is known. False: none is; the others wait for it.
+bool serve_request(Card& card) {
+  State& state = card.p2p;
+  const uint16_t last = state.wanting.last;
+  for (bool more = state.wanting.first != 0; more;) {
+    Request& request = *request_at(state, state.wanting.first);
+    more = state.wanting.first != last;
+    Member& member = card.members[request.member];
+    peal_peer_address own;
+    const peal_peer_address* address = find_address_of(card, member, request.rank, &own);
+    if (address != nullptr) {
+      open_connection(card, member, *address);
+      return true;
+    }
+    take_first(state, state.wanting);
+    put_last(state, state.wanting, request, Place::kWanting);
+  }
+  card.timers.arm_no_later(state.timer, card.now + kStarvedNs);
+  return false;
+}
+
+bool has_had_its_turn(const Card& card, const Connection& connection) {
+  return connection.packets >= kTurnPackets ||
+         card.now - connection.opened_ns >= card.timeouts.nack_max_ns;
+}
+
+bool is_quiet(const Connection& connection) {
+  return connection.phase == ConnectionPhase::kOpen && connection.heard &&
+         connection.base == connection.next_number && connection.work.first == 0 &&
+         connection.sends.first == 0 && connection.place_count == 0 && connection.owing == 0;
+}
+
+bool is_ending(const Connection& connection) {
+  return connection.phase == ConnectionPhase::kDraining ||
+         connection.phase == ConnectionPhase::kClosing ||
+         connection.phase == ConnectionPhase::kLeaving;
+}
+
+// Who gives way: the quiet one that was not used for longest, else who has had its turn longest.
+Connection* find_victim(Card& card) {
+  State& state = card.p2p;
+  Connection* quiet = nullptr;
+  Connection* busy = nullptr;
+  for (uint32_t i = 0; i < state.connections_touched; ++i) {
+    Connection& each = state.connections[i];
+    if (each.phase == ConnectionPhase::kFree || is_ending(each) || each.held != 0) continue;
+    if (is_quiet(each)) {
+      if (quiet == nullptr || each.used_ns < quiet->used_ns) quiet = &each;
+    } else if (has_had_its_turn(card, each)) {
+      if (busy == nullptr || each.opened_ns < busy->opened_ns) busy = &each;
+    }
+  }
+  return quiet != nullptr ? quiet : busy;
+}
+
+// As many give way as there are waiting, but half of all at most.
+void make_room(Card& card) {
+  State& state = card.p2p;
+  uint32_t ending = 0;
+  for (uint32_t i = 0; i < state.connections_touched; ++i) {
+    if (is_ending(state.connections[i])) ++ending;
+  }
+  const uint32_t waiting = state.waiter_count + (state.wanting.first != 0 ? 1u : 0u);
+  for (; ending < waiting && ending < kConnections / 2; ++ending) {
+    Connection* victim = find_victim(card);
+    if (victim == nullptr) {
+      card.timers.arm_no_later(state.timer, card.now + card.timeouts.nack_ns);
+      return;
+    }
+    count(card, PEAL_COUNTER_CONNECTIONS_TAKEN_AWAY);
+    if (victim->phase == ConnectionPhase::kOpening) {
+      give_back(card, *victim);  // nothing went by it
+    } else {
+      begin_close(card, *victim);
+    }
+  }
+}
+
+}  // namespace
+
+peal_counter accept_or_wait(Card& card, Member& member, uint32_t peer,
+                            const peal_peer_address& address) {
+  State& state = card.p2p;
+  for (uint32_t i = 0; i < state.waiter_count; ++i) {
+    Waiter& waiter = waiter_at(state, i);
+    if (!is_same(waiter, member, address.rank)) continue;
+    waiter.peer = peer;
+    return PEAL_COUNTER_RECEIVED;
+  }
+  const Waiter waiter = {member.membership.handle, peer, address};
+  if (!anybody_waits(state) && has_free_connection(state)) {
+    accept_connection(card, member, waiter);
+    return PEAL_COUNTER_RECEIVED;
+  }
+  if (state.waiter_count == kWaiters) return PEAL_COUNTER_DROP_NO_CONNECTION;
+  count(card, PEAL_COUNTER_NO_CONNECTION);
+  waiter_at(state, state.waiter_count++) = waiter;
+  state.wanted = state.due = true;
+  return PEAL_COUNTER_RECEIVED;
+}
+
+void count_packet(Card& card, Connection& connection) {
+  connection.used_ns = card.now;
+  ++connection.packets;
+  if (connection.packets != kTurnPackets || !anybody_waits(card.p2p)) return;
+  card.p2p.wanted = card.p2p.due = true;
+}
+
+void serve_waiting(Card& card) {
+  State& state = card.p2p;
+  state.wanted = false;
+  while (anybody_waits(state)) {
+    if (!has_free_connection(state)) {
+      make_room(card);
+      if (!has_free_connection(state)) return;
+    }
+    const bool others = state.waiter_count != 0 && (state.turn || state.wanting.first == 0);
+    state.turn = !others;
+    if (others) {
+      serve_waiter(card);
+    } else if (!serve_request(card)) {
+      if (state.waiter_count == 0) return;
+      serve_waiter(card);
+    }
+  }
+}
+
+void forget_waiters(Card& card, const Member& member) {
+  State& state = card.p2p;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < state.waiter_count; ++i) {
+    const Waiter waiter = waiter_at(state, i);
+    if (waiter.member != member.membership.handle) waiter_at(state, kept++) = waiter;
+  }
+  state.waiter_count = static_cast<uint16_t>(kept);
+}
+
+}  // namespace peal::p2p

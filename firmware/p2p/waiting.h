@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// More want a connection than there are: own requests and other ranks wait in two queues, which
+// are served in turn, each in order. A connection with nothing under way gives way at once; one
+// that has had its turn (kTurnPackets, or a longest NACK interval) drains and gives way. So who waits
+// behind n others is served after at most n turns divided by the connections, whatever they do.
+#pragma once
+
+#include "firmware/card_types.h"
+#include "firmware/p2p/connection.h"
+
+namespace peal::p2p {
+
+// Packets that a connection carries, both ways, before it must give way.
+inline constexpr uint32_t kTurnPackets = 4 * kWindow;
+
+peal_counter accept_or_wait(Card& card, Member& member, uint32_t peer,
+                            const peal_peer_address& address);
+// One more packet of this connection. It may have had its turn.
+void count_packet(Card& card, Connection& connection);
+// Gives out what is free; where nothing is, somebody gives way.
+void serve_waiting(Card& card);
+// Those of a member that is leaving.
+void forget_waiters(Card& card, const Member& member);
+
+}  // namespace peal::p2p
