@@ -163,7 +163,7 @@ void end_request(Card& card, Request& request, peal_status status, Rank failed) 
 }
 
 void finish_if_quiet(Card& card, Request& request) {
-  if (!request.over || request.dma != 0 || request.records != 0 ||
+  if (request.kind == Kind::kFree || !request.over || request.dma != 0 || request.records != 0 ||
       request.place != Place::kNowhere) {
     return;
   }

@@ -183,7 +183,8 @@ bool Cluster::move_once() {
     }
     for (const auto& [context, entry] : card.port.take_completions()) {
       (void)context;
-      completions_[rank].push_back({entry.cookie, entry.status, entry.failed_rank});
+      completions_[rank].push_back(
+          {entry.cookie, entry.status, entry.failed_rank, entry.bytes, entry.tag});
       if (scribble_at_completion) scribble_send(rank, entry.sequence);
     }
   }

@@ -19,6 +19,8 @@ struct Completion {
   uint64_t cookie;
   uint32_t status;
   uint32_t failed_rank;
+  uint64_t bytes = 0;
+  uint64_t tag = 0;
 };
 
 class Cluster {

@@ -263,12 +263,10 @@ HeldDma MemoryPort::finish_dma(size_t index) {
 // --- completions and the log ---
 
 void MemoryPort::complete(ContextId context, const peal_completion& entry) {
-  for (const uint8_t byte : entry.reserved) {
-    if (byte != 0) {
-      problem("a reserved byte of a completion is not zero");
-      break;
-    }
-  }
+  uint8_t reserved = 0;
+  for (const uint8_t byte : entry.reserved) reserved |= byte;
+  for (const uint8_t byte : entry.reserved_too) reserved |= byte;
+  if (reserved != 0) problem("a reserved byte of a completion is not zero");
   log_ += "complete ctx" + std::to_string(context) + " cookie=" + std::to_string(entry.cookie) +
           " " + status_text(entry.status);
   if (entry.failed_rank != PEAL_NO_RANK) log_ += " rank=" + std::to_string(entry.failed_rank);
