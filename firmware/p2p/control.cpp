@@ -72,7 +72,7 @@ void send_ack(Card& card, Connection& connection, bool asks) {
   const peal_p2p_ack body = {landed_behind(connection)};
   const uint8_t hop = asks ? PEAL_P2P_ASK : 0;
   if (!send_body(card, connection, PEAL_PACKET_ACK, hop, &body, sizeof(body))) return;
-  connection.owes_answer = false;
+  connection.owes_answer = connection.landing != 0;  // of what was asked some may be landing
   connection.unasked = 0;
 }
 

@@ -137,6 +137,18 @@ peal_counter on_done(Card& card, Connection& connection, const peal_p2p_done& bo
   return PEAL_COUNTER_RECEIVED;
 }
 
+bool awaits_receive(const Card& card, const Connection& connection) {
+  const State& state = card.p2p;
+  for (uint32_t i = 0; i < state.requests_touched; ++i) {
+    const Request& each = state.requests[i];
+    if (each.kind == Kind::kSend && each.announced && !each.matched && !each.over &&
+        each.member == connection.member && each.rank == connection.rank) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void land_early(Card& card, Request& request) {
   Packet* packet = request.packet;
   request.packet = nullptr;

@@ -18,6 +18,9 @@ peal_counter on_announce(Card& card, Connection& connection, Packet* packet);
 peal_status on_ready(Card& card, Connection& connection, const peal_p2p_ready& body);
 peal_counter on_done(Card& card, Connection& connection, const peal_p2p_done& body);
 
+// Was a message announced to this rank that has no receive yet?
+[[nodiscard]] bool awaits_receive(const Card& card, const Connection& connection);
+
 // A message that came before its receive goes to memory; there is a DMA record.
 void land_early(Card& card, Request& request);
 void on_early_landed(Card& card, const DmaDone& done);

@@ -209,8 +209,8 @@ void take_number(Card& card, Connection& connection, const peal_wire_header& hea
   }
   // A gap, or its end, is told at once.
   const bool late = header.sequence != connection.arrived;
+  if (slot.state == SlotState::kLanded) ++connection.unasked;
   note_arrived(connection);
-  ++connection.unasked;
   if (late || (header.hop & PEAL_P2P_ASK) != 0) connection.owes_answer = true;
   note_landed(card, connection);
   count_packet(card, connection);
@@ -274,6 +274,7 @@ void on_landed(Card& card, const DmaDone& done) {
   --connection.landing;
   if (done.ok) {
     slot_of(connection, done.tag.detail).state = SlotState::kLanded;
+    ++connection.unasked;
     note_landed(card, connection);
     note_ready(card, connection);  // it may have waited for this to be closed
   } else {

@@ -5,6 +5,7 @@
 #include "firmware/group/remote.h"
 #include "firmware/p2p/acknowledgement.h"
 #include "firmware/p2p/control.h"
+#include "firmware/p2p/matching.h"
 #include "firmware/p2p/opening.h"
 #include "firmware/p2p/p2p.h"
 #include "firmware/wire/transmit.h"
@@ -26,9 +27,9 @@ bool waits_for_room(const Connection& connection) {
   return connection.phase == ConnectionPhase::kOpen && connection.sends.first != 0;
 }
 
-bool is_idle(const Connection& connection) {
-  return connection.work.first == 0 && connection.sends.first == 0 && connection.owing == 0 &&
-         connection.place_count == 0;
+bool is_idle(const Card& card, const Connection& connection) {
+  return !awaits_receive(card, connection) && connection.work.first == 0 &&
+         connection.sends.first == 0 && connection.owing == 0 && connection.place_count == 0;
 }
 
 void ask_again(Card& card, Connection& connection) {
@@ -110,7 +111,7 @@ void on_connection_timer(Card& card, uint32_t index) {
   } else if (waits_for_room(connection)) {
     grow_patient(connection);
     send_ack(card, connection, true);
-  } else if (connection.phase == ConnectionPhase::kOpen && is_idle(connection) &&
+  } else if (connection.phase == ConnectionPhase::kOpen && is_idle(card, connection) &&
              card.now - connection.used_ns >= kIdleIntervals * card.timeouts.nack_max_ns) {
     begin_close(card, connection);
     return;

@@ -3,6 +3,7 @@
 
 #include "firmware/group/member.h"
 #include "firmware/group/remote.h"
+#include "firmware/p2p/matching.h"
 #include "firmware/p2p/opening.h"
 #include "firmware/p2p/request.h"
 #include "firmware/p2p/timing.h"
@@ -59,10 +60,15 @@ bool has_had_its_turn(const Card& card, const Connection& connection) {
          card.now - connection.opened_ns >= card.timeouts.nack_max_ns;
 }
 
-bool is_quiet(const Connection& connection) {
+// Nothing is under way, and nothing has been for a while: whoever has just got a connection is
+// about to use it.
+bool is_quiet(const Card& card, const Connection& connection) {
+  if (connection.packets == 0 && !has_had_its_turn(card, connection)) return false;
+  if (card.now - connection.used_ns < card.timeouts.nack_ns) return false;
   return connection.phase == ConnectionPhase::kOpen && connection.heard &&
          connection.base == connection.next_number && connection.work.first == 0 &&
-         connection.sends.first == 0 && connection.place_count == 0 && connection.owing == 0;
+         connection.sends.first == 0 && connection.place_count == 0 && connection.owing == 0 &&
+         !awaits_receive(card, connection);
 }
 
 bool is_ending(const Connection& connection) {
@@ -79,7 +85,7 @@ Connection* find_victim(Card& card) {
   for (uint32_t i = 0; i < state.connections_touched; ++i) {
     Connection& each = state.connections[i];
     if (each.phase == ConnectionPhase::kFree || is_ending(each) || each.held != 0) continue;
-    if (is_quiet(each)) {
+    if (is_quiet(card, each)) {
       if (quiet == nullptr || each.used_ns < quiet->used_ns) quiet = &each;
     } else if (has_had_its_turn(card, each)) {
       if (busy == nullptr || each.opened_ns < busy->opened_ns) busy = &each;

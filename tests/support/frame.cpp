@@ -66,6 +66,49 @@ std::string missing_text(const peal_wire_header& header) {
   return text + number("origin", header.origin);
 }
 
+// Of point-to-point: the number, how many have come, and what it is about.
+std::string talk_text(const peal_wire_header& header, const uint8_t* payload) {
+  std::string text;
+  if (header.type >= PEAL_PACKET_SKIP) text += number("seq", header.sequence);
+  if (header.type >= PEAL_PACKET_ACK) text += number("landed", header.piece);
+  switch (header.type) {
+    case PEAL_PACKET_ACK: {
+      const auto body = payload_as<peal_p2p_ack>(header, payload);
+      if (body.landed != 0) text += " behind=" + hex(body.landed);
+      break;
+    }
+    case PEAL_PACKET_REFUSED: {
+      const auto body = payload_as<peal_p2p_refused>(header, payload);
+      text += number("refused", body.sequence) + " " + status_text(body.status);
+      break;
+    }
+    case PEAL_PACKET_PUT: {
+      const auto body = payload_as<peal_p2p_put>(header, payload);
+      text += number("offset", body.offset) + number("len", header.length - sizeof(body));
+      if (body.notice.queue != PEAL_P2P_NO_QUEUE) text += number("queue", body.notice.queue);
+      break;
+    }
+    case PEAL_PACKET_STREAM: {
+      const auto body = payload_as<peal_p2p_stream>(header, payload);
+      text += number("offset", body.offset) + number("len", header.length - sizeof(body));
+      break;
+    }
+    case PEAL_PACKET_ANNOUNCE: {
+      const auto body = payload_as<peal_p2p_announce>(header, payload);
+      text += number("tag", body.tag) + number("bytes", body.bytes) +
+              number("len", header.length - sizeof(body));
+      break;
+    }
+    case PEAL_PACKET_DONE:
+      text += " " + status_text(payload_as<peal_p2p_done>(header, payload).status);
+      break;
+    default:
+      break;
+  }
+  if ((header.hop & PEAL_P2P_ASK) != 0 && header.type >= PEAL_PACKET_OPEN) text += " ask";
+  return text;
+}
+
 }  // namespace
 
 uint32_t reference_crc32c(const void* data, size_t bytes, uint32_t seed) {
@@ -129,6 +172,7 @@ std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
       text += number("rank", payload_as<peal_verdict>(header, payload).rank);
       break;
     default:
+      text += talk_text(header, payload);
       break;
   }
   if (header.flags & PEAL_PACKET_REPAIR) text += " repair";

@@ -29,6 +29,7 @@ class PointToPoint : public ::testing::Test {
   }
   static BenchOptions with_tables(BenchOptions options) {
     options.tables = true;
+    options.keeps_early = true;
     return options;
   }
 
@@ -81,8 +82,7 @@ class PointToPoint : public ::testing::Test {
     made.flags = any ? PEAL_SUBMIT_ANY_TAG : 0;
     return post(rank, made);
   }
-  uint64_t put(uint32_t rank, uint32_t other, uint64_t bytes, uint64_t at = 0,
-               uint64_t there = 0) {
+  uint64_t put(uint32_t rank, uint32_t other, uint64_t bytes, uint64_t at = 0, uint64_t there = 0) {
     peal_submission made = entry(rank, PEAL_OPERATION_PUT, other, bytes);
     made.send_key = from[rank].key;
     made.send_offset = at;
@@ -90,8 +90,7 @@ class PointToPoint : public ::testing::Test {
     made.receive_offset = there;
     return post(rank, made);
   }
-  uint64_t get(uint32_t rank, uint32_t other, uint64_t bytes, uint64_t at = 0,
-               uint64_t there = 0) {
+  uint64_t get(uint32_t rank, uint32_t other, uint64_t bytes, uint64_t at = 0, uint64_t there = 0) {
     peal_submission made = entry(rank, PEAL_OPERATION_GET, other, bytes);
     made.send_key = from[other].key;
     made.send_offset = there;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is sent again, and when: one lost packet alone, or, going back, all behind it.
+#include "firmware/p2p/acknowledgement.h"
+
+#include "tests/unit/firmware/p2p/p2p_fixture.h"
+#include "tests/unit/firmware/p2p/talk_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr size_t kChunk = p2p::kChunkBytes;
+
+// The PUT of this number is lost, so many times.
+std::function<uint32_t(const Frame&)> lose(uint32_t number, uint32_t times = 1) {
+  return [number, left = times](const Frame& frame) mutable -> uint32_t {
+    if (frame.header.type != PEAL_PACKET_PUT || frame.header.sequence != number || left == 0) {
+      return 1;
+    }
+    left--;
+    return 0;
+  };
+}
+
+TEST_F(PointToPoint, WithoutLossNothingIsSentTwice) {
+  const uint64_t cookie = put(0, 1, 39 * kChunk);
+  ASSERT_TRUE(run_until_ended(0, cookie));
+  EXPECT_EQ(cluster.total(PEAL_COUNTER_SENT_P2P), 39u);
+  EXPECT_EQ(cluster.total(PEAL_COUNTER_SENT_P2P_AGAIN), 0u);
+  // An OPEN, an ACCEPT and an ACK to begin with, then an ACK for a quarter of a window.
+  EXPECT_LE(cluster.total(PEAL_COUNTER_SENT_P2P_CONTROL), 3 + 39 / (p2p::kWindow / 4) + 4);
+}
+
+TEST_F(PointToPoint, ALostPacketAloneIsSentAgainAtOnce) {
+  const uint64_t first = put(0, 1, kChunk);
+  ASSERT_TRUE(run_until_ended(0, first));
+  cluster.fate = lose(8);
+  const uint64_t cookie = put(0, 1, 39 * kChunk);
+  ASSERT_TRUE(run_until_ended(0, cookie));
+  EXPECT_EQ(cluster.total(PEAL_COUNTER_SENT_P2P_AGAIN), 1u);
+  EXPECT_EQ(cluster.total(PEAL_COUNTER_P2P_TIMEOUTS), 0u) << "what came behind it showed it";
+  EXPECT_TRUE(same(0, 0, 1, 0, 39 * kChunk));
+}
+
+TEST_F(PointToPoint, TheLastPacketIsMissedByTime) {
+  cluster.fate = lose(2, 3);
+  const uint64_t cookie = put(0, 1, 3 * kChunk);
+  ASSERT_TRUE(run_until_ended(0, cookie));
+  // The first question is sent with the oldest packet: nobody has said that it came.
+  EXPECT_EQ(cluster.total(PEAL_COUNTER_SENT_P2P_AGAIN), 1 + 3u);
+  EXPECT_EQ(cluster.total(PEAL_COUNTER_P2P_TIMEOUTS), 1 + 3u);
+  EXPECT_TRUE(same(0, 0, 1, 0, 3 * kChunk));
+}
+
+class GoingBack : public PointToPoint {
+ protected:
+  static BenchOptions going_back() {
+    BenchOptions options;
+    options.timeouts.go_back_n = true;
+    return options;
+  }
+  GoingBack() : PointToPoint(4, going_back()) {}
+};
+
+TEST_F(GoingBack, AllBehindALossIsSentAgain) {
+  cluster.fate = lose(1);
+  const uint64_t cookie = put(0, 1, 39 * kChunk);
+  ASSERT_TRUE(run_until_ended(0, cookie));
+  EXPECT_EQ(cluster.total(PEAL_COUNTER_P2P_TIMEOUTS), 1u);
+  EXPECT_EQ(cluster.total(PEAL_COUNTER_SENT_P2P_AGAIN), p2p::kWindow / 2);
+  EXPECT_EQ(cluster.bench(1).counter(PEAL_COUNTER_DROP_P2P_ORDER), p2p::kWindow / 2 - 2);
+  EXPECT_TRUE(same(0, 0, 1, 0, 39 * kChunk));
+}
+
+// The wire may bring packets in another order: by less than three they are not lost.
+TEST_F(TalkTest, AFewPacketsTheOtherWayRoundAreNotLost) {
+  peal_submission entry{};
+  entry.operation = PEAL_OPERATION_PUT;
+  entry.member = member.handle();
+  entry.cookie = 9;
+  entry.root = kSender;
+  entry.block_bytes = 4 * kChunk;
+  entry.send_key = send.key;
+  entry.receive_key = 77;
+  bench.submit(entry);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_P2P), 4u);
+  bench.deliver(ack(0, 3));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_P2P_AGAIN), 0u) << "two came before it";
+  bench.deliver(ack(0, 7));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_P2P_AGAIN), 1u) << "three did";
+  bench.take_log();
+  bench.deliver(ack(4));
+  EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=9 OK\n");
+}
+
+TEST_F(TalkTest, ARefusalEndsTheRequestAndItsPacketsAreSkipped) {
+  peal_submission entry{};
+  entry.operation = PEAL_OPERATION_PUT;
+  entry.member = member.handle();
+  entry.cookie = 9;
+  entry.root = kSender;
+  entry.block_bytes = 3 * kChunk;
+  entry.send_key = send.key;
+  entry.receive_key = 77;
+  bench.submit(entry);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.deliver(
+      talk(PEAL_PACKET_REFUSED, kSender, handle, 0, peal_p2p_refused{1, PEAL_STATUS_BAD_KEY}));
+  EXPECT_EQ(bench.take_log(),
+            "send 1>0 SKIP seq=0 landed=0 ask\n"
+            "send 1>0 SKIP seq=1 landed=0 ask\n"
+            "send 1>0 SKIP seq=2 landed=0 ask\n"
+            "complete ctx0 cookie=9 BAD_KEY\n");
+  EXPECT_EQ(change(talk(PEAL_PACKET_REFUSED, kSender, handle, 0,
+                        peal_p2p_refused{1, PEAL_STATUS_BAD_KEY})),
+            "+1 duplicate");
+  EXPECT_EQ(change(talk(PEAL_PACKET_REFUSED, kSender, handle, 0,
+                        peal_p2p_refused{3, PEAL_STATUS_BAD_KEY})),
+            "+1 duplicate")
+      << "none such was sent";
+}
+
+TEST_F(TalkTest, StatusesThatNoRefusalHasAreDropped) {
+  peal_submission entry{};
+  entry.operation = PEAL_OPERATION_PUT;
+  entry.member = member.handle();
+  entry.root = kSender;
+  bench.submit(entry);
+  for (const uint32_t status : {uint32_t{PEAL_STATUS_OK}, uint32_t{PEAL_STATUS_PEER_DEAD}, 999u}) {
+    EXPECT_EQ(change(talk(PEAL_PACKET_REFUSED, kSender, handle, 0, peal_p2p_refused{0, status})),
+              "+1 drop_p2p_field");
+  }
+}
+
+}  // namespace
+}  // namespace peal::test
