@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/p2p/acknowledgement.h"
 
+#include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
-#include "firmware/p2p/opening.h"
+#include "firmware/p2p/records.h"
 #include "firmware/p2p/request.h"
-#include "firmware/p2p/sending.h"
 #include "firmware/p2p/timing.h"
 
 namespace peal::p2p {

@@ -3,7 +3,6 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/p2p/request.h"
-#include "firmware/p2p/sending.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::p2p {

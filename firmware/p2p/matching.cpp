@@ -4,8 +4,9 @@
 #include <cstring>
 
 #include "firmware/base/assert.h"
+#include "firmware/p2p/ending.h"
+#include "firmware/p2p/records.h"
 #include "firmware/p2p/request.h"
-#include "firmware/p2p/sending.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::p2p {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How a life of a connection begins and ends. OPEN and ACCEPT tell each other the handles, so that
+// How a life of a connection begins and ends, on this side (handshake.h: what the other says). OPEN and ACCEPT tell each other the handles, so that
 // nothing of an earlier life can be taken for one of this. CLOSE says that its sender has nothing
 // under way and sends nothing more by this life; CLOSED that the other side has neither: then both
 // forget it. Whoever is asked twice answers twice, also when it has forgotten.
@@ -15,13 +15,6 @@ namespace peal::p2p {
 void open_connection(Card& card, const Member& member, const peal_peer_address& address);
 // To a rank that has asked.
 void accept_connection(Card& card, const Member& member, const Waiter& waiter);
-
-peal_counter on_open(Card& card, Member& member, uint32_t peer, const peal_peer_address& address);
-peal_counter on_accept(Card& card, Member& member, const peal_wire_header& header, uint32_t peer,
-                       const peal_peer_address& address);
-peal_counter on_close(Card& card, Member& member, const peal_wire_header& header, uint32_t peer,
-                      const peal_peer_address& address);
-peal_counter on_closed(Card& card, Member& member, const peal_wire_header& header);
 
 // Something came that only who knows this life can have sent.
 void note_heard(Card& card, Connection& connection);

@@ -7,8 +7,11 @@
 #include "firmware/group/remote.h"
 #include "firmware/host/keys.h"
 #include "firmware/p2p/acknowledgement.h"
+#include "firmware/p2p/clock.h"
 #include "firmware/p2p/connection.h"
 #include "firmware/p2p/control.h"
+#include "firmware/p2p/ending.h"
+#include "firmware/p2p/handshake.h"
 #include "firmware/p2p/matching.h"
 #include "firmware/p2p/opening.h"
 #include "firmware/p2p/receiving.h"
@@ -163,6 +166,24 @@ bool start_fence(Card& card, Member& member, const Fence& fence, const Ticket& t
   return true;
 }
 
+bool next_over(Card& card, Over* over) {
+  State& state = card.p2p;
+  Request* request = take_first(state, state.over);
+  if (request == nullptr) return false;
+  const auto status = static_cast<peal_status>(request->status);
+  const bool counts = status == PEAL_STATUS_OK || status == PEAL_STATUS_TRUNCATED;
+  *over = {.ticket = request->ticket,
+           .kind = request->kind,
+           .status = status,
+           .member = request->member,
+           .rank = request->failed_rank,
+           .bytes = counts ? request->bytes : 0,
+           .tag = request->kind == Kind::kReceive && counts ? request->tag : 0,
+           .accepted_ns = request->accepted_ns};
+  free_request(card, *request);
+  return true;
+}
+
 bool next_notice(Card& card, Noticed* noticed) {
   State& state = card.p2p;
   if (state.notice_count == 0) return false;
@@ -211,6 +232,10 @@ void on_dma(Card& card, const DmaDone& done) {
       on_early_landed(card, done);
       break;
   }
+}
+
+void on_connection_timer(Card& card, uint32_t index) {
+  on_deadline(card, card.p2p.connections[index]);
 }
 
 void on_timer(Card& card) { card.p2p.wanted = card.p2p.due = true; }

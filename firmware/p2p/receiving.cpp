@@ -7,9 +7,10 @@
 #include "firmware/base/assert.h"
 #include "firmware/host/keys.h"
 #include "firmware/p2p/control.h"
+#include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
+#include "firmware/p2p/records.h"
 #include "firmware/p2p/request.h"
-#include "firmware/p2p/sending.h"
 #include "firmware/p2p/waiting.h"
 #include "firmware/wire/transmit.h"
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "firmware/card_types.h"
+#include "firmware/dma/dma.h"
 #include "firmware/p2p/connection.h"
 
 namespace peal::p2p {

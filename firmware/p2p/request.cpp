@@ -3,59 +3,8 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/group/unsettled.h"
-#include "firmware/host/keys.h"
-#include "firmware/p2p/connection.h"
-#include "firmware/p2p/sending.h"
-#include "firmware/wire/transmit.h"
 
 namespace peal::p2p {
-namespace {
-
-void free_request(Card& card, Request& request) {
-  State& state = card.p2p;
-  Member& member = card.members[request.member];
-  if (request.kind == Kind::kServe) --state.services_used;
-  if (request.kind == Kind::kFence) --state.fences;
-  request.kind = Kind::kFree;
-  request.next = state.free_request;
-  state.free_request = name_of(state, request);
-  --state.requests_used;
-  leave_member(card, member);
-}
-
-// Puts that the fence waits for.
-bool is_awaited(const Request& put, const Request& fence) {
-  return put.kind == Kind::kPut && put.place != Place::kOver && put.member == fence.member &&
-         put.order < fence.order && (fence.any_tag || put.rank == fence.rank);
-}
-
-void look_at_fences(Card& card) {
-  State& state = card.p2p;
-  if (state.fences == 0) return;
-  for (uint32_t i = 0; i < state.requests_touched; ++i) {
-    Request& fence = state.requests[i];
-    if (fence.kind == Kind::kFence && !fence.over) end_fence_if_passed(card, fence);
-  }
-}
-
-// Leaves the lists of its connection.
-void leave_connection(Card& card, Request& request) {
-  Connection* connection = find_connection(card, request.member, request.rank);
-  if (connection == nullptr) return;
-  if (request.place == Place::kWork) take_out(card.p2p, connection->work, request);
-  if (request.place == Place::kSends) take_out(card.p2p, connection->sends, request);
-  if (request.owes) {
-    request.owes = false;
-    --connection->owing;
-    note_ready(card, *connection);
-  }
-  if (request.status != PEAL_STATUS_OK && request.records > 0) {
-    skip_records(card, *connection, request);
-  }
-}
-
-}  // namespace
-
 void put_last(State& state, RequestList& list, Request& request, Place place) {
   PEAL_ASSERT(request.place == Place::kNowhere);
   request.place = place;
@@ -134,6 +83,18 @@ Request* take_request(Card& card, Member& member, Kind kind, Rank rank, const Ti
   return request;
 }
 
+void free_request(Card& card, Request& request) {
+  State& state = card.p2p;
+  Member& member = card.members[request.member];
+  if (request.kind == Kind::kServe) --state.services_used;
+  if (request.kind == Kind::kFence) --state.fences;
+  request.kind = Kind::kFree;
+  request.next = state.free_request;
+  state.free_request = name_of(state, request);
+  --state.requests_used;
+  leave_member(card, member);
+}
+
 Request* find_request(Card& card, const Member& member, Rank rank, uint32_t handle) {
   const uint32_t index = handle & 0xffff;
   if (index >= card.p2p.requests_touched) return nullptr;
@@ -142,54 +103,6 @@ Request* find_request(Card& card, const Member& member, Rank rank, uint32_t hand
                     request.generation == handle >> 16 && request.member == member.index &&
                     request.rank == rank;
   return good ? &request : nullptr;
-}
-
-void end_request(Card& card, Request& request, peal_status status, Rank failed) {
-  if (request.over) return;
-  request.over = true;
-  request.status = static_cast<uint16_t>(status);
-  request.failed_rank = failed;
-  request.due = Due::kNothing;
-  if (request.place == Place::kWanting) take_out(card.p2p, card.p2p.wanting, request);
-  if (request.kind == Kind::kReceive && !request.matched) {
-    unpost_receive(card, card.members[request.member], request);
-  }
-  leave_connection(card, request);
-  if (request.packet != nullptr) {
-    unhold_packet(card, request.packet);
-    request.packet = nullptr;
-  }
-  finish_if_quiet(card, request);
-}
-
-void finish_if_quiet(Card& card, Request& request) {
-  if (request.kind == Kind::kFree || !request.over || request.dma != 0 || request.records != 0 ||
-      request.place != Place::kNowhere) {
-    return;
-  }
-  const Member& member = card.members[request.member];
-  if (request.key != 0) let_go_of_key(card, member.context, request.key);
-  request.key = 0;
-  if (request.kind == Kind::kServe) {
-    free_request(card, request);
-    return;
-  }
-  put_last(card.p2p, card.p2p.over, request, Place::kOver);
-  card.p2p.due = true;
-  if (request.kind == Kind::kPut) look_at_fences(card);
-}
-
-void request_dma_done(Card& card, Request& request) {
-  PEAL_ASSERT(request.dma > 0);
-  --request.dma;
-  finish_if_quiet(card, request);
-}
-
-void end_fence_if_passed(Card& card, Request& fence) {
-  for (uint32_t i = 0; i < card.p2p.requests_touched; ++i) {
-    if (is_awaited(card.p2p.requests[i], fence)) return;
-  }
-  end_request(card, fence, PEAL_STATUS_OK);
 }
 
 void leave_member(Card& card, Member& member) {
@@ -227,24 +140,6 @@ void unpost_receive(Card& card, Member& member, Request& request) {
   if (request.next_posted == 0) {
     member.receives.last = before == nullptr ? uint16_t{0} : name_of(state, *before);
   }
-}
-
-bool next_over(Card& card, Over* over) {
-  State& state = card.p2p;
-  Request* request = take_first(state, state.over);
-  if (request == nullptr) return false;
-  const auto status = static_cast<peal_status>(request->status);
-  const bool counts = status == PEAL_STATUS_OK || status == PEAL_STATUS_TRUNCATED;
-  *over = {.ticket = request->ticket,
-           .kind = request->kind,
-           .status = status,
-           .member = request->member,
-           .rank = request->failed_rank,
-           .bytes = counts ? request->bytes : 0,
-           .tag = request->kind == Kind::kReceive && counts ? request->tag : 0,
-           .accepted_ns = request->accepted_ns};
-  free_request(card, *request);
-  return true;
 }
 
 }  // namespace peal::p2p

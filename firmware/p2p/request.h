@@ -4,7 +4,6 @@
 #pragma once
 
 #include "firmware/card_types.h"
-#include "firmware/p2p/p2p.h"
 
 namespace peal::p2p {
 
@@ -29,16 +28,8 @@ void take_out(State& state, RequestList& list, Request& request);
 Request* take_request(Card& card, Member& member, Kind kind, Rank rank, const Ticket& ticket);
 // The other side names it: null unless it is this member's, with that rank.
 Request* find_request(Card& card, const Member& member, Rank rank, uint32_t handle);
-// It is over, with the first status that it gets. Leaves its lists; what it had under way is
-// waited for, and its packets are not sent again.
-void end_request(Card& card, Request& request, peal_status status, Rank failed = PEAL_NO_RANK);
-// It is handed back if it is over and nothing refers to it.
-void finish_if_quiet(Card& card, Request& request);
-// A DMA of it is done.
-void request_dma_done(Card& card, Request& request);
-
-// A fence whose puts are all over.
-void end_fence_if_passed(Card& card, Request& fence);
+// The record is free again.
+void free_request(Card& card, Request& request);
 // A request or a connection of the member's is gone.
 void leave_member(Card& card, Member& member);
 

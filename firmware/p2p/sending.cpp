@@ -5,6 +5,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/p2p/control.h"
+#include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
 #include "firmware/p2p/opening.h"
 #include "firmware/p2p/request.h"
@@ -270,35 +271,6 @@ bool send_one(Card& card, Connection& connection) {
 }
 
 }  // namespace
-
-void mark_waiting(Card& card, Connection& connection, SendRecord& record) {
-  record.state = RecordState::kWaiting;
-  ++connection.waiting;
-  note_ready(card, connection);
-}
-
-void skip_records(Card& card, Connection& connection, Request& request) {
-  const uint16_t name = name_of(card.p2p, request);
-  for (uint32_t number = connection.base; number != connection.next_number; ++number) {
-    SendRecord& record = record_at(connection, number);
-    if (record.request != name || record.state == RecordState::kLanded) continue;
-    record.request = 0;
-    record.bytes = 0;
-    record.type = PEAL_PACKET_SKIP;
-    --request.records;
-    if (record.state != RecordState::kWaiting) mark_waiting(card, connection, record);
-  }
-}
-
-void drop_records(Card& card, Connection& connection) {
-  for (SendRecord& record : connection.records) {
-    Request* request = request_at(card.p2p, record.request);
-    record = {};
-    if (request == nullptr) continue;
-    --request->records;
-    finish_if_quiet(card, *request);
-  }
-}
 
 void send_ready(Card& card) {
   State& state = card.p2p;

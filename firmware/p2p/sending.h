@@ -5,37 +5,14 @@
 #pragma once
 
 #include "firmware/card_types.h"
-#include "firmware/p2p/connection.h"
+#include "firmware/dma/dma.h"
+#include "firmware/p2p/records.h"
 
 namespace peal::p2p {
-
-inline SendRecord& record_at(Connection& connection, uint32_t number) {
-  return connection.records[number % kWindow];
-}
-inline const SendRecord& record_at(const Connection& connection, uint32_t number) {
-  return connection.records[number % kWindow];
-}
-// Packets that have a record.
-inline uint32_t under_way(const Connection& connection) {
-  return connection.next_number - connection.base;
-}
-// A record must be sent, or sent again.
-void mark_waiting(Card& card, Connection& connection, SendRecord& record);
-// The request is over: what of it is not acknowledged yet goes as SKIP.
-void skip_records(Card& card, Connection& connection, Request& request);
-// The connection's life ends with them: its requests have ended.
-void drop_records(Card& card, Connection& connection);
 
 // As much as may be sent now.
 void send_ready(Card& card);
 // Bytes of a packet have been read.
 void on_read_done(Card& card, const DmaDone& done);
-
-// Tags of point-to-point's DMA; sequence has the connection's handle below, the request above.
-enum class DmaRole : uint8_t {
-  kRead,   // detail: the packet's number
-  kLand,   // the same, of a packet that came; step 1: piece is the key that is held
-  kEarly,  // of a message that came before its receive; no connection
-};
 
 }  // namespace peal::p2p

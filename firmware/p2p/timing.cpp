@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/p2p/timing.h"
 
-#include "firmware/group/liveness.h"
 #include "firmware/group/remote.h"
-#include "firmware/p2p/acknowledgement.h"
-#include "firmware/p2p/control.h"
-#include "firmware/p2p/matching.h"
-#include "firmware/p2p/opening.h"
-#include "firmware/p2p/p2p.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::p2p {
@@ -15,6 +9,8 @@ namespace {
 
 // Before the first round trip was seen.
 constexpr TimeNs kFirstIntervals = 5;
+
+}  // namespace
 
 bool is_asking(const Connection& connection) {
   return connection.phase == ConnectionPhase::kOpening ||
@@ -26,36 +22,6 @@ bool is_asking(const Connection& connection) {
 bool waits_for_room(const Connection& connection) {
   return connection.phase == ConnectionPhase::kOpen && connection.sends.first != 0;
 }
-
-bool is_idle(const Card& card, const Connection& connection) {
-  return !awaits_receive(card, connection) && connection.work.first == 0 &&
-         connection.sends.first == 0 && connection.owing == 0 && connection.place_count == 0;
-}
-
-void ask_again(Card& card, Connection& connection) {
-  switch (connection.phase) {
-    case ConnectionPhase::kOpening:
-      tell_phase(card, connection, PEAL_PACKET_OPEN);
-      break;
-    case ConnectionPhase::kAccepted:
-      tell_phase(card, connection, PEAL_PACKET_ACCEPT);
-      break;
-    default:
-      tell_phase(card, connection, PEAL_PACKET_CLOSE);
-      break;
-  }
-}
-
-void watch(Card& card, const Connection& connection) {
-  Member& member = member_of(card, connection);
-  if (connection.rank != member.membership.rank) await_peer(card, member, connection.rank);
-}
-
-void grow_patient(Connection& connection) {
-  if (connection.backoff < 16) ++connection.backoff;
-}
-
-}  // namespace
 
 void note_round_trip(Connection& connection, TimeNs took_ns) {
   if (connection.round_trip_ns == 0) {
@@ -92,31 +58,6 @@ const peal_peer_address* find_address_of(Card& card, Member& member, Rank rank,
   if (rank != member.membership.rank) return find_address(card, member, rank);
   *own = own_address(card, member.membership);
   return own;
-}
-
-void on_connection_timer(Card& card, uint32_t index) {
-  Connection& connection = card.p2p.connections[index];
-  if (card.now < connection.deadline_ns) {  // it was put off meanwhile
-    card.timers.arm(connection.timer, connection.deadline_ns);
-    return;
-  }
-  if (is_asking(connection)) {
-    watch(card, connection);
-    grow_patient(connection);
-    ask_again(card, connection);
-  } else if (connection.base != connection.next_number) {
-    watch(card, connection);
-    grow_patient(connection);
-    send_oldest_again(card, connection);
-  } else if (waits_for_room(connection)) {
-    grow_patient(connection);
-    send_ack(card, connection, true);
-  } else if (connection.phase == ConnectionPhase::kOpen && is_idle(card, connection) &&
-             card.now - connection.used_ns >= kIdleIntervals * card.timeouts.nack_max_ns) {
-    begin_close(card, connection);
-    return;
-  }
-  expect_answer(card, connection);
 }
 
 }  // namespace peal::p2p

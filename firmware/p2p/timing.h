@@ -14,6 +14,10 @@ inline constexpr TimeNs kStarvedNs = 10'000;
 // A connection without anything to do is given back after so many longest NACK intervals.
 inline constexpr TimeNs kIdleIntervals = 4;
 
+// It waits for an answer that makes or ends its life.
+[[nodiscard]] bool is_asking(const Connection& connection);
+// Messages wait for room at the receiver, which may have said in a packet that was lost that it has some.
+[[nodiscard]] bool waits_for_room(const Connection& connection);
 // One round trip took so long.
 void note_round_trip(Connection& connection, TimeNs took_ns);
 [[nodiscard]] TimeNs answer_time(const Card& card, const Connection& connection);

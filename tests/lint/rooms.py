@@ -14,7 +14,7 @@ import sys
 ROOMS = (
     ("firmware/port.h", "firmware/timeouts.h"),
     ("firmware/base/",),
-    ("firmware/card_types.h",),
+    ("firmware/card_types.h", "firmware/p2p_types.h"),
     ("firmware/wire/",),
     ("firmware/host/",),
     ("firmware/dma/",),
@@ -22,6 +22,7 @@ ROOMS = (
     ("firmware/operation/",),
     ("firmware/collective/",),
     ("firmware/operation/registry.cpp",),
+    ("firmware/p2p/",),
     ("firmware/budget/", "firmware/receive.", "firmware/card."),
 )
 REGISTRY = "firmware/operation/registry.cpp"
@@ -29,7 +30,10 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"(firmware/[^"]+)"', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 # The group's own: destroy and recycling, and the dissemination that both are.
 NAME = re.compile(r"\bPEAL_(?:ALGORITHM|OPERATION)_(?!NONE\b|COUNT\b|DESTROY\b|RECYCLE\b)\w+")
-MAY_NAME = {"firmware/group/dissemination.h": {"PEAL_ALGORITHM_DISSEMINATION"}}
+# Point-to-point is served by its own room: no algorithms, no sequence of the group's.
+POINT_TO_POINT = {f"PEAL_OPERATION_{name}" for name in ("SEND", "RECEIVE", "PUT", "GET", "FENCE")}
+MAY_NAME = {"firmware/group/dissemination.h": {"PEAL_ALGORITHM_DISSEMINATION"},
+            "firmware/p2p/submission.h": POINT_TO_POINT, "firmware/p2p/submission.cpp": POINT_TO_POINT}
 
 
 def room_of(name):

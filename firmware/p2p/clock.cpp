@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/p2p/clock.h"
+
+#include "firmware/group/liveness.h"
+#include "firmware/p2p/acknowledgement.h"
+#include "firmware/p2p/connection.h"
+#include "firmware/p2p/control.h"
+#include "firmware/p2p/matching.h"
+#include "firmware/p2p/opening.h"
+#include "firmware/p2p/timing.h"
+
+namespace peal::p2p {
+namespace {
+
+bool is_idle(const Card& card, const Connection& connection) {
+  return !awaits_receive(card, connection) && connection.work.first == 0 &&
+         connection.sends.first == 0 && connection.owing == 0 && connection.place_count == 0;
+}
+
+void ask_again(Card& card, Connection& connection) {
+  switch (connection.phase) {
+    case ConnectionPhase::kOpening:
+      tell_phase(card, connection, PEAL_PACKET_OPEN);
+      break;
+    case ConnectionPhase::kAccepted:
+      tell_phase(card, connection, PEAL_PACKET_ACCEPT);
+      break;
+    default:
+      tell_phase(card, connection, PEAL_PACKET_CLOSE);
+      break;
+  }
+}
+
+void watch(Card& card, const Connection& connection) {
+  Member& member = member_of(card, connection);
+  if (connection.rank != member.membership.rank) await_peer(card, member, connection.rank);
+}
+
+void grow_patient(Connection& connection) {
+  if (connection.backoff < 16) ++connection.backoff;
+}
+
+}  // namespace
+
+void on_deadline(Card& card, Connection& connection) {
+  if (card.now < connection.deadline_ns) {  // it was put off meanwhile
+    card.timers.arm(connection.timer, connection.deadline_ns);
+    return;
+  }
+  if (is_asking(connection)) {
+    watch(card, connection);
+    grow_patient(connection);
+    ask_again(card, connection);
+  } else if (connection.base != connection.next_number) {
+    watch(card, connection);
+    grow_patient(connection);
+    send_oldest_again(card, connection);
+  } else if (waits_for_room(connection)) {
+    grow_patient(connection);
+    send_ack(card, connection, true);
+  } else if (connection.phase == ConnectionPhase::kOpen && is_idle(card, connection) &&
+             card.now - connection.used_ns >= kIdleIntervals * card.timeouts.nack_max_ns) {
+    begin_close(card, connection);
+    return;
+  }
+  expect_answer(card, connection);
+}
+
+}  // namespace peal::p2p

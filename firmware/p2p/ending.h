@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How requests end: with the first status that they get, and when nothing refers to them any more, no
+// DMA and no packet that may have to be sent again. Then they are handed back.
+#pragma once
+
+#include "firmware/card_types.h"
+#include "firmware/p2p/records.h"
+
+namespace peal::p2p {
+
+// It is over. Leaves its lists; what it had under way is waited for, and unless it is well its packets
+// are not sent again.
+void end_request(Card& card, Request& request, peal_status status, Rank failed = PEAL_NO_RANK);
+// It is handed back if it is over and nothing refers to it.
+void finish_if_quiet(Card& card, Request& request);
+// A DMA of it is done.
+void request_dma_done(Card& card, Request& request);
+// A fence whose puts are all over.
+void end_fence_if_passed(Card& card, Request& fence);
+// A connection's life ends with its packets: their requests have ended.
+void drop_records(Card& card, Connection& connection);
+
+}  // namespace peal::p2p
