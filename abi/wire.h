@@ -25,20 +25,20 @@
 	X(6, DEATH, "DEATH", "a member is dead, the group is poisoned; payload: struct peal_verdict")                    \
 	X(7, PROBE, "PROBE", "are you there?")                                                                           \
 	X(8, ALIVE, "ALIVE", "answer to a probe")                                                                        \
-	X(9, FAREWELL, "FAREWELL", "the sender has completed the destroy: it will ask nothing any more")                  \
-	/* point-to-point, see below */                                                                                   \
-	X(10, OPEN, "OPEN", "asks for a connection")                                                                      \
-	X(11, ACCEPT, "ACCEPT", "gives it")                                                                               \
-	X(12, CLOSE, "CLOSE", "the sender sends nothing more by this connection")                                         \
-	X(13, CLOSED, "CLOSED", "nor does this one: there is no such connection here any more")                           \
-	X(14, ACK, "ACK", "which packets are in memory")                                                                  \
-	X(15, REFUSED, "REFUSED", "this packet cannot be carried out, and why")                                           \
-	X(16, SKIP, "SKIP", "takes the number of a packet that was refused, or will not be sent")                         \
-	X(17, PUT, "PUT", "bytes for memory that a key names")                                                            \
-	X(18, STREAM, "STREAM", "bytes for a receive or a get")                                                           \
-	X(19, ANNOUNCE, "ANNOUNCE", "a message, with its bytes where the receiver has room for them")                     \
-	X(20, READY, "READY", "a receive for an announced message: its bytes may come")                                   \
-	X(21, GET, "GET", "asks for bytes of memory that a key names")                                                    \
+	X(9, FAREWELL, "FAREWELL", "the sender has completed the destroy: it will ask nothing any more")                 \
+	/* point-to-point, see below */                                                                                  \
+	X(10, OPEN, "OPEN", "asks for a connection")                                                                     \
+	X(11, ACCEPT, "ACCEPT", "gives it")                                                                              \
+	X(12, CLOSE, "CLOSE", "the sender sends nothing more by this connection")                                        \
+	X(13, CLOSED, "CLOSED", "nor does this one: there is no such connection here any more")                          \
+	X(14, ACK, "ACK", "which packets are in memory")                                                                 \
+	X(15, REFUSED, "REFUSED", "this packet cannot be carried out, and why")                                          \
+	X(16, SKIP, "SKIP", "takes the number of a packet that was refused, or will not be sent")                        \
+	X(17, PUT, "PUT", "bytes for memory that a key names")                                                           \
+	X(18, STREAM, "STREAM", "bytes for a receive or a get")                                                          \
+	X(19, ANNOUNCE, "ANNOUNCE", "a message, with its bytes where the receiver has room for them")                    \
+	X(20, READY, "READY", "a receive for an announced message: its bytes may come")                                  \
+	X(21, GET, "GET", "asks for bytes of memory that a key names")                                                   \
 	X(22, DONE, "DONE", "how a request of the receiver's ended, where this side knows")
 
 enum peal_packet_type {

@@ -33,8 +33,8 @@ inline constexpr Rank kEverybody = ~0u;
 static_assert((kWindow & (kWindow - 1)) == 0 && kWindow <= 64, "a bit of an ACK each");
 static_assert(kChunkBytes > 0 && kWaiters < UINT16_MAX);
 
-// Carried by the last packet of a put (or by an empty one: a signal): told to the receiver's queue
-// when the bytes are in memory there, and all that the connection carried before them.
+// Carried by the last packet of a put (or by an empty one: a signal): told to the receiver's
+// queue when the bytes are in memory there, and all that the connection carried before them.
 struct Notice {
   uint16_t queue;      // of the receiving member; kNoQueue: none
   uint16_t counter;    // of that queue: what it counts

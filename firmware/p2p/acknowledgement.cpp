@@ -10,7 +10,8 @@
 namespace peal::p2p {
 namespace {
 
-// A packet is lost when one that was sent so much later is in memory: less may be the wire's order.
+// A packet is lost when one that was sent so much later is in memory: less may be the wire's
+// order.
 constexpr uint32_t kReordered = 3;
 
 // True: it was news.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What acknowledgements say of the packets that were sent: all below a number are in memory, and
-// some behind it. A packet is lost when others that were sent well after it are in memory, whatever
-// their numbers, or when nothing comes for too long; it alone is sent again then. With
+// What acknowledgements say of the packets that were sent: all below a number are in memory,
+// and some behind it. A packet is lost when others that were sent well after it are in memory,
+// whatever their numbers, or when nothing comes for too long; it alone is sent again then. With
 // CardTimeouts::go_back_n, for comparison, only time tells, and all is sent again.
 #pragma once
 

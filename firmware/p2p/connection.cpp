@@ -55,8 +55,9 @@ void give_tokens_back(State& state, Connection& connection) {
   state.tokens_used = static_cast<uint16_t>(state.tokens_used - kTokens);
 }
 
-// Messages that were announced and have no receive are forgotten on both sides, and announced anew:
-// the sender's record of them stays. In their order, before those that were not announced.
+// Messages that were announced and have no receive are forgotten on both sides, and announced
+// anew: the sender's record of them stays. In their order, before those that were not
+// announced.
 void announce_again(Card& card, const Connection& connection) {
   State& state = card.p2p;
   for (uint64_t last = 0;;) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections: what a member and one other rank know of each other, both ways, as long as they have
-// something under way. From a pool of the card's; a life of a connection is named by a handle, and
-// both sides agree when it ends (opening.h), so that a packet of an earlier life is known by it.
+// Connections: what a member and one other rank know of each other, both ways, as long as they
+// have something under way. From a pool of the card's; a life of a connection is named by a
+// handle, and both sides agree when it ends (opening.h), so that a packet of an earlier life is
+// known by it.
 #pragma once
 
 #include "firmware/card_types.h"

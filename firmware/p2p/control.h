@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Headers of point-to-point packets, and those that have no number: nothing of theirs is kept, what
-// they say is asked for again.
+// Headers of point-to-point packets, and those that have no number: nothing of theirs is kept,
+// what they say is asked for again.
 #pragma once
 
 #include "firmware/card_types.h"

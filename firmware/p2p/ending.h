@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How requests end: with the first status that they get, and when nothing refers to them any more, no
-// DMA and no packet that may have to be sent again. Then they are handed back.
+// How requests end: with the first status that they get, and when nothing refers to them any
+// more, no DMA and no packet that may have to be sent again. Then they are handed back.
 #pragma once
 
 #include "firmware/card_types.h"
@@ -8,8 +8,8 @@
 
 namespace peal::p2p {
 
-// It is over. Leaves its lists; what it had under way is waited for, and unless it is well its packets
-// are not sent again.
+// It is over. Leaves its lists; what it had under way is waited for, and unless it is well its
+// packets are not sent again.
 void end_request(Card& card, Request& request, peal_status status, Rank failed = PEAL_NO_RANK);
 // It is handed back if it is over and nothing refers to it.
 void finish_if_quiet(Card& card, Request& request);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Messages: sends are announced in their order, each receive takes the first announced message of its
-// rank that has its tag. The bytes of a short one come with its announcement, others after READY,
-// straight into the receive's memory. The receiver says by DONE how a message ended that it has the
-// last word on; a stream ends when its sender has all acknowledged, and its receiver all in memory.
+// Messages: sends are announced in their order, each receive takes the first announced message
+// of its rank that has its tag. The bytes of a short one come with its announcement, others
+// after READY, straight into the receive's memory. The receiver says by DONE how a message
+// ended that it has the last word on; a stream ends when its sender has all acknowledged, and
+// its receiver all in memory.
 #pragma once
 
 #include "firmware/card_types.h"

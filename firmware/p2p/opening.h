@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How a life of a connection begins and ends, on this side (handshake.h: what the other says). OPEN and ACCEPT tell each other the handles, so that
-// nothing of an earlier life can be taken for one of this. CLOSE says that its sender has nothing
-// under way and sends nothing more by this life; CLOSED that the other side has neither: then both
-// forget it. Whoever is asked twice answers twice, also when it has forgotten.
+// How a life of a connection begins and ends, on this side (handshake.h: what the other says).
+// OPEN and ACCEPT tell each other the handles, so that nothing of an earlier life can be taken
+// for one of this. CLOSE says that its sender has nothing under way and sends nothing more by
+// this life; CLOSED that the other side has neither: then both forget it. Whoever is asked
+// twice answers twice, also when it has forgotten.
 #pragma once
 
 #include "firmware/card_types.h"

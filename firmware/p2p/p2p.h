@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Point-to-point between members of a group: messages with tags, puts into and gets from memory
-// that a key names at its owner, fences. Reliable and exactly once over connections that are taken
-// when they are used (Myrinet GM; InfiniBand's reliable connections); nothing is copied on the card
-// but what came before its receive: what is not acknowledged is read again, and a request is over
-// when all of it is in memory, on both sides. docs/decisions/0029
+// that a key names at its owner, fences. Reliable and exactly once over connections that are
+// taken when they are used (Myrinet GM; InfiniBand's reliable connections); nothing is copied
+// on the card but what came before its receive: what is not acknowledged is read again, and a
+// request is over when all of it is in memory, on both sides. docs/decisions/0029
 #pragma once
 
 #include "firmware/card_types.h"
@@ -52,9 +52,9 @@ struct Fence {
 // May this member talk to that rank at all? Itself included.
 [[nodiscard]] bool is_reachable(const Member& member, Rank rank);
 
-// False: no record is free; ask again (counted). The rank is_reachable(). In a group that is poisoned
-// they end with PEER_DEAD. Sends to one rank are matched in the order in which they are started, and
-// so are receives from one.
+// False: no record is free; ask again (counted). The rank is_reachable(). In a group that is
+// poisoned they end with PEER_DEAD. Sends to one rank are matched in the order in which they
+// are started, and so are receives from one.
 [[nodiscard]] bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket);
 [[nodiscard]] bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket);
 [[nodiscard]] bool start_send(Card& card, Member& member, const Send& send, const Ticket& ticket);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes by a connection: each number once. Bytes go to memory in the order in which they come;
-// what is to be carried out in order waits to be sent again where something before it is missing. A
-// number is acknowledged when its bytes are in memory. What cannot be carried out is refused as often
-// as it comes, until its sender gives its number to a SKIP: so nothing need be remembered, and a
-// lost refusal is told again.
+// What comes by a connection: each number once. Bytes go to memory in the order in which they
+// come; what is to be carried out in order waits to be sent again where something before it is
+// missing. A number is acknowledged when its bytes are in memory. What cannot be carried out is
+// refused as often as it comes, until its sender gives its number to a SKIP: so nothing need be
+// remembered, and a lost refusal is told again.
 #pragma once
 
 #include "firmware/card_types.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests: a record each from a fixed pool, on at most one list at a time, until nothing refers to
-// it any more: no DMA, no packet that may have to be sent again.
+// Requests: a record each from a fixed pool, on at most one list at a time, until nothing
+// refers to it any more: no DMA, no packet that may have to be sent again.
 #pragma once
 
 #include "firmware/card_types.h"

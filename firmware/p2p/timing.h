@@ -16,7 +16,8 @@ inline constexpr TimeNs kIdleIntervals = 4;
 
 // It waits for an answer that makes or ends its life.
 [[nodiscard]] bool is_asking(const Connection& connection);
-// Messages wait for room at the receiver, which may have said in a packet that was lost that it has some.
+// Messages wait for room at the receiver, which may have said in a packet that was lost that it
+// has some.
 [[nodiscard]] bool waits_for_room(const Connection& connection);
 // One round trip took so long.
 void note_round_trip(Connection& connection, TimeNs took_ns);
@@ -24,8 +25,8 @@ void note_round_trip(Connection& connection, TimeNs took_ns);
 // An answer is due from now on; where nothing is under way, the connection may become idle.
 void expect_answer(Card& card, Connection& connection);
 
-// Where a rank lives: the own address, which is written to *own, a peer's, or a remembered one. Null:
-// it is being read.
+// Where a rank lives: the own address, which is written to *own, a peer's, or a remembered one.
+// Null: it is being read.
 const peal_peer_address* find_address_of(Card& card, Member& member, Rank rank,
                                          peal_peer_address* own);
 

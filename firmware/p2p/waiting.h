@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // More want a connection than there are: own requests and other ranks wait in two queues, which
-// are served in turn, each in order. A connection that was quiet for a while gives way at once; one
-// that has had its turn (kTurnPackets, or a longest NACK interval) drains and gives way. So who waits
-// behind n others is served after at most n turns divided by the connections, whatever they do.
+// are served in turn, each in order. A connection that was quiet for a while gives way at once;
+// one that has had its turn (kTurnPackets, or a longest NACK interval) drains and gives way. So
+// who waits behind n others is served after at most n turns divided by the connections,
+// whatever they do.
 #pragma once
 
 #include "firmware/card_types.h"

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/support/talk_draw.h"
 #include "tests/support/wire_maker.h"
 
 namespace peal::test {
@@ -81,6 +82,9 @@ class CommandFuzz {
       entry = barrier_entry(member, next, 0);
     } else if (kind == 1 && input_.byte() % 8 == 0) {
       entry = destroy_entry(member, next, 0);
+    } else if (kind == 4) {
+      TalkDraw<FuzzInput> draw(input_, member, keys_[0]);
+      entry = draw.submission(0);
     } else {
       const auto algorithm = drawn / 8 % 8 == 3   ? PEAL_ALGORITHM_DIRECT
                              : drawn / 8 % 8 == 7 ? PEAL_ALGORITHM_RING
@@ -124,6 +128,8 @@ class CommandFuzz {
       return;
     }
     if (refused_) return;
+    // Point-to-point is not counted in the group's sequence.
+    if (entry.operation >= PEAL_OPERATION_SEND && entry.operation <= PEAL_OPERATION_FENCE) return;
     if (entry.member == solo_.handle()) next_solo_++;
     if (entry.member == group_.handle()) next_group_++;
   }

@@ -10,6 +10,7 @@
 #include "firmware/operation/layout.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/pattern.h"
+#include "tests/support/talk_draw.h"
 #include "tests/support/wire_maker.h"
 
 namespace peal::test {
@@ -25,7 +26,8 @@ class PacketFuzz {
         bench_(BenchOptions{.index = 1}),
         memory_(bench_.add_memory("memory", kRegionBytes)),
         table_(bench_.add_memory("table", 10 * sizeof(peal_part), PEAL_ACCESS_READ)),
-        members_{bench_.join(4, 1), bench_.join(5, 3, 0x7705)} {
+        members_{bench_.join(4, 1), bench_.join(5, 3, 0x7705)},
+        talk_(input_, members_[0], memory_) {
     bench_.port.log_dma = false;
   }
 
@@ -63,10 +65,17 @@ class PacketFuzz {
       case 7:
         bench_.finish_all_dma();
         break;
+      case 8:
+      case 9:
+        bench_.deliver(talk_.packet());
+        break;
+      case 10:
+        bench_.submit(talk_.submission(++cookie_of_talk_));
+        break;
       default:
         made_frame();
     }
-    bench_.port.take_sent();
+    talk_.learn(bench_.port.take_sent());
     bench_.port.take_log();
     bench_.port.take_completions();
   }
@@ -333,6 +342,8 @@ class PacketFuzz {
   Memory table_;  // of parts
   Membership members_[2];
   uint64_t next_[2] = {0, 0};
+  TalkDraw<FuzzInput> talk_;
+  uint64_t cookie_of_talk_ = uint64_t{1} << 32;
 };
 
 }  // namespace
