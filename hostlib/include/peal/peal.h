@@ -69,7 +69,7 @@ typedef enum peal_error {
   PEAL_ERR_DMA_FAULT = 17,    /* the card could not reach the memory */
   PEAL_ERR_BAD_VERSION = 18,
   PEAL_ERR_BAD_ADDRESS = 19,
-  PEAL_ERR_BAD_RANK = 20, /* rank or group size out of range */
+  PEAL_ERR_BAD_RANK = 20,  /* rank or group size out of range */
   PEAL_ERR_TRUNCATED = 21, /* the message is longer than the receive */
   /* from this library */
   PEAL_ERR_INVALID_ARGUMENT = 64,
