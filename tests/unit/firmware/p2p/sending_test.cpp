@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who sends next, and how many packets of point-to-point stand before a collective's at most.
+#include "firmware/p2p/sending.h"
+
+#include "tests/support/log_lines.h"
+#include "tests/unit/firmware/p2p/talk_fixture.h"
+
+namespace peal::test {
+namespace {
+
+class SendingTest : public TalkTest {
+ protected:
+  SendingTest() {
+    other = open(2, kPlayed);
+    bench.deliver(talk(PEAL_PACKET_ACK, 2, other, 0, peal_p2p_ack{0}));
+    bench.take_log();
+  }
+  void post_put(uint32_t rank, uint64_t bytes) {
+    peal_submission entry{};
+    entry.operation = PEAL_OPERATION_PUT;
+    entry.member = member.handle();
+    entry.cookie = ++cookie;
+    entry.root = rank;
+    entry.block_bytes = bytes;
+    entry.send_key = send.key;
+    entry.receive_key = 77;
+    bench.submit(entry);
+  }
+  uint32_t other;
+  uint64_t cookie = 0;
+};
+
+// So a collective's read waits for no more than these, whatever point-to-point has to send.
+TEST_F(SendingTest, OnlyAFewPacketsAreBeingReadAtATime) {
+  for (uint32_t i = 0; i < 4; i++) {
+    post_put(0, 2 * p2p::kChunkBytes);
+    post_put(2, 2 * p2p::kChunkBytes);
+  }
+  const size_t most = std::min<size_t>(p2p::kReadsMax, 2 * (p2p::kWindow / 2));
+  EXPECT_EQ(bench.port.dma_count(), most);
+  bench.take_log();
+  post_broadcast(0, 64);
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "dma_read"), "dma_read send+0 64\n");
+  bench.finish_dma();
+  EXPECT_LE(bench.port.dma_count(), most + 1);
+  bench.finish_all_dma();
+}
+
+TEST_F(SendingTest, ConnectionsTakeTurns) {
+  bench.port.fail_allocations = {0, kAlways};  // until both have something to send
+  post_put(0, 4 * p2p::kChunkBytes);
+  post_put(2, 4 * p2p::kChunkBytes);
+  EXPECT_EQ(bench.port.dma_count(), 0u);
+  bench.port.fail_allocations = {};
+  bench.advance(20'000);
+  bench.finish_all_dma();
+  std::string order;
+  for (const Frame& frame : bench.port.take_sent()) {
+    if (frame.header.type != PEAL_PACKET_PUT) continue;
+    order += std::to_string(frame.header.destination[PEAL_MAC_BYTES - 1]);
+  }
+  EXPECT_EQ(order, "02020202");
+}
+
+}  // namespace
+}  // namespace peal::test
