@@ -23,7 +23,9 @@
 	X(7, ABANDON_GROUP, "abandon group", "gives a member back without asking anybody; peers that it has are told that it died")      \
 	X(8, READ_COUNTERS, "read counters", "a part of the card's counters")                                                            \
 	X(9, REAP_CHANNELS, "reap channels", "which channels the card has let go of; PCI only, of the card as a whole: context is zero") \
-	X(10, ADD_PEERS, "add peers", "tells a reserved member, before it is connected, the peers that a connect group has no room for")
+	X(10, ADD_PEERS, "add peers", "tells a reserved member, before it is connected, the peers that a connect group has no room for") \
+	X(11, COMMIT_PROGRAM, "commit program", "a queue of the card for a program of this context; the reply is its handle")            \
+	X(12, FREE_PROGRAM, "free program", "gives the queue back; BUSY while a start is not over")
 
 enum peal_admin_opcode {
 #define PEAL_ADMIN_ENUM(value, symbol, name, text) PEAL_ADMIN_##symbol = value,
@@ -132,6 +134,30 @@ struct peal_abandon_group {
 	uint32_t reserved;
 };
 
+/* Of a program in memory of this context (abi/program.h). Nothing of it is read before a start; from then on until it is freed it
+ * stays as it is. */
+struct peal_commit_program {
+	uint64_t offset; /* of the program in that memory; the table of sources first */
+	uint32_t key; /* memory that the card may read */
+	uint32_t member;
+	uint32_t count; /* of descriptors: 2 to PEAL_PROGRAM_DESCRIPTORS_MAX */
+	uint32_t counters;
+	uint32_t scheduled; /* session mode: so many descriptors are behind the scheduling pointer at the beginning; else zero */
+	uint16_t name; /* by which descriptors of the group's ranks tell its counters; of the member's programs no other has it */
+	uint8_t mode; /* enum peal_program_mode */
+	uint8_t engine; /* by which its packets leave */
+};
+
+struct peal_commit_program_reply {
+	uint32_t program; /* handle: generation << 16 | index */
+	uint32_t reserved;
+};
+
+struct peal_free_program {
+	uint32_t program;
+	uint32_t reserved;
+};
+
 #define PEAL_COUNTERS_PER_REPLY 32
 
 struct peal_read_counters {
@@ -173,6 +199,8 @@ struct peal_admin_command {
 		struct peal_add_peers add_peers;
 		struct peal_abandon_group abandon;
 		struct peal_read_counters counters;
+		struct peal_commit_program commit_program;
+		struct peal_free_program free_program;
 		uint8_t bytes_[488];
 	} u;
 };
@@ -190,6 +218,7 @@ struct peal_admin_reply {
 		struct peal_reserve_group_reply reserve;
 		struct peal_read_counters_reply counters;
 		struct peal_reap_channels_reply reap;
+		struct peal_commit_program_reply commit_program;
 		uint8_t bytes_[488];
 	} u;
 };
@@ -200,6 +229,8 @@ PEAL_CHECK_SIZE(struct peal_register_memory, 32);
 PEAL_CHECK_SIZE(struct peal_reserve_group, 24);
 PEAL_CHECK_SIZE(struct peal_connect_group, 432);
 PEAL_CHECK_SIZE(struct peal_add_peers, 248);
+PEAL_CHECK_SIZE(struct peal_commit_program, 32);
+PEAL_CHECK_SIZE(struct peal_commit_program_reply, 8);
 PEAL_CHECK_SIZE(struct peal_read_counters_reply, 264);
 PEAL_CHECK_SIZE(struct peal_reap_channels_reply, 264);
 PEAL_CHECK_FIELD(struct peal_admin_command, u, 24, 488);

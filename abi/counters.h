@@ -85,7 +85,16 @@
 	X(DROP_P2P_ORDER, "drop_p2p_order", "outside the window, or to be carried out in order")         \
 	X(DROP_P2P_FIELD, "drop_p2p_field", "a field of a point-to-point packet that cannot be")         \
 	X(DROP_NO_CONNECTION, "drop_no_connection", "no connection and no place to wait; asked again")   \
-	X(DROP_NO_P2P_REQUEST, "drop_no_p2p_request", "no record for a get; repeated later")
+	X(DROP_NO_P2P_REQUEST, "drop_no_p2p_request", "no record for a get; repeated later")             \
+	/* triggered queues */                                                                           \
+	X(STARTS, "starts", "starts of programs accepted")                                               \
+	X(DESCRIPTORS, "descriptors", "descriptors of programs carried out")                             \
+	X(DESCRIPTORS_FETCHED, "descriptors_fetched", "descriptors read from host memory")               \
+	X(NOTICES, "notices", "told to counters of programs")                                            \
+	X(NOTICES_STALE, "notices_stale", "told too late: that iteration is over")                       \
+	X(NOTICES_REFUSED, "notices_refused", "told by the wrong rank, or to no counter that there is")  \
+	X(NO_QUEUE, "no_queue", "queue pool empty; program refused")                                     \
+	X(NO_TASK, "no_task", "no record for what a descriptor asks for; tried again later")
 
 enum peal_counter {
 #define PEAL_COUNTER_ENUM(symbol, name, text) PEAL_COUNTER_##symbol,

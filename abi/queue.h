@@ -19,7 +19,11 @@
  * also PEAL_NO_RANK: all; sequence is the tag of a message, else zero: such requests are not counted in the group's sequence;
  * block_bytes is a length of 64 bits. What is read is named by send_key and send_offset, what is written by receive_key and
  * receive_offset: of a put the receive side, of a get the send side is memory of the other rank's context, by its card's key.
- * Names of memory that is not used are zero. */
+ * Names of memory that is not used are zero.
+ *
+ * START (abi/program.h) thus: send_key is the program's handle; sequence the first iteration (0, 1, 2, … of the program, without
+ * gaps); block_bytes how many iterations the card runs before it says that they are over, each after the one before; of 0 it
+ * looks at all descriptors and carries out none. All other fields are zero. */
 
 struct peal_submission {
 	uint8_t operation; /* enum peal_operation: one that a host may ask for */
@@ -63,8 +67,8 @@ struct peal_completion {
 	uint16_t status; /* enum peal_status */
 	uint8_t operation; /* as submitted */
 	uint8_t reserved[5]; /* zero */
-	uint64_t bytes; /* send, receive, put, get: of the message, or moved; else zero */
-	uint64_t tag; /* receive: of the message; else zero */
+	uint64_t bytes; /* send, receive, put, get: of the message, or moved; start: if it failed, index of the descriptor; else zero */
+	uint64_t tag; /* receive: of the message; start: enum peal_program_reason; else zero */
 	uint8_t reserved_too[7]; /* zero */
 	uint8_t phase;
 };

@@ -34,7 +34,8 @@
 	X(18, BAD_VERSION, "BAD_VERSION", "the library and the card or driver do not speak the same version") \
 	X(19, BAD_ADDRESS, "BAD_ADDRESS", "an address or descriptor is unusable")                             \
 	X(20, BAD_RANK, "BAD_RANK", "rank or group size out of range")                                        \
-	X(21, TRUNCATED, "TRUNCATED", "the message is longer than the receive")
+	X(21, TRUNCATED, "TRUNCATED", "the message is longer than the receive")                               \
+	X(22, BAD_PROGRAM, "BAD_PROGRAM", "a descriptor of the program is bad")
 
 enum peal_status {
 #define PEAL_STATUS_ENUM(value, symbol, name, text) PEAL_STATUS_##symbol = value,

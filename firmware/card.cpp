@@ -26,6 +26,13 @@
 #include "firmware/operation/transfer.h"
 #include "firmware/p2p/p2p.h"
 #include "firmware/p2p/submission.h"
+#include "firmware/queue/fetch.h"
+#include "firmware/queue/gates.h"
+#include "firmware/queue/point_to_point.h"
+#include "firmware/queue/pool.h"
+#include "firmware/queue/start.h"
+#include "firmware/queue/tasks.h"
+#include "firmware/queue/turn.h"
 #include "firmware/receive.h"
 #include "firmware/wire/transmit.h"
 
@@ -50,6 +57,7 @@ void on_member_timer(Card& card, Member& member) {
 void take_notices(Card& card) {
   p2p::Noticed noticed;
   while (p2p::next_notice(card, &noticed)) {
+    queue::tell(card, card.members[noticed.member], noticed.source, noticed.notice);
   }
 }
 
@@ -73,21 +81,40 @@ void on_addresses(Card& card, const DmaDone& done) {
   }
 }
 
+void end_request(Card& card, const p2p::Over& over) {
+  if (over.ticket.owner != p2p::Owner::kQueue) return p2p::complete(card, over);
+  queue::task_over(card, queue::ticket_of(over.ticket), over.status, over.rank);
+}
+
 // What came of point-to-point: requests that are over, and what queues wait for.
-[[gnu::noinline]] void finish_point_to_point(Card& card) {
+void finish_point_to_point(Card& card) {
   while (card.p2p.due) {
     p2p::advance(card);
     p2p::Over over;
-    while (p2p::next_over(card, &over)) p2p::complete(card, over);
+    while (p2p::next_over(card, &over)) end_request(card, over);
     take_notices(card);
     settle(card);
   }
 }
 
+// Queues have their turn when all is told that came; what they ask for is on its way then.
+[[gnu::noinline]] void finish_messages(Card& card) {
+  finish_point_to_point(card);
+  if (!card.queues.due) return;
+  queue::take_turns(card);
+  finish_point_to_point(card);
+  queue::expect_turn(card);
+}
+
 // The end of an entry point.
 [[gnu::always_inline]] inline void finish(Card& card) {
   settle(card);
-  if (card.p2p.due) finish_point_to_point(card);
+  if (card.p2p.due || card.queues.due) finish_messages(card);
+}
+
+void on_queue_dma(Card& card, const DmaDone& done) {
+  queue::Queue& queue = card.queues.queues[done.tag.piece];
+  queue::on_fetched({card, card.members[done.tag.member], queue}, done.tag, done.ok);
 }
 
 }  // namespace
@@ -112,6 +139,8 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->checksums = port.checksums();
   card->timers = {card->timer_entries, kTimers, 0};
   card->retry_timer.kind = TimerKind::kCard;
+  card->queues.timer.kind = TimerKind::kQueues;
+  queue::use_network(*card, queue::point_to_point());
   card->repairs = pace_start(timeouts, 0, kRepairsPerInterval);
   // Handles begin elsewhere in every life of a card.
   card->first_generation = static_cast<uint16_t>(identity.incarnation * 0x9e3779b1u >> 16);
@@ -202,6 +231,17 @@ peal_status card_abandon_group(Card& card, ContextId context, uint32_t handle, T
   return PEAL_STATUS_OK;
 }
 
+peal_status card_commit_program(Card& card, ContextId context, const peal_commit_program& request,
+                                uint32_t* program) {
+  Member* member = own_member(card, context, request.member);
+  if (member == nullptr || member->phase != MemberPhase::kActive) return PEAL_STATUS_BAD_GROUP;
+  return queue::commit(card, *member, request, program);
+}
+
+peal_status card_free_program(Card& card, ContextId context, uint32_t program) {
+  return queue::free_program(card, context, program);
+}
+
 bool card_channel_released(Card& card, RegionId* channels) {
   if (card.released_count == 0) return false;
   *channels = card.released[--card.released_count];
@@ -211,8 +251,10 @@ bool card_channel_released(Card& card, RegionId* channels) {
 void card_on_submission(Card& card, ContextId context, const peal_submission& entry, TimeNs now) {
   card.now = now;
   if (!context_is_open(card, context)) return;
-  if (p2p::is_submission(entry)) {
-    const peal_status status = p2p::submit(card, context, entry);
+  if (p2p::is_submission(entry) || queue::is_start(entry)) {
+    const peal_status status = queue::is_start(entry)
+                                   ? queue::accept_start(card, context, entry)
+                                   : p2p::submit(card, context, entry);
     if (status != PEAL_STATUS_OK) complete_refused(card, context, entry, status);
     finish(card);
     return;
@@ -248,6 +290,8 @@ void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
     on_transfer_done(card, done);
   } else if (done.tag.owner == DmaOwner::kAddresses) {
     on_addresses(card, done);
+  } else if (done.tag.owner == DmaOwner::kQueue) {
+    on_queue_dma(card, done);
   } else {
     p2p::on_dma(card, done);
   }
@@ -283,6 +327,8 @@ void card_on_timer(Card& card, TimeNs now) {
       case TimerKind::kCard:
         dma_retry_stalled(card);
         break;
+      case TimerKind::kQueues:
+        break;  // they have their turn at the end of every entry point
     }
     finish(card);
   }

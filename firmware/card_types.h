@@ -16,6 +16,7 @@
 #include "firmware/base/timer_heap.h"
 #include "firmware/p2p_types.h"
 #include "firmware/port.h"
+#include "firmware/queue_types.h"
 #include "firmware/timeouts.h"
 #include "peal_config.h"
 
@@ -59,7 +60,7 @@ inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUni
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
 inline constexpr uint32_t kTombstones = 4 * CONFIG_CARD_MEMBERS;
 inline constexpr uint32_t kTimers =
-    CONFIG_CARD_MEMBERS * (kChannels + 1) + 1 + CONFIG_CONNECTIONS + 1;
+    CONFIG_CARD_MEMBERS * (kChannels + 1) + 1 + CONFIG_CONNECTIONS + 2;
 
 static_assert(kChannels % 2 == 0 && kChannels >= 4);
 static_assert(CONFIG_GROUP_RANKS_MAX <= PEAL_RANKS_MAX && kPeersMax <= PEAL_PEERS_MAX);
@@ -403,6 +404,7 @@ enum class DmaOwner : uint8_t {
   kOperation,     // operation/transfer.h
   kAddresses,     // group/remote.h; piece and detail: the run and its place
   kPointToPoint,  // p2p/sending.h
+  kQueue,         // queue/fetch.h; piece and detail: the queue and how many entries
 };
 
 // Whose a DMA is, and what it is for: written and read by its owner alone.
@@ -464,6 +466,7 @@ struct Card {
   Member members[CONFIG_CARD_MEMBERS];
   StagingPool staging;
   p2p::State p2p;
+  queue::QueuePool queues;
 };
 
 // Those that were ever used: the others are free.

@@ -17,6 +17,7 @@ enum class TimerKind : uint8_t {
   kCard,
   kConnection,  // `member` is the connection's index
   kPointToPoint,
+  kQueues,
 };
 
 struct Timer {

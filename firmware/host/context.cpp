@@ -16,6 +16,10 @@ void context_close(Card& card, ContextId context) {
   for (const Member& member : members_of(card)) {
     if (member.phase != MemberPhase::kFree && member.context == context) return;
   }
+  // Programs whose tasks are not over yet.
+  for (const queue::Queue& queue : card.queues.queues) {
+    if (queue.in_use && queue.context == context) return;
+  }
   forget_keys(card, context);
   card.contexts[context] = {};
 }

@@ -8,9 +8,9 @@ namespace peal {
 namespace {
 
 // Send, receive and table of every accepted command, and a table of addresses a member; the memory
-// of every point-to-point request, and of every put under way.
+// of every point-to-point request, of every put under way, and of every program.
 static_assert(uint64_t{CONFIG_CARD_MEMBERS} * (3 * (kChannels + CONFIG_PARKED_OPERATIONS) + 1) +
-                      CONFIG_P2P_REQUESTS + CONFIG_DMA_RECORDS <=
+                      CONFIG_P2P_REQUESTS + CONFIG_DMA_RECORDS + CONFIG_QUEUES <=
                   UINT16_MAX,
               "uses of a key are counted in 16 bits");
 

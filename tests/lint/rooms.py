@@ -14,7 +14,7 @@ import sys
 ROOMS = (
     ("firmware/port.h", "firmware/timeouts.h"),
     ("firmware/base/",),
-    ("firmware/card_types.h", "firmware/p2p_types.h"),
+    ("firmware/card_types.h", "firmware/p2p_types.h", "firmware/queue_types.h"),
     ("firmware/wire/",),
     ("firmware/host/",),
     ("firmware/dma/",),
@@ -23,6 +23,7 @@ ROOMS = (
     ("firmware/collective/",),
     ("firmware/operation/registry.cpp",),
     ("firmware/p2p/",),
+    ("firmware/queue/",),
     ("firmware/budget/", "firmware/receive.", "firmware/card."),
 )
 REGISTRY = "firmware/operation/registry.cpp"
@@ -33,7 +34,8 @@ NAME = re.compile(r"\bPEAL_(?:ALGORITHM|OPERATION)_(?!NONE\b|COUNT\b|DESTROY\b|R
 # Point-to-point is served by its own room: no algorithms, no sequence of the group's.
 POINT_TO_POINT = {f"PEAL_OPERATION_{name}" for name in ("SEND", "RECEIVE", "PUT", "GET", "FENCE")}
 MAY_NAME = {"firmware/group/dissemination.h": {"PEAL_ALGORITHM_DISSEMINATION"},
-            "firmware/p2p/submission.h": POINT_TO_POINT, "firmware/p2p/submission.cpp": POINT_TO_POINT}
+            "firmware/p2p/submission.h": POINT_TO_POINT, "firmware/p2p/submission.cpp": POINT_TO_POINT,
+            "firmware/queue/start.h": {"PEAL_OPERATION_START"}, "firmware/queue/start.cpp": {"PEAL_OPERATION_START"}}
 
 
 def room_of(name):

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/queue/fetch.h"
+
+#include "firmware/base/assert.h"
+#include "firmware/dma/dma.h"
+#include "firmware/queue/list.h"
+
+namespace peal::queue {
+namespace {
+
+enum class Role : uint8_t { kSources, kDescriptors };
+
+void read(const Scope& scope, Role role, uint64_t offset, void* to, uint32_t bytes,
+          uint32_t entries) {
+  auto& [card, member, queue] = scope;
+  ++member.dma;
+  dma_read(card, {.host = {queue.program.region, queue.program.offset + offset},
+                  .card = static_cast<uint8_t*>(to),
+                  .bytes = bytes,
+                  .packet = nullptr,
+                  .tag = {.member = member.index,
+                          .owner = DmaOwner::kQueue,
+                          .slot = 0,
+                          .role = static_cast<uint8_t>(role),
+                          .step = 0,
+                          .piece = queue.index,
+                          .detail = entries,
+                          .sequence = 0}});
+}
+
+void fail_by_memory(Card& card, Queue& queue) {
+  fail(card, queue,
+       {.status = PEAL_STATUS_DMA_FAULT,
+        .reason = PEAL_PROGRAM_REASON_NONE,
+        .index = queue.fetched,
+        .rank = PEAL_NO_RANK});
+}
+
+void fail_by_program(Card& card, Queue& queue, peal_program_reason reason, uint32_t index) {
+  fail(card, queue,
+       {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = index, .rank = PEAL_NO_RANK});
+}
+
+void on_sources(Card& card, Queue& queue, bool ok) {
+  queue.sources_phase = Sources::kUnread;
+  if (!ok) return fail_by_memory(card, queue);
+  for (uint32_t counter = 0; counter < queue.shape.counters; ++counter) {
+    const peal_program_reason reason = peal_check_source(&queue.shape, queue.sources[counter]);
+    if (reason != PEAL_PROGRAM_REASON_NONE) return fail_by_program(card, queue, reason, counter);
+  }
+  queue.sources_phase = Sources::kKnown;
+}
+
+void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
+  queue.fetching = false;
+  if (!ok) return fail_by_memory(card, queue);
+  for (uint32_t left = entries; left > 0; --left) {
+    const peal_descriptor& descriptor = cached(queue, queue.fetched);
+    const peal_program_reason reason =
+        peal_check_descriptor(&queue.shape, queue.fetched, &descriptor);
+    if (reason != PEAL_PROGRAM_REASON_NONE) {
+      return fail_by_program(card, queue, reason, queue.fetched);
+    }
+    ++queue.fetched;
+  }
+}
+
+}  // namespace
+
+bool fetch_sources(const Scope& scope) {
+  Queue& queue = scope.queue;
+  if (queue.sources_phase != Sources::kUnread) return true;
+  if (queue.shape.counters == 0) {
+    queue.sources_phase = Sources::kKnown;
+    return true;
+  }
+  if (!dma_suffices(scope.card, 1)) return false;
+  queue.sources_phase = Sources::kReading;
+  const auto bytes = static_cast<uint32_t>(queue.shape.counters * sizeof(uint32_t));
+  read(scope, Role::kSources, 0, queue.sources, bytes, queue.shape.counters);
+  return true;
+}
+
+bool fetch(const Scope& scope) {
+  Queue& queue = scope.queue;
+  const uint32_t left = queue.shape.count - queue.fetched;
+  if (queue.fetching || left == 0) return true;
+  const uint32_t room = kDescriptors - (queue.fetched - queue.consumer);
+  // Half a cache at a time, but for the end: a DMA for each descriptor would cost more than it.
+  if (room < kDescriptors / 2 && room < left) return true;
+  if (room == 0) return true;
+  if (!dma_suffices(scope.card, 1)) return false;
+  const uint32_t place = queue.fetched % kDescriptors;
+  const uint32_t run = least(least(room, left), kDescriptors - place);
+  queue.fetching = true;
+  count(scope.card, PEAL_COUNTER_DESCRIPTORS_FETCHED, run);
+  const uint64_t offset = peal_program_sources_bytes(queue.shape.counters) +
+                          uint64_t{queue.fetched} * sizeof(peal_descriptor);
+  read(scope, Role::kDescriptors, offset, &queue.cache[place],
+       static_cast<uint32_t>(run * sizeof(peal_descriptor)), run);
+  return true;
+}
+
+void on_fetched(const Scope& scope, const DmaTag& tag, bool ok) {
+  auto& [card, member, queue] = scope;
+  --member.dma;
+  if (static_cast<Role>(tag.role) == Role::kSources) {
+    on_sources(card, queue, ok);
+  } else {
+    on_descriptors(card, queue, tag.detail, ok);
+  }
+  wake(card, queue);
+}
+
+}  // namespace peal::queue

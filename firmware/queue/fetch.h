@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// From a program in host memory to its queue's cache: in runs, each descriptor looked at when it has
+// come. One that fits the cache whole stays there from its first start on.
+#pragma once
+
+#include "firmware/queue/network.h"
+
+namespace peal::queue {
+
+inline bool is_resident(const Queue& queue) { return queue.shape.count <= kDescriptors; }
+
+// Asks for what counters count, if that is unknown. False while there is no DMA record for it.
+[[nodiscard]] bool fetch_sources(const Scope& scope);
+// Asks for more descriptors where there is room for a run of them. False while there is no DMA
+// record for it.
+[[nodiscard]] bool fetch(const Scope& scope);
+// What was asked for has come, or cannot be had.
+void on_fetched(const Scope& scope, const DmaTag& tag, bool ok);
+
+inline const peal_descriptor& cached(const Queue& queue, uint32_t index) {
+  return queue.cache[index % kDescriptors];
+}
+
+}  // namespace peal::queue

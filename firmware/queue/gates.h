@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What descriptors wait for: counters, each iteration's own. In session mode counter 0 moves the
+// scheduling pointer on.
+#pragma once
+
+#include "firmware/queue/network.h"
+
+namespace peal::queue {
+
+// Rank `from` of the member's group, which may be the own one, tells a counter. It changes nothing
+// but a counter of the card's where it is not its to tell, or comes too late. Too many steps, and
+// an iteration too far ahead, end the start: whoever told would not tell it again.
+void tell(Card& card, Member& member, Rank from, const Notice& notice);
+
+inline uint32_t& count_of(Queue& queue, uint32_t counter) {
+  return queue.counts[queue.iteration % kStarts][counter];
+}
+inline bool is_session(const Queue& queue) { return queue.shape.mode == PEAL_PROGRAM_MODE_SESSION; }
+// May the next descriptor be issued, as far as the scheduling pointer goes?
+inline bool is_scheduled(Queue& queue) {
+  return !is_session(queue) || queue.consumer < queue.scheduled + count_of(queue, 0);
+}
+
+// The next iteration's counters are there from now on; those of `passes` iterations begin anew.
+void pass_iterations(Queue& queue, uint32_t passes);
+
+}  // namespace peal::queue

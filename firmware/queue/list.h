@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Queues that have something to do, in the order in which they are served. A handler only lists
+// them: turn.h does the rest at the end of the card's entry point.
+#pragma once
+
+#include "firmware/card_types.h"
+
+namespace peal::queue {
+
+inline void wake(Card& card, Queue& queue) {
+  if (queue.listed) return;
+  QueuePool& pool = card.queues;
+  queue.listed = true;
+  pool.due = true;
+  queue.next = 0;
+  const auto name = static_cast<uint16_t>(queue.index + 1);
+  if (pool.first == 0) {
+    pool.first = name;
+  } else {
+    pool.queues[pool.last - 1].next = name;
+  }
+  pool.last = name;
+  ++pool.listed;
+}
+
+// The caller has made sure that there is one.
+inline Queue& take_listed(Card& card) {
+  QueuePool& pool = card.queues;
+  Queue& queue = pool.queues[pool.first - 1];
+  pool.first = queue.next;
+  queue.listed = false;
+  --pool.listed;
+  return queue;
+}
+
+// The first reason is the one that the host learns.
+inline void fail(Card& card, Queue& queue, const Failure& failure) {
+  if (queue.failure.status == PEAL_STATUS_OK) queue.failure = failure;
+  wake(card, queue);
+}
+
+}  // namespace peal::queue

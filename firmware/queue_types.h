@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a card keeps of programs (abi/program.h): a queue for each that was committed, from a fixed
+// pool. Only data; what happens to it is in firmware/queue/. A zeroed queue is free.
+// docs/decisions/0031
+#pragma once
+
+#include <cstdint>
+
+#include "abi/program.h"
+#include "abi/status.h"
+#include "firmware/base/ranks.h"
+#include "firmware/base/timer_heap.h"
+#include "firmware/port.h"
+#include "peal_config.h"
+
+namespace peal::queue {
+
+inline constexpr uint32_t kDescriptors = CONFIG_QUEUE_DESCRIPTORS;  // of a program, on the card
+inline constexpr uint32_t kStarts = CONFIG_QUEUE_STARTS;            // outstanding, of a program
+inline constexpr uint32_t kTasks = CONFIG_QUEUE_TASKS;              // under way, of a program
+
+static_assert((kDescriptors & (kDescriptors - 1)) == 0, "an index names its place by its low bits");
+static_assert(CONFIG_QUEUE_COUNTERS <= PEAL_PROGRAM_COUNTERS_MAX);
+static_assert(CONFIG_QUEUES < 0xffff && kStarts < 0xff && kTasks < 0xffff);
+
+// What the host asked for by START: so many iterations of the program, one after the other.
+struct Start {
+  uint64_t first;   // iteration
+  uint32_t passes;  // 0: the program is only looked at
+  uint64_t cookie;
+  TimeNs accepted_ns;
+};
+
+// A put, send, receive or remote signal that is not over.
+struct Task {
+  bool in_use;
+  uint16_t done;   // counter, or PEAL_NO_COUNTER
+  uint32_t index;  // of its descriptor
+};
+
+// Why the start that runs, or the next one, ends.
+struct Failure {
+  peal_status status;  // OK: it does not
+  peal_program_reason reason;
+  uint32_t index;  // of the descriptor; of the counter where a rank told too much
+  uint32_t rank;   // PEAL_NO_RANK: nobody's
+};
+
+enum class Sources : uint8_t { kUnread, kReading, kKnown };
+
+struct Queue {
+  bool in_use;
+  bool running;   // the first start has begun
+  bool fetching;  // a DMA brings descriptors
+  bool gated;     // this pass took as long as a message, at least
+  bool listed;
+  bool doomed;   // its group is over: all starts end with `doom`
+  bool leaving;  // so is its member: free when it is quiet
+  Sources sources_phase;
+  uint8_t engine;  // that its packets leave by
+  uint8_t first_start;
+  uint8_t start_count;
+  uint16_t generation;
+  uint16_t index;
+  uint16_t name;    // by which other ranks' descriptors know it
+  uint16_t next;    // of those that have something to do: index plus one
+  uint32_t member;  // handle
+  ContextId context;
+  uint32_t key;  // of the program, held
+  HostAddress program;
+  peal_program_shape shape;
+  uint32_t scheduled;      // session mode: how far, at the beginning of each iteration
+  uint64_t next_to_start;  // iteration that the host's next start begins with
+  uint64_t iteration;      // that runs, or will run next
+  uint32_t passes_done;    // of the first start
+  uint32_t consumer;       // index of the descriptor to be issued next
+  uint32_t fetched;        // all below are, or were, in the cache
+  uint32_t under_way;      // tasks
+  Failure failure;
+  Failure doom;
+  Start starts[kStarts];
+  Task tasks[kTasks];
+  // Those from `consumer` to `fetched`, each in the place of its index modulo kDescriptors.
+  alignas(64) peal_descriptor cache[kDescriptors];
+  // From here on nothing is read before it was written.
+  uint32_t sources[(CONFIG_QUEUE_COUNTERS + 15) & ~15];
+  // Of the iteration that runs and those that follow it, each in the place of its number modulo
+  // kStarts: ranks that are ahead tell what they have for later ones.
+  uint32_t counts[kStarts][CONFIG_QUEUE_COUNTERS];
+};
+
+class Network;  // queue/network.h
+
+struct QueuePool {
+  Network* network;  // null: no tasks
+  Timer timer;
+  bool due;      // something is to be done at the end of the entry point
+  bool failing;  // some member died, or went
+  uint16_t in_use;
+  uint16_t listed;   // how many have something to do
+  uint16_t patient;  // of those: the last turn had no record for what they ask for
+  uint16_t first;    // of those, in the order in which they are served: index plus one
+  uint16_t last;
+  Queue queues[CONFIG_QUEUES];
+};
+
+}  // namespace peal::queue
