@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "abi/admin.h"
+#include "abi/program.h"
 #include "abi/status.h"
 #include "abi/wire.h"
 
@@ -31,6 +32,9 @@ inline constexpr Row kPacketTypes[] = {PEAL_PACKET_TYPES(PEAL_NAMES_ROW)};
 inline constexpr Row kOperations[] = {PEAL_OPERATIONS(PEAL_NAMES_ROW)};
 inline constexpr Row kAlgorithms[] = {PEAL_ALGORITHMS(PEAL_NAMES_ROW)};
 inline constexpr Row kAdminOpcodes[] = {PEAL_ADMIN_OPCODES(PEAL_NAMES_ROW)};
+inline constexpr Row kProgramOpcodes[] = {PEAL_PROGRAM_OPCODES(PEAL_NAMES_ROW)};
+inline constexpr Row kProgramModes[] = {PEAL_PROGRAM_MODES(PEAL_NAMES_ROW)};
+inline constexpr Row kProgramReasons[] = {PEAL_PROGRAM_REASONS(PEAL_NAMES_ROW)};
 #undef PEAL_NAMES_ROW
 
 // Null where the list has no such row.
@@ -77,6 +81,10 @@ inline std::string packet_type(uint32_t value) { return text_of(kPacketTypes, "t
 inline std::string operation(uint32_t value) { return text_of(kOperations, "operation", value); }
 // "all-to-all-broadcast", …
 inline std::string algorithm(uint32_t value) { return text_of(kAlgorithms, "algorithm", value); }
+// "bounds", …
+inline std::string program_reason(uint32_t value) {
+  return text_of(kProgramReasons, "reason", value);
+}
 // "open context", …
 inline std::string admin_opcode(uint32_t value) { return text_of(kAdminOpcodes, "opcode", value); }
 

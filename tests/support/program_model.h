@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What programs mean, without cards: all ranks' programs are carried out here, a descriptor or an
+// arrival at a time, in an order that a seed draws. What a put reads is read at some moment until it
+// is over, and lies in memory before its notice is told. For programs in tests, which are few and
+// good: nothing is checked that a card would refuse.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hostlib/program.h"
+
+namespace peal::test {
+
+class ProgramModel {
+ public:
+  explicit ProgramModel(uint64_t seed) : state_(seed * 2 + 1) {}
+
+  // Memory of a rank that others put into; the remote address of its beginning.
+  host::Program::Remote add_memory(uint8_t* memory);
+  // In the order of ranks; the program outlives the model.
+  void add_program(const host::Program& program);
+  // So many iterations of all programs, those of a rank one after the other. False: some wait for
+  // ever, as the text says.
+  [[nodiscard]] bool run(uint64_t iterations);
+  [[nodiscard]] const std::string& text() const { return text_; }
+  // How many iterations a rank told another ahead of its own, at most.
+  [[nodiscard]] uint64_t farthest_ahead() const { return farthest_ahead_; }
+
+ private:
+  struct Task {
+    uint32_t rank;  // whose
+    const host::Program::Step* step;
+    uint64_t iteration;
+  };
+  struct Rank {
+    const host::Program* program;
+    uint64_t iteration = 0;
+    size_t next = 0;
+    uint32_t under_way = 0;
+    std::map<std::pair<uint64_t, uint16_t>, uint64_t> counts;  // by iteration and counter
+  };
+
+  uint64_t draw(uint64_t below);
+  bool step(uint32_t rank, uint64_t iterations);
+  void arrive(const Task& task);
+  void tell(uint32_t rank, const host::Program::Step& step, uint64_t iteration);
+
+  uint64_t state_;
+  std::vector<uint8_t*> memories_;
+  std::vector<Rank> ranks_;
+  std::vector<Task> tasks_;
+  std::string text_;
+  uint64_t farthest_ahead_ = 0;
+};
+
+}  // namespace peal::test
