@@ -150,7 +150,7 @@ struct peal_commit_program {
 
 struct peal_commit_program_reply {
 	uint32_t program; /* handle: generation << 16 | index */
-	uint32_t reserved;
+	uint32_t starts; /* so many may be outstanding */
 };
 
 struct peal_free_program {

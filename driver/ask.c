@@ -44,6 +44,8 @@ static const struct command {
 	[PEAL_ADMIN_ADD_PEERS] = { .allowed = true },
 	[PEAL_ADMIN_READ_COUNTERS] = { .allowed = true },
 	[PEAL_ADMIN_REAP_CHANNELS] = { .allowed = false },
+	[PEAL_ADMIN_COMMIT_PROGRAM] = { .allowed = true },
+	[PEAL_ADMIN_FREE_PROGRAM] = { .allowed = true },
 };
 
 static int tell(struct peal_ask *ask, const struct command *command)

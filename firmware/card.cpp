@@ -232,10 +232,11 @@ peal_status card_abandon_group(Card& card, ContextId context, uint32_t handle, T
 }
 
 peal_status card_commit_program(Card& card, ContextId context, const peal_commit_program& request,
-                                uint32_t* program) {
+                                peal_commit_program_reply* reply) {
   Member* member = own_member(card, context, request.member);
   if (member == nullptr || member->phase != MemberPhase::kActive) return PEAL_STATUS_BAD_GROUP;
-  return queue::commit(card, *member, request, program);
+  reply->starts = queue::kStarts;
+  return queue::commit(card, *member, request, &reply->program);
 }
 
 peal_status card_free_program(Card& card, ContextId context, uint32_t program) {
@@ -252,9 +253,8 @@ void card_on_submission(Card& card, ContextId context, const peal_submission& en
   card.now = now;
   if (!context_is_open(card, context)) return;
   if (p2p::is_submission(entry) || queue::is_start(entry)) {
-    const peal_status status = queue::is_start(entry)
-                                   ? queue::accept_start(card, context, entry)
-                                   : p2p::submit(card, context, entry);
+    const peal_status status = queue::is_start(entry) ? queue::accept_start(card, context, entry)
+                                                      : p2p::submit(card, context, entry);
     if (status != PEAL_STATUS_OK) complete_refused(card, context, entry, status);
     finish(card);
     return;

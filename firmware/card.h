@@ -73,9 +73,9 @@ peal_status card_connect_group(Card& card, ContextId context, const peal_connect
 // operation). Where it was connected already its peers are told that it is dead, and what it has
 // pending completes with PEER_DEAD naming itself, once no DMA needs the buffers.
 peal_status card_abandon_group(Card& card, ContextId context, uint32_t member, TimeNs now);
-// Takes a queue for a program in the context's memory (abi/program.h). *program is its handle.
+// Takes a queue for a program in the context's memory (abi/program.h).
 peal_status card_commit_program(Card& card, ContextId context, const peal_commit_program& request,
-                                uint32_t* program);
+                                peal_commit_program_reply* reply);
 // BUSY while a start of it is not over.
 peal_status card_free_program(Card& card, ContextId context, uint32_t program);
 // A channel region that the card has let go of since the last call; false when there is none.

@@ -118,6 +118,25 @@ peal_error abandon_group(Transport& transport, uint32_t member) {
   return transport.ask(command, &reply);
 }
 
+peal_error commit_program(Transport& transport, const peal_commit_program& request,
+                          uint32_t* program, uint32_t* starts) {
+  peal_admin_command command = make_command(PEAL_ADMIN_COMMIT_PROGRAM);
+  peal_admin_reply reply = {};
+  command.u.commit_program = request;
+  const peal_error error = transport.ask(command, &reply);
+  if (error != PEAL_OK) return error;
+  *program = reply.u.commit_program.program;
+  *starts = reply.u.commit_program.starts;
+  return PEAL_OK;
+}
+
+peal_error free_program(Transport& transport, uint32_t program) {
+  peal_admin_command command = make_command(PEAL_ADMIN_FREE_PROGRAM);
+  peal_admin_reply reply = {};
+  command.u.free_program.program = program;
+  return transport.ask(command, &reply);
+}
+
 peal_error read_counters(Transport& transport, uint32_t first, peal_read_counters_reply* part) {
   peal_admin_command command = make_command(PEAL_ADMIN_READ_COUNTERS);
   peal_admin_reply reply = {};

@@ -35,6 +35,11 @@ peal_error connect_group(Transport& transport, uint32_t member, uint64_t group,
                          uint32_t choice_hash, const peal_peer_address* peers, uint32_t peer_count,
                          const AddressTables::Place& addresses);
 peal_error abandon_group(Transport& transport, uint32_t member);
+// A program in memory of this context; *program is its handle on the card, which takes so many
+// starts of it at a time.
+peal_error commit_program(Transport& transport, const peal_commit_program& request,
+                          uint32_t* program, uint32_t* starts);
+peal_error free_program(Transport& transport, uint32_t program);
 // One reply's worth, from index `first` on; its count is right.
 peal_error read_counters(Transport& transport, uint32_t first, peal_read_counters_reply* part);
 

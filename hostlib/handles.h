@@ -83,6 +83,7 @@ struct peal_group {
   peal::host::ChoiceTable choice;
   peal::host::AddressTables::Place table;  // where some ranks are no peers
   peal::host::PartTables part_tables;
+  uint32_t programs_named = 0;  // as many on all ranks
   // Of a persistent request's group: what each start posts; nobody needs the group any more.
   peal::host::Posting posting = {};
   bool over = false;

@@ -67,16 +67,16 @@ size_t Program::bytes() const {
          count() * sizeof(peal_descriptor);
 }
 
-bool Program::encode(const Names& names, uint8_t* to, uint32_t* bad_step) const {
+bool Program::encode(const FindMemory& find, uint8_t* to, uint32_t* bad_step) const {
   std::memset(to, 0, bytes());
   if (!sources_.empty()) std::memcpy(to, sources_.data(), sources_.size() * sizeof(uint32_t));
   to += peal_program_sources_bytes(static_cast<uint32_t>(sources_.size()));
   for (const Step& step : steps_) {
     peal_descriptor descriptor = step.descriptor;
-    if (step.tells) descriptor.queue = names.name(step.told == nullptr ? *this : *step.told);
+    if (step.tells) descriptor.queue = step.told == nullptr ? name_ : step.told->name_;
     const bool written = descriptor.opcode == PEAL_PROGRAM_RECEIVE;
-    if (descriptor.bytes != 0 && !names.memory(step.memory, descriptor.bytes, written,
-                                               &descriptor.key, &descriptor.offset)) {
+    if (descriptor.bytes != 0 &&
+        !find(step.memory, descriptor.bytes, written, &descriptor.key, &descriptor.offset)) {
       *bad_step = static_cast<uint32_t>(&step - steps_.data());
       return false;
     }

@@ -62,22 +62,23 @@ class Program {
   [[nodiscard]] uint32_t count() const { return static_cast<uint32_t>(steps_.size()) + 2; }
   [[nodiscard]] size_t bytes() const;
 
-  // Finds own memory in what is registered, and the names of programs.
-  struct Names {
-    std::function<bool(const void* memory, uint64_t bytes, bool written, uint32_t* key,
-                       uint64_t* offset)>
-        memory;
-    std::function<uint16_t(const Program& program)> name;
-  };
+  // By which other ranks' descriptors tell it; the same on all ranks.
+  void set_name(uint16_t name) { name_ = name; }
+  [[nodiscard]] uint16_t name() const { return name_; }
+
+  // Own memory in what is registered. False: it is not.
+  using FindMemory = std::function<bool(const void* memory, uint64_t bytes, bool written,
+                                        uint32_t* key, uint64_t* offset)>;
   // What a card reads, bytes() long: sources, then descriptors. False: the memory of *bad_step is
   // not registered.
-  [[nodiscard]] bool encode(const Names& names, uint8_t* to, uint32_t* bad_step) const;
+  [[nodiscard]] bool encode(const FindMemory& find, uint8_t* to, uint32_t* bad_step) const;
 
  private:
   Step& add(peal_program_opcode opcode, uint32_t rank, uint16_t done);
   static void tell(Step& step, const Notice& notice);
 
   Shape shape_;
+  uint16_t name_ = PEAL_NO_QUEUE;
   std::vector<uint32_t> sources_;
   std::vector<Step> steps_;
 };

@@ -13,7 +13,7 @@ constexpr uint64_t kConnectionLookNs = 50'000'000;
 // In a request's index: it belongs to a group, not to the context's table.
 constexpr uint32_t kDestroyBit = 0x80000000;
 
-// Refused before it became the group's next operation:
+// Refused before it became the group's next operation (all before SEND are counted as such):
 // the card still waits for that sequence number.
 bool was_refused(peal_error result) {
   return (result >= PEAL_ERR_BAD_OPCODE && result <= PEAL_ERR_NO_RESOURCES) ||
@@ -28,7 +28,7 @@ inline void end_request(peal_request& request, peal_error result, uint32_t faile
   request.group = nullptr;
   group.outstanding--;
   if (result == PEAL_ERR_PEER_DEAD) group.failed_rank = failed_rank;
-  if (was_refused(result)) {
+  if (was_refused(result) && request.operation < PEAL_OPERATION_SEND) {
     group.first_refused = std::min(group.first_refused, request.sequence);
   }
   // What was posted behind a refused operation is refused too; then the group goes on from there.

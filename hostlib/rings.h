@@ -46,18 +46,18 @@ inline void forget_end(peal_request& request) {
   request.card_ns = 0;
 }
 
-// Posts it as the group's next operation, for this request that has not ended yet. False when the
-// ring is full: nothing has changed then.
-[[gnu::always_inline]] inline bool post_entry(peal_group& group, Posting& entry,
-                                              peal_request& request) {
+// Posts it with that sequence number, for this request that has not ended yet. False when the ring
+// is full: nothing has changed then.
+[[gnu::always_inline]] inline bool post_numbered(peal_group& group, Posting& entry,
+                                                 uint64_t sequence, peal_request& request) {
   peal_context& context = *group.context;
   peal_host_ring& ring = context.ring;
   entry.member = group.member;
-  entry.sequence = group.next_sequence;
+  entry.sequence = sequence;
   entry.cookie = cookie_of(request);
   if (peal_host_ring_submit(&ring, &entry) == 0) [[unlikely]]
     return false;
-  request.sequence = group.next_sequence++;
+  request.sequence = sequence;
   request.group = &group;
   request.operation = entry.operation;
   set_state(request, peal_request::State::kPending);
@@ -66,6 +66,15 @@ inline void forget_end(peal_request& request) {
     context.doorbells++;
     context.transport->ring_doorbell();
   }
+  return true;
+}
+
+// The same, as the group's next operation.
+[[gnu::always_inline]] inline bool post_entry(peal_group& group, Posting& entry,
+                                              peal_request& request) {
+  if (!post_numbered(group, entry, group.next_sequence, request)) [[unlikely]]
+    return false;
+  group.next_sequence++;
   return true;
 }
 

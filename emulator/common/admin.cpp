@@ -34,6 +34,10 @@ int body_bytes(uint16_t opcode) {
       return sizeof(peal_add_peers);
     case PEAL_ADMIN_READ_COUNTERS:
       return sizeof(peal_read_counters);
+    case PEAL_ADMIN_COMMIT_PROGRAM:
+      return sizeof(peal_commit_program);
+    case PEAL_ADMIN_FREE_PROGRAM:
+      return sizeof(peal_free_program);
     default:
       return -1;
   }
@@ -54,6 +58,8 @@ bool reserved_is_zero(const peal_admin_command& command) {
       return command.u.abandon.reserved == 0;
     case PEAL_ADMIN_READ_COUNTERS:
       return command.u.counters.reserved == 0;
+    case PEAL_ADMIN_FREE_PROGRAM:
+      return command.u.free_program.reserved == 0;
     default:
       return true;
   }
@@ -124,6 +130,11 @@ peal_status Admin::dispatch(const peal_admin_command& command, ContextId context
       return card_abandon_group(card_, context, command.u.abandon.member, now);
     case PEAL_ADMIN_READ_COUNTERS:
       return read_counters(command.u.counters, &reply->u.counters);
+    case PEAL_ADMIN_COMMIT_PROGRAM:
+      return card_commit_program(card_, context, command.u.commit_program,
+                                 &reply->u.commit_program);
+    case PEAL_ADMIN_FREE_PROGRAM:
+      return card_free_program(card_, context, command.u.free_program.program);
     default:
       return PEAL_STATUS_BAD_OPCODE;
   }

@@ -17,7 +17,9 @@ import includes  # noqa: E402  pylint: disable=wrong-import-position
 
 PAGE = "docs/names.md"
 HEADINGS = {"Statuses": "PEAL_STATUSES", "Packet types": "PEAL_PACKET_TYPES", "Operations": "PEAL_OPERATIONS",
-            "Algorithms": "PEAL_ALGORITHMS", "Administrative commands": "PEAL_ADMIN_OPCODES"}
+            "Algorithms": "PEAL_ALGORITHMS", "Administrative commands": "PEAL_ADMIN_OPCODES",
+            "Descriptors of programs": "PEAL_PROGRAM_OPCODES", "Modes of programs": "PEAL_PROGRAM_MODES",
+            "Reasons why a program is bad": "PEAL_PROGRAM_REASONS"}
 WIRE_PAGE = "docs/wire-format.md"
 WIRE_ROW = re.compile(r"^\| (\d+ [A-Z_]+) \|", re.MULTILINE)
 FOLDERS = ("base/", "emulator/", "hostlib/", "tools/")

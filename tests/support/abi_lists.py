@@ -6,7 +6,8 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = {"PEAL_STATUSES": "status.h", "PEAL_PACKET_TYPES": "wire.h", "PEAL_OPERATIONS": "wire.h",
-           "PEAL_ALGORITHMS": "wire.h", "PEAL_ADMIN_OPCODES": "admin.h"}
+           "PEAL_ALGORITHMS": "wire.h", "PEAL_ADMIN_OPCODES": "admin.h",
+           "PEAL_PROGRAM_OPCODES": "program.h", "PEAL_PROGRAM_MODES": "program.h", "PEAL_PROGRAM_REASONS": "program.h"}
 ROW = re.compile(r'\bX\(\s*(\d+), (\w+), "([^"]+)", "([^"]+)"\)')
 
 

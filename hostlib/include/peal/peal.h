@@ -42,8 +42,8 @@ extern "C" {
 /* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
  * rank, statistics; channel_bytes and geometry of a card. 3: broadcast, all-to-all, rules for
  * algorithms. 4: allgather and all-to-all of blocks that differ in length. 5: persistent
- * requests. */
-#define PEAL_API_VERSION 5u
+ * requests. 6: programs. */
+#define PEAL_API_VERSION 6u
 
 typedef enum peal_error {
   PEAL_OK = 0,
@@ -71,6 +71,9 @@ typedef enum peal_error {
   PEAL_ERR_BAD_ADDRESS = 19,
   PEAL_ERR_BAD_RANK = 20,  /* rank or group size out of range */
   PEAL_ERR_TRUNCATED = 21, /* the message is longer than the receive */
+  PEAL_ERR_BAD_RANK = 20,    /* rank or group size out of range */
+  PEAL_ERR_TRUNCATED = 21,   /* the message is longer than the receive */
+  PEAL_ERR_BAD_PROGRAM = 22, /* a descriptor of the program is bad; the text names it */
   /* from this library */
   PEAL_ERR_INVALID_ARGUMENT = 64,
   /* the buffer is in no memory from peal_alloc() or peal_register() */
@@ -348,6 +351,95 @@ PEAL_API peal_error peal_start(peal_request* request);
 /* In the order of the list. None is started when one of them cannot be: it is null, not persistent,
  * or busy. */
 PEAL_API peal_error peal_startall(peal_request* const* requests, size_t count);
+
+/* --- programs: what the card runs by itself, start after start --- */
+/* A program is a list of descriptors for a triggered queue of the card (docs/write-a-program.md).
+ * Each rank writes its own; they work together by puts and signals, which tell *counters* of the
+ * other rank's program, and by waits for those. It is written, checked and printed without a card;
+ * peal_program_commit() gives it to the card, peal_program_start() runs it: one entry, whatever its
+ * length. A program is used by one thread at a time. */
+typedef struct peal_program peal_program;
+
+/* A rank that a counter hears from: whoever tells it. */
+#define PEAL_ANY_SOURCE 0xffffffffu
+/* Where a counter may be named: none. */
+#define PEAL_NO_COUNT 0xffffu
+
+/* Session mode: the first counter is the *scheduling pointer*. Nothing behind it is issued; it
+ * begins behind the first `scheduled` descriptors, and what tells that counter moves it on. */
+#define PEAL_PROGRAM_IN_SESSION 1u
+
+typedef struct peal_program_params {
+  size_t struct_bytes; /* sizeof(peal_program_params) */
+  unsigned flags;      /* PEAL_PROGRAM_IN_SESSION */
+  uint32_t scheduled;  /* in session mode */
+} peal_program_params;
+
+/* Which counter is told, of the program with the same name on the receiving rank: of that one which
+ * was committed as `program` was here; null: of this one. */
+typedef struct peal_program_notice {
+  const peal_program* program;
+  uint32_t counter;
+  uint32_t steps; /* what is added to it, 1 to 8192 */
+} peal_program_notice;
+
+/* For rank `rank` of `size`. `params` may be null. */
+PEAL_API peal_error peal_program_create(uint32_t rank, uint32_t size,
+                                        const peal_program_params* params, peal_program** program);
+/* One more counter, zero at the beginning of each iteration, which rank `source` tells: another, the
+ * own one (ends of own descriptors, signals to itself) or PEAL_ANY_SOURCE. Counters are numbered
+ * 0, 1, 2, …; others' descriptors name them by number. */
+PEAL_API peal_error peal_program_counter(peal_program* program, uint32_t source, uint32_t* counter);
+
+/* Descriptors, one behind the other. `done`: own counter (of the own rank) to which its end adds
+ * one, or PEAL_NO_COUNT. None of a committed program: PEAL_ERR_BUSY. */
+
+/* `from`, `bytes` long, to a rank's memory that it has named by peal_memory_name(); then a counter
+ * there is told, if `notice` is not null. It must know, by a counter of this iteration, that the
+ * rank is ready. */
+PEAL_API peal_error peal_program_put(peal_program* program, uint32_t rank, const void* from,
+                                     size_t bytes, uint32_t remote_key, uint64_t remote_offset,
+                                     const peal_program_notice* notice, uint32_t done);
+/* Messages are matched in the order of their sends and receives, by rank and tag. */
+PEAL_API peal_error peal_program_send(peal_program* program, uint32_t rank, uint64_t tag,
+                                      const void* from, size_t bytes, uint32_t done);
+PEAL_API peal_error peal_program_receive(peal_program* program, uint32_t rank, uint64_t tag,
+                                         void* to, size_t bytes, uint32_t done);
+/* Until that own counter has reached the threshold. */
+PEAL_API peal_error peal_program_wait(peal_program* program, uint32_t counter, uint64_t threshold);
+PEAL_API peal_error peal_program_signal(peal_program* program, uint32_t rank,
+                                        const peal_program_notice* notice, uint32_t done);
+
+/* What was found wrong, or worth knowing: a line each, into `text` as far as it has room
+ * (`capacity` with the final zero); *length is that of the whole. PEAL_ERR_BAD_PROGRAM when a card
+ * would refuse it. */
+PEAL_API peal_error peal_program_check(const peal_program* program, char* text, size_t capacity,
+                                       size_t* length);
+/* As text, a descriptor a line; or as a picture for Graphviz (`dot -Tsvg`). */
+typedef enum peal_program_format {
+  PEAL_PROGRAM_AS_TEXT = 0,
+  PEAL_PROGRAM_AS_GRAPH = 1
+} peal_program_format;
+PEAL_API peal_error peal_program_print(const peal_program* program, peal_program_format format,
+                                       char* text, size_t capacity, size_t* length);
+
+/* By what others put into that memory of the context: registered or allocated, for PEAL_WRITE. */
+PEAL_API peal_error peal_memory_name(peal_context* context, void* address, size_t bytes,
+                                     uint32_t* key, uint64_t* offset);
+
+/* Collective: every rank of the group gives its own program, all in the same order among themselves
+ * and among its other operations. It succeeds on all or fails on all (PEAL_ERR_PEER_REFUSED where it
+ * failed elsewhere). Own memory is looked up then, and must stay registered. */
+PEAL_API peal_error peal_program_commit(peal_group* group, peal_program* program);
+/* Runs it so many times, one after the other; the request is over with the last. Ranks that work
+ * together start the same numbers of iterations. Several starts may be outstanding, some on the
+ * card at a time (PEAL_ERR_TOO_MANY at the end of those that are too many). It ends with
+ * PEAL_ERR_BAD_PROGRAM where a descriptor is bad or a rank tells what it must not. */
+PEAL_API peal_error peal_program_start(peal_program* program, uint32_t iterations,
+                                       peal_request** request);
+/* PEAL_ERR_BUSY while a start is not over. Not collective: no rank starts a program any more that
+ * tells this one. Null is fine. */
+PEAL_API peal_error peal_program_free(peal_program* program);
 
 /* --- how requests end --- */
 /* Never blocks. *done says whether it is complete; if so returns how it ended, else PEAL_OK. */

@@ -22,7 +22,7 @@ TEST(Names, StatusesAreThese) {
             "0 OK\n1 PEER_DEAD\n2 MISMATCH\n3 BAD_OPCODE\n4 BAD_ALGORITHM\n5 BAD_FLAGS\n"
             "6 BAD_GROUP\n7 BAD_SEQUENCE\n8 BAD_KEY\n9 BAD_BOUNDS\n10 BAD_ACCESS\n11 BAD_LENGTH\n"
             "12 BAD_ROOT\n13 TOO_MANY\n14 NO_RESOURCES\n15 BUSY\n16 CLOSED\n17 DMA_FAULT\n"
-            "18 BAD_VERSION\n19 BAD_ADDRESS\n20 BAD_RANK\n21 TRUNCATED\n");
+            "18 BAD_VERSION\n19 BAD_ADDRESS\n20 BAD_RANK\n21 TRUNCATED\n22 BAD_PROGRAM\n");
 }
 
 TEST(Names, PacketTypesAreThese) {
@@ -50,6 +50,12 @@ TEST(Names, AdministrativeOpcodesAreThese) {
             "5 reserve group\n6 connect group\n7 abandon group\n8 read counters\n"
             "9 reap channels\n"
             "10 add peers\n");
+            "9 reap channels\n11 commit program\n12 free program\n");
+}
+
+TEST(Names, OpcodesOfProgramsAreThese) {
+  EXPECT_EQ(listed(kProgramOpcodes),
+            "1 put\n2 send\n3 receive\n4 wait\n5 signal\n6 complete\n7 jump\n");
 }
 
 struct List {
@@ -98,7 +104,10 @@ INSTANTIATE_TEST_SUITE_P(
                     List{"packet_types", kPacketTypes, PEAL_PACKET_TYPE_COUNT, '_'},
                     List{"operations", kOperations, PEAL_OPERATION_COUNT, '-'},
                     List{"algorithms", kAlgorithms, PEAL_ALGORITHM_COUNT, '-'},
-                    List{"admin_opcodes", kAdminOpcodes, PEAL_ADMIN_OPCODE_COUNT, ' '}),
+                    List{"admin_opcodes", kAdminOpcodes, PEAL_ADMIN_OPCODE_COUNT, ' '},
+                    List{"program_opcodes", kProgramOpcodes, PEAL_PROGRAM_OPCODE_COUNT, '-'},
+                    List{"program_modes", kProgramModes, PEAL_PROGRAM_MODE_COUNT, '-'},
+                    List{"program_reasons", kProgramReasons, PEAL_PROGRAM_REASON_COUNT, '-'}),
     [](const auto& list) { return std::string(list.param.what); });
 
 TEST(Names, WhatIsInNoListIsPrintedByItsNumber) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "abi/program.h"
+
 #include "tests/unit/emulator/lone_card.h"
 
 namespace peal::emulator {
@@ -108,17 +110,24 @@ TEST_F(AdminTest, EnvelopeIsChecked) {
   EXPECT_EQ(card_.admin().open_contexts(), 0u);
 }
 
+// Of a client, but for OPEN_CONTEXT.
+constexpr peal_admin_opcode kOfAClient[] = {
+    PEAL_ADMIN_CLOSE_CONTEXT, PEAL_ADMIN_REGISTER_MEMORY, PEAL_ADMIN_UNREGISTER_MEMORY,
+    PEAL_ADMIN_RESERVE_GROUP, PEAL_ADMIN_CONNECT_GROUP,   PEAL_ADMIN_ABANDON_GROUP,
+    PEAL_ADMIN_READ_COUNTERS, PEAL_ADMIN_COMMIT_PROGRAM,  PEAL_ADMIN_FREE_PROGRAM};
+
 // For every opcode: a byte behind its own fields, and its own reserved field.
 TEST_F(AdminTest, ReservedBytesMustBeZero) {
   const ContextId context = open();
-  for (uint16_t opcode = 1; opcode <= PEAL_ADMIN_READ_COUNTERS; opcode++) {
-    peal_admin_command command = make_command(static_cast<peal_admin_opcode>(opcode));
-    command.u.bytes_[487] = 1;
-    EXPECT_EQ(execute(command, opcode == PEAL_ADMIN_OPEN_CONTEXT ? kNoContext : context),
-              PEAL_STATUS_BAD_FLAGS)
-        << opcode;
-  }
   peal_admin_command command = make_command(PEAL_ADMIN_OPEN_CONTEXT);
+  command.u.bytes_[487] = 1;
+  EXPECT_EQ(execute(command, kNoContext), PEAL_STATUS_BAD_FLAGS);
+  for (const peal_admin_opcode opcode : kOfAClient) {
+    command = make_command(opcode);
+    command.u.bytes_[487] = 1;
+    EXPECT_EQ(execute(command, context), PEAL_STATUS_BAD_FLAGS) << opcode;
+  }
+  command = make_command(PEAL_ADMIN_OPEN_CONTEXT);
   command.u.open.reserved = 1;
   EXPECT_EQ(execute(command, kNoContext), PEAL_STATUS_BAD_FLAGS);
   command = make_command(PEAL_ADMIN_UNREGISTER_MEMORY);
@@ -130,12 +139,15 @@ TEST_F(AdminTest, ReservedBytesMustBeZero) {
   command = make_command(PEAL_ADMIN_READ_COUNTERS);
   command.u.counters.reserved = 1;
   EXPECT_EQ(execute(command, context), PEAL_STATUS_BAD_FLAGS);
+  command = make_command(PEAL_ADMIN_FREE_PROGRAM);
+  command.u.free_program.reserved = 1;
+  EXPECT_EQ(execute(command, context), PEAL_STATUS_BAD_FLAGS);
 }
 
 TEST_F(AdminTest, NothingWithoutAContext) {
   const ContextId context = open();
-  for (uint16_t opcode = PEAL_ADMIN_CLOSE_CONTEXT; opcode <= PEAL_ADMIN_READ_COUNTERS; opcode++) {
-    const peal_admin_command command = make_command(static_cast<peal_admin_opcode>(opcode));
+  for (const peal_admin_opcode opcode : kOfAClient) {
+    const peal_admin_command command = make_command(opcode);
     for (const ContextId wrong : {kNoContext, context + 1, uint32_t{CONFIG_CONTEXTS}})
       EXPECT_EQ(execute(command, wrong), PEAL_STATUS_CLOSED) << opcode;
   }
@@ -190,6 +202,26 @@ TEST_F(AdminTest, MemoryIsChecked) {
   provider_.memory_status = PEAL_STATUS_NO_RESOURCES;
   EXPECT_EQ(execute(registration(64), context), PEAL_STATUS_NO_RESOURCES);
   EXPECT_EQ(card_.regions.used(), 0u);
+}
+
+TEST_F(AdminTest, ProgramsAreCommittedAndFreed) {
+  const ContextId context = open();
+  const uint32_t member = lone_group(context);
+  const uint32_t key = register_memory(context, 2 * sizeof(peal_descriptor));
+  peal_admin_command commit = make_command(PEAL_ADMIN_COMMIT_PROGRAM);
+  commit.u.commit_program.member = member;
+  commit.u.commit_program.key = key;
+  commit.u.commit_program.count = 2;
+  commit.u.commit_program.mode = PEAL_PROGRAM_MODE_TASKS;
+  EXPECT_EQ(execute(commit, context), PEAL_STATUS_OK);
+  EXPECT_EQ(reply_.u.commit_program.starts, uint32_t{CONFIG_QUEUE_STARTS});
+  peal_admin_command free = make_command(PEAL_ADMIN_FREE_PROGRAM);
+  free.u.free_program.program = reply_.u.commit_program.program;
+  EXPECT_EQ(unregister(context, key), PEAL_STATUS_BUSY);
+  EXPECT_EQ(execute(free, context), PEAL_STATUS_OK);
+  EXPECT_EQ(execute(free, context), PEAL_STATUS_BAD_KEY);
+  EXPECT_EQ(unregister(context, key), PEAL_STATUS_OK);
+  EXPECT_EQ(execute(commit, context), PEAL_STATUS_BAD_KEY);
 }
 
 TEST_F(AdminTest, KeysRunOutWithoutLeaks) {

@@ -49,6 +49,17 @@ class FakeTransport final : public Transport {
       case PEAL_ADMIN_READ_COUNTERS:
         count_on(command.u.counters.first, &reply->u.counters);
         return PEAL_OK;
+      case PEAL_ADMIN_COMMIT_PROGRAM:
+        if (card_->refuse_commit != PEAL_OK) return fail(card_->refuse_commit, "refused");
+        card_->committed.push_back(command.u.commit_program);
+        reply->u.commit_program.program = static_cast<uint32_t>(card_->committed.size());
+        reply->u.commit_program.starts = kFakeStarts;
+        card_->programs.insert(reply->u.commit_program.program);
+        return PEAL_OK;
+      case PEAL_ADMIN_FREE_PROGRAM:
+        if (card_->refuse_free != PEAL_OK) return fail(card_->refuse_free, "refused");
+        card_->programs.erase(command.u.free_program.program);
+        return PEAL_OK;
       default:
         return fail(PEAL_ERR_BAD_OPCODE, "opcode %u", command.opcode);
     }

@@ -20,6 +20,7 @@ namespace peal::host {
 
 inline constexpr uint32_t kFakeEntries = 16;
 inline constexpr uint32_t kFakeParked = 6;
+inline constexpr uint32_t kFakeStarts = 3;  // of a program
 
 // Lays out a card page as abi/window.h says.
 void lay_out_window(void* window, uint32_t entries);
@@ -56,10 +57,14 @@ struct FakeCard {
   uint64_t group_id = 0;  // of the last connect
   std::set<uint32_t> reserved;
   std::set<uint32_t> connected_members;
-  std::vector<peal_peer_address> peers;  // of the last connect
-  uint32_t addresses_key = 0;            // of the last connect
-  uint64_t addresses_offset = 0;         // of the last connect
+  std::vector<peal_peer_address> peers;        // of the last connect
+  uint32_t addresses_key = 0;                  // of the last connect
+  uint64_t addresses_offset = 0;               // of the last connect
+  std::vector<peal_commit_program> committed;  // ever; the handle is the number behind its index
+  std::set<uint32_t> programs;                 // that are not freed
   peal_error refuse_reserve = PEAL_OK;
+  peal_error refuse_commit = PEAL_OK;
+  peal_error refuse_free = PEAL_OK;
   peal_error refuse_connect = PEAL_OK;
   peal_error refuse_abandon = PEAL_OK;
 };

@@ -13,19 +13,17 @@ class Encoded : public ::testing::Test {
  protected:
   // Memory from 0x1000 to 0x2000 has key 5.
   bool encode(const Program& program) {
-    const Program::Names names = {
-        .memory =
-            [](const void* memory, uint64_t bytes, bool written, uint32_t* key, uint64_t* offset) {
-              const auto address = reinterpret_cast<uintptr_t>(memory);
-              if (address < 0x1000 || address + bytes > 0x2000) return false;
-              *key = written ? 6 : 5;
-              *offset = address - 0x1000;
-              return true;
-            },
-        .name = [&](const Program& named) -> uint16_t { return &named == &program ? 40 : 41; }};
+    const auto find = [](const void* memory, uint64_t length, bool written, uint32_t* key,
+                         uint64_t* offset) {
+      const auto address = reinterpret_cast<uintptr_t>(memory);
+      if (address < 0x1000 || address + length > 0x2000) return false;
+      *key = written ? 6 : 5;
+      *offset = address - 0x1000;
+      return true;
+    };
     bytes.assign(program.bytes(), 0xee);
     counters = static_cast<uint32_t>(program.sources().size());
-    return program.encode(names, bytes.data(), &bad_step);
+    return program.encode(find, bytes.data(), &bad_step);
   }
   [[nodiscard]] peal_descriptor at(size_t index) const {
     peal_descriptor descriptor;
@@ -67,6 +65,8 @@ TEST_F(Encoded, WithoutCountersThereIsNoTable) {
 TEST_F(Encoded, EachOpcodeHasItsFieldsAndNoOthers) {
   Program other({.rank = 1, .ranks = 4});
   Program program({.rank = 1, .ranks = 4});
+  program.set_name(40);
+  other.set_name(41);
   const uint16_t own = program.add_counter(1);
   const Program::Notice notice = {.counter = 2, .steps = 3};
   program.put(2, memory(0x1010), 32, {.key = 9, .offset = 77}, &notice, own);
@@ -138,6 +138,7 @@ TEST_F(Encoded, EachOpcodeHasItsFieldsAndNoOthers) {
 
 TEST_F(Encoded, ItIsWhatACardTakes) {
   Program program({.rank = 1, .ranks = 4});
+  program.set_name(0);
   const uint16_t own = program.add_counter(1);
   const Program::Notice notice = {.counter = 2, .steps = 3};
   program.put(2, memory(0x1010), 32, {.key = 9, .offset = 77}, &notice, own);

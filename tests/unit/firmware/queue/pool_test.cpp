@@ -20,7 +20,7 @@ class QueuePool : public QueueTest {
   peal_status commit_with(const std::function<void(peal_commit_program&)>& change) {
     peal_commit_program request = request_of(program);
     change(request);
-    return card_commit_program(bench.card(), bench.context(), request, &program.handle);
+    return commit_as(bench.context(), request, &program.handle);
   }
   WrittenProgram program;
 };
@@ -68,8 +68,7 @@ TEST_F(QueuePool, AnothersProgramIsNobodysBusiness) {
   commit(program);
   const ContextId other = bench.open_context();
   EXPECT_EQ(card_free_program(bench.card(), other, program.handle), PEAL_STATUS_BAD_KEY);
-  EXPECT_EQ(card_commit_program(bench.card(), other, request_of(program), &program.handle),
-            PEAL_STATUS_BAD_GROUP);
+  EXPECT_EQ(commit_as(other, request_of(program), &program.handle), PEAL_STATUS_BAD_GROUP);
 }
 
 TEST_F(QueuePool, ItsMemoryIsHeldAsLongAsItIsThere) {

@@ -167,7 +167,13 @@ class QueueTest : public CardTest {
   }
   peal_status try_commit(WrittenProgram& program) {
     write(program);
-    return card_commit_program(bench.card(), bench.context(), request_of(program), &program.handle);
+    return commit_as(bench.context(), request_of(program), &program.handle);
+  }
+  peal_status commit_as(ContextId context, const peal_commit_program& request, uint32_t* handle) {
+    peal_commit_program_reply reply{};
+    const peal_status status = card_commit_program(bench.card(), context, request, &reply);
+    if (status == PEAL_STATUS_OK) *handle = reply.program;
+    return status;
   }
   WrittenProgram& commit(WrittenProgram& program) {
     EXPECT_EQ(try_commit(program), PEAL_STATUS_OK);

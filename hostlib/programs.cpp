@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Programs of the C API: written by hostlib/program, given to the card, started and freed.
+#include <cstring>
+#include <string>
+
+#include "hostlib/administration.h"
+#include "hostlib/handles.h"
+#include "hostlib/program.h"
+#include "hostlib/program_check.h"
+#include "hostlib/program_text.h"
+#include "hostlib/rings.h"
+#include "hostlib/sized.h"
+#include "hostlib/wait.h"
+
+struct peal_program {
+  explicit peal_program(const peal::host::Program::Shape& shape) : written(shape) {}
+
+  peal::host::Program written;
+  peal_group* group = nullptr;  // that it was committed to
+  peal::host::Allocation memory;
+  uint32_t handle = 0;
+  uint32_t starts_max = 0;  // that may be outstanding
+  uint64_t next_iteration = 0;
+  std::vector<uint64_t> started;  // cookies of requests that may be pending
+};
+
+namespace peal::host {
+namespace {
+
+static_assert(PEAL_ANY_SOURCE == PEAL_ANY_RANK && PEAL_NO_COUNT == PEAL_NO_COUNTER);
+constexpr uint32_t kNamesMax = PEAL_NO_QUEUE;
+
+// A function of the C API that writes one descriptor.
+template <typename Function>
+peal_error write(peal_program* program, const char* call, Function&& function) {
+  if (program == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: program is null", call);
+  if (program->group != nullptr) return fail(PEAL_ERR_BUSY, "%s: it is committed", call);
+  return guarded([&] {
+    function();
+    return PEAL_OK;
+  });
+}
+
+// Numbers that a descriptor has no room for are those of no counter.
+uint16_t counter_of(uint32_t counter) {
+  return static_cast<uint16_t>(counter < PEAL_NO_COUNTER ? counter : PEAL_NO_COUNTER);
+}
+
+Program::Notice notice_of(const peal_program_notice& notice) {
+  return {.program = notice.program == nullptr ? nullptr : &notice.program->written,
+          .counter = counter_of(notice.counter),
+          .steps = notice.steps};
+}
+
+// As much as fits, and a zero behind it.
+peal_error give_text(const std::string& text, char* to, size_t capacity, size_t* length) {
+  if (length != nullptr) *length = text.size();
+  if (capacity == 0) return PEAL_OK;
+  if (to == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "the text's buffer is null");
+  const size_t bytes = std::min(capacity - 1, text.size());
+  std::memcpy(to, text.data(), bytes);
+  to[bytes] = '\0';
+  return PEAL_OK;
+}
+
+peal_error first_wrong(const Program& program, const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    if (!finding.wrong) continue;
+    return fail(PEAL_ERR_BAD_PROGRAM, "descriptor %u of %u: %s", finding.step, program.count(),
+                finding.text.c_str());
+  }
+  return PEAL_OK;
+}
+
+// What the card reads, into the program's memory.
+peal_error encode(peal_context& context, peal_program& program) {
+  peal_error error = PEAL_OK;
+  const auto find = [&](const void* memory, uint64_t bytes, bool written, uint32_t* key,
+                        uint64_t* offset) {
+    Region region;
+    error =
+        context.memory.find(memory, bytes, written ? PEAL_WRITE : PEAL_READ, "program's", &region);
+    if (error != PEAL_OK) return false;
+    *key = region.key;
+    *offset = reinterpret_cast<uintptr_t>(memory) - region.start;
+    return true;
+  };
+  uint32_t step = 0;
+  auto* to = static_cast<uint8_t*>(program.memory.address);
+  return program.written.encode(find, to, &step) ? PEAL_OK : error;
+}
+
+size_t outstanding(peal_program& program) {
+  std::erase_if(program.started,
+                [&](uint64_t cookie) { return !is_pending(*program.group->context, cookie); });
+  return program.started.size();
+}
+
+// Posts a start; of no iterations: a look at the program.
+peal_error post_start(peal_program& program, uint32_t iterations, peal_request** request) {
+  peal_group& group = *program.group;
+  peal_context& context = *group.context;
+  const peal_error error = check_room(group);
+  if (error != PEAL_OK) return error;
+  if (outstanding(program) >= program.starts_max) drain(context);
+  if (outstanding(program) >= program.starts_max) {
+    return fail(PEAL_ERR_TOO_MANY, "%u starts of this program are outstanding, the card's limit",
+                program.starts_max);
+  }
+  Posting entry = {};
+  entry.operation = PEAL_OPERATION_START;
+  entry.send_key = program.handle;
+  entry.block_bytes = iterations;
+  peal_request& made = *context.free_requests;
+  peal_request* const next = made.next_free;
+  if (!post_numbered(group, entry, program.next_iteration, made)) return refuse_full_ring(context);
+  program.next_iteration += iterations;
+  program.started.push_back(cookie_of(made));
+  context.free_requests = next;
+  made.detached = request == nullptr;
+  if (request != nullptr) *request = &made;
+  return PEAL_OK;
+}
+
+// This rank's half of a commit, but for the look at it.
+peal_error give_to_card(peal_group& group, peal_program& program) {
+  const peal_error wrong = first_wrong(program.written, check_program(program.written));
+  if (wrong != PEAL_OK) return wrong;
+  const Program::Shape& shape = program.written.shape();
+  if (shape.rank != group.rank || shape.ranks != group.size) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT,
+                "the program is for rank %u of %u, this is rank %u of %u", shape.rank, shape.ranks,
+                group.rank, group.size);
+  }
+  peal_context& context = *group.context;
+  const size_t bytes = program.written.bytes();
+  peal_error error = context.transport->allocate(bytes, &program.memory);
+  if (error != PEAL_OK) return error;
+  error = encode(context, program);
+  if (error == PEAL_OK) {
+    peal_commit_program request = {};
+    request.key = program.memory.key;
+    request.member = group.member;
+    request.count = program.written.count();
+    request.counters = static_cast<uint32_t>(program.written.sources().size());
+    request.scheduled = shape.scheduled;
+    request.name = program.written.name();
+    request.mode = static_cast<uint8_t>(shape.mode);
+    error = commit_program(*context.transport, request, &program.handle, &program.starts_max);
+  }
+  if (error != PEAL_OK) (void)context.transport->release(program.memory);
+  return error;
+}
+
+peal_error take_back(peal_program& program) {
+  peal_context& context = *program.group->context;
+  const peal_error error = free_program(*context.transport, program.handle);
+  if (error == PEAL_ERR_BUSY) return error;
+  (void)context.transport->release(program.memory);
+  program.group = nullptr;
+  return PEAL_OK;
+}
+
+// Everybody's error, as a word in memory that the card can reach.
+peal_error agree(peal_group& group, peal_error own) {
+  if (group.size == 1) return own;
+  void* memory = nullptr;
+  const size_t bytes = sizeof(uint64_t) * (1 + size_t{group.size});
+  const peal_error allocated = peal_alloc(group.context, bytes, &memory);
+  if (allocated != PEAL_OK) {
+    (void)peal_allgather(&group, nullptr, nullptr, 0);  // others see that lengths differ
+    return allocated;
+  }
+  auto* words = static_cast<uint64_t*>(memory);
+  words[0] = static_cast<uint64_t>(own);
+  const std::string text = last_error_text();
+  peal_error error = peal_allgather(&group, words, words + 1, sizeof(uint64_t));
+  if (error == PEAL_OK && own != PEAL_OK) error = fail(own, "%s", text.c_str());
+  for (uint32_t rank = 0; rank < group.size && error == PEAL_OK; rank++) {
+    const auto theirs = static_cast<peal_error>(words[1 + rank]);
+    if (theirs == PEAL_OK) continue;
+    error = fail(PEAL_ERR_PEER_REFUSED, "rank %u could not commit its program: %s", rank,
+                 peal_strerror(theirs));
+  }
+  const std::string outcome = last_error_text();
+  (void)peal_free(group.context, memory);
+  return error == PEAL_OK ? PEAL_OK : fail(error, "%s", outcome.c_str());
+}
+
+peal_error look_at(peal_program& program) {
+  peal_request* request = nullptr;
+  {
+    const Lock lock(program.group->context->mutex);
+    const peal_error error = post_start(program, 0, &request);
+    if (error != PEAL_OK) return error;
+  }
+  const peal_error error = peal_wait(request);
+  (void)peal_request_free(request);
+  return error;
+}
+
+peal_error commit(peal_group& group, peal_program& program) {
+  peal_error error = PEAL_OK;
+  {
+    const Lock lock(group.context->mutex);
+    program.written.set_name(static_cast<uint16_t>(group.programs_named++ % kNamesMax));
+    error = give_to_card(group, program);
+    if (error == PEAL_OK) program.group = &group;
+  }
+  const bool given = error == PEAL_OK;
+  if (given) error = look_at(program);
+  error = agree(group, error);
+  if (error != PEAL_OK && given) {
+    const std::string text = last_error_text();
+    const Lock lock(group.context->mutex);
+    (void)take_back(program);
+    return fail(error, "%s", text.c_str());
+  }
+  return error;
+}
+
+}  // namespace
+}  // namespace peal::host
+
+namespace host = peal::host;
+using host::fail;
+using host::guarded;
+
+extern "C" peal_error peal_program_create(uint32_t rank, uint32_t size,
+                                          const peal_program_params* params,
+                                          peal_program** program) {
+  if (program == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_create: program is null");
+  }
+  *program = nullptr;
+  return guarded([&] {
+    peal_program_params taken = {};
+    const peal_error error = host::take_struct(params, "peal_program_params", &taken);
+    if (error != PEAL_OK) return error;
+    if (size == 0 || rank >= size) {
+      return fail(PEAL_ERR_BAD_RANK, "peal_program_create: rank %u of %u", rank, size);
+    }
+    if ((taken.flags & ~PEAL_PROGRAM_IN_SESSION) != 0) {
+      return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_create: flags 0x%x", taken.flags);
+    }
+    const bool session = (taken.flags & PEAL_PROGRAM_IN_SESSION) != 0;
+    *program =
+        new peal_program({.rank = rank,
+                          .ranks = size,
+                          .mode = session ? PEAL_PROGRAM_MODE_SESSION : PEAL_PROGRAM_MODE_TASKS,
+                          .scheduled = taken.scheduled});
+    return PEAL_OK;
+  });
+}
+
+extern "C" peal_error peal_program_counter(peal_program* program, uint32_t source,
+                                           uint32_t* counter) {
+  if (counter == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_counter: counter is null");
+  }
+  return host::write(program, "peal_program_counter",
+                     [&] { *counter = program->written.add_counter(source); });
+}
+
+extern "C" peal_error peal_program_put(peal_program* program, uint32_t rank, const void* from,
+                                       size_t bytes, uint32_t remote_key, uint64_t remote_offset,
+                                       const peal_program_notice* notice, uint32_t done) {
+  return host::write(program, "peal_program_put", [&] {
+    host::Program::Notice told;
+    if (notice != nullptr) told = host::notice_of(*notice);
+    program->written.put(rank, from, bytes, {.key = remote_key, .offset = remote_offset},
+                         notice == nullptr ? nullptr : &told, host::counter_of(done));
+  });
+}
+
+extern "C" peal_error peal_program_send(peal_program* program, uint32_t rank, uint64_t tag,
+                                        const void* from, size_t bytes, uint32_t done) {
+  return host::write(program, "peal_program_send", [&] {
+    program->written.send(rank, tag, from, bytes, host::counter_of(done));
+  });
+}
+
+extern "C" peal_error peal_program_receive(peal_program* program, uint32_t rank, uint64_t tag,
+                                           void* to, size_t bytes, uint32_t done) {
+  return host::write(program, "peal_program_receive", [&] {
+    program->written.receive(rank, tag, to, bytes, host::counter_of(done));
+  });
+}
+
+extern "C" peal_error peal_program_wait(peal_program* program, uint32_t counter,
+                                        uint64_t threshold) {
+  return host::write(program, "peal_program_wait",
+                     [&] { program->written.wait(host::counter_of(counter), threshold); });
+}
+
+extern "C" peal_error peal_program_signal(peal_program* program, uint32_t rank,
+                                          const peal_program_notice* notice, uint32_t done) {
+  if (notice == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_signal: notice is null");
+  }
+  return host::write(program, "peal_program_signal", [&] {
+    program->written.signal(rank, host::notice_of(*notice), host::counter_of(done));
+  });
+}
+
+extern "C" peal_error peal_program_check(const peal_program* program, char* text, size_t capacity,
+                                         size_t* length) {
+  if (program == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_check: program is null");
+  }
+  return guarded([&] {
+    const auto findings = host::check_program(program->written);
+    const peal_error error = host::give_text(host::text_of(findings), text, capacity, length);
+    return error == PEAL_OK ? host::first_wrong(program->written, findings) : error;
+  });
+}
+
+extern "C" peal_error peal_program_print(const peal_program* program, peal_program_format format,
+                                         char* text, size_t capacity, size_t* length) {
+  if (program == nullptr || (format != PEAL_PROGRAM_AS_TEXT && format != PEAL_PROGRAM_AS_GRAPH)) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_print: program is null, or format %d",
+                static_cast<int>(format));
+  }
+  return guarded([&] {
+    const std::string whole = format == PEAL_PROGRAM_AS_TEXT ? host::text_of(program->written)
+                                                             : host::graph_of(program->written);
+    return host::give_text(whole, text, capacity, length);
+  });
+}
+
+extern "C" peal_error peal_memory_name(peal_context* context, void* address, size_t bytes,
+                                       uint32_t* key, uint64_t* offset) {
+  if (context == nullptr || key == nullptr || offset == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_memory_name: an argument is null");
+  }
+  return guarded(*context, "peal_memory_name", [&] {
+    const host::Lock lock(context->mutex);
+    host::Region region;
+    const peal_error error = context->memory.find(address, bytes, PEAL_WRITE, "named", &region);
+    if (error != PEAL_OK) return error;
+    *key = region.key;
+    *offset = reinterpret_cast<uintptr_t>(address) - region.start;
+    return PEAL_OK;
+  });
+}
+
+extern "C" peal_error peal_program_commit(peal_group* group, peal_program* program) {
+  if (group == nullptr || program == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_commit: an argument is null");
+  }
+  if (program->group != nullptr) {
+    return fail(PEAL_ERR_BUSY, "peal_program_commit: it is committed");
+  }
+  return guarded(*group->context, "peal_program_commit",
+                 [&] { return host::commit(*group, *program); });
+}
+
+extern "C" peal_error peal_program_start(peal_program* program, uint32_t iterations,
+                                         peal_request** request) {
+  if (program == nullptr || program->group == nullptr || iterations == 0) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT,
+                "peal_program_start: it is null or not committed, or %u iterations", iterations);
+  }
+  return guarded(*program->group->context, "peal_program_start", [&] {
+    const host::Lock lock(program->group->context->mutex);
+    return host::post_start(*program, iterations, request);
+  });
+}
+
+extern "C" peal_error peal_program_free(peal_program* program) {
+  if (program == nullptr) return PEAL_OK;
+  if (program->group != nullptr) {
+    const peal_error error = guarded(*program->group->context, "peal_program_free", [&] {
+      const host::Lock lock(program->group->context->mutex);
+      host::drain(*program->group->context);
+      return host::take_back(*program);
+    });
+    if (error != PEAL_OK) return error;
+  }
+  delete program;
+  return PEAL_OK;
+}

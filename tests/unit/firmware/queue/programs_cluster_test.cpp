@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whole programs on a few real cards, over point-to-point: collectives that the library writes, with
+// loss, late ranks, several starts outstanding, and a death.
+#include <algorithm>
+#include <functional>
+
+#include "hostlib/program_collectives.h"
+#include "tests/support/pattern.h"
+#include "tests/unit/cluster_fixture.h"
+
+namespace peal::test {
+namespace {
+
+using host::Program;
+
+constexpr uint64_t kIterations = 3;
+
+// One program a rank, over one buffer of `bytes` that is read and one that is written.
+class Programs {
+ public:
+  struct Place {
+    uint32_t rank;
+    void* send;
+    void* receive;
+    const std::vector<Program::Remote>& receives;  // of all
+  };
+  using Make = std::function<Program(const Place&)>;
+
+  Programs(uint32_t ranks, size_t bytes, const Make& make) : cluster(ranks, with_tables()) {
+    cluster.scribble_at_completion = false;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+      sends.push_back(cluster.bench(rank).add_memory("send", bytes));
+      receives.push_back(cluster.bench(rank).add_memory("receive", bytes));
+      remotes.push_back({.key = receives.back().key, .offset = 0});
+      clear(rank);
+    }
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+      commit(rank, make({rank, send(rank).data(), receive(rank).data(), remotes}));
+    }
+    for (uint32_t rank = 0; rank < ranks; rank++) start(rank, 0, 0);
+    looked_at = cluster.run_until_completions(1);
+  }
+
+  std::vector<uint8_t>& send(uint32_t rank) {
+    return cluster.bench(rank).port.bytes(sends[rank].region);
+  }
+  std::vector<uint8_t>& receive(uint32_t rank) {
+    return cluster.bench(rank).port.bytes(receives[rank].region);
+  }
+  void clear(uint32_t rank) {
+    std::fill(receive(rank).begin(), receive(rank).end(), uint8_t{0xee});
+  }
+  void start(uint32_t rank, uint64_t iteration, uint64_t passes = 1) {
+    peal_submission entry{};
+    entry.operation = PEAL_OPERATION_START;
+    entry.member = cluster.member(rank).handle();
+    entry.sequence = iteration;
+    entry.cookie = 1000 + 2 * iteration + (passes > 0 ? 1 : 0);
+    entry.send_key = handles[rank];
+    entry.block_bytes = passes;
+    cluster.bench(rank).submit(entry);
+  }
+  void start_all(uint64_t iteration, uint64_t passes = 1) {
+    for (uint32_t rank = 0; rank < cluster.ranks(); rank++) start(rank, iteration, passes);
+  }
+  // All ranks' starts so far, the look at the program included.
+  void expect_good(size_t starts) {
+    ASSERT_TRUE(cluster.run_until_completions(starts + 1));
+    expect_all(cluster, starts + 1, "OK");
+  }
+
+  Cluster cluster;
+  std::vector<Memory> sends;
+  std::vector<Memory> receives;
+  std::vector<Program::Remote> remotes;
+  std::vector<uint32_t> handles;
+  bool looked_at = false;
+
+ private:
+  static BenchOptions with_tables() {
+    BenchOptions options;
+    options.tables = true;
+    return options;
+  }
+  bool find(uint32_t rank, const void* memory, uint64_t bytes, uint32_t* key, uint64_t* offset) {
+    const auto* at = static_cast<const uint8_t*>(memory);
+    for (const Memory& known : {sends[rank], receives[rank]}) {
+      const auto& region = cluster.bench(rank).port.bytes(known.region);
+      if (at < region.data() || at + bytes > region.data() + region.size()) continue;
+      *key = known.key;
+      *offset = static_cast<uint64_t>(at - region.data());
+      return true;
+    }
+    return false;
+  }
+  void commit(uint32_t rank, Program program) {
+    program.set_name(3);
+    CardBench& bench = cluster.bench(rank);
+    const Memory memory = bench.add_memory("program", program.bytes(), PEAL_ACCESS_READ);
+    const auto known = [&](const void* own, uint64_t bytes, bool, uint32_t* key, uint64_t* offset) {
+      return find(rank, own, bytes, key, offset);
+    };
+    uint32_t bad = 0;
+    ASSERT_TRUE(program.encode(known, bench.port.bytes(memory.region).data(), &bad)) << bad;
+    peal_commit_program request{};
+    request.member = cluster.member(rank).handle();
+    request.key = memory.key;
+    request.count = program.count();
+    request.counters = static_cast<uint32_t>(program.sources().size());
+    request.scheduled = program.shape().scheduled;
+    request.name = 3;
+    request.mode = static_cast<uint8_t>(program.shape().mode);
+    peal_commit_program_reply reply{};
+    ASSERT_EQ(card_commit_program(bench.card(), bench.context(), request, &reply), PEAL_STATUS_OK);
+    EXPECT_EQ(reply.starts, CONFIG_QUEUE_STARTS);
+    handles.push_back(reply.program);
+  }
+};
+
+constexpr size_t kSegment = 2 * CONFIG_MTU_BYTES + 100;
+
+Programs::Make broadcast_from(uint32_t root, uint32_t ranks, size_t bytes) {
+  return [=](const Programs::Place& place) {
+    return host::chain_broadcast(place.rank, ranks, root, place.receive, bytes, kSegment,
+                                 place.receives);
+  };
+}
+
+// The root's buffer of that iteration.
+void fill_root(Programs& programs, uint32_t root, uint64_t iteration) {
+  auto& buffer = programs.receive(root);
+  buffer = pattern_block(iteration, root, 0, buffer.size());
+}
+
+class ChainBroadcastProgram : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(ChainBroadcastProgram, StartAfterStartReachesEverybody) {
+  const uint32_t ranks = GetParam();
+  const uint32_t root = ranks / 2;
+  Programs programs(ranks, 5 * kSegment + 7, broadcast_from(root, ranks, 5 * kSegment + 7));
+  for (uint64_t i = 0; i < kIterations; i++) {
+    for (uint32_t rank = 0; rank < ranks; rank++) programs.clear(rank);
+    fill_root(programs, root, i);
+    programs.start_all(i);
+    programs.expect_good(i + 1);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+      EXPECT_TRUE(programs.receive(rank) == programs.receive(root)) << rank;
+    }
+  }
+}
+
+TEST_P(ChainBroadcastProgram, SurvivesABadWire) {
+  const uint32_t ranks = GetParam();
+  for (uint64_t seed = 1; seed <= 4; seed++) {
+    Random random(seed);
+    Programs programs(ranks, 3 * kSegment, broadcast_from(0, ranks, 3 * kSegment));
+    programs.cluster.fate = bad_wire(random);
+    fill_root(programs, 0, seed);
+    for (uint64_t i = 0; i < CONFIG_QUEUE_STARTS; i++) programs.start_all(i);
+    programs.expect_good(CONFIG_QUEUE_STARTS);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+      EXPECT_TRUE(programs.receive(rank) == programs.receive(0)) << rank << ", seed " << seed;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ChainBroadcastProgram, ::testing::Values(1, 2, 3, 5, 8));
+
+TEST(ChainBroadcastPrograms, NothingIsPutWhereTheHostHasNotStarted) {
+  Programs programs(4, 3 * kSegment, broadcast_from(0, 4, 3 * kSegment));
+  fill_root(programs, 0, 7);
+  for (const uint32_t rank : {0u, 1u, 3u}) programs.start(rank, 0);
+  EXPECT_FALSE(programs.cluster.run_until_completions(2, 50'000'000));
+  const auto& late = programs.receive(2);
+  EXPECT_EQ(std::count(late.begin(), late.end(), uint8_t{0xee}),
+            static_cast<ptrdiff_t>(late.size()));
+  EXPECT_TRUE(programs.receive(1) == programs.receive(0)) << "those before it are served";
+  programs.start(2, 0);
+  programs.expect_good(1);
+  EXPECT_TRUE(programs.receive(3) == programs.receive(0));
+}
+
+TEST(ChainBroadcastPrograms, OneStartOfSeveralIterationsNeedsNoHostBetween) {
+  Programs programs(4, 2 * kSegment, broadcast_from(1, 4, 2 * kSegment));
+  fill_root(programs, 1, 7);
+  const uint64_t before = programs.cluster.total(PEAL_COUNTER_STARTS);
+  programs.start_all(0, 10);
+  programs.expect_good(1);
+  EXPECT_EQ(programs.cluster.total(PEAL_COUNTER_STARTS) - before, 4u);
+  // Ten ready signals and ten times two puts cross each of the three edges.
+  EXPECT_EQ(programs.cluster.total(PEAL_COUNTER_NOTICES), 10u * 3 * (1 + 2));
+  EXPECT_TRUE(programs.receive(3) == programs.receive(1));
+}
+
+TEST(ChainBroadcastPrograms, ADeathEndsEverybodysStarts) {
+  Programs programs(4, 3 * kSegment, broadcast_from(0, 4, 3 * kSegment));
+  for (const uint32_t rank : {0u, 1u, 3u}) programs.start(rank, 0);
+  for (const uint32_t rank : {0u, 1u, 3u}) programs.start(rank, 1);
+  programs.cluster.settle();
+  programs.cluster.silence(2);
+  ASSERT_TRUE(programs.cluster.run_until_completions(3, 60'000'000'000));
+  for (const uint32_t rank : {0u, 1u, 3u}) {
+    const auto& ended = programs.cluster.completions(rank);
+    ASSERT_EQ(ended.size(), 3u);
+    // Ranks 0 and 1 may have done what they had to.
+    EXPECT_EQ(status_text(ended.back().status), "PEER_DEAD") << rank;
+    EXPECT_EQ(ended.back().failed_rank, 2u) << rank;
+  }
+}
+
+class PairwiseAlltoallProgram
+    : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t, size_t>> {};
+
+TEST_P(PairwiseAlltoallProgram, EveryBlockReachesItsPlace) {
+  const auto [ranks, window, block] = GetParam();
+  const auto make = [ranks = ranks, window = window, block = block](const Programs::Place& place) {
+    return host::pairwise_alltoall(place.rank, ranks, place.send, block, window, place.receives);
+  };
+  Random random(ranks * 100 + window);
+  Programs programs(ranks, ranks * block, make);
+  ASSERT_TRUE(programs.looked_at);
+  for (uint64_t i = 0; i < kIterations; i++) {
+    if (i > 0) programs.cluster.fate = bad_wire(random);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+      programs.clear(rank);
+      for (uint32_t to = 0; to < ranks; to++) {
+        const auto bytes = pattern_between(i, rank, to, 0, block);
+        std::copy(bytes.begin(), bytes.end(),
+                  programs.send(rank).begin() + static_cast<ptrdiff_t>(to * block));
+      }
+    }
+    programs.start_all(i);
+    programs.expect_good(i + 1);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+      std::vector<uint8_t> expected;
+      for (uint32_t from = 0; from < ranks; from++) {
+        const auto bytes = pattern_between(i, from, rank, 0, block);
+        expected.insert(expected.end(), bytes.begin(), bytes.end());
+      }
+      EXPECT_TRUE(programs.receive(rank) == expected) << rank << ", iteration " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, PairwiseAlltoallProgram,
+                         ::testing::Values(std::tuple{2u, 1u, size_t{64}},
+                                           std::tuple{3u, 2u, size_t{3000}},
+                                           std::tuple{8u, 1u, size_t{700}},
+                                           std::tuple{8u, 6u, size_t{20000}}));
+
+// Each rank sends to the next and receives from the one before, by tag.
+TEST(MessagePrograms, ARingOfSendsAndReceives) {
+  constexpr uint32_t kRanks = 5;
+  constexpr size_t kBytes = 3 * CONFIG_MTU_BYTES;
+  const auto make = [](const Programs::Place& place) {
+    Program program({.rank = place.rank, .ranks = kRanks});
+    const uint16_t over = program.add_counter(place.rank);
+    const uint32_t before = (place.rank + kRanks - 1) % kRanks;
+    program.receive(before, 40 + before, place.receive, kBytes, over);
+    program.send((place.rank + 1) % kRanks, 40 + place.rank, place.send, kBytes, over);
+    program.wait(over, 2);
+    return program;
+  };
+  Programs programs(kRanks, kBytes, make);
+  Random random(5);
+  programs.cluster.fate = bad_wire(random);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    programs.send(rank) = pattern_block(1, rank, 0, kBytes);
+  }
+  for (uint64_t i = 0; i < CONFIG_QUEUE_STARTS; i++) programs.start_all(i);
+  programs.expect_good(CONFIG_QUEUE_STARTS);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    EXPECT_TRUE(programs.receive(rank) == programs.send((rank + kRanks - 1) % kRanks)) << rank;
+  }
+}
+
+// What the owner of a memory refuses ends the start, at the descriptor.
+TEST(MessagePrograms, AWrongRemoteKeyIsToldByItsOwner) {
+  const auto make = [](const Programs::Place& place) {
+    Program program({.rank = place.rank, .ranks = 2});
+    const uint16_t own = program.add_counter(place.rank);
+    program.signal(place.rank, {.counter = own});
+    if (place.rank == 0) {
+      program.put(1, place.send, 8, {.key = place.receives[1].key ^ 0x10000, .offset = 0}, nullptr);
+    }
+    return program;
+  };
+  Programs programs(2, 64, make);
+  ASSERT_TRUE(programs.looked_at);
+  programs.start_all(0);
+  ASSERT_TRUE(programs.cluster.run_until_completions(2));
+  EXPECT_EQ(status_text(programs.cluster.completions(0).back().status), "BAD_KEY");
+  EXPECT_EQ(programs.cluster.completions(0).back().failed_rank, 1u);
+  EXPECT_EQ(status_text(programs.cluster.completions(1).back().status), "OK");
+  EXPECT_EQ(programs.cluster.problems(), "");
+}
+
+}  // namespace
+}  // namespace peal::test
