@@ -36,6 +36,7 @@ struct Task {
   bool in_use;
   uint16_t done;   // counter, or PEAL_NO_COUNTER
   uint32_t index;  // of its descriptor
+  uint32_t rank;   // that it is for
 };
 
 // Why the start that runs, or the next one, ends.

@@ -455,6 +455,25 @@ peal_status Cluster::abandon_group(uint32_t card, uint32_t context, uint32_t mem
   return execute(card, context, &command, &reply);
 }
 
+peal_status Cluster::commit_program(uint32_t card, uint32_t context,
+                                    const peal_commit_program& request, uint32_t* program) {
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  command.opcode = PEAL_ADMIN_COMMIT_PROGRAM;
+  command.u.commit_program = request;
+  const peal_status status = execute(card, context, &command, &reply);
+  *program = reply.u.commit_program.program;
+  return status;
+}
+
+peal_status Cluster::free_program(uint32_t card, uint32_t context, uint32_t program) {
+  peal_admin_command command{};
+  peal_admin_reply reply;
+  command.opcode = PEAL_ADMIN_FREE_PROGRAM;
+  command.u.free_program.program = program;
+  return execute(card, context, &command, &reply);
+}
+
 peal_status Cluster::ask_nonsense(uint32_t card, uint32_t context, uint32_t choice) {
   peal_admin_command command{};
   peal_admin_reply reply;

@@ -99,6 +99,10 @@ class Cluster final : private Surroundings {
   [[nodiscard]] peal_status connect_group(uint32_t card, uint32_t context,
                                           const peal_connect_group& request);
   [[nodiscard]] peal_status abandon_group(uint32_t card, uint32_t context, uint32_t member);
+  // *program is its handle.
+  [[nodiscard]] peal_status commit_program(uint32_t card, uint32_t context,
+                                           const peal_commit_program& request, uint32_t* program);
+  [[nodiscard]] peal_status free_program(uint32_t card, uint32_t context, uint32_t program);
   // A command that no card may grant; which one, `choice` says.
   [[nodiscard]] peal_status ask_nonsense(uint32_t card, uint32_t context, uint32_t choice);
   // Writes an entry to the context's ring; the card looks at it doorbell_ns later. False when the

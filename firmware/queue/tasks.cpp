@@ -95,7 +95,8 @@ Issued issue_task(const Scope& scope, const peal_descriptor& descriptor) {
   if (!check_memory(scope, descriptor, &memory)) return Issued::kFailed;
   const Ticket ticket = {.queue = queue.index, .task = static_cast<uint16_t>(task - queue.tasks)};
   if (!start(scope, descriptor, memory, ticket)) return Issued::kAgain;
-  *task = {.in_use = true, .done = descriptor.done, .index = queue.consumer};
+  *task = {
+      .in_use = true, .done = descriptor.done, .index = queue.consumer, .rank = descriptor.rank};
   ++queue.under_way;
   return Issued::kYes;
 }
@@ -109,7 +110,10 @@ void task_over(Card& card, Ticket ticket, peal_status status, uint32_t rank) {
   --queue.under_way;
   if (status != PEAL_STATUS_OK) {
     fail(card, queue,
-         {.status = status, .reason = PEAL_PROGRAM_REASON_NONE, .index = task.index, .rank = rank});
+         {.status = status,
+          .reason = PEAL_PROGRAM_REASON_NONE,
+          .index = task.index,
+          .rank = rank != PEAL_NO_RANK ? rank : task.rank});
   } else if (task.done != PEAL_NO_COUNTER) {
     ++count_of(queue, task.done);
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 
+#include "abi/program.h"
 #include "tests/unit/hostlib/one_group.h"
 
 namespace peal::host {
@@ -18,7 +19,7 @@ class ProgramApi : public OneGroup {
     ASSERT_EQ(peal_alloc(context, 64, &memory), PEAL_OK);
   }
   void TearDown() override {
-    if (program != nullptr) EXPECT_EQ(peal_program_free(program), PEAL_OK);
+    EXPECT_EQ(peal_program_free(program), PEAL_OK);
     OneGroup::TearDown();
   }
   // The card looks at the program, and finds that.

@@ -112,9 +112,6 @@ TEST_F(Fetch, UnusedFieldsAreZero) {
   for (const auto& [opcode, expected] : refuses) {
     std::string refused;
     for (const auto& [name, spoil] : fields) {
-      if (name == std::string("counter") && opcode == PEAL_PROGRAM_PUT) {
-        // of the queue that is told: of none
-      }
       WrittenProgram program;
       program.sources = {kOwn, 3};
       switch (opcode) {
@@ -294,6 +291,19 @@ TEST_F(Fetch, AKeyThatIsGoneIsFoundInACachedProgramToo) {
             PEAL_STATUS_OK);
   start(program, 1);
   EXPECT_EQ(log(), "completes 101 BAD_PROGRAM at 0 key\n");
+}
+
+TEST_F(Fetch, WhatWasWrongMayBeMended) {
+  WrittenProgram program;
+  program.signal(2, 0, 0);
+  commit(program.end());
+  start(program, 0);
+  EXPECT_EQ(log(), bad("0 steps"));
+  program.descriptors[0].steps = 1;
+  write(program);
+  start(program, 1);
+  EXPECT_EQ(log(), "signal to 2 tells 7.0 +1 of 1\n");
+  over(0);
 }
 
 TEST_F(Fetch, MemoryThatCannotBeReadEndsTheStart) {

@@ -99,7 +99,7 @@ TEST_F(QueueTurn, ATaskThatFailsEndsTheStartAtItsDescriptorOnceTheOthersAreOver)
   commit(program.end());
   start(program, 0);
   log();
-  over(1, PEAL_STATUS_BAD_KEY, 3);
+  over(1, PEAL_STATUS_BAD_KEY);
   EXPECT_EQ(log(), "");
   over(0);
   EXPECT_EQ(log(), "completes 100 BAD_KEY at 1 rank 3\n");

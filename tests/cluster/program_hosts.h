@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Hosts of the virtual-time cluster that run programs: one process a card, one group of all, one
+// program a rank over one buffer that is read and one that is written.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "emulator/cluster/cluster.h"
+#include "hostlib/program.h"
+
+namespace peal::sim {
+
+class ProgramHosts final : private HostEvents {
+ public:
+  struct Place {
+    uint32_t rank;
+    void* send;
+    void* receive;
+    const std::vector<host::Program::Remote>& receives;  // of all
+  };
+  using Make = std::function<host::Program(const Place&)>;
+
+  // Rank r lives on card r. Programs are committed, and looked at by the cards.
+  ProgramHosts(const ClusterOptions& options, size_t bytes, const Make& make);
+
+  [[nodiscard]] uint8_t* send(uint32_t rank);
+  [[nodiscard]] uint8_t* receive(uint32_t rank);
+  // So many iterations on that rank, `late_ns` from now.
+  void start(uint32_t rank, uint64_t passes, TimeNs late_ns = 0);
+  void start_all(uint64_t passes = 1);
+  // Until all starts are over, or nothing happens any more; how long it took.
+  TimeNs run();
+  // How starts ended that did not end well, and those that did not end; "" when all is well.
+  [[nodiscard]] std::string problems() const;
+  // Frees all programs and looks whether the cards have given everything back; "" if so.
+  [[nodiscard]] std::string leaks();
+  Cluster& cluster() { return cluster_; }
+
+ private:
+  struct Rank {
+    uint32_t context = 0;
+    peal_peer_address address = {};
+    uint32_t send = 0;  // regions of host memory, and their keys
+    uint32_t receive = 0;
+    uint32_t send_key = 0;
+    uint32_t receive_key = 0;
+    uint32_t program = 0;  // handle
+    uint64_t next = 0;     // iteration
+    uint64_t outstanding = 0;
+    std::vector<uint64_t> planned;  // passes of starts that are still to be posted
+    std::string trouble;
+  };
+
+  void on_host_event(TimeNs now_ns, uint32_t item) override;
+  void on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
+                     const peal_completion& entry) override;
+  uint32_t add_memory(uint32_t rank, size_t bytes, uint32_t* key);
+  void make_group();
+  void commit(uint32_t rank, host::Program program);
+  void post(uint32_t rank, uint64_t passes);
+  void require(peal_status status, const char* what);
+
+  Cluster cluster_;
+  size_t bytes_;
+  std::vector<Rank> ranks_;
+  std::vector<host::Program::Remote> receives_;
+};
+
+}  // namespace peal::sim

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Programs in virtual time: the pipelined broadcast of the Tofu2 paper and the pairwise all-to-all of
+// the CORE-Direct paper, as the library writes them, on many cards, over bad wires and with late
+// hosts; and that a card does them by itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "hostlib/program_collectives.h"
+#include "tests/cluster/program_hosts.h"
+
+namespace peal::sim {
+namespace {
+
+ClusterOptions cards(uint32_t count, uint64_t seed = 1) {
+  ClusterOptions options;
+  options.cards = count;
+  options.seed = seed;
+  return options;
+}
+
+ProgramHosts::Make broadcast(uint32_t ranks, uint32_t root, size_t bytes, size_t segment) {
+  return [=](const ProgramHosts::Place& place) {
+    return host::chain_broadcast(place.rank, ranks, root, place.receive, bytes, segment,
+                                 place.receives);
+  };
+}
+
+ProgramHosts::Make alltoall(uint32_t ranks, size_t block, uint32_t window) {
+  return [=](const ProgramHosts::Place& place) {
+    return host::pairwise_alltoall(place.rank, ranks, place.send, block, window, place.receives);
+  };
+}
+
+uint8_t byte_of(uint64_t salt, size_t i) {
+  return static_cast<uint8_t>((i + salt) * 2654435761u >> 24);
+}
+
+void fill(uint8_t* to, size_t bytes, uint64_t salt) {
+  for (size_t i = 0; i < bytes; i++) to[i] = byte_of(salt, i);
+}
+
+TEST(ProgramsInTime, TheChainBroadcastReachesEverybody) {
+  constexpr size_t kBytes = 200'001;
+  for (const uint32_t ranks : {2u, 4u, 12u, 32u}) {
+    ProgramHosts hosts(cards(ranks), kBytes, broadcast(ranks, 1, kBytes, 16384));
+    for (uint64_t start = 0; start < 3; start++) {
+      fill(hosts.receive(1), kBytes, start);
+      hosts.start_all();
+      hosts.run();
+      EXPECT_EQ(hosts.problems(), "");
+      for (uint32_t rank = 0; rank < ranks; rank++) {
+        EXPECT_EQ(std::memcmp(hosts.receive(rank), hosts.receive(1), kBytes), 0) << rank;
+      }
+    }
+    EXPECT_EQ(hosts.leaks(), "");
+  }
+}
+
+TEST(ProgramsInTime, AllToAllByPairsAtAllWindows) {
+  constexpr size_t kBlock = 9000;
+  for (const uint32_t ranks : {2u, 7u, 16u}) {
+    for (const uint32_t window : {1u, 6u}) {
+      const size_t bytes = ranks * kBlock;
+      ProgramHosts hosts(cards(ranks), bytes, alltoall(ranks, kBlock, window));
+      for (uint32_t rank = 0; rank < ranks; rank++) {
+        for (uint32_t to = 0; to < ranks; to++) {
+          fill(hosts.send(rank) + to * kBlock, kBlock, rank * 1000 + to);
+        }
+      }
+      hosts.start_all(3);
+      hosts.run();
+      EXPECT_EQ(hosts.problems(), "");
+      std::vector<uint8_t> expected(kBlock);
+      for (uint32_t rank = 0; rank < ranks; rank++) {
+        for (uint32_t from = 0; from < ranks; from++) {
+          fill(expected.data(), kBlock, from * 1000 + rank);
+          EXPECT_EQ(std::memcmp(hosts.receive(rank) + from * kBlock, expected.data(), kBlock), 0)
+              << from << " to " << rank << " of " << ranks;
+        }
+      }
+      EXPECT_EQ(hosts.leaks(), "");
+    }
+  }
+}
+
+TEST(ProgramsInTime, SurviveLossDuplicatesAndReordering) {
+  constexpr size_t kBytes = 100'000;
+  for (uint64_t seed = 1; seed <= 6; seed++) {
+    ClusterOptions options = cards(8, seed);
+    options.faults.loss = 0.05;
+    options.faults.duplicate = 0.05;
+    options.faults.reorder = 0.05;
+    ProgramHosts hosts(options, kBytes, broadcast(8, 3, kBytes, 8192));
+    fill(hosts.receive(3), kBytes, seed);
+    hosts.start_all(4);
+    hosts.run();
+    EXPECT_EQ(hosts.problems(), "") << seed;
+    for (uint32_t rank = 0; rank < 8; rank++) {
+      EXPECT_EQ(std::memcmp(hosts.receive(rank), hosts.receive(3), kBytes), 0) << rank;
+    }
+  }
+}
+
+TEST(ProgramsInTime, LateHostsDelayTheirOwnPartAlone) {
+  constexpr size_t kBytes = 50'000;
+  constexpr TimeNs kLate = 50'000'000;
+  ProgramHosts hosts(cards(8), kBytes, broadcast(8, 0, kBytes, 8192));
+  fill(hosts.receive(0), kBytes, 1);
+  for (uint32_t rank = 0; rank < 8; rank++) hosts.start(rank, 1, rank == 5 ? kLate : 0);
+  while (hosts.cluster().now() < kLate / 2 && hosts.cluster().step()) {
+  }
+  const std::vector<uint8_t> untouched(kBytes, 0);
+  EXPECT_EQ(std::memcmp(hosts.receive(4), hosts.receive(0), kBytes), 0);
+  EXPECT_EQ(std::memcmp(hosts.receive(5), untouched.data(), kBytes), 0) << "it has not started";
+  hosts.run();
+  EXPECT_EQ(hosts.problems(), "");
+  EXPECT_EQ(std::memcmp(hosts.receive(7), hosts.receive(0), kBytes), 0);
+}
+
+// The same seed gives the same run.
+TEST(ProgramsInTime, AreDeterministic) {
+  const auto hash = [] {
+    ClusterOptions options = cards(6, 9);
+    options.faults.loss = 0.02;
+    ProgramHosts hosts(options, 6 * 4000, alltoall(6, 4000, 3));
+    hosts.start_all(2);
+    hosts.run();
+    return hosts.cluster().trace_hash();
+  };
+  EXPECT_EQ(hash(), hash());
+}
+
+// A start of ten iterations takes no more entries than one, and less time than ten starts that each
+// wait for their hosts.
+TEST(ProgramsInTime, IterationsNeedNoHost) {
+  constexpr size_t kBytes = 20'000;
+  ProgramHosts once(cards(4), kBytes, broadcast(4, 0, kBytes, 4096));
+  TimeNs single = 0;
+  for (int i = 0; i < 10; i++) {
+    once.start_all();
+    single += once.run();
+  }
+  ProgramHosts often(cards(4), kBytes, broadcast(4, 0, kBytes, 4096));
+  const uint64_t before = often.cluster().counter(PEAL_COUNTER_STARTS);
+  often.start_all(10);
+  const TimeNs together = often.run();
+  EXPECT_EQ(often.cluster().counter(PEAL_COUNTER_STARTS) - before, 4u);
+  EXPECT_EQ(often.problems(), "");
+  EXPECT_LT(together, single);
+}
+
+// Segments go down the chain behind each other: each further card costs a segment, not a message.
+TEST(ProgramsInTime, TheChainIsPipelined) {
+  constexpr size_t kBytes = 1 << 20;
+  const auto time = [](uint32_t ranks, size_t segment) {
+    ProgramHosts hosts(cards(ranks), kBytes, broadcast(ranks, 0, kBytes, segment));
+    hosts.start_all();
+    return hosts.run();
+  };
+  EXPECT_LT(time(12, 32768), 2 * time(2, 32768));
+  EXPECT_GT(time(12, kBytes), 8 * time(2, kBytes)) << "in one segment nothing is";
+}
+
+}  // namespace
+}  // namespace peal::sim
