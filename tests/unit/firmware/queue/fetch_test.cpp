@@ -295,14 +295,14 @@ TEST_F(Fetch, AKeyThatIsGoneIsFoundInACachedProgramToo) {
 
 TEST_F(Fetch, WhatWasWrongMayBeMended) {
   WrittenProgram program;
-  program.signal(2, 0, 0);
+  program.put(2, 8, 0x777);
   commit(program.end());
   start(program, 0);
-  EXPECT_EQ(log(), bad("0 steps"));
-  program.descriptors[0].steps = 1;
+  EXPECT_EQ(log(), bad("0 key")) << "it was good when it was fetched";
+  program.descriptors[0].key = data.key;
   write(program);
   start(program, 1);
-  EXPECT_EQ(log(), "signal to 2 tells 7.0 +1 of 1\n");
+  EXPECT_EQ(log(), "put 0..8 to 2:99+0\n");
   over(0);
 }
 
