@@ -17,6 +17,9 @@ class OlderHeaderTest(jobs.JobCase):
     def test_version_4(self):
         self.run_job(4, jobs.program("e2e-older-4"))
 
+    def test_version_5(self):
+        self.run_job(4, jobs.program("e2e-older-5"))
+
 
 if __name__ == "__main__":
     jobs.main()

@@ -137,7 +137,7 @@ TEST_F(ProgramApi, WhatTheCardRefusesFailsTheCommitAndLeavesNothing) {
 }
 
 TEST_F(ProgramApi, MemoryThatIsNotRegisteredFailsTheCommit) {
-  char stack[8];
+  char stack[8] = {};
   ASSERT_EQ(peal_program_send(program, 0, 1, stack, sizeof(stack), own), PEAL_OK);
   EXPECT_EQ(peal_program_commit(group, program), PEAL_ERR_NOT_REGISTERED);
   EXPECT_TRUE(card.committed.empty());
@@ -190,7 +190,7 @@ TEST_F(ProgramApi, MemoryIsNamedByKeyAndOffset) {
   EXPECT_EQ(peal_memory_name(context, static_cast<char*>(memory) + 8, 16, &key, &offset), PEAL_OK);
   EXPECT_TRUE(card.keys.contains(key));
   EXPECT_EQ(offset, 8u);
-  char stack[8];
+  char stack[8] = {};
   EXPECT_EQ(peal_memory_name(context, stack, 8, &key, &offset), PEAL_ERR_NOT_REGISTERED);
 }
 
