@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From a program in host memory to its queue's cache: in runs, each descriptor looked at when it has
-// come. One that fits the cache whole stays there from its first start on.
+// From a program in host memory to its queue's cache: in runs, each descriptor looked at when it
+// has come. One that fits the cache whole stays there from its first start on.
 #pragma once
 
 #include "firmware/queue/network.h"

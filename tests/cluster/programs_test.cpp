@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Programs in virtual time: the pipelined broadcast of the Tofu2 paper and the pairwise all-to-all of
-// the CORE-Direct paper, as the library writes them, on many cards, over bad wires and with late
+// Programs in virtual time: the pipelined broadcast of the Tofu2 paper and the pairwise all-to-all
+// of the CORE-Direct paper, as the library writes them, on many cards, over bad wires and with late
 // hosts; and that a card does them by itself.
 #include <gtest/gtest.h>
 

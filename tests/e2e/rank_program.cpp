@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program of docs/write-a-program.md on real processes: a pipelined broadcast down a chain, started
-// often, several starts outstanding, with other bytes each time.
+// A program of docs/write-a-program.md on real processes: a pipelined broadcast down a chain,
+// started often, several starts outstanding, with other bytes each time.
 #include <vector>
 
 #include "tests/e2e/rank_support.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What programs mean, without cards: all ranks' programs are carried out here, a descriptor or an
-// arrival at a time, in an order that a seed draws. What a put reads is read at some moment until it
-// is over, and lies in memory before its notice is told. For programs in tests, which are few and
-// good: nothing is checked that a card would refuse.
+// arrival at a time, in an order that a seed draws. What a put reads is read at some moment until
+// it is over, and lies in memory before its notice is told. For programs in tests, which are few
+// and good: nothing is checked that a card would refuse.
 #pragma once
 
 #include <cstdint>

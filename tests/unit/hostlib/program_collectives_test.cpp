@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Collectives as programs, carried out by a model in orders that seeds draw: what must come out does,
-// start after start, and nobody runs further ahead than a card remembers.
+// Collectives as programs, carried out by a model in orders that seeds draw: what must come out
+// does, start after start, and nobody runs further ahead than a card remembers.
 #include "hostlib/program_collectives.h"
 
 #include <gtest/gtest.h>

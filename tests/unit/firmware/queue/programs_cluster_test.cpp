@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whole programs on a few real cards, over point-to-point: collectives that the library writes, with
-// loss, late ranks, several starts outstanding, and a death.
+// Whole programs on a few real cards, over point-to-point: collectives that the library writes,
+// with loss, late ranks, several starts outstanding, and a death.
 #include <algorithm>
 #include <functional>
 
