@@ -69,8 +69,6 @@ typedef enum peal_error {
   PEAL_ERR_DMA_FAULT = 17,    /* the card could not reach the memory */
   PEAL_ERR_BAD_VERSION = 18,
   PEAL_ERR_BAD_ADDRESS = 19,
-  PEAL_ERR_BAD_RANK = 20,  /* rank or group size out of range */
-  PEAL_ERR_TRUNCATED = 21, /* the message is longer than the receive */
   PEAL_ERR_BAD_RANK = 20,    /* rank or group size out of range */
   PEAL_ERR_TRUNCATED = 21,   /* the message is longer than the receive */
   PEAL_ERR_BAD_PROGRAM = 22, /* a descriptor of the program is bad; the text names it */

@@ -48,9 +48,7 @@ TEST(Names, AdministrativeOpcodesAreThese) {
   EXPECT_EQ(listed(kAdminOpcodes),
             "1 open context\n2 close context\n3 register memory\n4 unregister memory\n"
             "5 reserve group\n6 connect group\n7 abandon group\n8 read counters\n"
-            "9 reap channels\n"
-            "10 add peers\n");
-            "9 reap channels\n11 commit program\n12 free program\n");
+            "9 reap channels\n10 add peers\n11 commit program\n12 free program\n");
 }
 
 TEST(Names, OpcodesOfProgramsAreThese) {
