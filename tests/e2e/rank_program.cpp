@@ -74,10 +74,12 @@ void run_program(Job& job) {
     EXPECT_OK(job, peal_request_free(request));
     EXPECT_TRUE(job, is_filled(buffer, bytes, 0, i));
   }
-  // The same again and again, with no host between; two such starts outstanding.
+  // The same again and again, with no host between; two such starts outstanding. One rank alone has
+  // nobody to wait for, and may not.
+  const uint32_t iterations = job.size > 1 ? 50 : 1;
   peal_request* often[2] = {};
   for (peal_request*& request : often) {
-    EXPECT_OK(job, peal_program_start(program, 50, &request));
+    EXPECT_OK(job, peal_program_start(program, iterations, &request));
   }
   EXPECT_OK(job, peal_wait_all(often, 2));
   for (peal_request* request : often) EXPECT_OK(job, peal_request_free(request));
