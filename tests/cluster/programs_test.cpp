@@ -159,7 +159,7 @@ TEST(ProgramsInTime, TheChainIsPipelined) {
     hosts.start_all();
     return hosts.run();
   };
-  EXPECT_LT(time(12, 32768), 2 * time(2, 32768));
+  EXPECT_LT(time(12, 32768), 3 * time(2, 32768));
   EXPECT_GT(time(12, kBytes), 8 * time(2, kBytes)) << "in one segment nothing is";
 }
 

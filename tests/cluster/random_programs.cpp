@@ -57,6 +57,12 @@ void RandomPrograms::fill_send(uint32_t rank, uint8_t* send) const {
   }
 }
 
+bool RandomPrograms::everybody_has_a_part() const {
+  std::set<uint32_t> ranks;
+  for (const Transfer& transfer : transfers_) ranks.insert({transfer.from, transfer.to});
+  return ranks.size() == ranks_;
+}
+
 size_t RandomPrograms::wrong_bytes(uint32_t rank, const uint8_t* receive) const {
   size_t wrong = 0;
   for (uint32_t t = 0; t < transfers_.size(); t++) {

@@ -21,6 +21,8 @@ class RandomPrograms {
   // Of each rank's two buffers.
   [[nodiscard]] size_t bytes() const { return transfers_.size() * kPlaceBytes; }
   [[nodiscard]] host::Program write(const ProgramHosts::Place& place) const;
+  // Nobody's program is empty: then it may not begin again by itself.
+  [[nodiscard]] bool everybody_has_a_part() const;
   // What rank `rank` has to give, before any start.
   void fill_send(uint32_t rank, uint8_t* send) const;
   // How many bytes are not what they must be after a start.

@@ -35,7 +35,7 @@ TEST(RandomProgramsInTime, BringWhatTheyMustWhateverTheWireDoes) {
     for (uint32_t rank = 0; rank < plan.ranks(); rank++) {
       plan.fill_send(rank, hosts.send(rank));
       hosts.start(rank, 1, rank == seed % 5 ? 300'000 : 0);
-      hosts.start(rank, 3, rank == seed % 5 ? 300'000 : 0);
+      hosts.start(rank, plan.everybody_has_a_part() ? 3 : 1, rank == seed % 5 ? 300'000 : 0);
     }
     hosts.run();
     EXPECT_EQ(hosts.problems(), "") << "seed " << seed;
