@@ -51,7 +51,6 @@ constexpr Scenario kScenarios[] = {
     {"persistent", peal::e2e::run_persistent},
     {"persistent-disagree", peal::e2e::run_persistent_disagree},
     {"persistent-death", peal::e2e::run_persistent_death},
-    {"program", peal::e2e::run_program},
 };
 
 }  // namespace

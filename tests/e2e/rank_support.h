@@ -86,6 +86,5 @@ void run_alltoallv(Job& job);
 void run_persistent(Job& job);
 void run_persistent_disagree(Job& job);
 void run_persistent_death(Job& job);
-void run_program(Job& job);
 
 }  // namespace peal::e2e
