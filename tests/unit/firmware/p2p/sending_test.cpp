@@ -15,12 +15,12 @@ class SendingTest : public TalkTest {
     bench.deliver(talk(PEAL_PACKET_ACK, 2, other, 0, peal_p2p_ack{0}));
     bench.take_log();
   }
-  void post_put(uint32_t rank, uint64_t bytes) {
+  void post_put(uint32_t whom, uint64_t bytes) {
     peal_submission entry{};
     entry.operation = PEAL_OPERATION_PUT;
     entry.member = member.handle();
     entry.cookie = ++cookie;
-    entry.root = rank;
+    entry.root = whom;
     entry.block_bytes = bytes;
     entry.send_key = send.key;
     entry.receive_key = 77;
