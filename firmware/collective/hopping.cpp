@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/hopping.h"
 
+#include "firmware/base/kept.h"
 #include "firmware/operation/operation.h"
 #include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::hopping {
-
-namespace {
-
-// Sends a copy of what came over this hop.
-void send_copy(Card& card, Packet* copy, Peer& to, const peal_wire_header& pattern,
-               const peal_wire_header& came, uint32_t hop) {
-  peal_wire_header* header = copy->header;
-  *header = pattern;
-  header->payload_crc = came.payload_crc;
-  header->piece = came.piece;
-  header->origin = came.origin;
-  header->hop = static_cast<uint8_t>(hop);
-  header->fragment = came.fragment;
-  header->length = came.length;
-  readdress_packet(to.address, header);
-  edge_count(to, header);
-  count(card, PEAL_COUNTER_SENT_DATA);
-  launch_packet(card, copy, true);
-}
-
-}  // namespace
 
 void describe(const Card& card, Packet* packet, uint32_t piece, Rank origin, uint32_t fragment,
               uint32_t length) {
@@ -38,19 +18,32 @@ void describe(const Card& card, Packet* packet, uint32_t piece, Rank origin, uin
   header->payload_crc = payload_sum(card, packet->payload, length);
 }
 
+// (What the scope names is asked for anew for each copy: so the port's calls find nothing of it in
+// registers that had to be saved.)
 void send_down(const Scope& scope, Packet* packet, uint32_t own, uint32_t hop) {
-  auto& [card, member, operation] = scope;
-  Membership& self = member.membership;
-  for (; own + (1u << hop) < self.ranks; ++hop) {
-    Peer& child = self.peers[peer_ahead(hop)];
+  do {
+    Card& card = scope.card;
     Packet* copy = share_packet(card, packet);
+    Peer& child = kept(scope.member.membership.peers[peer_ahead(hop)]);
     if (copy == nullptr) {  // its receiver finds that it is missing
       edge_skip(child);
       continue;
     }
-    send_copy(card, copy, child, operation.pattern, *packet->header, hop);
+    const peal_wire_header& came = *packet->header;
+    peal_wire_header* header = copy->header;
+    *header = scope.operation.pattern;
+    header->payload_crc = came.payload_crc;
+    header->piece = came.piece;
+    header->origin = came.origin;
+    header->hop = static_cast<uint8_t>(hop);
+    header->fragment = came.fragment;
+    header->length = came.length;
+    readdress_packet(child.address, header);
+    edge_count(child, header);
+    count(card, PEAL_COUNTER_SENT_DATA);
     if (own != 0) count(card, PEAL_COUNTER_FORWARDED);
-  }
+    launch_packet(card, copy, true);
+  } while (own + (1u << ++hop) < scope.member.membership.ranks);
 }
 
 void forward_over(const Scope& scope, Packet* packet, uint32_t hops) {

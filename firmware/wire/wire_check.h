@@ -42,6 +42,10 @@ constexpr uint32_t packet_types(std::initializer_list<peal_packet_type> types) {
   return mask;
 }
 
+constexpr bool carries_blocks(const PacketRules& rules) {
+  return (rules.types & packet_types({PEAL_PACKET_DATA})) != 0;
+}
+
 // Types that may answer a NACK.
 inline constexpr uint32_t kRepairTypes = packet_types({PEAL_PACKET_DATA, PEAL_PACKET_SIGNAL});
 
