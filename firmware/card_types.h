@@ -354,6 +354,7 @@ struct Member {
   alignas(16) peal_wire_header recycling_pattern;  // of its headers, but for the epoch
   Inquiry recycling_inquiry;
   Timer timer;  // recycling NACKs and liveness
+  bool watches;  // somebody may be awaited
   uint16_t parked_head;
   uint16_t parked_count;
   uint8_t* staging;       // a buffer of the card's (group/staging.h); null: none

@@ -18,48 +18,46 @@ void describe(const Card& card, Packet* packet, uint32_t piece, Rank origin, uin
   header->payload_crc = payload_sum(card, packet->payload, length);
 }
 
-// (What the scope names is asked for anew for each copy: so the port's calls find nothing of it in
+namespace {
+
+// Sends a copy over this hop; without a packet for it its receiver finds that it is missing. (What
+// the scope names is asked for anew for each copy: so the port's calls find nothing of it in
 // registers that had to be saved.)
+[[gnu::always_inline]] inline void send_copy(const Scope& scope, Packet* packet, uint32_t own,
+                                             uint32_t hop) {
+  Card& card = scope.card;
+  Packet* copy = share_packet(card, packet);
+  Peer& child = kept(scope.member.membership.peers[peer_ahead(hop)]);
+  if (copy == nullptr) return edge_skip(child);
+  const peal_wire_header& came = *packet->header;
+  peal_wire_header* header = copy->header;
+  *header = scope.operation.pattern;
+  header->payload_crc = came.payload_crc;
+  header->piece = came.piece;
+  header->origin = came.origin;
+  header->hop = static_cast<uint8_t>(hop);
+  header->fragment = came.fragment;
+  header->length = came.length;
+  readdress_packet(child.address, header);
+  edge_count(child, header);
+  count(card, PEAL_COUNTER_SENT_DATA);
+  if (own != 0) count(card, PEAL_COUNTER_FORWARDED);
+  launch_packet(card, copy, true);
+}
+
+}  // namespace
+
 void send_down(const Scope& scope, Packet* packet, uint32_t own, uint32_t hop) {
   do {
-    Card& card = scope.card;
-    Packet* copy = share_packet(card, packet);
-    Peer& child = kept(scope.member.membership.peers[peer_ahead(hop)]);
-    if (copy == nullptr) {  // its receiver finds that it is missing
-      edge_skip(child);
-      continue;
-    }
-    const peal_wire_header& came = *packet->header;
-    peal_wire_header* header = copy->header;
-    *header = scope.operation.pattern;
-    header->payload_crc = came.payload_crc;
-    header->piece = came.piece;
-    header->origin = came.origin;
-    header->hop = static_cast<uint8_t>(hop);
-    header->fragment = came.fragment;
-    header->length = came.length;
-    readdress_packet(child.address, header);
-    edge_count(child, header);
-    count(card, PEAL_COUNTER_SENT_DATA);
-    if (own != 0) count(card, PEAL_COUNTER_FORWARDED);
-    launch_packet(card, copy, true);
+    send_copy(scope, packet, own, hop);
   } while (own + (1u << ++hop) < scope.member.membership.ranks);
 }
 
 void forward_over(const Scope& scope, Packet* packet, uint32_t hops) {
-  auto& [card, member, operation] = scope;
-  Membership& self = member.membership;
+  const Membership& self = scope.member.membership;
   const uint32_t own = place(self.rank, packet->header->origin, self.ranks);
   for (uint32_t hop = first_leaving_hop(own); own + (1u << hop) < self.ranks; ++hop) {
-    if ((hops >> hop & 1) == 0) continue;
-    Peer& child = self.peers[peer_ahead(hop)];
-    Packet* copy = share_packet(card, packet);
-    if (copy == nullptr) {
-      edge_skip(child);
-      continue;
-    }
-    send_copy(card, copy, child, operation.pattern, *packet->header, hop);
-    count(card, PEAL_COUNTER_FORWARDED);
+    if ((hops >> hop & 1) != 0) send_copy(scope, packet, own, hop);
   }
 }
 

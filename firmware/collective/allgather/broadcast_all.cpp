@@ -237,7 +237,7 @@ bool reads_result(const Scope& scope) {
   if (!is_posted(operation) || is_refused(operation)) return false;
   if (operation.base == operation.piece_count) return false;
   const Command& command = operation.command;
-  const MemoryKey* key = find_key(card, command.context, command.receive_key);
+  const MemoryKey* key = find_key(card, member.context, command.receive_key);
   return key != nullptr && (key->access & PEAL_ACCESS_READ) != 0;
 }
 
