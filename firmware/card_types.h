@@ -353,7 +353,7 @@ struct Member {
   Dissemination recycling[2];
   alignas(16) peal_wire_header recycling_pattern;  // of its headers, but for the epoch
   Inquiry recycling_inquiry;
-  Timer timer;  // recycling NACKs and liveness
+  Timer timer;   // recycling NACKs and liveness
   bool watches;  // somebody may be awaited
   uint16_t parked_head;
   uint16_t parked_count;
