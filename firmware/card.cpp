@@ -19,7 +19,6 @@
 #include "firmware/host/keys.h"
 #include "firmware/operation/admission.h"
 #include "firmware/operation/algorithm.h"
-#include "firmware/operation/command_check.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/refusal.h"
 #include "firmware/operation/settle.h"
@@ -259,13 +258,7 @@ void card_on_submission(Card& card, ContextId context, const peal_submission& en
     finish(card);
     return;
   }
-  Member* member = nullptr;
-  Command command;
-  peal_status status = check_command(card, context, entry, &member, &command);
-  if (status == PEAL_STATUS_OK) {
-    command.accepted_ns = now;
-    status = accept_command(card, *member, command);
-  }
+  const peal_status status = accept_entry(card, context, entry);
   if (status != PEAL_STATUS_OK) complete_refused(card, context, entry, status);
   finish(card);
 }

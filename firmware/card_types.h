@@ -257,15 +257,12 @@ struct Algorithm;  // operation/algorithm.h
 struct Command {
   uint8_t operation;  // enum peal_operation
   bool in_place;
-  bool holds_keys;  // counted in the uses of its memory keys
   const Algorithm* algorithm;
-  uint32_t member;  // handle
-  ContextId context;
   uint64_t sequence;
   uint64_t cookie;
   uint32_t block_bytes;
   uint16_t root;
-  uint32_t send_key;
+  uint32_t send_key;  // that it holds, from its acceptance to its completion; 0: none
   uint32_t receive_key;
   uint32_t parts_key;
   uint16_t parts;  // in the table; 0: the operation has none
@@ -285,12 +282,12 @@ enum class PartsPhase : uint8_t {
 
 // The record of one operation: what all have, then pieces for those that use them, then the
 // algorithm's own.
-struct Operation {
+struct alignas(64) Operation {
   OperationPhase phase;
   bool starved;  // something could not be had from a pool: try again soon
   bool in_debt;  // some piece owes blocks to ranks below
   const Algorithm* algorithm;
-  peal_wire_header pattern;  // what all headers of it have in common (wire/transmit.h)
+  alignas(16) peal_wire_header pattern;  // what all headers of it have in common (wire/transmit.h)
   uint32_t signature;
   uint32_t block_bytes;
   uint16_t root;          // 0 where there is none
@@ -357,9 +354,10 @@ struct Member {
   Patience patience;           // before each
   uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
   Dissemination recycling[2];
-  peal_wire_header recycling_pattern;  // of its headers, but for the epoch
+  alignas(16) peal_wire_header recycling_pattern;  // of its headers, but for the epoch
   Inquiry recycling_inquiry;
-  Timer timer;  // recycling NACKs and liveness
+  Timer timer;   // recycling NACKs and liveness
+  bool watches;  // somebody may be awaited
   uint16_t parked_head;
   uint16_t parked_count;
   uint8_t* staging;           // a buffer of the card's (group/staging.h); null: none

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/receive.h"
 
-#include <cstddef>
+#include <bit>
 #include <cstring>
 
 #include "firmware/base/kept.h"
@@ -20,6 +20,7 @@
 #include "firmware/operation/refusal.h"
 #include "firmware/p2p/p2p.h"
 #include "firmware/wire/edge.h"
+#include "firmware/wire/header_match.h"
 #include "firmware/wire/transmit.h"
 #include "firmware/wire/wire_check.h"
 
@@ -279,6 +280,10 @@ peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
   }
 }
 
+uint32_t entry_of(const Membership& self, const Peer& peer) {
+  return static_cast<uint32_t>(&peer - self.peers);
+}
+
 // May a rank that is no peer send this?
 bool is_for_everybody(const Membership& self, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
@@ -381,112 +386,48 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
   return PEAL_COUNTER_RECEIVED;
 }
 
-// Two fields of four bytes that lie side by side, to be compared at once.
-uint64_t pair_at(const peal_wire_header& header, size_t offset) {
-  uint64_t pair;
-  std::memcpy(&pair, reinterpret_cast<const uint8_t*>(&header) + offset, sizeof(pair));
-  return pair;
-}
-constexpr size_t kGroupAndMember = offsetof(peal_wire_header, group);
-static_assert(offsetof(peal_wire_header, member) == kGroupAndMember + 4);
-constexpr size_t kSignatureAndSequence = offsetof(peal_wire_header, signature);
-static_assert(offsetof(peal_wire_header, sequence) == kSignatureAndSequence + 4);
+bool recycles(const peal_wire_header& header) { return header.operation == PEAL_OPERATION_RECYCLE; }
 
-// Is it what all headers of this pattern are, sent the first time? But for what it is of
-// (signature, sequence, length) and what differs between them (sender and places).
-[[gnu::always_inline]] inline bool has_pattern(const peal_wire_header& header,
-                                               const peal_wire_header& pattern) {
-  return header.ethertype == pattern.ethertype && header.version == pattern.version &&
-         header.type == pattern.type &&
-         pair_at(header, kGroupAndMember) == pair_at(pattern, kGroupAndMember) &&
-         header.operation == pattern.operation && header.algorithm == pattern.algorithm &&
-         (header.flags & ~PEAL_PACKET_NUMBERED) == 0 &&
-         (header.type == PEAL_PACKET_DATA || header.length == 0);
-}
-
-// Is it of this operation, which nobody refused?
+// Is it of this operation, which nobody refused, and sent the first time?
 bool is_of(const Operation& operation, const peal_wire_header& header) {
-  const peal_wire_header& pattern = operation.pattern;
   return operation.phase != OperationPhase::kFree && !is_refused(operation) &&
-         pair_at(header, kSignatureAndSequence) == pair_at(pattern, kSignatureAndSequence) &&
-         has_pattern(header, pattern) &&
-         (header.block_bytes == pattern.block_bytes ||
-          operation.algorithm->lengths == Lengths::kOfParts) &&
-         (!operation.algorithm->rooted || header.origin == pattern.origin);
+         header_matches(header, operation.pattern, operation.algorithm->usual);
 }
 
+// (Signals of recycling differ in their epochs.)
 bool is_of_recycling(const Member& member, const peal_wire_header& header) {
-  const peal_wire_header& pattern = member.recycling_pattern;
-  return header.signature == pattern.signature && has_pattern(header, pattern) &&
-         header.block_bytes == 0;
+  static constexpr HeaderMask kUsual = [] {
+    constexpr OpenFields kOpen = {.origin = true, .length = false, .block_bytes = false};
+    auto mask = std::bit_cast<peal_wire_header>(header_mask(kOpen));
+    mask.sequence = 0;
+    return std::bit_cast<HeaderMask>(mask);
+  }();
+  return header_matches(header, member.recycling_pattern, kUsual);
 }
 
-// The peer that sent it, or null. Most come from the power of two behind that their hop names.
-Peer* find_sender(Membership& self, const peal_wire_header& header) {
-  uint32_t entry = kNoPeer;
-  if (header.hop < self.rounds) {
-    const Peer& behind = self.peers[peer_behind(header.hop)];
-    if (behind.address.rank == header.sender) entry = behind.known_by;
-  }
-  if (entry == kNoPeer) {
-    if (header.sender >= self.ranks) return nullptr;
-    entry = peer_entry(self.rank, header.sender, self.ranks);
-    if (entry == kNoPeer) return nullptr;
-  }
+Peer* checked_peer(Membership& self, const peal_wire_header& header, uint32_t entry) {
   Peer& peer = kept(self.peers[entry]);
   return header.identity == peer.identity ? &peer : nullptr;
 }
 
-// Is it a whole frame, for a member that can be? (What check_frame() asks for, but for the fields
-// that usual packets share, and the sums.)
-bool is_whole(const Packet& packet, uint32_t frame_bytes) {
-  const peal_wire_header& header = *packet.header;
-  return frame_bytes >= sizeof(header) && packet.payload_bytes <= CONFIG_MTU_BYTES &&
-         header.length == packet.payload_bytes && (header.member & 0xffff) < CONFIG_CARD_MEMBERS;
+// The peer that sent it, or null.
+Peer* find_sender(Membership& self, const peal_wire_header& header) {
+  if (header.sender >= self.ranks) return nullptr;
+  const uint32_t entry = peer_entry(self.rank, header.sender, self.ranks);
+  return entry == kNoPeer ? nullptr : checked_peer(self, header, entry);
 }
 
-// Is it as it was sent? Then its sender lives.
-bool is_sound(const Card& card, const Packet& packet, Peer& peer) {
-  if (card.checksums == Checksums::kSoftware && !check_sums(packet)) return false;
-  hear_peer(peer);
-  return true;
-}
-
-// The edge that it came by.
-peal_counter end_usual(Card& card, Member& member, const Packet& packet, Peer& peer,
-                       peal_counter result) {
-  const peal_wire_header& header = *packet.header;
-  if (result == PEAL_COUNTER_RECEIVED && edge_is_next(peer, header)) return result;
-  const auto entry = static_cast<uint32_t>(&peer - member.membership.peers);
-  listen_to_edge(card, member, entry, header, result);
-  return result;
-}
-
-// (Functions of their own, with what was found: nothing of it is looked up again.)
-[[gnu::noinline]] peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet,
-                                                  Peer& peer) {
-  if (!is_sound(card, *packet, peer)) return PEAL_COUNTER_DROP_CHECKSUM;
-  const peal_wire_header& header = *packet->header;
-  const peal_counter round = check_round(member.membership, header, true);
-  const peal_counter result =
-      round == kPacketGood ? recycling_on_signal(card, member, header) : round;
-  return end_usual(card, member, *packet, peer, result);
-}
-
-[[gnu::noinline]] peal_counter on_usual_packet(Card& card, Member& member, Operation& operation,
-                                               Packet* packet, Peer& peer) {
-  if (!is_sound(card, *packet, peer)) return PEAL_COUNTER_DROP_CHECKSUM;
-  const Scope scope = {card, member, operation};
-  const AlgorithmFunctions& does = operation.algorithm->does;
-  peal_counter result = packet->header->type == PEAL_PACKET_DATA
-                            ? does.on_data(scope, packet)
-                            : does.on_signal(scope, *packet->header);
-  if (result == kTakenIn) {
-    result = PEAL_COUNTER_RECEIVED;
-  } else {
-    result = go_on(scope, static_cast<uint32_t>(&peer - scope.member.membership.peers), result);
+// The same, or null also where it does not come from the power of two behind or ahead that its hop
+// names. Most do.
+[[gnu::always_inline]] inline Peer* find_sender_by_hop(Membership& self,
+                                                       const peal_wire_header& header) {
+  if (header.hop >= self.rounds) return nullptr;
+  const Peer* peer = &self.peers[peer_behind(header.hop)];
+  if (peer->address.rank != header.sender) {
+    peer = &self.peers[peer_ahead(header.hop)];
+    if (peer->address.rank != header.sender) return nullptr;
   }
-  return end_usual(scope.card, scope.member, *packet, peer, result);
+  return checked_peer(self, header, peer->known_by);
 }
 
 [[gnu::noinline]] peal_counter receive_unusual(Card& card, Packet* packet, uint32_t frame_bytes) {
@@ -494,19 +435,84 @@ peal_counter end_usual(Card& card, Member& member, const Packet& packet, Peer& p
   return frame == kPacketGood ? receive_checked(card, packet) : frame;
 }
 
-bool recycles(const peal_wire_header& header) { return header.operation == PEAL_OPERATION_RECYCLE; }
-
-[[gnu::noinline]] peal_counter receive_whole(Card& card, Member& member, Packet* packet) {
+[[gnu::noinline]] peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet,
+                                                  Peer& peer) {
   const peal_wire_header& header = *packet->header;
-  Membership& self = member.membership;
-  Operation& operation = kept(member.operations[header.sequence % kChannels]);
-  const bool known =
-      member.phase == MemberPhase::kActive && !self.poisoned &&
-      (recycles(header) ? is_of_recycling(member, header) : is_of(operation, header));
-  Peer* peer = known ? find_sender(self, header) : nullptr;
-  if (peer == nullptr) return receive_unusual(card, packet, sizeof(header));
-  return recycles(header) ? on_usual_recycling(card, member, packet, *peer)
-                          : on_usual_packet(card, member, operation, packet, *peer);
+  const peal_counter round = check_round(member.membership, header, true);
+  const peal_counter result =
+      round == kPacketGood ? recycling_on_signal(card, member, header) : round;
+  if (result == PEAL_COUNTER_RECEIVED && edge_is_next(peer, header)) return result;
+  listen_to_edge(card, member, entry_of(member.membership, peer), header, result);
+  return result;
+}
+
+[[gnu::always_inline]] inline peal_counter take_usual(const Scope& scope, Packet* packet) {
+  const AlgorithmFunctions& does = scope.operation.algorithm->does;
+  return packet->header->type == PEAL_PACKET_DATA ? does.on_data(scope, packet)
+                                                  : does.on_signal(scope, *packet->header);
+}
+
+// One that is not the next of its edge.
+[[gnu::noinline]] peal_counter on_usual_behind_a_gap(const Scope& scope, Packet* packet,
+                                                     Peer& peer) {
+  const uint32_t entry = entry_of(scope.member.membership, peer);
+  const peal_counter result = go_on(scope, entry, take_usual(scope, packet));
+  listen_to_edge(scope.card, scope.member, entry, *packet->header, result);
+  return result;
+}
+
+// The next one, which could not be taken: to the edge it is lost.
+[[gnu::noinline]] peal_counter on_usual_refused(const Scope& scope, Packet* packet,
+                                                peal_counter result) {
+  Peer& peer = *find_sender(scope.member.membership, *packet->header);
+  if (result == PEAL_COUNTER_DUPLICATE) return result;
+  --peer.heard;
+  return go_on(scope, entry_of(scope.member.membership, peer), result);
+}
+
+[[gnu::noinline]] peal_counter on_usual_packet(Card& card, Member& member, Operation& operation,
+                                               Packet* packet, Peer& peer) {
+  const Scope scope = {card, member, operation};
+  if (!edge_is_next(peer, *packet->header)) return on_usual_behind_a_gap(scope, packet, peer);
+  const peal_counter result = take_usual(scope, packet);
+  if (result == kTakenIn) return PEAL_COUNTER_RECEIVED;
+  if (result != PEAL_COUNTER_RECEIVED) return on_usual_refused(scope, packet, result);
+  operation_advance(scope);
+  return result;
+}
+
+// It is as it was sent: so its sender lives.
+[[gnu::always_inline]] inline peal_counter on_usual_sound(Card& card, Member& member,
+                                                          Operation& operation, Packet* packet,
+                                                          Peer& peer) {
+  hear_peer(peer);
+  return recycles(*packet->header) ? on_usual_recycling(card, member, packet, peer)
+                                   : on_usual_packet(card, member, operation, packet, peer);
+}
+
+[[gnu::noinline]] peal_counter on_usual_summed(Card& card, Member& member, Operation& operation,
+                                               Packet* packet, Peer& peer) {
+  if (!check_sums(*packet)) return PEAL_COUNTER_DROP_CHECKSUM;
+  return on_usual_sound(card, member, operation, packet, peer);
+}
+
+// (Functions of their own, with what was found: nothing of it is looked up again, and each saves
+// the registers that it needs alone.)
+[[gnu::always_inline]] inline peal_counter on_usual(Card& card, Member& member,
+                                                    Operation& operation, Packet* packet,
+                                                    Peer& peer) {
+  if (card.checksums == Checksums::kSoftware) {
+    return on_usual_summed(card, member, operation, packet, peer);
+  }
+  return on_usual_sound(card, member, operation, packet, peer);
+}
+
+// Its hop does not say who sent it.
+[[gnu::noinline]] peal_counter on_usual_of_any(Card& card, Member& member, Operation& operation,
+                                               Packet* packet) {
+  Peer* peer = find_sender(member.membership, *packet->header);
+  if (peer == nullptr) return receive_unusual(card, packet, sizeof(peal_wire_header));
+  return on_usual(card, member, operation, packet, *peer);
 }
 
 }  // namespace
@@ -532,8 +538,21 @@ bool recycles(const peal_wire_header& header) { return header.operation == PEAL_
 // sends itself, which it has made of what it knows: so one that is usual has all that the long way
 // asks for.
 peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
-  if (!is_whole(*packet, frame_bytes)) return receive_unusual(card, packet, frame_bytes);
-  return receive_whole(card, card.members[packet->header->member & 0xffff], packet);
+  const peal_wire_header& header = *packet->header;
+  const uint32_t index = header.member & 0xffff;
+  if (frame_bytes < sizeof(header) || header.length != packet->payload_bytes ||
+      header.length > CONFIG_MTU_BYTES || index >= CONFIG_CARD_MEMBERS) {
+    return receive_unusual(card, packet, frame_bytes);
+  }
+  Member& member = kept(card.members[index]);
+  Operation& operation = kept(member.operations[header.sequence % kChannels]);
+  const bool known =
+      member.phase == MemberPhase::kActive && !member.membership.poisoned &&
+      (recycles(header) ? is_of_recycling(member, header) : is_of(operation, header));
+  if (!known) return receive_unusual(card, packet, frame_bytes);
+  Peer* peer = find_sender_by_hop(member.membership, header);
+  if (peer == nullptr) return on_usual_of_any(card, member, operation, packet);
+  return on_usual(card, member, operation, packet, *peer);
 }
 
 }  // namespace peal

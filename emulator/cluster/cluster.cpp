@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "emulator/cluster/mix.h"
 #include "emulator/cluster/node.h"
@@ -22,11 +23,14 @@ uint64_t hash_frame(uint64_t hash, TimeNs now_ns, const peal_wire_header& header
   uint64_t words[PEAL_HEADER_BYTES / 8];
   static_assert(sizeof(words) == sizeof(header));
   std::memcpy(words, &header, sizeof(words));
-  hash ^= now_ns;
-  for (const uint64_t word : words) {
+  const auto add = [&hash](uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 32;
-  }
+  };
+  hash ^= now_ns;
+  static_assert(std::size(words) == 8);
+  add(words[0]), add(words[1]), add(words[2]), add(words[3]);
+  add(words[4]), add(words[5]), add(words[6]), add(words[7]);
   return hash;
 }
 
@@ -185,7 +189,7 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
     release(packet);
     return;
   }
-  if (is_cut(node.index, to_card, node.turn_ns)) {
+  if (!options_.cuts.empty() && is_cut(node.index, to_card, node.turn_ns)) {
     counts_.dropped_cut++;
     release(packet);
     return;

@@ -106,9 +106,7 @@ uint64_t PacketPool::hash(const Payload& payload) {
   return mix(mix(sums.a, sums.b), sums.c, sums.d);
 }
 
-void PacketPool::seal(SimPacket* packet, uint32_t bytes) {
-  Payload& payload = *packet->shared;
-  if (!check_seals_ || payload.sealed) return;
+void PacketPool::seal(Payload& payload, uint32_t bytes) const {
   payload.sealed = true;
   payload.sealed_bytes = std::min(bytes, mtu_bytes_);
   payload.sealed_hash = hash(payload);

@@ -49,7 +49,9 @@ class PacketPool {
   // False when the payload changed after its seal.
   [[nodiscard]] bool release(SimPacket* packet);
   // From here on nobody may write the first `bytes` of the payload.
-  void seal(SimPacket* packet, uint32_t bytes);
+  void seal(SimPacket* packet, uint32_t bytes) {
+    if (check_seals_ && !packet->shared->sealed) seal(*packet->shared, bytes);
+  }
 
   [[nodiscard]] SimPacket* at(uint32_t index) const {
     return &packet_chunks_[index / kChunk][index % kChunk];
@@ -66,6 +68,7 @@ class PacketPool {
 
   SimPacket* take_packet(Payload* payload);
   Payload* take_payload();
+  void seal(Payload& payload, uint32_t bytes) const;
   [[nodiscard]] static uint64_t hash(const Payload& payload);
 
   uint32_t mtu_bytes_;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "abi/wire.h"
@@ -26,7 +27,8 @@ inline constexpr uint32_t kNoCard = ~0u;
 
 // The card with this address, or kNoCard for an address that card_mac() does not give.
 inline uint32_t card_of_mac(const uint8_t mac[PEAL_MAC_BYTES]) {
-  if (mac[0] != 0x02 || mac[1] != 0x50 || mac[2] != 0x65 || mac[3] != 0x61) return kNoCard;
+  constexpr uint8_t kRoom[] = {0x02, 0x50, 0x65, 0x61};
+  if (std::memcmp(mac, kRoom, sizeof(kRoom)) != 0) return kNoCard;
   return (uint32_t{mac[4]} << 8) | mac[5];
 }
 

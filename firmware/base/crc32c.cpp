@@ -14,6 +14,14 @@ uint64_t step_words(uint64_t crc, const uint8_t* at) {
   return step8(crc, word_at(at + 8 * (kWords - 1)));
 }
 
+// So many words, where the length has them as a bit.
+template <size_t kWords>
+void step_if(uint64_t& crc, const uint8_t*& at, size_t length) {
+  if ((length & 8 * kWords) == 0) return;
+  crc = step_words<kWords>(crc, at);
+  at += 8 * kWords;
+}
+
 // The instruction takes three cycles, and another one can begin in each: so long inputs go in three
 // lanes, one behind the other in memory. What a sum becomes behind a lane of zeros is linear in its
 // bits, and looked up (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32
@@ -57,7 +65,7 @@ void step_lanes(uint64_t& first, uint64_t& second, uint64_t& third, const uint8_
 // As many times three lanes as there are.
 template <size_t kLaneBytes>
 uint64_t sum_lanes(uint64_t crc, const uint8_t*& at, size_t& length) {
-  constexpr size_t kWords = kLaneBytes % 128 == 0 ? 16 : 14;
+  constexpr size_t kWords = kLaneBytes == kShortLane ? kLaneBytes / 8 : 16;
   static_assert(kLaneBytes % (8 * kWords) == 0);
   for (; length >= 3 * kLaneBytes; length -= 3 * kLaneBytes, at += 3 * kLaneBytes) {
     uint64_t second = 0;
@@ -81,13 +89,15 @@ uint32_t crc32c(uint32_t seed, const void* bytes, size_t length) {
     crc = sum_lanes<kShortLane>(crc, at, length);
   }
   for (; length >= 64; length -= 64, at += 64) crc = step_words<8>(crc, at);
-  for (; length >= 8; length -= 8, at += 8) crc = step8(crc, word_at(at));
-  if (length >= 4) {
+  step_if<4>(crc, at, length);
+  step_if<2>(crc, at, length);
+  step_if<1>(crc, at, length);
+  if ((length & 7) == 0) return ~static_cast<uint32_t>(crc);
+  if ((length & 4) != 0) {
     crc = step4(crc, word_at<uint32_t>(at));
-    length -= 4;
     at += 4;
   }
-  for (; length > 0; --length, ++at) crc = step1(crc, *at);
+  for (length &= 3; length > 0; --length, ++at) crc = step1(crc, *at);
   return ~static_cast<uint32_t>(crc);
 }
 

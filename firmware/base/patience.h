@@ -41,6 +41,12 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs n
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // An operation is over without a question; its longest wait. A part of the way at a time (calm):
 // what came late once may do so again.
-void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns);
+void patience_come_down(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns);
+inline void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts,
+                                 TimeNs longest_ns) {
+  if (patience.wait_ns > timeouts.nack_ns / kPatienceLeast) {
+    patience_come_down(patience, timeouts, longest_ns);
+  }
+}
 
 }  // namespace peal

@@ -10,8 +10,7 @@ void TimerHeap::put(uint32_t index, Timer* timer) {
   timer->place = index + 1;
 }
 
-void TimerHeap::sift_up(uint32_t index) {
-  Timer* timer = entries[index];
+void TimerHeap::sift_up(uint32_t index, Timer* timer) {
   while (index > 0) {
     const uint32_t parent = (index - 1) / 2;
     if (entries[parent]->deadline_ns <= timer->deadline_ns) break;
@@ -21,8 +20,7 @@ void TimerHeap::sift_up(uint32_t index) {
   put(index, timer);
 }
 
-void TimerHeap::sift_down(uint32_t index) {
-  Timer* timer = entries[index];
+void TimerHeap::sift_down(uint32_t index, Timer* timer) {
   for (;;) {
     uint32_t child = 2 * index + 1;
     if (child >= count) break;
@@ -34,22 +32,23 @@ void TimerHeap::sift_down(uint32_t index) {
   put(index, timer);
 }
 
+void TimerHeap::settle(uint32_t index, Timer* timer) {
+  const bool rises = index > 0 && timer->deadline_ns < entries[(index - 1) / 2]->deadline_ns;
+  if (rises) {
+    sift_up(index, timer);
+  } else {
+    sift_down(index, timer);
+  }
+}
+
 void TimerHeap::arm(Timer& timer, TimeNs deadline_ns) {
   timer.deadline_ns = deadline_ns;
   if (timer.place == 0) {
     PEAL_ASSERT(count < capacity);
-    put(count, &timer);
-    ++count;
-    sift_up(count - 1);
-    return;
+    sift_up(count++, &timer);
+  } else {
+    settle(timer.place - 1, &timer);
   }
-  const uint32_t index = timer.place - 1;
-  sift_up(index);
-  sift_down(timer.place - 1);
-}
-
-void TimerHeap::arm_no_later(Timer& timer, TimeNs deadline_ns) {
-  if (timer.place == 0 || timer.deadline_ns > deadline_ns) arm(timer, deadline_ns);
 }
 
 void TimerHeap::disarm(Timer& timer) {
@@ -57,10 +56,7 @@ void TimerHeap::disarm(Timer& timer) {
   const uint32_t index = timer.place - 1;
   timer.place = 0;
   --count;
-  if (index == count) return;
-  put(index, entries[count]);
-  sift_up(index);
-  sift_down(entries[index]->place - 1);
+  if (index < count) settle(index, entries[count]);
 }
 
 Timer* TimerHeap::pop_due(TimeNs now) {

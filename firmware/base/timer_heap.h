@@ -35,7 +35,9 @@ struct TimerHeap {
 
   void arm(Timer& timer, TimeNs deadline_ns);
   // Brings the deadline forward; leaves an earlier one alone.
-  void arm_no_later(Timer& timer, TimeNs deadline_ns);
+  void arm_no_later(Timer& timer, TimeNs deadline_ns) {
+    if (timer.place == 0 || timer.deadline_ns > deadline_ns) arm(timer, deadline_ns);
+  }
   void disarm(Timer& timer);
   [[nodiscard]] TimeNs earliest() const { return count == 0 ? kNever : entries[0]->deadline_ns; }
   // Takes the earliest timer out if it is due, else null.
@@ -43,8 +45,10 @@ struct TimerHeap {
 
  private:
   void put(uint32_t index, Timer* timer);
-  void sift_up(uint32_t index);
-  void sift_down(uint32_t index);
+  // Puts a timer where it belongs: here, or above, or below.
+  void sift_up(uint32_t index, Timer* timer);
+  void sift_down(uint32_t index, Timer* timer);
+  void settle(uint32_t index, Timer* timer);
 };
 
 }  // namespace peal

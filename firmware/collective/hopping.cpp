@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/hopping.h"
 
+#include "firmware/base/kept.h"
 #include "firmware/operation/operation.h"
 #include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::hopping {
-
-namespace {
-
-// Sends a copy of what came over this hop.
-void send_copy(Card& card, Packet* copy, Peer& to, const peal_wire_header& pattern,
-               const peal_wire_header& came, uint32_t hop) {
-  peal_wire_header* header = copy->header;
-  *header = pattern;
-  header->payload_crc = came.payload_crc;
-  header->piece = came.piece;
-  header->origin = came.origin;
-  header->hop = static_cast<uint8_t>(hop);
-  header->fragment = came.fragment;
-  header->length = came.length;
-  readdress_packet(to.address, header);
-  edge_count(to, header);
-  count(card, PEAL_COUNTER_SENT_DATA);
-  launch_packet(card, copy, true);
-}
-
-}  // namespace
 
 void describe(const Card& card, Packet* packet, uint32_t piece, Rank origin, uint32_t fragment,
               uint32_t length) {
@@ -38,35 +18,46 @@ void describe(const Card& card, Packet* packet, uint32_t piece, Rank origin, uin
   header->payload_crc = payload_sum(card, packet->payload, length);
 }
 
+namespace {
+
+// Sends a copy over this hop; without a packet for it its receiver finds that it is missing. (What
+// the scope names is asked for anew for each copy: so the port's calls find nothing of it in
+// registers that had to be saved.)
+[[gnu::always_inline]] inline void send_copy(const Scope& scope, Packet* packet, uint32_t own,
+                                             uint32_t hop) {
+  Card& card = scope.card;
+  Packet* copy = share_packet(card, packet);
+  Peer& child = kept(scope.member.membership.peers[peer_ahead(hop)]);
+  if (copy == nullptr) return edge_skip(child);
+  const peal_wire_header& came = *packet->header;
+  peal_wire_header* header = copy->header;
+  *header = scope.operation.pattern;
+  header->payload_crc = came.payload_crc;
+  header->piece = came.piece;
+  header->origin = came.origin;
+  header->hop = static_cast<uint8_t>(hop);
+  header->fragment = came.fragment;
+  header->length = came.length;
+  readdress_packet(child.address, header);
+  edge_count(child, header);
+  count(card, PEAL_COUNTER_SENT_DATA);
+  if (own != 0) count(card, PEAL_COUNTER_FORWARDED);
+  launch_packet(card, copy, true);
+}
+
+}  // namespace
+
 void send_down(const Scope& scope, Packet* packet, uint32_t own, uint32_t hop) {
-  auto& [card, member, operation] = scope;
-  Membership& self = member.membership;
-  for (; own + (1u << hop) < self.ranks; ++hop) {
-    Peer& child = self.peers[peer_ahead(hop)];
-    Packet* copy = share_packet(card, packet);
-    if (copy == nullptr) {  // its receiver finds that it is missing
-      edge_skip(child);
-      continue;
-    }
-    send_copy(card, copy, child, operation.pattern, *packet->header, hop);
-    if (own != 0) count(card, PEAL_COUNTER_FORWARDED);
-  }
+  do {
+    send_copy(scope, packet, own, hop);
+  } while (own + (1u << ++hop) < scope.member.membership.ranks);
 }
 
 void forward_over(const Scope& scope, Packet* packet, uint32_t hops) {
-  auto& [card, member, operation] = scope;
-  Membership& self = member.membership;
+  const Membership& self = scope.member.membership;
   const uint32_t own = place(self.rank, packet->header->origin, self.ranks);
   for (uint32_t hop = first_leaving_hop(own); own + (1u << hop) < self.ranks; ++hop) {
-    if ((hops >> hop & 1) == 0) continue;
-    Peer& child = self.peers[peer_ahead(hop)];
-    Packet* copy = share_packet(card, packet);
-    if (copy == nullptr) {
-      edge_skip(child);
-      continue;
-    }
-    send_copy(card, copy, child, operation.pattern, *packet->header, hop);
-    count(card, PEAL_COUNTER_FORWARDED);
+    if ((hops >> hop & 1) != 0) send_copy(scope, packet, own, hop);
   }
 }
 

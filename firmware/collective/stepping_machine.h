@@ -45,26 +45,37 @@ bool send_fragment(const Scope& scope, uint32_t number, uint32_t k, uint32_t fra
                          to, repair);
 }
 
-// Sends every step whose blocks are together.
+// May the next step be sent? Its blocks are together.
+inline bool has_step_to_send(const Membership& self, const Piece& piece) {
+  const auto& steps = own_state<Steps>(piece);
+  return piece.own == OwnBlock::kPlaced && steps.sent < self.rounds && steps.sent <= steps.received;
+}
+
+// Sends every step that may be sent.
 template <const Plan& plan>
-void send_steps(const Scope& scope, Piece& piece, uint32_t number) {
+[[gnu::noinline]] void send_steps(const Scope& scope, Piece& piece, uint32_t number) {
   const Membership& self = scope.member.membership;
   auto& steps = own_state<Steps>(piece);
-  pass_steps(steps);
-  if (piece.own != OwnBlock::kPlaced) return;
-  while (steps.sent < self.rounds && steps.sent <= steps.received) {
-    const uint32_t to = plan.to(self, steps.sent);
-    const uint32_t fragments = plan.fragments(scope, number, steps.sent);
-    while (steps.fragments_sent < fragments) {
-      if (!send_fragment<plan>(scope, number, steps.sent, steps.fragments_sent, to, false)) {
+  do {
+    const uint32_t k = steps.sent;
+    const uint32_t to = plan.to(self, k);
+    const uint32_t fragments = plan.fragments(scope, number, k);
+    do {
+      if (!send_fragment<plan>(scope, number, k, steps.fragments_sent, to, false)) {
         operation_starved(scope);
         return;
       }
-      ++steps.fragments_sent;
-    }
+    } while (++steps.fragments_sent < fragments);
     ++steps.sent;
     steps.fragments_sent = 0;
-  }
+  } while (has_step_to_send(self, piece));
+}
+
+// Notes what has come, and sends what goes on of it.
+template <const Plan& plan>
+[[gnu::always_inline]] inline void pass_on(const Scope& scope, Piece& piece, uint32_t number) {
+  pass_steps(own_state<Steps>(piece));
+  if (has_step_to_send(scope.member.membership, piece)) send_steps<plan>(scope, piece, number);
 }
 
 // A staged result: to the user in one write (two where the order of ranks begins within it), and
@@ -156,6 +167,26 @@ void ask_for_piece(const Scope& scope, uint32_t number, uint32_t& partners) {
   }
 }
 
+// Something of this piece has come into the image: sends what goes on of it. (Nothing else can go
+// on, where nothing waits for packets or records.) True: its operation may go on.
+template <const Plan& plan>
+[[gnu::always_inline]] inline bool piece_goes_on(const Scope& scope, Piece& piece,
+                                                 uint32_t number) {
+  const Operation& operation = scope.operation;
+  if (operation.starved || is_refused(operation)) return true;
+  if (!is_posted(operation)) return false;
+  if (plan.read_own != nullptr) plan.read_own(scope, piece, number);
+  pass_on<plan>(scope, piece, number);
+  return own_state<Steps>(piece).received == scope.member.membership.rounds;
+}
+
+// Whose block it says it is, or who sent it, is wrong.
+[[gnu::cold]] inline peal_counter wrong_origin(const Membership& self,
+                                               const peal_wire_header& header) {
+  const bool other = is_expected(self, header.origin) && header.origin != self.rank;
+  return other ? PEAL_COUNTER_DROP_SENDER : PEAL_COUNTER_DROP_ORIGIN;
+}
+
 template <const Plan& plan>
 peal_counter on_data(const Scope& scope, Packet* packet) {
   auto& [card, member, operation] = scope;
@@ -163,13 +194,8 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
   if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
-  if (!is_expected(self, header.origin) || header.origin == self.rank) {
-    return PEAL_COUNTER_DROP_ORIGIN;
-  }
   const Rank from = self.peers[plan.from(self, header.hop)].address.rank;
-  if (header.sender != from || header.origin != header.sender) {
-    return PEAL_COUNTER_DROP_SENDER;
-  }
+  if (header.sender != from || header.origin != from) return wrong_origin(self, header);
   const uint32_t fragments = plan.fragments(scope, header.piece, header.hop);
   if (header.fragment >= fragments) return PEAL_COUNTER_DROP_FRAGMENT;
   if (header.length != plan.bytes(scope, header.piece, header.hop, header.fragment)) {
@@ -189,7 +215,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   }
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
   operation_progressed(scope);
-  return PEAL_COUNTER_RECEIVED;
+  return piece_goes_on<plan>(scope, *piece, header.piece) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
 template <const Plan& plan>
@@ -231,7 +257,7 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   } else {
     plan.own_moved(scope, piece, done);
   }
-  return true;
+  return piece_goes_on<plan>(scope, piece, done.piece);
 }
 
 template <const Plan& plan>
@@ -244,7 +270,7 @@ void advance(const Scope& scope) {
     if (!piece_is_open(operation, number)) continue;
     Piece& piece = piece_slot(operation, number);
     if (plan.read_own != nullptr) plan.read_own(scope, piece, number);
-    send_steps<plan>(scope, piece, number);
+    pass_on<plan>(scope, piece, number);
   }
   if (operation.mover.active) mover::advance(scope, plan.deliver);
   const uint32_t base = operation.base;

@@ -2,33 +2,8 @@
 #include "firmware/group/dissemination.h"
 
 #include "firmware/group/inquiry.h"
-#include "firmware/wire/edge.h"
 
 namespace peal {
-namespace {
-
-uint16_t rounds_below(uint32_t round) { return static_cast<uint16_t>((1u << round) - 1); }
-
-}  // namespace
-
-void send_signal(Card& card, Packet* packet, Peer& to, const peal_wire_header& pattern,
-                 uint32_t sequence, uint32_t round) {
-  peal_wire_header* header = packet->header;
-  *header = pattern;
-  header->sequence = sequence;
-  header->hop = static_cast<uint8_t>(round);
-  readdress_packet(to.address, header);
-  edge_count(to, header);
-  count(card, pattern.operation == PEAL_OPERATION_RECYCLE ? PEAL_COUNTER_SENT_RECYCLE
-                                                          : PEAL_COUNTER_SENT_SIGNAL);
-  launch_packet(card, packet, false);
-}
-
-bool dissemination_prove(Card& card, Membership& self, Dissemination& state,
-                         const peal_wire_header& pattern, uint32_t sequence) {
-  state.received = rounds_below(self.rounds);
-  return dissemination_send(card, self, state, pattern, sequence);
-}
 
 void dissemination_chase(Card& card, Member& member, const Dissemination& state, Inquiry& inquiry,
                          const PacketKind& nack) {

@@ -6,8 +6,10 @@
 
 #include <bit>
 
+#include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
 #include "firmware/card_types.h"
+#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 #include "firmware/wire/wire_check.h"
 
@@ -26,31 +28,44 @@ inline peal_counter check_round(const Membership& self, const peal_wire_header& 
   return expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
 }
 
-// Sends the signal of a round, the first time, in this packet.
-void send_signal(Card& card, Packet* packet, Peer& to, const peal_wire_header& pattern,
-                 uint32_t sequence, uint32_t round);
-// Sends the signals whose rounds are reached; complete when all are.
-// False when a packet could not be had.
-inline bool dissemination_send(Card& card, Membership& self, Dissemination& state,
-                               const peal_wire_header& pattern, uint32_t sequence) {
-  if (state.phase != DisseminationPhase::kEntered) return true;
-  // A round is reached when all below it have been heard: as far as adding one carries.
-  const uint32_t all = (1u << self.rounds) - 1;
+// Rounds whose signals may go, a bit each. A round is reached when all below it have been heard: as
+// far as adding one carries.
+inline uint32_t rounds_due(const Membership& self, const Dissemination& state) {
   const uint32_t heard = state.received;
-  uint32_t due = (heard ^ (heard + 1)) & ~uint32_t{state.sent} & all;
-  for (; due != 0; due &= due - 1) {
-    Packet* packet = take_packet(card);
+  return (heard ^ (heard + 1)) & ~uint32_t{state.sent} & ((1u << self.rounds) - 1);
+}
+
+// Sends the signals whose rounds are reached; complete when all are. `Of` says what it is a
+// dissemination of: card(), self(), state(), and what all headers begin() as. (It is asked anew for
+// each packet: so the port's calls find nothing in registers that had to be saved.)
+// False when a packet could not be had.
+template <typename Of>
+bool dissemination_send(const Of& of) {
+  if (of.state().phase != DisseminationPhase::kEntered) return true;
+  for (uint32_t due = rounds_due(of.self(), of.state()); due != 0; due &= due - 1) {
+    Packet* packet = take_packet(of.card());
     if (packet == nullptr) return false;
     const auto round = static_cast<uint32_t>(std::countr_zero(due));
-    send_signal(card, packet, self.peers[peer_ahead(round)], pattern, sequence, round);
-    state.sent |= static_cast<uint16_t>(due & -due);
+    Peer& to = kept(of.self().peers[peer_ahead(round)]);
+    peal_wire_header* header = packet->header;
+    of.begin(header);
+    header->hop = static_cast<uint8_t>(round);
+    readdress_packet(to.address, header);
+    edge_count(to, header);
+    of.state().sent |= static_cast<uint16_t>(due & -due);
+    count(of.card(), Of::kCounter);
+    launch_packet(of.card(), packet, false);
   }
-  if (heard == all) state.phase = DisseminationPhase::kComplete;
+  Dissemination& state = of.state();
+  if (state.received == (1u << of.self().rounds) - 1) state.phase = DisseminationPhase::kComplete;
   return true;
 }
 // Everybody is known to have entered: all remaining signals may go.
-bool dissemination_prove(Card& card, Membership& self, Dissemination& state,
-                         const peal_wire_header& pattern, uint32_t sequence);
+template <typename Of>
+bool dissemination_prove(const Of& of) {
+  of.state().received = static_cast<uint16_t>((1u << of.self().rounds) - 1);
+  return dissemination_send(of);
+}
 // A signal of this round arrived. False: a duplicate.
 inline bool dissemination_signal(Dissemination& state, uint32_t round) {
   const auto bit = static_cast<uint16_t>(1u << round);

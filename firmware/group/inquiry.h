@@ -9,26 +9,21 @@
 
 namespace peal {
 
-// Nothing was asked, and nobody has promised anything.
-inline void inquiry_clear(Inquiry& inquiry) {
-  inquiry.longest_ns = 0;
-  inquiry.promised = inquiry.doubts = inquiry.certain = 0;
-  inquiry.asking = Asking::kAnybody;
-  inquiry.turn = inquiry.owing = inquiry.owing_before = 0;
-  inquiry.ever_asked = inquiry.asked_suspect = inquiry.all_sent = false;
-}
 // The wait begins.
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry);
-// Something of what is awaited has come. True where it has shortened the wait: the timer must be
-// armed no later than inquiry_next(). (It is armed already where arrivals follow each other, and
-// looks again when it fires.)
-[[nodiscard]] inline bool inquiry_heard(const Card& card, const Member& member, Inquiry& inquiry) {
+// The first one: nothing was asked, and nobody has promised anything.
+inline void inquiry_open(const Card& card, const Member& member, Inquiry& inquiry) {
+  inquiry = {};
+  inquiry_begin(card, member, inquiry);
+}
+// Something of what is awaited has come. True where the wait must begin anew, which may shorten it:
+// the timer must be armed no later than inquiry_next() then. (It is armed already where arrivals
+// follow each other, and looks again when it fires.)
+[[nodiscard]] inline bool inquiry_heard(const Card& card, Inquiry& inquiry) {
   const TimeNs waited_ns = card.now - inquiry.heard_ns;
   if (!inquiry.asked && waited_ns > inquiry.longest_ns) inquiry.longest_ns = waited_ns;
   inquiry.heard_ns = inquiry.from_ns = card.now;
-  if (!inquiry.disturbed) return false;
-  inquiry_begin(card, member, inquiry);
-  return true;
+  return inquiry.disturbed;
 }
 // When to look again: a question is due, or those who owe something are to be watched.
 [[nodiscard]] TimeNs inquiry_next(const Card& card, const Inquiry& inquiry);

@@ -22,6 +22,7 @@ void watch(Card& card, Member& member, Watched& watched) {
   watched.awaited_since_ns = card.now == 0 ? 1 : card.now;
   watched.next_probe_ns = card.now + card.timeouts.probe_interval_ns;
   watched.probes = 0;
+  member.watches = true;
   card.timers.arm_no_later(member.timer, watched.next_probe_ns);
 }
 
@@ -107,6 +108,7 @@ void forgive_stall(Card& card, TimeNs late_ns) {
 
 TimeNs watch_peers(Card& card, Member& member) {
   TimeNs next = kNever;
+  if (!member.watches) return next;
   Membership& self = member.membership;
   for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
     Peer& peer = self.peers[entry];
@@ -128,7 +130,9 @@ TimeNs watch_peers(Card& card, Member& member) {
     if (peer.next_probe_ns < next) next = peer.next_probe_ns;
   }
   const TimeNs remotes = watch_remotes(card, member);
-  return remotes < next ? remotes : next;
+  if (remotes < next) next = remotes;
+  member.watches = next != kNever;
+  return next;
 }
 
 }  // namespace peal

@@ -17,6 +17,21 @@ PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
   return {member.recycling_pattern, type, static_cast<uint32_t>(epoch)};
 }
 
+// What an epoch's dissemination is of.
+struct OfEpoch {
+  static constexpr peal_counter kCounter = PEAL_COUNTER_SENT_RECYCLE;
+  Card& of_card;
+  Member& member;
+  uint64_t epoch;
+  [[nodiscard]] Card& card() const { return of_card; }
+  [[nodiscard]] Membership& self() const { return member.membership; }
+  [[nodiscard]] Dissemination& state() const { return epoch_state(member, epoch); }
+  void begin(peal_wire_header* header) const {
+    *header = member.recycling_pattern;
+    header->sequence = static_cast<uint32_t>(epoch);
+  }
+};
+
 void retire_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   for (uint64_t i = 0; i < kEpochOperations; ++i) {
@@ -27,14 +42,12 @@ void retire_oldest(Card& card, Member& member) {
   epoch_state(member, epoch) = {};
   member.epoch_finished[epoch & 1] = 0;
   ++member.recycled;
-  inquiry_clear(member.recycling_inquiry);
-  inquiry_begin(card, member, member.recycling_inquiry);
+  inquiry_open(card, member, member.recycling_inquiry);
   note_unsettled(card, member);  // what is parked may start
 }
 
 // Enters what may be entered, sends what may be sent, retires what is complete.
 void advance(Card& card, Member& member) {
-  Membership& self = member.membership;
   for (uint64_t epoch = member.recycled; epoch < member.recycled + 2;) {
     Dissemination& state = epoch_state(member, epoch);
     if (state.phase == DisseminationPhase::kOutside) {
@@ -44,13 +57,11 @@ void advance(Card& card, Member& member) {
       card.timers.arm_no_later(member.timer, inquiry_next(card, member.recycling_inquiry));
     }
     // A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
-    (void)dissemination_send(card, self, state, member.recycling_pattern,
-                             static_cast<uint32_t>(epoch));
+    (void)dissemination_send(OfEpoch{card, member, epoch});
     if (state.phase == DisseminationPhase::kComplete && epoch != member.recycled) {
       // Everybody entered the later epoch, so everybody had entered the earlier one.
       Dissemination& earlier = epoch_state(member, member.recycled);
-      (void)dissemination_prove(card, self, earlier, member.recycling_pattern,
-                                static_cast<uint32_t>(member.recycled));
+      (void)dissemination_prove(OfEpoch{card, member, member.recycled});
       if (earlier.phase != DisseminationPhase::kComplete) return;
       retire_oldest(card, member);
     }
@@ -87,8 +98,7 @@ bool recycling_prove(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   Dissemination& state = epoch_state(member, epoch);
   if (state.phase == DisseminationPhase::kOutside) return false;
-  (void)dissemination_prove(card, member.membership, state, member.recycling_pattern,
-                            static_cast<uint32_t>(epoch));
+  (void)dissemination_prove(OfEpoch{card, member, epoch});
   if (state.phase != DisseminationPhase::kComplete)
     return false;  // no packet to be had: the sender's data comes again
   retire_oldest(card, member);
@@ -102,7 +112,8 @@ peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_hea
   if (ahead < 0) return PEAL_COUNTER_DUPLICATE;
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
   if (!dissemination_signal(epoch_state(member, epoch), header.hop)) return PEAL_COUNTER_DUPLICATE;
-  const bool sooner = inquiry_heard(card, member, member.recycling_inquiry);
+  const bool sooner = inquiry_heard(card, member.recycling_inquiry);
+  if (sooner) inquiry_begin(card, member, member.recycling_inquiry);
   if (sooner && epoch_state(member, member.recycled).phase != DisseminationPhase::kOutside) {
     card.timers.arm_no_later(member.timer, inquiry_next(card, member.recycling_inquiry));
   }

@@ -74,7 +74,7 @@ peal_status take_address_table(Card& card, Member& member, uint32_t key, uint64_
       check_range(card, member.context, key, offset, bytes, PEAL_ACCESS_READ, &member.remote.table);
   if (status != PEAL_STATUS_OK) return status;
   member.remote.key = key;
-  hold_key(card, member.context, key);
+  hold_key(card, key);
   return PEAL_STATUS_OK;
 }
 
@@ -83,7 +83,7 @@ void leave_address_table(Card& card, Member& member) {
   for (const AddressRun& run : member.remote.runs) {
     if (run.phase == RunPhase::kReading) return;
   }
-  let_go_of_key(card, member.context, member.remote.key);
+  let_go_of_key(card, member.remote.key);
   member.remote.key = 0;
 }
 

@@ -5,22 +5,23 @@
 
 namespace peal {
 
-void complete_command(Card& card, const Command& command, peal_status status, Rank rank) {
+void complete_command(Card& card, const Member& member, const Command& command, peal_status status,
+                      Rank rank) {
   count(card, status == PEAL_STATUS_OK ? PEAL_COUNTER_OPERATIONS_COMPLETED
                                        : PEAL_COUNTER_OPERATIONS_FAILED);
-  if (command.holds_keys) let_go_of_keys(card, command);
-  Context& context = card.contexts[command.context];
+  let_go_of_keys(card, command);
+  Context& context = card.contexts[member.context];
   --context.outstanding;
   if (context.phase != ContextPhase::kOpen) return;  // nobody listens any more
   peal_completion entry = {};
   entry.cookie = command.cookie;
   entry.sequence = command.sequence;
   entry.card_ns = card.now - command.accepted_ns;
-  entry.member = command.member;
+  entry.member = member.membership.handle;
   entry.failed_rank = rank;
   entry.status = static_cast<uint16_t>(status);
   entry.operation = command.operation;
-  card.port->complete(command.context, entry);
+  card.port->complete(member.context, entry);
 }
 
 void complete_refused(Card& card, ContextId context, const peal_submission& entry,

@@ -8,7 +8,8 @@ namespace peal {
 
 // Ends a command that was accepted: its keys and its place among the outstanding are free again. No
 // entry where nobody listens any more.
-void complete_command(Card& card, const Command& command, peal_status status, Rank rank);
+void complete_command(Card& card, const Member& member, const Command& command, peal_status status,
+                      Rank rank);
 // Ends a submission that was not accepted.
 void complete_refused(Card& card, ContextId context, const peal_submission& entry,
                       peal_status status);

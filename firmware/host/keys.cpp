@@ -14,17 +14,6 @@ static_assert(uint64_t{CONFIG_CARD_MEMBERS} * (3 * (kChannels + CONFIG_PARKED_OP
                   UINT16_MAX,
               "uses of a key are counted in 16 bits");
 
-void use_key(Card& card, ContextId context, uint32_t key, int by) {
-  MemoryKey* entry = find_key(card, context, key);
-  if (entry != nullptr) entry->uses = static_cast<uint16_t>(entry->uses + by);
-}
-
-void use_keys(Card& card, const Command& command, int by) {
-  use_key(card, command.context, command.send_key, by);
-  use_key(card, command.context, command.receive_key, by);
-  if (command.parts != 0) use_key(card, command.context, command.parts_key, by);
-}
-
 }  // namespace
 
 MemoryKey* find_key(Card& card, ContextId context, uint32_t key) {
@@ -47,14 +36,6 @@ peal_status check_range(Card& card, ContextId context, uint32_t key, uint64_t of
   *address = {entry->region, offset};
   return PEAL_STATUS_OK;
 }
-
-void hold_keys(Card& card, const Command& command) { use_keys(card, command, 1); }
-
-void let_go_of_keys(Card& card, const Command& command) { use_keys(card, command, -1); }
-
-void hold_key(Card& card, ContextId context, uint32_t key) { use_key(card, context, key, 1); }
-
-void let_go_of_key(Card& card, ContextId context, uint32_t key) { use_key(card, context, key, -1); }
 
 peal_status register_key(Card& card, ContextId context, RegionId region, uint64_t bytes,
                          uint32_t access, uint32_t* key) {

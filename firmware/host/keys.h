@@ -13,13 +13,26 @@ MemoryKey* find_key(Card& card, ContextId context, uint32_t key);
 peal_status check_range(Card& card, ContextId context, uint32_t key, uint64_t offset,
                         uint64_t bytes, uint32_t access, HostAddress* address);
 
-// A command that was accepted holds the keys that it names, until it is complete.
-void hold_keys(Card& card, const Command& command);
-void let_go_of_keys(Card& card, const Command& command);
+// A key that was found good is held for as long as the card may use its memory, and stays good. (0:
+// none.) So does a member whose table of addresses it is.
+inline void hold_key(Card& card, uint32_t key) {
+  if (key != 0) ++card.keys[key & 0xffff].uses;
+}
+inline void let_go_of_key(Card& card, uint32_t key) {
+  if (key != 0) --card.keys[key & 0xffff].uses;
+}
 
-// So does a member whose table of addresses it is, as long as it may read that.
-void hold_key(Card& card, ContextId context, uint32_t key);
-void let_go_of_key(Card& card, ContextId context, uint32_t key);
+// A command that was accepted holds the keys that it names, until it is complete.
+inline void hold_keys(Card& card, const Command& command) {
+  hold_key(card, command.send_key);
+  hold_key(card, command.receive_key);
+  hold_key(card, command.parts_key);
+}
+inline void let_go_of_keys(Card& card, const Command& command) {
+  let_go_of_key(card, command.send_key);
+  let_go_of_key(card, command.receive_key);
+  let_go_of_key(card, command.parts_key);
+}
 
 peal_status register_key(Card& card, ContextId context, RegionId region, uint64_t bytes,
                          uint32_t access, uint32_t* key);

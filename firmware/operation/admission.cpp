@@ -11,22 +11,24 @@
 #include "firmware/host/completion.h"
 #include "firmware/host/keys.h"
 #include "firmware/operation/algorithm.h"
+#include "firmware/operation/command_check.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/refusal.h"
 
 namespace peal {
 namespace {
 
-bool may_start(const Member& member, const Command& command) {
+bool may_start(const Member& member, uint8_t operation, uint64_t sequence) {
   if (mutated(Mutation::kNoRecycling)) return true;
-  if (command.sequence >= recycling_limit(member)) return false;
+  if (sequence >= recycling_limit(member)) return false;
   // A destroy is the group's last word: everything before it is over, here.
-  return command.operation != PEAL_OPERATION_DESTROY || member.finished == command.sequence;
+  return operation != PEAL_OPERATION_DESTROY || member.finished == sequence;
 }
 
-void run_command(Card& card, Member& member, const Command& command) {
-  Operation& operation = kept(member.operations[command.sequence % kChannels]);
-  const Scope scope = {card, member, operation};
+// The command is in the operation's record already.
+void run_command(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const Command& command = operation.command;
   const Algorithm& algorithm = *command.algorithm;
   const bool early = operation.phase == OperationPhase::kEarly;
   PEAL_ASSERT(early || operation.phase == OperationPhase::kFree || mutated(Mutation::kNoRecycling));
@@ -37,7 +39,6 @@ void run_command(Card& card, Member& member, const Command& command) {
   const bool agrees = operation.algorithm == &algorithm && operation.root == command.root &&
                       operation.block_bytes == command.block_bytes;
   operation.phase = OperationPhase::kRunning;
-  operation.command = command;
   if (!agrees) refuse(scope, PEAL_STATUS_MISMATCH, operation.first_sender);
   if (is_refused(operation)) {
     operation_end_if_refused(scope);
@@ -48,36 +49,57 @@ void run_command(Card& card, Member& member, const Command& command) {
   operation_advance(scope);
 }
 
+// Takes the uses of its keys.
+[[gnu::always_inline]] inline void accepted(Card& card, Member& member, Command& command) {
+  ++member.next_sequence;
+  ++card.contexts[member.context].outstanding;
+  if (command.operation == PEAL_OPERATION_DESTROY) member.destroying = true;
+  hold_keys(card, command);
+}
+
+[[gnu::noinline]] peal_status park_entry(Card& card, Member& member, const peal_submission& entry) {
+  Command command;
+  const peal_status status = check_command(card, member, entry, &command);
+  if (status != PEAL_STATUS_OK) return status;
+  if (!may_park(member)) return PEAL_STATUS_TOO_MANY;
+  if (member.membership.poisoned) {
+    // The group cannot do anything any more, but it can still be left, once what ran is over.
+    command.send_key = command.receive_key = command.parts_key = 0;
+    note_unsettled(card, member);
+  } else {
+    count(card, PEAL_COUNTER_COMMANDS_PARKED);
+  }
+  accepted(card, member, command);
+  park_command(member, command);
+  return PEAL_STATUS_OK;
+}
+
 }  // namespace
 
-peal_status accept_command(Card& card, Member& member, Command& command) {
-  const bool poisoned = member.membership.poisoned;
-  const bool waits = poisoned || member.parked_count > 0 || !may_start(member, command);
-  if (waits && !may_park(member)) return PEAL_STATUS_TOO_MANY;
-  ++member.next_sequence;
-  ++card.contexts[command.context].outstanding;
-  member.destroying = command.operation == PEAL_OPERATION_DESTROY;
-  if (poisoned) {
-    // The group cannot do anything any more, but it can still be left, once what ran is over.
-    park_command(member, command);
-    note_unsettled(card, member);
-    return PEAL_STATUS_OK;
-  }
-  command.holds_keys = (command.send_key | command.receive_key) != 0 || command.parts != 0;
-  if (command.holds_keys) hold_keys(card, command);
-  if (!waits) {
-    run_command(card, member, command);
-    return PEAL_STATUS_OK;
-  }
-  count(card, PEAL_COUNTER_COMMANDS_PARKED);
-  park_command(member, command);
+peal_status accept_entry(Card& card, ContextId context, const peal_submission& entry) {
+  Member* commanded = find_commanded(card, context, entry);
+  if (commanded == nullptr) return PEAL_STATUS_BAD_GROUP;
+  Member& member = *commanded;
+  const bool starts = !member.membership.poisoned && member.parked_count == 0 &&
+                      may_start(member, entry.operation, member.next_sequence);
+  if (!starts) return park_entry(card, member, entry);
+  // Its record has no command yet: it is free, or a packet has made it.
+  Operation& operation = kept(member.operations[member.next_sequence % kChannels]);
+  const peal_status status = check_command(card, member, entry, &operation.command);
+  if (status != PEAL_STATUS_OK) return status;
+  accepted(card, member, operation.command);
+  run_command({card, member, operation});
   return PEAL_STATUS_OK;
 }
 
 bool start_parked(Card& card, Member& member) {
   if (member.phase != MemberPhase::kActive || member.membership.poisoned) return false;
-  if (member.parked_count == 0 || !may_start(member, first_parked(member))) return false;
-  run_command(card, member, take_parked(member));
+  if (member.parked_count == 0) return false;
+  const Command& command = first_parked(member);
+  if (!may_start(member, command.operation, command.sequence)) return false;
+  Operation& operation = kept(member.operations[command.sequence % kChannels]);
+  operation.command = take_parked(member);
+  run_command({card, member, operation});
   return true;
 }
 
@@ -86,7 +108,7 @@ void fail_parked(Card& card, Member& member, peal_status status, Rank rank) {
     const bool destroys = first_parked(member).operation == PEAL_OPERATION_DESTROY;
     // The group's last word: not before the operations that still wait for DMA.
     if (destroys && member.finished != member.started) return;
-    complete_command(card, take_parked(member), status, rank);
+    complete_command(card, member, take_parked(member), status, rank);
     // Nothing is ever parked behind a destroy.
     if (destroys) bury_member(card, member);
   }

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "firmware/card_types.h"
+#include "firmware/wire/header_match.h"
 #include "firmware/wire/wire_check.h"
 
 namespace peal {
@@ -97,12 +98,15 @@ struct Algorithm {
   PacketRules packets;  // of which types there may be
   const AlgorithmFunctions& does;
   uint32_t ranks_max = kVectorRanks;  // of the groups that it serves
+  // What its usual packets have in common with their pattern; follows from the rest.
+  HeaderMask usual = header_mask({.origin = !rooted,
+                                  .length = carries_blocks(packets),
+                                  .block_bytes = lengths == Lengths::kOfParts});
 };
 
 // What most of its packets are.
 constexpr uint8_t usual_type(const Algorithm& algorithm) {
-  const bool blocks = (algorithm.packets.types & packet_types({PEAL_PACKET_DATA})) != 0;
-  return blocks ? PEAL_PACKET_DATA : PEAL_PACKET_SIGNAL;
+  return carries_blocks(algorithm.packets) ? PEAL_PACKET_DATA : PEAL_PACKET_SIGNAL;
 }
 
 // All rows, by what they serve (registry.cpp).

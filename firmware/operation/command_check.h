@@ -7,9 +7,11 @@
 
 namespace peal {
 
-// OK and *command filled (accepted_ns excepted), or why not.
-// *member is set when the handle was good.
-peal_status check_command(Card& card, ContextId context, const peal_submission& entry,
-                          Member** member, Command* command);
+// Whose it is; null where the context has no such member, or a member that can do nothing.
+Member* find_commanded(Card& card, ContextId context, const peal_submission& entry);
+
+// OK and *command, or why not.
+peal_status check_command(Card& card, Member& member, const peal_submission& entry,
+                          Command* command);
 
 }  // namespace peal

@@ -84,8 +84,7 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   operation.verdict_rank = PEAL_NO_RANK;
   operation.sequence = sequence;
   take_pattern(member, operation);
-  inquiry_clear(operation.inquiry);
-  inquiry_begin(card, member, operation.inquiry);
+  inquiry_open(card, member, operation.inquiry);
   operation.dma = 0;
   // What the one before has kept to answer late questions: nobody has any.
   release_staging(card, member, operation);
@@ -103,6 +102,8 @@ void operation_posted(const Scope& scope) {
   inquiry_begin(card, member, operation.inquiry);
   card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
 }
+
+void operation_disturbed(const Scope& scope) { operation_posted(scope); }
 
 void operation_starved(const Scope& scope) {
   scope.operation.starved = true;

@@ -40,10 +40,9 @@ inline void operation_advance(const Scope& scope) {
 // The host has posted: what others owe is waited for from now on.
 void operation_posted(const Scope& scope);
 // Something arrived: the wait begins anew.
+void operation_disturbed(const Scope& scope);
 [[gnu::always_inline]] inline void operation_progressed(const Scope& scope) {
-  auto& [card, member, operation] = scope;
-  if (!inquiry_heard(card, member, operation.inquiry)) return;
-  card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+  if (inquiry_heard(scope.card, scope.operation.inquiry)) operation_disturbed(scope);
 }
 // A pool was empty: try again soon.
 void operation_starved(const Scope& scope);

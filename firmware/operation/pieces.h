@@ -77,12 +77,13 @@ void start_own_pieces(const Scope& scope, Start start) {
   }
 }
 
+// A bit of the piece, and the word that it is in.
+constexpr uint64_t bit_of(uint32_t index) { return uint64_t{1} << (index % 64); }
+inline uint64_t& bits_with(Piece& piece, uint32_t index) { return piece.bits[index / 64]; }
 inline bool has_bit(const Piece& piece, uint32_t index) {
-  return (piece.bits[index / 64] >> (index % 64) & 1) != 0;
+  return (piece.bits[index / 64] & bit_of(index)) != 0;
 }
-inline void set_bit(Piece& piece, uint32_t index) {
-  piece.bits[index / 64] |= uint64_t{1} << (index % 64);
-}
+inline void set_bit(Piece& piece, uint32_t index) { bits_with(piece, index) |= bit_of(index); }
 
 // The open piece that a block of this origin is new to: kPacketGood, or why not.
 inline peal_counter find_piece_of_new(Operation& operation, uint32_t number, Rank origin,

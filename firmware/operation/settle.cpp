@@ -37,7 +37,7 @@ void end_first(Card& card, Member& member) {
   member.unsettled.ended = operation.next_ended;
   const uint64_t sequence = operation.sequence;
   const bool destroys = operation.command.operation == PEAL_OPERATION_DESTROY;
-  complete_command(card, operation.command, status, operation.verdict_rank);
+  complete_command(card, member, operation.command, status, operation.verdict_rank);
   ++member.finished;
   if (member.parts_wanted) go_on_with_parts(card, member);
   if (destroys) {

@@ -66,8 +66,7 @@ void finish_if_quiet(Card& card, Request& request) {
       request.place != Place::kNowhere) {
     return;
   }
-  const Member& member = card.members[request.member];
-  if (request.key != 0) let_go_of_key(card, member.context, request.key);
+  if (request.key != 0) let_go_of_key(card, request.key);
   request.key = 0;
   if (request.kind == Kind::kServe) {
     free_request(card, request);

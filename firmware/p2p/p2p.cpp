@@ -31,7 +31,7 @@ Request* begin(Card& card, Member& member, Kind kind, Rank rank, const HostAddre
   request->memory = memory;
   request->bytes = bytes;
   request->key = key;
-  if (key != 0) hold_key(card, member.context, key);
+  if (key != 0) hold_key(card, key);
   return request;
 }
 

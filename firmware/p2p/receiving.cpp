@@ -90,7 +90,7 @@ void land(Card& card, Connection& connection, Packet* packet, const HostAddress&
   slot_of(connection, packet->header->sequence).state = SlotState::kLanding;
   ++connection.landing;
   ++member.dma;
-  if (key != 0) hold_key(card, member.context, key);
+  if (key != 0) hold_key(card, key);
   if (request != nullptr) ++request->dma;
   const uint64_t name = request == nullptr ? 0 : name_of(state, *request);
   dma_write(card, {.host = to,
@@ -166,7 +166,7 @@ Fate on_get(Card& card, Connection& connection, const Packet& packet) {
   request->memory = from;
   request->bytes = body.bytes;
   request->key = body.key;
-  hold_key(card, member.context, body.key);
+  hold_key(card, body.key);
   request->peer_request = body.request;
   request->due = Due::kData;
   attach(card, *request);
@@ -256,7 +256,7 @@ void on_landed(Card& card, const DmaDone& done) {
   Member& member = card.members[done.tag.member];
   --member.dma;
   unhold_packet(card, done.packet);
-  if (done.tag.piece != 0) let_go_of_key(card, member.context, done.tag.piece);
+  if (done.tag.piece != 0) let_go_of_key(card, done.tag.piece);
   const auto handle = static_cast<uint32_t>(done.tag.sequence);
   Request* request = request_at(state, static_cast<uint16_t>(done.tag.sequence >> 32));
   Connection& connection = state.connections[handle & 0xffff];

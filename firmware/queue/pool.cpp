@@ -76,7 +76,7 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
                   .mode = request.mode,
                   .sources = queue->sources};
   queue->scheduled = request.scheduled;
-  hold_key(card, member.context, request.key);
+  hold_key(card, request.key);
   ++card.queues.in_use;
   *handle = uint32_t{generation} << 16 | queue->index;
   return PEAL_STATUS_OK;
@@ -115,7 +115,7 @@ peal_status free_program(Card& card, ContextId context, uint32_t handle) {
 
 void release(Card& card, Queue& queue) {
   PEAL_ASSERT(is_quiet(queue));
-  let_go_of_key(card, queue.context, queue.key);
+  let_go_of_key(card, queue.key);
   queue.in_use = false;
   --card.queues.in_use;
 }

@@ -44,8 +44,13 @@ inline void drop_packet(Card& card, Packet* packet) {
 }
 // One use less; gives the packet back when it was the last.
 inline void unhold_packet(Card& card, Packet* packet) {
-  PEAL_ASSERT(packet->holds > 0);
-  if (--packet->holds == 0) drop_packet(card, packet);
+  if (packet->holds == 1) {
+    packet->holds = 0;
+    drop_packet(card, packet);
+  } else {
+    PEAL_ASSERT(packet->holds > 0);
+    --packet->holds;
+  }
 }
 
 // To this peer of the group.

@@ -5,14 +5,20 @@
 
 #include <initializer_list>
 
+#include "firmware/base/crc32c.h"
 #include "firmware/card_types.h"
+#include "firmware/wire/header_sum.h"
 
 namespace peal {
 
 inline constexpr peal_counter kPacketGood = PEAL_COUNTER_RECEIVED;
 
 // Are the sums right?
-bool check_sums(const Packet& packet);
+inline bool check_sums(const Packet& packet) {
+  const peal_wire_header& header = *packet.header;
+  return header_sum(header) == header.header_crc &&
+         crc32c(0, packet.payload, header.length) == header.payload_crc;
+}
 
 // The frame: kPacketGood, or the drop counter.
 inline peal_counter check_frame(const Card& card, const Packet& packet, uint32_t frame_bytes) {
@@ -40,6 +46,10 @@ constexpr uint32_t packet_types(std::initializer_list<peal_packet_type> types) {
   uint32_t mask = 0;
   for (const peal_packet_type type : types) mask |= 1u << type;
   return mask;
+}
+
+constexpr bool carries_blocks(const PacketRules& rules) {
+  return (rules.types & packet_types({PEAL_PACKET_DATA})) != 0;
 }
 
 // Types that may answer a NACK.

@@ -10,7 +10,8 @@ usage: host-cost [--check] [--functions OPERATION]
 
 Runs operations of a group of 8 ranks, blocks of 1 KiB, under valgrind's callgrind, on a card that answers each at once,
 and prints the instructions for each call: to begin an operation, to test it where nothing has come, to wait for it
-where its result is there, and to free its request. "changing" goes to and fro between two buffers and two lengths.
+where its result is there, and to free its request. "changing" goes to and fro between two buffers and two lengths;
+"persistent" is an allgather that was made once, and starts again.
 
   --check                 ends with status 1 if a call costs more instructions than its bound
   --functions OPERATION   of one operation, the functions in which they are executed, per operation
@@ -61,7 +62,7 @@ measure() { # measure OPERATION BEGIN TEST WAIT FREE: bounds, instructions a cal
     awk -v name="$name" -v n="$operations" -v bounds="$*" '
       function largest(i) { if ($2 / n > cost[i]) cost[i] = $2 / n }
       { gsub(",", "", $2) }
-      /:peal_i[a-z]+( |$)/ { largest(1) }
+      /:peal_(i[a-z]+|start)( |$)/ { largest(1) }
       /:peal_test( |$)/ { cost[2] += $2 / n }
       /:peal_wait( |$)/ { largest(3) }
       /:peal_request_free( |$)/ { largest(4) }
@@ -84,4 +85,5 @@ measure allgather-changing 200 50 183 60
 measure alltoall 200 50 183 60
 measure allgatherv 396 50 183 60
 measure alltoallv 397 50 183 60
+measure persistent 150 50 183 60
 exit $status

@@ -96,18 +96,11 @@ bool is_early(const Scope& scope, uint32_t number, uint32_t position) {
 constexpr mover::Plan kFetch = {
     .wanted = is_early, .rank_at = gathering::rank_at, .piece_ended = gathering::next_early_piece};
 
-// Puts a block where it belongs: staging, the user's buffer, or the channel. False: no DMA record.
-bool land(const Scope& scope, Packet* packet, Piece& piece) {
+// Puts a block into the user's buffer, or the channel. False: no DMA record.
+[[gnu::noinline]] bool land_in_host(const Scope& scope, Packet* packet, Piece& piece) {
   auto& [card, member, operation] = scope;
   const uint32_t number = packet->header->piece;
   const Rank origin = packet->header->origin;
-  const uint32_t length = packet->header->length;
-  if (length == 0) return true;
-  if (is_staged(operation)) {
-    std::memcpy(staging_address(member, operation, origin), packet->payload, length);
-    count(card, PEAL_COUNTER_STAGED);
-    return true;
-  }
   const bool direct = is_posted(operation);
   if (!direct && early_keep(scope, packet, piece, origin)) return true;
   if (!dma_available(card, 1)) return false;
@@ -116,12 +109,23 @@ bool land(const Scope& scope, Packet* packet, Piece& piece) {
                          .host = direct ? user_address(operation, origin, number)
                                         : image_address(member, operation, number, origin),
                          .card = packet->payload,
-                         .bytes = length,
+                         .bytes = packet->header->length,
                          .packet = packet});
   if (!direct) {
     ++operation.mover.landing;
     gathering::put_in(own_state<Blocks>(piece).early, origin);
   }
+  return true;
+}
+
+// The same, or into staging, where results gather there.
+[[gnu::always_inline]] inline bool land(const Scope& scope, Packet* packet, Piece& piece) {
+  const uint32_t length = packet->header->length;
+  if (length == 0) return true;
+  if (!is_staged(scope.operation)) return land_in_host(scope, packet, piece);
+  uint8_t* image = staged_image(scope.member, scope.operation);
+  std::memcpy(image + packet->header->origin * length, packet->payload, length);
+  count(scope.card, PEAL_COUNTER_STAGED);
   return true;
 }
 
@@ -233,7 +237,7 @@ bool reads_result(const Scope& scope) {
   if (!is_posted(operation) || is_refused(operation)) return false;
   if (operation.base == operation.piece_count) return false;
   const Command& command = operation.command;
-  const MemoryKey* key = find_key(card, command.context, command.receive_key);
+  const MemoryKey* key = find_key(card, member.context, command.receive_key);
   return key != nullptr && (key->access & PEAL_ACCESS_READ) != 0;
 }
 
@@ -365,18 +369,13 @@ void post(const Scope& scope) {
   }
 }
 
-// Not after the usual arrival: nothing is owed, the first incomplete piece stays incomplete, and
-// the window is sent.
-bool can_go_on(const Scope& scope) {
+// Not after the usual arrival: nothing is owed, the first piece that is not done stays incomplete,
+// and the window is sent.
+bool can_go_on(const Scope& scope, const Piece& first) {
   const Operation& operation = scope.operation;
   if (!is_posted(operation)) return false;
-  if (operation.in_debt) return true;
-  const Piece& first = piece_slot(operation, operation.base);
-  const bool incomplete = operation.base < operation.piece_count &&
-                          first.arrived < expected_blocks(scope.member.membership);
-  const bool idle =
-      !own_pieces_wait(operation) && !operation.mover.active && !early_waits(operation);
-  return !incomplete || !idle;
+  return first.arrived >= expected_blocks(scope.member.membership) || operation.in_debt ||
+         own_pieces_wait(operation) || operation.mover.active || early_waits(operation);
 }
 
 peal_counter on_data(const Scope& scope, Packet* packet) {
@@ -399,8 +398,10 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (found != kPacketGood) return found;
   if (!land(scope, packet, *piece)) return PEAL_COUNTER_DROP_NO_DMA;
   note_arrival(scope, *piece, header.origin);
-  hopping::forward_from(scope, packet, place);
-  return can_go_on(scope) ? PEAL_COUNTER_RECEIVED : kTakenIn;
+  hopping::forward_from(scope, packet, place, hop + 1);
+  const bool is_first = piece->number == operation.base + 1;
+  const Piece& first = is_first ? *piece : piece_slot(operation, operation.base);
+  return can_go_on(scope, first) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
 bool on_dma(const Scope& scope, const TransferDone& done) {
@@ -430,8 +431,10 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
 }
 
 void advance(const Scope& scope) {
-  if (!can_go_on(scope)) return;
-  if (scope.operation.in_debt) settle_landed(scope);
+  Operation& operation = scope.operation;
+  const bool done = operation.base == operation.piece_count;
+  if (!done && !can_go_on(scope, piece_slot(operation, operation.base))) return;
+  if (operation.in_debt) settle_landed(scope);
   advance_pieces(scope);
 }
 

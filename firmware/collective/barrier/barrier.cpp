@@ -18,15 +18,20 @@ void open(const Scope& /*scope*/) {}
 
 void post(const Scope& scope) { signals(scope).phase = DisseminationPhase::kEntered; }
 
-[[gnu::always_inline]] inline void go_on(const Scope& scope) {
-  auto& [card, member, operation] = scope;
-  if (!is_posted(operation)) return;
-  Dissemination& state = signals(scope);
-  const peal_wire_header& pattern = operation.pattern;
-  if (!dissemination_send(card, member.membership, state, pattern, pattern.sequence)) {
-    operation_starved(scope);
-  }
-  if (state.phase == DisseminationPhase::kComplete) operation_finish(scope);
+// What the dissemination is of.
+struct OfBarrier {
+  static constexpr peal_counter kCounter = PEAL_COUNTER_SENT_SIGNAL;
+  const Scope& scope;
+  [[nodiscard]] Card& card() const { return scope.card; }
+  [[nodiscard]] Membership& self() const { return scope.member.membership; }
+  [[nodiscard]] Dissemination& state() const { return signals(scope); }
+  void begin(peal_wire_header* header) const { *header = scope.operation.pattern; }
+};
+
+void advance(const Scope& scope) {
+  if (!is_posted(scope.operation)) return;
+  if (!dissemination_send(OfBarrier{scope})) operation_starved(scope);
+  if (signals(scope).phase == DisseminationPhase::kComplete) operation_finish(scope);
 }
 
 peal_counter on_signal(const Scope& scope, const peal_wire_header& header) {
@@ -37,7 +42,7 @@ peal_counter on_signal(const Scope& scope, const peal_wire_header& header) {
     return PEAL_COUNTER_DUPLICATE;
   }
   operation_progressed(scope);
-  go_on(scope);
+  advance(scope);
   return kTakenIn;
 }
 
@@ -55,8 +60,6 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   }
   return PEAL_COUNTER_RECEIVED;
 }
-
-void advance(const Scope& scope) { go_on(scope); }
 
 void chase(const Scope& scope) {
   if (is_posted(scope.operation)) {
