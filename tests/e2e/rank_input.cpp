@@ -59,7 +59,8 @@ void wrong_groups(const Job& job) {
                PEAL_ERR_BAD_RANK);
   EXPECT_ERROR(job, peal_group_create(job.card, 0, 0, broken_exchange, nullptr, nullptr, &group),
                PEAL_ERR_BAD_RANK);
-  EXPECT_ERROR(job, peal_group_create(job.card, 0, 5000, broken_exchange, nullptr, nullptr, &group),
+  EXPECT_ERROR(job,
+               peal_group_create(job.card, 0, 65537, broken_exchange, nullptr, nullptr, &group),
                PEAL_ERR_BAD_RANK);
   EXPECT_ERROR(job, peal_group_create(job.card, 0, 2, nullptr, nullptr, nullptr, &group),
                PEAL_ERR_INVALID_ARGUMENT);
