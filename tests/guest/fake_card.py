@@ -19,7 +19,7 @@ CONTEXTS = 4
 ENTRIES = 16
 WINDOW_BYTES = 0x2000 + 0x1000 * ((2 * ENTRIES * 64 + 0xFFF) // 0x1000)
 BAR_BYTES = 1 << 20
-OPCODES = ["", "open", "close", "register", "unregister", "reserve", "connect", "abandon", "counters", "reap", "add"]
+OPCODES = ["", "open", "close", "register", "unregister", "reserve", "connect", "abandon", "counters", "reap", "add", "commit", "free"]
 OK, NO_RESOURCES, CLOSED = 0, 14, 16
 
 

@@ -23,7 +23,8 @@ REPLY = struct.Struct("<HHIQII488s")
 OK, BAD_FLAGS, BAD_GROUP, BAD_KEY = 0, 5, 6, 8
 BAD_OPCODE, BAD_ACCESS, BAD_LENGTH, NO_RESOURCES = 3, 10, 11, 14
 CLOSED, BAD_VERSION, BAD_ADDRESS, BAD_BOUNDS = 16, 18, 19, 9
-OPEN, CLOSE, REGISTER, UNREGISTER, RESERVE, CONNECT, ABANDON, COUNTERS, REAP = range(1, 10)
+(OPEN, CLOSE, REGISTER, UNREGISTER, RESERVE, CONNECT, ABANDON, COUNTERS, REAP, ADD_PEERS, COMMIT_PROGRAM,
+ FREE_PROGRAM) = range(1, 13)
 PAGES = 3
 BOTH = 3
 ALLGATHER, ALL_TO_ALL_BROADCAST = 2, 2
@@ -164,16 +165,16 @@ def envelopes(guest):
     for size in (0, 511, 513, 0xFFFFFFFF):
         equal(guest.command(COUNTERS, context, size=size)[0], BAD_VERSION, "size")
         equal(guest.command(REAP, size=size)[0], BAD_VERSION, "size of REAP_CHANNELS")
-    for opcode in (0, 10, 99, 0xFFFF):
+    for opcode in (0, 13, 99, 0xFFFF):
         equal(guest.command(opcode, context)[0], BAD_OPCODE, "opcode")
     equal(guest.command(COUNTERS, context, reserved=1)[0], BAD_FLAGS, "reserved")
-    for opcode in (OPEN, REAP, COUNTERS, CLOSE, UNREGISTER, ABANDON):
+    for opcode in (OPEN, REAP, COUNTERS, CLOSE, UNREGISTER, ABANDON, ADD_PEERS, COMMIT_PROGRAM, FREE_PROGRAM):
         who = 0 if opcode in (OPEN, REAP) else context
         equal(guest.command(opcode, who, body=b"\0" * 487 + b"\1")[0], BAD_FLAGS, f"bytes behind opcode {opcode}")
     equal(guest.command(OPEN, context=1, body=bytes(8))[0], BAD_FLAGS, "OPEN_CONTEXT of a context")
     equal(guest.command(REAP, context=1)[0], BAD_FLAGS, "REAP_CHANNELS of a context")
     for stranger in (context + 1, 31, 32, 0x7FFFFFFF, 0xFFFFFFFF):
-        for opcode in (CLOSE, REGISTER, UNREGISTER, RESERVE, CONNECT, ABANDON, COUNTERS):
+        for opcode in (CLOSE, REGISTER, UNREGISTER, RESERVE, CONNECT, ABANDON, COUNTERS, ADD_PEERS, COMMIT_PROGRAM, FREE_PROGRAM):
             equal(guest.command(opcode, stranger)[0], CLOSED, f"opcode {opcode} for context {stranger}")
     equal(guest.command(COUNTERS, context, struct.pack("<II", 9999, 0))[0], BAD_BOUNDS, "counters")
     # A serial number may jump; what counts is that it is another one.

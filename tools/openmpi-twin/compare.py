@@ -132,6 +132,8 @@ def main():
     unknown = [operation for operation in options.operations if operation not in ALGORITHMS]
     if unknown:
         parser.error(f"there is no operation '{unknown[0]}': {', '.join(ALGORITHMS)}")
+    if options.iterations < 100:
+        parser.error("--iterations: a period needs 100 at least")
     options.operations = options.operations or list(ALGORITHMS)
     Bench(options).run()
 
