@@ -31,10 +31,13 @@ clean_tree() {
     '#define PEAL_ALGORITHMS(X) X(1, RING, "ring", "round and round")'
   put abi/status.h "$dual" '#define PEAL_STATUSES(X) X(0, OK, "OK", "success") X(1, BUSY, "BUSY", "in use")'
   put abi/admin.h "$dual" '#define PEAL_ADMIN_OPCODES(X) X(1, OPEN, "open", "the first")'
+  put abi/program.h "$dual" '#define PEAL_PROGRAM_OPCODES(X) X(1, PUT, "put", "there")' \
+    '#define PEAL_PROGRAM_MODES(X) X(1, TASKS, "tasks", "by counters")' '#define PEAL_PROGRAM_REASONS(X) X(0, NONE, "none", "nothing")'
   put base/names.h "$bsd" '#pragma once' '#include "abi/wire.h"'
   put docs/names.md '## Statuses' '| 0 | OK | success |' '| 1 | BUSY | in use |' '## Packet types' '| 1 | DATA | a block |' \
     '## Operations' '| 1 | barrier | all enter |' '## Algorithms' '| 1 | ring | round and round |' \
-    '## Administrative commands' '| 1 | open | the first |'
+    '## Administrative commands' '| 1 | open | the first |' '## Descriptors of programs' '| 1 | put | there |' \
+    '## Modes of programs' '| 1 | tasks | by counters |' '## Reasons why a program is bad' '| 0 | none | nothing |'
   put docs/wire-format.md '| 1 DATA | a block |'
   put firmware/card.h "$bsd" '#pragma once' '#include "abi/wire.h"' '#include "firmware/base/pace.h"' 'int count_things(int n);'
   put firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return n; }'
