@@ -315,11 +315,11 @@ extern "C" peal_error peal_program_check(const peal_program* program, char* text
   });
 }
 
-extern "C" peal_error peal_program_print(const peal_program* program, peal_program_format format,
-                                         char* text, size_t capacity, size_t* length) {
+extern "C" peal_error peal_program_print(const peal_program* program, unsigned format, char* text,
+                                         size_t capacity, size_t* length) {
   if (program == nullptr || (format != PEAL_PROGRAM_AS_TEXT && format != PEAL_PROGRAM_AS_GRAPH)) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_print: program is null, or format %d",
-                static_cast<int>(format));
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_print: program is null, or format %u",
+                format);
   }
   return guarded([&] {
     const std::string whole = format == PEAL_PROGRAM_AS_TEXT ? host::text_of(program->written)

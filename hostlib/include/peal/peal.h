@@ -414,12 +414,10 @@ PEAL_API peal_error peal_program_signal(peal_program* program, uint32_t rank,
 PEAL_API peal_error peal_program_check(const peal_program* program, char* text, size_t capacity,
                                        size_t* length);
 /* As text, a descriptor a line; or as a picture for Graphviz (`dot -Tsvg`). */
-typedef enum peal_program_format {
-  PEAL_PROGRAM_AS_TEXT = 0,
-  PEAL_PROGRAM_AS_GRAPH = 1
-} peal_program_format;
-PEAL_API peal_error peal_program_print(const peal_program* program, peal_program_format format,
-                                       char* text, size_t capacity, size_t* length);
+#define PEAL_PROGRAM_AS_TEXT 0u
+#define PEAL_PROGRAM_AS_GRAPH 1u
+PEAL_API peal_error peal_program_print(const peal_program* program, unsigned format, char* text,
+                                       size_t capacity, size_t* length);
 
 /* By what others put into that memory of the context: registered or allocated, for PEAL_WRITE. */
 PEAL_API peal_error peal_memory_name(peal_context* context, void* address, size_t bytes,

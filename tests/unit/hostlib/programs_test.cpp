@@ -205,8 +205,7 @@ TEST_F(ProgramApi, TextIsCutToItsRoomAndSaysItsLength) {
   EXPECT_EQ(peal_program_print(program, PEAL_PROGRAM_AS_TEXT, nullptr, 0, &length), PEAL_OK);
   EXPECT_EQ(peal_program_print(program, PEAL_PROGRAM_AS_TEXT, nullptr, 1, &length),
             PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_EQ(peal_program_print(program, static_cast<peal_program_format>(2), text, 8, &length),
-            PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(peal_program_print(program, 2, text, 8, &length), PEAL_ERR_INVALID_ARGUMENT);
   char graph[64];
   ASSERT_EQ(peal_program_print(program, PEAL_PROGRAM_AS_GRAPH, graph, sizeof(graph), nullptr),
             PEAL_OK);

@@ -3,7 +3,7 @@
 // that is over. Rank 1 of 4.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -151,8 +151,10 @@ class QueueTest : public CardTest {
       program.memory = bench.add_memory("program", table + list, PEAL_ACCESS_READ);
     }
     auto& bytes = bench.port.bytes(program.memory.region);
-    std::memcpy(bytes.data(), program.sources.data(), program.sources.size() * sizeof(uint32_t));
-    std::memcpy(bytes.data() + table, program.descriptors.data(), list);
+    const auto* sources = reinterpret_cast<const uint8_t*>(program.sources.data());
+    const auto* descriptors = reinterpret_cast<const uint8_t*>(program.descriptors.data());
+    std::copy_n(sources, program.sources.size() * sizeof(uint32_t), bytes.begin());
+    std::copy_n(descriptors, list, bytes.begin() + static_cast<ptrdiff_t>(table));
   }
   peal_commit_program request_of(const WrittenProgram& program) const {
     peal_commit_program request{};
