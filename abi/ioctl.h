@@ -12,7 +12,10 @@
  *
  * mmap of the file descriptor: offset 0 is the context window (first page read-only, the rest read-write);
  * offset PEAL_MMAP_DOORBELL is the page of BAR0 that holds the doorbell, write-only, where the platform gives
- * BAR0 a page of its own (peal_ioctl_info.doorbell_bytes is zero where not: use PEAL_IOCTL_KICK).
+ * BAR0 a page of its own (peal_ioctl_info.doorbell_bytes is zero where not: use PEAL_IOCTL_KICK); offset
+ * PEAL_MMAP_DEPARTURES is a page of the kernel's, read-only, whose first 64 bits count how often registered memory has left the
+ * process: it was unmapped or moved, or its pages were thrown away. The card goes on with the pages that it had;
+ * PEAL_IOCTL_DEPARTED names the keys.
  */
 #ifndef PEAL_ABI_IOCTL_H
 #define PEAL_ABI_IOCTL_H
@@ -26,6 +29,7 @@
 
 #define PEAL_MMAP_WINDOW 0x00000000u
 #define PEAL_MMAP_DOORBELL 0x10000000u
+#define PEAL_MMAP_DEPARTURES 0x20000000u
 
 struct peal_ioctl_header {
 	uint32_t version; /* PEAL_ABI_VERSION */
@@ -63,6 +67,13 @@ struct peal_ioctl_kick {
 	struct peal_ioctl_header header;
 };
 
+/* One registration whose memory left, each once, in no particular order. */
+struct peal_ioctl_departed {
+	struct peal_ioctl_header header;
+	uint32_t key; /* out */
+	uint32_t found; /* out: 1, or 0 where there is none (any more) */
+};
+
 #ifndef __KERNEL__
 /* Rings the mapped doorbell, after everything that the caller has written into the window. A store to a device is not kept
  * behind stores to memory by what keeps processors in order among themselves (arm64: dmb ish), so it takes more. */
@@ -86,11 +97,13 @@ static inline void peal_ring_mapped_doorbell(volatile uint32_t *doorbell, uint32
 #define PEAL_IOCTL_EVENTFD _IOWR(PEAL_IOCTL_MAGIC, 7, struct peal_ioctl_eventfd)
 #define PEAL_IOCTL_KICK _IOWR(PEAL_IOCTL_MAGIC, 8, struct peal_ioctl_kick)
 #define PEAL_IOCTL_ASK _IOWR(PEAL_IOCTL_MAGIC, 10, struct peal_ioctl_ask)
+#define PEAL_IOCTL_DEPARTED _IOWR(PEAL_IOCTL_MAGIC, 11, struct peal_ioctl_departed)
 
 PEAL_CHECK_SIZE(struct peal_ioctl_header, 8);
 PEAL_CHECK_SIZE(struct peal_ioctl_info, 24);
 PEAL_CHECK_SIZE(struct peal_ioctl_ask, 24);
 PEAL_CHECK_SIZE(struct peal_ioctl_eventfd, 16);
 PEAL_CHECK_SIZE(struct peal_ioctl_kick, 8);
+PEAL_CHECK_SIZE(struct peal_ioctl_departed, 16);
 
 #endif

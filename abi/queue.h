@@ -16,7 +16,8 @@
 #define PEAL_SUBMIT_FLAGS 0x0003
 
 /* Point-to-point (send, receive, put, get, fence) uses the entry thus: algorithm is none; root is the other rank, for a fence
- * also PEAL_NO_RANK: all; sequence is the tag of a message, else zero: such requests are not counted in the group's sequence;
+ * also PEAL_NO_RANK: all; sequence is the tag of a message, else zero (with ANY_TAG as well): such requests are not counted in the
+ * group's sequence;
  * block_bytes is a length of 64 bits. What is read is named by send_key and send_offset, what is written by receive_key and
  * receive_offset: of a put the receive side, of a get the send side is memory of the other rank's context, by its card's key.
  * Names of memory that is not used are zero.
@@ -60,10 +61,10 @@ struct peal_part {
 
 struct peal_completion {
 	uint64_t cookie;
-	uint64_t sequence;
+	uint64_t sequence; /* as submitted */
 	uint64_t card_ns; /* from accepted to completed, on the card's clock */
 	uint32_t member;
-	uint32_t failed_rank; /* PEAL_NO_RANK unless the status names one */
+	uint32_t failed_rank; /* PEAL_NO_RANK unless the status names one: point-to-point, whose memory could not be used */
 	uint16_t status; /* enum peal_status */
 	uint8_t operation; /* as submitted */
 	uint8_t reserved[5]; /* zero */

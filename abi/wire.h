@@ -156,7 +156,7 @@ struct peal_not_yet {
  * (generation << 16 | index, chosen anew in each life; zero in OPEN), sequence numbers the packets from SKIP on (0, 1, 2, …
  * in each life and direction; else zero), and all but OPEN and ACCEPT say of the other direction: piece, how many packets
  * are in memory, in order; origin, how many announcements may have come in this life; fragment, how many of them with
- * their bytes, both modulo their width. hop: PEAL_P2P_*. */
+ * their bytes, both modulo their width. hop: PEAL_P2P_*. edge: the transmit engine by which both sides send. */
 #define PEAL_P2P_ASK 0x01 /* the answer is an ACK at once */
 #define PEAL_P2P_HOPS 0x01
 #define PEAL_P2P_BODY_BYTES 32 /* of the payload, before the bytes that PUT, STREAM and ANNOUNCE carry */

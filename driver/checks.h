@@ -61,6 +61,11 @@ static inline int peal_check_reserve(const struct peal_reserve_group *body)
 	return body->channel_pages || body->channel_list_bytes ? -EINVAL : 0;
 }
 
+static inline int peal_check_departed(const struct peal_ioctl_departed *argument)
+{
+	return argument->key || argument->found ? -EINVAL : 0;
+}
+
 static inline int peal_check_eventfd(const struct peal_ioctl_eventfd *argument)
 {
 	return argument->reserved || argument->fd < -1 ? -EINVAL : 0;

@@ -18,6 +18,7 @@
 static void context_free(struct peal_context *context)
 {
 	peal_memory_free_all(context);
+	__free_page(context->departures);
 	__free_page(context->scratch);
 	mutex_destroy(&context->lock);
 	kfree(context);
@@ -34,8 +35,16 @@ static struct peal_context *context_make(struct peal_card *card)
 		kfree(context);
 		return NULL;
 	}
+	context->departures = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!context->departures) {
+		__free_page(context->scratch);
+		kfree(context);
+		return NULL;
+	}
 	INIT_LIST_HEAD(&context->link);
 	INIT_LIST_HEAD(&context->memory);
+	INIT_LIST_HEAD(&context->departed);
+	spin_lock_init(&context->departing);
 	INIT_LIST_HEAD(&context->listen);
 	mutex_init(&context->lock);
 	xa_init(&context->keys);

@@ -15,6 +15,7 @@ union argument {
 	struct peal_ioctl_info info;
 	struct peal_ioctl_ask ask;
 	struct peal_ioctl_eventfd event;
+	struct peal_ioctl_departed departed;
 };
 
 static int on_info(struct peal_file *file, union argument *argument)
@@ -75,6 +76,25 @@ static int on_kick(struct peal_file *file, union argument *argument)
 	return error;
 }
 
+static int on_departed(struct peal_file *file, union argument *argument)
+{
+	struct peal_context *context;
+	int error = peal_check_departed(&argument->departed);
+	int token;
+
+	if (error)
+		return error;
+	context = peal_file_context(file);
+	if (IS_ERR(context))
+		return PTR_ERR(context);
+	/* Of a card that is dead as well: what has left has left. */
+	if (!peal_card_enter(context->card, &token))
+		return -ENODEV;
+	argument->departed.found = peal_next_departed(context, &argument->departed.key);
+	peal_card_leave(context->card, token);
+	return 0;
+}
+
 static const struct {
 	unsigned int command; /* with the size that the structure has by now */
 	unsigned int first_bytes; /* that it had at first */
@@ -84,6 +104,7 @@ static const struct {
 	{ PEAL_IOCTL_EVENTFD, 16, on_eventfd },
 	{ PEAL_IOCTL_KICK, 8, on_kick },
 	{ PEAL_IOCTL_ASK, 24, on_ask },
+	{ PEAL_IOCTL_DEPARTED, 16, on_departed },
 };
 
 static bool same_but_for_size(unsigned int command, unsigned int known)

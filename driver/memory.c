@@ -52,20 +52,75 @@ static int pin(struct peal_memory *memory, u64 address, unsigned long count)
 	return 0;
 }
 
+/*
+ * The process unmaps some of it, moves it, or throws its pages away: what the card reaches is not what the process sees there any
+ * more. That is the process' to know (its library keeps registrations for buffers that come again); the pages stay
+ * pinned, and whatever is under way goes on. (What only changes protection or copies on write leaves pinned pages where they are.)
+ */
+static bool memory_departs(struct mmu_interval_notifier *notifier,
+			   const struct mmu_notifier_range *range, unsigned long sequence)
+{
+	struct peal_memory *memory = container_of(notifier, struct peal_memory, notifier);
+	struct peal_context *context = memory->context;
+	u64 *count = page_address(context->departures);
+
+	spin_lock(&context->departing);
+	mmu_interval_set_seq(notifier, sequence);
+	if (range->event == MMU_NOTIFY_UNMAP || range->event == MMU_NOTIFY_CLEAR) {
+		if (list_empty(&memory->departed))
+			list_add_tail(&memory->departed, &context->departed);
+		WRITE_ONCE(*count, *count + 1);
+	}
+	spin_unlock(&context->departing);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops departures = {
+	.invalidate = memory_departs,
+};
+
+bool peal_next_departed(struct peal_context *context, u32 *key)
+{
+	struct peal_memory *memory;
+	bool found = false;
+
+	spin_lock(&context->departing);
+	list_for_each_entry(memory, &context->departed, departed) {
+		if (!memory->key)
+			continue; /* the card has not given it one yet: told later */
+		*key = memory->key;
+		list_del_init(&memory->departed);
+		found = true;
+		break;
+	}
+	spin_unlock(&context->departing);
+	return found;
+}
+
+/* Nothing is told of it any more. */
+static void memory_forget(struct peal_memory *memory)
+{
+	mmu_interval_notifier_remove(&memory->notifier);
+	spin_lock(&memory->context->departing);
+	list_del_init(&memory->departed);
+	spin_unlock(&memory->context->departing);
+	mmdrop(memory->mm);
+	kvfree(memory->pages.pages);
+	kfree(memory);
+}
+
 /* The card knows nothing of it (any more). */
 static void memory_free(struct peal_card *card, struct peal_memory *memory, unsigned long charged)
 {
 	peal_pages_unmap(card, &memory->pages);
 	unpin_user_pages_dirty_lock(memory->pages.pages, memory->pages.count, memory->written);
 	atomic64_sub(charged, &memory->mm->pinned_vm);
-	mmdrop(memory->mm);
-	kvfree(memory->pages.pages);
-	kfree(memory);
+	memory_forget(memory);
 }
 
 /* Waits for the process' pages as long as that takes: nothing that removal waits for may be held. */
-static struct peal_memory *memory_pin(struct peal_card *card, u64 address, unsigned long count,
-				      bool written)
+static struct peal_memory *memory_pin(struct peal_context *context, u64 address,
+				      unsigned long count, bool written)
 {
 	u64 first = address & PAGE_MASK;
 	struct peal_memory *memory;
@@ -75,6 +130,8 @@ static struct peal_memory *memory_pin(struct peal_card *card, u64 address, unsig
 	if (!memory)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&memory->link);
+	INIT_LIST_HEAD(&memory->departed);
+	memory->context = context;
 	memory->written = written;
 	memory->pages.direction = written ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	memory->pages.pages = kvcalloc(count, sizeof(struct page *), GFP_KERNEL_ACCOUNT);
@@ -85,13 +142,20 @@ static struct peal_memory *memory_pin(struct peal_card *card, u64 address, unsig
 	error = charge(memory->mm, count);
 	if (error)
 		goto drop_mm;
+	/* Before the pages are looked up, so that none of them leaves in between unseen. */
+	error = mmu_interval_notifier_insert(&memory->notifier, memory->mm, first,
+					     count << PAGE_SHIFT, &departures);
+	if (error)
+		goto uncharge;
 	error = pin(memory, first, count);
 	if (error) {
-		memory_free(card, memory, count);
+		memory_free(context->card, memory, count);
 		return ERR_PTR(error);
 	}
 	return memory;
 
+uncharge:
+	atomic64_sub(count, &memory->mm->pinned_vm);
 drop_mm:
 	mmdrop(memory->mm);
 	kvfree(memory->pages.pages);
@@ -149,8 +213,7 @@ int peal_register_pin(struct peal_ask *ask)
 		return error;
 	if (!access_ok((void __user *)(uintptr_t)body->address, body->bytes))
 		return -EFAULT;
-	memory = memory_pin(ask->context->card, body->address, count,
-			    body->access & PEAL_ACCESS_WRITE);
+	memory = memory_pin(ask->context, body->address, count, body->access & PEAL_ACCESS_WRITE);
 	if (IS_ERR(memory))
 		return PTR_ERR(memory);
 	ask->memory = memory;
@@ -189,7 +252,9 @@ int peal_register_after(struct peal_ask *ask, int error)
 		return error;
 	}
 	peal_pages_drop_list(context->card, &memory->pages);
+	spin_lock(&context->departing);
 	memory->key = ask->reply.u.register_memory.key;
+	spin_unlock(&context->departing);
 	return keep(context, memory);
 }
 
@@ -230,9 +295,7 @@ unsigned long peal_memory_leak_all(struct peal_context *context)
 	list_for_each_entry_safe(memory, next, &context->memory, link) {
 		list_del(&memory->link);
 		count += memory->pages.count;
-		mmdrop(memory->mm);
-		kvfree(memory->pages.pages);
-		kfree(memory);
+		memory_forget(memory);
 	}
 	return count;
 }

@@ -11,7 +11,8 @@
  *    to the card any more; only then may its pages go without the card's word on them. Its windows are taken out of
  *    all processes before the card gives them to others.
  *  - Locks, outermost first: file->lock, card->contexts_lock, context->lock, card->reaping, card->mailbox,
- *    card->channels_lock, card->closing_lock. card->events_lock is taken by interrupts and holds nothing else.
+ *    card->channels_lock, card->closing_lock. card->events_lock is taken by interrupts and holds nothing else, nor
+ *    does context->departing, which is taken where memory is unmapped.
  *    poll(2), page faults and the doorbell take none of them.
  */
 #ifndef PEAL_DRIVER_PEAL_H
@@ -20,6 +21,7 @@
 #include <linux/dma-direction.h>
 #include <linux/kref.h>
 #include <linux/miscdevice.h>
+#include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
@@ -125,6 +127,10 @@ struct peal_context {
 	struct address_space *mapping; /* the file's */
 	struct page *scratch; /* what a window shows where it may be written, when its card is gone */
 
+	spinlock_t departing; /* the next two */
+	struct list_head departed; /* memory that has left its process, and of which that has not been told */
+	struct page *departures; /* how often that happened, for the process to look at */
+
 	struct mutex lock; /* everything below */
 	struct xarray keys; /* of memory the card has acknowledged */
 	struct list_head memory; /* that, and what the card never answered about */
@@ -148,9 +154,12 @@ struct peal_pages {
 /* A stretch of a process' memory, pinned. */
 struct peal_memory {
 	struct list_head link;
+	struct mmu_interval_notifier notifier;
+	struct peal_context *context;
+	struct list_head departed; /* context->departed; empty where it is not on it */
 	struct peal_pages pages;
 	struct mm_struct *mm; /* whose account the pages are on */
-	u32 key;
+	u32 key; /* 0: not known yet */
 	bool written; /* by the card */
 };
 
@@ -251,6 +260,7 @@ int peal_register_pin(struct peal_ask *ask);
 int peal_register_before(struct peal_ask *ask);
 int peal_register_after(struct peal_ask *ask, int error);
 int peal_unregister_after(struct peal_ask *ask, int error);
+bool peal_next_departed(struct peal_context *context, u32 *key); /* false: there is none */
 /* With context->lock held, or when nobody else has the context. */
 void peal_memory_free_all(struct peal_context *context);
 unsigned long peal_memory_leak_all(struct peal_context *context); /* how many pages */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
  * mmap: the context's window (card page read-only, the rest read-write) and, where the platform gives BAR0 a page of
- * its own, the doorbell. Pages come in by fault, so that removal and every reset can take them away at any time: afterwards
+ * its own, the doorbell; and the count of departures, a page of the kernel's own. Pages come in by fault, so that removal and every reset can take them away at any time: afterwards
  * the card page reads as zeros and writes go to a scratch page, and the process lives to be told. After a reset the card
  * gives the same windows to others.
  *
@@ -89,6 +89,28 @@ static const struct vm_operations_struct doorbell_operations = {
 	.fault = doorbell_fault,
 };
 
+static vm_fault_t departures_fault(struct vm_fault *vmf)
+{
+	struct peal_context *context = vmf->vma->vm_private_data;
+
+	return vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(context->departures));
+}
+
+static const struct vm_operations_struct departures_operations = {
+	.fault = departures_fault,
+};
+
+static int map_departures(struct vm_area_struct *vma, u64 bytes)
+{
+	if (bytes != PAGE_SIZE)
+		return -EINVAL;
+	if (vma->vm_flags & VM_WRITE)
+		return -EACCES;
+	vma->vm_flags &= ~VM_MAYWRITE;
+	vma->vm_ops = &departures_operations;
+	return 0;
+}
+
 static int map_window(struct peal_context *context, struct vm_area_struct *vma, u64 offset,
 		      u64 bytes)
 {
@@ -134,8 +156,12 @@ int peal_mmap(struct file *file, struct vm_area_struct *vma)
 		return PTR_ERR(context);
 	if (!peal_card_enter(context->card, &token))
 		return -ENODEV;
-	error = offset == PEAL_MMAP_DOORBELL ? map_doorbell(context, vma, bytes) :
-					       map_window(context, vma, offset, bytes);
+	if (offset == PEAL_MMAP_DOORBELL)
+		error = map_doorbell(context, vma, bytes);
+	else if (offset == PEAL_MMAP_DEPARTURES)
+		error = map_departures(vma, bytes);
+	else
+		error = map_window(context, vma, offset, bytes);
 	peal_card_leave(context->card, token);
 	if (error)
 		return error;

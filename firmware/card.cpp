@@ -82,7 +82,7 @@ void on_addresses(Card& card, const DmaDone& done) {
 
 void end_request(Card& card, const p2p::Over& over) {
   if (over.ticket.owner != p2p::Owner::kQueue) return p2p::complete(card, over);
-  queue::task_over(card, queue::ticket_of(over.ticket), over.status, over.rank);
+  queue::task_over(card, over.ticket, over.status, over.rank);
 }
 
 // What came of point-to-point: requests that are over, and what queues wait for.

@@ -492,9 +492,12 @@ inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
 
 // What the cards of a group must share; a card of another geometry would drop its pieces.
 constexpr uint32_t geometry_hash() {
-  const uint32_t words[] = {kChannels, kPieceWindow, CONFIG_MTU_BYTES, CONFIG_CHANNEL_BYTES};
+  // (One engine is what cards have that know of none.)
+  const uint32_t words[] = {kChannels, kPieceWindow, CONFIG_MTU_BYTES, CONFIG_CHANNEL_BYTES,
+                            CONFIG_TRANSMIT_ENGINES};
+  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 4 : 5;
   uint32_t hash = 2166136261u;  // FNV-1a, by words
-  for (const uint32_t word : words) hash = (hash ^ word) * 16777619u;
+  for (uint32_t i = 0; i < kUsed; ++i) hash = (hash ^ words[i]) * 16777619u;
   return hash;
 }
 

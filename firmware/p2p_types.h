@@ -18,6 +18,7 @@ inline constexpr uint32_t kConnections = CONFIG_CONNECTIONS;
 inline constexpr uint32_t kWindow = CONFIG_CONNECTION_WINDOW;
 inline constexpr uint32_t kRequests = CONFIG_P2P_REQUESTS;
 inline constexpr uint32_t kServices = kRequests / 4;  // of them for gets of other ranks
+inline constexpr uint32_t kEngines = CONFIG_TRANSMIT_ENGINES;
 inline constexpr uint32_t kWaiters = CONFIG_CONNECTION_WAITERS;
 // Bytes of one packet's share of a put or a message: whole cache lines.
 inline constexpr uint32_t kChunkBytes = (CONFIG_MTU_BYTES - PEAL_P2P_BODY_BYTES) & ~63u;
@@ -88,6 +89,7 @@ struct Request {
   bool matched;    // send: READY came; receive: its message is known
   bool owes;       // receive: its connection stays until READY or DONE is sent
   bool over;       // ends with `status` as soon as nothing refers to it
+  uint8_t engine;  // whose connection carries it; of a receive: that its message came by
   uint16_t generation;
   uint16_t next;         // of its list, or the free list: index plus one
   uint16_t next_posted;  // of the member's receives
@@ -186,6 +188,7 @@ struct Connection {
   uint8_t data_used;   // and how many were used
   bool owes_answer;    // an ACK, when what came is in memory
   bool heard;          // anything that proves that the other side knows this life
+  uint8_t engine;      // on both sides: its packets leave by this one
   uint16_t generation;
   uint16_t next;        // of its bucket, or the free list: index plus one
   uint16_t next_ready;  // of the list of those that may send
@@ -228,6 +231,7 @@ struct Connection {
 
 // A rank that asked for a connection when there was none.
 struct Waiter {
+  uint8_t engine;
   uint32_t member;  // handle
   uint32_t peer;    // handle of its connection
   peal_peer_address address;

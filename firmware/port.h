@@ -51,8 +51,9 @@ class Port {
   virtual void release_packet(Packet* packet) = 0;
   // Sends header and header->length bytes of payload to header->destination; takes the packet over,
   // whatever happens to it on the wire. The destination may be this very card.
-  // Order is not guaranteed.
-  virtual void send(Packet* packet) = 0;
+  // Order is not guaranteed. `engine`, below CONFIG_TRANSMIT_ENGINES: by which it leaves; what
+  // leaves by one does not wait for what leaves by another.
+  virtual void send(Packet* packet, uint32_t engine) = 0;
   // How many packets the card may have at a time, roughly. Asked once, when the card starts.
   [[nodiscard]] virtual uint32_t packet_buffers() const = 0;
   // Who takes care of CRC32C. Asked once, when the card starts.

@@ -2,8 +2,8 @@
 // The operations: arguments become one submission entry.
 #include "abi/wire.h"
 #include "base/names.h"
-#include "hostlib/administration.h"
 #include "hostlib/blocks.h"
+#include "hostlib/buffers.h"
 #include "hostlib/handles.h"
 #include "hostlib/persistent.h"
 #include "hostlib/requests.h"
@@ -13,51 +13,8 @@
 namespace peal::host {
 namespace {
 
-enum class Side : uint8_t { kSend, kReceive };
-
-// In texts: whose buffer it is has no side in a broadcast.
-const char* text_of(Side side, peal_operation operation) {
-  if (operation == PEAL_OPERATION_BROADCAST) return "broadcast";
-  return side == Side::kSend ? "send" : "receive";
-}
-
-// Finds the registration of a buffer, or makes one where the group allows it. No memory that was
-// ever known is at null, so that only here somebody looks for that.
-[[gnu::cold]] peal_error resolve(peal_group& group, peal_operation operation, Side side,
-                                 const void* address, size_t bytes, uint32_t access) {
-  peal_context& context = *group.context;
-  peal_group::Hit& hit = side == Side::kSend ? group.send_hit : group.receive_hit;
-  if (address == nullptr) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: the %s buffer is null",
-                names::operation(operation).c_str(), text_of(side, operation));
-  }
-  peal_error error =
-      context.memory.find(address, bytes, access, text_of(side, operation), &hit.region);
-  if (error != PEAL_OK && (group.flags & PEAL_GROUP_REGISTER) != 0) {
-    Region region;
-    region.start = reinterpret_cast<uintptr_t>(address);
-    region.bytes = bytes;
-    region.access = access;
-    // A send buffer is only read; the key's access keeps it so.
-    error =
-        register_memory(*context.transport, const_cast<void*>(address), bytes, access, &region.key);
-    if (error == PEAL_OK) {
-      context.memory.add(region);
-      hit.region = region;
-    }
-  }
-  hit.version = error == PEAL_OK ? context.memory.version() : 0;
-  return error;
-}
-
 // What the arguments of one call come to.
 struct Call {
-  // One side's memory; none where `bytes` is zero.
-  struct Buffer {
-    const void* address = nullptr;
-    size_t bytes = 0;
-  };
-
   peal_operation operation = PEAL_OPERATION_NONE;
   uint32_t root = 0;
   size_t block_bytes = 0;
@@ -146,37 +103,10 @@ PartsCall alltoallv(const peal_group& group, const void* send, const size_t* sen
   return call;
 }
 
-bool overlap(const Call::Buffer& a, const Call::Buffer& b) {
+bool overlap(const Buffer& a, const Buffer& b) {
   const auto a_start = reinterpret_cast<uintptr_t>(a.address);
   const auto b_start = reinterpret_cast<uintptr_t>(b.address);
   return a_start < b_start + b.bytes && b_start < a_start + a.bytes;
-}
-
-// How the card knows a buffer: all zero where there is none.
-struct Name {
-  uint32_t key = 0;
-  uint64_t offset = 0;
-};
-
-// Most often a buffer lies in the memory that served the last one of its side.
-template <Side side>
-[[gnu::always_inline]] inline peal_error name_buffer(peal_group& group, peal_operation operation,
-                                                     const Call::Buffer& buffer, bool in_place,
-                                                     Name* name) {
-  if (buffer.bytes == 0) return PEAL_OK;
-  uint32_t access = side == Side::kSend ? PEAL_READ : PEAL_WRITE;
-  if (in_place) access |= PEAL_READ;
-  const auto start = reinterpret_cast<uintptr_t>(buffer.address);
-  const peal_group::Hit& hit = side == Side::kSend ? group.send_hit : group.receive_hit;
-  const bool known = hit.version == group.context->memory.version() &&
-                     (hit.region.access & access) == access &&
-                     hit.region.covers(start, buffer.bytes);
-  if (!known) [[unlikely]] {
-    const peal_error error = resolve(group, operation, side, buffer.address, buffer.bytes, access);
-    if (error != PEAL_OK) return error;
-  }
-  *name = {hit.region.key, start - hit.region.start};
-  return PEAL_OK;
 }
 
 // What is wrong whatever memory is registered.
@@ -218,10 +148,11 @@ enum class Flaw : uint8_t { kNone, kRoot, kLength, kOverlap };
     return refuse(flaw, group, call);
   Name receive;
   Name send;
-  peal_error error =
-      name_buffer<Side::kReceive>(group, call.operation, call.receive, call.in_place, &receive);
+  const uint64_t version = memory_version(*group.context);
+  peal_error error = name_buffer<Side::kReceive>(group, version, call.operation, call.receive,
+                                                 call.in_place, &receive);
   if (error != PEAL_OK) return error;
-  error = name_buffer<Side::kSend>(group, call.operation, call.send, false, &send);
+  error = name_buffer<Side::kSend>(group, version, call.operation, call.send, false, &send);
   if (error != PEAL_OK) return error;
   const peal_algorithm algorithm = group.choice.algorithm(call.operation, call.block_bytes);
   posting->operation = static_cast<uint8_t>(call.operation);
@@ -248,7 +179,7 @@ peal_error post(peal_group& group, const Call& call, peal_request** request) {
   return post_call(group, call, request);
 }
 
-Call::Buffer whole(const Extent& extent) {
+Buffer whole(const Extent& extent) {
   return {reinterpret_cast<const void*>(extent.start), extent.bytes};
 }
 
@@ -297,10 +228,11 @@ peal_error name_blocks(peal_group& group, const PartsCall& call, Posting* postin
   posting->flags = call.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
   Name receive_name;
   Name send_name;
-  error = name_buffer<Side::kReceive>(group, call.operation, whole(receive), call.in_place,
+  const uint64_t version = memory_version(*group.context);
+  error = name_buffer<Side::kReceive>(group, version, call.operation, whole(receive), call.in_place,
                                       &receive_name);
   if (error != PEAL_OK) return error;
-  error = name_buffer<Side::kSend>(group, call.operation, whole(send), false, &send_name);
+  error = name_buffer<Side::kSend>(group, version, call.operation, whole(send), false, &send_name);
   if (error != PEAL_OK) return error;
   posting->receive_key = receive_name.key;
   posting->send_key = send_name.key;
@@ -332,7 +264,7 @@ peal_error describe_posting(peal_group& group, const PartsCall& call, Posting* p
 }
 
 PartArguments arguments_of(const peal_group& group, const PartsCall& call) {
-  return {call.operation, group.context->memory.version(), call.send, call.receive};
+  return {call.operation, memory_version(*group.context), call.send, call.receive};
 }
 
 // There is room: a table that nobody reads any more.
@@ -380,6 +312,70 @@ peal_error post(peal_group& group, const PartsCall& call, peal_request** request
   return post_call(group, call, request);
 }
 
+const uint8_t* bytes_at(const void* address) { return static_cast<const uint8_t*>(address); }
+
+// What a program of it is to do.
+peal_error describe_operation(peal_group& group, const Call& call, Posting* posting,
+                              PersistentOperation* operation) {
+  const peal_error error = describe_posting(group, call, posting);
+  if (error != PEAL_OK) return error;
+  // A broadcast's root has but a send buffer.
+  const bool sends = call.operation == PEAL_OPERATION_BROADCAST && call.receive.bytes == 0;
+  const Buffer& written = sends ? call.send : call.receive;
+  operation->operation = call.operation;
+  operation->root = call.root;
+  operation->block_bytes = call.block_bytes;
+  operation->in_place = call.in_place;
+  operation->send = bytes_at(call.send.address);
+  operation->receive = const_cast<uint8_t*>(bytes_at(written.address));
+  operation->receive_bytes = written.bytes;
+  if (call.operation != PEAL_OPERATION_ALLTOALL) return PEAL_OK;
+  const uint8_t* const from = call.in_place ? operation->receive : operation->send;
+  for (uint32_t rank = 0; rank < group.size; rank++) {
+    const size_t offset = rank * call.block_bytes;
+    operation->sends.push_back({from + offset, call.block_bytes});
+    operation->receives.push_back({operation->receive + offset, call.block_bytes});
+  }
+  return PEAL_OK;
+}
+
+std::vector<PersistentPart> parts_of(const Blocks& blocks) {
+  std::vector<PersistentPart> parts;
+  size_t behind = 0;
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    const size_t offset = blocks.offsets != nullptr ? blocks.offsets[i] : behind;
+    parts.push_back({bytes_at(blocks.address) + offset, blocks.bytes[i]});
+    behind += blocks.bytes[i];
+  }
+  return parts;
+}
+
+peal_error describe_operation(peal_group& group, const PartsCall& call, Posting* posting,
+                              PersistentOperation* operation) {
+  peal_error error = name_blocks(group, call, posting);
+  Extent receive;
+  if (error == PEAL_OK) {
+    error = measure_blocks(names::operation(call.operation).c_str(), call.receive, &receive);
+  }
+  if (error != PEAL_OK) return error;
+  operation->operation = call.operation;
+  operation->in_place = call.in_place;
+  operation->receive = reinterpret_cast<uint8_t*>(receive.start);
+  operation->receive_bytes = receive.bytes;
+  operation->receives = parts_of(call.receive);
+  if (call.sends_parts) {
+    operation->sends = parts_of(call.send);
+  } else if (call.operation == PEAL_OPERATION_ALLGATHERV) {
+    const PersistentPart own =
+        call.in_place ? operation->receives[group.rank]
+                      : PersistentPart{bytes_at(call.send.address), call.send.bytes[0]};
+    operation->sends.assign(group.size, own);
+  } else {
+    operation->sends = operation->receives;
+  }
+  return PEAL_OK;
+}
+
 // The three forms of every call. `describe` makes a Call of the group and the caller's arguments.
 template <auto describe, typename... Arguments>
 peal_error run(const char* name, peal_group* group, Arguments... arguments) {
@@ -423,7 +419,11 @@ peal_error init(const char* name, peal_group* group, peal_request** request,
     const auto describe_one = [&](peal_group& own, Posting* posting) {
       return describe_posting(own, describe(own, arguments...), posting);
     };
-    return make_persistent(*group, describe_one, request);
+    const auto describe_program = [&](peal_group& parent, Posting* posting,
+                                      PersistentOperation* operation) {
+      return describe_operation(parent, describe(parent, arguments...), posting, operation);
+    };
+    return make_persistent(*group, describe_one, describe_program, request);
   });
 }
 

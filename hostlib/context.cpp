@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"
 #include "hostlib/url.h"
@@ -42,6 +43,7 @@ peal_error open_context(const char* card, peal_context** context) {
   }
   auto made = std::make_unique<peal_context>();
   peal_error error = read_spin(&made->habit.spin_ns);
+  if (error == PEAL_OK) error = made->cache.read_limit();
   if (error != PEAL_OK) return error;
   CardUrl url;
   error = parse_card_url(card, &url);
@@ -49,6 +51,7 @@ peal_error open_context(const char* card, peal_context** context) {
   error = url.kind == CardUrl::Kind::kSocket ? open_socket_transport(url, &made->transport)
                                              : open_char_transport(url, &made->transport);
   if (error != PEAL_OK) return error;
+  if (made->transport->departures() != nullptr) made->cache.watch(*made->transport->departures());
   start_rings(*made);
   *context = made.release();
   return PEAL_OK;
@@ -80,7 +83,15 @@ void close_context(peal_context* context) {
   for (const auto& group : context->groups) {
     const Allocation& parts = group->part_tables.memory();
     if (parts.address != nullptr) (void)context->transport->release(parts);
+    for (const Allocation& memory : orphan_programs(*group)) {
+      (void)context->transport->release(memory);
+    }
   }
+  for (const auto& each : context->persistents) {
+    if (each->program != nullptr) delete_program(each->program);
+  }
+  for (peal_program* program : context->ended_programs) delete_program(program);
+  for (const Allocation& left : context->left_tables) (void)context->transport->release(left);
   for (const Allocation& tables : context->tables.leave()) {
     (void)context->transport->release(tables);
   }

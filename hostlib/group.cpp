@@ -14,6 +14,7 @@
 #include "hostlib/administration.h"
 #include "hostlib/handles.h"
 #include "hostlib/oob_token.h"
+#include "hostlib/programs.h"
 #include "hostlib/requests.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"
@@ -338,8 +339,10 @@ peal_error finish_group(peal_group_builder* builder, peal_exchange_callback exch
 namespace {
 
 void forget_group(peal_context& context, peal_group* group) {
+  leave_company(*group);
   drop_table(context, &group->table);
   leave_memory(context, group->part_tables.memory());
+  for (const Allocation& memory : orphan_programs(*group)) leave_memory(context, memory);
   std::erase_if(context.groups, [group](const auto& each) { return each.get() == group; });
 }
 
@@ -360,14 +363,14 @@ peal_error abort_group(peal_group* group) {
     group->destroying = group->aborted = false;
     return error;
   }
-  wait_outstanding(context, *group, 0, lock);
+  wait_idle(context, *group, lock);
   forget_group(context, group);
   return error;
 }
 
 peal_error wait_group(peal_group* group) {
   Lock lock(group->context->mutex);
-  wait_outstanding(*group->context, *group, 0, lock);
+  wait_idle(*group->context, *group, lock);
   const peal_request failure = group->detached_failure;
   group->detached_failure = {};
   return outcome(failure);
@@ -385,7 +388,7 @@ peal_error destroy_group(peal_group* group) {
   if (group->destroying) {
     return fail(PEAL_ERR_CLOSED, "peal_group_destroy: it is being destroyed already");
   }
-  wait_outstanding(context, *group, 0, lock);
+  wait_idle(context, *group, lock);
   group->destroying = true;
   wait_place(context, lock);
   peal_error error = submit_destroy(*group);

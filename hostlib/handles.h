@@ -21,6 +21,7 @@
 #include "hostlib/mutex.h"
 #include "hostlib/part_tables.h"
 #include "hostlib/posting.h"
+#include "hostlib/registration_cache.h"
 #include "hostlib/transport.h"
 #include "hostlib/wait_habit.h"
 #include "peal/peal.h"
@@ -31,6 +32,14 @@ inline constexpr uint64_t kNoSequence = ~uint64_t{0};
 // What a builder is, only group.cpp knows.
 struct DeleteBuilder {
   void operator()(peal_group_builder* builder) const;
+};
+
+// What a persistent request is started with, again and again.
+struct Persistent {
+  peal_group* group = nullptr;  // this one's alone; of a program: the company of its kind
+  Posting posting = {};
+  peal_program* program = nullptr;
+  uint64_t next_iteration = 0;  // of the program
 };
 }  // namespace peal::host
 
@@ -43,25 +52,35 @@ struct alignas(64) peal_request {
   union {
     peal_group* group = nullptr;  // while pending
     peal_request* next_free;      // while free
+    uint64_t moved;               // when done: bytes of a message, a put or a get
   };
-  peal_group* own_group = nullptr;  // of a persistent one: it is this one's alone
+  peal::host::Persistent* persistent = nullptr;  // the context's
   uint32_t index = 0;
   uint32_t generation = 0;     // in the cookie, so that a stray completion finds nobody
   State state = State::kFree;  // changed by set_state(): it is also looked at without the lock
   bool detached = false;       // frees itself when it is done
   uint8_t operation = 0;
+  union {
+    bool any_tag = false;  // of a receive whose message is not known
+    uint8_t bad_reason;    // of a start that failed: enum peal_program_reason
+  };
   // How it ended, whoever else looks at it meanwhile: written before the state says that it is
   // done, and then left alone until it is freed.
   peal_error result = PEAL_OK;
   uint32_t failed_rank = PEAL_NO_RANK;
-  uint64_t sequence = 0;
+  union {
+    uint32_t rank = PEAL_NO_RANK;  // the other one, of point-to-point
+    uint32_t bad_index;            // of a start that failed: which descriptor, or which counter
+  };
+  uint64_t sequence = 0;  // of a message its tag
   uint64_t card_ns = 0;
 };
+static_assert(sizeof(peal_request) == 64);
 
 struct peal_group {
   // The last registered region that served a buffer of this direction.
   struct Hit {
-    uint64_t version = 0;  // of the MemoryMap
+    uint64_t version = 0;  // memory_version()
     peal::host::Region region;
   };
 
@@ -72,6 +91,7 @@ struct peal_group {
   uint32_t flags = 0;
   uint32_t outstanding = 0;
   uint32_t outstanding_max = 0;
+  uint32_t messages = 0;  // and puts, gets, fences; they are outstanding besides, without limit
   uint32_t failed_rank = PEAL_NO_RANK;
   uint64_t next_sequence = 0;
   uint64_t first_refused = peal::host::kNoSequence;  // of those still outstanding
@@ -83,10 +103,14 @@ struct peal_group {
   peal::host::ChoiceTable choice;
   peal::host::AddressTables::Place table;  // where some ranks are no peers
   peal::host::PartTables part_tables;
-  uint32_t programs_named = 0;  // as many on all ranks
-  // Of a persistent request's group: what each start posts; nobody needs the group any more.
-  peal::host::Posting posting = {};
+  uint32_t programs_named = 0;          // as many on all ranks
+  std::vector<peal_program*> programs;  // that are committed to it
+  // Where its persistent requests' programs are; or that there is no such place.
+  peal_group* company = nullptr;
+  bool alone = false;
+  // Of a persistent request's group, or a company: nobody needs it any more.
   bool over = false;
+  uint32_t users = 0;  // of a company: requests, and the group that made it
   Hit send_hit;
   Hit receive_hit;
 };
@@ -101,10 +125,14 @@ struct peal_context {
   std::unique_ptr<peal::host::Transport> transport;
   peal_host_ring ring = {};
   peal::host::MemoryMap memory;
+  peal::host::RegistrationCache cache;  // of what operations register by themselves
   std::vector<std::unique_ptr<peal_memory>> registrations;
   std::vector<std::unique_ptr<peal_group>> groups;
   peal::host::AddressTables tables;
   std::vector<peal::host::Allocation> left_tables;  // of parts, of groups that are over
+  std::vector<std::unique_ptr<peal::host::Persistent>> persistents;
+  std::vector<peal_program*> ended_programs;  // of requests that are gone
+  uint32_t ordinary = 0;                      // persistent requests that are no programs, ever
   std::vector<std::unique_ptr<peal_group_builder, peal::host::DeleteBuilder>> builders;
 
   // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,
@@ -157,6 +185,11 @@ inline peal_error check_owner(const peal_context& context, const char* call) {
   return fail(PEAL_ERR_FORKED,
               "%s: its context was opened by process %d, of which this is a child: open another",
               call, static_cast<int>(context.guard.owner()));
+}
+
+// Changes whenever memory that an operation found may be found no more.
+inline uint64_t memory_version(const peal_context& context) {
+  return context.memory.version() + context.cache.departures();
 }
 
 // Runs a function that may throw std::bad_alloc or a system error of the standard library,

@@ -75,6 +75,23 @@ peal_error unregister(peal_memory* memory) {
   return error;
 }
 
+// What others may write as well as read comes first: where memory is registered twice, a name for
+// both ways does for either.
+peal_error name_range(peal_context& context, const void* address, size_t bytes, uint32_t* key,
+                      uint64_t* offset) {
+  const std::lock_guard guard(context.mutex);
+  Region region;
+  peal_error error = PEAL_ERR_NOT_REGISTERED;
+  for (const unsigned access : {PEAL_READ | PEAL_WRITE, PEAL_WRITE, PEAL_READ}) {
+    error = context.memory.find(address, bytes, access, "named", &region);
+    if (error == PEAL_OK) break;
+  }
+  if (error != PEAL_OK) return error;
+  *key = region.key;
+  *offset = reinterpret_cast<uintptr_t>(address) - region.start;
+  return PEAL_OK;
+}
+
 }  // namespace
 }  // namespace peal::host
 
@@ -111,4 +128,13 @@ extern "C" peal_error peal_unregister(peal_memory* memory) {
   if (memory == nullptr) return PEAL_OK;
   return guarded(*memory->context, "peal_unregister",
                  [&] { return peal::host::unregister(memory); });
+}
+
+extern "C" peal_error peal_memory_name(peal_context* context, void* address, size_t bytes,
+                                       uint32_t* key, uint64_t* offset) {
+  if (context == nullptr || key == nullptr || offset == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_memory_name: an argument is null");
+  }
+  return guarded(*context, "peal_memory_name",
+                 [&] { return peal::host::name_range(*context, address, bytes, key, offset); });
 }

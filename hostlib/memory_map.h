@@ -19,6 +19,7 @@ struct Region {
   uint32_t access = 0;     // PEAL_READ, PEAL_WRITE
   bool allocated = false;  // by peal_alloc(); allocation is then valid
   Allocation allocation;
+  uint64_t age = 0;  // the map's: of two the newer has the larger one
 
   [[nodiscard]] bool covers(uintptr_t from, size_t length) const {
     const uintptr_t offset = from - start;  // huge where it begins before
@@ -26,22 +27,35 @@ struct Region {
   }
 };
 
+// A lookup takes a time that grows with the logarithm of the number of regions, and with how many
+// of them overlap there.
 class MemoryMap {
  public:
   void add(const Region& region);
-  // The newest region that covers the range for that access. Explains itself when there is none:
-  // NOT_REGISTERED, BAD_BOUNDS or BAD_ACCESS; `what` names the buffer in the text.
+  // The newest region that covers the range for that access; null when there is none. Until the
+  // next change.
+  [[nodiscard]] const Region* lookup(const void* address, size_t bytes, uint32_t access) const;
+  // The same; explains itself when there is none: NOT_REGISTERED, BAD_BOUNDS or BAD_ACCESS; `what`
+  // names the buffer in the text.
   peal_error find(const void* address, size_t bytes, uint32_t access, const char* what,
                   Region* region) const;
   // The region that peal_alloc() put there; null when there is none.
   [[nodiscard]] const Region* allocated_at(const void* address) const;
   void remove(uint32_t key);
 
+  // Changes with the map, and with what somebody else says has changed.
   [[nodiscard]] uint64_t version() const { return version_; }
+  void note_change() { version_++; }
   [[nodiscard]] const std::vector<Region>& regions() const { return regions_; }
 
  private:
-  std::vector<Region> regions_;  // oldest first; a card has a few hundred keys at most
+  // Calls visit(region) for all that begin at or before the address and may reach it.
+  template <typename Visit>
+  void visit_around(uintptr_t address, const Visit& visit) const;
+  void note_reach();
+
+  std::vector<Region> regions_;   // by their start
+  std::vector<uintptr_t> reach_;  // of each: the last byte of it and of all before it
   uint64_t version_ = 1;
 };
 

@@ -2,66 +2,17 @@
 // Persistent requests: made and started; see persistent.h. How they end: rings.h.
 #include "hostlib/persistent.h"
 
-#include <cstring>
-#include <string>
+#include <memory>
 
+#include "hostlib/card_exchange.h"
 #include "hostlib/group.h"
 #include "hostlib/hash.h"
+#include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
 
 namespace peal::host {
 namespace {
-
-// Exchanges of a group's ranks over their cards, instead of the caller's way.
-class CardExchange {
- public:
-  explicit CardExchange(peal_group& group) : group_(&group) {
-    if (group.size == 1) return;
-    const size_t bytes = size_t{1 + group.size} * PEAL_GROUP_RECORD_BYTES;
-    if (peal_alloc(group.context, bytes, &memory_) != PEAL_OK) memory_ = nullptr;
-  }
-  ~CardExchange() {
-    if (memory_ != nullptr) peal_free(group_->context, memory_);
-  }
-  CardExchange(const CardExchange&) = delete;
-  CardExchange& operator=(const CardExchange&) = delete;
-
-  // A peal_exchange_callback.
-  static int run(void* argument, const void* send, void* receive, size_t bytes) {
-    auto& self = *static_cast<CardExchange*>(argument);
-    self.error_ = self.exchange(send, receive, bytes);
-    if (self.error_ != PEAL_OK) self.text_ = last_error_text();
-    return self.error_ == PEAL_OK ? 0 : 1;
-  }
-
-  // How it failed, explained in the thread's text.
-  [[nodiscard]] peal_error failure() const {
-    return error_ == PEAL_OK ? PEAL_OK : fail(error_, "%s", text_.c_str());
-  }
-
- private:
-  [[nodiscard]] peal_error exchange(const void* send, void* receive, size_t bytes) const {
-    if (group_->size == 1) {
-      memcpy(receive, send, bytes);
-      return PEAL_OK;
-    }
-    if (memory_ == nullptr) {  // Others are not left waiting: they learn that lengths differ.
-      (void)peal_allgather(group_, nullptr, nullptr, 0);
-      return fail(PEAL_ERR_NO_MEMORY, "no memory to exchange addresses in");
-    }
-    auto* own = static_cast<uint8_t*>(memory_);
-    memcpy(own, send, bytes);
-    const peal_error error = peal_allgather(group_, own, own + bytes, bytes);
-    if (error == PEAL_OK) memcpy(receive, own + bytes, group_->size * bytes);
-    return error;
-  }
-
-  peal_group* group_;
-  void* memory_ = nullptr;
-  peal_error error_ = PEAL_OK;
-  std::string text_;
-};
 
 // What all ranks must mean alike; never 0. Lengths of parts are compared by the cards, at each
 // start.
@@ -86,7 +37,7 @@ peal_error take_request(peal_context& context, peal_request** request) {
 }
 
 peal_error check_inactive(const peal_request& request, const char* call) {
-  if (request.own_group == nullptr || request.detached) {
+  if (request.persistent == nullptr || request.detached) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: it is no persistent request", call);
   }
   if (request.state == peal_request::State::kInactive) return PEAL_OK;
@@ -106,15 +57,18 @@ peal_error with(peal_request* request, const char* call, Function&& function) {
 
 }  // namespace
 
-peal_error make_persistent(peal_group& parent, const DescribePosting& describe,
-                           peal_request** request) {
+namespace {
+
+// As an operation of a group of its own.
+peal_error make_ordinary(peal_group& parent, const DescribePosting& describe,
+                         peal_request** request) {
   peal_context& context = *parent.context;
   CardExchange exchange(parent);
   peal_group_builder* builder = nullptr;
   peal_error error = begin_group(context, parent.rank, parent.size, {nullptr, &parent}, &builder);
   if (error != PEAL_OK) return error;
   peal_request* made = nullptr;
-  Posting posting = {};
+  auto persistent = std::make_unique<Persistent>();
   {
     const Lock lock(context.mutex);
     drain(context);
@@ -122,23 +76,65 @@ peal_error make_persistent(peal_group& parent, const DescribePosting& describe,
     error = take_request(context, &made);
     if (error == PEAL_OK) {
       group_of(*builder).outstanding_max = 1;
-      error = describe(group_of(*builder), &posting);
+      error = describe(group_of(*builder), &persistent->posting);
     }
     note(*builder, error);
   }
-  set_purpose(*builder, purpose_of(posting));
-  peal_group* group = nullptr;
-  error = finish_group(builder, CardExchange::run, &exchange, &group);
+  set_purpose(*builder, purpose_of(persistent->posting));
+  error = finish_group(builder, CardExchange::run, &exchange, &persistent->group);
   if (exchange.failure() != PEAL_OK) error = exchange.failure();
   const Lock lock(context.mutex);
   if (error == PEAL_OK) {
-    group->posting = posting;
-    made->own_group = group;
+    made->persistent = persistent.get();
+    context.persistents.push_back(std::move(persistent));
     *request = made;
   } else if (made != nullptr) {
     release_request(*made);
   }
   return error;
+}
+
+// As a program. OK without a request where it is to be none, on all ranks.
+peal_error make_as_program(peal_group& parent, const DescribeOperation& describe,
+                           peal_request** request) {
+  peal_context& context = *parent.context;
+  peal_request* made = nullptr;
+  PersistentOperation operation;
+  Posting posting = {};
+  peal_error error = PEAL_OK;
+  {
+    const Lock lock(context.mutex);
+    drain(context);
+    forget_ended_groups(context);
+    forget_ended_programs(context);
+    error = take_request(context, &made);
+    if (error == PEAL_OK) error = describe(parent, &posting, &operation);
+  }
+  Persistent* persistent = nullptr;
+  error = make_program(parent, error, purpose_of(posting), operation, &persistent);
+  const Lock lock(context.mutex);
+  if (persistent != nullptr) {
+    made->persistent = persistent;
+    *request = made;
+  } else if (made != nullptr) {
+    release_request(*made);
+  }
+  return error;
+}
+
+}  // namespace
+
+peal_error make_persistent(peal_group& parent, const DescribePosting& describe_posting,
+                           const DescribeOperation& describe_operation, peal_request** request) {
+  if (parent.size > 1) {  // one rank has nobody to tell anything
+    const peal_error error = make_as_program(parent, describe_operation, request);
+    if (error != PEAL_OK || *request != nullptr) return error;
+  }
+  const peal_error error = make_ordinary(parent, describe_posting, request);
+  if (error != PEAL_OK) return error;
+  const Lock lock(parent.context->mutex);
+  parent.context->ordinary++;
+  return PEAL_OK;
 }
 
 }  // namespace peal::host

@@ -17,6 +17,50 @@ namespace peal::host {
 Program chain_broadcast(uint32_t rank, uint32_t ranks, uint32_t root, void* buffer, uint64_t bytes,
                         uint64_t segment_bytes, const std::vector<Program::Remote>& buffers);
 
+// Broadcast down a binomial tree, whole: the block's way has at most log2(ranks) hops.
+Program binomial_broadcast(uint32_t rank, uint32_t ranks, uint32_t root, void* buffer,
+                           uint64_t bytes, const std::vector<Program::Remote>& buffers);
+
+// In round k to rank + 2^k, and from rank - 2^k.
+Program dissemination_barrier(uint32_t rank, uint32_t ranks);
+
+// What an allgather works on. In place: `send` is the own block in `receive`.
+struct Gathering {
+  uint32_t rank = 0;
+  uint32_t ranks = 1;
+  const void* send = nullptr;
+  uint8_t* receive = nullptr;
+  uint64_t block_bytes = 0;
+  Program::Remote own;                    // as `receive` is known to others
+  std::vector<Program::Remote> receives;  // everybody's, by rank
+  // Exchanges of up to so many bytes go through everybody's collective buffer, and from there to
+  // the user's memory in one copy (Sur, Bondhugula and others, "High Performance RDMA Based
+  // All-to-all Broadcast for InfiniBand Clusters": the threshold M_T). 0: none does.
+  uint64_t copied_bytes = 0;
+  uint8_t* collective = nullptr;  // collective_bytes() long
+  std::vector<Program::Remote> collectives;
+};
+// What the collective buffer of such an allgather has to hold.
+uint64_t collective_bytes(uint32_t ranks, uint64_t block_bytes, uint64_t copied_bytes);
+
+// Allgather in log2(ranks) exchanges of all that is held so far: with rank ^ 2^k where ranks are a
+// power of two, else from rank + 2^k to rank (Bruck's order, every block at its place).
+Program doubling_allgather(const Gathering& gathering);
+// Allgather by a ring: each arriving block moves the scheduling pointer by one, and so sends itself
+// on to rank + 1. Nothing is copied but the own block.
+Program ring_allgather(const Gathering& gathering);
+
+// One rank's block for another.
+struct PairBlock {
+  const void* from = nullptr;
+  uint64_t bytes = 0;
+  Program::Remote to;  // there
+};
+// By pairs: at step k to rank + k, with `window` puts under way at most. `copied` is what is copied
+// within this rank before anybody is told that it is ready: what others' blocks will overwrite.
+Program pairwise_exchange(uint32_t rank, const std::vector<PairBlock>& blocks, uint32_t window,
+                          const std::vector<PairBlock>& copied = {});
+
 // All-to-all by pairs (Kandalla and others, "Improving Parallel 3D FFT Performance using Hardware
 // Offloaded Collective Communication"): at step k to rank + k, with `window` puts under way at
 // most. `receives`: everybody's receive buffers, by rank.

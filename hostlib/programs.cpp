@@ -8,6 +8,7 @@
 #include "hostlib/program.h"
 #include "hostlib/program_check.h"
 #include "hostlib/program_text.h"
+#include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"
 #include "hostlib/wait.h"
@@ -16,8 +17,10 @@ struct peal_program {
   explicit peal_program(const peal::host::Program::Shape& shape) : written(shape) {}
 
   peal::host::Program written;
-  peal_group* group = nullptr;  // that it was committed to
+  peal_group* group = nullptr;  // that it is committed to
+  bool over = false;            // that group is gone, and with it what the card knew of it
   peal::host::Allocation memory;
+  peal::host::Allocation work;  // what it needs beside its caller's, if anything
   uint32_t handle = 0;
   uint32_t starts_max = 0;  // that may be outstanding
   uint64_t next_iteration = 0;
@@ -30,11 +33,13 @@ namespace {
 static_assert(PEAL_ANY_SOURCE == PEAL_ANY_RANK && PEAL_NO_COUNT == PEAL_NO_COUNTER);
 constexpr uint32_t kNamesMax = PEAL_NO_QUEUE;
 
+bool is_committed(const peal_program& program) { return program.group != nullptr || program.over; }
+
 // A function of the C API that writes one descriptor.
 template <typename Function>
 peal_error write(peal_program* program, const char* call, Function&& function) {
   if (program == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: program is null", call);
-  if (program->group != nullptr) return fail(PEAL_ERR_BUSY, "%s: it is committed", call);
+  if (is_committed(*program)) return fail(PEAL_ERR_BUSY, "%s: it is committed", call);
   return guarded([&] {
     function();
     return PEAL_OK;
@@ -77,6 +82,14 @@ peal_error encode(peal_context& context, peal_program& program) {
   peal_error error = PEAL_OK;
   const auto find = [&](const void* memory, uint64_t bytes, bool written, uint32_t* key,
                         uint64_t* offset) {
+    const auto* const at = static_cast<const uint8_t*>(memory);
+    const Allocation& work = program.work;
+    if (work.address != nullptr && at >= work.address &&
+        at + bytes <= work.address + work.mapped_bytes) {
+      *key = work.key;
+      *offset = static_cast<uint64_t>(at - work.address);
+      return true;
+    }
     Region region;
     error =
         context.memory.find(memory, bytes, written ? PEAL_WRITE : PEAL_READ, "program's", &region);
@@ -96,6 +109,14 @@ size_t outstanding(peal_program& program) {
   return program.started.size();
 }
 
+Posting posting_of(const peal_program& program, uint32_t iterations) {
+  Posting entry = {};
+  entry.operation = PEAL_OPERATION_START;
+  entry.send_key = program.handle;
+  entry.block_bytes = iterations;
+  return entry;
+}
+
 // Posts a start; of no iterations: a look at the program.
 peal_error post_start(peal_program& program, uint32_t iterations, peal_request** request) {
   peal_group& group = *program.group;
@@ -107,10 +128,7 @@ peal_error post_start(peal_program& program, uint32_t iterations, peal_request**
     return fail(PEAL_ERR_TOO_MANY, "%u starts of this program are outstanding, the card's limit",
                 program.starts_max);
   }
-  Posting entry = {};
-  entry.operation = PEAL_OPERATION_START;
-  entry.send_key = program.handle;
-  entry.block_bytes = iterations;
+  Posting entry = posting_of(program, iterations);
   peal_request& made = *context.free_requests;
   peal_request* const next = made.next_free;
   if (!post_numbered(group, entry, program.next_iteration, made)) return refuse_full_ring(context);
@@ -157,6 +175,9 @@ peal_error take_back(peal_program& program) {
   const peal_error error = free_program(*context.transport, program.handle);
   if (error == PEAL_ERR_BUSY) return error;
   (void)context.transport->release(program.memory);
+  if (program.work.address != nullptr) (void)context.transport->release(program.work);
+  program.work = {};
+  std::erase(program.group->programs, &program);
   program.group = nullptr;
   return PEAL_OK;
 }
@@ -205,7 +226,10 @@ peal_error commit(peal_group& group, peal_program& program) {
     const Lock lock(group.context->mutex);
     program.written.set_name(static_cast<uint16_t>(group.programs_named++ % kNamesMax));
     error = give_to_card(group, program);
-    if (error == PEAL_OK) program.group = &group;
+    if (error == PEAL_OK) {
+      program.group = &group;
+      group.programs.push_back(&program);
+    }
   }
   const bool given = error == PEAL_OK;
   if (given) error = look_at(program);
@@ -220,6 +244,45 @@ peal_error commit(peal_group& group, peal_program& program) {
 }
 
 }  // namespace
+
+std::vector<Allocation> orphan_programs(peal_group& group) {
+  std::vector<Allocation> memory;
+  for (peal_program* program : group.programs) {
+    memory.push_back(program->memory);
+    if (program->work.address != nullptr) memory.push_back(program->work);
+    program->group = nullptr;
+    program->over = true;
+  }
+  group.programs.clear();
+  return memory;
+}
+
+peal_error commit_written(peal_group& group, Program written, const Allocation& work,
+                          peal_program** program) {
+  auto made = std::make_unique<peal_program>(written.shape());
+  made->written = std::move(written);
+  made->work = work;
+  const peal_error error = commit(group, *made);
+  if (error == PEAL_OK) {
+    *program = made.release();
+  } else if (made->work.address != nullptr) {
+    (void)group.context->transport->release(made->work);
+  }
+  return error;
+}
+
+Posting start_of(const peal_program& program) { return posting_of(program, 1); }
+
+void forget_ended_programs(peal_context& context) {
+  std::erase_if(context.ended_programs, [](peal_program* program) {
+    if (program->group != nullptr && take_back(*program) == PEAL_ERR_BUSY) return false;
+    delete program;
+    return true;
+  });
+}
+
+void delete_program(peal_program* program) { delete program; }
+
 }  // namespace peal::host
 
 namespace host = peal::host;
@@ -328,27 +391,11 @@ extern "C" peal_error peal_program_print(const peal_program* program, unsigned f
   });
 }
 
-extern "C" peal_error peal_memory_name(peal_context* context, void* address, size_t bytes,
-                                       uint32_t* key, uint64_t* offset) {
-  if (context == nullptr || key == nullptr || offset == nullptr) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_memory_name: an argument is null");
-  }
-  return guarded(*context, "peal_memory_name", [&] {
-    const host::Lock lock(context->mutex);
-    host::Region region;
-    const peal_error error = context->memory.find(address, bytes, PEAL_WRITE, "named", &region);
-    if (error != PEAL_OK) return error;
-    *key = region.key;
-    *offset = reinterpret_cast<uintptr_t>(address) - region.start;
-    return PEAL_OK;
-  });
-}
-
 extern "C" peal_error peal_program_commit(peal_group* group, peal_program* program) {
   if (group == nullptr || program == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_commit: an argument is null");
   }
-  if (program->group != nullptr) {
+  if (host::is_committed(*program)) {
     return fail(PEAL_ERR_BUSY, "peal_program_commit: it is committed");
   }
   return guarded(*group->context, "peal_program_commit",
@@ -357,6 +404,9 @@ extern "C" peal_error peal_program_commit(peal_group* group, peal_program* progr
 
 extern "C" peal_error peal_program_start(peal_program* program, uint32_t iterations,
                                          peal_request** request) {
+  if (program != nullptr && program->over) {
+    return fail(PEAL_ERR_CLOSED, "peal_program_start: its group is gone");
+  }
   if (program == nullptr || program->group == nullptr || iterations == 0) {
     return fail(PEAL_ERR_INVALID_ARGUMENT,
                 "peal_program_start: it is null or not committed, or %u iterations", iterations);

@@ -2,21 +2,67 @@
 // Requests: tested, waited for, freed.
 #include "hostlib/requests.h"
 
+#include <string>
+
 #include "base/names.h"
+#include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
 
 namespace peal::host {
 
-peal_error explain(const peal_request& request) {
-  const std::string name = names::operation(request.operation);
-  if (request.failed_rank != PEAL_NO_RANK) {
-    return fail(request.result, "%s %llu: %s: rank %u", name.c_str(),
-                static_cast<unsigned long long>(request.sequence), peal_strerror(request.result),
-                request.failed_rank);
+namespace {
+
+// Where a start failed, and why: ": counter 3: …" or ": descriptor 3: …".
+std::string place_of(const peal_request& request) {
+  const bool bad = request.result == PEAL_ERR_BAD_PROGRAM;
+  const bool refused = request.result == PEAL_ERR_BAD_KEY ||
+                       request.result == PEAL_ERR_BAD_BOUNDS ||
+                       request.result == PEAL_ERR_BAD_ACCESS;
+  const bool by_rank = refused && request.failed_rank != PEAL_NO_RANK;
+  if (request.operation != PEAL_OPERATION_START || (!bad && !by_rank)) return {};
+  const bool counter = bad && (request.bad_reason == PEAL_PROGRAM_REASON_AHEAD ||
+                               request.bad_reason == PEAL_PROGRAM_REASON_OVERFLOW ||
+                               request.bad_reason == PEAL_PROGRAM_REASON_SOURCE);
+  std::string text = counter ? ": counter " : ": descriptor ";
+  text += std::to_string(request.bad_index);
+  const auto* row = bad ? names::row_of(names::kProgramReasons, request.bad_reason) : nullptr;
+  return row == nullptr ? text : text + ": " + row->text;
+}
+
+// Who it was: collectives and starts are numbered, point-to-point has another rank and a tag.
+std::string title_of(const peal_request& request) {
+  if (is_point_to_point(request)) {
+    std::string title = message_title(request.operation, request.rank);
+    const bool tagged =
+        request.operation == PEAL_OPERATION_SEND || request.operation == PEAL_OPERATION_RECEIVE;
+    if (!tagged) return title;
+    return title + (request.any_tag ? ", any tag" : ", tag " + std::to_string(request.sequence));
   }
-  return fail(request.result, "%s %llu: %s", name.c_str(),
-              static_cast<unsigned long long>(request.sequence), peal_strerror(request.result));
+  return names::operation(request.operation) + " " + std::to_string(request.sequence);
+}
+
+}  // namespace
+
+std::string message_title(uint8_t operation, uint32_t rank) {
+  const bool from = operation == PEAL_OPERATION_RECEIVE || operation == PEAL_OPERATION_GET;
+  const std::string whom = rank == PEAL_ALL_RANKS ? "all ranks" : "rank " + std::to_string(rank);
+  return names::operation(operation) + (from ? " from " : " to ") + whom;
+}
+
+peal_error explain(const peal_request& request) {
+  const std::string title = title_of(request);
+  const std::string place = place_of(request);
+  if (request.failed_rank != PEAL_NO_RANK) {
+    return fail(request.result, "%s: %s%s: rank %u", title.c_str(), peal_strerror(request.result),
+                place.c_str(), request.failed_rank);
+  }
+  if (request.result == PEAL_ERR_TRUNCATED) {
+    return fail(request.result, "%s: %s: %llu bytes", title.c_str(), peal_strerror(request.result),
+                static_cast<unsigned long long>(request.moved));
+  }
+  return fail(request.result, "%s: %s%s", title.c_str(), peal_strerror(request.result),
+              place.c_str());
 }
 
 namespace {
@@ -25,7 +71,7 @@ namespace {
 peal_error take_outcome(peal_request& request) {
   if (request.state == peal_request::State::kInactive) return PEAL_OK;
   const peal_error error = outcome(request);
-  if (request.own_group != nullptr) set_state(request, peal_request::State::kInactive);
+  if (request.persistent != nullptr) set_state(request, peal_request::State::kInactive);
   return error;
 }
 
@@ -163,8 +209,9 @@ extern "C" peal_error peal_wait_all(peal_request* const* requests, size_t count)
 
 extern "C" peal_error peal_request_free(peal_request* request) {
   if (request == nullptr) return PEAL_OK;
-  return guarded(*request->context, "peal_request_free", [&] {
-    const Lock lock(request->context->mutex);
+  peal_context& context = *request->context;
+  return guarded(context, "peal_request_free", [&] {
+    const Lock lock(context.mutex);
     if (request->state == peal_request::State::kFree || request->detached) {
       return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_request_free: it was freed before");
     }
@@ -172,6 +219,8 @@ extern "C" peal_error peal_request_free(peal_request* request) {
       request->detached = true;
     } else {
       peal::host::let_go(*request);
+      if (!context.ended_programs.empty()) [[unlikely]]
+        peal::host::forget_ended_programs(context);
     }
     return PEAL_OK;
   });
@@ -187,4 +236,19 @@ extern "C" uint64_t peal_request_card_ns(peal_request* request) {
   if (request == nullptr || request->context->guard.inherited()) return 0;
   const Lock lock(request->context->mutex);
   return request->card_ns;
+}
+
+extern "C" uint64_t peal_request_bytes(peal_request* request) {
+  if (request == nullptr || request->context->guard.inherited()) return 0;
+  const Lock lock(request->context->mutex);
+  const bool counts =
+      request->state == peal_request::State::kDone && peal::host::is_point_to_point(*request);
+  return counts ? request->moved : 0;
+}
+
+extern "C" uint64_t peal_request_tag(peal_request* request) {
+  if (request == nullptr || request->context->guard.inherited()) return 0;
+  const Lock lock(request->context->mutex);
+  if (!peal::host::is_point_to_point(*request)) return 0;
+  return request->any_tag ? PEAL_ANY_TAG : request->sequence;
 }

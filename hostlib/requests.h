@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "hostlib/handles.h"
 
@@ -13,5 +14,8 @@ namespace peal::host {
 inline peal_error outcome(const peal_request& request) {
   return request.result == PEAL_OK ? PEAL_OK : explain(request);
 }
+
+// As point-to-point is called in texts: "put to rank 3".
+std::string message_title(uint8_t operation, uint32_t rank);
 
 }  // namespace peal::host

@@ -20,12 +20,21 @@ bool was_refused(peal_error result) {
          result == PEAL_ERR_BAD_VERSION;
 }
 
-inline void end_request(peal_request& request, peal_error result, uint32_t failed_rank) {
+// Nobody asks how it ended. Apart, so that what most requests do saves no registers.
+[[gnu::noinline]] void end_detached(peal_request& request, peal_group& group) {
+  if (request.result != PEAL_OK && group.detached_failure.state == peal_request::State::kFree) {
+    group.detached_failure = request;
+  }
+  let_go(request);
+}
+
+inline void end_request(peal_request& request, peal_error result, uint32_t failed_rank,
+                        uint64_t moved = 0) {
+  peal_group& group = *request.group;
+  request.moved = moved;
   request.result = result;
   request.failed_rank = failed_rank;
   set_state(request, peal_request::State::kDone);
-  peal_group& group = *request.group;
-  request.group = nullptr;
   group.outstanding--;
   if (result == PEAL_ERR_PEER_DEAD) group.failed_rank = failed_rank;
   if (was_refused(result) && request.operation < PEAL_OPERATION_SEND) {
@@ -40,11 +49,15 @@ inline void end_request(peal_request& request, peal_error result, uint32_t faile
   context.completed++;
   if (context.completed == context.ring.submission_tail) context.liveness.forget();
   context.failed += result == PEAL_OK ? 0 : 1;
-  if (!request.detached) return;
-  if (result != PEAL_OK && group.detached_failure.state == peal_request::State::kFree) {
-    group.detached_failure = request;
-  }
-  let_go(request);
+  if (request.detached) end_detached(request, group);
+}
+
+// Point-to-point is counted by itself.
+[[gnu::cold]] void end_message(peal_request& request, peal_error result, uint32_t failed_rank,
+                               uint64_t moved) {
+  request.group->messages--;
+  request.group->outstanding++;
+  end_request(request, result, failed_rank, moved);
 }
 
 peal_request* find_request(peal_context& context, uint64_t cookie) {
@@ -57,6 +70,28 @@ peal_request* find_request(peal_context& context, uint64_t cookie) {
   return nullptr;
 }
 
+// What a completion says besides how it ended: which message came, or where a start failed.
+[[gnu::cold]] void note_what_is_told(peal_request& request, const peal_completion& entry) {
+  const bool known = entry.status == PEAL_STATUS_OK || entry.status == PEAL_STATUS_TRUNCATED;
+  if (request.operation == PEAL_OPERATION_START) {
+    request.bad_index = static_cast<uint32_t>(entry.bytes);
+    request.bad_reason = static_cast<uint8_t>(entry.tag);
+  } else if (request.operation == PEAL_OPERATION_RECEIVE && known) {
+    request.sequence = entry.tag;
+    request.any_tag = false;
+  }
+}
+
+[[gnu::cold]] bool accept_message(peal_request& request, const peal_completion& entry,
+                                  bool aborted) {
+  if (aborted) {
+    end_message(request, PEAL_ERR_PEER_DEAD, request.group->rank, 0);
+  } else {
+    end_message(request, from_status(entry.status), entry.failed_rank, entry.bytes);
+  }
+  return true;
+}
+
 // A completion is the card's word, so a wrong one is the card's failure, not ours.
 bool accept_completion(peal_context& context, const peal_completion& entry) {
   peal_request* request = find_request(context, entry.cookie);
@@ -67,7 +102,12 @@ bool accept_completion(peal_context& context, const peal_completion& entry) {
   request->card_ns = entry.card_ns;
   context.card_ns += entry.card_ns;
   // What the card had not seen before the group was aborted it knows no group for.
-  if (request->group->aborted && entry.status == PEAL_STATUS_BAD_GROUP) {
+  const bool aborted = request->group->aborted && entry.status == PEAL_STATUS_BAD_GROUP;
+  if (request->operation >= PEAL_OPERATION_SEND) [[unlikely]] {
+    note_what_is_told(*request, entry);
+    if (is_point_to_point(*request)) return accept_message(*request, entry, aborted);
+  }
+  if (aborted) {
     end_request(*request, PEAL_ERR_PEER_DEAD, request->group->rank);
   } else {
     end_request(*request, from_status(entry.status), entry.failed_rank);
@@ -114,6 +154,24 @@ peal_error make_room(peal_group& group) {
   return PEAL_OK;
 }
 
+peal_error submit_message(peal_group& group, Posting& entry, peal_request** request) {
+  peal_context& context = *group.context;
+  if (context.free_requests == nullptr) drain(context);
+  if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
+  if (context.free_requests == nullptr) return fail_no_request(context);
+  peal_request& made = *context.free_requests;
+  peal_request* const next = made.next_free;
+  if (!post_numbered(group, entry, entry.sequence, made)) return refuse_full_ring(context);
+  group.outstanding--;  // it has no place in the group's order
+  group.messages++;
+  context.free_requests = next;
+  made.rank = entry.root;
+  made.any_tag = (entry.flags & PEAL_SUBMIT_ANY_TAG) != 0;
+  made.detached = request == nullptr;
+  if (request != nullptr) *request = &made;
+  return PEAL_OK;
+}
+
 peal_error fail_no_request(const peal_context& context) {
   return fail(PEAL_ERR_TOO_MANY,
               "%zu requests of this context are not freed yet, as many as it may have",
@@ -139,8 +197,16 @@ peal_error submit_destroy(peal_group& group) {
 }
 
 bool leave_group(peal_request& request) {
-  peal_group& group = *request.own_group;
-  group.over = request.operation == PEAL_OPERATION_DESTROY || request.context->broken != PEAL_OK;
+  peal_context& context = *request.context;
+  Persistent& persistent = *request.persistent;
+  peal_group& group = *persistent.group;
+  if (persistent.program != nullptr) {
+    // Whoever drains the ring does not wait for the card: forget_ended_programs() does.
+    context.ended_programs.push_back(persistent.program);
+    persistent.program = nullptr;
+    if (--group.users > 0) return false;
+  }
+  group.over = request.operation == PEAL_OPERATION_DESTROY || context.broken != PEAL_OK;
   if (group.over) return false;
   Posting posting = {};
   posting.operation = PEAL_OPERATION_DESTROY;
@@ -151,13 +217,46 @@ bool leave_group(peal_request& request) {
   return !group.over;
 }
 
+void leave_company(peal_group& parent) {
+  peal_group* company = parent.company;
+  parent.company = nullptr;
+  if (company == nullptr || --company->users > 0) return;
+  peal_context& context = *parent.context;
+  // The destroy needs a request and its place in the ring; without one the company ends with the
+  // context.
+  if (context.free_requests == nullptr || context.broken != PEAL_OK) return;
+  peal_request& request = *context.free_requests;
+  context.free_requests = request.next_free;
+  auto persistent = std::make_unique<Persistent>();
+  persistent->group = company;
+  request.persistent = persistent.get();
+  request.operation = PEAL_OPERATION_NONE;
+  context.persistents.push_back(std::move(persistent));
+  let_go(request);
+}
+
+void forget_persistent(peal_request& request) {
+  const Persistent* gone = request.persistent;
+  std::erase_if(request.context->persistents,
+                [gone](const auto& each) { return each.get() == gone; });
+  request.persistent = nullptr;
+}
+
 peal_error start_again(peal_request& request) {
   peal_context& context = *request.context;
   if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
   request.generation++;
   forget_end(request);
-  Posting posting = request.own_group->posting;
-  return post_entry(*request.own_group, posting, request) ? PEAL_OK : refuse_full_ring(context);
+  Persistent& persistent = *request.persistent;
+  Posting posting = persistent.posting;
+  if (persistent.program == nullptr) {
+    return post_entry(*persistent.group, posting, request) ? PEAL_OK : refuse_full_ring(context);
+  }
+  if (!post_numbered(*persistent.group, posting, persistent.next_iteration, request)) {
+    return refuse_full_ring(context);
+  }
+  persistent.next_iteration++;
+  return PEAL_OK;
 }
 
 bool ring_has_place(const peal_context& context) {
@@ -189,7 +288,12 @@ void break_context(peal_context& context, peal_error error) {
   if (context.broken != PEAL_OK) return;
   context.broken = error;
   for (peal_request& request : context.requests) {
-    if (request.state == peal_request::State::kPending) end_request(request, error, PEAL_NO_RANK);
+    if (request.state != peal_request::State::kPending) continue;
+    if (is_point_to_point(request)) {
+      end_message(request, error, PEAL_NO_RANK, 0);
+    } else {
+      end_request(request, error, PEAL_NO_RANK);
+    }
   }
   for (const auto& group : context.groups) {
     peal_request& destroy = group->destroy_request;

@@ -39,6 +39,10 @@ inline void set_state(peal_request& request, peal_request::State state) {
   std::atomic_ref(request.state).store(state, std::memory_order_release);
 }
 
+inline bool is_point_to_point(const peal_request& request) {
+  return request.operation >= PEAL_OPERATION_SEND && request.operation <= PEAL_OPERATION_FENCE;
+}
+
 // A request that has not ended yet.
 inline void forget_end(peal_request& request) {
   request.result = PEAL_OK;
@@ -95,6 +99,9 @@ inline void forget_end(peal_request& request) {
   if (request != nullptr) *request = &made;
   return PEAL_OK;
 }
+// The same for point-to-point, which is not counted in the group's order and has no limit but the
+// context's requests; the entry's sequence is a message's tag.
+peal_error submit_message(peal_group& group, Posting& entry, peal_request** request);
 // The group's last operation, with its own request. Needs no free request, only a place in the ring
 // (ring_has_place()).
 peal_error submit_destroy(peal_group& group);
@@ -156,24 +163,31 @@ void break_context(peal_context& context, peal_error error);
 // Looks at connection (seldom) and heartbeat, and breaks the context when the card is gone.
 void check_card(peal_context& context, uint64_t now_ns);
 
+// What it was started with is gone.
+[[gnu::cold]] void forget_persistent(peal_request& request);
 // Back among the free ones, as good as new.
 inline void release_request(peal_request& request) {
   peal_context& context = *request.context;
   set_state(request, peal_request::State::kFree);
   request.detached = false;
-  request.own_group = nullptr;
+  if (request.persistent != nullptr) [[unlikely]]
+    forget_persistent(request);
   forget_end(request);
   request.generation++;
   request.next_free = context.free_requests;
   context.free_requests = &request;
 }
 // A destroy of the persistent request's group, as the request's last operation: so there is a place
-// in the ring for it. False when there is nothing more to destroy: then the group is over.
+// in the ring for it. False when there is nothing more to destroy: then the group is over, or
+// others' programs are in it.
 [[gnu::cold]] bool leave_group(peal_request& request);
+// The group needs its company (persistent_program.h) no more, which ends when no request does
+// either.
+void leave_company(peal_group& parent);
 // The caller's last word about one that is not pending. A persistent one stays until its group has
 // ended as well.
 inline void let_go(peal_request& request) {
-  if (request.own_group != nullptr && leave_group(request)) return;
+  if (request.persistent != nullptr && leave_group(request)) return;
   release_request(request);
 }
 

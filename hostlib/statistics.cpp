@@ -9,6 +9,11 @@
 namespace peal::host {
 namespace {
 
+void count_regions(const MemoryMap& map, peal_statistics* whole) {
+  whole->regions += static_cast<uint32_t>(map.regions().size());
+  for (const Region& region : map.regions()) whole->region_bytes += region.bytes;
+}
+
 peal_error read_statistics(peal_context& context, peal_statistics* statistics) {
   const std::lock_guard guard(context.mutex);
   drain(context);
@@ -23,9 +28,12 @@ peal_error read_statistics(peal_context& context, peal_statistics* statistics) {
                                                      [](const auto& each) { return !each->over; }));
   for (const peal_request& request : context.requests) {
     whole.requests += request.state == peal_request::State::kFree ? 0 : 1;
+    const bool program = request.persistent != nullptr && request.persistent->program != nullptr;
+    whole.programs += program ? 1 : 0;
   }
-  whole.regions = static_cast<uint32_t>(context.memory.regions().size());
-  for (const Region& region : context.memory.regions()) whole.region_bytes += region.bytes;
+  whole.ordinary = context.ordinary;
+  count_regions(context.memory, &whole);
+  count_regions(context.cache.map(), &whole);
   return give_struct(whole, "peal_statistics", statistics);
 }
 

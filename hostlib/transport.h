@@ -8,6 +8,7 @@
 // calls without it, and wake(), which ends that sleep early.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,6 +49,16 @@ class Transport {
   // Carries one administrative command to the card (administration.h makes them) and brings its
   // reply. A status other than OK is an error here, whose text names the command and the status.
   virtual peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) = 0;
+
+  // Counts how often registered memory has left the process (munmap, mremap, MADV_DONTNEED and the
+  // like), where a registration means pages and not addresses; null where it means addresses, and
+  // what is mapped there now is what the card reaches.
+  [[nodiscard]] virtual const std::atomic<uint64_t>* departures() const { return nullptr; }
+  // A key whose memory has left, each once; false when there is none.
+  virtual bool next_departed(uint32_t* key) {
+    (void)key;
+    return false;
+  }
 
   // Makes a sleeping card look at the rings.
   virtual void ring_doorbell() = 0;

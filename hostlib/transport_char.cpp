@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <new>
@@ -31,6 +32,7 @@ Argument make_argument() {
 class CharTransport final : public Transport {
  public:
   ~CharTransport() override {
+    if (departures_page_ != nullptr) munmap(departures_page_, departures_bytes_);
     if (doorbell_page_ != nullptr) munmap(doorbell_page_, doorbell_bytes_);
     unmap_window(&window_);
   }
@@ -41,6 +43,10 @@ class CharTransport final : public Transport {
   peal_error allocate(size_t bytes, Allocation* allocation) override;
   peal_error release(const Allocation& allocation) override;
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override;
+  [[nodiscard]] const std::atomic<uint64_t>* departures() const override {
+    return static_cast<const std::atomic<uint64_t>*>(departures_page_);
+  }
+  bool next_departed(uint32_t* key) override;
   void ring_doorbell() override;
   uint32_t sleep_token() override { return 0; }
   void sleep(uint32_t token, int timeout_ms) override;
@@ -53,6 +59,7 @@ class CharTransport final : public Transport {
 
  private:
   peal_error map_doorbell(const peal_ioctl_info& info);
+  peal_error map_departures();
   template <typename Argument>
   peal_error control(unsigned long request, const char* name, Argument* argument);
 
@@ -63,6 +70,8 @@ class CharTransport final : public Transport {
   size_t doorbell_bytes_ = 0;
   volatile uint32_t* doorbell_ = nullptr;
   uint32_t doorbell_value_ = 0;
+  void* departures_page_ = nullptr;  // read-only
+  size_t departures_bytes_ = 0;
 };
 
 template <typename Argument>
@@ -109,6 +118,7 @@ peal_error CharTransport::open_device(const CardUrl& url) {
   error = check_window(&window_);
   if (error != PEAL_OK) return error;
   error = map_doorbell(info);
+  if (error == PEAL_OK) error = map_departures();
   if (error != PEAL_OK) return error;
   event_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event_.valid()) return fail_errno(PEAL_ERR_SYSTEM, "eventfd");
@@ -133,6 +143,24 @@ peal_error CharTransport::map_doorbell(const peal_ioctl_info& info) {
       reinterpret_cast<volatile uint32_t*>(static_cast<uint8_t*>(page) + info.doorbell_offset);
   doorbell_value_ = info.doorbell_value;
   return PEAL_OK;
+}
+
+peal_error CharTransport::map_departures() {
+  static_assert(sizeof(std::atomic<uint64_t>) == sizeof(uint64_t));
+  const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* page = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, device_.get(), PEAL_MMAP_DEPARTURES);
+  if (page == MAP_FAILED) return fail_errno(PEAL_ERR_SYSTEM, "mmap of the departures");
+  departures_page_ = page;
+  departures_bytes_ = bytes;
+  return PEAL_OK;
+}
+
+bool CharTransport::next_departed(uint32_t* key) {
+  auto argument = make_argument<peal_ioctl_departed>();
+  // Of a card that is gone nothing is found any more, and nothing can be used.
+  if (control(PEAL_IOCTL_DEPARTED, "departed memory", &argument) != PEAL_OK) return false;
+  *key = argument.key;
+  return argument.found != 0;
 }
 
 peal_error CharTransport::allocate(size_t bytes, Allocation* allocation) {

@@ -118,6 +118,10 @@ void wait_outstanding(peal_context& context, const peal_group& group, uint32_t o
   wait_until(context, kForever, lock, [&] { return group.outstanding <= outstanding; });
 }
 
+void wait_idle(peal_context& context, const peal_group& group, Lock& lock) {
+  wait_until(context, kForever, lock, [&] { return group.outstanding + group.messages == 0; });
+}
+
 void wait_place(peal_context& context, Lock& lock) {
   wait_until(context, kForever, lock,
              [&] { return context.broken != PEAL_OK || ring_has_place(context); });

@@ -22,9 +22,11 @@ size_t first_done(std::span<peal_request* const> requests);
 // Returns when there is one, or none is pending (true), or the deadline has passed (false).
 bool wait_first(peal_context& context, std::span<peal_request* const> requests,
                 uint64_t deadline_ns, Lock& lock);
-// Until at most `outstanding` of the group's requests are pending.
+// Until at most `outstanding` of the group's requests are pending, point-to-point not counted.
 void wait_outstanding(peal_context& context, const peal_group& group, uint32_t outstanding,
                       Lock& lock);
+// Until none of them is pending at all.
+void wait_idle(peal_context& context, const peal_group& group, Lock& lock);
 // Until the submission ring has a place, or the card is gone.
 void wait_place(peal_context& context, Lock& lock);
 // Sleeps until the card or another thread has news, at most timeout_ms; takes what has completed.

@@ -42,6 +42,7 @@ Cluster::Cluster(const ClusterOptions& options, Observer* observer, HostEvents* 
       hosts_(hosts),
       jitter_(mix(options.seed, kJitterStream)),
       pool_(CONFIG_MTU_BYTES, options.check_seals),
+      torus_(options.costs.torus),
       wire_(*this, pool_, events_),
       faulty_(wire_, options.faults, mix(options.seed, kFaultStream)) {
   nodes_.reserve(options.cards);
@@ -65,7 +66,8 @@ bool Cluster::step() {
   const Event event = events_.pop();
   now_ns_ = event.at_ns;
   counts_.events++;
-  if (event.kind() != EventKind::kHost && nodes_[event.card]->frozen_until_ns > now_ns_) {
+  const bool of_card = event.kind() != EventKind::kHost && event.kind() != EventKind::kHop;
+  if (of_card && nodes_[event.card]->frozen_until_ns > now_ns_) {
     postpone(*nodes_[event.card], event);
     return true;
   }
@@ -75,7 +77,7 @@ bool Cluster::step() {
       break;
     case EventKind::kQueued:
       wire_.arrived();
-      take_packet(*nodes_[event.card], pool_.at(event.item), now_ns_);
+      take_packet(*nodes_[event.card], pool_.at(event.item));
       break;
     case EventKind::kDmaDone:
       finish_dma(*nodes_[event.card], event.item);
@@ -85,6 +87,9 @@ bool Cluster::step() {
       break;
     case EventKind::kSubmission:
       take_submissions(*nodes_[event.card]);
+      break;
+    case EventKind::kHop:
+      pass_on(pool_.at(event.item));
       break;
     case EventKind::kHost:
       hosts_->on_host_event(now_ns_, event.item);
@@ -172,6 +177,17 @@ bool Cluster::is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const 
   });
 }
 
+bool Cluster::is_express(const SimPacket& packet) const {
+  return PEAL_HEADER_BYTES + packet.payload_bytes <= options_.costs.express_bytes;
+}
+
+// On a link.
+TimeNs Cluster::time_of(const SimPacket& packet) const {
+  const uint64_t frame_bytes =
+      uint64_t{PEAL_HEADER_BYTES} + packet.payload_bytes + options_.costs.frame_extra_bytes;
+  return frame_bytes * options_.costs.byte_gap_ps / 1000;
+}
+
 void Cluster::transmit(Node& node, SimPacket* packet) {
   const peal_wire_header& header = *packet->header;
   node.turn_ns += options_.costs.send_ns;
@@ -195,13 +211,39 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
     return;
   }
 
-  const uint32_t frame_bytes = PEAL_HEADER_BYTES + header.length;
-  const TimeNs bytes_ns = (uint64_t{frame_bytes} + options_.costs.frame_extra_bytes) *
-                          options_.costs.byte_gap_ps / 1000;
-  const TimeNs out_ns = std::max(node.turn_ns, node.link_out_free_ns) + bytes_ns;
-  node.link_out_free_ns = out_ns + options_.costs.packet_gap_ns;
-  const TimeNs arrival_ns = out_ns + options_.costs.wire_latency_ns;
+  const TimeNs bytes_ns = time_of(*packet);
+  TimeNs head_ns = node.turn_ns;
+  if (!is_express(*packet)) {
+    TimeNs& out_free_ns = node.link_out_free_ns[packet->engine];
+    head_ns = std::max(node.turn_ns, out_free_ns);
+    out_free_ns = head_ns + bytes_ns + options_.costs.packet_gap_ns;
+  }
+  if (torus_.any()) {
+    packet->from_card = packet->at_card = node.index;
+    packet->sent_ns = node.turn_ns;
+    in_torus_++;
+    events_.push(head_ns, EventKind::kHop, node.index, packet->index);
+    return;
+  }
+  const TimeNs arrival_ns = head_ns + bytes_ns + options_.costs.wire_latency_ns;
   faulty_.carry({packet, node.index, to_card, node.turn_ns, arrival_ns});
+}
+
+// The head of a frame is at a card's switch: there it is at its end, or takes its next link.
+void Cluster::pass_on(SimPacket* packet) {
+  const uint32_t to_card = emulator::card_of_mac(packet->header->destination);
+  const TimeNs bytes_ns = time_of(*packet);
+  if (packet->at_card == to_card) {
+    in_torus_--;
+    faulty_.carry({packet, packet->from_card, to_card, packet->sent_ns,
+                   now_ns_ + bytes_ns + options_.costs.wire_latency_ns});
+    return;
+  }
+  const Torus::Hop hop = torus_.hop(packet->at_card, to_card);
+  packet->at_card = hop.next;
+  const TimeNs head_ns =
+      torus_.enter(hop.link, now_ns_, bytes_ns, !is_express(*packet)) + options_.costs.hop_ns;
+  events_.push(head_ns, EventKind::kHop, hop.next, packet->index);
 }
 
 void Cluster::inject(uint32_t card, const peal_wire_header& header, const uint8_t* payload,
@@ -223,24 +265,29 @@ void Cluster::inject(uint32_t card, const peal_wire_header& header, const uint8_
 
 void Cluster::arrive(Node& node, uint32_t item) {
   SimPacket* packet = pool_.at(item);
-  wire_.arrived();
   // What waits for the processor is as long as the time it is behind.
   if (node.busy_until_ns >
       now_ns_ + options_.receive_queue * options_.costs.packet_ns + kMicrosecond) {
+    wire_.arrived();
     counts_.dropped_queue++;
     release(packet);
     return;
   }
-  // Many senders, one link in: it takes one frame at a time.
-  const uint32_t frame_bytes = PEAL_HEADER_BYTES + packet->payload_bytes;
-  const TimeNs bytes_ns = (uint64_t{frame_bytes} + options_.costs.frame_extra_bytes) *
-                          options_.costs.byte_gap_ps / 1000;
-  node.link_in_free_ns = std::max(now_ns_, node.link_in_free_ns + bytes_ns);
-  take_packet(node, packet, node.link_in_free_ns);
+  TimeNs ready_ns = now_ns_;
+  if (!is_express(*packet) && !torus_.any()) {
+    // Many senders, one link in for each engine: it takes one frame at a time. (In a torus the last
+    // link of a frame's way is the link in.)
+    TimeNs& in_free_ns = node.link_in_free_ns[packet->engine];
+    in_free_ns = ready_ns = std::max(now_ns_, in_free_ns + time_of(*packet));
+  }
+  // Until it has come in whole the processor does what else there is.
+  if (ready_ns > now_ns_) return events_.push(ready_ns, EventKind::kQueued, node.index, item);
+  wire_.arrived();
+  take_packet(node, packet);
 }
 
-// A frame that has come in whole by ready_ns, and has its place in the card's queue.
-void Cluster::take_packet(Node& node, SimPacket* packet, TimeNs ready_ns) {
+// A frame that has come in whole, and has its place in the card's queue.
+void Cluster::take_packet(Node& node, SimPacket* packet) {
   if (node.silent) {
     counts_.dropped_silent++;
     release(packet);
@@ -252,8 +299,7 @@ void Cluster::take_packet(Node& node, SimPacket* packet, TimeNs ready_ns) {
     return;
   }
   const uint32_t frame_bytes = PEAL_HEADER_BYTES + packet->payload_bytes;
-  const TimeNs turn_ns = std::max(ready_ns, node.busy_until_ns);
-  node.turn_ns = turn_ns + options_.costs.packet_ns;
+  const TimeNs turn_ns = begin_turn(node, options_.costs.packet_ns);
   node.packets_held++;
   counts_.received++;
   packet->holds = 0;
@@ -283,9 +329,11 @@ bool Cluster::start_dma(Node& node, const DmaRequest& request) {
   }
   node.dma_under_way++;
   const CostModel& costs = options_.costs;
-  node.dma_free_ns = std::max(node.turn_ns, node.dma_free_ns) + costs.dma_gap_ns +
-                     uint64_t{request.bytes} * costs.dma_byte_gap_ps / 1000;
-  TimeNs done_ns = node.dma_free_ns + costs.dma_latency_ns;
+  const bool apart = costs.dma_duplex != 0 && request.from_card != nullptr;
+  TimeNs& free_ns = apart ? node.dma_write_free_ns : node.dma_free_ns;
+  free_ns = std::max(node.turn_ns, free_ns) + costs.dma_gap_ns +
+            uint64_t{request.bytes} * costs.dma_byte_gap_ps / 1000;
+  TimeNs done_ns = free_ns + costs.dma_latency_ns;
   if (costs.dma_jitter_ns > 0) done_ns += jitter_.below(costs.dma_jitter_ns);
   events_.push(done_ns, EventKind::kDmaDone, node.index, item);
   return true;

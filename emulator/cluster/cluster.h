@@ -64,7 +64,8 @@ struct ClusterCounts {
 
 class Cluster final : private Surroundings {
  public:
-  // The options' fault plan must make sense (FaultPlan::problem()). observer may be null; both
+  // The options' fault plan must make sense (FaultPlan::problem()), and so many cards must fit the
+  // model's network (network_problem()). observer may be null; both
   // outlive the cluster.
   Cluster(const ClusterOptions& options, Observer* observer, HostEvents* hosts);
   ~Cluster();
@@ -142,7 +143,8 @@ class Cluster final : private Surroundings {
   // Of every frame sent and every completion, with their times.
   [[nodiscard]] uint64_t trace_hash() const { return trace_hash_; }
   // Frames on the wire now.
-  [[nodiscard]] uint64_t frames_under_way() const { return wire_.under_way(); }
+  [[nodiscard]] uint64_t frames_under_way() const { return wire_.under_way() + in_torus_; }
+  [[nodiscard]] const Torus& torus() const { return torus_; }
   // Packets and DMA that the card has not given back, by the port's own count, and the operations
   // open on it.
   [[nodiscard]] uint32_t packets_held(uint32_t card) const;
@@ -168,10 +170,13 @@ class Cluster final : private Surroundings {
 
   peal_status execute(uint32_t card, uint32_t context, peal_admin_command* command,
                       peal_admin_reply* reply);
+  [[nodiscard]] TimeNs time_of(const SimPacket& packet) const;
+  [[nodiscard]] bool is_express(const SimPacket& packet) const;
+  void pass_on(SimPacket* packet);
   void postpone(Node& node, const Event& event);
   [[nodiscard]] bool is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;
   void arrive(Node& node, uint32_t item);
-  void take_packet(Node& node, SimPacket* packet, TimeNs ready_ns);
+  void take_packet(Node& node, SimPacket* packet);
   void finish_dma(Node& node, uint32_t item);
   void run_timer(Node& node, uint32_t item);
   void take_submissions(Node& node);
@@ -187,6 +192,8 @@ class Cluster final : private Surroundings {
   HostMemory memory_;
   PacketPool pool_;
   EventQueue events_;
+  Torus torus_;
+  uint64_t in_torus_ = 0;  // frames
   VirtualWire wire_;
   emulator::FaultyWire faulty_;
   std::vector<std::unique_ptr<Node>> nodes_;

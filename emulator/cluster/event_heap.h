@@ -11,7 +11,7 @@
 
 namespace peal::sim {
 
-enum class EventKind : uint8_t { kArrival, kQueued, kDmaDone, kTimer, kSubmission, kHost };
+enum class EventKind : uint8_t { kArrival, kQueued, kDmaDone, kTimer, kSubmission, kHost, kHop };
 
 struct Event {
   TimeNs at_ns;

@@ -69,10 +69,11 @@ void Node::release_packet(Packet* packet) {
   surroundings_.release(static_cast<SimPacket*>(packet));
 }
 
-void Node::send(Packet* packet) {
+void Node::send(Packet* packet, uint32_t engine) {
   packets_held--;
   auto* sent = static_cast<SimPacket*>(packet);
   sent->holder = kNoHolder;
+  sent->engine = static_cast<uint8_t>(engine);
   surroundings_.transmit(*this, sent);
 }
 

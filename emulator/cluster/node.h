@@ -19,6 +19,7 @@
 #include "emulator/common/region_table.h"
 #include "firmware/card.h"
 #include "firmware/port.h"
+#include "peal_config.h"
 
 namespace peal::sim {
 
@@ -51,7 +52,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   Packet* allocate_packet() override;
   Packet* share_packet(Packet* packet) override;
   void release_packet(Packet* packet) override;
-  void send(Packet* packet) override;
+  void send(Packet* packet, uint32_t engine) override;
   [[nodiscard]] uint32_t packet_buffers() const override { return options_.packets; }
   [[nodiscard]] Checksums checksums() const override;
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
@@ -83,12 +84,13 @@ class Node final : public Port, public emulator::MemoryProvider {
   uint32_t boots = 0;
   TimeNs turn_ns = 0;  // the processor's time within a turn
   TimeNs busy_until_ns = 0;
-  TimeNs link_out_free_ns = 0;
-  TimeNs link_in_free_ns = 0;
-  TimeNs dma_free_ns = 0;
-  TimeNs timer_at_ns = kNever;  // when the timer event that counts is due
-  uint32_t timer_item = 0;      // and its number; others are out of date
-  bool timer_gave_way = false;  // to what arrived while the processor was busy
+  std::array<TimeNs, CONFIG_TRANSMIT_ENGINES> link_out_free_ns = {};  // of each engine
+  std::array<TimeNs, CONFIG_TRANSMIT_ENGINES> link_in_free_ns = {};
+  TimeNs dma_free_ns = 0;        // both ways, or from host memory
+  TimeNs dma_write_free_ns = 0;  // to host memory, where that does not wait for the other
+  TimeNs timer_at_ns = kNever;   // when the timer event that counts is due
+  uint32_t timer_item = 0;       // and its number; others are out of date
+  bool timer_gave_way = false;   // to what arrived while the processor was busy
   uint32_t packets_held = 0;
   uint32_t dma_under_way = 0;
   uint32_t doorbells = 0;  // rung, and not yet answered

@@ -31,6 +31,7 @@ SimPacket* PacketPool::take_packet(Payload* payload) {
   packet->payload_bytes = 0;
   packet->shared = payload;
   packet->holder = kNoHolder;
+  packet->engine = 0;
   packet->in_use = true;
   return packet;
 }
@@ -59,6 +60,7 @@ SimPacket* PacketPool::share(SimPacket* packet) {
   packet->shared->references++;
   SimPacket* other = take_packet(packet->shared);
   other->payload_bytes = packet->payload_bytes;
+  other->engine = packet->engine;
   return other;
 }
 
@@ -67,6 +69,7 @@ SimPacket* PacketPool::copy(const SimPacket* packet) {
   std::memcpy(other->shared->bytes, packet->shared->bytes, mtu_bytes_);
   other->header_bytes = packet->header_bytes;
   other->payload_bytes = packet->payload_bytes;
+  other->engine = packet->engine;
   return other;
 }
 

@@ -30,7 +30,12 @@ struct SimPacket : Packet {
   Payload* shared;
   uint32_t index;   // in the pool
   uint32_t holder;  // the card that has it, or kNoHolder
+  uint8_t engine;   // sent: of the sender's, and by the same it comes to the receiver
   bool in_use;
+  // On its way through a torus.
+  uint32_t from_card;
+  uint32_t at_card;
+  TimeNs sent_ns;
 };
 
 class PacketPool {

@@ -79,6 +79,7 @@ std::string Scenario::problem() const {
   }
   if (checksums == ChecksumChoice::kSkipped && faults.corrupt > 0)
     return "checksums cannot be skipped where frames are damaged";
+  if (const std::string problem = network_problem(costs, cards); !problem.empty()) return problem;
   return faults.problem();
 }
 

@@ -169,7 +169,7 @@ CardRunner::CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_swit
       windows_(*card_),
       admin_(*card_, regions_, windows_) {
   port_.set_windows(&windows_);
-  refresh_deadline();
+  refresh();
 }
 
 CardRunner::~CardRunner() { munmap(memory_, card_bytes()); }
@@ -203,6 +203,7 @@ bool CardRunner::serve(TimeNs now) {
     any = true;
   }
   any |= windows_.poll(kSubmissionsPerTurn, now);
+  port_.transmit();
   cut_short_ = windows_.has_unread();
   served_ = any;
   return any;
@@ -225,7 +226,7 @@ void CardRunner::run_timers(TimeNs now, bool quiet) {
       card_on_timer(*card_, now);
     }
   }
-  refresh_deadline();
+  refresh();
   windows_.flush();
 }
 

@@ -17,6 +17,7 @@
 #include "emulator/common/mapped_windows.h"
 #include "emulator/common/region_table.h"
 #include "emulator/nic/copy_pool.h"
+#include "emulator/nic/engine_queues.h"
 #include "emulator/nic/frame_switch.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/packet_pool.h"
@@ -39,13 +40,29 @@ class CardPort final : public Port, public CopyLanes {
         pool_(pool),
         switch_(frame_switch),
         regions_(regions),
+        engines_(CONFIG_TRANSMIT_ENGINES),
         copies_(copies) {}
+  ~CardPort() {
+    engines_.drain([this](Packet* packet) { pool_.release(packet); });
+  }
+  CardPort(const CardPort&) = delete;
+  CardPort& operator=(const CardPort&) = delete;
   void set_windows(emulator::Windows* windows) { windows_ = windows; }
 
   Packet* allocate_packet() override { return pool_.allocate(); }
   Packet* share_packet(Packet* packet) override { return pool_.share(packet); }
   void release_packet(Packet* packet) override { pool_.release(packet); }
-  void send(Packet* packet) override { switch_.send(index_, packet); }
+  void send(Packet* packet, uint32_t engine) override {
+    if constexpr (CONFIG_TRANSMIT_ENGINES == 1) {
+      switch_.send(index_, packet);
+    } else {
+      engines_.push(engine, packet);
+    }
+  }
+  // What the engines have to send leaves.
+  void transmit() {
+    engines_.drain([this](Packet* packet) { switch_.send(index_, packet); });
+  }
   [[nodiscard]] uint32_t packet_buffers() const override { return pool_.buffers_per_card(); }
   [[nodiscard]] Checksums checksums() const override { return checksums_; }
   bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;
@@ -100,6 +117,7 @@ class CardPort final : public Port, public CopyLanes {
   Queue queues_[2];
   uint32_t filling_ = 0;  // which queue new completions enter
   uint32_t pending_count_ = 0;
+  EngineQueues engines_;
   CopyOptions copies_;
   std::array<LaneState, emulator::kContexts> lanes_;
   std::array<ContextId, emulator::kContexts> active_{};  // the first active_count_
@@ -128,8 +146,13 @@ class CardRunner {
   void run_timers(TimeNs now, bool quiet);
   // Behind both: copies of process memory. True when a client was ended.
   bool tend_copies(TimeNs now);
-  // The card was called from outside a turn: its next deadline may be earlier.
-  void refresh_deadline() { deadline_ns_ = card_next_deadline(*card_); }
+  // The card was called from outside a turn: it may have sent, and its next deadline be earlier.
+  void refresh() {
+    port_.transmit();
+    deadline_ns_ = card_next_deadline(*card_);
+  }
+  // What its engines have to send leaves.
+  void transmit() { port_.transmit(); }
   [[nodiscard]] TimeNs deadline() const { return deadline_ns_; }
 
   [[nodiscard]] Card& card() { return *card_; }

@@ -108,6 +108,7 @@ bool NicLoop::turn(TimeNs now) {
   const bool quiet = is_quiet();
   for (const auto& card : cards_) card->run_timers(now, quiet);
   for (const auto& card : cards_) busy |= card->tend_copies(now);
+  for (const auto& card : cards_) card->transmit();
   // A timer may have sent to a card whose turn was over: that frame must not wait through a sleep.
   busy |= switch_->counts().sent != sent;
   counts_.turns++;
@@ -127,7 +128,7 @@ bool NicLoop::poll_interfaces(TimeNs now) {
   for (const auto& interface : interfaces_) any |= interface->poll(now);
   if (any) {
     for (const auto& card : cards_) {
-      card->refresh_deadline();
+      card->refresh();
       card->windows().flush();
     }
   }
@@ -164,6 +165,7 @@ void NicLoop::run() {
   }
   const TimeNs now = clock_.now();
   for (const auto& interface : interfaces_) interface->shut_down(now);
+  for (const auto& card : cards_) card->refresh();
 }
 
 void NicLoop::set_cards_sleeping(bool sleeping) {

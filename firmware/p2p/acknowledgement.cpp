@@ -127,7 +127,7 @@ peal_counter on_refused(Card& card, Connection& connection, const peal_p2p_refus
   Request* request = request_at(card.p2p, record.request);
   if (request == nullptr) return PEAL_COUNTER_DROP_P2P_FIELD;
   count(card, PEAL_COUNTER_P2P_REFUSED);
-  end_request(card, *request, static_cast<peal_status>(body.status));
+  end_request(card, *request, static_cast<peal_status>(body.status), connection.rank);
   return PEAL_COUNTER_RECEIVED;
 }
 

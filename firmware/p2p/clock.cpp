@@ -31,9 +31,15 @@ void ask_again(Card& card, Connection& connection) {
   }
 }
 
+// Often enough for a rank that is no peer, too (group/liveness.cpp).
+constexpr uint32_t kLooksPerDeath = 4;
+
+void watch_rank(Card& card, Member& member, Rank rank) {
+  if (rank != member.membership.rank) await_peer(card, member, rank);
+}
+
 void watch(Card& card, const Connection& connection) {
-  Member& member = member_of(card, connection);
-  if (connection.rank != member.membership.rank) await_peer(card, member, connection.rank);
+  watch_rank(card, member_of(card, connection), connection.rank);
 }
 
 void grow_patient(Connection& connection) {
@@ -41,6 +47,21 @@ void grow_patient(Connection& connection) {
 }
 
 }  // namespace
+
+void expect_awaited(Card& card) {
+  card.timers.arm_no_later(card.p2p.timer, card.now + card.timeouts.dead_ns / kLooksPerDeath);
+}
+
+void watch_awaited(Card& card) {
+  State& state = card.p2p;
+  if (state.requests_used == 0) return;
+  for (uint32_t i = 0; i < state.requests_touched; ++i) {
+    const Request& request = state.requests[i];
+    if (request.kind == Kind::kFree || request.over) continue;
+    watch_rank(card, card.members[request.member], request.rank);
+  }
+  expect_awaited(card);
+}
 
 void on_deadline(Card& card, Connection& connection) {
   if (card.now < connection.deadline_ns) {  // it was put off meanwhile

@@ -7,5 +7,10 @@
 namespace peal::p2p {
 
 void on_deadline(Card& card, Connection& connection);
+// Ranks that a request waits for though they owe no acknowledgement: a message that does not come,
+// a receive that is not posted. Lateness never ends, but a card that has fallen silent is dead.
+void watch_awaited(Card& card);
+// So that it is looked at.
+void expect_awaited(Card& card);
 
 }  // namespace peal::p2p

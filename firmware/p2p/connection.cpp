@@ -8,12 +8,15 @@
 namespace peal::p2p {
 namespace {
 
-uint16_t& bucket_of(State& state, uint32_t member_index, Rank rank) {
-  return state.buckets[(member_index * 0x9e37u + rank) % kConnections];
+uint16_t& bucket_of(State& state, uint32_t member_index, Rank rank, uint32_t engine) {
+  return state.buckets[(member_index * 0x9e37u + rank + engine * 0x79b9u) % kConnections];
+}
+uint16_t& bucket_of(State& state, const Connection& connection) {
+  return bucket_of(state, connection.member, connection.rank, connection.engine);
 }
 
 void leave_bucket(State& state, Connection& connection) {
-  uint16_t* link = &bucket_of(state, connection.member, connection.rank);
+  uint16_t* link = &bucket_of(state, connection);
   const auto name = static_cast<uint16_t>(index_of(state, connection) + 1);
   while (*link != name) link = &state.connections[*link - 1].next;
   *link = connection.next;
@@ -65,7 +68,7 @@ void announce_again(Card& card, const Connection& connection) {
     for (uint32_t i = 0; i < state.requests_touched; ++i) {
       Request& each = state.requests[i];
       if (each.kind != Kind::kSend || !each.announced || each.matched || each.over) continue;
-      if (each.member != connection.member || each.rank != connection.rank) continue;
+      if (!carries(connection, each)) continue;
       if (each.order > last && (next == nullptr || each.order < next->order)) next = &each;
     }
     if (next == nullptr) return;
@@ -101,27 +104,32 @@ void enlist(Card& card, Connection& connection, Request& request) {
 
 }  // namespace
 
-Connection* find_connection(Card& card, uint32_t member_index, Rank rank) {
+Connection* find_connection(Card& card, uint32_t member_index, Rank rank, uint8_t engine) {
   State& state = card.p2p;
-  for (uint16_t name = bucket_of(state, member_index, rank); name != 0;) {
+  for (uint16_t name = bucket_of(state, member_index, rank, engine); name != 0;) {
     Connection& connection = state.connections[name - 1];
-    if (connection.member == member_index && connection.rank == rank) return &connection;
+    if (connection.member == member_index && connection.rank == rank &&
+        connection.engine == engine) {
+      return &connection;
+    }
     name = connection.next;
   }
   return nullptr;
 }
 
-Connection* find_by_handle(Card& card, const Member& member, Rank rank, uint32_t handle) {
+Connection* find_by_handle(Card& card, const Member& member, const peal_wire_header& header) {
+  const uint32_t handle = header.block_bytes;
   const uint32_t index = handle & 0xffff;
   if (index >= card.p2p.connections_touched) return nullptr;
   Connection& connection = card.p2p.connections[index];
   const bool good = connection.phase != ConnectionPhase::kFree &&
                     connection.generation == handle >> 16 && connection.member == member.index &&
-                    connection.rank == rank;
+                    connection.rank == header.sender && connection.engine == header.edge;
   return good ? &connection : nullptr;
 }
 
-Connection& take_connection(Card& card, const Member& member, const peal_peer_address& address) {
+Connection& take_connection(Card& card, const Member& member, const peal_peer_address& address,
+                            uint8_t engine) {
   State& state = card.p2p;
   PEAL_ASSERT(has_free_connection(state));
   uint32_t index = state.connections_touched;
@@ -138,6 +146,7 @@ Connection& take_connection(Card& card, const Member& member, const peal_peer_ad
   connection.generation = static_cast<uint16_t>(generation == 0xffff ? 1 : generation + 1);
   connection.member = member.index;
   connection.rank = address.rank;
+  connection.engine = engine;
   connection.address = address;
   connection.told = kPlaces;
   connection.window = kWindow / 2;
@@ -145,7 +154,7 @@ Connection& take_connection(Card& card, const Member& member, const peal_peer_ad
   connection.timer.kind = TimerKind::kConnection;
   connection.timer.member = static_cast<uint16_t>(index);
   take_tokens(state, connection);
-  uint16_t& bucket = bucket_of(state, connection.member, connection.rank);
+  uint16_t& bucket = bucket_of(state, connection);
   connection.next = bucket;
   bucket = static_cast<uint16_t>(index + 1);
   ++state.connections_used;
@@ -177,7 +186,7 @@ void give_back(Card& card, Connection& connection) {
 }
 
 void attach(Card& card, Request& request) {
-  Connection* connection = find_connection(card, request.member, request.rank);
+  Connection* connection = find_connection(card, request);
   if (connection != nullptr) {
     enlist(card, *connection, request);
     return;
@@ -190,7 +199,7 @@ void attach_wanting(Card& card, Connection& connection) {
   State& state = card.p2p;
   RequestList others = {};
   while (Request* request = take_first(state, state.wanting)) {
-    if (request->member == connection.member && request->rank == connection.rank) {
+    if (carries(connection, *request)) {
       enlist(card, connection, *request);
     } else {
       put_last(state, others, *request, Place::kWanting);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Connections: what a member and one other rank know of each other, both ways, as long as they
-// have something under way. From a pool of the card's; a life of a connection is named by a
-// handle, and both sides agree when it ends (opening.h), so that a packet of an earlier life is
-// known by it.
+// have something under way; each transmit engine has its own (docs/decisions/0035). From a pool of
+// the card's; a life of a connection is named by a handle, and both sides agree when it ends
+// (opening.h), so that a packet of an earlier life is known by it.
 #pragma once
 
 #include "firmware/card_types.h"
@@ -20,15 +20,20 @@ inline Member& member_of(Card& card, const Connection& connection) {
 }
 
 // Null: there is none.
-Connection* find_connection(Card& card, uint32_t member_index, Rank rank);
-// By its handle, if it is this member's with that rank.
-Connection* find_by_handle(Card& card, const Member& member, Rank rank, uint32_t handle);
+Connection* find_connection(Card& card, uint32_t member_index, Rank rank, uint8_t engine);
+// That which carries the request.
+inline Connection* find_connection(Card& card, const Request& request) {
+  return find_connection(card, request.member, request.rank, request.engine);
+}
+// That which the header of a packet for this member names.
+Connection* find_by_handle(Card& card, const Member& member, const peal_wire_header& header);
 
 inline bool has_free_connection(const State& state) {
   return state.connections_used < kConnections;
 }
 // One that is new; there is one (has_free_connection()).
-Connection& take_connection(Card& card, const Member& member, const peal_peer_address& address);
+Connection& take_connection(Card& card, const Member& member, const peal_peer_address& address,
+                            uint8_t engine);
 // Its life is over, on both sides; what it has not carried yet waits for another one.
 void give_back(Card& card, Connection& connection);
 

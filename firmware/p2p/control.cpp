@@ -8,9 +8,10 @@
 namespace peal::p2p {
 namespace {
 
-void write_plain(const Membership& self, const peal_peer_address& to, uint8_t type, uint32_t handle,
-                 uint16_t length, peal_wire_header* header) {
+void write_plain(const Membership& self, const peal_peer_address& to, uint8_t engine, uint8_t type,
+                 uint32_t handle, uint16_t length, peal_wire_header* header) {
   address_packet(to, membership_kind(self, type), header);
+  header->edge = engine;
   header->block_bytes = handle;
   header->length = length;
 }
@@ -23,7 +24,7 @@ bool send_body(Card& card, const Connection& connection, uint8_t type, uint8_t h
   packet->header->hop = hop;
   std::memcpy(packet->payload, body, bytes);
   count(card, PEAL_COUNTER_SENT_P2P_CONTROL);
-  launch_packet(card, packet, false);
+  launch_packet(card, packet, false, connection.engine);
   return true;
 }
 
@@ -42,30 +43,31 @@ uint64_t landed_behind(const Connection& connection) {
 void write_header(const Card& card, const Connection& connection, uint8_t type, uint32_t sequence,
                   uint16_t length, peal_wire_header* header) {
   const Membership& self = card.members[connection.member].membership;
-  write_plain(self, connection.address, type, connection.peer, length, header);
+  write_plain(self, connection.address, connection.engine, type, connection.peer, length, header);
   header->sequence = sequence;
   header->piece = connection.landed;
   header->origin = connection.told;
   header->fragment = connection.data_told;
 }
 
-bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8_t type,
-          uint32_t handle, uint32_t own_handle) {
+bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8_t engine,
+          uint8_t type, uint32_t handle, uint32_t own_handle) {
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
   const peal_p2p_open body = {own_handle, 0};
   const uint16_t bytes = type == PEAL_PACKET_CLOSED ? uint16_t{0} : uint16_t{sizeof(body)};
-  write_plain(self, to, type, handle, bytes, packet->header);
+  write_plain(self, to, engine, type, handle, bytes, packet->header);
   if (bytes != 0) std::memcpy(packet->payload, &body, bytes);
   count(card, PEAL_COUNTER_SENT_P2P_CONTROL);
-  launch_packet(card, packet, false);
+  launch_packet(card, packet, false, engine);
   return true;
 }
 
 void tell_phase(Card& card, const Connection& connection, uint8_t type) {
   const Membership& self = card.members[connection.member].membership;
   const uint32_t peer = type == PEAL_PACKET_OPEN ? 0 : connection.peer;
-  tell(card, self, connection.address, type, peer, handle_of(card.p2p, connection));
+  tell(card, self, connection.address, connection.engine, type, peer,
+       handle_of(card.p2p, connection));
 }
 
 void send_ack(Card& card, Connection& connection, bool asks) {

@@ -27,7 +27,7 @@ void look_at_fences(Card& card) {
 
 // Leaves the lists of its connection.
 void leave_connection(Card& card, Request& request) {
-  Connection* connection = find_connection(card, request.member, request.rank);
+  Connection* connection = find_connection(card, request);
   if (connection == nullptr) return;
   if (request.place == Place::kWork) take_out(card.p2p, connection->work, request);
   if (request.place == Place::kSends) take_out(card.p2p, connection->sends, request);

@@ -8,13 +8,16 @@
 
 namespace peal::p2p {
 
-peal_counter on_open(Card& card, Member& member, uint32_t peer, const peal_peer_address& address) {
-  Connection* connection = find_connection(card, member.index, address.rank);
-  if (connection == nullptr) return accept_or_wait(card, member, peer, address);
+peal_counter on_open(Card& card, Member& member, const peal_wire_header& header, uint32_t peer,
+                     const peal_peer_address& address) {
+  Connection* connection = find_connection(card, member.index, address.rank, header.edge);
+  if (connection == nullptr) {
+    return accept_or_wait(card, member, {header.edge, member.membership.handle, peer, address});
+  }
   switch (connection->phase) {
     case ConnectionPhase::kOpening:
       // Both have asked. Its answer to our question says which life of its it is.
-      tell(card, member.membership, address, PEAL_PACKET_ACCEPT, peer,
+      tell(card, member.membership, address, header.edge, PEAL_PACKET_ACCEPT, peer,
            handle_of(card.p2p, *connection));
       return PEAL_COUNTER_RECEIVED;
     case ConnectionPhase::kAccepted:
@@ -30,10 +33,10 @@ peal_counter on_open(Card& card, Member& member, uint32_t peer, const peal_peer_
 
 peal_counter on_accept(Card& card, Member& member, const peal_wire_header& header, uint32_t peer,
                        const peal_peer_address& address) {
-  Connection* connection = find_by_handle(card, member, address.rank, header.block_bytes);
+  Connection* connection = find_by_handle(card, member, header);
   if (connection == nullptr) {
     // It has accepted what nobody wants any more.
-    tell(card, member.membership, address, PEAL_PACKET_CLOSED, peer, 0);
+    tell(card, member.membership, address, header.edge, PEAL_PACKET_CLOSED, peer, 0);
     return PEAL_COUNTER_DROP_CONNECTION;
   }
   if (connection->phase == ConnectionPhase::kOpening) {
@@ -50,9 +53,9 @@ peal_counter on_accept(Card& card, Member& member, const peal_wire_header& heade
 
 peal_counter on_close(Card& card, Member& member, const peal_wire_header& header, uint32_t peer,
                       const peal_peer_address& address) {
-  Connection* connection = find_by_handle(card, member, address.rank, header.block_bytes);
+  Connection* connection = find_by_handle(card, member, header);
   if (connection == nullptr) {
-    tell(card, member.membership, address, PEAL_PACKET_CLOSED, peer, 0);
+    tell(card, member.membership, address, header.edge, PEAL_PACKET_CLOSED, peer, 0);
     return PEAL_COUNTER_DROP_CONNECTION;
   }
   if (connection->phase == ConnectionPhase::kOpening) connection->peer = peer;
@@ -65,7 +68,7 @@ peal_counter on_close(Card& card, Member& member, const peal_wire_header& header
 }
 
 peal_counter on_closed(Card& card, Member& member, const peal_wire_header& header) {
-  Connection* connection = find_by_handle(card, member, header.sender, header.block_bytes);
+  Connection* connection = find_by_handle(card, member, header);
   if (connection == nullptr) return PEAL_COUNTER_DROP_CONNECTION;
   // Nothing is sent before anything was heard: a life that the other side does not know is empty.
   if (connection->phase != ConnectionPhase::kClosing && connection->heard) {

@@ -35,6 +35,7 @@ void match(Card& card, Connection& connection, Request& receive, const Announcem
            bool whole) {
   unpost_receive(card, card.members[receive.member], receive);
   receive.matched = true;
+  receive.engine = connection.engine;
   receive.owes = true;
   ++connection.owing;
   ++connection.told;
@@ -70,18 +71,26 @@ void remove_place(Connection& connection, uint32_t at) {
   }
 }
 
+// With the first message that this connection has for it. False: there is none.
+bool match_announced(Card& card, Connection& connection, Request& request) {
+  if (!may_match(connection)) return false;
+  for (uint32_t i = 0; i < connection.place_count; ++i) {
+    const Announcement message = connection.places[i];
+    if (!is_wanted(request, message)) continue;
+    remove_place(connection, i);
+    match(card, connection, request, message, message.packet != nullptr);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void match_receive(Card& card, Member& member, Request& request) {
   post_receive(card, member, request);
-  Connection* connection = find_connection(card, member.index, request.rank);
-  if (connection == nullptr || !may_match(*connection)) return;
-  for (uint32_t i = 0; i < connection->place_count; ++i) {
-    const Announcement message = connection->places[i];
-    if (!is_wanted(request, message)) continue;
-    remove_place(*connection, i);
-    match(card, *connection, request, message, message.packet != nullptr);
-    return;
+  for (uint8_t engine = 0; engine < kEngines; ++engine) {
+    Connection* connection = find_connection(card, member.index, request.rank, engine);
+    if (connection != nullptr && match_announced(card, *connection, request)) return;
   }
 }
 
@@ -109,8 +118,7 @@ peal_counter on_announce(Card& card, Connection& connection, Packet* packet) {
 }
 
 peal_status on_ready(Card& card, Connection& connection, const peal_p2p_ready& body) {
-  const Member& member = member_of(card, connection);
-  Request* send = find_request(card, member, connection.rank, body.request);
+  Request* send = find_request(card, connection, body.request);
   if (send == nullptr || send->kind != Kind::kSend || !send->announced || send->matched ||
       send->bytes == 0) {
     return PEAL_STATUS_DMA_FAULT;
@@ -127,13 +135,13 @@ peal_counter on_done(Card& card, Connection& connection, const peal_p2p_done& bo
   if (!fault && body.status != PEAL_STATUS_OK && body.status != PEAL_STATUS_TRUNCATED) {
     return PEAL_COUNTER_DROP_P2P_FIELD;
   }
-  const Member& member = member_of(card, connection);
-  Request* request = find_request(card, member, connection.rank, body.request);
+  Request* request = find_request(card, connection, body.request);
   if (request == nullptr) return PEAL_COUNTER_RECEIVED;  // it has ended otherwise
   const bool sends = request->kind == Kind::kSend && request->announced && !request->matched;
   const bool awaits = request->kind == Kind::kGet || request->kind == Kind::kReceive;
   if (sends || (awaits && fault)) {
-    end_request(card, *request, static_cast<peal_status>(body.status));
+    const Rank whose = fault ? Rank{connection.rank} : Rank{PEAL_NO_RANK};
+    end_request(card, *request, static_cast<peal_status>(body.status), whose);
   }
   return PEAL_COUNTER_RECEIVED;
 }
@@ -143,7 +151,7 @@ bool awaits_receive(const Card& card, const Connection& connection) {
   for (uint32_t i = 0; i < state.requests_touched; ++i) {
     const Request& each = state.requests[i];
     if (each.kind == Kind::kSend && each.announced && !each.matched && !each.over &&
-        each.member == connection.member && each.rank == connection.rank) {
+        carries(connection, each)) {
       return true;
     }
   }
@@ -191,7 +199,7 @@ void fail_sending(Card& card, Request& request) {
   if (request.over) return;
   if (request.kind == Kind::kServe || (request.kind == Kind::kSend && request.matched)) {
     // The other side waits for bytes that will not come.
-    Connection* connection = find_connection(card, request.member, request.rank);
+    Connection* connection = find_connection(card, request);
     PEAL_ASSERT(connection != nullptr);
     skip_records(card, *connection, request);
     if (request.place == Place::kWork) take_out(card.p2p, connection->work, request);

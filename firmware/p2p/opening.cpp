@@ -6,8 +6,9 @@
 
 namespace peal::p2p {
 
-void open_connection(Card& card, const Member& member, const peal_peer_address& address) {
-  Connection& connection = take_connection(card, member, address);
+void open_connection(Card& card, const Member& member, const peal_peer_address& address,
+                     uint8_t engine) {
+  Connection& connection = take_connection(card, member, address, engine);
   connection.phase = ConnectionPhase::kOpening;
   tell_phase(card, connection, PEAL_PACKET_OPEN);
   expect_answer(card, connection);
@@ -15,7 +16,7 @@ void open_connection(Card& card, const Member& member, const peal_peer_address& 
 }
 
 void accept_connection(Card& card, const Member& member, const Waiter& waiter) {
-  Connection& connection = take_connection(card, member, waiter.address);
+  Connection& connection = take_connection(card, member, waiter.address, waiter.engine);
   connection.phase = ConnectionPhase::kAccepted;
   connection.peer = waiter.peer;
   tell_phase(card, connection, PEAL_PACKET_ACCEPT);

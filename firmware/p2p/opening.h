@@ -13,7 +13,8 @@ namespace peal::p2p {
 
 // Asks the other side for a connection. The request that wants it, and all others for that rank,
 // go to it.
-void open_connection(Card& card, const Member& member, const peal_peer_address& address);
+void open_connection(Card& card, const Member& member, const peal_peer_address& address,
+                     uint8_t engine);
 // To a rank that has asked.
 void accept_connection(Card& card, const Member& member, const Waiter& waiter);
 

@@ -32,6 +32,7 @@ Request* begin(Card& card, Member& member, Kind kind, Rank rank, const HostAddre
   request->bytes = bytes;
   request->key = key;
   if (key != 0) hold_key(card, key);
+  expect_awaited(card);
   return request;
 }
 
@@ -50,10 +51,9 @@ Body body_of(const Packet& packet) {
 }
 
 // A packet of a connection that both sides have.
-peal_counter on_connection(Card& card, Member& member, Packet* packet,
-                           const peal_peer_address& address) {
+peal_counter on_connection(Card& card, Member& member, Packet* packet) {
   const peal_wire_header& header = *packet->header;
-  Connection* connection = find_by_handle(card, member, address.rank, header.block_bytes);
+  Connection* connection = find_by_handle(card, member, header);
   if (connection == nullptr || connection->phase == ConnectionPhase::kOpening) {
     return PEAL_COUNTER_DROP_CONNECTION;
   }
@@ -117,6 +117,7 @@ bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket)
   request->remote_key = put.remote_key;
   request->remote_offset = put.remote_offset;
   request->notice = put.notice;
+  request->engine = put.engine;
   request->due = Due::kData;
   attach(card, *request);
   return true;
@@ -137,8 +138,9 @@ bool start_send(Card& card, Member& member, const Send& send, const Ticket& tick
   Request* request =
       begin(card, member, Kind::kSend, send.to, send.from, send.bytes, send.key, ticket);
   if (request == nullptr) return false;
-  if (ends_at_once(card, member, *request)) return true;
   request->tag = send.tag;
+  request->engine = send.engine;
+  if (ends_at_once(card, member, *request)) return true;
   request->due = Due::kAnnounce;
   attach(card, *request);
   return true;
@@ -148,9 +150,9 @@ bool start_receive(Card& card, Member& member, const Receive& receive, const Tic
   Request* request = begin(card, member, Kind::kReceive, receive.from, receive.to, receive.bytes,
                            receive.key, ticket);
   if (request == nullptr) return false;
-  if (ends_at_once(card, member, *request)) return true;
   request->tag = receive.tag;
   request->any_tag = receive.any_tag;
+  if (ends_at_once(card, member, *request)) return true;
   match_receive(card, member, *request);
   return true;
 }
@@ -179,6 +181,7 @@ bool next_over(Card& card, Over* over) {
            .rank = request->failed_rank,
            .bytes = counts ? request->bytes : 0,
            .tag = request->kind == Kind::kReceive && counts ? request->tag : 0,
+           .wanted = request->any_tag ? 0 : request->tag,
            .accepted_ns = request->accepted_ns};
   free_request(card, *request);
   return true;
@@ -203,12 +206,12 @@ void start(Card& card) {
 
 peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer_address& address) {
   const peal_wire_header& header = *packet->header;
-  if ((header.hop & ~PEAL_P2P_HOPS) != 0 || header.edge != 0 || header.flags != 0) {
+  if ((header.hop & ~PEAL_P2P_HOPS) != 0 || header.edge >= kEngines || header.flags != 0) {
     return PEAL_COUNTER_DROP_P2P_FIELD;
   }
   switch (header.type) {
     case PEAL_PACKET_OPEN:
-      return on_open(card, member, body_of<peal_p2p_open>(*packet).handle, address);
+      return on_open(card, member, header, body_of<peal_p2p_open>(*packet).handle, address);
     case PEAL_PACKET_ACCEPT:
       return on_accept(card, member, header, body_of<peal_p2p_open>(*packet).handle, address);
     case PEAL_PACKET_CLOSE:
@@ -216,7 +219,7 @@ peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer
     case PEAL_PACKET_CLOSED:
       return on_closed(card, member, header);
     default:
-      return on_connection(card, member, packet, address);
+      return on_connection(card, member, packet);
   }
 }
 
@@ -238,7 +241,10 @@ void on_connection_timer(Card& card, uint32_t index) {
   on_deadline(card, card.p2p.connections[index]);
 }
 
-void on_timer(Card& card) { card.p2p.wanted = card.p2p.due = true; }
+void on_timer(Card& card) {
+  card.p2p.wanted = card.p2p.due = true;
+  watch_awaited(card);
+}
 
 void fail_addresses(Card& card, const Member& member) {
   State& state = card.p2p;

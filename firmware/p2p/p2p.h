@@ -13,6 +13,8 @@ namespace peal::p2p {
 
 // `key`, here and below: of the own memory, held until the request is over; 0: the caller sees to
 // it that the memory stays. Own memory was checked by the caller, the other rank's is there.
+// `engine`: by which its packets leave, and its answers at the other rank. Order is kept among what
+// goes by one.
 struct Put {
   Rank to;
   HostAddress from;
@@ -21,6 +23,7 @@ struct Put {
   uint64_t remote_offset;
   Notice notice = {kNoQueue, 0, 0, 0};
   uint32_t key = 0;
+  uint8_t engine = 0;
 };
 struct Get {
   Rank from;
@@ -36,7 +39,9 @@ struct Send {
   uint64_t bytes;
   uint64_t tag;
   uint32_t key = 0;
+  uint8_t engine = 0;
 };
+// By whatever engine it comes.
 struct Receive {
   Rank from;
   HostAddress to;
@@ -54,7 +59,7 @@ struct Fence {
 
 // False: no record is free; ask again (counted). The rank is_reachable(). In a group that is
 // poisoned they end with PEER_DEAD. Sends to one rank are matched in the order in which they
-// are started, and so are receives from one.
+// are started, engine by engine, and so are receives from one.
 [[nodiscard]] bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket);
 [[nodiscard]] bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket);
 [[nodiscard]] bool start_send(Card& card, Member& member, const Send& send, const Ticket& ticket);
@@ -73,6 +78,7 @@ struct Over {
   Rank rank;        // that failed; PEAL_NO_RANK: none is to be named
   uint64_t bytes;   // moved; TRUNCATED: of the message
   uint64_t tag;     // of the message received
+  uint64_t wanted;  // tag that was asked for, or sent; any tag: 0
   TimeNs accepted_ns;
 };
 

@@ -131,8 +131,7 @@ Fate on_put(Card& card, Connection& connection, Packet* packet) {
 Fate on_stream(Card& card, Connection& connection, Packet* packet) {
   const auto body = body_of<peal_p2p_stream>(*packet);
   const uint32_t bytes = data_bytes(*packet);
-  const Member& member = member_of(card, connection);
-  Request* request = find_request(card, member, connection.rank, body.request);
+  Request* request = find_request(card, connection, body.request);
   const bool expected =
       request != nullptr &&
       (request->kind == Kind::kGet || (request->kind == Kind::kReceive && request->matched));
@@ -156,17 +155,20 @@ Fate on_stream(Card& card, Connection& connection, Packet* packet) {
 Fate on_get(Card& card, Connection& connection, const Packet& packet) {
   const auto body = body_of<peal_p2p_get>(packet);
   Member& member = member_of(card, connection);
-  HostAddress from;
-  const peal_status status =
-      check_range(card, member.context, body.key, body.offset, body.bytes, PEAL_ACCESS_READ, &from);
+  HostAddress from = {};
+  const bool empty = body.bytes == 0;  // of no memory, then
+  const peal_status status = empty ? PEAL_STATUS_OK
+                                   : check_range(card, member.context, body.key, body.offset,
+                                                 body.bytes, PEAL_ACCESS_READ, &from);
   if (status != PEAL_STATUS_OK) return refused(status);
   Request* request =
       take_request(card, member, Kind::kServe, connection.rank, {Owner::kPeer, 0, 0, 0});
   if (request == nullptr) return dropped(PEAL_COUNTER_DROP_NO_P2P_REQUEST);
   request->memory = from;
   request->bytes = body.bytes;
-  request->key = body.key;
-  hold_key(card, body.key);
+  request->key = empty ? 0 : body.key;
+  if (!empty) hold_key(card, body.key);
+  request->engine = connection.engine;
   request->peer_request = body.request;
   request->due = Due::kData;
   attach(card, *request);

@@ -95,13 +95,12 @@ void free_request(Card& card, Request& request) {
   leave_member(card, member);
 }
 
-Request* find_request(Card& card, const Member& member, Rank rank, uint32_t handle) {
+Request* find_request(Card& card, const Connection& connection, uint32_t handle) {
   const uint32_t index = handle & 0xffff;
   if (index >= card.p2p.requests_touched) return nullptr;
   Request& request = card.p2p.requests[index];
   const bool good = request.kind != Kind::kFree && !request.over &&
-                    request.generation == handle >> 16 && request.member == member.index &&
-                    request.rank == rank;
+                    request.generation == handle >> 16 && carries(connection, request);
   return good ? &request : nullptr;
 }
 

@@ -17,6 +17,12 @@ inline uint32_t handle_of(const State& state, const Request& request) {
   return uint32_t{request.generation} << 16 | static_cast<uint32_t>(&request - state.requests);
 }
 
+// Does the request go by this connection?
+inline bool carries(const Connection& connection, const Request& request) {
+  return request.member == connection.member && request.rank == connection.rank &&
+         request.engine == connection.engine;
+}
+
 // --- lists ---
 void put_last(State& state, RequestList& list, Request& request, Place place);
 void put_first(State& state, RequestList& list, Request& request, Place place);
@@ -26,8 +32,8 @@ void take_out(State& state, RequestList& list, Request& request);
 // --- records ---
 // Null (counted): none is free. Gets that are served have a quarter of their own.
 Request* take_request(Card& card, Member& member, Kind kind, Rank rank, const Ticket& ticket);
-// The other side names it: null unless it is this member's, with that rank.
-Request* find_request(Card& card, const Member& member, Rank rank, uint32_t handle);
+// The other side of this connection names it: null unless the connection carries it.
+Request* find_request(Card& card, const Connection& connection, uint32_t handle);
 // The record is free again.
 void free_request(Card& card, Request& request);
 // A request or a connection of the member's is gone.

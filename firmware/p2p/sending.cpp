@@ -159,7 +159,7 @@ void launch(Card& card, Connection& connection, SendRecord& record, uint32_t num
   if (record.times > 1 || connection.deadline_ns > card.now + answer_time(card, connection)) {
     expect_answer(card, connection);
   }
-  launch_packet(card, packet, false);
+  launch_packet(card, packet, false, connection.engine);
 }
 
 template <typename Body>

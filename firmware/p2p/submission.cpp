@@ -52,7 +52,8 @@ peal_status check_fields(const peal_submission& entry) {
     return PEAL_STATUS_BAD_FLAGS;
   }
   if (entry.algorithm != PEAL_ALGORITHM_NONE) return PEAL_STATUS_BAD_ALGORITHM;
-  if (!uses.tag && entry.sequence != 0) return PEAL_STATUS_BAD_SEQUENCE;
+  const bool tagged = uses.tag && (entry.flags & PEAL_SUBMIT_ANY_TAG) == 0;
+  if (!tagged && entry.sequence != 0) return PEAL_STATUS_BAD_SEQUENCE;
   if (!uses.bytes && entry.block_bytes != 0) return PEAL_STATUS_BAD_LENGTH;
   if (!uses.send && (entry.send_key != 0 || entry.send_offset != 0)) return PEAL_STATUS_BAD_KEY;
   if (!uses.receive && (entry.receive_key != 0 || entry.receive_offset != 0)) {
@@ -138,6 +139,7 @@ void complete(Card& card, const Over& over) {
   if (context.phase != ContextPhase::kOpen) return;  // nobody listens any more
   peal_completion entry = {};
   entry.cookie = over.ticket.iteration;
+  entry.sequence = over.wanted;
   entry.card_ns = card.now - over.accepted_ns;
   entry.member = member.membership.handle;
   entry.failed_rank = over.rank;

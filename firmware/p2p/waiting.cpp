@@ -19,8 +19,9 @@ Waiter& waiter_at(State& state, uint32_t place) {
   return state.waiters[(state.waiter_first + place) % kWaiters];
 }
 
-bool is_same(const Waiter& waiter, const Member& member, Rank rank) {
-  return waiter.member == member.membership.handle && waiter.address.rank == rank;
+bool is_same(const Waiter& one, const Waiter& other) {
+  return one.member == other.member && one.address.rank == other.address.rank &&
+         one.engine == other.engine;
 }
 
 void serve_waiter(Card& card) {
@@ -30,7 +31,7 @@ void serve_waiter(Card& card) {
   --state.waiter_count;
   Member* member = find_member(card, waiter.member);
   if (member == nullptr || member->membership.poisoned) return;
-  if (find_connection(card, member->index, waiter.address.rank) != nullptr) return;
+  if (find_connection(card, member->index, waiter.address.rank, waiter.engine) != nullptr) return;
   accept_connection(card, *member, waiter);
 }
 
@@ -45,7 +46,7 @@ bool serve_request(Card& card) {
     peal_peer_address own;
     const peal_peer_address* address = find_address_of(card, member, request.rank, &own);
     if (address != nullptr) {
-      open_connection(card, member, *address);
+      open_connection(card, member, *address, request.engine);
       return true;
     }
     take_first(state, state.wanting);
@@ -119,23 +120,21 @@ void make_room(Card& card) {
 
 }  // namespace
 
-peal_counter accept_or_wait(Card& card, Member& member, uint32_t peer,
-                            const peal_peer_address& address) {
+peal_counter accept_or_wait(Card& card, Member& member, const Waiter& asker) {
   State& state = card.p2p;
   for (uint32_t i = 0; i < state.waiter_count; ++i) {
     Waiter& waiter = waiter_at(state, i);
-    if (!is_same(waiter, member, address.rank)) continue;
-    waiter.peer = peer;
+    if (!is_same(waiter, asker)) continue;
+    waiter.peer = asker.peer;
     return PEAL_COUNTER_RECEIVED;
   }
-  const Waiter waiter = {member.membership.handle, peer, address};
   if (!anybody_waits(state) && has_free_connection(state)) {
-    accept_connection(card, member, waiter);
+    accept_connection(card, member, asker);
     return PEAL_COUNTER_RECEIVED;
   }
   if (state.waiter_count == kWaiters) return PEAL_COUNTER_DROP_NO_CONNECTION;
   count(card, PEAL_COUNTER_NO_CONNECTION);
-  waiter_at(state, state.waiter_count++) = waiter;
+  waiter_at(state, state.waiter_count++) = asker;
   state.wanted = state.due = true;
   return PEAL_COUNTER_RECEIVED;
 }

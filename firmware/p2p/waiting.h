@@ -14,8 +14,7 @@ namespace peal::p2p {
 // Packets that a connection carries, both ways, before it must give way.
 inline constexpr uint32_t kTurnPackets = 4 * kWindow;
 
-peal_counter accept_or_wait(Card& card, Member& member, uint32_t peer,
-                            const peal_peer_address& address);
+peal_counter accept_or_wait(Card& card, Member& member, const Waiter& asker);
 // One more packet of this connection. It may have had its turn.
 void count_packet(Card& card, Connection& connection);
 // Gives out what is free; where nothing is, somebody gives way.

@@ -8,9 +8,4 @@ namespace peal::queue {
 
 Network& point_to_point();
 
-// That of a request which queues asked it for.
-inline Ticket ticket_of(const p2p::Ticket& ticket) {
-  return {.queue = ticket.queue, .task = static_cast<uint16_t>(ticket.descriptor)};
-}
-
 }  // namespace peal::queue

@@ -12,11 +12,10 @@
 namespace peal::queue {
 namespace {
 
-constexpr uint32_t kEngines = 1;
-
 peal_status check_shape(const peal_commit_program& request) {
   if (request.name == PEAL_NO_QUEUE) return PEAL_STATUS_BAD_GROUP;
-  if (request.mode == 0 || request.mode >= PEAL_PROGRAM_MODE_COUNT || request.engine >= kEngines) {
+  if (request.mode == 0 || request.mode >= PEAL_PROGRAM_MODE_COUNT ||
+      request.engine >= p2p::kEngines) {
     return PEAL_STATUS_BAD_FLAGS;
   }
   // At least COMPLETE and JUMP.

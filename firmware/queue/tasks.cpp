@@ -34,31 +34,41 @@ Task* free_task(Queue& queue) {
 }
 
 bool start(const Scope& scope, const peal_descriptor& descriptor, const HostAddress& memory,
-           Ticket ticket) {
+           const Ticket& ticket) {
   auto& [card, member, queue] = scope;
   Network& network = *card.queues.network;
-  const Message message = {.rank = descriptor.rank,
-                           .memory = memory,
-                           .bytes = descriptor.bytes,
-                           .key = descriptor.key,
-                           .tag = descriptor.tag};
   switch (descriptor.opcode) {
     case PEAL_PROGRAM_SEND:
-      return network.send(card, member, message, ticket);
+      return network.send(card, member,
+                          {.to = descriptor.rank,
+                           .from = memory,
+                           .bytes = descriptor.bytes,
+                           .tag = descriptor.tag,
+                           .key = descriptor.key,
+                           .engine = queue.engine},
+                          ticket);
     case PEAL_PROGRAM_RECEIVE:
-      return network.receive(card, member, message, ticket);
+      return network.receive(card, member,
+                             {.from = descriptor.rank,
+                              .to = memory,
+                              .bytes = descriptor.bytes,
+                              .tag = descriptor.tag,
+                              .any_tag = false,
+                              .key = descriptor.key},
+                             ticket);
     default:  // a signal is a put of no bytes
       return network.put(card, member,
                          {.to = descriptor.rank,
                           .from = memory,
                           .bytes = descriptor.bytes,
-                          .key = descriptor.key,
                           .remote_key = descriptor.remote_key,
                           .remote_offset = descriptor.remote_offset,
                           .notice = {.queue = descriptor.queue,
                                      .counter = descriptor.counter,
                                      .steps = descriptor.steps,
-                                     .iteration = queue.iteration}},
+                                     .iteration = queue.iteration},
+                          .key = descriptor.key,
+                          .engine = queue.engine},
                          ticket);
   }
 }
@@ -93,7 +103,10 @@ Issued issue_task(const Scope& scope, const peal_descriptor& descriptor) {
   if (!reaches(scope, descriptor)) return Issued::kFailed;
   HostAddress memory;
   if (!check_memory(scope, descriptor, &memory)) return Issued::kFailed;
-  const Ticket ticket = {.queue = queue.index, .task = static_cast<uint16_t>(task - queue.tasks)};
+  const Ticket ticket = {.owner = p2p::Owner::kQueue,
+                         .queue = queue.index,
+                         .descriptor = static_cast<uint32_t>(task - queue.tasks),
+                         .iteration = queue.iteration};
   if (!start(scope, descriptor, memory, ticket)) return Issued::kAgain;
   *task = {
       .in_use = true, .done = descriptor.done, .index = queue.consumer, .rank = descriptor.rank};
@@ -101,10 +114,10 @@ Issued issue_task(const Scope& scope, const peal_descriptor& descriptor) {
   return Issued::kYes;
 }
 
-void task_over(Card& card, Ticket ticket, peal_status status, uint32_t rank) {
-  PEAL_ASSERT(ticket.queue < CONFIG_QUEUES && ticket.task < kTasks);
+void task_over(Card& card, const Ticket& ticket, peal_status status, uint32_t rank) {
+  PEAL_ASSERT(ticket.queue < CONFIG_QUEUES && ticket.descriptor < kTasks);
   Queue& queue = card.queues.queues[ticket.queue];
-  Task& task = queue.tasks[ticket.task];
+  Task& task = queue.tasks[ticket.descriptor];
   PEAL_ASSERT(queue.in_use && task.in_use);
   task.in_use = false;
   --queue.under_way;

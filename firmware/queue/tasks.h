@@ -23,6 +23,6 @@ enum class Issued : uint8_t {
 [[nodiscard]] Issued issue_task(const Scope& scope, const peal_descriptor& descriptor);
 // A task is over; `rank` where the status names one, else PEAL_NO_RANK: then the start names the
 // rank that the task was for.
-void task_over(Card& card, Ticket ticket, peal_status status, uint32_t rank);
+void task_over(Card& card, const Ticket& ticket, peal_status status, uint32_t rank);
 
 }  // namespace peal::queue

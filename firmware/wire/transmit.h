@@ -68,11 +68,11 @@ inline void address_packet(const peal_peer_address& to, const PacketKind& kind,
 }
 // Writes the sums into the header. payload_summed: header->payload_crc is right already.
 void sum_packet(const Card& card, Packet* packet, bool payload_summed);
-// Sums (where the port does not) and sends.
-inline void launch_packet(Card& card, Packet* packet, bool payload_summed) {
+// Sums (where the port does not) and sends. Collectives have the first engine.
+inline void launch_packet(Card& card, Packet* packet, bool payload_summed, uint32_t engine = 0) {
   if (card.checksums == Checksums::kSoftware) sum_packet(card, packet, payload_summed);
   --card.packets_held;
-  card.port->send(packet);
+  card.port->send(packet, engine);
 }
 
 // What goes into payload_crc; zero where the firmware does not sum.

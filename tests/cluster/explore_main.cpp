@@ -108,7 +108,7 @@ class Wire final : public Port {
   Packet* allocate_packet() override;
   Packet* share_packet(Packet* packet) override;
   void release_packet(Packet* packet) override;
-  void send(Packet* packet) override;
+  void send(Packet* packet, uint32_t engine) override;
   // What comes early goes to the channel.
   [[nodiscard]] uint32_t packet_buffers() const override { return 0; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSkipped; }
@@ -223,7 +223,7 @@ Packet* Wire::share_packet(Packet* packet) {
 
 void Wire::release_packet(Packet* packet) { world_.free_.push_back(static_cast<Buffer*>(packet)); }
 
-void Wire::send(Packet* packet) {
+void Wire::send(Packet* packet, uint32_t) {
   const peal_wire_header& header = *packet->header;
   Flight flight;
   flight.to = emulator::card_of_mac(header.destination);

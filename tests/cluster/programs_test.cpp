@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "hostlib/program_collectives.h"
-#include "tests/cluster/program_hosts.h"
+#include "tools/peal-sim/program_hosts.h"
 
 namespace peal::sim {
 namespace {
@@ -151,16 +151,56 @@ TEST(ProgramsInTime, IterationsNeedNoHost) {
   EXPECT_LT(together, single);
 }
 
+TimeNs chain_time(const CostModel& costs, uint32_t ranks, size_t bytes, size_t segment) {
+  ClusterOptions options = cards(ranks);
+  options.costs = costs;
+  ProgramHosts hosts(options, bytes, broadcast(ranks, 0, bytes, segment));
+  hosts.start_all();
+  return hosts.run();
+}
+
+constexpr size_t kChainBytes = 1 << 20;
+constexpr size_t kChainSegment = 32768;
+
+// From one card's memory to the next one's: read, sent, written, and what each packet costs.
+TimeNs hop_time(const CostModel& costs, size_t bytes) {
+  const uint64_t byte_ps = 2 * costs.dma_byte_gap_ps + costs.byte_gap_ps;
+  const TimeNs latencies = 2 * costs.dma_latency_ns + costs.wire_latency_ns;
+  const TimeNs events = 2 * (costs.packet_ns + costs.send_ns + costs.dma_event_ns);
+  return bytes * byte_ps / 1000 + latencies + events;
+}
+
 // Segments go down the chain behind each other: each further card costs a segment, not a message.
 TEST(ProgramsInTime, TheChainIsPipelined) {
-  constexpr size_t kBytes = 1 << 20;
-  const auto time = [](uint32_t ranks, size_t segment) {
-    ProgramHosts hosts(cards(ranks), kBytes, broadcast(ranks, 0, kBytes, segment));
-    hosts.start_all();
-    return hosts.run();
+  const CostModel costs;
+  const TimeNs three = chain_time(costs, 3, kChainBytes, kChainSegment);
+  const TimeNs twelve = chain_time(costs, 12, kChainBytes, kChainSegment);
+  const TimeNs hop = (twelve - three) / 9;
+  EXPECT_LT(hop, hop_time(costs, kChainSegment));
+  EXPECT_GT(hop, kChainSegment * costs.byte_gap_ps / 1000) << "it is stored and then forwarded";
+  EXPECT_GT(chain_time(costs, 12, kChainBytes, kChainBytes),
+            8 * chain_time(costs, 2, kChainBytes, kChainBytes))
+      << "in one segment nothing is";
+}
+
+// What limits a chain of three or more is the DMA engine of a card in the middle, which writes
+// every byte and reads it: where both go at once, it is the link again, and the third card costs
+// little more than a segment.
+TEST(ProgramsInTime, TheChainIsAsFastAsAMiddleCardsMemory) {
+  CostModel costs;
+  const auto more_than_two = [&] {
+    const TimeNs two = chain_time(costs, 2, kChainBytes, kChainSegment);
+    const TimeNs three = chain_time(costs, 3, kChainBytes, kChainSegment);
+    EXPECT_GT(three, two);
+    return three - two;
   };
-  EXPECT_LT(time(12, 32768), 3 * time(2, 32768));
-  EXPECT_GT(time(12, kBytes), 8 * time(2, kBytes)) << "in one segment nothing is";
+  const TimeNs hop = hop_time(costs, kChainSegment);
+  const TimeNs memory = kChainBytes * (2 * costs.dma_byte_gap_ps - costs.byte_gap_ps) / 1000;
+  const TimeNs one_way = more_than_two();
+  EXPECT_GT(one_way, memory / 2);
+  EXPECT_LT(one_way, memory + hop);
+  costs.dma_duplex = 1;
+  EXPECT_LT(more_than_two(), 2 * hop);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "emulator/common/random.h"
-#include "tests/cluster/program_hosts.h"
+#include "tools/peal-sim/program_hosts.h"
 
 namespace peal::sim {
 

@@ -31,6 +31,12 @@ class ApiTest(jobs.JobCase):
     def test_memory_that_is_gone(self):
         self.scenario(4, "unmapped", "2")
 
+    def test_memory_that_comes_back(self):
+        self.scenario(3, "remapped", "24", "10000", options=("--loss", "0.01"))
+
+    def test_more_buffers_than_are_kept(self):
+        self.scenario(2, "buffers", "300")
+
 
 if __name__ == "__main__":
     jobs.main()

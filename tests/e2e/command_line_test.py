@@ -10,12 +10,12 @@ import jobs
 MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "man")
 PROGRAMS = ("pealrun", "peal-perf", "peal-nic", "ideal-card", "peal-matmul", "peal-sim", "pealctl")
 # What some do besides, each with options of its own.
-COMMANDS = {"peal-sim": ("soak", "replay", "overlap", "throughput"), "pealctl": ("choose",)}
+COMMANDS = {"peal-sim": ("soak", "replay", "overlap", "throughput", "broadcast-figure", "alltoall-figure"), "pealctl": ("choose",)}
 # Options of other programs, named in a page in passing.
 OTHERS = {"ideal-card": {"--floor"}, "peal-matmul": {"--loss"}}
 # Without these there is nothing to do.
 NEEDED = {("pealrun",): {"--ranks"}, ("peal-nic",): {"--socket"}, ("peal-sim", "replay"): {"--seed"},
-          ("pealctl", "choose"): {"--ranks"}}
+          ("peal-sim", "broadcast-figure"): {"--model"}, ("peal-sim", "alltoall-figure"): {"--model"}, ("pealctl", "choose"): {"--ranks"}}
 EVERYWHERE = {"--help", "--version"}
 
 
@@ -67,7 +67,7 @@ class CommandLineTest(jobs.JobCase):
     def test_help_names_the_commands(self):
         for name, commands in COMMANDS.items():
             text = help_lines(name)[1]
-            self.assertEqual(re.findall(r"^  (\w+) {2,}[A-Z].*[.]$", text, re.MULTILINE), list(commands), text)
+            self.assertEqual(re.findall(r"^  ([\w-]+) {2,}[A-Z].*[.]$", text, re.MULTILINE), list(commands), text)
 
     def test_help_and_man_page_name_the_same_options(self):
         for name in PROGRAMS:
@@ -86,7 +86,8 @@ class CommandLineTest(jobs.JobCase):
 
     def test_one_line_and_one_status_for_a_mistake(self):
         for words in all_words():
-            needed = ("--seed", "1") if words[-1] == "replay" else ()
+            needed = [word for option in sorted(NEEDED.get(words, ())) if words[0] == "peal-sim"
+                      for word in (option, "1")]
             done = run(*words, *needed, "--no-such-option")
             self.assertEqual((done.returncode, done.stdout, done.stderr),
                              (2, "", f"{words[0]}: there is no option --no-such-option\nTry '{words[0]} --help'.\n"))

@@ -20,6 +20,9 @@ class OlderHeaderTest(jobs.JobCase):
     def test_version_5(self):
         self.run_job(4, jobs.program("e2e-older-5"))
 
+    def test_version_6(self):
+        self.run_job(4, jobs.program("e2e-older-6"))
+
 
 if __name__ == "__main__":
     jobs.main()

@@ -11,15 +11,31 @@ LOSS = ("--loss", "0.02", "--seed", "5")
 
 class PersistentTest(jobs.JobCase):
     def test_all_kinds(self):
-        for ranks in (1, 2, 5, 8):
+        for ranks in (2, 3, 5, 8, 9):
             with self.subTest(ranks=ranks):
-                self.scenario(ranks, "persistent", "60", "20000", str(ranks))
+                self.scenario(ranks, "persistent", "60", "20000", str(ranks), "programs")
+
+    def test_one_rank_has_nobody_to_tell(self):
+        self.scenario(1, "persistent", "60", "20000", "1", "ordinary")
+
+    def test_nothing_but_descriptors_runs(self):
+        self.scenario(5, "persistent-descriptors", "20", "20000")
+        self.scenario(4, "persistent-descriptors", "20", "5000", options=LOSS)
+
+    def test_as_ordinary_operations(self):
+        self.environment["PEAL_PROGRAMS"] = "0"
+        self.scenario(4, "persistent", "40", "9000", "3", "ordinary", options=LOSS)
+
+    def test_long_ones(self):
+        """Rings, chains."""
+        self.scenario(5, "persistent", "12", "900000", "6", "programs")
 
     def test_all_kinds_with_loss(self):
-        self.scenario(4, "persistent", "40", "9000", "3", options=LOSS)
+        self.scenario(4, "persistent", "40", "9000", "3", "programs", options=LOSS)
 
-    def test_on_two_cards(self):
-        self.scenario(6, "persistent", "40", "5000", "9", options=("--cards", "2"))
+    def test_where_cards_have_no_room_for_all(self):
+        """Three ranks of a card with eight requests each; a card has 16 queues."""
+        self.scenario(6, "persistent", "40", "5000", "9", "both", options=("--cards", "2"))
 
     def test_more_than_a_card_has_groups(self):
         """Each round ends one request and makes another."""

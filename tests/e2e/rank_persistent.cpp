@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <random>
+#include <string_view>
 
 #include "tests/e2e/rank_blocks.h"
 #include "tests/e2e/rank_support.h"
@@ -104,6 +105,28 @@ class Repeated {
   BlockCall blocks_;
 };
 
+peal_statistics statistics(const Job& job) {
+  peal_statistics read = {};
+  read.struct_bytes = sizeof(read);
+  EXPECT_OK(job, peal_read_statistics(job.card, &read));
+  return read;
+}
+
+uint64_t counter(const Job& job, std::string_view name) {
+  std::vector<uint64_t> values(512);
+  size_t count = 0;
+  EXPECT_OK(job, peal_counters(job.card, values.data(), values.size(), &count));
+  for (size_t i = 0; i < std::min(count, values.size()); i++) {
+    if (peal_counter_name(i) != nullptr && name == peal_counter_name(i)) return values[i];
+  }
+  fail(job, __FILE__, __LINE__, "no counter " + std::string(name));
+}
+
+// Data and signals of the card's own collectives.
+uint64_t collective_packets(const Job& job) {
+  return counter(job, "sent_data") + counter(job, "sent_signal");
+}
+
 void finish(const Job& job, std::vector<Repeated>& all, std::mt19937& own) {
   std::vector<peal_request*> pending;
   for (const Repeated& each : all) pending.push_back(each.request);
@@ -119,8 +142,8 @@ void finish(const Job& job, std::vector<Repeated>& all, std::mt19937& own) {
 
 }  // namespace
 
-// persistent COUNT LONGEST SEED: that many rounds in which all of eight requests are started, and
-// one of them is another afterwards.
+// persistent COUNT LONGEST SEED KIND: that many rounds in which all of eight requests are started,
+// and one of them is another afterwards.
 void run_persistent(Job& job) {
   constexpr size_t kRequests = 8;
   const uint64_t count = job.number(0, 100);
@@ -133,6 +156,11 @@ void run_persistent(Job& job) {
     all.emplace_back(job, longest);
     all.back().make(random, longest);
   }
+  const peal_statistics made = statistics(job);
+  const std::string kind = job.arguments.size() > 3 ? job.arguments[3] : "";
+  if (kind == "programs") EXPECT_TRUE(job, made.programs == kRequests && made.ordinary == 0);
+  if (kind == "ordinary") EXPECT_TRUE(job, made.programs == 0 && made.ordinary == kRequests);
+  if (kind == "both") EXPECT_TRUE(job, made.programs > 0 && made.ordinary > 0);
   for (uint64_t round = 0; round < count; round++) {
     std::vector<peal_request*> order;
     for (size_t i = 0; i < kRequests; i++) {
@@ -160,6 +188,47 @@ void run_persistent(Job& job) {
   for (Repeated& each : all) EXPECT_OK(job, peal_request_free(each.request));
   job.barrier();
   peal_close(job.card);
+}
+
+// persistent-descriptors ROUNDS LONGEST: what the cards count of starts, one rank a card: each
+// is a start of a program, and of its collectives nothing runs until the last is over.
+void run_persistent_descriptors(Job& job) {
+  constexpr size_t kRequests = 10;
+  const uint64_t rounds = job.number(0, 20);
+  const size_t longest = job.number(1, 20'000);
+  std::mt19937 random(5);
+  open_all(job);
+  std::vector<Repeated> all;
+  for (size_t i = 0; i < kRequests; i++) {
+    all.emplace_back(job, longest);
+    all.back().make(random, longest);
+  }
+  EXPECT_TRUE(job, statistics(job).programs == kRequests);
+  // Until what the others needed for their requests has gone as well.
+  for (uint64_t before = ~uint64_t{0}; before != collective_packets(job);) {
+    before = collective_packets(job);
+    job.barrier();
+  }
+  job.barrier();
+  const uint64_t packets = collective_packets(job);
+  const uint64_t starts = counter(job, "starts");
+  const uint64_t descriptors = counter(job, "descriptors");
+  for (uint64_t round = 0; round < rounds; round++) {
+    for (Repeated& each : all) {
+      each.prepare(round);
+      EXPECT_OK(job, peal_start(each.request));
+    }
+    for (Repeated& each : all) {
+      EXPECT_OK(job, peal_wait(each.request));
+      EXPECT_TRUE(job, each.is_right());
+    }
+  }
+  EXPECT_TRUE(job, counter(job, "starts") - starts == rounds * kRequests);
+  EXPECT_TRUE(job, counter(job, "descriptors") - descriptors > rounds * kRequests * 2);
+  EXPECT_TRUE(job, collective_packets(job) == packets);
+  job.barrier();
+  for (Repeated& each : all) EXPECT_OK(job, peal_request_free(each.request));
+  close_all(job);
 }
 
 // persistent-disagree: one rank describes something else than the others. All are told when the

@@ -38,7 +38,7 @@ class AdminPort final : public Port {
   Packet* allocate_packet() override { return packets.allocate_packet(); }
   Packet* share_packet(Packet* packet) override { return packets.share_packet(packet); }
   void release_packet(Packet* packet) override { packets.release_packet(packet); }
-  void send(Packet* packet) override { packets.send(packet); }
+  void send(Packet* packet, uint32_t engine) override { packets.send(packet, engine); }
   [[nodiscard]] uint32_t packet_buffers() const override { return CONFIG_PACKET_BUFFERS; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSoftware; }
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,

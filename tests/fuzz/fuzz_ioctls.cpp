@@ -76,6 +76,11 @@ void check_others(FuzzInput& input) {
   if (input.byte() % 2 != 0) event.reserved = 0;
   fuzz_require((peal_check_eventfd(&event) == 0) == (event.reserved == 0 && event.fd >= -1),
                "eventfd");
+  auto departed = input.take<peal_ioctl_departed>();
+  if (input.byte() % 2 != 0) departed.key = 0;
+  if (input.byte() % 2 != 0) departed.found = 0;
+  fuzz_require((peal_check_departed(&departed) == 0) == (departed.key == 0 && departed.found == 0),
+               "departed");
 }
 
 }  // namespace

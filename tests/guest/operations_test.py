@@ -11,7 +11,7 @@ import guest_pair
 import guest_vm
 
 RANKS_PER_GUEST = 3
-SCENARIOS = ("broadcast 65536", "alltoall 9000", "allgatherv 9000", "alltoallv 9000", "mixed 100 20000 1", "late 36 20000 2")
+SCENARIOS = ("broadcast 65536", "alltoall 9000", "allgatherv 9000", "alltoallv 9000", "mixed 100 20000 1", "late 36 20000 2", "remapped 16 10000", "buffers 300")
 DEADLY = ("broadcast", "allgather", "alltoall", "allgatherv", "alltoallv")
 
 
@@ -48,7 +48,7 @@ def body(lab):
     # Not rank 0, which serves the out-of-band exchange.
     for victim, operation in enumerate(DEADLY, 1):
         dies_in(guests, operation, victim)
-    runs(guests, SCENARIOS[-1])
+    runs(guests, SCENARIOS[0])
     # Channels of the dead are the card's for a while.
     for guest in guests:
         guest.run("while test $(cat /sys/module/peal/parameters/channel_pages) -gt 0; do usleep 100000; done")

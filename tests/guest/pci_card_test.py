@@ -15,7 +15,7 @@ import sys
 import guest_options
 import guest_vm
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 PAGE = 4096
 HOST_PAGE = 0x1000
 COMMAND = struct.Struct("<HHIQII488s")

@@ -18,6 +18,7 @@ static const struct known ioctls[] = {
     {PEAL_IOCTL_EVENTFD, sizeof(struct peal_ioctl_eventfd)},
     {PEAL_IOCTL_KICK, sizeof(struct peal_ioctl_kick)},
     {PEAL_IOCTL_ASK, sizeof(struct peal_ioctl_ask)},
+    {PEAL_IOCTL_DEPARTED, sizeof(struct peal_ioctl_departed)},
 };
 
 /* Zeros behind a header, on a page that ends right behind them and may be read-only. */
@@ -206,7 +207,7 @@ void test_arguments(void) {
   for (i = 0; i < sizeof(ioctls) / sizeof(ioctls[0]); i++) try_header(fd, &ioctls[i]);
   CHECK_ERRNO(ioctl(fd, _IOWR(PEAL_IOCTL_MAGIC, 0, struct peal_ioctl_info), page), ENOTTY);
   CHECK_ERRNO(ioctl(fd, _IOWR(PEAL_IOCTL_MAGIC, 2, struct peal_ioctl_info), page), ENOTTY);
-  CHECK_ERRNO(ioctl(fd, _IOWR(PEAL_IOCTL_MAGIC, 11, struct peal_ioctl_info), page), ENOTTY);
+  CHECK_ERRNO(ioctl(fd, _IOWR(PEAL_IOCTL_MAGIC, 12, struct peal_ioctl_info), page), ENOTTY);
   CHECK_ERRNO(ioctl(fd, _IOWR('x', 1, struct peal_ioctl_info), page), ENOTTY);
   CHECK_ERRNO(ioctl(fd, 0x5401 /* TCGETS */, page), ENOTTY);
   CHECK_ERRNO(read(fd, &byte, 1), EINVAL);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Registered memory: what may not be registered, who may unregister, what it costs, and that no pin
  * is left behind. */
+#define _GNU_SOURCE
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -141,6 +143,86 @@ static void try_all_keys(int fd) {
   CHECK_EQ(pinned_pages(), count);
 }
 
+/* The next key whose memory has left, or 0. */
+static uint32_t departed(int fd) {
+  struct peal_ioctl_departed argument = {.header = {PEAL_ABI_VERSION, sizeof(argument)}};
+
+  CHECK_EQ(ioctl(fd, PEAL_IOCTL_DEPARTED, &argument), 0);
+  CHECK_EQ(argument.found, argument.key != 0);
+  return argument.key;
+}
+
+static int try_map(int fd, size_t bytes, int protection) {
+  return mmap(NULL, bytes, protection, MAP_SHARED, fd, PEAL_MMAP_DEPARTURES) == MAP_FAILED ? -1 : 0;
+}
+
+/* Memory that is unmapped, moved or thrown away is told, each registration once; what is only protected, written to or
+ * copied for a child is not. */
+static void try_departures(int fd, int other_fd) {
+  const volatile uint64_t* count =
+      mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, PEAL_MMAP_DEPARTURES);
+  uint8_t* memory = pages(16, PROT_READ | PROT_WRITE);
+  struct peal_ioctl_departed wrong = {.header = {PEAL_ABI_VERSION, sizeof(wrong)}, .key = 1};
+  uint32_t first, second, third, neighbour;
+  uint8_t* other = pages(4, PROT_READ | PROT_WRITE);
+  uint64_t before;
+  pid_t child;
+
+  CHECK((const void*)count != MAP_FAILED);
+  CHECK_ERRNO(try_map(fd, PAGE, PROT_READ | PROT_WRITE), EACCES);
+  CHECK_ERRNO(try_map(fd, 2 * PAGE, PROT_READ), EINVAL);
+  CHECK_ERRNO(ioctl(fd, PEAL_IOCTL_DEPARTED, &wrong), EINVAL);
+  memset(memory, 1, 16 * PAGE);
+  CHECK_EQ(register_memory(fd, memory, 4 * PAGE, BOTH, &first), PEAL_STATUS_OK);
+  CHECK_EQ(register_memory(fd, memory + 4 * PAGE + 100, 200, BOTH, &second), PEAL_STATUS_OK);
+  CHECK_EQ(register_memory(fd, memory + 8 * PAGE, 4 * PAGE, BOTH, &third), PEAL_STATUS_OK);
+  CHECK_EQ(register_memory(other_fd, memory + 12 * PAGE, 4 * PAGE, BOTH, &neighbour),
+           PEAL_STATUS_OK);
+  before = *count;
+  CHECK_EQ(mprotect(memory, 16 * PAGE, PROT_READ), 0);
+  CHECK_EQ(mprotect(memory, 16 * PAGE, PROT_READ | PROT_WRITE), 0);
+  child = fork();
+  if (child == 0) _exit(0);
+  CHECK_EQ(waitpid(child, NULL, 0), child);
+  memset(memory, 2, 16 * PAGE);
+  CHECK_EQ(*count, before);
+  CHECK_EQ(departed(fd), 0);
+  /* One page of four, and one that lies in the middle of its registration. */
+  CHECK_EQ(munmap(memory + 3 * PAGE, PAGE), 0);
+  CHECK(*count > before);
+  CHECK_EQ(departed(fd), first);
+  CHECK_EQ(departed(fd), 0);
+  before = *count;
+  CHECK_EQ(madvise(memory + 4 * PAGE, PAGE, MADV_DONTNEED), 0);
+  CHECK(mremap(memory + 8 * PAGE, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other) ==
+        other);
+  CHECK(*count > before);
+  {
+    const uint32_t one = departed(fd);
+    const uint32_t two = departed(fd);
+
+    CHECK((one == second && two == third) || (one == third && two == second));
+  }
+  CHECK_EQ(departed(fd), 0);
+  CHECK_EQ(departed(other_fd), 0);
+  CHECK_EQ(munmap(memory + 12 * PAGE, 4 * PAGE), 0);
+  CHECK_EQ(departed(fd), 0);
+  CHECK_EQ(departed(other_fd), neighbour);
+  /* Told or not, it is unregistered as ever; what is unregistered is not told. */
+  before = *count;
+  CHECK_EQ(munmap(memory, 3 * PAGE), 0);
+  CHECK(*count > before);
+  CHECK_EQ(unregister_memory(fd, first), PEAL_STATUS_OK);
+  CHECK_EQ(departed(fd), 0);
+  CHECK_EQ(unregister_memory(fd, second), PEAL_STATUS_OK);
+  CHECK_EQ(unregister_memory(fd, third), PEAL_STATUS_OK);
+  CHECK_EQ(unregister_memory(other_fd, neighbour), PEAL_STATUS_OK);
+  CHECK_EQ(pinned_pages(), 0);
+  CHECK_EQ(munmap((void*)(uintptr_t)count, PAGE), 0);
+  munmap(memory, 16 * PAGE);
+  munmap(other, 4 * PAGE);
+}
+
 /* A process that dies half-way takes nothing with it. */
 static void try_sudden_death(void) {
   uint8_t* memory = pages(16, PROT_READ | PROT_WRITE);
@@ -174,6 +256,7 @@ void test_memory(void) {
   try_kinds(fd);
   try_ranges(fd);
   try_keys(fd, other_fd);
+  try_departures(fd, other_fd);
   /* Read-only memory may be read. */
   CHECK_ERRNO(try_register(fd, (uintptr_t)constant, PAGE, PEAL_ACCESS_WRITE), EFAULT);
   CHECK_EQ(register_memory(fd, constant, 2 * PAGE, PEAL_ACCESS_READ, &key), PEAL_STATUS_OK);

@@ -12,7 +12,7 @@ cd "$root"
 
 generate() { /usr/bin/python3 cmake/kconfig.py --kconfig Kconfig --config "$1" --header "$work/peal_config.h" "${@:2}"; }
 
-for profile in emulator lanai bluefield unit minimal wide many; do
+for profile in emulator lanai bluefield unit minimal wide many papers; do
   generate "configs/$profile" --resolved "$work/$profile"
   cp "$work/peal_config.h" "$work/first.h"
   generate "$work/$profile"

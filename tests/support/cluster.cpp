@@ -184,7 +184,7 @@ bool Cluster::move_once() {
     for (const auto& [context, entry] : card.port.take_completions()) {
       (void)context;
       completions_[rank].push_back(
-          {entry.cookie, entry.status, entry.failed_rank, entry.bytes, entry.tag});
+          {entry.cookie, entry.status, entry.failed_rank, entry.bytes, entry.tag, entry.sequence});
       if (scribble_at_completion) scribble_send(rank, entry.sequence);
     }
   }

@@ -21,6 +21,7 @@ struct Completion {
   uint32_t failed_rank;
   uint64_t bytes = 0;
   uint64_t tag = 0;
+  uint64_t sequence = 0;
 };
 
 class Cluster {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "firmware/base/crc32c.h"
+#include "peal_config.h"
 
 namespace peal::test {
 
@@ -134,7 +135,7 @@ void MemoryPort::release_packet(Packet* packet) {
   if (Buffer* buffer = own_buffer(packet, "release_packet")) put_back(buffer);
 }
 
-void MemoryPort::send(Packet* packet) {
+void MemoryPort::send(Packet* packet, uint32_t engine) {
   Buffer* buffer = own_buffer(packet, "send");
   if (buffer == nullptr) return;
   if (packet->header != &buffer->header) problem("send of a packet whose header was exchanged");
@@ -143,7 +144,9 @@ void MemoryPort::send(Packet* packet) {
     buffer->header.length = 0;
   }
   freeze(*buffer->payload, buffer->header.length);
-  log_ += "send " + frame_text(buffer->header, buffer->payload->bytes.data()) + "\n";
+  if (engine >= CONFIG_TRANSMIT_ENGINES) problem("there is no engine " + std::to_string(engine));
+  log_ += "send " + frame_text(buffer->header, buffer->payload->bytes.data());
+  log_ += engine == 0 ? "\n" : " by engine " + std::to_string(engine) + "\n";
   buffer->held = false;
   sent_.push_back(buffer);
 }

@@ -86,7 +86,7 @@ class MemoryPort final : public Port {
   Packet* allocate_packet() override;
   Packet* share_packet(Packet* packet) override;
   void release_packet(Packet* packet) override;
-  void send(Packet* packet) override;
+  void send(Packet* packet, uint32_t engine) override;
   // What the card is told; most tests want what comes early to go to the channel.
   [[nodiscard]] uint32_t packet_buffers() const override { return told_buffers; }
   uint32_t told_buffers = 0;

@@ -17,11 +17,20 @@ host::Program::Remote ProgramModel::add_memory(uint8_t* memory) {
 }
 
 void ProgramModel::add_program(const host::Program& program) {
-  ranks_.push_back({.program = &program, .counts = {}});
+  uint32_t number = 0;
+  for (const Rank& other : ranks_) {
+    if (other.program->shape().rank == program.shape().rank) number++;
+  }
+  ranks_.push_back({.program = &program, .number = number, .counts = {}});
 }
 
-void ProgramModel::tell(uint32_t rank, const host::Program::Step& step, uint64_t iteration) {
-  Rank& to = ranks_[rank];
+// What is told is the program there that has the number which the named one has here.
+void ProgramModel::tell(uint32_t from, const host::Program::Step& step, uint64_t iteration) {
+  uint32_t number = ranks_[from].number;
+  if (step.told != nullptr) number = std::ranges::find(ranks_, step.told, &Rank::program)->number;
+  Rank& to = *std::ranges::find_if(ranks_, [&](const Rank& rank) {
+    return rank.program->shape().rank == step.descriptor.rank && rank.number == number;
+  });
   farthest_ahead_ = std::max(farthest_ahead_, iteration - std::min(iteration, to.iteration));
   to.counts[{iteration, step.descriptor.counter}] += step.descriptor.steps;
 }
@@ -32,15 +41,25 @@ void ProgramModel::arrive(const Task& task) {
     std::memcpy(memories_[descriptor.remote_key - 1] + descriptor.remote_offset, task.step->memory,
                 descriptor.bytes);
   }
-  if (task.step->tells) tell(descriptor.rank, *task.step, task.iteration);
+  if (task.step->tells) tell(task.rank, *task.step, task.iteration);
   Rank& from = ranks_[task.rank];
   from.under_way--;
   if (descriptor.done != PEAL_NO_COUNTER) from.counts[{task.iteration, descriptor.done}]++;
 }
 
+size_t ProgramModel::first_of_pair(size_t index) const {
+  const Task& drawn = tasks_[index];
+  for (size_t i = 0; i < index; i++) {
+    const bool same = tasks_[i].rank == drawn.rank &&
+                      tasks_[i].step->descriptor.rank == drawn.step->descriptor.rank;
+    if (same) return i;
+  }
+  return index;
+}
+
 bool ProgramModel::step(uint32_t number, uint64_t iterations) {
   Rank& rank = ranks_[number];
-  if (rank.iteration == iterations) return false;
+  if (rank.held || rank.iteration == iterations) return false;
   const auto& steps = rank.program->steps();
   if (rank.next == steps.size()) {
     if (rank.under_way > 0) return false;
@@ -67,24 +86,30 @@ bool ProgramModel::step(uint32_t number, uint64_t iterations) {
   return true;
 }
 
+bool ProgramModel::try_choice(uint64_t choice, uint64_t iterations, bool slow_too) {
+  if (choice < ranks_.size()) return step(static_cast<uint32_t>(choice), iterations);
+  const size_t index = first_of_pair(choice - ranks_.size());
+  const Task task = tasks_[index];
+  if (!slow_too && task.rank == slow_from_ && task.step->descriptor.rank == slow_to_) return false;
+  tasks_.erase(tasks_.begin() + static_cast<ptrdiff_t>(index));
+  arrive(task);
+  return true;
+}
+
 bool ProgramModel::run(uint64_t iterations) {
+  text_.clear();
+  slow_from_ = static_cast<uint32_t>(draw(ranks_.size()));
+  slow_to_ = static_cast<uint32_t>(draw(ranks_.size()));
   for (;;) {
-    // Any rank or any task on its way may be the next; if the one drawn cannot, all are tried.
+    // Any rank or any task on its way may be the next. When none that was drawn can, all are tried,
+    // those between the slow two last.
     const uint64_t choices = ranks_.size() + tasks_.size();
-    const uint64_t first = draw(choices);
     bool moved = false;
-    for (uint64_t i = 0; i < choices && !moved; i++) {
-      const uint64_t choice = (first + i) % choices;
-      if (choice < ranks_.size()) {
-        moved = step(static_cast<uint32_t>(choice), iterations);
-        continue;
-      }
-      const size_t index = choice - ranks_.size();
-      const Task task = tasks_[index];
-      tasks_.erase(tasks_.begin() + static_cast<ptrdiff_t>(index));
-      arrive(task);
-      moved = true;
+    for (uint64_t i = 0; i < 2 * choices && !moved; i++) {
+      moved = try_choice(draw(choices), iterations, false);
     }
+    for (uint64_t i = 0; i < choices && !moved; i++) moved = try_choice(i, iterations, false);
+    for (uint64_t i = 0; i < choices && !moved; i++) moved = try_choice(i, iterations, true);
     if (!moved) break;
   }
   for (const Rank& rank : ranks_) {

@@ -22,12 +22,18 @@ class ProgramModel {
 
   // Memory of a rank that others put into; the remote address of its beginning.
   host::Program::Remote add_memory(uint8_t* memory);
-  // In the order of ranks; the program outlives the model.
+  // In the order of ranks, and those of a rank in the order in which all ranks have theirs; the
+  // program outlives the model.
   void add_program(const host::Program& program);
-  // So many iterations of all programs, those of a rank one after the other. False: some wait for
-  // ever, as the text says.
+  // Until so many iterations of all programs are over, those of a rank one after the other. False:
+  // some wait for ever, as the text says.
   [[nodiscard]] bool run(uint64_t iterations);
   [[nodiscard]] const std::string& text() const { return text_; }
+  // A rank does not start until it is let go.
+  void hold(uint32_t rank) { ranks_[rank].held = true; }
+  void let_go(uint32_t rank) { ranks_[rank].held = false; }
+  // Iterations that the rank has behind it.
+  [[nodiscard]] uint64_t passed(uint32_t rank) const { return ranks_[rank].iteration; }
   // How many iterations a rank told another ahead of its own, at most.
   [[nodiscard]] uint64_t farthest_ahead() const { return farthest_ahead_; }
 
@@ -39,18 +45,26 @@ class ProgramModel {
   };
   struct Rank {
     const host::Program* program;
+    uint32_t number = 0;  // among the programs of that rank
     uint64_t iteration = 0;
     size_t next = 0;
     uint32_t under_way = 0;
+    bool held = false;
     std::map<std::pair<uint64_t, uint16_t>, uint64_t> counts;  // by iteration and counter
   };
 
   uint64_t draw(uint64_t below);
   bool step(uint32_t rank, uint64_t iterations);
   void arrive(const Task& task);
-  void tell(uint32_t rank, const host::Program::Step& step, uint64_t iteration);
+  bool try_choice(uint64_t choice, uint64_t iterations, bool slow_too);
+  // Between two ranks things arrive in order: the first task of the same pair.
+  [[nodiscard]] size_t first_of_pair(size_t index) const;
+  void tell(uint32_t from, const host::Program::Step& step, uint64_t iteration);
 
   uint64_t state_;
+  // What is on its way from one to the other of these arrives when nothing else can happen.
+  uint32_t slow_from_ = 0;
+  uint32_t slow_to_ = 0;
   std::vector<uint8_t*> memories_;
   std::vector<Rank> ranks_;
   std::vector<Task> tasks_;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "hostlib/handles.h"
 #include "tests/unit/hostlib/fake_card.h"
 
 namespace {
@@ -55,6 +56,14 @@ class Job {
     peal_group* alone = peal::host::make_fake_group(contexts_[0]);
     check(peal_allgather_init(alone, send(0), receive(0), kBlock, &persistent_),
           "peal_allgather_init");
+    // As if the card had taken a program for it.
+    check(peal_allgather_init(alone, send(0), receive(0), kBlock, &program_),
+          "peal_allgather_init");
+    peal::host::Persistent& persistent = *program_->persistent;
+    check(peal_program_create(0, 1, nullptr, &persistent.program), "peal_program_create");
+    persistent.posting = {};
+    persistent.posting.operation = PEAL_OPERATION_START;
+    persistent.posting.block_bytes = 1;
   }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -64,6 +73,7 @@ class Job {
 
   peal_group* group() { return group_; }
   peal_request* persistent() { return persistent_; }
+  peal_request* program() { return program_; }
   // Two places in either side's memory, for calls that go from one to the other and back.
   const uint8_t* send(int i) { return memory_[0] + place(i); }
   uint8_t* receive(int i) { return memory_[1] + place(i); }
@@ -87,6 +97,7 @@ class Job {
   std::array<size_t, kRanks> bytes_ = {};
   peal_group* group_ = nullptr;
   peal_request* persistent_ = nullptr;
+  peal_request* program_ = nullptr;
 };
 
 struct Scenario {
@@ -129,6 +140,11 @@ constexpr Scenario kScenarios[] = {
        *request = job.persistent();
        return peal_start(*request);
      }},
+    {"program",
+     [](Job& job, int, peal_request** request) {
+       *request = job.program();
+       return peal_start(*request);
+     }},
 };
 
 // One operation, and what a program does with it. A test each time: nothing yet.
@@ -140,7 +156,8 @@ void operation(Job& job, const Scenario& scenario, int i) {
   if (done != 0) stop("complete before the card had seen it");
   job.answer();
   check(peal_wait(request), "peal_wait");
-  if (request != job.persistent()) check(peal_request_free(request), "peal_request_free");
+  const bool stays = request == job.persistent() || request == job.program();
+  if (!stays) check(peal_request_free(request), "peal_request_free");
 }
 
 [[gnu::noinline]] void counted(Job& job, const Scenario& scenario, int operations) {

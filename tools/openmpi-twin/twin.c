@@ -33,8 +33,14 @@ struct peal_group {
 };
 struct peal_request {
   MPI_Request request;
-  struct blocks* send; /* of this operation alone, or null */
-  struct blocks* receive;
+  void (*begin)(peal_request* request); /* every start: Open MPI 4 has no persistent collectives */
+  peal_group* group;
+  const void* send;
+  void* receive;
+  int bytes;
+  int root;
+  struct blocks* from; /* of this operation alone, or null */
+  struct blocks* to;
 };
 struct peal_oob {
   MPI_Comm ranks;
@@ -252,71 +258,142 @@ peal_error peal_bcast(peal_group* group, void* buffer, size_t bytes, uint32_t ro
   return PEAL_OK;
 }
 
-static peal_error make_request(peal_request** request) {
-  *request = calloc(1, sizeof(**request));
-  return *request != NULL ? PEAL_OK : fail(PEAL_ERR_NO_MEMORY, "no memory");
-}
-
-peal_error peal_iallgather(peal_group* group, const void* send, void* receive, size_t block_bytes,
-                           peal_request** request) {
-  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
-  MPI_Iallgather(mpi_send(send), (int)block_bytes, MPI_BYTE, receive, (int)block_bytes, MPI_BYTE,
-                 group->ranks, &(*request)->request);
-  return PEAL_OK;
-}
-
-peal_error peal_ialltoall(peal_group* group, const void* send, void* receive, size_t block_bytes,
-                          peal_request** request) {
-  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
-  MPI_Ialltoall(mpi_send(send), (int)block_bytes, MPI_BYTE, receive, (int)block_bytes, MPI_BYTE,
-                group->ranks, &(*request)->request);
+static peal_error make_request(const peal_request* like, peal_request** request) {
+  *request = malloc(sizeof(**request));
+  if (*request == NULL) return fail(PEAL_ERR_NO_MEMORY, "no memory");
+  **request = *like;
+  (*request)->request = MPI_REQUEST_NULL;
   return PEAL_OK;
 }
 
 /* A request with room for what MPI keeps until it is complete. */
-static peal_error make_blocks_request(peal_request** request) {
-  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
-  (*request)->send = calloc(1, sizeof(*(*request)->send));
-  (*request)->receive = calloc(1, sizeof(*(*request)->receive));
-  if ((*request)->send != NULL && (*request)->receive != NULL) return PEAL_OK;
+static peal_error make_blocks_request(const peal_request* like, peal_request** request) {
+  if (make_request(like, request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  (*request)->from = calloc(1, sizeof(*(*request)->from));
+  (*request)->to = calloc(1, sizeof(*(*request)->to));
+  if ((*request)->from != NULL && (*request)->to != NULL) return PEAL_OK;
   (void)peal_request_free(*request);
   return fail(PEAL_ERR_NO_MEMORY, "no memory");
 }
 
+static void begin_allgather(peal_request* r) {
+  MPI_Iallgather(mpi_send(r->send), r->bytes, MPI_BYTE, r->receive, r->bytes, MPI_BYTE,
+                 r->group->ranks, &r->request);
+}
+static void begin_alltoall(peal_request* r) {
+  MPI_Ialltoall(mpi_send(r->send), r->bytes, MPI_BYTE, r->receive, r->bytes, MPI_BYTE,
+                r->group->ranks, &r->request);
+}
+static void begin_allgatherv(peal_request* r) {
+  MPI_Iallgatherv(mpi_send(r->send), r->to->bytes[r->group->rank], MPI_BYTE, r->receive,
+                  r->to->bytes, r->to->offsets, MPI_BYTE, r->group->ranks, &r->request);
+}
+static void begin_alltoallv(peal_request* r) {
+  MPI_Ialltoallv(mpi_send(r->send), r->from->bytes, r->from->offsets, MPI_BYTE, r->receive,
+                 r->to->bytes, r->to->offsets, MPI_BYTE, r->group->ranks, &r->request);
+}
+static void begin_bcast(peal_request* r) {
+  MPI_Ibcast(r->receive, r->bytes, MPI_BYTE, r->root, r->group->ranks, &r->request);
+}
+static void begin_barrier(peal_request* r) { MPI_Ibarrier(r->group->ranks, &r->request); }
+
+peal_error peal_allgather_init(peal_group* group, const void* send, void* receive,
+                               size_t block_bytes, peal_request** request) {
+  const peal_request like = {.begin = begin_allgather,
+                             .group = group,
+                             .send = send,
+                             .receive = receive,
+                             .bytes = (int)block_bytes};
+  return make_request(&like, request);
+}
+
+peal_error peal_alltoall_init(peal_group* group, const void* send, void* receive,
+                              size_t block_bytes, peal_request** request) {
+  const peal_request like = {.begin = begin_alltoall,
+                             .group = group,
+                             .send = send,
+                             .receive = receive,
+                             .bytes = (int)block_bytes};
+  return make_request(&like, request);
+}
+
+peal_error peal_allgatherv_init(peal_group* group, const void* send, void* receive,
+                                const size_t* bytes, const size_t* offsets,
+                                peal_request** request) {
+  const peal_request like = {
+      .begin = begin_allgatherv, .group = group, .send = send, .receive = receive};
+  if (make_blocks_request(&like, request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  take_blocks(group, bytes, offsets, (*request)->to);
+  return PEAL_OK;
+}
+
+peal_error peal_alltoallv_init(peal_group* group, const void* send, const size_t* send_bytes,
+                               const size_t* send_offsets, void* receive,
+                               const size_t* receive_bytes, const size_t* receive_offsets,
+                               peal_request** request) {
+  const peal_request like = {
+      .begin = begin_alltoallv, .group = group, .send = send, .receive = receive};
+  if (make_blocks_request(&like, request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  take_blocks(group, receive_bytes, receive_offsets, (*request)->to);
+  if (send != PEAL_IN_PLACE) take_blocks(group, send_bytes, send_offsets, (*request)->from);
+  return PEAL_OK;
+}
+
+peal_error peal_bcast_init(peal_group* group, void* buffer, size_t bytes, uint32_t root,
+                           peal_request** request) {
+  const peal_request like = {.begin = begin_bcast,
+                             .group = group,
+                             .receive = buffer,
+                             .bytes = (int)bytes,
+                             .root = (int)root};
+  return make_request(&like, request);
+}
+
+peal_error peal_barrier_init(peal_group* group, peal_request** request) {
+  const peal_request like = {.begin = begin_barrier, .group = group};
+  return make_request(&like, request);
+}
+
+peal_error peal_start(peal_request* request) {
+  request->begin(request);
+  return PEAL_OK;
+}
+
+/* The calls that do not wait make a request and start it. */
+static peal_error start_made(peal_error made, peal_request** request) {
+  return made == PEAL_OK ? peal_start(*request) : made;
+}
+
+peal_error peal_iallgather(peal_group* group, const void* send, void* receive, size_t block_bytes,
+                           peal_request** request) {
+  return start_made(peal_allgather_init(group, send, receive, block_bytes, request), request);
+}
+
+peal_error peal_ialltoall(peal_group* group, const void* send, void* receive, size_t block_bytes,
+                          peal_request** request) {
+  return start_made(peal_alltoall_init(group, send, receive, block_bytes, request), request);
+}
+
 peal_error peal_iallgatherv(peal_group* group, const void* send, void* receive, const size_t* bytes,
                             const size_t* offsets, peal_request** request) {
-  if (make_blocks_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
-  struct blocks* blocks = (*request)->receive;
-  take_blocks(group, bytes, offsets, blocks);
-  MPI_Iallgatherv(mpi_send(send), blocks->bytes[group->rank], MPI_BYTE, receive, blocks->bytes,
-                  blocks->offsets, MPI_BYTE, group->ranks, &(*request)->request);
-  return PEAL_OK;
+  return start_made(peal_allgatherv_init(group, send, receive, bytes, offsets, request), request);
 }
 
 peal_error peal_ialltoallv(peal_group* group, const void* send, const size_t* send_bytes,
                            const size_t* send_offsets, void* receive, const size_t* receive_bytes,
                            const size_t* receive_offsets, peal_request** request) {
-  if (make_blocks_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
-  struct blocks* from = (*request)->send;
-  struct blocks* to = (*request)->receive;
-  take_blocks(group, receive_bytes, receive_offsets, to);
-  if (send != PEAL_IN_PLACE) take_blocks(group, send_bytes, send_offsets, from);
-  MPI_Ialltoallv(mpi_send(send), from->bytes, from->offsets, MPI_BYTE, receive, to->bytes,
-                 to->offsets, MPI_BYTE, group->ranks, &(*request)->request);
-  return PEAL_OK;
+  return start_made(peal_alltoallv_init(group, send, send_bytes, send_offsets, receive,
+                                        receive_bytes, receive_offsets, request),
+                    request);
 }
 
 peal_error peal_ibcast(peal_group* group, void* buffer, size_t bytes, uint32_t root,
                        peal_request** request) {
-  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
-  MPI_Ibcast(buffer, (int)bytes, MPI_BYTE, (int)root, group->ranks, &(*request)->request);
-  return PEAL_OK;
+  return start_made(peal_bcast_init(group, buffer, bytes, root, request), request);
 }
 
 peal_error peal_ibarrier(peal_group* group, peal_request** request) {
-  if (make_request(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
-  MPI_Ibarrier(group->ranks, &(*request)->request);
-  return PEAL_OK;
+  return start_made(peal_barrier_init(group, request), request);
 }
 
 peal_error peal_test(peal_request* request, int* done) {
@@ -335,8 +412,8 @@ uint64_t peal_request_card_ns(peal_request* request) {
 }
 
 peal_error peal_request_free(peal_request* request) {
-  free(request->send);
-  free(request->receive);
+  free(request->from);
+  free(request->to);
   free(request);
   return PEAL_OK;
 }

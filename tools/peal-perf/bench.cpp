@@ -117,13 +117,13 @@ std::unique_ptr<Side> Bench::make_other(Memory memory, const std::string& algori
   if (!options_.compare_loss) return nullptr;
   const std::string card = card_on_good_wire(job_);
   return std::make_unique<PealSide>(job_, card.c_str(), algorithm, memory, options_.in_place,
-                                    longest);
+                                    options_.persistent, longest);
 }
 
 void Bench::run_setting(Memory memory, const std::string& algorithm) {
   const uint64_t most = *std::max_element(options_.sizes.begin(), options_.sizes.end());
   const Call longest = {options_.operation, most, 0, options_.spread};
-  PealSide peal(job_, nullptr, algorithm, memory, options_.in_place, longest);
+  PealSide peal(job_, nullptr, algorithm, memory, options_.in_place, options_.persistent, longest);
   const std::unique_ptr<Side> other = make_other(memory, algorithm, longest);
   for (const uint64_t bytes : options_.sizes) {
     Setting setting;

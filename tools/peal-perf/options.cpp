@@ -150,6 +150,8 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
       ->transform(one_of({"rising", "even", "one"}));
   group.add_flag("--in-place", options->in_place,
                  "Has what is sent in the receive buffer; not of broadcast.");
+  group.add_flag("--persistent", options->persistent,
+                 "Describes each operation once and starts it again and again.");
   group.add_flag("--floor", options->floor,
                  "Also measures the ideal card (copies and flags only), in alternating rounds.");
   group.add_flag(

@@ -32,6 +32,7 @@ struct Options {
   std::optional<uint32_t> root;  // of broadcasts; else each rank in turn
   ideal::Spread spread = ideal::Spread::kEven;  // of allgatherv and alltoallv
   bool in_place = false;
+  bool persistent = false;
   bool floor = false;
   bool compare_loss = false;
   bool overlap = false;

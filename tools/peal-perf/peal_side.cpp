@@ -37,8 +37,8 @@ BufferBytes buffer_bytes(const Job& job, const Call& longest) {
 }
 
 PealSide::PealSide(const Job& job, const char* card, const std::string& algorithm, Memory memory,
-                   bool in_place, const Call& longest)
-    : job_(job), memory_(memory), in_place_(in_place), call_(longest) {
+                   bool in_place, bool persistent, const Call& longest)
+    : job_(job), memory_(memory), in_place_(in_place), persistent_(persistent), call_(longest) {
   if (peal_open(card, &context_) != PEAL_OK) give_up(job_, "opening the card");
   const BufferBytes bytes = buffer_bytes(job, longest);
   send_ = make_buffer(bytes.send, PEAL_READ);
@@ -54,6 +54,7 @@ PealSide::PealSide(const Job& job, const char* card, const std::string& algorith
 }
 
 PealSide::~PealSide() {
+  free_persistent();
   if (peal_group_destroy(group_) != PEAL_OK) give_up(job_, "destroying the group");
   peal_close(context_);
 }
@@ -76,6 +77,7 @@ uint8_t* PealSide::make_buffer(size_t bytes, unsigned access) {
 }
 
 void PealSide::use_block(uint64_t block_bytes) {
+  free_persistent();
   call_.block_bytes = block_bytes;
   const ideal::Lengths lengths = call_.lengths(job_);
   sends_.clear();
@@ -93,7 +95,47 @@ uint8_t* PealSide::send_buffer() {
   return receive_ + (own_block ? call_.lengths(job_).offset_in_receive(job_.rank, job_.rank) : 0);
 }
 
+void PealSide::free_persistent() {
+  for (const auto& [root, request] : requests_) {
+    if (peal_request_free(request) != PEAL_OK) give_up(job_, "freeing the request");
+  }
+  requests_.clear();
+}
+
+peal_request* PealSide::persistent_for(const Call& call) {
+  peal_request*& made = requests_[call.root];
+  if (made != nullptr) return made;
+  peal_error error = PEAL_OK;
+  switch (call.operation) {
+    case PEAL_OPERATION_ALLGATHER:
+      error = peal_allgather_init(group_, send(), receive_, call.block_bytes, &made);
+      break;
+    case PEAL_OPERATION_ALLTOALL:
+      error = peal_alltoall_init(group_, send(), receive_, call.block_bytes, &made);
+      break;
+    case PEAL_OPERATION_ALLGATHERV:
+      error = peal_allgatherv_init(group_, send(), receive_, receives_.data(), nullptr, &made);
+      break;
+    case PEAL_OPERATION_ALLTOALLV:
+      error = peal_alltoallv_init(group_, send(), sends_.data(), nullptr, receive_,
+                                  receives_.data(), nullptr, &made);
+      break;
+    case PEAL_OPERATION_BROADCAST:
+      error = peal_bcast_init(group_, buffer(call.root), call.block_bytes, call.root, &made);
+      break;
+    default:
+      error = peal_barrier_init(group_, &made);
+  }
+  if (error != PEAL_OK) give_up(job_, "making the request");
+  return made;
+}
+
 void PealSide::run(const Call& call) {
+  if (persistent_) {
+    start(call);
+    wait();
+    return;
+  }
   peal_error error = PEAL_OK;
   switch (call.operation) {
     case PEAL_OPERATION_ALLGATHER:
@@ -119,6 +161,11 @@ void PealSide::run(const Call& call) {
 }
 
 void PealSide::start(const Call& call) {
+  if (persistent_) {
+    request_ = persistent_for(call);
+    if (peal_start(request_) != PEAL_OK) give_up(job_, "starting the request");
+    return;
+  }
   peal_error error = PEAL_OK;
   switch (call.operation) {
     case PEAL_OPERATION_ALLGATHER:
@@ -151,6 +198,7 @@ bool PealSide::test() {
 
 void PealSide::wait() {
   if (peal_wait(request_) != PEAL_OK) give_up(job_, "wait");
+  if (persistent_) return;
   if (peal_request_free(request_) != PEAL_OK) give_up(job_, "freeing the request");
 }
 

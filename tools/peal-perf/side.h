@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -89,7 +90,7 @@ class PealSide final : public Side {
  public:
   // `card` is null for this rank's own. `algorithm` is one of the operation's, or kAuto.
   PealSide(const Job& job, const char* card, const std::string& algorithm, Memory memory,
-           bool in_place, const Call& longest);
+           bool in_place, bool persistent, const Call& longest);
   ~PealSide() override;
 
   [[nodiscard]] std::string name(const std::string& algorithm) const override {
@@ -110,6 +111,9 @@ class PealSide final : public Side {
 
  private:
   uint8_t* make_buffer(size_t bytes, unsigned access);
+  // The request for such calls, made at the first of them: then this is collective.
+  peal_request* persistent_for(const Call& call);
+  void free_persistent();
   // A broadcast's.
   [[nodiscard]] uint8_t* buffer(uint32_t root) const {
     return job_.rank == root ? send_ : receive_;
@@ -119,6 +123,8 @@ class PealSide final : public Side {
   const Job& job_;
   Memory memory_;
   bool in_place_;
+  bool persistent_;
+  std::map<uint32_t, peal_request*> requests_;  // persistent ones, by root
   Call call_;
   // Of the blocks of an operation in which they differ, as libpeal has them; `sends_` only of an
   // alltoallv.

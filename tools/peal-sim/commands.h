@@ -36,6 +36,9 @@ Command add_soak_command(CLI::App& app);
 Command add_replay_command(CLI::App& app);
 // What hosts can compute while an operation runs.
 Command add_overlap_command(CLI::App& app);
+// The papers' figures of programs.
+Command add_broadcast_figure_command(CLI::App& app);
+Command add_alltoall_figure_command(CLI::App& app);
 // Packets per second of real time.
 Command add_throughput_command(CLI::App& app);
 

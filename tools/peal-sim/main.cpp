@@ -42,6 +42,12 @@ int main(int argc, char** argv) {
   CLI::App* const throughput_app =
       add_command(app, "throughput", "Measures packets per second of real time on one core.");
   const sim::Command throughput = sim::add_throughput_command(*throughput_app);
+  CLI::App* const broadcast_app =
+      add_command(app, "broadcast-figure", "Measures the pipelined broadcasts of the Tofu2 paper.");
+  const sim::Command broadcast = sim::add_broadcast_figure_command(*broadcast_app);
+  CLI::App* const alltoall_app = add_command(
+      app, "alltoall-figure", "Measures the pairwise all-to-all of the CORE-Direct paper.");
+  const sim::Command alltoall = sim::add_alltoall_figure_command(*alltoall_app);
   app.require_subcommand(0, 1);
   if (const auto status = command_line::parse(app, argc, argv)) return *status;
   try {
@@ -49,6 +55,8 @@ int main(int argc, char** argv) {
     if (replay_app->parsed()) return replay();
     if (overlap_app->parsed()) return overlap();
     if (throughput_app->parsed()) return throughput();
+    if (broadcast_app->parsed()) return broadcast();
+    if (alltoall_app->parsed()) return alltoall();
     return run();
   } catch (const sim::UsageError& error) {
     return command_line::complain(app, error.what());

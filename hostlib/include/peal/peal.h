@@ -42,8 +42,8 @@ extern "C" {
 /* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
  * rank, statistics; channel_bytes and geometry of a card. 3: broadcast, all-to-all, rules for
  * algorithms. 4: allgather and all-to-all of blocks that differ in length. 5: persistent
- * requests. 6: programs. */
-#define PEAL_API_VERSION 6u
+ * requests. 6: programs. 7: point-to-point. */
+#define PEAL_API_VERSION 7u
 
 typedef enum peal_error {
   PEAL_OK = 0,
@@ -158,6 +158,13 @@ PEAL_API peal_error peal_register(peal_context* context, void* address, size_t b
                                   unsigned access, peal_memory** memory);
 /* PEAL_ERR_BUSY while an operation uses it; else the handle is gone. Null is fine. */
 PEAL_API peal_error peal_unregister(peal_memory* memory);
+/* What other ranks call that memory of the context by when they put into it or get from it: a key
+ * of this rank's card, and how far behind that registration's start it lies. Registered or
+ * allocated: for PEAL_WRITE if they put, for PEAL_READ if they get, which is looked at then. Tell
+ * them by whatever way there is, an allgather for example. The name is good until the memory is
+ * unregistered or freed. */
+PEAL_API peal_error peal_memory_name(peal_context* context, void* address, size_t bytes,
+                                     uint32_t* key, uint64_t* offset);
 
 /* --- groups --- */
 typedef struct peal_group peal_group;
@@ -175,9 +182,9 @@ typedef enum peal_allgather_algorithm {
   PEAL_ALLGATHER_RECURSIVE_DOUBLING = 2
 } peal_allgather_algorithm;
 
-/* Operations register buffers that are in no registered memory by themselves, and keep them
- * registered as long as the context lives: the caller promises not to unmap them before
- * peal_close(). */
+/* Operations register buffers that are in no registered memory by themselves, and keep up to
+ * $PEAL_REGISTRATIONS of them (256) registered for the next time, the least recently used going
+ * first. Such memory may be unmapped, and mapped again, whenever no operation uses it. */
 #define PEAL_GROUP_REGISTER 1u
 
 typedef struct peal_group_params {
@@ -310,6 +317,56 @@ PEAL_API peal_error peal_ialltoallv(peal_group* group, const void* send, const s
                                     const size_t* receive_bytes, const size_t* receive_offsets,
                                     peal_request** request);
 
+/* --- point-to-point (since version 7) --- */
+/* Between two ranks of a group, which may be the same. Not counted among the group's operations:
+ * what belongs together is said by rank and tag, and they may be under way together with
+ * collectives, in any order. As many may be outstanding as the context has requests; who is more
+ * than its card has records for ends with PEAL_ERR_TOO_MANY, and nothing of it was sent. Buffers
+ * lie in registered memory (PEAL_READ where they are sent from, PEAL_WRITE where they are received
+ * into), or are registered by the call in a group with PEAL_GROUP_REGISTER; they are the caller's
+ * again when the request is complete. A null `request` detaches, as above.
+ *
+ * A group in which a rank dies ends all of them with PEAL_ERR_PEER_DEAD. Otherwise one that fails
+ * leaves the others, and the group, as they are. Where another rank's memory was to blame,
+ * peal_request_failed_rank() names it. */
+
+/* As `tag` of a receive: whatever the message's is. No message has it. */
+#define PEAL_ANY_TAG UINT64_MAX
+/* As `to` of a fence. */
+#define PEAL_ALL_RANKS 0xffffffffu
+
+/* A message is matched with a receive that names its sender and its tag. Those of one rank to
+ * another are offered in the order of the calls that sent them, and a receive takes the first that
+ * fits. A send is complete when its receive has the message (as MPI_Ssend), so two ranks that both
+ * send first wait for ever: begin one without waiting. Of one sender at most 8 messages without a
+ * receive are looked at: a receive that wants the ninth waits until one of those before is taken.
+ * A message that is longer than its receive ends both with PEAL_ERR_TRUNCATED; nothing is written
+ * then. */
+PEAL_API peal_error peal_send(peal_group* group, uint32_t to, uint64_t tag, const void* send,
+                              size_t bytes);
+PEAL_API peal_error peal_isend(peal_group* group, uint32_t to, uint64_t tag, const void* send,
+                               size_t bytes, peal_request** request);
+/* `bytes`: room; *received, if it is not null: the length of the message, also of one that was
+ * truncated. */
+PEAL_API peal_error peal_recv(peal_group* group, uint32_t from, uint64_t tag, void* receive,
+                              size_t bytes, size_t* received);
+PEAL_API peal_error peal_irecv(peal_group* group, uint32_t from, uint64_t tag, void* receive,
+                               size_t bytes, peal_request** request);
+
+/* Another rank's memory, by the name that its peal_memory_name() gave, plus whatever is added to
+ * the offset; its process does nothing for it. These return at once. A put is complete when its
+ * bytes are in memory there, a get when they are here. The owner's card looks at key, bounds and
+ * access of each packet (PEAL_ERR_BAD_KEY, PEAL_ERR_BAD_BOUNDS, PEAL_ERR_BAD_ACCESS): a put that is
+ * refused in its midst may have written some of its bytes. Empty ones look at no memory. */
+PEAL_API peal_error peal_put(peal_group* group, uint32_t to, const void* send, size_t bytes,
+                             uint32_t remote_key, uint64_t remote_offset, peal_request** request);
+PEAL_API peal_error peal_get(peal_group* group, uint32_t from, void* receive, size_t bytes,
+                             uint32_t remote_key, uint64_t remote_offset, peal_request** request);
+/* Complete when all puts of this rank to that one (or to all) that were called before are over,
+ * well or not: those that are detached have no other way to say it, and peal_group_wait() says how
+ * the first of them failed. */
+PEAL_API peal_error peal_fence(peal_group* group, uint32_t to, peal_request** request);
+
 /* --- persistent requests (MPI-4: MPI_Bcast_init and its like) --- */
 /* An operation is described once and started as often as its caller likes: each start is one entry
  * and a doorbell, whatever the length. The calls with `_init` are collective: all ranks of the
@@ -326,9 +383,10 @@ PEAL_API peal_error peal_ialltoallv(peal_group* group, const void* send, const s
  * requests of a group may be started in any order, and be under way together. After an error the
  * request may be started again, unless a rank died.
  *
- * Each has a group of its own on the card, of those that the card has places for
- * (PEAL_ERR_NO_RESOURCES or PEAL_ERR_PEER_REFUSED when there are no more), and outlives the group
- * that it was made of. peal_request_free() ends it, without waiting for other ranks; it may be
+ * It is a program of the card; where a card has no room for one, or cannot read the receive buffer
+ * as well (PEAL_READ | PEAL_WRITE), an ordinary operation, which has a group of its own, of those
+ * that the card has places for (PEAL_ERR_NO_RESOURCES or PEAL_ERR_PEER_REFUSED when there are no
+ * more). It outlives the group that it was made of. peal_request_free() ends it, without waiting for other ranks; it may be
  * called while the operation is under way, which then ends by itself. */
 PEAL_API peal_error peal_barrier_init(peal_group* group, peal_request** request);
 PEAL_API peal_error peal_bcast_init(peal_group* group, void* buffer, size_t bytes, uint32_t root,
@@ -419,10 +477,6 @@ PEAL_API peal_error peal_program_check(const peal_program* program, char* text, 
 PEAL_API peal_error peal_program_print(const peal_program* program, unsigned format, char* text,
                                        size_t capacity, size_t* length);
 
-/* By what others put into that memory of the context: registered or allocated, for PEAL_WRITE. */
-PEAL_API peal_error peal_memory_name(peal_context* context, void* address, size_t bytes,
-                                     uint32_t* key, uint64_t* offset);
-
 /* Collective: every rank of the group gives its own program, all in the same order among themselves
  * and among its other operations. It succeeds on all or fails on all (PEAL_ERR_PEER_REFUSED where it
  * failed elsewhere). Own memory is looked up then, and must stay registered. */
@@ -462,6 +516,11 @@ PEAL_API peal_error peal_request_free(peal_request* request);
 PEAL_API int peal_request_failed_rank(peal_request* request);
 /* Time from accepted to completed on the card's clock, in ns; 0 while pending. */
 PEAL_API uint64_t peal_request_card_ns(peal_request* request);
+/* Of a send, a receive, a put or a get that is complete: how many bytes the message had, or were
+ * moved; of one that was truncated the message's; else 0. */
+PEAL_API uint64_t peal_request_bytes(peal_request* request);
+/* Of a send or a receive: the message's tag; PEAL_ANY_TAG as long as it is not known; else 0. */
+PEAL_API uint64_t peal_request_tag(peal_request* request);
 
 /* --- statistics --- */
 /* What this context has done since it was opened. */
@@ -477,6 +536,10 @@ typedef struct peal_statistics {
   uint32_t requests;   /* in use: pending, or not freed */
   uint32_t regions;    /* of memory that the card may reach */
   uint64_t region_bytes;
+  /* since version 7 */
+  uint32_t programs; /* persistent requests that are programs of the card */
+  uint32_t ordinary; /* persistent requests made as ordinary operations, ever: a card had no room
+                      * for a program, or $PEAL_PROGRAMS says so */
 } peal_statistics;
 /* Fills in as much as statistics->struct_bytes says. */
 PEAL_API peal_error peal_read_statistics(peal_context* context, peal_statistics* statistics);

@@ -14,6 +14,7 @@ typedef struct peal_mpi_status MPI_Status;
 
 extern MPI_Comm MPI_COMM_WORLD;
 extern MPI_Datatype MPI_BYTE;
+extern MPI_Request MPI_REQUEST_NULL;
 #define MPI_IN_PLACE ((void*)1)
 #define MPI_STATUS_IGNORE ((MPI_Status*)0)
 #define MPI_MAX_LIBRARY_VERSION_STRING 256

@@ -24,6 +24,7 @@ const Row kRows[] = {
     PEAL_ROW(PEAL_IOCTL_EVENTFD, peal_ioctl_eventfd),
     PEAL_ROW(PEAL_IOCTL_KICK, peal_ioctl_kick),
     PEAL_ROW(PEAL_IOCTL_ASK, peal_ioctl_ask),
+    PEAL_ROW(PEAL_IOCTL_DEPARTED, peal_ioctl_departed),
 };
 
 TEST(Ioctl, NumbersDifferAndCarryMagicAndSize) {

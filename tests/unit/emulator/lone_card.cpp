@@ -39,7 +39,7 @@ void LonePort::release_packet(Packet* packet) {
   delete reinterpret_cast<Buffer*>(packet);
 }
 
-void LonePort::send(Packet* packet) {
+void LonePort::send(Packet* packet, uint32_t) {
   sent++;
   release_packet(packet);
 }

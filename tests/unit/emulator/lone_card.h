@@ -27,7 +27,7 @@ class LonePort final : public Port {
   Packet* allocate_packet() override;
   Packet* share_packet(Packet* packet) override;
   void release_packet(Packet* packet) override;
-  void send(Packet* packet) override;
+  void send(Packet* packet, uint32_t engine) override;
   [[nodiscard]] uint32_t packet_buffers() const override { return CONFIG_PACKET_BUFFERS; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSoftware; }
   bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;

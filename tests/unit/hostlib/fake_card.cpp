@@ -170,7 +170,19 @@ bool FakeCard::take(peal_submission* entry) {
 }
 
 void FakeCard::complete(const peal_submission& entry, uint32_t status, uint32_t failed_rank) {
+  answer(entry, {}, status, failed_rank);
+}
+
+void FakeCard::complete_message(const peal_submission& entry, uint64_t bytes, uint64_t tag,
+                                uint32_t status) {
   peal_completion done = {};
+  done.bytes = bytes;
+  done.tag = tag;
+  answer(entry, done, status, PEAL_NO_RANK);
+}
+
+void FakeCard::answer(const peal_submission& entry, peal_completion done, uint32_t status,
+                      uint32_t failed_rank) {
   done.cookie = entry.cookie;
   done.sequence = entry.sequence;
   done.member = entry.member;
@@ -208,6 +220,23 @@ peal_group* make_fake_group(peal_context* context) {
   peal_group* group = nullptr;
   return peal_group_create(context, 0, 1, alone, nullptr, nullptr, &group) == PEAL_OK ? group
                                                                                       : nullptr;
+}
+
+std::vector<peal_group*> make_fake_groups(std::span<peal_context* const> contexts,
+                                          const peal_group_params* params) {
+  const auto size = static_cast<uint32_t>(contexts.size());
+  std::vector<peal_group_builder*> builders(size);
+  std::vector<peal_group*> groups(size);
+  for (uint32_t rank = 0; rank < size; rank++) {
+    if (peal_group_begin(contexts[rank], rank, size, params, &builders[rank]) != PEAL_OK) return {};
+  }
+  for (int exchange = 0; exchange < 2; exchange++) {
+    const std::vector<uint8_t> records = records_of(builders);
+    for (uint32_t rank = 0; rank < size; rank++) {
+      if (peal_group_advance(builders[rank], records.data(), &groups[rank]) != PEAL_OK) return {};
+    }
+  }
+  return groups;
 }
 
 std::vector<uint8_t> records_of(std::span<peal_group_builder* const> builders) {

@@ -33,6 +33,9 @@ struct FakeCard {
   bool take(peal_submission* entry);
   void complete(const peal_submission& entry, uint32_t status = 0,
                 uint32_t failed_rank = PEAL_NO_RANK);
+  // Of point-to-point: what was moved, and the tag of the message that a receive got.
+  void complete_message(const peal_submission& entry, uint64_t bytes, uint64_t tag = 0,
+                        uint32_t status = 0);
   void beat();
   void set_sleeping(bool sleeping) { peal_card_ring_set_sleeping(&ring, sleeping ? 1 : 0); }
 
@@ -67,6 +70,10 @@ struct FakeCard {
   peal_error refuse_free = PEAL_OK;
   peal_error refuse_connect = PEAL_OK;
   peal_error refuse_abandon = PEAL_OK;
+
+ private:
+  void answer(const peal_submission& entry, peal_completion done, uint32_t status,
+              uint32_t failed_rank);
 };
 
 std::unique_ptr<Transport> make_fake_transport(FakeCard* card);
@@ -76,6 +83,9 @@ peal_context* open_fake(FakeCard* card, uint64_t spin_ns = 0);
 
 // A group of one rank, made without asking anybody.
 peal_group* make_fake_group(peal_context* context);
+// One group of as many ranks, each with a card of its own.
+std::vector<peal_group*> make_fake_groups(std::span<peal_context* const> contexts,
+                                          const peal_group_params* params);
 // What an exchange brings to all whose groups are being made: everybody's record, by rank.
 std::vector<uint8_t> records_of(std::span<peal_group_builder* const> builders);
 

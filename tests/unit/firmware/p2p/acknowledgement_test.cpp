@@ -115,7 +115,7 @@ TEST_F(TalkTest, ARefusalEndsTheRequestAndItsPacketsAreSkipped) {
             "send 1>0 SKIP seq=0 landed=0 ask\n"
             "send 1>0 SKIP seq=1 landed=0 ask\n"
             "send 1>0 SKIP seq=2 landed=0 ask\n"
-            "complete ctx0 cookie=9 BAD_KEY\n");
+            "complete ctx0 cookie=9 BAD_KEY rank=0\n");
   EXPECT_EQ(change(talk(PEAL_PACKET_REFUSED, kSender, handle, 0,
                         peal_p2p_refused{1, PEAL_STATUS_BAD_KEY})),
             "+1 duplicate");

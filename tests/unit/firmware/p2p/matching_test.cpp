@@ -16,7 +16,7 @@ TEST_F(PointToPoint, TagsChooseAndOrderDecides) {
   cluster.settle();
   const uint64_t second = receive(1, 0, 2, 64, 0);
   const uint64_t first = receive(1, 0, 1, 64, 64);
-  const uint64_t any = receive(1, 0, 9, 64, 128, true);
+  const uint64_t any = receive(1, 0, 0, 64, 128, true);
   ASSERT_TRUE(run_until_all_ended(6));
   EXPECT_EQ(completion(1, second)->bytes, 20u);
   EXPECT_EQ(completion(1, first)->bytes, 10u);
@@ -97,19 +97,36 @@ TEST_F(PointToPoint, WhatCannotBeReadOrWrittenEndsBothSides) {
   const uint64_t got = receive(1, 0, 1, 9 * kChunk);
   ASSERT_TRUE(run_until_all_ended(2));
   EXPECT_EQ(ended(0, sent), "DMA_FAULT");
+  EXPECT_EQ(completion(0, sent)->failed_rank, PEAL_NO_RANK);  // its own memory
   EXPECT_EQ(ended(1, got), "DMA_FAULT");
+  EXPECT_EQ(completion(1, got)->failed_rank, 0u);
   cluster.bench(1).port.fault_dmas = {3, 1};
   const uint64_t second = send(0, 1, 1, 9 * kChunk);
   const uint64_t its = receive(1, 0, 1, 9 * kChunk);
   const uint64_t after = put(0, 1, 10);
   ASSERT_TRUE(run_until_all_ended(5));
   EXPECT_EQ(ended(0, second), "DMA_FAULT");
+  EXPECT_EQ(completion(0, second)->failed_rank, 1u);
   EXPECT_EQ(ended(1, its), "DMA_FAULT");
+  EXPECT_EQ(completion(1, its)->failed_rank, PEAL_NO_RANK);
   EXPECT_EQ(ended(0, after), "OK");
   cluster.bench(2).port.fault_dmas = {1, 1};
   const uint64_t gotten = get(0, 2, 9 * kChunk);
   ASSERT_TRUE(run_until_ended(0, gotten));
   EXPECT_EQ(ended(0, gotten), "DMA_FAULT");
+  EXPECT_EQ(completion(0, gotten)->failed_rank, 2u);
+  expect_quiet();
+}
+
+TEST_F(PointToPoint, WhatIsEmptyLooksAtNoMemory) {
+  to[1].key ^= 0x10000;
+  from[1].key ^= 0x10000;
+  const uint64_t nothing_put = put(0, 1, 0);
+  const uint64_t nothing_got = get(0, 1, 0);
+  ASSERT_TRUE(run_until_all_ended(2));
+  EXPECT_EQ(ended(0, nothing_put), "OK");
+  EXPECT_EQ(ended(0, nothing_got), "OK");
+  EXPECT_EQ(completion(0, nothing_got)->bytes, 0u);
   expect_quiet();
 }
 

@@ -197,7 +197,8 @@ TEST_F(TalkTest, FieldsThatCannotBeAreDropped) {
     return change(frame);
   };
   EXPECT_EQ(with([](peal_wire_header& h) { h.hop = 2; }), "+1 drop_p2p_field");
-  EXPECT_EQ(with([](peal_wire_header& h) { h.edge = 1; }), "+1 drop_p2p_field");
+  EXPECT_EQ(with([](peal_wire_header& h) { h.edge = CONFIG_TRANSMIT_ENGINES; }),
+            "+1 drop_p2p_field");
   EXPECT_EQ(with([](peal_wire_header& h) { h.flags = PEAL_PACKET_NUMBERED; }), "+1 drop_p2p_field");
   EXPECT_EQ(with([](peal_wire_header& h) { h.flags = PEAL_PACKET_REPAIR; }), "+1 drop_type");
   EXPECT_EQ(with([](peal_wire_header& h) { h.operation = PEAL_OPERATION_PUT; }), "+1 drop_type");

@@ -54,6 +54,12 @@ TEST_F(Submissions, EveryFieldIsChecked) {
   for (const auto operation : {PEAL_OPERATION_PUT, PEAL_OPERATION_GET, PEAL_OPERATION_FENCE}) {
     EXPECT_EQ(with(operation, [](S& e) { e.sequence = 1; }), "BAD_SEQUENCE");
   }
+  EXPECT_EQ(with(PEAL_OPERATION_RECEIVE,
+                 [](S& e) {
+                   e.flags = PEAL_SUBMIT_ANY_TAG;
+                   e.sequence = 1;
+                 }),
+            "BAD_SEQUENCE");
   EXPECT_EQ(with(PEAL_OPERATION_SEND, [](S& e) { e.receive_key = 1; }), "BAD_KEY");
   EXPECT_EQ(with(PEAL_OPERATION_RECEIVE, [](S& e) { e.send_offset = 1; }), "BAD_KEY");
   EXPECT_EQ(with(PEAL_OPERATION_FENCE, [](S& e) { e.block_bytes = 1; }), "BAD_LENGTH");
@@ -82,6 +88,52 @@ TEST_F(Submissions, WhatHasNoRecordIsRefusedByName) {
 
 // --- ends ---
 
+// The host knows its requests by cookie and sequence, whatever became of them.
+TEST_F(Submissions, ACompletionHasTheEntrysSequence) {
+  std::map<uint64_t, uint64_t> wanted;  // by cookie
+  const auto posted = [&](uint64_t cookie, uint64_t sequence) { wanted[cookie] = sequence; };
+  posted(send(0, 1, 7, 100), 7);
+  posted(receive(0, 1, 8, 100), 8);
+  posted(receive(0, 1, 0, 200, 300, true), 0);
+  posted(receive(0, 1, 9, 10), 9);  // for a message that is longer
+  posted(put(0, 1, 3 * kChunk), 0);
+  posted(get(0, 1, 100), 0);
+  posted(fence(0, PEAL_NO_RANK), 0);
+  (void)receive(1, 0, 7, 100);
+  for (const uint64_t tag : {8, 99, 9}) (void)send(1, 0, tag, 50);
+  ASSERT_TRUE(run_until_all_ended(wanted.size() + 4));
+  peal_submission refused = entry(0, PEAL_OPERATION_SEND, 4, 0);
+  refused.sequence = 10;
+  posted(post(0, refused), 10);
+  posted(receive(0, 2, 11, 100), 11);  // ends with the rank
+  cluster.silence(2);
+  posted(put(0, 2, 100), 0);
+  ASSERT_TRUE(run_until_all_ended(wanted.size() + 4));
+  posted(send(0, 1, 12, 100), 12);  // in a group that is over
+  posted(receive(0, 1, 13, 100), 13);
+  cluster.settle();
+  for (const auto& [cookie, sequence] : wanted) {
+    ASSERT_NE(completion(0, cookie), nullptr) << cookie;
+    EXPECT_EQ(completion(0, cookie)->sequence, sequence) << ended(0, cookie);
+  }
+}
+
+// Whose key, bounds or access it was; of the own memory nobody is named.
+TEST_F(Submissions, WhoseMemoryCouldNotBeUsedIsNamed) {
+  to[3].key ^= 0x10000;
+  const uint64_t theirs = put(0, 3, 100);
+  const uint64_t beyond = get(0, 2, 100, 0, kMemoryBytes);
+  const uint64_t own = put(0, 3, 100, kMemoryBytes);
+  ASSERT_TRUE(run_until_all_ended(3));
+  EXPECT_EQ(ended(0, theirs), "BAD_KEY");
+  EXPECT_EQ(completion(0, theirs)->failed_rank, 3u);
+  EXPECT_EQ(ended(0, beyond), "BAD_BOUNDS");
+  EXPECT_EQ(completion(0, beyond)->failed_rank, 2u);
+  EXPECT_EQ(ended(0, own), "BAD_BOUNDS");
+  EXPECT_EQ(completion(0, own)->failed_rank, PEAL_NO_RANK);
+  expect_quiet();
+}
+
 TEST_F(Submissions, ADeadRankIsNamedInAllThatIsPending) {
   cluster.silence(1);
   const uint64_t to_it = put(0, 1, 5 * kChunk);
@@ -103,6 +155,37 @@ TEST_F(Submissions, ADeadRankIsNamedInAllThatIsPending) {
     EXPECT_EQ(cluster.bench(rank).card().p2p.requests_used, 0u) << rank;
     EXPECT_EQ(cluster.bench(rank).problems(), "");
   }
+}
+
+// Nothing is under way to it: what is awaited is its message, or its receive.
+TEST_F(Submissions, ARankThatFallsSilentIsMissedByWhoWaitsForIt) {
+  const uint64_t awaited = receive(0, 2, 1, 8);
+  cluster.settle();
+  cluster.silence(2);
+  ASSERT_TRUE(run_until_ended(0, awaited));
+  EXPECT_EQ(ended(0, awaited), "PEER_DEAD");
+  EXPECT_EQ(completion(0, awaited)->failed_rank, 2u);
+}
+
+TEST_F(Submissions, ARankThatFallsSilentBeforeItReceivesIsMissedByItsSender) {
+  const uint64_t announced = send(3, 2, 2, 9 * kChunk);
+  cluster.settle();
+  cluster.silence(2);
+  ASSERT_TRUE(run_until_ended(3, announced));
+  EXPECT_EQ(ended(3, announced), "PEER_DEAD");
+  EXPECT_EQ(completion(3, announced)->failed_rank, 2u);
+}
+
+// One that is only late is asked now and then whether it lives, and waited for.
+TEST_F(Submissions, ALateRankIsWaitedFor) {
+  const uint64_t awaited = receive(0, 1, 1, 8);
+  ASSERT_FALSE(run_until_ended(0, awaited, 5'000'000'000));
+  EXPECT_GT(cluster.bench(0).counter(PEAL_COUNTER_SENT_LIVENESS), 0u);
+  EXPECT_EQ(cluster.bench(0).counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  (void)send(1, 0, 1, 8);
+  ASSERT_TRUE(run_until_ended(0, awaited));
+  EXPECT_EQ(ended(0, awaited), "OK");
+  expect_quiet();
 }
 
 // The memory of a context that is closed is touched no more, wherever it was in what it did.

@@ -33,7 +33,8 @@ TEST_F(QueuePool, EverythingInTheRequestIsChecked) {
   EXPECT_EQ(commit_with([](Request& r) { r.mode = 0; }), PEAL_STATUS_BAD_FLAGS);
   EXPECT_EQ(commit_with([](Request& r) { r.mode = PEAL_PROGRAM_MODE_COUNT; }),
             PEAL_STATUS_BAD_FLAGS);
-  EXPECT_EQ(commit_with([](Request& r) { r.engine = 1; }), PEAL_STATUS_BAD_FLAGS);
+  EXPECT_EQ(commit_with([](Request& r) { r.engine = CONFIG_TRANSMIT_ENGINES; }),
+            PEAL_STATUS_BAD_FLAGS);
   EXPECT_EQ(commit_with([](Request& r) { r.scheduled = 1; }), PEAL_STATUS_BAD_FLAGS);
   for (const uint32_t wrong : {0u, 1u, PEAL_PROGRAM_DESCRIPTORS_MAX + 1u, ~0u}) {
     EXPECT_EQ(commit_with([&](Request& r) { r.count = wrong; }), PEAL_STATUS_BAD_LENGTH) << wrong;

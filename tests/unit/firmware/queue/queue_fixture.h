@@ -30,7 +30,7 @@ class PlayedNetwork final : public queue::Network {
   [[nodiscard]] bool reaches(const Member&, Rank rank) const override {
     return rank != unreachable;
   }
-  bool put(Card&, Member&, const queue::Put& put, queue::Ticket ticket) override {
+  bool put(Card&, Member&, const queue::Put& put, const queue::Ticket& ticket) override {
     std::string text = put.bytes == 0 ? "signal" : "put " + range(put.from, put.bytes);
     text += " to " + std::to_string(put.to);
     if (put.bytes != 0) {
@@ -39,18 +39,19 @@ class PlayedNetwork final : public queue::Network {
     if (put.notice.queue != PEAL_NO_QUEUE) text += " tells " + told(put.notice);
     return start(text, ticket);
   }
-  bool send(Card&, Member&, const queue::Message& message, queue::Ticket ticket) override {
-    return start("send " + range(message.memory, message.bytes) + " to " + rank_and_tag(message),
+  bool send(Card&, Member&, const queue::Send& send, const queue::Ticket& ticket) override {
+    return start("send " + range(send.from, send.bytes) + " to " + rank_and_tag(send.to, send.tag),
                  ticket);
   }
-  bool receive(Card&, Member&, const queue::Message& message, queue::Ticket ticket) override {
-    return start(
-        "receive " + range(message.memory, message.bytes) + " from " + rank_and_tag(message),
-        ticket);
+  bool receive(Card&, Member&, const queue::Receive& receive,
+               const queue::Ticket& ticket) override {
+    return start("receive " + range(receive.to, receive.bytes) + " from " +
+                     rank_and_tag(receive.from, receive.tag),
+                 ticket);
   }
 
  private:
-  bool start(const std::string& text, queue::Ticket ticket) {
+  bool start(const std::string& text, const queue::Ticket& ticket) {
     if (refuse.hit()) return false;
     log += text + "\n";
     tickets.push_back(ticket);
@@ -59,8 +60,8 @@ class PlayedNetwork final : public queue::Network {
   static std::string range(const HostAddress& memory, uint64_t bytes) {
     return std::to_string(memory.offset) + ".." + std::to_string(memory.offset + bytes);
   }
-  static std::string rank_and_tag(const queue::Message& message) {
-    return std::to_string(message.rank) + " tag " + std::to_string(message.tag);
+  static std::string rank_and_tag(uint32_t rank, uint64_t tag) {
+    return std::to_string(rank) + " tag " + std::to_string(tag);
   }
   static std::string told(const queue::Notice& notice) {
     return std::to_string(notice.queue) + "." + std::to_string(notice.counter) + " +" +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tests/cluster/program_hosts.h"
+#include "tools/peal-sim/program_hosts.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -9,17 +10,31 @@
 namespace peal::sim {
 namespace {
 
-constexpr uint16_t kName = 3;  // of the programs
+constexpr uint16_t kFirstName = 3;  // of the programs
+
+host::Programs only(host::Program program) {
+  host::Programs programs;
+  programs.push_back(std::make_unique<host::Program>(std::move(program)));
+  return programs;
+}
 
 }  // namespace
 
 ProgramHosts::ProgramHosts(const ClusterOptions& options, size_t bytes, const Make& make)
-    : cluster_(options, nullptr, this), bytes_(bytes), ranks_(options.cards) {
+    : ProgramHosts(options, Layout{.bytes = bytes},
+                   [&](const Place& place) { return only(make(place)); }) {}
+
+ProgramHosts::ProgramHosts(const ClusterOptions& options, const Layout& layout,
+                           const MakeSeveral& make)
+    : cluster_(options, nullptr, this),
+      bytes_(layout.bytes),
+      ranks_(options.cards * layout.ranks_per_card) {
   for (uint32_t rank = 0; rank < ranks_.size(); rank++) {
     Rank& own = ranks_[rank];
-    require(cluster_.open_context(rank, &own.context), "open context");
-    own.send = add_memory(rank, bytes, &own.send_key);
-    own.receive = add_memory(rank, bytes, &own.receive_key);
+    own.card = rank / layout.ranks_per_card;
+    require(cluster_.open_context(own.card, &own.context), "open context");
+    own.send = add_memory(rank, bytes_, &own.send_key);
+    own.receive = add_memory(rank, bytes_, &own.receive_key);
     receives_.push_back({.key = own.receive_key, .offset = 0});
   }
   make_group();
@@ -36,8 +51,8 @@ void ProgramHosts::require(peal_status status, const char* what) {
 }
 
 uint32_t ProgramHosts::add_memory(uint32_t rank, size_t bytes, uint32_t* key) {
-  const uint32_t region = cluster_.memory().add(rank, bytes);
-  require(cluster_.register_memory(rank, ranks_[rank].context, region, bytes,
+  const uint32_t region = cluster_.memory().add(ranks_[rank].card, bytes);
+  require(cluster_.register_memory(ranks_[rank].card, ranks_[rank].context, region, bytes,
                                    PEAL_ACCESS_READ | PEAL_ACCESS_WRITE, key),
           "register memory");
   return region;
@@ -51,7 +66,7 @@ void ProgramHosts::make_group() {
     request.ranks = ranks;
     request.rank = rank;
     Rank& own = ranks_[rank];
-    require(cluster_.reserve_group(rank, own.context, request, &own.address), "reserve group");
+    require(cluster_.reserve_group(own.card, own.context, request, &own.address), "reserve group");
     everybody.push_back(own.address);
   }
   for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -66,7 +81,8 @@ void ProgramHosts::make_group() {
       request.peers[request.peer_count++] = everybody[(rank + distance) % ranks];
       request.peers[request.peer_count++] = everybody[(rank + ranks - distance) % ranks];
     }
-    require(cluster_.connect_group(rank, ranks_[rank].context, request), "connect group");
+    require(cluster_.connect_group(ranks_[rank].card, ranks_[rank].context, request),
+            "connect group");
   }
 }
 
@@ -75,9 +91,14 @@ uint8_t* ProgramHosts::receive(uint32_t rank) {
   return cluster_.memory().data(ranks_[rank].receive);
 }
 
-void ProgramHosts::commit(uint32_t rank, host::Program program) {
+void ProgramHosts::commit(uint32_t rank, host::Programs programs) {
+  uint16_t name = kFirstName;
+  for (const auto& program : programs) program->set_name(name++);
+  for (const auto& program : programs) commit(rank, *program);
+}
+
+void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
   Rank& own = ranks_[rank];
-  program.set_name(kName);
   peal_commit_program request{};
   const uint32_t memory = add_memory(rank, program.bytes(), &request.key);
   const auto find = [&](const void* address, uint64_t length, bool, uint32_t* key,
@@ -100,27 +121,40 @@ void ProgramHosts::commit(uint32_t rank, host::Program program) {
   request.count = program.count();
   request.counters = static_cast<uint32_t>(program.sources().size());
   request.scheduled = program.shape().scheduled;
-  request.name = kName;
+  request.name = program.name();
   request.mode = static_cast<uint8_t>(program.shape().mode);
-  require(cluster_.commit_program(rank, own.context, request, &own.program), "commit program");
+  request.engine = program.shape().engine;
+  Committed committed;
+  const peal_status status =
+      cluster_.commit_program(own.card, own.context, request, &committed.handle);
+  if (status == PEAL_STATUS_BAD_FLAGS && request.engine > 0) {
+    throw std::runtime_error("these cards have no transmit engine " +
+                             std::to_string(request.engine) + "; those of peal-sim-papers have");
+  }
+  require(status, "commit program");
+  own.programs.push_back(committed);
 }
 
 void ProgramHosts::post(uint32_t rank, uint64_t passes) {
   Rank& own = ranks_[rank];
-  peal_submission entry{};
-  entry.operation = PEAL_OPERATION_START;
-  entry.member = own.address.member;
-  entry.sequence = own.next;
-  entry.cookie = own.next;
-  entry.send_key = own.program;
-  entry.block_bytes = passes;
-  own.next += passes;
-  if (!cluster_.submit(rank, own.context, entry)) throw std::runtime_error("the ring is full");
+  for (Committed& program : own.programs) {
+    peal_submission entry{};
+    entry.operation = PEAL_OPERATION_START;
+    entry.member = own.address.member;
+    entry.sequence = program.next;
+    entry.cookie = program.next;
+    entry.send_key = program.handle;
+    entry.block_bytes = passes;
+    program.next += passes;
+    if (!cluster_.submit(own.card, own.context, entry)) {
+      throw std::runtime_error("the ring is full");
+    }
+  }
 }
 
 void ProgramHosts::start(uint32_t rank, uint64_t passes, TimeNs late_ns) {
   Rank& own = ranks_[rank];
-  own.outstanding++;
+  own.outstanding += own.programs.size();
   if (late_ns == 0) return post(rank, passes);
   own.planned.push_back(passes);
   cluster_.at(cluster_.now() + late_ns, rank);
@@ -137,8 +171,11 @@ void ProgramHosts::on_host_event(TimeNs, uint32_t rank) {
   post(rank, passes);
 }
 
-void ProgramHosts::on_completion(TimeNs, uint32_t rank, uint32_t, const peal_completion& entry) {
-  Rank& own = ranks_[rank];
+void ProgramHosts::on_completion(TimeNs, uint32_t card, uint32_t context,
+                                 const peal_completion& entry) {
+  Rank& own = *std::ranges::find_if(
+      ranks_, [&](const Rank& rank) { return rank.card == card && rank.context == context; });
+  const auto rank = static_cast<uint32_t>(&own - ranks_.data());
   own.outstanding--;
   if (entry.status == PEAL_STATUS_OK) return;
   own.trouble += "rank " + std::to_string(rank) + ": start " + std::to_string(entry.sequence) +
@@ -159,7 +196,7 @@ TimeNs ProgramHosts::run() {
   }
   for (uint32_t rank = 0; rank < ranks_.size(); rank++) {
     peal_completion taken;
-    while (cluster_.poll(rank, ranks_[rank].context, &taken)) {
+    while (cluster_.poll(ranks_[rank].card, ranks_[rank].context, &taken)) {
     }
   }
   return cluster_.now() - from;
@@ -183,12 +220,15 @@ std::string ProgramHosts::leaks() {
   while (cluster_.next_event_ns() < until && cluster_.step()) {
   }
   std::string text;
-  for (uint32_t rank = 0; rank < ranks_.size(); rank++) {
-    const peal_status freed =
-        cluster_.free_program(rank, ranks_[rank].context, ranks_[rank].program);
-    if (freed != PEAL_STATUS_OK) text += "free program: " + names::status(freed) + "\n";
-    if (cluster_.packets_held(rank) != 0 || cluster_.dma_under_way(rank) != 0) {
-      text += "card " + std::to_string(rank) + " holds packets or DMA\n";
+  for (const Rank& rank : ranks_) {
+    for (const Committed& program : rank.programs) {
+      const peal_status freed = cluster_.free_program(rank.card, rank.context, program.handle);
+      if (freed != PEAL_STATUS_OK) text += "free program: " + names::status(freed) + "\n";
+    }
+  }
+  for (uint32_t card = 0; card < cluster_.card_count(); card++) {
+    if (cluster_.packets_held(card) != 0 || cluster_.dma_under_way(card) != 0) {
+      text += "card " + std::to_string(card) + " holds packets or DMA\n";
     }
   }
   return text;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Hosts of the virtual-time cluster that run programs: one process a card, one group of all, one
-// program a rank over one buffer that is read and one that is written.
+// Hosts of the virtual-time cluster that run programs: a process for each rank, one group of all,
+// and a rank's programs, which are started together, over one buffer that is read and one that is
+// written.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 #include "emulator/cluster/cluster.h"
 #include "hostlib/program.h"
+#include "hostlib/trinary.h"
 
 namespace peal::sim {
 
@@ -22,9 +24,18 @@ class ProgramHosts final : private HostEvents {
     const std::vector<host::Program::Remote>& receives;  // of all
   };
   using Make = std::function<host::Program(const Place&)>;
+  using MakeSeveral = std::function<host::Programs(const Place&)>;
+  struct Layout {
+    size_t bytes;  // of each of a rank's buffers
+    uint32_t ranks_per_card = 1;
+  };
 
-  // Rank r lives on card r. Programs are committed, and looked at by the cards.
+  // Ranks fill the first card, then the second. Programs are committed, and looked at by the cards.
+  ProgramHosts(const ClusterOptions& options, const Layout& layout, const MakeSeveral& make);
+  // With a rank a card, and a program a rank.
   ProgramHosts(const ClusterOptions& options, size_t bytes, const Make& make);
+
+  [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(ranks_.size()); }
 
   [[nodiscard]] uint8_t* send(uint32_t rank);
   [[nodiscard]] uint8_t* receive(uint32_t rank);
@@ -40,16 +51,20 @@ class ProgramHosts final : private HostEvents {
   Cluster& cluster() { return cluster_; }
 
  private:
+  struct Committed {
+    uint32_t handle = 0;
+    uint64_t next = 0;  // iteration
+  };
   struct Rank {
+    uint32_t card = 0;
     uint32_t context = 0;
     peal_peer_address address = {};
     uint32_t send = 0;  // regions of host memory, and their keys
     uint32_t receive = 0;
     uint32_t send_key = 0;
     uint32_t receive_key = 0;
-    uint32_t program = 0;  // handle
-    uint64_t next = 0;     // iteration
-    uint64_t outstanding = 0;
+    std::vector<Committed> programs;
+    uint64_t outstanding = 0;       // starts of programs
     std::vector<uint64_t> planned;  // passes of starts that are still to be posted
     std::string trouble;
   };
@@ -59,7 +74,8 @@ class ProgramHosts final : private HostEvents {
                      const peal_completion& entry) override;
   uint32_t add_memory(uint32_t rank, size_t bytes, uint32_t* key);
   void make_group();
-  void commit(uint32_t rank, host::Program program);
+  void commit(uint32_t rank, host::Programs programs);
+  void commit(uint32_t rank, const host::Program& program);
   void post(uint32_t rank, uint64_t passes);
   void require(peal_status status, const char* what);
 

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "hostlib/persistent_program.h"
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "hostlib/card_exchange.h"
+#include "hostlib/group.h"
+#include "hostlib/program_collectives.h"
+#include "hostlib/programs.h"
+#include "hostlib/rings.h"
+#include "hostlib/wait.h"
+
+namespace peal::host {
+namespace {
+
+constexpr uint32_t kCompanyPurpose = 0x63707267;
+// From Sur, Bondhugula and others: a ring for more than a megabyte, or more than 32 ranks.
+constexpr uint64_t kRingBytes = 1 << 20;
+constexpr uint32_t kRingRanks = 32;
+// Chosen, and not measured on an idle machine yet.
+constexpr uint64_t kCopiedBytes = 2048;
+constexpr uint64_t kChainBytes = 128 << 10;
+constexpr uint64_t kSegmentBytes = 16 << 10;
+constexpr uint64_t kSegmentsMax = 4096;
+constexpr uint32_t kWindow = 4;
+
+// What ranks tell each other before they write their programs. Little-endian, like all of abi/.
+struct Record {
+  uint32_t error;
+  uint32_t purpose;
+  uint32_t able;  // whether this rank can make a program of it
+  uint32_t key;   // of the receive buffer
+  uint64_t offset;
+  uint32_t work_key;  // of the collective buffer
+  uint32_t reserved[9];
+};
+static_assert(sizeof(Record) == PEAL_GROUP_RECORD_BYTES);
+
+// What one rank tells another: where its block belongs, and how long it is to be.
+struct Place {
+  uint64_t bytes;
+  uint64_t offset;
+  uint32_t key;
+  uint32_t reserved[3];
+};
+static_assert(sizeof(Place) == 32);
+
+// $PEAL_PROGRAMS: "0" for none.
+bool wanted_here() {
+  const char* text = getenv("PEAL_PROGRAMS");
+  return text == nullptr || std::strcmp(text, "0") != 0;
+}
+
+bool by_pairs(const PersistentOperation& operation) {
+  return operation.operation == PEAL_OPERATION_ALLTOALL ||
+         operation.operation == PEAL_OPERATION_ALLTOALLV ||
+         operation.operation == PEAL_OPERATION_ALLGATHERV;
+}
+
+bool has_own_lengths(const PersistentOperation& operation) {
+  return operation.operation == PEAL_OPERATION_ALLTOALLV ||
+         operation.operation == PEAL_OPERATION_ALLGATHERV;
+}
+
+// Makes the program of one rank.
+class Maker {
+ public:
+  Maker(peal_group& group, const PersistentOperation& operation)
+      : group_(group), context_(*group.context), own_(operation) {}
+  ~Maker() {
+    if (work_.address == nullptr) return;
+    const Lock lock(context_.mutex);
+    (void)context_.transport->release(work_);
+  }
+  Maker(const Maker&) = delete;
+  Maker& operator=(const Maker&) = delete;
+
+  // What this rank has for the others. Not able: the program would need what is not there.
+  Record prepare(peal_error own, uint32_t purpose) {
+    Record record = {};
+    record.error = static_cast<uint32_t>(own);
+    record.purpose = purpose;
+    if (own != PEAL_OK) return record;
+    able_ = wanted_here() && name_receive() && make_work();
+    record.able = able_ ? 1 : 0;
+    record.key = receive_.key;
+    record.offset = receive_.offset;
+    record.work_key = work_.key;
+    return record;
+  }
+  void learn(const std::vector<Record>& records) {
+    for (const Record& record : records) {
+      receives_.push_back({.key = record.key, .offset = record.offset});
+      works_.push_back({.key = record.work_key, .offset = 0});
+    }
+  }
+  // Of exchanges by pairs whose blocks differ, everybody's word for everybody.
+  peal_error exchange_places(CardExchange& exchange) {
+    if (!has_own_lengths(own_)) return PEAL_OK;
+    std::vector<Place> given(group_.size);
+    for (uint32_t from = 0; from < group_.size; from++) {
+      const PersistentPart& part = own_.receives[from];
+      given[from].bytes = part.bytes;
+      if (part.bytes == 0) continue;
+      given[from].key = receive_.key;
+      given[from].offset = receive_.offset + static_cast<uint64_t>(part.at - own_.receive);
+    }
+    places_.resize(group_.size);
+    const peal_error error = exchange.to_each(given.data(), places_.data(), sizeof(Place));
+    if (error != PEAL_OK) return error;
+    for (uint32_t to = 0; to < group_.size; to++) {
+      if (places_[to].bytes == own_.sends[to].bytes || skips(to)) continue;
+      return fail(PEAL_ERR_MISMATCH, "rank %u expects %llu bytes of this rank, which has %zu", to,
+                  static_cast<unsigned long long>(places_[to].bytes), own_.sends[to].bytes);
+    }
+    return PEAL_OK;
+  }
+
+  Program write() {
+    switch (own_.operation) {
+      case PEAL_OPERATION_BARRIER:
+        return dissemination_barrier(group_.rank, group_.size);
+      case PEAL_OPERATION_BROADCAST:
+        return broadcast();
+      case PEAL_OPERATION_ALLGATHER:
+        return allgather();
+      default:
+        return pairs();
+    }
+  }
+  // Whoever takes it releases it.
+  Allocation take_work() { return std::exchange(work_, {}); }
+
+ private:
+  [[nodiscard]] bool rings() const {
+    return group_.size > kRingRanks || own_.block_bytes * group_.size > kRingBytes;
+  }
+  // Ranks that are a power of two exchange what lies in one piece anyway.
+  [[nodiscard]] uint64_t copied_bytes() const {
+    return std::has_single_bit(group_.size) ? 0 : kCopiedBytes;
+  }
+  // In place the own block is where it belongs.
+  [[nodiscard]] bool skips(uint32_t to) const { return own_.in_place && to == group_.rank; }
+  [[nodiscard]] bool copies_all() const {
+    return own_.in_place && by_pairs(own_) && own_.operation != PEAL_OPERATION_ALLGATHERV;
+  }
+
+  // What arrives is passed on from where it lies, so the card has to read there as well.
+  bool name_receive() {
+    if (own_.receive_bytes == 0) return true;
+    const bool passes_on = !by_pairs(own_) || own_.in_place;
+    const bool is_root = own_.operation == PEAL_OPERATION_BROADCAST && own_.root == group_.rank;
+    const uint32_t access = is_root ? PEAL_READ : passes_on ? PEAL_READ | PEAL_WRITE : PEAL_WRITE;
+    Region region;
+    const Lock lock(context_.mutex);
+    if (context_.memory.find(own_.receive, own_.receive_bytes, access, "receive", &region) !=
+        PEAL_OK) {
+      return false;
+    }
+    receive_ = {.key = region.key,
+                .offset = reinterpret_cast<uintptr_t>(own_.receive) - region.start};
+    return true;
+  }
+  bool make_work() {
+    uint64_t bytes = 0;
+    if (own_.operation == PEAL_OPERATION_ALLGATHER && !rings()) {
+      bytes = collective_bytes(group_.size, own_.block_bytes, copied_bytes());
+    } else if (copies_all()) {
+      bytes = own_.receive_bytes;
+    }
+    return bytes == 0 || context_.transport->allocate(bytes, &work_) == PEAL_OK;
+  }
+
+  Program broadcast() const {
+    if (own_.block_bytes < kChainBytes || group_.size == 2) {
+      return binomial_broadcast(group_.rank, group_.size, own_.root, own_.receive, own_.block_bytes,
+                                receives_);
+    }
+    const uint64_t segment =
+        std::max(kSegmentBytes, (own_.block_bytes + kSegmentsMax - 1) / kSegmentsMax);
+    return chain_broadcast(group_.rank, group_.size, own_.root, own_.receive, own_.block_bytes,
+                           segment, receives_);
+  }
+  Program allgather() const {
+    Gathering gathering;
+    gathering.rank = group_.rank;
+    gathering.ranks = group_.size;
+    gathering.receive = own_.receive;
+    gathering.send = own_.in_place ? own_.receive + group_.rank * own_.block_bytes : own_.send;
+    gathering.block_bytes = own_.block_bytes;
+    gathering.own = receive_;
+    gathering.receives = receives_;
+    if (rings()) return ring_allgather(gathering);
+    gathering.copied_bytes = copied_bytes();
+    gathering.collective = work_.address;
+    gathering.collectives = works_;
+    return doubling_allgather(gathering);
+  }
+  Program pairs() const {
+    std::vector<PairBlock> blocks(group_.size);
+    std::vector<PairBlock> copied;
+    for (uint32_t to = 0; to < group_.size; to++) {
+      if (skips(to)) continue;
+      const PersistentPart& part = own_.sends[to];
+      blocks[to] = {part.at, part.bytes, place_of(to)};
+      if (!copies_all() || part.bytes == 0) continue;
+      const auto offset = static_cast<uint64_t>(part.at - own_.receive);
+      copied.push_back({part.at, part.bytes, {.key = work_.key, .offset = offset}});
+      blocks[to].from = work_.address + offset;
+    }
+    return pairwise_exchange(group_.rank, blocks, kWindow, copied);
+  }
+  [[nodiscard]] Program::Remote place_of(uint32_t to) const {
+    if (has_own_lengths(own_)) return {.key = places_[to].key, .offset = places_[to].offset};
+    return {.key = receives_[to].key,
+            .offset = receives_[to].offset + group_.rank * own_.block_bytes};
+  }
+
+  peal_group& group_;
+  peal_context& context_;
+  const PersistentOperation& own_;
+  bool able_ = false;
+  Program::Remote receive_;
+  Allocation work_;
+  std::vector<Program::Remote> receives_;
+  std::vector<Program::Remote> works_;
+  std::vector<Place> places_;
+};
+
+// The parent's company; null where there can be none.
+peal_error join_company(peal_group& parent) {
+  peal_context& context = *parent.context;
+  if (parent.company != nullptr || parent.alone) return PEAL_OK;
+  CardExchange exchange(parent);
+  peal_group_builder* builder = nullptr;
+  peal_error error = begin_group(context, parent.rank, parent.size, {nullptr, &parent}, &builder);
+  if (error != PEAL_OK) return error;
+  // Starts of programs are outstanding as long as they like; operations are one at a time.
+  group_of(*builder).outstanding_max = UINT32_MAX;
+  group_of(*builder).users = 1;
+  set_purpose(*builder, kCompanyPurpose);
+  peal_group* group = nullptr;
+  error = finish_group(builder, CardExchange::run, &exchange, &group);
+  if (exchange.failure() != PEAL_OK) return exchange.failure();
+  parent.company = group;
+  parent.alone = error != PEAL_OK;  // the card has no place for it
+  return PEAL_OK;
+}
+
+// Everybody's word on the request. OK and not *able: it is to be no program.
+peal_error compare(const std::vector<Record>& records, peal_error own, const std::string& text,
+                   bool* able) {
+  if (own != PEAL_OK) return fail(own, "%s", text.c_str());
+  *able = true;
+  for (uint32_t rank = 0; rank < records.size(); rank++) {
+    const Record& record = records[rank];
+    if (record.error != PEAL_OK) {
+      return fail(PEAL_ERR_PEER_REFUSED, "making the request: rank %u failed: %s", rank,
+                  peal_strerror(static_cast<peal_error>(record.error)));
+    }
+    if (record.purpose != records[0].purpose) {
+      return fail(PEAL_ERR_MISMATCH, "rank %u makes it for another operation, root or length",
+                  rank);
+    }
+    *able = *able && record.able != 0;
+  }
+  return PEAL_OK;
+}
+
+// Whose table differs from another's tells it, so that all know.
+peal_error agree_on_places(CardExchange& exchange, uint32_t ranks, peal_error own) {
+  const std::string text = own == PEAL_OK ? "" : last_error_text();
+  Record record = {};
+  record.error = static_cast<uint32_t>(own);
+  std::vector<Record> records(ranks);
+  const peal_error error = exchange.gather(&record, records.data(), sizeof(record));
+  if (error != PEAL_OK) return error;
+  if (own != PEAL_OK) return fail(own, "%s", text.c_str());
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    if (records[rank].error == PEAL_OK) continue;
+    return fail(static_cast<peal_error>(records[rank].error), "making the request: rank %u: %s",
+                rank, peal_strerror(static_cast<peal_error>(records[rank].error)));
+  }
+  return PEAL_OK;
+}
+
+}  // namespace
+
+peal_error make_program(peal_group& parent, peal_error own, uint32_t purpose,
+                        const PersistentOperation& operation, Persistent** made) {
+  *made = nullptr;
+  const std::string text = own == PEAL_OK ? "" : last_error_text();
+  peal_context& context = *parent.context;
+  peal_error error = join_company(parent);
+  if (error != PEAL_OK || parent.company == nullptr) return error;
+  peal_group& company = *parent.company;
+  CardExchange exchange(company);
+  Maker maker(company, operation);
+  const Record record = maker.prepare(own, purpose);
+  std::vector<Record> records(company.size);
+  error = exchange.gather(&record, records.data(), sizeof(record));
+  if (error != PEAL_OK) return error;
+  bool able = false;
+  error = compare(records, own, text, &able);
+  if (error != PEAL_OK || !able) return error;
+  maker.learn(records);
+  if (has_own_lengths(operation)) {
+    error = maker.exchange_places(exchange);
+    if (error != PEAL_OK && error != PEAL_ERR_MISMATCH) return error;
+    error = agree_on_places(exchange, company.size, error);
+    if (error != PEAL_OK) return error;
+  }
+  peal_program* program = nullptr;
+  Program written = maker.write();
+  error = commit_written(company, std::move(written), maker.take_work(), &program);
+  if (error == PEAL_ERR_PEER_DEAD || error == PEAL_ERR_CARD_GONE || error == PEAL_ERR_CARD_ANSWER) {
+    return error;
+  }
+  if (error != PEAL_OK) return PEAL_OK;  // on all ranks: some card has no room for it
+  const Lock lock(context.mutex);
+  auto persistent = std::make_unique<Persistent>();
+  persistent->group = &company;
+  persistent->program = program;
+  persistent->posting = start_of(*program);
+  company.users++;
+  *made = persistent.get();
+  context.persistents.push_back(std::move(persistent));
+  return PEAL_OK;
+}
+
+}  // namespace peal::host

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The kept registrations; see registration_cache.h.
+#include "hostlib/registration_cache.h"
+
+#include <cstdlib>
+#include <vector>
+
+#include "base/whole_number.h"
+#include "hostlib/administration.h"
+
+namespace peal::host {
+namespace {
+
+constexpr uint64_t kLeast = 2;  // an operation needs two buffers
+constexpr uint64_t kMost = 65536;
+
+// May room help?
+bool is_full(peal_error error) {
+  return error == PEAL_ERR_NO_RESOURCES || error == PEAL_ERR_NO_MEMORY;
+}
+
+}  // namespace
+
+constinit const std::atomic<uint64_t> RegistrationCache::kNone = 0;
+
+peal_error RegistrationCache::read_limit() {
+  const char* text = getenv("PEAL_REGISTRATIONS");
+  if (text == nullptr || *text == '\0') return PEAL_OK;
+  uint64_t most = 0;
+  if (!parse_whole(text, kLeast, kMost, &most)) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT,
+                "$PEAL_REGISTRATIONS is \"%s\": expected a number from %llu to %llu", text,
+                static_cast<unsigned long long>(kLeast), static_cast<unsigned long long>(kMost));
+  }
+  most_ = most;
+  return PEAL_OK;
+}
+
+void RegistrationCache::forget(uint32_t key) {
+  const auto place = places_.find(key);
+  if (place == places_.end()) return;
+  used_.erase(place->second);
+  places_.erase(place);
+  map_.remove(key);
+}
+
+// False: an operation still uses it.
+bool RegistrationCache::give_back(Transport& transport, uint32_t key) {
+  if (unregister_memory(transport, key) == PEAL_ERR_BUSY) return false;
+  forget(key);
+  return true;
+}
+
+// False: all are in use, or there is none.
+bool RegistrationCache::evict(Transport& transport, uint32_t keep) {
+  for (const uint32_t key : used_) {
+    if (key != keep && give_back(transport, key)) return true;
+  }
+  return false;
+}
+
+// What the process has unmapped is not looked up any more. One that an operation still uses is the
+// card's until the context is closed.
+void RegistrationCache::forget_departed(Transport& transport) {
+  const uint64_t left = departures();
+  if (left == departed_) return;
+  departed_ = left;
+  for (uint32_t key = 0; transport.next_departed(&key);) {
+    if (!places_.contains(key)) continue;  // the user's own registration
+    if (!give_back(transport, key)) forget(key);
+  }
+}
+
+// A buffer that grows from call to call leaves one registration.
+void RegistrationCache::drop_covered(Transport& transport, const Region& region, uint32_t keep) {
+  std::vector<uint32_t> covered;
+  for (const Region& each : map_.regions()) {
+    const bool less = (each.access & region.access) == each.access;
+    if (each.key != region.key && each.key != keep && less &&
+        region.covers(each.start, each.bytes)) {
+      covered.push_back(each.key);
+    }
+  }
+  for (const uint32_t key : covered) (void)give_back(transport, key);
+}
+
+peal_error RegistrationCache::take(Transport& transport, const Wanted& wanted, Region* region) {
+  forget_departed(transport);
+  const Region* kept = map_.lookup(wanted.address, wanted.bytes, wanted.access);
+  if (kept != nullptr) {
+    used_.splice(used_.end(), used_, places_.at(kept->key));
+    *region = *kept;
+    return PEAL_OK;
+  }
+  while (places_.size() >= most_ && evict(transport, wanted.keep)) {
+  }
+  Region made;
+  made.start = reinterpret_cast<uintptr_t>(wanted.address);
+  made.bytes = wanted.bytes;
+  made.access = wanted.access;
+  peal_error error = PEAL_OK;
+  do {
+    // A buffer that is only sent is only read; the key's access keeps it so.
+    error = register_memory(transport, const_cast<void*>(wanted.address), wanted.bytes,
+                            wanted.access, &made.key);
+  } while (is_full(error) && evict(transport, wanted.keep));
+  if (error != PEAL_OK) return error;
+  map_.add(made);
+  places_[made.key] = used_.insert(used_.end(), made.key);
+  drop_covered(transport, made, wanted.keep);
+  *region = made;
+  return PEAL_OK;
+}
+
+}  // namespace peal::host

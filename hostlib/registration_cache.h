@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Registrations that operations make by themselves (PEAL_GROUP_REGISTER), kept for the next use of
+// the same buffer: registering costs a command to the card, and through the driver pinned pages.
+// The least recently looked up goes when there are too many. Whoever unmaps such memory need not
+// say so: the transport knows (Transport::departures()), or reaches memory by its addresses, so
+// that there is nothing to know. Under the context's lock. docs/decisions/0040
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <unordered_map>
+
+#include "hostlib/memory_map.h"
+#include "hostlib/transport.h"
+
+namespace peal::host {
+
+inline constexpr size_t kCachedRegistrations = 256;
+
+class RegistrationCache {
+ public:
+  // $PEAL_REGISTRATIONS; INVALID_ARGUMENT where that is no number from 2 to 65536.
+  peal_error read_limit();
+  void set_limit(size_t most) { most_ = most; }
+
+  // What to find: memory that must be reached in this way, and the registration that must not go
+  // for it, because the same call needs it as well.
+  struct Wanted {
+    const void* address;
+    size_t bytes;
+    uint32_t access;  // PEAL_READ, PEAL_WRITE
+    uint32_t keep;    // a key; 0: none
+  };
+  // A registration that covers the range for that access: one that is kept, or a new one.
+  peal_error take(Transport& transport, const Wanted& wanted, Region* region);
+
+  // Changes whenever one that was given out may be gone: by take(), and by what the process unmaps.
+  [[nodiscard]] uint64_t version() const { return map_.version(); }
+  [[nodiscard]] uint64_t departures() const { return departures_->load(std::memory_order_relaxed); }
+  [[nodiscard]] const MemoryMap& map() const { return map_; }
+  // Of the transport's; before the first take().
+  void watch(const std::atomic<uint64_t>& departures) { departures_ = &departures; }
+
+ private:
+  void forget(uint32_t key);
+  bool give_back(Transport& transport, uint32_t key);
+  bool evict(Transport& transport, uint32_t keep);
+  void forget_departed(Transport& transport);
+  void drop_covered(Transport& transport, const Region& region, uint32_t keep);
+
+  static constinit const std::atomic<uint64_t> kNone;
+
+  MemoryMap map_;
+  std::list<uint32_t> used_;  // keys, the least recently used first
+  std::unordered_map<uint32_t, std::list<uint32_t>::iterator> places_;
+  const std::atomic<uint64_t>* departures_ = &kNone;
+  uint64_t departed_ = 0;  // of them, seen
+  size_t most_ = kCachedRegistrations;
+};
+
+}  // namespace peal::host

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What hosts of the virtual-time cluster begin with who drive their cards by themselves: one
+// process a card, and one group of all, whose ranks reach each other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulator/cluster/cluster.h"
+
+namespace peal::sim {
+
+class GroupHosts : protected HostEvents {
+ protected:
+  struct Process {
+    uint32_t context = 0;
+    peal_peer_address address = {};
+  };
+
+  // Rank r lives on card r.
+  explicit GroupHosts(const ClusterOptions& options);
+  ~GroupHosts() = default;
+
+  [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(processes_.size()); }
+  // A region of host memory that the card may read and write.
+  uint32_t add_memory(uint32_t rank, size_t bytes, uint32_t* key);
+  static void require(peal_status status, const char* what);
+  // Completions that lie in the rings are the hosts' no longer.
+  void take_completions();
+  // Acknowledgements and connections that close: until nothing is left to do, or a second.
+  void calm_down();
+  // Packets and DMA that cards have not given back; "" if none.
+  [[nodiscard]] std::string held() const;
+
+  Cluster cluster_;
+  std::vector<Process> processes_;
+
+ private:
+  void make_group();
+};
+
+}  // namespace peal::sim

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Hosts of the virtual-time cluster that carry out a plan of messages, puts, gets, fences and
+// collectives, and look at each completion when it comes: that it is the one it must be, that the
+// bytes are in memory by then, and, by writing into it, that a buffer is its owner's again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/cluster/group_hosts.h"
+#include "tests/cluster/message_plan.h"
+
+namespace peal::sim {
+
+class MessageHosts final : private GroupHosts {
+ public:
+  MessageHosts(const ClusterOptions& options, const MessagePlan& plan);
+
+  // Until all requests of those who live are over, or nothing happens any more.
+  void run();
+  // What was not as the plan says, and what the cards have not given back; "" when all is well.
+  [[nodiscard]] std::string problems();
+  [[nodiscard]] uint64_t trace_hash() const { return cluster_.trace_hash(); }
+  [[nodiscard]] uint32_t told_of_a_death() const { return told_of_a_death_; }
+  [[nodiscard]] uint64_t frames_lost() const { return cluster_.faults().lost; }
+
+ private:
+  struct Memory {
+    uint32_t send = 0;  // regions, and their keys
+    uint32_t receive = 0;
+    uint32_t send_key = 0;
+    uint32_t receive_key = 0;
+  };
+
+  void on_host_event(TimeNs now_ns, uint32_t item) override;
+  void on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
+                     const peal_completion& entry) override;
+  [[nodiscard]] peal_submission entry_of(uint32_t number) const;
+  void name_buffers(const MessagePlan::Transfer& transfer, const MessagePlan::Post& post,
+                    peal_submission* entry) const;
+  void check(const MessagePlan::Post& post, const peal_completion& entry);
+  void check_fence(uint32_t number);
+  // Of the receiver's place: what is in it.
+  [[nodiscard]] bool has_come(uint32_t transfer, uint32_t rank);
+  [[nodiscard]] bool is_untouched(uint32_t transfer, uint32_t rank);
+  void scribble(uint32_t transfer, uint32_t rank);
+  void wrong(const MessagePlan::Post& post, const std::string& what);
+
+  const MessagePlan& plan_;
+  std::vector<Memory> memory_;
+  std::vector<uint8_t> ended_;  // by post: how often
+  std::vector<bool> well_;      // by transfer: its bytes are at the receiver
+  uint64_t pending_ = 0;        // of those who live
+  uint32_t told_of_a_death_ = 0;
+  std::string trouble_;
+};
+
+}  // namespace peal::sim

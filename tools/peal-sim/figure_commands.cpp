@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `peal-sim broadcast-figure` and `peal-sim alltoall-figure`: the papers' figures of programs.
+#include <cstdio>
+#include <memory>
+
+#include "tools/peal-sim/commands.h"
+#include "tools/peal-sim/program_figures.h"
+#include "tools/peal-sim/report_json.h"
+
+namespace peal::sim {
+
+namespace {
+
+using command_line::Group;
+using command_line::whole;
+
+CostModel model_of(const std::string& file) {
+  CostModel model;
+  const std::string problem = load_cost_model(file, &model);
+  if (!problem.empty()) throw UsageError("--model: " + problem);
+  return model;
+}
+
+double microseconds(TimeNs time) { return static_cast<double>(time) / 1000; }
+
+struct BroadcastArguments {
+  std::string model;
+  uint64_t bytes = uint64_t{128} << 20;
+  uint64_t segment = uint64_t{2} << 20;
+  std::string json;
+};
+
+int broadcast_figure(const BroadcastArguments& arguments) {
+  const CostModel model = model_of(arguments.model);
+  if (model.torus[0] == 0) throw UsageError("--model: this one has no torus");
+  struct Row {
+    const char* name;
+    bool trinary;
+    Start start;
+  };
+  constexpr Row kRows[] = {{"chain", false, Start::kResident},
+                           {"trinaryx3", true, Start::kResident},
+                           {"trinaryx3, enqueued anew", true, Start::kEnqueued}};
+  const bool prints = arguments.json != "-";
+  if (prints) {
+    std::printf("%ux%ux%u cards, %llu bytes in segments of %llu\n", model.torus[0], model.torus[1],
+                model.torus[2], static_cast<unsigned long long>(arguments.bytes),
+                static_cast<unsigned long long>(arguments.segment));
+    std::printf("%-26s %12s %10s %12s %8s\n", "", "descriptors", "start us", "whole us", "GB/s");
+  }
+  nlohmann::json records = nlohmann::json::array();
+  for (const Row& row : kRows) {
+    const BroadcastTimes times = measure(model, {.trinary = row.trinary,
+                                                 .start = row.start,
+                                                 .bytes = arguments.bytes,
+                                                 .segment_bytes = arguments.segment});
+    const double rate = static_cast<double>(arguments.bytes) / static_cast<double>(times.total_ns);
+    if (prints) {
+      std::printf("%-26s %12llu %10.2f %12.1f %8.2f\n", row.name,
+                  static_cast<unsigned long long>(times.descriptors), microseconds(times.start_ns),
+                  microseconds(times.total_ns), rate);
+      std::fflush(stdout);
+    }
+    records.push_back({{"algorithm", row.name},
+                       {"descriptors", times.descriptors},
+                       {"start_us", microseconds(times.start_ns)},
+                       {"whole_us", microseconds(times.total_ns)},
+                       {"gigabytes_per_second", rate}});
+  }
+  if (!arguments.json.empty()) write_json(arguments.json, records);
+  return 0;
+}
+
+struct AlltoallArguments {
+  std::string model;
+  uint32_t ranks = 64;
+  uint32_t ranks_per_card = 8;
+  uint64_t bytes = 65536;
+  std::string json;
+};
+
+int alltoall_figure(const AlltoallArguments& arguments) {
+  const CostModel model = model_of(arguments.model);
+  if (arguments.ranks % arguments.ranks_per_card != 0) {
+    throw UsageError("--ranks " + std::to_string(arguments.ranks) + ": they do not fill cards of " +
+                     std::to_string(arguments.ranks_per_card));
+  }
+  const bool prints = arguments.json != "-";
+  if (prints) {
+    std::printf("%u ranks, %u a card, %llu bytes for each rank\n", arguments.ranks,
+                arguments.ranks_per_card, static_cast<unsigned long long>(arguments.bytes));
+    std::printf("%8s %12s\n", "window", "whole us");
+  }
+  nlohmann::json records = nlohmann::json::array();
+  for (const uint32_t window : {1u, 2u, 4u, 6u, 8u, 16u, 32u}) {
+    const TimeNs total_ns = measure(model, {.ranks = arguments.ranks,
+                                            .ranks_per_card = arguments.ranks_per_card,
+                                            .block_bytes = arguments.bytes,
+                                            .window = window});
+    if (prints) {
+      std::printf("%8u %12.1f\n", window, microseconds(total_ns));
+      std::fflush(stdout);
+    }
+    records.push_back({{"window", window}, {"whole_us", microseconds(total_ns)}});
+  }
+  if (!arguments.json.empty()) write_json(arguments.json, records);
+  return 0;
+}
+
+}  // namespace
+
+Command add_broadcast_figure_command(CLI::App& app) {
+  auto arguments = std::make_shared<BroadcastArguments>();
+  BroadcastArguments& a = *arguments;
+  Group group(app);
+  group
+      .add("--model", a.model, "FILE",
+           "Takes the costs in virtual time, and the torus, from this file; see "
+           "tools/peal-sim/models/tofu2.json.")
+      ->required();
+  group.add("--bytes", a.bytes, "N", "Broadcasts so many bytes.")
+      ->transform(whole(1, uint64_t{1} << 30))
+      ->capture_default_str();
+  group.add("--segment", a.segment, "N", "Cuts them into segments of so many.")
+      ->transform(whole(1, uint64_t{1} << 30))
+      ->capture_default_str();
+  group.add("--json", a.json, "FILE",
+            "Writes the figures to this file (-: standard output). Default: none.");
+  return [arguments] { return broadcast_figure(*arguments); };
+}
+
+Command add_alltoall_figure_command(CLI::App& app) {
+  auto arguments = std::make_shared<AlltoallArguments>();
+  AlltoallArguments& a = *arguments;
+  Group group(app);
+  group
+      .add("--model", a.model, "FILE",
+           "Takes the costs in virtual time from this file; see "
+           "tools/peal-sim/models/connectx2.json.")
+      ->required();
+  group.add("--ranks", a.ranks, "N", "Has so many ranks.")
+      ->transform(whole(2, 1024))
+      ->capture_default_str();
+  group.add("--ranks-per-card", a.ranks_per_card, "N", "Gives so many ranks one card.")
+      ->transform(whole(1, 32))
+      ->capture_default_str();
+  group.add("--bytes", a.bytes, "N", "Each rank has so many bytes for each.")
+      ->transform(whole(1, 1 << 26))
+      ->capture_default_str();
+  group.add("--json", a.json, "FILE",
+            "Writes the figures to this file (-: standard output). Default: none.");
+  return [arguments] { return alltoall_figure(*arguments); };
+}
+
+}  // namespace peal::sim

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tools/peal-sim/program_figures.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "hostlib/program_collectives.h"
+#include "tools/peal-sim/program_hosts.h"
+
+namespace peal::sim {
+namespace {
+
+void fill(uint8_t* to, size_t bytes, uint64_t salt) {
+  uint64_t state = salt * 2 + 1;
+  for (size_t i = 0; i < bytes; i++) {
+    if (i % 8 == 0) state = state * 6364136223846793005u + 1442695040888963407u;
+    to[i] = static_cast<uint8_t>(state >> (8 * (i % 8)));
+  }
+}
+
+ClusterOptions options_of(const CostModel& model, uint64_t cards) {
+  const std::string problem = network_problem(model, cards);
+  if (!problem.empty()) throw std::runtime_error(problem);
+  ClusterOptions options;
+  options.cards = static_cast<uint32_t>(cards);
+  options.costs = model;
+  options.checksums = Checksums::kSkipped;
+  options.check_seals = false;
+  return options;
+}
+
+// The model's cards count no time for what a host does before its entry is there.
+TimeNs start_cost(const CostModel& model, Start start, uint64_t programs, uint64_t descriptors) {
+  const TimeNs posts = programs * model.post_ns;
+  return start == Start::kResident ? posts : posts + descriptors * model.enqueue_ns;
+}
+
+void expect_good(const ProgramHosts& hosts) {
+  if (const std::string problems = hosts.problems(); !problems.empty()) {
+    throw std::runtime_error(problems);
+  }
+}
+
+host::Programs only(host::Program program) {
+  host::Programs programs;
+  programs.push_back(std::make_unique<host::Program>(std::move(program)));
+  return programs;
+}
+
+uint64_t count_of(const host::Programs& programs) {
+  uint64_t count = 0;
+  for (const auto& program : programs) count += program->count();
+  return count;
+}
+
+}  // namespace
+
+BroadcastTimes measure(const CostModel& model, const BroadcastFigure& figure) {
+  const host::Torus torus = {model.torus};
+  if (torus.size[0] == 0) throw std::runtime_error("the model has no torus");
+  host::TrinaryTrees trees;
+  if (figure.trinary) {
+    const std::string problem = host::TrinaryTrees::plan(torus, 0, &trees);
+    if (!problem.empty()) throw std::runtime_error(problem);
+  }
+  const auto ranks = static_cast<uint32_t>(torus.ranks());
+  std::vector<uint64_t> descriptors;
+  const auto make = [&](const ProgramHosts::Place& place) {
+    host::Programs programs =
+        figure.trinary
+            ? host::trinary_broadcast(trees, place.rank, place.receive, figure.bytes,
+                                      figure.segment_bytes, place.receives)
+            : only(host::chain_broadcast(place.rank, ranks, 0, place.receive, figure.bytes,
+                                         figure.segment_bytes, place.receives));
+    descriptors.push_back(count_of(programs));
+    return programs;
+  };
+  ProgramHosts hosts(options_of(model, ranks), {.bytes = figure.bytes}, make);
+  fill(hosts.receive(0), figure.bytes, figure.bytes);
+  const uint64_t programs = figure.trinary ? host::TrinaryTrees::kTrees : 1;
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    hosts.start(rank, 1, start_cost(model, figure.start, programs, descriptors[rank]));
+  }
+  BroadcastTimes times;
+  times.total_ns = hosts.run() + model.completion_ns;
+  times.descriptors = *std::ranges::max_element(descriptors);
+  times.start_ns = start_cost(model, figure.start, programs, times.descriptors);
+  expect_good(hosts);
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    if (std::memcmp(hosts.receive(rank), hosts.receive(0), figure.bytes) != 0) {
+      throw std::runtime_error("rank " + std::to_string(rank) + " has not got the root's bytes");
+    }
+  }
+  return times;
+}
+
+TimeNs measure(const CostModel& model, const AlltoallFigure& figure) {
+  if (figure.ranks_per_card == 0 || figure.ranks % figure.ranks_per_card != 0) {
+    throw std::runtime_error(std::to_string(figure.ranks) + " ranks do not fill cards of " +
+                             std::to_string(figure.ranks_per_card));
+  }
+  const size_t block = figure.block_bytes;
+  const auto make = [&](const ProgramHosts::Place& place) {
+    return only(host::pairwise_alltoall(place.rank, figure.ranks, place.send, block, figure.window,
+                                        place.receives));
+  };
+  ProgramHosts hosts(options_of(model, figure.ranks / figure.ranks_per_card),
+                     {.bytes = figure.ranks * block, .ranks_per_card = figure.ranks_per_card},
+                     make);
+  for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+    fill(hosts.send(rank), figure.ranks * block, rank + 1);
+    hosts.start(rank, 1, model.post_ns);
+  }
+  const TimeNs total_ns = hosts.run() + model.completion_ns;
+  expect_good(hosts);
+  for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+    for (uint32_t from = 0; from < figure.ranks; from++) {
+      if (std::memcmp(hosts.receive(rank) + from * block, hosts.send(from) + rank * block, block) !=
+          0) {
+        throw std::runtime_error("rank " + std::to_string(rank) + " has not got rank " +
+                                 std::to_string(from) + "'s block");
+      }
+    }
+  }
+  return total_ns;
+}
+
+}  // namespace peal::sim

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The figures of the two papers of programs, in virtual time: how long the pipelined broadcasts of
+// Tofu2 take, and what starting them costs; how the pairwise all-to-all of CORE-Direct does with
+// its window. Results are compared, byte by byte.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/cluster/cost_model.h"
+#include "hostlib/trinary.h"
+
+namespace peal::sim {
+
+enum class Start : uint8_t {
+  kResident,  // the programs lie on the card: an entry each
+  kEnqueued,  // as the paper: every descriptor is written anew, each time
+};
+
+struct BroadcastFigure {
+  bool trinary = false;  // else the chain
+  Start start = Start::kResident;
+  uint64_t bytes = 0;
+  uint64_t segment_bytes = 0;
+};
+
+struct BroadcastTimes {
+  uint64_t descriptors = 0;  // of the rank that has most
+  TimeNs start_ns = 0;       // what a start costs that rank's host
+  TimeNs total_ns = 0;       // from the first host's start to the last one's seeing its end
+};
+
+// From rank 0, on the cards of the model's torus. Throws std::runtime_error where it cannot be, or
+// a rank has not got what the root has.
+BroadcastTimes measure(const CostModel& model, const BroadcastFigure& figure);
+
+struct AlltoallFigure {
+  uint32_t ranks = 0;
+  uint32_t ranks_per_card = 1;
+  uint64_t block_bytes = 0;
+  uint32_t window = 1;
+};
+
+// From the first host's start to the last one's seeing its end. Throws as above.
+TimeNs measure(const CostModel& model, const AlltoallFigure& figure);
+
+}  // namespace peal::sim
