@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum { kPlates = 3, kOrderMax = 2000, kStepsMax = 100000 };
-enum side { kNorth, kSouth, kWest, kEast, kSides };
+enum { kNorth, kSouth, kWest, kEast, kSides };
 
 struct tile {
   size_t rows, columns;           /* without the border */
@@ -82,16 +82,16 @@ static struct tile tile_of(size_t order, uint32_t size, uint32_t rank) {
   return tile;
 }
 
-static enum side opposite(enum side side) { return (enum side)((int)side ^ 1); }
+static int opposite(int side) { return side ^ 1; }
 
-static size_t edge_points(const struct tile* tile, enum side side) {
+static size_t edge_points(const struct tile* tile, int side) {
   return side == kNorth || side == kSouth ? tile->columns : tile->rows;
 }
 
 /* Where a side's points lie among a tile's edges, or ghosts. */
-static size_t edge_first(const struct tile* tile, enum side side) {
+static size_t edge_first(const struct tile* tile, int side) {
   size_t first = 0;
-  for (int before = 0; before < (int)side; before++) first += edge_points(tile, (enum side)before);
+  for (int before = 0; before < side; before++) first += edge_points(tile, before);
   return first;
 }
 
@@ -124,8 +124,7 @@ static void relax(const double* now, double* next, size_t width, size_t first_ro
 }
 
 /* A point of the tile's border (ghost), or next to it (edge), by its number along the side. */
-static double* border(const struct tile* tile, double* points, enum side side, size_t index,
-                      int ghost) {
+static double* border(const struct tile* tile, double* points, int side, size_t index, int ghost) {
   const size_t width = tile->columns + 2, inset = ghost ? 0 : 1;
   switch (side) {
     case kNorth:
@@ -142,8 +141,8 @@ static double* border(const struct tile* tile, double* points, enum side side, s
 static void pack(const struct tile* tile, struct plate* plate) {
   double* to = plate->edges;
   for (int side = 0; side < kSides; side++) {
-    for (size_t i = 0; i < edge_points(tile, (enum side)side); i++) {
-      *to++ = *border(tile, plate->now, (enum side)side, i, 0);
+    for (size_t i = 0; i < edge_points(tile, side); i++) {
+      *to++ = *border(tile, plate->now, side, i, 0);
     }
   }
 }
@@ -151,16 +150,16 @@ static void pack(const struct tile* tile, struct plate* plate) {
 static void unpack(const struct tile* tile, struct plate* plate) {
   for (int side = 0; side < kSides; side++) {
     if (tile->neighbour[side] < 0) continue; /* the rim stays as it is */
-    const double* from = plate->ghosts + edge_first(tile, (enum side)side);
-    for (size_t i = 0; i < edge_points(tile, (enum side)side); i++) {
-      *border(tile, plate->now, (enum side)side, i, 1) = from[i];
+    const double* from = plate->ghosts + edge_first(tile, side);
+    for (size_t i = 0; i < edge_points(tile, side); i++) {
+      *border(tile, plate->now, side, i, 1) = from[i];
     }
   }
 }
 
 /* Counters of a side: its neighbour is ready for this tile's edge; its neighbour's has arrived. */
-static uint32_t ready(enum side side) { return 2 * (uint32_t)side; }
-static uint32_t arrived(enum side side) { return 2 * (uint32_t)side + 1; }
+static uint32_t ready(int side) { return 2 * (uint32_t)side; }
+static uint32_t arrived(int side) { return 2 * (uint32_t)side + 1; }
 
 /* The exchange of one plate's edges: everybody says to its neighbours that it is ready, puts each
  * edge when that neighbour is, and waits until all of theirs have arrived. */
@@ -175,12 +174,11 @@ static peal_program* describe(const struct tile* tile, uint32_t rank, uint32_t s
     must(peal_program_counter(program, source, &counter)); /* arrived() */
   }
   for (int side = 0; side < kSides; side++) {
-    const peal_program_notice is_ready = {NULL, ready(opposite((enum side)side)), 1};
+    const peal_program_notice is_ready = {NULL, ready(opposite(side)), 1};
     if (tile->neighbour[side] < 0) continue;
     must(peal_program_signal(program, (uint32_t)tile->neighbour[side], &is_ready, PEAL_NO_COUNT));
   }
-  for (int i = 0; i < kSides; i++) {
-    const enum side side = (enum side)i;
+  for (int side = 0; side < kSides; side++) {
     if (tile->neighbour[side] < 0) continue;
     const uint32_t to = (uint32_t)tile->neighbour[side];
     const struct tile theirs = tile_of(order, size, to);
@@ -193,7 +191,7 @@ static peal_program* describe(const struct tile* tile, uint32_t rank, uint32_t s
                           &has_arrived, PEAL_NO_COUNT));
   }
   for (int side = 0; side < kSides; side++) {
-    if (tile->neighbour[side] >= 0) must(peal_program_wait(program, arrived((enum side)side), 1));
+    if (tile->neighbour[side] >= 0) must(peal_program_wait(program, arrived(side), 1));
   }
   return program;
 }
