@@ -43,6 +43,8 @@ clean_tree() {
   put firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return n; }'
   put firmware/base/pace.h "$bsd" '#pragma once' 'int price_of_question();'
   put firmware/base/pace.cpp "$bsd" '#include "firmware/base/pace.h"' 'int price_of_question() { return 1; }'
+  put firmware/base/patience.cpp "$bsd" 'namespace {' 'int least() { return 1; }' '}  // namespace' 'int patience() { return least(); }'
+  put firmware/base/ranks.cpp "$bsd" 'namespace {' 'int least() { return 2; }' '}  // namespace' 'int ranks() { return least(); }'
   put firmware/collective/allgather/ring.cpp "$bsd" 'int blocks_of_ring() { return 1; }'
   put hostlib/src/group.h "$bsd" '#pragma once' 'int ranks_of_group();'
   put hostlib/src/memory.h "$bsd" '#pragma once' 'int bytes_of_memory();'
@@ -58,6 +60,8 @@ clean_tree() {
   put build/compile_commands.json '[' \
     "{\"directory\": \"$tree\", \"file\": \"firmware/card.cpp\", \"command\": \"g++ -I$tree -c firmware/card.cpp\"}," \
     "{\"directory\": \"$tree\", \"file\": \"firmware/base/pace.cpp\", \"command\": \"g++ -I$tree -c firmware/base/pace.cpp\"}," \
+    "{\"directory\": \"$tree\", \"file\": \"firmware/base/patience.cpp\", \"command\": \"g++ -I$tree -c firmware/base/patience.cpp\"}," \
+    "{\"directory\": \"$tree\", \"file\": \"firmware/base/ranks.cpp\", \"command\": \"g++ -I$tree -c firmware/base/ranks.cpp\"}," \
     "{\"directory\": \"$tree\", \"file\": \"hostlib/src/group.cpp\", \"command\": \"g++ -I$tree -c hostlib/src/group.cpp\"}" ']'
   put emulator/nic/main.cpp "$bsd" '#include <cstdlib>' 'const char* runtime_folder() { return getenv("XDG_RUNTIME_DIR"); }'
   put docs/environment.md '| name | read by |' '| --- | --- |' '| `XDG_RUNTIME_DIR`, `TMPDIR` | the card |'
@@ -117,6 +121,11 @@ offends rooms 'firmware/card.cpp names PEAL_ALGORITHM_RING' firmware/card.cpp "$
 offends rooms 'firmware/card.cpp names ring::' firmware/card.cpp "$bsd" 'int count_things(int n) { return ring::count(n); }'
 offends tidy readability-identifier-naming firmware/card.cpp "$bsd" 'int CountThings(int n) { return n; }'
 offends tidy bugprone-sizeof-expression firmware/card.cpp "$bsd" 'struct T { int a; };' 'unsigned long f(T* p) { return sizeof(p) / sizeof(*p); }'
+# Looked at together with others of its folder, which have a function of the same name; and with one of which it does not compile.
+offends tidy 'firmware/base/ranks.cpp:5:5: error: invalid case style' firmware/base/ranks.cpp "$bsd" \
+  'namespace {' 'int least() { return 2; }' '}  // namespace' 'int RanksOf() { return least(); }'
+offends tidy 'firmware/base/pace.cpp:2:5: error: invalid case style' firmware/base/pace.cpp "$bsd" 'int PriceOf() { return 1; }'
+offends tidy 'firmware/base/pace.cpp:2:25: error: ' firmware/base/pace.cpp "$bsd" 'int price_of() { return one; }'
 offends tidy hostlib/src/group.h hostlib/src/group.h "$bsd" '#pragma once' 'int ranks_of_group();' 'int RanksOfGroup();'
 offends tidy hostlib/src/nobody.h hostlib/src/nobody.h "$bsd" '#pragma once'
 offends mutants '001-one-less.patch: does not apply' firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return 2 * n; }'

@@ -91,7 +91,7 @@ uint8_t* ProgramHosts::receive(uint32_t rank) {
   return cluster_.memory().data(ranks_[rank].receive);
 }
 
-void ProgramHosts::commit(uint32_t rank, host::Programs programs) {
+void ProgramHosts::commit(uint32_t rank, const host::Programs& programs) {
   uint16_t name = kFirstName;
   for (const auto& program : programs) program->set_name(name++);
   for (const auto& program : programs) commit(rank, *program);

@@ -74,7 +74,7 @@ class ProgramHosts final : private HostEvents {
                      const peal_completion& entry) override;
   uint32_t add_memory(uint32_t rank, size_t bytes, uint32_t* key);
   void make_group();
-  void commit(uint32_t rank, host::Programs programs);
+  void commit(uint32_t rank, const host::Programs& programs);
   void commit(uint32_t rank, const host::Program& program);
   void post(uint32_t rank, uint64_t passes);
   void require(peal_status status, const char* what);
