@@ -32,6 +32,7 @@
 #include "firmware/queue/start.h"
 #include "firmware/queue/tasks.h"
 #include "firmware/queue/turn.h"
+#include "firmware/queue/watch.h"
 #include "firmware/receive.h"
 #include "firmware/wire/transmit.h"
 
@@ -139,6 +140,7 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->timers = {card->timer_entries, kTimers, 0};
   card->retry_timer.kind = TimerKind::kCard;
   card->queues.timer.kind = TimerKind::kQueues;
+  card->queues.watch_timer.kind = TimerKind::kQueueWatch;
   queue::use_network(*card, queue::point_to_point());
   card->repairs = pace_start(timeouts, 0, kRepairsPerInterval);
   // Handles begin elsewhere in every life of a card.
@@ -322,6 +324,9 @@ void card_on_timer(Card& card, TimeNs now) {
         break;
       case TimerKind::kQueues:
         break;  // they have their turn at the end of every entry point
+      case TimerKind::kQueueWatch:
+        queue::watch_awaited(card);
+        break;
     }
     finish(card);
   }

@@ -60,7 +60,7 @@ inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUni
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
 inline constexpr uint32_t kTombstones = 4 * CONFIG_CARD_MEMBERS;
 inline constexpr uint32_t kTimers =
-    CONFIG_CARD_MEMBERS * (kChannels + 1) + 1 + CONFIG_CONNECTIONS + 2;
+    CONFIG_CARD_MEMBERS * (kChannels + 1) + 1 + CONFIG_CONNECTIONS + 3;
 
 static_assert(kChannels % 2 == 0 && kChannels >= 4);
 static_assert(CONFIG_GROUP_RANKS_MAX <= PEAL_RANKS_MAX && kPeersMax <= PEAL_PEERS_MAX);

@@ -95,8 +95,9 @@ class Network;  // queue/network.h
 struct QueuePool {
   Network* network;  // null: no tasks
   Timer timer;
-  bool due;      // something is to be done at the end of the entry point
-  bool failing;  // some member died, or went
+  Timer watch_timer;  // armed while a start is not over
+  bool due;           // something is to be done at the end of the entry point
+  bool failing;       // some member died, or went
   uint16_t in_use;
   uint16_t listed;   // how many have something to do
   uint16_t patient;  // of those: the last turn had no record for what they ask for

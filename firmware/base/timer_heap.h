@@ -18,6 +18,7 @@ enum class TimerKind : uint8_t {
   kConnection,  // `member` is the connection's index
   kPointToPoint,
   kQueues,
+  kQueueWatch,
 };
 
 struct Timer {

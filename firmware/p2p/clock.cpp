@@ -31,9 +31,6 @@ void ask_again(Card& card, Connection& connection) {
   }
 }
 
-// Often enough for a rank that is no peer, too (group/liveness.cpp).
-constexpr uint32_t kLooksPerDeath = 4;
-
 void watch_rank(Card& card, Member& member, Rank rank) {
   if (rank != member.membership.rank) await_peer(card, member, rank);
 }

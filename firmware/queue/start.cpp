@@ -6,6 +6,7 @@
 #include "firmware/queue/gates.h"
 #include "firmware/queue/list.h"
 #include "firmware/queue/pool.h"
+#include "firmware/queue/watch.h"
 
 namespace peal::queue {
 namespace {
@@ -42,6 +43,7 @@ peal_status accept_start(Card& card, ContextId context, const peal_submission& e
   ++card.contexts[context].outstanding;
   count(card, PEAL_COUNTER_STARTS);
   wake(card, *queue);
+  expect_looks(card);
   return PEAL_STATUS_OK;
 }
 

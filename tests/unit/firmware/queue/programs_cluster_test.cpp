@@ -295,5 +295,68 @@ TEST(MessagePrograms, AWrongRemoteKeyIsToldByItsOwner) {
   EXPECT_EQ(programs.cluster.problems(), "");
 }
 
+// Rank 0 waits for a counter that another rank tells; in session mode its pointer is moved on by it.
+class AwaitedRank : public ::testing::TestWithParam<std::tuple<uint32_t, peal_program_mode>> {
+ protected:
+  static constexpr uint32_t kRanks = 8;
+  static constexpr uint64_t kLong = 60'000'000'000;
+
+  static Program program_of(uint32_t rank, uint32_t awaited, peal_program_mode mode) {
+    Program program({.rank = rank, .ranks = kRanks, .mode = mode});
+    const uint16_t counter = program.add_counter(rank == 0 ? awaited : rank);
+    const uint16_t own = program.add_counter(rank);
+    if (rank == awaited) program.signal(0, {.counter = counter});
+    if (rank == 0 && mode == PEAL_PROGRAM_MODE_TASKS) program.wait(counter, 1);
+    program.signal(rank, {.counter = own});
+    program.wait(own, 1);
+    if (rank != 0 && mode == PEAL_PROGRAM_MODE_SESSION) program.schedule(program.count());
+    if (rank == 0 && mode == PEAL_PROGRAM_MODE_SESSION) program.schedule(1);
+    return program;
+  }
+
+  Programs programs{kRanks, 64, [](const Programs::Place& place) {
+                      const auto [awaited, mode] = GetParam();
+                      return program_of(place.rank, awaited, mode);
+                    }};
+};
+
+TEST_P(AwaitedRank, IsMissedWhereItsCardFallsSilent) {
+  const uint32_t awaited = std::get<0>(GetParam());
+  ASSERT_TRUE(programs.looked_at);
+  programs.start(0, 0);
+  programs.cluster.settle();
+  programs.cluster.silence(awaited);
+  const auto over = [&] { return programs.cluster.completions(0).size() == 2; };
+  ASSERT_TRUE(programs.cluster.run_until(over, kLong));
+  const Completion& ended = programs.cluster.completions(0).back();
+  EXPECT_EQ(status_text(ended.status), "PEER_DEAD");
+  EXPECT_EQ(ended.failed_rank, awaited);
+}
+
+// Its card answers, so it is late and not dead.
+TEST_P(AwaitedRank, IsWaitedForWhereItsHostIsLate) {
+  const uint32_t awaited = std::get<0>(GetParam());
+  ASSERT_TRUE(programs.looked_at);
+  programs.start(0, 0);
+  const auto over = [&] { return programs.cluster.completions(0).size() == 2; };
+  ASSERT_FALSE(programs.cluster.run_until(over, kLong));
+  EXPECT_GT(programs.cluster.bench(0).counter(PEAL_COUNTER_SENT_LIVENESS), 0u);
+  EXPECT_EQ(programs.cluster.total(PEAL_COUNTER_PEERS_DEAD), 0u);
+  programs.start(awaited, 0);
+  ASSERT_TRUE(programs.cluster.run_until(over, kLong));
+  EXPECT_EQ(status_text(programs.cluster.completions(0).back().status), "OK");
+  // Nobody is looked at when nothing is awaited any more.
+  programs.cluster.settle();
+  const uint64_t looks = programs.cluster.total(PEAL_COUNTER_SENT_LIVENESS);
+  ASSERT_FALSE(programs.cluster.run_until([] { return false; }, kLong));
+  EXPECT_EQ(programs.cluster.total(PEAL_COUNTER_SENT_LIVENESS), looks);
+}
+
+// 1 is a peer of rank 0's among eight, 3 is none.
+INSTANTIATE_TEST_SUITE_P(Ranks, AwaitedRank,
+                         ::testing::Combine(::testing::Values(1u, 3u),
+                                            ::testing::Values(PEAL_PROGRAM_MODE_TASKS,
+                                                              PEAL_PROGRAM_MODE_SESSION)));
+
 }  // namespace
 }  // namespace peal::test
