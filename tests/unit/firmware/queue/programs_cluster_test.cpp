@@ -295,7 +295,7 @@ TEST(MessagePrograms, AWrongRemoteKeyIsToldByItsOwner) {
   EXPECT_EQ(programs.cluster.problems(), "");
 }
 
-// Rank 0 waits for a counter that another rank tells; in session mode its pointer is moved on by it.
+// Rank 0 waits for a counter that another rank tells; in session mode that moves its pointer on.
 class AwaitedRank : public ::testing::TestWithParam<std::tuple<uint32_t, peal_program_mode>> {
  protected:
   static constexpr uint32_t kRanks = 8;
