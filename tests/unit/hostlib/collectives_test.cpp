@@ -492,8 +492,7 @@ TEST_F(Collectives, TheBlockingFormsReturnHowItEnded) {
     for (const uint32_t status :
          {PEAL_STATUS_OK, PEAL_STATUS_MISMATCH, PEAL_STATUS_OK, PEAL_STATUS_PEER_DEAD,
           PEAL_STATUS_OK, PEAL_STATUS_MISMATCH, PEAL_STATUS_OK}) {
-      peal_submission taken = {};
-      while (!cards[kRank].take(&taken)) std::this_thread::yield();
+      const peal_submission taken = cards[kRank].await_entry();
       cards[kRank].complete(taken, status, status == PEAL_STATUS_OK ? PEAL_NO_RANK : 2);
     }
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "hostlib/administration.h"
 #include "hostlib/rings.h"
@@ -154,7 +155,7 @@ void lay_out_window(void* window, uint32_t entries) {
   page->device.parked_max = kFakeParked;
   page->device.ranks_max = PEAL_RANKS_MAX;
   page->device.remembered_addresses = PEAL_RANKS_MAX;
-  page->heartbeat.heartbeat_interval_us = 1000;
+  page->heartbeat.heartbeat_interval_us = kFakeHeartbeatUs;
   directory.magic = PEAL_WINDOW_MAGIC;
 }
 
@@ -167,6 +168,17 @@ FakeCard::FakeCard() : memory(PEAL_WINDOW_BYTES(kFakeEntries) + PEAL_PAGE_BYTES)
 
 bool FakeCard::take(peal_submission* entry) {
   return peal_card_ring_poll(&ring, entry) == PEAL_RING_ENTRY;
+}
+
+peal_submission FakeCard::await_entry() {
+  peal_submission entry = {};
+  while (!take(&entry)) std::this_thread::yield();
+  return entry;
+}
+
+void FakeCard::await_sleeper() {
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return sleeps > 0; });
 }
 
 void FakeCard::complete(const peal_submission& entry, uint32_t status, uint32_t failed_rank) {

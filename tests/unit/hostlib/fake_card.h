@@ -21,6 +21,9 @@ namespace peal::host {
 inline constexpr uint32_t kFakeEntries = 16;
 inline constexpr uint32_t kFakeParked = 6;
 inline constexpr uint32_t kFakeStarts = 3;  // of a program
+// An hour. Libpeal gives up a card that does not beat for ten intervals of looking, and how long a
+// test looks is the machine's affair: only tests that make up the time ask for less.
+inline constexpr uint32_t kFakeHeartbeatUs = 3'600'000'000;
 
 // Lays out a card page as abi/window.h says.
 void lay_out_window(void* window, uint32_t entries);
@@ -31,12 +34,17 @@ struct FakeCard {
 
   // Card side of the rings.
   bool take(peal_submission* entry);
+  // The next entry of another thread, however late that is.
+  peal_submission await_entry();
+  // Until a thread of the context sleeps, for the first time.
+  void await_sleeper();
   void complete(const peal_submission& entry, uint32_t status = 0,
                 uint32_t failed_rank = PEAL_NO_RANK);
   // Of point-to-point: what was moved, and the tag of the message that a receive got.
   void complete_message(const peal_submission& entry, uint64_t bytes, uint64_t tag = 0,
                         uint32_t status = 0);
   void beat();
+  void set_heartbeat_interval(uint32_t us) { ring.card->heartbeat.heartbeat_interval_us = us; }
   void set_sleeping(bool sleeping) { peal_card_ring_set_sleeping(&ring, sleeping ? 1 : 0); }
 
   std::vector<uint8_t> memory;  // page-aligned window within

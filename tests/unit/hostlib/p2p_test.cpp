@@ -50,15 +50,6 @@ class Messages : public testing::Test {
     peal_submission taken = {};
     return !card().take(&taken);
   }
-  // The next entry of another thread, however late that is; the card lives meanwhile.
-  peal_submission awaited() {
-    peal_submission taken = {};
-    while (!card().take(&taken)) {
-      card().beat();
-      std::this_thread::yield();
-    }
-    return taken;
-  }
   // The next entry that the card sees, as a line.
   std::string entry() {
     const peal_submission taken = take();
@@ -318,13 +309,10 @@ TEST_F(Messages, TheGroupWaitsForThem) {
   EXPECT_EQ(peal_isend(group, 2, 1, memory, 8, nullptr), PEAL_OK);
   const peal_submission sent = take();
   std::thread destroys([&] { EXPECT_EQ(peal_group_destroy(group), PEAL_OK); });
-  for (int i = 0; i < 1000; i++) {
-    EXPECT_TRUE(quiet());  // no destroy before that
-    card().beat();
-    std::this_thread::yield();
-  }
+  card().await_sleeper();
+  EXPECT_TRUE(quiet());  // no destroy before that
   card().complete_message(sent, 8);
-  const peal_submission destroy = awaited();
+  const peal_submission destroy = card().await_entry();
   EXPECT_EQ(destroy.operation, PEAL_OPERATION_DESTROY);
   EXPECT_EQ(destroy.sequence, 0u);
   card().complete(destroy);
@@ -335,14 +323,14 @@ TEST_F(Messages, BlockingCallsReturnWhatCame) {
   size_t received = 0;
   peal_error error = PEAL_OK;
   std::thread receives([&] { error = peal_recv(group, 0, 3, memory, 100, &received); });
-  peal_submission entry = awaited();
+  peal_submission entry = card().await_entry();
   EXPECT_EQ(entry.sequence, 3u);
   card().complete_message(entry, 200, 3, PEAL_STATUS_TRUNCATED);
   receives.join();
   EXPECT_EQ(error, PEAL_ERR_TRUNCATED);
   EXPECT_EQ(received, 200u);
   std::thread sends([&] { error = peal_send(group, 0, 4, memory, 100); });
-  entry = awaited();
+  entry = card().await_entry();
   card().complete_message(entry, 100);
   sends.join();
   EXPECT_EQ(error, PEAL_OK);

@@ -163,8 +163,7 @@ TEST_F(GroupsTables, WhatCouldNotBePostedGivesItBack) {
 TEST_F(GroupsTables, TheMemoryGoesWithTheGroup) {
   end(posted_v());
   std::thread destroys([&] { EXPECT_EQ(peal_group_destroy(group), PEAL_OK); });
-  peal_submission destroy = {};
-  while (!card.take(&destroy)) std::this_thread::yield();
+  const peal_submission destroy = card.await_entry();
   EXPECT_EQ(card.keys.size(), 2u) << "not before the card has let go of the group";
   card.complete(destroy);
   destroys.join();

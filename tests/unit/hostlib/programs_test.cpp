@@ -25,7 +25,7 @@ class ProgramApi : public OneGroup {
   // The card looks at the program, and finds that.
   peal_error commit(uint32_t status = PEAL_STATUS_OK) {
     std::thread player([&] {
-      while (!card.take(&look)) std::this_thread::yield();
+      look = card.await_entry();
       card.complete(look, status);
     });
     const peal_error error = peal_program_commit(group, program);

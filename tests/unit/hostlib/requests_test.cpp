@@ -67,10 +67,7 @@ TEST_F(RequestsTest, AnyIsWokenByAnyOfThem) {
   take();
   const peal_submission second = take();
   std::thread completer([&] {
-    {
-      std::unique_lock<std::mutex> lock(card.mutex);
-      card.changed.wait(lock, [&] { return card.sleeps > 0; });
-    }
+    card.await_sleeper();
     card.complete(second);
   });
   size_t index = 0;
@@ -131,8 +128,7 @@ TEST_F(RequestsTest, ACardThatIsGoneFailsTheDetached) {
 TEST_F(RequestsTest, WhatAnAbortOvertookHasDiedLikeTheRest) {
   peal_request* request = post();
   std::thread late([&] {
-    peal_submission entry = {};
-    while (!card.take(&entry)) std::this_thread::yield();
+    const peal_submission entry = card.await_entry();
     {
       std::unique_lock<std::mutex> lock(card.mutex);
       card.changed.wait(lock, [&] { return card.connected_members.empty(); });

@@ -155,7 +155,7 @@ TEST_F(Rings, DestroyNeedsNoFreeRequest) {
   std::thread second([&] { EXPECT_EQ(peal_group_destroy(other), PEAL_OK); });
   peal_submission destroys[2] = {};
   for (peal_submission& destroy : destroys) {
-    while (!card.take(&destroy)) std::this_thread::yield();
+    destroy = card.await_entry();
     EXPECT_EQ(destroy.operation, PEAL_OPERATION_DESTROY);
   }
   EXPECT_NE(destroys[0].cookie, destroys[1].cookie);
@@ -183,8 +183,7 @@ TEST_F(Rings, DestroyWaitsForAPlaceInTheRing) {
   std::thread second([&] { EXPECT_EQ(peal_group_destroy(empty), PEAL_OK); });
   uint32_t destroys = 0;
   for (uint32_t i = 0; i < posted + 2; i++) {
-    peal_submission entry = {};
-    while (!card.take(&entry)) std::this_thread::yield();
+    const peal_submission entry = card.await_entry();
     card.complete(entry);
     if (entry.operation == PEAL_OPERATION_DESTROY) destroys++;
   }
@@ -308,8 +307,7 @@ TEST_F(Rings, UnknownStatusIsTheCardsFault) {
 
 TEST_F(Rings, ADestroyEndsWithTheCard) {
   std::thread destroys([&] { EXPECT_EQ(peal_group_destroy(group), PEAL_ERR_CARD_GONE); });
-  peal_submission entry = {};
-  while (!card.take(&entry)) std::this_thread::yield();
+  card.await_entry();
   {
     const std::lock_guard<std::mutex> guard(card.mutex);
     card.connected = false;
@@ -334,6 +332,7 @@ TEST_F(Rings, ClosedConnectionEndsEverything) {
 // have nothing to do with each other.
 TEST_F(Rings, SilenceCountsFromWhenSomethingIsPending) {
   constexpr uint64_t kLookNs = 200'000'000;
+  card.set_heartbeat_interval(1000);
   uint64_t now = 1;
   const auto look_for_three_seconds = [&] {
     for (int i = 0; i < 15; i++) check_card(*context, now += kLookNs);
@@ -347,6 +346,9 @@ TEST_F(Rings, SilenceCountsFromWhenSomethingIsPending) {
   }
   peal_request* request = post();
   look_for_three_seconds();
+  card.beat();
+  look_for_three_seconds();
+  EXPECT_EQ(context->broken, PEAL_OK) << "it has beaten meanwhile";
   look_for_three_seconds();
   EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_GONE);
 }

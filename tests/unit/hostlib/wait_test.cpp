@@ -27,8 +27,11 @@ class CardThread {
   void run() {
     peal_submission entry = {};
     while (!stop_) {
-      if (card_->take(&entry)) card_->complete(entry);
-      card_->beat();
+      if (card_->take(&entry)) {
+        card_->complete(entry);
+      } else {
+        std::this_thread::yield();
+      }
     }
   }
 
@@ -75,10 +78,7 @@ TEST(Wait, SleeperIsAnnouncedAndWoken) {
   peal_context* context = open_fake(&card);
   peal_group* group = make_fake_group(context);
   std::thread rank([&] { EXPECT_EQ(peal_barrier(group), PEAL_OK); });
-  {
-    std::unique_lock<std::mutex> lock(card.mutex);
-    card.changed.wait(lock, [&] { return card.sleeps > 0; });
-  }
+  card.await_sleeper();
   EXPECT_NE(peal_card_ring_host_sleeps(&card.ring), 0);
   peal_submission entry = {};
   ASSERT_TRUE(card.take(&entry));
