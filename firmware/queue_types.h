@@ -35,6 +35,7 @@ struct Start {
 struct Task {
   bool in_use;
   uint16_t done;   // counter, or PEAL_NO_COUNTER
+  uint16_t next;   // of those that are free: place plus one
   uint32_t index;  // of its descriptor
   uint32_t rank;   // that it is for
 };
@@ -45,6 +46,14 @@ struct Failure {
   peal_program_reason reason;
   uint32_t index;  // of the descriptor; of the counter where a rank told too much
   uint32_t rank;   // PEAL_NO_RANK: nobody's
+};
+
+// What the descriptor that is next waits for; whatever else happens leaves the queue alone.
+enum class Awaits : uint8_t {
+  kAnything,
+  kCounter,   // `awaited` to reach `awaited_count`
+  kTask,      // one to be over
+  kAllTasks,  // all
 };
 
 enum class Sources : uint8_t { kUnread, kReading, kKnown };
@@ -58,13 +67,18 @@ struct Queue {
   bool doomed;   // its group is over: all starts end with `doom`
   bool leaving;  // so is its member: free when it is quiet
   Sources sources_phase;
+  Awaits awaits;
   uint8_t engine;  // that its packets leave by
   uint8_t first_start;
   uint8_t start_count;
   uint16_t generation;
   uint16_t index;
-  uint16_t name;    // by which other ranks' descriptors know it
-  uint16_t next;    // of those that have something to do: index plus one
+  uint16_t name;        // by which other ranks' descriptors know it
+  uint16_t next;        // of those that have something to do: index plus one
+  uint16_t next_named;  // of its bucket: index plus one
+  uint16_t free_task;   // place plus one
+  uint16_t awaited;
+  uint32_t awaited_count;
   uint32_t member;  // handle
   ContextId context;
   uint32_t key;  // of the program, held
@@ -81,6 +95,11 @@ struct Queue {
   Failure doom;
   Start starts[kStarts];
   Task tasks[kTasks];
+  // Of those in the cache: its rank can be talked to, and its own memory, if it names any, was
+  // this region's when so many keys had gone.
+  bool checked[kDescriptors];
+  RegionId regions[kDescriptors];
+  uint64_t keys_gone;
   // Those from `consumer` to `fetched`, each in the place of its index modulo kDescriptors.
   alignas(64) peal_descriptor cache[kDescriptors];
   // From here on nothing is read before it was written.
@@ -103,6 +122,7 @@ struct QueuePool {
   uint16_t patient;  // of those: the last turn had no record for what they ask for
   uint16_t first;    // of those, in the order in which they are served: index plus one
   uint16_t last;
+  uint16_t named[CONFIG_QUEUES];  // buckets, by their names: index plus one
   Queue queues[CONFIG_QUEUES];
 };
 

@@ -61,6 +61,7 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
     if (reason != PEAL_PROGRAM_REASON_NONE) {
       return fail_by_program(card, queue, reason, queue.fetched);
     }
+    queue.checked[queue.fetched % kDescriptors] = false;
     ++queue.fetched;
   }
 }
@@ -83,12 +84,9 @@ bool fetch_sources(const Scope& scope) {
 
 bool fetch(const Scope& scope) {
   Queue& queue = scope.queue;
+  if (queue.fetching || !has_room_for_run(queue)) return true;
   const uint32_t left = queue.shape.count - queue.fetched;
-  if (queue.fetching || left == 0) return true;
   const uint32_t room = kDescriptors - (queue.fetched - queue.consumer);
-  // Half a cache at a time, but for the end: a DMA for each descriptor would cost more than it.
-  if (room < kDescriptors / 2 && room < left) return true;
-  if (room == 0) return true;
   if (!dma_suffices(scope.card, 1)) return false;
   const uint32_t place = queue.fetched % kDescriptors;
   const uint32_t run = least(least(room, left), kDescriptors - place);

@@ -11,7 +11,7 @@ namespace {
 
 // The most that a counter may come to: a scheduling pointer stays within the program.
 uint32_t most(const Queue& queue, uint32_t counter) {
-  if (is_session(queue) && counter == 0) return queue.shape.count - queue.scheduled;
+  if (counter == 0 && is_session(queue)) return queue.shape.count - queue.scheduled;
   return 0xffffffffu;
 }
 
@@ -23,37 +23,41 @@ bool may_tell(const Queue& queue, Rank from, const Notice& notice) {
   return source == from || source == PEAL_ANY_RANK;
 }
 
-void fail_by(Card& card, Queue& queue, Rank from, const Notice& notice,
-             peal_program_reason reason) {
-  fail(
-      card, queue,
-      {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = notice.counter, .rank = from});
+[[gnu::cold]] [[gnu::noinline]] void fail_by(Card& card, Queue& queue, Rank from, uint32_t counter,
+                                             peal_program_reason reason) {
+  fail(card, queue,
+       {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = counter, .rank = from});
 }
 
-}  // namespace
-
-void tell(Card& card, Member& member, Rank from, const Notice& notice) {
-  Queue* queue = find_named(card, member, notice.queue);
-  if (queue == nullptr || !may_tell(*queue, from, notice)) {
-    count(card, PEAL_COUNTER_NOTICES_REFUSED);
-    return;
-  }
-  if (notice.iteration < queue->iteration) {
+// Of an iteration that is over, or too far ahead.
+[[gnu::cold]] [[gnu::noinline]] void tell_other_time(Card& card, Queue& queue, Rank from,
+                                                     const Notice& notice) {
+  if (notice.iteration < queue.iteration) {
     count(card, PEAL_COUNTER_NOTICES_STALE);
     return;
   }
   count(card, PEAL_COUNTER_NOTICES);
-  if (notice.iteration - queue->iteration >= kStarts) {
-    fail_by(card, *queue, from, notice, PEAL_PROGRAM_REASON_AHEAD);
+  fail_by(card, queue, from, notice.counter, PEAL_PROGRAM_REASON_AHEAD);
+}
+
+}  // namespace
+
+// (What is seldom is left to functions that need nothing of this one any more.)
+void tell(Card& card, Member& member, Rank from, const Notice& notice) {
+  Queue* const queue = find_named(card, member, notice.queue);
+  if (queue == nullptr || !may_tell(*queue, from, notice)) {
+    count(card, PEAL_COUNTER_NOTICES_REFUSED);
     return;
   }
-  uint32_t& told = queue->counts[notice.iteration % kStarts][notice.counter];
+  const uint64_t ahead = notice.iteration - queue->iteration;
+  if (ahead >= kStarts) return tell_other_time(card, *queue, from, notice);
+  count(card, PEAL_COUNTER_NOTICES);
+  uint32_t& told = kept(queue->counts[notice.iteration % kStarts][notice.counter]);
   if (notice.steps > most(*queue, notice.counter) - told) {
-    fail_by(card, *queue, from, notice, PEAL_PROGRAM_REASON_OVERFLOW);
-    return;
+    return fail_by(card, *queue, from, notice.counter, PEAL_PROGRAM_REASON_OVERFLOW);
   }
   told += notice.steps;
-  if (notice.iteration == queue->iteration) wake(card, *queue);
+  if (ahead == 0) wake_by_counter(card, *queue, notice.counter, told);
 }
 
 void pass_iterations(Queue& queue, uint32_t passes) {

@@ -16,10 +16,6 @@ inline uint32_t& count_of(Queue& queue, uint32_t counter) {
   return queue.counts[queue.iteration % kStarts][counter];
 }
 inline bool is_session(const Queue& queue) { return queue.shape.mode == PEAL_PROGRAM_MODE_SESSION; }
-// May the next descriptor be issued, as far as the scheduling pointer goes?
-inline bool is_scheduled(Queue& queue) {
-  return !is_session(queue) || queue.consumer < queue.scheduled + count_of(queue, 0);
-}
 
 // The next iteration's counters are there from now on; those of `passes` iterations begin anew.
 void pass_iterations(Queue& queue, uint32_t passes);

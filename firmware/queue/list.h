@@ -3,6 +3,7 @@
 // them: turn.h does the rest at the end of the card's entry point.
 #pragma once
 
+#include "firmware/base/kept.h"
 #include "firmware/card_types.h"
 
 namespace peal::queue {
@@ -23,10 +24,24 @@ inline void wake(Card& card, Queue& queue) {
   ++pool.listed;
 }
 
+// A counter of the iteration that runs has been told.
+inline void wake_by_counter(Card& card, Queue& queue, uint32_t counter, uint32_t count) {
+  const bool other = queue.awaited != counter || count < queue.awaited_count;
+  if (queue.awaits == Awaits::kAnything || (queue.awaits == Awaits::kCounter && !other)) {
+    wake(card, queue);
+  }
+}
+
+// A task is over.
+inline void wake_by_task(Card& card, Queue& queue) {
+  if (queue.awaits == Awaits::kCounter) return;
+  if (queue.awaits != Awaits::kAllTasks || queue.under_way == 0) wake(card, queue);
+}
+
 // The caller has made sure that there is one.
 inline Queue& take_listed(Card& card) {
   QueuePool& pool = card.queues;
-  Queue& queue = pool.queues[pool.first - 1];
+  Queue& queue = kept(pool.queues[pool.first - 1]);
   pool.first = queue.next;
   queue.listed = false;
   --pool.listed;

@@ -75,6 +75,13 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
                   .mode = request.mode,
                   .sources = queue->sources};
   queue->scheduled = request.scheduled;
+  uint16_t& bucket = bucket_of(card.queues, queue->member, queue->name);
+  queue->next_named = bucket;
+  bucket = static_cast<uint16_t>(queue->index + 1);
+  for (uint32_t task = kTasks; task > 0; --task) {
+    queue->tasks[task - 1].next = queue->free_task;
+    queue->free_task = static_cast<uint16_t>(task);
+  }
   hold_key(card, request.key);
   ++card.queues.in_use;
   *handle = uint32_t{generation} << 16 | queue->index;
@@ -88,16 +95,6 @@ Queue* find_queue(Card& card, const Member& member, uint32_t handle) {
   const bool good =
       queue.in_use && queue.generation == handle >> 16 && queue.member == member.membership.handle;
   return good ? &queue : nullptr;
-}
-
-Queue* find_named(Card& card, const Member& member, uint16_t name) {
-  if (card.queues.in_use == 0) return nullptr;
-  for (Queue& queue : card.queues.queues) {
-    if (queue.in_use && queue.name == name && queue.member == member.membership.handle) {
-      return &queue;
-    }
-  }
-  return nullptr;
 }
 
 peal_status free_program(Card& card, ContextId context, uint32_t handle) {
@@ -115,6 +112,9 @@ peal_status free_program(Card& card, ContextId context, uint32_t handle) {
 void release(Card& card, Queue& queue) {
   PEAL_ASSERT(is_quiet(queue));
   let_go_of_key(card, queue.key);
+  uint16_t* link = &bucket_of(card.queues, queue.member, queue.name);
+  while (*link != queue.index + 1) link = &card.queues.queues[*link - 1].next_named;
+  *link = queue.next_named;
   queue.in_use = false;
   --card.queues.in_use;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "abi/admin.h"
+#include "firmware/base/kept.h"
 #include "firmware/card_types.h"
 
 namespace peal::queue {
@@ -15,8 +16,19 @@ peal_status free_program(Card& card, ContextId context, uint32_t handle);
 
 // The queue if it is the member's, else null.
 Queue* find_queue(Card& card, const Member& member, uint32_t handle);
-// By the name that other ranks know.
-Queue* find_named(Card& card, const Member& member, uint16_t name);
+inline uint16_t& bucket_of(QueuePool& pool, uint32_t member, uint16_t name) {
+  return pool.named[(member + name) % CONFIG_QUEUES];
+}
+// By the name that other ranks know; null: there is none.
+inline Queue* find_named(Card& card, const Member& member, uint16_t name) {
+  const uint32_t handle = member.membership.handle;
+  for (uint16_t each = bucket_of(card.queues, handle, name); each != 0;) {
+    Queue& queue = kept(card.queues.queues[each - 1]);
+    if (queue.name == name && queue.member == handle) return &queue;
+    each = queue.next_named;
+  }
+  return nullptr;
+}
 
 // Does anything that is under way refer to the queue?
 [[nodiscard]] inline bool is_quiet(const Queue& queue) {

@@ -3,6 +3,7 @@
 // queue are under way at once as it has records for.
 #pragma once
 
+#include "firmware/base/kept.h"
 #include "firmware/queue/network.h"
 
 namespace peal::queue {
@@ -15,12 +16,66 @@ enum class Issued : uint8_t {
   kFailed,  // noted as the start's failure
 };
 
-// May the member talk to the rank that the descriptor names? False: noted as the start's failure.
-[[nodiscard]] bool reaches(const Scope& scope, const peal_descriptor& descriptor);
 // Own memory that the descriptor names, as the keys are now. False: noted as the start's failure.
 [[nodiscard]] bool check_memory(const Scope& scope, const peal_descriptor& descriptor,
                                 HostAddress* address);
-[[nodiscard]] Issued issue_task(const Scope& scope, const peal_descriptor& descriptor);
+// The rank that it names can be talked to, and its memory is there; false: noted as above. Looked
+// at once for each time that it comes to the card, and whenever a key has gone since.
+[[nodiscard]] bool check_named(const Scope& scope, const peal_descriptor& descriptor);
+// False: the network has no record for it.
+[[nodiscard]] bool start_message(const Scope& scope, const peal_descriptor& descriptor,
+                                 const HostAddress& memory, const Ticket& ticket);
+// A signal is a put of no bytes.
+[[nodiscard]] inline bool start_put(const Scope& scope, const peal_descriptor& descriptor,
+                                    const HostAddress& memory, const Ticket& ticket) {
+  const Queue& queue = scope.queue;
+  return scope.card.queues.network->put(scope.card, scope.member,
+                                        {.to = descriptor.rank,
+                                         .from = memory,
+                                         .bytes = descriptor.bytes,
+                                         .remote_key = descriptor.remote_key,
+                                         .remote_offset = descriptor.remote_offset,
+                                         .notice = {.queue = descriptor.queue,
+                                                    .counter = descriptor.counter,
+                                                    .steps = descriptor.steps,
+                                                    .iteration = queue.iteration},
+                                         .key = descriptor.key,
+                                         .engine = queue.engine},
+                                        ticket);
+}
+
+// The descriptor that is next.
+[[nodiscard, gnu::always_inline]] inline Issued issue_task(const Scope& scope,
+                                                           const peal_descriptor& descriptor) {
+  Queue& queue = kept(scope.queue);
+  if (queue.free_task == 0) {
+    queue.awaits = Awaits::kTask;
+    return Issued::kWaits;
+  }
+  const uint32_t at = queue.consumer % kDescriptors;
+  const bool known = queue.checked[at] && queue.keys_gone == scope.card.keys_gone;
+  if (!known && !check_named(scope, descriptor)) return Issued::kFailed;
+  const HostAddress memory = {queue.regions[at], descriptor.offset};
+  const uint32_t place = queue.free_task - 1u;
+  Task& task = kept(queue.tasks[place]);
+  const Ticket ticket = {.owner = p2p::Owner::kQueue,
+                         .queue = queue.index,
+                         .descriptor = place,
+                         .iteration = queue.iteration};
+  const bool message =
+      descriptor.opcode == PEAL_PROGRAM_SEND || descriptor.opcode == PEAL_PROGRAM_RECEIVE;
+  const bool started = message ? start_message(scope, descriptor, memory, ticket)
+                               : start_put(scope, descriptor, memory, ticket);
+  if (!started) return Issued::kAgain;
+  queue.free_task = task.next;
+  task.in_use = true;
+  task.done = descriptor.done;
+  task.index = queue.consumer;
+  task.rank = descriptor.rank;
+  ++queue.under_way;
+  return Issued::kYes;
+}
+
 // A task is over; `rank` where the status names one, else PEAL_NO_RANK: then the start names the
 // rank that the task was for.
 void task_over(Card& card, const Ticket& ticket, peal_status status, uint32_t rank);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/queue/turn.h"
 
-#include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/group/member.h"
 #include "firmware/host/context.h"
 #include "firmware/queue/fetch.h"
@@ -25,7 +25,7 @@ enum class Then : uint8_t {
 
 Then pass_on(const Scope& scope) {
   ++scope.queue.consumer;
-  if (scope.queue.fetched == scope.queue.shape.count) return Then::kGoesOn;
+  if (!has_room_for_run(scope.queue)) return Then::kGoesOn;
   return fetch(scope) ? Then::kGoesOn : Then::kAgain;
 }
 
@@ -46,7 +46,10 @@ void jump(const Scope& scope) {
 // COMPLETE, and the JUMP behind it: the host may free the program as soon as it has the completion.
 Then complete(const Scope& scope) {
   auto& [card, member, queue] = scope;
-  if (queue.under_way > 0) return Then::kWaits;
+  if (queue.under_way > 0) {
+    queue.awaits = Awaits::kAllTasks;
+    return Then::kWaits;
+  }
   if (queue.fetched < queue.shape.count) return fetch(scope) ? Then::kWaits : Then::kAgain;
   count(card, PEAL_COUNTER_DESCRIPTORS, 2);
   if (is_last_pass(queue)) {
@@ -74,47 +77,69 @@ Then look_at(const Scope& scope, const peal_descriptor& descriptor) {
   return Then::kGoesOn;
 }
 
-Then after(const Scope& scope, Issued issued) {
-  switch (issued) {
-    case Issued::kYes:
-      count(scope.card, PEAL_COUNTER_DESCRIPTORS);
-      return pass_on(scope);
-    case Issued::kWaits:
-      return Then::kWaits;
-    case Issued::kAgain:
-      count(scope.card, PEAL_COUNTER_NO_TASK);
-      return Then::kAgain;
-    default:
-      return Then::kGoesOn;
-  }
+// A counter that has not got so far: nothing else goes on before it has.
+Then wait_for(Queue& queue, uint32_t counter, uint64_t count) {
+  constexpr uint32_t kMost = 0xffffffff;  // what a counter cannot hold it never reaches
+  queue.awaits = Awaits::kCounter;
+  queue.awaited = static_cast<uint16_t>(counter);
+  queue.awaited_count = count < kMost ? static_cast<uint32_t>(count) : kMost;
+  return Then::kWaits;
 }
 
-Issued issue(const Scope& scope, const peal_descriptor& descriptor) {
-  auto& [card, member, queue] = scope;
-  switch (descriptor.opcode) {
-    case PEAL_PROGRAM_WAIT:
-      return count_of(queue, descriptor.counter) >= descriptor.threshold ? Issued::kYes
-                                                                         : Issued::kWaits;
-    case PEAL_PROGRAM_SIGNAL:
-      if (descriptor.rank != queue.shape.rank) return issue_task(scope, descriptor);
-      tell(card, member, queue.shape.rank,
-           {.queue = descriptor.queue,
-            .counter = descriptor.counter,
-            .steps = descriptor.steps,
-            .iteration = queue.iteration});
-      return Issued::kYes;
-    default:
-      return issue_task(scope, descriptor);
-  }
+void tell_own(const Scope& scope, const peal_descriptor& signal) {
+  const Queue& queue = scope.queue;
+  tell(scope.card, scope.member, queue.shape.rank,
+       {.queue = signal.queue,
+        .counter = signal.counter,
+        .steps = signal.steps,
+        .iteration = queue.iteration});
 }
 
-Then carry_out(const Scope& scope, const peal_descriptor& descriptor) {
-  Queue& queue = scope.queue;
-  if (descriptor.opcode == PEAL_PROGRAM_COMPLETE) return complete(scope);
-  if (!is_scheduled(queue)) return Then::kWaits;
-  const Issued issued = issue(scope, descriptor);
-  if (issued == Issued::kYes && peal_is_gate(&queue.shape, &descriptor)) queue.gated = true;
-  return after(scope, issued);
+// Of a descriptor that could not be issued.
+Then left_by(Card& card, Issued issued) {
+  if (issued == Issued::kWaits) return Then::kWaits;
+  if (issued == Issued::kFailed) return Then::kGoesOn;
+  count(card, PEAL_COUNTER_NO_TASK);
+  return Then::kAgain;
+}
+
+// Up to here descriptors may be issued.
+uint32_t scheduling_pointer(Queue& queue) {
+  return is_session(queue) ? queue.scheduled + count_of(queue, 0) : ~uint32_t{0};
+}
+
+// So many descriptors, of one iteration, one after the other, as long as nothing else is to be
+// looked at: each is in the cache, and nothing has failed.
+Then carry_out(const Scope& scope, uint32_t* left) {
+  Card& card = kept(scope.card);
+  Queue& queue = kept(scope.queue);
+  const uint32_t* const counts = queue.counts[queue.iteration % kStarts];
+  uint32_t scheduled = scheduling_pointer(queue);
+  for (;;) {
+    --*left;
+    const peal_descriptor& descriptor = kept(cached(queue, queue.consumer));
+    if (descriptor.opcode == PEAL_PROGRAM_COMPLETE) return complete(scope);
+    if (queue.consumer >= scheduled) {
+      return wait_for(queue, 0, uint64_t{queue.consumer} - queue.scheduled + 1);
+    }
+    if (descriptor.opcode == PEAL_PROGRAM_WAIT) {
+      if (counts[descriptor.counter] < descriptor.threshold) {
+        return wait_for(queue, descriptor.counter, descriptor.threshold);
+      }
+    } else if (descriptor.opcode == PEAL_PROGRAM_SIGNAL && descriptor.rank == queue.shape.rank) {
+      tell_own(scope, descriptor);
+      scheduled = scheduling_pointer(queue);
+    } else {
+      const Issued issued = issue_task(scope, descriptor);
+      if (issued != Issued::kYes) return left_by(card, issued);
+    }
+    if (!queue.gated) queue.gated = peal_is_gate(&queue.shape, &descriptor) != 0;
+    count(card, PEAL_COUNTER_DESCRIPTORS);
+    ++queue.consumer;
+    if (has_room_for_run(queue) && !fetch(scope)) return Then::kAgain;
+    if (*left == 0 || queue.consumer == queue.fetched) return Then::kGoesOn;
+    if (queue.failure.status != PEAL_STATUS_OK) return Then::kGoesOn;
+  }
 }
 
 // The first start that is outstanding begins. False: there is none.
@@ -125,12 +150,13 @@ bool begin(Queue& queue) {
   return true;
 }
 
-// One descriptor, or what is needed for it.
-Then step(const Scope& scope) {
-  auto& [card, member, queue] = scope;
+// Descriptors, or what is needed for them.
+Then step(const Scope& scope, uint32_t* left) {
+  Queue& queue = kept(scope.queue);
   if (!queue.running && !begin(queue)) return Then::kWaits;
   if (queue.doomed && queue.failure.status == PEAL_STATUS_OK) queue.failure = queue.doom;
   if (queue.failure.status != PEAL_STATUS_OK) {
+    --*left;
     if (!is_quiet(queue)) return Then::kWaits;
     end_start(scope);
     return Then::kGoesOn;
@@ -140,15 +166,18 @@ Then step(const Scope& scope) {
     if (queue.sources_phase != Sources::kKnown) return Then::kWaits;
   }
   if (queue.consumer == queue.fetched) return fetch(scope) ? Then::kWaits : Then::kAgain;
-  const peal_descriptor& descriptor = cached(queue, queue.consumer);
-  if (queue.starts[queue.first_start].passes == 0) return look_at(scope, descriptor);
-  return carry_out(scope, descriptor);
+  if (queue.starts[queue.first_start].passes == 0) {
+    --*left;
+    return look_at(scope, cached(queue, queue.consumer));
+  }
+  return carry_out(scope, left);
 }
 
 Then take_turn(const Scope& scope) {
   Then then = Then::kGoesOn;
-  for (uint32_t left = CONFIG_QUEUE_QUOTA; left > 0 && then == Then::kGoesOn; --left) {
-    then = step(scope);
+  scope.queue.awaits = Awaits::kAnything;
+  for (uint32_t left = CONFIG_QUEUE_QUOTA; left > 0 && then == Then::kGoesOn;) {
+    then = step(scope, &left);
   }
   return then;
 }

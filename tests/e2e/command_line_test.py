@@ -10,7 +10,8 @@ import jobs
 MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "man")
 PROGRAMS = ("pealrun", "peal-perf", "peal-nic", "ideal-card", "peal-matmul", "peal-sim", "pealctl")
 # What some do besides, each with options of its own.
-COMMANDS = {"peal-sim": ("soak", "replay", "overlap", "throughput", "broadcast-figure", "alltoall-figure"), "pealctl": ("choose",)}
+COMMANDS = {"peal-sim": ("soak", "replay", "overlap", "throughput", "broadcast-figure", "alltoall-figure", "program-cost"),
+            "pealctl": ("choose",)}
 # Options of other programs, named in a page in passing.
 OTHERS = {"ideal-card": {"--floor"}, "peal-matmul": {"--loss"}}
 # Without these there is nothing to do.

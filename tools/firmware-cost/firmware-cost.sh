@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Instructions that the firmware itself executes, per packet and per operation and rank: peal-sim under callgrind, counting
-# only the functions of firmware/ (not the simulator's port, costs or checkers). The same number on any
-# machine, whatever else it does.
+# Instructions that the firmware itself executes, per packet and per operation and rank, and per descriptor of programs:
+# peal-sim under callgrind, counting only the functions of firmware/ (not the simulator's port, costs or checkers). The same
+# number on any machine, whatever else it does.
 set -euo pipefail
 
 if [[ ${1:-} == --help || ${1:-} == -h ]]; then
@@ -11,9 +11,12 @@ usage: firmware-cost [--check]
 
 Runs peal-sim under valgrind's callgrind for a few operations, with and without software checksums, and prints
 the instructions executed in functions of firmware/ per packet received, and per operation and rank (what is
-inlined into them included, memcpy and memset not).
+inlined into them included, memcpy and memset not). Then the same of programs: per descriptor what the queues
+spend themselves (to fetch, check, gate, issue and retire it), per numbered packet of connections what
+point-to-point spends, and the rest of the card: packets' headers, DMA records, keys, timers, and sums.
 
-  --check   measures only what has a bound, and ends with status 1 if a packet costs more instructions than that
+  --check   measures only what has a bound, and ends with status 1 if a packet or a descriptor costs more
+            instructions than that
 HELP
   exit 0
 fi
@@ -32,6 +35,24 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 command -v valgrind >/dev/null || { echo "firmware-cost: valgrind is missing; run ./peal setup" >&2; exit 2; }
 
+run() { # run ARGUMENTS...
+  valgrind --tool=callgrind --callgrind-out-file="$work/out" --collect-atstart=no \
+    --toggle-collect='peal::card_on_packet*' --toggle-collect='peal::card_on_dma_done*' \
+    --toggle-collect='peal::card_on_submission*' --toggle-collect='peal::card_on_timer*' \
+    --separate-callers1='peal::check_range*' \
+    "$bin/peal-sim" "$@" --json "$work/json" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+  callgrind_annotate --auto=no --threshold=100 "$work/out" >"$work/functions"
+}
+counted() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" "$work/json"; }
+# Functions of namespace peal that are not the simulator's (templates have their result before the name); code inlined
+# into them counts as theirs. executed ROOM: only that namespace's, and the looks at keys that it asks for.
+executed() {
+  awk -v room="$1" '/:([a-z0-9_]+ )?peal::/ && !/:([a-z0-9_]+ )?peal::(sim|emulator)::/ {
+      gsub(",", "", $1)
+      if ($0 ~ ":([a-z0-9_&*]+ )?peal::" room || $0 ~ "check_range.*\047peal::" room) sum += $1
+    } END { printf "%d", sum }' "$work/functions"
+}
+
 printf '%-44s %-9s %16s %20s\n' operation checksums 'instr./packet' 'instr./operation'
 status=0
 measure() { # measure NAME BOUND RANKS OPERATIONS ARGUMENTS...   BOUND: instructions a packet with checksums skipped, or -
@@ -46,17 +67,10 @@ measure() { # measure NAME BOUND RANKS OPERATIONS ARGUMENTS...   BOUND: instruct
     local corrupt=()
     # A corruption that is possible but never happens turns the checksums on.
     [[ $checksums == software ]] && corrupt=(--corrupt 1e-12)
-    valgrind --tool=callgrind --callgrind-out-file="$work/out" --collect-atstart=no \
-      --toggle-collect='peal::card_on_packet*' --toggle-collect='peal::card_on_dma_done*' \
-      --toggle-collect='peal::card_on_submission*' --toggle-collect='peal::card_on_timer*' \
-      "$bin/peal-sim" --cards "$ranks" --operations "$operations" --json "$work/json" \
-      "${corrupt[@]}" "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    run --cards "$ranks" --operations "$operations" "${corrupt[@]}" "$@"
     local packets instructions
-    packets=$(sed -n 's/.*"packets_received": \([0-9]*\).*/\1/p' "$work/json")
-    # Functions of namespace peal that are not the simulator's (templates have their result before the name); code
-    # inlined into them counts as theirs.
-    instructions=$(callgrind_annotate --auto=no --threshold=100 "$work/out" |
-      awk '/:([a-z0-9_]+ )?peal::/ && !/:([a-z0-9_]+ )?peal::(sim|emulator)::/ { gsub(",", "", $1); sum += $1 } END { printf "%d", sum }')
+    packets=$(counted packets_received)
+    instructions=$(executed '')
     awk -v name="$name" -v sums="$checksums" -v i="$instructions" -v p="$packets" \
       -v o="$operations" -v n="$ranks" \
       'BEGIN { printf "%-44s %-9s %16.0f %20.0f\n", name, sums, i / p, i / o / n }'
@@ -77,4 +91,46 @@ measure 'allgather 1 KiB, all-to-all broadcast, N = 16' 587 16 100 --operation a
   --algorithm all-to-all-broadcast --bytes 1024
 measure 'allgather 64 KiB, all-to-all broadcast, N = 8' - 8 20 --operation allgather \
   --algorithm all-to-all-broadcast --bytes 65536
+
+printf '\n%-44s %-9s %18s %20s %14s\n' program checksums 'queue/descriptor' 'connection/packet' 'rest/packet'
+measure_program() { # measure_program NAME BOUND PACKET_BOUND PROGRAM STEPS STARTS   bounds: queue's; all the rest's, or -
+  local name=$1 bound=$2 packet_bound=$3
+  local sums wanted=('' --sums)
+  if $check || [[ $4 == local ]]; then
+    wanted=('')
+  fi
+  for sums in "${wanted[@]}"; do
+    run program-cost --program "$4" --steps "$5" --starts "$6" ${sums:+"$sums"}
+    local descriptors packets all queue connection
+    descriptors=$(counted descriptors)
+    packets=$(counted sent_p2p)
+    all=$(executed '')
+    queue=$(executed 'queue::')
+    connection=$(executed 'p2p::')
+    # Without packets all of it is the descriptors'.
+    if ((packets == 0)); then
+      queue=$all
+      connection=0
+      all=$queue
+    fi
+    awk -v name="$name" -v sums="${sums:+software}" -v d="$descriptors" -v p="$packets" -v q="$queue" \
+      -v c="$connection" -v r="$((all - queue - connection))" \
+      'BEGIN { printf "%-44s %-9s %18.0f", name, sums ? sums : "skipped", q / d
+               if (p) printf " %20.0f %14.0f", c / p, r / p
+               print "" }'
+    if $check && ((queue > bound * descriptors)); then
+      echo "firmware-cost: $name: more than $bound instructions a descriptor" >&2
+      status=1
+    fi
+    if $check && [[ $packet_bound != - ]] && ((all - queue > packet_bound * packets)); then
+      echo "firmware-cost: $name: more than $packet_bound instructions a packet besides" >&2
+      status=1
+    fi
+  done
+}
+
+measure_program 'wait, and signal to itself; resident' 130 - local 15 100
+measure_program 'wait, and signal to itself; fetched' 250 - local 300 10
+measure_program 'put of 64 B down a chain, N = 3; resident' 292 3100 chain 28 100
+measure_program 'put of 64 B down a chain, N = 3; fetched' 400 - chain 1000 5
 exit $status

@@ -293,6 +293,24 @@ TEST_F(Fetch, AKeyThatIsGoneIsFoundInACachedProgramToo) {
   EXPECT_EQ(log(), "completes 101 BAD_PROGRAM at 0 key\n");
 }
 
+// The place in the cache was another descriptor's before, whose key was good.
+TEST_F(Fetch, EveryKeyOfALongProgramIsLookedAt) {
+  const uint32_t puts = 2 * queue::kDescriptors;
+  WrittenProgram program;
+  for (uint32_t i = 0; i + 1 < puts; ++i) program.put(2, 8, data.key);
+  program.put(2, 8, 0x777);
+  commit(program.end());
+  start(program, 0);
+  for (uint32_t i = 0; i + 1 < puts; ++i) over(i);
+  log();
+  EXPECT_EQ(network.tickets.size(), puts - 1);
+  start(program, 1);
+  for (uint32_t i = puts - 1; i < network.tickets.size(); ++i) over(i);
+  const std::string text = log();
+  EXPECT_EQ(text.substr(text.rfind("completes")),
+            "completes 101 BAD_PROGRAM at " + std::to_string(puts - 1) + " key\n");
+}
+
 TEST_F(Fetch, WhatWasWrongMayBeMended) {
   WrittenProgram program;
   program.put(2, 8, 0x777);

@@ -108,6 +108,24 @@ TEST_F(QueuePool, ThereAreSoMany) {
   EXPECT_EQ(free_program(programs.front()), PEAL_STATUS_BAD_KEY) << "an earlier one of its place";
 }
 
+TEST_F(QueuePool, OthersOfTheSameBucketAreFoundWhenOneHasGone) {
+  std::vector<WrittenProgram> programs(3);
+  for (uint32_t i = 0; i < programs.size(); ++i) {
+    programs[i].name = static_cast<uint16_t>(7 + i * CONFIG_QUEUES);
+    programs[i].sources = {2};
+    programs[i].wait(0, 1);
+    commit(programs[i].end());
+    start(programs[i], 0);
+  }
+  notice(2, 0, 1, 0, programs[1].name);
+  EXPECT_EQ(log(), "completes 100 OK\n");
+  EXPECT_EQ(free_program(programs[1]), PEAL_STATUS_OK);
+  EXPECT_EQ(notice_changes(2, 0, 1, 0, programs[1].name), "+1 notices_refused");
+  notice(2, 0, 1, 0, programs[0].name);
+  notice(2, 0, 1, 0, programs[2].name);
+  EXPECT_EQ(log(), "completes 100 OK\ncompletes 100 OK\n");
+}
+
 TEST_F(QueuePool, AHandleThatIsNoneIsRefused) {
   commit(program);
   for (const uint32_t wrong :

@@ -113,6 +113,25 @@ TEST_F(QueueTurn, ATaskThatFailsEndsTheStartAtItsDescriptorOnceTheOthersAreOver)
   EXPECT_EQ(log(), "signal to 2 tells 7.0 +1 of 1\ncompletes 101 OK\n");
 }
 
+// What is told to a program that waits for something else is not forgotten.
+TEST_F(QueueTurn, WhatComesBeforeItIsWaitedForCounts) {
+  WrittenProgram program;
+  program.sources = {2, 3, kOwn};
+  program.put(2, 8, data.key, 2);
+  program.wait(0, 2);
+  program.wait(2, 1);
+  program.wait(1, 1);
+  commit(program.end());
+  start(program, 0);
+  EXPECT_EQ(log(), "put 0..8 to 2:99+0\n");
+  notice(3, 1, 1, 0);
+  over(0);
+  notice(2, 0, 1, 0);
+  EXPECT_EQ(log(), "");
+  notice(2, 0, 1, 0);
+  EXPECT_EQ(log(), "completes 100 OK\n");
+}
+
 TEST_F(QueueTurn, WhatBeginsAgainWithoutHavingWaitedIsRefused) {
   WrittenProgram program;
   program.sources = {kOwn};

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `peal-sim program-cost`: programs carried out again and again, for who counts what that costs a
+// card (tools/firmware-cost).
+#include <cstdio>
+#include <memory>
+
+#include "hostlib/program_collectives.h"
+#include "tools/peal-sim/commands.h"
+#include "tools/peal-sim/program_hosts.h"
+#include "tools/peal-sim/report_json.h"
+
+namespace peal::sim {
+
+namespace {
+
+using command_line::Group;
+using command_line::whole;
+
+constexpr uint32_t kSegmentBytes = 64;
+
+struct Arguments {
+  std::string program = "chain";
+  uint32_t cards = 3;
+  uint32_t steps = 28;
+  uint32_t starts = 100;
+  bool sums = false;
+  std::string json;
+};
+
+// Nothing but the queue itself: a counter that the program tells, and waits for.
+host::Program local_steps(uint32_t rank, uint32_t ranks, uint32_t steps) {
+  host::Program program({.rank = rank, .ranks = ranks});
+  const uint16_t counter = program.add_counter(rank);
+  for (uint32_t step = 1; step <= steps; step++) {
+    program.signal(rank, {.counter = counter});
+    program.wait(counter, step);
+  }
+  return program;
+}
+
+int program_cost(const Arguments& arguments) {
+  ClusterOptions options;
+  options.cards = arguments.cards;
+  options.checksums = arguments.sums ? Checksums::kSoftware : Checksums::kSkipped;
+  options.check_seals = false;
+  const uint64_t bytes = uint64_t{arguments.steps} * kSegmentBytes;
+  ProgramHosts hosts(options, bytes, [&](const ProgramHosts::Place& place) {
+    if (arguments.program == "local") {
+      return local_steps(place.rank, arguments.cards, arguments.steps);
+    }
+    return host::chain_broadcast(place.rank, arguments.cards, 0, place.receive, bytes,
+                                 kSegmentBytes, place.receives);
+  });
+  for (uint32_t start = 0; start < arguments.starts; start++) {
+    hosts.start_all();
+    hosts.run();
+  }
+  if (const std::string problems = hosts.problems(); !problems.empty()) {
+    std::fputs(problems.c_str(), stderr);
+    return kExitWrong;
+  }
+  const Cluster& cluster = hosts.cluster();
+  const uint64_t descriptors = cluster.counter(PEAL_COUNTER_DESCRIPTORS);
+  const uint64_t fetched = cluster.counter(PEAL_COUNTER_DESCRIPTORS_FETCHED);
+  const uint64_t packets = cluster.counter(PEAL_COUNTER_SENT_P2P);
+  const uint64_t answers = cluster.counter(PEAL_COUNTER_SENT_P2P_CONTROL);
+  if (arguments.json != "-") {
+    std::printf("%llu descriptors, %llu fetched, %llu packets, %llu of control\n",
+                static_cast<unsigned long long>(descriptors),
+                static_cast<unsigned long long>(fetched), static_cast<unsigned long long>(packets),
+                static_cast<unsigned long long>(answers));
+  }
+  if (!arguments.json.empty()) {
+    write_json(arguments.json, {{"descriptors", descriptors},
+                                {"descriptors_fetched", fetched},
+                                {"sent_p2p", packets},
+                                {"sent_p2p_control", answers}});
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_program_cost_command(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  Arguments& a = *arguments;
+  Group group(app);
+  group
+      .add("--program", a.program, "NAME",
+           "chain: a broadcast down a chain, segments of 64 bytes. local: signals to itself, and "
+           "waits for them.")
+      ->transform(command_line::one_of({"chain", "local"}))
+      ->capture_default_str();
+  group.add("--cards", a.cards, "N", "Has so many cards, a rank each.")
+      ->transform(whole(2, 64))
+      ->capture_default_str();
+  group.add("--steps", a.steps, "N", "Has so many segments, or pairs of a signal and a wait.")
+      ->transform(whole(1, 4000))
+      ->capture_default_str();
+  group.add("--starts", a.starts, "N", "Starts the programs so many times, one after the other.")
+      ->transform(whole(1, 1'000'000))
+      ->capture_default_str();
+  group.add_flag("--sums", a.sums, "Lets the cards sum their packets.");
+  group.add("--json", a.json, "FILE",
+            "Writes what was counted to this file (-: standard output). Default: none.");
+  return [arguments] { return program_cost(*arguments); };
+}
+
+}  // namespace peal::sim
