@@ -2,28 +2,14 @@
 #include "firmware/queue/watch.h"
 
 #include "firmware/group/liveness.h"
-#include "firmware/queue/fetch.h"
-#include "firmware/queue/gates.h"
 
 namespace peal::queue {
 namespace {
 
-// The counter that the next descriptor waits for, PEAL_NO_COUNTER if it waits for none.
-uint16_t awaited_counter(Queue& queue) {
-  if (queue.consumer == queue.fetched) return PEAL_NO_COUNTER;
-  if (!is_scheduled(queue)) return 0;
-  const peal_descriptor& next = cached(queue, queue.consumer);
-  const bool waits =
-      next.opcode == PEAL_PROGRAM_WAIT && count_of(queue, next.counter) < next.threshold;
-  return waits ? next.counter : PEAL_NO_COUNTER;
-}
-
 void watch(Card& card, Queue& queue) {
   if (!queue.running || queue.failure.status != PEAL_STATUS_OK) return;
-  if (queue.sources_phase != Sources::kKnown) return;
-  const uint16_t counter = awaited_counter(queue);
-  if (counter == PEAL_NO_COUNTER) return;
-  const uint32_t source = queue.sources[counter];
+  if (queue.awaits != Awaits::kCounter) return;
+  const uint32_t source = queue.sources[queue.awaited];
   if (source == PEAL_ANY_RANK || source == queue.shape.rank) return;
   await_peer(card, card.members[queue.member & 0xffff], source);
 }
