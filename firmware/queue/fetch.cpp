@@ -84,7 +84,7 @@ bool fetch_sources(const Scope& scope) {
 
 bool fetch(const Scope& scope) {
   Queue& queue = scope.queue;
-  if (queue.fetching || !has_room_for_run(queue)) return true;
+  if (!has_room_for_run(queue)) return true;
   const uint32_t left = queue.shape.count - queue.fetched;
   const uint32_t room = kDescriptors - (queue.fetched - queue.consumer);
   if (!dma_suffices(scope.card, 1)) return false;
