@@ -17,6 +17,7 @@ namespace {
 using host::Program;
 
 constexpr uint32_t kWindow = 3;
+constexpr size_t kStarts = 3;  // of one program at once
 
 // The library's description, by the calls that a user has.
 peal_program* written_as(const Job& job, const Program& program) {
@@ -158,7 +159,16 @@ class Relay {
   uint8_t* memory_;
 };
 
-// As many starts as the card takes, of so many iterations each.
+std::vector<peal_request*> start(const Job& job, peal_program* program, uint32_t iterations,
+                                 size_t count) {
+  std::vector<peal_request*> requests(count);
+  for (peal_request*& request : requests) {
+    EXPECT_OK(job, peal_program_start(program, iterations, &request));
+  }
+  return requests;
+}
+
+// As many as the card takes. Where one may end meanwhile nobody knows how many these are.
 std::vector<peal_request*> start_deep(const Job& job, peal_program* program, uint32_t iterations) {
   std::vector<peal_request*> requests;
   for (;;) {
@@ -333,7 +343,7 @@ void run_programs_bad(Job& job) {
   remote_memory_that_is_not_there(job, memory);
   too_far_ahead(job);
   const Relay relay(job);
-  finish(job, start_deep(job, relay.program, 3));
+  finish(job, start(job, relay.program, 3, kStarts));
   EXPECT_OK(job, peal_program_free(relay.program));
   close_all(job);
 }
@@ -344,14 +354,17 @@ void run_programs_free(Job& job) {
   const Relay relay(job);
   const std::vector<peal_request*> requests =
       job.rank == 0 ? start_deep(job, relay.program, 2) : std::vector<peal_request*>();
-  const size_t deep = requests.size();
+  const uint64_t mine = requests.size();
   if (job.rank == 0) {
     EXPECT_ERROR(job, peal_program_free(relay.program), PEAL_ERR_BUSY);
     EXPECT_ERROR(job, peal_program_wait(relay.program, 0, 1), PEAL_ERR_BUSY);
     EXPECT_ERROR(job, peal_program_commit(job.group, relay.program), PEAL_ERR_BUSY);
   }
-  job.barrier();
-  if (job.rank != 0) finish(job, start_deep(job, relay.program, 2));
+  std::vector<uint64_t> of_all(job.size);
+  EXPECT_OK(
+      job, static_cast<peal_error>(peal_oob_exchange(job.oob, &mine, of_all.data(), sizeof(mine))));
+  const uint64_t deep = of_all[0];
+  if (job.rank != 0) finish(job, start(job, relay.program, 2, deep));
   if (job.rank == 0) {
     EXPECT_OK(job, peal_wait_all(requests.data(), requests.size()));
     EXPECT_TRUE(job, relay.number() == relay.after(2 * deep));
@@ -366,7 +379,7 @@ void run_programs_free(Job& job) {
   // A group takes its programs with it: they may only be freed then.
   const Relay other(job);
   const Relay third(job);
-  finish(job, start_deep(job, other.program, 1));
+  finish(job, start(job, other.program, 1, kStarts));
   EXPECT_OK(job, peal_group_destroy(job.group));
   peal_request* request = nullptr;
   EXPECT_ERROR(job, peal_program_start(other.program, 1, &request), PEAL_ERR_CLOSED);
@@ -431,7 +444,7 @@ void run_programs_death(Job& job) {
     broadcast.make(random, 200'000);
     other.make(random, 200'000);
     const Relay relay(job);
-    finish(job, start_deep(job, relay.program, 3));
+    finish(job, start(job, relay.program, 3, kStarts));
     std::vector<peal_request*> requests;
     if (where == "wait" && job.rank != victim) requests = start_deep(job, relay.program, 1000);
     job.barrier();
