@@ -21,8 +21,8 @@ inline const peal_descriptor& cached(const Queue& queue, uint32_t index) {
   return queue.cache[index % kDescriptors];
 }
 
-// Is there room for a run of descriptors, and none on its way? Half a cache at a time, but for the end: a DMA for each
-// would cost more than it.
+// Is there room for a run of descriptors, and none on its way? Half a cache at a time, but for the
+// end: a DMA for each would cost more than it.
 inline bool has_room_for_run(const Queue& queue) {
   const uint32_t left = queue.shape.count - queue.fetched;
   if (left == 0 || queue.fetching) return false;
