@@ -115,7 +115,8 @@ struct Membership {
   bool poisoned;       // a member died, and nothing can be completed any more
   uint8_t rounds;      // ⌈log2 N⌉
   uint8_t added;       // peers that were told before connect group, behind those that it tells
-  peal_wire_header pattern;  // what all headers that it sends have in common; else zero
+  // What all headers that it sends have in common; else zero.
+  alignas(16) peal_wire_header pattern;
   Peer peers[kPeersMax];
 };
 

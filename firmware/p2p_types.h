@@ -28,6 +28,7 @@ inline constexpr uint32_t kPlaces = 8;
 inline constexpr uint32_t kTokens = 4;
 // Packets of this card's whose bytes are being read: so many stand before a collective's at most.
 inline constexpr uint32_t kReadsMax = 8;
+inline constexpr uint8_t kNoEntry = 0xff;
 inline constexpr uint16_t kNoQueue = PEAL_P2P_NO_QUEUE;
 inline constexpr Rank kEverybody = ~0u;
 
@@ -189,6 +190,7 @@ struct Connection {
   bool owes_answer;    // an ACK, when what came is in memory
   bool heard;          // anything that proves that the other side knows this life
   uint8_t engine;      // on both sides: its packets leave by this one
+  uint8_t peer_entry;  // of its rank; kNoEntry: it is no peer
   uint16_t generation;
   uint16_t next;        // of its bucket, or the free list: index plus one
   uint16_t next_ready;  // of the list of those that may send
@@ -219,6 +221,7 @@ struct Connection {
   // receiving
   uint32_t landed;   // packets in memory, in order
   uint32_t arrived;  // first that has not come
+  uint32_t beyond;   // first behind all that have come
   // this life
   uint32_t packets;
   TimeNs opened_ns;

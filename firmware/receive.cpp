@@ -507,6 +507,34 @@ Peer* find_sender(Membership& self, const peal_wire_header& header) {
   return on_usual_sound(card, member, operation, packet, peer);
 }
 
+// The usual packet of point-to-point comes by a connection from a peer: what its header has in common
+// with those that this member sends, the connection's handle and its sender's identity say all that
+// the long way asks for.
+[[gnu::noinline]] peal_counter receive_other(Card& card, Member& member, Packet* packet) {
+  static constexpr HeaderMask kUsual = [] {
+    constexpr OpenFields kOpen = {.origin = true, .length = true, .block_bytes = true};
+    auto mask = std::bit_cast<peal_wire_header>(header_mask(kOpen));
+    mask.type = 0;
+    mask.sequence = 0;
+    mask.flags = 0xff;
+    mask.hop = static_cast<uint8_t>(~PEAL_P2P_HOPS);
+    return std::bit_cast<HeaderMask>(mask);
+  }();
+  const peal_wire_header& header = *packet->header;
+  Membership& self = member.membership;
+  const bool usual = header.type >= PEAL_PACKET_ACK && member.phase == MemberPhase::kActive &&
+                     !self.poisoned && header_matches(header, self.pattern, kUsual) &&
+                     check_type(header, kPointToPointPackets) == kPacketGood;
+  p2p::Connection* connection = usual ? p2p::find_usual(card, member, header) : nullptr;
+  Peer* peer = connection == nullptr ? nullptr : checked_peer(self, header, connection->peer_entry);
+  if (peer == nullptr) return receive_unusual(card, packet, sizeof(header));
+  if (card.checksums == Checksums::kSoftware && !check_sums(*packet)) {
+    return PEAL_COUNTER_DROP_CHECKSUM;
+  }
+  hear_peer(*peer);
+  return p2p::on_connection(card, *connection, packet);
+}
+
 // Its hop does not say who sent it.
 [[gnu::noinline]] peal_counter on_usual_of_any(Card& card, Member& member, Operation& operation,
                                                Packet* packet) {
@@ -549,7 +577,7 @@ peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
   const bool known =
       member.phase == MemberPhase::kActive && !member.membership.poisoned &&
       (recycles(header) ? is_of_recycling(member, header) : is_of(operation, header));
-  if (!known) return receive_unusual(card, packet, frame_bytes);
+  if (!known) return receive_other(card, member, packet);
   Peer* peer = find_sender_by_hop(member.membership, header);
   if (peer == nullptr) return on_usual_of_any(card, member, operation, packet);
   return on_usual(card, member, operation, packet, *peer);

@@ -148,6 +148,9 @@ Connection& take_connection(Card& card, const Member& member, const peal_peer_ad
   connection.rank = address.rank;
   connection.engine = engine;
   connection.address = address;
+  const Membership& self = member.membership;
+  const uint32_t entry = peer_entry(self.rank, address.rank, self.ranks);
+  connection.peer_entry = entry == kNoPeer ? kNoEntry : static_cast<uint8_t>(entry);
   connection.told = kPlaces;
   connection.window = kWindow / 2;
   connection.opened_ns = connection.used_ns = card.now;
@@ -208,9 +211,8 @@ void attach_wanting(Card& card, Connection& connection) {
   state.wanting = others;
 }
 
-void note_ready(Card& card, Connection& connection) {
+void put_on_ready_list(Card& card, Connection& connection) {
   State& state = card.p2p;
-  if (connection.ready) return;
   connection.ready = true;
   connection.next_ready = 0;
   const auto name = static_cast<uint16_t>(index_of(state, connection) + 1);

@@ -42,7 +42,15 @@ void attach(Card& card, Request& request);
 // All that wait for this connection.
 void attach_wanting(Card& card, Connection& connection);
 
+// Has it anything to send, be it what ends its life?
+inline bool has_to_send(const Connection& connection) {
+  return connection.waiting != 0 || connection.work.first != 0 || connection.sends.first != 0 ||
+         connection.phase != ConnectionPhase::kOpen;
+}
+void put_on_ready_list(Card& card, Connection& connection);
 // It may have something to send now.
-void note_ready(Card& card, Connection& connection);
+inline void note_ready(Card& card, Connection& connection) {
+  if (!connection.ready && has_to_send(connection)) put_on_ready_list(card, connection);
+}
 
 }  // namespace peal::p2p

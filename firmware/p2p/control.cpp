@@ -31,7 +31,8 @@ bool send_body(Card& card, const Connection& connection, uint8_t type, uint8_t h
 // A bit for each packet in memory behind the first that is not.
 uint64_t landed_behind(const Connection& connection) {
   uint64_t bits = 0;
-  for (uint32_t i = 1; i < kWindow; ++i) {
+  const uint32_t held = connection.beyond - connection.landed;  // nothing has come behind them
+  for (uint32_t i = 1; i < held; ++i) {
     const Slot& slot = connection.slots[(connection.landed + i) % kWindow];
     if (slot.state == SlotState::kLanded) bits |= uint64_t{1} << (i - 1);
   }

@@ -27,6 +27,8 @@ void look_at_fences(Card& card) {
 
 // Leaves the lists of its connection.
 void leave_connection(Card& card, Request& request) {
+  const bool skips = request.status != PEAL_STATUS_OK && request.records > 0;
+  if (request.place == Place::kNowhere && !request.owes && !skips) return;
   Connection* connection = find_connection(card, request);
   if (connection == nullptr) return;
   if (request.place == Place::kWork) take_out(card.p2p, connection->work, request);
@@ -36,9 +38,7 @@ void leave_connection(Card& card, Request& request) {
     --connection->owing;
     note_ready(card, *connection);
   }
-  if (request.status != PEAL_STATUS_OK && request.records > 0) {
-    skip_records(card, *connection, request);
-  }
+  if (skips) skip_records(card, *connection, request);
 }
 
 }  // namespace

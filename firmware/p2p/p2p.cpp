@@ -50,29 +50,6 @@ Body body_of(const Packet& packet) {
   return body;
 }
 
-// A packet of a connection that both sides have.
-peal_counter on_connection(Card& card, Member& member, Packet* packet) {
-  const peal_wire_header& header = *packet->header;
-  Connection* connection = find_by_handle(card, member, header);
-  if (connection == nullptr || connection->phase == ConnectionPhase::kOpening) {
-    return PEAL_COUNTER_DROP_CONNECTION;
-  }
-  note_heard(card, *connection);
-  const bool acks = header.type == PEAL_PACKET_ACK;
-  const uint64_t landed = acks ? body_of<peal_p2p_ack>(*packet).landed : 0;
-  if (!take_acknowledgement(card, *connection, header, landed)) {
-    return PEAL_COUNTER_DROP_P2P_FIELD;
-  }
-  if (acks) {
-    if ((header.hop & PEAL_P2P_ASK) != 0) send_ack(card, *connection, false);
-    return PEAL_COUNTER_RECEIVED;
-  }
-  if (header.type == PEAL_PACKET_REFUSED) {
-    return on_refused(card, *connection, body_of<peal_p2p_refused>(*packet));
-  }
-  return on_numbered(card, *connection, packet);
-}
-
 void end_member(Card& card, Member& member) {
   State& state = card.p2p;
   const bool poisoned = member.membership.poisoned;
@@ -168,31 +145,24 @@ bool start_fence(Card& card, Member& member, const Fence& fence, const Ticket& t
   return true;
 }
 
-bool next_over(Card& card, Over* over) {
+bool take_over(Card& card, Over* over) {
   State& state = card.p2p;
   Request* request = take_first(state, state.over);
   if (request == nullptr) return false;
   const auto status = static_cast<peal_status>(request->status);
-  const bool counts = status == PEAL_STATUS_OK || status == PEAL_STATUS_TRUNCATED;
-  *over = {.ticket = request->ticket,
-           .kind = request->kind,
-           .status = status,
-           .member = request->member,
-           .rank = request->failed_rank,
-           .bytes = counts ? request->bytes : 0,
-           .tag = request->kind == Kind::kReceive && counts ? request->tag : 0,
-           .wanted = request->any_tag ? 0 : request->tag,
-           .accepted_ns = request->accepted_ns};
+  over->ticket = request->ticket;
+  over->status = status;
+  over->rank = request->failed_rank;
+  if (request->ticket.owner != Owner::kQueue) {  // queues ask for no more
+    const bool counts = status == PEAL_STATUS_OK || status == PEAL_STATUS_TRUNCATED;
+    over->kind = request->kind;
+    over->member = request->member;
+    over->bytes = counts ? request->bytes : 0;
+    over->tag = request->kind == Kind::kReceive && counts ? request->tag : 0;
+    over->wanted = request->any_tag ? 0 : request->tag;
+    over->accepted_ns = request->accepted_ns;
+  }
   free_request(card, *request);
-  return true;
-}
-
-bool next_notice(Card& card, Noticed* noticed) {
-  State& state = card.p2p;
-  if (state.notice_count == 0) return false;
-  *noticed = state.notices[state.notice_first];
-  state.notice_first = static_cast<uint16_t>((state.notice_first + 1) % kWindow);
-  --state.notice_count;
   return true;
 }
 
@@ -218,9 +188,36 @@ peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer
       return on_close(card, member, header, body_of<peal_p2p_open>(*packet).handle, address);
     case PEAL_PACKET_CLOSED:
       return on_closed(card, member, header);
-    default:
-      return on_connection(card, member, packet);
+    default: {
+      Connection* connection = find_by_handle(card, member, header);
+      return connection == nullptr ? PEAL_COUNTER_DROP_CONNECTION
+                                   : on_connection(card, *connection, packet);
+    }
   }
+}
+
+Connection* find_usual(Card& card, const Member& member, const peal_wire_header& header) {
+  Connection* connection = find_by_handle(card, member, header);
+  return connection == nullptr || connection->peer_entry == kNoEntry ? nullptr : connection;
+}
+
+peal_counter on_connection(Card& card, Connection& connection, Packet* packet) {
+  const peal_wire_header& header = *packet->header;
+  if (connection.phase == ConnectionPhase::kOpening) return PEAL_COUNTER_DROP_CONNECTION;
+  note_heard(card, connection);
+  const bool acks = header.type == PEAL_PACKET_ACK;
+  const uint64_t landed = acks ? body_of<peal_p2p_ack>(*packet).landed : 0;
+  if (!take_acknowledgement(card, connection, header, landed)) {
+    return PEAL_COUNTER_DROP_P2P_FIELD;
+  }
+  if (acks) {
+    if ((header.hop & PEAL_P2P_ASK) != 0) send_ack(card, connection, false);
+    return PEAL_COUNTER_RECEIVED;
+  }
+  if (header.type == PEAL_PACKET_REFUSED) {
+    return on_refused(card, connection, body_of<peal_p2p_refused>(*packet));
+  }
+  return on_numbered(card, connection, packet);
 }
 
 void on_dma(Card& card, const DmaDone& done) {
@@ -263,7 +260,7 @@ void advance(Card& card) {
   State& state = card.p2p;
   if (state.failing) end_members(card);
   if (state.wanted) serve_waiting(card);
-  send_ready(card);
+  if (state.ready_first != 0) send_ready(card);
   // (A connection that was closed leaves its place to the next.)
   if (state.wanted) serve_waiting(card);
   state.due = false;

@@ -83,14 +83,29 @@ struct Over {
 };
 
 // Drained by card.cpp at the end of an entry point, until they say false.
-bool next_over(Card& card, Over* over);
+bool take_over(Card& card, Over* over);
+inline bool next_over(Card& card, Over* over) {
+  return card.p2p.over.first != 0 && take_over(card, over);
+}
 // Its bytes are in memory.
-bool next_notice(Card& card, Noticed* noticed);
+inline bool next_notice(Card& card, Noticed* noticed) {
+  State& state = card.p2p;
+  if (state.notice_count == 0) return false;
+  *noticed = state.notices[state.notice_first];
+  state.notice_first = static_cast<uint16_t>((state.notice_first + 1) % kWindow);
+  --state.notice_count;
+  return true;
+}
 
 // --- for card.cpp and receive.cpp ---
 void start(Card& card);
 // A packet of point-to-point; its sender is known, and lives at that address.
 peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer_address& address);
+// The connection with a peer that the header of a packet for this member names; null: none such.
+Connection* find_usual(Card& card, const Member& member, const peal_wire_header& header);
+// A packet of a connection that both sides have: ACK, REFUSED, or one with a number. Its header was
+// found to be what those of that connection are.
+peal_counter on_connection(Card& card, Connection& connection, Packet* packet);
 void on_dma(Card& card, const DmaDone& done);
 void on_connection_timer(Card& card, uint32_t index);
 void on_timer(Card& card);

@@ -210,6 +210,9 @@ void take_number(Card& card, Connection& connection, const peal_wire_header& hea
     slot.state = SlotState::kLanded;
     slot.notice.queue = kNoQueue;
   }
+  if (static_cast<int32_t>(header.sequence - connection.beyond) >= 0) {
+    connection.beyond = header.sequence + 1;
+  }
   // A gap, or its end, is told at once.
   const bool late = header.sequence != connection.arrived;
   if (slot.state == SlotState::kLanded) ++connection.unasked;

@@ -246,6 +246,10 @@ bool transmit(Card& card, Connection& connection, uint32_t number) {
 
 // The oldest packet that waits to be sent.
 uint32_t first_waiting(const Connection& connection) {
+  const uint32_t newest = connection.next_number - 1;
+  if (connection.waiting == 1 && record_at(connection, newest).state == RecordState::kWaiting) {
+    return newest;
+  }
   uint32_t number = connection.base;
   while (record_at(connection, number).state != RecordState::kWaiting) ++number;
   return number;
