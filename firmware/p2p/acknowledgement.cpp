@@ -58,18 +58,10 @@ void send_lost_again(Card& card, Connection& connection) {
   }
 }
 
-// What the other side has room for.
-void take_room(Connection& connection, const peal_wire_header& header) {
-  if (static_cast<int16_t>(header.origin - connection.given) > 0) connection.given = header.origin;
-  if (static_cast<int8_t>(header.fragment - connection.data_given) > 0) {
-    connection.data_given = header.fragment;
-  }
-}
-
 }  // namespace
 
-bool take_acknowledgement(Card& card, Connection& connection, const peal_wire_header& header,
-                          uint64_t landed) {
+bool take_news(Card& card, Connection& connection, const peal_wire_header& header,
+               uint64_t landed) {
   const uint32_t first = header.piece;
   const uint32_t news = first - connection.base;
   if (news > under_way(connection)) return static_cast<int32_t>(news) < 0;  // older than others

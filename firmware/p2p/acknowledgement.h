@@ -11,8 +11,25 @@
 namespace peal::p2p {
 
 // The fields of any packet's header; `landed`: of an ACK's body, else 0. False: they cannot be.
-[[nodiscard]] bool take_acknowledgement(Card& card, Connection& connection,
-                                        const peal_wire_header& header, uint64_t landed);
+[[nodiscard]] bool take_news(Card& card, Connection& connection, const peal_wire_header& header,
+                             uint64_t landed);
+// What the other side has room for.
+inline void take_room(Connection& connection, const peal_wire_header& header) {
+  if (static_cast<int16_t>(header.origin - connection.given) > 0) connection.given = header.origin;
+  if (static_cast<int8_t>(header.fragment - connection.data_given) > 0) {
+    connection.data_given = header.fragment;
+  }
+}
+// The same, where most headers say nothing new.
+[[nodiscard]] inline bool take_acknowledgement(Card& card, Connection& connection,
+                                               const peal_wire_header& header, uint64_t landed) {
+  if (header.piece != connection.base || landed != 0) {
+    return take_news(card, connection, header, landed);
+  }
+  take_room(connection, header);
+  note_ready(card, connection);
+  return true;
+}
 // Nothing came in time.
 void send_oldest_again(Card& card, Connection& connection);
 // The packet of this number cannot be carried out there.

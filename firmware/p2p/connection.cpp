@@ -2,6 +2,7 @@
 #include "firmware/p2p/connection.h"
 
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/p2p/request.h"
 #include "firmware/wire/transmit.h"
 
@@ -121,7 +122,7 @@ Connection* find_by_handle(Card& card, const Member& member, const peal_wire_hea
   const uint32_t handle = header.block_bytes;
   const uint32_t index = handle & 0xffff;
   if (index >= card.p2p.connections_touched) return nullptr;
-  Connection& connection = card.p2p.connections[index];
+  Connection& connection = kept(card.p2p.connections[index]);
   const bool good = connection.phase != ConnectionPhase::kFree &&
                     connection.generation == handle >> 16 && connection.member == member.index &&
                     connection.rank == header.sender && connection.engine == header.edge;

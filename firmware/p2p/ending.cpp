@@ -61,11 +61,7 @@ void end_request(Card& card, Request& request, peal_status status, Rank failed) 
   finish_if_quiet(card, request);
 }
 
-void finish_if_quiet(Card& card, Request& request) {
-  if (request.kind == Kind::kFree || !request.over || request.dma != 0 || request.records != 0 ||
-      request.place != Place::kNowhere) {
-    return;
-  }
+void finish(Card& card, Request& request) {
   if (request.key != 0) let_go_of_key(card, request.key);
   request.key = 0;
   if (request.kind == Kind::kServe) {
@@ -75,12 +71,6 @@ void finish_if_quiet(Card& card, Request& request) {
   put_last(card.p2p, card.p2p.over, request, Place::kOver);
   card.p2p.due = true;
   if (request.kind == Kind::kPut) look_at_fences(card);
-}
-
-void request_dma_done(Card& card, Request& request) {
-  PEAL_ASSERT(request.dma > 0);
-  --request.dma;
-  finish_if_quiet(card, request);
 }
 
 void end_fence_if_passed(Card& card, Request& fence) {

@@ -24,9 +24,7 @@ void accept_connection(Card& card, const Member& member, const Waiter& waiter) {
   attach_wanting(card, connection);
 }
 
-void note_heard(Card& card, Connection& connection) {
-  connection.used_ns = card.now;
-  if (connection.heard) return;
+void note_heard_first(Card& card, Connection& connection) {
   connection.heard = true;
   if (connection.phase == ConnectionPhase::kOpening ||
       connection.phase == ConnectionPhase::kAccepted) {

@@ -19,7 +19,11 @@ void open_connection(Card& card, const Member& member, const peal_peer_address& 
 void accept_connection(Card& card, const Member& member, const Waiter& waiter);
 
 // Something came that only who knows this life can have sent.
-void note_heard(Card& card, Connection& connection);
+void note_heard_first(Card& card, Connection& connection);
+inline void note_heard(Card& card, Connection& connection) {
+  connection.used_ns = card.now;
+  if (!connection.heard) note_heard_first(card, connection);
+}
 // Nothing new is sent from now on; CLOSE when what is under way is acknowledged.
 void begin_close(Card& card, Connection& connection);
 // Sends CLOSE or CLOSED if its time has come; the connection may be gone afterwards.

@@ -5,6 +5,7 @@
 
 #include "abi/admin.h"
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/host/keys.h"
 #include "firmware/p2p/control.h"
 #include "firmware/p2p/ending.h"
@@ -264,7 +265,7 @@ void on_landed(Card& card, const DmaDone& done) {
   if (done.tag.piece != 0) let_go_of_key(card, done.tag.piece);
   const auto handle = static_cast<uint32_t>(done.tag.sequence);
   Request* request = request_at(state, static_cast<uint16_t>(done.tag.sequence >> 32));
-  Connection& connection = state.connections[handle & 0xffff];
+  Connection& connection = kept(state.connections[handle & 0xffff]);
   const bool live =
       connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16;
   if (request != nullptr && live) {

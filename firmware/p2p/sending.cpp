@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/p2p/control.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
@@ -43,7 +44,7 @@ Request* next_request(Card& card, const Connection& connection) {
 }
 
 SendRecord& add_record(Card& card, Connection& connection, uint8_t type, Request* request) {
-  SendRecord& record = record_at(connection, connection.next_number++);
+  SendRecord& record = kept(record_at(connection, connection.next_number++));
   PEAL_ASSERT(record.state == RecordState::kFree);
   record = {};
   record.type = type;
@@ -181,7 +182,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
     default:
       break;
   }
-  const Request& request = state.requests[record.request - 1];
+  const Request& request = kept(state.requests[record.request - 1]);
   switch (record.type) {
     case PEAL_PACKET_PUT: {
       peal_p2p_put body = {
@@ -207,7 +208,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
 void read_bytes(Card& card, Connection& connection, SendRecord& record, uint32_t number,
                 Packet* packet) {
   State& state = card.p2p;
-  Request& request = state.requests[record.request - 1];
+  Request& request = kept(state.requests[record.request - 1]);
   record.state = RecordState::kReading;
   ++request.dma;
   ++member_of(card, connection).dma;
@@ -229,7 +230,7 @@ void read_bytes(Card& card, Connection& connection, SendRecord& record, uint32_t
 
 // False: there was no packet, or no DMA record.
 bool transmit(Card& card, Connection& connection, uint32_t number) {
-  SendRecord& record = record_at(connection, number);
+  SendRecord& record = kept(record_at(connection, number));
   if (record.bytes > 0 && !dma_suffices(card, 1)) return false;
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
@@ -257,7 +258,7 @@ uint32_t first_waiting(const Connection& connection) {
 
 Connection* take_ready(State& state) {
   if (state.ready_first == 0) return nullptr;
-  Connection& connection = state.connections[state.ready_first - 1];
+  Connection& connection = kept(state.connections[state.ready_first - 1]);
   state.ready_first = connection.next_ready;
   if (state.ready_first == 0) state.ready_last = 0;
   connection.ready = false;
@@ -297,14 +298,14 @@ void send_ready(Card& card) {
 void on_read_done(Card& card, const DmaDone& done) {
   State& state = card.p2p;
   Member& member = card.members[done.tag.member];
-  Request& request = state.requests[(done.tag.sequence >> 32) - 1];
+  Request& request = kept(state.requests[(done.tag.sequence >> 32) - 1]);
   --state.reads;
   --member.dma;
   if (state.ready_first != 0) state.due = true;
   const auto handle = static_cast<uint32_t>(done.tag.sequence);
-  Connection& connection = state.connections[handle & 0xffff];
+  Connection& connection = kept(state.connections[handle & 0xffff]);
   const uint32_t number = done.tag.detail;
-  SendRecord& record = record_at(connection, number);
+  SendRecord& record = kept(record_at(connection, number));
   const bool live =
       connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16 &&
       number - connection.base < under_way(connection) && record.state == RecordState::kReading;
