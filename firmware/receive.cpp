@@ -507,9 +507,9 @@ Peer* find_sender(Membership& self, const peal_wire_header& header) {
   return on_usual_sound(card, member, operation, packet, peer);
 }
 
-// The usual packet of point-to-point comes by a connection from a peer: what its header has in common
-// with those that this member sends, the connection's handle and its sender's identity say all that
-// the long way asks for.
+// The usual packet of point-to-point comes by a connection from a peer: what its header has in
+// common with those that this member sends, the connection's handle and its sender's identity say
+// all that the long way asks for.
 [[gnu::noinline]] peal_counter receive_other(Card& card, Member& member, Packet* packet) {
   static constexpr HeaderMask kUsual = [] {
     constexpr OpenFields kOpen = {.origin = true, .length = true, .block_bytes = true};

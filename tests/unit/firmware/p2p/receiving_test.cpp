@@ -2,6 +2,8 @@
 // Each number once, whatever the wire does; refusals; what queues are told, and when.
 #include "firmware/p2p/receiving.h"
 
+#include "firmware/group/liveness.h"
+#include "firmware/group/member.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/bad_fields.h"
 #include "tests/unit/firmware/p2p/talk_fixture.h"
@@ -24,6 +26,44 @@ TEST_F(TalkTest, WhatIsNotAskedForIsAcknowledgedWithTheNext) {
   bench.deliver(asking(put(1, 3, 3)));
   bench.finish_dma();
   EXPECT_EQ(bench.take_wire_log(), "send 1>0 ACK landed=2\n");
+}
+
+// By whichever way it comes in.
+TEST_F(TalkTest, EveryFieldOfAHeaderIsLookedAt) {
+  using H = peal_wire_header;
+  expect_dropped(
+      bench, put(0, 0, 3),
+      {{"ethertype", [](H& h) { h.ethertype ^= 1; }, "+1 drop_ethertype"},
+       {"version", [](H& h) { ++h.version; }, "+1 drop_version"},
+       {"a type that is none", [](H& h) { h.type = 0xff; }, "+1 drop_type"},
+       {"an operation", [](H& h) { h.operation = PEAL_OPERATION_BARRIER; }, "+1 drop_type"},
+       {"an algorithm", [](H& h) { h.algorithm = PEAL_ALGORITHM_DISSEMINATION; }, "+1 drop_type"},
+       {"a number on the edge", [](H& h) { h.flags = PEAL_PACKET_NUMBERED; }, "+1 drop_p2p_field"},
+       {"a repair", [](H& h) { h.flags = PEAL_PACKET_REPAIR; }, "+1 drop_type"},
+       {"an unknown flag", [](H& h) { h.flags = 0x80; }, "+1 drop_type"},
+       {"group", [](H& h) { h.group ^= 1; }, "+1 drop_group"},
+       {"another life of the member", [](H& h) { h.member += 0x10000; }, "+1 drop_generation"},
+       {"identity", [](H& h) { h.identity ^= 1; }, "+1 drop_stranger"},
+       {"signature", [](H& h) { h.signature ^= 1; }, "+1 drop_signature"},
+       {"another rank's connection", from_rank(2), "+1 drop_connection"},
+       {"another engine", [](H& h) { h.edge = p2p::kEngines; }, "+1 drop_p2p_field"},
+       {"hop", [](H& h) { h.hop = 2; }, "+1 drop_p2p_field"},
+       {"another life of the connection", [](H& h) { h.block_bytes += 0x10000; },
+        "+1 drop_connection"},
+       {"no connection", [](H& h) { h.block_bytes |= 0xffff; }, "+1 drop_connection"},
+       {"acknowledged what was not sent", [](H& h) { h.piece = 1; }, "+1 drop_p2p_field"}});
+  bench.deliver(asking(put(0, 0, 3)));
+  bench.finish_dma();
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 ACK landed=1\n");
+}
+
+TEST_F(TalkTest, WhoTalksIsNotMissed) {
+  Member& own = *find_member(bench.card(), member.handle());
+  const Peer& peer = own.membership.peers[peer_entry(1, kSender, 4)];
+  await_peer(bench.card(), own, kSender);
+  EXPECT_NE(peer.awaited_since_ns, 0u);
+  bench.deliver(skip(0));
+  EXPECT_EQ(peer.awaited_since_ns, 0u);
 }
 
 TEST_F(TalkTest, ARepeatedPacketIsDroppedAndAcknowledged) {
