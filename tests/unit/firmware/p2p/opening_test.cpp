@@ -59,6 +59,19 @@ TEST_F(TalkTest, ACloseIsAnsweredWhenAllIsAcknowledged) {
   EXPECT_EQ(change(put(0, 0, 3)), "+1 drop_connection") << "a packet of the life that is over";
 }
 
+TEST_F(TalkTest, ACloseIsAnsweredThoughThereIsNothingElseToSend) {
+  peal_submission entry{};
+  entry.operation = PEAL_OPERATION_PUT;
+  entry.member = member.handle();
+  entry.cookie = 8;
+  entry.root = kSender;
+  bench.submit(entry);
+  bench.deliver(talk(PEAL_PACKET_CLOSE, kSender, handle, 0, peal_p2p_open{kPlayed, 0}));
+  bench.take_log();
+  bench.deliver(ack(1));
+  EXPECT_EQ(bench.take_log(), "send 1>0 CLOSED\ncomplete ctx0 cookie=8 OK\n");
+}
+
 TEST_F(TalkTest, AnotherRanksOrLifesCloseClosesNothing) {
   EXPECT_EQ(change(talk(PEAL_PACKET_CLOSE, kSender, handle, 0, peal_p2p_open{77, 0})),
             "+1 drop_connection");
