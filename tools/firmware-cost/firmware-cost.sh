@@ -131,6 +131,6 @@ measure_program() { # measure_program NAME BOUND PACKET_BOUND PROGRAM STEPS STAR
 
 measure_program 'wait, and signal to itself; resident' 138 - local 15 100
 measure_program 'wait, and signal to itself; fetched' 250 - local 300 10
-measure_program 'put of 64 B down a chain, N = 3; resident' 292 3093 chain 28 100
-measure_program 'put of 64 B down a chain, N = 3; fetched' 531 3083 chain 1000 5
+measure_program 'put of 64 B down a chain, N = 3; resident' 295 2259 chain 28 100
+measure_program 'put of 64 B down a chain, N = 3; fetched' 527 2268 chain 1000 5
 exit $status
