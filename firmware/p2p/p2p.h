@@ -69,7 +69,7 @@ struct Fence {
 [[nodiscard]] bool start_fence(Card& card, Member& member, const Fence& fence,
                                const Ticket& ticket);
 
-// A request that is over.
+// A request that is over. Of a queue's only ticket, status and rank are told.
 struct Over {
   Ticket ticket;
   Kind kind;
