@@ -10,19 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 namespace peal::host {
 namespace {
 
 constexpr int kAcceptsPerTurn = 16;  // then those who are here already
 constexpr int kFullMs = 100;         // until the next try when descriptors have run out
-
-uint64_t now_ms() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
-}
 
 OobMessage make_message(OobKind kind) {
   OobMessage message = {};
@@ -43,7 +36,7 @@ bool is_other_user(int fd) {
 
 }  // namespace
 
-OobServer::OobServer(uint32_t size, const std::optional<OobToken>& token, OobLimits limits)
+OobServer::OobServer(uint32_t size, const std::optional<OobToken>& token, const OobLimits& limits)
     : size_(size),
       has_token_(token.has_value()),
       limits_(limits),
@@ -128,12 +121,12 @@ int OobServer::poll_timeout_ms() const {
     if (is_stranger(client)) until = std::min(until, client.until_ms);
   }
   if (until == UINT64_MAX) return -1;
-  const uint64_t now = now_ms();
+  const uint64_t now = limits_.now_ms();
   return until <= now ? 0 : static_cast<int>(std::min<uint64_t>(until - now, 1'000'000));
 }
 
 void OobServer::drop_slow() {
-  const uint64_t now = now_ms();
+  const uint64_t now = limits_.now_ms();
   for (Client& client : clients_) {
     if (!client.fd.valid() || !is_stranger(client) || now < client.until_ms) continue;
     refuse(client, OobRefusal::kSlow);
@@ -164,7 +157,7 @@ void OobServer::accept_one(int fd) {
   if (static_cast<size_t>(strangers) >= limits_.strangers_max) make_room();
   Client& client = clients_.emplace_back();
   client.fd.reset(fd);
-  client.until_ms = now_ms() + limits_.patience_ms;
+  client.until_ms = limits_.now_ms() + limits_.patience_ms;
   const bool alive =
       !tcp_ && is_other_user(fd) ? refuse(client, OobRefusal::kUser) : read_from(client);
   if (!alive) drop(client);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "hostlib/oob_protocol.h"
 
@@ -22,12 +23,13 @@ namespace peal::host {
 struct OobLimits {
   size_t strangers_max = 64;    // at once; the oldest makes room for the next
   uint64_t patience_ms = 5000;  // until a stranger has proved itself
+  ClockMs now_ms = monotonic_ms;
 };
 
 class OobServer {
  public:
   // A Unix socket needs no token, since the kernel says whose the other end is.
-  OobServer(uint32_t size, const std::optional<OobToken>& token, OobLimits limits = {});
+  OobServer(uint32_t size, const std::optional<OobToken>& token, const OobLimits& limits = {});
   OobServer(const OobServer&) = delete;
   OobServer& operator=(const OobServer&) = delete;
   ~OobServer();

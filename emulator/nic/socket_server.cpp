@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/unix_socket.h"
@@ -23,12 +22,6 @@ namespace {
 
 constexpr uint32_t kSpareClients = 32;  // beside one per context
 constexpr uint32_t kStrikes = 16;
-
-uint64_t monotonic_ms() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
-}
 
 std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
@@ -193,7 +186,7 @@ void SocketServer::control() {
         serve(*static_cast<SocketClient*>(who));
       }
     }
-    sweep(monotonic_ms());
+    sweep(options_.now_ms());
   }
 }
 
@@ -250,7 +243,7 @@ void SocketServer::accept_client() {
     peer.pidfd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(peer.pid), 0L));
   peer.user = *user;
   auto client = std::make_unique<SocketClient>(fd, peer, std::make_shared<Account>(shares_, *user),
-                                               monotonic_ms(), services_);
+                                               options_.now_ms(), services_);
   if (!pass_credentials(fd) || !epoll_add(epoll_fd_, fd, client.get())) {
     counts_.refused_too_many++;
     close_connection(client->release_connection(), *user);
@@ -346,7 +339,7 @@ void SocketServer::expel(SocketClient& client, std::atomic<uint64_t>& count, con
   count++;
   log_.write("process " + std::to_string(client.peer().pid) + " of user " +
                  std::to_string(client.peer().uid) + " " + why + ": its connection is closed",
-             monotonic_ms());
+             options_.now_ms());
   disconnect(client);
 }
 

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "emulator/nic/admin_message.h"
 #include "emulator/nic/closer.h"
 #include "emulator/nic/host_interface.h"
@@ -35,7 +36,8 @@ struct SocketOptions {
   uint32_t capabilities = 0;       // PEAL_CAPABILITY_* of the wire
   uint32_t clients_max = 0;        // 0: as many as there are contexts, and some
   uint64_t half_open_ms = 10'000;  // a connection without a context is closed after this
-  std::vector<int> control_cpus;   // where the control thread may run; empty: anywhere
+  ClockMs now_ms = monotonic_ms;
+  std::vector<int> control_cpus;  // where the control thread may run; empty: anywhere
 };
 
 struct SocketCounts {
