@@ -36,9 +36,7 @@ class FakeTransport final : public Transport {
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
     switch (command.opcode) {
       case PEAL_ADMIN_REGISTER_MEMORY:
-        reply->u.register_memory.key = card_->next_key++;
-        card_->keys.insert(reply->u.register_memory.key);
-        return PEAL_OK;
+        return register_next(&reply->u.register_memory.key);
       case PEAL_ADMIN_UNREGISTER_MEMORY:
         return unregister(command.u.unregister_memory.key);
       case PEAL_ADMIN_RESERVE_GROUP:
@@ -65,6 +63,15 @@ class FakeTransport final : public Transport {
         return fail(PEAL_ERR_BAD_OPCODE, "opcode %u", command.opcode);
     }
   }
+  [[nodiscard]] const std::atomic<uint64_t>* departures() const override {
+    return &card_->departures;
+  }
+  bool next_departed(uint32_t* key) override {
+    if (card_->departed.empty()) return false;
+    *key = card_->departed.front();
+    card_->departed.pop_front();
+    return true;
+  }
   void ring_doorbell() override { card_->doorbells++; }
   uint32_t sleep_token() override {
     const std::lock_guard<std::mutex> guard(card_->mutex);
@@ -90,9 +97,18 @@ class FakeTransport final : public Transport {
   void leave_to_parent() noexcept override { card_->left++; }
 
  private:
+  peal_error register_next(uint32_t* key) {
+    card_->registrations++;
+    if (card_->keys.size() >= card_->keys_max) return fail(PEAL_ERR_NO_RESOURCES, "no key left");
+    *key = card_->next_key++;
+    card_->keys.insert(*key);
+    return PEAL_OK;
+  }
   peal_error unregister(uint32_t key) {
     if (card_->busy_keys.count(key) != 0) return fail(PEAL_ERR_BUSY, "busy");
-    return card_->keys.erase(key) == 1 ? PEAL_OK : fail(PEAL_ERR_BAD_KEY, "no such key");
+    if (card_->keys.erase(key) == 1) return PEAL_OK;
+    card_->unknown_keys++;
+    return fail(PEAL_ERR_BAD_KEY, "no such key");
   }
   peal_error reserve(const peal_reserve_group& body, peal_peer_address* address) {
     if (card_->refuse_reserve != PEAL_OK) return fail(card_->refuse_reserve, "refused");
@@ -212,6 +228,11 @@ void FakeCard::answer(const peal_submission& entry, peal_completion done, uint32
 
 void FakeCard::beat() { __atomic_fetch_add(&ring.card->heartbeat.beats, 1, __ATOMIC_RELAXED); }
 
+void FakeCard::depart(uint32_t key) {
+  departed.push_back(key);
+  departures++;
+}
+
 std::unique_ptr<Transport> make_fake_transport(FakeCard* card) {
   return std::make_unique<FakeTransport>(card);
 }
@@ -220,6 +241,7 @@ peal_context* open_fake(FakeCard* card, uint64_t spin_ns) {
   auto context = std::make_unique<peal_context>();
   context->transport = make_fake_transport(card);
   context->habit.spin_ns = spin_ns;
+  context->cache.watch(*context->transport->departures());
   start_rings(*context);
   return context.release();
 }

@@ -3,6 +3,7 @@
 // firmware. The test plays the card: it takes submissions and completes them as it likes.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -45,6 +46,8 @@ struct FakeCard {
                         uint32_t status = 0);
   void beat();
   void set_heartbeat_interval(uint32_t us) { ring.card->heartbeat.heartbeat_interval_us = us; }
+  // Registered memory leaves the process.
+  void depart(uint32_t key);
   void set_sleeping(bool sleeping) { peal_card_ring_set_sleeping(&ring, sleeping ? 1 : 0); }
 
   std::vector<uint8_t> memory;  // page-aligned window within
@@ -56,11 +59,16 @@ struct FakeCard {
   uint32_t wake_word = 0;
   bool connected = true;
   int left = 0;  // to the parent, by a child of fork()
+  std::atomic<uint64_t> departures = 0;
+  std::deque<uint32_t> departed;  // and not yet asked for
   int doorbells = 0;
   int sleeps = 0;
 
   // Administration.
   uint32_t next_key = 1;
+  size_t keys_max = 1000;
+  int registrations = 0;  // asked for, ever
+  int unknown_keys = 0;   // that were to be given back, ever
   std::set<uint32_t> keys;
   std::set<uint32_t> busy_keys;
   uint32_t next_member = 1;
