@@ -57,17 +57,35 @@ size_t ProgramModel::first_of_pair(size_t index) const {
   return index;
 }
 
+uint64_t ProgramModel::over_for(uint32_t rank) const {
+  uint64_t over = ~uint64_t{0};
+  for (const Rank& each : ranks_) {
+    if (each.program->shape().rank == rank) over = std::min(over, each.iteration);
+  }
+  return over;
+}
+
+void ProgramModel::end_iteration(Rank& rank) {
+  const uint64_t ended = rank.iteration++;
+  rank.next = 0;
+  const uint32_t number = rank.program->shape().rank;
+  const auto host = hosts_.find(number);
+  if (host != hosts_.end() && over_for(number) > ended) host->second(ended);
+}
+
 bool ProgramModel::step(uint32_t number, uint64_t iterations) {
   Rank& rank = ranks_[number];
   if (rank.held || rank.iteration == iterations) return false;
   const auto& steps = rank.program->steps();
   if (rank.next == steps.size()) {
     if (rank.under_way > 0) return false;
-    rank.iteration++;
-    rank.next = 0;
+    end_iteration(rank);
     return true;
   }
   const host::Program::Shape& shape = rank.program->shape();
+  if (rank.next == 0 && hosts_.contains(shape.rank) && over_for(shape.rank) < rank.iteration) {
+    return false;
+  }
   if (shape.mode == PEAL_PROGRAM_MODE_SESSION &&
       rank.next >= shape.scheduled + rank.counts[{rank.iteration, 0}]) {
     return false;

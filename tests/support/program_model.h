@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -32,6 +33,12 @@ class ProgramModel {
   // A rank does not start until it is let go.
   void hold(uint32_t rank) { ranks_[rank].held = true; }
   void let_go(uint32_t rank) { ranks_[rank].held = false; }
+  // A host that has one start at a time: the rank's programs begin an iteration when all of them
+  // are through with the one before, and then `at_end` is called with that one's number. Others'
+  // programs go on each by itself, as those of whoever has started them several times.
+  void start_one_by_one(uint32_t rank, std::function<void(uint64_t iteration)> at_end) {
+    hosts_[rank] = std::move(at_end);
+  }
   // Iterations that the rank has behind it.
   [[nodiscard]] uint64_t passed(uint32_t rank) const { return ranks_[rank].iteration; }
   // How many iterations a rank told another ahead of its own, at most.
@@ -55,6 +62,9 @@ class ProgramModel {
 
   uint64_t draw(uint64_t below);
   bool step(uint32_t rank, uint64_t iterations);
+  void end_iteration(Rank& rank);
+  // How many all programs of that rank are through with.
+  [[nodiscard]] uint64_t over_for(uint32_t rank) const;
   void arrive(const Task& task);
   bool try_choice(uint64_t choice, uint64_t iterations, bool slow_too);
   // Between two ranks things arrive in order: the first task of the same pair.
@@ -68,6 +78,7 @@ class ProgramModel {
   std::vector<uint8_t*> memories_;
   std::vector<Rank> ranks_;
   std::vector<Task> tasks_;
+  std::map<uint32_t, std::function<void(uint64_t)>> hosts_;
   std::string text_;
   uint64_t farthest_ahead_ = 0;
 };

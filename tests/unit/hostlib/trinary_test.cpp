@@ -148,6 +148,48 @@ TEST(TrinaryBroadcast, TheRootsBytesReachEverybodyInAllOrders) {
   }
 }
 
+// The root's host has other bytes for each start, and whoever looks at the end of one finds that
+// one's: whatever the others, which have started often, are about.
+TEST(TrinaryBroadcast, EachStartsBytesAreThereAtItsEnd) {
+  constexpr uint64_t kIterations = 5;
+  for (const Shape& shape : kShapes) {
+    const TrinaryTrees trees = plan_of(shape);
+    for (uint32_t seed = 0; seed < trees.ranks(); seed++) {
+      const size_t bytes = seed % 3 == 0 ? 2 : 100 + seed;
+      std::vector<std::vector<uint8_t>> buffers(trees.ranks(), std::vector<uint8_t>(bytes, 0xee));
+      test::ProgramModel model(seed);
+      std::vector<Program::Remote> remotes;
+      for (auto& buffer : buffers) remotes.push_back(model.add_memory(buffer.data()));
+      const auto all = programs_of(trees, buffers, bytes, 16, remotes);
+      for (const Programs& programs : all) {
+        for (const auto& program : programs) model.add_program(*program);
+      }
+      const auto bytes_of = [&](uint64_t iteration) {
+        std::vector<uint8_t> block(bytes);
+        for (size_t i = 0; i < bytes; i++) block[i] = static_cast<uint8_t>(i * 7 + 50 * iteration);
+        return block;
+      };
+      const auto fill_root = [&](uint64_t iteration) {
+        const auto block = bytes_of(iteration);
+        std::copy(block.begin(), block.end(), buffers[shape.root].begin());
+      };
+      fill_root(0);
+      model.start_one_by_one(shape.root, [&](uint64_t ended) {
+        if (ended + 1 < kIterations) fill_root(ended + 1);
+      });
+      uint64_t looked = 0;
+      const uint32_t observer = (shape.root + 1 + seed % (trees.ranks() - 1)) % trees.ranks();
+      model.start_one_by_one(observer, [&](uint64_t ended) {
+        looked++;
+        EXPECT_EQ(buffers[observer], bytes_of(ended)) << text_of(shape) << ", seed " << seed;
+      });
+      ASSERT_TRUE(model.run(kIterations)) << text_of(shape) << ": " << model.text();
+      EXPECT_EQ(looked, kIterations);
+      for (const auto& buffer : buffers) EXPECT_EQ(buffer, buffers[shape.root]) << text_of(shape);
+    }
+  }
+}
+
 // Of all ranks' puts together every byte has one for each rank, but for the root's.
 TEST(TrinaryBroadcast, EachRankIsSentEachByteOnce) {
   constexpr size_t kBytes = 301;
