@@ -62,6 +62,12 @@ void Program::signal(uint32_t rank, const Notice& notice, uint16_t done) {
   tell(add(PEAL_PROGRAM_SIGNAL, rank, done), notice);
 }
 
+void Program::redirect(const Program* from, const Program* to) {
+  for (Step& step : steps_) {
+    if (step.told == from) step.told = to;
+  }
+}
+
 size_t Program::bytes() const {
   return peal_program_sources_bytes(static_cast<uint32_t>(sources_.size())) +
          count() * sizeof(peal_descriptor);

@@ -53,6 +53,9 @@ class Program {
   void wait(uint16_t counter, uint64_t threshold);
   void signal(uint32_t rank, const Notice& notice, uint16_t done = PEAL_NO_COUNTER);
 
+  // What tells `from` is to tell `to`.
+  void redirect(const Program* from, const Program* to);
+
   [[nodiscard]] const Shape& shape() const { return shape_; }
   void schedule(uint32_t descriptors) { shape_.scheduled = descriptors; }
   [[nodiscard]] const std::vector<uint32_t>& sources() const { return sources_; }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Programs of the C API: written by hostlib/program, given to the card, started and freed.
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "hostlib/administration.h"
@@ -11,6 +15,7 @@
 #include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"
+#include "hostlib/trinary.h"
 #include "hostlib/wait.h"
 
 struct peal_program {
@@ -30,6 +35,7 @@ struct peal_program {
 namespace peal::host {
 namespace {
 
+static_assert(PEAL_TRINARY_ENGINES == TrinaryTrees::kTrees);
 static_assert(PEAL_ANY_SOURCE == PEAL_ANY_RANK && PEAL_NO_COUNT == PEAL_NO_COUNTER);
 constexpr uint32_t kNamesMax = PEAL_NO_QUEUE;
 
@@ -164,7 +170,12 @@ peal_error give_to_card(peal_group& group, peal_program& program) {
     request.scheduled = shape.scheduled;
     request.name = program.written.name();
     request.mode = static_cast<uint8_t>(shape.mode);
+    request.engine = shape.engine;
     error = commit_program(*context.transport, request, &program.handle, &program.starts_max);
+    // The library has looked at all else that a card may call so.
+    if (error == PEAL_ERR_BAD_FLAGS && shape.engine > 0) {
+      error = fail(PEAL_ERR_INVALID_ARGUMENT, "the card has no transmit engine %u", shape.engine);
+    }
   }
   if (error != PEAL_OK) (void)context.transport->release(program.memory);
   return error;
@@ -220,11 +231,16 @@ peal_error look_at(peal_program& program) {
   return error;
 }
 
-peal_error commit(peal_group& group, peal_program& program) {
+// A name of its own, which programs that tell it may know before it is on the card.
+void give_name(peal_group& group, peal_program& program) {
+  const Lock lock(group.context->mutex);
+  program.written.set_name(static_cast<uint16_t>(group.programs_named++ % kNamesMax));
+}
+
+peal_error commit_named(peal_group& group, peal_program& program) {
   peal_error error = PEAL_OK;
   {
     const Lock lock(group.context->mutex);
-    program.written.set_name(static_cast<uint16_t>(group.programs_named++ % kNamesMax));
     error = give_to_card(group, program);
     if (error == PEAL_OK) {
       program.group = &group;
@@ -241,6 +257,81 @@ peal_error commit(peal_group& group, peal_program& program) {
     return fail(error, "%s", text.c_str());
   }
   return error;
+}
+
+peal_error commit(peal_group& group, peal_program& program) {
+  give_name(group, program);
+  return commit_named(group, program);
+}
+
+// All or none: what fails, fails on all ranks.
+peal_error commit_all(peal_group& group, std::span<peal_program* const> programs) {
+  for (peal_program* program : programs) give_name(group, *program);
+  for (size_t at = 0; at < programs.size(); at++) {
+    const peal_error error = commit_named(group, *programs[at]);
+    if (error == PEAL_OK) continue;
+    const std::string text = last_error_text();
+    const Lock lock(group.context->mutex);
+    for (peal_program* given : programs.first(at)) (void)take_back(*given);
+    return fail(error, "program %zu of %zu: %s", at, programs.size(), text.c_str());
+  }
+  return PEAL_OK;
+}
+
+// What a user says of a Trinaryx3.
+peal_error check_trinary(const peal_trinary_params& params, uint32_t rank, uint32_t size) {
+  constexpr const char* kCall = "peal_program_trinary";
+  const Torus torus = {{params.torus[0], params.torus[1], params.torus[2]}};
+  if (size == 0 || rank >= size) {
+    return fail(PEAL_ERR_BAD_RANK, "%s: rank %u of %u", kCall, rank, size);
+  }
+  if (torus.ranks() != size) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: a torus of %ux%ux%u has %llu ranks, not %u", kCall,
+                torus.size[0], torus.size[1], torus.size[2],
+                static_cast<unsigned long long>(torus.ranks()), size);
+  }
+  if (params.root >= size) {
+    return fail(PEAL_ERR_BAD_ROOT, "%s: root %u of %u", kCall, params.root, size);
+  }
+  if (params.segment_bytes == 0 || params.buffers == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: segments of no bytes, or buffers is null", kCall);
+  }
+  const size_t segments = params.bytes / TrinaryTrees::kTrees / params.segment_bytes;
+  if (segments > PEAL_PROGRAM_DESCRIPTORS_MAX) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: %zu segments of %zu bytes; a program has %u at most",
+                kCall, segments, params.segment_bytes, PEAL_PROGRAM_DESCRIPTORS_MAX);
+  }
+  return PEAL_OK;
+}
+
+peal_error write_trinary(const peal_trinary_params& params, uint32_t rank, uint32_t size,
+                         peal_program* programs[PEAL_TRINARY_ENGINES]) {
+  const peal_error error = check_trinary(params, rank, size);
+  if (error != PEAL_OK) return error;
+  TrinaryTrees trees;
+  const std::string problem = TrinaryTrees::plan(
+      {{params.torus[0], params.torus[1], params.torus[2]}}, params.root, &trees);
+  if (!problem.empty()) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_trinary: %s", problem.c_str());
+  }
+  std::vector<Program::Remote> buffers;
+  for (uint32_t i = 0; i < size; i++) {
+    buffers.push_back({.key = params.buffers[i].key, .offset = params.buffers[i].offset});
+  }
+  const Programs written = trinary_broadcast(trees, rank, params.buffer, params.bytes,
+                                             params.segment_bytes, buffers);
+  std::array<std::unique_ptr<peal_program>, PEAL_TRINARY_ENGINES> made;
+  for (size_t i = 0; i < made.size(); i++) {
+    made[i] = std::make_unique<peal_program>(written[i]->shape());
+    made[i]->written = *written[i];
+  }
+  for (auto& program : made) {
+    for (size_t i = 0; i < made.size(); i++) {
+      program->written.redirect(written[i].get(), &made[i]->written);
+    }
+  }
+  for (size_t i = 0; i < made.size(); i++) programs[i] = made[i].release();
+  return PEAL_OK;
 }
 
 }  // namespace
@@ -306,12 +397,18 @@ extern "C" peal_error peal_program_create(uint32_t rank, uint32_t size,
     if ((taken.flags & ~PEAL_PROGRAM_IN_SESSION) != 0) {
       return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_create: flags 0x%x", taken.flags);
     }
+    if (taken.engine > UINT8_MAX || taken.reserved != 0) {
+      return fail(PEAL_ERR_INVALID_ARGUMENT,
+                  "peal_program_create: engine %u, reserved %u; engines are numbered from 0 to %u",
+                  taken.engine, taken.reserved, unsigned{UINT8_MAX});
+    }
     const bool session = (taken.flags & PEAL_PROGRAM_IN_SESSION) != 0;
     *program =
         new peal_program({.rank = rank,
                           .ranks = size,
                           .mode = session ? PEAL_PROGRAM_MODE_SESSION : PEAL_PROGRAM_MODE_TASKS,
-                          .scheduled = taken.scheduled});
+                          .scheduled = taken.scheduled,
+                          .engine = static_cast<uint8_t>(taken.engine)});
     return PEAL_OK;
   });
 }
@@ -400,6 +497,41 @@ extern "C" peal_error peal_program_commit(peal_group* group, peal_program* progr
   }
   return guarded(*group->context, "peal_program_commit",
                  [&] { return host::commit(*group, *program); });
+}
+
+extern "C" peal_error peal_program_commit_all(peal_group* group, peal_program* const* programs,
+                                              size_t count) {
+  if (group == nullptr || programs == nullptr || count == 0) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT,
+                "peal_program_commit_all: group or programs is null, or there are none");
+  }
+  for (size_t at = 0; at < count; at++) {
+    if (programs[at] == nullptr) {
+      return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_commit_all: program %zu is null", at);
+    }
+    if (!host::is_committed(*programs[at]) &&
+        std::find(programs, programs + at, programs[at]) == programs + at) {
+      continue;
+    }
+    return fail(PEAL_ERR_BUSY, "peal_program_commit_all: program %zu is committed", at);
+  }
+  return guarded(*group->context, "peal_program_commit_all",
+                 [&] { return host::commit_all(*group, {programs, count}); });
+}
+
+extern "C" peal_error peal_program_trinary(uint32_t rank, uint32_t size,
+                                           const peal_trinary_params* params,
+                                           peal_program* programs[PEAL_TRINARY_ENGINES]) {
+  if (params == nullptr || programs == nullptr) {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_trinary: params or programs is null");
+  }
+  std::fill_n(programs, PEAL_TRINARY_ENGINES, nullptr);
+  return guarded([&] {
+    peal_trinary_params taken = {};
+    const peal_error error = host::take_struct(params, "peal_trinary_params", &taken);
+    if (error != PEAL_OK) return error;
+    return host::write_trinary(taken, rank, size, programs);
+  });
 }
 
 extern "C" peal_error peal_program_start(peal_program* program, uint32_t iterations,

@@ -23,6 +23,9 @@ class OlderHeaderTest(jobs.JobCase):
     def test_version_6(self):
         self.run_job(4, jobs.program("e2e-older-6"))
 
+    def test_version_7(self):
+        self.run_job(4, jobs.program("e2e-older-7"))
+
 
 if __name__ == "__main__":
     jobs.main()

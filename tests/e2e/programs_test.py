@@ -38,6 +38,15 @@ class ProgramsTest(jobs.JobCase):
         self.scenario(2, "programs-many", "400")
         self.scenario(4, "programs-many", "20", options=("--cards", "2"))
 
+    def test_trinary(self):
+        nic = ("--nic", jobs.program("peal-nic-papers"))
+        self.scenario(12, "programs-trinary", "6", "2", "2", "3", options=nic)
+        self.scenario(12, "programs-trinary", "3", "2", "2", "3", options=(*nic, "--cards", "6", *LOSS))
+        self.scenario(8, "programs-trinary", "4", "2", "2", "2", options=nic)
+
+    def test_engines_that_are_not_there(self):
+        self.scenario(8, "programs-one-engine")
+
     def dies(self, where, ranks, victim, *options):
         done = self.scenario(ranks, "programs-death", where, str(victim), options=("--grace", "never", *options),
                              status=128 + signal.SIGKILL)

@@ -65,6 +65,8 @@ constexpr Scenario kScenarios[] = {
     {"programs-bad", peal::e2e::run_programs_bad},
     {"programs-free", peal::e2e::run_programs_free},
     {"programs-many", peal::e2e::run_programs_many},
+    {"programs-one-engine", peal::e2e::run_programs_one_engine},
+    {"programs-trinary", peal::e2e::run_programs_trinary},
     {"programs-death", peal::e2e::run_programs_death},
     {"programs-stopped", peal::e2e::run_programs_stopped},
 };

@@ -26,6 +26,7 @@ peal_program* written_as(const Job& job, const Program& program) {
   params.struct_bytes = sizeof(params);
   params.flags = shape.mode == PEAL_PROGRAM_MODE_SESSION ? PEAL_PROGRAM_IN_SESSION : 0;
   params.scheduled = shape.scheduled;
+  params.engine = shape.engine;
   peal_program* made = nullptr;
   EXPECT_OK(job, peal_program_create(shape.rank, shape.ranks, &params, &made));
   uint32_t counter = 0;
@@ -276,7 +277,89 @@ void too_far_ahead(const Job& job) {
   EXPECT_OK(job, peal_program_free(program));
 }
 
+// What a card without that engine says, and that it harms nobody: rank 0 alone names it.
+void engine_that_is_not_there(const Job& job) {
+  peal_program_params params = {};
+  params.struct_bytes = sizeof(params);
+  params.engine = job.rank == 0 ? 200 : 0;
+  peal_program* program = nullptr;
+  EXPECT_OK(job, peal_program_create(job.rank, job.size, &params, &program));
+  EXPECT_ERROR(job, peal_program_commit(job.group, program),
+               job.rank == 0 ? PEAL_ERR_INVALID_ARGUMENT : PEAL_ERR_PEER_REFUSED);
+  expect_words(job, job.rank == 0 ? "no transmit engine 200" : "rank 0");
+  EXPECT_OK(job, peal_program_free(program));
+}
+
 }  // namespace
+
+// programs-trinary ROUNDS X Y Z: Trinaryx3 broadcasts over a torus of so many ranks, from several
+// roots, of several lengths; two starts of each.
+void run_programs_trinary(Job& job) {
+  constexpr size_t kLongest = 300'000;
+  const uint64_t rounds = job.number(0, 6);
+  open_all(job);
+  uint8_t* memory = allocate(job, kLongest);
+  std::vector<peal_named_memory> buffers;
+  for (const Program::Remote& each : everybodys(job, memory, kLongest)) {
+    buffers.push_back({each.key, 0, each.offset});
+  }
+  engine_that_is_not_there(job);
+  for (uint64_t round = 0; round < rounds; round++) {
+    peal_trinary_params params = {};
+    params.struct_bytes = sizeof(params);
+    for (size_t i = 0; i < 3; i++) params.torus[i] = static_cast<uint32_t>(job.number(1 + i, 1));
+    params.root = static_cast<uint32_t>(round * 5 % job.size);
+    params.buffer = memory;
+    params.bytes = round == 0 ? 0 : kLongest >> (2 * (round % 4));
+    params.segment_bytes = 10'000;
+    params.buffers = buffers.data();
+    peal_program* programs[PEAL_TRINARY_ENGINES] = {};
+    EXPECT_OK(job, peal_program_trinary(job.rank, job.size, &params, programs));
+    EXPECT_OK(job, peal_program_commit_all(job.group, programs, PEAL_TRINARY_ENGINES));
+    for (uint64_t start = 0; start < 2; start++) {
+      const uint64_t salt = 2 * round + start;
+      fill(memory, params.bytes, params.root, job.rank == params.root ? salt : ~salt);
+      std::vector<peal_request*> requests;
+      for (peal_program* program : programs) {
+        EXPECT_OK(job, peal_program_start(program, 1, &requests.emplace_back()));
+      }
+      finish(job, requests);
+      EXPECT_TRUE(job, is_filled(memory, params.bytes, params.root, salt));
+    }
+    for (peal_program* program : programs) EXPECT_OK(job, peal_program_free(program));
+  }
+  close_all(job);
+}
+
+// programs-one-engine: where cards have one, three programs for three are refused, and leave nothing.
+void run_programs_one_engine(Job& job) {
+  open_all(job);
+  engine_that_is_not_there(job);
+  uint8_t* memory = allocate(job, 1000);
+  std::vector<peal_named_memory> buffers;
+  for (const Program::Remote& each : everybodys(job, memory, 1000)) {
+    buffers.push_back({each.key, 0, each.offset});
+  }
+  peal_trinary_params params = {};
+  params.struct_bytes = sizeof(params);
+  params.torus[0] = params.torus[1] = params.torus[2] = 2;
+  params.buffer = memory;
+  params.bytes = 1000;
+  params.segment_bytes = 100;
+  params.buffers = buffers.data();
+  peal_program* programs[PEAL_TRINARY_ENGINES] = {};
+  EXPECT_OK(job, peal_program_trinary(job.rank, job.size, &params, programs));
+  for (int i = 0; i < 2; i++) {
+    EXPECT_ERROR(job, peal_program_commit_all(job.group, programs, PEAL_TRINARY_ENGINES),
+                 PEAL_ERR_INVALID_ARGUMENT);
+    expect_words(job, "program 1 of 3: the card has no transmit engine 1");
+  }
+  for (peal_program* program : programs) EXPECT_OK(job, peal_program_free(program));
+  const Relay relay(job);
+  finish(job, start_deep(job, relay.program, 3));
+  EXPECT_OK(job, peal_program_free(relay.program));
+  close_all(job);
+}
 
 // programs ROUNDS LONGEST SEED: that many rounds of several starts of each of four collectives, and
 // one of these is another afterwards.

@@ -100,6 +100,8 @@ void run_programs(Job& job);
 void run_programs_bad(Job& job);
 void run_programs_free(Job& job);
 void run_programs_many(Job& job);
+void run_programs_one_engine(Job& job);
+void run_programs_trinary(Job& job);
 void run_programs_death(Job& job);
 void run_programs_stopped(Job& job);
 

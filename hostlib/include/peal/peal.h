@@ -42,8 +42,8 @@ extern "C" {
 /* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
  * rank, statistics; channel_bytes and geometry of a card. 3: broadcast, all-to-all, rules for
  * algorithms. 4: allgather and all-to-all of blocks that differ in length. 5: persistent
- * requests. 6: programs. 7: point-to-point. */
-#define PEAL_API_VERSION 7u
+ * requests. 6: programs. 7: point-to-point. 8: transmit engines, Trinaryx3. */
+#define PEAL_API_VERSION 8u
 
 typedef enum peal_error {
   PEAL_OK = 0,
@@ -429,6 +429,11 @@ typedef struct peal_program_params {
   size_t struct_bytes; /* sizeof(peal_program_params) */
   unsigned flags;      /* PEAL_PROGRAM_IN_SESSION */
   uint32_t scheduled;  /* in session mode */
+  /* since version 8 */
+  /* The transmit engine of the card by which all that the program sends leaves, from 0. Committing
+   * it is PEAL_ERR_INVALID_ARGUMENT where the card has not so many. */
+  uint32_t engine;
+  uint32_t reserved; /* zero */
 } peal_program_params;
 
 /* Which counter is told, of the program with the same name on the receiving rank: of that one which
@@ -481,6 +486,10 @@ PEAL_API peal_error peal_program_print(const peal_program* program, unsigned for
  * and among its other operations. It succeeds on all or fails on all (PEAL_ERR_PEER_REFUSED where it
  * failed elsewhere). Own memory is looked up then, and must stay registered. */
 PEAL_API peal_error peal_program_commit(peal_group* group, peal_program* program);
+/* The same for programs of one rank that tell each other: all of them, in this order, or none. Every
+ * rank of the group gives as many. */
+PEAL_API peal_error peal_program_commit_all(peal_group* group, peal_program* const* programs,
+                                            size_t count);
 /* Runs it so many times, one after the other; the request is over with the last. Ranks that work
  * together start the same numbers of iterations. Several starts may be outstanding, some on the
  * card at a time (PEAL_ERR_TOO_MANY at the end of those that are too many). It ends with
@@ -490,6 +499,37 @@ PEAL_API peal_error peal_program_start(peal_program* program, uint32_t iteration
 /* PEAL_ERR_BUSY while a start is not over. Not collective: no rank starts a program any more that
  * tells this one. Null is fine. */
 PEAL_API peal_error peal_program_free(peal_program* program);
+
+/* Memory of another rank, as peal_memory_name() names it there. */
+typedef struct peal_named_memory {
+  uint32_t key;
+  uint32_t reserved; /* zero */
+  uint64_t offset;
+} peal_named_memory;
+
+#define PEAL_TRINARY_ENGINES 3u
+
+/* A broadcast of three fragments by three transmit engines (Trinaryx3; Morie and others,
+ * "Prototyping of Offloaded Persistent Broadcast on Tofu2 Interconnect"). */
+typedef struct peal_trinary_params {
+  size_t struct_bytes; /* sizeof(peal_trinary_params) */
+  /* Ranks along each dimension of a 3-D torus: rank x + torus[0] * (y + torus[1] * z) is at x, y,
+   * z. At most 64 ranks, each with three links at least. */
+  uint32_t torus[3];
+  uint32_t root;
+  void* buffer; /* own, which all ranks have registered to be read and written */
+  size_t bytes;
+  size_t segment_bytes;             /* a put each; not 0 */
+  const peal_named_memory* buffers; /* everybody's, by rank; read before the call returns */
+} peal_trinary_params;
+
+/* Writes this rank's three programs, for the engines 0, 1 and 2. All ranks commit them by one
+ * peal_program_commit_all(); a broadcast is a start of each. Needs no card. On failure the programs
+ * are null. PEAL_ERR_INVALID_ARGUMENT, with the reason, where the torus has not `size` ranks or no
+ * three such trees; PEAL_ERR_BAD_ROOT. */
+PEAL_API peal_error peal_program_trinary(uint32_t rank, uint32_t size,
+                                         const peal_trinary_params* params,
+                                         peal_program* programs[PEAL_TRINARY_ENGINES]);
 
 /* --- how requests end --- */
 /* Never blocks. *done says whether it is complete; if so returns how it ended, else PEAL_OK. */

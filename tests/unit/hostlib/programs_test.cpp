@@ -3,6 +3,8 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "abi/program.h"
 #include "tests/unit/hostlib/one_group.h"
@@ -65,6 +67,153 @@ TEST_F(ProgramApi, CommitGivesTheCardWhatItIsAndHasItLookedAt) {
   EXPECT_EQ(look.send_key, 1u);
   EXPECT_EQ(look.sequence, 0u);
   EXPECT_EQ(look.block_bytes, 0u);
+}
+
+TEST_F(ProgramApi, AnEngineGoesToTheCardWhichMayNotHaveIt) {
+  peal_program_params params = {};
+  params.struct_bytes = sizeof(params);
+  params.engine = 2;
+  ASSERT_EQ(peal_program_free(program), PEAL_OK);
+  ASSERT_EQ(peal_program_create(0, 1, &params, &program), PEAL_OK);
+  ASSERT_EQ(commit(), PEAL_OK);
+  EXPECT_EQ(card.committed.at(0).engine, 2u);
+  ASSERT_EQ(peal_program_free(program), PEAL_OK);
+  ASSERT_EQ(peal_program_create(0, 1, &params, &program), PEAL_OK);
+  card.refuse_commit = PEAL_ERR_BAD_FLAGS;
+  EXPECT_EQ(peal_program_commit(group, program), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "the card has no transmit engine 2");
+  // What an older caller does not say is engine 0; no byte holds 256.
+  peal_program* other = nullptr;
+  params.struct_bytes = offsetof(peal_program_params, engine);
+  EXPECT_EQ(peal_program_create(0, 1, &params, &other), PEAL_OK);
+  EXPECT_EQ(peal_program_free(other), PEAL_OK);
+  params.struct_bytes = sizeof(params);
+  params.engine = 256;
+  EXPECT_EQ(peal_program_create(0, 1, &params, &other), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(other, nullptr);
+}
+
+// Programs that tell each other know each other's names before one of them is on the card.
+class SeveralPrograms : public ProgramApi {
+ protected:
+  void SetUp() override {
+    ProgramApi::SetUp();
+    ASSERT_EQ(peal_program_create(0, 1, nullptr, &other), PEAL_OK);
+    ASSERT_EQ(peal_program_counter(other, 0, &own), PEAL_OK);
+    for (const auto& [from, to] : {std::pair{program, other}, std::pair{other, program}}) {
+      const peal_program_notice notice = {to, own, 1};
+      ASSERT_EQ(peal_program_signal(from, 0, &notice, PEAL_NO_COUNT), PEAL_OK);
+      ASSERT_EQ(peal_program_wait(from, own, 1), PEAL_OK);
+    }
+  }
+  void TearDown() override {
+    EXPECT_EQ(peal_program_free(other), PEAL_OK);
+    ProgramApi::TearDown();
+  }
+  // The card looks at the one and then at the other, if it comes to that.
+  peal_error commit_all(uint32_t first, uint32_t second) {
+    std::thread player([&] {
+      card.complete(card.await_entry(), first);
+      if (first == PEAL_STATUS_OK) card.complete(card.await_entry(), second);
+    });
+    peal_program* const both[] = {program, other};
+    const peal_error error = peal_program_commit_all(group, both, 2);
+    player.join();
+    return error;
+  }
+
+  peal_program* other = nullptr;
+};
+TEST_F(SeveralPrograms, AreCommittedTogetherInTheirOrder) {
+  ASSERT_EQ(commit_all(PEAL_STATUS_OK, PEAL_STATUS_OK), PEAL_OK);
+  ASSERT_EQ(card.committed.size(), 2u);
+  EXPECT_EQ(card.committed[0].name, 0u);
+  EXPECT_EQ(card.committed[1].name, 1u);
+  peal_program* const again[] = {other};
+  EXPECT_EQ(peal_program_commit_all(group, again, 1), PEAL_ERR_BUSY);
+}
+
+TEST_F(SeveralPrograms, AllOrNone) {
+  const size_t keys = card.keys.size();
+  EXPECT_EQ(commit_all(PEAL_STATUS_OK, PEAL_STATUS_BAD_PROGRAM), PEAL_ERR_BAD_PROGRAM);
+  EXPECT_EQ(std::string(peal_last_error_text()).substr(0, 15), "program 1 of 2:");
+  EXPECT_TRUE(card.programs.empty());
+  EXPECT_EQ(card.keys.size(), keys);
+  EXPECT_EQ(commit_all(PEAL_STATUS_OK, PEAL_STATUS_OK), PEAL_OK) << "it may be tried again";
+  EXPECT_EQ(card.programs.size(), 2u);
+}
+
+TEST_F(SeveralPrograms, NoneTwice) {
+  peal_program* const twice[] = {program, program};
+  EXPECT_EQ(peal_program_commit_all(group, twice, 2), PEAL_ERR_BUSY);
+  peal_program* const missing[] = {program, nullptr};
+  EXPECT_EQ(peal_program_commit_all(group, missing, 2), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(peal_program_commit_all(group, missing, 0), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_TRUE(card.committed.empty());
+}
+
+// Needs no card and no group.
+class TrinaryApi : public ::testing::Test {
+ protected:
+  TrinaryApi() {
+    params.struct_bytes = sizeof(params);
+    params.torus[0] = 2;
+    params.torus[1] = 2;
+    params.torus[2] = 3;
+    params.buffer = memory.data();
+    params.bytes = memory.size();
+    params.segment_bytes = 100;
+    params.buffers = buffers.data();
+  }
+  peal_error write(uint32_t rank = 1, uint32_t size = 12) {
+    programs[0] = programs[1] = programs[2] = reinterpret_cast<peal_program*>(&memory);
+    return peal_program_trinary(rank, size, &params, programs);
+  }
+  // Refused with that, and these words; and nothing is left to be freed.
+  void expect_refused(peal_error error, const char* words, uint32_t rank = 1, uint32_t size = 12) {
+    EXPECT_EQ(write(rank, size), error);
+    EXPECT_NE(std::string(peal_last_error_text()).find(words), std::string::npos)
+        << peal_last_error_text();
+    for (const peal_program* program : programs) EXPECT_EQ(program, nullptr);
+  }
+
+  std::vector<uint8_t> memory = std::vector<uint8_t>(1000);
+  std::vector<peal_named_memory> buffers = std::vector<peal_named_memory>(12);
+  peal_trinary_params params = {};
+  peal_program* programs[PEAL_TRINARY_ENGINES] = {};
+};
+
+TEST_F(TrinaryApi, ThreeProgramsThatACardWouldTake) {
+  for (uint32_t rank = 0; rank < 12; rank++) {
+    ASSERT_EQ(write(rank), PEAL_OK) << peal_last_error_text();
+    for (peal_program* program : programs) {
+      EXPECT_EQ(peal_program_check(program, nullptr, 0, nullptr), PEAL_OK);
+      EXPECT_EQ(peal_program_free(program), PEAL_OK);
+    }
+  }
+}
+
+TEST_F(TrinaryApi, ATorusMustFitTheGroup) {
+  expect_refused(PEAL_ERR_INVALID_ARGUMENT, "a torus of 2x2x3 has 12 ranks, not 13", 1, 13);
+  params.torus[2] = 0;
+  expect_refused(PEAL_ERR_INVALID_ARGUMENT, "a torus of 2x2x0 has 0 ranks, not 12");
+  params.torus[0] = 12;
+  params.torus[1] = params.torus[2] = 1;
+  expect_refused(PEAL_ERR_INVALID_ARGUMENT, "2 links from each node");
+}
+
+TEST_F(TrinaryApi, WhatElseIsWrongIsNamed) {
+  expect_refused(PEAL_ERR_BAD_RANK, "rank 12 of 12", 12);
+  params.root = 12;
+  expect_refused(PEAL_ERR_BAD_ROOT, "root 12 of 12");
+  params.root = 0;
+  params.segment_bytes = 0;
+  expect_refused(PEAL_ERR_INVALID_ARGUMENT, "segments of no bytes");
+  params.segment_bytes = 1;
+  params.bytes = size_t{1} << 60;
+  expect_refused(PEAL_ERR_INVALID_ARGUMENT, "a program has 8192 at most");
+  params.buffers = nullptr;
+  expect_refused(PEAL_ERR_INVALID_ARGUMENT, "buffers is null");
 }
 
 TEST_F(ProgramApi, StartsAreIterationsOneBehindTheOther) {
