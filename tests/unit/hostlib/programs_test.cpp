@@ -364,7 +364,7 @@ TEST_F(ProgramApi, TextIsCutToItsRoomAndSaysItsLength) {
 TEST_F(ProgramApi, ArgumentsThatCannotBe) {
   peal_program* made = nullptr;
   EXPECT_EQ(peal_program_create(1, 1, nullptr, &made), PEAL_ERR_BAD_RANK);
-  peal_program_params params = {sizeof(params), 2, 0};
+  peal_program_params params = {sizeof(params), 2, 0, 0, 0};
   EXPECT_EQ(peal_program_create(0, 1, &params, &made), PEAL_ERR_INVALID_ARGUMENT);
   params.struct_bytes = 1;
   EXPECT_EQ(peal_program_create(0, 1, &params, &made), PEAL_ERR_INVALID_ARGUMENT);
