@@ -298,8 +298,9 @@ peal_error check_trinary(const peal_trinary_params& params, uint32_t rank, uint3
   }
   const size_t segments = params.bytes / TrinaryTrees::kTrees / params.segment_bytes;
   if (segments > PEAL_PROGRAM_DESCRIPTORS_MAX) {
-    return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: %zu segments of %zu bytes; a program has %u at most",
-                kCall, segments, params.segment_bytes, PEAL_PROGRAM_DESCRIPTORS_MAX);
+    return fail(PEAL_ERR_INVALID_ARGUMENT,
+                "%s: %zu segments of %zu bytes; a program has %u at most", kCall, segments,
+                params.segment_bytes, PEAL_PROGRAM_DESCRIPTORS_MAX);
   }
   return PEAL_OK;
 }
@@ -318,8 +319,8 @@ peal_error write_trinary(const peal_trinary_params& params, uint32_t rank, uint3
   for (uint32_t i = 0; i < size; i++) {
     buffers.push_back({.key = params.buffers[i].key, .offset = params.buffers[i].offset});
   }
-  const Programs written = trinary_broadcast(trees, rank, params.buffer, params.bytes,
-                                             params.segment_bytes, buffers);
+  const Programs written =
+      trinary_broadcast(trees, rank, params.buffer, params.bytes, params.segment_bytes, buffers);
   std::array<std::unique_ptr<peal_program>, PEAL_TRINARY_ENGINES> made;
   for (size_t i = 0; i < made.size(); i++) {
     made[i] = std::make_unique<peal_program>(written[i]->shape());
@@ -515,8 +516,9 @@ extern "C" peal_error peal_program_commit_all(peal_group* group, peal_program* c
     }
     return fail(PEAL_ERR_BUSY, "peal_program_commit_all: program %zu is committed", at);
   }
-  return guarded(*group->context, "peal_program_commit_all",
-                 [&] { return host::commit_all(*group, {programs, count}); });
+  return guarded(*group->context, "peal_program_commit_all", [&] {
+    return host::commit_all(*group, {programs, count});
+  });
 }
 
 extern "C" peal_error peal_program_trinary(uint32_t rank, uint32_t size,

@@ -35,7 +35,8 @@ int main(void) {
   const uint32_t before = (self.rank + RANKS - 1) % RANKS;
   *send = first[0] + self.rank;
   must(peal_isend(self.group, next, 5, send, sizeof(*send), &request) == PEAL_OK, "send");
-  must(peal_recv(self.group, before, 5, message, sizeof(*message), &received) == PEAL_OK, "receive");
+  must(peal_recv(self.group, before, 5, message, sizeof(*message), &received) == PEAL_OK,
+       "receive");
   must(received == sizeof(*message) && *message == first[0] + before, "a message");
   must(peal_wait(request) == PEAL_OK, "sent");
   must(peal_request_free(request) == PEAL_OK, "free");
