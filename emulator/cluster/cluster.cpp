@@ -177,10 +177,6 @@ bool Cluster::is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const 
   });
 }
 
-bool Cluster::is_express(const SimPacket& packet) const {
-  return PEAL_HEADER_BYTES + packet.payload_bytes <= options_.costs.express_bytes;
-}
-
 // On a link.
 TimeNs Cluster::time_of(const SimPacket& packet) const {
   const uint64_t frame_bytes =
@@ -212,12 +208,9 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
   }
 
   const TimeNs bytes_ns = time_of(*packet);
-  TimeNs head_ns = node.turn_ns;
-  if (!is_express(*packet)) {
-    TimeNs& out_free_ns = node.link_out_free_ns[packet->engine];
-    head_ns = std::max(node.turn_ns, out_free_ns);
-    out_free_ns = head_ns + bytes_ns + options_.costs.packet_gap_ns;
-  }
+  TimeNs& out_free_ns = node.link_out_free_ns[packet->engine];
+  const TimeNs head_ns = std::max(node.turn_ns, out_free_ns);
+  out_free_ns = head_ns + bytes_ns + options_.costs.packet_gap_ns;
   if (torus_.any()) {
     packet->from_card = packet->at_card = node.index;
     packet->sent_ns = node.turn_ns;
@@ -241,8 +234,7 @@ void Cluster::pass_on(SimPacket* packet) {
   }
   const Torus::Hop hop = torus_.hop(packet->at_card, to_card);
   packet->at_card = hop.next;
-  const TimeNs head_ns =
-      torus_.enter(hop.link, now_ns_, bytes_ns, !is_express(*packet)) + options_.costs.hop_ns;
+  const TimeNs head_ns = torus_.enter(hop.link, now_ns_, bytes_ns) + options_.costs.hop_ns;
   events_.push(head_ns, EventKind::kHop, hop.next, packet->index);
 }
 
@@ -274,7 +266,7 @@ void Cluster::arrive(Node& node, uint32_t item) {
     return;
   }
   TimeNs ready_ns = now_ns_;
-  if (!is_express(*packet) && !torus_.any()) {
+  if (!torus_.any()) {
     // Many senders, one link in for each engine: it takes one frame at a time. (In a torus the last
     // link of a frame's way is the link in.)
     TimeNs& in_free_ns = node.link_in_free_ns[packet->engine];

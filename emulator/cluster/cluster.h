@@ -171,7 +171,6 @@ class Cluster final : private Surroundings {
   peal_status execute(uint32_t card, uint32_t context, peal_admin_command* command,
                       peal_admin_reply* reply);
   [[nodiscard]] TimeNs time_of(const SimPacket& packet) const;
-  [[nodiscard]] bool is_express(const SimPacket& packet) const;
   void pass_on(SimPacket* packet);
   void postpone(Node& node, const Event& event);
   [[nodiscard]] bool is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;

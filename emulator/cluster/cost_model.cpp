@@ -32,7 +32,6 @@ constexpr Field kFields[] = {
     {"dma_jitter_ns", &CostModel::dma_jitter_ns},
     {"dma_duplex", &CostModel::dma_duplex},
     {"hop_ns", &CostModel::hop_ns},
-    {"express_bytes", &CostModel::express_bytes},
     {"enqueue_ns", &CostModel::enqueue_ns},
     {"doorbell_ns", &CostModel::doorbell_ns},
     {"completion_ns", &CostModel::completion_ns},

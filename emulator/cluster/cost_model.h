@@ -19,9 +19,6 @@ struct CostModel {
   TimeNs packet_gap_ns = 20;        // g: least distance of two packets on a link
   uint64_t byte_gap_ps = 80;        // G: 100 Gbit/s
   uint32_t frame_extra_bytes = 24;  // preamble, frame check sequence, gap between frames
-  // Frames of so many bytes at most do not wait for longer ones that stand before a link, as where
-  // answers have a virtual channel of their own. 0: all wait.
-  uint64_t express_bytes = 0;
   // Between the cards: a switch without limits of its own, or a torus of so many cards in each
   // dimension, whose links are as fast as those of the cards.
   Torus::Size torus = {};

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/cluster/torus.h"
 
-#include <algorithm>
-
 namespace peal::sim {
 
 Torus::Hop Torus::hop(uint32_t at, uint32_t to) const {
@@ -19,12 +17,8 @@ Torus::Hop Torus::hop(uint32_t at, uint32_t to) const {
   return {at, 0};
 }
 
-TimeNs Torus::enter(size_t link, TimeNs head_ns, TimeNs busy_ns, bool waits) {
+TimeNs Torus::enter(size_t link, TimeNs head_ns, TimeNs busy_ns) {
   TimeNs& free_ns = free_ns_[link];
-  if (!waits) {
-    free_ns = std::max(free_ns, head_ns) + busy_ns;
-    return head_ns;
-  }
   if (free_ns > head_ns) {
     waits_++;
     waited_ns_ += free_ns - head_ns;

@@ -31,7 +31,7 @@ class Torus {
   // The next link from one card to another.
   [[nodiscard]] Hop hop(uint32_t at, uint32_t to) const;
   // A head comes to a link; when it goes on. The link is busy for `busy_ns` more.
-  TimeNs enter(size_t link, TimeNs head_ns, TimeNs busy_ns, bool waits = true);
+  TimeNs enter(size_t link, TimeNs head_ns, TimeNs busy_ns);
   // Frames that had to wait for a link, and for how long.
   [[nodiscard]] uint64_t waits() const { return waits_; }
   [[nodiscard]] TimeNs waited_ns() const { return waited_ns_; }

@@ -57,9 +57,6 @@ TEST(Torus, FramesWaitForALinkOfTheirWayAndForNoOther) {
   EXPECT_EQ(enter(0, 4, 20), 5 + 2 * kBusy) << "first along x, as the others";
   EXPECT_EQ(enter(0, 1, 5 + 3 * kBusy), 5 + 3 * kBusy) << "free again";
   EXPECT_EQ(torus.waits(), 2u);
-  EXPECT_EQ(torus.enter(torus.hop(0, 1).link, 0, 7, false), 0u) << "an express frame";
-  EXPECT_EQ(enter(0, 1, 0), 5 + 4 * kBusy + 7) << "takes its time from the others";
-  EXPECT_EQ(torus.waits(), 3u);
 }
 
 TEST(Torus, AModelSaysHowManyCardsItHas) {
