@@ -42,12 +42,10 @@ TimeNs before_a_dma() {
   return (p2p::kReadsMax + p2p::kWindow) * each;
 }
 
-class SharingTest : public ::testing::TestWithParam<uint32_t> {
- protected:
-  void SetUp() override {
-    if (p2p::kChunkBytes < 4096) GTEST_SKIP() << "small packets do not keep the DMA engine busy";
-  }
-};
+// Smaller packets would not keep the DMA engine busy.
+static_assert(p2p::kChunkBytes >= 4096);
+
+class SharingTest : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(SharingTest, ABarrierWaitsForAFewPacketsInEachRound) {
   const TimeNs alone = measure(GetParam(), kBarrier, 0).slowest_ns;
