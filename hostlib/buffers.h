@@ -46,7 +46,7 @@ template <Side side>
         resolve_buffer(group, operation, side, buffer.address, buffer.bytes, access);
     if (error != PEAL_OK) return error;
   }
-  *name = {hit.region.key, start - hit.region.start};
+  *name = {hit.region.key, hit.region.offset_of(buffer.address)};
   return PEAL_OK;
 }
 

@@ -35,6 +35,17 @@ peal_error read_spin(uint64_t* spin_ns) {
   return PEAL_OK;
 }
 
+peal_error read_programs(bool* wanted) {
+  const char* text = getenv("PEAL_PROGRAMS");
+  if (text == nullptr || *text == '\0') return PEAL_OK;
+  const std::string_view word = text;
+  if (word != "0" && word != "1") {
+    return fail(PEAL_ERR_INVALID_ARGUMENT, "$PEAL_PROGRAMS is \"%s\": expected 0 or 1", text);
+  }
+  *wanted = word == "1";
+  return PEAL_OK;
+}
+
 peal_error open_context(const char* card, peal_context** context) {
   if (card == nullptr) card = getenv("PEAL_CARD");
   if (card == nullptr || *card == '\0') {
@@ -44,6 +55,7 @@ peal_error open_context(const char* card, peal_context** context) {
   auto made = std::make_unique<peal_context>();
   peal_error error = read_spin(&made->habit.spin_ns);
   if (error == PEAL_OK) error = made->cache.read_limit();
+  if (error == PEAL_OK) error = read_programs(&made->programs);
   if (error != PEAL_OK) return error;
   CardUrl url;
   error = parse_card_url(card, &url);

@@ -132,6 +132,7 @@ struct peal_context {
   std::vector<peal::host::Allocation> left_tables;  // of parts, of groups that are over
   std::vector<std::unique_ptr<peal::host::Persistent>> persistents;
   std::vector<peal_program*> ended_programs;  // of requests that are gone
+  bool programs = true;                       // of persistent requests are wanted: $PEAL_PROGRAMS
   uint32_t ordinary = 0;                      // persistent requests that are no programs, ever
   std::vector<std::unique_ptr<peal_group_builder, peal::host::DeleteBuilder>> builders;
 

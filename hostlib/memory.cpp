@@ -88,7 +88,7 @@ peal_error name_range(peal_context& context, const void* address, size_t bytes, 
   }
   if (error != PEAL_OK) return error;
   *key = region.key;
-  *offset = reinterpret_cast<uintptr_t>(address) - region.start;
+  *offset = region.offset_of(address);
   return PEAL_OK;
 }
 

@@ -25,6 +25,10 @@ struct Region {
     const uintptr_t offset = from - start;  // huge where it begins before
     return offset <= bytes && length <= bytes - offset;
   }
+  // How the card knows an address that lies in it, together with the key.
+  [[nodiscard]] uint64_t offset_of(const void* address) const {
+    return reinterpret_cast<uintptr_t>(address) - start;
+  }
 };
 
 // A lookup takes a time that grows with the logarithm of the number of regions, and with how many

@@ -55,10 +55,6 @@ peal_error with(peal_request* request, const char* call, Function&& function) {
   });
 }
 
-}  // namespace
-
-namespace {
-
 // As an operation of a group of its own.
 peal_error make_ordinary(peal_group& parent, const DescribePosting& describe,
                          peal_request** request) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "hostlib/persistent_program.h"
 
+#include <algorithm>
 #include <bit>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -49,12 +48,6 @@ struct Place {
 };
 static_assert(sizeof(Place) == 32);
 
-// $PEAL_PROGRAMS: "0" for none.
-bool wanted_here() {
-  const char* text = getenv("PEAL_PROGRAMS");
-  return text == nullptr || std::strcmp(text, "0") != 0;
-}
-
 bool by_pairs(const PersistentOperation& operation) {
   return operation.operation == PEAL_OPERATION_ALLTOALL ||
          operation.operation == PEAL_OPERATION_ALLTOALLV ||
@@ -85,7 +78,7 @@ class Maker {
     record.error = static_cast<uint32_t>(own);
     record.purpose = purpose;
     if (own != PEAL_OK) return record;
-    able_ = wanted_here() && name_receive() && make_work();
+    able_ = context_.programs && name_receive() && make_work();
     record.able = able_ ? 1 : 0;
     record.key = receive_.key;
     record.offset = receive_.offset;
@@ -161,8 +154,7 @@ class Maker {
         PEAL_OK) {
       return false;
     }
-    receive_ = {.key = region.key,
-                .offset = reinterpret_cast<uintptr_t>(own_.receive) - region.start};
+    receive_ = {.key = region.key, .offset = region.offset_of(own_.receive)};
     return true;
   }
   bool make_work() {

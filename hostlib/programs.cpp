@@ -101,7 +101,7 @@ peal_error encode(peal_context& context, peal_program& program) {
         context.memory.find(memory, bytes, written ? PEAL_WRITE : PEAL_READ, "program's", &region);
     if (error != PEAL_OK) return false;
     *key = region.key;
-    *offset = reinterpret_cast<uintptr_t>(memory) - region.start;
+    *offset = region.offset_of(memory);
     return true;
   };
   uint32_t step = 0;
