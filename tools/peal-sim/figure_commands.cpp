@@ -14,6 +14,15 @@ namespace {
 using command_line::Group;
 using command_line::whole;
 
+// A figure is of one machine, so its model has no default.
+void add_model(Group& group, std::string* file, const std::string& what,
+               const std::string& example) {
+  group
+      .add("--model", *file, "FILE",
+           "Takes " + what + " from this file; see tools/peal-sim/models/" + example + ".json.")
+      ->required();
+}
+
 CostModel model_of(const std::string& file) {
   CostModel model;
   const std::string problem = load_cost_model(file, &model);
@@ -113,11 +122,7 @@ Command add_broadcast_figure_command(CLI::App& app) {
   auto arguments = std::make_shared<BroadcastArguments>();
   BroadcastArguments& a = *arguments;
   Group group(app);
-  group
-      .add("--model", a.model, "FILE",
-           "Takes the costs in virtual time, and the torus, from this file; see "
-           "tools/peal-sim/models/tofu2.json.")
-      ->required();
+  add_model(group, &a.model, "the costs in virtual time, and the torus,", "tofu2");
   group.add("--bytes", a.bytes, "N", "Broadcasts so many bytes.")
       ->transform(whole(1, uint64_t{1} << 30))
       ->capture_default_str();
@@ -133,11 +138,7 @@ Command add_alltoall_figure_command(CLI::App& app) {
   auto arguments = std::make_shared<AlltoallArguments>();
   AlltoallArguments& a = *arguments;
   Group group(app);
-  group
-      .add("--model", a.model, "FILE",
-           "Takes the costs in virtual time from this file; see "
-           "tools/peal-sim/models/connectx2.json.")
-      ->required();
+  add_model(group, &a.model, "the costs in virtual time", "connectx2");
   group.add("--ranks", a.ranks, "N", "Has so many ranks.")
       ->transform(whole(2, 1024))
       ->capture_default_str();
