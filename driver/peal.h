@@ -31,6 +31,10 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#ifndef CONFIG_MMU_NOTIFIER
+#error "peal.ko needs a kernel with CONFIG_MMU_NOTIFIER, which CONFIG_KVM selects"
+#endif
+
 #include "abi/ioctl.h"
 #include "abi/pci.h"
 
