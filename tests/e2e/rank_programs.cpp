@@ -331,7 +331,8 @@ void run_programs_trinary(Job& job) {
   close_all(job);
 }
 
-// programs-one-engine: where cards have one, three programs for three are refused, and leave nothing.
+// programs-one-engine: where cards have one, three programs for three are refused, and leave
+// nothing.
 void run_programs_one_engine(Job& job) {
   open_all(job);
   engine_that_is_not_there(job);
