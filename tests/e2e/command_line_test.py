@@ -10,13 +10,15 @@ import jobs
 MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "man")
 PROGRAMS = ("pealrun", "peal-perf", "peal-nic", "ideal-card", "peal-matmul", "peal-sim", "pealctl")
 # What some do besides, each with options of its own.
-COMMANDS = {"peal-sim": ("soak", "replay", "overlap", "throughput", "broadcast-figure", "alltoall-figure", "program-cost"),
+COMMANDS = {"peal-sim": ("soak", "replay", "overlap", "throughput", "broadcast-figure", "alltoall-figure", "allgather-figure",
+                         "program-cost"),
             "pealctl": ("choose",)}
 # Options of other programs, named in a page in passing.
 OTHERS = {"ideal-card": {"--floor"}, "peal-matmul": {"--loss"}}
 # Without these there is nothing to do.
 NEEDED = {("pealrun",): {"--ranks"}, ("peal-nic",): {"--socket"}, ("peal-sim", "replay"): {"--seed"},
-          ("peal-sim", "broadcast-figure"): {"--model"}, ("peal-sim", "alltoall-figure"): {"--model"}, ("pealctl", "choose"): {"--ranks"}}
+          ("peal-sim", "broadcast-figure"): {"--model"}, ("peal-sim", "alltoall-figure"): {"--model"},
+          ("peal-sim", "allgather-figure"): {"--model"}, ("pealctl", "choose"): {"--ranks"}}
 EVERYWHERE = {"--help", "--version"}
 
 

@@ -39,6 +39,7 @@ Command add_overlap_command(CLI::App& app);
 // The papers' figures of programs.
 Command add_broadcast_figure_command(CLI::App& app);
 Command add_alltoall_figure_command(CLI::App& app);
+Command add_allgather_figure_command(CLI::App& app);
 // Programs, for who counts what they cost a card.
 Command add_program_cost_command(CLI::App& app);
 // Packets per second of real time.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `peal-sim broadcast-figure` and `peal-sim alltoall-figure`: the papers' figures of programs.
+// `peal-sim broadcast-figure`, `alltoall-figure` and `allgather-figure`: the papers' figures of
+// programs.
 #include <cstdio>
 #include <memory>
 
@@ -85,6 +86,7 @@ struct AlltoallArguments {
   uint32_t ranks = 64;
   uint32_t ranks_per_card = 8;
   uint64_t bytes = 65536;
+  uint64_t nack_us = 0;
   std::string json;
 };
 
@@ -98,19 +100,56 @@ int alltoall_figure(const AlltoallArguments& arguments) {
   if (prints) {
     std::printf("%u ranks, %u a card, %llu bytes for each rank\n", arguments.ranks,
                 arguments.ranks_per_card, static_cast<unsigned long long>(arguments.bytes));
-    std::printf("%8s %12s\n", "window", "whole us");
+    std::printf("%8s %12s %12s\n", "window", "whole us", "sent again");
   }
   nlohmann::json records = nlohmann::json::array();
   for (const uint32_t window : {1u, 2u, 4u, 6u, 8u, 16u, 32u}) {
-    const TimeNs total_ns = measure(model, {.ranks = arguments.ranks,
-                                            .ranks_per_card = arguments.ranks_per_card,
-                                            .block_bytes = arguments.bytes,
-                                            .window = window});
+    const AlltoallTimes times =
+        measure(model, AlltoallFigure{.ranks = arguments.ranks,
+                                      .ranks_per_card = arguments.ranks_per_card,
+                                      .block_bytes = arguments.bytes,
+                                      .window = window,
+                                      .nack_ns = arguments.nack_us * kMicrosecond});
     if (prints) {
-      std::printf("%8u %12.1f\n", window, microseconds(total_ns));
+      std::printf("%8u %12.1f %12llu\n", window, microseconds(times.total_ns),
+                  static_cast<unsigned long long>(times.sent_again));
       std::fflush(stdout);
     }
-    records.push_back({{"window", window}, {"whole_us", microseconds(total_ns)}});
+    records.push_back({{"window", window},
+                       {"whole_us", microseconds(times.total_ns)},
+                       {"sent_again", times.sent_again}});
+  }
+  if (!arguments.json.empty()) write_json(arguments.json, records);
+  return 0;
+}
+
+struct AllgatherArguments {
+  std::string model;
+  uint32_t ranks = 32;
+  uint64_t bytes = 32768;
+  std::string json;
+};
+
+int allgather_figure(const AllgatherArguments& arguments) {
+  const CostModel model = model_of(arguments.model);
+  const bool prints = arguments.json != "-";
+  if (prints) {
+    std::printf("%u ranks, %llu bytes of each\n%12s %12s\n", arguments.ranks,
+                static_cast<unsigned long long>(arguments.bytes), "copied up to", "whole us");
+  }
+  nlohmann::json records = nlohmann::json::array();
+  // Each exchange is twice as long as the one before.
+  const uint64_t longest = arguments.bytes * arguments.ranks;
+  for (uint64_t copied = 0; copied < longest; copied = copied == 0 ? arguments.bytes : 2 * copied) {
+    const TimeNs total_ns = measure(model, AllgatherFigure{.ranks = arguments.ranks,
+                                                           .block_bytes = arguments.bytes,
+                                                           .copied_bytes = copied});
+    if (prints) {
+      std::printf("%12llu %12.1f\n", static_cast<unsigned long long>(copied),
+                  microseconds(total_ns));
+      std::fflush(stdout);
+    }
+    records.push_back({{"copied_bytes", copied}, {"whole_us", microseconds(total_ns)}});
   }
   if (!arguments.json.empty()) write_json(arguments.json, records);
   return 0;
@@ -148,9 +187,30 @@ Command add_alltoall_figure_command(CLI::App& app) {
   group.add("--bytes", a.bytes, "N", "Each rank has so many bytes for each.")
       ->transform(whole(1, 1 << 26))
       ->capture_default_str();
+  group
+      .add("--nack-us", a.nack_us, "U",
+           "Has cards wait so many microseconds for an answer at least; 0: as they are built.")
+      ->transform(whole(0, 1'000'000))
+      ->capture_default_str();
   group.add("--json", a.json, "FILE",
             "Writes the figures to this file (-: standard output). Default: none.");
   return [arguments] { return alltoall_figure(*arguments); };
+}
+
+Command add_allgather_figure_command(CLI::App& app) {
+  auto arguments = std::make_shared<AllgatherArguments>();
+  AllgatherArguments& a = *arguments;
+  Group group(app);
+  add_model(group, &a.model, "the costs in virtual time", "mvapich-pcix");
+  group.add("--ranks", a.ranks, "N", "Has so many ranks, with a card each.")
+      ->transform(whole(2, 256))
+      ->capture_default_str();
+  group.add("--bytes", a.bytes, "N", "Each rank has so many bytes for all.")
+      ->transform(whole(1, 1 << 20))
+      ->capture_default_str();
+  group.add("--json", a.json, "FILE",
+            "Writes the figures to this file (-: standard output). Default: none.");
+  return [arguments] { return allgather_figure(*arguments); };
 }
 
 }  // namespace peal::sim

@@ -48,6 +48,9 @@ int main(int argc, char** argv) {
   CLI::App* const alltoall_app = add_command(
       app, "alltoall-figure", "Measures the pairwise all-to-all of the CORE-Direct paper.");
   const sim::Command alltoall = sim::add_alltoall_figure_command(*alltoall_app);
+  CLI::App* const allgather_app = add_command(
+      app, "allgather-figure", "Measures where the MVAPICH paper's allgather may copy.");
+  const sim::Command allgather = sim::add_allgather_figure_command(*allgather_app);
   CLI::App* const cost_app = add_command(
       app, "program-cost", "Carries out programs, for who counts what they cost a card.");
   const sim::Command cost = sim::add_program_cost_command(*cost_app);
@@ -60,6 +63,7 @@ int main(int argc, char** argv) {
     if (throughput_app->parsed()) return throughput();
     if (broadcast_app->parsed()) return broadcast();
     if (alltoall_app->parsed()) return alltoall();
+    if (allgather_app->parsed()) return allgather();
     if (cost_app->parsed()) return cost();
     return run();
   } catch (const sim::UsageError& error) {

@@ -87,8 +87,8 @@ Command add_program_cost_command(CLI::App& app) {
   Group group(app);
   group
       .add("--program", a.program, "NAME",
-           "chain: a broadcast down a chain, segments of 64 bytes. local: signals to itself, and "
-           "waits for them.")
+           "Carries out this one. chain: a broadcast down a chain, segments of 64 bytes. local: "
+           "signals to itself, and waits for them.")
       ->transform(command_line::one_of({"chain", "local"}))
       ->capture_default_str();
   group.add("--cards", a.cards, "N", "Has so many cards, a rank each.")

@@ -95,7 +95,7 @@ BroadcastTimes measure(const CostModel& model, const BroadcastFigure& figure) {
   return times;
 }
 
-TimeNs measure(const CostModel& model, const AlltoallFigure& figure) {
+AlltoallTimes measure(const CostModel& model, const AlltoallFigure& figure) {
   if (figure.ranks_per_card == 0 || figure.ranks % figure.ranks_per_card != 0) {
     throw std::runtime_error(std::to_string(figure.ranks) + " ranks do not fill cards of " +
                              std::to_string(figure.ranks_per_card));
@@ -105,19 +105,60 @@ TimeNs measure(const CostModel& model, const AlltoallFigure& figure) {
     return only(host::pairwise_alltoall(place.rank, figure.ranks, place.send, block, figure.window,
                                         place.receives));
   };
-  ProgramHosts hosts(options_of(model, figure.ranks / figure.ranks_per_card),
-                     {.bytes = figure.ranks * block, .ranks_per_card = figure.ranks_per_card},
-                     make);
+  ClusterOptions options = options_of(model, figure.ranks / figure.ranks_per_card);
+  if (figure.nack_ns != 0) options.timeouts.nack_ns = figure.nack_ns;
+  ProgramHosts hosts(
+      options, {.bytes = figure.ranks * block, .ranks_per_card = figure.ranks_per_card}, make);
   for (uint32_t rank = 0; rank < figure.ranks; rank++) {
     fill(hosts.send(rank), figure.ranks * block, rank + 1);
+    hosts.start(rank, 1, model.post_ns);
+  }
+  AlltoallTimes times;
+  times.total_ns = hosts.run() + model.completion_ns;
+  times.sent_again = hosts.cluster().counter(PEAL_COUNTER_SENT_P2P_AGAIN);
+  expect_good(hosts);
+  for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+    for (uint32_t from = 0; from < figure.ranks; from++) {
+      if (std::memcmp(hosts.receive(rank) + from * block, hosts.send(from) + rank * block, block) !=
+          0) {
+        throw std::runtime_error("rank " + std::to_string(rank) + " has not got rank " +
+                                 std::to_string(from) + "'s block");
+      }
+    }
+  }
+  return times;
+}
+
+TimeNs measure(const CostModel& model, const AllgatherFigure& figure) {
+  const size_t block = figure.block_bytes;
+  const size_t result = figure.ranks * block;
+  const size_t collected = host::collective_bytes(figure.ranks, block, figure.copied_bytes);
+  // The collective buffer lies behind the result.
+  const auto make = [&](const ProgramHosts::Place& place) {
+    host::Gathering gathering;
+    gathering.rank = place.rank;
+    gathering.ranks = figure.ranks;
+    gathering.send = place.send;
+    gathering.receive = static_cast<uint8_t*>(place.receive);
+    gathering.block_bytes = block;
+    gathering.own = place.receives[place.rank];
+    gathering.receives = place.receives;
+    gathering.copied_bytes = figure.copied_bytes;
+    gathering.collective = gathering.receive + result;
+    gathering.collectives = place.receives;
+    for (auto& there : gathering.collectives) there.offset += result;
+    return only(host::doubling_allgather(gathering));
+  };
+  ProgramHosts hosts(options_of(model, figure.ranks), {.bytes = result + collected}, make);
+  for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+    fill(hosts.send(rank), block, rank + 1);
     hosts.start(rank, 1, model.post_ns);
   }
   const TimeNs total_ns = hosts.run() + model.completion_ns;
   expect_good(hosts);
   for (uint32_t rank = 0; rank < figure.ranks; rank++) {
     for (uint32_t from = 0; from < figure.ranks; from++) {
-      if (std::memcmp(hosts.receive(rank) + from * block, hosts.send(from) + rank * block, block) !=
-          0) {
+      if (std::memcmp(hosts.receive(rank) + from * block, hosts.send(from), block) != 0) {
         throw std::runtime_error("rank " + std::to_string(rank) + " has not got rank " +
                                  std::to_string(from) + "'s block");
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The figures of the two papers of programs, in virtual time: how long the pipelined broadcasts of
+// The figures of the papers of programs, in virtual time: how long the pipelined broadcasts of
 // Tofu2 take, and what starting them costs; how the pairwise all-to-all of CORE-Direct does with
-// its window. Results are compared, byte by byte.
+// its window; what MVAPICH's allgather saves by not copying. Results are compared, byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,26 @@ struct AlltoallFigure {
   uint32_t ranks_per_card = 1;
   uint64_t block_bytes = 0;
   uint32_t window = 1;
+  TimeNs nack_ns = 0;  // how long cards wait for an answer at least; 0: their own
+};
+
+struct AlltoallTimes {
+  TimeNs total_ns = 0;      // from the first host's start to the last one's seeing its end
+  uint64_t sent_again = 0;  // packets, and nothing was lost
+};
+
+// Throws as above.
+AlltoallTimes measure(const CostModel& model, const AlltoallFigure& figure);
+
+// Recursive doubling, a rank a card. Exchanges of up to `copied_bytes` go through the collective
+// buffers.
+struct AllgatherFigure {
+  uint32_t ranks = 0;
+  uint64_t block_bytes = 0;
+  uint64_t copied_bytes = 0;
 };
 
 // From the first host's start to the last one's seeing its end. Throws as above.
-TimeNs measure(const CostModel& model, const AlltoallFigure& figure);
+TimeNs measure(const CostModel& model, const AllgatherFigure& figure);
 
 }  // namespace peal::sim
