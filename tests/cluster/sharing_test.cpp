@@ -42,7 +42,7 @@ TimeNs before_a_dma() {
   return (p2p::kReadsMax + p2p::kWindow) * each;
 }
 
-// Smaller packets would not keep the DMA engine busy.
+// Smaller packets would not keep the DMA engine busy: with such it is not built.
 static_assert(p2p::kChunkBytes >= 4096);
 
 class SharingTest : public ::testing::TestWithParam<uint32_t> {};
