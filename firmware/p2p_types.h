@@ -217,7 +217,8 @@ struct Connection {
   uint32_t newest;       // transmission that was acknowledged
   TimeNs round_trip_ns;  // smoothed, and how much it varies; 0: not known
   TimeNs variation_ns;
-  TimeNs deadline_ns;  // by which an answer is due
+  TimeNs deadline_ns;  // by which an answer is due, unless packets have left since it was set
+  TimeNs launched_ns;  // when the last packet with a number left
   // receiving
   uint32_t landed;   // packets in memory, in order
   uint32_t arrived;  // first that has not come

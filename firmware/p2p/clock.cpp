@@ -43,6 +43,17 @@ void grow_patient(Connection& connection) {
   if (connection.backoff < 16) ++connection.backoff;
 }
 
+// A put's packets take turns with those of others, and only the last asks for an answer: until it
+// has left for long enough there is nothing to be impatient about. (What was lost before it is known
+// by those that came behind.)
+bool puts_off(Card& card, Connection& connection) {
+  const TimeNs due = connection.launched_ns + answer_time(card, connection);
+  if (card.now >= due) return false;
+  connection.deadline_ns = due;
+  card.timers.arm(connection.timer, due);
+  return true;
+}
+
 }  // namespace
 
 void expect_awaited(Card& card) {
@@ -70,6 +81,7 @@ void on_deadline(Card& card, Connection& connection) {
     grow_patient(connection);
     ask_again(card, connection);
   } else if (connection.base != connection.next_number) {
+    if (puts_off(card, connection)) return;
     watch(card, connection);
     grow_patient(connection);
     send_oldest_again(card, connection);

@@ -148,7 +148,7 @@ void launch(Card& card, Connection& connection, SendRecord& record, uint32_t num
   write_header(card, connection, record.type, number, packet->header->length, packet->header);
   record.state = RecordState::kSent;
   record.order = ++connection.orders;
-  record.sent_ns = card.now;
+  record.sent_ns = connection.launched_ns = card.now;
   if (record.times < 0xff) ++record.times;
   packet->header->hop = wants_answer(connection, record, number) ? PEAL_P2P_ASK : 0;
   count(card, record.times == 1 ? PEAL_COUNTER_SENT_P2P : PEAL_COUNTER_SENT_P2P_AGAIN);

@@ -2,6 +2,7 @@
 // Who sends next, and how many packets of point-to-point stand before a collective's at most.
 #include "firmware/p2p/sending.h"
 
+#include "firmware/p2p/timing.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/firmware/p2p/talk_fixture.h"
 
@@ -44,6 +45,27 @@ TEST_F(SendingTest, OnlyAFewPacketsAreBeingReadAtATime) {
   bench.finish_dma();
   EXPECT_LE(bench.port.dma_count(), most + 1);
   bench.finish_all_dma();
+}
+
+// Each packet has to wait for its turn nearly as long as an answer may take: none is sent again
+// before the last has been waited for.
+TEST_F(SendingTest, PatienceBeginsWithTheLastPacketThatHasLeft) {
+  const auto patience = [&] {
+    return p2p::answer_time(bench.card(), bench.card().p2p.connections[other & 0xffff]);
+  };
+  post_put(2, 3 * p2p::kChunkBytes);
+  ASSERT_EQ(bench.port.dma_count(), 3u);
+  for (int packet = 0; packet < 3; packet++) {
+    bench.advance(patience() / 10 * 9);
+    bench.finish_dma();
+  }
+  bench.advance(patience() / 10 * 9);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_P2P_TIMEOUTS), 0u);
+  EXPECT_EQ(bench.port.take_sent().size(), 3u);
+  bench.advance(patience());
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_P2P_TIMEOUTS), 1u);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_P2P_AGAIN), 1u);
 }
 
 TEST_F(SendingTest, ConnectionsTakeTurns) {
