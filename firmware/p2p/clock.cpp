@@ -44,8 +44,8 @@ void grow_patient(Connection& connection) {
 }
 
 // A put's packets take turns with those of others, and only the last asks for an answer: until it
-// has left for long enough there is nothing to be impatient about. (What was lost before it is known
-// by those that came behind.)
+// has left for long enough there is nothing to be impatient about. (What was lost before it is
+// known by those that came behind.)
 bool puts_off(Card& card, Connection& connection) {
   const TimeNs due = connection.launched_ns + answer_time(card, connection);
   if (card.now >= due) return false;
