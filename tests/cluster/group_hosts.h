@@ -6,25 +6,21 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulator/cluster/cluster.h"
+#include "emulator/cluster/one_group.h"
 
 namespace peal::sim {
 
 class GroupHosts : protected HostEvents {
  protected:
-  struct Process {
-    uint32_t context = 0;
-    peal_peer_address address = {};
-  };
-
   // Rank r lives on card r.
   explicit GroupHosts(const ClusterOptions& options);
   ~GroupHosts() = default;
 
   [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(processes_.size()); }
   // A region of host memory that the card may read and write.
-  uint32_t add_memory(uint32_t rank, size_t bytes, uint32_t* key);
-  static void require(peal_status status, const char* what);
+  uint32_t add_memory(uint32_t rank, size_t bytes, uint32_t* key) {
+    return sim::add_memory(cluster_, processes_[rank], bytes, key);
+  }
   // Completions that lie in the rings are the hosts' no longer.
   void take_completions();
   // Acknowledgements and connections that close: until nothing is left to do, or a second.
@@ -33,10 +29,7 @@ class GroupHosts : protected HostEvents {
   [[nodiscard]] std::string held() const;
 
   Cluster cluster_;
-  std::vector<Process> processes_;
-
- private:
-  void make_group();
+  std::vector<RankProcess> processes_;
 };
 
 }  // namespace peal::sim

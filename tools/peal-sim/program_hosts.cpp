@@ -29,61 +29,22 @@ ProgramHosts::ProgramHosts(const ClusterOptions& options, const Layout& layout,
     : cluster_(options, nullptr, this),
       bytes_(layout.bytes),
       ranks_(options.cards * layout.ranks_per_card) {
+  std::vector<RankProcess*> everybody;
   for (uint32_t rank = 0; rank < ranks_.size(); rank++) {
     Rank& own = ranks_[rank];
-    own.card = rank / layout.ranks_per_card;
-    require(cluster_.open_context(own.card, &own.context), "open context");
-    own.send = add_memory(rank, bytes_, &own.send_key);
-    own.receive = add_memory(rank, bytes_, &own.receive_key);
+    own.process.card = rank / layout.ranks_per_card;
+    open_process(cluster_, own.process);
+    everybody.push_back(&own.process);
+    own.send = add_memory(cluster_, own.process, bytes_, &own.send_key);
+    own.receive = add_memory(cluster_, own.process, bytes_, &own.receive_key);
     receives_.push_back({.key = own.receive_key, .offset = 0});
   }
-  make_group();
+  make_one_group(cluster_, everybody);
   for (uint32_t rank = 0; rank < ranks_.size(); rank++) {
     commit(rank, make({rank, send(rank), receive(rank), receives_}));
   }
   start_all(0);
   run();
-}
-
-void ProgramHosts::require(peal_status status, const char* what) {
-  if (status == PEAL_STATUS_OK) return;
-  throw std::runtime_error(std::string(what) + ": " + names::status(status));
-}
-
-uint32_t ProgramHosts::add_memory(uint32_t rank, size_t bytes, uint32_t* key) {
-  const uint32_t region = cluster_.memory().add(ranks_[rank].card, bytes);
-  require(cluster_.register_memory(ranks_[rank].card, ranks_[rank].context, region, bytes,
-                                   PEAL_ACCESS_READ | PEAL_ACCESS_WRITE, key),
-          "register memory");
-  return region;
-}
-
-void ProgramHosts::make_group() {
-  const auto ranks = static_cast<uint32_t>(ranks_.size());
-  std::vector<peal_peer_address> everybody;
-  for (uint32_t rank = 0; rank < ranks; rank++) {
-    peal_reserve_group request{};
-    request.ranks = ranks;
-    request.rank = rank;
-    Rank& own = ranks_[rank];
-    require(cluster_.reserve_group(own.card, own.context, request, &own.address), "reserve group");
-    everybody.push_back(own.address);
-  }
-  for (uint32_t rank = 0; rank < ranks; rank++) {
-    peal_connect_group request{};
-    request.member = ranks_[rank].address.member;
-    request.group = 77;
-    request.choice_hash = 1;
-    const size_t bytes = everybody.size() * sizeof(peal_peer_address);
-    const uint32_t table = add_memory(rank, bytes, &request.addresses_key);
-    std::memcpy(cluster_.memory().data(table), everybody.data(), bytes);
-    for (uint32_t distance = 1; distance < ranks; distance *= 2) {
-      request.peers[request.peer_count++] = everybody[(rank + distance) % ranks];
-      request.peers[request.peer_count++] = everybody[(rank + ranks - distance) % ranks];
-    }
-    require(cluster_.connect_group(ranks_[rank].card, ranks_[rank].context, request),
-            "connect group");
-  }
 }
 
 uint8_t* ProgramHosts::send(uint32_t rank) { return cluster_.memory().data(ranks_[rank].send); }
@@ -100,7 +61,7 @@ void ProgramHosts::commit(uint32_t rank, const host::Programs& programs) {
 void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
   Rank& own = ranks_[rank];
   peal_commit_program request{};
-  const uint32_t memory = add_memory(rank, program.bytes(), &request.key);
+  const uint32_t memory = add_memory(cluster_, own.process, program.bytes(), &request.key);
   const auto find = [&](const void* address, uint64_t length, bool, uint32_t* key,
                         uint64_t* offset) {
     const auto* at = static_cast<const uint8_t*>(address);
@@ -117,7 +78,7 @@ void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
   if (!program.encode(find, cluster_.memory().data(memory), &bad)) {
     throw std::runtime_error("memory of descriptor " + std::to_string(bad));
   }
-  request.member = own.address.member;
+  request.member = own.process.address.member;
   request.count = program.count();
   request.counters = static_cast<uint32_t>(program.sources().size());
   request.scheduled = program.shape().scheduled;
@@ -126,7 +87,7 @@ void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
   request.engine = program.shape().engine;
   Committed committed;
   const peal_status status =
-      cluster_.commit_program(own.card, own.context, request, &committed.handle);
+      cluster_.commit_program(own.process.card, own.process.context, request, &committed.handle);
   if (status == PEAL_STATUS_BAD_FLAGS && request.engine > 0) {
     throw std::runtime_error("these cards have no transmit engine " +
                              std::to_string(request.engine) + "; those of peal-sim-papers have");
@@ -140,13 +101,13 @@ void ProgramHosts::post(uint32_t rank, uint64_t passes) {
   for (Committed& program : own.programs) {
     peal_submission entry{};
     entry.operation = PEAL_OPERATION_START;
-    entry.member = own.address.member;
+    entry.member = own.process.address.member;
     entry.sequence = program.next;
     entry.cookie = program.next;
     entry.send_key = program.handle;
     entry.block_bytes = passes;
     program.next += passes;
-    if (!cluster_.submit(own.card, own.context, entry)) {
+    if (!cluster_.submit(own.process.card, own.process.context, entry)) {
       throw std::runtime_error("the ring is full");
     }
   }
@@ -173,8 +134,9 @@ void ProgramHosts::on_host_event(TimeNs, uint32_t rank) {
 
 void ProgramHosts::on_completion(TimeNs, uint32_t card, uint32_t context,
                                  const peal_completion& entry) {
-  Rank& own = *std::ranges::find_if(
-      ranks_, [&](const Rank& rank) { return rank.card == card && rank.context == context; });
+  Rank& own = *std::ranges::find_if(ranks_, [&](const Rank& rank) {
+    return rank.process.card == card && rank.process.context == context;
+  });
   const auto rank = static_cast<uint32_t>(&own - ranks_.data());
   own.outstanding--;
   if (entry.status == PEAL_STATUS_OK) return;
@@ -196,7 +158,7 @@ TimeNs ProgramHosts::run() {
   }
   for (uint32_t rank = 0; rank < ranks_.size(); rank++) {
     peal_completion taken;
-    while (cluster_.poll(ranks_[rank].card, ranks_[rank].context, &taken)) {
+    while (cluster_.poll(ranks_[rank].process.card, ranks_[rank].process.context, &taken)) {
     }
   }
   return cluster_.now() - from;
@@ -222,7 +184,8 @@ std::string ProgramHosts::leaks() {
   std::string text;
   for (const Rank& rank : ranks_) {
     for (const Committed& program : rank.programs) {
-      const peal_status freed = cluster_.free_program(rank.card, rank.context, program.handle);
+      const peal_status freed =
+          cluster_.free_program(rank.process.card, rank.process.context, program.handle);
       if (freed != PEAL_STATUS_OK) text += "free program: " + names::status(freed) + "\n";
     }
   }

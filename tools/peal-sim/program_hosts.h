@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/cluster/cluster.h"
+#include "emulator/cluster/one_group.h"
 #include "hostlib/program.h"
 #include "hostlib/trinary.h"
 
@@ -56,9 +56,7 @@ class ProgramHosts final : private HostEvents {
     uint64_t next = 0;  // iteration
   };
   struct Rank {
-    uint32_t card = 0;
-    uint32_t context = 0;
-    peal_peer_address address = {};
+    RankProcess process;
     uint32_t send = 0;  // regions of host memory, and their keys
     uint32_t receive = 0;
     uint32_t send_key = 0;
@@ -72,12 +70,9 @@ class ProgramHosts final : private HostEvents {
   void on_host_event(TimeNs now_ns, uint32_t item) override;
   void on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
                      const peal_completion& entry) override;
-  uint32_t add_memory(uint32_t rank, size_t bytes, uint32_t* key);
-  void make_group();
   void commit(uint32_t rank, const host::Programs& programs);
   void commit(uint32_t rank, const host::Program& program);
   void post(uint32_t rank, uint64_t passes);
-  void require(peal_status status, const char* what);
 
   Cluster cluster_;
   size_t bytes_;
