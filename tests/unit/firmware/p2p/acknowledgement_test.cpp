@@ -75,15 +75,7 @@ TEST_F(GoingBack, AllBehindALossIsSentAgain) {
 
 // The wire may bring packets in another order: by less than three they are not lost.
 TEST_F(TalkTest, AFewPacketsTheOtherWayRoundAreNotLost) {
-  peal_submission entry{};
-  entry.operation = PEAL_OPERATION_PUT;
-  entry.member = member.handle();
-  entry.cookie = 9;
-  entry.root = kSender;
-  entry.block_bytes = 4 * kChunk;
-  entry.send_key = send.key;
-  entry.receive_key = 77;
-  bench.submit(entry);
+  post_put(9, kSender, 4 * kChunk);
   bench.finish_all_dma();
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_P2P), 4u);
   bench.deliver(ack(0, 3));
@@ -98,15 +90,7 @@ TEST_F(TalkTest, AFewPacketsTheOtherWayRoundAreNotLost) {
 }
 
 TEST_F(TalkTest, ARefusalEndsTheRequestAndItsPacketsAreSkipped) {
-  peal_submission entry{};
-  entry.operation = PEAL_OPERATION_PUT;
-  entry.member = member.handle();
-  entry.cookie = 9;
-  entry.root = kSender;
-  entry.block_bytes = 3 * kChunk;
-  entry.send_key = send.key;
-  entry.receive_key = 77;
-  bench.submit(entry);
+  post_put(9, kSender, 3 * kChunk);
   bench.finish_all_dma();
   bench.take_log();
   bench.deliver(
@@ -126,11 +110,7 @@ TEST_F(TalkTest, ARefusalEndsTheRequestAndItsPacketsAreSkipped) {
 }
 
 TEST_F(TalkTest, StatusesThatNoRefusalHasAreDropped) {
-  peal_submission entry{};
-  entry.operation = PEAL_OPERATION_PUT;
-  entry.member = member.handle();
-  entry.root = kSender;
-  bench.submit(entry);
+  post_put(0, kSender);
   for (const uint32_t status : {uint32_t{PEAL_STATUS_OK}, uint32_t{PEAL_STATUS_PEER_DEAD}, 999u}) {
     EXPECT_EQ(change(talk(PEAL_PACKET_REFUSED, kSender, handle, 0, peal_p2p_refused{0, status})),
               "+1 drop_p2p_field");

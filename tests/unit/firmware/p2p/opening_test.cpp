@@ -19,13 +19,8 @@ TEST_F(TalkTest, ARepeatedOpenIsAnsweredAlike) {
 TEST_F(TalkTest, NothingIsSentBeforeTheOtherSideHasProvedThatItIsThere) {
   const uint32_t stale = open(2, 0x5005'0001);
   ASSERT_NE(stale, 0u);
-  peal_submission entry{};
-  entry.operation = PEAL_OPERATION_PUT;
-  entry.member = member.handle();
-  entry.cookie = 8;
-  entry.root = 2;
   bench.take_log();
-  bench.submit(entry);
+  post_put(8, 2);
   EXPECT_EQ(bench.take_log(), "");
   // That rank knows nothing of it: what waits asks for a life of its own.
   bench.deliver(talk(PEAL_PACKET_CLOSED, 2, stale, 0, std::vector<uint8_t>{}));
@@ -40,17 +35,11 @@ TEST_F(TalkTest, AnAcceptThatNobodyWantsIsClosed) {
 }
 
 TEST_F(TalkTest, ACloseIsAnsweredWhenAllIsAcknowledged) {
-  peal_submission entry{};
-  entry.operation = PEAL_OPERATION_PUT;
-  entry.member = member.handle();
-  entry.cookie = 8;
-  entry.root = kSender;
-  bench.submit(entry);
+  post_put(8, kSender);
   bench.take_log();
   const Frame close = talk(PEAL_PACKET_CLOSE, kSender, handle, 0, peal_p2p_open{kPlayed, 0});
   EXPECT_EQ(answer(close), "") << "a put is not acknowledged yet";
-  entry.cookie = 9;
-  bench.submit(entry);
+  post_put(9, kSender);
   EXPECT_EQ(bench.take_log(), "") << "nothing new by a life that ends";
   bench.deliver(ack(1));
   EXPECT_EQ(bench.take_log(), "send 1>0 CLOSED\nsend 1>0 OPEN\ncomplete ctx0 cookie=8 OK\n");
@@ -60,12 +49,7 @@ TEST_F(TalkTest, ACloseIsAnsweredWhenAllIsAcknowledged) {
 }
 
 TEST_F(TalkTest, ACloseIsAnsweredThoughThereIsNothingElseToSend) {
-  peal_submission entry{};
-  entry.operation = PEAL_OPERATION_PUT;
-  entry.member = member.handle();
-  entry.cookie = 8;
-  entry.root = kSender;
-  bench.submit(entry);
+  post_put(8, kSender);
   bench.deliver(talk(PEAL_PACKET_CLOSE, kSender, handle, 0, peal_p2p_open{kPlayed, 0}));
   bench.take_log();
   bench.deliver(ack(1));

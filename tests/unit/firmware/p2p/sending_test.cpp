@@ -16,17 +16,7 @@ class SendingTest : public TalkTest {
     bench.deliver(talk(PEAL_PACKET_ACK, 2, other, 0, peal_p2p_ack{0}));
     bench.take_log();
   }
-  void post_put(uint32_t whom, uint64_t bytes) {
-    peal_submission entry{};
-    entry.operation = PEAL_OPERATION_PUT;
-    entry.member = member.handle();
-    entry.cookie = ++cookie;
-    entry.root = whom;
-    entry.block_bytes = bytes;
-    entry.send_key = send.key;
-    entry.receive_key = 77;
-    bench.submit(entry);
-  }
+  void post_next(uint32_t whom, uint64_t bytes) { post_put(++cookie, whom, bytes); }
   uint32_t other;
   uint64_t cookie = 0;
 };
@@ -34,8 +24,8 @@ class SendingTest : public TalkTest {
 // So a collective's read waits for no more than these, whatever point-to-point has to send.
 TEST_F(SendingTest, OnlyAFewPacketsAreBeingReadAtATime) {
   for (uint32_t i = 0; i < 4; i++) {
-    post_put(0, 2 * p2p::kChunkBytes);
-    post_put(2, 2 * p2p::kChunkBytes);
+    post_next(0, 2 * p2p::kChunkBytes);
+    post_next(2, 2 * p2p::kChunkBytes);
   }
   const size_t most = std::min<size_t>(p2p::kReadsMax, 2 * (p2p::kWindow / 2));
   EXPECT_EQ(bench.port.dma_count(), most);
@@ -53,7 +43,7 @@ TEST_F(SendingTest, PatienceBeginsWithTheLastPacketThatHasLeft) {
   const auto patience = [&] {
     return p2p::answer_time(bench.card(), bench.card().p2p.connections[other & 0xffff]);
   };
-  post_put(2, 3 * p2p::kChunkBytes);
+  post_next(2, 3 * p2p::kChunkBytes);
   ASSERT_EQ(bench.port.dma_count(), 3u);
   for (int packet = 0; packet < 3; packet++) {
     bench.advance(patience() / 10 * 9);
@@ -70,8 +60,8 @@ TEST_F(SendingTest, PatienceBeginsWithTheLastPacketThatHasLeft) {
 
 TEST_F(SendingTest, ConnectionsTakeTurns) {
   bench.port.fail_allocations = {0, kAlways};  // until both have something to send
-  post_put(0, 4 * p2p::kChunkBytes);
-  post_put(2, 4 * p2p::kChunkBytes);
+  post_next(0, 4 * p2p::kChunkBytes);
+  post_next(2, 4 * p2p::kChunkBytes);
   EXPECT_EQ(bench.port.dma_count(), 0u);
   bench.port.fail_allocations = {};
   bench.advance(20'000);

@@ -95,6 +95,18 @@ class TalkTest : public GroupTest {
   [[nodiscard]] Frame skip(uint32_t number) const {
     return talk(PEAL_PACKET_SKIP, kSender, handle, number, std::vector<uint8_t>{});
   }
+  // The card's own put, into memory that the played rank calls 77.
+  void post_put(uint64_t cookie, uint32_t whom, uint64_t bytes = 0) {
+    peal_submission entry{};
+    entry.operation = PEAL_OPERATION_PUT;
+    entry.member = member.handle();
+    entry.cookie = cookie;
+    entry.root = whom;
+    entry.block_bytes = bytes;
+    entry.send_key = bytes > 0 ? send.key : 0;
+    entry.receive_key = bytes > 0 ? 77 : 0;
+    bench.submit(entry);
+  }
   uint8_t byte_at(size_t at) { return bench.port.bytes(memory.region)[at]; }
 
   Memory memory;
