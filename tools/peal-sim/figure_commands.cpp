@@ -24,6 +24,11 @@ void add_model(Group& group, std::string* file, const std::string& what,
       ->required();
 }
 
+void add_json(Group& group, std::string* file) {
+  group.add("--json", *file, "FILE",
+            "Writes the figures to this file (-: standard output). Default: none.");
+}
+
 CostModel model_of(const std::string& file) {
   CostModel model;
   const std::string problem = load_cost_model(file, &model);
@@ -168,8 +173,7 @@ Command add_broadcast_figure_command(CLI::App& app) {
   group.add("--segment", a.segment, "N", "Cuts them into segments of so many.")
       ->transform(whole(1, uint64_t{1} << 30))
       ->capture_default_str();
-  group.add("--json", a.json, "FILE",
-            "Writes the figures to this file (-: standard output). Default: none.");
+  add_json(group, &a.json);
   return [arguments] { return broadcast_figure(*arguments); };
 }
 
@@ -192,8 +196,7 @@ Command add_alltoall_figure_command(CLI::App& app) {
            "Has cards wait so many microseconds for an answer at least; 0: as they are built.")
       ->transform(whole(0, 1'000'000))
       ->capture_default_str();
-  group.add("--json", a.json, "FILE",
-            "Writes the figures to this file (-: standard output). Default: none.");
+  add_json(group, &a.json);
   return [arguments] { return alltoall_figure(*arguments); };
 }
 
@@ -208,8 +211,7 @@ Command add_allgather_figure_command(CLI::App& app) {
   group.add("--bytes", a.bytes, "N", "Each rank has so many bytes for all.")
       ->transform(whole(1, 1 << 20))
       ->capture_default_str();
-  group.add("--json", a.json, "FILE",
-            "Writes the figures to this file (-: standard output). Default: none.");
+  add_json(group, &a.json);
   return [arguments] { return allgather_figure(*arguments); };
 }
 
