@@ -91,7 +91,6 @@ struct AlltoallArguments {
   uint32_t ranks = 64;
   uint32_t ranks_per_card = 8;
   uint64_t bytes = 65536;
-  uint64_t nack_us = 0;
   std::string json;
 };
 
@@ -113,8 +112,7 @@ int alltoall_figure(const AlltoallArguments& arguments) {
         measure(model, AlltoallFigure{.ranks = arguments.ranks,
                                       .ranks_per_card = arguments.ranks_per_card,
                                       .block_bytes = arguments.bytes,
-                                      .window = window,
-                                      .nack_ns = arguments.nack_us * kMicrosecond});
+                                      .window = window});
     if (prints) {
       std::printf("%8u %12.1f %12llu\n", window, microseconds(times.total_ns),
                   static_cast<unsigned long long>(times.sent_again));
@@ -190,11 +188,6 @@ Command add_alltoall_figure_command(CLI::App& app) {
       ->capture_default_str();
   group.add("--bytes", a.bytes, "N", "Each rank has so many bytes for each.")
       ->transform(whole(1, 1 << 26))
-      ->capture_default_str();
-  group
-      .add("--nack-us", a.nack_us, "U",
-           "Has cards wait so many microseconds for an answer at least; 0: as they are built.")
-      ->transform(whole(0, 1'000'000))
       ->capture_default_str();
   add_json(group, &a.json);
   return [arguments] { return alltoall_figure(*arguments); };

@@ -105,10 +105,9 @@ AlltoallTimes measure(const CostModel& model, const AlltoallFigure& figure) {
     return only(host::pairwise_alltoall(place.rank, figure.ranks, place.send, block, figure.window,
                                         place.receives));
   };
-  ClusterOptions options = options_of(model, figure.ranks / figure.ranks_per_card);
-  if (figure.nack_ns != 0) options.timeouts.nack_ns = figure.nack_ns;
-  ProgramHosts hosts(
-      options, {.bytes = figure.ranks * block, .ranks_per_card = figure.ranks_per_card}, make);
+  ProgramHosts hosts(options_of(model, figure.ranks / figure.ranks_per_card),
+                     {.bytes = figure.ranks * block, .ranks_per_card = figure.ranks_per_card},
+                     make);
   for (uint32_t rank = 0; rank < figure.ranks; rank++) {
     fill(hosts.send(rank), figure.ranks * block, rank + 1);
     hosts.start(rank, 1, model.post_ns);

@@ -38,7 +38,6 @@ struct AlltoallFigure {
   uint32_t ranks_per_card = 1;
   uint64_t block_bytes = 0;
   uint32_t window = 1;
-  TimeNs nack_ns = 0;  // how long cards wait for an answer at least; 0: their own
 };
 
 struct AlltoallTimes {

@@ -2,7 +2,6 @@
 #include "tools/peal-sim/program_hosts.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 #include "base/names.h"
