@@ -7,7 +7,7 @@ import subprocess
 import jobs
 
 ALL_FAULTS = ("--loss=0.02", "--duplicate=0.02", "--reorder=0.05", "--corrupt=0.01", "--delay=0.01", "--seed=11")
-OPERATIONS = "barrier, allgather, broadcast, alltoall, allgatherv, alltoallv, group"
+OPERATIONS = "barrier, allgather, broadcast, alltoall, allgatherv, alltoallv, sendrecv, put, get, group"
 OVERLAP_SPREADS = ["comm_us", "work_us", "both_us", "work_cpu_us", "both_ratio", "overlap", "start_cpu_us", "done_cpu_us", "done_before"]
 
 
@@ -224,6 +224,35 @@ class PerfTest(jobs.JobCase):
                 self.assertLessEqual(record["create_own_us"], record["create_us"])
                 os.unlink(json_file)
 
+    def talk(self, operation, ranks, *words, sizes="0,1,1000,8192,20000"):
+        records = self.perf(operation, "--ranks", str(ranks), "--sizes", sizes, "--memory", "both", "--iterations", "40", "--warmup", "2",
+                            "--rounds", "2", *words)
+        self.assertEqual([(record["operation"], record["bytes"], record["memory"], record["pairs"]) for record in records],
+                         [(operation, int(size), memory, ranks // 2) for memory in ("alloc", "registered") for size in sizes.split(",")])
+        for record in records:
+            self.assertLessEqual(record["latency_us"], record["latency_us_p99"])
+            self.assertLessEqual(record["latency_us_p99"], record["latency_us_max"])
+            self.assertGreater(record["message_us"], 0)
+            self.assertAlmostEqual(record["bytes_per_s"], record["messages_per_s"] * record["bytes"], delta=record["bytes"] * 1e-3)
+        return records
+
+    def test_point_to_point(self):
+        """Pairs and one rank without a peer; cards of their own and shared, good wires and bad ones."""
+        for operation in ("sendrecv", "put", "get"):
+            with self.subTest(operation=operation):
+                self.assertEqual({record["window"] for record in self.talk(operation, 2)}, {16})
+                self.talk(operation, 5, "--cards=2", "--window", "30", *ALL_FAULTS, sizes="8,20000")
+
+    def test_what_point_to_point_counts(self):
+        """Ten single ones and two windows of five, each message ending at both sides; puts and gets end where they were called, and
+        each of the twelve times the owner waits for a message and answers, or was answered by, another."""
+        counters = os.path.join(self.folder.name, "counters.json")
+        for operation, even, odd in (("sendrecv", 40, 40), ("put", 20 + 24, 24), ("get", 20 + 24, 24)):
+            self.perf(operation, "--ranks", "2", "--sizes", "0", "--iterations", "10", "--warmup", "0", "--window", "5", "--counters", counters)
+            ended = [card["counters"]["operations_completed"] for card in jobs.records(counters)["cards"]]
+            self.assertEqual(ended, [even + 1, odd + 1], operation)  # and the group's end
+            os.unlink(counters)
+
     def test_mistakes(self):
         for words, wrong in (
                 (["reduce"], "OPERATION: 'reduce' is none of " + OPERATIONS),
@@ -239,6 +268,12 @@ class PerfTest(jobs.JobCase):
                 (["barrier", "--corrupt", "-1"], "--corrupt: '-1' is no number from 0 to 1"),
                 (["barrier", "--tests", "3"], "--work-us and --tests are of --overlap"),
                 (["barrier", "--at-once", "2"], "--at-once is of group"),
+                (["barrier", "--window", "2"], "--window is of sendrecv, put and get"),
+                (["put", "--window", "31"], "--window: '31' is no whole number from 1 to 30"),
+                *(([operation, *words], words[0] + " is of collectives, which sendrecv, put and get are not")
+                  for operation in ("sendrecv", "get")
+                  for words in (["--floor"], ["--overlap"], ["--persistent"], ["--in-place"], ["--root", "1"], ["--compare-loss"],
+                                ["--algorithm", "ring"])),
                 (["group", "--floor"], "--floor, --compare-loss and --overlap are of operations"),
                 (["group", "--at-once", "0"], "--at-once: '0' is no whole number from 1 to 4096"),
                 (["barrier", "--compare-loss", "--floor"], "--compare-loss and --floor: one of them"),

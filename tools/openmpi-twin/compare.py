@@ -5,6 +5,9 @@ cards; Open MPI's have the same processors (one column) or all of them (another)
 there. What the ideal card does not reach is out of reach of any card. Needs Open MPI (./peal setup --open-mpi) and a build that found
 it. All of Open MPI's algorithms play the first turn, the further ones only those that were the fastest of a size in it.
 
+sendrecv, put and get have a table of their own: of one under way the time that peal-perf(1) says, of a window of them the median
+share of each.
+
 usage: compare.py FOLDER_OF_THE_PROGRAMS [OPERATION...] [--ranks N] [--sizes A,B,...] [--turns T] [--iterations I]"""
 
 import argparse
@@ -27,6 +30,8 @@ ALGORITHMS = {"barrier": {0: "its choice", 1: "linear", 3: "recursive doubling",
               "alltoall": {0: "its choice", 1: "linear", 2: "pairwise", 3: "Bruck", 4: "linear in step"},
               "allgatherv": {0: "its choice", 1: "linear", 2: "Bruck", 3: "ring", 4: "neighbors"},
               "alltoallv": {0: "its choice", 1: "linear", 2: "pairwise"}}
+# Between two ranks: two tables' worth of figures, and nothing to choose; the ideal card plays none.
+TALKS = ("sendrecv", "put", "get")
 # Where its word is another.
 WORDS = {"broadcast": "bcast"}
 
@@ -55,8 +60,8 @@ class Bench:
         library = ["-x", f"LD_LIBRARY_PATH={self.libraries}", self.perf]
         few = ONE_CPU if len(self.rank_cpus) == 1 else ALL_CPUS
         pinned = ["taskset", "-c", ",".join(map(str, self.rank_cpus))]
-        commands = {("peal", 0): [self.perf, "--ranks", ranks, "--floor"]}
-        for algorithm in ALGORITHMS[operation]:
+        commands = {("peal", 0): [self.perf, "--ranks", ranks, *([] if operation in TALKS else ["--floor"])]}
+        for algorithm in ALGORITHMS.get(operation, {0: ""}):
             rules = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", f"coll_tuned_{word}_algorithm", str(algorithm)]
             chosen = rules if algorithm else []
             commands["same", algorithm] = [*pinned, *over, *few, *chosen, *library]
@@ -66,6 +71,9 @@ class Bench:
     def measure(self, command, operation):
         """Of the ideal card or not, bytes per rank, time in us: a list of these."""
         figure = "latency_us" if operation == "broadcast" else "period_us"
+        return [(record["algorithm"] == "ideal-card", record["bytes"], record[figure]) for record in self.records(command, operation)]
+
+    def records(self, command, operation):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "records.json")
             sizes = [] if operation == "barrier" else ["--sizes", self.options.sizes]
@@ -74,12 +82,39 @@ class Bench:
             if done.returncode != 0:
                 sys.exit(f"compare: {' '.join(command)} {operation}: {done.returncode}\n{done.stdout}{done.stderr}")
             with open(path, encoding="utf-8") as file:
-                return [(record["algorithm"] == "ideal-card", record["bytes"], record[figure]) for record in json.load(file)]
+                return json.load(file)
 
     def run(self):
+        collectives = [operation for operation in self.options.operations if operation not in TALKS]
+        talks = [operation for operation in self.options.operations if operation in TALKS]
+        if collectives:
+            self.run_collectives(collectives)
+        if talks:
+            self.run_talks(talks)
+
+    def run_talks(self, operations):
+        print(f"| N = {self.options.ranks}, µs | Peal | Open MPI, the same processors | Peal over it | Open MPI, all processors | Peal over it |\n|"
+              + " --- |" * 6)
+        for operation in operations:
+            found = {}  # side, figure, bytes -> one time per turn
+            for _ in range(self.options.turns):
+                for (side, _), command in self.commands(operation).items():
+                    for record in self.records(command, operation):
+                        for figure in ("latency_us", "message_us"):
+                            found.setdefault((side, figure, record["bytes"]), []).append(record[figure])
+                        window = record["window"]
+            for _, figure, size in [key for key in found if key[0] == "peal"]:
+                ours = found["peal", figure, size]
+                cells = [f"{operation} {size} B, {'one' if figure == 'latency_us' else f'each of {window}'}", f"{statistics.median(ours):.3g}"]
+                for side in ("same", "all"):
+                    theirs = found[side, figure, size]
+                    cells += [f"{statistics.median(theirs):.3g}", self.ratio(ours, theirs)]
+                print(f"| {' | '.join(cells)} |", flush=True)
+
+    def run_collectives(self, operations):
         print(f"| N = {self.options.ranks}, µs | Peal | ideal card | Peal over it | Open MPI, the same processors | Peal over it "
               "| Open MPI, all processors | Peal over it | ideal card over it |\n|" + " --- |" * 9)
-        for operation in self.options.operations:
+        for operation in operations:
             found = {}  # side, algorithm, bytes -> one time per turn
             commands = self.commands(operation)
             for turn in range(self.options.turns):
@@ -123,18 +158,18 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
     parser.add_argument("folder")
-    parser.add_argument("operations", nargs="*", metavar="OPERATION", help=f"of {', '.join(ALGORITHMS)}; all of them when none is named")
+    parser.add_argument("operations", nargs="*", metavar="OPERATION", help=f"of {', '.join([*ALGORITHMS, *TALKS])}; all of them when none is named")
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--sizes", default="4,64,1024,8192")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--iterations", type=int, default=1000)
     options = parser.parse_args()
-    unknown = [operation for operation in options.operations if operation not in ALGORITHMS]
+    unknown = [operation for operation in options.operations if operation not in (*ALGORITHMS, *TALKS)]
     if unknown:
-        parser.error(f"there is no operation '{unknown[0]}': {', '.join(ALGORITHMS)}")
+        parser.error(f"there is no operation '{unknown[0]}': {', '.join([*ALGORITHMS, *TALKS])}")
     if options.iterations < 100:
         parser.error("--iterations: a period needs 100 at least")
-    options.operations = options.operations or list(ALGORITHMS)
+    options.operations = options.operations or [*ALGORITHMS, *TALKS]
     Bench(options).run()
 
 

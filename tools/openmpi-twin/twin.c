@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The part of peal.h that peal-matmul and peal-perf use, carried out by Open MPI's collectives,
- * under the name libpeal.so.0: the very same programs then run over either, write and read the same
+ * messages and windows, under the name libpeal.so.0: the very same programs then run over either, write and read the same
  * data, and time the same calls. There is no card: counters are none, and times on the card are 0.
  *
  *   mpirun -n 8 -x LD_LIBRARY_PATH=THE_FOLDER_OF_THIS peal-matmul
@@ -13,7 +13,7 @@
 #include "peal/oob.h"
 #include "peal/peal.h"
 
-enum { kAllocationsMax = 64, kAlignment = 4096, kRanksMax = 1024 };
+enum { kAllocationsMax = 64, kAlignment = 4096, kRanksMax = 1024, kWindowsMax = 16 };
 
 struct peal_context {
   void* memory[kAllocationsMax];
@@ -31,8 +31,19 @@ struct peal_group {
   struct blocks send; /* of the blocking calls */
   struct blocks receive;
 };
+/* Memory that has a name: its number here, which is the same on all ranks. */
+struct window {
+  MPI_Win window;
+  uint64_t begun; /* puts and gets of this rank; those up to `flushed` are complete there */
+  uint64_t flushed;
+};
+static struct window windows[kWindowsMax];
+static uint32_t window_count;
+
 struct peal_request {
   MPI_Request request;
+  struct window* window;                /* of a put or a get, or null */
+  uint64_t number;                      /* in its window, from 1 */
   void (*begin)(peal_request* request); /* every start: Open MPI 4 has no persistent collectives */
   peal_group* group;
   const void* send;
@@ -198,6 +209,10 @@ peal_error peal_group_create(peal_context* context, uint32_t rank, uint32_t size
 }
 
 peal_error peal_group_destroy(peal_group* group) {
+  for (; window_count > 0; window_count--) {
+    MPI_Win_unlock_all(windows[window_count - 1].window);
+    MPI_Win_free(&windows[window_count - 1].window);
+  }
   MPI_Barrier(group->ranks);
   MPI_Comm_free(&group->ranks);
   free(group);
@@ -396,12 +411,83 @@ peal_error peal_ibarrier(peal_group* group, peal_request** request) {
   return start_made(peal_barrier_init(group, request), request);
 }
 
+static peal_error begin_message(peal_request** request) {
+  static const peal_request like;
+  return make_request(&like, request);
+}
+
+peal_error peal_isend(peal_group* group, uint32_t to, uint64_t tag, const void* send, size_t bytes,
+                      peal_request** request) {
+  if (begin_message(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  MPI_Isend(send, (int)bytes, MPI_BYTE, (int)to, (int)tag, group->ranks, &(*request)->request);
+  return PEAL_OK;
+}
+
+peal_error peal_irecv(peal_group* group, uint32_t from, uint64_t tag, void* receive, size_t bytes,
+                      peal_request** request) {
+  if (begin_message(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  MPI_Irecv(receive, (int)bytes, MPI_BYTE, (int)from, (int)tag, group->ranks, &(*request)->request);
+  return PEAL_OK;
+}
+
+/* Unlike libpeal's this is collective: all ranks name their memory in the same order. It can be
+ * reached until the group is destroyed. */
+peal_error peal_memory_name(peal_context* context, void* address, size_t bytes, uint32_t* key,
+                            uint64_t* offset) {
+  (void)context;
+  if (window_count == kWindowsMax) return fail(PEAL_ERR_NO_MEMORY, "too many windows");
+  struct window* made = &windows[window_count];
+  *made = (struct window){.begun = 0};
+  MPI_Win_create(address, (MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &made->window);
+  MPI_Win_lock_all(0, made->window);
+  *key = window_count++;
+  *offset = 0;
+  return PEAL_OK;
+}
+
+static peal_error begin_in_window(uint32_t key, peal_request** request) {
+  if (key >= window_count) return fail(PEAL_ERR_BAD_KEY, "there is no such window");
+  if (begin_message(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
+  (*request)->window = &windows[key];
+  (*request)->number = ++windows[key].begun;
+  return PEAL_OK;
+}
+
+peal_error peal_put(peal_group* group, uint32_t to, const void* send, size_t bytes,
+                    uint32_t remote_key, uint64_t remote_offset, peal_request** request) {
+  (void)group;
+  const peal_error error = begin_in_window(remote_key, request);
+  if (error != PEAL_OK) return error;
+  MPI_Put(send, (int)bytes, MPI_BYTE, (int)to, (MPI_Aint)remote_offset, (int)bytes, MPI_BYTE,
+          windows[remote_key].window);
+  return PEAL_OK;
+}
+
+peal_error peal_get(peal_group* group, uint32_t from, void* receive, size_t bytes,
+                    uint32_t remote_key, uint64_t remote_offset, peal_request** request) {
+  (void)group;
+  const peal_error error = begin_in_window(remote_key, request);
+  if (error != PEAL_OK) return error;
+  MPI_Get(receive, (int)bytes, MPI_BYTE, (int)from, (MPI_Aint)remote_offset, (int)bytes, MPI_BYTE,
+          windows[remote_key].window);
+  return PEAL_OK;
+}
+
+/* A flush completes all that was begun before it. */
+static void flush(const peal_request* request) {
+  struct window* window = request->window;
+  if (request->number <= window->flushed) return;
+  window->flushed = window->begun;
+  MPI_Win_flush_all(window->window);
+}
+
 peal_error peal_test(peal_request* request, int* done) {
   MPI_Test(&request->request, done, MPI_STATUS_IGNORE);
   return PEAL_OK;
 }
 
 peal_error peal_wait(peal_request* request) {
+  if (request->window != NULL) flush(request);
   MPI_Wait(&request->request, MPI_STATUS_IGNORE);
   return PEAL_OK;
 }

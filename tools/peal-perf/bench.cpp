@@ -13,6 +13,7 @@
 #include "tools/peal-perf/computing.h"
 #include "tools/peal-perf/groups.h"
 #include "tools/peal-perf/measure.h"
+#include "tools/peal-perf/pairs.h"
 
 namespace peal::perf {
 namespace {
@@ -86,6 +87,7 @@ OverlapRecord make_overlap_record(const Setting& setting, const std::vector<Over
 }  // namespace
 
 bool Bench::run() {
+  if (options_.talk) return run_pairs();
   if (options_.operation == PEAL_OPERATION_NONE) return run_groups();
   if (options_.overlap) turns_per_us_ = measure_turns_per_us(job_);
   if (job_.rank == 0) print_header(options_);
@@ -100,6 +102,20 @@ bool Bench::run_groups() {
   const GroupRecord record = measure_groups(job_, options_);
   if (job_.rank == 0) print_record(record);
   records_.push_back(to_json(record));
+  write_records();
+  return good_;
+}
+
+bool Bench::run_pairs() {
+  if (job_.rank == 0) print_header(options_);
+  for (const Memory memory : options_.memories) {
+    Pairs pairs(job_, options_, memory);
+    for (const uint64_t bytes : options_.sizes) {
+      PairsRecord record = pairs.measure(bytes);
+      record.setting.memory = memory_name(memory);
+      finish(record);
+    }
+  }
   write_records();
   return good_;
 }

@@ -24,6 +24,7 @@ class Bench {
 
  private:
   bool run_groups();
+  bool run_pairs();
   void write_records();
 
   // Peal, and what it is compared with: the ideal card, Peal on a good wire, or nothing.

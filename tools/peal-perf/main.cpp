@@ -68,6 +68,12 @@ int run(const Options& options) {
     peal_oob_close(job.oob);
     return 2;
   }
+  if (options.talk && job.size < 2) {
+    fprintf(stderr, "peal-perf: %s is between two ranks, and there is one\n",
+            talk_name(*options.talk));
+    peal_oob_close(job.oob);
+    return 2;
+  }
   const char* cpu = getenv("PEAL_CARD_CPU");
   if (cpu != nullptr) job.card_cpu = atoi(cpu);
   if (job.rank == 0 && !options.launch.empty() && getenv(kLaunched) == nullptr) {

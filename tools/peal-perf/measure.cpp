@@ -110,12 +110,14 @@ Round measure_round(const Job& job, Side& side, const Work& work, uint32_t warmu
   return round;
 }
 
-double median(std::vector<double> values) {
+double percentile(std::vector<double> values, uint32_t percent) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  const auto place = values.begin() + static_cast<ptrdiff_t>(values.size() * percent / 100);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
 }
+
+double median(std::vector<double> values) { return percentile(std::move(values), 50); }
 
 Spread spread(std::vector<double> values) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());

@@ -45,6 +45,8 @@ uint64_t now_ns();
 bool all_good(const Job& job, bool good);
 
 double median(std::vector<double> values);
+// So many per cent are not above it.
+double percentile(std::vector<double> values, uint32_t percent);
 Spread spread(std::vector<double> values);
 
 }  // namespace peal::perf

@@ -3,6 +3,7 @@
 #include "tools/peal-perf/options.h"
 
 #include <string_view>
+#include <utility>
 
 #include "base/names.h"
 #include "emulator/common/command_line.h"
@@ -27,6 +28,7 @@ struct RawOptions {
   std::string algorithm = "auto";
   std::string memory = "alloc";
   std::string spread;
+  std::optional<uint32_t> window;
   command_line::FaultOptions faults;
   std::vector<std::string> launch;  // only declared: pealrun reads them
   std::vector<CLI::Option*> launch_options;
@@ -45,7 +47,7 @@ bool parse_sizes(std::string_view text, std::vector<uint64_t>* sizes) {
   }
 }
 
-// "barrier, allgather, …", of what libpeal has, and the making of groups.
+// "barrier, allgather, …", of what libpeal has, then messages and the making of groups.
 std::string operation_words() {
   std::string words;
   peal_operation last = PEAL_OPERATION_NONE;
@@ -54,6 +56,7 @@ std::string operation_words() {
     last = way.operation;
     words += names::operation(last) + ", ";
   }
+  for (const Talk talk : kTalks) words += std::string(talk_name(talk)) + ", ";
   return words + kGroup;
 }
 
@@ -62,6 +65,30 @@ peal_operation operation_of(std::string_view name) {
   for (const host::Way& way : host::kWays)
     if (names::operation(way.operation) == name) return way.operation;
   return PEAL_OPERATION_NONE;
+}
+
+std::optional<Talk> talk_of(std::string_view name) {
+  for (const Talk talk : kTalks)
+    if (talk_name(talk) == name) return talk;
+  return std::nullopt;
+}
+
+// What is wrong, or nothing.
+std::string read_talk(const RawOptions& raw, Options* options) {
+  if (!options->talk) return raw.window ? "--window is of sendrecv, put and get" : "";
+  options->window = raw.window.value_or(options->window);
+  const std::pair<const char*, bool> others[] = {
+      {"--algorithm", raw.algorithm != kAuto},
+      {"--root", options->root.has_value()},
+      {"--in-place", options->in_place},
+      {"--persistent", options->persistent},
+      {"--floor", options->floor},
+      {"--overlap", options->overlap},
+      {"--compare-loss", options->compare_loss},
+  };
+  for (const auto& [name, given] : others)
+    if (given) return std::string(name) + " is of collectives, which sendrecv, put and get are not";
+  return {};
 }
 
 // What is wrong, or nothing.
@@ -172,6 +199,11 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
            "Of groups: makes K, 1 to 4096, before it destroys them.")
       ->transform(whole(1, kGroupsMax))
       ->capture_default_str();
+  group
+      .add("--window", raw->window, "W",
+           "Of sendrecv, put and get: has W, 1 to 30, of them under way together.")
+      ->transform(whole(1, kWindowMax))
+      ->default_str("16");
   group.add("--tests", options->tests, "K", "Looks at the operation K times meanwhile, 0 to 1000.")
       ->transform(whole(0, 1000))
       ->capture_default_str();
@@ -217,14 +249,17 @@ std::string read_comparison(const RawOptions& raw, Options* options) {
 std::string apply(const RawOptions& raw, Options* options) {
   if (raw.operation.empty()) return "OPERATION is missing: one of " + operation_words();
   const bool groups = raw.operation == kGroup;
+  options->talk = talk_of(raw.operation);
   options->operation = operation_of(raw.operation);
-  if (options->operation == PEAL_OPERATION_NONE && !groups)
+  if (options->operation == PEAL_OPERATION_NONE && !groups && !options->talk)
     return "OPERATION: '" + raw.operation + "' is none of " + operation_words();
   if (!groups && options->at_once != 1) return "--at-once is of group";
   if (groups && (options->floor || options->compare_loss || options->overlap))
     return "--floor, --compare-loss and --overlap are of operations";
-  if (std::string error = groups ? "" : read_algorithms(raw.algorithm, options); !error.empty())
-    return error;
+  if (std::string error = read_talk(raw, options); !error.empty()) return error;
+  if (options->operation != PEAL_OPERATION_NONE) {
+    if (std::string error = read_algorithms(raw.algorithm, options); !error.empty()) return error;
+  }
   if (std::string error = read_spread(raw.spread, options); !error.empty()) return error;
   if (!parse_sizes(raw.sizes, &options->sizes))
     return "--sizes: '" + raw.sizes + "' is no list A,B,... of bytes from 0 to 64M";
@@ -251,6 +286,17 @@ const char* memory_name(Memory memory) {
   return memory == Memory::kAllocated ? "alloc" : "registered";
 }
 
+const char* talk_name(Talk talk) {
+  switch (talk) {
+    case Talk::kPut:
+      return "put";
+    case Talk::kGet:
+      return "get";
+    default:
+      return "sendrecv";
+  }
+}
+
 std::optional<int> parse_options(int argc, char** argv, Options* options) {
   CLI::App app(
       "Measures the latency of a collective: max(end) - min(start) over the ranks, per iteration; "
@@ -258,9 +304,11 @@ std::optional<int> parse_options(int argc, char** argv, Options* options) {
       "checks the whole result after\neach operation; both are in the measured time. With "
       "--overlap: "
       "T_comm, of blocking operations; T_work, of\nwork that takes each rank T_comm of processor "
-      "time; T_both, where operations are begun, worked behind and\nwaited for. Without a "
-      "launcher's "
-      "environment (PEAL_RANK) it starts itself under pealrun.",
+      "time; T_both, where operations are begun, worked behind and\nwaited for. sendrecv, put and "
+      "get are between "
+      "ranks 2k and 2k + 1: half a round trip of a\nmessage, the whole of a put or a get, and "
+      "--window of them together. Without a launcher's\nenvironment (PEAL_RANK) it starts itself "
+      "under pealrun.",
       "peal-perf");
   command_line::set_up(app, "peal-perf OPERATION [OPTIONS]");
   RawOptions raw;

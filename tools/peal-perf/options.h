@@ -17,11 +17,22 @@ enum class Memory { kAllocated, kRegistered };
 
 const char* memory_name(Memory memory);
 
+// Between two ranks.
+enum class Talk { kSendReceive, kPut, kGet };
+inline constexpr Talk kTalks[] = {Talk::kSendReceive, Talk::kPut, Talk::kGet};
+
+const char* talk_name(Talk talk);
+
+// Half of a context's requests where rings are short, less those for signals.
+inline constexpr uint32_t kWindowMax = 30;
+
 // libpeal's own choice.
 inline constexpr const char* kAuto = "auto";
 
 struct Options {
-  peal_operation operation = PEAL_OPERATION_NONE;  // NONE: groups are made and destroyed
+  // NONE: `talk`, or, without one, groups are made and destroyed.
+  peal_operation operation = PEAL_OPERATION_NONE;
+  std::optional<Talk> talk;
   uint32_t ranks = 8;
   std::vector<uint64_t> sizes = {4, 1024};
   std::vector<std::string> algorithms = {kAuto};  // by their names
@@ -39,6 +50,7 @@ struct Options {
   uint32_t work_us = 0;  // of overlap; 0: as long as the operation takes
   uint32_t tests = 0;
   uint32_t at_once = 1;             // groups
+  uint32_t window = 16;             // messages, puts or gets under way together
   std::string json;                 // file
   std::vector<std::string> launch;  // for pealrun, when peal-perf launches itself
 };

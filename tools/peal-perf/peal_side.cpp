@@ -36,13 +36,29 @@ BufferBytes buffer_bytes(const Job& job, const Call& longest) {
   return {std::max<size_t>(lengths.sent_by_any(), 1), std::max<size_t>(lengths.received(), 1)};
 }
 
+uint8_t* make_buffer(const Job& job, peal_context* context, Memory kind, size_t bytes,
+                     unsigned access) {
+  void* memory = nullptr;
+  if (kind == Memory::kAllocated) {
+    if (peal_alloc(context, bytes, &memory) != PEAL_OK) give_up(job, "allocating memory");
+  } else {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    peal_memory* handle = nullptr;
+    if (memory == MAP_FAILED || peal_register(context, memory, bytes, access, &handle) != PEAL_OK) {
+      give_up(job, "registering memory");
+    }
+  }
+  memset(memory, 0, bytes);  // no page faults while measuring
+  return static_cast<uint8_t*>(memory);
+}
+
 PealSide::PealSide(const Job& job, const char* card, const std::string& algorithm, Memory memory,
                    bool in_place, bool persistent, const Call& longest)
-    : job_(job), memory_(memory), in_place_(in_place), persistent_(persistent), call_(longest) {
+    : job_(job), in_place_(in_place), persistent_(persistent), call_(longest) {
   if (peal_open(card, &context_) != PEAL_OK) give_up(job_, "opening the card");
   const BufferBytes bytes = buffer_bytes(job, longest);
-  send_ = make_buffer(bytes.send, PEAL_READ);
-  receive_ = make_buffer(bytes.receive, PEAL_READ | PEAL_WRITE);
+  send_ = make_buffer(job, context_, memory, bytes.send, PEAL_READ);
+  receive_ = make_buffer(job, context_, memory, bytes.receive, PEAL_READ | PEAL_WRITE);
   const std::string rule = names::operation(longest.operation) + ":" + algorithm;
   peal_group_params params = {};
   params.struct_bytes = sizeof(params);
@@ -57,23 +73,6 @@ PealSide::~PealSide() {
   free_persistent();
   if (peal_group_destroy(group_) != PEAL_OK) give_up(job_, "destroying the group");
   peal_close(context_);
-}
-
-uint8_t* PealSide::make_buffer(size_t bytes, unsigned access) {
-  void* memory = nullptr;
-  if (memory_ == Memory::kAllocated) {
-    if (peal_alloc(context_, bytes, &memory) != PEAL_OK) give_up(job_, "allocating memory");
-  } else {
-    // For the life of the process: it stays registered until the context is closed.
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    peal_memory* handle = nullptr;
-    if (memory == MAP_FAILED ||
-        peal_register(context_, memory, bytes, access, &handle) != PEAL_OK) {
-      give_up(job_, "registering memory");
-    }
-  }
-  memset(memory, 0, bytes);  // no page faults while measuring
-  return static_cast<uint8_t*>(memory);
 }
 
 void PealSide::use_block(uint64_t block_bytes) {

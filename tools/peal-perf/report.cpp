@@ -30,6 +30,12 @@ void add(nlohmann::ordered_json& entry, const std::string& name, const Spread& s
 }  // namespace
 
 void print_header(const Options& options) {
+  if (options.talk) {
+    printf("%-10s %-10s %5s %5s %9s %10s %10s %10s %10s %6s %11s %11s %8s %s\n", "operation",
+           "memory", "ranks", "pairs", "bytes", "median us", "min us", "p99 us", "max us", "window",
+           "each us", "messages/s", "MB/s", "verified");
+    return;
+  }
   printf("%-10s %-21s %-10s %5s %9s ", "operation", "algorithm", "memory", "ranks", "bytes");
   if (options.overlap) {
     printf("%10s %10s %10s %19s %8s %9s %9s %6s %s\n", "T_comm us", "T_work us", "T_both us",
@@ -72,6 +78,17 @@ void print_record(const GroupRecord& record) {
   printf("\n");
 }
 
+void print_record(const PairsRecord& record) {
+  const Setting& setting = record.setting;
+  printf("%-10s %-10s %5u %5u %9llu %10.2f %10.2f %10.2f %10.2f %6u %11.2f %11.0f %8.0f %s\n",
+         setting.operation.c_str(), setting.memory.c_str(), setting.ranks, record.pairs,
+         static_cast<unsigned long long>(setting.bytes), record.latency_us.median,
+         record.latency_us.min, record.latency_us_p99, record.latency_us.max, record.window,
+         record.message_us, record.messages_per_s(), record.bytes_per_s() * 1e-6,
+         record.verified ? "yes" : "NO ");
+  fflush(stdout);
+}
+
 nlohmann::ordered_json to_json(const Record& record) {
   nlohmann::ordered_json entry = setting_json(record.setting);
   add(entry, "latency_us", record.latency_us);
@@ -110,6 +127,21 @@ nlohmann::ordered_json to_json(const GroupRecord& record) {
   add(entry, "create_us", record.create_us);
   add(entry, "create_own_us", record.create_own_us);
   add(entry, "destroy_us", record.destroy_us);
+  return entry;
+}
+
+nlohmann::ordered_json to_json(const PairsRecord& record) {
+  nlohmann::ordered_json entry = setting_json(record.setting);
+  entry.erase("algorithm");
+  entry["pairs"] = record.pairs;
+  add(entry, "latency_us", record.latency_us);
+  entry["latency_us_p99"] = rounded(record.latency_us_p99);
+  entry["latency_us_mean"] = rounded(record.latency_us_mean);
+  entry["window"] = record.window;
+  entry["message_us"] = rounded(record.message_us);
+  entry["messages_per_s"] = rounded(record.messages_per_s());
+  entry["bytes_per_s"] = rounded(record.bytes_per_s());
+  entry["verified"] = record.verified;
   return entry;
 }
 

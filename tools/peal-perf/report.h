@@ -69,13 +69,33 @@ struct GroupRecord {
   Spread destroy_us;
 };
 
+// Of pairs of ranks; over all pairs.
+struct PairsRecord {
+  Setting setting;  // without an algorithm
+  uint32_t pairs = 0;
+  Spread latency_us;
+  double latency_us_p99 = 0;
+  double latency_us_mean = 0;
+  uint32_t window = 0;
+  double message_us = 0;  // median of a whole window, shared out among its messages
+  bool verified = false;
+
+  // Of one pair.
+  [[nodiscard]] double messages_per_s() const { return message_us == 0 ? 0 : 1e6 / message_us; }
+  [[nodiscard]] double bytes_per_s() const {
+    return messages_per_s() * static_cast<double>(setting.bytes);
+  }
+};
+
 void print_header(const Options& options);
 void print_record(const Record& record);
 void print_record(const OverlapRecord& record);
 void print_record(const GroupRecord& record);  // with its header
+void print_record(const PairsRecord& record);
 nlohmann::ordered_json to_json(const Record& record);
 nlohmann::ordered_json to_json(const OverlapRecord& record);
 nlohmann::ordered_json to_json(const GroupRecord& record);
+nlohmann::ordered_json to_json(const PairsRecord& record);
 // False with errno.
 bool write_json(const std::string& path, const nlohmann::ordered_json& records);
 

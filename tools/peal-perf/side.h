@@ -71,6 +71,10 @@ class Side {
   virtual void end_round() = 0;
 };
 
+// For the life of the context, whoever made it: any memory stays registered until then.
+uint8_t* make_buffer(const Job& job, peal_context* context, Memory kind, size_t bytes,
+                     unsigned access);
+
 // Packets sent by all cards of the job so far.
 struct Packets {
   uint64_t collective = 0;  // data and signals, sent for the first time
@@ -110,7 +114,6 @@ class PealSide final : public Side {
   [[nodiscard]] Packets packets() const;
 
  private:
-  uint8_t* make_buffer(size_t bytes, unsigned access);
   // The request for such calls, made at the first of them: then this is collective.
   peal_request* persistent_for(const Call& call);
   void free_persistent();
@@ -121,7 +124,6 @@ class PealSide final : public Side {
   [[nodiscard]] const void* send() const { return in_place_ ? PEAL_IN_PLACE : send_; }
 
   const Job& job_;
-  Memory memory_;
   bool in_place_;
   bool persistent_;
   std::map<uint32_t, peal_request*> requests_;  // persistent ones, by root

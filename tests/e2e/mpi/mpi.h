@@ -11,10 +11,14 @@ typedef struct peal_mpi_comm* MPI_Comm;
 typedef struct peal_mpi_request* MPI_Request;
 typedef struct peal_mpi_datatype* MPI_Datatype;
 typedef struct peal_mpi_status MPI_Status;
+typedef struct peal_mpi_info* MPI_Info;
+typedef struct peal_mpi_window* MPI_Win;
+typedef long MPI_Aint;
 
 extern MPI_Comm MPI_COMM_WORLD;
 extern MPI_Datatype MPI_BYTE;
 extern MPI_Request MPI_REQUEST_NULL;
+extern MPI_Info MPI_INFO_NULL;
 #define MPI_IN_PLACE ((void*)1)
 #define MPI_STATUS_IGNORE ((MPI_Status*)0)
 #define MPI_MAX_LIBRARY_VERSION_STRING 256
@@ -54,6 +58,20 @@ int MPI_Ialltoall(const void* send, int send_count, MPI_Datatype send_type, void
                   MPI_Request* request);
 int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
                MPI_Request* request);
+int MPI_Isend(const void* send, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request);
+int MPI_Irecv(void* receive, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+              MPI_Request* request);
+int MPI_Win_create(void* base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm,
+                   MPI_Win* window);
+int MPI_Win_free(MPI_Win* window);
+int MPI_Win_lock_all(int assertion, MPI_Win window);
+int MPI_Win_unlock_all(MPI_Win window);
+int MPI_Win_flush_all(MPI_Win window);
+int MPI_Put(const void* send, int count, MPI_Datatype type, int to, MPI_Aint offset, int there,
+            MPI_Datatype type_there, MPI_Win window);
+int MPI_Get(void* receive, int count, MPI_Datatype type, int from, MPI_Aint offset, int there,
+            MPI_Datatype type_there, MPI_Win window);
 int MPI_Test(MPI_Request* request, int* done, MPI_Status* status);
 int MPI_Wait(MPI_Request* request, MPI_Status* status);
 /* NOLINTEND(readability-identifier-naming) */
