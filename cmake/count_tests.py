@@ -1,8 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Prints "passed failed skipped" of one ctest JUnit file. ctest's own summary line counts a skipped test as
-passed, which would let a gate pass that ran nothing; a test that could not run counts as failed."""
+passed, which would let a gate pass that ran nothing; a test that could not run counts as failed. A test that left
+a report of GoogleTest, REPORTS/its name.xml, counts as those tests that the report lists.
 
+usage: count_tests.py JUNIT REPORTS"""
+
+import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -13,17 +17,37 @@ def asked_to_skip(case):
     return skipped is not None and skipped.get("message", "").startswith("SKIP_")
 
 
-def main():
-    passed = failed = skipped = 0
-    for case in ElementTree.parse(sys.argv[1]).getroot().iter("testcase"):
-        status = case.get("status")
-        if status == "run":
-            passed += 1
-        elif status == "disabled" or asked_to_skip(case):
-            skipped += 1
+def reported(report):
+    """Of one report: passed, failed, skipped."""
+    counts = [0, 0, 0]
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        if case.find("failure") is not None:
+            counts[1] += 1
+        elif case.get("status") == "run" and case.get("result") == "completed":
+            counts[0] += 1
         else:
+            counts[2] += 1
+    return counts
+
+
+def counts_of(case, report):
+    if report.is_file():
+        passed, failed, skipped = reported(report)
+        # It crashed at the end, or ran nothing.
+        if (case.get("status") != "run" and failed == 0) or passed + failed + skipped == 0:
             failed += 1
-    print(passed, failed, skipped)
+        return passed, failed, skipped
+    if case.get("status") == "run":
+        return 1, 0, 0
+    if case.get("status") == "disabled" or asked_to_skip(case):
+        return 0, 0, 1
+    return 0, 1, 0
+
+
+def main():
+    cases = ElementTree.parse(sys.argv[1]).getroot().iter("testcase")
+    reports = pathlib.Path(sys.argv[2])
+    print(*(sum(column) for column in zip((0, 0, 0), *(counts_of(case, reports / (case.get("name") + ".xml")) for case in cases))))
 
 
 if __name__ == "__main__":

@@ -57,9 +57,10 @@ WAITING = 3  # times the processor time may pass, on a busy machine or asleep
 Suite = collections.namedtuple("Suite", "name config seconds programs")
 # The programs of a suite, by the part of the tree that a patch touches. Far more processor time than any of them takes.
 SUITES = [
-    Suite("unit", "unit", 60, {"firmware/": ["peal-unit-tests", "peal-point-to-point-tests"],
+    Suite("unit", "unit", 60, {"firmware/": ["peal-unit-tests", "peal-collective-tests", "peal-point-to-point-tests",
+                                             "peal-queue-tests"],
                                "emulator/common/": ["peal-emulator-tests"],
-                               "hostlib/": ["peal-hostlib-tests", "peal-hostlib-thread-tests"]}),
+                               "hostlib/": ["peal-hostlib-tests", "peal-hostlib-thread-tests", "peal-program-tests"]}),
     Suite("sim", "emulator", 400, {"firmware/": ["peal-cluster-tests"], "emulator/common/": ["peal-cluster-tests"]}),
 ]
 PARTS = tuple(SUITES[0].programs)
