@@ -194,7 +194,7 @@ class World {
   [[nodiscard]] static bool is_filled(const uint8_t* block, uint32_t bytes, uint8_t first) {
     uint32_t wrong = 0;
     for (uint32_t at = 0; at < bytes; at++)
-      wrong |= static_cast<uint8_t>(first + at * 7) ^ uint32_t{block[at]};
+      wrong |= static_cast<uint8_t>(first + at * 7) ^ uint32_t { block[at] };
     return wrong == 0;
   }
   // Where the buffers of an operation begin, in both regions.
