@@ -100,7 +100,8 @@ void close_context(peal_context* context) {
     }
   }
   for (const auto& each : context->persistents) {
-    if (each->program != nullptr) delete_program(each->program);
+    for (peal_program* program : each->programs)
+      if (program != nullptr) delete_program(program);
   }
   for (peal_program* program : context->ended_programs) delete_program(program);
   for (const Allocation& left : context->left_tables) (void)context->transport->release(left);

@@ -38,8 +38,11 @@ struct DeleteBuilder {
 struct Persistent {
   peal_group* group = nullptr;  // this one's alone; of a program: the company of its kind
   Posting posting = {};
-  peal_program* program = nullptr;
-  uint64_t next_iteration = 0;  // of the program
+  // Programs that are started in turn: one, or two, the second of which is null else.
+  peal_program* programs[2] = {};
+  uint32_t handles[2] = {};  // of one program twice
+  uint8_t turns = 1;
+  uint64_t next_start = 0;  // of the programs together
 };
 }  // namespace peal::host
 

@@ -2,7 +2,6 @@
 #include "hostlib/persistent_program.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
@@ -20,12 +19,13 @@ constexpr uint32_t kCompanyPurpose = 0x63707267;
 // From Sur, Bondhugula and others: a ring for more than a megabyte, or more than 32 ranks.
 constexpr uint64_t kRingBytes = 1 << 20;
 constexpr uint32_t kRingRanks = 32;
-// Chosen, and not measured on an idle machine yet.
-constexpr uint64_t kCopiedBytes = 2048;
+// Measured on peal-nic with 8 ranks (docs/performance.md).
+constexpr uint64_t kCollectedBytes = 32 << 10;  // for a rank of an all-to-all to receive
 constexpr uint64_t kChainBytes = 128 << 10;
 constexpr uint64_t kSegmentBytes = 16 << 10;
 constexpr uint64_t kSegmentsMax = 4096;
 constexpr uint32_t kWindow = 4;
+constexpr uint32_t kTurns = 2;
 
 // What ranks tell each other before they write their programs. Little-endian, like all of abi/.
 struct Record {
@@ -34,8 +34,8 @@ struct Record {
   uint32_t able;  // whether this rank can make a program of it
   uint32_t key;   // of the receive buffer
   uint64_t offset;
-  uint32_t work_key;  // of the collective buffer
-  uint32_t reserved[9];
+  uint32_t work_keys[kTurns];  // of the collective buffers
+  uint32_t reserved[8];
 };
 static_assert(sizeof(Record) == PEAL_GROUP_RECORD_BYTES);
 
@@ -65,9 +65,9 @@ class Maker {
   Maker(peal_group& group, const PersistentOperation& operation)
       : group_(group), context_(*group.context), own_(operation) {}
   ~Maker() {
-    if (work_.address == nullptr) return;
     const Lock lock(context_.mutex);
-    (void)context_.transport->release(work_);
+    for (const Allocation& work : work_)
+      if (work.address != nullptr) (void)context_.transport->release(work);
   }
   Maker(const Maker&) = delete;
   Maker& operator=(const Maker&) = delete;
@@ -82,13 +82,14 @@ class Maker {
     record.able = able_ ? 1 : 0;
     record.key = receive_.key;
     record.offset = receive_.offset;
-    record.work_key = work_.key;
+    for (uint32_t turn = 0; turn < kTurns; turn++) record.work_keys[turn] = work_[turn].key;
     return record;
   }
   void learn(const std::vector<Record>& records) {
     for (const Record& record : records) {
       receives_.push_back({.key = record.key, .offset = record.offset});
-      works_.push_back({.key = record.work_key, .offset = 0});
+      for (uint32_t turn = 0; turn < kTurns; turn++)
+        works_[turn].push_back({.key = record.work_keys[turn], .offset = 0});
     }
   }
   // Of exchanges by pairs whose blocks differ, everybody's word for everybody.
@@ -113,7 +114,9 @@ class Maker {
     return PEAL_OK;
   }
 
-  Program write() {
+  // Programs that are started in turn.
+  [[nodiscard]] uint32_t turns() const { return collects() ? kTurns : 1; }
+  Program write(uint32_t turn) {
     switch (own_.operation) {
       case PEAL_OPERATION_BARRIER:
         return dissemination_barrier(group_.rank, group_.size);
@@ -122,24 +125,26 @@ class Maker {
       case PEAL_OPERATION_ALLGATHER:
         return allgather();
       default:
-        return pairs();
+        return collects() ? alltoall(turn) : pairs();
     }
   }
   // Whoever takes it releases it.
-  Allocation take_work() { return std::exchange(work_, {}); }
+  Allocation take_work(uint32_t turn) { return std::exchange(work_[turn], {}); }
 
  private:
   [[nodiscard]] bool rings() const {
     return group_.size > kRingRanks || own_.block_bytes * group_.size > kRingBytes;
   }
-  // Ranks that are a power of two exchange what lies in one piece anyway.
-  [[nodiscard]] uint64_t copied_bytes() const {
-    return std::has_single_bit(group_.size) ? 0 : kCopiedBytes;
+  // All blocks go through collective buffers.
+  [[nodiscard]] bool collects() const {
+    return own_.operation == PEAL_OPERATION_ALLTOALL && own_.block_bytes != 0 &&
+           own_.block_bytes * group_.size <= kCollectedBytes;
   }
   // In place the own block is where it belongs.
   [[nodiscard]] bool skips(uint32_t to) const { return own_.in_place && to == group_.rank; }
   [[nodiscard]] bool copies_all() const {
-    return own_.in_place && by_pairs(own_) && own_.operation != PEAL_OPERATION_ALLGATHERV;
+    return own_.in_place && by_pairs(own_) && own_.operation != PEAL_OPERATION_ALLGATHERV &&
+           !collects();
   }
 
   // What arrives is passed on from where it lies, so the card has to read there as well.
@@ -158,13 +163,10 @@ class Maker {
     return true;
   }
   bool make_work() {
-    uint64_t bytes = 0;
-    if (own_.operation == PEAL_OPERATION_ALLGATHER && !rings()) {
-      bytes = collective_bytes(group_.size, own_.block_bytes, copied_bytes());
-    } else if (copies_all()) {
-      bytes = own_.receive_bytes;
-    }
-    return bytes == 0 || context_.transport->allocate(bytes, &work_) == PEAL_OK;
+    if (!collects() && !copies_all()) return true;
+    for (uint32_t turn = 0; turn < turns() && own_.receive_bytes != 0; turn++)
+      if (context_.transport->allocate(own_.receive_bytes, &work_[turn]) != PEAL_OK) return false;
+    return true;
   }
 
   Program broadcast() const {
@@ -186,11 +188,19 @@ class Maker {
     gathering.block_bytes = own_.block_bytes;
     gathering.own = receive_;
     gathering.receives = receives_;
-    if (rings()) return ring_allgather(gathering);
-    gathering.copied_bytes = copied_bytes();
-    gathering.collective = work_.address;
-    gathering.collectives = works_;
-    return doubling_allgather(gathering);
+    return rings() ? ring_allgather(gathering) : doubling_allgather(gathering);
+  }
+  Program alltoall(uint32_t turn) const {
+    Collecting collecting;
+    collecting.rank = group_.rank;
+    collecting.ranks = group_.size;
+    collecting.send = own_.in_place ? own_.receive : own_.send;
+    collecting.in_place = own_.in_place;
+    collecting.block_bytes = own_.block_bytes;
+    collecting.own = receive_;
+    collecting.collective = work_[turn].address;
+    collecting.collectives = works_[turn];
+    return collected_alltoall(collecting);
   }
   Program pairs() const {
     std::vector<PairBlock> blocks(group_.size);
@@ -201,8 +211,8 @@ class Maker {
       blocks[to] = {part.at, part.bytes, place_of(to)};
       if (!copies_all() || part.bytes == 0) continue;
       const auto offset = static_cast<uint64_t>(part.at - own_.receive);
-      copied.push_back({part.at, part.bytes, {.key = work_.key, .offset = offset}});
-      blocks[to].from = work_.address + offset;
+      copied.push_back({part.at, part.bytes, {.key = work_[0].key, .offset = offset}});
+      blocks[to].from = work_[0].address + offset;
     }
     return pairwise_exchange(group_.rank, blocks, kWindow, copied);
   }
@@ -217,9 +227,9 @@ class Maker {
   const PersistentOperation& own_;
   bool able_ = false;
   Program::Remote receive_;
-  Allocation work_;
+  Allocation work_[kTurns];
   std::vector<Program::Remote> receives_;
-  std::vector<Program::Remote> works_;
+  std::vector<Program::Remote> works_[kTurns];
   std::vector<Place> places_;
 };
 
@@ -280,6 +290,13 @@ peal_error agree_on_places(CardExchange& exchange, uint32_t ranks, peal_error ow
   return PEAL_OK;
 }
 
+// What was committed before something failed. (The text of the failure stays.)
+void give_up(peal_context& context, const Persistent& persistent) {
+  const Lock lock(context.mutex);
+  for (peal_program* program : persistent.programs)
+    if (program != nullptr) context.ended_programs.push_back(program);
+}
+
 }  // namespace
 
 peal_error make_program(peal_group& parent, peal_error own, uint32_t purpose,
@@ -306,18 +323,23 @@ peal_error make_program(peal_group& parent, peal_error own, uint32_t purpose,
     error = agree_on_places(exchange, company.size, error);
     if (error != PEAL_OK) return error;
   }
-  peal_program* program = nullptr;
-  Program written = maker.write();
-  error = commit_written(company, std::move(written), maker.take_work(), &program);
+  auto persistent = std::make_unique<Persistent>();
+  persistent->turns = static_cast<uint8_t>(maker.turns());
+  for (uint32_t turn = 0; turn < maker.turns() && error == PEAL_OK; turn++) {
+    Program written = maker.write(turn);  // while the buffer is the maker's
+    error = commit_written(company, std::move(written), maker.take_work(turn),
+                           &persistent->programs[turn]);
+  }
+  if (error != PEAL_OK) give_up(context, *persistent);
   if (error == PEAL_ERR_PEER_DEAD || error == PEAL_ERR_CARD_GONE || error == PEAL_ERR_CARD_ANSWER) {
     return error;
   }
   if (error != PEAL_OK) return PEAL_OK;  // on all ranks: some card has no room for it
   const Lock lock(context.mutex);
-  auto persistent = std::make_unique<Persistent>();
   persistent->group = &company;
-  persistent->program = program;
-  persistent->posting = start_of(*program);
+  persistent->posting = start_of(*persistent->programs[0]);
+  for (uint32_t i = 0; i < kTurns; i++)
+    persistent->handles[i] = start_of(*persistent->programs[i % maker.turns()]).send_key;
   company.users++;
   *made = persistent.get();
   context.persistents.push_back(std::move(persistent));

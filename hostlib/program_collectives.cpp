@@ -302,6 +302,22 @@ Program pairwise_exchange(uint32_t rank, const std::vector<PairBlock>& blocks, u
   return program;
 }
 
+Program collected_alltoall(const Collecting& own) {
+  Program program({.rank = own.rank, .ranks = own.ranks});
+  const uint16_t arrived = program.add_counter(PEAL_ANY_RANK);
+  const uint16_t sent = program.add_counter(own.rank);
+  const Program::Notice notice = {.counter = arrived};
+  for (uint32_t k = 1; k <= own.ranks; k++) {  // the own block last: it has the shortest way
+    const uint32_t to = (own.rank + k) % own.ranks;
+    program.put(to, own.send + to * own.block_bytes, own.block_bytes,
+                behind(own.collectives[to], own.rank * own.block_bytes), &notice, sent);
+  }
+  program.wait(arrived, own.ranks);
+  if (own.in_place) program.wait(sent, own.ranks);  // they read what is overwritten now
+  program.put(own.rank, own.collective, own.ranks * own.block_bytes, own.own, nullptr);
+  return program;
+}
+
 Program pairwise_alltoall(uint32_t rank, uint32_t ranks, const void* send, uint64_t block_bytes,
                           uint32_t window, const std::vector<Program::Remote>& receives) {
   std::vector<PairBlock> blocks;

@@ -61,6 +61,24 @@ struct PairBlock {
 Program pairwise_exchange(uint32_t rank, const std::vector<PairBlock>& blocks, uint32_t window,
                           const std::vector<PairBlock>& copied = {});
 
+// Two programs that are started in turn, each with collective buffers of its own, need no word that
+// these are ready, where no rank can end a start before all have begun it. Whoever puts in start
+// i + 1 has ended start i, so that the owner has begun start i, and so ended start i - 1, the last
+// one that used this buffer. User memory is written by its own rank alone.
+struct Collecting {
+  uint32_t rank = 0;
+  uint32_t ranks = 1;
+  const uint8_t* send = nullptr;  // in place: the receive buffer
+  bool in_place = false;
+  uint64_t block_bytes = 0;
+  Program::Remote own;            // the receive buffer, as it is known to others
+  uint8_t* collective = nullptr;  // as long as the receive buffer
+  std::vector<Program::Remote> collectives;
+};
+// All-to-all by pairs, all of which goes through the collective buffers, and from there to its
+// place in one copy.
+Program collected_alltoall(const Collecting& collecting);
+
 // All-to-all by pairs (Kandalla and others, "Improving Parallel 3D FFT Performance using Hardware
 // Offloaded Collective Communication"): at step k to rank + k, with `window` puts under way at
 // most. `receives`: everybody's receive buffers, by rank.

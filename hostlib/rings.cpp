@@ -200,10 +200,12 @@ bool leave_group(peal_request& request) {
   peal_context& context = *request.context;
   Persistent& persistent = *request.persistent;
   peal_group& group = *persistent.group;
-  if (persistent.program != nullptr) {
+  if (persistent.programs[0] != nullptr) {
     // Whoever drains the ring does not wait for the card: forget_ended_programs() does.
-    context.ended_programs.push_back(persistent.program);
-    persistent.program = nullptr;
+    for (peal_program*& program : persistent.programs) {
+      if (program != nullptr) context.ended_programs.push_back(program);
+      program = nullptr;
+    }
     if (--group.users > 0) return false;
   }
   group.over = request.operation == PEAL_OPERATION_DESTROY || context.broken != PEAL_OK;
@@ -249,13 +251,15 @@ peal_error start_again(peal_request& request) {
   forget_end(request);
   Persistent& persistent = *request.persistent;
   Posting posting = persistent.posting;
-  if (persistent.program == nullptr) {
+  if (persistent.programs[0] == nullptr) {
     return post_entry(*persistent.group, posting, request) ? PEAL_OK : refuse_full_ring(context);
   }
-  if (!post_numbered(*persistent.group, posting, persistent.next_iteration, request)) {
+  const uint64_t start = persistent.next_start;
+  posting.send_key = persistent.handles[start & 1];
+  if (!post_numbered(*persistent.group, posting, start >> (persistent.turns - 1), request)) {
     return refuse_full_ring(context);
   }
-  persistent.next_iteration++;
+  persistent.next_start++;
   return PEAL_OK;
 }
 

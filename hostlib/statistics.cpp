@@ -28,7 +28,8 @@ peal_error read_statistics(peal_context& context, peal_statistics* statistics) {
                                                      [](const auto& each) { return !each->over; }));
   for (const peal_request& request : context.requests) {
     whole.requests += request.state == peal_request::State::kFree ? 0 : 1;
-    const bool program = request.persistent != nullptr && request.persistent->program != nullptr;
+    const bool program =
+        request.persistent != nullptr && request.persistent->programs[0] != nullptr;
     whole.programs += program ? 1 : 0;
   }
   whole.ordinary = context.ordinary;

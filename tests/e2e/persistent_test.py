@@ -34,8 +34,8 @@ class PersistentTest(jobs.JobCase):
         self.scenario(4, "persistent", "40", "9000", "3", "programs", options=LOSS)
 
     def test_where_cards_have_no_room_for_all(self):
-        """Three ranks of a card with eight requests each; a card has 16 queues."""
-        self.scenario(6, "persistent", "40", "5000", "9", "both", options=("--cards", "2"))
+        """Six ranks of a card with eight requests each, of which many are two programs; a card has 32 queues."""
+        self.scenario(6, "persistent", "40", "5000", "9", "both", options=("--cards", "1"))
 
     def test_more_than_a_card_has_groups(self):
         """Each round ends one request and makes another."""

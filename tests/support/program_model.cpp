@@ -71,6 +71,22 @@ void ProgramModel::end_iteration(Rank& rank) {
   const uint32_t number = rank.program->shape().rank;
   const auto host = hosts_.find(number);
   if (host != hosts_.end() && over_for(number) > ended) host->second(ended);
+  const auto turn = turns_.find(number);
+  if (turn != turns_.end()) turn->second(ended * programs_of(number) + rank.number);
+}
+
+uint64_t ProgramModel::programs_of(uint32_t rank) const {
+  return static_cast<uint64_t>(std::ranges::count_if(
+      ranks_, [rank](const Rank& each) { return each.program->shape().rank == rank; }));
+}
+
+// Those before it have begun as many iterations as it is to begin, and ended them; those behind it
+// one less.
+bool ProgramModel::has_turn(const Rank& rank) const {
+  return std::ranges::all_of(ranks_, [&rank](const Rank& each) {
+    if (each.program->shape().rank != rank.program->shape().rank) return true;
+    return each.iteration == rank.iteration + (each.number < rank.number ? 1 : 0);
+  });
 }
 
 bool ProgramModel::step(uint32_t number, uint64_t iterations) {
@@ -86,6 +102,7 @@ bool ProgramModel::step(uint32_t number, uint64_t iterations) {
   if (rank.next == 0 && hosts_.contains(shape.rank) && over_for(shape.rank) < rank.iteration) {
     return false;
   }
+  if (rank.next == 0 && turns_.contains(shape.rank) && !has_turn(rank)) return false;
   if (shape.mode == PEAL_PROGRAM_MODE_SESSION &&
       rank.next >= shape.scheduled + rank.counts[{rank.iteration, 0}]) {
     return false;

@@ -39,6 +39,11 @@ class ProgramModel {
   void start_one_by_one(uint32_t rank, std::function<void(uint64_t iteration)> at_end) {
     hosts_[rank] = std::move(at_end);
   }
+  // A host whose starts go to its programs in turn, each when the one before is over; `at_end` is
+  // called with the number of the start that is over.
+  void start_in_turn(uint32_t rank, std::function<void(uint64_t start)> at_end) {
+    turns_[rank] = std::move(at_end);
+  }
   // Iterations that the rank has behind it.
   [[nodiscard]] uint64_t passed(uint32_t rank) const { return ranks_[rank].iteration; }
   // How many iterations a rank told another ahead of its own, at most.
@@ -65,6 +70,8 @@ class ProgramModel {
   void end_iteration(Rank& rank);
   // How many all programs of that rank are through with.
   [[nodiscard]] uint64_t over_for(uint32_t rank) const;
+  [[nodiscard]] bool has_turn(const Rank& rank) const;
+  [[nodiscard]] uint64_t programs_of(uint32_t rank) const;
   void arrive(const Task& task);
   bool try_choice(uint64_t choice, uint64_t iterations, bool slow_too);
   // Between two ranks things arrive in order: the first task of the same pair.
@@ -79,6 +86,7 @@ class ProgramModel {
   std::vector<Rank> ranks_;
   std::vector<Task> tasks_;
   std::map<uint32_t, std::function<void(uint64_t)>> hosts_;
+  std::map<uint32_t, std::function<void(uint64_t)>> turns_;
   std::string text_;
   uint64_t farthest_ahead_ = 0;
 };

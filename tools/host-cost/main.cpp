@@ -60,7 +60,7 @@ class Job {
     check(peal_allgather_init(alone, send(0), receive(0), kBlock, &program_),
           "peal_allgather_init");
     peal::host::Persistent& persistent = *program_->persistent;
-    check(peal_program_create(0, 1, nullptr, &persistent.program), "peal_program_create");
+    check(peal_program_create(0, 1, nullptr, &persistent.programs[0]), "peal_program_create");
     persistent.posting = {};
     persistent.posting.operation = PEAL_OPERATION_START;
     persistent.posting.block_bytes = 1;

@@ -348,5 +348,107 @@ TEST(PairwiseExchange, WhatIsOverwrittenWasCopiedBefore) {
   }
 }
 
+// --- programs that are started in turn, with buffers that nobody says are ready ---
+
+// What a rank sends in one start, and what it has received at its end.
+class InTurn {
+ public:
+  static constexpr uint64_t kStarts = 6;
+  static constexpr size_t kBlock = 5;
+
+  InTurn(uint32_t ranks, uint64_t seed, bool in_place)
+      : ranks_(ranks), seed_(seed), in_place_(in_place), model(seed) {
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+      receives.emplace_back(ranks * kBlock, 0xee);
+      sends_.emplace_back(ranks * kBlock, 0);
+      for (auto& turn : collectives) turn.emplace_back(ranks * kBlock, 0xdd);
+    }
+    for (auto& receive : receives) owns.push_back(model.add_memory(receive.data()));
+    for (uint32_t turn = 0; turn < 2; turn++) {
+      for (auto& each : collectives[turn]) remotes[turn].push_back(model.add_memory(each.data()));
+    }
+    for (uint32_t rank = 0; rank < ranks; rank++) write(rank, 0);
+  }
+  // Of this rank.
+  uint8_t* send(uint32_t rank) { return in_place_ ? receives[rank].data() : sends_[rank].data(); }
+  void expect_right(const std::vector<Program>& programs, const std::string& what) {
+    for (const Program& program : programs) model.add_program(program);
+    for (uint32_t rank = 0; rank < ranks_; rank++) {
+      model.start_in_turn(rank, [this, rank, &what](uint64_t start) {
+        for (uint32_t from = 0; from < ranks_; from++) {
+          for (size_t i = 0; i < kBlock; i++) {
+            ASSERT_EQ(receives[rank][from * kBlock + i], byte(start, from, rank, i))
+                << what << ", start " << start << ", of " << from << " at " << rank;
+          }
+        }
+        write(rank, start + 1);
+      });
+    }
+    EXPECT_TRUE(model.run(kStarts / 2)) << what << ": " << model.text();
+    EXPECT_LE(model.farthest_ahead(), 1u) << what;
+  }
+
+ private:
+  [[nodiscard]] uint8_t byte(uint64_t start, uint32_t from, uint32_t to, size_t i) const {
+    return byte_of(seed_ + start * 5, from, to, i);
+  }
+  void write(uint32_t rank, uint64_t start) {
+    for (uint32_t to = 0; to < ranks_; to++) {
+      for (size_t i = 0; i < kBlock; i++) send(rank)[to * kBlock + i] = byte(start, rank, to, i);
+    }
+  }
+
+  uint32_t ranks_;
+  uint64_t seed_;
+  bool in_place_;
+  std::vector<std::vector<uint8_t>> sends_;
+
+ public:
+  ProgramModel model;
+  std::vector<std::vector<uint8_t>> receives;
+  std::vector<Program::Remote> owns;
+  std::vector<std::vector<uint8_t>> collectives[2];
+  std::vector<Program::Remote> remotes[2];
+};
+
+TEST(CollectedAlltoall, EachStartBringsItsOwnBlocks) {
+  for (uint32_t ranks = 1; ranks <= 12; ranks++) {
+    for (uint64_t seed = 0; seed < kOrders; seed++) {
+      InTurn all(ranks, seed, seed % 2 == 1);
+      std::vector<Program> programs;
+      for (uint32_t turn = 0; turn < 2; turn++) {
+        for (uint32_t rank = 0; rank < ranks; rank++) {
+          programs.push_back(collected_alltoall({.rank = rank,
+                                                 .ranks = ranks,
+                                                 .send = all.send(rank),
+                                                 .in_place = seed % 2 == 1,
+                                                 .block_bytes = InTurn::kBlock,
+                                                 .own = all.owns[rank],
+                                                 .collective = all.collectives[turn][rank].data(),
+                                                 .collectives = all.remotes[turn]}));
+          const std::string text = text_of(check_program(programs.back()));
+          EXPECT_EQ(text.find("wrong"), std::string::npos) << text;
+        }
+      }
+      all.expect_right(programs, name_of(ranks, seed));
+    }
+  }
+}
+
+// The packets that are saved: who puts into collective buffers alone is told nothing.
+TEST(CollectedAlltoall, NobodySaysThatItIsReady) {
+  Collecting own;
+  own.ranks = 8;
+  own.block_bytes = 8;
+  own.collectives.resize(8);
+  const Program program = collected_alltoall(own);
+  uint32_t puts = 0;
+  for (const Program::Step& step : program.steps()) {
+    EXPECT_NE(step.descriptor.opcode, PEAL_PROGRAM_SIGNAL);
+    puts += step.descriptor.opcode == PEAL_PROGRAM_PUT ? 1 : 0;
+  }
+  EXPECT_EQ(puts, 9u);  // one for each rank, and the copy
+}
+
 }  // namespace
 }  // namespace peal::host
