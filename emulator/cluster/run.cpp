@@ -270,6 +270,7 @@ Report Run::report() const {
     if (group.members.empty()) continue;
     const size_t count = world_.members[group.members[0]].posts.size();
     const GroupPlan& plan = scenario_.groups[world_.members[group.members[0]].group];
+    TimeNs ended_ns = 0;  // the operation before
     for (size_t sequence = 0; sequence < count; sequence++) {
       TimeNs first_ns = kNever;
       TimeNs last_post_ns = 0;
@@ -297,6 +298,9 @@ Report Run::report() const {
       // The destroy operation is no work of the user's.
       if (!all || sequence >= plan.operations.size()) continue;
       report.latencies_ns.push_back(last_ns - first_ns);
+      const TimeNs begun_ns = ended_ns == 0 ? first_ns : ended_ns;
+      report.periods_ns.push_back(last_ns > begun_ns ? last_ns - begun_ns : 0);
+      ended_ns = std::max(ended_ns, last_ns);
       report.done_ns.push_back(std::max(last_ns, last_done_ns) - last_post_ns);
     }
   }

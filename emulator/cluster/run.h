@@ -35,6 +35,9 @@ struct Report {
   std::map<std::string, uint64_t> happened;  // accidents that met somebody at work, by name
   std::vector<TimeNs>
       latencies_ns;  // of every operation of every group: last completion - first post
+  // Of the same: from the end of the group's operation before it, or the first post, to its own. A
+  // rank that goes ahead of the others lengthens latencies, which then overlap, but no period.
+  std::vector<TimeNs> periods_ns;
   // Of the same: from its last post until the last host has its completion and has done its work.
   std::vector<TimeNs> done_ns;
   std::array<uint64_t, PEAL_PACKET_TYPE_COUNT> packets{};  // sent, by type, repairs included

@@ -28,15 +28,14 @@ std::string hex(uint64_t value) {
   return text;
 }
 
-struct Latency {
+struct Spread {
   double median_us = 0;
   double min_us = 0;
   double max_us = 0;
 };
 
-Latency latency_of(const Report& report) {
-  if (report.latencies_ns.empty()) return {};
-  std::vector<TimeNs> sorted = report.latencies_ns;
+Spread spread_of(std::vector<TimeNs> sorted) {
+  if (sorted.empty()) return {};
   std::sort(sorted.begin(), sorted.end());
   const size_t half = sorted.size() / 2;
   const double median = sorted.size() % 2 == 1
@@ -99,11 +98,15 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
   tree["dma_faults"] = report.dma_faults;
   tree["virtual_us"] = {{"finished", microseconds(report.finished_ns)},
                         {"drained", microseconds(report.drained_ns)}};
-  const Latency latency = latency_of(report);
-  tree["latency_us"] = {{"median", latency.median_us},
-                        {"min", latency.min_us},
-                        {"max", latency.max_us},
-                        {"operations", report.latencies_ns.size()}};
+  const auto add_spread = [&tree](const char* name, const std::vector<TimeNs>& times) {
+    const Spread spread = spread_of(times);
+    tree[name] = {{"median", spread.median_us},
+                  {"min", spread.min_us},
+                  {"max", spread.max_us},
+                  {"operations", times.size()}};
+  };
+  add_spread("latency_us", report.latencies_ns);
+  add_spread("period_us", report.periods_ns);
   nlohmann::json packets = nlohmann::json::object();
   for (uint8_t type = 1; type < PEAL_PACKET_TYPE_COUNT; type++)
     packets[names::packet_type(type)] = report.packets[type];
@@ -136,16 +139,19 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
 }
 
 std::string report_text(const Report& report) {
-  const Latency latency = latency_of(report);
+  const Spread latency = spread_of(report.latencies_ns);
+  const Spread period = spread_of(report.periods_ns);
   char text[480];
-  std::snprintf(text, sizeof(text),
-                "%s: %" PRIu64 " completions, latency median %.2f us (%.2f to %.2f), %" PRIu64
-                " packets (%.2f per packet needed, %.1f %% to repair), %" PRIu64
-                " repairs, virtual %.3f ms, checksums %s, trace %s\n",
-                report.ok ? "ok" : "FAILED", report.completed, latency.median_us, latency.min_us,
-                latency.max_us, report.cluster.sent, report.effort(), 100 * report.repair_share(),
-                report.repairs, microseconds(report.finished_ns) / 1000,
-                checksums_text(report.checksums), hex(report.trace_hash).c_str());
+  std::snprintf(
+      text, sizeof(text),
+      "%s: %" PRIu64
+      " completions, latency median %.2f us (%.2f to %.2f), period median %.2f us, %" PRIu64
+      " packets (%.2f per packet needed, %.1f %% to repair), %" PRIu64
+      " repairs, virtual %.3f ms, checksums %s, trace %s\n",
+      report.ok ? "ok" : "FAILED", report.completed, latency.median_us, latency.min_us,
+      latency.max_us, period.median_us, report.cluster.sent, report.effort(),
+      100 * report.repair_share(), report.repairs, microseconds(report.finished_ns) / 1000,
+      checksums_text(report.checksums), hex(report.trace_hash).c_str());
   std::string all = text;
   for (const std::string& line : report.lines) all += "  " + line + "\n";
   return all;
