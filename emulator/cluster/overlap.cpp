@@ -17,6 +17,11 @@ double average(const std::vector<TimeNs>& times) {
 
 }  // namespace
 
+double overlap_share(double comm_ns, double work_ns, double both_ns) {
+  const double shorter = std::min(comm_ns, work_ns);
+  return shorter > 0 ? (comm_ns + work_ns - both_ns) / shorter : 0;
+}
+
 Overlap measure_overlap(Scenario scenario, const OverlapPlan& plan) {
   scenario.cards = plan.cards;
   scenario.groups = {make_group(plan.cards, 1)};
@@ -32,8 +37,7 @@ Overlap measure_overlap(Scenario scenario, const OverlapPlan& plan) {
   overlap.both = run(scenario);
   overlap.work_ns = static_cast<double>(group.work_ns);
   overlap.both_ns = average(overlap.both.done_ns);
-  const double shorter = std::min(overlap.comm_ns, overlap.work_ns);
-  if (shorter > 0) overlap.share = (overlap.comm_ns + overlap.work_ns - overlap.both_ns) / shorter;
+  overlap.share = overlap_share(overlap.comm_ns, overlap.work_ns, overlap.both_ns);
   return overlap;
 }
 

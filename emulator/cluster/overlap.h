@@ -25,11 +25,13 @@ struct Overlap {
   double comm_ns = 0;  // until all have its result; nobody computes, nobody is late
   double work_ns = 0;  // of computing alone
   double both_ns = 0;  // until all have its result and have computed
-  // (comm + work - both) / the shorter one of comm and work
-  double share = 0;
+  double share = 0;    // see overlap_share()
   Report comm;
   Report both;
 };
+
+// (comm + work - both) / the shorter one of comm and work; 0 if that takes no time.
+[[nodiscard]] double overlap_share(double comm_ns, double work_ns, double both_ns);
 
 // The scenario says everything else: costs, patience, seed; its groups and cards are the plan's.
 [[nodiscard]] Overlap measure_overlap(Scenario scenario, const OverlapPlan& plan);

@@ -3,6 +3,7 @@
 // programs.
 #include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "tools/peal-sim/commands.h"
 #include "tools/peal-sim/program_figures.h"
@@ -91,8 +92,37 @@ struct AlltoallArguments {
   uint32_t ranks = 64;
   uint32_t ranks_per_card = 8;
   uint64_t bytes = 65536;
+  uint32_t window = 0;
+  uint32_t overlap = 0;
   std::string json;
 };
+
+// Records go to standard output alone, if at all.
+nlohmann::json overlap_record(const CostModel& model, const AlltoallFigure& figure, uint32_t starts,
+                              bool prints) {
+  const AlltoallOverlap overlap = measure_overlap(model, figure, starts);
+  if (prints) {
+    std::printf("%8u %12.1f %12.1f %12.1f %11.2f %11.2f\n", figure.window, overlap.comm_ns / 1000,
+                overlap.work_ns / 1000, overlap.both_ns / 1000, 100 * overlap.share,
+                100 * overlap.ratio);
+    std::fflush(stdout);
+  }
+  return {{"window", figure.window},           {"comm_us", overlap.comm_ns / 1000},
+          {"work_us", overlap.work_ns / 1000}, {"both_us", overlap.both_ns / 1000},
+          {"overlap", overlap.share},          {"work_of_both", overlap.ratio}};
+}
+
+nlohmann::json time_record(const CostModel& model, const AlltoallFigure& figure, bool prints) {
+  const AlltoallTimes times = measure(model, figure);
+  if (prints) {
+    std::printf("%8u %12.1f %12llu\n", figure.window, microseconds(times.total_ns),
+                static_cast<unsigned long long>(times.sent_again));
+    std::fflush(stdout);
+  }
+  return {{"window", figure.window},
+          {"whole_us", microseconds(times.total_ns)},
+          {"sent_again", times.sent_again}};
+}
 
 int alltoall_figure(const AlltoallArguments& arguments) {
   const CostModel model = model_of(arguments.model);
@@ -104,23 +134,24 @@ int alltoall_figure(const AlltoallArguments& arguments) {
   if (prints) {
     std::printf("%u ranks, %u a card, %llu bytes for each rank\n", arguments.ranks,
                 arguments.ranks_per_card, static_cast<unsigned long long>(arguments.bytes));
-    std::printf("%8s %12s %12s\n", "window", "whole us", "sent again");
+    if (arguments.overlap == 0) {
+      std::printf("%8s %12s %12s\n", "window", "whole us", "sent again");
+    } else {
+      std::printf("%8s %12s %12s %12s %11s %11s\n", "window", "T_comm us", "T_work us", "T_both us",
+                  "overlap %", "work %");
+    }
   }
   nlohmann::json records = nlohmann::json::array();
-  for (const uint32_t window : {1u, 2u, 4u, 6u, 8u, 16u, 32u}) {
-    const AlltoallTimes times =
-        measure(model, AlltoallFigure{.ranks = arguments.ranks,
-                                      .ranks_per_card = arguments.ranks_per_card,
-                                      .block_bytes = arguments.bytes,
-                                      .window = window});
-    if (prints) {
-      std::printf("%8u %12.1f %12llu\n", window, microseconds(times.total_ns),
-                  static_cast<unsigned long long>(times.sent_again));
-      std::fflush(stdout);
-    }
-    records.push_back({{"window", window},
-                       {"whole_us", microseconds(times.total_ns)},
-                       {"sent_again", times.sent_again}});
+  std::vector<uint32_t> windows = {1, 2, 4, 6, 8, 16, 32};
+  if (arguments.window != 0) windows = {arguments.window};
+  for (const uint32_t window : windows) {
+    const AlltoallFigure figure = {.ranks = arguments.ranks,
+                                   .ranks_per_card = arguments.ranks_per_card,
+                                   .block_bytes = arguments.bytes,
+                                   .window = window};
+    records.push_back(arguments.overlap == 0
+                          ? time_record(model, figure, prints)
+                          : overlap_record(model, figure, arguments.overlap, prints));
   }
   if (!arguments.json.empty()) write_json(arguments.json, records);
   return 0;
@@ -188,6 +219,15 @@ Command add_alltoall_figure_command(CLI::App& app) {
       ->capture_default_str();
   group.add("--bytes", a.bytes, "N", "Each rank has so many bytes for each.")
       ->transform(whole(1, 1 << 26))
+      ->capture_default_str();
+  group.add("--window", a.window, "W", "Sends so many before it waits for them; 0: several.")
+      ->transform(whole(0, 1024))
+      ->capture_default_str();
+  group
+      .add("--overlap", a.overlap, "N",
+           "Measures what hosts can compute in, over so many starts one after the other; 0: the "
+           "time of one start.")
+      ->transform(whole(0, 1000))
       ->capture_default_str();
   add_json(group, &a.json);
   return [arguments] { return alltoall_figure(*arguments); };

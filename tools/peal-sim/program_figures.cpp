@@ -2,9 +2,11 @@
 #include "tools/peal-sim/program_figures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
+#include "emulator/cluster/overlap.h"
 #include "hostlib/program_collectives.h"
 #include "tools/peal-sim/program_hosts.h"
 
@@ -54,6 +56,47 @@ uint64_t count_of(const host::Programs& programs) {
   return count;
 }
 
+// The hosts of a pairwise all-to-all, and what each must have in the end.
+struct Alltoall {
+  Alltoall(const CostModel& model, const AlltoallFigure& all)
+      : figure(all),
+        hosts(options_of(model, cards_of(all)),
+              {.bytes = all.ranks * all.block_bytes, .ranks_per_card = all.ranks_per_card},
+              [all](const ProgramHosts::Place& place) {
+                return only(host::pairwise_alltoall(place.rank, all.ranks, place.send,
+                                                    all.block_bytes, all.window, place.receives));
+              }) {
+    for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+      fill(hosts.send(rank), figure.ranks * figure.block_bytes, rank + 1);
+    }
+  }
+
+  void check() {
+    expect_good(hosts);
+    const size_t block = figure.block_bytes;
+    for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+      for (uint32_t from = 0; from < figure.ranks; from++) {
+        if (std::memcmp(hosts.receive(rank) + from * block, hosts.send(from) + rank * block,
+                        block) != 0) {
+          throw std::runtime_error("rank " + std::to_string(rank) + " has not got rank " +
+                                   std::to_string(from) + "'s block");
+        }
+      }
+    }
+  }
+
+  static uint64_t cards_of(const AlltoallFigure& figure) {
+    if (figure.ranks_per_card == 0 || figure.ranks % figure.ranks_per_card != 0) {
+      throw std::runtime_error(std::to_string(figure.ranks) + " ranks do not fill cards of " +
+                               std::to_string(figure.ranks_per_card));
+    }
+    return figure.ranks / figure.ranks_per_card;
+  }
+
+  AlltoallFigure figure;
+  ProgramHosts hosts;
+};
+
 }  // namespace
 
 BroadcastTimes measure(const CostModel& model, const BroadcastFigure& figure) {
@@ -96,36 +139,31 @@ BroadcastTimes measure(const CostModel& model, const BroadcastFigure& figure) {
 }
 
 AlltoallTimes measure(const CostModel& model, const AlltoallFigure& figure) {
-  if (figure.ranks_per_card == 0 || figure.ranks % figure.ranks_per_card != 0) {
-    throw std::runtime_error(std::to_string(figure.ranks) + " ranks do not fill cards of " +
-                             std::to_string(figure.ranks_per_card));
-  }
-  const size_t block = figure.block_bytes;
-  const auto make = [&](const ProgramHosts::Place& place) {
-    return only(host::pairwise_alltoall(place.rank, figure.ranks, place.send, block, figure.window,
-                                        place.receives));
-  };
-  ProgramHosts hosts(options_of(model, figure.ranks / figure.ranks_per_card),
-                     {.bytes = figure.ranks * block, .ranks_per_card = figure.ranks_per_card},
-                     make);
-  for (uint32_t rank = 0; rank < figure.ranks; rank++) {
-    fill(hosts.send(rank), figure.ranks * block, rank + 1);
-    hosts.start(rank, 1, model.post_ns);
-  }
+  Alltoall alltoall(model, figure);
   AlltoallTimes times;
-  times.total_ns = hosts.run() + model.completion_ns;
-  times.sent_again = hosts.cluster().counter(PEAL_COUNTER_SENT_P2P_AGAIN);
-  expect_good(hosts);
-  for (uint32_t rank = 0; rank < figure.ranks; rank++) {
-    for (uint32_t from = 0; from < figure.ranks; from++) {
-      if (std::memcmp(hosts.receive(rank) + from * block, hosts.send(from) + rank * block, block) !=
-          0) {
-        throw std::runtime_error("rank " + std::to_string(rank) + " has not got rank " +
-                                 std::to_string(from) + "'s block");
-      }
-    }
-  }
+  times.total_ns = alltoall.hosts.run_computing(1, 0);
+  times.sent_again = alltoall.hosts.cluster().counter(PEAL_COUNTER_SENT_P2P_AGAIN);
+  alltoall.check();
   return times;
+}
+
+AlltoallOverlap measure_overlap(const CostModel& model, const AlltoallFigure& figure,
+                                uint32_t starts) {
+  const auto time_of_one = [&](double work_ns) {
+    Alltoall alltoall(model, figure);
+    alltoall.hosts.run_computing(1, 0);
+    const TimeNs all_ns =
+        alltoall.hosts.run_computing(starts, static_cast<TimeNs>(std::ceil(work_ns)));
+    alltoall.check();
+    return static_cast<double>(all_ns) / starts;
+  };
+  AlltoallOverlap overlap;
+  overlap.comm_ns = time_of_one(0);
+  overlap.work_ns = overlap.comm_ns;
+  overlap.both_ns = time_of_one(overlap.work_ns);
+  overlap.share = overlap_share(overlap.comm_ns, overlap.work_ns, overlap.both_ns);
+  overlap.ratio = overlap.work_ns / overlap.both_ns;
+  return overlap;
 }
 
 TimeNs measure(const CostModel& model, const AllgatherFigure& figure) {

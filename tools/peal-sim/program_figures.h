@@ -48,6 +48,20 @@ struct AlltoallTimes {
 // Throws as above.
 AlltoallTimes measure(const CostModel& model, const AlltoallFigure& figure);
 
+// What hosts can compute in while that all-to-all runs, start after start (see overlap.h): times
+// are those of one start, on the average, after a first one that opens the connections.
+struct AlltoallOverlap {
+  double comm_ns = 0;  // hosts wait
+  double work_ns = 0;  // as long
+  double both_ns = 0;  // hosts compute from the start on, and then wait
+  double share = 0;    // (comm + work - both) / the shorter one of comm and work
+  double ratio = 0;    // as the paper has it: work / both, 1 without a wait
+};
+
+// Throws as above.
+AlltoallOverlap measure_overlap(const CostModel& model, const AlltoallFigure& figure,
+                                uint32_t starts);
+
 // Recursive doubling, a rank a card. Exchanges of up to `copied_bytes` go through the collective
 // buffers.
 struct AllgatherFigure {

@@ -26,6 +26,8 @@ ProgramHosts::ProgramHosts(const ClusterOptions& options, size_t bytes, const Ma
 ProgramHosts::ProgramHosts(const ClusterOptions& options, const Layout& layout,
                            const MakeSeveral& make)
     : cluster_(options, nullptr, this),
+      post_ns_(options.costs.post_ns),
+      completion_ns_(options.costs.completion_ns),
       bytes_(layout.bytes),
       ranks_(options.cards * layout.ranks_per_card) {
   std::vector<RankProcess*> everybody;
@@ -97,6 +99,7 @@ void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
 
 void ProgramHosts::post(uint32_t rank, uint64_t passes) {
   Rank& own = ranks_[rank];
+  own.computes_until = cluster_.now() + work_ns_;
   for (Committed& program : own.programs) {
     peal_submission entry{};
     entry.operation = PEAL_OPERATION_START;
@@ -131,13 +134,20 @@ void ProgramHosts::on_host_event(TimeNs, uint32_t rank) {
   post(rank, passes);
 }
 
-void ProgramHosts::on_completion(TimeNs, uint32_t card, uint32_t context,
+void ProgramHosts::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
                                  const peal_completion& entry) {
   Rank& own = *std::ranges::find_if(ranks_, [&](const Rank& rank) {
     return rank.process.card == card && rank.process.context == context;
   });
   const auto rank = static_cast<uint32_t>(&own - ranks_.data());
   own.outstanding--;
+  if (own.outstanding == 0) {
+    own.over = std::max(now_ns + completion_ns_, own.computes_until);
+    if (own.more > 0) {
+      own.more--;
+      start(rank, 1, own.over + post_ns_ - now_ns);
+    }
+  }
   if (entry.status == PEAL_STATUS_OK) return;
   own.trouble += "rank " + std::to_string(rank) + ": start " + std::to_string(entry.sequence) +
                  " ended with " + names::status(entry.status) + " at " +
@@ -161,6 +171,24 @@ TimeNs ProgramHosts::run() {
     }
   }
   return cluster_.now() - from;
+}
+
+TimeNs ProgramHosts::run_computing(uint64_t starts, TimeNs work_ns) {
+  const TimeNs from = std::max(cluster_.now(), last_over());
+  work_ns_ = work_ns;
+  for (uint32_t rank = 0; rank < ranks_.size(); rank++) {
+    ranks_[rank].more = starts - 1;
+    start(rank, 1, from + post_ns_ - cluster_.now());
+  }
+  run();
+  work_ns_ = 0;
+  return last_over() - from;
+}
+
+TimeNs ProgramHosts::last_over() const {
+  TimeNs last = 0;
+  for (const Rank& rank : ranks_) last = std::max(last, rank.over);
+  return last;
 }
 
 std::string ProgramHosts::problems() const {

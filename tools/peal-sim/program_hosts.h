@@ -44,6 +44,10 @@ class ProgramHosts final : private HostEvents {
   void start_all(uint64_t passes = 1);
   // Until all starts are over, or nothing happens any more; how long it took.
   TimeNs run();
+  // Each rank starts so many times, one start after the other: it posts, computes for so long on a
+  // processor of its own without a look at the start, and waits for its end. How long it took until
+  // the last one had computed and seen its last end.
+  TimeNs run_computing(uint64_t starts, TimeNs work_ns);
   // How starts ended that did not end well, and those that did not end; "" when all is well.
   [[nodiscard]] std::string problems() const;
   // Frees all programs and looks whether the cards have given everything back; "" if so.
@@ -64,6 +68,9 @@ class ProgramHosts final : private HostEvents {
     std::vector<Committed> programs;
     uint64_t outstanding = 0;       // starts of programs
     std::vector<uint64_t> planned;  // passes of starts that are still to be posted
+    uint64_t more = 0;              // starts that follow the one under way
+    TimeNs computes_until = 0;
+    TimeNs over = 0;  // it has computed, and seen the last end
     std::string trouble;
   };
 
@@ -73,8 +80,12 @@ class ProgramHosts final : private HostEvents {
   void commit(uint32_t rank, const host::Programs& programs);
   void commit(uint32_t rank, const host::Program& program);
   void post(uint32_t rank, uint64_t passes);
+  [[nodiscard]] TimeNs last_over() const;
 
   Cluster cluster_;
+  TimeNs post_ns_;
+  TimeNs completion_ns_;
+  TimeNs work_ns_ = 0;
   size_t bytes_;
   std::vector<Rank> ranks_;
   std::vector<host::Program::Remote> receives_;
