@@ -16,7 +16,7 @@ namespace peal::host {
 namespace {
 
 // Bumped whenever the same hash comes to mean another choice.
-constexpr uint32_t kTableVersion = 2;
+constexpr uint32_t kTableVersion = 3;
 
 // From the medians of peal-perf (docs/performance.md): up to these lengths both ways of an
 // allgather take about as long, and recursive doubling sends far fewer packets (N log2 N instead of
@@ -38,9 +38,40 @@ constexpr ChoiceRule kDefaults[] = {
     {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, {}, {}},
 };
 
-// A direct exchange needs everybody's address.
-bool can_run(peal_algorithm algorithm, const ChoiceGroup& group) {
-  return algorithm != PEAL_ALGORITHM_DIRECT ||
+// From Sur, Bondhugula and others: a ring for more than a megabyte, or more than 32 ranks.
+constexpr uint64_t kRingBytes = 1 << 20;
+constexpr uint32_t kRingRanks = 32;
+// Measured on peal-nic (docs/performance.md): of all blocks of a rank together, and of a broadcast.
+constexpr uint64_t kCollectedBytes = 32 << 10;
+constexpr uint64_t kChainBytes = 1 << 20;
+
+ChoiceRule program_rule(peal_operation operation, ProgramWay program, const Range& bytes = {},
+                        const Range& ranks = {}) {
+  return {operation, PEAL_ALGORITHM_NONE, bytes, ranks, true, program};
+}
+
+// Of persistent requests.
+std::vector<ChoiceRule> program_defaults(uint32_t size) {
+  const uint64_t ranks = std::max(size, 1u);
+  return {
+      program_rule(PEAL_OPERATION_BARRIER, ProgramWay::kDissemination),
+      program_rule(PEAL_OPERATION_ALLGATHER, ProgramWay::kDoubling, {0, kRingBytes / ranks},
+                   {1, kRingRanks}),
+      program_rule(PEAL_OPERATION_ALLGATHER, ProgramWay::kRing),
+      program_rule(PEAL_OPERATION_BROADCAST, ProgramWay::kBinomial, {0, kChainBytes - 1}),
+      program_rule(PEAL_OPERATION_BROADCAST, ProgramWay::kBinomial, {}, {1, 2}),
+      program_rule(PEAL_OPERATION_BROADCAST, ProgramWay::kChain),
+      program_rule(PEAL_OPERATION_ALLTOALL, ProgramWay::kCollected, {0, kCollectedBytes / ranks}),
+      program_rule(PEAL_OPERATION_ALLTOALL, ProgramWay::kPairs),
+      program_rule(PEAL_OPERATION_ALLGATHERV, ProgramWay::kPairs),
+      program_rule(PEAL_OPERATION_ALLTOALLV, ProgramWay::kPairs),
+  };
+}
+
+// A direct exchange needs everybody's address. (Where a program cannot run, an ordinary operation
+// takes its place.)
+bool can_run(const ChoiceRule& rule, const ChoiceGroup& group) {
+  return rule.algorithm != PEAL_ALGORITHM_DIRECT ||
          peal_may_talk_to_all(group.size, group.addresses) != 0;
 }
 
@@ -96,16 +127,14 @@ peal_error gather_rules(const ChoiceSources& sources, PlacedRules* rules) {
 
 ChoiceTable::ChoiceTable(const ChoiceGroup& group, PlacedRules rules)
     : group_(group), rules_(std::move(rules)) {
-  for (const Way& way : kWays) {
-    if (parts_[way.operation].empty()) settle(way.operation);
-  }
+  for (const Subject& subject : subjects()) settle(subject);
 }
 
 // Between two ends of ranges nothing changes: at each the first rule that fits is sought. Where no
 // algorithm will do, the card refuses that of the first.
-void ChoiceTable::settle(peal_operation operation) {
+void ChoiceTable::settle(const Subject& subject) {
   const auto fits = [&](const ChoiceRule& rule) {
-    return rule.operation == operation && rule.ranks.has(group_.size);
+    return rule.subject() == subject && rule.ranks.has(group_.size);
   };
   std::vector<uint64_t> ends = {0};
   for (const PlacedRule& each : rules_) {
@@ -114,13 +143,13 @@ void ChoiceTable::settle(peal_operation operation) {
     if (each.rule.bytes.last != UINT64_MAX) ends.push_back(each.rule.bytes.last + 1);
   }
   std::sort(ends.begin(), ends.end());
-  Parts& parts = parts_[operation];
+  Parts& parts = subject.persistent ? programs_[subject.operation] : parts_[subject.operation];
   for (const uint64_t bytes : ends) {
     const auto decides = [&](const PlacedRule& each) {
       return fits(each.rule) && each.rule.bytes.has(bytes);
     };
     const auto may_run = [&](const PlacedRule& each) {
-      return decides(each) && can_run(each.rule.algorithm, group_);
+      return decides(each) && can_run(each.rule, group_);
     };
     const auto first = std::find_if(rules_.begin(), rules_.end(), decides);
     const auto able = std::find_if(first, rules_.end(), may_run);
@@ -130,21 +159,25 @@ void ChoiceTable::settle(peal_operation operation) {
     if (!parts.empty() && parts.back().rule == rule && parts.back().passed_over == passed_over) {
       continue;
     }
-    parts.push_back({bytes, rule, passed_over, found->rule.algorithm});
+    parts.push_back({bytes, rule, passed_over, found->rule.algorithm, found->rule.program});
   }
 }
 
 uint32_t ChoiceTable::hash() const {
   uint32_t hash = hash_word(kHashBasis, kTableVersion);
   hash = hash_word(hash, group_.size);
-  for (size_t operation = 0; operation < parts_.size(); operation++) {
-    peal_algorithm last = PEAL_ALGORITHM_NONE;
-    for (const Part& part : parts_[operation]) {
-      if (part.algorithm == last) continue;
-      last = part.algorithm;
-      hash = hash_word(hash, operation);
+  for (const Subject& subject : subjects()) {
+    const Part* last = nullptr;
+    for (const Part& part : parts(subject)) {
+      if (last != nullptr && part.algorithm == last->algorithm && part.program == last->program) {
+        continue;
+      }
+      last = &part;
+      hash = hash_word(hash, subject.operation);
+      hash = hash_word(hash, subject.persistent ? 1 : 0);
       hash = hash_word(hash, part.first_bytes);
       hash = hash_word(hash, static_cast<uint64_t>(part.algorithm));
+      hash = hash_word(hash, static_cast<uint64_t>(part.program));
     }
   }
   return hash;
@@ -164,6 +197,8 @@ peal_error make_choice_table(const ChoiceGroup& group, const ChoiceSources& sour
   const peal_error error = gather_rules(sources, &rules);
   if (error != PEAL_OK) return error;
   for (const ChoiceRule& rule : kDefaults) rules.push_back({rule, "the default table"});
+  for (const ChoiceRule& rule : program_defaults(group.size))
+    rules.push_back({rule, "the default table"});
   *table = ChoiceTable(group, std::move(rules));
   return PEAL_OK;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which algorithm carries out an operation, by the length of its blocks and the size of its group.
+// Which algorithm carries out an operation or is a persistent request's program, by the length of
+// its blocks and the size of its group.
 // Every rank must choose alike from what all ranks know, so the table's hash is compared when a
 // group is made, and goes into the signature of every packet. What the cards cannot do in so large
 // a group is passed over.
@@ -47,35 +48,42 @@ class ChoiceTable {
     // The first that fits, where its algorithm needs more addresses than the cards remember; else
     // the same.
     uint32_t passed_over;
-    peal_algorithm algorithm;
+    peal_algorithm algorithm;  // of an operation
+    ProgramWay program;        // of a persistent request
   };
   using Parts = std::vector<Part>;
 
   ChoiceTable() = default;
-  // `rules` holds a rule for every operation and length.
+  // `rules` holds a rule for every subject and length.
   ChoiceTable(const ChoiceGroup& group, PlacedRules rules);
 
   [[nodiscard]] peal_algorithm algorithm(peal_operation operation, uint64_t block_bytes) const {
-    return part(operation, block_bytes).algorithm;
+    return part({operation, false}, block_bytes).algorithm;
+  }
+  [[nodiscard]] ProgramWay program(peal_operation operation, uint64_t block_bytes) const {
+    return part({operation, true}, block_bytes).program;
   }
   // Tables that choose alike have the same, wherever their rules are from and however they are put.
   [[nodiscard]] uint32_t hash() const;
 
   // Why.
   [[nodiscard]] const PlacedRules& rules() const { return rules_; }
-  [[nodiscard]] const Parts& parts(peal_operation operation) const { return parts_[operation]; }
-  [[nodiscard]] const Part& part(peal_operation operation, uint64_t block_bytes) const {
-    const Part* part = &parts_[operation].back();
+  [[nodiscard]] const Parts& parts(const Subject& subject) const {
+    return subject.persistent ? programs_[subject.operation] : parts_[subject.operation];
+  }
+  [[nodiscard]] const Part& part(const Subject& subject, uint64_t block_bytes) const {
+    const Part* part = &parts(subject).back();
     while (part->first_bytes > block_bytes) part--;  // the first begins at 0
     return *part;
   }
 
  private:
-  void settle(peal_operation operation);
+  void settle(const Subject& subject);
 
   ChoiceGroup group_;
   PlacedRules rules_;  // the strongest first
   std::array<Parts, PEAL_OPERATION_COUNT> parts_;
+  std::array<Parts, PEAL_OPERATION_COUNT> programs_;
 };
 
 // What the environment says; the texts are its own.

@@ -47,6 +47,10 @@ bool parse_range(std::string_view text, Range* range) {
   return last.empty() || parse_whole(last, range->first, UINT64_MAX, &range->last);
 }
 
+std::string name_of(const NamedProgramWay& way) {
+  return way.name != nullptr ? way.name : names::algorithm(way.namesake);
+}
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // One rule, and who says so.
@@ -74,13 +78,13 @@ class RuleParser {
   }
 
   peal_error take_operation(std::string_view name, ChoiceRule* rule) {
-    const auto operation = names::value_of(names::kOperations, name);
-    for (const Way& way : kWays) {
-      if (way.operation != operation) continue;
-      rule->operation = way.operation;
+    for (const Subject& subject : subjects()) {
+      if (name_of(subject) != name) continue;
+      rule->operation = subject.operation;
+      rule->persistent = subject.persistent;
       return PEAL_OK;
     }
-    return wrong(quoted(name) + " is no operation: expected " + names::list_of(operation_names()));
+    return wrong(quoted(name) + " is no operation: expected " + names::list_of(subject_names()));
   }
 
   peal_error take_range(std::string_view text, ChoiceRule* rule) {
@@ -90,8 +94,8 @@ class RuleParser {
                    " is no range: expected bytes, as 0-4k, 4k- or 8, or ranks, as n2-16");
     }
     if (!ranks && !has_common_bytes(rule->operation)) {
-      return wrong(quoted(text) + " is a range of bytes, but in " +
-                   names::operation(rule->operation) + " ranks know no common length");
+      return wrong(quoted(text) + " is a range of bytes, but in " + name_of(rule->subject()) +
+                   " ranks know no common length");
     }
     bool& seen = ranks ? ranks_seen_ : bytes_seen_;
     if (seen) return wrong(std::string(ranks ? "ranks" : "bytes") + " are there twice");
@@ -104,16 +108,21 @@ class RuleParser {
   }
 
   peal_error take_algorithm(std::string_view name, ChoiceRule* rule) {
-    const auto algorithm = names::value_of(names::kAlgorithms, name);
+    const Subject subject = rule->subject();
     for (const Way& way : kWays) {
-      if (way.operation != rule->operation || way.algorithm != algorithm) continue;
+      if (subject != Subject{way.operation, false} || names::algorithm(way.algorithm) != name)
+        continue;
       rule->algorithm = way.algorithm;
       return PEAL_OK;
     }
-    return wrong((name.empty()
-                      ? "the algorithm is missing"
-                      : quoted(name) + " is no algorithm of " + names::operation(rule->operation)) +
-                 ": expected " + names::list_of(algorithm_names(rule->operation)));
+    for (const NamedProgramWay& way : kProgramWays) {
+      if (subject != Subject{way.operation, true} || name_of(way) != name) continue;
+      rule->program = way.program;
+      return PEAL_OK;
+    }
+    return wrong((name.empty() ? "the algorithm is missing"
+                               : quoted(name) + " is no algorithm of " + name_of(subject)) +
+                 ": expected " + names::list_of(algorithm_names(subject)));
   }
 
   std::string_view text_;
@@ -158,19 +167,41 @@ peal_error read_file(const std::string& path, std::string* text) {
 
 }  // namespace
 
-std::vector<std::string> operation_names() {
-  std::vector<std::string> found;
-  for (const Way& way : kWays) {
-    const std::string name = names::operation(way.operation);
-    if (std::find(found.begin(), found.end(), name) == found.end()) found.push_back(name);
-  }
+std::string name_of(const Subject& subject) {
+  return names::operation(subject.operation) + (subject.persistent ? "_init" : "");
+}
+
+std::string name_of(const Subject& subject, peal_algorithm algorithm, ProgramWay program) {
+  if (!subject.persistent) return names::algorithm(algorithm);
+  const auto* const way = std::ranges::find_if(kProgramWays, [&](const NamedProgramWay& each) {
+    return each.operation == subject.operation && each.program == program;
+  });
+  return name_of(*way);
+}
+
+std::vector<Subject> subjects() {
+  std::vector<Subject> found;
+  const auto add = [&found](const Subject& subject) {
+    if (std::ranges::find(found, subject) == found.end()) found.push_back(subject);
+  };
+  for (const Way& way : kWays) add({way.operation, false});
+  for (const NamedProgramWay& way : kProgramWays) add({way.operation, true});
   return found;
 }
 
-std::vector<std::string> algorithm_names(peal_operation operation) {
+std::vector<std::string> subject_names() {
+  std::vector<std::string> found;
+  for (const Subject& subject : subjects()) found.push_back(name_of(subject));
+  return found;
+}
+
+std::vector<std::string> algorithm_names(const Subject& subject) {
   std::vector<std::string> found;
   for (const Way& way : kWays) {
-    if (way.operation == operation) found.push_back(names::algorithm(way.algorithm));
+    if (subject == Subject{way.operation, false}) found.push_back(names::algorithm(way.algorithm));
+  }
+  for (const NamedProgramWay& way : kProgramWays) {
+    if (subject == Subject{way.operation, true}) found.push_back(name_of(way));
   }
   return found;
 }
@@ -200,10 +231,10 @@ std::string text_of(const Range& range) {
 }
 
 std::string text_of(const ChoiceRule& rule) {
-  std::string text = names::operation(rule.operation) + ":";
+  std::string text = name_of(rule.subject()) + ":";
   if (const std::string bytes = text_of(rule.bytes); !bytes.empty()) text += bytes + ":";
   if (const std::string ranks = text_of(rule.ranks); !ranks.empty()) text += "n" + ranks + ":";
-  return text + names::algorithm(rule.algorithm);
+  return text + name_of(rule.subject(), rule.algorithm, rule.program);
 }
 
 }  // namespace peal::host

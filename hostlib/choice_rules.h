@@ -3,6 +3,8 @@
 //
 //   OPERATION[:BYTES][:nRANKS]:ALGORITHM    allgather:0-4k:n2-16:recursive-doubling
 //
+// OPERATION_init is that of persistent requests, and ALGORITHM what their programs do
+// (program_collectives.h).
 // BYTES is how long a block is (in an allgatherv the longest; an alltoallv has none), RANKS how
 // large the group: A-B (both are in it), A- (that and more) or A alone; what is left out is any.
 // Rules are separated by commas or line ends; # begins a comment, which lasts to the end of its
@@ -26,11 +28,34 @@ struct Range {
   [[nodiscard]] constexpr bool has(uint64_t value) const { return value >= first && value <= last; }
 };
 
+// What the program of a persistent request does.
+enum class ProgramWay : uint8_t {
+  kDissemination,
+  kBinomial,
+  kChain,
+  kDoubling,
+  kRing,
+  kCollected,
+  kPairs,
+};
+
+// What is chosen for: an operation of the card's own, or a persistent request as a program.
+struct Subject {
+  peal_operation operation = PEAL_OPERATION_NONE;
+  bool persistent = false;
+
+  bool operator==(const Subject&) const = default;
+};
+
 struct ChoiceRule {
   peal_operation operation = PEAL_OPERATION_NONE;
   peal_algorithm algorithm = PEAL_ALGORITHM_NONE;
   Range bytes;
   Range ranks;
+  bool persistent = false;
+  ProgramWay program = ProgramWay::kDissemination;  // of a persistent request, instead of algorithm
+
+  [[nodiscard]] Subject subject() const { return {operation, persistent}; }
 };
 
 // Every operation that a caller has, and what may carry it out.
@@ -50,14 +75,37 @@ inline constexpr Way kWays[] = {
     {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT},
     {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT},
 };
+// Their names are those of algorithms of the cards' own that do the same, where there is one.
+struct NamedProgramWay {
+  peal_operation operation;
+  ProgramWay program;
+  peal_algorithm namesake;
+  const char* name = nullptr;  // without a namesake
+};
+inline constexpr NamedProgramWay kProgramWays[] = {
+    {PEAL_OPERATION_BARRIER, ProgramWay::kDissemination, PEAL_ALGORITHM_DISSEMINATION},
+    {PEAL_OPERATION_ALLGATHER, ProgramWay::kDoubling, PEAL_ALGORITHM_RECURSIVE_DOUBLING},
+    {PEAL_OPERATION_ALLGATHER, ProgramWay::kRing, PEAL_ALGORITHM_RING},
+    {PEAL_OPERATION_BROADCAST, ProgramWay::kBinomial, PEAL_ALGORITHM_BINOMIAL},
+    {PEAL_OPERATION_BROADCAST, ProgramWay::kChain, PEAL_ALGORITHM_NONE, "chain"},
+    {PEAL_OPERATION_ALLTOALL, ProgramWay::kCollected, PEAL_ALGORITHM_NONE, "collected"},
+    {PEAL_OPERATION_ALLTOALL, ProgramWay::kPairs, PEAL_ALGORITHM_DIRECT},
+    {PEAL_OPERATION_ALLGATHERV, ProgramWay::kPairs, PEAL_ALGORITHM_DIRECT},
+    {PEAL_OPERATION_ALLTOALLV, ProgramWay::kPairs, PEAL_ALGORITHM_DIRECT},
+};
 // Ranks must choose alike, and of such an operation they know no common length.
 constexpr bool has_common_bytes(peal_operation operation) {
   return operation != PEAL_OPERATION_ALLTOALLV;
 }
 
-// Names, in the order of kWays.
-std::vector<std::string> operation_names();
-std::vector<std::string> algorithm_names(peal_operation operation);
+// "allgather", "allgather_init".
+std::string name_of(const Subject& subject);
+// "ring", "chain".
+std::string name_of(const Subject& subject, peal_algorithm algorithm, ProgramWay program);
+// All of them, in the order of kWays, then of kProgramWays.
+std::vector<Subject> subjects();
+std::vector<std::string> subject_names();
+std::vector<std::string> algorithm_names(const Subject& subject);
 
 // A rule and where it stands, for people: "$PEAL_ALGORITHMS", "/etc/peal.rules:3".
 struct PlacedRule {

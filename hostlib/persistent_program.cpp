@@ -16,13 +16,8 @@ namespace peal::host {
 namespace {
 
 constexpr uint32_t kCompanyPurpose = 0x63707267;
-// From Sur, Bondhugula and others: a ring for more than a megabyte, or more than 32 ranks.
-constexpr uint64_t kRingBytes = 1 << 20;
-constexpr uint32_t kRingRanks = 32;
-// Measured on peal-nic with 8 ranks (docs/performance.md).
-constexpr uint64_t kCollectedBytes = 32 << 10;  // for a rank of an all-to-all to receive
-constexpr uint64_t kChainBytes = 128 << 10;
-constexpr uint64_t kSegmentBytes = 16 << 10;
+// Measured on peal-nic (docs/performance.md).
+constexpr uint64_t kSegmentBytes = 64 << 10;
 constexpr uint64_t kSegmentsMax = 4096;
 constexpr uint32_t kWindow = 4;
 constexpr uint32_t kTurns = 2;
@@ -132,13 +127,13 @@ class Maker {
   Allocation take_work(uint32_t turn) { return std::exchange(work_[turn], {}); }
 
  private:
-  [[nodiscard]] bool rings() const {
-    return group_.size > kRingRanks || own_.block_bytes * group_.size > kRingBytes;
+  // All ranks choose alike: their tables were compared when the group was made.
+  [[nodiscard]] ProgramWay way() const {
+    return group_.choice.program(own_.operation, own_.block_bytes);
   }
   // All blocks go through collective buffers.
   [[nodiscard]] bool collects() const {
-    return own_.operation == PEAL_OPERATION_ALLTOALL && own_.block_bytes != 0 &&
-           own_.block_bytes * group_.size <= kCollectedBytes;
+    return own_.block_bytes != 0 && way() == ProgramWay::kCollected;
   }
   // In place the own block is where it belongs.
   [[nodiscard]] bool skips(uint32_t to) const { return own_.in_place && to == group_.rank; }
@@ -170,7 +165,7 @@ class Maker {
   }
 
   Program broadcast() const {
-    if (own_.block_bytes < kChainBytes || group_.size == 2) {
+    if (way() == ProgramWay::kBinomial) {
       return binomial_broadcast(group_.rank, group_.size, own_.root, own_.receive, own_.block_bytes,
                                 receives_);
     }
@@ -188,7 +183,7 @@ class Maker {
     gathering.block_bytes = own_.block_bytes;
     gathering.own = receive_;
     gathering.receives = receives_;
-    return rings() ? ring_allgather(gathering) : doubling_allgather(gathering);
+    return way() == ProgramWay::kRing ? ring_allgather(gathering) : doubling_allgather(gathering);
   }
   Program alltoall(uint32_t turn) const {
     Collecting collecting;

@@ -6,8 +6,8 @@ import subprocess
 
 import jobs
 
-HEADER = "operation  bytes          algorithm             decided by\n"
-BEYOND = "allgather  513-           all-to-all-broadcast  the default table: allgather:all-to-all-broadcast\n"
+HEADER = "operation       bytes          algorithm             decided by\n"
+BEYOND = "allgather       513-           all-to-all-broadcast  the default table: allgather:all-to-all-broadcast\n"
 
 
 class PealctlTest(jobs.JobCase):
@@ -27,7 +27,7 @@ class PealctlTest(jobs.JobCase):
 
     def test_the_default_table(self):
         self.assertEqual(self.chosen("--ranks", "8"),
-                         "allgather  0-512          recursive-doubling    the default table: allgather:0-512:n3-16:recursive-doubling\n" +
+                         "allgather       0-512          recursive-doubling    the default table: allgather:0-512:n3-16:recursive-doubling\n" +
                          BEYOND)
         self.assertEqual(self.chosen("--ranks", "16", "--bytes", "64k"), BEYOND)
 
@@ -35,8 +35,8 @@ class PealctlTest(jobs.JobCase):
         done = self.choose("--ranks", "17", "--operation", "alltoall", "--addresses", "16")
         self.assertEqual((done.returncode, done.stdout),
                          (0, HEADER +
-                          "alltoall   0-1k           bruck                 the default table: alltoall:0-1k:n9-:bruck\n"
-                          "alltoall   1025-          bruck                 the default table: alltoall:bruck "
+                          "alltoall        0-1k           bruck                 the default table: alltoall:0-1k:n9-:bruck\n"
+                          "alltoall        1025-          bruck                 the default table: alltoall:bruck "
                           "(the cards remember too few addresses for the default table: alltoall:direct)\n"))
 
     def test_every_operation(self):
@@ -50,15 +50,15 @@ class PealctlTest(jobs.JobCase):
         self.addCleanup(os.unlink, path)
         self.environment.update(PEAL_ALGORITHMS_FILE=path, PEAL_ALGORITHMS="allgather:0-200:recursive-doubling")
         self.assertEqual(self.chosen("--ranks", "8", "--algorithms", "allgather:0-100:n8:all-to-all-broadcast"),
-                         "allgather  0-100          all-to-all-broadcast  peal_group_params.algorithms: "
+                         "allgather       0-100          all-to-all-broadcast  peal_group_params.algorithms: "
                          "allgather:0-100:n8:all-to-all-broadcast\n"
-                         "allgather  101-200        recursive-doubling    $PEAL_ALGORITHMS: allgather:0-200:recursive-doubling\n"
-                         f"allgather  201-300        all-to-all-broadcast  {path}:2: allgather:0-300:all-to-all-broadcast\n"
-                         "allgather  301-512        recursive-doubling    the default table: "
+                         "allgather       101-200        recursive-doubling    $PEAL_ALGORITHMS: allgather:0-200:recursive-doubling\n"
+                         f"allgather       201-300        all-to-all-broadcast  {path}:2: allgather:0-300:all-to-all-broadcast\n"
+                         "allgather       301-512        recursive-doubling    the default table: "
                          "allgather:0-512:n3-16:recursive-doubling\n" + BEYOND)
         self.environment["PEAL_ALLGATHER_ALGORITHM"] = "recursive-doubling"
         self.assertEqual(self.chosen("--ranks", "8"),
-                         "allgather  any            recursive-doubling    $PEAL_ALLGATHER_ALGORITHM: allgather:recursive-doubling\n")
+                         "allgather       any            recursive-doubling    $PEAL_ALLGATHER_ALGORITHM: allgather:recursive-doubling\n")
 
     def test_a_job_runs_by_them(self):
         """8 ranks send 56 packets by all-to-all broadcast, where the default table sends 24."""
@@ -72,14 +72,39 @@ class PealctlTest(jobs.JobCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([record["packets_collective"] for record in jobs.records(json_file)], [56, 24])
 
+    def test_persistent_requests(self):
+        self.environment["PEAL_ALGORITHMS"] = "broadcast_init:8k-:chain"
+        done = self.choose("--ranks", "8", "--operation", "broadcast_init")
+        self.assertEqual((done.returncode, done.stdout),
+                         (0, HEADER + "broadcast_init  0-8191         binomial              the default table: broadcast_init:0-1048575:binomial\n"
+                                      "broadcast_init  8k-            chain                 $PEAL_ALGORITHMS: broadcast_init:8k-:chain\n"))
+
+    def test_programs_are_what_rules_say(self):
+        """The packets of a start: own copies, words that a rank is ready, and puts of up to 8,160 bytes."""
+        counters = os.path.join(self.folder.name, "counters.json")
+        self.addCleanup(os.unlink, counters)
+        for operation, size, algorithm, packets in (("allgather", "64", "recursive-doubling", 8 * (1 + 3 + 3)),
+                                                    ("allgather", "64", "ring", 8 * (1 + 1 + 7)),
+                                                    ("alltoall", "64", "collected", 8 * (8 + 1)),
+                                                    ("alltoall", "64", "direct", 8 * (1 + 7 + 7)),
+                                                    ("broadcast", "128k", "binomial", 7 * (1 + 17)),
+                                                    ("broadcast", "128k", "chain", 7 * (1 + 2 * 9))):
+            self.environment["PEAL_ALGORITHMS"] = f"{operation}_init:{algorithm}"
+            done = subprocess.run([jobs.program("peal-perf"), operation, "--persistent", "--ranks", "8", "--sizes", size, "--iterations", "50",
+                                   "--warmup", "0", "--counters", counters, f"--timeout={jobs.PATIENCE_S}"], env=self.environment,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            sent = sum(card["counters"]["sent_p2p"] for card in jobs.records(counters)["cards"])
+            self.assertEqual(sent, 50 * packets, (operation, algorithm))
+
     def test_ranks_whose_rules_differ(self):
         self.scenario(4, "rules", "1")
 
     def test_blocks_that_differ(self):
         done = self.choose("--ranks", "8", "--bytes", "64k", "--algorithms", "allgatherv:0-64k:direct")
-        self.assertEqual(done.stdout.splitlines()[-2:],
-                         ["allgatherv 0-64k          direct                peal_group_params.algorithms: allgatherv:0-64k:direct",
-                          "alltoallv  any            direct                the default table: alltoallv:direct"])
+        self.assertEqual(done.stdout.splitlines()[5:7],
+                         ["allgatherv      0-64k          direct                peal_group_params.algorithms: allgatherv:0-64k:direct",
+                          "alltoallv       any            direct                the default table: alltoallv:direct"])
         self.refused('peal_group_params.algorithms: "alltoallv:0-4k:direct": "0-4k" is a range of bytes, but in alltoallv ranks know no '
                      "common length", "--ranks", "8", "--algorithms", "alltoallv:0-4k:direct")
 

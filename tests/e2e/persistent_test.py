@@ -27,8 +27,15 @@ class PersistentTest(jobs.JobCase):
         self.scenario(4, "persistent", "40", "9000", "3", "ordinary", options=LOSS)
 
     def test_long_ones(self):
-        """Rings, chains."""
+        """Rings; chains, of one segment and of several."""
+        self.environment["PEAL_ALGORITHMS"] = "broadcast_init:8k-:chain"
         self.scenario(5, "persistent", "12", "900000", "6", "programs")
+
+    def test_rules_choose_among_programs(self):
+        self.environment["PEAL_ALGORITHMS"] = "allgather_init:ring,broadcast_init:chain,alltoall_init:direct"
+        self.scenario(5, "persistent", "40", "20000", "5", "programs")
+        self.environment["PEAL_ALGORITHMS"] = "allgather_init:recursive-doubling,broadcast_init:binomial,alltoall_init:collected"
+        self.scenario(4, "persistent", "20", "300000", "5", "programs")
 
     def test_all_kinds_with_loss(self):
         self.scenario(4, "persistent", "40", "9000", "3", "programs", options=LOSS)

@@ -34,7 +34,7 @@ std::string lengths_of(const host::ChoiceTable::Parts& parts, size_t i) {
 
 void print_row(const char* operation, const std::string& bytes, const std::string& algorithm,
                const std::string& decided) {
-  printf("%-10s %-14s %-21s %s\n", operation, bytes.c_str(), algorithm.c_str(), decided.c_str());
+  printf("%-15s %-14s %-21s %s\n", operation, bytes.c_str(), algorithm.c_str(), decided.c_str());
 }
 
 std::string text_of(const host::PlacedRule& placed) {
@@ -48,16 +48,15 @@ std::string reason(const host::ChoiceTable& table, const host::ChoiceTable::Part
          text_of(table.rules()[part.passed_over]) + ")";
 }
 
-void print_choice(const host::ChoiceTable& table, const std::string& name,
+void print_choice(const host::ChoiceTable& table, const host::Subject& subject,
                   const std::optional<uint64_t>& bytes) {
-  const auto operation =
-      static_cast<peal_operation>(names::value_of(names::kOperations, name).value());
-  const host::ChoiceTable::Parts& parts = table.parts(operation);
+  const std::string name = host::name_of(subject);
+  const host::ChoiceTable::Parts& parts = table.parts(subject);
   for (size_t i = 0; i < parts.size(); i++) {
     const host::ChoiceTable::Part& part = parts[i];
-    if (bytes && &part != &table.part(operation, *bytes)) continue;
-    print_row(name.c_str(), lengths_of(parts, i), names::algorithm(part.algorithm),
-              reason(table, part));
+    if (bytes && &part != &table.part(subject, *bytes)) continue;
+    print_row(name.c_str(), lengths_of(parts, i),
+              host::name_of(subject, part.algorithm, part.program), reason(table, part));
   }
 }
 
@@ -82,8 +81,10 @@ std::function<int()> add_choose(CLI::App& app) {
            "exchanges are for groups of no more.")
       ->transform(command_line::whole(0, PEAL_RANKS_MAX))
       ->capture_default_str();
-  group.add("--operation", arguments->operation, "NAME", "Is for this operation. Default: all.")
-      ->transform(command_line::one_of(host::operation_names()));
+  group
+      .add("--operation", arguments->operation, "NAME",
+           "Is for this operation, or for persistent requests of it (_init). Default: all.")
+      ->transform(command_line::one_of(host::subject_names()));
   group
       .add("--bytes", arguments->bytes, "B",
            "Is for blocks of B bytes, 0 to 4294967295; k and M are 1024 and 1024 * 1024. Default: "
@@ -99,9 +100,9 @@ std::function<int()> add_choose(CLI::App& app) {
     if (host::make_choice_table(arguments->group, sources, &table) != PEAL_OK)
       return command_line::complain(app, peal_last_error_text());
     print_row("operation", "bytes", "algorithm", "decided by");
-    for (const std::string& name : host::operation_names()) {
-      if (arguments->operation.empty() || arguments->operation == name)
-        print_choice(table, name, arguments->bytes);
+    for (const host::Subject& subject : host::subjects()) {
+      if (arguments->operation.empty() || arguments->operation == host::name_of(subject))
+        print_choice(table, subject, arguments->bytes);
     }
     return 0;
   };

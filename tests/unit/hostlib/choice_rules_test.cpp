@@ -79,7 +79,9 @@ TEST(ChoiceRules, WhatIsWrongIsQuoted) {
       ": expected A-B with A not above B, A- or A; k and M are 1024 and 1024 * 1024";
   const std::string ways = ": expected all-to-all-broadcast, recursive-doubling, direct or ring";
   const std::string no_operation =
-      " is no operation: expected barrier, allgather, broadcast, alltoall, allgatherv or alltoallv";
+      " is no operation: expected barrier, allgather, broadcast, alltoall, allgatherv, alltoallv, "
+      "barrier_init, allgather_init, broadcast_init, alltoall_init, allgatherv_init or "
+      "alltoallv_init";
   EXPECT_EQ(parse("gather:recursive-doubling"),
             "here: \"gather:recursive-doubling\": \"gather\"" + no_operation);
   EXPECT_EQ(parse("destroy:dissemination"),
@@ -116,6 +118,26 @@ TEST(ChoiceRules, WhatIsWrongIsQuoted) {
   }
 }
 
+TEST(ChoiceRules, OfPersistentRequests) {
+  const std::string rules =
+      "barrier_init:dissemination,allgather_init:0-4k:recursive-doubling,"
+      "allgather_init:n2-16:ring,broadcast_init:binomial,broadcast_init:1M-:chain,"
+      "alltoall_init:collected,alltoall_init:direct,allgatherv_init:8:direct,alltoallv_init:direct";
+  std::string lines = "here: " + rules + "\n";
+  for (size_t at = lines.find(','); at != std::string::npos; at = lines.find(',')) {
+    lines.replace(at, 1, "\nhere: ");
+  }
+  EXPECT_EQ(parse(rules), lines);
+  EXPECT_EQ(parse("broadcast_init:ring"),
+            "here: \"broadcast_init:ring\": \"ring\" is no algorithm of broadcast_init: expected "
+            "binomial or chain");
+  EXPECT_EQ(parse("broadcast:chain"),
+            "here: \"broadcast:chain\": \"chain\" is no algorithm of broadcast: expected binomial");
+  EXPECT_EQ(parse("alltoallv_init:8:direct"),
+            "here: \"alltoallv_init:8:direct\": \"8\" is a range of bytes, but in alltoallv_init "
+            "ranks know no common length");
+}
+
 // What one rank sends another is known to these two.
 TEST(ChoiceRules, AnOperationWithoutACommonLength) {
   EXPECT_EQ(parse("alltoallv:n2-16:direct"), "here: alltoallv:n2-16:direct\n");
@@ -132,7 +154,8 @@ TEST(ChoiceRules, WhatIsQuotedIsPrintableAndShort) {
   const std::string shown = "\"?[31m" + std::string(75, 'x') + "...\"";
   EXPECT_EQ(text, "here: " + shown + ": " + shown +
                       " is no operation: expected barrier, allgather, broadcast, alltoall, "
-                      "allgatherv or alltoallv");
+                      "allgatherv, alltoallv, barrier_init, allgather_init, broadcast_init, "
+                      "alltoall_init, allgatherv_init or alltoallv_init");
 }
 
 TEST(ChoiceRules, ThereIsALimit) {

@@ -26,15 +26,15 @@ ChoiceSources with_rules(const char* rules) {
 }
 
 // "first-algorithm(where: rule)", for each part of an operation's lengths.
-std::string parts_of(const ChoiceTable& table, peal_operation operation) {
+std::string parts_of(const ChoiceTable& table, const Subject& subject) {
   std::string text;
-  for (const ChoiceTable::Part& part : table.parts(operation)) {
+  for (const ChoiceTable::Part& part : table.parts(subject)) {
     const auto rule = [&table](uint32_t index) {
       const PlacedRule& placed = table.rules()[index];
       return placed.where + ": " + text_of(placed.rule);
     };
-    text += std::to_string(part.first_bytes) + " " + names::algorithm(part.algorithm) + " (" +
-            rule(part.rule);
+    text += std::to_string(part.first_bytes) + " " +
+            name_of(subject, part.algorithm, part.program) + " (" + rule(part.rule);
     if (part.passed_over != part.rule) text += ", not " + rule(part.passed_over);
     text += ")\n";
   }
@@ -43,32 +43,67 @@ std::string parts_of(const ChoiceTable& table, peal_operation operation) {
 
 TEST(Choice, TheDefaultIsBySizeOfTheGroupAndOfTheBlock) {
   for (const uint32_t size : {1u, 2u}) {
-    EXPECT_EQ(parts_of(make(size), PEAL_OPERATION_ALLGATHER),
+    EXPECT_EQ(parts_of(make(size), {PEAL_OPERATION_ALLGATHER}),
               "0 recursive-doubling (the default table: allgather:0:n1-2:recursive-doubling)\n"
               "1 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
   }
   for (const uint32_t size : {3u, 16u}) {
-    EXPECT_EQ(parts_of(make(size), PEAL_OPERATION_ALLGATHER),
+    EXPECT_EQ(parts_of(make(size), {PEAL_OPERATION_ALLGATHER}),
               "0 recursive-doubling (the default table: allgather:0-512:n3-16:recursive-doubling)\n"
               "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
   }
   for (const uint32_t size : {17u, 1024u}) {
-    EXPECT_EQ(parts_of(make(size), PEAL_OPERATION_ALLGATHER),
+    EXPECT_EQ(parts_of(make(size), {PEAL_OPERATION_ALLGATHER}),
               "0 recursive-doubling (the default table: allgather:0-2k:n17-:recursive-doubling)\n"
               "2049 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
   }
-  EXPECT_EQ(parts_of(make(8), PEAL_OPERATION_BARRIER),
+  EXPECT_EQ(parts_of(make(8), {PEAL_OPERATION_BARRIER}),
             "0 dissemination (the default table: barrier:dissemination)\n");
-  EXPECT_EQ(parts_of(make(8), PEAL_OPERATION_ALLTOALL),
+  EXPECT_EQ(parts_of(make(8), {PEAL_OPERATION_ALLTOALL}),
             "0 bruck (the default table: alltoall:0-2k:n1-8:bruck)\n"
             "2049 direct (the default table: alltoall:direct)\n");
-  EXPECT_EQ(parts_of(make(9), PEAL_OPERATION_ALLTOALL),
+  EXPECT_EQ(parts_of(make(9), {PEAL_OPERATION_ALLTOALL}),
             "0 bruck (the default table: alltoall:0-1k:n9-:bruck)\n"
             "1025 direct (the default table: alltoall:direct)\n");
-  EXPECT_EQ(parts_of(make(8), PEAL_OPERATION_ALLGATHERV),
+  EXPECT_EQ(parts_of(make(8), {PEAL_OPERATION_ALLGATHERV}),
             "0 direct (the default table: allgatherv:direct)\n");
-  EXPECT_EQ(parts_of(make(8), PEAL_OPERATION_ALLTOALLV),
+  EXPECT_EQ(parts_of(make(8), {PEAL_OPERATION_ALLTOALLV}),
             "0 direct (the default table: alltoallv:direct)\n");
+}
+
+TEST(Choice, ProgramsAreChosenByWhatArrivesAtARank) {
+  EXPECT_EQ(parts_of(make(8), {PEAL_OPERATION_ALLTOALL, true}),
+            "0 collected (the default table: alltoall_init:0-4k:collected)\n"
+            "4097 direct (the default table: alltoall_init:direct)\n");
+  EXPECT_EQ(parts_of(make(7), {PEAL_OPERATION_ALLTOALL, true}),
+            "0 collected (the default table: alltoall_init:0-4681:collected)\n"
+            "4682 direct (the default table: alltoall_init:direct)\n");
+  EXPECT_EQ(parts_of(make(32), {PEAL_OPERATION_ALLGATHER, true}),
+            "0 recursive-doubling (the default table: "
+            "allgather_init:0-32k:n1-32:recursive-doubling)\n"
+            "32769 ring (the default table: allgather_init:ring)\n");
+  EXPECT_EQ(parts_of(make(33), {PEAL_OPERATION_ALLGATHER, true}),
+            "0 ring (the default table: allgather_init:ring)\n");
+  EXPECT_EQ(parts_of(make(3), {PEAL_OPERATION_BROADCAST, true}),
+            "0 binomial (the default table: broadcast_init:0-1048575:binomial)\n"
+            "1048576 chain (the default table: broadcast_init:chain)\n");
+  EXPECT_EQ(make(2).program(PEAL_OPERATION_BROADCAST, 1 << 30), ProgramWay::kBinomial);
+}
+
+// A rule is of the one or of the other, and ranks that differ in either are told.
+TEST(Choice, ARuleOfProgramsIsOfNothingElse) {
+  const ChoiceTable table = make(8, with_rules("allgather_init:100-:ring,allgather:direct"));
+  EXPECT_EQ(table.program(PEAL_OPERATION_ALLGATHER, 99), ProgramWay::kDoubling);
+  EXPECT_EQ(table.program(PEAL_OPERATION_ALLGATHER, 100), ProgramWay::kRing);
+  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 99), PEAL_ALGORITHM_DIRECT);
+  EXPECT_NE(table.hash(), make(8, with_rules("allgather:direct")).hash());
+  EXPECT_NE(table.hash(), make(8, with_rules("allgather_init:100-:ring")).hash());
+  EXPECT_EQ(make(8, with_rules("broadcast_init:1M-:chain")).hash(), make(8).hash());
+  EXPECT_NE(make(8, with_rules("broadcast_init:chain")).hash(),
+            make(8, with_rules("broadcast_init:binomial")).hash());
+  // Programs go by whichever addresses the cards have.
+  EXPECT_EQ(make(17, with_rules("alltoall_init:direct"), 16).program(PEAL_OPERATION_ALLTOALL, 8),
+            ProgramWay::kPairs);
 }
 
 // The cards would refuse a direct exchange in a group of more ranks than they remember addresses.
@@ -78,11 +113,11 @@ TEST(Choice, WhatTheCardsCannotDoIsPassedOver) {
     EXPECT_EQ(make(size, direct, 16).hash(), make(size, direct).hash()) << size;
   }
   const ChoiceTable table = make(17, direct, 16);
-  EXPECT_EQ(parts_of(table, PEAL_OPERATION_ALLTOALL),
+  EXPECT_EQ(parts_of(table, {PEAL_OPERATION_ALLTOALL}),
             "0 bruck (the default table: alltoall:0-1k:n9-:bruck)\n"
             "1025 bruck (the default table: alltoall:bruck, not the default table: "
             "alltoall:direct)\n");
-  EXPECT_EQ(parts_of(table, PEAL_OPERATION_ALLGATHER),
+  EXPECT_EQ(parts_of(table, {PEAL_OPERATION_ALLGATHER}),
             "0 recursive-doubling (the default table: allgather:0-2k:n17-:recursive-doubling)\n"
             "2049 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n"
             "4096 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast, not "
@@ -103,9 +138,9 @@ TEST(Choice, APartIsFromItsFirstByteToTheNext) {
 TEST(Choice, EveryOperationHasAnAlgorithmAtEveryLength) {
   for (const uint32_t size : {1u, 2u, 3u, 16u, 17u, 1024u}) {
     const ChoiceTable table = make(size);
-    for (const Way& way : kWays) {
-      ASSERT_FALSE(table.parts(way.operation).empty());
-      EXPECT_EQ(table.parts(way.operation)[0].first_bytes, 0u);
+    for (const Subject& subject : subjects()) {
+      ASSERT_FALSE(table.parts(subject).empty());
+      EXPECT_EQ(table.parts(subject)[0].first_bytes, 0u);
     }
   }
 }
@@ -124,7 +159,7 @@ TEST(Choice, TheStrongestSourceThatSaysAnythingDecides) {
   sources.rules_variable = "allgather:0-49:recursive-doubling";
   sources.rules_file = path;
   const std::string file_name(path);
-  EXPECT_EQ(parts_of(make(8, sources), PEAL_OPERATION_ALLGATHER),
+  EXPECT_EQ(parts_of(make(8, sources), {PEAL_OPERATION_ALLGATHER}),
             "0 all-to-all-broadcast (peal_group_params.algorithms: "
             "allgather:0-9:all-to-all-broadcast)\n"
             "10 recursive-doubling ($PEAL_ALGORITHMS: allgather:0-49:recursive-doubling)\n"
@@ -141,13 +176,13 @@ TEST(Choice, TheStrongestSourceThatSaysAnythingDecides) {
                 "allgather:0-512:n3-16:recursive-doubling)\n"
                 "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
   sources.allgather_variable = "all-to-all-broadcast";
-  EXPECT_EQ(parts_of(make(8, sources), PEAL_OPERATION_ALLGATHER),
+  EXPECT_EQ(parts_of(make(8, sources), {PEAL_OPERATION_ALLGATHER}),
             "0 all-to-all-broadcast (peal_group_params.algorithms: "
             "allgather:0-9:all-to-all-broadcast)\n"
             "10 all-to-all-broadcast ($PEAL_ALLGATHER_ALGORITHM: "
             "allgather:all-to-all-broadcast)\n");
   sources.allgather = PEAL_ALLGATHER_RECURSIVE_DOUBLING;
-  EXPECT_EQ(parts_of(make(8, sources), PEAL_OPERATION_ALLGATHER),
+  EXPECT_EQ(parts_of(make(8, sources), {PEAL_OPERATION_ALLGATHER}),
             "0 recursive-doubling (peal_group_params.allgather_algorithm: "
             "allgather:recursive-doubling)\n");
   EXPECT_EQ(remove(path), 0);
