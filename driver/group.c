@@ -355,6 +355,7 @@ unsigned long peal_channels_leak_all(struct peal_card *card)
 	list_for_each_entry_safe(channels, next, &card->channels, link) {
 		list_del(&channels->link);
 		count += channels->pages.count;
+		peal_pages_leak(&channels->pages);
 		kvfree(channels->pages.pages);
 		unaccount(channels);
 		kfree(channels);

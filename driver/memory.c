@@ -295,6 +295,7 @@ unsigned long peal_memory_leak_all(struct peal_context *context)
 	list_for_each_entry_safe(memory, next, &context->memory, link) {
 		list_del(&memory->link);
 		count += memory->pages.count;
+		peal_pages_leak(&memory->pages);
 		memory_forget(memory);
 	}
 	return count;

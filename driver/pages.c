@@ -75,6 +75,14 @@ void peal_pages_drop_list(struct peal_card *card, struct peal_pages *pages)
 	pages->list = NULL;
 }
 
+/* The card may still use these addresses: they stay mapped for ever, and our record of them goes. */
+void peal_pages_leak(struct peal_pages *pages)
+{
+	if (pages->mapped)
+		sg_free_table(&pages->table);
+	pages->mapped = false;
+}
+
 void peal_pages_unmap(struct peal_card *card, struct peal_pages *pages)
 {
 	peal_pages_drop_list(card, pages);

@@ -258,6 +258,7 @@ u32 peal_doorbell_page_bytes(struct peal_card *card);
 int peal_pages_map(struct peal_card *card, struct peal_pages *pages);
 void peal_pages_drop_list(struct peal_card *card, struct peal_pages *pages);
 void peal_pages_unmap(struct peal_card *card, struct peal_pages *pages);
+void peal_pages_leak(struct peal_pages *pages);
 
 /* memory.c */
 int peal_register_pin(struct peal_ask *ask);
