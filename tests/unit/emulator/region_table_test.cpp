@@ -80,9 +80,9 @@ TEST(RegionTable, StaleIdsReachNothing) {
 }
 
 TEST(RegionTable, CapacityIsFixed) {
-  RegionTable table(2);
   Bytes host = {};
-  int released = 0;
+  int released = 0;  // by the table's end, too
+  RegionTable table(2);
   const auto release = [&released] { released++; };
   const RegionId a = table.put_mapped(host.data(), 8, release);
   const RegionId b = table.put_mapped(host.data(), 8, release);
