@@ -265,14 +265,27 @@ Connection* take_ready(State& state) {
   return &connection;
 }
 
-// One packet of this connection; false: something could not be had.
+// What is carried out in order, and has no bytes to be read, would overtake what was numbered
+// before it and is still being read: it would be dropped at the other end, and waited for.
+bool is_held(const Connection& connection, uint32_t number) {
+  const SendRecord& record = record_at(connection, number);
+  if (record.bytes != 0 || record.type == PEAL_PACKET_PUT) return false;
+  for (uint32_t before = connection.base; before != number; ++before) {
+    if (record_at(connection, before).state == RecordState::kReading) return true;
+  }
+  return false;
+}
+
+// One packet of this connection, if none is held; false: something could not be had.
 bool send_one(Card& card, Connection& connection) {
   if (connection.waiting == 0) {
     Request* request = next_request(card, connection);
     if (request == nullptr) return true;
     if (!step(card, connection, *request)) return false;
   }
-  return connection.waiting == 0 || transmit(card, connection, first_waiting(connection));
+  if (connection.waiting == 0) return true;
+  const uint32_t number = first_waiting(connection);
+  return is_held(connection, number) || transmit(card, connection, number);
 }
 
 }  // namespace
@@ -287,7 +300,8 @@ void send_ready(Card& card) {
       continue;
     }
     const bool sent = send_one(card, *connection);
-    note_ready(card, *connection);
+    const bool held = connection->waiting != 0 && is_held(*connection, first_waiting(*connection));
+    if (!held) note_ready(card, *connection);  // else when it has been read
     if (!sent) {
       card.timers.arm_no_later(state.timer, card.now + kStarvedNs);
       return;
@@ -306,9 +320,10 @@ void on_read_done(Card& card, const DmaDone& done) {
   Connection& connection = kept(state.connections[handle & 0xffff]);
   const uint32_t number = done.tag.detail;
   SendRecord& record = kept(record_at(connection, number));
-  const bool live =
-      connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16 &&
-      number - connection.base < under_way(connection) && record.state == RecordState::kReading;
+  const bool same_life =
+      connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16;
+  const bool live = same_life && number - connection.base < under_way(connection) &&
+                    record.state == RecordState::kReading;
   if (live && done.ok) {
     PEAL_ASSERT(done.packet->holds == 1);
     done.packet->holds = 0;
@@ -317,6 +332,7 @@ void on_read_done(Card& card, const DmaDone& done) {
     unhold_packet(card, done.packet);
     if (live) fail_sending(card, request);
   }
+  if (same_life && connection.waiting != 0) note_ready(card, connection);  // what was held
   request_dma_done(card, request);
 }
 

@@ -253,6 +253,13 @@ class PerfTest(jobs.JobCase):
             self.assertEqual(ended, [even + 1, odd + 1], operation)  # and the group's end
             os.unlink(counters)
 
+    def test_nothing_overtakes_messages_that_are_still_read(self):
+        """A wire that keeps the order brings nothing out of it, however many messages are announced behind others' bytes."""
+        counters = os.path.join(self.folder.name, "counters.json")
+        self.addCleanup(os.unlink, counters)
+        self.perf("sendrecv", "--ranks", "2", "--sizes", "4096,8192,9216", "--iterations", "400", "--warmup", "0", "--counters", counters)
+        self.assertEqual([card["counters"]["drop_p2p_order"] for card in jobs.records(counters)["cards"]], [0, 0])
+
     def test_mistakes(self):
         for words, wrong in (
                 (["reduce"], "OPERATION: 'reduce' is none of " + OPERATIONS),
