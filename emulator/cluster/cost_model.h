@@ -40,7 +40,12 @@ struct CostModel {
   TimeNs doorbell_ns = 300;    // from the store to the card's reading the entry
   TimeNs completion_ns = 300;  // from the card's write to the host's seeing it
   TimeNs post_ns = 100;        // between two posts of one process
-  TimeNs enqueue_ns = 0;       // a descriptor written by the host, where it writes them anew
+  // What its processor pays, where hosts are played that take part; cards do not look at these.
+  TimeNs message_ns = 0;        // o: a message sent, or one received
+  TimeNs register_ns = 0;       // a registration of memory,
+  TimeNs register_page_ns = 0;  // and each of its pages of 4 KiB
+  TimeNs deregister_ns = 0;     // given back
+  TimeNs enqueue_ns = 0;        // a descriptor written by the host, where it writes them anew
 };
 
 // Reads a model from JSON text; names that it does not hold keep their values. Empty on success,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // `peal-sim broadcast-figure`, `alltoall-figure` and `allgather-figure`: the papers' figures of
 // programs.
+#include <bit>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -14,6 +16,7 @@ namespace peal::sim {
 namespace {
 
 using command_line::Group;
+using command_line::number;
 using command_line::whole;
 
 // A figure is of one machine, so its model has no default.
@@ -161,11 +164,52 @@ struct AllgatherArguments {
   std::string model;
   uint32_t ranks = 32;
   uint64_t bytes = 32768;
+  bool messages = false;
+  double message_us = -1;  // below 0: the model's
+  double page_us = -1;
+  double deregister_us = -1;
   std::string json;
 };
 
+int compare_allgathers(const CostModel& model, const AllgatherArguments& arguments) {
+  if (!std::has_single_bit(arguments.ranks)) {
+    throw UsageError("--ranks " + std::to_string(arguments.ranks) + ": no power of two");
+  }
+  const AllgatherComparison times = compare(model, arguments.ranks, arguments.bytes);
+  const auto ratio = [](TimeNs messages, TimeNs program) {
+    return static_cast<double>(messages) / static_cast<double>(program);
+  };
+  const double kept = ratio(times.messages_ns, times.program_ns);
+  const double anew = ratio(times.messages_registering_ns, times.program_registering_ns);
+  if (arguments.json != "-") {
+    std::printf("%u ranks, %llu bytes of each\n%-24s %12s %12s %8s\n", arguments.ranks,
+                static_cast<unsigned long long>(arguments.bytes), "", "messages us", "program us",
+                "ratio");
+    std::printf("%-24s %12.1f %12.1f %8.2f\n", "registrations kept",
+                microseconds(times.messages_ns), microseconds(times.program_ns), kept);
+    std::printf("%-24s %12.1f %12.1f %8.2f\n", "registered anew",
+                microseconds(times.messages_registering_ns),
+                microseconds(times.program_registering_ns), anew);
+  }
+  if (!arguments.json.empty()) {
+    write_json(arguments.json,
+               {{"messages_us", microseconds(times.messages_ns)},
+                {"program_us", microseconds(times.program_ns)},
+                {"messages_registering_us", microseconds(times.messages_registering_ns)},
+                {"program_registering_us", microseconds(times.program_registering_ns)}});
+  }
+  return 0;
+}
+
 int allgather_figure(const AllgatherArguments& arguments) {
-  const CostModel model = model_of(arguments.model);
+  CostModel model = model_of(arguments.model);
+  const auto set = [](double us, TimeNs* cost) {
+    if (us >= 0) *cost = static_cast<TimeNs>(std::llround(us * 1000));
+  };
+  set(arguments.message_us, &model.message_ns);
+  set(arguments.page_us, &model.register_page_ns);
+  set(arguments.deregister_us, &model.deregister_ns);
+  if (arguments.messages) return compare_allgathers(model, arguments);
   const bool prints = arguments.json != "-";
   if (prints) {
     std::printf("%u ranks, %llu bytes of each\n%12s %12s\n", arguments.ranks,
@@ -244,6 +288,20 @@ Command add_allgather_figure_command(CLI::App& app) {
   group.add("--bytes", a.bytes, "N", "Each rank has so many bytes for all.")
       ->transform(whole(1, 1 << 20))
       ->capture_default_str();
+  group.add_flag("--messages", a.messages,
+                 "Compares it with messages of hosts, a rendezvous for each exchange.");
+  group
+      .add("--message-us", a.message_us, "US",
+           "A message sent or received costs its host so much. Default: as the model says.")
+      ->transform(number(0, 1000));
+  group
+      .add("--page-us", a.page_us, "US",
+           "A page of memory registered costs its host so much. Default: as the model says.")
+      ->transform(number(0, 1000));
+  group
+      .add("--deregister-us", a.deregister_us, "US",
+           "Memory given back costs its host so much. Default: as the model says.")
+      ->transform(number(0, 1000));
   add_json(group, &a.json);
   return [arguments] { return allgather_figure(*arguments); };
 }

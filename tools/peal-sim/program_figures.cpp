@@ -9,6 +9,7 @@
 #include "emulator/cluster/overlap.h"
 #include "hostlib/program_collectives.h"
 #include "tools/peal-sim/program_hosts.h"
+#include "tools/peal-sim/rendezvous_hosts.h"
 
 namespace peal::sim {
 namespace {
@@ -166,42 +167,91 @@ AlltoallOverlap measure_overlap(const CostModel& model, const AlltoallFigure& fi
   return overlap;
 }
 
-TimeNs measure(const CostModel& model, const AllgatherFigure& figure) {
-  const size_t block = figure.block_bytes;
-  const size_t result = figure.ranks * block;
-  const size_t collected = host::collective_bytes(figure.ranks, block, figure.copied_bytes);
+namespace {
+
+// The hosts of an allgather by recursive doubling, and what each must have in the end.
+struct Allgather {
+  Allgather(const CostModel& model, const AllgatherFigure& all)
+      : figure(all),
+        hosts(options_of(model, all.ranks),
+              all.ranks * all.block_bytes +
+                  host::collective_bytes(all.ranks, all.block_bytes, all.copied_bytes),
+              [all](const ProgramHosts::Place& place) { return program(all, place); }) {
+    for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+      fill(hosts.send(rank), figure.block_bytes, rank + 1);
+      if (!figure.in_place) continue;
+      std::memcpy(hosts.receive(rank) + rank * figure.block_bytes, hosts.send(rank),
+                  figure.block_bytes);
+    }
+  }
+
   // The collective buffer lies behind the result.
-  const auto make = [&](const ProgramHosts::Place& place) {
+  static host::Program program(const AllgatherFigure& figure, const ProgramHosts::Place& place) {
+    const size_t result = figure.ranks * figure.block_bytes;
     host::Gathering gathering;
     gathering.rank = place.rank;
     gathering.ranks = figure.ranks;
-    gathering.send = place.send;
     gathering.receive = static_cast<uint8_t*>(place.receive);
-    gathering.block_bytes = block;
+    gathering.send =
+        figure.in_place ? gathering.receive + place.rank * figure.block_bytes : place.send;
+    gathering.block_bytes = figure.block_bytes;
     gathering.own = place.receives[place.rank];
     gathering.receives = place.receives;
     gathering.copied_bytes = figure.copied_bytes;
     gathering.collective = gathering.receive + result;
     gathering.collectives = place.receives;
     for (auto& there : gathering.collectives) there.offset += result;
-    return only(host::doubling_allgather(gathering));
-  };
-  ProgramHosts hosts(options_of(model, figure.ranks), {.bytes = result + collected}, make);
-  for (uint32_t rank = 0; rank < figure.ranks; rank++) {
-    fill(hosts.send(rank), block, rank + 1);
-    hosts.start(rank, 1, model.post_ns);
+    return host::doubling_allgather(gathering);
   }
-  const TimeNs total_ns = hosts.run() + model.completion_ns;
-  expect_good(hosts);
-  for (uint32_t rank = 0; rank < figure.ranks; rank++) {
-    for (uint32_t from = 0; from < figure.ranks; from++) {
-      if (std::memcmp(hosts.receive(rank) + from * block, hosts.send(from), block) != 0) {
-        throw std::runtime_error("rank " + std::to_string(rank) + " has not got rank " +
-                                 std::to_string(from) + "'s block");
+
+  void check() {
+    expect_good(hosts);
+    const size_t block = figure.block_bytes;
+    for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+      for (uint32_t from = 0; from < figure.ranks; from++) {
+        if (std::memcmp(hosts.receive(rank) + from * block, hosts.send(from), block) != 0) {
+          throw std::runtime_error("rank " + std::to_string(rank) + " has not got rank " +
+                                   std::to_string(from) + "'s block");
+        }
       }
     }
   }
+
+  AllgatherFigure figure;
+  ProgramHosts hosts;
+};
+
+// Of a second one: the first opens connections.
+TimeNs rendezvous_ns(const CostModel& model, const AllgatherFigure& figure,
+                     RendezvousHosts::Registration registration) {
+  RendezvousHosts hosts(options_of(model, figure.ranks), figure.block_bytes, registration);
+  hosts.run();
+  return hosts.run();
+}
+
+}  // namespace
+
+TimeNs measure(const CostModel& model, const AllgatherFigure& figure) {
+  Allgather allgather(model, figure);
+  const TimeNs total_ns = allgather.hosts.run_computing(1, 0);
+  allgather.check();
   return total_ns;
+}
+
+AllgatherComparison compare(const CostModel& model, uint32_t ranks, uint64_t block_bytes) {
+  using Registration = RendezvousHosts::Registration;
+  const AllgatherFigure figure = {.ranks = ranks, .block_bytes = block_bytes, .in_place = true};
+  Allgather allgather(model, figure);
+  allgather.hosts.run_computing(1, 0);
+  AllgatherComparison times;
+  times.program_ns = allgather.hosts.run_computing(1, 0);
+  allgather.check();
+  // All register before they start, each once.
+  times.program_registering_ns =
+      times.program_ns + registering_ns(model, ranks * block_bytes) + model.deregister_ns;
+  times.messages_ns = rendezvous_ns(model, figure, Registration::kKept);
+  times.messages_registering_ns = rendezvous_ns(model, figure, Registration::kEachMessage);
+  return times;
 }
 
 }  // namespace peal::sim

@@ -68,9 +68,22 @@ struct AllgatherFigure {
   uint32_t ranks = 0;
   uint64_t block_bytes = 0;
   uint64_t copied_bytes = 0;
+  bool in_place = false;  // a rank's own block is where it belongs
 };
 
 // From the first host's start to the last one's seeing its end. Throws as above.
 TimeNs measure(const CostModel& model, const AllgatherFigure& figure);
+
+// The allgather without copies against one whose every exchange is a message with a rendezvous of
+// hosts (rendezvous_hosts.h); both in place, with connections open.
+struct AllgatherComparison {
+  TimeNs program_ns = 0;               // all memory is registered
+  TimeNs program_registering_ns = 0;   // the result is registered, once, and given back
+  TimeNs messages_ns = 0;              // all memory is registered
+  TimeNs messages_registering_ns = 0;  // both ends of each message are, and given back
+};
+
+// `ranks` is a power of two. Throws as above.
+AllgatherComparison compare(const CostModel& model, uint32_t ranks, uint64_t block_bytes);
 
 }  // namespace peal::sim
