@@ -24,7 +24,7 @@ inline constexpr uint32_t kWaiters = CONFIG_CONNECTION_WAITERS;
 inline constexpr uint32_t kChunkBytes = (CONFIG_MTU_BYTES - PEAL_P2P_BODY_BYTES) & ~63u;
 // Messages of one connection that were announced and have no receive yet; and of them with their
 // bytes.
-inline constexpr uint32_t kPlaces = 8;
+inline constexpr uint32_t kPlaces = CONFIG_CONNECTION_PLACES;
 inline constexpr uint32_t kTokens = 4;
 // Packets of this card's whose bytes are being read: so many stand before a collective's at most.
 inline constexpr uint32_t kReadsMax = 8;
@@ -33,6 +33,7 @@ inline constexpr uint16_t kNoQueue = PEAL_P2P_NO_QUEUE;
 inline constexpr Rank kEverybody = ~0u;
 
 static_assert((kWindow & (kWindow - 1)) == 0 && kWindow <= 64, "a bit of an ACK each");
+static_assert(kPlaces < 0xff);
 static_assert(kChunkBytes > 0 && kWaiters < UINT16_MAX);
 
 // Carried by the last packet of a put (or by an empty one: a signal): told to the receiver's
