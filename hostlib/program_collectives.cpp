@@ -309,7 +309,7 @@ Program collected_alltoall(const Collecting& own) {
   const Program::Notice notice = {.counter = arrived};
   for (uint32_t k = 1; k <= own.ranks; k++) {  // the own block last: it has the shortest way
     const uint32_t to = (own.rank + k) % own.ranks;
-    program.put(to, own.send + to * own.block_bytes, own.block_bytes,
+    program.put(to, at(own.send, to * own.block_bytes), own.block_bytes,
                 behind(own.collectives[to], own.rank * own.block_bytes), &notice, sent);
   }
   program.wait(arrived, own.ranks);
