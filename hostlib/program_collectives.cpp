@@ -7,8 +7,9 @@
 namespace peal::host {
 namespace {
 
+// Of nothing there is nowhere else to be.
 const uint8_t* at(const void* buffer, uint64_t offset) {
-  return static_cast<const uint8_t*>(buffer) + offset;
+  return buffer == nullptr ? nullptr : static_cast<const uint8_t*>(buffer) + offset;
 }
 
 uint32_t rounds_of(uint32_t ranks) { return static_cast<uint32_t>(std::bit_width(ranks - 1)); }
