@@ -14,21 +14,8 @@ peal_counter on_open(Card& card, Member& member, const peal_wire_header& header,
   if (connection == nullptr) {
     return accept_or_wait(card, member, {header.edge, member.membership.handle, peer, address});
   }
-  switch (connection->phase) {
-    case ConnectionPhase::kOpening:
-      // Both have asked. Its answer to our question says which life of its it is.
-      tell(card, member.membership, address, header.edge, PEAL_PACKET_ACCEPT, peer,
-           handle_of(card.p2p, *connection));
-      return PEAL_COUNTER_RECEIVED;
-    case ConnectionPhase::kAccepted:
-      connection->peer = peer;  // the question before may have been one of an earlier life
-      break;
-    default:
-      if (connection->peer != peer) return PEAL_COUNTER_DROP_CONNECTION;
-      break;
-  }
-  tell_phase(card, *connection, PEAL_PACKET_ACCEPT);
-  return PEAL_COUNTER_RECEIVED;
+  return answer_open(card, *connection, peer, address) ? PEAL_COUNTER_RECEIVED
+                                                       : PEAL_COUNTER_DROP_CONNECTION;
 }
 
 peal_counter on_accept(Card& card, Member& member, const peal_wire_header& header, uint32_t peer,

@@ -24,6 +24,25 @@ void accept_connection(Card& card, const Member& member, const Waiter& waiter) {
   attach_wanting(card, connection);
 }
 
+bool answer_open(Card& card, Connection& connection, uint32_t peer,
+                 const peal_peer_address& address) {
+  switch (connection.phase) {
+    case ConnectionPhase::kOpening:
+      // Both have asked. Its answer to our question says which life of its it is.
+      tell(card, member_of(card, connection).membership, address, connection.engine,
+           PEAL_PACKET_ACCEPT, peer, handle_of(card.p2p, connection));
+      return true;
+    case ConnectionPhase::kAccepted:
+      connection.peer = peer;  // the question before may have been one of an earlier life
+      break;
+    default:
+      if (connection.peer != peer) return false;
+      break;
+  }
+  tell_phase(card, connection, PEAL_PACKET_ACCEPT);
+  return true;
+}
+
 void note_heard_first(Card& card, Connection& connection) {
   connection.heard = true;
   if (connection.phase == ConnectionPhase::kOpening ||

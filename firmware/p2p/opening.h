@@ -17,6 +17,9 @@ void open_connection(Card& card, const Member& member, const peal_peer_address& 
                      uint8_t engine);
 // To a rank that has asked.
 void accept_connection(Card& card, const Member& member, const Waiter& waiter);
+// To one that has asked, by this handle, for what there is already. False: it is another life's.
+bool answer_open(Card& card, Connection& connection, uint32_t peer,
+                 const peal_peer_address& address);
 
 // Something came that only who knows this life can have sent.
 void note_heard_first(Card& card, Connection& connection);
