@@ -61,7 +61,8 @@ SUITES = [
                                              "peal-queue-tests"],
                                "emulator/common/": ["peal-emulator-tests"],
                                "hostlib/": ["peal-hostlib-tests", "peal-hostlib-thread-tests", "peal-program-tests"]}),
-    Suite("sim", "emulator", 400, {"firmware/": ["peal-cluster-tests"], "emulator/common/": ["peal-cluster-tests"]}),
+    Suite("sim", "emulator", 400, {"firmware/": ["peal-cluster-tests", "peal-engine-tests"],
+                                  "emulator/common/": ["peal-cluster-tests"]}),
 ]
 PARTS = tuple(SUITES[0].programs)
 SURVIVED = "survived"
