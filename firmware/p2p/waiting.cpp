@@ -31,8 +31,7 @@ void serve_waiter(Card& card) {
   --state.waiter_count;
   Member* member = find_member(card, waiter.member);
   if (member == nullptr || member->membership.poisoned) return;
-  Connection* connection =
-      find_connection(card, member->index, waiter.address.rank, waiter.engine);
+  Connection* connection = find_connection(card, member->index, waiter.address.rank, waiter.engine);
   if (connection == nullptr) return accept_connection(card, *member, waiter);
   // Its rank was asked meanwhile, and waits for an answer as well.
   (void)answer_open(card, *connection, waiter.peer, waiter.address);
