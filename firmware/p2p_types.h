@@ -188,6 +188,7 @@ struct Connection {
   uint8_t data_told;   // tokens given so far, modulo 256
   uint8_t data_given;  // tokens that the other side has given so far
   uint8_t data_used;   // and how many were used
+  bool answered;       // opening: the other side was told of this life, and may use it
   bool owes_answer;    // an ACK, when what came is in memory
   bool heard;          // anything that proves that the other side knows this life
   uint8_t engine;      // on both sides: its packets leave by this one

@@ -144,7 +144,7 @@ Connection& take_connection(Card& card, const Member& member, const peal_peer_ad
   uint16_t generation = connection.generation;
   if (generation == 0) generation = card.first_generation;
   connection = {};
-  connection.generation = static_cast<uint16_t>(generation == 0xffff ? 1 : generation + 1);
+  connection.generation = next_generation(generation);
   connection.member = member.index;
   connection.rank = address.rank;
   connection.engine = engine;

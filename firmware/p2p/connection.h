@@ -15,6 +15,9 @@ inline uint32_t index_of(const State& state, const Connection& connection) {
 inline uint32_t handle_of(const State& state, const Connection& connection) {
   return uint32_t{connection.generation} << 16 | index_of(state, connection);
 }
+inline uint16_t next_generation(uint16_t generation) {
+  return static_cast<uint16_t>(generation == 0xffff ? 1 : generation + 1);
+}
 inline Member& member_of(Card& card, const Connection& connection) {
   return card.members[connection.member];
 }

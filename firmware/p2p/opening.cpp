@@ -31,9 +31,13 @@ bool answer_open(Card& card, Connection& connection, uint32_t peer,
       // Both have asked. Its answer to our question says which life of its it is.
       tell(card, member_of(card, connection).membership, address, connection.engine,
            PEAL_PACKET_ACCEPT, peer, handle_of(card.p2p, connection));
+      connection.answered = true;
       return true;
     case ConnectionPhase::kAccepted:
-      connection.peer = peer;  // the question before may have been one of an earlier life
+      // The question before may have been one of an earlier life: that it is closed, the answer to
+      // that, must not be taken for one to this.
+      if (connection.peer != peer) connection.generation = next_generation(connection.generation);
+      connection.peer = peer;
       break;
     default:
       if (connection.peer != peer) return false;

@@ -88,6 +88,8 @@ Connection* find_victim(Card& card) {
   for (uint32_t i = 0; i < state.connections_touched; ++i) {
     Connection& each = state.connections[i];
     if (each.phase == ConnectionPhase::kFree || is_ending(each) || each.held != 0) continue;
+    // The other side may be using it already, and would never learn that it is gone.
+    if (each.phase == ConnectionPhase::kOpening && each.answered) continue;
     if (is_quiet(card, each)) {
       if (quiet == nullptr || each.used_ns < quiet->used_ns) quiet = &each;
     } else if (has_had_its_turn(card, each)) {
