@@ -27,6 +27,22 @@ TEST_F(TalkTest, NothingIsSentBeforeTheOtherSideHasProvedThatItIsThere) {
   EXPECT_EQ(bench.take_log(), "send 1>2 OPEN\n");
 }
 
+// A question of an earlier life came first. That nobody wants the answer to it says nothing of the
+// answer to the second.
+TEST_F(TalkTest, TheEndOfAnEarlierLifesAnswerEndsNoOther) {
+  const uint32_t earlier = open(2, 0x5005'0001);
+  const uint32_t later = open(2, 0x5006'0001);
+  ASSERT_NE(later, 0u);
+  EXPECT_NE(later, earlier);
+  EXPECT_EQ(open(2, 0x5006'0001), later) << "the same question again";
+  EXPECT_EQ(change(talk(PEAL_PACKET_CLOSED, 2, earlier, 0, std::vector<uint8_t>{})),
+            "+1 drop_connection");
+  bench.deliver(talk(PEAL_PACKET_ACK, 2, later, 0, peal_p2p_ack{0}));
+  bench.take_log();
+  post_put(8, 2);
+  EXPECT_EQ(bench.take_log(), "send 1>2 PUT seq=0 landed=0 offset=0 len=0 ask\n");
+}
+
 TEST_F(TalkTest, AnAcceptThatNobodyWantsIsClosed) {
   EXPECT_EQ(answer(talk(PEAL_PACKET_ACCEPT, 2, 0x1234'0001, 0, peal_p2p_open{9, 0})),
             "send 1>2 CLOSED\n");
