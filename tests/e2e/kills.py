@@ -77,7 +77,7 @@ class Job:
         try:
             jobs.until(lambda: "ready" in self.lines() or self.process.poll() is not None, "the ranks", PATIENCE_S)
             if self.process.poll() is not None:
-                raise Wrong(f"the job ended with {self.process.returncode} before it began")
+                raise Wrong(f"the job ended with {self.process.returncode} before it began\n{self.text()}")
             for pid in jobs.children(self.process.pid):
                 rank = jobs.environment_of(pid).get("PEAL_RANK")
                 if rank is None:
