@@ -19,7 +19,7 @@ TimeNs within(const CardTimeouts& timeouts, TimeNs wait_ns) {
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                       TimeNs now) {
   if (asked_ns < patience.learned_ns) return;
-  patience.wait_ns = within(timeouts, 2 * patience.wait_ns);
+  patience.wait_ns = within(timeouts, (patience.lossless ? 4 : 2) * patience.wait_ns);
   if (patience.calm < kCalmMost) ++patience.calm;
   patience.learned_ns = now;
 }
@@ -32,6 +32,7 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs n
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now) {
   if (now < patience.learned_ns + patience.wait_ns) return;
   patience.wait_ns = within(timeouts, patience.wait_ns / 2);
+  patience_lost(patience);
   if (patience.calm > kCalmLeast) --patience.calm;
   patience.learned_ns = now;
 }

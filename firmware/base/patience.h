@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How long a member waits in silence before it asks. Nobody knows beforehand whether silence is
 // lateness or loss; what questions were worth says which it has been of late. A question that was
-// answered "not yet" came too early: patience doubles. One that brought a repair could have come
-// sooner: it halves. An operation that nobody had to ask for says how long its waits were, and
+// answered "not yet" came too early: patience doubles, and as long as nothing was ever lost, as far
+// as is known, it grows fourfold. One that brought a repair could have come sooner: it halves. An operation that nobody had to ask for says how long its waits were, and
 // patience comes down to a few times that, the more slowly the more questions were in vain of late.
 // So where nothing is lost hardly anything is asked whatever the lateness, and where packets are
 // lost about every other question is in vain.
@@ -20,6 +20,7 @@ struct Patience {
   TimeNs wait_ns;
   TimeNs learned_ns;  // when an answer last changed it: those to older questions are not news
   uint32_t calm;      // log2 of how slowly it comes down by itself
+  bool lossless;      // nothing was lost yet, as far as is known
 };
 
 // Limits: a first NACK interval at first, never less than a 24th of it, never longer than a
@@ -30,7 +31,7 @@ inline constexpr uint32_t kCalmLeast = 4;
 inline constexpr uint32_t kCalmMost = 8;
 
 inline Patience patience_start(const CardTimeouts& timeouts, TimeNs now) {
-  return {.wait_ns = timeouts.nack_ns, .learned_ns = now, .calm = kCalmLeast};
+  return {.wait_ns = timeouts.nack_ns, .learned_ns = now, .calm = kCalmLeast, .lossless = true};
 }
 // "Not yet", to a question asked then.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
@@ -39,12 +40,15 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // A repair brought what was missing.
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
+// A gap showed that something was lost.
+inline void patience_lost(Patience& patience) { patience.lossless = false; }
 // An operation is over without a question; its longest wait. A part of the way at a time (calm):
-// what came late once may do so again.
+// what came late once may do so again. One for which all had come before it was posted says
+// nothing of how late others may be.
 void patience_come_down(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns);
 inline void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts,
                                  TimeNs longest_ns) {
-  if (patience.wait_ns > timeouts.nack_ns / kPatienceLeast) {
+  if (longest_ns > 0 && patience.wait_ns > timeouts.nack_ns / kPatienceLeast) {
     patience_come_down(patience, timeouts, longest_ns);
   }
 }

@@ -16,6 +16,7 @@ namespace {
 template <typename Answer>
 std::string waits(TimeNs started_ns, const std::vector<TimeNs>& times_ns, Answer answer) {
   Patience patience = patience_start(kTimeouts, started_ns);
+  patience_lost(patience);
   std::string text;
   for (const TimeNs now : times_ns) {
     answer(patience, now);
@@ -24,8 +25,15 @@ std::string waits(TimeNs started_ns, const std::vector<TimeNs>& times_ns, Answer
   return text;
 }
 
+// Of one that knows of a loss.
+Patience where_there_are_losses(TimeNs started_ns) {
+  Patience patience = patience_start(kTimeouts, started_ns);
+  patience_lost(patience);
+  return patience;
+}
+
 TEST(Patience, DoublesOnceForAllThatWasAskedTogether) {
-  Patience patience = patience_start(kTimeouts, 1'000);
+  Patience patience = where_there_are_losses(1'000);
   patience_in_vain(patience, kTimeouts, 201'000, 210'000);
   EXPECT_EQ(patience.wait_ns, 400'000u);
   patience_in_vain(patience, kTimeouts, 201'000, 211'000);  // asked before that was known
@@ -49,6 +57,31 @@ TEST(Patience, ARepairTooManyWasInVainOnceInItsOwnTime) {
   EXPECT_EQ(waits(0, {199'999, 200'000, 599'999}, in_vain), "200 400 400 ");
 }
 
+// Lateness is all that it can be. The first repair that was missing, or a gap, ends that.
+TEST(Patience, GrowsFourfoldUntilSomethingIsLost) {
+  for (const bool by_a_gap : {false, true}) {
+    Patience patience = patience_start(kTimeouts, 0);
+    patience_in_vain(patience, kTimeouts, 200'000, 210'000);
+    EXPECT_EQ(patience.wait_ns, 800'000u);
+    patience_in_vain(patience, kTimeouts, 1'100'000, 1'200'000);
+    EXPECT_EQ(patience.wait_ns, 3'200'000u);
+    if (by_a_gap) {
+      patience_lost(patience);
+    } else {
+      patience_worth_it(patience, kTimeouts, 10'000'000);
+    }
+    const TimeNs before = patience.wait_ns;
+    patience_in_vain(patience, kTimeouts, 20'000'000, 20'000'001);
+    EXPECT_EQ(patience.wait_ns, 2 * before);
+  }
+}
+
+TEST(Patience, AnOperationThatHadNothingToWaitForTeachesNothing) {
+  Patience patience = patience_start(kTimeouts, 0);
+  patience_undisturbed(patience, kTimeouts, 0);
+  EXPECT_EQ(patience.wait_ns, 200'000u);
+}
+
 TEST(Patience, HasLimits) {
   Patience patience = patience_start(kTimeouts, 0);
   TimeNs now = 0;
@@ -70,14 +103,14 @@ TEST(Patience, FollowsTheWaitsOfUndisturbedOperationsDown) {
   for (int i = 0; i < 500; i++) patience_undisturbed(patience, kTimeouts, 10'000);
   EXPECT_LT(patience.wait_ns, 40'016u);
   EXPECT_GE(patience.wait_ns, 40'000u);
-  for (int i = 0; i < 500; i++) patience_undisturbed(patience, kTimeouts, 0);
+  for (int i = 0; i < 500; i++) patience_undisturbed(patience, kTimeouts, 1);
   EXPECT_EQ(patience.wait_ns, kTimeouts.nack_ns / kPatienceLeast);
 }
 
 // Ranks that are late now and then: what was learned in one operation holds for many. Repairs make
 // it forget sooner.
 TEST(Patience, ComesDownMoreSlowlyWhereQuestionsAreInVain) {
-  Patience patience = patience_start(kTimeouts, 0);
+  Patience patience = where_there_are_losses(0);
   TimeNs now = 0;
   for (const TimeNs share : {32, 64, 128, 256, 256}) {
     now += 2 * patience.wait_ns;
