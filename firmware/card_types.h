@@ -166,6 +166,7 @@ struct Dissemination {
   uint16_t received;
   uint16_t sent;
   DisseminationPhase phase;
+  bool asked;  // for a signal that could not be sent yet
 };
 
 // A rank's own block of a piece.

@@ -24,6 +24,15 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
   patience.learned_ns = now;
 }
 
+void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
+                       TimeNs now) {
+  if (asked_ns < patience.learned_ns || !patience.lossless) return;
+  if (patience.wait_ns >= 2 * timeouts.nack_ns) return;
+  patience.wait_ns = within(timeouts, 2 * patience.wait_ns);
+  if (patience.calm < kCalmMost) ++patience.calm;
+  patience.learned_ns = now;
+}
+
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now) {
   if (now < patience.learned_ns + patience.wait_ns) return;
   patience_in_vain(patience, timeouts, now, now);

@@ -33,9 +33,13 @@ inline constexpr uint32_t kCalmMost = 8;
 inline Patience patience_start(const CardTimeouts& timeouts, TimeNs now) {
   return {.wait_ns = timeouts.nack_ns, .learned_ns = now, .calm = kCalmLeast, .lossless = true};
 }
-// "Not yet", to a question asked then.
+// "Not yet", for somebody's lateness, to a question asked then.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                       TimeNs now);
+// "Not yet" of one that waits as well, perhaps for what is lost: that says little. As long as
+// nothing was lost, as far as is known here, patience doubles, up to twice what it is at first.
+void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
+                       TimeNs now);
 // A repair of what had come meanwhile; it does not say when it was asked for.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // A repair brought what was missing.

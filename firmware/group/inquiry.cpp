@@ -66,6 +66,10 @@ bool inquiry_is_due(const Card& card, const Member& member, Inquiry& inquiry) {
   return card.now >= inquiry.from_ns + inquiry.interval_ns;
 }
 
+void inquiry_rest(const Card& card, Inquiry& inquiry) {
+  inquiry.from_ns = card.now + watch_interval(card);
+}
+
 bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry) {
   const bool due = inquiry_is_due(card, member, inquiry);
   const bool doubtful = inquiry.doubts != 0 && card.now >= inquiry.doubt_at_ns;
@@ -150,8 +154,12 @@ void inquiry_answered(Inquiry& inquiry, uint32_t entry) {
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
                       bool late) {
   inquiry_answered(inquiry, entry);
-  if (!late) return;
-  patience_in_vain(member.patience, card.timeouts, card.now - after_ns, card.now);
+  const TimeNs asked_ns = card.now - after_ns;
+  if (!late) {
+    patience_in_doubt(member.patience, card.timeouts, asked_ns, card.now);
+    return;
+  }
+  patience_in_vain(member.patience, card.timeouts, asked_ns, card.now);
   inquiry.disturbed = inquiry.told_late = true;
   if (entry == kRemoteEntry) return;  // one's promise is not all others'
   inquiry.promised |= uint32_t{1} << entry;

@@ -32,6 +32,13 @@ inline void inquiry_open(const Card& card, const Member& member, Inquiry& inquir
 [[nodiscard]] bool inquiry_is_due(const Card& card, const Member& member, Inquiry& inquiry);
 // Not now: when the interval is over again.
 inline void inquiry_put_off(const Card& card, Inquiry& inquiry) { inquiry.from_ns = card.now; }
+// Nobody waits for what is awaited: no ordinary question before those who owe it have been looked
+// after once more.
+void inquiry_rest(const Card& card, Inquiry& inquiry);
+// Somebody does: the interval begins.
+inline void inquiry_wake(const Card& card, Inquiry& inquiry) {
+  if (inquiry.from_ns > card.now) inquiry_put_off(card, inquiry);
+}
 // Begins a look: false when there is nothing to do. Between it and inquiry_looked(),
 // inquiry_may_ask() is to be called for everybody who owes something.
 [[nodiscard]] bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry);

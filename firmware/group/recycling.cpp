@@ -4,6 +4,7 @@
 #include "firmware/base/kept.h"
 #include "firmware/group/dissemination.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/group/parking.h"
 #include "firmware/group/unsettled.h"
 
 namespace peal {
@@ -32,6 +33,25 @@ struct OfEpoch {
   }
 };
 
+// Does somebody wait for the oldest epoch? The own host, or who asked for a signal that comes after
+// one that is missing here.
+bool is_awaited(const Member& member) {
+  return member.recycling[0].asked || member.recycling[1].asked ||
+         (member.parked_count > 0 && first_parked(member).sequence >= recycling_limit(member));
+}
+
+// When to look again. Who is silent is looked after all the same.
+TimeNs next_look(const Card& card, Member& member) {
+  Inquiry& inquiry = member.recycling_inquiry;
+  if (!is_awaited(member)) inquiry_rest(card, inquiry);
+  return inquiry_next(card, inquiry);
+}
+
+void arm_next_look(Card& card, Member& member) {
+  if (epoch_state(member, member.recycled).phase == DisseminationPhase::kOutside) return;
+  card.timers.arm_no_later(member.timer, next_look(card, member));
+}
+
 void retire_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   for (uint64_t i = 0; i < kEpochOperations; ++i) {
@@ -43,6 +63,7 @@ void retire_oldest(Card& card, Member& member) {
   member.epoch_finished[epoch & 1] = 0;
   ++member.recycled;
   inquiry_open(card, member, member.recycling_inquiry);
+  arm_next_look(card, member);
   note_unsettled(card, member);  // what is parked may start
 }
 
@@ -54,7 +75,7 @@ void advance(Card& card, Member& member) {
       if (member.epoch_finished[epoch & 1] < kEpochOperations) return;
       state.phase = DisseminationPhase::kEntered;
       inquiry_begin(card, member, member.recycling_inquiry);
-      card.timers.arm_no_later(member.timer, inquiry_next(card, member.recycling_inquiry));
+      card.timers.arm_no_later(member.timer, next_look(card, member));
     }
     // A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
     (void)dissemination_send(OfEpoch{card, member, epoch});
@@ -89,6 +110,11 @@ void recycling_connect(Member& member) {
                         signature_of(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, 0, 0), 0);
 }
 
+void recycling_awaited(Card& card, Member& member) {
+  inquiry_wake(card, member.recycling_inquiry);
+  arm_next_look(card, member);
+}
+
 void recycling_finished(Card& card, Member& member, uint64_t sequence) {
   const uint64_t epoch = sequence / kEpochOperations;
   if (++member.epoch_finished[epoch & 1] >= kEpochOperations) advance(card, member);
@@ -112,10 +138,9 @@ peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_hea
   if (ahead < 0) return PEAL_COUNTER_DUPLICATE;
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
   if (!dissemination_signal(epoch_state(member, epoch), header.hop)) return PEAL_COUNTER_DUPLICATE;
-  const bool sooner = inquiry_heard(card, member.recycling_inquiry);
-  if (sooner) inquiry_begin(card, member, member.recycling_inquiry);
-  if (sooner && epoch_state(member, member.recycled).phase != DisseminationPhase::kOutside) {
-    card.timers.arm_no_later(member.timer, inquiry_next(card, member.recycling_inquiry));
+  if (inquiry_heard(card, member.recycling_inquiry)) {
+    inquiry_begin(card, member, member.recycling_inquiry);
+    arm_next_look(card, member);
   }
   advance(card, member);
   return PEAL_COUNTER_RECEIVED;
@@ -134,6 +159,8 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
     return PEAL_COUNTER_RECEIVED;
   }
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
+  epoch_state(member, epoch).asked = true;
+  recycling_awaited(card, member);
   const bool away = member.finished == member.next_sequence &&
                     epoch_state(member, epoch).phase == DisseminationPhase::kOutside;
   const bool late = away || member.recycling_inquiry.told_late;
@@ -158,13 +185,15 @@ TimeNs recycling_chase(Card& card, Member& member) {
   Dissemination& state = epoch_state(member, epoch);
   if (state.phase == DisseminationPhase::kOutside) return kNever;
   Inquiry& inquiry = member.recycling_inquiry;
-  if (inquiry_is_due(card, member, inquiry))
+  const bool awaited = is_awaited(member);
+  if (!awaited) inquiry_rest(card, inquiry);
+  if (!awaited || inquiry_is_due(card, member, inquiry))
     advance(card, member);  // what a packet was missing for
   if (member.recycled == epoch) {
     if (inquiry_look(card, member, inquiry)) recycling_ask(card, member);
     inquiry_looked(inquiry);
   }
-  return inquiry_next(card, inquiry);
+  return next_look(card, member);
 }
 
 }  // namespace peal

@@ -17,6 +17,9 @@ inline uint64_t recycling_limit(const Member& member) {
 
 // The member is connected.
 void recycling_connect(Member& member);
+// The next command waits for the oldest epoch. Before anybody does, silence is no reason to ask: an
+// epoch that ends late is no harm to those who are not that far.
+void recycling_awaited(Card& card, Member& member);
 // An operation is locally complete.
 void recycling_finished(Card& card, Member& member, uint64_t sequence);
 // A packet from two epochs ahead proves that the oldest open epoch is recycled. False if that

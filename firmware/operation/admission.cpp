@@ -71,6 +71,7 @@ void run_command(const Scope& scope) {
   }
   accepted(card, member, command);
   park_command(member, command);
+  recycling_awaited(card, member);
   return PEAL_STATUS_OK;
 }
 
