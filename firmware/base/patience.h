@@ -23,10 +23,10 @@ struct Patience {
   bool lossless;      // nothing was lost yet, as far as is known
 };
 
-// Limits: a first NACK interval at first, never less than a 24th of it, never longer than a
-// quarter of the silence of the dead.
+// Limits: a first NACK interval at first, never less than a 24th of it, never longer than half of
+// the silence of the dead.
 inline constexpr TimeNs kPatienceLeast = 24;
-inline constexpr TimeNs kPatienceMost = 4;
+inline constexpr TimeNs kPatienceMost = 2;
 inline constexpr uint32_t kCalmLeast = 4;
 inline constexpr uint32_t kCalmMost = 8;
 

@@ -86,7 +86,7 @@ TEST(Patience, HasLimits) {
   Patience patience = patience_start(kTimeouts, 0);
   TimeNs now = 0;
   for (int i = 0; i < 40; i++) patience_in_vain(patience, kTimeouts, now, now + 1), now++;
-  EXPECT_EQ(patience.wait_ns, kTimeouts.dead_ns / 4);
+  EXPECT_EQ(patience.wait_ns, kTimeouts.dead_ns / 2);
   for (int i = 0; i < 40; i++) {
     now += 10'000'000'000;
     patience_worth_it(patience, kTimeouts, now);
