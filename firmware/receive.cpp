@@ -100,6 +100,10 @@ peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arri
   const TimeNs after_ns = (now_us - body.asked_us) * TimeNs{1000};
   pace_answered(member.pace, card.timeouts, after_ns);
   inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns, body.late != 0);
+  // In a tree one waits for one's parent alone, and knows of nobody else who could be late.
+  if (body.late == 0 && arrival.header.operation == PEAL_OPERATION_BROADCAST) {
+    patience_in_doubt(member.patience, card.timeouts, card.now - after_ns, card.now);
+  }
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -29,7 +29,6 @@ void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs 
   if (asked_ns < patience.learned_ns || !patience.lossless) return;
   if (patience.wait_ns >= 2 * timeouts.nack_ns) return;
   patience.wait_ns = within(timeouts, 2 * patience.wait_ns);
-  if (patience.calm < kCalmMost) ++patience.calm;
   patience.learned_ns = now;
 }
 

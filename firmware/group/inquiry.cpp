@@ -154,12 +154,8 @@ void inquiry_answered(Inquiry& inquiry, uint32_t entry) {
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
                       bool late) {
   inquiry_answered(inquiry, entry);
-  const TimeNs asked_ns = card.now - after_ns;
-  if (!late) {
-    patience_in_doubt(member.patience, card.timeouts, asked_ns, card.now);
-    return;
-  }
-  patience_in_vain(member.patience, card.timeouts, asked_ns, card.now);
+  if (!late) return;
+  patience_in_vain(member.patience, card.timeouts, card.now - after_ns, card.now);
   inquiry.disturbed = inquiry.told_late = true;
   if (entry == kRemoteEntry) return;  // one's promise is not all others'
   inquiry.promised |= uint32_t{1} << entry;

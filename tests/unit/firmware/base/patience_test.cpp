@@ -76,6 +76,19 @@ TEST(Patience, GrowsFourfoldUntilSomethingIsLost) {
   }
 }
 
+// Whoever answers waits as well, perhaps for what is lost.
+TEST(Patience, AnAnswerOfOneWhoWaitsSaysLittle) {
+  Patience patience = patience_start(kTimeouts, 0);
+  patience_in_doubt(patience, kTimeouts, 200'000, 210'000);
+  EXPECT_EQ(patience.wait_ns, 400'000u);
+  patience_in_doubt(patience, kTimeouts, 200'000, 220'000);  // asked before that was known
+  patience_in_doubt(patience, kTimeouts, 620'000, 630'000);
+  EXPECT_EQ(patience.wait_ns, 400'000u);
+  patience = where_there_are_losses(0);
+  patience_in_doubt(patience, kTimeouts, 200'000, 210'000);
+  EXPECT_EQ(patience.wait_ns, 200'000u);
+}
+
 TEST(Patience, AnOperationThatHadNothingToWaitForTeachesNothing) {
   Patience patience = patience_start(kTimeouts, 0);
   patience_undisturbed(patience, kTimeouts, 0);
@@ -116,15 +129,15 @@ TEST(Patience, ComesDownMoreSlowlyWhereQuestionsAreInVain) {
     now += 2 * patience.wait_ns;
     patience_in_vain(patience, kTimeouts, now, now);
     const TimeNs before = patience.wait_ns;
-    patience_undisturbed(patience, kTimeouts, 0);
-    EXPECT_EQ(before - patience.wait_ns, before / share) << share;
+    patience_undisturbed(patience, kTimeouts, 1);
+    EXPECT_EQ(before - patience.wait_ns, (before - 4) / share) << share;
   }
   for (const TimeNs share : {128, 64, 32, 16, 16}) {
     now += 2 * patience.wait_ns;
     patience_worth_it(patience, kTimeouts, now);
     const TimeNs before = patience.wait_ns;
-    patience_undisturbed(patience, kTimeouts, 0);
-    EXPECT_EQ(before - patience.wait_ns, before / share) << share;
+    patience_undisturbed(patience, kTimeouts, 1);
+    EXPECT_EQ(before - patience.wait_ns, (before - 4) / share) << share;
   }
 }
 

@@ -25,6 +25,12 @@ class Recycling : public GroupTest {
       signals(sequence);
     }
   }
+  // Somebody whose signal comes after one that is missing here asks for it.
+  void somebody_asks() {
+    const OperationShape shape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+    bench.deliver(wire.nack(ahead(1), shape, 0, 0, 0, 1));
+    EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET recycle epoch=0 round=1\n");
+  }
   static std::string complete(uint64_t sequence) {
     return "complete ctx0 cookie=" + std::to_string(100 + sequence) + " OK\n";
   }
@@ -147,6 +153,7 @@ TEST_F(Recycling, DuplicateOldAndFutureSignals) {
 TEST_F(Recycling, LostSignalIsAskedFor) {
   finish_first_epoch();
   bench.take_log();
+  somebody_asks();
   const TimeNs began = bench.now;
   ASSERT_TRUE(bench.advance_to_deadline());
   const TimeNs patience = bench.now - began;
@@ -157,6 +164,29 @@ TEST_F(Recycling, LostSignalIsAskedFor) {
   EXPECT_EQ(bench.take_log(), "");
   bench.advance(1);
   EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
+}
+
+// An epoch that ends late is no harm until something waits for it. Who is silent is looked after.
+TEST_F(Recycling, NobodyIsAskedForWhatNobodyWaitsFor) {
+  finish_first_epoch();
+  bench.take_log();
+  bench.advance(default_timeouts().dead_ns / 4);
+  const std::string log = bench.take_log();
+  EXPECT_EQ(log.find("NACK"), log.npos);
+  EXPECT_NE(log.find("send 1>0 PROBE\n"), log.npos);
+  bench.deliver(wire.alive(0));
+  for (uint64_t sequence = kEpoch; sequence < CONFIG_CHANNELS; sequence++) {
+    post_barrier(sequence);
+    signals(sequence);
+  }
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), 0u);
+  post_barrier(CONFIG_CHANNELS);  // parked
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns - 1);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), 0u);
+  bench.advance(1);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
 }
 
 TEST_F(Recycling, OthersNacksAreRepairedOrAnsweredNotYet) {
@@ -185,6 +215,7 @@ TEST_F(Recycling, LostByAnEmptyPoolIsSentAtTheTimeOut) {
   EXPECT_EQ(bench.take_log(),
             "send 1>3 SIGNAL barrier seq=0 round=1\n"
             "complete ctx0 cookie=100 OK\n");
+  somebody_asks();
   std::string log;
   for (uint32_t i = 0; i < kLate && log.empty() && bench.advance_to_deadline(); i++)
     log = bench.take_log();
@@ -202,6 +233,8 @@ TEST_F(Recycling, ASignalBringsTheTimerForward) {
       bench.deliver(wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(i), round));
     }
   }
+  bench.take_log();
+  somebody_asks();
   for (int i = 0; i < 9; i++) {
     ASSERT_TRUE(bench.advance_to_deadline());
     bench.deliver(wire.alive(0));
