@@ -130,6 +130,27 @@ TEST_F(Inquiries, LatenessTeachesPatience) {
   }
 }
 
+// Something that was lost is known of: lateness is not all that silence can be.
+TEST_F(Inquiries, AGapIsALossThatPatienceKnows) {
+  post();
+  bench.deliver(WireMaker::numbered(block_of(3, 0, kBlock), 2));
+  bench.deliver(not_yet(3, false));
+  deliver_others(0, kBlock);
+  TimeNs patience = kNack;
+  for (uint32_t sequence = 1; sequence < 3; sequence++) {
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+    bench.take_log();
+    bench.advance(patience - 1);
+    EXPECT_EQ(of_the_operation(bench.take_log()), "") << sequence;
+    bench.advance(1);
+    EXPECT_NE(of_the_operation(bench.take_log()), "") << sequence;
+    bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), true));
+    deliver_others(sequence, kBlock);
+    patience *= 2;
+  }
+}
+
 // Where questions have been in vain lately one neighbour is asked at a time, by turns.
 TEST_F(Inquiries, OneAtATimeWhereQuestionsWereInVain) {
   TimeNs patience = kNack;

@@ -75,6 +75,23 @@ TEST_F(Binomial, ALeafWritesToTheUserAndNowhereElse) {
   EXPECT_EQ(wrong_byte_of(0, 5, kBlock), -1);
 }
 
+// Its parent is all that a rank of a tree waits for, and waits itself: that is believed once.
+TEST_F(Binomial, AParentThatWaitsTeachesPatience) {
+  TimeNs patience = default_timeouts().nack_ns;
+  for (uint32_t sequence = 0; sequence < 3; sequence++) {
+    post(sequence, 0, kBlock);
+    bench.take_log();
+    bench.advance(patience - 1);
+    EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), sequence);
+    bench.advance(1);
+    EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), sequence + 1);
+    bench.deliver(wire.not_yet(0, binomial_shape(kBlock, 0), sequence, 0, 0, 0, now_us(), false));
+    bench.deliver(packet(sequence, 0, kBlock));
+    bench.finish_all_dma();
+    patience = 2 * default_timeouts().nack_ns;
+  }
+}
+
 TEST_F(Binomial, FragmentsInAnyOrderAndTheLastOneShort) {
   const size_t block = 3 * CONFIG_MTU_BYTES + 17;
   post(0, 0, block);
