@@ -39,7 +39,8 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs n
 
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now) {
   if (now < patience.learned_ns + patience.wait_ns) return;
-  patience.wait_ns = within(timeouts, patience.wait_ns / 2);
+  const TimeNs less = patience.wait_ns / (patience.calm < kCalmInVain ? 2 : 8);
+  patience.wait_ns = within(timeouts, patience.wait_ns - less);
   patience_lost(patience);
   if (patience.calm > kCalmLeast) --patience.calm;
   patience.learned_ns = now;

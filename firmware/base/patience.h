@@ -30,6 +30,9 @@ inline constexpr TimeNs kPatienceLeast = 24;
 inline constexpr TimeNs kPatienceMost = 2;
 inline constexpr uint32_t kCalmLeast = 4;
 inline constexpr uint32_t kCalmMost = 8;
+// From this calm on so many more questions have been in vain lately than were worth it that silence
+// is lateness, most likely.
+inline constexpr uint32_t kCalmInVain = kCalmLeast + 2;
 
 inline Patience patience_start(const CardTimeouts& timeouts, TimeNs now) {
   return {.wait_ns = timeouts.nack_ns, .learned_ns = now, .calm = kCalmLeast, .lossless = true};
@@ -43,7 +46,7 @@ void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs 
                        TimeNs now);
 // A repair of what had come meanwhile; it does not say when it was asked for.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
-// A repair brought what was missing.
+// A repair brought what was missing. Where most questions were in vain of late it takes an eighth.
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // A gap showed that something was lost.
 inline void patience_lost(Patience& patience) { patience.lossless = false; }

@@ -15,9 +15,6 @@ constexpr TimeNs kWatches = 8;
 // A promise stands so many intervals, but no longer than a half of that time.
 constexpr TimeNs kPromise = 8;
 constexpr TimeNs kLongestPromise = 2;
-// From this calm on so many more questions have been in vain lately than were worth it that silence
-// is lateness, most likely.
-constexpr uint32_t kCalmInVain = kCalmLeast + 2;
 
 TimeNs first_interval(const Card& card, const Member& member) {
   const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);

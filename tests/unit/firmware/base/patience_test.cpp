@@ -49,6 +49,19 @@ TEST(Patience, HalvesOnceInItsOwnTime) {
   EXPECT_EQ(waits(0, {199'999, 200'000, 299'999, 300'000}, worth_it), "200 100 100 50 ");
 }
 
+TEST(Patience, OneRepairAmongManyQuestionsInVainTakesLittle) {
+  Patience patience = where_there_are_losses(0);
+  TimeNs now = 0;
+  for (const TimeNs left : {1, 1, 7}) {  // of 2, of 2 and of 8
+    const uint32_t calm = patience.calm;
+    now += 2 * patience.wait_ns;
+    Patience repaired = patience;
+    patience_worth_it(repaired, kTimeouts, now);
+    EXPECT_EQ(repaired.wait_ns, patience.wait_ns * left / (left == 1 ? 2 : 8)) << calm;
+    patience_in_vain(patience, kTimeouts, now, now);
+  }
+}
+
 // A repair of what had come meanwhile.
 TEST(Patience, ARepairTooManyWasInVainOnceInItsOwnTime) {
   const auto in_vain = [](Patience& patience, TimeNs now) {
