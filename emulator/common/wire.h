@@ -17,8 +17,9 @@ struct Frame {
   Packet* packet;  // payload_bytes is set
   uint32_t from_card;
   uint32_t to_card;
-  TimeNs sent_ns;     // by the sender's clock
-  TimeNs arrival_ns;  // when it is with its receiver, if nothing happens to it on the way
+  TimeNs sent_ns;       // by the sender's clock
+  TimeNs arrival_ns;    // when it is with its receiver, if nothing happens to it on the way
+  uint32_t engine = 0;  // of the sender, by which it leaves
 };
 
 class Wire {

@@ -55,6 +55,8 @@ class CardPort final : public Port, public CopyLanes {
   void send(Packet* packet, uint32_t engine) override {
     if constexpr (CONFIG_TRANSMIT_ENGINES == 1) {
       switch_.send(index_, packet);
+    } else if (switch_.lcores() != nullptr) {
+      switch_.send(index_, packet, engine);
     } else {
       engines_.push(engine, packet);
     }

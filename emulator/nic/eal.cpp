@@ -80,6 +80,10 @@ std::string Eal::start(const EalOptions& options) {
   if (options.cpu && std::find(cpus.begin(), cpus.end(), *options.cpu) == cpus.end())
     return "--lcore-affinity " + std::to_string(*options.cpu) +
            ": this process may not run on that CPU";
+  for (const int cpu : options.engine_cpus) {
+    if (std::find(cpus.begin(), cpus.end(), cpu) == cpus.end())
+      return "--engine-lcore " + std::to_string(cpu) + ": this process may not run on that CPU";
+  }
   std::string lcores = "0@";
   if (options.cpu) {
     lcores += std::to_string(*options.cpu);
@@ -88,6 +92,8 @@ std::string Eal::start(const EalOptions& options) {
     for (size_t i = 0; i < cpus.size(); i++) lcores += (i > 0 ? "," : "") + std::to_string(cpus[i]);
     lcores += ')';
   }
+  for (size_t i = 0; i < options.engine_cpus.size(); i++)
+    lcores += "," + std::to_string(1 + i) + "@" + std::to_string(options.engine_cpus[i]);
   const uint64_t mib = (options.memory_bytes >> 20) + 1;
   std::vector<std::string> arguments = {"peal-nic",    "--no-huge",         "--no-pci",
                                         "--no-shconf", "--iova-mode",       "va",

@@ -12,7 +12,8 @@ namespace peal::nic {
 
 struct EalOptions {
   uint64_t memory_bytes = 0;
-  std::optional<int> cpu;  // pins the calling thread, which becomes the lcore
+  std::optional<int> cpu;        // pins the calling thread, which becomes the lcore
+  std::vector<int> engine_cpus;  // lcores 1 and on, each pinned to one
   bool telemetry = true;
   std::string file_prefix;
   std::vector<std::string> log_levels;  // TYPE:LEVEL, in this order

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a card's transmit engines have to send: a queue each, and one frame of each in turn, so that
-// one that has much does not stand before another's first. Emptied in every turn of the card.
+// one that has much does not stand before another's first. Emptied in every turn of the card. Where
+// engines have lcores (engine_lcores.h) those keep them apart.
 #pragma once
 
 #include <algorithm>

@@ -5,20 +5,22 @@ namespace peal::nic {
 
 FrameSwitch::FrameSwitch(PacketPool& pool, const SwitchOptions& options)
     : rings_(pool),
+      engine_lcores_(options.engine_lcores),
       faulty_(rings_, options.faults, options.seed),
       trace_(options.trace),
       special_(faulty_.injector().active() || trace_ != nullptr) {}
 
 std::string FrameSwitch::create(uint32_t cards) {
-  return rings_.create(cards, faulty_.injector().active() ? RingWire::kHeldMax : 0);
+  return rings_.create(cards, faulty_.injector().active() ? RingWire::kHeldMax : 0, engine_lcores_);
 }
 
-void FrameSwitch::send_specially(uint32_t from_card, uint32_t to_card, Packet* packet) {
+void FrameSwitch::send_specially(uint32_t from_card, uint32_t to_card, Packet* packet,
+                                 uint32_t engine) {
   if (trace_ != nullptr) {
     const std::string line = emulator::packet_text(*packet->header, to_card) + '\n';
     std::fwrite(line.data(), 1, line.size(), trace_);
   }
-  faulty_.carry({packet, from_card, to_card, rings_.now(), rings_.now()});
+  faulty_.carry({packet, from_card, to_card, rings_.now(), rings_.now(), engine});
 }
 
 }  // namespace peal::nic

@@ -26,6 +26,7 @@ struct SwitchOptions {
   emulator::FaultPlan faults;
   uint64_t seed = 1;
   std::FILE* trace = nullptr;  // a line per sent frame; the caller's to close
+  uint32_t engine_lcores = 0;  // so many of EAL's, from the first one on, carry what engines send
 };
 
 class FrameSwitch {
@@ -38,10 +39,13 @@ class FrameSwitch {
   std::string create(uint32_t cards);
 
   // Once per turn, before anything is sent.
-  void set_now(TimeNs now) { rings_.set_now(now); }
+  void set_now(TimeNs now) {
+    rings_.set_now(now);
+    rings_.collect();
+  }
 
-  // Takes the packet over.
-  void send(uint32_t from_card, Packet* packet) {
+  // Takes the packet over; it leaves by this engine of the card.
+  void send(uint32_t from_card, Packet* packet, uint32_t engine = 0) {
     packet->payload_bytes = packet->header->length;
     counts_.sent++;
     counts_.sent_bytes += sizeof(peal_wire_header) + packet->payload_bytes;
@@ -52,10 +56,10 @@ class FrameSwitch {
       return;
     }
     if (special_) [[unlikely]] {
-      send_specially(from_card, to_card, packet);
+      send_specially(from_card, to_card, packet, engine);
       return;
     }
-    rings_.enqueue(to_card, packet);
+    rings_.enqueue(to_card, packet, engine);
   }
 
   // Up to `limit` frames for a card; returns how many.
@@ -69,14 +73,20 @@ class FrameSwitch {
   bool release_due() { return rings_.release_due(); }
   [[nodiscard]] TimeNs next_release() const { return rings_.next_release(); }
 
+  // Engines with lcores of their own keep what they have to send apart by themselves. Null: none.
+  [[nodiscard]] EngineLcores* lcores() const { return rings_.lcores(); }
+  // Frames that are on their way to a card's ring.
+  [[nodiscard]] bool under_way() const { return lcores() != nullptr && lcores()->under_way() > 0; }
+
   [[nodiscard]] const SwitchCounts& counts() const { return counts_; }
   [[nodiscard]] const RingWire& rings() const { return rings_; }
   [[nodiscard]] const emulator::FaultyWire& faults() const { return faulty_; }
 
  private:
-  void send_specially(uint32_t from_card, uint32_t to_card, Packet* packet);
+  void send_specially(uint32_t from_card, uint32_t to_card, Packet* packet, uint32_t engine);
 
   RingWire rings_;
+  uint32_t engine_lcores_;
   emulator::FaultyWire faulty_;
   std::FILE* trace_;
   bool special_;  // faults or a trace: the slow path

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -70,18 +71,23 @@ void announce_ready(int fd) {
   close(fd);
 }
 
+// Those that nobody polls on; or where that leaves none, those of the engines.
 std::vector<int> other_cpus(const NicOptions& options, const std::vector<int>& allowed) {
   std::vector<int> cpus;
+  std::vector<int> of_engines;
   for (const int cpu : allowed) {
-    if (!options.cpu || cpu != *options.cpu) cpus.push_back(cpu);
+    if (options.cpu == cpu) continue;
+    const bool polled = std::count(options.engine_cpus.begin(), options.engine_cpus.end(), cpu) > 0;
+    (polled ? of_engines : cpus).push_back(cpu);
   }
-  return cpus;
+  return cpus.empty() ? of_engines : cpus;
 }
 
 uint64_t dpdk_memory_bytes(uint32_t cards, uint32_t packet_buffers) {
   constexpr uint64_t kBase = uint64_t{24} << 20;
   const uint64_t pools = PacketPool::memory_bytes(packet_buffers);
-  const uint64_t rings = uint64_t{cards} * (RingWire::kRingFrames * sizeof(void*) + 4096);
+  constexpr uint64_t kRing = RingWire::kRingFrames * sizeof(void*) + 4096;
+  const uint64_t rings = (uint64_t{cards} + CONFIG_TRANSMIT_ENGINES + 1) * kRing;
   return kBase + pools + pools / 8 + rings;
 }
 
@@ -99,6 +105,7 @@ LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std
   loop.wire.faults = options.faults;
   loop.wire.seed = options.seed;
   loop.wire.trace = trace;
+  loop.wire.engine_lcores = static_cast<uint32_t>(options.engine_cpus.size());
   loop.incarnation = random_incarnation();
   loop.copy_deadline_ns = options.copy_deadline_ms * 1'000'000;
   loop.idle_ns = options.idle_us * 1000;
@@ -162,6 +169,7 @@ int run(const NicOptions& options) {
   EalOptions eal_options;
   eal_options.memory_bytes = dpdk_memory_bytes(options.cards, packet_buffers);
   eal_options.cpu = options.cpu;
+  eal_options.engine_cpus = options.engine_cpus;
   eal_options.telemetry = options.telemetry;
   eal_options.file_prefix = options.file_prefix;
   eal_options.log_levels = options.log_levels;

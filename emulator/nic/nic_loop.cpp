@@ -117,6 +117,7 @@ bool NicLoop::turn(TimeNs now) {
 }
 
 bool NicLoop::is_quiet() const {
+  if (switch_->under_way()) return false;
   for (uint32_t i = 0; i < cards_.size(); i++) {
     if (switch_->has_frames(i)) return false;
   }
@@ -198,10 +199,12 @@ void NicLoop::sleep() {
   }
   const TimeNs now = clock_.now();
   const TimeNs wake = wake_time(now);
-  if (ready && wake > now && !stopping_.load()) {
+  if (ready && wake > now && !stopping_.load() && !switch_->under_way()) {
     counts_.sleeps++;
     recheck_ns_ = std::min(2 * recheck_ns_, kRecheckMaxNs);
+    if (switch_->lcores() != nullptr) switch_->lcores()->pause();
     wait_for_events(wake == kNever ? kBeatNs : wake - now);
+    if (switch_->lcores() != nullptr) switch_->lcores()->resume();
   }
   set_cards_sleeping(false);
   const TimeNs awake = clock_.now();
@@ -240,6 +243,7 @@ nlohmann::ordered_json NicLoop::counters_json() const {
   all["loop"] = {{"turns", counts_.turns},        {"busy_turns", counts_.busy_turns},
                  {"sleeps", counts_.sleeps},      {"wakes", helper_->wakes()},
                  {"unparks", helper_->unparks()}, {"wakes_blocked", helper_->blocked()}};
+  if (switch_->lcores() != nullptr) all["engine_lcores"] = switch_->lcores()->carried();
   all["interfaces"] = nlohmann::ordered_json::object();
   for (size_t i = 0; i < interfaces_.size(); i++)
     all["interfaces"][std::to_string(i)] = interfaces_[i]->counters_json();

@@ -55,6 +55,7 @@ struct RawOptions {
   bool no_sleep = false;
   bool no_telemetry = false;
   int cpu = -1;
+  std::vector<std::string> engine_cpus;
   std::vector<std::string> admitted;
   uint64_t user_memory_mib = 0;
   uint64_t connection_memory_mib = 0;
@@ -74,6 +75,10 @@ void declare_cards(CLI::App& app, NicOptions* options, RawOptions* raw) {
       .add("--lcore-affinity", raw->cpu, "CPU",
            "Pins the polling core to this CPU. Default: not pinned.")
       ->transform(whole(0, CPU_SETSIZE - 1));
+  group.add("--engine-lcore", raw->engine_cpus, "CPU",
+            "Has what the cards' transmit engines send carried by a polling core of its own, "
+            "pinned to this CPU. Repeatable: engines take turns. Default: the one polling core "
+            "does it.");
   group
       .add("--checksums", raw->checksums, "HOW",
            "Has CRC32C computed by the firmware (software), by nobody (skip), or skips it only on "
@@ -210,8 +215,28 @@ std::string apply_log_level(std::string* text) {
   return {};
 }
 
+// One after the other, so that whatever is wrong is named.
+std::string apply_engine_cpus(const std::vector<std::string>& texts, NicOptions* options) {
+  if (texts.size() > CONFIG_TRANSMIT_ENGINES)
+    return "--engine-lcore is given " + std::to_string(texts.size()) +
+           " times, and these cards have " + std::to_string(CONFIG_TRANSMIT_ENGINES) +
+           " transmit engines";
+  for (const std::string& text : texts) {
+    uint64_t number = 0;
+    if (!command_line::parse_whole(text, 0, CPU_SETSIZE - 1, &number))
+      return "--engine-lcore '" + text + "': expected the number of a CPU";
+    const auto cpu = static_cast<int>(number);
+    const std::vector<int>& others = options->engine_cpus;
+    if (options->cpu == cpu || std::find(others.begin(), others.end(), cpu) != others.end())
+      return "--engine-lcore " + text + ": that CPU has a polling core already";
+    options->engine_cpus.push_back(cpu);
+  }
+  return {};
+}
+
 std::string apply(const RawOptions& raw, NicOptions* options) {
   if (raw.cpu >= 0) options->cpu = raw.cpu;
+  if (std::string error = apply_engine_cpus(raw.engine_cpus, options); !error.empty()) return error;
   options->may_sleep = !raw.no_sleep;
   options->telemetry = !raw.no_telemetry;
   if (std::string error = raw.faults.read(&options->faults); !error.empty()) return error;

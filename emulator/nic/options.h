@@ -21,6 +21,7 @@ struct NicOptions {
   std::string socket_path;
   std::vector<PciOptions> pci;
   std::optional<int> cpu;
+  std::vector<int> engine_cpus;
   emulator::FaultPlan faults;
   uint64_t seed = 1;
   std::string trace_path;

@@ -3,7 +3,7 @@
 // for a real wire. A shared packet is a small mbuf with a header of its own that holds a reference
 // to the mbuf in which the payload lies; so a forwarded payload is never copied, and nobody sees
 // another's header. Reference counts are plain numbers, because all cards of a process live on one
-// lcore.
+// lcore, and others (engine_lcores.h) give none back.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -21,6 +21,7 @@ struct alignas(64) PacketSlot {
   Packet packet;        // first: a Packet* of ours is a PacketSlot*
   PacketSlot* owner;    // in whose mbuf the payload lies; itself in a fresh packet
   uint32_t references;  // of an owner: packets that refer to its payload, itself included
+  uint32_t receiver;    // card to which another lcore carries it
 };
 
 class PacketPool {
@@ -83,6 +84,10 @@ class PacketPool {
 
   // Packets that are out; for leak checks and telemetry. Walks per-lcore caches.
   [[nodiscard]] uint32_t in_use() const;
+
+  // The card to which a packet goes, for whoever carries it there.
+  static void set_receiver(Packet* packet, uint32_t card) { slot_of(packet)->receiver = card; }
+  static uint32_t receiver(Packet* packet) { return slot_of(packet)->receiver; }
 
   static rte_mbuf* mbuf_of(PacketSlot* slot) { return reinterpret_cast<rte_mbuf*>(slot) - 1; }
   static rte_mbuf* mbuf_of(Packet* packet) { return mbuf_of(slot_of(packet)); }

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <array>
 
+#include "peal_config.h"
+
 namespace peal::nic {
 
 RingWire::~RingWire() {
+  lcores_.reset();
   for (const Held& held : held_) pool_.release(held.packet);
   for (rte_ring* ring : rings_) {
     void* mbuf = nullptr;
@@ -19,31 +22,34 @@ RingWire::~RingWire() {
   }
 }
 
-std::string RingWire::create(uint32_t cards, size_t held) {
+std::string RingWire::create(uint32_t cards, size_t held, uint32_t engine_lcores) {
   held_max_ = std::min(held, kHeldMax);
   held_.reserve(held_max_);
+  const unsigned producers = engine_lcores == 0 ? RING_F_SP_ENQ : 0;
   for (uint32_t i = 0; i < cards; i++) {
     const std::string name = "peal_wire_" + std::to_string(i);
     rte_ring* const ring =
-        rte_ring_create(name.c_str(), kRingFrames, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+        rte_ring_create(name.c_str(), kRingFrames, SOCKET_ID_ANY, producers | RING_F_SC_DEQ);
     if (ring == nullptr)
       return "cannot create the wire ring of card " + std::to_string(i) + ": " +
              rte_strerror(rte_errno);
     rings_.push_back(ring);
   }
-  return {};
+  if (engine_lcores == 0) return {};
+  lcores_ = std::make_unique<EngineLcores>(pool_);
+  return lcores_->start(CONFIG_TRANSMIT_ENGINES, engine_lcores, rings_);
 }
 
 void RingWire::carry(const emulator::Frame& frame) {
   if (frame.arrival_ns > now_) {
     if (held_.size() < held_max_) {
-      held_.push_back({frame.arrival_ns, serial_++, frame.to_card, frame.packet});
+      held_.push_back({frame.arrival_ns, serial_++, frame.to_card, frame.engine, frame.packet});
       std::push_heap(held_.begin(), held_.end(), later);
       return;
     }
     counts_.held_full++;
   }
-  enqueue(frame.to_card, frame.packet);
+  enqueue(frame.to_card, frame.packet, frame.engine);
 }
 
 bool RingWire::release_due() {
@@ -52,7 +58,7 @@ bool RingWire::release_due() {
     std::pop_heap(held_.begin(), held_.end(), later);
     const Held held = held_.back();
     held_.pop_back();
-    enqueue(held.to_card, held.packet);
+    enqueue(held.to_card, held.packet, held.engine);
     any = true;
   }
   return any;

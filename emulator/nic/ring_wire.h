@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The wire inside one process: a DPDK ring per card, into which every card of the process enqueues.
-// All on one lcore, so the rings are single-producer and single-consumer. What is not due yet waits
-// in a heap until its time.
+// The wire inside one process: a DPDK ring per card, into which every card of the process enqueues,
+// or the lcores of their transmit engines do (engine_lcores.h). All cards are on one lcore, so
+// without those the rings are single-producer and single-consumer. What is not due yet waits in a
+// heap until its time.
 #pragma once
 
 #include <rte_ring.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "emulator/common/wire.h"
+#include "emulator/nic/engine_lcores.h"
 #include "emulator/nic/packet_pool.h"
 
 namespace peal::nic {
 
 struct RingCounts {
-  uint64_t delivered = 0;  // frames that entered a ring
+  uint64_t delivered = 0;  // frames that entered a ring, or are on their way there
   uint64_t ring_full = 0;
   uint64_t held_full = 0;  // could not be held back: delivered at once
 };
@@ -31,17 +34,21 @@ class RingWire final : public emulator::Wire {
   static constexpr uint32_t kRingFrames = 8192;
   static constexpr size_t kHeldMax = 65536;
 
-  // With room for `held` frames that come later, kHeldMax at most. Empty on success.
-  std::string create(uint32_t cards, size_t held);
+  // With room for `held` frames that come later, kHeldMax at most. `engine_lcores`: so many of
+  // EAL's carry what the engines send; none: it is there at once. Empty on success.
+  std::string create(uint32_t cards, size_t held, uint32_t engine_lcores = 0);
   [[nodiscard]] uint32_t cards() const { return static_cast<uint32_t>(rings_.size()); }
 
   // Once per turn, before anything is sent.
   void set_now(TimeNs now) { now_ = now; }
   [[nodiscard]] TimeNs now() const { return now_; }
 
-  // Takes the packet over; it arrives at once.
-  void enqueue(uint32_t to_card, Packet* packet) {
-    if (rte_ring_sp_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) != 0) [[unlikely]] {
+  // Takes the packet over; it arrives at once, or as soon as its engine's lcore carries it.
+  void enqueue(uint32_t to_card, Packet* packet, uint32_t engine) {
+    const bool entered =
+        lcores_ != nullptr ? lcores_->push(engine, to_card, packet)
+                           : rte_ring_sp_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) == 0;
+    if (!entered) [[unlikely]] {
       counts_.ring_full++;
       pool_.release(packet);
       return;
@@ -59,6 +66,16 @@ class RingWire final : public emulator::Wire {
   [[nodiscard]] bool has_frames(uint32_t card) const { return !rte_ring_empty(rings_[card]); }
   [[nodiscard]] uint32_t frames(uint32_t card) const { return rte_ring_count(rings_[card]); }
 
+  // Every turn: frames of the engines' lcores that found no room are given back.
+  void collect() {
+    if (lcores_ == nullptr) return;
+    const uint32_t returned = lcores_->collect();
+    counts_.ring_full += returned;
+    counts_.delivered -= returned;
+  }
+  // Null: the loop itself carries everything.
+  [[nodiscard]] EngineLcores* lcores() const { return lcores_.get(); }
+
   // Delivers what was held back and is due.
   bool release_due();
   [[nodiscard]] TimeNs next_release() const {
@@ -72,6 +89,7 @@ class RingWire final : public emulator::Wire {
     TimeNs due_ns;
     uint64_t serial;  // order among equals
     uint32_t to_card;
+    uint32_t engine;
     Packet* packet;
   };
   static bool later(const Held& a, const Held& b) {
@@ -80,6 +98,7 @@ class RingWire final : public emulator::Wire {
 
   PacketPool& pool_;
   std::vector<rte_ring*> rings_;
+  std::unique_ptr<EngineLcores> lcores_;
   std::vector<Held> held_;  // heap, soonest first
   size_t held_max_ = 0;
   uint64_t serial_ = 0;

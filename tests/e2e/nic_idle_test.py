@@ -49,6 +49,24 @@ class IdleTest(unittest.TestCase):
                 self.assertEqual(host.wait()[:2], ("OK", 99))
             self.assertGreater(card.stop()["loop"]["sleeps"], BEATS)
 
+    def test_lcores_of_engines_sleep_with_it(self):
+        with nic(BINARY, "--engine-lcore", str(min(os.sched_getaffinity(0))), cards=2) as card:
+            hosts = [Host(card.path, i) for i in range(2)]
+            members = make_group(hosts)
+            for round_ in range(20):
+                for host, member in zip(hosts, members):
+                    host.submit(BARRIER, DISSEMINATION, member, cookie=round_)
+                for host in hosts:
+                    self.assertEqual(host.wait()[:2], ("OK", round_))
+                if round_ % 4 == 3:
+                    until(lambda: sleeps_and_says_so(card, hosts[0]), "the card to fall asleep")
+            self.assertLessEqual(self.wake_ups_in(card, hosts[0]), 5 * BEATS)
+            counters = card.stop()
+            carried, = counters["engine_lcores"]
+            # Two signals a round; the last words may still be under way.
+            self.assertLessEqual(40, carried)
+            self.assertLessEqual(carried, counters["wire"]["sent"])
+
     def test_a_late_rank_wakes_it_ever_more_seldom(self):
         """At the longest interval between questions; at the first one it would be hundreds of times a beat."""
         with nic(BINARY, cards=2) as card:

@@ -102,6 +102,11 @@ class ShutdownTest(unittest.TestCase):
                 (["--socket", "/x", "--loss", "0.1", "--checksums", "skip"],
                  "--checksums skip is only for a wire without faults; use auto or software"),
                 (["--socket", "/x", "--checksums", "some"], "--checksums: 'some' is none of auto, software, skip"),
+                (["--socket", "/x", "--engine-lcore", "-1"], "--engine-lcore '-1': expected the number of a CPU"),
+                (["--socket", "/x", "--lcore-affinity", "0", "--engine-lcore", "0"],
+                 "--engine-lcore 0: that CPU has a polling core already"),
+                (["--socket", "/x", *(word for cpu in range(9) for word in ("--engine-lcore", str(cpu)))],
+                 "--engine-lcore is given 9 times, and these cards have 1 transmit engines"),
                 (["--socket", "/x", "--fault-plan", "partition=3-1:0-5"],
                  "--fault-plan: partition of cards 3-1: the first card must not exceed the last"),
                 (["--socket", "/x", "--dead-ms", "1"],
@@ -153,7 +158,9 @@ class ShutdownTest(unittest.TestCase):
     def test_what_is_wrong_only_on_this_machine(self):
         for arguments, wrong in ((["--socket", "s" * 200], f"socket path '{'s' * 200}' must have 1 to 107 characters"),
                                  (["--socket", "/x", "--lcore-affinity", "1000"],
-                                  "--lcore-affinity 1000: this process may not run on that CPU")):
+                                  "--lcore-affinity 1000: this process may not run on that CPU"),
+                                 (["--socket", "/x", "--engine-lcore", "1000"],
+                                  "--engine-lcore 1000: this process may not run on that CPU")):
             result = run(*arguments)
             self.assertEqual((result.returncode, result.stderr), (1, f"peal-nic: {wrong}\n"), arguments)
         self.assertEqual(run("--help").returncode, 0)

@@ -44,6 +44,13 @@ class ProgramsTest(jobs.JobCase):
         self.scenario(12, "programs-trinary", "3", "2", "2", "3", options=(*nic, "--cards", "6", *LOSS))
         self.scenario(8, "programs-trinary", "4", "2", "2", "2", options=nic)
 
+    def test_engines_on_an_lcore_of_their_own(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("there is one processor only")
+        nic = ("--nic", jobs.program("peal-nic-papers"), f"--nic-option=--engine-lcore={min(os.sched_getaffinity(0))}")
+        self.scenario(12, "programs-trinary", "6", "2", "2", "3", options=nic)
+        self.scenario(8, "programs-trinary", "4", "2", "2", "2", options=(*nic, "--cards", "4", *LOSS))
+
     def test_engines_that_are_not_there(self):
         self.scenario(8, "programs-one-engine")
 

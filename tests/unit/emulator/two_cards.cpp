@@ -21,6 +21,8 @@ void start_dpdk() {
   EalOptions options;
   options.memory_bytes = uint64_t{64} << 20;
   options.telemetry = false;
+  const std::vector<int> cpus = allowed_cpus();
+  for (uint32_t i = 0; i < kEngineLcores; i++) options.engine_cpus.push_back(cpus[i % cpus.size()]);
   options.file_prefix = "peal-test-" + std::to_string(getpid());
   ASSERT_EQ(eal.start(options), "");
 }

@@ -14,6 +14,9 @@
 
 namespace peal::nic::test {
 
+// Lcores besides the tests' own, idle until somebody launches something on them.
+inline constexpr uint32_t kEngineLcores = 2;
+
 // DPDK's environment, started once for all tests of the program.
 void start_dpdk();
 
