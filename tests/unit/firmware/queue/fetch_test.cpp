@@ -293,6 +293,52 @@ TEST_F(Fetch, AKeyThatIsGoneIsFoundInACachedProgramToo) {
   EXPECT_EQ(log(), "completes 101 BAD_PROGRAM at 0 key\n");
 }
 
+// One key that has gone makes all of them be looked at again, not only the next one: also where a
+// new key has the number of the one that is gone, and other memory.
+TEST_F(Fetch, WhenAKeyIsGoneEveryKeyOfACachedProgramIsLookedAtAgain) {
+  const Memory memory = bench.add_memory("memory", 64);
+  WrittenProgram program;
+  program.put(2, 8, data.key);
+  program.put(2, 8, memory.key);
+  program.put(2, 8, data.key);
+  commit(program.end());
+  start(program, 0);
+  for (size_t i = 0; i < 3; i++) over(i);
+  log();
+  RegionId region = 0;
+  ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
+            PEAL_STATUS_OK);
+  const Memory next = bench.add_memory("next", 64);
+  EXPECT_EQ(next.key & 0xffff, memory.key & 0xffff);
+  start(program, 1);
+  over(3);
+  EXPECT_EQ(log(), "put 0..8 to 2:99+0\ncompletes 101 BAD_PROGRAM at 1 key\n");
+}
+
+// Between two descriptors of one start, too.
+TEST_F(Fetch, AKeyThatGoesDuringAStartIsFoundWhereItIsNeeded) {
+  const Memory memory = bench.add_memory("memory", 64);
+  WrittenProgram program;
+  program.sources = {3};
+  program.put(2, 8, data.key);
+  program.wait(0, 1);
+  program.put(2, 8, data.key);
+  program.put(2, 8, memory.key);
+  commit(program.end());
+  start(program, 0);
+  notice(3, 0, 1, 0);
+  for (size_t i = 0; i < 3; i++) over(i);
+  start(program, 1);
+  log();
+  RegionId region = 0;
+  ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
+            PEAL_STATUS_OK);
+  notice(3, 0, 1, 1);
+  over(3);
+  over(4);
+  EXPECT_EQ(log(), "put 0..8 to 2:99+0\ncompletes 101 BAD_PROGRAM at 3 key\n");
+}
+
 // The place in the cache was another descriptor's before, whose key was good.
 TEST_F(Fetch, EveryKeyOfALongProgramIsLookedAt) {
   const uint32_t puts = 2 * queue::kDescriptors;
