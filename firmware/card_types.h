@@ -24,8 +24,11 @@ namespace peal {
 
 constexpr uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-inline constexpr uint32_t kChannels = CONFIG_CHANNELS;         // K
-inline constexpr uint32_t kEpochOperations = kChannels / 2;    // operations recycled together
+inline constexpr uint32_t kChannels = CONFIG_CHANNELS;       // K
+inline constexpr uint32_t kEpochOperations = kChannels / 2;  // operations recycled together
+// What the cards of a group take for the proof of an epoch's end (group/recycling.h). Another
+// number where that is changed: they must agree.
+inline constexpr uint32_t kRecyclingRule = 43;
 inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
 inline constexpr uint32_t kPieceSlots =
     2 * kPieceWindow;  // a peer may be W ahead of us, and we W ahead of it
@@ -160,6 +163,13 @@ enum class DisseminationPhase : uint8_t {
   kOutside,  // not entered: signals are noted, none is sent
   kEntered,
   kComplete,
+};
+
+// By what it is known that everybody has finished an epoch (group/recycling.h).
+enum class EpochProof : uint8_t {
+  kSignals,    // a dissemination of its own
+  kOperation,  // one of the next epoch: as one of this has proved the epoch before
+  kAsked,      // signals, because somebody needs them
 };
 
 struct Dissemination {
@@ -355,6 +365,7 @@ struct Member {
   Pace pace;                   // of this member's questions
   Patience patience;           // before each
   uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
+  EpochProof epoch_proof[2];
   Dissemination recycling[2];
   alignas(16) peal_wire_header recycling_pattern;  // of its headers, but for the epoch
   Inquiry recycling_inquiry;
@@ -496,9 +507,10 @@ inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
 // What the cards of a group must share; a card of another geometry would drop its pieces.
 constexpr uint32_t geometry_hash() {
   // (One engine is what cards have that know of none.)
-  const uint32_t words[] = {kChannels, kPieceWindow, CONFIG_MTU_BYTES, CONFIG_CHANNEL_BYTES,
-                            CONFIG_TRANSMIT_ENGINES};
-  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 4 : 5;
+  const uint32_t words[] = {kChannels,        kPieceWindow,
+                            CONFIG_MTU_BYTES, CONFIG_CHANNEL_BYTES,
+                            kRecyclingRule,   CONFIG_TRANSMIT_ENGINES};
+  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 5 : 6;
   uint32_t hash = 2166136261u;  // FNV-1a, by words
   for (uint32_t i = 0; i < kUsed; ++i) hash = (hash ^ words[i]) * 16777619u;
   return hash;

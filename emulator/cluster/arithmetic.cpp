@@ -176,8 +176,20 @@ uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPl
   return 0;
 }
 
-uint64_t recycling_packets(const CardShape& card, uint32_t ranks, uint64_t operations) {
-  return operations / (card.channels / 2) * ranks * rounds_of(ranks);
+bool synchronises(const OperationPlan& operation) {
+  return operation.operation != PEAL_OPERATION_BROADCAST && !has_parts(operation.operation);
+}
+
+uint64_t recycling_packets(const CardShape& card, uint32_t ranks,
+                           const std::vector<bool>& operations) {
+  const size_t epoch = card.channels / 2;
+  uint64_t packets = 0;
+  for (size_t end = epoch; end <= operations.size(); end += epoch) {
+    const auto last = operations.begin() + static_cast<ptrdiff_t>(end);
+    const bool proved = std::find(last - static_cast<ptrdiff_t>(epoch / 2), last, true) != last;
+    if (!proved) packets += uint64_t{ranks} * rounds_of(ranks);
+  }
+  return packets;
 }
 
 }  // namespace peal::sim

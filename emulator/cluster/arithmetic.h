@@ -28,8 +28,11 @@ struct CardShape {
 // Of the whole group together.
 [[nodiscard]] uint64_t needed_packets(const CardShape& card, uint32_t ranks,
                                       const OperationPlan& operation);
-// Of recycling, when so many operations are over.
+// Is it complete only where every rank has started it?
+[[nodiscard]] bool synchronises(const OperationPlan& operation);
+// Of recycling, when these operations are over, of each of which it is said whether it
+// synchronises. An epoch in whose second half one does takes none.
 [[nodiscard]] uint64_t recycling_packets(const CardShape& card, uint32_t ranks,
-                                         uint64_t operations);
+                                         const std::vector<bool>& operations);
 
 }  // namespace peal::sim

@@ -247,10 +247,13 @@ uint64_t Run::needed() const {
       while (posted < posts.size() && posts[posted].state != PostState::kNotPosted) posted++;
     }
     const auto ranks = static_cast<uint32_t>(group.members.size());
-    for (size_t sequence = 0; sequence < posted; sequence++)
-      packets +=
-          needed_packets(card, ranks, world_.operation(world_.members[group.members[0]], sequence));
-    if (ranks > 0) packets += recycling_packets(card, ranks, posted);
+    std::vector<bool> synchronise;
+    for (size_t sequence = 0; sequence < posted; sequence++) {
+      const OperationPlan& plan = world_.operation(world_.members[group.members[0]], sequence);
+      packets += needed_packets(card, ranks, plan);
+      synchronise.push_back(synchronises(plan));
+    }
+    packets += recycling_packets(card, ranks, synchronise);
   }
   return packets;
 }

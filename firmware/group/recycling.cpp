@@ -33,6 +33,21 @@ struct OfEpoch {
   }
 };
 
+bool is_finished(const Member& member, uint64_t epoch) {
+  return member.epoch_finished[epoch & 1] >= kEpochOperations;
+}
+
+bool is_entered(Member& member, uint64_t epoch) {
+  return epoch_state(member, epoch).phase != DisseminationPhase::kOutside;
+}
+
+// The epoch whose signals are awaited: the oldest one. False: none is.
+bool find_entered(Member& member, uint64_t* epoch) {
+  *epoch = member.recycled;
+  if (!is_entered(member, *epoch)) ++*epoch;
+  return is_entered(member, *epoch);
+}
+
 // Does somebody wait for the oldest epoch? The own host, or who asked for a signal that comes after
 // one that is missing here.
 bool is_awaited(const Member& member) {
@@ -48,23 +63,41 @@ TimeNs next_look(const Card& card, Member& member) {
 }
 
 void arm_next_look(Card& card, Member& member) {
-  if (epoch_state(member, member.recycled).phase == DisseminationPhase::kOutside) return;
-  card.timers.arm_no_later(member.timer, next_look(card, member));
+  uint64_t entered;
+  if (find_entered(member, &entered)) {
+    card.timers.arm_no_later(member.timer, next_look(card, member));
+  }
 }
 
 void retire_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   for (uint64_t i = 0; i < kEpochOperations; ++i) {
     Operation& operation = kept(member.operations[(epoch * kEpochOperations + i) % kChannels]);
-    card.timers.disarm(operation.timer);
+    if (operation.timer.place != 0) card.timers.disarm(operation.timer);
     operation.phase = OperationPhase::kFree;
   }
+  const bool entered = is_entered(member, epoch);
   epoch_state(member, epoch) = {};
   member.epoch_finished[epoch & 1] = 0;
+  member.epoch_proof[epoch & 1] = EpochProof::kSignals;
   ++member.recycled;
-  inquiry_open(card, member, member.recycling_inquiry);
-  arm_next_look(card, member);
+  if (entered) {
+    inquiry_open(card, member, member.recycling_inquiry);
+    arm_next_look(card, member);
+  }
   note_unsettled(card, member);  // what is parked may start
+}
+
+// Everybody has finished the oldest epoch, and so have we: it is retired, when whoever waits for
+// our signals has them. False: there is no packet for them, they go when there is.
+bool prove_oldest(Card& card, Member& member) {
+  const uint64_t epoch = member.recycled;
+  if (is_entered(member, epoch)) {
+    (void)dissemination_prove(OfEpoch{card, member, epoch});
+    if (epoch_state(member, epoch).phase != DisseminationPhase::kComplete) return false;
+  }
+  retire_oldest(card, member);
+  return true;
 }
 
 // Enters what may be entered, sends what may be sent, retires what is complete.
@@ -72,7 +105,11 @@ void advance(Card& card, Member& member) {
   for (uint64_t epoch = member.recycled; epoch < member.recycled + 2;) {
     Dissemination& state = epoch_state(member, epoch);
     if (state.phase == DisseminationPhase::kOutside) {
-      if (member.epoch_finished[epoch & 1] < kEpochOperations) return;
+      if (!is_finished(member, epoch)) return;
+      if (member.epoch_proof[epoch & 1] == EpochProof::kOperation) {
+        ++epoch;
+        continue;
+      }
       state.phase = DisseminationPhase::kEntered;
       inquiry_begin(card, member, member.recycling_inquiry);
       card.timers.arm_no_later(member.timer, next_look(card, member));
@@ -80,11 +117,8 @@ void advance(Card& card, Member& member) {
     // A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
     (void)dissemination_send(OfEpoch{card, member, epoch});
     if (state.phase == DisseminationPhase::kComplete && epoch != member.recycled) {
-      // Everybody entered the later epoch, so everybody had entered the earlier one.
-      Dissemination& earlier = epoch_state(member, member.recycled);
-      (void)dissemination_prove(OfEpoch{card, member, member.recycled});
-      if (earlier.phase != DisseminationPhase::kComplete) return;
-      retire_oldest(card, member);
+      // Everybody entered the later epoch, so everybody had finished the earlier one.
+      if (!prove_oldest(card, member)) return;
     }
     if (state.phase == DisseminationPhase::kComplete) {
       retire_oldest(card, member);
@@ -93,6 +127,12 @@ void advance(Card& card, Member& member) {
       ++epoch;
     }
   }
+}
+
+// Somebody needs the signals of an epoch.
+void join(Card& card, Member& member, uint64_t epoch) {
+  member.epoch_proof[epoch & 1] = EpochProof::kAsked;
+  advance(card, member);
 }
 
 // Recovers the 64-bit epoch from the wire's 32 bits; distance from the oldest open one in *ahead.
@@ -115,19 +155,22 @@ void recycling_awaited(Card& card, Member& member) {
   arm_next_look(card, member);
 }
 
-void recycling_finished(Card& card, Member& member, uint64_t sequence) {
+void recycling_finished(Card& card, Member& member, uint64_t sequence, bool everybody) {
   const uint64_t epoch = sequence / kEpochOperations;
-  if (++member.epoch_finished[epoch & 1] >= kEpochOperations) advance(card, member);
+  ++member.epoch_finished[epoch & 1];
+  if (everybody && is_proving_place(sequence)) {
+    EpochProof& proof = member.epoch_proof[epoch & 1];
+    if (proof == EpochProof::kSignals) proof = EpochProof::kOperation;
+    if (epoch != member.recycled && is_finished(member, member.recycled)) {
+      (void)prove_oldest(card, member);  // where no packet is to be had, at the next time-out
+    }
+  }
+  if (is_finished(member, epoch)) advance(card, member);
 }
 
 bool recycling_prove(Card& card, Member& member) {
-  const uint64_t epoch = member.recycled;
-  Dissemination& state = epoch_state(member, epoch);
-  if (state.phase == DisseminationPhase::kOutside) return false;
-  (void)dissemination_prove(OfEpoch{card, member, epoch});
-  if (state.phase != DisseminationPhase::kComplete)
-    return false;  // no packet to be had: the sender's data comes again
-  retire_oldest(card, member);
+  if (!is_finished(member, member.recycled)) return false;
+  if (!prove_oldest(card, member)) return false;  // the sender's data comes again
   advance(card, member);
   return true;
 }
@@ -142,7 +185,7 @@ peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_hea
     inquiry_begin(card, member, member.recycling_inquiry);
     arm_next_look(card, member);
   }
-  advance(card, member);
+  join(card, member, epoch);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -152,13 +195,17 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   const uint64_t epoch = epoch_of(member, header.sequence, &ahead);
   const Membership& self = member.membership;
   const peal_peer_address& to = self.peers[peer_ahead(header.hop)].address;
-  const bool sent =
-      ahead < 0 || (ahead <= 1 && (epoch_state(member, epoch).sent & (1u << header.hop)) != 0);
-  if (sent) {
+  const auto was_sent = [&] {
+    return epoch < member.recycled ||
+           (ahead <= 1 && (epoch_state(member, epoch).sent & (1u << header.hop)) != 0);
+  };
+  if (was_sent()) {
     dissemination_repair(card, self, to, epoch_kind(member, PEAL_PACKET_SIGNAL, epoch), header.hop);
     return PEAL_COUNTER_RECEIVED;
   }
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
+  if (!is_entered(member, epoch)) join(card, member, epoch);
+  if (was_sent()) return PEAL_COUNTER_RECEIVED;
   epoch_state(member, epoch).asked = true;
   recycling_awaited(card, member);
   const bool away = member.finished == member.next_sequence &&
@@ -173,23 +220,22 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
 }
 
 void recycling_ask(Card& card, Member& member) {
-  const uint64_t epoch = member.recycled;
-  const Dissemination& state = epoch_state(member, epoch);
-  if (state.phase == DisseminationPhase::kOutside) return;
-  dissemination_chase(card, member, state, member.recycling_inquiry,
+  uint64_t epoch;
+  if (!find_entered(member, &epoch)) return;
+  dissemination_chase(card, member, epoch_state(member, epoch), member.recycling_inquiry,
                       epoch_kind(member, PEAL_PACKET_NACK, epoch));
 }
 
 TimeNs recycling_chase(Card& card, Member& member) {
-  const uint64_t epoch = member.recycled;
-  Dissemination& state = epoch_state(member, epoch);
-  if (state.phase == DisseminationPhase::kOutside) return kNever;
+  uint64_t epoch;
+  if (!find_entered(member, &epoch)) return kNever;
+  const uint64_t recycled = member.recycled;
   Inquiry& inquiry = member.recycling_inquiry;
   const bool awaited = is_awaited(member);
   if (!awaited) inquiry_rest(card, inquiry);
   if (!awaited || inquiry_is_due(card, member, inquiry))
     advance(card, member);  // what a packet was missing for
-  if (member.recycled == epoch) {
+  if (member.recycled == recycled) {
     if (inquiry_look(card, member, inquiry)) recycling_ask(card, member);
     inquiry_looked(inquiry);
   }

@@ -4,6 +4,11 @@
 // included, the card enters the epoch's dissemination; when that is complete everybody has passed
 // the epoch, and its K/2 places serve the epoch after next. So a rank is at most K operations
 // ahead, at the price of N⌈log2 N⌉ packets every K/2 operations. docs/decisions/0004.
+//
+// Where operations synchronise that costs nothing. One in the second half of an epoch starts on a
+// card that has finished the epoch before, and is complete where everybody has started it: so
+// everybody has finished the epoch before. An epoch that had such a one sends no signals, but where
+// somebody asks for them, or has sent his. docs/decisions/0043.
 #pragma once
 
 #include "firmware/card_types.h"
@@ -15,15 +20,26 @@ inline uint64_t recycling_limit(const Member& member) {
   return (member.recycled + 2) * kEpochOperations;
 }
 
+// Does an operation with this number prove that the epoch before is finished, if it synchronises?
+inline bool is_proving_place(uint64_t sequence) {
+  return sequence % kEpochOperations >= kEpochOperations / 2;
+}
+// Must one that synchronises wait with its start, because it would prove what is not so yet? (It
+// may start, otherwise.)
+inline bool recycling_must_wait(const Member& member, uint64_t sequence) {
+  return is_proving_place(sequence) && sequence / kEpochOperations != member.recycled &&
+         member.epoch_finished[member.recycled & 1] < kEpochOperations;
+}
+
 // The member is connected.
 void recycling_connect(Member& member);
 // The next command waits for the oldest epoch. Before anybody does, silence is no reason to ask: an
 // epoch that ends late is no harm to those who are not that far.
 void recycling_awaited(Card& card, Member& member);
-// An operation is locally complete.
-void recycling_finished(Card& card, Member& member, uint64_t sequence);
+// An operation is locally complete; `everybody` has started it, where that is known.
+void recycling_finished(Card& card, Member& member, uint64_t sequence, bool everybody);
 // A packet from two epochs ahead proves that the oldest open epoch is recycled. False if that
-// cannot be: we have not entered it, or no packet is to be had to say so.
+// cannot be: we have not finished it, or no packet is to be had to say so.
 bool recycling_prove(Card& card, Member& member);
 
 // Packets whose operation is RECYCLE; returns the counter they deserve.

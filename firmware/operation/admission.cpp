@@ -18,9 +18,15 @@
 namespace peal {
 namespace {
 
-bool may_start(const Member& member, uint8_t operation, uint64_t sequence) {
+// (Its algorithm need not have been checked.)
+[[gnu::always_inline]] inline bool may_start(const Member& member, uint8_t operation,
+                                             uint8_t algorithm, uint64_t sequence) {
   if (mutated(Mutation::kNoRecycling)) return true;
   if (sequence >= recycling_limit(member)) return false;
+  if (recycling_must_wait(member, sequence)) {
+    const Algorithm* row = find_algorithm(operation, algorithm);
+    if (row != nullptr && synchronises(*row)) return false;
+  }
   // A destroy is the group's last word: everything before it is over, here.
   return operation != PEAL_OPERATION_DESTROY || member.finished == sequence;
 }
@@ -82,7 +88,7 @@ peal_status accept_entry(Card& card, ContextId context, const peal_submission& e
   if (commanded == nullptr) return PEAL_STATUS_BAD_GROUP;
   Member& member = *commanded;
   const bool starts = !member.membership.poisoned && member.parked_count == 0 &&
-                      may_start(member, entry.operation, member.next_sequence);
+                      may_start(member, entry.operation, entry.algorithm, member.next_sequence);
   if (!starts) return park_entry(card, member, entry);
   // Its record has no command yet: it is free, or a packet has made it.
   Operation& operation = kept(member.operations[member.next_sequence % kChannels]);
@@ -97,7 +103,9 @@ bool start_parked(Card& card, Member& member) {
   if (member.phase != MemberPhase::kActive || member.membership.poisoned) return false;
   if (member.parked_count == 0) return false;
   const Command& command = first_parked(member);
-  if (!may_start(member, command.operation, command.sequence)) return false;
+  if (!may_start(member, command.operation, command.algorithm->algorithm, command.sequence)) {
+    return false;
+  }
   Operation& operation = kept(member.operations[command.sequence % kChannels]);
   operation.command = take_parked(member);
   run_command({card, member, operation});

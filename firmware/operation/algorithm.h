@@ -109,6 +109,12 @@ constexpr uint8_t usual_type(const Algorithm& algorithm) {
   return carries_blocks(algorithm.packets) ? PEAL_PACKET_DATA : PEAL_PACKET_SIGNAL;
 }
 
+// Is it complete only where every rank has started it? Those whose every rank sends, to whom the
+// others do not finish before they have heard it. (Of parts some may have nothing to send.)
+constexpr bool synchronises(const Algorithm& algorithm) {
+  return algorithm.release != Release::kCredited && algorithm.lengths == Lengths::kOne;
+}
+
 // All rows, by what they serve (registry.cpp).
 struct AlgorithmTable {
   const Algorithm* rows[PEAL_OPERATION_COUNT][PEAL_ALGORITHM_COUNT];

@@ -6,6 +6,7 @@
 #include "firmware/group/recycling.h"
 #include "firmware/host/completion.h"
 #include "firmware/operation/admission.h"
+#include "firmware/operation/algorithm.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/part_places.h"
 
@@ -36,6 +37,8 @@ void end_first(Card& card, Member& member) {
   const peal_status status = operation.verdict;
   member.unsettled.ended = operation.next_ended;
   const uint64_t sequence = operation.sequence;
+  // Who was refused need not have heard everybody.
+  const bool everybody = status == PEAL_STATUS_OK && synchronises(*operation.algorithm);
   const bool destroys = operation.command.operation == PEAL_OPERATION_DESTROY;
   complete_command(card, member, operation.command, status, operation.verdict_rank);
   ++member.finished;
@@ -51,7 +54,7 @@ void end_first(Card& card, Member& member) {
   if (member.membership.poisoned) {
     fail_what_is_parked(card, member);
   } else {
-    recycling_finished(card, member, sequence);
+    recycling_finished(card, member, sequence, everybody);
   }
 }
 

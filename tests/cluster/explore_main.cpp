@@ -744,12 +744,21 @@ std::vector<Plan> plans() {
     }
     add("destroy", {destroy}, PEAL_OPERATION_DESTROY, true);
     add("broadcast, then destroy", {gather(kBroadcast, kPiece), destroy}, PEAL_OPERATION_DESTROY);
-    std::vector<peal_submission> many(CONFIG_CHANNELS + 2, barrier);
-    add("recycling of barriers", many, PEAL_OPERATION_RECYCLE, true);
-    for (size_t i = 0; i < many.size(); i++)
+    peal_submission from_root =
+        operation(PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, kSmall);
+    from_root.root = 1;
+    std::vector<peal_submission> many(CONFIG_CHANNELS + 2, from_root);
+    add("recycling of broadcasts", many, PEAL_OPERATION_RECYCLE, true);
+    // The first epoch proves nothing, and has signals; those that follow have none.
+    constexpr size_t kEpoch = CONFIG_CHANNELS / 2;
+    for (size_t i = kEpoch; i < many.size(); i++)
       many[i] = gather(i % 2 == 0 ? kBroadcast : kDoubling, kPiece);
     many.push_back(destroy);
     add("recycling of allgathers, then destroy", many, PEAL_OPERATION_RECYCLE);
+    // From the first on that proves that the epoch before is over.
+    many.assign(CONFIG_CHANNELS + 2, barrier);
+    std::fill_n(many.begin(), kEpoch + kEpoch / 2, gather(kDoubling, kPiece));
+    add("barriers that prove an epoch", many, PEAL_OPERATION_BARRIER, true);
   }
   return list;
 }

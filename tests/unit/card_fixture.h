@@ -86,6 +86,27 @@ class GroupTest : public CardTest {
     }
     bench.finish_all_dma();
   }
+  // A broadcast of 8 bytes: it proves nothing of others. Of this rank's own, over as soon as it has
+  // been read; of rank 0's, over when it has come.
+  void post_own(uint64_t sequence) {
+    fill_send(sequence, 8);
+    bench.submit(broadcast_entry(member, sequence, 100 + sequence, rank, 8, send.key, 0));
+  }
+  void post_relay(uint64_t sequence) {
+    bench.submit(broadcast_entry(member, sequence, 100 + sequence, 0, 8, 0, receive.key));
+  }
+  void deliver_relay(uint64_t sequence) {
+    bench.deliver(wire.binomial(binomial_shape(8, 0), static_cast<uint32_t>(sequence), 0, 0,
+                                pattern_block(sequence, 0, 0, 8)));
+    bench.finish_all_dma();
+  }
+  // Broadcasts of its own from `sequence` on, all over; recycling is not played.
+  void run_own(uint64_t sequence, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+      post_own(sequence + i);
+      bench.finish_all_dma();
+    }
+  }
   // Barriers from `sequence` on, one whole epoch (K/2) or more, played to their end, recycling
   // included.
   void run_barriers(uint64_t sequence, uint64_t count) {

@@ -18,12 +18,12 @@ class Recycling : public GroupTest {
           wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(sequence), round));
     }
   }
-  // Posts and plays barriers of epoch 0 to their completion, without recycling.
-  void finish_first_epoch() {
-    for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
-      post_barrier(sequence);
-      signals(sequence);
-    }
+  // Operations that prove nothing, without recycling.
+  void finish_first_epoch() { run_own(0, kEpoch); }
+  // A barrier, without recycling.
+  void play_barrier(uint64_t sequence) {
+    post_barrier(sequence);
+    signals(sequence);
   }
   // Somebody whose signal comes after one that is missing here asks for it.
   void somebody_asks() {
@@ -37,8 +37,8 @@ class Recycling : public GroupTest {
 };
 
 TEST_F(Recycling, StartsWhenTheWholeEpochIsLocallyComplete) {
-  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) post_barrier(sequence);
-  for (uint64_t sequence = 1; sequence < kEpoch; sequence++) signals(sequence);
+  post_barrier(0);
+  run_own(1, kEpoch - 1);
   bench.take_log();
   signals(0);
   EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL barrier seq=0 round=1\n" + complete(0) +
@@ -50,19 +50,114 @@ TEST_F(Recycling, StartsWhenTheWholeEpochIsLocallyComplete) {
 }
 
 TEST_F(Recycling, CostsTwoRoundsOfFourRanksPerEpochAndNoMore) {
-  run_barriers(0, 10 * kEpoch);
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_SIGNAL), 10 * kEpoch * 2);
+  for (uint64_t epoch = 0; epoch < 10; epoch++) {
+    run_own(epoch * kEpoch, kEpoch);
+    for (uint32_t round = 0; round < 2; round++) {
+      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(epoch), round));
+    }
+  }
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 10u * 2);
 }
 
+TEST_F(Recycling, CostsNothingWhereOperationsSynchronise) {
+  for (uint64_t sequence = 0; sequence < 10 * kEpoch; sequence++) play_barrier(sequence);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 0u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_SIGNAL), 10 * kEpoch * 2);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 0u);
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+// One in the second half of the next epoch, not before.
+TEST_F(Recycling, AnOperationThatEverybodyHasStartedProvesTheEpochBefore) {
+  const std::string old = std::to_string(kEpoch - 1);
+  for (uint64_t sequence = 0; sequence < kEpoch + kEpoch / 2; sequence++) play_barrier(sequence);
+  const auto late = wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(kEpoch - 1), 0);
+  EXPECT_EQ(change(late), "+1 duplicate");
+  play_barrier(kEpoch + kEpoch / 2);
+  EXPECT_EQ(change(late), "+1 drop_stale");
+}
+
+// It would prove what is not so yet: that this card, too, has finished the epoch before.
+TEST_F(Recycling, WhatWouldProveAnEpochThatIsNotFinishedHereWaits) {
+  const uint64_t proving = kEpoch + kEpoch / 2;
+  post_relay(0);
+  for (uint64_t sequence = 1; sequence < proving; sequence++) play_barrier(sequence);
+  bench.take_log();
+  post_barrier(proving);
+  EXPECT_EQ(bench.take_log(), "");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 1u);
+  deliver_relay(0);
+  const std::string number = std::to_string(proving);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 frag=0 len=8\n" +
+                                       complete(0) + "send 1>2 SIGNAL barrier seq=" + number +
+                                       " round=0\n");
+}
+
+// One that proves nothing, whatever its place, need not.
+TEST_F(Recycling, WhatProvesNothingDoesNotWaitForTheEpochBefore) {
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) post_relay(sequence);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 0u);
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) deliver_relay(sequence);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 2u);  // round 0 of both epochs
+}
+
+// Whoever was refused what proves an epoch needs the signals of its own: those who were not send
+// theirs when they hear of it, by a signal or by a question.
+TEST_F(Recycling, AnEpochWithoutSignalsHasThemWhenSomebodyNeedsThem) {
+  const OperationShape shape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) play_barrier(sequence);
+  bench.take_log();
+  bench.deliver(wire.nack(ahead(1), shape, 0, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 SIGNAL recycle epoch=0 round=0\n"
+            "send 1>3 NOT_YET recycle epoch=0 round=1\n");
+  bench.deliver(wire.recycle(behind(0), 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 round=1\n");
+  bench.deliver(wire.recycle(behind(1), 0, 1));
+  for (uint64_t sequence = kEpoch; sequence < 2 * kEpoch; sequence++) play_barrier(sequence);
+  bench.take_log();
+  bench.deliver(wire.recycle(behind(1), 1, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=1 round=0\n");
+}
+
+// And it asks for them: an epoch that proves nothing ends with signals, which prove the one before,
+// too.
+TEST_F(Recycling, ALostSignalBehindAnEpochWithoutThemIsAskedFor) {
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) play_barrier(sequence);
+  run_own(kEpoch, kEpoch);
+  post_barrier(2 * kEpoch);
+  bench.take_log();
+  ASSERT_TRUE(bench.advance_to_deadline());
+  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=1 round=0\n");
+  bench.deliver(wire.recycle(behind(0), 1, 0));
+  bench.deliver(wire.recycle(behind(1), 1, 1));
+  EXPECT_EQ(bench.take_log(),
+            "send 1>3 SIGNAL recycle epoch=1 round=1\nsend 1>2 SIGNAL barrier seq=" +
+                std::to_string(2 * kEpoch) + " round=0\n");
+}
+
+// Who was refused has not heard everybody.
+TEST_F(Recycling, ARefusedOperationProvesNothing) {
+  for (uint64_t sequence = 0; sequence + 1 < kEpoch + kEpoch / 2; sequence++) {
+    play_barrier(sequence);
+  }
+  for (uint64_t sequence = kEpoch + kEpoch / 2 - 1; sequence < 2 * kEpoch; sequence++) {
+    post_barrier(sequence);
+    bench.deliver(wire.refuse(behind(0), kBarrierShape, static_cast<uint32_t>(sequence), 3));
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 1u);
+  const auto late = wire.signal(behind(0), kBarrierShape, 0, 0);
+  EXPECT_EQ(change(late), "+1 duplicate");
+}
+
 TEST_F(Recycling, KOperationsRunTheNextIsParkedAndStartsWhenItMay) {
-  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) post_barrier(sequence);
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) post_relay(sequence);
   bench.take_log();
   post_barrier(CONFIG_CHANNELS);
   EXPECT_EQ(bench.take_log(), "");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 1u);
   EXPECT_EQ(card_outstanding(bench.card(), bench.context()), CONFIG_CHANNELS + 1u);
-  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) signals(sequence);
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) deliver_relay(sequence);
   bench.deliver(wire.recycle(behind(0), 0, 0));
   bench.take_log();
   bench.deliver(wire.recycle(behind(1), 0, 1));
@@ -73,7 +168,8 @@ TEST_F(Recycling, KOperationsRunTheNextIsParkedAndStartsWhenItMay) {
 TEST_F(Recycling, ParkingQuotaIsPerGroupAndItsEndIsTooMany) {
   const Membership other = bench.join(2, 0, 77);
   const uint64_t most = CONFIG_CHANNELS + CONFIG_PARKED_OPERATIONS;
-  for (uint64_t sequence = 0; sequence < most; sequence++) post_barrier(sequence);
+  for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) post_relay(sequence);
+  for (uint64_t sequence = CONFIG_CHANNELS; sequence < most; sequence++) post_barrier(sequence);
   bench.take_log();
   post_barrier(most);
   EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=" + std::to_string(100 + most) + " TOO_MANY\n");
@@ -82,7 +178,7 @@ TEST_F(Recycling, ParkingQuotaIsPerGroupAndItsEndIsTooMany) {
   bench.submit(barrier_entry(other, 0, 5));
   EXPECT_EQ(bench.take_log(), "send 0>1 SIGNAL barrier seq=0 round=0\n");
   // And the refused sequence is free to be posted again once there is room.
-  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) signals(sequence);
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) deliver_relay(sequence);
   for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
   bench.take_log();
   post_barrier(most);
@@ -121,7 +217,7 @@ TEST_F(Recycling, EarlySignalsAreKept) {
   bench.deliver(wire.recycle(behind(1), 0, 1));
   bench.deliver(wire.recycle(behind(0), 0, 0));
   EXPECT_EQ(bench.take_log(), "");
-  finish_first_epoch();
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) play_barrier(sequence);
   const std::string log = bench.take_log();
   std::string barriers;
   for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
@@ -175,10 +271,7 @@ TEST_F(Recycling, NobodyIsAskedForWhatNobodyWaitsFor) {
   EXPECT_EQ(log.find("NACK"), log.npos);
   EXPECT_NE(log.find("send 1>0 PROBE\n"), log.npos);
   bench.deliver(wire.alive(0));
-  for (uint64_t sequence = kEpoch; sequence < CONFIG_CHANNELS; sequence++) {
-    post_barrier(sequence);
-    signals(sequence);
-  }
+  run_own(kEpoch, kEpoch);
   bench.advance(default_timeouts().nack_ns);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), 0u);
   post_barrier(CONFIG_CHANNELS);  // parked
@@ -205,8 +298,8 @@ TEST_F(Recycling, OthersNacksAreRepairedOrAnsweredNotYet) {
 }
 
 TEST_F(Recycling, LostByAnEmptyPoolIsSentAtTheTimeOut) {
-  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) post_barrier(sequence);
-  for (uint64_t sequence = 1; sequence < kEpoch; sequence++) signals(sequence);
+  post_barrier(0);
+  run_own(1, kEpoch - 1);
   bench.deliver(wire.signal(behind(1), kBarrierShape, 0, 1));
   bench.take_log();
   bench.port.fail_allocations = {
@@ -227,12 +320,7 @@ TEST_F(Recycling, LostByAnEmptyPoolIsSentAtTheTimeOut) {
 // While others are late the interval has grown; a signal that comes shortens it again, and the
 // timer must follow.
 TEST_F(Recycling, ASignalBringsTheTimerForward) {
-  for (uint64_t i = 0; i < kEpoch; i++) {
-    post_barrier(i);
-    for (uint32_t round = 0; round < 2; round++) {
-      bench.deliver(wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(i), round));
-    }
-  }
+  finish_first_epoch();
   bench.take_log();
   somebody_asks();
   for (int i = 0; i < 9; i++) {
@@ -261,10 +349,7 @@ TEST_F(Recycling, WhatWasNoProofIsNoneLaterEither) {
   post_barrier(0);
   bench.deliver(wire.signal(behind(0), kBarrierShape, CONFIG_CHANNELS, 0));
   signals(0);
-  for (uint64_t sequence = 1; sequence < kEpoch; sequence++) {
-    post_barrier(sequence);
-    signals(sequence);
-  }
+  run_own(1, kEpoch - 1);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 1u);  // its second round waits for rank 0
 }
 

@@ -219,13 +219,7 @@ TEST_F(Lost, ALaterRoundOfTheOneWhoLostItIsAskedForBeforeTheFirst) {
 
 // When no operation lacks anything of the peer, it was a signal of recycling.
 TEST_F(Lost, RecyclingAsksLast) {
-  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
-    post_barrier(sequence);
-    for (uint32_t round = 0; round < 2; round++) {
-      bench.deliver(
-          wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(sequence), round));
-    }
-  }
+  run_own(0, kEpoch);
   EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)),
             "send 1>0 NACK recycle epoch=0 round=0\n");
 }

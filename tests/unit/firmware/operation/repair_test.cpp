@@ -604,7 +604,7 @@ TEST_F(RepairOfMany, OnlyAnswersMakeQuestionsCheaper) {
     bench.finish_all_dma();
   }
   uint32_t asked = 0;
-  for (int i = 0; i < 32; i++) {
+  for (int i = 0; i < 160; i++) {
     bench.deliver(wire.alive(1));
     bench.advance(default_timeouts().nack_ns);
     for (const Frame& frame : bench.port.take_sent()) {

@@ -16,18 +16,17 @@ using Settle = Verdict;
 // command after the completion of what ended before it.
 TEST_F(Settle, WhatWasParkedStartsInOrder) {
   const uint64_t limit = CONFIG_CHANNELS;
-  for (uint64_t sequence = 0; sequence < limit + 2; sequence++) post_barrier(sequence);
-  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
-    bench.deliver(wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(sequence), 0));
-    bench.deliver(wire.signal(behind(1), kBarrierShape, static_cast<uint32_t>(sequence), 1));
-  }
+  for (uint64_t sequence = 0; sequence < limit; sequence++) post_relay(sequence);
+  post_barrier(limit);
+  post_own(limit + 1);
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) deliver_relay(sequence);
   bench.deliver(wire.recycle(behind(0), 0, 0));
   bench.take_log();
   bench.deliver(wire.recycle(behind(1), 0, 1));
   const std::string first = std::to_string(limit);
-  const std::string second = std::to_string(limit + 1);
-  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL barrier seq=" + first + " round=0\n" +
-                                  "send 1>2 SIGNAL barrier seq=" + second + " round=0\n");
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 SIGNAL barrier seq=" + first + " round=0\ndma_read send+0 8\n");
+  bench.finish_all_dma();
 }
 
 // A death ends what runs, in the order of places, and what is parked after the first of them, as
@@ -49,15 +48,7 @@ TEST_F(Settle, EverythingOfADeathEndsOnce) {
 
 // The packet that is being handled may belong to a group that ends before it is looked up.
 TEST_F(Settle, APacketMayFindItsGroupGone) {
-  run_barriers(0, kEpoch - 1);
-  post_barrier(kEpoch - 1);  // the last of its epoch: recycling is entered, and not over
-  bench.deliver(wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(kEpoch - 1), 0));
-  bench.deliver(wire.signal(behind(1), kBarrierShape, static_cast<uint32_t>(kEpoch - 1), 1));
-  for (uint64_t sequence = kEpoch; sequence < 2 * kEpoch; sequence++) {
-    post_barrier(sequence);
-    bench.deliver(wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(sequence), 0));
-    bench.deliver(wire.signal(behind(1), kBarrierShape, static_cast<uint32_t>(sequence), 1));
-  }
+  run_own(0, 2 * kEpoch);                               // recycling is entered, and not over
   bench.submit(destroy_entry(member, 2 * kEpoch, 77));  // parked behind the recycling
   bench.take_log();
   const std::string last = std::to_string(2 * kEpoch);
