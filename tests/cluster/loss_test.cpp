@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"broadcast_1k_16", 16, root_broadcast(1024, 3), 200, 0.01, 1.9},
                     Case{"broadcast_64k_16", 16, root_broadcast(65'536, 3), 100, 0.01, 1.5},
                     Case{"alltoall_64_16", 16, alltoall(64), 200, 0.01, 3.4},
-                    Case{"alltoall_64_64", 64, alltoall(64), 100, 0.01, 24}),
+                    Case{"alltoall_64_64", 64, alltoall(64), 100, 0.01, 32}),
     name_of);
 
 }  // namespace
