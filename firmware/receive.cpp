@@ -94,14 +94,15 @@ peal_counter check_sender(const Membership& self, Arrival& arrival) {
 
 // That its sender lives was noted already; how long it took sets the price of the next questions.
 // It is a promise, too: whoever gave it sends when it has.
-peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival) {
+peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
+                        bool of_parent) {
   const auto now_us = static_cast<uint32_t>(card.now / 1000);
   const auto body = body_of<peal_not_yet>(arrival);
   const TimeNs after_ns = (now_us - body.asked_us) * TimeNs{1000};
   pace_answered(member.pace, card.timeouts, after_ns);
   inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns, body.late != 0);
-  // In a tree one waits for one's parent alone, and knows of nobody else who could be late.
-  if (body.late == 0 && arrival.header.operation == PEAL_OPERATION_BROADCAST) {
+  // Whoever waits for nobody else knows of nobody else who could be late.
+  if (body.late == 0 && of_parent) {
     patience_in_doubt(member.patience, card.timeouts, card.now - after_ns, card.now);
   }
   return PEAL_COUNTER_RECEIVED;
@@ -135,7 +136,7 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   if (header.type == PEAL_PACKET_NACK) {
     return recycling_on_nack(card, member, header, body_of<peal_nack>(arrival));
   }
-  return on_not_yet(card, member, member.recycling_inquiry, arrival);
+  return on_not_yet(card, member, member.recycling_inquiry, arrival, false);
 }
 
 peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
@@ -167,7 +168,8 @@ bool signature_is_right(const Member& member, const peal_wire_header& header,
 peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   auto& [card, member, operation] = scope;
   const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
-  const peal_counter result = on_not_yet(card, member, operation.inquiry, arrival);
+  const peal_counter result =
+      on_not_yet(card, member, operation.inquiry, arrival, waits_for_one(*operation.algorithm));
   // What was lost was not of this operation.
   if (lost && arrival.sender_entry != kRemoteEntry) {
     ask_for_lost(card, member, arrival.sender_entry, arrival.header, operation.sequence + 1);

@@ -115,6 +115,11 @@ constexpr bool synchronises(const Algorithm& algorithm) {
   return algorithm.release != Release::kCredited && algorithm.lengths == Lengths::kOne;
 }
 
+// Does a rank wait for one other alone, its parent in a tree?
+constexpr bool waits_for_one(const Algorithm& algorithm) {
+  return algorithm.release == Release::kCredited;
+}
+
 // All rows, by what they serve (registry.cpp).
 struct AlgorithmTable {
   const Algorithm* rows[PEAL_OPERATION_COUNT][PEAL_ALGORITHM_COUNT];
