@@ -49,8 +49,10 @@ bool find_entered(Member& member, uint64_t* epoch) {
 }
 
 // Does somebody wait for the oldest epoch? The own host, or who asked for a signal that comes after
-// one that is missing here.
-bool is_awaited(const Member& member) {
+// one that is missing here. In the end the card itself does, which would look after its peers for
+// ever.
+bool is_awaited(const Card& card, const Member& member) {
+  if (card.now - member.recycling_inquiry.heard_ns >= card.timeouts.dead_ns) return true;
   return member.recycling[0].asked || member.recycling[1].asked ||
          (member.parked_count > 0 && first_parked(member).sequence >= recycling_limit(member));
 }
@@ -58,7 +60,7 @@ bool is_awaited(const Member& member) {
 // When to look again. Who is silent is looked after all the same.
 TimeNs next_look(const Card& card, Member& member) {
   Inquiry& inquiry = member.recycling_inquiry;
-  if (!is_awaited(member)) inquiry_rest(card, inquiry);
+  if (!is_awaited(card, member)) inquiry_rest(card, inquiry);
   return inquiry_next(card, inquiry);
 }
 
@@ -231,7 +233,7 @@ TimeNs recycling_chase(Card& card, Member& member) {
   if (!find_entered(member, &epoch)) return kNever;
   const uint64_t recycled = member.recycled;
   Inquiry& inquiry = member.recycling_inquiry;
-  const bool awaited = is_awaited(member);
+  const bool awaited = is_awaited(card, member);
   if (!awaited) inquiry_rest(card, inquiry);
   if (!awaited || inquiry_is_due(card, member, inquiry))
     advance(card, member);  // what a packet was missing for

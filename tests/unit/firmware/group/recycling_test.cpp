@@ -282,6 +282,24 @@ TEST_F(Recycling, NobodyIsAskedForWhatNobodyWaitsFor) {
   EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
 }
 
+// Or the card would look after its peers for ever.
+TEST_F(Recycling, WhatNobodyWaitsForIsAskedForInTheEnd) {
+  finish_first_epoch();
+  bench.take_log();
+  const TimeNs dead_ns = default_timeouts().dead_ns;
+  while (bench.counter(PEAL_COUNTER_SENT_NACK) == 0) {
+    ASSERT_TRUE(bench.advance_to_deadline());
+    bench.deliver(wire.alive(0));
+  }
+  EXPECT_GE(bench.now, dead_ns);
+  EXPECT_LE(bench.now, 2 * dead_ns);
+  for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
+  bench.take_log();
+  ASSERT_TRUE(bench.advance_to_deadline());  // one last look
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+  EXPECT_EQ(bench.take_log(), "");
+}
+
 TEST_F(Recycling, OthersNacksAreRepairedOrAnsweredNotYet) {
   const OperationShape shape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
   bench.deliver(wire.nack(ahead(0), shape, 0, 0, 0, 0));
