@@ -10,6 +10,9 @@
 namespace peal {
 namespace {
 
+// Silences of the dead, after which an epoch is asked for though nobody waits for it.
+constexpr TimeNs kInTheEnd = 4;
+
 Dissemination& epoch_state(Member& member, uint64_t epoch) {
   return kept(member.recycling[epoch & 1]);
 }
@@ -52,7 +55,8 @@ bool find_entered(Member& member, uint64_t* epoch) {
 // one that is missing here. In the end the card itself does, which would look after its peers for
 // ever.
 bool is_awaited(const Card& card, const Member& member) {
-  if (card.now - member.recycling_inquiry.heard_ns >= card.timeouts.dead_ns) return true;
+  if (card.now - member.recycling_inquiry.heard_ns >= kInTheEnd * card.timeouts.dead_ns)
+    return true;
   return member.recycling[0].asked || member.recycling[1].asked ||
          (member.parked_count > 0 && first_parked(member).sequence >= recycling_limit(member));
 }
