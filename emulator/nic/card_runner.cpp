@@ -73,11 +73,12 @@ bool CardPort::copy(HostAddress host, uint8_t* card, uint32_t bytes, DmaToken to
     return true;
   }
   state->lane->add({range.pid, range.pidfd, range.address, card, bytes, token, to_card, false});
-  added_ = true;
   if (!state->active) {
-    *state = {state->lane, true, false, state->lane->progress(), 0, 0};
+    *state = {.lane = state->lane, .active = true, .progress = state->lane->progress()};
     active_[active_count_++] = range.owner;
   }
+  state->added++;
+  state->added_bytes += bytes;
   return true;
 }
 
@@ -145,13 +146,16 @@ ContextId CardPort::tend_lanes(TimeNs now) {
   const TimeNs passed_ns = std::min(now - tended_ns_, kTendMaxNs);
   tended_ns_ = now;
   ContextId overdue = emulator::kNoContext;
-  bool waits = added_;
+  bool waits = false;
   for (uint32_t i = 0; i < active_count_; i++) {
     LaneState& state = lanes_[active_[i]];
     if (tend(state, passed_ns)) overdue = active_[i];
     waits |= state.wait_ns > kStuckNs && !state.stuck;
+    if (state.added == 0) continue;
+    copies_.pool->serve(state.lane, state.added, state.added_bytes);
+    state.added = 0;
+    state.added_bytes = 0;
   }
-  added_ = false;
   if (waits) copies_.pool->notify();
   if (overdue != emulator::kNoContext) lanes_[overdue].lane->abandon();
   return overdue;

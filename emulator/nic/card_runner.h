@@ -99,6 +99,8 @@ class CardPort final : public Port, public CopyLanes {
     uint32_t progress = 0;  // when last looked at
     TimeNs age_ns = 0;      // that a worker has had the same pieces in its hands
     TimeNs wait_ns = 0;     // that pieces have waited for a worker
+    uint32_t added = 0;     // pieces, since it was last tended
+    uint64_t added_bytes = 0;
   };
 
   bool copy(HostAddress host, uint8_t* card, uint32_t bytes, DmaToken token, bool to_card);
@@ -124,7 +126,6 @@ class CardPort final : public Port, public CopyLanes {
   std::array<LaneState, emulator::kContexts> lanes_;
   std::array<ContextId, emulator::kContexts> active_{};  // the first active_count_
   uint32_t active_count_ = 0;
-  bool added_ = false;  // to a lane, since it was last tended
   TimeNs tended_ns_ = 0;
 };
 

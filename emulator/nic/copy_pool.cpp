@@ -85,7 +85,7 @@ void CopyLane::reset() {
   claimed_.store(tail);
   done_.store(tail);
   taken_ = tail;
-  abandoned_ = false;
+  abandoned_ = blocks_ = false;
 }
 
 // --- lanes: a worker ---
@@ -191,6 +191,49 @@ void CopyPool::notify() {
   for (uint32_t i = 0; i < count; i++) {
     if (unpark(*workers_[i].load(std::memory_order_relaxed))) return;
   }
+}
+
+void CopyPool::serve(CopyLane* lane, uint32_t pieces, uint64_t bytes) {
+  const bool own = relay_ != nullptr && relay_->may_leave() && !lane->blocks() &&
+                   pieces <= CopyLane::kBatch && own_count_ < kOwnLanes &&
+                   own_bytes_ + bytes <= kOwnBytes;
+  if (!own) return notify();
+  own_[own_count_++] = lane;
+  own_bytes_ += bytes;
+}
+
+bool CopyPool::copy_own() {
+  for (; own_next_ < own_count_; own_next_++) {
+    CopyLane* const lane = own_[own_next_];
+    const uint64_t left = relay_->leave();
+    const bool done = lane->work();
+    if (!relay_->back(left)) {
+      // It was a worker, and looks again before it goes, as they do.
+      if (done) tell_loop();
+      while (true) {
+        while (work_round()) continue;
+        awake_--;
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (!has_work()) return false;
+        awake_++;
+      }
+    }
+    if (lane->has_work()) notify();
+  }
+  own_count_ = own_next_ = 0;
+  own_bytes_ = 0;
+  return true;
+}
+
+void CopyPool::resume() {
+  if (own_next_ == own_count_) return;
+  // Whoever is in it counts as a worker until it comes back.
+  awake_++;
+  own_[own_next_++]->note_blocks();
+  const bool more = own_next_ < own_count_;
+  own_count_ = own_next_ = 0;
+  own_bytes_ = 0;
+  if (more) notify();
 }
 
 bool CopyPool::unpark(Worker& worker) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copies between cards and the memory of processes that merely registered it. process_vm_readv and
 // process_vm_writev may block for as long as the process likes (a page behind userfaultfd, a
-// mapping that is locked), so they are made by workers, never by the loop.
+// mapping that is locked). So long ones are made by workers. Short ones are made by the loop,
+// between turns, as long as another thread stands by to go on as the loop (relay.h): they take less
+// time than a worker takes to begin. Whose memory blocked it once has nothing copied by it any
+// more.
 //
-// A client has a lane: a queue of pieces, worked off in order by one worker at a time, many pieces
+// A client has a lane: a queue of pieces, worked off in order by one thread at a time, many pieces
 // to a system call. Whoever blocks, blocks his lane and one worker; there are as many workers as
 // lanes, and one that is stuck is replaced after a moment. Usually one of them does all the work
 // and the others are parked.
@@ -22,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "emulator/nic/relay.h"
 #include "firmware/port.h"
 #include "peal_config.h"
 
@@ -78,6 +82,9 @@ class CopyLane {
     return claimed_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] bool abandoned() const { return abandoned_; }
+  // The loop copies nothing of it: it blocked once.
+  [[nodiscard]] bool blocks() const { return blocks_; }
+  void note_blocks() { blocks_ = true; }
   // Grows as a worker finishes pieces.
   [[nodiscard]] uint32_t progress() const { return done_.load(std::memory_order_relaxed); }
   // For a new client; nothing is outstanding.
@@ -96,6 +103,7 @@ class CopyLane {
   std::atomic<uint32_t> tail_{0};
   uint32_t taken_ = 0;
   bool abandoned_ = false;
+  bool blocks_ = false;
   uint32_t abandoned_from_ = 0;
   uint32_t abandoned_taken_ = 0;
   alignas(64) std::atomic<bool> busy_{false};
@@ -122,8 +130,19 @@ class CopyPool {
   void release(CopyLane* lane);
 
   // --- loop ---
-  // Pieces were added.
+  // Who copies what was added to a lane in this turn: a worker, or the loop itself, where it is
+  // little and may be. Pieces in a lane on which a worker is already are as well with that one.
+  void serve(CopyLane* lane, uint32_t pieces, uint64_t bytes);
+  // Pieces wait for a worker.
   void notify();
+  // The loop has something to copy.
+  [[nodiscard]] bool has_own() const { return own_count_ > 0; }
+  // Behind each turn: copies that. False: it was found blocked, and another thread is the loop now.
+  bool copy_own();
+  // Before run(): who goes on when the loop is blocked. Without, it copies nothing itself.
+  void set_relay(Relay* relay) { relay_ = relay; }
+  // A thread goes on as the loop that was relieved of a copy.
+  void resume();
   // One of the workers is stuck, or no more so.
   void count_stuck(bool stuck) { stuck_ += stuck ? 1 : -1; }
   // Before the loop sleeps (true; it looks once more in between) and after.
@@ -165,6 +184,15 @@ class CopyPool {
   std::atomic<int> running_{0};  // threads that have not ended
   int stuck_ = 0;                // of those awake; the loop's count
   uint64_t unparks_ = 0;
+
+  // The loop's own, of one turn.
+  static constexpr uint32_t kOwnLanes = 64;
+  static constexpr uint64_t kOwnBytes = 512 * 1024;  // of all lanes
+  Relay* relay_ = nullptr;
+  std::array<CopyLane*, kOwnLanes> own_{};
+  uint32_t own_count_ = 0;
+  uint32_t own_next_ = 0;  // the one that is being copied
+  uint64_t own_bytes_ = 0;
 };
 
 }  // namespace peal::nic

@@ -96,7 +96,7 @@ struct FileCloser {
 };
 
 LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std::FILE* trace,
-                         size_t cpu_count) {
+                         const std::vector<int>& allowed) {
   LoopOptions loop;
   loop.cards = options.cards;
   loop.packet_buffers = packet_buffers;
@@ -110,7 +110,8 @@ LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std
   loop.copy_deadline_ns = options.copy_deadline_ms * 1'000'000;
   loop.idle_ns = options.idle_us * 1000;
   loop.may_sleep = options.may_sleep;
-  loop.yield_when_idle = cpu_count <= 1;
+  loop.yield_when_idle = allowed.size() <= 1;
+  loop.standby_cpus = other_cpus(options, allowed);
   return loop;
 }
 
@@ -177,8 +178,7 @@ int run(const NicOptions& options) {
 
   NicLoop loop;
   catch_signals(loop);
-  std::string error =
-      loop.create(loop_options(options, packet_buffers, trace.get(), allowed.size()));
+  std::string error = loop.create(loop_options(options, packet_buffers, trace.get(), allowed));
   if (error.empty()) {
     const std::vector<int> others = other_cpus(options, allowed);
     loop.helper().run_on(others);

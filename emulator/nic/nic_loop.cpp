@@ -2,6 +2,7 @@
 // Turns, ticks and sleep.
 #include "emulator/nic/nic_loop.h"
 
+#include <rte_lcore.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -63,6 +64,7 @@ std::string NicLoop::create(const LoopOptions& options) {
   switch_ = std::make_unique<FrameSwitch>(*pool_, options.wire);
   if (std::string error = switch_->create(options.cards); !error.empty()) return error;
   copies_ = std::make_unique<CopyPool>(options.cards * emulator::kContexts);
+  copies_->set_relay(&relay_);
   if (!watch(copies_->event_fd())) return "cannot watch the copies of process memory";
   for (uint32_t i = 0; i < options.cards; i++) {
     // Incarnations are never zero, and differ between cards only because nothing is lost by it.
@@ -110,7 +112,7 @@ bool NicLoop::turn(TimeNs now) {
   for (const auto& card : cards_) busy |= card->tend_copies(now);
   for (const auto& card : cards_) card->transmit();
   // A timer may have sent to a card whose turn was over: that frame must not wait through a sleep.
-  busy |= switch_->counts().sent != sent;
+  busy |= switch_->counts().sent != sent || copies_->has_own();
   counts_.turns++;
   counts_.busy_turns += busy ? 1 : 0;
   return busy;
@@ -151,7 +153,28 @@ void NicLoop::beat(TimeNs now) {
 }
 
 void NicLoop::run() {
+  cpu_set_t polling;
+  CPU_ZERO(&polling);
+  sched_getaffinity(0, sizeof(polling), &polling);
+  cpu_set_t standing_by = polling;
+  if (!options_.standby_cpus.empty()) {
+    CPU_ZERO(&standing_by);
+    for (const int cpu : options_.standby_cpus) CPU_SET(static_cast<size_t>(cpu), &standing_by);
+  }
+  const unsigned lcore = rte_lcore_id();
   last_work_ns_ = clock_.now();
+  all_back_ = relay_.run([this] { return serve(); },
+                         [&](Relay::Part part) {
+                           const bool serves = part == Relay::Part::kServes;
+                           sched_setaffinity(0, sizeof(polling), serves ? &polling : &standing_by);
+                           // What the pools of packets keep for an lcore goes with the loop.
+                           RTE_PER_LCORE(_lcore_id) = serves ? lcore : LCORE_ID_ANY;
+                         });
+}
+
+// True at the end; false when another thread is the loop.
+bool NicLoop::serve() {
+  copies_->resume();
   while (!stopping_.load(std::memory_order_relaxed)) {
     const TimeNs now = clock_.now();
     if (turn(now)) {
@@ -162,11 +185,13 @@ void NicLoop::run() {
     } else if (options_.yield_when_idle) {
       sched_yield();
     }
+    if (copies_->has_own() && !copies_->copy_own()) return false;
     if (now >= next_tick_ns_) tick(now);
   }
   const TimeNs now = clock_.now();
   for (const auto& interface : interfaces_) interface->shut_down(now);
   for (const auto& card : cards_) card->refresh();
+  return true;
 }
 
 void NicLoop::set_cards_sleeping(bool sleeping) {
@@ -242,7 +267,8 @@ nlohmann::ordered_json NicLoop::counters_json() const {
                    {"corrupted", faults.corrupted}};
   all["loop"] = {{"turns", counts_.turns},        {"busy_turns", counts_.busy_turns},
                  {"sleeps", counts_.sleeps},      {"wakes", helper_->wakes()},
-                 {"unparks", helper_->unparks()}, {"wakes_blocked", helper_->blocked()}};
+                 {"unparks", helper_->unparks()}, {"wakes_blocked", helper_->blocked()},
+                 {"reliefs", relay_.reliefs()}};
   if (switch_->lcores() != nullptr) all["engine_lcores"] = switch_->lcores()->carried();
   all["interfaces"] = nlohmann::ordered_json::object();
   for (size_t i = 0; i < interfaces_.size(); i++)

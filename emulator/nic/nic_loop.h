@@ -15,6 +15,7 @@
 #include "emulator/nic/frame_switch.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/packet_pool.h"
+#include "emulator/nic/relay.h"
 #include "emulator/nic/tsc_clock.h"
 #include "emulator/nic/wake_helper.h"
 
@@ -31,6 +32,8 @@ struct LoopOptions {
   TimeNs idle_ns = 200'000;  // awake this long without work
   bool may_sleep = true;
   bool yield_when_idle = false;  // the core is shared with hosts
+  // Where the thread is that stands by (relay.h); empty: wherever run()'s caller may be.
+  std::vector<int> standby_cpus;
 };
 
 struct LoopCounts {
@@ -50,7 +53,8 @@ class NicLoop final : public LoopServices {
   std::string create(const LoopOptions& options);
   // Before run().
   void add_interface(std::unique_ptr<HostInterface> interface);
-  // Until request_stop(); then shuts the interfaces down.
+  // Until request_stop(); then shuts the interfaces down. The loop is a thread of its own, on the
+  // caller's processors and with its lcore; the caller only waits, and takes the signals.
   void run();
   // From a signal handler or any thread.
   void request_stop();
@@ -70,7 +74,7 @@ class NicLoop final : public LoopServices {
   CopyPool& copies() { return *copies_; }
   // After run(). False: a copy of some client's memory does not return, and may yet write into the
   // cards. The process can only end as a whole, without destructors.
-  bool stop_copies() { return copies_ == nullptr || copies_->stop(); }
+  bool stop_copies() { return (copies_ == nullptr || copies_->stop()) && all_back_; }
 
   [[nodiscard]] const CardRunner& runner(uint32_t index) const { return *cards_[index]; }
   [[nodiscard]] const FrameSwitch& frame_switch() const { return *switch_; }
@@ -82,6 +86,7 @@ class NicLoop final : public LoopServices {
   static constexpr TimeNs kTickNs = 1'000'000;
 
  private:
+  bool serve();
   bool turn(TimeNs now);
   [[nodiscard]] bool is_quiet() const;
   bool poll_interfaces(TimeNs now);
@@ -100,6 +105,8 @@ class NicLoop final : public LoopServices {
   std::vector<std::unique_ptr<HostInterface>> interfaces_;
   std::unique_ptr<WakeHelper> helper_;
   std::unique_ptr<CopyPool> copies_;
+  Relay relay_;
+  bool all_back_ = true;
   int epoll_fd_ = -1;
   int stop_fd_ = -1;
   std::atomic<bool> stopping_{false};

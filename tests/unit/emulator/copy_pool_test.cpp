@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -240,6 +241,93 @@ TEST_F(StuckCopyTest, WhatWasNotBegunFailsWhenTheLaneIsAbandoned) {
   pool_.notify();
   EXPECT_EQ(take(*lane_, 1), std::vector<int>{77});
   EXPECT_EQ(card_[0], 9);
+}
+
+// A loop of the test's, whose turns are calls of `turns` one after the other, whoever it is.
+void run_turns(CopyPool& pool, Relay& relay, const std::vector<std::function<void()>>& turns) {
+  size_t next = 0;
+  pool.set_relay(&relay);
+  const auto serve = [&] {
+    pool.resume();
+    while (next < turns.size()) {
+      while (!relay.may_leave()) std::this_thread::yield();
+      turns[next++]();
+      if (pool.has_own() && !pool.copy_own()) return false;
+    }
+    return true;
+  };
+  while (!relay.run(serve, [](Relay::Part) {})) continue;
+}
+
+TEST(CopyPool, TheLoopCopiesWhatIsLittle) {
+  CopyPool pool(1);
+  CopyLane* const lane = pool.acquire();
+  std::vector<uint8_t> host(size_t{1} << 20, 5);
+  std::vector<uint8_t> card(host.size());
+  while (pool.awake() > 0) std::this_thread::yield();
+  Relay relay;
+  const auto add = [&](uint32_t pieces, uint32_t bytes) {
+    for (uint32_t i = 0; i < pieces; i++) lane->add(piece(host.data(), card.data(), bytes, i + 1));
+    pool.serve(lane, pieces, uint64_t{pieces} * bytes);
+  };
+  run_turns(pool, relay,
+            {[&] {
+               add(2, 64);
+               EXPECT_TRUE(pool.has_own());
+               EXPECT_FALSE(lane->has_done()) << "not before the turn is over";
+             },
+             [&] {
+               EXPECT_EQ(take(*lane, 2), (std::vector<int>{1, 2}));
+               EXPECT_FALSE(pool.has_own());
+               add(1, 1 << 20);  // too long
+               EXPECT_FALSE(pool.has_own());
+               EXPECT_EQ(take(*lane, 1), std::vector<int>{1});
+               add(CopyLane::kBatch + 1, 1);  // too many
+               EXPECT_FALSE(pool.has_own());
+               EXPECT_EQ(take(*lane, CopyLane::kBatch + 1).size(), CopyLane::kBatch + 1);
+             }});
+  EXPECT_EQ(card, host);
+  EXPECT_EQ(relay.reliefs(), 0u);
+}
+
+TEST_F(StuckCopyTest, TheLoopIsRelievedAndCopiesNothingOfThatLaneAnyMore) {
+  uint8_t host[8] = {7};
+  uint8_t card[8] = {};
+  while (pool_.awake() > 0) std::this_thread::yield();  // or a worker may be the first
+  Relay relay;
+  run_turns(pool_, relay,
+            {[&] {
+               other_->add(piece(host, card, 8, 1));
+               pool_.serve(other_, 1, 8);
+               lane_->add(piece(reinterpret_cast<void*>(stuck_.address()), card_, 8, 2));
+               pool_.serve(lane_, 1, 8);
+               other_->add(piece(host, card, 8, 3));
+               pool_.serve(other_, 1, 8);  // behind it
+             },
+             [&] {
+               EXPECT_TRUE(lane_->in_hand());
+               EXPECT_TRUE(lane_->blocks());
+               EXPECT_FALSE(other_->blocks());
+               pool_.count_stuck(true);
+               EXPECT_EQ(take(*other_, 2), (std::vector<int>{1, 3}));
+               lane_->add(piece(host, card, 8, 4));
+               pool_.serve(lane_, 1, 8);
+               EXPECT_FALSE(pool_.has_own());
+               other_->add(piece(host, card, 8, 5));
+               pool_.serve(other_, 1, 8);
+               EXPECT_TRUE(pool_.has_own());
+             },
+             [&] {
+               EXPECT_EQ(take(*other_, 1), std::vector<int>{5});
+               stuck_.let_go();
+               EXPECT_EQ(take(*lane_, 2), (std::vector<int>{2, 4}));
+               pool_.count_stuck(false);
+             }});
+  EXPECT_EQ(card[0], 7);
+  EXPECT_EQ(relay.reliefs(), 1u);
+  // Its next client is another one.
+  pool_.release(lane_);
+  EXPECT_FALSE(lane_->blocks());
 }
 
 TEST_F(StuckCopyTest, IsToldApartAtTheEnd) {
