@@ -280,10 +280,10 @@ TEST(CopyPool, TheLoopCopiesWhatIsLittle) {
                EXPECT_EQ(take(*lane, 2), (std::vector<int>{1, 2}));
                EXPECT_FALSE(pool.has_own());
                add(1, 1 << 20);  // too long
-               EXPECT_FALSE(pool.has_own());
+               ASSERT_FALSE(pool.has_own());
                EXPECT_EQ(take(*lane, 1), std::vector<int>{1});
                add(CopyLane::kBatch + 1, 1);  // too many
-               EXPECT_FALSE(pool.has_own());
+               ASSERT_FALSE(pool.has_own());
                EXPECT_EQ(take(*lane, CopyLane::kBatch + 1).size(), CopyLane::kBatch + 1);
              }});
   EXPECT_EQ(card, host);
