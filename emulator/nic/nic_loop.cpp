@@ -163,6 +163,7 @@ void NicLoop::run() {
   }
   const unsigned lcore = rte_lcore_id();
   last_work_ns_ = clock_.now();
+  sched_setaffinity(0, sizeof(standing_by), &standing_by);
   all_back_ = relay_.run([this] { return serve(); },
                          [&](Relay::Part part) {
                            const bool serves = part == Relay::Part::kServes;

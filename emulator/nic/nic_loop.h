@@ -54,7 +54,8 @@ class NicLoop final : public LoopServices {
   // Before run().
   void add_interface(std::unique_ptr<HostInterface> interface);
   // Until request_stop(); then shuts the interfaces down. The loop is a thread of its own, on the
-  // caller's processors and with its lcore; the caller only waits, and takes the signals.
+  // caller's processors and with its lcore; the caller only waits, where who stands by does, and
+  // takes the signals.
   void run();
   // From a signal handler or any thread.
   void request_stop();

@@ -64,7 +64,7 @@ void Relay::rest(uint64_t seen) {
 bool Relay::stand_by() {
   if (ready_.exchange(true, std::memory_order_acq_rel)) return false;
   uint64_t seen = away_.load(std::memory_order_acquire);
-  int looks = 0;
+  int looks = kLooks;
   while (!over_.load(std::memory_order_acquire)) {
     if (looks++ == kLooks) {
       rest(seen);

@@ -9,6 +9,7 @@ import struct
 import subprocess
 
 import jobs
+from waiting import threads_named
 
 # hostlib/oob_protocol.h
 MAGIC, HELLO, REFUSED = 0x6F616570, 1, 8
@@ -42,13 +43,15 @@ class LauncherTest(jobs.JobCase):
         job = self.start(2, "sh", "-c", "[ $PEAL_RANK != 0 ] || echo ready; kill -STOP $$")
         job.expect_line("ready")
         card = max(os.sched_getaffinity(0))
-        loop = job.cards()
-        threads = [int(name) for name in os.listdir(f"/proc/{loop}/task")]
-        self.assertEqual([thread for thread in threads if card in os.sched_getaffinity(thread)], [loop])
+        cards = job.cards()
+        threads = [int(name) for name in os.listdir(f"/proc/{cards}/task")]
+        there = [thread for thread in threads if card in os.sched_getaffinity(thread)]
+        self.assertEqual(len(there), 1)
+        self.assertIn(there[0], threads_named(cards, "peal-loop"))
         self.assertGreater(len(threads), 2)
         job.process.kill()
         job.process.wait()
-        jobs.until(lambda: jobs.state_of(loop) in ("", "Z"), "the whole job to end")
+        jobs.until(lambda: jobs.state_of(cards) in ("", "Z"), "the whole job to end")
         self.run_job(1, "true")  # removes the folder that a killed launcher left
 
     def test_exit_status_of_the_first_failure(self):

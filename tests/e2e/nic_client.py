@@ -21,7 +21,7 @@ import time
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import abi_lists  # noqa: E402  pylint: disable=wrong-import-position
-from waiting import until  # noqa: E402  pylint: disable=wrong-import-position
+from waiting import threads_named, until  # noqa: E402  pylint: disable=wrong-import-position
 
 ADMIN_BYTES = 512
 ABI_VERSION = abi_lists.version()
@@ -237,8 +237,12 @@ class Nic:
         self.pid = self.process.pid
 
     def wake_ups(self):
-        """How often its first thread, the loop, has slept."""
-        with open(f"/proc/{self.pid}/task/{self.pid}/status", encoding="ascii") as status:
+        """How often the loop has slept, and who stands by for it."""
+        return sum(self.sleeps_of(thread) for thread in threads_named(self.pid, "peal-loop"))
+
+    def sleeps_of(self, thread):
+        """How often that thread has."""
+        with open(f"/proc/{self.pid}/task/{thread}/status", encoding="ascii") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
 
     def stop(self, number=signal.SIGTERM):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Waiting for what must happen."""
+"""Waiting for what must happen, and looks at processes."""
 
 import os
 import time
@@ -22,3 +22,13 @@ def until(condition, what, patience_s=PATIENCE_S):
         if time.monotonic() > end:
             raise Hang(what)
         os.sched_yield()
+
+
+def threads_named(pid, name):
+    """Numbers of a process's threads of that name."""
+    found = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/comm", encoding="ascii") as comm:
+            if comm.read().strip() == name:
+                found.append(int(thread))
+    return found
