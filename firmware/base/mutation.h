@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Deliberate faults, one for each of the design's eight invariants. A test builds the firmware with
-// -DPEAL_MUTATION=n and must then fail: the proof that the invariant's test could. In every real
-// build mutated() is false and gone.
+// Deliberate faults, one for each of the design's eight invariants. A test that has one of them must
+// fail: the proof that the invariant's test could. They are in a firmware built with
+// -DPEAL_MUTATIONS, of which the test's program chooses one at its start. In every real build
+// mutated() is false and gone.
 #pragma once
 
 namespace peal {
@@ -18,12 +19,11 @@ enum class Mutation {
   kLeakOnDrop = 8,         // no growth: a refused packet is not given back
 };
 
-#ifndef PEAL_MUTATION
-#define PEAL_MUTATION 0
+#ifdef PEAL_MUTATIONS
+extern Mutation present_mutation;  // the program's
+inline bool mutated(Mutation mutation) { return mutation == present_mutation; }
+#else
+constexpr bool mutated(Mutation /*mutation*/) { return false; }
 #endif
-
-constexpr bool mutated(Mutation mutation) {
-  return static_cast<int>(mutation) == PEAL_MUTATION && PEAL_MUTATION != 0;
-}
 
 }  // namespace peal

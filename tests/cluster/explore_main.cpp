@@ -23,6 +23,7 @@
 #include "base/names.h"
 #include "emulator/cluster/blocks.h"
 #include "emulator/common/packet_text.h"
+#include "firmware/base/mutation.h"
 #include "firmware/card.h"
 #include "peal_config.h"
 
@@ -765,11 +766,22 @@ std::vector<Plan> plans() {
 
 }  // namespace
 
+#ifdef PEAL_MUTATIONS
+peal::Mutation peal::present_mutation = peal::Mutation::kNone;
+#endif
+
 int main(int argc, char** argv) {
+#ifdef PEAL_MUTATIONS
+  if (argc > 1) {
+    peal::present_mutation = static_cast<peal::Mutation>(std::atoi(argv[1]));
+    --argc;
+    ++argv;
+  }
+#endif
   if (argc > 3) {
     std::fprintf(
         stderr,
-        "usage: peal-explore [MORE [RUNS]]: the first 4, 3, 2 packets and MORE of each of 2, "
+        "usage: peal-explore [MORE [RUNS]], peal-explore-mutant MUTATION [MORE [RUNS]]: the first 4, 3, 2 packets and MORE of each of 2, "
         "3, 4 cards (of the third of 3 cards: 2), while they take at most about RUNS runs of each "
         "kind\n");
     return 2;

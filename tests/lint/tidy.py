@@ -32,11 +32,11 @@ def commands(root, build, folders):
     """One compile command per source file of `folders`."""
     chosen = {}
     prefixes = tuple(f"{root}/{folder}/" for folder in folders)
-    for entry in json.loads((build / "compile_commands.json").read_text()):
+    entries = json.loads((build / "compile_commands.json").read_text())
+    # As it is without deliberate faults, where it is.
+    for entry in sorted(entries, key=lambda entry: "PEAL_MUTATIONS" in entry.get("command", "")):
         name = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
         if not name.startswith(prefixes) or name in chosen:
-            continue
-        if "PEAL_MUTATION=" in entry.get("command", ""):
             continue
         arguments = [name if word == entry["file"] else word for word in shlex.split(entry["command"])
                      if word != "-Werror"]
