@@ -781,7 +781,8 @@ int main(int argc, char** argv) {
   if (argc > 3) {
     std::fprintf(
         stderr,
-        "usage: peal-explore [MORE [RUNS]], peal-explore-mutant MUTATION [MORE [RUNS]]: the first 4, 3, 2 packets and MORE of each of 2, "
+        "usage: peal-explore [MORE [RUNS]], peal-explore-mutant MUTATION [MORE [RUNS]]: the first "
+        "4, 3, 2 packets and MORE of each of 2, "
         "3, 4 cards (of the third of 3 cards: 2), while they take at most about RUNS runs of each "
         "kind\n");
     return 2;
