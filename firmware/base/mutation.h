@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Deliberate faults, one for each of the design's eight invariants. A test that has one of them must
-// fail: the proof that the invariant's test could. They are in a firmware built with
+// Deliberate faults, one for each of the design's eight invariants. A test that has one of them
+// must fail: the proof that the invariant's test could. They are in a firmware built with
 // -DPEAL_MUTATIONS, of which the test's program chooses one at its start. In every real build
 // mutated() is false and gone.
 #pragma once

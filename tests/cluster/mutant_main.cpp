@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// peal-mutant N: the firmware has deliberate fault N. Succeeds when the invariant's run finds it, by
-// its own check.
+// peal-mutant N: the firmware has deliberate fault N. Succeeds when the invariant's run finds it,
+// by its own check.
 #include <cstdio>
 #include <cstdlib>
 
