@@ -69,6 +69,10 @@ enum peal_program_mode {
 	X(14, AHEAD, "ahead", "a rank told a counter of an iteration that is too far ahead") \
 	X(15, OVERFLOW, "overflow", "a rank told more steps than the counter or the scheduling pointer holds")
 
+/* With the reason in a completion: the start that failed was another one, of rank failed_rank, and this one's iterations failed with
+ * it. Status, index and reason are that one's. */
+#define PEAL_PROGRAM_ELSEWHERE 0x80
+
 enum peal_program_reason {
 #define PEAL_PROGRAM_REASON_ENUM(value, symbol, name, text) PEAL_PROGRAM_REASON_##symbol = value,
 	PEAL_PROGRAM_REASONS(PEAL_PROGRAM_REASON_ENUM)

@@ -39,7 +39,10 @@
 	X(19, ANNOUNCE, "ANNOUNCE", "a message, with its bytes where the receiver has room for them")                    \
 	X(20, READY, "READY", "a receive for an announced message: its bytes may come")                                  \
 	X(21, GET, "GET", "asks for bytes of memory that a key names")                                                   \
-	X(22, DONE, "DONE", "how a request of the receiver's ended, where this side knows")
+	X(22, DONE, "DONE", "how a request of the receiver's ended, where this side knows")                              \
+	/* of the group again: programs */                                                                               \
+	X(23, FAILED, "FAILED", "iterations of a program have failed; payload: struct peal_failed")                      \
+	X(24, KNOWN, "KNOWN", "answer to FAILED: the sender knows it; payload: that of the FAILED")
 
 enum peal_packet_type {
 #define PEAL_PACKET_ENUM(value, symbol, name, text) PEAL_PACKET_##symbol = value,
@@ -191,8 +194,9 @@ struct peal_p2p_notice {
 struct peal_p2p_put {
 	uint64_t offset; /* bytes into the memory */
 	uint32_t key; /* of the receiving member's context */
-	uint32_t reserved;
-	struct peal_p2p_notice notice; /* in the last packet of a put */
+	uint16_t program; /* name of the sender's program, plus one; 0: it is of none. Here and below: what is of an iteration that has failed is taken and thrown away */
+	uint16_t reserved;
+	struct peal_p2p_notice notice; /* in the last packet of a put; of a program's the iteration in all */
 };
 struct peal_p2p_stream {
 	uint64_t offset; /* bytes into the message */
@@ -203,7 +207,9 @@ struct peal_p2p_announce {
 	uint64_t tag;
 	uint64_t bytes; /* of the message; those that follow are all or none */
 	uint32_t request; /* the send */
-	uint32_t reserved[3];
+	uint16_t program; /* as in a put */
+	uint16_t reserved;
+	uint64_t iteration; /* of that program */
 };
 
 /* Payloads of READY, GET and DONE. */
@@ -220,6 +226,19 @@ struct peal_p2p_get {
 struct peal_p2p_done {
 	uint32_t request;
 	uint32_t status; /* enum peal_status */
+};
+
+/* Payload of FAILED and KNOWN (docs/decisions/0041): iterations of a program that no rank of the group carries out any more. It goes
+ * from peer to peer until all know it. */
+struct peal_failed {
+	uint64_t from; /* first iteration */
+	uint64_t to; /* behind the last */
+	uint32_t rank; /* whose start failed */
+	uint32_t index; /* of the descriptor there, or of the counter */
+	uint16_t program; /* its name */
+	uint16_t status; /* enum peal_status with which the starts end */
+	uint16_t reason; /* enum peal_program_reason */
+	uint16_t hops; /* whoever did not know it tells its peers, with one less, unless it is zero */
 };
 
 struct peal_verdict {
@@ -255,6 +274,7 @@ PEAL_CHECK_SIZE(struct peal_peer_address, 20);
 PEAL_CHECK_SIZE(struct peal_nack, 16);
 PEAL_CHECK_SIZE(struct peal_not_yet, 8);
 PEAL_CHECK_SIZE(struct peal_verdict, 8);
+PEAL_CHECK_SIZE(struct peal_failed, 32);
 PEAL_CHECK_SIZE(struct peal_p2p_open, 8);
 PEAL_CHECK_SIZE(struct peal_p2p_ack, 8);
 PEAL_CHECK_SIZE(struct peal_p2p_refused, 8);

@@ -25,6 +25,7 @@
 #include "firmware/operation/transfer.h"
 #include "firmware/p2p/p2p.h"
 #include "firmware/p2p/submission.h"
+#include "firmware/queue/failed.h"
 #include "firmware/queue/fetch.h"
 #include "firmware/queue/gates.h"
 #include "firmware/queue/point_to_point.h"
@@ -141,6 +142,7 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->retry_timer.kind = TimerKind::kCard;
   card->queues.timer.kind = TimerKind::kQueues;
   card->queues.watch_timer.kind = TimerKind::kQueueWatch;
+  card->queues.failure_timer.kind = TimerKind::kFailures;
   queue::use_network(*card, queue::point_to_point());
   card->repairs = pace_start(timeouts, 0, kRepairsPerInterval);
   // Handles begin elsewhere in every life of a card.
@@ -324,6 +326,9 @@ void card_on_timer(Card& card, TimeNs now) {
         break;
       case TimerKind::kQueues:
         break;  // they have their turn at the end of every entry point
+      case TimerKind::kFailures:
+        queue::repeat_failures(card);
+        break;
       case TimerKind::kQueueWatch:
         queue::watch_awaited(card);
         break;

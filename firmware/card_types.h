@@ -29,6 +29,8 @@ inline constexpr uint32_t kEpochOperations = kChannels / 2;  // operations recyc
 // What the cards of a group take for the proof of an epoch's end (group/recycling.h). Another
 // number where that is changed: they must agree.
 inline constexpr uint32_t kRecyclingRule = 43;
+// The same for what is told of starts that fail (queue/failed.h).
+inline constexpr uint32_t kFailureRule = 41;
 inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
 inline constexpr uint32_t kPieceSlots =
     2 * kPieceWindow;  // a peer may be W ahead of us, and we W ahead of it
@@ -63,7 +65,7 @@ inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUni
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
 inline constexpr uint32_t kTombstones = 4 * CONFIG_CARD_MEMBERS;
 inline constexpr uint32_t kTimers =
-    CONFIG_CARD_MEMBERS * (kChannels + 1) + 1 + CONFIG_CONNECTIONS + 3;
+    CONFIG_CARD_MEMBERS * (kChannels + 1) + 1 + CONFIG_CONNECTIONS + 4;
 
 static_assert(kChannels % 2 == 0 && kChannels >= 4);
 static_assert(CONFIG_GROUP_RANKS_MAX <= PEAL_RANKS_MAX && kPeersMax <= PEAL_PEERS_MAX);
@@ -507,10 +509,10 @@ inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
 // What the cards of a group must share; a card of another geometry would drop its pieces.
 constexpr uint32_t geometry_hash() {
   // (One engine is what cards have that know of none.)
-  const uint32_t words[] = {kChannels,        kPieceWindow,
-                            CONFIG_MTU_BYTES, CONFIG_CHANNEL_BYTES,
-                            kRecyclingRule,   CONFIG_TRANSMIT_ENGINES};
-  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 5 : 6;
+  const uint32_t words[] = {
+      kChannels,      kPieceWindow, CONFIG_MTU_BYTES,       CONFIG_CHANNEL_BYTES,
+      kRecyclingRule, kFailureRule, CONFIG_TRANSMIT_ENGINES};
+  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 6 : 7;
   uint32_t hash = 2166136261u;  // FNV-1a, by words
   for (uint32_t i = 0; i < kUsed; ++i) hash = (hash ^ words[i]) * 16777619u;
   return hash;

@@ -39,10 +39,11 @@ static_assert(kChunkBytes > 0 && kWaiters < UINT16_MAX);
 // Carried by the last packet of a put (or by an empty one: a signal): told to the receiver's
 // queue when the bytes are in memory there, and all that the connection carried before them.
 struct Notice {
-  uint16_t queue;      // of the receiving member; kNoQueue: none
-  uint16_t counter;    // of that queue: what it counts
-  uint32_t steps;      // how far
-  uint64_t iteration;  // the start it belongs to
+  uint16_t queue;        // of the receiving member; kNoQueue: none
+  uint16_t counter;      // of that queue: what it counts
+  uint32_t steps;        // how far
+  uint64_t iteration;    // the start it belongs to
+  uint16_t program = 0;  // sender's, its name plus one; 0: of none
 };
 
 // What has been noticed here.
@@ -159,7 +160,9 @@ struct Announcement {
   uint64_t tag;
   uint64_t bytes;
   uint32_t request;  // the sender's
-  Packet* packet;    // held: it came with its bytes; null: they are still to be asked for
+  uint16_t program;  // as a notice's
+  uint64_t iteration;
+  Packet* packet;  // held: it came with its bytes; null: they are still to be asked for
 };
 
 enum class ConnectionPhase : uint8_t {
@@ -244,10 +247,11 @@ struct Waiter {
 };
 
 struct State {
-  bool due;      // something is left to be done at the end of the entry point
-  bool failing;  // some member's requests must end
-  bool wanted;   // somebody waits for a connection, and one may be free
-  bool turn;     // whose turn it is: false: of an own request, true: of another rank
+  bool due;        // something is left to be done at the end of the entry point
+  bool failing;    // some member's requests must end
+  bool wanted;     // somebody waits for a connection, and one may be free
+  bool abandoned;  // a message is still to be thrown away
+  bool turn;       // whose turn it is: false: of an own request, true: of another rank
   uint16_t free_connection;
   uint16_t connections_touched;
   uint16_t connections_used;

@@ -46,7 +46,29 @@ struct Failure {
   peal_program_reason reason;
   uint32_t index;  // of the descriptor; of the counter where a rank told too much
   uint32_t rank;   // PEAL_NO_RANK: nobody's
+  bool elsewhere;  // it was another start that failed, of `rank`
 };
+
+// Iterations of a program that have failed, here or on another rank: no rank of the group carries
+// them out any more. Kept for what may still come of them until its place is needed (failed.h).
+struct FailedIterations {
+  bool in_use;
+  uint8_t backoff;
+  uint16_t name;    // of the program
+  uint16_t hops;    // so far from here those may be that do not know it yet
+  uint32_t member;  // handle
+  uint32_t untold;  // bit per peer entry
+  uint64_t from;
+  uint64_t to;  // behind the last
+  Failure why;
+  TimeNs noted_ns;
+  TimeNs next_ns;  // to those that have not answered
+};
+inline constexpr uint32_t kFailed = 4 * CONFIG_QUEUES;
+// So many of them may be what other ranks have told a member: no group takes all places.
+inline constexpr uint32_t kFailedOfMember = CONFIG_QUEUES;
+// Other programs that one tells.
+inline constexpr uint32_t kToldPrograms = 4;
 
 // What the descriptor that is next waits for; whatever else happens leaves the queue alone.
 enum class Awaits : uint8_t {
@@ -66,6 +88,8 @@ struct Queue {
   bool listed;
   bool doomed;   // its group is over: all starts end with `doom`
   bool leaving;  // so is its member: free when it is quiet
+  bool told;     // the group knows of `failure`, or need not
+  uint8_t tells_count;
   Sources sources_phase;
   Awaits awaits;
   uint8_t engine;  // that its packets leave by
@@ -73,10 +97,11 @@ struct Queue {
   uint8_t start_count;
   uint16_t generation;
   uint16_t index;
-  uint16_t name;        // by which other ranks' descriptors know it
-  uint16_t next;        // of those that have something to do: index plus one
-  uint16_t next_named;  // of its bucket: index plus one
-  uint16_t free_task;   // place plus one
+  uint16_t name;                  // by which other ranks' descriptors know it
+  uint16_t next;                  // of those that have something to do: index plus one
+  uint16_t next_named;            // of its bucket: index plus one
+  uint16_t free_task;             // place plus one
+  uint16_t tells[kToldPrograms];  // names of other programs that descriptors seen so far tell
   uint16_t awaited;
   uint32_t awaited_count;
   uint32_t member;  // handle
@@ -114,15 +139,18 @@ class Network;  // queue/network.h
 struct QueuePool {
   Network* network;  // null: no tasks
   Timer timer;
-  Timer watch_timer;  // armed while a start is not over
-  bool due;           // something is to be done at the end of the entry point
-  bool failing;       // some member died, or went
+  Timer watch_timer;    // armed while a start is not over
+  bool due;             // something is to be done at the end of the entry point
+  Timer failure_timer;  // armed while some peer has not answered
+  bool failing;         // some member died, or went
   uint16_t in_use;
   uint16_t listed;   // how many have something to do
   uint16_t patient;  // of those: the last turn had no record for what they ask for
   uint16_t first;    // of those, in the order in which they are served: index plus one
   uint16_t last;
   uint16_t named[CONFIG_QUEUES];  // buckets, by their names: index plus one
+  uint16_t failed_top;            // all behind them are not in use
+  FailedIterations failed[kFailed];
   Queue queues[CONFIG_QUEUES];
 };
 

@@ -19,6 +19,7 @@
 #include "firmware/operation/operation.h"
 #include "firmware/operation/refusal.h"
 #include "firmware/p2p/p2p.h"
+#include "firmware/queue/failed.h"
 #include "firmware/wire/edge.h"
 #include "firmware/wire/header_match.h"
 #include "firmware/wire/transmit.h"
@@ -29,8 +30,8 @@ namespace {
 
 // Packets of no operation, and of the group's own dissemination.
 constexpr PacketRules kGroupPackets = {
-    .types = packet_types(
-        {PEAL_PACKET_DEATH, PEAL_PACKET_PROBE, PEAL_PACKET_ALIVE, PEAL_PACKET_FAREWELL}),
+    .types = packet_types({PEAL_PACKET_DEATH, PEAL_PACKET_PROBE, PEAL_PACKET_ALIVE,
+                           PEAL_PACKET_FAREWELL, PEAL_PACKET_FAILED, PEAL_PACKET_KNOWN}),
     .blocks = true};
 constexpr PacketRules kPointToPointPackets = {
     .types =
@@ -39,7 +40,9 @@ constexpr PacketRules kPointToPointPackets = {
                       PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE, PEAL_PACKET_READY, PEAL_PACKET_GET,
                       PEAL_PACKET_DONE}),
     .blocks = true};
-constexpr bool is_point_to_point(uint8_t type) { return type >= PEAL_PACKET_OPEN; }
+constexpr bool is_point_to_point(uint8_t type) {
+  return type >= PEAL_PACKET_OPEN && type <= PEAL_PACKET_DONE;
+}
 constexpr PacketRules kRecyclePackets = {
     .types = packet_types({PEAL_PACKET_SIGNAL, PEAL_PACKET_NACK, PEAL_PACKET_NOT_YET}),
     .blocks = false};
@@ -278,6 +281,10 @@ peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
       poison(card, member, verdict.rank);
       return PEAL_COUNTER_RECEIVED;
     }
+    case PEAL_PACKET_FAILED:
+      return queue::on_failed(card, member, arrival.sender_entry, body_of<peal_failed>(arrival));
+    case PEAL_PACKET_KNOWN:
+      return queue::on_known(card, member, arrival.sender_entry, body_of<peal_failed>(arrival));
     default:
       if (is_point_to_point(arrival.header.type)) {
         return on_point_to_point(card, member, arrival, self.peers[arrival.sender_entry].address);
@@ -369,6 +376,10 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
   if (sender != kPacketGood) return sender;
   if (self.poisoned) return answer_poisoned(card, self, arrival);
   if (header.type == PEAL_PACKET_PROBE) return answer_probe(card, self, arrival);
+  if (header.type == PEAL_PACKET_FAILED) {
+    queue::answer_failed(card, self, arrival.sender_entry, body_of<peal_failed>(arrival));
+    return PEAL_COUNTER_RECEIVED;
+  }
   if (header.type == PEAL_PACKET_FAREWELL) {
     tombstone.awaited &= static_cast<uint16_t>(~rounds_ahead_of(self, header.sender));
     if (tombstone.awaited == 0) tombstone.in_use = false;

@@ -19,6 +19,7 @@ enum class TimerKind : uint8_t {
   kPointToPoint,
   kQueues,
   kQueueWatch,
+  kFailures,
 };
 
 struct Timer {

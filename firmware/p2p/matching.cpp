@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "firmware/base/assert.h"
+#include "firmware/p2p/abandoned.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/records.h"
 #include "firmware/p2p/request.h"
@@ -14,13 +15,6 @@ namespace {
 
 bool is_wanted(const Request& receive, const Announcement& message) {
   return receive.any_tag || receive.tag == message.tag;
-}
-
-// May a message of this connection still be answered in this life?
-bool may_match(const Connection& connection) {
-  return connection.phase == ConnectionPhase::kOpen ||
-         connection.phase == ConnectionPhase::kDraining ||
-         connection.phase == ConnectionPhase::kLeaving;
 }
 
 // How it ended is known, but for telling the other side.
@@ -63,20 +57,13 @@ Request* find_posted(Card& card, const Member& member, Rank rank, const Announce
   return nullptr;
 }
 
-void remove_place(Connection& connection, uint32_t at) {
-  if (connection.places[at].packet != nullptr) --connection.held;
-  --connection.place_count;
-  for (uint32_t i = at; i < connection.place_count; ++i) {
-    connection.places[i] = connection.places[i + 1];
-  }
-}
-
 // With the first message that this connection has for it. False: there is none.
 bool match_announced(Card& card, Connection& connection, Request& request) {
   if (!may_match(connection)) return false;
   for (uint32_t i = 0; i < connection.place_count; ++i) {
     const Announcement message = connection.places[i];
     if (!is_wanted(request, message)) continue;
+    if (is_abandoned(card, connection, message.program, message.iteration)) continue;
     remove_place(connection, i);
     match(card, connection, request, message, message.packet != nullptr);
     return true;
@@ -85,6 +72,20 @@ bool match_announced(Card& card, Connection& connection, Request& request) {
 }
 
 }  // namespace
+
+bool may_match(const Connection& connection) {
+  return connection.phase == ConnectionPhase::kOpen ||
+         connection.phase == ConnectionPhase::kDraining ||
+         connection.phase == ConnectionPhase::kLeaving;
+}
+
+void remove_place(Connection& connection, uint32_t at) {
+  if (connection.places[at].packet != nullptr) --connection.held;
+  --connection.place_count;
+  for (uint32_t i = at; i < connection.place_count; ++i) {
+    connection.places[i] = connection.places[i + 1];
+  }
+}
 
 void match_receive(Card& card, Member& member, Request& request) {
   post_receive(card, member, request);
@@ -103,7 +104,16 @@ peal_counter on_announce(Card& card, Connection& connection, Packet* packet) {
     return PEAL_COUNTER_DROP_P2P_FIELD;
   }
   const Member& member = member_of(card, connection);
-  Announcement message = {body.tag, body.bytes, body.request, data != 0 ? packet : nullptr};
+  Announcement message = {.tag = body.tag,
+                          .bytes = body.bytes,
+                          .request = body.request,
+                          .program = body.program,
+                          .iteration = body.iteration,
+                          .packet = data != 0 ? packet : nullptr};
+  if (may_match(connection) && is_abandoned(card, connection, message.program, message.iteration)) {
+    const bool answered = throw_away(card, connection, body.request, data != 0);
+    return answered ? PEAL_COUNTER_RECEIVED : PEAL_COUNTER_DROP_NO_P2P_REQUEST;
+  }
   Request* receive =
       may_match(connection) ? find_posted(card, member, connection.rank, message) : nullptr;
   if (receive == nullptr) {

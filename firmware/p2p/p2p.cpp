@@ -2,10 +2,12 @@
 #include "firmware/p2p/p2p.h"
 
 #include <cstring>
+#include <utility>
 
 #include "firmware/base/assert.h"
 #include "firmware/group/remote.h"
 #include "firmware/host/keys.h"
+#include "firmware/p2p/abandoned.h"
 #include "firmware/p2p/acknowledgement.h"
 #include "firmware/p2p/clock.h"
 #include "firmware/p2p/connection.h"
@@ -117,6 +119,8 @@ bool start_send(Card& card, Member& member, const Send& send, const Ticket& tick
   if (request == nullptr) return false;
   request->tag = send.tag;
   request->engine = send.engine;
+  request->notice.program = send.program;
+  request->notice.iteration = send.iteration;
   if (ends_at_once(card, member, *request)) return true;
   request->due = Due::kAnnounce;
   attach(card, *request);
@@ -240,6 +244,9 @@ void on_connection_timer(Card& card, uint32_t index) {
 
 void on_timer(Card& card) {
   card.p2p.wanted = card.p2p.due = true;
+  if (std::exchange(card.p2p.abandoned, false)) {
+    for (Member& member : members_of(card)) throw_away_announced(card, member);
+  }
   watch_awaited(card);
 }
 

@@ -40,6 +40,8 @@ struct Send {
   uint64_t tag;
   uint32_t key = 0;
   uint8_t engine = 0;
+  uint16_t program = 0;  // as a notice's
+  uint64_t iteration = 0;
 };
 // By whatever engine it comes.
 struct Receive {

@@ -7,6 +7,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
 #include "firmware/host/keys.h"
+#include "firmware/p2p/abandoned.h"
 #include "firmware/p2p/control.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
@@ -113,8 +114,11 @@ Fate on_put(Card& card, Connection& connection, Packet* packet) {
   const uint32_t bytes = data_bytes(*packet);
   Slot& slot = slot_of(connection, packet->header->sequence);
   const Notice notice = {body.notice.queue, body.notice.counter, body.notice.steps,
-                         body.notice.iteration};
-  if (bytes == 0) {
+                         body.notice.iteration, body.program};
+  const bool abandoned =
+      is_abandoned(card, connection, notice.program, notice.iteration) && bytes != 0;
+  if (abandoned) count(card, PEAL_COUNTER_THROWN_AWAY);
+  if (bytes == 0 || abandoned) {
     slot = {SlotState::kLanded, 0, notice};
     return kTaken;
   }
@@ -142,6 +146,7 @@ Fate on_stream(Card& card, Connection& connection, Packet* packet) {
   }
   Slot& slot = slot_of(connection, packet->header->sequence);
   slot.notice.queue = kNoQueue;
+  slot.notice.program = 0;
   if (bytes == 0) {
     slot.state = SlotState::kLanded;
     if (request->bytes == 0) end_request(card, *request, PEAL_STATUS_OK);

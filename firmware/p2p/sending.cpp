@@ -185,10 +185,13 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
   const Request& request = kept(state.requests[record.request - 1]);
   switch (record.type) {
     case PEAL_PACKET_PUT: {
-      peal_p2p_put body = {
-          request.remote_offset + record.offset, request.remote_key, 0, {kNoQueue, 0, 0, 0}};
+      const Notice& notice = request.notice;
+      peal_p2p_put body = {request.remote_offset + record.offset,
+                           request.remote_key,
+                           notice.program,
+                           0,
+                           {kNoQueue, 0, 0, notice.iteration}};
       if (record.last) {
-        const Notice& notice = request.notice;
         body.notice = {notice.queue, notice.counter, notice.steps, notice.iteration};
       }
       return put_body(packet, body);
@@ -197,7 +200,8 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
       return put_body(packet, peal_p2p_stream{record.offset, request.peer_request, {}});
     case PEAL_PACKET_ANNOUNCE:
       return put_body(packet,
-                      peal_p2p_announce{request.tag, request.bytes, handle_of(state, request), {}});
+                      peal_p2p_announce{request.tag, request.bytes, handle_of(state, request),
+                                        request.notice.program, 0, request.notice.iteration});
     default:
       return put_body(packet, peal_p2p_get{request.remote_offset, request.bytes, request.remote_key,
                                            handle_of(state, request)});

@@ -41,6 +41,19 @@ void fail_by_program(Card& card, Queue& queue, peal_program_reason reason, uint3
        {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = index, .rank = PEAL_NO_RANK});
 }
 
+// Which programs wait for this one, beside itself: as many as there are places.
+void note_told_program(Queue& queue, const peal_descriptor& descriptor) {
+  const bool tells =
+      descriptor.opcode == PEAL_PROGRAM_PUT || descriptor.opcode == PEAL_PROGRAM_SIGNAL;
+  const uint16_t name = descriptor.queue;
+  if (!tells || name == queue.name || name == PEAL_NO_QUEUE) return;
+  if (queue.tells_count == kToldPrograms) return;
+  for (uint32_t i = 0; i < queue.tells_count; ++i) {
+    if (queue.tells[i] == name) return;
+  }
+  queue.tells[queue.tells_count++] = name;
+}
+
 void on_sources(Card& card, Queue& queue, bool ok) {
   queue.sources_phase = Sources::kUnread;
   if (!ok) return fail_by_memory(card, queue);
@@ -62,6 +75,7 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
       return fail_by_program(card, queue, reason, queue.fetched);
     }
     queue.checked[queue.fetched % kDescriptors] = false;
+    note_told_program(queue, descriptor);
     ++queue.fetched;
   }
 }

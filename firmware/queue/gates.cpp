@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "firmware/queue/failed.h"
 #include "firmware/queue/list.h"
 #include "firmware/queue/pool.h"
 
@@ -29,6 +30,9 @@ bool may_tell(const Queue& queue, Rank from, const Notice& notice) {
        {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = counter, .rank = from});
 }
 
+// Who is farther ahead is not put right: its program was never right.
+constexpr uint64_t kAheadMost = 8 * uint64_t{kStarts};
+
 // Of an iteration that is over, or too far ahead.
 [[gnu::cold]] [[gnu::noinline]] void tell_other_time(Card& card, Queue& queue, Rank from,
                                                      const Notice& notice) {
@@ -38,6 +42,10 @@ bool may_tell(const Queue& queue, Rank from, const Notice& notice) {
   }
   count(card, PEAL_COUNTER_NOTICES);
   fail_by(card, queue, from, notice.counter, PEAL_PROGRAM_REASON_AHEAD);
+  // Nor can the iteration be carried out that it was told for: it will not be told again.
+  if (notice.iteration - queue.iteration < kAheadMost) {
+    fail_iteration(card, queue, notice.iteration, queue.failure);
+  }
 }
 
 }  // namespace

@@ -27,6 +27,14 @@ class Network {
                                   const Ticket& ticket) = 0;
   [[nodiscard]] virtual bool receive(Card& card, Member& member, const Receive& receive,
                                      const Ticket& ticket) = 0;
+  // Of a queue whose start has failed: messages that wait for their other half end, where that does
+  // not know of them.
+  virtual void give_up(Card& card, Member& member, uint16_t queue) = 0;
+  // Iterations have failed: messages of theirs that came before are thrown away.
+  virtual void throw_away(Card& card, Member& member) = 0;
+  // Are bytes that were put for these iterations of the program being written?
+  [[nodiscard]] virtual bool is_landing(const Card& card, const Member& member, uint16_t name,
+                                        uint64_t from, uint64_t to) const = 0;
 
  protected:
   ~Network() = default;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/queue/point_to_point.h"
 
+#include "firmware/p2p/abandoned.h"
+
 namespace peal::queue {
 namespace {
 
@@ -17,6 +19,12 @@ class PointToPoint final : public Network {
   }
   bool receive(Card& card, Member& member, const Receive& receive, const Ticket& ticket) override {
     return p2p::start_receive(card, member, receive, ticket);
+  }
+  void give_up(Card& card, Member&, uint16_t queue) override { p2p::give_up_messages(card, queue); }
+  void throw_away(Card& card, Member& member) override { p2p::throw_away_announced(card, member); }
+  [[nodiscard]] bool is_landing(const Card& card, const Member& member, uint16_t name,
+                                uint64_t from, uint64_t to) const override {
+    return p2p::is_landing(card, member, static_cast<uint16_t>(name + 1), from, to);
   }
 };
 

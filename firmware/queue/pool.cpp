@@ -7,6 +7,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/group/member.h"
 #include "firmware/host/keys.h"
+#include "firmware/queue/failed.h"
 #include "firmware/queue/list.h"
 
 namespace peal::queue {
@@ -82,6 +83,7 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
     queue->tasks[task - 1].next = queue->free_task;
     queue->free_task = static_cast<uint16_t>(task);
   }
+  forget_failures(card.queues, queue->member, queue->name);
   hold_key(card, request.key);
   ++card.queues.in_use;
   *handle = uint32_t{generation} << 16 | queue->index;

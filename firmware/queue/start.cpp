@@ -59,6 +59,7 @@ void end_start(const Scope& scope) {
   queue.consumer = 0;
   queue.passes_done = 0;
   queue.failure = {};
+  queue.told = false;
   queue.running = false;
   queue.first_start = static_cast<uint8_t>((queue.first_start + 1) % kStarts);
   --queue.start_count;
@@ -76,6 +77,7 @@ void end_start(const Scope& scope) {
   entry.operation = PEAL_OPERATION_START;
   entry.bytes = good ? 0 : failure.index;
   entry.tag = static_cast<uint64_t>(failure.reason);
+  if (failure.elsewhere) entry.tag |= PEAL_PROGRAM_ELSEWHERE;
   card.port->complete(queue.context, entry);
 }
 

@@ -72,7 +72,9 @@ bool start_message(const Scope& scope, const peal_descriptor& descriptor, const 
                          .bytes = descriptor.bytes,
                          .tag = descriptor.tag,
                          .key = descriptor.key,
-                         .engine = queue.engine},
+                         .engine = queue.engine,
+                         .program = program_of(queue),
+                         .iteration = queue.iteration},
                         ticket);
   }
   return network.receive(card, member,

@@ -8,6 +8,9 @@
 
 namespace peal::queue {
 
+// By which other ranks know what is of it, and that of no program by zero.
+inline uint16_t program_of(const Queue& queue) { return static_cast<uint16_t>(queue.name + 1); }
+
 // How issuing a descriptor went.
 enum class Issued : uint8_t {
   kYes,
@@ -38,7 +41,8 @@ enum class Issued : uint8_t {
                                          .notice = {.queue = descriptor.queue,
                                                     .counter = descriptor.counter,
                                                     .steps = descriptor.steps,
-                                                    .iteration = queue.iteration},
+                                                    .iteration = queue.iteration,
+                                                    .program = program_of(queue)},
                                          .key = descriptor.key,
                                          .engine = queue.engine},
                                         ticket);

@@ -4,6 +4,7 @@
 #include "firmware/base/kept.h"
 #include "firmware/group/member.h"
 #include "firmware/host/context.h"
+#include "firmware/queue/failed.h"
 #include "firmware/queue/fetch.h"
 #include "firmware/queue/gates.h"
 #include "firmware/queue/list.h"
@@ -41,6 +42,7 @@ void jump(const Scope& scope) {
   queue.consumer = 0;
   queue.gated = false;
   if (!is_resident(queue)) queue.fetched = 0;
+  heed_failures(scope.card, queue);
 }
 
 // COMPLETE, and the JUMP behind it: the host may free the program as soon as it has the completion.
@@ -143,21 +145,35 @@ Then carry_out(const Scope& scope, uint32_t* left) {
 }
 
 // The first start that is outstanding begins. False: there is none.
-bool begin(Queue& queue) {
+bool begin(const Scope& scope) {
+  Queue& queue = scope.queue;
   if (queue.start_count == 0) return false;
   queue.running = true;
   queue.gated = false;
+  heed_failures(scope.card, queue);
   return true;
+}
+
+// Of a start that has failed: its memory is the user's again when nothing is written there.
+bool still_lands(const Scope& scope) {
+  auto& [card, member, queue] = scope;
+  const Start& start = queue.starts[queue.first_start];
+  const Network* network = card.queues.network;
+  return !queue.doomed && network != nullptr &&
+         network->is_landing(card, member, queue.name, queue.iteration,
+                             start.first + uint64_t{start.passes});
 }
 
 // Descriptors, or what is needed for them.
 Then step(const Scope& scope, uint32_t* left) {
   Queue& queue = kept(scope.queue);
-  if (!queue.running && !begin(queue)) return Then::kWaits;
+  if (!queue.running && !begin(scope)) return Then::kWaits;
   if (queue.doomed && queue.failure.status == PEAL_STATUS_OK) queue.failure = queue.doom;
   if (queue.failure.status != PEAL_STATUS_OK) {
     --*left;
+    if (!queue.told && !tell_failure(scope)) return Then::kAgain;
     if (!is_quiet(queue)) return Then::kWaits;
+    if (still_lands(scope)) return Then::kAgain;
     end_start(scope);
     return Then::kGoesOn;
   }

@@ -83,6 +83,9 @@ constexpr uint32_t payload_bytes(uint8_t type) {
       return sizeof(peal_p2p_get);
     case PEAL_PACKET_DONE:
       return sizeof(peal_p2p_done);
+    case PEAL_PACKET_FAILED:
+    case PEAL_PACKET_KNOWN:
+      return sizeof(peal_failed);
     default:
       return 0;
   }

@@ -49,6 +49,14 @@ class PlayedNetwork final : public queue::Network {
                      rank_and_tag(receive.from, receive.tag),
                  ticket);
   }
+  void give_up(Card&, Member&, uint16_t) override { ++given_up; }
+  void throw_away(Card&, Member&) override {}
+  [[nodiscard]] bool is_landing(const Card&, const Member&, uint16_t, uint64_t,
+                                uint64_t) const override {
+    return lands;
+  }
+  uint32_t given_up = 0;  // so often
+  bool lands = false;     // bytes that others have put
 
  private:
   bool start(const std::string& text, const queue::Ticket& ticket) {
@@ -252,7 +260,9 @@ class QueueTest : public CardTest {
     std::string text = names::status(entry.status);
     if (entry.status == PEAL_STATUS_OK) return text;
     text += " at " + std::to_string(entry.bytes);
-    if (entry.tag != 0) text += std::string(" ") + kReasons[entry.tag];
+    const uint64_t reason = entry.tag & ~uint64_t{PEAL_PROGRAM_ELSEWHERE};
+    if (reason != 0) text += std::string(" ") + kReasons[reason];
+    if (reason != entry.tag) text += " elsewhere,";
     if (entry.failed_rank != PEAL_NO_RANK) text += " rank " + std::to_string(entry.failed_rank);
     return text;
   }

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/queue/failed.h"
+
+#include <bit>
+
+#include "firmware/group/liveness.h"
+#include "firmware/group/member.h"
+#include "firmware/queue/list.h"
+#include "firmware/queue/pool.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal::queue {
+namespace {
+
+// What becomes of news.
+enum class Noted : uint8_t { kNew, kKnown, kNoRoom };
+
+struct News {
+  uint16_t name;  // of the program
+  uint16_t hops;
+  uint64_t from;
+  uint64_t to;
+  Failure why;  // its rank: whose start failed
+};
+
+bool lasts(Card& card, const FailedIterations& failed) {
+  const Member* member = find_member(card, failed.member);
+  return member != nullptr && member->phase == MemberPhase::kActive && !member->membership.poisoned;
+}
+
+// May its place be taken? Not before all peers know it, and the own program is past it.
+bool is_spent(Card& card, const FailedIterations& failed) {
+  if (!lasts(card, failed)) return true;
+  if (failed.untold != 0) return false;
+  const Queue* queue = find_named(card, *find_member(card, failed.member), failed.name);
+  return queue == nullptr || queue->iteration >= failed.to;
+}
+
+FailedIterations* find_known(QueuePool& pool, uint32_t member, const News& news) {
+  for (uint32_t i = 0; i < pool.failed_top; ++i) {
+    FailedIterations& each = pool.failed[i];
+    if (each.in_use && each.member == member && each.name == news.name && each.from <= news.from &&
+        each.to >= news.to) {
+      return &each;
+    }
+  }
+  return nullptr;
+}
+
+// One of the same rank that this goes on: a rank that fails start after start needs one place.
+FailedIterations* find_growing(QueuePool& pool, uint32_t member, const News& news) {
+  for (uint32_t i = 0; i < pool.failed_top; ++i) {
+    FailedIterations& each = pool.failed[i];
+    if (each.in_use && each.member == member && each.name == news.name &&
+        each.why.rank == news.why.rank && each.from <= news.to && each.to >= news.from) {
+      return &each;
+    }
+  }
+  return nullptr;
+}
+
+// A free place, or that of the oldest that is spent. Null: none.
+FailedIterations* find_place(Card& card, uint32_t member, bool own) {
+  QueuePool& pool = card.queues;
+  FailedIterations* oldest = nullptr;
+  uint32_t told = 0;
+  for (uint32_t i = 0; i < pool.failed_top; ++i) {
+    FailedIterations& each = pool.failed[i];
+    if (!each.in_use) return &each;
+    if (is_spent(card, each)) {
+      if (oldest == nullptr || each.noted_ns < oldest->noted_ns) oldest = &each;
+    } else if (each.member == member) {
+      ++told;
+    }
+  }
+  if (!own && told >= kFailedOfMember) return nullptr;
+  return pool.failed_top < kFailed ? &pool.failed[pool.failed_top++] : oldest;
+}
+
+peal_failed body_of(const FailedIterations& failed) {
+  return {.from = failed.from,
+          .to = failed.to,
+          .rank = failed.why.rank,
+          .index = failed.why.index,
+          .program = failed.name,
+          .status = static_cast<uint16_t>(failed.why.status),
+          .reason = static_cast<uint16_t>(failed.why.reason),
+          .hops = failed.hops};
+}
+
+void send(Card& card, const Membership& self, uint32_t entry, uint8_t type,
+          const peal_failed& body) {
+  const SmallPacket what = {.payload = &body, .length = sizeof(body)};
+  if (send_small(card, self, self.peers[entry].address, membership_kind(self, type), what)) {
+    count(card, PEAL_COUNTER_SENT_FAILURE);
+  }
+}
+
+// To those that have not answered: a card that stays silent is dead in the end.
+void tell_untold(Card& card, FailedIterations& failed) {
+  Member& member = *find_member(card, failed.member);
+  const Membership& self = member.membership;
+  for (uint32_t left = failed.untold; left != 0; left &= left - 1) {
+    const auto entry = static_cast<uint32_t>(std::countr_zero(left));
+    send(card, self, entry, PEAL_PACKET_FAILED, body_of(failed));
+    await_peer(card, member, self.peers[entry].address.rank);
+  }
+  const TimeNs longest = card.timeouts.nack_max_ns;
+  const TimeNs wait = card.timeouts.nack_ns << failed.backoff;
+  failed.next_ns = card.now + (wait < longest ? wait : longest);
+  if (wait < longest) ++failed.backoff;
+  if (failed.untold != 0) card.timers.arm_no_later(card.queues.failure_timer, failed.next_ns);
+}
+
+uint32_t all_peers(const Membership& self) {
+  uint32_t mask = 0;
+  for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
+    if (!is_repeated_entry(entry, self.ranks)) mask |= 1u << entry;
+  }
+  return mask;
+}
+
+// Its own program's start, if it is in those iterations now.
+void end_own(Card& card, const Member& member, const FailedIterations& failed) {
+  Queue* queue = find_named(card, member, failed.name);
+  if (queue != nullptr && queue->running) heed(card, *queue);
+}
+
+// `teller`: the entry of the peer that said so, or kNoPeer: it is this rank's own.
+Noted note(Card& card, Member& member, const News& news, uint32_t teller) {
+  QueuePool& pool = card.queues;
+  const Membership& self = member.membership;
+  if (find_known(pool, self.handle, news) != nullptr) return Noted::kKnown;
+  const bool own = teller == kNoPeer;
+  FailedIterations* failed = find_growing(pool, self.handle, news);
+  if (failed != nullptr) {
+    if (news.from < failed->from) failed->from = news.from;
+    if (news.to > failed->to) failed->to = news.to;
+  } else {
+    failed = find_place(card, self.handle, own);
+    if (failed == nullptr) return Noted::kNoRoom;
+    *failed = {};
+    failed->in_use = true;
+    failed->name = news.name;
+    failed->member = self.handle;
+    failed->from = news.from;
+    failed->to = news.to;
+  }
+  failed->why = news.why;
+  failed->hops = news.hops;
+  failed->backoff = 0;
+  failed->noted_ns = card.now;
+  const bool goes_on = own || news.hops > 0;
+  if (goes_on) failed->untold = all_peers(self);
+  const bool whole = failed->from == news.from && failed->to == news.to;
+  if (!own && whole) failed->untold &= ~(1u << teller);
+  tell_untold(card, *failed);
+  if (pool.network != nullptr) pool.network->throw_away(card, member);
+  end_own(card, member, *failed);
+  return Noted::kNew;
+}
+
+News news_of(const Queue& queue, const Membership& self, uint64_t from, uint64_t to) {
+  News news = {
+      .name = queue.name, .hops = self.rounds, .from = from, .to = to, .why = queue.failure};
+  if (!news.why.elsewhere) news.why.rank = self.rank;
+  news.why.elsewhere = true;
+  return news;
+}
+
+// Values of a packet that cannot be.
+bool is_sound(const Membership& self, const peal_failed& body) {
+  return body.from < body.to && body.rank < self.ranks && body.program != PEAL_NO_QUEUE &&
+         body.status != PEAL_STATUS_OK && body.status < PEAL_STATUS_COUNT &&
+         body.reason < PEAL_PROGRAM_REASON_COUNT && body.hops <= self.rounds;
+}
+
+}  // namespace
+
+bool tell_failure(const Scope& scope) {
+  auto& [card, member, queue] = scope;
+  const Start& start = queue.starts[queue.first_start];
+  // (A start of no iterations is this rank's alone; a group that is over has told everybody.)
+  if (start.passes == 0 || queue.doomed) {
+    queue.told = true;
+    return true;
+  }
+  News news =
+      news_of(queue, member.membership, queue.iteration, start.first + uint64_t{start.passes});
+  bool noted = note(card, member, news, kNoPeer) != Noted::kNoRoom;
+  // Who waits for this program to tell another one waits in vain, too.
+  for (uint32_t i = 0; i < queue.tells_count && noted; ++i) {
+    news.name = queue.tells[i];
+    noted = note(card, member, news, kNoPeer) != Noted::kNoRoom;
+  }
+  if (!noted) {
+    count(card, PEAL_COUNTER_NO_FAILURE);
+    return false;
+  }
+  queue.told = true;
+  if (card.queues.network != nullptr) card.queues.network->give_up(card, member, queue.index);
+  return true;
+}
+
+void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why) {
+  Member& member = card.members[queue.member & 0xffff];
+  News news = news_of(queue, member.membership, iteration, iteration + 1);
+  news.why = why;
+  news.why.rank = member.membership.rank;
+  news.why.elsewhere = true;
+  (void)note(card, member, news, kNoPeer);
+}
+
+void heed(Card& card, Queue& queue) {
+  if (queue.failure.status != PEAL_STATUS_OK) return;
+  if (queue.starts[queue.first_start].passes == 0) return;
+  const News now = {
+      .name = queue.name, .hops = 0, .from = queue.iteration, .to = queue.iteration + 1, .why = {}};
+  const FailedIterations* failed = find_known(card.queues, queue.member, now);
+  if (failed == nullptr) return;
+  count(card, PEAL_COUNTER_STARTS_TOLD);
+  fail(card, queue, failed->why);
+}
+
+peal_counter on_failed(Card& card, Member& member, uint32_t entry, const peal_failed& body) {
+  const Membership& self = member.membership;
+  if (!is_sound(self, body)) return PEAL_COUNTER_DROP_ORIGIN;
+  const News news = {.name = body.program,
+                     .hops = static_cast<uint16_t>(body.hops > 0 ? body.hops - 1 : 0),
+                     .from = body.from,
+                     .to = body.to,
+                     .why = {.status = static_cast<peal_status>(body.status),
+                             .reason = static_cast<peal_program_reason>(body.reason),
+                             .index = body.index,
+                             .rank = body.rank,
+                             .elsewhere = true}};
+  const Noted noted = note(card, member, news, entry);
+  if (noted == Noted::kNoRoom) return PEAL_COUNTER_NO_FAILURE;
+  (void)on_known(card, member, entry, body);  // so does its sender
+  send(card, self, entry, PEAL_PACKET_KNOWN, body);
+  return noted == Noted::kNew ? PEAL_COUNTER_RECEIVED : PEAL_COUNTER_DUPLICATE;
+}
+
+peal_counter on_known(Card& card, const Member& member, uint32_t entry, const peal_failed& body) {
+  QueuePool& pool = card.queues;
+  bool expected = false;
+  for (uint32_t i = 0; i < pool.failed_top; ++i) {
+    FailedIterations& each = pool.failed[i];
+    if (!each.in_use || each.member != member.membership.handle || each.name != body.program) {
+      continue;
+    }
+    // (It may have grown since.)
+    if (body.from > each.from || body.to < each.to) continue;
+    expected = expected || (each.untold >> entry & 1) != 0;
+    each.untold &= ~(1u << entry);
+  }
+  return expected ? PEAL_COUNTER_RECEIVED : PEAL_COUNTER_DUPLICATE;
+}
+
+void answer_failed(Card& card, const Membership& self, uint32_t entry, const peal_failed& body) {
+  send(card, self, entry, PEAL_PACKET_KNOWN, body);
+}
+
+void forget_failures(QueuePool& pool, uint32_t member, uint16_t name) {
+  for (uint32_t i = 0; i < pool.failed_top; ++i) {
+    FailedIterations& each = pool.failed[i];
+    if (each.member == member && each.name == name) each.in_use = false;
+  }
+}
+
+void repeat_failures(Card& card) {
+  QueuePool& pool = card.queues;
+  for (uint32_t i = 0; i < pool.failed_top; ++i) {
+    FailedIterations& each = pool.failed[i];
+    if (!each.in_use) continue;
+    if (!lasts(card, each)) {
+      each.in_use = false;
+    } else if (each.untold != 0 && card.now >= each.next_ns) {
+      tell_untold(card, each);
+    } else if (each.untold != 0) {
+      card.timers.arm_no_later(pool.failure_timer, each.next_ns);
+    }
+  }
+  while (pool.failed_top > 0 && !pool.failed[pool.failed_top - 1].in_use) --pool.failed_top;
+}
+
+}  // namespace peal::queue

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Starts that fail are told to the group: which iterations of which program, of which rank, and
+// why. Whoever hears it for the first time tells its 2⌈log2 N⌉ peers, and repeats it to each until
+// that has answered that it knows; each ends its own start of these iterations, when it comes to
+// them. So nobody waits for what will not come. What still arrives of such an iteration is thrown
+// away (p2p/abandoned.h): it was for a start that is over. docs/decisions/0041
+#pragma once
+
+#include "firmware/queue/network.h"
+
+namespace peal::queue {
+
+// The start that runs has failed: its iterations, from the one that runs on, are noted and told,
+// and what its messages wait for is given up. False (counted): there is no record now; ask again.
+[[nodiscard]] bool tell_failure(const Scope& scope);
+// Iterations that were told too much, and will never be told again, cannot be carried out.
+void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why);
+
+// An iteration is about to begin. Has it failed elsewhere?
+void heed(Card& card, Queue& queue);
+inline void heed_failures(Card& card, Queue& queue) {
+  if (card.queues.failed_top != 0) heed(card, queue);
+}
+
+// What a peer, by its entry, says; and its answer to what was told.
+peal_counter on_failed(Card& card, Member& member, uint32_t entry, const peal_failed& body);
+peal_counter on_known(Card& card, const Member& member, uint32_t entry, const peal_failed& body);
+// Of a member that has left the group: nothing of its programs is left.
+void answer_failed(Card& card, const Membership& self, uint32_t entry, const peal_failed& body);
+
+// The name is another program's from now on.
+void forget_failures(QueuePool& pool, uint32_t member, uint16_t name);
+// It is time to tell those again that have not answered.
+void repeat_failures(Card& card);
+
+}  // namespace peal::queue
