@@ -88,6 +88,8 @@ class TalkDraw {
     return source_.below(2) == 0 ? source_.below(8)
                                  : (source_.below(0xffff) << 16 | source_.below(8));
   }
+  // Name of the program that it is of, plus one; mostly of none.
+  uint16_t program() { return static_cast<uint16_t>(source_.below(4) == 0 ? source_.below(6) : 0); }
   template <typename Body>
   std::vector<uint8_t> bytes_of(const Body& body, size_t more = 0) {
     std::vector<uint8_t> bytes(sizeof(body) + more, uint8_t{0x77});
@@ -109,15 +111,17 @@ class TalkDraw {
       case PEAL_PACKET_PUT: {
         const auto queue =
             static_cast<uint16_t>(source_.below(2) == 0 ? PEAL_P2P_NO_QUEUE : source_.below(4));
-        return bytes_of(peal_p2p_put{source_.below(70000), memory_.key, 0, {queue, 0, 1, 2}}, data);
+        return bytes_of(
+            peal_p2p_put{source_.below(70000), memory_.key, program(), 0, {queue, 0, 1, 2}}, data);
       }
       case PEAL_PACKET_STREAM:
         return bytes_of(peal_p2p_stream{source_.below(20000), request(), {}}, data);
       case PEAL_PACKET_ANNOUNCE:
         return source_.below(2) == 0
-                   ? bytes_of(peal_p2p_announce{source_.below(3), data, request(), {}}, data)
-                   : bytes_of(
-                         peal_p2p_announce{source_.below(3), source_.below(30000), request(), {}});
+                   ? bytes_of(peal_p2p_announce{source_.below(3), data, request(), program(), 0, 2},
+                              data)
+                   : bytes_of(peal_p2p_announce{source_.below(3), source_.below(30000), request(),
+                                                program(), 0, 2});
       case PEAL_PACKET_READY:
         return bytes_of(peal_p2p_ready{request(), request()});
       case PEAL_PACKET_GET:

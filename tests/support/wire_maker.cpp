@@ -202,6 +202,12 @@ Frame WireMaker::death(uint32_t sender, uint32_t rank) const {
   return sealed(frame);
 }
 
+Frame WireMaker::failed(uint32_t sender, const peal_failed& body, peal_packet_type type) const {
+  Frame frame = base(type, sender, kNoShape, 0);
+  set_payload(frame, body);
+  return sealed(frame);
+}
+
 Frame WireMaker::probe(uint32_t sender) const {
   return sealed(base(PEAL_PACKET_PROBE, sender, kNoShape, 0));
 }

@@ -89,7 +89,7 @@ class TalkTest : public GroupTest {
   }
   [[nodiscard]] Frame put_by(uint32_t key, uint32_t number, uint64_t offset, size_t bytes,
                              peal_p2p_notice notice = {PEAL_P2P_NO_QUEUE, 0, 0, 0}) const {
-    return talk(PEAL_PACKET_PUT, kSender, handle, number, peal_p2p_put{offset, key, 0, notice},
+    return talk(PEAL_PACKET_PUT, kSender, handle, number, peal_p2p_put{offset, key, 0, 0, notice},
                 std::vector<uint8_t>(bytes, static_cast<uint8_t>(number + 1)));
   }
   [[nodiscard]] Frame skip(uint32_t number) const {

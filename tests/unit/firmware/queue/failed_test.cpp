@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A start that fails is told: to whom, how often, what it ends on the card that hears it, and what
+// it leaves alone. Rank 1 of 4: 2, 0 and 3 are its peers.
+#include "firmware/queue/failed.h"
+
+#include "tests/unit/firmware/queue/queue_fixture.h"
+
+namespace peal::test {
+namespace {
+
+class Failed : public QueueTest {
+ protected:
+  static constexpr uint16_t kName = 7;
+  static constexpr uint16_t kFirstHops = 2;  // of four ranks
+
+  // A program that waits for rank 3, and then is over.
+  WrittenProgram& listener() {
+    program.sources = {3};
+    program.wait(0, 1);
+    return commit(program.end());
+  }
+  // One whose memory is gone: it tells rank 2, and then fails.
+  WrittenProgram& failing() {
+    program.signal(2, 0);
+    program.put(2, 8, data.key);
+    commit(program.end());
+    EXPECT_EQ(card_unregister_memory(bench.card(), bench.context(), data.key, &data.region),
+              PEAL_STATUS_OK);
+    return program;
+  }
+  static peal_failed news(uint64_t from, uint64_t to, uint32_t rank = 3) {
+    return {.from = from,
+            .to = to,
+            .rank = rank,
+            .index = 5,
+            .program = kName,
+            .status = PEAL_STATUS_BAD_PROGRAM,
+            .reason = PEAL_PROGRAM_REASON_KEY,
+            .hops = kFirstHops};
+  }
+  // What a peer says, and what the card does about it.
+  std::string hear(uint32_t peer, const peal_failed& body) {
+    bench.take_log();
+    bench.deliver(wire().failed(peer, body));
+    const std::string sent = bench.take_wire_log();
+    settle();
+    return sent;
+  }
+  void answer(uint32_t peer, const peal_failed& body) {
+    bench.deliver(wire().failed(peer, body, PEAL_PACKET_KNOWN));
+  }
+  // What the card sends of its own accord in that time.
+  std::string sent_within(TimeNs time_ns) {
+    bench.take_log();
+    bench.advance(time_ns);
+    return bench.take_wire_log();
+  }
+  [[nodiscard]] WireMaker wire() const { return WireMaker(member); }
+  [[nodiscard]] TimeNs wait() const { return default_timeouts().nack_ns; }
+
+  WrittenProgram program;
+};
+
+TEST_F(Failed, IsToldToAllPeersUntilTheyKnow) {
+  failing();
+  post(program, 0);
+  bench.take_log();
+  settle();
+  const std::string sent = bench.take_wire_log();
+  over(0);
+  EXPECT_EQ(log(), "signal to 2 tells 7.0 +1 of 0\ncompletes 100 BAD_PROGRAM at 1 key\n");
+  for (const char* peer : {"1>2", "1>0", "1>3"}) {
+    EXPECT_NE(
+        sent.find(std::string("send ") + peer + " FAILED program=7 from=0 to=1 rank=1 hops=2"),
+        std::string::npos)
+        << sent;
+  }
+  peal_failed told = news(0, 1, kOwn);
+  answer(2, told);
+  answer(0, told);
+  EXPECT_EQ(sent_within(wait() + 10), "send 1>3 FAILED program=7 from=0 to=1 rank=1 hops=2\n");
+  told.to = 9;  // somebody who knows more
+  answer(3, told);
+  EXPECT_EQ(sent_within(default_timeouts().nack_max_ns), "");
+}
+
+TEST_F(Failed, NewsEndTheStartAndGoOn) {
+  listener();
+  start(program, 0);
+  EXPECT_EQ(hear(0, news(0, 1)),
+            "send 1>2 FAILED program=7 from=0 to=1 rank=3 hops=1\n"
+            "send 1>3 FAILED program=7 from=0 to=1 rank=3 hops=1\n"
+            "send 1>0 KNOWN program=7 from=0 to=1 rank=3 hops=2\n"
+            "complete ctx0 cookie=100 BAD_PROGRAM rank=3\n");
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+  EXPECT_EQ(network.given_up, 1u);
+  // Heard again it is known; whoever says it knows it, too.
+  EXPECT_EQ(hear(2, news(0, 1)), "send 1>2 KNOWN program=7 from=0 to=1 rank=3 hops=2\n");
+  EXPECT_EQ(sent_within(wait() + 10), "send 1>3 FAILED program=7 from=0 to=1 rank=3 hops=1\n");
+}
+
+TEST_F(Failed, TheNextStartRuns) {
+  listener();
+  start(program, 0);
+  hear(0, news(0, 1));
+  start(program, 1);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+  EXPECT_EQ(notice_changes(3, 0, 1, 0), "+1 notices_stale");
+  EXPECT_EQ(log(), "") << "what was told to the one that failed is not for this one";
+  notice(3, 0, 1, 1);
+  EXPECT_EQ(log(), "completes 101 OK\n");
+}
+
+TEST_F(Failed, WhatIsToldOfTheNextStartBeforeTheNewsIsKept) {
+  listener();
+  start(program, 0);
+  notice(3, 0, 1, 1);
+  hear(0, news(0, 1));
+  log();
+  start(program, 1);
+  EXPECT_EQ(log(), "completes 101 OK\n");
+}
+
+TEST_F(Failed, AStartThatIsNotPostedYetFailsWhenItIs) {
+  listener();
+  notice(3, 0, 1, 0);  // all that it needs, and yet nobody else carries it out
+  hear(0, news(0, 1));
+  EXPECT_EQ(log(), "");
+  start(program, 0);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+}
+
+TEST_F(Failed, ALookAtTheProgramFailsForItselfAlone) {
+  listener();
+  hear(0, news(0, 1));
+  bench.take_log();
+  start(program, 0, 0);
+  EXPECT_EQ(log(), "completes 100 OK\n");
+}
+
+TEST_F(Failed, IterationsBeforeItAreCarriedOut) {
+  listener();
+  start(program, 0, 4);
+  hear(0, news(2, 3));
+  notice(3, 0, 1, 0);
+  EXPECT_EQ(log(), "");
+  bench.take_log();
+  notice(3, 0, 1, 1);
+  // The rest of its start fails with it, which others may not know.
+  EXPECT_NE(bench.take_wire_log().find("FAILED program=7 from=2 to=4 rank=3"), std::string::npos);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+  EXPECT_EQ(notice_changes(3, 0, 1, 3), "+1 notices_stale");
+  start(program, 4);
+  notice(3, 0, 1, 4);
+  EXPECT_EQ(log(), "completes 104 OK\n");
+}
+
+TEST_F(Failed, WhoHasDoneItAlreadyOnlyPassesItOn) {
+  listener();
+  start(program, 0);
+  notice(3, 0, 1, 0);
+  start(program, 1);
+  EXPECT_EQ(log(), "completes 100 OK\n");
+  EXPECT_NE(hear(0, news(0, 1)).find("1>2 FAILED"), std::string::npos);
+  EXPECT_EQ(log(), "");
+  notice(3, 0, 1, 1);
+  EXPECT_EQ(log(), "completes 101 OK\n");
+}
+
+TEST_F(Failed, WhoHasNoSuchProgramPassesItOn) {
+  EXPECT_NE(hear(0, news(0, 1)).find("1>2 FAILED"), std::string::npos);
+  EXPECT_EQ(hear(3, news(0, 1)), "send 1>3 KNOWN program=7 from=0 to=1 rank=3 hops=2\n");
+}
+
+TEST_F(Failed, ItGoesNoFartherThanItsHops) {
+  listener();
+  peal_failed last = news(0, 1);
+  last.hops = 0;
+  EXPECT_EQ(hear(0, last), "send 1>0 KNOWN program=7 from=0 to=1 rank=3 hops=0\n");
+  EXPECT_EQ(sent_within(wait() + 10), "");
+}
+
+TEST_F(Failed, TwoThatFailAtOnceNameThemselves) {
+  failing();
+  post(program, 0);
+  bench.finish_all_dma();  // it is about to run
+  hear(0, news(0, 1));
+  over(0);
+  EXPECT_EQ(log(), "signal to 2 tells 7.0 +1 of 0\ncompletes 100 BAD_PROGRAM at 1 key\n");
+}
+
+// A rank whose starts fail one after the other takes one place, and the last one counts.
+TEST_F(Failed, StartAfterStartIsOnePlace) {
+  listener();
+  for (uint64_t i = 0; i < 2 * queue::kFailed; i++) {
+    peal_failed body = news(i, i + 1);
+    hear(0, body);
+    body.to = i + 2;
+    answer(0, body);
+  }
+  EXPECT_EQ(bench.card().queues.failed_top, 1u);
+  start(program, 0, 2 * queue::kFailed + 1);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+}
+
+// What has no place is not answered, so it comes again; what all know makes room for it.
+TEST_F(Failed, WhatHasNoPlaceIsToldAgain) {
+  listener();
+  uint64_t from = 0;
+  for (; from < 2 * queue::kFailedOfMember; from += 2) {
+    EXPECT_NE(hear(0, news(from, from + 1)).find("KNOWN"), std::string::npos);
+  }
+  EXPECT_EQ(hear(0, news(from, from + 1)), "");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_FAILURE), 1u);
+  for (const uint32_t peer : {2u, 3u}) answer(peer, news(0, 1));
+  EXPECT_EQ(hear(0, news(from, from + 1)), "") << "its own program has not come so far";
+  start(program, 0);
+  EXPECT_NE(hear(0, news(from, from + 1)).find("KNOWN"), std::string::npos);
+}
+
+TEST_F(Failed, FieldsThatCannotBeAreRefused) {
+  using Spoil = void (*)(peal_failed&);
+  listener();
+  start(program, 0);
+  for (const Spoil spoil : {
+           Spoil{[](auto& body) { body.to = body.from; }},
+           Spoil{[](auto& body) { body.rank = 4; }},
+           Spoil{[](auto& body) { body.program = PEAL_NO_QUEUE; }},
+           Spoil{[](auto& body) { body.status = PEAL_STATUS_OK; }},
+           Spoil{[](auto& body) { body.status = PEAL_STATUS_COUNT; }},
+           Spoil{[](auto& body) { body.reason = PEAL_PROGRAM_REASON_COUNT; }},
+           Spoil{[](auto& body) { body.hops = kFirstHops + 1; }},
+       }) {
+    peal_failed body = news(0, 1);
+    spoil(body);
+    EXPECT_EQ(change(wire().failed(0, body)), "+1 drop_origin");
+  }
+  settle();
+  EXPECT_EQ(log(), "");
+  EXPECT_EQ(change(wire().failed(0, news(0, 1), PEAL_PACKET_KNOWN)), "+1 duplicate");
+}
+
+// Its memory is the user's again when nothing is written there any more.
+TEST_F(Failed, WhatIsBeingWrittenIsWaitedFor) {
+  listener();
+  network.lands = true;
+  start(program, 0);
+  bench.deliver(wire().failed(0, news(0, 1)));
+  for (int i = 0; i < 5; i++) bench.advance(100'000);
+  EXPECT_EQ(log(), "");
+  network.lands = false;
+  bench.advance(100'000);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+}
+
+// Whoever waits for a program that this one tells waits for this one.
+TEST_F(Failed, ProgramsThatItTellsFailWithIt) {
+  WrittenProgram other;
+  other.name = 8;
+  other.sources = {3};
+  other.wait(0, 1);
+  commit(other.end());
+  program.signal(2, 0, 1, 8);
+  failing();
+  start(other, 0);
+  bench.take_log();
+  post(program, 0);
+  settle();
+  EXPECT_NE(bench.take_wire_log().find("1>3 FAILED program=8 from=0 to=1 rank=1"),
+            std::string::npos);
+  over(0);
+  over(1);
+  EXPECT_NE(log().find("completes 100 BAD_PROGRAM at 2 key elsewhere, rank 1\n"),
+            std::string::npos);
+}
+
+// What was told too early is not told again: that iteration cannot be carried out, either.
+TEST_F(Failed, AnIterationThatWasToldTooEarlyFailsToo) {
+  listener();
+  start(program, 0);
+  notice(3, 0, 1, CONFIG_QUEUE_STARTS);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 0 ahead rank 3\n");
+  for (uint64_t i = 1; i < CONFIG_QUEUE_STARTS; i++) {
+    start(program, i);
+    notice(3, 0, 1, i);
+    EXPECT_EQ(log(), "completes " + std::to_string(100 + i) + " OK\n");
+  }
+  start(program, CONFIG_QUEUE_STARTS);
+  EXPECT_EQ(log(), "completes " + std::to_string(100 + CONFIG_QUEUE_STARTS) +
+                       " BAD_PROGRAM at 0 ahead elsewhere, rank 1\n");
+}
+
+TEST_F(Failed, ANameThatIsGivenAgainHasNotFailed) {
+  listener();
+  start(program, 0);
+  hear(0, news(0, 5));
+  log();
+  ASSERT_EQ(free_program(program), PEAL_STATUS_OK);
+  program.memory = {};
+  commit(program);
+  start(program, 0);
+  notice(3, 0, 1, 0);
+  EXPECT_EQ(log(), "completes 100 OK\n");
+}
+
+TEST_F(Failed, ADeadGroupHasNothingToTell) {
+  listener();
+  start(program, 0);
+  bench.deliver(wire().death(0, 3));
+  bench.take_log();
+  settle();
+  EXPECT_EQ(bench.take_wire_log().find("FAILED"), std::string::npos);
+  EXPECT_EQ(log(), "completes 100 PEER_DEAD at 0 rank 3\n");
+}
+
+}  // namespace
+}  // namespace peal::test
