@@ -96,7 +96,7 @@ TEST_F(TalkTest, NumbersOutsideTheWindowAreDropped) {
 }
 
 TEST_F(TalkTest, WhatIsCarriedOutInOrderWaitsForWhatIsMissing) {
-  const peal_p2p_announce message = {5, 0, 77, {}};
+  const peal_p2p_announce message = {5, 0, 77, 0, 0, 0};
   const Frame second = talk(PEAL_PACKET_ANNOUNCE, kSender, handle, 1, message);
   EXPECT_EQ(change(second), "+1 sent_p2p_control, +1 drop_p2p_order");
   bench.deliver(put(0, 0, 3));
@@ -273,7 +273,7 @@ TEST_F(TalkTest, LengthsThatCannotBeAreDropped) {
 
 TEST_F(TalkTest, AnAnnouncementMayNotComeWithoutRoom) {
   const auto announce = [&](uint32_t number, size_t bytes) {
-    const peal_p2p_announce message = {5, bytes == 0 ? 100 : bytes, number, {}};
+    const peal_p2p_announce message = {5, bytes == 0 ? 100 : bytes, number, 0, 0, 0};
     return change(
         talk(PEAL_PACKET_ANNOUNCE, kSender, handle, number, message, std::vector<uint8_t>(bytes)));
   };
@@ -286,7 +286,7 @@ TEST_F(TalkTest, AnAnnouncementMayNotComeWithoutRoom) {
 }
 
 TEST_F(TalkTest, PartOfAMessageDoesNotComeWithItsAnnouncement) {
-  const peal_p2p_announce message = {5, 100, 1, {}};
+  const peal_p2p_announce message = {5, 100, 1, 0, 0, 0};
   EXPECT_EQ(
       change(talk(PEAL_PACKET_ANNOUNCE, kSender, handle, 0, message, std::vector<uint8_t>(99))),
       "+1 drop_p2p_field");

@@ -208,6 +208,80 @@ TEST(ChainBroadcastPrograms, ADeathEndsEverybodysStarts) {
   }
 }
 
+// The start whose bytes a rank's card cannot read fails on that rank, and with it everybody's who
+// is not past it; the next one is right.
+class FailedStart : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t>> {
+ protected:
+  // How iteration i ended on that rank; null: not yet.
+  static const Completion* end_of(Programs& programs, uint32_t rank, uint64_t i) {
+    for (const Completion& completion : programs.cluster.completions(rank)) {
+      if (completion.cookie == 1000 + 2 * i + 1) return &completion;
+    }
+    return nullptr;
+  }
+};
+
+TEST_P(FailedStart, IsEverybodysAndTheNextIsRight) {
+  const auto [ranks, failing] = GetParam();
+  for (uint64_t seed = 1; seed <= 6; seed++) {
+    Random random(seed);
+    Programs programs(ranks, 3 * kSegment, broadcast_from(0, ranks, 3 * kSegment));
+    ASSERT_TRUE(programs.looked_at);
+    if (seed % 2 == 0) programs.cluster.fate = bad_wire(random);
+    size_t failed = 0;
+    for (uint64_t i = 0; i < 4; i++) {
+      for (uint32_t rank = 0; rank < ranks; rank++) programs.clear(rank);
+      fill_root(programs, 0, seed * 10 + i);
+      // (A program that fits stays on the card: all its DMA is of what it puts, or is given.)
+      if (i % 2 == 0) programs.cluster.bench(failing).port.fault_dmas = {random.below(3), 1};
+      programs.start_all(i);
+      ASSERT_TRUE(programs.cluster.run_until_completions(i + 2)) << "somebody waits, " << i;
+      programs.cluster.bench(failing).port.fault_dmas = {};
+      for (uint32_t rank = 0; rank < ranks; rank++) {
+        const Completion& ended = *end_of(programs, rank, i);
+        if (ended.status == PEAL_STATUS_OK) {
+          EXPECT_TRUE(programs.receive(rank) == programs.receive(0)) << rank << ", " << i;
+          continue;
+        }
+        failed++;
+        EXPECT_EQ(i % 2, 0u) << "a start that nobody failed";
+        EXPECT_EQ(status_text(ended.status), "DMA_FAULT");
+        const bool elsewhere = (ended.tag & PEAL_PROGRAM_ELSEWHERE) != 0;
+        if (elsewhere) EXPECT_LT(ended.failed_rank, ranks);
+      }
+    }
+    EXPECT_GT(failed, ranks / 2) << seed;
+    EXPECT_EQ(programs.cluster.problems(), "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, FailedStart,
+                         ::testing::Values(std::tuple{2u, 0u}, std::tuple{5u, 2u},
+                                           std::tuple{8u, 1u}, std::tuple{8u, 7u}));
+
+TEST(FailedStarts, ALateHostHearsOfItWhenItStarts) {
+  Programs programs(4, 3 * kSegment, broadcast_from(0, 4, 3 * kSegment));
+  fill_root(programs, 0, 1);
+  programs.cluster.bench(1).port.fault_dmas = {0, 1};
+  for (const uint32_t rank : {0u, 1u, 2u}) programs.start(rank, 0);
+  const auto others = [&] {
+    return programs.cluster.completions(0).size() == 2 &&
+           programs.cluster.completions(1).size() == 2 &&
+           programs.cluster.completions(2).size() == 2;
+  };
+  ASSERT_TRUE(programs.cluster.run_until(others, 10'000'000'000));
+  programs.start(3, 0);
+  ASSERT_TRUE(programs.cluster.run_until_completions(2));
+  const Completion& late = programs.cluster.completions(3).back();
+  EXPECT_EQ(status_text(late.status), "DMA_FAULT");
+  programs.start_all(1);
+  ASSERT_TRUE(programs.cluster.run_until_completions(3));
+  for (uint32_t rank = 0; rank < 4; rank++) {
+    EXPECT_EQ(status_text(programs.cluster.completions(rank).back().status), "OK") << rank;
+    EXPECT_TRUE(programs.receive(rank) == programs.receive(0)) << rank;
+  }
+}
+
 class PairwiseAlltoallProgram
     : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t, size_t>> {};
 
@@ -272,6 +346,59 @@ TEST(MessagePrograms, ARingOfSendsAndReceives) {
   for (uint32_t rank = 0; rank < kRanks; rank++) {
     EXPECT_TRUE(programs.receive(rank) == programs.send((rank + kRanks - 1) % kRanks)) << rank;
   }
+}
+
+// Whoever fails leaves others with halves of messages, which end; the next start has its own.
+TEST(MessagePrograms, ARingThatFailsIsARingAgain) {
+  constexpr uint32_t kRanks = 5;
+  constexpr size_t kBytes = 3 * CONFIG_MTU_BYTES;
+  const auto make = [](const Programs::Place& place) {
+    Program program({.rank = place.rank, .ranks = kRanks});
+    const uint16_t over = program.add_counter(place.rank);
+    const uint32_t before = (place.rank + kRanks - 1) % kRanks;
+    // Rank 2 receives nothing before its put to rank 0 is over.
+    if (place.rank == 2) {
+      program.put(0, place.send, 64, {.key = place.receives[0].key, .offset = 0}, nullptr, over);
+      program.wait(over, 1);
+    }
+    const uint64_t first = place.rank == 2 ? 1 : 0;
+    program.receive(before, 40, place.receive, kBytes, over);
+    program.send((place.rank + 1) % kRanks, 40, place.send, place.rank == 1 ? 100 : kBytes, over);
+    program.wait(over, first + 2);
+    return program;
+  };
+  uint64_t thrown_away = 0;
+  for (uint64_t seed = 1; seed <= 8; seed++) {
+    Programs programs(kRanks, kBytes, make);
+    Random random(seed);
+    if (seed % 2 == 0) programs.cluster.fate = bad_wire(random);
+    for (uint64_t i = 0; i < 4; i++) {
+      for (uint32_t rank = 0; rank < kRanks; rank++) {
+        programs.clear(rank);
+        programs.send(rank) = pattern_block(i, rank, 0, kBytes);
+      }
+      const bool fails = i % 2 == 0;
+      if (fails) programs.cluster.bench(2).port.fault_dmas = {0, 1};
+      programs.start_all(i);
+      ASSERT_TRUE(programs.cluster.run_until_completions(i + 2)) << "seed " << seed << ", " << i;
+      programs.cluster.bench(2).port.fault_dmas = {};
+      for (uint32_t rank = 0; rank < kRanks; rank++) {
+        const std::string ended = status_text(programs.cluster.completions(rank).back().status);
+        if (!fails) {
+          EXPECT_EQ(ended, "OK") << rank;
+          const auto& sent = programs.send((rank + kRanks - 1) % kRanks);
+          EXPECT_TRUE(std::equal(sent.begin() + 64, sent.begin() + 100,
+                                 programs.receive(rank).begin() + 64))
+              << rank << ", seed " << seed << ", " << i;
+        } else if (rank == 2) {
+          EXPECT_EQ(ended, "DMA_FAULT");
+        }
+      }
+    }
+    EXPECT_EQ(programs.cluster.problems(), "");
+    thrown_away += programs.cluster.total(PEAL_COUNTER_THROWN_AWAY);
+  }
+  EXPECT_GT(thrown_away, 8u);
 }
 
 // What the owner of a memory refuses ends the start, at the descriptor.
