@@ -44,9 +44,9 @@ struct Task {
 struct Failure {
   peal_status status;  // OK: it does not
   peal_program_reason reason;
-  uint32_t index;  // of the descriptor; of the counter where a rank told too much
-  uint32_t rank;   // PEAL_NO_RANK: nobody's
-  bool elsewhere;  // it was another start that failed, of `rank`
+  uint32_t index;          // of the descriptor; of the counter where a rank told too much
+  uint32_t rank;           // PEAL_NO_RANK: nobody's
+  bool elsewhere = false;  // it was another start that failed, of `rank`
 };
 
 // Iterations of a program that have failed, here or on another rank: no rank of the group carries
@@ -64,7 +64,7 @@ struct FailedIterations {
   TimeNs noted_ns;
   TimeNs next_ns;  // to those that have not answered
 };
-inline constexpr uint32_t kFailed = 4 * CONFIG_QUEUES;
+inline constexpr uint32_t kFailures = 4 * CONFIG_QUEUES;
 // So many of them may be what other ranks have told a member: no group takes all places.
 inline constexpr uint32_t kFailedOfMember = CONFIG_QUEUES;
 // Other programs that one tells.
@@ -150,7 +150,7 @@ struct QueuePool {
   uint16_t last;
   uint16_t named[CONFIG_QUEUES];  // buckets, by their names: index plus one
   uint16_t failed_top;            // all behind them are not in use
-  FailedIterations failed[kFailed];
+  FailedIterations failed[kFailures];
   Queue queues[CONFIG_QUEUES];
 };
 

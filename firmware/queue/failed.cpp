@@ -74,7 +74,7 @@ FailedIterations* find_place(Card& card, uint32_t member, bool own) {
     }
   }
   if (!own && told >= kFailedOfMember) return nullptr;
-  return pool.failed_top < kFailed ? &pool.failed[pool.failed_top++] : oldest;
+  return pool.failed_top < kFailures ? &pool.failed[pool.failed_top++] : oldest;
 }
 
 peal_failed body_of(const FailedIterations& failed) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emulator/common/random.h"
 #include "hostlib/program_collectives.h"
 #include "tools/peal-sim/program_hosts.h"
 
@@ -117,6 +118,98 @@ TEST(ProgramsInTime, LateHostsDelayTheirOwnPartAlone) {
   hosts.run();
   EXPECT_EQ(hosts.problems(), "");
   EXPECT_EQ(std::memcmp(hosts.receive(7), hosts.receive(0), kBytes), 0);
+}
+
+// A rank's start fails, because its memory is gone. Nobody waits for ever: who is not past it hears
+// whose start it was, and why; whoever has a result has the right one; and when the memory is there
+// again the next start is everybody's.
+TEST(ProgramsInTime, AStartThatFailsOnOneRankFailsAndTheNextDoesNot) {
+  constexpr size_t kBlock = 3000;
+  uint64_t told = 0;
+  uint64_t thrown_away = 0;
+  for (uint64_t seed = 1; seed <= 24; seed++) {
+    emulator::Random random(seed);
+    const auto ranks = static_cast<uint32_t>(2 + random.below(seed % 4 == 0 ? 30 : 8));
+    const auto failing = static_cast<uint32_t>(random.below(ranks));
+    ClusterOptions options = cards(ranks, seed);
+    if (seed % 3 != 0) {
+      options.faults.loss = 0.05;
+      options.faults.duplicate = 0.05;
+      options.faults.reorder = 0.05;
+    }
+    ProgramHosts hosts(options, ranks * kBlock, alltoall(ranks, kBlock, 1 + ranks / 2));
+    for (uint64_t i = 0; i < 5; i++) {
+      for (uint32_t rank = 0; rank < ranks; rank++) {
+        for (uint32_t to = 0; to < ranks; to++) {
+          fill(hosts.send(rank) + to * kBlock, kBlock, i * 1'000'000 + rank * 1000 + to);
+        }
+      }
+      const bool fails = i == 1 || i == 2;
+      if (i == 1) hosts.lose_send(failing);
+      if (i == 3) hosts.regain_send(failing);
+      for (uint32_t rank = 0; rank < ranks; rank++) {
+        hosts.start(rank, 1, random.below(4) == 0 ? 1 + random.below(2'000'000) : 0);
+      }
+      hosts.run();
+      for (uint32_t rank = 0; rank < ranks; rank++) {
+        const auto failures = hosts.take_failures(rank);
+        EXPECT_LE(failures.size(), fails ? 1u : 0u) << "rank " << rank << ", seed " << seed;
+        EXPECT_TRUE(rank != failing || failures.size() == (fails ? 1u : 0u)) << seed;
+        for (const peal_completion& entry : failures) {
+          const bool elsewhere = (entry.tag & PEAL_PROGRAM_ELSEWHERE) != 0;
+          EXPECT_EQ(elsewhere, rank != failing);
+          EXPECT_EQ(entry.status, PEAL_STATUS_BAD_PROGRAM);
+          EXPECT_EQ(entry.tag & 0x7f, uint64_t{PEAL_PROGRAM_REASON_KEY});
+          EXPECT_EQ(entry.failed_rank, elsewhere ? failing : PEAL_NO_RANK);
+        }
+        if (!failures.empty()) continue;
+        std::vector<uint8_t> expected(kBlock);
+        for (uint32_t from = 0; from < ranks; from++) {
+          fill(expected.data(), kBlock, i * 1'000'000 + from * 1000 + rank);
+          EXPECT_EQ(std::memcmp(hosts.receive(rank) + from * kBlock, expected.data(), kBlock), 0)
+              << from << " to " << rank << ", start " << i << ", seed " << seed;
+        }
+      }
+      EXPECT_EQ(hosts.problems(), "") << seed;
+      if (HasFailure()) return;
+    }
+    told += hosts.cluster().counter(PEAL_COUNTER_STARTS_TOLD);
+    thrown_away += hosts.cluster().counter(PEAL_COUNTER_THROWN_AWAY);
+    EXPECT_EQ(hosts.leaks(), "") << seed;
+  }
+  EXPECT_GT(told, 24u);
+  EXPECT_GT(thrown_away, 0u);
+}
+
+// Memory of a start that has failed is the user's again when that has been said, whatever others
+// still put there.
+TEST(ProgramsInTime, NothingIsWrittenBehindAStartThatFailed) {
+  constexpr size_t kBlock = 20'000;
+  constexpr uint32_t kRanks = 6;
+  uint64_t thrown_away = 0;
+  for (uint64_t seed = 1; seed <= 12; seed++) {
+    ClusterOptions options = cards(kRanks, seed);
+    options.faults.loss = 0.05;
+    options.faults.reorder = 0.1;
+    ProgramHosts hosts(options, kRanks * kBlock, alltoall(kRanks, kBlock, kRanks));
+    hosts.lose_send(2);
+    hosts.start_all();
+    hosts.on_failure = [&](uint32_t rank) {
+      std::memset(hosts.receive(rank), 0xd1, kRanks * kBlock);
+    };
+    hosts.run();
+    (void)hosts.leaks();
+    EXPECT_FALSE(hosts.take_failures(2).empty());
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      if (rank != 2 && hosts.take_failures(rank).empty()) continue;
+      const uint8_t* memory = hosts.receive(rank);
+      EXPECT_EQ(std::count(memory, memory + kRanks * kBlock, uint8_t{0xd1}),
+                static_cast<ptrdiff_t>(kRanks * kBlock))
+          << "rank " << rank << ", seed " << seed;
+    }
+    thrown_away += hosts.cluster().counter(PEAL_COUNTER_THROWN_AWAY);
+  }
+  EXPECT_GT(thrown_away, 0u);
 }
 
 // The same seed gives the same run.

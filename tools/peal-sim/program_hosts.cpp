@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "base/names.h"
 
@@ -59,10 +60,8 @@ void ProgramHosts::commit(uint32_t rank, const host::Programs& programs) {
   for (const auto& program : programs) commit(rank, *program);
 }
 
-void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
+void ProgramHosts::encode(uint32_t rank, const Committed& program) {
   Rank& own = ranks_[rank];
-  peal_commit_program request{};
-  const uint32_t memory = add_memory(cluster_, own.process, program.bytes(), &request.key);
   const auto find = [&](const void* address, uint64_t length, bool, uint32_t* key,
                         uint64_t* offset) {
     const auto* at = static_cast<const uint8_t*>(address);
@@ -76,9 +75,32 @@ void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
     return false;
   };
   uint32_t bad = 0;
-  if (!program.encode(find, cluster_.memory().data(memory), &bad)) {
+  if (!program.written.encode(find, cluster_.memory().data(program.memory), &bad)) {
     throw std::runtime_error("memory of descriptor " + std::to_string(bad));
   }
+}
+
+void ProgramHosts::lose_send(uint32_t rank) {
+  const Rank& own = ranks_[rank];
+  require(cluster_.unregister_memory(own.process.card, own.process.context, own.send_key),
+          "unregister memory");
+}
+
+void ProgramHosts::regain_send(uint32_t rank) {
+  Rank& own = ranks_[rank];
+  require(cluster_.register_memory(own.process.card, own.process.context, own.send, bytes_,
+                                   PEAL_ACCESS_READ | PEAL_ACCESS_WRITE, &own.send_key),
+          "register memory");
+  for (const Committed& program : own.programs) encode(rank, program);
+}
+
+void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
+  Rank& own = ranks_[rank];
+  peal_commit_program request{};
+  Committed committed;
+  committed.written = program;
+  committed.memory = add_memory(cluster_, own.process, program.bytes(), &request.key);
+  encode(rank, committed);
   request.member = own.process.address.member;
   request.count = program.count();
   request.counters = static_cast<uint32_t>(program.sources().size());
@@ -86,7 +108,6 @@ void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
   request.name = program.name();
   request.mode = static_cast<uint8_t>(program.shape().mode);
   request.engine = program.shape().engine;
-  Committed committed;
   const peal_status status =
       cluster_.commit_program(own.process.card, own.process.context, request, &committed.handle);
   if (status == PEAL_STATUS_BAD_FLAGS && request.engine > 0) {
@@ -149,10 +170,17 @@ void ProgramHosts::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
     }
   }
   if (entry.status == PEAL_STATUS_OK) return;
-  own.trouble += "rank " + std::to_string(rank) + ": start " + std::to_string(entry.sequence) +
-                 " ended with " + names::status(entry.status) + " at " +
-                 std::to_string(entry.bytes) + ", " + names::program_reason(uint32_t(entry.tag)) +
-                 "\n";
+  own.failures.push_back(entry);
+  if (on_failure) on_failure(rank);
+  own.trouble +=
+      "rank " + std::to_string(rank) + ": start " + std::to_string(entry.sequence) +
+      " ended with " + names::status(entry.status) + " at " + std::to_string(entry.bytes) + ", " +
+      names::program_reason(uint32_t(entry.tag & ~uint64_t{PEAL_PROGRAM_ELSEWHERE})) + "\n";
+}
+
+std::vector<peal_completion> ProgramHosts::take_failures(uint32_t rank) {
+  ranks_[rank].trouble.clear();
+  return std::exchange(ranks_[rank].failures, {});
 }
 
 TimeNs ProgramHosts::run() {

@@ -42,6 +42,10 @@ class ProgramHosts final : private HostEvents {
   // So many iterations on that rank, `late_ns` from now.
   void start(uint32_t rank, uint64_t passes, TimeNs late_ns = 0);
   void start_all(uint64_t passes = 1);
+  // The rank's send buffer is no registered memory any more, so that whatever reads it fails; and is
+  // again, by another key, which its programs have from their next start on that fetches them.
+  void lose_send(uint32_t rank);
+  void regain_send(uint32_t rank);
   // Until all starts are over, or nothing happens any more; how long it took.
   TimeNs run();
   // Each rank starts so many times, one start after the other: it posts, computes for so long on a
@@ -50,14 +54,20 @@ class ProgramHosts final : private HostEvents {
   TimeNs run_computing(uint64_t starts, TimeNs work_ns);
   // How starts ended that did not end well, and those that did not end; "" when all is well.
   [[nodiscard]] std::string problems() const;
+  // Starts that did not end well, each rank's since the last call.
+  [[nodiscard]] std::vector<peal_completion> take_failures(uint32_t rank);
   // Frees all programs and looks whether the cards have given everything back; "" if so.
   [[nodiscard]] std::string leaks();
   Cluster& cluster() { return cluster_; }
+  // Called when a completion of the rank's says that a start has failed.
+  std::function<void(uint32_t rank)> on_failure;
 
  private:
   struct Committed {
     uint32_t handle = 0;
     uint64_t next = 0;  // iteration
+    uint32_t memory = 0;
+    host::Program written{host::Program::Shape{}};
   };
   struct Rank {
     RankProcess process;
@@ -72,6 +82,7 @@ class ProgramHosts final : private HostEvents {
     TimeNs computes_until = 0;
     TimeNs over = 0;  // it has computed, and seen the last end
     std::string trouble;
+    std::vector<peal_completion> failures;
   };
 
   void on_host_event(TimeNs now_ns, uint32_t item) override;
@@ -79,6 +90,8 @@ class ProgramHosts final : private HostEvents {
                      const peal_completion& entry) override;
   void commit(uint32_t rank, const host::Programs& programs);
   void commit(uint32_t rank, const host::Program& program);
+  // What the rank's card reads of it, with the keys as they are.
+  void encode(uint32_t rank, const Committed& program);
   void post(uint32_t rank, uint64_t passes);
   [[nodiscard]] TimeNs last_over() const;
 

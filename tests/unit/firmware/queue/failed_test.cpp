@@ -192,14 +192,14 @@ TEST_F(Failed, TwoThatFailAtOnceNameThemselves) {
 // A rank whose starts fail one after the other takes one place, and the last one counts.
 TEST_F(Failed, StartAfterStartIsOnePlace) {
   listener();
-  for (uint64_t i = 0; i < 2 * queue::kFailed; i++) {
+  for (uint64_t i = 0; i < 2 * queue::kFailures; i++) {
     peal_failed body = news(i, i + 1);
     hear(0, body);
     body.to = i + 2;
     answer(0, body);
   }
   EXPECT_EQ(bench.card().queues.failed_top, 1u);
-  start(program, 0, 2 * queue::kFailed + 1);
+  start(program, 0, 2 * queue::kFailures + 1);
   EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
 }
 
