@@ -144,7 +144,7 @@ struct peal_commit_program {
 	uint32_t counters;
 	uint32_t scheduled; /* session mode: so many descriptors are behind the scheduling pointer at the beginning; else zero */
 	uint16_t name; /* by which descriptors of the group's ranks tell its counters; of the member's programs no other has it */
-	uint8_t mode; /* enum peal_program_mode */
+	uint8_t mode; /* enum peal_program_mode; PEAL_PROGRAM_TOGETHER */
 	uint8_t engine; /* by which its packets leave */
 };
 

@@ -43,6 +43,10 @@ enum peal_program_opcode {
 	X(1, TASKS, "tasks", "descriptors wait where a WAIT says so") \
 	X(2, SESSION, "session", "besides, none is issued behind the scheduling pointer, which counter 0 moves on")
 
+/* Besides, with the mode of a program that is committed: a start that has failed is not over before every rank has begun it. For
+ * programs that put into memory whose owner does not say that it is ready: that rests on what a start that is over says of the others. */
+#define PEAL_PROGRAM_TOGETHER 0x80
+
 enum peal_program_mode {
 #define PEAL_PROGRAM_MODE_ENUM(value, symbol, name, text) PEAL_PROGRAM_MODE_##symbol = value,
 	PEAL_PROGRAM_MODES(PEAL_PROGRAM_MODE_ENUM)

@@ -238,8 +238,10 @@ struct peal_failed {
 	uint16_t program; /* its name */
 	uint16_t status; /* enum peal_status with which the starts end */
 	uint16_t reason; /* enum peal_program_reason */
-	uint16_t hops; /* whoever did not know it tells its peers, with one less, unless it is zero */
+	uint8_t hops; /* whoever did not know it tells its peers, with one less, unless it is zero */
+	uint8_t begun; /* zero, or PEAL_FAILED_TOGETHER and below it how far the sender is: 0: it has not begun these iterations; k + 1: it has, and in rounds 0 to k - 1 has heard so of rank - 2^round */
 };
+#define PEAL_FAILED_TOGETHER 0x80
 
 struct peal_verdict {
 	uint32_t rank; /* the dead rank, or the rank that disagrees or failed */

@@ -55,7 +55,11 @@ struct FailedIterations {
   bool in_use;
   uint8_t backoff;
   uint16_t name;    // of the program
-  uint16_t hops;    // so far from here those may be that do not know it yet
+  uint8_t hops;     // so far from here those may be that do not know it yet
+  bool together;    // the starts end when every rank has begun: a dissemination
+  bool entered;     // of it: this rank has
+  uint8_t begun;    // how far this rank is, as packets have it
+  uint16_t heard;   // of it: bit per round
   uint32_t member;  // handle
   uint32_t untold;  // bit per peer entry
   uint64_t from;
@@ -86,9 +90,10 @@ struct Queue {
   bool fetching;  // a DMA brings descriptors
   bool gated;     // this pass took as long as a message, at least
   bool listed;
-  bool doomed;   // its group is over: all starts end with `doom`
-  bool leaving;  // so is its member: free when it is quiet
-  bool told;     // the group knows of `failure`, or need not
+  bool doomed;    // its group is over: all starts end with `doom`
+  bool leaving;   // so is its member: free when it is quiet
+  bool told;      // the group knows of `failure`, or need not
+  bool together;  // a start that has failed is over when every rank has begun it
   uint8_t tells_count;
   Sources sources_phase;
   Awaits awaits;

@@ -303,8 +303,9 @@ Program pairwise_exchange(uint32_t rank, const std::vector<PairBlock>& blocks, u
   return program;
 }
 
+// (Who puts in the next start rests on everybody's having begun this one, also where it fails.)
 Program collected_alltoall(const Collecting& own) {
-  Program program({.rank = own.rank, .ranks = own.ranks});
+  Program program({.rank = own.rank, .ranks = own.ranks, .together = true});
   const uint16_t arrived = program.add_counter(PEAL_ANY_RANK);
   const uint16_t sent = program.add_counter(own.rank);
   const Program::Notice notice = {.counter = arrived};

@@ -169,7 +169,7 @@ peal_error give_to_card(peal_group& group, peal_program& program) {
     request.counters = static_cast<uint32_t>(program.written.sources().size());
     request.scheduled = shape.scheduled;
     request.name = program.written.name();
-    request.mode = static_cast<uint8_t>(shape.mode);
+    request.mode = program.written.mode();
     request.engine = shape.engine;
     error = commit_program(*context.transport, request, &program.handle, &program.starts_max);
     // The library has looked at all else that a card may call so.

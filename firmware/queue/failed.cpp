@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "firmware/base/assert.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
 #include "firmware/queue/list.h"
@@ -17,11 +18,20 @@ enum class Noted : uint8_t { kNew, kKnown, kNoRoom };
 
 struct News {
   uint16_t name;  // of the program
-  uint16_t hops;
+  uint8_t hops;
+  bool together;
   uint64_t from;
   uint64_t to;
   Failure why;  // its rank: whose start failed
 };
+
+uint16_t all_rounds(const Membership& self) {
+  return static_cast<uint16_t>((1u << self.rounds) - 1);
+}
+
+bool is_complete(const Membership& self, const FailedIterations& failed) {
+  return failed.entered && failed.heard == all_rounds(self);
+}
 
 bool lasts(Card& card, const FailedIterations& failed) {
   const Member* member = find_member(card, failed.member);
@@ -32,7 +42,9 @@ bool lasts(Card& card, const FailedIterations& failed) {
 bool is_spent(Card& card, const FailedIterations& failed) {
   if (!lasts(card, failed)) return true;
   if (failed.untold != 0) return false;
-  const Queue* queue = find_named(card, *find_member(card, failed.member), failed.name);
+  const Member& member = *find_member(card, failed.member);
+  if (failed.together && !is_complete(member.membership, failed)) return false;
+  const Queue* queue = find_named(card, member, failed.name);
   return queue == nullptr || queue->iteration >= failed.to;
 }
 
@@ -51,12 +63,23 @@ FailedIterations* find_known(QueuePool& pool, uint32_t member, const News& news)
 FailedIterations* find_growing(QueuePool& pool, uint32_t member, const News& news) {
   for (uint32_t i = 0; i < pool.failed_top; ++i) {
     FailedIterations& each = pool.failed[i];
-    if (each.in_use && each.member == member && each.name == news.name &&
+    if (each.in_use && !each.together && each.member == member && each.name == news.name &&
         each.why.rank == news.why.rank && each.from <= news.to && each.to >= news.from) {
       return &each;
     }
   }
   return nullptr;
+}
+
+// Of the iteration that the queue is in.
+FailedIterations* find_of(Card& card, const Queue& queue) {
+  const News now = {.name = queue.name,
+                    .hops = 0,
+                    .together = false,
+                    .from = queue.iteration,
+                    .to = queue.iteration + 1,
+                    .why = {}};
+  return find_known(card.queues, queue.member, now);
 }
 
 // A free place, or that of the oldest that is spent. Null: none.
@@ -85,7 +108,8 @@ peal_failed body_of(const FailedIterations& failed) {
           .program = failed.name,
           .status = static_cast<uint16_t>(failed.why.status),
           .reason = static_cast<uint16_t>(failed.why.reason),
-          .hops = failed.hops};
+          .hops = failed.hops,
+          .begun = failed.begun};
 }
 
 void send(Card& card, const Membership& self, uint32_t entry, uint8_t type,
@@ -120,6 +144,53 @@ uint32_t all_peers(const Membership& self) {
   return mask;
 }
 
+// Has this rank begun these iterations? A program that is gone here has done with them.
+bool has_begun(const Queue* queue, const FailedIterations& failed) {
+  if (queue == nullptr || queue->iteration > failed.from) return true;
+  return queue->running && queue->iteration == failed.from &&
+         queue->starts[queue->first_start].passes > 0;
+}
+
+// As a dissemination: who has begun, and has heard of rank - 2^i in all rounds i below k, says so
+// to rank + 2^k. What was heard before this rank has got so far counts.
+// False: it is as far as before.
+bool advance(Card& card, const Member& member, FailedIterations& failed) {
+  if (!failed.together) return false;
+  const Membership& self = member.membership;
+  Queue* queue = find_named(card, member, failed.name);
+  failed.entered = failed.entered || has_begun(queue, failed);
+  if (queue != nullptr && is_complete(self, failed)) wake(card, *queue);
+  const int reached = failed.entered ? 1 + std::countr_one(failed.heard) : 0;
+  const auto begun = static_cast<uint8_t>(PEAL_FAILED_TOGETHER | reached);
+  if (failed.begun == begun) return false;
+  failed.begun = begun;
+  for (int round = 0; round < reached && round < self.rounds; ++round) {
+    failed.untold |= 1u << peer_ahead(static_cast<uint32_t>(round));
+  }
+  return true;
+}
+
+void advance_and_tell(Card& card, const Member& member, FailedIterations& failed) {
+  if (!advance(card, member, failed)) return;
+  failed.backoff = 0;
+  tell_untold(card, failed);
+}
+
+// A peer says how far it is.
+void hear_begun(Card& card, const Member& member, uint32_t entry, uint8_t begun,
+                FailedIterations& failed) {
+  if ((begun & PEAL_FAILED_TOGETHER) == 0) return;
+  const Membership& self = member.membership;
+  failed.together = true;
+  const uint32_t reached = begun & ~uint32_t{PEAL_FAILED_TOGETHER};
+  for (uint32_t round = 0; round < self.rounds && round < reached; ++round) {
+    const bool behind =
+        self.peers[peer_behind(round)].address.rank == self.peers[entry].address.rank;
+    if (behind) failed.heard |= static_cast<uint16_t>(1u << round);
+  }
+  advance_and_tell(card, member, failed);
+}
+
 // Its own program's start, if it is in those iterations now.
 void end_own(Card& card, const Member& member, const FailedIterations& failed) {
   Queue* queue = find_named(card, member, failed.name);
@@ -148,12 +219,14 @@ Noted note(Card& card, Member& member, const News& news, uint32_t teller) {
   }
   failed->why = news.why;
   failed->hops = news.hops;
+  failed->together = news.together;
   failed->backoff = 0;
   failed->noted_ns = card.now;
   const bool goes_on = own || news.hops > 0;
   if (goes_on) failed->untold = all_peers(self);
   const bool whole = failed->from == news.from && failed->to == news.to;
   if (!own && whole) failed->untold &= ~(1u << teller);
+  (void)advance(card, member, *failed);
   tell_untold(card, *failed);
   if (pool.network != nullptr) pool.network->throw_away(card, member);
   end_own(card, member, *failed);
@@ -161,8 +234,12 @@ Noted note(Card& card, Member& member, const News& news, uint32_t teller) {
 }
 
 News news_of(const Queue& queue, const Membership& self, uint64_t from, uint64_t to) {
-  News news = {
-      .name = queue.name, .hops = self.rounds, .from = from, .to = to, .why = queue.failure};
+  News news = {.name = queue.name,
+               .hops = self.rounds,
+               .together = queue.together,
+               .from = from,
+               .to = to,
+               .why = queue.failure};
   if (!news.why.elsewhere) news.why.rank = self.rank;
   news.why.elsewhere = true;
   return news;
@@ -172,7 +249,9 @@ News news_of(const Queue& queue, const Membership& self, uint64_t from, uint64_t
 bool is_sound(const Membership& self, const peal_failed& body) {
   return body.from < body.to && body.rank < self.ranks && body.program != PEAL_NO_QUEUE &&
          body.status != PEAL_STATUS_OK && body.status < PEAL_STATUS_COUNT &&
-         body.reason < PEAL_PROGRAM_REASON_COUNT && body.hops <= self.rounds;
+         body.reason < PEAL_PROGRAM_REASON_COUNT && body.hops <= self.rounds &&
+         (body.begun == 0 || ((body.begun & PEAL_FAILED_TOGETHER) != 0 &&
+                              (body.begun & ~PEAL_FAILED_TOGETHER) <= self.rounds + 1));
 }
 
 }  // namespace
@@ -198,6 +277,8 @@ bool tell_failure(const Scope& scope) {
     return false;
   }
   queue.told = true;
+  FailedIterations* failed = find_of(card, queue);
+  if (failed != nullptr) advance_and_tell(card, member, *failed);
   if (card.queues.network != nullptr) card.queues.network->give_up(card, member, queue.index);
   return true;
 }
@@ -211,12 +292,25 @@ void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Fa
   (void)note(card, member, news, kNoPeer);
 }
 
+bool all_have_begun(const Scope& scope) {
+  auto& [card, member, queue] = scope;
+  if (!queue.together || queue.doomed) return true;
+  const FailedIterations* failed = find_of(card, queue);
+  return failed == nullptr || is_complete(member.membership, *failed);
+}
+
+Rank awaited_to_begin(Card& card, const Queue& queue) {
+  const Membership& self = card.members[queue.member & 0xffff].membership;
+  const FailedIterations* failed = queue.together ? find_of(card, queue) : nullptr;
+  if (failed == nullptr || is_complete(self, *failed)) return PEAL_NO_RANK;
+  return self.peers[peer_behind(static_cast<uint32_t>(std::countr_one(failed->heard)))]
+      .address.rank;
+}
+
 void heed(Card& card, Queue& queue) {
   if (queue.failure.status != PEAL_STATUS_OK) return;
   if (queue.starts[queue.first_start].passes == 0) return;
-  const News now = {
-      .name = queue.name, .hops = 0, .from = queue.iteration, .to = queue.iteration + 1, .why = {}};
-  const FailedIterations* failed = find_known(card.queues, queue.member, now);
+  const FailedIterations* failed = find_of(card, queue);
   if (failed == nullptr) return;
   count(card, PEAL_COUNTER_STARTS_TOLD);
   fail(card, queue, failed->why);
@@ -226,7 +320,8 @@ peal_counter on_failed(Card& card, Member& member, uint32_t entry, const peal_fa
   const Membership& self = member.membership;
   if (!is_sound(self, body)) return PEAL_COUNTER_DROP_ORIGIN;
   const News news = {.name = body.program,
-                     .hops = static_cast<uint16_t>(body.hops > 0 ? body.hops - 1 : 0),
+                     .hops = static_cast<uint8_t>(body.hops > 0 ? body.hops - 1 : 0),
+                     .together = (body.begun & PEAL_FAILED_TOGETHER) != 0,
                      .from = body.from,
                      .to = body.to,
                      .why = {.status = static_cast<peal_status>(body.status),
@@ -236,7 +331,13 @@ peal_counter on_failed(Card& card, Member& member, uint32_t entry, const peal_fa
                              .elsewhere = true}};
   const Noted noted = note(card, member, news, entry);
   if (noted == Noted::kNoRoom) return PEAL_COUNTER_NO_FAILURE;
-  (void)on_known(card, member, entry, body);  // so does its sender
+  FailedIterations* known = find_known(card.queues, self.handle, news);
+  PEAL_ASSERT(known != nullptr);
+  if (known->together) {
+    hear_begun(card, member, entry, body.begun, *known);
+  } else {
+    (void)on_known(card, member, entry, body);  // who says it knows it
+  }
   send(card, self, entry, PEAL_PACKET_KNOWN, body);
   return noted == Noted::kNew ? PEAL_COUNTER_RECEIVED : PEAL_COUNTER_DUPLICATE;
 }
@@ -251,6 +352,7 @@ peal_counter on_known(Card& card, const Member& member, uint32_t entry, const pe
     }
     // (It may have grown since.)
     if (body.from > each.from || body.to < each.to) continue;
+    if (each.together && body.begun != each.begun) continue;
     expected = expected || (each.untold >> entry & 1) != 0;
     each.untold &= ~(1u << entry);
   }

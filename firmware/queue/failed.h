@@ -16,6 +16,12 @@ namespace peal::queue {
 // Iterations that were told too much, and will never be told again, cannot be carried out.
 void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why);
 
+// Of a program whose starts fail together: has every rank begun the start that has failed here?
+// The queue is woken when all have.
+[[nodiscard]] bool all_have_begun(const Scope& scope);
+// Whom that is waited for next; PEAL_NO_RANK: nobody.
+[[nodiscard]] Rank awaited_to_begin(Card& card, const Queue& queue);
+
 // An iteration is about to begin. Has it failed elsewhere?
 void heed(Card& card, Queue& queue);
 inline void heed_failures(Card& card, Queue& queue) {

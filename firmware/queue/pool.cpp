@@ -13,10 +13,14 @@
 namespace peal::queue {
 namespace {
 
+uint8_t mode_of(const peal_commit_program& request) {
+  return request.mode & static_cast<uint8_t>(~PEAL_PROGRAM_TOGETHER);
+}
+
 peal_status check_shape(const peal_commit_program& request) {
   if (request.name == PEAL_NO_QUEUE) return PEAL_STATUS_BAD_GROUP;
-  if (request.mode == 0 || request.mode >= PEAL_PROGRAM_MODE_COUNT ||
-      request.engine >= p2p::kEngines) {
+  const uint8_t mode = mode_of(request);
+  if (mode == 0 || mode >= PEAL_PROGRAM_MODE_COUNT || request.engine >= p2p::kEngines) {
     return PEAL_STATUS_BAD_FLAGS;
   }
   // At least COMPLETE and JUMP.
@@ -24,7 +28,7 @@ peal_status check_shape(const peal_commit_program& request) {
     return PEAL_STATUS_BAD_LENGTH;
   }
   if (request.counters > CONFIG_QUEUE_COUNTERS) return PEAL_STATUS_NO_RESOURCES;
-  if (request.mode != PEAL_PROGRAM_MODE_SESSION) {
+  if (mode != PEAL_PROGRAM_MODE_SESSION) {
     return request.scheduled == 0 ? PEAL_STATUS_OK : PEAL_STATUS_BAD_FLAGS;
   }
   const bool fits = request.counters > 0 && request.scheduled <= request.count;
@@ -73,8 +77,9 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
                   .ranks = member.membership.ranks,
                   .count = request.count,
                   .counters = request.counters,
-                  .mode = request.mode,
+                  .mode = mode_of(request),
                   .sources = queue->sources};
+  queue->together = (request.mode & PEAL_PROGRAM_TOGETHER) != 0;
   queue->scheduled = request.scheduled;
   uint16_t& bucket = bucket_of(card.queues, queue->member, queue->name);
   queue->next_named = bucket;

@@ -173,6 +173,7 @@ Then step(const Scope& scope, uint32_t* left) {
     --*left;
     if (!queue.told && !tell_failure(scope)) return Then::kAgain;
     if (!is_quiet(queue)) return Then::kWaits;
+    if (!all_have_begun(scope)) return Then::kWaits;
     if (still_lands(scope)) return Then::kAgain;
     end_start(scope);
     return Then::kGoesOn;

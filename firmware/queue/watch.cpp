@@ -2,12 +2,18 @@
 #include "firmware/queue/watch.h"
 
 #include "firmware/group/liveness.h"
+#include "firmware/queue/failed.h"
 
 namespace peal::queue {
 namespace {
 
 void watch(Card& card, Queue& queue) {
-  if (!queue.running || queue.failure.status != PEAL_STATUS_OK) return;
+  if (!queue.running) return;
+  if (queue.failure.status != PEAL_STATUS_OK) {
+    const Rank late = awaited_to_begin(card, queue);
+    if (late != PEAL_NO_RANK) await_peer(card, card.members[queue.member & 0xffff], late);
+    return;
+  }
   if (queue.awaits != Awaits::kCounter) return;
   const uint32_t source = queue.sources[queue.awaited];
   if (source == PEAL_ANY_RANK || source == queue.shape.rank) return;

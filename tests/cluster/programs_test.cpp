@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "emulator/common/random.h"
 #include "hostlib/program_collectives.h"
@@ -194,7 +195,8 @@ TEST(ProgramsInTime, NothingIsWrittenBehindAStartThatFailed) {
     ProgramHosts hosts(options, kRanks * kBlock, alltoall(kRanks, kBlock, kRanks));
     hosts.lose_send(2);
     hosts.start_all();
-    hosts.on_failure = [&](uint32_t rank) {
+    hosts.on_completion_of = [&](uint32_t rank, const peal_completion& entry) {
+      if (entry.status == PEAL_STATUS_OK) return;
       std::memset(hosts.receive(rank), 0xd1, kRanks * kBlock);
     };
     hosts.run();
@@ -210,6 +212,118 @@ TEST(ProgramsInTime, NothingIsWrittenBehindAStartThatFailed) {
     thrown_away += hosts.cluster().counter(PEAL_COUNTER_THROWN_AWAY);
   }
   EXPECT_GT(thrown_away, 0u);
+}
+
+// A small all-to-all, whose two programs are started in turn, each rank one start after the other,
+// as soon as it likes. Nobody says that its collective buffers are ready; so who fails may not go
+// on before all have begun what it has failed.
+class StartsInTurn {
+ public:
+  StartsInTurn(uint32_t ranks, uint64_t seed, uint32_t failing, bool loses)
+      : ranks_(ranks),
+        failing_(failing),
+        random_(seed),
+        hosts_(options(ranks, seed, loses), {.bytes = 3 * side(ranks)},
+               [ranks](const ProgramHosts::Place& place) { return both(ranks, place); }) {
+    hosts_.on_completion_of = [this](uint32_t rank, const peal_completion& entry) {
+      over(rank, entry);
+    };
+  }
+  void run() {
+    for (uint32_t rank = 0; rank < ranks_; rank++) begin(rank);
+    hosts_.run();
+    for (uint32_t rank = 0; rank < ranks_; rank++) {
+      EXPECT_EQ(begun_[rank], kStarts) << "rank " << rank;
+      (void)hosts_.take_failures(rank);
+    }
+    EXPECT_EQ(hosts_.problems(), "");
+    EXPECT_EQ(hosts_.leaks(), "");
+  }
+  uint32_t good = 0;
+  uint32_t told = 0;
+
+ private:
+  static constexpr uint64_t kStarts = 12;
+  static constexpr size_t kBlock = 64;
+  static size_t side(uint32_t ranks) { return ranks * kBlock; }
+
+  static ClusterOptions options(uint32_t ranks, uint64_t seed, bool loses) {
+    ClusterOptions made = cards(ranks, seed);
+    if (!loses) return made;
+    made.faults.loss = 0.05;
+    made.faults.duplicate = 0.03;
+    made.faults.reorder = 0.1;
+    return made;
+  }
+  static host::Programs both(uint32_t ranks, const ProgramHosts::Place& place) {
+    host::Programs programs;
+    auto* receive = static_cast<uint8_t*>(place.receive);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+      host::Collecting own;
+      own.rank = place.rank;
+      own.ranks = ranks;
+      own.send = static_cast<const uint8_t*>(place.send);
+      own.block_bytes = kBlock;
+      own.own = place.receives[place.rank];
+      own.collective = receive + (1 + turn) * side(ranks);
+      own.collectives = place.receives;
+      for (auto& remote : own.collectives) remote.offset += (1 + turn) * side(ranks);
+      programs.push_back(std::make_unique<host::Program>(host::collected_alltoall(own)));
+    }
+    return programs;
+  }
+  // Two one after the other: both programs have been fetched again with the key that is new.
+  static bool fails(uint64_t start) { return start % 5 == 3 || start % 5 == 4; }
+
+  void begin(uint32_t rank) {
+    const uint64_t start = begun_[rank]++;
+    if (rank == failing_ && fails(start) && !fails(start - 1)) hosts_.lose_send(rank);
+    if (rank == failing_ && !fails(start) && start > 0 && fails(start - 1)) {
+      hosts_.regain_send(rank);
+    }
+    for (uint32_t to = 0; to < ranks_; to++) {
+      fill(hosts_.send(rank) + to * kBlock, kBlock, start * 1'000'000 + rank * 1000 + to);
+    }
+    const uint64_t late = random_.below(3) == 0 ? random_.below(400'000) : 0;
+    hosts_.start_one(rank, start % 2, 1 + late);
+  }
+  void over(uint32_t rank, const peal_completion& entry) {
+    const uint64_t start = begun_[rank] - 1;
+    if (entry.status == PEAL_STATUS_OK) {
+      good++;
+      std::vector<uint8_t> expected(kBlock);
+      for (uint32_t from = 0; from < ranks_; from++) {
+        fill(expected.data(), kBlock, start * 1'000'000 + from * 1000 + rank);
+        EXPECT_EQ(std::memcmp(hosts_.receive(rank) + from * kBlock, expected.data(), kBlock), 0)
+            << from << " to " << rank << ", start " << start;
+      }
+    } else {
+      EXPECT_TRUE(fails(start)) << "rank " << rank << ", start " << start;
+      told += (entry.tag & PEAL_PROGRAM_ELSEWHERE) != 0 ? 1 : 0;
+    }
+    if (begun_[rank] < kStarts) begin(rank);
+  }
+
+  uint32_t ranks_;
+  uint32_t failing_;
+  emulator::Random random_;
+  std::map<uint32_t, uint64_t> begun_;
+  ProgramHosts hosts_;
+};
+
+TEST(ProgramsInTime, ProgramsInTurnSurviveStartsThatFail) {
+  uint32_t good = 0;
+  uint32_t told = 0;
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    const auto ranks = static_cast<uint32_t>(2 + seed % 9);
+    StartsInTurn starts(ranks, seed, static_cast<uint32_t>(seed % ranks), seed % 2 == 0);
+    starts.run();
+    if (::testing::Test::HasFailure()) FAIL() << "seed " << seed;
+    good += starts.good;
+    told += starts.told;
+  }
+  EXPECT_GT(told, 40u * 4);
+  EXPECT_GT(good, 40u * 8 * 2);
 }
 
 // The same seed gives the same run.

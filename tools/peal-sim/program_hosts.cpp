@@ -106,7 +106,7 @@ void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
   request.counters = static_cast<uint32_t>(program.sources().size());
   request.scheduled = program.shape().scheduled;
   request.name = program.name();
-  request.mode = static_cast<uint8_t>(program.shape().mode);
+  request.mode = program.mode();
   request.engine = program.shape().engine;
   const peal_status status =
       cluster_.commit_program(own.process.card, own.process.context, request, &committed.handle);
@@ -118,18 +118,20 @@ void ProgramHosts::commit(uint32_t rank, const host::Program& program) {
   own.programs.push_back(committed);
 }
 
-void ProgramHosts::post(uint32_t rank, uint64_t passes) {
+void ProgramHosts::post(uint32_t rank, const Planned& start) {
   Rank& own = ranks_[rank];
   own.computes_until = cluster_.now() + work_ns_;
-  for (Committed& program : own.programs) {
+  for (size_t i = 0; i < own.programs.size(); i++) {
+    if (start.program != kAll && start.program != i) continue;
+    Committed& program = own.programs[i];
     peal_submission entry{};
     entry.operation = PEAL_OPERATION_START;
     entry.member = own.process.address.member;
     entry.sequence = program.next;
     entry.cookie = program.next;
     entry.send_key = program.handle;
-    entry.block_bytes = passes;
-    program.next += passes;
+    entry.block_bytes = start.passes;
+    program.next += start.passes;
     if (!cluster_.submit(own.process.card, own.process.context, entry)) {
       throw std::runtime_error("the ring is full");
     }
@@ -139,8 +141,15 @@ void ProgramHosts::post(uint32_t rank, uint64_t passes) {
 void ProgramHosts::start(uint32_t rank, uint64_t passes, TimeNs late_ns) {
   Rank& own = ranks_[rank];
   own.outstanding += own.programs.size();
-  if (late_ns == 0) return post(rank, passes);
-  own.planned.push_back(passes);
+  if (late_ns == 0) return post(rank, {passes, kAll});
+  own.planned.push_back({passes, kAll});
+  cluster_.at(cluster_.now() + late_ns, rank);
+}
+
+void ProgramHosts::start_one(uint32_t rank, size_t program, TimeNs late_ns) {
+  Rank& own = ranks_[rank];
+  own.outstanding++;
+  own.planned.push_back({1, program});
   cluster_.at(cluster_.now() + late_ns, rank);
 }
 
@@ -150,9 +159,9 @@ void ProgramHosts::start_all(uint64_t passes) {
 
 void ProgramHosts::on_host_event(TimeNs, uint32_t rank) {
   Rank& own = ranks_[rank];
-  const uint64_t passes = own.planned.front();
+  const Planned start = own.planned.front();
   own.planned.erase(own.planned.begin());
-  post(rank, passes);
+  post(rank, start);
 }
 
 void ProgramHosts::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
@@ -162,6 +171,8 @@ void ProgramHosts::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
   });
   const auto rank = static_cast<uint32_t>(&own - ranks_.data());
   own.outstanding--;
+  if (entry.status != PEAL_STATUS_OK) note_failure(rank, entry);
+  if (on_completion_of) on_completion_of(rank, entry);
   if (own.outstanding == 0) {
     own.over = std::max(now_ns + completion_ns_, own.computes_until);
     if (own.more > 0) {
@@ -169,13 +180,15 @@ void ProgramHosts::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
       start(rank, 1, own.over + post_ns_ - now_ns);
     }
   }
-  if (entry.status == PEAL_STATUS_OK) return;
+}
+
+void ProgramHosts::note_failure(uint32_t rank, const peal_completion& entry) {
+  Rank& own = ranks_[rank];
   own.failures.push_back(entry);
-  if (on_failure) on_failure(rank);
-  own.trouble +=
-      "rank " + std::to_string(rank) + ": start " + std::to_string(entry.sequence) +
-      " ended with " + names::status(entry.status) + " at " + std::to_string(entry.bytes) + ", " +
-      names::program_reason(uint32_t(entry.tag & ~uint64_t{PEAL_PROGRAM_ELSEWHERE})) + "\n";
+  const auto reason = static_cast<uint32_t>(entry.tag & ~uint64_t{PEAL_PROGRAM_ELSEWHERE});
+  own.trouble += "rank " + std::to_string(rank) + ": start " + std::to_string(entry.sequence) +
+                 " ended with " + names::status(entry.status) + " at " +
+                 std::to_string(entry.bytes) + ", " + names::program_reason(reason) + "\n";
 }
 
 std::vector<peal_completion> ProgramHosts::take_failures(uint32_t rank) {

@@ -41,6 +41,8 @@ class ProgramHosts final : private HostEvents {
   [[nodiscard]] uint8_t* receive(uint32_t rank);
   // So many iterations on that rank, `late_ns` from now.
   void start(uint32_t rank, uint64_t passes, TimeNs late_ns = 0);
+  // The same, of that program alone.
+  void start_one(uint32_t rank, size_t program, TimeNs late_ns = 0);
   void start_all(uint64_t passes = 1);
   // The rank's send buffer is no registered memory any more, so that whatever reads it fails; and is
   // again, by another key, which its programs have from their next start on that fetches them.
@@ -59,8 +61,8 @@ class ProgramHosts final : private HostEvents {
   // Frees all programs and looks whether the cards have given everything back; "" if so.
   [[nodiscard]] std::string leaks();
   Cluster& cluster() { return cluster_; }
-  // Called when a completion of the rank's says that a start has failed.
-  std::function<void(uint32_t rank)> on_failure;
+  // Called with each completion of a rank's.
+  std::function<void(uint32_t rank, const peal_completion&)> on_completion_of;
 
  private:
   struct Committed {
@@ -69,6 +71,11 @@ class ProgramHosts final : private HostEvents {
     uint32_t memory = 0;
     host::Program written{host::Program::Shape{}};
   };
+  struct Planned {
+    uint64_t passes;
+    size_t program;  // kAll: each
+  };
+  static constexpr size_t kAll = ~size_t{0};
   struct Rank {
     RankProcess process;
     uint32_t send = 0;  // regions of host memory, and their keys
@@ -76,9 +83,9 @@ class ProgramHosts final : private HostEvents {
     uint32_t send_key = 0;
     uint32_t receive_key = 0;
     std::vector<Committed> programs;
-    uint64_t outstanding = 0;       // starts of programs
-    std::vector<uint64_t> planned;  // passes of starts that are still to be posted
-    uint64_t more = 0;              // starts that follow the one under way
+    uint64_t outstanding = 0;      // starts of programs
+    std::vector<Planned> planned;  // starts that are still to be posted
+    uint64_t more = 0;             // starts that follow the one under way
     TimeNs computes_until = 0;
     TimeNs over = 0;  // it has computed, and seen the last end
     std::string trouble;
@@ -88,11 +95,12 @@ class ProgramHosts final : private HostEvents {
   void on_host_event(TimeNs now_ns, uint32_t item) override;
   void on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
                      const peal_completion& entry) override;
+  void note_failure(uint32_t rank, const peal_completion& entry);
   void commit(uint32_t rank, const host::Programs& programs);
   void commit(uint32_t rank, const host::Program& program);
   // What the rank's card reads of it, with the keys as they are.
   void encode(uint32_t rank, const Committed& program);
-  void post(uint32_t rank, uint64_t passes);
+  void post(uint32_t rank, const Planned& start);
   [[nodiscard]] TimeNs last_over() const;
 
   Cluster cluster_;

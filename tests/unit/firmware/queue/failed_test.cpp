@@ -3,6 +3,8 @@
 // it leaves alone. Rank 1 of 4: 2, 0 and 3 are its peers.
 #include "firmware/queue/failed.h"
 
+#include <cstring>
+
 #include "tests/unit/firmware/queue/queue_fixture.h"
 
 namespace peal::test {
@@ -301,6 +303,101 @@ TEST_F(Failed, ANameThatIsGivenAgainHasNotFailed) {
   start(program, 0);
   notice(3, 0, 1, 0);
   EXPECT_EQ(log(), "completes 100 OK\n");
+}
+
+// A program whose starts fail together: a dissemination among four, whose rounds come from ranks 0
+// and 3.
+class FailedTogether : public Failed {
+ protected:
+  FailedTogether() { program.mode |= PEAL_PROGRAM_TOGETHER; }
+
+  // It has begun, and heard of so many rounds.
+  static peal_failed begun(uint8_t rounds, uint64_t from = 0) {
+    peal_failed body = news(from, from + 1);
+    body.begun = static_cast<uint8_t>(PEAL_FAILED_TOGETHER | (rounds + 1));
+    return body;
+  }
+  static peal_failed not_begun(uint64_t from = 0) {
+    peal_failed body = news(from, from + 1);
+    body.begun = PEAL_FAILED_TOGETHER;
+    return body;
+  }
+};
+
+TEST_F(FailedTogether, ItIsOverWhenAllHaveBegun) {
+  listener();
+  start(program, 0);
+  hear(0, not_begun());
+  hear(3, not_begun());
+  EXPECT_EQ(log(), "");
+  hear(3, begun(1));
+  EXPECT_EQ(log(), "") << "its second round says nothing of the first";
+  hear(2, begun(2));
+  EXPECT_EQ(log(), "") << "nor does a rank ahead";
+  hear(0, begun(0));
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+}
+
+TEST_F(FailedTogether, HowFarItIsIsToldWhereItIsAwaited) {
+  listener();
+  bench.take_log();
+  hear(0, not_begun());
+  for (const uint32_t peer : {0u, 2u, 3u}) answer(peer, not_begun());
+  EXPECT_EQ(sent_within(default_timeouts().nack_max_ns), "");
+  // To rank 2 in round 0, when it begins.
+  bench.take_log();
+  start(program, 0);
+  EXPECT_NE(bench.take_wire_log().find("send 1>2 FAILED program=7 from=0 to=1 rank=3"),
+            std::string::npos);
+  answer(2, not_begun());
+  EXPECT_NE(sent_within(wait() + 10).find("1>2 FAILED"), std::string::npos) << "it knows less";
+  answer(2, begun(0));
+  EXPECT_EQ(sent_within(default_timeouts().nack_max_ns), "");
+  // To rank 3 in round 1, when rank 0 has.
+  EXPECT_NE(hear(0, begun(0)).find("send 1>3 FAILED program=7 from=0 to=1 rank=3"),
+            std::string::npos);
+}
+
+TEST_F(FailedTogether, WhoHasDoneItHasBegun) {
+  listener();
+  start(program, 0);
+  notice(3, 0, 1, 0);
+  EXPECT_EQ(log(), "completes 100 OK\n");
+  bench.take_log();
+  hear(0, not_begun());
+  bench.port.take_sent();
+  bench.advance(wait() + 10);
+  bool told = false;
+  for (const Frame& frame : bench.port.take_sent()) {
+    peal_failed body;
+    std::memcpy(&body, frame.payload.data(), sizeof(body));
+    told = told ||
+           (frame.header.type == PEAL_PACKET_FAILED && body.begun == (PEAL_FAILED_TOGETHER | 1));
+  }
+  EXPECT_TRUE(told);
+}
+
+TEST_F(FailedTogether, HowFarCannotBeFartherThanTheRounds) {
+  listener();
+  EXPECT_EQ(change(wire().failed(0, begun(3))), "+1 drop_origin");
+  peal_failed odd = news(0, 1);
+  odd.begun = 1;
+  EXPECT_EQ(change(wire().failed(0, odd)), "+1 drop_origin");
+}
+
+// Who is awaited is watched: a card that dies meanwhile ends it.
+TEST_F(FailedTogether, WhoHasNotBegunIsWatched) {
+  listener();
+  start(program, 0);
+  hear(0, begun(0));
+  for (const uint32_t peer : {0u, 2u, 3u}) answer(peer, begun(1));
+  bench.deliver(wire().alive(0));
+  bench.deliver(wire().alive(2));
+  bench.deliver(wire().alive(3));
+  EXPECT_NE(sent_within(default_timeouts().dead_ns / 2).find("send 1>3 PROBE"), std::string::npos);
+  bench.deliver(wire().death(0, 3));
+  settle();
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
 }
 
 TEST_F(Failed, ADeadGroupHasNothingToTell) {
