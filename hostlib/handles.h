@@ -65,7 +65,7 @@ struct alignas(64) peal_request {
   uint8_t operation = 0;
   union {
     bool any_tag = false;  // of a receive whose message is not known
-    uint8_t bad_reason;    // of a start that failed: enum peal_program_reason
+    uint8_t bad_reason;    // of a start: enum peal_program_reason, PEAL_PROGRAM_ELSEWHERE
   };
   // How it ended, whoever else looks at it meanwhile: written before the state says that it is
   // done, and then left alone until it is freed.

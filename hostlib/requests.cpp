@@ -13,6 +13,12 @@ namespace peal::host {
 
 namespace {
 
+// Was it another rank's start that failed, and this one with it?
+bool failed_elsewhere(const peal_request& request) {
+  return request.operation == PEAL_OPERATION_START &&
+         (request.bad_reason & PEAL_PROGRAM_ELSEWHERE) != 0;
+}
+
 // Where a start failed, and why: ": counter 3: …" or ": descriptor 3: …".
 std::string place_of(const peal_request& request) {
   const bool bad = request.result == PEAL_ERR_BAD_PROGRAM;
@@ -20,13 +26,16 @@ std::string place_of(const peal_request& request) {
                        request.result == PEAL_ERR_BAD_BOUNDS ||
                        request.result == PEAL_ERR_BAD_ACCESS;
   const bool by_rank = refused && request.failed_rank != PEAL_NO_RANK;
-  if (request.operation != PEAL_OPERATION_START || (!bad && !by_rank)) return {};
-  const bool counter = bad && (request.bad_reason == PEAL_PROGRAM_REASON_AHEAD ||
-                               request.bad_reason == PEAL_PROGRAM_REASON_OVERFLOW ||
-                               request.bad_reason == PEAL_PROGRAM_REASON_SOURCE);
+  if (request.operation != PEAL_OPERATION_START) return {};
+  if (!bad && !by_rank && !failed_elsewhere(request)) return {};
+  const int reason = request.bad_reason & ~PEAL_PROGRAM_ELSEWHERE;
+  const bool counter =
+      bad && (reason == PEAL_PROGRAM_REASON_AHEAD || reason == PEAL_PROGRAM_REASON_OVERFLOW ||
+              reason == PEAL_PROGRAM_REASON_SOURCE);
   std::string text = counter ? ": counter " : ": descriptor ";
   text += std::to_string(request.bad_index);
-  const auto* row = bad ? names::row_of(names::kProgramReasons, request.bad_reason) : nullptr;
+  const auto* row =
+      bad ? names::row_of(names::kProgramReasons, static_cast<uint32_t>(reason)) : nullptr;
   return row == nullptr ? text : text + ": " + row->text;
 }
 
@@ -53,6 +62,10 @@ std::string message_title(uint8_t operation, uint32_t rank) {
 peal_error explain(const peal_request& request) {
   const std::string title = title_of(request);
   const std::string place = place_of(request);
+  if (failed_elsewhere(request)) {
+    return fail(request.result, "%s: rank %u's start failed: %s%s", title.c_str(),
+                request.failed_rank, peal_strerror(request.result), place.c_str());
+  }
   if (request.failed_rank != PEAL_NO_RANK) {
     return fail(request.result, "%s: %s%s: rank %u", title.c_str(), peal_strerror(request.result),
                 place.c_str(), request.failed_rank);

@@ -380,8 +380,9 @@ PEAL_API peal_error peal_fence(peal_group* group, uint32_t to, peal_request** re
  * the request inactive again, so that it may be started at once, with other data in its buffers. Of
  * one that is inactive they say at once that it is complete, and peal_wait_any() passes it over.
  * Starts of one request are matched between ranks in their order, whatever else is started: several
- * requests of a group may be started in any order, and be under way together. After an error the
- * request may be started again, unless a rank died.
+ * requests of a group may be started in any order, and be under way together. A start that fails on
+ * one rank fails on all that need it; who waits hears which rank it was, and why. After an error the
+ * request may be started again, by all ranks, unless a rank died.
  *
  * It is a program of the card; where a card has no room for one, or cannot read the receive buffer
  * as well (PEAL_READ | PEAL_WRITE), an ordinary operation, which has a group of its own, of those
@@ -493,7 +494,10 @@ PEAL_API peal_error peal_program_commit_all(peal_group* group, peal_program* con
 /* Runs it so many times, one after the other; the request is over with the last. Ranks that work
  * together start the same numbers of iterations. Several starts may be outstanding, some on the
  * card at a time (PEAL_ERR_TOO_MANY at the end of those that are too many). It ends with
- * PEAL_ERR_BAD_PROGRAM where a descriptor is bad or a rank tells what it must not. */
+ * PEAL_ERR_BAD_PROGRAM where a descriptor is bad or a rank tells what it must not. A start that
+ * fails on one rank fails on all that have not come to its end, with the same error; the text and
+ * peal_request_failed_rank() name that rank. The next start is another one: nothing that comes of
+ * one that has failed is written behind its end, or taken for a later one's. */
 PEAL_API peal_error peal_program_start(peal_program* program, uint32_t iterations,
                                        peal_request** request);
 /* PEAL_ERR_BUSY while a start is not over. Not collective: no rank starts a program any more that

@@ -209,6 +209,14 @@ void FakeCard::complete_message(const peal_submission& entry, uint64_t bytes, ui
   answer(entry, done, status, PEAL_NO_RANK);
 }
 
+void FakeCard::complete_start(const peal_submission& entry, uint32_t status, uint64_t index,
+                              uint64_t reason, uint32_t failed_rank) {
+  peal_completion done = {};
+  done.bytes = index;
+  done.tag = reason;
+  answer(entry, done, status, failed_rank);
+}
+
 void FakeCard::answer(const peal_submission& entry, peal_completion done, uint32_t status,
                       uint32_t failed_rank) {
   done.cookie = entry.cookie;

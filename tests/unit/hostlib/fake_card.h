@@ -44,6 +44,9 @@ struct FakeCard {
   // Of point-to-point: what was moved, and the tag of the message that a receive got.
   void complete_message(const peal_submission& entry, uint64_t bytes, uint64_t tag = 0,
                         uint32_t status = 0);
+  // Of a start that failed.
+  void complete_start(const peal_submission& entry, uint32_t status, uint64_t index,
+                      uint64_t reason, uint32_t failed_rank);
   void beat();
   void set_heartbeat_interval(uint32_t us) { ring.card->heartbeat.heartbeat_interval_us = us; }
   // Registered memory leaves the process.

@@ -93,6 +93,48 @@ TEST_F(ProgramApi, AnEngineGoesToTheCardWhichMayNotHaveIt) {
   EXPECT_EQ(other, nullptr);
 }
 
+// How a start ended whose completion says this.
+class FailedStart : public ProgramApi {
+ protected:
+  std::string text_of(uint32_t status, uint64_t index, uint64_t reason, uint32_t rank) {
+    if (!card.committed.empty()) return text_of_start(status, index, reason, rank);
+    EXPECT_EQ(commit(), PEAL_OK);
+    return text_of_start(status, index, reason, rank);
+  }
+  int failed_rank = -2;
+
+ private:
+  std::string text_of_start(uint32_t status, uint64_t index, uint64_t reason, uint32_t rank) {
+    peal_request* request = nullptr;
+    EXPECT_EQ(peal_program_start(program, 1, &request), PEAL_OK);
+    peal_submission entry = {};
+    EXPECT_TRUE(card.take(&entry));
+    card.complete_start(entry, status, index, reason, rank);
+    EXPECT_EQ(peal_wait(request), static_cast<peal_error>(status));
+    std::string text = peal_last_error_text();
+    failed_rank = peal_request_failed_rank(request);
+    EXPECT_EQ(peal_request_free(request), PEAL_OK);
+    return text.substr(text.find(':') + 2);
+  }
+};
+
+TEST_F(FailedStart, ItsPlaceIsNamedAndWhoseItWas) {
+  EXPECT_EQ(text_of(PEAL_STATUS_BAD_PROGRAM, 3, PEAL_PROGRAM_REASON_KEY, PEAL_NO_RANK),
+            "a descriptor of the program is bad: descriptor 3: no such memory key of this context");
+  EXPECT_EQ(failed_rank, -1);
+  EXPECT_EQ(
+      text_of(PEAL_STATUS_BAD_PROGRAM, 3, PEAL_PROGRAM_REASON_KEY | PEAL_PROGRAM_ELSEWHERE, 5),
+      "rank 5's start failed: a descriptor of the program is bad: descriptor 3: no such "
+      "memory key of this context");
+  EXPECT_EQ(failed_rank, 5);
+  EXPECT_EQ(text_of(PEAL_STATUS_DMA_FAULT, 4, PEAL_PROGRAM_ELSEWHERE, 6),
+            "rank 6's start failed: the card could not reach the memory: descriptor 4");
+  EXPECT_EQ(
+      text_of(PEAL_STATUS_BAD_PROGRAM, 1, PEAL_PROGRAM_REASON_AHEAD | PEAL_PROGRAM_ELSEWHERE, 2),
+      "rank 2's start failed: a descriptor of the program is bad: counter 1: a rank told a "
+      "counter of an iteration that is too far ahead");
+}
+
 // Programs that tell each other know each other's names before one of them is on the card.
 class SeveralPrograms : public ProgramApi {
  protected:
