@@ -95,7 +95,7 @@
 	X(NOTICES_REFUSED, "notices_refused", "told by the wrong rank, or to no counter that there is")  \
 	X(NO_QUEUE, "no_queue", "queue pool empty; program refused")                                     \
 	X(NO_TASK, "no_task", "no record for what a descriptor asks for; tried again later")             \
-	X(SENT_FAILURE, "sent_failure", "FAILED and KNOWN packets sent")                                 \
+	X(SENT_FAILURE, "sent_failure", "FAILURE and KNOWN packets sent")                                \
 	X(STARTS_TOLD, "starts_told", "starts that ended because another rank's had failed")             \
 	X(THROWN_AWAY, "thrown_away", "puts and messages of iterations that have failed")                \
 	X(NO_FAILURE, "no_failure", "no record for a failed start; told later, or again")

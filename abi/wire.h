@@ -41,8 +41,8 @@
 	X(21, GET, "GET", "asks for bytes of memory that a key names")                                                   \
 	X(22, DONE, "DONE", "how a request of the receiver's ended, where this side knows")                              \
 	/* of the group again: programs */                                                                               \
-	X(23, FAILED, "FAILED", "iterations of a program have failed; payload: struct peal_failed")                      \
-	X(24, KNOWN, "KNOWN", "answer to FAILED: the sender knows it; payload: that of the FAILED")
+	X(23, FAILURE, "FAILURE", "iterations of a program have failed; payload: struct peal_failed")                    \
+	X(24, KNOWN, "KNOWN", "answer to FAILURE: the sender knows it; payload: its own")
 
 enum peal_packet_type {
 #define PEAL_PACKET_ENUM(value, symbol, name, text) PEAL_PACKET_##symbol = value,
@@ -228,7 +228,7 @@ struct peal_p2p_done {
 	uint32_t status; /* enum peal_status */
 };
 
-/* Payload of FAILED and KNOWN (docs/decisions/0041): iterations of a program that no rank of the group carries out any more. It goes
+/* Payload of FAILURE and KNOWN (docs/decisions/0041): iterations of a program that no rank of the group carries out any more. It goes
  * from peer to peer until all know it. */
 struct peal_failed {
 	uint64_t from; /* first iteration */

@@ -31,7 +31,7 @@ namespace {
 // Packets of no operation, and of the group's own dissemination.
 constexpr PacketRules kGroupPackets = {
     .types = packet_types({PEAL_PACKET_DEATH, PEAL_PACKET_PROBE, PEAL_PACKET_ALIVE,
-                           PEAL_PACKET_FAREWELL, PEAL_PACKET_FAILED, PEAL_PACKET_KNOWN}),
+                           PEAL_PACKET_FAREWELL, PEAL_PACKET_FAILURE, PEAL_PACKET_KNOWN}),
     .blocks = true};
 constexpr PacketRules kPointToPointPackets = {
     .types =
@@ -281,7 +281,7 @@ peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
       poison(card, member, verdict.rank);
       return PEAL_COUNTER_RECEIVED;
     }
-    case PEAL_PACKET_FAILED:
+    case PEAL_PACKET_FAILURE:
       return queue::on_failed(card, member, arrival.sender_entry, body_of<peal_failed>(arrival));
     case PEAL_PACKET_KNOWN:
       return queue::on_known(card, member, arrival.sender_entry, body_of<peal_failed>(arrival));
@@ -376,7 +376,7 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
   if (sender != kPacketGood) return sender;
   if (self.poisoned) return answer_poisoned(card, self, arrival);
   if (header.type == PEAL_PACKET_PROBE) return answer_probe(card, self, arrival);
-  if (header.type == PEAL_PACKET_FAILED) {
+  if (header.type == PEAL_PACKET_FAILURE) {
     queue::answer_failed(card, self, arrival.sender_entry, body_of<peal_failed>(arrival));
     return PEAL_COUNTER_RECEIVED;
   }

@@ -3,7 +3,6 @@
 
 #include "firmware/p2p/connection.h"
 #include "firmware/p2p/ending.h"
-#include "firmware/p2p/matching.h"
 #include "firmware/p2p/request.h"
 #include "firmware/p2p/timing.h"
 #include "firmware/wire/transmit.h"

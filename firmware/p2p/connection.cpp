@@ -226,4 +226,12 @@ void put_on_ready_list(Card& card, Connection& connection) {
   state.due = true;
 }
 
+void remove_place(Connection& connection, uint32_t at) {
+  if (connection.places[at].packet != nullptr) --connection.held;
+  --connection.place_count;
+  for (uint32_t i = at; i < connection.place_count; ++i) {
+    connection.places[i] = connection.places[i + 1];
+  }
+}
+
 }  // namespace peal::p2p

@@ -56,4 +56,13 @@ inline void note_ready(Card& card, Connection& connection) {
   if (!connection.ready && has_to_send(connection)) put_on_ready_list(card, connection);
 }
 
+// May a message that it has announced still be answered in this life?
+inline bool may_match(const Connection& connection) {
+  return connection.phase == ConnectionPhase::kOpen ||
+         connection.phase == ConnectionPhase::kDraining ||
+         connection.phase == ConnectionPhase::kLeaving;
+}
+// The message there is forgotten; its packet is the caller's.
+void remove_place(Connection& connection, uint32_t at);
+
 }  // namespace peal::p2p

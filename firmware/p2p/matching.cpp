@@ -73,20 +73,6 @@ bool match_announced(Card& card, Connection& connection, Request& request) {
 
 }  // namespace
 
-bool may_match(const Connection& connection) {
-  return connection.phase == ConnectionPhase::kOpen ||
-         connection.phase == ConnectionPhase::kDraining ||
-         connection.phase == ConnectionPhase::kLeaving;
-}
-
-void remove_place(Connection& connection, uint32_t at) {
-  if (connection.places[at].packet != nullptr) --connection.held;
-  --connection.place_count;
-  for (uint32_t i = at; i < connection.place_count; ++i) {
-    connection.places[i] = connection.places[i + 1];
-  }
-}
-
 void match_receive(Card& card, Member& member, Request& request) {
   post_receive(card, member, request);
   for (uint8_t engine = 0; engine < kEngines; ++engine) {

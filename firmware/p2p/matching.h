@@ -20,11 +20,6 @@ peal_counter on_announce(Card& card, Connection& connection, Packet* packet);
 peal_status on_ready(Card& card, Connection& connection, const peal_p2p_ready& body);
 peal_counter on_done(Card& card, Connection& connection, const peal_p2p_done& body);
 
-// May a message of this connection still be answered in this life?
-bool may_match(const Connection& connection);
-// The message there is forgotten; its packet is the caller's.
-void remove_place(Connection& connection, uint32_t at);
-
 // Was a message announced to this rank that has no receive yet?
 [[nodiscard]] bool awaits_receive(const Card& card, const Connection& connection);
 

@@ -126,7 +126,7 @@ void tell_untold(Card& card, FailedIterations& failed) {
   const Membership& self = member.membership;
   for (uint32_t left = failed.untold; left != 0; left &= left - 1) {
     const auto entry = static_cast<uint32_t>(std::countr_zero(left));
-    send(card, self, entry, PEAL_PACKET_FAILED, body_of(failed));
+    send(card, self, entry, PEAL_PACKET_FAILURE, body_of(failed));
     await_peer(card, member, self.peers[entry].address.rank);
   }
   const TimeNs longest = card.timeouts.nack_max_ns;
@@ -361,13 +361,6 @@ peal_counter on_known(Card& card, const Member& member, uint32_t entry, const pe
 
 void answer_failed(Card& card, const Membership& self, uint32_t entry, const peal_failed& body) {
   send(card, self, entry, PEAL_PACKET_KNOWN, body);
-}
-
-void forget_failures(QueuePool& pool, uint32_t member, uint16_t name) {
-  for (uint32_t i = 0; i < pool.failed_top; ++i) {
-    FailedIterations& each = pool.failed[i];
-    if (each.member == member && each.name == name) each.in_use = false;
-  }
 }
 
 void repeat_failures(Card& card) {

@@ -34,8 +34,6 @@ peal_counter on_known(Card& card, const Member& member, uint32_t entry, const pe
 // Of a member that has left the group: nothing of its programs is left.
 void answer_failed(Card& card, const Membership& self, uint32_t entry, const peal_failed& body);
 
-// The name is another program's from now on.
-void forget_failures(QueuePool& pool, uint32_t member, uint16_t name);
 // It is time to tell those again that have not answered.
 void repeat_failures(Card& card);
 

@@ -7,7 +7,6 @@
 #include "firmware/base/assert.h"
 #include "firmware/group/member.h"
 #include "firmware/host/keys.h"
-#include "firmware/queue/failed.h"
 #include "firmware/queue/list.h"
 
 namespace peal::queue {
@@ -40,6 +39,14 @@ Queue* free_queue(Card& card) {
     if (!queue.in_use && !queue.listed) return &queue;
   }
   return nullptr;
+}
+
+// The name is another program's from now on.
+void forget_failures(QueuePool& pool, uint32_t member, uint16_t name) {
+  for (uint32_t i = 0; i < pool.failed_top; ++i) {
+    FailedIterations& each = pool.failed[i];
+    if (each.member == member && each.name == name) each.in_use = false;
+  }
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ constexpr uint32_t payload_bytes(uint8_t type) {
       return sizeof(peal_p2p_get);
     case PEAL_PACKET_DONE:
       return sizeof(peal_p2p_done);
-    case PEAL_PACKET_FAILED:
+    case PEAL_PACKET_FAILURE:
     case PEAL_PACKET_KNOWN:
       return sizeof(peal_failed);
     default:

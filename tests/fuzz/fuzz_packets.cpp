@@ -120,6 +120,23 @@ class PacketFuzz {
     }
   }
 
+  // Of iterations of programs 0 to 3 that have failed, or of a rank that is dead.
+  Frame verdict(const WireMaker& wire, uint32_t sender, uint8_t drawn) {
+    if (drawn < 64) return wire.death(sender, drawn % 8);
+    const uint64_t from = drawn % 8;
+    const uint8_t more = input_.byte();
+    const peal_failed body = {.from = from,
+                              .to = from + more % 3,
+                              .rank = more / 4u % 6,
+                              .index = 0,
+                              .program = static_cast<uint16_t>(more / 32 % 4),
+                              .status = static_cast<uint16_t>(1 + drawn % PEAL_STATUS_COUNT),
+                              .reason = static_cast<uint16_t>(drawn / 8 % 18),
+                              .hops = static_cast<uint8_t>(more % 4),
+                              .begun = input_.byte()};
+    return wire.failed(sender, body, drawn % 5 == 0 ? PEAL_PACKET_KNOWN : PEAL_PACKET_FAILURE);
+  }
+
   void made_frame() {
     const Membership& to = member();
     const WireMaker wire(to);
@@ -151,7 +168,7 @@ class PacketFuzz {
         frame = wire.refuse(other, what, sequence, input_.byte() % 8);
         break;
       case 4:
-        frame = wire.death(other, input_.byte() % 8);
+        frame = verdict(wire, other, input_.byte());
         break;
       case 5:
         switch (input_.byte() % 3) {

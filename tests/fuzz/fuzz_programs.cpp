@@ -174,9 +174,11 @@ class ProgramFuzz {
     request.counters = input_.byte() % (kCounters + 1);
     request.count = 2 + input_.byte() % 12;
     request.name = any_name();
-    request.mode = input_.byte() % 2 ? PEAL_PROGRAM_MODE_TASKS : PEAL_PROGRAM_MODE_SESSION;
+    const uint8_t mode = input_.byte();
+    request.mode = mode % 2 ? PEAL_PROGRAM_MODE_TASKS : PEAL_PROGRAM_MODE_SESSION;
     if (request.mode == PEAL_PROGRAM_MODE_SESSION)
       request.scheduled = input_.byte() % request.count;
+    if (mode / 2 % 4 == 3) request.mode |= PEAL_PROGRAM_TOGETHER;
     Known made;
     made.memory = bench.add_memory("program", kProgramBytes, PEAL_ACCESS_READ);
     made.count = request.count;

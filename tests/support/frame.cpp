@@ -171,7 +171,7 @@ std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
     case PEAL_PACKET_DEATH:
       text += number("rank", payload_as<peal_verdict>(header, payload).rank);
       break;
-    case PEAL_PACKET_FAILED:
+    case PEAL_PACKET_FAILURE:
     case PEAL_PACKET_KNOWN: {
       const auto body = payload_as<peal_failed>(header, payload);
       text += number("program", body.program) + number("from", body.from) + number("to", body.to) +

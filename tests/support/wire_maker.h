@@ -83,9 +83,9 @@ class WireMaker {
   [[nodiscard]] Frame probe(uint32_t sender) const;
   [[nodiscard]] Frame alive(uint32_t sender) const;
   [[nodiscard]] Frame farewell(uint32_t sender) const;
-  // FAILED, or KNOWN.
+  // FAILURE, or KNOWN.
   [[nodiscard]] Frame failed(uint32_t sender, const peal_failed& body,
-                             peal_packet_type type = PEAL_PACKET_FAILED) const;
+                             peal_packet_type type = PEAL_PACKET_FAILURE) const;
   // Makes it the answer to a NACK.
   static void make_repair(Frame& frame);
   // Makes it the packet of that number on its edge, or, of no data and no signal, what says so

@@ -73,14 +73,14 @@ TEST_F(Failed, IsToldToAllPeersUntilTheyKnow) {
   EXPECT_EQ(log(), "signal to 2 tells 7.0 +1 of 0\ncompletes 100 BAD_PROGRAM at 1 key\n");
   for (const char* peer : {"1>2", "1>0", "1>3"}) {
     EXPECT_NE(
-        sent.find(std::string("send ") + peer + " FAILED program=7 from=0 to=1 rank=1 hops=2"),
+        sent.find(std::string("send ") + peer + " FAILURE program=7 from=0 to=1 rank=1 hops=2"),
         std::string::npos)
         << sent;
   }
   peal_failed told = news(0, 1, kOwn);
   answer(2, told);
   answer(0, told);
-  EXPECT_EQ(sent_within(wait() + 10), "send 1>3 FAILED program=7 from=0 to=1 rank=1 hops=2\n");
+  EXPECT_EQ(sent_within(wait() + 10), "send 1>3 FAILURE program=7 from=0 to=1 rank=1 hops=2\n");
   told.to = 9;  // somebody who knows more
   answer(3, told);
   EXPECT_EQ(sent_within(default_timeouts().nack_max_ns), "");
@@ -90,15 +90,15 @@ TEST_F(Failed, NewsEndTheStartAndGoOn) {
   listener();
   start(program, 0);
   EXPECT_EQ(hear(0, news(0, 1)),
-            "send 1>2 FAILED program=7 from=0 to=1 rank=3 hops=1\n"
-            "send 1>3 FAILED program=7 from=0 to=1 rank=3 hops=1\n"
+            "send 1>2 FAILURE program=7 from=0 to=1 rank=3 hops=1\n"
+            "send 1>3 FAILURE program=7 from=0 to=1 rank=3 hops=1\n"
             "send 1>0 KNOWN program=7 from=0 to=1 rank=3 hops=2\n"
             "complete ctx0 cookie=100 BAD_PROGRAM rank=3\n");
   EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
   EXPECT_EQ(network.given_up, 1u);
   // Heard again it is known; whoever says it knows it, too.
   EXPECT_EQ(hear(2, news(0, 1)), "send 1>2 KNOWN program=7 from=0 to=1 rank=3 hops=2\n");
-  EXPECT_EQ(sent_within(wait() + 10), "send 1>3 FAILED program=7 from=0 to=1 rank=3 hops=1\n");
+  EXPECT_EQ(sent_within(wait() + 10), "send 1>3 FAILURE program=7 from=0 to=1 rank=3 hops=1\n");
 }
 
 TEST_F(Failed, TheNextStartRuns) {
@@ -149,7 +149,7 @@ TEST_F(Failed, IterationsBeforeItAreCarriedOut) {
   bench.take_log();
   notice(3, 0, 1, 1);
   // The rest of its start fails with it, which others may not know.
-  EXPECT_NE(bench.take_wire_log().find("FAILED program=7 from=2 to=4 rank=3"), std::string::npos);
+  EXPECT_NE(bench.take_wire_log().find("FAILURE program=7 from=2 to=4 rank=3"), std::string::npos);
   EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
   EXPECT_EQ(notice_changes(3, 0, 1, 3), "+1 notices_stale");
   start(program, 4);
@@ -163,14 +163,14 @@ TEST_F(Failed, WhoHasDoneItAlreadyOnlyPassesItOn) {
   notice(3, 0, 1, 0);
   start(program, 1);
   EXPECT_EQ(log(), "completes 100 OK\n");
-  EXPECT_NE(hear(0, news(0, 1)).find("1>2 FAILED"), std::string::npos);
+  EXPECT_NE(hear(0, news(0, 1)).find("1>2 FAILURE"), std::string::npos);
   EXPECT_EQ(log(), "");
   notice(3, 0, 1, 1);
   EXPECT_EQ(log(), "completes 101 OK\n");
 }
 
 TEST_F(Failed, WhoHasNoSuchProgramPassesItOn) {
-  EXPECT_NE(hear(0, news(0, 1)).find("1>2 FAILED"), std::string::npos);
+  EXPECT_NE(hear(0, news(0, 1)).find("1>2 FAILURE"), std::string::npos);
   EXPECT_EQ(hear(3, news(0, 1)), "send 1>3 KNOWN program=7 from=0 to=1 rank=3 hops=2\n");
 }
 
@@ -268,7 +268,7 @@ TEST_F(Failed, ProgramsThatItTellsFailWithIt) {
   bench.take_log();
   post(program, 0);
   settle();
-  EXPECT_NE(bench.take_wire_log().find("1>3 FAILED program=8 from=0 to=1 rank=1"),
+  EXPECT_NE(bench.take_wire_log().find("1>3 FAILURE program=8 from=0 to=1 rank=1"),
             std::string::npos);
   over(0);
   over(1);
@@ -347,14 +347,14 @@ TEST_F(FailedTogether, HowFarItIsIsToldWhereItIsAwaited) {
   // To rank 2 in round 0, when it begins.
   bench.take_log();
   start(program, 0);
-  EXPECT_NE(bench.take_wire_log().find("send 1>2 FAILED program=7 from=0 to=1 rank=3"),
+  EXPECT_NE(bench.take_wire_log().find("send 1>2 FAILURE program=7 from=0 to=1 rank=3"),
             std::string::npos);
   answer(2, not_begun());
-  EXPECT_NE(sent_within(wait() + 10).find("1>2 FAILED"), std::string::npos) << "it knows less";
+  EXPECT_NE(sent_within(wait() + 10).find("1>2 FAILURE"), std::string::npos) << "it knows less";
   answer(2, begun(0));
   EXPECT_EQ(sent_within(default_timeouts().nack_max_ns), "");
   // To rank 3 in round 1, when rank 0 has.
-  EXPECT_NE(hear(0, begun(0)).find("send 1>3 FAILED program=7 from=0 to=1 rank=3"),
+  EXPECT_NE(hear(0, begun(0)).find("send 1>3 FAILURE program=7 from=0 to=1 rank=3"),
             std::string::npos);
 }
 
@@ -372,7 +372,7 @@ TEST_F(FailedTogether, WhoHasDoneItHasBegun) {
     peal_failed body;
     std::memcpy(&body, frame.payload.data(), sizeof(body));
     told = told ||
-           (frame.header.type == PEAL_PACKET_FAILED && body.begun == (PEAL_FAILED_TOGETHER | 1));
+           (frame.header.type == PEAL_PACKET_FAILURE && body.begun == (PEAL_FAILED_TOGETHER | 1));
   }
   EXPECT_TRUE(told);
 }
@@ -406,7 +406,7 @@ TEST_F(Failed, ADeadGroupHasNothingToTell) {
   bench.deliver(wire().death(0, 3));
   bench.take_log();
   settle();
-  EXPECT_EQ(bench.take_wire_log().find("FAILED"), std::string::npos);
+  EXPECT_EQ(bench.take_wire_log().find("FAILURE"), std::string::npos);
   EXPECT_EQ(log(), "completes 100 PEER_DEAD at 0 rank 3\n");
 }
 
