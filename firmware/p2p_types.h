@@ -39,11 +39,10 @@ static_assert(kChunkBytes > 0 && kWaiters < UINT16_MAX);
 // Carried by the last packet of a put (or by an empty one: a signal): told to the receiver's
 // queue when the bytes are in memory there, and all that the connection carried before them.
 struct Notice {
-  uint16_t queue;        // of the receiving member; kNoQueue: none
-  uint16_t counter;      // of that queue: what it counts
-  uint32_t steps;        // how far
-  uint64_t iteration;    // the start it belongs to
-  uint16_t program = 0;  // sender's, its name plus one; 0: of none
+  uint16_t queue;      // of the receiving member; kNoQueue: none
+  uint16_t counter;    // of that queue: what it counts
+  uint32_t steps;      // how far
+  uint64_t iteration;  // the start it belongs to
 };
 
 // What has been noticed here.
@@ -100,6 +99,7 @@ struct Request {
   uint16_t rank;
   uint16_t dma;      // under way
   uint16_t records;  // packets that are not acknowledged
+  uint16_t program;  // put, send: whose it is, as a slot's
   uint16_t status;   // enum peal_status
   uint32_t failed_rank;
   uint32_t key;           // own memory's, held until it is over; 0: somebody else holds it
@@ -151,8 +151,9 @@ enum class SlotState : uint8_t {
 // A packet that came, and is not below the first that is missing or landing.
 struct Slot {
   SlotState state;
-  uint16_t status;  // kRefused: why
-  Notice notice;
+  uint16_t status;   // kRefused: why
+  uint16_t program;  // that put it: its name plus one; 0: none
+  Notice notice;     // of a program's put the iteration in each packet
 };
 
 // A message that has no receive yet.
@@ -160,7 +161,7 @@ struct Announcement {
   uint64_t tag;
   uint64_t bytes;
   uint32_t request;  // the sender's
-  uint16_t program;  // as a notice's
+  uint16_t program;  // as a slot's
   uint64_t iteration;
   Packet* packet;  // held: it came with its bytes; null: they are still to be asked for
 };

@@ -33,7 +33,7 @@ bool is_landing(const Card& card, const Member& member, uint16_t program, uint64
     }
     for (const Slot& slot : connection.slots) {
       const Notice& notice = slot.notice;
-      if (slot.state == SlotState::kLanding && notice.program == program &&
+      if (slot.state == SlotState::kLanding && slot.program == program &&
           notice.iteration >= from && notice.iteration < to) {
         return true;
       }

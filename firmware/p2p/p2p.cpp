@@ -96,6 +96,7 @@ bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket)
   request->remote_key = put.remote_key;
   request->remote_offset = put.remote_offset;
   request->notice = put.notice;
+  request->program = put.program;
   request->engine = put.engine;
   request->due = Due::kData;
   attach(card, *request);
@@ -119,9 +120,9 @@ bool start_send(Card& card, Member& member, const Send& send, const Ticket& tick
   if (request == nullptr) return false;
   request->tag = send.tag;
   request->engine = send.engine;
-  request->notice.program = send.program;
-  request->notice.iteration = send.iteration;
   if (ends_at_once(card, member, *request)) return true;
+  request->program = send.program;
+  request->notice.iteration = send.iteration;
   request->due = Due::kAnnounce;
   attach(card, *request);
   return true;

@@ -24,6 +24,7 @@ struct Put {
   Notice notice = {kNoQueue, 0, 0, 0};
   uint32_t key = 0;
   uint8_t engine = 0;
+  uint16_t program = 0;  // as a slot's
 };
 struct Get {
   Rank from;
@@ -40,7 +41,7 @@ struct Send {
   uint64_t tag;
   uint32_t key = 0;
   uint8_t engine = 0;
-  uint16_t program = 0;  // as a notice's
+  uint16_t program = 0;  // as a slot's
   uint64_t iteration = 0;
 };
 // By whatever engine it comes.

@@ -114,12 +114,12 @@ Fate on_put(Card& card, Connection& connection, Packet* packet) {
   const uint32_t bytes = data_bytes(*packet);
   Slot& slot = slot_of(connection, packet->header->sequence);
   const Notice notice = {body.notice.queue, body.notice.counter, body.notice.steps,
-                         body.notice.iteration, body.program};
+                         body.notice.iteration};
   const bool abandoned =
-      is_abandoned(card, connection, notice.program, notice.iteration) && bytes != 0;
+      bytes != 0 && is_abandoned(card, connection, body.program, notice.iteration);
   if (abandoned) count(card, PEAL_COUNTER_THROWN_AWAY);
   if (bytes == 0 || abandoned) {
-    slot = {SlotState::kLanded, 0, notice};
+    slot = {SlotState::kLanded, 0, 0, notice};
     return kTaken;
   }
   HostAddress to;
@@ -129,6 +129,7 @@ Fate on_put(Card& card, Connection& connection, Packet* packet) {
   if (status != PEAL_STATUS_OK) return refused(status);
   if (!dma_suffices(card, 1)) return dropped(PEAL_COUNTER_DROP_NO_DMA);
   slot.notice = notice;
+  slot.program = body.program;
   land(card, connection, packet, to, body.key, nullptr);
   return kTaken;
 }
@@ -146,7 +147,7 @@ Fate on_stream(Card& card, Connection& connection, Packet* packet) {
   }
   Slot& slot = slot_of(connection, packet->header->sequence);
   slot.notice.queue = kNoQueue;
-  slot.notice.program = 0;
+  slot.program = 0;
   if (bytes == 0) {
     slot.state = SlotState::kLanded;
     if (request->bytes == 0) end_request(card, *request, PEAL_STATUS_OK);

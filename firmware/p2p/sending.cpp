@@ -188,7 +188,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
       const Notice& notice = request.notice;
       peal_p2p_put body = {request.remote_offset + record.offset,
                            request.remote_key,
-                           notice.program,
+                           request.program,
                            0,
                            {kNoQueue, 0, 0, notice.iteration}};
       if (record.last) {
@@ -201,7 +201,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
     case PEAL_PACKET_ANNOUNCE:
       return put_body(packet,
                       peal_p2p_announce{request.tag, request.bytes, handle_of(state, request),
-                                        request.notice.program, 0, request.notice.iteration});
+                                        request.program, 0, request.notice.iteration});
     default:
       return put_body(packet, peal_p2p_get{request.remote_offset, request.bytes, request.remote_key,
                                            handle_of(state, request)});

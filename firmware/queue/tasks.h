@@ -41,10 +41,10 @@ enum class Issued : uint8_t {
                                          .notice = {.queue = descriptor.queue,
                                                     .counter = descriptor.counter,
                                                     .steps = descriptor.steps,
-                                                    .iteration = queue.iteration,
-                                                    .program = program_of(queue)},
+                                                    .iteration = queue.iteration},
                                          .key = descriptor.key,
-                                         .engine = queue.engine},
+                                         .engine = queue.engine,
+                                         .program = program_of(queue)},
                                         ticket);
 }
 
