@@ -80,10 +80,12 @@ void ProgramHosts::encode(uint32_t rank, const Committed& program) {
   }
 }
 
-void ProgramHosts::lose_send(uint32_t rank) {
+bool ProgramHosts::lose_send(uint32_t rank) {
   const Rank& own = ranks_[rank];
-  require(cluster_.unregister_memory(own.process.card, own.process.context, own.send_key),
-          "unregister memory");
+  const peal_status status =
+      cluster_.unregister_memory(own.process.card, own.process.context, own.send_key);
+  if (status != PEAL_STATUS_BUSY) require(status, "unregister memory");
+  return status == PEAL_STATUS_OK;
 }
 
 void ProgramHosts::regain_send(uint32_t rank) {

@@ -44,9 +44,10 @@ class ProgramHosts final : private HostEvents {
   // The same, of that program alone.
   void start_one(uint32_t rank, size_t program, TimeNs late_ns = 0);
   void start_all(uint64_t passes = 1);
-  // The rank's send buffer is no registered memory any more, so that whatever reads it fails; and
-  // is again, by another key, which its programs have from their next start on that fetches them.
-  void lose_send(uint32_t rank);
+  // The rank's send buffer is no registered memory any more, so that whatever reads it fails;
+  // false: it is being read, and still is. And it is again, by another key, which its programs have
+  // from their next start on that fetches them.
+  bool lose_send(uint32_t rank);
   void regain_send(uint32_t rank);
   // Until all starts are over, or nothing happens any more; how long it took.
   TimeNs run();
