@@ -22,7 +22,8 @@ class Abandoned : public TalkTest {
                                   .program = kName,
                                   .status = PEAL_STATUS_BAD_KEY,
                                   .reason = PEAL_PROGRAM_REASON_NONE,
-                                  .hops = 0}));
+                                  .hops = 0,
+                                  .begun = 0}));
     bench.take_log();
   }
   [[nodiscard]] Frame put_of(uint16_t program, uint64_t iteration, uint32_t number) const {

@@ -38,7 +38,8 @@ class Failed : public QueueTest {
             .program = kName,
             .status = PEAL_STATUS_BAD_PROGRAM,
             .reason = PEAL_PROGRAM_REASON_KEY,
-            .hops = kFirstHops};
+            .hops = kFirstHops,
+            .begun = 0};
   }
   // What a peer says, and what the card does about it.
   std::string hear(uint32_t peer, const peal_failed& body) {
