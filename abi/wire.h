@@ -195,7 +195,7 @@ struct peal_p2p_put {
 	uint64_t offset; /* bytes into the memory */
 	uint32_t key; /* of the receiving member's context */
 	uint16_t program; /* name of the sender's program, plus one; 0: it is of none. Here and below: what is of an iteration that has failed is taken and thrown away */
-	uint16_t reserved;
+	uint16_t put; /* the same in all packets of one put, another in the next: where one was refused its notice is not told */
 	struct peal_p2p_notice notice; /* in the last packet of a put; of a program's the iteration in all */
 };
 struct peal_p2p_stream {

@@ -153,6 +153,7 @@ struct Slot {
   SlotState state;
   uint16_t status;   // kRefused: why
   uint16_t program;  // that put it: its name plus one; 0: none
+  uint16_t put;      // which
   Notice notice;     // of a program's put the iteration in each packet
 };
 
@@ -202,14 +203,15 @@ struct Connection {
   uint16_t next_ready;  // of the list of those that may send
   uint16_t member;
   uint16_t rank;
-  uint16_t told;     // announcements that may have come so far, modulo 2^16
-  uint16_t given;    // that the other side has given so far
-  uint16_t used;     // and how many were used
-  uint16_t owing;    // receives whose READY or DONE is still to be sent
-  uint16_t landing;  // DMA writes under way
-  uint16_t unasked;  // packets landed since the last ACK
-  uint16_t waiting;  // send records to be sent
-  uint32_t peer;     // handle there; 0: not known
+  uint16_t told;         // announcements that may have come so far, modulo 2^16
+  uint16_t given;        // that the other side has given so far
+  uint16_t used;         // and how many were used
+  uint16_t owing;        // receives whose READY or DONE is still to be sent
+  uint16_t landing;      // DMA writes under way
+  uint16_t unasked;      // packets landed since the last ACK
+  uint16_t waiting;      // send records to be sent
+  uint16_t refused_put;  // one of its packets was, and its notice has not been told; 0: of none
+  uint32_t peer;         // handle there; 0: not known
   peal_peer_address address;
   RequestList work;   // whatever has something to send, but for
   RequestList sends;  // those that still have to be announced

@@ -2,6 +2,7 @@
 #include "firmware/p2p/receiving.h"
 
 #include <cstring>
+#include <utility>
 
 #include "abi/admin.h"
 #include "firmware/base/assert.h"
@@ -46,9 +47,17 @@ bool is_in_order(const peal_wire_header& header) {
          header.type == PEAL_PACKET_GET || header.type == PEAL_PACKET_DONE;
 }
 
-void tell_notice(Card& card, const Connection& connection, const Notice& notice) {
+// A put of which a packet was refused is not in memory, whatever else of it is: its last packet may
+// have come before that was known to its sender.
+[[gnu::cold]] [[gnu::noinline]] bool is_refused(Connection& connection, uint16_t put) {
+  return std::exchange(connection.refused_put, uint16_t{0}) == put;
+}
+
+void tell_notice(Card& card, Connection& connection, const Slot& slot) {
   State& state = card.p2p;
+  const Notice& notice = slot.notice;
   if (notice.queue == kNoQueue) return;
+  if (connection.refused_put != 0 && is_refused(connection, slot.put)) return;
   PEAL_ASSERT(state.notice_count < kWindow);
   state.notices[(state.notice_first + state.notice_count++) % kWindow] = {connection.member,
                                                                           connection.rank, notice};
@@ -70,7 +79,7 @@ void note_landed(Card& card, Connection& connection) {
     if (slot.state != SlotState::kLanded) break;
     slot.state = SlotState::kEmpty;
     ++connection.landed;
-    tell_notice(card, connection, slot.notice);
+    tell_notice(card, connection, slot);
   }
   if (static_cast<int32_t>(connection.arrived - connection.landed) < 0) {
     connection.arrived = connection.landed;
@@ -119,9 +128,10 @@ Fate on_put(Card& card, Connection& connection, Packet* packet) {
       bytes != 0 && is_abandoned(card, connection, body.program, notice.iteration);
   if (abandoned) count(card, PEAL_COUNTER_THROWN_AWAY);
   if (bytes == 0 || abandoned) {
-    slot = {SlotState::kLanded, 0, 0, notice};
+    slot = {SlotState::kLanded, 0, 0, body.put, notice};
     return kTaken;
   }
+  slot.put = body.put;
   HostAddress to;
   const Member& member = member_of(card, connection);
   const peal_status status =
@@ -214,6 +224,7 @@ void refuse(Card& card, Connection& connection, uint32_t number, peal_status sta
 void take_number(Card& card, Connection& connection, const peal_wire_header& header) {
   Slot& slot = slot_of(connection, header.sequence);
   if (slot.state != SlotState::kLanding && slot.state != SlotState::kLanded) {
+    if (slot.state == SlotState::kRefused) connection.refused_put = slot.put;
     slot.state = SlotState::kLanded;
     slot.notice.queue = kNoQueue;
   }

@@ -163,6 +163,10 @@ void launch(Card& card, Connection& connection, SendRecord& record, uint32_t num
   launch_packet(card, packet, false, connection.engine);
 }
 
+uint16_t put_of(const Request& request) {
+  return static_cast<uint16_t>(request.order % 0xffff + 1);
+}
+
 template <typename Body>
 uint16_t put_body(Packet* packet, const Body& body) {
   std::memcpy(packet->payload, &body, sizeof(body));
@@ -189,7 +193,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
       peal_p2p_put body = {request.remote_offset + record.offset,
                            request.remote_key,
                            request.program,
-                           0,
+                           put_of(request),
                            {kNoQueue, 0, 0, notice.iteration}};
       if (record.last) {
         body.notice = {notice.queue, notice.counter, notice.steps, notice.iteration};

@@ -127,6 +127,25 @@ TEST_F(TalkTest, ARefusalIsToldAsOftenAsItIsAskedForUntilItIsSkipped) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_WRITE_BYTES), 0u);
 }
 
+// One of a put's packets cannot be written. Its others are, the last one too, and its sender skips
+// the one: nobody is told that the put is there; of the next one they are.
+TEST_F(TalkTest, APutOfWhichAPacketWasRefusedTellsNobody) {
+  const auto packet = [&](uint32_t number, uint16_t of, bool last) {
+    peal_p2p_put body = {8 * uint64_t{number}, memory.key, 0, of, {PEAL_P2P_NO_QUEUE, 0, 0, 0}};
+    if (last) body.notice = {3, 0, 1, 0};
+    return talk(PEAL_PACKET_PUT, kSender, handle, number, body, std::vector<uint8_t>(8, 0x55));
+  };
+  bench.port.fault_dmas = {1, 1};
+  for (uint32_t number = 0; number < 3; number++) bench.deliver(packet(number, 77, number == 2));
+  bench.finish_all_dma();
+  const uint64_t before = bench.counter(PEAL_COUNTER_NOTICES_REFUSED);
+  bench.deliver(skip(1));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_REFUSED), before);
+  bench.deliver(packet(3, 78, true));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_REFUSED), before + 1) << "there is no such queue";
+}
+
 TEST_F(TalkTest, PutsMayNotLeaveTheirMemory) {
   const Memory unwritable = bench.add_memory("unwritable", 64, PEAL_ACCESS_READ);
   const Memory other =

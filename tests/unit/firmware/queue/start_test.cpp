@@ -78,15 +78,16 @@ TEST_F(QueueStart, SoManyMayBeOutstanding) {
 }
 
 TEST_F(QueueStart, AFailedStartOfSeveralIterationsIsOverWhole) {
-  bench.submit(start_entry(program, 0, 5));
+  constexpr uint64_t kPasses = CONFIG_QUEUE_STARTS + 2;
+  bench.submit(start_entry(program, 0, kPasses));
   settle();
   notice(3, 0, 1, 0);
   notice(3, 0, 1, 1 + CONFIG_QUEUE_STARTS);  // too far ahead of iteration 1
   EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 0 ahead rank 3\n");
-  EXPECT_EQ(notice_changes(3, 0, 1, 4), "+1 notices_stale");
-  EXPECT_EQ(end_of(start_entry(program, 5, 1)), "");
-  notice(3, 0, 1, 5);
-  EXPECT_EQ(log(), "completes 105 OK\n");
+  EXPECT_EQ(notice_changes(3, 0, 1, kPasses - 1), "+1 notices_stale");
+  EXPECT_EQ(end_of(start_entry(program, kPasses, 1)), "");
+  notice(3, 0, 1, kPasses);
+  EXPECT_EQ(log(), "completes " + std::to_string(100 + kPasses) + " OK\n");
 }
 
 }  // namespace
