@@ -210,8 +210,8 @@ struct Connection {
   uint16_t landing;      // DMA writes under way
   uint16_t unasked;      // packets landed since the last ACK
   uint16_t waiting;      // send records to be sent
-  uint16_t refused_put;  // one of its packets was, and its notice has not been told; 0: of none
   uint32_t peer;         // handle there; 0: not known
+  uint32_t refused_put;  // one of its packets was, its notice is still to come: one more; or 0
   peal_peer_address address;
   RequestList work;   // whatever has something to send, but for
   RequestList sends;  // those that still have to be announced

@@ -50,7 +50,7 @@ bool is_in_order(const peal_wire_header& header) {
 // A put of which a packet was refused is not in memory, whatever else of it is: its last packet may
 // have come before that was known to its sender.
 [[gnu::cold]] [[gnu::noinline]] bool is_refused(Connection& connection, uint16_t put) {
-  return std::exchange(connection.refused_put, uint16_t{0}) == put;
+  return std::exchange(connection.refused_put, 0u) == put + 1u;
 }
 
 void tell_notice(Card& card, Connection& connection, const Slot& slot) {
@@ -122,23 +122,23 @@ Fate on_put(Card& card, Connection& connection, Packet* packet) {
   const auto body = body_of<peal_p2p_put>(*packet);
   const uint32_t bytes = data_bytes(*packet);
   Slot& slot = slot_of(connection, packet->header->sequence);
-  const Notice notice = {body.notice.queue, body.notice.counter, body.notice.steps,
-                         body.notice.iteration};
-  const bool abandoned =
-      bytes != 0 && is_abandoned(card, connection, body.program, notice.iteration);
-  if (abandoned) count(card, PEAL_COUNTER_THROWN_AWAY);
-  if (bytes == 0 || abandoned) {
-    slot = {SlotState::kLanded, 0, 0, body.put, notice};
+  slot.put = body.put;
+  slot.notice = {body.notice.queue, body.notice.counter, body.notice.steps, body.notice.iteration};
+  if (bytes == 0) {
+    slot.state = SlotState::kLanded;
     return kTaken;
   }
-  slot.put = body.put;
+  if (is_abandoned(card, connection, body.program, body.notice.iteration)) {
+    count(card, PEAL_COUNTER_THROWN_AWAY);
+    slot.state = SlotState::kLanded;
+    return kTaken;
+  }
   HostAddress to;
   const Member& member = member_of(card, connection);
   const peal_status status =
       check_range(card, member.context, body.key, body.offset, bytes, PEAL_ACCESS_WRITE, &to);
   if (status != PEAL_STATUS_OK) return refused(status);
   if (!dma_suffices(card, 1)) return dropped(PEAL_COUNTER_DROP_NO_DMA);
-  slot.notice = notice;
   slot.program = body.program;
   land(card, connection, packet, to, body.key, nullptr);
   return kTaken;
@@ -224,7 +224,7 @@ void refuse(Card& card, Connection& connection, uint32_t number, peal_status sta
 void take_number(Card& card, Connection& connection, const peal_wire_header& header) {
   Slot& slot = slot_of(connection, header.sequence);
   if (slot.state != SlotState::kLanding && slot.state != SlotState::kLanded) {
-    if (slot.state == SlotState::kRefused) connection.refused_put = slot.put;
+    if (slot.state == SlotState::kRefused) connection.refused_put = slot.put + 1u;
     slot.state = SlotState::kLanded;
     slot.notice.queue = kNoQueue;
   }

@@ -163,9 +163,7 @@ void launch(Card& card, Connection& connection, SendRecord& record, uint32_t num
   launch_packet(card, packet, false, connection.engine);
 }
 
-uint16_t put_of(const Request& request) {
-  return static_cast<uint16_t>(request.order % 0xffff + 1);
-}
+uint16_t put_of(const Request& request) { return static_cast<uint16_t>(request.order); }
 
 template <typename Body>
 uint16_t put_body(Packet* packet, const Body& body) {
