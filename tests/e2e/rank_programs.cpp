@@ -234,6 +234,40 @@ void memory_that_goes(const Job& job, uint8_t* target) {
   EXPECT_OK(job, peal_program_free(program));
 }
 
+// Rank 0's memory goes after the commit; each other rank waits for the one before it. All hear
+// whose start it was, in each that follows as well.
+void a_start_that_fails_elsewhere(const Job& job) {
+  std::vector<uint8_t> own(100, 7);
+  peal_memory* registration = nullptr;
+  EXPECT_OK(job,
+            peal_register(job.card, own.data(), own.size(), PEAL_READ | PEAL_WRITE, &registration));
+  uint32_t key = 0;
+  uint64_t offset = 0;
+  EXPECT_OK(job, peal_memory_name(job.card, own.data(), 100, &key, &offset));
+  Program written({.rank = job.rank, .ranks = job.size});
+  const uint16_t heard = written.add_counter(job.rank > 0 ? job.rank - 1 : 0);
+  if (job.rank == 0)
+    written.put(0, own.data(), own.size(), {.key = key, .offset = offset}, nullptr);
+  if (job.rank > 0) written.wait(heard, 1);
+  if (job.rank + 1 < job.size) written.signal(job.rank + 1, {.counter = heard});
+  written.signal(job.rank, {.counter = written.add_counter(job.rank)});
+  peal_program* program = written_as(job, written);
+  EXPECT_OK(job, peal_program_commit(job.group, program));
+  int failed_rank = 0;
+  EXPECT_OK(job, run_once(job, program, &failed_rank));
+  job.barrier();
+  if (job.rank == 0) EXPECT_OK(job, peal_unregister(registration));
+  job.barrier();
+  for (int i = 0; i < 3; i++) {
+    EXPECT_ERROR(job, run_once(job, program, &failed_rank), PEAL_ERR_BAD_PROGRAM);
+    EXPECT_TRUE(job, failed_rank == (job.rank == 0 ? -1 : 0));
+    expect_words(job, "descriptor 0: no such memory key");
+    if (job.rank > 0) expect_words(job, "rank 0's start failed");
+  }
+  EXPECT_OK(job, peal_program_free(program));
+  if (job.rank != 0) EXPECT_OK(job, peal_unregister(registration));
+}
+
 // What the owner of memory refuses comes back with its rank, and the program goes on.
 void remote_memory_that_is_not_there(const Job& job, uint8_t* from) {
   const uint32_t next = (job.rank + 1) % job.size;
@@ -426,6 +460,7 @@ void run_programs_bad(Job& job) {
                job.rank == 0 ? PEAL_ERR_NOT_REGISTERED : PEAL_ERR_PEER_REFUSED);
   EXPECT_OK(job, peal_program_free(program));
   memory_that_goes(job, memory);
+  a_start_that_fails_elsewhere(job);
   remote_memory_that_is_not_there(job, memory);
   too_far_ahead(job);
   const Relay relay(job);
