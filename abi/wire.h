@@ -168,7 +168,7 @@ struct peal_not_yet {
 /* Payload of OPEN, ACCEPT and CLOSE. */
 struct peal_p2p_open {
 	uint32_t handle; /* of the sender's connection */
-	uint32_t reserved; /* zero, here and below */
+	uint32_t life; /* OPEN: of those that the sender's card has begun, counted up modulo 2^32; else zero */
 };
 
 /* Payload of ACK. */

@@ -211,6 +211,8 @@ struct Connection {
   uint16_t unasked;      // packets landed since the last ACK
   uint16_t waiting;      // send records to be sent
   uint32_t peer;         // handle there; 0: not known
+  uint32_t life;         // of this card's connections, counted
+  uint32_t peer_life;    // accepted: which of the asker's it is
   uint32_t refused_put;  // one of its packets was, its notice is still to come: one more; or 0
   peal_peer_address address;
   RequestList work;   // whatever has something to send, but for
@@ -246,6 +248,7 @@ struct Waiter {
   uint8_t engine;
   uint32_t member;  // handle
   uint32_t peer;    // handle of its connection
+  uint32_t life;    // and which of its card's it is
   peal_peer_address address;
 };
 
@@ -276,6 +279,7 @@ struct State {
   RequestList wanting;  // requests without a connection
   RequestList over;
   uint64_t order;
+  uint32_t lives;  // of connections, that have begun
   Timer timer;
   uint16_t buckets[kConnections];
   Noticed notices[kWindow];

@@ -148,6 +148,7 @@ Connection& take_connection(Card& card, const Member& member, const peal_peer_ad
   connection.member = member.index;
   connection.rank = address.rank;
   connection.engine = engine;
+  connection.life = ++state.lives;
   connection.address = address;
   const Membership& self = member.membership;
   const uint32_t entry = peer_entry(self.rank, address.rank, self.ranks);

@@ -52,10 +52,10 @@ void write_header(const Card& card, const Connection& connection, uint8_t type, 
 }
 
 bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8_t engine,
-          uint8_t type, uint32_t handle, uint32_t own_handle) {
+          uint8_t type, uint32_t handle, uint32_t own_handle, uint32_t life) {
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
-  const peal_p2p_open body = {own_handle, 0};
+  const peal_p2p_open body = {own_handle, life};
   const uint16_t bytes = type == PEAL_PACKET_CLOSED ? uint16_t{0} : uint16_t{sizeof(body)};
   write_plain(self, to, engine, type, handle, bytes, packet->header);
   if (bytes != 0) std::memcpy(packet->payload, &body, bytes);
@@ -66,9 +66,9 @@ bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8
 
 void tell_phase(Card& card, const Connection& connection, uint8_t type) {
   const Membership& self = card.members[connection.member].membership;
-  const uint32_t peer = type == PEAL_PACKET_OPEN ? 0 : connection.peer;
-  tell(card, self, connection.address, connection.engine, type, peer,
-       handle_of(card.p2p, connection));
+  const bool opens = type == PEAL_PACKET_OPEN;
+  tell(card, self, connection.address, connection.engine, type, opens ? 0 : connection.peer,
+       handle_of(card.p2p, connection), opens ? connection.life : 0);
 }
 
 void send_ack(Card& card, Connection& connection, bool asks) {

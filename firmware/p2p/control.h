@@ -15,7 +15,7 @@ void write_header(const Card& card, const Connection& connection, uint8_t type, 
 // Without a connection here, to the one of this handle there. False: there was no packet; nothing
 // is lost that is not asked for again.
 bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8_t engine,
-          uint8_t type, uint32_t handle, uint32_t own_handle);
+          uint8_t type, uint32_t handle, uint32_t own_handle, uint32_t life = 0);
 // OPEN, ACCEPT, CLOSE or CLOSED of this connection.
 void tell_phase(Card& card, const Connection& connection, uint8_t type);
 // What is in memory.

@@ -8,13 +8,18 @@
 
 namespace peal::p2p {
 
-peal_counter on_open(Card& card, Member& member, const peal_wire_header& header, uint32_t peer,
-                     const peal_peer_address& address) {
+peal_counter on_open(Card& card, Member& member, const peal_wire_header& header,
+                     const peal_p2p_open& body, const peal_peer_address& address) {
   Connection* connection = find_connection(card, member.index, address.rank, header.edge);
   if (connection == nullptr) {
-    return accept_or_wait(card, member, {header.edge, member.membership.handle, peer, address});
+    return accept_or_wait(card, member,
+                          {.engine = header.edge,
+                           .member = member.membership.handle,
+                           .peer = body.handle,
+                           .life = body.life,
+                           .address = address});
   }
-  return answer_open(card, *connection, peer, address) ? PEAL_COUNTER_RECEIVED
+  return answer_open(card, *connection, body, address) ? PEAL_COUNTER_RECEIVED
                                                        : PEAL_COUNTER_DROP_CONNECTION;
 }
 

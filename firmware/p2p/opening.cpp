@@ -19,13 +19,15 @@ void accept_connection(Card& card, const Member& member, const Waiter& waiter) {
   Connection& connection = take_connection(card, member, waiter.address, waiter.engine);
   connection.phase = ConnectionPhase::kAccepted;
   connection.peer = waiter.peer;
+  connection.peer_life = waiter.life;
   tell_phase(card, connection, PEAL_PACKET_ACCEPT);
   expect_answer(card, connection);
   attach_wanting(card, connection);
 }
 
-bool answer_open(Card& card, Connection& connection, uint32_t peer,
+bool answer_open(Card& card, Connection& connection, const peal_p2p_open& open,
                  const peal_peer_address& address) {
+  const uint32_t peer = open.handle;
   switch (connection.phase) {
     case ConnectionPhase::kOpening:
       // Both have asked. Its answer to our question says which life of its it is.
@@ -36,8 +38,12 @@ bool answer_open(Card& card, Connection& connection, uint32_t peer,
     case ConnectionPhase::kAccepted:
       // The question before may have been one of an earlier life: that it is closed, the answer to
       // that, must not be taken for one to this.
+      // (And one of an earlier life that comes behind is nobody's any more: whoever asked later may
+      // have the answer, and use it.)
+      if (is_earlier(open.life, connection.peer_life)) return false;
       if (connection.peer != peer) connection.generation = next_generation(connection.generation);
       connection.peer = peer;
+      connection.peer_life = open.life;
       break;
     default:
       if (connection.peer != peer) return false;

@@ -17,8 +17,12 @@ void open_connection(Card& card, const Member& member, const peal_peer_address& 
                      uint8_t engine);
 // To a rank that has asked.
 void accept_connection(Card& card, const Member& member, const Waiter& waiter);
-// To one that has asked, by this handle, for what there is already. False: it is another life's.
-bool answer_open(Card& card, Connection& connection, uint32_t peer,
+// Does an OPEN that says one life of its card's come from an earlier one than that of the other?
+inline bool is_earlier(uint32_t life, uint32_t than) {
+  return static_cast<int32_t>(life - than) < 0;
+}
+// To one that has asked, so, for what there is already. False: it is another life's.
+bool answer_open(Card& card, Connection& connection, const peal_p2p_open& open,
                  const peal_peer_address& address);
 
 // Something came that only who knows this life can have sent.

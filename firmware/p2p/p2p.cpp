@@ -186,7 +186,7 @@ peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer
   }
   switch (header.type) {
     case PEAL_PACKET_OPEN:
-      return on_open(card, member, header, body_of<peal_p2p_open>(*packet).handle, address);
+      return on_open(card, member, header, body_of<peal_p2p_open>(*packet), address);
     case PEAL_PACKET_ACCEPT:
       return on_accept(card, member, header, body_of<peal_p2p_open>(*packet).handle, address);
     case PEAL_PACKET_CLOSE:

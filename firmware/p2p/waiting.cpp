@@ -34,7 +34,7 @@ void serve_waiter(Card& card) {
   Connection* connection = find_connection(card, member->index, waiter.address.rank, waiter.engine);
   if (connection == nullptr) return accept_connection(card, *member, waiter);
   // Its rank was asked meanwhile, and waits for an answer as well.
-  (void)answer_open(card, *connection, waiter.peer, waiter.address);
+  (void)answer_open(card, *connection, {waiter.peer, waiter.life}, waiter.address);
 }
 
 // The first whose rank's address is known. False: none is; the others wait for it.
@@ -129,7 +129,9 @@ peal_counter accept_or_wait(Card& card, Member& member, const Waiter& asker) {
   for (uint32_t i = 0; i < state.waiter_count; ++i) {
     Waiter& waiter = waiter_at(state, i);
     if (!is_same(waiter, asker)) continue;
+    if (is_earlier(asker.life, waiter.life)) return PEAL_COUNTER_DROP_CONNECTION;
     waiter.peer = asker.peer;
+    waiter.life = asker.life;
     return PEAL_COUNTER_RECEIVED;
   }
   if (!anybody_waits(state) && has_free_connection(state)) {

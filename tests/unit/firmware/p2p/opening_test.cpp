@@ -2,6 +2,8 @@
 // Lives of connections: how they begin and end, and that nothing of one gets into another.
 #include "firmware/p2p/opening.h"
 
+#include <algorithm>
+
 #include "tests/unit/firmware/p2p/p2p_fixture.h"
 #include "tests/unit/firmware/p2p/talk_fixture.h"
 
@@ -41,6 +43,43 @@ TEST_F(TalkTest, TheEndOfAnEarlierLifesAnswerEndsNoOther) {
   bench.take_log();
   post_put(8, 2);
   EXPECT_EQ(bench.take_log(), "send 1>2 PUT seq=0 landed=0 offset=0 len=0 ask\n");
+}
+
+// Nor may it take the answer's place when it comes behind the later one: whoever asked later has
+// the answer, perhaps, and uses it. Lives are counted modulo 2^32.
+TEST_F(TalkTest, AQuestionOfAnEarlierLifeThatComesBehindIsNobodys) {
+  const uint32_t later = open(2, 0x5006'0001, 3);
+  ASSERT_NE(later, 0u);
+  EXPECT_EQ(open(2, 0x5005'0001, 2), 0u);
+  EXPECT_EQ(open(2, 0x5005'0001, 0xfffffff0), 0u);
+  EXPECT_EQ(open(2, 0x5006'0001, 3), later);
+  bench.deliver(talk(PEAL_PACKET_ACK, 2, later, 0, peal_p2p_ack{0}));
+  bench.take_log();
+  post_put(8, 2);
+  EXPECT_EQ(bench.take_log(), "send 1>2 PUT seq=0 landed=0 offset=0 len=0 ask\n");
+}
+
+// The same with two cards, the first of which has the answer and talks when its question of long
+// ago comes to the other: without an order of lives it would talk for ever to nobody.
+TEST_F(PointToPoint, AQuestionOfAnEarlierLifeEndsNoTalk) {
+  ASSERT_TRUE(run_until_ended(0, put(0, 1, 100)));
+  expect_quiet();
+  const auto is_question = [](const Frame& frame) {
+    return frame.header.type == PEAL_PACKET_OPEN && frame.header.sender == 0;
+  };
+  const auto& trace = cluster.trace();
+  const Frame earlier = *std::find_if(trace.begin(), trace.end(), is_question);
+  bool cut = true;
+  cluster.fate = [&](const Frame& frame) {
+    return cut && frame.header.sender == 0 && frame.header.type >= PEAL_PACKET_ACK ? 0u : 1u;
+  };
+  const uint64_t second = put(0, 1, 100, 64);
+  cluster.settle();
+  cluster.bench(1).deliver(earlier);
+  cluster.settle();
+  cut = false;
+  EXPECT_TRUE(run_until_ended(0, second));
+  EXPECT_EQ(ended(0, second), "OK");
 }
 
 TEST_F(TalkTest, AnAcceptThatNobodyWantsIsClosed) {

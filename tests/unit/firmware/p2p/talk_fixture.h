@@ -59,9 +59,9 @@ class TalkTest : public GroupTest {
     return talk(type, sender, to, number, std::move(payload));
   }
   // Opens a connection as that rank; the card's handle, or 0.
-  uint32_t open(uint32_t sender, uint32_t played) {
+  uint32_t open(uint32_t sender, uint32_t played, uint32_t life = 0) {
     bench.port.take_sent();
-    bench.deliver(talk(PEAL_PACKET_OPEN, sender, 0, 0, peal_p2p_open{played, 0}));
+    bench.deliver(talk(PEAL_PACKET_OPEN, sender, 0, 0, peal_p2p_open{played, life}));
     for (const Frame& frame : bench.port.take_sent()) {
       if (frame.header.type != PEAL_PACKET_ACCEPT) continue;
       peal_p2p_open body;
