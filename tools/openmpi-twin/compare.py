@@ -8,7 +8,8 @@ it. All of Open MPI's algorithms play the first turn, the further ones only thos
 sendrecv, put and get have a table of their own: of one under way the time that peal-perf(1) says, of a window of them the median
 share of each.
 
-usage: compare.py FOLDER_OF_THE_PROGRAMS [OPERATION...] [--ranks N] [--sizes A,B,...] [--turns T] [--iterations I]"""
+usage: compare.py FOLDER_OF_THE_PROGRAMS [OPERATION...] [--ranks N] [--sizes A,B,...] [--turns T] [--iterations I]
+[--memory KIND]"""
 
 import argparse
 import json
@@ -77,7 +78,8 @@ class Bench:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "records.json")
             sizes = [] if operation == "barrier" else ["--sizes", self.options.sizes]
-            done = subprocess.run([*command, operation, *sizes, "--iterations", str(self.options.iterations), "--json", path],
+            done = subprocess.run([*command, operation, *sizes, "--iterations", str(self.options.iterations),
+                                   "--memory", self.options.memory, "--json", path],
                                   env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 sys.exit(f"compare: {' '.join(command)} {operation}: {done.returncode}\n{done.stdout}{done.stderr}")
@@ -161,6 +163,7 @@ def main():
     parser.add_argument("operations", nargs="*", metavar="OPERATION", help=f"of {', '.join([*ALGORITHMS, *TALKS])}; all of them when none is named")
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--sizes", default="4,64,1024,8192")
+    parser.add_argument("--memory", choices=("alloc", "registered"), default="alloc", help="of Peal and the ideal card: made by the card, or any")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--iterations", type=int, default=1000)
     options = parser.parse_args()
