@@ -5,6 +5,7 @@
 
 #include "abi/admin.h"
 #include "emulator/cluster/blocks.h"
+#include "firmware/p2p_types.h"
 #include "peal_config.h"
 
 namespace peal::sim {
@@ -148,6 +149,8 @@ std::vector<uint32_t> algorithms_of(uint32_t operation, uint32_t ranks) {
 }
 
 uint32_t remembered_addresses() { return CONFIG_REMEMBERED_ADDRESSES; }
+uint32_t parked_operations() { return CONFIG_PARKED_OPERATIONS; }
+uint32_t requests_at_once() { return p2p::kRequests - p2p::kServices; }
 
 bool may_run(uint32_t algorithm, uint32_t ranks) {
   return algorithm != PEAL_ALGORITHM_DIRECT ||

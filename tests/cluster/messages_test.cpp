@@ -4,8 +4,8 @@
 // name, once, and the cards have nothing left. A seed alone says everything.
 #include <gtest/gtest.h>
 
+#include "emulator/cluster/message_hosts.h"
 #include "emulator/common/random.h"
-#include "tests/cluster/message_hosts.h"
 
 namespace peal::sim {
 namespace {

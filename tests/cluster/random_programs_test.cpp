@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Random programs in virtual time, over bad wires: what must come out does, start after start, and
 // the cards have nothing left.
-#include "tests/cluster/random_programs.h"
+#include "tools/peal-sim/random_programs.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,10 @@ constexpr uint64_t kCollectiveCookie = 2;
 }  // namespace
 
 SharingHosts::SharingHosts(const ClusterOptions& options, const Sharing& sharing)
-    : GroupHosts(options), costs_(options.costs), sharing_(sharing), ranks_(options.cards) {
+    : GroupHosts(options, nullptr),
+      costs_(options.costs),
+      sharing_(sharing),
+      ranks_(options.cards) {
   const size_t gathered = size_t{sharing.block_bytes} * (1 + ranks());
   for (uint32_t rank = 0; rank < ranks(); rank++) {
     (void)add_memory(rank, gathered + 2 * size_t{sharing.put_bytes}, &ranks_[rank].key);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/cluster/group_hosts.h"
+#include "emulator/cluster/group_hosts.h"
 
 namespace peal::sim {
 

@@ -12,8 +12,8 @@ namespace peal::sim {
 
 class GroupHosts : protected HostEvents {
  protected:
-  // Rank r lives on card r.
-  explicit GroupHosts(const ClusterOptions& options);
+  // Rank r lives on card r. The observer may be null.
+  GroupHosts(const ClusterOptions& options, Observer* observer);
   ~GroupHosts() = default;
 
   [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(processes_.size()); }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tests/cluster/group_hosts.h"
+#include "emulator/cluster/group_hosts.h"
 
 namespace peal::sim {
 
-GroupHosts::GroupHosts(const ClusterOptions& options)
-    : cluster_(options, nullptr, this), processes_(options.cards) {
+GroupHosts::GroupHosts(const ClusterOptions& options, Observer* observer)
+    : cluster_(options, observer, this), processes_(options.cards) {
   std::vector<RankProcess*> everybody;
   for (uint32_t rank = 0; rank < ranks(); rank++) {
     processes_[rank].card = rank;

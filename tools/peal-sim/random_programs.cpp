@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tests/cluster/random_programs.h"
+#include "tools/peal-sim/random_programs.h"
 
 #include <algorithm>
 #include <map>

@@ -8,14 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "tests/cluster/group_hosts.h"
-#include "tests/cluster/message_plan.h"
+#include "emulator/cluster/group_hosts.h"
+#include "emulator/cluster/message_plan.h"
 
 namespace peal::sim {
 
 class MessageHosts final : private GroupHosts {
  public:
-  MessageHosts(const ClusterOptions& options, const MessagePlan& plan);
+  // The observer may be null.
+  MessageHosts(const ClusterOptions& options, const MessagePlan& plan,
+               Observer* observer = nullptr);
 
   // Until all requests of those who live are over, or nothing happens any more.
   void run();

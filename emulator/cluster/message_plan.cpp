@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tests/cluster/message_plan.h"
+#include "emulator/cluster/message_plan.h"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "firmware/p2p_types.h"
+#include "emulator/cluster/arithmetic.h"
 
 namespace peal::sim {
 namespace {
@@ -59,7 +59,7 @@ void MessagePlan::draw_transfer() {
 
 bool MessagePlan::has_room(const Transfer& transfer) {
   if (is_collective(transfer.operation)) {
-    if (collectives_ == CONFIG_PARKED_OPERATIONS) return false;
+    if (collectives_ == parked_operations()) return false;
     collectives_++;
     return true;
   }
@@ -70,7 +70,7 @@ bool MessagePlan::has_room(const Transfer& transfer) {
   more[gets ? transfer.to : transfer.from]++;
   if (sends) more[transfer.to]++;
   for (uint32_t rank = 0; rank < ranks_; rank++) {
-    if (requests_[rank] + more[rank] > p2p::kRequests - p2p::kServices) return false;
+    if (requests_[rank] + more[rank] > requests_at_once()) return false;
   }
   for (uint32_t rank = 0; rank < ranks_; rank++) requests_[rank] += more[rank];
   return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "tests/cluster/message_hosts.h"
+#include "emulator/cluster/message_hosts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -27,8 +27,9 @@ bool reads_own(peal_operation operation) {
 
 }  // namespace
 
-MessageHosts::MessageHosts(const ClusterOptions& options, const MessagePlan& plan)
-    : GroupHosts(options),
+MessageHosts::MessageHosts(const ClusterOptions& options, const MessagePlan& plan,
+                           Observer* observer)
+    : GroupHosts(options, observer),
       plan_(plan),
       memory_(plan.ranks()),
       ended_(plan.posts().size()),
