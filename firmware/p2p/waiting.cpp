@@ -37,13 +37,12 @@ void serve_waiter(Card& card) {
   (void)answer_open(card, *connection, {waiter.peer, waiter.life}, waiter.address);
 }
 
-// The first whose rank's address is known. False: none is; the others wait for it.
+// The first whose rank's address is known. False: none is; the others wait for it. (They keep their
+// order: messages of a rank that stays unknown for a while are matched in it.)
 bool serve_request(Card& card) {
   State& state = card.p2p;
-  const uint16_t last = state.wanting.last;
-  for (bool more = state.wanting.first != 0; more;) {
-    Request& request = *request_at(state, state.wanting.first);
-    more = state.wanting.first != last;
+  for (uint16_t name = state.wanting.first; name != 0;) {
+    const Request& request = *request_at(state, name);
     Member& member = card.members[request.member];
     peal_peer_address own;
     const peal_peer_address* address = find_address_of(card, member, request.rank, &own);
@@ -51,8 +50,7 @@ bool serve_request(Card& card) {
       open_connection(card, member, *address, request.engine);
       return true;
     }
-    take_first(state, state.wanting);
-    put_last(state, state.wanting, request, Place::kWanting);
+    name = request.next;
   }
   card.timers.arm_no_later(state.timer, card.now + kStarvedNs);
   return false;
@@ -72,12 +70,6 @@ bool is_quiet(const Card& card, const Connection& connection) {
          connection.base == connection.next_number && connection.work.first == 0 &&
          connection.sends.first == 0 && connection.place_count == 0 && connection.owing == 0 &&
          !awaits_receive(card, connection);
-}
-
-bool is_ending(const Connection& connection) {
-  return connection.phase == ConnectionPhase::kDraining ||
-         connection.phase == ConnectionPhase::kClosing ||
-         connection.phase == ConnectionPhase::kLeaving;
 }
 
 // Who gives way: the quiet one that was not used for longest, else who has had its turn longest.
