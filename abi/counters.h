@@ -85,7 +85,7 @@
 	X(DROP_P2P_ORDER, "drop_p2p_order", "outside the window, or to be carried out in order")         \
 	X(DROP_P2P_FIELD, "drop_p2p_field", "a field of a point-to-point packet that cannot be")         \
 	X(DROP_NO_CONNECTION, "drop_no_connection", "no connection and no place to wait; asked again")   \
-	X(DROP_NO_P2P_REQUEST, "drop_no_p2p_request", "no record for a get; repeated later")             \
+	X(DROP_NO_P2P_REQUEST, "drop_no_p2p_request", "no record for an answer; repeated later")         \
 	/* triggered queues */                                                                           \
 	X(STARTS, "starts", "starts of programs accepted")                                               \
 	X(DESCRIPTORS, "descriptors", "descriptors of programs carried out")                             \

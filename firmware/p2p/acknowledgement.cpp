@@ -58,6 +58,26 @@ void send_lost_again(Card& card, Connection& connection) {
   }
 }
 
+// Does something wait behind a get for its place in the window, or for the end of this life?
+bool is_in_the_way(Card& card, const Connection& connection) {
+  if (is_ending(connection)) return true;
+  for (uint16_t name = connection.work.first; name != 0;) {
+    const Request& each = *request_at(card.p2p, name);
+    if (each.kind != Kind::kGet) return true;
+    name = each.next;
+  }
+  return false;
+}
+
+// A get for which the other side had no record. It is asked again at the end of what this side has
+// to do; where that is nothing, not before it has been repeated.
+void on_busy(Card& card, Connection& connection, const SendRecord& record, Request& get) {
+  if (record.times < 2 && !is_in_the_way(card, connection)) return;
+  skip_records(card, connection, get);
+  get.due = Due::kGet;
+  attach(card, get);
+}
+
 }  // namespace
 
 bool take_news(Card& card, Connection& connection, const peal_wire_header& header,
@@ -108,6 +128,7 @@ peal_counter on_refused(Card& card, Connection& connection, const peal_p2p_refus
     case PEAL_STATUS_BAD_ACCESS:
     case PEAL_STATUS_DMA_FAULT:
     case PEAL_STATUS_CLOSED:
+    case PEAL_STATUS_BUSY:
       break;
     default:
       return PEAL_COUNTER_DROP_P2P_FIELD;
@@ -118,6 +139,11 @@ peal_counter on_refused(Card& card, Connection& connection, const peal_p2p_refus
   }
   Request* request = request_at(card.p2p, record.request);
   if (request == nullptr) return PEAL_COUNTER_DROP_P2P_FIELD;
+  if (body.status == PEAL_STATUS_BUSY) {
+    if (request->kind != Kind::kGet) return PEAL_COUNTER_DROP_P2P_FIELD;
+    on_busy(card, connection, record, *request);
+    return PEAL_COUNTER_RECEIVED;
+  }
   count(card, PEAL_COUNTER_P2P_REFUSED);
   end_request(card, *request, static_cast<peal_status>(body.status), connection.rank);
   return PEAL_COUNTER_RECEIVED;

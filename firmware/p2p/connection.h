@@ -56,6 +56,12 @@ inline void note_ready(Card& card, Connection& connection) {
   if (!connection.ready && has_to_send(connection)) put_on_ready_list(card, connection);
 }
 
+// Its life is to end: nothing new begins in it.
+inline bool is_ending(const Connection& connection) {
+  return connection.phase == ConnectionPhase::kDraining ||
+         connection.phase == ConnectionPhase::kClosing ||
+         connection.phase == ConnectionPhase::kLeaving;
+}
 // May a message that it has announced still be answered in this life?
 inline bool may_match(const Connection& connection) {
   return connection.phase == ConnectionPhase::kOpen ||

@@ -180,7 +180,9 @@ Fate on_get(Card& card, Connection& connection, const Packet& packet) {
   if (status != PEAL_STATUS_OK) return refused(status);
   Request* request =
       take_request(card, member, Kind::kServe, connection.rank, {Owner::kPeer, 0, 0, 0});
-  if (request == nullptr) return dropped(PEAL_COUNTER_DROP_NO_P2P_REQUEST);
+  // Whoever holds the records may wait for what this get is in the way of: so it comes again by
+  // another number, and not by this one, of which a copy may still be under way.
+  if (request == nullptr) return refused(PEAL_STATUS_BUSY);
   request->memory = from;
   request->bytes = body.bytes;
   request->key = empty ? 0 : body.key;

@@ -109,9 +109,32 @@ TEST_F(TalkTest, ARefusalEndsTheRequestAndItsPacketsAreSkipped) {
       << "none such was sent";
 }
 
+// There is no record for a get at its owner, for what would give one back may be behind it: then it
+// goes behind that, by another number. Where nothing is, it is repeated once before.
+TEST_F(TalkTest, AGetThatFindsNoRecordGoesBehindTheOthers) {
+  const auto busy = [&](uint32_t number) {
+    return talk(PEAL_PACKET_REFUSED, kSender, handle, 0,
+                peal_p2p_refused{number, PEAL_STATUS_BUSY});
+  };
+  post_get(9, kSender, 8);
+  bench.take_log();
+  EXPECT_EQ(answer(busy(0)), "") << "nothing is behind it";
+  for (uint32_t i = 0; i < p2p::kWindow; i++) post_put(10 + i, kSender);
+  bench.take_log();
+  EXPECT_EQ(answer(busy(0)), "send 1>0 SKIP seq=0 landed=0 ask\n");
+  const p2p::Connection& connection = bench.card().p2p.connections[handle & 0xffff];
+  for (uint32_t i = 0; i < p2p::kWindow; i++) bench.deliver(ack(connection.next_number));
+  const std::string log = bench.take_log();
+  const size_t later = log.find("GET seq=");
+  ASSERT_NE(later, std::string::npos) << log;
+  EXPECT_LT(log.rfind("PUT seq="), later) << log;
+  EXPECT_EQ(log.find("cookie=9 "), std::string::npos) << "it is not over";
+}
+
 TEST_F(TalkTest, StatusesThatNoRefusalHasAreDropped) {
   post_put(0, kSender);
-  for (const uint32_t status : {uint32_t{PEAL_STATUS_OK}, uint32_t{PEAL_STATUS_PEER_DEAD}, 999u}) {
+  for (const uint32_t status : {uint32_t{PEAL_STATUS_OK}, uint32_t{PEAL_STATUS_PEER_DEAD},
+                                uint32_t{PEAL_STATUS_BUSY}, 999u}) {
     EXPECT_EQ(change(talk(PEAL_PACKET_REFUSED, kSender, handle, 0, peal_p2p_refused{0, status})),
               "+1 drop_p2p_field");
   }

@@ -172,6 +172,30 @@ TEST_F(TalkTest, PutsMayNotLeaveTheirMemory) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_OPERATIONS), 0u);
 }
 
+// Records for what others get are few. A get for which there is none may not hold up what is behind
+// it: it is refused, for good by this number, and its owner takes it by a later one.
+TEST_F(TalkTest, AGetWithoutARecordIsRefusedByItsNumber) {
+  const auto get = [&](uint32_t number) {
+    return talk(PEAL_PACKET_GET, kSender, handle, number, peal_p2p_get{0, 8, memory.key, 5});
+  };
+  uint32_t number = 0;
+  while (bench.card().p2p.services_used < p2p::kServices) {
+    ASSERT_EQ(change(get(number++)).find("drop"), std::string::npos);
+  }
+  const std::string refusal =
+      "REFUSED landed=" + std::to_string(number) + " refused=" + std::to_string(number) + " BUSY\n";
+  EXPECT_NE(answer(get(number)).find(refusal), std::string::npos);
+  for (uint32_t streamed = 1; streamed <= p2p::kServices; streamed++) {
+    bench.finish_all_dma();
+    bench.deliver(ack(streamed));
+  }
+  ASSERT_EQ(bench.card().p2p.services_used, 0u);
+  EXPECT_NE(answer(get(number)).find(refusal), std::string::npos) << "a copy may be under way";
+  bench.deliver(skip(number++));
+  EXPECT_EQ(change(get(number)).find("drop"), std::string::npos);
+  EXPECT_EQ(bench.card().p2p.services_used, 1u);
+}
+
 TEST_F(TalkTest, WhatCannotBeWrittenIsRefused) {
   bench.port.fault_dmas = {0, 1};
   bench.deliver(put(0, 0, 3));

@@ -107,6 +107,18 @@ class TalkTest : public GroupTest {
     entry.receive_key = bytes > 0 ? 77 : 0;
     bench.submit(entry);
   }
+  // The card's own get, of that memory.
+  void post_get(uint64_t cookie, uint32_t whom, uint64_t bytes) {
+    peal_submission entry{};
+    entry.operation = PEAL_OPERATION_GET;
+    entry.member = member.handle();
+    entry.cookie = cookie;
+    entry.root = whom;
+    entry.block_bytes = bytes;
+    entry.send_key = 77;
+    entry.receive_key = memory.key;
+    bench.submit(entry);
+  }
   uint8_t byte_at(size_t at) { return bench.port.bytes(memory.region)[at]; }
 
   Memory memory;
