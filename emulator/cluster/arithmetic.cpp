@@ -150,6 +150,8 @@ std::vector<uint32_t> algorithms_of(uint32_t operation, uint32_t ranks) {
 
 uint32_t remembered_addresses() { return CONFIG_REMEMBERED_ADDRESSES; }
 uint32_t parked_operations() { return CONFIG_PARKED_OPERATIONS; }
+uint32_t program_counters() { return CONFIG_QUEUE_COUNTERS; }
+uint32_t program_starts() { return CONFIG_QUEUE_STARTS; }
 uint32_t requests_at_once() { return p2p::kRequests - p2p::kServices; }
 
 bool may_run(uint32_t algorithm, uint32_t ranks) {

@@ -26,6 +26,8 @@ struct CardShape {
 [[nodiscard]] uint32_t remembered_addresses();     // of ranks, on a card
 [[nodiscard]] uint32_t parked_operations();        // of a group, on a card, beside the K that run
 [[nodiscard]] uint32_t requests_at_once();         // of point-to-point, by a card's hosts
+[[nodiscard]] uint32_t program_counters();         // of a program, on a card
+[[nodiscard]] uint32_t program_starts();           // that may be outstanding, of a program
 [[nodiscard]] uint32_t rounds_of(uint32_t ranks);  // ceil(log2(ranks))
 // Of the whole group together.
 [[nodiscard]] uint64_t needed_packets(const CardShape& card, uint32_t ranks,

@@ -25,6 +25,7 @@ class MessageHosts final : private GroupHosts {
   [[nodiscard]] std::string problems();
   [[nodiscard]] uint64_t trace_hash() const { return cluster_.trace_hash(); }
   [[nodiscard]] uint32_t told_of_a_death() const { return told_of_a_death_; }
+  [[nodiscard]] const ClusterCounts& counts() const { return cluster_.counts(); }
   [[nodiscard]] uint64_t frames_lost() const { return cluster_.faults().lost; }
 
  private:

@@ -5,30 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "emulator/cluster/message_hosts.h"
-#include "emulator/common/random.h"
+#include "emulator/cluster/random_surroundings.h"
 
 namespace peal::sim {
 namespace {
 
 constexpr uint64_t kSeeds = 400;
-
-ClusterOptions options_of(uint64_t seed, const MessagePlan& plan) {
-  ClusterOptions options;
-  options.cards = plan.ranks();
-  options.seed = seed;
-  emulator::Random random(seed ^ 0x6d657373);
-  if (random.below(4) != 0) {
-    const double much = random.below(5) == 0 ? 0.25 : 0.04;
-    options.faults.loss = much;
-    options.faults.duplicate = random.below(2) == 0 ? much : 0;
-    options.faults.reorder = random.below(2) == 0 ? 2 * much : 0;
-    options.faults.delay = random.below(4) == 0 ? much : 0;
-    options.faults.corrupt = random.below(2) == 0 ? much / 2 : 0;
-  }
-  options.costs.dma_jitter_ns = random.below(3) == 0 ? 2000 : 0;
-  if (random.below(6) == 0) options.dma_per_card = 4;
-  return options;
-}
 
 // What was drawn, and what came of it.
 struct Reached {
@@ -55,7 +37,7 @@ TEST(MessagesInTime, EndAsTheyMustWhateverHappens) {
   Reached all;
   for (uint64_t seed = 1; seed <= kSeeds; seed++) {
     const MessagePlan plan(seed);
-    MessageHosts hosts(options_of(seed, plan), plan);
+    MessageHosts hosts(random_surroundings(seed, plan.ranks()), plan);
     hosts.run();
     ASSERT_EQ(hosts.problems(), "") << "seed " << seed << ", " << plan.ranks() << " ranks";
     all.note(plan);
@@ -78,9 +60,9 @@ TEST(MessagesInTime, EndAsTheyMustWhateverHappens) {
 TEST(MessagesInTime, ASeedSaysEverything) {
   for (const uint64_t seed : {3, 11, 58}) {
     const MessagePlan plan(seed);
-    MessageHosts first(options_of(seed, plan), plan);
-    MessageHosts again(options_of(seed, MessagePlan(seed)), plan);
-    MessageHosts other(options_of(seed + 1, plan), plan);
+    MessageHosts first(random_surroundings(seed, plan.ranks()), plan);
+    MessageHosts again(random_surroundings(seed, MessagePlan(seed).ranks()), plan);
+    MessageHosts other(random_surroundings(seed + 1, plan.ranks()), plan);
     for (MessageHosts* each : {&first, &again, &other}) each->run();
     EXPECT_EQ(first.trace_hash(), again.trace_hash()) << seed;
     EXPECT_NE(first.trace_hash(), other.trace_hash()) << seed;

@@ -11,6 +11,7 @@ namespace peal::sim {
 namespace {
 
 constexpr uint16_t kFirstName = 3;  // of the programs
+constexpr TimeNs kEndNs = 60'000'000'000;
 
 host::Programs only(host::Program program) {
   host::Programs programs;
@@ -20,13 +21,15 @@ host::Programs only(host::Program program) {
 
 }  // namespace
 
-ProgramHosts::ProgramHosts(const ClusterOptions& options, size_t bytes, const Make& make)
-    : ProgramHosts(options, Layout{.bytes = bytes},
-                   [&](const Place& place) { return only(make(place)); }) {}
+ProgramHosts::ProgramHosts(const ClusterOptions& options, size_t bytes, const Make& make,
+                           Observer* observer)
+    : ProgramHosts(
+          options, Layout{.bytes = bytes}, [&](const Place& place) { return only(make(place)); },
+          observer) {}
 
 ProgramHosts::ProgramHosts(const ClusterOptions& options, const Layout& layout,
-                           const MakeSeveral& make)
-    : cluster_(options, nullptr, this),
+                           const MakeSeveral& make, Observer* observer)
+    : cluster_(options, observer, this),
       post_ns_(options.costs.post_ns),
       completion_ns_(options.costs.completion_ns),
       bytes_(layout.bytes),
@@ -206,7 +209,7 @@ TimeNs ProgramHosts::run() {
     }
     return false;
   };
-  while (pending() && cluster_.step()) {
+  while (pending() && cluster_.now() < from + kEndNs && cluster_.step()) {
   }
   for (uint32_t rank = 0; rank < ranks_.size(); rank++) {
     peal_completion taken;

@@ -31,9 +31,12 @@ class ProgramHosts final : private HostEvents {
   };
 
   // Ranks fill the first card, then the second. Programs are committed, and looked at by the cards.
-  ProgramHosts(const ClusterOptions& options, const Layout& layout, const MakeSeveral& make);
+  // The observer may be null.
+  ProgramHosts(const ClusterOptions& options, const Layout& layout, const MakeSeveral& make,
+               Observer* observer = nullptr);
   // With a rank a card, and a program a rank.
-  ProgramHosts(const ClusterOptions& options, size_t bytes, const Make& make);
+  ProgramHosts(const ClusterOptions& options, size_t bytes, const Make& make,
+               Observer* observer = nullptr);
 
   [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(ranks_.size()); }
 
@@ -49,7 +52,7 @@ class ProgramHosts final : private HostEvents {
   // from their next start on that fetches them.
   bool lose_send(uint32_t rank);
   void regain_send(uint32_t rank);
-  // Until all starts are over, or nothing happens any more; how long it took.
+  // Until all starts are over, nothing happens any more, or a minute has passed; how long it took.
   TimeNs run();
   // Each rank starts so many times, one start after the other: it posts, computes for so long on a
   // processor of its own without a look at the start, and waits for its end. How long it took until

@@ -5,13 +5,17 @@
 #include <map>
 #include <set>
 
+#include "emulator/cluster/arithmetic.h"
+
 namespace peal::sim {
 
 using host::Program;
 
 RandomPrograms::RandomPrograms(uint64_t seed) : seed_(seed) {
   emulator::Random random(seed);
-  ranks_ = static_cast<uint32_t>(2 + random.below(7));
+  // Two counters for each rank, and two more.
+  const uint64_t most = std::min<uint64_t>(8, (program_counters() - 2) / 2);
+  ranks_ = static_cast<uint32_t>(2 + random.below(most - 1));
   window_ = static_cast<uint32_t>(1 + random.below(6));
   const uint64_t count = 1 + random.below(40);
   for (uint32_t t = 0; t < count; t++) {

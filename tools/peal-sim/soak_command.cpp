@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `peal-sim soak`: random scenarios, seed after seed, for some minutes; a failure prints the
-// command that shows it again. `peal-sim replay`: that command.
+// `peal-sim soak`: random scenarios of collectives, random messages and random programs, seed after
+// seed, for some minutes; a failure prints the command that shows it again. `peal-sim replay`: that
+// command.
+#include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "emulator/cluster/corners.h"
 #include "emulator/cluster/run.h"
 #include "emulator/cluster/scenario_random.h"
 #include "tools/peal-sim/commands.h"
 #include "tools/peal-sim/progress.h"
+#include "tools/peal-sim/random_runs.h"
 #include "tools/peal-sim/report_json.h"
 #include "tools/peal-sim/trace_file.h"
 
@@ -19,7 +25,26 @@ namespace peal::sim {
 
 namespace {
 
+struct Kind {
+  RandomKind kind;
+  const char* name;
+};
+constexpr Kind kKinds[] = {{RandomKind::kCollectives, "collectives"},
+                           {RandomKind::kMessages, "messages"},
+                           {RandomKind::kPrograms, "programs"}};
+constexpr const char* kAll = "all";
+
+const Kind* kind_of(const std::string& name) {
+  const auto* const found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                         [&name](const Kind& each) { return each.name == name; });
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+// Every tenth run is made twice: its traces must be equal.
+bool is_repeated(uint64_t seed) { return seed % 10 == 0; }
+
 struct SoakArguments {
+  std::string kind = kAll;
   double minutes = 1;
   uint64_t seed = 0;
   uint64_t runs = 0;
@@ -29,10 +54,18 @@ struct SoakArguments {
   bool keep_going = false;
   std::string json;
   std::string trace;
+
+  [[nodiscard]] bool wants(RandomKind wanted) const {
+    const Kind* const one = kind_of(kind);
+    return one == nullptr || one->kind == wanted;
+  }
 };
 
-std::string replay_command(const SoakArguments& arguments, uint64_t seed) {
+std::string replay_command(const SoakArguments& arguments, RandomKind kind, uint64_t seed) {
   std::string text = program_name() + " replay --seed " + std::to_string(seed);
+  if (kind != RandomKind::kCollectives) {
+    return text + " --kind " + kKinds[static_cast<size_t>(kind)].name;
+  }
   if (arguments.cards != RandomLimits{}.cards)
     text += " --cards " + std::to_string(arguments.cards);
   if (arguments.packets != RandomLimits{}.packets)
@@ -61,80 +94,146 @@ uint64_t check_corners(const SoakArguments& arguments, const Corners& corners) {
   return missing.size();
 }
 
-int soak(const SoakArguments& arguments) {
-  const RandomLimits limits = limits_of(arguments);
-  const uint64_t first = arguments.seed == 0 ? new_seed() : arguments.seed;
-  std::printf("%s: seeds from %" PRIu64 "\n", program_name().c_str(), first);
-  Corners corners;
-  const auto begin = std::chrono::steady_clock::now();
-  const auto elapsed = [begin] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
-  uint64_t done = 0;
+// What has been run so far.
+struct Soak {
+  const SoakArguments& arguments;
+  Corners corners{};
+  uint64_t runs[std::size(kKinds)] = {};  // by kind
+  uint64_t packets = 0;
   uint64_t failed = 0;
   uint64_t stuck = 0;
-  uint64_t packets = 0;
-  double told_at = 0;
   double effort = 0;
   uint64_t effort_seed = 0;
-  for (uint64_t seed = first; elapsed() < arguments.minutes * 60; seed++) {
-    if (arguments.runs > 0 && done == arguments.runs) break;
-    const Scenario scenario = random_scenario(seed, limits);
-    // Every tenth one twice: its traces must be equal.
-    const Report report = seed % 10 == 0 ? run_twice(scenario) : run(scenario);
-    done++;
+
+  [[nodiscard]] std::string counts() const {
+    std::string text;
+    for (const Kind& each : kKinds) {
+      if (!arguments.wants(each.kind)) continue;
+      text += std::to_string(runs[static_cast<size_t>(each.kind)]) + " of " + each.name + ", ";
+    }
+    return text + std::to_string(packets) + " packets, " + std::to_string(failed) + " failed";
+  }
+
+  void tell_failure(RandomKind kind, uint64_t seed, const std::string& text) {
+    failed++;
+    std::printf("seed %" PRIu64 ": %sagain: %s\n", seed, text.c_str(),
+                replay_command(arguments, kind, seed).c_str());
+    std::fflush(stdout);
+  }
+
+  void run_collectives(uint64_t seed) {
+    const Scenario scenario = random_scenario(seed, limits_of(arguments));
+    const Report report = is_repeated(seed) ? run_twice(scenario) : run(scenario);
     corners.add(scenario, report);
     if (only_bad_wire(scenario) && report.needed > 500 && report.effort() > effort) {
       effort = report.effort();
       effort_seed = seed;
     }
     packets += report.cluster.sent;
-    if (!report.ok) {
-      failed++;
-      if (report.only_stuck()) stuck++;
-      std::printf("seed %" PRIu64 ": %s\n%sagain: %s\n", seed, describe(scenario).c_str(),
-                  report_text(report).c_str(), replay_command(arguments, seed).c_str());
-      std::fflush(stdout);
-      if (!arguments.keep_going) break;
+    if (report.ok) return;
+    if (report.only_stuck()) stuck++;
+    tell_failure(RandomKind::kCollectives, seed, describe(scenario) + "\n" + report_text(report));
+  }
+
+  void run_others(RandomKind kind, uint64_t seed) {
+    const RandomRun run = is_repeated(seed) ? run_random_twice(kind, seed) : run_random(kind, seed);
+    packets += run.packets;
+    if (!run.problems.empty()) {
+      tell_failure(kind, seed, run.description + "\n" + run.problems);
     }
+  }
+
+  void run_kind(RandomKind kind, uint64_t seed) {
+    runs[static_cast<size_t>(kind)]++;
+    if (kind == RandomKind::kCollectives) return run_collectives(seed);
+    run_others(kind, seed);
+  }
+};
+
+int soak(const SoakArguments& arguments) {
+  const uint64_t first = arguments.seed == 0 ? new_seed() : arguments.seed;
+  std::printf("%s: seeds from %" PRIu64 "\n", program_name().c_str(), first);
+  Soak soak = {arguments};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto elapsed = [begin] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  double told_at = 0;
+  for (uint64_t seed = first; elapsed() < arguments.minutes * 60; seed++) {
+    if (arguments.runs > 0 && seed - first == arguments.runs) break;
+    for (const Kind& each : kKinds) {
+      if (arguments.wants(each.kind)) soak.run_kind(each.kind, seed);
+    }
+    if (soak.failed > 0 && !arguments.keep_going) break;
     if (elapsed() - told_at >= 10) {
       told_at = elapsed();
-      std::printf("%.0f s: %" PRIu64 " scenarios to seed %" PRIu64 ", %" PRIu64 " packets, %" PRIu64
-                  " failed\n",
-                  told_at, done, seed, packets, failed);
+      std::printf("%.0f s: to seed %" PRIu64 ", %s\n", told_at, seed, soak.counts().c_str());
       std::fflush(stdout);
     }
   }
-  std::printf("%" PRIu64 " scenarios, %" PRIu64 " packets, %" PRIu64 " failed\n", done, packets,
-              failed);
+  std::printf("%s\n", soak.counts().c_str());
+  if (!arguments.wants(RandomKind::kCollectives)) return exit_status(soak.failed, soak.stuck);
   std::printf(
       "most packets per packet needed, on a wire that is bad and no more: %.2f (seed %" PRIu64
       ")\n",
-      effort, effort_seed);
-  const uint64_t missed = check_corners(arguments, corners);
-  return missed > 0 ? kExitWrong : exit_status(failed, stuck);
+      soak.effort, soak.effort_seed);
+  const uint64_t missed = check_corners(arguments, soak.corners);
+  return missed > 0 ? kExitWrong : exit_status(soak.failed, soak.stuck);
 }
 
-int replay(const SoakArguments& arguments) {
+int replay_collectives(const SoakArguments& arguments, TraceFile* trace) {
   const Scenario scenario = random_scenario(arguments.seed, limits_of(arguments));
   std::printf("%s\n", describe(scenario).c_str());
-  std::unique_ptr<TraceFile> trace;
-  if (!arguments.trace.empty()) trace = std::make_unique<TraceFile>(arguments.trace);
   Progress progress("replay", false);
   RunOptions options;
-  options.observer = trace.get();
+  options.observer = trace;
   options.progress = progress.callback();
-  const Report report =
-      arguments.seed % 10 == 0 && !trace ? run_twice(scenario) : run(scenario, options);
+  const Report report = is_repeated(arguments.seed) && trace == nullptr ? run_twice(scenario)
+                                                                        : run(scenario, options);
   progress.clear();
-  if (trace) trace->close();
   std::fputs(report_text(report).c_str(), stdout);
   if (!arguments.json.empty()) write_json(arguments.json, report_json(scenario, report));
   return exit_status(report.ok ? 0 : 1, report.only_stuck() ? 1 : 0);
 }
 
+int replay_others(const SoakArguments& arguments, RandomKind kind, TraceFile* trace) {
+  const RandomRun run = is_repeated(arguments.seed) ? run_random_twice(kind, arguments.seed, trace)
+                                                    : run_random(kind, arguments.seed, trace);
+  std::printf("%s\n", run.description.c_str());
+  const bool ok = run.problems.empty();
+  std::printf("%s: %" PRIu64 " packets, %" PRIu64 " lost\n%s", ok ? "ok" : "FAILED", run.packets,
+              run.lost, run.problems.c_str());
+  if (!arguments.json.empty()) {
+    write_json(arguments.json, {{"kind", arguments.kind},
+                                {"seed", arguments.seed},
+                                {"ok", ok},
+                                {"description", run.description},
+                                {"problems", run.problems},
+                                {"packets", run.packets},
+                                {"lost", run.lost},
+                                {"trace_hash", run.trace_hash}});
+  }
+  return ok ? 0 : kExitWrong;
+}
+
+int replay(const SoakArguments& arguments) {
+  std::unique_ptr<TraceFile> trace;
+  if (!arguments.trace.empty()) trace = std::make_unique<TraceFile>(arguments.trace);
+  const RandomKind kind = kind_of(arguments.kind)->kind;
+  const int status = kind == RandomKind::kCollectives ? replay_collectives(arguments, trace.get())
+                                                      : replay_others(arguments, kind, trace.get());
+  if (trace) trace->close();
+  return status;
+}
+
 using command_line::Group;
 using command_line::whole;
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const Kind& each : kKinds) names.emplace_back(each.name);
+  return names;
+}
 
 // How large a scenario may become; a seed means another scenario where these differ.
 void add_limits(Group& group, SoakArguments& a) {
@@ -151,13 +250,18 @@ void add_limits(Group& group, SoakArguments& a) {
 Command add_soak_command(CLI::App& app) {
   auto arguments = std::make_shared<SoakArguments>();
   Group group(app);
+  std::vector<std::string> kinds = kind_names();
+  kinds.emplace_back(kAll);
+  group.add("--kind", arguments->kind, "KIND", "Runs collectives, messages, programs, or all.")
+      ->transform(command_line::one_of(kinds))
+      ->capture_default_str();
   group.add("--minutes", arguments->minutes, "M", "Goes on for so many minutes of real time.")
       ->transform(command_line::number(0, 1e6))
       ->capture_default_str();
   group.add("--seed", arguments->seed, "S", "Begins with this seed; 0: a new one.")
       ->transform(whole(0, UINT64_MAX))
       ->capture_default_str();
-  group.add("--runs", arguments->runs, "N", "Ends after so many scenarios; 0: by time only.")
+  group.add("--runs", arguments->runs, "N", "Ends after so many seeds; 0: by time only.")
       ->transform(whole(0, UINT64_MAX))
       ->capture_default_str();
   add_limits(group, *arguments);
@@ -170,6 +274,10 @@ Command add_soak_command(CLI::App& app) {
 Command add_replay_command(CLI::App& app) {
   auto arguments = std::make_shared<SoakArguments>();
   Group group(app);
+  arguments->kind = kKinds[0].name;
+  group.add("--kind", arguments->kind, "KIND", "Is of collectives, messages or programs.")
+      ->transform(command_line::one_of(kind_names()))
+      ->capture_default_str();
   group.add("--seed", arguments->seed, "S", "Draws the scenario of this seed.")
       ->transform(whole(0, UINT64_MAX))
       ->required();
