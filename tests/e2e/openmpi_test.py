@@ -63,13 +63,19 @@ class OpenMpiTest(unittest.TestCase):
         out = self.run_program("/usr/bin/python3", "-B", compare, PROGRAMS, "--ranks", "2", "--sizes", "4,1k", "--turns", "1",
                                "--iterations", "100")
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines()]
+        second = max(at for at, row in enumerate(rows) if row[0] == "N = 2, µs")
+        of_collectives, of_messages = rows[2:second], rows[second + 2:]
         collectives = ("broadcast", "allgather", "alltoall", "allgatherv", "alltoallv")
-        self.assertEqual([row[0] for row in rows],
-                         ["N = 2, µs", "---", "barrier"] + [f"{name} {size} B" for name in collectives for size in (4, 1024)])
-        for row in rows[2:]:
-            self.assertEqual(len(row), 9)
-            for time in (row[1], row[2], row[4].split()[0], row[6].split()[0]):
-                self.assertGreater(float(time), 0, out)
+        self.assertEqual([row[0] for row in of_collectives],
+                         ["barrier"] + [f"{name} {size} B" for name in collectives for size in (4, 1024)])
+        figures = [f"{size} B, {which}" for size in (4, 1024) for which in ("one", "each of 16")]
+        self.assertEqual(sorted(row[0] for row in of_messages),
+                         sorted(f"{name} {figure}" for name in ("sendrecv", "put", "get") for figure in figures))
+        for table, width, times in ((of_collectives, 9, (1, 2, 4, 6)), (of_messages, 6, (1, 2, 4))):
+            for row in table:
+                self.assertEqual(len(row), width)
+                for time in times:
+                    self.assertGreater(float(row[time].split()[0]), 0, out)
 
 
 if __name__ == "__main__":
