@@ -42,7 +42,9 @@
 	X(22, DONE, "DONE", "how a request of the receiver's ended, where this side knows")                              \
 	/* of the group again: programs */                                                                               \
 	X(23, FAILURE, "FAILURE", "iterations of a program have failed; payload: struct peal_failed")                    \
-	X(24, KNOWN, "KNOWN", "answer to FAILURE: the sender knows it; payload: its own")
+	X(24, KNOWN, "KNOWN", "answer to FAILURE: the sender knows it; payload: its own")                                \
+	/* point-to-point again */                                                                                       \
+	X(25, SEEK, "SEEK", "tags of which a message is wanted before those that were announced")
 
 enum peal_packet_type {
 #define PEAL_PACKET_ENUM(value, symbol, name, text) PEAL_PACKET_##symbol = value,
@@ -156,7 +158,7 @@ struct peal_not_yet {
 
 /* Point-to-point (docs/decisions/0029): packets from 10 on. They are of no operation; their signature is the group's seed.
  * A connection joins two members for both directions. In the header block_bytes names it by the receiver's handle
- * (generation << 16 | index, chosen anew in each life; zero in OPEN), sequence numbers the packets from SKIP on (0, 1, 2, …
+ * (generation << 16 | index, chosen anew in each life; zero in OPEN), sequence numbers the packets from SKIP to DONE (0, 1, 2, …
  * in each life and direction; else zero), and all but OPEN and ACCEPT say of the other direction: piece, how many packets
  * are in memory, in order; origin, how many announcements may have come in this life; fragment, how many of them with
  * their bytes, both modulo their width. hop: PEAL_P2P_*. edge: the transmit engine by which both sides send. */
@@ -180,6 +182,14 @@ struct peal_p2p_ack {
 struct peal_p2p_refused {
 	uint32_t sequence;
 	uint32_t status; /* enum peal_status with which the request ends */
+};
+
+/* Payload of SEEK. */
+#define PEAL_P2P_SOUGHT 3
+struct peal_p2p_seek {
+	uint64_t tags[PEAL_P2P_SOUGHT];
+	uint32_t count; /* of them; the others are zero */
+	uint32_t reserved;
 };
 
 /* What a put tells the receiver's triggered queue when its bytes, and all that its connection carried before, are in memory. */
@@ -280,6 +290,7 @@ PEAL_CHECK_SIZE(struct peal_failed, 32);
 PEAL_CHECK_SIZE(struct peal_p2p_open, 8);
 PEAL_CHECK_SIZE(struct peal_p2p_ack, 8);
 PEAL_CHECK_SIZE(struct peal_p2p_refused, 8);
+PEAL_CHECK_SIZE(struct peal_p2p_seek, 32);
 PEAL_CHECK_SIZE(struct peal_p2p_notice, 16);
 PEAL_CHECK_SIZE(struct peal_p2p_put, PEAL_P2P_BODY_BYTES);
 PEAL_CHECK_SIZE(struct peal_p2p_stream, PEAL_P2P_BODY_BYTES);

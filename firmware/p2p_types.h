@@ -209,6 +209,7 @@ struct Connection {
   uint16_t owing;        // receives whose READY or DONE is still to be sent
   uint16_t landing;      // DMA writes under way
   uint16_t unasked;      // packets landed since the last ACK
+  uint16_t sought;       // receives whose tags were asked for, in turn
   uint16_t waiting;      // send records to be sent
   uint32_t peer;         // handle there; 0: not known
   uint32_t life;         // of this card's connections, counted
@@ -240,7 +241,7 @@ struct Connection {
   Timer timer;
   SendRecord records[kWindow];
   Slot slots[kWindow];
-  Announcement places[kPlaces];
+  Announcement places[kPlaces + 1];  // one more, for a message that was sought (seeking.h)
 };
 
 // A rank that asked for a connection when there was none.

@@ -38,10 +38,10 @@ constexpr PacketRules kPointToPointPackets = {
         packet_types({PEAL_PACKET_OPEN, PEAL_PACKET_ACCEPT, PEAL_PACKET_CLOSE, PEAL_PACKET_CLOSED,
                       PEAL_PACKET_ACK, PEAL_PACKET_REFUSED, PEAL_PACKET_SKIP, PEAL_PACKET_PUT,
                       PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE, PEAL_PACKET_READY, PEAL_PACKET_GET,
-                      PEAL_PACKET_DONE}),
+                      PEAL_PACKET_DONE, PEAL_PACKET_SEEK}),
     .blocks = true};
 constexpr bool is_point_to_point(uint8_t type) {
-  return type >= PEAL_PACKET_OPEN && type <= PEAL_PACKET_DONE;
+  return (type >= PEAL_PACKET_OPEN && type <= PEAL_PACKET_DONE) || type == PEAL_PACKET_SEEK;
 }
 constexpr PacketRules kRecyclePackets = {
     .types = packet_types({PEAL_PACKET_SIGNAL, PEAL_PACKET_NACK, PEAL_PACKET_NOT_YET}),

@@ -79,6 +79,10 @@ void send_ack(Card& card, Connection& connection, bool asks) {
   connection.unasked = 0;
 }
 
+void send_seek(Card& card, const Connection& connection, const peal_p2p_seek& body) {
+  (void)send_body(card, connection, PEAL_PACKET_SEEK, 0, &body, sizeof(body));
+}
+
 void send_refused(Card& card, Connection& connection, uint32_t sequence, peal_status status) {
   const peal_p2p_refused body = {sequence, static_cast<uint32_t>(status)};
   (void)send_body(card, connection, PEAL_PACKET_REFUSED, 0, &body, sizeof(body));

@@ -20,6 +20,8 @@ bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8
 void tell_phase(Card& card, const Connection& connection, uint8_t type);
 // What is in memory.
 void send_ack(Card& card, Connection& connection, bool asks);
+// Which tags are wanted.
+void send_seek(Card& card, const Connection& connection, const peal_p2p_seek& body);
 void send_refused(Card& card, Connection& connection, uint32_t sequence, peal_status status);
 
 }  // namespace peal::p2p

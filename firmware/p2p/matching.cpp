@@ -8,6 +8,7 @@
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/records.h"
 #include "firmware/p2p/request.h"
+#include "firmware/p2p/seeking.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::p2p {
@@ -79,6 +80,10 @@ void match_receive(Card& card, Member& member, Request& request) {
     Connection* connection = find_connection(card, member.index, request.rank, engine);
     if (connection != nullptr && match_announced(card, *connection, request)) return;
   }
+  for (uint8_t engine = 0; engine < kEngines; ++engine) {
+    Connection* connection = find_connection(card, member.index, request.rank, engine);
+    if (connection != nullptr) seek(card, *connection, request);
+  }
 }
 
 peal_counter on_announce(Card& card, Connection& connection, Packet* packet) {
@@ -103,13 +108,14 @@ peal_counter on_announce(Card& card, Connection& connection, Packet* packet) {
   Request* receive =
       may_match(connection) ? find_posted(card, member, connection.rank, message) : nullptr;
   if (receive == nullptr) {
-    if (connection.place_count == kPlaces) return PEAL_COUNTER_DROP_P2P_FIELD;
+    if (connection.place_count > kPlaces) return PEAL_COUNTER_DROP_P2P_FIELD;
     count(card, PEAL_COUNTER_P2P_UNEXPECTED);
     connection.places[connection.place_count++] = message;
     if (message.packet != nullptr) ++connection.held;
   }
   if (message.packet != nullptr) ++packet->holds;
   if (receive != nullptr) match(card, connection, *receive, message, data != 0);
+  seek(card, connection);
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -18,6 +18,7 @@
 #include "firmware/p2p/opening.h"
 #include "firmware/p2p/receiving.h"
 #include "firmware/p2p/request.h"
+#include "firmware/p2p/seeking.h"
 #include "firmware/p2p/sending.h"
 #include "firmware/p2p/waiting.h"
 #include "firmware/wire/transmit.h"
@@ -216,8 +217,14 @@ peal_counter on_connection(Card& card, Connection& connection, Packet* packet) {
     return PEAL_COUNTER_DROP_P2P_FIELD;
   }
   if (acks) {
-    if ((header.hop & PEAL_P2P_ASK) != 0) send_ack(card, connection, false);
+    if ((header.hop & PEAL_P2P_ASK) != 0) {
+      send_ack(card, connection, false);
+      seek(card, connection);
+    }
     return PEAL_COUNTER_RECEIVED;
+  }
+  if (header.type == PEAL_PACKET_SEEK) {
+    return on_seek(card, connection, header, body_of<peal_p2p_seek>(*packet));
   }
   if (header.type == PEAL_PACKET_REFUSED) {
     return on_refused(card, connection, body_of<peal_p2p_refused>(*packet));

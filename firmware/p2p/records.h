@@ -2,8 +2,11 @@
 // Send records of a connection: packets that are not acknowledged, by their numbers.
 #pragma once
 
+#include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/card_types.h"
 #include "firmware/p2p/connection.h"
+#include "firmware/p2p/request.h"
 
 namespace peal::p2p {
 
@@ -19,6 +22,19 @@ inline uint32_t under_way(const Connection& connection) {
 }
 // A record must be sent, or sent again.
 void mark_waiting(Card& card, Connection& connection, SendRecord& record);
+// The next packet with a number, for which the window has room. `request` may be null.
+inline SendRecord& add_record(Card& card, Connection& connection, uint8_t type, Request* request) {
+  SendRecord& record = kept(record_at(connection, connection.next_number++));
+  PEAL_ASSERT(record.state == RecordState::kFree);
+  record = {};
+  record.type = type;
+  if (request != nullptr) {
+    record.request = name_of(card.p2p, *request);
+    ++request->records;
+  }
+  mark_waiting(card, connection, record);
+  return record;
+}
 // The request is over: what of it is not acknowledged yet goes as SKIP.
 void skip_records(Card& card, Connection& connection, Request& request);
 

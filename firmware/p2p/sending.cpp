@@ -5,6 +5,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
+#include "firmware/p2p/announcing.h"
 #include "firmware/p2p/control.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
@@ -43,32 +44,6 @@ Request* next_request(Card& card, const Connection& connection) {
   }
 }
 
-SendRecord& add_record(Card& card, Connection& connection, uint8_t type, Request* request) {
-  SendRecord& record = kept(record_at(connection, connection.next_number++));
-  PEAL_ASSERT(record.state == RecordState::kFree);
-  record = {};
-  record.type = type;
-  if (request != nullptr) {
-    record.request = name_of(card.p2p, *request);
-    ++request->records;
-  }
-  mark_waiting(card, connection, record);
-  return record;
-}
-
-// A message is announced, with its bytes where it is short and there is a token.
-void announce(Card& card, Connection& connection, Request& request) {
-  SendRecord& record = add_record(card, connection, PEAL_PACKET_ANNOUNCE, &request);
-  const bool tokens = static_cast<int8_t>(connection.data_given - connection.data_used) > 0;
-  if (request.bytes > 0 && request.bytes <= kChunkBytes && tokens) {
-    record.bytes = static_cast<uint32_t>(request.bytes);
-    ++connection.data_used;
-  }
-  ++connection.used;
-  request.announced = true;
-  request.due = Due::kNothing;
-}
-
 void add_data(Card& card, Connection& connection, Request& request) {
   const uint8_t type = request.kind == Kind::kPut ? PEAL_PACKET_PUT : PEAL_PACKET_STREAM;
   const uint64_t left = request.bytes - request.at;
@@ -101,7 +76,6 @@ bool step(Card& card, Connection& connection, Request& request) {
   switch (request.due) {
     case Due::kAnnounce:
       announce(card, connection, request);
-      take_out(state, connection.sends, request);
       return true;
     case Due::kData:
       add_data(card, connection, request);

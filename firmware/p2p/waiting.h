@@ -11,8 +11,9 @@
 
 namespace peal::p2p {
 
-// Packets that a connection carries, both ways, before it must give way.
-inline constexpr uint32_t kTurnPackets = 4 * kWindow;
+// Packets that a connection carries, both ways, before it must give way: enough to announce what
+// there are places for, and to be asked for what is behind it (seeking.h).
+inline constexpr uint32_t kTurnPackets = 4 * kWindow + kPlaces;
 
 peal_counter accept_or_wait(Card& card, Member& member, const Waiter& asker);
 // One more packet of this connection. It may have had its turn.

@@ -69,7 +69,8 @@ std::string missing_text(const peal_wire_header& header) {
 // Of point-to-point: the number, how many have come, and what it is about.
 std::string talk_text(const peal_wire_header& header, const uint8_t* payload) {
   std::string text;
-  if (header.type >= PEAL_PACKET_SKIP) text += number("seq", header.sequence);
+  const bool numbered = header.type >= PEAL_PACKET_SKIP && header.type != PEAL_PACKET_SEEK;
+  if (numbered) text += number("seq", header.sequence);
   if (header.type >= PEAL_PACKET_ACK) text += number("landed", header.piece);
   switch (header.type) {
     case PEAL_PACKET_ACK: {
@@ -97,6 +98,13 @@ std::string talk_text(const peal_wire_header& header, const uint8_t* payload) {
       const auto body = payload_as<peal_p2p_announce>(header, payload);
       text += number("tag", body.tag) + number("bytes", body.bytes) +
               number("len", header.length - sizeof(body));
+      break;
+    }
+    case PEAL_PACKET_SEEK: {
+      const auto body = payload_as<peal_p2p_seek>(header, payload);
+      for (uint32_t i = 0; i < body.count && i < PEAL_P2P_SOUGHT; i++) {
+        text += number("tag", body.tags[i]);
+      }
       break;
     }
     case PEAL_PACKET_DONE:

@@ -18,15 +18,17 @@ class TalkDraw {
 
   // A packet to the member, of a connection whose handle may have been learned (learn()).
   Frame packet() {
+    const uint32_t drawn =
+        PEAL_PACKET_OPEN + source_.below(PEAL_PACKET_DONE - PEAL_PACKET_OPEN + 2);
     const auto type =
-        static_cast<peal_packet_type>(PEAL_PACKET_OPEN + source_.below(PEAL_PACKET_DONE - 9));
+        drawn > PEAL_PACKET_DONE ? PEAL_PACKET_SEEK : static_cast<peal_packet_type>(drawn);
     const uint32_t sender = source_.below(member_.ranks);
     Frame frame = wire_.probe(sender == member_.rank ? (sender + 1) % member_.ranks : sender);
     peal_wire_header& header = frame.header;
     header.type = static_cast<uint8_t>(type);
     const uint32_t from = header.sender % kRanks;
     header.block_bytes = type == PEAL_PACKET_OPEN || source_.below(16) == 0 ? 0 : handles_[from];
-    header.sequence = type >= PEAL_PACKET_SKIP ? number(from) : 0;
+    header.sequence = type >= PEAL_PACKET_SKIP && type <= PEAL_PACKET_DONE ? number(from) : 0;
     header.piece = source_.below(4);
     header.origin = static_cast<uint16_t>(source_.below(12));
     header.fragment = static_cast<uint8_t>(source_.below(6));
@@ -129,6 +131,10 @@ class TalkDraw {
             peal_p2p_get{source_.below(30000), source_.below(40000), memory_.key, request()});
       case PEAL_PACKET_DONE:
         return bytes_of(peal_p2p_done{request(), source_.below(PEAL_STATUS_COUNT + 1)});
+      case PEAL_PACKET_SEEK:
+        return bytes_of(peal_p2p_seek{{source_.below(3), source_.below(3), 0},
+                                      source_.below(PEAL_P2P_SOUGHT + 2),
+                                      source_.below(8) == 0 ? 1u : 0u});
       default:
         return {};
     }
