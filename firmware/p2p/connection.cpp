@@ -60,9 +60,9 @@ void give_tokens_back(State& state, Connection& connection) {
 }
 
 // Messages that were announced and have no receive are forgotten on both sides, and announced
-// anew: the sender's record of them stays. All in their order: one that was sought may have
-// overtaken others.
-void announce_again(Card& card, Connection& connection) {
+// anew: the sender's record of them stays. In their order, before those that were not
+// announced.
+void announce_again(Card& card, const Connection& connection) {
   State& state = card.p2p;
   for (uint64_t last = 0;;) {
     Request* next = nullptr;
@@ -71,12 +71,6 @@ void announce_again(Card& card, Connection& connection) {
       if (each.kind != Kind::kSend || !each.announced || each.matched || each.over) continue;
       if (!carries(connection, each)) continue;
       if (each.order > last && (next == nullptr || each.order < next->order)) next = &each;
-    }
-    while (connection.sends.first != 0) {
-      Request& first = *request_at(state, connection.sends.first);
-      if (next != nullptr && first.order > next->order) break;
-      take_first(state, connection.sends);
-      put_last(state, state.wanting, first, Place::kWanting);
     }
     if (next == nullptr) return;
     last = next->order;
@@ -184,6 +178,7 @@ void give_back(Card& card, Connection& connection) {
   leave_ready(state, connection);
   announce_again(card, connection);
   want_again(state, connection.work);
+  want_again(state, connection.sends);
   leave_bucket(state, connection);
   give_tokens_back(state, connection);
   connection.phase = ConnectionPhase::kFree;
