@@ -234,13 +234,13 @@ static inline enum peal_program_reason peal_check_descriptor(const struct peal_p
 							     const struct peal_descriptor *descriptor)
 {
 	const uint8_t opcode = descriptor->opcode;
+	const uint32_t left = shape->count - index; /* this one included */
 
 	if (opcode == 0 || opcode >= PEAL_PROGRAM_OPCODE_COUNT)
 		return PEAL_PROGRAM_REASON_OPCODE;
-	if (descriptor->reserved0 || descriptor->reserved1)
+	if (descriptor->reserved0 | descriptor->reserved1)
 		return PEAL_PROGRAM_REASON_FIELD;
-	if ((opcode == PEAL_PROGRAM_COMPLETE) != (index + 2 == shape->count) ||
-	    (opcode == PEAL_PROGRAM_JUMP) != (index + 1 == shape->count))
+	if (left <= 2 ? opcode != (left == 2 ? PEAL_PROGRAM_COMPLETE : PEAL_PROGRAM_JUMP) : opcode >= PEAL_PROGRAM_COMPLETE)
 		return PEAL_PROGRAM_REASON_ORDER;
 	switch (opcode) {
 	case PEAL_PROGRAM_PUT:

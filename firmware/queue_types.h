@@ -82,6 +82,16 @@ enum class Awaits : uint8_t {
   kAllTasks,  // all
 };
 
+// What a descriptor named when it was looked at last and found good: the next one often names the
+// same. Opcode 0: nothing is known.
+struct Named {
+  uint8_t opcode;
+  Rank rank;
+  uint32_t key;
+  RegionId region;
+  uint64_t bytes;  // of the key's memory; 0 where it names none
+};
+
 enum class Sources : uint8_t { kUnread, kReading, kKnown };
 
 struct Queue {
@@ -129,6 +139,7 @@ struct Queue {
   // this region's when so many keys had gone.
   bool checked[kDescriptors];
   RegionId regions[kDescriptors];
+  Named named;  // when so many keys had gone
   uint64_t keys_gone;
   // Those from `consumer` to `fetched`, each in the place of its index modulo kDescriptors.
   alignas(64) peal_descriptor cache[kDescriptors];

@@ -13,6 +13,11 @@ MemoryKey* find_key(Card& card, ContextId context, uint32_t key);
 peal_status check_range(Card& card, ContextId context, uint32_t key, uint64_t offset,
                         uint64_t bytes, uint32_t access, HostAddress* address);
 
+// Of a key that was found good: how long its memory is.
+inline uint64_t bytes_of_key(const Card& card, uint32_t key) {
+  return card.keys[key & 0xffff].bytes;
+}
+
 // A key that was found good is held for as long as the card may use its memory, and stays good. (0:
 // none.) So does a member whose table of addresses it is.
 inline void hold_key(Card& card, uint32_t key) {

@@ -2,6 +2,7 @@
 #include "firmware/queue/fetch.h"
 
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/dma/dma.h"
 #include "firmware/queue/list.h"
 
@@ -64,20 +65,32 @@ void on_sources(Card& card, Queue& queue, bool ok) {
   queue.sources_phase = Sources::kKnown;
 }
 
+// Does it name what was found good last?
+bool names_the_same(const Named& named, const peal_descriptor& descriptor) {
+  return descriptor.opcode == named.opcode && descriptor.rank == named.rank &&
+         descriptor.key == named.key && descriptor.offset <= named.bytes &&
+         descriptor.bytes <= named.bytes - descriptor.offset;
+}
+
 void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
   queue.fetching = false;
   if (!ok) return fail_by_memory(card, queue);
-  for (uint32_t left = entries; left > 0; --left) {
-    const peal_descriptor& descriptor = cached(queue, queue.fetched);
-    const peal_program_reason reason =
-        peal_check_descriptor(&queue.shape, queue.fetched, &descriptor);
+  const peal_program_shape shape = queue.shape;
+  const bool same_keys = queue.keys_gone == card.keys_gone;
+  const uint32_t first = queue.fetched;
+  const uint32_t place = first % kDescriptors;  // a run ends where the cache does
+  for (uint32_t i = 0; i < entries; ++i) {
+    const peal_descriptor& descriptor = kept(queue.cache[place + i]);
+    const peal_program_reason reason = peal_check_descriptor(&shape, first + i, &descriptor);
     if (reason != PEAL_PROGRAM_REASON_NONE) {
-      return fail_by_program(card, queue, reason, queue.fetched);
+      queue.fetched = first + i;
+      return fail_by_program(card, queue, reason, first + i);
     }
-    queue.checked[queue.fetched % kDescriptors] = false;
+    queue.checked[place + i] = same_keys && names_the_same(queue.named, descriptor);
+    queue.regions[place + i] = queue.named.region;
     note_told_program(queue, descriptor);
-    ++queue.fetched;
   }
+  queue.fetched = first + entries;
 }
 
 }  // namespace

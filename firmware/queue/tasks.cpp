@@ -46,6 +46,7 @@ bool check_named(const Scope& scope, const peal_descriptor& descriptor) {
   auto& [card, member, queue] = scope;
   if (queue.keys_gone != card.keys_gone) {
     queue.keys_gone = card.keys_gone;
+    queue.named = {};
     std::memset(queue.checked, 0, sizeof(queue.checked));
   }
   const Network* network = card.queues.network;
@@ -58,6 +59,11 @@ bool check_named(const Scope& scope, const peal_descriptor& descriptor) {
   const uint32_t place = queue.consumer % kDescriptors;
   queue.checked[place] = true;
   queue.regions[place] = memory.region;
+  queue.named = {.opcode = descriptor.opcode,
+                 .rank = descriptor.rank,
+                 .key = descriptor.key,
+                 .region = memory.region,
+                 .bytes = descriptor.bytes == 0 ? 0 : bytes_of_key(card, descriptor.key)};
   return true;
 }
 
