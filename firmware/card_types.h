@@ -470,7 +470,6 @@ struct Card {
   RegionId released[2 * CONFIG_CARD_MEMBERS];
   Context contexts[CONFIG_CONTEXTS];
   MemoryKey keys[CONFIG_MEMORY_KEYS];
-  uint64_t keys_gone;  // so many times some were given back: what was found good is looked at again
   DmaRecord dma[CONFIG_DMA_RECORDS];
   uint16_t early_free;  // index of the first free one
   uint16_t early_most;  // so many may wait

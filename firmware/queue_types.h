@@ -82,8 +82,8 @@ enum class Awaits : uint8_t {
   kAllTasks,  // all
 };
 
-// What a descriptor named when it was looked at last and found good: the next one often names the
-// same. Opcode 0: nothing is known.
+// What a descriptor of this opcode named when it was looked at last and found good: the next one
+// often names the same. Opcode 0: nothing is known.
 struct Named {
   uint8_t opcode;
   Rank rank;
@@ -97,6 +97,7 @@ enum class Sources : uint8_t { kUnread, kReading, kKnown };
 struct Queue {
   bool in_use;
   bool running;   // the first start has begun
+  bool issuing;   // it has begun, nothing has failed, and its descriptors are carried out
   bool fetching;  // a DMA brings descriptors
   bool gated;     // this pass took as long as a message, at least
   bool listed;
@@ -139,8 +140,7 @@ struct Queue {
   // this region's when so many keys had gone.
   bool checked[kDescriptors];
   RegionId regions[kDescriptors];
-  Named named;  // when so many keys had gone
-  uint64_t keys_gone;
+  Named named[PEAL_PROGRAM_COMPLETE];  // by opcode
   // Those from `consumer` to `fetched`, each in the place of its index modulo kDescriptors.
   alignas(64) peal_descriptor cache[kDescriptors];
   // From here on nothing is read before it was written.
@@ -158,7 +158,7 @@ struct QueuePool {
   Timer watch_timer;    // armed while a start is not over
   bool due;             // something is to be done at the end of the entry point
   Timer failure_timer;  // armed while some peer has not answered
-  bool failing;         // some member died, or went
+  bool gone;            // some member died or went, or a key: queues are looked after
   uint16_t in_use;
   uint16_t listed;   // how many have something to do
   uint16_t patient;  // of those: the last turn had no record for what they ask for

@@ -26,7 +26,7 @@ void poison(Card& card, Member& member, Rank dead) {
   card.timers.disarm(member.timer);
   member.unsettled.failing = true;
   card.p2p.failing = card.p2p.due = true;
-  card.queues.failing = card.queues.due = true;
+  card.queues.gone = card.queues.due = true;
   note_unsettled(card, member);
 }
 

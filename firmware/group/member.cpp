@@ -193,7 +193,7 @@ void bury_member(Card& card, Member& member) {
   card.timers.disarm(member.timer);
   member.phase = MemberPhase::kDying;
   card.p2p.failing = card.p2p.due = true;
-  card.queues.failing = card.queues.due = true;
+  card.queues.gone = card.queues.due = true;
   leave_address_table(card, member);
   note_unsettled(card, member);
 }

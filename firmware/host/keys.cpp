@@ -64,13 +64,13 @@ peal_status unregister_key(Card& card, ContextId context, uint32_t key, RegionId
   if (entry == nullptr) return PEAL_STATUS_BAD_KEY;
   if (entry->uses > 0) return PEAL_STATUS_BUSY;
   entry->in_use = false;
-  ++card.keys_gone;
+  card.queues.gone = true;
   *region = entry->region;
   return PEAL_STATUS_OK;
 }
 
 void forget_keys(Card& card, ContextId context) {
-  ++card.keys_gone;
+  card.queues.gone = true;
   for (MemoryKey& key : card.keys) {
     if (key.in_use && key.context == context) {
       key.in_use = false;

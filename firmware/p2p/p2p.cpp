@@ -91,12 +91,14 @@ bool is_reachable(const Member& member, Rank rank) {
 }
 
 bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket) {
-  Request* request = begin(card, member, Kind::kPut, put.to, put.from, put.bytes, put.key, ticket);
+  const peal_descriptor& what = put.what;
+  Request* request = begin(card, member, Kind::kPut, what.rank, {put.region, what.offset},
+                           what.bytes, what.key, ticket);
   if (request == nullptr) return false;
   if (ends_at_once(card, member, *request)) return true;
-  request->remote_key = put.remote_key;
-  request->remote_offset = put.remote_offset;
-  request->notice = put.notice;
+  request->remote_key = what.remote_key;
+  request->remote_offset = what.remote_offset;
+  request->notice = {what.queue, what.counter, what.steps, put.iteration};
   request->program = put.program;
   request->engine = put.engine;
   request->due = Due::kData;

@@ -16,13 +16,11 @@ namespace peal::p2p {
 // `engine`: by which its packets leave, and its answers at the other rank. Order is kept among what
 // goes by one.
 struct Put {
-  Rank to;
-  HostAddress from;
-  uint64_t bytes;  // 0: a signal, whose remote key is not looked at
-  uint32_t remote_key;
-  uint64_t remote_offset;
-  Notice notice = {kNoQueue, 0, 0, 0};
-  uint32_t key = 0;
+  // Rank, memory on both sides, and who is told: as a PUT or SIGNAL of a program has them. No
+  // bytes: a signal, whose remote key is not looked at. Read before start_put() is back.
+  const peal_descriptor& what;
+  RegionId region;         // of the own memory
+  uint64_t iteration = 0;  // of what is told
   uint8_t engine = 0;
   uint16_t program = 0;  // as a slot's
 };

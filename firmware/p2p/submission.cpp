@@ -90,16 +90,17 @@ bool start_entry(Card& card, Member& member, const peal_submission& entry,
       return start_receive(card, member, {entry.root, address, bytes, entry.sequence, any, key},
                            ticket);
     }
-    case PEAL_OPERATION_PUT:
-      return start_put(card, member,
-                       {entry.root,
-                        address,
-                        bytes,
-                        entry.receive_key,
-                        entry.receive_offset,
-                        {kNoQueue, 0, 0, 0},
-                        key},
-                       ticket);
+    case PEAL_OPERATION_PUT: {
+      peal_descriptor what = {};
+      what.queue = kNoQueue;
+      what.rank = entry.root;
+      what.offset = address.offset;
+      what.remote_offset = entry.receive_offset;
+      what.bytes = bytes;
+      what.key = key;
+      what.remote_key = entry.receive_key;
+      return start_put(card, member, {.what = what, .region = address.region}, ticket);
+    }
     case PEAL_OPERATION_GET:
       return start_get(card, member,
                        {entry.root, address, bytes, entry.send_key, entry.send_offset, key},

@@ -65,7 +65,7 @@ void on_sources(Card& card, Queue& queue, bool ok) {
   queue.sources_phase = Sources::kKnown;
 }
 
-// Does it name what was found good last?
+// Does it name what was found good last, or less of that?
 bool names_the_same(const Named& named, const peal_descriptor& descriptor) {
   return descriptor.opcode == named.opcode && descriptor.rank == named.rank &&
          descriptor.key == named.key && descriptor.offset <= named.bytes &&
@@ -76,7 +76,7 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
   queue.fetching = false;
   if (!ok) return fail_by_memory(card, queue);
   const peal_program_shape shape = queue.shape;
-  const bool same_keys = queue.keys_gone == card.keys_gone;
+  const bool gone = card.queues.gone;  // what was found good may be no more
   const uint32_t first = queue.fetched;
   const uint32_t place = first % kDescriptors;  // a run ends where the cache does
   for (uint32_t i = 0; i < entries; ++i) {
@@ -86,8 +86,11 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
       queue.fetched = first + i;
       return fail_by_program(card, queue, reason, first + i);
     }
-    queue.checked[place + i] = same_keys && names_the_same(queue.named, descriptor);
-    queue.regions[place + i] = queue.named.region;
+    if (descriptor.opcode < PEAL_PROGRAM_COMPLETE) {
+      const Named& named = kept(queue.named[descriptor.opcode]);
+      queue.checked[place + i] = !gone && names_the_same(named, descriptor);
+      queue.regions[place + i] = named.region;
+    }
     note_told_program(queue, descriptor);
   }
   queue.fetched = first + entries;

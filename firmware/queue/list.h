@@ -26,8 +26,9 @@ inline void wake(Card& card, Queue& queue) {
 
 // A counter of the iteration that runs has been told.
 inline void wake_by_counter(Card& card, Queue& queue, uint32_t counter, uint32_t count) {
-  const bool other = queue.awaited != counter || count < queue.awaited_count;
-  if (queue.awaits == Awaits::kAnything || (queue.awaits == Awaits::kCounter && !other)) {
+  if (queue.awaits == Awaits::kCounter) {
+    if (queue.awaited == counter && count >= queue.awaited_count) wake(card, queue);
+  } else if (queue.awaits == Awaits::kAnything) {
     wake(card, queue);
   }
 }
@@ -51,6 +52,7 @@ inline Queue& take_listed(Card& card) {
 // The first reason is the one that the host learns.
 inline void fail(Card& card, Queue& queue, const Failure& failure) {
   if (queue.failure.status == PEAL_STATUS_OK) queue.failure = failure;
+  queue.issuing = false;
   wake(card, queue);
 }
 

@@ -60,7 +60,7 @@ void end_start(const Scope& scope) {
   queue.passes_done = 0;
   queue.failure = {};
   queue.told = false;
-  queue.running = false;
+  queue.running = queue.issuing = false;
   queue.first_start = static_cast<uint8_t>((queue.first_start + 1) % kStarts);
   --queue.start_count;
   count(card, good ? PEAL_COUNTER_OPERATIONS_COMPLETED : PEAL_COUNTER_OPERATIONS_FAILED);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/queue/tasks.h"
 
-#include <cstring>
-
 #include "abi/admin.h"
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
@@ -44,11 +42,6 @@ bool check_memory(const Scope& scope, const peal_descriptor& descriptor, HostAdd
 
 bool check_named(const Scope& scope, const peal_descriptor& descriptor) {
   auto& [card, member, queue] = scope;
-  if (queue.keys_gone != card.keys_gone) {
-    queue.keys_gone = card.keys_gone;
-    queue.named = {};
-    std::memset(queue.checked, 0, sizeof(queue.checked));
-  }
   const Network* network = card.queues.network;
   if (network == nullptr || !network->reaches(member, descriptor.rank)) {
     fail_here(scope, PEAL_PROGRAM_REASON_RANK);
@@ -59,11 +52,12 @@ bool check_named(const Scope& scope, const peal_descriptor& descriptor) {
   const uint32_t place = queue.consumer % kDescriptors;
   queue.checked[place] = true;
   queue.regions[place] = memory.region;
-  queue.named = {.opcode = descriptor.opcode,
-                 .rank = descriptor.rank,
-                 .key = descriptor.key,
-                 .region = memory.region,
-                 .bytes = descriptor.bytes == 0 ? 0 : bytes_of_key(card, descriptor.key)};
+  queue.named[descriptor.opcode] = {
+      .opcode = descriptor.opcode,
+      .rank = descriptor.rank,
+      .key = descriptor.key,
+      .region = memory.region,
+      .bytes = descriptor.bytes == 0 ? 0 : bytes_of_key(card, descriptor.key)};
   return true;
 }
 

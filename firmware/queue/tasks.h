@@ -28,38 +28,31 @@ enum class Issued : uint8_t {
 // False: the network has no record for it.
 [[nodiscard]] bool start_message(const Scope& scope, const peal_descriptor& descriptor,
                                  const HostAddress& memory, const Ticket& ticket);
+
 // A signal is a put of no bytes.
 [[nodiscard]] inline bool start_put(const Scope& scope, const peal_descriptor& descriptor,
-                                    const HostAddress& memory, const Ticket& ticket) {
-  const Queue& queue = scope.queue;
-  return scope.card.queues.network->put(scope.card, scope.member,
-                                        {.to = descriptor.rank,
-                                         .from = memory,
-                                         .bytes = descriptor.bytes,
-                                         .remote_key = descriptor.remote_key,
-                                         .remote_offset = descriptor.remote_offset,
-                                         .notice = {.queue = descriptor.queue,
-                                                    .counter = descriptor.counter,
-                                                    .steps = descriptor.steps,
-                                                    .iteration = queue.iteration},
-                                         .key = descriptor.key,
-                                         .engine = queue.engine,
-                                         .program = program_of(queue)},
-                                        ticket);
+                                    RegionId region, const Ticket& ticket) {
+  auto& [card, member, queue] = scope;
+  return card.queues.network->put(card, member,
+                                  {.what = descriptor,
+                                   .region = region,
+                                   .iteration = queue.iteration,
+                                   .engine = queue.engine,
+                                   .program = program_of(queue)},
+                                  ticket);
 }
 
 // The descriptor that is next.
 [[nodiscard, gnu::always_inline]] inline Issued issue_task(const Scope& scope,
                                                            const peal_descriptor& descriptor) {
-  Queue& queue = kept(scope.queue);
+  auto& [card, member, queue] = scope;
   if (queue.free_task == 0) {
     queue.awaits = Awaits::kTask;
     return Issued::kWaits;
   }
   const uint32_t at = queue.consumer % kDescriptors;
-  const bool known = queue.checked[at] && queue.keys_gone == scope.card.keys_gone;
-  if (!known && !check_named(scope, descriptor)) return Issued::kFailed;
-  const HostAddress memory = {queue.regions[at], descriptor.offset};
+  if (!queue.checked[at] && !check_named(Scope(scope), descriptor)) return Issued::kFailed;
+  const RegionId region = queue.regions[at];
   const uint32_t place = queue.free_task - 1u;
   Task& task = kept(queue.tasks[place]);
   const Ticket ticket = {.owner = p2p::Owner::kQueue,
@@ -68,8 +61,9 @@ enum class Issued : uint8_t {
                          .iteration = queue.iteration};
   const bool message =
       descriptor.opcode == PEAL_PROGRAM_SEND || descriptor.opcode == PEAL_PROGRAM_RECEIVE;
-  const bool started = message ? start_message(scope, descriptor, memory, ticket)
-                               : start_put(scope, descriptor, memory, ticket);
+  const bool started =
+      message ? start_message(Scope(scope), descriptor, {region, descriptor.offset}, ticket)
+              : start_put(scope, descriptor, region, ticket);
   if (!started) return Issued::kAgain;
   queue.free_task = task.next;
   task.in_use = true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/queue/turn.h"
 
+#include <cstring>
+
 #include "firmware/base/kept.h"
 #include "firmware/group/member.h"
 #include "firmware/host/context.h"
@@ -88,6 +90,10 @@ Then wait_for(Queue& queue, uint32_t counter, uint64_t count) {
   return Then::kWaits;
 }
 
+bool is_own_signal(const Queue& queue, const peal_descriptor& descriptor) {
+  return descriptor.opcode == PEAL_PROGRAM_SIGNAL && descriptor.rank == queue.shape.rank;
+}
+
 void tell_own(const Scope& scope, const peal_descriptor& signal) {
   const Queue& queue = scope.queue;
   tell(scope.card, scope.member, queue.shape.rank,
@@ -112,24 +118,25 @@ uint32_t scheduling_pointer(Queue& queue) {
 
 // So many descriptors, of one iteration, one after the other, as long as nothing else is to be
 // looked at: each is in the cache, and nothing has failed.
-Then carry_out(const Scope& scope, uint32_t* left) {
-  Card& card = kept(scope.card);
-  Queue& queue = kept(scope.queue);
+[[gnu::always_inline]] inline Then carry_out(const Scope& scope, uint32_t* quota) {
+  auto& [card, member, queue] = scope;
+  uint32_t& left = *quota;
   const uint32_t* const counts = queue.counts[queue.iteration % kStarts];
   uint32_t scheduled = scheduling_pointer(queue);
   for (;;) {
-    --*left;
+    --left;
     const peal_descriptor& descriptor = kept(cached(queue, queue.consumer));
-    if (descriptor.opcode == PEAL_PROGRAM_COMPLETE) return complete(scope);
+    const bool puts = descriptor.opcode == PEAL_PROGRAM_PUT;  // as most do
+    if (!puts && descriptor.opcode == PEAL_PROGRAM_COMPLETE) return complete(Scope(scope));
     if (queue.consumer >= scheduled) {
       return wait_for(queue, 0, uint64_t{queue.consumer} - queue.scheduled + 1);
     }
-    if (descriptor.opcode == PEAL_PROGRAM_WAIT) {
+    if (!puts && descriptor.opcode == PEAL_PROGRAM_WAIT) {
       if (counts[descriptor.counter] < descriptor.threshold) {
         return wait_for(queue, descriptor.counter, descriptor.threshold);
       }
-    } else if (descriptor.opcode == PEAL_PROGRAM_SIGNAL && descriptor.rank == queue.shape.rank) {
-      tell_own(scope, descriptor);
+    } else if (!puts && is_own_signal(queue, descriptor)) {
+      tell_own(Scope(scope), descriptor);
       scheduled = scheduling_pointer(queue);
     } else {
       const Issued issued = issue_task(scope, descriptor);
@@ -138,9 +145,9 @@ Then carry_out(const Scope& scope, uint32_t* left) {
     if (!queue.gated) queue.gated = peal_is_gate(&queue.shape, &descriptor) != 0;
     count(card, PEAL_COUNTER_DESCRIPTORS);
     ++queue.consumer;
-    if (has_room_for_run(queue) && !fetch(scope)) return Then::kAgain;
-    if (*left == 0 || queue.consumer == queue.fetched) return Then::kGoesOn;
-    if (queue.failure.status != PEAL_STATUS_OK) return Then::kGoesOn;
+    const bool whole = queue.fetched == queue.shape.count;
+    if (!whole && has_room_for_run(queue) && !fetch(Scope(scope))) return Then::kAgain;
+    if (left == 0 || queue.consumer == queue.fetched || !queue.issuing) return Then::kGoesOn;
   }
 }
 
@@ -164,37 +171,57 @@ bool still_lands(const Scope& scope) {
                              start.first + uint64_t{start.passes});
 }
 
-// Descriptors, or what is needed for them.
-Then step(const Scope& scope, uint32_t* left) {
-  Queue& queue = kept(scope.queue);
-  if (!queue.running && !begin(scope)) return Then::kWaits;
-  if (queue.doomed && queue.failure.status == PEAL_STATUS_OK) queue.failure = queue.doom;
-  if (queue.failure.status != PEAL_STATUS_OK) {
-    --*left;
-    if (!queue.told && !tell_failure(scope)) return Then::kAgain;
-    if (!is_quiet(queue)) return Then::kWaits;
-    if (!all_have_begun(scope)) return Then::kWaits;
-    if (still_lands(scope)) return Then::kAgain;
-    end_start(scope);
-    return Then::kGoesOn;
-  }
-  if (queue.sources_phase != Sources::kKnown) {
-    if (!fetch_sources(scope)) return Then::kAgain;
-    if (queue.sources_phase != Sources::kKnown) return Then::kWaits;
-  }
-  if (queue.consumer == queue.fetched) return fetch(scope) ? Then::kWaits : Then::kAgain;
-  if (queue.starts[queue.first_start].passes == 0) {
-    --*left;
-    return look_at(scope, cached(queue, queue.consumer));
-  }
-  return carry_out(scope, left);
+// What a start that has failed still needs.
+[[gnu::noinline]] Then end_failed(const Scope& scope) {
+  Queue& queue = scope.queue;
+  if (!queue.told && !tell_failure(scope)) return Then::kAgain;
+  if (!is_quiet(queue)) return Then::kWaits;
+  if (!all_have_begun(scope)) return Then::kWaits;
+  if (still_lands(scope)) return Then::kAgain;
+  end_start(scope);
+  return Then::kGoesOn;
 }
 
-Then take_turn(const Scope& scope) {
+// What comes of preparations, and how many descriptors of its quota they took.
+struct Prepared {
+  Then then;
+  uint32_t taken;
+};
+
+// What is needed before descriptors are carried out, one after the other: then `issuing`.
+[[gnu::noinline]] Prepared prepare(const Scope& scope) {
+  Queue& queue = kept(scope.queue);
+  if (!queue.running && !begin(scope)) return {Then::kWaits, 0};
+  if (queue.doomed && queue.failure.status == PEAL_STATUS_OK) queue.failure = queue.doom;
+  if (queue.failure.status != PEAL_STATUS_OK) return {end_failed(scope), 1};
+  if (queue.sources_phase != Sources::kKnown) {
+    if (!fetch_sources(scope)) return {Then::kAgain, 0};
+    if (queue.sources_phase != Sources::kKnown) return {Then::kWaits, 0};
+  }
+  if (queue.starts[queue.first_start].passes > 0) {
+    queue.issuing = true;
+    return {Then::kGoesOn, 0};
+  }
+  if (queue.consumer == queue.fetched) return {fetch(scope) ? Then::kWaits : Then::kAgain, 0};
+  return {look_at(scope, cached(queue, queue.consumer)), 1};
+}
+
+// (What other functions are handed is a copy: the scope at hand stays in registers.)
+[[gnu::always_inline]] inline Then take_turn(Card& card, Member& member, Queue& queue) {
+  const Scope scope = {card, member, queue};
+  queue.awaits = Awaits::kAnything;
+  uint32_t left = CONFIG_QUEUE_QUOTA;
   Then then = Then::kGoesOn;
-  scope.queue.awaits = Awaits::kAnything;
-  for (uint32_t left = CONFIG_QUEUE_QUOTA; left > 0 && then == Then::kGoesOn;) {
-    then = step(scope, &left);
+  while (left > 0 && then == Then::kGoesOn) {
+    if (!queue.issuing) {
+      const Prepared prepared = prepare(Scope(scope));
+      left -= prepared.taken;
+      then = prepared.then;
+    } else if (queue.consumer == queue.fetched) {
+      then = fetch(Scope(scope)) ? Then::kWaits : Then::kAgain;
+    } else {
+      then = carry_out(scope, &left);
+    }
   }
   return then;
 }
@@ -213,16 +240,21 @@ Failure doom_of(const Membership& self, const Queue& queue) {
           .rank = known ? self.dead_rank : PEAL_NO_RANK};
 }
 
-// Members may have died, or gone: their programs end with them.
-void look_after_members(Card& card) {
-  card.queues.failing = false;
+// Keys have gone, so that what was found good is looked at again; or members have died, or gone:
+// their programs end with them.
+void look_after_queues(Card& card) {
+  card.queues.gone = false;
   for (Queue& queue : card.queues.queues) {
-    if (!queue.in_use || queue.leaving) continue;
+    if (!queue.in_use) continue;
+    std::memset(queue.checked, 0, sizeof(queue.checked));
+    std::memset(queue.named, 0, sizeof(queue.named));
+    if (queue.leaving) continue;
     const Membership& self = card.members[queue.member & 0xffff].membership;
     queue.leaving = is_gone(card, queue);
     if (!queue.leaving && (queue.doomed || !self.poisoned)) continue;
     if (!queue.doomed) queue.doom = doom_of(self, queue);
     queue.doomed = true;
+    queue.issuing = false;
     wake(card, queue);
   }
 }
@@ -231,13 +263,13 @@ void look_after_members(Card& card) {
 
 void take_turns(Card& card) {
   QueuePool& pool = card.queues;
-  if (pool.failing) look_after_members(card);
+  if (pool.gone) look_after_queues(card);
   pool.patient = 0;
   // Those that are listed meanwhile have theirs in the next turn.
   for (uint32_t left = pool.listed; left > 0; --left) {
     Queue& queue = take_listed(card);
     if (!queue.in_use) continue;
-    const Then then = take_turn({card, card.members[queue.member & 0xffff], queue});
+    const Then then = take_turn(card, kept(card.members[queue.member & 0xffff]), queue);
     if (then != Then::kWaits) {
       wake(card, queue);
       if (then == Then::kAgain) ++pool.patient;

@@ -29,13 +29,14 @@ class Engines : public PointToPoint {
     CardBench& bench = cluster.bench(rank);
     const uint64_t cookie = ++cookies;
     bench.card().contexts[bench.context()].outstanding++;
+    peal_descriptor what = {};
+    what.queue = PEAL_NO_QUEUE;
+    what.rank = other;
+    what.offset = what.remote_offset = there;
+    what.bytes = bytes;
+    what.remote_key = to[other].key;
     EXPECT_TRUE(p2p::start_put(bench.card(), member_of(rank),
-                               {.to = other,
-                                .from = {from[rank].region, there},
-                                .bytes = bytes,
-                                .remote_key = to[other].key,
-                                .remote_offset = there,
-                                .engine = engine},
+                               {.what = what, .region = from[rank].region, .engine = engine},
                                ticket(cookie)));
     p2p::advance(bench.card());
     return cookie;

@@ -357,6 +357,65 @@ TEST_F(Fetch, EveryKeyOfALongProgramIsLookedAt) {
             "completes 101 BAD_PROGRAM at " + std::to_string(puts - 1) + " key\n");
 }
 
+// A long program's descriptors are compared with the one that was found good last: what differs is
+// looked at.
+TEST_F(Fetch, HardlyTheSameIsNotTheSame) {
+  const Memory less = bench.add_memory("less", 16, PEAL_ACCESS_READ);
+  const Memory unreadable = bench.add_memory("unreadable", 64, PEAL_ACCESS_WRITE);
+  network.unreachable = 3;
+  const uint32_t puts = 2 * queue::kDescriptors;
+  const auto end_of_last = [&](const std::function<void(peal_descriptor&)>& spoil) {
+    WrittenProgram program;
+    for (uint32_t i = 0; i < puts; ++i) program.put(2, 8, i % 3 == 0 ? less.key : data.key);
+    spoil(program.descriptors.back());
+    commit(program.end());
+    log();
+    const size_t first = network.tickets.size();
+    start(program, 0);
+    for (size_t i = first; i < network.tickets.size(); ++i) over(i);
+    EXPECT_EQ(free_program(program), PEAL_STATUS_OK);
+    const std::string text = log();
+    return text.substr(text.rfind(" at ") + 1);
+  };
+  const auto last = "at " + std::to_string(puts - 1) + " ";
+  EXPECT_EQ(end_of_last([](auto& d) { d.offset = 4089; }), last + "bounds\n");
+  EXPECT_EQ(end_of_last([](auto& d) { d.offset = ~uint64_t{0}; }), last + "bounds\n");
+  EXPECT_EQ(end_of_last([](auto& d) { d.bytes = 4097; }), last + "bounds\n");
+  EXPECT_EQ(end_of_last([&](auto& d) { d.key = less.key, d.bytes = 17; }), last + "bounds\n");
+  EXPECT_EQ(end_of_last([](auto& d) { d.key ^= 0x10000; }), last + "key\n");
+  EXPECT_EQ(end_of_last([&](auto& d) { d.key = unreadable.key; }), last + "access\n");
+  EXPECT_EQ(end_of_last([&](auto& d) {
+              d = {};
+              d.opcode = PEAL_PROGRAM_RECEIVE;
+              d.done = PEAL_NO_COUNTER;
+              d.rank = 2;
+              d.key = less.key;
+              d.bytes = 8;
+            }),
+            last + "access\n");
+  EXPECT_EQ(end_of_last([](auto& d) { d.rank = 3; }), last + "rank\n");
+}
+
+// What is fetched behind a key that has gone was not found good before.
+TEST_F(Fetch, AKeyThatGoesWhileMoreIsFetchedIsFound) {
+  const Memory memory = bench.add_memory("memory", 64);
+  const uint32_t puts = 2 * queue::kDescriptors;
+  WrittenProgram program;
+  program.sources = {3};
+  program.put(2, 8, memory.key);
+  program.wait(0, 1);
+  for (uint32_t i = 2; i < puts; ++i) program.put(2, 8, memory.key);
+  commit(program.end());
+  start(program, 0);
+  over(0);
+  log();
+  RegionId region = 0;
+  ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
+            PEAL_STATUS_OK);
+  notice(3, 0, 1, 0);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 2 key\n");
+}
+
 TEST_F(Fetch, WhatWasWrongMayBeMended) {
   WrittenProgram program;
   program.put(2, 8, 0x777);

@@ -31,12 +31,16 @@ class PlayedNetwork final : public queue::Network {
     return rank != unreachable;
   }
   bool put(Card&, Member&, const queue::Put& put, const queue::Ticket& ticket) override {
-    std::string text = put.bytes == 0 ? "signal" : "put " + range(put.from, put.bytes);
-    text += " to " + std::to_string(put.to);
-    if (put.bytes != 0) {
-      text += ":" + std::to_string(put.remote_key) + "+" + std::to_string(put.remote_offset);
+    const peal_descriptor& what = put.what;
+    std::string text =
+        what.bytes == 0 ? "signal" : "put " + range({put.region, what.offset}, what.bytes);
+    text += " to " + std::to_string(what.rank);
+    if (what.bytes != 0) {
+      text += ":" + std::to_string(what.remote_key) + "+" + std::to_string(what.remote_offset);
     }
-    if (put.notice.queue != PEAL_NO_QUEUE) text += " tells " + told(put.notice);
+    if (what.queue != PEAL_NO_QUEUE) {
+      text += " tells " + told({what.queue, what.counter, what.steps, put.iteration});
+    }
     return start(text, ticket);
   }
   bool send(Card&, Member&, const queue::Send& send, const queue::Ticket& ticket) override {
