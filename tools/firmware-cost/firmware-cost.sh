@@ -129,8 +129,8 @@ measure_program() { # measure_program NAME BOUND PACKET_BOUND PROGRAM STEPS STAR
   done
 }
 
-measure_program 'wait, and signal to itself; resident' 138 - local 15 100
-measure_program 'wait, and signal to itself; fetched' 250 - local 300 10
-measure_program 'put of 64 B down a chain, N = 3; resident' 295 2259 chain 28 100
-measure_program 'put of 64 B down a chain, N = 3; fetched' 527 2268 chain 1000 5
+measure_program 'wait, and signal to itself; resident' 136 - local 15 100
+measure_program 'wait, and signal to itself; fetched' 242 - local 300 10
+measure_program 'put of 64 B down a chain, N = 3; resident' 254 2307 chain 28 100
+measure_program 'put of 64 B down a chain, N = 3; fetched' 396 2294 chain 1000 5
 exit $status

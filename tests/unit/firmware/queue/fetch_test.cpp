@@ -360,13 +360,14 @@ TEST_F(Fetch, EveryKeyOfALongProgramIsLookedAt) {
 // A long program's descriptors are compared with the one that was found good last: what differs is
 // looked at.
 TEST_F(Fetch, HardlyTheSameIsNotTheSame) {
-  const Memory less = bench.add_memory("less", 16, PEAL_ACCESS_READ);
+  const Memory less = bench.add_memory("less", 16);
+  const Memory unwritable = bench.add_memory("unwritable", 64, PEAL_ACCESS_READ);
   const Memory unreadable = bench.add_memory("unreadable", 64, PEAL_ACCESS_WRITE);
   network.unreachable = 3;
   const uint32_t puts = 2 * queue::kDescriptors;
   const auto end_of_last = [&](const std::function<void(peal_descriptor&)>& spoil) {
     WrittenProgram program;
-    for (uint32_t i = 0; i < puts; ++i) program.put(2, 8, i % 3 == 0 ? less.key : data.key);
+    for (uint32_t i = 0; i < puts; ++i) program.put(2, 8, data.key);
     spoil(program.descriptors.back());
     commit(program.end());
     log();
@@ -389,7 +390,7 @@ TEST_F(Fetch, HardlyTheSameIsNotTheSame) {
               d.opcode = PEAL_PROGRAM_RECEIVE;
               d.done = PEAL_NO_COUNTER;
               d.rank = 2;
-              d.key = less.key;
+              d.key = unwritable.key;
               d.bytes = 8;
             }),
             last + "access\n");
@@ -399,12 +400,12 @@ TEST_F(Fetch, HardlyTheSameIsNotTheSame) {
 // What is fetched behind a key that has gone was not found good before.
 TEST_F(Fetch, AKeyThatGoesWhileMoreIsFetchedIsFound) {
   const Memory memory = bench.add_memory("memory", 64);
-  const uint32_t puts = 2 * queue::kDescriptors;
+  const uint32_t waits = 2 * queue::kDescriptors;
   WrittenProgram program;
   program.sources = {3};
   program.put(2, 8, memory.key);
-  program.wait(0, 1);
-  for (uint32_t i = 2; i < puts; ++i) program.put(2, 8, memory.key);
+  for (uint32_t i = 0; i < waits; ++i) program.wait(0, 1);
+  program.put(2, 8, memory.key);
   commit(program.end());
   start(program, 0);
   over(0);
@@ -413,7 +414,7 @@ TEST_F(Fetch, AKeyThatGoesWhileMoreIsFetchedIsFound) {
   ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
             PEAL_STATUS_OK);
   notice(3, 0, 1, 0);
-  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 2 key\n");
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at " + std::to_string(waits + 1) + " key\n");
 }
 
 TEST_F(Fetch, WhatWasWrongMayBeMended) {
