@@ -29,7 +29,8 @@ TEST(Names, PacketTypesAreThese) {
   EXPECT_EQ(listed(kPacketTypes),
             "1 DATA\n2 SIGNAL\n3 NACK\n4 NOT_YET\n5 REFUSE\n6 DEATH\n7 PROBE\n8 ALIVE\n"
             "9 FAREWELL\n10 OPEN\n11 ACCEPT\n12 CLOSE\n13 CLOSED\n14 ACK\n15 REFUSED\n16 SKIP\n"
-            "17 PUT\n18 STREAM\n19 ANNOUNCE\n20 READY\n21 GET\n22 DONE\n");
+            "17 PUT\n18 STREAM\n19 ANNOUNCE\n20 READY\n21 GET\n22 DONE\n23 FAILURE\n24 KNOWN\n"
+            "25 SEEK\n");
 }
 
 TEST(Names, OperationsAreThese) {
