@@ -44,11 +44,15 @@ class LauncherTest(jobs.JobCase):
         job.expect_line("ready")
         card = max(os.sched_getaffinity(0))
         cards = job.cards()
-        threads = [int(name) for name in os.listdir(f"/proc/{cards}/task")]
-        there = [thread for thread in threads if card in os.sched_getaffinity(thread)]
-        self.assertEqual(len(there), 1)
-        self.assertIn(there[0], threads_named(cards, "peal-loop"))
-        self.assertGreater(len(threads), 2)
+
+        def threads():
+            return [int(name) for name in os.listdir(f"/proc/{cards}/task")]
+
+        def there():
+            return [thread for thread in threads() if card in os.sched_getaffinity(thread)]
+
+        jobs.until(lambda: len(there()) == 1 and len(threads()) > 2, "the loop to have the processor alone")
+        self.assertIn(there()[0], threads_named(cards, "peal-loop"))
         job.process.kill()
         job.process.wait()
         jobs.until(lambda: jobs.state_of(cards) in ("", "Z"), "the whole job to end")
