@@ -18,9 +18,10 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Kind of build" FORCE)
 endif()
-# Assertions stay on in release builds, so no NDEBUG.
-set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+# Assertions stay on in release builds, so no NDEBUG. Functions and lines are what backtraces and profiles need of debug
+# information; all of it takes a quarter more of the compiler's time.
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g1")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 
