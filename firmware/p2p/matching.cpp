@@ -76,12 +76,13 @@ bool match_announced(Card& card, Connection& connection, Request& request) {
 
 void match_receive(Card& card, Member& member, Request& request) {
   post_receive(card, member, request);
+  Connection* connections[kEngines];
   for (uint8_t engine = 0; engine < kEngines; ++engine) {
-    Connection* connection = find_connection(card, member.index, request.rank, engine);
+    Connection*& connection = connections[engine];
+    connection = find_connection(card, member.index, request.rank, engine);
     if (connection != nullptr && match_announced(card, *connection, request)) return;
   }
-  for (uint8_t engine = 0; engine < kEngines; ++engine) {
-    Connection* connection = find_connection(card, member.index, request.rank, engine);
+  for (Connection* connection : connections) {
     if (connection != nullptr) seek(card, *connection, request);
   }
 }
