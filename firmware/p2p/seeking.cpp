@@ -15,6 +15,14 @@ bool may_seek(const Connection& connection) {
   return connection.place_count == kPlaces && connection.phase == ConnectionPhase::kOpen;
 }
 
+bool is_sound(const peal_p2p_seek& body) {
+  if (body.count > PEAL_P2P_SOUGHT || body.reserved != 0) return false;
+  for (uint32_t i = body.count; i < PEAL_P2P_SOUGHT; ++i) {
+    if (body.tags[i] != 0) return false;
+  }
+  return true;
+}
+
 bool is_sought(const peal_p2p_seek& body, uint64_t tag) {
   for (uint32_t i = 0; i < body.count; ++i) {
     if (body.tags[i] == tag) return true;
@@ -59,7 +67,7 @@ void seek(Card& card, Connection& connection) {
 
 peal_counter on_seek(Card& card, Connection& connection, const peal_wire_header& header,
                      const peal_p2p_seek& body) {
-  if (body.count > PEAL_P2P_SOUGHT || body.reserved != 0) return PEAL_COUNTER_DROP_P2P_FIELD;
+  if (!is_sound(body)) return PEAL_COUNTER_DROP_P2P_FIELD;
   // Something has been announced that the receiver had not seen, or another answer is under way.
   if (static_cast<uint16_t>(header.origin) != connection.used) return PEAL_COUNTER_RECEIVED;
   const bool free =

@@ -105,7 +105,7 @@ class TalkDraw {
       case PEAL_PACKET_OPEN:
       case PEAL_PACKET_ACCEPT:
       case PEAL_PACKET_CLOSE:
-        return bytes_of(peal_p2p_open{source_.below(4), 0});
+        return bytes_of(peal_p2p_open{source_.below(4), source_.below(4)});
       case PEAL_PACKET_ACK:
         return bytes_of(peal_p2p_ack{source_.below(16)});
       case PEAL_PACKET_REFUSED:
@@ -133,7 +133,7 @@ class TalkDraw {
         return bytes_of(peal_p2p_done{request(), source_.below(PEAL_STATUS_COUNT + 1)});
       case PEAL_PACKET_SEEK:
         return bytes_of(peal_p2p_seek{{source_.below(3), source_.below(3), 0},
-                                      source_.below(PEAL_P2P_SOUGHT + 2),
+                                      2 + source_.below(PEAL_P2P_SOUGHT),
                                       source_.below(8) == 0 ? 1u : 0u});
       default:
         return {};

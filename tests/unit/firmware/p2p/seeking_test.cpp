@@ -159,7 +159,8 @@ TEST_P(InAnyOrder, EveryReceiveGetsTheFirstOfItsTag) {
 INSTANTIATE_TEST_SUITE_P(Seeds, InAnyOrder, testing::Range(1u, 41u));
 
 TEST_F(TalkTest, AQuestionIsLookedAtBeforeItIsAnswered) {
-  for (const peal_p2p_seek& bad : {peal_p2p_seek{{}, PEAL_P2P_SOUGHT + 1, 0}, {{}, 1, 1}}) {
+  for (const peal_p2p_seek& bad :
+       {peal_p2p_seek{{}, PEAL_P2P_SOUGHT + 1, 0}, {{}, 1, 1}, {{7, 8}, 1, 0}}) {
     EXPECT_EQ(change(talk(PEAL_PACKET_SEEK, kSender, handle, 0, bad)), "+1 drop_p2p_field");
   }
   EXPECT_EQ(change(talk(PEAL_PACKET_SEEK, kSender, handle, 0, peal_p2p_seek{{7}, 1, 0})),
