@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hostlib/program_check.h"
+#include "tools/peal-sim/random_runs.h"
 
 namespace peal::sim {
 namespace {
@@ -16,35 +16,7 @@ TEST(RandomProgramsInTime, BringWhatTheyMustWhateverTheWireDoes) {
   RandomPrograms::Counts all;
   for (uint64_t seed = 1; seed <= kSeeds; seed++) {
     const RandomPrograms plan(seed);
-    ClusterOptions options;
-    options.cards = plan.ranks();
-    options.seed = seed;
-    if (seed % 3 != 0) {
-      options.faults.loss = 0.04;
-      options.faults.duplicate = 0.03;
-      options.faults.reorder = 0.05;
-      options.faults.corrupt = 0.02;
-    }
-    ProgramHosts hosts(options, plan.bytes(), [&](const ProgramHosts::Place& place) {
-      host::Program program = plan.write(place);
-      for (const host::Finding& finding : host::check_program(program)) {
-        EXPECT_FALSE(finding.wrong) << finding.text;
-      }
-      return program;
-    });
-    for (uint32_t rank = 0; rank < plan.ranks(); rank++) {
-      plan.fill_send(rank, hosts.send(rank));
-      hosts.start(rank, 1, rank == seed % 5 ? 300'000 : 0);
-      hosts.start(rank, plan.everybody_has_a_part() ? 3 : 1, rank == seed % 5 ? 300'000 : 0);
-    }
-    hosts.run();
-    EXPECT_EQ(hosts.problems(), "") << "seed " << seed;
-    for (uint32_t rank = 0; rank < plan.ranks(); rank++) {
-      EXPECT_EQ(plan.wrong_bytes(rank, hosts.receive(rank)), 0u)
-          << "rank " << rank << ", seed " << seed;
-    }
-    EXPECT_EQ(hosts.leaks(), "") << "seed " << seed;
-    if (HasFailure()) return;
+    ASSERT_EQ(run_random(RandomKind::kPrograms, seed).problems, "") << "seed " << seed;
     all.puts += plan.counts().puts;
     all.messages += plan.counts().messages;
     all.signals += plan.counts().signals;
