@@ -137,7 +137,7 @@ struct Queue {
   Start starts[kStarts];
   Task tasks[kTasks];
   // Of those in the cache: its rank can be talked to, and its own memory, if it names any, was
-  // this region's when so many keys had gone.
+  // this region's; no key has gone since.
   bool checked[kDescriptors];
   RegionId regions[kDescriptors];
   Named named[PEAL_PROGRAM_COMPLETE];  // by opcode

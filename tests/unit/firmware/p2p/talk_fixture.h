@@ -97,26 +97,23 @@ class TalkTest : public GroupTest {
   }
   // The card's own put, into memory that the played rank calls 77.
   void post_put(uint64_t cookie, uint32_t whom, uint64_t bytes = 0) {
-    peal_submission entry{};
-    entry.operation = PEAL_OPERATION_PUT;
-    entry.member = member.handle();
-    entry.cookie = cookie;
-    entry.root = whom;
-    entry.block_bytes = bytes;
-    entry.send_key = bytes > 0 ? send.key : 0;
-    entry.receive_key = bytes > 0 ? 77 : 0;
-    bench.submit(entry);
+    post(PEAL_OPERATION_PUT, cookie, whom, bytes, send.key, 77);
   }
   // The card's own get, of that memory.
   void post_get(uint64_t cookie, uint32_t whom, uint64_t bytes) {
+    post(PEAL_OPERATION_GET, cookie, whom, bytes, 77, memory.key);
+  }
+  // Without bytes it names no memory.
+  void post(peal_operation operation, uint64_t cookie, uint32_t whom, uint64_t bytes, uint32_t from,
+            uint32_t to) {
     peal_submission entry{};
-    entry.operation = PEAL_OPERATION_GET;
+    entry.operation = static_cast<uint8_t>(operation);
     entry.member = member.handle();
     entry.cookie = cookie;
     entry.root = whom;
     entry.block_bytes = bytes;
-    entry.send_key = 77;
-    entry.receive_key = memory.key;
+    entry.send_key = bytes > 0 ? from : 0;
+    entry.receive_key = bytes > 0 ? to : 0;
     bench.submit(entry);
   }
   uint8_t byte_at(size_t at) { return bench.port.bytes(memory.region)[at]; }

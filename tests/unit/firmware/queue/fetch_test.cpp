@@ -27,6 +27,11 @@ class Fetch : public QueueTest {
     EXPECT_EQ(free_program(program), PEAL_STATUS_OK);
     return looked;
   }
+  void give_back(const Memory& memory) {
+    RegionId region = 0;
+    ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
+              PEAL_STATUS_OK);
+  }
   std::string end_with(const std::function<void(peal_descriptor&)>& spoil, uint8_t opcode) {
     return end_of([&](WrittenProgram& program) {
       program.wait(0, 0);
@@ -286,9 +291,7 @@ TEST_F(Fetch, AKeyThatIsGoneIsFoundInACachedProgramToo) {
   start(program, 0);
   over(0);
   log();
-  RegionId region = 0;
-  ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
-            PEAL_STATUS_OK);
+  give_back(memory);
   start(program, 1);
   EXPECT_EQ(log(), "completes 101 BAD_PROGRAM at 0 key\n");
 }
@@ -305,9 +308,7 @@ TEST_F(Fetch, WhenAKeyIsGoneEveryKeyOfACachedProgramIsLookedAtAgain) {
   start(program, 0);
   for (size_t i = 0; i < 3; i++) over(i);
   log();
-  RegionId region = 0;
-  ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
-            PEAL_STATUS_OK);
+  give_back(memory);
   const Memory next = bench.add_memory("next", 64);
   EXPECT_EQ(next.key & 0xffff, memory.key & 0xffff);
   start(program, 1);
@@ -330,9 +331,7 @@ TEST_F(Fetch, AKeyThatGoesDuringAStartIsFoundWhereItIsNeeded) {
   for (size_t i = 0; i < 3; i++) over(i);
   start(program, 1);
   log();
-  RegionId region = 0;
-  ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
-            PEAL_STATUS_OK);
+  give_back(memory);
   notice(3, 0, 1, 1);
   over(3);
   over(4);
@@ -410,9 +409,7 @@ TEST_F(Fetch, AKeyThatGoesWhileMoreIsFetchedIsFound) {
   start(program, 0);
   over(0);
   log();
-  RegionId region = 0;
-  ASSERT_EQ(card_unregister_memory(bench.card(), bench.context(), memory.key, &region),
-            PEAL_STATUS_OK);
+  give_back(memory);
   notice(3, 0, 1, 0);
   EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at " + std::to_string(waits + 1) + " key\n");
 }
