@@ -36,6 +36,7 @@
 #include "firmware/queue/watch.h"
 #include "firmware/receive.h"
 #include "firmware/wire/transmit.h"
+#include "firmware/wire/wire_check.h"
 
 namespace peal {
 namespace {
@@ -111,6 +112,16 @@ void finish_point_to_point(Card& card) {
 [[gnu::always_inline]] inline void finish(Card& card) {
   settle(card);
   if (card.p2p.due || card.queues.due) finish_messages(card);
+}
+
+// Looks at the frame before anybody else does.
+[[gnu::always_inline]] inline peal_counter receive_frame(Card& card, Packet* packet,
+                                                         uint32_t frame_bytes) {
+  if (!is_whole(*packet, frame_bytes)) return why_not_whole(*packet, frame_bytes);
+  if (card.checksums == Checksums::kSoftware && !sums_are_right(*packet)) {
+    return why_not_right(*packet);
+  }
+  return receive_packet(card, packet);
 }
 
 void on_queue_dma(Card& card, const DmaDone& done) {
@@ -271,7 +282,7 @@ void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now
   card.now = now;
   ++card.packets_held;
   packet->holds = 1;
-  const peal_counter result = receive_packet(card, packet, frame_bytes);
+  const peal_counter result = receive_frame(card, packet, frame_bytes);
   count(card, result);
   finish(card);
   if (mutated(Mutation::kLeakOnDrop) && result != PEAL_COUNTER_RECEIVED) return;

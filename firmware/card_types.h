@@ -300,6 +300,9 @@ struct alignas(64) Operation {
   OperationPhase phase;
   bool starved;  // something could not be had from a pool: try again soon
   bool in_debt;  // some piece owes blocks to ranks below
+  // Its record is in use, nobody refused it, and its group lives: then a packet like its pattern is
+  // its own.
+  bool listens;
   const Algorithm* algorithm;
   alignas(16) peal_wire_header pattern;  // what all headers of it have in common (wire/transmit.h)
   uint32_t signature;

@@ -403,14 +403,6 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
   return PEAL_COUNTER_RECEIVED;
 }
 
-bool recycles(const peal_wire_header& header) { return header.operation == PEAL_OPERATION_RECYCLE; }
-
-// Is it of this operation, which nobody refused, and sent the first time?
-bool is_of(const Operation& operation, const peal_wire_header& header) {
-  return operation.phase != OperationPhase::kFree && !is_refused(operation) &&
-         header_matches(header, operation.pattern, operation.algorithm->usual);
-}
-
 // (Signals of recycling differ in their epochs.)
 bool is_of_recycling(const Member& member, const peal_wire_header& header) {
   static constexpr HeaderMask kUsual = [] {
@@ -447,14 +439,17 @@ Peer* find_sender(Membership& self, const peal_wire_header& header) {
   return checked_peer(self, header, peer->known_by);
 }
 
-[[gnu::noinline]] peal_counter receive_unusual(Card& card, Packet* packet, uint32_t frame_bytes) {
-  const peal_counter frame = check_frame(card, *packet, frame_bytes);
-  return frame == kPacketGood ? receive_checked(card, packet) : frame;
+[[gnu::noinline]] peal_counter receive_unusual(Card& card, Packet* packet) {
+  const peal_wire_header& header = *packet->header;
+  const peal_counter protocol = check_protocol(header);
+  if (protocol != kPacketGood) return protocol;
+  if ((header.flags & ~PEAL_PACKET_FLAGS) != 0) return PEAL_COUNTER_DROP_TYPE;
+  return receive_checked(card, packet);
 }
 
-[[gnu::noinline]] peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet,
-                                                  Peer& peer) {
+peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet, Peer& peer) {
   const peal_wire_header& header = *packet->header;
+  hear_peer(peer);
   const peal_counter round = check_round(member.membership, header, true);
   const peal_counter result =
       round == kPacketGood ? recycling_on_signal(card, member, header) : round;
@@ -490,6 +485,7 @@ Peer* find_sender(Membership& self, const peal_wire_header& header) {
 [[gnu::noinline]] peal_counter on_usual_packet(Card& card, Member& member, Operation& operation,
                                                Packet* packet, Peer& peer) {
   const Scope scope = {card, member, operation};
+  hear_peer(peer);
   if (!edge_is_next(peer, *packet->header)) return on_usual_behind_a_gap(scope, packet, peer);
   const peal_counter result = take_usual(scope, packet);
   if (result == kTakenIn) return PEAL_COUNTER_RECEIVED;
@@ -498,36 +494,10 @@ Peer* find_sender(Membership& self, const peal_wire_header& header) {
   return result;
 }
 
-// It is as it was sent: so its sender lives.
-[[gnu::always_inline]] inline peal_counter on_usual_sound(Card& card, Member& member,
-                                                          Operation& operation, Packet* packet,
-                                                          Peer& peer) {
-  hear_peer(peer);
-  return recycles(*packet->header) ? on_usual_recycling(card, member, packet, peer)
-                                   : on_usual_packet(card, member, operation, packet, peer);
-}
-
-[[gnu::noinline]] peal_counter on_usual_summed(Card& card, Member& member, Operation& operation,
-                                               Packet* packet, Peer& peer) {
-  if (!check_sums(*packet)) return PEAL_COUNTER_DROP_CHECKSUM;
-  return on_usual_sound(card, member, operation, packet, peer);
-}
-
-// (Functions of their own, with what was found: nothing of it is looked up again, and each saves
-// the registers that it needs alone.)
-[[gnu::always_inline]] inline peal_counter on_usual(Card& card, Member& member,
-                                                    Operation& operation, Packet* packet,
-                                                    Peer& peer) {
-  if (card.checksums == Checksums::kSoftware) {
-    return on_usual_summed(card, member, operation, packet, peer);
-  }
-  return on_usual_sound(card, member, operation, packet, peer);
-}
-
 // The usual packet of point-to-point comes by a connection from a peer: what its header has in
 // common with those that this member sends, the connection's handle and its sender's identity say
 // all that the long way asks for.
-[[gnu::noinline]] peal_counter receive_other(Card& card, Member& member, Packet* packet) {
+peal_counter receive_point_to_point(Card& card, Member& member, Packet* packet) {
   static constexpr HeaderMask kUsual = [] {
     constexpr OpenFields kOpen = {.origin = true, .length = true, .block_bytes = true};
     auto mask = std::bit_cast<peal_wire_header>(header_mask(kOpen));
@@ -539,25 +509,33 @@ Peer* find_sender(Membership& self, const peal_wire_header& header) {
   }();
   const peal_wire_header& header = *packet->header;
   Membership& self = member.membership;
-  const bool usual = header.type >= PEAL_PACKET_ACK && member.phase == MemberPhase::kActive &&
-                     !self.poisoned && header_matches(header, self.pattern, kUsual) &&
+  const bool usual = header.type >= PEAL_PACKET_ACK &&
+                     header_matches(header, self.pattern, kUsual) &&
                      check_type(header, kPointToPointPackets) == kPacketGood;
   p2p::Connection* connection = usual ? p2p::find_usual(card, member, header) : nullptr;
   Peer* peer = connection == nullptr ? nullptr : checked_peer(self, header, connection->peer_entry);
-  if (peer == nullptr) return receive_unusual(card, packet, sizeof(header));
-  if (card.checksums == Checksums::kSoftware && !check_sums(*packet)) {
-    return PEAL_COUNTER_DROP_CHECKSUM;
-  }
+  if (peer == nullptr) return receive_unusual(card, packet);
   hear_peer(*peer);
   return p2p::on_connection(card, *connection, packet);
+}
+
+// Of no operation that listens, but perhaps of the group's own, or of point-to-point.
+[[gnu::noinline]] peal_counter receive_other(Card& card, Member& member, Packet* packet) {
+  const peal_wire_header& header = *packet->header;
+  Membership& self = member.membership;
+  if (member.phase != MemberPhase::kActive || self.poisoned) return receive_unusual(card, packet);
+  if (!is_of_recycling(member, header)) return receive_point_to_point(card, member, packet);
+  Peer* peer = find_sender(self, header);
+  return peer == nullptr ? receive_unusual(card, packet)
+                         : on_usual_recycling(card, member, packet, *peer);
 }
 
 // Its hop does not say who sent it.
 [[gnu::noinline]] peal_counter on_usual_of_any(Card& card, Member& member, Operation& operation,
                                                Packet* packet) {
   Peer* peer = find_sender(member.membership, *packet->header);
-  if (peer == nullptr) return receive_unusual(card, packet, sizeof(peal_wire_header));
-  return on_usual(card, member, operation, packet, *peer);
+  if (peer == nullptr) return receive_unusual(card, packet);
+  return on_usual_packet(card, member, operation, packet, *peer);
 }
 
 }  // namespace
@@ -578,26 +556,25 @@ Peer* find_sender(Membership& self, const peal_wire_header& header) {
 }
 
 // A usual packet is data or a signal, the first time, of an operation that has its record here and
-// that nobody refused, or a signal of recycling, and comes from a peer. Nearly all packets are. The
-// fields that such headers have in common are compared with those of the headers that this member
-// sends itself, which it has made of what it knows: so one that is usual has all that the long way
-// asks for.
-peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes) {
+// that nobody refused, and comes from a peer. Nearly all packets are. The fields that such headers
+// have in common are compared with those of the headers that this member sends itself, which it has
+// made of what it knows: so one that is usual has all that the long way asks for.
+//
+// (It calls nothing: functions of their own get what was found, so that nothing of it is looked up
+// again, and each saves the registers that it needs alone.)
+peal_counter receive_packet(Card& card, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   const uint32_t index = header.member & 0xffff;
-  if (frame_bytes < sizeof(header) || header.length != packet->payload_bytes ||
-      header.length > CONFIG_MTU_BYTES || index >= CONFIG_CARD_MEMBERS) {
-    return receive_unusual(card, packet, frame_bytes);
-  }
+  if (index >= CONFIG_CARD_MEMBERS) return receive_unusual(card, packet);
   Member& member = kept(card.members[index]);
   Operation& operation = kept(member.operations[header.sequence % kChannels]);
-  const bool known =
-      member.phase == MemberPhase::kActive && !member.membership.poisoned &&
-      (recycles(header) ? is_of_recycling(member, header) : is_of(operation, header));
-  if (!known) return receive_other(card, member, packet);
+  if (!operation.listens ||
+      !header_matches(header, operation.pattern, operation.algorithm->usual)) {
+    return receive_other(card, member, packet);
+  }
   Peer* peer = find_sender_by_hop(member.membership, header);
   if (peer == nullptr) return on_usual_of_any(card, member, operation, packet);
-  return on_usual(card, member, operation, packet, *peer);
+  return on_usual_packet(card, member, operation, packet, *peer);
 }
 
 }  // namespace peal

@@ -7,9 +7,10 @@
 
 namespace peal {
 
-// What became of the packet. The caller keeps its use of it; whoever wants it longer holds it.
-peal_counter receive_packet(Card& card, Packet* packet, uint32_t frame_bytes);
-// The same for one whose frame was checked, and that had to wait.
+// What became of the packet, which is whole, and its sums are right. The caller keeps its use of
+// it; whoever wants it longer holds it.
+peal_counter receive_packet(Card& card, Packet* packet);
+// The same for one of which more than that was found good, and that had to wait.
 peal_counter receive_checked(Card& card, Packet* packet);
 
 }  // namespace peal

@@ -14,9 +14,13 @@
 
 namespace peal::crc32c_steps {
 
-// What a sum becomes behind a byte that is zero, of which only the lowest eight bits are given.
+// What a sum becomes behind a bit that is zero.
+constexpr uint32_t behind_bit(uint32_t sum) {
+  return (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78u : 0);
+}
+// Behind a byte that is zero, of which only the lowest eight bits are given.
 constexpr uint32_t behind_byte(uint32_t bits) {
-  for (int i = 0; i < 8; ++i) bits = (bits >> 1) ^ ((bits & 1) != 0 ? 0x82f63b78u : 0);
+  for (int i = 0; i < 8; ++i) bits = behind_bit(bits);
   return bits;
 }
 

@@ -23,6 +23,7 @@ void poison(Card& card, Member& member, Rank dead) {
   for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
     if (!is_repeated_entry(entry, self.ranks)) tell_death(card, self, self.peers[entry].address);
   }
+  for (Operation& operation : member.operations) operation.listens = false;
   card.timers.disarm(member.timer);
   member.unsettled.failing = true;
   card.p2p.failing = card.p2p.due = true;

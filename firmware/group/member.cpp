@@ -187,6 +187,7 @@ void bury_member(Card& card, Member& member) {
   if (!self.poisoned) say_farewell(card, self);
   leave_tombstone(card, member);
   for (Operation& operation : member.operations) {
+    operation.listens = false;
     card.timers.disarm(operation.timer);
     early_drop(card, operation);
   }

@@ -81,6 +81,7 @@ void retire_oldest(Card& card, Member& member) {
     Operation& operation = kept(member.operations[(epoch * kEpochOperations + i) % kChannels]);
     if (operation.timer.place != 0) card.timers.disarm(operation.timer);
     operation.phase = OperationPhase::kFree;
+    operation.listens = false;
   }
   const bool entered = is_entered(member, epoch);
   epoch_state(member, epoch) = {};

@@ -76,6 +76,7 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   auto& [card, member, operation] = scope;
   operation.phase = OperationPhase::kEarly;
   operation.starved = operation.in_debt = false;
+  operation.listens = !member.membership.poisoned;
   operation.algorithm = &algorithm;
   operation.block_bytes = block_bytes;
   operation.root = static_cast<uint16_t>(root);
@@ -137,6 +138,7 @@ void operation_fail(const Scope& scope, peal_status status, Rank rank) {
   if (!is_refused(operation)) {
     operation.verdict = status;
     operation.verdict_rank = rank;
+    operation.listens = false;
   }
   scope.card.timers.disarm(operation.timer);
   operation_end_if_refused(scope);

@@ -34,6 +34,7 @@ void refuse(const Scope& scope, peal_status status, Rank rank) {
   if (is_refused(operation)) return;
   operation.verdict = status;
   operation.verdict_rank = rank;
+  operation.listens = false;
   const Membership& self = scope.member.membership;
   for (uint32_t entry = 0; entry < 2u * self.rounds; ++entry) {
     if (is_repeated_entry(entry, self.ranks)) continue;

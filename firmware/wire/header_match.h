@@ -9,6 +9,10 @@
 
 #include "abi/wire.h"
 
+#if defined(__SSE4_1__)
+#include <smmintrin.h>
+#endif
+
 namespace peal {
 
 struct alignas(16) HeaderMask {
@@ -62,7 +66,12 @@ using WideWord = uint64_t __attribute__((vector_size(16)));
   const WideWord differ =
       header_differs(header, pattern, mask, 0) | header_differs(header, pattern, mask, 1) |
       header_differs(header, pattern, mask, 2) | header_differs(header, pattern, mask, 3);
+#if defined(__SSE4_1__)
+  const auto all = std::bit_cast<__m128i>(differ);
+  return _mm_testz_si128(all, all) != 0;
+#else
   return (differ[0] | differ[1]) == 0;
+#endif
 }
 
 }  // namespace peal

@@ -15,7 +15,7 @@ inline uint32_t header_sum(const peal_wire_header& header) {
   static_assert(kSum == 16 && sizeof(header) == 64);
   const auto* at = reinterpret_cast<const uint8_t*>(&header);
   uint64_t crc = step8(step8(0xffffffff, word_at(at)), word_at(at + 8));
-  crc = step4(step4(crc, 0), word_at<uint32_t>(at + 20));
+  crc = step8(crc, word_at(at + kSum) & 0xffffffff00000000);  // (bytes of a word rise)
   crc = step8(step8(crc, word_at(at + 24)), word_at(at + 32));
   crc = step8(step8(crc, word_at(at + 40)), word_at(at + 48));
   return ~static_cast<uint32_t>(step8(crc, word_at(at + 56)));

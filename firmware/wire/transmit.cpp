@@ -5,7 +5,6 @@
 
 #include "firmware/base/crc32c.h"
 #include "firmware/wire/edge.h"
-#include "firmware/wire/header_sum.h"
 
 namespace peal {
 
@@ -37,10 +36,9 @@ uint32_t payload_sum(const Card& card, const uint8_t* payload, uint32_t length) 
   return card.checksums == Checksums::kSoftware ? crc32c(0, payload, length) : 0;
 }
 
-void sum_packet(const Card& card, Packet* packet, bool payload_summed) {
-  peal_wire_header* header = packet->header;
-  if (!payload_summed) header->payload_crc = payload_sum(card, packet->payload, header->length);
-  header->header_crc = header_sum(*header);
+void sum_packet(Packet* packet) {
+  packet->header->payload_crc = crc32c(0, packet->payload, packet->header->length);
+  packet->header->header_crc = header_sum(*packet->header);
 }
 
 void prepare_small(const Membership& from, const peal_peer_address& to, const PacketKind& kind,

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "firmware/card_types.h"
+#include "firmware/wire/header_sum.h"
 
 namespace peal {
 
@@ -66,11 +67,18 @@ inline void address_packet(const peal_peer_address& to, const PacketKind& kind,
   header->sequence = kind.sequence;
   readdress_packet(to, header);
 }
-// Writes the sums into the header. payload_summed: header->payload_crc is right already.
-void sum_packet(const Card& card, Packet* packet, bool payload_summed);
-// Sums (where the port does not) and sends. Collectives have the first engine.
+// Writes both sums into the header.
+void sum_packet(Packet* packet);
+// Sums (where the port does not) and sends. payload_summed: header->payload_crc is right already.
+// Collectives have the first engine.
 inline void launch_packet(Card& card, Packet* packet, bool payload_summed, uint32_t engine = 0) {
-  if (card.checksums == Checksums::kSoftware) sum_packet(card, packet, payload_summed);
+  if (card.checksums == Checksums::kSoftware) {
+    if (payload_summed) {
+      packet->header->header_crc = header_sum(*packet->header);
+    } else {
+      sum_packet(packet);
+    }
+  }
   --card.packets_held;
   card.port->send(packet, engine);
 }

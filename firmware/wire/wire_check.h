@@ -5,36 +5,30 @@
 
 #include <initializer_list>
 
-#include "firmware/base/crc32c.h"
 #include "firmware/card_types.h"
-#include "firmware/wire/header_sum.h"
 
 namespace peal {
 
 inline constexpr peal_counter kPacketGood = PEAL_COUNTER_RECEIVED;
 
-// Are the sums right?
-inline bool check_sums(const Packet& packet) {
-  const peal_wire_header& header = *packet.header;
-  return header_sum(header) == header.header_crc &&
-         crc32c(0, packet.payload, header.length) == header.payload_crc;
+// Does the frame hold a header, and as many bytes as that says?
+inline bool is_whole(const Packet& packet, uint32_t frame_bytes) {
+  return frame_bytes >= sizeof(peal_wire_header) && packet.header->length == packet.payload_bytes &&
+         packet.header->length <= CONFIG_MTU_BYTES;
 }
 
-// The frame: kPacketGood, or the drop counter.
-inline peal_counter check_frame(const Card& card, const Packet& packet, uint32_t frame_bytes) {
-  if (frame_bytes < sizeof(peal_wire_header)) return PEAL_COUNTER_DROP_SHORT;
-  const peal_wire_header& header = *packet.header;
+// Are the sums of a whole packet right?
+bool sums_are_right(const Packet& packet);
+
+// Is it of this protocol? kPacketGood, or the drop counter.
+inline peal_counter check_protocol(const peal_wire_header& header) {
   if (header.ethertype != __builtin_bswap16(PEAL_ETHERTYPE)) return PEAL_COUNTER_DROP_ETHERTYPE;
-  if (header.version != PEAL_WIRE_VERSION) return PEAL_COUNTER_DROP_VERSION;
-  if (header.length > CONFIG_MTU_BYTES || packet.payload_bytes > CONFIG_MTU_BYTES) {
-    return PEAL_COUNTER_DROP_OVERSIZED;
-  }
-  if (header.length != packet.payload_bytes) return PEAL_COUNTER_DROP_LENGTH;
-  if (card.checksums == Checksums::kSoftware && !check_sums(packet)) {
-    return PEAL_COUNTER_DROP_CHECKSUM;
-  }
-  return (header.flags & ~PEAL_PACKET_FLAGS) == 0 ? kPacketGood : PEAL_COUNTER_DROP_TYPE;
+  return header.version == PEAL_WIRE_VERSION ? kPacketGood : PEAL_COUNTER_DROP_VERSION;
 }
+
+// Why a frame that is not whole is dropped, and why a whole one is whose sums are wrong.
+[[gnu::cold]] peal_counter why_not_whole(const Packet& packet, uint32_t frame_bytes);
+[[gnu::cold]] peal_counter why_not_right(const Packet& packet);
 
 // Which packets of one operation there may be.
 struct PacketRules {

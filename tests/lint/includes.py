@@ -17,7 +17,7 @@ SUFFIXES = (".c", ".h", ".cpp", ".hpp")
 FREESTANDING = {
     "algorithm", "array", "atomic", "bit", "climits", "compare", "concepts", "cstddef", "cstdint", "cstring",
     "initializer_list", "limits", "new", "numeric", "optional", "span", "tuple", "type_traits", "utility",
-    "stdint.h", "stddef.h", "string.h", "nmmintrin.h", "arm_acle.h",
+    "stdint.h", "stddef.h", "string.h", "nmmintrin.h", "smmintrin.h", "wmmintrin.h", "arm_acle.h",
 }
 # The same headers in user space and, under __KERNEL__, in the kernel.
 ABI_SYSTEM = {"stdint.h", "stddef.h", "sys/ioctl.h",

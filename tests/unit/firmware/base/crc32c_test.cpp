@@ -31,11 +31,11 @@ TEST(Crc32c, AgreesWithTheSlowOneAtEveryLengthAndAlignment) {
   }
 }
 
-// They are summed in three lanes of 336 or 1024 bytes.
+// They are summed by blocks of 1024 bytes.
 TEST(Crc32c, AgreesWithTheSlowOneOnLongInputs) {
   std::vector<uint8_t> bytes(9000);
   for (size_t i = 0; i < bytes.size(); i++) bytes[i] = static_cast<uint8_t>(i * 37 + i / 256 + 11);
-  for (const size_t whole : {1008, 2016, 3072, 4080, 6144, 8160}) {
+  for (const size_t whole : {1024, 2048, 3072, 8192}) {
     for (size_t length = whole - 9; length < whole + 77; length++) {
       ASSERT_EQ(crc32c(0, bytes.data(), length), reference_crc32c(bytes.data(), length));
     }
