@@ -25,10 +25,10 @@ void step_if(uint64_t& crc, const uint8_t*& at, size_t length) {
   at += 8 * kWords;
 }
 
-// The instruction takes three cycles, and another one can begin in each: so long inputs go by blocks
-// of three lanes, one behind the other in memory. What a sum becomes behind the lanes that follow
-// it is linear in its bits: a product without carries, which the last word's step reduces, or
-// looked up (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction",
+// The instruction takes three cycles, and another one can begin in each: so long inputs go by
+// blocks of three lanes, one behind the other in memory. What a sum becomes behind the lanes that
+// follow it is linear in its bits: a product without carries, which the last word's step reduces,
+// or looked up (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction",
 // 2011).
 inline constexpr size_t kBlockBytes = 1024;
 inline constexpr size_t kLaneWords = 43;  // of the first and the second
