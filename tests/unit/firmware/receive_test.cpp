@@ -112,6 +112,31 @@ TEST_F(Receive, WhoeverSpeaksToAPoisonedGroupIsTold) {
   EXPECT_EQ(bench.take_log(), "");
 }
 
+// Though it is just what an operation waits for, or has had.
+TEST_F(Receive, InAPoisonedGroupNothingGoesOn) {
+  post_broadcast(0, 64);
+  bench.finish_all_dma();
+  deliver_others(0, 64);
+  bench.finish_all_dma();
+  post_broadcast(1, 64);
+  bench.deliver(wire.death(2, 3));
+  bench.take_log();
+  for (const uint64_t sequence : {0, 1}) {
+    EXPECT_EQ(change(block_of(0, sequence, 64)), "+1 sent_verdict, +1 drop_closed");
+    EXPECT_EQ(bench.take_log(), "send 1>0 DEATH rank=3\n");
+  }
+  bench.finish_all_dma();
+}
+
+TEST_F(Receive, NorDoesWhatWasRefused) {
+  post_broadcast(0, 64);
+  bench.finish_all_dma();
+  bench.deliver(verdict(wire.refuse(2, broadcast_shape(64), 0, 3), 3, PEAL_STATUS_DMA_FAULT));
+  bench.take_log();
+  EXPECT_EQ(change(block_of(0, 0, 64)), "+1 drop_closed");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
 TEST_F(Receive, ARefusalMustSayWhoAndWhy) {
   post_broadcast(0, 64);
   bench.finish_all_dma();
