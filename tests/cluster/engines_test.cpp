@@ -104,10 +104,17 @@ TEST_P(TrinaryInTime, StartAfterStartReachesEverybody) {
   EXPECT_EQ(hosts.leaks(), "");
 }
 
+std::string name_of(const ::testing::TestParamInfo<Case>& test) {
+  const auto& [x, y, z] = test.param.torus.size;
+  return std::to_string(x) + "x" + std::to_string(y) + "x" + std::to_string(z) + "_from_" +
+         std::to_string(test.param.root);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, TrinaryInTime,
                          ::testing::Values(Case{{{2, 2, 3}}, 0, 0}, Case{{{2, 2, 3}}, 7, 0.03},
                                            Case{{{3, 3, 3}}, 13, 0}, Case{{{3, 3, 3}}, 5, 0.02},
-                                           Case{{{4, 3, 1}}, 2, 0.05}));
+                                           Case{{{4, 3, 1}}, 2, 0.05}),
+                         name_of);
 
 }  // namespace
 }  // namespace peal::sim

@@ -28,7 +28,8 @@ TEST_P(Seeds, RandomScenariosPass) {
 
 INSTANTIATE_TEST_SUITE_P(From, Seeds,
                          testing::Range(uint64_t{1}, uint64_t{1} + 16 * kSeedsPerTest,
-                                        kSeedsPerTest));
+                                        kSeedsPerTest),
+                         testing::PrintToStringParamName());
 
 // The same workload at every size from 1 to 20, under every kind of fault at once.
 TEST(EverySize, AllFaultsAtOnce) {

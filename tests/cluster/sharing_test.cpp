@@ -75,7 +75,8 @@ TEST_P(SharingTest, PutsGoOnBesideCollectives) {
   EXPECT_GE(beside_allgathers, 0.9 * alone);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, SharingTest, ::testing::Values(2, 3, 8, 16));
+INSTANTIATE_TEST_SUITE_P(Ranks, SharingTest, ::testing::Values(2, 3, 8, 16),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace peal::sim
