@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/card.h"
 
+#include <bit>
 #include <cstring>
 
 #include "firmware/base/assert.h"
@@ -68,7 +69,7 @@ void on_addresses(Card& card, const DmaDone& done) {
   Member& member = card.members[done.tag.member];
   const bool good = take_addresses(card, done);
   if (!good) p2p::fail_addresses(card, member);
-  card.p2p.wanted = card.p2p.due = true;
+  card.p2p.wanted = card.due.messages = true;
   while (Packet* packet = take_awaited_packet(member, done)) {
     count(card, receive_checked(card, packet));
     unhold_packet(card, packet);
@@ -90,7 +91,7 @@ void end_request(Card& card, const p2p::Over& over) {
 
 // What came of point-to-point: requests that are over, and what queues wait for.
 void finish_point_to_point(Card& card) {
-  while (card.p2p.due) {
+  while (card.due.messages) {
     p2p::advance(card);
     p2p::Over over;
     while (p2p::next_over(card, &over)) end_request(card, over);
@@ -100,18 +101,22 @@ void finish_point_to_point(Card& card) {
 }
 
 // Queues have their turn when all is told that came; what they ask for is on its way then.
-[[gnu::noinline]] void finish_messages(Card& card) {
+void finish_messages(Card& card) {
   finish_point_to_point(card);
-  if (!card.queues.due) return;
+  if (!card.due.queues) return;
   queue::take_turns(card);
   finish_point_to_point(card);
   queue::expect_turn(card);
 }
 
+[[gnu::noinline]] void finish_all(Card& card) {
+  settle(card);
+  if (card.due.messages || card.due.queues) finish_messages(card);
+}
+
 // The end of an entry point.
 [[gnu::always_inline]] inline void finish(Card& card) {
-  settle(card);
-  if (card.p2p.due || card.queues.due) finish_messages(card);
+  if (std::bit_cast<uint32_t>(card.due) != 0) finish_all(card);
 }
 
 // Looks at the frame before anybody else does.

@@ -448,6 +448,13 @@ struct DmaRecord {
   DmaTag tag;
 };
 
+// What is left to be done at the end of the card's entry point. Usually nothing, which is one look.
+struct Due {
+  uint16_t unsettled;  // list of members with something left to end: index plus one
+  bool messages;       // of point-to-point
+  bool queues;
+};
+
 struct Card {
   Port* port;
   CardIdentity identity;
@@ -461,8 +468,8 @@ struct Card {
   uint32_t dma_stalled_last;
   Timer retry_timer;
   TimerHeap timers;
-  Pace repairs;        // of all members together
-  uint16_t unsettled;  // list of members with something left to end: index plus one
+  Pace repairs;  // of all members together
+  alignas(4) Due due;
   uint16_t unsettled_last;
   uint16_t first_generation;
   uint64_t counters[PEAL_COUNTER_COUNT];

@@ -254,7 +254,6 @@ struct Waiter {
 };
 
 struct State {
-  bool due;        // something is left to be done at the end of the entry point
   bool failing;    // some member's requests must end
   bool wanted;     // somebody waits for a connection, and one may be free
   bool abandoned;  // a message is still to be thrown away

@@ -156,7 +156,6 @@ struct QueuePool {
   Network* network;  // null: no tasks
   Timer timer;
   Timer watch_timer;    // armed while a start is not over
-  bool due;             // something is to be done at the end of the entry point
   Timer failure_timer;  // armed while some peer has not answered
   bool gone;            // some member died or went, or a key: queues are looked after
   uint16_t in_use;

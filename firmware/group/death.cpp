@@ -26,8 +26,8 @@ void poison(Card& card, Member& member, Rank dead) {
   for (Operation& operation : member.operations) operation.listens = false;
   card.timers.disarm(member.timer);
   member.unsettled.failing = true;
-  card.p2p.failing = card.p2p.due = true;
-  card.queues.gone = card.queues.due = true;
+  card.p2p.failing = card.due.messages = true;
+  card.queues.gone = card.due.queues = true;
   note_unsettled(card, member);
 }
 

@@ -193,8 +193,8 @@ void bury_member(Card& card, Member& member) {
   }
   card.timers.disarm(member.timer);
   member.phase = MemberPhase::kDying;
-  card.p2p.failing = card.p2p.due = true;
-  card.queues.gone = card.queues.due = true;
+  card.p2p.failing = card.due.messages = true;
+  card.queues.gone = card.due.queues = true;
   leave_address_table(card, member);
   note_unsettled(card, member);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/group/staging.h"
 
+#include <bit>
+
 namespace peal {
 namespace {
+
+constexpr uint32_t kAllUnits = (1u << kStagingUnits) - 1;
 
 void give_buffer(Card& card, uint8_t* buffer) {
   StagingPool& pool = card.staging;
@@ -59,17 +63,16 @@ uint8_t* take_buffer(Card& card, const Member& member) {
 // False: no room for it as things are.
 bool take_units(Card& card, Member& member, Operation& operation, uint32_t bytes) {
   const uint32_t units = (bytes + kStagingUnitBytes - 1) / kStagingUnitBytes;
-  const uint32_t run = (1u << units) - 1;
-  for (uint32_t first = 0; first + units <= kStagingUnits; ++first) {
-    if ((member.staging_used & run << first) != 0) continue;
-    if (member.staging == nullptr) member.staging = take_buffer(card, member);
-    if (member.staging == nullptr) return false;
-    member.staging_used |= run << first;
-    operation.staging_mask = static_cast<uint16_t>(run << first);
-    operation.staging_unit = static_cast<uint8_t>(first);
-    return true;
-  }
-  return false;
+  uint32_t fits = ~member.staging_used & kAllUnits;  // that many units from there on are free
+  for (uint32_t more = 1; more < units; ++more) fits &= fits >> 1;
+  if (fits == 0) return false;
+  if (member.staging == nullptr) member.staging = take_buffer(card, member);
+  if (member.staging == nullptr) return false;
+  const auto first = static_cast<uint32_t>(std::countr_zero(fits));
+  operation.staging_unit = static_cast<uint8_t>(first);
+  operation.staging_mask = static_cast<uint16_t>(((1u << units) - 1) << first);
+  member.staging_used |= operation.staging_mask;
+  return true;
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ inline void note_unsettled(Card& card, Member& member) {
   member.unsettled.listed = true;
   member.unsettled.next = 0;
   const auto name = static_cast<uint16_t>(member.index + 1);
-  if (card.unsettled == 0) {
-    card.unsettled = name;
+  if (card.due.unsettled == 0) {
+    card.due.unsettled = name;
   } else {
     card.members[card.unsettled_last - 1].unsettled.next = name;
   }

@@ -78,11 +78,11 @@ bool settle_step(Card& card, Member& member) {
 }  // namespace
 
 void settle_all(Card& card) {
-  while (card.unsettled != 0) {
-    Member& member = kept(card.members[card.unsettled - 1]);
+  while (card.due.unsettled != 0) {
+    Member& member = kept(card.members[card.due.unsettled - 1]);
     while (settle_step(card, member)) {
     }
-    card.unsettled = member.unsettled.next;
+    card.due.unsettled = member.unsettled.next;
     member.unsettled.listed = false;
     if (member.phase == MemberPhase::kDying && member.dma == 0 && member.p2p_uses == 0) {
       release_member(card, member);

@@ -11,7 +11,7 @@ namespace peal {
 void settle_all(Card& card);
 
 inline void settle(Card& card) {
-  if (card.unsettled != 0) settle_all(card);
+  if (card.due.unsettled != 0) settle_all(card);
 }
 
 }  // namespace peal

@@ -185,7 +185,7 @@ void give_back(Card& card, Connection& connection) {
   connection.next = state.free_connection;
   state.free_connection = static_cast<uint16_t>(index_of(state, connection) + 1);
   --state.connections_used;
-  state.wanted = state.due = true;
+  state.wanted = card.due.messages = true;
   count(card, PEAL_COUNTER_CONNECTIONS_CLOSED);
   leave_member(card, card.members[connection.member]);
 }
@@ -197,7 +197,7 @@ void attach(Card& card, Request& request) {
     return;
   }
   put_last(card.p2p, card.p2p.wanting, request, Place::kWanting);
-  card.p2p.wanted = card.p2p.due = true;
+  card.p2p.wanted = card.due.messages = true;
 }
 
 void attach_wanting(Card& card, Connection& connection) {
@@ -224,7 +224,7 @@ void put_on_ready_list(Card& card, Connection& connection) {
     state.connections[state.ready_last - 1].next_ready = name;
   }
   state.ready_last = name;
-  state.due = true;
+  card.due.messages = true;
 }
 
 void remove_place(Connection& connection, uint32_t at) {

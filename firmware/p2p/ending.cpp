@@ -69,7 +69,7 @@ void finish(Card& card, Request& request) {
     return;
   }
   put_last(card.p2p, card.p2p.over, request, Place::kOver);
-  card.p2p.due = true;
+  card.due.messages = true;
   if (request.kind == Kind::kPut) look_at_fences(card);
 }
 

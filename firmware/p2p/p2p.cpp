@@ -253,7 +253,7 @@ void on_connection_timer(Card& card, uint32_t index) {
 }
 
 void on_timer(Card& card) {
-  card.p2p.wanted = card.p2p.due = true;
+  card.p2p.wanted = card.due.messages = true;
   if (std::exchange(card.p2p.abandoned, false)) {
     for (Member& member : members_of(card)) throw_away_announced(card, member);
   }
@@ -280,7 +280,7 @@ void advance(Card& card) {
   if (state.ready_first != 0) send_ready(card);
   // (A connection that was closed leaves its place to the next.)
   if (state.wanted) serve_waiting(card);
-  state.due = false;
+  card.due.messages = false;
 }
 
 }  // namespace peal::p2p

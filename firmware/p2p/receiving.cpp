@@ -61,7 +61,7 @@ void tell_notice(Card& card, Connection& connection, const Slot& slot) {
   PEAL_ASSERT(state.notice_count < kWindow);
   state.notices[(state.notice_first + state.notice_count++) % kWindow] = {connection.member,
                                                                           connection.rank, notice};
-  state.due = true;
+  card.due.messages = true;
 }
 
 void note_arrived(Connection& connection) {

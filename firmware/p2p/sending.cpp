@@ -295,7 +295,7 @@ void on_read_done(Card& card, const DmaDone& done) {
   Request& request = kept(state.requests[(done.tag.sequence >> 32) - 1]);
   --state.reads;
   --member.dma;
-  if (state.ready_first != 0) state.due = true;
+  if (state.ready_first != 0) card.due.messages = true;
   const auto handle = static_cast<uint32_t>(done.tag.sequence);
   Connection& connection = kept(state.connections[handle & 0xffff]);
   const uint32_t number = done.tag.detail;

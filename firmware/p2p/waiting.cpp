@@ -133,7 +133,7 @@ peal_counter accept_or_wait(Card& card, Member& member, const Waiter& asker) {
   if (state.waiter_count == kWaiters) return PEAL_COUNTER_DROP_NO_CONNECTION;
   count(card, PEAL_COUNTER_NO_CONNECTION);
   waiter_at(state, state.waiter_count++) = asker;
-  state.wanted = state.due = true;
+  state.wanted = card.due.messages = true;
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -141,7 +141,7 @@ void count_packet(Card& card, Connection& connection) {
   connection.used_ns = card.now;
   ++connection.packets;
   if (connection.packets != kTurnPackets || !anybody_waits(card.p2p)) return;
-  card.p2p.wanted = card.p2p.due = true;
+  card.p2p.wanted = card.due.messages = true;
 }
 
 void serve_waiting(Card& card) {

@@ -12,7 +12,7 @@ inline void wake(Card& card, Queue& queue) {
   if (queue.listed) return;
   QueuePool& pool = card.queues;
   queue.listed = true;
-  pool.due = true;
+  card.due.queues = true;
   queue.next = 0;
   const auto name = static_cast<uint16_t>(queue.index + 1);
   if (pool.first == 0) {

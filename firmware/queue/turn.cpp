@@ -279,7 +279,7 @@ void take_turns(Card& card) {
       context_try_close(card, context);
     }
   }
-  pool.due = pool.listed > 0;
+  card.due.queues = pool.listed > 0;
 }
 
 void expect_turn(Card& card) {
