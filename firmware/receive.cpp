@@ -524,7 +524,9 @@ peal_counter receive_point_to_point(Card& card, Member& member, Packet* packet) 
   const peal_wire_header& header = *packet->header;
   Membership& self = member.membership;
   if (member.phase != MemberPhase::kActive || self.poisoned) return receive_unusual(card, packet);
-  if (!is_of_recycling(member, header)) return receive_point_to_point(card, member, packet);
+  if (header.operation != PEAL_OPERATION_RECYCLE || !is_of_recycling(member, header)) {
+    return receive_point_to_point(card, member, packet);
+  }
   Peer* peer = find_sender(self, header);
   return peer == nullptr ? receive_unusual(card, packet)
                          : on_usual_recycling(card, member, packet, *peer);
