@@ -371,7 +371,7 @@ void post(const Scope& scope) {
 
 // Not after the usual arrival: nothing is owed, the first piece that is not done stays incomplete,
 // and the window is sent.
-bool can_go_on(const Scope& scope, const Piece& first) {
+[[gnu::always_inline]] inline bool can_go_on(const Scope& scope, const Piece& first) {
   const Operation& operation = scope.operation;
   if (!is_posted(operation)) return false;
   return first.arrived >= expected_blocks(scope.member.membership) || operation.in_debt ||
