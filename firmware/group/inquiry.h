@@ -5,6 +5,7 @@
 // death is told. docs/decisions/0016
 #pragma once
 
+#include "firmware/base/clear.h"
 #include "firmware/card_types.h"
 
 namespace peal {
@@ -13,7 +14,7 @@ namespace peal {
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry);
 // The first one: nothing was asked, and nobody has promised anything.
 inline void inquiry_open(const Card& card, const Member& member, Inquiry& inquiry) {
-  inquiry = {};
+  clear(inquiry);
   inquiry_begin(card, member, inquiry);
 }
 // Something of what is awaited has come. True where the wait must begin anew, which may shorten it:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/operation/pieces.h"
 
-#include <cstring>
-
+#include "firmware/base/clear.h"
 #include "firmware/group/staging.h"
 #include "firmware/operation/algorithm.h"
 
@@ -31,7 +30,7 @@ void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes
 
 void piece_begin(Piece& piece, uint32_t number) {
   PEAL_ASSERT(piece.dma == 0 && piece.waiting == 0);
-  std::memset(static_cast<void*>(&piece), 0, sizeof(piece));
+  clear(piece);
   piece.number = number + 1;
 }
 

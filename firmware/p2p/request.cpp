@@ -2,6 +2,7 @@
 #include "firmware/p2p/request.h"
 
 #include "firmware/base/assert.h"
+#include "firmware/base/clear.h"
 #include "firmware/group/unsettled.h"
 
 namespace peal::p2p {
@@ -67,7 +68,7 @@ Request* take_request(Card& card, Member& member, Kind kind, Rank rank, const Ti
   }
   uint16_t generation = request->generation;
   if (generation == 0) generation = card.first_generation;
-  *request = {};
+  clear(*request);
   request->generation = static_cast<uint16_t>(generation == 0xffff ? 1 : generation + 1);
   request->kind = kind;
   request->member = member.index;
