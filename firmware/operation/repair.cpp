@@ -20,13 +20,11 @@ bool may_repair(Card& card) {
 
 namespace {
 
-// A packet for a part, addressed, and counted as sent. Null (counted) when there is none, or no DMA
-// record for its payload.
-Packet* take_for(const Scope& scope, const ImagePart& part, const DataPlace& place,
-                 const peal_peer_address& to, bool repair) {
+// Makes the packet one for a part, addressed, and counts it as sent.
+[[gnu::always_inline]] inline void prepare_for(const Scope& scope, const ImagePart& part,
+                                               const DataPlace& place, const peal_peer_address& to,
+                                               bool repair, Packet* packet) {
   auto& [card, member, operation] = scope;
-  Packet* packet = take_bounce(card, 1);
-  if (packet == nullptr) return nullptr;
   peal_wire_header* header = packet->header;
   address_packet(to, packet_kind(operation, PEAL_PACKET_DATA), header);
   if (repair) header->flags = PEAL_PACKET_REPAIR;
@@ -37,7 +35,31 @@ Packet* take_for(const Scope& scope, const ImagePart& part, const DataPlace& pla
   header->length = static_cast<uint16_t>(part.bytes);
   packet->payload_bytes = part.bytes;
   count(card, repair ? PEAL_COUNTER_SENT_REPAIR : PEAL_COUNTER_SENT_DATA);
+}
+
+// Null (counted) when there is no packet, or no DMA record for its payload.
+Packet* take_for(const Scope& scope, const ImagePart& part, const DataPlace& place,
+                 const peal_peer_address& to, bool repair) {
+  Packet* packet = take_bounce(scope.card, 1);
+  if (packet != nullptr) prepare_for(scope, part, place, to, repair, packet);
   return packet;
+}
+
+// One whose payload is on the card, if it has any. False (counted) when there is no packet.
+bool send_staged(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
+                 bool repair) {
+  auto& [card, member, operation] = scope;
+  Packet* packet = take_packet(card);
+  if (packet == nullptr) return false;
+  Peer& peer = kept(member.membership.peers[to]);
+  prepare_for(scope, part, place, peer.address, repair, packet);
+  if (!repair) edge_count(member.membership.peers[peer.known_by], packet->header);
+  if (part.bytes > 0) {
+    std::memcpy(packet->payload, staging_address(member, operation, part.position, part.offset),
+                part.bytes);
+  }
+  launch_packet(card, packet, false);
+  return true;
 }
 
 }  // namespace
@@ -45,19 +67,12 @@ Packet* take_for(const Scope& scope, const ImagePart& part, const DataPlace& pla
 bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
                      bool repair) {
   auto& [card, member, operation] = scope;
-  Membership& self = member.membership;
-  const Peer& peer = kept(self.peers[to]);
+  if (is_staged(operation) || part.bytes == 0) {
+    return send_staged(scope, part, place, to, repair);
+  }
+  const Peer& peer = kept(member.membership.peers[to]);
   Packet* packet = take_for(scope, part, place, peer.address, repair);
   if (packet == nullptr) return false;
-  if (is_staged(operation) || part.bytes == 0) {
-    if (part.bytes > 0) {
-      std::memcpy(packet->payload, staging_address(member, operation, part.position, part.offset),
-                  part.bytes);
-    }
-    if (!repair) edge_count(self.peers[peer.known_by], packet->header);
-    launch_packet(card, packet, false);
-    return true;
-  }
   HostAddress from = image_address(member, operation, part.piece, part.position, part.offset);
   if (mutated(Mutation::kNoRetention) && repair && operation.command.operation != 0) {
     from = own_address(operation, part.piece);
