@@ -66,7 +66,7 @@ void take_notices(Card& card) {
 
 // Addresses have come, or have not: who waited for them goes on, or ends.
 void on_addresses(Card& card, const DmaDone& done) {
-  Member& member = card.members[done.tag.member];
+  Member& member = card.members[done.member];
   const bool good = take_addresses(card, done);
   if (!good) p2p::fail_addresses(card, member);
   card.p2p.wanted = card.due.messages = true;
@@ -130,8 +130,8 @@ void finish_messages(Card& card) {
 }
 
 void on_queue_dma(Card& card, const DmaDone& done) {
-  queue::Queue& queue = card.queues.queues[done.tag.piece];
-  queue::on_fetched({card, card.members[done.tag.member], queue}, done.tag, done.ok);
+  queue::Queue& queue = card.queues.queues[done.piece];
+  queue::on_fetched({card, card.members[done.member], queue}, done, done.ok);
 }
 
 }  // namespace
@@ -297,13 +297,13 @@ void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now
 void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
   card.now = now;
   const DmaDone done = dma_take_done(card, token, ok);
-  Member& member = kept(card.members[done.tag.member]);
+  Member& member = kept(card.members[done.member]);
   const ContextId context = member.context;
-  if (done.tag.owner == DmaOwner::kOperation) {
+  if (done.owner == DmaOwner::kOperation) {
     on_transfer_done(card, done);
-  } else if (done.tag.owner == DmaOwner::kAddresses) {
+  } else if (done.owner == DmaOwner::kAddresses) {
     on_addresses(card, done);
-  } else if (done.tag.owner == DmaOwner::kQueue) {
+  } else if (done.owner == DmaOwner::kQueue) {
     on_queue_dma(card, done);
   } else {
     p2p::on_dma(card, done);

@@ -52,8 +52,7 @@ inline void dma_read(Card& card, const DmaRequest& request) { dma_start(card, re
 inline void dma_write(Card& card, const DmaRequest& request) { dma_start(card, request, true); }
 
 // What is done, and no record any more. The packet is still held for it.
-struct DmaDone {
-  DmaTag tag;
+struct DmaDone : DmaTag {
   Packet* packet;
   uint32_t bytes;
   bool ok;

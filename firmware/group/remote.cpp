@@ -140,8 +140,8 @@ bool send_small_to(Card& card, Member& member, Rank to, const PacketKind& kind,
 }
 
 bool take_addresses(Card& card, const DmaDone& done) {
-  Member& member = card.members[done.tag.member];
-  AddressRun& run = member.remote.runs[done.tag.detail];
+  Member& member = card.members[done.member];
+  AddressRun& run = member.remote.runs[done.detail];
   --member.dma;
   PEAL_ASSERT(run.phase == RunPhase::kReading);
   const bool good = done.ok && is_table(member, run);
@@ -153,7 +153,7 @@ bool take_addresses(Card& card, const DmaDone& done) {
     if (good) {
       PEAL_ASSERT(packet->holds == 1);
       packet->holds = 0;
-      readdress_packet(member.addresses[done.tag.detail][wait.rank % kAddressRun], packet->header);
+      readdress_packet(member.addresses[done.detail][wait.rank % kAddressRun], packet->header);
       launch_packet(card, packet, false);
     } else {
       if (!wait.leaves) count(card, PEAL_COUNTER_DROP_NO_ADDRESS);
@@ -166,7 +166,7 @@ bool take_addresses(Card& card, const DmaDone& done) {
 
 Packet* take_awaited_packet(Member& member, const DmaDone& done) {
   for (AddressWait& wait : member.remote.waits) {
-    if (!waits_for(wait, done.tag.piece)) continue;
+    if (!waits_for(wait, done.piece)) continue;
     Packet* packet = wait.packet;
     wait.packet = nullptr;
     return packet;

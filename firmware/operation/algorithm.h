@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "firmware/card_types.h"
+#include "firmware/dma/dma.h"
 #include "firmware/wire/header_match.h"
 #include "firmware/wire/wire_check.h"
 
@@ -46,15 +47,9 @@ enum class Lengths : uint8_t {
   kOfParts,  // each as its rank's table says (parts.h): data carries its own block's
 };
 
-// A transfer is done: where it goes on (transfer.h).
-struct TransferDone {
-  uint8_t step;
-  uint32_t piece;
-  uint32_t detail;
-  Packet* packet;  // or null; held until the function returns
-  uint32_t bytes;
-  bool ok;
-};
+// A transfer is done: where it goes on (`step`, `piece` and `detail` of transfer.h), and its
+// packet, or null, which is held until the function returns.
+using TransferDone = DmaDone;
 
 // RECEIVED, but nothing is left to go on with: on_data() and on_signal() may say so where they
 // know.

@@ -83,28 +83,26 @@ void transfer_write(const Scope& scope, const TransferRequest& request) {
 }
 
 void on_transfer_done(Card& card, const DmaDone& done) {
-  const DmaTag& tag = done.tag;
-  const auto role = static_cast<TransferRole>(tag.role);
-  Member& member = kept(card.members[tag.member]);
-  Operation& operation = kept(member.operations[tag.slot]);
+  const auto role = static_cast<TransferRole>(done.role);
+  Member& member = kept(card.members[done.member]);
+  Operation& operation = kept(member.operations[done.slot]);
   const Scope scope = {card, member, operation};
   // It may outlive its operation: a repair under way when the slot was recycled.
-  const bool live = operation.phase != OperationPhase::kFree && operation.sequence == tag.sequence;
+  const bool live = operation.phase != OperationPhase::kFree && operation.sequence == done.sequence;
   --member.dma;
   if (live && holds_operation(role)) --operation.dma;
-  if (live && holds_piece(role)) --piece_slot(operation, tag.piece).dma;
+  if (live && holds_piece(role)) --piece_slot(operation, done.piece).dma;
   bool may_advance = live;
   if (role == TransferRole::kPart || role == TransferRole::kTable) {
     if (live) {
-      may_advance = operation.algorithm->does.on_dma(
-          scope, {tag.step, tag.piece, tag.detail, done.packet, done.bytes, done.ok});
+      may_advance = operation.algorithm->does.on_dma(scope, done);
     }
     if (done.packet != nullptr) unhold_packet(card, done.packet);
     if (live && !done.ok) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
   } else if (done.ok && !(live && is_refused(operation)) &&
              (role != TransferRole::kRepairFramed || take_frame(done))) {
-    if (holds_operation(role) && tag.detail != kNoPeer) {
-      edge_count(member.membership.peers[tag.detail], done.packet->header);
+    if (holds_operation(role) && done.detail != kNoPeer) {
+      edge_count(member.membership.peers[done.detail], done.packet->header);
     }
     send_read(card, done.packet);
   } else {

@@ -183,7 +183,7 @@ void land_early(Card& card, Request& request) {
 }
 
 void on_early_landed(Card& card, const DmaDone& done) {
-  Request& request = card.p2p.requests[(done.tag.sequence >> 32) - 1];
+  Request& request = card.p2p.requests[(done.sequence >> 32) - 1];
   --card.members[request.member].dma;
   unhold_packet(card, done.packet);
   if (!request.over) tell_done(card, request, done.ok ? PEAL_STATUS_OK : PEAL_STATUS_DMA_FAULT);

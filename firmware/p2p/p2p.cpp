@@ -235,7 +235,7 @@ peal_counter on_connection(Card& card, Connection& connection, Packet* packet) {
 }
 
 void on_dma(Card& card, const DmaDone& done) {
-  switch (static_cast<DmaRole>(done.tag.role)) {
+  switch (static_cast<DmaRole>(done.role)) {
     case DmaRole::kRead:
       on_read_done(card, done);
       break;

@@ -278,12 +278,12 @@ peal_counter on_numbered(Card& card, Connection& connection, Packet* packet) {
 
 void on_landed(Card& card, const DmaDone& done) {
   State& state = card.p2p;
-  Member& member = card.members[done.tag.member];
+  Member& member = card.members[done.member];
   --member.dma;
   unhold_packet(card, done.packet);
-  if (done.tag.piece != 0) let_go_of_key(card, done.tag.piece);
-  const auto handle = static_cast<uint32_t>(done.tag.sequence);
-  Request* request = request_at(state, static_cast<uint16_t>(done.tag.sequence >> 32));
+  if (done.piece != 0) let_go_of_key(card, done.piece);
+  const auto handle = static_cast<uint32_t>(done.sequence);
+  Request* request = request_at(state, static_cast<uint16_t>(done.sequence >> 32));
   Connection& connection = kept(state.connections[handle & 0xffff]);
   const bool live =
       connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16;
@@ -299,14 +299,14 @@ void on_landed(Card& card, const DmaDone& done) {
   if (!live) return;
   --connection.landing;
   if (done.ok) {
-    slot_of(connection, done.tag.detail).state = SlotState::kLanded;
+    slot_of(connection, done.detail).state = SlotState::kLanded;
     ++connection.unasked;
     note_landed(card, connection);
     note_ready(card, connection);  // it may have waited for this to be closed
   } else {
-    refuse(card, connection, done.tag.detail, PEAL_STATUS_DMA_FAULT);
-    if (static_cast<int32_t>(done.tag.detail - connection.arrived) < 0) {
-      connection.arrived = done.tag.detail;
+    refuse(card, connection, done.detail, PEAL_STATUS_DMA_FAULT);
+    if (static_cast<int32_t>(done.detail - connection.arrived) < 0) {
+      connection.arrived = done.detail;
     }
   }
   answer_if_due(card, connection);

@@ -291,14 +291,14 @@ void send_ready(Card& card) {
 
 void on_read_done(Card& card, const DmaDone& done) {
   State& state = card.p2p;
-  Member& member = card.members[done.tag.member];
-  Request& request = kept(state.requests[(done.tag.sequence >> 32) - 1]);
+  Member& member = card.members[done.member];
+  Request& request = kept(state.requests[(done.sequence >> 32) - 1]);
   --state.reads;
   --member.dma;
   if (state.ready_first != 0) card.due.messages = true;
-  const auto handle = static_cast<uint32_t>(done.tag.sequence);
+  const auto handle = static_cast<uint32_t>(done.sequence);
   Connection& connection = kept(state.connections[handle & 0xffff]);
-  const uint32_t number = done.tag.detail;
+  const uint32_t number = done.detail;
   SendRecord& record = kept(record_at(connection, number));
   const bool same_life =
       connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16;
