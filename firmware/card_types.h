@@ -381,6 +381,7 @@ struct Member {
   uint8_t* staging;           // a buffer of the card's (group/staging.h); null: none
   uint32_t staging_used;      // bit per unit
   uint32_t staging_kept;      // those of them that only answer late questions
+  uint32_t staging_held;      // those that do as long as there can be any
   uint32_t parts_used;        // bit per place for a table of parts
   bool parts_wanted;          // an operation waits for one
   p2p::RequestList receives;  // that have no message yet
@@ -402,6 +403,7 @@ struct StagingPool {
   uint16_t next[CONFIG_STAGING_BUFFERS];
   uint16_t owner[CONFIG_STAGING_BUFFERS];  // of one that is not free: index of a member
   uint16_t turn;                           // whose buffer is looked at first when there is none
+  uint16_t holders;                        // members with units that are held
   alignas(64) uint8_t buffers[CONFIG_STAGING_BUFFERS][CONFIG_STAGING_BYTES];
 };
 

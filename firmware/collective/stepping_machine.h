@@ -8,6 +8,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/collective/stepping.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/group/staging.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
@@ -79,7 +80,7 @@ template <const Plan& plan>
 }
 
 // A staged result: to the user in one write (two where the order of ranks begins within it), and
-// to the channel in one, for late NACKs.
+// to the channel in one, for late NACKs, unless it can stay where it is.
 template <const Plan& plan>
 void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
   auto& [card, member, operation] = scope;
@@ -102,7 +103,7 @@ void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
                            .bytes = (self.ranks - first) * length});
   }
   const Stretch retained = plan.retained(self);
-  if (retained.blocks == 0) return;
+  if (retained.blocks == 0 || hold_staging(card, member, operation)) return;
   transfer_write(scope, {.step = mover::kRetain,
                          .piece = number,
                          .host = image_address(member, operation, number, retained.first),

@@ -5,6 +5,7 @@
 #include "firmware/group/dissemination.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/parking.h"
+#include "firmware/group/staging.h"
 #include "firmware/group/unsettled.h"
 
 namespace peal {
@@ -82,6 +83,7 @@ void retire_oldest(Card& card, Member& member) {
     if (operation.timer.place != 0) card.timers.disarm(operation.timer);
     operation.phase = OperationPhase::kFree;
     operation.listens = false;
+    if (holds_staging(member, operation)) release_staging(card, member, operation);
   }
   const bool entered = is_entered(member, epoch);
   epoch_state(member, epoch) = {};

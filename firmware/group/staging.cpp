@@ -7,6 +7,22 @@ namespace peal {
 namespace {
 
 constexpr uint32_t kAllUnits = (1u << kStagingUnits) - 1;
+// What may be held: half of a member's buffer, by one operation its share of that, and by all
+// members half of the card's buffers.
+constexpr uint32_t kHeldMost = kStagingUnits / 2;
+constexpr uint32_t kShare = kHeldMost / kChannels > 0 ? kHeldMost / kChannels : 1;
+constexpr uint32_t kHoldersMost = CONFIG_STAGING_BUFFERS / 2;
+
+uint32_t units_in(uint32_t mask) { return static_cast<uint32_t>(std::popcount(mask)); }
+
+// Units that are held become so few.
+void note_held(Card& card, Member& member, uint32_t held) {
+  const bool before = member.staging_held != 0;
+  const bool now = held != 0;
+  if (now != before)
+    card.staging.holders = static_cast<uint16_t>(card.staging.holders + (now ? 1 : -1));
+  member.staging_held = held;
+}
 
 void give_buffer(Card& card, uint8_t* buffer) {
   StagingPool& pool = card.staging;
@@ -86,16 +102,26 @@ void keep_staging(Member& member, const Operation& operation) {
   member.staging_kept |= operation.staging_mask;
 }
 
+bool hold_staging(Card& card, Member& member, const Operation& operation) {
+  const uint32_t held = member.staging_held | operation.staging_mask;
+  if (units_in(operation.staging_mask) > kShare || units_in(held) > kHeldMost) return false;
+  if (member.staging_held == 0 && card.staging.holders >= kHoldersMost) return false;
+  note_held(card, member, held);
+  return true;
+}
+
 void release_staging(Card& card, Member& member, Operation& operation) {
   if (operation.staging_mask == 0) return;
   member.staging_used &= ~static_cast<uint32_t>(operation.staging_mask);
   member.staging_kept &= member.staging_used;
+  if (member.staging_held != 0) note_held(card, member, member.staging_held & member.staging_used);
   operation.staging_mask = 0;
   if (member.staging_used == 0) release_all_staging(card, member);
 }
 
 void release_all_staging(Card& card, Member& member) {
   if (member.staging == nullptr) return;
+  note_held(card, member, 0);
   give_buffer(card, member.staging);
   member.staging = nullptr;
   member.staging_used = member.staging_kept = 0;

@@ -170,7 +170,7 @@ void operation_finish(const Scope& scope) {
   if (operation.staging_mask != 0) {
     if (operation.staging_answers && !is_refused(operation)) {
       keep_staging(member, operation);
-    } else {
+    } else if (!holds_staging(member, operation) || is_refused(operation)) {
       release_staging(card, member, operation);
     }
   }

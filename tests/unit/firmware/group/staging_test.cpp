@@ -3,6 +3,7 @@
 // member gives its own back.
 #include "firmware/group/staging.h"
 
+#include "tests/support/log_lines.h"
 #include "tests/unit/card_fixture.h"
 
 namespace peal::test {
@@ -127,6 +128,115 @@ TEST_F(Staging, AMemberThatEndsGivesItsOwnBack) {
     post(groups[i], 0);
   }
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_STAGING), 0u);
+}
+
+// Of an exchange in steps all that was sent may be asked for as long as its record stays.
+class Held : public Staging {
+ protected:
+  // Allgather `sequence` of the group by recursive doubling, from its post to its end.
+  void exchange(Group& group, uint64_t sequence, size_t block = kBlock) {
+    const auto own = pattern_block(sequence, kRank, 0, block);
+    std::copy(own.begin(), own.end(), bench.port.bytes(group.send.region).begin());
+    bench.submit(allgather_entry(group.member, sequence, sequence,
+                                 PEAL_ALGORITHM_RECURSIVE_DOUBLING, block, group.send.key,
+                                 group.receive.key));
+    bench.finish_all_dma();
+    deliver_step(group, sequence, 0, {0}, block);
+    deliver_step(group, sequence, 1, {2, 3}, block);
+    bench.finish_all_dma();
+  }
+  void deliver_step(const Group& group, uint64_t sequence, uint32_t step,
+                    const std::vector<uint32_t>& origins, size_t block) {
+    std::vector<uint8_t> payload;
+    for (const uint32_t origin : origins) {
+      const auto one = pattern_block(sequence, origin, 0, block);
+      payload.insert(payload.end(), one.begin(), one.end());
+    }
+    bench.deliver(
+        WireMaker(group.member)
+            .doubling(doubling_shape(block), static_cast<uint32_t>(sequence), 0, step, 0, payload));
+    bench.finish_all_dma();
+  }
+  // Does what it received stay on the card, instead of going to the channel?
+  bool is_held(Group& group, uint64_t sequence) {
+    bench.take_log();
+    exchange(group, sequence);
+    EXPECT_TRUE(is_right(group, sequence));
+    return lines_that_begin(bench.take_log(), "dma_write channel").empty();
+  }
+  // What rank 3, who was sent two blocks, gets when it asks again.
+  std::string ask(const Group& group, uint64_t sequence) {
+    bench.take_log();
+    bench.port.take_sent();
+    bench.deliver(
+        WireMaker(group.member)
+            .nack(3, doubling_shape(kBlock), static_cast<uint32_t>(sequence), 0, kRank, 1));
+    bench.finish_all_dma();
+    const auto sent = bench.port.take_sent();
+    if (sent.size() != 1) return "no answer";
+    const auto whole = pattern_result(sequence, kRanks, kBlock);
+    const bool right = sent[0].payload ==
+                       std::vector<uint8_t>(whole.begin(), whole.begin() + 2 * ptrdiff_t{kBlock});
+    return (right ? "right" : "wrong") + std::string(" from ") +
+           (lines_that_begin(bench.take_log(), "dma_read channel").empty() ? "card" : "channel");
+  }
+};
+
+TEST_F(Held, ASmallResultAnswersAsLongAsItsRecordStays) {
+  EXPECT_TRUE(is_held(groups[0], 0));
+  EXPECT_EQ(ask(groups[0], 0), "right from card");
+  for (uint64_t sequence = 1; sequence < CONFIG_CHANNELS / 2; sequence++) {
+    EXPECT_TRUE(is_held(groups[0], sequence));
+    EXPECT_EQ(ask(groups[0], 0), "right from card");
+    EXPECT_EQ(ask(groups[0], sequence), "right from card");
+  }
+}
+
+TEST_F(Held, RoomComesBackWithItsRecord) {
+  for (uint64_t sequence = 0; sequence < 4 * CONFIG_CHANNELS; sequence++) {
+    EXPECT_TRUE(is_held(groups[0], sequence)) << sequence;
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_STAGING), 0u);
+}
+
+// Others find room whatever groups that do nothing hold.
+TEST_F(Held, HalfOfTheBuffersAtMost) {
+  uint32_t held = 0;
+  for (Group& group : groups) held += is_held(group, 0) ? 1 : 0;
+  EXPECT_EQ(held, CONFIG_STAGING_BUFFERS / 2);
+  for (Group& group : groups) {
+    EXPECT_EQ(ask(group, 0), held > 0 ? "right from card" : "right from channel");
+    held -= held > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_STAGING), 0u);
+}
+
+TEST_F(Held, AMemberThatEndsHoldsNothing) {
+  EXPECT_TRUE(is_held(groups[0], 0));
+  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), groups[0].member.handle(), bench.now),
+            PEAL_STATUS_OK);
+  bench.finish_all_dma();
+  EXPECT_TRUE(is_held(groups[1], 0));
+  EXPECT_FALSE(is_held(groups[2], 0));
+}
+
+// Its result could not be written to the user's memory.
+TEST_F(Held, NorDoesWhatFailed) {
+  bench.port.fault_dmas = {1, 1};  // behind the read of the own block
+  exchange(groups[0], 0);
+  EXPECT_TRUE(is_held(groups[1], 0));
+}
+
+// More than a record's share of the buffer goes to the channel.
+TEST_F(Held, WhatIsLargeIsNot) {
+  constexpr size_t kLarge = CONFIG_MTU_BYTES / 2;
+  static_assert(kLarge * kRanks > 2 * CONFIG_STAGING_BYTES / 16);
+  groups[0].send = bench.add_memory("large_send", kLarge, PEAL_ACCESS_READ);
+  groups[0].receive = bench.add_memory("large_receive", kLarge * kRanks);
+  bench.take_log();
+  exchange(groups[0], 0, kLarge);
+  EXPECT_NE(lines_that_begin(bench.take_log(), "dma_write channel"), "");
+  EXPECT_EQ(bench.port.bytes(groups[0].receive.region), pattern_result(0, kRanks, kLarge));
 }
 
 }  // namespace
