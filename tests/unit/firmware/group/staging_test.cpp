@@ -199,6 +199,13 @@ TEST_F(Held, RoomComesBackWithItsRecord) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_STAGING), 0u);
 }
 
+// Also where the record serves nothing else yet.
+TEST_F(Held, NothingIsHeldForWhatIsRecycled) {
+  EXPECT_TRUE(is_held(groups[0], 0));
+  for (uint64_t sequence = 1; sequence < CONFIG_CHANNELS; sequence++) run(groups[0], sequence);
+  EXPECT_TRUE(is_held(groups[1], 0));
+}
+
 // Others find room whatever groups that do nothing hold.
 TEST_F(Held, HalfOfTheBuffersAtMost) {
   uint32_t held = 0;
