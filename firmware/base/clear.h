@@ -11,20 +11,28 @@
 
 namespace peal {
 
+namespace clearing {
+
+using Word = uint64_t __attribute__((vector_size(16)));
+constexpr size_t kWordBytes = sizeof(Word);
+
+template <size_t... kIndex>
+[[gnu::always_inline]] inline void store_words(uint8_t* at, std::index_sequence<kIndex...>) {
+  constexpr Word kZero = {};
+  (std::memcpy(at + kIndex * kWordBytes, &kZero, kWordBytes), ...);
+}
+
+}  // namespace clearing
+
 template <typename Record>
 [[gnu::always_inline]] inline void clear(Record& record) {
   static_assert(std::is_trivially_copyable_v<Record>);
-  using Word = uint64_t __attribute__((vector_size(16)));
-  constexpr size_t kWords = sizeof(Record) / sizeof(Word);
-  constexpr size_t kRest = sizeof(Record) % sizeof(Word);
+  constexpr size_t kWords = sizeof(Record) / clearing::kWordBytes;
+  constexpr size_t kRest = sizeof(Record) % clearing::kWordBytes;
   static_assert(kWords <= 64, "one store each");
-  constexpr Word kZero = {};
   auto* const at = reinterpret_cast<uint8_t*>(&record);
-  [ at, &kZero ]<size_t... kIndex>(std::index_sequence<kIndex...>) {
-    (std::memcpy(at + kIndex * sizeof(Word), &kZero, sizeof(Word)), ...);
-  }
-  (std::make_index_sequence<kWords>());
-  if constexpr (kRest > 0) std::memset(at + kWords * sizeof(Word), 0, kRest);
+  clearing::store_words(at, std::make_index_sequence<kWords>());
+  if constexpr (kRest > 0) std::memset(at + kWords * clearing::kWordBytes, 0, kRest);
 }
 
 }  // namespace peal
