@@ -60,7 +60,7 @@ inline constexpr uint32_t kRemoteWatches = 4;  // ranks that are no peers, and o
 inline constexpr uint32_t kPartPlaceBytes = 32;
 inline constexpr uint32_t kPartRanks = least(
     least(CONFIG_REMEMBERED_ADDRESSES, CONFIG_GROUP_RANKS_MAX), kImageBytes / kPartPlaceBytes);
-inline constexpr uint32_t kStagingUnits = 16;
+inline constexpr uint32_t kStagingUnits = 32;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
 inline constexpr uint32_t kTombstones = 4 * CONFIG_CARD_MEMBERS;
@@ -322,7 +322,7 @@ struct alignas(64) Operation {
   uint32_t piece_bytes;
   uint32_t base;          // first piece that is not done
   uint32_t own_next;      // next own piece to send
-  uint16_t staging_mask;  // units held; 0: none
+  uint32_t staging_mask;  // units that are its own; 0: none
   uint8_t staging_unit;   // first of them
   bool staging_answers;   // late questions, from what has gathered: stays as long as there is room
   PartsPhase parts_phase;

@@ -6,14 +6,13 @@
 namespace peal {
 namespace {
 
-constexpr uint32_t kAllUnits = (1u << kStagingUnits) - 1;
-// What may be held: half of a member's buffer, by one operation its share of that, and by all
-// members half of the card's buffers.
-constexpr uint32_t kHeldMost = kStagingUnits / 2;
-constexpr uint32_t kShare = kHeldMost / kChannels > 0 ? kHeldMost / kChannels : 1;
+constexpr uint32_t run_of(uint32_t units) { return units < 32 ? (1u << units) - 1 : ~uint32_t{0}; }
+constexpr uint32_t kAllUnits = run_of(kStagingUnits);
+// What may be held: the first quarter of a member's buffer, so that what is large finds the rest in
+// one piece, by one operation its share of that, and by all members half of the card's buffers.
+constexpr uint32_t kHeldUnits = kStagingUnits / 4;
+constexpr uint32_t kShare = kHeldUnits / kChannels > 0 ? kHeldUnits / kChannels : 1;
 constexpr uint32_t kHoldersMost = CONFIG_STAGING_BUFFERS / 2;
-
-uint32_t units_in(uint32_t mask) { return static_cast<uint32_t>(std::popcount(mask)); }
 
 // Units that are held become so few.
 void note_held(Card& card, Member& member, uint32_t held) {
@@ -86,7 +85,7 @@ bool take_units(Card& card, Member& member, Operation& operation, uint32_t bytes
   if (member.staging == nullptr) return false;
   const auto first = static_cast<uint32_t>(std::countr_zero(fits));
   operation.staging_unit = static_cast<uint8_t>(first);
-  operation.staging_mask = static_cast<uint16_t>(((1u << units) - 1) << first);
+  operation.staging_mask = run_of(units) << first;
   member.staging_used |= operation.staging_mask;
   return true;
 }
@@ -103,16 +102,17 @@ void keep_staging(Member& member, const Operation& operation) {
 }
 
 bool hold_staging(Card& card, Member& member, const Operation& operation) {
-  const uint32_t held = member.staging_held | operation.staging_mask;
-  if (units_in(operation.staging_mask) > kShare || units_in(held) > kHeldMost) return false;
+  const uint32_t mask = operation.staging_mask;
+  if ((mask & ~run_of(kHeldUnits)) != 0) return false;
+  if (static_cast<uint32_t>(std::popcount(mask)) > kShare) return false;
   if (member.staging_held == 0 && card.staging.holders >= kHoldersMost) return false;
-  note_held(card, member, held);
+  note_held(card, member, member.staging_held | mask);
   return true;
 }
 
 void release_staging(Card& card, Member& member, Operation& operation) {
   if (operation.staging_mask == 0) return;
-  member.staging_used &= ~static_cast<uint32_t>(operation.staging_mask);
+  member.staging_used &= ~operation.staging_mask;
   member.staging_kept &= member.staging_used;
   if (member.staging_held != 0) note_held(card, member, member.staging_held & member.staging_used);
   operation.staging_mask = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory on the card in which what arrives for an operation gathers, to reach the host in few
 // writes. The card has a few buffers, for the groups that are at work: a member has one as long as
-// an operation of it gathers, and its operations share it in sixteenths. Who finds no room goes
+// an operation of it gathers, and its operations share it by the 32nd. Who finds no room goes
 // without. What an operation that is over has gathered may stay until somebody needs the room, or,
 // where it is small, as long as its record does.
 #pragma once

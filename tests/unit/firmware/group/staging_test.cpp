@@ -236,10 +236,27 @@ TEST_F(Held, NorDoesWhatFailed) {
   for (uint32_t i = 1; i <= CONFIG_STAGING_BUFFERS / 2; i++) EXPECT_TRUE(is_held(groups[i], 0));
 }
 
+// What is large finds room beside what is held, in one piece.
+TEST_F(Held, TheRestOfTheBufferIsWhole) {
+  constexpr size_t kMost = CONFIG_STAGING_BYTES / 4 * 3 / kRanks;
+  constexpr size_t kLarge = kMost < CONFIG_MTU_BYTES / 2 ? kMost : CONFIG_MTU_BYTES / 2;
+  Group& group = groups[0];
+  group.send = bench.add_memory("large_send", kLarge, PEAL_ACCESS_READ);
+  const Memory small = group.receive;
+  const Memory large = bench.add_memory("large_receive", kLarge * kRanks);
+  for (uint64_t sequence = 0; sequence < 4 * CONFIG_CHANNELS; sequence++) {
+    const bool is_large = sequence % CONFIG_CHANNELS == CONFIG_CHANNELS - 1;
+    group.receive = is_large ? large : small;
+    const uint64_t before = bench.counter(PEAL_COUNTER_STAGED);
+    exchange(group, sequence, is_large ? kLarge : kBlock);
+    EXPECT_EQ(bench.counter(PEAL_COUNTER_STAGED), before + 2) << sequence;
+  }
+}
+
 // More than a record's share of the buffer goes to the channel.
 TEST_F(Held, WhatIsLargeIsNot) {
   constexpr size_t kLarge = CONFIG_MTU_BYTES / 2;
-  static_assert(kLarge * kRanks > 2 * CONFIG_STAGING_BYTES / 16);
+  static_assert(kLarge * kRanks > CONFIG_STAGING_BYTES / 8);
   groups[0].send = bench.add_memory("large_send", kLarge, PEAL_ACCESS_READ);
   groups[0].receive = bench.add_memory("large_receive", kLarge * kRanks);
   bench.take_log();
