@@ -135,14 +135,17 @@ class Held : public Staging {
  protected:
   // Allgather `sequence` of the group by recursive doubling, from its post to its end.
   void exchange(Group& group, uint64_t sequence, size_t block = kBlock) {
+    post_exchange(group, sequence, block);
+    deliver_step(group, sequence, 0, {0}, block);
+    deliver_step(group, sequence, 1, {2, 3}, block);
+    bench.finish_all_dma();
+  }
+  void post_exchange(Group& group, uint64_t sequence, size_t block) {
     const auto own = pattern_block(sequence, kRank, 0, block);
     std::copy(own.begin(), own.end(), bench.port.bytes(group.send.region).begin());
     bench.submit(allgather_entry(group.member, sequence, sequence,
                                  PEAL_ALGORITHM_RECURSIVE_DOUBLING, block, group.send.key,
                                  group.receive.key));
-    bench.finish_all_dma();
-    deliver_step(group, sequence, 0, {0}, block);
-    deliver_step(group, sequence, 1, {2, 3}, block);
     bench.finish_all_dma();
   }
   void deliver_step(const Group& group, uint64_t sequence, uint32_t step,
@@ -251,6 +254,18 @@ TEST_F(Held, TheRestOfTheBufferIsWhole) {
     exchange(group, sequence, is_large ? kLarge : kBlock);
     EXPECT_EQ(bench.counter(PEAL_COUNTER_STAGED), before + 2) << sequence;
   }
+}
+
+// What finds room only behind what is large does not stay there.
+TEST_F(Held, NorDoesWhatLiesBehind) {
+  constexpr size_t kLarge = CONFIG_MTU_BYTES / 2;
+  static_assert(kLarge * kRanks >= CONFIG_STAGING_BYTES / 4);
+  const Group small = groups[0];
+  groups[0].send = bench.add_memory("large_send", kLarge, PEAL_ACCESS_READ);
+  groups[0].receive = bench.add_memory("large_receive", kLarge * kRanks);
+  post_exchange(groups[0], 0, kLarge);
+  groups[0] = small;
+  EXPECT_FALSE(is_held(groups[0], 1));
 }
 
 // More than a record's share of the buffer goes to the channel.
