@@ -45,7 +45,7 @@ uint64_t missing_from(const Scope& scope, Rank origin) {
     if (here) come |= uint64_t{1} << i;
     if (!here && i < kPieceWindow) missing |= uint64_t{1} << i;
   }
-  const bool before = come != 0 && asks_suspects(operation.inquiry) && !operation.inquiry.all_sent;
+  const bool before = come != 0 && follows_perhaps(operation.inquiry);
   return before ? missing & (std::bit_floor(come) - 1) : missing;
 }
 

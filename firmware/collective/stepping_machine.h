@@ -146,7 +146,9 @@ void ask_for_piece(const Scope& scope, uint32_t number, uint32_t& partners) {
   for (uint32_t k = 0; k < self.rounds; ++k) {
     uint64_t missing = all_of(plan.fragments(scope, number, k)) & ~piece->bits[k];
     // Of a step that has begun to come, what is behind its last packet is on its way.
-    if (suspects && piece->bits[k] != 0) missing &= std::bit_floor(piece->bits[k]) - 1;
+    if (follows_perhaps(operation.inquiry) && piece->bits[k] != 0) {
+      missing &= std::bit_floor(piece->bits[k]) - 1;
+    }
     if (missing == 0) continue;
     if ((partners >> k & 1) != 0 && !suspects) return;
     partners |= 1u << k;

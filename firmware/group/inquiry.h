@@ -61,6 +61,11 @@ enum class Wanted : uint8_t { kFirst, kAgain };
 // whatever it promised, and nobody else.
 void inquiry_suspect(Inquiry& inquiry, uint32_t entry);
 inline bool asks_suspects(const Inquiry& inquiry) { return inquiry.asking == Asking::kSuspects; }
+// May what the peer sent behind what has come still be on its way? Not where a packet of another
+// operation shows the loss, and not where time has passed since: then it is asked for, too.
+inline bool follows_perhaps(const Inquiry& inquiry) {
+  return asks_suspects(inquiry) && !inquiry.all_sent && !inquiry.repeats;
+}
 // Ends it. Was the peer asked? Until inquiry_answered() it soon is again.
 [[nodiscard]] bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry);
 

@@ -2,6 +2,7 @@
 // What a gap on an edge makes a card ask, at once and of that peer alone.
 #include "firmware/operation/lost.h"
 
+#include "tests/support/log_lines.h"
 #include "tests/unit/card_fixture.h"
 
 namespace peal::test {
@@ -227,20 +228,67 @@ TEST_F(Lost, RecyclingAsksLast) {
 // Rank 1 of eight: four blocks of step 2 come from rank 5, in four packets.
 class LostOfEight : public GroupTest {
  protected:
-  LostOfEight() : GroupTest(8, 1) {}
+  static constexpr size_t kPacket = CONFIG_MTU_BYTES;
+  static constexpr size_t kLong = 2 * kPacket;  // two pieces, which do not gather in staging
+  static_assert(CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 8 >= kPacket);
+
+  LostOfEight() : GroupTest(8, 1) {
+    bench.card().members[0].patience.wait_ns = 64 * kNack;  // as if ranks were late now and then
+    post_doubling(0, kLong);
+    bench.finish_all_dma();
+    bench.take_log();
+  }
+  // A packet of step 2, as the edge's first and the following.
+  Frame packet(uint64_t sequence, uint32_t fragment, uint8_t number) {
+    return WireMaker::numbered(
+        wire.doubling(doubling_shape(kLong), static_cast<uint32_t>(sequence), 0, 2, fragment,
+                      pattern_block(sequence, 4 + fragment, 0, kPacket)),
+        number);
+  }
+  void deliver(const Frame& frame) {
+    bench.deliver(frame);
+    bench.finish_all_dma();
+  }
+  // What is asked for of the first piece.
+  std::string asked() {
+    return lines_that_begin(bench.take_wire_log(), "send 1>5 NACK seq=0 piece=0");
+  }
 };
 
 TEST_F(LostOfEight, OfAStepOnlyWhatIsBeforeTheLastPacket) {
-  constexpr size_t kLong = CONFIG_MTU_BYTES;
-  static_assert(CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 8 >= kLong);
-  post_doubling(0, kLong);
-  bench.finish_all_dma();
+  deliver(packet(0, 1, 2));
+  EXPECT_EQ(asked(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0x1\n");
+}
+
+// Behind a packet of the next operation nothing of this one follows.
+TEST_F(LostOfEight, AllOfAStepBehindWhichAnotherOperationComes) {
+  for (const uint8_t fragment : {0, 1, 2}) {
+    deliver(packet(0, fragment, static_cast<uint8_t>(fragment + 1)));
+  }
+  EXPECT_EQ(bench.take_wire_log(), "");
+  deliver(packet(1, 0, 5));
+  EXPECT_EQ(asked(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0x8\n");
+}
+
+TEST_F(LostOfEight, WhatCannotBeTakenThoughItIsTheLast) {
+  for (const uint8_t fragment : {0, 1, 2}) {
+    deliver(packet(0, fragment, static_cast<uint8_t>(fragment + 1)));
+  }
+  const uint32_t in_use = bench.card().dma_in_use;
+  bench.card().dma_in_use = CONFIG_DMA_RECORDS;  // as if others had them all
+  EXPECT_EQ(change(packet(0, 3, 4)), "+1 drop_no_dma");
+  bench.card().dma_in_use = in_use;
   bench.take_log();
-  const Frame second =
-      wire.doubling(doubling_shape(kLong), 0, 0, 2, 1, pattern_block(0, 5, 0, kLong));
-  bench.deliver(WireMaker::numbered(second, 2));
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0x1\n");
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(asked(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0x8\n");
+}
+
+// What was asked for and has not come is asked for with all that is behind it.
+TEST_F(LostOfEight, AllOfAStepWhenNobodyAnswers) {
+  deliver(packet(0, 1, 2));
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(asked(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0xd\n");
 }
 
 }  // namespace
