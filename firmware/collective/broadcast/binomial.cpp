@@ -343,8 +343,9 @@ void ask_parent(const Scope& scope, uint32_t number, bool last) {
     const uint64_t come = piece_slot(operation, number).bits[0];
     missing &= ~come;
     // At a gap: what is behind the last packet that has come is on its way.
-    if (follows_perhaps(operation.inquiry) && last && come != 0)
+    if (follows_perhaps(operation.inquiry) && last && come != 0) {
       missing &= std::bit_floor(come) - 1;
+    }
   }
   if (missing == 0) return;
   const uint32_t hop = hopping::arriving_hop(place_of(scope));
