@@ -67,7 +67,8 @@ bool Relay::stand_by() {
   int looks = kLooks;
   while (!over_.load(std::memory_order_acquire)) {
     if (looks++ == kLooks) {
-      rest(seen);
+      // Whoever is away, perhaps since before the first look, wakes nobody any more.
+      if ((seen & 1) == 0) rest(seen);
       looks = 0;
     }
     std::this_thread::sleep_for(kPatience);

@@ -113,6 +113,24 @@ TEST_F(RelayTest, WhereAllAreAwayNobodyStandsBy) {
   EXPECT_EQ(relay.reliefs(), Relay::kThreads - 1);
 }
 
+// So that whoever stands by finds it away at its first look.
+TEST_F(RelayTest, WhoLeftBeforeIsRelieved) {
+  Gate gate;
+  bool again = false;
+  const auto serve = [&] {
+    if (again) {
+      gate.open();
+      return true;
+    }
+    again = true;
+    const uint64_t left = relay.leave();
+    gate.pass();
+    return relay.back(left);
+  };
+  EXPECT_TRUE(relay.run(serve, place));
+  EXPECT_EQ(relay.reliefs(), 1u);
+}
+
 // It waits for a processor, and for nothing else.
 TEST_F(RelayTest, WhoIsBusyIsNotRelieved) {
   const auto serve = [&] {
