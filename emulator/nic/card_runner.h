@@ -171,6 +171,8 @@ class CardRunner {
   static size_t memory_bytes() { return card_bytes(); }
 
  private:
+  // DMA that is done. False: none was.
+  bool serve_dma(TimeNs now);
   [[nodiscard]] uint32_t turns_to_serve() const;
   static Card* start(void* memory, Port& port, uint32_t index, uint32_t incarnation,
                      const CardTimeouts& timeouts);
