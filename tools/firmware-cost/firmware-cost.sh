@@ -13,7 +13,8 @@ Runs peal-sim under valgrind's callgrind for a few operations, with and without 
 the instructions executed in functions of firmware/ per packet received, and per operation and rank (what is
 inlined into them included, memcpy and memset not). Then the same of programs: per descriptor what the queues
 spend themselves (to fetch, check, gate, issue and retire it), per numbered packet of connections what
-point-to-point spends, and the rest of the card: packets' headers, DMA records, keys, timers, and sums.
+point-to-point spends, and the rest of the card: packets' headers, DMA records, keys, timers, and sums. And the
+whole of a start of programs that persistent requests are, beside which stand the operations above.
 
   --check   measures only what has a bound, and ends with status 1 if an operation or a descriptor costs more
             instructions than that
@@ -134,4 +135,23 @@ measure_program 'wait, and signal to itself; resident' 136 - local 15 100
 measure_program 'wait, and signal to itself; fetched' 242 - local 300 10
 measure_program 'put of 64 B down a chain, N = 3; resident' 254 2307 chain 28 100
 measure_program 'put of 64 B down a chain, N = 3; fetched' 396 2294 chain 1000 5
+
+printf '\n%-44s %-9s %16s %20s\n' 'start of a program' checksums 'instr./packet' 'instr./operation'
+measure_start() { # measure_start NAME BOUND PROGRAM   bound: instructions a start and rank
+  local name=$1 bound=$2 ranks=8 starts=200
+  run program-cost --program "$3" --cards "$ranks" --starts "$starts"
+  local packets instructions
+  packets=$(($(counted sent_p2p) + $(counted sent_p2p_control)))
+  instructions=$(executed '')
+  awk -v name="$name" -v i="$instructions" -v p="$packets" -v o="$starts" -v n="$ranks" \
+    'BEGIN { printf "%-44s %-9s %16.0f %20.0f\n", name, "skipped", i / p, i / o / n }'
+  if $check && ((instructions > bound * starts * ranks)); then
+    echo "firmware-cost: $name: more than $bound instructions a start" >&2
+    status=1
+  fi
+}
+
+measure_start 'barrier, N = 8' 4638 barrier
+measure_start 'allgather 64 B, recursive doubling, N = 8' 13639 allgather
+measure_start 'all-to-all 64 B, by pairs, N = 8' 30996 alltoall
 exit $status

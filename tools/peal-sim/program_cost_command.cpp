@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // `peal-sim program-cost`: programs carried out again and again, for who counts what that costs a
 // card (tools/firmware-cost).
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -38,18 +39,36 @@ host::Program local_steps(uint32_t rank, uint32_t ranks, uint32_t steps) {
   return program;
 }
 
+host::Program program_of(const Arguments& arguments, const ProgramHosts::Place& place,
+                         uint64_t bytes) {
+  const uint32_t ranks = arguments.cards;
+  if (arguments.program == "local") return local_steps(place.rank, ranks, arguments.steps);
+  if (arguments.program == "barrier") return host::dissemination_barrier(place.rank, ranks);
+  if (arguments.program == "allgather") {
+    return host::doubling_allgather({.rank = place.rank,
+                                     .ranks = ranks,
+                                     .send = place.send,
+                                     .receive = static_cast<uint8_t*>(place.receive),
+                                     .block_bytes = kSegmentBytes,
+                                     .own = place.receives[place.rank],
+                                     .receives = place.receives,
+                                     .collectives = {}});
+  }
+  if (arguments.program == "alltoall") {
+    return host::pairwise_alltoall(place.rank, ranks, place.send, kSegmentBytes, 4, place.receives);
+  }
+  return host::chain_broadcast(place.rank, ranks, 0, place.receive, bytes, kSegmentBytes,
+                               place.receives);
+}
+
 int program_cost(const Arguments& arguments) {
   ClusterOptions options;
   options.cards = arguments.cards;
   options.checksums = arguments.sums ? Checksums::kSoftware : Checksums::kSkipped;
   options.check_seals = false;
-  const uint64_t bytes = uint64_t{arguments.steps} * kSegmentBytes;
+  const uint64_t bytes = uint64_t{std::max(arguments.steps, arguments.cards)} * kSegmentBytes;
   ProgramHosts hosts(options, bytes, [&](const ProgramHosts::Place& place) {
-    if (arguments.program == "local") {
-      return local_steps(place.rank, arguments.cards, arguments.steps);
-    }
-    return host::chain_broadcast(place.rank, arguments.cards, 0, place.receive, bytes,
-                                 kSegmentBytes, place.receives);
+    return program_of(arguments, place, arguments.steps * uint64_t{kSegmentBytes});
   });
   for (uint32_t start = 0; start < arguments.starts; start++) {
     hosts.start_all();
@@ -88,8 +107,9 @@ Command add_program_cost_command(CLI::App& app) {
   group
       .add("--program", a.program, "NAME",
            "Carries out this one. chain: a broadcast down a chain, segments of 64 bytes. local: "
-           "signals to itself, and waits for them.")
-      ->transform(command_line::one_of({"chain", "local"}))
+           "signals to itself, and waits for them. barrier, allgather (by doubling), alltoall (by "
+           "pairs): what a persistent request is, blocks of 64 bytes.")
+      ->transform(command_line::one_of({"chain", "local", "barrier", "allgather", "alltoall"}))
       ->capture_default_str();
   group.add("--cards", a.cards, "N", "Has so many cards, a rank each.")
       ->transform(whole(2, 64))
