@@ -46,6 +46,9 @@ enum peal_program_opcode {
 /* Besides, with the mode of a program that is committed: a start that has failed is not over before every rank has begun it. For
  * programs that put into memory whose owner does not say that it is ready: that rests on what a start that is over says of the others. */
 #define PEAL_PROGRAM_TOGETHER 0x80
+/* And: its puts to other ranks are posted: one that is a packet long is over when the card has its bytes, and is in memory there perhaps
+ * later, where the notice says so. For programs in which whoever waits for bytes waits for their notice. */
+#define PEAL_PROGRAM_POSTED 0x40
 
 enum peal_program_mode {
 #define PEAL_PROGRAM_MODE_ENUM(value, symbol, name, text) PEAL_PROGRAM_MODE_##symbol = value,

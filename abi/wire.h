@@ -163,7 +163,7 @@ struct peal_not_yet {
  * are in memory, in order; origin, how many announcements may have come in this life; fragment, how many of them with
  * their bytes, both modulo their width. hop: PEAL_P2P_*. edge: the transmit engine by which both sides send. */
 #define PEAL_P2P_ASK 0x01 /* the answer is an ACK at once */
-#define PEAL_P2P_HOPS 0x01
+#define PEAL_P2P_ANSWER 0x02 /* of an ACK: to one that asked */
 #define PEAL_P2P_BODY_BYTES 32 /* of the payload, before the bytes that PUT, STREAM and ANNOUNCE carry */
 #define PEAL_P2P_NO_QUEUE 0xffffu
 
@@ -205,7 +205,7 @@ struct peal_p2p_put {
 	uint64_t offset; /* bytes into the memory */
 	uint32_t key; /* of the receiving member's context */
 	uint16_t program; /* name of the sender's program, plus one; 0: it is of none. Here and below: what is of an iteration that has failed is taken and thrown away */
-	uint16_t put; /* the same in all packets of one put, another in the next: where one was refused its notice is not told */
+	uint16_t put; /* the same in all packets of one put, another in the next: where one was refused its notice is not told; 0: a signal */
 	struct peal_p2p_notice notice; /* in the last packet of a put; of a program's the iteration in all */
 };
 struct peal_p2p_stream {

@@ -95,6 +95,10 @@ void finish_point_to_point(Card& card) {
     p2p::advance(card);
     p2p::Over over;
     while (p2p::next_over(card, &over)) end_request(card, over);
+    p2p::RefusedPut refused;
+    while (p2p::next_refused(card, &refused)) {
+      if (queue::fail_posted(card, refused)) p2p::give_up_refused(card, refused);
+    }
     take_notices(card);
     settle(card);
   }

@@ -80,7 +80,7 @@ enum class Due : uint8_t {
 };
 
 // Which list it is on.
-enum class Place : uint8_t { kNowhere, kWanting, kWork, kSends, kOver };
+enum class Place : uint8_t { kNowhere, kWanting, kWork, kSends, kCopies, kOver };
 
 struct Request {
   Kind kind;
@@ -91,6 +91,8 @@ struct Request {
   bool matched;    // send: READY came; receive: its message is known
   bool owes;       // receive: its connection stays until READY or DONE is sent
   bool over;       // ends with `status` as soon as nothing refers to it
+  bool posted;     // put: over when its bytes are here; whether its program's starts fail together,
+  bool together;
   uint8_t engine;  // whose connection carries it; of a receive: that its message came by
   uint16_t generation;
   uint16_t next;         // of its list, or the free list: index plus one
@@ -101,6 +103,7 @@ struct Request {
   uint16_t records;  // packets that are not acknowledged
   uint16_t program;  // put, send: whose it is, as a slot's
   uint16_t status;   // enum peal_status
+  uint32_t index;    // and its place there
   uint32_t failed_rank;
   uint32_t key;           // own memory's, held until it is over; 0: somebody else holds it
   uint32_t remote_key;    // put, get
@@ -126,19 +129,23 @@ enum class RecordState : uint8_t {
   kLanded,  // acknowledged out of order
 };
 
-// A packet that is not acknowledged. Its bytes are not kept: they are read again.
+// A packet that is not acknowledged. Its bytes are not kept, but read again, unless it is a posted
+// put that is over. A queue's signal has none: it is a PUT that its record says.
 struct SendRecord {
   RecordState state;
   uint8_t type;  // enum peal_packet_type
   uint8_t times;
   bool last;         // of its request: carries the notice
+  bool asked;        // for an answer at once
+  bool awaited;      // somebody waits until it is acknowledged
   uint16_t request;  // index plus one; 0: it needs none
   uint32_t bytes;    // of data
-  uint32_t first;    // READY, DONE: the body
-  uint32_t second;
-  uint32_t order;   // the connection's transmissions, this one included
-  uint64_t offset;  // of data in its request
+  uint32_t first;    // READY, DONE: the body; signal: queue and counter; posted: descriptor
+  uint32_t second;   // signal: steps; posted: do its program's starts fail together?
+  uint32_t order;    // the connection's transmissions, this one included
+  uint64_t offset;   // of data in its request; signal: iteration
   TimeNs sent_ns;
+  Packet* kept;  // posted: its payload
 };
 
 enum class SlotState : uint8_t {
@@ -195,6 +202,7 @@ struct Connection {
   uint8_t data_used;   // and how many were used
   bool answered;       // opening: the other side was told of this life, and may use it
   bool owes_answer;    // an ACK, when what came is in memory
+  bool questioned;     // by an ACK, whose answer is not sent yet
   bool heard;          // anything that proves that the other side knows this life
   uint8_t engine;      // on both sides: its packets leave by this one
   uint8_t peer_entry;  // of its rank; kNoEntry: it is no peer
@@ -211,10 +219,10 @@ struct Connection {
   uint16_t unasked;      // packets landed since the last ACK
   uint16_t sought;       // receives whose tags were asked for, in turn
   uint16_t waiting;      // send records to be sent
+  uint16_t refused_put;  // one of its packets was, its notice is still to come; or 0
   uint32_t peer;         // handle there; 0: not known
   uint32_t life;         // of this card's connections, counted
   uint32_t peer_life;    // accepted: which of the asker's it is
-  uint32_t refused_put;  // one of its packets was, its notice is still to come: one more; or 0
   peal_peer_address address;
   RequestList work;   // whatever has something to send, but for
   RequestList sends;  // those that still have to be announced
@@ -226,6 +234,8 @@ struct Connection {
   uint32_t recover;  // losses before this one have shrunk it
   uint32_t orders;
   uint32_t newest;       // transmission that was acknowledged
+  uint32_t asked;        // an answer was asked for with the packet before this number, or later
+  uint32_t inquired;     // by an ACK, whose place among the transmissions this is; 0: no
   TimeNs round_trip_ns;  // smoothed, and how much it varies; 0: not known
   TimeNs variation_ns;
   TimeNs deadline_ns;  // by which an answer is due, unless packets have left since it was set
@@ -244,6 +254,19 @@ struct Connection {
   Announcement places[kPlaces + 1];  // one more, for a message that was sought (seeking.h)
 };
 
+// A posted put that its owner has refused.
+struct RefusedPut {
+  peal_status status;  // OK: there is none
+  bool together;
+  uint16_t connection;  // index
+  uint16_t member;      // index
+  uint16_t program;     // as a slot's
+  uint16_t rank;        // that refused it
+  uint32_t number;
+  uint32_t index;  // of its descriptor
+  uint64_t iteration;
+};
+
 // A rank that asked for a connection when there was none.
 struct Waiter {
   uint8_t engine;
@@ -257,7 +280,8 @@ struct State {
   bool failing;    // some member's requests must end
   bool wanted;     // somebody waits for a connection, and one may be free
   bool abandoned;  // a message is still to be thrown away
-  bool turn;       // whose turn it is: false: of an own request, true: of another rank
+  bool copies_starve;
+  bool turn;  // whose turn it is: false: of an own request, true: of another rank
   uint16_t free_connection;
   uint16_t connections_touched;
   uint16_t connections_used;
@@ -276,6 +300,9 @@ struct State {
   uint16_t tokens_used;
   uint16_t notice_count;
   uint16_t notice_first;
+  uint16_t kept_most;  // packets of posted puts
+  uint16_t kept;
+  RefusedPut refused;
   RequestList wanting;  // requests without a connection
   RequestList over;
   uint64_t order;

@@ -105,6 +105,7 @@ struct Queue {
   bool leaving;   // so is its member: free when it is quiet
   bool told;      // the group knows of `failure`, or need not
   bool together;  // a start that has failed is over when every rank has begun it
+  bool posted;    // puts that are a packet long are over when this card has their bytes
   uint8_t tells_count;
   Sources sources_phase;
   Awaits awaits;

@@ -504,7 +504,7 @@ peal_counter receive_point_to_point(Card& card, Member& member, Packet* packet) 
     mask.type = 0;
     mask.sequence = 0;
     mask.flags = 0xff;
-    mask.hop = static_cast<uint8_t>(~PEAL_P2P_HOPS);
+    mask.hop = static_cast<uint8_t>(~PEAL_P2P_ASK);
     return std::bit_cast<HeaderMask>(mask);
   }();
   const peal_wire_header& header = *packet->header;

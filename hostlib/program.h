@@ -20,10 +20,12 @@ class Program {
     uint32_t scheduled = 0;  // session mode: descriptors behind the pointer at the beginning
     uint8_t engine = 0;
     bool together = false;  // a start that has failed ends when every rank has begun it
+    bool posted = false;    // a short put to another rank is over when the card has its bytes
   };
   // As a card is told.
   [[nodiscard]] uint8_t mode() const {
-    return static_cast<uint8_t>(shape_.mode | (shape_.together ? PEAL_PROGRAM_TOGETHER : 0));
+    return static_cast<uint8_t>(shape_.mode | (shape_.together ? PEAL_PROGRAM_TOGETHER : 0) |
+                                (shape_.posted ? PEAL_PROGRAM_POSTED : 0));
   }
   // What is told when a put or a signal has arrived: a counter of the program with the same name on
   // the receiving rank. Null: of this program's name.

@@ -62,7 +62,7 @@ class Doubling {
       : own_(gathering),
         copied_(copied_rounds(own_.ranks, own_.block_bytes, own_.copied_bytes)),
         in_order_(std::has_single_bit(own_.ranks)),
-        program_({.rank = own_.rank, .ranks = own_.ranks}) {}
+        program_({.rank = own_.rank, .ranks = own_.ranks, .posted = true}) {}
 
   Program write() {
     const uint32_t rounds = rounds_of(own_.ranks);
@@ -201,7 +201,7 @@ Program binomial_broadcast(uint32_t rank, uint32_t ranks, uint32_t root, void* b
   const auto child = [&](uint32_t round) { return place + (1u << round); };
   const auto has_child = [&](uint32_t round) { return round < own_round && child(round) < ranks; };
 
-  Program program({.rank = rank, .ranks = ranks});
+  Program program({.rank = rank, .ranks = ranks, .posted = true});
   const uint16_t arrived = program.add_counter(place == 0 ? rank : parent);
   for (uint32_t round = 0; round < rounds; round++) {  // counter round + 1: that child is ready
     program.add_counter(has_child(round) ? rank_at(child(round)) : rank);
@@ -221,7 +221,7 @@ Program binomial_broadcast(uint32_t rank, uint32_t ranks, uint32_t root, void* b
 }
 
 Program dissemination_barrier(uint32_t rank, uint32_t ranks) {
-  Program program({.rank = rank, .ranks = ranks});
+  Program program({.rank = rank, .ranks = ranks, .posted = true});
   for (uint32_t round = 0; round < rounds_of(ranks); round++) {
     const uint32_t distance = 1u << round;
     const uint16_t here = program.add_counter((rank + ranks - distance) % ranks);
@@ -273,7 +273,7 @@ Program ring_allgather(const Gathering& gathering) {
 Program pairwise_exchange(uint32_t rank, const std::vector<PairBlock>& blocks, uint32_t window,
                           const std::vector<PairBlock>& copied) {
   const auto ranks = static_cast<uint32_t>(blocks.size());
-  Program program({.rank = rank, .ranks = ranks});
+  Program program({.rank = rank, .ranks = ranks, .posted = true});
   const uint16_t arrived = program.add_counter(PEAL_ANY_RANK);
   // Counter k: rank + k is ready.
   for (uint32_t k = 1; k < ranks; k++) program.add_counter((rank + k) % ranks);
@@ -305,7 +305,7 @@ Program pairwise_exchange(uint32_t rank, const std::vector<PairBlock>& blocks, u
 
 // (Who puts in the next start rests on everybody's having begun this one, also where it fails.)
 Program collected_alltoall(const Collecting& own) {
-  Program program({.rank = own.rank, .ranks = own.ranks, .together = true});
+  Program program({.rank = own.rank, .ranks = own.ranks, .together = true, .posted = true});
   const uint16_t arrived = program.add_counter(PEAL_ANY_RANK);
   const uint16_t sent = program.add_counter(own.rank);
   const Program::Notice notice = {.counter = arrived};

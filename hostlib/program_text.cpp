@@ -129,6 +129,7 @@ std::string text_of(const Program& program) {
   const Program::Shape& shape = program.shape();
   std::string text = "program of rank " + number(shape.rank) + " of " + number(shape.ranks) + ": ";
   text += is_session(program) ? "session mode, " + number(shape.scheduled) + " scheduled" : "tasks";
+  if (shape.posted) text += ", posted puts";
   text += "\n";
   for (uint32_t counter = 0; counter < program.sources().size(); counter++) {
     const bool pointer = is_session(program) && counter == 0;

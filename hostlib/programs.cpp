@@ -395,7 +395,7 @@ extern "C" peal_error peal_program_create(uint32_t rank, uint32_t size,
     if (size == 0 || rank >= size) {
       return fail(PEAL_ERR_BAD_RANK, "peal_program_create: rank %u of %u", rank, size);
     }
-    if ((taken.flags & ~PEAL_PROGRAM_IN_SESSION) != 0) {
+    if ((taken.flags & ~(PEAL_PROGRAM_IN_SESSION | PEAL_PROGRAM_POSTED_PUTS)) != 0) {
       return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_create: flags 0x%x", taken.flags);
     }
     if (taken.engine > UINT8_MAX || taken.reserved != 0) {
@@ -409,7 +409,8 @@ extern "C" peal_error peal_program_create(uint32_t rank, uint32_t size,
                           .ranks = size,
                           .mode = session ? PEAL_PROGRAM_MODE_SESSION : PEAL_PROGRAM_MODE_TASKS,
                           .scheduled = taken.scheduled,
-                          .engine = static_cast<uint8_t>(taken.engine)});
+                          .engine = static_cast<uint8_t>(taken.engine),
+                          .posted = (taken.flags & PEAL_PROGRAM_POSTED_PUTS) != 0});
     return PEAL_OK;
   });
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/p2p/acknowledgement.h"
 
+#include <cstring>
+#include <utility>
+
+#include "firmware/p2p/control.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
 #include "firmware/p2p/records.h"
@@ -17,12 +21,13 @@ constexpr uint32_t kReordered = 3;
 // True: it was news.
 bool note_landed(Card& card, Connection& connection, SendRecord& record) {
   if (record.state == RecordState::kLanded) return false;
-  if (record.state == RecordState::kSent && record.times == 1) {
+  if (record.state == RecordState::kSent && record.times == 1 && record.asked) {
     note_round_trip(connection, card.now - record.sent_ns);
   }
   if (static_cast<int32_t>(record.order - connection.newest) > 0) connection.newest = record.order;
   if (record.state == RecordState::kWaiting) --connection.waiting;
   record.state = RecordState::kLanded;
+  if (record.kept != nullptr) unkeep(card, record);
   Request* request = request_at(card.p2p, record.request);
   record.request = 0;
   if (request == nullptr) return true;
@@ -78,6 +83,24 @@ void on_busy(Card& card, Connection& connection, const SendRecord& record, Reque
   attach(card, get);
 }
 
+// Of a posted put: its request is over, but what it was for is not.
+void note_refused(Card& card, const Connection& connection, const SendRecord& record,
+                  const peal_p2p_refused& body) {
+  peal_p2p_put put;
+  std::memcpy(&put, record.kept->payload, sizeof(put));
+  count(card, PEAL_COUNTER_P2P_REFUSED);
+  card.p2p.refused = {.status = static_cast<peal_status>(body.status),
+                      .together = record.second != 0,
+                      .connection = static_cast<uint16_t>(index_of(card.p2p, connection)),
+                      .member = connection.member,
+                      .program = put.program,
+                      .rank = connection.rank,
+                      .number = body.sequence,
+                      .index = record.first,
+                      .iteration = put.notice.iteration};
+  card.due.messages = true;
+}
+
 }  // namespace
 
 bool take_news(Card& card, Connection& connection, const peal_wire_header& header,
@@ -109,6 +132,30 @@ bool take_news(Card& card, Connection& connection, const peal_wire_header& heade
   return true;
 }
 
+void inquire(Card& card, Connection& connection) {
+  connection.orders += kReordered;
+  connection.inquired = connection.orders;
+  connection.asked = connection.next_number;
+  send_question(card, connection);
+}
+
+void take_answer(Card& card, Connection& connection) {
+  const uint32_t order = std::exchange(connection.inquired, 0u);
+  if (static_cast<int32_t>(order - connection.newest) > 0) connection.newest = order;
+  send_lost_again(card, connection);
+  note_ready(card, connection);
+}
+
+void give_up_refused(Card& card, const RefusedPut& refused) {
+  Connection& connection = card.p2p.connections[refused.connection];
+  SendRecord& record = record_at(connection, refused.number);
+  if (record.kept == nullptr) return;  // the connection's life is over
+  unkeep(card, record);
+  record.bytes = 0;
+  record.type = PEAL_PACKET_SKIP;
+  if (record.state != RecordState::kWaiting) mark_waiting(card, connection, record);
+}
+
 void send_oldest_again(Card& card, Connection& connection) {
   count(card, PEAL_COUNTER_P2P_TIMEOUTS);
   const uint32_t most = card.timeouts.go_back_n ? under_way(connection) : 1;
@@ -136,6 +183,10 @@ peal_counter on_refused(Card& card, Connection& connection, const peal_p2p_refus
   SendRecord& record = record_at(connection, body.sequence);
   if (record.state == RecordState::kLanded || record.type == PEAL_PACKET_SKIP) {
     return PEAL_COUNTER_DUPLICATE;
+  }
+  if (record.kept != nullptr && body.status != PEAL_STATUS_BUSY) {
+    note_refused(card, connection, record, body);
+    return PEAL_COUNTER_RECEIVED;
   }
   Request* request = request_at(card.p2p, record.request);
   if (request == nullptr) return PEAL_COUNTER_DROP_P2P_FIELD;

@@ -30,6 +30,14 @@ inline void take_room(Connection& connection, const peal_wire_header& header) {
   note_ready(card, connection);
   return true;
 }
+// Has something been sent that no answer was asked for?
+inline bool may_inquire(const Card& card, const Connection& connection) {
+  return connection.asked != connection.next_number && !card.timeouts.go_back_n;
+}
+// Nothing came in time of what nobody was asked about: asks before anything is sent again. The
+// answer names what is lost: whatever was sent before and has not come.
+void inquire(Card& card, Connection& connection);
+void take_answer(Card& card, Connection& connection);
 // Nothing came in time.
 void send_oldest_again(Card& card, Connection& connection);
 // The packet of this number cannot be carried out there.

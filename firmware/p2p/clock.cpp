@@ -83,11 +83,15 @@ void on_deadline(Card& card, Connection& connection) {
   } else if (connection.base != connection.next_number) {
     if (puts_off(card, connection)) return;
     watch(card, connection);
-    grow_patient(connection);
-    send_oldest_again(card, connection);
+    if (may_inquire(card, connection)) {
+      inquire(card, connection);
+    } else {
+      grow_patient(connection);
+      send_oldest_again(card, connection);
+    }
   } else if (waits_for_room(connection)) {
     grow_patient(connection);
-    send_ack(card, connection, true);
+    send_question(card, connection);
   } else if (connection.phase == ConnectionPhase::kOpen && is_idle(card, connection) &&
              card.now - connection.used_ns >= kIdleIntervals * card.timeouts.nack_max_ns) {
     begin_close(card, connection);

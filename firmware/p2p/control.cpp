@@ -71,12 +71,19 @@ void tell_phase(Card& card, const Connection& connection, uint8_t type) {
        handle_of(card.p2p, connection), opens ? connection.life : 0);
 }
 
-void send_ack(Card& card, Connection& connection, bool asks) {
+void send_ack(Card& card, Connection& connection) {
   const peal_p2p_ack body = {landed_behind(connection)};
-  const uint8_t hop = asks ? PEAL_P2P_ASK : 0;
+  const bool answers = connection.questioned && connection.landing == 0;
+  const uint8_t hop = answers ? PEAL_P2P_ANSWER : 0;
   if (!send_body(card, connection, PEAL_PACKET_ACK, hop, &body, sizeof(body))) return;
   connection.owes_answer = connection.landing != 0;  // of what was asked some may be landing
   connection.unasked = 0;
+  if (answers) connection.questioned = false;
+}
+
+void send_question(Card& card, Connection& connection) {
+  const peal_p2p_ack body = {landed_behind(connection)};
+  (void)send_body(card, connection, PEAL_PACKET_ACK, PEAL_P2P_ASK, &body, sizeof(body));
 }
 
 void send_seek(Card& card, const Connection& connection, const peal_p2p_seek& body) {

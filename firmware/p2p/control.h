@@ -18,8 +18,11 @@ bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8
           uint8_t type, uint32_t handle, uint32_t own_handle, uint32_t life = 0);
 // OPEN, ACCEPT, CLOSE or CLOSED of this connection.
 void tell_phase(Card& card, const Connection& connection, uint8_t type);
-// What is in memory.
-void send_ack(Card& card, Connection& connection, bool asks);
+// What is in memory; and, once nothing is on its way there any more, an answer to an ACK that
+// asked.
+void send_ack(Card& card, Connection& connection);
+// The same, and asks the other side.
+void send_question(Card& card, Connection& connection);
 // Which tags are wanted.
 void send_seek(Card& card, const Connection& connection, const peal_p2p_seek& body);
 void send_refused(Card& card, Connection& connection, uint32_t sequence, peal_status status);

@@ -50,6 +50,9 @@ void end_request(Card& card, Request& request, peal_status status, Rank failed) 
   request.failed_rank = failed;
   request.due = Due::kNothing;
   if (request.place == Place::kWanting) take_out(card.p2p, card.p2p.wanting, request);
+  if (request.place == Place::kCopies) {
+    take_out(card.p2p, card.members[request.member].copies, request);
+  }
   if (request.kind == Kind::kReceive && !request.matched) {
     unpost_receive(card, card.members[request.member], request);
   }
@@ -83,6 +86,7 @@ void end_fence_if_passed(Card& card, Request& fence) {
 void drop_records(Card& card, Connection& connection) {
   for (SendRecord& record : connection.records) {
     Request* request = request_at(card.p2p, record.request);
+    if (record.kept != nullptr) unkeep(card, record);
     record = {};
     if (request == nullptr) continue;
     --request->records;

@@ -39,7 +39,7 @@ peal_counter on_accept(Card& card, Member& member, const peal_wire_header& heade
   } else {
     note_heard(card, *connection);
   }
-  send_ack(card, *connection, false);
+  send_ack(card, *connection);
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/p2p/opening.h"
 
+#include "firmware/p2p/acknowledgement.h"
 #include "firmware/p2p/control.h"
 #include "firmware/p2p/timing.h"
 
@@ -71,7 +72,12 @@ void begin_close(Card& card, Connection& connection) {
 }
 
 void close_if_quiet(Card& card, Connection& connection) {
-  if (connection.base != connection.next_number || connection.owing != 0) return;
+  if (connection.base != connection.next_number) {
+    // What nobody has waited for is waited for now.
+    if (is_ending(connection) && may_inquire(card, connection)) inquire(card, connection);
+    return;
+  }
+  if (connection.owing != 0) return;
   if (connection.phase == ConnectionPhase::kDraining) {
     connection.phase = ConnectionPhase::kClosing;
     connection.backoff = 0;

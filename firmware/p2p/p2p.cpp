@@ -12,6 +12,7 @@
 #include "firmware/p2p/clock.h"
 #include "firmware/p2p/connection.h"
 #include "firmware/p2p/control.h"
+#include "firmware/p2p/copying.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/handshake.h"
 #include "firmware/p2p/matching.h"
@@ -101,8 +102,37 @@ bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket)
   request->notice = {what.queue, what.counter, what.steps, put.iteration};
   request->program = put.program;
   request->engine = put.engine;
+  if (what.rank == member.membership.rank) {
+    start_copy(card, member, *request);
+    return true;
+  }
+  request->posted =
+      put.posted && what.bytes != 0 && what.bytes <= kChunkBytes && !card.timeouts.go_back_n;
+  request->together = put.together;
+  request->index = put.index;
   request->due = Due::kData;
-  attach(card, *request);
+  Connection* connection = find_connection(card, *request);
+  if (connection == nullptr) {
+    attach(card, *request);
+  } else {
+    put_last(card.p2p, connection->work, *request, Place::kWork);
+    send_now(card, *connection);
+  }
+  return true;
+}
+
+bool start_signal(Card& card, Member& member, const Put& put) {
+  const peal_descriptor& what = put.what;
+  Connection* connection = find_connection(card, member.index, what.rank, put.engine);
+  if (connection == nullptr || connection->phase != ConnectionPhase::kOpen) return false;
+  // Puts before it have no numbers yet; or it has none.
+  if (connection->work.first != 0 || under_way(*connection) >= connection->window) return false;
+  SendRecord& record = number_record(card, *connection, PEAL_PACKET_PUT, nullptr);
+  record.awaited = false;
+  record.first = uint32_t{what.queue} << 16 | what.counter;
+  record.second = what.steps;
+  record.offset = put.iteration;
+  send_now(card, *connection);
   return true;
 }
 
@@ -179,12 +209,14 @@ void start(Card& card) {
   const uint32_t most = card.port->packet_buffers() / 8;
   state.tokens_most =
       static_cast<uint16_t>(most < CONFIG_RECEIVE_TOKENS ? most : CONFIG_RECEIVE_TOKENS);
+  state.kept_most = static_cast<uint16_t>(most < UINT16_MAX ? most : UINT16_MAX);
   state.timer.kind = TimerKind::kPointToPoint;
 }
 
 peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer_address& address) {
   const peal_wire_header& header = *packet->header;
-  if ((header.hop & ~PEAL_P2P_HOPS) != 0 || header.edge >= kEngines || header.flags != 0) {
+  const uint32_t hops = PEAL_P2P_ASK | (header.type == PEAL_PACKET_ACK ? PEAL_P2P_ANSWER : 0);
+  if ((header.hop & ~hops) != 0 || header.edge >= kEngines || header.flags != 0) {
     return PEAL_COUNTER_DROP_P2P_FIELD;
   }
   switch (header.type) {
@@ -219,8 +251,11 @@ peal_counter on_connection(Card& card, Connection& connection, Packet* packet) {
     return PEAL_COUNTER_DROP_P2P_FIELD;
   }
   if (acks) {
+    const bool answers = (header.hop & PEAL_P2P_ANSWER) != 0;
+    if (answers && connection.inquired != 0) take_answer(card, connection);
     if ((header.hop & PEAL_P2P_ASK) != 0) {
-      send_ack(card, connection, false);
+      connection.questioned = true;
+      send_ack(card, connection);
       seek(card, connection);
     }
     return PEAL_COUNTER_RECEIVED;
@@ -245,6 +280,12 @@ void on_dma(Card& card, const DmaDone& done) {
     case DmaRole::kEarly:
       on_early_landed(card, done);
       break;
+    case DmaRole::kCopyIn:
+      on_copied_in(card, done);
+      break;
+    case DmaRole::kCopyOut:
+      on_copied_out(card, done);
+      break;
   }
 }
 
@@ -256,6 +297,9 @@ void on_timer(Card& card) {
   card.p2p.wanted = card.due.messages = true;
   if (std::exchange(card.p2p.abandoned, false)) {
     for (Member& member : members_of(card)) throw_away_announced(card, member);
+  }
+  if (std::exchange(card.p2p.copies_starve, false)) {
+    for (Member& member : members_of(card)) go_on_copying(card, member);
   }
   watch_awaited(card);
 }

@@ -23,6 +23,11 @@ struct Put {
   uint64_t iteration = 0;  // of what is told
   uint8_t engine = 0;
   uint16_t program = 0;  // as a slot's
+  // Over as soon as its bytes are here, if it is a packet long and to another rank. If it is
+  // refused then: next_refused(). Whether its program's starts fail together, and its place there.
+  bool posted = false;
+  bool together = false;
+  uint32_t index = 0;
 };
 struct Get {
   Rank from;
@@ -62,6 +67,9 @@ struct Fence {
 // poisoned they end with PEER_DEAD. Sends to one rank are matched in the order in which they
 // are started, engine by engine, and so are receives from one.
 [[nodiscard]] bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket);
+// A put without bytes, of a queue, that its connection can number now: it is over then, as it
+// refers to nothing. False: it cannot; start_put().
+[[nodiscard]] bool start_signal(Card& card, Member& member, const Put& put);
 [[nodiscard]] bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket);
 [[nodiscard]] bool start_send(Card& card, Member& member, const Send& send, const Ticket& ticket);
 [[nodiscard]] bool start_receive(Card& card, Member& member, const Receive& receive,
@@ -97,6 +105,17 @@ inline bool next_notice(Card& card, Noticed* noticed) {
   --state.notice_count;
   return true;
 }
+
+// What a posted put was refused with; a packet brings one at most, which is asked for before the
+// next one comes. Of its program the iteration has failed: give_up_refused() when that has been
+// noted, else it is sent, and refused, again.
+inline bool next_refused(Card& card, RefusedPut* refused) {
+  if (card.p2p.refused.status == PEAL_STATUS_OK) return false;
+  *refused = card.p2p.refused;
+  card.p2p.refused = {};
+  return true;
+}
+void give_up_refused(Card& card, const RefusedPut& refused);
 
 // --- for card.cpp and receive.cpp ---
 void start(Card& card);

@@ -12,6 +12,7 @@
 #include "firmware/p2p/control.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
+#include "firmware/p2p/notices.h"
 #include "firmware/p2p/records.h"
 #include "firmware/p2p/request.h"
 #include "firmware/p2p/waiting.h"
@@ -50,18 +51,13 @@ bool is_in_order(const peal_wire_header& header) {
 // A put of which a packet was refused is not in memory, whatever else of it is: its last packet may
 // have come before that was known to its sender.
 [[gnu::cold]] [[gnu::noinline]] bool is_refused(Connection& connection, uint16_t put) {
-  return std::exchange(connection.refused_put, 0u) == put + 1u;
+  return std::exchange(connection.refused_put, uint16_t{0}) == put;
 }
 
 void tell_notice(Card& card, Connection& connection, const Slot& slot) {
-  State& state = card.p2p;
-  const Notice& notice = slot.notice;
-  if (notice.queue == kNoQueue) return;
+  if (slot.notice.queue == kNoQueue) return;
   if (connection.refused_put != 0 && is_refused(connection, slot.put)) return;
-  PEAL_ASSERT(state.notice_count < kWindow);
-  state.notices[(state.notice_first + state.notice_count++) % kWindow] = {connection.member,
-                                                                          connection.rank, notice};
-  card.due.messages = true;
+  tell_noticed(card, {connection.member, connection.rank, slot.notice});
 }
 
 void note_arrived(Connection& connection) {
@@ -89,7 +85,7 @@ void note_landed(Card& card, Connection& connection) {
 void answer_if_due(Card& card, Connection& connection) {
   if (!connection.owes_answer) return;
   if (connection.landing == 0 || connection.unasked >= kWindow / 4) {
-    send_ack(card, connection, false);
+    send_ack(card, connection);
   }
 }
 
@@ -226,7 +222,7 @@ void refuse(Card& card, Connection& connection, uint32_t number, peal_status sta
 void take_number(Card& card, Connection& connection, const peal_wire_header& header) {
   Slot& slot = slot_of(connection, header.sequence);
   if (slot.state != SlotState::kLanding && slot.state != SlotState::kLanded) {
-    if (slot.state == SlotState::kRefused) connection.refused_put = slot.put + 1u;
+    if (slot.state == SlotState::kRefused) connection.refused_put = slot.put;
     slot.state = SlotState::kLanded;
     slot.notice.queue = kNoQueue;
   }
@@ -249,7 +245,7 @@ peal_counter on_numbered(Card& card, Connection& connection, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   const uint32_t ahead = header.sequence - connection.landed;
   if (static_cast<int32_t>(ahead) < 0) {
-    send_ack(card, connection, false);
+    send_ack(card, connection);
     return PEAL_COUNTER_DUPLICATE;
   }
   if (ahead >= kWindow) return PEAL_COUNTER_DROP_P2P_ORDER;
@@ -264,7 +260,7 @@ peal_counter on_numbered(Card& card, Connection& connection, Packet* packet) {
     return PEAL_COUNTER_DUPLICATE;
   }
   if ((is_in_order(header) || card.timeouts.go_back_n) && header.sequence != connection.arrived) {
-    if (!card.timeouts.go_back_n) send_ack(card, connection, false);
+    if (!card.timeouts.go_back_n) send_ack(card, connection);
     return PEAL_COUNTER_DROP_P2P_ORDER;
   }
   const Fate fate = carry_out(card, connection, packet);

@@ -2,6 +2,7 @@
 #include "firmware/p2p/records.h"
 
 #include "firmware/p2p/request.h"
+#include "firmware/wire/transmit.h"
 
 namespace peal::p2p {
 
@@ -9,6 +10,12 @@ void mark_waiting(Card& card, Connection& connection, SendRecord& record) {
   record.state = RecordState::kWaiting;
   ++connection.waiting;
   note_ready(card, connection);
+}
+
+void unkeep(Card& card, SendRecord& record) {
+  drop_packet(card, record.kept);
+  record.kept = nullptr;
+  --card.p2p.kept;
 }
 
 void skip_records(Card& card, Connection& connection, Request& request) {

@@ -23,18 +23,28 @@ inline uint32_t under_way(const Connection& connection) {
 // A record must be sent, or sent again.
 void mark_waiting(Card& card, Connection& connection, SendRecord& record);
 // The next packet with a number, for which the window has room. `request` may be null.
-inline SendRecord& add_record(Card& card, Connection& connection, uint8_t type, Request* request) {
+inline SendRecord& number_record(Card& card, Connection& connection, uint8_t type,
+                                 Request* request) {
   SendRecord& record = kept(record_at(connection, connection.next_number++));
   PEAL_ASSERT(record.state == RecordState::kFree);
   record = {};
   record.type = type;
+  record.awaited = true;
   if (request != nullptr) {
     record.request = name_of(card.p2p, *request);
     ++request->records;
   }
-  mark_waiting(card, connection, record);
+  record.state = RecordState::kWaiting;
+  ++connection.waiting;
   return record;
 }
+inline SendRecord& add_record(Card& card, Connection& connection, uint8_t type, Request* request) {
+  SendRecord& record = number_record(card, connection, type, request);
+  note_ready(card, connection);
+  return record;
+}
+// The packet of a posted put is not needed any more.
+void unkeep(Card& card, SendRecord& record);
 // The request is over: what of it is not acknowledged yet goes as SKIP.
 void skip_records(Card& card, Connection& connection, Request& request);
 
@@ -43,6 +53,9 @@ enum class DmaRole : uint8_t {
   kRead,   // detail: the packet's number
   kLand,   // the same, of a packet that came; piece: the key that is held
   kEarly,  // of a message that came before its receive; no connection
+  // Of a put to the own rank (copying.h); detail: the chunk.
+  kCopyIn,
+  kCopyOut,  // piece: the key that is held
 };
 
 }  // namespace peal::p2p

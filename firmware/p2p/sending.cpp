@@ -47,9 +47,10 @@ Request* next_request(Card& card, const Connection& connection) {
 void add_data(Card& card, Connection& connection, Request& request) {
   const uint8_t type = request.kind == Kind::kPut ? PEAL_PACKET_PUT : PEAL_PACKET_STREAM;
   const uint64_t left = request.bytes - request.at;
-  SendRecord& record = add_record(card, connection, type, &request);
+  SendRecord& record = number_record(card, connection, type, &request);
   record.offset = request.at;
   record.bytes = static_cast<uint32_t>(left < kChunkBytes ? left : kChunkBytes);
+  record.awaited = !request.posted;
   request.at += record.bytes;
   record.last = request.at == request.bytes;
   if (record.last) request.due = Due::kNothing;
@@ -109,12 +110,33 @@ bool step(Card& card, Connection& connection, Request& request) {
   return false;
 }
 
-// Does the sender want to know at once? When it can go no further, and now and then before.
-bool wants_answer(const Connection& connection, const SendRecord& record, uint32_t number) {
+// Does anybody wait for a packet behind this one?
+bool is_last_awaited(const Connection& connection, uint32_t number) {
+  while (++number != connection.next_number) {
+    if (record_at(connection, number).awaited) return false;
+  }
+  return true;
+}
+
+// Packets since an answer was asked for, or came.
+uint32_t unanswered(const Connection& connection, uint32_t number) {
+  const bool later = static_cast<int32_t>(connection.asked - connection.base) > 0;
+  return number + 1 - (later ? connection.asked : connection.base);
+}
+
+// Does the sender want to know at once? When it can go no further, or somebody waits for it, and
+// now and then before. (With CardTimeouts::go_back_n time would tell that what has come is lost.)
+bool wants_answer(const Card& card, const Connection& connection, const SendRecord& record,
+                  uint32_t number) {
   if (record.times > 1 || connection.phase != ConnectionPhase::kOpen) return true;
+  const bool full = under_way(connection) >= connection.window;
+  if (full && number + 1 == connection.next_number) return true;
+  if (!record.awaited && !card.timeouts.go_back_n) {
+    if (anybody_waits(card.p2p)) return true;  // so that it can be given back
+    return static_cast<int32_t>(unanswered(connection, number)) >= int32_t{kWindow / 2};
+  }
   if (number % (kWindow / 4) == kWindow / 4 - 1) return true;
-  if (number + 1 != connection.next_number) return false;
-  return under_way(connection) >= connection.window || connection.work.first == 0;
+  return !full && connection.work.first == 0 && is_last_awaited(connection, number);
 }
 
 void launch(Card& card, Connection& connection, SendRecord& record, uint32_t number,
@@ -124,9 +146,13 @@ void launch(Card& card, Connection& connection, SendRecord& record, uint32_t num
   record.order = ++connection.orders;
   record.sent_ns = connection.launched_ns = card.now;
   if (record.times < 0xff) ++record.times;
-  packet->header->hop = wants_answer(connection, record, number) ? PEAL_P2P_ASK : 0;
+  record.asked = wants_answer(card, connection, record, number);
+  packet->header->hop = record.asked ? PEAL_P2P_ASK : 0;
+  if (record.asked && static_cast<int32_t>(number - connection.asked) >= 0) {
+    connection.asked = number + 1;
+  }
   count(card, record.times == 1 ? PEAL_COUNTER_SENT_P2P : PEAL_COUNTER_SENT_P2P_AGAIN);
-  if (connection.landed == connection.arrived) {  // the header says all
+  if (connection.landed == connection.arrived && !connection.questioned) {  // the header says all
     connection.owes_answer = false;
     connection.unasked = 0;
   }
@@ -137,7 +163,15 @@ void launch(Card& card, Connection& connection, SendRecord& record, uint32_t num
   launch_packet(card, packet, false, connection.engine);
 }
 
-uint16_t put_of(const Request& request) { return static_cast<uint16_t>(request.order); }
+// Never zero, which is a signal's.
+uint16_t put_of(const Request& request) { return static_cast<uint16_t>(request.order | 0x8000); }
+
+peal_p2p_put signal_of(const SendRecord& record) {
+  peal_p2p_put body = {};
+  body.notice = {static_cast<uint16_t>(record.first >> 16), static_cast<uint16_t>(record.first),
+                 record.second, record.offset};
+  return body;
+}
 
 template <typename Body>
 uint16_t put_body(Packet* packet, const Body& body) {
@@ -156,6 +190,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
     case PEAL_PACKET_SKIP:
       return 0;
     default:
+      if (record.request == 0) return put_body(packet, signal_of(record));
       break;
   }
   const Request& request = kept(state.requests[record.request - 1]);
@@ -208,9 +243,20 @@ void read_bytes(Card& card, Connection& connection, SendRecord& record, uint32_t
                     .sequence = uint64_t{record.request} << 32 | handle_of(state, connection)}});
 }
 
+// Of a posted put; false: there was no packet.
+bool transmit_kept(Card& card, Connection& connection, SendRecord& record, uint32_t number) {
+  Packet* packet = share_packet(card, record.kept);
+  if (packet == nullptr) return false;
+  --connection.waiting;
+  packet->header->length = static_cast<uint16_t>(PEAL_P2P_BODY_BYTES + record.bytes);
+  launch(card, connection, record, number, packet);
+  return true;
+}
+
 // False: there was no packet, or no DMA record.
 bool transmit(Card& card, Connection& connection, uint32_t number) {
   SendRecord& record = kept(record_at(connection, number));
+  if (record.kept != nullptr) return transmit_kept(card, connection, record, number);
   if (record.bytes > 0 && !dma_suffices(card, 1)) return false;
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
@@ -234,6 +280,21 @@ uint32_t first_waiting(const Connection& connection) {
   uint32_t number = connection.base;
   while (record_at(connection, number).state != RecordState::kWaiting) ++number;
   return number;
+}
+
+// Its bytes are here: it is over, as long as there is room to keep them.
+void post(Card& card, Request& request, Packet* packet, SendRecord& record) {
+  State& state = card.p2p;
+  Packet* copy = state.kept < state.kept_most ? share_packet(card, packet) : nullptr;
+  record.awaited = copy == nullptr;
+  if (copy == nullptr) return;
+  ++state.kept;
+  record.kept = copy;
+  record.first = request.index;
+  record.second = request.together ? 1 : 0;
+  record.request = 0;
+  --request.records;
+  end_request(card, request, PEAL_STATUS_OK);
 }
 
 Connection* take_ready(State& state) {
@@ -268,6 +329,16 @@ bool send_one(Card& card, Connection& connection) {
   return is_held(connection, number) || transmit(card, connection, number);
 }
 
+// A packet of it, if it may send one, and its place among those that may send more; false: there is
+// something that cannot be had now.
+bool serve(Card& card, Connection& connection) {
+  const bool sent = send_one(card, connection);
+  const bool held = connection.waiting != 0 && is_held(connection, first_waiting(connection));
+  if (!held) note_ready(card, connection);  // else when it has been read
+  if (!sent) card.timers.arm_no_later(card.p2p.timer, card.now + kStarvedNs);
+  return sent;
+}
+
 }  // namespace
 
 void send_ready(Card& card) {
@@ -279,13 +350,18 @@ void send_ready(Card& card) {
       close_if_quiet(card, *connection);
       continue;
     }
-    const bool sent = send_one(card, *connection);
-    const bool held = connection->waiting != 0 && is_held(*connection, first_waiting(*connection));
-    if (!held) note_ready(card, *connection);  // else when it has been read
-    if (!sent) {
-      card.timers.arm_no_later(state.timer, card.now + kStarvedNs);
-      return;
-    }
+    if (!serve(card, *connection)) return;
+  }
+}
+
+void send_now(Card& card, Connection& connection) {
+  const State& state = card.p2p;
+  const bool at_once = connection.phase == ConnectionPhase::kOpen && state.ready_first == 0 &&
+                       state.reads < kReadsMax && !connection.ready;
+  if (at_once) {
+    (void)serve(card, connection);
+  } else {
+    note_ready(card, connection);
   }
 }
 
@@ -307,6 +383,7 @@ void on_read_done(Card& card, const DmaDone& done) {
   if (live && done.ok) {
     PEAL_ASSERT(done.packet->holds == 1);
     done.packet->holds = 0;
+    if (request.posted) post(card, request, done.packet, record);
     launch(card, connection, record, number, done.packet);
   } else {
     unhold_packet(card, done.packet);

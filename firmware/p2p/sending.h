@@ -12,6 +12,8 @@ namespace peal::p2p {
 
 // As much as may be sent now.
 void send_ready(Card& card);
+// This one has something new: at once, where no other waits for its turn.
+void send_now(Card& card, Connection& connection);
 // Bytes of a packet have been read.
 void on_read_done(Card& card, const DmaDone& done);
 

@@ -5,15 +5,12 @@
 #include "firmware/group/remote.h"
 #include "firmware/p2p/matching.h"
 #include "firmware/p2p/opening.h"
+#include "firmware/p2p/records.h"
 #include "firmware/p2p/request.h"
 #include "firmware/p2p/timing.h"
 
 namespace peal::p2p {
 namespace {
-
-bool anybody_waits(const State& state) {
-  return state.wanting.first != 0 || state.waiter_count != 0;
-}
 
 Waiter& waiter_at(State& state, uint32_t place) {
   return state.waiters[(state.waiter_first + place) % kWaiters];
@@ -61,15 +58,22 @@ bool has_had_its_turn(const Card& card, const Connection& connection) {
          card.now - connection.opened_ns >= card.timeouts.nack_max_ns;
 }
 
-// Nothing is under way, and nothing has been for a while: whoever has just got a connection is
-// about to use it.
+// Is all that it has sent in memory there, or waited for by nobody?
+bool is_awaited(const Connection& connection) {
+  for (uint32_t number = connection.base; number != connection.next_number; ++number) {
+    if (record_at(connection, number).awaited) return true;
+  }
+  return false;
+}
+
+// Nobody waits for anything that is under way, and nothing has been sent for a while: whoever has
+// just got a connection is about to use it.
 bool is_quiet(const Card& card, const Connection& connection) {
   if (connection.packets == 0 && !has_had_its_turn(card, connection)) return false;
   if (card.now - connection.used_ns < card.timeouts.nack_ns) return false;
   return connection.phase == ConnectionPhase::kOpen && connection.heard &&
-         connection.base == connection.next_number && connection.work.first == 0 &&
-         connection.sends.first == 0 && connection.place_count == 0 && connection.owing == 0 &&
-         !awaits_receive(card, connection);
+         connection.work.first == 0 && connection.sends.first == 0 && connection.place_count == 0 &&
+         connection.owing == 0 && !awaits_receive(card, connection) && !is_awaited(connection);
 }
 
 // Who gives way: the quiet one that was not used for longest, else who has had its turn longest.

@@ -11,6 +11,11 @@
 
 namespace peal::p2p {
 
+// For a connection.
+inline bool anybody_waits(const State& state) {
+  return state.wanting.first != 0 || state.waiter_count != 0;
+}
+
 // Packets that a connection carries, both ways, before it must give way: enough to announce what
 // there are places for, and to be asked for what is behind it (seeking.h).
 inline constexpr uint32_t kTurnPackets = 4 * kWindow + kPlaces;

@@ -292,6 +292,33 @@ void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Fa
   (void)note(card, member, news, kNoPeer);
 }
 
+bool fail_posted(Card& card, const p2p::RefusedPut& refused) {
+  Member& member = card.members[refused.member];
+  if (member.phase != MemberPhase::kActive || refused.program == 0) return true;
+  const auto name = static_cast<uint16_t>(refused.program - 1);
+  Failure why = {.status = refused.status,
+                 .reason = PEAL_PROGRAM_REASON_NONE,
+                 .index = refused.index,
+                 .rank = refused.rank};
+  Queue* queue = find_named(card, member, name);
+  if (queue != nullptr && queue->running && queue->iteration == refused.iteration) {
+    fail(card, *queue, why);
+    return true;
+  }
+  // This rank's start of it is over: it is the others that wait.
+  why.rank = member.membership.rank;
+  why.elsewhere = true;
+  const News news = {.name = name,
+                     .hops = member.membership.rounds,
+                     .together = refused.together,
+                     .from = refused.iteration,
+                     .to = refused.iteration + 1,
+                     .why = why};
+  if (note(card, member, news, kNoPeer) != Noted::kNoRoom) return true;
+  count(card, PEAL_COUNTER_NO_FAILURE);
+  return false;
+}
+
 bool all_have_begun(const Scope& scope) {
   auto& [card, member, queue] = scope;
   if (!queue.together || queue.doomed) return true;

@@ -16,6 +16,10 @@ namespace peal::queue {
 // Iterations that were told too much, and will never be told again, cannot be carried out.
 void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why);
 
+// A put of that iteration was refused when its task was over already. False (counted): there is no
+// record now; ask again.
+[[nodiscard]] bool fail_posted(Card& card, const p2p::RefusedPut& refused);
+
 // Of a program whose starts fail together: has every rank begun the start that has failed here?
 // The queue is woken when all have.
 [[nodiscard]] bool all_have_begun(const Scope& scope);

@@ -23,6 +23,8 @@ class Network {
   // False: there is no record for it now; asked again later.
   [[nodiscard]] virtual bool put(Card& card, Member& member, const Put& put,
                                  const Ticket& ticket) = 0;
+  // A remote signal that is over at once. False: as a put() it may go.
+  [[nodiscard]] virtual bool signal(Card& card, Member& member, const Put& put) = 0;
   [[nodiscard]] virtual bool send(Card& card, Member& member, const Send& send,
                                   const Ticket& ticket) = 0;
   [[nodiscard]] virtual bool receive(Card& card, Member& member, const Receive& receive,

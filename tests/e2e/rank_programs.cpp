@@ -25,6 +25,7 @@ peal_program* written_as(const Job& job, const Program& program) {
   peal_program_params params = {};
   params.struct_bytes = sizeof(params);
   params.flags = shape.mode == PEAL_PROGRAM_MODE_SESSION ? PEAL_PROGRAM_IN_SESSION : 0;
+  if (shape.posted) params.flags |= PEAL_PROGRAM_POSTED_PUTS;
   params.scheduled = shape.scheduled;
   params.engine = shape.engine;
   peal_program* made = nullptr;

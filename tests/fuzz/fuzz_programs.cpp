@@ -179,6 +179,7 @@ class ProgramFuzz {
     if (request.mode == PEAL_PROGRAM_MODE_SESSION)
       request.scheduled = input_.byte() % request.count;
     if (mode / 2 % 4 == 3) request.mode |= PEAL_PROGRAM_TOGETHER;
+    if (mode / 8 % 2) request.mode |= PEAL_PROGRAM_POSTED;
     Known made;
     made.memory = bench.add_memory("program", kProgramBytes, PEAL_ACCESS_READ);
     made.count = request.count;

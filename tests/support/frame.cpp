@@ -114,6 +114,7 @@ std::string talk_text(const peal_wire_header& header, const uint8_t* payload) {
       break;
   }
   if ((header.hop & PEAL_P2P_ASK) != 0 && header.type >= PEAL_PACKET_OPEN) text += " ask";
+  if (header.type == PEAL_PACKET_ACK && (header.hop & PEAL_P2P_ANSWER) != 0) text += " answer";
   return text;
 }
 

@@ -84,7 +84,11 @@ size_t RandomPrograms::wrong_bytes(uint32_t rank, const uint8_t* receive) const 
 class RandomPrograms::Writer {
  public:
   Writer(const RandomPrograms& plan, const ProgramHosts::Place& place)
-      : plan_(plan), place_(place), program_({.rank = place.rank, .ranks = plan.ranks_}) {
+      : plan_(plan),
+        place_(place),
+        program_({.rank = place.rank,
+                  .ranks = plan.ranks_,
+                  .posted = plan.seed_ % 2 == 0}) {  // all wait for notices
     for (int twice = 0; twice < 2; twice++) {
       for (uint32_t rank = 0; rank < plan.ranks_; rank++) program_.add_counter(rank);
     }

@@ -425,10 +425,15 @@ typedef struct peal_program peal_program;
 /* Session mode: the first counter is the *scheduling pointer*. Nothing behind it is issued; it
  * begins behind the first `scheduled` descriptors, and what tells that counter moves it on. */
 #define PEAL_PROGRAM_IN_SESSION 1u
+/* (Since version 8.) Puts to other ranks are *posted*: one that fits a packet is over, and its
+ * memory the caller's, when the card has its bytes. They are in the other rank's memory there when
+ * the put's notice has been told, not when the start is over here; where they are refused, the
+ * iteration fails on the ranks that have not ended it. */
+#define PEAL_PROGRAM_POSTED_PUTS 2u
 
 typedef struct peal_program_params {
   size_t struct_bytes; /* sizeof(peal_program_params) */
-  unsigned flags;      /* PEAL_PROGRAM_IN_SESSION */
+  unsigned flags;      /* PEAL_PROGRAM_IN_SESSION, PEAL_PROGRAM_POSTED_PUTS */
   uint32_t scheduled;  /* in session mode */
   /* since version 8 */
   /* The transmit engine of the card by which all that the program sends leaves, from 0. Committing

@@ -403,10 +403,23 @@ TEST_F(ProgramApi, TextIsCutToItsRoomAndSaysItsLength) {
   EXPECT_EQ(std::string(graph).substr(0, 17), "digraph program {");
 }
 
+TEST_F(ProgramApi, PutsArePostedWhereTheUserSaysSo) {
+  for (const unsigned flags : {0u, PEAL_PROGRAM_POSTED_PUTS}) {
+    const peal_program_params params = {sizeof(params), flags, 0, 0, 0};
+    peal_program* made = nullptr;
+    ASSERT_EQ(peal_program_create(0, 1, &params, &made), PEAL_OK);
+    EXPECT_EQ((made->written.mode() & PEAL_PROGRAM_POSTED) != 0, flags != 0);
+    char text[64] = {};
+    EXPECT_EQ(peal_program_print(made, PEAL_PROGRAM_AS_TEXT, text, sizeof(text), nullptr), PEAL_OK);
+    EXPECT_EQ(std::string(text).find(", posted puts") != std::string::npos, flags != 0);
+    EXPECT_EQ(peal_program_free(made), PEAL_OK);
+  }
+}
+
 TEST_F(ProgramApi, ArgumentsThatCannotBe) {
   peal_program* made = nullptr;
   EXPECT_EQ(peal_program_create(1, 1, nullptr, &made), PEAL_ERR_BAD_RANK);
-  peal_program_params params = {sizeof(params), 2, 0, 0, 0};
+  peal_program_params params = {sizeof(params), 4, 0, 0, 0};
   EXPECT_EQ(peal_program_create(0, 1, &params, &made), PEAL_ERR_INVALID_ARGUMENT);
   params.struct_bytes = 1;
   EXPECT_EQ(peal_program_create(0, 1, &params, &made), PEAL_ERR_INVALID_ARGUMENT);

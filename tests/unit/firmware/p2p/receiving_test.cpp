@@ -279,7 +279,7 @@ TEST_F(TalkTest, FieldsThatCannotBeAreDropped) {
     seal_checksums(frame);
     return change(frame);
   };
-  EXPECT_EQ(with([](peal_wire_header& h) { h.hop = 2; }), "+1 drop_p2p_field");
+  EXPECT_EQ(with([](peal_wire_header& h) { h.hop = PEAL_P2P_ANSWER; }), "+1 drop_p2p_field");
   EXPECT_EQ(with([](peal_wire_header& h) { h.edge = CONFIG_TRANSMIT_ENGINES; }),
             "+1 drop_p2p_field");
   EXPECT_EQ(with([](peal_wire_header& h) { h.flags = PEAL_PACKET_NUMBERED; }), "+1 drop_p2p_field");

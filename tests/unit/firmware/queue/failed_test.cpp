@@ -87,6 +87,73 @@ TEST_F(Failed, IsToldToAllPeersUntilTheyKnow) {
   EXPECT_EQ(sent_within(default_timeouts().nack_max_ns), "");
 }
 
+// A put that was over, of program 7 and that iteration, is refused by rank 3.
+class FailedPosted : public Failed {
+ protected:
+  bool refuse(uint64_t iteration, bool together = false) {
+    const bool noted = queue::fail_posted(bench.card(), {.status = PEAL_STATUS_BAD_KEY,
+                                                         .together = together,
+                                                         .connection = 0,
+                                                         .member = 0,
+                                                         .program = kName + 1,
+                                                         .rank = 3,
+                                                         .number = 0,
+                                                         .index = 6,
+                                                         .iteration = iteration});
+    turn();
+    return noted;
+  }
+};
+
+TEST_F(FailedPosted, EndsTheStartThatRuns) {
+  listener();
+  start(program, 0);
+  EXPECT_TRUE(refuse(0));
+  EXPECT_EQ(log(), "completes 100 BAD_KEY at 6 rank 3\n");
+}
+
+TEST_F(FailedPosted, IsToldOfAStartThatIsOver) {
+  listener();
+  start(program, 0);
+  notice(3, 0, 1, 0);
+  start(program, 1);
+  EXPECT_EQ(log(), "completes 100 OK\n");
+  bench.take_log();
+  EXPECT_TRUE(refuse(0, true));
+  EXPECT_EQ(log(), "") << "the next one goes on";
+  const queue::FailedIterations& failed = bench.card().queues.failed[0];
+  EXPECT_EQ(failed.from, 0u);
+  EXPECT_EQ(failed.to, 1u);
+  EXPECT_TRUE(failed.together);
+  EXPECT_EQ(failed.why.status, PEAL_STATUS_BAD_KEY);
+  EXPECT_EQ(failed.why.index, 6u);
+  EXPECT_EQ(failed.why.rank, kOwn) << "whose start it was";
+  EXPECT_GE(bench.counter(PEAL_COUNTER_SENT_FAILURE), 3u);
+  notice(3, 0, 1, 1);
+  EXPECT_EQ(log(), "completes 101 OK\n");
+}
+
+TEST_F(FailedPosted, IsToldByAProgramThatIsGone) {
+  EXPECT_TRUE(refuse(5));
+  EXPECT_EQ(bench.card().queues.failed[0].from, 5u);
+}
+
+TEST_F(FailedPosted, IsNobodysWhereTheGroupIsOver) {
+  Member& own = *find_member(bench.card(), member.handle());
+  own.phase = MemberPhase::kDying;
+  EXPECT_TRUE(queue::fail_posted(bench.card(), {.status = PEAL_STATUS_BAD_KEY,
+                                                .together = false,
+                                                .connection = 0,
+                                                .member = 0,
+                                                .program = kName + 1,
+                                                .rank = 3,
+                                                .number = 0,
+                                                .index = 6,
+                                                .iteration = 0}));
+  own.phase = MemberPhase::kActive;
+  EXPECT_EQ(bench.card().queues.failed_top, 0u);
+}
+
 TEST_F(Failed, NewsEndTheStartAndGoOn) {
   listener();
   start(program, 0);

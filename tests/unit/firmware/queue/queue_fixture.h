@@ -31,17 +31,12 @@ class PlayedNetwork final : public queue::Network {
     return rank != unreachable;
   }
   bool put(Card&, Member&, const queue::Put& put, const queue::Ticket& ticket) override {
-    const peal_descriptor& what = put.what;
-    std::string text =
-        what.bytes == 0 ? "signal" : "put " + range({put.region, what.offset}, what.bytes);
-    text += " to " + std::to_string(what.rank);
-    if (what.bytes != 0) {
-      text += ":" + std::to_string(what.remote_key) + "+" + std::to_string(what.remote_offset);
-    }
-    if (what.queue != PEAL_NO_QUEUE) {
-      text += " tells " + told({what.queue, what.counter, what.steps, put.iteration});
-    }
-    return start(text, ticket);
+    return start(text_of(put), ticket);
+  }
+  bool signal(Card&, Member&, const queue::Put& put) override {
+    if (!signals_at_once) return false;
+    log += text_of(put) + " at once\n";
+    return true;
   }
   bool send(Card&, Member&, const queue::Send& send, const queue::Ticket& ticket) override {
     return start("send " + range(send.from, send.bytes) + " to " + rank_and_tag(send.to, send.tag),
@@ -61,8 +56,22 @@ class PlayedNetwork final : public queue::Network {
   }
   uint32_t given_up = 0;  // so often
   bool lands = false;     // bytes that others have put
+  bool signals_at_once = false;
 
  private:
+  static std::string text_of(const queue::Put& put) {
+    const peal_descriptor& what = put.what;
+    std::string text =
+        what.bytes == 0 ? "signal" : "put " + range({put.region, what.offset}, what.bytes);
+    text += " to " + std::to_string(what.rank);
+    if (what.bytes != 0) {
+      text += ":" + std::to_string(what.remote_key) + "+" + std::to_string(what.remote_offset);
+    }
+    if (what.queue != PEAL_NO_QUEUE) {
+      text += " tells " + told({what.queue, what.counter, what.steps, put.iteration});
+    }
+    return text;
+  }
   bool start(const std::string& text, const queue::Ticket& ticket) {
     if (refuse.hit()) return false;
     log += text + "\n";

@@ -75,6 +75,37 @@ TEST_F(QueueTurn, SoManyTasksAreUnderWayAtOnce) {
   EXPECT_EQ(network.tickets.size(), CONFIG_QUEUE_TASKS + 2);
 }
 
+TEST_F(QueueTurn, ASignalMayBeOverAtOnce) {
+  network.signals_at_once = true;
+  WrittenProgram program;
+  program.sources = {kOwn};
+  program.signal(2, 3).done = 0;
+  program.wait(0, 1);
+  program.put(3, 8, data.key);
+  commit(program.end());
+  for (uint32_t i = 0; i < 2 * CONFIG_QUEUE_TASKS; i++) {
+    start(program, i);
+    EXPECT_EQ(log(), "signal to 2 tells 7.3 +1 of " + std::to_string(i) +
+                         " at once\nput 0..8 to 3:99+0\n");
+    over(i);
+    EXPECT_EQ(log(), "completes " + std::to_string(100 + i) + " OK\n") << "it has no task";
+  }
+}
+
+TEST_F(QueueTurn, ASignalThatIsOverMovesTheSchedulingPointerOn) {
+  network.signals_at_once = true;
+  WrittenProgram program;
+  program.mode = PEAL_PROGRAM_MODE_SESSION;
+  program.scheduled = 1;
+  program.sources = {kOwn};
+  program.signal(2, 3).done = 0;
+  program.put(3, 8, data.key);
+  commit(program.end());
+  start(program, 0);
+  EXPECT_EQ(log(), "signal to 2 tells 7.3 +1 of 0 at once\nput 0..8 to 3:99+0\n");
+  over(0);
+}
+
 TEST_F(QueueTurn, ATaskForWhichThereIsNoRecordIsAskedForAgain) {
   WrittenProgram program;
   program.signal(2, 0);
