@@ -31,6 +31,8 @@ inline constexpr uint32_t kEpochOperations = kChannels / 2;  // operations recyc
 inline constexpr uint32_t kRecyclingRule = 43;
 // The same for what is told of starts that fail (queue/failed.h).
 inline constexpr uint32_t kFailureRule = 41;
+// An ACK that asks is answered by one that says so (0046).
+inline constexpr uint32_t kAnswerRule = 46;
 inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
 inline constexpr uint32_t kPieceSlots =
     2 * kPieceWindow;  // a peer may be W ahead of us, and we W ahead of it
@@ -522,9 +524,9 @@ inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
 constexpr uint32_t geometry_hash() {
   // (One engine is what cards have that know of none.)
   const uint32_t words[] = {
-      kChannels,      kPieceWindow, CONFIG_MTU_BYTES,       CONFIG_CHANNEL_BYTES,
-      kRecyclingRule, kFailureRule, CONFIG_TRANSMIT_ENGINES};
-  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 6 : 7;
+      kChannels,      kPieceWindow, CONFIG_MTU_BYTES, CONFIG_CHANNEL_BYTES,
+      kRecyclingRule, kFailureRule, kAnswerRule,      CONFIG_TRANSMIT_ENGINES};
+  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 7 : 8;
   uint32_t hash = 2166136261u;  // FNV-1a, by words
   for (uint32_t i = 0; i < kUsed; ++i) hash = (hash ^ words[i]) * 16777619u;
   return hash;
