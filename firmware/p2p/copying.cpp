@@ -48,13 +48,14 @@ bool read_chunk(Card& card, Member& member, Request& put) {
   return true;
 }
 
-// OK: it is being written.
+// OK: it is being written. Looked at is where the whole put goes: of one that does not fit nothing
+// is written, and no chunk's place can come around the end of numbers.
 peal_status write_chunk(Card& card, Member& member, Request& put, const DmaDone& read) {
   HostAddress to;
-  const peal_status status = check_range(card, member.context, put.remote_key,
-                                         put.remote_offset + uint64_t{read.detail} * kChunkBytes,
-                                         read.bytes, PEAL_ACCESS_WRITE, &to);
+  const peal_status status = check_range(card, member.context, put.remote_key, put.remote_offset,
+                                         put.bytes, PEAL_ACCESS_WRITE, &to);
   if (status != PEAL_STATUS_OK) return status;
+  to.offset += uint64_t{read.detail} * kChunkBytes;
   hold_key(card, put.remote_key);
   ++put.dma;
   ++member.dma;

@@ -122,6 +122,20 @@ TEST_F(Copying, MemoryIsLookedAtAsItsOwnerDoes) {
       << "the next one goes on";
 }
 
+// Whichever chunk comes first: its own place may be good, or be so because it has come around.
+TEST_F(Copying, OfOneThatDoesNotFitNothingIsWritten) {
+  for (const uint64_t to :
+       {2 * uint64_t{p2p::kChunkBytes} + 1, ~uint64_t{0} - p2p::kChunkBytes + 1}) {
+    copy(1, 2 * p2p::kChunkBytes, 0, to);
+    ASSERT_EQ(bench.port.dma_count(), 2u);
+    bench.finish_dma(to > 4 * uint64_t{p2p::kChunkBytes} ? 1 : 0);
+    bench.finish_all_dma();
+    EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"),
+              "complete ctx0 cookie=1 BAD_BOUNDS rank=1\n");
+    EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_WRITE_BYTES), 0u);
+  }
+}
+
 TEST_F(Copying, AFaultEndsIt) {
   bench.port.fault_dmas = {0, 1};
   copy(1, 8);
