@@ -245,6 +245,25 @@ News news_of(const Queue& queue, const Membership& self, uint64_t from, uint64_t
   return news;
 }
 
+struct OwnIteration {
+  uint16_t program;  // its name
+  bool together;
+  uint64_t iteration;
+};
+// One that has failed on this rank, which may not be in it. False: there is no room.
+bool note_own(Card& card, Member& member, const OwnIteration& own, Failure why) {
+  const Membership& self = member.membership;
+  why.rank = self.rank;
+  why.elsewhere = true;
+  const News news = {.name = own.program,
+                     .hops = self.rounds,
+                     .together = own.together,
+                     .from = own.iteration,
+                     .to = own.iteration + 1,
+                     .why = why};
+  return note(card, member, news, kNoPeer) != Noted::kNoRoom;
+}
+
 // Values of a packet that cannot be.
 bool is_sound(const Membership& self, const peal_failed& body) {
   return body.from < body.to && body.rank < self.ranks && body.program != PEAL_NO_QUEUE &&
@@ -284,37 +303,25 @@ bool tell_failure(const Scope& scope) {
 }
 
 void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why) {
-  Member& member = card.members[queue.member & 0xffff];
-  News news = news_of(queue, member.membership, iteration, iteration + 1);
-  news.why = why;
-  news.why.rank = member.membership.rank;
-  news.why.elsewhere = true;
-  (void)note(card, member, news, kNoPeer);
+  (void)note_own(card, card.members[queue.member & 0xffff], {queue.name, queue.together, iteration},
+                 why);
 }
 
 bool fail_posted(Card& card, const p2p::RefusedPut& refused) {
   Member& member = card.members[refused.member];
   if (member.phase != MemberPhase::kActive || refused.program == 0) return true;
   const auto name = static_cast<uint16_t>(refused.program - 1);
-  Failure why = {.status = refused.status,
-                 .reason = PEAL_PROGRAM_REASON_NONE,
-                 .index = refused.index,
-                 .rank = refused.rank};
+  const Failure why = {.status = refused.status,
+                       .reason = PEAL_PROGRAM_REASON_NONE,
+                       .index = refused.index,
+                       .rank = refused.rank};
   Queue* queue = find_named(card, member, name);
   if (queue != nullptr && queue->running && queue->iteration == refused.iteration) {
     fail(card, *queue, why);
     return true;
   }
   // This rank's start of it is over: it is the others that wait.
-  why.rank = member.membership.rank;
-  why.elsewhere = true;
-  const News news = {.name = name,
-                     .hops = member.membership.rounds,
-                     .together = refused.together,
-                     .from = refused.iteration,
-                     .to = refused.iteration + 1,
-                     .why = why};
-  if (note(card, member, news, kNoPeer) != Noted::kNoRoom) return true;
+  if (note_own(card, member, {name, refused.together, refused.iteration}, why)) return true;
   count(card, PEAL_COUNTER_NO_FAILURE);
   return false;
 }
