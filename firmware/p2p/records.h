@@ -38,6 +38,7 @@ inline SendRecord& number_record(Card& card, Connection& connection, uint8_t typ
   ++connection.waiting;
   return record;
 }
+// The same, and its connection is on the list of those that may send.
 inline SendRecord& add_record(Card& card, Connection& connection, uint8_t type, Request* request) {
   SendRecord& record = number_record(card, connection, type, request);
   note_ready(card, connection);

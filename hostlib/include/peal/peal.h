@@ -427,8 +427,8 @@ typedef struct peal_program peal_program;
 #define PEAL_PROGRAM_IN_SESSION 1u
 /* (Since version 8.) Puts to other ranks are *posted*: one that fits a packet is over, and its
  * memory the caller's, when the card has its bytes. They are in the other rank's memory there when
- * the put's notice has been told, not when the start is over here; where they are refused, the
- * iteration fails on the ranks that have not ended it. */
+ * the put's notice has been told, not when the start is over here, and no fence waits for them;
+ * where they are refused, the iteration fails on the ranks that have not ended it. */
 #define PEAL_PROGRAM_POSTED_PUTS 2u
 
 typedef struct peal_program_params {
