@@ -7,15 +7,6 @@
 
 namespace peal::sim {
 
-struct BlockRow {
-  uint8_t operation;
-  bool in_place;   // may be
-  bool rooted;     // from the root, which receives nothing, to the others, who send nothing
-  bool to_each;    // a rank sends a block to each rank; else one for all
-  bool from_each;  // a rank has a block from each rank in the end; else the root's
-  bool parts;      // of lengths of their own
-};
-
 namespace {
 
 constexpr uint64_t kLengths = 0x1e97;  // of the random numbers that lengths are drawn from
@@ -85,10 +76,6 @@ BufferSizes buffer_sizes(uint8_t operation, uint32_t ranks) {
 Blocks::Blocks(const OperationPlan& operation, uint32_t ranks, uint32_t rank)
     : row_(row_of(operation.operation)), operation_(operation), ranks_(ranks), rank_(rank) {}
 
-uint64_t Blocks::length(const BlockName& name) const {
-  return row_->parts ? block_length(operation_, name) : operation_.block_bytes;
-}
-
 uint32_t Blocks::sent() const {
   if (row_ == nullptr || (row_->rooted && rank_ != operation_.root)) return 0;
   return row_->to_each ? ranks_ : 1;
@@ -104,16 +91,6 @@ BlockName Blocks::sent_name(uint32_t index) const { return {rank_, row_->to_each
 uint32_t Blocks::received() const {
   if (row_ == nullptr || (row_->rooted && rank_ == operation_.root)) return 0;
   return row_->from_each ? ranks_ : 1;
-}
-
-// Parts lie backwards, and not side by side.
-Extent Blocks::received_extent(uint32_t index) const {
-  const uint64_t place = row_->parts ? ranks_ - 1 - index : index;
-  return {place * operation_.block_bytes, length(received_name(index))};
-}
-
-BlockName Blocks::received_name(uint32_t index) const {
-  return {row_->from_each ? index : operation_.root, row_->to_each ? rank_ : 0};
 }
 
 bool Blocks::waits_for_all() const { return row_ == nullptr || row_->from_each; }

@@ -28,7 +28,14 @@ struct BufferSizes {
   uint32_t receive = 0;
 };
 
-struct BlockRow;
+struct BlockRow {
+  uint8_t operation;
+  bool in_place;   // may be
+  bool rooted;     // from the root, which receives nothing, to the others, who send nothing
+  bool to_each;    // a rank sends a block to each rank; else one for all
+  bool from_each;  // a rank has a block from each rank in the end; else the root's
+  bool parts;      // of lengths of their own
+};
 
 [[nodiscard]] bool has_root(uint8_t operation);
 [[nodiscard]] bool may_be_in_place(uint8_t operation);
@@ -55,13 +62,21 @@ class Blocks {
   [[nodiscard]] BlockName sent_name(uint32_t index) const;
   // How many it has in its receive buffer in the end, and where.
   [[nodiscard]] uint32_t received() const;
-  [[nodiscard]] Extent received_extent(uint32_t index) const;
-  [[nodiscard]] BlockName received_name(uint32_t index) const;
+  // Parts lie backwards, and not side by side.
+  [[nodiscard]] Extent received_extent(uint32_t index) const {
+    const uint64_t place = row_->parts ? ranks_ - 1 - index : index;
+    return {place * operation_.block_bytes, length(received_name(index))};
+  }
+  [[nodiscard]] BlockName received_name(uint32_t index) const {
+    return {row_->from_each ? index : operation_.root, row_->to_each ? rank_ : 0};
+  }
   // Whether it ends only when every rank has posted it, or else only when the root has.
   [[nodiscard]] bool waits_for_all() const;
 
  private:
-  [[nodiscard]] uint64_t length(const BlockName& name) const;
+  [[nodiscard]] uint64_t length(const BlockName& name) const {
+    return row_->parts ? block_length(operation_, name) : operation_.block_bytes;
+  }
 
   const BlockRow* row_;
   OperationPlan operation_;

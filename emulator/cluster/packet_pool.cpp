@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "emulator/cluster/mix.h"
+#include "firmware/base/crc32c.h"
 
 namespace peal::sim {
 
@@ -73,46 +73,14 @@ SimPacket* PacketPool::copy(const SimPacket* packet) {
   return other;
 }
 
-namespace {
-
-// Four sums at once, none of which waits for another. Any one word that changes changes its sum.
-struct Sums {
-  uint64_t a = 1;
-  uint64_t b = 2;
-  uint64_t c = 3;
-  uint64_t d = 4;
-
-  void add(const uint8_t* from) {
-    constexpr uint64_t kFactor = 0x9e3779b97f4a7c15u;
-    uint64_t words[4];
-    std::memcpy(words, from, sizeof(words));
-    a = (a + words[0]) * kFactor;
-    b = (b + words[1]) * kFactor;
-    c = (c + words[2]) * kFactor;
-    d = (d + words[3]) * kFactor;
-  }
-};
-
-}  // namespace
-
-uint64_t PacketPool::hash(const Payload& payload) {
-  if (payload.sealed_bytes == 0) return 0;
-  constexpr uint32_t kAtOnce = 32;
-  Sums sums;
-  uint32_t at = 0;
-  for (; at + kAtOnce <= payload.sealed_bytes; at += kAtOnce) sums.add(payload.bytes + at);
-  if (at < payload.sealed_bytes) {
-    uint8_t rest[kAtOnce] = {};
-    std::memcpy(rest, payload.bytes + at, payload.sealed_bytes - at);
-    sums.add(rest);
-  }
-  return mix(mix(sums.a, sums.b), sums.c, sums.d);
+uint32_t PacketPool::sum(const Payload& payload) {
+  return crc32c(0, payload.bytes, payload.sealed_bytes);
 }
 
 void PacketPool::seal(Payload& payload, uint32_t bytes) const {
   payload.sealed = true;
   payload.sealed_bytes = std::min(bytes, mtu_bytes_);
-  payload.sealed_hash = hash(payload);
+  payload.sealed_sum = sum(payload);
 }
 
 bool PacketPool::release(SimPacket* packet) {
@@ -121,7 +89,7 @@ bool PacketPool::release(SimPacket* packet) {
   Payload* payload = packet->shared;
   bool intact = true;
   if (--payload->references == 0) {
-    intact = !payload->sealed || hash(*payload) == payload->sealed_hash;
+    intact = !payload->sealed || sum(*payload) == payload->sealed_sum;
     payloads_in_use_--;
     free_payloads_.push_back(payload);
   }

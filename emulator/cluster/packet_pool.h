@@ -19,8 +19,8 @@ struct Payload {
   uint32_t references;
   bool sealed;
   uint32_t sealed_bytes;
-  uint64_t sealed_hash;  // of that many bytes
-  uint8_t* bytes;        // one MTU
+  uint32_t sealed_sum;  // of that many bytes
+  uint8_t* bytes;       // one MTU
 };
 
 inline constexpr uint32_t kNoHolder = ~0u;
@@ -40,7 +40,7 @@ struct SimPacket : Packet {
 
 class PacketPool {
  public:
-  // With check_seals every payload is hashed at its seal and at its end.
+  // With check_seals every payload is summed at its seal and at its end.
   PacketPool(uint32_t mtu_bytes, bool check_seals);
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
@@ -74,7 +74,7 @@ class PacketPool {
   SimPacket* take_packet(Payload* payload);
   Payload* take_payload();
   void seal(Payload& payload, uint32_t bytes) const;
-  [[nodiscard]] static uint64_t hash(const Payload& payload);
+  [[nodiscard]] static uint32_t sum(const Payload& payload);
 
   uint32_t mtu_bytes_;
   bool check_seals_;
