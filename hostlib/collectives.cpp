@@ -80,8 +80,9 @@ struct PartsCall {
   Blocks receive;
 };
 
-PartsCall allgatherv(const peal_group& group, const void* send, void* receive, const size_t* bytes,
-                     const size_t* offsets) {
+[[gnu::always_inline]] inline PartsCall allgatherv(const peal_group& group, const void* send,
+                                                   void* receive, const size_t* bytes,
+                                                   const size_t* offsets) {
   PartsCall call;
   call.operation = PEAL_OPERATION_ALLGATHERV;
   call.in_place = send == PEAL_IN_PLACE;
@@ -91,9 +92,11 @@ PartsCall allgatherv(const peal_group& group, const void* send, void* receive, c
   return call;
 }
 
-PartsCall alltoallv(const peal_group& group, const void* send, const size_t* send_bytes,
-                    const size_t* send_offsets, void* receive, const size_t* receive_bytes,
-                    const size_t* receive_offsets) {
+[[gnu::always_inline]] inline PartsCall alltoallv(const peal_group& group, const void* send,
+                                                  const size_t* send_bytes,
+                                                  const size_t* send_offsets, void* receive,
+                                                  const size_t* receive_bytes,
+                                                  const size_t* receive_offsets) {
   PartsCall call;
   call.operation = PEAL_OPERATION_ALLTOALLV;
   call.in_place = send == PEAL_IN_PLACE;
@@ -263,7 +266,8 @@ peal_error describe_posting(peal_group& group, const PartsCall& call, Posting* p
   return error;
 }
 
-PartArguments arguments_of(const peal_group& group, const PartsCall& call) {
+[[gnu::always_inline]] inline PartArguments arguments_of(const peal_group& group,
+                                                         const PartsCall& call) {
   return {call.operation, memory_version(*group.context), call.send, call.receive};
 }
 
@@ -273,8 +277,8 @@ uint32_t free_table(const peal_group& group) {
       [&](uint64_t cookie) { return is_pending(*group.context, cookie); });
 }
 
-peal_error submit_with(peal_group& group, uint32_t table, Posting& posting,
-                       peal_request** request) {
+[[gnu::always_inline]] inline peal_error submit_with(peal_group& group, uint32_t table,
+                                                     Posting& posting, peal_request** request) {
   peal_request* made = nullptr;
   const peal_error error = submit(group, posting, &made);
   if (error != PEAL_OK) return error;
@@ -284,8 +288,8 @@ peal_error submit_with(peal_group& group, uint32_t table, Posting& posting,
   return PEAL_OK;
 }
 
-// Looks at all blocks, and writes the table.
-peal_error post_parts(peal_group& group, const PartsCall& call, peal_request** request) {
+// Looks at all blocks, and writes the table. (By value, as what is refused.)
+[[gnu::noinline]] peal_error post_parts(peal_group& group, PartsCall call, peal_request** request) {
   Posting posting = {};
   peal_error error = name_blocks(group, call, &posting);
   if (error == PEAL_OK) error = check_room(group);
@@ -299,13 +303,13 @@ peal_error post_parts(peal_group& group, const PartsCall& call, peal_request** r
   return submit_with(group, table, posting, request);
 }
 
-peal_error post_call(peal_group& group, const PartsCall& call, peal_request** request) {
+[[gnu::always_inline]] inline peal_error post_call(peal_group& group, const PartsCall& call,
+                                                   peal_request** request) {
   if (!group.part_tables.made() || !has_room(group)) return post_parts(group, call, request);
   const uint32_t table = free_table(group);
-  const PartShape& shape = group.part_tables.shape(table);
+  PartShape& shape = group.part_tables.shape(table);
   if (!shape.is_of(arguments_of(group, call))) return post_parts(group, call, request);
-  Posting posting = shape.posting();
-  return submit_with(group, table, posting, request);
+  return submit_with(group, table, shape.posting(), request);
 }
 
 peal_error post(peal_group& group, const PartsCall& call, peal_request** request) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "hostlib/blocks.h"
@@ -22,19 +23,48 @@ struct PartArguments {
 // Of one table; at first of nothing.
 class PartShape {
  public:
-  // Whether a call with these arguments comes to the same table and posting.
-  [[nodiscard]] bool is_of(const PartArguments& arguments) const;
+  // Whether a call with these arguments comes to the same table and posting. Inlined into the calls
+  // that do not wait, where every instruction counts (tools/host-cost).
+  [[nodiscard, gnu::always_inline]] inline bool is_of(const PartArguments& arguments) const {
+    if (memory_version_ != arguments.memory_version || operation_ != arguments.operation ||
+        !receive_.is_of(arguments.receive) || !send_.is_of(arguments.send)) {
+      return false;
+    }
+    const size_t* numbers = numbers_.data();
+    return skip_same(numbers, arguments.receive) && skip_same(numbers, arguments.send);
+  }
   // Copies the arrays. May throw; then it is of nothing.
   void remember(const PartArguments& arguments, const Posting& posting);
   void forget() { memory_version_ = 0; }
-  [[nodiscard]] const Posting& posting() const { return posting_; }
+  // To be posted as it is: whose and which it is are written anew each time.
+  [[nodiscard]] Posting& posting() { return posting_; }
 
  private:
   struct Side {
     const void* address = nullptr;
     uint32_t count = 0;
     bool offsets = false;  // said by the caller
+
+    [[nodiscard]] bool is_of(const Blocks& blocks) const {
+      return address == blocks.address && count == blocks.count &&
+             offsets == (blocks.offsets != nullptr);
+    }
   };
+
+  // Whether the next numbers are the array's; goes on behind them.
+  [[nodiscard, gnu::always_inline]] static inline bool skip_same(const size_t*& numbers,
+                                                                 const size_t* array,
+                                                                 uint32_t count) {
+    const size_t* const from = numbers;
+    numbers += count;
+    return array != nullptr && std::memcmp(from, array, count * sizeof(*array)) == 0;
+  }
+  [[nodiscard, gnu::always_inline]] static inline bool skip_same(const size_t*& numbers,
+                                                                 const Blocks& blocks) {
+    if (blocks.count == 0) return true;
+    return skip_same(numbers, blocks.bytes, blocks.count) &&
+           (blocks.offsets == nullptr || skip_same(numbers, blocks.offsets, blocks.count));
+  }
 
   uint64_t memory_version_ = 0;
   peal_operation operation_ = PEAL_OPERATION_NONE;

@@ -83,8 +83,8 @@ measure broadcast 174 50 183 60
 measure allgather 200 50 183 60
 measure allgather-changing 200 50 183 60
 measure alltoall 200 50 183 60
-measure allgatherv 396 50 183 60
-measure alltoallv 397 50 183 60
+measure allgatherv 264 50 183 60
+measure alltoallv 296 50 183 60
 measure persistent 150 50 183 60
 measure program 150 50 195 60
 exit $status
