@@ -84,6 +84,7 @@ struct NamedProgramWay {
 };
 inline constexpr NamedProgramWay kProgramWays[] = {
     {PEAL_OPERATION_BARRIER, ProgramWay::kDissemination, PEAL_ALGORITHM_DISSEMINATION},
+    {PEAL_OPERATION_ALLGATHER, ProgramWay::kCollected, PEAL_ALGORITHM_NONE, "collected"},
     {PEAL_OPERATION_ALLGATHER, ProgramWay::kDoubling, PEAL_ALGORITHM_RECURSIVE_DOUBLING},
     {PEAL_OPERATION_ALLGATHER, ProgramWay::kRing, PEAL_ALGORITHM_RING},
     {PEAL_OPERATION_BROADCAST, ProgramWay::kBinomial, PEAL_ALGORITHM_BINOMIAL},

@@ -118,9 +118,9 @@ class Maker {
       case PEAL_OPERATION_BROADCAST:
         return broadcast();
       case PEAL_OPERATION_ALLGATHER:
-        return allgather();
+        return collects() ? collected_allgather(collecting(turn)) : allgather();
       default:
-        return collects() ? alltoall(turn) : pairs();
+        return collects() ? collected_alltoall(collecting(turn)) : pairs();
     }
   }
   // Whoever takes it releases it.
@@ -145,7 +145,7 @@ class Maker {
   // What arrives is passed on from where it lies, so the card has to read there as well.
   bool name_receive() {
     if (own_.receive_bytes == 0) return true;
-    const bool passes_on = !by_pairs(own_) || own_.in_place;
+    const bool passes_on = (!by_pairs(own_) && !collects()) || own_.in_place;
     const bool is_root = own_.operation == PEAL_OPERATION_BROADCAST && own_.root == group_.rank;
     const uint32_t access = is_root ? PEAL_READ : passes_on ? PEAL_READ | PEAL_WRITE : PEAL_WRITE;
     Region region;
@@ -185,17 +185,17 @@ class Maker {
     gathering.receives = receives_;
     return way() == ProgramWay::kRing ? ring_allgather(gathering) : doubling_allgather(gathering);
   }
-  Program alltoall(uint32_t turn) const {
-    Collecting collecting;
-    collecting.rank = group_.rank;
-    collecting.ranks = group_.size;
-    collecting.send = own_.in_place ? own_.receive : own_.send;
-    collecting.in_place = own_.in_place;
-    collecting.block_bytes = own_.block_bytes;
-    collecting.own = receive_;
-    collecting.collective = work_[turn].address;
-    collecting.collectives = works_[turn];
-    return collected_alltoall(collecting);
+  Collecting collecting(uint32_t turn) const {
+    Collecting made;
+    made.rank = group_.rank;
+    made.ranks = group_.size;
+    made.send = own_.in_place ? own_.receive : own_.send;
+    made.in_place = own_.in_place;
+    made.block_bytes = own_.block_bytes;
+    made.own = receive_;
+    made.collective = work_[turn].address;
+    made.collectives = works_[turn];
+    return made;
   }
   Program pairs() const {
     std::vector<PairBlock> blocks(group_.size);

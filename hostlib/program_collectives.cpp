@@ -58,31 +58,32 @@ uint32_t copied_rounds(uint32_t ranks, uint64_t block_bytes, uint64_t copied_byt
 // Writes an allgather by doubling.
 class Doubling {
  public:
-  explicit Doubling(const Gathering& gathering)
+  // In turn: nobody says that the collective buffers are ready, through which all exchanges go.
+  explicit Doubling(const Gathering& gathering, bool in_turn = false)
       : own_(gathering),
         copied_(copied_rounds(own_.ranks, own_.block_bytes, own_.copied_bytes)),
         in_order_(std::has_single_bit(own_.ranks)),
-        program_({.rank = own_.rank, .ranks = own_.ranks, .posted = true}) {}
+        in_turn_(in_turn),
+        program_({.rank = own_.rank, .ranks = own_.ranks, .together = in_turn, .posted = true}) {}
 
   Program write() {
     const uint32_t rounds = rounds_of(own_.ranks);
     for (uint32_t round = 0; round < rounds; round++) {
       const Exchange exchange = exchange_of(own_.rank, own_.ranks, round);
-      program_.add_counter(exchange.to);    // 2 * round: it is ready
-      program_.add_counter(exchange.from);  // 2 * round + 1: its blocks have arrived
+      if (!in_turn_) ready_.push_back(program_.add_counter(exchange.to));
+      arrived_.push_back(program_.add_counter(exchange.from));
     }
     moved_ = program_.add_counter(own_.rank);
-    for (uint32_t round = 0; round < rounds; round++) {
-      program_.signal(exchange_of(own_.rank, own_.ranks, round).from,
-                      {.counter = static_cast<uint16_t>(2 * round)});
+    for (uint32_t round = 0; round < rounds && !in_turn_; round++) {
+      program_.signal(exchange_of(own_.rank, own_.ranks, round).from, {.counter = ready_[round]});
     }
     keep_own();
     for (uint32_t round = 0; round < rounds; round++) {
       const Exchange exchange = exchange_of(own_.rank, own_.ranks, round);
-      program_.wait(static_cast<uint16_t>(2 * round), 1);
+      if (!in_turn_) program_.wait(ready_[round], 1);
       if (round > 0) wait_for_copies();
       round < copied_ ? put_copied(exchange, round) : put(exchange, round);
-      program_.wait(static_cast<uint16_t>(2 * round + 1), 1);
+      program_.wait(arrived_[round], 1);
       if (round + 1 == copied_) copy_out();
     }
     return std::move(program_);
@@ -122,7 +123,7 @@ class Doubling {
     }
   }
   void put_copied(const Exchange& exchange, uint32_t round) {
-    const Program::Notice arrived = {.counter = static_cast<uint16_t>(2 * round + 1)};
+    const Program::Notice arrived = {.counter = arrived_[round]};
     const void* from = round == 0 ? own_.send : own_.collective + place(exchange.first);
     program_.put(exchange.to, from, exchange.count * own_.block_bytes,
                  behind(own_.collectives[exchange.to], place_there(exchange, round)), &arrived);
@@ -130,7 +131,7 @@ class Doubling {
   // Straight into the user's memory. What a rank puts is told in order: the last run speaks for
   // all.
   void put(const Exchange& exchange, uint32_t round) {
-    const Program::Notice arrived = {.counter = static_cast<uint16_t>(2 * round + 1)};
+    const Program::Notice arrived = {.counter = arrived_[round]};
     const auto runs = runs_of(exchange.first, exchange.count, own_.ranks);
     for (const Run& run : runs) {
       const uint64_t offset = run.first * own_.block_bytes;
@@ -153,7 +154,10 @@ class Doubling {
   const Gathering& own_;
   uint32_t copied_;
   bool in_order_;
+  bool in_turn_;
   Program program_;
+  std::vector<uint16_t> ready_;  // counters, by round
+  std::vector<uint16_t> arrived_;
   uint16_t moved_ = 0;
   uint32_t copies_ = 0;
   uint32_t waited_ = 0;
@@ -237,6 +241,19 @@ uint64_t collective_bytes(uint32_t ranks, uint64_t block_bytes, uint64_t copied_
 }
 
 Program doubling_allgather(const Gathering& gathering) { return Doubling(gathering).write(); }
+
+Program collected_allgather(const Collecting& own) {
+  Gathering gathering;
+  gathering.rank = own.rank;
+  gathering.ranks = own.ranks;
+  gathering.send = at(own.send, own.in_place ? own.rank * own.block_bytes : 0);
+  gathering.block_bytes = own.block_bytes;
+  gathering.own = own.own;
+  gathering.copied_bytes = UINT64_MAX;
+  gathering.collective = own.collective;
+  gathering.collectives = own.collectives;
+  return Doubling(gathering, true).write();
+}
 
 Program ring_allgather(const Gathering& gathering) {
   const uint32_t rank = gathering.rank;

@@ -68,7 +68,7 @@ Program pairwise_exchange(uint32_t rank, const std::vector<PairBlock>& blocks, u
 struct Collecting {
   uint32_t rank = 0;
   uint32_t ranks = 1;
-  const uint8_t* send = nullptr;  // in place: the receive buffer
+  const uint8_t* send = nullptr;  // in place: the receive buffer; else, of an allgather, one block
   bool in_place = false;
   uint64_t block_bytes = 0;
   Program::Remote own;            // the receive buffer, as it is known to others
@@ -78,6 +78,8 @@ struct Collecting {
 // All-to-all by pairs, all of which goes through the collective buffers, and from there to its
 // place in one copy.
 Program collected_alltoall(const Collecting& collecting);
+// Allgather by doubling, the same.
+Program collected_allgather(const Collecting& collecting);
 
 // All-to-all by pairs (Kandalla and others, "Improving Parallel 3D FFT Performance using Hardware
 // Offloaded Collective Communication"): at step k to rank + k, with `window` puts under way at

@@ -356,98 +356,119 @@ class InTurn {
   static constexpr uint64_t kStarts = 6;
   static constexpr size_t kBlock = 5;
 
-  InTurn(uint32_t ranks, uint64_t seed, bool in_place)
-      : ranks_(ranks), seed_(seed), in_place_(in_place), model(seed) {
+  using Collect = Program (*)(const Collecting&);
+
+  // Of all-to-alls, a block for each rank; else the same one for all.
+  InTurn(uint32_t ranks, uint64_t seed, bool for_each)
+      : ranks_(ranks), seed_(seed), in_place_(seed % 2 == 1), for_each_(for_each), model_(seed) {
     for (uint32_t rank = 0; rank < ranks; rank++) {
-      receives.emplace_back(ranks * kBlock, 0xee);
+      receives_.emplace_back(ranks * kBlock, 0xee);
       sends_.emplace_back(ranks * kBlock, 0);
-      for (auto& turn : collectives) turn.emplace_back(ranks * kBlock, 0xdd);
+      for (auto& turn : collectives_) turn.emplace_back(ranks * kBlock, 0xdd);
     }
-    for (auto& receive : receives) owns.push_back(model.add_memory(receive.data()));
+    for (auto& receive : receives_) owns_.push_back(model_.add_memory(receive.data()));
     for (uint32_t turn = 0; turn < 2; turn++) {
-      for (auto& each : collectives[turn]) remotes[turn].push_back(model.add_memory(each.data()));
+      for (auto& each : collectives_[turn])
+        remotes_[turn].push_back(model_.add_memory(each.data()));
     }
     for (uint32_t rank = 0; rank < ranks; rank++) write(rank, 0);
   }
-  // Of this rank.
-  uint8_t* send(uint32_t rank) { return in_place_ ? receives[rank].data() : sends_[rank].data(); }
-  void expect_right(const std::vector<Program>& programs, const std::string& what) {
-    for (const Program& program : programs) model.add_program(program);
+  void expect_right(Collect collect, const std::string& what) {
+    std::vector<Program> programs;
+    for (uint32_t turn = 0; turn < 2; turn++) {
+      for (uint32_t rank = 0; rank < ranks_; rank++) {
+        programs.push_back(collect({.rank = rank,
+                                    .ranks = ranks_,
+                                    .send = send(rank),
+                                    .in_place = in_place_,
+                                    .block_bytes = kBlock,
+                                    .own = owns_[rank],
+                                    .collective = collectives_[turn][rank].data(),
+                                    .collectives = remotes_[turn]}));
+        const std::string text = text_of(check_program(programs.back()));
+        EXPECT_EQ(text.find("wrong"), std::string::npos) << text;
+      }
+    }
+    for (const Program& program : programs) model_.add_program(program);
     for (uint32_t rank = 0; rank < ranks_; rank++) {
-      model.start_in_turn(rank, [this, rank, &what](uint64_t start) {
+      model_.start_in_turn(rank, [this, rank, &what](uint64_t start) {
         for (uint32_t from = 0; from < ranks_; from++) {
           for (size_t i = 0; i < kBlock; i++) {
-            ASSERT_EQ(receives[rank][from * kBlock + i], byte(start, from, rank, i))
+            ASSERT_EQ(receives_[rank][from * kBlock + i], byte(start, from, rank, i))
                 << what << ", start " << start << ", of " << from << " at " << rank;
           }
         }
         write(rank, start + 1);
       });
     }
-    EXPECT_TRUE(model.run(kStarts / 2)) << what << ": " << model.text();
-    EXPECT_LE(model.farthest_ahead(), 1u) << what;
+    EXPECT_TRUE(model_.run(kStarts / 2)) << what << ": " << model_.text();
+    EXPECT_LE(model_.farthest_ahead(), 1u) << what;
   }
 
  private:
+  uint8_t* send(uint32_t rank) { return in_place_ ? receives_[rank].data() : sends_[rank].data(); }
   [[nodiscard]] uint8_t byte(uint64_t start, uint32_t from, uint32_t to, size_t i) const {
-    return byte_of(seed_ + start * 5, from, to, i);
+    return byte_of(seed_ + start * 5, from, for_each_ ? to : 0, i);
   }
   void write(uint32_t rank, uint64_t start) {
-    for (uint32_t to = 0; to < ranks_; to++) {
-      for (size_t i = 0; i < kBlock; i++) send(rank)[to * kBlock + i] = byte(start, rank, to, i);
+    // One for all is the own block, in place as well.
+    const uint32_t first = in_place_ && !for_each_ ? rank : 0;
+    const uint32_t count = for_each_ ? ranks_ : 1;
+    for (uint32_t block = first; block < first + count; block++) {
+      for (size_t i = 0; i < kBlock; i++) {
+        send(rank)[block * kBlock + i] = byte(start, rank, block, i);
+      }
     }
   }
 
   uint32_t ranks_;
   uint64_t seed_;
   bool in_place_;
+  bool for_each_;
+  ProgramModel model_;
   std::vector<std::vector<uint8_t>> sends_;
-
- public:
-  ProgramModel model;
-  std::vector<std::vector<uint8_t>> receives;
-  std::vector<Program::Remote> owns;
-  std::vector<std::vector<uint8_t>> collectives[2];
-  std::vector<Program::Remote> remotes[2];
+  std::vector<std::vector<uint8_t>> receives_;
+  std::vector<Program::Remote> owns_;
+  std::vector<std::vector<uint8_t>> collectives_[2];
+  std::vector<Program::Remote> remotes_[2];
 };
 
 TEST(CollectedAlltoall, EachStartBringsItsOwnBlocks) {
   for (uint32_t ranks = 1; ranks <= 12; ranks++) {
     for (uint64_t seed = 0; seed < kOrders; seed++) {
-      InTurn all(ranks, seed, seed % 2 == 1);
-      std::vector<Program> programs;
-      for (uint32_t turn = 0; turn < 2; turn++) {
-        for (uint32_t rank = 0; rank < ranks; rank++) {
-          programs.push_back(collected_alltoall({.rank = rank,
-                                                 .ranks = ranks,
-                                                 .send = all.send(rank),
-                                                 .in_place = seed % 2 == 1,
-                                                 .block_bytes = InTurn::kBlock,
-                                                 .own = all.owns[rank],
-                                                 .collective = all.collectives[turn][rank].data(),
-                                                 .collectives = all.remotes[turn]}));
-          const std::string text = text_of(check_program(programs.back()));
-          EXPECT_EQ(text.find("wrong"), std::string::npos) << text;
-        }
-      }
-      all.expect_right(programs, name_of(ranks, seed));
+      InTurn(ranks, seed, true).expect_right(collected_alltoall, name_of(ranks, seed));
+    }
+  }
+}
+
+TEST(CollectedAllgather, EachStartBringsItsOwnBlocks) {
+  for (uint32_t ranks = 1; ranks <= 12; ranks++) {
+    for (uint64_t seed = 0; seed < kOrders; seed++) {
+      InTurn(ranks, seed, false).expect_right(collected_allgather, name_of(ranks, seed));
     }
   }
 }
 
 // The packets that are saved: who puts into collective buffers alone is told nothing.
-TEST(CollectedAlltoall, NobodySaysThatItIsReady) {
-  Collecting own;
-  own.ranks = 8;
-  own.block_bytes = 8;
-  own.collectives.resize(8);
-  const Program program = collected_alltoall(own);
+void expect_puts_alone(const Program& program, uint32_t expected) {
   uint32_t puts = 0;
   for (const Program::Step& step : program.steps()) {
     EXPECT_NE(step.descriptor.opcode, PEAL_PROGRAM_SIGNAL);
     puts += step.descriptor.opcode == PEAL_PROGRAM_PUT ? 1 : 0;
   }
-  EXPECT_EQ(puts, 9u);  // one for each rank, and the copy
+  EXPECT_EQ(puts, expected);
+}
+
+TEST(Collected, NobodySaysThatItIsReady) {
+  Collecting own;
+  own.ranks = 8;
+  own.block_bytes = 8;
+  own.collectives.resize(8);
+  expect_puts_alone(collected_alltoall(own), 9);  // one for each rank, and the copy
+  std::vector<uint8_t> memory(64);
+  own.send = memory.data();
+  own.collective = memory.data();
+  expect_puts_alone(collected_allgather(own), 5);  // one a round, the own block, and the copy
 }
 
 }  // namespace
