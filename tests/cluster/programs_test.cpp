@@ -222,12 +222,16 @@ TEST(ProgramsInTime, NothingIsWrittenBehindAStartThatFailed) {
 // on before all have begun what it has failed.
 class StartsInTurn {
  public:
-  StartsInTurn(uint32_t ranks, uint64_t seed, uint32_t failing, bool loses)
+  StartsInTurn(uint32_t ranks, uint64_t seed, uint32_t failing, bool loses, bool gathers)
       : ranks_(ranks),
         failing_(failing),
+        gathers_(gathers),
         random_(seed),
         hosts_(options(ranks, seed, loses), {.bytes = 3 * side(ranks)},
-               [ranks](const ProgramHosts::Place& place) { return both(ranks, place); }) {
+               [ranks, gathers](const ProgramHosts::Place& place) {
+                 return both(gathers ? host::collected_allgather : host::collected_alltoall, ranks,
+                             place);
+               }) {
     hosts_.on_completion_of = [this](uint32_t rank, const peal_completion& entry) {
       over(rank, entry);
     };
@@ -258,7 +262,8 @@ class StartsInTurn {
     made.faults.reorder = 0.1;
     return made;
   }
-  static host::Programs both(uint32_t ranks, const ProgramHosts::Place& place) {
+  using Collect = host::Program (*)(const host::Collecting&);
+  static host::Programs both(Collect collect, uint32_t ranks, const ProgramHosts::Place& place) {
     host::Programs programs;
     auto* receive = static_cast<uint8_t*>(place.receive);
     for (uint32_t turn = 0; turn < 2; turn++) {
@@ -271,9 +276,13 @@ class StartsInTurn {
       own.collective = receive + (1 + turn) * side(ranks);
       own.collectives = place.receives;
       for (auto& remote : own.collectives) remote.offset += (1 + turn) * side(ranks);
-      programs.push_back(std::make_unique<host::Program>(host::collected_alltoall(own)));
+      programs.push_back(std::make_unique<host::Program>(collect(own)));
     }
     return programs;
+  }
+  // Of an allgather one block is for all.
+  [[nodiscard]] uint64_t pattern(uint64_t start, uint32_t from, uint32_t to) const {
+    return start * 1'000'000 + from * 1000 + (gathers_ ? 0 : to);
   }
   // Two one after the other: both programs have been fetched again with the key that is new.
   static bool fails(uint64_t start) { return start % 5 == 3 || start % 5 == 4; }
@@ -284,8 +293,8 @@ class StartsInTurn {
     if (rank == failing_ && !fails(start) && start > 0 && fails(start - 1)) {
       hosts_.regain_send(rank);
     }
-    for (uint32_t to = 0; to < ranks_; to++) {
-      fill(hosts_.send(rank) + to * kBlock, kBlock, start * 1'000'000 + rank * 1000 + to);
+    for (uint32_t to = 0; to < (gathers_ ? 1 : ranks_); to++) {
+      fill(hosts_.send(rank) + to * kBlock, kBlock, pattern(start, rank, to));
     }
     const uint64_t late = random_.below(3) == 0 ? random_.below(400'000) : 0;
     hosts_.start_one(rank, start % 2, 1 + late);
@@ -296,7 +305,7 @@ class StartsInTurn {
       good++;
       std::vector<uint8_t> expected(kBlock);
       for (uint32_t from = 0; from < ranks_; from++) {
-        fill(expected.data(), kBlock, start * 1'000'000 + from * 1000 + rank);
+        fill(expected.data(), kBlock, pattern(start, from, rank));
         EXPECT_EQ(std::memcmp(hosts_.receive(rank) + from * kBlock, expected.data(), kBlock), 0)
             << from << " to " << rank << ", start " << start;
       }
@@ -309,6 +318,7 @@ class StartsInTurn {
 
   uint32_t ranks_;
   uint32_t failing_;
+  bool gathers_;
   emulator::Random random_;
   std::map<uint32_t, uint64_t> begun_;
   ProgramHosts hosts_;
@@ -319,7 +329,8 @@ TEST(ProgramsInTime, ProgramsInTurnSurviveStartsThatFail) {
   uint32_t told = 0;
   for (uint64_t seed = 1; seed <= 40; seed++) {
     const auto ranks = static_cast<uint32_t>(2 + seed % 9);
-    StartsInTurn starts(ranks, seed, static_cast<uint32_t>(seed % ranks), seed % 2 == 0);
+    StartsInTurn starts(ranks, seed, static_cast<uint32_t>(seed % ranks), seed % 2 == 0,
+                        seed % 3 == 0);
     starts.run();
     if (::testing::Test::HasFailure()) FAIL() << "seed " << seed;
     good += starts.good;
