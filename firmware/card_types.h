@@ -163,12 +163,6 @@ struct Remote {
 // A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k.
 // Used three times: barrier, destroy, recycling. One bit per round, because a fast peer may already
 // be a round ahead.
-enum class DisseminationPhase : uint8_t {
-  kOutside,  // not entered: signals are noted, none is sent
-  kEntered,
-  kComplete,
-};
-
 // By what it is known that everybody has finished an epoch (group/recycling.h).
 enum class EpochProof : uint8_t {
   kSignals,    // a dissemination of its own
@@ -177,10 +171,9 @@ enum class EpochProof : uint8_t {
 };
 
 struct Dissemination {
-  uint16_t received;
-  uint16_t sent;
-  DisseminationPhase phase;
-  bool asked;  // for a signal that could not be sent yet
+  uint32_t missing;  // that this member enters, and above that bit the signal of each round
+  uint32_t unsent;   // signals, a bit per round
+  bool asked;        // for a signal that could not be sent yet
 };
 
 // A rank's own block of a piece.

@@ -18,6 +18,7 @@
 #include "firmware/operation/lost.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/refusal.h"
+#include "firmware/operation/usual.h"
 #include "firmware/p2p/p2p.h"
 #include "firmware/queue/failed.h"
 #include "firmware/wire/edge.h"
@@ -180,25 +181,6 @@ peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   return result;
 }
 
-// What the edge says that the packet came by. What was dropped is lost, too.
-void listen_to_edge(Card& card, Member& member, uint32_t entry, const peal_wire_header& header,
-                    peal_counter result) {
-  if (result != PEAL_COUNTER_RECEIVED && result != PEAL_COUNTER_DUPLICATE) return;
-  Peer& peer = member.membership.peers[entry];
-  const EdgeSays says = edge_heard(peer, header);
-  if (says == EdgeSays::kComplete) peer.complete_ns = card.now;
-  if (says == EdgeSays::kGap) ask_for_lost(card, member, entry, header, 0);
-}
-
-// What a packet brought forward goes on; what could not be taken is asked for again.
-[[gnu::always_inline]] inline peal_counter go_on(const Scope& scope, uint32_t entry,
-                                                 peal_counter result) {
-  if (result == kTakenIn) return PEAL_COUNTER_RECEIVED;
-  if (result == PEAL_COUNTER_DROP_NO_DMA) operation_doubts(scope, entry);
-  if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
-  return result;
-}
-
 // A packet of an operation of this group.
 peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
@@ -291,10 +273,6 @@ peal_counter on_group_packet(Card& card, Member& member, Arrival& arrival) {
       }
       return on_operation_packet(card, member, arrival);
   }
-}
-
-uint32_t entry_of(const Membership& self, const Peer& peer) {
-  return static_cast<uint32_t>(&peer - self.peers);
 }
 
 // May a rank that is no peer send this?
@@ -414,31 +392,6 @@ bool is_of_recycling(const Member& member, const peal_wire_header& header) {
   return header_matches(header, member.recycling_pattern, kUsual);
 }
 
-Peer* checked_peer(Membership& self, const peal_wire_header& header, uint32_t entry) {
-  Peer& peer = kept(self.peers[entry]);
-  return header.identity == peer.identity ? &peer : nullptr;
-}
-
-// The peer that sent it, or null.
-Peer* find_sender(Membership& self, const peal_wire_header& header) {
-  if (header.sender >= self.ranks) return nullptr;
-  const uint32_t entry = peer_entry(self.rank, header.sender, self.ranks);
-  return entry == kNoPeer ? nullptr : checked_peer(self, header, entry);
-}
-
-// The same, or null also where it does not come from the power of two behind or ahead that its hop
-// names. Most do.
-[[gnu::always_inline]] inline Peer* find_sender_by_hop(Membership& self,
-                                                       const peal_wire_header& header) {
-  if (header.hop >= self.rounds) return nullptr;
-  const Peer* peer = &self.peers[peer_behind(header.hop)];
-  if (peer->address.rank != header.sender) {
-    peer = &self.peers[peer_ahead(header.hop)];
-    if (peer->address.rank != header.sender) return nullptr;
-  }
-  return checked_peer(self, header, peer->known_by);
-}
-
 [[gnu::noinline]] peal_counter receive_unusual(Card& card, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   const peal_counter protocol = check_protocol(header);
@@ -454,43 +407,8 @@ peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet, Peer
   const peal_counter result =
       round == kPacketGood ? recycling_on_signal(card, member, header) : round;
   if (result == PEAL_COUNTER_RECEIVED && edge_is_next(peer, header)) return result;
-  listen_to_edge(card, member, entry_of(member.membership, peer), header, result);
-  return result;
-}
-
-[[gnu::always_inline]] inline peal_counter take_usual(const Scope& scope, Packet* packet) {
-  const AlgorithmFunctions& does = scope.operation.algorithm->does;
-  return packet->header->type == PEAL_PACKET_DATA ? does.on_data(scope, packet)
-                                                  : does.on_signal(scope, *packet->header);
-}
-
-// One that is not the next of its edge.
-[[gnu::noinline]] peal_counter on_usual_behind_a_gap(const Scope& scope, Packet* packet,
-                                                     Peer& peer) {
-  const uint32_t entry = entry_of(scope.member.membership, peer);
-  const peal_counter result = go_on(scope, entry, take_usual(scope, packet));
-  listen_to_edge(scope.card, scope.member, entry, *packet->header, result);
-  return result;
-}
-
-// The next one, which could not be taken: to the edge it is lost.
-[[gnu::noinline]] peal_counter on_usual_refused(const Scope& scope, Packet* packet,
-                                                peal_counter result) {
-  Peer& peer = *find_sender(scope.member.membership, *packet->header);
-  if (result == PEAL_COUNTER_DUPLICATE) return result;
-  --peer.heard;
-  return go_on(scope, entry_of(scope.member.membership, peer), result);
-}
-
-[[gnu::noinline]] peal_counter on_usual_packet(Card& card, Member& member, Operation& operation,
-                                               Packet* packet, Peer& peer) {
-  const Scope scope = {card, member, operation};
-  hear_peer(peer);
-  if (!edge_is_next(peer, *packet->header)) return on_usual_behind_a_gap(scope, packet, peer);
-  const peal_counter result = take_usual(scope, packet);
-  if (result == kTakenIn) return PEAL_COUNTER_RECEIVED;
-  if (result != PEAL_COUNTER_RECEIVED) return on_usual_refused(scope, packet, result);
-  operation_advance(scope);
+  const auto entry = static_cast<uint32_t>(&peer - member.membership.peers);
+  listen_to_edge(card, member, entry, header, result);
   return result;
 }
 
@@ -574,8 +492,23 @@ peal_counter receive_packet(Card& card, Packet* packet) {
       !header_matches(header, operation.pattern, operation.algorithm->usual)) {
     return receive_other(card, member, packet);
   }
-  Peer* peer = find_sender_by_hop(member.membership, header);
-  if (peer == nullptr) return on_usual_of_any(card, member, operation, packet);
+  // Most come from the power of two behind that their hop names, or from that ahead, which is the
+  // entry before it.
+  Membership& self = member.membership;
+  if (header.hop >= self.rounds) return on_usual_of_any(card, member, operation, packet);
+  static_assert(peer_ahead(0) + 1 == peer_behind(0));
+  const Peer* by_hop = &kept(self.peers[peer_behind(header.hop)]);
+  if (by_hop->address.rank == header.sender) {
+    Peer* peer = checked_peer(self, header, by_hop->known_by);
+    if (peer == nullptr) return receive_unusual(card, packet);
+    return operation.algorithm->does.on_usual(card, member, operation, packet, *peer);
+  }
+  --by_hop;
+  if (by_hop->address.rank != header.sender) {
+    return on_usual_of_any(card, member, operation, packet);
+  }
+  Peer* peer = checked_peer(self, header, by_hop->known_by);
+  if (peer == nullptr) return receive_unusual(card, packet);
   return on_usual_packet(card, member, operation, packet, *peer);
 }
 

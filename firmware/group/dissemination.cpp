@@ -9,7 +9,7 @@ void dissemination_chase(Card& card, Member& member, const Dissemination& state,
                          const PacketKind& nack) {
   const Membership& self = member.membership;
   for (uint32_t round = 0; round < self.rounds; ++round) {
-    if ((state.received & (1u << round)) != 0) continue;
+    if ((state.missing & (2u << round)) == 0) continue;
     const peal_peer_address& to = self.peers[peer_behind(round)].address;
     if (!inquiry_may_ask(card, member, inquiry, to.rank, Wanted::kFirst)) {
       if (asks_suspects(inquiry)) continue;

@@ -4,8 +4,6 @@
 // and no acknowledgement.
 #pragma once
 
-#include <bit>
-
 #include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
 #include "firmware/card_types.h"
@@ -28,52 +26,60 @@ inline peal_counter check_round(const Membership& self, const peal_wire_header& 
   return expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
 }
 
-// Rounds whose signals may go, a bit each. A round is reached when all below it have been heard: as
-// far as adding one carries.
-inline uint32_t rounds_due(const Membership& self, const Dissemination& state) {
-  const uint32_t heard = state.received;
-  return (heard ^ (heard + 1)) & ~uint32_t{state.sent} & ((1u << self.rounds) - 1);
+// Outside: signals are noted, none is sent.
+inline Dissemination dissemination_start(const Membership& self) {
+  const uint32_t rounds = (1u << self.rounds) - 1;
+  return {.missing = rounds << 1 | 1, .unsent = rounds, .asked = false};
+}
+inline void dissemination_enter(Dissemination& state) { state.missing &= ~1u; }
+inline bool is_entered(const Dissemination& state) { return (state.missing & 1) == 0; }
+inline bool is_complete(const Dissemination& state) { return (state.missing | state.unsent) == 0; }
+inline bool is_sent(const Dissemination& state, uint32_t round) {
+  return (state.unsent >> round & 1) == 0;
+}
+// Rounds whose signals may go, a bit each. A round is reached when nothing below it is missing.
+inline uint32_t rounds_due(const Dissemination& state) {
+  return ~state.missing & (state.missing - 1) & state.unsent;
 }
 
-// Sends the signals whose rounds are reached; complete when all are. `Of` says what it is a
-// dissemination of: card(), self(), state(), and what all headers begin() as. (It is asked anew for
-// each packet: so the port's calls find nothing in registers that had to be saved.)
+// Sends the signals whose rounds are reached. `Of` says what it is a dissemination of: card(),
+// self(), state(), and what all headers begin() as. (It is asked anew for each packet: so the
+// port's calls find nothing in registers that had to be saved.)
 // False when a packet could not be had.
 template <typename Of>
-bool dissemination_send(const Of& of) {
-  if (of.state().phase != DisseminationPhase::kEntered) return true;
-  for (uint32_t due = rounds_due(of.self(), of.state()); due != 0; due &= due - 1) {
-    Packet* packet = take_packet(of.card());
+[[gnu::always_inline]] inline bool dissemination_send(const Of& of) {
+  while (rounds_due(of.state()) != 0) {
+    Packet* packet = begin_packet(of.card());
     if (packet == nullptr) return false;
-    const auto round = static_cast<uint32_t>(std::countr_zero(due));
+    Dissemination& state = of.state();
+    // They go in order: what is due begins with what is unsent.
+    const auto round = static_cast<uint32_t>(__builtin_ctz(state.unsent));
+    state.unsent &= state.unsent - 1;
     Peer& to = kept(of.self().peers[peer_ahead(round)]);
     peal_wire_header* header = packet->header;
     of.begin(header);
     header->hop = static_cast<uint8_t>(round);
     readdress_packet(to.address, header);
-    edge_count(to, header);
-    of.state().sent |= static_cast<uint16_t>(due & -due);
+    edge_number(to, header);
     count(of.card(), Of::kCounter);
-    launch_packet(of.card(), packet, false);
+    end_packet(of.card(), packet);
   }
-  Dissemination& state = of.state();
-  if (state.received == (1u << of.self().rounds) - 1) state.phase = DisseminationPhase::kComplete;
   return true;
 }
 // Everybody is known to have entered: all remaining signals may go.
 template <typename Of>
 bool dissemination_prove(const Of& of) {
-  of.state().received = static_cast<uint16_t>((1u << of.self().rounds) - 1);
+  of.state().missing = 0;
   return dissemination_send(of);
 }
 // A signal of this round arrived. False: a duplicate.
 inline bool dissemination_signal(Dissemination& state, uint32_t round) {
-  const auto bit = static_cast<uint16_t>(1u << round);
-  if ((state.received & bit) != 0) {
-    if (!mutated(Mutation::kDuplicateAccepted)) return false;
-    state.received |= static_cast<uint16_t>(bit << 1);  // counted as one more arrival
+  const uint32_t bit = 2u << round;
+  if ((state.missing & bit) == 0) {
+    if (!mutated(Mutation::kDuplicateAccepted) || state.missing == 0) return false;
+    state.missing &= ~(bit << 1);  // counted as one more arrival
   }
-  state.received |= bit;
+  state.missing &= ~bit;
   return true;
 }
 // Asks for the lowest round that is missing; the later ones wait for it anyway.

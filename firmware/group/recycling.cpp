@@ -41,9 +41,7 @@ bool is_finished(const Member& member, uint64_t epoch) {
   return member.epoch_finished[epoch & 1] >= kEpochOperations;
 }
 
-bool is_entered(Member& member, uint64_t epoch) {
-  return epoch_state(member, epoch).phase != DisseminationPhase::kOutside;
-}
+bool is_entered(Member& member, uint64_t epoch) { return is_entered(epoch_state(member, epoch)); }
 
 // The epoch whose signals are awaited: the oldest one. False: none is.
 bool find_entered(Member& member, uint64_t* epoch) {
@@ -86,7 +84,7 @@ void retire_oldest(Card& card, Member& member) {
     if (holds_staging(member, operation)) release_staging(card, member, operation);
   }
   const bool entered = is_entered(member, epoch);
-  epoch_state(member, epoch) = {};
+  epoch_state(member, epoch) = dissemination_start(member.membership);
   member.epoch_finished[epoch & 1] = 0;
   member.epoch_proof[epoch & 1] = EpochProof::kSignals;
   ++member.recycled;
@@ -103,7 +101,7 @@ bool prove_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   if (is_entered(member, epoch)) {
     (void)dissemination_prove(OfEpoch{card, member, epoch});
-    if (epoch_state(member, epoch).phase != DisseminationPhase::kComplete) return false;
+    if (!is_complete(epoch_state(member, epoch))) return false;
   }
   retire_oldest(card, member);
   return true;
@@ -113,23 +111,23 @@ bool prove_oldest(Card& card, Member& member) {
 void advance(Card& card, Member& member) {
   for (uint64_t epoch = member.recycled; epoch < member.recycled + 2;) {
     Dissemination& state = epoch_state(member, epoch);
-    if (state.phase == DisseminationPhase::kOutside) {
+    if (!is_entered(state)) {
       if (!is_finished(member, epoch)) return;
       if (member.epoch_proof[epoch & 1] == EpochProof::kOperation) {
         ++epoch;
         continue;
       }
-      state.phase = DisseminationPhase::kEntered;
+      dissemination_enter(state);
       inquiry_begin(card, member, member.recycling_inquiry);
       card.timers.arm_no_later(member.timer, next_look(card, member));
     }
     // A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
     (void)dissemination_send(OfEpoch{card, member, epoch});
-    if (state.phase == DisseminationPhase::kComplete && epoch != member.recycled) {
+    if (is_complete(state) && epoch != member.recycled) {
       // Everybody entered the later epoch, so everybody had finished the earlier one.
       if (!prove_oldest(card, member)) return;
     }
-    if (state.phase == DisseminationPhase::kComplete) {
+    if (is_complete(state)) {
       retire_oldest(card, member);
       epoch = member.recycled;
     } else {
@@ -157,6 +155,8 @@ void recycling_connect(Member& member) {
   member.recycling_pattern =
       operation_pattern(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, PEAL_PACKET_SIGNAL,
                         signature_of(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, 0, 0), 0);
+  member.recycling_pattern.flags = PEAL_PACKET_NUMBERED;
+  for (Dissemination& state : member.recycling) state = dissemination_start(self);
 }
 
 void recycling_awaited(Card& card, Member& member) {
@@ -206,7 +206,7 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   const peal_peer_address& to = self.peers[peer_ahead(header.hop)].address;
   const auto was_sent = [&] {
     return epoch < member.recycled ||
-           (ahead <= 1 && (epoch_state(member, epoch).sent & (1u << header.hop)) != 0);
+           (ahead <= 1 && is_sent(epoch_state(member, epoch), header.hop));
   };
   if (was_sent()) {
     dissemination_repair(card, self, to, epoch_kind(member, PEAL_PACKET_SIGNAL, epoch), header.hop);
@@ -217,8 +217,7 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   if (was_sent()) return PEAL_COUNTER_RECEIVED;
   epoch_state(member, epoch).asked = true;
   recycling_awaited(card, member);
-  const bool away = member.finished == member.next_sequence &&
-                    epoch_state(member, epoch).phase == DisseminationPhase::kOutside;
+  const bool away = member.finished == member.next_sequence && !is_entered(member, epoch);
   const bool late = away || member.recycling_inquiry.told_late;
   const peal_not_yet body = {nack.asked_us, late ? 1u : 0u};
   const SmallPacket what = {.hop = header.hop, .payload = &body, .length = sizeof(body)};

@@ -13,6 +13,7 @@
 
 #include "firmware/card_types.h"
 #include "firmware/dma/dma.h"
+#include "firmware/operation/usual.h"
 #include "firmware/wire/header_match.h"
 #include "firmware/wire/wire_check.h"
 
@@ -79,6 +80,10 @@ struct AlgorithmFunctions {
   void (*advance)(const Scope& scope);
   // Nothing has come for an interval: asks for what is missing, within operation_may_ask().
   void (*chase)(const Scope& scope);
+  // A usual packet, from the peer that is as far behind as its hop says. Returns what the card's
+  // counters call it, all that follows from it done.
+  peal_counter (*on_usual)(Card& card, Member& member, Operation& operation, Packet* packet,
+                           Peer& peer) = on_usual_packet;
 };
 
 // One row of the registry.

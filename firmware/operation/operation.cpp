@@ -49,6 +49,7 @@ void take_pattern(const Member& member, Operation& operation) {
                                             operation.root, operation.block_bytes);
     operation.pattern = operation_pattern(self, algorithm.operation, algorithm.algorithm,
                                           usual_type(algorithm), signature, operation.sequence);
+    operation.pattern.flags = PEAL_PACKET_NUMBERED;
     operation.pattern.block_bytes = operation.block_bytes;
     operation.pattern.origin = operation.root;
   }

@@ -10,9 +10,11 @@
 
 namespace peal {
 
-// One more packet of the edge.
+// One more packet of the edge; its header says already that it has a number.
+inline void edge_number(Peer& to, peal_wire_header* header) { header->edge = ++to.sent; }
+// The same, of any header.
 inline void edge_count(Peer& to, peal_wire_header* header) {
-  header->edge = ++to.sent;
+  edge_number(to, header);
   header->flags |= PEAL_PACKET_NUMBERED;
 }
 // One that should have been sent, and could not: to its receiver it is lost.
@@ -52,9 +54,8 @@ inline void edge_explained(Peer& from, const peal_wire_header& header, uint32_t 
   from.heard = static_cast<uint8_t>(header.edge - 1);
 }
 
-// The usual case of it, of a packet that counts: is it the next one?
+// The usual case of it, of a packet that counts and has a number: is it the next one?
 inline bool edge_is_next(Peer& from, const peal_wire_header& header) {
-  if ((header.flags & PEAL_PACKET_NUMBERED) == 0) return false;
   if (header.edge != static_cast<uint8_t>(from.heard + 1)) return false;
   from.heard = header.edge;
   return true;

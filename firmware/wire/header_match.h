@@ -26,13 +26,12 @@ struct OpenFields {
   bool block_bytes;
 };
 
-// The fields that packets of one pattern have in common when they are sent the first time. Sender
-// and places differ; whether it has a number on its edge is looked at by itself.
+// The fields that packets of one pattern have in common when they are sent the first time: they
+// have a number on their edge then. Sender and places differ.
 constexpr HeaderMask header_mask(const OpenFields& open) {
   peal_wire_header mask = {};
   mask.ethertype = mask.origin = mask.length = 0xffff;
-  mask.version = mask.type = mask.operation = mask.algorithm = 0xff;
-  mask.flags = static_cast<uint8_t>(~PEAL_PACKET_NUMBERED);
+  mask.version = mask.type = mask.operation = mask.algorithm = mask.flags = 0xff;
   mask.group = mask.member = mask.signature = mask.sequence = mask.block_bytes = ~uint32_t{0};
   if (open.origin) mask.origin = 0;
   if (open.length) mask.length = 0;

@@ -59,11 +59,13 @@ inline void readdress_packet(const peal_peer_address& to, peal_wire_header* head
   std::memcpy(header->destination, to.mac, PEAL_MAC_BYTES);
   header->member = to.member;
 }
-// Fills a header for a peer; the fields that the pattern does not say are zero.
+// Fills a header for a peer; the fields that the pattern does not say are zero, and it has no
+// number yet.
 inline void address_packet(const peal_peer_address& to, const PacketKind& kind,
                            peal_wire_header* header) {
   *header = kind.pattern;
   header->type = kind.type;
+  header->flags = 0;
   header->sequence = kind.sequence;
   readdress_packet(to, header);
 }
@@ -81,6 +83,17 @@ inline void launch_packet(Card& card, Packet* packet, bool payload_summed, uint3
   }
   --card.packets_held;
   card.port->send(packet, engine);
+}
+
+// The same of one that leaves as soon as its header is written: nobody sees that the card holds it.
+inline Packet* begin_packet(Card& card) {
+  Packet* packet = card.port->allocate_packet();
+  if (packet == nullptr) count(card, PEAL_COUNTER_NO_PACKET);
+  return packet;
+}
+inline void end_packet(Card& card, Packet* packet) {
+  if (card.checksums == Checksums::kSoftware) sum_packet(packet);
+  card.port->send(packet, 0);
 }
 
 // What goes into payload_crc; zero where the firmware does not sum.

@@ -2,6 +2,7 @@
 #include "firmware/collective/barrier/barrier.h"
 
 #include "firmware/group/dissemination.h"
+#include "firmware/group/liveness.h"
 #include "firmware/operation/operation.h"
 
 namespace peal::barrier {
@@ -14,9 +15,9 @@ peal_status check(Card& /*card*/, const Member& /*member*/, const peal_submissio
   return entry.block_bytes == 0 ? PEAL_STATUS_OK : PEAL_STATUS_BAD_LENGTH;
 }
 
-void open(const Scope& /*scope*/) {}
+void open(const Scope& scope) { signals(scope) = dissemination_start(scope.member.membership); }
 
-void post(const Scope& scope) { signals(scope).phase = DisseminationPhase::kEntered; }
+void post(const Scope& scope) { dissemination_enter(signals(scope)); }
 
 // What the dissemination is of.
 struct OfBarrier {
@@ -28,22 +29,35 @@ struct OfBarrier {
   void begin(peal_wire_header* header) const { *header = scope.operation.pattern; }
 };
 
-void advance(const Scope& scope) {
-  if (!is_posted(scope.operation)) return;
+[[gnu::always_inline]] inline void go_on(const Scope& scope) {
   if (!dissemination_send(OfBarrier{scope})) operation_starved(scope);
-  if (signals(scope).phase == DisseminationPhase::kComplete) operation_finish(scope);
+  if (is_complete(signals(scope))) operation_finish(scope);
 }
+
+void advance(const Scope& scope) { go_on(scope); }
 
 peal_counter on_signal(const Scope& scope, const peal_wire_header& header) {
   const peal_counter round = check_round(scope.member.membership, header, true);
   if (round != kPacketGood) return round;
-  if (scope.operation.phase == OperationPhase::kFinished ||
-      !dissemination_signal(signals(scope), header.hop)) {
-    return PEAL_COUNTER_DUPLICATE;
-  }
+  if (!dissemination_signal(signals(scope), header.hop)) return PEAL_COUNTER_DUPLICATE;
   operation_progressed(scope);
   advance(scope);
   return kTakenIn;
+}
+
+// The same of one whose round is known to be right: one function, to the signal that follows.
+peal_counter on_usual(Card& card, Member& member, Operation& operation, Packet* packet,
+                      Peer& peer) {
+  hear_peer(peer);
+  const peal_wire_header& header = *packet->header;
+  if (!edge_is_next(peer, header)) {
+    return on_usual_behind_a_gap(card, member, operation, packet, peer);
+  }
+  const Scope scope = {card, member, operation};
+  if (!dissemination_signal(signals(scope), header.hop)) return PEAL_COUNTER_DUPLICATE;
+  operation_progressed(scope);
+  go_on(scope);
+  return PEAL_COUNTER_RECEIVED;
 }
 
 peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack) {
@@ -52,7 +66,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (round != kPacketGood) return round;
   const peal_peer_address& to =
       self.peers[peer_entry(self.rank, header.sender, self.ranks)].address;
-  if ((signals(scope).sent & 1u << header.hop) != 0) {
+  if (is_sent(signals(scope), header.hop)) {
     dissemination_repair(scope.card, self, to, packet_kind(scope.operation, PEAL_PACKET_SIGNAL),
                          header.hop);
   } else {
@@ -71,6 +85,6 @@ void chase(const Scope& scope) {
 }  // namespace
 
 constinit const AlgorithmFunctions kFunctions = {check,   open,    post,    nullptr, on_signal,
-                                                 on_nack, nullptr, advance, chase};
+                                                 on_nack, nullptr, advance, chase,   on_usual};
 
 }  // namespace peal::barrier
