@@ -56,7 +56,7 @@ inline void patience_lost(Patience& patience) { patience.lossless = false; }
 void patience_come_down(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns);
 inline void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts,
                                  TimeNs longest_ns) {
-  if (longest_ns > 0 && patience.wait_ns > timeouts.nack_ns / kPatienceLeast) {
+  if (longest_ns > 0 && patience.wait_ns * kPatienceLeast > timeouts.nack_ns) {
     patience_come_down(patience, timeouts, longest_ns);
   }
 }

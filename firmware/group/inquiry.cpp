@@ -10,18 +10,9 @@
 namespace peal {
 namespace {
 
-// Those who owe something are looked after so often in the time after which they are dead.
-constexpr TimeNs kWatches = 8;
 // A promise stands so many intervals, but no longer than a half of that time.
 constexpr TimeNs kPromise = 8;
 constexpr TimeNs kLongestPromise = 2;
-
-TimeNs first_interval(const Card& card, const Member& member) {
-  const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
-  return queues_ns > member.patience.wait_ns ? queues_ns : member.patience.wait_ns;
-}
-
-TimeNs watch_interval(const Card& card) { return card.timeouts.dead_ns / kWatches; }
 
 // Has this peer said, in the present silence and lately (whoever is silent is probed), that all it
 // had sent has come? Only where nothing of it is lost that no operation could ask for at that time,
@@ -46,7 +37,7 @@ bool has_turn(const Member& member, Inquiry& inquiry) {
 
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry) {
   inquiry.heard_ns = inquiry.from_ns = card.now;
-  inquiry.interval_ns = first_interval(card, member);
+  inquiry.interval_ns = inquiry_interval(card, member);
   inquiry.disturbed = inquiry.asked = inquiry.told_late = false;
 }
 
@@ -59,7 +50,7 @@ TimeNs inquiry_next(const Card& card, const Inquiry& inquiry) {
 }
 
 bool inquiry_is_due(const Card& card, const Member& member, Inquiry& inquiry) {
-  if (!inquiry.disturbed) inquiry.interval_ns = first_interval(card, member);
+  if (!inquiry.disturbed) inquiry.interval_ns = inquiry_interval(card, member);
   return card.now >= inquiry.from_ns + inquiry.interval_ns;
 }
 
@@ -136,7 +127,7 @@ bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry) {
 }
 
 void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uint32_t entry) {
-  const TimeNs patience_ns = first_interval(card, member);
+  const TimeNs patience_ns = inquiry_interval(card, member);
   const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
   const TimeNs soon_ns = patience_ns < card.timeouts.nack_ns ? patience_ns : card.timeouts.nack_ns;
   inquiry.doubts |= uint32_t{1} << entry;

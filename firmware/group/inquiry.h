@@ -10,12 +10,22 @@
 
 namespace peal {
 
+// How long a wait is before its first question.
+inline TimeNs inquiry_interval(const Card& card, const Member& member) {
+  const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
+  return queues_ns > member.patience.wait_ns ? queues_ns : member.patience.wait_ns;
+}
+// Those who owe something are looked after so often in the time after which they are dead.
+inline TimeNs watch_interval(const Card& card) { return card.timeouts.dead_ns / 8; }
 // The wait begins.
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry);
-// The first one: nothing was asked, and nobody has promised anything.
-inline void inquiry_open(const Card& card, const Member& member, Inquiry& inquiry) {
+// The first one: nothing was asked, and nobody has promised anything. Returns when to look.
+inline TimeNs inquiry_open(const Card& card, const Member& member, Inquiry& inquiry) {
   clear(inquiry);
-  inquiry_begin(card, member, inquiry);
+  inquiry.heard_ns = inquiry.from_ns = card.now;
+  inquiry.interval_ns = inquiry_interval(card, member);
+  const TimeNs watch_ns = watch_interval(card);
+  return card.now + (inquiry.interval_ns < watch_ns ? inquiry.interval_ns : watch_ns);
 }
 // Something of what is awaited has come. True where the wait must begin anew, which may shorten it:
 // the timer must be armed no later than inquiry_next() then. (It is armed already where arrivals

@@ -76,8 +76,9 @@ void arm_next_look(Card& card, Member& member) {
 
 void retire_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
+  Operation* const first = &member.operations[(epoch & 1) * kEpochOperations];
   for (uint64_t i = 0; i < kEpochOperations; ++i) {
-    Operation& operation = kept(member.operations[(epoch * kEpochOperations + i) % kChannels]);
+    Operation& operation = kept(first[i]);
     if (operation.timer.place != 0) card.timers.disarm(operation.timer);
     operation.phase = OperationPhase::kFree;
     operation.listens = false;
@@ -89,7 +90,7 @@ void retire_oldest(Card& card, Member& member) {
   member.epoch_proof[epoch & 1] = EpochProof::kSignals;
   ++member.recycled;
   if (entered) {
-    inquiry_open(card, member, member.recycling_inquiry);
+    (void)inquiry_open(card, member, member.recycling_inquiry);
     arm_next_look(card, member);
   }
   note_unsettled(card, member);  // what is parked may start

@@ -29,11 +29,13 @@ inline void let_go_of_key(Card& card, uint32_t key) {
 
 // A command that was accepted holds the keys that it names, until it is complete.
 inline void hold_keys(Card& card, const Command& command) {
+  if ((command.send_key | command.receive_key | command.parts_key) == 0) return;
   hold_key(card, command.send_key);
   hold_key(card, command.receive_key);
   hold_key(card, command.parts_key);
 }
 inline void let_go_of_keys(Card& card, const Command& command) {
+  if ((command.send_key | command.receive_key | command.parts_key) == 0) return;
   let_go_of_key(card, command.send_key);
   let_go_of_key(card, command.receive_key);
   let_go_of_key(card, command.parts_key);

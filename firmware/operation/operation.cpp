@@ -34,24 +34,32 @@ bool host_is_away(const Scope& scope) {
          scope.member.finished == scope.member.next_sequence;
 }
 
-// Writes its pattern, once it is known what it is of. Most operations are like the one before,
-// whose pattern differs in the sequence alone.
-void take_pattern(const Member& member, Operation& operation) {
-  const Algorithm& algorithm = *operation.algorithm;
-  const Operation& before = kept(member.operations[(operation.sequence - 1) % kChannels]);
-  if (before.algorithm == &algorithm && before.block_bytes == operation.block_bytes &&
-      before.root == operation.root) {
+bool is_alike(const Operation& operation, const Algorithm& algorithm, uint32_t block_bytes,
+              uint16_t root) {
+  return operation.algorithm == &algorithm && operation.block_bytes == block_bytes &&
+         operation.root == root;
+}
+
+// What the record is of, and with it its pattern, where the one that it was of before was not like
+// that. The last operation may have been.
+[[gnu::noinline]] void take_kind(const Member& member, Operation& operation,
+                                 const Algorithm& algorithm, uint64_t sequence,
+                                 uint32_t block_bytes, uint16_t root) {
+  operation.algorithm = &algorithm;
+  operation.block_bytes = block_bytes;
+  operation.root = root;
+  const Operation& before = kept(member.operations[(sequence - 1) % kChannels]);
+  if (is_alike(before, algorithm, block_bytes, root)) {
     operation.pattern = before.pattern;
-    operation.pattern.sequence = static_cast<uint32_t>(operation.sequence);
   } else {
     const Membership& self = member.membership;
-    const uint32_t signature = signature_of(self, algorithm.operation, algorithm.algorithm,
-                                            operation.root, operation.block_bytes);
+    const uint32_t signature =
+        signature_of(self, algorithm.operation, algorithm.algorithm, root, block_bytes);
     operation.pattern = operation_pattern(self, algorithm.operation, algorithm.algorithm,
-                                          usual_type(algorithm), signature, operation.sequence);
+                                          usual_type(algorithm), signature, sequence);
     operation.pattern.flags = PEAL_PACKET_NUMBERED;
-    operation.pattern.block_bytes = operation.block_bytes;
-    operation.pattern.origin = operation.root;
+    operation.pattern.block_bytes = block_bytes;
+    operation.pattern.origin = root;
   }
   operation.signature = operation.pattern.signature;
 }
@@ -74,29 +82,29 @@ bool is_waiting(const Operation& operation) {
 
 void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t sequence,
                     uint32_t block_bytes, Rank root) {
-  auto& [card, member, operation] = scope;
+  const auto [card, member, operation] = scope;
   operation.phase = OperationPhase::kEarly;
   operation.starved = operation.in_debt = false;
   operation.listens = !member.membership.poisoned;
-  operation.algorithm = &algorithm;
-  operation.block_bytes = block_bytes;
-  operation.root = static_cast<uint16_t>(root);
   operation.first_sender = member.membership.rank;
   operation.verdict = PEAL_STATUS_OK;
   operation.verdict_rank = PEAL_NO_RANK;
   operation.sequence = sequence;
-  take_pattern(member, operation);
-  inquiry_open(card, member, operation.inquiry);
+  // Most are like the one that had the record before: their patterns differ in the sequence alone.
+  if (!is_alike(operation, algorithm, block_bytes, static_cast<uint16_t>(root))) {
+    take_kind(member, operation, algorithm, sequence, block_bytes, static_cast<uint16_t>(root));
+  }
+  operation.pattern.sequence = static_cast<uint32_t>(sequence);
+  PEAL_ASSERT(!early_waits(operation));
   operation.dma = 0;
-  // What the one before has kept to answer late questions: nobody has any.
-  release_staging(card, member, operation);
   operation.staging_answers = false;
   operation.parts_phase = PartsPhase::kNone;
   operation.parts_read = 0;
-  PEAL_ASSERT(!early_waits(operation));
   std::memset(operation.state, 0, sizeof(operation.state));
+  // What the one before has kept to answer late questions: nobody has any.
+  if (operation.staging_mask != 0) release_staging(card, member, operation);
+  card.timers.arm(operation.timer, inquiry_open(card, member, operation.inquiry));
   algorithm.does.open(scope);
-  card.timers.arm(operation.timer, inquiry_next(card, operation.inquiry));
 }
 
 void operation_posted(const Scope& scope) {
@@ -160,9 +168,9 @@ void operation_end_if_refused(const Scope& scope) {
 }
 
 void operation_finish(const Scope& scope) {
-  auto& [card, member, operation] = scope;
-  PEAL_ASSERT(operation.phase == OperationPhase::kRunning && operation.dma == 0);
-  PEAL_ASSERT(!early_waits(operation));
+  const auto [card, member, operation] = scope;
+  PEAL_ASSERT(operation.phase == OperationPhase::kRunning);
+  PEAL_ASSERT((operation.dma | operation.early_count) == 0);
   operation.phase = OperationPhase::kFinished;
   if (!operation.inquiry.ever_asked && !is_refused(operation)) {
     patience_undisturbed(member.patience, card.timeouts, operation.inquiry.longest_ns);

@@ -31,17 +31,12 @@ void go_on_with_parts(Card& card, Member& member) {
   member.parts_wanted = part_place_next(member) != nullptr;
 }
 
-// The first operation that ended is completed, with all that follows.
-void end_first(Card& card, Member& member) {
-  Operation& operation = kept(member.operations[member.unsettled.ended - 1]);
-  const peal_status status = operation.verdict;
-  member.unsettled.ended = operation.next_ended;
+// What is rare about an operation that is complete.
+[[gnu::cold]] [[gnu::noinline]] void end_unusual(Card& card, Member& member,
+                                                 const Operation& operation, bool everybody) {
   const uint64_t sequence = operation.sequence;
-  // Who was refused need not have heard everybody.
-  const bool everybody = status == PEAL_STATUS_OK && synchronises(*operation.algorithm);
+  const peal_status status = operation.verdict;
   const bool destroys = operation.command.operation == PEAL_OPERATION_DESTROY;
-  complete_command(card, member, operation.command, status, operation.verdict_rank);
-  ++member.finished;
   if (member.parts_wanted) go_on_with_parts(card, member);
   if (destroys) {
     // Disagreement leaves the group standing; success and death are its end.
@@ -56,6 +51,20 @@ void end_first(Card& card, Member& member) {
   } else {
     recycling_finished(card, member, sequence, everybody);
   }
+}
+
+// The first operation that ended is completed, with all that follows.
+void end_first(Card& card, Member& member) {
+  Operation& operation = kept(member.operations[member.unsettled.ended - 1]);
+  member.unsettled.ended = operation.next_ended;
+  complete_command(card, member, operation.command, operation.verdict, operation.verdict_rank);
+  ++member.finished;
+  // Who was refused need not have heard everybody.
+  const bool everybody = operation.verdict == PEAL_STATUS_OK && synchronises(*operation.algorithm);
+  if (member.parts_wanted || member.destroying || member.membership.poisoned) {
+    return end_unusual(card, member, operation, everybody);
+  }
+  recycling_finished(card, member, operation.sequence, everybody);
 }
 
 // One step; false when the member is settled.
