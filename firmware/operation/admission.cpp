@@ -31,28 +31,37 @@ namespace {
   return operation != PEAL_OPERATION_DESTROY || member.finished == sequence;
 }
 
-// The command is in the operation's record already.
-void run_command(const Scope& scope) {
+[[gnu::always_inline]] inline void start(const Scope& scope) {
+  ++scope.member.started;
+  scope.operation.phase = OperationPhase::kRunning;
+  scope.operation.algorithm->does.post(scope);
+  operation_advance(scope);
+}
+
+// A packet has made the record.
+[[gnu::noinline]] void run_early(const Scope& scope) {
   auto& [card, member, operation] = scope;
   const Command& command = operation.command;
-  const Algorithm& algorithm = *command.algorithm;
-  const bool early = operation.phase == OperationPhase::kEarly;
-  PEAL_ASSERT(early || operation.phase == OperationPhase::kFree || mutated(Mutation::kNoRecycling));
-  if (!early) {
-    operation_open(scope, algorithm, command.sequence, command.block_bytes, command.root);
+  const bool agrees = operation.algorithm == command.algorithm && operation.root == command.root &&
+                      operation.block_bytes == command.block_bytes;
+  if (agrees && !is_refused(operation)) {
+    operation_posted(scope);
+    return start(scope);
   }
   ++member.started;
-  const bool agrees = operation.algorithm == &algorithm && operation.root == command.root &&
-                      operation.block_bytes == command.block_bytes;
   operation.phase = OperationPhase::kRunning;
   if (!agrees) refuse(scope, PEAL_STATUS_MISMATCH, operation.first_sender);
-  if (is_refused(operation)) {
-    operation_end_if_refused(scope);
-    return;
-  }
-  if (early) operation_posted(scope);
-  algorithm.does.post(scope);
-  operation_advance(scope);
+  operation_end_if_refused(scope);
+}
+
+// The command is in the operation's record already.
+[[gnu::always_inline]] inline void run_command(const Scope& scope) {
+  const Operation& operation = scope.operation;
+  const Command& command = operation.command;
+  if (operation.phase == OperationPhase::kEarly) return run_early(scope);
+  PEAL_ASSERT(operation.phase == OperationPhase::kFree || mutated(Mutation::kNoRecycling));
+  operation_open(scope, *command.algorithm, command.sequence, command.block_bytes, command.root);
+  start(scope);
 }
 
 // Takes the uses of its keys.

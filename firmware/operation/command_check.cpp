@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/operation/command_check.h"
 
-#include "firmware/base/kept.h"
-#include "firmware/group/member.h"
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
 #include "firmware/group/remote.h"
 #include "firmware/operation/algorithm.h"
 
@@ -24,28 +26,38 @@ namespace {
                                                 : PEAL_STATUS_BAD_ALGORITHM;
 }
 
-}  // namespace
-
-Member* find_commanded(Card& card, ContextId context, const peal_submission& entry) {
-  Member* found = find_member(card, entry.member);
-  if (found == nullptr || found->context != context || found->phase != MemberPhase::kActive) {
-    return nullptr;
-  }
-  return &kept(*found);
+// All but the phase, which is the ring's.
+uint32_t reserved_bits(const peal_submission& entry) {
+  constexpr uint8_t kReserved[] = {0xff, 0xff, 0xff, 0};
+  uint32_t bits;
+  static_assert(offsetof(peal_submission, phase) == offsetof(peal_submission, reserved) + 3);
+  std::memcpy(&bits, reinterpret_cast<const uint8_t*>(&entry) + offsetof(peal_submission, reserved),
+              sizeof(bits));
+  return bits & std::bit_cast<uint32_t>(kReserved);
 }
+
+// Is a root that is not rank 0 one? Where there are parts it shares its field with the table's key.
+bool take_root(const Algorithm& algorithm, const Member& member, uint32_t* root) {
+  if (algorithm.lengths == Lengths::kOfParts) {
+    *root = 0;
+    return true;
+  }
+  return algorithm.rooted && *root < member.membership.ranks;
+}
+
+}  // namespace
 
 peal_status check_command(Card& card, Member& member, const peal_submission& entry,
                           Command* command) {
   const Algorithm* algorithm = find_algorithm(entry.operation, entry.algorithm);
-  if (algorithm == nullptr || (entry.flags & ~uint32_t{kAlgorithms.flags[entry.operation]}) != 0 ||
-      (entry.reserved[0] | entry.reserved[1] | entry.reserved[2]) != 0 || member.destroying ||
-      entry.sequence != member.next_sequence || member.membership.ranks > algorithm->ranks_max ||
+  if (algorithm == nullptr || (entry.flags & ~uint32_t{algorithm->flags}) != 0 ||
+      reserved_bits(entry) != 0 || member.destroying || entry.sequence != member.next_sequence ||
+      member.membership.ranks > algorithm->ranks_max ||
       (algorithm->senders == Senders::kGroup && !knows_everybody(member))) {
     return why_not(member, entry);
   }
-  const bool has_parts = algorithm->lengths == Lengths::kOfParts;
-  const uint32_t root = has_parts ? 0 : entry.root;  // it shares its field with the table's key
-  if (root >= (algorithm->rooted ? member.membership.ranks : 1u)) return PEAL_STATUS_BAD_ROOT;
+  uint32_t root = entry.root;
+  if (root != 0 && !take_root(*algorithm, member, &root)) return PEAL_STATUS_BAD_ROOT;
   command->operation = entry.operation;
   command->in_place = (entry.flags & PEAL_SUBMIT_IN_PLACE) != 0;
   command->algorithm = algorithm;

@@ -59,7 +59,10 @@ constexpr AlgorithmTable table() {
   AlgorithmTable table = {};
   for (const Algorithm& algorithm : kRows) {
     table.rows[algorithm.operation][algorithm.algorithm] = &algorithm;
-    table.flags[algorithm.operation] |= algorithm.flags;
+    // What a submission may carry depends on the operation alone.
+    PEAL_ASSERT(!table.served[algorithm.operation] ||
+                table.flags[algorithm.operation] == algorithm.flags);
+    table.flags[algorithm.operation] = algorithm.flags;
     table.served[algorithm.operation] = true;
   }
   return table;
