@@ -113,14 +113,19 @@ void finish_messages(Card& card) {
   queue::expect_turn(card);
 }
 
+// Usually nothing is, which is one look.
+[[gnu::always_inline]] inline bool is_due(const Card& card) {
+  return std::bit_cast<uint32_t>(card.due) != 0;
+}
+
 [[gnu::noinline]] void finish_all(Card& card) {
   settle(card);
-  if (card.due.messages || card.due.queues) finish_messages(card);
+  if (is_due(card)) finish_messages(card);
 }
 
 // The end of an entry point.
 [[gnu::always_inline]] inline void finish(Card& card) {
-  if (std::bit_cast<uint32_t>(card.due) != 0) finish_all(card);
+  if (is_due(card)) finish_all(card);
 }
 
 // Looks at the frame before anybody else does.
@@ -289,13 +294,15 @@ void card_on_submission(Card& card, ContextId context, const peal_submission& en
 
 void card_on_packet(Card& card, Packet* packet, uint32_t frame_bytes, TimeNs now) {
   card.now = now;
-  ++card.packets_held;
   packet->holds = 1;
   const peal_counter result = receive_frame(card, packet, frame_bytes);
   count(card, result);
   finish(card);
-  if (mutated(Mutation::kLeakOnDrop) && result != PEAL_COUNTER_RECEIVED) return;
-  unhold_packet(card, packet);
+  if (mutated(Mutation::kLeakOnDrop) && result != PEAL_COUNTER_RECEIVED) {
+    ++card.packets_held;
+    return;
+  }
+  let_go_of_arrival(card, packet);
 }
 
 void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {

@@ -51,12 +51,11 @@ void TimerHeap::arm(Timer& timer, TimeNs deadline_ns) {
   }
 }
 
-void TimerHeap::disarm(Timer& timer) {
-  if (timer.place == 0) return;
+void TimerHeap::take_out(Timer& timer) {
   const uint32_t index = timer.place - 1;
   timer.place = 0;
   --count;
-  if (index < count) settle(index, entries[count]);
+  settle(index, entries[count]);
 }
 
 Timer* TimerHeap::pop_due(TimeNs now) {

@@ -40,12 +40,21 @@ struct TimerHeap {
   void arm_no_later(Timer& timer, TimeNs deadline_ns) {
     if (timer.place == 0 || timer.deadline_ns > deadline_ns) arm(timer, deadline_ns);
   }
-  void disarm(Timer& timer);
+  void disarm(Timer& timer) {
+    if (timer.place == 0) return;
+    if (timer.place == count) {
+      timer.place = 0;
+      --count;
+    } else {
+      take_out(timer);
+    }
+  }
   [[nodiscard]] TimeNs earliest() const { return count == 0 ? kNever : entries[0]->deadline_ns; }
   // Takes the earliest timer out if it is due, else null.
   Timer* pop_due(TimeNs now);
 
  private:
+  void take_out(Timer& timer);
   void put(uint32_t index, Timer* timer);
   // Puts a timer where it belongs: here, or above, or below.
   void sift_up(uint32_t index, Timer* timer);

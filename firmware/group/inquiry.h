@@ -32,7 +32,7 @@ inline TimeNs inquiry_open(const Card& card, const Member& member, Inquiry& inqu
 // follow each other, and looks again when it fires.)
 [[nodiscard]] inline bool inquiry_heard(const Card& card, Inquiry& inquiry) {
   const TimeNs waited_ns = card.now - inquiry.heard_ns;
-  if (!inquiry.asked && waited_ns > inquiry.longest_ns) inquiry.longest_ns = waited_ns;
+  if (waited_ns > inquiry.longest_ns && !inquiry.asked) inquiry.longest_ns = waited_ns;
   inquiry.heard_ns = inquiry.from_ns = card.now;
   return inquiry.disturbed;
 }

@@ -137,6 +137,19 @@ void advance(Card& card, Member& member) {
   }
 }
 
+// An operation is over that may have been the last of its epoch, or proves that everybody is past the
+// one before.
+[[gnu::noinline]] void follow_end(Card& card, Member& member, uint64_t epoch, bool proves) {
+  if (proves) {
+    EpochProof& proof = member.epoch_proof[epoch & 1];
+    if (proof == EpochProof::kSignals) proof = EpochProof::kOperation;
+    if (epoch != member.recycled && is_finished(member, member.recycled)) {
+      (void)prove_oldest(card, member);  // where no packet is to be had, at the next time-out
+    }
+  }
+  if (is_finished(member, epoch)) advance(card, member);
+}
+
 // Somebody needs the signals of an epoch.
 void join(Card& card, Member& member, uint64_t epoch) {
   member.epoch_proof[epoch & 1] = EpochProof::kAsked;
@@ -167,15 +180,9 @@ void recycling_awaited(Card& card, Member& member) {
 
 void recycling_finished(Card& card, Member& member, uint64_t sequence, bool everybody) {
   const uint64_t epoch = sequence / kEpochOperations;
-  ++member.epoch_finished[epoch & 1];
-  if (everybody && is_proving_place(sequence)) {
-    EpochProof& proof = member.epoch_proof[epoch & 1];
-    if (proof == EpochProof::kSignals) proof = EpochProof::kOperation;
-    if (epoch != member.recycled && is_finished(member, member.recycled)) {
-      (void)prove_oldest(card, member);  // where no packet is to be had, at the next time-out
-    }
-  }
-  if (is_finished(member, epoch)) advance(card, member);
+  const uint16_t finished = ++member.epoch_finished[epoch & 1];
+  const bool proves = everybody && is_proving_place(sequence);
+  if (proves || finished >= kEpochOperations) follow_end(card, member, epoch, proves);
 }
 
 bool recycling_prove(Card& card, Member& member) {

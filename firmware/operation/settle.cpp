@@ -13,14 +13,14 @@
 namespace peal {
 namespace {
 
-void fail_operations(Card& card, Member& member) {
+[[gnu::cold]] [[gnu::noinline]] void fail_operations(Card& card, Member& member) {
   member.unsettled.failing = false;
   for (Operation& operation : member.operations) {
     operation_fail({card, member, operation}, PEAL_STATUS_PEER_DEAD, member.membership.dead_rank);
   }
 }
 
-void fail_what_is_parked(Card& card, Member& member) {
+[[gnu::cold]] [[gnu::noinline]] void fail_what_is_parked(Card& card, Member& member) {
   fail_parked(card, member, PEAL_STATUS_PEER_DEAD, member.membership.dead_rank);
 }
 
@@ -87,7 +87,7 @@ bool settle_step(Card& card, Member& member) {
 }  // namespace
 
 void settle_all(Card& card) {
-  while (card.due.unsettled != 0) {
+  do {
     Member& member = kept(card.members[card.due.unsettled - 1]);
     while (settle_step(card, member)) {
     }
@@ -96,7 +96,7 @@ void settle_all(Card& card) {
     if (member.phase == MemberPhase::kDying && member.dma == 0 && member.p2p_uses == 0) {
       release_member(card, member);
     }
-  }
+  } while (card.due.unsettled != 0);
 }
 
 }  // namespace peal

@@ -7,9 +7,10 @@
 
 namespace peal {
 
-// Until nothing is left to settle. Nobody may rely on an operation or a member across this.
+// Something is left to settle.
 void settle_all(Card& card);
 
+// Until nothing is left to settle. Nobody may rely on an operation or a member across this.
 inline void settle(Card& card) {
   if (card.due.unsettled != 0) settle_all(card);
 }

@@ -53,6 +53,17 @@ inline void unhold_packet(Card& card, Packet* packet) {
     --packet->holds;
   }
 }
+// One that came, when its entry point is over: the card holds it where somebody has kept it.
+inline void let_go_of_arrival(Card& card, Packet* packet) {
+  if (packet->holds == 1) {
+    packet->holds = 0;
+    card.port->release_packet(packet);
+  } else {
+    PEAL_ASSERT(packet->holds > 0);
+    --packet->holds;
+    ++card.packets_held;
+  }
+}
 
 // To this peer of the group.
 inline void readdress_packet(const peal_peer_address& to, peal_wire_header* header) {
