@@ -215,9 +215,10 @@ struct Mover {
 
 enum class OperationPhase : uint8_t {
   kFree,
-  kEarly,     // made by a packet or a NACK; the host has not posted
-  kRunning,   // posted
   kFinished,  // over for the host; kept for late NACKs until recycled
+  // Open, from here on:
+  kEarly,    // made by a packet or a NACK; the host has not posted
+  kRunning,  // posted
 };
 
 // Whom a look at what is missing may ask.

@@ -67,19 +67,15 @@ template <typename Of>
   return true;
 }
 // Everybody is known to have entered: all remaining signals may go.
-template <typename Of>
-bool dissemination_prove(const Of& of) {
-  of.state().missing = 0;
-  return dissemination_send(of);
-}
+inline void dissemination_prove(Dissemination& state) { state.missing = 0; }
 // A signal of this round arrived. False: a duplicate.
 inline bool dissemination_signal(Dissemination& state, uint32_t round) {
-  const uint32_t bit = 2u << round;
-  if ((state.missing & bit) == 0) {
+  const uint32_t place = round + 1;
+  if ((state.missing >> place & 1) == 0) [[unlikely]] {
     if (!mutated(Mutation::kDuplicateAccepted) || state.missing == 0) return false;
-    state.missing &= ~(bit << 1);  // counted as one more arrival
+    state.missing &= ~(2u << place);  // counted as one more arrival
   }
-  state.missing &= ~bit;
+  state.missing &= ~(1u << place);
   return true;
 }
 // Asks for the lowest round that is missing; the later ones wait for it anyway.

@@ -37,6 +37,11 @@ struct OfEpoch {
   }
 };
 
+// A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
+[[gnu::noinline]] void send_signals(Card& card, Member& member, uint64_t epoch) {
+  (void)dissemination_send(OfEpoch{card, member, epoch});
+}
+
 bool is_finished(const Member& member, uint64_t epoch) {
   return member.epoch_finished[epoch & 1] >= kEpochOperations;
 }
@@ -101,7 +106,8 @@ void retire_oldest(Card& card, Member& member) {
 bool prove_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   if (is_entered(member, epoch)) {
-    (void)dissemination_prove(OfEpoch{card, member, epoch});
+    dissemination_prove(epoch_state(member, epoch));
+    send_signals(card, member, epoch);
     if (!is_complete(epoch_state(member, epoch))) return false;
   }
   retire_oldest(card, member);
@@ -122,8 +128,7 @@ void advance(Card& card, Member& member) {
       inquiry_begin(card, member, member.recycling_inquiry);
       card.timers.arm_no_later(member.timer, next_look(card, member));
     }
-    // A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
-    (void)dissemination_send(OfEpoch{card, member, epoch});
+    send_signals(card, member, epoch);
     if (is_complete(state) && epoch != member.recycled) {
       // Everybody entered the later epoch, so everybody had finished the earlier one.
       if (!prove_oldest(card, member)) return;

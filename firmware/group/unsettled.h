@@ -12,7 +12,6 @@ namespace peal {
 inline void note_unsettled(Card& card, Member& member) {
   if (member.unsettled.listed) return;
   member.unsettled.listed = true;
-  member.unsettled.next = 0;
   const auto name = static_cast<uint16_t>(member.index + 1);
   if (card.due.unsettled == 0) {
     card.due.unsettled = name;

@@ -25,7 +25,7 @@ namespace {
   if (sequence >= recycling_limit(member)) return false;
   if (recycling_must_wait(member, sequence)) {
     const Algorithm* row = find_algorithm(operation, algorithm);
-    if (row != nullptr && synchronises(*row)) return false;
+    if (row != nullptr && row->synchronises) return false;
   }
   // A destroy is the group's last word: everything before it is over, here.
   return operation != PEAL_OPERATION_DESTROY || member.finished == sequence;

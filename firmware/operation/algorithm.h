@@ -102,17 +102,14 @@ struct Algorithm {
   HeaderMask usual = header_mask({.origin = !rooted,
                                   .length = carries_blocks(packets),
                                   .block_bytes = lengths == Lengths::kOfParts});
+  // Is it complete only where every rank has started it? Those whose every rank sends, to whom the
+  // others do not finish before they have heard it. (Of parts some may have nothing to send.)
+  bool synchronises = release != Release::kCredited && lengths == Lengths::kOne;
 };
 
 // What most of its packets are.
 constexpr uint8_t usual_type(const Algorithm& algorithm) {
   return carries_blocks(algorithm.packets) ? PEAL_PACKET_DATA : PEAL_PACKET_SIGNAL;
-}
-
-// Is it complete only where every rank has started it? Those whose every rank sends, to whom the
-// others do not finish before they have heard it. (Of parts some may have nothing to send.)
-constexpr bool synchronises(const Algorithm& algorithm) {
-  return algorithm.release != Release::kCredited && algorithm.lengths == Lengths::kOne;
 }
 
 // Does a rank wait for one other alone, its parent in a tree?

@@ -15,7 +15,7 @@ inline bool is_posted(const Operation& operation) {
 }
 // Not over for the host.
 inline bool is_open(const Operation& operation) {
-  return operation.phase == OperationPhase::kEarly || operation.phase == OperationPhase::kRunning;
+  return operation.phase >= OperationPhase::kEarly;
 }
 inline bool is_refused(const Operation& operation) { return operation.verdict != PEAL_STATUS_OK; }
 

@@ -60,7 +60,7 @@ void end_first(Card& card, Member& member) {
   complete_command(card, member, operation.command, operation.verdict, operation.verdict_rank);
   ++member.finished;
   // Who was refused need not have heard everybody.
-  const bool everybody = operation.verdict == PEAL_STATUS_OK && synchronises(*operation.algorithm);
+  const bool everybody = operation.verdict == PEAL_STATUS_OK && operation.algorithm->synchronises;
   if (member.parts_wanted || member.destroying || member.membership.poisoned) {
     return end_unusual(card, member, operation, everybody);
   }
@@ -92,6 +92,7 @@ void settle_all(Card& card) {
     while (settle_step(card, member)) {
     }
     card.due.unsettled = member.unsettled.next;
+    member.unsettled.next = 0;
     member.unsettled.listed = false;
     if (member.phase == MemberPhase::kDying && member.dma == 0 && member.p2p_uses == 0) {
       release_member(card, member);

@@ -50,7 +50,7 @@ peal_counter on_usual(Card& card, Member& member, Operation& operation, Packet* 
                       Peer& peer) {
   hear_peer(peer);
   const peal_wire_header& header = *packet->header;
-  if (!edge_is_next(peer, header)) {
+  if (!edge_is_next(peer, header)) [[unlikely]] {
     return on_usual_behind_a_gap(card, member, operation, packet, peer);
   }
   const Scope scope = {card, member, operation};
