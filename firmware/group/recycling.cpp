@@ -142,8 +142,8 @@ void advance(Card& card, Member& member) {
   }
 }
 
-// An operation is over that may have been the last of its epoch, or proves that everybody is past the
-// one before.
+// An operation is over that may have been the last of its epoch, or proves that everybody is past
+// the one before.
 [[gnu::noinline]] void follow_end(Card& card, Member& member, uint64_t epoch, bool proves) {
   if (proves) {
     EpochProof& proof = member.epoch_proof[epoch & 1];
