@@ -58,10 +58,10 @@ void on_member_timer(Card& card, Member& member) {
 
 // What queues wait for. (One packet, or one DMA, brings no more than there is room for.)
 void take_notices(Card& card) {
-  p2p::Noticed noticed;
-  while (p2p::next_notice(card, &noticed)) {
-    queue::tell(card, card.members[noticed.member], noticed.source, noticed.notice);
+  for (const p2p::Noticed& each : p2p::noticed(card)) {
+    queue::tell(card, card.members[each.member], each.source, each.notice);
   }
+  p2p::forget_noticed(card);
 }
 
 // Addresses have come, or have not: who waited for them goes on, or ends.
@@ -90,7 +90,7 @@ void end_request(Card& card, const p2p::Over& over) {
 }
 
 // What came of point-to-point: requests that are over, and what queues wait for.
-void finish_point_to_point(Card& card) {
+[[gnu::always_inline]] inline void finish_point_to_point(Card& card) {
   while (card.due.messages) {
     p2p::advance(card);
     p2p::Over over;

@@ -224,6 +224,10 @@ struct Connection {
   uint32_t life;         // of this card's connections, counted
   uint32_t peer_life;    // accepted: which of the asker's it is
   peal_peer_address address;
+  // What the headers of all its packets have in common: of those that it sends, and of those that
+  // come by it, once something has. (Nothing has: no packet's.)
+  alignas(16) peal_wire_header sent;
+  alignas(16) peal_wire_header heard_by;
   RequestList work;   // whatever has something to send, but for
   RequestList sends;  // those that still have to be announced
   // sending
@@ -238,6 +242,7 @@ struct Connection {
   uint32_t inquired;     // by an ACK, whose place among the transmissions this is; 0: no
   TimeNs round_trip_ns;  // smoothed, and how much it varies; 0: not known
   TimeNs variation_ns;
+  TimeNs answer_ns;    // what follows from these: within it an answer comes
   TimeNs deadline_ns;  // by which an answer is due, unless packets have left since it was set
   TimeNs launched_ns;  // when the last packet with a number left
   // receiving
@@ -299,7 +304,6 @@ struct State {
   uint16_t tokens_most;
   uint16_t tokens_used;
   uint16_t notice_count;
-  uint16_t notice_first;
   uint16_t kept_most;  // packets of posted puts
   uint16_t kept;
   RefusedPut refused;

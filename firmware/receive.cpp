@@ -413,28 +413,32 @@ peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet, Peer
 }
 
 // The usual packet of point-to-point comes by a connection from a peer: what its header has in
-// common with those that this member sends, the connection's handle and its sender's identity say
-// all that the long way asks for.
-peal_counter receive_point_to_point(Card& card, Member& member, Packet* packet) {
+// common with all that come by it says all that the long way asks for.
+[[gnu::always_inline]] inline peal_counter receive_point_to_point(Card& card, Member& member,
+                                                                  Packet* packet) {
   static constexpr HeaderMask kUsual = [] {
-    constexpr OpenFields kOpen = {.origin = true, .length = true, .block_bytes = true};
+    constexpr OpenFields kOpen = {.origin = true, .length = true, .block_bytes = false};
     auto mask = std::bit_cast<peal_wire_header>(header_mask(kOpen));
     mask.type = 0;
     mask.sequence = 0;
     mask.flags = 0xff;
     mask.hop = static_cast<uint8_t>(~PEAL_P2P_ASK);
+    mask.identity = ~uint32_t{0};
+    mask.sender = 0xffff;
+    mask.edge = 0xff;
     return std::bit_cast<HeaderMask>(mask);
   }();
   const peal_wire_header& header = *packet->header;
-  Membership& self = member.membership;
-  const bool usual = header.type >= PEAL_PACKET_ACK &&
-                     header_matches(header, self.pattern, kUsual) &&
-                     check_type(header, kPointToPointPackets) == kPacketGood;
-  p2p::Connection* connection = usual ? p2p::find_usual(card, member, header) : nullptr;
-  Peer* peer = connection == nullptr ? nullptr : checked_peer(self, header, connection->peer_entry);
-  if (peer == nullptr) return receive_unusual(card, packet);
-  hear_peer(*peer);
-  return p2p::on_connection(card, *connection, packet);
+  p2p::Connection* found = p2p::find_named(card, header);
+  if (found == nullptr) return receive_unusual(card, packet);
+  p2p::Connection& connection = kept(*found);
+  if (!header_matches(header, connection.heard_by, kUsual) ||
+      check_type(header, kPointToPointPackets) != kPacketGood) {
+    return receive_unusual(card, packet);
+  }
+  hear_peer(member.membership.peers[connection.peer_entry]);
+  if (header.type == PEAL_PACKET_PUT) return p2p::on_usual_put(card, connection, packet);
+  return p2p::on_connection(card, connection, packet);
 }
 
 // Of no operation that listens, but perhaps of the group's own, or of point-to-point.
@@ -442,8 +446,9 @@ peal_counter receive_point_to_point(Card& card, Member& member, Packet* packet) 
   const peal_wire_header& header = *packet->header;
   Membership& self = member.membership;
   if (member.phase != MemberPhase::kActive || self.poisoned) return receive_unusual(card, packet);
+  if (header.type >= PEAL_PACKET_ACK) return receive_point_to_point(card, member, packet);
   if (header.operation != PEAL_OPERATION_RECYCLE || !is_of_recycling(member, header)) {
-    return receive_point_to_point(card, member, packet);
+    return receive_unusual(card, packet);
   }
   Peer* peer = find_sender(self, header);
   return peer == nullptr ? receive_unusual(card, packet)

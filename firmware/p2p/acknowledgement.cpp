@@ -18,23 +18,35 @@ namespace {
 // order.
 constexpr uint32_t kReordered = 3;
 
+void note_sent(Card& card, Request& request) {
+  --request.records;
+  end_if_sent(card, request);
+  finish_if_quiet(card, request);
+}
+
 // True: it was news.
-bool note_landed(Card& card, Connection& connection, SendRecord& record) {
+[[gnu::always_inline]] inline bool note_landed(Card& card, Connection& connection,
+                                               SendRecord& record) {
   if (record.state == RecordState::kLanded) return false;
-  if (record.state == RecordState::kSent && record.times == 1 && record.asked) {
-    note_round_trip(connection, card.now - record.sent_ns);
+  if (record.asked && record.times == 1 && record.state == RecordState::kSent) {
+    note_round_trip(card, connection, card.now - record.sent_ns);
   }
   if (static_cast<int32_t>(record.order - connection.newest) > 0) connection.newest = record.order;
   if (record.state == RecordState::kWaiting) --connection.waiting;
   record.state = RecordState::kLanded;
   if (record.kept != nullptr) unkeep(card, record);
-  Request* request = request_at(card.p2p, record.request);
-  record.request = 0;
-  if (request == nullptr) return true;
-  --request->records;
-  end_if_sent(card, *request);
-  finish_if_quiet(card, *request);
+  if (record.request != 0) {
+    note_sent(card, card.p2p.requests[std::exchange(record.request, uint16_t{0}) - 1]);
+  }
   return true;
+}
+
+// What the other side has room for.
+void take_room(Connection& connection, const peal_wire_header& header) {
+  if (static_cast<int16_t>(header.origin - connection.given) > 0) connection.given = header.origin;
+  if (static_cast<int8_t>(header.fragment - connection.data_given) > 0) {
+    connection.data_given = header.fragment;
+  }
 }
 
 // The window is how much the way to there holds: half as much after a loss, one more for each

@@ -13,22 +13,17 @@ namespace peal::p2p {
 // The fields of any packet's header; `landed`: of an ACK's body, else 0. False: they cannot be.
 [[nodiscard]] bool take_news(Card& card, Connection& connection, const peal_wire_header& header,
                              uint64_t landed);
-// What the other side has room for.
-inline void take_room(Connection& connection, const peal_wire_header& header) {
-  if (static_cast<int16_t>(header.origin - connection.given) > 0) connection.given = header.origin;
-  if (static_cast<int8_t>(header.fragment - connection.data_given) > 0) {
-    connection.data_given = header.fragment;
-  }
+// Does it say no more than others did, in a life that is not to end?
+[[nodiscard]] inline bool says_nothing_new(const Connection& connection,
+                                           const peal_wire_header& header) {
+  return header.piece == connection.base && header.origin == connection.given &&
+         header.fragment == connection.data_given && connection.phase == ConnectionPhase::kOpen;
 }
 // The same, where most headers say nothing new.
 [[nodiscard]] inline bool take_acknowledgement(Card& card, Connection& connection,
                                                const peal_wire_header& header, uint64_t landed) {
-  if (header.piece != connection.base || landed != 0) {
-    return take_news(card, connection, header, landed);
-  }
-  take_room(connection, header);
-  note_ready(card, connection);
-  return true;
+  if (landed == 0 && says_nothing_new(connection, header)) return true;
+  return take_news(card, connection, header, landed);
 }
 // Has something been sent that no answer was asked for?
 inline bool may_inquire(const Card& card, const Connection& connection) {

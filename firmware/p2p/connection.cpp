@@ -4,6 +4,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
 #include "firmware/p2p/request.h"
+#include "firmware/p2p/timing.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::p2p {
@@ -150,11 +151,14 @@ Connection& take_connection(Card& card, const Member& member, const peal_peer_ad
   connection.engine = engine;
   connection.life = ++state.lives;
   connection.address = address;
+  address_packet(address, membership_kind(member.membership, 0), &connection.sent);
+  connection.sent.edge = engine;
   const Membership& self = member.membership;
   const uint32_t entry = peer_entry(self.rank, address.rank, self.ranks);
   connection.peer_entry = entry == kNoPeer ? kNoEntry : static_cast<uint8_t>(entry);
   connection.told = kPlaces;
   connection.window = kWindow / 2;
+  connection.answer_ns = kFirstIntervals * card.timeouts.nack_ns;
   connection.opened_ns = connection.used_ns = card.now;
   connection.timer.kind = TimerKind::kConnection;
   connection.timer.member = static_cast<uint16_t>(index);
@@ -182,6 +186,7 @@ void give_back(Card& card, Connection& connection) {
   leave_bucket(state, connection);
   give_tokens_back(state, connection);
   connection.phase = ConnectionPhase::kFree;
+  connection.heard_by = {};
   connection.next = state.free_connection;
   state.free_connection = static_cast<uint16_t>(index_of(state, connection) + 1);
   --state.connections_used;

@@ -47,7 +47,7 @@ void attach_wanting(Card& card, Connection& connection);
 
 // Has it anything to send, be it what ends its life?
 inline bool has_to_send(const Connection& connection) {
-  return connection.waiting != 0 || connection.work.first != 0 || connection.sends.first != 0 ||
+  return (connection.waiting | connection.work.first | connection.sends.first) != 0 ||
          connection.phase != ConnectionPhase::kOpen;
 }
 void put_on_ready_list(Card& card, Connection& connection);

@@ -20,7 +20,7 @@ bool send_body(Card& card, const Connection& connection, uint8_t type, uint8_t h
                const void* body, uint16_t bytes) {
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
-  write_header(card, connection, type, 0, bytes, packet->header);
+  write_header(connection, type, 0, bytes, packet->header);
   packet->header->hop = hop;
   std::memcpy(packet->payload, body, bytes);
   count(card, PEAL_COUNTER_SENT_P2P_CONTROL);
@@ -40,16 +40,6 @@ uint64_t landed_behind(const Connection& connection) {
 }
 
 }  // namespace
-
-void write_header(const Card& card, const Connection& connection, uint8_t type, uint32_t sequence,
-                  uint16_t length, peal_wire_header* header) {
-  const Membership& self = card.members[connection.member].membership;
-  write_plain(self, connection.address, connection.engine, type, connection.peer, length, header);
-  header->sequence = sequence;
-  header->piece = connection.landed;
-  header->origin = connection.told;
-  header->fragment = connection.data_told;
-}
 
 bool tell(Card& card, const Membership& self, const peal_peer_address& to, uint8_t engine,
           uint8_t type, uint32_t handle, uint32_t own_handle, uint32_t life) {

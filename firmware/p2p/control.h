@@ -9,8 +9,17 @@
 namespace peal::p2p {
 
 // Makes the header of a connection's packet: also what has come by it.
-void write_header(const Card& card, const Connection& connection, uint8_t type, uint32_t sequence,
-                  uint16_t length, peal_wire_header* header);
+inline void write_header(const Connection& connection, uint8_t type, uint32_t sequence,
+                         uint16_t length, peal_wire_header* header) {
+  *header = connection.sent;
+  header->type = type;
+  header->sequence = sequence;
+  header->piece = connection.landed;
+  header->origin = connection.told;
+  header->fragment = connection.data_told;
+  header->length = length;
+  header->block_bytes = connection.peer;
+}
 
 // Without a connection here, to the one of this handle there. False: there was no packet; nothing
 // is lost that is not asked for again.

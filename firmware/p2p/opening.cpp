@@ -6,6 +6,21 @@
 #include "firmware/p2p/timing.h"
 
 namespace peal::p2p {
+namespace {
+
+// By what this member knows: so a packet that is like it has all that the long way asks for.
+void expect_packets(Card& card, Connection& connection) {
+  const Membership& self = member_of(card, connection).membership;
+  if (connection.peer_entry == kNoEntry) return;
+  peal_wire_header& pattern = connection.heard_by;
+  pattern = self.pattern;
+  pattern.identity = self.peers[connection.peer_entry].identity;
+  pattern.sender = connection.rank;
+  pattern.edge = connection.engine;
+  pattern.block_bytes = handle_of(card.p2p, connection);
+}
+
+}  // namespace
 
 void open_connection(Card& card, const Member& member, const peal_peer_address& address,
                      uint8_t engine) {
@@ -56,6 +71,7 @@ bool answer_open(Card& card, Connection& connection, const peal_p2p_open& open,
 
 void note_heard_first(Card& card, Connection& connection) {
   connection.heard = true;
+  expect_packets(card, connection);
   if (connection.phase == ConnectionPhase::kOpening ||
       connection.phase == ConnectionPhase::kAccepted) {
     connection.phase = ConnectionPhase::kOpen;

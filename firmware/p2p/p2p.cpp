@@ -121,21 +121,6 @@ bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket)
   return true;
 }
 
-bool start_signal(Card& card, Member& member, const Put& put) {
-  const peal_descriptor& what = put.what;
-  Connection* connection = find_connection(card, member.index, what.rank, put.engine);
-  if (connection == nullptr || connection->phase != ConnectionPhase::kOpen) return false;
-  // Puts before it have no numbers yet; or it has none.
-  if (connection->work.first != 0 || under_way(*connection) >= connection->window) return false;
-  SendRecord& record = number_record(card, *connection, PEAL_PACKET_PUT, nullptr);
-  record.awaited = false;
-  record.first = uint32_t{what.queue} << 16 | what.counter;
-  record.second = what.steps;
-  record.offset = put.iteration;
-  send_now(card, *connection);
-  return true;
-}
-
 bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket) {
   Request* request = begin(card, member, Kind::kGet, get.from, get.to, get.bytes, get.key, ticket);
   if (request == nullptr) return false;
@@ -236,11 +221,6 @@ peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer
   }
 }
 
-Connection* find_usual(Card& card, const Member& member, const peal_wire_header& header) {
-  Connection* connection = find_by_handle(card, member, header);
-  return connection == nullptr || connection->peer_entry == kNoEntry ? nullptr : connection;
-}
-
 peal_counter on_connection(Card& card, Connection& connection, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   if (connection.phase == ConnectionPhase::kOpening) return PEAL_COUNTER_DROP_CONNECTION;
@@ -317,14 +297,13 @@ void fail_addresses(Card& card, const Member& member) {
   }
 }
 
-void advance(Card& card) {
+void advance_all(Card& card) {
   State& state = card.p2p;
   if (state.failing) end_members(card);
   if (state.wanted) serve_waiting(card);
   if (state.ready_first != 0) send_ready(card);
   // (A connection that was closed leaves its place to the next.)
   if (state.wanted) serve_waiting(card);
-  card.due.messages = false;
 }
 
 }  // namespace peal::p2p

@@ -96,15 +96,11 @@ bool take_over(Card& card, Over* over);
 inline bool next_over(Card& card, Over* over) {
   return card.p2p.over.first != 0 && take_over(card, over);
 }
-// Its bytes are in memory.
-inline bool next_notice(Card& card, Noticed* noticed) {
-  State& state = card.p2p;
-  if (state.notice_count == 0) return false;
-  *noticed = state.notices[state.notice_first];
-  state.notice_first = static_cast<uint16_t>((state.notice_first + 1) % kWindow);
-  --state.notice_count;
-  return true;
+// Bytes are in memory: all that is to be told; forget_noticed() when it has been.
+inline Touched<const Noticed> noticed(const Card& card) {
+  return {card.p2p.notices, card.p2p.notice_count};
 }
+inline void forget_noticed(Card& card) { card.p2p.notice_count = 0; }
 
 // What a posted put was refused with; a packet brings one at most, which is asked for before the
 // next one comes. Of its program the iteration has failed: give_up_refused() when that has been
@@ -121,17 +117,27 @@ void give_up_refused(Card& card, const RefusedPut& refused);
 void start(Card& card);
 // A packet of point-to-point; its sender is known, and lives at that address.
 peal_counter receive(Card& card, Member& member, Packet* packet, const peal_peer_address& address);
-// The connection with a peer that the header of a packet for this member names; null: none such.
-Connection* find_usual(Card& card, const Member& member, const peal_wire_header& header);
+// The connection of which the header names the place, in whatever life; null: there was none.
+inline Connection* find_named(Card& card, const peal_wire_header& header) {
+  const uint32_t index = header.block_bytes & 0xffff;
+  return index < card.p2p.connections_touched ? &card.p2p.connections[index] : nullptr;
+}
 // A packet of a connection that both sides have: ACK, REFUSED, or one with a number. Its header was
 // found to be what those of that connection are.
 peal_counter on_connection(Card& card, Connection& connection, Packet* packet);
+// The same: a PUT, as most are, by one where something has been heard.
+peal_counter on_usual_put(Card& card, Connection& connection, Packet* packet);
 void on_dma(Card& card, const DmaDone& done);
 void on_connection_timer(Card& card, uint32_t index);
 void on_timer(Card& card);
 // Addresses of ranks that are no peers could not be read: who waits for one ends.
 void fail_addresses(Card& card, const Member& member);
 // The rest of an entry point: sends what may be sent, ends what must end.
-void advance(Card& card);
+void advance_all(Card& card);
+inline void advance(Card& card) {
+  const State& state = card.p2p;
+  if (state.failing || state.wanted || state.ready_first != 0) advance_all(card);
+  card.due.messages = false;
+}
 
 }  // namespace peal::p2p

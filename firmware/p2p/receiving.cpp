@@ -9,10 +9,12 @@
 #include "firmware/base/kept.h"
 #include "firmware/host/keys.h"
 #include "firmware/p2p/abandoned.h"
+#include "firmware/p2p/acknowledgement.h"
 #include "firmware/p2p/control.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
 #include "firmware/p2p/notices.h"
+#include "firmware/p2p/p2p.h"
 #include "firmware/p2p/records.h"
 #include "firmware/p2p/request.h"
 #include "firmware/p2p/waiting.h"
@@ -54,10 +56,10 @@ bool is_in_order(const peal_wire_header& header) {
   return std::exchange(connection.refused_put, uint16_t{0}) == put;
 }
 
-void tell_notice(Card& card, Connection& connection, const Slot& slot) {
-  if (slot.notice.queue == kNoQueue) return;
-  if (connection.refused_put != 0 && is_refused(connection, slot.put)) return;
-  tell_noticed(card, {connection.member, connection.rank, slot.notice});
+void tell_notice(Card& card, Connection& connection, uint16_t put, const Notice& notice) {
+  if (notice.queue == kNoQueue) return;
+  if (connection.refused_put != 0 && is_refused(connection, put)) return;
+  tell_noticed(card, connection.member, connection.rank, notice);
 }
 
 void note_arrived(Connection& connection) {
@@ -75,7 +77,7 @@ void note_landed(Card& card, Connection& connection) {
     if (slot.state != SlotState::kLanded) break;
     slot.state = SlotState::kEmpty;
     ++connection.landed;
-    tell_notice(card, connection, slot);
+    tell_notice(card, connection, slot.put, slot.notice);
   }
   if (static_cast<int32_t>(connection.arrived - connection.landed) < 0) {
     connection.arrived = connection.landed;
@@ -114,12 +116,16 @@ void land(Card& card, Connection& connection, Packet* packet, const HostAddress&
                            .sequence = name << 32 | handle_of(state, connection)}});
 }
 
+Notice notice_of(const peal_p2p_put& body) {
+  return {body.notice.queue, body.notice.counter, body.notice.steps, body.notice.iteration};
+}
+
 Fate on_put(Card& card, Connection& connection, Packet* packet) {
   const auto body = body_of<peal_p2p_put>(*packet);
   const uint32_t bytes = data_bytes(*packet);
   Slot& slot = slot_of(connection, packet->header->sequence);
   slot.put = body.put;
-  slot.notice = {body.notice.queue, body.notice.counter, body.notice.steps, body.notice.iteration};
+  slot.notice = notice_of(body);
   if (bytes == 0) {
     slot.state = SlotState::kLanded;
     return kTaken;
@@ -240,6 +246,26 @@ void take_number(Card& card, Connection& connection, const peal_wire_header& hea
 }
 
 }  // namespace
+
+// (Nothing of a signal is noted but that it has come, where all before it is in memory.)
+peal_counter on_usual_put(Card& card, Connection& connection, Packet* packet) {
+  const peal_wire_header& header = *packet->header;
+  connection.used_ns = card.now;
+  if (!take_acknowledgement(card, connection, header, 0)) return PEAL_COUNTER_DROP_P2P_FIELD;
+  const uint32_t number = header.sequence;
+  const bool next = number == connection.landed && number == connection.arrived &&
+                    number == connection.beyond &&
+                    slot_of(connection, number).state == SlotState::kEmpty;
+  if (!next || data_bytes(*packet) != 0) return on_numbered(card, connection, packet);
+  connection.landed = connection.arrived = connection.beyond = number + 1;
+  ++connection.unasked;
+  const auto body = body_of<peal_p2p_put>(*packet);
+  tell_notice(card, connection, body.put, notice_of(body));
+  count_packet(card, connection);
+  if ((header.hop & PEAL_P2P_ASK) != 0) connection.owes_answer = true;
+  answer_if_due(card, connection);
+  return PEAL_COUNTER_RECEIVED;
+}
 
 peal_counter on_numbered(Card& card, Connection& connection, Packet* packet) {
   const peal_wire_header& header = *packet->header;

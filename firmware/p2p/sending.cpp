@@ -10,6 +10,7 @@
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
 #include "firmware/p2p/opening.h"
+#include "firmware/p2p/p2p.h"
 #include "firmware/p2p/request.h"
 #include "firmware/p2p/timing.h"
 #include "firmware/p2p/waiting.h"
@@ -139,17 +140,18 @@ bool wants_answer(const Card& card, const Connection& connection, const SendReco
   return !full && connection.work.first == 0 && is_last_awaited(connection, number);
 }
 
-void launch(Card& card, Connection& connection, SendRecord& record, uint32_t number,
-            Packet* packet) {
-  write_header(card, connection, record.type, number, packet->header->length, packet->header);
+// The packet is whole but for its header.
+[[gnu::always_inline]] inline void launch(Card& card, Connection& connection, SendRecord& record,
+                                          uint32_t number, uint16_t length, Packet* packet) {
   record.state = RecordState::kSent;
   record.order = ++connection.orders;
   record.sent_ns = connection.launched_ns = card.now;
   if (record.times < 0xff) ++record.times;
   record.asked = wants_answer(card, connection, record, number);
-  packet->header->hop = record.asked ? PEAL_P2P_ASK : 0;
-  if (record.asked && static_cast<int32_t>(number - connection.asked) >= 0) {
-    connection.asked = number + 1;
+  write_header(connection, record.type, number, length, packet->header);
+  if (record.asked) {
+    packet->header->hop = PEAL_P2P_ASK;
+    if (static_cast<int32_t>(number - connection.asked) >= 0) connection.asked = number + 1;
   }
   count(card, record.times == 1 ? PEAL_COUNTER_SENT_P2P : PEAL_COUNTER_SENT_P2P_AGAIN);
   if (connection.landed == connection.arrived && !connection.questioned) {  // the header says all
@@ -158,7 +160,7 @@ void launch(Card& card, Connection& connection, SendRecord& record, uint32_t num
   }
   count_packet(card, connection);
   if (record.times > 1 || connection.deadline_ns > card.now + answer_time(card, connection)) {
-    expect_answer(card, connection);
+    expect_within(card, connection, answer_time(card, connection));
   }
   launch_packet(card, packet, false, connection.engine);
 }
@@ -166,17 +168,17 @@ void launch(Card& card, Connection& connection, SendRecord& record, uint32_t num
 // Never zero, which is a signal's.
 uint16_t put_of(const Request& request) { return static_cast<uint16_t>(request.order | 0x8000); }
 
-peal_p2p_put signal_of(const SendRecord& record) {
-  peal_p2p_put body = {};
-  body.notice = {static_cast<uint16_t>(record.first >> 16), static_cast<uint16_t>(record.first),
-                 record.second, record.offset};
-  return body;
-}
-
 template <typename Body>
 uint16_t put_body(Packet* packet, const Body& body) {
   std::memcpy(packet->payload, &body, sizeof(body));
   return sizeof(body);
+}
+
+uint16_t put_signal(Packet* packet, const SendRecord& record) {
+  peal_p2p_put body = {};
+  body.notice = {static_cast<uint16_t>(record.first >> 16), static_cast<uint16_t>(record.first),
+                 record.second, record.offset};
+  return put_body(packet, body);
 }
 
 // The part of the payload that is made here; its length.
@@ -190,7 +192,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
     case PEAL_PACKET_SKIP:
       return 0;
     default:
-      if (record.request == 0) return put_body(packet, signal_of(record));
+      if (record.request == 0) return put_signal(packet, record);
       break;
   }
   const Request& request = kept(state.requests[record.request - 1]);
@@ -243,13 +245,15 @@ void read_bytes(Card& card, Connection& connection, SendRecord& record, uint32_t
                     .sequence = uint64_t{record.request} << 32 | handle_of(state, connection)}});
 }
 
+// Of a packet whose body is followed by bytes.
+uint16_t length_with(uint32_t bytes) { return static_cast<uint16_t>(PEAL_P2P_BODY_BYTES + bytes); }
+
 // Of a posted put; false: there was no packet.
 bool transmit_kept(Card& card, Connection& connection, SendRecord& record, uint32_t number) {
   Packet* packet = share_packet(card, record.kept);
   if (packet == nullptr) return false;
   --connection.waiting;
-  packet->header->length = static_cast<uint16_t>(PEAL_P2P_BODY_BYTES + record.bytes);
-  launch(card, connection, record, number, packet);
+  launch(card, connection, record, number, length_with(record.bytes), packet);
   return true;
 }
 
@@ -262,11 +266,10 @@ bool transmit(Card& card, Connection& connection, uint32_t number) {
   if (packet == nullptr) return false;
   --connection.waiting;
   const uint16_t body = write_body(card, record, packet);
-  packet->header->length = static_cast<uint16_t>(body + record.bytes);
   if (record.bytes > 0) {
     read_bytes(card, connection, record, number, packet);
   } else {
-    launch(card, connection, record, number, packet);
+    launch(card, connection, record, number, body, packet);
   }
   return true;
 }
@@ -339,6 +342,12 @@ bool serve(Card& card, Connection& connection) {
   return sent;
 }
 
+// May it send without waiting for its turn?
+bool goes_at_once(const State& state, const Connection& connection) {
+  return connection.phase == ConnectionPhase::kOpen && state.ready_first == 0 &&
+         state.reads < kReadsMax && !connection.ready;
+}
+
 }  // namespace
 
 void send_ready(Card& card) {
@@ -354,11 +363,33 @@ void send_ready(Card& card) {
   }
 }
 
+bool start_signal(Card& card, Member& member, const Put& put) {
+  const peal_descriptor& what = put.what;
+  Connection* const found = find_connection(card, member.index, what.rank, put.engine);
+  if (found == nullptr || found->phase != ConnectionPhase::kOpen) return false;
+  Connection& connection = *found;
+  // Puts before it have no numbers yet; or it has none.
+  if (connection.work.first != 0 || under_way(connection) >= connection.window) return false;
+  const uint32_t number = connection.next_number;
+  SendRecord& record = number_record(card, connection, PEAL_PACKET_PUT, nullptr);
+  record.awaited = false;
+  record.first = uint32_t{what.queue} << 16 | what.counter;
+  record.second = what.steps;
+  record.offset = put.iteration;
+  const bool next = connection.waiting == 1 && goes_at_once(card.p2p, connection);
+  Packet* packet = next ? take_packet(card) : nullptr;
+  if (packet == nullptr) {
+    send_now(card, connection);
+    return true;
+  }
+  --connection.waiting;
+  launch(card, connection, record, number, put_signal(packet, record), packet);
+  note_ready(card, connection);
+  return true;
+}
+
 void send_now(Card& card, Connection& connection) {
-  const State& state = card.p2p;
-  const bool at_once = connection.phase == ConnectionPhase::kOpen && state.ready_first == 0 &&
-                       state.reads < kReadsMax && !connection.ready;
-  if (at_once) {
+  if (goes_at_once(card.p2p, connection)) {
     (void)serve(card, connection);
   } else {
     note_ready(card, connection);
@@ -384,7 +415,7 @@ void on_read_done(Card& card, const DmaDone& done) {
     PEAL_ASSERT(done.packet->holds == 1);
     done.packet->holds = 0;
     if (request.posted) post(card, request, done.packet, record);
-    launch(card, connection, record, number, done.packet);
+    launch(card, connection, record, number, length_with(done.bytes), done.packet);
   } else {
     unhold_packet(card, done.packet);
     if (live) fail_sending(card, request);

@@ -14,14 +14,30 @@ inline constexpr TimeNs kStarvedNs = 10'000;
 // A connection without anything to do is given back after so many longest NACK intervals.
 inline constexpr TimeNs kIdleIntervals = 4;
 
+// Before the first round trip was seen an answer may take so many shortest NACK intervals.
+inline constexpr TimeNs kFirstIntervals = 5;
+
 // It waits for an answer that makes or ends its life.
-[[nodiscard]] bool is_asking(const Connection& connection);
+[[nodiscard]] inline bool is_asking(const Connection& connection) {
+  return connection.phase == ConnectionPhase::kOpening ||
+         connection.phase == ConnectionPhase::kAccepted ||
+         connection.phase == ConnectionPhase::kClosing;
+}
 // Messages wait for room at the receiver, which may have said in a packet that was lost that it
 // has some.
-[[nodiscard]] bool waits_for_room(const Connection& connection);
+[[nodiscard]] inline bool waits_for_room(const Connection& connection) {
+  return connection.phase == ConnectionPhase::kOpen && connection.sends.first != 0;
+}
 // One round trip took so long.
-void note_round_trip(Connection& connection, TimeNs took_ns);
-[[nodiscard]] TimeNs answer_time(const Card& card, const Connection& connection);
+void note_round_trip(const Card& card, Connection& connection, TimeNs took_ns);
+[[nodiscard]] inline TimeNs answer_time(const Card& card, const Connection& connection) {
+  const TimeNs time = connection.answer_ns << connection.backoff;
+  return time < card.timeouts.nack_max_ns ? time : card.timeouts.nack_max_ns;
+}
+inline void expect_within(Card& card, Connection& connection, TimeNs time_ns) {
+  connection.deadline_ns = card.now + time_ns;
+  card.timers.arm_no_later(connection.timer, connection.deadline_ns);
+}
 // An answer is due from now on; where nothing is under way, the connection may become idle.
 void expect_answer(Card& card, Connection& connection);
 

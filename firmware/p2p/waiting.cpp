@@ -141,11 +141,8 @@ peal_counter accept_or_wait(Card& card, Member& member, const Waiter& asker) {
   return PEAL_COUNTER_RECEIVED;
 }
 
-void count_packet(Card& card, Connection& connection) {
-  connection.used_ns = card.now;
-  ++connection.packets;
-  if (connection.packets != kTurnPackets || !anybody_waits(card.p2p)) return;
-  card.p2p.wanted = card.due.messages = true;
+void note_turn(Card& card) {
+  if (anybody_waits(card.p2p)) card.p2p.wanted = card.due.messages = true;
 }
 
 void serve_waiting(Card& card) {

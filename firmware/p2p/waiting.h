@@ -21,8 +21,13 @@ inline bool anybody_waits(const State& state) {
 inline constexpr uint32_t kTurnPackets = 4 * kWindow + kPlaces;
 
 peal_counter accept_or_wait(Card& card, Member& member, const Waiter& asker);
-// One more packet of this connection. It may have had its turn.
-void count_packet(Card& card, Connection& connection);
+// A connection has had its turn.
+[[gnu::cold]] void note_turn(Card& card);
+// One more packet of this connection.
+inline void count_packet(Card& card, Connection& connection) {
+  connection.used_ns = card.now;
+  if (++connection.packets == kTurnPackets) note_turn(card);
+}
 // Gives out what is free; where nothing is, somebody gives way.
 void serve_waiting(Card& card);
 // Those of a member that is leaving.

@@ -235,12 +235,12 @@ class NoticeTest : public TalkTest {
   }
   std::string noticed() {
     std::string text;
-    p2p::Noticed each;
-    while (p2p::next_notice(bench.card(), &each)) {
+    for (const p2p::Noticed& each : p2p::noticed(bench.card())) {
       text += std::to_string(each.source) + ":" + std::to_string(each.notice.queue) + "." +
               std::to_string(each.notice.counter) + " to " + std::to_string(each.notice.steps) +
               " of " + std::to_string(each.notice.iteration) + "\n";
     }
+    p2p::forget_noticed(bench.card());
     return text;
   }
 };
