@@ -207,6 +207,7 @@ struct Connection {
   uint8_t engine;      // on both sides: its packets leave by this one
   uint8_t peer_entry;  // of its rank; kNoEntry: it is no peer
   uint16_t generation;
+  uint32_t whose;       // member, rank and engine (connection.h)
   uint16_t next;        // of its bucket, or the free list: index plus one
   uint16_t next_ready;  // of the list of those that may send
   uint16_t member;

@@ -82,6 +82,16 @@ enum class Awaits : uint8_t {
   kAllTasks,  // all
 };
 
+// What carrying a descriptor out comes to.
+enum class Way : uint8_t {
+  kComplete,  // and JUMP
+  kPut,
+  kSignal,   // of another rank's counter
+  kTell,     // of an own one
+  kMessage,  // SEND, RECEIVE
+  kWait,
+};
+
 // What a descriptor of this opcode named when it was looked at last and found good: the next one
 // often names the same. Opcode 0: nothing is known.
 struct Named {
@@ -140,6 +150,7 @@ struct Queue {
   // Of those in the cache: its rank can be talked to, and its own memory, if it names any, was
   // this region's; no key has gone since.
   bool checked[kDescriptors];
+  Way ways[kDescriptors];
   RegionId regions[kDescriptors];
   Named named[PEAL_PROGRAM_COMPLETE];  // by opcode
   // Those from `consumer` to `fetched`, each in the place of its index modulo kDescriptors.

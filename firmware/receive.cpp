@@ -432,13 +432,14 @@ peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet, Peer
   p2p::Connection* found = p2p::find_named(card, header);
   if (found == nullptr) return receive_unusual(card, packet);
   p2p::Connection& connection = kept(*found);
-  if (!header_matches(header, connection.heard_by, kUsual) ||
-      check_type(header, kPointToPointPackets) != kPacketGood) {
+  if (!header_matches(header, connection.heard_by, kUsual)) return receive_unusual(card, packet);
+  const bool puts = header.type == PEAL_PACKET_PUT;  // as most do
+  if (puts ? !carries_body(header) : check_type(header, kPointToPointPackets) != kPacketGood) {
     return receive_unusual(card, packet);
   }
   hear_peer(member.membership.peers[connection.peer_entry]);
-  if (header.type == PEAL_PACKET_PUT) return p2p::on_usual_put(card, connection, packet);
-  return p2p::on_connection(card, connection, packet);
+  return puts ? p2p::on_usual_put(card, connection, packet)
+              : p2p::on_connection(card, connection, packet);
 }
 
 // Of no operation that listens, but perhaps of the group's own, or of point-to-point.

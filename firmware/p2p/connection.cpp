@@ -10,15 +10,9 @@
 namespace peal::p2p {
 namespace {
 
-uint16_t& bucket_of(State& state, uint32_t member_index, Rank rank, uint32_t engine) {
-  return state.buckets[(member_index * 0x9e37u + rank + engine * 0x79b9u) % kConnections];
-}
-uint16_t& bucket_of(State& state, const Connection& connection) {
-  return bucket_of(state, connection.member, connection.rank, connection.engine);
-}
 
 void leave_bucket(State& state, Connection& connection) {
-  uint16_t* link = &bucket_of(state, connection);
+  uint16_t* link = &bucket_of(state, connection.whose);
   const auto name = static_cast<uint16_t>(index_of(state, connection) + 1);
   while (*link != name) link = &state.connections[*link - 1].next;
   *link = connection.next;
@@ -106,19 +100,6 @@ void enlist(Card& card, Connection& connection, Request& request) {
 
 }  // namespace
 
-Connection* find_connection(Card& card, uint32_t member_index, Rank rank, uint8_t engine) {
-  State& state = card.p2p;
-  for (uint16_t name = bucket_of(state, member_index, rank, engine); name != 0;) {
-    Connection& connection = state.connections[name - 1];
-    if (connection.member == member_index && connection.rank == rank &&
-        connection.engine == engine) {
-      return &connection;
-    }
-    name = connection.next;
-  }
-  return nullptr;
-}
-
 Connection* find_by_handle(Card& card, const Member& member, const peal_wire_header& header) {
   const uint32_t handle = header.block_bytes;
   const uint32_t index = handle & 0xffff;
@@ -149,6 +130,7 @@ Connection& take_connection(Card& card, const Member& member, const peal_peer_ad
   connection.member = member.index;
   connection.rank = address.rank;
   connection.engine = engine;
+  connection.whose = whose(member.index, address.rank, engine);
   connection.life = ++state.lives;
   connection.address = address;
   address_packet(address, membership_kind(member.membership, 0), &connection.sent);
@@ -163,7 +145,7 @@ Connection& take_connection(Card& card, const Member& member, const peal_peer_ad
   connection.timer.kind = TimerKind::kConnection;
   connection.timer.member = static_cast<uint16_t>(index);
   take_tokens(state, connection);
-  uint16_t& bucket = bucket_of(state, connection);
+  uint16_t& bucket = bucket_of(state, connection.whose);
   connection.next = bucket;
   bucket = static_cast<uint16_t>(index + 1);
   ++state.connections_used;

@@ -5,6 +5,7 @@
 // (opening.h), so that a packet of an earlier life is known by it.
 #pragma once
 
+#include "firmware/base/kept.h"
 #include "firmware/card_types.h"
 
 namespace peal::p2p {
@@ -22,8 +23,25 @@ inline Member& member_of(Card& card, const Connection& connection) {
   return card.members[connection.member];
 }
 
+// What tells a connection from all others of the card.
+inline uint32_t whose(uint32_t member_index, Rank rank, uint32_t engine) {
+  static_assert(CONFIG_CARD_MEMBERS * kEngines <= 0x10000);
+  return (member_index * kEngines + engine) << 16 | rank;
+}
+inline uint16_t& bucket_of(State& state, uint32_t whose) {
+  return state.buckets[((whose >> 16) * 0x9e37u + whose) % kConnections];
+}
 // Null: there is none.
-Connection* find_connection(Card& card, uint32_t member_index, Rank rank, uint8_t engine);
+inline Connection* find_connection(Card& card, uint32_t member_index, Rank rank, uint8_t engine) {
+  State& state = card.p2p;
+  const uint32_t wanted = whose(member_index, rank, engine);
+  for (uint16_t name = bucket_of(state, wanted); name != 0;) {
+    Connection& connection = kept(state.connections[name - 1]);
+    if (connection.whose == wanted) return &connection;
+    name = connection.next;
+  }
+  return nullptr;
+}
 // That which carries the request.
 inline Connection* find_connection(Card& card, const Request& request) {
   return find_connection(card, request.member, request.rank, request.engine);

@@ -127,8 +127,8 @@ uint32_t unanswered(const Connection& connection, uint32_t number) {
 
 // Does the sender want to know at once? When it can go no further, or somebody waits for it, and
 // now and then before. (With CardTimeouts::go_back_n time would tell that what has come is lost.)
-bool wants_answer(const Card& card, const Connection& connection, const SendRecord& record,
-                  uint32_t number) {
+[[gnu::always_inline]] inline bool wants_answer(const Card& card, const Connection& connection,
+                                                const SendRecord& record, uint32_t number) {
   if (record.times > 1 || connection.phase != ConnectionPhase::kOpen) return true;
   const bool full = under_way(connection) >= connection.window;
   if (full && number + 1 == connection.next_number) return true;
@@ -332,13 +332,19 @@ bool send_one(Card& card, Connection& connection) {
   return is_held(connection, number) || transmit(card, connection, number);
 }
 
+// There is something that it cannot have now.
+[[gnu::cold]] [[gnu::noinline]] void starve(Card& card, Connection& connection) {
+  note_ready(card, connection);
+  card.timers.arm_no_later(card.p2p.timer, card.now + kStarvedNs);
+}
+
 // A packet of it, if it may send one, and its place among those that may send more; false: there is
 // something that cannot be had now.
 bool serve(Card& card, Connection& connection) {
   const bool sent = send_one(card, connection);
   const bool held = connection.waiting != 0 && is_held(connection, first_waiting(connection));
   if (!held) note_ready(card, connection);  // else when it has been read
-  if (!sent) card.timers.arm_no_later(card.p2p.timer, card.now + kStarvedNs);
+  if (!sent) starve(card, connection);
   return sent;
 }
 
@@ -370,21 +376,23 @@ bool start_signal(Card& card, Member& member, const Put& put) {
   Connection& connection = *found;
   // Puts before it have no numbers yet; or it has none.
   if (connection.work.first != 0 || under_way(connection) >= connection.window) return false;
+  const bool next = connection.waiting == 0 && goes_at_once(card.p2p, connection);
+  Packet* const packet = next ? take_packet(card) : nullptr;
   const uint32_t number = connection.next_number;
   SendRecord& record = number_record(card, connection, PEAL_PACKET_PUT, nullptr);
   record.awaited = false;
   record.first = uint32_t{what.queue} << 16 | what.counter;
   record.second = what.steps;
   record.offset = put.iteration;
-  const bool next = connection.waiting == 1 && goes_at_once(card.p2p, connection);
-  Packet* packet = next ? take_packet(card) : nullptr;
-  if (packet == nullptr) {
+  if (packet != nullptr) {
+    --connection.waiting;
+    launch(card, connection, record, number, put_signal(packet, record), packet);
+    note_ready(card, connection);
+  } else if (next) {
+    starve(card, connection);
+  } else {
     send_now(card, connection);
-    return true;
   }
-  --connection.waiting;
-  launch(card, connection, record, number, put_signal(packet, record), packet);
-  note_ready(card, connection);
   return true;
 }
 

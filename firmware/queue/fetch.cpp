@@ -72,6 +72,22 @@ bool names_the_same(const Named& named, const peal_descriptor& descriptor) {
          descriptor.bytes <= named.bytes - descriptor.offset;
 }
 
+Way way_of(const peal_descriptor& descriptor, Rank self) {
+  switch (descriptor.opcode) {
+    case PEAL_PROGRAM_PUT:
+      return Way::kPut;
+    case PEAL_PROGRAM_SIGNAL:
+      return descriptor.rank == self ? Way::kTell : Way::kSignal;
+    case PEAL_PROGRAM_WAIT:
+      return Way::kWait;
+    case PEAL_PROGRAM_SEND:
+    case PEAL_PROGRAM_RECEIVE:
+      return Way::kMessage;
+    default:
+      return Way::kComplete;
+  }
+}
+
 void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
   queue.fetching = false;
   if (!ok) return fail_by_memory(card, queue);
@@ -86,6 +102,7 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
       queue.fetched = first + i;
       return fail_by_program(card, queue, reason, first + i);
     }
+    queue.ways[place + i] = way_of(descriptor, shape.rank);
     if (descriptor.opcode < PEAL_PROGRAM_COMPLETE) {
       const Named& named = kept(queue.named[descriptor.opcode]);
       queue.checked[place + i] = !gone && names_the_same(named, descriptor);

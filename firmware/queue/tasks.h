@@ -54,7 +54,7 @@ enum class Issued : uint8_t {
 }
 
 // The descriptor that is next.
-[[nodiscard, gnu::always_inline]] inline Issued issue_task(const Scope& scope,
+[[nodiscard, gnu::always_inline]] inline Issued issue_task(const Scope& scope, Way way,
                                                            const peal_descriptor& descriptor) {
   auto& [card, member, queue] = scope;
   if (queue.free_task == 0) {
@@ -63,7 +63,7 @@ enum class Issued : uint8_t {
   }
   const uint32_t at = queue.consumer % kDescriptors;
   if (!queue.checked[at] && !check_named(Scope(scope), descriptor)) return Issued::kFailed;
-  if (descriptor.opcode == PEAL_PROGRAM_SIGNAL && start_signal(Scope(scope), descriptor)) {
+  if (way == Way::kSignal && start_signal(Scope(scope), descriptor)) {
     if (descriptor.done != PEAL_NO_COUNTER) ++count_of(queue, descriptor.done);
     return Issued::kOver;
   }
@@ -74,10 +74,8 @@ enum class Issued : uint8_t {
                          .queue = queue.index,
                          .descriptor = place,
                          .iteration = queue.iteration};
-  const bool message =
-      descriptor.opcode == PEAL_PROGRAM_SEND || descriptor.opcode == PEAL_PROGRAM_RECEIVE;
   const bool started =
-      message ? start_message(Scope(scope), descriptor, {region, descriptor.offset}, ticket)
+      way == Way::kMessage ? start_message(Scope(scope), descriptor, {region, descriptor.offset}, ticket)
               : start_put(scope, descriptor, region, ticket);
   if (!started) return Issued::kAgain;
   queue.free_task = task.next;

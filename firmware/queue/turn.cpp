@@ -90,10 +90,6 @@ Then wait_for(Queue& queue, uint32_t counter, uint64_t count) {
   return Then::kWaits;
 }
 
-bool is_own_signal(const Queue& queue, const peal_descriptor& descriptor) {
-  return descriptor.opcode == PEAL_PROGRAM_SIGNAL && descriptor.rank == queue.shape.rank;
-}
-
 void tell_own(const Scope& scope, const peal_descriptor& signal) {
   const Queue& queue = scope.queue;
   tell(scope.card, scope.member, queue.shape.rank,
@@ -122,34 +118,36 @@ uint32_t scheduling_pointer(Queue& queue) {
   auto& [card, member, queue] = scope;
   uint32_t& left = *quota;
   const uint32_t* const counts = queue.counts[queue.iteration % kStarts];
+  const bool whole = queue.fetched == queue.shape.count;
   uint32_t scheduled = scheduling_pointer(queue);
   for (;;) {
     --left;
-    const peal_descriptor& descriptor = kept(cached(queue, queue.consumer));
-    const bool puts = descriptor.opcode == PEAL_PROGRAM_PUT;  // as most do
-    if (!puts && descriptor.opcode == PEAL_PROGRAM_COMPLETE) return complete(Scope(scope));
+    const uint32_t place = queue.consumer % kDescriptors;
+    const peal_descriptor& descriptor = kept(queue.cache[place]);
+    const Way way = queue.ways[place];
+    if (way == Way::kComplete) return complete(Scope(scope));
     if (queue.consumer >= scheduled) {
       return wait_for(queue, 0, uint64_t{queue.consumer} - queue.scheduled + 1);
     }
-    if (!puts && descriptor.opcode == PEAL_PROGRAM_WAIT) {
+    if (way == Way::kWait) {
       if (counts[descriptor.counter] < descriptor.threshold) {
         return wait_for(queue, descriptor.counter, descriptor.threshold);
       }
-    } else if (!puts && is_own_signal(queue, descriptor)) {
+      if (!queue.gated) queue.gated = peal_is_gate(&queue.shape, &descriptor) != 0;
+    } else if (way == Way::kTell) {
       tell_own(Scope(scope), descriptor);
       scheduled = scheduling_pointer(queue);
     } else {
-      const Issued issued = issue_task(scope, descriptor);
+      const Issued issued = issue_task(scope, way, descriptor);
       if (issued == Issued::kOver) {
-        scheduled = scheduling_pointer(queue);
+        if (is_session(queue)) scheduled = scheduling_pointer(queue);
       } else if (issued != Issued::kYes) {
         return left_by(card, issued);
       }
+      queue.gated = true;
     }
-    if (!queue.gated) queue.gated = peal_is_gate(&queue.shape, &descriptor) != 0;
     count(card, PEAL_COUNTER_DESCRIPTORS);
     ++queue.consumer;
-    const bool whole = queue.fetched == queue.shape.count;
     if (!whole && has_room_for_run(queue) && !fetch(Scope(scope))) return Then::kAgain;
     if (left == 0 || queue.consumer == queue.fetched || !queue.issuing) return Then::kGoesOn;
   }

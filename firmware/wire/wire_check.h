@@ -87,6 +87,11 @@ constexpr uint32_t payload_bytes(uint8_t type) {
   }
 }
 
+// Of those types: a body, and no more bytes behind it than there may be.
+inline bool carries_body(const peal_wire_header& header) {
+  return header.length - uint32_t{PEAL_P2P_BODY_BYTES} <= p2p::kChunkBytes;
+}
+
 // Is there such a packet, and does it carry a payload of its type's length? kPacketGood, or the
 // drop counter.
 inline peal_counter check_type(const peal_wire_header& header, const PacketRules& rules) {
@@ -99,9 +104,7 @@ inline peal_counter check_type(const peal_wire_header& header, const PacketRules
   }
   if (header.type == PEAL_PACKET_DATA) return kPacketGood;  // its operation knows the length
   if ((kBodyTypes >> header.type & 1) != 0) {
-    const uint32_t most = PEAL_P2P_BODY_BYTES + p2p::kChunkBytes;
-    const bool good = header.length >= PEAL_P2P_BODY_BYTES && header.length <= most;
-    return good ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
+    return carries_body(header) ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
   }
   return header.length == payload_bytes(header.type) ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
 }
