@@ -84,17 +84,20 @@ void on_addresses(Card& card, const DmaDone& done) {
   }
 }
 
-void end_request(Card& card, const p2p::Over& over) {
-  if (over.ticket.owner != p2p::Owner::kQueue) return p2p::complete(card, over);
-  queue::task_over(card, over.ticket, over.status, over.rank);
+void end_request(Card& card, p2p::Request& over) {
+  if (over.ticket.owner == p2p::Owner::kQueue) {
+    queue::task_over(card, over.ticket, static_cast<peal_status>(over.status), over.failed_rank);
+  } else {
+    p2p::complete(card, over);
+  }
+  p2p::forget_over(card, over);
 }
 
 // What came of point-to-point: requests that are over, and what queues wait for.
 [[gnu::always_inline]] inline void finish_point_to_point(Card& card) {
   while (card.due.messages) {
     p2p::advance(card);
-    p2p::Over over;
-    while (p2p::next_over(card, &over)) end_request(card, over);
+    while (p2p::Request* over = p2p::next_over(card)) end_request(card, *over);
     p2p::RefusedPut refused;
     while (p2p::next_refused(card, &refused)) {
       if (queue::fail_posted(card, refused)) p2p::give_up_refused(card, refused);

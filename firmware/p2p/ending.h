@@ -19,6 +19,11 @@ inline void finish_if_quiet(Card& card, Request& request) {
   if (request.kind == Kind::kFree || request.place != Place::kNowhere) return;
   finish(card, request);
 }
+// The same, of a put that is on no list and well, and whose last DMA is just done.
+inline void end_put(Request& put) {
+  PEAL_ASSERT(put.place == Place::kNowhere && put.dma != 0);
+  put.over = true;
+}
 // A DMA of it is done.
 inline void request_dma_done(Card& card, Request& request) {
   PEAL_ASSERT(request.dma > 0);

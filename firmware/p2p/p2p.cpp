@@ -115,8 +115,7 @@ bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket)
   if (connection == nullptr) {
     attach(card, *request);
   } else {
-    put_last(card.p2p, connection->work, *request, Place::kWork);
-    send_now(card, *connection);
+    send_put(card, *connection, *request);
   }
   return true;
 }
@@ -168,26 +167,9 @@ bool start_fence(Card& card, Member& member, const Fence& fence, const Ticket& t
   return true;
 }
 
-bool take_over(Card& card, Over* over) {
-  State& state = card.p2p;
-  Request* request = take_first(state, state.over);
-  if (request == nullptr) return false;
-  const auto status = static_cast<peal_status>(request->status);
-  over->ticket = request->ticket;
-  over->status = status;
-  over->rank = request->failed_rank;
-  if (request->ticket.owner != Owner::kQueue) {  // queues ask for no more
-    const bool counts = status == PEAL_STATUS_OK || status == PEAL_STATUS_TRUNCATED;
-    over->kind = request->kind;
-    over->member = request->member;
-    over->bytes = counts ? request->bytes : 0;
-    over->tag = request->kind == Kind::kReceive && counts ? request->tag : 0;
-    over->wanted = request->any_tag ? 0 : request->tag;
-    over->accepted_ns = request->accepted_ns;
-  }
-  free_request(card, *request);
-  return true;
-}
+Request* take_over(Card& card) { return take_first(card.p2p, card.p2p.over); }
+
+void forget_over(Card& card, Request& request) { free_request(card, request); }
 
 void start(Card& card) {
   State& state = card.p2p;

@@ -78,24 +78,14 @@ struct Fence {
 [[nodiscard]] bool start_fence(Card& card, Member& member, const Fence& fence,
                                const Ticket& ticket);
 
-// A request that is over. Of a queue's only ticket, status and rank are told.
-struct Over {
-  Ticket ticket;
-  Kind kind;
-  peal_status status;
-  uint16_t member;  // index; its slot is kept for this
-  Rank rank;        // that failed; PEAL_NO_RANK: none is to be named
-  uint64_t bytes;   // moved; TRUNCATED: of the message
-  uint64_t tag;     // of the message received
-  uint64_t wanted;  // tag that was asked for, or sent; any tag: 0
-  TimeNs accepted_ns;
-};
-
-// Drained by card.cpp at the end of an entry point, until they say false.
-bool take_over(Card& card, Over* over);
-inline bool next_over(Card& card, Over* over) {
-  return card.p2p.over.first != 0 && take_over(card, over);
+Request* take_over(Card& card);
+// A request that is over, and has been handed back; forget_over() when its owner knows. Drained by
+// card.cpp at the end of an entry point, until there is none.
+inline Request* next_over(Card& card) {
+  return card.p2p.over.first == 0 ? nullptr : take_over(card);
 }
+void forget_over(Card& card, Request& request);
+
 // Bytes are in memory: all that is to be told; forget_noticed() when it has been.
 inline Touched<const Noticed> noticed(const Card& card) {
   return {card.p2p.notices, card.p2p.notice_count};

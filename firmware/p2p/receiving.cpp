@@ -247,23 +247,53 @@ void take_number(Card& card, Connection& connection, const peal_wire_header& hea
 
 }  // namespace
 
-// (Nothing of a signal is noted but that it has come, where all before it is in memory.)
+namespace {
+
+// What was found of a packet whose number is expected.
+peal_counter meet(Card& card, Connection& connection, const peal_wire_header& header,
+                  const Fate& fate) {
+  if (fate.result == PEAL_COUNTER_P2P_REFUSED) {
+    refuse(card, connection, header.sequence, fate.status);
+  } else if (fate.result == PEAL_COUNTER_RECEIVED) {
+    take_number(card, connection, header);
+  }
+  return fate.result;
+}
+
+// The same as take_number(), of one that is the next and that nothing was known behind.
+[[gnu::always_inline]] inline void take_next(Card& card, Connection& connection,
+                                             const peal_wire_header& header) {
+  connection.arrived = connection.beyond = header.sequence + 1;
+  count_packet(card, connection);
+  if ((header.hop & PEAL_P2P_ASK) != 0) connection.owes_answer = true;
+  answer_if_due(card, connection);
+}
+
+}  // namespace
+
 peal_counter on_usual_put(Card& card, Connection& connection, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   connection.used_ns = card.now;
   if (!take_acknowledgement(card, connection, header, 0)) return PEAL_COUNTER_DROP_P2P_FIELD;
   const uint32_t number = header.sequence;
-  const bool next = number == connection.landed && number == connection.arrived &&
-                    number == connection.beyond &&
-                    slot_of(connection, number).state == SlotState::kEmpty;
-  if (!next || data_bytes(*packet) != 0) return on_numbered(card, connection, packet);
-  connection.landed = connection.arrived = connection.beyond = number + 1;
-  ++connection.unasked;
-  const auto body = body_of<peal_p2p_put>(*packet);
-  tell_notice(card, connection, body.put, notice_of(body));
-  count_packet(card, connection);
-  if ((header.hop & PEAL_P2P_ASK) != 0) connection.owes_answer = true;
-  answer_if_due(card, connection);
+  const uint32_t ahead = number - connection.landed;
+  const Slot& slot = slot_of(connection, number);
+  if (number != connection.arrived || number != connection.beyond || ahead >= kWindow ||
+      slot.state != SlotState::kEmpty) {
+    return on_numbered(card, connection, packet);
+  }
+  if (ahead == 0 && data_bytes(*packet) == 0) {
+    // Nothing of it is noted but that it has come: all before it is in memory.
+    connection.landed = number + 1;
+    ++connection.unasked;
+    const auto body = body_of<peal_p2p_put>(*packet);
+    tell_notice(card, connection, body.put, notice_of(body));
+    take_next(card, connection, header);
+    return PEAL_COUNTER_RECEIVED;
+  }
+  const Fate fate = on_put(card, connection, packet);
+  if (slot.state != SlotState::kLanding) return meet(card, connection, header, fate);
+  take_next(card, connection, header);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -289,13 +319,7 @@ peal_counter on_numbered(Card& card, Connection& connection, Packet* packet) {
     if (!card.timeouts.go_back_n) send_ack(card, connection);
     return PEAL_COUNTER_DROP_P2P_ORDER;
   }
-  const Fate fate = carry_out(card, connection, packet);
-  if (fate.result == PEAL_COUNTER_P2P_REFUSED) {
-    refuse(card, connection, header.sequence, fate.status);
-  } else if (fate.result == PEAL_COUNTER_RECEIVED) {
-    take_number(card, connection, header);
-  }
-  return fate.result;
+  return meet(card, connection, header, carry_out(card, connection, packet));
 }
 
 void on_landed(Card& card, const DmaDone& done) {

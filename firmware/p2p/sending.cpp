@@ -181,6 +181,19 @@ uint16_t put_signal(Packet* packet, const SendRecord& record) {
   return put_body(packet, body);
 }
 
+uint16_t put_put(Packet* packet, const Request& put, const SendRecord& record) {
+  const Notice& notice = put.notice;
+  peal_p2p_put body = {put.remote_offset + record.offset,
+                       put.remote_key,
+                       put.program,
+                       put_of(put),
+                       {kNoQueue, 0, 0, notice.iteration}};
+  if (record.last) {
+    body.notice = {notice.queue, notice.counter, notice.steps, notice.iteration};
+  }
+  return put_body(packet, body);
+}
+
 // The part of the payload that is made here; its length.
 uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) {
   const State& state = card.p2p;
@@ -197,18 +210,8 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
   }
   const Request& request = kept(state.requests[record.request - 1]);
   switch (record.type) {
-    case PEAL_PACKET_PUT: {
-      const Notice& notice = request.notice;
-      peal_p2p_put body = {request.remote_offset + record.offset,
-                           request.remote_key,
-                           request.program,
-                           put_of(request),
-                           {kNoQueue, 0, 0, notice.iteration}};
-      if (record.last) {
-        body.notice = {notice.queue, notice.counter, notice.steps, notice.iteration};
-      }
-      return put_body(packet, body);
-    }
+    case PEAL_PACKET_PUT:
+      return put_put(packet, request, record);
     case PEAL_PACKET_STREAM:
       return put_body(packet, peal_p2p_stream{record.offset, request.peer_request, {}});
     case PEAL_PACKET_ANNOUNCE:
@@ -222,10 +225,10 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
 }
 
 // Begins to read the bytes that go with it.
-void read_bytes(Card& card, Connection& connection, SendRecord& record, uint32_t number,
-                Packet* packet) {
+[[gnu::always_inline]] inline void read_bytes(Card& card, Connection& connection, Request& request,
+                                              SendRecord& record, uint32_t number,
+                                              Packet* packet) {
   State& state = card.p2p;
-  Request& request = kept(state.requests[record.request - 1]);
   record.state = RecordState::kReading;
   ++request.dma;
   ++member_of(card, connection).dma;
@@ -267,7 +270,8 @@ bool transmit(Card& card, Connection& connection, uint32_t number) {
   --connection.waiting;
   const uint16_t body = write_body(card, record, packet);
   if (record.bytes > 0) {
-    read_bytes(card, connection, record, number, packet);
+    Request& request = kept(card.p2p.requests[record.request - 1]);
+    read_bytes(card, connection, request, record, number, packet);
   } else {
     launch(card, connection, record, number, body, packet);
   }
@@ -297,7 +301,7 @@ void post(Card& card, Request& request, Packet* packet, SendRecord& record) {
   record.second = request.together ? 1 : 0;
   record.request = 0;
   --request.records;
-  end_request(card, request, PEAL_STATUS_OK);
+  end_put(request);
 }
 
 Connection* take_ready(State& state) {
@@ -394,6 +398,24 @@ bool start_signal(Card& card, Member& member, const Put& put) {
     send_now(card, connection);
   }
   return true;
+}
+
+void send_put(Card& card, Connection& connection, Request& request) {
+  const bool next = request.bytes <= kChunkBytes && !has_to_send(connection) &&
+                    under_way(connection) < connection.window &&
+                    goes_at_once(card.p2p, connection);
+  if (!next) {
+    put_last(card.p2p, connection.work, request, Place::kWork);
+    return send_now(card, connection);
+  }
+  const uint32_t number = connection.next_number;
+  SendRecord& record = number_record(card, connection, PEAL_PACKET_PUT, &request);
+  record.bytes = static_cast<uint32_t>(request.bytes);
+  record.awaited = !request.posted;
+  record.last = true;
+  request.at = request.bytes;
+  request.due = Due::kNothing;
+  if (!transmit(card, connection, number)) starve(card, connection);
 }
 
 void send_now(Card& card, Connection& connection) {

@@ -14,6 +14,8 @@ namespace peal::p2p {
 void send_ready(Card& card);
 // This one has something new: at once, where no other waits for its turn.
 void send_now(Card& card, Connection& connection);
+// The same: a put, which goes on its list where that is of use.
+void send_put(Card& card, Connection& connection, Request& request);
 // Bytes of a packet have been read.
 void on_read_done(Card& card, const DmaDone& done);
 

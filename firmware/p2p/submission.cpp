@@ -131,8 +131,9 @@ peal_status submit(Card& card, ContextId context, const peal_submission& entry) 
   return PEAL_STATUS_OK;
 }
 
-void complete(Card& card, const Over& over) {
+void complete(Card& card, const Request& over) {
   const bool ok = over.status == PEAL_STATUS_OK;
+  const bool counts = ok || over.status == PEAL_STATUS_TRUNCATED;
   count(card, ok ? PEAL_COUNTER_OPERATIONS_COMPLETED : PEAL_COUNTER_OPERATIONS_FAILED);
   const Member& member = card.members[over.member];
   Context& context = card.contexts[member.context];
@@ -140,14 +141,14 @@ void complete(Card& card, const Over& over) {
   if (context.phase != ContextPhase::kOpen) return;  // nobody listens any more
   peal_completion entry = {};
   entry.cookie = over.ticket.iteration;
-  entry.sequence = over.wanted;
+  entry.sequence = over.any_tag ? 0 : over.tag;
   entry.card_ns = card.now - over.accepted_ns;
   entry.member = member.membership.handle;
-  entry.failed_rank = over.rank;
-  entry.status = static_cast<uint16_t>(over.status);
+  entry.failed_rank = over.failed_rank;
+  entry.status = over.status;
   entry.operation = operation_of(over.kind);
-  entry.bytes = over.bytes;
-  entry.tag = over.tag;
+  entry.bytes = counts ? over.bytes : 0;
+  entry.tag = over.kind == Kind::kReceive && counts ? over.tag : 0;
   card.port->complete(member.context, entry);
 }
 

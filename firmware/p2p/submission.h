@@ -13,6 +13,6 @@ namespace peal::p2p {
 // PEAL_STATUS_OK: accepted. Nothing has changed otherwise.
 peal_status submit(Card& card, ContextId context, const peal_submission& entry);
 // A request of the host's is over.
-void complete(Card& card, const Over& over);
+void complete(Card& card, const Request& over);
 
 }  // namespace peal::p2p
