@@ -412,7 +412,7 @@ peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet, Peer
   return result;
 }
 
-// The usual packet of point-to-point comes by a connection from a peer: what its header has in
+// The usual packet of point-to-point comes by a connection with another rank: what its header has in
 // common with all that come by it says all that the long way asks for.
 [[gnu::always_inline]] inline peal_counter receive_point_to_point(Card& card, Member& member,
                                                                   Packet* packet) {
@@ -437,7 +437,11 @@ peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet, Peer
   if (puts ? !carries_body(header) : check_type(header, kPointToPointPackets) != kPacketGood) {
     return receive_unusual(card, packet);
   }
-  hear_peer(member.membership.peers[connection.peer_entry]);
+  if (connection.peer_entry != p2p::kNoEntry) {
+    hear_peer(member.membership.peers[connection.peer_entry]);
+  } else {
+    hear_remote(member, connection.rank);
+  }
   return puts ? p2p::on_usual_put(card, connection, packet)
               : p2p::on_connection(card, connection, packet);
 }

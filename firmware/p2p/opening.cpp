@@ -11,10 +11,10 @@ namespace {
 // By what this member knows: so a packet that is like it has all that the long way asks for.
 void expect_packets(Card& card, Connection& connection) {
   const Membership& self = member_of(card, connection).membership;
-  if (connection.peer_entry == kNoEntry) return;
+  if (connection.rank == self.rank) return;
   peal_wire_header& pattern = connection.heard_by;
   pattern = self.pattern;
-  pattern.identity = self.peers[connection.peer_entry].identity;
+  pattern.identity = peal_identity(&connection.address);
   pattern.sender = connection.rank;
   pattern.edge = connection.engine;
   pattern.block_bytes = handle_of(card.p2p, connection);

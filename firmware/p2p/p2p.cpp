@@ -36,7 +36,7 @@ Request* begin(Card& card, Member& member, Kind kind, Rank rank, const HostAddre
   request->bytes = bytes;
   request->key = key;
   if (key != 0) hold_key(card, key);
-  expect_awaited(card);
+  if (card.p2p.timer.place == 0) expect_awaited(card);  // else it is looked at earlier
   return request;
 }
 

@@ -29,6 +29,12 @@ struct Put {
   bool together = false;
   uint32_t index = 0;
 };
+// One of a program, to another rank.
+struct Signal {
+  const peal_descriptor& what;
+  uint64_t iteration;
+  uint8_t engine;
+};
 struct Get {
   Rank from;
   HostAddress to;
@@ -67,9 +73,9 @@ struct Fence {
 // poisoned they end with PEER_DEAD. Sends to one rank are matched in the order in which they
 // are started, engine by engine, and so are receives from one.
 [[nodiscard]] bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket);
-// A put without bytes, of a queue, that its connection can number now: it is over then, as it
-// refers to nothing. False: it cannot; start_put().
-[[nodiscard]] bool start_signal(Card& card, Member& member, const Put& put);
+// As a put without bytes, which its connection can number now: it is over then, as it refers to
+// nothing. False: it cannot; start_put().
+[[nodiscard]] bool start_signal(Card& card, const Member& member, const Signal& signal);
 [[nodiscard]] bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket);
 [[nodiscard]] bool start_send(Card& card, Member& member, const Send& send, const Ticket& ticket);
 [[nodiscard]] bool start_receive(Card& card, Member& member, const Receive& receive,

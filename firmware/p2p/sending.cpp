@@ -45,7 +45,7 @@ Request* next_request(Card& card, const Connection& connection) {
   }
 }
 
-void add_data(Card& card, Connection& connection, Request& request) {
+SendRecord& number_data(Card& card, Connection& connection, Request& request) {
   const uint8_t type = request.kind == Kind::kPut ? PEAL_PACKET_PUT : PEAL_PACKET_STREAM;
   const uint64_t left = request.bytes - request.at;
   SendRecord& record = number_record(card, connection, type, &request);
@@ -55,6 +55,7 @@ void add_data(Card& card, Connection& connection, Request& request) {
   request.at += record.bytes;
   record.last = request.at == request.bytes;
   if (record.last) request.due = Due::kNothing;
+  return record;
 }
 
 // READY and DONE need nothing but what they say.
@@ -80,7 +81,7 @@ bool step(Card& card, Connection& connection, Request& request) {
       announce(card, connection, request);
       return true;
     case Due::kData:
-      add_data(card, connection, request);
+      (void)number_data(card, connection, request);
       if (request.due == Due::kNothing) take_out(state, connection.work, request);
       return true;
     case Due::kGet:
@@ -128,11 +129,11 @@ uint32_t unanswered(const Connection& connection, uint32_t number) {
 // Does the sender want to know at once? When it can go no further, or somebody waits for it, and
 // now and then before. (With CardTimeouts::go_back_n time would tell that what has come is lost.)
 [[gnu::always_inline]] inline bool wants_answer(const Card& card, const Connection& connection,
-                                                const SendRecord& record, uint32_t number) {
-  if (record.times > 1 || connection.phase != ConnectionPhase::kOpen) return true;
+                                                bool awaited, uint32_t number) {
+  if (connection.phase != ConnectionPhase::kOpen) return true;
   const bool full = under_way(connection) >= connection.window;
   if (full && number + 1 == connection.next_number) return true;
-  if (!record.awaited && !card.timeouts.go_back_n) {
+  if (!awaited && !card.timeouts.go_back_n) {
     if (anybody_waits(card.p2p)) return true;  // so that it can be given back
     return static_cast<int32_t>(unanswered(connection, number)) >= int32_t{kWindow / 2};
   }
@@ -140,29 +141,51 @@ uint32_t unanswered(const Connection& connection, uint32_t number) {
   return !full && connection.work.first == 0 && is_last_awaited(connection, number);
 }
 
-// The packet is whole but for its header.
-[[gnu::always_inline]] inline void launch(Card& card, Connection& connection, SendRecord& record,
-                                          uint32_t number, uint16_t length, Packet* packet) {
+// Who has heard all that came needs no other answer than this header.
+void note_told(Connection& connection) {
+  if (connection.landed != connection.arrived || connection.questioned) return;
+  connection.owes_answer = false;
+  connection.unasked = 0;
+}
+
+[[gnu::always_inline]] inline void leave(Card& card, Connection& connection, SendRecord& record,
+                                         uint32_t number, uint16_t length, Packet* packet,
+                                         bool again) {
+  const bool asks = again || wants_answer(card, connection, record.awaited, number);
   record.state = RecordState::kSent;
+  record.asked = asks;
   record.order = ++connection.orders;
   record.sent_ns = connection.launched_ns = card.now;
-  if (record.times < 0xff) ++record.times;
-  record.asked = wants_answer(card, connection, record, number);
+  if (again) {
+    if (record.times < 0xff) ++record.times;
+  } else {
+    record.times = 1;
+  }
   write_header(connection, record.type, number, length, packet->header);
-  if (record.asked) {
+  if (asks) {
     packet->header->hop = PEAL_P2P_ASK;
     if (static_cast<int32_t>(number - connection.asked) >= 0) connection.asked = number + 1;
   }
-  count(card, record.times == 1 ? PEAL_COUNTER_SENT_P2P : PEAL_COUNTER_SENT_P2P_AGAIN);
-  if (connection.landed == connection.arrived && !connection.questioned) {  // the header says all
-    connection.owes_answer = false;
-    connection.unasked = 0;
-  }
+  count(card, again ? PEAL_COUNTER_SENT_P2P_AGAIN : PEAL_COUNTER_SENT_P2P);
+  note_told(connection);
   count_packet(card, connection);
-  if (record.times > 1 || connection.deadline_ns > card.now + answer_time(card, connection)) {
-    expect_within(card, connection, answer_time(card, connection));
+  const TimeNs time_ns = answer_time(card, connection);
+  if (again || connection.deadline_ns > card.now + time_ns) {
+    expect_within(card, connection, time_ns);
   }
   launch_packet(card, packet, false, connection.engine);
+}
+
+[[gnu::noinline]] void launch_again(Card& card, Connection& connection, SendRecord& record,
+                                    uint32_t number, uint16_t length, Packet* packet) {
+  leave(card, connection, record, number, length, packet, true);
+}
+
+// The packet is whole but for its header.
+[[gnu::always_inline]] inline void launch(Card& card, Connection& connection, SendRecord& record,
+                                          uint32_t number, uint16_t length, Packet* packet) {
+  if (record.times != 0) return launch_again(card, connection, record, number, length, packet);
+  leave(card, connection, record, number, length, packet, false);
 }
 
 // Never zero, which is a signal's.
@@ -373,9 +396,9 @@ void send_ready(Card& card) {
   }
 }
 
-bool start_signal(Card& card, Member& member, const Put& put) {
-  const peal_descriptor& what = put.what;
-  Connection* const found = find_connection(card, member.index, what.rank, put.engine);
+bool start_signal(Card& card, const Member& member, const Signal& signal) {
+  const peal_descriptor& what = signal.what;
+  Connection* const found = find_connection(card, member.index, what.rank, signal.engine);
   if (found == nullptr || found->phase != ConnectionPhase::kOpen) return false;
   Connection& connection = *found;
   // Puts before it have no numbers yet; or it has none.
@@ -387,10 +410,10 @@ bool start_signal(Card& card, Member& member, const Put& put) {
   record.awaited = false;
   record.first = uint32_t{what.queue} << 16 | what.counter;
   record.second = what.steps;
-  record.offset = put.iteration;
+  record.offset = signal.iteration;
   if (packet != nullptr) {
     --connection.waiting;
-    launch(card, connection, record, number, put_signal(packet, record), packet);
+    leave(card, connection, record, number, put_signal(packet, record), packet, false);
     note_ready(card, connection);
   } else if (next) {
     starve(card, connection);
@@ -401,7 +424,8 @@ bool start_signal(Card& card, Member& member, const Put& put) {
 }
 
 void send_put(Card& card, Connection& connection, Request& request) {
-  const bool next = request.bytes <= kChunkBytes && !has_to_send(connection) &&
+  const bool one = request.bytes != 0 && request.bytes <= kChunkBytes;
+  const bool next = one && !has_to_send(connection) &&
                     under_way(connection) < connection.window &&
                     goes_at_once(card.p2p, connection);
   if (!next) {
@@ -409,13 +433,12 @@ void send_put(Card& card, Connection& connection, Request& request) {
     return send_now(card, connection);
   }
   const uint32_t number = connection.next_number;
-  SendRecord& record = number_record(card, connection, PEAL_PACKET_PUT, &request);
-  record.bytes = static_cast<uint32_t>(request.bytes);
-  record.awaited = !request.posted;
-  record.last = true;
-  request.at = request.bytes;
-  request.due = Due::kNothing;
-  if (!transmit(card, connection, number)) starve(card, connection);
+  SendRecord& record = number_data(card, connection, request);
+  Packet* const packet = dma_suffices(card, 1) ? take_packet(card) : nullptr;
+  if (packet == nullptr) return starve(card, connection);
+  --connection.waiting;
+  (void)put_put(packet, request, record);
+  read_bytes(card, connection, request, record, number, packet);
 }
 
 void send_now(Card& card, Connection& connection) {

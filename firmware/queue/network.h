@@ -12,6 +12,7 @@ using p2p::Notice;
 using p2p::Put;
 using p2p::Receive;
 using p2p::Send;
+using p2p::Signal;
 
 // A ticket says whose a task is; it is handed back when that is over (tasks.h, task_over()).
 using p2p::Ticket;
@@ -24,7 +25,7 @@ class Network {
   [[nodiscard]] virtual bool put(Card& card, Member& member, const Put& put,
                                  const Ticket& ticket) = 0;
   // A remote signal that is over at once. False: as a put() it may go.
-  [[nodiscard]] virtual bool signal(Card& card, Member& member, const Put& put) = 0;
+  [[nodiscard]] virtual bool signal(Card& card, Member& member, const Signal& signal) = 0;
   [[nodiscard]] virtual bool send(Card& card, Member& member, const Send& send,
                                   const Ticket& ticket) = 0;
   [[nodiscard]] virtual bool receive(Card& card, Member& member, const Receive& receive,

@@ -14,8 +14,8 @@ class PointToPoint final : public Network {
   bool put(Card& card, Member& member, const Put& put, const Ticket& ticket) override {
     return p2p::start_put(card, member, put, ticket);
   }
-  bool signal(Card& card, Member& member, const Put& put) override {
-    return p2p::start_signal(card, member, put);
+  bool signal(Card& card, Member& member, const Signal& signal) override {
+    return p2p::start_signal(card, member, signal);
   }
   bool send(Card& card, Member& member, const Send& send, const Ticket& ticket) override {
     return p2p::start_send(card, member, send, ticket);

@@ -50,7 +50,9 @@ enum class Issued : uint8_t {
 }
 [[nodiscard]] inline bool start_signal(const Scope& scope, const peal_descriptor& descriptor) {
   auto& [card, member, queue] = scope;
-  return card.queues.network->signal(card, member, put_of(queue, descriptor, {}));
+  return card.queues.network->signal(
+      card, member,
+      {.what = descriptor, .iteration = queue.iteration, .engine = queue.engine});
 }
 
 // The descriptor that is next.

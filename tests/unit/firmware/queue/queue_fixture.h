@@ -33,9 +33,13 @@ class PlayedNetwork final : public queue::Network {
   bool put(Card&, Member&, const queue::Put& put, const queue::Ticket& ticket) override {
     return start(text_of(put), ticket);
   }
-  bool signal(Card&, Member&, const queue::Put& put) override {
+  bool signal(Card&, Member&, const queue::Signal& signal) override {
     if (!signals_at_once) return false;
-    log += text_of(put) + " at once\n";
+    log += text_of({.what = signal.what,
+                    .region = {},
+                    .iteration = signal.iteration,
+                    .engine = signal.engine}) +
+           " at once\n";
     return true;
   }
   bool send(Card&, Member&, const queue::Send& send, const queue::Ticket& ticket) override {
