@@ -41,6 +41,18 @@ void note_sent(Card& card, Request& request) {
   return true;
 }
 
+// Bit i: packet base + 1 + i is in memory as well. False: there is no such packet.
+[[gnu::noinline]] bool note_landed_behind(Card& card, Connection& connection, uint64_t landed,
+                                          uint32_t* count) {
+  uint32_t number = connection.base + 1;
+  for (; landed != 0; landed >>= 1, ++number) {
+    if ((landed & 1) == 0) continue;
+    if (number - connection.base >= under_way(connection)) return false;
+    *count += note_landed(card, connection, record_at(connection, number)) ? 1u : 0u;
+  }
+  return true;
+}
+
 // What the other side has room for.
 void take_room(Connection& connection, const peal_wire_header& header) {
   if (static_cast<int16_t>(header.origin - connection.given) > 0) connection.given = header.origin;
@@ -121,23 +133,19 @@ bool take_news(Card& card, Connection& connection, const peal_wire_header& heade
   const uint32_t news = first - connection.base;
   if (news > under_way(connection)) return static_cast<int32_t>(news) < 0;  // older than others
   uint32_t count = 0;
-  const uint32_t end = connection.next_number;
   for (uint32_t number = connection.base; number != first; ++number) {
-    count += note_landed(card, connection, record_at(connection, number)) ? 1u : 0u;
-    record_at(connection, number).state = RecordState::kFree;
+    SendRecord& record = kept(record_at(connection, number));
+    count += note_landed(card, connection, record) ? 1u : 0u;
+    record.state = RecordState::kFree;
   }
   connection.base = first;
-  if (card.timeouts.go_back_n) landed = 0;
-  for (uint32_t number = first + 1; landed != 0; landed >>= 1, ++number) {
-    if ((landed & 1) == 0) continue;
-    if (number - first >= end - first) return false;
-    count += note_landed(card, connection, record_at(connection, number)) ? 1u : 0u;
-  }
+  const bool each = !card.timeouts.go_back_n;
+  if (landed != 0 && each && !note_landed_behind(card, connection, landed, &count)) return false;
   take_room(connection, header);
   if (count > 0) {
     connection.backoff = 0;
     grow_window(connection, count);
-    if (!card.timeouts.go_back_n) send_lost_again(card, connection);
+    if (each && connection.base != connection.next_number) send_lost_again(card, connection);
     expect_answer(card, connection);
   }
   note_ready(card, connection);

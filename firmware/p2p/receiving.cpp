@@ -92,8 +92,8 @@ void answer_if_due(Card& card, Connection& connection) {
 }
 
 // Bytes behind the body go there. The key, if there is one, is held meanwhile.
-void land(Card& card, Connection& connection, Packet* packet, const HostAddress& to, uint32_t key,
-          Request* request) {
+[[gnu::always_inline]] inline void land(Card& card, Connection& connection, Packet* packet,
+                                        const HostAddress& to, uint32_t key, Request* request) {
   State& state = card.p2p;
   Member& member = member_of(card, connection);
   slot_of(connection, packet->header->sequence).state = SlotState::kLanding;

@@ -12,12 +12,6 @@ void mark_waiting(Card& card, Connection& connection, SendRecord& record) {
   note_ready(card, connection);
 }
 
-void unkeep(Card& card, SendRecord& record) {
-  drop_packet(card, record.kept);
-  record.kept = nullptr;
-  --card.p2p.kept;
-}
-
 void skip_records(Card& card, Connection& connection, Request& request) {
   const uint16_t name = name_of(card.p2p, request);
   for (uint32_t number = connection.base; number != connection.next_number; ++number) {

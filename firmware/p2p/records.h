@@ -7,6 +7,7 @@
 #include "firmware/card_types.h"
 #include "firmware/p2p/connection.h"
 #include "firmware/p2p/request.h"
+#include "firmware/wire/transmit.h"
 
 namespace peal::p2p {
 
@@ -45,7 +46,11 @@ inline SendRecord& add_record(Card& card, Connection& connection, uint8_t type, 
   return record;
 }
 // The packet of a posted put is not needed any more.
-void unkeep(Card& card, SendRecord& record);
+inline void unkeep(Card& card, SendRecord& record) {
+  drop_packet(card, record.kept);
+  record.kept = nullptr;
+  --card.p2p.kept;
+}
 // The request is over: what of it is not acknowledged yet goes as SKIP.
 void skip_records(Card& card, Connection& connection, Request& request);
 

@@ -3,21 +3,8 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/clear.h"
-#include "firmware/group/unsettled.h"
 
 namespace peal::p2p {
-void put_last(State& state, RequestList& list, Request& request, Place place) {
-  PEAL_ASSERT(request.place == Place::kNowhere);
-  request.place = place;
-  request.next = 0;
-  const uint16_t name = name_of(state, request);
-  if (list.first == 0) {
-    list.first = name;
-  } else {
-    state.requests[list.last - 1].next = name;
-  }
-  list.last = name;
-}
 
 void put_first(State& state, RequestList& list, Request& request, Place place) {
   PEAL_ASSERT(request.place == Place::kNowhere);
@@ -25,15 +12,6 @@ void put_first(State& state, RequestList& list, Request& request, Place place) {
   request.next = list.first;
   list.first = name_of(state, request);
   if (list.last == 0) list.last = list.first;
-}
-
-Request* take_first(State& state, RequestList& list) {
-  Request* request = request_at(state, list.first);
-  if (request == nullptr) return nullptr;
-  list.first = request->next;
-  if (list.first == 0) list.last = 0;
-  request->place = Place::kNowhere;
-  return request;
 }
 
 void take_out(State& state, RequestList& list, Request& request) {
@@ -103,12 +81,6 @@ Request* find_request(Card& card, const Connection& connection, uint32_t handle)
   const bool good = request.kind != Kind::kFree && !request.over &&
                     request.generation == handle >> 16 && carries(connection, request);
   return good ? &request : nullptr;
-}
-
-void leave_member(Card& card, Member& member) {
-  PEAL_ASSERT(member.p2p_uses > 0);
-  --member.p2p_uses;
-  if (member.p2p_uses == 0 && member.phase == MemberPhase::kDying) note_unsettled(card, member);
 }
 
 void post_receive(Card& card, Member& member, Request& request) {

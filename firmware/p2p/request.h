@@ -3,7 +3,9 @@
 // refers to it any more: no DMA, no packet that may have to be sent again.
 #pragma once
 
+#include "firmware/base/assert.h"
 #include "firmware/card_types.h"
+#include "firmware/group/unsettled.h"
 
 namespace peal::p2p {
 
@@ -24,9 +26,27 @@ inline bool carries(const Connection& connection, const Request& request) {
 }
 
 // --- lists ---
-void put_last(State& state, RequestList& list, Request& request, Place place);
+inline void put_last(State& state, RequestList& list, Request& request, Place place) {
+  PEAL_ASSERT(request.place == Place::kNowhere);
+  request.place = place;
+  request.next = 0;
+  const uint16_t name = name_of(state, request);
+  if (list.first == 0) {
+    list.first = name;
+  } else {
+    state.requests[list.last - 1].next = name;
+  }
+  list.last = name;
+}
+inline Request* take_first(State& state, RequestList& list) {
+  Request* request = request_at(state, list.first);
+  if (request == nullptr) return nullptr;
+  list.first = request->next;
+  if (list.first == 0) list.last = 0;
+  request->place = Place::kNowhere;
+  return request;
+}
 void put_first(State& state, RequestList& list, Request& request, Place place);
-Request* take_first(State& state, RequestList& list);
 void take_out(State& state, RequestList& list, Request& request);
 
 // --- records ---
@@ -37,7 +57,11 @@ Request* find_request(Card& card, const Connection& connection, uint32_t handle)
 // The record is free again.
 void free_request(Card& card, Request& request);
 // A request or a connection of the member's is gone.
-void leave_member(Card& card, Member& member);
+inline void leave_member(Card& card, Member& member) {
+  PEAL_ASSERT(member.p2p_uses > 0);
+  --member.p2p_uses;
+  if (member.p2p_uses == 0 && member.phase == MemberPhase::kDying) note_unsettled(card, member);
+}
 
 // --- receives that wait for their message ---
 void post_receive(Card& card, Member& member, Request& request);

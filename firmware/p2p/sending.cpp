@@ -45,7 +45,7 @@ Request* next_request(Card& card, const Connection& connection) {
   }
 }
 
-SendRecord& number_data(Card& card, Connection& connection, Request& request) {
+[[gnu::always_inline]] inline SendRecord& number_data(Card& card, Connection& connection, Request& request) {
   const uint8_t type = request.kind == Kind::kPut ? PEAL_PACKET_PUT : PEAL_PACKET_STREAM;
   const uint64_t left = request.bytes - request.at;
   SendRecord& record = number_record(card, connection, type, &request);

@@ -21,12 +21,6 @@ void note_round_trip(const Card& card, Connection& connection, TimeNs took_ns) {
   connection.answer_ns = answer_ns < least_ns ? least_ns : answer_ns;
 }
 
-void expect_answer(Card& card, Connection& connection) {
-  const bool due = is_asking(connection) || connection.base != connection.next_number ||
-                   waits_for_room(connection);
-  const TimeNs idle_ns = kIdleIntervals * card.timeouts.nack_max_ns;
-  expect_within(card, connection, due ? answer_time(card, connection) : idle_ns);
-}
 
 const peal_peer_address* find_address_of(Card& card, Member& member, Rank rank,
                                          peal_peer_address* own) {

@@ -39,7 +39,12 @@ inline void expect_within(Card& card, Connection& connection, TimeNs time_ns) {
   card.timers.arm_no_later(connection.timer, connection.deadline_ns);
 }
 // An answer is due from now on; where nothing is under way, the connection may become idle.
-void expect_answer(Card& card, Connection& connection);
+inline void expect_answer(Card& card, Connection& connection) {
+  const bool due = connection.base != connection.next_number || is_asking(connection) ||
+                   waits_for_room(connection);
+  const TimeNs idle_ns = kIdleIntervals * card.timeouts.nack_max_ns;
+  expect_within(card, connection, due ? answer_time(card, connection) : idle_ns);
+}
 
 // Where a rank lives: the own address, which is written to *own, a peer's, or a remembered one.
 // Null: it is being read.
