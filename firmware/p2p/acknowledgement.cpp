@@ -77,13 +77,25 @@ void shrink_window(Connection& connection, uint32_t lost) {
   connection.credit = 0;
 }
 
-void send_lost_again(Card& card, Connection& connection) {
-  for (uint32_t number = connection.base; number != connection.next_number; ++number) {
+bool is_lost(const Connection& connection, const SendRecord& record) {
+  return record.state == RecordState::kSent &&
+         static_cast<int32_t>(connection.newest - record.order) >= int32_t{kReordered};
+}
+
+[[gnu::noinline]] void send_lost_again(Card& card, Connection& connection, uint32_t first) {
+  for (uint32_t number = first; number != connection.next_number; ++number) {
     SendRecord& record = record_at(connection, number);
-    if (record.state != RecordState::kSent) continue;
-    if (static_cast<int32_t>(connection.newest - record.order) < int32_t{kReordered}) continue;
+    if (!is_lost(connection, record)) continue;
     shrink_window(connection, number);
     mark_waiting(card, connection, record);
+  }
+}
+
+// Usually there is none.
+[[gnu::always_inline]] inline void look_for_lost(Card& card, Connection& connection) {
+  for (uint32_t number = connection.base; number != connection.next_number; ++number) {
+    if (!is_lost(connection, record_at(connection, number))) continue;
+    return send_lost_again(card, connection, number);
   }
 }
 
@@ -145,7 +157,7 @@ bool take_news(Card& card, Connection& connection, const peal_wire_header& heade
   if (count > 0) {
     connection.backoff = 0;
     grow_window(connection, count);
-    if (each && connection.base != connection.next_number) send_lost_again(card, connection);
+    if (each) look_for_lost(card, connection);
     expect_answer(card, connection);
   }
   note_ready(card, connection);
@@ -162,7 +174,7 @@ void inquire(Card& card, Connection& connection) {
 void take_answer(Card& card, Connection& connection) {
   const uint32_t order = std::exchange(connection.inquired, 0u);
   if (static_cast<int32_t>(order - connection.newest) > 0) connection.newest = order;
-  send_lost_again(card, connection);
+  look_for_lost(card, connection);
   note_ready(card, connection);
 }
 

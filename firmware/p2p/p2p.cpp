@@ -28,8 +28,9 @@ namespace peal::p2p {
 namespace {
 
 // What all requests have. Null: no record is free.
-Request* begin(Card& card, Member& member, Kind kind, Rank rank, const HostAddress& memory,
-               uint64_t bytes, uint32_t key, const Ticket& ticket) {
+[[gnu::always_inline]] inline Request* begin(Card& card, Member& member, Kind kind, Rank rank,
+                                             const HostAddress& memory, uint64_t bytes,
+                                             uint32_t key, const Ticket& ticket) {
   Request* request = take_request(card, member, kind, rank, ticket);
   if (request == nullptr) return nullptr;
   request->memory = memory;
