@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/queue/fetch.h"
 
+#include <cstddef>
+#include <cstring>
+
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
 #include "firmware/dma/dma.h"
@@ -72,6 +75,29 @@ bool names_the_same(const Named& named, const peal_descriptor& descriptor) {
          descriptor.bytes <= named.bytes - descriptor.offset;
 }
 
+uint64_t differ(const peal_descriptor& one, const peal_descriptor& other, size_t word) {
+  uint64_t of_one;
+  uint64_t of_other;
+  const auto at = word * sizeof(uint64_t);
+  std::memcpy(&of_one, reinterpret_cast<const uint8_t*>(&one) + at, sizeof(of_one));
+  std::memcpy(&of_other, reinterpret_cast<const uint8_t*>(&other) + at, sizeof(of_other));
+  return of_one ^ of_other;
+}
+
+// In all fields but those that say which bytes go where.
+bool are_alike(const peal_descriptor& one, const peal_descriptor& other) {
+  static_assert(offsetof(peal_descriptor, offset) == 24 && offsetof(peal_descriptor, key) == 48);
+  return (differ(one, other, 0) | differ(one, other, 1) | differ(one, other, 2) |
+          differ(one, other, 6) | differ(one, other, 7)) == 0;
+}
+
+// Is it the put before it over again, for other bytes of the same memory? Then it is as good: none
+// of what a put is looked at for depends on its place, but that it is none of the last two.
+bool goes_on(const peal_descriptor& put, const peal_descriptor& before, uint64_t bytes_of_memory) {
+  return are_alike(put, before) && put.bytes - 1 < 0xffffffff && put.offset <= bytes_of_memory &&
+         put.bytes <= bytes_of_memory - put.offset;
+}
+
 Way way_of(const peal_descriptor& descriptor, Rank self) {
   switch (descriptor.opcode) {
     case PEAL_PROGRAM_PUT:
@@ -95,8 +121,17 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
   const bool gone = card.queues.gone;  // what was found good may be no more
   const uint32_t first = queue.fetched;
   const uint32_t place = first % kDescriptors;  // a run ends where the cache does
+  const Named put = queue.named[PEAL_PROGRAM_PUT];
+  const peal_descriptor* good = nullptr;  // the one before, if it is a put
   for (uint32_t i = 0; i < entries; ++i) {
     const peal_descriptor& descriptor = kept(queue.cache[place + i]);
+    if (good != nullptr && first + i + 2 < shape.count && goes_on(descriptor, *good, put.bytes)) {
+      queue.ways[place + i] = Way::kPut;
+      queue.checked[place + i] = true;
+      queue.regions[place + i] = put.region;
+      good = &descriptor;
+      continue;
+    }
     const peal_program_reason reason = peal_check_descriptor(&shape, first + i, &descriptor);
     if (reason != PEAL_PROGRAM_REASON_NONE) {
       queue.fetched = first + i;
@@ -109,6 +144,8 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
       queue.regions[place + i] = named.region;
     }
     note_told_program(queue, descriptor);
+    const bool puts = descriptor.opcode == PEAL_PROGRAM_PUT && descriptor.bytes != 0;
+    good = puts && queue.checked[place + i] ? &descriptor : nullptr;
   }
   queue.fetched = first + entries;
 }
