@@ -412,8 +412,8 @@ peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet, Peer
   return result;
 }
 
-// The usual packet of point-to-point comes by a connection with another rank: what its header has in
-// common with all that come by it says all that the long way asks for.
+// The usual packet of point-to-point comes by a connection with another rank: what its header has
+// in common with all that come by it says all that the long way asks for.
 [[gnu::always_inline]] inline peal_counter receive_point_to_point(Card& card, Member& member,
                                                                   Packet* packet) {
   static constexpr HeaderMask kUsual = [] {

@@ -10,7 +10,6 @@
 namespace peal::p2p {
 namespace {
 
-
 void leave_bucket(State& state, Connection& connection) {
   uint16_t* link = &bucket_of(state, connection.whose);
   const auto name = static_cast<uint16_t>(index_of(state, connection) + 1);

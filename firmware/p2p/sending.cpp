@@ -45,7 +45,8 @@ Request* next_request(Card& card, const Connection& connection) {
   }
 }
 
-[[gnu::always_inline]] inline SendRecord& number_data(Card& card, Connection& connection, Request& request) {
+[[gnu::always_inline]] inline SendRecord& number_data(Card& card, Connection& connection,
+                                                      Request& request) {
   const uint8_t type = request.kind == Kind::kPut ? PEAL_PACKET_PUT : PEAL_PACKET_STREAM;
   const uint64_t left = request.bytes - request.at;
   SendRecord& record = number_record(card, connection, type, &request);
@@ -249,8 +250,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
 
 // Begins to read the bytes that go with it.
 [[gnu::always_inline]] inline void read_bytes(Card& card, Connection& connection, Request& request,
-                                              SendRecord& record, uint32_t number,
-                                              Packet* packet) {
+                                              SendRecord& record, uint32_t number, Packet* packet) {
   State& state = card.p2p;
   record.state = RecordState::kReading;
   ++request.dma;
@@ -425,8 +425,7 @@ bool start_signal(Card& card, const Member& member, const Signal& signal) {
 
 void send_put(Card& card, Connection& connection, Request& request) {
   const bool one = request.bytes != 0 && request.bytes <= kChunkBytes;
-  const bool next = one && !has_to_send(connection) &&
-                    under_way(connection) < connection.window &&
+  const bool next = one && !has_to_send(connection) && under_way(connection) < connection.window &&
                     goes_at_once(card.p2p, connection);
   if (!next) {
     put_last(card.p2p, connection.work, request, Place::kWork);

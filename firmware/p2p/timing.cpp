@@ -21,7 +21,6 @@ void note_round_trip(const Card& card, Connection& connection, TimeNs took_ns) {
   connection.answer_ns = answer_ns < least_ns ? least_ns : answer_ns;
 }
 
-
 const peal_peer_address* find_address_of(Card& card, Member& member, Rank rank,
                                          peal_peer_address* own) {
   if (rank != member.membership.rank) return find_address(card, member, rank);

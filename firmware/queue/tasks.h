@@ -51,8 +51,7 @@ enum class Issued : uint8_t {
 [[nodiscard]] inline bool start_signal(const Scope& scope, const peal_descriptor& descriptor) {
   auto& [card, member, queue] = scope;
   return card.queues.network->signal(
-      card, member,
-      {.what = descriptor, .iteration = queue.iteration, .engine = queue.engine});
+      card, member, {.what = descriptor, .iteration = queue.iteration, .engine = queue.engine});
 }
 
 // The descriptor that is next.
@@ -76,9 +75,9 @@ enum class Issued : uint8_t {
                          .queue = queue.index,
                          .descriptor = place,
                          .iteration = queue.iteration};
-  const bool started =
-      way == Way::kMessage ? start_message(Scope(scope), descriptor, {region, descriptor.offset}, ticket)
-              : start_put(scope, descriptor, region, ticket);
+  const bool started = way == Way::kMessage ? start_message(Scope(scope), descriptor,
+                                                            {region, descriptor.offset}, ticket)
+                                            : start_put(scope, descriptor, region, ticket);
   if (!started) return Issued::kAgain;
   queue.free_task = task.next;
   task.in_use = true;
