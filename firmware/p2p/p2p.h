@@ -8,6 +8,8 @@
 
 #include "firmware/card_types.h"
 #include "firmware/dma/dma.h"
+#include "firmware/p2p/receiving.h"
+#include "firmware/p2p/sending.h"
 
 namespace peal::p2p {
 
@@ -28,12 +30,6 @@ struct Put {
   bool posted = false;
   bool together = false;
   uint32_t index = 0;
-};
-// One of a program, to another rank.
-struct Signal {
-  const peal_descriptor& what;
-  uint64_t iteration;
-  uint8_t engine;
 };
 struct Get {
   Rank from;
@@ -73,9 +69,7 @@ struct Fence {
 // poisoned they end with PEER_DEAD. Sends to one rank are matched in the order in which they
 // are started, engine by engine, and so are receives from one.
 [[nodiscard]] bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket);
-// As a put without bytes, which its connection can number now: it is over then, as it refers to
-// nothing. False: it cannot; start_put().
-[[nodiscard]] bool start_signal(Card& card, const Member& member, const Signal& signal);
+// start_signal(): sending.h
 [[nodiscard]] bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket);
 [[nodiscard]] bool start_send(Card& card, Member& member, const Send& send, const Ticket& ticket);
 [[nodiscard]] bool start_receive(Card& card, Member& member, const Receive& receive,
@@ -121,8 +115,7 @@ inline Connection* find_named(Card& card, const peal_wire_header& header) {
 // A packet of a connection that both sides have: ACK, REFUSED, or one with a number. Its header was
 // found to be what those of that connection are.
 peal_counter on_connection(Card& card, Connection& connection, Packet* packet);
-// The same: a PUT, as most are, by one where something has been heard.
-peal_counter on_usual_put(Card& card, Connection& connection, Packet* packet);
+// (A PUT, as most are: on_usual_put(), receiving.h.)
 void on_dma(Card& card, const DmaDone& done);
 void on_connection_timer(Card& card, uint32_t index);
 void on_timer(Card& card);

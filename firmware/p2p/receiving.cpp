@@ -14,7 +14,6 @@
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
 #include "firmware/p2p/notices.h"
-#include "firmware/p2p/p2p.h"
 #include "firmware/p2p/records.h"
 #include "firmware/p2p/request.h"
 #include "firmware/p2p/waiting.h"

@@ -12,6 +12,9 @@
 
 namespace peal::p2p {
 
+// A PUT, as most packets are, by a connection where something has been heard; its header was found
+// to be what those of that connection are.
+peal_counter on_usual_put(Card& card, Connection& connection, Packet* packet);
 // A packet with a number.
 peal_counter on_numbered(Card& card, Connection& connection, Packet* packet);
 // Bytes of one are in memory, or cannot be.

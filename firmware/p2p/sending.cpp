@@ -10,7 +10,6 @@
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
 #include "firmware/p2p/opening.h"
-#include "firmware/p2p/p2p.h"
 #include "firmware/p2p/request.h"
 #include "firmware/p2p/timing.h"
 #include "firmware/p2p/waiting.h"

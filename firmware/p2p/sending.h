@@ -10,6 +10,15 @@
 
 namespace peal::p2p {
 
+// One of a program, to another rank.
+struct Signal {
+  const peal_descriptor& what;
+  uint64_t iteration;
+  uint8_t engine;
+};
+// As a put without bytes, which its connection can number now: it is over then, as it refers to
+// nothing. False: it cannot; start_put().
+[[nodiscard]] bool start_signal(Card& card, const Member& member, const Signal& signal);
 // As much as may be sent now.
 void send_ready(Card& card);
 // This one has something new: at once, where no other waits for its turn.

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "firmware/card_types.h"
-#include "firmware/p2p/connection.h"
 
 namespace peal::p2p {
 
