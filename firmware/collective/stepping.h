@@ -14,12 +14,18 @@ namespace peal::stepping {
 // How far a piece is; what an algorithm keeps of a piece begins with it. The piece's bits are
 // fragments that have come, a word per step.
 struct Steps {
-  uint8_t received;              // whose blocks are all in the image, from the first step on
   uint8_t sent;                  // whole
   uint8_t fragments_sent;        // of the step that is being sent
   uint32_t whole;                // bit per step: all its packets have come
+  uint32_t landed;               // and all its blocks are in the image
   uint16_t landing[kRoundsMax];  // writes of a step's blocks into the image, under way
 };
+
+// So many steps' blocks are all in the image, from the first one on. (There is no bit of a step
+// behind the last.)
+inline uint32_t steps_received(const Steps& steps) {
+  return static_cast<uint32_t>(__builtin_ctz(~steps.landed));
+}
 
 // Where a transfer goes on; further ones are the plan's own.
 enum Goal : uint8_t {
@@ -33,17 +39,33 @@ struct Stretch {
   uint32_t blocks;
 };
 
+// What a step sends of a piece, and receives: as much in each direction.
+struct Exchange {
+  uint32_t to;            // whom it sends to: an entry of the table of peers
+  Rank from;              // whom it waits for
+  uint32_t sends;         // position in the image of the first block that it sends
+  uint32_t receives;      // and of the first that it receives, where those lie side by side
+  uint32_t bytes;         // of all its blocks
+  uint32_t packet_bytes;  // of all its packets but the last, which has the rest
+  uint32_t fragments;     // packets, 1 to 64
+};
+
+// Bytes of one of its packets.
+inline uint32_t bytes_of(const Exchange& exchange, uint32_t fragment) {
+  const uint32_t left = exchange.bytes - fragment * exchange.packet_bytes;
+  return left < exchange.packet_bytes ? left : exchange.packet_bytes;
+}
+// Where the image holds what one of its packets is to carry.
+inline ImagePart part_of(const Exchange& exchange, uint32_t number, uint32_t fragment) {
+  return {number, exchange.sends, fragment * exchange.packet_bytes, bytes_of(exchange, fragment)};
+}
+
 struct Plan {
-  // Whom step k sends to, and whom it waits for: entries of the table of peers.
-  uint32_t (*to)(const Membership& self, uint32_t k);
+  Exchange (*exchange)(const Scope& scope, uint32_t number, uint32_t k);
+  // Whom step k waits for: an entry of the table of peers.
   uint32_t (*from)(const Membership& self, uint32_t k);
-  // Packets of step k, 1 to 64, and the bytes of one.
-  uint32_t (*fragments)(const Scope& scope, uint32_t number, uint32_t k);
-  uint32_t (*bytes)(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment);
-  // Where the image holds what a packet is to carry.
-  ImagePart (*part)(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment);
   // Puts the blocks of a packet that is right into the image. False: not enough DMA records.
-  bool (*land)(const Scope& scope, Piece& piece, Packet* packet);
+  bool (*land)(const Scope& scope, Piece& piece, Packet* packet, const Exchange& exchange);
   // Begins with a piece's own blocks. False: a pool was empty.
   bool (*start_own)(const Scope& scope, Piece& piece, uint32_t number);
   // A transfer of theirs is done (steps from kFirstOwn on).

@@ -21,11 +21,9 @@ inline uint64_t all_of(uint32_t fragments) {
   return fragments == 64 ? ~uint64_t{0} : (uint64_t{1} << fragments) - 1;
 }
 
-// Notes which steps have come, and lie in the image. (There is no bit of a step behind the last.)
-inline void pass_steps(Steps& steps) {
-  while ((steps.whole >> steps.received & 1) != 0 && steps.landing[steps.received] == 0) {
-    ++steps.received;
-  }
+// A packet of the step has come, or a write of its blocks is done: is it all in the image?
+inline void note_landed(Steps& steps, uint32_t k) {
+  if (steps.landing[k] == 0) steps.landed |= steps.whole & 1u << k;
 }
 
 // Fragments of this step that have been sent.
@@ -36,20 +34,17 @@ inline uint64_t sent_of(Operation& operation, const peal_wire_header& header) {
   return header.hop == steps.sent ? all_of(steps.fragments_sent) : 0;
 }
 
-template <const Plan& plan>
-bool send_fragment(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment, uint32_t to,
-                   bool repair) {
-  return send_from_image(scope, plan.part(scope, number, k, fragment),
-                         {.origin = scope.member.membership.rank,
-                          .hop = static_cast<uint8_t>(k),
-                          .fragment = static_cast<uint8_t>(fragment)},
-                         to, repair);
+inline DataPlace place_of(const Scope& scope, uint32_t k, uint32_t fragment) {
+  return {.origin = scope.member.membership.rank,
+          .hop = static_cast<uint8_t>(k),
+          .fragment = static_cast<uint8_t>(fragment)};
 }
 
 // May the next step be sent? Its blocks are together.
 inline bool has_step_to_send(const Membership& self, const Piece& piece) {
   const auto& steps = own_state<Steps>(piece);
-  return piece.own == OwnBlock::kPlaced && steps.sent < self.rounds && steps.sent <= steps.received;
+  return piece.own == OwnBlock::kPlaced && steps.sent < self.rounds &&
+         steps.sent <= steps_received(steps);
 }
 
 // Sends every step that may be sent.
@@ -59,23 +54,23 @@ template <const Plan& plan>
   auto& steps = own_state<Steps>(piece);
   do {
     const uint32_t k = steps.sent;
-    const uint32_t to = plan.to(self, k);
-    const uint32_t fragments = plan.fragments(scope, number, k);
+    const Exchange exchange = plan.exchange(scope, number, k);
     do {
-      if (!send_fragment<plan>(scope, number, k, steps.fragments_sent, to, false)) {
+      const uint32_t fragment = steps.fragments_sent;
+      if (!send_from_image(scope, part_of(exchange, number, fragment), place_of(scope, k, fragment),
+                           exchange.to, false)) {
         operation_starved(scope);
         return;
       }
-    } while (++steps.fragments_sent < fragments);
+    } while (++steps.fragments_sent < exchange.fragments);
     ++steps.sent;
     steps.fragments_sent = 0;
   } while (has_step_to_send(self, piece));
 }
 
-// Notes what has come, and sends what goes on of it.
+// Sends what goes on of what has come.
 template <const Plan& plan>
 [[gnu::always_inline]] inline void pass_on(const Scope& scope, Piece& piece, uint32_t number) {
-  pass_steps(own_state<Steps>(piece));
   if (has_step_to_send(scope.member.membership, piece)) send_steps<plan>(scope, piece, number);
 }
 
@@ -116,7 +111,7 @@ bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   Operation& operation = scope.operation;
   const uint32_t rounds = scope.member.membership.rounds;
   const auto& steps = own_state<Steps>(piece);
-  if (piece.own != OwnBlock::kPlaced || steps.sent < rounds || steps.received < rounds ||
+  if (piece.own != OwnBlock::kPlaced || steps.sent < rounds || steps_received(steps) < rounds ||
       piece.dma > 0) {
     return false;
   }
@@ -144,7 +139,7 @@ void ask_for_piece(const Scope& scope, uint32_t number, uint32_t& partners) {
   PEAL_ASSERT(piece != nullptr);
   const bool suspects = asks_suspects(operation.inquiry);
   for (uint32_t k = 0; k < self.rounds; ++k) {
-    uint64_t missing = all_of(plan.fragments(scope, number, k)) & ~piece->bits[k];
+    uint64_t missing = all_of(plan.exchange(scope, number, k).fragments) & ~piece->bits[k];
     // Of a step that has begun to come, what is behind its last packet is on its way.
     if (follows_perhaps(operation.inquiry) && piece->bits[k] != 0) {
       missing &= std::bit_floor(piece->bits[k]) - 1;
@@ -180,7 +175,7 @@ template <const Plan& plan>
   if (!is_posted(operation)) return false;
   if (plan.read_own != nullptr) plan.read_own(scope, piece, number);
   pass_on<plan>(scope, piece, number);
-  return own_state<Steps>(piece).received == scope.member.membership.rounds;
+  return steps_received(own_state<Steps>(piece)) == scope.member.membership.rounds;
 }
 
 // Whose block it says it is, or who sent it, is wrong.
@@ -195,30 +190,33 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   const peal_wire_header& header = *packet->header;
-  if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
-  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
-  const Rank from = self.peers[plan.from(self, header.hop)].address.rank;
-  if (header.sender != from || header.origin != from) return wrong_origin(self, header);
-  const uint32_t fragments = plan.fragments(scope, header.piece, header.hop);
-  if (header.fragment >= fragments) return PEAL_COUNTER_DROP_FRAGMENT;
-  if (header.length != plan.bytes(scope, header.piece, header.hop, header.fragment)) {
-    return PEAL_COUNTER_DROP_LENGTH;
+  const uint32_t k = header.hop;
+  const uint32_t number = header.piece;
+  const uint32_t fragment = header.fragment;
+  if (k >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  if (number >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  const Exchange exchange = plan.exchange(scope, number, k);
+  if (header.sender != exchange.from || header.origin != exchange.from) {
+    return wrong_origin(self, header);
   }
-  if (!is_under_way(operation, header.piece)) {
-    return PEAL_COUNTER_DUPLICATE;
-  }
-  Piece* piece = piece_open(operation, header.piece);
+  if (fragment >= exchange.fragments) return PEAL_COUNTER_DROP_FRAGMENT;
+  if (header.length != bytes_of(exchange, fragment)) return PEAL_COUNTER_DROP_LENGTH;
+  if (!is_under_way(operation, number)) return PEAL_COUNTER_DUPLICATE;
+  Piece* piece = piece_open(operation, number);
   if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
-  const uint64_t bit = uint64_t{1} << header.fragment;
-  if ((piece->bits[header.hop] & bit) != 0) return PEAL_COUNTER_DUPLICATE;
-  if (!plan.land(scope, *piece, packet)) return PEAL_COUNTER_DROP_NO_DMA;
-  piece->bits[header.hop] |= bit;
-  if (piece->bits[header.hop] == all_of(fragments)) {
-    own_state<Steps>(*piece).whole |= 1u << header.hop;
+  const uint64_t came = piece->bits[k];
+  const uint64_t with_it = came | uint64_t{1} << fragment;
+  if (with_it == came) return PEAL_COUNTER_DUPLICATE;
+  if (!plan.land(scope, *piece, packet, exchange)) return PEAL_COUNTER_DROP_NO_DMA;
+  piece->bits[k] = with_it;
+  if (with_it == all_of(exchange.fragments)) {
+    auto& steps = own_state<Steps>(*piece);
+    steps.whole |= 1u << k;
+    note_landed(steps, k);
   }
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
   operation_progressed(scope);
-  return piece_goes_on<plan>(scope, *piece, header.piece) ? PEAL_COUNTER_RECEIVED : kTakenIn;
+  return piece_goes_on<plan>(scope, *piece, number) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
 template <const Plan& plan>
@@ -227,17 +225,18 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const Membership& self = member.membership;
   if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
   if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
-  const uint32_t to = plan.to(self, header.hop);
-  const peal_peer_address& asker = self.peers[to].address;
+  const Exchange exchange = plan.exchange(scope, header.piece, header.hop);
+  const peal_peer_address& asker = self.peers[exchange.to].address;
   if (header.sender != asker.rank) return PEAL_COUNTER_DROP_SENDER;
-  const uint32_t fragments = plan.fragments(scope, header.piece, header.hop);
-  if ((nack.fragments & ~all_of(fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
+  if ((nack.fragments & ~all_of(exchange.fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
   const uint64_t resend = nack.fragments & sent_of(operation, header);
   bool sent = false;
-  for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
+  for (uint32_t fragment = 0; fragment < exchange.fragments; ++fragment) {
     if ((resend >> fragment & 1) == 0) continue;
     if (!may_repair(card)) break;
-    if (!send_fragment<plan>(scope, header.piece, header.hop, fragment, to, true)) break;
+    const ImagePart part = part_of(exchange, header.piece, fragment);
+    const DataPlace place = place_of(scope, header.hop, fragment);
+    if (!send_from_image(scope, part, place, exchange.to, true)) break;
     sent = true;
   }
   // Silence would cost the asker's patience, whatever the reason.
@@ -256,7 +255,9 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   }
   if (!done.ok) return true;
   if (done.step == kLand) {
-    --own_state<Steps>(piece).landing[done.detail];
+    auto& steps = own_state<Steps>(piece);
+    --steps.landing[done.detail];
+    note_landed(steps, done.detail);
   } else {
     plan.own_moved(scope, piece, done);
   }

@@ -25,48 +25,28 @@ Rank rank_at(const Membership& self, uint32_t position) {
   return schedule::rank_at(position, self.rank, self.ranks);
 }
 
-[[gnu::always_inline]] inline schedule::Step step_of(const Membership& self, uint32_t k) {
-  return schedule::step(k, self.rank, self.ranks);
-}
-
-// The partner of a doubling is ahead of this rank or behind it, as the bit that differs says.
-uint32_t step_to(const Membership& self, uint32_t k) {
-  return schedule::rotated(self.ranks) || (self.rank >> k & 1) != 0 ? peer_behind(k)
-                                                                    : peer_ahead(k);
-}
+// The partner of a doubling is ahead of this rank or behind it, as the bit that differs says. In
+// Bruck's order a rank sends to the one behind it.
 uint32_t step_from(const Membership& self, uint32_t k) {
   return schedule::rotated(self.ranks) || (self.rank >> k & 1) == 0 ? peer_ahead(k)
                                                                     : peer_behind(k);
 }
 
-// Bytes of a piece that a step sends, and receives.
-[[gnu::always_inline]] inline uint32_t step_bytes(const Scope& scope, uint32_t number,
-                                                  const schedule::Step& step) {
-  return step.blocks * piece_length(scope.operation, number);
-}
-
-// Those of one of its packets.
-[[gnu::always_inline]] inline uint32_t packet_bytes(uint32_t step_bytes, uint32_t fragment) {
-  const uint32_t left = step_bytes - fragment * CONFIG_MTU_BYTES;
-  return left < CONFIG_MTU_BYTES ? left : CONFIG_MTU_BYTES;
-}
-
-[[gnu::always_inline]] inline uint32_t fragments_of(const Scope& scope, uint32_t number,
-                                                    uint32_t k) {
-  const uint32_t bytes = step_bytes(scope, number, step_of(scope.member.membership, k));
-  return bytes == 0 ? 1 : (bytes + CONFIG_MTU_BYTES - 1) / CONFIG_MTU_BYTES;
-}
-
-[[gnu::always_inline]] inline uint32_t fragment_bytes(const Scope& scope, uint32_t number,
-                                                      uint32_t k, uint32_t fragment) {
-  return packet_bytes(step_bytes(scope, number, step_of(scope.member.membership, k)), fragment);
-}
-
-[[gnu::always_inline]] inline ImagePart part_of(const Scope& scope, uint32_t number, uint32_t k,
-                                                uint32_t fragment) {
-  const schedule::Step step = step_of(scope.member.membership, k);
-  return {number, step.send_first, fragment * CONFIG_MTU_BYTES,
-          packet_bytes(step_bytes(scope, number, step), fragment)};
+[[gnu::always_inline]] inline stepping::Exchange exchange_of(const Scope& scope, uint32_t number,
+                                                             uint32_t k) {
+  const Membership& self = scope.member.membership;
+  const schedule::Step step = schedule::step(k, self.rank, self.ranks);
+  const bool behind = schedule::rotated(self.ranks) || (self.rank >> k & 1) != 0;
+  const uint32_t bytes = step.blocks * piece_length(scope.operation, number);
+  return {.to = behind ? peer_behind(k) : peer_ahead(k),
+          .from = step.from,
+          .sends = step.send_first,
+          .receives = step.receive_first,
+          .bytes = bytes,
+          .packet_bytes = CONFIG_MTU_BYTES,
+          .fragments = bytes <= CONFIG_MTU_BYTES
+                           ? 1
+                           : (bytes + CONFIG_MTU_BYTES - 1) / CONFIG_MTU_BYTES};
 }
 
 bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
@@ -117,20 +97,22 @@ void own_moved(const Scope& scope, Piece& piece, const TransferDone& done) {
                          .packet = done.packet});
 }
 
-[[gnu::always_inline]] inline bool land(const Scope& scope, Piece& piece, Packet* packet) {
+[[gnu::always_inline]] inline bool land(const Scope& scope, Piece& piece, Packet* packet,
+                                        const stepping::Exchange& exchange) {
   auto& [card, member, operation] = scope;
-  const peal_wire_header& header = *packet->header;
-  if (header.length == 0) return true;
-  const ImagePart to = {header.piece, step_of(member.membership, header.hop).receive_first,
-                        uint32_t{header.fragment} * CONFIG_MTU_BYTES, header.length};
+  const uint32_t bytes = packet->header->length;
+  if (bytes == 0) return true;
+  const uint32_t number = packet->header->piece;
+  const uint32_t offset = packet->header->fragment * CONFIG_MTU_BYTES;
   if (is_staged(operation)) {
-    std::memcpy(staging_address(member, operation, to.position, to.offset), packet->payload,
-                to.bytes);
+    std::memcpy(staging_address(member, operation, exchange.receives, offset), packet->payload,
+                bytes);
     count(card, PEAL_COUNTER_STAGED);
     return true;
   }
   if (!dma_available(card, 1)) return false;
-  stepping::write_landed(scope, piece, packet, packet->payload, to);
+  stepping::write_landed(scope, piece, packet, packet->payload,
+                         {number, exchange.receives, offset, bytes});
   return true;
 }
 
@@ -141,8 +123,8 @@ void open(const Scope& scope) {
 }
 
 constexpr stepping::Plan kPlan = {
-    step_to, step_from, fragments_of, fragment_bytes, part_of,
-    land,    start_own, own_moved,    retained,       stepping::deliver_image(rank_at)};
+    exchange_of, step_from, land,
+    start_own,   own_moved, retained, stepping::deliver_image(rank_at)};
 
 }  // namespace
 

@@ -43,38 +43,21 @@ static_assert(kImageBytes >= image_blocks(kVectorRanks), "a piece would be empty
 static_assert(fragments_fit_a_word());
 static_assert(CONFIG_DMA_RECORDS >= kRunsMax);
 
-// What a fragment carries.
-struct Fragment {
-  uint32_t first;  // index of its first block in the step
-  uint32_t blocks;
-  uint32_t bytes;
-};
-
-Fragment fragment_of(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment) {
-  const uint32_t length = piece_length(scope.operation, number);
-  if (length == 0) return {0, 0, 0};
-  const uint32_t most = fragment_blocks(k, length);
-  const uint32_t first = fragment * most;
-  const uint32_t left = step_blocks(k, scope.member.membership.ranks) - first;
-  const uint32_t blocks = left < most ? left : most;
-  return {first, blocks, blocks * length};
-}
-
-uint32_t fragments_of(const Scope& scope, uint32_t number, uint32_t k) {
-  return fragment_count(k, scope.member.membership.ranks, piece_length(scope.operation, number));
-}
-
-uint32_t fragment_bytes(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment) {
-  return fragment_of(scope, number, k, fragment).bytes;
-}
-
-ImagePart part_of(const Scope& scope, uint32_t number, uint32_t k, uint32_t fragment) {
-  const Fragment what = fragment_of(scope, number, k, fragment);
-  return {number, area_of(k, scope.member.membership.ranks) + what.first, 0, what.bytes};
-}
-
-uint32_t step_to(const Membership& /*self*/, uint32_t k) { return peer_behind(k); }
 uint32_t step_from(const Membership& /*self*/, uint32_t k) { return peer_ahead(k); }
+
+// (What is received does not lie side by side.)
+[[gnu::always_inline]] inline stepping::Exchange exchange_of(const Scope& scope, uint32_t number,
+                                                             uint32_t k) {
+  const Membership& self = scope.member.membership;
+  const uint32_t length = piece_length(scope.operation, number);
+  return {.to = peer_behind(k),
+          .from = plus(self.rank, 1u << k, self.ranks),
+          .sends = area_of(k, self.ranks),
+          .receives = 0,
+          .bytes = step_blocks(k, self.ranks) * length,
+          .packet_bytes = length == 0 ? 0 : fragment_blocks(k, length) * length,
+          .fragments = fragment_count(k, self.ranks, length)};
+}
 
 Rank rank_at(const Membership& self, uint32_t position) {
   return plus(self.rank, position, self.ranks);
@@ -183,18 +166,19 @@ void open(const Scope& scope) {
 }
 
 // The packet's blocks to where their way goes on. False when there are not as many DMA records.
-bool land(const Scope& scope, Piece& piece, Packet* packet) {
+bool land(const Scope& scope, Piece& piece, Packet* packet, const stepping::Exchange& exchange) {
   auto& [card, member, operation] = scope;
   const peal_wire_header& header = *packet->header;
   const Membership& self = member.membership;
   const uint32_t k = header.hop;
   const uint32_t length = piece_length(operation, header.piece);
   const bool staged = is_staged(operation);
-  const Fragment what = fragment_of(scope, header.piece, k, header.fragment);
-  if (!staged && what.blocks > 0 && !dma_available(card, kRunsMax)) return false;
-  for (uint32_t done = 0; done < what.blocks;) {
-    const uint32_t index = what.first + done;
-    const uint32_t run = std::min(run_blocks(k, index), what.blocks - done);
+  const uint32_t blocks = length == 0 ? 0 : header.length / length;
+  const uint32_t first = length == 0 ? 0 : header.fragment * (exchange.packet_bytes / length);
+  if (!staged && blocks > 0 && !dma_available(card, kRunsMax)) return false;
+  for (uint32_t done = 0; done < blocks;) {
+    const uint32_t index = first + done;
+    const uint32_t run = std::min(run_blocks(k, index), blocks - done);
     const uint32_t position = position_of(way_of(k, index), k + 1, self.ranks);
     uint8_t* from = packet->payload + done * length;
     if (staged) {
@@ -209,9 +193,8 @@ bool land(const Scope& scope, Piece& piece, Packet* packet) {
 }
 
 constexpr stepping::Plan kPlan = {
-    step_to, step_from, fragments_of, fragment_bytes, part_of,
-    land,    start_own, own_moved,    retained,       stepping::deliver_image(rank_at),
-    read_own};
+    exchange_of, step_from, land,
+    start_own,   own_moved, retained, stepping::deliver_image(rank_at), read_own};
 
 }  // namespace
 
