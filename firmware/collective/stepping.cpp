@@ -2,6 +2,7 @@
 #include "firmware/collective/stepping.h"
 
 #include "firmware/operation/layout.h"
+#include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/transfer.h"
 
@@ -19,6 +20,22 @@ void write_landed(const Scope& scope, Piece& piece, Packet* packet, uint8_t* fro
                          .bytes = to.bytes,
                          .packet = packet,
                          .detail = k});
+}
+
+bool staged_has_left(const Scope& scope, const TransferDone& done) {
+  Operation& operation = scope.operation;
+  Piece& piece = piece_slot(operation, 0);
+  if (!done.ok) return true;
+  if (done.step == mover::kDeliver) {
+    piece.delivery = Delivery::kDelivered;
+  } else {
+    piece.retained = true;
+  }
+  if (piece.dma > 0) return false;
+  if (is_refused(operation) || operation.dma > 0) return true;
+  operation.base = operation.piece_count;
+  operation_finish(scope);
+  return false;
 }
 
 bool is_wanted(const Scope& /*scope*/, uint32_t /*piece*/, uint32_t /*position*/) { return true; }

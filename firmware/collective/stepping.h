@@ -61,10 +61,13 @@ inline ImagePart part_of(const Exchange& exchange, uint32_t number, uint32_t fra
 }
 
 struct Plan {
-  Exchange (*exchange)(const Scope& scope, uint32_t number, uint32_t k);
+  // Of a piece whose blocks have this length.
+  Exchange (*exchange)(const Membership& self, uint32_t length, uint32_t k);
   // Whom step k waits for: an entry of the table of peers.
   uint32_t (*from)(const Membership& self, uint32_t k);
-  // Puts the blocks of a packet that is right into the image. False: not enough DMA records.
+  // Puts the blocks of a packet that is right into the image where that gathers in staging; and
+  // where it lies in the channel. False: not enough DMA records.
+  void (*stage)(const Scope& scope, Packet* packet, const Exchange& exchange);
   bool (*land)(const Scope& scope, Piece& piece, Packet* packet, const Exchange& exchange);
   // Begins with a piece's own blocks. False: a pool was empty.
   bool (*start_own)(const Scope& scope, Piece& piece, uint32_t number);
@@ -81,6 +84,10 @@ struct Plan {
 // record, which the caller has made sure of.
 void write_landed(const Scope& scope, Piece& piece, Packet* packet, uint8_t* from,
                   const ImagePart& to);
+
+// Some of a result that gathered in staging has left it. False: nothing follows, before all of it
+// has, or because that has ended the operation.
+bool staged_has_left(const Scope& scope, const TransferDone& done);
 
 // The whole image goes to the user, back into the order of ranks.
 bool is_wanted(const Scope& scope, uint32_t piece, uint32_t position);

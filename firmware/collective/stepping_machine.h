@@ -40,6 +40,13 @@ inline DataPlace place_of(const Scope& scope, uint32_t k, uint32_t fragment) {
           .fragment = static_cast<uint8_t>(fragment)};
 }
 
+// All blocks have come and all steps are sent; nothing of the piece is under way.
+inline bool is_together(const Membership& self, const Piece& piece) {
+  const auto& steps = own_state<Steps>(piece);
+  return piece.own == OwnBlock::kPlaced && steps.sent == self.rounds &&
+         steps_received(steps) == self.rounds && piece.dma == 0;
+}
+
 // May the next step be sent? Its blocks are together.
 inline bool has_step_to_send(const Membership& self, const Piece& piece) {
   const auto& steps = own_state<Steps>(piece);
@@ -47,14 +54,39 @@ inline bool has_step_to_send(const Membership& self, const Piece& piece) {
          steps.sent <= steps_received(steps);
 }
 
-// Sends every step that may be sent.
+// One more packet of the step has been sent.
+inline void note_sent(Steps& steps, const Exchange& exchange) {
+  if (++steps.fragments_sent < exchange.fragments) return;
+  ++steps.sent;
+  steps.fragments_sent = 0;
+}
+
+// Sends every step that may be sent, from staging. (Each packet asks the scope anew, and what its
+// step is once it has been taken: so the port's calls find nothing in registers that had to be
+// saved.)
+template <const Plan& plan>
+[[gnu::noinline]] void send_steps_staged(const Scope& scope, Piece& piece) {
+  auto& steps = own_state<Steps>(piece);
+  do {
+    Packet* packet = take_packet(scope.card);
+    if (packet == nullptr) return operation_starved(scope);
+    const uint32_t k = steps.sent;
+    const uint32_t fragment = steps.fragments_sent;
+    const Exchange exchange = plan.exchange(scope.member.membership, scope.operation.block_bytes, k);
+    note_sent(steps, exchange);
+    send_staged(scope, part_of(exchange, 0, fragment), place_of(scope, k, fragment), exchange.to,
+                false, packet);
+  } while (has_step_to_send(scope.member.membership, piece));
+}
+
+// The same where it does not gather in staging.
 template <const Plan& plan>
 [[gnu::noinline]] void send_steps(const Scope& scope, Piece& piece, uint32_t number) {
   const Membership& self = scope.member.membership;
   auto& steps = own_state<Steps>(piece);
   do {
     const uint32_t k = steps.sent;
-    const Exchange exchange = plan.exchange(scope, number, k);
+    const Exchange exchange = plan.exchange(self, piece_length(scope.operation, number), k);
     do {
       const uint32_t fragment = steps.fragments_sent;
       if (!send_from_image(scope, part_of(exchange, number, fragment), place_of(scope, k, fragment),
@@ -62,46 +94,52 @@ template <const Plan& plan>
         operation_starved(scope);
         return;
       }
-    } while (++steps.fragments_sent < exchange.fragments);
-    ++steps.sent;
-    steps.fragments_sent = 0;
+      note_sent(steps, exchange);
+    } while (steps.sent == k);
   } while (has_step_to_send(self, piece));
 }
 
 // Sends what goes on of what has come.
 template <const Plan& plan>
 [[gnu::always_inline]] inline void pass_on(const Scope& scope, Piece& piece, uint32_t number) {
-  if (has_step_to_send(scope.member.membership, piece)) send_steps<plan>(scope, piece, number);
+  if (!has_step_to_send(scope.member.membership, piece)) return;
+  if (is_staged(scope.operation)) {
+    send_steps_staged<plan>(scope, piece);
+  } else {
+    send_steps<plan>(scope, piece, number);
+  }
 }
 
 // A staged result: to the user in one write (two where the order of ranks begins within it), and
 // to the channel in one, for late NACKs, unless it can stay where it is.
 template <const Plan& plan>
-void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
+[[gnu::noinline]] void deliver_staged(const Scope& scope, Piece& piece) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
-  const uint32_t length = piece_length(operation, number);
+  const uint32_t length = operation.block_bytes;
   if (!has_dma_or_starves(scope, 3)) return;
   piece.delivery = Delivery::kDelivering;
   const Rank first_rank = plan.deliver.rank_at(self, 0);
   const uint32_t first = self.ranks - first_rank;  // blocks from that rank's to that of rank N - 1
-  transfer_write(scope, {.step = mover::kDeliver,
-                         .piece = number,
-                         .host = user_address(operation, first_rank, number),
-                         .card = staging_address(member, operation, 0),
-                         .bytes = first * length});
+  transfer_start(scope,
+                 {.step = mover::kDeliver,
+                  .piece = 0,
+                  .host = user_address(operation, first_rank, 0),
+                  .card = staging_address(member, operation, 0),
+                  .bytes = first * length},
+                 true);
   if (first < self.ranks) {
     transfer_write(scope, {.step = mover::kDeliver,
-                           .piece = number,
-                           .host = user_address(operation, 0, number),
+                           .piece = 0,
+                           .host = user_address(operation, 0, 0),
                            .card = staging_address(member, operation, first),
                            .bytes = (self.ranks - first) * length});
   }
   const Stretch retained = plan.retained(self);
   if (retained.blocks == 0 || hold_staging(card, member, operation)) return;
   transfer_write(scope, {.step = mover::kRetain,
-                         .piece = number,
-                         .host = image_address(member, operation, number, retained.first),
+                         .piece = 0,
+                         .host = image_address(member, operation, 0, retained.first),
                          .card = staging_address(member, operation, retained.first),
                          .bytes = retained.blocks * length});
 }
@@ -109,16 +147,11 @@ void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
 template <const Plan& plan>
 bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   Operation& operation = scope.operation;
-  const uint32_t rounds = scope.member.membership.rounds;
-  const auto& steps = own_state<Steps>(piece);
-  if (piece.own != OwnBlock::kPlaced || steps.sent < rounds || steps_received(steps) < rounds ||
-      piece.dma > 0) {
-    return false;
-  }
+  if (!is_together(scope.member.membership, piece)) return false;
   if (piece_length(operation, number) == 0) return true;
   if (piece.delivery == Delivery::kGathering) {
     if (is_staged(operation)) {
-      deliver_staged<plan>(scope, piece, number);
+      deliver_staged<plan>(scope, piece);
     } else {
       piece.delivery = Delivery::kDelivering;
       mover::start(operation, number);
@@ -137,9 +170,10 @@ void ask_for_piece(const Scope& scope, uint32_t number, uint32_t& partners) {
   const Membership& self = member.membership;
   const Piece* piece = piece_open(operation, number);
   PEAL_ASSERT(piece != nullptr);
+  const uint32_t length = piece_length(operation, number);
   const bool suspects = asks_suspects(operation.inquiry);
   for (uint32_t k = 0; k < self.rounds; ++k) {
-    uint64_t missing = all_of(plan.exchange(scope, number, k).fragments) & ~piece->bits[k];
+    uint64_t missing = all_of(plan.exchange(self, length, k).fragments) & ~piece->bits[k];
     // Of a step that has begun to come, what is behind its last packet is on its way.
     if (follows_perhaps(operation.inquiry) && piece->bits[k] != 0) {
       missing &= std::bit_floor(piece->bits[k]) - 1;
@@ -165,17 +199,27 @@ void ask_for_piece(const Scope& scope, uint32_t number, uint32_t& partners) {
   }
 }
 
-// Something of this piece has come into the image: sends what goes on of it. (Nothing else can go
-// on, where nothing waits for packets or records.) True: its operation may go on.
+// Something of this piece has come into the image, and its operation is posted: sends what goes on
+// of it. (Nothing else can go on, where nothing waits for packets or records.) True: its operation
+// may go on.
 template <const Plan& plan>
 [[gnu::always_inline]] inline bool piece_goes_on(const Scope& scope, Piece& piece,
                                                  uint32_t number) {
-  const Operation& operation = scope.operation;
-  if (operation.starved || is_refused(operation)) return true;
-  if (!is_posted(operation)) return false;
+  if (scope.operation.starved) return true;
   if (plan.read_own != nullptr) plan.read_own(scope, piece, number);
   pass_on<plan>(scope, piece, number);
   return steps_received(own_state<Steps>(piece)) == scope.member.membership.rounds;
+}
+
+// The same of a piece that gathers in staging, whose result is all that is left to go on.
+template <const Plan& plan>
+[[gnu::always_inline]] inline bool staged_goes_on(const Scope& scope, Piece& piece) {
+  const Membership& self = scope.member.membership;
+  if (scope.operation.starved) return true;
+  if (plan.read_own != nullptr) plan.read_own(scope, piece, 0);
+  if (has_step_to_send(self, piece)) send_steps_staged<plan>(scope, piece);
+  if (is_together(self, piece)) deliver_staged<plan>(scope, piece);
+  return false;
 }
 
 // Whose block it says it is, or who sent it, is wrong.
@@ -185,38 +229,75 @@ template <const Plan& plan>
   return other ? PEAL_COUNTER_DROP_SENDER : PEAL_COUNTER_DROP_ORIGIN;
 }
 
-template <const Plan& plan>
-peal_counter on_data(const Scope& scope, Packet* packet) {
-  auto& [card, member, operation] = scope;
-  const Membership& self = member.membership;
-  const peal_wire_header& header = *packet->header;
-  const uint32_t k = header.hop;
-  const uint32_t number = header.piece;
-  const uint32_t fragment = header.fragment;
-  if (k >= self.rounds) return PEAL_COUNTER_DROP_HOP;
-  if (number >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
-  const Exchange exchange = plan.exchange(scope, number, k);
+// What its header says of where it belongs in an exchange with it: kPacketGood, or why not.
+[[gnu::always_inline]] inline peal_counter check_exchange(const Membership& self,
+                                                          const Exchange& exchange,
+                                                          const peal_wire_header& header) {
   if (header.sender != exchange.from || header.origin != exchange.from) {
     return wrong_origin(self, header);
   }
-  if (fragment >= exchange.fragments) return PEAL_COUNTER_DROP_FRAGMENT;
-  if (header.length != bytes_of(exchange, fragment)) return PEAL_COUNTER_DROP_LENGTH;
-  if (!is_under_way(operation, number)) return PEAL_COUNTER_DUPLICATE;
-  Piece* piece = piece_open(operation, number);
-  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
-  const uint64_t came = piece->bits[k];
-  const uint64_t with_it = came | uint64_t{1} << fragment;
-  if (with_it == came) return PEAL_COUNTER_DUPLICATE;
-  if (!plan.land(scope, *piece, packet, exchange)) return PEAL_COUNTER_DROP_NO_DMA;
-  piece->bits[k] = with_it;
-  if (with_it == all_of(exchange.fragments)) {
-    auto& steps = own_state<Steps>(*piece);
+  if (header.fragment >= exchange.fragments) return PEAL_COUNTER_DROP_FRAGMENT;
+  if (header.length != bytes_of(exchange, header.fragment)) return PEAL_COUNTER_DROP_LENGTH;
+  return kPacketGood;
+}
+
+// It has landed, or is about to. False: it had before.
+[[gnu::always_inline]] inline bool is_new(const Piece& piece, const peal_wire_header& header) {
+  return (piece.bits[header.hop] >> header.fragment & 1) == 0;
+}
+[[gnu::always_inline]] inline void note_come(const Scope& scope, Piece& piece,
+                                             const Exchange& exchange, uint32_t k,
+                                             uint32_t fragment) {
+  piece.bits[k] |= uint64_t{1} << fragment;
+  if (exchange.fragments == 1 || piece.bits[k] == all_of(exchange.fragments)) {
+    auto& steps = own_state<Steps>(piece);
     steps.whole |= 1u << k;
     note_landed(steps, k);
   }
-  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
   operation_progressed(scope);
+  if (!is_posted(scope.operation)) count(scope.card, PEAL_COUNTER_EARLY_DATA);
+}
+
+template <const Plan& plan>
+[[gnu::noinline]] peal_counter on_data_for_channel(const Scope& scope, Packet* packet) {
+  auto& [card, member, operation] = scope;
+  const peal_wire_header& header = *packet->header;
+  const uint32_t k = header.hop;
+  const uint32_t number = header.piece;
+  const Exchange exchange = plan.exchange(member.membership, piece_length(operation, number), k);
+  const peal_counter good = check_exchange(member.membership, exchange, header);
+  if (good != kPacketGood) return good;
+  if (!is_under_way(operation, number)) return PEAL_COUNTER_DUPLICATE;
+  Piece* piece = piece_open(operation, number);
+  if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
+  if (!is_new(*piece, header)) return PEAL_COUNTER_DUPLICATE;
+  if (!plan.land(scope, *piece, packet, exchange)) return PEAL_COUNTER_DROP_NO_DMA;
+  note_come(scope, *piece, exchange, k, header.fragment);
+  if (!is_posted(operation)) return kTakenIn;
   return piece_goes_on<plan>(scope, *piece, number) ? PEAL_COUNTER_RECEIVED : kTakenIn;
+}
+
+// Staging has room for every packet: so it is noted first, and nothing of it need be remembered
+// while it is copied.
+template <const Plan& plan>
+peal_counter on_data(const Scope& scope, Packet* packet) {
+  Operation& operation = scope.operation;
+  const Membership& self = scope.member.membership;
+  const peal_wire_header& header = *packet->header;
+  const uint32_t k = header.hop;
+  if (k >= self.rounds) return PEAL_COUNTER_DROP_HOP;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (!is_staged(operation)) return on_data_for_channel<plan>(scope, packet);
+  const Exchange exchange = plan.exchange(self, operation.block_bytes, k);
+  const peal_counter good = check_exchange(self, exchange, header);
+  if (good != kPacketGood) return good;
+  if (!is_under_way(operation, 0)) return PEAL_COUNTER_DUPLICATE;
+  Piece& piece = *piece_open(operation, 0);
+  if (!is_new(piece, header)) return PEAL_COUNTER_DUPLICATE;
+  note_come(scope, piece, exchange, k, header.fragment);
+  plan.stage(scope, packet, exchange);
+  if (!is_posted(operation)) return kTakenIn;
+  return staged_goes_on<plan>(scope, piece) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
 template <const Plan& plan>
@@ -225,7 +306,8 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const Membership& self = member.membership;
   if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
   if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
-  const Exchange exchange = plan.exchange(scope, header.piece, header.hop);
+  const uint32_t length = piece_length(operation, header.piece);
+  const Exchange exchange = plan.exchange(self, length, header.hop);
   const peal_peer_address& asker = self.peers[exchange.to].address;
   if (header.sender != asker.rank) return PEAL_COUNTER_DROP_SENDER;
   if ((nack.fragments & ~all_of(exchange.fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
@@ -246,14 +328,12 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
 
 template <const Plan& plan>
 bool on_dma(const Scope& scope, const TransferDone& done) {
-  Piece& piece = piece_slot(scope.operation, done.piece);
-  if (done.step >= mover::kFirstStep) {
-    const bool more = mover::on_dma(scope, plan.deliver, done);
-    // A result that leaves staging is followed by nothing before all of it has left.
-    const bool leaves = done.step == mover::kDeliver || done.step == mover::kRetain;
-    return more && !(leaves && done.ok && piece.dma > 0);
+  if (done.step == mover::kDeliver || done.step == mover::kRetain) {
+    return staged_has_left(scope, done);
   }
+  if (done.step >= mover::kFirstStep) return mover::on_dma(scope, plan.deliver, done);
   if (!done.ok) return true;
+  Piece& piece = piece_slot(scope.operation, done.piece);
   if (done.step == kLand) {
     auto& steps = own_state<Steps>(piece);
     --steps.landing[done.detail];
@@ -261,7 +341,10 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   } else {
     plan.own_moved(scope, piece, done);
   }
-  return piece_goes_on<plan>(scope, piece, done.piece);
+  if (is_refused(scope.operation)) return true;
+  if (!is_posted(scope.operation)) return false;
+  return is_staged(scope.operation) ? staged_goes_on<plan>(scope, piece)
+                                    : piece_goes_on<plan>(scope, piece, done.piece);
 }
 
 template <const Plan& plan>

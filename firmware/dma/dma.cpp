@@ -12,7 +12,9 @@ bool offer(Card& card, const DmaRecord& record) {
                          : card.port->dma_read(record.host, record.card, record.bytes, token);
 }
 
-void stall(Card& card, DmaRecord& record) {
+}  // namespace
+
+void dma_stall(Card& card, DmaRecord& record) {
   const auto name = static_cast<uint32_t>(&record - card.dma) + 1;
   record.next = 0;
   if (card.dma_stalled == 0) {
@@ -22,13 +24,6 @@ void stall(Card& card, DmaRecord& record) {
   }
   card.dma_stalled_last = name;
   card.timers.arm_no_later(card.retry_timer, card.now + kRetryNs);
-}
-
-}  // namespace
-
-void dma_offer(Card& card, DmaRecord& record) {
-  // Behind what waits already, so that the order of requests is kept.
-  if (card.dma_stalled != 0 || !offer(card, record)) stall(card, record);
 }
 
 void dma_retry_stalled(Card& card) {

@@ -4,6 +4,7 @@
 // not read here; completions come in a later turn.
 #pragma once
 
+#include "firmware/base/kept.h"
 #include "firmware/card_types.h"
 
 namespace peal {
@@ -27,13 +28,14 @@ struct DmaRequest {
   DmaTag tag;
 };
 
-// Hands the record to the port's engine, now or later.
-void dma_offer(Card& card, DmaRecord& record);
+// The record waits: the port's engine does not take it now, or others wait already.
+void dma_stall(Card& card, DmaRecord& record);
 
 // Takes a record (which the caller has made sure of) and starts.
 inline void dma_start(Card& card, const DmaRequest& request, bool is_write) {
-  PEAL_ASSERT(card.dma_free < CONFIG_DMA_RECORDS);
-  DmaRecord& record = card.dma[card.dma_free];
+  const DmaToken token = card.dma_free;
+  PEAL_ASSERT(token < CONFIG_DMA_RECORDS);
+  DmaRecord& record = kept(card.dma[token]);
   card.dma_free += 1 + record.next;
   ++card.dma_in_use;
   record.in_use = true;
@@ -46,7 +48,12 @@ inline void dma_start(Card& card, const DmaRequest& request, bool is_write) {
   if (request.packet != nullptr) ++request.packet->holds;
   count(card, PEAL_COUNTER_DMA_OPERATIONS);
   count(card, is_write ? PEAL_COUNTER_DMA_WRITE_BYTES : PEAL_COUNTER_DMA_READ_BYTES, record.bytes);
-  dma_offer(card, record);
+  // Behind what waits already, so that the order of requests is kept.
+  const bool taken =
+      card.dma_stalled == 0 &&
+      (is_write ? card.port->dma_write(request.card, request.host, request.bytes, token)
+                : card.port->dma_read(request.host, request.card, request.bytes, token));
+  if (!taken) dma_stall(card, record);
 }
 inline void dma_read(Card& card, const DmaRequest& request) { dma_start(card, request, false); }
 inline void dma_write(Card& card, const DmaRequest& request) { dma_start(card, request, true); }
@@ -59,7 +66,7 @@ struct DmaDone : DmaTag {
 };
 inline DmaDone dma_take_done(Card& card, DmaToken token, bool ok) {
   PEAL_ASSERT(token < CONFIG_DMA_RECORDS && card.dma[token].in_use);
-  DmaRecord& record = card.dma[token];
+  DmaRecord& record = kept(card.dma[token]);
   const DmaDone done = {record.tag, record.packet, record.bytes, ok};
   record.in_use = false;
   record.packet = nullptr;

@@ -57,13 +57,13 @@ inline HostAddress image_address(const Member& member, const Operation& operatio
           channel + image + uint64_t{position} * piece_length(operation, number) + offset};
 }
 
-// The image of a single piece in the staging buffer, and a position in it.
+// The image of a single piece in the staging buffer, whose blocks are whole, and a position in it.
 inline uint8_t* staged_image(Member& member, const Operation& operation) {
   return member.staging + operation.staging_unit * kStagingUnitBytes;
 }
 inline uint8_t* staging_address(Member& member, const Operation& operation, uint32_t position,
                                 uint32_t offset = 0) {
-  return staged_image(member, operation) + position * piece_length(operation, 0) + offset;
+  return staged_image(member, operation) + position * operation.block_bytes + offset;
 }
 
 }  // namespace peal

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/operation/repair.h"
 
-#include <cstring>
-
 #include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/transfer.h"
-#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -20,23 +17,6 @@ bool may_repair(Card& card) {
 
 namespace {
 
-// Makes the packet one for a part, addressed, and counts it as sent.
-[[gnu::always_inline]] inline void prepare_for(const Scope& scope, const ImagePart& part,
-                                               const DataPlace& place, const peal_peer_address& to,
-                                               bool repair, Packet* packet) {
-  auto& [card, member, operation] = scope;
-  peal_wire_header* header = packet->header;
-  address_packet(to, packet_kind(operation, PEAL_PACKET_DATA), header);
-  if (repair) header->flags = PEAL_PACKET_REPAIR;
-  header->piece = part.piece;
-  header->origin = place.origin;
-  header->hop = place.hop;
-  header->fragment = place.fragment;
-  header->length = static_cast<uint16_t>(part.bytes);
-  packet->payload_bytes = part.bytes;
-  count(card, repair ? PEAL_COUNTER_SENT_REPAIR : PEAL_COUNTER_SENT_DATA);
-}
-
 // Null (counted) when there is no packet, or no DMA record for its payload.
 Packet* take_for(const Scope& scope, const ImagePart& part, const DataPlace& place,
                  const peal_peer_address& to, bool repair) {
@@ -45,30 +25,15 @@ Packet* take_for(const Scope& scope, const ImagePart& part, const DataPlace& pla
   return packet;
 }
 
-// One whose payload is on the card, if it has any. False (counted) when there is no packet.
-bool send_staged(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
-                 bool repair) {
-  auto& [card, member, operation] = scope;
-  Packet* packet = take_packet(card);
-  if (packet == nullptr) return false;
-  Peer& peer = kept(member.membership.peers[to]);
-  prepare_for(scope, part, place, peer.address, repair, packet);
-  if (!repair) edge_count(member.membership.peers[peer.known_by], packet->header);
-  if (part.bytes > 0) {
-    std::memcpy(packet->payload, staging_address(member, operation, part.position, part.offset),
-                part.bytes);
-  }
-  launch_packet(card, packet, false);
-  return true;
-}
-
 }  // namespace
 
 bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
                      bool repair) {
   auto& [card, member, operation] = scope;
   if (is_staged(operation) || part.bytes == 0) {
-    return send_staged(scope, part, place, to, repair);
+    Packet* packet = take_packet(card);
+    if (packet != nullptr) send_staged(scope, part, place, to, repair, packet);
+    return packet != nullptr;
   }
   const Peer& peer = kept(member.membership.peers[to]);
   Packet* packet = take_for(scope, part, place, peer.address, repair);

@@ -14,14 +14,6 @@
 namespace peal {
 namespace {
 
-// A bit for each role.
-constexpr uint32_t bit_of(TransferRole role) { return 1u << static_cast<uint32_t>(role); }
-constexpr uint32_t kApart = bit_of(TransferRole::kRepair) | bit_of(TransferRole::kRepairFramed);
-constexpr uint32_t kOfNoPiece =
-    kApart | bit_of(TransferRole::kRepairOwn) | bit_of(TransferRole::kTable);
-constexpr bool holds_operation(TransferRole role) { return (kApart & bit_of(role)) == 0; }
-constexpr bool holds_piece(TransferRole role) { return (kOfNoPiece & bit_of(role)) == 0; }
-
 // A block and its frame are in the packet, whose header says which block is wanted: is it that one?
 bool take_frame(const DmaDone& done) {
   peal_wire_header& header = *done.packet->header;
@@ -34,25 +26,6 @@ bool take_frame(const DmaDone& done) {
   return true;
 }
 
-[[gnu::always_inline]] inline DmaRequest book(const Scope& scope, const TransferRequest& request) {
-  auto& [card, member, operation] = scope;
-  ++member.dma;
-  if (holds_operation(request.role)) ++operation.dma;
-  if (holds_piece(request.role)) ++piece_slot(operation, request.piece).dma;
-  return {.host = request.host,
-          .card = request.card,
-          .bytes = request.bytes,
-          .packet = request.packet,
-          .tag = {.member = member.index,
-                  .owner = DmaOwner::kOperation,
-                  .slot = operation.timer.slot,
-                  .role = static_cast<uint8_t>(request.role),
-                  .step = request.step,
-                  .piece = request.piece,
-                  .detail = request.detail,
-                  .sequence = operation.sequence}};
-}
-
 // The image has arrived in the packet, which was held for this alone.
 void send_read(Card& card, Packet* packet) {
   PEAL_ASSERT(packet->holds == 1);
@@ -60,36 +33,10 @@ void send_read(Card& card, Packet* packet) {
   launch_packet(card, packet, false);
 }
 
-}  // namespace
-
-Packet* take_bounce_or_starve(const Scope& scope, uint32_t records) {
-  Packet* bounce = take_bounce(scope.card, records);
-  if (bounce == nullptr) operation_starved(scope);
-  return bounce;
-}
-
-bool has_dma_or_starves(const Scope& scope, uint32_t records) {
-  if (dma_suffices(scope.card, records)) return true;
-  operation_starved(scope);
-  return false;
-}
-
-void transfer_read(const Scope& scope, const TransferRequest& request) {
-  dma_read(scope.card, book(scope, request));
-}
-
-void transfer_write(const Scope& scope, const TransferRequest& request) {
-  dma_write(scope.card, book(scope, request));
-}
-
-void on_transfer_done(Card& card, const DmaDone& done) {
+// One that is no part of a result, or whose slot serves another operation by now.
+[[gnu::noinline]] void on_other_done(const Scope& scope, const DmaDone& done, bool live) {
+  auto& [card, member, operation] = scope;
   const auto role = static_cast<TransferRole>(done.role);
-  Member& member = kept(card.members[done.member]);
-  Operation& operation = kept(member.operations[done.slot]);
-  const Scope scope = {card, member, operation};
-  // It may outlive its operation: a repair under way when the slot was recycled.
-  const bool live = operation.phase != OperationPhase::kFree && operation.sequence == done.sequence;
-  --member.dma;
   if (live && holds_operation(role)) --operation.dma;
   if (live && holds_piece(role)) --piece_slot(operation, done.piece).dma;
   bool may_advance = live;
@@ -111,6 +58,46 @@ void on_transfer_done(Card& card, const DmaDone& done) {
     const bool own = role == TransferRole::kSendOwn || role == TransferRole::kRepairOwn;
     if (live && !done.ok && own) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
   }
+  if (may_advance) operation_advance(scope);
+}
+
+}  // namespace
+
+Packet* take_bounce_or_starve(const Scope& scope, uint32_t records) {
+  Packet* bounce = take_bounce(scope.card, records);
+  if (bounce == nullptr) operation_starved(scope);
+  return bounce;
+}
+
+bool has_dma_or_starves(const Scope& scope, uint32_t records) {
+  if (dma_suffices(scope.card, records)) return true;
+  operation_starved(scope);
+  return false;
+}
+
+void transfer_read(const Scope& scope, const TransferRequest& request) {
+  transfer_start(scope, request, false);
+}
+
+void transfer_write(const Scope& scope, const TransferRequest& request) {
+  transfer_start(scope, request, true);
+}
+
+void on_transfer_done(Card& card, const DmaDone& done) {
+  Member& member = kept(card.members[done.member]);
+  Operation& operation = kept(member.operations[done.slot]);
+  const Scope scope = {card, member, operation};
+  // It may outlive its operation: a repair under way when the slot was recycled.
+  const bool live = operation.phase != OperationPhase::kFree && operation.sequence == done.sequence;
+  --member.dma;
+  if (static_cast<TransferRole>(done.role) != TransferRole::kPart || !live) {
+    return on_other_done(scope, done, live);
+  }
+  --operation.dma;
+  --piece_slot(operation, done.piece).dma;
+  const bool may_advance = operation.algorithm->does.on_dma(scope, done);
+  if (done.packet != nullptr) unhold_packet(card, done.packet);
+  if (!done.ok) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
   if (may_advance) operation_advance(scope);
 }
 

@@ -5,6 +5,7 @@
 
 #include "firmware/card_types.h"
 #include "firmware/dma/dma.h"
+#include "firmware/operation/pieces.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -20,6 +21,15 @@ enum class TransferRole : uint8_t {
                   // what the packet's header says
   kTable,         // as kPart, of no piece
 };
+
+// A bit for each role.
+constexpr uint32_t bit_of(TransferRole role) { return 1u << static_cast<uint32_t>(role); }
+inline constexpr uint32_t kApart =
+    bit_of(TransferRole::kRepair) | bit_of(TransferRole::kRepairFramed);
+inline constexpr uint32_t kOfNoPiece =
+    kApart | bit_of(TransferRole::kRepairOwn) | bit_of(TransferRole::kTable);
+constexpr bool holds_operation(TransferRole role) { return (kApart & bit_of(role)) == 0; }
+constexpr bool holds_piece(TransferRole role) { return (kOfNoPiece & bit_of(role)) == 0; }
 
 struct TransferRequest {
   TransferRole role = TransferRole::kPart;
@@ -45,7 +55,31 @@ struct TransferRequest {
 // what others wait for must not wait for long.
 inline constexpr uint32_t kPieceTransfers = 8;
 
-// Takes a DMA record, which the caller has made sure of (dma_available()).
+// Takes a DMA record, which the caller has made sure of (dma_available()). In line, for the few
+// transfers that every operation makes: most of what they ask for is known there.
+[[gnu::always_inline]] inline void transfer_start(const Scope& scope,
+                                                  const TransferRequest& request, bool is_write) {
+  auto& [card, member, operation] = scope;
+  ++member.dma;
+  if (holds_operation(request.role)) ++operation.dma;
+  if (holds_piece(request.role)) ++piece_slot(operation, request.piece).dma;
+  dma_start(card,
+            {.host = request.host,
+             .card = request.card,
+             .bytes = request.bytes,
+             .packet = request.packet,
+             .tag = {.member = member.index,
+                     .owner = DmaOwner::kOperation,
+                     .slot = operation.timer.slot,
+                     .role = static_cast<uint8_t>(request.role),
+                     .step = request.step,
+                     .piece = request.piece,
+                     .detail = request.detail,
+                     .sequence = operation.sequence}},
+            is_write);
+}
+
+// The same, of all others.
 void transfer_read(const Scope& scope, const TransferRequest& request);
 void transfer_write(const Scope& scope, const TransferRequest& request);
 

@@ -32,12 +32,11 @@ uint32_t step_from(const Membership& self, uint32_t k) {
                                                                     : peer_behind(k);
 }
 
-[[gnu::always_inline]] inline stepping::Exchange exchange_of(const Scope& scope, uint32_t number,
-                                                             uint32_t k) {
-  const Membership& self = scope.member.membership;
+[[gnu::always_inline]] inline stepping::Exchange exchange_of(const Membership& self,
+                                                             uint32_t length, uint32_t k) {
   const schedule::Step step = schedule::step(k, self.rank, self.ranks);
   const bool behind = schedule::rotated(self.ranks) || (self.rank >> k & 1) != 0;
-  const uint32_t bytes = step.blocks * piece_length(scope.operation, number);
+  const uint32_t bytes = step.blocks * length;
   return {.to = behind ? peer_behind(k) : peer_ahead(k),
           .from = step.from,
           .sends = step.send_first,
@@ -60,11 +59,13 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
   }
   if (!dma_suffices(card, 2)) return false;
   if (is_staged(operation)) {
-    transfer_read(scope, {.step = kOwnStage,
-                          .piece = number,
-                          .host = from,
-                          .card = staging_address(member, operation, own),
-                          .bytes = length});
+    transfer_start(scope,
+                   {.step = kOwnStage,
+                    .piece = number,
+                    .host = from,
+                    .card = staging_address(member, operation, own),
+                    .bytes = length},
+                   false);
   } else {
     Packet* packet = take_packet(card);
     if (packet == nullptr) return false;
@@ -97,22 +98,21 @@ void own_moved(const Scope& scope, Piece& piece, const TransferDone& done) {
                          .packet = done.packet});
 }
 
-[[gnu::always_inline]] inline bool land(const Scope& scope, Piece& piece, Packet* packet,
-                                        const stepping::Exchange& exchange) {
-  auto& [card, member, operation] = scope;
-  const uint32_t bytes = packet->header->length;
-  if (bytes == 0) return true;
-  const uint32_t number = packet->header->piece;
-  const uint32_t offset = packet->header->fragment * CONFIG_MTU_BYTES;
-  if (is_staged(operation)) {
-    std::memcpy(staging_address(member, operation, exchange.receives, offset), packet->payload,
-                bytes);
-    count(card, PEAL_COUNTER_STAGED);
-    return true;
-  }
-  if (!dma_available(card, 1)) return false;
-  stepping::write_landed(scope, piece, packet, packet->payload,
-                         {number, exchange.receives, offset, bytes});
+[[gnu::always_inline]] inline void stage(const Scope& scope, Packet* packet,
+                                         const stepping::Exchange& exchange) {
+  const uint32_t offset = uint32_t{packet->header->fragment} * CONFIG_MTU_BYTES;
+  std::memcpy(staging_address(scope.member, scope.operation, exchange.receives, offset),
+              packet->payload, packet->header->length);
+  count(scope.card, PEAL_COUNTER_STAGED);
+}
+
+bool land(const Scope& scope, Piece& piece, Packet* packet, const stepping::Exchange& exchange) {
+  const peal_wire_header& header = *packet->header;
+  if (header.length == 0) return true;
+  if (!dma_available(scope.card, 1)) return false;
+  stepping::write_landed(
+      scope, piece, packet, packet->payload,
+      {header.piece, exchange.receives, uint32_t{header.fragment} * CONFIG_MTU_BYTES, header.length});
   return true;
 }
 
@@ -123,7 +123,7 @@ void open(const Scope& scope) {
 }
 
 constexpr stepping::Plan kPlan = {
-    exchange_of, step_from, land,
+    exchange_of, step_from, stage,    land,
     start_own,   own_moved, retained, stepping::deliver_image(rank_at)};
 
 }  // namespace

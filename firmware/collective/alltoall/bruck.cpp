@@ -46,10 +46,8 @@ static_assert(CONFIG_DMA_RECORDS >= kRunsMax);
 uint32_t step_from(const Membership& /*self*/, uint32_t k) { return peer_ahead(k); }
 
 // (What is received does not lie side by side.)
-[[gnu::always_inline]] inline stepping::Exchange exchange_of(const Scope& scope, uint32_t number,
-                                                             uint32_t k) {
-  const Membership& self = scope.member.membership;
-  const uint32_t length = piece_length(scope.operation, number);
+[[gnu::always_inline]] inline stepping::Exchange exchange_of(const Membership& self,
+                                                             uint32_t length, uint32_t k) {
   return {.to = peer_behind(k),
           .from = plus(self.rank, 1u << k, self.ranks),
           .sends = area_of(k, self.ranks),
@@ -165,35 +163,52 @@ void open(const Scope& scope) {
   pieces_open(scope, piece_bytes_for(blocks), CONFIG_STAGING_BYTES, blocks);
 }
 
-// The packet's blocks to where their way goes on. False when there are not as many DMA records.
-bool land(const Scope& scope, Piece& piece, Packet* packet, const stepping::Exchange& exchange) {
-  auto& [card, member, operation] = scope;
+// Blocks of a packet that lie side by side where their way goes on.
+struct Run {
+  uint32_t position;
+  uint32_t offset;  // bytes, in the packet
+  uint32_t bytes;
+};
+
+// Puts each of them there.
+template <typename Put>
+void put_runs(const Scope& scope, const Packet* packet, const stepping::Exchange& exchange,
+              Put put) {
   const peal_wire_header& header = *packet->header;
-  const Membership& self = member.membership;
   const uint32_t k = header.hop;
-  const uint32_t length = piece_length(operation, header.piece);
-  const bool staged = is_staged(operation);
-  const uint32_t blocks = length == 0 ? 0 : header.length / length;
-  const uint32_t first = length == 0 ? 0 : header.fragment * (exchange.packet_bytes / length);
-  if (!staged && blocks > 0 && !dma_available(card, kRunsMax)) return false;
+  const uint32_t length = piece_length(scope.operation, header.piece);
+  if (length == 0) return;
+  const uint32_t blocks = header.length / length;
+  const uint32_t first = header.fragment * (exchange.packet_bytes / length);
   for (uint32_t done = 0; done < blocks;) {
     const uint32_t index = first + done;
     const uint32_t run = std::min(run_blocks(k, index), blocks - done);
-    const uint32_t position = position_of(way_of(k, index), k + 1, self.ranks);
-    uint8_t* from = packet->payload + done * length;
-    if (staged) {
-      std::memcpy(staging_address(member, operation, position), from, run * length);
-    } else {
-      stepping::write_landed(scope, piece, packet, from, {header.piece, position, 0, run * length});
-    }
+    put(Run{position_of(way_of(k, index), k + 1, scope.member.membership.ranks), done * length,
+            run * length});
     done += run;
   }
-  if (staged) count(card, PEAL_COUNTER_STAGED);
+}
+
+void stage(const Scope& scope, Packet* packet, const stepping::Exchange& exchange) {
+  put_runs(scope, packet, exchange, [&](const Run& run) {
+    std::memcpy(staging_address(scope.member, scope.operation, run.position),
+                packet->payload + run.offset, run.bytes);
+  });
+  count(scope.card, PEAL_COUNTER_STAGED);
+}
+
+bool land(const Scope& scope, Piece& piece, Packet* packet, const stepping::Exchange& exchange) {
+  const peal_wire_header& header = *packet->header;
+  if (header.length > 0 && !dma_available(scope.card, kRunsMax)) return false;
+  put_runs(scope, packet, exchange, [&](const Run& run) {
+    stepping::write_landed(scope, piece, packet, packet->payload + run.offset,
+                           {header.piece, run.position, 0, run.bytes});
+  });
   return true;
 }
 
 constexpr stepping::Plan kPlan = {
-    exchange_of, step_from, land,
+    exchange_of, step_from, stage,    land,
     start_own,   own_moved, retained, stepping::deliver_image(rank_at), read_own};
 
 }  // namespace
