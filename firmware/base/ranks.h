@@ -17,7 +17,7 @@ inline constexpr uint32_t kNoPeer = ~0u;
 constexpr uint32_t ceil_log2(uint32_t n) { return static_cast<uint32_t>(std::bit_width(n - 1)); }
 // ⌊log2 n⌋ for n >= 1.
 // (std::countl_zero() has an answer for zero, too, and instructions for it.)
-constexpr uint32_t floor_log2(uint32_t n) { return 31u - static_cast<uint32_t>(__builtin_clz(n)); }
+constexpr uint32_t floor_log2(uint32_t n) { return 31u ^ static_cast<uint32_t>(__builtin_clz(n)); }
 
 // (rank + distance) mod ranks, for distance <= ranks.
 constexpr Rank plus(Rank rank, uint32_t distance, uint32_t ranks) {

@@ -78,7 +78,9 @@ uint8_t* take_buffer(Card& card, const Member& member) {
 // False: no room for it as things are.
 bool take_units(Card& card, Member& member, Operation& operation, uint32_t bytes) {
   const uint32_t units = (bytes + kStagingUnitBytes - 1) / kStagingUnitBytes;
-  uint32_t fits = ~member.staging_used & kAllUnits;  // that many units from there on are free
+  uint32_t fits = ~member.staging_used & kAllUnits;
+  if (static_cast<uint32_t>(std::popcount(fits)) < units) return false;
+  // Bits from which on that many units are free.
   for (uint32_t more = 1; more < units; ++more) fits &= fits >> 1;
   if (fits == 0) return false;
   if (member.staging == nullptr) member.staging = take_buffer(card, member);

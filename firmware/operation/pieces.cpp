@@ -12,9 +12,8 @@ void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(operation.algorithm->release != Release::kNoPieces);
   operation.piece_bytes = piece_bytes;
-  const uint64_t rounded = uint64_t{operation.block_bytes} + operation.piece_bytes - 1;
   operation.piece_count =
-      operation.block_bytes == 0 ? 1 : static_cast<uint32_t>(rounded / operation.piece_bytes);
+      operation.block_bytes <= piece_bytes ? 1 : (operation.block_bytes - 1) / piece_bytes + 1;
   operation.base = 0;
   operation.own_next = 0;
   operation.mover = {};

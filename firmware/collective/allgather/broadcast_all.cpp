@@ -97,7 +97,8 @@ constexpr mover::Plan kFetch = {
     .wanted = is_early, .rank_at = gathering::rank_at, .piece_ended = gathering::next_early_piece};
 
 // Puts a block into the user's buffer, or the channel. False: no DMA record.
-[[gnu::noinline]] bool land_in_host(const Scope& scope, Packet* packet, Piece& piece) {
+bool land(const Scope& scope, Packet* packet, Piece& piece) {
+  if (packet->header->length == 0) return true;
   auto& [card, member, operation] = scope;
   const uint32_t number = packet->header->piece;
   const Rank origin = packet->header->origin;
@@ -118,15 +119,12 @@ constexpr mover::Plan kFetch = {
   return true;
 }
 
-// The same, or into staging, where results gather there.
-[[gnu::always_inline]] inline bool land(const Scope& scope, Packet* packet, Piece& piece) {
+// Puts it into staging, where results gather there.
+[[gnu::always_inline]] inline void stage(const Scope& scope, const Packet* packet) {
   const uint32_t length = packet->header->length;
-  if (length == 0) return true;
-  if (!is_staged(scope.operation)) return land_in_host(scope, packet, piece);
   uint8_t* image = staged_image(scope.member, scope.operation);
   std::memcpy(image + packet->header->origin * length, packet->payload, length);
   count(scope.card, PEAL_COUNTER_STAGED);
-  return true;
 }
 
 // The own block has been read into the packet.
@@ -138,12 +136,14 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
   if (length > 0 && !gathering::has_dma_or_reads_again(scope, piece, number)) return;
   if (length > 0) {
     // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come.
-    transfer_write(scope, {.step = mover::kRetain,
-                           .piece = number,
-                           .host = image_address(member, operation, number, rank),
-                           .card = packet->payload,
-                           .bytes = length,
-                           .packet = packet});
+    transfer_start(scope,
+                   {.step = mover::kRetain,
+                    .piece = number,
+                    .host = image_address(member, operation, number, rank),
+                    .card = packet->payload,
+                    .bytes = length,
+                    .packet = packet},
+                   true);
     if (!operation.command.in_place || is_staged(operation)) {
       if (is_staged(operation)) {
         std::memcpy(staging_address(member, operation, rank), packet->payload, length);
@@ -170,23 +170,25 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
   return gathering::read_own(scope, piece, number, kOwnRead, on_own_read);
 }
 
-// One write takes a gathered result from staging to the user.
-void deliver_staged(const Scope& scope, Piece& piece, uint32_t number) {
+// One write takes a gathered result from staging to the user, once all of it is there.
+void deliver_when_gathered(const Scope& scope, Piece& piece) {
   auto& [card, member, operation] = scope;
+  if (!gathering::has_all(scope, piece, 0) || piece.delivery != Delivery::kGathering) return;
   if (!has_dma_or_starves(scope)) return;
   piece.delivery = Delivery::kDelivering;
-  transfer_write(scope, {.step = mover::kDeliver,
-                         .piece = number,
-                         .host = user_address(operation, 0, number),
-                         .card = staging_address(member, operation, 0),
-                         .bytes = expected_blocks(member.membership) * operation.block_bytes});
+  transfer_start(scope,
+                 {.step = mover::kDeliver,
+                  .piece = 0,
+                  .host = user_address(operation, 0, 0),
+                  .card = staged_image(member, operation),
+                  .bytes = expected_blocks(member.membership) * operation.block_bytes},
+                 true);
 }
 
 bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
-  if (!gathering::has_all(scope, piece, number)) return false;
-  if (!is_staged(scope.operation) || piece.delivery == Delivery::kDelivered) return true;
-  if (piece.delivery == Delivery::kGathering) deliver_staged(scope, piece, number);
-  return false;
+  if (!is_staged(scope.operation)) return gathering::has_all(scope, piece, number);
+  deliver_when_gathered(scope, piece);
+  return piece.delivery == Delivery::kDelivered;
 }
 
 // What one question names: blocks that come over the same hop, a bit each. Bit i is the block of
@@ -378,33 +380,90 @@ void post(const Scope& scope) {
          own_pieces_wait(operation) || operation.mover.active || early_waits(operation);
 }
 
-peal_counter on_data(const Scope& scope, Packet* packet) {
-  auto& [card, member, operation] = scope;
-  const Membership& self = member.membership;
-  const peal_wire_header& header = *packet->header;
-  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
-  if (header.length != piece_length(operation, header.piece)) return PEAL_COUNTER_DROP_LENGTH;
+// Where a block is on its way: this rank's place in its origin's tree, and the hop that leads there.
+struct Way {
+  uint32_t place;
+  uint32_t hop;
+};
+
+// What the header says of it: kPacketGood, or why not.
+[[gnu::always_inline]] inline peal_counter check_way(const Membership& self,
+                                                     const peal_wire_header& header, Way* way) {
   if (header.fragment != 0) return PEAL_COUNTER_DROP_FRAGMENT;
-  if (!is_expected(self, header.origin) || header.origin == self.rank) {
-    return PEAL_COUNTER_DROP_ORIGIN;
-  }
-  const uint32_t place = hopping::place(self.rank, header.origin, self.ranks);
-  const uint32_t hop = hopping::arriving_hop(place);
-  if (header.hop != hop) return PEAL_COUNTER_DROP_HOP;
-  if (header.sender != self.peers[peer_behind(hop)].address.rank) return PEAL_COUNTER_DROP_SENDER;
+  if (!is_expected(self, header.origin)) return PEAL_COUNTER_DROP_ORIGIN;
+  way->place = hopping::place(self.rank, header.origin, self.ranks);
+  if (way->place == 0) return PEAL_COUNTER_DROP_ORIGIN;  // its own
+  way->hop = hopping::arriving_hop(way->place);
+  if (header.hop != way->hop) return PEAL_COUNTER_DROP_HOP;
+  const Rank parent = self.peers[peer_behind(way->hop)].address.rank;
+  return header.sender == parent ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
+}
+
+// Of a result that does not gather in staging.
+[[gnu::noinline]] peal_counter on_data_for_host(const Scope& scope, Packet* packet) {
+  Operation& operation = scope.operation;
+  const peal_wire_header& header = *packet->header;
+  if (header.length != piece_length(operation, header.piece)) return PEAL_COUNTER_DROP_LENGTH;
+  Way way;
+  const peal_counter good = check_way(scope.member.membership, header, &way);
+  if (good != kPacketGood) return good;
   Piece* piece = nullptr;
   const peal_counter found = find_piece_of_new(operation, header.piece, header.origin, &piece);
   if (found == PEAL_COUNTER_DUPLICATE) return on_repeated(scope, packet);
   if (found != kPacketGood) return found;
   if (!land(scope, packet, *piece)) return PEAL_COUNTER_DROP_NO_DMA;
   note_arrival(scope, *piece, header.origin);
-  hopping::forward_from(scope, packet, place, hop + 1);
+  hopping::forward_from(scope, packet, way.place, way.hop + 1);
   const bool is_first = piece->number == operation.base + 1;
   const Piece& first = is_first ? *piece : piece_slot(operation, operation.base);
   return can_go_on(scope, first) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
+// In staging there is room for every block of the one piece: so it is noted first, and little of it
+// need be remembered while it is copied and sent on. All that can go on then is the result.
+peal_counter on_data(const Scope& scope, Packet* packet) {
+  Operation& operation = scope.operation;
+  const peal_wire_header& header = *packet->header;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (!is_staged(operation)) return on_data_for_host(scope, packet);
+  if (header.length != operation.block_bytes) return PEAL_COUNTER_DROP_LENGTH;
+  Way way;
+  const peal_counter good = check_way(scope.member.membership, header, &way);
+  if (good != kPacketGood) return good;
+  Piece* piece = nullptr;
+  const peal_counter found = find_piece_of_new(operation, 0, header.origin, &piece);
+  if (found != kPacketGood) return on_repeated(scope, packet);
+  note_arrival(scope, *piece, header.origin);
+  const bool all = piece->arrived == expected_blocks(scope.member.membership);
+  stage(scope, packet);
+  hopping::forward_from(scope, packet, way.place, way.hop + 1);
+  if (!is_posted(scope.operation)) return kTakenIn;
+  if (own_pieces_wait(scope.operation)) return PEAL_COUNTER_RECEIVED;
+  if (all) deliver_when_gathered(scope, piece_slot(scope.operation, 0));
+  return kTakenIn;
+}
+
+// A transfer of a piece that gathers in staging is done.
+bool on_staged_dma(const Scope& scope, const TransferDone& done) {
+  Operation& operation = scope.operation;
+  if (!done.ok || is_refused(operation)) return true;
+  Piece& piece = piece_slot(operation, 0);
+  switch (done.step) {
+    case kOwnRead:
+      on_own_read(scope, done.packet, 0);
+      return own_pieces_wait(operation);
+    case mover::kRetain:
+      piece.retained = true;
+      deliver_when_gathered(scope, piece);
+      return false;
+    default:
+      piece.delivery = Delivery::kDelivered;
+      return true;
+  }
+}
+
 bool on_dma(const Scope& scope, const TransferDone& done) {
+  if (is_staged(scope.operation)) return on_staged_dma(scope, done);
   if (done.step >= mover::kFirstStep) return mover::on_dma(scope, kFetch, done);
   if (done.step == kOwnRead && done.ok && !is_refused(scope.operation)) {
     on_own_read(scope, done.packet, done.piece);

@@ -38,12 +38,14 @@ bool read_own(const Scope& scope, Piece& piece, uint32_t number, uint8_t step,
     unhold_packet(card, packet);
     return true;
   }
-  transfer_read(scope, {.step = step,
-                        .piece = number,
-                        .host = own_address(operation, number),
-                        .card = packet->payload,
-                        .bytes = length,
-                        .packet = packet});
+  transfer_start(scope,
+                 {.step = step,
+                  .piece = number,
+                  .host = own_address(operation, number),
+                  .card = packet->payload,
+                  .bytes = length,
+                  .packet = packet},
+                 false);
   return true;
 }
 
