@@ -23,8 +23,7 @@ void write_landed(const Scope& scope, Piece& piece, Packet* packet, uint8_t* fro
 }
 
 bool staged_has_left(const Scope& scope, const TransferDone& done) {
-  Operation& operation = scope.operation;
-  Piece& piece = piece_slot(operation, 0);
+  Piece& piece = staged_piece(scope);
   if (!done.ok) return true;
   if (done.step == mover::kDeliver) {
     piece.delivery = Delivery::kDelivered;
@@ -32,9 +31,8 @@ bool staged_has_left(const Scope& scope, const TransferDone& done) {
     piece.retained = true;
   }
   if (piece.dma > 0) return false;
-  if (is_refused(operation) || operation.dma > 0) return true;
-  operation.base = operation.piece_count;
-  operation_finish(scope);
+  if (is_refused(scope.operation)) return true;
+  staged_is_delivered(scope);
   return false;
 }
 

@@ -47,10 +47,16 @@ struct Exchange {
   uint32_t receives;      // and of the first that it receives, where those lie side by side
   uint32_t bytes;         // of all its blocks
   uint32_t packet_bytes;  // of all its packets but the last, which has the rest
-  uint32_t fragments;     // packets, 1 to 64
 };
 
-// Bytes of one of its packets.
+// Most go in one packet.
+inline bool is_single(const Exchange& exchange) { return exchange.bytes <= exchange.packet_bytes; }
+// Its packets, 1 to 64.
+inline uint32_t fragments_of(const Exchange& exchange) {
+  if (is_single(exchange)) return 1;
+  return (exchange.bytes + exchange.packet_bytes - 1) / exchange.packet_bytes;
+}
+// Bytes of one of them.
 inline uint32_t bytes_of(const Exchange& exchange, uint32_t fragment) {
   const uint32_t left = exchange.bytes - fragment * exchange.packet_bytes;
   return left < exchange.packet_bytes ? left : exchange.packet_bytes;

@@ -56,27 +56,30 @@ inline bool has_step_to_send(const Membership& self, const Piece& piece) {
 
 // One more packet of the step has been sent.
 inline void note_sent(Steps& steps, const Exchange& exchange) {
-  if (++steps.fragments_sent < exchange.fragments) return;
+  if (!is_single(exchange) && ++steps.fragments_sent < fragments_of(exchange)) return;
   ++steps.sent;
   steps.fragments_sent = 0;
 }
 
-// Sends every step that may be sent, from staging. (Each packet asks the scope anew, and what its
-// step is once it has been taken: so the port's calls find nothing in registers that had to be
-// saved.)
+// Sends a packet of the next step from staging. False: there is none. (What the scope names is asked
+// for anew, and what its step is once it has been taken: so the port's calls find nothing in
+// registers that had to be saved.)
 template <const Plan& plan>
-[[gnu::noinline]] void send_steps_staged(const Scope& scope, Piece& piece) {
-  auto& steps = own_state<Steps>(piece);
-  do {
-    Packet* packet = take_packet(scope.card);
-    if (packet == nullptr) return operation_starved(scope);
-    const uint32_t k = steps.sent;
-    const uint32_t fragment = steps.fragments_sent;
-    const Exchange exchange = plan.exchange(scope.member.membership, scope.operation.block_bytes, k);
-    note_sent(steps, exchange);
-    send_staged(scope, part_of(exchange, 0, fragment), place_of(scope, k, fragment), exchange.to,
-                false, packet);
-  } while (has_step_to_send(scope.member.membership, piece));
+[[gnu::noinline]] bool send_step_staged(const Scope& scope) {
+  Packet* packet = take_packet(scope.card);
+  if (packet == nullptr) {
+    operation_starved(scope);
+    return false;
+  }
+  auto& steps = own_state<Steps>(staged_piece(scope));
+  const uint32_t k = steps.sent;
+  const uint32_t fragment = steps.fragments_sent;
+  const Exchange exchange =
+      plan.exchange(scope.member.membership, scope.operation.block_bytes, k);
+  note_sent(steps, exchange);
+  send_staged(scope, part_of(exchange, 0, fragment), place_of(scope, k, fragment), exchange.to,
+              false, packet);
+  return true;
 }
 
 // The same where it does not gather in staging.
@@ -102,23 +105,18 @@ template <const Plan& plan>
 // Sends what goes on of what has come.
 template <const Plan& plan>
 [[gnu::always_inline]] inline void pass_on(const Scope& scope, Piece& piece, uint32_t number) {
-  if (!has_step_to_send(scope.member.membership, piece)) return;
-  if (is_staged(scope.operation)) {
-    send_steps_staged<plan>(scope, piece);
-  } else {
-    send_steps<plan>(scope, piece, number);
-  }
+  if (has_step_to_send(scope.member.membership, piece)) send_steps<plan>(scope, piece, number);
 }
 
 // A staged result: to the user in one write (two where the order of ranks begins within it), and
 // to the channel in one, for late NACKs, unless it can stay where it is.
 template <const Plan& plan>
-[[gnu::noinline]] void deliver_staged(const Scope& scope, Piece& piece) {
+[[gnu::noinline]] void deliver_staged(const Scope& scope) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   const uint32_t length = operation.block_bytes;
   if (!has_dma_or_starves(scope, 3)) return;
-  piece.delivery = Delivery::kDelivering;
+  staged_piece(scope).delivery = Delivery::kDelivering;
   const Rank first_rank = plan.deliver.rank_at(self, 0);
   const uint32_t first = self.ranks - first_rank;  // blocks from that rank's to that of rank N - 1
   transfer_start(scope,
@@ -150,13 +148,9 @@ bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   if (!is_together(scope.member.membership, piece)) return false;
   if (piece_length(operation, number) == 0) return true;
   if (piece.delivery == Delivery::kGathering) {
-    if (is_staged(operation)) {
-      deliver_staged<plan>(scope, piece);
-    } else {
-      piece.delivery = Delivery::kDelivering;
-      mover::start(operation, number);
-      mover::advance(scope, plan.deliver);
-    }
+    piece.delivery = Delivery::kDelivering;
+    mover::start(operation, number);
+    mover::advance(scope, plan.deliver);
   }
   return piece.delivery == Delivery::kDelivered;
 }
@@ -173,7 +167,7 @@ void ask_for_piece(const Scope& scope, uint32_t number, uint32_t& partners) {
   const uint32_t length = piece_length(operation, number);
   const bool suspects = asks_suspects(operation.inquiry);
   for (uint32_t k = 0; k < self.rounds; ++k) {
-    uint64_t missing = all_of(plan.exchange(self, length, k).fragments) & ~piece->bits[k];
+    uint64_t missing = all_of(fragments_of(plan.exchange(self, length, k))) & ~piece->bits[k];
     // Of a step that has begun to come, what is behind its last packet is on its way.
     if (follows_perhaps(operation.inquiry) && piece->bits[k] != 0) {
       missing &= std::bit_floor(piece->bits[k]) - 1;
@@ -211,15 +205,21 @@ template <const Plan& plan>
   return steps_received(own_state<Steps>(piece)) == scope.member.membership.rounds;
 }
 
-// The same of a piece that gathers in staging, whose result is all that is left to go on.
+// The same of what gathers in staging: it may go on only with its result.
 template <const Plan& plan>
-[[gnu::always_inline]] inline bool staged_goes_on(const Scope& scope, Piece& piece) {
-  const Membership& self = scope.member.membership;
-  if (scope.operation.starved) return true;
-  if (plan.read_own != nullptr) plan.read_own(scope, piece, 0);
-  if (has_step_to_send(self, piece)) send_steps_staged<plan>(scope, piece);
-  if (is_together(self, piece)) deliver_staged<plan>(scope, piece);
-  return false;
+[[gnu::always_inline]] inline void go_on_staged(const Scope& scope) {
+  if (plan.read_own != nullptr) plan.read_own(scope, staged_piece(scope), 0);
+  if (staged_piece(scope).own != OwnBlock::kPlaced) return;
+  const uint32_t rounds = scope.member.membership.rounds;
+  while (own_state<Steps>(staged_piece(scope)).sent < rounds) {
+    const auto& steps = own_state<Steps>(staged_piece(scope));
+    if (steps_received(steps) < steps.sent || !send_step_staged<plan>(scope)) return;
+  }
+  const Piece& piece = staged_piece(scope);
+  if (steps_received(own_state<Steps>(piece)) == rounds && piece.dma == 0 &&
+      piece.delivery == Delivery::kGathering) {
+    deliver_staged<plan>(scope);
+  }
 }
 
 // Whose block it says it is, or who sent it, is wrong.
@@ -236,26 +236,25 @@ template <const Plan& plan>
   if (header.sender != exchange.from || header.origin != exchange.from) {
     return wrong_origin(self, header);
   }
-  if (header.fragment >= exchange.fragments) return PEAL_COUNTER_DROP_FRAGMENT;
-  if (header.length != bytes_of(exchange, header.fragment)) return PEAL_COUNTER_DROP_LENGTH;
-  return kPacketGood;
+  const bool single = is_single(exchange);
+  if (header.fragment >= (single ? 1 : fragments_of(exchange))) return PEAL_COUNTER_DROP_FRAGMENT;
+  const uint32_t bytes = single ? exchange.bytes : bytes_of(exchange, header.fragment);
+  return header.length == bytes ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
 }
 
-// It has landed, or is about to. False: it had before.
-[[gnu::always_inline]] inline bool is_new(const Piece& piece, const peal_wire_header& header) {
-  return (piece.bits[header.hop] >> header.fragment & 1) == 0;
+// The step's packets that have come, with this one.
+inline uint64_t with_fragment(const Piece& piece, uint32_t k, uint32_t fragment) {
+  return piece.bits[k] | uint64_t{1} << fragment;
 }
-[[gnu::always_inline]] inline void note_come(const Scope& scope, Piece& piece,
-                                             const Exchange& exchange, uint32_t k,
-                                             uint32_t fragment) {
-  piece.bits[k] |= uint64_t{1} << fragment;
-  if (exchange.fragments == 1 || piece.bits[k] == all_of(exchange.fragments)) {
-    auto& steps = own_state<Steps>(piece);
-    steps.whole |= 1u << k;
-    note_landed(steps, k);
-  }
+inline bool is_whole(const Exchange& exchange, uint64_t come) {
+  return is_single(exchange) || come == all_of(fragments_of(exchange));
+}
+// Does anything go on, once it has landed? Not before the host's post.
+[[gnu::always_inline]] inline bool note_progress(const Scope& scope) {
   operation_progressed(scope);
-  if (!is_posted(scope.operation)) count(scope.card, PEAL_COUNTER_EARLY_DATA);
+  if (is_posted(scope.operation)) return true;
+  count(scope.card, PEAL_COUNTER_EARLY_DATA);
+  return false;
 }
 
 template <const Plan& plan>
@@ -270,18 +269,24 @@ template <const Plan& plan>
   if (!is_under_way(operation, number)) return PEAL_COUNTER_DUPLICATE;
   Piece* piece = piece_open(operation, number);
   if (piece == nullptr) return PEAL_COUNTER_DROP_PIECE;
-  if (!is_new(*piece, header)) return PEAL_COUNTER_DUPLICATE;
+  const uint64_t come = with_fragment(*piece, k, header.fragment);
+  if (come == piece->bits[k]) return PEAL_COUNTER_DUPLICATE;
   if (!plan.land(scope, *piece, packet, exchange)) return PEAL_COUNTER_DROP_NO_DMA;
-  note_come(scope, *piece, exchange, k, header.fragment);
-  if (!is_posted(operation)) return kTakenIn;
+  piece->bits[k] = come;
+  if (is_whole(exchange, come)) {
+    auto& steps = own_state<Steps>(*piece);
+    steps.whole |= 1u << k;
+    note_landed(steps, k);
+  }
+  if (!note_progress(scope)) return kTakenIn;
   return piece_goes_on<plan>(scope, *piece, number) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
 // Staging has room for every packet: so it is noted first, and nothing of it need be remembered
-// while it is copied.
+// while it is copied, nor (once an operation) while the piece's record is made.
 template <const Plan& plan>
 peal_counter on_data(const Scope& scope, Packet* packet) {
-  Operation& operation = scope.operation;
+  const Operation& operation = scope.operation;
   const Membership& self = scope.member.membership;
   const peal_wire_header& header = *packet->header;
   const uint32_t k = header.hop;
@@ -291,13 +296,21 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   const Exchange exchange = plan.exchange(self, operation.block_bytes, k);
   const peal_counter good = check_exchange(self, exchange, header);
   if (good != kPacketGood) return good;
-  if (!is_under_way(operation, 0)) return PEAL_COUNTER_DUPLICATE;
-  Piece& piece = *piece_open(operation, 0);
-  if (!is_new(piece, header)) return PEAL_COUNTER_DUPLICATE;
-  note_come(scope, piece, exchange, k, header.fragment);
+  if (operation.base > 0) return PEAL_COUNTER_DUPLICATE;  // delivered
+  Piece& piece = staged_piece(scope);
+  if (!piece_is_open(operation, 0)) {
+    piece_begin(piece, 0);
+    return on_data<plan>(scope, packet);
+  }
+  const uint64_t come = with_fragment(piece, k, header.fragment);
+  if (come == piece.bits[k]) return PEAL_COUNTER_DUPLICATE;
+  piece.bits[k] = come;
+  if (is_whole(exchange, come)) own_state<Steps>(piece).landed |= 1u << k;
   plan.stage(scope, packet, exchange);
-  if (!is_posted(operation)) return kTakenIn;
-  return staged_goes_on<plan>(scope, piece) ? PEAL_COUNTER_RECEIVED : kTakenIn;
+  if (!note_progress(scope)) return kTakenIn;
+  if (scope.operation.starved) return PEAL_COUNTER_RECEIVED;
+  go_on_staged<plan>(scope);
+  return kTakenIn;
 }
 
 template <const Plan& plan>
@@ -310,10 +323,11 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const Exchange exchange = plan.exchange(self, length, header.hop);
   const peal_peer_address& asker = self.peers[exchange.to].address;
   if (header.sender != asker.rank) return PEAL_COUNTER_DROP_SENDER;
-  if ((nack.fragments & ~all_of(exchange.fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
+  const uint32_t fragments = fragments_of(exchange);
+  if ((nack.fragments & ~all_of(fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
   const uint64_t resend = nack.fragments & sent_of(operation, header);
   bool sent = false;
-  for (uint32_t fragment = 0; fragment < exchange.fragments; ++fragment) {
+  for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
     if ((resend >> fragment & 1) == 0) continue;
     if (!may_repair(card)) break;
     const ImagePart part = part_of(exchange, header.piece, fragment);
@@ -343,15 +357,21 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   }
   if (is_refused(scope.operation)) return true;
   if (!is_posted(scope.operation)) return false;
-  return is_staged(scope.operation) ? staged_goes_on<plan>(scope, piece)
-                                    : piece_goes_on<plan>(scope, piece, done.piece);
+  if (!is_staged(scope.operation)) return piece_goes_on<plan>(scope, piece, done.piece);
+  if (scope.operation.starved) return true;
+  go_on_staged<plan>(scope);
+  return false;
 }
 
+// All pieces, of what does not gather in staging.
 template <const Plan& plan>
-void advance(const Scope& scope) {
+[[gnu::noinline]] void advance_pieces(const Scope& scope) {
   Operation& operation = scope.operation;
-  if (!is_posted(operation)) return;
-  if (own_pieces_wait(operation)) start_own_pieces(scope, plan.start_own);
+  if (own_pieces_wait(operation)) {
+    start_own_pieces(scope, [](const Scope& own, Piece& piece, uint32_t number) {
+      return plan.start_own(own, piece, number);
+    });
+  }
   for (uint32_t number = operation.base;
        number < operation.piece_count && number < operation.base + kPieceSlots; ++number) {
     if (!piece_is_open(operation, number)) continue;
@@ -368,8 +388,21 @@ void advance(const Scope& scope) {
   if (operation.base == operation.piece_count && operation.dma == 0) {
     operation_finish(scope);
   } else if (operation.base != base) {
-    advance<plan>(scope);  // the window moved: at most 2W deep
+    advance_pieces<plan>(scope);  // the window moved: at most 2W deep
   }
+}
+
+template <const Plan& plan>
+void advance(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  if (!is_staged(operation)) return advance_pieces<plan>(scope);
+  if (operation.own_next == 0) {
+    Piece& piece = *piece_open(operation, 0);
+    if (!plan.start_own(scope, piece, 0)) return operation_starved(scope);
+    operation.own_next = 1;
+  }
+  go_on_staged<plan>(scope);
 }
 
 template <const Plan& plan>

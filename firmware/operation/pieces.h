@@ -53,8 +53,14 @@ inline bool is_under_way(const Operation& operation, uint32_t number) {
   return operation.phase != OperationPhase::kFinished && number >= operation.base;
 }
 
-// Does the result gather in the staging buffer?
+// Does the result gather in the staging buffer? It has one piece then.
 inline bool is_staged(const Operation& operation) { return operation.staging_mask != 0; }
+inline Piece& staged_piece(const Scope& scope) { return scope.operation.pieces[0]; }
+// It is with the user, and no transfer of it is under way: which ends the operation.
+inline void staged_is_delivered(const Scope& scope) {
+  scope.operation.base = scope.operation.piece_count;
+  operation_finish(scope);
+}
 
 // Are there own pieces to be started?
 inline bool own_pieces_wait(const Operation& operation) {

@@ -6,6 +6,7 @@
 
 #include "abi/admin.h"
 #include "firmware/base/assert.h"
+#include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/allgather/gathering.h"
 #include "firmware/collective/hopping.h"
@@ -171,8 +172,9 @@ bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
 }
 
 // One write takes a gathered result from staging to the user, once all of it is there.
-void deliver_when_gathered(const Scope& scope, Piece& piece) {
+void deliver_when_gathered(const Scope& scope) {
   auto& [card, member, operation] = scope;
+  Piece& piece = staged_piece(scope);
   if (!gathering::has_all(scope, piece, 0) || piece.delivery != Delivery::kGathering) return;
   if (!has_dma_or_starves(scope)) return;
   piece.delivery = Delivery::kDelivering;
@@ -187,7 +189,7 @@ void deliver_when_gathered(const Scope& scope, Piece& piece) {
 
 bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
   if (!is_staged(scope.operation)) return gathering::has_all(scope, piece, number);
-  deliver_when_gathered(scope, piece);
+  deliver_when_gathered(scope);
   return piece.delivery == Delivery::kDelivered;
 }
 
@@ -419,27 +421,41 @@ struct Way {
   return can_go_on(scope, first) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
-// In staging there is room for every block of the one piece: so it is noted first, and little of it
-// need be remembered while it is copied and sent on. All that can go on then is the result.
+// In staging there is room for every block of the one piece: so it is noted first, and nothing of it
+// need be remembered while it is sent on and copied, nor (once an operation) while the piece's
+// record is made. All that can go on then is the result.
 peal_counter on_data(const Scope& scope, Packet* packet) {
   Operation& operation = scope.operation;
+  const Membership& self = scope.member.membership;
   const peal_wire_header& header = *packet->header;
   if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
   if (!is_staged(operation)) return on_data_for_host(scope, packet);
   if (header.length != operation.block_bytes) return PEAL_COUNTER_DROP_LENGTH;
   Way way;
-  const peal_counter good = check_way(scope.member.membership, header, &way);
+  const peal_counter good = check_way(self, header, &way);
   if (good != kPacketGood) return good;
-  Piece* piece = nullptr;
-  const peal_counter found = find_piece_of_new(operation, 0, header.origin, &piece);
-  if (found != kPacketGood) return on_repeated(scope, packet);
-  note_arrival(scope, *piece, header.origin);
-  const bool all = piece->arrived == expected_blocks(scope.member.membership);
-  stage(scope, packet);
+  if (operation.base > 0) return on_repeated(scope, packet);  // delivered
+  Piece& piece = staged_piece(scope);
+  if (!piece_is_open(operation, 0)) {
+    piece_begin(piece, 0);
+    return on_data(scope, packet);
+  }
+  uint64_t& bits = bits_with(piece, header.origin);
+  const uint64_t with_it = bits | bit_of(header.origin);
+  if (with_it == bits && !mutated(Mutation::kDuplicateAccepted)) return on_repeated(scope, packet);
+  bits = with_it;
+  ++piece.arrived;
   hopping::forward_from(scope, packet, way.place, way.hop + 1);
-  if (!is_posted(scope.operation)) return kTakenIn;
+  stage(scope, packet);
+  operation_progressed(scope);
+  if (!is_posted(scope.operation)) {
+    count(scope.card, PEAL_COUNTER_EARLY_DATA);
+    return kTakenIn;
+  }
   if (own_pieces_wait(scope.operation)) return PEAL_COUNTER_RECEIVED;
-  if (all) deliver_when_gathered(scope, piece_slot(scope.operation, 0));
+  if (staged_piece(scope).arrived == expected_blocks(scope.member.membership)) {
+    deliver_when_gathered(scope);
+  }
   return kTakenIn;
 }
 
@@ -447,18 +463,19 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
 bool on_staged_dma(const Scope& scope, const TransferDone& done) {
   Operation& operation = scope.operation;
   if (!done.ok || is_refused(operation)) return true;
-  Piece& piece = piece_slot(operation, 0);
+  Piece& piece = staged_piece(scope);
   switch (done.step) {
     case kOwnRead:
       on_own_read(scope, done.packet, 0);
       return own_pieces_wait(operation);
     case mover::kRetain:
       piece.retained = true;
-      deliver_when_gathered(scope, piece);
+      deliver_when_gathered(scope);
       return false;
     default:
       piece.delivery = Delivery::kDelivered;
-      return true;
+      staged_is_delivered(scope);
+      return false;
   }
 }
 

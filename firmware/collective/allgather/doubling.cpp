@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "firmware/base/kept.h"
 #include "firmware/collective/allgather/allgather.h"
 #include "firmware/collective/allgather/schedule.h"
 #include "firmware/collective/stepping_machine.h"
@@ -36,19 +37,15 @@ uint32_t step_from(const Membership& self, uint32_t k) {
                                                              uint32_t length, uint32_t k) {
   const schedule::Step step = schedule::step(k, self.rank, self.ranks);
   const bool behind = schedule::rotated(self.ranks) || (self.rank >> k & 1) != 0;
-  const uint32_t bytes = step.blocks * length;
   return {.to = behind ? peer_behind(k) : peer_ahead(k),
           .from = step.from,
           .sends = step.send_first,
           .receives = step.receive_first,
-          .bytes = bytes,
-          .packet_bytes = CONFIG_MTU_BYTES,
-          .fragments = bytes <= CONFIG_MTU_BYTES
-                           ? 1
-                           : (bytes + CONFIG_MTU_BYTES - 1) / CONFIG_MTU_BYTES};
+          .bytes = step.blocks * length,
+          .packet_bytes = CONFIG_MTU_BYTES};
 }
 
-bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
+[[gnu::always_inline]] inline bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
   auto& [card, member, operation] = scope;
   const uint32_t length = piece_length(operation, number);
   const uint32_t own = schedule::own_position(member.membership.rank, member.membership.ranks);
@@ -102,7 +99,7 @@ void own_moved(const Scope& scope, Piece& piece, const TransferDone& done) {
                                          const stepping::Exchange& exchange) {
   const uint32_t offset = uint32_t{packet->header->fragment} * CONFIG_MTU_BYTES;
   std::memcpy(staging_address(scope.member, scope.operation, exchange.receives, offset),
-              packet->payload, packet->header->length);
+              packet->payload, opaque(packet->header->length));
   count(scope.card, PEAL_COUNTER_STAGED);
 }
 

@@ -53,8 +53,7 @@ uint32_t step_from(const Membership& /*self*/, uint32_t k) { return peer_ahead(k
           .sends = area_of(k, self.ranks),
           .receives = 0,
           .bytes = step_blocks(k, self.ranks) * length,
-          .packet_bytes = length == 0 ? 0 : fragment_blocks(k, length) * length,
-          .fragments = fragment_count(k, self.ranks, length)};
+          .packet_bytes = length == 0 ? 0 : fragment_blocks(k, length) * length};
 }
 
 Rank rank_at(const Membership& self, uint32_t position) {
