@@ -41,7 +41,7 @@ namespace {
   readdress_packet(child.address, header);
   edge_count(child, header);
   count(card, PEAL_COUNTER_SENT_DATA);
-  if (own != 0) count(card, PEAL_COUNTER_FORWARDED);
+  count(card, PEAL_COUNTER_FORWARDED, own != 0 ? 1 : 0);
   launch_packet(card, copy, true);
 }
 

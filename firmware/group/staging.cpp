@@ -3,6 +3,8 @@
 
 #include <bit>
 
+#include "firmware/base/assert.h"
+
 namespace peal {
 namespace {
 
@@ -30,16 +32,16 @@ void give_buffer(Card& card, uint8_t* buffer) {
   pool.free = static_cast<uint16_t>(index + 1);
 }
 
-// Takes from operations that are over what they keep, the oldest first. False: there is none.
+// Takes from operations that are over what they keep, the oldest first: all have started, and the
+// record behind the last one's is the oldest. False: there is none.
 bool drop_oldest(Card& card, Member& member) {
   if (member.staging_kept == 0) return false;
-  Operation* oldest = nullptr;
-  for (Operation& operation : member.operations) {
-    if ((operation.staging_mask & member.staging_kept) == 0) continue;
-    if (oldest == nullptr || operation.sequence < oldest->sequence) oldest = &operation;
+  uint64_t sequence = member.started;
+  while ((member.operations[sequence % kChannels].staging_mask & member.staging_kept) == 0) {
+    ++sequence;
+    PEAL_ASSERT(sequence < member.started + kChannels);
   }
-  PEAL_ASSERT(oldest != nullptr);
-  release_staging(card, member, *oldest);
+  release_staging(card, member, member.operations[sequence % kChannels]);
   return true;
 }
 
@@ -81,7 +83,10 @@ bool take_units(Card& card, Member& member, Operation& operation, uint32_t bytes
   uint32_t fits = ~member.staging_used & kAllUnits;
   if (static_cast<uint32_t>(std::popcount(fits)) < units) return false;
   // Bits from which on that many units are free.
-  for (uint32_t more = 1; more < units; ++more) fits &= fits >> 1;
+  for (uint32_t run = 1, more = 0; run < units; run += more) {
+    more = run < units - run ? run : units - run;
+    fits &= fits >> more;
+  }
   if (fits == 0) return false;
   if (member.staging == nullptr) member.staging = take_buffer(card, member);
   if (member.staging == nullptr) return false;

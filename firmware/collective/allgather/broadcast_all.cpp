@@ -187,12 +187,6 @@ void deliver_when_gathered(const Scope& scope) {
                  true);
 }
 
-bool piece_is_done(const Scope& scope, Piece& piece, uint32_t number) {
-  if (!is_staged(scope.operation)) return gathering::has_all(scope, piece, number);
-  deliver_when_gathered(scope);
-  return piece.delivery == Delivery::kDelivered;
-}
-
 // What one question names: blocks that come over the same hop, a bit each. Bit i is the block of
 // the rank i below `first`.
 struct Asked {
@@ -497,7 +491,7 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   }
   mover::advance(scope, kFetch);
   while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
-         piece_is_done(scope, piece_slot(operation, operation.base), operation.base)) {
+         gathering::has_all(scope, piece_slot(operation, operation.base), operation.base)) {
     ++operation.base;
     start_own_pieces(scope, start_own);
   }
@@ -506,8 +500,21 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   }
 }
 
+// The same of the one that gathers in staging.
+void advance_staged(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (!is_posted(operation)) return;
+  if (operation.own_next == 0) {
+    Piece& piece = *piece_open(operation, 0);
+    if (!start_own(scope, piece, 0)) return operation_starved(scope);
+    operation.own_next = 1;
+  }
+  deliver_when_gathered(scope);
+}
+
 void advance(const Scope& scope) {
   Operation& operation = scope.operation;
+  if (is_staged(operation)) return advance_staged(scope);
   const bool done = operation.base == operation.piece_count;
   if (!done && !can_go_on(scope, piece_slot(operation, operation.base))) return;
   if (operation.in_debt) settle_landed(scope);
