@@ -74,8 +74,7 @@ template <const Plan& plan>
   auto& steps = own_state<Steps>(staged_piece(scope));
   const uint32_t k = steps.sent;
   const uint32_t fragment = steps.fragments_sent;
-  const Exchange exchange =
-      plan.exchange(scope.member.membership, scope.operation.block_bytes, k);
+  const Exchange exchange = plan.exchange(scope.member.membership, scope.operation.block_bytes, k);
   note_sent(steps, exchange);
   send_staged(scope, part_of(exchange, 0, fragment), place_of(scope, k, fragment), exchange.to,
               false, packet);

@@ -69,12 +69,6 @@ Packet* take_bounce_or_starve(const Scope& scope, uint32_t records) {
   return bounce;
 }
 
-bool has_dma_or_starves(const Scope& scope, uint32_t records) {
-  if (dma_suffices(scope.card, records)) return true;
-  operation_starved(scope);
-  return false;
-}
-
 void transfer_read(const Scope& scope, const TransferRequest& request) {
   transfer_start(scope, request, false);
 }

@@ -5,6 +5,7 @@
 
 #include "firmware/card_types.h"
 #include "firmware/dma/dma.h"
+#include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/wire/transmit.h"
 
@@ -49,7 +50,11 @@ struct TransferRequest {
 // The same for what the operation goes on with: without, it is starved, and tries again soon.
 [[nodiscard]] Packet* take_bounce_or_starve(const Scope& scope, uint32_t records = 1);
 // Only the records.
-[[nodiscard]] bool has_dma_or_starves(const Scope& scope, uint32_t records = 1);
+[[nodiscard]] inline bool has_dma_or_starves(const Scope& scope, uint32_t records = 1) {
+  if (dma_suffices(scope.card, records)) return true;
+  operation_starved(scope);
+  return false;
+}
 
 // Transfers of a piece that may be under way when it begins another one: engines work in order, and
 // what others wait for must not wait for long.

@@ -107,9 +107,9 @@ bool land(const Scope& scope, Piece& piece, Packet* packet, const stepping::Exch
   const peal_wire_header& header = *packet->header;
   if (header.length == 0) return true;
   if (!dma_available(scope.card, 1)) return false;
-  stepping::write_landed(
-      scope, piece, packet, packet->payload,
-      {header.piece, exchange.receives, uint32_t{header.fragment} * CONFIG_MTU_BYTES, header.length});
+  stepping::write_landed(scope, piece, packet, packet->payload,
+                         {header.piece, exchange.receives,
+                          uint32_t{header.fragment} * CONFIG_MTU_BYTES, header.length});
   return true;
 }
 

@@ -208,7 +208,8 @@ bool land(const Scope& scope, Piece& piece, Packet* packet, const stepping::Exch
 
 constexpr stepping::Plan kPlan = {
     exchange_of, step_from, stage,    land,
-    start_own,   own_moved, retained, stepping::deliver_image(rank_at), read_own};
+    start_own,   own_moved, retained, stepping::deliver_image(rank_at),
+    read_own};
 
 }  // namespace
 
