@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What compilers would rather not know. The address of an element in an array of large ones takes a
+// What compilers had better not know. The address of an element in an array of large ones takes a
 // multiplication, which they would do anew at every use rather than keep its result; whoever uses
-// one more than once says so here. And what they know to be at most a few KiB they copy by a loop of
-// their own (x86's `rep movs`), which is slower than a call of memcpy().
+// one more than once says so here. And what they know to be at most a few KiB they copy by a loop
+// of their own (x86's `rep movs`), which is slower than a call of memcpy().
 #pragma once
 
 namespace peal {

@@ -61,8 +61,8 @@ inline void note_sent(Steps& steps, const Exchange& exchange) {
   steps.fragments_sent = 0;
 }
 
-// Sends a packet of the next step from staging. False: there is none. (What the scope names is asked
-// for anew, and what its step is once it has been taken: so the port's calls find nothing in
+// Sends a packet of the next step from staging. False: there is none. (What the scope names is
+// asked for anew, and what its step is once it has been taken: so the port's calls find nothing in
 // registers that had to be saved.)
 template <const Plan& plan>
 [[gnu::noinline]] bool send_step_staged(const Scope& scope) {

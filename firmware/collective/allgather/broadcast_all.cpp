@@ -376,7 +376,8 @@ void post(const Scope& scope) {
          own_pieces_wait(operation) || operation.mover.active || early_waits(operation);
 }
 
-// Where a block is on its way: this rank's place in its origin's tree, and the hop that leads there.
+// Where a block is on its way: this rank's place in its origin's tree, and the hop that leads
+// there.
 struct Way {
   uint32_t place;
   uint32_t hop;
@@ -415,8 +416,8 @@ struct Way {
   return can_go_on(scope, first) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
-// In staging there is room for every block of the one piece: so it is noted first, and nothing of it
-// need be remembered while it is sent on and copied, nor (once an operation) while the piece's
+// In staging there is room for every block of the one piece: so it is noted first, and nothing of
+// it need be remembered while it is sent on and copied, nor (once an operation) while the piece's
 // record is made. All that can go on then is the result.
 peal_counter on_data(const Scope& scope, Packet* packet) {
   Operation& operation = scope.operation;
