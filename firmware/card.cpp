@@ -108,7 +108,7 @@ void end_request(Card& card, p2p::Request& over) {
 }
 
 // Queues have their turn when all is told that came; what they ask for is on its way then.
-void finish_messages(Card& card) {
+[[gnu::noinline]] void finish_messages(Card& card) {
   finish_point_to_point(card);
   if (!card.due.queues) return;
   queue::take_turns(card);

@@ -87,8 +87,8 @@ enum class Way : uint8_t {
   kComplete,  // and JUMP
   kPut,
   kSignal,   // of another rank's counter
-  kTell,     // of an own one
   kMessage,  // SEND, RECEIVE
+  kTell,     // a signal of an own counter
   kWait,
 };
 

@@ -114,6 +114,9 @@ Way way_of(const peal_descriptor& descriptor, Rank self) {
   }
 }
 
+// Is it issued, so that whom and what it names is looked at?
+bool is_task(Way way) { return way == Way::kPut || way == Way::kSignal || way == Way::kMessage; }
+
 void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
   queue.fetching = false;
   if (!ok) return fail_by_memory(card, queue);
@@ -137,14 +140,15 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
       queue.fetched = first + i;
       return fail_by_program(card, queue, reason, first + i);
     }
-    queue.ways[place + i] = way_of(descriptor, shape.rank);
-    if (descriptor.opcode < PEAL_PROGRAM_COMPLETE) {
+    const Way way = way_of(descriptor, shape.rank);
+    queue.ways[place + i] = way;
+    if (is_task(way)) {
       const Named& named = kept(queue.named[descriptor.opcode]);
       queue.checked[place + i] = !gone && names_the_same(named, descriptor);
       queue.regions[place + i] = named.region;
     }
     note_told_program(queue, descriptor);
-    const bool puts = descriptor.opcode == PEAL_PROGRAM_PUT && descriptor.bytes != 0;
+    const bool puts = way == Way::kPut && descriptor.bytes != 0;
     good = puts && queue.checked[place + i] ? &descriptor : nullptr;
   }
   queue.fetched = first + entries;

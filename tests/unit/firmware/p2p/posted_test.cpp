@@ -26,7 +26,7 @@ class Posted : public TalkTest {
   bool signal(uint64_t iteration = 4) {
     const peal_descriptor what = told();
     return p2p::start_signal(bench.card(), own(),
-                             {.what = what, .region = 0, .iteration = iteration});
+                             {.what = what, .iteration = iteration, .engine = 0});
   }
   void put(uint64_t cookie, uint64_t bytes, uint16_t program = kProgram) {
     peal_descriptor what = told();
