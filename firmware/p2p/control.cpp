@@ -10,7 +10,7 @@ namespace {
 
 void write_plain(const Membership& self, const peal_peer_address& to, uint8_t engine, uint8_t type,
                  uint32_t handle, uint16_t length, peal_wire_header* header) {
-  address_packet(to, membership_kind(self, type), header);
+  begin_header(to, membership_kind(self, type), header);
   header->edge = engine;
   header->block_bytes = handle;
   header->length = length;

@@ -43,7 +43,7 @@ void sum_packet(Packet* packet) {
 
 void prepare_small(const Membership& from, const peal_peer_address& to, const PacketKind& kind,
                    const SmallPacket& what, Packet* packet) {
-  address_packet(to, kind, packet->header);
+  begin_header(to, kind, packet->header);
   packet->header->piece = what.piece;
   if (what.origin != 0) packet->header->origin = what.origin;
   packet->header->hop = what.hop;

@@ -70,15 +70,20 @@ inline void readdress_packet(const peal_peer_address& to, peal_wire_header* head
   std::memcpy(header->destination, to.mac, PEAL_MAC_BYTES);
   header->member = to.member;
 }
+// Fills a header for a peer with what the pattern says, its flags included.
+inline void begin_header(const peal_peer_address& to, const PacketKind& kind,
+                         peal_wire_header* header) {
+  *header = kind.pattern;
+  header->type = kind.type;
+  header->sequence = kind.sequence;
+  readdress_packet(to, header);
+}
 // Fills a header for a peer; the fields that the pattern does not say are zero, and it has no
 // number yet.
 inline void address_packet(const peal_peer_address& to, const PacketKind& kind,
                            peal_wire_header* header) {
-  *header = kind.pattern;
-  header->type = kind.type;
+  begin_header(to, kind, header);
   header->flags = 0;
-  header->sequence = kind.sequence;
-  readdress_packet(to, header);
 }
 // Writes both sums into the header.
 void sum_packet(Packet* packet);
