@@ -42,6 +42,7 @@ constexpr ChoiceRule kDefaults[] = {
 constexpr uint64_t kRingBytes = 1 << 20;
 constexpr uint32_t kRingRanks = 32;
 // Measured on peal-nic (docs/performance.md): of all blocks of a rank together, and of a broadcast.
+constexpr uint64_t kGatheredBytes = 2 << 10;
 constexpr uint64_t kCollectedBytes = 32 << 10;
 constexpr uint64_t kChainBytes = 1 << 20;
 
@@ -55,6 +56,8 @@ std::vector<ChoiceRule> program_defaults(uint32_t size) {
   const uint64_t ranks = std::max(size, 1u);
   return {
       program_rule(PEAL_OPERATION_BARRIER, ProgramWay::kDissemination),
+      program_rule(PEAL_OPERATION_ALLGATHER, ProgramWay::kCollected, {0, kGatheredBytes / ranks},
+                   {1, kRingRanks}),
       program_rule(PEAL_OPERATION_ALLGATHER, ProgramWay::kDoubling, {0, kRingBytes / ranks},
                    {1, kRingRanks}),
       program_rule(PEAL_OPERATION_ALLGATHER, ProgramWay::kRing),

@@ -83,7 +83,8 @@ class PealctlTest(jobs.JobCase):
         """The packets of a start (own copies are none): words that a rank is ready, and puts of up to 8,160 bytes."""
         counters = os.path.join(self.folder.name, "counters.json")
         self.addCleanup(os.unlink, counters)
-        for operation, size, algorithm, packets in (("allgather", "64", "recursive-doubling", 8 * (3 + 3)),
+        for operation, size, algorithm, packets in (("allgather", "64", "collected", 8 * 3),
+                                                    ("allgather", "64", "recursive-doubling", 8 * (3 + 3)),
                                                     ("allgather", "64", "ring", 8 * (1 + 7)),
                                                     ("alltoall", "64", "collected", 8 * 7),
                                                     ("alltoall", "64", "direct", 8 * (7 + 7)),

@@ -36,6 +36,8 @@ class PersistentTest(jobs.JobCase):
         self.scenario(5, "persistent", "40", "20000", "5", "programs")
         self.environment["PEAL_ALGORITHMS"] = "allgather_init:recursive-doubling,broadcast_init:binomial,alltoall_init:collected"
         self.scenario(4, "persistent", "20", "300000", "5", "programs")
+        self.environment["PEAL_ALGORITHMS"] = "allgather_init:collected"
+        self.scenario(5, "persistent", "40", "20000", "5", "programs", options=LOSS)
 
     def test_all_kinds_with_loss(self):
         self.scenario(4, "persistent", "40", "9000", "3", "programs", options=LOSS)

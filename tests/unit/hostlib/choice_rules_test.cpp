@@ -120,7 +120,7 @@ TEST(ChoiceRules, WhatIsWrongIsQuoted) {
 
 TEST(ChoiceRules, OfPersistentRequests) {
   const std::string rules =
-      "barrier_init:dissemination,allgather_init:0-4k:recursive-doubling,"
+      "barrier_init:dissemination,allgather_init:0-4k:recursive-doubling,allgather_init:collected,"
       "allgather_init:n2-16:ring,broadcast_init:binomial,broadcast_init:1M-:chain,"
       "alltoall_init:collected,alltoall_init:direct,allgatherv_init:8:direct,alltoallv_init:direct";
   std::string lines = "here: " + rules + "\n";

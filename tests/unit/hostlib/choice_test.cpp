@@ -79,7 +79,8 @@ TEST(Choice, ProgramsAreChosenByWhatArrivesAtARank) {
             "0 collected (the default table: alltoall_init:0-4681:collected)\n"
             "4682 direct (the default table: alltoall_init:direct)\n");
   EXPECT_EQ(parts_of(make(32), {PEAL_OPERATION_ALLGATHER, true}),
-            "0 recursive-doubling (the default table: "
+            "0 collected (the default table: allgather_init:0-64:n1-32:collected)\n"
+            "65 recursive-doubling (the default table: "
             "allgather_init:0-32k:n1-32:recursive-doubling)\n"
             "32769 ring (the default table: allgather_init:ring)\n");
   EXPECT_EQ(parts_of(make(33), {PEAL_OPERATION_ALLGATHER, true}),
@@ -93,7 +94,7 @@ TEST(Choice, ProgramsAreChosenByWhatArrivesAtARank) {
 // A rule is of the one or of the other, and ranks that differ in either are told.
 TEST(Choice, ARuleOfProgramsIsOfNothingElse) {
   const ChoiceTable table = make(8, with_rules("allgather_init:100-:ring,allgather:direct"));
-  EXPECT_EQ(table.program(PEAL_OPERATION_ALLGATHER, 99), ProgramWay::kDoubling);
+  EXPECT_EQ(table.program(PEAL_OPERATION_ALLGATHER, 99), ProgramWay::kCollected);
   EXPECT_EQ(table.program(PEAL_OPERATION_ALLGATHER, 100), ProgramWay::kRing);
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 99), PEAL_ALGORITHM_DIRECT);
   EXPECT_NE(table.hash(), make(8, with_rules("allgather:direct")).hash());
