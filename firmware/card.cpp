@@ -113,7 +113,7 @@ void end_request(Card& card, p2p::Request& over) {
   if (!card.due.queues) return;
   queue::take_turns(card);
   finish_point_to_point(card);
-  queue::expect_turn(card);
+  if (card.due.queues) queue::expect_turn(card);
 }
 
 // Usually nothing is, which is one look.

@@ -26,6 +26,15 @@ peal_program_reason reason_of(peal_status status) {
   return PEAL_PROGRAM_REASON_KEY;
 }
 
+[[gnu::cold]] [[gnu::noinline]] void fail_of(Card& card, Queue& queue, const Task& task,
+                                             peal_status status, uint32_t rank) {
+  fail(card, queue,
+       {.status = status,
+        .reason = PEAL_PROGRAM_REASON_NONE,
+        .index = task.index,
+        .rank = rank != PEAL_NO_RANK ? rank : task.rank});
+}
+
 }  // namespace
 
 bool check_memory(const Scope& scope, const peal_descriptor& descriptor, HostAddress* address) {
@@ -96,14 +105,7 @@ void task_over(Card& card, const Ticket& ticket, peal_status status, uint32_t ra
   task.next = queue.free_task;
   queue.free_task = static_cast<uint16_t>(ticket.descriptor + 1);
   --queue.under_way;
-  if (status != PEAL_STATUS_OK) {
-    fail(card, queue,
-         {.status = status,
-          .reason = PEAL_PROGRAM_REASON_NONE,
-          .index = task.index,
-          .rank = rank != PEAL_NO_RANK ? rank : task.rank});
-    return;
-  }
+  if (status != PEAL_STATUS_OK) return fail_of(card, queue, task, status, rank);
   if (task.done != PEAL_NO_COUNTER) {
     wake_by_counter(card, queue, task.done, ++count_of(queue, task.done));
   }
