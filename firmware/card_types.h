@@ -160,9 +160,6 @@ struct Remote {
   RemoteWatch watches[kRemoteWatches];
 };
 
-// A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k.
-// Used three times: barrier, destroy, recycling. One bit per round, because a fast peer may already
-// be a round ahead.
 // By what it is known that everybody has finished an epoch (group/recycling.h).
 enum class EpochProof : uint8_t {
   kSignals,    // a dissemination of its own
@@ -170,6 +167,9 @@ enum class EpochProof : uint8_t {
   kAsked,      // signals, because somebody needs them
 };
 
+// A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k.
+// Used three times: barrier, destroy, recycling. One bit per round, because a fast peer may already
+// be a round ahead.
 struct Dissemination {
   uint32_t missing;  // that this member enters, and above that bit the signal of each round
   uint32_t unsent;   // signals, a bit per round
