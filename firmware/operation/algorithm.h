@@ -13,7 +13,6 @@
 
 #include "firmware/card_types.h"
 #include "firmware/dma/dma.h"
-#include "firmware/operation/usual.h"
 #include "firmware/wire/header_match.h"
 #include "firmware/wire/wire_check.h"
 
@@ -55,6 +54,10 @@ using TransferDone = DmaDone;
 // RECEIVED, but nothing is left to go on with: on_data() and on_signal() may say so where they
 // know.
 inline constexpr peal_counter kTakenIn = PEAL_COUNTER_COUNT;
+
+// What most algorithms do with a usual packet (usual.h).
+peal_counter on_usual_packet(Card& card, Member& member, Operation& operation, Packet* packet,
+                             Peer& peer);
 
 // What an algorithm does.
 struct AlgorithmFunctions {

@@ -23,10 +23,7 @@ void listen_to_edge(Card& card, Member& member, uint32_t entry, const peal_wire_
 // What a packet brought forward goes on; what could not be taken is asked for again.
 peal_counter go_on(const Scope& scope, uint32_t entry, peal_counter result);
 
-// A usual packet of any algorithm.
-peal_counter on_usual_packet(Card& card, Member& member, Operation& operation, Packet* packet,
-                             Peer& peer);
-// One that is not the next of its edge.
+// One that is not the next of its edge. (The usual one: on_usual_packet(), algorithm.h.)
 peal_counter on_usual_behind_a_gap(Card& card, Member& member, Operation& operation, Packet* packet,
                                    Peer& peer);
 

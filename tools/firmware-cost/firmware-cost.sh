@@ -89,7 +89,7 @@ measure 'allgather 64 B, recursive doubling, N = 8' 2718 - 8 200 --operation all
   --algorithm recursive-doubling --bytes 64
 measure 'allgather 1 KiB, all-to-all broadcast, N = 8' - - 8 200 --operation allgather \
   --algorithm all-to-all-broadcast --bytes 1024
-measure 'allgather 1 KiB, all-to-all broadcast, N = 16' 6704 9761 16 100 --operation allgather \
+measure 'allgather 1 KiB, all-to-all broadcast, N = 16' 6014 9071 16 100 --operation allgather \
   --algorithm all-to-all-broadcast --bytes 1024
 measure 'allgather 64 KiB, all-to-all broadcast, N = 8' - - 8 20 --operation allgather \
   --algorithm all-to-all-broadcast --bytes 65536

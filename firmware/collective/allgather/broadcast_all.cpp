@@ -12,6 +12,7 @@
 #include "firmware/collective/hopping.h"
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/group/liveness.h"
 #include "firmware/host/keys.h"
 #include "firmware/operation/landing.h"
 #include "firmware/operation/layout.h"
@@ -20,6 +21,8 @@
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/repair.h"
 #include "firmware/operation/transfer.h"
+#include "firmware/operation/usual.h"
+#include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::broadcast_all {
@@ -38,6 +41,9 @@ enum Step : uint8_t {
 struct Turn {
   uint32_t debt;  // piece slot and debt where the next questions start: all get their turn
   bool wanted;    // somebody below has asked for what has not come
+  // Bytes of each block, as long as blocks may come into staging; else 0, which no packet has that
+  // is the usual one there.
+  uint16_t gathers;
 };
 
 // A piece's blocks.
@@ -416,30 +422,19 @@ struct Way {
   return can_go_on(scope, first) ? PEAL_COUNTER_RECEIVED : kTakenIn;
 }
 
-// In staging there is room for every block of the one piece: so it is noted first, and nothing of
-// it need be remembered while it is sent on and copied, nor (once an operation) while the piece's
-// record is made. All that can go on then is the result.
-peal_counter on_data(const Scope& scope, Packet* packet) {
+// The one piece begins whose blocks gather in staging.
+void begin_gathering(const Scope& scope) {
   Operation& operation = scope.operation;
-  const Membership& self = scope.member.membership;
-  const peal_wire_header& header = *packet->header;
-  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
-  if (!is_staged(operation)) return on_data_for_host(scope, packet);
-  if (header.length != operation.block_bytes) return PEAL_COUNTER_DROP_LENGTH;
-  Way way;
-  const peal_counter good = check_way(self, header, &way);
-  if (good != kPacketGood) return good;
-  if (operation.base > 0) return on_repeated(scope, packet);  // delivered
-  Piece& piece = staged_piece(scope);
-  if (!piece_is_open(operation, 0)) {
-    piece_begin(piece, 0);
-    return on_data(scope, packet);
-  }
-  uint64_t& bits = bits_with(piece, header.origin);
-  const uint64_t with_it = bits | bit_of(header.origin);
-  if (with_it == bits && !mutated(Mutation::kDuplicateAccepted)) return on_repeated(scope, packet);
-  bits = with_it;
-  ++piece.arrived;
+  if (piece_is_open(operation, 0)) return;
+  piece_begin(staged_piece(scope), 0);
+  own_state<Turn>(operation).gathers = static_cast<uint16_t>(operation.block_bytes);
+}
+
+// In staging there is room for every block of the one piece: so it has been noted already, and
+// nothing of it need be remembered while it is sent on and copied. All that can go on then is the
+// result.
+[[gnu::always_inline]] inline peal_counter gather(const Scope& scope, Packet* packet,
+                                                  const Way& way) {
   hopping::forward_from(scope, packet, way.place, way.hop + 1);
   stage(scope, packet);
   operation_progressed(scope);
@@ -452,6 +447,55 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
     deliver_when_gathered(scope);
   }
   return kTakenIn;
+}
+
+peal_counter on_data(const Scope& scope, Packet* packet) {
+  Operation& operation = scope.operation;
+  const Membership& self = scope.member.membership;
+  const peal_wire_header& header = *packet->header;
+  if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  if (!is_staged(operation)) return on_data_for_host(scope, packet);
+  if (header.length != operation.block_bytes) return PEAL_COUNTER_DROP_LENGTH;
+  Way way;
+  const peal_counter good = check_way(self, header, &way);
+  if (good != kPacketGood) return good;
+  if (operation.base > 0) return on_repeated(scope, packet);  // delivered
+  begin_gathering(scope);
+  Piece& piece = staged_piece(scope);
+  uint64_t& bits = bits_with(piece, header.origin);
+  const uint64_t with_it = bits | bit_of(header.origin);
+  if (with_it == bits && !mutated(Mutation::kDuplicateAccepted)) return on_repeated(scope, packet);
+  bits = with_it;
+  ++piece.arrived;
+  return gather(scope, packet, way);
+}
+
+// A usual one that gathers in staging, its block's first, is known by what its header says: from
+// here to what it is sent on as it is one function. Whatever else it may be goes the way of all.
+peal_counter on_usual(Card& card, Member& member, Operation& operation, Packet* packet,
+                      Peer& peer) {
+  const Membership& self = member.membership;
+  const peal_wire_header& header = *packet->header;
+  if (header.length != own_state<Turn>(operation).gathers ||
+      (header.piece | header.fragment) != 0 || !is_expected(self, header.origin)) {
+    return on_usual_packet(card, member, operation, packet, peer);
+  }
+  const Way way = {hopping::place(self.rank, header.origin, self.ranks), header.hop};
+  uint64_t& bits = bits_with(operation.pieces[0], header.origin);
+  const uint64_t with_it = bits | bit_of(header.origin);
+  // (The place's highest bit is the hop that leads there; it has none if it is this rank's own.)
+  if (way.place >> way.hop != 1 || with_it == bits) {
+    return on_usual_packet(card, member, operation, packet, peer);
+  }
+  hear_peer(peer);
+  if (!edge_is_next(peer, header)) [[unlikely]] {
+    return on_usual_behind_a_gap(card, member, operation, packet, peer);
+  }
+  bits = with_it;
+  ++operation.pieces[0].arrived;
+  const Scope scope = {card, member, operation};
+  if (gather(scope, packet, way) != kTakenIn) operation_advance(scope);
+  return PEAL_COUNTER_RECEIVED;
 }
 
 // A transfer of a piece that gathers in staging is done.
@@ -469,6 +513,7 @@ bool on_staged_dma(const Scope& scope, const TransferDone& done) {
       return false;
     default:
       piece.delivery = Delivery::kDelivered;
+      own_state<Turn>(operation).gathers = 0;
       staged_is_delivered(scope);
       return false;
   }
@@ -506,8 +551,8 @@ void advance_staged(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_posted(operation)) return;
   if (operation.own_next == 0) {
-    Piece& piece = *piece_open(operation, 0);
-    if (!start_own(scope, piece, 0)) return operation_starved(scope);
+    begin_gathering(scope);
+    if (!start_own(scope, staged_piece(scope), 0)) return operation_starved(scope);
     operation.own_next = 1;
   }
   deliver_when_gathered(scope);
@@ -648,6 +693,6 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
 }  // namespace
 
 constinit const AlgorithmFunctions kFunctions = {
-    allgather::check, open, post, on_data, nullptr, on_nack, on_dma, advance, chase};
+    allgather::check, open, post, on_data, nullptr, on_nack, on_dma, advance, chase, on_usual};
 
 }  // namespace peal::broadcast_all

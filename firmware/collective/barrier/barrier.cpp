@@ -4,6 +4,7 @@
 #include "firmware/group/dissemination.h"
 #include "firmware/group/liveness.h"
 #include "firmware/operation/operation.h"
+#include "firmware/operation/usual.h"
 
 namespace peal::barrier {
 namespace {
