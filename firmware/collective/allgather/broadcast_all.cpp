@@ -39,12 +39,12 @@ enum Step : uint8_t {
 
 // What a record keeps between questions.
 struct Turn {
-  uint32_t debt;  // piece slot and debt where the next questions start: all get their turn
-  bool wanted;    // somebody below has asked for what has not come
-  // Bytes of each block, as long as blocks may come into staging; else 0, which no packet has that
-  // is the usual one there.
-  uint16_t gathers;
+  uint32_t debt;     // piece slot and debt where the next questions start: all get their turn
+  bool wanted;       // somebody below has asked for what has not come
+  uint16_t gathers;  // bytes of each block, as long as blocks may come into staging; else kNoBytes
 };
+constexpr uint16_t kNoBytes = 0xffff;  // as no packet has
+static_assert(CONFIG_MTU_BYTES < kNoBytes);
 
 // A piece's blocks.
 //
@@ -361,6 +361,7 @@ void chase_debts(const Scope& scope) {
 void open(const Scope& scope) {
   pieces_open(scope, piece_bytes_for(scope.member.membership.ranks), CONFIG_STAGING_BLOCK_BYTES);
   scope.operation.staging_answers = true;  // the channel has the own block alone
+  own_state<Turn>(scope.operation).gathers = kNoBytes;
 }
 
 void post(const Scope& scope) {
@@ -513,7 +514,7 @@ bool on_staged_dma(const Scope& scope, const TransferDone& done) {
       return false;
     default:
       piece.delivery = Delivery::kDelivered;
-      own_state<Turn>(operation).gathers = 0;
+      own_state<Turn>(operation).gathers = kNoBytes;
       staged_is_delivered(scope);
       return false;
   }
