@@ -244,10 +244,6 @@ void take_number(Card& card, Connection& connection, const peal_wire_header& hea
   answer_if_due(card, connection);
 }
 
-}  // namespace
-
-namespace {
-
 // What was found of a packet whose number is expected.
 peal_counter meet(Card& card, Connection& connection, const peal_wire_header& header,
                   const Fate& fate) {
