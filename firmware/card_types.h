@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "abi/counters.h"
 #include "abi/queue.h"
@@ -62,6 +63,10 @@ inline constexpr uint32_t kRemoteWatches = 4;  // ranks that are no peers, and o
 inline constexpr uint32_t kPartPlaceBytes = 32;
 inline constexpr uint32_t kPartRanks = least(
     least(CONFIG_REMEMBERED_ADDRESSES, CONFIG_GROUP_RANKS_MAX), kImageBytes / kPartPlaceBytes);
+// Ranks of an exchange in which everybody sends to everybody (struct Pair): the card would not
+// remember the addresses of more.
+inline constexpr uint32_t kPairRanks = least(CONFIG_REMEMBERED_ADDRESSES, kVectorRanks);
+inline constexpr uint32_t kPairWords = (kPairRanks + 63) / 64;
 inline constexpr uint32_t kStagingUnits = 32;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
@@ -202,6 +207,28 @@ struct Piece {
   uint16_t waiting;                            // so many
   alignas(8) uint8_t state[kPieceStateBytes];  // the algorithm's own
   uint64_t bits[kPieceWords];
+};
+
+// A bit for each of the 2W pieces that two ranks may be at.
+using PieceBits = std::conditional_t<(kPieceSlots > 8), uint16_t, uint8_t>;
+
+// What has become of the blocks that two ranks have for each other, where they go straight from one
+// to the other (collective/direct_pair.h). The lowest bit is of the piece `base`.
+struct Pair {
+  uint32_t base;     // first piece that is not over between the two
+  PieceBits begun;   // own blocks: they are being sent
+  PieceBits kept;    // they are sent and, where they must, lie in the channel
+  PieceBits come;    // the other's blocks
+  PieceBits waits;   // of these: wait for the user's memory, or are on their way from the channel
+  PieceBits stored;  // or lie there
+};
+
+// Pairs of an operation are counted by their way: that with index i is the one with rank + i, the
+// first that of the rank with itself.
+struct Pairs {
+  uint64_t ready[kPairWords];   // of which an own block may be sent now
+  uint64_t stored[kPairWords];  // that have one in the channel
+  Pair of[kPairRanks];
 };
 
 // Copies blocks of an image that lies in the channel to the user's buffer, through bounce packets.
@@ -389,6 +416,7 @@ struct Member {
   // From here on nothing is read before it was written, and nothing touched before it is used.
   Command parked[CONFIG_PARKED_OPERATIONS];
   alignas(8) peal_peer_address addresses[kAddressRuns][kAddressRun];  // of the runs
+  Pairs pairs[kChannels];  // of the operations, by their slot
   // Where every rank's block lies, as the host's tables have it (operation/parts.h).
   alignas(64) peal_part parts[CONFIG_PART_TABLES][2 * kPartRanks];
 };

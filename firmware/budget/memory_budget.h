@@ -16,13 +16,14 @@ struct MemoryTerm {
 inline constexpr MemoryTerm kMemoryTerms[] = {
     {"members: membership, peers, recycling", CONFIG_CARD_MEMBERS,
      sizeof(Member) - sizeof(Member::operations) - sizeof(Member::parked) - sizeof(Member::remote) -
-         sizeof(Member::addresses) - sizeof(Member::parts)},
+         sizeof(Member::addresses) - sizeof(Member::parts) - sizeof(Member::pairs)},
     {"remembered addresses, who waits for one", CONFIG_CARD_MEMBERS,
      sizeof(Member::remote) + sizeof(Member::addresses)},
     {"operation records (K per member)", CONFIG_CARD_MEMBERS* kChannels,
      sizeof(Operation) - kPieceSlots * sizeof(Piece)},
     {"piece records (2W per operation)", CONFIG_CARD_MEMBERS* kChannels* kPieceSlots,
      sizeof(Piece)},
+    {"pairs of ranks", CONFIG_CARD_MEMBERS* kChannels, sizeof(Pairs)},
     {"parked commands", CONFIG_CARD_MEMBERS* CONFIG_PARKED_OPERATIONS, sizeof(Command)},
     {"tables of parts", CONFIG_CARD_MEMBERS, sizeof(Member::parts)},
     {"staging buffers", CONFIG_STAGING_BUFFERS, sizeof(StagingPool) / CONFIG_STAGING_BUFFERS},

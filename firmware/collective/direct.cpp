@@ -4,15 +4,15 @@
 #include <bit>
 
 #include "firmware/base/assert.h"
+#include "firmware/base/mutation.h"
 #include "firmware/collective/direct_landing.h"
-#include "firmware/collective/direct_piece.h"
+#include "firmware/collective/direct_pair.h"
 #include "firmware/collective/direct_repair.h"
 #include "firmware/collective/direct_sending.h"
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/remote.h"
-#include "firmware/operation/landing.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/parts.h"
 #include "firmware/operation/pieces.h"
@@ -25,35 +25,22 @@ namespace {
 // Ranks that are asked, or watched, at a time.
 constexpr uint32_t kAskedAtOnce = 8;
 
-bool piece_is_done(const Scope& scope, const Piece& piece) {
-  const auto& sending = own_state<Sending>(piece);
-  return sending.kept == scope.member.membership.ranks && piece.arrived == sending.expected &&
-         sending.early_count == 0 && piece.waiting == 0 && piece.dma == 0;
-}
-
-// Which pieces of the window have not come from this rank, a bit each. Where a loss is known for
-// certain, those that should have come before what shows it.
-uint64_t missing_from(const Scope& scope, Rank origin) {
-  Operation& operation = scope.operation;
-  uint64_t missing = 0;
-  uint64_t come = 0;
-  for (uint32_t i = 0; i < kPieceSlots && operation.base + i < operation.piece_count; ++i) {
-    const uint32_t number = operation.base + i;
-    if (!exchanges(scope, number, origin)) break;
-    const bool here =
-        piece_is_open(operation, number) && has_bit(piece_slot(operation, number), origin);
-    if (here) come |= uint64_t{1} << i;
-    if (!here && i < kPieceWindow) missing |= uint64_t{1} << i;
+// Which pieces of the pair's window have not come, a bit each. Where a loss is known for certain,
+// those that should have come before what shows it.
+uint32_t missing_of(const Scope& scope, const Pair& pair, Rank origin) {
+  uint32_t missing = 0;
+  for (uint32_t i = 0; i < kPieceWindow && exchanges(scope, pair.base + i, origin); ++i) {
+    if ((pair.come >> i & 1) == 0) missing |= 1u << i;
   }
-  const bool before = come != 0 && follows_perhaps(operation.inquiry);
-  return before ? missing & (std::bit_floor(come) - 1) : missing;
+  const bool before = pair.come != 0 && follows_perhaps(scope.operation.inquiry);
+  return before ? missing & (std::bit_floor(pair.come) - 1u) : missing;
 }
 
-void ask(const Scope& scope, Rank origin, uint64_t missing) {
+void ask(const Scope& scope, const Pair& pair, Rank origin, uint32_t missing) {
   auto& [card, member, operation] = scope;
   const auto first = static_cast<uint32_t>(std::countr_zero(missing));
   const peal_nack nack = question(card, missing >> first);
-  const SmallPacket what = {.piece = operation.base + first,
+  const SmallPacket what = {.piece = pair.base + first,
                             .origin = static_cast<uint16_t>(origin),
                             .payload = &nack,
                             .length = sizeof(nack)};
@@ -82,28 +69,14 @@ peal_counter check_block(const Scope& scope, const peal_wire_header& header) {
   return whole ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
 }
 
-// Sends own blocks, one piece after the other: others cannot go on before they have the first.
-void send_pieces(const Scope& scope) {
-  Operation& operation = scope.operation;
-  const uint32_t end = operation.base + kPieceSlots;
-  for (uint32_t number = operation.base; number < end && number < operation.piece_count; ++number) {
-    if (!piece_is_open(operation, number)) continue;
-    Piece& piece = piece_slot(operation, number);
-    if (piece.own != OwnBlock::kReading) continue;
-    send_own(scope, piece, number);
-    if (own_state<Sending>(piece).next < scope.member.membership.ranks) return;
+// The pair's piece that a block is new to: kPacketGood, or why not.
+peal_counter check_new(const Operation& operation, const Pair& pair, uint32_t number) {
+  if (operation.phase == OperationPhase::kFinished || number < pair.base) {
+    return PEAL_COUNTER_DUPLICATE;
   }
-}
-
-// Fetches what came early from the channel.
-void move_pieces(const Scope& scope) {
-  Operation& operation = scope.operation;
-  const uint32_t end = operation.base + kPieceSlots;
-  for (uint32_t number = operation.base; number < end && number < operation.piece_count; ++number) {
-    if (!piece_is_open(operation, number)) continue;
-    Piece& piece = piece_slot(operation, number);
-    if (own_state<Sending>(piece).early_count > 0) move_early(scope, piece, number);
-  }
+  if (number - pair.base >= kPieceSlots) return PEAL_COUNTER_DROP_PIECE;
+  const bool here = (pair.come & bit_in(pair, number)) != 0;
+  return here && !mutated(Mutation::kDuplicateAccepted) ? PEAL_COUNTER_DUPLICATE : kPacketGood;
 }
 
 }  // namespace
@@ -111,9 +84,13 @@ void move_pieces(const Scope& scope) {
 void open(const Scope& scope, Own own) {
   own_state<Exchange>(scope.operation).own = own;
   open_blocks(scope);
+  open_pairs(scope);
 }
 
-void post(const Scope& scope) { expect_addresses(scope.card, scope.member); }
+void post(const Scope& scope) {
+  expect_addresses(scope.card, scope.member);
+  if (!has_parts(scope.operation)) begin_pairs(scope);
+}
 
 peal_counter on_data(const Scope& scope, Packet* packet) {
   auto& [card, member, operation] = scope;
@@ -126,11 +103,13 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (header.origin != header.sender) return PEAL_COUNTER_DROP_SENDER;
   const peal_counter block = check_block(scope, header);
   if (block != kPacketGood) return block;
-  Piece* piece = nullptr;
-  const peal_counter found = find_piece_of_new(operation, header.piece, header.origin, &piece);
-  if (found != kPacketGood) return found;
-  if (!land(scope, *piece, packet)) return PEAL_COUNTER_DROP_NO_DMA;
-  note_arrival(scope, *piece, header.origin);
+  const uint32_t way = way_of(self, header.origin);
+  const peal_counter is_new = check_new(operation, pair_at(scope, way), header.piece);
+  if (is_new != kPacketGood) return is_new;
+  if (!land(scope, way, packet)) return PEAL_COUNTER_DROP_NO_DMA;
+  if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
+  note_come(scope, way, header.piece);
+  operation_progressed(scope);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -160,31 +139,30 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
 
 bool on_dma(const Scope& scope, const TransferDone& done) {
   if (!done.ok) return true;
-  Piece& piece = piece_slot(scope.operation, done.piece);
   switch (done.step) {
     case kOwnRead:
-      if (!is_refused(scope.operation)) on_own_read(scope, piece, done);
+      if (!is_refused(scope.operation)) on_own_read(scope, done);
       break;
     case kOwnForAll:
-      if (!is_refused(scope.operation)) on_read_for_all(scope, piece, done);
+      if (!is_refused(scope.operation)) on_read_for_all(scope, done);
       break;
     case kOwnFramed:
-      return on_own_framed(scope, piece, done);
+      return on_own_framed(scope, done);
     case kOwnKept:
-      on_own_kept(scope, piece, done);
+      on_own_kept(scope, done);
       break;
     case kEarlyFramed:
-      return on_early_framed(scope, piece, done);
+      return on_early_framed(scope, done);
     case kLandEarly:
-      note_early(piece, done.detail);
+      note_early(scope, done.detail, done.piece);
       break;
     case kEarlyRead:
-      if (!is_refused(scope.operation)) return on_early_read(scope, done);
+      if (!is_refused(scope.operation)) on_early_read(scope, done);
       break;
     case kPartsRead:
       if (is_refused(scope.operation)) break;
       if (!parts_on_read(scope, kPartsRead)) return false;
-      adopt_parts(scope);
+      if (adopt_parts(scope)) begin_pairs(scope);
       break;
     default:
       break;
@@ -202,17 +180,13 @@ void advance(const Scope& scope) {
   uint32_t base;
   do {
     base = operation.base;
-    start_own_pieces(scope, start_own);
-    send_pieces(scope);
+    send_own(scope);
     // Others wait for the own blocks, and only the host for these.
-    move_pieces(scope);
-    if (early_waits(operation)) land_early(scope, kLand, is_free, result_address);
-    while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
-           piece_is_done(scope, piece_slot(operation, operation.base))) {
-      ++operation.base;
-    }
+    move_early(scope);
+    if (early_waits(operation)) land_waiting(scope);
+    gate(scope);
   } while (operation.base != base);
-  if (operation.base == operation.piece_count && operation.dma == 0) operation_finish(scope);
+  if (own_state<Exchange>(operation).left == 0 && operation.dma == 0) operation_finish(scope);
 }
 
 // One question for each rank that owes something, of a few at a time. Peers are watched all the
@@ -228,19 +202,20 @@ void chase(const Scope& scope) {
   for (uint32_t i = 1; i < self.ranks; ++i) {
     const uint32_t way = 1 + (turn.way + i) % (self.ranks - 1);
     const Rank origin = minus(self.rank, way, self.ranks);
-    const uint64_t missing = missing_from(scope, origin);
+    const Pair& pair = pair_at(scope, way_of(self, origin));
+    const uint32_t missing = missing_of(scope, pair, origin);
     if (missing == 0) continue;
     if (visited == kAskedAtOnce) {
       if (peer_entry(self.rank, origin, self.ranks) != kNoPeer) await_peer(card, member, origin);
       continue;
     }
     const bool asked = operation_may_ask(scope, origin);
-    if (asked) ask(scope, origin, missing);
+    if (asked) ask(scope, pair, origin, missing);
     if (suspects && !asked) continue;
     ++visited;
     last = way - 1;
   }
-  turn.way = last;
+  turn.way = static_cast<uint16_t>(last);
 }
 
 }  // namespace peal::direct

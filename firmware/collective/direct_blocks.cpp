@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/direct_blocks.h"
 
+#include <bit>
+
+#include "firmware/collective/direct_pair.h"
 #include "firmware/group/early.h"
 #include "firmware/operation/refusal.h"
 
@@ -58,15 +61,22 @@ bool parts_are_good(const Scope& scope) {
   return true;
 }
 
-// Did the rank send something of this piece that it should not have, or of a block of another
-// length? (What waits in the channel is looked at when it is read.)
-bool disagrees(const Scope& scope, Piece& piece, uint32_t number, Rank* rank) {
-  auto& [card, member, operation] = scope;
-  for (Rank origin = 0; origin < member.membership.ranks; ++origin) {
-    if (!has_bit(piece, origin) || exchanges(scope, number, origin)) continue;
-    *rank = origin;
-    return true;
+// Did a rank send more pieces than it should have?
+bool sent_too_many(const Scope& scope, Rank* rank) {
+  const Membership& self = scope.member.membership;
+  for (uint32_t way = 1; way < self.ranks; ++way) {
+    const Pair& pair = pair_at(scope, way);
+    const auto pieces = static_cast<uint32_t>(std::bit_width(pair.come));
+    *rank = rank_at(self, way);
+    if (pieces > 0 && !exchanges(scope, pair.base + pieces - 1, *rank)) return true;
   }
+  return false;
+}
+
+// Is one of these of a block of another length? (What waits in the channel is looked at when it is
+// read.)
+bool differs(const Scope& scope, Piece& piece, Rank* rank) {
+  Card& card = scope.card;
   bool found = false;
   for (uint32_t left = piece.waiting; left > 0; --left) {
     const EarlyPacket& early = early_first(card, piece);
@@ -106,25 +116,24 @@ void open_blocks(const Scope& scope) {
   operation.piece_count = kAnyNumber;
 }
 
-void adopt_parts(const Scope& scope) {
+bool adopt_parts(const Scope& scope) {
   auto& [card, member, operation] = scope;
   const Rank self = member.membership.rank;
   if (!parts_are_good(scope)) {
     refuse(scope, PEAL_STATUS_DMA_FAULT, self);
-    return;
+    return false;
   }
   if (!own_parts_agree(scope)) {
     refuse(scope, PEAL_STATUS_MISMATCH, self);
-    return;
+    return false;
   }
   own_state<Exchange>(operation).own_bytes = static_cast<uint32_t>(part_for(scope, self).bytes);
   operation.piece_count = count_pieces(scope);
-  for (Piece& piece : operation.pieces) {
-    Rank rank = self;
-    if (piece.number == 0 || !disagrees(scope, piece, piece.number - 1, &rank)) continue;
-    refuse(scope, PEAL_STATUS_MISMATCH, rank);
-    return;
-  }
+  Rank rank = self;
+  bool disagrees = sent_too_many(scope, &rank);
+  for (Piece& piece : operation.pieces) disagrees = disagrees || differs(scope, piece, &rank);
+  if (disagrees) refuse(scope, PEAL_STATUS_MISMATCH, rank);
+  return !disagrees;
 }
 
 peal_part part_for(const Scope& scope, Rank to) {
@@ -146,16 +155,6 @@ bool exchanges(const Scope& scope, uint32_t number, Rank rank) {
   if (!has_parts(operation)) return number < operation.piece_count;
   return is_within(operation, part_for(scope, rank).bytes, number) ||
          is_within(operation, part_from(scope, rank).bytes, number);
-}
-
-uint32_t count_exchanges(const Scope& scope, uint32_t number) {
-  const Membership& self = scope.member.membership;
-  if (!has_parts(scope.operation)) return self.ranks - 1u;
-  uint32_t others = 0;
-  for (Rank rank = 0; rank < self.ranks; ++rank) {
-    if (rank != self.rank && exchanges(scope, number, rank)) ++others;
-  }
-  return others;
 }
 
 HostAddress given_address(const Scope& scope, uint32_t number, Rank to) {

@@ -22,9 +22,13 @@ enum class Own : uint8_t {
 
 // Of the operation.
 struct Exchange {
-  uint32_t way;        // with whom the next questions begin, so that all get their turn
   uint32_t own_bytes;  // of the one block for all, where it is a part
+  uint16_t way;        // with whom the next questions begin, so that all get their turn
+  uint16_t turn;       // and the next own blocks
+  uint16_t left;       // pairs that have not exchanged everything
+  uint16_t retained;   // pieces of the one block for all that lie in the channel, by their images
   Own own;
+  bool alone;  // there was no packet beside it: the next rank gets one to itself
 };
 
 inline bool is_for_all(Operation& operation) {
@@ -38,10 +42,10 @@ inline bool is_known(const Operation& operation) {
   return is_posted(operation) && (!has_parts(operation) || parts_are_known(operation));
 }
 
-// Cuts it into pieces.
+// Cuts them into pieces.
 void open_blocks(const Scope& scope);
-// The table has come: looks at it, and at what came before it. What is wrong is refused.
-void adopt_parts(const Scope& scope);
+// The table has come: looks at it, and at what came before it. False: it is wrong, and refused.
+bool adopt_parts(const Scope& scope);
 
 // Bytes of a block in this piece.
 inline uint32_t cut(const Operation& operation, uint64_t block_bytes, uint32_t number) {
@@ -67,8 +71,6 @@ inline uint32_t length_from(const Scope& scope, uint32_t number, Rank origin) {
 }
 // Do this rank and that one have a packet of the piece for each other?
 bool exchanges(const Scope& scope, uint32_t number, Rank rank);
-// With how many others?
-uint32_t count_exchanges(const Scope& scope, uint32_t number);
 
 // The user's memory.
 HostAddress given_address(const Scope& scope, uint32_t number, Rank to);

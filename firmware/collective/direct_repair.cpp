@@ -61,21 +61,18 @@ bool repair_framed(const Scope& scope, uint32_t number, const peal_peer_address&
   return true;
 }
 
-// Has the own block of the piece for this rank been sent, and kept where it must be?
-bool is_sent(const Scope& scope, uint32_t number, Rank to) {
-  const Operation& operation = scope.operation;
-  if (!piece_is_open(operation, number)) return number < operation.base;
-  const Piece& piece = piece_slot(operation, number);
-  return piece.own == OwnBlock::kReading && is_kept_now(piece, way_of(scope.member.membership, to));
+const Pair& pair_with(const Scope& scope, Rank rank) {
+  return pair_at(scope, way_of(scope.member.membership, rank));
 }
 
-// Is the one block for all in the channel?
-bool is_retained(const Scope& scope, uint32_t number) {
+// Does what must be kept of it lie in the channel? The block for one rank does when it counts as
+// sent, that for all later.
+bool lies_there(const Scope& scope, uint32_t number) {
   Operation& operation = scope.operation;
   if (!is_for_all(operation) || length_for(scope, number, scope.member.membership.rank) == 0) {
     return true;
   }
-  return !piece_is_open(operation, number) || piece_slot(operation, number).retained;
+  return is_retained(operation, number);
 }
 
 // Pieces that two ranks exchange are passed at others' pace: one may be far behind whoever has more
@@ -89,8 +86,8 @@ Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_addr
   }
   if (!is_known(operation)) return Answer::kNotYet;
   if (!exchanges(scope, number, to.rank)) return Answer::kStale;
-  if (!is_sent(scope, number, to.rank)) return Answer::kNotYet;
-  if (is_kept(scope, number, to.rank) && is_retained(scope, number)) {
+  if (!is_sent(pair_with(scope, to.rank), number)) return Answer::kNotYet;
+  if (is_kept(scope, number, to.rank) && lies_there(scope, number)) {
     return repaired(repair_framed(scope, number, to));
   }
   return repaired(repair(scope, number, to, false));
@@ -101,15 +98,14 @@ Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_addr
 Answer answer(const Scope& scope, uint32_t number, const peal_peer_address& to) {
   Operation& operation = scope.operation;
   if (has_parts(operation)) return answer_of_parts(scope, number, to);
-  if (!piece_is_open(operation, number)) {
-    const bool passed = !is_under_way(operation, number);
-    return passed ? Answer::kStale : Answer::kNotYet;
-  }
+  const Pair& pair = pair_with(scope, to.rank);
+  // It has sent the piece W behind this one, so it has this one.
+  if (number + kPieceWindow < pair.base) return Answer::kStale;
   // Everybody has the pieces of an operation that is over here, but for those that are kept.
   const bool kept = is_kept(scope, number, to.rank);
   if (operation.phase == OperationPhase::kFinished && !kept) return Answer::kStale;
-  if (!is_sent(scope, number, to.rank)) return Answer::kNotYet;
-  const bool done = repair(scope, number, to, kept && is_retained(scope, number));
+  if (!is_sent(pair, number)) return Answer::kNotYet;
+  const bool done = repair(scope, number, to, kept && lies_there(scope, number));
   return done ? Answer::kRepaired : Answer::kNotYet;
 }
 

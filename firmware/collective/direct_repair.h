@@ -3,7 +3,7 @@
 // from the user's memory, as long as it is the card's.
 #pragma once
 
-#include "firmware/collective/direct_piece.h"
+#include "firmware/collective/direct_pair.h"
 
 namespace peal::direct {
 

@@ -38,19 +38,18 @@ void send_copy(const Scope& scope, Packet* packet, Rank to) {
 // An own block of parts goes to the channel: first what it is. The packet's header is ready.
 void keep_frame(const Scope& scope, uint32_t number, uint32_t way, Packet* packet) {
   const Membership& self = scope.member.membership;
-  transfer_write(scope,
-                 {.step = kOwnFramed,
-                  .piece = number,
-                  .host = kept_frame_address(scope, number, plus(self.rank, way, self.ranks)),
-                  .card = frame_of(packet),
-                  .bytes = kFrameBytes,
-                  .packet = packet,
-                  .detail = way});
+  transfer_write(scope, {.step = kOwnFramed,
+                         .piece = number,
+                         .host = kept_frame_address(scope, number, rank_at(self, way)),
+                         .card = frame_of(packet),
+                         .bytes = kFrameBytes,
+                         .packet = packet,
+                         .detail = way});
 }
 
 void keep_block(const Scope& scope, const TransferDone& done, uint32_t bytes) {
   const Membership& self = scope.member.membership;
-  const Rank to = plus(self.rank, done.detail, self.ranks);
+  const Rank to = rank_at(self, done.detail);
   transfer_write(scope, {.step = kOwnKept,
                          .piece = done.piece,
                          .host = kept_address(scope, done.piece, to),
@@ -64,7 +63,7 @@ void keep_block(const Scope& scope, const TransferDone& done, uint32_t bytes) {
 bool begin_own(const Scope& scope, uint32_t number, uint32_t way) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
-  const Rank to = plus(self.rank, way, self.ranks);
+  const Rank to = rank_at(self, way);
   const peal_peer_address* address = nullptr;
   if (way != 0) {
     address = find_address(card, member, to);
@@ -105,42 +104,45 @@ bool is_there(const Scope& scope, uint32_t number, uint32_t way) {
          length_for(scope, number, scope.member.membership.rank) == 0;
 }
 
-// The block for all, to one rank, in the packet that it is read into.
-void send_alone(const Scope& scope, Piece& piece, uint32_t number) {
-  auto& sending = own_state<Sending>(piece);
-  if (!begin_own(scope, number, sending.next)) {
-    operation_starved(scope);
-    return;
-  }
-  sending.alone = false;
-  sending.kept = ++sending.next;
+// The block for all, to one rank, in the packet that it is read into. False: not now.
+bool send_alone(const Scope& scope, uint32_t way, uint32_t number) {
+  if (!begin_own(scope, number, way)) return false;
+  own_state<Exchange>(scope.operation).alone = false;
+  note_begun(scope, way, number);
+  note_sent(scope, way, number);
+  return true;
 }
 
-// Reads the one block for all, for those that it was not sent to yet.
-void read_for_all(const Scope& scope, Piece& piece, uint32_t number) {
+// Has the one block for all been read before, for the rank itself among others?
+bool is_copied(const Scope& scope, uint32_t number) { return is_sent(pair_at(scope, 0), number); }
+
+// Reads the one block for all, for the rank at this way and those that ask for it before it has
+// come. False: not now.
+bool read_for_all(const Scope& scope, uint32_t way, uint32_t number) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
-  auto& sending = own_state<Sending>(piece);
-  if (sending.reading || sending.next == self.ranks || piece.dma >= kPieceTransfers) return;
-  if (sending.alone) {
-    send_alone(scope, piece, number);
-    return;
+  Piece& piece = piece_slot(operation, number);
+  if (piece.own == OwnBlock::kReading) {
+    if (piece.number == number + 1) note_begun(scope, way, number);
+    return piece.number == number + 1;
   }
-  const Rank first = plus(self.rank, sending.next, self.ranks);
-  if (first != self.rank && find_address(card, member, first) == nullptr) {
-    operation_starved(scope);
-    return;
+  if (own_state<Exchange>(operation).alone && is_copied(scope, number)) {
+    return send_alone(scope, way, number);
   }
-  Packet* packet = take_bounce_or_starve(scope);
-  if (packet == nullptr) return;
+  if (way != 0 && find_address(card, member, rank_at(self, way)) == nullptr) return false;
+  Packet* packet = take_bounce(card, 1);
+  if (packet == nullptr) return false;
   packet->payload_bytes = length_for(scope, number, self.rank);
-  sending.reading = true;
+  piece.own = OwnBlock::kReading;
+  piece.number = number + 1;
+  note_begun(scope, way, number);
   transfer_read(scope, {.step = kOwnForAll,
                         .piece = number,
                         .host = given_address(scope, number, self.rank),
                         .card = packet->payload,
                         .bytes = packet->payload_bytes,
                         .packet = packet});
+  return true;
 }
 
 // Is the block for this rank, which was begun with, done as far as repairs go? Else it is when it
@@ -148,33 +150,50 @@ void read_for_all(const Scope& scope, Piece& piece, uint32_t number) {
 bool is_done_with(const Scope& scope, uint32_t number, uint32_t way) {
   if (way == 0) return is_there(scope, number, way);
   const Membership& self = scope.member.membership;
-  const Rank to = plus(self.rank, way, self.ranks);
+  const Rank to = rank_at(self, way);
   if (!has_parts(scope.operation) && length_for(scope, number, to) == 0) return true;
   return !is_kept(scope, number, to);
 }
 
+// Was the own block begun for this pair, and not sent?
+bool is_awaited(const Pair& pair, uint32_t number) {
+  if (number - pair.base >= kPieceSlots) return false;
+  return (pair.begun & ~pair.kept & bit_in(pair, number)) != 0;
+}
+
+// What was read in a packet of its own, to one rank.
+void send_shared(const Scope& scope, Packet* copy, const peal_peer_address& to,
+                 const TransferDone& done, uint32_t payload_crc) {
+  prepare(scope, copy, to, done.piece);
+  copy->header->payload_crc = payload_crc;
+  launch_first(scope, copy, to.rank, true);
+}
+
 // To as many as there are packets for and whose addresses are known; the others get it by another
 // read. False: some are left.
-bool send_to_all(const Scope& scope, Piece& piece, const TransferDone& done) {
+bool send_to_all(const Scope& scope, const TransferDone& done) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
-  auto& sending = own_state<Sending>(piece);
   const uint32_t payload_crc = payload_sum(card, done.packet->payload, done.bytes);
-  if (sending.next == 0) sending.next = 1;
-  for (const uint32_t first = sending.next; sending.next < self.ranks; ++sending.next) {
-    const Rank to = plus(self.rank, sending.next, self.ranks);
-    const peal_peer_address* address = find_address(card, member, to);
-    if (address == nullptr) return false;
-    Packet* copy = share_packet(card, done.packet);
-    if (copy == nullptr) {
-      sending.alone = sending.next == first;
-      return false;
+  uint32_t sent = 0;
+  bool all = true;
+  for (uint32_t way = 1; way < self.ranks; ++way) {
+    Pair& pair = pair_at(scope, way);
+    if (!is_awaited(pair, done.piece)) continue;
+    const peal_peer_address* to = all ? find_address(card, member, rank_at(self, way)) : nullptr;
+    Packet* copy = to != nullptr ? share_packet(card, done.packet) : nullptr;
+    if (to != nullptr) own_state<Exchange>(operation).alone = copy == nullptr && sent == 0;
+    all = copy != nullptr;
+    if (all) {
+      send_shared(scope, copy, *to, done, payload_crc);
+      note_sent(scope, way, done.piece);
+      ++sent;
+    } else {
+      reset(pair.begun, bit_in(pair, done.piece));
+      look_at(scope, way);
     }
-    prepare(scope, copy, *address, done.piece);
-    copy->header->payload_crc = payload_crc;
-    launch_first(scope, copy, to, true);
   }
-  return true;
+  return all;
 }
 
 // The own block stays where it is in place; else it goes to the user.
@@ -200,13 +219,19 @@ void keep_own(const Scope& scope, const TransferDone& done) {
   keep_frame(scope, done.piece, 0, done.packet);
 }
 
-}  // namespace
-
-bool start_own(const Scope& scope, Piece& piece, uint32_t number) {
-  piece.own = OwnBlock::kReading;
-  own_state<Sending>(piece).expected = static_cast<uint16_t>(count_exchanges(scope, number));
+// The next own block of a pair. False: not now.
+bool send_next(const Scope& scope, uint32_t way, uint32_t number) {
+  if (is_for_all(scope.operation) && length_for(scope, number, scope.member.membership.rank) > 0) {
+    return read_for_all(scope, way, number);
+  }
+  const bool there = is_there(scope, number, way);
+  if (!there && !begin_own(scope, number, way)) return false;
+  note_begun(scope, way, number);
+  if (there || is_done_with(scope, number, way)) note_sent(scope, way, number);
   return true;
 }
+
+}  // namespace
 
 // But for what is in it.
 void prepare_header(const Scope& scope, Packet* packet, const peal_peer_address& to,
@@ -226,32 +251,31 @@ void prepare(const Scope& scope, Packet* packet, const peal_peer_address& to, ui
   }
 }
 
-void send_own(const Scope& scope, Piece& piece, uint32_t number) {
-  auto& [card, member, operation] = scope;
-  const Membership& self = member.membership;
-  auto& sending = own_state<Sending>(piece);
-  if (is_for_all(operation) && length_for(scope, number, self.rank) > 0) {
-    read_for_all(scope, piece, number);
-    return;
-  }
-  while (sending.next < self.ranks && piece.dma < kPieceTransfers &&
-         sending.next - sending.kept < 16) {
-    const uint32_t way = sending.next;
-    const bool none =
-        !exchanges(scope, number, plus(self.rank, way, self.ranks)) || is_there(scope, number, way);
-    if (!none && !begin_own(scope, number, way)) {
+void send_own(const Scope& scope) {
+  Operation& operation = scope.operation;
+  auto& exchange = own_state<Exchange>(operation);
+  uint32_t way = exchange.turn;
+  while (find_ready(scope, &way)) {
+    const uint32_t number = next_of(pair_at(scope, way));
+    const Piece& piece = piece_slot(operation, number);
+    if (piece.dma >= kPieceTransfers) break;
+    bool other = false;
+    for (const Piece& one : operation.pieces)
+      other = other || (one.own == OwnBlock::kReading && one.number != number + 1);
+    if (other) break;
+    if (!send_next(scope, way, number)) {
       operation_starved(scope);
-      return;
+      break;
     }
-    ++sending.next;
-    if (none || is_done_with(scope, number, way)) note_kept(piece, way);
+    ++way;
   }
+  exchange.turn = static_cast<uint16_t>(way);
 }
 
 // An own block has been read: to the user, or to the channel and away.
-void on_own_read(const Scope& scope, Piece& piece, const TransferDone& done) {
+void on_own_read(const Scope& scope, const TransferDone& done) {
   const Membership& self = scope.member.membership;
-  const Rank to = plus(self.rank, done.detail, self.ranks);
+  const Rank to = rank_at(self, done.detail);
   // The read has just given its record back, so there is one.
   if (done.detail == 0) {
     transfer_write(scope, {.step = kLand,
@@ -260,7 +284,7 @@ void on_own_read(const Scope& scope, Piece& piece, const TransferDone& done) {
                            .card = done.packet->payload,
                            .bytes = done.bytes,
                            .packet = done.packet});
-    note_kept(piece, 0);
+    note_sent(scope, 0, done.piece);
     return;
   }
   if (has_parts(scope.operation)) {
@@ -273,26 +297,24 @@ void on_own_read(const Scope& scope, Piece& piece, const TransferDone& done) {
 
 // The one block for all has been read: to the channel, then to the user, each with the record of
 // the transfer before, and away. (In this order: to ask for an address takes a record.)
-void on_read_for_all(const Scope& scope, Piece& piece, const TransferDone& done) {
-  auto& sending = own_state<Sending>(piece);
-  sending.reading = false;
-  if (!sending.copied) {
-    sending.copied = true;
+void on_read_for_all(const Scope& scope, const TransferDone& done) {
+  piece_slot(scope.operation, done.piece).own = OwnBlock::kUnread;
+  if (!is_copied(scope, done.piece)) {
     if (is_kept(scope, done.piece, scope.member.membership.rank)) {
       keep_own(scope, done);
     } else {
       land_own(scope, done);
     }
+    note_sent(scope, 0, done.piece);
   }
-  if (!send_to_all(scope, piece, done)) operation_starved(scope);
-  sending.kept = sending.next;
+  if (!send_to_all(scope, done)) operation_starved(scope);
 }
 
 // What an own block is lies in the channel. False: the block follows.
-bool on_own_framed(const Scope& scope, Piece& piece, const TransferDone& done) {
+bool on_own_framed(const Scope& scope, const TransferDone& done) {
   const uint32_t length = done.packet->header->length;
   if (length == 0) {
-    note_kept(piece, done.detail);
+    note_sent(scope, done.detail, done.piece);
     return true;
   }
   if (is_refused(scope.operation)) return true;
@@ -301,12 +323,12 @@ bool on_own_framed(const Scope& scope, Piece& piece, const TransferDone& done) {
 }
 
 // An own block lies in the channel.
-void on_own_kept(const Scope& scope, Piece& piece, const TransferDone& done) {
+void on_own_kept(const Scope& scope, const TransferDone& done) {
   if (!is_for_all(scope.operation)) {
-    note_kept(piece, done.detail);
+    note_sent(scope, done.detail, done.piece);
     return;
   }
-  piece.retained = true;
+  note_retained(scope.operation, done.piece);
   if (!is_refused(scope.operation)) land_own(scope, done);
 }
 

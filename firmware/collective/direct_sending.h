@@ -3,21 +3,20 @@
 // in the channel where somebody may still ask for them when the user's memory is the user's again.
 #pragma once
 
-#include "firmware/collective/direct_piece.h"
+#include "firmware/collective/direct_pair.h"
 
 namespace peal::direct {
 
-// The piece begins. True: it always can.
-bool start_own(const Scope& scope, Piece& piece, uint32_t number);
-// Goes on with the blocks of the piece that were not begun, as far as packets and records go.
-void send_own(const Scope& scope, Piece& piece, uint32_t number);
+// Goes on with those pairs whose next own block may be sent, a piece to each in turn, as far as
+// packets and records go.
+void send_own(const Scope& scope);
 
-// Transfers are done; the steps of the same names (direct_piece.h).
-void on_own_read(const Scope& scope, Piece& piece, const TransferDone& done);
-void on_read_for_all(const Scope& scope, Piece& piece, const TransferDone& done);
+// Transfers are done; the steps of the same names (direct_pair.h).
+void on_own_read(const Scope& scope, const TransferDone& done);
+void on_read_for_all(const Scope& scope, const TransferDone& done);
 // False: it goes on with the block.
-bool on_own_framed(const Scope& scope, Piece& piece, const TransferDone& done);
-void on_own_kept(const Scope& scope, Piece& piece, const TransferDone& done);
+bool on_own_framed(const Scope& scope, const TransferDone& done);
+void on_own_kept(const Scope& scope, const TransferDone& done);
 
 // Headers of own blocks: whose they are; and how long, where that is known.
 void prepare_header(const Scope& scope, Packet* packet, const peal_peer_address& to,

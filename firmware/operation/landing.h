@@ -7,14 +7,20 @@
 
 namespace peal {
 
-// May the origin's block of the piece be written to the user now? The host has posted.
-using IsFree = bool (*)(const Scope& scope, const Piece& piece, Rank origin);
+// How an algorithm's blocks land.
+struct Landing {
+  uint8_t step;  // where the transfers go on
+  // May the origin's block of the piece be written to the user now? The host has posted.
+  bool (*is_free)(const Scope& scope, uint32_t number, Rank origin);
+  // Where in the user's memory it goes.
+  HostAddress (*place_of)(const Scope& scope, uint32_t number, Rank origin);
+  // It is on its way; null: nobody wants to know.
+  void (*landed)(const Scope& scope, uint32_t number, Rank origin);
+};
 
-// Where in the user's memory it goes.
-using PlaceOf = HostAddress (*)(const Scope& scope, uint32_t number, Rank origin);
-
-// As many as may be under way; earlier pieces first, since the window waits for them. `step` is
-// where the transfers go on.
-void land_early(const Scope& scope, uint8_t step, IsFree is_free, PlaceOf place_of);
+// As many as may be under way; earlier pieces first, since the window waits for them.
+void land_early(const Scope& scope, const Landing& landing);
+// Those that wait in this record of a piece. False: there is no DMA record.
+bool land_waiting(const Scope& scope, Piece& piece, const Landing& landing);
 
 }  // namespace peal

@@ -534,7 +534,7 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   // Others wait for the own block, and only the host for what the mover brings.
   start_own_pieces(scope, start_own);
   if (early_waits(operation)) {
-    land_early(scope, kLand, gathering::is_free, gathering::result_address);
+    land_early(scope, gathering::landing(kLand));
   }
   mover::advance(scope, kFetch);
   while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&

@@ -15,7 +15,7 @@ bool next_early_piece(const Scope& scope) {
   return true;
 }
 
-bool is_free(const Scope& scope, const Piece& /*piece*/, Rank /*origin*/) {
+bool is_free(const Scope& scope, uint32_t /*number*/, Rank /*origin*/) {
   return is_posted(scope.operation);
 }
 

@@ -3,6 +3,7 @@
 // it is passed on: what came before the host's post, the own block, and when a piece is over.
 #pragma once
 
+#include "firmware/operation/landing.h"
 #include "firmware/operation/mover.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
@@ -20,10 +21,10 @@ inline void take_from(uint64_t* set, Rank rank) { set[rank / 64] &= ~(uint64_t{1
 inline Rank rank_at(const Membership& /*self*/, uint32_t position) { return position; }
 bool next_early_piece(const Scope& scope);
 
-// Of land_early() (landing.h): once the host has posted, every block goes to its place in the
-// result.
-bool is_free(const Scope& scope, const Piece& piece, Rank origin);
+// Of land_early(): once the host has posted, every block goes to its place in the result.
+bool is_free(const Scope& scope, uint32_t number, Rank origin);
 HostAddress result_address(const Scope& scope, uint32_t number, Rank origin);
+constexpr Landing landing(uint8_t step) { return {step, is_free, result_address, nullptr}; }
 
 // Goes on with the own block of a piece, which is in the packet.
 using OwnIsRead = void (*)(const Scope& scope, Packet* packet, uint32_t number);

@@ -192,7 +192,7 @@ void advance(const Scope& scope) {
   // Others wait for the own block, and only the host for what came before the post.
   start_own_pieces(scope, start_own);
   if (early_waits(operation)) {
-    land_early(scope, kLand, gathering::is_free, gathering::result_address);
+    land_early(scope, gathering::landing(kLand));
   }
   mover::advance(scope, kFetch);
   while (operation.base < operation.piece_count && piece_is_open(operation, operation.base) &&
