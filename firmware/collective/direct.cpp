@@ -177,15 +177,13 @@ void advance(const Scope& scope) {
     parts_read(scope, kPartsRead);
     return;
   }
-  uint32_t base;
-  do {
-    base = operation.base;
+  // Others wait for the own blocks, and only the host for what waits; which lets pairs go on.
+  send_own(scope);
+  move_early(scope);
+  if (early_waits(operation)) {
+    land_waiting(scope);
     send_own(scope);
-    // Others wait for the own blocks, and only the host for these.
-    move_early(scope);
-    if (early_waits(operation)) land_waiting(scope);
-    gate(scope);
-  } while (operation.base != base);
+  }
   if (own_state<Exchange>(operation).left == 0 && operation.dma == 0) operation_finish(scope);
 }
 

@@ -15,11 +15,6 @@ bool is_driven(const Scope& scope, uint32_t way, uint32_t number) {
   return length_for(scope, number, self.rank) == 0;
 }
 
-// Not before everybody is there.
-bool within_turn(const Scope& scope, uint32_t number) {
-  return number < scope.operation.base + kPieceWindow;
-}
-
 // Passes what is over between the two.
 void pass(const Scope& scope, uint32_t way) {
   Pair& pair = pair_at(scope, way);
@@ -54,7 +49,7 @@ void look_at(const Scope& scope, uint32_t way) {
   Pairs& pairs = pairs_of(scope);
   const Pair& pair = pairs.of[way];
   const uint32_t next = next_of(pair);
-  const bool ready = next - pair.base < kPieceWindow && within_turn(scope, next) &&
+  const bool ready = next - pair.base < kPieceWindow &&
                      exchanges(scope, next, rank_at(scope.member.membership, way)) &&
                      is_driven(scope, way, next);
   uint64_t& word = pairs.ready[way / 64];
@@ -107,24 +102,6 @@ bool find_ready(const Scope& scope, uint32_t* way) {
   }
   *way = 64 * word + static_cast<uint32_t>(std::countr_zero(bits));
   return true;
-}
-
-void gate(const Scope& scope) {
-  Operation& operation = scope.operation;
-  const Membership& self = scope.member.membership;
-  const uint32_t before = operation.base;
-  for (bool over = true; over;) {
-    for (uint32_t way = 0; way < self.ranks; ++way) {
-      const Pair& pair = pair_at(scope, way);
-      over = over &&
-             (pair.base > operation.base || !exchanges(scope, operation.base, rank_at(self, way)));
-    }
-    over = over && operation.base < operation.piece_count &&
-           piece_slot(operation, operation.base).dma == 0;
-    if (over) ++operation.base;
-  }
-  if (operation.base == before) return;
-  for (uint32_t way = 0; way < self.ranks; ++way) look_at(scope, way);
 }
 
 }  // namespace peal::direct

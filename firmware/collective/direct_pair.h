@@ -84,6 +84,5 @@ void note_landed(const Scope& scope, uint32_t way, uint32_t number);
 void look_at(const Scope& scope, uint32_t way);
 // The next pair, from *way on and around, of which one may. False: there is none.
 bool find_ready(const Scope& scope, uint32_t* way);
-void gate(const Scope& scope);
 
 }  // namespace peal::direct

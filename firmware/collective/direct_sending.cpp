@@ -12,6 +12,10 @@
 namespace peal::direct {
 namespace {
 
+// Transfers that may be under way when an own block is read: engines work in order, and what comes
+// must not wait for long.
+constexpr uint32_t kTransfers = kPieceWindow * kPieceTransfers;
+
 void launch_first(const Scope& scope, Packet* packet, Rank to, bool payload_summed = false) {
   Membership& self = scope.member.membership;
   const uint32_t entry = peer_entry(self.rank, to, self.ranks);
@@ -256,14 +260,8 @@ void send_own(const Scope& scope) {
   auto& exchange = own_state<Exchange>(operation);
   uint32_t way = exchange.turn;
   while (find_ready(scope, &way)) {
-    const uint32_t number = next_of(pair_at(scope, way));
-    const Piece& piece = piece_slot(operation, number);
-    if (piece.dma >= kPieceTransfers) break;
-    bool other = false;
-    for (const Piece& one : operation.pieces)
-      other = other || (one.own == OwnBlock::kReading && one.number != number + 1);
-    if (other) break;
-    if (!send_next(scope, way, number)) {
+    if (operation.dma >= kTransfers) break;
+    if (!send_next(scope, way, next_of(pair_at(scope, way)))) {
       operation_starved(scope);
       break;
     }
