@@ -26,6 +26,7 @@ struct Exchange {
   uint16_t way;        // with whom the next questions begin, so that all get their turn
   uint16_t turn;       // and the next own blocks
   uint16_t left;       // pairs that have not exchanged everything
+  uint16_t slowest;    // one for all: so many of those that came are at the operation's base
   uint16_t retained;   // pieces of the one block for all that lie in the channel, by their images
   Own own;
   bool alone;  // there was no packet beside it: the next rank gets one to itself

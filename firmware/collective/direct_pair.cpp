@@ -15,6 +15,49 @@ bool is_driven(const Scope& scope, uint32_t way, uint32_t number) {
   return length_for(scope, number, self.rank) == 0;
 }
 
+// Something has come from the other.
+bool has_come(const Pair& pair) { return pair.base != 0 || pair.come != 0; }
+
+bool is_over(const Scope& scope, uint32_t way) {
+  return !exchanges(scope, pair_at(scope, way).base, rank_at(scope.member.membership, way));
+}
+
+// May this piece of the one block for all be read, so that the slowest can follow?
+bool keeps_pace(const Scope& scope, uint32_t number) {
+  const Operation& operation = scope.operation;
+  return own_state<Exchange>(scope.operation).slowest == 0 ||
+         number < operation.base + kPieceWindow;
+}
+
+// The other of a pair has come late: it is the slowest.
+void join_others(const Scope& scope) {
+  auto& exchange = own_state<Exchange>(scope.operation);
+  if (exchange.slowest == 0 || scope.operation.base != 0) exchange.slowest = 0;
+  scope.operation.base = 0;
+  ++exchange.slowest;
+}
+
+// Who is the slowest now? The others may go on.
+void find_slowest(const Scope& scope) {
+  const uint32_t ranks = scope.member.membership.ranks;
+  auto& exchange = own_state<Exchange>(scope.operation);
+  uint32_t& base = scope.operation.base;
+  for (uint32_t way = 1; way < ranks; ++way) {
+    const Pair& pair = pair_at(scope, way);
+    if (!has_come(pair) || is_over(scope, way)) continue;
+    if (exchange.slowest == 0 || pair.base < base) exchange.slowest = 0;
+    if (exchange.slowest == 0) base = pair.base;
+    if (pair.base == base) ++exchange.slowest;
+  }
+  for (uint32_t way = 0; way < ranks; ++way) look_at(scope, way);
+}
+
+// A pair has left the base.
+void note_faster(const Scope& scope, uint32_t base) {
+  auto& exchange = own_state<Exchange>(scope.operation);
+  if (base == scope.operation.base && --exchange.slowest == 0) find_slowest(scope);
+}
+
 // Passes what is over between the two.
 void pass(const Scope& scope, uint32_t way) {
   Pair& pair = pair_at(scope, way);
@@ -28,11 +71,12 @@ void pass(const Scope& scope, uint32_t way) {
     pair.stored = without_first(pair.stored);
   }
   if (pair.base == base) return;
-  if (exchanges(scope, pair.base, rank_at(scope.member.membership, way))) {
-    look_at(scope, way);
-  } else {
+  if (is_over(scope, way)) {
     --own_state<Exchange>(scope.operation).left;
+  } else {
+    look_at(scope, way);
   }
+  if (way != 0 && is_for_all(scope.operation)) note_faster(scope, base);
 }
 
 }  // namespace
@@ -49,7 +93,7 @@ void look_at(const Scope& scope, uint32_t way) {
   Pairs& pairs = pairs_of(scope);
   const Pair& pair = pairs.of[way];
   const uint32_t next = next_of(pair);
-  const bool ready = next - pair.base < kPieceWindow &&
+  const bool ready = next - pair.base < kPieceWindow && keeps_pace(scope, next) &&
                      exchanges(scope, next, rank_at(scope.member.membership, way)) &&
                      is_driven(scope, way, next);
   uint64_t& word = pairs.ready[way / 64];
@@ -79,6 +123,7 @@ void note_sent(const Scope& scope, uint32_t way, uint32_t number) {
 
 void note_come(const Scope& scope, uint32_t way, uint32_t number) {
   Pair& pair = pair_at(scope, way);
+  if (is_for_all(scope.operation) && !has_come(pair)) join_others(scope);
   set(pair.come, bit_in(pair, number));
   pass(scope, way);
 }

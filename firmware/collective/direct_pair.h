@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a direct exchange knows of each pair of ranks. A pair goes on by itself: its next piece but
-// W begins when a piece is over between the two, whatever they have to wait for from others.
-// docs/decisions/0017
+// W begins when a piece is over between the two, whatever they have to wait for from others. But
+// one block for all is read for all at once: of those from whom something has come nobody is more
+// than W pieces ahead of the slowest. docs/decisions/0017
 #pragma once
 
 #include <bit>

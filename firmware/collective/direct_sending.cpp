@@ -14,7 +14,7 @@ namespace {
 
 // Transfers that may be under way when an own block is read: engines work in order, and what comes
 // must not wait for long.
-constexpr uint32_t kTransfers = kPieceWindow * kPieceTransfers;
+constexpr uint32_t kTransfers = kPieceSlots * kPieceTransfers;
 
 void launch_first(const Scope& scope, Packet* packet, Rank to, bool payload_summed = false) {
   Membership& self = scope.member.membership;
@@ -260,7 +260,7 @@ void send_own(const Scope& scope) {
   auto& exchange = own_state<Exchange>(operation);
   uint32_t way = exchange.turn;
   while (find_ready(scope, &way)) {
-    if (operation.dma >= kTransfers) break;
+    if (!is_for_all(operation) && operation.dma >= kTransfers) break;
     if (!send_next(scope, way, next_of(pair_at(scope, way)))) {
       operation_starved(scope);
       break;
