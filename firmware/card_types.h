@@ -50,7 +50,7 @@ inline constexpr uint32_t kRankWords = (kVectorRanks + 63) / 64;
 inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : kRoundsMax;
 // What an algorithm may keep of its own in an operation's record, and in each of its pieces: see
 // operation/algorithm.h.
-inline constexpr uint32_t kOperationStateBytes = 16;
+inline constexpr uint32_t kOperationStateBytes = 24;
 inline constexpr uint32_t kPieceStateBytes = 16 + 16 * kRankWords;
 // Addresses of ranks that are no peers: read, and remembered, in runs of neighbours.
 inline constexpr uint32_t kAddressRun = 8;

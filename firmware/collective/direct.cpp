@@ -6,6 +6,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/collective/direct_landing.h"
+#include "firmware/collective/direct_pace.h"
 #include "firmware/collective/direct_pair.h"
 #include "firmware/collective/direct_repair.h"
 #include "firmware/collective/direct_sending.h"
@@ -29,7 +30,9 @@ constexpr uint32_t kAskedAtOnce = 8;
 // those that should have come before what shows it.
 uint32_t missing_of(const Scope& scope, const Pair& pair, Rank origin) {
   uint32_t missing = 0;
-  for (uint32_t i = 0; i < kPieceWindow && exchanges(scope, pair.base + i, origin); ++i) {
+  for (uint32_t i = 0; i < kPieceWindow; ++i) {
+    const uint32_t number = pair.base + i;
+    if (!exchanges(scope, number, origin) || !keeps_pace(scope, number)) break;
     if ((pair.come >> i & 1) == 0) missing |= 1u << i;
   }
   const bool before = pair.come != 0 && follows_perhaps(scope.operation.inquiry);
@@ -150,6 +153,9 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
       return on_own_framed(scope, done);
     case kOwnKept:
       on_own_kept(scope, done);
+      break;
+    case kLand:
+      --own_state<Exchange>(scope.operation).landing;
       break;
     case kEarlyFramed:
       return on_early_framed(scope, done);

@@ -26,10 +26,16 @@ struct Exchange {
   uint16_t way;        // with whom the next questions begin, so that all get their turn
   uint16_t turn;       // and the next own blocks
   uint16_t left;       // pairs that have not exchanged everything
-  uint16_t slowest;    // one for all: so many of those that came are at the operation's base
+  uint16_t landing;    // blocks that are on their way to the user
   uint16_t retained;   // pieces of the one block for all that lie in the channel, by their images
+  // Of the one block for all, too (direct_pace.h): pairs of those that go together that are at the
+  // operation's base; from whom something has come; and with whom the first W pieces are over.
+  uint16_t slowest;
+  uint16_t heard;
+  uint16_t settled;
+  bool parted;  // those from whom nothing has come are not waited for
+  bool alone;   // there was no packet beside it: the next rank gets one to itself
   Own own;
-  bool alone;  // there was no packet beside it: the next rank gets one to itself
 };
 
 inline bool is_for_all(Operation& operation) {

@@ -65,7 +65,9 @@ bool fetch_all_early(const Scope& scope, uint32_t way) {
   return true;
 }
 
+// One that waited in its packet is on its way.
 void note_landed_from(const Scope& scope, uint32_t number, Rank origin) {
+  if (length_from(scope, number, origin) > 0) ++own_state<Exchange>(scope.operation).landing;
   note_landed(scope, way_of(scope.member.membership, origin), number);
 }
 
@@ -77,6 +79,17 @@ void note_early(const Scope& scope, uint32_t way, uint32_t number) {
   reset(pair.waits, bit_in(pair, number));
   set(pair.stored, bit_in(pair, number));
   pairs.stored[way / 64] |= bit_of(way);
+}
+
+void to_user(const Scope& scope, uint32_t number, Rank origin, Packet* packet, uint8_t* from,
+             uint32_t bytes) {
+  ++own_state<Exchange>(scope.operation).landing;
+  transfer_write(scope, {.step = kLand,
+                         .piece = number,
+                         .host = result_address(scope, number, origin),
+                         .card = from,
+                         .bytes = bytes,
+                         .packet = packet});
 }
 
 bool is_free(const Scope& scope, uint32_t number, Rank origin) {
@@ -116,12 +129,8 @@ void on_early_read(const Scope& scope, const TransferDone& done) {
   }
   note_landed(scope, done.detail, done.piece);
   if (done.bytes == frame_bytes) return;
-  transfer_write(scope, {.step = kLand,
-                         .piece = done.piece,
-                         .host = result_address(scope, done.piece, origin),
-                         .card = done.packet->payload + frame_bytes,
-                         .bytes = done.bytes - frame_bytes,
-                         .packet = done.packet});
+  to_user(scope, done.piece, origin, done.packet, done.packet->payload + frame_bytes,
+          done.bytes - frame_bytes);
 }
 
 // What an early block is lies in the channel. False: the block follows.
@@ -151,12 +160,7 @@ bool land(const Scope& scope, uint32_t way, Packet* packet) {
   }
   if (!dma_available(card, 1)) return false;
   if (free) {
-    transfer_write(scope, {.step = kLand,
-                           .piece = number,
-                           .host = result_address(scope, number, origin),
-                           .card = packet->payload,
-                           .bytes = length,
-                           .packet = packet});
+    to_user(scope, number, origin, packet, packet->payload, length);
     return true;
   }
   // What was kept for it of the piece W before may still be on its way to that place.

@@ -13,6 +13,9 @@ bool is_free(const Scope& scope, uint32_t number, Rank origin);
 // Puts a block where it belongs: the user's memory or, when that is not possible yet, the channel,
 // unless it can wait where it is. False: not now.
 bool land(const Scope& scope, uint32_t way, Packet* packet);
+// Writes what is on the card to the user. There is a DMA record.
+void to_user(const Scope& scope, uint32_t number, Rank origin, Packet* packet, uint8_t* from,
+             uint32_t bytes);
 // Blocks that waited in the channel, and in their packets, to the user.
 void move_early(const Scope& scope);
 void land_waiting(const Scope& scope);

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "firmware/collective/direct_pace.h"
+
 namespace peal::direct {
 namespace {
 
@@ -13,49 +15,6 @@ bool is_driven(const Scope& scope, uint32_t way, uint32_t number) {
   const Membership& self = scope.member.membership;
   if (way != 0 || !is_for_all(scope.operation) || self.ranks == 1) return true;
   return length_for(scope, number, self.rank) == 0;
-}
-
-// Something has come from the other.
-bool has_come(const Pair& pair) { return pair.base != 0 || pair.come != 0; }
-
-bool is_over(const Scope& scope, uint32_t way) {
-  return !exchanges(scope, pair_at(scope, way).base, rank_at(scope.member.membership, way));
-}
-
-// May this piece of the one block for all be read, so that the slowest can follow?
-bool keeps_pace(const Scope& scope, uint32_t number) {
-  const Operation& operation = scope.operation;
-  return own_state<Exchange>(scope.operation).slowest == 0 ||
-         number < operation.base + kPieceWindow;
-}
-
-// The other of a pair has come late: it is the slowest.
-void join_others(const Scope& scope) {
-  auto& exchange = own_state<Exchange>(scope.operation);
-  if (exchange.slowest == 0 || scope.operation.base != 0) exchange.slowest = 0;
-  scope.operation.base = 0;
-  ++exchange.slowest;
-}
-
-// Who is the slowest now? The others may go on.
-void find_slowest(const Scope& scope) {
-  const uint32_t ranks = scope.member.membership.ranks;
-  auto& exchange = own_state<Exchange>(scope.operation);
-  uint32_t& base = scope.operation.base;
-  for (uint32_t way = 1; way < ranks; ++way) {
-    const Pair& pair = pair_at(scope, way);
-    if (!has_come(pair) || is_over(scope, way)) continue;
-    if (exchange.slowest == 0 || pair.base < base) exchange.slowest = 0;
-    if (exchange.slowest == 0) base = pair.base;
-    if (pair.base == base) ++exchange.slowest;
-  }
-  for (uint32_t way = 0; way < ranks; ++way) look_at(scope, way);
-}
-
-// A pair has left the base.
-void note_faster(const Scope& scope, uint32_t base) {
-  auto& exchange = own_state<Exchange>(scope.operation);
-  if (base == scope.operation.base && --exchange.slowest == 0) find_slowest(scope);
 }
 
 // Passes what is over between the two.
@@ -71,12 +30,13 @@ void pass(const Scope& scope, uint32_t way) {
     pair.stored = without_first(pair.stored);
   }
   if (pair.base == base) return;
-  if (is_over(scope, way)) {
+  const bool over = is_over(scope, way);
+  if (over) {
     --own_state<Exchange>(scope.operation).left;
   } else {
     look_at(scope, way);
   }
-  if (way != 0 && is_for_all(scope.operation)) note_faster(scope, base);
+  if (way != 0 && is_for_all(scope.operation)) pace_passed(scope, pair, base, over);
 }
 
 }  // namespace
@@ -103,6 +63,7 @@ void look_at(const Scope& scope, uint32_t way) {
 void begin_pairs(const Scope& scope) {
   const uint32_t ranks = scope.member.membership.ranks;
   own_state<Exchange>(scope.operation).left = static_cast<uint16_t>(ranks);
+  if (is_for_all(scope.operation)) pace_begin(scope);
   for (uint32_t way = 0; way < ranks; ++way) look_at(scope, way);
 }
 
@@ -123,7 +84,7 @@ void note_sent(const Scope& scope, uint32_t way, uint32_t number) {
 
 void note_come(const Scope& scope, uint32_t way, uint32_t number) {
   Pair& pair = pair_at(scope, way);
-  if (is_for_all(scope.operation) && !has_come(pair)) join_others(scope);
+  if (is_for_all(scope.operation) && !has_come(pair)) pace_heard(scope);
   set(pair.come, bit_in(pair, number));
   pass(scope, way);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a direct exchange knows of each pair of ranks. A pair goes on by itself: its next piece but
-// W begins when a piece is over between the two, whatever they have to wait for from others. But
-// one block for all is read for all at once: of those from whom something has come nobody is more
-// than W pieces ahead of the slowest. docs/decisions/0017
+// W begins when a piece is over between the two, whatever they have to wait for from others (but
+// for one block for all: direct_pace.h). docs/decisions/0017
 #pragma once
 
 #include <bit>
@@ -35,11 +34,17 @@ inline Rank rank_at(const Membership& self, uint32_t way) {
 inline Pairs& pairs_of(const Scope& scope) {
   return kept(scope.member.pairs[scope.operation.timer.slot]);
 }
+// Something has come from the other.
+inline bool has_come(const Pair& pair) { return pair.base != 0 || pair.come != 0; }
 inline Pair& pair_at(const Scope& scope, uint32_t way) { return pairs_of(scope).of[way]; }
 
 // The bit of a piece that the pair is at.
 inline PieceBits bit_in(const Pair& pair, uint32_t number) {
   return static_cast<PieceBits>(1u << (number - pair.base));
+}
+// Have the two exchanged everything?
+inline bool is_over(const Scope& scope, uint32_t way) {
+  return !exchanges(scope, pair_at(scope, way).base, rank_at(scope.member.membership, way));
 }
 inline void set(PieceBits& bits, PieceBits bit) { bits = static_cast<PieceBits>(bits | bit); }
 inline void reset(PieceBits& bits, PieceBits bit) { bits = static_cast<PieceBits>(bits & ~bit); }

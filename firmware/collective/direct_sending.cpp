@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "firmware/collective/direct_landing.h"
 #include "firmware/group/remote.h"
 #include "firmware/operation/frame.h"
 #include "firmware/operation/operation.h"
@@ -12,9 +13,9 @@
 namespace peal::direct {
 namespace {
 
-// Transfers that may be under way when an own block is read: engines work in order, and what comes
-// must not wait for long.
-constexpr uint32_t kTransfers = kPieceSlots * kPieceTransfers;
+// Transfers of own blocks that may be under way when another one begins: engines work in order, and
+// what comes must not wait for long.
+constexpr uint32_t kTransfers = kPieceWindow * kPieceTransfers;
 
 void launch_first(const Scope& scope, Packet* packet, Rank to, bool payload_summed = false) {
   Membership& self = scope.member.membership;
@@ -204,12 +205,7 @@ bool send_to_all(const Scope& scope, const TransferDone& done) {
 void land_own(const Scope& scope, const TransferDone& done) {
   auto& [card, member, operation] = scope;
   if (operation.command.in_place) return;
-  transfer_write(scope, {.step = kLand,
-                         .piece = done.piece,
-                         .host = result_address(scope, done.piece, member.membership.rank),
-                         .card = done.packet->payload,
-                         .bytes = done.bytes,
-                         .packet = done.packet});
+  to_user(scope, done.piece, member.membership.rank, done.packet, done.packet->payload, done.bytes);
 }
 
 void keep_own(const Scope& scope, const TransferDone& done) {
@@ -260,7 +256,7 @@ void send_own(const Scope& scope) {
   auto& exchange = own_state<Exchange>(operation);
   uint32_t way = exchange.turn;
   while (find_ready(scope, &way)) {
-    if (!is_for_all(operation) && operation.dma >= kTransfers) break;
+    if (operation.dma - exchange.landing >= kTransfers) break;
     if (!send_next(scope, way, next_of(pair_at(scope, way)))) {
       operation_starved(scope);
       break;
@@ -273,15 +269,9 @@ void send_own(const Scope& scope) {
 // An own block has been read: to the user, or to the channel and away.
 void on_own_read(const Scope& scope, const TransferDone& done) {
   const Membership& self = scope.member.membership;
-  const Rank to = rank_at(self, done.detail);
   // The read has just given its record back, so there is one.
   if (done.detail == 0) {
-    transfer_write(scope, {.step = kLand,
-                           .piece = done.piece,
-                           .host = result_address(scope, done.piece, to),
-                           .card = done.packet->payload,
-                           .bytes = done.bytes,
-                           .packet = done.packet});
+    to_user(scope, done.piece, self.rank, done.packet, done.packet->payload, done.bytes);
     note_sent(scope, 0, done.piece);
     return;
   }
@@ -290,7 +280,7 @@ void on_own_read(const Scope& scope, const TransferDone& done) {
   } else {
     keep_block(scope, done, done.bytes);
   }
-  send_copy(scope, done.packet, to);
+  send_copy(scope, done.packet, rank_at(self, done.detail));
 }
 
 // The one block for all has been read: to the channel, then to the user, each with the record of
