@@ -4,6 +4,8 @@
 // whose peers are all but 4 and 6, and among a few real cards.
 #include "firmware/collective/allgather/direct.h"
 
+#include <array>
+
 #include "firmware/operation/layout.h"
 #include "tests/support/cluster.h"
 #include "tests/support/log_lines.h"
@@ -176,6 +178,84 @@ TEST_F(DirectOne, ALongBlockIsReadOnceAndItsLastPiecesAreKept) {
       EXPECT_EQ(repaired(asker, block, piece), part(1, block, piece)) << piece;
   }
   EXPECT_EQ(repaired(4, block, kWindow - 1), std::vector<uint8_t>{});
+}
+
+class DirectOneLate : public DirectOne {
+ protected:
+  static constexpr uint32_t kCount = 2 * kWindow + 2;
+  static constexpr size_t kLong = kCount * CONFIG_MTU_BYTES;
+
+  // Of all but rank 4.
+  void deliver_others(uint32_t piece) {
+    for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) {
+      deliver(sender, kLong, piece);
+      bench.finish_all_dma();
+    }
+  }
+  // The pieces that went to it, and to another.
+  std::array<uint32_t, 2> sent_to_4_and_5() {
+    std::array<uint32_t, 2> sent = {};
+    for (const Frame& frame : bench.port.take_sent()) {
+      if (frame.header.member == member.everybody[4].member) ++sent[0];
+      if (frame.header.member == member.everybody[5].member) ++sent[1];
+    }
+    return sent;
+  }
+  uint64_t reads() { return bench.counter(PEAL_COUNTER_DMA_READ_BYTES) / CONFIG_MTU_BYTES; }
+};
+
+// The others read for themselves; it gets what it lacks by reads of its own, one for each piece.
+TEST_F(DirectOneLate, WhoHasNotComeIsNotWaitedFor) {
+  using Sent = std::array<uint32_t, 2>;
+  post(kLong);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < kCount; piece++) deliver_others(piece);
+  EXPECT_EQ(sent_to_4_and_5(), (Sent{kWindow, kCount}));
+  EXPECT_EQ(reads(), kCount);
+  for (uint32_t piece = 0; piece < kCount; piece++) {
+    deliver(4, kLong, piece);
+    bench.finish_all_dma();
+  }
+  EXPECT_EQ(sent_to_4_and_5(), (Sent{kCount - kWindow, 0}));
+  EXPECT_EQ(reads(), kCount + kCount - kWindow);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_TRUE(right(kLong));
+}
+
+// What has begun to come is waited for: else everybody would be read for alone.
+TEST_F(DirectOneLate, WhoHasComeIsWaitedFor) {
+  using Sent = std::array<uint32_t, 2>;
+  post(kLong);
+  bench.finish_all_dma();
+  deliver(4, kLong, 0);
+  for (uint32_t piece = 0; piece < kWindow + 1; piece++) deliver_others(piece);
+  EXPECT_EQ(sent_to_4_and_5(), (Sent{kWindow + 1, kWindow + 1}));
+  for (uint32_t piece = 1; piece < kCount; piece++) deliver(4, kLong, piece);
+  bench.finish_all_dma();
+  for (uint32_t piece = kWindow + 1; piece < kCount; piece++) deliver_others(piece);
+  EXPECT_EQ(sent_to_4_and_5(), (Sent{kCount - kWindow - 1, kCount - kWindow - 1}));
+  EXPECT_EQ(reads(), kCount);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_TRUE(right(kLong));
+}
+
+// It is the slowest then: the others need its block as well.
+TEST_F(DirectOneLate, WhoComesLateIsWaitedFor) {
+  using Sent = std::array<uint32_t, 2>;
+  post(kLong);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < kWindow; piece++) deliver_others(piece);
+  sent_to_4_and_5();
+  deliver(4, kLong, 0);
+  bench.finish_all_dma();
+  EXPECT_EQ(sent_to_4_and_5(), (Sent{1, 0}));
+  deliver_others(kWindow);
+  EXPECT_EQ(sent_to_4_and_5(), (Sent{0, 0}));
+  for (uint32_t piece = 1; piece < kCount; piece++) deliver(4, kLong, piece);
+  bench.finish_all_dma();
+  for (uint32_t piece = kWindow + 1; piece < kCount; piece++) deliver_others(piece);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_TRUE(right(kLong));
 }
 
 TEST_F(DirectOne, NoBytes) {

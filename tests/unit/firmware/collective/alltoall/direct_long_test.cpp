@@ -30,6 +30,21 @@ class DirectLong : public DirectTest {
     EXPECT_EQ(sent[0].payload, own(asker, block, piece)) << piece;
     EXPECT_EQ(sent[0].header.flags, PEAL_PACKET_REPAIR) << piece;
   }
+  // So many pieces of everybody's but this one's.
+  void deliver_all_but(uint32_t late, size_t block, uint32_t count) {
+    for (uint32_t piece = 0; piece < count; piece++) {
+      for (uint32_t sender = 0; sender < ranks; sender++) {
+        if (sender != rank && sender != late) bench.deliver(from(sender, block, piece));
+      }
+      bench.finish_all_dma();
+    }
+  }
+  [[nodiscard]] uint32_t receiver_of(const Frame& frame) const {
+    for (uint32_t to = 0; to < ranks; to++) {
+      if (member.everybody[to].member == frame.header.member) return to;
+    }
+    return ranks;
+  }
   uint32_t data_sent() {
     uint32_t sent = 0;
     for (const Frame& frame : bench.port.take_sent()) {
@@ -41,7 +56,7 @@ class DirectLong : public DirectTest {
 
 TEST_F(DirectLong, PiecesAreAsLongAsTheFixtureThinks) { EXPECT_EQ(piece_bytes_for(ranks), kPiece); }
 
-// Piece p + W is begun when everybody's piece p is here.
+// Piece p + W is begun when the rank's piece p is here.
 TEST_F(DirectLong, AWindowOfPiecesIsSent) {
   const size_t block = pieces(2 * kWindow + 1);
   post(block);
@@ -55,7 +70,49 @@ TEST_F(DirectLong, AWindowOfPiecesIsSent) {
   EXPECT_EQ(wrong(block), -1);
 }
 
-// Nobody can go on before it has all of a piece, so all get that before anybody gets the next.
+// Each pair goes on by itself: whoever is late has W pieces, the others everything.
+TEST_F(DirectLong, ALateRankHoldsUpItsOwnPairAlone) {
+  const uint32_t count = 2 * kWindow + 2;
+  const size_t block = pieces(count);
+  post(block);
+  bench.finish_all_dma();
+  deliver_all_but(4, block, count);
+  std::vector<uint32_t> sent(ranks);
+  for (const Frame& frame : bench.port.take_sent()) ++sent[receiver_of(frame)];
+  for (uint32_t to = 0; to < ranks; to++) {
+    EXPECT_EQ(sent[to], to == rank ? 0 : to == 4 ? kWindow : count) << to;
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 0u);
+  for (uint32_t piece = 0; piece < count; piece++) {
+    bench.deliver(from(4, block, piece));
+    bench.finish_all_dma();
+    const auto next = bench.port.take_sent();
+    ASSERT_EQ(next.size(), piece + kWindow < count ? 1u : 0u) << piece;
+    if (next.empty()) continue;
+    EXPECT_EQ(receiver_of(next[0]), 4u);
+    EXPECT_EQ(next[0].payload, own(4, block, piece + kWindow)) << piece;
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+}
+
+// What a pair has passed is not asked for: its other rank has sent what comes W behind.
+TEST_F(DirectLong, AQuestionForWhatTheAskerHasIsStale) {
+  const uint32_t count = 2 * kWindow + 1;
+  const size_t block = pieces(count);
+  post(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece <= kWindow; piece++) {
+    bench.deliver(from(4, block, piece));
+    bench.finish_all_dma();
+  }
+  EXPECT_EQ(change(wire.nack(4, direct_shape(block), 0, 0, rank, 0)), "+1 drop_stale");
+  bench.port.take_sent();
+  expect_repaired(4, block, 1);
+  expect_repaired(5, block, 0);
+}
+
+// All get a piece before anybody gets the next.
 TEST_F(DirectLong, APieceGoesToAllBeforeTheNext) {
   post(pieces(kWindow));
   bench.finish_all_dma();
@@ -108,15 +165,19 @@ TEST_F(DirectLong, WhatMayBeAskedForAfterTheEndLiesInTheChannel) {
             "+1 drop_stale");
 }
 
-// In place every piece is kept, for the result overwrites it.
+// In place every piece is kept, for the result overwrites it: as long as somebody may lack it.
 TEST_F(DirectLong, InPlaceEveryPieceIsRepairedFromTheChannel) {
   const uint32_t count = 2 * kWindow;
   const size_t block = pieces(count);
   post_in_place(block);
-  finish(block, count);
+  bench.finish_all_dma();
   for (uint32_t piece = 0; piece < count; piece++) {
+    deliver_all(block, piece);
+    bench.port.take_sent();
+    if (piece + 1 == count) scribble();
     for (const uint32_t asker : {0u, 4u, 7u}) expect_repaired(asker, block, piece);
   }
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
 }
 
 // A rank that is W ahead has what was kept for it, so its block may wait in that place; what was
@@ -194,21 +255,18 @@ TEST_F(DirectEarly, BeforeThePostAllWaits) {
 
 // What is asked of a rank is one question, a bit for each piece of the window.
 TEST_F(DirectLong, OneQuestionNamesAllPiecesOfTheWindow) {
-  const size_t block = pieces(2 * kWindow);
+  const uint32_t count = 2 * kWindow;
+  const size_t block = pieces(count);
   post(block);
   bench.finish_all_dma();
-  for (uint32_t piece = 0; piece < kWindow; piece++) {
-    for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u})
-      bench.deliver(from(sender, block, piece));
-  }
-  bench.finish_all_dma();
+  deliver_all_but(4, block, count);
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
   char expected[80];
   std::snprintf(expected, sizeof(expected), "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x%x\n",
                 (1u << kWindow) - 1);
   EXPECT_EQ(bench.take_log(), expected);
-  answer(0, block, 0, (1u << kWindow) - 1);
+  answer(0, block, kWindow, (1u << kWindow) - 1);
   EXPECT_EQ(bench.port.take_sent().size(), kWindow);
 }
 
