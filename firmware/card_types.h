@@ -219,7 +219,7 @@ struct Pair {
   PieceBits begun;   // own blocks: they are being sent
   PieceBits kept;    // they are sent and, where they must, lie in the channel
   PieceBits come;    // the other's blocks
-  PieceBits waits;   // of these: wait for the user's memory, or are on their way from the channel
+  PieceBits waits;   // of these: wait in their packets, or are on their way to or from the channel
   PieceBits stored;  // or lie there
 };
 

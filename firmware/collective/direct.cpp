@@ -34,7 +34,9 @@ uint32_t missing_of(const Scope& scope, const Pair& pair, Rank origin) {
   uint32_t missing = 0;
   for (uint32_t i = 0; i < kPieceWindow; ++i) {
     const uint32_t number = pair.base + i;
-    if (!exchanges(scope, number, origin) || !keeps_pace(scope, number)) break;
+    if (!exchanges(scope, number, origin)) break;
+    // The other is held up as this rank is, most likely; but what shows a loss was sent.
+    if (!asks_suspects(scope.operation.inquiry) && !keeps_pace(scope, number)) break;
     if ((pair.come >> i & 1) == 0) missing |= 1u << i;
   }
   const bool before = pair.come != 0 && follows_perhaps(scope.operation.inquiry);
@@ -106,11 +108,11 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (header.piece >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
   if (header.origin >= self.ranks || header.origin == self.rank) return PEAL_COUNTER_DROP_ORIGIN;
   if (header.origin != header.sender) return PEAL_COUNTER_DROP_SENDER;
-  const peal_counter block = check_block(scope, header);
-  if (block != kPacketGood) return block;
   const uint32_t way = way_of(self, header.origin);
   const peal_counter is_new = check_new(operation, pair_at(scope, way), header.piece);
   if (is_new != kPacketGood) return is_new;
+  const peal_counter block = check_block(scope, header);
+  if (block != kPacketGood) return block;
   if (!land(scope, way, packet)) return PEAL_COUNTER_DROP_NO_DMA;
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
   note_come(scope, way, header.piece);

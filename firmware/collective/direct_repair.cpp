@@ -77,18 +77,27 @@ bool lies_there(const Scope& scope, uint32_t number) {
   return is_retained(operation, number);
 }
 
+// The asker has it, for it has sent the piece W behind it; or it never will: all that it had to get
+// was sent, and nothing was kept of this.
+bool is_stale(const Operation& operation, const Pair& pair, uint32_t number) {
+  if (number + kPieceWindow < pair.base) return true;
+  return operation.phase == OperationPhase::kFinished && number >= pair.base;
+}
+
 // Pieces that two ranks exchange are passed at others' pace: one may be far behind whoever has more
 // to exchange with others. What it asks for is not overwritten, since it had nothing to do with
 // what came later (docs/decisions/0020).
 Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_address& to) {
   const Operation& operation = scope.operation;
+  const Pair& pair = pair_with(scope, to.rank);
+  if (is_stale(operation, pair, number)) return Answer::kStale;
   const auto repaired = [](bool done) { return done ? Answer::kRepaired : Answer::kNotYet; };
   if (operation.phase == OperationPhase::kFinished) {
     return repaired(repair_framed(scope, number, to));
   }
   if (!is_known(operation)) return Answer::kNotYet;
   if (!exchanges(scope, number, to.rank)) return Answer::kStale;
-  if (!is_sent(pair_with(scope, to.rank), number)) return Answer::kNotYet;
+  if (!is_sent(pair, number)) return Answer::kNotYet;
   if (is_kept(scope, number, to.rank) && lies_there(scope, number)) {
     return repaired(repair_framed(scope, number, to));
   }
@@ -101,8 +110,7 @@ Answer answer(const Scope& scope, uint32_t number, const peal_peer_address& to) 
   Operation& operation = scope.operation;
   if (has_parts(operation)) return answer_of_parts(scope, number, to);
   const Pair& pair = pair_with(scope, to.rank);
-  // It has sent the piece W behind this one, so it has this one.
-  if (number + kPieceWindow < pair.base) return Answer::kStale;
+  if (is_stale(operation, pair, number)) return Answer::kStale;
   // Everybody has the pieces of an operation that is over here, but for those that are kept.
   const bool kept = is_kept(scope, number, to.rank);
   if (operation.phase == OperationPhase::kFinished && !kept) return Answer::kStale;

@@ -17,10 +17,6 @@
 namespace peal::direct {
 namespace {
 
-// Transfers of own blocks that may be under way when another one begins: engines work in order, and
-// what comes must not wait for long.
-constexpr uint32_t kTransfers = kPieceWindow * kPieceTransfers;
-
 void launch_first(const Scope& scope, Packet* packet, Rank to, bool payload_summed = false) {
   Membership& self = scope.member.membership;
   const uint32_t entry = peer_entry(self.rank, to, self.ranks);
@@ -186,22 +182,24 @@ bool send_to_all(const Scope& scope, const TransferDone& done) {
   const uint32_t payload_crc = payload_sum(card, done.packet->payload, done.bytes);
   uint32_t sent = 0;
   bool all = true;
+  bool no_packets = false;
   for (uint32_t way = 1; way < self.ranks; ++way) {
     Pair& pair = pair_at(scope, way);
     if (!is_awaited(pair, done.piece)) continue;
-    const peal_peer_address* to = all ? find_address(card, member, rank_at(self, way)) : nullptr;
-    Packet* copy = to != nullptr ? share_packet(card, done.packet) : nullptr;
-    if (to != nullptr) own_state<Exchange>(operation).alone = copy == nullptr && sent == 0;
-    all = copy != nullptr;
-    if (all) {
+    const peal_peer_address* to = find_address(card, member, rank_at(self, way));
+    Packet* copy = to != nullptr && !no_packets ? share_packet(card, done.packet) : nullptr;
+    no_packets = no_packets || (to != nullptr && copy == nullptr);
+    if (copy != nullptr) {
       send_shared(scope, copy, *to, done, payload_crc);
       note_sent(scope, way, done.piece);
       ++sent;
     } else {
+      all = false;
       reset(pair.begun, bit_in(pair, done.piece));
       look_at(scope, way);
     }
   }
+  own_state<Exchange>(operation).alone = no_packets && sent == 0;
   return all;
 }
 
@@ -260,7 +258,7 @@ void send_own(const Scope& scope) {
   auto& exchange = own_state<Exchange>(operation);
   uint32_t way = exchange.turn;
   while (find_ready(scope, &way)) {
-    if (operation.dma - exchange.landing >= kTransfers) break;
+    if (operation.dma - exchange.landing >= kPieceTransfers) break;
     if (!send_next(scope, way, next_of(pair_at(scope, way)))) {
       operation_starved(scope);
       break;

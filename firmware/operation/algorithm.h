@@ -24,7 +24,8 @@ namespace peal {
 enum class Release : uint8_t {
   kNoPieces,
   // Every rank sends and needs every piece, at most W ahead of what it has completed: a packet of
-  // piece p + 2W proves that everybody has piece p. docs/decisions/0003, 0014
+  // piece p + 2W proves that everybody has piece p. docs/decisions/0003, 0014 (In a direct exchange
+  // each pair of ranks for itself, and its places: 0017.)
   // [Pieces.AQuestionOfLongAgoMakesNoDebt, Pieces.PiecesBeyondTheWindowAreRefused].
   kSymmetric,
   // Data goes down a tree, and credits go up: a slot serves piece p + 2W only on a card to which
@@ -113,6 +114,12 @@ struct Algorithm {
 // What most of its packets are.
 constexpr uint8_t usual_type(const Algorithm& algorithm) {
   return carries_blocks(algorithm.packets) ? PEAL_PACKET_DATA : PEAL_PACKET_SIGNAL;
+}
+
+// Do pairs of ranks go on by themselves? Then what comes from one says nothing of the others: who
+// owes something is watched whatever has come.
+constexpr bool watches_all_the_time(const Algorithm& algorithm) {
+  return algorithm.senders == Senders::kGroup;
 }
 
 // Does a rank wait for one other alone, its parent in a tree?

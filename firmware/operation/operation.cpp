@@ -200,7 +200,8 @@ void on_operation_timer(const Scope& scope) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
     inquiry_put_off(card, inquiry);
   }
-  if (inquiry_look(card, member, inquiry)) operation.algorithm->does.chase(scope);
+  const bool looks = inquiry_look(card, member, inquiry);
+  if (looks || watches_all_the_time(*operation.algorithm)) operation.algorithm->does.chase(scope);
   inquiry_looked(inquiry);
   if (!is_waiting(operation)) return;  // its debts are paid
   TimeNs next_ns = inquiry_next(card, inquiry);
