@@ -22,22 +22,23 @@ std::vector<uint32_t> sent_to(CardBench& bench, const peal_peer_address& rank) {
   return sent;
 }
 
+// Lets all transfers finish but reads of this memory, those too that come of them.
+void finish_all_but_reads_of(CardBench& bench, RegionId region) {
+  for (size_t i = 0; i < bench.port.dma_count();) {
+    const HeldDma& dma = bench.port.dma(i);
+    if (!dma.write && dma.host.region == region) {
+      i++;
+    } else {
+      bench.finish_dma(i);
+    }
+  }
+}
+
 class DirectPairs : public DirectTest {
  protected:
   using DirectTest::DirectTest;
   // As many pieces; the last is short.
   static size_t pieces(uint32_t count) { return (count - 1) * size_t{CONFIG_MTU_BYTES} + 100; }
-  // Lets all transfers finish but reads of the channel, those too that come of them.
-  void finish_all_but_reads_of_the_channel() {
-    for (size_t i = 0; i < bench.port.dma_count();) {
-      const HeldDma& dma = bench.port.dma(i);
-      if (!dma.write && dma.host.region == member.channels) {
-        i++;
-      } else {
-        bench.finish_dma(i);
-      }
-    }
-  }
 };
 
 // Where it lies the own block of the piece W behind will be kept.
@@ -46,7 +47,7 @@ TEST_F(DirectPairs, WhatIsBeingFetchedFromTheChannelHoldsUpItsPair) {
   bench.deliver(from(3, block));
   bench.finish_all_dma();
   post(block);
-  finish_all_but_reads_of_the_channel();
+  finish_all_but_reads_of(bench, member.channels);
   EXPECT_EQ(bench.port.dma_count(), 1u);
   EXPECT_EQ(sent_to(bench, member.everybody[3]).size(), kWindow);
   bench.finish_all_dma();
@@ -77,6 +78,23 @@ TEST_F(DirectPairs, WhatIsOnItsWayToTheUserDoesNotHoldUpOwnBlocks) {
   for (uint32_t piece = kWindow; piece <= 2 * kWindow; piece++) deliver_all(block, piece);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
   EXPECT_EQ(wrong(block), -1);
+}
+
+// Of more ranks than own blocks may be under way in a window.
+class DirectPairsOfMany : public AlltoallTest {
+ protected:
+  static constexpr size_t kBlock = kWindow * size_t{CONFIG_MTU_BYTES};
+
+  DirectPairsOfMany() : AlltoallTest(PEAL_ALGORITHM_DIRECT, 16, 1, kBlock, {.tables = true}) {}
+};
+
+// Engines work in order, and what comes must not wait for long.
+TEST_F(DirectPairsOfMany, OwnBlocksAreReadAFewAtATime) {
+  post(0, kBlock);
+  finish_all_but_reads_of(bench, given.region);  // the addresses
+  EXPECT_EQ(bench.port.dma_count(), 8 * kWindow);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.port.take_sent().size(), 15 * kWindow);
 }
 
 // What comes before the post waits in its packet.
