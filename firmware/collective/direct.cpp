@@ -5,9 +5,11 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
+#include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_landing.h"
 #include "firmware/collective/direct_pace.h"
 #include "firmware/collective/direct_pair.h"
+#include "firmware/collective/direct_progress.h"
 #include "firmware/collective/direct_repair.h"
 #include "firmware/collective/direct_sending.h"
 #include "firmware/group/early.h"

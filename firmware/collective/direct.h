@@ -4,7 +4,7 @@
 // to one. docs/decisions/0017
 #pragma once
 
-#include "firmware/collective/direct_blocks.h"
+#include "firmware/collective/direct_pair.h"
 #include "firmware/operation/algorithm.h"
 
 namespace peal::direct {

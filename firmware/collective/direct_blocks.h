@@ -6,6 +6,7 @@
 // proves to its receiver that its own piece p has come. docs/decisions/0017, 0020
 #pragma once
 
+#include "firmware/collective/direct_pair.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/frame.h"
 #include "firmware/operation/layout.h"
@@ -14,33 +15,6 @@
 
 namespace peal::direct {
 
-// What a rank gives.
-enum class Own : uint8_t {
-  kOneForEach,  // a block for every rank, in their order
-  kOneForAll,   // the same one: read once for all who get it
-};
-
-// Of the operation.
-struct Exchange {
-  uint32_t own_bytes;  // of the one block for all, where it is a part
-  uint16_t way;        // with whom the next questions begin, so that all get their turn
-  uint16_t turn;       // and the next own blocks
-  uint16_t left;       // pairs that have not exchanged everything
-  uint16_t landing;    // blocks that are on their way to the user
-  uint16_t retained;   // pieces of the one block for all that lie in the channel, by their images
-  // Of the one block for all, too (direct_pace.h): pairs of those that go together that are at the
-  // operation's base; from whom something has come; and with whom the first W pieces are over.
-  uint16_t slowest;
-  uint16_t heard;
-  uint16_t settled;
-  bool parted;  // those from whom nothing has come are not waited for
-  bool alone;   // there was no packet beside it: the next rank gets one to itself
-  Own own;
-};
-
-inline bool is_for_all(Operation& operation) {
-  return own_state<Exchange>(operation).own == Own::kOneForAll;
-}
 inline bool has_parts(const Operation& operation) {
   return operation.algorithm->lengths == Lengths::kOfParts;
 }
@@ -78,6 +52,10 @@ inline uint32_t length_from(const Scope& scope, uint32_t number, Rank origin) {
 }
 // Do this rank and that one have a packet of the piece for each other?
 bool exchanges(const Scope& scope, uint32_t number, Rank rank);
+// Have the two of the pair at this way exchanged everything?
+inline bool is_over(const Scope& scope, uint32_t way) {
+  return !exchanges(scope, pair_at(scope, way).base, rank_at(scope.member.membership, way));
+}
 
 // The user's memory.
 HostAddress given_address(const Scope& scope, uint32_t number, Rank to);

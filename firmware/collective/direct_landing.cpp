@@ -3,11 +3,15 @@
 
 #include <bit>
 
+#include "firmware/collective/direct_blocks.h"
+#include "firmware/collective/direct_progress.h"
 #include "firmware/group/early.h"
 #include "firmware/operation/frame.h"
 #include "firmware/operation/landing.h"
 #include "firmware/operation/operation.h"
+#include "firmware/operation/pieces.h"
 #include "firmware/operation/refusal.h"
+#include "firmware/operation/transfer.h"
 
 namespace peal::direct {
 namespace {

@@ -20,11 +20,6 @@ void find_slowest(const Scope& scope) {
   }
 }
 
-// The others may go on.
-void look_at_all(const Scope& scope) {
-  for (uint32_t way = 0; way < scope.member.membership.ranks; ++way) look_at(scope, way);
-}
-
 }  // namespace
 
 void pace_begin(const Scope& scope) { find_slowest(scope); }
@@ -38,15 +33,15 @@ void pace_heard(const Scope& scope) {
   ++exchange.slowest;
 }
 
-void pace_passed(const Scope& scope, const Pair& pair, uint32_t before, bool over) {
+bool pace_passed(const Scope& scope, const Pair& pair, uint32_t before, bool over) {
   auto& exchange = own_state<Exchange>(scope.operation);
   if (before < kPieceWindow && (over || pair.base >= kPieceWindow)) ++exchange.settled;
   if (before == scope.operation.base) --exchange.slowest;
   const bool parts = !exchange.parted && exchange.settled == exchange.heard;
   if (parts) exchange.parted = true;
-  if (exchange.slowest != 0 && !parts) return;
+  if (exchange.slowest != 0 && !parts) return false;
   find_slowest(scope);
-  look_at_all(scope);
+  return true;
 }
 
 }  // namespace peal::direct

@@ -6,6 +6,7 @@
 // as well. docs/decisions/0017
 #pragma once
 
+#include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_pair.h"
 
 namespace peal::direct {
@@ -21,7 +22,7 @@ inline bool keeps_pace(const Scope& scope, uint32_t number) {
 void pace_begin(const Scope& scope);
 // Something is about to be noted of a pair of which nothing was.
 void pace_heard(const Scope& scope);
-// The pair has passed pieces, from `before` on; perhaps all.
-void pace_passed(const Scope& scope, const Pair& pair, uint32_t before, bool over);
+// The pair has passed pieces, from `before` on; perhaps all. True: others may go on.
+bool pace_passed(const Scope& scope, const Pair& pair, uint32_t before, bool over);
 
 }  // namespace peal::direct

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a direct exchange knows of each pair of ranks. A pair goes on by itself: its next piece but
-// W begins when a piece is over between the two, whatever they have to wait for from others (but
-// for one block for all: direct_pace.h). docs/decisions/0017
+// What a direct exchange knows: of itself, and of each pair of ranks. docs/decisions/0047
 #pragma once
 
 #include <bit>
 
 #include "firmware/base/kept.h"
-#include "firmware/collective/direct_blocks.h"
 #include "firmware/operation/algorithm.h"
-#include "firmware/operation/transfer.h"
+#include "firmware/operation/layout.h"
 
 namespace peal::direct {
 
@@ -26,6 +23,34 @@ enum Goal : uint8_t {
   kPartsRead,    // of the table
 };
 
+// What a rank gives.
+enum class Own : uint8_t {
+  kOneForEach,  // a block for every rank, in their order
+  kOneForAll,   // the same one: read once for all who get it
+};
+
+// Of the operation.
+struct Exchange {
+  uint32_t own_bytes;  // of the one block for all, where it is a part
+  uint16_t way;        // with whom the next questions begin, so that all get their turn
+  uint16_t turn;       // and the next own blocks
+  uint16_t left;       // pairs that have not exchanged everything
+  uint16_t landing;    // blocks that are on their way to the user
+  uint16_t retained;   // pieces of the one block for all that lie in the channel, by their images
+  // Of the one block for all, too (direct_pace.h): pairs of those that go together that are at the
+  // operation's base; from whom something has come; and with whom the first W pieces are over.
+  uint16_t slowest;
+  uint16_t heard;
+  uint16_t settled;
+  bool parted;  // those from whom nothing has come are not waited for
+  bool alone;   // there was no packet beside it: the next rank gets one to itself
+  Own own;
+};
+
+inline bool is_for_all(Operation& operation) {
+  return own_state<Exchange>(operation).own == Own::kOneForAll;
+}
+
 inline uint32_t way_of(const Membership& self, Rank to) { return minus(to, self.rank, self.ranks); }
 inline Rank rank_at(const Membership& self, uint32_t way) {
   return plus(self.rank, way, self.ranks);
@@ -37,14 +62,12 @@ inline Pairs& pairs_of(const Scope& scope) {
 // Something has come from the other.
 inline bool has_come(const Pair& pair) { return pair.base != 0 || pair.come != 0; }
 inline Pair& pair_at(const Scope& scope, uint32_t way) { return pairs_of(scope).of[way]; }
+// Of the bits of all pairs.
+inline uint32_t words_of(const Scope& scope) { return (scope.member.membership.ranks + 63) / 64; }
 
 // The bit of a piece that the pair is at.
 inline PieceBits bit_in(const Pair& pair, uint32_t number) {
   return static_cast<PieceBits>(1u << (number - pair.base));
-}
-// Have the two exchanged everything?
-inline bool is_over(const Scope& scope, uint32_t way) {
-  return !exchanges(scope, pair_at(scope, way).base, rank_at(scope.member.membership, way));
 }
 inline void set(PieceBits& bits, PieceBits bit) { bits = static_cast<PieceBits>(bits | bit); }
 inline void reset(PieceBits& bits, PieceBits bit) { bits = static_cast<PieceBits>(bits & ~bit); }
@@ -71,24 +94,5 @@ inline void note_retained(Operation& operation, uint32_t number) {
   auto& exchange = own_state<Exchange>(operation);
   exchange.retained = static_cast<uint16_t>(exchange.retained | image_bit(number));
 }
-
-inline uint32_t words_of(const Scope& scope) { return (scope.member.membership.ranks + 63) / 64; }
-
-// Nothing has come or gone.
-void open_pairs(const Scope& scope);
-// The host's memory is known from now on: own blocks may be sent.
-void begin_pairs(const Scope& scope);
-// An own block of the pair was begun: the next may be now, or not.
-void note_begun(const Scope& scope, uint32_t way, uint32_t number);
-// It was sent, and kept where it must be.
-void note_sent(const Scope& scope, uint32_t way, uint32_t number);
-// A block of the other's has come.
-void note_come(const Scope& scope, uint32_t way, uint32_t number);
-// One that waited is on its way to the user.
-void note_landed(const Scope& scope, uint32_t way, uint32_t number);
-// May the next own block be sent?
-void look_at(const Scope& scope, uint32_t way);
-// The next pair, from *way on and around, of which one may. False: there is none.
-bool find_ready(const Scope& scope, uint32_t* way);
 
 }  // namespace peal::direct

@@ -2,9 +2,11 @@
 #include "firmware/collective/direct_repair.h"
 
 #include "firmware/base/mutation.h"
+#include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_sending.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/repair.h"
+#include "firmware/operation/transfer.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal::direct {

@@ -3,10 +3,14 @@
 
 #include <cstring>
 
+#include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_landing.h"
+#include "firmware/collective/direct_progress.h"
 #include "firmware/group/remote.h"
 #include "firmware/operation/frame.h"
 #include "firmware/operation/operation.h"
+#include "firmware/operation/pieces.h"
+#include "firmware/operation/transfer.h"
 #include "firmware/wire/edge.h"
 #include "firmware/wire/transmit.h"
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "firmware/collective/direct_pair.h"
+#include "firmware/collective/direct_progress.h"
 
 #include <cstring>
 
+#include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_pace.h"
+#include "firmware/operation/pieces.h"
 
 namespace peal::direct {
 namespace {
@@ -15,6 +17,10 @@ bool is_driven(const Scope& scope, uint32_t way, uint32_t number) {
   const Membership& self = scope.member.membership;
   if (way != 0 || !is_for_all(scope.operation) || self.ranks == 1) return true;
   return length_for(scope, number, self.rank) == 0;
+}
+
+void look_at_all(const Scope& scope) {
+  for (uint32_t way = 0; way < scope.member.membership.ranks; ++way) look_at(scope, way);
 }
 
 // Passes what is over between the two.
@@ -36,7 +42,8 @@ void pass(const Scope& scope, uint32_t way) {
   } else {
     look_at(scope, way);
   }
-  if (way != 0 && is_for_all(scope.operation)) pace_passed(scope, pair, base, over);
+  if (way == 0 || !is_for_all(scope.operation)) return;
+  if (pace_passed(scope, pair, base, over)) look_at_all(scope);
 }
 
 }  // namespace
@@ -61,10 +68,9 @@ void look_at(const Scope& scope, uint32_t way) {
 }
 
 void begin_pairs(const Scope& scope) {
-  const uint32_t ranks = scope.member.membership.ranks;
-  own_state<Exchange>(scope.operation).left = static_cast<uint16_t>(ranks);
+  own_state<Exchange>(scope.operation).left = static_cast<uint16_t>(scope.member.membership.ranks);
   if (is_for_all(scope.operation)) pace_begin(scope);
-  for (uint32_t way = 0; way < ranks; ++way) look_at(scope, way);
+  look_at_all(scope);
 }
 
 void note_begun(const Scope& scope, uint32_t way, uint32_t number) {
