@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What holds up one pair of ranks in a direct exchange, and what does not: pieces that are on their
+// way from the channel, or to the user; and where one block is for all, ranks that are slower.
+#include <algorithm>
+
+#include "tests/support/log_lines.h"
+#include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
+#include "tests/unit/firmware/collective/alltoallv/parts_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
+
+// The pieces that a rank was sent since packets were last taken.
+std::vector<uint32_t> sent_to(CardBench& bench, const peal_peer_address& rank) {
+  std::vector<uint32_t> sent;
+  for (const Frame& frame : bench.port.take_sent()) {
+    const bool data = frame.header.type == PEAL_PACKET_DATA;
+    if (data && frame.header.member == rank.member) sent.push_back(frame.header.piece);
+  }
+  return sent;
+}
+
+// Lets all transfers finish but reads of this memory, those too that come of them.
+void finish_all_but_reads_of(CardBench& bench, RegionId region) {
+  for (size_t i = 0; i < bench.port.dma_count();) {
+    const HeldDma& dma = bench.port.dma(i);
+    if (!dma.write && dma.host.region == region) {
+      i++;
+    } else {
+      bench.finish_dma(i);
+    }
+  }
+}
+
+class DirectPairs : public DirectTest {
+ protected:
+  using DirectTest::DirectTest;
+  // As many pieces; the last is short.
+  static size_t pieces(uint32_t count) { return (count - 1) * size_t{CONFIG_MTU_BYTES} + 100; }
+};
+
+// Where it lies the own block of the piece W behind will be kept.
+TEST_F(DirectPairs, WhatIsBeingFetchedFromTheChannelHoldsUpItsPair) {
+  const size_t block = pieces(kWindow + 1);
+  bench.deliver(from(3, block));
+  bench.finish_all_dma();
+  post(block);
+  finish_all_but_reads_of(bench, member.channels);
+  EXPECT_EQ(bench.port.dma_count(), 1u);
+  EXPECT_EQ(sent_to(bench, member.everybody[3]).size(), kWindow);
+  bench.finish_all_dma();
+  EXPECT_EQ(sent_to(bench, member.everybody[3]), std::vector<uint32_t>{kWindow});
+  for (const uint32_t sender : {0u, 2u, 4u, 5u, 6u, 7u}) bench.deliver(from(sender, block));
+  bench.finish_all_dma();
+  for (uint32_t piece = 1; piece <= kWindow; piece++) deliver_all(block, piece);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+}
+
+// Others wait for the own blocks, and only the host for what lands: as much of it is under way here
+// as of own blocks may be.
+TEST_F(DirectPairs, WhatIsOnItsWayToTheUserDoesNotHoldUpOwnBlocks) {
+  const size_t block = pieces(2 * kWindow + 1);
+  post(block);
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  bench.take_log();
+  for (uint32_t piece = 0; piece < kWindow; piece++) {
+    for (const uint32_t sender : {0u, 2u, 3u, 4u, 5u, 6u, 7u})
+      bench.deliver(from(sender, block, piece));
+  }
+  const std::string reads = lines_that_begin(bench.take_log(), "dma_read given");
+  EXPECT_EQ(std::count(reads.begin(), reads.end(), '\n'), 7 * kWindow);
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  for (uint32_t piece = kWindow; piece <= 2 * kWindow; piece++) deliver_all(block, piece);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+}
+
+// Of more ranks than own blocks may be under way in a window.
+class DirectPairsOfMany : public AlltoallTest {
+ protected:
+  static constexpr size_t kBlock = kWindow * size_t{CONFIG_MTU_BYTES};
+
+  DirectPairsOfMany() : AlltoallTest(PEAL_ALGORITHM_DIRECT, 16, 1, kBlock, {.tables = true}) {}
+};
+
+// Engines work in order, and what comes must not wait for long.
+TEST_F(DirectPairsOfMany, OwnBlocksAreReadAFewAtATime) {
+  post(0, kBlock);
+  finish_all_but_reads_of(bench, given.region);  // the addresses
+  EXPECT_EQ(bench.port.dma_count(), 8 * kWindow);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.port.take_sent().size(), 15 * kWindow);
+}
+
+// What comes before the post waits in its packet.
+class DirectPairsEarly : public DirectPairs {
+ protected:
+  DirectPairsEarly() : DirectPairs(true) {}
+};
+
+// What lands of it is counted like all that does, or nothing would be begun any more when it is
+// there.
+TEST_F(DirectPairsEarly, WhatWaitedInItsPacketDoesNotHoldUpOwnBlocks) {
+  const uint32_t count = 2 * kWindow + 1;
+  const size_t block = pieces(count);
+  deliver_all(block);
+  post(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 1; piece < count; piece++) {
+    bench.port.take_sent();
+    deliver_all(block, piece);
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+}
+
+// One block of each for all.
+class DirectPace : public PartsTest {
+ protected:
+  static constexpr uint32_t kCount = 2 * kWindow + 2;
+
+  DirectPace() : PartsTest(PEAL_OPERATION_ALLGATHERV) {}
+};
+
+// Rank 4 has begun, so the others wait for it, and owe nothing until they may go on.
+TEST_F(DirectPace, WhoWaitsForTheSlowestIsNotAsked) {
+  set_all(kCount * kPiece);
+  post();
+  bench.finish_all_dma();
+  bench.deliver(from(4));
+  for (uint32_t piece = 0; piece < kWindow + 1; piece++) {
+    for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) bench.deliver(from(sender, piece));
+    bench.finish_all_dma();
+    bench.port.take_sent();
+  }
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  char expected[80];
+  std::snprintf(expected, sizeof(expected), "send 1>4 NACK seq=0 piece=1 origin=4 missing=0x%x\n",
+                (1u << kWindow) - 1);
+  EXPECT_EQ(bench.take_log(), expected);
+}
+
+// Most pairs have one piece, and are over. Only rank 4 has more, and does not wait for rank 7, from
+// which nothing has come.
+TEST_F(DirectPace, APairThatIsOverHasNothingToDo) {
+  set_all(20);
+  set_length(4, 0, kCount * kPiece);
+  post();
+  bench.finish_all_dma();
+  for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u}) bench.deliver(from(sender));
+  for (uint32_t piece = 0; piece < kCount; piece++) {
+    bench.deliver(from(4, piece));
+    bench.finish_all_dma();
+  }
+  EXPECT_EQ(sent_to(bench, member.everybody[4]).size(), kCount);
+  bench.deliver(from(7));
+  bench.finish_all_dma();
+  EXPECT_EQ(done(), 1u);
+  EXPECT_EQ(wrong(), "");
+}
+
+// Rank 4 comes when the others are 2W pieces ahead of what it needs next, which has the record of
+// the piece that is being read for them.
+TEST_F(DirectPace, WhatTheLateNeedIsNotWhatIsBeingRead) {
+  constexpr size_t kLong = 3 * kWindow * kPiece + 1;
+  if (kLong > kRoom) GTEST_SKIP() << "no memory for so many pieces";
+  set_all(kLong);
+  post();
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < 2 * kWindow + 1; piece++) {
+    bench.finish_all_dma();
+    for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) bench.deliver(from(sender, piece));
+  }
+  ASSERT_EQ(bench.port.dma(bench.port.dma_count() - 1).bytes, 1u);  // the last piece
+  EXPECT_EQ(sent_to(bench, member.everybody[4]).size(), kWindow);
+  bench.deliver(from(4));
+  bench.finish_all_dma();
+  EXPECT_EQ(sent_to(bench, member.everybody[4]), std::vector<uint32_t>{kWindow});
+}
+
+}  // namespace
+}  // namespace peal::test
