@@ -31,6 +31,18 @@ TEST_P(Death, ASilentCardIsNamedWithinTheTimeOut) {
   }
 }
 
+// Pairs of ranks that go on by themselves are busy for longer than that.
+TEST(DeathOfAPair, IsNotHiddenByWhatOthersSend) {
+  Scenario scenario = plan(8, direct(3'000'000), 1);
+  scenario.timeouts.dead_ns = kMillisecond;
+  scenario.timeouts.probe_interval_ns = 100 * kMicrosecond;
+  scenario.accidents.push_back({Accident::Kind::kSilence, {4, 0}, 300 * kMicrosecond});
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_GT(report.peer_dead, 0u);
+  EXPECT_LE(report.finished_ns, 300 * kMicrosecond + scenario.timeouts.dead_ns * 3 / 2);
+}
+
 // Whoever does not answer is asked ever more slowly, too.
 TEST_P(Death, ASilentCardIsNotStormed) {
   constexpr uint32_t kRanks = 8;
