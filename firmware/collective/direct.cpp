@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "firmware/base/assert.h"
-#include "firmware/base/mutation.h"
 #include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_landing.h"
 #include "firmware/collective/direct_pace.h"
@@ -82,8 +81,7 @@ peal_counter check_new(const Operation& operation, const Pair& pair, uint32_t nu
     return PEAL_COUNTER_DUPLICATE;
   }
   if (number - pair.base >= kPieceSlots) return PEAL_COUNTER_DROP_PIECE;
-  const bool here = (pair.come & bit_in(pair, number)) != 0;
-  return here && !mutated(Mutation::kDuplicateAccepted) ? PEAL_COUNTER_DUPLICATE : kPacketGood;
+  return (pair.come & bit_in(pair, number)) != 0 ? PEAL_COUNTER_DUPLICATE : kPacketGood;
 }
 
 }  // namespace
