@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How the pairs of a direct exchange go on, each by itself: its next piece but W begins when a piece
-// is over between the two, whatever they have to wait for from others (but for one block for all:
+// How the pairs of a direct exchange go on, each by itself: its next piece but W begins when one is
+// over between the two, whatever they have to wait for from others (but for one block for all:
 // direct_pace.h). docs/decisions/0017, 0047
 #pragma once
 

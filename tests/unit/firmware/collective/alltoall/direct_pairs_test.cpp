@@ -61,8 +61,8 @@ TEST_F(DirectPairs, WhatIsBeingFetchedFromTheChannelHoldsUpItsPair) {
   EXPECT_EQ(wrong(block), -1);
 }
 
-// Others wait for the own blocks, and only the host for what lands: more of it is under way here than
-// of own blocks may be.
+// Others wait for the own blocks, and only the host for what lands: more of it is under way here
+// than of own blocks may be.
 TEST_F(DirectPairs, WhatIsOnItsWayToTheUserDoesNotHoldUpOwnBlocks) {
   const size_t block = pieces(2 * kWindow + 1);
   post(block);
