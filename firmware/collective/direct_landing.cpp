@@ -70,8 +70,8 @@ bool fetch_all_early(const Scope& scope, uint32_t way) {
 }
 
 // One that waited in its packet is on its way.
-void note_landed_from(const Scope& scope, uint32_t number, Rank origin) {
-  if (length_from(scope, number, origin) > 0) ++own_state<Exchange>(scope.operation).landing;
+void note_landed_from(const Scope& scope, uint32_t number, Rank origin, uint32_t bytes) {
+  if (bytes > 0) ++own_state<Exchange>(scope.operation).landing;
   note_landed(scope, way_of(scope.member.membership, origin), number);
 }
 
@@ -147,8 +147,6 @@ bool on_early_framed(const Scope& scope, const TransferDone& done) {
   return false;
 }
 
-// Puts a block where it belongs: the user's memory or, when that is not possible yet, the channel,
-// unless it can wait where it is. False: not now.
 bool land(const Scope& scope, uint32_t way, Packet* packet) {
   auto& [card, member, operation] = scope;
   Pair& pair = pair_at(scope, way);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a direct exchange knows: of itself, and of each pair of ranks. docs/decisions/0047
+// What a direct exchange knows: of itself, and of each pair of ranks. Of what all operations have
+// it uses `base` (direct_pace.h) and the pieces, not as records of pieces: as lists of packets that
+// wait, and for which piece of one block for all is being read. docs/decisions/0047
 #pragma once
 
 #include <bit>

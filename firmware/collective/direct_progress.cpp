@@ -19,6 +19,18 @@ bool is_driven(const Scope& scope, uint32_t way, uint32_t number) {
   return length_for(scope, number, self.rank) == 0;
 }
 
+// May the next own block be sent?
+void look_at(const Scope& scope, uint32_t way) {
+  Pairs& pairs = pairs_of(scope);
+  const Pair& pair = pairs.of[way];
+  const uint32_t next = next_of(pair);
+  const bool ready = next - pair.base < kPieceWindow && keeps_pace(scope, next) &&
+                     exchanges(scope, next, rank_at(scope.member.membership, way)) &&
+                     is_driven(scope, way, next);
+  uint64_t& word = pairs.ready[way / 64];
+  word = ready ? word | bit_of(way) : word & ~bit_of(way);
+}
+
 void look_at_all(const Scope& scope) {
   for (uint32_t way = 0; way < scope.member.membership.ranks; ++way) look_at(scope, way);
 }
@@ -56,17 +68,6 @@ void open_pairs(const Scope& scope) {
   for (Piece& piece : scope.operation.pieces) piece.own = OwnBlock::kUnread;
 }
 
-void look_at(const Scope& scope, uint32_t way) {
-  Pairs& pairs = pairs_of(scope);
-  const Pair& pair = pairs.of[way];
-  const uint32_t next = next_of(pair);
-  const bool ready = next - pair.base < kPieceWindow && keeps_pace(scope, next) &&
-                     exchanges(scope, next, rank_at(scope.member.membership, way)) &&
-                     is_driven(scope, way, next);
-  uint64_t& word = pairs.ready[way / 64];
-  word = ready ? word | bit_of(way) : word & ~bit_of(way);
-}
-
 void begin_pairs(const Scope& scope) {
   own_state<Exchange>(scope.operation).left = static_cast<uint16_t>(scope.member.membership.ranks);
   if (is_for_all(scope.operation)) pace_begin(scope);
@@ -76,6 +77,12 @@ void begin_pairs(const Scope& scope) {
 void note_begun(const Scope& scope, uint32_t way, uint32_t number) {
   Pair& pair = pair_at(scope, way);
   set(pair.begun, bit_in(pair, number));
+  look_at(scope, way);
+}
+
+void note_put_off(const Scope& scope, uint32_t way, uint32_t number) {
+  Pair& pair = pair_at(scope, way);
+  reset(pair.begun, bit_in(pair, number));
   look_at(scope, way);
 }
 

@@ -14,14 +14,14 @@ void open_pairs(const Scope& scope);
 void begin_pairs(const Scope& scope);
 // An own block of the pair was begun: the next may be now, or not.
 void note_begun(const Scope& scope, uint32_t way, uint32_t number);
+// It could not be sent: it begins anew.
+void note_put_off(const Scope& scope, uint32_t way, uint32_t number);
 // It was sent, and kept where it must be.
 void note_sent(const Scope& scope, uint32_t way, uint32_t number);
 // A block of the other's has come.
 void note_come(const Scope& scope, uint32_t way, uint32_t number);
 // One that waited is on its way to the user.
 void note_landed(const Scope& scope, uint32_t way, uint32_t number);
-// May the next own block be sent?
-void look_at(const Scope& scope, uint32_t way);
 // The next pair, from *way on and around, of which one may. False: there is none.
 bool find_ready(const Scope& scope, uint32_t* way);
 

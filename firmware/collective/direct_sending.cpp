@@ -184,8 +184,7 @@ bool send_to_all(const Scope& scope, const TransferDone& done) {
   bool all = true;
   bool no_packets = false;
   for (uint32_t way = 1; way < self.ranks; ++way) {
-    Pair& pair = pair_at(scope, way);
-    if (!is_awaited(pair, done.piece)) continue;
+    if (!is_awaited(pair_at(scope, way), done.piece)) continue;
     const peal_peer_address* to = find_address(card, member, rank_at(self, way));
     Packet* copy = to != nullptr && !no_packets ? share_packet(card, done.packet) : nullptr;
     no_packets = no_packets || (to != nullptr && copy == nullptr);
@@ -195,8 +194,7 @@ bool send_to_all(const Scope& scope, const TransferDone& done) {
       ++sent;
     } else {
       all = false;
-      reset(pair.begun, bit_in(pair, done.piece));
-      look_at(scope, way);
+      note_put_off(scope, way, done.piece);
     }
   }
   own_state<Exchange>(operation).alone = no_packets && sent == 0;

@@ -28,7 +28,7 @@ bool land_waiting(const Scope& scope, Piece& piece, const Landing& landing) {
                              .packet = packet});
     }
     early_pop(card, operation, piece);
-    if (landing.landed != nullptr) landing.landed(scope, number, origin);
+    if (landing.landed != nullptr) landing.landed(scope, number, origin, bytes);
   }
   return true;
 }

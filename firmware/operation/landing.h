@@ -14,8 +14,8 @@ struct Landing {
   bool (*is_free)(const Scope& scope, uint32_t number, Rank origin);
   // Where in the user's memory it goes.
   HostAddress (*place_of)(const Scope& scope, uint32_t number, Rank origin);
-  // It is on its way; null: nobody wants to know.
-  void (*landed)(const Scope& scope, uint32_t number, Rank origin);
+  // So many bytes of it are on their way; null: nobody wants to know.
+  void (*landed)(const Scope& scope, uint32_t number, Rank origin, uint32_t bytes);
 };
 
 // As many as may be under way; earlier pieces first, since the window waits for them.

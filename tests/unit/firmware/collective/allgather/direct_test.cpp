@@ -182,6 +182,7 @@ TEST_F(DirectOne, ALongBlockIsReadOnceAndItsLastPiecesAreKept) {
 
 class DirectOneLate : public DirectOne {
  protected:
+  using Sent = std::array<uint32_t, 2>;  // pieces that went to rank 4, and to another
   static constexpr uint32_t kCount = 2 * kWindow + 2;
   static constexpr size_t kLong = kCount * CONFIG_MTU_BYTES;
 
@@ -192,21 +193,27 @@ class DirectOneLate : public DirectOne {
       bench.finish_all_dma();
     }
   }
-  // The pieces that went to it, and to another.
-  std::array<uint32_t, 2> sent_to_4_and_5() {
-    std::array<uint32_t, 2> sent = {};
+  Sent sent_to_4_and_5() {
+    Sent sent = {};
     for (const Frame& frame : bench.port.take_sent()) {
       if (frame.header.member == member.everybody[4].member) ++sent[0];
       if (frame.header.member == member.everybody[5].member) ++sent[1];
     }
     return sent;
   }
+  // Rank 4 sends what it has not, then the others.
+  void deliver_rest(uint32_t others_from) {
+    for (uint32_t piece = 1; piece < kCount; piece++) deliver(4, kLong, piece);
+    bench.finish_all_dma();
+    for (uint32_t piece = others_from; piece < kCount; piece++) deliver_others(piece);
+    EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+    EXPECT_TRUE(right(kLong));
+  }
   uint64_t reads() { return bench.counter(PEAL_COUNTER_DMA_READ_BYTES) / CONFIG_MTU_BYTES; }
 };
 
 // The others read for themselves; it gets what it lacks by reads of its own, one for each piece.
 TEST_F(DirectOneLate, WhoHasNotComeIsNotWaitedFor) {
-  using Sent = std::array<uint32_t, 2>;
   post(kLong);
   bench.finish_all_dma();
   for (uint32_t piece = 0; piece < kCount; piece++) deliver_others(piece);
@@ -224,24 +231,18 @@ TEST_F(DirectOneLate, WhoHasNotComeIsNotWaitedFor) {
 
 // What has begun to come is waited for: else everybody would be read for alone.
 TEST_F(DirectOneLate, WhoHasComeIsWaitedFor) {
-  using Sent = std::array<uint32_t, 2>;
   post(kLong);
   bench.finish_all_dma();
   deliver(4, kLong, 0);
   for (uint32_t piece = 0; piece < kWindow + 1; piece++) deliver_others(piece);
   EXPECT_EQ(sent_to_4_and_5(), (Sent{kWindow + 1, kWindow + 1}));
-  for (uint32_t piece = 1; piece < kCount; piece++) deliver(4, kLong, piece);
-  bench.finish_all_dma();
-  for (uint32_t piece = kWindow + 1; piece < kCount; piece++) deliver_others(piece);
+  deliver_rest(kWindow + 1);
   EXPECT_EQ(sent_to_4_and_5(), (Sent{kCount - kWindow - 1, kCount - kWindow - 1}));
   EXPECT_EQ(reads(), kCount);
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
-  EXPECT_TRUE(right(kLong));
 }
 
 // It is the slowest then: the others need its block as well.
 TEST_F(DirectOneLate, WhoComesLateIsWaitedFor) {
-  using Sent = std::array<uint32_t, 2>;
   post(kLong);
   bench.finish_all_dma();
   for (uint32_t piece = 0; piece < kWindow; piece++) deliver_others(piece);
@@ -251,11 +252,7 @@ TEST_F(DirectOneLate, WhoComesLateIsWaitedFor) {
   EXPECT_EQ(sent_to_4_and_5(), (Sent{1, 0}));
   deliver_others(kWindow);
   EXPECT_EQ(sent_to_4_and_5(), (Sent{0, 0}));
-  for (uint32_t piece = 1; piece < kCount; piece++) deliver(4, kLong, piece);
-  bench.finish_all_dma();
-  for (uint32_t piece = kWindow + 1; piece < kCount; piece++) deliver_others(piece);
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
-  EXPECT_TRUE(right(kLong));
+  deliver_rest(kWindow + 1);
 }
 
 TEST_F(DirectOne, NoBytes) {

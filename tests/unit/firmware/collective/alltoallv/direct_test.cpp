@@ -177,7 +177,7 @@ TEST_P(WrongParts, EndTheOperationOnAllRanks) {
 }
 
 // PartsTest's region ends there.
-constexpr uint64_t kEnd = 8 * (2 * CONFIG_PIECE_WINDOW + 3) * CONFIG_MTU_BYTES;
+constexpr uint64_t kEnd = 8 * PartsTest::kRoom;
 
 INSTANTIATE_TEST_SUITE_P(
     Each, WrongParts,

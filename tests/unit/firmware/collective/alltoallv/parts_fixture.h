@@ -14,13 +14,15 @@
 namespace peal::test {
 
 class PartsTest : public GroupTest {
+ public:
+  static constexpr size_t kRoom = (3 * CONFIG_PIECE_WINDOW + 2) * CONFIG_MTU_BYTES;  // of a part
+
  protected:
   // Bytes of a piece of 8 ranks: what their places in the channel hold, beside a frame.
   static constexpr size_t kPlace =
       std::min<size_t>(CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / 8, CONFIG_MTU_BYTES) &
       ~size_t{7};
   static constexpr size_t kPiece = kPlace - 24;
-  static constexpr size_t kRoom = (2 * CONFIG_PIECE_WINDOW + 3) * CONFIG_MTU_BYTES;  // of a part
   static constexpr size_t kTables = 4;
 
   explicit PartsTest(peal_operation operation_, bool keeps_early = false)
