@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One block for all is read once for all, so that pairs go together: nobody gets a piece that is W
-// or more after the one that the slowest is at (one more, where a late rank has just come). Those from whom nothing has come are waited for as long as the
-// others have something to do, W pieces; then these go on without them. Who comes later is the
-// slowest, gets what it lacks by reads of its own, and the others wait for it: they need its block
-// as well. docs/decisions/0047
+// or more after the one that the slowest is at (one more, where a late rank has just come). Those
+// from whom nothing has come are waited for as long as the others have something to do, W pieces;
+// then these go on without them. Who comes later is the slowest, gets what it lacks by reads of its
+// own, and the others wait for it: they need its block as well. docs/decisions/0047
 #pragma once
 
 #include "firmware/collective/direct_blocks.h"
