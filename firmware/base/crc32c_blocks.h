@@ -41,7 +41,7 @@ static_assert(kLastLaneWords == kLaneWords - 1);
 
 // What a sum is multiplied by, so that a step of eight bytes takes it behind so many words, its own
 // included: x^(64 words - 33), bits reflected, as the product has one bit less than two words.
-constexpr uint64_t factor_behind(size_t words) {
+consteval uint64_t factor_behind(size_t words) {
   uint32_t power = 0x80000000;
   for (size_t bit = 33; bit < 64 * words; ++bit) power = behind_bit(power);
   return power;
