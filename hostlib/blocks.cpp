@@ -22,13 +22,13 @@ void each_block(const Blocks& blocks, Visit visit) {
   }
 }
 
-struct Range {
+struct Span {
   uintptr_t start;
   uintptr_t end;
   bool first;  // of the first side
 };
 
-void add_ranges(const Blocks& blocks, bool first, std::vector<Range>* ranges) {
+void add_ranges(const Blocks& blocks, bool first, std::vector<Span>* ranges) {
   each_block(blocks, [&](uint32_t, uintptr_t start, size_t bytes) {
     ranges->push_back({start, start + bytes, first});
     return true;
@@ -70,14 +70,14 @@ peal_error measure_blocks(const char* operation, const Blocks& blocks, Extent* e
 }
 
 bool blocks_overlap(const Blocks& a, const Blocks& b) {
-  std::vector<Range> ranges;
+  std::vector<Span> ranges;
   ranges.reserve(size_t{a.count} + b.count);
   add_ranges(a, true, &ranges);
   add_ranges(b, false, &ranges);
   std::sort(ranges.begin(), ranges.end(),
-            [](const Range& x, const Range& y) { return x.start < y.start; });
+            [](const Span& x, const Span& y) { return x.start < y.start; });
   uintptr_t ends[2] = {};  // of the blocks of either side that began so far
-  for (const Range& range : ranges) {
+  for (const Span& range : ranges) {
     if (range.start < ends[range.first ? 0 : 1]) return true;
     uintptr_t& own = ends[range.first ? 1 : 0];
     own = std::max(own, range.end);

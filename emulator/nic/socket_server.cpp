@@ -23,8 +23,6 @@ namespace {
 constexpr uint32_t kSpareClients = 32;  // beside one per context
 constexpr uint32_t kStrikes = 16;
 
-std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
-
 bool pass_credentials(int socket) {
   const int on = 1;
   return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0;

@@ -20,8 +20,6 @@ constexpr int kBacklog = 128;
 constexpr int kLockPatienceMs = 5000;
 constexpr int kLockLookMs = 10;
 
-std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
-
 // Held while a name is taken: no two see the same abandoned socket. A file of its own, not the
 // folder: that one may be locked by whoever it belongs to, and anybody may lock /tmp. It goes when
 // the name is taken; what a killed process leaves is locked by the next.
@@ -83,6 +81,8 @@ bool is_abandoned(const UnixAddress& address, int type) {
 }
 
 }  // namespace
+
+std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 std::string UnixListener::listen(const std::string& path, int type, mode_t mode) {
   path_ = path;

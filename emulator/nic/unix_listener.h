@@ -12,6 +12,9 @@
 
 namespace peal::nic {
 
+// What was tried, and what errno says of it.
+std::string system_error(const std::string& what);
+
 class UnixListener {
  public:
   UnixListener() = default;

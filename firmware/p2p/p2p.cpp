@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/p2p/p2p.h"
 
-#include <cstring>
 #include <utility>
 
 #include "firmware/base/assert.h"
@@ -9,6 +8,7 @@
 #include "firmware/host/keys.h"
 #include "firmware/p2p/abandoned.h"
 #include "firmware/p2p/acknowledgement.h"
+#include "firmware/p2p/body.h"
 #include "firmware/p2p/clock.h"
 #include "firmware/p2p/connection.h"
 #include "firmware/p2p/control.h"
@@ -46,13 +46,6 @@ bool ends_at_once(Card& card, const Member& member, Request& request) {
   if (!member.membership.poisoned) return false;
   end_request(card, request, PEAL_STATUS_PEER_DEAD, member.membership.dead_rank);
   return true;
-}
-
-template <typename Body>
-Body body_of(const Packet& packet) {
-  Body body;
-  std::memcpy(&body, packet.payload, sizeof(body));
-  return body;
 }
 
 void end_member(Card& card, Member& member) {

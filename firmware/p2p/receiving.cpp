@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/p2p/receiving.h"
 
-#include <cstring>
 #include <utility>
 
 #include "abi/admin.h"
@@ -10,6 +9,7 @@
 #include "firmware/host/keys.h"
 #include "firmware/p2p/abandoned.h"
 #include "firmware/p2p/acknowledgement.h"
+#include "firmware/p2p/body.h"
 #include "firmware/p2p/control.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/matching.h"
@@ -34,13 +34,6 @@ struct Fate {
 constexpr Fate kTaken = {PEAL_COUNTER_RECEIVED, PEAL_STATUS_OK};
 constexpr Fate dropped(peal_counter why) { return {why, PEAL_STATUS_OK}; }
 constexpr Fate refused(peal_status status) { return {PEAL_COUNTER_P2P_REFUSED, status}; }
-
-template <typename Body>
-Body body_of(const Packet& packet) {
-  Body body;
-  std::memcpy(&body, packet.payload, sizeof(body));
-  return body;
-}
 
 uint32_t data_bytes(const Packet& packet) { return packet.header->length - PEAL_P2P_BODY_BYTES; }
 

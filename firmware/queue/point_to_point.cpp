@@ -31,10 +31,10 @@ class PointToPoint final : public Network {
   }
 };
 
-constinit PointToPoint network;
+constinit PointToPoint the_network;
 
 }  // namespace
 
-Network& point_to_point() { return network; }
+Network& point_to_point() { return the_network; }
 
 }  // namespace peal::queue

@@ -45,12 +45,6 @@ void expect_good(const ProgramHosts& hosts) {
   }
 }
 
-host::Programs only(host::Program program) {
-  host::Programs programs;
-  programs.push_back(std::make_unique<host::Program>(std::move(program)));
-  return programs;
-}
-
 uint64_t count_of(const host::Programs& programs) {
   uint64_t count = 0;
   for (const auto& program : programs) count += program->count();

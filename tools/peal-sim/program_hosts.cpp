@@ -13,13 +13,13 @@ namespace {
 constexpr uint16_t kFirstName = 3;  // of the programs
 constexpr TimeNs kEndNs = 60'000'000'000;
 
+}  // namespace
+
 host::Programs only(host::Program program) {
   host::Programs programs;
   programs.push_back(std::make_unique<host::Program>(std::move(program)));
   return programs;
 }
-
-}  // namespace
 
 ProgramHosts::ProgramHosts(const ClusterOptions& options, size_t bytes, const Make& make,
                            Observer* observer)

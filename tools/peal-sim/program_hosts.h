@@ -15,6 +15,9 @@
 
 namespace peal::sim {
 
+// One program as a list.
+host::Programs only(host::Program program);
+
 class ProgramHosts final : private HostEvents {
  public:
   struct Place {
