@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <bit>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -11,6 +13,41 @@ namespace peal::sim {
 namespace {
 constexpr uint64_t kSmallBytes = 16 << 10;
 constexpr uint64_t kSharedBytes = 4 << 20;
+// Larger regions, such as channels, are mostly never touched.
+constexpr uint64_t kReusedBytes = 256 << 10;
+constexpr size_t kSpareBytes = size_t{64} << 20;
+
+// Memory of clusters that are gone, for the thread's next ones: to clear what was used costs a
+// tenth of what the faults of fresh pages do, and tests make clusters by the thousand. Sizes are
+// powers of two.
+class Spares {
+ public:
+  Mapping take(size_t bytes) {
+    const size_t rounded = std::bit_ceil(bytes);
+    std::vector<Spare>& alike = spares_[std::countr_zero(rounded)];
+    if (alike.empty()) return Mapping(rounded);
+    Spare spare = std::move(alike.back());
+    alike.pop_back();
+    kept_ -= rounded;
+    std::memset(spare.memory.data(), 0, spare.used);
+    return std::move(spare.memory);
+  }
+  // Of which the first `used` bytes may have been written.
+  void give(Mapping memory, size_t used) {
+    if (kept_ + memory.bytes() > kSpareBytes) return;
+    kept_ += memory.bytes();
+    spares_[std::countr_zero(memory.bytes())].push_back({std::move(memory), used});
+  }
+
+ private:
+  struct Spare {
+    Mapping memory;
+    size_t used;
+  };
+  std::vector<Spare> spares_[std::countr_zero(kSharedBytes) + 1];
+  size_t kept_ = 0;
+};
+thread_local Spares spares;
 }  // namespace
 
 Mapping::Mapping(size_t bytes) : bytes_(bytes == 0 ? 1 : bytes) {
@@ -35,10 +72,21 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
+HostMemory::~HostMemory() {
+  for (Region& region : regions_) {
+    if (region.memory.data() != nullptr && region.bytes <= kReusedBytes)
+      spares.give(std::move(region.memory), region.bytes);
+  }
+  for (Mapping& shared : shared_) {
+    const bool last = &shared == &shared_.back();
+    spares.give(std::move(shared), last ? shared_used_ : kSharedBytes);
+  }
+}
+
 uint8_t* HostMemory::add_small(uint64_t bytes) {
   const uint64_t taken = (bytes + 63) & ~uint64_t{63};
   if (shared_.empty() || shared_used_ + taken > kSharedBytes) {
-    shared_.emplace_back(kSharedBytes);
+    shared_.push_back(spares.take(kSharedBytes));
     shared_used_ = 0;
   }
   uint8_t* const data = shared_.back().data() + shared_used_;
@@ -50,7 +98,7 @@ uint32_t HostMemory::add(uint32_t card, uint64_t bytes) {
   if (bytes <= kSmallBytes) {
     regions_.push_back({add_small(bytes), Mapping(), bytes, card, false});
   } else {
-    Mapping memory(bytes);
+    Mapping memory = bytes <= kReusedBytes ? spares.take(bytes) : Mapping(bytes);
     uint8_t* const data = memory.data();
     regions_.push_back({data, std::move(memory), bytes, card, false});
   }

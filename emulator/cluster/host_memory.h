@@ -41,6 +41,12 @@ class Mapping {
 
 class HostMemory {
  public:
+  HostMemory() = default;
+  // What lived to the end is kept for the next object of this thread (host_memory.cpp).
+  ~HostMemory();
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+
   // A new region of `bytes` that only `card` may reach, aligned to 64 bytes. Neither its number
   // nor, if it is small, its memory is ever used again.
   uint32_t add(uint32_t card, uint64_t bytes);
