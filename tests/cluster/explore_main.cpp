@@ -788,7 +788,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto more = argc > 1 ? static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10)) : 0u;
-  const uint64_t runs_max = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 50'000;
+  const uint64_t runs_max = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20'000;
   uint64_t total = 0;
   for (const Plan& plan : plans()) {
     const uint32_t packets = (plan.cards == 2 ? 4 : plan.cards == 3 ? 3 : 2) + more;

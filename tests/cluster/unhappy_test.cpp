@@ -27,7 +27,7 @@ TEST(Unhappy, ARefusalReachesARankWhoseParentsHaveFinished) {
   for (const double loss : {0.1, 0.01}) {
     scenario.faults.loss = loss;
     scenario.faults.until_ns = kSecond;
-    for (uint64_t seed = 1; seed <= 1500; seed++) {
+    for (uint64_t seed = 1; seed <= 500; seed++) {
       scenario.seed = seed;
       const Report report = run(scenario);
       ASSERT_TRUE(report.ok) << "loss " << loss << " seed " << seed << "\n" << failures(report);
@@ -102,7 +102,7 @@ TEST(Unhappy, ClosingAfterDestroyIsNoDeath) {
     scenario.costs.dma_latency_ns = 20 * kMicrosecond;
     for (const Place& place : scenario.groups[0].places)
       scenario.early_closes.push_back({place, 0});
-    expect_nobody_dead(scenario, 300);
+    expect_nobody_dead(scenario, 100);
   }
 }
 
