@@ -34,9 +34,10 @@ class Spares {
   }
   // Of which the first `used` bytes may have been written.
   void give(Mapping memory, size_t used) {
-    if (kept_ + memory.bytes() > kSpareBytes) return;
-    kept_ += memory.bytes();
-    spares_[std::countr_zero(memory.bytes())].push_back({std::move(memory), used});
+    const size_t bytes = memory.bytes();
+    if (kept_ + bytes > kSpareBytes) return;
+    kept_ += bytes;
+    spares_[std::countr_zero(bytes)].push_back({std::move(memory), used});
   }
 
  private:

@@ -28,6 +28,14 @@ EXTRA = ["-Wno-unknown-warning-option", "-Wno-error", "-w"]
 TOGETHER = 12
 
 
+def sources(entry):
+    """The files that a compile command is for: where it is for several at once (UNITY_BUILD), each of these."""
+    name = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
+    if "/Unity/unity_" not in name:
+        return [name]
+    return re.findall(r'^#include "(.+)"$', pathlib.Path(name).read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def commands(root, build, folders):
     """One compile command per source file of `folders`."""
     chosen = {}
@@ -35,12 +43,12 @@ def commands(root, build, folders):
     entries = json.loads((build / "compile_commands.json").read_text())
     # As it is without deliberate faults, where it is.
     for entry in sorted(entries, key=lambda entry: "PEAL_MUTATIONS" in entry.get("command", "")):
-        name = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
-        if not name.startswith(prefixes) or name in chosen:
-            continue
-        arguments = [name if word == entry["file"] else word for word in shlex.split(entry["command"])
-                     if word != "-Werror"]
-        chosen[name] = {"directory": entry["directory"], "file": name, "arguments": arguments}
+        for name in sources(entry):
+            if not name.startswith(prefixes) or name in chosen:
+                continue
+            arguments = [name if word == entry["file"] else word for word in shlex.split(entry["command"])
+                         if word != "-Werror"]
+            chosen[name] = {"directory": entry["directory"], "file": name, "arguments": arguments}
     return chosen
 
 
