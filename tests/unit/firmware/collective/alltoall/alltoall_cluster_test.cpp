@@ -42,8 +42,10 @@ INSTANTIATE_TEST_SUITE_P(Many, Alltoall, ::testing::Values(Case{PEAL_ALGORITHM_D
 TEST_P(Alltoall, IsRightForEveryLengthAndBuffersAreFreeAtOnce) {
   AlltoallCluster cluster = this->cluster();
   uint64_t sequence = 0;
+  const bool many = cluster.ranks() > 16;
   for (const size_t block : kLengths) {
     for (const bool in_place : {false, true}) {
+      if (many && in_place == (block % 2 == 0)) continue;
       cluster.post_all(sequence, block, in_place);
       ASSERT_TRUE(cluster.run_until_completions(sequence + 1)) << block;
       cluster.expect_right(sequence++, block);
