@@ -33,7 +33,7 @@ function(peal_install)
 
   # The shared library's own objects, once more, with those of the out-of-band exchange that it links.
   set_target_properties(peal PROPERTIES INSTALL_RPATH "")
-  add_library(peal_static STATIC $<TARGET_OBJECTS:peal> $<TARGET_OBJECTS:peal_oob> $<TARGET_OBJECTS:peal_programs>)
+  add_library(peal_static STATIC $<TARGET_OBJECTS:peal_library_objects> $<TARGET_OBJECTS:peal_oob> $<TARGET_OBJECTS:peal_programs>)
   set_target_properties(peal_static PROPERTIES OUTPUT_NAME peal EXPORT_NAME peal-static LINKER_LANGUAGE CXX)
   target_link_libraries(peal_static PUBLIC Threads::Threads)
   install(TARGETS peal peal_static EXPORT pealTargets
