@@ -24,6 +24,10 @@ constexpr auto kLinger = std::chrono::microseconds(50);
 // At the end: longer than any copy that is not stuck.
 constexpr auto kStopPatience = std::chrono::milliseconds(500);
 
+// Numbers are given to new processes in turn, and there are 32,768 at least: whose number means the
+// same process now is not another's before this has passed.
+constexpr auto kNumberLasts = std::chrono::milliseconds(1);
+
 bool is_gone(int pidfd) {
   pollfd gone = {pidfd, POLLIN, 0};
   return pidfd >= 0 && poll(&gone, 1, 0) != 0;
@@ -31,28 +35,27 @@ bool is_gone(int pidfd) {
 
 }  // namespace
 
-void copy_pieces(CopyPiece* pieces, uint32_t count) {
+void copy_pieces(CopyPiece* const* pieces, uint32_t count) {
   assert(count > 0 && count <= CopyLane::kBatch);
   std::array<iovec, CopyLane::kBatch> local;
   std::array<iovec, CopyLane::kBatch> remote;
-  const bool gone = is_gone(pieces[0].pidfd);
   for (uint32_t i = 0; i < count; i++) {
-    pieces[i].ok = false;
-    local[i] = {pieces[i].card, pieces[i].bytes};
+    pieces[i]->ok = false;
+    local[i] = {pieces[i]->card, pieces[i]->bytes};
     // An address of another process: never a pointer here.
-    remote[i] = {reinterpret_cast<void*>(pieces[i].remote), pieces[i].bytes};
+    remote[i] = {reinterpret_cast<void*>(pieces[i]->remote), pieces[i]->bytes};
   }
-  for (uint32_t next = 0; !gone && next < count; next++) {
+  for (uint32_t next = 0; next < count; next++) {
     const uint32_t left = count - next;
     const ssize_t copied =
-        pieces[0].to_card
-            ? process_vm_readv(pieces[0].pid, &local[next], left, &remote[next], left, 0)
-            : process_vm_writev(pieces[0].pid, &local[next], left, &remote[next], left, 0);
+        pieces[0]->to_card
+            ? process_vm_readv(pieces[0]->pid, &local[next], left, &remote[next], left, 0)
+            : process_vm_writev(pieces[0]->pid, &local[next], left, &remote[next], left, 0);
     // The kernel goes on until something cannot be reached, in order.
     for (auto bytes = static_cast<uint64_t>(std::max<ssize_t>(copied, 0));
-         next < count && bytes >= pieces[next].bytes; next++) {
-      bytes -= pieces[next].bytes;
-      pieces[next].ok = true;
+         next < count && bytes >= pieces[next]->bytes; next++) {
+      bytes -= pieces[next]->bytes;
+      pieces[next]->ok = true;
     }
     // pieces[next] is the one that failed.
   }
@@ -86,9 +89,19 @@ void CopyLane::reset() {
   done_.store(tail);
   taken_ = tail;
   abandoned_ = blocks_ = false;
+  there_ = 0;
 }
 
 // --- lanes: a worker ---
+
+bool CopyLane::is_there(const CopyPiece& piece) {
+  const auto now = std::chrono::steady_clock::now();
+  if (piece.pid == there_ && now - looked_ < kNumberLasts) return true;
+  if (is_gone(piece.pidfd)) return false;
+  there_ = piece.pid;
+  looked_ = now;
+  return true;
+}
 
 bool CopyLane::work() {
   if (!has_work() || busy_.exchange(true, std::memory_order_acquire)) return false;
@@ -97,17 +110,20 @@ bool CopyLane::work() {
   const uint32_t count = std::min(tail_.load(std::memory_order_acquire) - head, kBatch);
   // The loop may have abandoned the lane meanwhile: then there is nothing to claim.
   if (count > 0 && claimed_.compare_exchange_strong(head, head + count)) {
-    for (uint32_t from = 0; from < count;) {
-      std::array<CopyPiece, kBatch> run;
+    // One process after the other, though there is one as a rule, and what is read before what is
+    // written: all are under way together, so that none waits for another (firmware/port.h).
+    for (uint64_t left = ~uint64_t{0} >> (64 - count); left != 0;) {
+      const CopyPiece& first = pieces_[(head + std::countr_zero(left)) % kPieces];
+      std::array<CopyPiece*, kBatch> run;
       uint32_t length = 0;
-      for (; from + length < count; length++) {
-        const CopyPiece& piece = pieces_[(head + from + length) % kPieces];
-        if (length > 0 && (piece.pid != run[0].pid || piece.to_card != run[0].to_card)) break;
-        run[length] = piece;
+      for (uint64_t rest = left; rest != 0; rest &= rest - 1) {
+        const int place = std::countr_zero(rest);
+        CopyPiece& piece = pieces_[(head + place) % kPieces];
+        if (piece.pid != first.pid || piece.to_card != first.to_card) continue;
+        run[length++] = &piece;
+        left &= ~(uint64_t{1} << place);
       }
-      copy_pieces(run.data(), length);
-      for (uint32_t i = 0; i < length; i++) pieces_[(head + from + i) % kPieces].ok = run[i].ok;
-      from += length;
+      if (is_there(first)) copy_pieces(run.data(), length);
     }
     done_.store(head + count, std::memory_order_release);
     any = true;

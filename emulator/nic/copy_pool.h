@@ -6,8 +6,8 @@
 // time than a worker takes to begin. Whose memory blocked it once has nothing copied by it any
 // more.
 //
-// A client has a lane: a queue of pieces, worked off in order by one thread at a time, many pieces
-// to a system call. Whoever blocks, blocks his lane and one worker; there are as many workers as
+// A client has a lane: a queue of pieces, taken in order by one thread at a time and handed back in
+// that order, many pieces to a system call. Whoever blocks, blocks his lane and one worker; there are as many workers as
 // lanes, and one that is stuck is replaced after a moment. Usually one of them does all the work
 // and the others are parked.
 //
@@ -19,6 +19,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -42,16 +43,16 @@ struct CopyPiece {
   bool ok;  // set by the worker
 };
 
-// Carries out `count` pieces of one process and direction, and says of each whether it was copied:
+// Carries out `count` pieces of one process, which is there, and direction, and says of each whether it was copied:
 // one system call, and one more behind each piece that cannot be reached.
-void copy_pieces(CopyPiece* pieces, uint32_t count);
+void copy_pieces(CopyPiece* const* pieces, uint32_t count);
 
 class CopyLane {
  public:
   // A card has no more DMA under way than this, so a lane is never full.
   static constexpr uint32_t kPieces = std::bit_ceil(uint32_t{CONFIG_DMA_RECORDS});
   // At most so many are taken by a worker at once: what is stuck with it stays taken.
-  static constexpr uint32_t kBatch = 16;
+  static constexpr uint32_t kBatch = 64;
 
   // --- loop ---
   void add(const CopyPiece& piece) {
@@ -100,6 +101,9 @@ class CopyLane {
   bool work();
 
  private:
+  // The number of the piece's process still means it.
+  bool is_there(const CopyPiece& piece);
+
   std::atomic<uint32_t> tail_{0};
   uint32_t taken_ = 0;
   bool abandoned_ = false;
@@ -109,6 +113,8 @@ class CopyLane {
   alignas(64) std::atomic<bool> busy_{false};
   std::atomic<uint32_t> claimed_{0};
   std::atomic<uint32_t> done_{0};
+  pid_t there_ = 0;  // whom is_there() found last, and when
+  std::chrono::steady_clock::time_point looked_;
   alignas(64) std::array<CopyPiece, kPieces> pieces_;
 };
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -29,6 +30,12 @@ CopyPiece piece(const void* remote, void* card, uint32_t bytes, DmaToken token,
           token,
           to_card,
           false};
+}
+
+void copy_all(std::vector<CopyPiece>& pieces) {
+  std::vector<CopyPiece*> pointers;
+  for (CopyPiece& each : pieces) pointers.push_back(&each);
+  copy_pieces(pointers.data(), static_cast<uint32_t>(pointers.size()));
 }
 
 // Until `count` pieces were taken; their tokens, negative for those that failed.
@@ -63,11 +70,11 @@ TEST(CopyPieces, EachIsJudgedAlone) {
   std::vector<uint8_t> host(400);
   std::iota(host.begin(), host.end(), uint8_t{1});
   std::vector<uint8_t> card(400);
-  CopyPiece pieces[] = {
+  std::vector<CopyPiece> pieces = {
       piece(&host[0], &card[0], 100, 1),        piece(nowhere.page(), &card[100], 50, 2),
       piece(nowhere.page(), &card[150], 50, 3), piece(&host[200], &card[200], 0, 4),
       piece(&host[200], &card[200], 100, 5),    piece(nowhere.page(), &card[300], 8, 6)};
-  copy_pieces(pieces, 6);
+  copy_all(pieces);
   std::vector<bool> ok;
   for (const CopyPiece& each : pieces) ok.push_back(each.ok);
   EXPECT_EQ(ok, (std::vector<bool>{true, false, false, true, true, false}));
@@ -81,28 +88,69 @@ TEST(CopyPieces, WritesToTheHost) {
   const OutOfReach nowhere;
   std::vector<uint8_t> host(16);
   std::vector<uint8_t> card(16, 0x77);
-  CopyPiece pieces[] = {piece(nowhere.page(), &card[0], 8, 1, false),
-                        piece(&host[8], &card[0], 8, 2, false)};
-  copy_pieces(pieces, 2);
+  std::vector<CopyPiece> pieces = {piece(nowhere.page(), &card[0], 8, 1, false),
+                                   piece(&host[8], &card[0], 8, 2, false)};
+  copy_all(pieces);
   EXPECT_FALSE(pieces[0].ok);
   EXPECT_TRUE(pieces[1].ok);
   EXPECT_EQ(host, (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 0, 0, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77,
                                         0x77, 0x77}));
 }
 
-TEST(CopyPieces, NothingFromTheDead) {
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(child), 0L));
-  ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  uint8_t host[8] = {1};
-  uint8_t card[8] = {};
-  CopyPiece pieces[] = {piece(host, card, 8, 1)};
-  pieces[0].pidfd = pidfd;  // ours is the number, the process is not
-  copy_pieces(pieces, 1);
-  EXPECT_FALSE(pieces[0].ok);
-  EXPECT_EQ(card[0], 0);
-  close(pidfd);
+// A descriptor of a process that is gone.
+class DeadProcess {
+ public:
+  DeadProcess() {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(child), 0L));
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  }
+  ~DeadProcess() { close(pidfd_); }
+  DeadProcess(const DeadProcess&) = delete;
+  DeadProcess& operator=(const DeadProcess&) = delete;
+  [[nodiscard]] int pidfd() const { return pidfd_; }
+
+ private:
+  int pidfd_ = -1;
+};
+
+class DeadCopyTest : public testing::Test {
+ protected:
+  // Of this process, but for the descriptor: as if its number had been another's before.
+  int copy(int pidfd) {
+    CopyPiece each = piece(host_, card_, 8, 1);
+    each.pidfd = pidfd;
+    lane_->add(each);
+    lane_->work();  // unless a worker does
+    return take(*lane_, 1).front();
+  }
+
+  CopyPool pool_{1};
+  CopyLane* lane_ = pool_.acquire();
+  DeadProcess dead_;
+  uint8_t host_[8] = {1};
+  uint8_t card_[8] = {};
+};
+
+TEST_F(DeadCopyTest, NothingIsCopied) {
+  EXPECT_EQ(copy(dead_.pidfd()), -1);
+  EXPECT_EQ(card_[0], 0);
+  EXPECT_EQ(copy(-1), 1);
+  EXPECT_EQ(card_[0], 1);
+}
+
+TEST_F(DeadCopyTest, WhoWasThereIsLookedForAgain) {
+  ASSERT_EQ(copy(-1), 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_EQ(copy(dead_.pidfd()), -1);
+}
+
+TEST_F(DeadCopyTest, AnotherClientIsLookedForAtOnce) {
+  ASSERT_EQ(copy(-1), 1);
+  pool_.release(lane_);
+  ASSERT_EQ(pool_.acquire(), lane_);
+  EXPECT_EQ(copy(dead_.pidfd()), -1);
 }
 
 TEST(CopyPool, ManyPiecesInOrder) {
@@ -113,22 +161,26 @@ TEST(CopyPool, ManyPiecesInOrder) {
   std::iota(host.begin(), host.end(), 1u);
   std::vector<uint32_t> card(5000);
   std::vector<uint32_t> back(5000);
+  std::vector<uint32_t> packets(5000);
+  std::iota(packets.begin(), packets.end(), 5001u);
+  const std::vector<uint32_t> expected_back = packets;
   const OutOfReach nowhere;
   uint32_t added = 0;
   for (uint32_t taken = 0; taken < 3 * host.size();) {
-    // As many at once as a card may have; each goes in, comes out, and one fails.
+    // As many at once as a card may have; in turn one goes in, one fails and one comes out.
     for (; added < 3 * host.size() && added - taken < CONFIG_DMA_RECORDS; added++) {
       const uint32_t i = added / 3;
       if (added % 3 == 0) lane->add(piece(&host[i], &card[i], 4, added + 1));
       if (added % 3 == 1) lane->add(piece(nowhere.page(), &card[i], 4, added + 1));
-      if (added % 3 == 2) lane->add(piece(&back[i], &card[i], 4, added + 1, false));
+      if (added % 3 == 2) lane->add(piece(&back[i], &packets[i], 4, added + 1, false));
     }
     pool.notify();
     const int expected = static_cast<int>(taken + 1) * (taken % 3 == 1 ? -1 : 1);
     ASSERT_EQ(take(*lane, 1).front(), expected);
     taken++;
   }
-  EXPECT_EQ(back, host);
+  EXPECT_EQ(card, host);
+  EXPECT_EQ(back, expected_back);
   EXPECT_EQ(lane->outstanding(), 0u);
   pool.release(lane);
   while (!pool.stop()) continue;  // however late its workers run
