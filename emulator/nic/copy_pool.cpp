@@ -16,6 +16,7 @@
 #include <chrono>
 #include <csignal>
 #include <system_error>
+#include <tuple>
 
 namespace peal::nic {
 namespace {
@@ -42,15 +43,23 @@ void copy_pieces(CopyPiece* const* pieces, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     pieces[i]->ok = false;
     local[i] = {pieces[i]->card, pieces[i]->bytes};
-    // An address of another process: never a pointer here.
-    remote[i] = {reinterpret_cast<void*>(pieces[i]->remote), pieces[i]->bytes};
   }
   for (uint32_t next = 0; next < count; next++) {
-    const uint32_t left = count - next;
+    // What lies side by side is one range, whose pages the kernel looks up together.
+    uint32_t ranges = 0;
+    uint64_t end = 0;
+    for (uint32_t i = next; i < count; i++) {
+      const CopyPiece& piece = *pieces[i];
+      if (ranges == 0 || piece.remote != end) {
+        // An address of another process: never a pointer here.
+        remote[ranges++] = {reinterpret_cast<void*>(piece.remote), 0};
+      }
+      remote[ranges - 1].iov_len += piece.bytes;
+      end = piece.remote + piece.bytes;
+    }
+    const auto copy = pieces[0]->to_card ? process_vm_readv : process_vm_writev;
     const ssize_t copied =
-        pieces[0]->to_card
-            ? process_vm_readv(pieces[0]->pid, &local[next], left, &remote[next], left, 0)
-            : process_vm_writev(pieces[0]->pid, &local[next], left, &remote[next], left, 0);
+        copy(pieces[0]->pid, &local[next], count - next, remote.data(), ranges, 0);
     // The kernel goes on until something cannot be reached, in order.
     for (auto bytes = static_cast<uint64_t>(std::max<ssize_t>(copied, 0));
          next < count && bytes >= pieces[next]->bytes; next++) {
@@ -110,20 +119,21 @@ bool CopyLane::work() {
   const uint32_t count = std::min(tail_.load(std::memory_order_acquire) - head, kBatch);
   // The loop may have abandoned the lane meanwhile: then there is nothing to claim.
   if (count > 0 && claimed_.compare_exchange_strong(head, head + count)) {
-    // One process after the other, though there is one as a rule, and what is read before what is
-    // written: all are under way together, so that none waits for another (firmware/port.h).
-    for (uint64_t left = ~uint64_t{0} >> (64 - count); left != 0;) {
-      const CopyPiece& first = pieces_[(head + std::countr_zero(left)) % kPieces];
-      std::array<CopyPiece*, kBatch> run;
-      uint32_t length = 0;
-      for (uint64_t rest = left; rest != 0; rest &= rest - 1) {
-        const int place = std::countr_zero(rest);
-        CopyPiece& piece = pieces_[(head + place) % kPieces];
-        if (piece.pid != first.pid || piece.to_card != first.to_card) continue;
-        run[length++] = &piece;
-        left &= ~(uint64_t{1} << place);
-      }
-      if (is_there(first)) copy_pieces(run.data(), length);
+    // All are under way together, so that none waits for another (firmware/port.h).
+    std::array<CopyPiece*, kBatch> batch;
+    for (uint32_t i = 0; i < count; i++) batch[i] = &pieces_[(head + i) % kPieces];
+    const auto end = batch.begin() + count;
+    std::sort(batch.begin(), end, [](const CopyPiece* one, const CopyPiece* other) {
+      return std::tuple(one->pid, one->to_card, one->remote) <
+             std::tuple(other->pid, other->to_card, other->remote);
+    });
+    for (auto run = batch.begin(); run != end;) {
+      const CopyPiece& first = **run;
+      const auto behind = std::find_if(run, end, [&](const CopyPiece* piece) {
+        return piece->pid != first.pid || piece->to_card != first.to_card;
+      });
+      if (is_there(first)) copy_pieces(&*run, static_cast<uint32_t>(behind - run));
+      run = behind;
     }
     done_.store(head + count, std::memory_order_release);
     any = true;
