@@ -46,14 +46,14 @@ void Cluster::destroy(uint32_t rank, uint64_t sequence) {
 
 // Two buffers per slot, made when a slot is first used and again when it is too small.
 Cluster::Buffers& Cluster::buffers(uint32_t rank, uint64_t sequence, size_t block_bytes,
-                                   uint32_t send_blocks) {
+                                   uint32_t send_blocks, uint32_t receive_blocks) {
   auto& slots = buffers_[rank];
   if (slots.size() < kSlots) slots.resize(kSlots);
   Buffers& slot = slots[sequence % kSlots];
   CardBench& card = bench(rank);
   const bool fresh = slot.send.key == 0 && slot.receive.key == 0;
   const size_t send_bytes = std::max<size_t>(block_bytes * send_blocks, 8);
-  const size_t receive_bytes = std::max<size_t>(block_bytes * ranks(), 8);
+  const size_t receive_bytes = std::max<size_t>(block_bytes * receive_blocks, 8);
   if (fresh || card.port.bytes(slot.send.region).size() < send_bytes ||
       card.port.bytes(slot.receive.region).size() < receive_bytes) {
     if (!fresh) {
@@ -74,7 +74,7 @@ Cluster::Buffers& Cluster::buffers(uint32_t rank, uint64_t sequence, size_t bloc
 
 void Cluster::allgather(uint32_t rank, uint64_t sequence, peal_algorithm algorithm,
                         size_t block_bytes, bool in_place) {
-  const Buffers& slot = buffers(rank, sequence, block_bytes);
+  const Buffers& slot = buffers(rank, sequence, block_bytes, 1, ranks());
   CardBench& card = bench(rank);
   auto& receive = card.port.bytes(slot.receive.region);
   std::fill(receive.begin(), receive.end(), uint8_t{0xee});
@@ -90,7 +90,8 @@ void Cluster::allgather(uint32_t rank, uint64_t sequence, peal_algorithm algorit
 }
 
 void Cluster::broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t block_bytes) {
-  const Buffers& slot = buffers(rank, sequence, block_bytes);
+  // One more than comes: nothing may be written behind it.
+  const Buffers& slot = buffers(rank, sequence, block_bytes, 1, 2);
   CardBench& card = bench(rank);
   auto& receive = card.port.bytes(slot.receive.region);
   std::fill(receive.begin(), receive.end(), uint8_t{0xee});
@@ -104,19 +105,12 @@ void Cluster::broadcast(uint32_t rank, uint64_t sequence, uint32_t root, size_t 
 
 std::string Cluster::check_broadcast(uint32_t rank, uint64_t sequence, uint32_t root,
                                      size_t block_bytes) {
-  const Buffers& slot = buffers_[rank][sequence % kSlots];
-  const auto& receive = bench(rank).port.bytes(slot.receive.region);
-  for (size_t i = 0; i < receive.size(); i++) {
-    const bool written = rank != root && i < block_bytes;
-    if (receive[i] == (written ? pattern_byte(sequence, root, i) : 0xee)) continue;
-    return "rank " + std::to_string(rank) + " sequence " + std::to_string(sequence) + ": byte " +
-           std::to_string(i) + " is wrong";
-  }
-  return "";
+  return compare_result(rank, sequence, block_bytes,
+                        pattern_block(sequence, root, 0, rank == root ? 0 : block_bytes));
 }
 
 void Cluster::alltoall(uint32_t rank, uint64_t sequence, size_t block_bytes, bool in_place) {
-  const Buffers& slot = buffers(rank, sequence, block_bytes, ranks());
+  const Buffers& slot = buffers(rank, sequence, block_bytes, ranks(), ranks());
   CardBench& card = bench(rank);
   auto& receive = card.port.bytes(slot.receive.region);
   std::fill(receive.begin(), receive.end(), uint8_t{0xee});
@@ -151,14 +145,12 @@ std::string Cluster::compare_result(uint32_t rank, uint64_t sequence, size_t blo
                                     const std::vector<uint8_t>& expected) {
   const Buffers& slot = buffers_[rank][sequence % kSlots];
   const auto& receive = bench(rank).port.bytes(slot.receive.region);
-  for (size_t i = 0; i < receive.size(); i++) {
-    const uint8_t want = i < expected.size() ? expected[i] : 0xee;
-    if (receive[i] == want) continue;
-    return "rank " + std::to_string(rank) + " sequence " + std::to_string(sequence) + ": byte " +
-           std::to_string(i) + " (origin " + std::to_string(i / std::max<size_t>(block_bytes, 1)) +
-           ") is wrong";
-  }
-  return "";
+  const auto wrong = first_wrong(receive, expected, 0xee);
+  if (wrong < 0) return "";
+  return "rank " + std::to_string(rank) + " sequence " + std::to_string(sequence) + ": byte " +
+         std::to_string(wrong) + " (origin " +
+         std::to_string(static_cast<size_t>(wrong) / std::max<size_t>(block_bytes, 1)) +
+         ") is wrong";
 }
 
 void Cluster::scribble_send(uint32_t rank, uint64_t sequence) {

@@ -87,7 +87,8 @@ class Cluster {
     Memory send;
     Memory receive;
   };
-  Buffers& buffers(uint32_t rank, uint64_t sequence, size_t block_bytes, uint32_t send_blocks = 1);
+  Buffers& buffers(uint32_t rank, uint64_t sequence, size_t block_bytes, uint32_t send_blocks,
+                   uint32_t receive_blocks);
   std::string compare_result(uint32_t rank, uint64_t sequence, size_t block_bytes,
                              const std::vector<uint8_t>& expected);
   void scribble_send(uint32_t rank, uint64_t sequence);

@@ -39,14 +39,9 @@ bool Knob::hit() {
 }
 
 MemoryPort::MemoryPort(uint32_t packet_buffers, uint32_t mtu_bytes, Checksums checksums)
-    : mtu_bytes_(mtu_bytes), checksums_(checksums) {
-  for (uint32_t i = 0; i < packet_buffers; i++) {
-    buffers_.push_back(std::make_unique<Buffer>());
-    free_.push_back(buffers_.back().get());
-    by_packet_[&buffers_.back()->packet] = buffers_.back().get();
-    payloads_.push_back(std::make_unique<Payload>());
-    free_payloads_.push_back(payloads_.back().get());
-  }
+    : packet_buffers_(packet_buffers), mtu_bytes_(mtu_bytes), checksums_(checksums) {
+  buffers_.reserve(packet_buffers);
+  payloads_.reserve(packet_buffers);
 }
 
 MemoryPort::~MemoryPort() = default;
@@ -59,7 +54,11 @@ void MemoryPort::problem(const std::string& text) {
 // --- packets ---
 
 MemoryPort::Buffer* MemoryPort::take_buffer() {
-  if (free_.empty()) return nullptr;
+  if (free_.empty()) {
+    if (buffers_.size() == packet_buffers_) return nullptr;
+    free_.push_back(&buffers_.emplace_back());
+    free_payloads_.push_back(&payloads_.emplace_back());
+  }
   Buffer* buffer = free_.back();
   free_.pop_back();
   in_use_++;
@@ -95,12 +94,15 @@ Packet* MemoryPort::share_packet(Packet* packet) {
 }
 
 MemoryPort::Buffer* MemoryPort::own_buffer(Packet* packet, const char* where) {
-  const auto found = by_packet_.find(packet);
-  if (found == by_packet_.end()) {
+  // A packet is the first thing in its buffer.
+  const auto offset =
+      reinterpret_cast<uintptr_t>(packet) - reinterpret_cast<uintptr_t>(buffers_.data());
+  const size_t index = offset / sizeof(Buffer);
+  if (index >= buffers_.size() || offset % sizeof(Buffer) != 0) {
     problem(std::string(where) + " of a packet that is not from this port");
     return nullptr;
   }
-  if (found->second->held) return found->second;
+  if (buffers_[index].held) return &buffers_[index];
   problem(std::string(where) + " of a packet that was sent or released");
   return nullptr;
 }
@@ -198,9 +200,9 @@ void MemoryPort::remove_region(RegionId region) {
   }
 }
 
-std::vector<uint8_t>& MemoryPort::bytes(RegionId region) {
+HostBytes& MemoryPort::bytes(RegionId region) {
   Region& touched = regions_.at(region);
-  touched.bytes.resize(touched.size);
+  if (touched.bytes.size() != touched.size) touched.bytes = HostBytes(touched.size);
   return touched.bytes;
 }
 

@@ -9,12 +9,12 @@
 #include <deque>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "firmware/port.h"
 #include "tests/support/frame.h"
+#include "tests/support/host_bytes.h"
 
 namespace peal::test {
 
@@ -57,7 +57,7 @@ class MemoryPort final : public Port {
   // The memory is gone (unregistered, or its process died):
   // a DMA that touches it from now on is a problem.
   void remove_region(RegionId region);
-  std::vector<uint8_t>& bytes(RegionId region);
+  HostBytes& bytes(RegionId region);
 
   // --- what came out ---
   // The effects since the last call, one per line.
@@ -103,7 +103,7 @@ class MemoryPort final : public Port {
   struct Region {
     std::string name;
     size_t size;
-    std::vector<uint8_t> bytes;  // from the first touch on: most channels never are
+    HostBytes bytes;  // from the first touch on: most channels never are
     bool live;
   };
 
@@ -116,11 +116,12 @@ class MemoryPort final : public Port {
   [[nodiscard]] std::string address_text(HostAddress host) const;
   void problem(const std::string& text);
 
+  uint32_t packet_buffers_;
   uint32_t mtu_bytes_;
   Checksums checksums_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;
-  std::unordered_map<const Packet*, Buffer*> by_packet_;
-  std::vector<std::unique_ptr<Payload>> payloads_;
+  // Made as they are wanted, up to the pool's size, for which there is room: none ever moves.
+  std::vector<Buffer> buffers_;
+  std::vector<Payload> payloads_;  // as many
   std::vector<Payload*> free_payloads_;
   std::vector<Buffer*> free_;
   uint32_t in_use_ = 0;

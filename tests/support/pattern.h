@@ -18,7 +18,8 @@ inline uint8_t pattern_byte(uint64_t sequence, uint32_t origin, uint64_t offset)
 inline std::vector<uint8_t> pattern_block(uint64_t sequence, uint32_t origin, uint64_t offset,
                                           size_t bytes) {
   std::vector<uint8_t> block(bytes);
-  for (size_t i = 0; i < bytes; i++) block[i] = pattern_byte(sequence, origin, offset + i);
+  uint8_t* const at = block.data();
+  for (size_t i = 0; i < bytes; i++) at[i] = pattern_byte(sequence, origin, offset + i);
   return block;
 }
 

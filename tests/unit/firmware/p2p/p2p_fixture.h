@@ -33,12 +33,8 @@ class PointToPoint : public ::testing::Test {
     return options;
   }
 
-  std::vector<uint8_t>& bytes_from(uint32_t rank) {
-    return cluster.bench(rank).port.bytes(from[rank].region);
-  }
-  std::vector<uint8_t>& bytes_to(uint32_t rank) {
-    return cluster.bench(rank).port.bytes(to[rank].region);
-  }
+  HostBytes& bytes_from(uint32_t rank) { return cluster.bench(rank).port.bytes(from[rank].region); }
+  HostBytes& bytes_to(uint32_t rank) { return cluster.bench(rank).port.bytes(to[rank].region); }
   // What the sender has at `at` is what the receiver has there.
   bool same(uint32_t sender, size_t at, uint32_t receiver, size_t there, size_t bytes) {
     const auto begin = bytes_from(sender).begin() + static_cast<std::ptrdiff_t>(at);

@@ -41,10 +41,8 @@ class Programs {
     looked_at = cluster.run_until_completions(1);
   }
 
-  std::vector<uint8_t>& send(uint32_t rank) {
-    return cluster.bench(rank).port.bytes(sends[rank].region);
-  }
-  std::vector<uint8_t>& receive(uint32_t rank) {
+  HostBytes& send(uint32_t rank) { return cluster.bench(rank).port.bytes(sends[rank].region); }
+  HostBytes& receive(uint32_t rank) {
     return cluster.bench(rank).port.bytes(receives[rank].region);
   }
   void clear(uint32_t rank) {
@@ -129,7 +127,7 @@ Programs::Make broadcast_from(uint32_t root, uint32_t ranks, size_t bytes) {
 // The root's buffer of that iteration.
 void fill_root(Programs& programs, uint32_t root, uint64_t iteration) {
   auto& buffer = programs.receive(root);
-  buffer = pattern_block(iteration, root, 0, buffer.size());
+  buffer.write(pattern_block(iteration, root, 0, buffer.size()));
 }
 
 class ChainBroadcastProgram : public ::testing::TestWithParam<uint32_t> {};
@@ -339,7 +337,7 @@ TEST(MessagePrograms, ARingOfSendsAndReceives) {
   Random random(5);
   programs.cluster.fate = bad_wire(random);
   for (uint32_t rank = 0; rank < kRanks; rank++) {
-    programs.send(rank) = pattern_block(1, rank, 0, kBytes);
+    programs.send(rank).write(pattern_block(1, rank, 0, kBytes));
   }
   for (uint64_t i = 0; i < CONFIG_QUEUE_STARTS; i++) programs.start_all(i);
   programs.expect_good(CONFIG_QUEUE_STARTS);
@@ -375,7 +373,7 @@ TEST(MessagePrograms, ARingThatFailsIsARingAgain) {
     for (uint64_t i = 0; i < 4; i++) {
       for (uint32_t rank = 0; rank < kRanks; rank++) {
         programs.clear(rank);
-        programs.send(rank) = pattern_block(i, rank, 0, kBytes);
+        programs.send(rank).write(pattern_block(i, rank, 0, kBytes));
       }
       const bool fails = i % 2 == 0;
       if (fails) programs.cluster.bench(2).port.fault_dmas = {0, 1};

@@ -73,11 +73,7 @@ class BinomialTest : public GroupTest {
   // First byte of the receive buffer that is not the result, or -1.
   [[nodiscard]] long wrong_byte_of(uint64_t sequence, uint32_t root, size_t block_bytes) {
     const auto& bytes = bench.port.bytes(target.region);
-    for (size_t i = 0; i < bytes.size(); i++) {
-      const uint8_t expected = i < block_bytes ? pattern_byte(sequence, root, i) : uint8_t{0xee};
-      if (bytes[i] != expected) return static_cast<long>(i);
-    }
-    return -1;
+    return first_wrong(bytes, pattern_block(sequence, root, 0, block_bytes), 0xee);
   }
 
   static BenchOptions plenty() {
