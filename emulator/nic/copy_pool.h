@@ -16,6 +16,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -52,7 +53,7 @@ class CopyLane {
   // A card has no more DMA under way than this, so a lane is never full.
   static constexpr uint32_t kPieces = std::bit_ceil(uint32_t{CONFIG_DMA_RECORDS});
   // At most so many are taken by a worker at once: what is stuck with it stays taken.
-  static constexpr uint32_t kBatch = 64;
+  static constexpr uint32_t kBatch = std::min(uint32_t{64}, kPieces / 2);
 
   // --- loop ---
   void add(const CopyPiece& piece) {

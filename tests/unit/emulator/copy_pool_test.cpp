@@ -296,7 +296,7 @@ TEST_F(StuckCopyTest, HoldsUpNobodyElse) {
 }
 
 TEST_F(StuckCopyTest, WhatWasNotBegunFailsWhenTheLaneIsAbandoned) {
-  const uint32_t pieces = 3 * CopyLane::kBatch;
+  const uint32_t pieces = CopyLane::kPieces;
   get_stuck(pieces);
   lane_->abandon();
   // All but what is in the worker's hands.
