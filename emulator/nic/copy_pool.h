@@ -7,9 +7,9 @@
 // more.
 //
 // A client has a lane: a queue of pieces, taken in order by one thread at a time and handed back in
-// that order, many pieces to a system call. Whoever blocks, blocks his lane and one worker; there are as many workers as
-// lanes, and one that is stuck is replaced after a moment. Usually one of them does all the work
-// and the others are parked.
+// that order, many pieces to a system call. Whoever blocks, blocks his lane and one worker; there
+// are as many workers as lanes, and one that is stuck is replaced after a moment. Usually one of
+// them does all the work and the others are parked.
 //
 // A lane belongs to the loop but for `claimed` and `done`, which say how far the workers are.
 #pragma once
@@ -44,8 +44,8 @@ struct CopyPiece {
   bool ok;  // set by the worker
 };
 
-// Carries out `count` pieces of one process, which is there, and direction, and says of each whether it was copied:
-// one system call, and one more behind each piece that cannot be reached.
+// Carries out `count` pieces of one process, which is there, and direction, and says of each
+// whether it was copied: one system call, and one more behind each piece that cannot be reached.
 void copy_pieces(CopyPiece* const* pieces, uint32_t count);
 
 class CopyLane {
