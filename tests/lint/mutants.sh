@@ -20,11 +20,13 @@ offence() {
 }
 declare -A taken=()
 for patch in "${patches[@]}"; do
-  name=$(basename "$patch" .patch)
+  name=${patch##*/}
+  name=${name%.patch}
   if [[ ! $name =~ ^[0-9]{3}-[a-z0-9-]+$ ]]; then offence "$patch" "expected a name such as 123-what-is-wrong.patch"; fi
   if [[ -n ${taken[${name%%-*}]:-} ]]; then offence "$patch" "${taken[${name%%-*}]} has the same number"; fi
   taken[${name%%-*}]=$patch
-  sentence=$(sed '/^$/,$d' "$root/$patch" | tr '\n' ' ')
+  sentence=
+  while IFS= read -r line && [[ -n $line ]]; do sentence+="$line "; done <"$root/$patch"
   if [[ $sentence != [[:upper:]\"]*". " ]]; then offence "$patch" "expected a sentence, then an empty line"; fi
   if ! error=$(git -C "$root" apply --check --whitespace=nowarn -C1 "$patch" 2>&1); then
     offence "$patch" "does not apply: $error"

@@ -10,19 +10,20 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 checkpatch_folder=$1
 tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+clean=$(mktemp -d) # a copy of the clean tree
+trap 'rm -rf "$tree" "$clean"' EXIT
 count=0
+declare -A accepts_clean=()
 
 put() { # put FILE LINE...
-  mkdir -p "$tree/$(dirname "$1")"
+  [[ $1 != */* ]] || mkdir -p "$tree/${1%/*}"
   printf '%s\n' "${@:2}" >"$tree/$1"
 }
 bsd='// SPDX-License-Identifier: BSD-2-Clause'
 dual='/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */'
 kernel='// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)'
 
-clean_tree() {
-  rm -rf "${tree:?}"/* "$tree/.git" "$tree/.clang-format" "$tree/.clang-tidy"
+make_clean_tree() {
   git -C "$tree" init -q
   cp "$here/../../.clang-format" "$here/../../.clang-tidy" "$tree/"
   cp -r "$here/../../LICENSES" "$tree/"
@@ -71,6 +72,11 @@ clean_tree() {
     '+int count_things(int n) { return n - 1; }'
 }
 
+clean_tree() {
+  rm -rf "$tree"
+  cp -r "$clean" "$tree"
+}
+
 check() { # check NAME: runs the check of that name on the tree
   case $1 in
     tidy) /usr/bin/python3 "$here/tidy.py" "$tree" "$tree/build" firmware hostlib ;;
@@ -83,7 +89,11 @@ check() { # check NAME: runs the check of that name on the tree
 offends() { # offends CHECK TEXT FILE LINE...: with FILE so, CHECK must fail and say TEXT
   local name=$1 text=$2 output
   clean_tree
-  output=$(check "$name" 2>&1) || { printf 'self-test: %s refuses the clean tree:\n%s\n' "$name" "$output" && exit 1; }
+  if [[ -z ${accepts_clean[$name]:-} ]]; then
+    output=$(check "$name" 2>&1) || { printf 'self-test: %s refuses the clean tree:\n%s\n' "$name" "$output" && exit 1; }
+    accepts_clean[$name]=yes
+    clean_tree
+  fi
   put "${@:3}"
   if output=$(check "$name" 2>&1); then
     printf 'self-test: %s accepts:\n%s\n' "$name" "${*:4}" && exit 1
@@ -93,6 +103,10 @@ offends() { # offends CHECK TEXT FILE LINE...: with FILE so, CHECK must fail and
   }
   count=$((count + 1))
 }
+
+make_clean_tree
+rmdir "$clean"
+cp -r "$tree" "$clean"
 
 offends format firmware/card.cpp firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int  count_things( int n ){return n;}'
 offends format firmware/card.cpp:3 firmware/card.cpp "$bsd" '#include "firmware/card.h"' "// $(printf 'word%.0s' {1..25})" \

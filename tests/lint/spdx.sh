@@ -24,7 +24,8 @@ for file in "${files[@]}"; do
       wanted='SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)' ;;
     *) wanted='SPDX-License-Identifier: BSD-2-Clause' ;;
   esac
-  if ! head -n 3 "$root/$file" | grep -qF -- "$wanted"; then
+  mapfile -n 3 first <"$root/$file"
+  if [[ ${first[*]} != *"$wanted"* ]]; then
     echo "spdx: $file: its first lines lack '$wanted'"
     bad=1
   fi
