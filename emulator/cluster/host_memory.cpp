@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/cluster/host_memory.h"
 
-#include <sys/mman.h>
-
 #include <bit>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace peal::sim {
+
+using emulator::ZeroedMemory;
 
 namespace {
 constexpr uint64_t kSmallBytes = 16 << 10;
@@ -22,10 +21,10 @@ constexpr size_t kSpareBytes = size_t{64} << 20;
 // powers of two.
 class Spares {
  public:
-  Mapping take(size_t bytes) {
+  ZeroedMemory take(size_t bytes) {
     const size_t rounded = std::bit_ceil(bytes);
     std::vector<Spare>& alike = spares_[std::countr_zero(rounded)];
-    if (alike.empty()) return Mapping(rounded);
+    if (alike.empty()) return ZeroedMemory(rounded);
     Spare spare = std::move(alike.back());
     alike.pop_back();
     kept_ -= rounded;
@@ -33,7 +32,7 @@ class Spares {
     return std::move(spare.memory);
   }
   // Of which the first `used` bytes may have been written.
-  void give(Mapping memory, size_t used) {
+  void give(ZeroedMemory memory, size_t used) {
     const size_t bytes = memory.bytes();
     if (kept_ + bytes > kSpareBytes) return;
     kept_ += bytes;
@@ -42,7 +41,7 @@ class Spares {
 
  private:
   struct Spare {
-    Mapping memory;
+    ZeroedMemory memory;
     size_t used;
   };
   std::vector<Spare> spares_[std::countr_zero(kSharedBytes) + 1];
@@ -51,34 +50,12 @@ class Spares {
 thread_local Spares spares;
 }  // namespace
 
-Mapping::Mapping(size_t bytes) : bytes_(bytes == 0 ? 1 : bytes) {
-  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  data_ = static_cast<uint8_t*>(memory);
-}
-
-// Giving back the middle of what the system has merged makes two mappings of one, of which there
-// may be too many: then the pages go, and the addresses are lost.
-Mapping::~Mapping() {
-  if (data_ != nullptr && munmap(data_, bytes_) != 0) madvise(data_, bytes_, MADV_DONTNEED);
-}
-
-Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
 HostMemory::~HostMemory() {
   for (Region& region : regions_) {
     if (region.memory.data() != nullptr && region.bytes <= kReusedBytes)
       spares.give(std::move(region.memory), region.bytes);
   }
-  for (Mapping& shared : shared_) {
+  for (ZeroedMemory& shared : shared_) {
     const bool last = &shared == &shared_.back();
     spares.give(std::move(shared), last ? shared_used_ : kSharedBytes);
   }
@@ -97,9 +74,9 @@ uint8_t* HostMemory::add_small(uint64_t bytes) {
 
 uint32_t HostMemory::add(uint32_t card, uint64_t bytes) {
   if (bytes <= kSmallBytes) {
-    regions_.push_back({add_small(bytes), Mapping(), bytes, card, false});
+    regions_.push_back({add_small(bytes), ZeroedMemory(), bytes, card, false});
   } else {
-    Mapping memory = bytes <= kReusedBytes ? spares.take(bytes) : Mapping(bytes);
+    ZeroedMemory memory = bytes <= kReusedBytes ? spares.take(bytes) : ZeroedMemory(bytes);
     uint8_t* const data = memory.data();
     regions_.push_back({data, std::move(memory), bytes, card, false});
   }
@@ -108,7 +85,7 @@ uint32_t HostMemory::add(uint32_t card, uint64_t bytes) {
 
 void HostMemory::remove(uint32_t region) {
   regions_[region].data = nullptr;
-  regions_[region].memory = Mapping();
+  regions_[region].memory = ZeroedMemory();
   regions_[region].bytes = 0;
 }
 

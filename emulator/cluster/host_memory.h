@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "emulator/common/zeroed_memory.h"
+
 namespace peal::sim {
 
 inline constexpr uint32_t kNoRegionNumber = ~0u;
@@ -21,23 +23,6 @@ constexpr uint64_t address_of_region(uint32_t region) {
 constexpr uint32_t region_of_address(uint64_t address) {
   return static_cast<uint32_t>((address >> kRegionAddressShift) - 1);
 }
-
-// Zeroed memory that is given back when the object goes.
-class Mapping {
- public:
-  Mapping() = default;
-  explicit Mapping(size_t bytes);
-  ~Mapping();
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-
-  [[nodiscard]] uint8_t* data() const { return data_; }
-  [[nodiscard]] size_t bytes() const { return bytes_; }
-
- private:
-  uint8_t* data_ = nullptr;
-  size_t bytes_ = 0;
-};
 
 class HostMemory {
  public:
@@ -62,8 +47,8 @@ class HostMemory {
 
  private:
   struct Region {
-    uint8_t* data;   // null when it was removed
-    Mapping memory;  // of a large one
+    uint8_t* data;                  // null when it was removed
+    emulator::ZeroedMemory memory;  // of a large one
     uint64_t bytes;
     uint32_t card;
     bool unreachable = false;
@@ -71,8 +56,8 @@ class HostMemory {
   uint8_t* add_small(uint64_t bytes);
 
   std::vector<Region> regions_;
-  std::vector<Mapping> shared_;  // by small regions
-  size_t shared_used_ = 0;       // of the last one
+  std::vector<emulator::ZeroedMemory> shared_;  // by small regions
+  size_t shared_used_ = 0;                      // of the last one
 };
 
 }  // namespace peal::sim

@@ -29,7 +29,7 @@ void Node::boot() {
   identity.incarnation = static_cast<uint32_t>(mix(options_.seed, 3 + boots, index)) | 1;
   identity.index = static_cast<uint16_t>(index);
   boots++;
-  card_memory = Mapping(card_bytes());
+  card_memory = emulator::ZeroedMemory(card_bytes());
   card = card_start(card_memory.data(), *this, identity, options_.timeouts);
   regions = std::make_unique<emulator::RegionTable>(emulator::kRegionsPerCard);
   card_windows = std::make_unique<emulator::MappedWindows>(*card);
@@ -102,7 +102,7 @@ peal_status Node::execute(peal_admin_command* command, uint32_t context, TimeNs 
 
 peal_status Node::open_window(ContextId context, uint64_t* offset) {
   Window& window = windows[context];
-  window.memory = Mapping(emulator::kWindowBytes);
+  window.memory = emulator::ZeroedMemory(emulator::kWindowBytes);
   window.gone = false;
   peal_host_ring_init(&window.ring, window.memory.data(), emulator::kRingEntries);
   card_windows->open(context, window.memory.data(), PEAL_CAPABILITY_PROCESS_MEMORY, nullptr,

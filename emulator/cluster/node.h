@@ -68,13 +68,13 @@ class Node final : public Port, public emulator::MemoryProvider {
 
   // A context as its host sees it.
   struct Window {
-    Mapping memory;
+    emulator::ZeroedMemory memory;
     peal_host_ring ring{};
     bool gone = true;  // the card has let go of everything
   };
 
   const uint32_t index;
-  Mapping card_memory;
+  emulator::ZeroedMemory card_memory;
   Card* card = nullptr;
   std::unique_ptr<emulator::RegionTable> regions;
   std::unique_ptr<emulator::MappedWindows> card_windows;

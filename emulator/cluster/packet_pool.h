@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "abi/wire.h"
-#include "emulator/cluster/host_memory.h"
+#include "emulator/common/zeroed_memory.h"
 #include "firmware/port.h"
 
 namespace peal::sim {
@@ -80,7 +80,8 @@ class PacketPool {
   bool check_seals_;
   std::vector<std::unique_ptr<SimPacket[]>> packet_chunks_;
   std::vector<std::unique_ptr<Payload[]>> payload_chunks_;
-  std::vector<Mapping> byte_chunks_;  // touched where a packet has bytes, and no further
+  std::vector<emulator::ZeroedMemory>
+      byte_chunks_;  // touched where a packet has bytes, and no further
   std::vector<SimPacket*> free_packets_;
   std::vector<Payload*> free_payloads_;
   uint64_t packets_in_use_ = 0;

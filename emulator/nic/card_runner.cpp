@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <new>
 
 #include "emulator/common/packet_text.h"
 
@@ -21,14 +20,6 @@ constexpr uint32_t kDmaRounds = 2;            // of copies that follow from one 
 // A worker that has been at one batch for this long is stuck, and another takes its place.
 constexpr TimeNs kStuckNs = 50'000;
 constexpr TimeNs kTendMaxNs = 10'000'000;
-
-void* map_card_memory() {
-  // Zeroed, page-aligned, and never touched where the card does not use it.
-  void* const memory = mmap(nullptr, card_bytes(), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  return memory;
-}
 
 }  // namespace
 
@@ -169,15 +160,13 @@ CardRunner::CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_swit
       switch_(frame_switch),
       regions_(emulator::kRegionsPerCard),
       port_(index, pool, frame_switch, regions_, checksums, copies),
-      memory_(map_card_memory()),
-      card_(start(memory_, port_, index, incarnation, timeouts)),
+      memory_(card_bytes()),
+      card_(start(memory_.data(), port_, index, incarnation, timeouts)),
       windows_(*card_),
       admin_(*card_, regions_, windows_) {
   port_.set_windows(&windows_);
   refresh();
 }
-
-CardRunner::~CardRunner() { munmap(memory_, card_bytes()); }
 
 Card* CardRunner::start(void* memory, Port& port, uint32_t index, uint32_t incarnation,
                         const CardTimeouts& timeouts) {

@@ -6,8 +6,6 @@
 // ended.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -16,6 +14,7 @@
 #include "emulator/common/admin.h"
 #include "emulator/common/mapped_windows.h"
 #include "emulator/common/region_table.h"
+#include "emulator/common/zeroed_memory.h"
 #include "emulator/nic/copy_pool.h"
 #include "emulator/nic/engine_queues.h"
 #include "emulator/nic/frame_switch.h"
@@ -133,7 +132,6 @@ class CardRunner {
  public:
   CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch, Checksums checksums,
              const CardTimeouts& timeouts, uint32_t incarnation, const CopyOptions& copies = {});
-  ~CardRunner();
   CardRunner(const CardRunner&) = delete;
   CardRunner& operator=(const CardRunner&) = delete;
 
@@ -181,7 +179,7 @@ class CardRunner {
   FrameSwitch& switch_;
   emulator::RegionTable regions_;
   CardPort port_;
-  void* memory_;
+  emulator::ZeroedMemory memory_;
   Card* card_;
   emulator::MappedWindows windows_;
   emulator::Admin admin_;

@@ -2,11 +2,8 @@
 // A card on the bench.
 #include "tests/support/card_bench.h"
 
-#include <sys/mman.h>
-
 #include <bit>
 #include <cstring>
-#include <new>
 #include <stdexcept>
 
 #include "emulator/common/packet_text.h"
@@ -20,28 +17,18 @@ void require(peal_status status, const char* what) {
   }
 }
 
-// Zero, and not touched where the card does not use it: most of its memberships.
-void* zeroed_card_memory() {
-  void* const memory =
-      mmap(nullptr, card_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  return memory;
-}
-
 }  // namespace
-
-void CardBench::Deleter::operator()(void* memory) const { munmap(memory, card_bytes()); }
 
 CardBench::CardBench(const BenchOptions& options)
     : port(options.packet_buffers, CONFIG_MTU_BYTES, options.checksums),
       options_(options),
-      memory_(zeroed_card_memory()) {
+      memory_(card_bytes()) {
   if (options.keeps_early) port.told_buffers = options.packet_buffers;
   CardIdentity identity{};
   emulator::card_mac(options.index, identity.mac);
   identity.incarnation = incarnation();
   identity.index = static_cast<uint16_t>(options.index);
-  card_ = card_start(memory_.get(), port, identity, options.timeouts);
+  card_ = card_start(memory_.data(), port, identity, options.timeouts);
   context_ = open_context();
 }
 

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "emulator/common/zeroed_memory.h"
 #include "firmware/card.h"
 #include "peal_config.h"
 #include "tests/support/memory_port.h"
@@ -106,11 +106,8 @@ class CardBench {
   [[nodiscard]] std::string problems();
 
  private:
-  struct Deleter {
-    void operator()(void* memory) const;
-  };
   BenchOptions options_;
-  std::unique_ptr<void, Deleter> memory_;
+  emulator::ZeroedMemory memory_;
   Card* card_;
   ContextId context_ = 0;
 };

@@ -1,62 +1,46 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory of a host: zero at first, as a process gets it, and without cost where nobody touches it.
-// A channel of megabytes has a page or two that an operation uses. (From the kernel itself: the
-// address sanitizer writes an eighth of whatever comes and goes by malloc().)
+// Memory of a host, as a process gets it. From the kernel itself: the address sanitizer writes an
+// eighth of whatever comes and goes by malloc(), and of a channel an operation uses a page or two.
 #pragma once
-
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
-#include <utility>
 #include <vector>
+
+#include "emulator/common/zeroed_memory.h"
 
 namespace peal::test {
 
 class HostBytes {
  public:
   HostBytes() = default;
-  explicit HostBytes(size_t size) : size_(size) {
-    if (size == 0) return;
-    void* const memory =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    bytes_ = static_cast<uint8_t*>(memory);
-  }
-  ~HostBytes() {
-    if (bytes_ != nullptr) munmap(bytes_, size_);
-  }
-  HostBytes(HostBytes&& other) noexcept { *this = std::move(other); }
-  HostBytes& operator=(HostBytes&& other) noexcept {
-    std::swap(bytes_, other.bytes_);
-    std::swap(size_, other.size_);
-    return *this;
+  explicit HostBytes(size_t size) {
+    if (size > 0) memory_ = emulator::ZeroedMemory(size);
   }
 
-  [[nodiscard]] size_t size() const { return size_; }
-  [[nodiscard]] uint8_t* data() { return bytes_; }
-  [[nodiscard]] const uint8_t* data() const { return bytes_; }
-  [[nodiscard]] uint8_t* begin() { return bytes_; }
-  [[nodiscard]] const uint8_t* begin() const { return bytes_; }
-  [[nodiscard]] uint8_t* end() { return bytes_ + size_; }
-  [[nodiscard]] const uint8_t* end() const { return bytes_ + size_; }
+  [[nodiscard]] size_t size() const { return memory_.bytes(); }
+  [[nodiscard]] uint8_t* data() { return memory_.data(); }
+  [[nodiscard]] const uint8_t* data() const { return memory_.data(); }
+  [[nodiscard]] uint8_t* begin() { return data(); }
+  [[nodiscard]] const uint8_t* begin() const { return data(); }
+  [[nodiscard]] uint8_t* end() { return data() + size(); }
+  [[nodiscard]] const uint8_t* end() const { return data() + size(); }
   uint8_t& operator[](size_t at) {
-    assert(at < size_);
-    return bytes_[at];
+    assert(at < size());
+    return data()[at];
   }
   const uint8_t& operator[](size_t at) const {
-    assert(at < size_);
-    return bytes_[at];
+    assert(at < size());
+    return data()[at];
   }
 
   // As many as there are.
   void write(const std::vector<uint8_t>& bytes) {
-    assert(bytes.size() == size_);
-    std::copy(bytes.begin(), bytes.end(), bytes_);
+    assert(bytes.size() == size());
+    std::copy(bytes.begin(), bytes.end(), data());
   }
   friend bool operator==(const HostBytes& memory, const auto& bytes) {
     return memory.size() == bytes.size() &&
@@ -64,8 +48,7 @@ class HostBytes {
   }
 
  private:
-  uint8_t* bytes_ = nullptr;
-  size_t size_ = 0;
+  emulator::ZeroedMemory memory_;
 };
 
 // The first byte that is neither `expected` nor, behind that, `rest`; -1: there is none. By the C
