@@ -25,10 +25,6 @@ constexpr auto kLinger = std::chrono::microseconds(50);
 // At the end: longer than any copy that is not stuck.
 constexpr auto kStopPatience = std::chrono::milliseconds(500);
 
-// Numbers are given to new processes in turn, and there are 32,768 at least: whose number means the
-// same process now is not another's before this has passed.
-constexpr auto kNumberLasts = std::chrono::milliseconds(1);
-
 bool is_gone(int pidfd) {
   pollfd gone = {pidfd, POLLIN, 0};
   return pidfd >= 0 && poll(&gone, 1, 0) != 0;

@@ -55,6 +55,10 @@ class CopyLane {
   // At most so many are taken by a worker at once: what is stuck with it stays taken.
   static constexpr uint32_t kBatch = std::min(uint32_t{64}, kPieces / 2);
 
+  // Numbers are given to new processes in turn, and there are 32,768 at least: whose number means
+  // the same process now is not another's before this has passed.
+  static constexpr auto kNumberLasts = std::chrono::milliseconds(1);
+
   // --- loop ---
   void add(const CopyPiece& piece) {
     pieces_[tail_.load(std::memory_order_relaxed) % kPieces] = piece;
