@@ -9,9 +9,11 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 checkpatch_folder=$1
-tree=$(mktemp -d)
-clean=$(mktemp -d) # a copy of the clean tree
-trap 'rm -rf "$tree" "$clean"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tree=$work/tree
+clean=$work/clean # as it was before the offence
+mkdir "$tree"
 count=0
 declare -A accepts_clean=()
 
@@ -105,7 +107,6 @@ offends() { # offends CHECK TEXT FILE LINE...: with FILE so, CHECK must fail and
 }
 
 make_clean_tree
-rmdir "$clean"
 cp -r "$tree" "$clean"
 
 offends format firmware/card.cpp firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int  count_things( int n ){return n;}'
