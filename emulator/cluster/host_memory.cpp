@@ -72,11 +72,11 @@ uint8_t* HostMemory::add_small(uint64_t bytes) {
   return data;
 }
 
-uint32_t HostMemory::add(uint32_t card, uint64_t bytes) {
+uint32_t HostMemory::add(uint32_t card, uint64_t bytes, emulator::Touched touched) {
   if (bytes <= kSmallBytes) {
     regions_.push_back({add_small(bytes), ZeroedMemory(), bytes, card, false});
   } else {
-    ZeroedMemory memory = bytes <= kReusedBytes ? spares.take(bytes) : ZeroedMemory(bytes);
+    ZeroedMemory memory = bytes <= kReusedBytes ? spares.take(bytes) : ZeroedMemory(bytes, touched);
     uint8_t* const data = memory.data();
     regions_.push_back({data, std::move(memory), bytes, card, false});
   }

@@ -34,7 +34,8 @@ class HostMemory {
 
   // A new region of `bytes` that only `card` may reach, aligned to 64 bytes. Neither its number
   // nor, if it is small, its memory is ever used again.
-  uint32_t add(uint32_t card, uint64_t bytes);
+  uint32_t add(uint32_t card, uint64_t bytes,
+               emulator::Touched touched = emulator::Touched::kWhole);
   void remove(uint32_t region);
   // From now on no DMA reaches the region, as when its process has unmapped it.
   void make_unreachable(uint32_t region) { regions_[region].unreachable = true; }

@@ -139,7 +139,7 @@ peal_status Node::make_memory(const peal_register_memory& request, RegionId* reg
 }
 
 peal_status Node::make_channels(const peal_reserve_group&, RegionId* region) {
-  const uint32_t number = memory_.add(index, emulator::kChannelsBytes);
+  const uint32_t number = memory_.add(index, emulator::kChannelsBytes, emulator::Touched::kSparsely);
   *region = put(number, emulator::kChannelsBytes, [this, number] { memory_.remove(number); });
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }

@@ -8,11 +8,23 @@
 
 namespace peal::emulator {
 
-ZeroedMemory::ZeroedMemory(size_t bytes) : bytes_(bytes == 0 ? 1 : bytes) {
+namespace {
+constexpr size_t kLargePage = size_t{2} << 20;
+
+// Whole large pages, which the system aligns, if at least half of the only one is used.
+size_t mapped_bytes(size_t bytes, Touched touched) {
+  if (touched == Touched::kSparsely || bytes < kLargePage / 2) return bytes == 0 ? 1 : bytes;
+  return (bytes + kLargePage - 1) & ~(kLargePage - 1);
+}
+}  // namespace
+
+ZeroedMemory::ZeroedMemory(size_t bytes, Touched touched) : bytes_(mapped_bytes(bytes, touched)) {
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   data_ = static_cast<uint8_t*>(memory);
+  // Refused where the kernel has none: then the pages are small.
+  if (touched == Touched::kWhole && bytes_ >= kLargePage) madvise(data_, bytes_, MADV_HUGEPAGE);
 }
 
 // Giving back the middle of what the system has merged makes two mappings of one, of which there

@@ -8,12 +8,16 @@
 
 namespace peal::emulator {
 
+// How much of the memory will be used: what is used whole has large pages, where the system has
+// them, whose faults cost a fraction for each byte.
+enum class Touched : uint8_t { kSparsely, kWhole };
+
 // Given back when the object goes.
 class ZeroedMemory {
  public:
   ZeroedMemory() = default;
   // Throws std::bad_alloc.
-  explicit ZeroedMemory(size_t bytes);
+  explicit ZeroedMemory(size_t bytes, Touched touched = Touched::kSparsely);
   ~ZeroedMemory();
   ZeroedMemory(ZeroedMemory&& other) noexcept;
   ZeroedMemory& operator=(ZeroedMemory&& other) noexcept;
