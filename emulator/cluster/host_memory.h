@@ -27,7 +27,7 @@ constexpr uint32_t region_of_address(uint64_t address) {
 class HostMemory {
  public:
   HostMemory() = default;
-  // What lived to the end is kept for the next object of this thread (host_memory.cpp).
+  // What lived to the end is kept for the thread's next object (spare_memory.h).
   ~HostMemory();
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
@@ -52,6 +52,7 @@ class HostMemory {
     emulator::ZeroedMemory memory;  // of a large one
     uint64_t bytes;
     uint32_t card;
+    emulator::Touched touched;
     bool unreachable = false;
   };
   uint8_t* add_small(uint64_t bytes);

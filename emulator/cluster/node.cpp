@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emulator/cluster/mix.h"
+#include "emulator/cluster/spare_memory.h"
 #include "emulator/common/packet_text.h"
 
 namespace peal::sim {
@@ -19,6 +20,20 @@ Node::Node(uint32_t card_index, const NodeOptions& options, Surroundings& surrou
   boot();
 }
 
+// What lived to the end is kept for the thread's next node.
+Node::~Node() {
+  admin.reset();
+  card_windows.reset();
+  regions.reset();
+  give_memory(std::move(card_memory), emulator::Touched::kSparsely, card_bytes());
+  for (Window& window : windows) give_window(window);
+}
+
+void Node::give_window(Window& window) {
+  give_memory(std::move(window.memory), emulator::Touched::kSparsely, emulator::kWindowBytes);
+  window = Window();
+}
+
 void Node::boot() {
   admin.reset();
   card_windows.reset();
@@ -29,7 +44,7 @@ void Node::boot() {
   identity.incarnation = static_cast<uint32_t>(mix(options_.seed, 3 + boots, index)) | 1;
   identity.index = static_cast<uint16_t>(index);
   boots++;
-  card_memory = emulator::ZeroedMemory(card_bytes());
+  card_memory = take_memory(card_bytes(), emulator::Touched::kSparsely);
   card = card_start(card_memory.data(), *this, identity, options_.timeouts);
   regions = std::make_unique<emulator::RegionTable>(emulator::kRegionsPerCard);
   card_windows = std::make_unique<emulator::MappedWindows>(*card);
@@ -102,7 +117,7 @@ peal_status Node::execute(peal_admin_command* command, uint32_t context, TimeNs 
 
 peal_status Node::open_window(ContextId context, uint64_t* offset) {
   Window& window = windows[context];
-  window.memory = emulator::ZeroedMemory(emulator::kWindowBytes);
+  window.memory = take_memory(emulator::kWindowBytes, emulator::Touched::kSparsely);
   window.gone = false;
   peal_host_ring_init(&window.ring, window.memory.data(), emulator::kRingEntries);
   card_windows->open(context, window.memory.data(), PEAL_CAPABILITY_PROCESS_MEMORY, nullptr,
@@ -116,7 +131,7 @@ void Node::context_gone(ContextId context) {
   const uint64_t asked = window.ring.host->reset_epoch.value;
   if (asked != 0 && window.ring.card->reset.epoch != asked)
     surroundings_.violation("quiet", "a window's reset was not acknowledged");
-  window = Window();
+  give_window(window);
 }
 
 RegionId Node::put(uint32_t number, uint64_t bytes, emulator::RegionTable::Release release) {
@@ -139,7 +154,8 @@ peal_status Node::make_memory(const peal_register_memory& request, RegionId* reg
 }
 
 peal_status Node::make_channels(const peal_reserve_group&, RegionId* region) {
-  const uint32_t number = memory_.add(index, emulator::kChannelsBytes, emulator::Touched::kSparsely);
+  const uint32_t number =
+      memory_.add(index, emulator::kChannelsBytes, emulator::Touched::kSparsely);
   *region = put(number, emulator::kChannelsBytes, [this, number] { memory_.remove(number); });
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }

@@ -35,7 +35,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   // Surroundings, pool and memory outlive the node.
   Node(uint32_t index, const NodeOptions& options, Surroundings& surroundings, PacketPool& pool,
        HostMemory& memory);
-  ~Node() = default;
+  ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -100,6 +100,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   bool completed = false;  // something, in this turn
 
  private:
+  static void give_window(Window& window);
   RegionId put(uint32_t number, uint64_t bytes, emulator::RegionTable::Release release);
 
   const NodeOptions options_;

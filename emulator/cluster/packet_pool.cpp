@@ -4,13 +4,20 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
+#include "emulator/cluster/spare_memory.h"
 #include "firmware/base/crc32c_blocks.h"
 
 namespace peal::sim {
 
 PacketPool::PacketPool(uint32_t mtu_bytes, bool check_seals)
     : mtu_bytes_((mtu_bytes + 63) & ~63u), check_seals_(check_seals) {}
+
+PacketPool::~PacketPool() {
+  for (emulator::ZeroedMemory& chunk : byte_chunks_)
+    give_memory(std::move(chunk), emulator::Touched::kSparsely, size_t{kChunk} * mtu_bytes_);
+}
 
 SimPacket* PacketPool::take_packet(Payload* payload) {
   if (free_packets_.empty()) {
@@ -39,7 +46,7 @@ SimPacket* PacketPool::take_packet(Payload* payload) {
 Payload* PacketPool::take_payload() {
   if (free_payloads_.empty()) {
     payload_chunks_.push_back(std::make_unique<Payload[]>(kChunk));
-    byte_chunks_.emplace_back(size_t{kChunk} * mtu_bytes_);
+    byte_chunks_.push_back(take_memory(size_t{kChunk} * mtu_bytes_, emulator::Touched::kSparsely));
     for (uint32_t i = kChunk; i-- > 0;) {
       Payload* payload = &payload_chunks_.back()[i];
       payload->bytes = byte_chunks_.back().data() + size_t{i} * mtu_bytes_;

@@ -42,6 +42,8 @@ class PacketPool {
  public:
   // With check_seals every payload is summed at its seal and at its end.
   PacketPool(uint32_t mtu_bytes, bool check_seals);
+  // The memory of its payloads is kept for the thread's next object (spare_memory.h).
+  ~PacketPool();
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
