@@ -98,10 +98,10 @@ struct peal_group {
   uint32_t failed_rank = PEAL_NO_RANK;
   uint64_t next_sequence = 0;
   uint64_t first_refused = peal::host::kNoSequence;  // of those still outstanding
-  // The first detached operation that failed since peal_group_wait(); its state is kDone then.
-  peal_request detached_failure;
   bool destroying = false;
   bool aborted = false;
+  // The first detached operation that failed since peal_group_wait(); its state is kDone then.
+  peal_request detached_failure;
   peal_request destroy_request;  // so that it needs none of the user's
   peal::host::ChoiceTable choice;
   peal::host::AddressTables::Place table;  // where some ranks are no peers
@@ -123,10 +123,27 @@ struct peal_memory {
   uint32_t key;
 };
 
-struct peal_context {
+// What every operation touches lies side by side, at the beginning: behind work that takes longer
+// than the caches remember, each line costs a miss.
+struct alignas(64) peal_context {
   peal::host::Mutex mutex;
-  std::unique_ptr<peal::host::Transport> transport;
+  peal_error broken = PEAL_OK;  // CARD_GONE or CARD_ANSWER, for good
   peal_host_ring ring = {};
+  // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,
+  // which brings a request of its own.
+  std::vector<peal_request> requests;
+  peal_request* free_requests = nullptr;  // a list; the last that was freed is the next
+  // For looks without the lock: how far the completions were taken, and when a test last took it.
+  std::atomic<uint64_t> completions_taken = 0;
+  std::atomic<uint64_t> tested_ticks = 0;
+  // Ever. As many were posted as the ring's tail says.
+  uint64_t completed = 0;
+  uint64_t card_ns = 0;
+  peal::host::Liveness liveness;
+  bool sleeper = false;  // a thread sleeps in the transport, one at most
+  std::vector<peal_program*> ended_programs;  // of requests that are gone
+
+  std::unique_ptr<peal::host::Transport> transport;
   peal::host::MemoryMap memory;
   peal::host::RegistrationCache cache;  // of what operations register by themselves
   std::vector<std::unique_ptr<peal_memory>> registrations;
@@ -134,34 +151,19 @@ struct peal_context {
   peal::host::AddressTables tables;
   std::vector<peal::host::Allocation> left_tables;  // of parts, of groups that are over
   std::vector<std::unique_ptr<peal::host::Persistent>> persistents;
-  std::vector<peal_program*> ended_programs;  // of requests that are gone
-  bool programs = true;                       // of persistent requests are wanted: $PEAL_PROGRAMS
-  uint32_t ordinary = 0;                      // persistent requests that are no programs, ever
+  bool programs = true;   // of persistent requests are wanted: $PEAL_PROGRAMS
+  uint32_t ordinary = 0;  // persistent requests that are no programs, ever
   std::vector<std::unique_ptr<peal_group_builder, peal::host::DeleteBuilder>> builders;
-
-  // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,
-  // which brings a request of its own.
-  std::vector<peal_request> requests;
-  peal_request* free_requests = nullptr;  // a list; the last that was freed is the next
   uint32_t next_destroy = 0;
-  // For looks without the lock: how far the completions were taken, and when a test last took it.
-  std::atomic<uint64_t> completions_taken = 0;
-  std::atomic<uint64_t> tested_ticks = 0;
-  // Ever. As many were posted as the ring's tail says.
-  uint64_t completed = 0;
+
+  // Ever.
   uint64_t failed = 0;
   uint64_t doorbells = 0;
   uint64_t sleeps = 0;
-  uint64_t card_ns = 0;
 
-  peal_error broken = PEAL_OK;  // CARD_GONE or CARD_ANSWER, for good
-  peal::host::Liveness liveness;
   uint64_t next_look_ns = 0;  // at the connection
   peal::host::WaitHabit habit;
-
-  // At most one thread sleeps in the transport; others wait for it here.
-  bool sleeper = false;
-  std::condition_variable_any woken;
+  std::condition_variable_any woken;  // of threads that wait while another one sleeps
 
   // peal_completion_fd()
   peal::FileDescriptor event_fd;

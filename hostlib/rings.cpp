@@ -48,7 +48,7 @@ inline void end_request(peal_request& request, peal_error result, uint32_t faile
   peal_context& context = *request.context;
   context.completed++;
   if (context.completed == context.ring.submission_tail) context.liveness.forget();
-  context.failed += result == PEAL_OK ? 0 : 1;
+  if (result != PEAL_OK) context.failed++;
   if (request.detached) end_detached(request, group);
 }
 
