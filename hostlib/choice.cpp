@@ -21,13 +21,17 @@ constexpr uint32_t kTableVersion = 3;
 // From the medians of peal-perf (docs/performance.md): up to these lengths both ways of an
 // allgather take about as long, and recursive doubling sends far fewer packets (N log2 N instead of
 // N (N-1)); beyond, packets that are forwarded without touching the host win, the later the more
-// ranks share a card's processor. Two ranks send the same packets either way. In an all-to-all
-// Bruck's way carries every block half of log2 N times, in fewer packets only where they are short.
+// ranks share a card's processor. Two ranks send the same packets either way. Blocks that wait for
+// their receivers go to each of them directly among so few ranks that all are soon there: nobody
+// who is early waits for who is late. Among more, a late rank hides behind its computing what is
+// forwarded to it, but not quite what is sent to it.
+// In an all-to-all Bruck's way carries every block half of log2 N times, in fewer packets only where they are short.
 constexpr ChoiceRule kDefaults[] = {
     {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, {}, {}},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 0}, {1, 2}},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 512}, {3, 16}},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 2048}, {17}},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, {32768}, {3, 16}},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, {}, {}},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, {}, {}},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, {0, 2048}, {1, 8}},

@@ -7,7 +7,8 @@ import subprocess
 import jobs
 
 HEADER = "operation       bytes          algorithm             decided by\n"
-BEYOND = "allgather       513-           all-to-all-broadcast  the default table: allgather:all-to-all-broadcast\n"
+LONG = "allgather       32k-           direct                the default table: allgather:32k-:n3-16:direct\n"
+BEYOND = "allgather       513-32767      all-to-all-broadcast  the default table: allgather:all-to-all-broadcast\n" + LONG
 
 
 class PealctlTest(jobs.JobCase):
@@ -29,7 +30,7 @@ class PealctlTest(jobs.JobCase):
         self.assertEqual(self.chosen("--ranks", "8"),
                          "allgather       0-512          recursive-doubling    the default table: allgather:0-512:n3-16:recursive-doubling\n" +
                          BEYOND)
-        self.assertEqual(self.chosen("--ranks", "16", "--bytes", "64k"), BEYOND)
+        self.assertEqual(self.chosen("--ranks", "16", "--bytes", "64k"), LONG)
 
     def test_cards_that_remember_too_few(self):
         done = self.choose("--ranks", "17", "--operation", "alltoall", "--addresses", "16")

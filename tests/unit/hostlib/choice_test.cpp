@@ -50,7 +50,8 @@ TEST(Choice, TheDefaultIsBySizeOfTheGroupAndOfTheBlock) {
   for (const uint32_t size : {3u, 16u}) {
     EXPECT_EQ(parts_of(make(size), {PEAL_OPERATION_ALLGATHER}),
               "0 recursive-doubling (the default table: allgather:0-512:n3-16:recursive-doubling)\n"
-              "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
+              "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n"
+              "32768 direct (the default table: allgather:32k-:n3-16:direct)\n");
   }
   for (const uint32_t size : {17u, 1024u}) {
     EXPECT_EQ(parts_of(make(size), {PEAL_OPERATION_ALLGATHER}),
@@ -131,8 +132,8 @@ TEST(Choice, APartIsFromItsFirstByteToTheNext) {
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 0), PEAL_ALGORITHM_RECURSIVE_DOUBLING);
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 512), PEAL_ALGORITHM_RECURSIVE_DOUBLING);
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 513), PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
-  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, UINT32_MAX),
-            PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
+  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 32767), PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
+  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, UINT32_MAX), PEAL_ALGORITHM_DIRECT);
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_BARRIER, 0), PEAL_ALGORITHM_DISSEMINATION);
 }
 
@@ -175,7 +176,8 @@ TEST(Choice, TheStrongestSourceThatSaysAnythingDecides) {
                 ":4: allgather:0-499:recursive-doubling)\n"
                 "500 recursive-doubling (the default table: "
                 "allgather:0-512:n3-16:recursive-doubling)\n"
-                "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n");
+                "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n"
+                "32768 direct (the default table: allgather:32k-:n3-16:direct)\n");
   sources.allgather_variable = "all-to-all-broadcast";
   EXPECT_EQ(parts_of(make(8, sources), {PEAL_OPERATION_ALLGATHER}),
             "0 all-to-all-broadcast (peal_group_params.algorithms: "
