@@ -140,7 +140,7 @@ struct alignas(64) peal_context {
   uint64_t completed = 0;
   uint64_t card_ns = 0;
   peal::host::Liveness liveness;
-  bool sleeper = false;  // a thread sleeps in the transport, one at most
+  bool sleeper = false;                       // a thread sleeps in the transport, one at most
   std::vector<peal_program*> ended_programs;  // of requests that are gone
 
   std::unique_ptr<peal::host::Transport> transport;
