@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/cluster/spare_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace peal::sim {
+namespace {
+
+using emulator::Touched;
+using emulator::ZeroedMemory;
+
+struct Kind {
+  const char* name;
+  size_t bytes;
+  Touched touched;
+};
+
+class SpareMemory : public testing::TestWithParam<Kind> {
+ protected:
+  // Bytes of the kind's memory that are not zero.
+  [[nodiscard]] static size_t dirty(const ZeroedMemory& memory) {
+    const uint8_t* const bytes = memory.data();
+    return GetParam().bytes -
+           static_cast<size_t>(std::count(bytes, bytes + GetParam().bytes, uint8_t{0}));
+  }
+};
+
+TEST_P(SpareMemory, ComesBackZeroed) {
+  const Kind& kind = GetParam();
+  ZeroedMemory memory = take_memory(kind.bytes, kind.touched);
+  ASSERT_EQ(dirty(memory), 0u);
+  const uint8_t* const place = memory.data();
+  for (size_t at = 0; at < kind.bytes; at += 3 * 4096 + 1) memory.data()[at] = 1;
+  memory.data()[kind.bytes - 1] = 1;
+  give_memory(std::move(memory), kind.touched, kind.bytes);
+  const ZeroedMemory again = take_memory(kind.bytes, kind.touched);
+  EXPECT_EQ(again.data(), place) << "it was not kept";
+  EXPECT_EQ(dirty(again), 0u);
+}
+
+TEST_P(SpareMemory, IsOneOwnersAtATime) {
+  const Kind& kind = GetParam();
+  const ZeroedMemory one = take_memory(kind.bytes, kind.touched);
+  const ZeroedMemory other = take_memory(kind.bytes, kind.touched);
+  std::memset(one.data(), 1, kind.bytes);
+  EXPECT_EQ(dirty(other), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, SpareMemory,
+                         testing::Values(Kind{"small", 20'000, Touched::kWhole},
+                                         Kind{"sparse", 5'000'000, Touched::kSparsely},
+                                         Kind{"whole", 5'000'000, Touched::kWhole}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(SpareMemoryOfUses, IsNotMixed) {
+  ZeroedMemory sparse = take_memory(3 << 20, Touched::kSparsely);
+  const uint8_t* const place = sparse.data();
+  sparse.data()[0] = 1;
+  give_memory(std::move(sparse), Touched::kSparsely, 3 << 20);
+  EXPECT_NE(take_memory(3 << 20, Touched::kWhole).data(), place);
+}
+
+}  // namespace
+}  // namespace peal::sim
