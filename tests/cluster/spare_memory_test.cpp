@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Of, SpareMemory,
                          testing::Values(Kind{"small", 20'000, Touched::kWhole},
                                          Kind{"sparse", 5'000'000, Touched::kSparsely},
                                          Kind{"whole", 5'000'000, Touched::kWhole}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(SpareMemoryOfUses, IsNotMixed) {
   ZeroedMemory sparse = take_memory(3 << 20, Touched::kSparsely);
