@@ -24,8 +24,8 @@ constexpr uint32_t kTableVersion = 3;
 // ranks share a card's processor. Two ranks send the same packets either way. Blocks that wait for
 // their receivers go to each of them directly among so few ranks that all are soon there: nobody
 // who is early waits for who is late. Among more, a late rank hides behind its computing what is
-// forwarded to it, but not quite what is sent to it.
-// In an all-to-all Bruck's way carries every block half of log2 N times, in fewer packets only where they are short.
+// forwarded to it, but not quite what is sent to it. In an all-to-all Bruck's way carries every
+// block half of log2 N times, in fewer packets only where they are short.
 constexpr ChoiceRule kDefaults[] = {
     {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, {}, {}},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 0}, {1, 2}},
