@@ -56,7 +56,7 @@ size_t clear_pages(uint8_t* data, size_t bytes) {
 class Spares {
  public:
   ZeroedMemory take(size_t bytes, Touched touched) {
-    const size_t rounded = std::bit_ceil(bytes);
+    const size_t rounded = std::bit_ceil(ZeroedMemory::rounded(bytes, touched));
     std::vector<Spare>& alike = alike_of(rounded, touched);
     if (alike.empty()) return ZeroedMemory(rounded, touched);
     Spare spare = std::move(alike.back());
@@ -75,7 +75,7 @@ class Spares {
       if (held == 0) return;
     }
     kept_ += held;
-    std::vector<Spare>& alike = alike_of(std::bit_floor(memory.bytes()), touched);
+    std::vector<Spare>& alike = alike_of(memory.bytes(), touched);
     alike.push_back({std::move(memory), held});
   }
 

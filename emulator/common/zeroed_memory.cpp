@@ -10,15 +10,15 @@ namespace peal::emulator {
 
 namespace {
 constexpr size_t kLargePage = size_t{2} << 20;
+}  // namespace
 
 // Whole large pages, which the system aligns, if at least half of the only one is used.
-size_t mapped_bytes(size_t bytes, Touched touched) {
+size_t ZeroedMemory::rounded(size_t bytes, Touched touched) {
   if (touched == Touched::kSparsely || bytes < kLargePage / 2) return bytes == 0 ? 1 : bytes;
   return (bytes + kLargePage - 1) & ~(kLargePage - 1);
 }
-}  // namespace
 
-ZeroedMemory::ZeroedMemory(size_t bytes, Touched touched) : bytes_(mapped_bytes(bytes, touched)) {
+ZeroedMemory::ZeroedMemory(size_t bytes, Touched touched) : bytes_(rounded(bytes, touched)) {
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();

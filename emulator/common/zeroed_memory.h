@@ -21,6 +21,8 @@ class ZeroedMemory {
   ~ZeroedMemory();
   ZeroedMemory(ZeroedMemory&& other) noexcept;
   ZeroedMemory& operator=(ZeroedMemory&& other) noexcept;
+  // How many bytes are had for so many.
+  [[nodiscard]] static size_t rounded(size_t bytes, Touched touched);
 
   [[nodiscard]] uint8_t* data() const { return data_; }
   [[nodiscard]] size_t bytes() const { return bytes_; }

@@ -53,6 +53,8 @@ TEST_P(SpareMemory, IsOneOwnersAtATime) {
 
 INSTANTIATE_TEST_SUITE_P(Of, SpareMemory,
                          testing::Values(Kind{"small", 20'000, Touched::kWhole},
+                                         Kind{"most_of_a_large_page", 1'100'000, Touched::kWhole},
+                                         Kind{"half_a_large_page", 1 << 20, Touched::kWhole},
                                          Kind{"sparse", 5'000'000, Touched::kSparsely},
                                          Kind{"whole", 5'000'000, Touched::kWhole}),
                          [](const auto& test) { return std::string(test.param.name); });
