@@ -7,8 +7,8 @@ import subprocess
 import jobs
 
 HEADER = "operation       bytes          algorithm             decided by\n"
-LONG = "allgather       32k-           direct                the default table: allgather:32k-:n3-16:direct\n"
-BEYOND = "allgather       513-32767      all-to-all-broadcast  the default table: allgather:all-to-all-broadcast\n" + LONG
+LONG = "allgather       64k-           direct                the default table: allgather:64k-:n3-16:direct\n"
+BEYOND = "allgather       513-65535      all-to-all-broadcast  the default table: allgather:all-to-all-broadcast\n" + LONG
 
 
 class PealctlTest(jobs.JobCase):

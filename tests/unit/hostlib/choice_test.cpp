@@ -51,7 +51,7 @@ TEST(Choice, TheDefaultIsBySizeOfTheGroupAndOfTheBlock) {
     EXPECT_EQ(parts_of(make(size), {PEAL_OPERATION_ALLGATHER}),
               "0 recursive-doubling (the default table: allgather:0-512:n3-16:recursive-doubling)\n"
               "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n"
-              "32768 direct (the default table: allgather:32k-:n3-16:direct)\n");
+              "65536 direct (the default table: allgather:64k-:n3-16:direct)\n");
   }
   for (const uint32_t size : {17u, 1024u}) {
     EXPECT_EQ(parts_of(make(size), {PEAL_OPERATION_ALLGATHER}),
@@ -132,7 +132,7 @@ TEST(Choice, APartIsFromItsFirstByteToTheNext) {
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 0), PEAL_ALGORITHM_RECURSIVE_DOUBLING);
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 512), PEAL_ALGORITHM_RECURSIVE_DOUBLING);
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 513), PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
-  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 32767), PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
+  EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, 65535), PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_ALLGATHER, UINT32_MAX), PEAL_ALGORITHM_DIRECT);
   EXPECT_EQ(table.algorithm(PEAL_OPERATION_BARRIER, 0), PEAL_ALGORITHM_DISSEMINATION);
 }
@@ -177,7 +177,7 @@ TEST(Choice, TheStrongestSourceThatSaysAnythingDecides) {
                 "500 recursive-doubling (the default table: "
                 "allgather:0-512:n3-16:recursive-doubling)\n"
                 "513 all-to-all-broadcast (the default table: allgather:all-to-all-broadcast)\n"
-                "32768 direct (the default table: allgather:32k-:n3-16:direct)\n");
+                "65536 direct (the default table: allgather:64k-:n3-16:direct)\n");
   sources.allgather_variable = "all-to-all-broadcast";
   EXPECT_EQ(parts_of(make(8, sources), {PEAL_OPERATION_ALLGATHER}),
             "0 all-to-all-broadcast (peal_group_params.algorithms: "
