@@ -22,11 +22,16 @@ Node::Node(uint32_t card_index, const NodeOptions& options, Surroundings& surrou
 
 // What lived to the end is kept for the thread's next node.
 Node::~Node() {
+  stop();
+  give_memory(std::move(card_memory), emulator::Touched::kSparsely, card_bytes());
+  for (Window& window : windows) give_window(window);
+}
+
+// What reaches the card's memory goes before it.
+void Node::stop() {
   admin.reset();
   card_windows.reset();
   regions.reset();
-  give_memory(std::move(card_memory), emulator::Touched::kSparsely, card_bytes());
-  for (Window& window : windows) give_window(window);
 }
 
 void Node::give_window(Window& window) {
@@ -35,9 +40,7 @@ void Node::give_window(Window& window) {
 }
 
 void Node::boot() {
-  admin.reset();
-  card_windows.reset();
-  regions.reset();
+  stop();
   for (Window& window : windows) window = Window();
   CardIdentity identity{};
   emulator::card_mac(index, identity.mac);

@@ -100,6 +100,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   bool completed = false;  // something, in this turn
 
  private:
+  void stop();
   static void give_window(Window& window);
   RegionId put(uint32_t number, uint64_t bytes, emulator::RegionTable::Release release);
 
