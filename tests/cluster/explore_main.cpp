@@ -70,7 +70,7 @@ struct Flight {
   uint32_t to;
   bool chosen;   // what happens to it is an act
   bool copy;     // it was delivered before
-  uint64_t key;  // equal for equal packets to the same card
+  uint64_t key;  // of a chosen one: equal for equal packets to the same card
   peal_wire_header header;
   std::vector<uint8_t> payload;
 };
@@ -90,15 +90,17 @@ bool independent(const Choice& a, const Choice& b) {
   return a.to != b.to;
 }
 
-// Eight bytes at a time: every packet of millions of runs is hashed.
+// Eight bytes at a time: what is chosen from is hashed in millions of runs.
 uint64_t hash_bytes(uint64_t hash, const void* data, size_t bytes) {
   const auto* byte = static_cast<const uint8_t*>(data);
-  hash = (hash ^ bytes) * kCopyKey;
-  for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    std::memcpy(&word, byte + at, std::min(bytes - at, sizeof(word)));
-    hash = std::rotl(hash ^ word, 29) * kCopyKey;
+  const auto add = [&hash](uint64_t word) { hash = std::rotl(hash ^ word, 29) * kCopyKey; };
+  add(bytes);
+  size_t at = 0;
+  for (uint64_t word = 0; at + sizeof(word) <= bytes; at += sizeof(word)) {
+    std::memcpy(&word, byte + at, sizeof(word));
+    add(word);
   }
+  for (; at < bytes; at++) add(byte[at]);
   return hash;
 }
 
@@ -242,7 +244,7 @@ void Wire::release_packet(Packet* packet) { world_.free_.push_back(static_cast<B
 
 void Wire::send(Packet* packet, uint32_t) {
   const peal_wire_header& header = *packet->header;
-  Flight flight;
+  Flight flight{};
   flight.to = emulator::card_of_mac(header.destination);
   Machine& machine = world_.machines_[card_];
   world_.counting_ |= header.operation == world_.plan_.explore_from;
@@ -251,8 +253,9 @@ void Wire::send(Packet* packet, uint32_t) {
   machine.sent += flight.chosen ? 1 : 0;
   flight.header = header;
   flight.payload.assign(packet->payload, packet->payload + header.length);
-  flight.key = hash_bytes(hash_bytes(0xcbf29ce484222325u, &header, sizeof(header)),
-                          flight.payload.data(), flight.payload.size());
+  if (flight.chosen)
+    flight.key = hash_bytes(hash_bytes(0xcbf29ce484222325u, &header, sizeof(header)),
+                            flight.payload.data(), flight.payload.size());
   if (world_.tell) world_.story_.push_back("  " + emulator::packet_text(header, flight.to));
   world_.flights_.push_back(std::move(flight));
   release_packet(packet);

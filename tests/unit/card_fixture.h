@@ -35,6 +35,12 @@ class CardTest : public ::testing::Test {
   CardBench bench;
 };
 
+// A block that fits the header's packet, staging and every channel.
+inline constexpr size_t kBlock = 64;
+inline const std::string kMtuText = std::to_string(CONFIG_MTU_BYTES);
+// Without an answer, a rank asks again after this.
+inline constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
+
 // Rank 1 of 4 unless said otherwise, with memory for allgathers of blocks up to kBlockMax.
 class GroupTest : public CardTest {
  protected:

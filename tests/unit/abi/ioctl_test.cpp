@@ -11,7 +11,7 @@
 
 namespace {
 
-struct Row {
+struct Ioctl {
   const char* name;
   unsigned long number;
   size_t bytes;
@@ -19,7 +19,7 @@ struct Row {
 
 #define PEAL_ROW(symbol, type) \
   { #symbol, symbol, sizeof(type) }
-const Row kRows[] = {
+const Ioctl kIoctls[] = {
     PEAL_ROW(PEAL_IOCTL_INFO, peal_ioctl_info),
     PEAL_ROW(PEAL_IOCTL_EVENTFD, peal_ioctl_eventfd),
     PEAL_ROW(PEAL_IOCTL_KICK, peal_ioctl_kick),
@@ -29,7 +29,7 @@ const Row kRows[] = {
 
 TEST(Ioctl, NumbersDifferAndCarryMagicAndSize) {
   std::set<unsigned long> numbers;
-  for (const Row& row : kRows) {
+  for (const Ioctl& row : kIoctls) {
     EXPECT_TRUE(numbers.insert(_IOC_NR(row.number)).second) << row.name;
     EXPECT_EQ(_IOC_TYPE(row.number), static_cast<unsigned long>(PEAL_IOCTL_MAGIC)) << row.name;
     EXPECT_EQ(_IOC_SIZE(row.number), row.bytes) << row.name;
@@ -39,13 +39,13 @@ TEST(Ioctl, NumbersDifferAndCarryMagicAndSize) {
 
 // A program of version 2 gets ENOTTY, and not another call than it meant.
 TEST(Ioctl, NumbersOfVersion2AreNotUsedAgain) {
-  for (const Row& row : kRows) {
+  for (const Ioctl& row : kIoctls) {
     for (const unsigned long old : {2, 3, 4, 5, 6, 9}) EXPECT_NE(_IOC_NR(row.number), old);
   }
 }
 
 TEST(Ioctl, SizesAreTheSameFor32And64BitCallers) {
-  for (const Row& row : kRows) EXPECT_EQ(row.bytes % 8, 0u) << row.name;
+  for (const Ioctl& row : kIoctls) EXPECT_EQ(row.bytes % 8, 0u) << row.name;
 }
 
 TEST(Ioctl, MappingsDoNotMeet) {

@@ -8,7 +8,6 @@ namespace peal::test {
 namespace {
 
 using GroupDeath = Verdict;
-constexpr size_t kBlock = 64;
 
 TEST_F(GroupDeath, DeathIsFloodedAndEndsEverythingByName) {
   post_barrier(0);

@@ -113,7 +113,7 @@ TEST_F(Barrier, SequenceBehindTheFirstIsStale) {
   EXPECT_EQ(bench.counter_changes(before), "+2 drop_stale");
 }
 
-struct BadSignal {
+struct StraySignal {
   const char* name;
   uint32_t sender;
   uint32_t round;
@@ -123,10 +123,11 @@ struct BadSignal {
 TEST_F(Barrier, SignalsFromTheWrongRankOrRound) {
   post_barrier(0);
   bench.take_log();
-  for (const BadSignal& bad : {BadSignal{"sender of round 1 in round 0", 3, 0, "+1 drop_sender"},
-                               BadSignal{"the peer ahead", 2, 0, "+1 drop_sender"},
-                               BadSignal{"round beyond log N", 0, 2, "+1 drop_hop"},
-                               BadSignal{"round 255", 0, 255, "+1 drop_hop"}}) {
+  for (const StraySignal& bad :
+       {StraySignal{"sender of round 1 in round 0", 3, 0, "+1 drop_sender"},
+        StraySignal{"the peer ahead", 2, 0, "+1 drop_sender"},
+        StraySignal{"round beyond log N", 0, 2, "+1 drop_hop"},
+        StraySignal{"round 255", 0, 255, "+1 drop_hop"}}) {
     const auto before = bench.counters();
     bench.deliver(wire.signal(bad.sender, kBarrierShape, 0, bad.round));
     EXPECT_EQ(bench.counter_changes(before), bad.counted) << bad.name;

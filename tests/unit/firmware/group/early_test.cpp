@@ -8,8 +8,8 @@
 namespace peal::test {
 namespace {
 
-constexpr uint32_t kRoom = 2;                // packets that may wait
-constexpr size_t kBlock = CONFIG_MTU_BYTES;  // too large for staging
+constexpr uint32_t kRoom = 2;                   // packets that may wait
+constexpr size_t kUnstaged = CONFIG_MTU_BYTES;  // too large for staging
 
 // Rank 1 of four.
 class Early : public GroupTest {
@@ -17,13 +17,13 @@ class Early : public GroupTest {
   Early() : GroupTest(4, 1, {.packet_buffers = 8 * kRoom, .keeps_early = true}) {}
 
   void deliver_early(uint64_t sequence, std::initializer_list<uint32_t> origins) {
-    for (const uint32_t origin : origins) bench.deliver(block_of(origin, sequence, kBlock));
+    for (const uint32_t origin : origins) bench.deliver(block_of(origin, sequence, kUnstaged));
   }
   void expect_result(uint64_t sequence) {
     const auto done = bench.port.take_completions();
     ASSERT_EQ(done.size(), 1u);
     EXPECT_EQ(status_text(done[0].second.status), "OK");
-    EXPECT_EQ(wrong_byte(sequence, kBlock), -1);
+    EXPECT_EQ(wrong_byte(sequence, kUnstaged), -1);
   }
 };
 
@@ -32,7 +32,7 @@ TEST_F(Early, WhatComesBeforeThePostStaysInItsPackets) {
   EXPECT_EQ(bench.port.dma_count(), 0u);
   EXPECT_EQ(bench.port.packets_unsent(), kRoom);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_EARLY_DATA), 2u);
-  post_broadcast(0, kBlock);
+  post_broadcast(0, kUnstaged);
   bench.take_log();
   bench.finish_all_dma();
   deliver_early(0, {3});
@@ -47,7 +47,7 @@ TEST_F(Early, WhatFindsNoRoomGoesToTheChannel) {
   EXPECT_EQ(bench.port.dma_count(), 1u);
   bench.finish_all_dma();
   EXPECT_EQ(bench.port.packets_unsent(), kRoom);
-  post_broadcast(0, kBlock);
+  post_broadcast(0, kUnstaged);
   bench.finish_all_dma();
   expect_result(0);
 }
@@ -58,7 +58,7 @@ TEST_F(Early, RoomIsGivenBack) {
   for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
     deliver_early(sequence, {0, 2});
     EXPECT_EQ(bench.port.dma_count(), 0u) << sequence;
-    post_broadcast(sequence, kBlock);
+    post_broadcast(sequence, kUnstaged);
     deliver_early(sequence, {3});
     bench.finish_all_dma();
     expect_result(sequence);
@@ -90,12 +90,12 @@ TEST_F(Early, WhatComesBehindTheDestroyIsGivenBack) {
 // long before the host says anything.
 TEST_F(Early, ARefusalGivesThemBackAtOnce) {
   deliver_early(0, {0, 2});
-  bench.deliver(block_of(3, 0, kBlock - 8));
+  bench.deliver(block_of(3, 0, kUnstaged - 8));
   EXPECT_EQ(bench.counter(PEAL_COUNTER_DROP_SIGNATURE), 1u);
   EXPECT_EQ(bench.port.packets_unsent(), 0u);
   deliver_early(1, {0, 2});
   EXPECT_EQ(bench.port.dma_count(), 0u) << "there is room";
-  bench.deliver(block_of(3, 1, kBlock - 8));
+  bench.deliver(block_of(3, 1, kUnstaged - 8));
 }
 
 TEST_F(Early, ADeathGivesThemBackAtOnce) {

@@ -11,14 +11,12 @@
 namespace peal::test {
 namespace {
 
-constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
 constexpr TimeNs kDead = CONFIG_DEAD_TIMEOUT_US * TimeNs{1000};
 constexpr TimeNs kWatch = kDead / 8;
 
 // Rank 1 of four: blocks of 0 and 2, 3 come from ranks 0 and 3.
 class Inquiries : public GroupTest {
  protected:
-  static constexpr size_t kBlock = 64;
   Inquiries() : GroupTest(4, 1) {}
 
   void post() {

@@ -487,21 +487,21 @@ TEST_F(ClosedContext, IsQuietOnlyWhenNoDmaIsUnderWay) {
 
 // A member that has left in order and only waits for a repair that somebody asked for is not dead.
 TEST_F(ClosedContext, AfterADestroyItIsNoDeathWhateverIsUnderWay) {
-  constexpr size_t kBlock = 2 * CONFIG_MTU_BYTES;
-  post_broadcast(0, kBlock);
+  constexpr size_t kTwoPieces = 2 * CONFIG_MTU_BYTES;
+  post_broadcast(0, kTwoPieces);
   bench.finish_all_dma();
   for (const uint32_t origin : {0u, 2u, 3u}) {
-    const auto block = pattern_block(0, origin, 0, kBlock);
+    const auto block = pattern_block(0, origin, 0, kTwoPieces);
     for (uint32_t piece = 0; piece < 2; piece++) {
       const auto from = block.begin() + piece * CONFIG_MTU_BYTES;
-      bench.deliver(
-          wire.hopping(broadcast_shape(kBlock), 0, piece, origin, {from, from + CONFIG_MTU_BYTES}));
+      bench.deliver(wire.hopping(broadcast_shape(kTwoPieces), 0, piece, origin,
+                                 {from, from + CONFIG_MTU_BYTES}));
     }
   }
   bench.finish_all_dma();
   bench.take_log();
   bench.submit(destroy_entry(member, 1, 9));
-  bench.deliver(wire.nack(2, broadcast_shape(kBlock), 0, 0, 1, 0));
+  bench.deliver(wire.nack(2, broadcast_shape(kTwoPieces), 0, 0, 1, 0));
   ASSERT_EQ(bench.port.dma_count(), 1u);
   bench.deliver(wire.signal(0, kDestroyShape, 1, 0));
   bench.deliver(wire.signal(3, kDestroyShape, 1, 1));
@@ -635,11 +635,11 @@ TEST_F(Leaving, TheTombstoneRepairsRecyclingToo) {
 
 // A promise that was not kept when the group was left: its timer goes with the member.
 TEST_F(Leaving, NoTimerOutlivesTheMember) {
-  constexpr size_t kBlock = CONFIG_MTU_BYTES;  // in the unit profile too large for staging
-  post_broadcast(0, kBlock);
+  constexpr size_t kUnstaged = CONFIG_MTU_BYTES;  // in the unit profile
+  post_broadcast(0, kUnstaged);
   bench.finish_all_dma();
-  deliver_others(0, kBlock);
-  bench.deliver(wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1));
+  deliver_others(0, kUnstaged);
+  bench.deliver(wire.nack(3, broadcast_shape(kUnstaged), 0, 0, 0, 1));
   EXPECT_NE(card_next_deadline(bench.card()), kNever);
   destroy(1);
   EXPECT_EQ(card_next_deadline(bench.card()), kNever);

@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint32_t kRanks = 4;
 constexpr uint32_t kRank = 1;
-constexpr size_t kBlock = 64;
 static_assert(CONFIG_STAGING_BUFFERS < CONFIG_CARD_MEMBERS, "so that a group goes without");
 
 // One rank of several groups, more than there are buffers.

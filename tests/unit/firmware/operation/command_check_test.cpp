@@ -11,8 +11,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kBlock = 64;
-
 // What the table's changes may refer to.
 struct Keys {
   Memory send;           // kBlockMax bytes, read only

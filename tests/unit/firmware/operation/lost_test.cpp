@@ -8,9 +8,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kBlock = 64;
-constexpr TimeNs kNack = CONFIG_NACK_TIMEOUT_US * TimeNs{1000};
-
 // Rank 1 of four: block 0 comes from rank 0, blocks 3 and 2 from rank 3.
 class Lost : public GroupTest {
  protected:

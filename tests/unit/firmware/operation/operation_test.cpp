@@ -10,8 +10,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kBlock = 64;
-
 class OperationRecord : public GroupTest {
  protected:
   [[nodiscard]] uint32_t records() { return card_holds(bench.card()).operations; }

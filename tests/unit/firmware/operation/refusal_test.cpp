@@ -7,8 +7,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kBlock = 64;
-
 class Refusal : public Verdict {
  protected:
   // That rank 0 disagrees, all are told.

@@ -8,8 +8,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kChunk = p2p::kChunkBytes;
-
 // The PUT of this number is lost, so many times.
 std::function<uint32_t(const Frame&)> lose(uint32_t number, uint32_t times = 1) {
   return [number, left = times](const Frame& frame) mutable -> uint32_t {

@@ -7,8 +7,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kChunk = p2p::kChunkBytes;
-
 TEST_F(PointToPoint, TagsChooseAndOrderDecides) {
   (void)send(0, 1, 1, 10, 100);
   (void)send(0, 1, 2, 20, 200);

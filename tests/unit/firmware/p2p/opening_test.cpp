@@ -10,8 +10,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kChunk = p2p::kChunkBytes;
-
 TEST_F(TalkTest, ARepeatedOpenIsAnsweredAlike) {
   EXPECT_EQ(open(kSender, kPlayed), handle);
   EXPECT_EQ(open(kSender, kPlayed ^ 0x10000), 0u) << "one of an earlier life";

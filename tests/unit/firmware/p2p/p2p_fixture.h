@@ -11,6 +11,8 @@
 
 namespace peal::test {
 
+inline constexpr size_t kChunk = p2p::kChunkBytes;
+
 class PointToPoint : public ::testing::Test {
  protected:
   static constexpr size_t kMemoryBytes = 40 * p2p::kChunkBytes;

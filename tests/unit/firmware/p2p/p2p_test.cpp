@@ -7,8 +7,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kChunk = p2p::kChunkBytes;
-
 TEST_F(PointToPoint, APutIsInMemoryAtItsOwnerWhenItIsOver) {
   const uint64_t cookie = put(0, 1, 3 * kChunk + 5, 64, 128);
   ASSERT_TRUE(run_until_ended(0, cookie));

@@ -12,8 +12,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kChunk = p2p::kChunkBytes;
-
 // As many messages that nobody wants as there are places, and more behind them.
 class Seeking : public PointToPoint {
  protected:

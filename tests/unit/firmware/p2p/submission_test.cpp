@@ -8,8 +8,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kChunk = p2p::kChunkBytes;
-
 class Submissions : public PointToPoint {
  protected:
   // How an entry ends that differs from a good one by this.

@@ -8,7 +8,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kChunk = p2p::kChunkBytes;
 constexpr uint32_t kRanks = 12;
 constexpr uint32_t kFew = 4;
 static_assert(kRanks - 1 > 2 * kFew && kRanks - 1 <= p2p::kWaiters && kFew <= p2p::kConnections);

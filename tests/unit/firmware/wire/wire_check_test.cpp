@@ -11,8 +11,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kBlock = 64;
-
 struct BadFrame {
   const char* name;
   std::function<void(Frame&)> spoil;  // seals where the checksum is to stay right

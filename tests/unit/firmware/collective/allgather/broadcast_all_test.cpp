@@ -10,8 +10,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kBlock = 64;
-
 class Broadcast : public GroupTest {
  protected:
   static std::string data(uint32_t to, uint64_t sequence, uint32_t origin, uint32_t hop,

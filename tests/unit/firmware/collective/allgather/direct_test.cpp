@@ -29,7 +29,6 @@ BenchOptions with_tables(uint32_t packet_buffers = 0) {
 
 class DirectOne : public GroupTest {
  protected:
-  static constexpr size_t kBlock = 64;
   static constexpr size_t kMost = (2 * kWindow + 2) * CONFIG_MTU_BYTES;
 
   explicit DirectOne(const BenchOptions& options = with_tables())

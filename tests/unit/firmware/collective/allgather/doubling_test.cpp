@@ -8,9 +8,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kBlock = 64;
-const std::string kMtu = std::to_string(CONFIG_MTU_BYTES);
-
 class DoublingBase : public GroupTest {
  protected:
   using GroupTest::GroupTest;
@@ -41,7 +38,7 @@ class Doubling : public DoublingBase {
   // A whole packet leaves.
   static std::string sent(uint32_t to, uint32_t step, uint32_t fragment) {
     return "send 1>" + std::to_string(to) + " DATA seq=0 piece=0 step=" + std::to_string(step) +
-           " frag=" + std::to_string(fragment) + " len=" + kMtu + "\n";
+           " frag=" + std::to_string(fragment) + " len=" + kMtuText + "\n";
   }
 };
 
@@ -142,7 +139,7 @@ TEST_F(Doubling, TheFirstStepWaitsForTheOwnBlockInTheChannel) {
   bench.take_log();
   bench.finish_dma();  // read, and on its way into the channel
   const std::string log = bench.take_log();
-  EXPECT_EQ(log, "dma_write channel+" + kMtu + " " + kMtu + "\n");
+  EXPECT_EQ(log, "dma_write channel+" + kMtuText + " " + kMtuText + "\n");
 }
 
 // ... and what the partners sent.
@@ -154,10 +151,10 @@ TEST_F(Doubling, TheNextStepWaitsForTheBytesInTheChannel) {
   bench.deliver(
       wire.doubling(doubling_shape(kBlockMax), 0, 0, 0, 0, pattern_block(0, 0, 0, piece)));
   ASSERT_EQ(bench.port.dma_count(), 1u);
-  EXPECT_EQ(bench.take_log(), "dma_write channel+0 " + kMtu + "\n");
+  EXPECT_EQ(bench.take_log(), "dma_write channel+0 " + kMtuText + "\n");
   bench.finish_all_dma();
-  EXPECT_EQ(bench.take_log(), "dma_read channel+0 " + kMtu + "\ndma_read channel+" + kMtu + " " +
-                                  kMtu + "\n" + sent(3, 1, 0) + sent(3, 1, 1));
+  EXPECT_EQ(bench.take_log(), "dma_read channel+0 " + kMtuText + "\ndma_read channel+" + kMtuText +
+                                  " " + kMtuText + "\n" + sent(3, 1, 0) + sent(3, 1, 1));
 }
 
 // Staging is given out in runs: what is free in front of another operation's part may be too short.

@@ -11,7 +11,6 @@ namespace peal::test {
 
 class RingTest : public GroupTest {
  protected:
-  static constexpr size_t kBlock = 64;
   static constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
   static constexpr size_t kMost = (2 * kWindow + 2) * CONFIG_MTU_BYTES;
 

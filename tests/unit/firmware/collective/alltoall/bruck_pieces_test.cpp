@@ -10,8 +10,6 @@
 namespace peal::test {
 namespace {
 
-const std::string kMtu = std::to_string(CONFIG_MTU_BYTES);
-
 // Rank 1 of 4 again, with blocks of more pieces than a channel has images: each of them a packet's
 // payload, but for the last.
 class BruckPieces : public BruckTest {
@@ -204,14 +202,14 @@ TEST_F(BruckPieces, TheResultWaitsForTheBytesInTheChannel) {
   bench.deliver(part(0, 1, 0));
   bench.deliver(part(0, 1, 1));
   const std::string log = bench.take_log();
-  EXPECT_EQ(log, "dma_write channel+" + std::to_string(2 * CONFIG_MTU_BYTES) + " " + kMtu +
+  EXPECT_EQ(log, "dma_write channel+" + std::to_string(2 * CONFIG_MTU_BYTES) + " " + kMtuText +
                      "\n"
                      "dma_write channel+" +
-                     std::to_string(3 * CONFIG_MTU_BYTES) + " " + kMtu + "\n");
+                     std::to_string(3 * CONFIG_MTU_BYTES) + " " + kMtuText + "\n");
   bench.finish_all_dma();
   std::string written;
   for (const uint32_t from : {1u, 2u, 3u, 0u})
-    written += "dma_write result+" + std::to_string(from * kLong) + " " + kMtu + "\n";
+    written += "dma_write result+" + std::to_string(from * kLong) + " " + kMtuText + "\n";
   EXPECT_EQ(lines_that_begin(bench.take_log(), "dma_write result"), written);
 }
 

@@ -9,7 +9,6 @@ namespace peal::test {
 
 class DirectTest : public AlltoallTest {
  protected:
-  static constexpr size_t kBlock = 64;
   static constexpr size_t kMost = (2 * CONFIG_PIECE_WINDOW + 2) * CONFIG_MTU_BYTES;
 
   // All peers hear of a fault, then the host.

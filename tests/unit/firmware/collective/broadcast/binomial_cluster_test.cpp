@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kImage = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
 constexpr size_t kPiece = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 64) * CONFIG_MTU_BYTES;
-constexpr size_t kWindow = 2 * CONFIG_PIECE_WINDOW * kPiece;
+constexpr size_t kWindowBytes = 2 * CONFIG_PIECE_WINDOW * kPiece;
 
 BenchOptions plenty() {
   BenchOptions options;
@@ -84,7 +84,7 @@ TEST_P(BinomialSizes, LongBlocksNeedFewCredits) {
 
 TEST_P(BinomialSizes, RanksComeOneAfterTheOther) {
   const uint32_t ranks = GetParam();
-  for (const size_t block : {size_t{40}, kPiece, kWindow + kPiece + 3}) {
+  for (const size_t block : {size_t{40}, kPiece, kWindowBytes + kPiece + 3}) {
     Cluster cluster(ranks, plenty());
     const uint32_t root = ranks - 1;
     for (uint32_t rank = ranks; rank-- > 0;) {
@@ -115,8 +115,8 @@ TEST_P(BinomialSizes, SurvivesABadWire) {
     for (auto& draw : draws) {
       const bool is_long = random.below(6) == 0;
       longs += is_long ? 1 : 0;
-      draw = {random.below(ranks),
-              is_long ? kWindow + random.below(3 * kPiece) : random.below(3 * CONFIG_MTU_BYTES)};
+      draw = {random.below(ranks), is_long ? kWindowBytes + random.below(3 * kPiece)
+                                           : random.below(3 * CONFIG_MTU_BYTES)};
     }
     EXPECT_GT(longs, 0u);
     const auto kind = [](uint64_t sequence) { return sequence % 7; };
@@ -150,7 +150,7 @@ TEST(BinomialCluster, FewPacketBuffersAreBackPressureOnly) {
   BenchOptions options;
   options.packet_buffers = 12;
   Cluster cluster(8, options);
-  const size_t block = kWindow + 5000;
+  const size_t block = kWindowBytes + 5000;
   for (uint64_t sequence = 0; sequence < 2; sequence++) broadcast_from(cluster, sequence, 3, block);
   ASSERT_TRUE(cluster.run_until_completions(2));
   expect_all(cluster, 2, "OK");
@@ -172,7 +172,7 @@ TEST(BinomialCluster, DisagreementAboutTheRootIsTold) {
 
 TEST(BinomialCluster, ALateRankHoldsUpALongBroadcastAndNobodyDies) {
   Cluster cluster(6, plenty());
-  const size_t block = kWindow + 2 * kPiece;
+  const size_t block = kWindowBytes + 2 * kPiece;
   for (uint32_t rank = 0; rank < 6; rank++) {
     if (rank != 4) cluster.broadcast(rank, 0, 1, block);
   }
@@ -188,7 +188,7 @@ TEST(BinomialCluster, ADeadLeafIsFoundAndNamed) {
   Cluster cluster(6, plenty());
   cluster.silence(4);  // a leaf below root 1, whose parent is rank 2
   for (uint32_t rank = 0; rank < 6; rank++) {
-    if (rank != 4) cluster.broadcast(rank, 0, 1, kWindow + 2 * kPiece);
+    if (rank != 4) cluster.broadcast(rank, 0, 1, kWindowBytes + 2 * kPiece);
   }
   const CardTimeouts timeouts = default_timeouts();
   ASSERT_TRUE(cluster.run_until_completions(1, 2 * timeouts.dead_ns + timeouts.nack_max_ns));

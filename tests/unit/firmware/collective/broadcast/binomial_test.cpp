@@ -9,9 +9,6 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kBlock = 64;
-const std::string kMtu = std::to_string(CONFIG_MTU_BYTES);
-
 class Binomial : public BinomialTest {
  protected:
   // The log when a fragment goes to the children: of rank 1 as root, or as relay below root 0.
@@ -152,24 +149,24 @@ TEST_F(Binomial, RootsChangeFromOneToTheNext) {
 TEST_F(Binomial, EarlyDataGoesOnAndWaitsInTheChannel) {
   const size_t block = 2 * CONFIG_MTU_BYTES;
   bench.deliver(packet(0, 0, block, 0, 1));
-  EXPECT_EQ(bench.take_log(), "dma_write channel+" + kMtu + " " + kMtu +
+  EXPECT_EQ(bench.take_log(), "dma_write channel+" + kMtuText + " " + kMtuText +
                                   "\n"
                                   "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 frag=1 len=" +
-                                  kMtu +
+                                  kMtuText +
                                   "\n"
                                   "send 1>5 DATA seq=0 piece=0 origin=0 hop=2 frag=1 len=" +
-                                  kMtu + "\n");
+                                  kMtuText + "\n");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_EARLY_DATA), 1u);
   // Its children may ask for it already.
   bench.finish_all_dma();
   bench.deliver(question(3, 0, block, 1, 0, 2));
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(),
-            "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 frag=1 len=" + kMtu + " repair\n");
+            "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 frag=1 len=" + kMtuText + " repair\n");
   post(0, 0, block);
-  EXPECT_EQ(bench.take_log(), "dma_read channel+" + kMtu + " " + kMtu + "\n");
+  EXPECT_EQ(bench.take_log(), "dma_read channel+" + kMtuText + " " + kMtuText + "\n");
   bench.finish_dma();
-  EXPECT_EQ(bench.take_log(), "dma_write target+" + kMtu + " " + kMtu + "\n");
+  EXPECT_EQ(bench.take_log(), "dma_write target+" + kMtuText + " " + kMtuText + "\n");
   bench.finish_dma();
   EXPECT_EQ(bench.take_log(), "");
   bench.deliver(packet(0, 0, block, 0, 0));
@@ -347,17 +344,18 @@ TEST_F(Binomial, RepairsAreWhatWasAskedForAndHasCome) {
   bench.port.take_sent();
   bench.take_log();
   bench.deliver(question(5, 0, block, 2, 0, 0b11110));
-  EXPECT_EQ(bench.take_log(), "dma_read channel+" + kMtu + " " + kMtu + "\ndma_read channel+" +
-                                  std::to_string(3 * CONFIG_MTU_BYTES) + " " + kMtu + "\n");
+  EXPECT_EQ(bench.take_log(), "dma_read channel+" + kMtuText + " " + kMtuText +
+                                  "\ndma_read channel+" + std::to_string(3 * CONFIG_MTU_BYTES) +
+                                  " " + kMtuText + "\n");
   const auto before = bench.counter(PEAL_COUNTER_SENT_REPAIR);
   bench.finish_all_dma();
   EXPECT_EQ(before, 2u);
   const std::vector<Frame> sent = bench.port.take_sent();
   ASSERT_EQ(sent.size(), 2u);
   EXPECT_EQ(frame_text(sent[0]),
-            "1>5 DATA seq=0 piece=0 origin=0 hop=2 frag=1 len=" + kMtu + " repair");
+            "1>5 DATA seq=0 piece=0 origin=0 hop=2 frag=1 len=" + kMtuText + " repair");
   EXPECT_EQ(frame_text(sent[1]),
-            "1>5 DATA seq=0 piece=0 origin=0 hop=2 frag=3 len=" + kMtu + " repair");
+            "1>5 DATA seq=0 piece=0 origin=0 hop=2 frag=3 len=" + kMtuText + " repair");
   EXPECT_TRUE(sent[0].payload == pattern_block(0, 0, CONFIG_MTU_BYTES, CONFIG_MTU_BYTES));
   EXPECT_TRUE(sent[1].payload == pattern_block(0, 0, 3 * CONFIG_MTU_BYTES, CONFIG_MTU_BYTES));
   bench.take_log();
