@@ -70,40 +70,34 @@ struct Call {
   return call;
 }
 
-// Of an operation whose blocks differ in length. A table says where they are: where the send blocks
-// lie only if `sends_parts`, else there is one at most.
-struct PartsCall {
-  peal_operation operation = PEAL_OPERATION_NONE;
-  bool in_place = false;
-  bool sends_parts = false;
-  Blocks send;  // none in place
-  Blocks receive;
-};
-
-[[gnu::always_inline]] inline PartsCall allgatherv(const peal_group& group, const void* send,
+[[gnu::always_inline]] inline PartsCall allgatherv(const peal_group&, const void* send,
                                                    void* receive, const size_t* bytes,
                                                    const size_t* offsets) {
-  PartsCall call;
-  call.operation = PEAL_OPERATION_ALLGATHERV;
-  call.in_place = send == PEAL_IN_PLACE;
-  call.receive = {receive, bytes, offsets, group.size, "receive"};
-  if (!call.in_place && bytes != nullptr)
-    call.send = {send, bytes + group.rank, nullptr, 1, "send"};
-  return call;
+  return {PEAL_OPERATION_ALLGATHERV, send, receive, {bytes, offsets}, {}};
 }
 
-[[gnu::always_inline]] inline PartsCall alltoallv(const peal_group& group, const void* send,
+[[gnu::always_inline]] inline PartsCall alltoallv(const peal_group&, const void* send,
                                                   const size_t* send_bytes,
                                                   const size_t* send_offsets, void* receive,
                                                   const size_t* receive_bytes,
                                                   const size_t* receive_offsets) {
-  PartsCall call;
-  call.operation = PEAL_OPERATION_ALLTOALLV;
-  call.in_place = send == PEAL_IN_PLACE;
-  call.sends_parts = !call.in_place;
-  call.receive = {receive, receive_bytes, receive_offsets, group.size, "receive"};
-  if (!call.in_place) call.send = {send, send_bytes, send_offsets, group.size, "send"};
-  return call;
+  return {PEAL_OPERATION_ALLTOALLV,
+          send,
+          receive,
+          {receive_bytes, receive_offsets},
+          {send_bytes, send_offsets}};
+}
+
+Blocks receive_blocks(const peal_group& group, const PartsCall& call) {
+  return {call.receive, call.received.bytes, call.received.offsets, group.size, "receive"};
+}
+
+// None in place. What an allgatherv sends is as long as what this rank has in the receive buffer.
+Blocks send_blocks(const peal_group& group, const PartsCall& call) {
+  if (call.in_place()) return {};
+  if (call.sends_parts())
+    return {call.send, call.sent.bytes, call.sent.offsets, group.size, "send"};
+  return {call.send, call.received.bytes + group.rank, nullptr, 1, "send"};
 }
 
 bool overlap(const Buffer& a, const Buffer& b) {
@@ -187,20 +181,20 @@ Buffer whole(const Extent& extent) {
 }
 
 // What is wrong whatever memory is registered; else the memory from first to last byte.
-peal_error check_blocks(const PartsCall& call, Extent* receive, Extent* send) {
+peal_error check_blocks(const peal_group& group, const PartsCall& call, Extent* receive,
+                        Extent* send) {
   const std::string name = names::operation(call.operation);
-  peal_error error = measure_blocks(name.c_str(), call.receive, receive);
-  if (error == PEAL_OK && call.send.count != 0) {
-    error = measure_blocks(name.c_str(), call.send, send);
-  }
+  const Blocks received = receive_blocks(group, call);
+  peal_error error = measure_blocks(name.c_str(), received, receive);
+  if (error != PEAL_OK) return error;
+  const Blocks sent = send_blocks(group, call);
+  if (sent.count != 0) error = measure_blocks(name.c_str(), sent, send);
   if (error != PEAL_OK || send->bytes == 0 || receive->bytes == 0) return error;
-  if (!overlap(whole(*send), whole(*receive)) || !blocks_overlap(call.send, call.receive)) {
-    return PEAL_OK;
-  }
+  if (!overlap(whole(*send), whole(*receive)) || !blocks_overlap(sent, received)) return PEAL_OK;
   return fail(PEAL_ERR_INVALID_ARGUMENT,
               "%s: blocks of the send buffer %p and of the receive buffer %p overlap: use "
               "PEAL_IN_PLACE",
-              name.c_str(), call.send.address, call.receive.address);
+              name.c_str(), call.send, call.receive);
 }
 
 // The group's first operation of this kind brings the memory of all of them.
@@ -210,7 +204,8 @@ peal_error make_part_tables(peal_group& group) {
   Allocation memory;
   const peal_error error = group.context->transport->allocate(
       PartTables::bytes_of(group.outstanding_max, parts), &memory);
-  if (error == PEAL_OK) group.part_tables.make(memory, group.outstanding_max, parts);
+  if (error == PEAL_OK)
+    group.part_tables.make(memory, group.outstanding_max, parts, group.destroy_request);
   return error;
 }
 
@@ -223,33 +218,33 @@ uint64_t deciding_bytes(const PartsCall& call, const Extent& receive) {
 peal_error name_blocks(peal_group& group, const PartsCall& call, Posting* posting) {
   Extent receive;
   Extent send;
-  peal_error error = check_blocks(call, &receive, &send);
+  peal_error error = check_blocks(group, call, &receive, &send);
   if (error != PEAL_OK) return error;
   posting->operation = call.operation;
   posting->algorithm =
       static_cast<uint8_t>(group.choice.algorithm(call.operation, deciding_bytes(call, receive)));
-  posting->flags = call.in_place ? PEAL_SUBMIT_IN_PLACE : 0;
+  posting->flags = call.in_place() ? PEAL_SUBMIT_IN_PLACE : 0;
   Name receive_name;
   Name send_name;
   const uint64_t version = memory_version(*group.context);
-  error = name_buffer<Side::kReceive>(group, version, call.operation, whole(receive), call.in_place,
-                                      &receive_name);
+  error = name_buffer<Side::kReceive>(group, version, call.operation, whole(receive),
+                                      call.in_place(), &receive_name);
   if (error != PEAL_OK) return error;
   error = name_buffer<Side::kSend>(group, version, call.operation, whole(send), false, &send_name);
   if (error != PEAL_OK) return error;
   posting->receive_key = receive_name.key;
   posting->send_key = send_name.key;
   // Else the table says where the blocks lie.
-  if (!call.sends_parts) posting->send_offset = send_name.offset;
+  if (!call.sends_parts()) posting->send_offset = send_name.offset;
   return PEAL_OK;
 }
 
 void write_table(const peal_group& group, const PartsCall& call, peal_part* parts) {
-  if (call.sends_parts) {
-    write_parts(call.send, group.send_hit.region.start, parts);
+  if (call.sends_parts()) {
+    write_parts(send_blocks(group, call), group.send_hit.region.start, parts);
     parts += group.size;
   }
-  write_parts(call.receive, group.receive_hit.region.start, parts);
+  write_parts(receive_blocks(group, call), group.receive_hit.region.start, parts);
 }
 
 void use_table(peal_group& group, const PartsCall& call, uint32_t table, Posting* posting) {
@@ -266,54 +261,65 @@ peal_error describe_posting(peal_group& group, const PartsCall& call, Posting* p
   return error;
 }
 
-[[gnu::always_inline]] inline PartArguments arguments_of(const peal_group& group,
-                                                         const PartsCall& call) {
-  return {call.operation, memory_version(*group.context), call.send, call.receive};
-}
-
 // There is room: a table that nobody reads any more.
-uint32_t free_table(const peal_group& group) {
+[[gnu::always_inline]] inline PartTables::Table& free_table(peal_group& group) {
   return group.part_tables.find(
-      [&](uint64_t cookie) { return is_pending(*group.context, cookie); });
+      [](const peal_request& user, uint64_t cookie) { return is_pending(user, cookie); });
 }
 
-[[gnu::always_inline]] inline peal_error submit_with(peal_group& group, uint32_t table,
+// There is room.
+[[gnu::always_inline]] inline peal_error submit_with(peal_group& group, PartTables::Table& table,
                                                      Posting& posting, peal_request** request) {
   peal_request* made = nullptr;
-  const peal_error error = submit(group, posting, &made);
+  const peal_error error = submit_in_room(group, posting, &made);
   if (error != PEAL_OK) return error;
-  group.part_tables.take(table, cookie_of(*made));
+  table.user = made;
+  table.cookie = cookie_of(*made);
   made->detached = request == nullptr;
   if (request != nullptr) *request = made;
   return PEAL_OK;
 }
 
-// Looks at all blocks, and writes the table. (By value, as what is refused.)
-[[gnu::noinline]] peal_error post_parts(peal_group& group, PartsCall call, peal_request** request) {
+// Looks at all blocks, and writes the table.
+peal_error post_anew(peal_group& group, const PartsCall& call, peal_request** request) {
   Posting posting = {};
   peal_error error = name_blocks(group, call, &posting);
   if (error == PEAL_OK) error = check_room(group);
   if (error == PEAL_OK) error = make_part_tables(group);
   if (error != PEAL_OK) return error;
-  const uint32_t table = free_table(group);
-  PartShape& shape = group.part_tables.shape(table);
-  shape.forget();
-  use_table(group, call, table, &posting);
-  shape.remember(arguments_of(group, call), posting);
+  PartTables::Table& table = free_table(group);
+  table.shape.forget();
+  use_table(group, call, group.part_tables.index_of(table), &posting);
+  table.shape.remember(call, group.size, memory_version(*group.context), posting);
   return submit_with(group, table, posting, request);
 }
 
-[[gnu::always_inline]] inline peal_error post_call(peal_group& group, const PartsCall& call,
-                                                   peal_request** request) {
-  if (!group.part_tables.made() || !has_room(group)) return post_parts(group, call, request);
-  const uint32_t table = free_table(group);
-  PartShape& shape = group.part_tables.shape(table);
-  if (!shape.is_of(arguments_of(group, call))) return post_parts(group, call, request);
-  return submit_with(group, table, shape.posting(), request);
+// The table that is free, if it was written for this call and there is room; else null.
+[[gnu::always_inline]] inline PartTables::Table* known_table(peal_group& group,
+                                                             const PartsCall& call) {
+  if (!group.part_tables.made() || !has_room(group)) [[unlikely]]
+    return nullptr;
+  PartTables::Table& table = free_table(group);
+  return table.shape.is_of(call, memory_version(*group.context)) ? &table : nullptr;
 }
 
-peal_error post(peal_group& group, const PartsCall& call, peal_request** request) {
-  return post_call(group, call, request);
+[[gnu::noinline]] peal_error post(peal_group& group, const PartsCall& call,
+                                  peal_request** request) {
+  PartTables::Table* const table = known_table(group, call);
+  if (table == nullptr) return post_anew(group, call, request);
+  return submit_with(group, *table, table->shape.posting(), request);
+}
+
+// Inlined is what there are registers for: a known call without offsets. What others get is a copy,
+// as a call that somebody might point to would have to lie in memory.
+[[gnu::always_inline]] inline peal_error post_call(peal_group& group, const PartsCall& call,
+                                                   peal_request** request) {
+  if (call.says_offsets()) [[unlikely]]
+    return post(group, PartsCall(call), request);
+  PartTables::Table* const table = known_table(group, call);
+  if (table == nullptr) [[unlikely]]
+    return post_anew(group, PartsCall(call), request);
+  return submit_with(group, *table, table->shape.posting(), request);
 }
 
 const uint8_t* bytes_at(const void* address) { return static_cast<const uint8_t*>(address); }
@@ -359,20 +365,21 @@ peal_error describe_operation(peal_group& group, const PartsCall& call, Posting*
   peal_error error = name_blocks(group, call, posting);
   Extent receive;
   if (error == PEAL_OK) {
-    error = measure_blocks(names::operation(call.operation).c_str(), call.receive, &receive);
+    error = measure_blocks(names::operation(call.operation).c_str(), receive_blocks(group, call),
+                           &receive);
   }
   if (error != PEAL_OK) return error;
   operation->operation = call.operation;
-  operation->in_place = call.in_place;
+  operation->in_place = call.in_place();
   operation->receive = reinterpret_cast<uint8_t*>(receive.start);
   operation->receive_bytes = receive.bytes;
-  operation->receives = parts_of(call.receive);
-  if (call.sends_parts) {
-    operation->sends = parts_of(call.send);
+  operation->receives = parts_of(receive_blocks(group, call));
+  if (call.sends_parts()) {
+    operation->sends = parts_of(send_blocks(group, call));
   } else if (call.operation == PEAL_OPERATION_ALLGATHERV) {
     const PersistentPart own =
-        call.in_place ? operation->receives[group.rank]
-                      : PersistentPart{bytes_at(call.send.address), call.send.bytes[0]};
+        call.in_place() ? operation->receives[group.rank]
+                        : PersistentPart{bytes_at(call.send), call.received.bytes[group.rank]};
     operation->sends.assign(group.size, own);
   } else {
     operation->sends = operation->receives;

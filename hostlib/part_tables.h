@@ -17,33 +17,42 @@ namespace peal::host {
 // Under the context's lock.
 class PartTables {
  public:
+  static constexpr uint64_t kNobody = ~uint64_t{0};  // no request has this cookie
+
+  // A place, and who had it last: a request of the context's, which may be another operation's by
+  // now, so its cookie as it was then.
+  struct Table {
+    const peal_request* user;  // never null, so that nobody need ask
+    uint64_t cookie = kNobody;
+    PartShape shape;  // what it was written for, kept by whoever writes it
+  };
+
   // What make() needs for so many tables.
   static size_t bytes_of(uint32_t tables, uint32_t parts) {
     return size_t{tables} * parts * sizeof(peal_part);
   }
 
   [[nodiscard]] bool made() const { return memory_.address != nullptr; }
-  // In memory that the card may read, which stays the caller's to release.
-  void make(const Allocation& memory, uint32_t tables, uint32_t parts) {
+  // In memory that the card may read, which stays the caller's to release. `any` request stands for
+  // the users that there were not yet; it lives as long.
+  void make(const Allocation& memory, uint32_t tables, uint32_t parts, const peal_request& any) {
     memory_ = memory;
     parts_ = parts;
-    users_.assign(tables, kNobody);
-    shapes_.assign(tables, {});
+    tables_.assign(tables, {&any, kNobody, {}});
   }
   [[nodiscard]] const Allocation& memory() const { return memory_; }
 
-  // One that nobody uses any more, as `pending(cookie)` says of those that were its users. There is
-  // always one: no more operations are outstanding than there are tables.
+  // One that nobody uses any more, as `pending(request, cookie)` says of those that were its users.
+  // There is always one: no more operations are outstanding than there are tables.
   template <typename Pending>
-  [[nodiscard]] uint32_t find(Pending pending) const {
-    uint32_t table = 0;
-    while (users_[table] != kNobody && pending(users_[table])) table++;
-    return table;
+  [[nodiscard]] Table& find(Pending pending) {
+    Table* table = tables_.data();
+    while (pending(*table->user, table->cookie)) table++;
+    return *table;
   }
-  void take(uint32_t table, uint64_t cookie) { users_[table] = cookie; }
-
-  // What it was written for, kept by whoever writes it.
-  [[nodiscard]] PartShape& shape(uint32_t table) { return shapes_[table]; }
+  [[nodiscard]] uint32_t index_of(const Table& table) const {
+    return static_cast<uint32_t>(&table - tables_.data());
+  }
 
   [[nodiscard]] uint32_t key() const { return memory_.key; }
   // Of a table, bytes into the key's memory.
@@ -53,12 +62,9 @@ class PartTables {
   }
 
  private:
-  static constexpr uint64_t kNobody = ~uint64_t{0};
-
   Allocation memory_;
   uint32_t parts_ = 0;  // of a table
-  std::vector<PartShape> shapes_;
-  std::vector<uint64_t> users_;  // cookie of the last operation of each table
+  std::vector<Table> tables_;
 };
 
 }  // namespace peal::host

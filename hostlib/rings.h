@@ -29,10 +29,12 @@ inline peal_error check_room(peal_group& group) {
 inline uint64_t cookie_of(const peal_request& request) {
   return uint64_t{request.generation} << 32 | request.index;
 }
-// Of a request of the context's table, which may be another one's by now.
-inline bool is_pending(const peal_context& context, uint64_t cookie) {
-  const peal_request& request = context.requests[static_cast<uint32_t>(cookie)];
+// Of an operation that had this request, which may be another one's by now.
+inline bool is_pending(const peal_request& request, uint64_t cookie) {
   return cookie_of(request) == cookie && request.state == peal_request::State::kPending;
+}
+inline bool is_pending(const peal_context& context, uint64_t cookie) {
+  return is_pending(context.requests[static_cast<uint32_t>(cookie)], cookie);
 }
 
 inline void set_state(peal_request& request, peal_request::State state) {
@@ -82,22 +84,29 @@ inline void forget_end(peal_request& request) {
   return true;
 }
 
-// The same for a request of the context's, which is detached where the caller wants none. TOO_MANY
-// when the group or the context has as many outstanding as the card takes: nothing was posted then.
-[[gnu::always_inline]] inline peal_error submit(peal_group& group, Posting& entry,
-                                                peal_request** request) {
+// The same for a request of the context's, which is detached where the caller wants none. There is
+// room, as check_room() said.
+[[gnu::always_inline]] inline peal_error submit_in_room(peal_group& group, Posting& entry,
+                                                        peal_request** request) {
   peal_context& context = *group.context;
-  const peal_error error = check_room(group);
-  if (error != PEAL_OK) [[unlikely]]
-    return error;
   peal_request& made = *context.free_requests;
-  peal_request* const next = made.next_free;
-  if (!post_entry(group, entry, made)) [[unlikely]]
+  context.free_requests = made.next_free;
+  if (!post_entry(group, entry, made)) [[unlikely]] {
+    context.free_requests = &made;
     return refuse_full_ring(context);
-  context.free_requests = next;
+  }
   made.detached = request == nullptr;
   if (request != nullptr) *request = &made;
   return PEAL_OK;
+}
+// The same where nobody has looked yet. TOO_MANY when the group or the context has as many
+// outstanding as the card takes: nothing was posted then.
+[[gnu::always_inline]] inline peal_error submit(peal_group& group, Posting& entry,
+                                                peal_request** request) {
+  const peal_error error = check_room(group);
+  if (error != PEAL_OK) [[unlikely]]
+    return error;
+  return submit_in_room(group, entry, request);
 }
 // The same for point-to-point, which is not counted in the group's order and has no limit but the
 // context's requests; the entry's sequence is a message's tag.

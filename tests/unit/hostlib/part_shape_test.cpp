@@ -19,32 +19,25 @@ struct AnyCall {
   std::vector<size_t> from = {0, 10, 20};
   std::vector<size_t> received = {4, 5, 6};
   std::vector<size_t> to = {};  // none: one behind the other
-  const uint8_t* send = kBuffer;
+  const void* send = kBuffer;
   const uint8_t* receive = kBuffer + 100;
-  bool in_place = false;
 
-  // Calls `use` with its arguments.
-  template <typename Use>
-  auto with(Use use) const {
-    const auto blocks = [](const uint8_t* address, const std::vector<size_t>& bytes,
-                           const std::vector<size_t>& offsets) {
-      return Blocks{address, bytes.data(), offsets.empty() ? nullptr : offsets.data(),
-                    static_cast<uint32_t>(bytes.size()), ""};
+  PartsCall call() const {
+    const auto arrays = [](const std::vector<size_t>& bytes, const std::vector<size_t>& offsets) {
+      return PartArrays{bytes.data(), offsets.empty() ? nullptr : offsets.data()};
     };
-    const Blocks sends = in_place ? Blocks() : blocks(send, sent, from);
-    const Blocks receives = blocks(receive, received, to);
-    return use(PartArguments{operation, version, sends, receives});
+    return {operation, send, receive, arrays(received, to), arrays(sent, from)};
   }
 };
 
 void remember(PartShape& shape, const AnyCall& call) {
   Posting posting = {};
   posting.send_key = 9;
-  call.with([&](const PartArguments& arguments) { shape.remember(arguments, posting); });
+  shape.remember(call.call(), static_cast<uint32_t>(call.received.size()), call.version, posting);
 }
 
 bool is_of(const PartShape& shape, const AnyCall& call) {
-  return call.with([&](const PartArguments& arguments) { return shape.is_of(arguments); });
+  return shape.is_of(call.call(), call.version);
 }
 
 TEST(PartShape, OfNothingAtFirstAndWhenForgotten) {
@@ -70,12 +63,12 @@ TEST(PartShape, EveryDifferenceIsSeen) {
       [](AnyCall& call) {
         call.to = {0, 4, 9};
       },
-      [](AnyCall& call) { call.send++; },
+      [](AnyCall& call) { call.send = kBuffer + 1; },
       [](AnyCall& call) { call.receive++; },
-      [](AnyCall& call) { call.in_place = true; },
+      [](AnyCall& call) { call.send = PEAL_IN_PLACE; },
       [](AnyCall& call) {
-        call.sent.pop_back();
-        call.from.pop_back();
+        call.from = {};
+        call.to = {0, 10, 20};
       },
   };
   for (size_t i = 0; i < std::size(changes); i++) {
@@ -93,10 +86,48 @@ TEST(PartShape, EveryDifferenceIsSeen) {
 TEST(PartShape, WithoutLengthsItIsNoCall) {
   PartShape shape;
   remember(shape, {});
-  const AnyCall call;
-  const Blocks send = {call.send, call.sent.data(), call.from.data(), 3, ""};
-  const Blocks receive = {call.receive, nullptr, nullptr, 3, ""};
-  EXPECT_FALSE(shape.is_of({call.operation, call.version, send, receive}));
+  const AnyCall any;
+  PartsCall call = any.call();
+  call.received.bytes = nullptr;
+  EXPECT_FALSE(shape.is_of(call, any.version));
+  call = any.call();
+  call.sent.bytes = nullptr;
+  EXPECT_FALSE(shape.is_of(call, any.version));
+}
+
+TEST(PartShape, OffsetsOfBothSidesAreCompared) {
+  AnyCall call;
+  call.to = {0, 10, 20};
+  PartShape shape;
+  remember(shape, call);
+  EXPECT_TRUE(is_of(shape, call));
+  call.to.back()++;
+  EXPECT_FALSE(is_of(shape, call));
+  call.to.back()--;
+  call.from.back()++;
+  EXPECT_FALSE(is_of(shape, call));
+  call.from = {};
+  EXPECT_FALSE(is_of(shape, call));
+}
+
+// In place, and of an allgather, the arrays of what is sent may be anything.
+TEST(PartShape, WhatNobodySendsIsNotCompared) {
+  for (const peal_operation operation : {PEAL_OPERATION_ALLTOALLV, PEAL_OPERATION_ALLGATHERV}) {
+    AnyCall any;
+    any.operation = operation;
+    if (operation == PEAL_OPERATION_ALLTOALLV) any.send = PEAL_IN_PLACE;
+    PartShape shape;
+    remember(shape, any);
+    PartsCall call = any.call();
+    call.sent = {};
+    EXPECT_TRUE(shape.is_of(call, any.version));
+    any.to = {0, 10, 20};
+    EXPECT_FALSE(is_of(shape, any));
+    remember(shape, any);
+    EXPECT_TRUE(is_of(shape, any));
+    any.to.back()++;
+    EXPECT_FALSE(is_of(shape, any));
+  }
 }
 
 }  // namespace

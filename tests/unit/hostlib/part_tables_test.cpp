@@ -17,26 +17,31 @@ TEST(PartTables, EveryTableIsForOneOperation) {
   PartTables tables;
   EXPECT_FALSE(tables.made());
   EXPECT_EQ(PartTables::bytes_of(3, 8), memory.size() * sizeof(peal_part));
-  tables.make({reinterpret_cast<uint8_t*>(memory.data()), PartTables::bytes_of(3, 8), 7}, 3, 8);
+  const peal_request user = {};
+  tables.make({reinterpret_cast<uint8_t*>(memory.data()), PartTables::bytes_of(3, 8), 7}, 3, 8,
+              user);
   EXPECT_TRUE(tables.made());
   EXPECT_EQ(tables.key(), 7u);
   std::set<uint64_t> pending;
-  const auto find = [&] {
-    return tables.find([&](uint64_t cookie) { return pending.count(cookie) != 0; });
+  const auto find = [&]() -> PartTables::Table& {
+    return tables.find([&](const peal_request& whose, uint64_t cookie) {
+      EXPECT_EQ(&whose, &user);
+      return pending.count(cookie) != 0;
+    });
   };
   for (uint32_t i = 0; i < 3; i++) {
-    EXPECT_EQ(find(), i);
-    EXPECT_EQ(find(), i) << "looking takes nothing";
+    EXPECT_EQ(tables.index_of(find()), i);
+    EXPECT_EQ(tables.index_of(find()), i) << "looking takes nothing";
     EXPECT_EQ(tables.offset(i), i * 8 * 16);
     EXPECT_EQ(tables.at(i), memory.data() + i * size_t{8});
-    tables.take(i, 100 + i);
+    find().cookie = 100 + i;
     pending.insert(100 + i);
   }
   pending.erase(101);
-  EXPECT_EQ(find(), 1u);
-  tables.take(1, 200);
+  EXPECT_EQ(tables.index_of(find()), 1u);
+  find().cookie = 200;
   pending = {100, 101, 200};
-  EXPECT_EQ(find(), 2u) << "its last user is who counts";
+  EXPECT_EQ(tables.index_of(find()), 2u) << "its last user is who counts";
 }
 
 // A group of one rank; its tables have two parts, one of them for what it sends.
