@@ -195,23 +195,33 @@ void advance(const Scope& scope) {
   if (own_state<Exchange>(operation).left == 0 && operation.dma == 0) operation_finish(scope);
 }
 
-// One question for each rank that owes something, of a few at a time. Peers are watched all the
-// time: of the dead most are somebody's peers, who waits as well.
-void chase(const Scope& scope) {
+// Who has sent none of several pieces is late, most likely: they would all have to be lost.
+bool seems_late(const Scope& scope, const Pair& pair, Rank origin) {
+  return !has_come(pair) && exchanges(scope, 1, origin);
+}
+
+enum class Whom : uint8_t { kAnybody, kOthers, kLate };
+
+bool is_one(const Scope& scope, Whom whom, const Pair& pair, Rank origin) {
+  return whom == Whom::kAnybody || (whom == Whom::kLate) == seems_late(scope, pair, origin);
+}
+
+// One question for each of these that owes something, of so many at a time, by turns. Peers are
+// watched all the time: of the dead most are somebody's peers, who waits as well.
+void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* turn) {
   auto& [card, member, operation] = scope;
-  if (!is_known(operation)) return;
   const Membership& self = member.membership;
-  auto& turn = own_state<Exchange>(operation);
   const bool suspects = asks_suspects(operation.inquiry);
   uint32_t visited = 0;
-  uint32_t last = turn.way;
+  uint32_t last = *turn;
   for (uint32_t i = 1; i < self.ranks; ++i) {
-    const uint32_t way = 1 + (turn.way + i) % (self.ranks - 1);
+    const uint32_t way = 1 + (*turn + i) % (self.ranks - 1);
     const Rank origin = minus(self.rank, way, self.ranks);
     const Pair& pair = pair_at(scope, way_of(self, origin));
+    if (!is_one(scope, whom, pair, origin)) continue;
     const uint32_t missing = missing_of(scope, pair, origin);
     if (missing == 0) continue;
-    if (visited == kAskedAtOnce) {
+    if (visited == at_a_time) {
       if (peer_entry(self.rank, origin, self.ranks) != kNoPeer) await_peer(card, member, origin);
       continue;
     }
@@ -221,7 +231,20 @@ void chase(const Scope& scope) {
     ++visited;
     last = way - 1;
   }
-  turn.way = static_cast<uint16_t>(last);
+  *turn = static_cast<uint16_t>(last);
+}
+
+// Of those that seem late one is asked, as the others would say the same.
+void chase(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (!is_known(operation)) return;
+  auto& exchange = own_state<Exchange>(operation);
+  if (asks_suspects(operation.inquiry)) {
+    chase_these(scope, Whom::kAnybody, kAskedAtOnce, &exchange.way);
+    return;
+  }
+  chase_these(scope, Whom::kOthers, kAskedAtOnce, &exchange.way);
+  chase_these(scope, Whom::kLate, 1, &exchange.late_way);
 }
 
 }  // namespace peal::direct

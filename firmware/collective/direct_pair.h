@@ -35,6 +35,7 @@ enum class Own : uint8_t {
 struct Exchange {
   uint32_t own_bytes;  // of the one block for all, where it is a part
   uint16_t way;        // with whom the next questions begin, so that all get their turn
+  uint16_t late_way;   // and those to who seems late
   uint16_t turn;       // and the next own blocks
   uint16_t left;       // pairs that have not exchanged everything
   uint16_t landing;    // blocks that are on their way to the user
@@ -44,8 +45,8 @@ struct Exchange {
   uint16_t slowest;
   uint16_t heard;
   uint16_t settled;
-  bool parted;  // those from whom nothing has come are not waited for
-  bool alone;   // there was no packet beside it: the next rank gets one to itself
+  bool parted : 1;  // those from whom nothing has come are not waited for
+  bool alone : 1;   // there was no packet beside it: the next rank gets one to itself
   Own own;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The direct all-to-all of long blocks: which pieces are open, what is kept of them and for how
 // long, and where what comes early waits.
+#include <set>
+
 #include "firmware/operation/layout.h"
 #include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
 
@@ -268,6 +270,35 @@ TEST_F(DirectLong, OneQuestionNamesAllPiecesOfTheWindow) {
   EXPECT_EQ(bench.take_log(), expected);
   answer(0, block, kWindow, (1u << kWindow) - 1);
   EXPECT_EQ(bench.port.take_sent().size(), kWindow);
+}
+
+// Ranks 0, 4 and 6 have sent nothing, and rank 3 one piece. All that nothing has come from would say
+// the same: one of them is asked at a time, and by turns.
+TEST_F(DirectLong, OfThoseThatSeemLateOneIsAskedAtATime) {
+  const uint32_t count = kWindow;
+  const size_t block = pieces(count);
+  post(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < count; piece++) {
+    for (const uint32_t sender : {2u, 5u, 7u}) bench.deliver(from(sender, block, piece));
+    bench.finish_all_dma();
+  }
+  bench.deliver(from(3, block));
+  bench.finish_all_dma();
+  bench.take_log();
+  std::set<std::string> asked;
+  TimeNs interval = default_timeouts().nack_ns;
+  for (uint32_t look = 1; look <= 3; look++) {
+    bench.advance(interval);
+    interval *= 2;
+    const std::string log = bench.take_log();
+    EXPECT_NE(log.find("send 1>3 NACK seq=0 piece=1 origin=3"), std::string::npos) << log;
+    EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
+    for (const char* late : {"origin=0", "origin=4", "origin=6"}) {
+      if (log.find(late) != std::string::npos) asked.insert(late);
+    }
+    EXPECT_EQ(asked.size(), look) << log;
+  }
 }
 
 }  // namespace
