@@ -162,6 +162,12 @@ class Cluster final : private Surroundings {
     uint32_t boot;    // of the card that asked for it
   };
 
+  // Where a card's memory is, side by side: looked at when all else of the card is in no cache.
+  struct CardPlace {
+    const Node* node;
+    const Card* card;
+  };
+
   void transmit(Node& node, SimPacket* packet) override;
   void release(SimPacket* packet) override;
   bool start_dma(Node& node, const DmaRequest& request) override;
@@ -172,6 +178,7 @@ class Cluster final : private Surroundings {
                       peal_admin_reply* reply);
   [[nodiscard]] TimeNs time_of(const SimPacket& packet) const;
   void pass_on(SimPacket* packet);
+  void look_ahead();
   void postpone(Node& node, const Event& event);
   [[nodiscard]] bool is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;
   void arrive(Node& node, uint32_t item);
@@ -196,6 +203,7 @@ class Cluster final : private Surroundings {
   VirtualWire wire_;
   emulator::FaultyWire faulty_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<CardPlace> places_;  // by card
   std::vector<Dma> dmas_;
   std::vector<uint32_t> free_dmas_;
   TimeNs now_ns_ = 0;

@@ -20,6 +20,7 @@ struct Event {
   uint32_t item;  // index of the packet, DMA record, submission or host event
 
   [[nodiscard]] EventKind kind() const { return static_cast<EventKind>(order_and_kind & 15); }
+  [[nodiscard]] bool is_timer() const { return order_and_kind >> 63 != 0; }
 };
 constexpr uint64_t order_and_kind(uint64_t insertion, EventKind kind) {
   const uint64_t last = kind == EventKind::kTimer ? uint64_t{1} << 63 : 0;

@@ -25,11 +25,30 @@ namespace peal::sim {
 template <size_t kBits>
 class OccupiedLists {
  public:
+  static constexpr size_t kNoList = kBits;
+
   [[nodiscard]] bool none() const { return first_word() == kWords; }
   // The first of them; there must be one.
   [[nodiscard]] size_t first() const {
     const size_t word = first_word();
     return word * 64 + static_cast<size_t>(std::countr_zero(bits_[word]));
+  }
+  // The first of them behind `list`, or kNoList.
+  [[nodiscard]] size_t next(size_t list) const {
+    size_t word = list / 64;
+    // (Twice, because 64 is too far for one shift.)
+    uint64_t behind = bits_[word] & ~uint64_t{0} << list % 64 << 1;
+    if (behind == 0) {
+      size_t group = word / 64;
+      uint64_t words = words_[group] & ~uint64_t{0} << word % 64 << 1;
+      while (words == 0) {
+        if (++group == words_.size()) return kNoList;
+        words = words_[group];
+      }
+      word = group * 64 + static_cast<size_t>(std::countr_zero(words));
+      behind = bits_[word];
+    }
+    return word * 64 + static_cast<size_t>(std::countr_zero(behind));
   }
   void set(size_t list) {
     bits_[list / 64] |= uint64_t{1} << list % 64;
@@ -71,6 +90,30 @@ class EventQueue {
     return near_ns_ + near_occupied_.first();
   }
 
+  // One of the next events, each at most once and kForeseen at most before they come: so that what
+  // they need can be fetched meanwhile. Null when there is nothing to look at now. What is put in
+  // between may come unforeseen. The event stays where it is until the next call of any kind.
+  const Event* foresee() {
+    if (foreseen_ == kForeseen || near_occupied_.none()) return nullptr;
+    uint32_t node = kNone;
+    if (horizon_ != kNone) {
+      node = nodes_[horizon_].next;
+      if (node == kNone && !nodes_[horizon_].event.is_timer())
+        node = near_[horizon_slot_].timers.first;
+    }
+    if (node == kNone) {
+      const size_t slot =
+          horizon_ == kNone ? near_occupied_.first() : near_occupied_.next(horizon_slot_);
+      if (slot == OccupiedLists<kNear>::kNoList) return nullptr;
+      horizon_slot_ = slot;
+      node = near_[slot].first == kNone ? near_[slot].timers.first : near_[slot].first;
+    }
+    horizon_ = node;
+    foreseen_++;
+    nodes_[node].foreseen = true;
+    return &nodes_[node].event;
+  }
+
   // The earliest event; there must be one.
   Event pop() {
     count_--;
@@ -85,6 +128,7 @@ class EventQueue {
 
  private:
   static constexpr uint32_t kNone = ~0u;
+  static constexpr uint32_t kForeseen = 3;
   static constexpr size_t kNear = 8192;    // lists of a nanosecond each
   static constexpr size_t kMiddle = 4096;  // lists of so many nanoseconds each
   static constexpr TimeNs kMiddleNs = kNear * kMiddle;
@@ -92,6 +136,7 @@ class EventQueue {
   struct Node {
     Event event;
     uint32_t next;
+    bool foreseen;
   };
   struct List {
     uint32_t first = kNone;
@@ -117,12 +162,12 @@ class EventQueue {
 
   uint32_t make(const Event& event) {
     if (free_ == kNone) {
-      nodes_.push_back({event, kNone});
+      nodes_.push_back({event, kNone, false});
       return static_cast<uint32_t>(nodes_.size() - 1);
     }
     const uint32_t node = free_;
     free_ = nodes_[node].next;
-    nodes_[node] = {event, kNone};
+    nodes_[node] = {event, kNone, false};
     return node;
   }
 
@@ -139,7 +184,7 @@ class EventQueue {
     const Event& event = nodes_[node].event;
     const size_t slot = event.at_ns - near_ns_;
     Slot& due = near_[slot];
-    append(event.kind() == EventKind::kTimer ? due.timers : due, node);
+    append(event.is_timer() ? due.timers : due, node);
     near_occupied_.set(slot);
   }
 
@@ -148,6 +193,8 @@ class EventQueue {
     list.first = nodes_[node].next;
     nodes_[node].next = free_;
     free_ = node;
+    if (nodes_[node].foreseen) foreseen_--;
+    if (node == horizon_) horizon_ = kNone;
     return nodes_[node].event;
   }
 
@@ -180,6 +227,11 @@ class EventQueue {
   uint32_t free_ = kNone;
   size_t count_ = 0;
   uint64_t inserted_ = 0;
+  // Of the near lists: the last event that foresee() gave out and that is still there, its list,
+  // and how many are.
+  uint32_t horizon_ = kNone;
+  uint32_t foreseen_ = 0;
+  size_t horizon_slot_ = 0;
   TimeNs near_ns_ = 0;  // of the first near list
   TimeNs middle_ns_ = 0;
   std::vector<Slot> near_ = std::vector<Slot>(kNear);

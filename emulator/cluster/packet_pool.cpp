@@ -82,14 +82,35 @@ SimPacket* PacketPool::copy(const SimPacket* packet) {
 
 // (Without a call: what the simulator sums is not the firmware's work, which tools/firmware-cost
 // counts by its functions.)
-PEAL_CRC_TARGET [[gnu::flatten]] uint32_t PacketPool::sum(const Payload& payload) {
-  return static_cast<uint32_t>(crc32c_steps::sum_bytes(0, payload.bytes, payload.sealed_bytes));
+PEAL_CRC_TARGET [[gnu::flatten]] SealSums PacketPool::sum(const Payload& payload) {
+  using crc32c_steps::step8;
+  using crc32c_steps::word_at;
+  const uint8_t* at = payload.bytes;
+  size_t rest = payload.sealed_bytes;
+  uint64_t first = 0;
+  uint64_t second = 0;
+  uint64_t third = 0;
+  uint64_t fourth = 0;
+  const auto add = [&](const uint8_t* from) {
+    first = step8(first, word_at(from));
+    second = step8(second, word_at(from + 8));
+    third = step8(third, word_at(from + 16));
+    fourth = step8(fourth, word_at(from + 24));
+  };
+  for (const uint8_t* const end = at + (rest & ~size_t{63}); at != end; at += 64) {
+    add(at);
+    add(at + 32);
+  }
+  rest &= 63;
+  first = crc32c_steps::sum_bytes(first, at, rest);
+  const auto lane = [](uint64_t sum) { return static_cast<uint32_t>(sum); };
+  return {{lane(first), lane(second), lane(third), lane(fourth)}};
 }
 
 void PacketPool::seal(Payload& payload, uint32_t bytes) const {
   payload.sealed = true;
   payload.sealed_bytes = std::min(bytes, mtu_bytes_);
-  payload.sealed_sum = sum(payload);
+  payload.sealed_sums = sum(payload);
 }
 
 bool PacketPool::release(SimPacket* packet) {
@@ -98,7 +119,7 @@ bool PacketPool::release(SimPacket* packet) {
   Payload* payload = packet->shared;
   bool intact = true;
   if (--payload->references == 0) {
-    intact = !payload->sealed || sum(*payload) == payload->sealed_sum;
+    intact = !payload->sealed || sum(*payload) == payload->sealed_sums;
     payloads_in_use_--;
     free_payloads_.push_back(payload);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emulator/cluster/block_pattern.h"
 #include "emulator/cluster/mix.h"
 
 namespace peal::sim {
@@ -11,94 +12,27 @@ namespace peal::sim {
 namespace {
 
 constexpr uint64_t kGuardBytes = 128;  // in front of and behind every buffer
-constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
 constexpr uint64_t kGarbageStream = 77;
-
-// Two words of a pattern, which every processor writes and compares as one.
-using Words = uint64_t __attribute__((vector_size(16)));
-
-// The words at offset `at`, a multiple of 8, of the pattern.
-Words words_at(uint64_t base, uint64_t at) {
-  const uint64_t first = base + at / 8 * kStep;
-  return Words{first, first + kStep};
-}
-
-Words load(const uint8_t* from) {
-  Words words;
-  std::memcpy(&words, from, sizeof(words));
-  return words;
-}
-
-// Word i of a pattern is base + i * kStep: cheap, and different at every offset of every base.
-void write_pattern(uint8_t* to, uint64_t bytes, uint64_t base) {
-  uint64_t at = 0;
-  Words low = words_at(base, 0);
-  Words high = words_at(base, 16);
-  for (; at + 32 <= bytes; at += 32, low += 4 * kStep, high += 4 * kStep) {
-    std::memcpy(to + at, &low, 16);
-    std::memcpy(to + at + 16, &high, 16);
-  }
-  base += at / 8 * kStep;
-  for (; at + 8 <= bytes; at += 8, base += kStep) std::memcpy(to + at, &base, 8);
-  if (at < bytes) std::memcpy(to + at, &base, bytes - at);
-}
-
-// What the bytes have that the pattern has not, words over each other: nothing where all are right.
-// (Nearly always they are, so it does not stop where not.)
-[[gnu::always_inline]] inline Words differences(const uint8_t* with, uint64_t bytes,
-                                                uint64_t base) {
-  uint64_t at = 0;
-  Words low = words_at(base, 0);
-  Words high = low + 2 * kStep;
-  Words differ = {};
-  for (; at + 32 <= bytes; at += 32, low += 4 * kStep, high += 4 * kStep)
-    differ |= (load(with + at) ^ low) | (load(with + at + 16) ^ high);
-  if (at == bytes) return differ;
-  uint64_t word = low[0];
-  for (; at + 8 <= bytes; at += 8, word += kStep) {
-    uint64_t got;
-    std::memcpy(&got, with + at, 8);
-    differ[0] |= got ^ word;
-  }
-  uint64_t rest = word;
-  std::memcpy(&rest, with + at, bytes - at);
-  differ[0] |= rest ^ word;
-  return differ;
-}
-
-bool none(Words words) { return (words[0] | words[1]) == 0; }
-
-// Offset of the first word that differs, or `bytes` when none does.
-uint64_t compare_pattern(const uint8_t* with, uint64_t bytes, uint64_t base) {
-  if (none(differences(with, bytes, base))) return bytes;
-  uint64_t at = 0;
-  for (; at + 8 <= bytes; at += 8, base += kStep)
-    if (std::memcmp(with + at, &base, 8) != 0) break;
-  return at;
-}
-
-// Whether bytes `from` to `to` behind the beginning are the pattern's.
-bool has_pattern(const uint8_t* begin, uint64_t from, uint64_t to, uint64_t base) {
-  for (; from < to && from % 8 != 0; from++)
-    if (begin[from] != static_cast<uint8_t>((base + from / 8 * kStep) >> from % 8 * 8))
-      return false;
-  return from >= to ||
-         compare_pattern(begin + from, to - from, base + from / 8 * kStep) == to - from;
-}
 
 uint64_t base_of(uint64_t sequence_base, const BlockName& name) {
   return mix(sequence_base ^ (uint64_t{name.to} << 32 | name.from));
 }
 
-bool blocks_are_right(const Blocks expected, uint64_t sequence_base, const uint8_t* result) {
+bool blocks_are_right(const Blocks& expected, const OperationPlan& operation,
+                      uint64_t sequence_base, const uint8_t* result) {
   const uint32_t count = expected.received();
-  Words differ = {};
+  if (count == 0) return true;
+  const BlockName first = expected.received_name(0);
+  // Such are most.
+  if (operation.block_bytes % 64 == 0 && !has_parts(operation.operation))
+    return run_is_right(result, {operation.block_bytes, count,
+                                 sequence_base ^ uint64_t{first.to} << 32, first.from});
   for (uint32_t i = 0; i < count; i++) {
     const Extent block = expected.received_extent(i);
     const uint64_t base = base_of(sequence_base, expected.received_name(i));
-    differ |= differences(result + block.offset, block.bytes, base);
+    if (compare_pattern(result + block.offset, block.bytes, base) != block.bytes) return false;
   }
-  return none(differ);
+  return true;
 }
 
 uint64_t round_up(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
@@ -170,7 +104,7 @@ std::string UserMemory::check_result(uint32_t index) const {
   const Blocks expected = blocks(slot);
   const uint64_t base = sequence_base(slot.sequence);
   const uint8_t* const result = receive_ + receive_offset(index);
-  if (blocks_are_right(expected, base, result)) return {};
+  if (blocks_are_right(expected, slot.operation, base, result)) return {};
   for (uint32_t i = 0; i < expected.received(); i++) {
     const BlockName name = expected.received_name(i);
     const Extent block = expected.received_extent(i);
@@ -272,7 +206,7 @@ std::string UserMemory::describe(const Slot& slot, uint64_t offset, uint64_t fou
     return "it is " + what + " of rank " + std::to_string(name.from) +
            (targets > 1 ? " for rank " + std::to_string(name.to) : "");
   };
-  const uint64_t word = offset / 8 * kStep;
+  const uint64_t word = offset / 8 * kPatternStep;
   for (uint64_t back = 0; back <= slot.sequence && back < 64; back++)
     for (BlockName name; name.from < shape_.ranks; name.from++)
       for (name.to = 0; name.to < targets; name.to++)
@@ -281,7 +215,7 @@ std::string UserMemory::describe(const Slot& slot, uint64_t offset, uint64_t fou
   for (BlockName name; name.from < shape_.ranks; name.from++)
     for (name.to = 0; name.to < targets; name.to++)
       for (uint64_t at = 0; at < slot.operation.block_bytes; at += 8)
-        if (found == block_base(slot.sequence, name) + at / 8 * kStep)
+        if (found == block_base(slot.sequence, name) + at / 8 * kPatternStep)
           return text("byte " + std::to_string(at) + " of the block", name);
   return "unknown bytes " + std::to_string(found);
 }

@@ -35,11 +35,11 @@ class Findings {
 enum class PostState : uint8_t { kNotPosted, kPosted, kCompleted };
 
 struct Post {
-  PostState state = PostState::kNotPosted;
-  uint32_t slot = 0;
-  uint16_t status = 0;
   TimeNs posted_ns = 0;
   TimeNs completed_ns = 0;
+  uint32_t slot = 0;
+  uint16_t status = 0;
+  PostState state = PostState::kNotPosted;
 };
 
 // One rank of one group.

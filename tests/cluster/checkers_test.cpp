@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "abi/status.h"
@@ -217,6 +218,34 @@ TEST(Seals, APayloadThatIsWrittenAfterItWasSent) {
     EXPECT_EQ(pool.release(packet), !spoil);
   }
   EXPECT_EQ(pool.packets_in_use(), 0u);
+}
+
+TEST(Seals, EveryByteThatIsWritten) {
+  PacketPool pool(1024, true);
+  for (uint32_t bytes = 0; bytes <= 200; bytes++) {
+    for (uint32_t at = 0; at < bytes; at++) {
+      SimPacket* packet = pool.allocate();
+      for (uint32_t i = 0; i < bytes; i++) packet->payload[i] = static_cast<uint8_t>(i * 3);
+      pool.seal(packet, bytes);
+      packet->payload[at] ^= uint8_t{1} << at % 8;
+      ASSERT_FALSE(pool.release(packet)) << at << " of " << bytes;
+    }
+  }
+}
+
+// Words that have changed places: sums side by side must not be one for all.
+TEST(Seals, WordsThatHaveChangedPlaces) {
+  PacketPool pool(1024, true);
+  for (uint32_t one = 0; one < 128; one += 8) {
+    for (uint32_t other = one + 8; other < 128; other += 8) {
+      SimPacket* packet = pool.allocate();
+      for (uint32_t i = 0; i < 128; i++) packet->payload[i] = static_cast<uint8_t>(i * 3);
+      pool.seal(packet, 128);
+      for (uint32_t i = 0; i < 8; i++)
+        std::swap(packet->payload[one + i], packet->payload[other + i]);
+      ASSERT_FALSE(pool.release(packet)) << one << " and " << other;
+    }
+  }
 }
 
 // A run as a whole: the same plan is fine, and is found wanting when more is asked of it.

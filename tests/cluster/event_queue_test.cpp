@@ -115,5 +115,82 @@ TEST(EventQueue, OrdersWhatIsNearAndWhatIsFar) {
   EXPECT_TRUE(queue.empty());
 }
 
+// What is foreseen comes in that order, at most once, and is not moved by a look at it.
+TEST(EventQueue, ForeseesWhatComesNext) {
+  EventQueue queue;
+  EXPECT_EQ(queue.foresee(), nullptr);
+  for (uint32_t i = 0; i < 1000; i++) {
+    const TimeNs at_ns = uint64_t{i / 3} * i / 3 % 8000;  // several lists, some with many
+    queue.push(at_ns, i % 7 == 0 ? EventKind::kTimer : EventKind::kHost, 0, i);
+  }
+  std::vector<uint32_t> foreseen;
+  std::vector<uint32_t> came;
+  while (!queue.empty()) {
+    size_t at_once = 0;
+    for (const Event* event = queue.foresee(); event != nullptr; event = queue.foresee()) {
+      foreseen.push_back(event->item);
+      at_once++;
+    }
+    EXPECT_LE(at_once, came.empty() ? 3u : 1u);
+    EXPECT_EQ(foreseen.size(), std::min(came.size() + 3, size_t{1000}));
+    came.push_back(queue.pop().item);
+  }
+  EXPECT_EQ(foreseen, came);
+}
+
+// Whatever is put in between: each at most once, before it comes, and the order stays.
+TEST(EventQueue, ForeseesAmongWhatIsPutIn) {
+  constexpr TimeNs kSpans[] = {1, 4, 300, 9'000, 500'000, 40 * kMillisecond};
+  emulator::Random random(43);
+  EventQueue queue;
+  Agenda agenda;
+  TimeNs now_ns = 0;
+  constexpr uint32_t kItems = 20'000;
+  std::vector<uint8_t> seen(kItems);
+  uint32_t items = 0;
+  uint32_t came_foreseen = 0;
+  while (items < kItems || !agenda.empty()) {
+    if (random.below(3) == 0) {
+      const Event* const event = queue.foresee();
+      if (event != nullptr) {
+        ASSERT_EQ(seen[event->item], 0) << event->item;
+        seen[event->item] = 1;
+      }
+    }
+    if (items < kItems && (agenda.empty() || random.below(100) < 51)) {
+      const TimeNs at_ns = now_ns + random.below(kSpans[random.below(std::size(kSpans))]);
+      const auto kind = static_cast<EventKind>(random.below(6));
+      queue.push(at_ns, kind, 0, items);
+      agenda.push(at_ns, kind, items++);
+    } else {
+      const Event event = queue.pop();
+      ASSERT_EQ(event.item, agenda.pop());
+      came_foreseen += seen[event.item];
+      seen[event.item] = 2;
+      now_ns = event.at_ns;
+    }
+  }
+  EXPECT_GT(came_foreseen, kItems / 5);
+}
+
+TEST(OccupiedLists, TheNextOneIsFound) {
+  constexpr size_t kLists = 3 * 4096;
+  emulator::Random random(44);
+  for (const uint64_t spread : {2, 70, 5000, 12000}) {
+    OccupiedLists<kLists> lists;
+    std::vector<size_t> set;
+    for (size_t list = random.below(spread); list < kLists; list += 1 + random.below(spread)) {
+      lists.set(list);
+      set.push_back(list);
+    }
+    if (set.empty()) continue;
+    std::vector<size_t> found = {lists.first()};
+    for (size_t list = lists.next(found[0]); list != OccupiedLists<kLists>::kNoList;
+         list = lists.next(list))
+      found.push_back(list);
+    EXPECT_EQ(found, set);
+  }
+}
+
 }  // namespace
 }  // namespace peal::sim
