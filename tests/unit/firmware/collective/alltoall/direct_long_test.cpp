@@ -272,8 +272,8 @@ TEST_F(DirectLong, OneQuestionNamesAllPiecesOfTheWindow) {
   EXPECT_EQ(bench.port.take_sent().size(), kWindow);
 }
 
-// Ranks 0, 4 and 6 have sent nothing, and rank 3 one piece. All that nothing has come from would say
-// the same: one of them is asked at a time, and by turns.
+// Ranks 0, 4 and 6 have sent nothing, and rank 3 one piece. Those three would say the same: one of
+// them is asked at a time, and by turns.
 TEST_F(DirectLong, OfThoseThatSeemLateOneIsAskedAtATime) {
   const uint32_t count = kWindow;
   const size_t block = pieces(count);
