@@ -206,8 +206,9 @@ bool is_one(const Scope& scope, Whom whom, const Pair& pair, Rank origin) {
   return whom == Whom::kAnybody || (whom == Whom::kLate) == seems_late(scope, pair, origin);
 }
 
-// One question for each of these that owes something, of so many at a time, by turns. Peers are
-// watched all the time: of the dead most are somebody's peers, who waits as well.
+// One question for each of these that owes something, of so many at a time, by turns. Peers, and
+// all that seem late, are watched all the time: of the other dead most are somebody's peers, who
+// waits as well.
 void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* turn) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
@@ -222,7 +223,8 @@ void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* tu
     const uint32_t missing = missing_of(scope, pair, origin);
     if (missing == 0) continue;
     if (visited == at_a_time) {
-      if (peer_entry(self.rank, origin, self.ranks) != kNoPeer) await_peer(card, member, origin);
+      const bool is_peer = peer_entry(self.rank, origin, self.ranks) != kNoPeer;
+      if (is_peer || whom == Whom::kLate) await_peer(card, member, origin);
       continue;
     }
     const bool asked = operation_may_ask(scope, origin);
