@@ -301,25 +301,5 @@ TEST_F(DirectLong, OfThoseThatSeemLateOneIsAskedAtATime) {
   }
 }
 
-// Nobody asks ranks 4 and 6 by then, which are no peers: that one of them is dead must show all the
-// same.
-TEST_F(DirectLong, AllThatSeemLateAreWatched) {
-  const size_t block = pieces(kWindow);
-  post(block);
-  bench.finish_all_dma();
-  for (uint32_t piece = 0; piece < kWindow; piece++) {
-    for (const uint32_t sender : {2u, 3u, 5u, 7u}) bench.deliver(from(sender, block, piece));
-    bench.finish_all_dma();
-  }
-  bench.advance(default_timeouts().nack_ns);
-  bench.take_log();
-  const TimeNs step = default_timeouts().nack_ns;
-  for (TimeNs at = 0; at < default_timeouts().probe_interval_ns; at += step) bench.advance(step);
-  const std::string log = bench.take_log();
-  for (const char* probe : {"send 1>0 PROBE", "send 1>4 PROBE", "send 1>6 PROBE"}) {
-    EXPECT_NE(log.find(probe), std::string::npos) << probe << "\n" << log;
-  }
-}
-
 }  // namespace
 }  // namespace peal::test
