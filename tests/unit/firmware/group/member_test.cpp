@@ -515,8 +515,8 @@ TEST_F(ClosedContext, AfterADestroyItIsNoDeathWhateverIsUnderWay) {
   EXPECT_EQ(bench.take_log(), "");
   EXPECT_FALSE(card_context_quiet(bench.card(), bench.context()));
   bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=" +
-                                       std::to_string(CONFIG_MTU_BYTES) + " repair\n");
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=" + kMtuText + " repair\n");
   EXPECT_TRUE(card_context_quiet(bench.card(), bench.context()));
 }
 

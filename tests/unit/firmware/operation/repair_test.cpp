@@ -306,8 +306,8 @@ TEST_F(Repair, ARepairUnderWayHoldsUpNoCompletion) {
   EXPECT_EQ(status_text(done[0].second.status), "OK");
   bench.take_log();
   bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=" +
-                                       std::to_string(CONFIG_MTU_BYTES) + " repair\n");
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=" + kMtuText + " repair\n");
 }
 
 TEST_F(Repair, NacksThatMakeNoSenseAreDroppedByName) {

@@ -94,7 +94,7 @@ TEST_F(DirectOne, TheBlockIsReadOnceForEverybodyAndKeptOnce) {
   post();
   EXPECT_EQ(bench.take_log(), "dma_read addresses+0 160\ndma_read given+0 64\n");
   bench.finish_all_dma();
-  const std::string kept = "dma_write channel+" + std::to_string(CONFIG_MTU_BYTES) + " 64\n";
+  const std::string kept = "dma_write channel+" + kMtuText + " 64\n";
   EXPECT_EQ(bench.take_log(), kept +
                                   "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
                                   "send 1>3 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
@@ -148,7 +148,7 @@ TEST_F(DirectOne, WhatIsOnItsWayIntoTheChannelIsRepairedFromTheUsersMemory) {
   EXPECT_EQ(bench.take_log(), "dma_read given+0 64\n");
   bench.finish_all_dma();
   nack(4);
-  EXPECT_EQ(bench.take_log(), "dma_read channel+" + std::to_string(CONFIG_MTU_BYTES) + " 64\n");
+  EXPECT_EQ(bench.take_log(), "dma_read channel+" + kMtuText + " 64\n");
   bench.finish_all_dma();
   deliver_all();
   EXPECT_TRUE(right());

@@ -101,8 +101,8 @@ TEST_F(BruckOf64Scattered, APacketThatCannotBeWrittenWholeIsNotTaken) {
   const std::string counted = change(wire.bruck(
       bruck_shape(kScattered), 0, 0, 5, 0,
       {last.begin(), last.begin() + static_cast<long>(CONFIG_MTU_BYTES / kPiece * kPiece)}));
-  ASSERT_EQ(counted, "+1 received, +" + std::to_string(CONFIG_MTU_BYTES) +
-                         " dma_write_bytes, +1 dma_operations, +1 early_data");
+  ASSERT_EQ(counted,
+            "+1 received, +" + kMtuText + " dma_write_bytes, +1 dma_operations, +1 early_data");
   constexpr size_t kRoom = (CONFIG_DMA_RECORDS - 1) / 8;
   ASSERT_GT(frames.size(), kRoom);
   for (size_t i = 0; i < kRoom; i++) {
