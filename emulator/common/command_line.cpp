@@ -3,6 +3,7 @@
 // what would be right.
 #include "emulator/common/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -78,26 +79,101 @@ std::string text_of_extra(const std::vector<std::string>& words) {
   return {};
 }
 
-CLI::Validator validator(std::function<std::string(std::string&)> function) {
-  return {std::move(function), ""};
-}
-
 std::string text_of(double value) {
   char digits[40];
   return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
 }
 
-}  // namespace
-
-void set_up_command(CLI::App& command, const std::string& usage) {
-  command.formatter(std::make_shared<Help>(usage));
-  command.set_help_flag("-h,--help", "Prints this text and exits.");
+void set_up(CLI::App& app, const std::string& usage) {
+  app.formatter(std::make_shared<Help>(usage));
+  app.set_help_flag("-h,--help", "Prints this text and exits.");
 }
 
-void set_up(CLI::App& app, const std::string& usage) {
-  set_up_command(app, usage);
-  app.set_version_flag("-V,--version", app.get_name() + " " PEAL_VERSION_TEXT,
-                       "Prints the version and exits.");
+}  // namespace
+
+App::App(const std::string& name, const std::string& usage, const std::string& description)
+    : owned_(std::make_unique<CLI::App>(description, name)), app_(owned_.get()) {
+  set_up(*app_, usage);
+  app_->set_version_flag("-V,--version", name + " " PEAL_VERSION_TEXT,
+                         "Prints the version and exits.");
+  app_->require_subcommand(0, 1);
+}
+
+App::App(CLI::App* command) : app_(command) {}
+App::~App() = default;
+
+App& App::add_command(const std::string& name, const std::string& usage,
+                      const std::string& description) {
+  CLI::App* const command = app_->add_subcommand(name, description);
+  set_up(*command, usage);
+  commands_.emplace_back(new App(command));
+  return *commands_.back();
+}
+
+void App::set_footer(const std::string& text) { app_->footer(text); }
+void App::end_at_first_word() { app_->prefix_command(); }
+bool App::chosen() const { return app_->parsed(); }
+std::vector<std::string> App::rest() const { return app_->remaining(); }
+
+Option& Option::check(Check check) {
+  option_->transform(CLI::Validator(std::move(check), ""));
+  return *this;
+}
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+Option& Option::excludes(const Option& other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+Option& Option::show_default() {
+  option_->capture_default_str();
+  return *this;
+}
+Option& Option::show_default(const std::string& text) {
+  option_->default_str(text);
+  return *this;
+}
+bool Option::given() const { return option_->count() > 0; }
+void Option::append_words(std::vector<std::string>* words) const {
+  for (const std::string& value : option_->results())
+    words->push_back(option_->get_name() + "=" + value);
+}
+
+// Of an option given twice the last counts.
+template <typename Value>
+Option Group::add(const std::string& names, Value& value, const std::string& placeholder,
+                  const std::string& text) {
+  return Option(app_.add_option(names, value, text)
+                    ->type_name(placeholder)
+                    ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+                    ->group(title_));
+}
+#define PEAL_ADD(Value) \
+  template Option Group::add(const std::string&, Value&, const std::string&, const std::string&)
+PEAL_ADD(int);
+PEAL_ADD(uint32_t);
+PEAL_ADD(uint64_t);
+PEAL_ADD(double);
+PEAL_ADD(std::string);
+PEAL_ADD(std::optional<uint32_t>);
+PEAL_ADD(std::optional<uint64_t>);
+#undef PEAL_ADD
+
+Option Group::add(const std::string& names, std::vector<std::string>& values,
+                  const std::string& placeholder, const std::string& text) {
+  return Option(app_.add_option(names, values, text)
+                    ->type_name(placeholder)
+                    ->allow_extra_args(false)
+                    ->group(title_));
+}
+
+Option Group::add_flag(const std::string& names, bool& value, const std::string& text) {
+  return Option(app_.add_flag(names, value, text)
+                    ->disable_flag_override()
+                    ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+                    ->group(title_));
 }
 
 bool parse_number(std::string_view text, double least, double most, double* value) {
@@ -116,72 +192,63 @@ bool parse_range(std::string_view text, uint64_t* first, uint64_t* last) {
          *first <= *last;
 }
 
-CLI::Validator whole(uint64_t least, uint64_t most) {
-  return validator([least, most](std::string& text) -> std::string {
+Check whole(uint64_t least, uint64_t most) {
+  return [least, most](std::string& text) -> std::string {
     uint64_t value = 0;
     if (!parse_whole(text, least, most, &value))
       return "'" + text + "' is no whole number from " + std::to_string(least) + " to " +
              std::to_string(most);
     text = std::to_string(value);  // CLI11 would read 010 as eight
     return {};
-  });
+  };
 }
 
-CLI::Validator number(double least, double most) {
-  return validator([least, most](std::string& text) -> std::string {
+Check number(double least, double most) {
+  return [least, most](std::string& text) -> std::string {
     double value = 0;
     if (parse_number(text, least, most, &value)) return {};
     return "'" + text + "' is no number from " + text_of(least) + " to " + text_of(most);
-  });
+  };
 }
 
-CLI::Validator one_of(std::vector<std::string> names) {
-  return validator([names = std::move(names)](std::string& text) -> std::string {
+Check one_of(std::vector<std::string> names) {
+  return [names = std::move(names)](std::string& text) -> std::string {
     std::string all;
     for (const std::string& name : names) {
       if (name == text) return {};
       all += (all.empty() ? "" : ", ") + name;
     }
     return "'" + text + "' is none of " + all;
-  });
+  };
 }
 
-std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
+std::optional<int> App::parse(int argc, const char* const* argv) {
   try {
-    app.parse(argc, argv);
+    app_->parse(argc, argv);
     // What follows a program's name is the program's; what comes before is ours.
-    if (const auto words = app.remaining();
+    if (const auto words = app_->remaining();
         !words.empty() && words[0] != "--" && words[0].size() > 1 && words[0][0] == '-')
-      return complain(app, text_of_extra(words));
+      return complain(text_of_extra(words));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    std::fputs(app_->help().c_str(), stdout);
     return 0;
   } catch (const CLI::CallForVersion& version) {
     std::puts(version.what());
     return 0;
   } catch (const CLI::ArgumentMismatch& error) {
-    return complain(app, text_of(app, error));
+    return complain(text_of(*app_, error));
   } catch (const CLI::ExtrasError&) {
-    return complain(app, text_of_extra(app.remaining(true)));
+    return complain(text_of_extra(app_->remaining(true)));
   } catch (const CLI::ParseError& error) {
-    return complain(app, error.what());
+    return complain(error.what());
   }
   return std::nullopt;
 }
 
-int complain(const CLI::App& app, const std::string& what) {
-  const std::string& name = app.get_name();
+int App::complain(const std::string& what) const {
+  const std::string& name = app_->get_name();
   std::fprintf(stderr, "%s: %s\nTry '%s --help'.\n", name.c_str(), what.c_str(), name.c_str());
   return kExitUsage;
-}
-
-std::vector<std::string> words_of(const std::vector<CLI::Option*>& options) {
-  std::vector<std::string> words;
-  for (const CLI::Option* const option : options) {
-    for (const std::string& value : option->results())
-      words.push_back(option->get_name() + "=" + value);
-  }
-  return words;
 }
 
 }  // namespace peal::command_line

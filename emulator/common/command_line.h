@@ -4,8 +4,9 @@
 // exit status then. Of an option given twice the last counts; one that may be repeated says so.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,72 +14,105 @@
 
 #include "base/whole_number.h"
 
+// CLI11 is a library of headers alone, which take seconds to compile: only command_line.cpp includes them.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace peal::command_line {
 
 inline constexpr int kExitUsage = 2;
 
-// Gives the program --help and --version, and the form of its help. `usage` follows "Usage: "; the
-// app must have a name.
-void set_up(CLI::App& app, const std::string& usage);
-// The same for one of its commands, which has no version of its own.
-void set_up_command(CLI::App& command, const std::string& usage);
+// Of a text that an option was given: empty, or what is wrong with it. It may write the text in another way.
+using Check = std::function<std::string(std::string&)>;
 
-// Adds options of one group of the help. `text` is a sentence; the default that an option captures
-// comes behind it.
+// A whole number: decimal, or hexadecimal behind 0x; a k or M at the end is 1024 or 1024 * 1024 of
+// them.
+Check whole(uint64_t least, uint64_t most);
+// A decimal number, a fraction too.
+Check number(double least, double most);
+Check one_of(std::vector<std::string> names);
+// Seconds, milliseconds, microseconds: the longest time that any option takes is ten years.
+inline constexpr uint64_t kMicrosecondsMax = uint64_t{10} * 365 * 24 * 3600 * 1'000'000;
+
+// One option of an app, which owns it.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  Option& check(Check check);
+  Option& required();
+  Option& excludes(const Option& other);
+  // The help says what happens without it: what the variable holds now, or this text.
+  Option& show_default();
+  Option& show_default(const std::string& text);
+
+  [[nodiscard]] bool given() const;
+  // What was given, as the words of another command line.
+  void append_words(std::vector<std::string>* words) const;
+
+ private:
+  CLI::Option* option_;
+};
+
+// A program's command line, or that of one of its commands.
+class App {
+ public:
+  // With --help and --version. `usage` follows "Usage: ".
+  App(const std::string& name, const std::string& usage, const std::string& description);
+  ~App();
+
+  // Without --version. The app owns it.
+  App& add_command(const std::string& name, const std::string& usage,
+                   const std::string& description);
+  // Behind the options in the help.
+  void set_footer(const std::string& text);
+  // What follows the first word is another program's.
+  void end_at_first_word();
+
+  // The exit status when the program should end now: help and version were printed, or what is
+  // wrong.
+  std::optional<int> parse(int argc, const char* const* argv);
+  // After parsing: whether this command was named; the words of the other program.
+  [[nodiscard]] bool chosen() const;
+  [[nodiscard]] std::vector<std::string> rest() const;
+  // Says what is wrong, as "NAME: WHAT", and how to get help. Returns kExitUsage.
+  [[nodiscard]] int complain(const std::string& what) const;
+
+ private:
+  friend class Group;
+  explicit App(CLI::App* command);
+
+  std::unique_ptr<CLI::App> owned_;  // not a command's
+  CLI::App* app_;
+  std::vector<std::unique_ptr<App>> commands_;
+};
+
+// Adds options of one group of the help. `text` is a sentence.
 class Group {
  public:
-  explicit Group(CLI::App& app, std::string title = "Options")
-      : app_(app), title_(std::move(title)) {}
+  explicit Group(App& app, std::string title = "Options")
+      : app_(*app.app_), title_(std::move(title)) {}
 
+  // Of the types that command_line.cpp names.
   template <typename Value>
-  CLI::Option* add(const std::string& names, Value& value, const std::string& placeholder,
-                   const std::string& text) {
-    return app_.add_option(names, value, text)
-        ->type_name(placeholder)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-        ->group(title_);
-  }
+  Option add(const std::string& names, Value& value, const std::string& placeholder,
+             const std::string& text);
   // One value each time that it is given.
-  CLI::Option* add(const std::string& names, std::vector<std::string>& values,
-                   const std::string& placeholder, const std::string& text) {
-    return app_.add_option(names, values, text)
-        ->type_name(placeholder)
-        ->allow_extra_args(false)
-        ->group(title_);
-  }
-  CLI::Option* add_flag(const std::string& names, bool& value, const std::string& text) {
-    return app_.add_flag(names, value, text)
-        ->disable_flag_override()
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-        ->group(title_);
-  }
+  Option add(const std::string& names, std::vector<std::string>& values,
+             const std::string& placeholder, const std::string& text);
+  Option add_flag(const std::string& names, bool& value, const std::string& text);
 
  private:
   CLI::App& app_;
   std::string title_;
 };
 
-// For Option::transform(). A whole number: decimal, or hexadecimal behind 0x; a k or M at the end
-// is 1024 or 1024 * 1024 of them.
-CLI::Validator whole(uint64_t least, uint64_t most);
-// A decimal number, a fraction too.
-CLI::Validator number(double least, double most);
-CLI::Validator one_of(std::vector<std::string> names);
-// Seconds, milliseconds, microseconds: the longest time that any option takes is ten years.
-inline constexpr uint64_t kMicrosecondsMax = uint64_t{10} * 365 * 24 * 3600 * 1'000'000;
-
 // For texts that are more than one number: false when `text` is none, or beyond the bounds.
 using peal::parse_whole;
 bool parse_number(std::string_view text, double least, double most, double* value);
 // "A-B", or "A" alone for A-A.
 bool parse_range(std::string_view text, uint64_t* first, uint64_t* last);
-
-// The exit status when the program should end now: help and version were printed, or what is wrong.
-std::optional<int> parse(CLI::App& app, int argc, const char* const* argv);
-// Says what is wrong, as "NAME: WHAT", and how to get help. Returns kExitUsage.
-int complain(const CLI::App& app, const std::string& what);
-
-// What was given of these options, as the words of another command line.
-std::vector<std::string> words_of(const std::vector<CLI::Option*>& options);
 
 }  // namespace peal::command_line

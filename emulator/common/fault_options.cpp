@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include "emulator/common/command_line.h"
-
 namespace peal::command_line {
 namespace {
 
@@ -16,16 +14,16 @@ emulator::TimeNs nanoseconds(double us) {
 
 }  // namespace
 
-void FaultOptions::add_faults(CLI::App& app) {
+void FaultOptions::add_faults(App& app) {
   Group group(app, kTitle);
   const auto probability = [&](const std::string& name, double& value, const std::string& text) {
-    options_.push_back(group.add(name, value, "P", text)->transform(number(0, 1)));
-    options_.back()->capture_default_str();
+    options_.push_back(group.add(name, value, "P", text).check(number(0, 1)));
+    options_.back().show_default();
   };
   const auto longest = [&](const std::string& name, double& value, const std::string& text) {
     options_.push_back(group.add(name, value, "US", text)
-                           ->transform(number(0, static_cast<double>(kMicrosecondsMax)))
-                           ->capture_default_str());
+                           .check(number(0, static_cast<double>(kMicrosecondsMax)))
+                           .show_default());
   };
   probability("--loss", faults_.loss, "Loses a frame with this probability, 0 to 1.");
   probability("--duplicate", faults_.duplicate, "Delivers a frame twice with this probability.");
@@ -37,15 +35,15 @@ void FaultOptions::add_faults(CLI::App& app) {
   probability("--corrupt", faults_.corrupt, "Flips a bit of a frame with this probability.");
 }
 
-void FaultOptions::add_plan_and_seed(CLI::App& app) {
+void FaultOptions::add_plan_and_seed(App& app) {
   Group group(app, kTitle);
   options_.push_back(group.add("--fault-plan", plans_, "PLAN",
                                "Adds several faults, partitions and spared cards too, as "
                                "loss=0.01,partition=FIRST-LAST:FROM_US-UNTIL_US,spare=FIRST-LAST. "
                                "Repeatable."));
   options_.push_back(group.add("--seed", seed_, "S", "Draws the faults from this seed.")
-                         ->transform(whole(0, UINT64_MAX))
-                         ->capture_default_str());
+                         .check(whole(0, UINT64_MAX))
+                         .show_default());
 }
 
 std::string FaultOptions::read(emulator::FaultPlan* plan) const {
@@ -59,6 +57,10 @@ std::string FaultOptions::read(emulator::FaultPlan* plan) const {
   return {};
 }
 
-std::vector<std::string> FaultOptions::words() const { return words_of(options_); }
+std::vector<std::string> FaultOptions::words() const {
+  std::vector<std::string> words;
+  for (const Option& option : options_) option.append_words(&words);
+  return words;
+}
 
 }  // namespace peal::command_line

@@ -3,10 +3,10 @@
 // for those that pass them on (pealrun, peal-perf).
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "emulator/common/command_line.h"
 #include "emulator/common/fault_injector.h"
 
 namespace peal::command_line {
@@ -15,9 +15,9 @@ namespace peal::command_line {
 class FaultOptions {
  public:
   // --loss, --duplicate, --reorder, --reorder-us, --delay, --delay-us, --corrupt
-  void add_faults(CLI::App& app);
+  void add_faults(App& app);
   // --fault-plan and --seed
-  void add_plan_and_seed(CLI::App& app);
+  void add_plan_and_seed(App& app);
 
   // After parsing. Empty, or what is wrong with it.
   std::string read(emulator::FaultPlan* plan) const;
@@ -31,7 +31,7 @@ class FaultOptions {
   double delay_us_ = 200;
   std::vector<std::string> plans_;
   uint64_t seed_ = 1;
-  std::vector<CLI::Option*> options_;
+  std::vector<Option> options_;
 };
 
 }  // namespace peal::command_line

@@ -232,30 +232,30 @@ int run(const BenchOptions& options) {
 
 int main(int argc, char** argv) {
   peal::nic::BenchOptions options;
-  CLI::App app("Measures what a collective costs the core that all cards of a peal-nic share.",
-               "peal-nic-bench");
   namespace command_line = peal::command_line;
-  command_line::set_up(app, "peal-nic-bench [OPTIONS]");
+  command_line::App app(
+      "peal-nic-bench", "peal-nic-bench [OPTIONS]",
+      "Measures what a collective costs the core that all cards of a peal-nic share.");
   command_line::Group group(app);
   group.add("--ranks", options.ranks, "N", "Runs N ranks, 1 to 64, each with a card of its own.")
-      ->transform(command_line::whole(1, 64))
-      ->capture_default_str();
+      .check(command_line::whole(1, 64))
+      .show_default();
   group.add("--bytes", options.bytes, "N", "Gathers blocks of N bytes, 1 to 1M.")
-      ->transform(command_line::whole(1, 1 << 20))
-      ->capture_default_str();
+      .check(command_line::whole(1, 1 << 20))
+      .show_default();
   group.add("--iterations", options.iterations, "N", "Measures N operations.")
-      ->transform(command_line::whole(1, 10'000'000))
-      ->capture_default_str();
+      .check(command_line::whole(1, 10'000'000))
+      .show_default();
   group
       .add("--algorithm", options.algorithm, "NAME",
            "Runs all-to-all-broadcast, recursive-doubling, or dissemination (the barrier).")
-      ->transform(command_line::one_of(
+      .check(command_line::one_of(
           peal::names::names_of(peal::names::kAlgorithms,
                                 {PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST,
                                  PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_ALGORITHM_DISSEMINATION})))
-      ->capture_default_str();
+      .show_default();
   group.add_flag("--software-checksums", options.software_checksums,
                  "Has the firmware compute CRC32C; by default nobody does.");
-  if (const auto status = command_line::parse(app, argc, argv)) return *status;
+  if (const auto status = app.parse(argc, argv)) return *status;
   return peal::nic::run(options);
 }

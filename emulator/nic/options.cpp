@@ -61,11 +61,11 @@ struct RawOptions {
   uint64_t connection_memory_mib = 0;
 };
 
-void declare_cards(CLI::App& app, NicOptions* options, RawOptions* raw) {
+void declare_cards(command_line::App& app, NicOptions* options, RawOptions* raw) {
   Group group(app);
   group.add("--cards", options->cards, "N", "Runs N cards, 1 to 256, on one polling core.")
-      ->transform(whole(1, kCardsMax))
-      ->capture_default_str();
+      .check(whole(1, kCardsMax))
+      .show_default();
   group.add("--socket", options->socket_path, "PATH",
             "Serves host processes on this Unix socket (libpeal: emu:PATH,card=I).");
   group.add("--pci", raw->pci, "SOCKET,RAMFILE[,MIB]",
@@ -74,7 +74,7 @@ void declare_cards(CLI::App& app, NicOptions* options, RawOptions* raw) {
   group
       .add("--lcore-affinity", raw->cpu, "CPU",
            "Pins the polling core to this CPU. Default: not pinned.")
-      ->transform(whole(0, CPU_SETSIZE - 1));
+      .check(whole(0, CPU_SETSIZE - 1));
   group.add("--engine-lcore", raw->engine_cpus, "CPU",
             "Has what the cards' transmit engines send carried by a polling core of its own, "
             "pinned to this CPU. Repeatable: engines take turns. Default: the one polling core "
@@ -83,28 +83,28 @@ void declare_cards(CLI::App& app, NicOptions* options, RawOptions* raw) {
       .add("--checksums", raw->checksums, "HOW",
            "Has CRC32C computed by the firmware (software), by nobody (skip), or skips it only on "
            "a wire without faults (auto).")
-      ->transform(one_of({"auto", "software", "skip"}))
-      ->capture_default_str();
+      .check(one_of({"auto", "software", "skip"}))
+      .show_default();
   group
       .add("--memory-budget", options->memory_budget_mib, "MIB",
            "Creates at most so many MiB of memory for all clients together.")
-      ->transform(whole(1, kMibMax))
-      ->capture_default_str();
+      .check(whole(1, kMibMax))
+      .show_default();
   group
       .add("--packet-buffers", options->packet_buffers, "N",
            "Gives each card N packet buffers, 64 to 65536.")
-      ->transform(whole(64, 65536))
-      ->capture_default_str();
+      .check(whole(64, 65536))
+      .show_default();
 }
 
-void declare_shares(CLI::App& app, NicOptions* options, RawOptions* raw) {
+void declare_shares(command_line::App& app, NicOptions* options, RawOptions* raw) {
   Group group(app, "Shares of clients");
   ShareOptions& shares = options->shares;
   group.add("--admit", raw->admitted, "USER",
             "Also serves this user (name or number), sure of a share of everything. Repeatable.");
   const auto limit = [&](const char* name, uint64_t* value, const char* unit,
                          const std::string& text) {
-    group.add(name, *value, unit, text)->transform(whole(1, kMibMax));
+    group.add(name, *value, unit, text).check(whole(1, kMibMax));
   };
   const std::string user = " Default: all but what others are sure of.";
   limit("--user-connections", &shares.user_connections, "N", "Limits a user's connections." + user);
@@ -123,13 +123,13 @@ void declare_shares(CLI::App& app, NicOptions* options, RawOptions* raw) {
         "Limits the MiB created for a connection." + connection);
 }
 
-void declare_patience(CLI::App& app, NicOptions* options, RawOptions* raw) {
+void declare_patience(command_line::App& app, NicOptions* options, RawOptions* raw) {
   Group group(app, "Patience");
   const auto add = [&](const char* name, uint64_t& value, const char* unit, uint64_t preset,
                        const std::string& text) {
     group.add(name, value, unit, text)
-        ->transform(whole(0, command_line::kMicrosecondsMax))
-        ->default_str(std::to_string(preset));
+        .check(whole(0, command_line::kMicrosecondsMax))
+        .show_default(std::to_string(preset));
   };
   const CardTimeouts& preset = options->timeouts;
   add("--nack-us", raw->nack_us, "US", preset.nack_ns / 1000,
@@ -143,14 +143,14 @@ void declare_patience(CLI::App& app, NicOptions* options, RawOptions* raw) {
   group
       .add("--copy-deadline-ms", options->copy_deadline_ms, "MS",
            "Ends a client whose registered memory cannot be reached for so many milliseconds.")
-      ->transform(whole(1, 3'600'000))
-      ->capture_default_str();
+      .check(whole(1, 3'600'000))
+      .show_default();
   add("--idle-us", options->idle_us, "US", options->idle_us,
       "Stays awake for so many microseconds without work.");
   group.add_flag("--no-sleep", raw->no_sleep, "Never sleeps: polls for ever.");
 }
 
-void declare_seeing(CLI::App& app, NicOptions* options, RawOptions* raw) {
+void declare_seeing(command_line::App& app, NicOptions* options, RawOptions* raw) {
   Group group(app, "Seeing what happens");
   group.add("--trace", options->trace_path, "FILE",
             "Writes a line per sent frame to this file. Default: none.");
@@ -159,7 +159,7 @@ void declare_seeing(CLI::App& app, NicOptions* options, RawOptions* raw) {
   group
       .add("--ready-fd", options->ready_fd, "FD",
            "Writes 'ready' to this descriptor when the cards can be used. Default: none.")
-      ->transform(whole(0, INT_MAX));
+      .check(whole(0, INT_MAX));
   group.add("--pid-file", options->pid_path, "FILE",
             "Writes the process id to this file, and removes it at the end. Default: none.");
   group.add_flag("--no-telemetry", raw->no_telemetry, "Opens no DPDK telemetry socket.");
@@ -171,7 +171,7 @@ void declare_seeing(CLI::App& app, NicOptions* options, RawOptions* raw) {
             "Names this process for DPDK (dpdk-telemetry.py -f NAME). Default: peal-PID.");
 }
 
-void declare(CLI::App& app, NicOptions* options, RawOptions* raw) {
+void declare(command_line::App& app, NicOptions* options, RawOptions* raw) {
   declare_cards(app, options, raw);
   declare_shares(app, options, raw);
   raw->faults.add_faults(app);
@@ -277,19 +277,18 @@ std::string apply(const RawOptions& raw, NicOptions* options) {
 }  // namespace
 
 std::optional<int> parse_options(int argc, char** argv, NicOptions* options) {
-  CLI::App app(
+  command_line::App app(
+      "peal-nic", "peal-nic [OPTIONS] --socket PATH | --pci SOCKET,RAMFILE[,MIB]...",
       "Runs Peal's firmware as emulated network cards on DPDK, unprivileged and without "
       "hugepages.\n"
-      "Host processes reach the cards through a Unix socket, virtual machines through a PCI card.",
-      "peal-nic");
-  command_line::set_up(app, "peal-nic [OPTIONS] --socket PATH | --pci SOCKET,RAMFILE[,MIB]...");
+      "Host processes reach the cards through a Unix socket, virtual machines through a PCI card.");
+
   options->timeouts = default_timeouts();
   options->packet_buffers = std::min<uint32_t>(CONFIG_PACKET_BUFFERS, 1024);
   RawOptions raw;
   declare(app, options, &raw);
-  if (const auto status = command_line::parse(app, argc, argv)) return status;
-  if (const std::string error = apply(raw, options); !error.empty())
-    return command_line::complain(app, error);
+  if (const auto status = app.parse(argc, argv)) return status;
+  if (const std::string error = apply(raw, options); !error.empty()) return app.complain(error);
   return std::nullopt;
 }
 

@@ -190,23 +190,23 @@ int IdealCard::run() {
 }
 
 int start(int argc, char** argv) {
-  CLI::App app(
+  command_line::App app(
+      "ideal-card", "ideal-card FD CPU",
       "Plays the ideal card: copies and flags, without packets. peal-perf --floor starts it; by "
-      "itself it is of no use.",
-      "ideal-card");
-  command_line::set_up(app, "ideal-card FD CPU");
+      "itself it is of no use.");
+
   int fd = -1;
   std::string cpu_text;
   command_line::Group group(app);
   group.add("FD", fd, "", "Is the descriptor of the shared memory.")
-      ->transform(command_line::whole(0, INT_MAX));
+      .check(command_line::whole(0, INT_MAX));
   group.add("CPU", cpu_text, "", "Is the processor to run on, or -1 for any.");
-  if (const auto status = command_line::parse(app, argc, argv)) return *status;
-  if (cpu_text.empty()) return command_line::complain(app, "FD and CPU are missing");
+  if (const auto status = app.parse(argc, argv)) return *status;
+  if (cpu_text.empty()) return app.complain("FD and CPU are missing");
   uint64_t cpu = 0;
   const bool pinned = cpu_text != "-1";
   if (pinned && !command_line::parse_whole(cpu_text, 0, CPU_SETSIZE - 1, &cpu))
-    return command_line::complain(app, "CPU: '" + cpu_text + "' is neither a processor nor -1");
+    return app.complain("CPU: '" + cpu_text + "' is neither a processor nor -1");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (pinned) {
     cpu_set_t one;

@@ -31,8 +31,8 @@ struct RawOptions {
   std::optional<uint32_t> window;
   command_line::FaultOptions faults;
   std::vector<std::string> launch;  // only declared: pealrun reads them
-  std::vector<CLI::Option*> launch_options;
-  CLI::Option* cards = nullptr;  // one of them
+  std::vector<command_line::Option> launch_options;
+  std::optional<command_line::Option> cards;  // one of them
 };
 
 bool parse_sizes(std::string_view text, std::vector<uint64_t>* sizes) {
@@ -130,51 +130,51 @@ std::string read_spread(const std::string& text, Options* options) {
   return {};
 }
 
-void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
+void declare_measuring(command_line::App& app, Options* options, RawOptions* raw) {
   Group group(app);
   group.add("OPERATION", raw->operation, "", "Is one of " + operation_words() + ".");
   group
       .add("--ranks", options->ranks, "N",
            "Runs N ranks, 1 to 1024; under a launcher there are the launcher's.")
-      ->transform(whole(1, kRanksMax))
-      ->capture_default_str();
+      .check(whole(1, kRanksMax))
+      .show_default();
   group
       .add("--sizes", raw->sizes, "A,B,...",
            "Uses blocks of so many bytes, 0 to 64M, on average; k and M are 1024 and 1024 * 1024.")
-      ->capture_default_str();
+      .show_default();
   group
       .add("--algorithm", raw->algorithm, "NAME",
            "Uses libpeal's choice (auto), one of the operation's algorithms, or each of them "
            "(all).")
-      ->capture_default_str();
+      .show_default();
   group
       .add("--memory", raw->memory, "KIND",
            "Uses memory made by the card (alloc), any memory (registered), or both.")
-      ->transform(one_of({"alloc", "registered", "both"}))
-      ->capture_default_str();
+      .check(one_of({"alloc", "registered", "both"}))
+      .show_default();
   group
       .add("--iterations", options->iterations, "N",
            "Measures N operations per size, 1 to 100000000.")
-      ->transform(whole(1, 100'000'000))
-      ->capture_default_str();
+      .check(whole(1, 100'000'000))
+      .show_default();
   group
       .add("--warmup", options->warmup, "N",
            "Runs N operations before each round, 0 to 1000000, unmeasured.")
-      ->transform(whole(0, 1'000'000))
-      ->capture_default_str();
+      .check(whole(0, 1'000'000))
+      .show_default();
   group.add("--rounds", options->rounds, "N", "Measures in N parts, 1 to 1000.")
-      ->transform(whole(1, 1000))
-      ->default_str("1; with --floor, --compare-loss and --overlap 10");
+      .check(whole(1, 1000))
+      .show_default("1; with --floor, --compare-loss and --overlap 10");
   group
       .add("--root", options->root, "R",
            "Broadcasts from rank R, 0 to 1023; that one runs ahead of the others. Default: each "
            "rank in turn.")
-      ->transform(whole(0, kRanksMax - 1));
+      .check(whole(0, kRanksMax - 1));
   group
       .add("--spread", raw->spread, "HOW",
            "Of allgatherv and alltoallv: has blocks that rise to twice the size (rising), are all "
            "alike (even), or one of them with everything (one). Default: rising.")
-      ->transform(one_of({"rising", "even", "one"}));
+      .check(one_of({"rising", "even", "one"}));
   group.add_flag("--in-place", options->in_place,
                  "Has what is sent in the receive buffer; not of broadcast.");
   group.add_flag("--persistent", options->persistent,
@@ -192,26 +192,26 @@ void declare_measuring(CLI::App& app, Options* options, RawOptions* raw) {
           "--work-us", options->work_us, "W",
           "Computes W microseconds of processor time for each operation, 0 to 10000000; 0: as long "
           "as it takes.")
-      ->transform(whole(0, 10'000'000))
-      ->capture_default_str();
+      .check(whole(0, 10'000'000))
+      .show_default();
   group
       .add("--at-once", options->at_once, "K",
            "Of groups: makes K, 1 to 4096, before it destroys them.")
-      ->transform(whole(1, kGroupsMax))
-      ->capture_default_str();
+      .check(whole(1, kGroupsMax))
+      .show_default();
   group
       .add("--window", raw->window, "W",
            "Of sendrecv, put and get: has W, 1 to 30, of them under way together.")
-      ->transform(whole(1, kWindowMax))
-      ->default_str("16");
+      .check(whole(1, kWindowMax))
+      .show_default("16");
   group.add("--tests", options->tests, "K", "Looks at the operation K times meanwhile, 0 to 1000.")
-      ->transform(whole(0, 1000))
-      ->capture_default_str();
+      .check(whole(0, 1000))
+      .show_default();
   group.add("--json", options->json, "FILE",
             "Writes the records to this file, as a JSON list. Default: none.");
 }
 
-void declare_launch(CLI::App& app, RawOptions* raw) {
+void declare_launch(command_line::App& app, RawOptions* raw) {
   Group group(app, "For pealrun, when peal-perf starts itself (see pealrun --help)");
   const auto add = [&](const char* name, const char* placeholder, const char* text) {
     raw->launch_options.push_back(group.add(name, raw->launch, placeholder, text));
@@ -237,7 +237,7 @@ std::string read_comparison(const RawOptions& raw, Options* options) {
     return "--work-us and --tests are of --overlap";
   if (!options->compare_loss) return {};
   if (options->floor) return "--compare-loss and --floor: one of them";
-  if (raw.cards->count() > 0) return "--compare-loss and --cards: each rank has cards of its own";
+  if (raw.cards->given()) return "--compare-loss and --cards: each rank has cards of its own";
   const std::string cards = std::to_string(2 * options->ranks);
   const std::string spared =
       std::to_string(options->ranks) + "-" + std::to_string(2 * options->ranks - 1);
@@ -266,8 +266,8 @@ std::string apply(const RawOptions& raw, Options* options) {
   emulator::FaultPlan plan;
   if (std::string error = raw.faults.read(&plan); !error.empty()) return error;
   options->launch = raw.faults.words();
-  const auto others = command_line::words_of(raw.launch_options);
-  options->launch.insert(options->launch.end(), others.begin(), others.end());
+  for (const command_line::Option& option : raw.launch_options)
+    option.append_words(&options->launch);
   options->memories = memories_of(raw.memory);
   if (options->operation == PEAL_OPERATION_BARRIER) {
     options->sizes = {0};
@@ -298,7 +298,8 @@ const char* talk_name(Talk talk) {
 }
 
 std::optional<int> parse_options(int argc, char** argv, Options* options) {
-  CLI::App app(
+  command_line::App app(
+      "peal-perf", "peal-perf OPERATION [OPTIONS]",
       "Measures the latency of a collective: max(end) - min(start) over the ranks, per iteration; "
       "of a broadcast\nfrom the root's start. Every rank writes all it sends before, and reads and "
       "checks the whole result after\neach operation; both are in the measured time. With "
@@ -308,15 +309,13 @@ std::optional<int> parse_options(int argc, char** argv, Options* options) {
       "get are between "
       "ranks 2k and 2k + 1: half a round trip of a\nmessage, the whole of a put or a get, and "
       "--window of them together. Without a launcher's\nenvironment (PEAL_RANK) it starts itself "
-      "under pealrun.",
-      "peal-perf");
-  command_line::set_up(app, "peal-perf OPERATION [OPTIONS]");
+      "under pealrun.");
+
   RawOptions raw;
   declare_measuring(app, options, &raw);
   declare_launch(app, &raw);
-  if (const auto status = command_line::parse(app, argc, argv)) return status;
-  if (const std::string error = apply(raw, options); !error.empty())
-    return command_line::complain(app, error);
+  if (const auto status = app.parse(argc, argv)) return status;
+  if (const std::string error = apply(raw, options); !error.empty()) return app.complain(error);
   return std::nullopt;
 }
 

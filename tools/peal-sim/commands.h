@@ -30,20 +30,20 @@ inline int exit_status(uint64_t failed, uint64_t stuck) {
 }
 
 // One scenario from options; the command without a name.
-Command add_run_command(CLI::App& app);
+Command add_run_command(command_line::App& app);
 // Random scenarios for some minutes; and one of them again.
-Command add_soak_command(CLI::App& app);
-Command add_replay_command(CLI::App& app);
+Command add_soak_command(command_line::App& app);
+Command add_replay_command(command_line::App& app);
 // What hosts can compute while an operation runs.
-Command add_overlap_command(CLI::App& app);
+Command add_overlap_command(command_line::App& app);
 // The papers' figures of programs.
-Command add_broadcast_figure_command(CLI::App& app);
-Command add_alltoall_figure_command(CLI::App& app);
-Command add_allgather_figure_command(CLI::App& app);
+Command add_broadcast_figure_command(command_line::App& app);
+Command add_alltoall_figure_command(command_line::App& app);
+Command add_allgather_figure_command(command_line::App& app);
 // Programs, for who counts what they cost a card.
-Command add_program_cost_command(CLI::App& app);
+Command add_program_cost_command(command_line::App& app);
 // Packets per second of real time.
-Command add_throughput_command(CLI::App& app);
+Command add_throughput_command(command_line::App& app);
 
 // As it was called: each configuration of the card has a program of its own.
 inline std::string& program_name() {

@@ -25,7 +25,7 @@ void add_model(Group& group, std::string* file, const std::string& what,
   group
       .add("--model", *file, "FILE",
            "Takes " + what + " from this file; see tools/peal-sim/models/" + example + ".json.")
-      ->required();
+      .required();
 }
 
 void add_json(Group& group, std::string* file) {
@@ -235,73 +235,71 @@ int allgather_figure(const AllgatherArguments& arguments) {
 
 }  // namespace
 
-Command add_broadcast_figure_command(CLI::App& app) {
+Command add_broadcast_figure_command(command_line::App& app) {
   auto arguments = std::make_shared<BroadcastArguments>();
   BroadcastArguments& a = *arguments;
   Group group(app);
   add_model(group, &a.model, "the costs in virtual time, and the torus,", "tofu2");
   group.add("--bytes", a.bytes, "N", "Broadcasts so many bytes.")
-      ->transform(whole(1, uint64_t{1} << 30))
-      ->capture_default_str();
+      .check(whole(1, uint64_t{1} << 30))
+      .show_default();
   group.add("--segment", a.segment, "N", "Cuts them into segments of so many.")
-      ->transform(whole(1, uint64_t{1} << 30))
-      ->capture_default_str();
+      .check(whole(1, uint64_t{1} << 30))
+      .show_default();
   add_json(group, &a.json);
   return [arguments] { return broadcast_figure(*arguments); };
 }
 
-Command add_alltoall_figure_command(CLI::App& app) {
+Command add_alltoall_figure_command(command_line::App& app) {
   auto arguments = std::make_shared<AlltoallArguments>();
   AlltoallArguments& a = *arguments;
   Group group(app);
   add_model(group, &a.model, "the costs in virtual time", "connectx2");
-  group.add("--ranks", a.ranks, "N", "Has so many ranks.")
-      ->transform(whole(2, 1024))
-      ->capture_default_str();
+  group.add("--ranks", a.ranks, "N", "Has so many ranks.").check(whole(2, 1024)).show_default();
   group.add("--ranks-per-card", a.ranks_per_card, "N", "Gives so many ranks one card.")
-      ->transform(whole(1, 32))
-      ->capture_default_str();
+      .check(whole(1, 32))
+      .show_default();
   group.add("--bytes", a.bytes, "N", "Each rank has so many bytes for each.")
-      ->transform(whole(1, 1 << 26))
-      ->capture_default_str();
+      .check(whole(1, 1 << 26))
+      .show_default();
   group.add("--window", a.window, "W", "Sends so many before it waits for them; 0: several.")
-      ->transform(whole(0, 1024))
-      ->capture_default_str();
+      .check(whole(0, 1024))
+      .show_default();
   group
       .add("--overlap", a.overlap, "N",
            "Measures what hosts can compute in, over so many starts one after the other; 0: the "
            "time of one start.")
-      ->transform(whole(0, 1000))
-      ->capture_default_str();
+      .check(whole(0, 1000))
+      .show_default();
   add_json(group, &a.json);
   return [arguments] { return alltoall_figure(*arguments); };
 }
 
-Command add_allgather_figure_command(CLI::App& app) {
+Command add_allgather_figure_command(command_line::App& app) {
   auto arguments = std::make_shared<AllgatherArguments>();
   AllgatherArguments& a = *arguments;
   Group group(app);
   add_model(group, &a.model, "the costs in virtual time", "mvapich-pcix");
   group.add("--ranks", a.ranks, "N", "Has so many ranks, with a card each.")
-      ->transform(whole(2, 256))
-      ->capture_default_str();
+      .check(whole(2, 256))
+      .show_default();
   group.add("--bytes", a.bytes, "N", "Each rank has so many bytes for all.")
-      ->transform(whole(1, 1 << 20))
-      ->capture_default_str();
+      .check(whole(1, 1 << 20))
+      .show_default();
   group.add_flag("--messages", a.messages,
                  "Compares it with messages of hosts, a rendezvous for each exchange.");
   group
       .add("--message-us", a.message_us, "US",
            "A message sent or received costs its host so much. Default: as the model says.")
-      ->transform(number(0, 1000));
+      .check(number(0, 1000));
   group
       .add("--page-us", a.page_us, "US",
            "A page of memory registered costs its host so much. Default: as the model says.")
-      ->transform(number(0, 1000));
+      .check(number(0, 1000));
   group
       .add("--deregister-us", a.deregister_us, "US",
            "Memory given back costs its host so much. Default: as the model says.")
-      ->transform(number(0, 1000));
+      .check(number(0, 1000));
   add_json(group, &a.json);
   return [arguments] { return allgather_figure(*arguments); };
 }

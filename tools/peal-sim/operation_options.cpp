@@ -61,21 +61,21 @@ void OperationOptions::add_to(command_line::Group& group) {
   group
       .add("--operation", operation, "NAME",
            "Posts allgather, barrier, broadcast, alltoall, allgatherv or alltoallv.")
-      ->transform(command_line::one_of(names::names_of(names::kOperations, kOperations)))
-      ->capture_default_str();
+      .check(command_line::one_of(names::names_of(names::kOperations, kOperations)))
+      .show_default();
   group.add("--algorithm", algorithm, "NAME", algorithm_help())
-      ->transform(command_line::one_of(algorithm_names()));
+      .check(command_line::one_of(algorithm_names()));
   group
       .add("--bytes", bytes, "B",
            "Sends blocks of so many bytes; allgatherv and alltoallv of at most so many: empty, "
            "short and long "
            "ones.")
-      ->transform(command_line::whole(0, UINT32_MAX))
-      ->capture_default_str();
+      .check(command_line::whole(0, UINT32_MAX))
+      .show_default();
   group
       .add("--root", root, "RANK",
            "Broadcasts from this rank; random: from another one each time, which the seed decides.")
-      ->capture_default_str();
+      .show_default();
   group.add_flag("--in-place", in_place,
                  "Keeps a rank's own blocks in its receive buffer (allgather, alltoall, and "
                  "with parts).");

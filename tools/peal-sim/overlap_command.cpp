@@ -69,30 +69,30 @@ using command_line::whole;
 
 }  // namespace
 
-Command add_overlap_command(CLI::App& app) {
+Command add_overlap_command(command_line::App& app) {
   auto arguments = std::make_shared<OverlapArguments>();
   OverlapArguments& a = *arguments;
   Group group(app);
   a.operation.add_to(group);
   group.add("--cards", a.cards, "N", "Simulates so many cards, with a rank each.")
-      ->transform(whole(1, 1024))
-      ->capture_default_str();
+      .check(whole(1, 1024))
+      .show_default();
   group.add("--operations", a.operations, "N", "Posts so many operations, one after the other.")
-      ->transform(whole(1, 1'000'000))
-      ->capture_default_str();
+      .check(whole(1, 1'000'000))
+      .show_default();
   group
       .add("--work-us", a.work_us, "US",
            "Computes for so many microseconds after each post; 0: as long as the operation takes.")
-      ->transform(number(0, 1e9))
-      ->capture_default_str();
+      .check(number(0, 1e9))
+      .show_default();
   group
       .add("--late", a.late, "FRACTION",
            "Posts late, by up to so many times what the operation takes, each rank and time anew.")
-      ->transform(number(0, 1000))
-      ->capture_default_str();
+      .check(number(0, 1000))
+      .show_default();
   group.add("--seed", a.seed, "S", "Decides how late a rank is.")
-      ->transform(whole(0, UINT64_MAX))
-      ->capture_default_str();
+      .check(whole(0, UINT64_MAX))
+      .show_default();
   group.add("--model", a.model, "FILE",
             "Takes the costs in virtual time from this file; see tools/peal-sim/models. Default: "
             "those of a 100 Gbit/s card.");

@@ -119,7 +119,7 @@ int program_cost(const Arguments& arguments) {
 
 }  // namespace
 
-Command add_program_cost_command(CLI::App& app) {
+Command add_program_cost_command(command_line::App& app) {
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
   Group group(app);
@@ -128,17 +128,17 @@ Command add_program_cost_command(CLI::App& app) {
            "Carries out this one. chain: a broadcast down a chain, segments of 64 bytes. local: "
            "signals to itself, and waits for them. barrier, allgather (collected), alltoall (by "
            "pairs): what a persistent request can be, blocks of 64 bytes.")
-      ->transform(command_line::one_of({"chain", "local", "barrier", "allgather", "alltoall"}))
-      ->capture_default_str();
+      .check(command_line::one_of({"chain", "local", "barrier", "allgather", "alltoall"}))
+      .show_default();
   group.add("--cards", a.cards, "N", "Has so many cards, a rank each.")
-      ->transform(whole(2, 64))
-      ->capture_default_str();
+      .check(whole(2, 64))
+      .show_default();
   group.add("--steps", a.steps, "N", "Has so many segments, or pairs of a signal and a wait.")
-      ->transform(whole(1, 4000))
-      ->capture_default_str();
+      .check(whole(1, 4000))
+      .show_default();
   group.add("--starts", a.starts, "N", "Starts the programs so many times, one after the other.")
-      ->transform(whole(1, 1'000'000))
-      ->capture_default_str();
+      .check(whole(1, 1'000'000))
+      .show_default();
   group.add_flag("--sums", a.sums, "Lets the cards sum their packets.");
   group.add("--json", a.json, "FILE",
             "Writes what was counted to this file (-: standard output). Default: none.");

@@ -266,65 +266,65 @@ using command_line::number;
 using command_line::one_of;
 using command_line::whole;
 
-CLI::Validator microseconds(double least = 0) {
+command_line::Check microseconds(double least = 0) {
   return number(least, static_cast<double>(command_line::kMicrosecondsMax));
 }
 
-void add_cluster(CLI::App& app, RunArguments& a) {
+void add_cluster(command_line::App& app, RunArguments& a) {
   Group group(app, "Cluster");
   group.add("--cards", a.cards, "N", "Simulates so many cards.")
-      ->transform(whole(1, PEAL_RANKS_MAX))
-      ->capture_default_str();
+      .check(whole(1, PEAL_RANKS_MAX))
+      .show_default();
   group.add("--members-per-card", a.members_per_card, "N", "Puts so many ranks on each card.")
-      ->transform(whole(1, 1024))
-      ->capture_default_str();
+      .check(whole(1, 1024))
+      .show_default();
   group.add("--groups", a.groups, "N", "Makes so many such groups on the same cards.")
-      ->transform(whole(1, 1024))
-      ->capture_default_str();
+      .check(whole(1, 1024))
+      .show_default();
   group.add("--packets-per-card", a.packets_per_card, "N", "Lets a card hold so many packets.")
-      ->transform(whole(1, UINT32_MAX))
-      ->capture_default_str();
+      .check(whole(1, UINT32_MAX))
+      .show_default();
   group
       .add("--dma-per-card", a.dma_per_card, "N",
            "Lets a card's DMA engine queue so many transfers. Default: any number.")
-      ->transform(whole(1, UINT32_MAX));
+      .check(whole(1, UINT32_MAX));
   group.add("--model", a.model, "FILE",
             "Takes the costs in virtual time from this file; see tools/peal-sim/models. Default: "
             "those of a 100 Gbit/s card.");
   group
       .add("--packet-us", a.packet_us, "US",
            "Takes in a packet in so many microseconds of a card's processor. Default: the model's.")
-      ->transform(number(0, 1000));
+      .check(number(0, 1000));
   group
       .add("--checksums", a.checksums, "HOW",
            "Computes checksums by software, skips them, or auto: skips them where no frame can be "
            "damaged.")
-      ->transform(one_of({"auto", "software", "skip"}))
-      ->capture_default_str();
+      .check(one_of({"auto", "software", "skip"}))
+      .show_default();
 }
 
-void add_work(CLI::App& app, RunArguments& a) {
+void add_work(command_line::App& app, RunArguments& a) {
   Group group(app, "What every rank posts");
   a.operation.add_to(group);
   group.add("--operations", a.operations, "N", "Posts so many operations, one after the other.")
-      ->transform(whole(1, 10'000'000))
-      ->capture_default_str();
+      .check(whole(1, 10'000'000))
+      .show_default();
   group.add("--depth", a.depth, "N", "Has so many of them under way at once.")
-      ->transform(whole(1, 4096))
-      ->capture_default_str();
+      .check(whole(1, 4096))
+      .show_default();
   group.add("--think-us", a.think_us, "US", "Pauses for up to so many microseconds before a post.")
-      ->transform(microseconds())
-      ->capture_default_str();
+      .check(microseconds())
+      .show_default();
   group.add_flag("--no-destroy", a.no_destroy, "Leaves the group as it is at the end.");
 }
 
-void add_accidents(CLI::App& app, RunArguments& a) {
+void add_accidents(command_line::App& app, RunArguments& a) {
   Group group(app, "Accidents");
   group
       .add("--heal-us", a.heal_us, "US",
            "Ends the faults of single frames after so many microseconds; 0: never.")
-      ->transform(whole(0, command_line::kMicrosecondsMax))
-      ->capture_default_str();
+      .check(whole(0, command_line::kMicrosecondsMax))
+      .show_default();
   group.add("--partition", a.partitions, "A-B:FROM-TO",
             "Parts cards A to B from all others between these times, in microseconds. Repeatable.");
   group.add("--cut-one-way", a.one_way, "A-B:FROM-TO",
@@ -344,12 +344,12 @@ void add_accidents(CLI::App& app, RunArguments& a) {
             "Ends the rank's process after so many microseconds. Repeatable.");
 }
 
-void add_patience(CLI::App& app, RunArguments& a) {
+void add_patience(command_line::App& app, RunArguments& a) {
   Group group(app, "Patience");
   const auto add = [&](const char* name, double& value, const std::string& text) {
     group.add(name, value, "US", text)
-        ->transform(microseconds())
-        ->default_str(std::to_string(std::llround(value)));
+        .check(microseconds())
+        .show_default(std::to_string(std::llround(value)));
   };
   add("--nack-us", a.nack_us, "Sends the first NACK after so many microseconds.");
   add("--nack-max-us", a.nack_max_us,
@@ -358,22 +358,22 @@ void add_patience(CLI::App& app, RunArguments& a) {
   add("--dead-us", a.dead_us, "Takes a peer for dead that was silent for so many microseconds.");
 }
 
-void add_runs(CLI::App& app, RunArguments& a) {
+void add_runs(command_line::App& app, RunArguments& a) {
   Group group(app, "Runs");
-  CLI::Option* const seed =
+  const command_line::Option seed =
       group.add("--seed", a.seed, "S", "Decides everything that is left to chance.")
-          ->transform(whole(0, UINT64_MAX))
-          ->capture_default_str();
+          .check(whole(0, UINT64_MAX))
+          .show_default();
   group
       .add("--seeds", a.seeds, "FIRST-LAST",
            "Runs once for each of these seeds. Default: that of --seed.")
-      ->excludes(seed);
+      .excludes(seed);
   group.add_flag("--twice", a.twice, "Runs each seed twice and compares the traces.");
   group
       .add("--effort-max", a.effort_max, "E",
            "Fails when more than E packets were sent for each one needed; 0: any number.")
-      ->transform(number(0, 1e9))
-      ->capture_default_str();
+      .check(number(0, 1e9))
+      .show_default();
   group.add_flag("--quiet", a.quiet, "Prints nothing but errors.");
   group.add("--json", a.json, "FILE",
             "Writes the report to this file (-: standard output). Default: none.");
@@ -383,7 +383,7 @@ void add_runs(CLI::App& app, RunArguments& a) {
 
 }  // namespace
 
-Command add_run_command(CLI::App& app) {
+Command add_run_command(command_line::App& app) {
   auto arguments = std::make_shared<RunArguments>();
   add_cluster(app, *arguments);
   add_work(app, *arguments);

@@ -238,32 +238,32 @@ std::vector<std::string> kind_names() {
 // How large a scenario may become; a seed means another scenario where these differ.
 void add_limits(Group& group, SoakArguments& a) {
   group.add("--cards", a.cards, "N", "Draws scenarios of at most so many cards.")
-      ->transform(whole(1, 1024))
-      ->capture_default_str();
+      .check(whole(1, 1024))
+      .show_default();
   group.add("--packets", a.packets, "N", "Draws scenarios of roughly so many packets at most.")
-      ->transform(whole(1, UINT64_MAX))
-      ->capture_default_str();
+      .check(whole(1, UINT64_MAX))
+      .show_default();
 }
 
 }  // namespace
 
-Command add_soak_command(CLI::App& app) {
+Command add_soak_command(command_line::App& app) {
   auto arguments = std::make_shared<SoakArguments>();
   Group group(app);
   std::vector<std::string> kinds = kind_names();
   kinds.emplace_back(kAll);
   group.add("--kind", arguments->kind, "KIND", "Runs collectives, messages, programs, or all.")
-      ->transform(command_line::one_of(kinds))
-      ->capture_default_str();
+      .check(command_line::one_of(kinds))
+      .show_default();
   group.add("--minutes", arguments->minutes, "M", "Goes on for so many minutes of real time.")
-      ->transform(command_line::number(0, 1e6))
-      ->capture_default_str();
+      .check(command_line::number(0, 1e6))
+      .show_default();
   group.add("--seed", arguments->seed, "S", "Begins with this seed; 0: a new one.")
-      ->transform(whole(0, UINT64_MAX))
-      ->capture_default_str();
+      .check(whole(0, UINT64_MAX))
+      .show_default();
   group.add("--runs", arguments->runs, "N", "Ends after so many seeds; 0: by time only.")
-      ->transform(whole(0, UINT64_MAX))
-      ->capture_default_str();
+      .check(whole(0, UINT64_MAX))
+      .show_default();
   add_limits(group, *arguments);
   group.add_flag("--corners", arguments->corners,
                  "Fails when a listed corner was reached by no scenario.");
@@ -271,16 +271,16 @@ Command add_soak_command(CLI::App& app) {
   return [arguments] { return soak(*arguments); };
 }
 
-Command add_replay_command(CLI::App& app) {
+Command add_replay_command(command_line::App& app) {
   auto arguments = std::make_shared<SoakArguments>();
   Group group(app);
   arguments->kind = kKinds[0].name;
   group.add("--kind", arguments->kind, "KIND", "Is of collectives, messages or programs.")
-      ->transform(command_line::one_of(kind_names()))
-      ->capture_default_str();
+      .check(command_line::one_of(kind_names()))
+      .show_default();
   group.add("--seed", arguments->seed, "S", "Draws the scenario of this seed.")
-      ->transform(whole(0, UINT64_MAX))
-      ->required();
+      .check(whole(0, UINT64_MAX))
+      .required();
   add_limits(group, *arguments);
   group.add("--json", arguments->json, "FILE",
             "Writes the report to this file (-: standard output). Default: none.");

@@ -83,17 +83,17 @@ int measure(const ThroughputArguments& arguments) {
 
 }  // namespace
 
-Command add_throughput_command(CLI::App& app) {
+Command add_throughput_command(command_line::App& app) {
   auto arguments = std::make_shared<ThroughputArguments>();
   command_line::Group group(app);
   group.add("--cards", arguments->cards, "N", "Simulates so many cards.")
-      ->transform(command_line::whole(2, 1024))
-      ->capture_default_str();
+      .check(command_line::whole(2, 1024))
+      .show_default();
   group
       .add("--operations", arguments->operations, "N",
            "Runs so many operations of each kind; 0: some seconds' worth.")
-      ->transform(command_line::whole(0, 10'000'000))
-      ->capture_default_str();
+      .check(command_line::whole(0, 10'000'000))
+      .show_default();
   group.add("--json", arguments->json, "FILE",
             "Writes the figures to this file (-: standard output). Default: none.");
   return [arguments] { return measure(*arguments); };

@@ -63,42 +63,40 @@ void print_choice(const host::ChoiceTable& table, const host::Subject& subject,
 // The longest block that a submission can name.
 constexpr uint64_t kBlockBytesMax = UINT32_MAX;
 
-std::function<int()> add_choose(CLI::App& app) {
-  CLI::App* const command = app.add_subcommand(
-      "choose", "Says which algorithm carries out which operation, and which rule decided that.");
-  command_line::set_up_command(*command, "pealctl choose --ranks N [OPTIONS]");
-  command->footer(
+// What runs when this command was chosen.
+std::function<int()> declare_choose(const command_line::App& app, command_line::App& command) {
+  command.set_footer(
       "Rules are OPERATION[:BYTES][:nRANKS]:ALGORITHM, with ranges A-B, A- or A; the first that "
       "fits decides.\nIt reads PEAL_ALLGATHER_ALGORITHM, PEAL_ALGORITHMS and PEAL_ALGORITHMS_FILE "
       "as libpeal does.");
   const auto arguments = std::make_shared<ChooseArguments>();
-  command_line::Group group(*command);
+  command_line::Group group(command);
   group.add("--ranks", arguments->group.size, "N", "Is for groups of N ranks, 1 to 1024.")
-      ->transform(command_line::whole(1, PEAL_RANKS_MAX));
+      .check(command_line::whole(1, PEAL_RANKS_MAX));
   group
       .add("--addresses", arguments->group.addresses, "N",
            "Is for cards that remember the addresses of N ranks (REMEMBERED_ADDRESSES): direct "
            "exchanges are for groups of no more.")
-      ->transform(command_line::whole(0, PEAL_RANKS_MAX))
-      ->capture_default_str();
+      .check(command_line::whole(0, PEAL_RANKS_MAX))
+      .show_default();
   group
       .add("--operation", arguments->operation, "NAME",
            "Is for this operation, or for persistent requests of it (_init). Default: all.")
-      ->transform(command_line::one_of(host::subject_names()));
+      .check(command_line::one_of(host::subject_names()));
   group
       .add("--bytes", arguments->bytes, "B",
            "Is for blocks of B bytes, 0 to 4294967295; k and M are 1024 and 1024 * 1024. Default: "
            "all.")
-      ->transform(command_line::whole(0, kBlockBytesMax));
+      .check(command_line::whole(0, kBlockBytesMax));
   group.add("--algorithms", arguments->rules, "RULES",
             "Puts these rules first, as a program does by peal_group_params. Default: none.");
   return [&app, arguments] {
-    if (arguments->group.size == 0) return command_line::complain(app, "--ranks is missing");
+    if (arguments->group.size == 0) return app.complain("--ranks is missing");
     host::ChoiceSources sources = host::sources_of_environment();
     sources.rules = arguments->rules.c_str();
     host::ChoiceTable table;
     if (host::make_choice_table(arguments->group, sources, &table) != PEAL_OK)
-      return command_line::complain(app, peal_last_error_text());
+      return app.complain(peal_last_error_text());
     print_row("operation", "bytes", "algorithm", "decided by");
     for (const host::Subject& subject : host::subjects()) {
       if (arguments->operation.empty() || arguments->operation == host::name_of(subject))
@@ -109,14 +107,14 @@ std::function<int()> add_choose(CLI::App& app) {
 }
 
 int start(int argc, char** argv) {
-  CLI::App app("Answers questions about Peal on this machine.", "pealctl");
-  command_line::set_up(app, "pealctl COMMAND [OPTIONS]");
-  const auto choose = add_choose(app);
-  app.require_subcommand(0, 1);
-  if (const auto status = command_line::parse(app, argc, argv)) return *status;
-  if (app.get_subcommands().empty())
-    return command_line::complain(app, "COMMAND is missing: choose");
-  return choose();
+  command_line::App app("pealctl", "pealctl COMMAND [OPTIONS]",
+                        "Answers questions about Peal on this machine.");
+  command_line::App& command = app.add_command(
+      "choose", "pealctl choose --ranks N [OPTIONS]",
+      "Says which algorithm carries out which operation, and which rule decided that.");
+  const auto choose = declare_choose(app, command);
+  if (const auto status = app.parse(argc, argv)) return *status;
+  return command.chosen() ? choose() : app.complain("COMMAND is missing: choose");
 }
 
 }  // namespace

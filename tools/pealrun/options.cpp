@@ -23,12 +23,12 @@ struct RawOptions {
   std::string grace;
 };
 
-void declare_cards(CLI::App& app, Options* options) {
+void declare_cards(command_line::App& app, Options* options) {
   Group group(app, "Cards");
   group
       .add("--cards", options->cards, "C",
            "Starts C cards; rank i uses card i modulo C. Default: one per rank.")
-      ->transform(whole(1, PEAL_RANKS_MAX));
+      .check(whole(1, PEAL_RANKS_MAX));
   group.add("--card", options->card_urls, "URL",
             "Uses this running card and starts none; rank i uses the i-th, modulo their number. "
             "Repeatable.");
@@ -40,21 +40,21 @@ void declare_cards(CLI::App& app, Options* options) {
             "Writes what the cards did to this file at the end, as JSON. Default: none.");
 }
 
-void declare(CLI::App& app, Options* options, RawOptions* raw) {
+void declare(command_line::App& app, Options* options, RawOptions* raw) {
   Group group(app);
   group.add("-n,--ranks", options->ranks, "N", "Runs N ranks, 1 to 1024.")
-      ->transform(whole(1, PEAL_RANKS_MAX));
+      .check(whole(1, PEAL_RANKS_MAX));
   group.add_flag("-l,--label", options->label, "Puts the rank before each line of output.");
   group
       .add("--grace", raw->grace, "SECONDS",
            "Kills the other ranks so many seconds after the first failure; 'never' lets them end "
            "by themselves.")
-      ->default_str("5");
+      .show_default("5");
   group
       .add("--timeout", options->timeout_s, "SECONDS",
            "Kills everything after so many seconds and exits with 124; 0 is no limit.")
-      ->transform(command_line::number(0, kSecondsMax))
-      ->capture_default_str();
+      .check(command_line::number(0, kSecondsMax))
+      .show_default();
   group.add("--oob", options->oob, "ADDRESS",
             "Serves the out-of-band exchange at tcp:HOST:PORT or unix:PATH, for ranks that are "
             "started elsewhere. Default: a private socket.");
@@ -113,23 +113,22 @@ std::string apply(const RawOptions& raw, Options* options) {
 }  // namespace
 
 std::optional<int> parse_options(int argc, char** argv, Options* options) {
-  CLI::App app(
+  command_line::App app(
+      "pealrun", "pealrun -n RANKS [OPTIONS] [--] PROGRAM [ARGUMENTS...]",
       "Starts one peal-nic with a card per rank, then the ranks of PROGRAM, each with its rank and "
       "its\ncard in the environment (PEAL_RANK, PEAL_SIZE, PEAL_CARD, PEAL_OOB, PEAL_OOB_TOKEN). "
       "Cleans up everything\nat the end. Exits with the status of the first rank that failed (128 "
       "+ "
-      "signal if it was killed), else 0.",
-      "pealrun");
-  command_line::set_up(app, "pealrun -n RANKS [OPTIONS] [--] PROGRAM [ARGUMENTS...]");
-  app.prefix_command();  // what follows the program's name is the program's
+      "signal if it was killed), else 0.");
+
+  app.end_at_first_word();  // what follows the program's name is the program's
   RawOptions raw;
   declare(app, options, &raw);
-  if (const auto status = command_line::parse(app, argc, argv)) return status;
-  options->program = app.remaining();
+  if (const auto status = app.parse(argc, argv)) return status;
+  options->program = app.rest();
   if (!options->program.empty() && options->program[0] == "--")
     options->program.erase(options->program.begin());
-  if (const std::string error = apply(raw, options); !error.empty())
-    return command_line::complain(app, error);
+  if (const std::string error = apply(raw, options); !error.empty()) return app.complain(error);
   return std::nullopt;
 }
 

@@ -10,16 +10,15 @@ namespace {
 // A program with one option of each kind. What it was given, or what it said, as text.
 class CommandLineTest : public ::testing::Test {
  protected:
-  CommandLineTest() : app_("Does something.", "tool") {
-    set_up(app_, "tool [OPTIONS] [WORD]");
+  CommandLineTest() : app_("tool", "tool [OPTIONS] [WORD]", "Does something.") {
     Group group(app_);
     group.add("WORD", word_, "", "Is a word.");
     group.add("-n,--count", count_, "N", "Takes N of them, 1 to 4096.")
-        ->transform(whole(1, 4096))
-        ->capture_default_str();
+        .check(whole(1, 4096))
+        .show_default();
     Group others(app_, "Others");
-    others.add("--share", share_, "P", "Is a share.")->transform(number(0, 1));
-    others.add("--kind", kind_, "KIND", "Is a kind.")->transform(one_of({"red", "blue"}));
+    others.add("--share", share_, "P", "Is a share.").check(number(0, 1));
+    others.add("--kind", kind_, "KIND", "Is a kind.").check(one_of({"red", "blue"}));
     others.add("--each", each_, "TEXT", "Is a text. Repeatable.");
     others.add_flag("--loud", loud_, "Is loud.");
   }
@@ -27,7 +26,7 @@ class CommandLineTest : public ::testing::Test {
     words.insert(words.begin(), "tool");
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    const std::optional<int> status = parse(app_, static_cast<int>(words.size()), words.data());
+    const std::optional<int> status = app_.parse(static_cast<int>(words.size()), words.data());
     const std::string out = testing::internal::GetCapturedStdout();
     const std::string error = testing::internal::GetCapturedStderr();
     if (status) return std::to_string(*status) + "\n" + out + error;
@@ -42,7 +41,7 @@ class CommandLineTest : public ::testing::Test {
     return "2\ntool: " + what + "\nTry 'tool --help'.\n";
   }
 
-  CLI::App app_;
+  App app_;
   uint32_t count_ = 7;
   double share_ = 0.5;
   std::string kind_ = "red";
@@ -111,22 +110,21 @@ TEST_F(CommandLineTest, MistakesNameTheOptionAndTheValue) {
 }
 
 TEST_F(CommandLineTest, WhatFollowsAProgramIsThePrograms) {
-  CLI::App app("Starts a program.", "start");
-  set_up(app, "start [OPTIONS] PROGRAM...");
-  app.prefix_command();
+  App app("start", "start [OPTIONS] PROGRAM...", "Starts a program.");
+  app.end_at_first_word();
   bool loud = false;
   Group(app).add_flag("--loud", loud, "Is loud.");
   using Words = std::vector<std::string>;
   const char* const program[] = {"start", "--loud", "sh", "-c", "--", "--loud=3", "[a,b]", ""};
-  EXPECT_EQ(parse(app, std::size(program), program), std::nullopt);
+  EXPECT_EQ(app.parse(std::size(program), program), std::nullopt);
   EXPECT_TRUE(loud);
-  EXPECT_EQ(app.remaining(), (Words{"sh", "-c", "--", "--loud=3", "[a,b]", ""}));
+  EXPECT_EQ(app.rest(), (Words{"sh", "-c", "--", "--loud=3", "[a,b]", ""}));
   const char* const marked[] = {"start", "--", "--odd"};
-  EXPECT_EQ(parse(app, std::size(marked), marked), std::nullopt);
-  EXPECT_EQ(app.remaining(), (Words{"--", "--odd"}));
+  EXPECT_EQ(app.parse(std::size(marked), marked), std::nullopt);
+  EXPECT_EQ(app.rest(), (Words{"--", "--odd"}));
   const char* const mistaken[] = {"start", "--quiet", "sh"};
   testing::internal::CaptureStderr();
-  EXPECT_EQ(parse(app, std::size(mistaken), mistaken), 2);
+  EXPECT_EQ(app.parse(std::size(mistaken), mistaken), 2);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "start: there is no option --quiet\nTry 'start --help'.\n");
 }
@@ -175,24 +173,24 @@ TEST(CommandLine, Ranges) {
 // A program with a command, which has options of its own.
 class CommandTest : public ::testing::Test {
  protected:
-  CommandTest() : app_("Does something.", "tool"), dig_(app_.add_subcommand("dig", "Digs.")) {
-    set_up(app_, "tool [OPTIONS]\n       tool dig [OPTIONS]");
-    app_.footer("That is all.");
-    set_up_command(*dig_, "tool dig [OPTIONS]");
-    Group(*dig_).add("--depth", depth_, "M", "Digs so deep.")->transform(whole(1, 9));
+  CommandTest()
+      : app_("tool", "tool [OPTIONS]\n       tool dig [OPTIONS]", "Does something."),
+        dig_(app_.add_command("dig", "tool dig [OPTIONS]", "Digs.")) {
+    app_.set_footer("That is all.");
+    Group(dig_).add("--depth", depth_, "M", "Digs so deep.").check(whole(1, 9));
   }
   std::string run(std::vector<const char*> words) {
     words.insert(words.begin(), "tool");
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    const std::optional<int> status = parse(app_, static_cast<int>(words.size()), words.data());
+    const std::optional<int> status = app_.parse(static_cast<int>(words.size()), words.data());
     const std::string text =
         testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
     return status ? std::to_string(*status) + "\n" + text : text;
   }
 
-  CLI::App app_;
-  CLI::App* dig_;
+  App app_;
+  App& dig_;
   uint32_t depth_ = 2;
 };
 
@@ -228,7 +226,7 @@ TEST_F(CommandTest, HasHelpOfItsOwn) {
 
 TEST_F(CommandTest, ReadsItsOptions) {
   EXPECT_EQ(run({"dig", "--depth", "3"}), "");
-  EXPECT_TRUE(dig_->parsed());
+  EXPECT_TRUE(dig_.chosen());
   EXPECT_EQ(depth_, 3u);
 }
 

@@ -4,28 +4,25 @@
 
 #include <gtest/gtest.h>
 
-#include "emulator/common/command_line.h"
-
 namespace peal::command_line {
 namespace {
 
 class FaultOptionsTest : public ::testing::Test {
  protected:
-  FaultOptionsTest() : app_("", "tool") {
-    set_up(app_, "tool [OPTIONS]");
+  FaultOptionsTest() : app_("tool", "tool [OPTIONS]", "") {
     options_.add_faults(app_);
     options_.add_plan_and_seed(app_);
   }
   // The plan as text and the seed, or what is wrong.
   std::string read(std::vector<const char*> words) {
     words.insert(words.begin(), "tool");
-    EXPECT_EQ(parse(app_, static_cast<int>(words.size()), words.data()), std::nullopt);
+    EXPECT_EQ(app_.parse(static_cast<int>(words.size()), words.data()), std::nullopt);
     emulator::FaultPlan plan;
     if (std::string error = options_.read(&plan); !error.empty()) return error;
     return format_fault_plan(plan) + " seed=" + std::to_string(options_.seed());
   }
 
-  CLI::App app_;
+  App app_;
   FaultOptions options_;
 };
 
@@ -44,7 +41,7 @@ TEST_F(FaultOptionsTest, All) {
 
 TEST_F(FaultOptionsTest, AFractionOfAMicrosecond) {
   const char* const words[] = {"tool", "--reorder-us", "0.25"};
-  EXPECT_EQ(parse(app_, std::size(words), words), std::nullopt);
+  EXPECT_EQ(app_.parse(std::size(words), words), std::nullopt);
   emulator::FaultPlan plan;
   EXPECT_EQ(options_.read(&plan), "");
   EXPECT_EQ(plan.reorder_ns, 250u);

@@ -372,24 +372,23 @@ int multiply(Job& job, uint32_t order, uint32_t strips) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app(
+  namespace command_line = peal::command_line;
+  command_line::App app(
+      "peal-matmul", "pealrun -n RANKS [--loss P] peal-matmul [ORDER [STRIPS]]",
       "Multiplies two ORDER x ORDER matrices on all ranks: a broadcast says what they are made of, "
       "an all-to-all\nturns columns into rows, and the rows of the product are gathered in STRIPS "
       "parts, all through the cards.\nChecks the product against the serial one. ORDER must be a "
-      "multiple of RANKS * STRIPS. Prints what each\ncollective took and what the cards did.",
-      "peal-matmul");
-  namespace command_line = peal::command_line;
-  command_line::set_up(app, "pealrun -n RANKS [--loss P] peal-matmul [ORDER [STRIPS]]");
+      "multiple of RANKS * STRIPS. Prints what each\ncollective took and what the cards did.");
   uint32_t order = 512;
   uint32_t strips = 8;
   command_line::Group group(app);
   group.add("ORDER", order, "", "Is the number of rows and columns, 1 to 16384.")
-      ->transform(command_line::whole(1, 1u << 14))
-      ->capture_default_str();
+      .check(command_line::whole(1, 1u << 14))
+      .show_default();
   group.add("STRIPS", strips, "", "Is in how many parts a rank's rows are gathered.")
-      ->transform(command_line::whole(1, 1u << 14))
-      ->capture_default_str();
-  if (const auto status = command_line::parse(app, argc, argv)) return *status;
+      .check(command_line::whole(1, 1u << 14))
+      .show_default();
+  if (const auto status = app.parse(argc, argv)) return *status;
   Job job;
   return multiply(job, order, strips);
 }
