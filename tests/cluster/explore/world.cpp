@@ -1,39 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// All that a wire can do to the first packets that each card sends: every act takes one of them
-// that is in flight and delivers it, loses it, or delivers it and keeps a copy in flight, or lets
-// the time pass to the next timer while all of them wait. What is sent later waits for these, and
-// is then delivered in order. So all losses, repetitions, orders and delays of those packets are
-// tried, and everything must end well. Acts at different cards commute, and of the orders that
-// differ only by that one is run (sleep sets: Godefroid, "Partial-Order Methods for the
-// Verification of Concurrent Systems").
-//
-// A world of its own, as small as can be: the cards' memory is copied back before every run. DMA is
-// done at once, in order.
+#include "tests/cluster/explore/world.h"
+
 #include <algorithm>
 #include <bit>
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <deque>
-#include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "base/names.h"
-#include "emulator/cluster/blocks.h"
 #include "emulator/common/packet_text.h"
-#include "firmware/base/mutation.h"
-#include "firmware/card.h"
-#include "peal_config.h"
 
+namespace peal::explore {
 namespace {
 
-using namespace peal;
-using sim::BlockName;
-using sim::Blocks;
-
-constexpr uint32_t kCardsMax = 4;
 constexpr uint32_t kBlockMax = 3 * CONFIG_MTU_BYTES;
 constexpr uint32_t kSlots = CONFIG_CHANNELS;
 // Tables of parts lie behind what is sent.
@@ -43,51 +22,22 @@ constexpr uint64_t kStepsMax = 100'000;  // of one run
 constexpr uint64_t kGroup = 0x9ea1;
 constexpr uint64_t kCopyKey = 0x9e3779b97f4a7c15u;
 
-struct Plan {
-  std::string name;
-  uint32_t cards;
-  std::vector<peal_submission> operations;  // opcode, algorithm and block_bytes of each
-  uint8_t explore_from;                     // packets count from the first of this operation on
-  bool late;         // the last rank posts when nothing is in flight any more
-  uint32_t packets;  // of each card
-  uint32_t last;     // of the last card: those, or fewer
-  uint32_t timers;   // acts that let time pass, at most
-  bool whole;        // however many runs it takes
-
-  [[nodiscard]] Blocks blocks(uint32_t sequence, uint32_t rank) const {
-    sim::OperationPlan plan;
-    plan.operation = operations[sequence].operation;
-    plan.root = operations[sequence].root;
-    plan.block_bytes = static_cast<uint32_t>(operations[sequence].block_bytes);
-    return {plan, cards, rank};
-  }
-  [[nodiscard]] uint32_t packets_of(uint32_t card) const {
-    return card + 1 == cards ? std::min(packets, last) : packets;
-  }
-};
-
-struct Flight {
-  uint32_t to;
-  bool chosen;   // what happens to it is an act
-  bool copy;     // it was delivered before
-  uint64_t key;  // of a chosen one: equal for equal packets to the same card
-  peal_wire_header header;
-  std::vector<uint8_t> payload;
-};
-
-enum class Act : uint8_t { kDeliver, kLose, kTwice, kTimer };
-
-struct Choice {
-  Act act;
-  uint32_t to;
-  uint64_t key;
-  bool operator==(const Choice&) const = default;
-};
-
-bool independent(const Choice& a, const Choice& b) {
-  if (a.act == Act::kTimer || b.act == Act::kTimer) return false;
-  if (a.act == Act::kLose || b.act == Act::kLose) return a.key != b.key;
-  return a.to != b.to;
+// Byte `at` of a block is the first one's and seven times that more.
+uint8_t pattern(const BlockName& name, uint32_t sequence) {
+  return static_cast<uint8_t>(name.from * 67 + name.to * 41 + sequence * 31 + 1);
+}
+void fill(uint8_t* block, uint32_t bytes, uint8_t first) {
+  for (uint32_t at = 0; at < bytes; at++) block[at] = static_cast<uint8_t>(first + at * 7);
+}
+bool is_filled(const uint8_t* block, uint32_t bytes, uint8_t first) {
+  uint32_t wrong = 0;
+  for (uint32_t at = 0; at < bytes; at++)
+    wrong |= static_cast<uint8_t>(first + at * 7) ^ uint32_t { block[at] };
+  return wrong == 0;
+}
+// Where the buffers of an operation begin, in both regions.
+uint64_t offset_of(uint32_t sequence) {
+  return uint64_t{sequence % kSlots} * kBlockMax * kCardsMax;
 }
 
 // Eight bytes at a time: what is chosen from is hashed in millions of runs.
@@ -104,118 +54,13 @@ uint64_t hash_bytes(uint64_t hash, const void* data, size_t bytes) {
   return hash;
 }
 
-struct Buffer : Packet {
-  peal_wire_header header_bytes;
-  uint8_t bytes[CONFIG_MTU_BYTES];
-};
+}  // namespace
 
-class World;
-
-class Wire final : public Port {
- public:
-  Wire(World& world, uint32_t card) : world_(world), card_(card) {}
-  Packet* allocate_packet() override;
-  Packet* share_packet(Packet* packet) override;
-  void release_packet(Packet* packet) override;
-  void send(Packet* packet, uint32_t engine) override;
-  // What comes early goes to the channel.
-  [[nodiscard]] uint32_t packet_buffers() const override { return 0; }
-  [[nodiscard]] Checksums checksums() const override { return Checksums::kSkipped; }
-  [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
-                              DmaToken token) override;
-  [[nodiscard]] bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes,
-                               DmaToken token) override;
-  void complete(ContextId context, const peal_completion& entry) override;
-
- private:
-  World& world_;
-  uint32_t card_;
-};
-
-struct Machine {
-  std::unique_ptr<Wire> wire;
-  std::vector<uint64_t> memory;  // of the card
-  std::vector<uint64_t> fresh;   // the same when the group had been made
-  Card* card = nullptr;
-  ContextId context = 0;
-  peal_peer_address address{};
-  uint32_t send_key = 0;
-  uint32_t receive_key = 0;
-  std::vector<uint8_t> regions[3];  // send, receive, channels
-  std::deque<DmaToken> dma;
-  uint32_t posted = 0;
-  uint32_t completed = 0;
-  uint64_t ended = 0;  // bit per sequence
-  uint32_t sent = 0;   // packets whose fate is chosen
-};
-
-class World {
- public:
-  explicit World(const Plan& plan) : plan_(plan) { make_group(); }
-
-  // Runs with these choices first, and whatever comes first where they end. The nodes on the way
-  // get what could have been chosen.
-  struct Node {
-    std::vector<Choice> choices;  // all, those that sleep left out
-    std::vector<Choice> sleep;
-    size_t taken = 0;
-  };
-  // Empty, or what went wrong.
-  std::string run(std::vector<Node>* path);
-  [[nodiscard]] const std::vector<std::string>& story() const { return story_; }
-  bool tell = false;
-
- private:
-  friend class Wire;
-
-  void make_group();
-  void reset();
-  static void name_parts(Machine& machine, const Blocks& blocks, uint32_t sequence,
-                         peal_submission* entry);
-  void post(uint32_t rank);
-  void post_all(uint32_t rank);
-  void settle(uint32_t card);
-  void deliver(const Flight& flight);
-  bool run_timer();
-  [[nodiscard]] TimeNs next_deadline(uint32_t* card) const;
-  [[nodiscard]] std::vector<Choice> enabled(uint32_t timers_left) const;
-  void carry_out(const Choice& choice);
-  std::string end_well();
-  [[nodiscard]] bool done() const;
-  [[nodiscard]] bool choosing() const;
-  void deliver_first();
-  void fail(const std::string& text) {
-    if (problem_.empty()) problem_ = text;
-  }
-  // Byte `at` of a block is the first one's and seven times that more.
-  [[nodiscard]] static uint8_t pattern(const BlockName& name, uint32_t sequence) {
-    return static_cast<uint8_t>(name.from * 67 + name.to * 41 + sequence * 31 + 1);
-  }
-  static void fill(uint8_t* block, uint32_t bytes, uint8_t first) {
-    for (uint32_t at = 0; at < bytes; at++) block[at] = static_cast<uint8_t>(first + at * 7);
-  }
-  [[nodiscard]] static bool is_filled(const uint8_t* block, uint32_t bytes, uint8_t first) {
-    uint32_t wrong = 0;
-    for (uint32_t at = 0; at < bytes; at++)
-      wrong |= static_cast<uint8_t>(first + at * 7) ^ uint32_t { block[at] };
-    return wrong == 0;
-  }
-  // Where the buffers of an operation begin, in both regions.
-  [[nodiscard]] static uint64_t offset_of(uint32_t sequence) {
-    return uint64_t{sequence % kSlots} * kBlockMax * kCardsMax;
-  }
-
-  const Plan& plan_;
-  std::vector<Machine> machines_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;
-  std::vector<Buffer*> free_;
-  std::deque<Flight> flights_;
-  TimeNs now_ = 0;
-  bool counting_ = false;
-  uint64_t steps_ = 0;
-  std::string problem_;
-  std::vector<std::string> story_;
-};
+bool independent(const Choice& a, const Choice& b) {
+  if (a.act == Act::kTimer || b.act == Act::kTimer) return false;
+  if (a.act == Act::kLose || b.act == Act::kLose) return a.key != b.key;
+  return a.to != b.to;
+}
 
 // --- the port ---
 
@@ -292,16 +137,16 @@ void Wire::complete(ContextId, const peal_completion& entry) {
     if ((blocks.waits_for_all() || rank == operation.root) &&
         world_.machines_[rank].posted <= sequence)
       return world_.fail(who + " succeeds before all have posted");
-  const uint8_t* result = machine.regions[1].data() + World::offset_of(sequence);
+  const uint8_t* result = machine.regions[1].data() + offset_of(sequence);
   for (uint32_t i = 0; i < blocks.received(); i++) {
     const BlockName name = blocks.received_name(i);
     const sim::Extent block = blocks.received_extent(i);
-    if (!World::is_filled(result + block.offset, static_cast<uint32_t>(block.bytes),
-                          World::pattern(name, sequence)))
+    if (!is_filled(result + block.offset, static_cast<uint32_t>(block.bytes),
+                   pattern(name, sequence)))
       return world_.fail(who + ": block of rank " + std::to_string(name.from) + " is wrong");
   }
   // The buffers are the user's again.
-  std::memset(machine.regions[0].data() + World::offset_of(sequence), 0xee,
+  std::memset(machine.regions[0].data() + offset_of(sequence), 0xee,
               operation.block_bytes * blocks.sent());
 }
 
@@ -624,180 +469,4 @@ std::string World::run(std::vector<Node>* path) {
   return end_well();
 }
 
-// --- all of them ---
-
-// False when there is no other path.
-bool advance(std::vector<World::Node>* path) {
-  while (!path->empty()) {
-    World::Node& last = path->back();
-    if (++last.taken < last.choices.size()) return true;
-    path->pop_back();
-  }
-  return false;
-}
-
-// How many runs it took; 0 after a failure.
-uint64_t explore(const Plan& plan) {
-  World world(plan);
-  std::vector<World::Node> path;
-  uint64_t runs = 0;
-  do {
-    runs++;
-    const std::string problem = world.run(&path);
-    if (problem.empty()) continue;
-    world.tell = true;
-    (void)world.run(&path);
-    std::printf("%s: %s, in run %" PRIu64 "\n", plan.name.c_str(), problem.c_str(), runs);
-    const size_t shown = std::min<size_t>(world.story().size(), 60);
-    for (size_t i = 0; i < shown; i++) std::printf("  %s\n", world.story()[i].c_str());
-    return 0;
-  } while (advance(&path));
-  return runs;
-}
-
-// One packet of each card more each time, up to `packets`, while the next is likely to take at most
-// runs_max runs (or however many). False after a failure.
-bool deepen(Plan plan, uint32_t packets, uint64_t runs_max, uint64_t* total) {
-  uint64_t before = 1;
-  uint64_t runs = 1;
-  uint32_t done = 0;
-  for (plan.packets = 1;
-       plan.packets <= packets && (plan.whole || runs * runs / before <= runs_max);
-       plan.packets++) {
-    before = runs;
-    runs = explore(plan);
-    if (runs == 0) return false;
-    *total += runs;
-    done = plan.packets;
-  }
-  plan.packets = done;
-  uint32_t together = 0;
-  for (uint32_t i = 0; i < plan.cards; i++) together += plan.packets_of(i);
-  std::printf("%-52s %u cards, %2u packets, %u timers: %9" PRIu64 " runs, all well\n",
-              plan.name.c_str(), plan.cards, together, plan.timers, runs);
-  std::fflush(stdout);
-  return true;
-}
-
-peal_submission operation(uint8_t what, uint8_t algorithm, uint32_t bytes) {
-  peal_submission entry{};
-  entry.operation = what;
-  entry.algorithm = algorithm;
-  entry.block_bytes = bytes;
-  return entry;
-}
-
-std::vector<Plan> plans() {
-  const peal_submission barrier =
-      operation(PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, 0);
-  const peal_submission destroy =
-      operation(PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, 0);
-  const auto gather = [](uint8_t algorithm, uint32_t bytes) {
-    return operation(PEAL_OPERATION_ALLGATHER, algorithm, bytes);
-  };
-  constexpr uint8_t kBroadcast = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
-  constexpr uint8_t kDoubling = PEAL_ALGORITHM_RECURSIVE_DOUBLING;
-  constexpr uint32_t kSmall = CONFIG_STAGING_BLOCK_BYTES / 2;  // staged
-  constexpr uint32_t kPiece = 500;                             // straight to the host
-  constexpr uint32_t kPieces = 2 * CONFIG_MTU_BYTES + 100;
-  std::vector<Plan> list;
-  for (uint32_t cards = 2; cards <= kCardsMax; cards++) {
-    // Eight packets of every operation, as two, three and four cards do it.
-    const auto add = [&](const char* name, std::vector<peal_submission> operations, uint8_t from,
-                         bool whole = false) {
-      const uint32_t last = cards == 3 ? 2 : ~0u;  // eight packets
-      for (const bool late : {false, true}) {
-        if (late && from != operations[0].operation) continue;
-        for (const uint32_t timers : {0u, 1u})
-          list.push_back({std::string(name) + (late ? ", a rank is late" : ""), cards, operations,
-                          from, late, 0, last, timers, whole && !late && timers == 0});
-      }
-    };
-    add("barrier", {barrier}, PEAL_OPERATION_BARRIER, true);
-    add("two barriers", {barrier, barrier}, PEAL_OPERATION_BARRIER);
-    add("broadcast, staged", {gather(kBroadcast, kSmall)}, PEAL_OPERATION_ALLGATHER);
-    // (Of four cards, and the destroying of three, it would be one and a half and two million runs: ./peal soak makes them.)
-    add("broadcast, one piece", {gather(kBroadcast, kPiece)}, PEAL_OPERATION_ALLGATHER, cards != 4);
-    add("broadcast, three pieces", {gather(kBroadcast, kPieces)}, PEAL_OPERATION_ALLGATHER);
-    add("doubling, staged", {gather(kDoubling, kSmall)}, PEAL_OPERATION_ALLGATHER);
-    add("doubling, one piece", {gather(kDoubling, kPiece)}, PEAL_OPERATION_ALLGATHER, true);
-    add("doubling, three pieces", {gather(kDoubling, kPieces)}, PEAL_OPERATION_ALLGATHER);
-    for (const uint32_t bytes : {kSmall, kPieces}) {
-      peal_submission from_root =
-          operation(PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, bytes);
-      from_root.root = 1;
-      add(bytes == kSmall ? "broadcast from rank 1, one packet" : "broadcast from rank 1, three",
-          {from_root}, PEAL_OPERATION_BROADCAST);
-      add(bytes == kSmall ? "all-to-all, staged" : "all-to-all, three pieces",
-          {operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, bytes)},
-          PEAL_OPERATION_ALLTOALL);
-      add(bytes == kSmall ? "direct all-to-all, one piece" : "direct all-to-all, three pieces",
-          {operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, bytes)},
-          PEAL_OPERATION_ALLTOALL);
-      add(bytes == kSmall ? "direct allgather, one piece" : "direct allgather, three pieces",
-          {operation(PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, bytes)},
-          PEAL_OPERATION_ALLGATHER);
-      add(bytes == kSmall ? "ring, one piece" : "ring, three pieces",
-          {operation(PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING, bytes)},
-          PEAL_OPERATION_ALLGATHER);
-      add(bytes == kSmall ? "allgatherv, one piece" : "allgatherv, up to three pieces",
-          {operation(PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, bytes)},
-          PEAL_OPERATION_ALLGATHERV);
-      add(bytes == kSmall ? "alltoallv, one piece" : "alltoallv, up to three pieces",
-          {operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, bytes)},
-          PEAL_OPERATION_ALLTOALLV);
-    }
-    add("destroy", {destroy}, PEAL_OPERATION_DESTROY, cards != 3);
-    add("broadcast, then destroy", {gather(kBroadcast, kPiece), destroy}, PEAL_OPERATION_DESTROY);
-    peal_submission from_root =
-        operation(PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, kSmall);
-    from_root.root = 1;
-    std::vector<peal_submission> many(CONFIG_CHANNELS + 2, from_root);
-    add("recycling of broadcasts", many, PEAL_OPERATION_RECYCLE, true);
-    // The first epoch proves nothing, and has signals; those that follow have none.
-    constexpr size_t kEpoch = CONFIG_CHANNELS / 2;
-    for (size_t i = kEpoch; i < many.size(); i++)
-      many[i] = gather(i % 2 == 0 ? kBroadcast : kDoubling, kPiece);
-    many.push_back(destroy);
-    add("recycling of allgathers, then destroy", many, PEAL_OPERATION_RECYCLE);
-    // From the first on that proves that the epoch before is over.
-    many.assign(CONFIG_CHANNELS + 2, barrier);
-    std::fill_n(many.begin(), kEpoch + kEpoch / 2, gather(kDoubling, kPiece));
-    add("barriers that prove an epoch", many, PEAL_OPERATION_BARRIER, true);
-  }
-  return list;
-}
-
-}  // namespace
-
-#ifdef PEAL_MUTATIONS
-peal::Mutation peal::present_mutation = peal::Mutation::kNone;
-#endif
-
-int main(int argc, char** argv) {
-#ifdef PEAL_MUTATIONS
-  if (argc > 1) {
-    peal::present_mutation = static_cast<peal::Mutation>(std::atoi(argv[1]));
-    --argc;
-    ++argv;
-  }
-#endif
-  if (argc > 3) {
-    std::fprintf(
-        stderr,
-        "usage: peal-explore [MORE [RUNS]], peal-explore-mutant MUTATION [MORE [RUNS]]: the first "
-        "4, 3, 2 packets and MORE of each of 2, "
-        "3, 4 cards (of the third of 3 cards: 2), while they take at most about RUNS runs of each "
-        "kind\n");
-    return 2;
-  }
-  const auto more = argc > 1 ? static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10)) : 0u;
-  const uint64_t runs_max = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20'000;
-  uint64_t total = 0;
-  for (const Plan& plan : plans()) {
-    const uint32_t packets = (plan.cards == 2 ? 4 : plan.cards == 3 ? 3 : 2) + more;
-    if (!deepen(plan, packets, runs_max, &total)) return 1;
-  }
-  std::printf("%" PRIu64 " runs\n", total);
-  return 0;
-}
+}  // namespace peal::explore
