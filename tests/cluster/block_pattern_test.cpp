@@ -81,6 +81,10 @@ TEST(BlockPattern, EveryWrongByteOfARunOfBlocksIsFound) {
       result[at] ^= uint8_t{1} << at % 8;
     }
     EXPECT_NE(block > 0, run_is_right(result.data(), {block, 5, run.family, 2}));
+    // A run that differs in one thing has other bases, or fewer of them.
+    EXPECT_NE(block > 0, run_is_right(result.data(), {block, 5, run.family ^ 1 << 20, 3}));
+    EXPECT_TRUE(run_is_right(result.data(), {block, 4, run.family, 3}));
+    EXPECT_TRUE(run_is_right(result.data(), run));
   }
 }
 
