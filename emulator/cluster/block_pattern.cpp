@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/cluster/block_pattern.h"
 
-#include <array>
 #include <cstring>
-#include <vector>
 
 #include "emulator/cluster/mix.h"
 
@@ -63,27 +61,11 @@ PEAL_INLINE bool lines_are_right(const uint8_t* with, uint64_t bytes, uint64_t b
   return none(differ);
 }
 
-// The bases of a run's blocks. All ranks of an allgather ask for the same: so those of the last few
-// runs are remembered.
-const uint64_t* bases_of(const BlockRun& run) {
-  struct Known {
-    BlockRun run{};
-    std::vector<uint64_t> bases;
-  };
-  thread_local std::array<Known, 16> last;
-  Known& known = last[run.family % last.size()];
-  if (known.run == run) return known.bases.data();
-  known.run = run;
-  known.bases.resize(run.count);
-  uint64_t name = run.first;
-  for (uint64_t& base : known.bases) base = mix(run.family ^ name++);
-  return known.bases.data();
-}
-
-PEAL_INLINE bool blocks_are_right(const uint8_t* with, const BlockRun& run, const uint64_t* bases) {
+PEAL_INLINE bool blocks_are_right(const uint8_t* with, const BlockRun& run) {
   Words differ = {};
+  uint64_t name = run.first;
   for (uint32_t i = 0; i < run.count; i++, with += run.block_bytes)
-    add_differences(differ, with, run.block_bytes, bases[i]);
+    add_differences(differ, with, run.block_bytes, mix(run.family ^ name++));
   return none(differ);
 }
 
@@ -100,9 +82,8 @@ PEAL_INLINE void write_lines(uint8_t* to, uint64_t bytes, uint64_t base) {
 PEAL_WIDE bool wide_lines_are_right(const uint8_t* with, uint64_t bytes, uint64_t base) {
   return lines_are_right(with, bytes, base);
 }
-PEAL_WIDE bool wide_blocks_are_right(const uint8_t* with, const BlockRun& run,
-                                     const uint64_t* bases) {
-  return blocks_are_right(with, run, bases);
+PEAL_WIDE bool wide_blocks_are_right(const uint8_t* with, const BlockRun& run) {
+  return blocks_are_right(with, run);
 }
 PEAL_WIDE void wide_write_lines(uint8_t* to, uint64_t bytes, uint64_t base) {
   write_lines(to, bytes, base);
@@ -142,8 +123,7 @@ bool has_pattern(const uint8_t* begin, uint64_t from, uint64_t to, uint64_t base
 }
 
 bool run_is_right(const uint8_t* with, const BlockRun& run) {
-  const uint64_t* const bases = bases_of(run);
-  return is_wide() ? wide_blocks_are_right(with, run, bases) : blocks_are_right(with, run, bases);
+  return is_wide() ? wide_blocks_are_right(with, run) : blocks_are_right(with, run);
 }
 
 }  // namespace peal::sim

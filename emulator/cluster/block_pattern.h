@@ -23,7 +23,6 @@ struct BlockRun {
   uint32_t count;
   uint64_t family;
   uint64_t first;
-  bool operator==(const BlockRun&) const = default;
 };
 // Whether all of them are right: short blocks take longer to find one by one than to compare.
 [[nodiscard]] bool run_is_right(const uint8_t* with, const BlockRun& run);
