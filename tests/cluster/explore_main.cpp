@@ -25,6 +25,7 @@
 #include "emulator/common/packet_text.h"
 #include "firmware/base/mutation.h"
 #include "firmware/card.h"
+#include "firmware/payload.h"
 #include "peal_config.h"
 
 namespace {
@@ -106,7 +107,7 @@ uint64_t hash_bytes(uint64_t hash, const void* data, size_t bytes) {
 
 struct Buffer : Packet {
   peal_wire_header header_bytes;
-  uint8_t bytes[CONFIG_MTU_BYTES];
+  uint8_t bytes[kPayloadBytes];
 };
 
 class World;
