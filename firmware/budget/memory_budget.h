@@ -56,7 +56,7 @@ constexpr bool memory_fits() {
 }
 
 // The terms leave nothing out but padding between the arrays.
-static_assert(memory_total() + 4096 >= sizeof(Card) + uint64_t{CONFIG_PACKET_BUFFERS} *
-                                                          (PEAL_HEADER_BYTES + kPayloadBytes));
+static_assert(memory_total() + 4096 >=
+              sizeof(Card) + uint64_t{CONFIG_PACKET_BUFFERS} * (PEAL_HEADER_BYTES + kPayloadBytes));
 
 }  // namespace peal

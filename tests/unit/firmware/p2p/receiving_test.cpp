@@ -310,7 +310,6 @@ TEST_F(TalkTest, LengthsThatCannotBeAreDropped) {
   for (const auto type : {PEAL_PACKET_PUT, PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE}) {
     EXPECT_EQ(of(type, PEAL_P2P_BODY_BYTES - 1), "+1 drop_length");
   }
-  static_assert(PEAL_P2P_BODY_BYTES + p2p::kChunkBytes == kPayloadBytes);
   for (const auto type : {PEAL_PACKET_PUT, PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE}) {
     EXPECT_EQ(of(type, kPayloadBytes + 1), "+1 drop_oversized");
   }
