@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0) */
 /*
- * The wire format: one Ethernet frame is one Peal packet, a 64-byte header and at most one MTU of payload.
+ * The wire format: one Ethernet frame is one Peal packet, a 64-byte header and at most one MTU of payload (of PUT, STREAM and
+ * ANNOUNCE behind a body of PEAL_P2P_BODY_BYTES).
  * Header and payload have a CRC32C each, so that a card which forwards a packet rewrites and sums 64 bytes
  * only, and the payload keeps the sum its origin gave it from end to end. (Collective packets, hopping flags
  * (origin, hop) and NACKs: Yu, Buntinas, Panda, "NIC-Based Allgather over Myrinet/GM", sections 4 and 5.)

@@ -545,9 +545,8 @@ inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
 // What the cards of a group must share; a card of another geometry would drop its pieces.
 constexpr uint32_t geometry_hash() {
   // (One engine is what cards have that know of none.)
-  const uint32_t words[] = {
-      kChannels,      kPieceWindow, CONFIG_MTU_BYTES, CONFIG_CHANNEL_BYTES,
-      kRecyclingRule, kFailureRule, kAnswerRule,      CONFIG_TRANSMIT_ENGINES};
+  const uint32_t words[] = {kChannels,      kPieceWindow, kPayloadBytes, CONFIG_CHANNEL_BYTES,
+                            kRecyclingRule, kFailureRule, kAnswerRule,   CONFIG_TRANSMIT_ENGINES};
   constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 7 : 8;
   uint32_t hash = 2166136261u;  // FNV-1a, by words
   for (uint32_t i = 0; i < kUsed; ++i) hash = (hash ^ words[i]) * 16777619u;

@@ -9,6 +9,7 @@
 #include "abi/wire.h"
 #include "firmware/base/ranks.h"
 #include "firmware/base/timer_heap.h"
+#include "firmware/payload.h"
 #include "firmware/port.h"
 #include "peal_config.h"
 
@@ -21,7 +22,7 @@ inline constexpr uint32_t kServices = kRequests / 4;  // of them for gets of oth
 inline constexpr uint32_t kEngines = CONFIG_TRANSMIT_ENGINES;
 inline constexpr uint32_t kWaiters = CONFIG_CONNECTION_WAITERS;
 // Bytes of one packet's share of a put or a message: whole cache lines.
-inline constexpr uint32_t kChunkBytes = (CONFIG_MTU_BYTES - PEAL_P2P_BODY_BYTES) & ~63u;
+inline constexpr uint32_t kChunkBytes = CONFIG_MTU_BYTES & ~63u;
 // Messages of one connection that were announced and have no receive yet; and of them with their
 // bytes.
 inline constexpr uint32_t kPlaces = CONFIG_CONNECTION_PLACES;
@@ -34,6 +35,7 @@ inline constexpr Rank kEverybody = ~0u;
 
 static_assert((kWindow & (kWindow - 1)) == 0 && kWindow <= 64, "a bit of an ACK each");
 static_assert(kPlaces < 0xff);
+static_assert(PEAL_P2P_BODY_BYTES + kChunkBytes <= kPayloadBytes);
 static_assert(kChunkBytes > 0 && kWaiters < UINT16_MAX);
 
 // Carried by the last packet of a put (or by an empty one: a signal): told to the receiver's

@@ -25,7 +25,7 @@ using DmaToken = uint32_t;  // names a DMA of the firmware's; handed back in on_
 // and payload as one frame.
 struct Packet {
   peal_wire_header* header;  // 64 bytes, this packet's own
-  uint8_t* payload;          // room for one MTU in packets from allocate_packet()
+  uint8_t* payload;          // room for kPayloadBytes (payload.h) in packets from allocate_packet()
   uint32_t payload_bytes;    // received: bytes in the frame behind the header
   uint32_t holds;  // the firmware's own count of uses; the port hands packets out with zero
 };

@@ -10,7 +10,7 @@
 #include "emulator/common/packet_text.h"
 #include "firmware/card_types.h"
 #include "firmware/group/member.h"
-#include "peal_config.h"
+#include "firmware/payload.h"
 
 namespace peal::sim {
 
@@ -41,7 +41,7 @@ Cluster::Cluster(const ClusterOptions& options, Observer* observer, HostEvents* 
       observer_(observer),
       hosts_(hosts),
       jitter_(mix(options.seed, kJitterStream)),
-      pool_(CONFIG_MTU_BYTES, options.check_seals),
+      pool_(kPayloadBytes, options.check_seals),
       torus_(options.costs.torus),
       wire_(*this, pool_, events_),
       faulty_(wire_, options.faults, mix(options.seed, kFaultStream)) {
@@ -223,7 +223,7 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
   const peal_wire_header& header = *packet->header;
   node.turn_ns += options_.costs.send_ns;
   counts_.sent++;
-  if (header.length > CONFIG_MTU_BYTES) violation("wire", "a card sent more than an MTU");
+  if (header.length > kPayloadBytes) violation("wire", "a card sent more than an MTU");
   pool_.seal(packet, header.length);
   packet->payload_bytes = header.length;
   const uint32_t to_card = emulator::card_of_mac(header.destination);

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "peal_config.h"
+#include "firmware/payload.h"
 
 namespace peal::nic {
 namespace {
@@ -20,7 +20,7 @@ constexpr uint32_t kCache = 256;  // per lcore
 // What came back last is taken first, and is still in the processor's caches. DPDK's usual ring
 // would hand out all the buffers in turn as soon as more come and go than the lcore's cache holds.
 constexpr const char* kOps = "stack";
-constexpr uint16_t kFreshRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES + CONFIG_MTU_BYTES;
+constexpr uint16_t kFreshRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES + kPayloadBytes;
 constexpr uint16_t kHeaderRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES;
 
 // As rte_pktmbuf_pool_create(), but buffers may cross pages: without hugepages an element that may

@@ -41,8 +41,8 @@ inline constexpr MemoryTerm kMemoryTerms[] = {
      sizeof(queue::QueuePool) / CONFIG_QUEUES - sizeof(queue::Queue::cache)},
     {"descriptors of programs", CONFIG_QUEUES* queue::kDescriptors, sizeof(peal_descriptor)},
     {"card: identity, counters, lists", 1, offsetof(Card, contexts)},
-    {"packet buffers (header and one MTU)", CONFIG_PACKET_BUFFERS,
-     PEAL_HEADER_BYTES + CONFIG_MTU_BYTES},
+    {"packet buffers (header, body and one MTU)", CONFIG_PACKET_BUFFERS,
+     PEAL_HEADER_BYTES + kPayloadBytes},
 };
 
 constexpr uint64_t memory_total() {
@@ -56,7 +56,7 @@ constexpr bool memory_fits() {
 }
 
 // The terms leave nothing out but padding between the arrays.
-static_assert(memory_total() + 4096 >= sizeof(Card) + uint64_t{CONFIG_PACKET_BUFFERS} *
-                                                          (PEAL_HEADER_BYTES + CONFIG_MTU_BYTES));
+static_assert(memory_total() + 4096 >=
+              sizeof(Card) + uint64_t{CONFIG_PACKET_BUFFERS} * (PEAL_HEADER_BYTES + kPayloadBytes));
 
 }  // namespace peal

@@ -18,8 +18,7 @@ peal_counter why_not_whole(const Packet& packet, uint32_t frame_bytes) {
   const peal_wire_header& header = *packet.header;
   const peal_counter protocol = check_protocol(header);
   if (protocol != kPacketGood) return protocol;
-  const bool oversized =
-      header.length > CONFIG_MTU_BYTES || packet.payload_bytes > CONFIG_MTU_BYTES;
+  const bool oversized = !is_short_enough(header) || packet.payload_bytes > kPayloadBytes;
   return oversized ? PEAL_COUNTER_DROP_OVERSIZED : PEAL_COUNTER_DROP_LENGTH;
 }
 

@@ -6,15 +6,33 @@
 #include <initializer_list>
 
 #include "firmware/card_types.h"
+#include "firmware/payload.h"
 
 namespace peal {
 
 inline constexpr peal_counter kPacketGood = PEAL_COUNTER_RECEIVED;
 
+constexpr uint32_t packet_types(std::initializer_list<peal_packet_type> types) {
+  uint32_t mask = 0;
+  for (const peal_packet_type type : types) mask |= 1u << type;
+  return mask;
+}
+
+// Types that carry bytes behind a body.
+inline constexpr uint32_t kBodyTypes =
+    packet_types({PEAL_PACKET_PUT, PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE});
+
+// Is there an MTU, and no more, behind what its type puts before it?
+inline bool is_short_enough(const peal_wire_header& header) {
+  if (header.length <= CONFIG_MTU_BYTES) return true;
+  const bool body = header.type < PEAL_PACKET_TYPE_COUNT && (kBodyTypes >> header.type & 1) != 0;
+  return body && header.length <= kPayloadBytes;
+}
+
 // Does the frame hold a header, and as many bytes as that says?
 inline bool is_whole(const Packet& packet, uint32_t frame_bytes) {
   return frame_bytes >= sizeof(peal_wire_header) && packet.header->length == packet.payload_bytes &&
-         packet.header->length <= CONFIG_MTU_BYTES;
+         is_short_enough(*packet.header);
 }
 
 // Are the sums of a whole packet right?
@@ -36,22 +54,12 @@ struct PacketRules {
   bool blocks;     // the header carries a length of the operation's blocks
 };
 
-constexpr uint32_t packet_types(std::initializer_list<peal_packet_type> types) {
-  uint32_t mask = 0;
-  for (const peal_packet_type type : types) mask |= 1u << type;
-  return mask;
-}
-
 constexpr bool carries_blocks(const PacketRules& rules) {
   return (rules.types & packet_types({PEAL_PACKET_DATA})) != 0;
 }
 
 // Types that may answer a NACK.
 inline constexpr uint32_t kRepairTypes = packet_types({PEAL_PACKET_DATA, PEAL_PACKET_SIGNAL});
-
-// Types that carry bytes behind a body.
-inline constexpr uint32_t kBodyTypes =
-    packet_types({PEAL_PACKET_PUT, PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE});
 
 // Bytes of the payload of all types but DATA and those with a body.
 constexpr uint32_t payload_bytes(uint8_t type) {

@@ -12,6 +12,7 @@
 #include "emulator/common/mapped_windows.h"
 #include "emulator/common/packet_text.h"
 #include "emulator/common/region_table.h"
+#include "firmware/payload.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/memory_port.h"
 
@@ -32,7 +33,7 @@ class AdminPort final : public Port {
  public:
   explicit AdminPort(RegionTable& regions) : regions_(regions) {}
   emulator::Windows* windows = nullptr;
-  MemoryPort packets{CONFIG_PACKET_BUFFERS, CONFIG_MTU_BYTES, Checksums::kSoftware};
+  MemoryPort packets{CONFIG_PACKET_BUFFERS, kPayloadBytes, Checksums::kSoftware};
   std::deque<std::pair<DmaToken, bool>> done;
 
   Packet* allocate_packet() override { return packets.allocate_packet(); }

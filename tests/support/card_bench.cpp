@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "emulator/common/packet_text.h"
+#include "firmware/payload.h"
 
 namespace peal::test {
 namespace {
@@ -20,7 +21,7 @@ void require(peal_status status, const char* what) {
 }  // namespace
 
 CardBench::CardBench(const BenchOptions& options)
-    : port(options.packet_buffers, CONFIG_MTU_BYTES, options.checksums),
+    : port(options.packet_buffers, kPayloadBytes, options.checksums),
       options_(options),
       memory_(card_bytes()) {
   if (options.keeps_early) port.told_buffers = options.packet_buffers;

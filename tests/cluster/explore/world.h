@@ -12,7 +12,7 @@
 
 #include "emulator/cluster/blocks.h"
 #include "firmware/card.h"
-#include "peal_config.h"
+#include "firmware/payload.h"
 #include "tests/cluster/explore/plan.h"
 
 namespace peal::explore {
@@ -43,7 +43,7 @@ bool independent(const Choice& a, const Choice& b);
 
 struct Buffer : Packet {
   peal_wire_header header_bytes;
-  uint8_t bytes[CONFIG_MTU_BYTES];
+  uint8_t bytes[kPayloadBytes];
 };
 
 class World;

@@ -5,18 +5,20 @@
 
 #include <new>
 
+#include "firmware/payload.h"
+
 namespace peal::emulator::test {
 
 // Header, payload and who else refers to the payload.
 struct LonePort::Buffer {
   Packet packet;
   peal_wire_header header;
-  std::shared_ptr<std::array<uint8_t, CONFIG_MTU_BYTES>> payload;
+  std::shared_ptr<std::array<uint8_t, kPayloadBytes>> payload;
 };
 
 Packet* LonePort::allocate_packet() {
   auto* const buffer = new Buffer{};
-  buffer->payload = std::make_shared<std::array<uint8_t, CONFIG_MTU_BYTES>>();
+  buffer->payload = std::make_shared<std::array<uint8_t, kPayloadBytes>>();
   buffer->packet.header = &buffer->header;
   buffer->packet.payload = buffer->payload->data();
   packets_out++;

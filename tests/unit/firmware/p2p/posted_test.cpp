@@ -211,6 +211,17 @@ TEST_F(Posted, WhatCannotBeKeptIsOverWhenItIsAcknowledged) {
   EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=6 OK\n");
 }
 
+// As an MTU of a collective is one.
+TEST_F(Posted, AnMtuIsOnePacket) {
+  put(7, CONFIG_MTU_BYTES);
+  bench.finish_all_dma();
+  const auto sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].payload.size(), kPayloadBytes);
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"), "complete ctx0 cookie=7 OK\n");
+  bench.deliver(ack(1));
+}
+
 TEST_F(Posted, ALongPutIsOverWhenItIsAcknowledged) {
   put(7, p2p::kChunkBytes + 1);
   bench.finish_all_dma();

@@ -19,6 +19,15 @@ TEST_F(TalkTest, APutIsAcknowledgedWhenItIsInMemory) {
   EXPECT_EQ(byte_at(16), 1);
 }
 
+TEST_F(TalkTest, AnMtuBehindABodyIsWrittenAtOnce) {
+  const Memory large = bench.add_memory("large", CONFIG_MTU_BYTES, PEAL_ACCESS_WRITE);
+  const Frame whole = put_by(large.key, 0, 0, CONFIG_MTU_BYTES);
+  ASSERT_EQ(whole.payload.size(), kPayloadBytes);
+  bench.deliver(whole);
+  EXPECT_EQ(bench.take_log(), "dma_write large+0 " + std::to_string(CONFIG_MTU_BYTES) + "\n");
+  bench.finish_dma();
+}
+
 TEST_F(TalkTest, WhatIsNotAskedForIsAcknowledgedWithTheNext) {
   bench.deliver(put(0, 0, 3));
   bench.finish_dma();
@@ -301,9 +310,10 @@ TEST_F(TalkTest, LengthsThatCannotBeAreDropped) {
   for (const auto type : {PEAL_PACKET_PUT, PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE}) {
     EXPECT_EQ(of(type, PEAL_P2P_BODY_BYTES - 1), "+1 drop_length");
   }
-  if (PEAL_P2P_BODY_BYTES + p2p::kChunkBytes < CONFIG_MTU_BYTES) {
-    EXPECT_EQ(of(PEAL_PACKET_PUT, PEAL_P2P_BODY_BYTES + p2p::kChunkBytes + 1), "+1 drop_length");
+  for (const auto type : {PEAL_PACKET_PUT, PEAL_PACKET_STREAM, PEAL_PACKET_ANNOUNCE}) {
+    EXPECT_EQ(of(type, kPayloadBytes + 1), "+1 drop_oversized");
   }
+  EXPECT_EQ(of(PEAL_PACKET_GET, CONFIG_MTU_BYTES + 1), "+1 drop_oversized") << "nothing follows";
   for (const auto type : {PEAL_PACKET_OPEN, PEAL_PACKET_ACCEPT, PEAL_PACKET_CLOSE, PEAL_PACKET_ACK,
                           PEAL_PACKET_REFUSED, PEAL_PACKET_READY, PEAL_PACKET_DONE}) {
     EXPECT_EQ(of(type, 7), "+1 drop_length");
