@@ -14,7 +14,8 @@
 
 #include "base/whole_number.h"
 
-// CLI11 is a library of headers alone, which take seconds to compile: only command_line.cpp includes them.
+// CLI11 is a library of headers alone, which take seconds to compile: only command_line.cpp
+// includes them.
 namespace CLI {
 class App;
 class Option;
@@ -24,7 +25,8 @@ namespace peal::command_line {
 
 inline constexpr int kExitUsage = 2;
 
-// Of a text that an option was given: empty, or what is wrong with it. It may write the text in another way.
+// Of a text that an option was given: empty, or what is wrong with it. It may write the text in
+// another way.
 using Check = std::function<std::string(std::string&)>;
 
 // A whole number: decimal, or hexadecimal behind 0x; a k or M at the end is 1024 or 1024 * 1024 of
