@@ -73,7 +73,7 @@ void Cluster::look_ahead() {
   __builtin_prefetch(&node->turn_ns);
   __builtin_prefetch(&node->packets_held);
   __builtin_prefetch(&card->now);
-  __builtin_prefetch(&card->due);
+  __builtin_prefetch(&card->timers);
   __builtin_prefetch(card->timer_entries);
   __builtin_prefetch(card->members);
   switch (event->kind()) {
@@ -86,7 +86,7 @@ void Cluster::look_ahead() {
       break;
     }
     case EventKind::kDmaDone:
-      __builtin_prefetch(&card->dma[dmas_[event->item].token]);
+      __builtin_prefetch(&card->dma[dmas_[event->item].request.token]);
       break;
     case EventKind::kTimer:
     case EventKind::kSubmission:
@@ -337,32 +337,29 @@ void Cluster::take_packet(Node& node, SimPacket* packet) {
 
 // --- DMA, submissions, completions ---
 
-uint32_t Cluster::take_dma() {
-  if (free_dmas_.empty()) {
-    dmas_.emplace_back();
-    return static_cast<uint32_t>(dmas_.size() - 1);
-  }
-  const uint32_t item = free_dmas_.back();
-  free_dmas_.pop_back();
-  return item;
-}
-
-bool Cluster::start_dma(Node& node, HostAddress host, CardEnd card, uint32_t bytes,
-                        DmaToken token) {
+bool Cluster::start_dma(Node& node, const DmaRequest& request) {
   if (node.dma_under_way >= options_.dma_per_card) return false;
-  const uint32_t number = node.number_of(host.region, host.offset, bytes);
-  const bool write = card.from != nullptr;
+  const HostAddress host = request.host;
+  const Dma dma{request, node.number_of(host.region, host.offset, request.bytes), node.boots};
   if (observer_ != nullptr)
-    observer_->on_dma(node.turn_ns, {node.index, number, host.offset, bytes, write, false,
-                                     number != kNoRegionNumber});
-  const uint32_t item = take_dma();
-  dmas_[item] = {host, card, bytes, token, number, node.boots};
+    observer_->on_dma(node.turn_ns,
+                      {node.index, dma.number, host.offset, request.bytes,
+                       request.from_card != nullptr, false, dma.number != kNoRegionNumber});
+  uint32_t item;
+  if (free_dmas_.empty()) {
+    item = static_cast<uint32_t>(dmas_.size());
+    dmas_.push_back(dma);
+  } else {
+    item = free_dmas_.back();
+    free_dmas_.pop_back();
+    dmas_[item] = dma;
+  }
   node.dma_under_way++;
   const CostModel& costs = options_.costs;
-  const bool apart = costs.dma_duplex != 0 && write;
+  const bool apart = costs.dma_duplex != 0 && request.from_card != nullptr;
   TimeNs& free_ns = apart ? node.dma_write_free_ns : node.dma_free_ns;
   free_ns = std::max(node.turn_ns, free_ns) + costs.dma_gap_ns +
-            uint64_t{bytes} * costs.dma_byte_gap_ps / 1000;
+            uint64_t{request.bytes} * costs.dma_byte_gap_ps / 1000;
   TimeNs done_ns = free_ns + costs.dma_latency_ns;
   if (costs.dma_jitter_ns > 0) done_ns += jitter_.below(costs.dma_jitter_ns);
   events_.push(done_ns, EventKind::kDmaDone, node.index, item);
@@ -372,20 +369,21 @@ bool Cluster::start_dma(Node& node, HostAddress host, CardEnd card, uint32_t byt
 // The bytes move as late as they may:
 // whoever lets go of memory before this has made a mistake that shows.
 void Cluster::finish_dma(Node& node, uint32_t item) {
-  const auto [host, end, bytes, token, number, boot] = dmas_[item];
+  const Dma dma = dmas_[item];
   free_dmas_.push_back(item);
-  if (boot != node.boots) return;  // of a card that is no more
+  if (dma.boot != node.boots) return;  // of a card that is no more
   node.dma_under_way--;
   if (node.silent) return;
-  const bool write = end.from != nullptr;
-  const bool held =
-      number != kNoRegionNumber && node.number_of(host.region, host.offset, bytes) == number;
+  const auto& [host, to_card, from_card, bytes, token] = dma.request;
+  const bool write = from_card != nullptr;
+  const bool held = dma.number != kNoRegionNumber &&
+                    node.number_of(host.region, host.offset, bytes) == dma.number;
   bool ok = false;
-  if (held && memory_.reachable(number))
-    ok = write ? node.regions->copy_out(end.from, host, bytes)
-               : node.regions->copy_in(host, end.to, bytes);
+  if (held && memory_.reachable(dma.number))
+    ok = write ? node.regions->copy_out(from_card, host, bytes)
+               : node.regions->copy_in(host, to_card, bytes);
   if (observer_ != nullptr)
-    observer_->on_dma(now_ns_, {node.index, number, host.offset, bytes, write, true, held});
+    observer_->on_dma(now_ns_, {node.index, dma.number, host.offset, bytes, write, true, held});
   const TimeNs turn_ns = begin_turn(node, options_.costs.dma_event_ns);
   card_on_dma_done(*node.card, token, ok, turn_ns);
   end_turn(node);

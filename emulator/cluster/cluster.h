@@ -157,10 +157,7 @@ class Cluster final : private Surroundings {
 
  private:
   struct Dma {
-    HostAddress host;
-    CardEnd card;
-    uint32_t bytes;
-    DmaToken token;
+    DmaRequest request;
     uint32_t number;  // of the region, in memory()
     uint32_t boot;    // of the card that asked for it
   };
@@ -173,8 +170,7 @@ class Cluster final : private Surroundings {
 
   void transmit(Node& node, SimPacket* packet) override;
   void release(SimPacket* packet) override;
-  bool start_dma(Node& node, HostAddress host, CardEnd card, uint32_t bytes,
-                 DmaToken token) override;
+  bool start_dma(Node& node, const DmaRequest& request) override;
   void complete(Node& node, uint32_t context, const peal_completion& entry) override;
   void violation(const char* check, const char* text) override;
 
@@ -187,7 +183,6 @@ class Cluster final : private Surroundings {
   [[nodiscard]] bool is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;
   void arrive(Node& node, uint32_t item);
   void take_packet(Node& node, SimPacket* packet);
-  uint32_t take_dma();
   void finish_dma(Node& node, uint32_t item);
   void run_timer(Node& node, uint32_t item);
   void take_submissions(Node& node);

@@ -98,11 +98,11 @@ void Node::send(Packet* packet, uint32_t engine) {
 Checksums Node::checksums() const { return options_.checksums; }
 
 bool Node::dma_read(HostAddress from, uint8_t* to, uint32_t bytes, DmaToken token) {
-  return surroundings_.start_dma(*this, from, {to, nullptr}, bytes, token);
+  return surroundings_.start_dma(*this, {from, to, nullptr, bytes, token});
 }
 
 bool Node::dma_write(const uint8_t* from, HostAddress to, uint32_t bytes, DmaToken token) {
-  return surroundings_.start_dma(*this, to, {nullptr, from}, bytes, token);
+  return surroundings_.start_dma(*this, {to, nullptr, from, bytes, token});
 }
 
 void Node::complete(ContextId context, const peal_completion& entry) {

@@ -13,10 +13,13 @@ namespace peal::sim {
 
 class Node;
 
-// The card's end of a DMA: one of these.
-struct CardEnd {
-  uint8_t* to;          // of a read
-  const uint8_t* from;  // of a write
+// What a card asks of its DMA engine.
+struct DmaRequest {
+  HostAddress host;
+  uint8_t* to_card;          // reads
+  const uint8_t* from_card;  // writes
+  uint32_t bytes;
+  DmaToken token;
 };
 
 // All of it happens within a turn of the node that asks.
@@ -26,10 +29,8 @@ class Surroundings {
   virtual void transmit(Node& node, SimPacket* packet) = 0;
   // A packet that nobody needs any more.
   virtual void release(SimPacket* packet) = 0;
-  // False when the engine's queue is full. (All by value: what was just written in parts is slow to
-  // read as a whole.)
-  virtual bool start_dma(Node& node, HostAddress host, CardEnd card, uint32_t bytes,
-                         DmaToken token) = 0;
+  // False when the engine's queue is full.
+  virtual bool start_dma(Node& node, const DmaRequest& request) = 0;
   virtual void complete(Node& node, uint32_t context, const peal_completion& entry) = 0;
   // Something that must never happen, by the name of the check.
   virtual void violation(const char* check, const char* text) = 0;
