@@ -21,11 +21,6 @@ namespace {
 constexpr size_t kSpareBytes = size_t{256} << 20;  // that a thread keeps, of pages that it has
 // What has not more is cleared whole.
 constexpr size_t kClearedWhole = 256 << 10;
-// The kernel lays mappings side by side. Were all a power of two long, the same page of every card
-// would be looked up at the same place of the processor's table of translations, which has room for
-// a few: so each of them is a page longer, which nobody touches.
-constexpr size_t kApart = 4096;
-constexpr size_t kShortest = 2 * kApart;
 
 // Writes zeros to the pages that the process has of the memory, as the kernel knows them
 // (proc_pid_pagemap(5)): all others are zero. How many bytes these are, or none if the kernel does
@@ -61,11 +56,9 @@ size_t clear_pages(uint8_t* data, size_t bytes) {
 class Spares {
  public:
   ZeroedMemory take(size_t bytes, Touched touched) {
-    const size_t rounded =
-        std::max(std::bit_ceil(ZeroedMemory::rounded(bytes, touched)), kShortest);
+    const size_t rounded = std::bit_ceil(ZeroedMemory::rounded(bytes, touched));
     std::vector<Spare>& alike = alike_of(rounded, touched);
-    if (alike.empty())
-      return ZeroedMemory(rounded + (touched == Touched::kSparsely ? kApart : 0), touched);
+    if (alike.empty()) return ZeroedMemory(rounded, touched);
     Spare spare = std::move(alike.back());
     alike.pop_back();
     kept_ -= spare.held;
@@ -92,10 +85,10 @@ class Spares {
     size_t held;
   };
   std::vector<Spare>& alike_of(size_t bytes, Touched touched) {
-    return spares_[touched == Touched::kWhole ? 1 : 0][std::bit_width(bytes)];
+    return spares_[touched == Touched::kWhole ? 1 : 0][std::countr_zero(bytes)];
   }
 
-  std::vector<Spare> spares_[2][65];  // by use and logarithm of their bytes
+  std::vector<Spare> spares_[2][64];  // by use and logarithm of their bytes
   size_t kept_ = 0;
 };
 thread_local Spares spares;
