@@ -303,23 +303,17 @@ peal_error post_anew(peal_group& group, const PartsCall& call, peal_request** re
   return table.shape.is_of(call, memory_version(*group.context)) ? &table : nullptr;
 }
 
-[[gnu::noinline]] peal_error post(peal_group& group, const PartsCall& call,
-                                  peal_request** request) {
-  PartTables::Table* const table = known_table(group, call);
-  if (table == nullptr) return post_anew(group, call, request);
-  return submit_with(group, *table, table->shape.posting(), request);
-}
-
-// Inlined is what there are registers for: a known call without offsets. What others get is a copy,
-// as a call that somebody might point to would have to lie in memory.
+// What is not known is a copy: a call that somebody might point to would have to lie in memory.
 [[gnu::always_inline]] inline peal_error post_call(peal_group& group, const PartsCall& call,
                                                    peal_request** request) {
-  if (call.says_offsets()) [[unlikely]]
-    return post(group, PartsCall(call), request);
   PartTables::Table* const table = known_table(group, call);
   if (table == nullptr) [[unlikely]]
     return post_anew(group, PartsCall(call), request);
   return submit_with(group, *table, table->shape.posting(), request);
+}
+
+peal_error post(peal_group& group, const PartsCall& call, peal_request** request) {
+  return post_call(group, call, request);
 }
 
 const uint8_t* bytes_at(const void* address) { return static_cast<const uint8_t*>(address); }
@@ -420,6 +414,29 @@ template <auto describe, typename... Arguments>
   return error;
 }
 
+// A call without offsets is a function of its own, which has registers for what it compares; each is
+// jumped to with the caller's arguments.
+[[gnu::noinline, gnu::noclone]] peal_error start_allgatherv(peal_group* group, const void* send,
+                                                            void* receive, const size_t* bytes,
+                                                            const size_t* /*offsets*/,
+                                                            peal_request** request) {
+  return start<allgatherv>("peal_iallgatherv", group, request, send, receive, bytes, nullptr);
+}
+[[gnu::noinline, gnu::noclone]] peal_error start_allgatherv_at(peal_group* group, const void* send,
+                                                               void* receive, const size_t* bytes,
+                                                               const size_t* offsets,
+                                                               peal_request** request) {
+  return start<allgatherv>("peal_iallgatherv", group, request, send, receive, bytes, offsets);
+}
+
+[[gnu::noinline, gnu::noclone]] peal_error start_alltoallv_at(
+    peal_group* group, const void* send, const size_t* send_bytes, const size_t* send_offsets,
+    void* receive, const size_t* receive_bytes, const size_t* receive_offsets,
+    peal_request** request) {
+  return start<alltoallv>("peal_ialltoallv", group, request, send, send_bytes, send_offsets,
+                          receive, receive_bytes, receive_offsets);
+}
+
 template <auto describe, typename... Arguments>
 peal_error init(const char* name, peal_group* group, peal_request** request,
                 Arguments... arguments) {
@@ -489,8 +506,9 @@ extern "C" peal_error peal_allgatherv(peal_group* group, const void* send, void*
 extern "C" peal_error peal_iallgatherv(peal_group* group, const void* send, void* receive,
                                        const size_t* bytes, const size_t* offsets,
                                        peal_request** request) {
-  return host::start<host::allgatherv>("peal_iallgatherv", group, request, send, receive, bytes,
-                                       offsets);
+  return offsets == nullptr
+             ? host::start_allgatherv(group, send, receive, bytes, offsets, request)
+             : host::start_allgatherv_at(group, send, receive, bytes, offsets, request);
 }
 
 extern "C" peal_error peal_alltoallv(peal_group* group, const void* send, const size_t* send_bytes,
@@ -504,8 +522,11 @@ extern "C" peal_error peal_ialltoallv(peal_group* group, const void* send, const
                                       const size_t* send_offsets, void* receive,
                                       const size_t* receive_bytes, const size_t* receive_offsets,
                                       peal_request** request) {
-  return host::start<host::alltoallv>("peal_ialltoallv", group, request, send, send_bytes,
-                                      send_offsets, receive, receive_bytes, receive_offsets);
+  if (send_offsets != nullptr || receive_offsets != nullptr) [[unlikely]]
+    return host::start_alltoallv_at(group, send, send_bytes, send_offsets, receive, receive_bytes,
+                                    receive_offsets, request);
+  return host::start<host::alltoallv>("peal_ialltoallv", group, request, send, send_bytes, nullptr,
+                                      receive, receive_bytes, nullptr);
 }
 
 extern "C" peal_error peal_barrier_init(peal_group* group, peal_request** request) {

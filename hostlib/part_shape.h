@@ -32,13 +32,30 @@ struct PartsCall {
   [[nodiscard]] bool sends_parts() const {
     return operation == PEAL_OPERATION_ALLTOALLV && !in_place();
   }
-  [[nodiscard]] bool says_offsets() const {
-    return received.offsets != nullptr || sent.offsets != nullptr;
-  }
 };
 
 // Of one table; at first of nothing.
 class PartShape {
+  // A bit for the offsets of each side that its caller says and somebody looks at.
+  enum Said : uint8_t { kNone = 0, kOfReceived = 1, kOfSent = 2 };
+  [[nodiscard, gnu::always_inline]] static inline uint8_t said_of(const PartsCall& call) {
+    return static_cast<uint8_t>(
+        (call.received.offsets != nullptr ? kOfReceived : kNone) |
+        (call.sends_parts() && call.sent.offsets != nullptr ? kOfSent : kNone));
+  }
+  // What `use` makes of all arrays that the call says and somebody looks at.
+  template <typename Use>
+  [[gnu::always_inline]] static inline auto with_arrays(const PartsCall& call, Use use) {
+    const PartArrays& to = call.received;
+    const PartArrays& from = call.sent;
+    const uint8_t offsets = said_of(call);
+    if (!call.sends_parts()) return offsets == kNone ? use(to.bytes) : use(to.bytes, to.offsets);
+    if (offsets == kNone) return use(to.bytes, from.bytes);
+    if (offsets == (kOfReceived | kOfSent)) [[likely]]
+      return use(to.bytes, from.bytes, to.offsets, from.offsets);
+    return use(to.bytes, from.bytes, offsets == kOfSent ? from.offsets : to.offsets);
+  }
+
  public:
   // Whether this call comes to the same table and posting; its group is the table's, so it has as
   // many ranks. `memory_version` is the MemoryMap's: other memory, other keys. Inlined into the
@@ -54,7 +71,14 @@ class PartShape {
       return false;
     if (receive_ != call.receive) [[unlikely]]
       return false;
-    return has_lengths_of(call) && has_offsets_of(call);
+    if (said_ != said_of(call)) [[unlikely]]
+      return false;
+    if (call.received.bytes == nullptr || (call.sends_parts() && call.sent.bytes == nullptr))
+        [[unlikely]]
+      return false;
+    return with_arrays(call, [this](const auto*... arrays) [[gnu::always_inline]] {
+      return all_same(ranks_, copies_.data(), arrays...);
+    });
   }
   // Copies the arrays. May throw; then it is of nothing. The version is never 0.
   void remember(const PartsCall& call, uint32_t ranks, uint64_t memory_version,
@@ -64,36 +88,13 @@ class PartShape {
   [[nodiscard]] Posting& posting() { return posting_; }
 
  private:
-  enum Array : uint8_t { kReceivedBytes, kSentBytes, kReceivedOffsets, kSentOffsets, kArrays };
-
-  [[nodiscard]] const size_t* copy_of(Array array) const {
-    return numbers_.data() + array * size_t{stride_};
-  }
-  [[nodiscard, gnu::always_inline]] inline bool has_lengths_of(const PartsCall& call) const {
-    const Copied received = {call.received.bytes, copy_of(kReceivedBytes)};
-    if (received.array == nullptr) [[unlikely]]
-      return false;
-    if (!call.sends_parts()) return all_same(ranks_, received);
-    const Copied sent = {call.sent.bytes, copy_of(kSentBytes)};
-    if (sent.array == nullptr) [[unlikely]]
-      return false;
-    return all_same(ranks_, received, sent);
-  }
-  [[nodiscard, gnu::always_inline]] inline bool has_offsets_of(const PartsCall& call) const {
-    if (!call.says_offsets()) return offsets_ == 0;
-    return has_these_offsets(call.received.offsets,
-                             call.sends_parts() ? call.sent.offsets : nullptr);
-  }
-  [[nodiscard]] bool has_these_offsets(const size_t* received, const size_t* sent) const;
-
   uint64_t memory_version_ = 0;
   const void* send_ = nullptr;
   const void* receive_ = nullptr;
   peal_operation operation_ = PEAL_OPERATION_NONE;
   uint32_t ranks_ = 0;
-  uint32_t stride_ = 0;          // of the copies: copy_stride()
-  uint8_t offsets_ = 0;          // those that the caller said
-  std::vector<size_t> numbers_;  // copies, in the order of Array; of what was not said anything
+  uint8_t said_ = kNone;
+  std::vector<size_t> copies_;  // of what with_arrays() finds
   Posting posting_ = {};
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether arrays of numbers still are what they were when they were copied. Nearly always they are,
 // so nothing is decided before all are looked at: two numbers at once, in wide words, and arrays of
-// one length side by side. memcmp() executes as little for each array, but a call of it takes the
-// registers of a caller that has a dozen things in them (tools/host-cost).
+// one length side by side. The copies lie as they are compared, two numbers of each array in turn,
+// so that one pointer leads to all of them. memcmp() executes as little for each array, but a call
+// of it takes the registers of a caller that has a dozen things in them (tools/host-cost).
 #pragma once
 
 #include <cstddef>
@@ -15,37 +16,51 @@ namespace peal::host {
 using TwoNumbers = uint64_t __attribute__((vector_size(16)));
 static_assert(sizeof(TwoNumbers) == 2 * sizeof(size_t));
 
-// An array, and the copy of it, which is as aligned as TwoNumbers: then it is compared from where
-// it is.
-struct Copied {
-  const size_t* array;
-  const size_t* copy;
-};
+// How many numbers the copies of so many arrays take, and where number i of one of them is. (Of an
+// odd count nobody looks at the last places.)
+constexpr size_t copied_numbers(size_t arrays, size_t count) {
+  return arrays * ((count + 1) & ~size_t{1});
+}
+constexpr size_t copied_at(size_t arrays, size_t array, size_t i) {
+  return (i & ~size_t{1}) * arrays + 2 * array + (i & 1);
+}
 
-// How far apart copies lie, one behind the other, that all are so aligned.
-constexpr size_t copy_stride(uint32_t count) { return (size_t{count} + 1) & ~size_t{1}; }
+// Into copied_numbers() of them, as aligned as TwoNumbers. All arrays have `count` numbers.
+template <typename... Each>
+void copy_numbers(size_t* copies, size_t count, const Each*... arrays) {
+  for (size_t i = 0; i < count; i++) {
+    size_t array = 0;
+    ((copies[copied_at(sizeof...(arrays), array++, i)] = arrays[i]), ...);
+  }
+}
 
-// How the numbers i and i + 1 differ; i is even.
-[[gnu::always_inline]] inline TwoNumbers two_differ(const Copied& copied, size_t i) {
+// How two numbers differ from their copies.
+[[gnu::always_inline]] inline TwoNumbers two_differ(const size_t* array, const size_t* copy) {
   TwoNumbers now;
   TwoNumbers then;
-  std::memcpy(&now, copied.array + i, sizeof(now));
-  std::memcpy(&then, __builtin_assume_aligned(copied.copy + i, sizeof(then)), sizeof(then));
+  std::memcpy(&now, array, sizeof(now));
+  std::memcpy(&then, __builtin_assume_aligned(copy, sizeof(then)), sizeof(then));
   return now ^ then;
 }
 
-// All of them have that many numbers.
+// Whether these arrays, in the order in which they were copied, are what they were.
 template <typename... Each>
-[[nodiscard, gnu::always_inline]] inline bool all_same(size_t count, const Each&... copied) {
+[[nodiscard, gnu::always_inline]] inline bool all_same(size_t count, const size_t* copies,
+                                                       const Each*... arrays) {
+  constexpr size_t kArrays = sizeof...(arrays);
   const size_t fours = count & ~size_t{3};
   TwoNumbers differ = {};
-  for (size_t i = 0; i < fours; i += 4) {
-    differ |= (two_differ(copied, i) | ...) | (two_differ(copied, i + 2) | ...);
+  const size_t* copy = copies;
+  for (size_t i = 0; i < fours; i += 4, copy += 4 * kArrays) {
+    size_t twos = 0;
+    ((differ |= two_differ(arrays + i, copy + 2 * twos++)), ...);
+    ((differ |= two_differ(arrays + i + 2, copy + 2 * twos++)), ...);
   }
   if ((differ[0] | differ[1]) != 0) [[unlikely]]
     return false;
   for (size_t i = fours; i < count; i++) {
-    if (((copied.array[i] != copied.copy[i]) || ...)) return false;
+    size_t array = 0;
+    if (((arrays[i] != copies[copied_at(kArrays, array++, i)]) || ...)) return false;
   }
   return true;
 }

@@ -10,7 +10,7 @@ usage: host-cost [--check] [--functions OPERATION]
 
 Runs operations of a group of 8 ranks, blocks of 1 KiB, under valgrind's callgrind, on a card that answers each at once,
 and prints the instructions for each call: to begin an operation, to test it where nothing has come, to wait for it
-where its result is there, and to free its request. "changing" goes to and fro between two buffers and two lengths;
+where its result is there, and to free its request. "changing" goes to and fro between two buffers and two lengths; of "offsets" the blocks lie from last to first;
 "persistent" is an allgather that was made once, and starts again; "program" is one that is a program of the card.
 
   --check                 ends with status 1 if a call costs more instructions than its bound
@@ -83,8 +83,10 @@ measure broadcast 172 50 183 60
 measure allgather 196 50 183 60
 measure allgather-changing 196 50 183 60
 measure alltoall 192 50 183 60
-measure allgatherv 184 50 183 60
+measure allgatherv 181 50 183 60
 measure alltoallv 200 50 183 60
+measure allgatherv-offsets 200 50 183 60
+measure alltoallv-offsets 280 50 183 60
 measure persistent 150 50 183 60
 measure program 150 50 195 60
 exit $status

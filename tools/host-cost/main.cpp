@@ -51,6 +51,7 @@ class Job {
       side = static_cast<uint8_t*>(allocated);
     }
     bytes_.fill(kBlock);
+    for (uint32_t rank = 0; rank < kRanks; rank++) offsets_[rank] = (kRanks - 1 - rank) * kBlock;
     // The exchange of a persistent request's own group is nothing where that has one rank, and a
     // start does not look at how many there are.
     peal_group* alone = peal::host::make_fake_group(contexts_[0]);
@@ -78,6 +79,7 @@ class Job {
   const uint8_t* send(int i) { return memory_[0] + place(i); }
   uint8_t* receive(int i) { return memory_[1] + place(i); }
   const size_t* bytes() { return bytes_.data(); }
+  const size_t* offsets() { return offsets_.data(); }
 
   // The card carries out what it finds.
   void answer() {
@@ -95,6 +97,7 @@ class Job {
   std::array<peal_context*, kRanks> contexts_ = {};
   std::array<uint8_t*, 2> memory_ = {};
   std::array<size_t, kRanks> bytes_ = {};
+  std::array<size_t, kRanks> offsets_ = {};
   peal_group* group_ = nullptr;
   peal_request* persistent_ = nullptr;
   peal_request* program_ = nullptr;
@@ -134,6 +137,16 @@ constexpr Scenario kScenarios[] = {
      [](Job& job, int, peal_request** request) {
        return peal_ialltoallv(job.group(), job.send(0), job.bytes(), nullptr, job.receive(0),
                               job.bytes(), nullptr, request);
+     }},
+    {"allgatherv-offsets",
+     [](Job& job, int, peal_request** request) {
+       return peal_iallgatherv(job.group(), job.send(0), job.receive(0), job.bytes(), job.offsets(),
+                               request);
+     }},
+    {"alltoallv-offsets",
+     [](Job& job, int, peal_request** request) {
+       return peal_ialltoallv(job.group(), job.send(0), job.bytes(), job.offsets(), job.receive(0),
+                              job.bytes(), job.offsets(), request);
      }},
     {"persistent",
      [](Job& job, int, peal_request** request) {

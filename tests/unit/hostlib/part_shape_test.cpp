@@ -110,6 +110,39 @@ TEST(PartShape, OffsetsOfBothSidesAreCompared) {
   EXPECT_FALSE(is_of(shape, call));
 }
 
+TEST(PartShape, LengthsOfBothSidesAreCompared) {
+  AnyCall call;
+  call.from = {};
+  PartShape shape;
+  remember(shape, call);
+  EXPECT_TRUE(is_of(shape, call));
+  for (size_t* const number : {&call.sent.back(), &call.received.back()}) {
+    ++*number;
+    EXPECT_FALSE(is_of(shape, call));
+    --*number;
+  }
+}
+
+// Offsets of one side alone, be it the one or the other.
+TEST(PartShape, OffsetsOfOneSideAreCompared) {
+  for (const bool sent : {false, true}) {
+    AnyCall call;
+    call.from = {};
+    std::vector<size_t>& offsets = sent ? call.from : call.to;
+    offsets = {0, 10, 20};
+    PartShape shape;
+    remember(shape, call);
+    EXPECT_TRUE(is_of(shape, call));
+    for (size_t* const number : {&offsets.back(), &call.sent.back(), &call.received.front()}) {
+      ++*number;
+      EXPECT_FALSE(is_of(shape, call)) << sent;
+      --*number;
+    }
+    std::swap(call.from, call.to);
+    EXPECT_FALSE(is_of(shape, call)) << "the other side's";
+  }
+}
+
 // In place, and of an allgather, the arrays of what is sent may be anything.
 TEST(PartShape, WhatNobodySendsIsNotCompared) {
   for (const peal_operation operation : {PEAL_OPERATION_ALLTOALLV, PEAL_OPERATION_ALLGATHERV}) {

@@ -3,28 +3,29 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 namespace peal::host {
 namespace {
 
-// Two arrays beside their copies; the arrays begin behind whatever number lies in front of them.
+// Two arrays and their copies; the arrays begin behind whatever number lies in front of them.
 struct Arrays {
-  explicit Arrays(uint32_t count) : count(count), stride(copy_stride(count)) {
+  explicit Arrays(uint32_t count) : count(count) {
     for (uint32_t i = 0; i < count; i++) {
-      copies[i] = first[1 + i] = 100 + i;
-      copies[stride + i] = second[1 + i] = 200 + i;
+      first[1 + i] = 100 + i;
+      second[1 + i] = 200 + i;
     }
+    copy_numbers(copy, count, first + 1);
+    copy_numbers(copies, count, first + 1, second + 1);
   }
-  bool one() const { return all_same(count, Copied{first + 1, copies}); }
-  bool both() const {
-    return all_same(count, Copied{first + 1, copies}, Copied{second + 1, copies + stride});
-  }
+  bool one() const { return all_same(count, copy, first + 1); }
+  bool both() const { return all_same(count, copies, first + 1, second + 1); }
 
   uint32_t count;
-  size_t stride;
   alignas(16) size_t first[32] = {};
   alignas(16) size_t second[32] = {};
+  alignas(16) size_t copy[32] = {};
   alignas(16) size_t copies[64] = {};
 };
 
@@ -62,10 +63,44 @@ TEST(SameNumbers, DifferencesDoNotCancel) {
   EXPECT_FALSE(arrays.both());
 }
 
-TEST(SameNumbers, CopiesAreAligned) {
-  for (uint32_t count = 0; count <= 21; count++) {
-    EXPECT_GE(copy_stride(count), count);
-    EXPECT_EQ(copy_stride(count) * sizeof(size_t) % sizeof(TwoNumbers), 0u);
+// Each number has a place of its own, and an array's even ones begin two that are compared as one.
+TEST(SameNumbers, CopiesLieInTurnByTwos) {
+  for (size_t arrays = 1; arrays <= 4; arrays++) {
+    for (size_t count = 0; count <= 21; count++) {
+      std::vector<int> taken(copied_numbers(arrays, count));
+      for (size_t array = 0; array < arrays; array++) {
+        for (size_t i = 0; i < count; i++) {
+          const size_t at = copied_at(arrays, array, i);
+          ASSERT_LT(at, taken.size());
+          EXPECT_EQ(taken[at]++, 0) << at;
+          EXPECT_EQ(at % 2, i % 2);
+          if (i % 2 == 1) EXPECT_EQ(copied_at(arrays, array, i - 1), at - 1);
+        }
+      }
+    }
+  }
+}
+
+TEST(SameNumbers, FourArraysAreComparedToTheirEnd) {
+  for (uint32_t count = 1; count <= 13; count++) {
+    std::vector<size_t> arrays[4];
+    for (std::vector<size_t>& array : arrays) array.resize(count, 7);
+    const auto copies = std::make_unique<size_t[]>(copied_numbers(4, count));
+    const auto all = [&](const auto& use) {
+      return use(count, copies.get(), arrays[0].data(), arrays[1].data(), arrays[2].data(),
+                 arrays[3].data());
+    };
+    const auto same = [&] { return all([](auto... each) { return all_same(each...); }); };
+    copy_numbers(copies.get(), count, arrays[0].data(), arrays[1].data(), arrays[2].data(),
+                 arrays[3].data());
+    EXPECT_TRUE(same()) << count;
+    for (std::vector<size_t>& array : arrays) {
+      for (size_t& number : array) {
+        number++;
+        EXPECT_FALSE(same()) << count;
+        number--;
+      }
+    }
   }
 }
 
