@@ -150,16 +150,14 @@ Option Group::add(const std::string& names, Value& value, const std::string& pla
                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
                     ->group(title_));
 }
-#define PEAL_ADD(Value) \
-  template Option Group::add(const std::string&, Value&, const std::string&, const std::string&)
-PEAL_ADD(int);
-PEAL_ADD(uint32_t);
-PEAL_ADD(uint64_t);
-PEAL_ADD(double);
-PEAL_ADD(std::string);
-PEAL_ADD(std::optional<uint32_t>);
-PEAL_ADD(std::optional<uint64_t>);
-#undef PEAL_ADD
+using Text = const std::string&;
+template Option Group::add(Text, int&, Text, Text);
+template Option Group::add(Text, uint32_t&, Text, Text);
+template Option Group::add(Text, uint64_t&, Text, Text);
+template Option Group::add(Text, double&, Text, Text);
+template Option Group::add(Text, std::string&, Text, Text);
+template Option Group::add(Text, std::optional<uint32_t>&, Text, Text);
+template Option Group::add(Text, std::optional<uint64_t>&, Text, Text);
 
 Option Group::add(const std::string& names, std::vector<std::string>& values,
                   const std::string& placeholder, const std::string& text) {

@@ -16,7 +16,7 @@
 
 // CLI11 is a library of headers alone, which take seconds to compile: only command_line.cpp
 // includes them.
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): its own
 class App;
 class Option;
 }  // namespace CLI

@@ -81,7 +81,7 @@ class PealctlTest(jobs.JobCase):
                                       "broadcast_init  8k-            chain                 $PEAL_ALGORITHMS: broadcast_init:8k-:chain\n"))
 
     def test_programs_are_what_rules_say(self):
-        """The packets of a start (own copies are none): words that a rank is ready, and puts of up to 8,160 bytes."""
+        """The packets of a start (own copies are none): words that a rank is ready, and puts of up to 8 KiB."""
         counters = os.path.join(self.folder.name, "counters.json")
         self.addCleanup(os.unlink, counters)
         for operation, size, algorithm, packets in (("allgather", "64", "collected", 8 * 3),
@@ -89,8 +89,8 @@ class PealctlTest(jobs.JobCase):
                                                     ("allgather", "64", "ring", 8 * (1 + 7)),
                                                     ("alltoall", "64", "collected", 8 * 7),
                                                     ("alltoall", "64", "direct", 8 * (7 + 7)),
-                                                    ("broadcast", "128k", "binomial", 7 * (1 + 17)),
-                                                    ("broadcast", "128k", "chain", 7 * (1 + 2 * 9))):
+                                                    ("broadcast", "128k", "binomial", 7 * (1 + 16)),
+                                                    ("broadcast", "128k", "chain", 7 * (1 + 2 * 8))):
             self.environment["PEAL_ALGORITHMS"] = f"{operation}_init:{algorithm}"
             done = subprocess.run([jobs.program("peal-perf"), operation, "--persistent", "--ranks", "8", "--sizes", size, "--iterations", "50",
                                    "--warmup", "0", "--counters", counters, f"--timeout={jobs.PATIENCE_S}"], env=self.environment,
