@@ -414,8 +414,8 @@ template <auto describe, typename... Arguments>
   return error;
 }
 
-// A call without offsets is a function of its own, which has registers for what it compares; each is
-// jumped to with the caller's arguments.
+// A call without offsets shares no registers with one that has some; what is jumped to has the
+// caller's arguments.
 [[gnu::noinline, gnu::noclone]] peal_error start_allgatherv(peal_group* group, const void* send,
                                                             void* receive, const size_t* bytes,
                                                             const size_t* /*offsets*/,
