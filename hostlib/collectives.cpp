@@ -416,23 +416,23 @@ template <auto describe, typename... Arguments>
 
 // A call without offsets shares no registers with one that has some; what is jumped to has the
 // caller's arguments.
-[[gnu::noinline, gnu::noclone]] peal_error start_allgatherv(peal_group* group, const void* send,
-                                                            void* receive, const size_t* bytes,
-                                                            const size_t* /*offsets*/,
-                                                            peal_request** request) {
+[[gnu::noinline]] peal_error start_allgatherv(peal_group* group, const void* send, void* receive,
+                                              const size_t* bytes, const size_t* /*offsets*/,
+                                              peal_request** request) {
   return start<allgatherv>("peal_iallgatherv", group, request, send, receive, bytes, nullptr);
 }
-[[gnu::noinline, gnu::noclone]] peal_error start_allgatherv_at(peal_group* group, const void* send,
-                                                               void* receive, const size_t* bytes,
-                                                               const size_t* offsets,
-                                                               peal_request** request) {
+[[gnu::noinline]] peal_error start_allgatherv_at(peal_group* group, const void* send, void* receive,
+                                                 const size_t* bytes, const size_t* offsets,
+                                                 peal_request** request) {
   return start<allgatherv>("peal_iallgatherv", group, request, send, receive, bytes, offsets);
 }
 
-[[gnu::noinline, gnu::noclone]] peal_error start_alltoallv_at(
-    peal_group* group, const void* send, const size_t* send_bytes, const size_t* send_offsets,
-    void* receive, const size_t* receive_bytes, const size_t* receive_offsets,
-    peal_request** request) {
+[[gnu::noinline]] peal_error start_alltoallv_at(peal_group* group, const void* send,
+                                                const size_t* send_bytes,
+                                                const size_t* send_offsets, void* receive,
+                                                const size_t* receive_bytes,
+                                                const size_t* receive_offsets,
+                                                peal_request** request) {
   return start<alltoallv>("peal_ialltoallv", group, request, send, send_bytes, send_offsets,
                           receive, receive_bytes, receive_offsets);
 }

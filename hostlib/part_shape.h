@@ -76,7 +76,7 @@ class PartShape {
     if (call.received.bytes == nullptr || (call.sends_parts() && call.sent.bytes == nullptr))
         [[unlikely]]
       return false;
-    return with_arrays(call, [this](const auto*... arrays) [[gnu::always_inline]] {
+    return with_arrays(call, [this](const auto*... arrays) {
       return all_same(ranks_, copies_.data(), arrays...);
     });
   }
