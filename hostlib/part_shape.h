@@ -36,6 +36,7 @@ struct PartsCall {
 
 // Of one table; at first of nothing.
 class PartShape {
+  // (In front of those that use it, whose types are deduced from it.)
   // A bit for the offsets of each side that its caller says and somebody looks at.
   enum Said : uint8_t { kNone = 0, kOfReceived = 1, kOfSent = 2 };
   [[nodiscard, gnu::always_inline]] static inline uint8_t said_of(const PartsCall& call) {

@@ -11,6 +11,7 @@
 #include "firmware/card_types.h"
 #include "firmware/group/member.h"
 #include "firmware/payload.h"
+#include "firmware/wire/wire_check.h"
 
 namespace peal::sim {
 
@@ -223,7 +224,7 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
   const peal_wire_header& header = *packet->header;
   node.turn_ns += options_.costs.send_ns;
   counts_.sent++;
-  if (header.length > kPayloadBytes) violation("wire", "a card sent more than an MTU");
+  if (!is_short_enough(header)) violation("wire", "a card sent more than an MTU");
   pool_.seal(packet, header.length);
   packet->payload_bytes = header.length;
   const uint32_t to_card = emulator::card_of_mac(header.destination);

@@ -10,8 +10,9 @@ usage: host-cost [--check] [--functions OPERATION]
 
 Runs operations of a group of 8 ranks, blocks of 1 KiB, under valgrind's callgrind, on a card that answers each at once,
 and prints the instructions for each call: to begin an operation, to test it where nothing has come, to wait for it
-where its result is there, and to free its request. "changing" goes to and fro between two buffers and two lengths; of "offsets" the blocks lie from last to first;
-"persistent" is an allgather that was made once, and starts again; "program" is one that is a program of the card.
+where its result is there, and to free its request. "changing" goes to and fro between two buffers and two lengths;
+of "offsets" the blocks lie from last to first; "persistent" is an allgather that was made once, and starts again;
+"program" is one that is a program of the card.
 
   --check                 ends with status 1 if a call costs more instructions than its bound
   --functions OPERATION   of one operation, the functions in which they are executed, per operation

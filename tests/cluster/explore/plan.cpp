@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/cluster/explore/plan.h"
 
+#include <algorithm>
+
+#include "abi/wire.h"
 #include "peal_config.h"
 
 namespace peal::explore {
@@ -13,6 +16,28 @@ peal_submission operation(uint8_t what, uint8_t algorithm, uint32_t bytes) {
   entry.block_bytes = bytes;
   return entry;
 }
+
+// What is tried with blocks of one packet and of three, by its name with either.
+struct OfTwoLengths {
+  uint8_t operation;
+  uint8_t algorithm;
+  const char* one;
+  const char* three;
+};
+constexpr OfTwoLengths kOfTwoLengths[] = {
+    {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, "broadcast from rank 1, one packet",
+     "broadcast from rank 1, three"},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, "all-to-all, staged",
+     "all-to-all, three pieces"},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, "direct all-to-all, one piece",
+     "direct all-to-all, three pieces"},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, "direct allgather, one piece",
+     "direct allgather, three pieces"},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING, "ring, one piece", "ring, three pieces"},
+    {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, "allgatherv, one piece",
+     "allgatherv, up to three pieces"},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, "alltoallv, one piece",
+     "alltoallv, up to three pieces"}};
 
 }  // namespace
 
@@ -52,30 +77,12 @@ std::vector<Plan> plans(bool deep) {
     add("doubling, staged", {gather(kDoubling, kSmall)}, PEAL_OPERATION_ALLGATHER);
     add("doubling, one piece", {gather(kDoubling, kPiece)}, PEAL_OPERATION_ALLGATHER, true);
     add("doubling, three pieces", {gather(kDoubling, kPieces)}, PEAL_OPERATION_ALLGATHER);
-    for (const uint32_t bytes : {kSmall, kPieces}) {
-      peal_submission from_root =
-          operation(PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, bytes);
-      from_root.root = 1;
-      add(bytes == kSmall ? "broadcast from rank 1, one packet" : "broadcast from rank 1, three",
-          {from_root}, PEAL_OPERATION_BROADCAST);
-      add(bytes == kSmall ? "all-to-all, staged" : "all-to-all, three pieces",
-          {operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, bytes)},
-          PEAL_OPERATION_ALLTOALL);
-      add(bytes == kSmall ? "direct all-to-all, one piece" : "direct all-to-all, three pieces",
-          {operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, bytes)},
-          PEAL_OPERATION_ALLTOALL);
-      add(bytes == kSmall ? "direct allgather, one piece" : "direct allgather, three pieces",
-          {operation(PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, bytes)},
-          PEAL_OPERATION_ALLGATHER);
-      add(bytes == kSmall ? "ring, one piece" : "ring, three pieces",
-          {operation(PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RING, bytes)},
-          PEAL_OPERATION_ALLGATHER);
-      add(bytes == kSmall ? "allgatherv, one piece" : "allgatherv, up to three pieces",
-          {operation(PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, bytes)},
-          PEAL_OPERATION_ALLGATHERV);
-      add(bytes == kSmall ? "alltoallv, one piece" : "alltoallv, up to three pieces",
-          {operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, bytes)},
-          PEAL_OPERATION_ALLTOALLV);
+    for (const auto& [operation_of, algorithm, one, three] : kOfTwoLengths) {
+      for (const uint32_t bytes : {kSmall, kPieces}) {
+        peal_submission entry = operation(operation_of, algorithm, bytes);
+        if (operation_of == PEAL_OPERATION_BROADCAST) entry.root = 1;
+        add(bytes == kSmall ? one : three, {entry}, operation_of);
+      }
     }
     add("destroy", {destroy}, PEAL_OPERATION_DESTROY, deep || cards != 3);
     add("broadcast, then destroy", {gather(kBroadcast, kPiece), destroy}, PEAL_OPERATION_DESTROY);
