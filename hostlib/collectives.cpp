@@ -414,9 +414,9 @@ template <auto describe, typename... Arguments>
   return error;
 }
 
-// Calls without offsets share no registers with those that have some: each is a function of its own,
-// with the arguments of the call that jumps to it. (But an alltoallv without any, whose arguments do
-// not all come in registers: it is part of its call.)
+// Calls without offsets share no registers with those that have some: each is a function of
+// its own, with the arguments of the call that jumps to it. (But an alltoallv without any, whose
+// arguments do not all come in registers: it is part of its call.)
 [[gnu::noinline]] peal_error start_allgatherv(peal_group* group, const void* send, void* receive,
                                               const size_t* bytes, const size_t* /*offsets*/,
                                               peal_request** request) {
