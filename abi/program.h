@@ -97,7 +97,7 @@ struct peal_descriptor {
 	uint32_t rank; /* PUT, SEND, SIGNAL: to whom; RECEIVE: from whom */
 	uint32_t steps; /* PUT, SIGNAL: what is added to the counter; session mode: the session progress step */
 	union {
-		uint64_t threshold; /* WAIT */
+		uint64_t threshold; /* WAIT; PUT: of its gate, or zero where it has none */
 		uint64_t tag; /* SEND, RECEIVE */
 	};
 	uint64_t offset; /* PUT, SEND, RECEIVE: bytes into own memory */
@@ -105,7 +105,10 @@ struct peal_descriptor {
 	uint64_t bytes; /* PUT, SEND, RECEIVE: at most 2^32 - 1 */
 	uint32_t key; /* PUT, SEND, RECEIVE: own memory; zero where bytes is */
 	uint32_t remote_key; /* PUT: the other rank's; zero where bytes is */
-	uint64_t reserved1; /* zero */
+	/* PUT: counter of this queue. Before it has reached the threshold the put is held, and what follows may go on without it, as far
+	 * as the card has room: nothing that follows may be what opens the gate. */
+	uint32_t gate;
+	uint32_t reserved1; /* zero */
 };
 
 /* Where the descriptors begin, in bytes behind the beginning of the program: before them lies a table of uint32_t, which says for
@@ -158,12 +161,22 @@ static inline enum peal_program_reason peal_check_told(const struct peal_descrip
 	return descriptor->steps == 0 || descriptor->steps > PEAL_PROGRAM_DESCRIPTORS_MAX ? PEAL_PROGRAM_REASON_STEPS : PEAL_PROGRAM_REASON_NONE;
 }
 
+/* The scheduling pointer is waited for by itself. */
+static inline int peal_may_wait_for(const struct peal_program_shape *shape, uint32_t counter)
+{
+	return counter < shape->counters && !(shape->mode == PEAL_PROGRAM_MODE_SESSION && counter == 0);
+}
+
 static inline enum peal_program_reason peal_check_put(const struct peal_program_shape *shape, const struct peal_descriptor *put)
 {
 	enum peal_program_reason reason;
 
-	if (put->tag)
+	if (put->threshold) {
+		if (!peal_may_wait_for(shape, put->gate))
+			return PEAL_PROGRAM_REASON_COUNTER;
+	} else if (put->gate) {
 		return PEAL_PROGRAM_REASON_FIELD;
+	}
 	if (put->rank >= shape->ranks)
 		return PEAL_PROGRAM_REASON_RANK;
 	if (put->queue == PEAL_NO_QUEUE) {
@@ -183,7 +196,7 @@ static inline enum peal_program_reason peal_check_message(const struct peal_prog
 {
 	enum peal_program_reason reason;
 
-	if (message->queue | message->counter | message->steps || message->remote_key || message->remote_offset)
+	if (message->queue | message->counter | message->steps || message->remote_key | message->gate || message->remote_offset)
 		return PEAL_PROGRAM_REASON_FIELD;
 	if (message->rank >= shape->ranks)
 		return PEAL_PROGRAM_REASON_RANK;
@@ -191,19 +204,16 @@ static inline enum peal_program_reason peal_check_message(const struct peal_prog
 	return reason ? reason : peal_check_memory(message);
 }
 
-static inline int peal_names_memory(const struct peal_descriptor *descriptor)
+static inline int peal_names_memory_or_gate(const struct peal_descriptor *descriptor)
 {
-	return descriptor->offset || descriptor->remote_offset || descriptor->bytes || descriptor->key || descriptor->remote_key;
+	return descriptor->offset | descriptor->remote_offset | descriptor->bytes || descriptor->key | descriptor->remote_key | descriptor->gate;
 }
 
 static inline enum peal_program_reason peal_check_wait(const struct peal_program_shape *shape, const struct peal_descriptor *wait)
 {
-	if (wait->queue | wait->done || wait->rank || wait->steps || peal_names_memory(wait))
+	if (wait->queue | wait->done || wait->rank || wait->steps || peal_names_memory_or_gate(wait))
 		return PEAL_PROGRAM_REASON_FIELD;
-	/* The scheduling pointer is waited for by itself. */
-	if (wait->counter >= shape->counters || (shape->mode == PEAL_PROGRAM_MODE_SESSION && wait->counter == 0))
-		return PEAL_PROGRAM_REASON_COUNTER;
-	return PEAL_PROGRAM_REASON_NONE;
+	return peal_may_wait_for(shape, wait->counter) ? PEAL_PROGRAM_REASON_NONE : PEAL_PROGRAM_REASON_COUNTER;
 }
 
 static inline enum peal_program_reason peal_check_signal(const struct peal_program_shape *shape,
@@ -211,7 +221,7 @@ static inline enum peal_program_reason peal_check_signal(const struct peal_progr
 {
 	enum peal_program_reason reason;
 
-	if (signal->tag || peal_names_memory(signal))
+	if (signal->tag || peal_names_memory_or_gate(signal))
 		return PEAL_PROGRAM_REASON_FIELD;
 	if (signal->rank >= shape->ranks)
 		return PEAL_PROGRAM_REASON_RANK;
@@ -229,7 +239,7 @@ static inline enum peal_program_reason peal_check_signal(const struct peal_progr
 static inline int peal_is_bare(const struct peal_descriptor *descriptor)
 {
 	return !(descriptor->queue | descriptor->counter | descriptor->done) && !descriptor->rank && !descriptor->steps &&
-	       !descriptor->tag && !peal_names_memory(descriptor);
+	       !descriptor->tag && !peal_names_memory_or_gate(descriptor);
 }
 
 /* What is wrong with the descriptor at `index`, but for its keys and for what other ranks' queues have. */
@@ -290,7 +300,8 @@ PEAL_CHECK_FIELD(struct peal_descriptor, remote_offset, 32, 8);
 PEAL_CHECK_FIELD(struct peal_descriptor, bytes, 40, 8);
 PEAL_CHECK_FIELD(struct peal_descriptor, key, 48, 4);
 PEAL_CHECK_FIELD(struct peal_descriptor, remote_key, 52, 4);
-PEAL_CHECK_FIELD(struct peal_descriptor, reserved1, 56, 8);
+PEAL_CHECK_FIELD(struct peal_descriptor, gate, 56, 4);
+PEAL_CHECK_FIELD(struct peal_descriptor, reserved1, 60, 4);
 PEAL_CHECK_SIZE(struct peal_descriptor, 64);
 
 #endif

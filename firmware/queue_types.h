@@ -18,9 +18,12 @@ namespace peal::queue {
 inline constexpr uint32_t kDescriptors = CONFIG_QUEUE_DESCRIPTORS;  // of a program, on the card
 inline constexpr uint32_t kStarts = CONFIG_QUEUE_STARTS;            // outstanding, of a program
 inline constexpr uint32_t kTasks = CONFIG_QUEUE_TASKS;              // under way, of a program
+// Puts before closed gates, of a program, whose queue goes on. Another one holds its queue back.
+inline constexpr uint32_t kHeld = kTasks;
 
 static_assert((kDescriptors & (kDescriptors - 1)) == 0, "an index names its place by its low bits");
 static_assert(CONFIG_QUEUE_COUNTERS <= PEAL_PROGRAM_COUNTERS_MAX);
+static_assert(PEAL_PROGRAM_DESCRIPTORS_MAX <= 0xffff);
 static_assert(CONFIG_QUEUES < 0xffff && kStarts < 0xff && kTasks < 0xffff);
 
 // What the host asked for by START: so many iterations of the program, one after the other.
@@ -77,9 +80,10 @@ inline constexpr uint32_t kToldPrograms = 4;
 // What the descriptor that is next waits for; whatever else happens leaves the queue alone.
 enum class Awaits : uint8_t {
   kAnything,
-  kCounter,   // `awaited` to reach `awaited_count`
-  kTask,      // one to be over
-  kAllTasks,  // all
+  kTask,           // one to be over
+  kAllTasks,       // all
+  kCounterOrGate,  // the same as kCounter, and puts are held
+  kCounter,        // `awaited` to reach `awaited_count`
 };
 
 // What carrying a descriptor out comes to.
@@ -88,8 +92,9 @@ enum class Way : uint8_t {
   kPut,
   kSignal,   // of another rank's counter
   kMessage,  // SEND, RECEIVE
-  kTell,     // a signal of an own counter
   kWait,
+  kTell,   // a signal of an own counter
+  kGated,  // a put that has a gate
 };
 
 // What a descriptor of this opcode named when it was looked at last and found good: the next one
@@ -130,7 +135,8 @@ struct Queue {
   uint16_t free_task;             // place plus one
   uint16_t tells[kToldPrograms];  // names of other programs that descriptors seen so far tell
   uint16_t awaited;
-  uint32_t awaited_count;
+  uint16_t held_count;
+  uint64_t awaited_count;
   uint32_t member;  // handle
   ContextId context;
   uint32_t key;  // of the program, held
@@ -143,6 +149,7 @@ struct Queue {
   uint32_t consumer;       // index of the descriptor to be issued next
   uint32_t fetched;        // all below are, or were, in the cache
   uint32_t under_way;      // tasks
+  uint16_t held[kHeld];    // indices of held puts, in their order; they stay in the cache
   Failure failure;
   Failure doom;
   Start starts[kStarts];
@@ -153,7 +160,8 @@ struct Queue {
   Way ways[kDescriptors];
   RegionId regions[kDescriptors];
   Named named[PEAL_PROGRAM_COMPLETE];  // by opcode
-  // Those from `consumer` to `fetched`, each in the place of its index modulo kDescriptors.
+  // Those from the first that is held, or `consumer`, to `fetched`, each in the place of its index
+  // modulo kDescriptors.
   alignas(64) peal_descriptor cache[kDescriptors];
   // From here on nothing is read before it was written.
   uint32_t sources[(CONFIG_QUEUE_COUNTERS + 15) & ~15];

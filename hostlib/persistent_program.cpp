@@ -19,7 +19,7 @@ constexpr uint32_t kCompanyPurpose = 0x63707267;
 // Measured on peal-nic (docs/performance.md).
 constexpr uint64_t kSegmentBytes = 64 << 10;
 constexpr uint64_t kSegmentsMax = 4096;
-constexpr uint32_t kWindow = 4;
+constexpr uint32_t kWindow = 16;
 constexpr uint32_t kTurns = 2;
 
 // What ranks tell each other before they write their programs. Little-endian, like all of abi/.

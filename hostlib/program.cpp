@@ -58,6 +58,14 @@ void Program::wait(uint16_t counter, uint64_t threshold) {
   step.descriptor.threshold = threshold;
 }
 
+bool Program::gate(uint16_t counter, uint64_t threshold) {
+  if (steps_.empty() || steps_.back().descriptor.opcode != PEAL_PROGRAM_PUT) return false;
+  peal_descriptor& put = steps_.back().descriptor;
+  put.gate = counter;
+  put.threshold = threshold;
+  return true;
+}
+
 void Program::signal(uint32_t rank, const Notice& notice, uint16_t done) {
   tell(add(PEAL_PROGRAM_SIGNAL, rank, done), notice);
 }

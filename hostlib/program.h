@@ -58,6 +58,9 @@ class Program {
   void receive(uint32_t rank, uint64_t tag, void* to, uint64_t bytes,
                uint16_t done = PEAL_NO_COUNTER);
   void wait(uint16_t counter, uint64_t threshold);
+  // The descriptor written last, a put, waits for that, and what follows need not. (False: it is no
+  // put.)
+  bool gate(uint16_t counter, uint64_t threshold);
   void signal(uint32_t rank, const Notice& notice, uint16_t done = PEAL_NO_COUNTER);
 
   // What tells `from` is to tell `to`.

@@ -73,7 +73,8 @@ class Check {
     gated_ = gated_ || peal_is_gate(&own_, &descriptor) != 0;
     switch (descriptor.opcode) {
       case PEAL_PROGRAM_WAIT:
-        look_at_wait(descriptor);
+        look_at_wait(descriptor.counter, descriptor.threshold);
+        if (descriptor.threshold > 0) heard_.insert(own_.sources[descriptor.counter]);
         return;
       case PEAL_PROGRAM_PUT:
         look_at_put(step);
@@ -99,25 +100,26 @@ class Check {
     told_[counter] += step.descriptor.steps;
   }
 
-  // Descriptors are issued in order: what is told behind it comes too late.
-  void look_at_wait(const peal_descriptor& wait) {
-    const uint32_t source = own_.sources[wait.counter];
-    if (source != own_.rank) {
-      if (wait.threshold > 0) heard_.insert(source);
-      return;
-    }
-    if (wait.threshold <= told_[wait.counter]) return;
-    remark("waits for " + std::to_string(wait.threshold) + " in counter " +
-           std::to_string(wait.counter) + ", which has " + std::to_string(told_[wait.counter]) +
+  // Descriptors are issued in order: what is told behind it comes too late. (A card may hold back
+  // what follows a gate.)
+  void look_at_wait(uint16_t counter, uint64_t threshold) {
+    if (own_.sources[counter] != own_.rank || threshold <= told_[counter]) return;
+    remark("waits for " + std::to_string(threshold) + " in counter " + std::to_string(counter) +
+           ", which has " + std::to_string(told_[counter]) +
            " by then: for ever, unless another program of this rank tells it");
   }
 
   void look_at_put(const Program::Step& step) {
     const uint32_t rank = step.descriptor.rank;
+    std::set<uint32_t> heard = heard_;
+    if (step.descriptor.threshold > 0) {
+      look_at_wait(step.descriptor.gate, step.descriptor.threshold);
+      heard.insert(own_.sources[step.descriptor.gate]);
+    }
     if (step.descriptor.bytes == 0 || rank == own_.rank) return;
     const bool session = program_.shape().mode == PEAL_PROGRAM_MODE_SESSION;
     const bool paced = session && at_ >= program_.shape().scheduled && own_.sources[0] == rank;
-    if (paced || heard_.contains(rank) || heard_.contains(PEAL_ANY_RANK)) return;
+    if (paced || heard.contains(rank) || heard.contains(PEAL_ANY_RANK)) return;
     if (unready_.insert(rank).second) {
       remark("puts into memory of rank " + std::to_string(rank) +
              ", of which it has not heard in this iteration that it is ready");

@@ -312,9 +312,9 @@ Program pairwise_exchange(uint32_t rank, const std::vector<PairBlock>& blocks, u
   for (uint32_t k = 1; k < ranks; k++) {
     const uint32_t to = (rank + k) % ranks;
     if (k > window) program.wait(sent, k - window);
-    program.wait(static_cast<uint16_t>(k), 1);
     const Program::Notice notice = {.counter = arrived};
     program.put(to, blocks[to].from, blocks[to].bytes, blocks[to].to, &notice, sent);
+    program.gate(static_cast<uint16_t>(k), 1);  // whoever is late holds back its own block alone
   }
   program.wait(arrived, ranks - 1);
   return program;

@@ -57,6 +57,10 @@ std::string what_text(const Program& program, const Program::Step& step) {
   }
 }
 
+bool has_gate(const Program::Step& step) {
+  return step.descriptor.opcode == PEAL_PROGRAM_PUT && step.descriptor.threshold != 0;
+}
+
 bool counts_end(const Program::Step& step) {
   return step.descriptor.opcode != PEAL_PROGRAM_WAIT && step.descriptor.done != PEAL_NO_COUNTER;
 }
@@ -64,6 +68,10 @@ bool counts_end(const Program::Step& step) {
 std::string line_of(const Program& program, const Program::Step& step) {
   std::string text = names::row_of(names::kProgramOpcodes, step.descriptor.opcode)->name;
   text += " " + what_text(program, step);
+  if (has_gate(step)) {
+    text += ", held until counter " + number(step.descriptor.gate) + " has reached " +
+            number(step.descriptor.threshold);
+  }
   if (counts_end(step)) text += "; its end adds one to counter " + number(step.descriptor.done);
   return text;
 }
@@ -105,11 +113,13 @@ std::string counters_of(const Program& program) {
 
 std::string arrows_of(const Program& program, const Program::Step& step, const std::string& node) {
   const peal_descriptor& descriptor = step.descriptor;
-  std::string text;
-  if (descriptor.opcode == PEAL_PROGRAM_WAIT) {
-    return "  counter_" + number(descriptor.counter) + " -> " + node + " [label=\"" +
+  const auto waits_for = [&](uint16_t counter) {
+    return "  counter_" + number(counter) + " -> " + node + " [label=\"" +
            number(descriptor.threshold) + "\"];\n";
-  }
+  };
+  if (descriptor.opcode == PEAL_PROGRAM_WAIT) return waits_for(descriptor.counter);
+  std::string text;
+  if (has_gate(step)) text += waits_for(descriptor.gate);
   if (descriptor.rank != program.shape().rank) {
     const std::string rank = "rank_" + number(descriptor.rank);
     text += descriptor.opcode == PEAL_PROGRAM_RECEIVE ? "  " + rank + " -> " + node + ";\n"

@@ -435,6 +435,18 @@ extern "C" peal_error peal_program_put(peal_program* program, uint32_t rank, con
   });
 }
 
+extern "C" peal_error peal_program_gate(peal_program* program, uint32_t counter,
+                                        uint64_t threshold) {
+  bool is_put = threshold != 0;
+  const peal_error error = host::write(program, "peal_program_gate", [&] {
+    is_put = is_put && program->written.gate(host::counter_of(counter), threshold);
+  });
+  if (error != PEAL_OK || is_put) return error;
+  return host::fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_gate: %s",
+                    threshold == 0 ? "a threshold of 0 waits for nothing"
+                                   : "the descriptor before it is not a put");
+}
+
 extern "C" peal_error peal_program_send(peal_program* program, uint32_t rank, uint64_t tag,
                                         const void* from, size_t bytes, uint32_t done) {
   return host::write(program, "peal_program_send", [&] {

@@ -101,7 +101,7 @@ bool goes_on(const peal_descriptor& put, const peal_descriptor& before, uint64_t
 Way way_of(const peal_descriptor& descriptor, Rank self) {
   switch (descriptor.opcode) {
     case PEAL_PROGRAM_PUT:
-      return Way::kPut;
+      return descriptor.threshold == 0 ? Way::kPut : Way::kGated;
     case PEAL_PROGRAM_SIGNAL:
       return descriptor.rank == self ? Way::kTell : Way::kSignal;
     case PEAL_PROGRAM_WAIT:
@@ -115,7 +115,9 @@ Way way_of(const peal_descriptor& descriptor, Rank self) {
 }
 
 // Is it issued, so that whom and what it names is looked at?
-bool is_task(Way way) { return way == Way::kPut || way == Way::kSignal || way == Way::kMessage; }
+bool is_task(Way way) {
+  return way == Way::kPut || way == Way::kSignal || way == Way::kMessage || way == Way::kGated;
+}
 
 void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
   queue.fetching = false;
@@ -174,7 +176,7 @@ bool fetch(const Scope& scope) {
   Queue& queue = scope.queue;
   if (!has_room_for_run(queue)) return true;
   const uint32_t left = queue.shape.count - queue.fetched;
-  const uint32_t room = kDescriptors - (queue.fetched - queue.consumer);
+  const uint32_t room = kDescriptors - (queue.fetched - first_needed(queue));
   if (!dma_suffices(scope.card, 1)) return false;
   const uint32_t place = queue.fetched % kDescriptors;
   const uint32_t run = least(least(room, left), kDescriptors - place);

@@ -21,12 +21,17 @@ inline const peal_descriptor& cached(const Queue& queue, uint32_t index) {
   return queue.cache[index % kDescriptors];
 }
 
+// Those below are not needed any more.
+inline uint32_t first_needed(const Queue& queue) {
+  return queue.held_count != 0 ? queue.held[0] : queue.consumer;
+}
+
 // Is there room for a run of descriptors, and none on its way? Half a cache at a time, but for the
 // end: a DMA for each would cost more than it.
 inline bool has_room_for_run(const Queue& queue) {
   const uint32_t left = queue.shape.count - queue.fetched;
   if (left == 0 || queue.fetching) return false;
-  const uint32_t room = kDescriptors - (queue.fetched - queue.consumer);
+  const uint32_t room = kDescriptors - (queue.fetched - first_needed(queue));
   return room != 0 && (room >= kDescriptors / 2 || room >= left);
 }
 

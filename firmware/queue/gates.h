@@ -17,6 +17,13 @@ inline uint32_t& count_of(Queue& queue, uint32_t counter) {
 }
 inline bool is_session(const Queue& queue) { return queue.shape.mode == PEAL_PROGRAM_MODE_SESSION; }
 
+// A counter that has not got so far: nothing else goes on before it has, but what is held.
+inline void await_counter(Queue& queue, uint32_t counter, uint64_t count) {
+  queue.awaits = queue.held_count == 0 ? Awaits::kCounter : Awaits::kCounterOrGate;
+  queue.awaited = static_cast<uint16_t>(counter);
+  queue.awaited_count = count;
+}
+
 // The next iteration's counters are there from now on; those of `passes` iterations begin anew.
 void pass_iterations(Queue& queue, uint32_t passes);
 

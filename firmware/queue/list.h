@@ -24,18 +24,18 @@ inline void wake(Card& card, Queue& queue) {
   ++pool.listed;
 }
 
-// A counter of the iteration that runs has been told.
+// A counter of the iteration that runs has been told. (Perhaps it is the gate of a held put.)
 inline void wake_by_counter(Card& card, Queue& queue, uint32_t counter, uint32_t count) {
   if (queue.awaits == Awaits::kCounter) {
     if (queue.awaited == counter && count >= queue.awaited_count) wake(card, queue);
-  } else if (queue.awaits == Awaits::kAnything) {
+  } else if (queue.awaits == Awaits::kAnything || queue.awaits == Awaits::kCounterOrGate) {
     wake(card, queue);
   }
 }
 
 // A task is over.
 inline void wake_by_task(Card& card, Queue& queue) {
-  if (queue.awaits == Awaits::kCounter) return;
+  if (queue.awaits >= Awaits::kCounterOrGate) return;
   if (queue.awaits != Awaits::kAllTasks || queue.under_way == 0) wake(card, queue);
 }
 

@@ -57,6 +57,7 @@ void end_start(const Scope& scope) {
   // What was wrong in the cache is fetched again.
   if (!good || !is_resident(queue)) queue.fetched = 0;
   queue.consumer = 0;
+  queue.held_count = 0;
   queue.passes_done = 0;
   queue.failure = {};
   queue.told = false;

@@ -6,18 +6,13 @@
 #include "firmware/base/kept.h"
 #include "firmware/host/keys.h"
 #include "firmware/queue/gates.h"
-#include "firmware/queue/list.h"
 
 namespace peal::queue {
 namespace {
 
-// The descriptor that is to be issued next is bad.
-void fail_here(const Scope& scope, peal_program_reason reason) {
+void fail_by_program(const Scope& scope, uint32_t index, peal_program_reason reason) {
   fail(scope.card, scope.queue,
-       {.status = PEAL_STATUS_BAD_PROGRAM,
-        .reason = reason,
-        .index = scope.queue.consumer,
-        .rank = PEAL_NO_RANK});
+       {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = index, .rank = PEAL_NO_RANK});
 }
 
 peal_program_reason reason_of(peal_status status) {
@@ -37,7 +32,8 @@ peal_program_reason reason_of(peal_status status) {
 
 }  // namespace
 
-bool check_memory(const Scope& scope, const peal_descriptor& descriptor, HostAddress* address) {
+bool check_memory(const Scope& scope, uint32_t index, const peal_descriptor& descriptor,
+                  HostAddress* address) {
   *address = {};
   if (descriptor.bytes == 0) return true;
   const uint32_t access =
@@ -45,20 +41,20 @@ bool check_memory(const Scope& scope, const peal_descriptor& descriptor, HostAdd
   const peal_status status = check_range(scope.card, scope.member.context, descriptor.key,
                                          descriptor.offset, descriptor.bytes, access, address);
   if (status == PEAL_STATUS_OK) return true;
-  fail_here(scope, reason_of(status));
+  fail_by_program(scope, index, reason_of(status));
   return false;
 }
 
-bool check_named(const Scope& scope, const peal_descriptor& descriptor) {
+bool check_named(const Scope& scope, uint32_t index, const peal_descriptor& descriptor) {
   auto& [card, member, queue] = scope;
   const Network* network = card.queues.network;
   if (network == nullptr || !network->reaches(member, descriptor.rank)) {
-    fail_here(scope, PEAL_PROGRAM_REASON_RANK);
+    fail_by_program(scope, index, PEAL_PROGRAM_REASON_RANK);
     return false;
   }
   HostAddress memory;
-  if (!check_memory(scope, descriptor, &memory)) return false;
-  const uint32_t place = queue.consumer % kDescriptors;
+  if (!check_memory(scope, index, descriptor, &memory)) return false;
+  const uint32_t place = index % kDescriptors;
   queue.checked[place] = true;
   queue.regions[place] = memory.region;
   queue.named[descriptor.opcode] = {

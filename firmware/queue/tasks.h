@@ -5,6 +5,7 @@
 
 #include "firmware/base/kept.h"
 #include "firmware/queue/gates.h"
+#include "firmware/queue/list.h"
 #include "firmware/queue/network.h"
 
 namespace peal::queue {
@@ -21,19 +22,21 @@ enum class Issued : uint8_t {
   kFailed,  // noted as the start's failure
 };
 
-// Own memory that the descriptor names, as the keys are now. False: noted as the start's failure.
-[[nodiscard]] bool check_memory(const Scope& scope, const peal_descriptor& descriptor,
-                                HostAddress* address);
+// Own memory that the descriptor with this index names, as the keys are now. False: noted as the
+// start's failure.
+[[nodiscard]] bool check_memory(const Scope& scope, uint32_t index,
+                                const peal_descriptor& descriptor, HostAddress* address);
 // The rank that it names can be talked to, and its memory is there; false: noted as above. Looked
 // at once for each time that it comes to the card, and whenever a key has gone since.
-[[nodiscard]] bool check_named(const Scope& scope, const peal_descriptor& descriptor);
+[[nodiscard]] bool check_named(const Scope& scope, uint32_t index,
+                               const peal_descriptor& descriptor);
 // False: the network has no record for it.
 [[nodiscard]] bool start_message(const Scope& scope, const peal_descriptor& descriptor,
                                  const HostAddress& memory, const Ticket& ticket);
 
 // A signal is a put of no bytes.
-[[nodiscard]] inline Put put_of(const Queue& queue, const peal_descriptor& descriptor,
-                                RegionId region) {
+[[nodiscard]] inline Put put_of(const Queue& queue, uint32_t index,
+                                const peal_descriptor& descriptor, RegionId region) {
   return {.what = descriptor,
           .region = region,
           .iteration = queue.iteration,
@@ -41,12 +44,13 @@ enum class Issued : uint8_t {
           .program = program_of(queue),
           .posted = queue.posted,
           .together = queue.together,
-          .index = queue.consumer};
+          .index = index};
 }
-[[nodiscard]] inline bool start_put(const Scope& scope, const peal_descriptor& descriptor,
-                                    RegionId region, const Ticket& ticket) {
+[[nodiscard]] inline bool start_put(const Scope& scope, uint32_t index,
+                                    const peal_descriptor& descriptor, RegionId region,
+                                    const Ticket& ticket) {
   auto& [card, member, queue] = scope;
-  return card.queues.network->put(card, member, put_of(queue, descriptor, region), ticket);
+  return card.queues.network->put(card, member, put_of(queue, index, descriptor, region), ticket);
 }
 [[nodiscard]] inline bool start_signal(const Scope& scope, const peal_descriptor& descriptor) {
   auto& [card, member, queue] = scope;
@@ -54,18 +58,22 @@ enum class Issued : uint8_t {
       card, member, {.what = descriptor, .iteration = queue.iteration, .engine = queue.engine});
 }
 
-// The descriptor that is next.
-[[nodiscard, gnu::always_inline]] inline Issued issue_task(const Scope& scope, Way way,
+// The descriptor with this index, which is in the cache.
+[[nodiscard, gnu::always_inline]] inline Issued issue_task(const Scope& scope, uint32_t index,
+                                                           Way way,
                                                            const peal_descriptor& descriptor) {
   auto& [card, member, queue] = scope;
   if (queue.free_task == 0) {
     queue.awaits = Awaits::kTask;
     return Issued::kWaits;
   }
-  const uint32_t at = queue.consumer % kDescriptors;
-  if (!queue.checked[at] && !check_named(Scope(scope), descriptor)) return Issued::kFailed;
+  const uint32_t at = index % kDescriptors;
+  if (!queue.checked[at] && !check_named(Scope(scope), index, descriptor)) return Issued::kFailed;
   if (way == Way::kSignal && start_signal(Scope(scope), descriptor)) {
-    if (descriptor.done != PEAL_NO_COUNTER) ++count_of(queue, descriptor.done);
+    if (descriptor.done != PEAL_NO_COUNTER) {
+      ++count_of(queue, descriptor.done);
+      if (queue.held_count != 0) wake(card, queue);
+    }
     return Issued::kOver;
   }
   const RegionId region = queue.regions[at];
@@ -77,12 +85,12 @@ enum class Issued : uint8_t {
                          .iteration = queue.iteration};
   const bool started = way == Way::kMessage ? start_message(Scope(scope), descriptor,
                                                             {region, descriptor.offset}, ticket)
-                                            : start_put(scope, descriptor, region, ticket);
+                                            : start_put(scope, index, descriptor, region, ticket);
   if (!started) return Issued::kAgain;
   queue.free_task = task.next;
   task.in_use = true;
   task.done = descriptor.done;
-  task.index = queue.consumer;
+  task.index = index;
   task.rank = descriptor.rank;
   ++queue.under_way;
   return Issued::kYes;

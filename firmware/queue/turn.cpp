@@ -9,6 +9,7 @@
 #include "firmware/queue/failed.h"
 #include "firmware/queue/fetch.h"
 #include "firmware/queue/gates.h"
+#include "firmware/queue/held.h"
 #include "firmware/queue/list.h"
 #include "firmware/queue/pool.h"
 #include "firmware/queue/start.h"
@@ -50,6 +51,7 @@ void jump(const Scope& scope) {
 // COMPLETE, and the JUMP behind it: the host may free the program as soon as it has the completion.
 Then complete(const Scope& scope) {
   auto& [card, member, queue] = scope;
+  if (queue.held_count > 0) return Then::kWaits;
   if (queue.under_way > 0) {
     queue.awaits = Awaits::kAllTasks;
     return Then::kWaits;
@@ -58,7 +60,7 @@ Then complete(const Scope& scope) {
   count(card, PEAL_COUNTER_DESCRIPTORS, 2);
   if (is_last_pass(queue)) {
     end_start(scope);
-    return Then::kGoesOn;
+    return queue.start_count == 0 ? Then::kWaits : Then::kGoesOn;
   }
   if (!queue.gated) {
     fail(card, queue,
@@ -75,18 +77,14 @@ Then complete(const Scope& scope) {
 // A start of no iterations: keys are looked at, and nothing is carried out.
 Then look_at(const Scope& scope, const peal_descriptor& descriptor) {
   HostAddress address;
-  if (!check_memory(scope, descriptor, &address)) return Then::kGoesOn;
+  if (!check_memory(scope, scope.queue.consumer, descriptor, &address)) return Then::kGoesOn;
   if (descriptor.opcode != PEAL_PROGRAM_JUMP) return pass_on(scope);
   end_start(scope);
   return Then::kGoesOn;
 }
 
-// A counter that has not got so far: nothing else goes on before it has.
 Then wait_for(Queue& queue, uint32_t counter, uint64_t count) {
-  constexpr uint32_t kMost = 0xffffffff;  // what a counter cannot hold it never reaches
-  queue.awaits = Awaits::kCounter;
-  queue.awaited = static_cast<uint16_t>(counter);
-  queue.awaited_count = count < kMost ? static_cast<uint32_t>(count) : kMost;
+  await_counter(queue, counter, count);
   return Then::kWaits;
 }
 
@@ -116,29 +114,34 @@ uint32_t scheduling_pointer(Queue& queue) {
 // looked at: each is in the cache, and nothing has failed.
 [[gnu::always_inline]] inline Then carry_out(const Scope& scope, uint32_t* quota) {
   auto& [card, member, queue] = scope;
-  uint32_t& left = *quota;
   const uint32_t* const counts = queue.counts[queue.iteration % kStarts];
   const bool whole = queue.fetched == queue.shape.count;
   uint32_t scheduled = scheduling_pointer(queue);
+  uint32_t at = queue.consumer;
+  uint32_t& left = *quota;
   for (;;) {
     --left;
-    const uint32_t place = queue.consumer % kDescriptors;
+    const uint32_t place = at % kDescriptors;
     const peal_descriptor& descriptor = kept(queue.cache[place]);
     const Way way = queue.ways[place];
     if (way == Way::kComplete) return complete(Scope(scope));
-    if (queue.consumer >= scheduled) {
-      return wait_for(queue, 0, uint64_t{queue.consumer} - queue.scheduled + 1);
-    }
+    if (at >= scheduled) return wait_for(queue, 0, uint64_t{at} - queue.scheduled + 1);
     if (way == Way::kWait) {
       if (counts[descriptor.counter] < descriptor.threshold) {
         return wait_for(queue, descriptor.counter, descriptor.threshold);
       }
       if (!queue.gated) queue.gated = peal_is_gate(&queue.shape, &descriptor) != 0;
-    } else if (way == Way::kTell) {
-      tell_own(Scope(scope), descriptor);
-      scheduled = scheduling_pointer(queue);
+    } else if (way > Way::kWait) {
+      if (way == Way::kTell) {
+        tell_own(Scope(scope), descriptor);
+        scheduled = scheduling_pointer(queue);
+      } else {
+        const Issued issued = issue_or_hold(Scope(scope), descriptor);
+        if (issued != Issued::kYes) return left_by(card, issued);
+        queue.gated = true;
+      }
     } else {
-      const Issued issued = issue_task(scope, way, descriptor);
+      const Issued issued = issue_task(scope, at, way, descriptor);
       if (issued == Issued::kOver) {
         if (is_session(queue)) scheduled = scheduling_pointer(queue);
       } else if (issued != Issued::kYes) {
@@ -147,9 +150,9 @@ uint32_t scheduling_pointer(Queue& queue) {
       queue.gated = true;
     }
     count(card, PEAL_COUNTER_DESCRIPTORS);
-    ++queue.consumer;
+    queue.consumer = ++at;
     if (!whole && has_room_for_run(queue) && !fetch(Scope(scope))) return Then::kAgain;
-    if (left == 0 || queue.consumer == queue.fetched || !queue.issuing) return Then::kGoesOn;
+    if (left == 0 || at == queue.fetched || !queue.issuing) return Then::kGoesOn;
   }
 }
 
@@ -214,6 +217,10 @@ struct Prepared {
   queue.awaits = Awaits::kAnything;
   uint32_t left = CONFIG_QUEUE_QUOTA;
   Then then = Then::kGoesOn;
+  if (queue.held_count != 0) {
+    const Issued issued = issue_held(Scope(scope), &left);
+    if (issued != Issued::kYes) then = left_by(card, issued);
+  }
   while (left > 0 && then == Then::kGoesOn) {
     if (!queue.issuing) {
       const Prepared prepared = prepare(Scope(scope));

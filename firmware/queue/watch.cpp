@@ -3,9 +3,17 @@
 
 #include "firmware/group/liveness.h"
 #include "firmware/queue/failed.h"
+#include "firmware/queue/fetch.h"
 
 namespace peal::queue {
 namespace {
+
+// Whoever is to tell this counter.
+void watch_teller(Card& card, const Queue& queue, uint32_t counter) {
+  const uint32_t source = queue.sources[counter];
+  if (source == PEAL_ANY_RANK || source == queue.shape.rank) return;
+  await_peer(card, card.members[queue.member & 0xffff], source);
+}
 
 void watch(Card& card, Queue& queue) {
   if (!queue.running) return;
@@ -14,10 +22,10 @@ void watch(Card& card, Queue& queue) {
     if (late != PEAL_NO_RANK) await_peer(card, card.members[queue.member & 0xffff], late);
     return;
   }
-  if (queue.awaits != Awaits::kCounter) return;
-  const uint32_t source = queue.sources[queue.awaited];
-  if (source == PEAL_ANY_RANK || source == queue.shape.rank) return;
-  await_peer(card, card.members[queue.member & 0xffff], source);
+  for (uint32_t i = 0; i < queue.held_count; ++i) {
+    watch_teller(card, queue, cached(queue, queue.held[i]).gate);
+  }
+  if (queue.awaits >= Awaits::kCounterOrGate) watch_teller(card, queue, queue.awaited);
 }
 
 }  // namespace

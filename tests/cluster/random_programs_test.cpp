@@ -21,6 +21,7 @@ TEST(RandomProgramsInTime, BringWhatTheyMustWhateverTheWireDoes) {
     all.messages += plan.counts().messages;
     all.signals += plan.counts().signals;
     all.passed_on += plan.counts().passed_on;
+    all.gated += plan.counts().gated;
     all.to_itself += plan.counts().to_itself;
   }
   // A corner that no seed reached is not tested.
@@ -28,6 +29,7 @@ TEST(RandomProgramsInTime, BringWhatTheyMustWhateverTheWireDoes) {
   EXPECT_GT(all.messages, kSeeds);
   EXPECT_GT(all.signals, kSeeds);
   EXPECT_GT(all.passed_on, kSeeds);
+  EXPECT_GT(all.gated, kSeeds);
   EXPECT_GT(all.to_itself, kSeeds / 2);
 }
 

@@ -118,6 +118,10 @@ class ProgramFuzz {
           made.remote_offset = input_.below(input_.byte() % 16 == 0 ? 2 * kMemoryBytes : 500);
         }
         made.done = static_cast<uint16_t>(any_counter());
+        if (input_.byte() % 3 == 0) {
+          made.gate = static_cast<uint16_t>(any_counter());
+          made.threshold = input_.byte() % 3;
+        }
         break;
       case PEAL_PROGRAM_SIGNAL:
         made.rank = any_rank();

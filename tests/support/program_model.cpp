@@ -90,11 +90,37 @@ bool ProgramModel::has_turn(const Rank& rank) const {
 }
 
 bool ProgramModel::step(uint32_t number, uint64_t iterations) {
+  const bool held_first = draw(2) == 0;
+  if (held_first && put_held(number)) return true;
+  return next_descriptor(number, iterations) || (!held_first && put_held(number));
+}
+
+// One whose gate is open, any of them.
+bool ProgramModel::put_held(uint32_t number) {
+  Rank& rank = ranks_[number];
+  std::vector<size_t> open;
+  for (const size_t held : rank.held_puts) {
+    const peal_descriptor& put = rank.program->steps()[held].descriptor;
+    if (rank.counts[{rank.iteration, put.gate}] >= put.threshold) open.push_back(held);
+  }
+  if (open.empty()) return false;
+  const size_t drawn = open[draw(open.size())];
+  std::erase(rank.held_puts, drawn);
+  issue(number, rank.program->steps()[drawn]);
+  return true;
+}
+
+void ProgramModel::issue(uint32_t number, const host::Program::Step& step) {
+  ranks_[number].under_way++;
+  tasks_.push_back({number, &step, ranks_[number].iteration});
+}
+
+bool ProgramModel::next_descriptor(uint32_t number, uint64_t iterations) {
   Rank& rank = ranks_[number];
   if (rank.held || rank.iteration == iterations) return false;
   const auto& steps = rank.program->steps();
   if (rank.next == steps.size()) {
-    if (rank.under_way > 0) return false;
+    if (rank.under_way > 0 || !rank.held_puts.empty()) return false;
     end_iteration(rank);
     return true;
   }
@@ -113,9 +139,12 @@ bool ProgramModel::step(uint32_t number, uint64_t iterations) {
     if (rank.counts[{rank.iteration, descriptor.counter}] < descriptor.threshold) return false;
   } else if (descriptor.opcode == PEAL_PROGRAM_SIGNAL && descriptor.rank == shape.rank) {
     tell(number, step, rank.iteration);
+  } else if (descriptor.opcode == PEAL_PROGRAM_PUT &&
+             rank.counts[{rank.iteration, descriptor.gate}] < descriptor.threshold) {
+    if (rank.held_puts.size() == places_) return false;
+    rank.held_puts.push_back(rank.next);
   } else {
-    rank.under_way++;
-    tasks_.push_back({number, &step, rank.iteration});
+    issue(number, step);
   }
   rank.next++;
   return true;

@@ -19,7 +19,7 @@ namespace peal::test {
 
 class ProgramModel {
  public:
-  explicit ProgramModel(uint64_t seed) : state_(seed * 2 + 1) {}
+  explicit ProgramModel(uint64_t seed) : places_(seed % 4), state_(seed * 2 + 1) {}
 
   // Memory of a rank that others put into; the remote address of its beginning.
   host::Program::Remote add_memory(uint8_t* memory);
@@ -62,11 +62,15 @@ class ProgramModel {
     size_t next = 0;
     uint32_t under_way = 0;
     bool held = false;
+    std::vector<size_t> held_puts;                             // before closed gates
     std::map<std::pair<uint64_t, uint16_t>, uint64_t> counts;  // by iteration and counter
   };
 
   uint64_t draw(uint64_t below);
   bool step(uint32_t rank, uint64_t iterations);
+  bool next_descriptor(uint32_t rank, uint64_t iterations);
+  bool put_held(uint32_t rank);
+  void issue(uint32_t rank, const host::Program::Step& step);
   void end_iteration(Rank& rank);
   // How many all programs of that rank are through with.
   [[nodiscard]] uint64_t over_for(uint32_t rank) const;
@@ -78,6 +82,7 @@ class ProgramModel {
   [[nodiscard]] size_t first_of_pair(size_t index) const;
   void tell(uint32_t from, const host::Program::Step& step, uint64_t iteration);
 
+  uint64_t places_;  // for held puts, of a program: one more holds back what follows
   uint64_t state_;
   // What is on its way from one to the other of these arrives when nothing else can happen.
   uint32_t slow_from_ = 0;

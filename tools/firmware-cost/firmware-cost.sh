@@ -151,7 +151,7 @@ measure_start() { # measure_start NAME BOUND PROGRAM   bound: instructions a sta
   fi
 }
 
-measure_start 'barrier, N = 8' 3332 barrier
-measure_start 'allgather 64 B, collected, N = 8' 8924 allgather
-measure_start 'all-to-all 64 B, by pairs, N = 8' 21851 alltoall
+measure_start 'barrier, N = 8' 3314 barrier
+measure_start 'allgather 64 B, collected, N = 8' 8895 allgather
+measure_start 'all-to-all 64 B, by pairs, N = 8' 22872 alltoall
 exit $status

@@ -73,7 +73,7 @@ host::Programs programs_of(const Arguments& arguments, const ProgramHosts::Place
   if (arguments.program == "allgather") return collected_allgathers(ranks, place);
   if (arguments.program == "alltoall") {
     return alone(
-        host::pairwise_alltoall(place.rank, ranks, place.send, kSegmentBytes, 4, place.receives));
+        host::pairwise_alltoall(place.rank, ranks, place.send, kSegmentBytes, 16, place.receives));
   }
   return alone(host::chain_broadcast(place.rank, ranks, 0, place.receive, bytes, kSegmentBytes,
                                      place.receives));

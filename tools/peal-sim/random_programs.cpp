@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
+#include <utility>
 
 #include "emulator/cluster/arithmetic.h"
 
@@ -46,6 +48,14 @@ RandomPrograms::RandomPrograms(uint64_t seed) : seed_(seed) {
     counts_.signals += made.kind == Kind::kSignal ? 1 : 0;
     counts_.to_itself += made.to == made.from ? 1 : 0;
     transfers_.push_back(made);
+  }
+  // What comes behind a held put may overtake it, and arrivals from a rank are counted: so it is
+  // the last of those to its receiver.
+  std::set<std::pair<uint32_t, uint32_t>> followed;
+  for (Transfer& made : std::views::reverse(transfers_)) {
+    if (made.kind == Kind::kMessage || !followed.insert({made.from, made.to}).second) continue;
+    made.gated = made.kind == Kind::kPut && random.below(4) != 0;
+    counts_.gated += made.gated ? 1 : 0;
   }
 }
 
@@ -151,9 +161,11 @@ class RandomPrograms::Writer {
     }
     if (sent_count_ >= plan_.window_) program_.wait(sent_, sent_count_ - plan_.window_ + 1);
     sent_count_++;
-    program_.wait(ready(transfer.to), ++readies_[transfer.to]);
+    readies_[transfer.to]++;
+    if (!transfer.gated) program_.wait(ready(transfer.to), readies_[transfer.to]);
     program_.put(transfer.to, from, transfer.bytes,
                  {place_.receives[transfer.to].key, t * kPlaceBytes}, &notice, sent_);
+    if (transfer.gated) program_.gate(ready(transfer.to), readies_[transfer.to]);
   }
 
   const RandomPrograms& plan_;

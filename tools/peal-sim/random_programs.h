@@ -34,6 +34,7 @@ class RandomPrograms {
     uint32_t signals = 0;
     uint32_t passed_on = 0;
     uint32_t to_itself = 0;
+    uint32_t gated = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -48,6 +49,7 @@ class RandomPrograms {
     uint32_t source;  // the transfer whose bytes it passes on, or kOwn
     uint32_t bytes;
     bool waits_at_once;  // its receiver does
+    bool gated;          // a put that is held until its receiver is ready
   };
   class Writer;
 

@@ -42,7 +42,7 @@ extern "C" {
 /* Of this header. 2: wait for any, detached operations, groups made step by step or ended by one
  * rank, statistics; channel_bytes and geometry of a card. 3: broadcast, all-to-all, rules for
  * algorithms. 4: allgather and all-to-all of blocks that differ in length. 5: persistent
- * requests. 6: programs. 7: point-to-point. 8: transmit engines, Trinaryx3. */
+ * requests. 6: programs. 7: point-to-point. 8: transmit engines, Trinaryx3; posted puts, gates. */
 #define PEAL_API_VERSION 8u
 
 typedef enum peal_error {
@@ -467,6 +467,11 @@ PEAL_API peal_error peal_program_counter(peal_program* program, uint32_t source,
 PEAL_API peal_error peal_program_put(peal_program* program, uint32_t rank, const void* from,
                                      size_t bytes, uint32_t remote_key, uint64_t remote_offset,
                                      const peal_program_notice* notice, uint32_t done);
+/* (Since version 8.) The put that was written last has a *gate*: before that own counter has reached
+ * the threshold, which is not 0, it is held, and descriptors behind it may go on without it; the
+ * iteration is not over before it is. How many are held is the card's affair, so nothing behind it
+ * may be what opens the gate. PEAL_ERR_INVALID_ARGUMENT where the last descriptor is no put. */
+PEAL_API peal_error peal_program_gate(peal_program* program, uint32_t counter, uint64_t threshold);
 /* Messages are matched in the order of their sends and receives, by rank and tag. */
 PEAL_API peal_error peal_program_send(peal_program* program, uint32_t rank, uint64_t tag,
                                       const void* from, size_t bytes, uint32_t done);

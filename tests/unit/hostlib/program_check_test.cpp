@@ -65,6 +65,35 @@ TEST_F(Checked, OneThatWaitsForWhatOnlyComesBehindIt) {
             "program of this rank tells it\n");
 }
 
+TEST_F(Checked, AGateOpensByWhatIsBeforeIt) {
+  program.signal(1, {.counter = own});
+  program.put(1, memory(), 8, {.key = 1, .offset = 0}, nullptr, own);
+  program.gate(own, 1);
+  program.put(1, memory(), 8, {.key = 1, .offset = 0}, nullptr);
+  program.gate(own, 3);
+  program.signal(1, {.counter = own});
+  EXPECT_EQ(found(),
+            "descriptor 3: waits for 3 in counter 0, which has 2 by then: for ever, unless another "
+            "program of this rank tells it\n");
+}
+
+TEST_F(Checked, AGateIsAWordForItsOwnPut) {
+  const uint16_t ready = program.add_counter(2);
+  program.put(2, memory(), 8, {.key = 1, .offset = 0}, nullptr);
+  program.gate(ready, 1);
+  EXPECT_EQ(found(), "");
+  program.put(2, memory(), 8, {.key = 1, .offset = 8}, nullptr);
+  EXPECT_EQ(found(),
+            "descriptor 2: puts into memory of rank 2, of which it has not heard in this iteration "
+            "that it is ready\n");
+}
+
+TEST_F(Checked, AGateIsOfACounter) {
+  program.put(1, memory(), 8, {.key = 1, .offset = 0}, nullptr);
+  program.gate(7, 1);
+  EXPECT_EQ(found(), "descriptor 1: wrong: no such counter, or not one of that kind\n");
+}
+
 TEST_F(Checked, OneThatPutsWithoutAWordThatItsOwnerIsReady) {
   program.put(2, memory(), 8, {.key = 1, .offset = 0}, nullptr);
   program.put(2, memory(), 8, {.key = 1, .offset = 8}, nullptr);

@@ -143,6 +143,7 @@ TEST_F(Encoded, ItIsWhatACardTakes) {
   const Program::Notice notice = {.counter = 2, .steps = 3};
   program.put(2, memory(0x1010), 32, {.key = 9, .offset = 77}, &notice, own);
   program.put(2, memory(0x1010), 0, {.key = 9, .offset = 77}, &notice, own);
+  EXPECT_TRUE(program.gate(own, 1));
   program.send(3, 11, memory(0x1020), 16, own);
   program.receive(0, 12, memory(0x1030), 8);
   program.wait(own, 3);

@@ -40,6 +40,25 @@ TEST(ProgramText, SaysWhatEachDescriptorDoes) {
             "8 jump\n");
 }
 
+TEST(ProgramText, ShowsGates) {
+  Program program({.rank = 0, .ranks = 2});
+  const uint16_t ready = program.add_counter(1);
+  program.put(1, memory(), 8, {.key = 9, .offset = 0}, nullptr, PEAL_NO_COUNTER);
+  ASSERT_TRUE(program.gate(ready, 2));
+  EXPECT_EQ(text_of(program),
+            "program of rank 0 of 2: tasks\n"
+            "counter 0: told by rank 1\n"
+            "0 put 8 bytes at 0x1000 to rank 1 at key 9 + 0, held until counter 0 has reached 2\n"
+            "1 complete\n"
+            "2 jump\n");
+  const std::string graph = graph_of(program);
+  EXPECT_NE(graph.find("  step_0 [label=\"0 put\"];\n"
+                       "  counter_0 -> step_0 [label=\"2\"];\n"
+                       "  step_0 -> rank_1;\n"),
+            std::string::npos)
+      << graph;
+}
+
 // The second rank of the paper's four, with its two segments.
 TEST(ProgramText, OfThePapersBroadcast) {
   const std::vector<Program::Remote> buffers(4, {.key = 3, .offset = 0});

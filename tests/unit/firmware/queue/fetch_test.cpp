@@ -94,6 +94,7 @@ TEST_F(Fetch, UnusedFieldsAreZero) {
   const std::pair<const char*, Spoil> fields[] = {
       {"reserved0", [](auto& d) { d.reserved0 = 1; }},
       {"reserved1", [](auto& d) { d.reserved1 = 1; }},
+      {"gate", [](auto& d) { d.gate = 1; }},
       {"queue", [](auto& d) { d.queue = 1; }},
       {"counter", [](auto& d) { d.counter = 1; }},
       {"done", [](auto& d) { d.done = 1; }},
@@ -107,12 +108,11 @@ TEST_F(Fetch, UnusedFieldsAreZero) {
       {"remote_key", [](auto& d) { d.remote_key = 1; }},
   };
   const std::pair<uint8_t, std::string> refuses[] = {
-      {PEAL_PROGRAM_PUT, "reserved0 reserved1 counter steps tag "},
-      {PEAL_PROGRAM_SEND, "reserved0 reserved1 queue counter steps remote_offset remote_key "},
-      {PEAL_PROGRAM_RECEIVE, "reserved0 reserved1 queue counter steps remote_offset remote_key "},
-      {PEAL_PROGRAM_WAIT,
-       "reserved0 reserved1 queue done rank steps offset remote_offset bytes key remote_key "},
-      {PEAL_PROGRAM_SIGNAL, "reserved0 reserved1 tag offset remote_offset bytes key remote_key "},
+      {PEAL_PROGRAM_PUT, "gate counter steps "},
+      {PEAL_PROGRAM_SEND, "gate queue counter steps remote_offset remote_key "},
+      {PEAL_PROGRAM_RECEIVE, "gate queue counter steps remote_offset remote_key "},
+      {PEAL_PROGRAM_WAIT, "gate queue done rank steps offset remote_offset bytes key remote_key "},
+      {PEAL_PROGRAM_SIGNAL, "gate tag offset remote_offset bytes key remote_key "},
   };
   for (const auto& [opcode, expected] : refuses) {
     std::string refused;
@@ -140,7 +140,7 @@ TEST_F(Fetch, UnusedFieldsAreZero) {
         refused += std::string(name) + " ";
       }
     }
-    EXPECT_EQ(refused, expected) << int{opcode};
+    EXPECT_EQ(refused, "reserved0 reserved1 " + expected) << int{opcode};
   }
 }
 
@@ -167,6 +167,8 @@ TEST_F(Fetch, RanksAreOfTheGroup) {
 TEST_F(Fetch, CountersAreOfTheProgramAndOfTheirKind) {
   EXPECT_EQ(end_with([](auto& d) { d.counter = 2; }, PEAL_PROGRAM_WAIT), bad("1 counter"));
   EXPECT_EQ(end_with([](auto& d) { d.counter = PEAL_PROGRAM_COUNTERS_MAX; }, PEAL_PROGRAM_SIGNAL),
+            bad("1 counter"));
+  EXPECT_EQ(end_with([](auto& d) { d.gate = 2, d.threshold = 1; }, PEAL_PROGRAM_PUT),
             bad("1 counter"));
   for (const uint8_t opcode :
        {PEAL_PROGRAM_PUT, PEAL_PROGRAM_SEND, PEAL_PROGRAM_RECEIVE, PEAL_PROGRAM_SIGNAL}) {

@@ -421,27 +421,36 @@ TEST(MessagePrograms, AWrongRemoteKeyIsToldByItsOwner) {
 }
 
 // Rank 0 waits for a counter that another rank tells; in session mode that moves its pointer on.
-class AwaitedRank : public ::testing::TestWithParam<std::tuple<uint32_t, peal_program_mode>> {
+// How rank 0 waits for a word.
+enum class By : uint8_t { kWait, kPointer, kGate };
+
+class AwaitedRank : public ::testing::TestWithParam<std::tuple<uint32_t, By>> {
  protected:
   static constexpr uint32_t kRanks = 8;
   static constexpr uint64_t kLong = 60'000'000'000;
 
-  static Program program_of(uint32_t rank, uint32_t awaited, peal_program_mode mode) {
-    Program program({.rank = rank, .ranks = kRanks, .mode = mode});
+  static Program program_of(uint32_t rank, uint32_t awaited, By by) {
+    Program program(
+        {.rank = rank,
+         .ranks = kRanks,
+         .mode = by == By::kPointer ? PEAL_PROGRAM_MODE_SESSION : PEAL_PROGRAM_MODE_TASKS});
     const uint16_t counter = program.add_counter(rank == 0 ? awaited : rank);
     const uint16_t own = program.add_counter(rank);
     if (rank == awaited) program.signal(0, {.counter = counter});
-    if (rank == 0 && mode == PEAL_PROGRAM_MODE_TASKS) program.wait(counter, 1);
+    if (rank == 0 && by == By::kWait) program.wait(counter, 1);
+    if (rank == 0 && by == By::kGate) {
+      program.put(0, nullptr, 0, {}, nullptr);
+      program.gate(counter, 1);
+    }
     program.signal(rank, {.counter = own});
     program.wait(own, 1);
-    if (rank != 0 && mode == PEAL_PROGRAM_MODE_SESSION) program.schedule(program.count());
-    if (rank == 0 && mode == PEAL_PROGRAM_MODE_SESSION) program.schedule(1);
+    if (by == By::kPointer) program.schedule(rank == 0 ? 1 : program.count());
     return program;
   }
 
   Programs programs{kRanks, 64, [](const Programs::Place& place) {
-                      const auto [awaited, mode] = GetParam();
-                      return program_of(place.rank, awaited, mode);
+                      const auto [awaited, by] = GetParam();
+                      return program_of(place.rank, awaited, by);
                     }};
 };
 
@@ -480,8 +489,7 @@ TEST_P(AwaitedRank, IsWaitedForWhereItsHostIsLate) {
 // 1 is a peer of rank 0's among eight, 3 is none.
 INSTANTIATE_TEST_SUITE_P(Ranks, AwaitedRank,
                          ::testing::Combine(::testing::Values(1u, 3u),
-                                            ::testing::Values(PEAL_PROGRAM_MODE_TASKS,
-                                                              PEAL_PROGRAM_MODE_SESSION)));
+                                            ::testing::Values(By::kWait, By::kPointer, By::kGate)));
 
 }  // namespace
 }  // namespace peal::test
