@@ -42,6 +42,7 @@ peal_program* written_as(const Job& job, const Program& program) {
         EXPECT_OK(job,
                   peal_program_put(made, what.rank, step.memory, what.bytes, what.remote_key,
                                    what.remote_offset, step.tells ? &notice : nullptr, what.done));
+        if (what.threshold != 0) EXPECT_OK(job, peal_program_gate(made, what.gate, what.threshold));
         break;
       case PEAL_PROGRAM_WAIT:
         EXPECT_OK(job, peal_program_wait(made, what.counter, what.threshold));

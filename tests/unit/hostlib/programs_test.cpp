@@ -415,6 +415,22 @@ TEST_F(ProgramApi, PutsArePostedWhereTheUserSaysSo) {
   }
 }
 
+TEST_F(ProgramApi, AGateIsOfThePutBeforeIt) {
+  EXPECT_EQ(peal_program_gate(program, own, 1), PEAL_ERR_INVALID_ARGUMENT) << "there is none";
+  ASSERT_EQ(peal_program_put(program, 0, memory, 8, 1, 0, nullptr, PEAL_NO_COUNT), PEAL_OK);
+  EXPECT_EQ(peal_program_gate(program, own, 0), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "peal_program_gate: a threshold of 0 waits for nothing");
+  EXPECT_EQ(peal_program_gate(program, own, 2), PEAL_OK);
+  char text[256] = {};
+  ASSERT_EQ(peal_program_print(program, PEAL_PROGRAM_AS_TEXT, text, sizeof(text), nullptr),
+            PEAL_OK);
+  EXPECT_NE(std::string(text).find(", held until counter 0 has reached 2\n"), std::string::npos);
+  ASSERT_EQ(peal_program_wait(program, own, 2), PEAL_OK);
+  EXPECT_EQ(peal_program_gate(program, own, 1), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_STREQ(peal_last_error_text(), "peal_program_gate: the descriptor before it is not a put");
+  EXPECT_EQ(peal_program_gate(nullptr, 0, 1), PEAL_ERR_INVALID_ARGUMENT);
+}
+
 TEST_F(ProgramApi, ArgumentsThatCannotBe) {
   peal_program* made = nullptr;
   EXPECT_EQ(peal_program_create(1, 1, nullptr, &made), PEAL_ERR_BAD_RANK);
