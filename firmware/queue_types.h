@@ -90,11 +90,11 @@ enum class Awaits : uint8_t {
 enum class Way : uint8_t {
   kComplete,  // and JUMP
   kPut,
-  kSignal,   // of another rank's counter
-  kMessage,  // SEND, RECEIVE
+  kSignal,  // of another rank's counter
   kWait,
-  kTell,   // a signal of an own counter
-  kGated,  // a put that has a gate
+  kTell,     // a signal of an own counter
+  kMessage,  // SEND, RECEIVE
+  kGated,    // a put that has a gate
 };
 
 // What a descriptor of this opcode named when it was looked at last and found good: the next one

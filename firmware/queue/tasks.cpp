@@ -30,6 +30,33 @@ peal_program_reason reason_of(peal_status status) {
         .rank = rank != PEAL_NO_RANK ? rank : task.rank});
 }
 
+// False: the network has no record for it.
+bool start_message(const Scope& scope, const peal_descriptor& descriptor, const HostAddress& memory,
+                   const Ticket& ticket) {
+  auto& [card, member, queue] = scope;
+  Network& network = *card.queues.network;
+  if (descriptor.opcode == PEAL_PROGRAM_SEND) {
+    return network.send(card, member,
+                        {.to = descriptor.rank,
+                         .from = memory,
+                         .bytes = descriptor.bytes,
+                         .tag = descriptor.tag,
+                         .key = descriptor.key,
+                         .engine = queue.engine,
+                         .program = program_of(queue),
+                         .iteration = queue.iteration},
+                        ticket);
+  }
+  return network.receive(card, member,
+                         {.from = descriptor.rank,
+                          .to = memory,
+                          .bytes = descriptor.bytes,
+                          .tag = descriptor.tag,
+                          .any_tag = false,
+                          .key = descriptor.key},
+                         ticket);
+}
+
 }  // namespace
 
 bool check_memory(const Scope& scope, uint32_t index, const peal_descriptor& descriptor,
@@ -66,30 +93,14 @@ bool check_named(const Scope& scope, uint32_t index, const peal_descriptor& desc
   return true;
 }
 
-bool start_message(const Scope& scope, const peal_descriptor& descriptor, const HostAddress& memory,
-                   const Ticket& ticket) {
-  auto& [card, member, queue] = scope;
-  Network& network = *card.queues.network;
-  if (descriptor.opcode == PEAL_PROGRAM_SEND) {
-    return network.send(card, member,
-                        {.to = descriptor.rank,
-                         .from = memory,
-                         .bytes = descriptor.bytes,
-                         .tag = descriptor.tag,
-                         .key = descriptor.key,
-                         .engine = queue.engine,
-                         .program = program_of(queue),
-                         .iteration = queue.iteration},
-                        ticket);
-  }
-  return network.receive(card, member,
-                         {.from = descriptor.rank,
-                          .to = memory,
-                          .bytes = descriptor.bytes,
-                          .tag = descriptor.tag,
-                          .any_tag = false,
-                          .key = descriptor.key},
-                         ticket);
+Issued issue_message(const Scope& scope, uint32_t index, const peal_descriptor& descriptor) {
+  Queue& queue = scope.queue;
+  const Issued may = may_issue(scope, index, descriptor);
+  if (may != Issued::kYes) return may;
+  const HostAddress memory = {queue.regions[index % kDescriptors], descriptor.offset};
+  if (!start_message(scope, descriptor, memory, next_ticket(queue))) return Issued::kAgain;
+  take_task(queue, index, descriptor);
+  return Issued::kYes;
 }
 
 void task_over(Card& card, const Ticket& ticket, peal_status status, uint32_t rank) {

@@ -30,9 +30,6 @@ enum class Issued : uint8_t {
 // at once for each time that it comes to the card, and whenever a key has gone since.
 [[nodiscard]] bool check_named(const Scope& scope, uint32_t index,
                                const peal_descriptor& descriptor);
-// False: the network has no record for it.
-[[nodiscard]] bool start_message(const Scope& scope, const peal_descriptor& descriptor,
-                                 const HostAddress& memory, const Ticket& ticket);
 
 // A signal is a put of no bytes.
 [[nodiscard]] inline Put put_of(const Queue& queue, uint32_t index,
@@ -58,17 +55,42 @@ enum class Issued : uint8_t {
       card, member, {.what = descriptor, .iteration = queue.iteration, .engine = queue.engine});
 }
 
-// The descriptor with this index, which is in the cache.
-[[nodiscard, gnu::always_inline]] inline Issued issue_task(const Scope& scope, uint32_t index,
-                                                           Way way,
-                                                           const peal_descriptor& descriptor) {
-  auto& [card, member, queue] = scope;
+// Could the descriptor with this index, which is in the cache, be issued? kYes, kWaits or kFailed.
+[[nodiscard, gnu::always_inline]] inline Issued may_issue(const Scope& scope, uint32_t index,
+                                                          const peal_descriptor& descriptor) {
+  Queue& queue = scope.queue;
   if (queue.free_task == 0) {
     queue.awaits = Awaits::kTask;
     return Issued::kWaits;
   }
-  const uint32_t at = index % kDescriptors;
-  if (!queue.checked[at] && !check_named(Scope(scope), index, descriptor)) return Issued::kFailed;
+  const bool good =
+      queue.checked[index % kDescriptors] || check_named(Scope(scope), index, descriptor);
+  return good ? Issued::kYes : Issued::kFailed;
+}
+// What comes back when the task that is taken next is over.
+[[nodiscard]] inline Ticket next_ticket(const Queue& queue) {
+  return {.owner = p2p::Owner::kQueue,
+          .queue = queue.index,
+          .descriptor = queue.free_task - 1u,
+          .iteration = queue.iteration};
+}
+inline void take_task(Queue& queue, uint32_t index, const peal_descriptor& descriptor) {
+  Task& task = kept(queue.tasks[queue.free_task - 1u]);
+  queue.free_task = task.next;
+  task.in_use = true;
+  task.done = descriptor.done;
+  task.index = index;
+  task.rank = descriptor.rank;
+  ++queue.under_way;
+}
+
+// A put, or a remote signal.
+[[nodiscard, gnu::always_inline]] inline Issued issue_put(const Scope& scope, uint32_t index,
+                                                          Way way,
+                                                          const peal_descriptor& descriptor) {
+  auto& [card, member, queue] = scope;
+  const Issued may = may_issue(scope, index, descriptor);
+  if (may != Issued::kYes) return may;
   if (way == Way::kSignal && start_signal(Scope(scope), descriptor)) {
     if (descriptor.done != PEAL_NO_COUNTER) {
       ++count_of(queue, descriptor.done);
@@ -76,25 +98,13 @@ enum class Issued : uint8_t {
     }
     return Issued::kOver;
   }
-  const RegionId region = queue.regions[at];
-  const uint32_t place = queue.free_task - 1u;
-  Task& task = kept(queue.tasks[place]);
-  const Ticket ticket = {.owner = p2p::Owner::kQueue,
-                         .queue = queue.index,
-                         .descriptor = place,
-                         .iteration = queue.iteration};
-  const bool started = way == Way::kMessage ? start_message(Scope(scope), descriptor,
-                                                            {region, descriptor.offset}, ticket)
-                                            : start_put(scope, index, descriptor, region, ticket);
-  if (!started) return Issued::kAgain;
-  queue.free_task = task.next;
-  task.in_use = true;
-  task.done = descriptor.done;
-  task.index = index;
-  task.rank = descriptor.rank;
-  ++queue.under_way;
+  const RegionId region = queue.regions[index % kDescriptors];
+  if (!start_put(scope, index, descriptor, region, next_ticket(queue))) return Issued::kAgain;
+  take_task(queue, index, descriptor);
   return Issued::kYes;
 }
+[[nodiscard]] Issued issue_message(const Scope& scope, uint32_t index,
+                                   const peal_descriptor& descriptor);
 
 // A task is over; `rank` where the status names one, else PEAL_NO_RANK: then the start names the
 // rank that the task was for.

@@ -110,6 +110,17 @@ uint32_t scheduling_pointer(Queue& queue) {
   return is_session(queue) ? queue.scheduled + count_of(queue, 0) : ~uint32_t{0};
 }
 
+// A message, or a put that has a gate.
+[[gnu::noinline]] Issued issue_seldom(const Scope& scope, Way way,
+                                      const peal_descriptor& descriptor) {
+  Queue& queue = scope.queue;
+  if (way == Way::kGated) return issue_or_hold(scope, descriptor);
+  // It lasts until the other rank has come to its half, and keeps a task and a record until then,
+  // which a held put may need that this rank waits for.
+  if (queue.held_count != 0) return Issued::kWaits;
+  return issue_message(scope, queue.consumer, descriptor);
+}
+
 // So many descriptors, of one iteration, one after the other, as long as nothing else is to be
 // looked at: each is in the cache, and nothing has failed.
 [[gnu::always_inline]] inline Then carry_out(const Scope& scope, uint32_t* quota) {
@@ -131,17 +142,12 @@ uint32_t scheduling_pointer(Queue& queue) {
         return wait_for(queue, descriptor.counter, descriptor.threshold);
       }
       if (!queue.gated) queue.gated = peal_is_gate(&queue.shape, &descriptor) != 0;
-    } else if (way > Way::kWait) {
-      if (way == Way::kTell) {
-        tell_own(Scope(scope), descriptor);
-        scheduled = scheduling_pointer(queue);
-      } else {
-        const Issued issued = issue_or_hold(Scope(scope), descriptor);
-        if (issued != Issued::kYes) return left_by(card, issued);
-        queue.gated = true;
-      }
+    } else if (way == Way::kTell) {
+      tell_own(Scope(scope), descriptor);
+      scheduled = scheduling_pointer(queue);
     } else {
-      const Issued issued = issue_task(scope, at, way, descriptor);
+      const Issued issued = way < Way::kWait ? issue_put(scope, at, way, descriptor)
+                                             : issue_seldom(Scope(scope), way, descriptor);
       if (issued == Issued::kOver) {
         if (is_session(queue)) scheduled = scheduling_pointer(queue);
       } else if (issued != Issued::kYes) {

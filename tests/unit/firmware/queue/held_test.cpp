@@ -153,6 +153,26 @@ TEST_F(Held, ASignalThatIsOverAtOnceOpensAGate) {
   EXPECT_EQ(log(), "signal to 2 tells 7.5 +1 of 0 at once\n" + put_text(8));
 }
 
+// A receive lasts until its sender comes to it, and might have the last task until then.
+TEST_F(Held, MessagesStayBehindThem) {
+  for (const uint8_t opcode : {PEAL_PROGRAM_SEND, PEAL_PROGRAM_RECEIVE}) {
+    WrittenProgram program;
+    program.name = opcode;
+    program.sources = {2};
+    put_behind(program, 8, 0);
+    program.put(3, 16, data.key);
+    program.message(opcode, 3, 5, 24, data.key);
+    commit(program.end());
+    start(program, 0);
+    EXPECT_EQ(log(), put_text(16, 3));
+    over(network.tickets.size() - 1);
+    EXPECT_EQ(log(), "");
+    notice(2, 0, 1, 0, opcode);
+    EXPECT_EQ(log(), put_text(8) + (opcode == PEAL_PROGRAM_SEND ? "send 0..24 to 3 tag 5\n"
+                                                                : "receive 0..24 from 3 tag 5\n"));
+  }
+}
+
 TEST_F(Held, OneMoreThanThereArePlacesHoldsBackWhatFollows) {
   WrittenProgram program;
   program.sources = {2, 3};
