@@ -94,7 +94,7 @@ TEST_F(Inquiries, WhoeverPromisedIsNotAskedAgainForLong) {
 // What had come before its timers had its turn first: so what it waits for lies in a queue as well.
 TEST_F(Inquiries, ACardThatIsBehindAsksLater) {
   post();
-  bench.now += kNack + kNack / 2;
+  bench.now += 2 * kNack;
   card_on_timer(bench.card(), bench.now);
   EXPECT_EQ(bench.take_log(), "");
   bench.advance(kNack - 1);
