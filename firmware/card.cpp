@@ -331,6 +331,7 @@ void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
 void card_on_timer(Card& card, TimeNs now) {
   card.now = now;
   const TimeNs due = card.timers.earliest();
+  card.behind_ns = due < now ? now - due : 0;
   if (due < now && now - due >= card.timeouts.probe_interval_ns) {
     count(card, PEAL_COUNTER_STALLS);
     forgive_stall(card, now - due);

@@ -488,6 +488,7 @@ struct Card {
   CardTimeouts timeouts;
   Checksums checksums;
   TimeNs now;
+  TimeNs behind_ns;  // how late the last timers were: what had come before had its turn first
   uint32_t packets_held;
   uint32_t dma_in_use;
   uint32_t dma_free;     // index of the first free record

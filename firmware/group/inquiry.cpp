@@ -42,7 +42,9 @@ void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry) {
 }
 
 TimeNs inquiry_next(const Card& card, const Inquiry& inquiry) {
-  const TimeNs ask_ns = inquiry.from_ns + inquiry.interval_ns;
+  TimeNs ask_ns = inquiry.from_ns + inquiry.interval_ns;
+  // It was due, but for the card's queue: how long that is then the next look tells.
+  if (ask_ns <= card.now) ask_ns = card.now + inquiry.interval_ns;
   TimeNs next_ns = card.now + watch_interval(card);
   if (ask_ns < next_ns) next_ns = ask_ns;
   if (inquiry.doubts != 0 && inquiry.doubt_at_ns < next_ns) next_ns = inquiry.doubt_at_ns;
@@ -51,7 +53,9 @@ TimeNs inquiry_next(const Card& card, const Inquiry& inquiry) {
 
 bool inquiry_is_due(const Card& card, const Member& member, Inquiry& inquiry) {
   if (!inquiry.disturbed) inquiry.interval_ns = inquiry_interval(card, member);
-  return card.now >= inquiry.from_ns + inquiry.interval_ns;
+  const TimeNs queues_ns = kQueuesToWait * card.behind_ns;
+  return card.now >=
+         inquiry.from_ns + (inquiry.interval_ns > queues_ns ? inquiry.interval_ns : queues_ns);
 }
 
 void inquiry_rest(const Card& card, Inquiry& inquiry) {

@@ -15,6 +15,10 @@ inline TimeNs inquiry_interval(const Card& card, const Member& member) {
   const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
   return queues_ns > member.patience.wait_ns ? queues_ns : member.patience.wait_ns;
 }
+// A card that serves its timers late has a queue before it, and so have others, most likely: what
+// it waits for lies in theirs first, then in its own, and so would the question and the answer. It
+// does not ask before so many times that have passed. docs/decisions/0049
+inline constexpr TimeNs kQueuesToWait = 4;
 // Those who owe something are looked after so often in the time after which they are dead.
 inline TimeNs watch_interval(const Card& card) { return card.timeouts.dead_ns / 8; }
 // The wait begins.

@@ -43,9 +43,10 @@ struct TransferRequest {
   uint32_t detail = 0;
 };
 
-// A packet to read into, when there are so many DMA records besides. Null (counted) when not both.
+// A packet to read into, when there are so many DMA records besides, and half of all are free for
+// what arrives. Null (counted) when not.
 [[nodiscard]] inline Packet* take_bounce(Card& card, uint32_t records) {
-  return dma_suffices(card, records) ? take_packet(card) : nullptr;
+  return records == 0 || dma_may_begin(card, records) ? take_packet(card) : nullptr;
 }
 // The same for what the operation goes on with: without, it is starved, and tries again soon.
 [[nodiscard]] Packet* take_bounce_or_starve(const Scope& scope, uint32_t records = 1);

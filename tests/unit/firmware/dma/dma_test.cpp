@@ -3,6 +3,8 @@
 // completions in any order and for operations that are long over.
 #include "firmware/dma/dma.h"
 
+#include <algorithm>
+
 #include "tests/unit/card_fixture.h"
 
 namespace peal::test {
@@ -183,6 +185,23 @@ TEST_F(FewRecords, TheLastIsUsedAndWhatFoundNoneComesAgain) {
                 " dma_write_bytes, +1 dma_operations, +1 early_data");
   EXPECT_EQ(bench.port.dma_count(), 1u);
   bench.finish_all_dma();
+}
+
+// What has no record is lost when it comes from others, and a little later when it is the own.
+TEST_F(FewRecords, HalfOfThemAreLeftToWhatArrives) {
+  for (uint32_t i = 0; bench.port.dma_count() <= CONFIG_DMA_RECORDS / 2; ++i) {
+    if (i % ranks == rank) continue;
+    bench.deliver(first_piece(i % ranks, 1 + i / ranks));
+    bench.port.take_sent();
+  }
+  post_broadcast(0, kBlock);
+  EXPECT_EQ(bench.port.dma_count(), CONFIG_DMA_RECORDS / 2 + 1u);
+  bench.finish_dma(0);
+  ASSERT_TRUE(bench.advance_to_deadline());
+  EXPECT_EQ(bench.port.dma_count(), CONFIG_DMA_RECORDS / 2 + 1u);  // one read has begun
+  bench.finish_all_dma();  // and the others as records become free
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_READ_BYTES),
+            std::min<size_t>(CONFIG_PIECE_WINDOW, kBlock / kPiece) * kPiece);
 }
 
 // The own block is read, and the others' have taken the records for what must be done with it.

@@ -91,6 +91,30 @@ TEST_F(Inquiries, WhoeverPromisedIsNotAskedAgainForLong) {
             "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
 }
 
+// What had come before its timers had its turn first: so what it waits for lies in a queue as well.
+TEST_F(Inquiries, ACardThatIsBehindAsksLater) {
+  post();
+  bench.now += 2 * kNack;
+  card_on_timer(bench.card(), bench.now);
+  EXPECT_EQ(bench.take_log(), "");
+  bench.advance(kNack - 1);
+  EXPECT_EQ(bench.take_log(), "");
+  bench.advance(1);  // it has caught up
+  EXPECT_EQ(bench.take_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+}
+
+// A card that never catches up asks all the same.
+TEST_F(Inquiries, WhoHasWaitedForFourQueuesAsks) {
+  post();
+  bench.now += kNack + kNack / 4;
+  card_on_timer(bench.card(), bench.now);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+}
+
 // Whoever waits himself has promised nothing: what he waits for may be lost.
 TEST_F(Inquiries, WhoeverWaitsHimselfIsAskedAgain) {
   post_and_hear(false);
