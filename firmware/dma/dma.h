@@ -22,9 +22,9 @@ inline bool dma_available(const Card& card, uint32_t records) {
 // And for what it may as well begin a little later: half of the records are left to what arrives,
 // which is lost where there is none. docs/decisions/0049
 [[nodiscard]] inline bool dma_may_begin(Card& card, uint32_t records) {
-  if (card.dma_in_use <= CONFIG_DMA_RECORDS / 2) return dma_available(card, records);
-  count(card, PEAL_COUNTER_NO_DMA_RECORD);
-  return false;
+  const bool may = card.dma_in_use <= CONFIG_DMA_RECORDS / 2 && dma_available(card, records);
+  if (!may) count(card, PEAL_COUNTER_NO_DMA_RECORD);
+  return may;
 }
 
 struct DmaRequest {
