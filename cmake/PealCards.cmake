@@ -30,10 +30,14 @@ function(peal_cards_of_config name)
   get_property(cluster_sources GLOBAL PROPERTY PEAL_CLUSTER_SOURCES)
   add_library(peal_cards_${name} STATIC EXCLUDE_FROM_ALL
     ${firmware_sources} ${common_sources} $<TARGET_OBJECTS:peal_common_objects>)
-  set_target_properties(peal_cards_${name} PROPERTIES UNITY_BUILD ON)
   target_include_directories(peal_cards_${name} PUBLIC ${generated})
   target_link_libraries(peal_cards_${name} PUBLIC peal_abi peal_options nlohmann_json::nlohmann_json)
   add_library(peal_cluster_${name} STATIC EXCLUDE_FROM_ALL
     ${cluster_sources} $<TARGET_OBJECTS:peal_cluster_any_objects>)
   target_link_libraries(peal_cluster_${name} PUBLIC peal_cards_${name})
+  # They are compiled for tests, once for each of seven configurations, and run for half a minute.
+  foreach(library peal_cards_${name} peal_cluster_${name})
+    set_target_properties(${library} PROPERTIES UNITY_BUILD ON)
+    target_compile_options(${library} PRIVATE -O1 -g0)
+  endforeach()
 endfunction()

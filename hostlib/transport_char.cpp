@@ -207,7 +207,7 @@ void CharTransport::sleep(uint32_t token, int timeout_ms) {
 
 void CharTransport::wake() {
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(event_.get(), &one, sizeof(one));
+  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof(one));
 }
 
 bool CharTransport::connected() {

@@ -220,7 +220,7 @@ peal_error SocketTransport::release(const Allocation& allocation) {
 void SocketTransport::ring_doorbell() {
   const uint64_t one = 1;
   // Full (EAGAIN) means that the card has been told often enough.
-  [[maybe_unused]] const ssize_t written = write(kick_.get(), &one, sizeof(one));
+  [[maybe_unused]] const ssize_t written = ::write(kick_.get(), &one, sizeof(one));
 }
 
 uint32_t SocketTransport::sleep_token() {

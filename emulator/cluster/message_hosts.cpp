@@ -11,7 +11,6 @@ namespace peal::sim {
 namespace {
 
 using Flaw = MessagePlan::Flaw;
-using Post = MessagePlan::Post;
 using Transfer = MessagePlan::Transfer;
 
 constexpr size_t kPlace = MessagePlan::kPlaceBytes;
@@ -68,7 +67,7 @@ void MessageHosts::on_host_event(TimeNs, uint32_t item) {
 }
 
 // Own and other memory, by place.
-void MessageHosts::name_buffers(const Transfer& transfer, const Post& post,
+void MessageHosts::name_buffers(const Transfer& transfer, const MessagePlan::Post& post,
                                 peal_submission* entry) const {
   if (transfer.bytes == 0) return;
   const uint64_t offset = post.transfer * kPlace;
@@ -95,7 +94,7 @@ void MessageHosts::name_buffers(const Transfer& transfer, const Post& post,
 }
 
 peal_submission MessageHosts::entry_of(uint32_t number) const {
-  const Post& post = plan_.posts()[number];
+  const MessagePlan::Post& post = plan_.posts()[number];
   const Transfer& transfer = plan_.transfers()[post.transfer];
   peal_submission entry{};
   entry.operation = static_cast<uint8_t>(post.operation);
@@ -129,7 +128,7 @@ peal_submission MessageHosts::entry_of(uint32_t number) const {
   return entry;
 }
 
-void MessageHosts::wrong(const Post& post, const std::string& what) {
+void MessageHosts::wrong(const MessagePlan::Post& post, const std::string& what) {
   trouble_ += "rank " + std::to_string(post.rank) + ": " + names::operation(post.operation) +
               " of transfer " + std::to_string(post.transfer) + ": " + what + "\n";
 }
@@ -159,7 +158,7 @@ void MessageHosts::on_completion(TimeNs, uint32_t rank, uint32_t, const peal_com
     return;
   }
   const auto number = static_cast<uint32_t>(entry.cookie);
-  const Post& post = plan_.posts()[number];
+  const MessagePlan::Post& post = plan_.posts()[number];
   if (ended_[number]++ > 0) return wrong(post, "ended twice");
   if (rank != plan_.victim()) pending_--;
   if (entry.sequence != entry_of(number).sequence) wrong(post, "has another sequence");
@@ -167,7 +166,7 @@ void MessageHosts::on_completion(TimeNs, uint32_t rank, uint32_t, const peal_com
   check(post, entry);
 }
 
-void MessageHosts::check(const Post& post, const peal_completion& entry) {
+void MessageHosts::check(const MessagePlan::Post& post, const peal_completion& entry) {
   const Transfer& transfer = plan_.transfers()[post.transfer];
   const bool own_send = reads_own(post.operation) ||
                         (post.operation == PEAL_OPERATION_BROADCAST && post.rank == transfer.from);
@@ -198,10 +197,10 @@ void MessageHosts::check(const Post& post, const peal_completion& entry) {
 
 // All puts that this rank posted before are over.
 void MessageHosts::check_fence(uint32_t number) {
-  const Post& fence = plan_.posts()[number];
+  const MessagePlan::Post& fence = plan_.posts()[number];
   const uint32_t to = plan_.transfers()[fence.transfer].to;
   for (uint32_t i = 0; i < number; i++) {
-    const Post& each = plan_.posts()[i];
+    const MessagePlan::Post& each = plan_.posts()[i];
     const bool awaited = each.rank == fence.rank && each.operation == PEAL_OPERATION_PUT &&
                          (to == PEAL_NO_RANK || plan_.transfers()[each.transfer].to == to);
     if (awaited && ended_[i] == 0) wrong(fence, "overtook a put");
@@ -212,7 +211,7 @@ std::string MessageHosts::problems() {
   std::string text = held();
   const bool death = plan_.victim() != MessagePlan::kNobody;
   for (uint32_t i = 0; i < ended_.size(); i++) {
-    const Post& post = plan_.posts()[i];
+    const MessagePlan::Post& post = plan_.posts()[i];
     if (ended_[i] == 0 && post.rank != plan_.victim()) wrong(post, "never ended");
   }
   for (uint32_t t = 0; t < plan_.transfers().size(); t++) {
@@ -221,7 +220,7 @@ std::string MessageHosts::problems() {
     for (uint32_t rank = 0; rank < plan_.ranks(); rank++) {
       const bool receives = point ? rank == transfer.to : rank != transfer.from;
       const bool refused = transfer.flaw != Flaw::kNone;
-      const Post about = {0, rank, t, 0, transfer.operation};
+      const MessagePlan::Post about = {0, rank, t, 0, transfer.operation};
       if (!receives || refused || transfer.bytes == 0) {
         if (!is_untouched(t, rank)) wrong(about, "was written where nothing may be");
       } else if (!death && !has_come(t, rank)) {

@@ -66,7 +66,6 @@ class Spares {
   }
 
   void give(ZeroedMemory memory, Touched touched, size_t used) {
-    if (kept_ >= kSpareBytes) return;
     size_t held = used;
     if (used <= kClearedWhole) {
       std::memset(memory.data(), 0, used);
@@ -76,20 +75,37 @@ class Spares {
     }
     kept_ += held;
     std::vector<Spare>& alike = alike_of(memory.bytes(), touched);
-    alike.push_back({std::move(memory), held});
+    alike.push_back({std::move(memory), held, ++given_});
+    while (kept_ > kSpareBytes) drop_oldest();
   }
 
  private:
   struct Spare {
     ZeroedMemory memory;
     size_t held;
+    uint64_t given;  // as the how manieth: ascends in each list
   };
+
+  // Sizes that nobody takes any more are not in the way of those that are taken now.
+  void drop_oldest() {
+    std::vector<Spare>* oldest = nullptr;
+    for (std::vector<Spare>(&of_use)[64] : spares_) {
+      for (std::vector<Spare>& alike : of_use) {
+        if (alike.empty()) continue;
+        if (oldest == nullptr || alike.front().given < oldest->front().given) oldest = &alike;
+      }
+    }
+    kept_ -= oldest->front().held;
+    oldest->erase(oldest->begin());
+  }
+
   std::vector<Spare>& alike_of(size_t bytes, Touched touched) {
     return spares_[touched == Touched::kWhole ? 1 : 0][std::countr_zero(bytes)];
   }
 
   std::vector<Spare> spares_[2][64];  // by use and logarithm of their bytes
   size_t kept_ = 0;
+  uint64_t given_ = 0;
 };
 thread_local Spares spares;
 }  // namespace

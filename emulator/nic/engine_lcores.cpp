@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kRingFrames = 8192;
 // Looks in vain before the processor is given away once: it may be shared with hosts.
-constexpr uint32_t kLooks = 64;
+constexpr uint32_t kVainLooks = 64;
 
 rte_ring* create_ring(const std::string& name, unsigned flags) {
   return rte_ring_create(name.c_str(), kRingFrames, SOCKET_ID_ANY, flags);
@@ -135,7 +135,7 @@ int EngineLcores::serve(void* argument) {
       return 0;
     } else if (!all.awake_.load(std::memory_order_acquire)) {
       all.awake_.wait(false, std::memory_order_acquire);
-    } else if (++looks < kLooks) {
+    } else if (++looks < kVainLooks) {
       rte_pause();
     } else {
       looks = 0;

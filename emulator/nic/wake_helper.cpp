@@ -18,7 +18,7 @@
 namespace peal::nic {
 namespace {
 
-constexpr auto kLinger = std::chrono::microseconds(50);
+constexpr auto kAwakeFor = std::chrono::microseconds(50);
 // A write that has not happened by then waits for somebody.
 constexpr long kWriteNs = 1'000'000;
 
@@ -194,12 +194,12 @@ void WakeHelper::run() {
   auto until = Clock::now();
   while (!stopping_.load()) {
     if (serve()) {
-      until = Clock::now() + kLinger;
+      until = Clock::now() + kAwakeFor;
     } else if (Clock::now() < until) {
       sched_yield();
     } else {
       park();
-      until = Clock::now() + kLinger;
+      until = Clock::now() + kAwakeFor;
     }
   }
   if (has_timer_) timer_delete(timer_);

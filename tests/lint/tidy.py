@@ -25,7 +25,7 @@ CLANG_TIDY = "clang-tidy-14"
 # clang does not know these, or sees them differently from the compiler that the build uses.
 EXTRA = ["-Wno-unknown-warning-option", "-Wno-error", "-w"]
 # So many sources are looked at together at most: then both processors have work until the end.
-TOGETHER = 12
+TOGETHER = 20
 
 
 def sources(entry):

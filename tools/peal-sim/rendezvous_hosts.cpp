@@ -11,7 +11,7 @@ namespace peal::sim {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-constexpr TimeNs kEndNs = 10'000'000'000;
+constexpr TimeNs kGiveUpNs = 10'000'000'000;
 
 }  // namespace
 
@@ -67,7 +67,7 @@ TimeNs RendezvousHosts::run() {
   const auto pending = [&] {
     return std::ranges::any_of(ranks_, [&](const Rank& rank) { return rank.step < steps_; });
   };
-  while (pending() && cluster_.now() < from + kEndNs && cluster_.step()) {
+  while (pending() && cluster_.now() < from + kGiveUpNs && cluster_.step()) {
   }
   if (pending()) throw std::runtime_error("an allgather by rendezvous does not end");
   TimeNs last = from;

@@ -20,7 +20,7 @@ constexpr const char* kChecks[] = {
     "running-ahead", "isolation",    "deterministic", "wire",         "set-up", "sealed-payload",
     "barrier",       "quiet",        "dead-memory",   "collapse"};
 
-double microseconds(TimeNs time_ns) { return static_cast<double>(time_ns) / 1000; }
+double as_microseconds(TimeNs time_ns) { return static_cast<double>(time_ns) / 1000; }
 
 std::string hex(uint64_t value) {
   char text[24];
@@ -38,10 +38,11 @@ Spread spread_of(std::vector<TimeNs> sorted) {
   if (sorted.empty()) return {};
   std::sort(sorted.begin(), sorted.end());
   const size_t half = sorted.size() / 2;
-  const double median = sorted.size() % 2 == 1
-                            ? microseconds(sorted[half])
-                            : (microseconds(sorted[half - 1]) + microseconds(sorted[half])) / 2;
-  return {median, microseconds(sorted.front()), microseconds(sorted.back())};
+  const double median =
+      sorted.size() % 2 == 1
+          ? as_microseconds(sorted[half])
+          : (as_microseconds(sorted[half - 1]) + as_microseconds(sorted[half])) / 2;
+  return {median, as_microseconds(sorted.front()), as_microseconds(sorted.back())};
 }
 
 // What the ranks of each group post, equal ones in a row together.
@@ -96,8 +97,8 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
   tree["mismatched"] = report.mismatched;
   tree["peer_dead"] = report.peer_dead;
   tree["dma_faults"] = report.dma_faults;
-  tree["virtual_us"] = {{"finished", microseconds(report.finished_ns)},
-                        {"drained", microseconds(report.drained_ns)}};
+  tree["virtual_us"] = {{"finished", as_microseconds(report.finished_ns)},
+                        {"drained", as_microseconds(report.drained_ns)}};
   const auto add_spread = [&tree](const char* name, const std::vector<TimeNs>& times) {
     const Spread spread = spread_of(times);
     tree[name] = {{"median", spread.median_us},
@@ -150,7 +151,7 @@ std::string report_text(const Report& report) {
       " repairs, virtual %.3f ms, checksums %s, trace %s\n",
       report.ok ? "ok" : "FAILED", report.completed, latency.median_us, latency.min_us,
       latency.max_us, period.median_us, report.cluster.sent, report.effort(),
-      100 * report.repair_share(), report.repairs, microseconds(report.finished_ns) / 1000,
+      100 * report.repair_share(), report.repairs, as_microseconds(report.finished_ns) / 1000,
       checksums_text(report.checksums), hex(report.trace_hash).c_str());
   std::string all = text;
   for (const std::string& line : report.lines) all += "  " + line + "\n";
