@@ -83,7 +83,7 @@ class Spares {
   struct Spare {
     ZeroedMemory memory;
     size_t held;
-    uint64_t given;  // as the how manieth: ascends in each list
+    uint64_t given;  // how many were before it: ascends in each list
   };
 
   // Sizes that nobody takes any more are not in the way of those that are taken now.

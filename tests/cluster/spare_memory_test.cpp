@@ -6,13 +6,21 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace peal::sim {
 namespace {
 
 using emulator::Touched;
 using emulator::ZeroedMemory;
+
+// Each thread has its own: on this one nobody has given anything.
+template <typename Function>
+void with_nothing_spare(Function function) {
+  std::thread(function).join();
+}
 
 struct Kind {
   const char* name;
@@ -32,15 +40,17 @@ class SpareMemory : public testing::TestWithParam<Kind> {
 
 TEST_P(SpareMemory, ComesBackZeroed) {
   const Kind& kind = GetParam();
-  ZeroedMemory memory = take_memory(kind.bytes, kind.touched);
-  ASSERT_EQ(dirty(memory), 0u);
-  const uint8_t* const place = memory.data();
-  for (size_t at = 0; at < kind.bytes; at += 3 * 4096 + 1) memory.data()[at] = 1;
-  memory.data()[kind.bytes - 1] = 1;
-  give_memory(std::move(memory), kind.touched, kind.bytes);
-  const ZeroedMemory again = take_memory(kind.bytes, kind.touched);
-  EXPECT_EQ(again.data(), place) << "it was not kept";
-  EXPECT_EQ(dirty(again), 0u);
+  with_nothing_spare([&] {
+    ZeroedMemory memory = take_memory(kind.bytes, kind.touched);
+    ASSERT_EQ(dirty(memory), 0u);
+    const uint8_t* const place = memory.data();
+    for (size_t at = 0; at < kind.bytes; at += 3 * 4096 + 1) memory.data()[at] = 1;
+    memory.data()[kind.bytes - 1] = 1;
+    give_memory(std::move(memory), kind.touched, kind.bytes);
+    const ZeroedMemory again = take_memory(kind.bytes, kind.touched);
+    EXPECT_EQ(again.data(), place) << "it was not kept";
+    EXPECT_EQ(dirty(again), 0u);
+  });
 }
 
 TEST_P(SpareMemory, IsOneOwnersAtATime) {
@@ -60,11 +70,30 @@ INSTANTIATE_TEST_SUITE_P(Of, SpareMemory,
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(SpareMemoryOfUses, IsNotMixed) {
-  ZeroedMemory sparse = take_memory(3 << 20, Touched::kSparsely);
-  const uint8_t* const place = sparse.data();
-  sparse.data()[0] = 1;
-  give_memory(std::move(sparse), Touched::kSparsely, 3 << 20);
-  EXPECT_NE(take_memory(3 << 20, Touched::kWhole).data(), place);
+  with_nothing_spare([] {
+    ZeroedMemory sparse = take_memory(3 << 20, Touched::kSparsely);
+    const uint8_t* const place = sparse.data();
+    sparse.data()[0] = 1;
+    give_memory(std::move(sparse), Touched::kSparsely, 3 << 20);
+    EXPECT_NE(take_memory(3 << 20, Touched::kWhole).data(), place);
+  });
+}
+
+// What nobody takes any more makes room for what is given now.
+TEST(SpareMemoryOfUses, TheOldestIsGivenUp) {
+  with_nothing_spare([] {
+    constexpr size_t kMiB = 1 << 20;
+    std::vector<ZeroedMemory> all;
+    for (size_t i = 0; i < 40; i++) all.push_back(take_memory(8 * kMiB, Touched::kWhole));
+    for (ZeroedMemory& memory : all) {
+      std::memset(memory.data(), 1, 8 * kMiB);
+      give_memory(std::move(memory), Touched::kWhole, 8 * kMiB);
+    }
+    ZeroedMemory other = take_memory(20'000, Touched::kWhole);
+    const uint8_t* const place = other.data();
+    give_memory(std::move(other), Touched::kWhole, 20'000);
+    EXPECT_EQ(take_memory(20'000, Touched::kWhole).data(), place);
+  });
 }
 
 }  // namespace

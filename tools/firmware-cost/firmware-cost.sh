@@ -132,9 +132,9 @@ measure_program() { # measure_program NAME BOUND PACKET_BOUND PROGRAM STEPS STAR
 }
 
 measure_program 'wait, and signal to itself; resident' 130 - local 15 100
-measure_program 'wait, and signal to itself; fetched' 235 - local 300 10
+measure_program 'wait, and signal to itself; fetched' 222 - local 300 40
 measure_program 'put of 64 B down a chain, N = 3; resident' 254 1729 chain 28 100
-measure_program 'put of 64 B down a chain, N = 3; fetched' 378 1688 chain 1000 5
+measure_program 'put of 64 B down a chain, N = 3; fetched' 338 1672 chain 1000 40
 
 printf '\n%-44s %-9s %16s %20s\n' 'start of a program' checksums 'instr./packet' 'instr./operation'
 measure_start() { # measure_start NAME BOUND PROGRAM   bound: instructions a start and rank
