@@ -218,8 +218,8 @@ Program binomial_broadcast(uint32_t rank, uint32_t ranks, uint32_t root, void* b
     if (!has_child(round)) continue;
     const uint32_t to = rank_at(child(round));
     const Program::Notice notice = {.counter = arrived};
-    program.wait(static_cast<uint16_t>(round + 1), 1);
     program.put(to, buffer, bytes, buffers[to], &notice);
+    program.gate(static_cast<uint16_t>(round + 1), 1);  // a late child holds back its own subtree
   }
   return program;
 }

@@ -17,7 +17,8 @@ namespace peal::host {
 Program chain_broadcast(uint32_t rank, uint32_t ranks, uint32_t root, void* buffer, uint64_t bytes,
                         uint64_t segment_bytes, const std::vector<Program::Remote>& buffers);
 
-// Broadcast down a binomial tree, whole: the block's way has at most log2(ranks) hops.
+// Broadcast down a binomial tree, whole: the block's way has at most log2(ranks) hops. Whoever is
+// late holds back its own subtree alone, as far as cards hold puts (docs/decisions/0048).
 Program binomial_broadcast(uint32_t rank, uint32_t ranks, uint32_t root, void* buffer,
                            uint64_t bytes, const std::vector<Program::Remote>& buffers);
 
@@ -56,7 +57,8 @@ struct PairBlock {
   uint64_t bytes = 0;
   Program::Remote to;  // there
 };
-// By pairs: at step k to rank + k, with `window` puts under way at most. `copied` is what is copied
+// By pairs: at step k to rank + k, with `window` puts under way at most; each waits for its
+// receiver by itself, as far as cards hold puts. `copied` is what is copied
 // within this rank before anybody is told that it is ready: what others' blocks will overwrite.
 Program pairwise_exchange(uint32_t rank, const std::vector<PairBlock>& blocks, uint32_t window,
                           const std::vector<PairBlock>& copied = {});

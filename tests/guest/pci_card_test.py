@@ -7,6 +7,7 @@ import ctypes
 import json
 import mmap
 import os
+import pathlib
 import select
 import socket
 import struct
@@ -15,7 +16,11 @@ import sys
 import guest_options
 import guest_vm
 
-ABI_VERSION = 7
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import abi_lists  # noqa: E402  pylint: disable=wrong-import-position
+
+ABI_VERSION = abi_lists.version()
 PAGE = 4096
 HOST_PAGE = 0x1000
 COMMAND = struct.Struct("<HHIQII488s")

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -52,7 +51,8 @@ RandomPrograms::RandomPrograms(uint64_t seed) : seed_(seed) {
   // What comes behind a held put may overtake it, and arrivals from a rank are counted: so it is
   // the last of those to its receiver.
   std::set<std::pair<uint32_t, uint32_t>> followed;
-  for (Transfer& made : std::views::reverse(transfers_)) {
+  for (size_t t = transfers_.size(); t-- > 0;) {
+    Transfer& made = transfers_[t];
     if (made.kind == Kind::kMessage || !followed.insert({made.from, made.to}).second) continue;
     made.gated = made.kind == Kind::kPut && random.below(4) != 0;
     counts_.gated += made.gated ? 1 : 0;

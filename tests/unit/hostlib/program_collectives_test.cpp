@@ -74,6 +74,37 @@ TEST(PairwiseAlltoall, EveryBlockReachesItsPlaceAtAllWindows) {
   }
 }
 
+// All blocks between the others are there, where cards hold the puts to the late one.
+TEST(PairwiseAlltoall, WhoIsLateHoldsBackItsOwnBlocksAlone) {
+  constexpr uint32_t kRanks = 6;
+  for (uint32_t late = 0; late < kRanks; late++) {
+    std::vector<std::vector<uint8_t>> sends;
+    std::vector<std::vector<uint8_t>> receives(kRanks, std::vector<uint8_t>(kRanks, 0xee));
+    ProgramModel model(1 + 4 * late);  // one is held at a time
+    std::vector<Program::Remote> remotes;
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      sends.emplace_back(kRanks, static_cast<uint8_t>(rank));
+      remotes.push_back(model.add_memory(receives[rank].data()));
+    }
+    std::vector<Program> programs;
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      programs.push_back(pairwise_alltoall(rank, kRanks, sends[rank].data(), 1, kRanks, remotes));
+    }
+    for (const Program& program : programs) model.add_program(program);
+    model.hold(late);
+    EXPECT_FALSE(model.run(1));
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      for (uint32_t from = 0; from < kRanks; from++) {
+        const bool there = rank != late && from != late;
+        EXPECT_EQ(receives[rank][from], there ? from : 0xee)
+            << late << ": " << rank << ", " << from;
+      }
+    }
+    model.let_go(late);
+    EXPECT_TRUE(model.run(1)) << model.text();
+  }
+}
+
 TEST(PairwiseAlltoall, AsManyPutsAsTheWindowAreUnderWay) {
   const std::vector<Program::Remote> remotes(8);
   const Program program = pairwise_alltoall(0, 8, reinterpret_cast<void*>(0x1000), 8, 3, remotes);
@@ -144,6 +175,29 @@ TEST(BinomialBroadcast, TheRootsBytesReachEverybody) {
       expect_stays_near(model, what);
     }
   }
+}
+
+// Rank 4 is the root's first child, and 5, 6 and 7 are behind it.
+TEST(BinomialBroadcast, ALateChildHoldsBackItsOwnSubtreeAlone) {
+  constexpr uint32_t kRanks = 8;
+  std::vector<std::vector<uint8_t>> buffers(kRanks, std::vector<uint8_t>(1, 0xee));
+  buffers[0][0] = 7;
+  ProgramModel model(1);
+  std::vector<Program::Remote> remotes;
+  for (auto& buffer : buffers) remotes.push_back(model.add_memory(buffer.data()));
+  std::vector<Program> programs;
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    programs.push_back(binomial_broadcast(rank, kRanks, 0, buffers[rank].data(), 1, remotes));
+  }
+  for (const Program& program : programs) model.add_program(program);
+  model.hold(4);
+  EXPECT_FALSE(model.run(1));
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    EXPECT_EQ(model.passed(rank), rank >= 1 && rank <= 3 ? 1u : 0u) << rank;
+  }
+  model.let_go(4);
+  EXPECT_TRUE(model.run(1)) << model.text();
+  for (const auto& buffer : buffers) EXPECT_EQ(buffer[0], 7);
 }
 
 TEST(DisseminationBarrier, NobodyLeavesBeforeAllHaveEntered) {
