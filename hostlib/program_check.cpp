@@ -111,15 +111,16 @@ class Check {
 
   void look_at_put(const Program::Step& step) {
     const uint32_t rank = step.descriptor.rank;
-    std::set<uint32_t> heard = heard_;
+    uint32_t opener = own_.rank;  // of its gate
     if (step.descriptor.threshold > 0) {
-      look_at_wait(step.descriptor.gate, step.descriptor.threshold);
-      heard.insert(own_.sources[step.descriptor.gate]);
+      look_at_wait(static_cast<uint16_t>(step.descriptor.gate), step.descriptor.threshold);
+      opener = own_.sources[step.descriptor.gate];
     }
     if (step.descriptor.bytes == 0 || rank == own_.rank) return;
     const bool session = program_.shape().mode == PEAL_PROGRAM_MODE_SESSION;
     const bool paced = session && at_ >= program_.shape().scheduled && own_.sources[0] == rank;
-    if (paced || heard.contains(rank) || heard.contains(PEAL_ANY_RANK)) return;
+    if (paced || opener == rank || opener == PEAL_ANY_RANK) return;
+    if (heard_.contains(rank) || heard_.contains(PEAL_ANY_RANK)) return;
     if (unready_.insert(rank).second) {
       remark("puts into memory of rank " + std::to_string(rank) +
              ", of which it has not heard in this iteration that it is ready");

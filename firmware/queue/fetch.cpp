@@ -40,11 +40,6 @@ void fail_by_memory(Card& card, Queue& queue) {
         .rank = PEAL_NO_RANK});
 }
 
-void fail_by_program(Card& card, Queue& queue, peal_program_reason reason, uint32_t index) {
-  fail(card, queue,
-       {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = index, .rank = PEAL_NO_RANK});
-}
-
 // Which programs wait for this one, beside itself: as many as there are places.
 void note_told_program(Queue& queue, const peal_descriptor& descriptor) {
   const bool tells =
@@ -63,7 +58,7 @@ void on_sources(Card& card, Queue& queue, bool ok) {
   if (!ok) return fail_by_memory(card, queue);
   for (uint32_t counter = 0; counter < queue.shape.counters; ++counter) {
     const peal_program_reason reason = peal_check_source(&queue.shape, queue.sources[counter]);
-    if (reason != PEAL_PROGRAM_REASON_NONE) return fail_by_program(card, queue, reason, counter);
+    if (reason != PEAL_PROGRAM_REASON_NONE) return fail_by_program(card, queue, counter, reason);
   }
   queue.sources_phase = Sources::kKnown;
 }
@@ -140,7 +135,7 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
     const peal_program_reason reason = peal_check_descriptor(&shape, first + i, &descriptor);
     if (reason != PEAL_PROGRAM_REASON_NONE) {
       queue.fetched = first + i;
-      return fail_by_program(card, queue, reason, first + i);
+      return fail_by_program(card, queue, first + i, reason);
     }
     const Way way = way_of(descriptor, shape.rank);
     queue.ways[place + i] = way;
@@ -176,7 +171,7 @@ bool fetch(const Scope& scope) {
   Queue& queue = scope.queue;
   if (!has_room_for_run(queue)) return true;
   const uint32_t left = queue.shape.count - queue.fetched;
-  const uint32_t room = kDescriptors - (queue.fetched - first_needed(queue));
+  const uint32_t room = room_in_cache(queue);
   if (!dma_suffices(scope.card, 1)) return false;
   const uint32_t place = queue.fetched % kDescriptors;
   const uint32_t run = least(least(room, left), kDescriptors - place);

@@ -21,9 +21,10 @@ inline const peal_descriptor& cached(const Queue& queue, uint32_t index) {
   return queue.cache[index % kDescriptors];
 }
 
-// Those below are not needed any more.
-inline uint32_t first_needed(const Queue& queue) {
-  return queue.held_count != 0 ? queue.held[0] : queue.consumer;
+// From the first that is still needed on there is no place to be had.
+inline uint32_t room_in_cache(const Queue& queue) {
+  const uint32_t first = queue.held_count != 0 ? queue.held[0] : queue.consumer;
+  return kDescriptors - (queue.fetched - first);
 }
 
 // Is there room for a run of descriptors, and none on its way? Half a cache at a time, but for the
@@ -31,7 +32,7 @@ inline uint32_t first_needed(const Queue& queue) {
 inline bool has_room_for_run(const Queue& queue) {
   const uint32_t left = queue.shape.count - queue.fetched;
   if (left == 0 || queue.fetching) return false;
-  const uint32_t room = kDescriptors - (queue.fetched - first_needed(queue));
+  const uint32_t room = room_in_cache(queue);
   return room != 0 && (room >= kDescriptors / 2 || room >= left);
 }
 

@@ -56,4 +56,10 @@ inline void fail(Card& card, Queue& queue, const Failure& failure) {
   wake(card, queue);
 }
 
+// The descriptor with this index is bad.
+inline void fail_by_program(Card& card, Queue& queue, uint32_t index, peal_program_reason reason) {
+  fail(card, queue,
+       {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = index, .rank = PEAL_NO_RANK});
+}
+
 }  // namespace peal::queue

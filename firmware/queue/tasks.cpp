@@ -10,11 +10,6 @@
 namespace peal::queue {
 namespace {
 
-void fail_by_program(const Scope& scope, uint32_t index, peal_program_reason reason) {
-  fail(scope.card, scope.queue,
-       {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = index, .rank = PEAL_NO_RANK});
-}
-
 peal_program_reason reason_of(peal_status status) {
   if (status == PEAL_STATUS_BAD_BOUNDS) return PEAL_PROGRAM_REASON_BOUNDS;
   if (status == PEAL_STATUS_BAD_ACCESS) return PEAL_PROGRAM_REASON_ACCESS;
@@ -68,7 +63,7 @@ bool check_memory(const Scope& scope, uint32_t index, const peal_descriptor& des
   const peal_status status = check_range(scope.card, scope.member.context, descriptor.key,
                                          descriptor.offset, descriptor.bytes, access, address);
   if (status == PEAL_STATUS_OK) return true;
-  fail_by_program(scope, index, reason_of(status));
+  fail_by_program(scope.card, scope.queue, index, reason_of(status));
   return false;
 }
 
@@ -76,7 +71,7 @@ bool check_named(const Scope& scope, uint32_t index, const peal_descriptor& desc
   auto& [card, member, queue] = scope;
   const Network* network = card.queues.network;
   if (network == nullptr || !network->reaches(member, descriptor.rank)) {
-    fail_by_program(scope, index, PEAL_PROGRAM_REASON_RANK);
+    fail_by_program(card, queue, index, PEAL_PROGRAM_REASON_RANK);
     return false;
   }
   HostAddress memory;

@@ -63,11 +63,7 @@ Then complete(const Scope& scope) {
     return queue.start_count == 0 ? Then::kWaits : Then::kGoesOn;
   }
   if (!queue.gated) {
-    fail(card, queue,
-         {.status = PEAL_STATUS_BAD_PROGRAM,
-          .reason = PEAL_PROGRAM_REASON_CYCLE,
-          .index = queue.shape.count - 1,
-          .rank = PEAL_NO_RANK});
+    fail_by_program(card, queue, queue.shape.count - 1, PEAL_PROGRAM_REASON_CYCLE);
     return Then::kGoesOn;
   }
   jump(scope);
