@@ -54,8 +54,8 @@ struct Noticed {
   Notice notice;
 };
 
-enum class Owner : uint8_t {
-  kHost,   // iteration: its cookie
+enum class Owner : uint16_t {
+  kHost,
   kQueue,  // firmware/queue
   kPeer,   // another rank: a get that this card serves
 };
@@ -63,9 +63,20 @@ enum class Owner : uint8_t {
 // Whose a request is; handed back when it is over.
 struct Ticket {
   Owner owner;
-  uint16_t queue;
-  uint32_t descriptor;
-  uint64_t iteration;
+  uint16_t queue;   // of kQueue, as `task`: where its task is
+  uint32_t task;
+  uint64_t cookie;  // of kHost
+};
+
+// Where a put comes from: what all of an iteration of a program have. One of no program: all zero.
+struct Origin {
+  uint64_t iteration;  // of what is told
+  uint16_t slot;       // the program, as a slot has it
+  uint8_t engine;
+  // Its puts are over as soon as their bytes are here, if they are a packet long and to another
+  // rank. (If such a one is refused then: next_refused().)
+  bool posted;
+  bool together;  // its starts fail together
 };
 
 enum class Kind : uint8_t { kFree, kPut, kSend, kReceive, kGet, kServe, kFence };

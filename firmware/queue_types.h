@@ -4,12 +4,14 @@
 // docs/decisions/0031
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "abi/program.h"
 #include "abi/status.h"
 #include "firmware/base/ranks.h"
 #include "firmware/base/timer_heap.h"
+#include "firmware/p2p_types.h"
 #include "firmware/port.h"
 #include "peal_config.h"
 
@@ -107,6 +109,19 @@ struct Named {
   uint64_t bytes;  // of the key's memory; 0 where it names none
 };
 
+// What is known of a descriptor in the cache.
+struct Known {
+  struct Step {
+    Way way;
+    bool good;  // its rank can be talked to, and its own memory is there; no key has gone since
+  };
+  Step step;
+  RegionId region;  // of its own memory, if it names any
+};
+inline bool is_good_put(Known::Step step) {
+  return std::bit_cast<uint16_t>(step) == std::bit_cast<uint16_t>(Known::Step{Way::kPut, true});
+}
+
 enum class Sources : uint8_t { kUnread, kReading, kKnown };
 
 struct Queue {
@@ -119,12 +134,9 @@ struct Queue {
   bool doomed;    // its group is over: all starts end with `doom`
   bool leaving;   // so is its member: free when it is quiet
   bool told;      // the group knows of `failure`, or need not
-  bool together;  // a start that has failed is over when every rank has begun it
-  bool posted;    // puts that are a packet long are over when this card has their bytes
   uint8_t tells_count;
   Sources sources_phase;
   Awaits awaits;
-  uint8_t engine;  // that its packets leave by
   uint8_t first_start;
   uint8_t start_count;
   uint16_t generation;
@@ -144,21 +156,18 @@ struct Queue {
   peal_program_shape shape;
   uint32_t scheduled;      // session mode: how far, at the beginning of each iteration
   uint64_t next_to_start;  // iteration that the host's next start begins with
-  uint64_t iteration;      // that runs, or will run next
+  p2p::Origin origin;      // of puts; its iteration runs, or will run next
   uint32_t passes_done;    // of the first start
   uint32_t consumer;       // index of the descriptor to be issued next
   uint32_t fetched;        // all below are, or were, in the cache
+  uint32_t room_from;      // from this first one that is needed on there is room for more (fetch.h)
   uint32_t under_way;      // tasks
   uint16_t held[kHeld];    // indices of held puts, in their order; they stay in the cache
   Failure failure;
   Failure doom;
   Start starts[kStarts];
   Task tasks[kTasks];
-  // Of those in the cache: its rank can be talked to, and its own memory, if it names any, was
-  // this region's; no key has gone since.
-  bool checked[kDescriptors];
-  Way ways[kDescriptors];
-  RegionId regions[kDescriptors];
+  Known known[kDescriptors];           // of those in the cache
   Named named[PEAL_PROGRAM_COMPLETE];  // by opcode
   // Those from the first that is held, or `consumer`, to `fetched`, each in the place of its index
   // modulo kDescriptors.

@@ -30,7 +30,7 @@ namespace {
 // What all requests have. Null: no record is free.
 [[gnu::always_inline]] inline Request* begin(Card& card, Member& member, Kind kind, Rank rank,
                                              const HostAddress& memory, uint64_t bytes,
-                                             uint32_t key, const Ticket& ticket) {
+                                             uint32_t key, Ticket ticket) {
   Request* request = take_request(card, member, kind, rank, ticket);
   if (request == nullptr) return nullptr;
   request->memory = memory;
@@ -85,24 +85,25 @@ bool is_reachable(const Member& member, Rank rank) {
          member.remote.key != 0;
 }
 
-bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket) {
+bool start_put(Card& card, Member& member, const Put& put, Ticket ticket) {
   const peal_descriptor& what = put.what;
+  const Origin& origin = put.origin;
   Request* request = begin(card, member, Kind::kPut, what.rank, {put.region, what.offset},
                            what.bytes, what.key, ticket);
   if (request == nullptr) return false;
   if (ends_at_once(card, member, *request)) return true;
   request->remote_key = what.remote_key;
   request->remote_offset = what.remote_offset;
-  request->notice = {what.queue, what.counter, what.steps, put.iteration};
-  request->program = put.program;
-  request->engine = put.engine;
+  request->notice = {what.queue, what.counter, what.steps, origin.iteration};
+  request->program = origin.slot;
+  request->engine = origin.engine;
   if (what.rank == member.membership.rank) {
     start_copy(card, member, *request);
     return true;
   }
   request->posted =
-      put.posted && what.bytes != 0 && what.bytes <= kChunkBytes && !card.timeouts.go_back_n;
-  request->together = put.together;
+      origin.posted && what.bytes != 0 && what.bytes <= kChunkBytes && !card.timeouts.go_back_n;
+  request->together = origin.together;
   request->index = put.index;
   request->due = Due::kData;
   Connection* connection = find_connection(card, *request);
@@ -114,7 +115,7 @@ bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket)
   return true;
 }
 
-bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket) {
+bool start_get(Card& card, Member& member, const Get& get, Ticket ticket) {
   Request* request = begin(card, member, Kind::kGet, get.from, get.to, get.bytes, get.key, ticket);
   if (request == nullptr) return false;
   if (ends_at_once(card, member, *request)) return true;
@@ -125,7 +126,7 @@ bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket)
   return true;
 }
 
-bool start_send(Card& card, Member& member, const Send& send, const Ticket& ticket) {
+bool start_send(Card& card, Member& member, const Send& send, Ticket ticket) {
   Request* request =
       begin(card, member, Kind::kSend, send.to, send.from, send.bytes, send.key, ticket);
   if (request == nullptr) return false;
@@ -139,7 +140,7 @@ bool start_send(Card& card, Member& member, const Send& send, const Ticket& tick
   return true;
 }
 
-bool start_receive(Card& card, Member& member, const Receive& receive, const Ticket& ticket) {
+bool start_receive(Card& card, Member& member, const Receive& receive, Ticket ticket) {
   Request* request = begin(card, member, Kind::kReceive, receive.from, receive.to, receive.bytes,
                            receive.key, ticket);
   if (request == nullptr) return false;
@@ -150,7 +151,7 @@ bool start_receive(Card& card, Member& member, const Receive& receive, const Tic
   return true;
 }
 
-bool start_fence(Card& card, Member& member, const Fence& fence, const Ticket& ticket) {
+bool start_fence(Card& card, Member& member, const Fence& fence, Ticket ticket) {
   const bool all = fence.to == kEverybody;
   Request* request =
       begin(card, member, Kind::kFence, all ? member.membership.rank : fence.to, {}, 0, 0, ticket);

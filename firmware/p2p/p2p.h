@@ -21,15 +21,9 @@ struct Put {
   // Rank, memory on both sides, and who is told: as a PUT or SIGNAL of a program has them. No
   // bytes: a signal, whose remote key is not looked at. Read before start_put() is back.
   const peal_descriptor& what;
-  RegionId region;         // of the own memory
-  uint64_t iteration = 0;  // of what is told
-  uint8_t engine = 0;
-  uint16_t program = 0;  // as a slot's
-  // Over as soon as its bytes are here, if it is a packet long and to another rank. If it is
-  // refused then: next_refused(). Whether its program's starts fail together, and its place there.
-  bool posted = false;
-  bool together = false;
-  uint32_t index = 0;
+  const Origin& origin;
+  RegionId region;  // of the own memory
+  uint32_t index;   // its place in its program
 };
 struct Get {
   Rank from;
@@ -68,15 +62,14 @@ struct Fence {
 // False: no record is free; ask again (counted). The rank is_reachable(). In a group that is
 // poisoned they end with PEER_DEAD. Sends to one rank are matched in the order in which they
 // are started, engine by engine, and so are receives from one.
-[[nodiscard]] bool start_put(Card& card, Member& member, const Put& put, const Ticket& ticket);
+[[nodiscard]] bool start_put(Card& card, Member& member, const Put& put, Ticket ticket);
 // start_signal(): sending.h
-[[nodiscard]] bool start_get(Card& card, Member& member, const Get& get, const Ticket& ticket);
-[[nodiscard]] bool start_send(Card& card, Member& member, const Send& send, const Ticket& ticket);
+[[nodiscard]] bool start_get(Card& card, Member& member, const Get& get, Ticket ticket);
+[[nodiscard]] bool start_send(Card& card, Member& member, const Send& send, Ticket ticket);
 [[nodiscard]] bool start_receive(Card& card, Member& member, const Receive& receive,
-                                 const Ticket& ticket);
+                                 Ticket ticket);
 // Over when all puts of this member that were started before are.
-[[nodiscard]] bool start_fence(Card& card, Member& member, const Fence& fence,
-                               const Ticket& ticket);
+[[nodiscard]] bool start_fence(Card& card, Member& member, const Fence& fence, Ticket ticket);
 
 Request* take_over(Card& card);
 // A request that is over, and has been handed back; forget_over() when its owner knows. Drained by

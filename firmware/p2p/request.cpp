@@ -30,7 +30,7 @@ void take_out(State& state, RequestList& list, Request& request) {
   request.place = Place::kNowhere;
 }
 
-Request* take_request(Card& card, Member& member, Kind kind, Rank rank, const Ticket& ticket) {
+Request* take_request(Card& card, Member& member, Kind kind, Rank rank, Ticket ticket) {
   State& state = card.p2p;
   const bool serves = kind == Kind::kServe;
   const uint32_t own = state.requests_used - state.services_used;

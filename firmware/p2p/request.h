@@ -51,7 +51,7 @@ void take_out(State& state, RequestList& list, Request& request);
 
 // --- records ---
 // Null (counted): none is free. Gets that are served have a quarter of their own.
-Request* take_request(Card& card, Member& member, Kind kind, Rank rank, const Ticket& ticket);
+Request* take_request(Card& card, Member& member, Kind kind, Rank rank, Ticket ticket);
 // The other side of this connection names it: null unless the connection carries it.
 Request* find_request(Card& card, const Connection& connection, uint32_t handle);
 // The record is free again.

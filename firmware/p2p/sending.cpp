@@ -397,7 +397,7 @@ void send_ready(Card& card) {
 
 bool start_signal(Card& card, const Member& member, const Signal& signal) {
   const peal_descriptor& what = signal.what;
-  Connection* const found = find_connection(card, member.index, what.rank, signal.engine);
+  Connection* const found = find_connection(card, member.index, what.rank, signal.origin.engine);
   if (found == nullptr || found->phase != ConnectionPhase::kOpen) return false;
   Connection& connection = *found;
   // Puts before it have no numbers yet; or it has none.
@@ -409,7 +409,7 @@ bool start_signal(Card& card, const Member& member, const Signal& signal) {
   record.awaited = false;
   record.first = uint32_t{what.queue} << 16 | what.counter;
   record.second = what.steps;
-  record.offset = signal.iteration;
+  record.offset = signal.origin.iteration;
   if (packet != nullptr) {
     --connection.waiting;
     leave(card, connection, record, number, put_signal(packet, record), packet, false);

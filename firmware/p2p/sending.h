@@ -13,8 +13,7 @@ namespace peal::p2p {
 // One of a program, to another rank.
 struct Signal {
   const peal_descriptor& what;
-  uint64_t iteration;
-  uint8_t engine;
+  const Origin& origin;
 };
 // As a put without bytes, which its connection can number now: it is over then, as it refers to
 // nothing. False: it cannot; start_put().

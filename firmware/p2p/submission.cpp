@@ -78,6 +78,8 @@ peal_status check_own(Card& card, ContextId context, const peal_submission& entr
                      entry.block_bytes, reads ? PEAL_ACCESS_READ : PEAL_ACCESS_WRITE, address);
 }
 
+constexpr Origin kNoProgram = {};
+
 bool start_entry(Card& card, Member& member, const peal_submission& entry,
                  const HostAddress& address, uint32_t key) {
   const Ticket ticket = {Owner::kHost, 0, 0, entry.cookie};
@@ -99,7 +101,7 @@ bool start_entry(Card& card, Member& member, const peal_submission& entry,
       what.bytes = bytes;
       what.key = key;
       what.remote_key = entry.receive_key;
-      return start_put(card, member, {.what = what, .region = address.region}, ticket);
+      return start_put(card, member, {.what = what, .origin = kNoProgram, .region = address.region, .index = 0}, ticket);
     }
     case PEAL_OPERATION_GET:
       return start_get(card, member,
@@ -140,7 +142,7 @@ void complete(Card& card, const Request& over) {
   --context.outstanding;
   if (context.phase != ContextPhase::kOpen) return;  // nobody listens any more
   peal_completion entry = {};
-  entry.cookie = over.ticket.iteration;
+  entry.cookie = over.ticket.cookie;
   entry.sequence = over.any_tag ? 0 : over.tag;
   entry.card_ns = card.now - over.accepted_ns;
   entry.member = member.membership.handle;

@@ -45,7 +45,7 @@ bool is_spent(Card& card, const FailedIterations& failed) {
   const Member& member = *find_member(card, failed.member);
   if (failed.together && !is_complete(member.membership, failed)) return false;
   const Queue* queue = find_named(card, member, failed.name);
-  return queue == nullptr || queue->iteration >= failed.to;
+  return queue == nullptr || queue->origin.iteration >= failed.to;
 }
 
 FailedIterations* find_known(QueuePool& pool, uint32_t member, const News& news) {
@@ -76,8 +76,8 @@ FailedIterations* find_of(Card& card, const Queue& queue) {
   const News now = {.name = queue.name,
                     .hops = 0,
                     .together = false,
-                    .from = queue.iteration,
-                    .to = queue.iteration + 1,
+                    .from = queue.origin.iteration,
+                    .to = queue.origin.iteration + 1,
                     .why = {}};
   return find_known(card.queues, queue.member, now);
 }
@@ -146,8 +146,8 @@ uint32_t all_peers(const Membership& self) {
 
 // Has this rank begun these iterations? A program that is gone here has done with them.
 bool has_begun(const Queue* queue, const FailedIterations& failed) {
-  if (queue == nullptr || queue->iteration > failed.from) return true;
-  return queue->running && queue->iteration == failed.from &&
+  if (queue == nullptr || queue->origin.iteration > failed.from) return true;
+  return queue->running && queue->origin.iteration == failed.from &&
          queue->starts[queue->first_start].passes > 0;
 }
 
@@ -236,7 +236,7 @@ Noted note(Card& card, Member& member, const News& news, uint32_t teller) {
 News news_of(const Queue& queue, const Membership& self, uint64_t from, uint64_t to) {
   News news = {.name = queue.name,
                .hops = self.rounds,
-               .together = queue.together,
+               .together = queue.origin.together,
                .from = from,
                .to = to,
                .why = queue.failure};
@@ -284,7 +284,7 @@ bool tell_failure(const Scope& scope) {
     return true;
   }
   News news =
-      news_of(queue, member.membership, queue.iteration, start.first + uint64_t{start.passes});
+      news_of(queue, member.membership, queue.origin.iteration, start.first + uint64_t{start.passes});
   bool noted = note(card, member, news, kNoPeer) != Noted::kNoRoom;
   // Who waits for this program to tell another one waits in vain, too.
   for (uint32_t i = 0; i < queue.tells_count && noted; ++i) {
@@ -303,7 +303,7 @@ bool tell_failure(const Scope& scope) {
 }
 
 void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why) {
-  (void)note_own(card, card.members[queue.member & 0xffff], {queue.name, queue.together, iteration},
+  (void)note_own(card, card.members[queue.member & 0xffff], {queue.name, queue.origin.together, iteration},
                  why);
 }
 
@@ -316,7 +316,7 @@ bool fail_posted(Card& card, const p2p::RefusedPut& refused) {
                        .index = refused.index,
                        .rank = refused.rank};
   Queue* queue = find_named(card, member, name);
-  if (queue != nullptr && queue->running && queue->iteration == refused.iteration) {
+  if (queue != nullptr && queue->running && queue->origin.iteration == refused.iteration) {
     fail(card, *queue, why);
     return true;
   }
@@ -328,14 +328,14 @@ bool fail_posted(Card& card, const p2p::RefusedPut& refused) {
 
 bool all_have_begun(const Scope& scope) {
   auto& [card, member, queue] = scope;
-  if (!queue.together || queue.doomed) return true;
+  if (!queue.origin.together || queue.doomed) return true;
   const FailedIterations* failed = find_of(card, queue);
   return failed == nullptr || is_complete(member.membership, *failed);
 }
 
 Rank awaited_to_begin(Card& card, const Queue& queue) {
   const Membership& self = card.members[queue.member & 0xffff].membership;
-  const FailedIterations* failed = queue.together ? find_of(card, queue) : nullptr;
+  const FailedIterations* failed = queue.origin.together ? find_of(card, queue) : nullptr;
   if (failed == nullptr || is_complete(self, *failed)) return PEAL_NO_RANK;
   return self.peers[peer_behind(static_cast<uint32_t>(std::countr_one(failed->heard)))]
       .address.rank;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/queue/fetch.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstring>
 
@@ -70,27 +71,48 @@ bool names_the_same(const Named& named, const peal_descriptor& descriptor) {
          descriptor.bytes <= named.bytes - descriptor.offset;
 }
 
-uint64_t differ(const peal_descriptor& one, const peal_descriptor& other, size_t word) {
-  uint64_t of_one;
-  uint64_t of_other;
-  const auto at = word * sizeof(uint64_t);
-  std::memcpy(&of_one, reinterpret_cast<const uint8_t*>(&one) + at, sizeof(of_one));
-  std::memcpy(&of_other, reinterpret_cast<const uint8_t*>(&other) + at, sizeof(of_other));
-  return of_one ^ of_other;
+// A put that was found good, and what those that go on with it have in common: all but which bytes
+// of the same memory go where.
+struct Pattern {
+  uint64_t words[3];
+  uint64_t bytes;
+  uint64_t last_words[2];
+  uint64_t last_offset;  // of so many bytes in that memory
+};
+
+uint64_t word_of(const peal_descriptor& descriptor, size_t at) {
+  uint64_t word;
+  std::memcpy(&word, reinterpret_cast<const uint8_t*>(&descriptor) + at, sizeof(word));
+  return word;
 }
 
-// In all fields but those that say which bytes go where.
-bool are_alike(const peal_descriptor& one, const peal_descriptor& other) {
+Pattern pattern_of(const peal_descriptor& put, uint64_t bytes_of_memory) {
   static_assert(offsetof(peal_descriptor, offset) == 24 && offsetof(peal_descriptor, key) == 48);
-  return (differ(one, other, 0) | differ(one, other, 1) | differ(one, other, 2) |
-          differ(one, other, 6) | differ(one, other, 7)) == 0;
+  return {.words = {word_of(put, 0), word_of(put, 8), word_of(put, 16)},
+          .bytes = put.bytes,
+          .last_words = {word_of(put, 48), word_of(put, 56)},
+          .last_offset = bytes_of_memory - put.bytes};
 }
 
-// Is it the put before it over again, for other bytes of the same memory? Then it is as good: none
-// of what a put is looked at for depends on its place, but that it is none of the last two.
-bool goes_on(const peal_descriptor& put, const peal_descriptor& before, uint64_t bytes_of_memory) {
-  return are_alike(put, before) && put.bytes - 1 < 0xffffffff && put.offset <= bytes_of_memory &&
-         put.bytes <= bytes_of_memory - put.offset;
+// Is it the put before it over again, for as many bytes of the same memory? Then it is as good:
+// none of what a put is looked at for depends on its place, but that it is none of the last two.
+[[gnu::always_inline]] inline bool goes_on(const peal_descriptor& put, const Pattern& before) {
+  return word_of(put, 0) == before.words[0] && word_of(put, 8) == before.words[1] &&
+         word_of(put, 16) == before.words[2] && word_of(put, 48) == before.last_words[0] &&
+         word_of(put, 56) == before.last_words[1] && put.bytes == before.bytes &&
+         put.offset <= before.last_offset;
+}
+
+// How many of so many puts, from this place of the cache on, go on with the one before them.
+uint32_t go_on(Queue& queue, uint32_t place, uint32_t most) {
+  const peal_descriptor* const first = queue.cache + place;
+  const peal_descriptor* const end = first + most;
+  const peal_descriptor* put = first;
+  const Pattern before = pattern_of(first[-1], queue.named[PEAL_PROGRAM_PUT].bytes);
+  Known* known = queue.known + place;
+  const auto good = std::bit_cast<uint64_t>(known[-1]);
+  for (; put != end && goes_on(*put, before); ++put) *known++ = std::bit_cast<Known>(good);
+  return static_cast<uint32_t>(put - first);
 }
 
 Way way_of(const peal_descriptor& descriptor, Rank self) {
@@ -120,35 +142,31 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
   const peal_program_shape shape = queue.shape;
   const bool gone = card.queues.gone;  // what was found good may be no more
   const uint32_t first = queue.fetched;
-  const uint32_t place = first % kDescriptors;  // a run ends where the cache does
-  const Named put = queue.named[PEAL_PROGRAM_PUT];
-  const peal_descriptor* good = nullptr;  // the one before, if it is a put
-  for (uint32_t i = 0; i < entries; ++i) {
-    const peal_descriptor& descriptor = kept(queue.cache[place + i]);
-    if (good != nullptr && first + i + 2 < shape.count && goes_on(descriptor, *good, put.bytes)) {
-      queue.ways[place + i] = Way::kPut;
-      queue.checked[place + i] = true;
-      queue.regions[place + i] = put.region;
-      good = &descriptor;
-      continue;
-    }
-    const peal_program_reason reason = peal_check_descriptor(&shape, first + i, &descriptor);
+  const uint32_t end = first + entries;
+  const uint32_t puts_end = least(end, shape.count - 2);
+  uint32_t at = first;
+  while (at < end) {
+    const uint32_t place = at % kDescriptors;  // a run ends where the cache does
+    const peal_descriptor& descriptor = kept(queue.cache[place]);
+    const peal_program_reason reason = peal_check_descriptor(&shape, at, &descriptor);
     if (reason != PEAL_PROGRAM_REASON_NONE) {
-      queue.fetched = first + i;
-      return fail_by_program(card, queue, first + i, reason);
+      queue.fetched = at;
+      return fail_by_program(card, queue, at, reason);
     }
-    const Way way = way_of(descriptor, shape.rank);
-    queue.ways[place + i] = way;
-    if (is_task(way)) {
+    Known& known = queue.known[place];
+    known.step.way = way_of(descriptor, shape.rank);
+    if (is_task(known.step.way)) {
       const Named& named = kept(queue.named[descriptor.opcode]);
-      queue.checked[place + i] = !gone && names_the_same(named, descriptor);
-      queue.regions[place + i] = named.region;
+      known.step.good = !gone && names_the_same(named, descriptor);
+      known.region = named.region;
     }
     note_told_program(queue, descriptor);
-    const bool puts = way == Way::kPut && descriptor.bytes != 0;
-    good = puts && queue.checked[place + i] ? &descriptor : nullptr;
+    ++at;
+    if (known.step.way == Way::kPut && known.step.good && descriptor.bytes != 0 && at < puts_end) {
+      at += go_on(queue, place + 1, puts_end - at);
+    }
   }
-  queue.fetched = first + entries;
+  set_fetched(queue, end);
 }
 
 }  // namespace
@@ -171,11 +189,12 @@ bool fetch(const Scope& scope) {
   Queue& queue = scope.queue;
   if (!has_room_for_run(queue)) return true;
   const uint32_t left = queue.shape.count - queue.fetched;
-  const uint32_t room = room_in_cache(queue);
+  const uint32_t room = kDescriptors - (queue.fetched - first_needed(queue));
   if (!dma_suffices(scope.card, 1)) return false;
   const uint32_t place = queue.fetched % kDescriptors;
   const uint32_t run = least(least(room, left), kDescriptors - place);
   queue.fetching = true;
+  queue.room_from = kNoRoom;
   count(scope.card, PEAL_COUNTER_DESCRIPTORS_FETCHED, run);
   const uint64_t offset = peal_program_sources_bytes(queue.shape.counters) +
                           uint64_t{queue.fetched} * sizeof(peal_descriptor);

@@ -21,19 +21,21 @@ inline const peal_descriptor& cached(const Queue& queue, uint32_t index) {
   return queue.cache[index % kDescriptors];
 }
 
-// From the first that is still needed on there is no place to be had.
-inline uint32_t room_in_cache(const Queue& queue) {
-  const uint32_t first = queue.held_count != 0 ? queue.held[0] : queue.consumer;
-  return kDescriptors - (queue.fetched - first);
+// From this one on there is no place to be had.
+inline uint32_t first_needed(const Queue& queue) {
+  return queue.held_count != 0 ? queue.held[0] : queue.consumer;
 }
 
-// Is there room for a run of descriptors, and none on its way? Half a cache at a time, but for the
-// end: a DMA for each would cost more than it.
-inline bool has_room_for_run(const Queue& queue) {
-  const uint32_t left = queue.shape.count - queue.fetched;
-  if (left == 0 || queue.fetching) return false;
-  const uint32_t room = room_in_cache(queue);
-  return room != 0 && (room >= kDescriptors / 2 || room >= left);
+// There is room for a run of descriptors: half a cache at a time, but for the end, as a DMA for each
+// would cost more than it.
+inline bool has_room_for_run(const Queue& queue) { return first_needed(queue) >= queue.room_from; }
+
+inline constexpr uint32_t kNoRoom = ~uint32_t{0};  // all are there, or on their way
+inline void set_fetched(Queue& queue, uint32_t fetched) {
+  const uint32_t left = queue.shape.count - fetched;
+  const uint32_t end = fetched + (left < kDescriptors / 2 ? left : kDescriptors / 2);
+  queue.fetched = fetched;
+  queue.room_from = left == 0 ? kNoRoom : end < kDescriptors ? 0 : end - kDescriptors;
 }
 
 }  // namespace peal::queue

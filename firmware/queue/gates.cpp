@@ -36,14 +36,14 @@ constexpr uint64_t kAheadMost = 8 * uint64_t{kStarts};
 // Of an iteration that is over, or too far ahead.
 [[gnu::cold]] [[gnu::noinline]] void tell_other_time(Card& card, Queue& queue, Rank from,
                                                      const Notice& notice) {
-  if (notice.iteration < queue.iteration) {
+  if (notice.iteration < queue.origin.iteration) {
     count(card, PEAL_COUNTER_NOTICES_STALE);
     return;
   }
   count(card, PEAL_COUNTER_NOTICES);
   fail_by(card, queue, from, notice.counter, PEAL_PROGRAM_REASON_AHEAD);
   // Nor can the iteration be carried out that it was told for: it will not be told again.
-  if (notice.iteration - queue.iteration < kAheadMost) {
+  if (notice.iteration - queue.origin.iteration < kAheadMost) {
     fail_iteration(card, queue, notice.iteration, queue.failure);
   }
 }
@@ -57,7 +57,7 @@ void tell(Card& card, Member& member, Rank from, const Notice& notice) {
     count(card, PEAL_COUNTER_NOTICES_REFUSED);
     return;
   }
-  const uint64_t ahead = notice.iteration - queue->iteration;
+  const uint64_t ahead = notice.iteration - queue->origin.iteration;
   if (ahead >= kStarts) return tell_other_time(card, *queue, from, notice);
   count(card, PEAL_COUNTER_NOTICES);
   uint32_t& told = kept(queue->counts[notice.iteration % kStarts][notice.counter]);
@@ -70,10 +70,10 @@ void tell(Card& card, Member& member, Rank from, const Notice& notice) {
 
 void pass_iterations(Queue& queue, uint32_t passes) {
   for (uint32_t pass = 0; pass < passes && pass < kStarts; ++pass) {
-    std::memset(queue.counts[(queue.iteration + pass) % kStarts], 0,
+    std::memset(queue.counts[(queue.origin.iteration + pass) % kStarts], 0,
                 queue.shape.counters * sizeof(uint32_t));
   }
-  queue.iteration += passes;
+  queue.origin.iteration += passes;
 }
 
 }  // namespace peal::queue

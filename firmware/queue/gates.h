@@ -13,7 +13,7 @@ namespace peal::queue {
 void tell(Card& card, Member& member, Rank from, const Notice& notice);
 
 inline uint32_t& count_of(Queue& queue, uint32_t counter) {
-  return queue.counts[queue.iteration % kStarts][counter];
+  return queue.counts[queue.origin.iteration % kStarts][counter];
 }
 inline bool is_session(const Queue& queue) { return queue.shape.mode == PEAL_PROGRAM_MODE_SESSION; }
 

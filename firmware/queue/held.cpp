@@ -12,14 +12,14 @@ bool is_open(Queue& queue, const peal_descriptor& put) {
 
 }  // namespace
 
-Issued issue_or_hold(const Scope& scope, const peal_descriptor& put) {
+Issued issue_or_hold(const Scope& scope, uint32_t index, const peal_descriptor& put) {
   Queue& queue = scope.queue;
-  if (is_open(queue, put)) return issue_put(scope, queue.consumer, Way::kGated, put);
+  if (is_open(queue, put)) return issue_put(scope, index, put);
   if (queue.held_count == kHeld) {
     await_counter(queue, put.gate, put.threshold);
     return Issued::kWaits;
   }
-  queue.held[queue.held_count++] = static_cast<uint16_t>(queue.consumer);
+  queue.held[queue.held_count++] = static_cast<uint16_t>(index);
   return Issued::kYes;
 }
 
@@ -33,7 +33,7 @@ Issued issue_held(const Scope& scope, uint32_t* quota) {
     const peal_descriptor& put = kept(queue.cache[index % kDescriptors]);
     if (last == Issued::kYes && *quota > 0 && is_open(queue, put)) {
       --*quota;
-      last = issue_put(scope, index, Way::kGated, put);
+      last = issue_put(scope, index, put);
       if (last == Issued::kYes) continue;
     }
     queue.held[left++] = index;

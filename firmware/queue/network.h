@@ -23,13 +23,13 @@ class Network {
   [[nodiscard]] virtual bool reaches(const Member& member, Rank rank) const = 0;
   // False: there is no record for it now; asked again later.
   [[nodiscard]] virtual bool put(Card& card, Member& member, const Put& put,
-                                 const Ticket& ticket) = 0;
+                                 Ticket ticket) = 0;
   // A remote signal that is over at once. False: as a put() it may go.
   [[nodiscard]] virtual bool signal(Card& card, Member& member, const Signal& signal) = 0;
   [[nodiscard]] virtual bool send(Card& card, Member& member, const Send& send,
-                                  const Ticket& ticket) = 0;
+                                  Ticket ticket) = 0;
   [[nodiscard]] virtual bool receive(Card& card, Member& member, const Receive& receive,
-                                     const Ticket& ticket) = 0;
+                                     Ticket ticket) = 0;
   // Of a queue whose start has failed: messages that wait for their other half end, where that does
   // not know of them.
   virtual void give_up(Card& card, Member& member, uint16_t queue) = 0;

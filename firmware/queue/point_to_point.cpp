@@ -11,16 +11,16 @@ class PointToPoint final : public Network {
   [[nodiscard]] bool reaches(const Member& member, Rank rank) const override {
     return p2p::is_reachable(member, rank);
   }
-  bool put(Card& card, Member& member, const Put& put, const Ticket& ticket) override {
+  bool put(Card& card, Member& member, const Put& put, Ticket ticket) override {
     return p2p::start_put(card, member, put, ticket);
   }
   bool signal(Card& card, Member& member, const Signal& signal) override {
     return p2p::start_signal(card, member, signal);
   }
-  bool send(Card& card, Member& member, const Send& send, const Ticket& ticket) override {
+  bool send(Card& card, Member& member, const Send& send, Ticket ticket) override {
     return p2p::start_send(card, member, send, ticket);
   }
-  bool receive(Card& card, Member& member, const Receive& receive, const Ticket& ticket) override {
+  bool receive(Card& card, Member& member, const Receive& receive, Ticket ticket) override {
     return p2p::start_receive(card, member, receive, ticket);
   }
   void give_up(Card& card, Member&, uint16_t queue) override { p2p::give_up_messages(card, queue); }

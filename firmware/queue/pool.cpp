@@ -72,10 +72,11 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
   std::memset(static_cast<void*>(queue), 0, offsetof(Queue, sources));
   std::memset(queue->counts, 0, sizeof(queue->counts));
   queue->in_use = true;
-  queue->engine = request.engine;
+  queue->origin.engine = request.engine;
   queue->generation = generation;
   queue->index = static_cast<uint16_t>(queue - card.queues.queues);
   queue->name = request.name;
+  queue->origin.slot = static_cast<uint16_t>(request.name + 1);
   queue->member = member.membership.handle;
   queue->context = member.context;
   queue->key = request.key;
@@ -86,8 +87,8 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
                   .counters = request.counters,
                   .mode = mode_of(request),
                   .sources = queue->sources};
-  queue->together = (request.mode & PEAL_PROGRAM_TOGETHER) != 0;
-  queue->posted = (request.mode & PEAL_PROGRAM_POSTED) != 0;
+  queue->origin.together = (request.mode & PEAL_PROGRAM_TOGETHER) != 0;
+  queue->origin.posted = (request.mode & PEAL_PROGRAM_POSTED) != 0;
   queue->scheduled = request.scheduled;
   uint16_t& bucket = bucket_of(card.queues, queue->member, queue->name);
   queue->next_named = bucket;

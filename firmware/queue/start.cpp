@@ -55,7 +55,7 @@ void end_start(const Scope& scope) {
   // What is left of it, where it failed; nobody tells these iterations anything any more.
   pass_iterations(queue, start.passes - queue.passes_done);
   // What was wrong in the cache is fetched again.
-  if (!good || !is_resident(queue)) queue.fetched = 0;
+  if (!good || !is_resident(queue)) set_fetched(queue, 0);
   queue.consumer = 0;
   queue.held_count = 0;
   queue.passes_done = 0;

@@ -27,7 +27,7 @@ peal_program_reason reason_of(peal_status status) {
 
 // False: the network has no record for it.
 bool start_message(const Scope& scope, const peal_descriptor& descriptor, const HostAddress& memory,
-                   const Ticket& ticket) {
+                   Ticket ticket) {
   auto& [card, member, queue] = scope;
   Network& network = *card.queues.network;
   if (descriptor.opcode == PEAL_PROGRAM_SEND) {
@@ -37,9 +37,9 @@ bool start_message(const Scope& scope, const peal_descriptor& descriptor, const 
                          .bytes = descriptor.bytes,
                          .tag = descriptor.tag,
                          .key = descriptor.key,
-                         .engine = queue.engine,
-                         .program = program_of(queue),
-                         .iteration = queue.iteration},
+                         .engine = queue.origin.engine,
+                         .program = queue.origin.slot,
+                         .iteration = queue.origin.iteration},
                         ticket);
   }
   return network.receive(card, member,
@@ -77,8 +77,8 @@ bool check_named(const Scope& scope, uint32_t index, const peal_descriptor& desc
   HostAddress memory;
   if (!check_memory(scope, index, descriptor, &memory)) return false;
   const uint32_t place = index % kDescriptors;
-  queue.checked[place] = true;
-  queue.regions[place] = memory.region;
+  queue.known[place].step.good = true;
+  queue.known[place].region = memory.region;
   queue.named[descriptor.opcode] = {
       .opcode = descriptor.opcode,
       .rank = descriptor.rank,
@@ -88,24 +88,46 @@ bool check_named(const Scope& scope, uint32_t index, const peal_descriptor& desc
   return true;
 }
 
+Issued issue_put(const Scope& scope, uint32_t index, const peal_descriptor& descriptor) {
+  const Issued may = may_issue(scope, index, descriptor);
+  if (may != Issued::kYes) return may;
+  const RegionId region = scope.queue.known[index % kDescriptors].region;
+  return start_put(scope, index, descriptor, region) ? Issued::kYes : Issued::kAgain;
+}
+
+Issued issue_signal(const Scope& scope, uint32_t index, const peal_descriptor& descriptor) {
+  auto& [card, member, queue] = scope;
+  const Issued may = may_issue(scope, index, descriptor);
+  if (may != Issued::kYes) return may;
+  if (!card.queues.network->signal(card, member, {.what = descriptor, .origin = queue.origin})) {
+    return start_put(scope, index, descriptor, {}) ? Issued::kYes : Issued::kAgain;
+  }
+  if (descriptor.done != PEAL_NO_COUNTER) {
+    ++count_of(queue, descriptor.done);
+    if (queue.held_count != 0) wake(card, queue);
+  }
+  return Issued::kOver;
+}
+
 Issued issue_message(const Scope& scope, uint32_t index, const peal_descriptor& descriptor) {
   Queue& queue = scope.queue;
   const Issued may = may_issue(scope, index, descriptor);
   if (may != Issued::kYes) return may;
-  const HostAddress memory = {queue.regions[index % kDescriptors], descriptor.offset};
+  const HostAddress memory = {queue.known[index % kDescriptors].region, descriptor.offset};
+  Task& task = next_task(queue);
   if (!start_message(scope, descriptor, memory, next_ticket(queue))) return Issued::kAgain;
-  take_task(queue, index, descriptor);
+  take_task(queue, task, index, descriptor);
   return Issued::kYes;
 }
 
-void task_over(Card& card, const Ticket& ticket, peal_status status, uint32_t rank) {
-  PEAL_ASSERT(ticket.queue < CONFIG_QUEUES && ticket.descriptor < kTasks);
+void task_over(Card& card, Ticket ticket, peal_status status, uint32_t rank) {
+  PEAL_ASSERT(ticket.queue < CONFIG_QUEUES && ticket.task < kTasks);
   Queue& queue = kept(card.queues.queues[ticket.queue]);
-  Task& task = kept(queue.tasks[ticket.descriptor]);
+  Task& task = kept(queue.tasks[ticket.task]);
   PEAL_ASSERT(task.in_use);
   task.in_use = false;
   task.next = queue.free_task;
-  queue.free_task = static_cast<uint16_t>(ticket.descriptor + 1);
+  queue.free_task = static_cast<uint16_t>(ticket.task + 1);
   --queue.under_way;
   if (status != PEAL_STATUS_OK) return fail_of(card, queue, task, status, rank);
   if (task.done != PEAL_NO_COUNTER) {

@@ -10,9 +10,6 @@
 
 namespace peal::queue {
 
-// By which other ranks know what is of it, and that of no program by zero.
-inline uint16_t program_of(const Queue& queue) { return static_cast<uint16_t>(queue.name + 1); }
-
 // How issuing a descriptor went.
 enum class Issued : uint8_t {
   kYes,
@@ -31,51 +28,33 @@ enum class Issued : uint8_t {
 [[nodiscard]] bool check_named(const Scope& scope, uint32_t index,
                                const peal_descriptor& descriptor);
 
-// A signal is a put of no bytes.
-[[nodiscard]] inline Put put_of(const Queue& queue, uint32_t index,
-                                const peal_descriptor& descriptor, RegionId region) {
-  return {.what = descriptor,
-          .region = region,
-          .iteration = queue.iteration,
-          .engine = queue.engine,
-          .program = program_of(queue),
-          .posted = queue.posted,
-          .together = queue.together,
-          .index = index};
+// Is there room for one more task? Else the queue waits for one to be over.
+[[nodiscard, gnu::always_inline]] inline bool has_task(Queue& queue) {
+  if (queue.free_task != 0) return true;
+  queue.awaits = Awaits::kTask;
+  return false;
 }
-[[nodiscard]] inline bool start_put(const Scope& scope, uint32_t index,
-                                    const peal_descriptor& descriptor, RegionId region,
-                                    const Ticket& ticket) {
-  auto& [card, member, queue] = scope;
-  return card.queues.network->put(card, member, put_of(queue, index, descriptor, region), ticket);
-}
-[[nodiscard]] inline bool start_signal(const Scope& scope, const peal_descriptor& descriptor) {
-  auto& [card, member, queue] = scope;
-  return card.queues.network->signal(
-      card, member, {.what = descriptor, .iteration = queue.iteration, .engine = queue.engine});
-}
-
 // Could the descriptor with this index, which is in the cache, be issued? kYes, kWaits or kFailed.
-[[nodiscard, gnu::always_inline]] inline Issued may_issue(const Scope& scope, uint32_t index,
-                                                          const peal_descriptor& descriptor) {
+[[nodiscard]] inline Issued may_issue(const Scope& scope, uint32_t index,
+                                      const peal_descriptor& descriptor) {
   Queue& queue = scope.queue;
-  if (queue.free_task == 0) {
-    queue.awaits = Awaits::kTask;
-    return Issued::kWaits;
-  }
+  if (!has_task(queue)) return Issued::kWaits;
   const bool good =
-      queue.checked[index % kDescriptors] || check_named(Scope(scope), index, descriptor);
+      queue.known[index % kDescriptors].step.good || check_named(scope, index, descriptor);
   return good ? Issued::kYes : Issued::kFailed;
 }
-// What comes back when the task that is taken next is over.
+// The task that is taken next, and what comes back when it is over.
+[[nodiscard]] inline Task& next_task(Queue& queue) {
+  return kept(queue.tasks[queue.free_task - 1u]);
+}
 [[nodiscard]] inline Ticket next_ticket(const Queue& queue) {
   return {.owner = p2p::Owner::kQueue,
           .queue = queue.index,
-          .descriptor = queue.free_task - 1u,
-          .iteration = queue.iteration};
+          .task = queue.free_task - 1u,
+          .cookie = 0};
 }
-inline void take_task(Queue& queue, uint32_t index, const peal_descriptor& descriptor) {
-  Task& task = kept(queue.tasks[queue.free_task - 1u]);
+inline void take_task(Queue& queue, Task& task, uint32_t index,
+                      const peal_descriptor& descriptor) {
   queue.free_task = task.next;
   task.in_use = true;
   task.done = descriptor.done;
@@ -84,30 +63,28 @@ inline void take_task(Queue& queue, uint32_t index, const peal_descriptor& descr
   ++queue.under_way;
 }
 
-// A put, or a remote signal.
-[[nodiscard, gnu::always_inline]] inline Issued issue_put(const Scope& scope, uint32_t index,
-                                                          Way way,
-                                                          const peal_descriptor& descriptor) {
+// A put, or a signal, which is one of no bytes; it may be issued. False: there is no record for it.
+[[nodiscard, gnu::always_inline]] inline bool start_put(const Scope& scope, uint32_t index,
+                                                        const peal_descriptor& descriptor,
+                                                        RegionId region) {
   auto& [card, member, queue] = scope;
-  const Issued may = may_issue(scope, index, descriptor);
-  if (may != Issued::kYes) return may;
-  if (way == Way::kSignal && start_signal(Scope(scope), descriptor)) {
-    if (descriptor.done != PEAL_NO_COUNTER) {
-      ++count_of(queue, descriptor.done);
-      if (queue.held_count != 0) wake(card, queue);
-    }
-    return Issued::kOver;
-  }
-  const RegionId region = queue.regions[index % kDescriptors];
-  if (!start_put(scope, index, descriptor, region, next_ticket(queue))) return Issued::kAgain;
-  take_task(queue, index, descriptor);
-  return Issued::kYes;
+  const Put put = {
+      .what = descriptor, .origin = queue.origin, .region = region, .index = index};
+  Task& task = next_task(queue);
+  if (!card.queues.network->put(card, member, put, next_ticket(queue))) return false;
+  take_task(queue, task, index, descriptor);
+  return true;
 }
+[[nodiscard]] Issued issue_put(const Scope& scope, uint32_t index,
+                               const peal_descriptor& descriptor);
+// To another rank.
+[[nodiscard]] Issued issue_signal(const Scope& scope, uint32_t index,
+                                  const peal_descriptor& descriptor);
 [[nodiscard]] Issued issue_message(const Scope& scope, uint32_t index,
                                    const peal_descriptor& descriptor);
 
 // A task is over; `rank` where the status names one, else PEAL_NO_RANK: then the start names the
 // rank that the task was for.
-void task_over(Card& card, const Ticket& ticket, peal_status status, uint32_t rank);
+void task_over(Card& card, Ticket ticket, peal_status status, uint32_t rank);
 
 }  // namespace peal::queue

@@ -29,7 +29,6 @@ enum class Then : uint8_t {
 
 Then pass_on(const Scope& scope) {
   ++scope.queue.consumer;
-  if (!has_room_for_run(scope.queue)) return Then::kGoesOn;
   return fetch(scope) ? Then::kGoesOn : Then::kAgain;
 }
 
@@ -44,7 +43,7 @@ void jump(const Scope& scope) {
   ++queue.passes_done;
   queue.consumer = 0;
   queue.gated = false;
-  if (!is_resident(queue)) queue.fetched = 0;
+  if (!is_resident(queue)) set_fetched(queue, 0);
   heed_failures(scope.card, queue);
 }
 
@@ -90,7 +89,7 @@ void tell_own(const Scope& scope, const peal_descriptor& signal) {
        {.queue = signal.queue,
         .counter = signal.counter,
         .steps = signal.steps,
-        .iteration = queue.iteration});
+        .iteration = queue.origin.iteration});
 }
 
 // Of a descriptor that could not be issued.
@@ -106,56 +105,87 @@ uint32_t scheduling_pointer(Queue& queue) {
   return is_session(queue) ? queue.scheduled + count_of(queue, 0) : ~uint32_t{0};
 }
 
-// A message, or a put that has a gate.
-[[gnu::noinline]] Issued issue_seldom(const Scope& scope, Way way,
-                                      const peal_descriptor& descriptor) {
+// What is seldom: not a put that is known to be good.
+[[gnu::noinline]] Issued issue_seldom(const Scope& scope, uint32_t index, Way way) {
   Queue& queue = scope.queue;
-  if (way == Way::kGated) return issue_or_hold(scope, descriptor);
+  const peal_descriptor& descriptor = kept(queue.cache[index % kDescriptors]);
+  if (way == Way::kPut) return issue_put(scope, index, descriptor);
+  if (way == Way::kSignal) return issue_signal(scope, index, descriptor);
+  if (way == Way::kGated) return issue_or_hold(scope, index, descriptor);
   // It lasts until the other rank has come to its half, and keeps a task and a record until then,
   // which a held put may need that this rank waits for.
   if (queue.held_count != 0) return Issued::kWaits;
-  return issue_message(scope, queue.consumer, descriptor);
+  return issue_message(scope, index, descriptor);
 }
 
-// So many descriptors, of one iteration, one after the other, as long as nothing else is to be
-// looked at: each is in the cache, and nothing has failed.
+// Up to where descriptors can be carried out one after the other with nothing else to be looked at:
+// they are there, scheduled and within the quota, and there is no room for others.
+uint32_t end_of_stretch(const Queue& queue, uint32_t scheduled, uint32_t quota) {
+  const uint32_t at = queue.consumer;
+  const uint32_t end = least(least(queue.fetched, scheduled), at + quota);
+  return at < queue.room_from ? least(end, queue.room_from) : end;
+}
+
+// Nothing has failed, and the next descriptor is in the cache.
 [[gnu::always_inline]] inline Then carry_out(const Scope& scope, uint32_t* quota) {
   auto& [card, member, queue] = scope;
-  const uint32_t* const counts = queue.counts[queue.iteration % kStarts];
-  const bool whole = queue.fetched == queue.shape.count;
-  uint32_t scheduled = scheduling_pointer(queue);
-  uint32_t at = queue.consumer;
-  uint32_t& left = *quota;
-  for (;;) {
-    --left;
-    const uint32_t place = at % kDescriptors;
-    const peal_descriptor& descriptor = kept(queue.cache[place]);
-    const Way way = queue.ways[place];
-    if (way == Way::kComplete) return complete(Scope(scope));
-    if (at >= scheduled) return wait_for(queue, 0, uint64_t{at} - queue.scheduled + 1);
-    if (way == Way::kWait) {
+  if (has_room_for_run(queue) && !fetch(Scope(scope))) return Then::kAgain;
+  const uint32_t* const counts = queue.counts[queue.origin.iteration % kStarts];
+  const uint32_t scheduled = scheduling_pointer(queue);
+  const uint32_t first = queue.consumer;
+  uint32_t end = end_of_stretch(queue, scheduled, *quota);
+  uint32_t at = first;
+  Then then = Then::kGoesOn;
+  bool completes = false;
+  for (; at < end; ++at) {
+    const Known known = queue.known[at % kDescriptors];
+    const peal_descriptor& descriptor = kept(queue.cache[at % kDescriptors]);
+    if (is_good_put(known.step)) {
+      if (!has_task(queue)) {
+        then = Then::kWaits;
+        break;
+      }
+      if (!start_put(scope, at, descriptor, known.region)) {
+        then = left_by(card, Issued::kAgain);
+        break;
+      }
+      queue.gated = true;
+      continue;
+    }
+    if (known.step.way == Way::kWait) {
       if (counts[descriptor.counter] < descriptor.threshold) {
-        return wait_for(queue, descriptor.counter, descriptor.threshold);
+        then = wait_for(queue, descriptor.counter, descriptor.threshold);
+        break;
       }
       if (!queue.gated) queue.gated = peal_is_gate(&queue.shape, &descriptor) != 0;
-    } else if (way == Way::kTell) {
+      continue;
+    }
+    completes = known.step.way == Way::kComplete;
+    if (completes) break;
+    if (known.step.way == Way::kTell) {
       tell_own(Scope(scope), descriptor);
-      scheduled = scheduling_pointer(queue);
     } else {
-      const Issued issued = way < Way::kWait ? issue_put(scope, at, way, descriptor)
-                                             : issue_seldom(Scope(scope), way, descriptor);
-      if (issued == Issued::kOver) {
-        if (is_session(queue)) scheduled = scheduling_pointer(queue);
-      } else if (issued != Issued::kYes) {
-        return left_by(card, issued);
+      const Issued issued = issue_seldom(Scope(scope), at, known.step.way);
+      if (issued > Issued::kOver) {
+        then = left_by(card, issued);
+        break;
       }
       queue.gated = true;
     }
-    count(card, PEAL_COUNTER_DESCRIPTORS);
-    queue.consumer = ++at;
-    if (!whole && has_room_for_run(queue) && !fetch(Scope(scope))) return Then::kAgain;
-    if (left == 0 || at == queue.fetched || !queue.issuing) return Then::kGoesOn;
+    // It may have told the scheduling pointer, or have told too much.
+    if (is_session(queue) || !queue.issuing) end = at + 1;
   }
+  queue.consumer = at;
+  *quota -= at - first;
+  count(card, PEAL_COUNTER_DESCRIPTORS, at - first);
+  if (then != Then::kGoesOn || *quota == 0) return then;
+  if (at == scheduled && at < queue.fetched) {
+    completes = queue.known[at % kDescriptors].step.way == Way::kComplete;
+    if (!completes) return wait_for(queue, 0, uint64_t{at} - queue.scheduled + 1);
+  }
+  if (!completes) return Then::kGoesOn;
+  --*quota;
+  return complete(Scope(scope));
 }
 
 // The first start that is outstanding begins. False: there is none.
@@ -174,7 +204,7 @@ bool still_lands(const Scope& scope) {
   const Start& start = queue.starts[queue.first_start];
   const Network* network = card.queues.network;
   return !queue.doomed && network != nullptr &&
-         network->is_landing(card, member, queue.name, queue.iteration,
+         network->is_landing(card, member, queue.name, queue.origin.iteration,
                              start.first + uint64_t{start.passes});
 }
 
@@ -257,7 +287,7 @@ void look_after_queues(Card& card) {
   card.queues.gone = false;
   for (Queue& queue : card.queues.queues) {
     if (!queue.in_use) continue;
-    std::memset(queue.checked, 0, sizeof(queue.checked));
+    for (Known& each : queue.known) each.step.good = false;
     std::memset(queue.named, 0, sizeof(queue.named));
     if (queue.leaving) continue;
     const Membership& self = card.members[queue.member & 0xffff].membership;

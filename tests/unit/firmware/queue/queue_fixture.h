@@ -30,24 +30,21 @@ class PlayedNetwork final : public queue::Network {
   [[nodiscard]] bool reaches(const Member&, Rank rank) const override {
     return rank != unreachable;
   }
-  bool put(Card&, Member&, const queue::Put& put, const queue::Ticket& ticket) override {
+  bool put(Card&, Member&, const queue::Put& put, queue::Ticket ticket) override {
     return start(text_of(put), ticket);
   }
   bool signal(Card&, Member&, const queue::Signal& signal) override {
     if (!signals_at_once) return false;
-    log += text_of({.what = signal.what,
-                    .region = {},
-                    .iteration = signal.iteration,
-                    .engine = signal.engine}) +
+    log += text_of({.what = signal.what, .origin = signal.origin, .region = {}, .index = 0}) +
            " at once\n";
     return true;
   }
-  bool send(Card&, Member&, const queue::Send& send, const queue::Ticket& ticket) override {
+  bool send(Card&, Member&, const queue::Send& send, queue::Ticket ticket) override {
     return start("send " + range(send.from, send.bytes) + " to " + rank_and_tag(send.to, send.tag),
                  ticket);
   }
   bool receive(Card&, Member&, const queue::Receive& receive,
-               const queue::Ticket& ticket) override {
+               queue::Ticket ticket) override {
     return start("receive " + range(receive.to, receive.bytes) + " from " +
                      rank_and_tag(receive.from, receive.tag),
                  ticket);
@@ -72,11 +69,11 @@ class PlayedNetwork final : public queue::Network {
       text += ":" + std::to_string(what.remote_key) + "+" + std::to_string(what.remote_offset);
     }
     if (what.queue != PEAL_NO_QUEUE) {
-      text += " tells " + told({what.queue, what.counter, what.steps, put.iteration});
+      text += " tells " + told({what.queue, what.counter, what.steps, put.origin.iteration});
     }
     return text;
   }
-  bool start(const std::string& text, const queue::Ticket& ticket) {
+  bool start(const std::string& text, queue::Ticket ticket) {
     if (refuse.hit()) return false;
     log += text + "\n";
     tickets.push_back(ticket);
