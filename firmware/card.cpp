@@ -171,7 +171,7 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->queues.timer.kind = TimerKind::kQueues;
   card->queues.watch_timer.kind = TimerKind::kQueueWatch;
   card->queues.failure_timer.kind = TimerKind::kFailures;
-  queue::use_network(*card, queue::point_to_point());
+  queue::use_network(*card, queue::kPointToPoint);
   card->repairs = pace_start(timeouts, 0, kRepairsPerInterval);
   // Handles begin elsewhere in every life of a card.
   card->first_generation = static_cast<uint16_t>(identity.incarnation * 0x9e3779b1u >> 16);

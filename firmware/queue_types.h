@@ -36,11 +36,13 @@ struct Start {
   TimeNs accepted_ns;
 };
 
+inline constexpr uint16_t kNoTask = 0xffff;
+
 // A put, send, receive or remote signal that is not over.
 struct Task {
   bool in_use;
   uint16_t done;   // counter, or PEAL_NO_COUNTER
-  uint16_t next;   // of those that are free: place plus one
+  uint16_t next;   // of those that are free
   uint32_t index;  // of its descriptor
   uint32_t rank;   // that it is for
 };
@@ -144,7 +146,6 @@ struct Queue {
   uint16_t name;                  // by which other ranks' descriptors know it
   uint16_t next;                  // of those that have something to do: index plus one
   uint16_t next_named;            // of its bucket: index plus one
-  uint16_t free_task;             // place plus one
   uint16_t tells[kToldPrograms];  // names of other programs that descriptors seen so far tell
   uint16_t awaited;
   uint16_t held_count;
@@ -156,11 +157,12 @@ struct Queue {
   peal_program_shape shape;
   uint32_t scheduled;      // session mode: how far, at the beginning of each iteration
   uint64_t next_to_start;  // iteration that the host's next start begins with
+  p2p::Ticket ticket;      // of the task that is taken next; kNoTask: none is free
   p2p::Origin origin;      // of puts; its iteration runs, or will run next
   uint32_t passes_done;    // of the first start
   uint32_t consumer;       // index of the descriptor to be issued next
   uint32_t fetched;        // all below are, or were, in the cache
-  uint32_t room_from;      // from this first one that is needed on there is room for more (fetch.h)
+  uint32_t look_at;        // before this one is issued, fetch() is to look at the cache
   uint32_t under_way;      // tasks
   uint16_t held[kHeld];    // indices of held puts, in their order; they stay in the cache
   Failure failure;
@@ -179,10 +181,10 @@ struct Queue {
   uint32_t counts[kStarts][CONFIG_QUEUE_COUNTERS];
 };
 
-class Network;  // queue/network.h
+struct Network;  // queue/network.h
 
 struct QueuePool {
-  Network* network;  // null: no tasks
+  const Network* network;  // null: no tasks
   Timer timer;
   Timer watch_timer;    // armed while a start is not over
   Timer failure_timer;  // armed while some peer has not answered

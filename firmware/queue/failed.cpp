@@ -298,7 +298,7 @@ bool tell_failure(const Scope& scope) {
   queue.told = true;
   FailedIterations* failed = find_of(card, queue);
   if (failed != nullptr) advance_and_tell(card, member, *failed);
-  if (card.queues.network != nullptr) card.queues.network->give_up(card, member, queue.index);
+  if (card.queues.network != nullptr) card.queues.network->give_up(card, queue.index);
   return true;
 }
 

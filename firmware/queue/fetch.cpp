@@ -110,8 +110,10 @@ uint32_t go_on(Queue& queue, uint32_t place, uint32_t most) {
   const peal_descriptor* put = first;
   const Pattern before = pattern_of(first[-1], queue.named[PEAL_PROGRAM_PUT].bytes);
   Known* known = queue.known + place;
-  const auto good = std::bit_cast<uint64_t>(known[-1]);
-  for (; put != end && goes_on(*put, before); ++put) *known++ = std::bit_cast<Known>(good);
+  uint64_t good;
+  static_assert(sizeof(good) == sizeof(Known));
+  std::memcpy(&good, known - 1, sizeof(good));
+  for (; put != end && goes_on(*put, before); ++put) std::memcpy(known++, &good, sizeof(good));
   return static_cast<uint32_t>(put - first);
 }
 
@@ -187,14 +189,14 @@ bool fetch_sources(const Scope& scope) {
 
 bool fetch(const Scope& scope) {
   Queue& queue = scope.queue;
-  if (!has_room_for_run(queue)) return true;
   const uint32_t left = queue.shape.count - queue.fetched;
+  if (left == 0 || queue.fetching || first_needed(queue) < room_from(queue)) return true;
   const uint32_t room = kDescriptors - (queue.fetched - first_needed(queue));
   if (!dma_suffices(scope.card, 1)) return false;
   const uint32_t place = queue.fetched % kDescriptors;
   const uint32_t run = least(least(room, left), kDescriptors - place);
   queue.fetching = true;
-  queue.room_from = kNoRoom;
+  queue.look_at = queue.fetched;
   count(scope.card, PEAL_COUNTER_DESCRIPTORS_FETCHED, run);
   const uint64_t offset = peal_program_sources_bytes(queue.shape.counters) +
                           uint64_t{queue.fetched} * sizeof(peal_descriptor);

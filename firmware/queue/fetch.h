@@ -26,16 +26,18 @@ inline uint32_t first_needed(const Queue& queue) {
   return queue.held_count != 0 ? queue.held[0] : queue.consumer;
 }
 
-// There is room for a run of descriptors: half a cache at a time, but for the end, as a DMA for each
-// would cost more than it.
-inline bool has_room_for_run(const Queue& queue) { return first_needed(queue) >= queue.room_from; }
+// Room for a run of descriptors there is from this first one that is needed on: half a cache at a
+// time, but for the end, as a DMA for each would cost more than it.
+inline uint32_t room_from(const Queue& queue) {
+  const uint32_t left = queue.shape.count - queue.fetched;
+  const uint32_t end = queue.fetched + (left < kDescriptors / 2 ? left : kDescriptors / 2);
+  return end < kDescriptors ? 0 : end - kDescriptors;
+}
 
-inline constexpr uint32_t kNoRoom = ~uint32_t{0};  // all are there, or on their way
+// So many of the program's are, or were, in the cache, and none is on its way.
 inline void set_fetched(Queue& queue, uint32_t fetched) {
-  const uint32_t left = queue.shape.count - fetched;
-  const uint32_t end = fetched + (left < kDescriptors / 2 ? left : kDescriptors / 2);
   queue.fetched = fetched;
-  queue.room_from = left == 0 ? kNoRoom : end < kDescriptors ? 0 : end - kDescriptors;
+  queue.look_at = fetched == queue.shape.count ? fetched : room_from(queue);
 }
 
 }  // namespace peal::queue

@@ -39,14 +39,13 @@ inline void wake_by_task(Card& card, Queue& queue) {
   if (queue.awaits != Awaits::kAllTasks || queue.under_way == 0) wake(card, queue);
 }
 
-// The caller has made sure that there is one.
-inline Queue& take_listed(Card& card) {
-  QueuePool& pool = card.queues;
-  Queue& queue = kept(pool.queues[pool.first - 1]);
-  pool.first = queue.next;
-  queue.listed = false;
-  --pool.listed;
-  return queue;
+// The first of all that are listed, which are not any more, but for what they say: whoever goes from
+// one to the next says so of each. Zero: there is none.
+inline uint16_t take_listed(QueuePool& pool) {
+  const uint16_t first = pool.first;
+  pool.first = 0;
+  pool.listed = 0;
+  return first;
 }
 
 // The first reason is the one that the host learns.

@@ -17,34 +17,27 @@ using p2p::Signal;
 // A ticket says whose a task is; it is handed back when that is over (tasks.h, task_over()).
 using p2p::Ticket;
 
-class Network {
- public:
+struct Network {
   // May the member talk to that rank at all?
-  [[nodiscard]] virtual bool reaches(const Member& member, Rank rank) const = 0;
+  bool (*reaches)(const Member& member, Rank rank);
   // False: there is no record for it now; asked again later.
-  [[nodiscard]] virtual bool put(Card& card, Member& member, const Put& put,
-                                 Ticket ticket) = 0;
+  bool (*put)(Card& card, Member& member, const Put& put, Ticket ticket);
   // A remote signal that is over at once. False: as a put() it may go.
-  [[nodiscard]] virtual bool signal(Card& card, Member& member, const Signal& signal) = 0;
-  [[nodiscard]] virtual bool send(Card& card, Member& member, const Send& send,
-                                  Ticket ticket) = 0;
-  [[nodiscard]] virtual bool receive(Card& card, Member& member, const Receive& receive,
-                                     Ticket ticket) = 0;
+  bool (*signal)(Card& card, const Member& member, const Signal& signal);
+  bool (*send)(Card& card, Member& member, const Send& send, Ticket ticket);
+  bool (*receive)(Card& card, Member& member, const Receive& receive, Ticket ticket);
   // Of a queue whose start has failed: messages that wait for their other half end, where that does
   // not know of them.
-  virtual void give_up(Card& card, Member& member, uint16_t queue) = 0;
+  void (*give_up)(Card& card, uint16_t queue);
   // Iterations have failed: messages of theirs that came before are thrown away.
-  virtual void throw_away(Card& card, Member& member) = 0;
+  void (*throw_away)(Card& card, Member& member);
   // Are bytes that were put for these iterations of the program being written?
-  [[nodiscard]] virtual bool is_landing(const Card& card, const Member& member, uint16_t name,
-                                        uint64_t from, uint64_t to) const = 0;
-
- protected:
-  ~Network() = default;
+  bool (*is_landing)(const Card& card, const Member& member, uint16_t slot, uint64_t from,
+                     uint64_t to);
 };
 
 // Before any program is committed; it outlives the card.
-inline void use_network(Card& card, Network& network) { card.queues.network = &network; }
+inline void use_network(Card& card, const Network& network) { card.queues.network = &network; }
 
 struct Scope {
   Card& card;

@@ -6,6 +6,6 @@
 
 namespace peal::queue {
 
-Network& point_to_point();
+extern const Network kPointToPoint;
 
 }  // namespace peal::queue

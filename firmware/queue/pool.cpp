@@ -93,9 +93,10 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
   uint16_t& bucket = bucket_of(card.queues, queue->member, queue->name);
   queue->next_named = bucket;
   bucket = static_cast<uint16_t>(queue->index + 1);
-  for (uint32_t task = kTasks; task > 0; --task) {
-    queue->tasks[task - 1].next = queue->free_task;
-    queue->free_task = static_cast<uint16_t>(task);
+  queue->ticket = {
+      .owner = p2p::Owner::kQueue, .queue = queue->index, .task = 0, .cookie = 0};
+  for (uint32_t task = 0; task < kTasks; ++task) {
+    queue->tasks[task].next = task + 1 < kTasks ? static_cast<uint16_t>(task + 1) : kNoTask;
   }
   forget_failures(card.queues, queue->member, queue->name);
   hold_key(card, request.key);

@@ -29,7 +29,7 @@ peal_program_reason reason_of(peal_status status) {
 bool start_message(const Scope& scope, const peal_descriptor& descriptor, const HostAddress& memory,
                    Ticket ticket) {
   auto& [card, member, queue] = scope;
-  Network& network = *card.queues.network;
+  const Network& network = *card.queues.network;
   if (descriptor.opcode == PEAL_PROGRAM_SEND) {
     return network.send(card, member,
                         {.to = descriptor.rank,
@@ -115,7 +115,7 @@ Issued issue_message(const Scope& scope, uint32_t index, const peal_descriptor& 
   if (may != Issued::kYes) return may;
   const HostAddress memory = {queue.known[index % kDescriptors].region, descriptor.offset};
   Task& task = next_task(queue);
-  if (!start_message(scope, descriptor, memory, next_ticket(queue))) return Issued::kAgain;
+  if (!start_message(scope, descriptor, memory, queue.ticket)) return Issued::kAgain;
   take_task(queue, task, index, descriptor);
   return Issued::kYes;
 }
@@ -126,8 +126,8 @@ void task_over(Card& card, Ticket ticket, peal_status status, uint32_t rank) {
   Task& task = kept(queue.tasks[ticket.task]);
   PEAL_ASSERT(task.in_use);
   task.in_use = false;
-  task.next = queue.free_task;
-  queue.free_task = static_cast<uint16_t>(ticket.task + 1);
+  task.next = static_cast<uint16_t>(queue.ticket.task);
+  queue.ticket.task = ticket.task;
   --queue.under_way;
   if (status != PEAL_STATUS_OK) return fail_of(card, queue, task, status, rank);
   if (task.done != PEAL_NO_COUNTER) {

@@ -30,7 +30,7 @@ enum class Issued : uint8_t {
 
 // Is there room for one more task? Else the queue waits for one to be over.
 [[nodiscard, gnu::always_inline]] inline bool has_task(Queue& queue) {
-  if (queue.free_task != 0) return true;
+  if (queue.ticket.task != kNoTask) return true;
   queue.awaits = Awaits::kTask;
   return false;
 }
@@ -43,19 +43,12 @@ enum class Issued : uint8_t {
       queue.known[index % kDescriptors].step.good || check_named(scope, index, descriptor);
   return good ? Issued::kYes : Issued::kFailed;
 }
-// The task that is taken next, and what comes back when it is over.
 [[nodiscard]] inline Task& next_task(Queue& queue) {
-  return kept(queue.tasks[queue.free_task - 1u]);
-}
-[[nodiscard]] inline Ticket next_ticket(const Queue& queue) {
-  return {.owner = p2p::Owner::kQueue,
-          .queue = queue.index,
-          .task = queue.free_task - 1u,
-          .cookie = 0};
+  return kept(queue.tasks[queue.ticket.task]);
 }
 inline void take_task(Queue& queue, Task& task, uint32_t index,
                       const peal_descriptor& descriptor) {
-  queue.free_task = task.next;
+  queue.ticket.task = task.next;
   task.in_use = true;
   task.done = descriptor.done;
   task.index = index;
@@ -71,7 +64,7 @@ inline void take_task(Queue& queue, Task& task, uint32_t index,
   const Put put = {
       .what = descriptor, .origin = queue.origin, .region = region, .index = index};
   Task& task = next_task(queue);
-  if (!card.queues.network->put(card, member, put, next_ticket(queue))) return false;
+  if (!card.queues.network->put(card, member, put, queue.ticket)) return false;
   take_task(queue, task, index, descriptor);
   return true;
 }

@@ -118,22 +118,20 @@ uint32_t scheduling_pointer(Queue& queue) {
   return issue_message(scope, index, descriptor);
 }
 
-// Up to where descriptors can be carried out one after the other with nothing else to be looked at:
-// they are there, scheduled and within the quota, and there is no room for others.
-uint32_t end_of_stretch(const Queue& queue, uint32_t scheduled, uint32_t quota) {
-  const uint32_t at = queue.consumer;
-  const uint32_t end = least(least(queue.fetched, scheduled), at + quota);
-  return at < queue.room_from ? least(end, queue.room_from) : end;
-}
-
-// Nothing has failed, and the next descriptor is in the cache.
+// Carries out descriptors of one iteration, one after the other, up to where something else is to
+// be looked at. Nothing has failed.
 [[gnu::always_inline]] inline Then carry_out(const Scope& scope, uint32_t* quota) {
   auto& [card, member, queue] = scope;
-  if (has_room_for_run(queue) && !fetch(Scope(scope))) return Then::kAgain;
+  const uint32_t first = queue.consumer;
+  uint32_t there = queue.look_at;
+  if (first >= there) {
+    if (!fetch(Scope(scope))) return Then::kAgain;
+    if (first == queue.fetched) return Then::kWaits;
+    there = queue.fetched;
+  }
   const uint32_t* const counts = queue.counts[queue.origin.iteration % kStarts];
   const uint32_t scheduled = scheduling_pointer(queue);
-  const uint32_t first = queue.consumer;
-  uint32_t end = end_of_stretch(queue, scheduled, *quota);
+  uint32_t end = least(least(there, scheduled), first + *quota);
   uint32_t at = first;
   Then then = Then::kGoesOn;
   bool completes = false;
@@ -204,7 +202,7 @@ bool still_lands(const Scope& scope) {
   const Start& start = queue.starts[queue.first_start];
   const Network* network = card.queues.network;
   return !queue.doomed && network != nullptr &&
-         network->is_landing(card, member, queue.name, queue.origin.iteration,
+         network->is_landing(card, member, queue.origin.slot, queue.origin.iteration,
                              start.first + uint64_t{start.passes});
 }
 
@@ -250,19 +248,19 @@ struct Prepared {
   uint32_t left = CONFIG_QUEUE_QUOTA;
   Then then = Then::kGoesOn;
   if (queue.held_count != 0) {
-    const Issued issued = issue_held(Scope(scope), &left);
+    uint32_t quota = left;
+    const Issued issued = issue_held(Scope(scope), &quota);
     if (issued != Issued::kYes) then = left_by(card, issued);
+    left = quota;
   }
   while (left > 0 && then == Then::kGoesOn) {
-    if (!queue.issuing) {
-      const Prepared prepared = prepare(Scope(scope));
-      left -= prepared.taken;
-      then = prepared.then;
-    } else if (queue.consumer == queue.fetched) {
-      then = fetch(Scope(scope)) ? Then::kWaits : Then::kAgain;
-    } else {
+    if (queue.issuing) {
       then = carry_out(scope, &left);
+      continue;
     }
+    const Prepared prepared = prepare(Scope(scope));
+    left -= prepared.taken;
+    then = prepared.then;
   }
   return then;
 }
@@ -307,8 +305,10 @@ void take_turns(Card& card) {
   if (pool.gone) look_after_queues(card);
   pool.patient = 0;
   // Those that are listed meanwhile have theirs in the next turn.
-  for (uint32_t left = pool.listed; left > 0; --left) {
-    Queue& queue = take_listed(card);
+  for (uint16_t next = take_listed(pool); next != 0;) {
+    Queue& queue = kept(pool.queues[next - 1]);
+    next = queue.next;
+    queue.listed = false;
     if (!queue.in_use) continue;
     const Then then = take_turn(card, kept(card.members[queue.member & 0xffff]), queue);
     if (then != Then::kWaits) {

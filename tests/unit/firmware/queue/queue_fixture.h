@@ -20,46 +20,54 @@
 namespace peal::test {
 
 // What queues ask for, as text; a task is over when the test says so.
-class PlayedNetwork final : public queue::Network {
+// (One at a time: a network's functions know no instance.)
+class PlayedNetwork {
  public:
+  PlayedNetwork() { playing = this; }
+  PlayedNetwork(const PlayedNetwork&) = delete;
+  PlayedNetwork& operator=(const PlayedNetwork&) = delete;
+  ~PlayedNetwork() { playing = nullptr; }
+
   std::string log;
   std::vector<queue::Ticket> tickets;  // in the order in which they were started
   Knob refuse;
   uint32_t unreachable = PEAL_NO_RANK;
 
-  [[nodiscard]] bool reaches(const Member&, Rank rank) const override {
-    return rank != unreachable;
-  }
-  bool put(Card&, Member&, const queue::Put& put, queue::Ticket ticket) override {
-    return start(text_of(put), ticket);
-  }
-  bool signal(Card&, Member&, const queue::Signal& signal) override {
-    if (!signals_at_once) return false;
-    log += text_of({.what = signal.what, .origin = signal.origin, .region = {}, .index = 0}) +
-           " at once\n";
-    return true;
-  }
-  bool send(Card&, Member&, const queue::Send& send, queue::Ticket ticket) override {
-    return start("send " + range(send.from, send.bytes) + " to " + rank_and_tag(send.to, send.tag),
-                 ticket);
-  }
-  bool receive(Card&, Member&, const queue::Receive& receive,
-               queue::Ticket ticket) override {
-    return start("receive " + range(receive.to, receive.bytes) + " from " +
-                     rank_and_tag(receive.from, receive.tag),
-                 ticket);
-  }
-  void give_up(Card&, Member&, uint16_t) override { ++given_up; }
-  void throw_away(Card&, Member&) override {}
-  [[nodiscard]] bool is_landing(const Card&, const Member&, uint16_t, uint64_t,
-                                uint64_t) const override {
-    return lands;
-  }
+  static constexpr queue::Network kFunctions = {
+      .reaches = [](const Member&, Rank rank) { return rank != playing->unreachable; },
+      .put = [](Card&, Member&, const queue::Put& put,
+                queue::Ticket ticket) { return playing->start(text_of(put), ticket); },
+      .signal = [](Card&, const Member&,
+                   const queue::Signal& signal) { return playing->at_once(signal); },
+      .send = [](Card&, Member&, const queue::Send& send,
+                 queue::Ticket ticket) { return playing->start(text_of(send), ticket); },
+      .receive = [](Card&, Member&, const queue::Receive& receive,
+                    queue::Ticket ticket) { return playing->start(text_of(receive), ticket); },
+      .give_up = [](Card&, uint16_t) { ++playing->given_up; },
+      .throw_away = [](Card&, Member&) {},
+      .is_landing = [](const Card&, const Member&, uint16_t, uint64_t,
+                       uint64_t) { return playing->lands; }};
+
   uint32_t given_up = 0;  // so often
   bool lands = false;     // bytes that others have put
   bool signals_at_once = false;
 
  private:
+  static inline PlayedNetwork* playing = nullptr;
+
+  bool at_once(const queue::Signal& signal) {
+    if (!signals_at_once) return false;
+    log += text_of({.what = signal.what, .origin = signal.origin, .region = {}, .index = 0}) +
+           " at once\n";
+    return true;
+  }
+  static std::string text_of(const queue::Send& send) {
+    return "send " + range(send.from, send.bytes) + " to " + rank_and_tag(send.to, send.tag);
+  }
+  static std::string text_of(const queue::Receive& receive) {
+    return "receive " + range(receive.to, receive.bytes) + " from " +
+           rank_and_tag(receive.from, receive.tag);
+  }
   static std::string text_of(const queue::Put& put) {
     const peal_descriptor& what = put.what;
     std::string text =
@@ -156,7 +164,7 @@ class QueueTest : public CardTest {
 
   QueueTest()
       : CardTest(on_card()), data(bench.add_memory("data", 4096)), member(bench.join(4, kOwn)) {
-    queue::use_network(bench.card(), network);
+    queue::use_network(bench.card(), PlayedNetwork::kFunctions);
     bench.port.log_dma = false;
   }
 
