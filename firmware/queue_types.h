@@ -26,7 +26,7 @@ inline constexpr uint32_t kHeld = kTasks;
 static_assert((kDescriptors & (kDescriptors - 1)) == 0, "an index names its place by its low bits");
 static_assert(CONFIG_QUEUE_COUNTERS <= PEAL_PROGRAM_COUNTERS_MAX);
 static_assert(PEAL_PROGRAM_DESCRIPTORS_MAX <= 0xffff);
-static_assert(CONFIG_QUEUES < 0xffff && kStarts < 0xff && kTasks < 0xffff);
+static_assert(CONFIG_QUEUES < 0xffff && kStarts < 0xff && kTasks < 0xfffe);
 
 // What the host asked for by START: so many iterations of the program, one after the other.
 struct Start {
@@ -37,12 +37,12 @@ struct Start {
 };
 
 inline constexpr uint16_t kNoTask = 0xffff;
+inline constexpr uint16_t kTaken = 0xfffe;
 
 // A put, send, receive or remote signal that is not over.
 struct Task {
-  bool in_use;
   uint16_t done;   // counter, or PEAL_NO_COUNTER
-  uint16_t next;   // of those that are free
+  uint16_t next;   // of those that are free; kTaken: this one is not
   uint32_t index;  // of its descriptor
   uint32_t rank;   // that it is for
 };
@@ -155,6 +155,8 @@ struct Queue {
   uint32_t key;  // of the program, held
   HostAddress program;
   peal_program_shape shape;
+  uint32_t tellable;       // so many counters; none before their sources are known
+  uint32_t most_of_first;  // that counter 0 may come to
   uint32_t scheduled;      // session mode: how far, at the beginning of each iteration
   uint64_t next_to_start;  // iteration that the host's next start begins with
   p2p::Ticket ticket;      // of the task that is taken next; kNoTask: none is free

@@ -62,6 +62,7 @@ void on_sources(Card& card, Queue& queue, bool ok) {
     if (reason != PEAL_PROGRAM_REASON_NONE) return fail_by_program(card, queue, counter, reason);
   }
   queue.sources_phase = Sources::kKnown;
+  queue.tellable = queue.shape.counters;
 }
 
 // Does it name what was found good last, or less of that?
@@ -103,18 +104,22 @@ Pattern pattern_of(const peal_descriptor& put, uint64_t bytes_of_memory) {
          put.offset <= before.last_offset;
 }
 
-// How many of so many puts, from this place of the cache on, go on with the one before them.
-uint32_t go_on(Queue& queue, uint32_t place, uint32_t most) {
-  const peal_descriptor* const first = queue.cache + place;
-  const peal_descriptor* const end = first + most;
-  const peal_descriptor* put = first;
-  const Pattern before = pattern_of(first[-1], queue.named[PEAL_PROGRAM_PUT].bytes);
-  Known* known = queue.known + place;
-  uint64_t good;
-  static_assert(sizeof(good) == sizeof(Known));
-  std::memcpy(&good, known - 1, sizeof(good));
-  for (; put != end && goes_on(*put, before); ++put) std::memcpy(known++, &good, sizeof(good));
-  return static_cast<uint32_t>(put - first);
+// How many descriptors from this place of the cache on, of so many at most, go on with the good put
+// in that other place.
+[[gnu::noinline]] uint32_t go_on(Queue& queue, size_t before, size_t place, size_t most) {
+  const peal_descriptor& put_before = queue.cache[before];
+  const Named& named = queue.named[PEAL_PROGRAM_PUT];
+  if (put_before.bytes == 0 || !names_the_same(named, put_before)) return 0;
+  const Pattern pattern = pattern_of(put_before, named.bytes);
+  uint64_t known;
+  static_assert(sizeof(known) == sizeof(Known));
+  std::memcpy(&known, &queue.known[before], sizeof(known));
+  const size_t end = place + most;
+  size_t each = place;
+  for (; each < end && goes_on(queue.cache[each], pattern); ++each) {
+    std::memcpy(&queue.known[each], &known, sizeof(known));
+  }
+  return static_cast<uint32_t>(each - place);
 }
 
 Way way_of(const peal_descriptor& descriptor, Rank self) {
@@ -145,8 +150,12 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
   const bool gone = card.queues.gone;  // what was found good may be no more
   const uint32_t first = queue.fetched;
   const uint32_t end = first + entries;
-  const uint32_t puts_end = least(end, shape.count - 2);
+  const uint32_t puts_end = gone ? first : least(end, shape.count - 2);
   uint32_t at = first;
+  const uint32_t before = (first - 1) % kDescriptors;
+  if (first != 0 && first < puts_end && is_good_put(queue.known[before].step)) {
+    at += go_on(queue, before, first % kDescriptors, puts_end - first);
+  }
   while (at < end) {
     const uint32_t place = at % kDescriptors;  // a run ends where the cache does
     const peal_descriptor& descriptor = kept(queue.cache[place]);
@@ -164,8 +173,8 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
     }
     note_told_program(queue, descriptor);
     ++at;
-    if (known.step.way == Way::kPut && known.step.good && descriptor.bytes != 0 && at < puts_end) {
-      at += go_on(queue, place + 1, puts_end - at);
+    if (at < puts_end && is_good_put(known.step)) {
+      at += go_on(queue, place, place + 1, puts_end - at);
     }
   }
   set_fetched(queue, end);

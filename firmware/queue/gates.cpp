@@ -10,17 +10,9 @@
 namespace peal::queue {
 namespace {
 
-// The most that a counter may come to: a scheduling pointer stays within the program.
-uint32_t most(const Queue& queue, uint32_t counter) {
-  if (counter == 0 && is_session(queue)) return queue.shape.count - queue.scheduled;
-  return 0xffffffffu;
-}
-
-bool may_tell(const Queue& queue, Rank from, const Notice& notice) {
-  if (queue.sources_phase != Sources::kKnown || notice.counter >= queue.shape.counters) {
-    return false;
-  }
-  const uint32_t source = queue.sources[notice.counter];
+bool may_tell(const Queue& queue, Rank from, uint32_t counter) {
+  if (counter >= queue.tellable) return false;
+  const uint32_t source = queue.sources[counter];
   return source == from || source == PEAL_ANY_RANK;
 }
 
@@ -53,19 +45,22 @@ constexpr uint64_t kAheadMost = 8 * uint64_t{kStarts};
 // (What is seldom is left to functions that need nothing of this one any more.)
 void tell(Card& card, Member& member, Rank from, const Notice& notice) {
   Queue* const queue = find_named(card, member, notice.queue);
-  if (queue == nullptr || !may_tell(*queue, from, notice)) {
+  const uint32_t counter = notice.counter;
+  if (queue == nullptr || !may_tell(*queue, from, counter)) {
     count(card, PEAL_COUNTER_NOTICES_REFUSED);
     return;
   }
   const uint64_t ahead = notice.iteration - queue->origin.iteration;
   if (ahead >= kStarts) return tell_other_time(card, *queue, from, notice);
   count(card, PEAL_COUNTER_NOTICES);
-  uint32_t& told = kept(queue->counts[notice.iteration % kStarts][notice.counter]);
-  if (notice.steps > most(*queue, notice.counter) - told) {
+  uint32_t& told = kept(queue->counts[notice.iteration % kStarts][counter]);
+  // A scheduling pointer stays within its program.
+  const uint32_t most = counter == 0 ? queue->most_of_first : ~uint32_t{0};
+  if (notice.steps > most - told) {
     return fail_by(card, *queue, from, notice.counter, PEAL_PROGRAM_REASON_OVERFLOW);
   }
   told += notice.steps;
-  if (ahead == 0) wake_by_counter(card, *queue, notice.counter, told);
+  if (ahead == 0) wake_by_counter(card, *queue, counter, told);
 }
 
 void pass_iterations(Queue& queue, uint32_t passes) {

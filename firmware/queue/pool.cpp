@@ -7,6 +7,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/group/member.h"
 #include "firmware/host/keys.h"
+#include "firmware/queue/gates.h"
 #include "firmware/queue/list.h"
 
 namespace peal::queue {
@@ -90,6 +91,7 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
   queue->origin.together = (request.mode & PEAL_PROGRAM_TOGETHER) != 0;
   queue->origin.posted = (request.mode & PEAL_PROGRAM_POSTED) != 0;
   queue->scheduled = request.scheduled;
+  queue->most_of_first = is_session(*queue) ? request.count - request.scheduled : ~uint32_t{0};
   uint16_t& bucket = bucket_of(card.queues, queue->member, queue->name);
   queue->next_named = bucket;
   bucket = static_cast<uint16_t>(queue->index + 1);

@@ -124,8 +124,7 @@ void task_over(Card& card, Ticket ticket, peal_status status, uint32_t rank) {
   PEAL_ASSERT(ticket.queue < CONFIG_QUEUES && ticket.task < kTasks);
   Queue& queue = kept(card.queues.queues[ticket.queue]);
   Task& task = kept(queue.tasks[ticket.task]);
-  PEAL_ASSERT(task.in_use);
-  task.in_use = false;
+  PEAL_ASSERT(task.next == kTaken);
   task.next = static_cast<uint16_t>(queue.ticket.task);
   queue.ticket.task = ticket.task;
   --queue.under_way;

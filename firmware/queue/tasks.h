@@ -49,7 +49,7 @@ enum class Issued : uint8_t {
 inline void take_task(Queue& queue, Task& task, uint32_t index,
                       const peal_descriptor& descriptor) {
   queue.ticket.task = task.next;
-  task.in_use = true;
+  task.next = kTaken;
   task.done = descriptor.done;
   task.index = index;
   task.rank = descriptor.rank;

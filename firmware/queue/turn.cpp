@@ -129,15 +129,16 @@ uint32_t scheduling_pointer(Queue& queue) {
     if (first == queue.fetched) return Then::kWaits;
     there = queue.fetched;
   }
-  const uint32_t* const counts = queue.counts[queue.origin.iteration % kStarts];
   const uint32_t scheduled = scheduling_pointer(queue);
-  uint32_t end = least(least(there, scheduled), first + *quota);
+  const uint32_t quota_end = first + *quota;
+  const uint32_t end = least(least(there, scheduled), quota_end);
   uint32_t at = first;
   Then then = Then::kGoesOn;
   bool completes = false;
-  for (; at < end; ++at) {
+  while (at < end) {
     const Known known = queue.known[at % kDescriptors];
     const peal_descriptor& descriptor = kept(queue.cache[at % kDescriptors]);
+    bool stretches = true;
     if (is_good_put(known.step)) {
       if (!has_task(queue)) {
         then = Then::kWaits;
@@ -148,34 +149,34 @@ uint32_t scheduling_pointer(Queue& queue) {
         break;
       }
       queue.gated = true;
-      continue;
-    }
-    if (known.step.way == Way::kWait) {
-      if (counts[descriptor.counter] < descriptor.threshold) {
+    } else if (known.step.way == Way::kWait) {
+      if (count_of(queue, descriptor.counter) < descriptor.threshold) {
         then = wait_for(queue, descriptor.counter, descriptor.threshold);
         break;
       }
       if (!queue.gated) queue.gated = peal_is_gate(&queue.shape, &descriptor) != 0;
-      continue;
-    }
-    completes = known.step.way == Way::kComplete;
-    if (completes) break;
-    if (known.step.way == Way::kTell) {
-      tell_own(Scope(scope), descriptor);
+    } else if (known.step.way == Way::kComplete) {
+      completes = true;
+      break;
     } else {
-      const Issued issued = issue_seldom(Scope(scope), at, known.step.way);
-      if (issued > Issued::kOver) {
-        then = left_by(card, issued);
-        break;
+      if (known.step.way == Way::kTell) {
+        tell_own(Scope(scope), descriptor);
+      } else {
+        const Issued issued = issue_seldom(Scope(scope), at, known.step.way);
+        if (issued > Issued::kOver) {
+          then = left_by(card, issued);
+          break;
+        }
+        queue.gated = true;
       }
-      queue.gated = true;
+      // It may have told the scheduling pointer, or have told too much.
+      stretches = !is_session(queue) && queue.issuing;
     }
-    // It may have told the scheduling pointer, or have told too much.
-    if (is_session(queue) || !queue.issuing) end = at + 1;
+    count(card, PEAL_COUNTER_DESCRIPTORS);
+    queue.consumer = ++at;
+    if (!stretches) break;
   }
-  queue.consumer = at;
-  *quota -= at - first;
-  count(card, PEAL_COUNTER_DESCRIPTORS, at - first);
+  *quota = quota_end - at;
   if (then != Then::kGoesOn || *quota == 0) return then;
   if (at == scheduled && at < queue.fetched) {
     completes = queue.known[at % kDescriptors].step.way == Way::kComplete;
@@ -304,9 +305,10 @@ void take_turns(Card& card) {
   QueuePool& pool = card.queues;
   if (pool.gone) look_after_queues(card);
   pool.patient = 0;
+  card.due.queues = false;
   // Those that are listed meanwhile have theirs in the next turn.
   for (uint16_t next = take_listed(pool); next != 0;) {
-    Queue& queue = kept(pool.queues[next - 1]);
+    Queue& queue = queue_at(pool, next);
     next = queue.next;
     queue.listed = false;
     if (!queue.in_use) continue;
@@ -320,7 +322,6 @@ void take_turns(Card& card) {
       context_try_close(card, context);
     }
   }
-  card.due.queues = pool.listed > 0;
 }
 
 void expect_turn(Card& card) {
