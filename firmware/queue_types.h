@@ -144,8 +144,6 @@ struct Queue {
   uint16_t generation;
   uint16_t index;
   uint16_t name;                  // by which other ranks' descriptors know it
-  uint16_t next;                  // of those that have something to do: index plus one
-  uint16_t next_named;            // of its bucket: index plus one
   uint16_t tells[kToldPrograms];  // names of other programs that descriptors seen so far tell
   uint16_t awaited;
   uint16_t held_count;
@@ -155,6 +153,8 @@ struct Queue {
   uint32_t key;  // of the program, held
   HostAddress program;
   peal_program_shape shape;
+  Queue* next;             // of those that have something to do
+  Queue* next_named;       // of its bucket
   uint32_t tellable;       // so many counters; none before their sources are known
   uint32_t most_of_first;  // that counter 0 may come to
   uint32_t scheduled;      // session mode: how far, at the beginning of each iteration
@@ -194,10 +194,10 @@ struct QueuePool {
   uint16_t in_use;
   uint16_t listed;   // how many have something to do
   uint16_t patient;  // of those: the last turn had no record for what they ask for
-  uint16_t first;    // of those, in the order in which they are served: index plus one
-  uint16_t last;
-  uint16_t named[CONFIG_QUEUES];  // buckets, by their names: index plus one
-  uint16_t failed_top;            // all behind them are not in use
+  uint16_t failed_top;  // all behind them are not in use
+  Queue* first;         // of those that have something to do, in the order in which they are served
+  Queue* last;
+  Queue* named[CONFIG_QUEUES];  // buckets, by their names
   FailedIterations failed[kFailures];
   Queue queues[CONFIG_QUEUES];
 };

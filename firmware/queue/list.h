@@ -3,7 +3,6 @@
 // them: turn.h does the rest at the end of the card's entry point.
 #pragma once
 
-#include "firmware/base/kept.h"
 #include "firmware/card_types.h"
 
 namespace peal::queue {
@@ -13,14 +12,13 @@ inline void wake(Card& card, Queue& queue) {
   QueuePool& pool = card.queues;
   queue.listed = true;
   card.due.queues = true;
-  queue.next = 0;
-  const auto name = static_cast<uint16_t>(queue.index + 1);
-  if (pool.first == 0) {
-    pool.first = name;
+  queue.next = nullptr;
+  if (pool.first == nullptr) {
+    pool.first = &queue;
   } else {
-    pool.queues[pool.last - 1].next = name;
+    pool.last->next = &queue;
   }
-  pool.last = name;
+  pool.last = &queue;
   ++pool.listed;
 }
 
@@ -40,10 +38,10 @@ inline void wake_by_task(Card& card, Queue& queue) {
 }
 
 // The first of all that are listed, which are not any more, but for what they say: whoever goes from
-// one to the next says so of each. Zero: there is none.
-inline uint16_t take_listed(QueuePool& pool) {
-  const uint16_t first = pool.first;
-  pool.first = 0;
+// one to the next says so of each. Null: there is none.
+inline Queue* take_listed(QueuePool& pool) {
+  Queue* const first = pool.first;
+  pool.first = nullptr;
   pool.listed = 0;
   return first;
 }

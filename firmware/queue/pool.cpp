@@ -92,9 +92,9 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
   queue->origin.posted = (request.mode & PEAL_PROGRAM_POSTED) != 0;
   queue->scheduled = request.scheduled;
   queue->most_of_first = is_session(*queue) ? request.count - request.scheduled : ~uint32_t{0};
-  uint16_t& bucket = bucket_of(card.queues, queue->member, queue->name);
+  Queue*& bucket = bucket_of(card.queues, queue->member, queue->name);
   queue->next_named = bucket;
-  bucket = static_cast<uint16_t>(queue->index + 1);
+  bucket = queue;
   queue->ticket = {
       .owner = p2p::Owner::kQueue, .queue = queue->index, .task = 0, .cookie = 0};
   for (uint32_t task = 0; task < kTasks; ++task) {
@@ -131,8 +131,8 @@ peal_status free_program(Card& card, ContextId context, uint32_t handle) {
 void release(Card& card, Queue& queue) {
   PEAL_ASSERT(is_quiet(queue));
   let_go_of_key(card, queue.key);
-  uint16_t* link = &bucket_of(card.queues, queue.member, queue.name);
-  while (*link != queue.index + 1) link = &card.queues.queues[*link - 1].next_named;
+  Queue** link = &bucket_of(card.queues, queue.member, queue.name);
+  while (*link != &queue) link = &(*link)->next_named;
   *link = queue.next_named;
   queue.in_use = false;
   --card.queues.in_use;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "abi/admin.h"
-#include "firmware/base/kept.h"
 #include "firmware/card_types.h"
 
 namespace peal::queue {
@@ -14,25 +13,19 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
 // BUSY while a start is not over.
 peal_status free_program(Card& card, ContextId context, uint32_t handle);
 
-// By its name in lists, which is its index plus one.
-inline Queue& queue_at(QueuePool& pool, uint16_t name) {
-  return kept(pool.queues[size_t{name} - 1]);
-}
-
 // The queue if it is the member's, else null.
 Queue* find_queue(Card& card, const Member& member, uint32_t handle);
-inline uint16_t& bucket_of(QueuePool& pool, uint32_t member, uint16_t name) {
+inline Queue*& bucket_of(QueuePool& pool, uint32_t member, uint16_t name) {
   return pool.named[(member + name) % CONFIG_QUEUES];
 }
 // By the name that other ranks know; null: there is none.
 inline Queue* find_named(Card& card, const Member& member, uint16_t name) {
   const uint32_t handle = member.membership.handle;
-  for (uint16_t each = bucket_of(card.queues, handle, name); each != 0;) {
-    Queue& queue = queue_at(card.queues, each);
-    if (queue.name == name && queue.member == handle) return &queue;
-    each = queue.next_named;
+  Queue* each = bucket_of(card.queues, handle, name);
+  while (each != nullptr && (each->name != name || each->member != handle)) {
+    each = each->next_named;
   }
-  return nullptr;
+  return each;
 }
 
 // Does anything that is under way refer to the queue?

@@ -307,8 +307,8 @@ void take_turns(Card& card) {
   pool.patient = 0;
   card.due.queues = false;
   // Those that are listed meanwhile have theirs in the next turn.
-  for (uint16_t next = take_listed(pool); next != 0;) {
-    Queue& queue = queue_at(pool, next);
+  for (Queue* next = take_listed(pool); next != nullptr;) {
+    Queue& queue = *next;
     next = queue.next;
     queue.listed = false;
     if (!queue.in_use) continue;
