@@ -63,7 +63,7 @@ enum class Owner : uint16_t {
 // Whose a request is; handed back when it is over.
 struct Ticket {
   Owner owner;
-  uint16_t queue;   // of kQueue, as `task`: where its task is
+  uint16_t queue;  // of kQueue, as `task`: where its task is
   uint32_t task;
   uint64_t cookie;  // of kHost
 };
@@ -78,6 +78,8 @@ struct Origin {
   bool posted;
   bool together;  // its starts fail together
 };
+
+inline constexpr Origin kNoProgram = {};
 
 enum class Kind : uint8_t { kFree, kPut, kSend, kReceive, kGet, kServe, kFence };
 

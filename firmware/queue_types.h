@@ -133,9 +133,9 @@ struct Queue {
   bool fetching;  // a DMA brings descriptors
   bool gated;     // this pass took as long as a message, at least
   bool listed;
-  bool doomed;    // its group is over: all starts end with `doom`
-  bool leaving;   // so is its member: free when it is quiet
-  bool told;      // the group knows of `failure`, or need not
+  bool doomed;   // its group is over: all starts end with `doom`
+  bool leaving;  // so is its member: free when it is quiet
+  bool told;     // the group knows of `failure`, or need not
   uint8_t tells_count;
   Sources sources_phase;
   Awaits awaits;
@@ -192,8 +192,8 @@ struct QueuePool {
   Timer failure_timer;  // armed while some peer has not answered
   bool gone;            // some member died or went, or a key: queues are looked after
   uint16_t in_use;
-  uint16_t listed;   // how many have something to do
-  uint16_t patient;  // of those: the last turn had no record for what they ask for
+  uint16_t listed;      // how many have something to do
+  uint16_t patient;     // of those: the last turn had no record for what they ask for
   uint16_t failed_top;  // all behind them are not in use
   Queue* first;         // of those that have something to do, in the order in which they are served
   Queue* last;

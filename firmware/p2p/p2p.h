@@ -66,8 +66,7 @@ struct Fence {
 // start_signal(): sending.h
 [[nodiscard]] bool start_get(Card& card, Member& member, const Get& get, Ticket ticket);
 [[nodiscard]] bool start_send(Card& card, Member& member, const Send& send, Ticket ticket);
-[[nodiscard]] bool start_receive(Card& card, Member& member, const Receive& receive,
-                                 Ticket ticket);
+[[nodiscard]] bool start_receive(Card& card, Member& member, const Receive& receive, Ticket ticket);
 // Over when all puts of this member that were started before are.
 [[nodiscard]] bool start_fence(Card& card, Member& member, const Fence& fence, Ticket ticket);
 

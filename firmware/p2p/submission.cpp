@@ -78,8 +78,6 @@ peal_status check_own(Card& card, ContextId context, const peal_submission& entr
                      entry.block_bytes, reads ? PEAL_ACCESS_READ : PEAL_ACCESS_WRITE, address);
 }
 
-constexpr Origin kNoProgram = {};
-
 bool start_entry(Card& card, Member& member, const peal_submission& entry,
                  const HostAddress& address, uint32_t key) {
   const Ticket ticket = {Owner::kHost, 0, 0, entry.cookie};
@@ -101,7 +99,9 @@ bool start_entry(Card& card, Member& member, const peal_submission& entry,
       what.bytes = bytes;
       what.key = key;
       what.remote_key = entry.receive_key;
-      return start_put(card, member, {.what = what, .origin = kNoProgram, .region = address.region, .index = 0}, ticket);
+      return start_put(card, member,
+                       {.what = what, .origin = kNoProgram, .region = address.region, .index = 0},
+                       ticket);
     }
     case PEAL_OPERATION_GET:
       return start_get(card, member,

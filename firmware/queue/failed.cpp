@@ -283,8 +283,8 @@ bool tell_failure(const Scope& scope) {
     queue.told = true;
     return true;
   }
-  News news =
-      news_of(queue, member.membership, queue.origin.iteration, start.first + uint64_t{start.passes});
+  News news = news_of(queue, member.membership, queue.origin.iteration,
+                      start.first + uint64_t{start.passes});
   bool noted = note(card, member, news, kNoPeer) != Noted::kNoRoom;
   // Who waits for this program to tell another one waits in vain, too.
   for (uint32_t i = 0; i < queue.tells_count && noted; ++i) {
@@ -303,8 +303,8 @@ bool tell_failure(const Scope& scope) {
 }
 
 void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why) {
-  (void)note_own(card, card.members[queue.member & 0xffff], {queue.name, queue.origin.together, iteration},
-                 why);
+  (void)note_own(card, card.members[queue.member & 0xffff],
+                 {queue.name, queue.origin.together, iteration}, why);
 }
 
 bool fail_posted(Card& card, const p2p::RefusedPut& refused) {

@@ -152,8 +152,10 @@ void on_descriptors(Card& card, Queue& queue, uint32_t entries, bool ok) {
   const uint32_t end = first + entries;
   const uint32_t puts_end = gone ? first : least(end, shape.count - 2);
   uint32_t at = first;
+  // (All of the cache: what came before is there no more.)
   const uint32_t before = (first - 1) % kDescriptors;
-  if (first != 0 && first < puts_end && is_good_put(queue.known[before].step)) {
+  const bool is_there = first != 0 && entries < kDescriptors;
+  if (is_there && first < puts_end && is_good_put(queue.known[before].step)) {
     at += go_on(queue, before, first % kDescriptors, puts_end - first);
   }
   while (at < end) {

@@ -95,8 +95,7 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
   Queue*& bucket = bucket_of(card.queues, queue->member, queue->name);
   queue->next_named = bucket;
   bucket = queue;
-  queue->ticket = {
-      .owner = p2p::Owner::kQueue, .queue = queue->index, .task = 0, .cookie = 0};
+  queue->ticket = {.owner = p2p::Owner::kQueue, .queue = queue->index, .task = 0, .cookie = 0};
   for (uint32_t task = 0; task < kTasks; ++task) {
     queue->tasks[task].next = task + 1 < kTasks ? static_cast<uint16_t>(task + 1) : kNoTask;
   }

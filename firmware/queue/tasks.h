@@ -43,11 +43,8 @@ enum class Issued : uint8_t {
       queue.known[index % kDescriptors].step.good || check_named(scope, index, descriptor);
   return good ? Issued::kYes : Issued::kFailed;
 }
-[[nodiscard]] inline Task& next_task(Queue& queue) {
-  return kept(queue.tasks[queue.ticket.task]);
-}
-inline void take_task(Queue& queue, Task& task, uint32_t index,
-                      const peal_descriptor& descriptor) {
+[[nodiscard]] inline Task& next_task(Queue& queue) { return kept(queue.tasks[queue.ticket.task]); }
+inline void take_task(Queue& queue, Task& task, uint32_t index, const peal_descriptor& descriptor) {
   queue.ticket.task = task.next;
   task.next = kTaken;
   task.done = descriptor.done;
@@ -61,8 +58,7 @@ inline void take_task(Queue& queue, Task& task, uint32_t index,
                                                         const peal_descriptor& descriptor,
                                                         RegionId region) {
   auto& [card, member, queue] = scope;
-  const Put put = {
-      .what = descriptor, .origin = queue.origin, .region = region, .index = index};
+  const Put put = {.what = descriptor, .origin = queue.origin, .region = region, .index = index};
   Task& task = next_task(queue);
   if (!card.queues.network->put(card, member, put, queue.ticket)) return false;
   take_task(queue, task, index, descriptor);

@@ -138,7 +138,7 @@ uint32_t scheduling_pointer(Queue& queue) {
   while (at < end) {
     const Known known = queue.known[at % kDescriptors];
     const peal_descriptor& descriptor = kept(queue.cache[at % kDescriptors]);
-    bool stretches = true;
+    bool goes_on = true;
     if (is_good_put(known.step)) {
       if (!has_task(queue)) {
         then = Then::kWaits;
@@ -169,12 +169,15 @@ uint32_t scheduling_pointer(Queue& queue) {
         }
         queue.gated = true;
       }
-      // It may have told the scheduling pointer, or have told too much.
-      stretches = !is_session(queue) && queue.issuing;
+      // It may have moved the scheduling pointer on, or have told too much.
+      goes_on = !is_session(queue) && queue.issuing;
     }
     count(card, PEAL_COUNTER_DESCRIPTORS);
     queue.consumer = ++at;
-    if (!stretches) break;
+    if (!goes_on) {
+      *quota = quota_end - at;
+      return Then::kGoesOn;
+    }
   }
   *quota = quota_end - at;
   if (then != Then::kGoesOn || *quota == 0) return then;

@@ -93,8 +93,10 @@ TEST_F(Copying, TheQueueIsToldWhenTheBytesAreThere) {
   what.remote_key = target.key;
   ++bench.card().contexts[bench.context()].outstanding;
   Member& own = *find_member(bench.card(), member.handle());
-  ASSERT_TRUE(p2p::start_put(bench.card(), own, {.what = what, .region = source.region},
-                             {p2p::Owner::kHost, 0, 0, 7}));
+  ASSERT_TRUE(
+      p2p::start_put(bench.card(), own,
+                     {.what = what, .origin = p2p::kNoProgram, .region = source.region, .index = 0},
+                     {p2p::Owner::kHost, 0, 0, 7}));
   bench.finish_dma();
   const auto before = bench.counters();
   bench.finish_dma();

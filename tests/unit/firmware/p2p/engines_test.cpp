@@ -35,9 +35,10 @@ class Engines : public PointToPoint {
     what.offset = what.remote_offset = there;
     what.bytes = bytes;
     what.remote_key = to[other].key;
-    EXPECT_TRUE(p2p::start_put(bench.card(), member_of(rank),
-                               {.what = what, .region = from[rank].region, .engine = engine},
-                               ticket(cookie)));
+    EXPECT_TRUE(p2p::start_put(
+        bench.card(), member_of(rank),
+        {.what = what, .origin = {.engine = engine}, .region = from[rank].region, .index = 0},
+        ticket(cookie)));
     p2p::advance(bench.card());
     return cookie;
   }

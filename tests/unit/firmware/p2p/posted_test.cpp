@@ -26,7 +26,7 @@ class Posted : public TalkTest {
   bool signal(uint64_t iteration = 4) {
     const peal_descriptor what = told();
     return p2p::start_signal(bench.card(), own(),
-                             {.what = what, .iteration = iteration, .engine = 0});
+                             {.what = what, .origin = {.iteration = iteration}});
   }
   void put(uint64_t cookie, uint64_t bytes, uint16_t program = kProgram) {
     peal_descriptor what = told();
@@ -36,10 +36,8 @@ class Posted : public TalkTest {
     ++bench.card().contexts[bench.context()].outstanding;
     ASSERT_TRUE(p2p::start_put(bench.card(), own(),
                                {.what = what,
+                                .origin = {.iteration = 4, .slot = program, .posted = true},
                                 .region = send.region,
-                                .iteration = 4,
-                                .program = program,
-                                .posted = true,
                                 .index = 3},
                                {p2p::Owner::kHost, 0, 0, cookie}));
   }

@@ -33,29 +33,20 @@ class PlayedNetwork {
   Knob refuse;
   uint32_t unreachable = PEAL_NO_RANK;
 
-  static constexpr queue::Network kFunctions = {
-      .reaches = [](const Member&, Rank rank) { return rank != playing->unreachable; },
-      .put = [](Card&, Member&, const queue::Put& put,
-                queue::Ticket ticket) { return playing->start(text_of(put), ticket); },
-      .signal = [](Card&, const Member&,
-                   const queue::Signal& signal) { return playing->at_once(signal); },
-      .send = [](Card&, Member&, const queue::Send& send,
-                 queue::Ticket ticket) { return playing->start(text_of(send), ticket); },
-      .receive = [](Card&, Member&, const queue::Receive& receive,
-                    queue::Ticket ticket) { return playing->start(text_of(receive), ticket); },
-      .give_up = [](Card&, uint16_t) { ++playing->given_up; },
-      .throw_away = [](Card&, Member&) {},
-      .is_landing = [](const Card&, const Member&, uint16_t, uint64_t,
-                       uint64_t) { return playing->lands; }};
-
   uint32_t given_up = 0;  // so often
   bool lands = false;     // bytes that others have put
   bool signals_at_once = false;
 
- private:
   static inline PlayedNetwork* playing = nullptr;
 
-  bool at_once(const queue::Signal& signal) {
+  template <typename Asked>
+  bool start(const Asked& asked, queue::Ticket ticket) {
+    if (refuse.hit()) return false;
+    log += text_of(asked) + "\n";
+    tickets.push_back(ticket);
+    return true;
+  }
+  bool start_at_once(const queue::Signal& signal) {
     if (!signals_at_once) return false;
     log += text_of({.what = signal.what, .origin = signal.origin, .region = {}, .index = 0}) +
            " at once\n";
@@ -68,6 +59,8 @@ class PlayedNetwork {
     return "receive " + range(receive.to, receive.bytes) + " from " +
            rank_and_tag(receive.from, receive.tag);
   }
+
+ private:
   static std::string text_of(const queue::Put& put) {
     const peal_descriptor& what = put.what;
     std::string text =
@@ -81,12 +74,6 @@ class PlayedNetwork {
     }
     return text;
   }
-  bool start(const std::string& text, queue::Ticket ticket) {
-    if (refuse.hit()) return false;
-    log += text + "\n";
-    tickets.push_back(ticket);
-    return true;
-  }
   static std::string range(const HostAddress& memory, uint64_t bytes) {
     return std::to_string(memory.offset) + ".." + std::to_string(memory.offset + bytes);
   }
@@ -98,6 +85,23 @@ class PlayedNetwork {
            std::to_string(notice.steps) + " of " + std::to_string(notice.iteration);
   }
 };
+
+inline constexpr queue::Network kPlayed = {
+    .reaches = [](const Member&, Rank rank) { return rank != PlayedNetwork::playing->unreachable; },
+    .put = [](Card&, Member&, const queue::Put& put,
+              queue::Ticket ticket) { return PlayedNetwork::playing->start(put, ticket); },
+    .signal =
+        [](Card&, const Member&, const queue::Signal& signal) {
+          return PlayedNetwork::playing->start_at_once(signal);
+        },
+    .send = [](Card&, Member&, const queue::Send& send,
+               queue::Ticket ticket) { return PlayedNetwork::playing->start(send, ticket); },
+    .receive = [](Card&, Member&, const queue::Receive& receive,
+                  queue::Ticket ticket) { return PlayedNetwork::playing->start(receive, ticket); },
+    .give_up = [](Card&, uint16_t) { ++PlayedNetwork::playing->given_up; },
+    .throw_away = [](Card&, Member&) {},
+    .is_landing = [](const Card&, const Member&, uint16_t, uint64_t,
+                     uint64_t) { return PlayedNetwork::playing->lands; }};
 
 // A program as a host writes it.
 struct WrittenProgram {
@@ -164,7 +168,7 @@ class QueueTest : public CardTest {
 
   QueueTest()
       : CardTest(on_card()), data(bench.add_memory("data", 4096)), member(bench.join(4, kOwn)) {
-    queue::use_network(bench.card(), PlayedNetwork::kFunctions);
+    queue::use_network(bench.card(), kPlayed);
     bench.port.log_dma = false;
   }
 
