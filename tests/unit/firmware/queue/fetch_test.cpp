@@ -416,6 +416,45 @@ TEST_F(Fetch, AKeyThatGoesWhileMoreIsFetchedIsFound) {
   EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at " + std::to_string(waits + 1) + " key\n");
 }
 
+// A run that fills the cache has overwritten what came before it: a held put kept all places.
+TEST_F(Fetch, ARunThatFillsTheCacheGoesOnWithNothing) {
+  constexpr uint32_t kCache = queue::kDescriptors;
+  WrittenProgram program;
+  program.sources = {3};
+  program.put(2, 8, data.key).threshold = 1;
+  for (uint32_t i = 1; i < kCache; ++i) program.put(2, 8, data.key);
+  for (uint32_t i = 0; i < kCache; ++i) {
+    peal_descriptor& bad = program.put(2, 8, data.key);
+    bad.queue = 7;
+    bad.counter = PEAL_PROGRAM_COUNTERS_MAX;
+    bad.steps = 1;
+  }
+  commit(program.end());
+  start(program, 0);
+  for (uint32_t i = 0; i + 1 < kCache; ++i) over(i);
+  log();
+  notice(3, 0, 1, 0);
+  over(kCache - 1);
+  EXPECT_EQ(log(), "put 0..8 to 2:99+0\n" + bad(std::to_string(kCache) + " counter"));
+}
+
+// What goes on with a put is within that put's memory, whatever was looked at since.
+TEST_F(Fetch, WhatGoesOnStaysWithinThatMemory) {
+  constexpr uint32_t kRun = queue::kDescriptors / 2;
+  const Memory less = bench.add_memory("less", 16);
+  WrittenProgram program;
+  for (uint32_t i = 0; i < kRun; ++i) program.put(2, 8, less.key);
+  for (uint32_t i = 0; i < kRun; ++i) program.put(2, 8, data.key);
+  for (uint32_t i = 0; i < kRun; ++i) program.put(2, 8, less.key);
+  for (uint32_t i = 0; i < kRun; ++i) program.put(2, 8, less.key).offset = 64;
+  commit(program.end());
+  start(program, 0);
+  for (uint32_t i = 0; i < 3 * kRun; ++i) over(i);
+  const std::string text = log();
+  EXPECT_EQ(text.substr(text.rfind('\n', text.size() - 2) + 1),
+            bad(std::to_string(3 * kRun) + " bounds"));
+}
+
 TEST_F(Fetch, WhatWasWrongMayBeMended) {
   WrittenProgram program;
   program.put(2, 8, 0x777);
