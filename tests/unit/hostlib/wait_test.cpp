@@ -89,7 +89,7 @@ TEST(Wait, ThreadsThatRepeatACallWithATable) {
       threads.emplace_back([group, memory] {
         const size_t bytes = 10;
         const size_t offset = 20;
-        for (int i = 0; i < 2000; i++) {
+        for (int i = 0; i < 200; i++) {
           peal_request* request = nullptr;
           ASSERT_EQ(peal_iallgatherv(group, PEAL_IN_PLACE, memory, &bytes, &offset, &request),
                     PEAL_OK)
