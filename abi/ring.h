@@ -30,20 +30,30 @@ PEAL_RING_INLINE uint64_t peal_ring_word(const void *entry, int i)
 	return word;
 }
 
-/* Word by word from where it is: a loop, or a copy of the entry first, would take twice the instructions. */
-PEAL_RING_INLINE void peal_ring_store_entry(void *slot, const void *entry, uint8_t phase)
+PEAL_RING_INLINE void peal_ring_store_word(void *slot, int i, uint64_t word)
 {
-	uint64_t *to = (uint64_t *)slot;
+	__atomic_store_n((uint64_t *)slot + i, word, __ATOMIC_RELAXED);
+}
+
+/* All but the words 1 and 2, the last of them with the phase. Word by word from where it is: a loop, or a copy of the
+ * entry first, would take twice the instructions. */
+PEAL_RING_INLINE void peal_ring_store_others(void *slot, const void *entry, uint8_t phase)
+{
 	uint64_t last = peal_ring_word(entry, 7) & 0x00ffffffffffffffu;
 
-	__atomic_store_n(&to[0], peal_ring_word(entry, 0), __ATOMIC_RELAXED);
-	__atomic_store_n(&to[1], peal_ring_word(entry, 1), __ATOMIC_RELAXED);
-	__atomic_store_n(&to[2], peal_ring_word(entry, 2), __ATOMIC_RELAXED);
-	__atomic_store_n(&to[3], peal_ring_word(entry, 3), __ATOMIC_RELAXED);
-	__atomic_store_n(&to[4], peal_ring_word(entry, 4), __ATOMIC_RELAXED);
-	__atomic_store_n(&to[5], peal_ring_word(entry, 5), __ATOMIC_RELAXED);
-	__atomic_store_n(&to[6], peal_ring_word(entry, 6), __ATOMIC_RELAXED);
-	__atomic_store_n(&to[7], last | (uint64_t)phase << 56, __ATOMIC_RELEASE);
+	peal_ring_store_word(slot, 0, peal_ring_word(entry, 0));
+	peal_ring_store_word(slot, 3, peal_ring_word(entry, 3));
+	peal_ring_store_word(slot, 4, peal_ring_word(entry, 4));
+	peal_ring_store_word(slot, 5, peal_ring_word(entry, 5));
+	peal_ring_store_word(slot, 6, peal_ring_word(entry, 6));
+	__atomic_store_n((uint64_t *)slot + 7, last | (uint64_t)phase << 56, __ATOMIC_RELEASE);
+}
+
+PEAL_RING_INLINE void peal_ring_store_entry(void *slot, const void *entry, uint8_t phase)
+{
+	peal_ring_store_word(slot, 1, peal_ring_word(entry, 1));
+	peal_ring_store_word(slot, 2, peal_ring_word(entry, 2));
+	peal_ring_store_others(slot, entry, phase);
 }
 
 /* 1 and a copy when the entry carries the expected phase, else 0. The copy is the only read. */
@@ -92,20 +102,30 @@ PEAL_RING_INLINE void peal_host_ring_init(struct peal_host_ring *ring, void *win
 	ring->completion_head = 0;
 }
 
-/* 1 when published, 0 when the ring is full. After a 1, ring the doorbell if peal_host_ring_card_sleeps(). */
-PEAL_RING_INLINE int peal_host_ring_submit(struct peal_host_ring *ring,
-					   const struct peal_submission *entry)
+/* 1 when published, 0 when the ring is full. After a 1, ring the doorbell if peal_host_ring_card_sleeps(). The entry's
+ * own sequence and cookie are not looked at, so that what was posted before need not be written to be posted anew. */
+PEAL_RING_INLINE int peal_host_ring_submit_as(struct peal_host_ring *ring,
+					      const struct peal_submission *entry, uint64_t sequence,
+					      uint64_t cookie)
 {
 	uint64_t tail = ring->submission_tail;
 	uint64_t head = __atomic_load_n(&ring->card->indices.submission_head, __ATOMIC_ACQUIRE);
+	void *slot = &ring->submissions[tail & (ring->entries - 1)];
 
 	if (tail - head >= ring->entries)
 		return 0;
-	peal_ring_store_entry(&ring->submissions[tail & (ring->entries - 1)], entry,
-			      peal_ring_phase(tail, ring->entries));
+	peal_ring_store_word(slot, 1, sequence);
+	peal_ring_store_word(slot, 2, cookie);
+	peal_ring_store_others(slot, entry, peal_ring_phase(tail, ring->entries));
 	ring->submission_tail = tail + 1;
 	__atomic_store_n(&ring->host->submission_tail.value, tail + 1, __ATOMIC_RELEASE);
 	return 1;
+}
+
+PEAL_RING_INLINE int peal_host_ring_submit(struct peal_host_ring *ring,
+					   const struct peal_submission *entry)
+{
+	return peal_host_ring_submit_as(ring, entry, entry->sequence, entry->cookie);
 }
 
 PEAL_RING_INLINE int peal_host_ring_card_sleeps(struct peal_host_ring *ring)

@@ -204,8 +204,7 @@ peal_error make_part_tables(peal_group& group) {
   Allocation memory;
   const peal_error error = group.context->transport->allocate(
       PartTables::bytes_of(group.outstanding_max, parts), &memory);
-  if (error == PEAL_OK)
-    group.part_tables.make(memory, group.outstanding_max, parts, group.destroy_request);
+  if (error == PEAL_OK) group.part_tables.make(memory, group.outstanding_max, parts);
   return error;
 }
 
@@ -249,6 +248,7 @@ void write_table(const peal_group& group, const PartsCall& call, peal_part* part
 
 void use_table(peal_group& group, const PartsCall& call, uint32_t table, Posting* posting) {
   write_table(group, call, group.part_tables.at(table));
+  posting->member = group.member;
   posting->parts_key = group.part_tables.key();
   posting->parts_offset = group.part_tables.offset(table);
 }
@@ -267,16 +267,22 @@ peal_error describe_posting(peal_group& group, const PartsCall& call, Posting* p
       [](const peal_request& user, uint64_t cookie) { return is_pending(user, cookie); });
 }
 
+// Whose the table and the posted request are; the latter is nobody's if `request` is null.
+[[gnu::always_inline]] inline void note_user(PartTables::Table& table, peal_request& made,
+                                             uint64_t cookie, peal_request** request) {
+  table.user = &made;
+  table.cookie = cookie;
+  made.detached = request == nullptr;
+  if (request != nullptr) *request = &made;
+}
+
 // There is room.
-[[gnu::always_inline]] inline peal_error submit_with(peal_group& group, PartTables::Table& table,
-                                                     Posting& posting, peal_request** request) {
+peal_error submit_with(peal_group& group, PartTables::Table& table, Posting& posting,
+                       peal_request** request) {
   peal_request* made = nullptr;
   const peal_error error = submit_in_room(group, posting, &made);
   if (error != PEAL_OK) return error;
-  table.user = made;
-  table.cookie = cookie_of(*made);
-  made->detached = request == nullptr;
-  if (request != nullptr) *request = made;
+  note_user(table, *made, cookie_of(*made), request);
   return PEAL_OK;
 }
 
@@ -297,18 +303,15 @@ peal_error post_anew(peal_group& group, const PartsCall& call, peal_request** re
 // The table that is free, if it was written for this call and there is room; else null.
 [[gnu::always_inline]] inline PartTables::Table* known_table(peal_group& group,
                                                              const PartsCall& call) {
-  if (!group.part_tables.made() || !has_room(group)) [[unlikely]]
+  if (!has_room(group)) [[unlikely]]
     return nullptr;
   PartTables::Table& table = free_table(group);
   return table.shape.is_of(call, memory_version(*group.context)) ? &table : nullptr;
 }
 
-// What is not known is a copy: a call that somebody might point to would have to lie in memory.
-[[gnu::always_inline]] inline peal_error post_call(peal_group& group, const PartsCall& call,
-                                                   peal_request** request) {
+peal_error post_call(peal_group& group, const PartsCall& call, peal_request** request) {
   PartTables::Table* const table = known_table(group, call);
-  if (table == nullptr) [[unlikely]]
-    return post_anew(group, PartsCall(call), request);
+  if (table == nullptr) return post_anew(group, call, request);
   return submit_with(group, *table, table->shape.posting(), request);
 }
 
@@ -414,29 +417,85 @@ template <auto describe, typename... Arguments>
   return error;
 }
 
-// Calls without offsets share no registers with those that have some: each is a function of
-// its own, with the arguments of the call that jumps to it. (But an alltoallv without any, whose
-// arguments do not all come in registers: it is part of its call.)
-[[gnu::noinline]] peal_error start_allgatherv(peal_group* group, const void* send, void* receive,
-                                              const size_t* bytes, const size_t* /*offsets*/,
-                                              peal_request** request) {
-  return start<allgatherv>("peal_iallgatherv", group, request, send, receive, bytes, nullptr);
+// How post_again() ends seldom.
+[[gnu::cold, gnu::noinline]] peal_error refuse_and_unlock(peal_context& context,
+                                                          peal_request** request) {
+  const std::lock_guard lock(context.mutex, std::adopt_lock);
+  if (request != nullptr) *request = nullptr;
+  return refuse_full_ring(context);
 }
-[[gnu::noinline]] peal_error start_allgatherv_at(peal_group* group, const void* send, void* receive,
-                                                 const size_t* bytes, const size_t* offsets,
-                                                 peal_request** request) {
-  return start<allgatherv>("peal_iallgatherv", group, request, send, receive, bytes, offsets);
+[[gnu::cold, gnu::noinline]] peal_error wake_card_and_unlock(peal_context& context) {
+  return guarded([&] {
+    const std::lock_guard lock(context.mutex, std::adopt_lock);
+    wake_card(context);
+    return PEAL_OK;
+  });
+}
+[[gnu::cold, gnu::noinline]] peal_error wake_next(peal_context& context) {
+  context.mutex.wake_one();
+  return PEAL_OK;
 }
 
-[[gnu::noinline]] peal_error start_alltoallv_at(peal_group* group, const void* send,
-                                                const size_t* send_bytes,
-                                                const size_t* send_offsets, void* receive,
-                                                const size_t* receive_bytes,
-                                                const size_t* receive_offsets,
-                                                peal_request** request) {
-  return start<alltoallv>("peal_ialltoallv", group, request, send, send_bytes, send_offsets,
-                          receive, receive_bytes, receive_offsets);
+// Posts what this table was written for. There is room, and the lock is held, which this gives
+// back.
+[[gnu::always_inline]] inline peal_error post_again(peal_group& group, PartTables::Table& table,
+                                                    peal_request** request) {
+  peal_context& context = *group.context;
+  peal_request& made = *context.free_requests;
+  peal_request* const next_free = made.next_free;
+  const uint64_t sequence = group.next_sequence;
+  const uint64_t cookie = cookie_of(made);
+  if (!post_unheard(group, table.shape.posting(), sequence, made)) [[unlikely]]
+    return refuse_and_unlock(context, request);
+  context.free_requests = next_free;
+  group.next_sequence = sequence + 1;
+  note_user(table, made, cookie, request);
+  if (peal_host_ring_card_sleeps(&context.ring) != 0) [[unlikely]]
+    return wake_card_and_unlock(context);
+  return context.mutex.release() ? wake_next(context) : PEAL_OK;
 }
+
+// The calls that do not wait, of operations whose blocks differ in length. Nearly always the lock
+// is free and a table written. For that case nothing is called that returns here, or up to eight
+// arguments would be saved before it: what else there may be is a function of the same arguments,
+// which is jumped to (tools/host-cost).
+template <const char* name, auto describe, typename = decltype(describe)>
+struct StartParts;
+template <const char* name, auto describe, typename... Arguments>
+struct StartParts<name, describe, PartsCall (*)(const peal_group&, Arguments...)> {
+  [[gnu::always_inline]] static peal_error start(peal_group* group, Arguments... arguments,
+                                                 peal_request** request) {
+    if (group == nullptr || !group->context->guard.seems_own() || !group->context->mutex.try_lock())
+        [[unlikely]]
+      return start_as_any(group, arguments..., request);
+    PartTables::Table* const table = known_table(*group, describe(*group, arguments...));
+    if (table == nullptr) [[unlikely]]
+      return post_anew_and_unlock(group, arguments..., request);
+    return post_again(*group, *table, request);
+  }
+
+ private:
+  [[gnu::noinline]] static peal_error start_as_any(peal_group* group, Arguments... arguments,
+                                                   peal_request** request) {
+    return host::start<describe>(name, group, request, arguments...);
+  }
+  // The lock is held.
+  [[gnu::noinline]] static peal_error post_anew_and_unlock(peal_group* group,
+                                                           Arguments... arguments,
+                                                           peal_request** request) {
+    const peal_error error = guarded([&] {
+      const std::lock_guard lock(group->context->mutex, std::adopt_lock);
+      return post_anew(*group, describe(*group, arguments...), request);
+    });
+    if (error != PEAL_OK && request != nullptr) *request = nullptr;
+    return error;
+  }
+};
+
+constexpr char kIallgatherv[] = "peal_iallgatherv";
+constexpr char kIalltoallv[] = "peal_ialltoallv";
+using StartAllgatherv = StartParts<kIallgatherv, allgatherv>;
+using StartAlltoallv = StartParts<kIalltoallv, alltoallv>;
 
 template <auto describe, typename... Arguments>
 peal_error init(const char* name, peal_group* group, peal_request** request,
@@ -507,9 +566,7 @@ extern "C" peal_error peal_allgatherv(peal_group* group, const void* send, void*
 extern "C" peal_error peal_iallgatherv(peal_group* group, const void* send, void* receive,
                                        const size_t* bytes, const size_t* offsets,
                                        peal_request** request) {
-  return offsets == nullptr
-             ? host::start_allgatherv(group, send, receive, bytes, offsets, request)
-             : host::start_allgatherv_at(group, send, receive, bytes, offsets, request);
+  return host::StartAllgatherv::start(group, send, receive, bytes, offsets, request);
 }
 
 extern "C" peal_error peal_alltoallv(peal_group* group, const void* send, const size_t* send_bytes,
@@ -523,11 +580,8 @@ extern "C" peal_error peal_ialltoallv(peal_group* group, const void* send, const
                                       const size_t* send_offsets, void* receive,
                                       const size_t* receive_bytes, const size_t* receive_offsets,
                                       peal_request** request) {
-  if (send_offsets != nullptr || receive_offsets != nullptr) [[unlikely]]
-    return host::start_alltoallv_at(group, send, send_bytes, send_offsets, receive, receive_bytes,
-                                    receive_offsets, request);
-  return host::start<host::alltoallv>("peal_ialltoallv", group, request, send, send_bytes, nullptr,
-                                      receive, receive_bytes, nullptr);
+  return host::StartAlltoallv::start(group, send, send_bytes, send_offsets, receive, receive_bytes,
+                                     receive_offsets, request);
 }
 
 extern "C" peal_error peal_barrier_init(peal_group* group, peal_request** request) {

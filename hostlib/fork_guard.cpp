@@ -13,6 +13,7 @@ namespace peal::host {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
+constexpr pid_t kNoProcess = 0;
 
 // Null when this kernel cannot wipe pages.
 pid_t* make_wiped_page() {
@@ -80,9 +81,14 @@ pid_t current_process() {
 }
 
 ForkGuard::ForkGuard(Leave leave, void* object)
-    : owner_(current_process()), process_(wiped_page()), leave_(leave), object_(object) {
+    : owner_(current_process()),
+      process_(wiped_page() != nullptr ? wiped_page() : &kNoProcess),
+      leave_(leave),
+      object_(object) {
   ForkGuards::all().add(*this);
 }
+
+bool ForkGuard::is_own() const { return process_ == &kNoProcess && owner_ == current_process(); }
 
 ForkGuard::~ForkGuard() { ForkGuards::all().remove(*this); }
 

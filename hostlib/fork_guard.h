@@ -25,9 +25,10 @@ class ForkGuard {
 
   // For the price of a load: the process stands in a page that the kernel wipes in every child,
   // however it was forked.
-  [[nodiscard]] bool inherited() const {
-    return owner_ !=
-           (process_ == nullptr ? current_process() : __atomic_load_n(process_, __ATOMIC_RELAXED));
+  [[nodiscard]] bool inherited() const { return !seems_own() && !is_own(); }
+  // False where it is inherited, and where this kernel cannot wipe pages: inherited() says which.
+  [[nodiscard]] bool seems_own() const {
+    return owner_ == __atomic_load_n(process_, __ATOMIC_RELAXED);
   }
   [[nodiscard]] pid_t owner() const { return owner_; }
   void give_up() const { leave_(object_); }
@@ -35,8 +36,11 @@ class ForkGuard {
  private:
   friend struct ForkGuards;
 
+  // Asks the kernel where its pages do not say.
+  [[nodiscard, gnu::cold]] bool is_own() const;
+
   pid_t owner_;
-  const pid_t* process_;  // null where this kernel cannot wipe pages
+  const pid_t* process_;  // of no process where this kernel cannot wipe pages
   Leave leave_;
   void* object_;
   ForkGuard* next_ = nullptr;

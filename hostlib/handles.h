@@ -105,7 +105,7 @@ struct peal_group {
   peal_request destroy_request;  // so that it needs none of the user's
   peal::host::ChoiceTable choice;
   peal::host::AddressTables::Place table;  // where some ranks are no peers
-  peal::host::PartTables part_tables;
+  peal::host::PartTables part_tables{destroy_request};
   uint32_t programs_named = 0;          // as many on all ranks
   std::vector<peal_program*> programs;  // that are committed to it
   // Where its persistent requests' programs are; or that there is no such place.

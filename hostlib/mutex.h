@@ -27,9 +27,15 @@ class Mutex {
                                           std::memory_order_relaxed);
   }
   void unlock() {
-    if (state_.exchange(kFree, std::memory_order_release) == kWanted) [[unlikely]]
+    if (release()) [[unlikely]]
       wake_one();
   }
+
+  // The two halves of unlock(): whether somebody may sleep for it, who is to be woken then.
+  [[nodiscard]] bool release() {
+    return state_.exchange(kFree, std::memory_order_release) == kWanted;
+  }
+  [[gnu::cold]] void wake_one();
 
  private:
   static constexpr uint32_t kFree = 0;
@@ -38,7 +44,6 @@ class Mutex {
 
   // Takes it after that.
   [[gnu::cold]] void wait();
-  [[gnu::cold]] void wake_one();
 
   std::atomic<uint32_t> state_ = kFree;
 };

@@ -12,13 +12,13 @@ static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= sizeof(TwoNumbers), "copies ar
 void PartShape::remember(const PartsCall& call, uint32_t ranks, uint64_t memory_version,
                          const Posting& posting) {
   forget();
-  with_arrays(call, [&](const auto*... arrays) {
+  with_arrays(call, [&](Form form, const auto*... arrays) {
+    form_ = form;
     copies_.resize(copied_numbers(sizeof...(arrays), ranks));
     copy_numbers(copies_.data(), ranks, arrays...);
+    return true;
   });
   ranks_ = ranks;
-  said_ = said_of(call);
-  operation_ = call.operation;
   send_ = call.send;
   receive_ = call.receive;
   posting_ = posting;

@@ -37,24 +37,27 @@ struct PartsCall {
 // Of one table; at first of nothing.
 class PartShape {
   // (In front of those that use it, whose types are deduced from it.)
-  // A bit for the offsets of each side that its caller says and somebody looks at.
-  enum Said : uint8_t { kNone = 0, kOfReceived = 1, kOfSent = 2 };
-  [[nodiscard, gnu::always_inline]] static inline uint8_t said_of(const PartsCall& call) {
-    return static_cast<uint8_t>(
-        (call.received.offsets != nullptr ? kOfReceived : kNone) |
-        (call.sends_parts() && call.sent.offsets != nullptr ? kOfSent : kNone));
-  }
-  // What `use` makes of all arrays that the call says and somebody looks at.
+  // The operation, and a bit for the offsets of each side that its caller says and somebody looks
+  // at.
+  using Form = uint32_t;
+  static constexpr Form kOfReceived = 0x100;
+  static constexpr Form kOfSent = 0x200;
+  // What `use` makes of the call's form, and of all arrays that it says and somebody looks at.
   template <typename Use>
-  [[gnu::always_inline]] static inline auto with_arrays(const PartsCall& call, Use use) {
+  [[gnu::always_inline]] static inline bool with_arrays(const PartsCall& call, Use use) {
     const PartArrays& to = call.received;
     const PartArrays& from = call.sent;
-    const uint8_t offsets = said_of(call);
-    if (!call.sends_parts()) return offsets == kNone ? use(to.bytes) : use(to.bytes, to.offsets);
-    if (offsets == kNone) return use(to.bytes, from.bytes);
-    if (offsets == (kOfReceived | kOfSent)) [[likely]]
-      return use(to.bytes, from.bytes, to.offsets, from.offsets);
-    return use(to.bytes, from.bytes, offsets == kOfSent ? from.offsets : to.offsets);
+    const Form form = call.operation;
+    if (!call.sends_parts()) {
+      if (to.offsets == nullptr) return use(form, to.bytes);
+      return use(form | kOfReceived, to.bytes, to.offsets);
+    }
+    if (from.offsets == nullptr) {
+      if (to.offsets == nullptr) return use(form, to.bytes, from.bytes);
+      return use(form | kOfReceived, to.bytes, from.bytes, to.offsets);
+    }
+    if (to.offsets == nullptr) return use(form | kOfSent, to.bytes, from.bytes, from.offsets);
+    return use(form | kOfReceived | kOfSent, to.bytes, from.bytes, to.offsets, from.offsets);
   }
 
  public:
@@ -66,35 +69,32 @@ class PartShape {
                                                       uint64_t memory_version) const {
     if (memory_version_ != memory_version) [[unlikely]]
       return false;
-    if (send_ != call.send) [[unlikely]]
+    if (call.received.bytes == nullptr) [[unlikely]]
       return false;
-    if (operation_ != call.operation) [[unlikely]]
+    if (send_ != call.send) [[unlikely]]
       return false;
     if (receive_ != call.receive) [[unlikely]]
       return false;
-    if (said_ != said_of(call)) [[unlikely]]
+    if (call.sends_parts() && call.sent.bytes == nullptr) [[unlikely]]
       return false;
-    if (call.received.bytes == nullptr || (call.sends_parts() && call.sent.bytes == nullptr))
-        [[unlikely]]
-      return false;
-    return with_arrays(call, [this](const auto*... arrays) {
-      return all_same(ranks_, copies_.data(), arrays...);
-    });
+    return with_arrays(
+        call, [this](Form form, const auto*... arrays) __attribute__((always_inline)) {
+          return form_ == form && all_same(ranks_, copies_.data(), arrays...);
+        });
   }
   // Copies the arrays. May throw; then it is of nothing. The version is never 0.
   void remember(const PartsCall& call, uint32_t ranks, uint64_t memory_version,
                 const Posting& posting);
   void forget() { memory_version_ = 0; }
-  // To be posted as it is: whose and which it is are written anew each time.
+  // To be posted as it is: which it is gets written into the ring only.
   [[nodiscard]] Posting& posting() { return posting_; }
 
  private:
   uint64_t memory_version_ = 0;
   const void* send_ = nullptr;
   const void* receive_ = nullptr;
-  peal_operation operation_ = PEAL_OPERATION_NONE;
+  Form form_ = PEAL_OPERATION_NONE;
   uint32_t ranks_ = 0;
-  uint8_t said_ = kNone;
   std::vector<size_t> copies_;  // of what with_arrays() finds
   Posting posting_ = {};
 };

@@ -32,13 +32,16 @@ class PartTables {
     return size_t{tables} * parts * sizeof(peal_part);
   }
 
+  // `any` request stands for the users that there were not yet; it lives as long. Until tables are
+  // made there is one without memory, which was written for nothing: so nobody need ask.
+  explicit PartTables(const peal_request& any) : tables_(1, {&any, kNobody, {}}) {}
+
   [[nodiscard]] bool made() const { return memory_.address != nullptr; }
-  // In memory that the card may read, which stays the caller's to release. `any` request stands for
-  // the users that there were not yet; it lives as long.
-  void make(const Allocation& memory, uint32_t tables, uint32_t parts, const peal_request& any) {
+  // In memory that the card may read, which stays the caller's to release.
+  void make(const Allocation& memory, uint32_t tables, uint32_t parts) {
     memory_ = memory;
     parts_ = parts;
-    tables_.assign(tables, {&any, kNobody, {}});
+    tables_.resize(tables, tables_.front());
   }
   [[nodiscard]] const Allocation& memory() const { return memory_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an operation's entry in the submission ring says, but for whose and which it is: member,
-// sequence, cookie and phase are written when it is posted (rings.h).
+// What an operation's entry in the submission ring says, but for which it is: sequence, cookie and
+// phase it gets in the ring, when it is posted (rings.h); whose it is, the member, before that.
 #pragma once
 
 #include "abi/queue.h"

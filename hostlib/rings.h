@@ -52,26 +52,35 @@ inline void forget_end(peal_request& request) {
   request.card_ns = 0;
 }
 
-// Posts it with that sequence number, for this request that has not ended yet. False when the ring
-// is full: nothing has changed then.
-[[gnu::always_inline]] inline bool post_numbered(peal_group& group, Posting& entry,
-                                                 uint64_t sequence, peal_request& request) {
-  peal_context& context = *group.context;
-  peal_host_ring& ring = context.ring;
-  entry.member = group.member;
-  entry.sequence = sequence;
-  entry.cookie = cookie_of(request);
-  if (peal_host_ring_submit(&ring, &entry) == 0) [[unlikely]]
+// Posts it with that sequence number, for this request that has not ended yet. The entry says whose
+// it is; and who posts it wakes the card if it sleeps. False when the ring is full: nothing has
+// changed then.
+[[gnu::always_inline]] inline bool post_unheard(peal_group& group, const Posting& entry,
+                                                uint64_t sequence, peal_request& request) {
+  if (peal_host_ring_submit_as(&group.context->ring, &entry, sequence, cookie_of(request)) == 0)
+      [[unlikely]]
     return false;
   request.sequence = sequence;
   request.group = &group;
   request.operation = entry.operation;
   set_state(request, peal_request::State::kPending);
   group.outstanding++;
-  if (peal_host_ring_card_sleeps(&ring) != 0) [[unlikely]] {
-    context.doorbells++;
-    context.transport->ring_doorbell();
-  }
+  return true;
+}
+inline void wake_card(peal_context& context) {
+  context.doorbells++;
+  context.transport->ring_doorbell();
+}
+
+// The same for an entry that does not say whose it is, and for a card that may sleep.
+[[gnu::always_inline]] inline bool post_numbered(peal_group& group, Posting& entry,
+                                                 uint64_t sequence, peal_request& request) {
+  entry.member = group.member;
+  if (!post_unheard(group, entry, sequence, request)) [[unlikely]]
+    return false;
+  peal_context& context = *group.context;
+  if (peal_host_ring_card_sleeps(&context.ring) != 0) [[unlikely]]
+    wake_card(context);
   return true;
 }
 

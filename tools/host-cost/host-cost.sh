@@ -79,15 +79,15 @@ measure() { # measure OPERATION BEGIN TEST WAIT FREE: bounds, instructions a cal
 }
 
 # Bounds are what was measured with the compiler of Debian 12, and 2 %; or the target, where that is less.
-measure barrier 110 50 183 60
-measure broadcast 172 50 183 60
-measure allgather 196 50 183 60
-measure allgather-changing 196 50 183 60
-measure alltoall 192 50 183 60
-measure allgatherv 181 50 183 60
-measure alltoallv 200 50 183 60
-measure allgatherv-offsets 200 50 183 60
-measure alltoallv-offsets 280 50 183 60
-measure persistent 150 50 183 60
-measure program 150 50 195 60
+measure barrier 108 45 173 59
+measure broadcast 172 45 173 59
+measure allgather 194 45 173 59
+measure allgather-changing 194 45 173 59
+measure alltoall 190 45 173 59
+measure allgatherv 156 45 173 59
+measure alltoallv 179 45 173 59
+measure allgatherv-offsets 168 45 173 59
+measure alltoallv-offsets 200 45 173 59
+measure persistent 136 45 174 59
+measure program 144 45 188 59
 exit $status

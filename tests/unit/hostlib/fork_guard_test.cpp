@@ -41,6 +41,7 @@ TEST(ForkGuard, ChildInherits) {
   EXPECT_EQ(current_process(), getpid());
   EXPECT_EQ(thing.guard.owner(), getpid());
   EXPECT_FALSE(thing.guard.inherited());
+  EXPECT_EQ(in_child([&] { return thing.guard.seems_own() ? 1 : 0; }), 0);
   EXPECT_EQ(in_child([&] {
               const Thing own;
               const bool good = current_process() == getpid() && thing.guard.inherited() &&

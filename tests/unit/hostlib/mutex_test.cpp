@@ -22,6 +22,24 @@ TEST(Mutex, IsTakenOnce) {
   mutex.unlock();
 }
 
+// The halves of giving it back: who waits is told of, and let in once it is woken.
+TEST(Mutex, WhoeverWaitsIsToldOf) {
+  Mutex mutex;
+  mutex.lock();
+  EXPECT_FALSE(mutex.release()) << "nobody waits";
+  mutex.lock();
+  std::thread waits([&] { const std::lock_guard guard(mutex); });
+  bool told = mutex.release();
+  while (!told && mutex.try_lock()) {  // until it sleeps, or was here
+    std::this_thread::yield();
+    told = mutex.release();
+  }
+  if (told) mutex.wake_one();
+  waits.join();
+  EXPECT_TRUE(mutex.try_lock());
+  mutex.unlock();
+}
+
 // Each thread yields while it has the lock, so that the others find it taken, and sleep.
 TEST(Mutex, OneAtATime) {
   constexpr int kThreads = 4;

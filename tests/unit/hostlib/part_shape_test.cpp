@@ -95,6 +95,32 @@ TEST(PartShape, WithoutLengthsItIsNoCall) {
   EXPECT_FALSE(shape.is_of(call, any.version));
 }
 
+// Wherever a number is, whichever offsets are said; in so many ranks as are compared four at once
+// and singly.
+TEST(PartShape, EveryNumberOfEveryArrayIsCompared) {
+  constexpr size_t kRanks = 11;
+  for (const bool sent_at : {false, true}) {
+    for (const bool received_at : {false, true}) {
+      AnyCall call;
+      for (std::vector<size_t>* array : {&call.sent, &call.from, &call.received, &call.to})
+        array->assign(kRanks, 5);
+      if (!sent_at) call.from = {};
+      if (!received_at) call.to = {};
+      PartShape shape;
+      remember(shape, call);
+      EXPECT_TRUE(is_of(shape, call));
+      for (std::vector<size_t>* array : {&call.sent, &call.from, &call.received, &call.to}) {
+        for (size_t& number : *array) {
+          number++;
+          EXPECT_FALSE(is_of(shape, call)) << sent_at << received_at;
+          number--;
+        }
+      }
+      EXPECT_TRUE(is_of(shape, call));
+    }
+  }
+}
+
 TEST(PartShape, OffsetsOfBothSidesAreCompared) {
   AnyCall call;
   call.to = {0, 10, 20};

@@ -14,12 +14,11 @@ namespace {
 
 TEST(PartTables, EveryTableIsForOneOperation) {
   std::vector<peal_part> memory(3 * 8);
-  PartTables tables;
+  const peal_request user = {};
+  PartTables tables(user);
   EXPECT_FALSE(tables.made());
   EXPECT_EQ(PartTables::bytes_of(3, 8), memory.size() * sizeof(peal_part));
-  const peal_request user = {};
-  tables.make({reinterpret_cast<uint8_t*>(memory.data()), PartTables::bytes_of(3, 8), 7}, 3, 8,
-              user);
+  tables.make({reinterpret_cast<uint8_t*>(memory.data()), PartTables::bytes_of(3, 8), 7}, 3, 8);
   EXPECT_TRUE(tables.made());
   EXPECT_EQ(tables.key(), 7u);
   std::set<uint64_t> pending;
@@ -142,6 +141,44 @@ TEST_F(GroupsTables, EveryEndGivesItBack) {
   EXPECT_EQ(places_of_as_many_as_there_may_be(), size_t{kFakeParked});
 }
 
+TEST_F(GroupsTables, ASleepingCardHearsOfTheSameCallAgain) {
+  end(posted_v());
+  EXPECT_EQ(card.doorbells, 0);
+  card.set_sleeping(true);
+  peal_request* request = posted_v();
+  EXPECT_EQ(card.doorbells, 1);
+  card.set_sleeping(false);
+  end(request);
+  end(posted_v());
+  EXPECT_EQ(card.doorbells, 1);
+}
+
+// What is posted again is as new: its place in the group's order, and whom its end is told.
+TEST_F(GroupsTables, TheSameCallAgainIsAnotherOperation) {
+  std::set<uint64_t> cookies;
+  for (uint64_t i = 0; i < 5; i++) {
+    peal_request* request = posted_v();
+    const peal_submission entry = take();
+    EXPECT_EQ(entry.sequence, i);
+    EXPECT_EQ(entry.member, group->member);
+    EXPECT_TRUE(cookies.insert(entry.cookie).second);
+    card.complete(entry);
+    EXPECT_EQ(peal_wait(request), PEAL_OK);
+    EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  }
+}
+
+TEST_F(GroupsTables, WhoeverHasTheLockIsAwaited) {
+  end(posted_v());
+  context->mutex.lock();
+  std::thread posts([&] { end(posted_v()); });
+  std::this_thread::yield();
+  peal_submission none = {};
+  EXPECT_FALSE(card.take(&none));
+  context->mutex.unlock();
+  posts.join();
+}
+
 // The ring is full of what the card has not taken: nothing was posted, and no place is lost.
 TEST_F(GroupsTables, WhatCouldNotBePostedGivesItBack) {
   end(posted_v());
@@ -159,6 +196,9 @@ TEST_F(GroupsTables, WhatCouldNotBePostedGivesItBack) {
   while (!full()) std::this_thread::yield();
   for (uint32_t i = 0; i < 3 * kFakeParked; i++) EXPECT_EQ(post_v(nullptr), PEAL_ERR_TOO_MANY);
   EXPECT_STREQ(peal_last_error_text(), "the submission ring of 16 entries is full");
+  peal_request* refused = context->requests.data();
+  EXPECT_EQ(post_v(&refused), PEAL_ERR_TOO_MANY);
+  EXPECT_EQ(refused, nullptr);
   for (uint32_t i = 0; i < kFakeEntries; i++) card.complete(take());
   first.join();
   second.join();

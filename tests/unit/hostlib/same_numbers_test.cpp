@@ -11,7 +11,7 @@ namespace {
 
 // Two arrays and their copies; the arrays begin behind whatever number lies in front of them.
 struct Arrays {
-  explicit Arrays(uint32_t count) : count(count) {
+  explicit Arrays(uint32_t numbers) : count(numbers) {
     for (uint32_t i = 0; i < count; i++) {
       first[1 + i] = 100 + i;
       second[1 + i] = 200 + i;
@@ -74,7 +74,9 @@ TEST(SameNumbers, CopiesLieInTurnByTwos) {
           ASSERT_LT(at, taken.size());
           EXPECT_EQ(taken[at]++, 0) << at;
           EXPECT_EQ(at % 2, i % 2);
-          if (i % 2 == 1) EXPECT_EQ(copied_at(arrays, array, i - 1), at - 1);
+          if (i % 2 == 1) {
+            EXPECT_EQ(copied_at(arrays, array, i - 1), at - 1);
+          }
         }
       }
     }

@@ -73,6 +73,40 @@ TEST(Wait, ThreadsThatSpin) { run_threads(1'000'000'000); }
 
 TEST(Wait, ThreadsThatSleep) { run_threads(0); }
 
+// The same call again gives back the lock by itself, to whoever sleeps for it meanwhile.
+TEST(Wait, ThreadsThatRepeatACallWithATable) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  void* memory = nullptr;
+  ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
+  constexpr int kThreads = 4;
+  peal_group* groups[kThreads];
+  for (peal_group*& group : groups) group = make_fake_group(context);
+  {
+    const CardThread playing(&card);
+    std::vector<std::thread> threads;
+    for (peal_group* group : groups) {
+      threads.emplace_back([group, memory] {
+        const size_t bytes = 10;
+        const size_t offset = 20;
+        for (int i = 0; i < 200; i++) {
+          peal_request* request = nullptr;
+          ASSERT_EQ(peal_iallgatherv(group, PEAL_IN_PLACE, memory, &bytes, &offset, &request),
+                    PEAL_OK)
+              << peal_last_error_text();
+          int done = 0;
+          while (done == 0) {
+            ASSERT_EQ(peal_test(request, &done), PEAL_OK);
+          }
+          ASSERT_EQ(peal_request_free(request), PEAL_OK);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  peal_close(context);
+}
+
 TEST(Wait, SleeperIsAnnouncedAndWoken) {
   FakeCard card;
   peal_context* context = open_fake(&card);
