@@ -131,10 +131,10 @@ measure_program() { # measure_program NAME BOUND PACKET_BOUND PROGRAM STEPS STAR
   done
 }
 
-measure_program 'wait, and signal to itself; resident' 130 - local 15 100
-measure_program 'wait, and signal to itself; fetched' 222 - local 300 40
-measure_program 'put of 64 B down a chain, N = 3; resident' 254 1729 chain 28 100
-measure_program 'put of 64 B down a chain, N = 3; fetched' 338 1672 chain 1000 40
+measure_program 'wait, and signal to itself; resident' 120 - local 15 100
+measure_program 'wait, and signal to itself; fetched' 204 - local 300 40
+measure_program 'put of 64 B down a chain, N = 3; resident' 209 1729 chain 28 100
+measure_program 'put of 64 B down a chain, N = 3; fetched' 246 1672 chain 1000 40
 
 printf '\n%-44s %-9s %16s %20s\n' 'start of a program' checksums 'instr./packet' 'instr./operation'
 measure_start() { # measure_start NAME BOUND PROGRAM   bound: instructions a start and rank
@@ -152,6 +152,6 @@ measure_start() { # measure_start NAME BOUND PROGRAM   bound: instructions a sta
 }
 
 measure_start 'barrier, N = 8' 3314 barrier
-measure_start 'allgather 64 B, collected, N = 8' 8895 allgather
-measure_start 'all-to-all 64 B, by pairs, N = 8' 22872 alltoall
+measure_start 'allgather 64 B, collected, N = 8' 8634 allgather
+measure_start 'all-to-all 64 B, by pairs, N = 8' 22720 alltoall
 exit $status
