@@ -103,7 +103,11 @@ TEST_F(Inquiries, UntilAnAnswerComesTheOldestAloneAsks) {
             "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
   bench.deliver(not_yet(3, false));
   bench.advance(2 * kNack);
-  EXPECT_EQ(of_the_operation(bench.take_log()), "");
+  EXPECT_EQ(of_the_operation(bench.take_log()),
+            "send 1>0 NACK seq=1 piece=0 origin=0\n"
+            "send 1>3 NACK seq=1 piece=0 origin=3 missing=0x3\n"
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
 }
 
 // What had come before its timers had its turn first: so what it waits for lies in a queue as well.
