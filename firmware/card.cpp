@@ -20,6 +20,7 @@
 #include "firmware/host/keys.h"
 #include "firmware/operation/admission.h"
 #include "firmware/operation/algorithm.h"
+#include "firmware/operation/lead.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/refusal.h"
 #include "firmware/operation/settle.h"
@@ -332,6 +333,7 @@ void card_on_timer(Card& card, TimeNs now) {
   card.now = now;
   const TimeNs due = card.timers.earliest();
   card.behind_ns = due < now ? now - due : 0;
+  lead_turn(card.lead);
   if (due < now && now - due >= card.timeouts.probe_interval_ns) {
     count(card, PEAL_COUNTER_STALLS);
     forgive_stall(card, now - due);

@@ -323,6 +323,7 @@ struct alignas(64) Operation {
   OperationPhase phase;
   bool starved;  // something could not be had from a pool: try again soon
   bool in_debt;  // some piece owes blocks to ranks below
+  bool in_turn;  // it was starved, and its timer has its turn
   // Its record is in use, nobody refused it, and its group lives: then a packet like its pattern is
   // its own.
   bool listens;
@@ -475,6 +476,12 @@ struct DmaRecord {
   DmaTag tag;
 };
 
+// Of direct exchanges (operation/lead.h).
+struct Lead {
+  int32_t packets;  // begun, and nothing has come in return; below zero: the other way round
+  int32_t begun;    // since the last timers
+};
+
 // What is left to be done at the end of the card's entry point. Usually nothing, which is one look.
 struct Due {
   uint16_t unsettled;  // list of members with something left to end: index plus one
@@ -497,6 +504,7 @@ struct Card {
   Timer retry_timer;
   TimerHeap timers;
   Pace repairs;  // of all members together
+  Lead lead;
   alignas(4) Due due;
   uint16_t unsettled_last;
   uint16_t first_generation;

@@ -15,6 +15,7 @@
 #include "firmware/group/inquiry.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/remote.h"
+#include "firmware/operation/lead.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/parts.h"
 #include "firmware/operation/pieces.h"
@@ -114,6 +115,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (!land(scope, way, packet)) return PEAL_COUNTER_DROP_NO_DMA;
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
   note_come(scope, way, header.piece);
+  lead_returned(card.lead);
   operation_progressed(scope);
   return PEAL_COUNTER_RECEIVED;
 }

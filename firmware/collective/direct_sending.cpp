@@ -8,6 +8,7 @@
 #include "firmware/collective/direct_progress.h"
 #include "firmware/group/remote.h"
 #include "firmware/operation/frame.h"
+#include "firmware/operation/lead.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
 #include "firmware/operation/transfer.h"
@@ -254,13 +255,21 @@ void prepare(const Scope& scope, Packet* packet, const peal_peer_address& to, ui
 void send_own(const Scope& scope) {
   Operation& operation = scope.operation;
   auto& exchange = own_state<Exchange>(operation);
+  Lead& lead = scope.card.lead;
   uint32_t way = exchange.turn;
+  uint32_t begun = 0;
   while (find_ready(scope, &way)) {
     if (operation.dma - exchange.landing >= kPieceTransfers) break;
+    if (lead.packets >= kLeadMost && (!operation.in_turn || begun >= kLeadOfTurn)) {
+      operation_waits_for_turn(scope);
+      break;
+    }
     if (!send_next(scope, way, next_of(pair_at(scope, way)))) {
       operation_starved(scope);
       break;
     }
+    if (way != 0) lead_begun(lead);
+    ++begun;
     ++way;
   }
   exchange.turn = static_cast<uint16_t>(way);

@@ -17,10 +17,12 @@ namespace peal {
 namespace {
 
 // When questions are dear, the oldest operation asks and the later ones wait: it is what holds up
-// the channels.
+// the channels. So they do while an answer is awaited and nothing was lost yet, as far as is known:
+// the others would ask for what is late for the same reason.
 bool must_wait_its_turn(const Scope& scope) {
   auto& [card, member, operation] = scope;
-  if (!pace_is_scarce(member.pace, card.timeouts, card.now)) return false;
+  const bool has_asked = member.patience.lossless && member.pace.waiting_ns != 0;
+  if (!has_asked && !pace_is_scarce(member.pace, card.timeouts, card.now)) return false;
   for (const Operation& other : member.operations) {
     if (is_waiting(other) && other.sequence < operation.sequence) return true;
   }
@@ -121,6 +123,11 @@ void operation_starved(const Scope& scope) {
                                  scope.card.now + scope.card.timeouts.nack_ns / 4 + 1);
 }
 
+void operation_waits_for_turn(const Scope& scope) {
+  scope.operation.starved = true;
+  scope.card.timers.arm_no_later(scope.operation.timer, scope.card.now + 1);
+}
+
 bool operation_may_ask(const Scope& scope, Rank peer, Wanted wanted) {
   return inquiry_may_ask(scope.card, scope.member, scope.operation.inquiry, peer, wanted);
 }
@@ -192,7 +199,9 @@ void on_operation_timer(const Scope& scope) {
   if (!is_waiting(operation) || member.membership.poisoned) return;
   if (operation.starved) {
     operation.starved = false;
+    operation.in_turn = true;
     operation_advance(scope);
+    operation.in_turn = false;
     if (!is_waiting(operation)) return;
   }
   Inquiry& inquiry = operation.inquiry;

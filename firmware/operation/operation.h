@@ -46,6 +46,8 @@ void operation_disturbed(const Scope& scope);
 }
 // A pool was empty: try again soon.
 void operation_starved(const Scope& scope);
+// What has come by now goes first.
+void operation_waits_for_turn(const Scope& scope);
 // This peer owes it something, and is awaited. May it be asked now? If not, the timer comes again.
 [[nodiscard]] bool operation_may_ask(const Scope& scope, Rank peer, Wanted wanted = Wanted::kFirst);
 // It has promised data that it must ask this peer for: its timer runs, though it may be finished.

@@ -91,6 +91,25 @@ TEST_F(Inquiries, WhoeverPromisedIsNotAskedAgainForLong) {
             "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
 }
 
+// The others are late for the same reason as the oldest, most likely, until an answer says more.
+TEST_F(Inquiries, UntilAnAnswerComesTheOldestAloneAsks) {
+  post();
+  post_broadcast(1, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(kNack);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+  bench.deliver(not_yet(3, false));
+  bench.advance(2 * kNack);
+  EXPECT_EQ(of_the_operation(bench.take_log()),
+            "send 1>0 NACK seq=1 piece=0 origin=0\n"
+            "send 1>3 NACK seq=1 piece=0 origin=3 missing=0x3\n"
+            "send 1>0 NACK seq=0 piece=0 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+}
+
 // What had come before its timers had its turn first: so what it waits for lies in a queue as well.
 TEST_F(Inquiries, ACardThatIsBehindAsksLater) {
   post();

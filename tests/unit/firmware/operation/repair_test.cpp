@@ -611,8 +611,9 @@ TEST_F(RepairOfMany, OnlyAnswersMakeQuestionsCheaper) {
       asked += frame.header.type == PEAL_PACKET_NACK ? 1 : 0;
     }
   }
-  EXPECT_GT(asked, 67u);   // the first burst
-  EXPECT_LT(asked, 150u);  // and little more
+  // No answer comes, so the oldest asks alone: a first burst, and little more.
+  EXPECT_GT(asked, 16u);
+  EXPECT_LT(asked, 60u);
 }
 
 }  // namespace
