@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/cluster/block_pattern.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "emulator/cluster/mix.h"
 
-// Each of these is there twice, where processors differ: for what all of them have, and for words
-// twice as wide. (By hand: what the compiler and the loader would choose among is chosen before the
-// sanitizers are there.)
+// Each of these is there for each width, where processors differ: for what all of them have, for
+// words twice as wide, and four times. (By hand: what the compiler and the loader would choose among
+// is chosen before the sanitizers are there.)
 #if defined(__x86_64__)
 #define PEAL_WIDE [[gnu::target("avx2")]]
-#else
-#define PEAL_WIDE
+#define PEAL_WIDEST [[gnu::target("avx512f,avx512dq")]]
 #endif
 #define PEAL_INLINE [[gnu::always_inline]] inline
 
@@ -22,82 +22,154 @@ namespace {
 constexpr uint64_t kStep = kPatternStep;
 constexpr uint64_t kLine = 64;  // bytes that a turn of a loop looks at
 
-// Four words of a pattern. (Neither an argument nor a result of any function that is called: how
-// these are passed would depend on the processor.)
-using Words = uint64_t __attribute__((vector_size(32)));
-constexpr Words kSteps = {0, kStep, 2 * kStep, 3 * kStep};
+// Words of a pattern side by side. (Neither an argument nor a result of any function that is
+// called: how these are passed would depend on the processor.)
+using FourWords = uint64_t __attribute__((vector_size(32)));
+using EightWords = uint64_t __attribute__((vector_size(64)));
 
-bool is_wide() {
+template <typename Words>
+constexpr uint32_t kCount = sizeof(Words) / sizeof(uint64_t);
+// How many of them a line has.
+template <typename Words>
+constexpr uint32_t kParts = kLine / sizeof(Words);
+
+enum class Width : uint8_t { kUsual, kWide, kWidest };
+
+Width width() {
 #if defined(__x86_64__)
-  static const bool wide = __builtin_cpu_supports("avx2") != 0;
-  return wide;
+  static const Width found = __builtin_cpu_supports("avx512dq") != 0 ? Width::kWidest
+                             : __builtin_cpu_supports("avx2") != 0   ? Width::kWide
+                                                                     : Width::kUsual;
+  return found;
 #else
-  return false;
+  return Width::kUsual;
 #endif
+}
+
+// 0, 1, 2 and so on.
+template <typename Words>
+PEAL_INLINE void number(Words& words) {
+  for (uint32_t i = 0; i < kCount<Words>; i++) words[i] = i;
 }
 
 // Adds what the bytes have that the pattern has not: nothing where all are right. (Nearly always
 // they are, so it does not stop where not.)
+template <typename Words>
 PEAL_INLINE void add_differences(Words& differ, const uint8_t* with, uint64_t bytes,
                                  uint64_t base) {
-  Words pattern = base + kSteps;
+  Words pattern;
+  number(pattern);
+  pattern = base + pattern * kStep;
   for (const uint8_t* const end = with + bytes; with != end; with += kLine) {
-    Words low;
-    Words high;
-    std::memcpy(&low, with, sizeof(low));
-    std::memcpy(&high, with + sizeof(low), sizeof(high));
-    differ |= (low ^ pattern) | (high ^ (pattern + 4 * kStep));
-    pattern += 8 * kStep;
+    for (uint32_t part = 0; part < kParts<Words>; part++) {
+      Words found;
+      std::memcpy(&found, with + part * sizeof(found), sizeof(found));
+      differ |= found ^ (pattern + part * kCount<Words> * kStep);
+    }
+    pattern += kLine / sizeof(uint64_t) * kStep;
   }
 }
 
+template <typename Words>
 PEAL_INLINE bool none(const Words& differ) {
-  return (differ[0] | differ[1] | differ[2] | differ[3]) == 0;
+  uint64_t any = 0;
+  for (uint32_t i = 0; i < kCount<Words>; i++) any |= differ[i];
+  return any == 0;
 }
 
+template <typename Words>
 PEAL_INLINE bool lines_are_right(const uint8_t* with, uint64_t bytes, uint64_t base) {
   Words differ = {};
   add_differences(differ, with, bytes, base);
   return none(differ);
 }
 
+// The bases of so many blocks are made at once as a register has words.
+template <typename Words>
 PEAL_INLINE bool blocks_are_right(const uint8_t* with, const BlockRun& run) {
   Words differ = {};
-  uint64_t name = run.first;
-  for (uint32_t i = 0; i < run.count; i++, with += run.block_bytes)
-    add_differences(differ, with, run.block_bytes, mix(run.family ^ name++));
+  Words names;
+  number(names);
+  names += run.first;
+  for (uint32_t i = 0; i < run.count; i += kCount<Words>, names += kCount<Words>) {
+    Words mixed = run.family ^ names;
+    mix_in_place(mixed);
+    uint64_t bases[kCount<Words>];
+    std::memcpy(bases, &mixed, sizeof(bases));
+    const uint32_t count = std::min(kCount<Words>, run.count - i);
+    for (uint32_t block = 0; block < count; block++, with += run.block_bytes)
+      add_differences(differ, with, run.block_bytes, bases[block]);
+  }
   return none(differ);
 }
 
+template <typename Words>
 PEAL_INLINE void write_lines(uint8_t* to, uint64_t bytes, uint64_t base) {
-  Words pattern = base + kSteps;
+  Words pattern;
+  number(pattern);
+  pattern = base + pattern * kStep;
   for (const uint8_t* const end = to + bytes; to != end; to += kLine) {
-    const Words high = pattern + 4 * kStep;
-    std::memcpy(to, &pattern, sizeof(pattern));
-    std::memcpy(to + sizeof(pattern), &high, sizeof(high));
-    pattern += 8 * kStep;
+    for (uint32_t part = 0; part < kParts<Words>; part++) {
+      const Words words = pattern + part * kCount<Words> * kStep;
+      std::memcpy(to + part * sizeof(words), &words, sizeof(words));
+    }
+    pattern += kLine / sizeof(uint64_t) * kStep;
   }
 }
 
+#if defined(__x86_64__)
 PEAL_WIDE bool wide_lines_are_right(const uint8_t* with, uint64_t bytes, uint64_t base) {
-  return lines_are_right(with, bytes, base);
+  return lines_are_right<FourWords>(with, bytes, base);
 }
 PEAL_WIDE bool wide_blocks_are_right(const uint8_t* with, const BlockRun& run) {
-  return blocks_are_right(with, run);
+  return blocks_are_right<FourWords>(with, run);
 }
 PEAL_WIDE void wide_write_lines(uint8_t* to, uint64_t bytes, uint64_t base) {
-  write_lines(to, bytes, base);
+  write_lines<FourWords>(to, bytes, base);
+}
+
+PEAL_WIDEST bool widest_lines_are_right(const uint8_t* with, uint64_t bytes, uint64_t base) {
+  return lines_are_right<EightWords>(with, bytes, base);
+}
+PEAL_WIDEST bool widest_blocks_are_right(const uint8_t* with, const BlockRun& run) {
+  return blocks_are_right<EightWords>(with, run);
+}
+PEAL_WIDEST void widest_write_lines(uint8_t* to, uint64_t bytes, uint64_t base) {
+  write_lines<EightWords>(to, bytes, base);
+}
+#endif
+
+bool lines_are_right_here(const uint8_t* with, uint64_t bytes, uint64_t base) {
+  switch (width()) {
+#if defined(__x86_64__)
+    case Width::kWidest:
+      return widest_lines_are_right(with, bytes, base);
+    case Width::kWide:
+      return wide_lines_are_right(with, bytes, base);
+#endif
+    default:
+      return lines_are_right<FourWords>(with, bytes, base);
+  }
+}
+
+void write_lines_here(uint8_t* to, uint64_t bytes, uint64_t base) {
+  switch (width()) {
+#if defined(__x86_64__)
+    case Width::kWidest:
+      return widest_write_lines(to, bytes, base);
+    case Width::kWide:
+      return wide_write_lines(to, bytes, base);
+#endif
+    default:
+      return write_lines<FourWords>(to, bytes, base);
+  }
 }
 
 }  // namespace
 
 void write_pattern(uint8_t* to, uint64_t bytes, uint64_t base) {
   uint64_t at = bytes & ~(kLine - 1);
-  if (is_wide()) {
-    wide_write_lines(to, at, base);
-  } else {
-    write_lines(to, at, base);
-  }
+  write_lines_here(to, at, base);
   base += at / 8 * kStep;
   for (; at + 8 <= bytes; at += 8, base += kStep) std::memcpy(to + at, &base, 8);
   if (at < bytes) std::memcpy(to + at, &base, bytes - at);
@@ -105,9 +177,7 @@ void write_pattern(uint8_t* to, uint64_t bytes, uint64_t base) {
 
 uint64_t compare_pattern(const uint8_t* with, uint64_t bytes, uint64_t base) {
   const uint64_t lines = bytes & ~(kLine - 1);
-  const bool right =
-      is_wide() ? wide_lines_are_right(with, lines, base) : lines_are_right(with, lines, base);
-  uint64_t at = right ? lines : 0;
+  uint64_t at = lines_are_right_here(with, lines, base) ? lines : 0;
   base += at / 8 * kStep;
   for (; at + 8 <= bytes; at += 8, base += kStep)
     if (std::memcmp(with + at, &base, 8) != 0) return at;
@@ -123,7 +193,16 @@ bool has_pattern(const uint8_t* begin, uint64_t from, uint64_t to, uint64_t base
 }
 
 bool run_is_right(const uint8_t* with, const BlockRun& run) {
-  return is_wide() ? wide_blocks_are_right(with, run) : blocks_are_right(with, run);
+  switch (width()) {
+#if defined(__x86_64__)
+    case Width::kWidest:
+      return widest_blocks_are_right(with, run);
+    case Width::kWide:
+      return wide_blocks_are_right(with, run);
+#endif
+    default:
+      return blocks_are_right<FourWords>(with, run);
+  }
 }
 
 }  // namespace peal::sim

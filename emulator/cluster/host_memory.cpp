@@ -47,9 +47,11 @@ uint32_t HostMemory::add(uint32_t card, uint64_t bytes, Touched touched) {
 }
 
 void HostMemory::remove(uint32_t region) {
-  regions_[region].data = nullptr;
-  regions_[region].memory = ZeroedMemory();
-  regions_[region].bytes = 0;
+  Region& removed = regions_[region];
+  give_memory(std::move(removed.memory), removed.touched, removed.bytes);
+  removed.data = nullptr;
+  removed.memory = ZeroedMemory();
+  removed.bytes = 0;
 }
 
 bool HostMemory::contains(uint32_t card, uint32_t region, uint64_t offset, uint64_t bytes) const {

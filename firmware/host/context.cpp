@@ -4,6 +4,18 @@
 #include "firmware/host/keys.h"
 
 namespace peal {
+namespace {
+
+// Whether there are programs of the context. (Of queues that were never used none is touched.)
+bool has_queues(const Card& card, ContextId context) {
+  if (card.queues.in_use == 0) return false;
+  for (const queue::Queue& queue : card.queues.queues) {
+    if (queue.in_use && queue.context == context) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 peal_status context_open(Card& card, ContextId context, ClientId client) {
   if (context >= CONFIG_CONTEXTS || card.contexts[context].phase != ContextPhase::kFree)
@@ -17,9 +29,7 @@ void context_close(Card& card, ContextId context) {
     if (member.phase != MemberPhase::kFree && member.context == context) return;
   }
   // Programs whose tasks are not over yet.
-  for (const queue::Queue& queue : card.queues.queues) {
-    if (queue.in_use && queue.context == context) return;
-  }
+  if (has_queues(card, context)) return;
   forget_keys(card, context);
   card.contexts[context] = {};
 }

@@ -72,6 +72,8 @@ peal_status unregister_key(Card& card, ContextId context, uint32_t key, RegionId
 void forget_keys(Card& card, ContextId context) {
   card.queues.gone = true;
   for (MemoryKey& key : card.keys) {
+    // It was never used, nor was any behind it: these are not touched.
+    if (key.generation == 0) break;
     if (key.in_use && key.context == context) {
       key.in_use = false;
       key.uses = 0;

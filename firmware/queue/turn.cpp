@@ -287,6 +287,7 @@ Failure doom_of(const Membership& self, const Queue& queue) {
 // their programs end with them.
 void look_after_queues(Card& card) {
   card.queues.gone = false;
+  if (card.queues.in_use == 0) return;
   for (Queue& queue : card.queues.queues) {
     if (!queue.in_use) continue;
     for (Known& each : queue.known) each.step.good = false;
