@@ -7,8 +7,8 @@
 
 namespace peal::queue {
 
-// The put with this index, which is next. kYes: it is issued, or held; kWaits where it is neither, for the want of a
-// task or of a place.
+// The put with this index, which is next. kYes: it is issued, or held; kWaits where it is neither,
+// for the want of a task or of a place.
 [[nodiscard]] Issued issue_or_hold(const Scope& scope, uint32_t index, const peal_descriptor& put);
 
 // Issues those held whose gates are open, in their order, as far as the quota goes. Not kYes: why

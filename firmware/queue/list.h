@@ -37,8 +37,8 @@ inline void wake_by_task(Card& card, Queue& queue) {
   if (queue.awaits != Awaits::kAllTasks || queue.under_way == 0) wake(card, queue);
 }
 
-// The first of all that are listed, which are not any more, but for what they say: whoever goes from
-// one to the next says so of each. Null: there is none.
+// The first of all that are listed; none is any more, but for what each says itself, which is for
+// whoever goes from one to the next. Null: there was none.
 inline Queue* take_listed(QueuePool& pool) {
   Queue* const first = pool.first;
   pool.first = nullptr;

@@ -7,7 +7,6 @@
 #include "firmware/base/assert.h"
 #include "firmware/group/member.h"
 #include "firmware/host/keys.h"
-#include "firmware/queue/gates.h"
 #include "firmware/queue/list.h"
 
 namespace peal::queue {
@@ -91,7 +90,8 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
   queue->origin.together = (request.mode & PEAL_PROGRAM_TOGETHER) != 0;
   queue->origin.posted = (request.mode & PEAL_PROGRAM_POSTED) != 0;
   queue->scheduled = request.scheduled;
-  queue->most_of_first = is_session(*queue) ? request.count - request.scheduled : ~uint32_t{0};
+  const bool session = mode_of(request) == PEAL_PROGRAM_MODE_SESSION;
+  queue->most_of_first = session ? request.count - request.scheduled : ~uint32_t{0};
   Queue*& bucket = bucket_of(card.queues, queue->member, queue->name);
   queue->next_named = bucket;
   bucket = queue;
