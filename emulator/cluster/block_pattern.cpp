@@ -7,8 +7,8 @@
 #include "emulator/cluster/mix.h"
 
 // Each of these is there for each width, where processors differ: for what all of them have, for
-// words twice as wide, and four times. (By hand: what the compiler and the loader would choose among
-// is chosen before the sanitizers are there.)
+// words twice as wide, and four times. (By hand: what the compiler and the loader would choose
+// among is chosen before the sanitizers are there.)
 #if defined(__x86_64__)
 #define PEAL_WIDE [[gnu::target("avx2")]]
 #define PEAL_WIDEST [[gnu::target("avx512f,avx512dq")]]
