@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How far a card's direct exchanges may be ahead of what comes, and who waits then: as rank 1 of 16
-// sees it, which posts as many operations as may begin before an epoch is proven.
+// How far a card's direct exchanges may be ahead of what comes, and who waits then: as rank 1 of so
+// many sees it that as many operations as may begin before an epoch is proven are more than that.
 #include "firmware/operation/lead.h"
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace {
 
 class Leads : public GroupTest {
  protected:
-  static constexpr uint32_t kRanks = 16;
+  static constexpr uint32_t kRanks = kLeadMost > 64 ? 64 : 16;
   static constexpr size_t kPiece =
       CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW) / kRanks & ~size_t{7};
   static constexpr size_t kBytes = CONFIG_PIECE_WINDOW * kPiece;

@@ -35,10 +35,11 @@ class Engines : public PointToPoint {
     what.offset = what.remote_offset = there;
     what.bytes = bytes;
     what.remote_key = to[other].key;
+    p2p::Origin origin = {};
+    origin.engine = engine;
     EXPECT_TRUE(p2p::start_put(
         bench.card(), member_of(rank),
-        {.what = what, .origin = {.engine = engine}, .region = from[rank].region, .index = 0},
-        ticket(cookie)));
+        {.what = what, .origin = origin, .region = from[rank].region, .index = 0}, ticket(cookie)));
     p2p::advance(bench.card());
     return cookie;
   }

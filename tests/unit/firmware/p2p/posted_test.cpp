@@ -22,11 +22,17 @@ class Posted : public TalkTest {
   }
   Member& own() { return *find_member(bench.card(), member.handle()); }
   p2p::Connection& connection() { return bench.card().p2p.connections[handle & 0xffff]; }
+  static p2p::Origin origin_of(uint64_t iteration, uint16_t program = kProgram) {
+    p2p::Origin origin = {};
+    origin.iteration = iteration;
+    origin.slot = program;
+    origin.posted = true;
+    return origin;
+  }
   // False: its connection cannot number it now.
   bool signal(uint64_t iteration = 4) {
     const peal_descriptor what = told();
-    return p2p::start_signal(bench.card(), own(),
-                             {.what = what, .origin = {.iteration = iteration}});
+    return p2p::start_signal(bench.card(), own(), {.what = what, .origin = origin_of(iteration)});
   }
   void put(uint64_t cookie, uint64_t bytes, uint16_t program = kProgram) {
     peal_descriptor what = told();
@@ -34,12 +40,10 @@ class Posted : public TalkTest {
     what.key = send.key;
     what.remote_key = 77;
     ++bench.card().contexts[bench.context()].outstanding;
-    ASSERT_TRUE(p2p::start_put(bench.card(), own(),
-                               {.what = what,
-                                .origin = {.iteration = 4, .slot = program, .posted = true},
-                                .region = send.region,
-                                .index = 3},
-                               {p2p::Owner::kHost, 0, 0, cookie}));
+    ASSERT_TRUE(p2p::start_put(
+        bench.card(), own(),
+        {.what = what, .origin = origin_of(4, program), .region = send.region, .index = 3},
+        {p2p::Owner::kHost, 0, 0, cookie}));
   }
   void wait_for_answer() { bench.advance(p2p::answer_time(bench.card(), connection()) + 1); }
   [[nodiscard]] Frame answer(uint32_t landed, uint64_t behind = 0) const {
