@@ -18,7 +18,7 @@ class Leads : public GroupTest {
   static constexpr size_t kBytes = CONFIG_PIECE_WINDOW * kPiece;
   static constexpr uint32_t kOfOne = CONFIG_PIECE_WINDOW * (kRanks - 1);  // packets of an operation
   static constexpr uint32_t kWaits = kLeadMost / kOfOne;  // the first operation that must
-  static constexpr uint32_t kPosted = CONFIG_CHANNELS - 1;
+  static constexpr uint32_t kPosted = CONFIG_CHANNELS - CONFIG_CHANNELS / 4;  // recycling.h
   static_assert(kPosted * kOfOne > kLeadMost && kWaits < kPosted);
 
   Leads() : GroupTest(kRanks, 1, {.packet_buffers = 1024, .tables = true}) {}
