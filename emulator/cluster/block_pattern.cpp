@@ -33,19 +33,6 @@ constexpr uint32_t kCount = sizeof(Words) / sizeof(uint64_t);
 template <typename Words>
 constexpr uint32_t kParts = kLine / sizeof(Words);
 
-enum class Width : uint8_t { kUsual, kWide, kWidest };
-
-Width width() {
-#if defined(__x86_64__)
-  static const Width found = __builtin_cpu_supports("avx512dq") != 0 ? Width::kWidest
-                             : __builtin_cpu_supports("avx2") != 0   ? Width::kWide
-                                                                     : Width::kUsual;
-  return found;
-#else
-  return Width::kUsual;
-#endif
-}
-
 // 0, 1, 2 and so on.
 template <typename Words>
 PEAL_INLINE void number(Words& words) {
@@ -117,6 +104,16 @@ PEAL_INLINE void write_lines(uint8_t* to, uint64_t bytes, uint64_t base) {
   }
 }
 
+bool usual_lines_are_right(const uint8_t* with, uint64_t bytes, uint64_t base) {
+  return lines_are_right<FourWords>(with, bytes, base);
+}
+bool usual_blocks_are_right(const uint8_t* with, const BlockRun& run) {
+  return blocks_are_right<FourWords>(with, run);
+}
+void usual_write_lines(uint8_t* to, uint64_t bytes, uint64_t base) {
+  write_lines<FourWords>(to, bytes, base);
+}
+
 #if defined(__x86_64__)
 PEAL_WIDE bool wide_lines_are_right(const uint8_t* with, uint64_t bytes, uint64_t base) {
   return lines_are_right<FourWords>(with, bytes, base);
@@ -139,37 +136,34 @@ PEAL_WIDEST void widest_write_lines(uint8_t* to, uint64_t bytes, uint64_t base) 
 }
 #endif
 
-bool lines_are_right_here(const uint8_t* with, uint64_t bytes, uint64_t base) {
-  switch (width()) {
+struct Functions {
+  bool (*lines_are_right)(const uint8_t* with, uint64_t bytes, uint64_t base);
+  bool (*blocks_are_right)(const uint8_t* with, const BlockRun& run);
+  void (*write_lines)(uint8_t* to, uint64_t bytes, uint64_t base);
+};
+
+Functions choose() {
 #if defined(__x86_64__)
-    case Width::kWidest:
-      return widest_lines_are_right(with, bytes, base);
-    case Width::kWide:
-      return wide_lines_are_right(with, bytes, base);
-#endif
-    default:
-      return lines_are_right<FourWords>(with, bytes, base);
+  if (__builtin_cpu_supports("avx512dq") != 0) {
+    return {widest_lines_are_right, widest_blocks_are_right, widest_write_lines};
   }
+  if (__builtin_cpu_supports("avx2") != 0) {
+    return {wide_lines_are_right, wide_blocks_are_right, wide_write_lines};
+  }
+#endif
+  return {usual_lines_are_right, usual_blocks_are_right, usual_write_lines};
 }
 
-void write_lines_here(uint8_t* to, uint64_t bytes, uint64_t base) {
-  switch (width()) {
-#if defined(__x86_64__)
-    case Width::kWidest:
-      return widest_write_lines(to, bytes, base);
-    case Width::kWide:
-      return wide_write_lines(to, bytes, base);
-#endif
-    default:
-      return write_lines<FourWords>(to, bytes, base);
-  }
+const Functions& functions() {
+  static const Functions chosen = choose();
+  return chosen;
 }
 
 }  // namespace
 
 void write_pattern(uint8_t* to, uint64_t bytes, uint64_t base) {
   uint64_t at = bytes & ~(kLine - 1);
-  write_lines_here(to, at, base);
+  functions().write_lines(to, at, base);
   base += at / 8 * kStep;
   for (; at + 8 <= bytes; at += 8, base += kStep) std::memcpy(to + at, &base, 8);
   if (at < bytes) std::memcpy(to + at, &base, bytes - at);
@@ -177,7 +171,7 @@ void write_pattern(uint8_t* to, uint64_t bytes, uint64_t base) {
 
 uint64_t compare_pattern(const uint8_t* with, uint64_t bytes, uint64_t base) {
   const uint64_t lines = bytes & ~(kLine - 1);
-  uint64_t at = lines_are_right_here(with, lines, base) ? lines : 0;
+  uint64_t at = functions().lines_are_right(with, lines, base) ? lines : 0;
   base += at / 8 * kStep;
   for (; at + 8 <= bytes; at += 8, base += kStep)
     if (std::memcmp(with + at, &base, 8) != 0) return at;
@@ -193,16 +187,7 @@ bool has_pattern(const uint8_t* begin, uint64_t from, uint64_t to, uint64_t base
 }
 
 bool run_is_right(const uint8_t* with, const BlockRun& run) {
-  switch (width()) {
-#if defined(__x86_64__)
-    case Width::kWidest:
-      return widest_blocks_are_right(with, run);
-    case Width::kWide:
-      return wide_blocks_are_right(with, run);
-#endif
-    default:
-      return blocks_are_right<FourWords>(with, run);
-  }
+  return functions().blocks_are_right(with, run);
 }
 
 }  // namespace peal::sim

@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "tests/unit/hostlib/fake_card.h"
@@ -40,38 +41,44 @@ class CardThread {
   std::thread thread_;
 };
 
+using Operation = std::function<void(peal_group*, peal_request**)>;
+
 // Several threads, each with a group and many operations; completions of all come out of one ring.
-void run_threads(uint64_t spin_ns) {
-  FakeCard card;
-  peal_context* context = open_fake(&card, spin_ns);
+void run_threads(FakeCard& card, peal_context* context, const Operation& begin) {
   constexpr int kThreads = 4;
   peal_group* groups[kThreads];
   for (peal_group*& group : groups) group = make_fake_group(context);
-  {
-    const CardThread playing(&card);
-    std::vector<std::thread> threads;
-    for (peal_group* group : groups) {
-      threads.emplace_back([group] {
-        for (int i = 0; i < 200; i++) {
-          ASSERT_EQ(peal_barrier(group), PEAL_OK) << peal_last_error_text();
-          peal_request* request = nullptr;
-          ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
-          int done = 0;
-          while (done == 0) {
-            ASSERT_EQ(peal_test(request, &done), PEAL_OK);
-          }
-          ASSERT_EQ(peal_request_free(request), PEAL_OK);
+  const CardThread playing(&card);
+  std::vector<std::thread> threads;
+  for (peal_group* group : groups) {
+    threads.emplace_back([group, &begin] {
+      for (int i = 0; i < 200; i++) {
+        peal_request* request = nullptr;
+        ASSERT_NO_FATAL_FAILURE(begin(group, &request));
+        int done = 0;
+        while (done == 0) {
+          ASSERT_EQ(peal_test(request, &done), PEAL_OK);
         }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+        ASSERT_EQ(peal_request_free(request), PEAL_OK);
+      }
+    });
   }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void run_barriers(uint64_t spin_ns) {
+  FakeCard card;
+  peal_context* context = open_fake(&card, spin_ns);
+  run_threads(card, context, [](peal_group* group, peal_request** request) {
+    ASSERT_EQ(peal_barrier(group), PEAL_OK) << peal_last_error_text();
+    ASSERT_EQ(peal_ibarrier(group, request), PEAL_OK);
+  });
   peal_close(context);
 }
 
-TEST(Wait, ThreadsThatSpin) { run_threads(1'000'000'000); }
+TEST(Wait, ThreadsThatSpin) { run_barriers(1'000'000'000); }
 
-TEST(Wait, ThreadsThatSleep) { run_threads(0); }
+TEST(Wait, ThreadsThatSleep) { run_barriers(0); }
 
 // The same call again gives back the lock by itself, to whoever sleeps for it meanwhile.
 TEST(Wait, ThreadsThatRepeatACallWithATable) {
@@ -79,31 +86,12 @@ TEST(Wait, ThreadsThatRepeatACallWithATable) {
   peal_context* context = open_fake(&card);
   void* memory = nullptr;
   ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
-  constexpr int kThreads = 4;
-  peal_group* groups[kThreads];
-  for (peal_group*& group : groups) group = make_fake_group(context);
-  {
-    const CardThread playing(&card);
-    std::vector<std::thread> threads;
-    for (peal_group* group : groups) {
-      threads.emplace_back([group, memory] {
-        const size_t bytes = 10;
-        const size_t offset = 20;
-        for (int i = 0; i < 200; i++) {
-          peal_request* request = nullptr;
-          ASSERT_EQ(peal_iallgatherv(group, PEAL_IN_PLACE, memory, &bytes, &offset, &request),
-                    PEAL_OK)
-              << peal_last_error_text();
-          int done = 0;
-          while (done == 0) {
-            ASSERT_EQ(peal_test(request, &done), PEAL_OK);
-          }
-          ASSERT_EQ(peal_request_free(request), PEAL_OK);
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
+  run_threads(card, context, [memory](peal_group* group, peal_request** request) {
+    const size_t bytes = 10;
+    const size_t offset = 20;
+    ASSERT_EQ(peal_iallgatherv(group, PEAL_IN_PLACE, memory, &bytes, &offset, request), PEAL_OK)
+        << peal_last_error_text();
+  });
   peal_close(context);
 }
 
