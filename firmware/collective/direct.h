@@ -5,6 +5,7 @@
 #pragma once
 
 #include "firmware/collective/direct_pair.h"
+#include "firmware/collective/direct_questions.h"
 #include "firmware/operation/algorithm.h"
 
 namespace peal::direct {
@@ -15,7 +16,6 @@ peal_counter on_data(const Scope& scope, Packet* packet);
 peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack);
 bool on_dma(const Scope& scope, const TransferDone& done);
 void advance(const Scope& scope);
-void chase(const Scope& scope);
 
 // The seam's functions of an exchange in which every rank gives that.
 template <Own kOwn>

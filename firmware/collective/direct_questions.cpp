@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/collective/direct_questions.h"
+
+#include <bit>
+
+#include "firmware/collective/direct_blocks.h"
+#include "firmware/collective/direct_pace.h"
+#include "firmware/collective/direct_pair.h"
+#include "firmware/group/inquiry.h"
+#include "firmware/group/liveness.h"
+#include "firmware/group/remote.h"
+#include "firmware/operation/operation.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal::direct {
+namespace {
+
+// Ranks that are asked, or watched, at a time.
+constexpr uint32_t kAskedAtOnce = 8;
+
+// Which pieces of the pair's window have not come, a bit each. Where a loss is known for certain,
+// those that should have come before what shows it.
+uint32_t missing_of(const Scope& scope, const Pair& pair, Rank origin) {
+  uint32_t missing = 0;
+  for (uint32_t i = 0; i < kPieceWindow; ++i) {
+    const uint32_t number = pair.base + i;
+    if (!exchanges(scope, number, origin)) break;
+    // The other is held up as this rank is, most likely; but what shows a loss was sent.
+    if (!asks_suspects(scope.operation.inquiry) && !keeps_pace(scope, number)) break;
+    if ((pair.come >> i & 1) == 0) missing |= 1u << i;
+  }
+  const bool before = pair.come != 0 && follows_perhaps(scope.operation.inquiry);
+  return before ? missing & (std::bit_floor(pair.come) - 1u) : missing;
+}
+
+void ask(const Scope& scope, const Pair& pair, Rank origin, uint32_t missing) {
+  auto& [card, member, operation] = scope;
+  const auto first = static_cast<uint32_t>(std::countr_zero(missing));
+  const peal_nack nack = question(card, missing >> first);
+  const SmallPacket what = {.piece = pair.base + first,
+                            .origin = static_cast<uint16_t>(origin),
+                            .payload = &nack,
+                            .length = sizeof(nack)};
+  if (send_small_to(card, member, origin, packet_kind(operation, PEAL_PACKET_NACK), what)) {
+    count(card, PEAL_COUNTER_SENT_NACK);
+  }
+}
+
+// Who has sent none of several pieces is late, most likely: they would all have to be lost.
+bool seems_late(const Scope& scope, const Pair& pair, Rank origin) {
+  return !has_come(pair) && exchanges(scope, 1, origin);
+}
+
+enum class Whom : uint8_t { kAnybody, kOthers, kLate };
+
+bool is_one(const Scope& scope, Whom whom, const Pair& pair, Rank origin) {
+  return whom == Whom::kAnybody || (whom == Whom::kLate) == seems_late(scope, pair, origin);
+}
+
+// One question for each of these that owes something, of so many at a time, by turns. Peers, and
+// all that seem late, are watched all the time: of the other dead most are somebody's peers, who
+// waits as well.
+void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* turn) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const bool suspects = asks_suspects(operation.inquiry);
+  uint32_t visited = 0;
+  uint32_t last = *turn;
+  for (uint32_t i = 1; i < self.ranks; ++i) {
+    const uint32_t way = 1 + (*turn + i) % (self.ranks - 1);
+    const Rank origin = minus(self.rank, way, self.ranks);
+    const Pair& pair = pair_at(scope, way_of(self, origin));
+    if (!is_one(scope, whom, pair, origin)) continue;
+    const uint32_t missing = missing_of(scope, pair, origin);
+    if (missing == 0) continue;
+    if (visited == at_a_time) {
+      const bool is_peer = peer_entry(self.rank, origin, self.ranks) != kNoPeer;
+      if (is_peer || whom == Whom::kLate) await_peer(card, member, origin);
+      continue;
+    }
+    const bool asked = operation_may_ask(scope, origin);
+    if (asked) ask(scope, pair, origin, missing);
+    if (suspects && !asked) continue;
+    ++visited;
+    last = way - 1;
+  }
+  *turn = static_cast<uint16_t>(last);
+}
+
+}  // namespace
+
+// Of those that seem late one is asked, as the others would say the same.
+void chase(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (!is_known(operation)) return;
+  auto& exchange = own_state<Exchange>(operation);
+  if (asks_suspects(operation.inquiry)) {
+    chase_these(scope, Whom::kAnybody, kAskedAtOnce, &exchange.way);
+    return;
+  }
+  chase_these(scope, Whom::kOthers, kAskedAtOnce, &exchange.way);
+  chase_these(scope, Whom::kLate, 1, &exchange.late_way);
+}
+
+}  // namespace peal::direct
