@@ -221,6 +221,7 @@ struct Pair {
   PieceBits come;    // the other's blocks
   PieceBits waits;   // of these: wait in their packets, or are on their way to or from the channel
   PieceBits stored;  // or lie there
+  PieceBits lost;    // of those that have not come: they were sent
 };
 
 // Pairs of an operation are counted by their way: that with index i is the one with rank + i, the

@@ -79,9 +79,18 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (is_new != kPacketGood) return is_new;
   const peal_counter block = check_block(scope, header);
   if (block != kPacketGood) return block;
-  if (!land(scope, way, packet)) return PEAL_COUNTER_DROP_NO_DMA;
+  const Pair& pair = pair_at(scope, way);
+  const PieceBits bit = bit_in(pair, header.piece);
+  const auto before = static_cast<PieceBits>((bit - 1) & ~(pair.come | pair.lost));
+  if (before != 0) note_lost(scope, way, before);
+  if (!land(scope, way, packet)) {
+    note_lost(scope, way, bit);
+    return PEAL_COUNTER_DROP_NO_DMA;
+  }
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
+  const bool found = (pair.lost & bit) != 0;
   note_come(scope, way, header.piece);
+  if (found) note_found(scope);
   lead_returned(card.lead);
   operation_progressed(scope);
   return PEAL_COUNTER_RECEIVED;

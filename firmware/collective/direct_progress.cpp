@@ -46,6 +46,7 @@ void pass(const Scope& scope, uint32_t way) {
     pair.come = without_first(pair.come);
     pair.waits = without_first(pair.waits);
     pair.stored = without_first(pair.stored);
+    pair.lost = without_first(pair.lost);
   }
   if (pair.base == base) return;
   const bool over = is_over(scope, way);
@@ -99,6 +100,7 @@ void note_come(const Scope& scope, uint32_t way, uint32_t number) {
   Pair& pair = pair_at(scope, way);
   if (is_for_all(scope.operation) && !has_come(pair)) pace_heard(scope);
   set(pair.come, bit_in(pair, number));
+  reset(pair.lost, bit_in(pair, number));
   pass(scope, way);
 }
 

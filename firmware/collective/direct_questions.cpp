@@ -18,9 +18,17 @@ namespace {
 // Ranks that are asked, or watched, at a time.
 constexpr uint32_t kAskedAtOnce = 8;
 
+bool is_peer(const Scope& scope, Rank rank) {
+  const Membership& self = scope.member.membership;
+  return peer_entry(self.rank, rank, self.ranks) != kNoPeer;
+}
+
 // Which pieces of the pair's window have not come, a bit each. Where a loss is known for certain,
 // those that should have come before what shows it.
 uint32_t missing_of(const Scope& scope, const Pair& pair, Rank origin) {
+  if (asks_suspects(scope.operation.inquiry) && !is_peer(scope, origin)) {
+    return pair.lost & ((1u << kPieceWindow) - 1u);
+  }
   uint32_t missing = 0;
   for (uint32_t i = 0; i < kPieceWindow; ++i) {
     const uint32_t number = pair.base + i;
@@ -74,8 +82,7 @@ void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* tu
     const uint32_t missing = missing_of(scope, pair, origin);
     if (missing == 0) continue;
     if (visited == at_a_time) {
-      const bool is_peer = peer_entry(self.rank, origin, self.ranks) != kNoPeer;
-      if (is_peer || whom == Whom::kLate) await_peer(card, member, origin);
+      if (is_peer(scope, origin) || whom == Whom::kLate) await_peer(card, member, origin);
       continue;
     }
     const bool asked = operation_may_ask(scope, origin);
@@ -87,7 +94,30 @@ void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* tu
   *turn = static_cast<uint16_t>(last);
 }
 
+// Is something lost that the edges' numbers do not tell of?
+bool lacks_lost(const Scope& scope) {
+  const Membership& self = scope.member.membership;
+  for (uint32_t way = 1; way < self.ranks; ++way) {
+    if (pair_at(scope, way).lost != 0 && !is_peer(scope, rank_at(self, way))) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void note_lost(const Scope& scope, uint32_t way, PieceBits lost) {
+  Pair& pair = pair_at(scope, way);
+  set(pair.lost, lost);
+  if (is_peer(scope, rank_at(scope.member.membership, way))) return;
+  patience_lost(scope.member.patience);
+  if (!inquiry_doubts(scope.operation.inquiry, kRemoteEntry)) {
+    operation_doubts(scope, kRemoteEntry);
+  }
+}
+
+void note_found(const Scope& scope) {
+  if (inquiry_doubts(scope.operation.inquiry, kRemoteEntry)) operation_doubts(scope, kRemoteEntry);
+}
 
 // Of those that seem late one is asked, as the others would say the same.
 void chase(const Scope& scope) {
@@ -96,6 +126,7 @@ void chase(const Scope& scope) {
   auto& exchange = own_state<Exchange>(operation);
   if (asks_suspects(operation.inquiry)) {
     chase_these(scope, Whom::kAnybody, kAskedAtOnce, &exchange.way);
+    if (!lacks_lost(scope)) inquiry_settled(operation.inquiry, kRemoteEntry);
     return;
   }
   chase_these(scope, Whom::kOthers, kAskedAtOnce, &exchange.way);

@@ -3,10 +3,17 @@
 // each piece of the pair's window. docs/decisions/0017, 0026
 #pragma once
 
+#include "firmware/card_types.h"
 #include "firmware/operation/algorithm.h"
 
 namespace peal::direct {
 
 void chase(const Scope& scope);
+// Blocks of this pair's were sent, and have not come: it has sent what comes behind them, or they
+// could not be taken. Of a peer the numbers of its edge say the same; any other rank is asked soon,
+// and until they have come, whatever others answer.
+void note_lost(const Scope& scope, uint32_t way, PieceBits lost);
+// One of them has come: what is left is asked for soon again.
+void note_found(const Scope& scope);
 
 }  // namespace peal::direct

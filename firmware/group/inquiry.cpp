@@ -69,8 +69,11 @@ bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry) {
     // The question or its answer was lost, too; or nobody is there to answer.
     inquiry.suspects = inquiry.doubts;
     inquiry.doubt_ns *= 2;
+    if (inquiry.doubt_ns > card.timeouts.nack_max_ns) {
+      inquiry.doubt_ns = card.timeouts.nack_max_ns;
+      inquiry.doubts &= uint32_t{1} << kRemoteEntry;
+    }
     inquiry.doubt_at_ns = card.now + inquiry.doubt_ns;
-    if (inquiry.doubt_ns > card.timeouts.nack_max_ns) inquiry.doubts = 0;
   }
   if (!due) {
     inquiry.asking = doubtful ? Asking::kSuspects : Asking::kNobody;
@@ -139,8 +142,12 @@ void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uin
   inquiry.doubt_at_ns = card.now + inquiry.doubt_ns;
 }
 
-void inquiry_answered(Inquiry& inquiry, uint32_t entry) {
+void inquiry_settled(Inquiry& inquiry, uint32_t entry) {
   inquiry.doubts &= ~(uint32_t{1} << entry);
+}
+
+void inquiry_answered(Inquiry& inquiry, uint32_t entry) {
+  if (entry != kRemoteEntry) inquiry_settled(inquiry, entry);
 }
 
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,

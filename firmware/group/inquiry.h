@@ -94,8 +94,10 @@ inline bool inquiry_doubts(const Inquiry& inquiry, uint32_t entry) {
 inline bool inquiry_was_certain(const Inquiry& inquiry, uint32_t entry) {
   return (inquiry.certain >> entry & 1) != 0;
 }
-// The peer has answered: the doubt is over.
+// The peer has answered: the doubt is over. Not where it is no peer: one of those does not speak for
+// the others, and whoever doubts says when nothing is lost any more.
 void inquiry_answered(Inquiry& inquiry, uint32_t entry);
+void inquiry_settled(Inquiry& inquiry, uint32_t entry);
 // The peer said "not yet", so long after it was asked, and whether that is for somebody's lateness.
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
                       bool late);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is known to be lost of ranks that are no peers, whose edges have no numbers: a pair's blocks
+// come in order, so one that comes shows what is lacking before it.
+#include <algorithm>
+
+#include "firmware/card_types.h"
+#include "tests/support/log_lines.h"
+#include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr size_t kPiece = CONFIG_MTU_BYTES;
+constexpr size_t kLong = 2 * kPiece;
+
+// Rank 1 has learned that ranks are late, so it asks for nothing in silence.
+class DirectLost : public DirectTest {
+ protected:
+  const TimeNs nack = default_timeouts().nack_ns;
+
+  DirectLost() {
+    bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns;
+    post(kLong);
+    bench.finish_all_dma();
+    bench.take_log();
+  }
+  void come(uint32_t sender, uint32_t piece) {
+    bench.deliver(from(sender, kLong, piece));
+    bench.finish_all_dma();
+  }
+  void say_not_yet(uint32_t sender) {
+    bench.deliver(wire.not_yet(sender, direct_shape(kLong), 0, 0, sender, 0, now_us()));
+  }
+  // Questions within this time.
+  std::string asked(TimeNs within) {
+    bench.take_log();
+    bench.advance(within);
+    return lines_with(bench.take_wire_log(), " NACK ");
+  }
+  static std::string question(uint32_t to, uint32_t piece = 0) {
+    const std::string rank = std::to_string(to);
+    return "send 1>" + rank + " NACK seq=0 piece=" + std::to_string(piece) + " origin=" + rank +
+           " missing=0x1\n";
+  }
+};
+
+TEST_F(DirectLost, WhatComesBehindShowsIt) {
+  come(4, 1);
+  EXPECT_EQ(asked(nack / 2), "");
+  come(0, 0);  // so that there is no silence
+  EXPECT_EQ(asked(nack - nack / 2), question(4));
+  come(4, 0);
+  EXPECT_EQ(asked(16 * nack), "");
+}
+
+// Of a peer the numbers of its edge say so, where there are any.
+TEST_F(DirectLost, OfAPeerItsEdgeTells) {
+  come(5, 1);
+  EXPECT_EQ(asked(4 * nack), "");
+}
+
+TEST_F(DirectLost, WhatCouldNotBeTaken) {
+  come(4, 0);
+  const uint32_t in_use = bench.card().dma_in_use;
+  bench.card().dma_in_use = CONFIG_DMA_RECORDS;  // as if others had them all
+  EXPECT_EQ(change(from(4, kLong, 1)), "+1 drop_no_dma");
+  bench.card().dma_in_use = in_use;
+  EXPECT_EQ(asked(nack), question(4, 1));
+}
+
+// That rank 6 cannot answer now says nothing of rank 4, nor that the one has come of the other.
+TEST_F(DirectLost, OneDoesNotSpeakForTheOthers) {
+  come(4, 1);
+  come(6, 1);
+  EXPECT_EQ(asked(nack), question(6) + question(4));
+  say_not_yet(6);
+  EXPECT_EQ(asked(2 * nack), question(6) + question(4));
+  come(4, 0);
+  EXPECT_EQ(asked(nack), question(6));  // soon again
+  come(6, 0);
+  EXPECT_EQ(asked(16 * nack), "");
+}
+
+TEST_F(DirectLost, ItIsAskedForUntilItComes) {
+  come(4, 1);
+  TimeNs interval = nack;
+  for (int look = 0; look < 10; look++) {
+    EXPECT_EQ(asked(interval), question(4)) << look;
+    say_not_yet(4);  // it could not read it now
+    interval = std::min(2 * interval, default_timeouts().nack_max_ns);
+  }
+}
+
+}  // namespace
+}  // namespace peal::test
