@@ -152,9 +152,12 @@ struct peal_nack {
 };
 
 /* Payload of NOT_YET. How long the answer took tells the asker how busy the cards are. */
+#define PEAL_NOT_YET_WAITS 0u /* it waits, too, and does not know why */
+#define PEAL_NOT_YET_LATE 1u /* its host, or one that it waits for, has not come yet; nothing is lost */
+#define PEAL_NOT_YET_SENT 2u /* it has sent that, but cannot send all of it again now */
 struct peal_not_yet {
 	uint32_t asked_us; /* of the NACK */
-	uint32_t late; /* 1: its host, or one that it waits for, has not come yet; nothing is lost. 0: it waits, too, and does not know why */
+	uint32_t reason; /* PEAL_NOT_YET_* */
 };
 
 /* Point-to-point (docs/decisions/0029): packets from 10 on. They are of no operation; their signature is the group's seed.

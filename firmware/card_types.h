@@ -267,6 +267,7 @@ struct Inquiry {
   TimeNs promised_until_ns;  // whoever said "not yet" is not asked again before
   uint32_t promised;         // bit per peer entry
   uint32_t doubts;           // something of theirs is lost, and the question unanswered
+  uint32_t held;             // they have answered that they cannot send all of it again now
   uint32_t suspects;         // for Asking::kSuspects
   uint32_t certain;          // last asked for what is lost for certain: the answer teaches nothing
   Asking asking;

@@ -104,9 +104,10 @@ peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arri
   const auto body = body_of<peal_not_yet>(arrival);
   const TimeNs after_ns = (now_us - body.asked_us) * TimeNs{1000};
   pace_answered(member.pace, card.timeouts, after_ns);
-  inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns, body.late != 0);
+  inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns,
+                   body.reason == PEAL_NOT_YET_LATE);
   // Whoever waits for nobody else knows of nobody else who could be late.
-  if (body.late == 0 && of_parent) {
+  if (body.reason == PEAL_NOT_YET_WAITS && of_parent) {
     patience_in_doubt(member.patience, card.timeouts, card.now - after_ns, card.now);
   }
   return PEAL_COUNTER_RECEIVED;
@@ -169,8 +170,26 @@ bool signature_is_right(const Member& member, const peal_wire_header& header,
              signature_of(member.membership, header.operation, header.algorithm, root, block_bytes);
 }
 
+// What was asked for was sent, and so is lost, or on its way: it is asked for again soon.
+peal_counter on_held(const Scope& scope, const Arrival& arrival, const peal_not_yet& body) {
+  auto& [card, member, operation] = scope;
+  const auto now_us = static_cast<uint32_t>(card.now / 1000);
+  pace_answered(member.pace, card.timeouts, (now_us - body.asked_us) * TimeNs{1000});
+  if (!is_waiting(operation)) return PEAL_COUNTER_RECEIVED;
+  inquiry_held(operation.inquiry, arrival.sender_entry);
+  const auto on_lost = operation.algorithm->does.on_lost;
+  if (on_lost != nullptr) {
+    on_lost(scope, arrival.header);
+  } else if (!inquiry_doubts(operation.inquiry, arrival.sender_entry)) {
+    operation_doubts(scope, arrival.sender_entry);
+  }
+  return PEAL_COUNTER_RECEIVED;
+}
+
 peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   auto& [card, member, operation] = scope;
+  const auto body = body_of<peal_not_yet>(arrival);
+  if (body.reason == PEAL_NOT_YET_SENT) return on_held(scope, arrival, body);
   const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
   const peal_counter result =
       on_not_yet(card, member, operation.inquiry, arrival, waits_for_one(*operation.algorithm));

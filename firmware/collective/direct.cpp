@@ -108,15 +108,19 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   PEAL_ASSERT(to != nullptr);  // by it the sender was known
   bool repaired = false;
   bool owing = false;
+  bool held = false;
   for (uint64_t bits = nack.fragments; bits != 0; bits &= bits - 1) {
     const auto i = static_cast<uint32_t>(std::countr_zero(bits));
     const Answer done = answer(scope, header.piece + i, *to);
     repaired |= done == Answer::kRepaired;
     owing |= done == Answer::kNotYet;
+    held |= done == Answer::kHeld;
   }
-  if (!repaired && !owing) return PEAL_COUNTER_DROP_STALE;
+  if (!repaired && !owing && !held) return PEAL_COUNTER_DROP_STALE;
   // Silence would cost the asker's patience, whatever the reason.
-  if (!repaired) send_not_yet(scope, *to, header, nack, Owed::kByHost);
+  if (held || !repaired) {
+    send_not_yet(scope, *to, header, nack, held ? Owed::kAgain : Owed::kByHost);
+  }
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -28,7 +28,8 @@ constexpr AlgorithmFunctions functions(decltype(AlgorithmFunctions::check) check
           .on_nack = on_nack,
           .on_dma = on_dma,
           .advance = advance,
-          .chase = chase};
+          .chase = chase,
+          .on_lost = on_lost};
 }
 
 }  // namespace peal::direct

@@ -23,12 +23,16 @@ bool is_peer(const Scope& scope, Rank rank) {
   return peer_entry(self.rank, rank, self.ranks) != kNoPeer;
 }
 
-// Which pieces of the pair's window have not come, a bit each. Where a loss is known for certain,
+// Does its edge show a loss?
+bool is_suspect(const Scope& scope, Rank rank) {
+  const Membership& self = scope.member.membership;
+  const uint32_t entry = peer_entry(self.rank, rank, self.ranks);
+  return entry != kNoPeer && (scope.operation.inquiry.suspects >> entry & 1) != 0;
+}
+
+// Which pieces of the pair's window have not come, a bit each. Where a peer's edge shows a loss,
 // those that should have come before what shows it.
 uint32_t missing_of(const Scope& scope, const Pair& pair, Rank origin) {
-  if (asks_suspects(scope.operation.inquiry) && !is_peer(scope, origin)) {
-    return pair.lost & ((1u << kPieceWindow) - 1u);
-  }
   uint32_t missing = 0;
   for (uint32_t i = 0; i < kPieceWindow; ++i) {
     const uint32_t number = pair.base + i;
@@ -65,6 +69,18 @@ bool is_one(const Scope& scope, Whom whom, const Pair& pair, Rank origin) {
   return whom == Whom::kAnybody || (whom == Whom::kLate) == seems_late(scope, pair, origin);
 }
 
+// What this rank is asked for in this look, a bit each, and why.
+struct Lacking {
+  uint32_t pieces;
+  Wanted wanted;
+};
+Lacking lacking(const Scope& scope, const Pair& pair, Rank origin) {
+  const uint32_t lost = pair.lost & ((1u << kPieceWindow) - 1u);
+  const bool all = !asks_suspects(scope.operation.inquiry) || is_suspect(scope, origin);
+  return {lost | (all ? missing_of(scope, pair, origin) : 0),
+          lost != 0 ? Wanted::kLost : Wanted::kFirst};
+}
+
 // One question for each of these that owes something, of so many at a time, by turns. Peers, and
 // all that seem late, are watched all the time: of the other dead most are somebody's peers, who
 // waits as well.
@@ -79,13 +95,13 @@ void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* tu
     const Rank origin = minus(self.rank, way, self.ranks);
     const Pair& pair = pair_at(scope, way_of(self, origin));
     if (!is_one(scope, whom, pair, origin)) continue;
-    const uint32_t missing = missing_of(scope, pair, origin);
+    const auto [missing, wanted] = lacking(scope, pair, origin);
     if (missing == 0) continue;
     if (visited == at_a_time) {
       if (is_peer(scope, origin) || whom == Whom::kLate) await_peer(card, member, origin);
       continue;
     }
-    const bool asked = operation_may_ask(scope, origin);
+    const bool asked = operation_may_ask(scope, origin, wanted);
     if (asked) ask(scope, pair, origin, missing);
     if (suspects && !asked) continue;
     ++visited;
@@ -94,11 +110,9 @@ void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* tu
   *turn = static_cast<uint16_t>(last);
 }
 
-// Is something lost that the edges' numbers do not tell of?
 bool lacks_lost(const Scope& scope) {
-  const Membership& self = scope.member.membership;
-  for (uint32_t way = 1; way < self.ranks; ++way) {
-    if (pair_at(scope, way).lost != 0 && !is_peer(scope, rank_at(self, way))) return true;
+  for (uint32_t way = 1; way < scope.member.membership.ranks; ++way) {
+    if (pair_at(scope, way).lost != 0) return true;
   }
   return false;
 }
@@ -106,17 +120,21 @@ bool lacks_lost(const Scope& scope) {
 }  // namespace
 
 void note_lost(const Scope& scope, uint32_t way, PieceBits lost) {
-  Pair& pair = pair_at(scope, way);
-  set(pair.lost, lost);
-  if (is_peer(scope, rank_at(scope.member.membership, way))) return;
+  set(pair_at(scope, way).lost, lost);
   patience_lost(scope.member.patience);
-  if (!inquiry_doubts(scope.operation.inquiry, kRemoteEntry)) {
-    operation_doubts(scope, kRemoteEntry);
-  }
+  if (!inquiry_doubts(scope.operation.inquiry, kLostEntry)) operation_doubts(scope, kLostEntry);
+}
+
+void on_lost(const Scope& scope, const peal_wire_header& header) {
+  const uint32_t way = way_of(scope.member.membership, header.sender);
+  const Pair& pair = pair_at(scope, way);
+  if (header.piece - pair.base >= kPieceSlots) return;
+  const PieceBits bit = bit_in(pair, header.piece);
+  if ((pair.come & bit) == 0) note_lost(scope, way, bit);
 }
 
 void note_found(const Scope& scope) {
-  if (inquiry_doubts(scope.operation.inquiry, kRemoteEntry)) operation_doubts(scope, kRemoteEntry);
+  if (inquiry_doubts(scope.operation.inquiry, kLostEntry)) operation_doubts(scope, kLostEntry);
 }
 
 // Of those that seem late one is asked, as the others would say the same.
@@ -126,7 +144,7 @@ void chase(const Scope& scope) {
   auto& exchange = own_state<Exchange>(operation);
   if (asks_suspects(operation.inquiry)) {
     chase_these(scope, Whom::kAnybody, kAskedAtOnce, &exchange.way);
-    if (!lacks_lost(scope)) inquiry_settled(operation.inquiry, kRemoteEntry);
+    if (!lacks_lost(scope)) inquiry_settled(operation.inquiry, kLostEntry);
     return;
   }
   chase_these(scope, Whom::kOthers, kAskedAtOnce, &exchange.way);

@@ -10,9 +10,10 @@ namespace peal::direct {
 
 void chase(const Scope& scope);
 // Blocks of this pair's were sent, and have not come: it has sent what comes behind them, or they
-// could not be taken. Of a peer the numbers of its edge say the same; any other rank is asked soon,
-// and until they have come, whatever others answer.
+// could not be taken. They are asked for soon, and until they have come, whatever is answered.
 void note_lost(const Scope& scope, uint32_t way, PieceBits lost);
+// The sender has answered that it has sent this piece.
+void on_lost(const Scope& scope, const peal_wire_header& header);
 // One of them has come: what is left is asked for soon again.
 void note_found(const Scope& scope);
 

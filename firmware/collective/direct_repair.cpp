@@ -84,6 +84,8 @@ bool is_stale(const Operation& operation, const Pair& pair, uint32_t number) {
   return operation.phase == OperationPhase::kFinished && number >= pair.base;
 }
 
+Answer outcome(bool repaired) { return repaired ? Answer::kRepaired : Answer::kHeld; }
+
 // Pieces that two ranks exchange are passed at others' pace: one may be far behind whoever has more
 // to exchange with others. What it asks for is not overwritten, since it had nothing to do with
 // what came later (docs/decisions/0020).
@@ -91,17 +93,16 @@ Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_addr
   const Operation& operation = scope.operation;
   const Pair& pair = pair_with(scope, to.rank);
   if (is_stale(operation, pair, number)) return Answer::kStale;
-  const auto repaired = [](bool done) { return done ? Answer::kRepaired : Answer::kNotYet; };
   if (operation.phase == OperationPhase::kFinished) {
-    return repaired(repair_framed(scope, number, to));
+    return outcome(repair_framed(scope, number, to));
   }
   if (!is_known(operation)) return Answer::kNotYet;
   if (!exchanges(scope, number, to.rank)) return Answer::kStale;
   if (!is_sent(pair, number)) return Answer::kNotYet;
   if (is_kept(scope, number, to.rank) && lies_there(scope, number)) {
-    return repaired(repair_framed(scope, number, to));
+    return outcome(repair_framed(scope, number, to));
   }
-  return repaired(repair(scope, number, to, false));
+  return outcome(repair(scope, number, to, false));
 }
 
 }  // namespace
@@ -115,8 +116,7 @@ Answer answer(const Scope& scope, uint32_t number, const peal_peer_address& to) 
   const bool kept = is_kept(scope, number, to.rank);
   if (operation.phase == OperationPhase::kFinished && !kept) return Answer::kStale;
   if (!is_sent(pair, number)) return Answer::kNotYet;
-  const bool done = repair(scope, number, to, kept && lies_there(scope, number));
-  return done ? Answer::kRepaired : Answer::kNotYet;
+  return outcome(repair(scope, number, to, kept && lies_there(scope, number)));
 }
 
 }  // namespace peal::direct

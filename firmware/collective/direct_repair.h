@@ -9,6 +9,7 @@ namespace peal::direct {
 
 enum class Answer : uint8_t {
   kRepaired,  // it is on its way again
+  kHeld,      // it was sent, but cannot be sent again now
   kNotYet,
   kStale,  // the asker has it, or has nothing to do with it
 };

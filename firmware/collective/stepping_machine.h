@@ -325,17 +325,16 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const uint32_t fragments = fragments_of(exchange);
   if ((nack.fragments & ~all_of(fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
   const uint64_t resend = nack.fragments & sent_of(operation, header);
-  bool sent = false;
-  for (uint32_t fragment = 0; fragment < fragments; ++fragment) {
+  bool all = true;
+  for (uint32_t fragment = 0; all && fragment < fragments; ++fragment) {
     if ((resend >> fragment & 1) == 0) continue;
-    if (!may_repair(card)) break;
     const ImagePart part = part_of(exchange, header.piece, fragment);
     const DataPlace place = place_of(scope, header.hop, fragment);
-    if (!send_from_image(scope, part, place, exchange.to, true)) break;
-    sent = true;
+    all = may_repair(card) && send_from_image(scope, part, place, exchange.to, true);
   }
   // Silence would cost the asker's patience, whatever the reason.
-  if (!sent) send_not_yet(scope, asker, header, nack, Owed::kByHost);
+  if (!all) send_not_yet(scope, asker, header, nack, Owed::kAgain);
+  if (resend == 0) send_not_yet(scope, asker, header, nack, Owed::kByHost);
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -68,10 +68,11 @@ bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry) {
   if (doubtful) {
     // The question or its answer was lost, too; or nobody is there to answer.
     inquiry.suspects = inquiry.doubts;
+    inquiry.held = 0;
     inquiry.doubt_ns *= 2;
     if (inquiry.doubt_ns > card.timeouts.nack_max_ns) {
       inquiry.doubt_ns = card.timeouts.nack_max_ns;
-      inquiry.doubts &= uint32_t{1} << kRemoteEntry;
+      inquiry.doubts &= uint32_t{1} << kLostEntry;
     }
     inquiry.doubt_at_ns = card.now + inquiry.doubt_ns;
   }
@@ -97,10 +98,11 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
   const Membership& self = member.membership;
   const uint32_t entry = peer_entry(self.rank, peer, self.ranks);
   const uint32_t bit = uint32_t{1} << (entry == kNoPeer ? kRemoteEntry : entry);
-  if (asks_suspects(inquiry) && (inquiry.suspects & bit) == 0) return false;
+  const uint32_t reasons = wanted == Wanted::kLost ? bit | uint32_t{1} << kLostEntry : bit;
+  if (asks_suspects(inquiry) && (inquiry.suspects & reasons) == 0) return false;
   await_peer(card, member, peer);
   if (inquiry.asking == Asking::kNobody) return false;
-  if (!asks_suspects(inquiry) && (inquiry.doubts & bit) == 0) {
+  if (!asks_suspects(inquiry) && (inquiry.doubts & bit) == 0 && wanted != Wanted::kLost) {
     if ((inquiry.promised & bit) != 0 && card.now < inquiry.promised_until_ns) return false;
     if (wanted == Wanted::kFirst && entry != kNoPeer &&
         has_sent_nothing(card, member, inquiry, entry)) {
@@ -146,8 +148,10 @@ void inquiry_settled(Inquiry& inquiry, uint32_t entry) {
   inquiry.doubts &= ~(uint32_t{1} << entry);
 }
 
+void inquiry_held(Inquiry& inquiry, uint32_t entry) { inquiry.held |= uint32_t{1} << entry; }
+
 void inquiry_answered(Inquiry& inquiry, uint32_t entry) {
-  if (entry != kRemoteEntry) inquiry_settled(inquiry, entry);
+  if (entry != kLostEntry && (inquiry.held >> entry & 1) == 0) inquiry_settled(inquiry, entry);
 }
 
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,

@@ -7,6 +7,7 @@
 
 #include "firmware/base/clear.h"
 #include "firmware/card_types.h"
+#include "firmware/group/remote.h"
 
 namespace peal {
 
@@ -66,7 +67,8 @@ inline void inquiry_looked(Inquiry& inquiry) {
 }
 // What a peer owes: what it may not have sent yet, or what had come from it and must be sent again.
 // That nothing of its edge is lost speaks against asking for the first alone.
-enum class Wanted : uint8_t { kFirst, kAgain };
+// What is known to be lost is asked for in every look.
+enum class Wanted : uint8_t { kFirst, kAgain, kLost };
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.
 [[nodiscard]] bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer,
                                    Wanted wanted);
@@ -94,8 +96,12 @@ inline bool inquiry_doubts(const Inquiry& inquiry, uint32_t entry) {
 inline bool inquiry_was_certain(const Inquiry& inquiry, uint32_t entry) {
   return (inquiry.certain >> entry & 1) != 0;
 }
-// The peer has answered: the doubt is over. Not where it is no peer: one of those does not speak for
-// the others, and whoever doubts says when nothing is lost any more.
+// In doubts, what the operation itself knows to be lost, of whichever ranks: it stands whatever one
+// of them answers, until the operation says that nothing is lost any more (inquiry_settled()).
+inline constexpr uint32_t kLostEntry = kRemoteEntry;
+// The peer has answered: the doubt is over, but for one who has said in the present look that there
+// is more that it cannot send again now.
+void inquiry_held(Inquiry& inquiry, uint32_t entry);
 void inquiry_answered(Inquiry& inquiry, uint32_t entry);
 void inquiry_settled(Inquiry& inquiry, uint32_t entry);
 // The peer said "not yet", so long after it was asked, and whether that is for somebody's lateness.

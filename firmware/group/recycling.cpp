@@ -232,7 +232,7 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   recycling_awaited(card, member);
   const bool away = member.finished == member.next_sequence && !is_entered(member, epoch);
   const bool late = away || member.recycling_inquiry.told_late;
-  const peal_not_yet body = {nack.asked_us, late ? 1u : 0u};
+  const peal_not_yet body = {nack.asked_us, late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS};
   const SmallPacket what = {.hop = header.hop, .payload = &body, .length = sizeof(body)};
   if (send_small(card, self, to, epoch_kind(member, PEAL_PACKET_NOT_YET, epoch), what)) {
     count(card, PEAL_COUNTER_SENT_NOT_YET);

@@ -88,6 +88,9 @@ struct AlgorithmFunctions {
   // counters call it, all that follows from it done.
   peal_counter (*on_usual)(Card& card, Member& member, Operation& operation, Packet* packet,
                            Peer& peer) = on_usual_packet;
+  // What the packet, an answer, names was sent, and is lost. Null: its sender is asked again for
+  // whatever has not come.
+  void (*on_lost)(const Scope& scope, const peal_wire_header& header) = nullptr;
 };
 
 // One row of the registry.

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "emulator/common/packet_text.h"
+#include "firmware/card_types.h"
 #include "firmware/payload.h"
 
 namespace peal::test {
@@ -164,6 +165,11 @@ void CardBench::advance(TimeNs by_ns) {
     }
   }
   now = until;
+}
+
+void CardBench::spend_repairs() {
+  card_->repairs.credit_ns = 0;
+  card_->repairs.price_ns = kNever / 8;
 }
 
 bool CardBench::advance_to_deadline() {

@@ -58,6 +58,11 @@ std::string signal_text(const peal_wire_header& header) {
 }
 
 // What a NACK asks for, and its answer "not yet" likewise.
+std::string reason_text(uint32_t reason) {
+  if (reason == PEAL_NOT_YET_WAITS) return "";
+  return reason == PEAL_NOT_YET_LATE ? " late" : " sent";
+}
+
 std::string missing_text(const peal_wire_header& header) {
   const bool blocks = header.algorithm != PEAL_ALGORITHM_DISSEMINATION;
   if (!blocks) return signal_text(header);
@@ -171,7 +176,7 @@ std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
     }
     case PEAL_PACKET_NOT_YET:
       text += missing_text(header);
-      if (payload_as<peal_not_yet>(header, payload).late != 0) text += " late";
+      text += reason_text(payload_as<peal_not_yet>(header, payload).reason);
       break;
     case PEAL_PACKET_REFUSE:
       text += number("seq", header.sequence) +

@@ -28,8 +28,9 @@ inline std::string distinct_lines(const std::string& log) {
 
 // Only the lines that begin like that.
 inline std::string lines_that_begin(const std::string& log, const std::string& beginning) {
-  return lines_chosen(
-      log, [&](const std::string& line) { return line.compare(0, beginning.size(), beginning) == 0; });
+  return lines_chosen(log, [&](const std::string& line) {
+    return line.compare(0, beginning.size(), beginning) == 0;
+  });
 }
 
 // Only the lines in which that stands.

@@ -179,9 +179,9 @@ Frame WireMaker::nack(uint32_t sender, OperationShape shape, uint32_t sequence, 
 }
 
 Frame WireMaker::not_yet(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
-                         uint32_t origin, uint32_t hop, uint32_t asked_us, bool late) const {
+                         uint32_t origin, uint32_t hop, uint32_t asked_us, uint32_t reason) const {
   Frame frame = base(PEAL_PACKET_NOT_YET, sender, shape, sequence);
-  set_payload(frame, peal_not_yet{asked_us, late ? 1u : 0u});
+  set_payload(frame, peal_not_yet{asked_us, reason});
   frame.header.piece = piece;
   frame.header.origin = static_cast<uint16_t>(origin);
   frame.header.hop = static_cast<uint8_t>(hop);

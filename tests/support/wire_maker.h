@@ -76,7 +76,7 @@ class WireMaker {
                            uint32_t credit = 0) const;
   [[nodiscard]] Frame not_yet(uint32_t sender, OperationShape shape, uint32_t sequence,
                               uint32_t piece, uint32_t origin, uint32_t hop, uint32_t asked_us = 0,
-                              bool late = false) const;
+                              uint32_t reason = PEAL_NOT_YET_WAITS) const;
   [[nodiscard]] Frame refuse(uint32_t sender, OperationShape shape, uint32_t sequence,
                              uint32_t rank) const;
   [[nodiscard]] Frame death(uint32_t sender, uint32_t rank) const;

@@ -165,7 +165,7 @@ void ask_in_silence(const Scope& scope) {
 }
 
 // What becomes of a question for one block.
-enum class Answer : uint8_t { kRepaired, kLanding, kNotYet, kStale };
+enum class Answer : uint8_t { kRepaired, kHeld, kNotYet, kStale };
 
 Answer answer(const Scope& scope, uint32_t number, Rank origin) {
   auto& [card, member, operation] = scope;
@@ -177,12 +177,12 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin) {
   const Piece& piece = piece_slot(operation, number);
   // It is lost farther up, and asked for there; or late.
   if (!has_bit(piece, origin)) return Answer::kNotYet;
-  if (!gathering::is_in(own_state<Blocks>(piece).kept, origin)) return Answer::kLanding;
-  if (!may_repair(card)) return Answer::kNotYet;
+  if (!gathering::is_in(own_state<Blocks>(piece).kept, origin)) return Answer::kHeld;
+  if (!may_repair(card)) return Answer::kHeld;
   const ImagePart part = {number, origin, 0, piece_length(operation, number)};
   const DataPlace place = {static_cast<uint16_t>(origin), 0, 0};
   const bool sent = send_from_image(scope, part, place, right_entry(self), true);
-  return sent ? Answer::kRepaired : Answer::kNotYet;
+  return sent ? Answer::kRepaired : Answer::kHeld;
 }
 
 }  // namespace
@@ -232,7 +232,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     return PEAL_COUNTER_DROP_FRAGMENT;
   }
   bool repaired = false;
-  bool landing = false;
+  bool held = false;
   bool owing = false;
   Owed owed = Owed::kByOthers;
   for (uint64_t bits = nack.fragments; bits != 0; bits &= bits - 1) {
@@ -240,13 +240,13 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     const Rank origin = minus(header.origin, i, self.ranks);
     const Answer done = answer(scope, header.piece, origin);
     repaired |= done == Answer::kRepaired;
-    landing |= done == Answer::kLanding;
+    held |= done == Answer::kHeld;
     owing |= done == Answer::kNotYet;
     if (done == Answer::kNotYet && origin == self.rank) owed = Owed::kByHost;
   }
-  if (!repaired && !landing && !owing) return PEAL_COUNTER_DROP_STALE;
-  // What is on its way to the channel is asked for again soon.
-  if (!repaired && !landing) {
+  if (!repaired && !held && !owing) return PEAL_COUNTER_DROP_STALE;
+  if (held) owed = Owed::kAgain;
+  if (held || !repaired) {
     send_not_yet(scope, self.peers[right_entry(self)].address, header, nack, owed);
   }
   return PEAL_COUNTER_RECEIVED;

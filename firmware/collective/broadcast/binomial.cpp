@@ -369,22 +369,25 @@ void chase_credits(const Scope& scope) {
   }
 }
 
-// Sends what was asked for and lies in the channel. False when nothing could be sent.
-bool repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
+// Sends what was asked for and lies in the channel. What became of it.
+enum class Answer : uint8_t { kRepaired, kHeld, kNotYet };
+Answer repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
   auto& [card, member, operation] = scope;
-  if (!piece_is_open(operation, number)) return false;
+  if (!piece_is_open(operation, number)) return Answer::kNotYet;
   const uint32_t child = peer_ahead(hop);
-  bool any = false;
+  Answer answer = Answer::kNotYet;
   fragments &= own_state<Kept>(piece_slot(operation, number)).in_channel;
   for (; fragments != 0; fragments &= fragments - 1) {
     const auto fragment = static_cast<uint32_t>(std::countr_zero(fragments));
     const ImagePart part = {number, 0, fragment * kFragmentBytes,
                             fragment_length(operation, number, fragment)};
     const DataPlace place = {operation.root, hop, static_cast<uint8_t>(fragment)};
-    if (!may_repair(card) || !send_from_image(scope, part, place, child, true)) break;
-    any = true;
+    if (!may_repair(card) || !send_from_image(scope, part, place, child, true)) {
+      return Answer::kHeld;
+    }
+    answer = Answer::kRepaired;
   }
-  return any;
+  return answer;
 }
 
 // Has come and gone on, but cannot be repaired before it lies in the channel: it is sent then.
@@ -494,10 +497,12 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   // A slot that serves a later piece: all below have this one, the question is old.
   if (piece_slot(operation, number).number > number + 1) return PEAL_COUNTER_DROP_STALE;
   promise(scope, number, nack.fragments, header.hop);
-  if (!repair_fragments(scope, number, nack.fragments, header.hop)) {
+  const Answer answer = repair_fragments(scope, number, nack.fragments, header.hop);
+  if (answer != Answer::kRepaired) {
     const Membership& self = scope.member.membership;
-    const Owed owed = place_of(scope) == 0 ? Owed::kByHost : Owed::kByOthers;
-    send_not_yet(scope, self.peers[peer_ahead(header.hop)].address, header, nack, owed);
+    const Owed waits = place_of(scope) == 0 ? Owed::kByHost : Owed::kByOthers;
+    send_not_yet(scope, self.peers[peer_ahead(header.hop)].address, header, nack,
+                 answer == Answer::kHeld ? Owed::kAgain : waits);
   }
   if (credit == PEAL_COUNTER_RECEIVED) operation_advance(scope);
   return PEAL_COUNTER_RECEIVED;

@@ -226,7 +226,7 @@ TEST_P(Stepping, NacksThatMakeNoSense) {
 }
 
 // What the card spends on repairs is bounded; whoever asks beyond that still hears something.
-TEST_P(Stepping, BeyondTheBudgetOfRepairsTheAnswerIsNotYet) {
+TEST_P(Stepping, BeyondTheBudgetOfRepairsTheAnswerIsThatItWasSent) {
   post();
   bench.finish_all_dma();
   uint32_t repaired = 0;
@@ -235,7 +235,7 @@ TEST_P(Stepping, BeyondTheBudgetOfRepairsTheAnswerIsNotYet) {
     if (log == data(0, " repair")) {
       repaired++;
     } else {
-      ASSERT_EQ(log, "send 1>0 NOT_YET seq=0 piece=0 step=0\n") << asked;
+      ASSERT_EQ(log, "send 1>0 NOT_YET seq=0 piece=0 step=0 sent\n") << asked;
     }
   }
   EXPECT_EQ(repaired + bench.counter(PEAL_COUNTER_HELD_BACK_REPAIR), 1000u);

@@ -26,7 +26,8 @@ class Inquiries : public GroupTest {
   }
   Frame not_yet(uint32_t sender, bool late) {
     return wire.not_yet(sender, broadcast_shape(kBlock), 0, 0, sender, sender == 0 ? 0 : 1,
-                        static_cast<uint32_t>(bench.now / 1000), late);
+                        static_cast<uint32_t>(bench.now / 1000),
+                        late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS);
   }
   // Lets time pass; probes are answered.
   void pass(TimeNs for_ns) {
@@ -186,7 +187,8 @@ TEST_F(Inquiries, AGapIsALossThatPatienceKnows) {
     EXPECT_EQ(of_the_operation(bench.take_log()), "") << sequence;
     bench.advance(1);
     EXPECT_NE(of_the_operation(bench.take_log()), "") << sequence;
-    bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), true));
+    bench.deliver(
+        wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE));
     deliver_others(sequence, kBlock);
     patience *= 2;
   }
@@ -199,7 +201,8 @@ TEST_F(Inquiries, OneAtATimeWhereQuestionsWereInVain) {
     post_broadcast(sequence, kBlock);
     bench.finish_all_dma();
     bench.advance(patience);
-    bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), true));
+    bench.deliver(
+        wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE));
     patience *= 4;
     deliver_others(sequence, kBlock);
   }

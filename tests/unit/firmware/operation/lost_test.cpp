@@ -16,8 +16,10 @@ class Lost : public GroupTest {
   void make_patient() {
     for (int i = 0; i < 8; i++) {
       bench.advance(kNack << i);
-      bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
-      bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
+      bench.deliver(
+          wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE));
+      bench.deliver(
+          wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), PEAL_NOT_YET_LATE));
     }
   }
 };
@@ -56,7 +58,7 @@ TEST_F(Lost, AnUnansweredQuestionIsSoonRepeated) {
   EXPECT_EQ(bench.take_wire_log(), "");
   bench.advance(1);
   EXPECT_EQ(bench.take_wire_log(), question);
-  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), false));
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us()));
   bench.advance(4 * kNack);
   EXPECT_EQ(bench.take_wire_log(), "");
 }
@@ -124,8 +126,8 @@ TEST_F(Lost, WhatCannotBeTakenIsSoonAskedFor) {
   post_broadcast(0, kLong);
   bench.finish_all_dma();
   bench.advance(default_timeouts().nack_ns);
-  bench.deliver(wire.not_yet(0, broadcast_shape(kLong), 0, 0, 0, 0, now_us(), true));
-  bench.deliver(wire.not_yet(3, broadcast_shape(kLong), 0, 0, 3, 1, now_us(), true));
+  bench.deliver(wire.not_yet(0, broadcast_shape(kLong), 0, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE));
+  bench.deliver(wire.not_yet(3, broadcast_shape(kLong), 0, 0, 3, 1, now_us(), PEAL_NOT_YET_LATE));
   const uint32_t in_use = bench.card().dma_in_use;
   bench.card().dma_in_use = CONFIG_DMA_RECORDS;  // as if others had them all
   const auto before = bench.counters();
@@ -143,8 +145,8 @@ TEST_F(Lost, ADroppedRepairIsNoAnswer) {
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
   bench.advance(default_timeouts().nack_ns);
-  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
-  bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), true));
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE));
+  bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), PEAL_NOT_YET_LATE));
   EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)),
             "send 1>0 NACK seq=0 piece=0 origin=0\n");
   Frame wrong = block_of(0, 0, kBlock);
@@ -185,7 +187,7 @@ TEST_F(Lost, APromiseIsNoHindrance) {
   post_broadcast(0, kBlock);
   bench.finish_all_dma();
   bench.advance(default_timeouts().nack_ns);
-  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), true));
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE));
   EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)),
             "send 1>0 NACK seq=0 piece=0 origin=0\n");
   EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)), "");
@@ -278,6 +280,30 @@ TEST_F(LostOfEight, WhatCannotBeTakenThoughItIsTheLast) {
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
   EXPECT_EQ(asked(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0x8\n");
+}
+
+// It sends one of four packets again, and says that it cannot send the others now. They are asked
+// for until they come.
+TEST_F(LostOfEight, WhatCouldNotBeSentAgainIsAskedForAgainSoon) {
+  const TimeNs nack = default_timeouts().nack_ns;
+  const auto say_sent = [this] {
+    bench.deliver(wire.not_yet(5, doubling_shape(kLong), 0, 0, 5, 2, now_us(), PEAL_NOT_YET_SENT));
+  };
+  const auto asked_in = [this](TimeNs within) {
+    bench.take_log();
+    bench.advance(within);
+    return asked();
+  };
+  say_sent();  // that it was asked in silence, for whatever this was
+  EXPECT_EQ(asked_in(nack), "send 1>5 NACK seq=0 piece=0 step=2 missing=0xf\n");
+  say_sent();
+  Frame repair = packet(0, 0, 0);
+  repair.header.flags = PEAL_PACKET_REPAIR;
+  seal(repair);
+  deliver(repair);
+  EXPECT_EQ(asked_in(2 * nack), "send 1>5 NACK seq=0 piece=0 step=2 missing=0xe\n");
+  bench.deliver(wire.not_yet(5, doubling_shape(kLong), 0, 0, 5, 2, now_us()));
+  EXPECT_EQ(asked_in(8 * nack), "");
 }
 
 // What was asked for and has not come is asked for with all that is behind it.

@@ -97,7 +97,7 @@ TEST_F(RingQuestions, TheEndOfAPieceShowsByALaterOne) {
 // One question for the edge, seldom, whatever is missing; "not yet" silences it.
 TEST_F(RingQuestions, InSilenceOneQuestionIsAskedOfTheFirstPiece) {
   EXPECT_EQ(silence(default_timeouts().nack_ns), nack(0, "0x7f"));
-  EXPECT_EQ(asks(wire.not_yet(0, ring_shape(kBlock), 0, 0, 0, 0, now_us(), true)), "");
+  EXPECT_EQ(asks(wire.not_yet(0, ring_shape(kBlock), 0, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE)), "");
   EXPECT_EQ(silence(4 * default_timeouts().nack_ns), "");
 }
 
@@ -146,9 +146,11 @@ TEST_F(RingQuestions, WhatIsOnItsWayToTheChannelIsAnsweredWhenItLiesThere) {
   bench.deliver(block_at(1));
   bench.take_log();
   bench.deliver(wire.nack(2, ring_shape(kBlock), 0, 0, 0, 0));
-  EXPECT_EQ(bench.take_log(), "");
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET seq=0 piece=0 origin=0 sent\n");
   bench.finish_all_dma();
   EXPECT_EQ(asked(0), "send 1>2 DATA seq=0 piece=0 origin=0 hop=0 len=64 repair\n");
+  bench.spend_repairs();
+  EXPECT_EQ(asked(0), "send 1>2 NOT_YET seq=0 piece=0 origin=0 sent\n");
 }
 
 TEST_F(RingQuestions, AfterTheEndTheChannelAnswersNotTheUsersMemory) {

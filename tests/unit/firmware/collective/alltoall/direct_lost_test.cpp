@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is known to be lost of ranks that are no peers, whose edges have no numbers: a pair's blocks
-// come in order, so one that comes shows what is lacking before it.
+// What is known to be lost: a pair's blocks come in order, so one that comes shows what is lacking
+// before it, also of ranks that are no peers, whose edges have no numbers.
 #include <algorithm>
 
 #include "firmware/card_types.h"
@@ -28,8 +28,8 @@ class DirectLost : public DirectTest {
     bench.deliver(from(sender, kLong, piece));
     bench.finish_all_dma();
   }
-  void say_not_yet(uint32_t sender) {
-    bench.deliver(wire.not_yet(sender, direct_shape(kLong), 0, 0, sender, 0, now_us()));
+  void say(uint32_t sender, uint32_t reason) {
+    bench.deliver(wire.not_yet(sender, direct_shape(kLong), 0, 0, sender, 0, now_us(), reason));
   }
   // Questions within this time.
   std::string asked(TimeNs within) {
@@ -53,10 +53,30 @@ TEST_F(DirectLost, WhatComesBehindShowsIt) {
   EXPECT_EQ(asked(16 * nack), "");
 }
 
-// Of a peer the numbers of its edge say so, where there are any.
-TEST_F(DirectLost, OfAPeerItsEdgeTells) {
+// That it is to be had soon is no answer, nor that something else is.
+TEST_F(DirectLost, APeerIsAskedUntilItComes) {
   come(5, 1);
-  EXPECT_EQ(asked(4 * nack), "");
+  EXPECT_EQ(asked(nack), question(5));
+  say(5, PEAL_NOT_YET_WAITS);
+  EXPECT_EQ(asked(2 * nack), question(5));
+  come(5, 0);
+  EXPECT_EQ(asked(16 * nack), "");
+}
+
+// Who was asked in silence says that it has sent that.
+TEST_F(DirectLost, WhatWasSentIsAskedForAgainSoon) {
+  say(4, PEAL_NOT_YET_SENT);
+  EXPECT_EQ(asked(nack), question(4));
+  say(4, PEAL_NOT_YET_LATE);
+  EXPECT_EQ(asked(2 * nack), question(4));
+}
+
+// What has come meanwhile, or what there is not, is not asked for.
+TEST_F(DirectLost, WhatWasSentMayHaveCome) {
+  come(4, 0);
+  say(4, PEAL_NOT_YET_SENT);
+  bench.deliver(wire.not_yet(4, direct_shape(kLong), 0, 7777, 4, 0, now_us(), PEAL_NOT_YET_SENT));
+  EXPECT_EQ(asked(16 * nack), "");
 }
 
 TEST_F(DirectLost, WhatCouldNotBeTaken) {
@@ -73,7 +93,7 @@ TEST_F(DirectLost, OneDoesNotSpeakForTheOthers) {
   come(4, 1);
   come(6, 1);
   EXPECT_EQ(asked(nack), question(6) + question(4));
-  say_not_yet(6);
+  say(6, PEAL_NOT_YET_WAITS);
   EXPECT_EQ(asked(2 * nack), question(6) + question(4));
   come(4, 0);
   EXPECT_EQ(asked(nack), question(6));  // soon again
@@ -86,7 +106,7 @@ TEST_F(DirectLost, ItIsAskedForUntilItComes) {
   TimeNs interval = nack;
   for (int look = 0; look < 10; look++) {
     EXPECT_EQ(asked(interval), question(4)) << look;
-    say_not_yet(4);  // it could not read it now
+    say(4, PEAL_NOT_YET_SENT);  // it could not read it now
     interval = std::min(2 * interval, default_timeouts().nack_max_ns);
   }
 }

@@ -152,6 +152,16 @@ TEST_F(Direct, NacksAreRepairedOrAnsweredNotYet) {
   }
 }
 
+TEST_F(Direct, WhatCannotBeSentAgainNowWasSent) {
+  post();
+  bench.finish_all_dma();
+  bench.spend_repairs();
+  for (const uint32_t asker : {0u, 4u}) {
+    EXPECT_EQ(answer(asker),
+              "send 1>" + std::to_string(asker) + " NOT_YET seq=0 piece=0 origin=1 sent\n");
+  }
+}
+
 // The block is out, but lies nowhere yet where it could be read again.
 TEST_F(Direct, WhatIsOnItsWayIntoTheChannelIsNotRepairedYet) {
   post();
@@ -206,7 +216,7 @@ TEST_F(Direct, ALateStrangerSpeaksForItselfAlone) {
   for (const uint32_t sender : {0u, 2u, 3u, 5u, 7u}) bench.deliver(from(sender));
   bench.finish_all_dma();
   bench.advance(default_timeouts().nack_ns);
-  bench.deliver(wire.not_yet(4, direct_shape(kBlock), 0, 0, 4, 0, now_us(), true));
+  bench.deliver(wire.not_yet(4, direct_shape(kBlock), 0, 0, 4, 0, now_us(), PEAL_NOT_YET_LATE));
   bench.take_log();
   bench.advance(2 * default_timeouts().nack_ns);
   EXPECT_EQ(bench.take_wire_log(),

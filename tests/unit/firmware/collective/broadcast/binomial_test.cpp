@@ -82,7 +82,7 @@ TEST_F(Binomial, AParentThatWaitsTeachesPatience) {
     EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), sequence);
     bench.advance(1);
     EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), sequence + 1);
-    bench.deliver(wire.not_yet(0, binomial_shape(kBlock, 0), sequence, 0, 0, 0, now_us(), false));
+    bench.deliver(wire.not_yet(0, binomial_shape(kBlock, 0), sequence, 0, 0, 0, now_us()));
     bench.deliver(packet(sequence, 0, kBlock));
     bench.finish_all_dma();
     patience = 2 * default_timeouts().nack_ns;
@@ -361,6 +361,9 @@ TEST_F(Binomial, RepairsAreWhatWasAskedForAndHasCome) {
   bench.take_log();
   bench.deliver(question(5, 0, block, 2, 0, 0b10100));
   EXPECT_EQ(bench.take_log(), "send 1>5 NOT_YET seq=0 piece=0 origin=0\n");
+  bench.spend_repairs();
+  bench.deliver(question(5, 0, block, 2, 0, 0b10010));
+  EXPECT_EQ(bench.take_log(), "send 1>5 NOT_YET seq=0 piece=0 origin=0 sent\n");
 }
 
 // Arrived, but on its way into the channel: there is nothing to read yet. It is not forgotten.
