@@ -30,6 +30,7 @@ class ZeroedMemory {
  private:
   uint8_t* data_ = nullptr;
   size_t bytes_ = 0;
+  size_t ahead_ = 0;  // of data_: mapped with it, and left alone
 };
 
 }  // namespace peal::emulator
