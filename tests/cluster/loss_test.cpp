@@ -100,7 +100,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"broadcast_1k_16", 16, root_broadcast(1024, 3), 200, 0.01, 1.9},
                     Case{"broadcast_64k_16", 16, root_broadcast(65'536, 3), 100, 0.01, 1.5},
                     Case{"alltoall_64_16", 16, alltoall(64), 200, 0.01, 3.4},
-                    Case{"alltoall_64_64", 64, alltoall(64), 100, 0.01, 32}),
+                    Case{"alltoall_64_64", 64, alltoall(64), 100, 0.01, 32},
+                    Case{"direct_64k_16", 16, direct(65'536), 30, 0.01, 1.5},
+                    Case{"direct_16k_64", 64, direct(16'384), 10, 0.01, 1.8},
+                    Case{"direct_allgather_64k_16", 16, direct_allgather(65'536), 30, 0.01, 4.5},
+                    Case{"direct_allgather_64k_32", 32, direct_allgather(65'536), 20, 0.01, 4.5}),
     name_of);
 
 }  // namespace
