@@ -167,9 +167,9 @@ void CardBench::advance(TimeNs by_ns) {
   now = until;
 }
 
-void CardBench::spend_repairs() {
-  card_->repairs.credit_ns = 0;
+void CardBench::spend_repairs(uint32_t left) {
   card_->repairs.price_ns = kNever / 8;
+  card_->repairs.credit_ns = left * card_->repairs.price_ns;
 }
 
 bool CardBench::advance_to_deadline() {

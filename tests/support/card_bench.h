@@ -90,8 +90,8 @@ class CardBench {
   void finish_all_dma();
   // Moves the clock on and fires what is due, deadline by deadline.
   void advance(TimeNs by_ns);
-  // From now on the card can send nothing again.
-  void spend_repairs();
+  // From now on the card can send only so many packets again.
+  void spend_repairs(uint32_t left = 0);
   // Moves the clock to the card's next deadline and fires it; false when there is none.
   bool advance_to_deadline();
 

@@ -282,6 +282,16 @@ TEST_F(LostOfEight, WhatCannotBeTakenThoughItIsTheLast) {
   EXPECT_EQ(asked(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0x8\n");
 }
 
+// Of two packets that rank 3 asks for one can be sent again now.
+TEST_F(LostOfEight, WhoCannotSendAllAgainSaysSo) {
+  deliver(wire.doubling(doubling_shape(kLong), 0, 0, 0, 0, pattern_block(0, 0, 0, kPacket)));
+  bench.spend_repairs(1);
+  const std::string log = answer(wire.nack(3, doubling_shape(kLong), 0, 0, 3, 1, 0b11));
+  EXPECT_EQ(lines_with(log, "NOT_YET"), "send 1>3 NOT_YET seq=0 piece=0 step=1 sent\n");
+  EXPECT_EQ(lines_with(log, "repair"), lines_with(log, "step=1 frag=0")) << log;
+  EXPECT_NE(lines_with(log, "repair"), "");
+}
+
 // It sends one of four packets again, and says that it cannot send the others now. They are asked
 // for until they come.
 TEST_F(LostOfEight, WhatCouldNotBeSentAgainIsAskedForAgainSoon) {

@@ -28,8 +28,8 @@ class DirectLost : public DirectTest {
     bench.deliver(from(sender, kLong, piece));
     bench.finish_all_dma();
   }
-  void say(uint32_t sender, uint32_t reason) {
-    bench.deliver(wire.not_yet(sender, direct_shape(kLong), 0, 0, sender, 0, now_us(), reason));
+  void say(uint32_t sender, uint32_t reason, uint32_t piece = 0) {
+    bench.deliver(wire.not_yet(sender, direct_shape(kLong), 0, piece, sender, 0, now_us(), reason));
   }
   // Questions within this time.
   std::string asked(TimeNs within) {
@@ -74,9 +74,11 @@ TEST_F(DirectLost, WhatWasSentIsAskedForAgainSoon) {
 // What has come meanwhile, or what there is not, is not asked for.
 TEST_F(DirectLost, WhatWasSentMayHaveCome) {
   come(4, 0);
+  come(6, 1);
   say(4, PEAL_NOT_YET_SENT);
-  bench.deliver(wire.not_yet(4, direct_shape(kLong), 0, 7777, 4, 0, now_us(), PEAL_NOT_YET_SENT));
-  EXPECT_EQ(asked(16 * nack), "");
+  say(6, PEAL_NOT_YET_SENT, 1);
+  say(4, PEAL_NOT_YET_SENT, 7777);
+  EXPECT_EQ(asked(nack), question(6));
 }
 
 TEST_F(DirectLost, WhatCouldNotBeTaken) {
