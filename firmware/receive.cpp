@@ -176,12 +176,14 @@ peal_counter on_held(const Scope& scope, const Arrival& arrival, const peal_not_
   const auto now_us = static_cast<uint32_t>(card.now / 1000);
   pace_answered(member.pace, card.timeouts, (now_us - body.asked_us) * TimeNs{1000});
   if (!is_waiting(operation)) return PEAL_COUNTER_RECEIVED;
-  inquiry_held(operation.inquiry, arrival.sender_entry);
   const auto on_lost = operation.algorithm->does.on_lost;
   if (on_lost != nullptr) {
     on_lost(scope, arrival.header);
   } else if (!inquiry_doubts(operation.inquiry, arrival.sender_entry)) {
     operation_doubts(scope, arrival.sender_entry);
+  }
+  if (inquiry_doubts(operation.inquiry, arrival.sender_entry)) {
+    inquiry_held(operation.inquiry, arrival.sender_entry);
   }
   return PEAL_COUNTER_RECEIVED;
 }

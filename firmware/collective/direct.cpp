@@ -63,6 +63,7 @@ void open(const Scope& scope, Own own) {
 void post(const Scope& scope) {
   expect_addresses(scope.card, scope.member);
   if (!has_parts(scope.operation)) begin_pairs(scope);
+  ask_soon_again(scope);
 }
 
 peal_counter on_data(const Scope& scope, Packet* packet) {
@@ -90,7 +91,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
   const bool found = (pair.lost & bit) != 0;
   note_come(scope, way, header.piece);
-  if (found) note_found(scope);
+  if (found) ask_soon_again(scope);
   lead_returned(card.lead);
   operation_progressed(scope);
   return PEAL_COUNTER_RECEIVED;
@@ -109,17 +110,21 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   bool repaired = false;
   bool owing = false;
   bool held = false;
+  peal_wire_header named = header;  // in the answer: the first piece that cannot be sent again
   for (uint64_t bits = nack.fragments; bits != 0; bits &= bits - 1) {
     const auto i = static_cast<uint32_t>(std::countr_zero(bits));
     const Answer done = answer(scope, header.piece + i, *to);
     repaired |= done == Answer::kRepaired;
     owing |= done == Answer::kNotYet;
-    held |= done == Answer::kHeld;
+    if (done == Answer::kHeld && !held) {
+      held = true;
+      named.piece = header.piece + i;
+    }
   }
   if (!repaired && !owing && !held) return PEAL_COUNTER_DROP_STALE;
   // Silence would cost the asker's patience, whatever the reason.
   if (held || !repaired) {
-    send_not_yet(scope, *to, header, nack, held ? Owed::kAgain : Owed::kByHost);
+    send_not_yet(scope, *to, named, nack, held ? Owed::kAgain : Owed::kByHost);
   }
   return PEAL_COUNTER_RECEIVED;
 }

@@ -128,12 +128,13 @@ void note_lost(const Scope& scope, uint32_t way, PieceBits lost) {
 void on_lost(const Scope& scope, const peal_wire_header& header) {
   const uint32_t way = way_of(scope.member.membership, header.sender);
   const Pair& pair = pair_at(scope, way);
+  if (!is_known(scope.operation) || !exchanges(scope, header.piece, header.sender)) return;
   if (header.piece - pair.base >= kPieceSlots) return;
   const PieceBits bit = bit_in(pair, header.piece);
   if ((pair.come & bit) == 0) note_lost(scope, way, bit);
 }
 
-void note_found(const Scope& scope) {
+void ask_soon_again(const Scope& scope) {
   if (inquiry_doubts(scope.operation.inquiry, kLostEntry)) operation_doubts(scope, kLostEntry);
 }
 

@@ -14,7 +14,7 @@ void chase(const Scope& scope);
 void note_lost(const Scope& scope, uint32_t way, PieceBits lost);
 // The sender has answered that it has sent this piece.
 void on_lost(const Scope& scope, const peal_wire_header& header);
-// One of them has come: what is left is asked for soon again.
-void note_found(const Scope& scope);
+// One of them has come, or the host has posted: what is lost is asked for soon again.
+void ask_soon_again(const Scope& scope);
 
 }  // namespace peal::direct

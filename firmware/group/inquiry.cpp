@@ -68,12 +68,12 @@ bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry) {
   if (doubtful) {
     // The question or its answer was lost, too; or nobody is there to answer.
     inquiry.suspects = inquiry.doubts;
-    inquiry.held = 0;
     inquiry.doubt_ns *= 2;
     if (inquiry.doubt_ns > card.timeouts.nack_max_ns) {
       inquiry.doubt_ns = card.timeouts.nack_max_ns;
-      inquiry.doubts &= uint32_t{1} << kLostEntry;
+      inquiry.doubts &= inquiry.held | uint32_t{1} << kLostEntry;
     }
+    inquiry.held = 0;
     inquiry.doubt_at_ns = card.now + inquiry.doubt_ns;
   }
   if (!due) {

@@ -2,6 +2,8 @@
 // What a gap on an edge makes a card ask, at once and of that peer alone.
 #include "firmware/operation/lost.h"
 
+#include <algorithm>
+
 #include "tests/support/log_lines.h"
 #include "tests/unit/card_fixture.h"
 
@@ -314,6 +316,26 @@ TEST_F(LostOfEight, WhatCouldNotBeSentAgainIsAskedForAgainSoon) {
   EXPECT_EQ(asked_in(2 * nack), "send 1>5 NACK seq=0 piece=0 step=2 missing=0xe\n");
   bench.deliver(wire.not_yet(5, doubling_shape(kLong), 0, 0, 5, 2, now_us()));
   EXPECT_EQ(asked_in(8 * nack), "");
+}
+
+// It cannot send that again for long, and says so each time: it is asked ever more seldom all the
+// same.
+TEST_F(LostOfEight, WhoCannotSendAgainIsAskedEverMoreSeldom) {
+  const auto& timeouts = default_timeouts();
+  const auto say_sent = [this] {
+    bench.deliver(wire.not_yet(5, doubling_shape(kLong), 0, 0, 5, 2, now_us(), PEAL_NOT_YET_SENT));
+  };
+  say_sent();
+  TimeNs interval = timeouts.nack_ns;
+  for (int look = 0; look < 12; look++) {
+    bench.take_log();
+    bench.advance(interval - 1);
+    EXPECT_EQ(asked(), "") << look;
+    bench.advance(1);
+    EXPECT_EQ(asked(), "send 1>5 NACK seq=0 piece=0 step=2 missing=0xf\n") << look;
+    say_sent();
+    interval = std::min(2 * interval, timeouts.nack_max_ns);
+  }
 }
 
 // What was asked for and has not come is asked for with all that is behind it.

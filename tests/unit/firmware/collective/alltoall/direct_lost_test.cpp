@@ -28,6 +28,11 @@ class DirectLost : public DirectTest {
     bench.deliver(from(sender, kLong, piece));
     bench.finish_all_dma();
   }
+  void post_next() {
+    AlltoallTest::post(1, kBlock);
+    bench.finish_all_dma();
+    bench.take_log();
+  }
   void say(uint32_t sender, uint32_t reason, uint32_t piece = 0) {
     bench.deliver(wire.not_yet(sender, direct_shape(kLong), 0, piece, sender, 0, now_us(), reason));
   }
@@ -90,6 +95,20 @@ TEST_F(DirectLost, WhatCouldNotBeTaken) {
   EXPECT_EQ(asked(nack), question(4, 1));
 }
 
+// Others that cannot be taken, again and again, put off nothing.
+TEST_F(DirectLost, WhatCannotBeTakenPutsNothingOff) {
+  come(4, 1);
+  const uint32_t in_use = bench.card().dma_in_use;
+  std::string log;
+  for (int i = 0; i < 2; i++) {
+    bench.card().dma_in_use = CONFIG_DMA_RECORDS;
+    bench.deliver(from(6, kLong, 0));
+    bench.card().dma_in_use = in_use;
+    log += asked(nack / 2);
+  }
+  EXPECT_EQ(log, question(6) + question(4));
+}
+
 // That rank 6 cannot answer now says nothing of rank 4, nor that the one has come of the other.
 TEST_F(DirectLost, OneDoesNotSpeakForTheOthers) {
   come(4, 1);
@@ -111,6 +130,58 @@ TEST_F(DirectLost, ItIsAskedForUntilItComes) {
     say(4, PEAL_NOT_YET_SENT);  // it could not read it now
     interval = std::min(2 * interval, default_timeouts().nack_max_ns);
   }
+}
+
+// There is no second piece.
+TEST_F(DirectLost, WhatThereIsNotWasNotSent) {
+  post_next();
+  const OperationShape shape = direct_shape(kBlock);
+  bench.deliver(wire.not_yet(4, shape, 1, 1, 4, 0, now_us(), PEAL_NOT_YET_SENT));
+  EXPECT_EQ(asked(16 * nack), "");
+}
+
+// An answer about what has come leaves no trace.
+TEST_F(DirectLost, WhatHadComeLeavesNoDoubt) {
+  come(5, 0);
+  say(5, PEAL_NOT_YET_SENT);
+  bench.take_log();
+  bench.deliver(WireMaker::numbered(wire.alive(5), 2));
+  EXPECT_EQ(lines_with(bench.take_wire_log(), " NACK "), question(5, 1));
+  say(5, PEAL_NOT_YET_LATE);
+  EXPECT_EQ(asked(16 * nack), "");
+}
+
+// What was lost before the post.
+class DirectLostEarly : public DirectTest {
+ protected:
+  DirectLostEarly() { bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns; }
+};
+
+TEST_F(DirectLostEarly, IsAskedForSoonAfterIt) {
+  const TimeNs nack = default_timeouts().nack_ns;
+  bench.deliver(from(5, kLong, 1));
+  bench.finish_all_dma();
+  bench.advance(1000 * nack + nack / 2);
+  post(kLong);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(nack);
+  EXPECT_EQ(lines_with(bench.take_wire_log(), " NACK "),
+            "send 1>5 NACK seq=0 piece=0 origin=5 missing=0x1\n");
+}
+
+// The answer names what cannot be sent again now, not what is on its way.
+TEST_F(DirectTest, TheAnswerNamesWhatCannotBeSentAgain) {
+  post(kLong);
+  bench.finish_all_dma();
+  deliver_all(kLong, 0);
+  bench.take_log();
+  bench.spend_repairs();
+  bench.card().repairs.credit_ns = bench.card().repairs.price_ns;  // of one
+  EXPECT_EQ(answer(5, kLong, 0, 3),
+            "send 1>5 NOT_YET seq=0 piece=1 origin=1 sent\n"
+            "send 1>5 DATA seq=0 piece=0 origin=1 hop=0 len=" +
+                std::to_string(kPiece) + " repair\n");
 }
 
 }  // namespace
