@@ -13,6 +13,9 @@ namespace {
 // A promise stands so many intervals, but no longer than a half of that time.
 constexpr TimeNs kPromise = 8;
 constexpr TimeNs kLongestPromise = 2;
+// What an operation knows to be lost it asks for after that part of a first interval at the least,
+// together: many blocks that are lost were lost where there were too many.
+constexpr TimeNs kLostPatience = 8;
 
 // Has this peer said, in the present silence and lately (whoever is silent is probed), that all it
 // had sent has come? Only where nothing of it is lost that no operation could ask for at that time,
@@ -141,6 +144,8 @@ void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uin
   const TimeNs soon_ns = patience_ns < card.timeouts.nack_ns ? patience_ns : card.timeouts.nack_ns;
   inquiry.doubts |= uint32_t{1} << entry;
   inquiry.doubt_ns = queues_ns > soon_ns ? queues_ns : soon_ns;
+  const TimeNs least_ns = card.timeouts.nack_ns / kLostPatience;
+  if (entry == kLostEntry && inquiry.doubt_ns < least_ns) inquiry.doubt_ns = least_ns;
   inquiry.doubt_at_ns = card.now + inquiry.doubt_ns;
 }
 

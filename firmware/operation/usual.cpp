@@ -48,7 +48,9 @@ void listen_to_edge(Card& card, Member& member, uint32_t entry, const peal_wire_
 
 peal_counter go_on(const Scope& scope, uint32_t entry, peal_counter result) {
   if (result == kTakenIn) return PEAL_COUNTER_RECEIVED;
-  if (result == PEAL_COUNTER_DROP_NO_DMA) operation_doubts(scope, entry);
+  if (result == PEAL_COUNTER_DROP_NO_DMA && !inquiry_doubts(scope.operation.inquiry, entry)) {
+    operation_doubts(scope, entry);
+  }
   if (result == PEAL_COUNTER_RECEIVED) operation_advance(scope);
   return result;
 }

@@ -95,6 +95,17 @@ TEST_F(DirectLost, WhatCouldNotBeTaken) {
   EXPECT_EQ(asked(nack), question(4, 1));
 }
 
+// However little patience there is: what is lost together is asked for together.
+TEST_F(DirectLost, NotAtOnce) {
+  TimeNs& patience_ns = bench.card().members[0].patience.wait_ns;
+  patience_ns = nack / 24;
+  come(4, 1);
+  come(6, 1);
+  patience_ns = default_timeouts().dead_ns;
+  EXPECT_EQ(asked(nack / 8 - 1), "");
+  EXPECT_EQ(asked(1), question(6) + question(4));
+}
+
 // Others that cannot be taken, again and again, put off nothing.
 TEST_F(DirectLost, WhatCannotBeTakenPutsNothingOff) {
   come(4, 1);
