@@ -2,6 +2,7 @@
 // What is known to be lost: a pair's blocks come in order, so one that comes shows what is lacking
 // before it, also of ranks that are no peers, whose edges have no numbers.
 #include <algorithm>
+#include <cstdio>
 
 #include "firmware/card_types.h"
 #include "tests/support/log_lines.h"
@@ -181,14 +182,56 @@ TEST_F(DirectLostEarly, IsAskedForSoonAfterIt) {
             "send 1>5 NACK seq=0 piece=0 origin=5 missing=0x1\n");
 }
 
+// More pieces than a window.
+class DirectLostLong : public DirectTest {
+ protected:
+  static constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
+  static constexpr size_t kBytes = (2 * kWindow + 1) * kPiece;
+
+  DirectLostLong() {
+    bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns;
+    post(kBytes);
+    bench.finish_all_dma();
+  }
+  void come(uint32_t piece) {
+    bench.deliver(from(4, kBytes, piece));
+    bench.finish_all_dma();
+  }
+  std::string asked() {
+    bench.take_log();
+    bench.advance(default_timeouts().nack_ns);
+    return lines_with(bench.take_wire_log(), " NACK ");
+  }
+};
+
+TEST_F(DirectLostLong, WhatIsPassedIsNotCountedOn) {
+  come(2);
+  come(0);
+  EXPECT_EQ(asked(), "send 1>4 NACK seq=0 piece=1 origin=4 missing=0x1\n");
+}
+
+TEST_F(DirectLostLong, AQuestionNamesAWindowAtMost) {
+  come(kWindow + 1);
+  char expected[80];
+  std::snprintf(expected, sizeof(expected), "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x%x\n",
+                (1u << kWindow) - 1);
+  EXPECT_EQ(asked(), expected);
+}
+
+// From now on silence may be loss.
+TEST_F(DirectLostLong, PatienceHearsOfIt) {
+  EXPECT_TRUE(bench.card().members[0].patience.lossless);
+  come(1);
+  EXPECT_FALSE(bench.card().members[0].patience.lossless);
+}
+
 // The answer names what cannot be sent again now, not what is on its way.
 TEST_F(DirectTest, TheAnswerNamesWhatCannotBeSentAgain) {
   post(kLong);
   bench.finish_all_dma();
   deliver_all(kLong, 0);
   bench.take_log();
-  bench.spend_repairs();
-  bench.card().repairs.credit_ns = bench.card().repairs.price_ns;  // of one
+  bench.spend_repairs(1);
   EXPECT_EQ(answer(5, kLong, 0, 3),
             "send 1>5 NOT_YET seq=0 piece=1 origin=1 sent\n"
             "send 1>5 DATA seq=0 piece=0 origin=1 hop=0 len=" +
