@@ -96,14 +96,19 @@ peal_counter check_sender(const Membership& self, Arrival& arrival) {
   return kPacketGood;
 }
 
-// That its sender lives was noted already; how long it took sets the price of the next questions.
-// It is a promise, too: whoever gave it sends when it has.
-peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
-                        bool of_parent) {
+// How long an answer took sets the price of the next questions. Returns it.
+TimeNs note_answer(const Card& card, Member& member, const peal_not_yet& body) {
   const auto now_us = static_cast<uint32_t>(card.now / 1000);
-  const auto body = body_of<peal_not_yet>(arrival);
   const TimeNs after_ns = (now_us - body.asked_us) * TimeNs{1000};
   pace_answered(member.pace, card.timeouts, after_ns);
+  return after_ns;
+}
+
+// That its sender lives was noted already. It is a promise, too: whoever gave it sends when it has.
+peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
+                        bool of_parent) {
+  const auto body = body_of<peal_not_yet>(arrival);
+  const TimeNs after_ns = note_answer(card, member, body);
   inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns,
                    body.reason == PEAL_NOT_YET_LATE);
   // Whoever waits for nobody else knows of nobody else who could be late.
@@ -173,8 +178,7 @@ bool signature_is_right(const Member& member, const peal_wire_header& header,
 // What was asked for was sent, and so is lost, or on its way: it is asked for again soon.
 peal_counter on_held(const Scope& scope, const Arrival& arrival, const peal_not_yet& body) {
   auto& [card, member, operation] = scope;
-  const auto now_us = static_cast<uint32_t>(card.now / 1000);
-  pace_answered(member.pace, card.timeouts, (now_us - body.asked_us) * TimeNs{1000});
+  note_answer(card, member, body);
   if (!is_waiting(operation)) return PEAL_COUNTER_RECEIVED;
   const auto on_lost = operation.algorithm->does.on_lost;
   if (on_lost != nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a direct exchange asks for: one question for each rank that owes something, with a bit for
-// each piece of the pair's window. docs/decisions/0017, 0026
+// each piece of the pair's window. docs/decisions/0017, 0026, 0051
 #pragma once
 
 #include "firmware/card_types.h"

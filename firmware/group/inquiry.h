@@ -99,11 +99,12 @@ inline bool inquiry_was_certain(const Inquiry& inquiry, uint32_t entry) {
 // In doubts, what the operation itself knows to be lost, of whichever ranks: it stands whatever one
 // of them answers, until the operation says that nothing is lost any more (inquiry_settled()).
 inline constexpr uint32_t kLostEntry = kRemoteEntry;
-// The peer has answered: the doubt is over, but for one who has said in the present look that there
-// is more that it cannot send again now.
-void inquiry_held(Inquiry& inquiry, uint32_t entry);
-void inquiry_answered(Inquiry& inquiry, uint32_t entry);
 void inquiry_settled(Inquiry& inquiry, uint32_t entry);
+// The peer, which is in doubt, cannot send all of it again now: until it is asked again, no answer
+// of its own ends the doubt.
+void inquiry_held(Inquiry& inquiry, uint32_t entry);
+// The peer has answered: but for those two the doubt is over.
+void inquiry_answered(Inquiry& inquiry, uint32_t entry);
 // The peer said "not yet", so long after it was asked, and whether that is for somebody's lateness.
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
                       bool late);

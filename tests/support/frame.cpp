@@ -57,12 +57,13 @@ std::string signal_text(const peal_wire_header& header) {
          number(recycle ? "epoch" : "seq", header.sequence) + number("round", header.hop);
 }
 
-// What a NACK asks for, and its answer "not yet" likewise.
+// Why not yet.
 std::string reason_text(uint32_t reason) {
   if (reason == PEAL_NOT_YET_WAITS) return "";
   return reason == PEAL_NOT_YET_LATE ? " late" : " sent";
 }
 
+// What a NACK asks for, and its answer "not yet" likewise.
 std::string missing_text(const peal_wire_header& header) {
   const bool blocks = header.algorithm != PEAL_ALGORITHM_DISSEMINATION;
   if (!blocks) return signal_text(header);

@@ -369,8 +369,10 @@ void chase_credits(const Scope& scope) {
   }
 }
 
-// Sends what was asked for and lies in the channel. What became of it.
+// What becomes of a question.
 enum class Answer : uint8_t { kRepaired, kHeld, kNotYet };
+
+// Sends what was asked for and lies in the channel. kHeld: not all of that can be sent now.
 Answer repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
   auto& [card, member, operation] = scope;
   if (!piece_is_open(operation, number)) return Answer::kNotYet;
