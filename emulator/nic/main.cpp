@@ -110,7 +110,7 @@ LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std
   loop.copy_deadline_ns = options.copy_deadline_ms * 1'000'000;
   loop.idle_ns = options.idle_us * 1000;
   loop.may_sleep = options.may_sleep;
-  loop.yield_when_idle = allowed.size() <= 1;
+  loop.yield_when_idle = options.yields || allowed.size() <= 1;
   loop.standby_cpus = other_cpus(options, allowed);
   return loop;
 }

@@ -184,6 +184,7 @@ bool NicLoop::serve() {
     } else if (now - last_work_ns_ > options_.idle_ns && options_.may_sleep) {
       sleep();
     } else if (options_.yield_when_idle) {
+      counts_.yields++;
       sched_yield();
     }
     if (copies_->has_own() && !copies_->copy_own()) return false;
@@ -266,9 +267,13 @@ nlohmann::ordered_json NicLoop::counters_json() const {
                    {"partitioned", faults.partitioned}, {"duplicated", faults.duplicated},
                    {"reordered", faults.reordered},     {"delayed", faults.delayed},
                    {"corrupted", faults.corrupted}};
-  all["loop"] = {{"turns", counts_.turns},        {"busy_turns", counts_.busy_turns},
-                 {"sleeps", counts_.sleeps},      {"wakes", helper_->wakes()},
-                 {"unparks", helper_->unparks()}, {"wakes_blocked", helper_->blocked()},
+  all["loop"] = {{"turns", counts_.turns},
+                 {"busy_turns", counts_.busy_turns},
+                 {"sleeps", counts_.sleeps},
+                 {"yields", counts_.yields},
+                 {"wakes", helper_->wakes()},
+                 {"unparks", helper_->unparks()},
+                 {"wakes_blocked", helper_->blocked()},
                  {"reliefs", relay_.reliefs()}};
   if (switch_->lcores() != nullptr) all["engine_lcores"] = switch_->lcores()->carried();
   all["interfaces"] = nlohmann::ordered_json::object();

@@ -40,6 +40,7 @@ struct LoopCounts {
   uint64_t turns = 0;
   uint64_t busy_turns = 0;
   uint64_t sleeps = 0;
+  uint64_t yields = 0;
 };
 
 class NicLoop final : public LoopServices {

@@ -75,6 +75,10 @@ void declare_cards(command_line::App& app, NicOptions* options, RawOptions* raw)
       .add("--lcore-affinity", raw->cpu, "CPU",
            "Pins the polling core to this CPU. Default: not pinned.")
       .check(whole(0, CPU_SETSIZE - 1));
+  group.add_flag("--yield", options->yields,
+                 "Gives way to others on the polling core's CPU after each look that finds nothing "
+                 "to do: for cards that share it with ranks. So it does anyway where it may use "
+                 "one CPU only.");
   group.add("--engine-lcore", raw->engine_cpus, "CPU",
             "Has what the cards' transmit engines send carried by a polling core of its own, "
             "pinned to this CPU. Repeatable: engines take turns. Default: the one polling core "

@@ -22,6 +22,7 @@ struct NicOptions {
   std::vector<PciOptions> pci;
   std::optional<int> cpu;
   std::vector<int> engine_cpus;
+  bool yields = false;  // the polling core gives way to who shares its CPU
   emulator::FaultPlan faults;
   uint64_t seed = 1;
   std::string trace_path;

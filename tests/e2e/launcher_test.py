@@ -36,6 +36,24 @@ class LauncherTest(jobs.JobCase):
             if ":" in line:
                 self.assertNotIn(card, line.split(":")[1].replace(",", " ").split())
 
+    def test_ranks_use_all_processors_in_turn(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        words = ("sh", "-c", "echo $PEAL_RANK [$PEAL_CARD_YIELDS] $(taskset -cp $$ | cut -d: -f2)")
+        done = self.run_job(3, *words, options=("--placement", "shared"))
+        self.assertEqual(sorted(done.out.strip().split("\n")), [f"{rank} [1] {cpus[rank % len(cpus)]}" for rank in range(3)])
+        done = self.run_job(2, *words, options=("--placement", "shared", "--rank-cpus", str(cpus[-1])))
+        self.assertEqual(sorted(done.out.strip().split("\n")), [f"{rank} [1] {cpus[-1]}" for rank in range(2)])
+
+    def test_cards_give_way_where_ranks_share_their_processor(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("there is one processor only")
+        path = os.path.join(self.folder.name, "counters.json")
+        for placement in ("apart", "shared"):
+            self.scenario(2, "churn", "2", options=("--placement", placement, "--counters", path))
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["loop"]["yields"] > 0, placement == "shared")
+            os.unlink(path)
+
     def test_only_the_loop_has_the_cards_processor(self):
         """Who wakes hosts would wait there for the loop, which polls."""
         if len(os.sched_getaffinity(0)) < 2:
@@ -242,6 +260,11 @@ class LauncherTest(jobs.JobCase):
                 (["-n", "2", "--ranks-here", "0", "true"], "--ranks-here needs --oob ADDRESS"),
                 (["-n", "2", "--card", "emu:/x", "--loss", "0.1", "true"],
                  "--card names cards that are not started here, so --cards, --nic-option and faults make no sense"),
+                (["-n", "2", "--placement", "near", "true"], "--placement: 'near' is none of apart, shared"),
+                (["-n", "2", "--placement", "shared", "--card", "emu:/x", "true"],
+                 "--placement shared is of cards that are started here, and --card names others"),
+                (["-n", "2", "--placement", "shared", "--rank-cpus", "none", "true"],
+                 "--placement shared binds each rank to a processor, and --rank-cpus none does not"),
                 (["--no-such-option", "-n", "2", "true"], "there is no option --no-such-option")):
             done = subprocess.run([jobs.program("pealrun"), *words], env=self.environment, capture_output=True, text=True,
                                   check=False)

@@ -32,8 +32,12 @@ namespace {
 
 class IdealCard {
  public:
-  explicit IdealCard(Shared* shared)
-      : shared_(shared), base_(reinterpret_cast<uint8_t*>(shared)), staged_(shared->header.ranks) {}
+  // `yields`: gives way to others after each look that found nobody.
+  IdealCard(Shared* shared, bool yields)
+      : shared_(shared),
+        base_(reinterpret_cast<uint8_t*>(shared)),
+        yields_(yields),
+        staged_(shared->header.ranks) {}
 
   int run();
 
@@ -58,6 +62,7 @@ class IdealCard {
 
   Shared* shared_;
   uint8_t* base_;
+  const bool yields_;
   uint64_t sequence_ = 1;
   uint32_t arrived_count_ = 0;
   uint32_t arrived_[kRanksMax] = {};
@@ -154,11 +159,13 @@ bool IdealCard::arrive(uint32_t rank) {
 // One look at every flag. False when memory cannot be reached.
 bool IdealCard::turn() {
   const uint32_t ranks = shared_->header.ranks;
+  const uint32_t before = arrived_count_;
   for (uint32_t rank = 0; rank < ranks; rank++) {
     if (here_[rank]) continue;
     if (__atomic_load_n(&shared_->posted[rank].sequence, __ATOMIC_ACQUIRE) != sequence_) continue;
     if (!arrive(rank)) return false;
   }
+  if (yields_ && arrived_count_ == before) sched_yield();
   if (arrived_count_ < ranks) return true;
   for (uint32_t rank = 0; rank < ranks; rank++) {
     if (all_staged_ && !write_staged(rank)) return false;
@@ -191,16 +198,18 @@ int IdealCard::run() {
 
 int start(int argc, char** argv) {
   command_line::App app(
-      "ideal-card", "ideal-card FD CPU",
+      "ideal-card", "ideal-card FD CPU [--yield]",
       "Plays the ideal card: copies and flags, without packets. peal-perf --floor starts it; by "
       "itself it is of no use.");
 
   int fd = -1;
   std::string cpu_text;
+  bool yields = false;
   command_line::Group group(app);
   group.add("FD", fd, "", "Is the descriptor of the shared memory.")
       .check(command_line::whole(0, INT_MAX));
   group.add("CPU", cpu_text, "", "Is the processor to run on, or -1 for any.");
+  group.add_flag("--yield", yields, "Gives way to ranks that share the processor.");
   if (const auto status = app.parse(argc, argv)) return *status;
   if (cpu_text.empty()) return app.complain("FD and CPU are missing");
   uint64_t cpu = 0;
@@ -233,7 +242,7 @@ int start(int argc, char** argv) {
     fprintf(stderr, "ideal-card: descriptor %d is no shared memory of peal-perf\n", fd);
     return 1;
   }
-  return IdealCard(shared).run();
+  return IdealCard(shared, yields).run();
 }
 
 }  // namespace

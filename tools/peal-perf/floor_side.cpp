@@ -153,7 +153,8 @@ void FloorSide::start_card(int fd) {
   card_ = fork();
   if (card_ < 0) fail("peal-perf: fork");
   if (card_ == 0) {
-    execl(program.c_str(), "ideal-card", descriptor.c_str(), cpu.c_str(), nullptr);
+    const char* const yields = job_.card_yields ? "--yield" : nullptr;
+    execl(program.c_str(), "ideal-card", descriptor.c_str(), cpu.c_str(), yields, nullptr);
     fail(program.c_str());
   }
 }

@@ -76,6 +76,7 @@ int run(const Options& options) {
   }
   const char* cpu = getenv("PEAL_CARD_CPU");
   if (cpu != nullptr) job.card_cpu = atoi(cpu);
+  job.card_yields = getenv("PEAL_CARD_YIELDS") != nullptr;
   if (job.rank == 0 && !options.launch.empty() && getenv(kLaunched) == nullptr) {
     fprintf(stderr, "peal-perf: already under a launcher, so %s has no effect\n",
             options.launch[0].c_str());

@@ -21,6 +21,7 @@ struct Job {
   uint32_t size = 0;
   peal_oob* oob = nullptr;
   int card_cpu = -1;
+  bool card_yields = false;
   bool common_clock = true;  // all ranks run on one machine
 
   // Everybody's `value`; ends the program when a rank is gone.

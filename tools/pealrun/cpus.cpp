@@ -41,6 +41,16 @@ std::string cpu_list(const cpu_set_t& cpus) {
   return text;
 }
 
+cpu_set_t cpus_of_rank(const Placement& placement, uint32_t rank) {
+  if (!placement.shared) return placement.ranks;
+  int before = static_cast<int>(rank) % CPU_COUNT(&placement.ranks);
+  unsigned cpu = 0;
+  while (!CPU_ISSET(cpu, &placement.ranks) || before-- > 0) cpu++;
+  cpu_set_t one = {};
+  CPU_SET(cpu, &one);
+  return one;
+}
+
 bool place(const Options& options, Placement* placement, std::string* error) {
   cpu_set_t allowed = {};
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) CPU_SET(0, &allowed);
@@ -67,11 +77,15 @@ bool place(const Options& options, Placement* placement, std::string* error) {
   }
 
   if (options.rank_cpus == "none") return true;
+  placement->shared = options.placement == "shared";
   if (!options.rank_cpus.empty()) {
     if (!parse_list(options.rank_cpus, &placement->ranks)) {
       *error = "--rank-cpus needs a list such as 0,2-3 or 'none', not " + options.rank_cpus;
       return false;
     }
+    placement->pin_ranks = true;
+  } else if (placement->shared) {
+    placement->ranks = allowed;
     placement->pin_ranks = true;
   } else if (placement->card_cpu >= 0 && several) {
     placement->ranks = allowed;

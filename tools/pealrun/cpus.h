@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who runs where: the cards poll, so no rank may share their processor, unless there is only one.
+// Who runs where. Cards poll: either no rank shares their processor, unless there is only one, or
+// they give way, and ranks use all processors.
 #pragma once
 
 #include <sched.h>
@@ -14,9 +15,12 @@ struct Placement {
   int card_cpu = -1;  // -1: not pinned
   bool pin_ranks = false;
   cpu_set_t ranks = {};
+  bool shared = false;  // each rank has one of these processors, in turn
 };
 
 bool place(const Options& options, Placement* placement, std::string* error);
+// Where this rank runs.
+cpu_set_t cpus_of_rank(const Placement& placement, uint32_t rank);
 // "0,2-3"
 std::string cpu_list(const cpu_set_t& cpus);
 

@@ -13,6 +13,7 @@ namespace peal::run {
 namespace {
 
 using command_line::Group;
+using command_line::one_of;
 using command_line::whole;
 
 constexpr double kSecondsMax = 1e9;
@@ -67,6 +68,12 @@ void declare(command_line::App& app, Options* options, RawOptions* raw) {
   group.add("--rank-cpus", options->rank_cpus, "LIST",
             "Runs the ranks on these processors, as 0,2-3; 'none' does not pin them. Default: all "
             "but the cards'.");
+  group
+      .add("--placement", options->placement, "HOW",
+           "Gives the cards a processor of their own (apart), or binds a rank to each processor in "
+           "turn, the cards' too, which then give way (shared).")
+      .check(one_of({"apart", "shared"}))
+      .show_default();
   declare_cards(app, options);
   raw->faults.add_faults(app);
   raw->faults.add_plan_and_seed(app);
@@ -104,6 +111,13 @@ std::string apply(const RawOptions& raw, Options* options) {
   if (!options->card_urls.empty() && (options->cards != 0 || !options->nic_options.empty()))
     return "--card names cards that are not started here, so --cards, --nic-option and faults make "
            "no sense";
+  if (options->placement == "shared") {
+    if (!options->card_urls.empty())
+      return "--placement shared is of cards that are started here, and --card names others";
+    if (options->rank_cpus == "none")
+      return "--placement shared binds each rank to a processor, and --rank-cpus none does not";
+    options->nic_options.emplace_back("--yield");
+  }
   if (options->card_urls.empty() && options->cards == 0) options->cards = options->ranks;
   options->first = 0;
   options->last = options->ranks - 1;

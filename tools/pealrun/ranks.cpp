@@ -74,7 +74,8 @@ void Ranks::become(const Rank& rank, int output) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (placement_.pin_ranks) {
-    sched_setaffinity(0, sizeof(placement_.ranks), &placement_.ranks);
+    const cpu_set_t cpus = cpus_of_rank(placement_, rank.number);
+    sched_setaffinity(0, sizeof(cpus), &cpus);
   }
   const std::string card = options_.card_urls.empty()
                                ? cards_.url(rank.number % options_.cards)
@@ -84,10 +85,11 @@ void Ranks::become(const Rank& rank, int output) {
   setenv("PEAL_CARD", card.c_str(), 1);
   setenv("PEAL_OOB", oob_.c_str(), 1);
   setenv("PEAL_OOB_TOKEN", token_.c_str(), 1);
-  // For tools that measure: where the cards poll.
+  // For tools that measure: where the cards poll, and whether they give way there.
   if (placement_.card_cpu >= 0) {
     setenv("PEAL_CARD_CPU", std::to_string(placement_.card_cpu).c_str(), 1);
   }
+  if (placement_.shared) setenv("PEAL_CARD_YIELDS", "1", 1);
   if (rank.number != options_.first) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
