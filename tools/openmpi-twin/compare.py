@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """peal-perf over Peal, over the ideal card and over Open MPI by turns, as a table of periods: the time from one operation to the next;
 of a broadcast, whose root a library may let run ahead, from its begin to the last rank's end. Peal's ranks leave one processor to the
-cards; Open MPI's have the same processors (one column) or all of them (another), and in each row the algorithm that was its fastest
-there. What the ideal card does not reach is out of reach of any card. Needs Open MPI (./peal setup --open-mpi) and a build that found
+cards (apart), or use all (shared), and the cards and the ideal card give way on theirs; Open MPI's have the former processors (one
+column) or all of them (another), and in each row the algorithm that was its fastest there; what has all of them is beside Peal's
+faster placement of the row. What the ideal card does not reach in either is out of reach of any card. Needs Open MPI (./peal setup --open-mpi) and a build that found
 it. All of Open MPI's algorithms play the first turn, the further ones only those that were the fastest of a size in it.
 
 sendrecv, put and get have a table of their own: of one under way the time that peal-perf(1) says, of a window of them the median
@@ -33,6 +34,7 @@ ALGORITHMS = {"barrier": {0: "its choice", 1: "linear", 3: "recursive doubling",
               "alltoallv": {0: "its choice", 1: "linear", 2: "pairwise"}}
 # Between two ranks: two tables' worth of figures, and nothing to choose; the ideal card plays none.
 TALKS = ("sendrecv", "put", "get")
+PLACEMENTS = ("apart", "shared")
 # Where its word is another.
 WORDS = {"broadcast": "bcast"}
 
@@ -61,7 +63,8 @@ class Bench:
         library = ["-x", f"LD_LIBRARY_PATH={self.libraries}", self.perf]
         few = ONE_CPU if len(self.rank_cpus) == 1 else ALL_CPUS
         pinned = ["taskset", "-c", ",".join(map(str, self.rank_cpus))]
-        commands = {("peal", 0): [self.perf, "--ranks", ranks, *([] if operation in TALKS else ["--floor"])]}
+        ours = [self.perf, "--ranks", ranks, *([] if operation in TALKS else ["--floor"])]
+        commands = {(placement, 0): [*ours, "--placement", placement] for placement in PLACEMENTS[:1 if operation in TALKS else 2]}
         for algorithm in ALGORITHMS.get(operation, {0: ""}):
             rules = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", f"coll_tuned_{word}_algorithm", str(algorithm)]
             chosen = rules if algorithm else []
@@ -105,8 +108,8 @@ class Bench:
                         for figure in ("latency_us", "message_us"):
                             found.setdefault((side, figure, record["bytes"]), []).append(record[figure])
                         window = record["window"]
-            for _, figure, size in [key for key in found if key[0] == "peal"]:
-                ours = found["peal", figure, size]
+            for _, figure, size in [key for key in found if key[0] == "apart"]:
+                ours = found["apart", figure, size]
                 cells = [f"{operation} {size} B, {'one' if figure == 'latency_us' else f'each of {window}'}", f"{statistics.median(ours):.3g}"]
                 for side in ("same", "all"):
                     theirs = found[side, figure, size]
@@ -114,19 +117,19 @@ class Bench:
                 print(f"| {' | '.join(cells)} |", flush=True)
 
     def run_collectives(self, operations):
-        print(f"| N = {self.options.ranks}, µs | Peal | ideal card | Peal over it | Open MPI, the same processors | Peal over it "
-              "| Open MPI, all processors | Peal over it | ideal card over it |\n|" + " --- |" * 9)
+        print(f"| N = {self.options.ranks}, µs | Peal apart | over the ideal card | Open MPI, the same processors | Peal over it "
+              "| Peal shared | over the ideal card | Open MPI, all processors | Peal over it | ideal card over it |\n|" + " --- |" * 10)
         for operation in operations:
             found = {}  # side, algorithm, bytes -> one time per turn
             commands = self.commands(operation)
             for turn in range(self.options.turns):
                 for (side, algorithm), command in commands.items():
                     for is_ideal, size, period in self.measure(command, operation):
-                        found.setdefault(("ideal" if is_ideal else side, algorithm, size), []).append(period)
+                        found.setdefault((f"ideal {side}" if is_ideal else side, algorithm, size), []).append(period)
                 if turn == 0:
-                    sizes = sorted(size for side, _, size in found if side == "peal")
+                    sizes = sorted(size for side, _, size in found if side == "apart")
                     best = {(side, size): self.fastest(found, operation, side, size) for side in ("same", "all") for size in sizes}
-                    played = {("peal", 0)} | {(side, algorithm) for (side, _), algorithm in best.items()}
+                    played = {(placement, 0) for placement in PLACEMENTS} | {(side, algorithm) for (side, _), algorithm in best.items()}
                     commands = {key: command for key, command in commands.items() if key in played}
             for size in sizes:
                 self.print_row(operation, size, found)
@@ -134,7 +137,7 @@ class Bench:
     @staticmethod
     def fastest(found, operation, side, size):
         """Of those that played every turn."""
-        turns = len(found["peal", 0, size])
+        turns = len(found["apart", 0, size])
         medians = {algorithm: statistics.median(found[side, algorithm, size]) for algorithm in ALGORITHMS[operation]
                    if len(found[side, algorithm, size]) == turns}
         return min(medians, key=medians.get)
@@ -146,14 +149,20 @@ class Bench:
 
     @classmethod
     def print_row(cls, operation, size, found):
-        ours, ideal = found["peal", 0, size], found["ideal", 0, size]
-        cells = [operation if operation == "barrier" else f"{operation} {size} B", f"{statistics.median(ours):.3g}",
-                 f"{statistics.median(ideal):.3g}", cls.ratio(ours, ideal)]
-        for side in ("same", "all"):
+        def sides(placement):
+            """Peal there, the ideal card there."""
+            return found[placement, 0, size], found[f"ideal {placement}", 0, size]
+
+        def theirs(side):
             best = cls.fastest(found, operation, side, size)
-            theirs = found[side, best, size]
-            cells += [f"{statistics.median(theirs):.3g} ({ALGORITHMS[operation][best]})", cls.ratio(ours, theirs)]
-        cells.append(cls.ratio(ideal, theirs))
+            return found[side, best, size], f"{statistics.median(found[side, best, size]):.3g} ({ALGORITHMS[operation][best]})"
+
+        apart, same, everywhere = sides("apart"), theirs("same"), theirs("all")
+        fastest = [min((sides(placement)[which] for placement in PLACEMENTS), key=statistics.median) for which in range(2)]
+        cells = [operation if operation == "barrier" else f"{operation} {size} B",
+                 f"{statistics.median(apart[0]):.3g}", cls.ratio(*apart), same[1], cls.ratio(apart[0], same[0]),
+                 f"{statistics.median(sides('shared')[0]):.3g}", cls.ratio(*sides("shared")),
+                 everywhere[1], *(cls.ratio(ours, everywhere[0]) for ours in fastest)]
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
