@@ -315,7 +315,7 @@ void card_on_dma_done(Card& card, DmaToken token, bool ok, TimeNs now) {
   Member& member = kept(card.members[done.member]);
   const ContextId context = member.context;
   if (done.owner == DmaOwner::kOperation) {
-    on_transfer_done(card, done);
+    on_transfer_done(card, member, done);
   } else if (done.owner == DmaOwner::kAddresses) {
     on_addresses(card, done);
   } else if (done.owner == DmaOwner::kQueue) {

@@ -471,15 +471,42 @@ peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet, Peer
               : p2p::on_connection(card, connection, packet);
 }
 
-// Of no operation that listens, but perhaps of the group's own, or of point-to-point.
+// The usual packet of a rank that is no peer: data, the first time, of an operation that talks to
+// everybody. It has no edge, and so no number. Addresses are remembered only where there is a table
+// of them, and such an operation only in a group that all of it can be remembered of: so one that
+// is found says all that the long way asks for. (A function of its own: packets of connections
+// would save registers for it.)
+[[gnu::noinline]] peal_counter receive_remote(Card& card, Member& member, Packet* packet) {
+  const peal_wire_header& header = *packet->header;
+  Operation& operation = kept(member.operations[header.sequence % kChannels]);
+  if (!operation.listens || operation.algorithm->senders != Senders::kGroup ||
+      !header_matches(header, operation.pattern, operation.algorithm->usual_remote)) {
+    return receive_unusual(card, packet);
+  }
+  const Membership& self = member.membership;
+  const Rank from = header.sender;
+  if (from >= self.ranks || from == self.rank ||
+      peer_entry(self.rank, from, self.ranks) != kNoPeer) {
+    return receive_unusual(card, packet);
+  }
+  const peal_peer_address* sender = remembered_address(member, from);
+  if (sender == nullptr || header.identity != peal_identity(sender)) {
+    return receive_unusual(card, packet);
+  }
+  hear_remote(member, from);
+  const Scope scope = {card, member, operation};
+  return go_on(scope, kRemoteEntry, operation.algorithm->does.on_data(scope, packet));
+}
+
+// Not of an operation that listens and of a peer, but perhaps of the group's own, of point-to-point
+// or of a rank that is no peer.
 [[gnu::noinline]] peal_counter receive_other(Card& card, Member& member, Packet* packet) {
   const peal_wire_header& header = *packet->header;
   Membership& self = member.membership;
   if (member.phase != MemberPhase::kActive || self.poisoned) return receive_unusual(card, packet);
   if (header.type >= PEAL_PACKET_ACK) return receive_point_to_point(card, member, packet);
-  if (header.operation != PEAL_OPERATION_RECYCLE || !is_of_recycling(member, header)) {
-    return receive_unusual(card, packet);
-  }
+  if (header.operation != PEAL_OPERATION_RECYCLE) return receive_remote(card, member, packet);
+  if (!is_of_recycling(member, header)) return receive_unusual(card, packet);
   Peer* peer = find_sender(self, header);
   return peer == nullptr ? receive_unusual(card, packet)
                          : on_usual_recycling(card, member, packet, *peer);

@@ -33,15 +33,18 @@ constexpr Rank minus(Rank rank, uint32_t distance, uint32_t ranks) {
 constexpr uint32_t peer_ahead(uint32_t log_distance) { return 2 * log_distance; }
 constexpr uint32_t peer_behind(uint32_t log_distance) { return 2 * log_distance + 1; }
 
-// The entry that is `other`, or kNoPeer. Where one rank stands in two entries (N = 2: ahead and
-// behind), that ahead: what is known of a peer is kept there.
-constexpr uint32_t peer_entry(Rank rank, Rank other, uint32_t ranks) {
-  const uint32_t ahead = minus(other, rank, ranks);
+// The entry that is the rank so far ahead, below `ranks`, or kNoPeer. Where one rank stands in two
+// entries (N = 2: ahead and behind), that ahead: what is known of a peer is kept there.
+constexpr uint32_t entry_of_ahead(uint32_t ahead, uint32_t ranks) {
   if (ahead == 0) return kNoPeer;
   if (std::has_single_bit(ahead)) return peer_ahead(floor_log2(ahead));
   const uint32_t behind = ranks - ahead;
   if (std::has_single_bit(behind)) return peer_behind(floor_log2(behind));
   return kNoPeer;
+}
+// The entry that is `other`, or kNoPeer.
+constexpr uint32_t peer_entry(Rank rank, Rank other, uint32_t ranks) {
+  return entry_of_ahead(minus(other, rank, ranks), ranks);
 }
 
 // Is another entry the one that peer_entry() gives for the same rank? (N = 2^i + 2^j: rank + 2^i is

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "firmware/base/assert.h"
+#include "firmware/base/kept.h"
 #include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_landing.h"
 #include "firmware/collective/direct_pair.h"
@@ -52,6 +53,22 @@ peal_counter check_new(const Operation& operation, const Pair& pair, uint32_t nu
   return (pair.come & bit_in(pair, number)) != 0 ? PEAL_COUNTER_DUPLICATE : kPacketGood;
 }
 
+void end_if_over(const Scope& scope) {
+  Operation& operation = scope.operation;
+  if (own_state<Exchange>(operation).left == 0 && operation.dma == 0) operation_finish(scope);
+}
+
+// Others wait for the own blocks, and only the host for what waits; which lets pairs go on.
+[[gnu::noinline]] void go_on_with_pairs(const Scope& scope) {
+  send_own(scope);
+  if (is_any(scope, pairs_of(scope).stored)) move_early(scope);
+  if (early_waits(scope.operation)) {
+    land_waiting(scope);
+    send_own(scope);
+  }
+  end_if_over(scope);
+}
+
 }  // namespace
 
 void open(const Scope& scope, Own own) {
@@ -76,11 +93,11 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (header.origin >= self.ranks || header.origin == self.rank) return PEAL_COUNTER_DROP_ORIGIN;
   if (header.origin != header.sender) return PEAL_COUNTER_DROP_SENDER;
   const uint32_t way = way_of(self, header.origin);
-  const peal_counter is_new = check_new(operation, pair_at(scope, way), header.piece);
+  const Pair& pair = kept(pair_at(scope, way));
+  const peal_counter is_new = check_new(operation, pair, header.piece);
   if (is_new != kPacketGood) return is_new;
   const peal_counter block = check_block(scope, header);
   if (block != kPacketGood) return block;
-  const Pair& pair = pair_at(scope, way);
   const PieceBits bit = bit_in(pair, header.piece);
   const auto before = static_cast<PieceBits>((bit - 1) & ~(pair.come | pair.lost));
   if (before != 0) note_lost(scope, way, before);
@@ -165,21 +182,16 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
   return true;
 }
 
+// Most that comes or is done leaves nothing to go on with, which is one look.
 void advance(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_posted(operation)) return;
-  if (!is_known(operation)) {
-    parts_read(scope, kPartsRead);
-    return;
+  if (!is_known(operation)) return parts_read(scope, kPartsRead);
+  const Pairs& pairs = pairs_of(scope);
+  if (is_any(scope, pairs.ready) || is_any(scope, pairs.stored) || early_waits(operation)) {
+    return go_on_with_pairs(scope);
   }
-  // Others wait for the own blocks, and only the host for what waits; which lets pairs go on.
-  send_own(scope);
-  move_early(scope);
-  if (early_waits(operation)) {
-    land_waiting(scope);
-    send_own(scope);
-  }
-  if (own_state<Exchange>(operation).left == 0 && operation.dma == 0) operation_finish(scope);
+  end_if_over(scope);
 }
 
 }  // namespace peal::direct

@@ -150,34 +150,26 @@ peal_part part_from(const Scope& scope, Rank origin) {
   return parts_of(member, operation)[first + origin];
 }
 
-bool exchanges(const Scope& scope, uint32_t number, Rank rank) {
+bool exchanges_parts(const Scope& scope, uint32_t number, Rank rank) {
   const Operation& operation = scope.operation;
-  if (!has_parts(operation)) return number < operation.piece_count;
   return is_within(operation, part_for(scope, rank).bytes, number) ||
          is_within(operation, part_from(scope, rank).bytes, number);
 }
 
-HostAddress given_address(const Scope& scope, uint32_t number, Rank to) {
-  Operation& operation = scope.operation;
-  if (has_parts(operation)) {
-    return {operation.command.send.region,
-            part_for(scope, to).offset + uint64_t{number} * operation.piece_bytes};
-  }
-  return is_for_all(operation) ? own_address(operation, number)
-                               : own_address_for(operation, to, number);
+HostAddress given_part_address(const Scope& scope, uint32_t number, Rank to) {
+  const Operation& operation = scope.operation;
+  return {operation.command.send.region,
+          part_for(scope, to).offset + uint64_t{number} * operation.piece_bytes};
 }
 
-HostAddress result_address(const Scope& scope, uint32_t number, Rank origin) {
+HostAddress result_part_address(const Scope& scope, uint32_t number, Rank origin) {
   const Operation& operation = scope.operation;
-  if (!has_parts(operation)) return user_address(operation, origin, number);
   return {operation.command.receive.region,
           part_from(scope, origin).offset + uint64_t{number} * operation.piece_bytes};
 }
 
-bool is_kept(const Scope& scope, uint32_t number, Rank to) {
+bool is_part_kept(const Scope& scope, uint32_t number, Rank to) {
   Operation& operation = scope.operation;
-  if (operation.command.in_place && !is_for_all(operation)) return true;
-  if (!has_parts(operation)) return number + kPieceWindow >= operation.piece_count;
   // Whoever has no packet after the next W may still ask for this one when the operation is over.
   if (!is_of_all(operation, number)) return !exchanges(scope, number + kPieceWindow, to);
   return !is_of_all(operation, number + kPieceWindow);

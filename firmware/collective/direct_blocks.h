@@ -51,19 +51,47 @@ inline uint32_t length_from(const Scope& scope, uint32_t number, Rank origin) {
   return cut(operation, part_from(scope, origin).bytes, number);
 }
 // Do this rank and that one have a packet of the piece for each other?
-bool exchanges(const Scope& scope, uint32_t number, Rank rank);
-// Have the two of the pair at this way exchanged everything?
-inline bool is_over(const Scope& scope, uint32_t way) {
-  return !exchanges(scope, pair_at(scope, way).base, rank_at(scope.member.membership, way));
+bool exchanges_parts(const Scope& scope, uint32_t number, Rank rank);
+inline bool exchanges(const Scope& scope, uint32_t number, Rank rank) {
+  const Operation& operation = scope.operation;
+  if (!has_parts(operation)) return number < operation.piece_count;
+  return exchanges_parts(scope, number, rank);
+}
+// The same, with the rank at this way, which is found out where parts ask for it alone.
+inline bool exchanges_at(const Scope& scope, uint32_t number, uint32_t way) {
+  const Operation& operation = scope.operation;
+  if (!has_parts(operation)) return number < operation.piece_count;
+  return exchanges_parts(scope, number, rank_at(scope.member.membership, way));
+}
+// Have the two of the pair, which is at this way, exchanged everything?
+inline bool is_over(const Scope& scope, const Pair& pair, uint32_t way) {
+  return !exchanges_at(scope, pair.base, way);
 }
 
 // The user's memory.
-HostAddress given_address(const Scope& scope, uint32_t number, Rank to);
-HostAddress result_address(const Scope& scope, uint32_t number, Rank origin);
+HostAddress given_part_address(const Scope& scope, uint32_t number, Rank to);
+inline HostAddress given_address(const Scope& scope, uint32_t number, Rank to) {
+  Operation& operation = scope.operation;
+  if (has_parts(operation)) return given_part_address(scope, number, to);
+  return is_for_all(operation) ? own_address(operation, number)
+                               : own_address_for(operation, to, number);
+}
+HostAddress result_part_address(const Scope& scope, uint32_t number, Rank origin);
+inline HostAddress result_address(const Scope& scope, uint32_t number, Rank origin) {
+  const Operation& operation = scope.operation;
+  if (has_parts(operation)) return result_part_address(scope, number, origin);
+  return user_address(operation, origin, number);
+}
 
 // Own blocks of this piece go to the channel as well: they may be asked for when the user's memory
 // is the user's again, or holds what others sent.
-bool is_kept(const Scope& scope, uint32_t number, Rank to);
+bool is_part_kept(const Scope& scope, uint32_t number, Rank to);
+inline bool is_kept(const Scope& scope, uint32_t number, Rank to) {
+  Operation& operation = scope.operation;
+  if (operation.command.in_place && !is_for_all(operation)) return true;
+  if (has_parts(operation)) return is_part_kept(scope, number, to);
+  return number + kPieceWindow >= operation.piece_count;
+}
 
 // Where it is kept; behind it its frame, if it has parts.
 HostAddress kept_address(const Scope& scope, uint32_t number, Rank to);

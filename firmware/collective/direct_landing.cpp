@@ -88,12 +88,13 @@ void note_early(const Scope& scope, uint32_t way, uint32_t number) {
 void to_user(const Scope& scope, uint32_t number, Rank origin, Packet* packet, uint8_t* from,
              uint32_t bytes) {
   ++own_state<Exchange>(scope.operation).landing;
-  transfer_write(scope, {.step = kLand,
-                         .piece = number,
-                         .host = result_address(scope, number, origin),
-                         .card = from,
-                         .bytes = bytes,
-                         .packet = packet});
+  const TransferRequest request = {.step = kLand,
+                                   .piece = number,
+                                   .host = result_address(scope, number, origin),
+                                   .card = from,
+                                   .bytes = bytes,
+                                   .packet = packet};
+  transfer_start(scope, request, true);
 }
 
 bool is_free(const Scope& scope, uint32_t number, Rank origin) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/direct_progress.h"
 
+#include <bit>
 #include <cstring>
 
 #include "firmware/collective/direct_blocks.h"
@@ -10,7 +11,7 @@
 namespace peal::direct {
 namespace {
 
-PieceBits without_first(PieceBits bits) { return static_cast<PieceBits>(bits >> 1); }
+void drop_first(PieceBits& bits, uint32_t pieces) { bits = static_cast<PieceBits>(bits >> pieces); }
 
 // The rank itself gets the one block for all when it is read for others, if it is.
 bool is_driven(const Scope& scope, uint32_t way, uint32_t number) {
@@ -19,44 +20,63 @@ bool is_driven(const Scope& scope, uint32_t way, uint32_t number) {
   return length_for(scope, number, self.rank) == 0;
 }
 
-// May the next own block be sent?
-void look_at(const Scope& scope, uint32_t way) {
-  Pairs& pairs = pairs_of(scope);
-  const Pair& pair = pairs.of[way];
-  const uint32_t next = next_of(pair);
-  const bool ready = next - pair.base < kPieceWindow && keeps_pace(scope, next) &&
-                     exchanges(scope, next, rank_at(scope.member.membership, way)) &&
-                     is_driven(scope, way, next);
+void note_ready(Pairs& pairs, uint32_t way, bool ready) {
   uint64_t& word = pairs.ready[way / 64];
   word = ready ? word | bit_of(way) : word & ~bit_of(way);
 }
 
-void look_at_all(const Scope& scope) {
-  for (uint32_t way = 0; way < scope.member.membership.ranks; ++way) look_at(scope, way);
+// Of parts, whose table says whether there is a next own block, and of the rank itself.
+[[gnu::noinline]] void look_closely(const Scope& scope, Pairs& pairs, uint32_t way, uint32_t next) {
+  note_ready(pairs, way, exchanges_at(scope, next, way) && is_driven(scope, way, next));
 }
 
-// Passes what is over between the two.
-void pass(const Scope& scope, uint32_t way) {
-  Pair& pair = pair_at(scope, way);
-  const uint32_t base = pair.base;
-  while ((pair.kept & pair.come & ~(pair.waits | pair.stored) & 1) != 0) {
-    ++pair.base;
-    pair.begun = without_first(pair.begun);
-    pair.kept = without_first(pair.kept);
-    pair.come = without_first(pair.come);
-    pair.waits = without_first(pair.waits);
-    pair.stored = without_first(pair.stored);
-    pair.lost = without_first(pair.lost);
+// May the next own block be sent?
+void look_at(const Scope& scope, Pairs& pairs, uint32_t way) {
+  const Pair& pair = pairs.of[way];
+  const uint32_t next = next_of(pair);
+  if (next - pair.base >= kPieceWindow || !keeps_pace(scope, next)) {
+    return note_ready(pairs, way, false);
   }
-  if (pair.base == base) return;
-  const bool over = is_over(scope, way);
+  const Operation& operation = scope.operation;
+  if (way == 0 || has_parts(operation)) return look_closely(scope, pairs, way, next);
+  note_ready(pairs, way, next < operation.piece_count);
+}
+
+void look_at_all(const Scope& scope) {
+  Pairs& pairs = pairs_of(scope);
+  for (uint32_t way = 0; way < scope.member.membership.ranks; ++way) look_at(scope, pairs, way);
+}
+
+// Pieces that are over between the two, a bit each.
+uint32_t done_of(const Pair& pair) {
+  return pair.kept & pair.come & ~uint32_t{pair.waits} & ~uint32_t{pair.stored};
+}
+
+// The first one is.
+[[gnu::noinline]] void pass_done(const Scope& scope, Pairs& pairs, uint32_t way) {
+  Pair& pair = pairs.of[way];
+  const auto pieces = static_cast<uint32_t>(std::countr_one(done_of(pair)));
+  const uint32_t base = pair.base;
+  pair.base += pieces;
+  drop_first(pair.begun, pieces);
+  drop_first(pair.kept, pieces);
+  drop_first(pair.come, pieces);
+  drop_first(pair.waits, pieces);
+  drop_first(pair.stored, pieces);
+  drop_first(pair.lost, pieces);
+  const bool over = is_over(scope, pair, way);
   if (over) {
     --own_state<Exchange>(scope.operation).left;
   } else {
-    look_at(scope, way);
+    look_at(scope, pairs, way);
   }
   if (way == 0 || !is_for_all(scope.operation)) return;
   if (pace_passed(scope, pair, base, over)) look_at_all(scope);
+}
+
+// Passes what is over between the two. (Mostly the other half is still to come.)
+inline void pass(const Scope& scope, Pairs& pairs, uint32_t way) {
+  if ((done_of(pairs.of[way]) & 1) != 0) pass_done(scope, pairs, way);
 }
 
 }  // namespace
@@ -76,38 +96,43 @@ void begin_pairs(const Scope& scope) {
 }
 
 void note_begun(const Scope& scope, uint32_t way, uint32_t number) {
-  Pair& pair = pair_at(scope, way);
+  Pairs& pairs = pairs_of(scope);
+  Pair& pair = pairs.of[way];
   set(pair.begun, bit_in(pair, number));
-  look_at(scope, way);
+  look_at(scope, pairs, way);
 }
 
 void note_put_off(const Scope& scope, uint32_t way, uint32_t number) {
-  Pair& pair = pair_at(scope, way);
+  Pairs& pairs = pairs_of(scope);
+  Pair& pair = pairs.of[way];
   reset(pair.begun, bit_in(pair, number));
-  look_at(scope, way);
+  look_at(scope, pairs, way);
 }
 
 void note_sent(const Scope& scope, uint32_t way, uint32_t number) {
-  Pair& pair = pair_at(scope, way);
+  Pairs& pairs = pairs_of(scope);
+  Pair& pair = pairs.of[way];
   const PieceBits bit = bit_in(pair, number);
   set(pair.kept, bit);
   // What a rank has for itself has come with that.
   if (way == 0) set(pair.come, bit);
-  pass(scope, way);
+  pass(scope, pairs, way);
 }
 
 void note_come(const Scope& scope, uint32_t way, uint32_t number) {
-  Pair& pair = pair_at(scope, way);
+  Pairs& pairs = pairs_of(scope);
+  Pair& pair = pairs.of[way];
   if (is_for_all(scope.operation) && !has_come(pair)) pace_heard(scope);
   set(pair.come, bit_in(pair, number));
   reset(pair.lost, bit_in(pair, number));
-  pass(scope, way);
+  pass(scope, pairs, way);
 }
 
 void note_landed(const Scope& scope, uint32_t way, uint32_t number) {
-  Pair& pair = pair_at(scope, way);
+  Pairs& pairs = pairs_of(scope);
+  Pair& pair = pairs.of[way];
   reset(pair.waits, bit_in(pair, number));
-  pass(scope, way);
+  pass(scope, pairs, way);
 }
 
 bool find_ready(const Scope& scope, uint32_t* way) {

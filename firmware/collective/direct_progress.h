@@ -22,6 +22,12 @@ void note_sent(const Scope& scope, uint32_t way, uint32_t number);
 void note_come(const Scope& scope, uint32_t way, uint32_t number);
 // One that waited is on its way to the user.
 void note_landed(const Scope& scope, uint32_t way, uint32_t number);
+// Is there a pair with its bit set in these?
+inline bool is_any(const Scope& scope, const uint64_t (&bits)[kPairWords]) {
+  uint64_t all = bits[0];
+  for (uint32_t word = 1; word < words_of(scope); ++word) all |= bits[word];
+  return all != 0;
+}
 // The next pair, from *way on and around, of which one may. False: there is none.
 bool find_ready(const Scope& scope, uint32_t* way);
 

@@ -18,27 +18,23 @@
 namespace peal::direct {
 namespace {
 
-void launch_first(const Scope& scope, Packet* packet, Rank to, bool payload_summed = false) {
-  Membership& self = scope.member.membership;
-  const uint32_t entry = peer_entry(self.rank, to, self.ranks);
-  if (entry != kNoPeer) edge_count(self.peers[entry], packet->header);
+// To the rank with this entry in the table of peers, or kNoPeer.
+void launch_first(const Scope& scope, Packet* packet, uint32_t entry, bool payload_summed = false) {
+  if (entry != kNoPeer) edge_count(scope.member.membership.peers[entry], packet->header);
   count(scope.card, PEAL_COUNTER_SENT_DATA);
   launch_packet(scope.card, packet, payload_summed);
 }
 
 // In a packet of its own, while the other one's payload goes to the channel.
-void send_copy(const Scope& scope, Packet* packet, Rank to) {
-  auto& [card, member, operation] = scope;
-  const Membership& self = member.membership;
-  Packet* copy = share_packet(card, packet);
+void send_copy(const Scope& scope, Packet* packet, uint32_t entry) {
+  Packet* copy = share_packet(scope.card, packet);
   if (copy == nullptr) {
     // Counted. A gap makes a peer ask for it; a rank that is none asks in silence.
-    const uint32_t entry = peer_entry(self.rank, to, self.ranks);
-    if (entry != kNoPeer) edge_skip(member.membership.peers[entry]);
+    if (entry != kNoPeer) edge_skip(scope.member.membership.peers[entry]);
     return;
   }
   std::memcpy(copy->header, packet->header, sizeof(*copy->header));
-  launch_first(scope, copy, to);
+  launch_first(scope, copy, entry);
 }
 
 // An own block of parts goes to the channel: first what it is. The packet's header is ready.
@@ -56,13 +52,14 @@ void keep_frame(const Scope& scope, uint32_t number, uint32_t way, Packet* packe
 void keep_block(const Scope& scope, const TransferDone& done, uint32_t bytes) {
   const Membership& self = scope.member.membership;
   const Rank to = rank_at(self, done.detail);
-  transfer_write(scope, {.step = kOwnKept,
-                         .piece = done.piece,
-                         .host = kept_address(scope, done.piece, to),
-                         .card = done.packet->payload,
-                         .bytes = bytes,
-                         .packet = done.packet,
-                         .detail = done.detail});
+  const TransferRequest request = {.step = kOwnKept,
+                                   .piece = done.piece,
+                                   .host = kept_address(scope, done.piece, to),
+                                   .card = done.packet->payload,
+                                   .bytes = bytes,
+                                   .packet = done.packet,
+                                   .detail = done.detail};
+  transfer_start(scope, request, true);
 }
 
 // Begins with the next own block of the piece. False when it cannot now.
@@ -70,9 +67,10 @@ bool begin_own(const Scope& scope, uint32_t number, uint32_t way) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   const Rank to = rank_at(self, way);
+  const uint32_t entry = entry_of_ahead(way, self.ranks);
   const peal_peer_address* address = nullptr;
   if (way != 0) {
-    address = find_address(card, member, to);
+    address = find_address(card, member, to, entry);
     if (address == nullptr) return false;
   }
   const uint32_t length = length_for(scope, number, to);
@@ -83,23 +81,24 @@ bool begin_own(const Scope& scope, uint32_t number, uint32_t way) {
   if (address != nullptr) prepare(scope, packet, *address, number);
   if (framed) {
     keep_frame(scope, number, way, packet);
-    send_copy(scope, packet, to);
+    send_copy(scope, packet, entry);
     return true;
   }
   if (length == 0) {
-    launch_first(scope, packet, to);
+    launch_first(scope, packet, entry);
     return true;
   }
   const bool passes = way != 0 && (is_for_all(operation) || !is_kept(scope, number, to));
   if (passes) count(card, PEAL_COUNTER_SENT_DATA);
-  transfer_read(scope, {.role = passes ? TransferRole::kSendOwn : TransferRole::kPart,
-                        .step = kOwnRead,
-                        .piece = number,
-                        .host = given_address(scope, number, to),
-                        .card = packet->payload,
-                        .bytes = length,
-                        .packet = packet,
-                        .detail = passes ? peer_entry(self.rank, to, self.ranks) : way});
+  const TransferRequest request = {.role = passes ? TransferRole::kSendOwn : TransferRole::kPart,
+                                   .step = kOwnRead,
+                                   .piece = number,
+                                   .host = given_address(scope, number, to),
+                                   .card = packet->payload,
+                                   .bytes = length,
+                                   .packet = packet,
+                                   .detail = passes ? entry : way};
+  transfer_start(scope, request, false);
   return true;
 }
 
@@ -168,11 +167,11 @@ bool is_awaited(const Pair& pair, uint32_t number) {
 }
 
 // What was read in a packet of its own, to one rank.
-void send_shared(const Scope& scope, Packet* copy, const peal_peer_address& to,
+void send_shared(const Scope& scope, Packet* copy, const peal_peer_address& to, uint32_t entry,
                  const TransferDone& done, uint32_t payload_crc) {
   prepare(scope, copy, to, done.piece);
   copy->header->payload_crc = payload_crc;
-  launch_first(scope, copy, to.rank, true);
+  launch_first(scope, copy, entry, true);
 }
 
 // To as many as there are packets for and whose addresses are known; the others get it by another
@@ -186,11 +185,12 @@ bool send_to_all(const Scope& scope, const TransferDone& done) {
   bool no_packets = false;
   for (uint32_t way = 1; way < self.ranks; ++way) {
     if (!is_awaited(pair_at(scope, way), done.piece)) continue;
-    const peal_peer_address* to = find_address(card, member, rank_at(self, way));
+    const uint32_t entry = entry_of_ahead(way, self.ranks);
+    const peal_peer_address* to = find_address(card, member, rank_at(self, way), entry);
     Packet* copy = to != nullptr && !no_packets ? share_packet(card, done.packet) : nullptr;
     no_packets = no_packets || (to != nullptr && copy == nullptr);
     if (copy != nullptr) {
-      send_shared(scope, copy, *to, done, payload_crc);
+      send_shared(scope, copy, *to, entry, done, payload_crc);
       note_sent(scope, way, done.piece);
       ++sent;
     } else {
@@ -234,24 +234,6 @@ bool send_next(const Scope& scope, uint32_t way, uint32_t number) {
 
 }  // namespace
 
-// But for what is in it.
-void prepare_header(const Scope& scope, Packet* packet, const peal_peer_address& to,
-                    uint32_t number) {
-  auto& [card, member, operation] = scope;
-  address_packet(to, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
-  packet->header->piece = number;
-  packet->header->origin = member.membership.rank;
-}
-
-void prepare(const Scope& scope, Packet* packet, const peal_peer_address& to, uint32_t number) {
-  prepare_header(scope, packet, to, number);
-  packet->header->length = static_cast<uint16_t>(length_for(scope, number, to.rank));
-  packet->payload_bytes = packet->header->length;
-  if (has_parts(scope.operation)) {
-    packet->header->block_bytes = static_cast<uint32_t>(part_for(scope, to.rank).bytes);
-  }
-}
-
 void send_own(const Scope& scope) {
   Operation& operation = scope.operation;
   auto& exchange = own_state<Exchange>(operation);
@@ -289,7 +271,7 @@ void on_own_read(const Scope& scope, const TransferDone& done) {
   } else {
     keep_block(scope, done, done.bytes);
   }
-  send_copy(scope, done.packet, rank_at(self, done.detail));
+  send_copy(scope, done.packet, entry_of_ahead(done.detail, self.ranks));
 }
 
 // The one block for all has been read: to the channel, then to the user, each with the record of

@@ -3,7 +3,10 @@
 // in the channel where somebody may still ask for them when the user's memory is the user's again.
 #pragma once
 
+#include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_pair.h"
+#include "firmware/operation/operation.h"
+#include "firmware/wire/transmit.h"
 
 namespace peal::direct {
 
@@ -18,9 +21,23 @@ void on_read_for_all(const Scope& scope, const TransferDone& done);
 bool on_own_framed(const Scope& scope, const TransferDone& done);
 void on_own_kept(const Scope& scope, const TransferDone& done);
 
-// Headers of own blocks: whose they are; and how long, where that is known.
-void prepare_header(const Scope& scope, Packet* packet, const peal_peer_address& to,
-                    uint32_t number);
-void prepare(const Scope& scope, Packet* packet, const peal_peer_address& to, uint32_t number);
+// Headers of own blocks, but for what is in them: whose they are; and how long, where that is
+// known.
+inline void prepare_header(const Scope& scope, Packet* packet, const peal_peer_address& to,
+                           uint32_t number) {
+  auto& [card, member, operation] = scope;
+  address_packet(to, packet_kind(operation, PEAL_PACKET_DATA), packet->header);
+  packet->header->piece = number;
+  packet->header->origin = member.membership.rank;
+}
+inline void prepare(const Scope& scope, Packet* packet, const peal_peer_address& to,
+                    uint32_t number) {
+  prepare_header(scope, packet, to, number);
+  packet->header->length = static_cast<uint16_t>(length_for(scope, number, to.rank));
+  packet->payload_bytes = packet->header->length;
+  if (has_parts(scope.operation)) {
+    packet->header->block_bytes = static_cast<uint32_t>(part_for(scope, to.rank).bytes);
+  }
+}
 
 }  // namespace peal::direct

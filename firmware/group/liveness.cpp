@@ -87,7 +87,7 @@ void await_peer(Card& card, Member& member, Rank rank) {
   if (peer.awaited_since_ns == 0) watch(card, member, peer);
 }
 
-void hear_remote(Member& member, Rank rank) {
+void hear_watched(Member& member, Rank rank) {
   for (RemoteWatch& each : member.remote.watches) {
     if (each.rank == rank) each.awaited_since_ns = 0;
   }

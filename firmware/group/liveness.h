@@ -16,7 +16,10 @@ inline constexpr uint32_t kLooksPerDeath = 4;
 // Anything valid arrived from it.
 inline void hear_peer(Peer& peer) { peer.awaited_since_ns = 0; }
 // The same, from a rank that is no peer.
-void hear_remote(Member& member, Rank rank);
+void hear_watched(Member& member, Rank rank);
+inline void hear_remote(Member& member, Rank rank) {
+  if (member.watches) hear_watched(member, rank);
+}
 // The card itself stood still for this long: answers may wait unread, so nobody is blamed for it.
 void forgive_stall(Card& card, TimeNs late_ns);
 // Probes who is due; suspects who was silent too long. Returns when to look again, kNever if nobody

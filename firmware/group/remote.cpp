@@ -9,9 +9,8 @@ namespace {
 
 // Each run has one place, so that it is found at once. In a group that may be talked to there are
 // as many places as runs (knows_everybody()).
-AddressRun& place_of(Member& member, Rank rank) {
-  return member.remote.runs[rank / kAddressRun % kAddressRuns];
-}
+uint32_t place_index(Rank rank) { return rank / kAddressRun % kAddressRuns; }
+AddressRun& place_of(Member& member, Rank rank) { return member.remote.runs[place_index(rank)]; }
 
 bool holds(const AddressRun& run, RunPhase phase, Rank rank) {
   return run.phase == phase && run.number == rank / kAddressRun;
@@ -87,16 +86,20 @@ void leave_address_table(Card& card, Member& member) {
   member.remote.key = 0;
 }
 
+const peal_peer_address* remembered_address(Member& member, Rank rank) {
+  if (!holds(place_of(member, rank), RunPhase::kKnown, rank)) return nullptr;
+  return &member.addresses[place_index(rank)][rank % kAddressRun];
+}
+
+const peal_peer_address* find_remote_address(Card& card, Member& member, Rank rank) {
+  const peal_peer_address* address = remembered_address(member, rank);
+  if (address == nullptr) read_run(card, member, place_of(member, rank), rank);
+  return address;
+}
+
 const peal_peer_address* find_address(Card& card, Member& member, Rank rank) {
   const Membership& self = member.membership;
-  const uint32_t entry = peer_entry(self.rank, rank, self.ranks);
-  if (entry != kNoPeer) return &self.peers[entry].address;
-  AddressRun& run = place_of(member, rank);
-  if (holds(run, RunPhase::kKnown, rank)) {
-    return &member.addresses[index_of(member, run)][rank % kAddressRun];
-  }
-  read_run(card, member, run, rank);
-  return nullptr;
+  return find_address(card, member, rank, peer_entry(self.rank, rank, self.ranks));
 }
 
 void expect_addresses(Card& card, Member& member) {

@@ -38,8 +38,18 @@ peal_status take_address_table(Card& card, Member& member, uint32_t key, uint64_
 // It is needed no more, once what is being read has come.
 void leave_address_table(Card& card, Member& member);
 
-// Where this rank lives: a peer's entry, or a remembered address. Null: not now; it is being read,
-// if that is possible, and whoever waits for it goes on when it has come (take_addresses()).
+// The address of a rank that is no peer, where it is remembered; else null.
+const peal_peer_address* remembered_address(Member& member, Rank rank);
+// The same; what is not remembered is read.
+const peal_peer_address* find_remote_address(Card& card, Member& member, Rank rank);
+// Where the rank with this entry in the table of peers (or kNoPeer) lives: there, or a remembered
+// address. Null: not now; it is being read, if that is possible, and whoever waits for it goes on
+// when it has come (take_addresses()).
+inline const peal_peer_address* find_address(Card& card, Member& member, Rank rank,
+                                             uint32_t entry) {
+  if (entry != kNoPeer) return &member.membership.peers[entry].address;
+  return find_remote_address(card, member, rank);
+}
 const peal_peer_address* find_address(Card& card, Member& member, Rank rank);
 
 // Everybody will be talked to: reads what can be remembered.

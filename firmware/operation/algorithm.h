@@ -109,6 +109,8 @@ struct Algorithm {
   HeaderMask usual = header_mask({.origin = !rooted,
                                   .length = carries_blocks(packets),
                                   .block_bytes = lengths == Lengths::kOfParts});
+  // The same, of those of ranks that are no peers.
+  HeaderMask usual_remote = without_number(usual);
   // Is it complete only where every rank has started it? Those whose every rank sends, to whom the
   // others do not finish before they have heard it. (Of parts some may have nothing to send.)
   bool synchronises = release != Release::kCredited && lengths == Lengths::kOne;

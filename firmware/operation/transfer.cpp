@@ -33,8 +33,9 @@ void send_read(Card& card, Packet* packet) {
   launch_packet(card, packet, false);
 }
 
-// One that is no part of a result, or whose slot serves another operation by now.
-[[gnu::noinline]] void on_other_done(const Scope& scope, const DmaDone& done, bool live) {
+}  // namespace
+
+void on_other_done(const Scope& scope, const DmaDone& done, bool live) {
   auto& [card, member, operation] = scope;
   const auto role = static_cast<TransferRole>(done.role);
   if (live && holds_operation(role)) --operation.dma;
@@ -61,8 +62,6 @@ void send_read(Card& card, Packet* packet) {
   if (may_advance) operation_advance(scope);
 }
 
-}  // namespace
-
 Packet* take_bounce_or_starve(const Scope& scope, uint32_t records) {
   Packet* bounce = take_bounce(scope.card, records);
   if (bounce == nullptr) operation_starved(scope);
@@ -75,24 +74,6 @@ void transfer_read(const Scope& scope, const TransferRequest& request) {
 
 void transfer_write(const Scope& scope, const TransferRequest& request) {
   transfer_start(scope, request, true);
-}
-
-void on_transfer_done(Card& card, const DmaDone& done) {
-  Member& member = kept(card.members[done.member]);
-  Operation& operation = kept(member.operations[done.slot]);
-  const Scope scope = {card, member, operation};
-  // It may outlive its operation: a repair under way when the slot was recycled.
-  const bool live = operation.phase != OperationPhase::kFree && operation.sequence == done.sequence;
-  --member.dma;
-  if (static_cast<TransferRole>(done.role) != TransferRole::kPart || !live) {
-    return on_other_done(scope, done, live);
-  }
-  --operation.dma;
-  --piece_slot(operation, done.piece).dma;
-  const bool may_advance = operation.algorithm->does.on_dma(scope, done);
-  if (done.packet != nullptr) unhold_packet(card, done.packet);
-  if (!done.ok) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
-  if (may_advance) operation_advance(scope);
 }
 
 }  // namespace peal

@@ -7,6 +7,7 @@
 #include "firmware/dma/dma.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
+#include "firmware/operation/refusal.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -89,7 +90,26 @@ inline constexpr uint32_t kPieceTransfers = 8;
 void transfer_read(const Scope& scope, const TransferRequest& request);
 void transfer_write(const Scope& scope, const TransferRequest& request);
 
-// Whose it was goes on, unless its slot serves another operation by now.
-void on_transfer_done(Card& card, const DmaDone& done);
+// One that is no part of a result, or whose slot serves another operation by now.
+void on_other_done(const Scope& scope, const DmaDone& done, bool live);
+// Whose it was goes on, unless its slot serves another operation by now. In line: the card's one
+// entry point for them calls it.
+[[gnu::always_inline]] inline void on_transfer_done(Card& card, Member& member,
+                                                    const DmaDone& done) {
+  Operation& operation = kept(member.operations[done.slot]);
+  const Scope scope = {card, member, operation};
+  // It may outlive its operation: a repair under way when the slot was recycled.
+  const bool live = operation.phase != OperationPhase::kFree && operation.sequence == done.sequence;
+  --member.dma;
+  if (static_cast<TransferRole>(done.role) != TransferRole::kPart || !live) {
+    return on_other_done(scope, done, live);
+  }
+  --operation.dma;
+  --piece_slot(operation, done.piece).dma;
+  const bool may_advance = operation.algorithm->does.on_dma(scope, done);
+  if (done.packet != nullptr) unhold_packet(card, done.packet);
+  if (!done.ok) refuse(scope, PEAL_STATUS_DMA_FAULT, member.membership.rank);
+  if (may_advance) operation_advance(scope);
+}
 
 }  // namespace peal

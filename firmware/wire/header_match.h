@@ -39,6 +39,13 @@ constexpr HeaderMask header_mask(const OpenFields& open) {
   return std::bit_cast<HeaderMask>(mask);
 }
 
+// The same of packets that may as well have no number, as those of ranks without an edge have not.
+constexpr HeaderMask without_number(const HeaderMask& usual) {
+  auto mask = std::bit_cast<peal_wire_header>(usual);
+  mask.flags = static_cast<uint8_t>(~PEAL_PACKET_NUMBERED);
+  return std::bit_cast<HeaderMask>(mask);
+}
+
 using WideWord = uint64_t __attribute__((vector_size(16)));
 
 // How the words of this index differ, where the mask counts. Pattern and mask are aligned.

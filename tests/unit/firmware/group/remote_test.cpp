@@ -3,8 +3,11 @@
 // when, and by it who may send what.
 #include "firmware/group/remote.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "firmware/group/liveness.h"
+#include "firmware/group/member.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
 
@@ -257,6 +260,47 @@ TEST_F(Remote, ASilentRankIsProbedAndNamed) {
             "send 1>7 DEATH rank=6\n"
             "send 1>5 DEATH rank=6\n"
             "complete ctx0 cookie=100 PEER_DEAD rank=6\n");
+}
+
+// A block says that its sender lives, as any packet does.
+TEST_F(Remote, WhoseBlockComesIsNotMissed) {
+  post();
+  bench.finish_all_dma();
+  Member& own = *find_member(bench.card(), member.handle());
+  const auto awaited = [&own] {
+    return std::ranges::count_if(
+        own.remote.watches, [](const RemoteWatch& each) { return each.awaited_since_ns != 0; });
+  };
+  await_peer(bench.card(), own, 6);
+  EXPECT_EQ(awaited(), 1);
+  bench.deliver(from(4));
+  EXPECT_EQ(awaited(), 1) << "another one's";
+  bench.deliver(from(6));
+  EXPECT_EQ(awaited(), 0);
+  // Nor is a peer's, where it has no number.
+  const Peer& peer = own.membership.peers[peer_entry(1, 3, 8)];
+  await_peer(bench.card(), own, 3);
+  EXPECT_NE(peer.awaited_since_ns, 0u);
+  bench.deliver(from(3));
+  EXPECT_EQ(peer.awaited_since_ns, 0u);
+  bench.finish_all_dma();
+}
+
+// A repair answers a question, and a block that comes the first time does not.
+TEST_F(Remote, ARepairIsAnAnswer) {
+  post();
+  bench.finish_all_dma();
+  bench.advance(default_timeouts().dead_ns / 2);
+  const Member& own = *find_member(bench.card(), member.handle());
+  EXPECT_NE(own.pace.waiting_ns, 0u);
+  bench.port.take_sent();
+  bench.deliver(from(4));
+  EXPECT_NE(own.pace.waiting_ns, 0u);
+  Frame repair = from(6);
+  WireMaker::make_repair(repair);
+  bench.deliver(repair);
+  EXPECT_EQ(own.pace.waiting_ns, 0u);
+  bench.finish_all_dma();
 }
 
 // What it owed is not wanted any more: it may be silent, and gone, as long as it likes.
