@@ -193,7 +193,8 @@ INSTANTIATE_TEST_SUITE_P(
     Of, SmallCards,
     testing::Values(SmallCard{"packets", direct(16'384), 64, kAnyNumber, 0, 1.01},
                     SmallCard{"hardly_any_packets", direct(16'384), 24, kAnyNumber, 0, 1.01},
-                    SmallCard{"packets_with_loss", direct(16'384), 64, kAnyNumber, 0.01, 1.1}),
+                    SmallCard{"packets_with_loss", direct(16'384), 64, kAnyNumber, 0.01, 1.1},
+                    SmallCard{"dma_with_loss", direct(16'384), 4096, 4, 0.02, 1.12}),
     name_of_card);
 
 }  // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What holds up one pair of ranks in a direct exchange, and what does not: pieces that are on their
 // way from the channel, or to the user; where one block is for all, ranks that are slower; and the
-// card itself, where packets are few.
+// card itself, where packets are few or the engine is behind.
 #include <algorithm>
+#include <cstdio>
 
+#include "firmware/card_types.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
 #include "tests/unit/firmware/collective/alltoallv/parts_fixture.h"
@@ -168,6 +170,81 @@ TEST_F(DirectFewPackets, RepairsDoNotWaitForOwnBlocks) {
   bench.finish_dma(kOwn);
   EXPECT_EQ(bench.take_wire_log(), "send 1>5 DATA seq=0 piece=0 origin=1 hop=0 len=" +
                                        std::to_string(CONFIG_MTU_BYTES) + " repair\n");
+}
+
+// Something was lost before. Own blocks and what has come wait for the engine; rank 4 is silent, or
+// its first block is lost.
+class DirectEngine : public DirectPairs {
+ protected:
+  static constexpr uint32_t kQueue = std::min(2 * kAtOnce, CONFIG_DMA_RECORDS / 4u);
+  const size_t block = kWindow * size_t{CONFIG_MTU_BYTES};
+
+  DirectEngine() {
+    bench.card().members[0].patience.lossless = false;
+    post(block);
+    finish_all_but_reads_of(bench, given.region);  // the addresses
+    for (uint32_t piece = 0; piece < kWindow; piece++) {
+      for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) {
+        bench.deliver(from(sender, block, piece));
+      }
+    }
+    bench.take_log();
+  }
+  // Questions within the first interval.
+  std::string asked() {
+    bench.take_log();
+    bench.advance(default_timeouts().nack_ns);
+    return lines_with(bench.take_wire_log(), " NACK ");
+  }
+  static std::string question(uint32_t missing) {
+    char text[80];
+    std::snprintf(text, sizeof(text), "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x%x\n",
+                  missing);
+    return text;
+  }
+  static constexpr uint32_t kAll = (1u << kWindow) - 1;
+};
+
+TEST_F(DirectEngine, WhoseTransfersWaitAsksLater) {
+  EXPECT_GT(bench.port.dma_count(), size_t{kQueue});
+  EXPECT_EQ(asked(), "");
+  EXPECT_EQ(asked(), "");
+  bench.finish_all_dma();
+  EXPECT_EQ(asked(), question(kAll));
+}
+
+// Nor is patience short then.
+TEST_F(DirectEngine, WhoHasLostNothingAsks) {
+  bench.card().members[0].patience.lossless = true;
+  EXPECT_EQ(asked(), question(kAll));
+}
+
+TEST_F(DirectEngine, AFewTransfersAreNoQueue) {
+  while (bench.port.dma_count() > kQueue) bench.finish_dma(bench.port.dma_count() - 1);
+  EXPECT_EQ(bench.port.dma_count(), size_t{kQueue});
+  EXPECT_EQ(asked(), question(kAll));
+}
+
+TEST_F(DirectEngine, OthersTransfersHoldUpNobodysQuestions) {
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  AlltoallTest::post(1, block);
+  for (uint32_t piece = 0; piece < kWindow; piece++) {
+    for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) {
+      bench.deliver(wire.direct(
+          sender, direct_shape(block), 1, piece,
+          pattern_between(1, sender, rank, piece * CONFIG_MTU_BYTES, CONFIG_MTU_BYTES)));
+    }
+  }
+  EXPECT_GT(bench.port.dma_count(), size_t{kQueue});
+  EXPECT_EQ(asked(), question(kAll));
+}
+
+// What is lost does not come by waiting.
+TEST_F(DirectEngine, WhatIsKnownToBeLostIsAskedFor) {
+  if (kWindow < 2) return;
+  bench.deliver(from(4, block, 1));
+  EXPECT_EQ(asked(), question(1));
 }
 
 // What comes before the post waits in its packet.
