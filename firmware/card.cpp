@@ -167,6 +167,7 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->identity = identity;
   card->timeouts = timeouts;
   card->checksums = port.checksums();
+  card->own_most = own_share(port.packet_buffers());
   card->timers = {card->timer_entries, kTimers, 0};
   card->retry_timer.kind = TimerKind::kCard;
   card->queues.timer.kind = TimerKind::kQueues;

@@ -499,6 +499,7 @@ struct Card {
   TimeNs now;
   TimeNs behind_ns;  // how late the last timers were: what had come before had its turn first
   uint32_t packets_held;
+  uint32_t own_most;  // packets held beyond which it begins no own blocks (transfer.h)
   uint32_t dma_in_use;
   uint32_t dma_free;     // index of the first free record
   uint32_t dma_stalled;  // list the port would not take

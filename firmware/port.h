@@ -54,7 +54,8 @@ class Port {
   // Order is not guaranteed. `engine`, below CONFIG_TRANSMIT_ENGINES: by which it leaves; what
   // leaves by one does not wait for what leaves by another.
   virtual void send(Packet* packet, uint32_t engine) = 0;
-  // How many packets the card may have at a time, roughly. Asked once, when the card starts.
+  // How many packets the card may have at a time, roughly; 0: it is not known. Asked once, when the
+  // card starts.
   [[nodiscard]] virtual uint32_t packet_buffers() const = 0;
   // Who takes care of CRC32C. Asked once, when the card starts.
   [[nodiscard]] virtual Checksums checksums() const = 0;

@@ -75,7 +75,7 @@ bool begin_own(const Scope& scope, uint32_t number, uint32_t way) {
   }
   const uint32_t length = length_for(scope, number, to);
   const bool framed = length == 0 && has_parts(operation) && is_kept(scope, number, to);
-  Packet* packet = take_bounce(card, length > 0 || framed ? 1 : 0);
+  Packet* packet = take_for_own(card, length > 0 || framed ? 1 : 0);
   if (packet == nullptr) return false;
   packet->payload_bytes = length;
   if (address != nullptr) prepare(scope, packet, *address, number);
@@ -135,7 +135,7 @@ bool read_for_all(const Scope& scope, uint32_t way, uint32_t number) {
     return send_alone(scope, way, number);
   }
   if (way != 0 && find_address(card, member, rank_at(self, way)) == nullptr) return false;
-  Packet* packet = take_bounce(card, 1);
+  Packet* packet = take_for_own(card, 1);
   if (packet == nullptr) return false;
   packet->payload_bytes = length_for(scope, number, self.rank);
   piece.own = OwnBlock::kReading;

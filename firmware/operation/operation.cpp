@@ -12,6 +12,7 @@
 #include "firmware/group/unsettled.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/part_places.h"
+#include "firmware/operation/transfer.h"
 
 namespace peal {
 namespace {
@@ -27,6 +28,19 @@ bool must_wait_its_turn(const Scope& scope) {
     if (is_waiting(other) && other.sequence < operation.sequence) return true;
   }
   return false;
+}
+
+// So many transfers of a card are a queue before its engine: more than two operations begin.
+constexpr uint32_t kEngineQueue =
+    least(uint32_t{2 * kPieceTransfers}, uint32_t{CONFIG_DMA_RECORDS / 4});
+
+// Its own transfers wait in one, and so do those of others, most likely: where pairs go on by
+// themselves each rank sends as many blocks as it gets. Losses have made its patience short, but
+// what it waits for is none of those that it knows. docs/decisions/0054
+bool waits_for_engine(const Scope& scope) {
+  const auto& [card, member, operation] = scope;
+  return operation.dma > 0 && card.dma_in_use > kEngineQueue && !member.patience.lossless &&
+         watches_all_the_time(*operation.algorithm);
 }
 
 // It has not posted this, and waits for nothing of this card: it is late. (One that waits is held
@@ -205,7 +219,8 @@ void on_operation_timer(const Scope& scope) {
     if (!is_waiting(operation)) return;
   }
   Inquiry& inquiry = operation.inquiry;
-  if (inquiry_is_due(card, member, inquiry) && must_wait_its_turn(scope)) {
+  if (inquiry_is_due(card, member, inquiry) &&
+      (waits_for_engine(scope) || must_wait_its_turn(scope))) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
     inquiry_put_off(card, inquiry);
   }

@@ -49,6 +49,14 @@ struct TransferRequest {
 [[nodiscard]] inline Packet* take_bounce(Card& card, uint32_t records) {
   return records == 0 || dma_may_begin(card, records) ? take_packet(card) : nullptr;
 }
+// Own blocks of direct exchanges leave half of the card's packets to what arrives, which is lost
+// where there is none, and to what was lost. docs/decisions/0054
+constexpr uint32_t own_share(uint32_t buffers) { return buffers == 0 ? ~0u : buffers / 2; }
+[[nodiscard]] inline Packet* take_for_own(Card& card, uint32_t records) {
+  if (card.packets_held <= card.own_most) return take_bounce(card, records);
+  count(card, PEAL_COUNTER_NO_PACKET);
+  return nullptr;
+}
 // The same for what the operation goes on with: without, it is starved, and tries again soon.
 [[nodiscard]] Packet* take_bounce_or_starve(const Scope& scope, uint32_t records = 1);
 // Only the records.

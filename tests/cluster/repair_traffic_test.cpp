@@ -150,5 +150,52 @@ INSTANTIATE_TEST_SUITE_P(
                     Load{"root_broadcast_9000", root_broadcast(9000, 0), 20, 8, 4, 1.1}),
     name_of_load);
 
+// Four ranks on each card, which has fewer packets, or places before its DMA engine, than these
+// have partners.
+struct SmallCard {
+  const char* name;
+  OperationPlan operation;
+  uint32_t packets;
+  uint32_t dma;
+  double loss;
+  double effort_most;
+};
+
+std::string name_of_card(const testing::TestParamInfo<SmallCard>& info) { return info.param.name; }
+
+class SmallCards : public testing::TestWithParam<SmallCard> {};
+
+TEST_P(SmallCards, HardlyAnyPacketIsForRepairs) {
+  const SmallCard& each = GetParam();
+  Scenario scenario = plan(8, each.operation, 4);
+  GroupPlan group = make_group(8, 4);
+  group.operations = scenario.groups[0].operations;
+  scenario.groups = {group};
+  scenario.packets_per_card = each.packets;
+  scenario.dma_per_card = each.dma;
+  scenario.faults.loss = each.loss;
+  const Report report = run(scenario);
+  EXPECT_TRUE(report.ok) << failures(report);
+  std::printf("%s: %llu packets, %llu found no room, %.2f %% to repair, %.3f per packet needed\n",
+              operation_text(each.operation).c_str(),
+              static_cast<unsigned long long>(report.cluster.sent),
+              static_cast<unsigned long long>(report.cluster.dropped_full),
+              100 * report.repair_share(), report.effort());
+  EXPECT_LE(report.effort(), each.effort_most);
+  if (each.loss == 0) {
+    EXPECT_LE(100 * report.repair_share(), kRepairMost);
+  }
+}
+
+constexpr uint32_t kAnyNumber = ~0u;
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, SmallCards,
+    testing::Values(SmallCard{"packets", direct(16'384), 64, kAnyNumber, 0, 1.01},
+                    SmallCard{"hardly_any_packets", direct(16'384), 24, kAnyNumber, 0, 1.01},
+                    SmallCard{"packets_with_loss", direct(16'384), 64, kAnyNumber, 0.01, 1.1},
+                    SmallCard{"dma_with_loss", direct(16'384), 4096, 4, 0.02, 1.12}),
+    name_of_card);
+
 }  // namespace
 }  // namespace peal::sim

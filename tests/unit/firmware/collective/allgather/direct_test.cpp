@@ -20,9 +20,10 @@ OperationShape shape(uint64_t block) {
   return {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_DIRECT, block};
 }
 
-BenchOptions with_tables(uint32_t packet_buffers = 0) {
+BenchOptions with_tables(uint32_t packet_buffers = 0, bool keeps_early = false) {
   BenchOptions options;
   options.tables = true;
+  options.keeps_early = keeps_early;
   if (packet_buffers > 0) options.packet_buffers = packet_buffers;
   return options;
 }
@@ -89,6 +90,24 @@ class DirectOne : public GroupTest {
   Memory given;
   Memory result;
 };
+
+// A card of eight packets, which knows it.
+class DirectOneOfEightPackets : public DirectOne {
+ protected:
+  DirectOneOfEightPackets() : DirectOne(with_tables(8, true)) {}
+};
+
+TEST_F(DirectOneOfEightPackets, HalfOfThePacketsAreLeftToWhatArrives) {
+  for (const uint32_t sender : {0u, 2u, 3u, 5u, 7u}) deliver(sender);
+  post();
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "dma_read given"), "");
+  bench.finish_dma(0);
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "dma_read given"), "dma_read given+0 64\n");
+  while (bench.port.dma_count() > 0) {
+    bench.finish_dma(0);
+    bench.port.take_sent();
+  }
+}
 
 TEST_F(DirectOne, TheBlockIsReadOnceForEverybodyAndKeptOnce) {
   post();

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What holds up one pair of ranks in a direct exchange, and what does not: pieces that are on their
-// way from the channel, or to the user; and where one block is for all, ranks that are slower.
+// way from the channel, or to the user; where one block is for all, ranks that are slower; and the
+// card itself, where packets are few or the engine is behind.
 #include <algorithm>
+#include <cstdio>
 
+#include "firmware/card_types.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
 #include "tests/unit/firmware/collective/alltoallv/parts_fixture.h"
@@ -97,6 +100,151 @@ TEST_F(DirectPairsOfMany, OwnBlocksAreReadAFewAtATime) {
   EXPECT_EQ(bench.port.dma_count(), kAtOnce);
   bench.finish_all_dma();
   EXPECT_EQ(bench.port.take_sent().size(), 15 * kWindow);
+}
+
+// A card of few packets knows how many they are.
+class DirectFewPackets : public AlltoallTest {
+ protected:
+  static constexpr uint32_t kPackets = 8;
+  static constexpr uint32_t kOwn = kPackets / 2 + 1;  // begun while no more than half are held
+  static constexpr size_t kBlock = (kWindow + 1) * size_t{CONFIG_MTU_BYTES};
+
+  DirectFewPackets()
+      : AlltoallTest(PEAL_ALGORITHM_DIRECT, 8, 1, kBlock,
+                     {.packet_buffers = kPackets, .tables = true, .keeps_early = true}) {
+    post(0, kBlock);
+    finish_all_but_reads_of(bench, given.region);  // the addresses
+  }
+  bool deliver(uint32_t sender, uint32_t piece) {
+    return bench.deliver(
+        wire.direct(sender, direct_shape(kBlock), 0, piece,
+                    pattern_between(0, sender, rank, piece * CONFIG_MTU_BYTES, CONFIG_MTU_BYTES)));
+  }
+  // Whatever leaves is on the wire, and no packet of the card's any more.
+  void finish_all() {
+    while (bench.port.dma_count() > 0) {
+      bench.finish_dma(0);
+      bench.port.take_sent();
+    }
+  }
+  // Who was starved tries again.
+  void finish_all_in_time() {
+    for (int turn = 0; turn < 32; turn++) {
+      finish_all();
+      bench.advance_to_deadline();
+    }
+    finish_all();
+  }
+};
+
+TEST_F(DirectFewPackets, HalfAreLeftToWhatArrives) {
+  EXPECT_EQ(bench.port.dma_count(), kOwn);
+  for (const uint32_t sender : {0u, 2u, 3u}) EXPECT_TRUE(deliver(sender, 0));
+  EXPECT_EQ(bench.port.dma_count(), kPackets);
+  finish_all();
+  for (uint32_t piece = 0; piece <= kWindow; piece++) {
+    for (const uint32_t sender : {0u, 2u, 3u, 4u, 5u, 6u, 7u}) {
+      if (piece > 0 || sender > 3) deliver(sender, piece);
+      finish_all();
+    }
+  }
+  finish_all_in_time();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong_byte(0, kBlock), -1);
+}
+
+// And to what was lost.
+TEST_F(DirectFewPackets, RepairsDoNotWaitForOwnBlocks) {
+  finish_all_in_time();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_DATA), 7 * kWindow);
+  for (const uint32_t sender : {0u, 2u, 3u, 4u, 6u, 7u}) {
+    deliver(sender, 0);
+    finish_all_but_reads_of(bench, given.region);
+    bench.port.take_sent();
+  }
+  EXPECT_EQ(bench.port.dma_count(), kOwn);
+  bench.take_log();
+  bench.deliver(wire.nack(5, direct_shape(kBlock), 0, 0, rank, 0, 1));
+  EXPECT_EQ(bench.take_wire_log(), "");
+  EXPECT_EQ(bench.port.dma_count(), kOwn + 1);
+  bench.finish_dma(kOwn);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>5 DATA seq=0 piece=0 origin=1 hop=0 len=" +
+                                       std::to_string(CONFIG_MTU_BYTES) + " repair\n");
+}
+
+// Something was lost before. Own blocks and what has come wait for the engine; rank 4 is silent, or
+// its first block is lost.
+class DirectEngine : public DirectPairs {
+ protected:
+  static constexpr uint32_t kQueue = std::min(2 * kAtOnce, CONFIG_DMA_RECORDS / 4u);
+  const size_t block = kWindow * size_t{CONFIG_MTU_BYTES};
+
+  DirectEngine() {
+    bench.card().members[0].patience.lossless = false;
+    post(block);
+    finish_all_but_reads_of(bench, given.region);  // the addresses
+    for (uint32_t piece = 0; piece < kWindow; piece++) {
+      for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) {
+        bench.deliver(from(sender, block, piece));
+      }
+    }
+    bench.take_log();
+  }
+  // Questions within the first interval.
+  std::string asked() {
+    bench.take_log();
+    bench.advance(default_timeouts().nack_ns);
+    return lines_with(bench.take_wire_log(), " NACK ");
+  }
+  static std::string question(uint32_t missing) {
+    char text[80];
+    std::snprintf(text, sizeof(text), "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x%x\n",
+                  missing);
+    return text;
+  }
+  static constexpr uint32_t kAll = (1u << kWindow) - 1;
+};
+
+TEST_F(DirectEngine, WhoseTransfersWaitAsksLater) {
+  EXPECT_GT(bench.port.dma_count(), size_t{kQueue});
+  EXPECT_EQ(asked(), "");
+  EXPECT_EQ(asked(), "");
+  bench.finish_all_dma();
+  EXPECT_EQ(asked(), question(kAll));
+}
+
+// Nor is patience short then.
+TEST_F(DirectEngine, WhoHasLostNothingAsks) {
+  bench.card().members[0].patience.lossless = true;
+  EXPECT_EQ(asked(), question(kAll));
+}
+
+TEST_F(DirectEngine, AFewTransfersAreNoQueue) {
+  while (bench.port.dma_count() > kQueue) bench.finish_dma(bench.port.dma_count() - 1);
+  EXPECT_EQ(bench.port.dma_count(), size_t{kQueue});
+  EXPECT_EQ(asked(), question(kAll));
+}
+
+TEST_F(DirectEngine, OthersTransfersHoldUpNobodysQuestions) {
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  AlltoallTest::post(1, block);
+  for (uint32_t piece = 0; piece < kWindow; piece++) {
+    for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) {
+      bench.deliver(wire.direct(
+          sender, direct_shape(block), 1, piece,
+          pattern_between(1, sender, rank, piece * CONFIG_MTU_BYTES, CONFIG_MTU_BYTES)));
+    }
+  }
+  EXPECT_GT(bench.port.dma_count(), size_t{kQueue});
+  EXPECT_EQ(asked(), question(kAll));
+}
+
+// What is lost does not come by waiting.
+TEST_F(DirectEngine, WhatIsKnownToBeLostIsAskedFor) {
+  if (kWindow < 2) return;
+  bench.deliver(from(4, block, 1));
+  EXPECT_EQ(asked(), question(1));
 }
 
 // What comes before the post waits in its packet.
