@@ -269,6 +269,7 @@ struct Inquiry {
   uint32_t doubts;           // something of theirs is lost, and the question unanswered
   uint32_t held;             // they have answered that they cannot send all of it again now
   uint32_t suspects;         // for Asking::kSuspects
+  uint32_t seemed_late;      // what they owe did, when they were last asked
   uint32_t certain;          // last asked for what is lost for certain: the answer teaches nothing
   Asking asking;
   uint8_t turn;          // of those that may be asked, where one at a time is
@@ -395,6 +396,7 @@ struct Member {
   uint16_t farewells;          // bit per round: the peer ahead will ask nothing any more
   Pace pace;                   // of this member's questions
   Patience patience;           // before each
+  Patience late_patience;      // before those for what seems late
   uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
   EpochProof epoch_proof[2];
   Dissemination recycling[2];

@@ -126,6 +126,7 @@ void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival
   inquiry_answered(inquiry, arrival.sender_entry);
   if (result == PEAL_COUNTER_RECEIVED) {
     patience_worth_it(member.patience, card.timeouts, card.now);
+    patience_worth_it(member.late_patience, card.timeouts, card.now);
   } else if (!inquiry_was_certain(inquiry, arrival.sender_entry)) {
     patience_in_vain(member.patience, card.timeouts, card.now);
   }

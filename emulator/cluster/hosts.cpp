@@ -363,12 +363,13 @@ void Hosts::schedule_post(TimeNs when_ns, uint32_t index) {
   Member& member = members_[index];
   const MemberState& state = world_.members[index];
   const GroupPlan& plan = world_.scenario.groups[state.group];
-  if (member.post_scheduled || member.next == state.posts.size() ||
-      member.outstanding == plan.depth)
+  const uint32_t depth = member.next <= plan.prompt ? 1 : plan.depth;
+  if (member.post_scheduled || member.next == state.posts.size() || member.outstanding >= depth)
     return;
   member.post_scheduled = true;
   when_ns = std::max(when_ns, member.computes_until_ns);
-  schedule(when_ns + member.think.below(plan.think_ns + 1), EventKind::kPost, index);
+  if (member.next >= plan.prompt) when_ns += member.think.below(plan.think_ns + 1);
+  schedule(when_ns, EventKind::kPost, index);
 }
 
 void Hosts::post(TimeNs now_ns, uint32_t index) {

@@ -54,6 +54,7 @@ struct GroupPlan {
   std::vector<TimeNs> first_post_ns;  // by rank
   uint32_t depth = 1;                 // operations a host has under way at once
   TimeNs think_ns = 0;                // longest pause of a host before a post
+  uint32_t prompt = 0;                // the first operations: one at a time, without a pause
   TimeNs work_ns = 0;                 // what a host computes after each post, looking at nothing
   bool destroy = true;                // the last operation, after the planned ones
   uint32_t after_group = kNoGroup;  // this one is made when that one is destroyed on all its ranks

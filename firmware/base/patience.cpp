@@ -6,6 +6,8 @@ namespace {
 
 // What is a few times the longest wait.
 constexpr TimeNs kEnough = 4;
+// How much longer whoever seemed late, and was, is waited for.
+constexpr TimeNs kLonger = 8;
 
 TimeNs within(const CardTimeouts& timeouts, TimeNs wait_ns) {
   const TimeNs least = timeouts.nack_ns / kPatienceLeast;
@@ -21,6 +23,12 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
   if (asked_ns < patience.learned_ns) return;
   patience.wait_ns = within(timeouts, (patience.lossless ? 4 : 2) * patience.wait_ns);
   if (patience.calm < kCalmMost) ++patience.calm;
+  patience.learned_ns = now;
+}
+
+void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns, TimeNs now) {
+  if (asked_ns < patience.learned_ns) return;
+  patience.wait_ns = within(timeouts, kLonger * patience.wait_ns);
   patience.learned_ns = now;
 }
 

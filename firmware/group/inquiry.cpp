@@ -28,11 +28,18 @@ bool has_sent_nothing(const Card& card, const Member& member, const Inquiry& inq
          member.recycled >= peer.gaps_before && card.now - inquiry.heard_ns < card.timeouts.dead_ns;
 }
 
-// Where questions have been in vain lately, one neighbour is asked at a time: most likely all would
-// say the same.
-bool has_turn(const Member& member, Inquiry& inquiry) {
+// Has it been silent for as long as lateness has lasted?
+bool is_silent_for_long(const Card& card, const Member& member, const Inquiry& inquiry) {
+  return card.now - inquiry.heard_ns >= member.late_patience.wait_ns;
+}
+
+// Where questions have been in vain lately, one neighbour is asked at a time; of those that seem
+// late, where it is known that ranks are. Most likely all would say the same.
+bool has_turn(const Member& member, Inquiry& inquiry, Wanted wanted) {
   const uint32_t place = inquiry.owing++;
-  if (member.patience.calm < kCalmInVain) return true;
+  const bool late =
+      wanted == Wanted::kLate && member.late_patience.wait_ns > member.patience.wait_ns;
+  if (member.patience.calm < kCalmInVain && !late) return true;
   return place == (inquiry.owing_before == 0 ? 0 : inquiry.turn % inquiry.owing_before);
 }
 
@@ -107,13 +114,14 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
   if (inquiry.asking == Asking::kNobody) return false;
   if (!asks_suspects(inquiry) && (inquiry.doubts & bit) == 0 && wanted != Wanted::kLost) {
     if ((inquiry.promised & bit) != 0 && card.now < inquiry.promised_until_ns) return false;
-    if (wanted == Wanted::kFirst && entry != kNoPeer &&
+    if (wanted == Wanted::kLate && !is_silent_for_long(card, member, inquiry)) return false;
+    if (may_be_unsent(wanted) && entry != kNoPeer &&
         has_sent_nothing(card, member, inquiry, entry)) {
       return false;
     }
   }
-  if (inquiry.asking == Asking::kAnybody && wanted == Wanted::kFirst &&
-      !has_turn(member, inquiry)) {
+  if (inquiry.asking == Asking::kAnybody && may_be_unsent(wanted) &&
+      !has_turn(member, inquiry, wanted)) {
     return false;
   }
   if (!pace_ask(member.pace, card.timeouts, card.now)) {
@@ -121,6 +129,8 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
     return false;
   }
   inquiry.certain = asks_suspects(inquiry) ? inquiry.certain | bit : inquiry.certain & ~bit;
+  inquiry.seemed_late =
+      wanted == Wanted::kLate ? inquiry.seemed_late | bit : inquiry.seemed_late & ~bit;
   inquiry.disturbed = inquiry.asked = inquiry.ever_asked = inquiry.asked_suspect = true;
   return true;
 }
@@ -163,7 +173,12 @@ void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t ent
                       bool late) {
   inquiry_answered(inquiry, entry);
   if (!late) return;
-  patience_in_vain(member.patience, card.timeouts, card.now - after_ns, card.now);
+  const TimeNs asked_ns = card.now - after_ns;
+  if ((inquiry.seemed_late >> entry & 1) != 0) {
+    patience_late(member.late_patience, card.timeouts, asked_ns, card.now);
+  } else {
+    patience_in_vain(member.patience, card.timeouts, asked_ns, card.now);
+  }
   inquiry.disturbed = inquiry.told_late = true;
   if (entry == kRemoteEntry) return;  // one's promise is not all others'
   inquiry.promised |= uint32_t{1} << entry;

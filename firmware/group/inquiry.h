@@ -66,9 +66,11 @@ inline void inquiry_looked(Inquiry& inquiry) {
   ++inquiry.turn;
 }
 // What a peer owes: what it may not have sent yet, or what had come from it and must be sent again.
-// That nothing of its edge is lost speaks against asking for the first alone.
-// What is known to be lost is asked for in every look.
-enum class Wanted : uint8_t { kFirst, kAgain, kLost };
+// That nothing of its edge is lost speaks against asking for the first alone. Where of what it may
+// not have sent several packets would have to be lost, it is late, most likely: that is asked for
+// after a patience of its own. What is known to be lost is asked for in every look.
+enum class Wanted : uint8_t { kFirst, kLate, kAgain, kLost };
+inline bool may_be_unsent(Wanted wanted) { return wanted <= Wanted::kLate; }
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.
 [[nodiscard]] bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer,
                                    Wanted wanted);

@@ -168,6 +168,7 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
   take_peers(self, 0, request.peers, named);
   member.pace = pace_start(card.timeouts, card.now, kQuestionsPerInterval);
   member.patience = patience_start(card.timeouts, card.now);
+  member.late_patience = patience_start(card.timeouts, card.now);
   member.recycling_inquiry = {};
   recycling_connect(member);
   member.phase = MemberPhase::kActive;

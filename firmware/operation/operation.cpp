@@ -8,6 +8,7 @@
 #include "firmware/base/mutation.h"
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/group/liveness.h"
 #include "firmware/group/staging.h"
 #include "firmware/group/unsettled.h"
 #include "firmware/operation/algorithm.h"
@@ -17,17 +18,22 @@
 namespace peal {
 namespace {
 
+bool is_oldest(const Scope& scope) {
+  for (const Operation& other : scope.member.operations) {
+    if (is_waiting(other) && other.sequence < scope.operation.sequence) return false;
+  }
+  return true;
+}
+
 // When questions are dear, the oldest operation asks and the later ones wait: it is what holds up
 // the channels. So they do while an answer is awaited and nothing was lost yet, as far as is known:
 // the others would ask for what is late for the same reason.
 bool must_wait_its_turn(const Scope& scope) {
-  auto& [card, member, operation] = scope;
+  Card& card = scope.card;
+  Member& member = scope.member;
   const bool has_asked = member.patience.lossless && member.pace.waiting_ns != 0;
   if (!has_asked && !pace_is_scarce(member.pace, card.timeouts, card.now)) return false;
-  for (const Operation& other : member.operations) {
-    if (is_waiting(other) && other.sequence < operation.sequence) return true;
-  }
-  return false;
+  return !is_oldest(scope);
 }
 
 // So many transfers of a card are a queue before its engine: more than two operations begin.
@@ -143,6 +149,11 @@ void operation_waits_for_turn(const Scope& scope) {
 }
 
 bool operation_may_ask(const Scope& scope, Rank peer, Wanted wanted) {
+  // Who is late is late for the oldest operation first.
+  if (wanted == Wanted::kLate && !is_oldest(scope)) {
+    await_peer(scope.card, scope.member, peer);
+    return false;
+  }
   return inquiry_may_ask(scope.card, scope.member, scope.operation.inquiry, peer, wanted);
 }
 
@@ -195,6 +206,7 @@ void operation_finish(const Scope& scope) {
   operation.phase = OperationPhase::kFinished;
   if (!operation.inquiry.ever_asked && !is_refused(operation)) {
     patience_undisturbed(member.patience, card.timeouts, operation.inquiry.longest_ns);
+    patience_undisturbed(member.late_patience, card.timeouts, operation.inquiry.longest_ns);
   }
   if (!operation.in_debt) card.timers.disarm(operation.timer);
   if (operation.staging_mask != 0) {

@@ -568,12 +568,42 @@ void advance(const Scope& scope) {
   advance_pieces(scope);
 }
 
-// A question for each neighbour above that owes a block of the piece, but for those (hops, a bit
-// each) that have been asked for an earlier one. What is lost may be of any piece.
-void chase_piece(const Scope& scope, const Piece& piece, uint32_t number, uint32_t* hops) {
+// Has any of the first window's blocks of this rank come?
+bool has_begun(const Scope& scope, Rank origin) {
+  const Operation& operation = scope.operation;
+  for (uint32_t number = 0; number < kPieceWindow && number < operation.piece_count; ++number) {
+    if (!piece_is_open(operation, number)) continue;
+    if (has_bit(piece_slot(operation, number), origin)) return true;
+  }
+  return false;
+}
+
+// What of this piece is missing over the hop is late, most likely: of the ranks whose blocks they
+// are nothing has come, and several packets of each would have to be lost. (Who has posted has sent
+// the pieces of the first window at once, and later ones when it could.)
+bool seems_late(const Scope& scope, const Piece& piece, uint32_t hop) {
+  const Operation& operation = scope.operation;
   const Membership& self = scope.member.membership;
+  if (kPieceWindow == 1 || operation.piece_count == 1 || operation.base > 0) return false;
+  for (uint32_t i = 0; i < origins_over(self, hop); ++i) {
+    const Rank origin = origin_over(self, hop, i);
+    if (!has_bit(piece, origin) && has_begun(scope, origin)) return false;
+  }
+  return true;
+}
+
+// A question for each neighbour above that owes a block of the piece (what seems late, or what does
+// not), but for those (hops, a bit each) that have been asked for an earlier one. What is lost may
+// be of any piece.
+void chase_piece(const Scope& scope, const Piece& piece, uint32_t number, Wanted wanted,
+                 uint32_t* hops) {
+  const Membership& self = scope.member.membership;
+  const bool suspects = asks_suspects(scope.operation.inquiry);
   for (uint32_t hop = 0; hop < self.rounds; ++hop) {
-    if ((*hops >> hop & 1) != 0 && !asks_suspects(scope.operation.inquiry)) continue;
+    if (!suspects) {
+      if ((*hops >> hop & 1) != 0) continue;
+      if ((wanted == Wanted::kLate) != seems_late(scope, piece, hop)) continue;
+    }
     for (uint32_t base = 0; base < origins_over(self, hop); base += kAskedMost) {
       Asked asked = {hop, origin_over(self, hop, base), 0};
       for (uint32_t i = base; i < base + kAskedMost && i < origins_over(self, hop); ++i) {
@@ -583,9 +613,22 @@ void chase_piece(const Scope& scope, const Piece& piece, uint32_t number, uint32
       *hops |= 1u << hop;
       // Where much is missing, most of it is on its way; a later packet or silence will tell.
       const bool crowd = std::popcount(asked.bits) > kFewMissing;
-      if (asks_suspects(scope.operation.inquiry) && crowd) continue;
-      if (may_ask_parent(scope, hop, Wanted::kFirst)) ask_parent(scope, number, asked);
+      if (suspects && crowd) continue;
+      if (may_ask_parent(scope, hop, wanted)) ask_parent(scope, number, asked);
     }
+  }
+}
+
+void chase_pieces(const Scope& scope, Wanted wanted, uint32_t* hops) {
+  Operation& operation = scope.operation;
+  const uint32_t last = operation.base + kPieceWindow;
+  for (uint32_t number = operation.base; number < last && number < operation.piece_count;
+       ++number) {
+    // An unposted record repairs what it has heard of; a posted one wants everything in its window.
+    if (!is_posted(operation) && !piece_is_open(operation, number)) continue;
+    Piece* piece = piece_open(operation, number);
+    PEAL_ASSERT(piece != nullptr);
+    chase_piece(scope, *piece, number, wanted, hops);
   }
 }
 
@@ -597,16 +640,9 @@ void chase(const Scope& scope) {
   // Before the post nobody waits for what lacks here, but for those below who have asked for it.
   const bool wanted = is_posted(operation) || own_state<Turn>(operation).wanted;
   if (!wanted && !asks_suspects(operation.inquiry)) return;
-  const uint32_t last = operation.base + kPieceWindow;
   uint32_t hops = 0;
-  for (uint32_t number = operation.base; number < last && number < operation.piece_count;
-       ++number) {
-    // An unposted record repairs what it has heard of; a posted one wants everything in its window.
-    if (!is_posted(operation) && !piece_is_open(operation, number)) continue;
-    Piece* piece = piece_open(operation, number);
-    PEAL_ASSERT(piece != nullptr);
-    chase_piece(scope, *piece, number, &hops);
-  }
+  chase_pieces(scope, Wanted::kFirst, &hops);
+  if (!asks_suspects(operation.inquiry)) chase_pieces(scope, Wanted::kLate, &hops);
 }
 
 // A record without post asks for what somebody below wants.

@@ -42,6 +42,19 @@ TEST(Patience, DoublesOnceForAllThatWasAskedTogether) {
   EXPECT_EQ(patience.wait_ns, 800'000u);
 }
 
+// Whoever seemed late, and was.
+TEST(Patience, OfTheLateGrowsEightfoldWhateverWasLost) {
+  Patience patience = where_there_are_losses(1'000);
+  patience_late(patience, kTimeouts, 201'000, 210'000);
+  EXPECT_EQ(patience.wait_ns, 1'600'000u);
+  patience_late(patience, kTimeouts, 201'000, 211'000);  // asked before that was known
+  EXPECT_EQ(patience.wait_ns, 1'600'000u);
+  for (TimeNs now = 300'000; now < 310'000; now += 1'000) {
+    patience_late(patience, kTimeouts, now, now);
+  }
+  EXPECT_EQ(patience.wait_ns, kTimeouts.dead_ns / 2);
+}
+
 TEST(Patience, HalvesOnceInItsOwnTime) {
   const auto worth_it = [](Patience& patience, TimeNs now) {
     patience_worth_it(patience, kTimeouts, now);

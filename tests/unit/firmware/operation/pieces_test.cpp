@@ -162,8 +162,55 @@ TEST_F(Pieces, EachNeighbourIsAskedForTheFirstPieceThatItOwes) {
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
   EXPECT_EQ(bench.take_wire_log(),
-            "send 1>3 NACK seq=0 piece=0 origin=3\n"
-            "send 1>0 NACK seq=0 piece=1 origin=0\n");
+            "send 1>0 NACK seq=0 piece=1 origin=0\n"
+            "send 1>3 NACK seq=0 piece=0 origin=3\n");
+}
+
+// Nothing has come of anybody, of two pieces: one has said why, and so lateness it is.
+TEST_F(Pieces, WhatSeemsLateHasAPatienceOfItsOwn) {
+  const TimeNs nack_ns = default_timeouts().nack_ns;
+  post();
+  bench.advance(nack_ns);
+  bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000),
+                             PEAL_NOT_YET_LATE));
+  bench.take_log();
+  bench.advance(7 * nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "");
+  bench.advance(24 * nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+}
+
+// Rank 2 has sent the first of its two: the second is asked for as if nobody had ever been late.
+TEST_F(Pieces, WhatHasBegunIsAskedForWhoeverIsLate) {
+  const TimeNs nack_ns = default_timeouts().nack_ns;
+  post();
+  bench.advance(nack_ns);
+  bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000),
+                             PEAL_NOT_YET_LATE));
+  bench.deliver(data(2, 0));
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(nack_ns - 1);
+  EXPECT_EQ(bench.take_wire_log(), "");
+  bench.advance(1);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK seq=0 piece=1 origin=3 missing=0x3\n");
+}
+
+// Whoever is late for one operation is late for the next.
+TEST_F(Pieces, WhatSeemsLateIsAskedForByTheOldestOperation) {
+  const TimeNs nack_ns = default_timeouts().nack_ns;
+  post();
+  bench.submit(allgather_entry(member, 1, 8, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, block, send.key,
+                               receive.key));
+  bench.finish_all_dma();
+  bench.advance(nack_ns);
+  bench.deliver(wire.not_yet(3, shape, 0, 0, 3, 1, static_cast<uint32_t>(bench.now / 1000),
+                             PEAL_NOT_YET_WAITS));
+  bench.take_log();
+  bench.advance(2 * nack_ns);
+  const std::string log = bench.take_wire_log();
+  EXPECT_NE(log.find("NACK seq=0 "), std::string::npos) << log;
+  EXPECT_EQ(log.find("NACK seq=1 "), std::string::npos) << log;
 }
 
 // What may still be asked for is kept: the own blocks of the last 2W pieces, whatever the user does
