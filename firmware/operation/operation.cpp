@@ -13,7 +13,6 @@
 #include "firmware/group/unsettled.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/part_places.h"
-#include "firmware/operation/transfer.h"
 
 namespace peal {
 namespace {
@@ -36,9 +35,8 @@ bool must_wait_its_turn(const Scope& scope) {
   return !is_oldest(scope);
 }
 
-// So many transfers of a card are a queue before its engine: more than two operations begin.
-constexpr uint32_t kEngineQueue =
-    least(uint32_t{2 * kPieceTransfers}, uint32_t{CONFIG_DMA_RECORDS / 4});
+// More transfers of a card are a queue before its engine: twice what an operation begins.
+constexpr uint32_t kEngineQueue = least(16, CONFIG_DMA_RECORDS / 4);
 
 // Its own transfers wait in one, and so do those of others, most likely: where pairs go on by
 // themselves each rank sends as many blocks as it gets. Losses have made its patience short, but
