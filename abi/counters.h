@@ -56,11 +56,11 @@
 	X(DROP_NO_DMA, "drop_no_dma", "no DMA record free; repaired later")                              \
 	X(DROP_CLOSED, "drop_closed", "group is poisoned or a tombstone")                                \
 	/* back-pressure */                                                                              \
-	X(NO_PACKET, "no_packet", "packet pool empty; tried again later")                                \
+	X(NO_PACKET, "no_packet", "no packet free, or half used (own blocks); tried later")              \
 	X(NO_DMA_RECORD, "no_dma_record", "DMA record pool empty; tried again later")                    \
 	X(NO_MEMBER, "no_member", "member pool empty; group refused")                                    \
 	X(DMA_FAULT, "dma_fault", "DMA that the host interface could not carry out")                     \
-	X(HELD_BACK_NACK, "held_back_nack", "NACKs put off: the card asks too much")                     \
+	X(HELD_BACK_NACK, "held_back_nack", "NACKs put off: asks too much, or its DMA is behind")        \
 	X(HELD_BACK_REPAIR, "held_back_repair", "repairs refused: the card repairs too much")            \
 	X(SENT_FAREWELL, "sent_farewell", "FAREWELL packets sent")                                       \
 	X(STALLS, "stalls", "timers served so late that the card itself had stopped")                    \
