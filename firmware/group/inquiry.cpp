@@ -37,8 +37,7 @@ bool is_silent_for_long(const Card& card, const Member& member, const Inquiry& i
 // late, where it is known that ranks are. Most likely all would say the same.
 bool has_turn(const Member& member, Inquiry& inquiry, Wanted wanted) {
   const uint32_t place = inquiry.owing++;
-  const bool late =
-      wanted == Wanted::kLate && member.late_patience.wait_ns > member.patience.wait_ns;
+  const bool late = wanted == Wanted::kLate && knows_of_lateness(member);
   if (member.patience.calm < kCalmInVain && !late) return true;
   return place == (inquiry.owing_before == 0 ? 0 : inquiry.turn % inquiry.owing_before);
 }
