@@ -185,6 +185,24 @@ TEST_F(Pieces, WhatSeemsLateHasAPatienceOfItsOwn) {
   EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
 }
 
+// Where packets are lost who seems late may have been, too: a repair that was wanted halves that
+// patience.
+TEST_F(Pieces, AWantedRepairShortensThePatienceWithTheLate) {
+  const auto waits_after = [this](bool repaired) {
+    bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000),
+                               PEAL_NOT_YET_LATE));
+    Frame frame = data(3, 0);
+    if (repaired) WireMaker::make_repair(frame);
+    bench.deliver(frame);
+    return find_member(bench.card(), member.handle())->late_patience.wait_ns;
+  };
+  post();
+  bench.advance(default_timeouts().nack_ns);
+  const TimeNs late_ns = find_member(bench.card(), member.handle())->late_patience.wait_ns;
+  EXPECT_EQ(waits_after(true), 8 * late_ns / 2);
+  bench.finish_all_dma();
+}
+
 // Rank 2 has sent the first of its two: the second is asked for as if nobody had ever been late.
 TEST_F(Pieces, WhatHasBegunIsAskedForWhoeverIsLate) {
   const TimeNs nack_ns = default_timeouts().nack_ns;
