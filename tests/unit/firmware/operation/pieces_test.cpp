@@ -3,6 +3,7 @@
 // retained of it.
 #include "firmware/operation/pieces.h"
 
+#include "firmware/group/member.h"
 #include "tests/unit/card_fixture.h"
 
 namespace peal::test {
@@ -185,21 +186,21 @@ TEST_F(Pieces, WhatSeemsLateHasAPatienceOfItsOwn) {
   EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
 }
 
-// Where packets are lost who seems late may have been, too: a repair that was wanted halves that
-// patience.
+// Where packets are lost those of who seems late may have been: a repair that was wanted, once that
+// patience has been tried, halves it.
 TEST_F(Pieces, AWantedRepairShortensThePatienceWithTheLate) {
-  const auto waits_after = [this](bool repaired) {
-    bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000),
-                               PEAL_NOT_YET_LATE));
-    Frame frame = data(3, 0);
-    if (repaired) WireMaker::make_repair(frame);
-    bench.deliver(frame);
-    return find_member(bench.card(), member.handle())->late_patience.wait_ns;
-  };
+  const Member& own = *find_member(bench.card(), member.handle());
   post();
   bench.advance(default_timeouts().nack_ns);
-  const TimeNs late_ns = find_member(bench.card(), member.handle())->late_patience.wait_ns;
-  EXPECT_EQ(waits_after(true), 8 * late_ns / 2);
+  const TimeNs before_ns = own.late_patience.wait_ns;
+  bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000),
+                             PEAL_NOT_YET_LATE));
+  EXPECT_EQ(own.late_patience.wait_ns, 8 * before_ns);
+  bench.advance(8 * before_ns);
+  Frame repair = data(3, 0);
+  WireMaker::make_repair(repair);
+  bench.deliver(repair);
+  EXPECT_EQ(own.late_patience.wait_ns, 4 * before_ns);
   bench.finish_all_dma();
 }
 
