@@ -225,8 +225,8 @@ void declare_launch(command_line::App& app, RawOptions* raw) {
       "Runs the ranks on these processors, as 0,2-3; 'none' does not pin them. Default: all but "
       "the cards'.");
   add("--placement", "HOW",
-      "Gives the cards a processor of their own (apart, the default), or has ranks use all of "
-      "them, and the cards give way (shared).");
+      "Gives the cards a processor of their own (apart), or has ranks use all of them, and the "
+      "cards give way (shared). Default: apart.");
   add("--nic-option", "OPT", "Passes OPT to peal-nic, as --nic-option=--OPT. Repeatable.");
   add("--timeout", "SECONDS", "Kills everything after so many seconds; 0 is no limit. Default: 0.");
   add("--counters", "FILE", "Writes what the cards did to this file, as JSON. Default: none.");
