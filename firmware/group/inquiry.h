@@ -70,11 +70,11 @@ inline void inquiry_looked(Inquiry& inquiry) {
 // not have sent several packets would have to be lost, it is late, most likely: that is asked for
 // after a patience of its own. What is known to be lost is asked for in every look.
 enum class Wanted : uint8_t { kFirst, kLate, kAgain, kLost };
+inline bool may_be_unsent(Wanted wanted) { return wanted <= Wanted::kLate; }
 // Somebody who seemed late was.
 inline bool knows_of_lateness(const Member& member) {
   return member.late_patience.wait_ns > member.patience.wait_ns;
 }
-inline bool may_be_unsent(Wanted wanted) { return wanted <= Wanted::kLate; }
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.
 [[nodiscard]] bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer,
                                    Wanted wanted);
