@@ -9,6 +9,7 @@
 #include "firmware/base/mutation.h"
 #include "firmware/card_types.h"
 #include "firmware/dma/dma.h"
+#include "firmware/group/at_hand.h"
 #include "firmware/group/early.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
@@ -168,6 +169,7 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->timeouts = timeouts;
   card->checksums = port.checksums();
   card->own_most = own_share(port.packet_buffers());
+  card->transfers_most = transfers_most(port.dma_batch());
   card->timers = {card->timer_entries, kTimers, 0};
   card->retry_timer.kind = TimerKind::kCard;
   card->queues.timer.kind = TimerKind::kQueues;
@@ -178,6 +180,7 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   // Handles begin elsewhere in every life of a card.
   card->first_generation = static_cast<uint16_t>(identity.incarnation * 0x9e3779b1u >> 16);
   early_init(*card);
+  at_hand_init(*card);
   p2p::start(*card);
   return card;
 }

@@ -67,6 +67,9 @@ inline constexpr uint32_t kPartRanks = least(
 // remember the addresses of more.
 inline constexpr uint32_t kPairRanks = least(CONFIG_REMEMBERED_ADDRESSES, kVectorRanks);
 inline constexpr uint32_t kPairWords = (kPairRanks + 63) / 64;
+// Blocks for all that stay on the card for who has not got them (group/at_hand.h), and lists of them.
+inline constexpr uint32_t kAtHandRecords = CONFIG_PACKET_BUFFERS < 32 ? 1 : CONFIG_PACKET_BUFFERS / 16;
+inline constexpr uint32_t kAtHandLists = 64;
 inline constexpr uint32_t kStagingUnits = 32;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
 // Half of them are the most that one client can have (has_tombstone_place): two for every member.
@@ -292,6 +295,16 @@ struct EarlyPacket {
   uint16_t origin;
 };
 
+// A piece of the one block that all get, which some have not got (group/at_hand.h).
+struct AtHand {
+  Packet* packet;  // held
+  uint32_t owner;  // whose it is: member and operation
+  uint32_t number;
+  uint32_t payload_crc;
+  uint16_t lacking;  // so many ranks
+  uint16_t next;     // in its list, or of those that were given back: index plus one
+};
+
 struct Algorithm;  // operation/algorithm.h
 
 struct Command {
@@ -356,6 +369,7 @@ struct alignas(64) Operation {
   uint8_t parts_place;   // of the member's
   uint16_t parts_read;   // how many have been asked for
   uint32_t early_count;  // packets that wait, of all its pieces
+  uint32_t at_hand_count;  // own pieces that were read and stay, of all
   Mover mover;
   alignas(8) uint8_t state[kOperationStateBytes];  // the algorithm's own
   Piece pieces[kPieceSlots];
@@ -502,6 +516,7 @@ struct Card {
   TimeNs behind_ns;  // how late the last timers were: what had come before had its turn first
   uint32_t packets_held;
   uint32_t own_most;  // packets held beyond which it begins no own blocks (transfer.h)
+  uint32_t transfers_most;  // under way, of a piece, or of own blocks of a direct exchange
   uint32_t dma_in_use;
   uint32_t dma_free;     // index of the first free record
   uint32_t dma_stalled;  // list the port would not take
@@ -524,7 +539,12 @@ struct Card {
   DmaRecord dma[CONFIG_DMA_RECORDS];
   uint16_t early_free;  // index of the first free one
   uint16_t early_most;  // so many may wait
+  uint16_t at_hand_free;   // the first that was given back: index plus one
+  uint16_t at_hand_taken;  // those behind were never used
+  uint16_t at_hand_most;   // so many may be
+  uint16_t at_hand_lists[kAtHandLists];  // by their owners and numbers: index of the first, plus one
   EarlyPacket early[CONFIG_EARLY_PACKETS];
+  AtHand at_hand[kAtHandRecords];
   Timer* timer_entries[kTimers];
   Tombstone tombstones[kTombstones];
   Member members[CONFIG_CARD_MEMBERS];

@@ -54,6 +54,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   void release_packet(Packet* packet) override;
   void send(Packet* packet, uint32_t engine) override;
   [[nodiscard]] uint32_t packet_buffers() const override { return options_.packets; }
+  [[nodiscard]] uint32_t dma_batch() const override { return 1; }
   [[nodiscard]] Checksums checksums() const override;
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
                               DmaToken token) override;

@@ -32,6 +32,7 @@ inline constexpr MemoryTerm kMemoryTerms[] = {
     {"contexts", CONFIG_CONTEXTS, sizeof(Context)},
     {"DMA records", CONFIG_DMA_RECORDS, sizeof(DmaRecord)},
     {"packets that came early", CONFIG_EARLY_PACKETS, sizeof(EarlyPacket)},
+    {"blocks for all that stay at hand", kAtHandRecords, sizeof(AtHand)},
     {"point-to-point: connections", CONFIG_CONNECTIONS, sizeof(p2p::Connection)},
     {"point-to-point: requests", CONFIG_P2P_REQUESTS, sizeof(p2p::Request)},
     {"point-to-point: lists, notices, who waits", 1,

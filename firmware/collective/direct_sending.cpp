@@ -6,6 +6,7 @@
 #include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_landing.h"
 #include "firmware/collective/direct_progress.h"
+#include "firmware/group/at_hand.h"
 #include "firmware/group/remote.h"
 #include "firmware/operation/frame.h"
 #include "firmware/operation/lead.h"
@@ -118,6 +119,30 @@ bool send_alone(const Scope& scope, uint32_t way, uint32_t number) {
   return true;
 }
 
+// What was read in a packet of its own, to one rank.
+void send_shared(const Scope& scope, Packet* copy, const peal_peer_address& to, uint32_t entry,
+                 uint32_t number, uint32_t payload_crc) {
+  prepare(scope, copy, to, number);
+  copy->header->payload_crc = payload_crc;
+  launch_first(scope, copy, entry, true);
+}
+
+// To a rank that was not there when it was read. False: not now.
+bool send_at_hand(const Scope& scope, uint32_t way, const AtHand& block) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  const uint32_t entry = entry_of_ahead(way, self.ranks);
+  const peal_peer_address* to = find_address(card, member, rank_at(self, way), entry);
+  Packet* copy = to != nullptr ? share_packet(card, block.packet) : nullptr;
+  if (copy == nullptr) return false;
+  const uint32_t number = block.number;
+  send_shared(scope, copy, *to, entry, number, block.payload_crc);
+  at_hand_given(scope, number);
+  note_begun(scope, way, number);
+  note_sent(scope, way, number);
+  return true;
+}
+
 // Has the one block for all been read before, for the rank itself among others?
 bool is_copied(const Scope& scope, uint32_t number) { return is_sent(pair_at(scope, 0), number); }
 
@@ -126,6 +151,8 @@ bool is_copied(const Scope& scope, uint32_t number) { return is_sent(pair_at(sco
 bool read_for_all(const Scope& scope, uint32_t way, uint32_t number) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
+  const AtHand* block = at_hand_find(scope, number);
+  if (block != nullptr) return send_at_hand(scope, way, *block);
   Piece& piece = piece_slot(operation, number);
   if (piece.own == OwnBlock::kReading) {
     if (piece.number == number + 1) note_begun(scope, way, number);
@@ -166,39 +193,38 @@ bool is_awaited(const Pair& pair, uint32_t number) {
   return (pair.begun & ~pair.kept & bit_in(pair, number)) != 0;
 }
 
-// What was read in a packet of its own, to one rank.
-void send_shared(const Scope& scope, Packet* copy, const peal_peer_address& to, uint32_t entry,
-                 const TransferDone& done, uint32_t payload_crc) {
-  prepare(scope, copy, to, done.piece);
-  copy->header->payload_crc = payload_crc;
-  launch_first(scope, copy, entry, true);
-}
-
-// To as many as there are packets for and whose addresses are known; the others get it by another
-// read. False: some are left.
+// To as many as there are packets for and whose addresses are known; for the others, and who has not
+// come that far, it stays at hand, or is read again. False: some are left.
 bool send_to_all(const Scope& scope, const TransferDone& done) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   const uint32_t payload_crc = payload_sum(card, done.packet->payload, done.bytes);
   uint32_t sent = 0;
+  uint32_t lacking = 0;
   bool all = true;
   bool no_packets = false;
   for (uint32_t way = 1; way < self.ranks; ++way) {
-    if (!is_awaited(pair_at(scope, way), done.piece)) continue;
+    const Pair& pair = pair_at(scope, way);
+    if (!is_awaited(pair, done.piece)) {
+      lacking += is_sent(pair, done.piece) ? 0 : 1;
+      continue;
+    }
     const uint32_t entry = entry_of_ahead(way, self.ranks);
     const peal_peer_address* to = find_address(card, member, rank_at(self, way), entry);
     Packet* copy = to != nullptr && !no_packets ? share_packet(card, done.packet) : nullptr;
     no_packets = no_packets || (to != nullptr && copy == nullptr);
     if (copy != nullptr) {
-      send_shared(scope, copy, *to, entry, done, payload_crc);
+      send_shared(scope, copy, *to, entry, done.piece, payload_crc);
       note_sent(scope, way, done.piece);
       ++sent;
     } else {
       all = false;
+      ++lacking;
       note_put_off(scope, way, done.piece);
     }
   }
   own_state<Exchange>(operation).alone = no_packets && sent == 0;
+  if (lacking > 0) at_hand_keep(scope, done.packet, done.piece, payload_crc, lacking);
   return all;
 }
 
@@ -241,7 +267,7 @@ void send_own(const Scope& scope) {
   uint32_t way = exchange.turn;
   uint32_t begun = 0;
   while (find_ready(scope, &way)) {
-    if (operation.dma - exchange.landing >= kPieceTransfers) break;
+    if (operation.dma - exchange.landing >= scope.card.transfers_most) break;
     if (lead.packets >= kLeadMost && (!operation.in_turn || begun >= kLeadOfTurn)) {
       operation_waits_for_turn(scope);
       break;

@@ -5,6 +5,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/group/death.h"
+#include "firmware/group/at_hand.h"
 #include "firmware/group/early.h"
 #include "firmware/group/recycling.h"
 #include "firmware/group/remote.h"
@@ -191,6 +192,7 @@ void bury_member(Card& card, Member& member) {
     operation.listens = false;
     card.timers.disarm(operation.timer);
     early_drop(card, operation);
+    at_hand_drop({card, member, operation});
   }
   card.timers.disarm(member.timer);
   member.phase = MemberPhase::kDying;

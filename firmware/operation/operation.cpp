@@ -6,6 +6,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
+#include "firmware/group/at_hand.h"
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/liveness.h"
@@ -188,6 +189,7 @@ void operation_end_if_refused(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_refused(operation)) return;
   early_drop(scope.card, operation);
+  at_hand_drop(scope);
   if (operation.dma > 0) return;
   if (is_posted(operation)) {
     operation_finish(scope);
@@ -201,7 +203,7 @@ void operation_end_if_refused(const Scope& scope) {
 void operation_finish(const Scope& scope) {
   const auto [card, member, operation] = scope;
   PEAL_ASSERT(operation.phase == OperationPhase::kRunning);
-  PEAL_ASSERT((operation.dma | operation.early_count) == 0);
+  PEAL_ASSERT((operation.dma | operation.early_count | operation.at_hand_count) == 0);
   operation.phase = OperationPhase::kFinished;
   if (!operation.inquiry.ever_asked && !is_refused(operation)) {
     patience_undisturbed(member.patience, card.timeouts, operation.inquiry.longest_ns);
