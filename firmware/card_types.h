@@ -68,7 +68,8 @@ inline constexpr uint32_t kPartRanks = least(
 inline constexpr uint32_t kPairRanks = least(CONFIG_REMEMBERED_ADDRESSES, kVectorRanks);
 inline constexpr uint32_t kPairWords = (kPairRanks + 63) / 64;
 // Blocks for all that stay on the card for who has not got them (group/at_hand.h), and lists of them.
-inline constexpr uint32_t kAtHandRecords = CONFIG_PACKET_BUFFERS < 32 ? 1 : CONFIG_PACKET_BUFFERS / 16;
+inline constexpr uint32_t kAtHandRecords =
+    CONFIG_PACKET_BUFFERS < 32 ? 1 : CONFIG_PACKET_BUFFERS / 16;
 inline constexpr uint32_t kAtHandLists = 64;
 inline constexpr uint32_t kStagingUnits = 32;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
@@ -364,11 +365,12 @@ struct alignas(64) Operation {
   uint32_t own_next;      // next own piece to send
   uint32_t staging_mask;  // units that are its own; 0: none
   uint8_t staging_unit;   // first of them
-  bool staging_answers;   // late questions, from what has gathered: stays as long as there is room
+  uint8_t parts_place;    // of the member's, for its table
+  // Zero when opened, by one store.
+  bool staging_answers;  // late questions, from what has gathered: stays as long as there is room
   PartsPhase parts_phase;
-  uint8_t parts_place;   // of the member's
-  uint16_t parts_read;   // how many have been asked for
-  uint32_t early_count;  // packets that wait, of all its pieces
+  uint16_t parts_read;     // how many have been asked for
+  uint32_t early_count;    // packets that wait, of all its pieces
   uint32_t at_hand_count;  // own pieces that were read and stay, of all
   Mover mover;
   alignas(8) uint8_t state[kOperationStateBytes];  // the algorithm's own
@@ -515,7 +517,7 @@ struct Card {
   TimeNs now;
   TimeNs behind_ns;  // how late the last timers were: what had come before had its turn first
   uint32_t packets_held;
-  uint32_t own_most;  // packets held beyond which it begins no own blocks (transfer.h)
+  uint32_t own_most;        // packets held beyond which it begins no own blocks (transfer.h)
   uint32_t transfers_most;  // under way, of a piece, or of own blocks of a direct exchange
   uint32_t dma_in_use;
   uint32_t dma_free;     // index of the first free record
@@ -537,12 +539,13 @@ struct Card {
   Context contexts[CONFIG_CONTEXTS];
   MemoryKey keys[CONFIG_MEMORY_KEYS];
   DmaRecord dma[CONFIG_DMA_RECORDS];
-  uint16_t early_free;  // index of the first free one
-  uint16_t early_most;  // so many may wait
+  uint16_t early_free;     // index of the first free one
+  uint16_t early_most;     // so many may wait
   uint16_t at_hand_free;   // the first that was given back: index plus one
   uint16_t at_hand_taken;  // those behind were never used
   uint16_t at_hand_most;   // so many may be
-  uint16_t at_hand_lists[kAtHandLists];  // by their owners and numbers: index of the first, plus one
+  uint16_t
+      at_hand_lists[kAtHandLists];  // by their owners and numbers: index of the first, plus one
   EarlyPacket early[CONFIG_EARLY_PACKETS];
   AtHand at_hand[kAtHandRecords];
   Timer* timer_entries[kTimers];

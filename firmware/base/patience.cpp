@@ -54,7 +54,8 @@ void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs 
   patience.learned_ns = now;
 }
 
-void patience_come_down(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns) {
+void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns) {
+  if (longest_ns == 0) return;
   const TimeNs enough = kEnough * longest_ns;
   if (enough < patience.wait_ns) {
     patience.wait_ns =

@@ -56,12 +56,12 @@ inline void patience_lost(Patience& patience) { patience.lossless = false; }
 // An operation is over without a question; its longest wait. A part of the way at a time (calm):
 // what came late once may do so again. One for which all had come before it was posted says
 // nothing of how late others may be.
-void patience_come_down(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns);
-inline void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts,
-                                 TimeNs longest_ns) {
-  if (longest_ns > 0 && patience.wait_ns * kPatienceLeast > timeouts.nack_ns) {
-    patience_come_down(patience, timeouts, longest_ns);
-  }
+void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns);
+// Can one of the two come down at all? Neither is ever below the least: where the bits of both
+// together are that, both are there.
+inline bool patience_may_come_down(const Patience& patience, const Patience& other,
+                                   const CardTimeouts& timeouts) {
+  return (patience.wait_ns | other.wait_ns) * kPatienceLeast > timeouts.nack_ns;
 }
 
 }  // namespace peal

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "firmware/base/assert.h"
-#include "firmware/group/death.h"
 #include "firmware/group/at_hand.h"
+#include "firmware/group/death.h"
 #include "firmware/group/early.h"
 #include "firmware/group/recycling.h"
 #include "firmware/group/remote.h"

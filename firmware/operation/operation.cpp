@@ -55,6 +55,14 @@ bool host_is_away(const Scope& scope) {
          scope.member.finished == scope.member.next_sequence;
 }
 
+// Nothing had to be asked for.
+[[gnu::noinline]] void note_undisturbed(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const TimeNs longest_ns = operation.inquiry.longest_ns;
+  patience_undisturbed(member.patience, card.timeouts, longest_ns);
+  patience_undisturbed(member.late_patience, card.timeouts, longest_ns);
+}
+
 bool is_alike(const Operation& operation, const Algorithm& algorithm, uint32_t block_bytes,
               uint16_t root) {
   return operation.algorithm == &algorithm && operation.block_bytes == block_bytes &&
@@ -116,7 +124,7 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
     take_kind(member, operation, algorithm, sequence, block_bytes, static_cast<uint16_t>(root));
   }
   operation.pattern.sequence = static_cast<uint32_t>(sequence);
-  PEAL_ASSERT(!early_waits(operation));
+  PEAL_ASSERT((operation.early_count | operation.at_hand_count) == 0);
   operation.dma = 0;
   operation.staging_answers = false;
   operation.parts_phase = PartsPhase::kNone;
@@ -203,11 +211,11 @@ void operation_end_if_refused(const Scope& scope) {
 void operation_finish(const Scope& scope) {
   const auto [card, member, operation] = scope;
   PEAL_ASSERT(operation.phase == OperationPhase::kRunning);
-  PEAL_ASSERT((operation.dma | operation.early_count | operation.at_hand_count) == 0);
+  PEAL_ASSERT(operation.dma == 0);
   operation.phase = OperationPhase::kFinished;
-  if (!operation.inquiry.ever_asked && !is_refused(operation)) {
-    patience_undisturbed(member.patience, card.timeouts, operation.inquiry.longest_ns);
-    patience_undisturbed(member.late_patience, card.timeouts, operation.inquiry.longest_ns);
+  if (!operation.inquiry.ever_asked && !is_refused(operation) &&
+      patience_may_come_down(member.patience, member.late_patience, card.timeouts)) {
+    note_undisturbed(scope);
   }
   if (!operation.in_debt) card.timers.disarm(operation.timer);
   if (operation.staging_mask != 0) {
