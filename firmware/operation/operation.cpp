@@ -37,14 +37,16 @@ bool must_wait_its_turn(const Scope& scope) {
 }
 
 // More transfers of a card are a queue before its engine: twice what an operation begins.
-constexpr uint32_t kEngineQueue = least(16, CONFIG_DMA_RECORDS / 4);
+uint32_t engine_queue(const Card& card) {
+  return least(2 * card.transfers_most, CONFIG_DMA_RECORDS / 4);
+}
 
 // Its own transfers wait in one, and so do those of others, most likely: where pairs go on by
 // themselves each rank sends as many blocks as it gets. Losses have made its patience short, but
 // what it waits for is none of those that it knows. docs/decisions/0054
 bool waits_for_engine(const Scope& scope) {
   const auto& [card, member, operation] = scope;
-  return operation.dma > 0 && card.dma_in_use > kEngineQueue && !member.patience.lossless &&
+  return operation.dma > 0 && card.dma_in_use > engine_queue(card) && !member.patience.lossless &&
          watches_all_the_time(*operation.algorithm);
 }
 

@@ -26,6 +26,7 @@ CardBench::CardBench(const BenchOptions& options)
       options_(options),
       memory_(card_bytes()) {
   if (options.keeps_early) port.told_buffers = options.packet_buffers;
+  port.told_batch = options.dma_batch;
   CardIdentity identity{};
   emulator::card_mac(options.index, identity.mac);
   identity.incarnation = incarnation();

@@ -25,6 +25,7 @@ struct BenchOptions {
   CardTimeouts timeouts = default_timeouts();
   bool tables = false;       // members get a table of all ranks' addresses
   bool keeps_early = false;  // packets that come early stay on the card, where there is room
+  uint32_t dma_batch = 1;    // of how many transfers at once the port makes most
 };
 
 // One registered buffer.

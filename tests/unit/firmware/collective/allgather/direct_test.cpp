@@ -204,6 +204,8 @@ class DirectOneLate : public DirectOne {
   static constexpr uint32_t kCount = 2 * kWindow + 2;
   static constexpr size_t kLong = kCount * CONFIG_MTU_BYTES;
 
+  explicit DirectOneLate(const BenchOptions& options = with_tables()) : DirectOne(options) {}
+
   // Of all but rank 4.
   void deliver_others(uint32_t piece) {
     for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) {
@@ -271,6 +273,89 @@ TEST_F(DirectOneLate, WhoComesLateIsWaitedFor) {
   deliver_others(kWindow);
   EXPECT_EQ(sent_to_4_and_5(), (Sent{0, 0}));
   deliver_rest(kWindow + 1);
+}
+
+// A card that knows how many packets it has keeps what it has read for who comes late, as many as a
+// sixteenth of these.
+class DirectAtHand : public DirectOneLate, public ::testing::WithParamInterface<uint32_t> {
+ protected:
+  static constexpr uint32_t kPackets = 16;  // for each that may stay
+  static constexpr uint32_t kLate = kCount - kWindow;
+
+  DirectAtHand() : DirectOneLate(with_tables(kPackets * GetParam(), true)) {}
+
+  // Rank 4 has got W pieces, the others all; of what it lacks so many lie on the card.
+  [[nodiscard]] static uint32_t stay() { return std::min(GetParam(), kLate); }
+  void give_to_all_but_4() {
+    post(kLong);
+    bench.finish_all_dma();
+    for (uint32_t piece = 0; piece < kCount; piece++) {
+      deliver_others(piece);
+      bench.port.take_sent();
+    }
+    EXPECT_EQ(bench.port.packets_unsent(), stay());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(OfPackets, DirectAtHand,
+                         ::testing::Range(1u, uint32_t{CONFIG_PACKET_BUFFERS} / 16 + 1));
+
+TEST_P(DirectAtHand, WhoComesLateGetsWhatWasReadForTheOthers) {
+  give_to_all_but_4();
+  EXPECT_EQ(reads(), kCount);
+  std::vector<uint8_t> got;
+  for (uint32_t piece = 0; piece < kCount; piece++) {
+    deliver(4, kLong, piece);
+    bench.finish_all_dma();
+    for (const Frame& frame : bench.port.take_sent()) {
+      EXPECT_EQ(frame.header.member, member.everybody[4].member);
+      EXPECT_EQ(frame.header.payload_crc,
+                reference_crc32c(frame.payload.data(), frame.payload.size()));
+      got.insert(got.end(), frame.payload.begin(), frame.payload.end());
+    }
+  }
+  EXPECT_EQ(got, pattern_block(0, rank, size_t{kWindow} * CONFIG_MTU_BYTES,
+                               size_t{kLate} * CONFIG_MTU_BYTES));
+  EXPECT_EQ(reads(), kCount + kLate - stay());
+  EXPECT_EQ(bench.port.packets_unsent(), 0u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_TRUE(right(kLong));
+}
+
+TEST_P(DirectAtHand, WithoutPacketsToSendItInItWaits) {
+  give_to_all_but_4();
+  bench.port.fail_allocations = {0, kAlways};
+  deliver(4, kLong, 0);
+  bench.finish_all_dma();
+  EXPECT_EQ(sent_to_4_and_5(), (Sent{0, 0}));
+  EXPECT_EQ(bench.port.packets_unsent(), stay());
+  bench.port.fail_allocations = {};
+  bench.advance_to_deadline();
+  bench.finish_all_dma();
+  EXPECT_EQ(sent_to_4_and_5(), (Sent{1, 0}));
+  for (uint32_t piece = 1; piece < kCount; piece++) deliver(4, kLong, piece);
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  EXPECT_EQ(reads(), kCount + kLate - stay());
+  EXPECT_EQ(bench.port.packets_unsent(), 0u);
+}
+
+// Refused, or its host gone: nobody will want it.
+TEST_P(DirectAtHand, WhatNobodyWantsIsLetGo) {
+  give_to_all_but_4();
+  bench.deliver(wire.direct(4, shape(kLong - 1), 0, 0, part(4, kLong, 0)));
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"),
+            "complete ctx0 cookie=100 MISMATCH rank=4\n");
+  EXPECT_EQ(bench.port.packets_unsent(), 0u);
+}
+
+TEST_P(DirectAtHand, WhoseHostIsGoneKeepsNothing) {
+  give_to_all_but_4();
+  card_close_context(bench.card(), bench.context(), bench.now);
+  bench.finish_all_dma();
+  bench.port.take_sent();
+  EXPECT_EQ(bench.port.packets_unsent(), 0u);
 }
 
 TEST_F(DirectOne, NoBytes) {

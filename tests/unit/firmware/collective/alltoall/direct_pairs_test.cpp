@@ -102,6 +102,22 @@ TEST_F(DirectPairsOfMany, OwnBlocksAreReadAFewAtATime) {
   EXPECT_EQ(bench.port.take_sent().size(), 15 * kWindow);
 }
 
+// A port that carries out many at once gets as many.
+class DirectBatch : public AlltoallTest {
+ protected:
+  static constexpr uint32_t kBatch = 12;
+  static constexpr size_t kBlock = kWindow * size_t{CONFIG_MTU_BYTES};
+
+  DirectBatch()
+      : AlltoallTest(PEAL_ALGORITHM_DIRECT, 8, 1, kBlock, {.tables = true, .dma_batch = kBatch}) {}
+};
+
+TEST_F(DirectBatch, AsManyOwnBlocksAreReadAsThePortMakesMostOf) {
+  post(0, kBlock);
+  finish_all_but_reads_of(bench, given.region);  // the addresses
+  EXPECT_EQ(bench.port.dma_count(), std::min(kBatch, uint32_t{CONFIG_DMA_RECORDS} / 2 + 1));
+}
+
 // A card of few packets knows how many they are.
 class DirectFewPackets : public AlltoallTest {
  protected:
