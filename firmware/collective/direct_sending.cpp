@@ -193,8 +193,8 @@ bool is_awaited(const Pair& pair, uint32_t number) {
   return (pair.begun & ~pair.kept & bit_in(pair, number)) != 0;
 }
 
-// To as many as there are packets for and whose addresses are known; for the others, and who has not
-// come that far, it stays at hand, or is read again. False: some are left.
+// To as many as there are packets for and whose addresses are known; for the others, and who has
+// not come that far, it stays at hand, or is read again. False: some are left.
 bool send_to_all(const Scope& scope, const TransferDone& done) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
