@@ -67,7 +67,7 @@ inline constexpr uint32_t kPartRanks = least(
 // remember the addresses of more.
 inline constexpr uint32_t kPairRanks = least(CONFIG_REMEMBERED_ADDRESSES, kVectorRanks);
 inline constexpr uint32_t kPairWords = (kPairRanks + 63) / 64;
-// Blocks for all that stay on the card for who has not got them (group/at_hand.h), and lists of them.
+// Blocks for all that stay for who has not got them (group/at_hand.h), and lists of them.
 inline constexpr uint32_t kAtHandRecords =
     CONFIG_PACKET_BUFFERS < 32 ? 1 : CONFIG_PACKET_BUFFERS / 16;
 inline constexpr uint32_t kAtHandLists = 64;

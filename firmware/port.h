@@ -65,8 +65,8 @@ class Port {
   // once. False: the engine's queue is full; nothing was started.
   // Completions may come in any order.
   // Of how many at once the port makes most. 1: an engine that carries out one after the other, so
-  // that the next one waits for all before it. More: to ask costs about as much as to copy (a system
-  // call), and those that were asked for together are asked for once. Asked once, when the card
+  // that the next one waits for all before it. More: to ask costs about as much as to copy (a
+  // system call), and what is asked for together is asked for once. Asked once, when the card
   // starts.
   [[nodiscard]] virtual uint32_t dma_batch() const = 0;
   [[nodiscard]] virtual bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
