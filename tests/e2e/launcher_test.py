@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 import subprocess
+import unittest.mock
 
 import jobs
 from waiting import threads_named
@@ -43,6 +44,11 @@ class LauncherTest(jobs.JobCase):
         self.assertEqual(sorted(done.out.strip().split("\n")), [f"{rank} [1] {cpus[rank % len(cpus)]}" for rank in range(3)])
         done = self.run_job(2, *words, options=("--placement", "shared", "--rank-cpus", str(cpus[-1])))
         self.assertEqual(sorted(done.out.strip().split("\n")), [f"{rank} [1] {cpus[-1]}" for rank in range(2)])
+
+    def test_what_another_launcher_said_of_its_cards_is_not_said_of_these(self):
+        with unittest.mock.patch.dict(os.environ, {"PEAL_CARD_YIELDS": "1", "PEAL_CARD_CPU": "99"}):
+            done = self.run_job(1, "sh", "-c", "echo [$PEAL_CARD_YIELDS] [$PEAL_CARD_CPU]")
+        self.assertRegex(done.out.strip(), r"^\[\] \[(?!99\])[0-9]*\]$")
 
     def test_cards_give_way_where_ranks_share_their_processor(self):
         if len(os.sched_getaffinity(0)) < 2:

@@ -85,7 +85,10 @@ void Ranks::become(const Rank& rank, int output) {
   setenv("PEAL_CARD", card.c_str(), 1);
   setenv("PEAL_OOB", oob_.c_str(), 1);
   setenv("PEAL_OOB_TOKEN", token_.c_str(), 1);
-  // For tools that measure: where the cards poll, and whether they give way there.
+  // For tools that measure: where the cards poll, and whether they give way there. What another
+  // pealrun has said of its own cards, which may have started this one, says nothing of these.
+  unsetenv("PEAL_CARD_CPU");
+  unsetenv("PEAL_CARD_YIELDS");
   if (placement_.card_cpu >= 0) {
     setenv("PEAL_CARD_CPU", std::to_string(placement_.card_cpu).c_str(), 1);
   }
