@@ -172,6 +172,39 @@ TEST_F(Inquiries, LatenessTeachesPatience) {
   }
 }
 
+// What came by itself sooner than anybody would have been asked: the next question comes sooner.
+TEST_F(Inquiries, WaitsThatEndByThemselvesTeachPatience) {
+  for (uint32_t sequence = 0; sequence < 3; sequence++) {
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+    bench.advance(1'000);
+    deliver_others(sequence, kBlock);
+    bench.finish_all_dma();
+  }
+  post_broadcast(3, kBlock);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(kNack - 20'000);
+  EXPECT_NE(bench.take_log(), "");
+}
+
+// Also where the other patience is the least.
+TEST_F(Inquiries, EachPatienceComesDown) {
+  Member& record = bench.card().members[0];
+  Patience* const both[] = {&record.patience, &record.late_patience};
+  for (uint32_t sequence = 0; sequence < 2; sequence++) {
+    both[sequence]->wait_ns = kNack / kPatienceLeast;
+    both[1 - sequence]->wait_ns = kNack;
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+    bench.advance(1'000);
+    deliver_others(sequence, kBlock);
+    bench.finish_all_dma();
+    EXPECT_EQ(both[sequence]->wait_ns, kNack / kPatienceLeast) << sequence;
+    EXPECT_LT(both[1 - sequence]->wait_ns, kNack) << sequence;
+  }
+}
+
 // Something that was lost is known of: lateness is not all that silence can be.
 TEST_F(Inquiries, AGapIsALossThatPatienceKnows) {
   post();

@@ -339,6 +339,22 @@ TEST_P(DirectAtHand, WithoutPacketsToSendItInItWaits) {
   EXPECT_EQ(bench.port.packets_unsent(), 0u);
 }
 
+TEST_P(DirectAtHand, WhoGotNoPacketGetsItFromThere) {
+  bench.port.fail_allocations = {3, kAlways};
+  post();
+  bench.finish_all_dma();
+  const size_t sent = bench.port.take_sent().size();
+  EXPECT_GT(sent, 0u);
+  EXPECT_LT(sent, 7u);
+  bench.port.fail_allocations = {};
+  bench.take_log();
+  bench.advance_to_deadline();
+  bench.finish_all_dma();
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "dma_read given"), "");
+  EXPECT_EQ(sent + bench.port.take_sent().size(), 7u);
+  EXPECT_EQ(bench.port.packets_unsent(), 0u);
+}
+
 // Refused, or its host gone: nobody will want it.
 TEST_P(DirectAtHand, WhatNobodyWantsIsLetGo) {
   give_to_all_but_4();
