@@ -67,9 +67,11 @@ inline constexpr uint32_t kPartRanks = least(
 // remember the addresses of more.
 inline constexpr uint32_t kPairRanks = least(CONFIG_REMEMBERED_ADDRESSES, kVectorRanks);
 inline constexpr uint32_t kPairWords = (kPairRanks + 63) / 64;
-// Blocks for all that stay for who has not got them (group/at_hand.h), and lists of them.
+// Blocks for all that stay for who has not got them (group/at_hand.h): this share of all packets,
+// in so many lists.
+inline constexpr uint32_t kAtHandShare = 16;
 inline constexpr uint32_t kAtHandRecords =
-    CONFIG_PACKET_BUFFERS < 32 ? 1 : CONFIG_PACKET_BUFFERS / 16;
+    CONFIG_PACKET_BUFFERS < kAtHandShare ? 1 : CONFIG_PACKET_BUFFERS / kAtHandShare;
 inline constexpr uint32_t kAtHandLists = 64;
 inline constexpr uint32_t kStagingUnits = 32;
 inline constexpr uint32_t kStagingUnitBytes = CONFIG_STAGING_BYTES / kStagingUnits;
@@ -303,7 +305,7 @@ struct AtHand {
   uint32_t number;
   uint32_t payload_crc;
   uint16_t lacking;  // so many ranks
-  uint16_t next;     // in its list, or of those that were given back: index plus one
+  uint16_t next;     // its list: index plus one; free list: as DmaRecord's
 };
 
 struct Algorithm;  // operation/algorithm.h
@@ -518,7 +520,7 @@ struct Card {
   TimeNs behind_ns;  // how late the last timers were: what had come before had its turn first
   uint32_t packets_held;
   uint32_t own_most;        // packets held beyond which it begins no own blocks (transfer.h)
-  uint32_t transfers_most;  // under way, of a piece, or of own blocks of a direct exchange
+  uint32_t transfers_most;  // of own blocks of a direct exchange that are under way
   uint32_t dma_in_use;
   uint32_t dma_free;     // index of the first free record
   uint32_t dma_stalled;  // list the port would not take
@@ -539,13 +541,12 @@ struct Card {
   Context contexts[CONFIG_CONTEXTS];
   MemoryKey keys[CONFIG_MEMORY_KEYS];
   DmaRecord dma[CONFIG_DMA_RECORDS];
-  uint16_t early_free;     // index of the first free one
-  uint16_t early_most;     // so many may wait
-  uint16_t at_hand_free;   // the first that was given back: index plus one
-  uint16_t at_hand_taken;  // those behind were never used
-  uint16_t at_hand_most;   // so many may be
-  uint16_t
-      at_hand_lists[kAtHandLists];  // by their owners and numbers: index of the first, plus one
+  uint16_t early_free;    // index of the first free one
+  uint16_t early_most;    // so many may wait
+  uint16_t at_hand_free;  // the same of what stays
+  uint16_t at_hand_most;
+  // By their owners and numbers: index of the first, plus one.
+  uint16_t at_hand_lists[kAtHandLists];
   EarlyPacket early[CONFIG_EARLY_PACKETS];
   AtHand at_hand[kAtHandRecords];
   Timer* timer_entries[kTimers];

@@ -64,15 +64,16 @@ class Port {
   // until on_dma_done(token, ok) is called, always in a later turn, also when the copy was made at
   // once. False: the engine's queue is full; nothing was started.
   // Completions may come in any order.
-  // Of how many at once the port makes most. 1: an engine that carries out one after the other, so
-  // that the next one waits for all before it. More: to ask costs about as much as to copy (a
-  // system call), and what is asked for together is asked for once. Asked once, when the card
-  // starts.
-  [[nodiscard]] virtual uint32_t dma_batch() const = 0;
   [[nodiscard]] virtual bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
                                       DmaToken token) = 0;
   [[nodiscard]] virtual bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes,
                                        DmaToken token) = 0;
+
+  // Of how many transfers at once the port makes most. 1: an engine that carries out one after the
+  // other, so that the next one waits for all before it. More: to ask costs about as much as to copy
+  // (a system call), and what is under way together is asked for once. Asked once, when the card
+  // starts.
+  [[nodiscard]] virtual uint32_t dma_batch() const = 0;
 
   // Writes one completion entry (its phase byte is the port's). There is always room: the runner
   // takes a submission from a context only while completions outstanding plus one fit its ring.

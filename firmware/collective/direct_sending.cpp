@@ -224,7 +224,11 @@ bool send_to_all(const Scope& scope, const TransferDone& done) {
     }
   }
   own_state<Exchange>(operation).alone = no_packets && sent == 0;
-  if (lacking > 0) at_hand_keep(scope, done.packet, done.piece, payload_crc, lacking);
+  // The first W go to all, whoever has come: who lacks one of these is held up by this card, whose
+  // packets or lead it is, and not late.
+  if (lacking > 0 && done.piece >= kPieceWindow) {
+    at_hand_keep(scope, done.packet, done.piece, payload_crc, lacking);
+  }
   return all;
 }
 

@@ -7,7 +7,6 @@
 namespace peal {
 namespace {
 
-constexpr uint32_t kShare = 16;
 static_assert(kAtHandRecords < 1u << 16, "an index plus one must fit 16 bits");
 
 uint32_t owner_of(const Scope& scope) {
@@ -38,25 +37,15 @@ void let_go(Card& card, Operation& operation, uint16_t* place) {
   *place = block.next;
   unhold_packet(card, block.packet);
   block.packet = nullptr;
-  block.next = card.at_hand_free;
-  card.at_hand_free = index;
+  block.next = static_cast<uint16_t>(card.at_hand_free - index);
+  card.at_hand_free = static_cast<uint16_t>(index - 1);
   --operation.at_hand_count;
-}
-
-// A record that was given back, or one that was never used. 0: all are in use.
-uint16_t take_record(Card& card) {
-  const uint16_t index = card.at_hand_free;
-  if (index != 0) {
-    card.at_hand_free = card.at_hand[index - 1].next;
-    return index;
-  }
-  return card.at_hand_taken < card.at_hand_most ? ++card.at_hand_taken : uint16_t{0};
 }
 
 }  // namespace
 
 void at_hand_init(Card& card) {
-  const uint32_t share = card.port->packet_buffers() / kShare;
+  const uint32_t share = card.port->packet_buffers() / kAtHandShare;
   card.at_hand_most = static_cast<uint16_t>(least(share, kAtHandRecords));
 }
 
@@ -70,15 +59,17 @@ void at_hand_keep(const Scope& scope, Packet* packet, uint32_t number, uint32_t 
                   uint32_t lacking) {
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(lacking > 0 && at_hand_find(scope, number) == nullptr);
-  const uint16_t index = take_record(card);
-  if (index == 0) return;
+  if (card.at_hand_free >= card.at_hand_most) return;
+  AtHand& block = card.at_hand[card.at_hand_free];
+  const auto index = static_cast<uint16_t>(card.at_hand_free + 1);
+  card.at_hand_free = static_cast<uint16_t>(index + block.next);
   uint16_t* first = first_of_list(card, owner_of(scope), number);
-  card.at_hand[index - 1] = {.packet = packet,
-                             .owner = owner_of(scope),
-                             .number = number,
-                             .payload_crc = payload_crc,
-                             .lacking = static_cast<uint16_t>(lacking),
-                             .next = *first};
+  block = {.packet = packet,
+           .owner = owner_of(scope),
+           .number = number,
+           .payload_crc = payload_crc,
+           .lacking = static_cast<uint16_t>(lacking),
+           .next = *first};
   *first = index;
   ++packet->holds;
   ++operation.at_hand_count;

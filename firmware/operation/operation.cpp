@@ -213,7 +213,7 @@ void operation_end_if_refused(const Scope& scope) {
 void operation_finish(const Scope& scope) {
   const auto [card, member, operation] = scope;
   PEAL_ASSERT(operation.phase == OperationPhase::kRunning);
-  PEAL_ASSERT(operation.dma == 0);
+  PEAL_ASSERT((operation.dma | operation.early_count) == 0);
   operation.phase = OperationPhase::kFinished;
   if (!operation.inquiry.ever_asked && !is_refused(operation) &&
       patience_may_come_down(member.patience, member.late_patience, card.timeouts)) {

@@ -69,7 +69,7 @@ constexpr uint32_t own_share(uint32_t buffers) { return buffers == 0 ? ~0u : buf
 // Transfers of a piece that may be under way when it begins another one: engines work in order, and
 // what others wait for must not wait for long.
 inline constexpr uint32_t kPieceTransfers = 8;
-// Where the port makes most of so many at once, none waits for another.
+// Of own blocks of a direct exchange, as many as the port makes most of: none waits for another.
 constexpr uint32_t transfers_most(uint32_t batch) {
   return batch > kPieceTransfers ? batch : kPieceTransfers;
 }

@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Load{"alltoall_1k", alltoall(1024), 20, 8, 4, 1.1},
                     Load{"direct_1k", direct(1024), 20, 8, 4, 1.1},
                     Load{"direct_1k_4_deep", direct(1024), 20, 4, 4, 1.1},
-                    Load{"direct_allgather_1k", direct_allgather(1024), 20, 8, 4, 1.02},
+                    Load{"direct_allgather_1k", direct_allgather(1024), 20, 8, 4, 1.01},
                     Load{"direct_allgather_9000", direct_allgather(9000), 20, 8, 4, 1.02},
                     Load{"root_broadcast_1k", root_broadcast(1024, 0), 20, 8, 4, 1.1},
                     Load{"root_broadcast_9000", root_broadcast(9000, 0), 20, 8, 4, 1.1}),
