@@ -70,9 +70,9 @@ class Port {
                                        DmaToken token) = 0;
 
   // Of how many transfers at once the port makes most. 1: an engine that carries out one after the
-  // other, so that the next one waits for all before it. More: to ask costs about as much as to copy
-  // (a system call), and what is under way together is asked for once. Asked once, when the card
-  // starts.
+  // other, so that the next one waits for all before it. More: to ask costs about as much as to
+  // copy (a system call), and what is under way together is asked for once. Asked once, when the
+  // card starts.
   [[nodiscard]] virtual uint32_t dma_batch() const = 0;
 
   // Writes one completion entry (its phase byte is the port's). There is always room: the runner
