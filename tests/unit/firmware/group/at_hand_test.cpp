@@ -16,11 +16,11 @@ class AtHandLists : public GroupTest {
   // An operation of any member, whether there is such a member or not.
   Scope operation(uint32_t owner) {
     Card& card = bench.card();
-    Member& member = card.members[owner / kChannels];
-    Operation& record = member.operations[owner % kChannels];
-    member.index = static_cast<uint16_t>(owner / kChannels);
+    Member& its_member = card.members[owner / kChannels];
+    Operation& record = its_member.operations[owner % kChannels];
+    its_member.index = static_cast<uint16_t>(owner / kChannels);
     record.timer.slot = static_cast<uint8_t>(owner % kChannels);
-    return {card, member, record};
+    return {card, its_member, record};
   }
   Packet* keep(const Scope& scope, uint32_t number) {
     Packet* packet = take_packet(bench.card());
