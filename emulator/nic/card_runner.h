@@ -157,6 +157,8 @@ class CardRunner {
   // What its engines have to send leaves.
   void transmit() { port_.transmit(); }
   [[nodiscard]] TimeNs deadline() const { return deadline_ns_; }
+  [[nodiscard]] uint32_t index() const { return index_; }
+  [[nodiscard]] bool has_frames() const { return switch_.has_frames(index_); }
 
   [[nodiscard]] Card& card() { return *card_; }
   [[nodiscard]] const Card& card() const { return *card_; }

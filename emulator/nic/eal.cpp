@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "base/unix_socket.h"
 
@@ -77,23 +78,25 @@ std::vector<int> allowed_cpus() {
 
 std::string Eal::start(const EalOptions& options) {
   const std::vector<int> cpus = allowed_cpus();
-  if (options.cpu && std::find(cpus.begin(), cpus.end(), *options.cpu) == cpus.end())
-    return "--lcore-affinity " + std::to_string(*options.cpu) +
-           ": this process may not run on that CPU";
-  for (const int cpu : options.engine_cpus) {
-    if (std::find(cpus.begin(), cpus.end(), cpu) == cpus.end())
-      return "--engine-lcore " + std::to_string(cpu) + ": this process may not run on that CPU";
+  for (const auto& [name, wanted] : {std::pair("--lcore-affinity", &options.cpus),
+                                     std::pair("--engine-lcore", &options.engine_cpus)}) {
+    for (const int cpu : *wanted) {
+      if (std::find(cpus.begin(), cpus.end(), cpu) == cpus.end())
+        return std::string(name) + " " + std::to_string(cpu) +
+               ": this process may not run on that CPU";
+    }
   }
-  std::string lcores = "0@";
-  if (options.cpu) {
-    lcores += std::to_string(*options.cpu);
-  } else {
-    lcores += '(';
-    for (size_t i = 0; i < cpus.size(); i++) lcores += (i > 0 ? "," : "") + std::to_string(cpus[i]);
-    lcores += ')';
+  std::string anywhere;
+  for (const int cpu : cpus) anywhere += (anywhere.empty() ? "(" : ",") + std::to_string(cpu);
+  anywhere += ')';
+  std::string lcores;
+  for (uint32_t i = 0; i < options.loops; i++) {
+    lcores += (i > 0 ? "," : "") + std::to_string(i) + "@" +
+              (options.cpus.empty() ? anywhere : std::to_string(options.cpus[i]));
   }
   for (size_t i = 0; i < options.engine_cpus.size(); i++)
-    lcores += "," + std::to_string(1 + i) + "@" + std::to_string(options.engine_cpus[i]);
+    lcores +=
+        "," + std::to_string(options.loops + i) + "@" + std::to_string(options.engine_cpus[i]);
   const uint64_t mib = (options.memory_bytes >> 20) + 1;
   std::vector<std::string> arguments = {"peal-nic",    "--no-huge",         "--no-pci",
                                         "--no-shconf", "--iova-mode",       "va",

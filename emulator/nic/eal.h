@@ -12,8 +12,11 @@ namespace peal::nic {
 
 struct EalOptions {
   uint64_t memory_bytes = 0;
-  std::optional<int> cpu;        // pins the calling thread, which becomes the lcore
-  std::vector<int> engine_cpus;  // lcores 1 and on, each pinned to one
+  // Of the calling thread, which becomes lcore 0, and of as many more as there are loops: each is
+  // pinned to one; none: nobody is.
+  std::vector<int> cpus;
+  uint32_t loops = 1;
+  std::vector<int> engine_cpus;  // the lcores behind those, each pinned to one
   bool telemetry = true;
   std::string file_prefix;
   std::vector<std::string> log_levels;  // TYPE:LEVEL, in this order

@@ -11,8 +11,10 @@ FrameSwitch::FrameSwitch(PacketPool& pool, const SwitchOptions& options)
       special_(faulty_.injector().active() || trace_ != nullptr) {}
 
 std::string FrameSwitch::create(uint32_t cards) {
-  return rings_.create(cards, faulty_.injector().active() ? RingWire::kHeldMax : 0, engine_lcores_);
+  return rings_.create(cards, held(), engine_lcores_);
 }
+
+void FrameSwitch::join(WireRings& rings, uint32_t loop) { rings_.join(rings, loop, held()); }
 
 void FrameSwitch::send_specially(uint32_t from_card, uint32_t to_card, Packet* packet,
                                  uint32_t engine) {

@@ -37,6 +37,8 @@ class FrameSwitch {
 
   // Empty on success.
   std::string create(uint32_t cards);
+  // As create(), among the loops that share these rings.
+  void join(WireRings& rings, uint32_t loop);
 
   // Once per turn, before anything is sent.
   void set_now(TimeNs now) {
@@ -69,6 +71,9 @@ class FrameSwitch {
   [[nodiscard]] bool has_frames(uint32_t card) const { return rings_.has_frames(card); }
   [[nodiscard]] uint32_t frames(uint32_t card) const { return rings_.frames(card); }
 
+  // At the end of a turn: who sleeps, and got something, is woken.
+  void wake_receivers() { rings_.wake_receivers(); }
+
   // Delivers what was held back and is due.
   bool release_due() { return rings_.release_due(); }
   [[nodiscard]] TimeNs next_release() const { return rings_.next_release(); }
@@ -83,6 +88,7 @@ class FrameSwitch {
   [[nodiscard]] const emulator::FaultyWire& faults() const { return faulty_; }
 
  private:
+  [[nodiscard]] size_t held() const { return faulty_.injector().active() ? RingWire::kHeldMax : 0; }
   void send_specially(uint32_t from_card, uint32_t to_card, Packet* packet, uint32_t engine);
 
   RingWire rings_;

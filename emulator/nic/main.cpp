@@ -16,7 +16,7 @@
 #include "emulator/nic/eal.h"
 #include "emulator/nic/log.h"
 #include "emulator/nic/log_stream.h"
-#include "emulator/nic/nic_loop.h"
+#include "emulator/nic/nic_loops.h"
 #include "emulator/nic/options.h"
 #include "emulator/nic/socket_server.h"
 #include "emulator/nic/telemetry.h"
@@ -24,14 +24,14 @@
 namespace peal::nic {
 namespace {
 
-NicLoop* signalled_loop = nullptr;
+NicLoops* signalled_loops = nullptr;
 
 void on_signal(int) {
-  if (signalled_loop != nullptr) signalled_loop->request_stop();
+  if (signalled_loops != nullptr) signalled_loops->request_stop();
 }
 
-void catch_signals(NicLoop& loop) {
-  signalled_loop = &loop;
+void catch_signals(NicLoops& loops) {
+  signalled_loops = &loops;
   struct sigaction action = {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
@@ -71,22 +71,24 @@ void announce_ready(int fd) {
   close(fd);
 }
 
-// Those that nobody polls on; or where that leaves none, those of the engines.
+// Those that nobody polls on; or where that leaves none, those of the engines; or all, on which the
+// cards give way.
 std::vector<int> other_cpus(const NicOptions& options, const std::vector<int>& allowed) {
   std::vector<int> cpus;
   std::vector<int> of_engines;
   for (const int cpu : allowed) {
-    if (options.cpu == cpu) continue;
+    if (std::count(options.cpus.begin(), options.cpus.end(), cpu) > 0) continue;
     const bool polled = std::count(options.engine_cpus.begin(), options.engine_cpus.end(), cpu) > 0;
     (polled ? of_engines : cpus).push_back(cpu);
   }
-  return cpus.empty() ? of_engines : cpus;
+  if (!cpus.empty()) return cpus;
+  return of_engines.empty() && options.loops() > 1 ? allowed : of_engines;
 }
 
 uint64_t dpdk_memory_bytes(uint32_t cards, uint32_t packet_buffers) {
   constexpr uint64_t kBase = uint64_t{24} << 20;
   const uint64_t pools = PacketPool::memory_bytes(packet_buffers);
-  constexpr uint64_t kRing = RingWire::kRingFrames * sizeof(void*) + 4096;
+  constexpr uint64_t kRing = WireRings::kFrames * sizeof(void*) + 4096;
   const uint64_t rings = (uint64_t{cards} + CONFIG_TRANSMIT_ENGINES + 1) * kRing;
   return kBase + pools + pools / 8 + rings;
 }
@@ -110,18 +112,19 @@ LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std
   loop.copy_deadline_ns = options.copy_deadline_ms * 1'000'000;
   loop.idle_ns = options.idle_us * 1000;
   loop.may_sleep = options.may_sleep;
-  loop.yield_when_idle = options.yields || allowed.size() <= 1;
+  loop.yield_when_idle = options.yields || allowed.size() <= options.loops();
   loop.standby_cpus = other_cpus(options, allowed);
   return loop;
 }
 
+// Of the loop of that number.
 std::string add_interfaces(const NicOptions& options, const std::vector<int>& control_cpus,
-                           NicLoop* loop) {
+                           uint32_t number, NicLoop* loop) {
   std::string error;
-  if (!options.socket_path.empty()) {
+  if (!options.socket_paths.empty()) {
     SocketOptions socket;
-    socket.path = options.socket_path;
-    socket.memory_budget_bytes = options.memory_budget_mib << 20;
+    socket.path = options.socket_paths[number];
+    socket.memory_budget_bytes = (options.memory_budget_mib << 20) / options.loops();
     socket.shares = options.shares;
     socket.control_cpus = control_cpus;
     if (options.checksum_mode() == Checksums::kSkipped)
@@ -169,43 +172,44 @@ int run(const NicOptions& options) {
   Eal eal;
   EalOptions eal_options;
   eal_options.memory_bytes = dpdk_memory_bytes(options.cards, packet_buffers);
-  eal_options.cpu = options.cpu;
+  eal_options.cpus = options.cpus;
+  eal_options.loops = options.loops();
   eal_options.engine_cpus = options.engine_cpus;
   eal_options.telemetry = options.telemetry;
   eal_options.file_prefix = options.file_prefix;
   eal_options.log_levels = options.log_levels;
   if (const std::string error = eal.start(eal_options); !error.empty()) return fail(error);
 
-  NicLoop loop;
-  catch_signals(loop);
-  std::string error = loop.create(loop_options(options, packet_buffers, trace.get(), allowed));
-  if (error.empty()) {
-    const std::vector<int> others = other_cpus(options, allowed);
-    loop.helper().run_on(others);
-    error = add_interfaces(options, others, &loop);
+  NicLoops loops(options.loops());
+  catch_signals(loops);
+  std::string error = loops.create(loop_options(options, packet_buffers, trace.get(), allowed));
+  const std::vector<int> others = other_cpus(options, allowed);
+  for (uint32_t i = 0; i < loops.count() && error.empty(); i++) {
+    loops.loop(i).helper().run_on(others);
+    error = add_interfaces(options, others, i, &loops.loop(i));
   }
-  if (error.empty() && options.telemetry) error = offer_telemetry(loop);
+  if (error.empty() && options.telemetry) error = offer_telemetry(loops);
   if (error.empty() && !options.pid_path.empty() &&
       !write_file(options.pid_path, std::to_string(getpid()) + "\n"))
     error = "cannot write '" + options.pid_path + "': " + std::strerror(errno);
   if (error.empty()) {
     announce_ready(options.ready_fd);
     log(RTE_LOG_INFO, "cards ready: " + std::to_string(options.cards));
-    loop.run();
+    loops.run();
     if (!options.counters_path.empty() &&
-        !write_file(options.counters_path, loop.counters_json().dump() + "\n"))
+        !write_file(options.counters_path, loops.counters_json().dump() + "\n"))
       error = "cannot write '" + options.counters_path + "': " + std::strerror(errno);
   }
   withdraw_telemetry();
   if (!options.pid_path.empty()) unlink(options.pid_path.c_str());
   const int status = error.empty() ? 0 : fail(error);
-  if (!loop.stop_copies()) {
+  if (!loops.stop_copies()) {
     // Names are gone, except for DPDK's; memory goes with the process.
     eal.remove_folder();
     std::fflush(nullptr);
     _exit(status);
   }
-  signalled_loop = nullptr;
+  signalled_loops = nullptr;
   return status;
 }
 

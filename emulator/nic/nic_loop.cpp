@@ -49,33 +49,51 @@ NicLoop::~NicLoop() {
   helper_.reset();
   copies_.reset();
   switch_.reset();
-  pool_.reset();
+  own_pool_.reset();
   if (stop_fd_ >= 0) close(stop_fd_);
   if (epoll_fd_ >= 0) close(epoll_fd_);
 }
 
 std::string NicLoop::create(const LoopOptions& options) {
-  if (epoll_fd_ < 0 || stop_fd_ < 0 || !watch(stop_fd_))
-    return std::string("cannot create epoll and event descriptors: ") + std::strerror(errno);
   options_ = options;
-  pool_ = std::make_unique<PacketPool>();
+  own_pool_ = std::make_unique<PacketPool>();
+  pool_ = own_pool_.get();
   if (std::string error = pool_->create(options.packet_buffers, options.cards); !error.empty())
     return error;
   switch_ = std::make_unique<FrameSwitch>(*pool_, options.wire);
   if (std::string error = switch_->create(options.cards); !error.empty()) return error;
-  copies_ = std::make_unique<CopyPool>(options.cards * emulator::kContexts);
+  return create_parts();
+}
+
+std::string NicLoop::create(const LoopOptions& options, const LoopTies& ties) {
+  options_ = options;
+  pool_ = &ties.pool;
+  rings_ = &ties.rings;
+  loop_ = ties.loop;
+  switch_ = std::make_unique<FrameSwitch>(*pool_, options.wire);
+  switch_->join(ties.rings, ties.loop);
+  if (!watch(ties.rings.bell_fd(ties.loop))) return "cannot watch the bell of a polling core";
+  return create_parts();
+}
+
+std::string NicLoop::create_parts() {
+  if (epoll_fd_ < 0 || stop_fd_ < 0 || !watch(stop_fd_))
+    return std::string("cannot create epoll and event descriptors: ") + std::strerror(errno);
+  const uint32_t loops = rings_ == nullptr ? 1 : rings_->loops();
+  const uint32_t own_cards = (options_.cards - loop_ + loops - 1) / loops;
+  copies_ = std::make_unique<CopyPool>(own_cards * emulator::kContexts);
   copies_->set_relay(&relay_);
   if (!watch(copies_->event_fd())) return "cannot watch the copies of process memory";
-  for (uint32_t i = 0; i < options.cards; i++) {
+  for (uint32_t i = loop_; i < options_.cards; i += loops) {
     // Incarnations are never zero, and differ between cards only because nothing is lost by it.
-    const uint32_t incarnation = std::max(1u, options.incarnation + i);
+    const uint32_t incarnation = std::max(1u, options_.incarnation + i);
     cards_.push_back(std::make_unique<CardRunner>(
-        i, *pool_, *switch_, options.checksums, options.timeouts, incarnation,
-        CopyOptions{copies_.get(), options.copy_deadline_ns}));
+        i, *pool_, *switch_, options_.checksums, options_.timeouts, incarnation,
+        CopyOptions{copies_.get(), options_.copy_deadline_ns}));
     cards_.back()->windows().beat(beats_, kBeatUs);
   }
   helper_ = std::make_unique<WakeHelper>(kSpareSlots +
-                                         options.cards * (emulator::kContexts + PEAL_PCI_VECTORS));
+                                         own_cards * (emulator::kContexts + PEAL_PCI_VECTORS));
   helper_->start();
   return {};
 }
@@ -111,6 +129,7 @@ bool NicLoop::turn(TimeNs now) {
   for (const auto& card : cards_) card->run_timers(now, quiet);
   for (const auto& card : cards_) busy |= card->tend_copies(now);
   for (const auto& card : cards_) card->transmit();
+  switch_->wake_receivers();
   // A timer may have sent to a card whose turn was over: that frame must not wait through a sleep.
   busy |= switch_->counts().sent != sent || copies_->has_own();
   counts_.turns++;
@@ -120,10 +139,8 @@ bool NicLoop::turn(TimeNs now) {
 
 bool NicLoop::is_quiet() const {
   if (switch_->under_way()) return false;
-  for (uint32_t i = 0; i < cards_.size(); i++) {
-    if (switch_->has_frames(i)) return false;
-  }
-  return true;
+  return std::none_of(cards_.begin(), cards_.end(),
+                      [](const auto& card) { return card->has_frames(); });
 }
 
 bool NicLoop::poll_interfaces(TimeNs now) {
@@ -193,12 +210,14 @@ bool NicLoop::serve() {
   const TimeNs now = clock_.now();
   for (const auto& interface : interfaces_) interface->shut_down(now);
   for (const auto& card : cards_) card->refresh();
+  switch_->wake_receivers();
   return true;
 }
 
 void NicLoop::set_cards_sleeping(bool sleeping) {
   for (const auto& card : cards_) card->windows().set_card_sleeping(sleeping);
   copies_->set_loop_sleeping(sleeping);
+  if (rings_ != nullptr) rings_->set_sleeping(loop_, sleeping);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
@@ -284,7 +303,7 @@ nlohmann::ordered_json NicLoop::counters_json() const {
     const CardRunner& card = *cards_[i];
     const emulator::AdminCounts& admin = card.admin().counts();
     nlohmann::ordered_json entry;
-    entry["card"] = i;
+    entry["card"] = card.index();
     entry["counters"] = emulator::counters_json(card_counters(card.card()));
     entry["admin"] = {{"commands", admin.commands},
                       {"refused", admin.refused},

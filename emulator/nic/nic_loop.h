@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The loop of peal-nic: all cards of the process on one lcore, turn after turn. Time is stamped
-// once a turn. With nothing to do for a while it announces that it sleeps, looks again, and waits
-// in epoll for a doorbell, a client or a deadline.
+// The loop of peal-nic: cards on one lcore, turn after turn; all of the process, or where there are
+// several loops every so manieth. Time is stamped once a turn. With nothing to do for a while it
+// announces that it sleeps, looks again, and waits in epoll for a doorbell, a client, a frame of
+// another loop or a deadline.
 #pragma once
 
 #include <atomic>
@@ -21,8 +22,15 @@
 
 namespace peal::nic {
 
+// What the loops of a process share. It outlives them.
+struct LoopTies {
+  PacketPool& pool;
+  WireRings& rings;
+  uint32_t loop;  // which of them
+};
+
 struct LoopOptions {
-  uint32_t cards = 1;
+  uint32_t cards = 1;           // of the process
   uint32_t packet_buffers = 0;  // for all cards together
   Checksums checksums = Checksums::kSoftware;
   CardTimeouts timeouts = {};
@@ -52,6 +60,8 @@ class NicLoop final : public LoopServices {
 
   // Creates pools, wire and cards. Empty on success, else what went wrong and what to do.
   std::string create(const LoopOptions& options);
+  // One of several loops: those of the cards that are its own.
+  std::string create(const LoopOptions& options, const LoopTies& ties);
   // Before run().
   void add_interface(std::unique_ptr<HostInterface> interface);
   // Until request_stop(); then shuts the interfaces down. The loop is a thread of its own, on the
@@ -88,6 +98,7 @@ class NicLoop final : public LoopServices {
   static constexpr TimeNs kTickNs = 1'000'000;
 
  private:
+  std::string create_parts();
   bool serve();
   bool turn(TimeNs now);
   [[nodiscard]] bool is_quiet() const;
@@ -101,7 +112,10 @@ class NicLoop final : public LoopServices {
 
   LoopOptions options_;
   TscClock clock_;
-  std::unique_ptr<PacketPool> pool_;
+  std::unique_ptr<PacketPool> own_pool_;
+  PacketPool* pool_ = nullptr;
+  WireRings* rings_ = nullptr;  // shared; null: the switch's own
+  uint32_t loop_ = 0;
   std::unique_ptr<FrameSwitch> switch_;
   std::vector<std::unique_ptr<CardRunner>> cards_;
   std::vector<std::unique_ptr<HostInterface>> interfaces_;

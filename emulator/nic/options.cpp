@@ -14,6 +14,7 @@
 
 #include "emulator/common/command_line.h"
 #include "emulator/common/fault_options.h"
+#include "emulator/nic/wire_rings.h"
 #include "peal_config.h"
 
 namespace peal::nic {
@@ -54,7 +55,7 @@ struct RawOptions {
   uint64_t dead_ms = 0;
   bool no_sleep = false;
   bool no_telemetry = false;
-  int cpu = -1;
+  std::vector<std::string> cpus;
   std::vector<std::string> engine_cpus;
   std::vector<std::string> admitted;
   uint64_t user_memory_mib = 0;
@@ -63,22 +64,22 @@ struct RawOptions {
 
 void declare_cards(command_line::App& app, NicOptions* options, RawOptions* raw) {
   Group group(app);
-  group.add("--cards", options->cards, "N", "Runs N cards, 1 to 256, on one polling core.")
+  group.add("--cards", options->cards, "N", "Runs N cards, 1 to 256.")
       .check(whole(1, kCardsMax))
       .show_default();
-  group.add("--socket", options->socket_path, "PATH",
-            "Serves host processes on this Unix socket (libpeal: emu:PATH,card=I).");
+  group.add("--socket", options->socket_paths, "PATH",
+            "Serves host processes on this Unix socket (libpeal: emu:PATH,card=I). Repeatable: "
+            "each of S sockets has a polling core of its own and every S-th card, of which I "
+            "counts.");
   group.add("--pci", raw->pci, "SOCKET,RAMFILE[,MIB]",
             "Plays an ivshmem PCI card for a QEMU guest with so many MiB, 1 to 3072 (default 256). "
             "Repeatable: the first is on card 0.");
-  group
-      .add("--lcore-affinity", raw->cpu, "CPU",
-           "Pins the polling core to this CPU. Default: not pinned.")
-      .check(whole(0, CPU_SETSIZE - 1));
+  group.add("--lcore-affinity", raw->cpus, "CPU",
+            "Pins the polling core to this CPU. Repeatable, once for each. Default: not pinned.");
   group.add_flag("--yield", options->yields,
                  "Gives way to others on the polling core's CPU after each look that finds nothing "
                  "to do: for cards that share it with ranks. So it does anyway where it may use "
-                 "one CPU only.");
+                 "no more CPUs than it has polling cores.");
   group.add("--engine-lcore", raw->engine_cpus, "CPU",
             "Has what the cards' transmit engines send carried by a polling core of its own, "
             "pinned to this CPU. Repeatable: engines take turns. Default: the one polling core "
@@ -219,28 +220,46 @@ std::string apply_log_level(std::string* text) {
   return {};
 }
 
-// One after the other, so that whatever is wrong is named.
-std::string apply_engine_cpus(const std::vector<std::string>& texts, NicOptions* options) {
-  if (texts.size() > CONFIG_TRANSMIT_ENGINES)
-    return "--engine-lcore is given " + std::to_string(texts.size()) +
-           " times, and these cards have " + std::to_string(CONFIG_TRANSMIT_ENGINES) +
-           " transmit engines";
+// One after the other, so that whatever is wrong is named. `taken`: CPUs that have a polling core.
+std::string apply_cpus(const std::string& name, const std::vector<std::string>& texts,
+                       std::vector<int> taken, std::vector<int>* cpus) {
   for (const std::string& text : texts) {
     uint64_t number = 0;
     if (!command_line::parse_whole(text, 0, CPU_SETSIZE - 1, &number))
-      return "--engine-lcore '" + text + "': expected the number of a CPU";
+      return name + " '" + text + "': expected the number of a CPU";
     const auto cpu = static_cast<int>(number);
-    const std::vector<int>& others = options->engine_cpus;
-    if (options->cpu == cpu || std::find(others.begin(), others.end(), cpu) != others.end())
-      return "--engine-lcore " + text + ": that CPU has a polling core already";
-    options->engine_cpus.push_back(cpu);
+    if (std::find(taken.begin(), taken.end(), cpu) != taken.end())
+      return name + " " + text + ": that CPU has a polling core already";
+    taken.push_back(cpu);
+    cpus->push_back(cpu);
   }
   return {};
 }
 
+std::string apply_polling_cores(const RawOptions& raw, NicOptions* options) {
+  if (raw.engine_cpus.size() > CONFIG_TRANSMIT_ENGINES)
+    return "--engine-lcore is given " + std::to_string(raw.engine_cpus.size()) +
+           " times, and these cards have " + std::to_string(CONFIG_TRANSMIT_ENGINES) +
+           " transmit engines";
+  std::string error = apply_cpus("--lcore-affinity", raw.cpus, {}, &options->cpus);
+  if (error.empty())
+    error = apply_cpus("--engine-lcore", raw.engine_cpus, options->cpus, &options->engine_cpus);
+  if (!error.empty()) return error;
+  const uint32_t loops = options->loops();
+  if (!options->cpus.empty() && options->cpus.size() != loops)
+    return "--lcore-affinity is given " + std::to_string(options->cpus.size()) + " times for " +
+           std::to_string(loops) + " polling cores; give it once for each, or not at all";
+  if (loops == 1) return {};
+  if (loops > WireRings::kLoopsMax || loops > options->cards)
+    return "--socket is given " + std::to_string(loops) + " times: it may be " +
+           std::to_string(std::min(WireRings::kLoopsMax, options->cards)) + ", one for each card";
+  if (!raw.pci.empty() || !raw.engine_cpus.empty())
+    return "--pci and --engine-lcore are for one polling core; give one --socket";
+  return {};
+}
+
 std::string apply(const RawOptions& raw, NicOptions* options) {
-  if (raw.cpu >= 0) options->cpu = raw.cpu;
-  if (std::string error = apply_engine_cpus(raw.engine_cpus, options); !error.empty()) return error;
+  if (std::string error = apply_polling_cores(raw, options); !error.empty()) return error;
   options->may_sleep = !raw.no_sleep;
   options->telemetry = !raw.no_telemetry;
   if (std::string error = raw.faults.read(&options->faults); !error.empty()) return error;
@@ -267,7 +286,7 @@ std::string apply(const RawOptions& raw, NicOptions* options) {
   if (options->pci.size() > options->cards)
     return "--pci is given " + std::to_string(options->pci.size()) + " times for " +
            std::to_string(options->cards) + " cards; raise --cards";
-  if (options->socket_path.empty() && options->pci.empty())
+  if (options->socket_paths.empty() && options->pci.empty())
     return "no host could reach the cards; give --socket PATH, --pci SOCKET,RAMFILE, or both";
   for (std::string& level : options->log_levels) {
     if (std::string error = apply_log_level(&level); !error.empty()) return error;

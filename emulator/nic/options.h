@@ -18,9 +18,9 @@ enum class ChecksumChoice : uint8_t { kAuto, kSoftware, kSkip };
 
 struct NicOptions {
   uint32_t cards = 1;
-  std::string socket_path;
+  std::vector<std::string> socket_paths;  // each has a polling core of its own
   std::vector<PciOptions> pci;
-  std::optional<int> cpu;
+  std::vector<int> cpus;  // of the polling cores; none: not pinned
   std::vector<int> engine_cpus;
   bool yields = false;  // the polling core gives way to who shares its CPU
   emulator::FaultPlan faults;
@@ -41,6 +41,10 @@ struct NicOptions {
   std::string file_prefix;
   std::vector<std::string> log_levels;  // TYPE:LEVEL
 
+  // Polling cores.
+  [[nodiscard]] uint32_t loops() const {
+    return socket_paths.empty() ? 1 : static_cast<uint32_t>(socket_paths.size());
+  }
   // What the cards are told: auto is decided here.
   [[nodiscard]] Checksums checksum_mode() const {
     return checksums == ChecksumChoice::kSkip ||

@@ -54,7 +54,8 @@ uint64_t element_bytes(uint16_t room) {
 
 }  // namespace
 
-std::string PacketPool::create(uint32_t fresh, uint32_t cards) {
+std::string PacketPool::create(uint32_t fresh, uint32_t cards, Users users) {
+  several_loops_ = users == Users::kSeveralLoops;
   buffers_per_card_ = fresh / cards;
   fresh_ = create_pool("peal_packets", fresh, kFreshRoom);
   headers_ = create_pool("peal_headers", fresh, kHeaderRoom);

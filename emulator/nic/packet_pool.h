@@ -2,13 +2,14 @@
 // Packets as DPDK packet buffers. A fresh packet is one mbuf, header and payload together, ready
 // for a real wire. A shared packet is a small mbuf with a header of its own that holds a reference
 // to the mbuf in which the payload lies; so a forwarded payload is never copied, and nobody sees
-// another's header. Reference counts are plain numbers, because all cards of a process live on one
-// lcore, and others (engine_lcores.h) give none back.
+// another's header. Reference counts are plain numbers where all cards of a process live on one
+// lcore: others (engine_lcores.h) give none back.
 #pragma once
 
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -18,10 +19,10 @@ namespace peal::nic {
 
 // In the mbuf's private area.
 struct alignas(64) PacketSlot {
-  Packet packet;        // first: a Packet* of ours is a PacketSlot*
-  PacketSlot* owner;    // in whose mbuf the payload lies; itself in a fresh packet
-  uint32_t references;  // of an owner: packets that refer to its payload, itself included
-  uint32_t receiver;    // card to which another lcore carries it
+  Packet packet;                     // first: a Packet* of ours is a PacketSlot*
+  PacketSlot* owner;                 // in whose mbuf the payload lies; itself in a fresh packet
+  std::atomic<uint32_t> references;  // of an owner: who refers to its payload, itself included
+  uint32_t receiver;                 // card to which another lcore carries it
 };
 
 class PacketPool {
@@ -31,9 +32,10 @@ class PacketPool {
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
+  enum class Users : uint8_t { kOneLoop, kSeveralLoops };
   // `fresh` packets and as many shared ones, for so many cards. Empty on success, else what went
   // wrong.
-  std::string create(uint32_t fresh, uint32_t cards = 1);
+  std::string create(uint32_t fresh, uint32_t cards = 1, Users users = Users::kOneLoop);
   // Fresh packets for each card, if all take alike.
   [[nodiscard]] uint32_t buffers_per_card() const { return buffers_per_card_; }
   // What DPDK must be given, in bytes, for such a pool.
@@ -52,7 +54,7 @@ class PacketPool {
     slot->packet.payload_bytes = 0;
     slot->packet.holds = 0;
     slot->owner = slot;
-    slot->references = 1;
+    slot->references.store(1, std::memory_order_relaxed);
     return &slot->packet;
   }
 
@@ -68,7 +70,7 @@ class PacketPool {
     slot->packet.payload_bytes = packet->payload_bytes;
     slot->packet.holds = 0;
     slot->owner = owner;
-    owner->references++;
+    add_reference(owner);
     return &slot->packet;
   }
 
@@ -76,7 +78,7 @@ class PacketPool {
     PacketSlot* const slot = slot_of(packet);
     PacketSlot* const owner = slot->owner;
     if (owner != slot) rte_mempool_put(headers_, mbuf_of(slot));
-    if (--owner->references == 0) rte_mempool_put(fresh_, mbuf_of(owner));
+    if (was_last_reference(owner)) rte_mempool_put(fresh_, mbuf_of(owner));
   }
 
   // A fresh packet with the same header and payload, for whoever wants to change bytes of it.
@@ -97,6 +99,23 @@ class PacketPool {
   static PacketSlot* slot_of(rte_mbuf* mbuf) { return reinterpret_cast<PacketSlot*>(mbuf + 1); }
   static PacketSlot* slot_of(Packet* packet) { return reinterpret_cast<PacketSlot*>(packet); }
 
+  void add_reference(PacketSlot* owner) const {
+    if (several_loops_) [[unlikely]] {
+      owner->references.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      owner->references.store(owner->references.load(std::memory_order_relaxed) + 1,
+                              std::memory_order_relaxed);
+    }
+  }
+  [[nodiscard]] bool was_last_reference(PacketSlot* owner) const {
+    if (several_loops_) [[unlikely]]
+      return owner->references.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    const uint32_t left = owner->references.load(std::memory_order_relaxed) - 1;
+    owner->references.store(left, std::memory_order_relaxed);
+    return left == 0;
+  }
+
+  bool several_loops_ = false;
   uint32_t buffers_per_card_ = 0;
   rte_mempool* fresh_ = nullptr;
   rte_mempool* headers_ = nullptr;

@@ -2,8 +2,6 @@
 // What is held back, and the bursts that cards take from their rings.
 #include "emulator/nic/ring_wire.h"
 
-#include <rte_errno.h>
-
 #include <algorithm>
 #include <array>
 
@@ -14,27 +12,27 @@ namespace peal::nic {
 RingWire::~RingWire() {
   lcores_.reset();
   for (const Held& held : held_) pool_.release(held.packet);
-  for (rte_ring* ring : rings_) {
-    void* mbuf = nullptr;
-    while (rte_ring_sc_dequeue(ring, &mbuf) == 0)
-      pool_.release(PacketPool::packet_of(static_cast<rte_mbuf*>(mbuf)));
-    rte_ring_free(ring);
-  }
+}
+
+void RingWire::hold(size_t held) {
+  held_max_ = std::min(held, kHeldMax);
+  held_.reserve(held_max_);
+}
+
+void RingWire::join(WireRings& rings, uint32_t loop, size_t held) {
+  hold(held);
+  all_rings_ = &rings;
+  rings_ = rings.rings();
+  loop_ = loop;
+  for (uint32_t i = 0; i < cards(); i++) loop_of_.push_back(static_cast<uint8_t>(rings.loop_of(i)));
 }
 
 std::string RingWire::create(uint32_t cards, size_t held, uint32_t engine_lcores) {
-  held_max_ = std::min(held, kHeldMax);
-  held_.reserve(held_max_);
-  const unsigned producers = engine_lcores == 0 ? RING_F_SP_ENQ : 0;
-  for (uint32_t i = 0; i < cards; i++) {
-    const std::string name = "peal_wire_" + std::to_string(i);
-    rte_ring* const ring =
-        rte_ring_create(name.c_str(), kRingFrames, SOCKET_ID_ANY, producers | RING_F_SC_DEQ);
-    if (ring == nullptr)
-      return "cannot create the wire ring of card " + std::to_string(i) + ": " +
-             rte_strerror(rte_errno);
-    rings_.push_back(ring);
-  }
+  own_rings_ = std::make_unique<WireRings>(pool_);
+  std::string error = own_rings_->create(
+      cards, engine_lcores == 0 ? WireRings::Producers::kOne : WireRings::Producers::kSeveral);
+  if (!error.empty()) return error;
+  join(*own_rings_, 0, held);
   if (engine_lcores == 0) return {};
   lcores_ = std::make_unique<EngineLcores>(pool_);
   return lcores_->start(CONFIG_TRANSMIT_ENGINES, engine_lcores, rings_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The wire inside one process: a DPDK ring per card, into which every card of the process enqueues,
-// or the lcores of their transmit engines do (engine_lcores.h). All cards are on one lcore, so
-// without those the rings are single-producer and single-consumer. What is not due yet waits in a
-// heap until its time.
+// The wire inside one process, as one loop of cards has it: a DPDK ring per card (wire_rings.h),
+// into which every card of the process enqueues, or the lcores of their transmit engines do
+// (engine_lcores.h). Where all cards are on one lcore, and without those, the rings are
+// single-producer; they are single-consumer. What is not due yet waits in a heap until its time.
 #pragma once
 
 #include <rte_ring.h>
@@ -15,6 +15,7 @@
 #include "emulator/common/wire.h"
 #include "emulator/nic/engine_lcores.h"
 #include "emulator/nic/packet_pool.h"
+#include "emulator/nic/wire_rings.h"
 
 namespace peal::nic {
 
@@ -31,12 +32,14 @@ class RingWire final : public emulator::Wire {
   RingWire(const RingWire&) = delete;
   RingWire& operator=(const RingWire&) = delete;
 
-  static constexpr uint32_t kRingFrames = 8192;
   static constexpr size_t kHeldMax = 65536;
 
   // With room for `held` frames that come later, kHeldMax at most. `engine_lcores`: so many of
   // EAL's carry what the engines send; none: it is there at once. Empty on success.
   std::string create(uint32_t cards, size_t held, uint32_t engine_lcores = 0);
+  // As create(), with rings that other loops put frames into as well; they outlive this. `loop`:
+  // whose cards send here.
+  void join(WireRings& rings, uint32_t loop, size_t held);
   [[nodiscard]] uint32_t cards() const { return static_cast<uint32_t>(rings_.size()); }
 
   // Once per turn, before anything is sent.
@@ -45,9 +48,14 @@ class RingWire final : public emulator::Wire {
 
   // Takes the packet over; it arrives at once, or as soon as its engine's lcore carries it.
   void enqueue(uint32_t to_card, Packet* packet, uint32_t engine) {
-    const bool entered =
-        lcores_ != nullptr ? lcores_->push(engine, to_card, packet)
-                           : rte_ring_sp_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) == 0;
+    bool entered = false;
+    if (lcores_ != nullptr) {
+      entered = lcores_->push(engine, to_card, packet);
+    } else {
+      // As the ring was made: by one producer, or by any.
+      entered = rte_ring_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) == 0;
+      touched_loops_ |= uint64_t{1} << loop_of_[to_card];
+    }
     if (!entered) [[unlikely]] {
       counts_.ring_full++;
       pool_.release(packet);
@@ -76,6 +84,14 @@ class RingWire final : public emulator::Wire {
   // Null: the loop itself carries everything.
   [[nodiscard]] EngineLcores* lcores() const { return lcores_.get(); }
 
+  // At the end of a turn: other loops to whose cards something went are woken.
+  void wake_receivers() {
+    const uint64_t others = touched_loops_ & ~(uint64_t{1} << loop_);
+    touched_loops_ = 0;
+    if (others != 0) [[unlikely]]
+      all_rings_->ring_bells(others);
+  }
+
   // Delivers what was held back and is due.
   bool release_due();
   [[nodiscard]] TimeNs next_release() const {
@@ -97,7 +113,14 @@ class RingWire final : public emulator::Wire {
   }
 
   PacketPool& pool_;
+  void hold(size_t held);
+
+  std::unique_ptr<WireRings> own_rings_;
+  WireRings* all_rings_ = nullptr;
+  uint32_t loop_ = 0;
   std::vector<rte_ring*> rings_;
+  std::vector<uint8_t> loop_of_;  // each card
+  uint64_t touched_loops_ = 0;
   std::unique_ptr<EngineLcores> lcores_;
   std::vector<Held> held_;  // heap, soonest first
   size_t held_max_ = 0;

@@ -15,27 +15,27 @@
 namespace peal::nic {
 namespace {
 
-std::mutex loop_mutex;  // held while a callback reads
-const NicLoop* telemetry_loop = nullptr;
+std::mutex loops_mutex;  // held while a callback reads
+const NicLoops* telemetry_loops = nullptr;
 
 int cards(const char*, const char*, rte_tel_data* data) {
-  const std::lock_guard lock(loop_mutex);
-  if (telemetry_loop == nullptr) return -ESHUTDOWN;
+  const std::lock_guard lock(loops_mutex);
+  if (telemetry_loops == nullptr) return -ESHUTDOWN;
   rte_tel_data_start_array(data, RTE_TEL_INT_VAL);
-  for (uint32_t i = 0; i < telemetry_loop->card_count(); i++)
+  for (uint32_t i = 0; i < telemetry_loops->card_count(); i++)
     rte_tel_data_add_array_int(data, static_cast<int>(i));
   return 0;
 }
 
 int counters(const char*, const char* parameters, rte_tel_data* data) {
-  const std::lock_guard lock(loop_mutex);
-  if (telemetry_loop == nullptr) return -ESHUTDOWN;
+  const std::lock_guard lock(loops_mutex);
+  if (telemetry_loops == nullptr) return -ESHUTDOWN;
   if (parameters == nullptr) return -EINVAL;
   uint32_t card = 0;
   const char* const end = parameters + std::strlen(parameters);
   const auto [stop, error] = std::from_chars(parameters, end, card);
-  if (error != std::errc() || stop != end || card >= telemetry_loop->card_count()) return -EINVAL;
-  const uint64_t* const values = card_counters(telemetry_loop->runner(card).card());
+  if (error != std::errc() || stop != end || card >= telemetry_loops->card_count()) return -EINVAL;
+  const uint64_t* const values = card_counters(telemetry_loops->runner(card).card());
   rte_tel_data_start_dict(data);
   for (uint32_t i = 0; i < PEAL_COUNTER_COUNT; i++)
     rte_tel_data_add_dict_u64(data, emulator::counter_name(i), values[i]);
@@ -43,10 +43,18 @@ int counters(const char*, const char* parameters, rte_tel_data* data) {
 }
 
 int wire(const char*, const char*, rte_tel_data* data) {
-  const std::lock_guard lock(loop_mutex);
-  if (telemetry_loop == nullptr) return -ESHUTDOWN;
-  const SwitchCounts& frames = telemetry_loop->frame_switch().counts();
-  const RingCounts& rings = telemetry_loop->frame_switch().rings().counts();
+  const std::lock_guard lock(loops_mutex);
+  if (telemetry_loops == nullptr) return -ESHUTDOWN;
+  SwitchCounts frames;
+  RingCounts rings;
+  for (uint32_t i = 0; i < telemetry_loops->count(); i++) {
+    const FrameSwitch& one = telemetry_loops->loop(i).frame_switch();
+    frames.sent += one.counts().sent;
+    frames.sent_bytes += one.counts().sent_bytes;
+    frames.no_such_card += one.counts().no_such_card;
+    rings.delivered += one.rings().counts().delivered;
+    rings.ring_full += one.rings().counts().ring_full;
+  }
   rte_tel_data_start_dict(data);
   rte_tel_data_add_dict_u64(data, "sent", frames.sent);
   rte_tel_data_add_dict_u64(data, "sent_bytes", frames.sent_bytes);
@@ -58,11 +66,11 @@ int wire(const char*, const char*, rte_tel_data* data) {
 
 }  // namespace
 
-std::string offer_telemetry(const NicLoop& loop) {
+std::string offer_telemetry(const NicLoops& loops) {
   static_assert(PEAL_COUNTER_COUNT <= RTE_TEL_MAX_DICT_ENTRIES);
   {
-    const std::lock_guard lock(loop_mutex);
-    telemetry_loop = &loop;
+    const std::lock_guard lock(loops_mutex);
+    telemetry_loops = &loops;
   }
   if (rte_telemetry_register_cmd("/peal/cards", cards, "Cards of this process. No parameters.") ||
       rte_telemetry_register_cmd("/peal/counters", counters,
@@ -73,8 +81,8 @@ std::string offer_telemetry(const NicLoop& loop) {
 }
 
 void withdraw_telemetry() {
-  const std::lock_guard lock(loop_mutex);
-  telemetry_loop = nullptr;
+  const std::lock_guard lock(loops_mutex);
+  telemetry_loops = nullptr;
 }
 
 }  // namespace peal::nic

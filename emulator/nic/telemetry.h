@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "emulator/nic/nic_loop.h"
+#include "emulator/nic/nic_loops.h"
 
 namespace peal::nic {
 
-// The loop must outlive DPDK's telemetry thread, or be withdrawn first. Empty on success.
-std::string offer_telemetry(const NicLoop& loop);
+// The loops must outlive DPDK's telemetry thread, or be withdrawn first. Empty on success.
+std::string offer_telemetry(const NicLoops& loops);
 void withdraw_telemetry();
 
 }  // namespace peal::nic

@@ -87,6 +87,24 @@ class ShutdownTest(unittest.TestCase):
             self.assertEqual(second.stderr, in_use(card.path))
             Host(card.path).close()
 
+    def test_each_socket_has_its_share_of_the_cards(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, name) for name in ("one", "other")]
+            read_end, write_end = os.pipe()
+            with subprocess.Popen([BINARY, "--cards", "3", "--socket", paths[0], "--socket", paths[1], "--ready-fd", str(write_end)],
+                                  pass_fds=[write_end]) as cards:
+                os.close(write_end)
+                with os.fdopen(read_end) as ready:
+                    self.assertEqual(ready.read(), "ready\n")
+                for path, count in zip(paths, (2, 1)):
+                    for card in range(count):
+                        Host(path, card).close()
+                    with self.assertRaisesRegex(AssertionError, "BAD_ADDRESS"):
+                        Host(path, count)
+                cards.terminate()
+                self.assertEqual(cards.wait(timeout=PATIENCE_S), 0)
+            self.assertEqual(os.listdir(folder), [])
+
     def test_a_file_in_the_way_is_left_alone(self):
         with tempfile.NamedTemporaryFile() as file:
             result = run("--socket", file.name)
@@ -107,6 +125,14 @@ class ShutdownTest(unittest.TestCase):
                  "--engine-lcore 0: that CPU has a polling core already"),
                 (["--socket", "/x", *(word for cpu in range(9) for word in ("--engine-lcore", str(cpu)))],
                  "--engine-lcore is given 9 times, and these cards have 1 transmit engines"),
+                (["--socket", "/x", "--lcore-affinity", "some"], "--lcore-affinity 'some': expected the number of a CPU"),
+                (["--socket", "/x", "--socket", "/y"], "--socket is given 2 times: it may be 1, one for each card"),
+                (["--cards", "3", "--socket", "/x", "--socket", "/y", "--lcore-affinity", "0"],
+                 "--lcore-affinity is given 1 times for 2 polling cores; give it once for each, or not at all"),
+                (["--cards", "3", "--socket", "/x", "--socket", "/y", "--lcore-affinity", "0", "--lcore-affinity", "0"],
+                 "--lcore-affinity 0: that CPU has a polling core already"),
+                (["--cards", "3", "--socket", "/x", "--socket", "/y", "--pci", "a,b"],
+                 "--pci and --engine-lcore are for one polling core; give one --socket"),
                 (["--socket", "/x", "--fault-plan", "partition=3-1:0-5"],
                  "--fault-plan: partition of cards 3-1: the first card must not exceed the last"),
                 (["--socket", "/x", "--dead-ms", "1"],

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What several loops share: the rings, the bells, and the pool's packets.
+#include "emulator/nic/wire_rings.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+
+#include "emulator/nic/ring_wire.h"
+#include "tests/unit/emulator/two_cards.h"
+
+namespace peal::nic {
+namespace {
+
+class WireRingsTest : public ::testing::Test {
+ protected:
+  WireRingsTest() {
+    test::start_dpdk();
+    EXPECT_EQ(pool_.create(64, 1, PacketPool::Users::kSeveralLoops), "");
+  }
+  ~WireRingsTest() override { EXPECT_EQ(pool_.in_use(), 0u); }
+
+  // How often that bell was rung since it was asked before.
+  static uint64_t rung(const WireRings& rings, uint32_t loop) {
+    uint64_t count = 0;
+    return read(rings.bell_fd(loop), &count, sizeof(count)) == sizeof(count) ? count : 0;
+  }
+
+  PacketPool pool_;
+};
+
+TEST_F(WireRingsTest, CardsBelongToLoopsInTurn) {
+  WireRings rings(pool_);
+  ASSERT_EQ(rings.create(5, WireRings::Producers::kSeveral, 3), "");
+  EXPECT_EQ(rings.loops(), 3u);
+  EXPECT_EQ(rings.rings().size(), 5u);
+  std::string loops;
+  for (uint32_t card = 0; card < 5; card++) loops += std::to_string(rings.loop_of(card));
+  EXPECT_EQ(loops, "01201");
+}
+
+TEST_F(WireRingsTest, ABellIsRungOnceForWhoSleeps) {
+  WireRings rings(pool_);
+  ASSERT_EQ(rings.create(3, WireRings::Producers::kSeveral, 3), "");
+  rings.ring_bells(7);
+  EXPECT_EQ(rung(rings, 0) + rung(rings, 1) + rung(rings, 2), 0u) << "all are awake";
+  rings.set_sleeping(1, true);
+  rings.set_sleeping(2, true);
+  rings.ring_bells(3);
+  rings.ring_bells(3);
+  EXPECT_EQ(rung(rings, 0), 0u);
+  EXPECT_EQ(rung(rings, 1), 1u);
+  EXPECT_EQ(rung(rings, 2), 0u) << "nothing is for it";
+  rings.set_sleeping(2, false);
+  rings.ring_bells(4);
+  EXPECT_EQ(rung(rings, 2), 0u);
+}
+
+TEST_F(WireRingsTest, FramesCrossBetweenLoopsAndWakeTheReceivers) {
+  WireRings rings(pool_);
+  ASSERT_EQ(rings.create(4, WireRings::Producers::kSeveral, 2), "");
+  std::array<RingWire, 2> wires = {RingWire(pool_), RingWire(pool_)};
+  for (uint32_t i = 0; i < 2; i++) {
+    wires[i].join(rings, i, 0);
+    rings.set_sleeping(i, true);
+  }
+  const auto send = [&](uint32_t from_loop, uint32_t to_card) {
+    Packet* const packet = pool_.allocate();
+    ASSERT_NE(packet, nullptr);
+    packet->header->sequence = 10 * from_loop + to_card;
+    wires[from_loop].enqueue(to_card, packet, 0);
+    wires[from_loop].wake_receivers();
+  };
+  send(0, 2);
+  EXPECT_EQ(rung(rings, 0) + rung(rings, 1), 0u) << "a loop's own cards are its own to look after";
+  send(0, 3);
+  EXPECT_EQ(rung(rings, 0), 0u);
+  EXPECT_EQ(rung(rings, 1), 1u);
+  send(1, 2);
+  EXPECT_EQ(rung(rings, 0), 1u);
+  EXPECT_EQ(rung(rings, 1), 0u);
+  std::string came;
+  Packet* packet = nullptr;
+  for (const uint32_t card : {2u, 3u}) {
+    while (wires[card % 2].receive(card, &packet, 1) == 1) {
+      came += std::to_string(packet->header->sequence) + " ";
+      pool_.release(packet);
+    }
+  }
+  EXPECT_EQ(came, "2 12 3 ");
+  send(1, 0);  // nobody receives it: it is given back at the end
+}
+
+// Each takes and gives references to the same payloads; the last one gives them back.
+TEST_F(WireRingsTest, SeveralLoopsShareAPayload) {
+  constexpr uint32_t kTimes = 20'000;
+  std::array<Packet*, 4> owners{};
+  for (Packet*& owner : owners) owner = pool_.allocate();
+  const auto share = [&] {
+    for (uint32_t i = 0; i < kTimes; i++) {
+      Packet* const shared = pool_.share(owners[i % owners.size()]);
+      ASSERT_NE(shared, nullptr);
+      pool_.release(shared);
+    }
+  };
+  std::thread other(share);
+  share();
+  other.join();
+  EXPECT_EQ(pool_.in_use(), owners.size());
+  for (Packet* const owner : owners) pool_.release(owner);
+}
+
+}  // namespace
+}  // namespace peal::nic
