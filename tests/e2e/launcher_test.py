@@ -54,10 +54,10 @@ class LauncherTest(jobs.JobCase):
         if len(os.sched_getaffinity(0)) < 2:
             self.skipTest("there is one processor only")
         path = os.path.join(self.folder.name, "counters.json")
-        for placement in ("apart", "shared"):
+        for placement in ("apart", "shared", "spread"):
             self.scenario(2, "churn", "2", options=("--placement", placement, "--counters", path))
             with open(path, encoding="utf-8") as file:
-                self.assertEqual(json.load(file)["loop"]["yields"] > 0, placement == "shared")
+                self.assertEqual(json.load(file)["loop"]["yields"] > 0, placement != "apart")
             os.unlink(path)
 
     def test_only_the_loop_has_the_cards_processor(self):
@@ -266,7 +266,7 @@ class LauncherTest(jobs.JobCase):
                 (["-n", "2", "--ranks-here", "0", "true"], "--ranks-here needs --oob ADDRESS"),
                 (["-n", "2", "--card", "emu:/x", "--loss", "0.1", "true"],
                  "--card names cards that are not started here, so --cards, --nic-option and faults make no sense"),
-                (["-n", "2", "--placement", "near", "true"], "--placement: 'near' is none of apart, shared"),
+                (["-n", "2", "--placement", "near", "true"], "--placement: 'near' is none of apart, shared, spread"),
                 (["-n", "2", "--placement", "shared", "--card", "emu:/x", "true"],
                  "--placement shared is of cards that are started here, and --card names others"),
                 (["-n", "2", "--placement", "shared", "--rank-cpus", "none", "true"],

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """peal-perf over Peal, over the ideal card and over Open MPI by turns, as a table of periods: the time from one operation to the next;
 of a broadcast, whose root a library may let run ahead, from its begin to the last rank's end. Peal's ranks leave one processor to the
-cards (apart), or use all (shared), and the cards and the ideal card give way on theirs; Open MPI's have the former processors (one
-column) or all of them (another), and in each row the algorithm that was its fastest there; what has all of them is beside Peal's
-faster placement of the row. What the ideal card does not reach in either is out of reach of any card. Needs Open MPI (./peal setup --open-mpi) and a build that found
-it. All of Open MPI's algorithms play the first turn, the further ones only those that were the fastest of a size in it.
+cards (apart), or use all (shared), and the cards and the ideal card give way on theirs, or so do cards on all (spread); Open MPI's have
+the former processors (one column) or all of them (another), and in each row the algorithm that was its fastest there; what has all of
+them is beside Peal's fastest placement of the row. What the ideal card does not reach is out of reach of any single polling core. Needs
+Open MPI (./peal setup --open-mpi) and a build that found it. All of Open MPI's algorithms play the first turn, the further ones only those that were the fastest of a size in it.
 
 sendrecv, put and get have a table of their own: of one under way the time that peal-perf(1) says, of a window of them the median
 share of each.
@@ -34,7 +34,8 @@ ALGORITHMS = {"barrier": {0: "its choice", 1: "linear", 3: "recursive doubling",
               "alltoallv": {0: "its choice", 1: "linear", 2: "pairwise"}}
 # Between two ranks: two tables' worth of figures, and nothing to choose; the ideal card plays none.
 TALKS = ("sendrecv", "put", "get")
-PLACEMENTS = ("apart", "shared")
+PLACEMENTS = ("apart", "shared", "spread")
+IDEAL_PLACEMENTS = PLACEMENTS[:2]  # it is one process
 # Where its word is another.
 WORDS = {"broadcast": "bcast"}
 
@@ -63,8 +64,11 @@ class Bench:
         library = ["-x", f"LD_LIBRARY_PATH={self.libraries}", self.perf]
         few = ONE_CPU if len(self.rank_cpus) == 1 else ALL_CPUS
         pinned = ["taskset", "-c", ",".join(map(str, self.rank_cpus))]
-        ours = [self.perf, "--ranks", ranks, *([] if operation in TALKS else ["--floor"])]
-        commands = {(placement, 0): [*ours, "--placement", placement] for placement in PLACEMENTS[:1 if operation in TALKS else 2]}
+        ours = [self.perf, "--ranks", ranks]
+        commands = {(placement, 0): [*ours, "--placement", placement, *(["--floor"] if placement in IDEAL_PLACEMENTS else [])]
+                    for placement in PLACEMENTS}
+        if operation in TALKS:
+            commands = {("apart", 0): ours}
         for algorithm in ALGORITHMS.get(operation, {0: ""}):
             rules = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", f"coll_tuned_{word}_algorithm", str(algorithm)]
             chosen = rules if algorithm else []
@@ -118,7 +122,8 @@ class Bench:
 
     def run_collectives(self, operations):
         print(f"| N = {self.options.ranks}, µs | Peal apart | over the ideal card | Open MPI, the same processors | Peal over it "
-              "| Peal shared | over the ideal card | Open MPI, all processors | Peal over it | ideal card over it |\n|" + " --- |" * 10)
+              "| Peal shared | over the ideal card | Peal spread | Open MPI, all processors | Peal over it | ideal card over it |\n|"
+              + " --- |" * 11)
         for operation in operations:
             found = {}  # side, algorithm, bytes -> one time per turn
             commands = self.commands(operation)
@@ -149,19 +154,24 @@ class Bench:
 
     @classmethod
     def print_row(cls, operation, size, found):
-        def sides(placement):
-            """Peal there, the ideal card there."""
-            return found[placement, 0, size], found[f"ideal {placement}", 0, size]
+        def peal(placement):
+            return found[placement, 0, size]
+
+        def ideal(placement):
+            return found[f"ideal {placement}", 0, size]
+
+        def text(times):
+            return f"{statistics.median(times):.3g}"
 
         def theirs(side):
             best = cls.fastest(found, operation, side, size)
             return found[side, best, size], f"{statistics.median(found[side, best, size]):.3g} ({ALGORITHMS[operation][best]})"
 
-        apart, same, everywhere = sides("apart"), theirs("same"), theirs("all")
-        fastest = [min((sides(placement)[which] for placement in PLACEMENTS), key=statistics.median) for which in range(2)]
+        same, everywhere = theirs("same"), theirs("all")
+        fastest = [min(map(peal, PLACEMENTS), key=statistics.median), min(map(ideal, IDEAL_PLACEMENTS), key=statistics.median)]
         cells = [operation if operation == "barrier" else f"{operation} {size} B",
-                 f"{statistics.median(apart[0]):.3g}", cls.ratio(*apart), same[1], cls.ratio(apart[0], same[0]),
-                 f"{statistics.median(sides('shared')[0]):.3g}", cls.ratio(*sides("shared")),
+                 text(peal("apart")), cls.ratio(peal("apart"), ideal("apart")), same[1], cls.ratio(peal("apart"), same[0]),
+                 text(peal("shared")), cls.ratio(peal("shared"), ideal("shared")), text(peal("spread")),
                  everywhere[1], *(cls.ratio(ours, everywhere[0]) for ours in fastest)]
         print(f"| {' | '.join(cells)} |", flush=True)
 

@@ -219,14 +219,14 @@ void declare_launch(command_line::App& app, RawOptions* raw) {
   add("--cards", "C", "Starts C cards. Default: one per rank.");
   raw->cards = raw->launch_options.back();
   add("--card-cpu", "CPU",
-      "Runs the cards on this processor; 'none' does not pin them. Default: the last that may be "
-      "used.");
+      "Runs the cards on these processors, as 0,2-3, a polling core on each; 'none' does not pin "
+      "them. Default: the last that may be used.");
   add("--rank-cpus", "LIST",
       "Runs the ranks on these processors, as 0,2-3; 'none' does not pin them. Default: all but "
       "the cards'.");
   add("--placement", "HOW",
       "Gives the cards a processor of their own (apart), or has ranks use all of them, and the "
-      "cards give way (shared). Default: apart.");
+      "cards give way (shared), on a polling core on each (spread). Default: apart.");
   add("--nic-option", "OPT", "Passes OPT to peal-nic, as --nic-option=--OPT. Repeatable.");
   add("--timeout", "SECONDS", "Kills everything after so many seconds; 0 is no limit. Default: 0.");
   add("--counters", "FILE", "Writes what the cards did to this file, as JSON. Default: none.");

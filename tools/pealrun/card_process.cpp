@@ -52,23 +52,25 @@ std::string own_folder() {
 }
 
 std::string CardProcess::url(uint32_t card) const {
-  return "emu:" + socket_ + ",card=" + std::to_string(card);
+  const size_t cores = sockets_.size();
+  return "emu:" + sockets_[card % cores] + ",card=" + std::to_string(card / cores);
 }
 
 bool CardProcess::start(const Options& options, const Placement& placement,
                         const std::string& folder) {
-  socket_ = folder + "/cards";
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0) {
     perror("pealrun: pipe");
     return false;
   }
-  std::vector<std::string> words = {
-      find_nic(options), "--cards",    std::to_string(options.cards), "--socket",
-      socket_,           "--ready-fd", std::to_string(ready[1])};
-  if (placement.card_cpu >= 0) {
-    words.insert(words.end(), {"--lcore-affinity", std::to_string(placement.card_cpu)});
-  }
+  std::vector<std::string> words = {find_nic(options), "--cards", std::to_string(options.cards),
+                                    "--ready-fd", std::to_string(ready[1])};
+  for (const int cpu : placement.card_cpus)
+    words.insert(words.end(), {"--lcore-affinity", std::to_string(cpu)});
+  sockets_ = {folder + "/cards"};
+  for (size_t i = 1; i < placement.card_cpus.size(); i++)
+    sockets_.push_back(sockets_[0] + std::to_string(i));
+  for (const std::string& socket : sockets_) words.insert(words.end(), {"--socket", socket});
   if (!options.counters_file.empty()) {
     words.insert(words.end(), {"--counters-json", options.counters_file});
   }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "tools/pealrun/cpus.h"
 #include "tools/pealrun/options.h"
@@ -18,7 +19,7 @@ class CardProcess {
   CardProcess& operator=(const CardProcess&) = delete;
   ~CardProcess() { stop(); }
 
-  // Starts it with its socket in `folder` and waits until it is ready; false after saying why.
+  // Starts it with its sockets in `folder` and waits until it is ready; false after saying why.
   bool start(const Options& options, const Placement& placement, const std::string& folder);
   // Its exit was seen by the caller's wait.
   void reaped() { pid_ = -1; }
@@ -30,7 +31,7 @@ class CardProcess {
 
  private:
   pid_t pid_ = -1;
-  std::string socket_;
+  std::vector<std::string> sockets_;  // of each polling core; it has every so manieth card
 };
 
 // The folder of this very program, for finding its neighbours.

@@ -29,15 +29,19 @@ bool parse_list(const std::string& text, cpu_set_t* cpus) {
   return CPU_COUNT(cpus) > 0;
 }
 
+std::vector<int> numbers_of(const cpu_set_t& cpus) {
+  std::vector<int> numbers;
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    if (CPU_ISSET(static_cast<unsigned>(cpu), &cpus)) numbers.push_back(cpu);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::string cpu_list(const cpu_set_t& cpus) {
   std::string text;
-  for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-    if (!CPU_ISSET(cpu, &cpus)) continue;
-    if (!text.empty()) text += ',';
-    text += std::to_string(cpu);
-  }
+  for (const int cpu : numbers_of(cpus)) text += (text.empty() ? "" : ",") + std::to_string(cpu);
   return text;
 }
 
@@ -54,30 +58,30 @@ cpu_set_t cpus_of_rank(const Placement& placement, uint32_t rank) {
 bool place(const Options& options, Placement* placement, std::string* error) {
   cpu_set_t allowed = {};
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) CPU_SET(0, &allowed);
-  int last = -1;
-  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-    if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) last = cpu;
-  }
+  const int last = numbers_of(allowed).back();
   const bool several = CPU_COUNT(&allowed) > 1;
   if (options.card_cpu == "none" || !options.card_urls.empty()) {
-    placement->card_cpu = -1;
+    placement->card_cpus.clear();
   } else if (!options.card_cpu.empty()) {
-    cpu_set_t one = {};
-    if (!parse_list(options.card_cpu, &one) || CPU_COUNT(&one) != 1) {
-      *error = "--card-cpu needs one processor's number or 'none', not " + options.card_cpu;
+    cpu_set_t cards = {};
+    if (!parse_list(options.card_cpu, &cards)) {
+      *error = "--card-cpu needs a list such as 0,2-3 or 'none', not " + options.card_cpu;
       return false;
     }
-    placement->card_cpu = std::stoi(cpu_list(one));
-    if (!CPU_ISSET(static_cast<unsigned>(placement->card_cpu), &allowed)) {
-      *error = "processor " + options.card_cpu + " is not among the allowed " + cpu_list(allowed);
+    placement->card_cpus = numbers_of(cards);
+    for (const int cpu : placement->card_cpus) {
+      if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) continue;
+      *error =
+          "processor " + std::to_string(cpu) + " is not among the allowed " + cpu_list(allowed);
       return false;
     }
-  } else {
-    placement->card_cpu = several ? last : -1;
+    if (placement->card_cpus.size() > options.cards) placement->card_cpus.resize(options.cards);
+  } else if (several) {
+    placement->card_cpus = {last};
   }
 
   if (options.rank_cpus == "none") return true;
-  placement->shared = options.placement == "shared";
+  placement->shared = options.placement != "apart";
   if (!options.rank_cpus.empty()) {
     if (!parse_list(options.rank_cpus, &placement->ranks)) {
       *error = "--rank-cpus needs a list such as 0,2-3 or 'none', not " + options.rank_cpus;
@@ -87,10 +91,17 @@ bool place(const Options& options, Placement* placement, std::string* error) {
   } else if (placement->shared) {
     placement->ranks = allowed;
     placement->pin_ranks = true;
-  } else if (placement->card_cpu >= 0 && several) {
+  } else if (!placement->card_cpus.empty() && several) {
     placement->ranks = allowed;
-    CPU_CLR(static_cast<unsigned>(placement->card_cpu), &placement->ranks);
+    for (const int cpu : placement->card_cpus)
+      CPU_CLR(static_cast<unsigned>(cpu), &placement->ranks);
+    // Where the cards have all of them, ranks share these.
+    if (CPU_COUNT(&placement->ranks) == 0) placement->ranks = allowed;
     placement->pin_ranks = true;
+  }
+  if (options.placement == "spread") {
+    placement->card_cpus = numbers_of(placement->ranks);
+    if (placement->card_cpus.size() > options.cards) placement->card_cpus.resize(options.cards);
   }
   return true;
 }

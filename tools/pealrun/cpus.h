@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Who runs where. Cards poll: either no rank shares their processor, unless there is only one, or
-// they give way, and ranks use all processors.
+// they give way, and ranks use all processors; then the cards may use all as well.
 #pragma once
 
 #include <sched.h>
 
 #include <string>
+#include <vector>
 
 #include "tools/pealrun/options.h"
 
 namespace peal::run {
 
 struct Placement {
-  int card_cpu = -1;  // -1: not pinned
+  std::vector<int> card_cpus;  // of the cards' polling cores; none: one that is not pinned
   bool pin_ranks = false;
   cpu_set_t ranks = {};
   bool shared = false;  // each rank has one of these processors, in turn
 };
 
 bool place(const Options& options, Placement* placement, std::string* error);
-// Where this rank runs.
+// Where this rank runs. Its card is on the same processor where cards are spread, as long as each
+// rank has one.
 cpu_set_t cpus_of_rank(const Placement& placement, uint32_t rank);
 // "0,2-3"
 std::string cpu_list(const cpu_set_t& cpus);

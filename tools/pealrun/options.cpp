@@ -62,17 +62,18 @@ void declare(command_line::App& app, Options* options, RawOptions* raw) {
   group.add("--ranks-here", raw->ranks_here, "A-B",
             "Starts only these ranks of the job; all its parts need the same --oob and the same 32 "
             "hexadecimal digits in $PEAL_OOB_TOKEN. Default: all ranks.");
-  group.add("--card-cpu", options->card_cpu, "CPU",
-            "Runs the cards on this processor; 'none' does not pin them. Default: the last that "
-            "may be used.");
+  group.add("--card-cpu", options->card_cpu, "LIST",
+            "Runs the cards on these processors, as 0,2-3, a polling core on each; 'none' does not "
+            "pin them. Default: the last that may be used.");
   group.add("--rank-cpus", options->rank_cpus, "LIST",
             "Runs the ranks on these processors, as 0,2-3; 'none' does not pin them. Default: all "
             "but the cards'.");
   group
       .add("--placement", options->placement, "HOW",
-           "Gives the cards a processor of their own (apart), or binds a rank to each processor in "
-           "turn, the cards' too, which then give way (shared).")
-      .check(one_of({"apart", "shared"}))
+           "Gives the cards a processor of their own (apart); or binds a rank to each processor in "
+           "turn, the cards' too, which then give way (shared), and may have a polling core on "
+           "each (spread).")
+      .check(one_of({"apart", "shared", "spread"}))
       .show_default();
   declare_cards(app, options);
   raw->faults.add_faults(app);
@@ -111,11 +112,14 @@ std::string apply(const RawOptions& raw, Options* options) {
   if (!options->card_urls.empty() && (options->cards != 0 || !options->nic_options.empty()))
     return "--card names cards that are not started here, so --cards, --nic-option and faults make "
            "no sense";
-  if (options->placement == "shared") {
+  if (options->placement != "apart") {
+    const std::string placement = "--placement " + options->placement;
     if (!options->card_urls.empty())
-      return "--placement shared is of cards that are started here, and --card names others";
+      return placement + " is of cards that are started here, and --card names others";
     if (options->rank_cpus == "none")
-      return "--placement shared binds each rank to a processor, and --rank-cpus none does not";
+      return placement + " binds each rank to a processor, and --rank-cpus none does not";
+    if (options->placement == "spread" && !options->card_cpu.empty())
+      return placement + " has cards where the ranks are, and --card-cpu names others";
     options->nic_options.emplace_back("--yield");
   }
   if (options->card_urls.empty() && options->cards == 0) options->cards = options->ranks;

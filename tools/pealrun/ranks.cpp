@@ -89,8 +89,8 @@ void Ranks::become(const Rank& rank, int output) {
   // pealrun has said of its own cards, which may have started this one, says nothing of these.
   unsetenv("PEAL_CARD_CPU");
   unsetenv("PEAL_CARD_YIELDS");
-  if (placement_.card_cpu >= 0) {
-    setenv("PEAL_CARD_CPU", std::to_string(placement_.card_cpu).c_str(), 1);
+  if (!placement_.card_cpus.empty()) {
+    setenv("PEAL_CARD_CPU", std::to_string(placement_.card_cpus.back()).c_str(), 1);
   }
   if (placement_.shared) setenv("PEAL_CARD_YIELDS", "1", 1);
   if (rank.number != options_.first) {
