@@ -370,6 +370,31 @@ TEST_P(DirectAtHand, WhoGotNoPacketGetsItFromThere) {
   EXPECT_TRUE(right(kLong));
 }
 
+// The first W go to all at once, so that who lacks one of them is not late.
+TEST_P(DirectAtHand, OfTheFirstPiecesNothingStays) {
+  // To read them into, and hardly any to send them in.
+  bench.port.fail_allocations = {kWindow + 2, kAlways};
+  post(kLong);
+  bench.finish_all_dma();
+  const size_t sent = bench.port.take_sent().size();
+  EXPECT_GT(sent, 0u);
+  EXPECT_LT(sent, size_t{kWindow} * 7);
+  EXPECT_EQ(bench.port.packets_unsent(), 0u);
+  bench.port.fail_allocations = {};
+  for (uint32_t piece = 0; piece < kCount; piece++) {
+    bench.advance_to_deadline();
+    bench.finish_all_dma();
+    deliver(4, kLong, piece);
+    deliver_others(piece);
+    bench.finish_all_dma();
+    bench.port.take_sent();
+  }
+  bench.advance_to_deadline();
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_TRUE(right(kLong));
+}
+
 // Refused, or its host gone: nobody will want it.
 TEST_P(DirectAtHand, WhatNobodyWantsIsLetGo) {
   give_to_all_but_4();
