@@ -43,6 +43,8 @@ class Relay {
   // False: the other one serves now. The caller returns from `serve`, and touches nothing besides.
   [[nodiscard]] bool back(uint64_t left);
 
+  // Who stands by looks no more: nobody had left for a while. Any thread.
+  [[nodiscard]] bool rests() const { return resting_.load(std::memory_order_relaxed) != 0; }
   // So many times the one was relieved by the other. Any thread.
   [[nodiscard]] uint64_t reliefs() const { return reliefs_.load(std::memory_order_relaxed); }
 

@@ -157,8 +157,7 @@ TEST_F(RelayTest, WhoRestsIsWoken) {
     }
     again = true;
     until_somebody_stands_by();
-    // It rests after 50 looks in vain, a patience each, and nobody is told: only time tells.
-    std::this_thread::sleep_for(200 * Relay::kPatience);
+    while (!relay.rests()) std::this_thread::yield();
     const uint64_t left = relay.leave();
     gate.pass();
     return relay.back(left);
