@@ -221,15 +221,15 @@ std::string apply_log_level(std::string* text) {
 }
 
 // One after the other, so that whatever is wrong is named. `taken`: CPUs that have a polling core.
-std::string apply_cpus(const std::string& name, const std::vector<std::string>& texts,
+std::string apply_cpus(const char* name, const std::vector<std::string>& texts,
                        std::vector<int> taken, std::vector<int>* cpus) {
   for (const std::string& text : texts) {
     uint64_t number = 0;
     if (!command_line::parse_whole(text, 0, CPU_SETSIZE - 1, &number))
-      return name + " '" + text + "': expected the number of a CPU";
+      return std::string(name) + " '" + text + "': expected the number of a CPU";
     const auto cpu = static_cast<int>(number);
     if (std::find(taken.begin(), taken.end(), cpu) != taken.end())
-      return name + " " + text + ": that CPU has a polling core already";
+      return std::string(name) + " " + text + ": that CPU has a polling core already";
     taken.push_back(cpu);
     cpus->push_back(cpu);
   }
