@@ -111,7 +111,7 @@ bool EngineLcores::carry_one(Worker& worker, rte_ring* engine) {
   if (rte_ring_sc_dequeue(engine, &mbuf) != 0) return false;
   const uint32_t to_card =
       PacketPool::receiver(PacketPool::packet_of(static_cast<rte_mbuf*>(mbuf)));
-  if (rte_ring_mp_enqueue(receivers_[to_card], mbuf) != 0) {
+  if (rte_ring_enqueue(receivers_[to_card], mbuf) != 0) {
     while (rte_ring_mp_enqueue(returned_, mbuf) != 0) sched_yield();
   }
   // Behind the frame: who sees the number finds it there.

@@ -126,6 +126,10 @@ std::string add_interfaces(const NicOptions& options, const std::vector<int>& co
     socket.path = options.socket_paths[number];
     socket.memory_budget_bytes = (options.memory_budget_mib << 20) / options.loops();
     socket.shares = options.shares;
+    // A part of what all sockets give a user together.
+    socket.shares.user_memory_bytes /= options.loops();
+    socket.shares.user_connections =
+        (socket.shares.user_connections + options.loops() - 1) / options.loops();
     socket.control_cpus = control_cpus;
     if (options.checksum_mode() == Checksums::kSkipped)
       socket.capabilities |= PEAL_CAPABILITY_CHECKSUM_SKIPPED;

@@ -80,8 +80,8 @@ std::string NicLoop::create_parts() {
   if (epoll_fd_ < 0 || stop_fd_ < 0 || !watch(stop_fd_))
     return std::string("cannot create epoll and event descriptors: ") + std::strerror(errno);
   const uint32_t loops = rings_ == nullptr ? 1 : rings_->loops();
-  const uint32_t own_cards = (options_.cards - loop_ + loops - 1) / loops;
-  copies_ = std::make_unique<CopyPool>(own_cards * emulator::kContexts);
+  card_count_ = (options_.cards - loop_ + loops - 1) / loops;
+  copies_ = std::make_unique<CopyPool>(card_count_ * emulator::kContexts);
   copies_->set_relay(&relay_);
   if (!watch(copies_->event_fd())) return "cannot watch the copies of process memory";
   for (uint32_t i = loop_; i < options_.cards; i += loops) {
@@ -93,7 +93,7 @@ std::string NicLoop::create_parts() {
     cards_.back()->windows().beat(beats_, kBeatUs);
   }
   helper_ = std::make_unique<WakeHelper>(kSpareSlots +
-                                         own_cards * (emulator::kContexts + PEAL_PCI_VECTORS));
+                                         card_count_ * (emulator::kContexts + PEAL_PCI_VECTORS));
   helper_->start();
   return {};
 }
@@ -181,13 +181,14 @@ void NicLoop::run() {
   const unsigned lcore = rte_lcore_id();
   last_work_ns_ = clock_.now();
   sched_setaffinity(0, sizeof(standing_by), &standing_by);
-  all_back_ = relay_.run([this] { return serve(); },
-                         [&](Relay::Part part) {
-                           const bool serves = part == Relay::Part::kServes;
-                           sched_setaffinity(0, sizeof(polling), serves ? &polling : &standing_by);
-                           // What the pools of packets keep for an lcore goes with the loop.
-                           RTE_PER_LCORE(_lcore_id) = serves ? lcore : LCORE_ID_ANY;
-                         });
+  serve_ = [this] { return serve(); };
+  place_ = [polling, standing_by, lcore](Relay::Part part) {
+    const bool serves = part == Relay::Part::kServes;
+    sched_setaffinity(0, sizeof(polling), serves ? &polling : &standing_by);
+    // What the pools of packets keep for an lcore goes with the loop.
+    RTE_PER_LCORE(_lcore_id) = serves ? lcore : LCORE_ID_ANY;
+  };
+  all_back_ = relay_.run(serve_, place_);
 }
 
 // True at the end; false when another thread is the loop.

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -72,9 +73,7 @@ class NicLoop final : public LoopServices {
   void request_stop();
 
   // LoopServices
-  [[nodiscard]] uint32_t card_count() const override {
-    return static_cast<uint32_t>(cards_.size());
-  }
+  [[nodiscard]] uint32_t card_count() const override { return card_count_; }
   CardHost card(uint32_t index) override { return cards_[index]->host(); }
   bool watch(int fd) override;
   void unwatch(int fd) override;
@@ -117,11 +116,15 @@ class NicLoop final : public LoopServices {
   WireRings* rings_ = nullptr;  // shared; null: the switch's own
   uint32_t loop_ = 0;
   std::unique_ptr<FrameSwitch> switch_;
+  uint32_t card_count_ = 0;
   std::vector<std::unique_ptr<CardRunner>> cards_;
   std::vector<std::unique_ptr<HostInterface>> interfaces_;
   std::unique_ptr<WakeHelper> helper_;
   std::unique_ptr<CopyPool> copies_;
   Relay relay_;
+  // Of run(); a thread that is away may have them after its end.
+  std::function<bool()> serve_;
+  std::function<void(Relay::Part)> place_;
   bool all_back_ = true;
   int epoll_fd_ = -1;
   int stop_fd_ = -1;

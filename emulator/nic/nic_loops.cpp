@@ -43,8 +43,7 @@ std::string NicLoops::create(const LoopOptions& options) {
   cards_ = options.cards;
   if (count() == 1) return loops_[0]->create(options);
   pool_ = std::make_unique<PacketPool>();
-  std::string error =
-      pool_->create(options.packet_buffers, options.cards, PacketPool::Users::kSeveralLoops);
+  std::string error = pool_->create(options.packet_buffers, options.cards, count());
   if (!error.empty()) return error;
   rings_ = std::make_unique<WireRings>(*pool_);
   error = rings_->create(options.cards, WireRings::Producers::kSeveral, count());
@@ -57,7 +56,9 @@ std::string NicLoops::create(const LoopOptions& options) {
 }
 
 void NicLoops::run() {
-  for (uint32_t i = 1; i < count(); i++) rte_eal_remote_launch(run_loop, loops_[i].get(), i);
+  for (uint32_t i = 1; i < count(); i++) {
+    if (rte_eal_remote_launch(run_loop, loops_[i].get(), i) != 0) request_stop();
+  }
   loops_[0]->run();
   for (uint32_t i = 1; i < count(); i++) rte_eal_wait_lcore(i);
 }

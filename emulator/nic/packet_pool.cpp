@@ -20,14 +20,17 @@ constexpr uint32_t kCache = 256;  // per lcore
 // What came back last is taken first, and is still in the processor's caches. DPDK's usual ring
 // would hand out all the buffers in turn as soon as more come and go than the lcore's cache holds.
 constexpr const char* kOps = "stack";
+// Of several loops one may have to give way in the middle of it: then no other one waits.
+constexpr const char* kOpsOfSeveralLoops = "lf_stack";
 constexpr uint16_t kFreshRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES + kPayloadBytes;
 constexpr uint16_t kHeaderRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES;
 
 // As rte_pktmbuf_pool_create(), but buffers may cross pages: without hugepages an element that may
 // not would take a multiple of 4 KiB.
 // Buffers that a device reads by bus address would need the other way.
-rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room) {
-  const uint32_t cache = count >= 4 * kCache ? kCache : 0;
+rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room, uint32_t loops) {
+  // What lies in the caches of those that are idle, others lack.
+  const uint32_t cache = count >= 4 * kCache * loops ? kCache : 0;
   const uint32_t element = sizeof(rte_mbuf) + sizeof(PacketSlot) + room;
   rte_mempool* const pool =
       rte_mempool_create_empty(name, count, element, cache, sizeof(rte_pktmbuf_pool_private),
@@ -36,7 +39,7 @@ rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room) {
   rte_pktmbuf_pool_private settings = {};
   settings.mbuf_data_room_size = room;
   settings.mbuf_priv_size = sizeof(PacketSlot);
-  const int ops = rte_mempool_set_ops_byname(pool, kOps, nullptr);
+  const int ops = rte_mempool_set_ops_byname(pool, loops == 1 ? kOps : kOpsOfSeveralLoops, nullptr);
   if (ops == 0) rte_pktmbuf_pool_init(pool, &settings);
   if (ops != 0 || rte_mempool_populate_default(pool) < 0) {
     rte_mempool_free(pool);
@@ -54,11 +57,11 @@ uint64_t element_bytes(uint16_t room) {
 
 }  // namespace
 
-std::string PacketPool::create(uint32_t fresh, uint32_t cards, Users users) {
-  several_loops_ = users == Users::kSeveralLoops;
+std::string PacketPool::create(uint32_t fresh, uint32_t cards, uint32_t loops) {
+  several_loops_ = loops > 1;
   buffers_per_card_ = fresh / cards;
-  fresh_ = create_pool("peal_packets", fresh, kFreshRoom);
-  headers_ = create_pool("peal_headers", fresh, kHeaderRoom);
+  fresh_ = create_pool("peal_packets", fresh, kFreshRoom, loops);
+  headers_ = create_pool("peal_headers", fresh, kHeaderRoom, loops);
   if (fresh_ != nullptr && headers_ != nullptr) return {};
   return "cannot create pools of " + std::to_string(fresh) +
          " packet buffers: " + rte_strerror(rte_errno) + "; give fewer with --packet-buffers";

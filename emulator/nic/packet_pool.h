@@ -32,10 +32,9 @@ class PacketPool {
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
-  enum class Users : uint8_t { kOneLoop, kSeveralLoops };
-  // `fresh` packets and as many shared ones, for so many cards. Empty on success, else what went
-  // wrong.
-  std::string create(uint32_t fresh, uint32_t cards = 1, Users users = Users::kOneLoop);
+  // `fresh` packets and as many shared ones, for so many cards, which so many loops serve. Empty on
+  // success, else what went wrong.
+  std::string create(uint32_t fresh, uint32_t cards = 1, uint32_t loops = 1);
   // Fresh packets for each card, if all take alike.
   [[nodiscard]] uint32_t buffers_per_card() const { return buffers_per_card_; }
   // What DPDK must be given, in bytes, for such a pool.

@@ -21,7 +21,8 @@ WireRings::~WireRings() {
 }
 
 std::string WireRings::create(uint32_t cards, Producers producers, uint32_t loops) {
-  const unsigned flags = producers == Producers::kOne ? RING_F_SP_ENQ : 0;
+  // Of several one may have to give way in the middle of it: then no other one waits.
+  const unsigned flags = producers == Producers::kOne ? RING_F_SP_ENQ : RING_F_MP_RTS_ENQ;
   for (uint32_t i = 0; i < cards; i++) {
     const std::string name = "peal_wire_" + std::to_string(i);
     rte_ring* const ring =

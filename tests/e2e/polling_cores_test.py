@@ -36,6 +36,15 @@ class PollingCoresTest(jobs.JobCase):
         self.assertEqual(sorted(done.out.split()), sorted(f"cards{card % cores or ''},card={card // cores}" for card in range(3)))
         self.scenario(3, "mixed", "100", "20000", "4", options=("--card-cpu", cpus))
 
+    def test_cards_give_way_where_ranks_are(self):
+        last = str(max(os.sched_getaffinity(0)))
+        path = os.path.join(self.folder.name, "counters.json")
+        done = self.run_job(2, "sh", "-c", "echo [$PEAL_CARD_YIELDS]", options=("--card-cpu", last, "--rank-cpus", last, "--counters", path))
+        self.assertEqual(done.out.split(), ["[1]"] * 2)
+        with open(path, encoding="utf-8") as file:
+            self.assertGreater(json.load(file)["loop"]["yields"], 0)
+        os.unlink(path)
+
     def counted(self, *options):
         path = os.path.join(self.folder.name, "counters.json")
         self.scenario(5, "mixed", "200", "20000", "3", options=(*SPREAD, "--counters", path, *options))
@@ -83,14 +92,16 @@ class PollingCoresTest(jobs.JobCase):
                 (["--placement", "spread", "--rank-cpus", "none"],
                  "--placement spread binds each rank to a processor, and --rank-cpus none does not"),
                 (["--placement", "spread", "--card-cpu", "0"],
-                 "--placement spread has cards where the ranks are, and --card-cpu names others")):
+                 "--placement spread has cards where the ranks are, and --card-cpu names others"),
+                (["--nic-option=--socket=/x"], "--nic-option: --socket is pealrun's to give (--cards, --card-cpu)")):
             done = subprocess.run([jobs.program("pealrun"), "-n", "2", *words, "true"], env=self.environment, capture_output=True, text=True,
                                   check=False)
             self.assertEqual((done.returncode, done.stderr), (2, f"pealrun: {wrong}\nTry 'pealrun --help'.\n"), words)
         allowed = sorted(os.sched_getaffinity(0))
-        for cpus, wrong in (("some", "--card-cpu needs a list such as 0,2-3 or 'none', not some"),
-                            (f"{allowed[0]},1023", "processor 1023 is not among the allowed ")):
-            done = self.run_job(2, "true", options=("--card-cpu", cpus), status=125)
+        for options, wrong in ((("--card-cpu", "some"), "--card-cpu needs a list such as 0,2-3 or 'none', not some"),
+                               (("--card-cpu", f"{allowed[0]},1023"), "processor 1023 is not among the allowed "),
+                               ((*SPREAD, "--rank-cpus", f"{allowed[0]},1023"), "processor 1023 is not among the allowed ")):
+            done = self.run_job(2, "true", options=options, status=125)
             self.assertTrue(done.err.startswith(f"pealrun: {wrong}"), done.err)
 
 

@@ -71,6 +71,7 @@ bool CardProcess::start(const Options& options, const Placement& placement,
   for (size_t i = 1; i < placement.card_cpus.size(); i++)
     sockets_.push_back(sockets_[0] + std::to_string(i));
   for (const std::string& socket : sockets_) words.insert(words.end(), {"--socket", socket});
+  if (placement.cards_yield) words.emplace_back("--yield");
   if (!options.counters_file.empty()) {
     words.insert(words.end(), {"--counters-json", options.counters_file});
   }

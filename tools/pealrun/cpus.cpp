@@ -2,6 +2,7 @@
 // Placement on processors; see cpus.h.
 #include "tools/pealrun/cpus.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace peal::run {
@@ -37,6 +38,22 @@ std::vector<int> numbers_of(const cpu_set_t& cpus) {
   return numbers;
 }
 
+bool all_allowed(const cpu_set_t& cpus, const cpu_set_t& allowed, std::string* error) {
+  for (const int cpu : numbers_of(cpus)) {
+    if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) continue;
+    *error = "processor " + std::to_string(cpu) + " is not among the allowed " + cpu_list(allowed);
+    return false;
+  }
+  return true;
+}
+
+// No more polling cores than there are cards, or than peal-nic may have.
+void keep_cores(const Options& options, Placement* placement) {
+  constexpr size_t kCoresMax = 64;
+  const size_t most = std::min<size_t>(kCoresMax, options.cards);
+  if (placement->card_cpus.size() > most) placement->card_cpus.resize(most);
+}
+
 }  // namespace
 
 std::string cpu_list(const cpu_set_t& cpus) {
@@ -68,19 +85,16 @@ bool place(const Options& options, Placement* placement, std::string* error) {
       *error = "--card-cpu needs a list such as 0,2-3 or 'none', not " + options.card_cpu;
       return false;
     }
+    if (!all_allowed(cards, allowed, error)) return false;
     placement->card_cpus = numbers_of(cards);
-    for (const int cpu : placement->card_cpus) {
-      if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) continue;
-      *error =
-          "processor " + std::to_string(cpu) + " is not among the allowed " + cpu_list(allowed);
-      return false;
-    }
-    if (placement->card_cpus.size() > options.cards) placement->card_cpus.resize(options.cards);
   } else if (several) {
     placement->card_cpus = {last};
   }
 
-  if (options.rank_cpus == "none") return true;
+  if (options.rank_cpus == "none") {
+    keep_cores(options, placement);
+    return true;
+  }
   placement->shared = options.placement != "apart";
   if (!options.rank_cpus.empty()) {
     if (!parse_list(options.rank_cpus, &placement->ranks)) {
@@ -99,10 +113,12 @@ bool place(const Options& options, Placement* placement, std::string* error) {
     if (CPU_COUNT(&placement->ranks) == 0) placement->ranks = allowed;
     placement->pin_ranks = true;
   }
-  if (options.placement == "spread") {
-    placement->card_cpus = numbers_of(placement->ranks);
-    if (placement->card_cpus.size() > options.cards) placement->card_cpus.resize(options.cards);
-  }
+  if (placement->shared && !all_allowed(placement->ranks, allowed, error)) return false;
+  if (options.placement == "spread") placement->card_cpus = numbers_of(placement->ranks);
+  keep_cores(options, placement);
+  for (const int cpu : placement->card_cpus)
+    placement->cards_yield |= CPU_ISSET(static_cast<unsigned>(cpu), &placement->ranks) != 0;
+  placement->cards_yield |= placement->shared;
   return true;
 }
 

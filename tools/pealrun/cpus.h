@@ -16,7 +16,8 @@ struct Placement {
   std::vector<int> card_cpus;  // of the cards' polling cores; none: one that is not pinned
   bool pin_ranks = false;
   cpu_set_t ranks = {};
-  bool shared = false;  // each rank has one of these processors, in turn
+  bool shared = false;       // each rank has one of these processors, in turn
+  bool cards_yield = false;  // they share a processor with ranks
 };
 
 bool place(const Options& options, Placement* placement, std::string* error);

@@ -105,6 +105,12 @@ std::string apply(const RawOptions& raw, Options* options) {
              !command_line::parse_number(raw.grace, 0, kSecondsMax, &options->grace_s)) {
     return "--grace: '" + raw.grace + "' is neither seconds nor 'never'";
   }
+  for (const std::string& option : options->nic_options) {
+    for (const char* const ours : {"--cards", "--socket", "--lcore-affinity"}) {
+      if (option.starts_with(ours))
+        return "--nic-option: " + std::string(ours) + " is pealrun's to give (--cards, --card-cpu)";
+    }
+  }
   emulator::FaultPlan plan;
   if (std::string error = raw.faults.read(&plan); !error.empty()) return error;
   const std::vector<std::string> faults = raw.faults.words();
@@ -120,7 +126,6 @@ std::string apply(const RawOptions& raw, Options* options) {
       return placement + " binds each rank to a processor, and --rank-cpus none does not";
     if (options->placement == "spread" && !options->card_cpu.empty())
       return placement + " has cards where the ranks are, and --card-cpu names others";
-    options->nic_options.emplace_back("--yield");
   }
   if (options->card_urls.empty() && options->cards == 0) options->cards = options->ranks;
   options->first = 0;

@@ -92,7 +92,7 @@ void Ranks::become(const Rank& rank, int output) {
   if (!placement_.card_cpus.empty()) {
     setenv("PEAL_CARD_CPU", std::to_string(placement_.card_cpus.back()).c_str(), 1);
   }
-  if (placement_.shared) setenv("PEAL_CARD_YIELDS", "1", 1);
+  if (placement_.cards_yield) setenv("PEAL_CARD_YIELDS", "1", 1);
   if (rank.number != options_.first) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,25 @@ bool comes_about(Condition condition) {
   return true;
 }
 
+uint64_t slept(const NicLoop& loop) {
+  return loop.counters_json()["loop"]["sleeps"].get<uint64_t>();
+}
+
+// Does nothing but count how often time alone woke the loop.
+class Beats final : public HostInterface {
+ public:
+  explicit Beats(std::atomic<uint64_t>& beats) : beats_(beats) {}
+  bool poll(TimeNs /*now*/) override { return false; }
+  bool prepare_to_sleep() override { return true; }
+  void awake(TimeNs /*now*/) override {}
+  void beat(uint64_t beats, uint32_t /*interval_us*/) override { beats_ = beats; }
+  void shut_down(TimeNs /*now*/) override {}
+  [[nodiscard]] nlohmann::ordered_json counters_json() const override { return {}; }
+
+ private:
+  std::atomic<uint64_t>& beats_;
+};
+
 class NicLoopsTest : public ::testing::Test {
  protected:
   const bool started = (test::start_dpdk(), true);  // the loops' clocks need it
@@ -68,9 +88,6 @@ TEST_F(NicLoopsTest, TheyRunAndEndTogether) {
   NicLoops loops(2);
   ASSERT_EQ(loops.create(options_of(2)), "");
   std::thread caller([&] { loops.run(); });
-  const auto slept = [](const NicLoop& loop) {
-    return loop.counters_json()["loop"]["sleeps"].get<uint64_t>();
-  };
   EXPECT_TRUE(comes_about([&] { return slept(loops.loop(0)) > 0 && slept(loops.loop(1)) > 0; }));
   loops.request_stop();
   caller.join();
@@ -79,9 +96,28 @@ TEST_F(NicLoopsTest, TheyRunAndEndTogether) {
   EXPECT_EQ(loops.counters_json()["loop"]["sleeps"], slept(loops.loop(0)) + slept(loops.loop(1)));
 }
 
+TEST_F(NicLoopsTest, ABellWakesBeforeItsTime) {
+  PacketPool pool;
+  ASSERT_EQ(pool.create(2048, 2, 2), "");
+  WireRings rings(pool);
+  ASSERT_EQ(rings.create(2, WireRings::Producers::kSeveral, 2), "");
+  NicLoop loop;
+  ASSERT_EQ(loop.create(options_of(2), {pool, rings, 1}), "");
+  std::atomic<uint64_t> beats = 0;
+  loop.add_interface(std::make_unique<Beats>(beats));
+  std::thread runs([&] { loop.run(); });
+  EXPECT_TRUE(comes_about([&] {
+    rings.ring_bells(2);
+    return slept(loop) > beats + 20;
+  }));
+  loop.request_stop();
+  runs.join();
+  EXPECT_TRUE(loop.stop_copies());
+}
+
 TEST_F(NicLoopsTest, AFrameOfAnotherLoopWakesWhoSleeps) {
   PacketPool pool;
-  ASSERT_EQ(pool.create(2048, 2, PacketPool::Users::kSeveralLoops), "");
+  ASSERT_EQ(pool.create(2048, 2, 2), "");
   WireRings rings(pool);
   ASSERT_EQ(rings.create(2, WireRings::Producers::kSeveral, 2), "");
   FrameSwitch other(pool, {});
@@ -100,6 +136,7 @@ TEST_F(NicLoopsTest, AFrameOfAnotherLoopWakesWhoSleeps) {
     other.send(0, packet);
     other.wake_receivers();
     EXPECT_TRUE(comes_about([&] { return !other.has_frames(1); })) << "it is received";
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it goes to sleep
     return read(rings.bell_fd(1), &rung, sizeof(rung)) == sizeof(rung);
   }));
   loop.request_stop();

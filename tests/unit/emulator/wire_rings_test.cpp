@@ -18,7 +18,7 @@ class WireRingsTest : public ::testing::Test {
  protected:
   WireRingsTest() {
     test::start_dpdk();
-    EXPECT_EQ(pool_.create(64, 1, PacketPool::Users::kSeveralLoops), "");
+    EXPECT_EQ(pool_.create(64, 1, 2), "");
   }
   ~WireRingsTest() override { EXPECT_EQ(pool_.in_use(), 0u); }
 
