@@ -39,8 +39,10 @@ class PollingCoresTest(jobs.JobCase):
     def test_cards_give_way_where_ranks_are(self):
         last = str(max(os.sched_getaffinity(0)))
         path = os.path.join(self.folder.name, "counters.json")
-        done = self.run_job(2, "sh", "-c", "echo [$PEAL_CARD_YIELDS]", options=("--card-cpu", last, "--rank-cpus", last, "--counters", path))
+        options = ("--card-cpu", last, "--rank-cpus", last)
+        done = self.run_job(2, "sh", "-c", "echo [$PEAL_CARD_YIELDS]", options=options)
         self.assertEqual(done.out.split(), ["[1]"] * 2)
+        self.scenario(2, "churn", "2", options=(*options, "--counters", path))
         with open(path, encoding="utf-8") as file:
             self.assertGreater(json.load(file)["loop"]["yields"], 0)
         os.unlink(path)
