@@ -16,7 +16,7 @@ COMMANDS = {"peal-sim": ("soak", "replay", "overlap", "throughput", "broadcast-f
 # Options of other programs, named in a page in passing.
 OTHERS = {"ideal-card": {"--floor"}, "peal-matmul": {"--loss"}}
 # Without these there is nothing to do.
-NEEDED = {("pealrun",): {"--ranks"}, ("peal-nic",): {"--socket"}, ("peal-sim", "replay"): {"--seed"},
+NEEDED = {("pealrun",): {"--ranks"}, ("peal-sim", "replay"): {"--seed"},
           ("peal-sim", "broadcast-figure"): {"--model"}, ("peal-sim", "alltoall-figure"): {"--model"},
           ("peal-sim", "allgather-figure"): {"--model"}, ("pealctl", "choose"): {"--ranks"}}
 EVERYWHERE = {"--help", "--version"}
