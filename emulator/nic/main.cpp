@@ -82,7 +82,7 @@ std::vector<int> other_cpus(const NicOptions& options, const std::vector<int>& a
     (polled ? of_engines : cpus).push_back(cpu);
   }
   if (!cpus.empty()) return cpus;
-  return of_engines.empty() && options.loops() > 1 ? allowed : of_engines;
+  return options.loops() > 1 ? allowed : of_engines;
 }
 
 uint64_t dpdk_memory_bytes(uint32_t cards, uint32_t packet_buffers) {

@@ -72,13 +72,14 @@ std::string NicLoop::create(const LoopOptions& options, const LoopTies& ties) {
   loop_ = ties.loop;
   switch_ = std::make_unique<FrameSwitch>(*pool_, options.wire);
   switch_->join(ties.rings, ties.loop);
-  if (!watch(ties.rings.bell_fd(ties.loop))) return "cannot watch the bell of a polling core";
   return create_parts();
 }
 
 std::string NicLoop::create_parts() {
   if (epoll_fd_ < 0 || stop_fd_ < 0 || !watch(stop_fd_))
     return std::string("cannot create epoll and event descriptors: ") + std::strerror(errno);
+  if (rings_ != nullptr && !watch(rings_->bell_fd(loop_)))
+    return "cannot watch the bell of a polling core";
   const uint32_t loops = rings_ == nullptr ? 1 : rings_->loops();
   card_count_ = (options_.cards - loop_ + loops - 1) / loops;
   copies_ = std::make_unique<CopyPool>(card_count_ * emulator::kContexts);

@@ -33,12 +33,6 @@ NicLoops::NicLoops(uint32_t loops) {
   for (uint32_t i = 0; i < loops; i++) loops_.push_back(std::make_unique<NicLoop>());
 }
 
-NicLoops::~NicLoops() {
-  loops_.clear();
-  rings_.reset();
-  pool_.reset();
-}
-
 std::string NicLoops::create(const LoopOptions& options) {
   cards_ = options.cards;
   if (count() == 1) return loops_[0]->create(options);

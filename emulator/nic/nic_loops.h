@@ -18,7 +18,6 @@ class NicLoops {
  public:
   // WireRings::kLoopsMax at most, and not more than cards.
   explicit NicLoops(uint32_t loops);
-  ~NicLoops();
   NicLoops(const NicLoops&) = delete;
   NicLoops& operator=(const NicLoops&) = delete;
 
@@ -44,7 +43,7 @@ class NicLoops {
 
  private:
   uint32_t cards_ = 0;
-  // Of several.
+  // Of several; in the order in which they go, the last one first.
   std::unique_ptr<PacketPool> pool_;
   std::unique_ptr<WireRings> rings_;
   std::vector<std::unique_ptr<NicLoop>> loops_;  // all from the beginning

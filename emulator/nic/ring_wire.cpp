@@ -14,17 +14,13 @@ RingWire::~RingWire() {
   for (const Held& held : held_) pool_.release(held.packet);
 }
 
-void RingWire::hold(size_t held) {
+void RingWire::join(WireRings& rings, uint32_t loop, size_t held) {
   held_max_ = std::min(held, kHeldMax);
   held_.reserve(held_max_);
-}
-
-void RingWire::join(WireRings& rings, uint32_t loop, size_t held) {
-  hold(held);
   all_rings_ = &rings;
   rings_ = rings.rings();
   loop_ = loop;
-  for (uint32_t i = 0; i < cards(); i++) loop_of_.push_back(static_cast<uint8_t>(rings.loop_of(i)));
+  special_ = rings.loops() > 1;
 }
 
 std::string RingWire::create(uint32_t cards, size_t held, uint32_t engine_lcores) {
@@ -34,8 +30,15 @@ std::string RingWire::create(uint32_t cards, size_t held, uint32_t engine_lcores
   if (!error.empty()) return error;
   join(*own_rings_, 0, held);
   if (engine_lcores == 0) return {};
+  special_ = true;
   lcores_ = std::make_unique<EngineLcores>(pool_);
   return lcores_->start(CONFIG_TRANSMIT_ENGINES, engine_lcores, rings_);
+}
+
+bool RingWire::enqueue_specially(uint32_t to_card, Packet* packet, uint32_t engine) {
+  if (lcores_ != nullptr) return lcores_->push(engine, to_card, packet);
+  touched_loops_ |= uint64_t{1} << all_rings_->loop_of(to_card);
+  return rte_ring_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) == 0;
 }
 
 void RingWire::carry(const emulator::Frame& frame) {

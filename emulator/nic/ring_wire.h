@@ -48,14 +48,9 @@ class RingWire final : public emulator::Wire {
 
   // Takes the packet over; it arrives at once, or as soon as its engine's lcore carries it.
   void enqueue(uint32_t to_card, Packet* packet, uint32_t engine) {
-    bool entered = false;
-    if (lcores_ != nullptr) {
-      entered = lcores_->push(engine, to_card, packet);
-    } else {
-      // As the ring was made: by one producer, or by any.
-      entered = rte_ring_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) == 0;
-      touched_loops_ |= uint64_t{1} << loop_of_[to_card];
-    }
+    const bool entered =
+        special_ ? enqueue_specially(to_card, packet, engine)
+                 : rte_ring_sp_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) == 0;
     if (!entered) [[unlikely]] {
       counts_.ring_full++;
       pool_.release(packet);
@@ -113,13 +108,14 @@ class RingWire final : public emulator::Wire {
   }
 
   PacketPool& pool_;
-  void hold(size_t held);
+  // To an engine's lcore, or into a ring that other loops put frames into.
+  bool enqueue_specially(uint32_t to_card, Packet* packet, uint32_t engine);
 
   std::unique_ptr<WireRings> own_rings_;
   WireRings* all_rings_ = nullptr;
   uint32_t loop_ = 0;
+  bool special_ = false;  // others put frames into these rings as well
   std::vector<rte_ring*> rings_;
-  std::vector<uint8_t> loop_of_;  // each card
   uint64_t touched_loops_ = 0;
   std::unique_ptr<EngineLcores> lcores_;
   std::vector<Held> held_;  // heap, soonest first

@@ -47,11 +47,12 @@ bool all_allowed(const cpu_set_t& cpus, const cpu_set_t& allowed, std::string* e
   return true;
 }
 
-// No more polling cores than there are cards, or than peal-nic may have.
-void keep_cores(const Options& options, Placement* placement) {
+// A polling core on each of these, but no more than there are cards, or than peal-nic may have.
+std::vector<int> cores_on(const cpu_set_t& cpus, const Options& options) {
   constexpr size_t kCoresMax = 64;
-  const size_t most = std::min<size_t>(kCoresMax, options.cards);
-  if (placement->card_cpus.size() > most) placement->card_cpus.resize(most);
+  std::vector<int> cores = numbers_of(cpus);
+  cores.resize(std::min({cores.size(), kCoresMax, size_t{options.cards}}));
+  return cores;
 }
 
 }  // namespace
@@ -86,15 +87,12 @@ bool place(const Options& options, Placement* placement, std::string* error) {
       return false;
     }
     if (!all_allowed(cards, allowed, error)) return false;
-    placement->card_cpus = numbers_of(cards);
+    placement->card_cpus = cores_on(cards, options);
   } else if (several) {
     placement->card_cpus = {last};
   }
 
-  if (options.rank_cpus == "none") {
-    keep_cores(options, placement);
-    return true;
-  }
+  if (options.rank_cpus == "none") return true;
   placement->shared = options.placement != "apart";
   if (!options.rank_cpus.empty()) {
     if (!parse_list(options.rank_cpus, &placement->ranks)) {
@@ -114,8 +112,7 @@ bool place(const Options& options, Placement* placement, std::string* error) {
     placement->pin_ranks = true;
   }
   if (placement->shared && !all_allowed(placement->ranks, allowed, error)) return false;
-  if (options.placement == "spread") placement->card_cpus = numbers_of(placement->ranks);
-  keep_cores(options, placement);
+  if (options.placement == "spread") placement->card_cpus = cores_on(placement->ranks, options);
   for (const int cpu : placement->card_cpus)
     placement->cards_yield |= CPU_ISSET(static_cast<unsigned>(cpu), &placement->ranks) != 0;
   placement->cards_yield |= placement->shared;
