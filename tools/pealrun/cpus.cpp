@@ -49,7 +49,7 @@ bool all_allowed(const cpu_set_t& cpus, const cpu_set_t& allowed, std::string* e
 
 // A polling core on each of these, but no more than there are cards, or than peal-nic may have.
 std::vector<int> cores_on(const cpu_set_t& cpus, const Options& options) {
-  constexpr size_t kCoresMax = 64;
+  constexpr size_t kCoresMax = 64;  // WireRings::kLoopsMax of emulator/nic
   std::vector<int> cores = numbers_of(cpus);
   cores.resize(std::min({cores.size(), kCoresMax, size_t{options.cards}}));
   return cores;
