@@ -34,6 +34,8 @@ inline constexpr uint32_t kRecyclingRule = 43;
 inline constexpr uint32_t kFailureRule = 41;
 // An ACK that asks is answered by one that says so (0046).
 inline constexpr uint32_t kAnswerRule = 46;
+// A question may name blocks of several pieces (0058).
+inline constexpr uint32_t kQuestionRule = 58;
 inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
 inline constexpr uint32_t kPieceSlots =
     2 * kPieceWindow;  // a peer may be W ahead of us, and we W ahead of it
@@ -583,9 +585,10 @@ inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
 // What the cards of a group must share; a card of another geometry would drop its pieces.
 constexpr uint32_t geometry_hash() {
   // (One engine is what cards have that know of none.)
-  const uint32_t words[] = {kChannels,      kPieceWindow, kPayloadBytes, CONFIG_CHANNEL_BYTES,
-                            kRecyclingRule, kFailureRule, kAnswerRule,   CONFIG_TRANSMIT_ENGINES};
-  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 7 : 8;
+  const uint32_t words[] = {
+      kChannels,    kPieceWindow, kPayloadBytes, CONFIG_CHANNEL_BYTES,   kRecyclingRule,
+      kFailureRule, kAnswerRule,  kQuestionRule, CONFIG_TRANSMIT_ENGINES};
+  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 8 : 9;
   uint32_t hash = 2166136261u;  // FNV-1a, by words
   for (uint32_t i = 0; i < kUsed; ++i) hash = (hash ^ words[i]) * 16777619u;
   return hash;

@@ -33,12 +33,11 @@ bool is_silent_for_long(const Card& card, const Member& member, const Inquiry& i
   return card.now - inquiry.heard_ns >= member.late_patience.wait_ns;
 }
 
-// Where questions have been in vain lately, one neighbour is asked at a time; of those that seem
-// late, where it is known that ranks are. Most likely all would say the same.
+// Of those that seem late one neighbour is asked at a time, and of all others where questions have
+// been in vain lately. Most likely all would say the same.
 bool has_turn(const Member& member, Inquiry& inquiry, Wanted wanted) {
   const uint32_t place = inquiry.owing++;
-  const bool late = wanted == Wanted::kLate && knows_of_lateness(member);
-  if (member.patience.calm < kCalmInVain && !late) return true;
+  if (member.patience.calm < kCalmInVain && wanted != Wanted::kLate) return true;
   return place == (inquiry.owing_before == 0 ? 0 : inquiry.turn % inquiry.owing_before);
 }
 

@@ -46,6 +46,11 @@ inline TimeNs inquiry_open(const Card& card, const Member& member, Inquiry& inqu
 // Is the ordinary question due, to whoever owes something? What patience has learned since the wait
 // began counts.
 [[nodiscard]] bool inquiry_is_due(const Card& card, const Member& member, Inquiry& inquiry);
+// Has nothing come for the least that anybody waits, and for as long as this card's queue takes?
+[[nodiscard]] inline bool inquiry_is_silent(const Card& card, const Inquiry& inquiry) {
+  const TimeNs silent_ns = card.now - inquiry.heard_ns;
+  return silent_ns >= card.timeouts.nack_ns / kPatienceLeast && silent_ns >= card.behind_ns;
+}
 // Not now: when the interval is over again.
 inline void inquiry_put_off(const Card& card, Inquiry& inquiry) { inquiry.from_ns = card.now; }
 // Nobody waits for what is awaited: no ordinary question before those who owe it have been looked

@@ -194,10 +194,12 @@ void deliver_when_gathered(const Scope& scope) {
 }
 
 // What one question names: blocks that come over the same hop, a bit each. Bit i is the block of
-// the rank i below `first`.
+// the rank i below `first`; behind those of all ranks over the hop, where `first` is the nearest of
+// them, come those of the next piece, and so on. docs/decisions/0058
 struct Asked {
   uint32_t hop;
   Rank first;
+  uint32_t piece;
   uint64_t bits;
 };
 constexpr uint32_t kAskedMost = 64;
@@ -211,18 +213,18 @@ uint32_t origins_over(const Membership& self, uint32_t hop) {
   return 1u << hop < left ? 1u << hop : left;
 }
 
-Asked asked_for(const Membership& self, Rank origin) {
+Asked asked_for(const Membership& self, uint32_t number, Rank origin) {
   const uint32_t place = hopping::place(self.rank, origin, self.ranks);
   const uint32_t hop = hopping::arriving_hop(place);
   const uint32_t i = place - (1u << hop);
-  return {hop, origin_over(self, hop, i - i % kAskedMost), uint64_t{1} << (i % kAskedMost)};
+  return {hop, origin_over(self, hop, i - i % kAskedMost), number, uint64_t{1} << (i % kAskedMost)};
 }
 
-void ask_parent(const Scope& scope, uint32_t number, const Asked& asked) {
+void ask_parent(const Scope& scope, const Asked& asked) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   const peal_nack nack = question(card, asked.bits);
-  const SmallPacket what = {.piece = number,
+  const SmallPacket what = {.piece = asked.piece,
                             .origin = static_cast<uint16_t>(asked.first),
                             .hop = static_cast<uint8_t>(asked.hop),
                             .payload = &nack,
@@ -351,10 +353,8 @@ void chase_debts(const Scope& scope) {
     if (budget == 0) return;
     --budget;
     turn.debt = (at + 1) % places;
-    const Asked asked = asked_for(self, origin);
-    if (may_ask_parent(scope, asked.hop, Wanted::kAgain)) {
-      ask_parent(scope, piece.number - 1, asked);
-    }
+    const Asked asked = asked_for(self, piece.number - 1, origin);
+    if (may_ask_parent(scope, asked.hop, Wanted::kAgain)) ask_parent(scope, asked);
   }
 }
 
@@ -592,43 +592,127 @@ bool seems_late(const Scope& scope, const Piece& piece, uint32_t hop) {
   return true;
 }
 
+// Which blocks of the piece are missing that come over the hop, a bit each, of kAskedMost ranks from
+// the `from`-th on.
+uint64_t missing_over(const Membership& self, const Piece& piece, uint32_t hop, uint32_t from) {
+  uint64_t bits = 0;
+  for (uint32_t i = from; i < from + kAskedMost && i < origins_over(self, hop); ++i) {
+    if (!has_bit(piece, origin_over(self, hop, i))) bits |= uint64_t{1} << (i - from);
+  }
+  return bits;
+}
+
+// The piece's record, if the operation wants it: an unposted one repairs what it has heard of; a
+// posted one wants everything in its window.
+const Piece* wanted_piece(const Scope& scope, uint32_t number) {
+  Operation& operation = scope.operation;
+  if (!is_posted(operation) && !piece_is_open(operation, number)) return nullptr;
+  const Piece* piece = piece_open(operation, number);
+  PEAL_ASSERT(piece != nullptr);
+  return piece;
+}
+uint32_t behind_window(const Operation& operation) {
+  const uint32_t last = operation.base + kPieceWindow;
+  return last < operation.piece_count ? last : operation.piece_count;
+}
+
+// Has the block been sent, as others of its rank were? A rank sends its pieces in order, and those of
+// the first window together.
+bool was_sent(const Operation& operation, uint32_t number, Rank origin) {
+  const bool first_window = number < kPieceWindow;
+  if (first_window && operation.base > 0) return true;
+  for (uint32_t other = first_window ? 0 : number + 1; other < operation.base + kPieceSlots;
+       ++other) {
+    if (piece_is_open(operation, other) && has_bit(piece_slot(operation, other), origin)) {
+      return true;
+    }
+  }
+  return false;
+}
+uint64_t sent_over(const Scope& scope, uint32_t number, uint32_t hop, uint32_t from,
+                   uint64_t missing) {
+  uint64_t bits = 0;
+  for (uint64_t left = missing; left != 0; left &= left - 1) {
+    const auto i = static_cast<uint32_t>(std::countr_zero(left));
+    const Rank origin = origin_over(scope.member.membership, hop, from + i);
+    if (was_sent(scope.operation, number, origin)) bits |= left & -left;
+  }
+  return bits;
+}
+
+// The same question names what must have been sent of the pieces behind it, as far as it has room.
+void name_what_was_sent(const Scope& scope, Asked* asked) {
+  const Membership& self = scope.member.membership;
+  const uint32_t origins = origins_over(self, asked->hop);
+  for (uint32_t number = asked->piece + 1; number < behind_window(scope.operation); ++number) {
+    const uint32_t place = (number - asked->piece) * origins;
+    if (place + origins > kAskedMost) return;
+    const Piece* piece = wanted_piece(scope, number);
+    if (piece == nullptr) continue;
+    const uint64_t missing = missing_over(self, *piece, asked->hop, 0);
+    asked->bits |= sent_over(scope, number, asked->hop, 0, missing) << place;
+  }
+}
+
 // A question for each neighbour above that owes a block of the piece (what seems late, or what does
-// not), but for those (hops, a bit each) that have been asked for an earlier one. What is lost may
-// be of any piece.
+// not), but for those (hops, a bit each) that have been asked for an earlier one.
 void chase_piece(const Scope& scope, const Piece& piece, uint32_t number, Wanted wanted,
                  uint32_t* hops) {
   const Membership& self = scope.member.membership;
-  const bool suspects = asks_suspects(scope.operation.inquiry);
   for (uint32_t hop = 0; hop < self.rounds; ++hop) {
-    if (!suspects) {
-      if ((*hops >> hop & 1) != 0) continue;
-      if ((wanted == Wanted::kLate) != seems_late(scope, piece, hop)) continue;
-    }
-    for (uint32_t base = 0; base < origins_over(self, hop); base += kAskedMost) {
-      Asked asked = {hop, origin_over(self, hop, base), 0};
-      for (uint32_t i = base; i < base + kAskedMost && i < origins_over(self, hop); ++i) {
-        if (!has_bit(piece, origin_over(self, hop, i))) asked.bits |= uint64_t{1} << (i - base);
-      }
-      if (asked.bits == 0) continue;
+    if ((*hops >> hop & 1) != 0) continue;
+    if ((wanted == Wanted::kLate) != seems_late(scope, piece, hop)) continue;
+    for (uint32_t from = 0; from < origins_over(self, hop); from += kAskedMost) {
+      const uint64_t bits = missing_over(self, piece, hop, from);
+      if (bits == 0) continue;
       *hops |= 1u << hop;
-      // Where much is missing, most of it is on its way; a later packet or silence will tell.
-      const bool crowd = std::popcount(asked.bits) > kFewMissing;
-      if (suspects && crowd) continue;
-      if (may_ask_parent(scope, hop, wanted)) ask_parent(scope, number, asked);
+      if (!may_ask_parent(scope, hop, wanted)) continue;
+      Asked asked = {hop, origin_over(self, hop, from), number, bits};
+      name_what_was_sent(scope, &asked);
+      ask_parent(scope, asked);
     }
   }
 }
 
 void chase_pieces(const Scope& scope, Wanted wanted, uint32_t* hops) {
-  Operation& operation = scope.operation;
-  const uint32_t last = operation.base + kPieceWindow;
-  for (uint32_t number = operation.base; number < last && number < operation.piece_count;
-       ++number) {
-    // An unposted record repairs what it has heard of; a posted one wants everything in its window.
-    if (!is_posted(operation) && !piece_is_open(operation, number)) continue;
-    Piece* piece = piece_open(operation, number);
-    PEAL_ASSERT(piece != nullptr);
-    chase_piece(scope, *piece, number, wanted, hops);
+  const Operation& operation = scope.operation;
+  for (uint32_t number = operation.base; number < behind_window(operation); ++number) {
+    const Piece* piece = wanted_piece(scope, number);
+    if (piece != nullptr) chase_piece(scope, *piece, number, wanted, hops);
+  }
+}
+
+// Asks a neighbour that has lost something on its way here for what is missing of the pieces up to
+// the last, in as few questions as can name it.
+void ask_for_lost_over(const Scope& scope, uint32_t hop, uint32_t last) {
+  const Membership& self = scope.member.membership;
+  const uint32_t origins = origins_over(self, hop);
+  Asked asked = {};
+  const auto ask = [&] {
+    if (asked.bits != 0 && may_ask_parent(scope, hop, Wanted::kFirst)) ask_parent(scope, asked);
+  };
+  for (uint32_t number = scope.operation.base; number < last; ++number) {
+    const Piece* piece = wanted_piece(scope, number);
+    if (piece == nullptr) continue;
+    for (uint32_t from = 0; from < origins; from += kAskedMost) {
+      const uint64_t bits = missing_over(self, *piece, hop, from);
+      // Where much is missing, most of it is on its way; a later packet or silence will tell.
+      if (bits == 0 || std::popcount(bits) > kFewMissing) continue;
+      const uint32_t place = (number - asked.piece) * origins;
+      if (asked.bits != 0 && place + origins <= kAskedMost) {
+        asked.bits |= bits << place;
+        continue;
+      }
+      ask();
+      asked = {hop, origin_over(self, hop, from), number, bits};
+    }
+  }
+  ask();
+}
+
+void chase_lost(const Scope& scope) {
+  for (uint32_t hop = 0; hop < scope.member.membership.rounds; ++hop) {
+    ask_for_lost_over(scope, hop, behind_window(scope.operation));
   }
 }
 
@@ -637,12 +721,12 @@ void chase(const Scope& scope) {
   // Debts are older than what this card itself still lacks, and others wait for them.
   if (operation.in_debt) chase_debts(scope);
   if (operation.phase == OperationPhase::kFinished) return;
+  if (asks_suspects(operation.inquiry)) return chase_lost(scope);
   // Before the post nobody waits for what lacks here, but for those below who have asked for it.
-  const bool wanted = is_posted(operation) || own_state<Turn>(operation).wanted;
-  if (!wanted && !asks_suspects(operation.inquiry)) return;
+  if (!is_posted(operation) && !own_state<Turn>(operation).wanted) return;
   uint32_t hops = 0;
   chase_pieces(scope, Wanted::kFirst, &hops);
-  if (!asks_suspects(operation.inquiry)) chase_pieces(scope, Wanted::kLate, &hops);
+  chase_pieces(scope, Wanted::kLate, &hops);
 }
 
 // A record without post asks for what somebody below wants.
@@ -655,6 +739,25 @@ void want(const Scope& scope) {
   card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
 }
 
+// Somebody asks for an own piece that may not begin yet: it has had all of the first piece that is
+// not complete here (0003), so what is missing of that was sent, and is lost, most likely. It is
+// asked for at once, as behind a gap; not while it may lie in a queue. docs/decisions/0058
+void ask_for_what_holds_up(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const Membership& self = member.membership;
+  Inquiry& inquiry = operation.inquiry;
+  if (!inquiry_is_silent(card, inquiry)) return;
+  for (uint32_t hop = 0; hop < self.rounds; ++hop) {
+    const Rank parent = self.peers[peer_behind(hop)].address.rank;
+    const uint32_t entry = peer_entry(self.rank, parent, self.ranks);
+    if (inquiry_doubts(inquiry, entry)) continue;
+    inquiry_suspect(inquiry, entry);
+    ask_for_lost_over(scope, hop, operation.base + 1);
+    if (!inquiry_cleared(card, member, inquiry)) continue;
+    card.timers.arm_no_later(operation.timer, inquiry_next(card, inquiry));
+  }
+}
+
 // What becomes of a question for one block.
 enum class Answer : uint8_t { kRepaired, kNotYet, kStale };
 
@@ -664,7 +767,11 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin, const peal_peer_
   const bool window = is_under_way(operation, number);
   // What has not come here either: our own timer asks for it; here it is enough to say so.
   if (window && !has_bit(piece_slot(operation, number), origin)) {
-    if (origin != self.rank) want(scope);
+    if (origin != self.rank) {
+      want(scope);
+    } else if (is_posted(operation) && number >= operation.base + kPieceWindow) {
+      ask_for_what_holds_up(scope);
+    }
     return Answer::kNotYet;
   }
   if (repair_block(scope, number, origin, child)) return Answer::kRepaired;
@@ -681,10 +788,10 @@ Answer answer(const Scope& scope, uint32_t number, Rank origin, const peal_peer_
     return Answer::kRepaired;
   }
   if (asks) {
-    const Asked asked = asked_for(self, origin);
+    const Asked asked = asked_for(self, number, origin);
     operation_owes(scope, self.peers[peer_behind(asked.hop)].address.rank);
     if (may_ask_parent(scope, asked.hop, Wanted::kAgain)) {
-      ask_parent(scope, number, asked);
+      ask_parent(scope, asked);
       count(card, PEAL_COUNTER_RELAYED_NACK);
     }
   }
@@ -704,20 +811,30 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     return PEAL_COUNTER_DROP_HOP;
   }
   const uint32_t below = 2u << header.hop < self.ranks ? 2u << header.hop : self.ranks;
-  const uint32_t most = below - asking;  // origins from the first on
-  if (nack.fragments == 0 || (most < kAskedMost && nack.fragments >> most != 0)) {
+  const uint32_t ranks = below - asking;  // from the first on
+  // Behind those of all ranks over the hop come those of the next piece.
+  const bool all = asking == 1u << header.hop;
+  const uint32_t pieces = all ? kPieceWindow : 1;
+  if (nack.fragments == 0 ||
+      (ranks * pieces < kAskedMost && nack.fragments >> (ranks * pieces) != 0)) {
     return PEAL_COUNTER_DROP_FRAGMENT;
   }
-  const bool window = is_under_way(operation, number);
-  if (window && piece_open(operation, number) == nullptr) return PEAL_COUNTER_DROP_PIECE;
+  const uint32_t most = static_cast<uint32_t>(std::bit_width(nack.fragments)) - 1;
+  const uint32_t last = number + most / ranks;
+  if (last >= operation.piece_count) return PEAL_COUNTER_DROP_PIECE;
+  for (uint32_t asked = number; asked <= last; ++asked) {
+    if (is_under_way(operation, asked) && piece_open(operation, asked) == nullptr) {
+      return PEAL_COUNTER_DROP_PIECE;
+    }
+  }
   const peal_peer_address& child = self.peers[peer_ahead(header.hop)].address;
   bool repaired = false;
   bool owing = false;
   Owed owed = Owed::kByOthers;
   for (uint64_t bits = nack.fragments; bits != 0; bits &= bits - 1) {
     const auto i = static_cast<uint32_t>(std::countr_zero(bits));
-    const Rank origin = minus(header.origin, i, self.ranks);
-    const Answer done = answer(scope, number, origin, child);
+    const Rank origin = minus(header.origin, i % ranks, self.ranks);
+    const Answer done = answer(scope, number + i / ranks, origin, child);
     repaired |= done == Answer::kRepaired;
     owing |= done == Answer::kNotYet;
     if (done == Answer::kNotYet && origin == self.rank) owed = Owed::kByHost;
