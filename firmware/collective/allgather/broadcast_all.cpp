@@ -592,8 +592,8 @@ bool seems_late(const Scope& scope, const Piece& piece, uint32_t hop) {
   return true;
 }
 
-// Which blocks of the piece are missing that come over the hop, a bit each, of kAskedMost ranks from
-// the `from`-th on.
+// Which blocks of the piece are missing that come over the hop, a bit each, of kAskedMost ranks,
+// the `from`-th first.
 uint64_t missing_over(const Membership& self, const Piece& piece, uint32_t hop, uint32_t from) {
   uint64_t bits = 0;
   for (uint32_t i = from; i < from + kAskedMost && i < origins_over(self, hop); ++i) {
@@ -616,8 +616,8 @@ uint32_t behind_window(const Operation& operation) {
   return last < operation.piece_count ? last : operation.piece_count;
 }
 
-// Has the block been sent, as others of its rank were? A rank sends its pieces in order, and those of
-// the first window together.
+// Has the block been sent, as others of its rank were? A rank sends its pieces in order, and those
+// of the first window together.
 bool was_sent(const Operation& operation, uint32_t number, Rank origin) {
   const bool first_window = number < kPieceWindow;
   if (first_window && operation.base > 0) return true;
