@@ -144,7 +144,8 @@ static inline uint32_t peal_identity(const struct peal_peer_address *sender)
 }
 
 /* Payload of a NACK. In all-to-all broadcast the header's origin and piece say what is missing; in
- * algorithms in steps the header's hop and piece do, in a broadcast its piece, and fragments has a bit per missing packet. */
+ * algorithms in steps the header's hop and piece do, in a broadcast its piece, and fragments has a bit per missing packet.
+ * Of an all-to-all broadcast these may be of several pieces, from the header's on (docs/wire-format.md). */
 struct peal_nack {
 	uint64_t fragments;
 	uint32_t asked_us; /* on the asker's clock, low bits; not looked at, but echoed */
