@@ -33,11 +33,11 @@ bool is_silent_for_long(const Card& card, const Member& member, const Inquiry& i
   return card.now - inquiry.heard_ns >= member.late_patience.wait_ns;
 }
 
-// Of those that seem late one neighbour is asked at a time, and of all others where questions have
-// been in vain lately. Most likely all would say the same.
+// Of those that seem late one neighbour is asked at a time, and of all where questions have been in
+// vain lately. Most likely all would say the same.
 bool has_turn(const Member& member, Inquiry& inquiry, Wanted wanted) {
-  const uint32_t place = inquiry.owing++;
   if (member.patience.calm < kCalmInVain && wanted != Wanted::kLate) return true;
+  const uint32_t place = inquiry.owing++;
   return place == (inquiry.owing_before == 0 ? 0 : inquiry.turn % inquiry.owing_before);
 }
 

@@ -39,9 +39,10 @@ enum Step : uint8_t {
 
 // What a record keeps between questions.
 struct Turn {
-  uint32_t debt;     // piece slot and debt where the next questions start: all get their turn
-  bool wanted;       // somebody below has asked for what has not come
-  uint16_t gathers;  // bytes of each block, as long as blocks may come into staging; else kNoBytes
+  uint32_t debt;      // piece slot and debt where the next questions start: all get their turn
+  bool wanted;        // somebody below has asked for what has not come
+  uint16_t gathers;   // bytes of each block, as long as blocks may come into staging; else kNoBytes
+  TimeNs held_up_ns;  // it asks no sooner again for what holds it up
 };
 constexpr uint16_t kNoBytes = 0xffff;  // as no packet has
 static_assert(CONFIG_MTU_BYTES < kNoBytes);
@@ -741,20 +742,21 @@ void want(const Scope& scope) {
 
 // Somebody asks for an own piece that may not begin yet: it has had all of the first piece that is
 // not complete here (0003), so what is missing of that was sent, and is lost, most likely. It is
-// asked for at once, as behind a gap; not while it may lie in a queue. docs/decisions/0058
+// asked for at once, whatever was promised; not while it may lie in a queue. docs/decisions/0058
 void ask_for_what_holds_up(const Scope& scope) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   Inquiry& inquiry = operation.inquiry;
-  if (!inquiry_is_silent(card, inquiry)) return;
+  auto& turn = own_state<Turn>(operation);
+  if (!inquiry_is_silent(card, inquiry) || card.now < turn.held_up_ns) return;
+  turn.held_up_ns = card.now + card.timeouts.nack_ns;
   for (uint32_t hop = 0; hop < self.rounds; ++hop) {
     const Rank parent = self.peers[peer_behind(hop)].address.rank;
     const uint32_t entry = peer_entry(self.rank, parent, self.ranks);
     if (inquiry_doubts(inquiry, entry)) continue;
     inquiry_suspect(inquiry, entry);
     ask_for_lost_over(scope, hop, operation.base + 1);
-    if (!inquiry_cleared(card, member, inquiry)) continue;
-    card.timers.arm_no_later(operation.timer, inquiry_next(card, inquiry));
+    inquiry_looked(inquiry);
   }
 }
 

@@ -176,12 +176,35 @@ TEST_F(Pieces, EachNeighbourIsAskedForTheFirstPieceThatItOwes) {
   bench.finish_all_dma();
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=1 origin=0\n");
-  // Of rank 3 nothing has come: it seems late, and has its turn.
-  bench.advance(2 * default_timeouts().nack_ns);
   EXPECT_EQ(bench.take_wire_log(),
             "send 1>0 NACK seq=0 piece=1 origin=0\n"
             "send 1>3 NACK seq=0 piece=0 origin=3\n");
+}
+
+// Nothing has come of anybody: they have their turns, one at a time.
+TEST_F(Pieces, OfThoseThatSeemLateOneIsAskedAtATime) {
+  post();
+  bench.take_log();
+  bench.advance(default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+  bench.advance(2 * default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+  bench.advance(4 * default_timeouts().nack_ns);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
+}
+
+// Who has stopped is asked in every look, and takes nobody's turn.
+TEST_F(Pieces, WhoHasStoppedTakesNoTurnOfTheLate) {
+  post();
+  bench.deliver(data(0, 0));
+  bench.finish_all_dma();
+  bench.take_log();
+  for (uint32_t look = 0; look < 3; look++) {
+    bench.advance(default_timeouts().nack_ns << look);
+    EXPECT_EQ(bench.take_wire_log(),
+              "send 1>0 NACK seq=0 piece=1 origin=0\n"
+              "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
+  }
 }
 
 // Rank 0 has sent its third piece, so its first two are lost: one question names both.
@@ -270,11 +293,15 @@ TEST_F(Pieces, WhoIsAskedForWhatItMayNotBeginAsks) {
   bench.deliver(question);
   const std::string log = bench.take_wire_log();
   EXPECT_EQ(log.rfind("send 1>0 NACK seq=0 piece=0 origin=0\n" + not_yet, 0), 0u) << log;
-  // Once, until it has waited for the answer.
+  // Not again as soon, and whoever says "not yet" has lost nothing of another operation.
+  bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000)));
+  bench.now += default_timeouts().nack_ns - 1;
   bench.deliver(question);
   EXPECT_EQ(bench.take_wire_log().rfind(not_yet, 0), 0u);
-  bench.advance(least_ns + default_timeouts().nack_ns);
+  bench.now += 1;
+  bench.deliver(question);
   EXPECT_EQ(bench.take_wire_log().rfind("send 1>0 NACK seq=0 piece=0 origin=0\n", 0), 0u);
+  EXPECT_TRUE(find_member(bench.card(), member.handle())->patience.lossless);
 }
 
 // Nobody before the post, nor for a piece that is being begun.
