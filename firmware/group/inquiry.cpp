@@ -33,10 +33,12 @@ bool is_silent_for_long(const Card& card, const Member& member, const Inquiry& i
   return card.now - inquiry.heard_ns >= member.late_patience.wait_ns;
 }
 
-// Of those that seem late one neighbour is asked at a time, and of all where questions have been in
-// vain lately. Most likely all would say the same.
+// Where questions have been in vain lately, one neighbour is asked at a time; of those that seem
+// late, where it is known that ranks are, or nothing of the operation is known to be lost. Most
+// likely all would say the same.
 bool has_turn(const Member& member, Inquiry& inquiry, Wanted wanted) {
-  if (member.patience.calm < kCalmInVain && wanted != Wanted::kLate) return true;
+  const bool late = wanted == Wanted::kLate && (knows_of_lateness(member) || inquiry.suspects == 0);
+  if (member.patience.calm < kCalmInVain && !late) return true;
   const uint32_t place = inquiry.owing++;
   return place == (inquiry.owing_before == 0 ? 0 : inquiry.turn % inquiry.owing_before);
 }

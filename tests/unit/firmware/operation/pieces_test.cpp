@@ -193,6 +193,18 @@ TEST_F(Pieces, OfThoseThatSeemLateOneIsAskedAtATime) {
   EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK seq=0 piece=0 origin=0\n");
 }
 
+// But where something of the operation was lost: what seems late may have been as well.
+TEST_F(Pieces, WhereSomethingWasLostAllThatSeemLateAreAsked) {
+  post();
+  bench.deliver(WireMaker::numbered(wire.alive(0), 1));
+  const std::string of_0 = "send 1>0 NACK seq=0 piece=0 origin=0";
+  EXPECT_NE(bench.take_wire_log().find(of_0), std::string::npos);
+  bench.advance(default_timeouts().nack_ns);
+  const std::string log = bench.take_wire_log();
+  EXPECT_NE(log.find(of_0), std::string::npos) << log;
+  EXPECT_NE(log.find("send 1>3 NACK seq=0 piece=0 origin=3"), std::string::npos) << log;
+}
+
 // Who has stopped is asked in every look, and takes nobody's turn.
 TEST_F(Pieces, WhoHasStoppedTakesNoTurnOfTheLate) {
   post();
