@@ -5,6 +5,7 @@
 
 #include "firmware/base/mutation.h"
 #include "firmware/collective/allgather/allgather.h"
+#include "firmware/collective/allgather/broadcast_all_answers.h"
 #include "firmware/collective/allgather/broadcast_all_blocks.h"
 #include "firmware/collective/allgather/broadcast_all_questions.h"
 #include "firmware/collective/allgather/broadcast_all_repair.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What becomes of a question for blocks of an all-to-all broadcast: the nearest copy is sent again,
-// or the question goes on to the parent. docs/decisions/0026
+// Blocks of an all-to-all broadcast that are sent again: the nearest copy, and what is owed to
+// those who asked. docs/decisions/0026
 #pragma once
 
 #include "firmware/operation/algorithm.h"
@@ -11,10 +11,12 @@ namespace peal::broadcast_all {
 // card read it? Until the operation is over it is the card's; and where nothing more is to come the
 // end is not put off for those who ask.
 bool reads_result(const Scope& scope);
+// Is no block of the piece on its way there?
+bool has_landed(const Operation& operation, const Piece& piece);
+// Sends the origin's block to the child that asked, if this card has it and may. False if not.
+bool repair_block(const Scope& scope, uint32_t number, Rank origin, const peal_peer_address& child);
 // Sends what is owed and has landed meanwhile to the children that asked for it. What cannot be
 // sent now (no packet, too many repairs) is tried again.
 void settle_landed(const Scope& scope);
-// Of AlgorithmFunctions.
-peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack);
 
 }  // namespace peal::broadcast_all
