@@ -465,7 +465,7 @@ template <const char* name, auto describe, typename... Arguments>
 struct StartParts<name, describe, PartsCall (*)(const peal_group&, Arguments...)> {
   [[gnu::always_inline]] static peal_error start(peal_group* group, Arguments... arguments,
                                                  peal_request** request) {
-    if (group == nullptr || !group->context->guard.seems_own() || !group->context->mutex.try_lock())
+    if (group == nullptr || !group->context->owner.seems_own() || !group->context->mutex.try_lock())
         [[unlikely]]
       return start_as_any(group, arguments..., request);
     PartTables::Table* const table = known_table(*group, describe(*group, arguments...));

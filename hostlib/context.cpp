@@ -81,7 +81,7 @@ void stop_watcher(peal_context& context) {
 }
 
 void close_context(peal_context* context) {
-  if (context->guard.inherited()) {
+  if (context->owner.inherited()) {
     // Its threads, locks and mappings are the parent's or were never copied, so the rest stays.
     context->guard.give_up();
     return;
@@ -152,7 +152,7 @@ extern "C" peal_error peal_card_query(peal_context* context, peal_card_info* inf
   whole.channels = device.channels;
   whole.parked_max = device.parked_max;
   whole.mtu_bytes = device.mtu_bytes;
-  whole.ring_entries = static_cast<uint32_t>(context->requests.size());
+  whole.ring_entries = peal::host::request_count(*context);
   whole.dead_timeout_us = device.dead_timeout_us;
   whole.channel_bytes = device.channel_bytes;
   whole.geometry = device.geometry;

@@ -80,15 +80,14 @@ pid_t current_process() {
   return process;
 }
 
-ForkGuard::ForkGuard(Leave leave, void* object)
-    : owner_(current_process()),
-      process_(wiped_page() != nullptr ? wiped_page() : &kNoProcess),
-      leave_(leave),
-      object_(object) {
+OwnerProcess::OwnerProcess()
+    : current_(wiped_page() != nullptr ? wiped_page() : &kNoProcess), id_(current_process()) {}
+
+bool OwnerProcess::is_own() const { return current_ == &kNoProcess && id_ == current_process(); }
+
+ForkGuard::ForkGuard(Leave leave, void* object) : leave_(leave), object_(object) {
   ForkGuards::all().add(*this);
 }
-
-bool ForkGuard::is_own() const { return process_ == &kNoProcess && owner_ == current_process(); }
 
 ForkGuard::~ForkGuard() { ForkGuards::all().remove(*this); }
 

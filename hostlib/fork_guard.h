@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a child of fork() inherits and must not use: a context's registrations mean its parent's
 // memory, its rings have one writer, and a connection that the child holds open hides the parent's
-// death. So whoever owns such a thing keeps a guard: in a child it says inherited(), and there the
-// owner's descriptors are closed at once.
+// death. So whoever has such a thing notes the process that owns it, which says inherited() in a
+// child, and keeps a guard, by which its descriptors are closed there at once.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +11,29 @@ namespace peal::host {
 
 // The calling process.
 pid_t current_process();
+
+// The process that something was made in. (Apart from the guard: every call asks, and finds it on
+// the cache line where its other things are.)
+class OwnerProcess {
+ public:
+  OwnerProcess();
+
+  // For the price of a load: the process stands in a page that the kernel wipes in every child,
+  // however it was forked.
+  [[nodiscard]] bool inherited() const { return !seems_own() && !is_own(); }
+  // False where it is inherited, and where this kernel cannot wipe pages: inherited() says which.
+  [[nodiscard]] bool seems_own() const {
+    return id_ == __atomic_load_n(current_, __ATOMIC_RELAXED);
+  }
+  [[nodiscard]] pid_t id() const { return id_; }
+
+ private:
+  // Asks the kernel where its pages do not say.
+  [[nodiscard, gnu::cold]] bool is_own() const;
+
+  const pid_t* current_;  // of no process where this kernel cannot wipe pages
+  pid_t id_;
+};
 
 class ForkGuard {
  public:
@@ -23,24 +46,11 @@ class ForkGuard {
   ForkGuard& operator=(const ForkGuard&) = delete;
   ~ForkGuard();
 
-  // For the price of a load: the process stands in a page that the kernel wipes in every child,
-  // however it was forked.
-  [[nodiscard]] bool inherited() const { return !seems_own() && !is_own(); }
-  // False where it is inherited, and where this kernel cannot wipe pages: inherited() says which.
-  [[nodiscard]] bool seems_own() const {
-    return owner_ == __atomic_load_n(process_, __ATOMIC_RELAXED);
-  }
-  [[nodiscard]] pid_t owner() const { return owner_; }
   void give_up() const { leave_(object_); }
 
  private:
   friend struct ForkGuards;
 
-  // Asks the kernel where its pages do not say.
-  [[nodiscard, gnu::cold]] bool is_own() const;
-
-  pid_t owner_;
-  const pid_t* process_;  // of no process where this kernel cannot wipe pages
   Leave leave_;
   void* object_;
   ForkGuard* next_ = nullptr;

@@ -242,7 +242,7 @@ peal_error begin_group(peal_context& context, uint32_t rank, uint32_t size,
   builder->records.resize(size);
   note(*builder, prepare(*builder, source));
   *result = builder.get();
-  if (context.guard.inherited()) {  // its lock and lists are the parent's
+  if (context.owner.inherited()) {  // its lock and lists are the parent's
     (void)builder.release();
     return PEAL_OK;
   }
@@ -260,7 +260,7 @@ namespace {
 // Out of its context's hands.
 std::unique_ptr<peal_group_builder> take_builder(peal_group_builder* builder) {
   peal_context& context = *builder->context;
-  if (!context.guard.inherited()) {
+  if (!context.owner.inherited()) {
     const std::lock_guard guard(context.mutex);
     for (auto& each : context.builders) {
       if (each.get() == builder) (void)each.release();
@@ -272,7 +272,7 @@ std::unique_ptr<peal_group_builder> take_builder(peal_group_builder* builder) {
 
 // A group that does not come to be gives its member back.
 void give_back(peal_group_builder& builder) {
-  if (!builder.context->guard.inherited()) {
+  if (!builder.context->owner.inherited()) {
     if (builder.reserved) {
       (void)abandon_group(*builder.context->transport, builder.group->member);
     }
@@ -499,7 +499,7 @@ extern "C" uint32_t peal_group_size(const peal_group* group) {
 }
 
 extern "C" int peal_group_failed_rank(peal_group* group) {
-  if (group == nullptr || group->context->guard.inherited()) return -1;
+  if (group == nullptr || group->context->owner.inherited()) return -1;
   const std::lock_guard guard(group->context->mutex);
   return group->failed_rank == PEAL_NO_RANK ? -1 : static_cast<int>(group->failed_rank);
 }

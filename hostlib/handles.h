@@ -123,26 +123,28 @@ struct peal_memory {
   uint32_t key;
 };
 
-// What every operation touches lies side by side, at the beginning: behind work that takes longer
-// than the caches remember, each line costs a miss.
+// What every operation touches lies side by side, on the first two cache lines: behind work that
+// takes longer than the caches remember, each line costs a miss. docs/decisions/0059
 struct alignas(64) peal_context {
   peal::host::Mutex mutex;
   peal_error broken = PEAL_OK;  // CARD_GONE or CARD_ANSWER, for good
   peal_host_ring ring = {};
+
+  peal::host::OwnerProcess owner;
   // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,
   // which brings a request of its own.
-  std::vector<peal_request> requests;
+  std::unique_ptr<peal_request[]> requests;
   peal_request* free_requests = nullptr;  // a list; the last that was freed is the next
-  // For looks without the lock: how far the completions were taken, and when a test last took it.
+  // For looks without the lock: how far the completions were taken.
   std::atomic<uint64_t> completions_taken = 0;
-  std::atomic<uint64_t> tested_ticks = 0;
   // Ever. As many were posted as the ring's tail says.
   uint64_t completed = 0;
   uint64_t card_ns = 0;
-  peal::host::Liveness liveness;
-  bool sleeper = false;                       // a thread sleeps in the transport, one at most
-  std::vector<peal_program*> ended_programs;  // of requests that are gone
+  bool sleeper = false;         // a thread sleeps in the transport, one at most
+  bool programs_ended = false;  // some are in ended_programs
 
+  std::atomic<uint64_t> tested_ticks = 0;     // when a test last took the lock
+  std::vector<peal_program*> ended_programs;  // of requests that are gone
   std::unique_ptr<peal::host::Transport> transport;
   peal::host::MemoryMap memory;
   peal::host::RegistrationCache cache;  // of what operations register by themselves
@@ -162,6 +164,8 @@ struct alignas(64) peal_context {
   uint64_t sleeps = 0;
 
   uint64_t next_look_ns = 0;  // at the connection
+  peal::host::Liveness liveness;
+  uint64_t completed_before = 0;  // the last look
   peal::host::WaitHabit habit;
   std::condition_variable_any woken;  // of threads that wait while another one sleeps
 
@@ -186,11 +190,17 @@ namespace peal::host {
 // FORKED in a child of the process that opened the context. Before the lock: in a child nobody may
 // ever give it back.
 inline peal_error check_owner(const peal_context& context, const char* call) {
-  if (!context.guard.inherited()) [[likely]]
+  if (!context.owner.inherited()) [[likely]]
     return PEAL_OK;
   return fail(PEAL_ERR_FORKED,
               "%s: its context was opened by process %d, of which this is a child: open another",
-              call, static_cast<int>(context.guard.owner()));
+              call, static_cast<int>(context.owner.id()));
+}
+
+// Its request is gone; forget_ended_programs() gives it back to the card.
+inline void note_ended(peal_context& context, peal_program* program) {
+  context.ended_programs.push_back(program);
+  context.programs_ended = true;
 }
 
 // Changes whenever memory that an operation found may be found no more.

@@ -25,6 +25,7 @@ struct peal_oob {
   bool failed = false;
   std::unique_ptr<peal::host::OobServer> server;
   std::thread server_thread;
+  peal::host::OwnerProcess owner;
   peal::host::ForkGuard guard{[](void* oob) { static_cast<peal_oob*>(oob)->leave_to_parent(); },
                               this};
 
@@ -203,9 +204,9 @@ peal_error exchange(peal_oob& oob, const void* send, void* receive, size_t bytes
     return fail(PEAL_ERR_INVALID_ARGUMENT, "out-of-band block of %zu bytes, the limit is %u", bytes,
                 PEAL_OOB_BLOCK_BYTES_MAX);
   }
-  if (oob.guard.inherited()) {
+  if (oob.owner.inherited()) {
     return fail(PEAL_ERR_FORKED, "the out-of-band connection is that of process %d, the parent",
-                static_cast<int>(oob.guard.owner()));
+                static_cast<int>(oob.owner.id()));
   }
   if (oob.failed) return fail(PEAL_ERR_OUT_OF_BAND, "an earlier round failed");
   oob.failed = true;  // until it has worked
@@ -263,7 +264,7 @@ extern "C" int peal_oob_exchange(void* oob, const void* send, void* receive, siz
 
 extern "C" void peal_oob_close(peal_oob* oob) {
   // A child's copy has a thread that was never copied; only the parent can end it.
-  if (oob != nullptr && oob->guard.inherited()) return;
+  if (oob != nullptr && oob->owner.inherited()) return;
   delete oob;
 }
 

@@ -289,7 +289,7 @@ peal_error agree_on_places(CardExchange& exchange, uint32_t ranks, peal_error ow
 void give_up(peal_context& context, const Persistent& persistent) {
   const Lock lock(context.mutex);
   for (peal_program* program : persistent.programs)
-    if (program != nullptr) context.ended_programs.push_back(program);
+    if (program != nullptr) note_ended(context, program);
 }
 
 }  // namespace

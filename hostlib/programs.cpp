@@ -371,6 +371,7 @@ void forget_ended_programs(peal_context& context) {
     delete program;
     return true;
   });
+  context.programs_ended = !context.ended_programs.empty();
 }
 
 void delete_program(peal_program* program) { delete program; }

@@ -158,12 +158,12 @@ extern "C" peal_error peal_test(peal_request* request, int* done) {
   return peal::host::test_locked(request, done);
 }
 
-extern "C" peal_error peal_wait(peal_request* request) {
+extern "C" [[gnu::hot]] peal_error peal_wait(peal_request* request) {
   if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait: request is null");
   peal_context& context = *request->context;
   return guarded(context, "peal_wait", [&] {
     Lock lock(context.mutex);
-    peal::host::drain(context);
+    peal::host::drain(context, request);
     if (request->state == peal_request::State::kPending) {
       peal::host::wait_done(context, *request, peal::host::kForever, lock);
     }
@@ -220,7 +220,7 @@ extern "C" peal_error peal_wait_all(peal_request* const* requests, size_t count)
   });
 }
 
-extern "C" peal_error peal_request_free(peal_request* request) {
+extern "C" [[gnu::hot]] peal_error peal_request_free(peal_request* request) {
   if (request == nullptr) return PEAL_OK;
   peal_context& context = *request->context;
   return guarded(context, "peal_request_free", [&] {
@@ -232,7 +232,7 @@ extern "C" peal_error peal_request_free(peal_request* request) {
       request->detached = true;
     } else {
       peal::host::let_go(*request);
-      if (!context.ended_programs.empty()) [[unlikely]]
+      if (context.programs_ended) [[unlikely]]
         peal::host::forget_ended_programs(context);
     }
     return PEAL_OK;
@@ -240,19 +240,19 @@ extern "C" peal_error peal_request_free(peal_request* request) {
 }
 
 extern "C" int peal_request_failed_rank(peal_request* request) {
-  if (request == nullptr || request->context->guard.inherited()) return -1;
+  if (request == nullptr || request->context->owner.inherited()) return -1;
   const Lock lock(request->context->mutex);
   return request->failed_rank == PEAL_NO_RANK ? -1 : static_cast<int>(request->failed_rank);
 }
 
 extern "C" uint64_t peal_request_card_ns(peal_request* request) {
-  if (request == nullptr || request->context->guard.inherited()) return 0;
+  if (request == nullptr || request->context->owner.inherited()) return 0;
   const Lock lock(request->context->mutex);
   return request->card_ns;
 }
 
 extern "C" uint64_t peal_request_bytes(peal_request* request) {
-  if (request == nullptr || request->context->guard.inherited()) return 0;
+  if (request == nullptr || request->context->owner.inherited()) return 0;
   const Lock lock(request->context->mutex);
   const bool counts =
       request->state == peal_request::State::kDone && peal::host::is_point_to_point(*request);
@@ -260,7 +260,7 @@ extern "C" uint64_t peal_request_bytes(peal_request* request) {
 }
 
 extern "C" uint64_t peal_request_tag(peal_request* request) {
-  if (request == nullptr || request->context->guard.inherited()) return 0;
+  if (request == nullptr || request->context->owner.inherited()) return 0;
   const Lock lock(request->context->mutex);
   if (!peal::host::is_point_to_point(*request)) return 0;
   return request->any_tag ? PEAL_ANY_TAG : request->sequence;

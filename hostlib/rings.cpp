@@ -47,7 +47,6 @@ inline void end_request(peal_request& request, peal_error result, uint32_t faile
   }
   peal_context& context = *request.context;
   context.completed++;
-  if (context.completed == context.ring.submission_tail) context.liveness.forget();
   if (result != PEAL_OK) context.failed++;
   if (request.detached) end_detached(request, group);
 }
@@ -62,7 +61,7 @@ inline void end_request(peal_request& request, peal_error result, uint32_t faile
 
 peal_request* find_request(peal_context& context, uint64_t cookie) {
   const auto index = static_cast<uint32_t>(cookie);
-  if (index < context.requests.size()) return &context.requests[index];
+  if (index < request_count(context)) return &context.requests[index];
   if ((index & kDestroyBit) == 0) return nullptr;
   for (const auto& group : context.groups) {
     if (group->destroy_request.index == index) return &group->destroy_request;
@@ -126,8 +125,8 @@ uint64_t now_ns() {
 void start_rings(peal_context& context) {
   const Window& window = context.transport->window();
   peal_host_ring_init(&context.ring, window.base, window.entries);
-  const uint32_t requests = window.entries - 1;
-  context.requests = std::vector<peal_request>(requests);
+  const uint32_t requests = request_count(context);
+  context.requests = std::make_unique<peal_request[]>(requests);
   for (uint32_t i = requests; i-- > 0;) {
     peal_request& request = context.requests[i];
     request.context = &context;
@@ -174,8 +173,8 @@ peal_error submit_message(peal_group& group, Posting& entry, peal_request** requ
 
 peal_error fail_no_request(const peal_context& context) {
   return fail(PEAL_ERR_TOO_MANY,
-              "%zu requests of this context are not freed yet, as many as it may have",
-              context.requests.size());
+              "%u requests of this context are not freed yet, as many as it may have",
+              request_count(context));
 }
 
 peal_error refuse_full_ring(const peal_context& context) {
@@ -203,7 +202,7 @@ bool leave_group(peal_request& request) {
   if (persistent.programs[0] != nullptr) {
     // Whoever drains the ring does not wait for the card: forget_ended_programs() does.
     for (peal_program*& program : persistent.programs) {
-      if (program != nullptr) context.ended_programs.push_back(program);
+      if (program != nullptr) note_ended(context, program);
       program = nullptr;
     }
     if (--group.users > 0) return false;
@@ -269,10 +268,12 @@ bool ring_has_place(const peal_context& context) {
   return ring.submission_tail - head < ring.entries;
 }
 
-bool drain(peal_context& context) {
+bool drain(peal_context& context, const peal_request* until) {
   peal_completion entry;
   bool any = false;
-  while (context.broken == PEAL_OK && peal_host_ring_poll(&context.ring, &entry) != 0) {
+  while (context.broken == PEAL_OK &&
+         (until == nullptr || until->state == peal_request::State::kPending) &&
+         peal_host_ring_poll(&context.ring, &entry) != 0) {
     any = true;
     if (!accept_completion(context, entry)) break_context(context, PEAL_ERR_CARD_ANSWER);
   }
@@ -291,7 +292,7 @@ void note_test(peal_context& context) {
 void break_context(peal_context& context, peal_error error) {
   if (context.broken != PEAL_OK) return;
   context.broken = error;
-  for (peal_request& request : context.requests) {
+  for (peal_request& request : requests_of(context)) {
     if (request.state != peal_request::State::kPending) continue;
     if (is_point_to_point(request)) {
       end_message(request, error, PEAL_NO_RANK, 0);
@@ -309,6 +310,9 @@ void break_context(peal_context& context, peal_error error) {
 void check_card(peal_context& context, uint64_t now) {
   if (context.broken != PEAL_OK || now < context.next_look_ns) return;
   context.next_look_ns = now + kConnectionLookNs;
+  // Silence begins anew with each operation that ended: the card was there.
+  if (context.completed != context.completed_before) context.liveness.forget();
+  context.completed_before = context.completed;
   const peal_heartbeat& heartbeat = context.ring.card->heartbeat;
   const uint64_t beats = __atomic_load_n(&heartbeat.beats, __ATOMIC_RELAXED);
   const uint64_t interval_ns = uint64_t{heartbeat.heartbeat_interval_us} * 1000;

@@ -33,24 +33,25 @@ int in_child(const std::function<int()>& body) {
 
 struct Thing {
   int left = 0;
+  OwnerProcess owner;
   ForkGuard guard{[](void* thing) { static_cast<Thing*>(thing)->left++; }, this};
 };
 
 TEST(ForkGuard, ChildInherits) {
   const Thing thing;
   EXPECT_EQ(current_process(), getpid());
-  EXPECT_EQ(thing.guard.owner(), getpid());
-  EXPECT_FALSE(thing.guard.inherited());
-  EXPECT_EQ(in_child([&] { return thing.guard.seems_own() ? 1 : 0; }), 0);
+  EXPECT_EQ(thing.owner.id(), getpid());
+  EXPECT_FALSE(thing.owner.inherited());
+  EXPECT_EQ(in_child([&] { return thing.owner.seems_own() ? 1 : 0; }), 0);
   EXPECT_EQ(in_child([&] {
               const Thing own;
-              const bool good = current_process() == getpid() && thing.guard.inherited() &&
-                                !own.guard.inherited();
+              const bool good = current_process() == getpid() && thing.owner.inherited() &&
+                                !own.owner.inherited();
               // And so for its own child.
-              return good && in_child([&] { return own.guard.inherited() ? 0 : 1; }) == 0 ? 0 : 1;
+              return good && in_child([&] { return own.owner.inherited() ? 0 : 1; }) == 0 ? 0 : 1;
             }),
             0);
-  EXPECT_FALSE(thing.guard.inherited());
+  EXPECT_FALSE(thing.owner.inherited());
 }
 
 TEST(ForkGuard, ForkedBehindTheLibrarysBack) {
@@ -58,7 +59,7 @@ TEST(ForkGuard, ForkedBehindTheLibrarysBack) {
   const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0));
   if (child == 0) {
     // No handler of fork() ran.
-    _exit(thing.left == 0 && thing.guard.inherited() ? 0 : 1);
+    _exit(thing.left == 0 && thing.owner.inherited() ? 0 : 1);
   }
   EXPECT_EQ(status_of(child), 0);
 }

@@ -353,6 +353,38 @@ TEST_F(Rings, SilenceCountsFromWhenSomethingIsPending) {
   EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_GONE);
 }
 
+// Behind work that takes longer than the caches remember each line costs a miss.
+TEST_F(Rings, WhatEveryOperationTouchesLiesOnTwoLines) {
+  const auto* first = reinterpret_cast<const uint8_t*>(context);
+  const auto ends = [&](const auto& member) {
+    return reinterpret_cast<const uint8_t*>(&member) + sizeof(member) - first;
+  };
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(context) % 64, 0u);
+  EXPECT_LE(ends(context->ring), 64);
+  EXPECT_LE(ends(context->owner), 128);
+  EXPECT_LE(ends(context->requests), 128);
+  EXPECT_LE(ends(context->free_requests), 128);
+  EXPECT_LE(ends(context->completions_taken), 128);
+  EXPECT_LE(ends(context->completed), 128);
+  EXPECT_LE(ends(context->card_ns), 128);
+  EXPECT_LE(ends(context->sleeper), 128);
+  EXPECT_LE(ends(context->programs_ended), 128);
+}
+
+TEST_F(Rings, AWaitTakesNoMoreThanItsOwn) {
+  peal_request* first = post();
+  peal_request* second = post();
+  peal_request* third = post();
+  for (int i = 0; i < 3; i++) card.complete(take());
+  EXPECT_EQ(peal_wait(second), PEAL_OK);
+  EXPECT_EQ(context->ring.completion_head, 2u) << "what is before it comes first";
+  EXPECT_EQ(peal_wait(first), PEAL_OK);
+  EXPECT_EQ(context->ring.completion_head, 2u) << "it was over already";
+  EXPECT_EQ(peal_wait(third), PEAL_OK);
+  EXPECT_EQ(context->ring.completion_head, 3u);
+  for (peal_request* each : {first, second, third}) EXPECT_EQ(peal_request_free(each), PEAL_OK);
+}
+
 TEST_F(Rings, CountersComeInParts) {
   std::vector<uint64_t> values(40, 0);
   size_t count = 0;
