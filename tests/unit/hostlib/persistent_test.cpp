@@ -316,6 +316,16 @@ TEST_F(Persistent, PartsAreWrittenOnce) {
   EXPECT_EQ(card.keys.size(), keys);
 }
 
+TEST_F(Persistent, TheProgramOfARequestThatIsGoneIsGivenBack) {
+  peal_request* request = barrier();
+  auto& persistent = *request->persistent;
+  ASSERT_EQ(peal_program_create(0, 1, nullptr, &persistent.programs[0]), PEAL_OK);
+  persistent.group->users = 2;  // as in a company
+  ASSERT_EQ(peal_request_free(request), PEAL_OK);
+  EXPECT_TRUE(context->ended_programs.empty());
+  EXPECT_FALSE(context->programs_ended);
+}
+
 TEST_F(Persistent, OfACardThatIsGoneNothingIsStarted) {
   peal_request* request = barrier();
   ASSERT_EQ(peal_start(request), PEAL_OK);
