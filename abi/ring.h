@@ -118,7 +118,8 @@ PEAL_RING_INLINE int peal_host_ring_submit_as(struct peal_host_ring *ring,
 	peal_ring_store_word(slot, 2, cookie);
 	peal_ring_store_others(slot, entry, peal_ring_phase(tail, ring->entries));
 	ring->submission_tail = tail + 1;
-	__atomic_store_n(&ring->host->submission_tail.value, tail + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->host->indices.completion_head, ring->completion_head, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->host->indices.submission_tail, tail + 1, __ATOMIC_RELEASE);
 	return 1;
 }
 
@@ -134,16 +135,21 @@ PEAL_RING_INLINE int peal_host_ring_card_sleeps(struct peal_host_ring *ring)
 	return __atomic_load_n(&ring->card->sleep.sleeping, __ATOMIC_RELAXED) != 0;
 }
 
-/* 1 and a copy, or 0 when nothing has completed. */
+/* 1 and a copy, or 0 when nothing has completed. The card is told how far the host has read where it may lack room for
+ * what the host waits for: with the next submission, or here where nothing is found. What is found touches nothing but
+ * its entry. */
 PEAL_RING_INLINE int peal_host_ring_poll(struct peal_host_ring *ring, struct peal_completion *entry)
 {
 	uint64_t head = ring->completion_head;
+	uint64_t *told = &ring->host->indices.completion_head;
 
 	if (!peal_ring_load_entry(&ring->completions[head & (ring->entries - 1)], entry,
-				  peal_ring_phase(head, ring->entries)))
+				  peal_ring_phase(head, ring->entries))) {
+		if (__atomic_load_n(told, __ATOMIC_RELAXED) != head)
+			__atomic_store_n(told, head, __ATOMIC_RELEASE);
 		return 0;
+	}
 	ring->completion_head = head + 1;
-	__atomic_store_n(&ring->host->completion_head.value, head + 1, __ATOMIC_RELEASE);
 	return 1;
 }
 
@@ -190,7 +196,7 @@ PEAL_RING_INLINE enum peal_ring_poll peal_card_ring_poll(struct peal_card_ring *
 							 struct peal_submission *entry)
 {
 	uint64_t head = ring->submission_head;
-	uint64_t tail = __atomic_load_n(&ring->host->submission_tail.value, __ATOMIC_ACQUIRE);
+	uint64_t tail = __atomic_load_n(&ring->host->indices.submission_tail, __ATOMIC_ACQUIRE);
 
 	if (tail == head)
 		return PEAL_RING_EMPTY;
@@ -207,7 +213,7 @@ PEAL_RING_INLINE enum peal_ring_poll peal_card_ring_poll(struct peal_card_ring *
 /* Completions that fit now; -1 when the host's index is impossible. */
 PEAL_RING_INLINE int64_t peal_card_ring_space(struct peal_card_ring *ring)
 {
-	uint64_t head = __atomic_load_n(&ring->host->completion_head.value, __ATOMIC_ACQUIRE);
+	uint64_t head = __atomic_load_n(&ring->host->indices.completion_head, __ATOMIC_ACQUIRE);
 	uint64_t used = ring->completion_tail - head;
 
 	if (used > ring->entries)

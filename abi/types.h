@@ -37,7 +37,7 @@
 #define PEAL_PAGE_BYTES 4096
 
 /* Version of everything in abi/. Bumped whenever a layout or a meaning changes. */
-#define PEAL_ABI_VERSION 8
+#define PEAL_ABI_VERSION 9
 
 #define PEAL_RANKS_MAX 65536 /* ranks themselves fit 16 bits */
 #define PEAL_PEERS_MAX 32 /* 2 * ceil(log2(PEAL_RANKS_MAX)) */

@@ -113,12 +113,20 @@ struct peal_host_line {
 	uint8_t reserved[56];
 };
 
+/* Side by side: the card reads both where it takes a submission. */
+struct peal_host_indices {
+	uint64_t submission_tail; /* free-running; the doorbell */
+	/* free-running: entries the host has consumed. Said where it matters: with each submission, and where the host
+	 * looks for a completion and finds none. */
+	uint64_t completion_head;
+	uint8_t reserved[48];
+};
+
 struct peal_host_page {
-	struct peal_host_line submission_tail; /* free-running; the doorbell */
-	struct peal_host_line completion_head; /* free-running: entries the host has consumed */
+	struct peal_host_indices indices;
 	struct peal_host_line sleeping; /* 1: the host wants an interrupt for the next completion */
 	struct peal_host_line reset_epoch; /* the epoch the host asks for */
-	uint8_t reserved[PEAL_PAGE_BYTES - 4 * PEAL_CACHE_LINE_BYTES];
+	uint8_t reserved[PEAL_PAGE_BYTES - 3 * PEAL_CACHE_LINE_BYTES];
 };
 
 #define PEAL_WINDOW_CARD_PAGE 0x0000
@@ -149,6 +157,10 @@ PEAL_CHECK_FIELD(struct peal_card_page, indices, 0x1c0, 64);
 PEAL_CHECK_FIELD(struct peal_card_page, sleep, 0x200, 64);
 PEAL_CHECK_SIZE(struct peal_card_page, PEAL_PAGE_BYTES);
 PEAL_CHECK_SIZE(struct peal_host_line, 64);
+PEAL_CHECK_SIZE(struct peal_host_indices, 64);
+PEAL_CHECK_FIELD(struct peal_host_page, indices, 0x000, 64);
+PEAL_CHECK_FIELD(struct peal_host_page, sleeping, 0x040, 64);
+PEAL_CHECK_FIELD(struct peal_host_page, reset_epoch, 0x080, 64);
 PEAL_CHECK_SIZE(struct peal_host_page, PEAL_PAGE_BYTES);
 PEAL_CHECK_SIZE(struct peal_broadcast_page, PEAL_PAGE_BYTES);
 

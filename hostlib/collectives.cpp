@@ -272,8 +272,7 @@ peal_error describe_posting(peal_group& group, const PartsCall& call, Posting* p
                                              uint64_t cookie, peal_request** request) {
   table.user = &made;
   table.cookie = cookie;
-  made.detached = request == nullptr;
-  if (request != nullptr) *request = &made;
+  hand_out(made, request);
 }
 
 // There is room.

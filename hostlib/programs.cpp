@@ -141,8 +141,7 @@ peal_error post_start(peal_program& program, uint32_t iterations, peal_request**
   program.next_iteration += iterations;
   program.started.push_back(cookie_of(made));
   context.free_requests = next;
-  made.detached = request == nullptr;
-  if (request != nullptr) *request = &made;
+  hand_out(made, request);
   return PEAL_OK;
 }
 

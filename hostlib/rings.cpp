@@ -166,8 +166,7 @@ peal_error submit_message(peal_group& group, Posting& entry, peal_request** requ
   context.free_requests = next;
   made.rank = entry.root;
   made.any_tag = (entry.flags & PEAL_SUBMIT_ANY_TAG) != 0;
-  made.detached = request == nullptr;
-  if (request != nullptr) *request = &made;
+  hand_out(made, request);
   return PEAL_OK;
 }
 

@@ -100,8 +100,16 @@ inline void wake_card(peal_context& context) {
   return true;
 }
 
-// The same for a request of the context's, which is detached where the caller wants none. There is
-// room, as check_room() said.
+// One that was free is the caller's now, or frees itself when it is done where the caller wants none.
+[[gnu::always_inline]] inline void hand_out(peal_request& made, peal_request** request) {
+  if (request != nullptr) [[likely]] {
+    *request = &made;
+  } else {
+    made.detached = true;
+  }
+}
+
+// The same for a request of the context's. There is room, as check_room() said.
 [[gnu::always_inline]] inline peal_error submit_in_room(peal_group& group, Posting& entry,
                                                         peal_request** request) {
   peal_context& context = *group.context;
@@ -111,8 +119,7 @@ inline void wake_card(peal_context& context) {
     context.free_requests = &made;
     return refuse_full_ring(context);
   }
-  made.detached = request == nullptr;
-  if (request != nullptr) *request = &made;
+  hand_out(made, request);
   return PEAL_OK;
 }
 // The same where nobody has looked yet. TOO_MANY when the group or the context has as many

@@ -43,6 +43,16 @@ void copy_numbers(size_t* copies, size_t count, const Each*... arrays) {
   return now ^ then;
 }
 
+[[gnu::always_inline]] inline bool any_differs(TwoNumbers differ) {
+#if defined(__SSE4_1__)
+  using Signed = long long __attribute__((vector_size(16)));
+  const auto bits = reinterpret_cast<Signed>(differ);
+  return __builtin_ia32_ptestz128(bits, bits) == 0;
+#else
+  return (differ[0] | differ[1]) != 0;
+#endif
+}
+
 // Whether these arrays, in the order in which they were copied, are what they were.
 template <typename... Each>
 [[nodiscard, gnu::always_inline]] inline bool all_same(size_t count, const size_t* copies,
@@ -56,8 +66,10 @@ template <typename... Each>
     ((differ |= two_differ(arrays + i, copy + 2 * twos++)), ...);
     ((differ |= two_differ(arrays + i + 2, copy + 2 * twos++)), ...);
   }
-  if ((differ[0] | differ[1]) != 0) [[unlikely]]
+  if (any_differs(differ)) [[unlikely]]
     return false;
+  if (fours == count) [[likely]]
+    return true;
   for (size_t i = fours; i < count; i++) {
     size_t array = 0;
     if (((arrays[i] != copies[copied_at(kArrays, array++, i)]) || ...)) return false;

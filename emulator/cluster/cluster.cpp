@@ -441,7 +441,7 @@ void Cluster::reset_window(uint32_t card, uint32_t context) {
 void Cluster::spoil_window(uint32_t card, uint32_t context) {
   Node::Window& window = nodes_[card]->windows[context];
   if (window.gone) return;
-  window.ring.host->submission_tail.value -= 1 + window.ring.entries;
+  window.ring.host->indices.submission_tail -= 1 + window.ring.entries;
   ring_doorbell(card);
 }
 

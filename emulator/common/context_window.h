@@ -55,7 +55,7 @@ class ContextWindow {
   [[nodiscard]] bool waits_for_room() const { return waits_for_room_ && has_news(); }
   // Whether poll() would find anything: two loads.
   [[nodiscard]] bool has_news() const {
-    return __atomic_load_n(&ring_.host->submission_tail.value, __ATOMIC_RELAXED) !=
+    return __atomic_load_n(&ring_.host->indices.submission_tail, __ATOMIC_RELAXED) !=
                ring_.submission_head ||
            __atomic_load_n(&ring_.host->reset_epoch.value, __ATOMIC_RELAXED) != reset_epoch_;
   }

@@ -282,7 +282,7 @@ class AdminFuzz {
     if (window() == nullptr) return;
     peal_host_ring ring{};
     peal_host_ring_init(&ring, window(), emulator::kRingEntries);
-    ring.submission_tail = ring.host->submission_tail.value;
+    ring.submission_tail = ring.host->indices.submission_tail;
     peal_submission entry{};
     entry.operation = PEAL_OPERATION_ALLGATHER;
     entry.algorithm = static_cast<uint8_t>(2 + input_.byte() % 2);
@@ -294,7 +294,7 @@ class AdminFuzz {
     entry.send_key = entry.receive_key = key_;
     if (input_.byte() % 4 == 0) input_.spoil(&entry, sizeof(entry));
     (void)peal_host_ring_submit(&ring, &entry);
-    ring.host->completion_head.value += input_.byte() % 2;
+    ring.host->indices.completion_head += input_.byte() % 2;
   }
 
   // Anywhere but the card's own page.

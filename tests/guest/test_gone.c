@@ -68,7 +68,7 @@ static void old_window_is_blank(struct device* old) {
     struct peal_ioctl_info info = {.header = HEADER(peal_ioctl_info)};
 
     CHECK_EQ(others[i].window[PAGE + 2000], 42);
-    CHECK_EQ(others[i].ring.host->submission_tail.value, 0);
+    CHECK_EQ(others[i].ring.host->indices.submission_tail, 0);
     CHECK_EQ(ioctl(others[i].fd, PEAL_IOCTL_INFO, &info), 0);
     device_close(&others[i]);
   }

@@ -121,7 +121,7 @@ static void try_wild_tail(struct rank* healthy) {
   uint8_t byte;
 
   device_open(&wild);
-  __atomic_store_n(&wild.ring.host->submission_tail.value, 1ull << 40, __ATOMIC_RELEASE);
+  __atomic_store_n(&wild.ring.host->indices.submission_tail, 1ull << 40, __ATOMIC_RELEASE);
   device_doorbell(&wild);
   /* The card ends the context: commands for it fail, that of others do not. */
   do {

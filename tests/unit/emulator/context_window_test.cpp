@@ -70,7 +70,7 @@ TEST_F(ContextWindowTest, CardPageDescribesItself) {
 
 // The provider's memory was full of another client's bytes.
 TEST_F(ContextWindowTest, RingsBeginEmpty) {
-  EXPECT_EQ(ring_.host->submission_tail.value, 0u);
+  EXPECT_EQ(ring_.host->indices.submission_tail, 0u);
   peal_completion completion;
   EXPECT_FALSE(peal_host_ring_poll(&ring_, &completion));
   card_.run();
@@ -113,13 +113,34 @@ TEST_F(ContextWindowTest, TakesNoMoreThanCompletionsFit) {
     ASSERT_TRUE(peal_host_ring_poll(&ring_, &completion));
     EXPECT_EQ(completion.cookie, i);
   }
+  submit_refused(1010);  // The card hears of these five with it.
   card_.run();
   EXPECT_EQ(ring_.card->indices.submission_head, kRingEntries + 5);
+  peal_completion completion;
+  while (peal_host_ring_poll(&ring_, &completion)) {
+  }
+  card_.run();  // And of the others, because nothing is left.
+  EXPECT_EQ(ring_.card->indices.submission_head, kRingEntries + 11);
   EXPECT_TRUE(card_.admin().is_open(context_));
 }
 
+// A host may have a ring's worth under way, whatever it has read and not told.
+TEST_F(ContextWindowTest, WhatWasReadBeforeLeavesRoomForAFullRing) {
+  constexpr uint64_t kBefore = kRingEntries - 1;
+  for (uint64_t i = 0; i < kBefore; i++) submit_refused(i);
+  card_.run();
+  for (uint64_t i = 0; i < kBefore; i++) {
+    peal_completion completion;
+    ASSERT_TRUE(peal_host_ring_poll(&ring_, &completion));
+  }
+  EXPECT_EQ(ring_.host->indices.completion_head, 0u);
+  for (uint64_t i = 0; i < kRingEntries; i++) submit_refused(1000 + i);
+  card_.run();
+  EXPECT_EQ(ring_.card->indices.submission_head, kBefore + kRingEntries);
+}
+
 TEST_F(ContextWindowTest, EntryWithoutItsPhaseIsNotThereYet) {
-  __atomic_store_n(&ring_.host->submission_tail.value, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&ring_.host->indices.submission_tail, 1, __ATOMIC_RELEASE);
   EXPECT_FALSE(card_.windows().poll(16, card_.now));
   // Nor does the card look again and again: whoever writes it rings the doorbell.
   EXPECT_FALSE(card_.windows().has_blocked());
@@ -133,7 +154,7 @@ TEST_F(ContextWindowTest, EntryWithoutItsPhaseIsNotThereYet) {
 TEST_F(ContextWindowTest, WildTailEndsTheContext) {
   for (const uint64_t wild : {uint64_t{kRingEntries} + 1, ~uint64_t{0}}) {
     SCOPED_TRACE(wild);
-    ring_.host->submission_tail.value = wild;
+    ring_.host->indices.submission_tail = wild;
     card_.run();
     EXPECT_EQ(ring_.card->indices.faults, 1u);
     EXPECT_FALSE(card_.admin().is_open(context_));
@@ -145,7 +166,7 @@ TEST_F(ContextWindowTest, WildTailEndsTheContext) {
 }
 
 TEST_F(ContextWindowTest, WildHeadEndsTheContext) {
-  ring_.host->completion_head.value = 1;  // more than was ever completed
+  ring_.host->indices.completion_head = 1;  // more than was ever completed
   submit_refused(1);
   card_.run();
   EXPECT_EQ(ring_.card->indices.faults, 1u);

@@ -90,7 +90,7 @@ TEST_F(MappedWindowsTest, AWindowThatRunsWildIsToldOfOnceAndTheOthersAreServed) 
   const ContextId first = open();
   const ContextId second = open();
   const ContextId third = open();
-  rings_[first].host->submission_tail.value = kRingEntries + 1;
+  rings_[first].host->indices.submission_tail = kRingEntries + 1;
   submit(second, 1);
   submit(third, 1);
   EXPECT_TRUE(windows_.poll(16, 7));

@@ -96,7 +96,7 @@ TEST_F(PciMailboxTest, MalformedCommandsAreRefusedByName) {
 TEST_F(PciMailboxTest, AWindowThatEndsStaysItsOwners) {
   auto& window =
       *reinterpret_cast<peal_host_page*>(guest->at(PEAL_PCI_WINDOWS + PEAL_WINDOW_HOST_PAGE));
-  __atomic_store_n(&window.submission_tail.value, uint64_t{1} << 40, __ATOMIC_RELEASE);
+  __atomic_store_n(&window.indices.submission_tail, uint64_t{1} << 40, __ATOMIC_RELEASE);
   loop.lone.run();
   EXPECT_EQ(loop.lone.admin().open_contexts(), 0u);
   EXPECT_EQ(ask(*guest, PEAL_ADMIN_READ_COUNTERS), "CLOSED admin");

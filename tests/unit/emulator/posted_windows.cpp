@@ -78,8 +78,8 @@ bool PostedWindows::look_at_page(ContextId context, TimeNs now) {
   Slot& slot = slots_[context];
   slot.round = Round::kIdle;
   if (slot.page.reset_epoch.value != 0) return ended(context, WindowEnd::kReset, now);
-  const uint64_t waiting = slot.page.submission_tail.value - slot.head;
-  const uint64_t unread = slot.tail - slot.page.completion_head.value;
+  const uint64_t waiting = slot.page.indices.submission_tail - slot.head;
+  const uint64_t unread = slot.tail - slot.page.indices.completion_head;
   if (waiting > kRingEntries || unread > kRingEntries)
     return ended(context, WindowEnd::kWildIndex, now);
   if (waiting == 0 || kRingEntries - unread <= card_outstanding(card_, context)) return false;

@@ -141,7 +141,7 @@ TEST_F(PostedWindowsTest, AResetIsAcknowledgedBeforeTheMemoryGoes) {
 }
 
 TEST_F(PostedWindowsTest, AWildIndexEndsTheContext) {
-  ring_.host->submission_tail.value = kRingEntries + 1;
+  ring_.host->indices.submission_tail = kRingEntries + 1;
   run();
   EXPECT_EQ(ended_, std::vector<EndReason>{EndReason::kWildIndex});
   EXPECT_EQ(gone_, std::vector<ContextId>{context_});

@@ -385,6 +385,20 @@ TEST_F(Rings, AWaitTakesNoMoreThanItsOwn) {
   for (peal_request* each : {first, second, third}) EXPECT_EQ(peal_request_free(each), PEAL_OK);
 }
 
+TEST_F(Rings, TheCardHearsHowFarWasReadWithTheNextPost) {
+  const uint64_t& told = context->ring.host->indices.completion_head;
+  peal_request* first = post();
+  card.complete(take());
+  EXPECT_EQ(peal_wait(first), PEAL_OK);
+  EXPECT_EQ(peal_request_free(first), PEAL_OK);
+  EXPECT_EQ(told, 0u) << "a line and a page less to touch";
+  peal_request* second = post();
+  EXPECT_EQ(told, 1u);
+  card.complete(take());
+  EXPECT_EQ(peal_wait(second), PEAL_OK);
+  EXPECT_EQ(peal_request_free(second), PEAL_OK);
+}
+
 TEST_F(Rings, CountersComeInParts) {
   std::vector<uint64_t> values(40, 0);
   size_t count = 0;

@@ -72,8 +72,8 @@ TEST_F(Ring, IndicesPassTwoToThe64) {
   window.host.completion_head = start;
   window.card.completion_tail = start;
   window.card.card->indices.submission_head = start;
-  window.host.host->submission_tail.value = start;
-  window.host.host->completion_head.value = start;
+  window.host.host->indices.submission_tail = start;
+  window.host.host->indices.completion_head = start;
   for (uint64_t number = 0; number < 3 * kEntries; number++) {
     ASSERT_TRUE(submit(number));
     ASSERT_EQ(take(), number);
@@ -99,12 +99,33 @@ TEST_F(Ring, CompletionsComeBackInOrderAndSpaceIsCounted) {
       ASSERT_EQ(peal_host_ring_poll(&window.host, &seen), 1);
       EXPECT_TRUE(same_entry(seen, numbered_completion(number + i)));
     }
+    peal_completion none{};
+    ASSERT_EQ(peal_host_ring_poll(&window.host, &none), 0);
   }
+}
+
+// What is found touches nothing but its entry; the card hears of it when it may matter.
+TEST_F(Ring, WhatWasReadIsToldWithTheNextSubmissionOrWhereNothingIsFound) {
+  for (uint64_t number = 0; number < 3; number++) {
+    const peal_completion entry = numbered_completion(number);
+    peal_card_ring_complete(&window.card, &entry);
+  }
+  peal_completion seen{};
+  ASSERT_EQ(peal_host_ring_poll(&window.host, &seen), 1);
+  ASSERT_EQ(peal_host_ring_poll(&window.host, &seen), 1);
+  EXPECT_EQ(window.host_page()->indices.completion_head, 0u);
+  EXPECT_EQ(peal_card_ring_space(&window.card), kEntries - 3);
+  ASSERT_TRUE(submit(0));
+  EXPECT_EQ(peal_card_ring_space(&window.card), kEntries - 1);
+  ASSERT_EQ(peal_host_ring_poll(&window.host, &seen), 1);
+  EXPECT_EQ(peal_card_ring_space(&window.card), kEntries - 1);
+  ASSERT_EQ(peal_host_ring_poll(&window.host, &seen), 0);
+  EXPECT_EQ(peal_card_ring_space(&window.card), kEntries);
 }
 
 // A reader by RDMA may see the tail before the entry: the phase byte is the proof.
 TEST_F(Ring, TailWithoutEntryIsNotBelieved) {
-  window.host_page()->submission_tail.value = 1;
+  window.host_page()->indices.submission_tail = 1;
   EXPECT_EQ(poll(), PEAL_RING_EMPTY);
   EXPECT_EQ(window.card_head(), 0u);
   const peal_submission entry = numbered_submission(0);
@@ -115,25 +136,25 @@ TEST_F(Ring, TailWithoutEntryIsNotBelieved) {
 TEST_F(Ring, EntryOfThePassBeforeIsNotTakenTwice) {
   for (uint64_t number = 0; number < kEntries; number++) ASSERT_TRUE(submit(number));
   for (uint64_t number = 0; number < kEntries; number++) ASSERT_EQ(take(), number);
-  window.host_page()->submission_tail.value = kEntries + 1;  // but slot 0 still holds entry 0
+  window.host_page()->indices.submission_tail = kEntries + 1;  // but slot 0 still holds entry 0
   EXPECT_EQ(poll(), PEAL_RING_EMPTY);
 }
 
 TEST_F(Ring, TailTooFarAheadIsWildAndChangesNothing) {
   ASSERT_TRUE(submit(0));
-  window.host_page()->submission_tail.value = kEntries + 1;
+  window.host_page()->indices.submission_tail = kEntries + 1;
   EXPECT_EQ(poll(), PEAL_RING_WILD);
   EXPECT_EQ(window.card_head(), 0u);
-  window.host_page()->submission_tail.value = kEntries;  // exactly full is not wild
+  window.host_page()->indices.submission_tail = kEntries;  // exactly full is not wild
   EXPECT_EQ(take(), 0u);
 }
 
 TEST_F(Ring, TailGoingBackIsWild) {
   ASSERT_TRUE(submit(0));
   ASSERT_EQ(take(), 0u);
-  window.host_page()->submission_tail.value = 0;
+  window.host_page()->indices.submission_tail = 0;
   EXPECT_EQ(poll(), PEAL_RING_WILD);
-  window.host_page()->submission_tail.value = ~uint64_t{0};
+  window.host_page()->indices.submission_tail = ~uint64_t{0};
   EXPECT_EQ(poll(), PEAL_RING_WILD);
   EXPECT_EQ(window.card_head(), 1u);
 }
@@ -141,11 +162,11 @@ TEST_F(Ring, TailGoingBackIsWild) {
 TEST_F(Ring, CompletionHeadRunningWildIsSeen) {
   const peal_completion entry = numbered_completion(0);
   peal_card_ring_complete(&window.card, &entry);
-  window.host_page()->completion_head.value = 2;  // consumed more than was written
+  window.host_page()->indices.completion_head = 2;  // consumed more than was written
   EXPECT_EQ(peal_card_ring_space(&window.card), -1);
-  window.host_page()->completion_head.value = ~uint64_t{0} - kEntries;
+  window.host_page()->indices.completion_head = ~uint64_t{0} - kEntries;
   EXPECT_EQ(peal_card_ring_space(&window.card), -1);
-  window.host_page()->completion_head.value = 1;
+  window.host_page()->indices.completion_head = 1;
   EXPECT_EQ(peal_card_ring_space(&window.card), kEntries);
 }
 

@@ -232,7 +232,7 @@ TEST_P(RingThreads, ScribblingHostOnlyProducesEntriesOrWild) {
       random ^= random << 13;
       random ^= random >> 7;
       random ^= random << 17;
-      uint64_t* tail = &window.host_page()->submission_tail.value;
+      uint64_t* tail = &window.host_page()->indices.submission_tail;
       switch (random % 4) {
         case 0:
           __atomic_store_n(tail, random, __ATOMIC_RELAXED);
@@ -242,7 +242,7 @@ TEST_P(RingThreads, ScribblingHostOnlyProducesEntriesOrWild) {
                            __ATOMIC_RELAXED);
           break;
         case 2:
-          __atomic_store_n(&window.host_page()->completion_head.value, random, __ATOMIC_RELAXED);
+          __atomic_store_n(&window.host_page()->indices.completion_head, random, __ATOMIC_RELAXED);
           break;
         default: {
           const peal_submission entry = numbered_submission(random);
