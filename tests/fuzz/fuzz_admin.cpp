@@ -283,6 +283,7 @@ class AdminFuzz {
     peal_host_ring ring{};
     peal_host_ring_init(&ring, window(), emulator::kRingEntries);
     ring.submission_tail = ring.host->indices.submission_tail;
+    ring.completion_head = ring.host->indices.completion_head;
     peal_submission entry{};
     entry.operation = PEAL_OPERATION_ALLGATHER;
     entry.algorithm = static_cast<uint8_t>(2 + input_.byte() % 2);

@@ -166,8 +166,8 @@ TEST_F(ContextWindowTest, WildTailEndsTheContext) {
 }
 
 TEST_F(ContextWindowTest, WildHeadEndsTheContext) {
-  ring_.host->indices.completion_head = 1;  // more than was ever completed
   submit_refused(1);
+  ring_.host->indices.completion_head = 1;  // more than was ever completed
   card_.run();
   EXPECT_EQ(ring_.card->indices.faults, 1u);
   EXPECT_EQ(ring_.card->indices.submission_head, 0u);
