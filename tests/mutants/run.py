@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""How good are the suites? Each *.patch beside this file puts one subtle fault into the firmware, the emulator or the
-host library; the unit tests or the simulated cluster must fail for it.
+"""How good are the suites? Each *.patch beside this file puts one subtle fault into the firmware, the emulator, the
+host library or the rings that both share; the unit tests or the simulated cluster must fail for it.
 
 Every patch is applied in a copy of the tree (build/mutants/N/tree, one per worker), what it touches is built again,
 and the suites run until their first failure: a wrong result, an assertion, a crash, too much memory or too much time.
@@ -59,6 +59,7 @@ Suite = collections.namedtuple("Suite", "name config seconds programs")
 SUITES = [
     Suite("unit", "unit", 60, {"firmware/": ["peal-unit-tests", "peal-collective-tests", "peal-point-to-point-tests",
                                              "peal-queue-tests"],
+                               "abi/": ["peal-ring-tests", "peal-emulator-tests", "peal-hostlib-tests"],
                                "emulator/common/": ["peal-emulator-tests"],
                                "hostlib/": ["peal-hostlib-tests", "peal-hostlib-thread-tests", "peal-program-tests"]}),
     Suite("sim", "emulator", 400, {"firmware/": ["peal-cluster-tests", "peal-engine-tests"],
