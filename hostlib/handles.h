@@ -143,7 +143,7 @@ struct alignas(64) peal_context {
   bool sleeper = false;         // a thread sleeps in the transport, one at most
   bool programs_ended = false;  // some are in ended_programs
 
-  std::atomic<uint64_t> tested_ticks = 0;     // when a test last took the lock
+  std::atomic<uint64_t> tested_ticks = 0;     // when a test last looked after the card
   std::vector<peal_program*> ended_programs;  // of requests that are gone
   std::unique_ptr<peal::host::Transport> transport;
   peal::host::MemoryMap memory;

@@ -124,17 +124,12 @@ peal_error any_of(peal_request* const* requests, size_t count, size_t* index, co
 }
 
 // Apart from the call, so that what most tests do needs no room on the stack.
-[[gnu::noinline]] peal_error test_locked(peal_request* request, int* done) {
+[[gnu::noinline, gnu::hot]] peal_error test_locked(peal_request* request, int* done) {
   return guarded(*request->context, "peal_test", [&] {
     peal_context& context = *request->context;
     const Lock lock(context.mutex);
-    note_test(context);
-    if (request->state == peal_request::State::kPending) {
-      drain(context);
-      if (request->state == peal_request::State::kPending) {
-        check_card(context, now_ns());
-      }
-    }
+    drain(context, request);
+    if (request->state == peal_request::State::kPending) look_after_card(context);
     *done = request->state != peal_request::State::kPending ? 1 : 0;
     return *done != 0 ? take_outcome(*request) : PEAL_OK;
   });
@@ -147,7 +142,7 @@ using peal::host::fail;
 using peal::host::guarded;
 using peal::host::Lock;
 
-extern "C" peal_error peal_test(peal_request* request, int* done) {
+extern "C" [[gnu::hot]] peal_error peal_test(peal_request* request, int* done) {
   if (request == nullptr || done == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_test: an argument is null");
   }

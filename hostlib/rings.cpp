@@ -284,10 +284,6 @@ bool drain(peal_context& context, const peal_request* until) {
   return any;
 }
 
-void note_test(peal_context& context) {
-  context.tested_ticks.store(ticks(), std::memory_order_relaxed);
-}
-
 void break_context(peal_context& context, peal_error error) {
   if (context.broken != PEAL_OK) return;
   context.broken = error;
@@ -322,6 +318,11 @@ void check_card(peal_context& context, uint64_t now) {
     drain(context);
     break_context(context, PEAL_ERR_CARD_GONE);
   }
+}
+
+void look_after_card(peal_context& context) {
+  context.tested_ticks.store(ticks(), std::memory_order_relaxed);
+  check_card(context, now_ns());
 }
 
 }  // namespace peal::host

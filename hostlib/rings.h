@@ -189,13 +189,13 @@ inline bool nothing_yet(peal_request& request) {
   return !glance_at_next(context).arrived() &&
          ticks() - context.tested_ticks.load(std::memory_order_relaxed) < kTicksBetweenTests;
 }
-// Of tests that took the lock.
-void note_test(peal_context& context);
 
 // Ends every pending request with that error, for good.
 void break_context(peal_context& context, peal_error error);
 // Looks at connection (seldom) and heartbeat, and breaks the context when the card is gone.
 void check_card(peal_context& context, uint64_t now_ns);
+// The same, of a test that found nothing: the next ones need no lock for a while.
+[[gnu::cold]] void look_after_card(peal_context& context);
 
 // What it was started with is gone.
 [[gnu::cold]] void forget_persistent(peal_request& request);

@@ -385,6 +385,20 @@ TEST_F(Rings, AWaitTakesNoMoreThanItsOwn) {
   for (peal_request* each : {first, second, third}) EXPECT_EQ(peal_request_free(each), PEAL_OK);
 }
 
+TEST_F(Rings, ATestTakesNoMoreThanItsOwn) {
+  peal_request* first = post();
+  peal_request* second = post();
+  for (int i = 0; i < 2; i++) card.complete(take());
+  int done = 0;
+  EXPECT_EQ(peal_test(first, &done), PEAL_OK);
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(context->ring.completion_head, 1u);
+  EXPECT_EQ(context->tested_ticks, 0u) << "the card was there, and is not looked after";
+  EXPECT_EQ(peal_test(second, &done), PEAL_OK);
+  EXPECT_EQ(done, 1);
+  for (peal_request* each : {first, second}) EXPECT_EQ(peal_request_free(each), PEAL_OK);
+}
+
 TEST_F(Rings, TheCardHearsHowFarWasReadWithTheNextPost) {
   const uint64_t& told = context->ring.host->indices.completion_head;
   peal_request* first = post();
