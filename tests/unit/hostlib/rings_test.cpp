@@ -399,6 +399,17 @@ TEST_F(Rings, ATestTakesNoMoreThanItsOwn) {
   for (peal_request* each : {first, second}) EXPECT_EQ(peal_request_free(each), PEAL_OK);
 }
 
+TEST_F(Rings, ATestThatFindsNothingSaysThatItLooked) {
+  peal_request* request = post();
+  int done = 1;
+  EXPECT_EQ(peal_test(request, &done), PEAL_OK);
+  EXPECT_EQ(done, 0);
+  EXPECT_NE(context->tested_ticks, 0u) << "so the next one needs no lock";
+  card.complete(take());
+  EXPECT_EQ(peal_wait(request), PEAL_OK);
+  EXPECT_EQ(peal_request_free(request), PEAL_OK);
+}
+
 TEST_F(Rings, TheCardHearsHowFarWasReadWithTheNextPost) {
   const uint64_t& told = context->ring.host->indices.completion_head;
   peal_request* first = post();
