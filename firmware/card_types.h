@@ -36,6 +36,8 @@ inline constexpr uint32_t kFailureRule = 41;
 inline constexpr uint32_t kAnswerRule = 46;
 // A question may name blocks of several pieces (0058).
 inline constexpr uint32_t kQuestionRule = 58;
+// A broadcast's piece has eight packets at most (0061).
+inline constexpr uint32_t kPieceRule = 61;
 inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
 inline constexpr uint32_t kPieceSlots =
     2 * kPieceWindow;  // a peer may be W ahead of us, and we W ahead of it
@@ -586,9 +588,9 @@ inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
 constexpr uint32_t geometry_hash() {
   // (One engine is what cards have that know of none.)
   const uint32_t words[] = {
-      kChannels,    kPieceWindow, kPayloadBytes, CONFIG_CHANNEL_BYTES,   kRecyclingRule,
-      kFailureRule, kAnswerRule,  kQuestionRule, CONFIG_TRANSMIT_ENGINES};
-  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 8 : 9;
+      kChannels,    kPieceWindow, kPayloadBytes, CONFIG_CHANNEL_BYTES, kRecyclingRule,
+      kFailureRule, kAnswerRule,  kQuestionRule, kPieceRule,           CONFIG_TRANSMIT_ENGINES};
+  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 9 : 10;
   uint32_t hash = 2166136261u;  // FNV-1a, by words
   for (uint32_t i = 0; i < kUsed; ++i) hash = (hash ^ words[i]) * 16777619u;
   return hash;

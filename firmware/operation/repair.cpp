@@ -52,13 +52,13 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
   return true;
 }
 
-bool repair_from_user(const Scope& scope, const ImagePart& part, const DataPlace& place,
-                      uint32_t to) {
+bool repair_from_user(const Scope& scope, const ImagePart& part, HostAddress from,
+                      const DataPlace& place, uint32_t to) {
   Packet* packet = take_for(scope, part, place, scope.member.membership.peers[to].address, true);
   if (packet == nullptr) return false;
   transfer_read(scope, {.role = TransferRole::kRepairOwn,
                         .piece = part.piece,
-                        .host = user_address(scope.operation, part.position, part.piece),
+                        .host = from,
                         .card = packet->payload,
                         .bytes = part.bytes,
                         .packet = packet,

@@ -67,9 +67,9 @@ struct DataPlace {
 bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
                      bool repair);
 
-// Sends a part again that lies in the user's memory, where the operation, which waits for it, still
-// needs it: in the place of its origin, which is the part's position. Not empty. False as above.
-bool repair_from_user(const Scope& scope, const ImagePart& part, const DataPlace& place,
-                      uint32_t to);
+// Sends a part again that lies in the user's memory, which is the card's as long as the operation
+// waits for this. Not empty. False as above.
+bool repair_from_user(const Scope& scope, const ImagePart& part, HostAddress from,
+                      const DataPlace& place, uint32_t to);
 
 }  // namespace peal

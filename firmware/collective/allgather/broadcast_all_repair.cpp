@@ -42,7 +42,8 @@ bool repair_block(const Scope& scope, uint32_t number, Rank origin,
       .origin = static_cast<uint16_t>(origin), .hop = static_cast<uint8_t>(hop), .fragment = 0};
   const ImagePart part = {number, origin, 0, piece_length(operation, number)};
   return image ? send_from_image(scope, part, to, peer_ahead(hop), true)
-               : repair_from_user(scope, part, to, peer_ahead(hop));
+               : repair_from_user(scope, part, user_address(operation, origin, number), to,
+                                  peer_ahead(hop));
 }
 
 namespace {

@@ -22,8 +22,11 @@ namespace {
 
 constexpr uint32_t kFragmentBytes =
     kImageBytes < CONFIG_MTU_BYTES ? kImageBytes & ~7u : uint32_t{CONFIG_MTU_BYTES};
-// Packets of a full piece: as many as an image holds, and a NACK has bits for.
-constexpr uint32_t kFragments = std::min(kImageBytes / kFragmentBytes, 64u);
+// Packets of a full piece: no more than an image holds. Few, so that of a long block little must be
+// kept (is_kept()), and what is under way stays in a processor's caches; a credit for eight packets
+// costs little.
+constexpr uint32_t kFragments = std::min(kImageBytes / kFragmentBytes, 8u);
+static_assert(kFragments <= 32);  // bits of struct Kept
 constexpr uint32_t kPieceBytes = kFragments * kFragmentBytes;
 // A credit is due after so many pieces: often enough that the root need not stop for it.
 constexpr uint32_t kCreditPieces = std::max(kPieceWindow / 2, 1u);
@@ -46,15 +49,17 @@ struct Tree {
   uint32_t told;   // what the parent was told of them
   uint32_t next;   // packet that the root reads next, of kFragments in every piece
   uint16_t early;  // fragments that came before the host's post and are still to be fetched
+  bool readable;   // the user's memory; known when it is posted
   uint8_t reading;
   uint8_t fetching;
 };
 
 // A piece's own state. Its bits are the fragments that have arrived.
 struct Kept {
-  uint64_t in_channel;  // fragments that lie there
-  uint64_t early;       // fragments that must be fetched from there
-  uint64_t promised;    // fragments that were asked for on their way there
+  uint32_t in_channel;  // fragments that lie there
+  uint32_t in_user;     // fragments that lie in the user's memory alone
+  uint32_t early;       // fragments that must be fetched from there
+  uint32_t promised;    // fragments that were asked for on their way to either
   uint16_t credited;    // bit per leaving hop: all behind it have the piece
   uint16_t asked_by;    // bit per leaving hop: promised to
 };
@@ -124,6 +129,18 @@ uint32_t window_end(const Scope& scope) {
   return std::min(tree_of(scope).whole + kPieceSlots, scope.operation.piece_count);
 }
 
+// Does the piece go to the channel, for those below who may ask for it? Where the user's memory may
+// be read only the last ones, which may be asked for when it is the user's again: the others are
+// credited by then, or the last piece could not have come. docs/decisions/0061
+bool is_kept(const Scope& scope, uint32_t number) {
+  return number + kPieceSlots >= scope.operation.piece_count || !tree_of(scope).readable;
+}
+
+HostAddress user_piece(const Scope& scope, uint32_t number) {
+  Operation& operation = scope.operation;
+  return place_of(scope) == 0 ? own_address(operation, number) : user_address(operation, 0, number);
+}
+
 void write_fragment(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment,
                     Step step) {
   auto& [card, member, operation] = scope;
@@ -139,17 +156,18 @@ void write_fragment(const Scope& scope, Packet* packet, uint32_t number, uint32_
 }
 
 // Puts a fragment where it belongs: to the user once the host has posted, and to the channel
-// before, and where somebody below may ask for it. False: no DMA record.
+// before, and where somebody below may ask for it later. False: no DMA record.
 bool land(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment) {
   auto& [card, member, operation] = scope;
   auto& kept = own_state<Kept>(piece_slot(operation, number));
-  const uint64_t bit = uint64_t{1} << fragment;
+  const uint32_t bit = 1u << fragment;
   if (packet->payload_bytes == 0) {
     kept.in_channel |= bit;
     return true;
   }
   const bool to_user = is_posted(operation);
-  const bool to_channel = !to_user || children_of(member.membership, operation.root) != 0;
+  const bool to_channel =
+      !to_user || (is_kept(scope, number) && children_of(member.membership, operation.root) != 0);
   if (!dma_available(card, uint32_t{to_user} + uint32_t{to_channel})) return false;
   if (to_user) write_fragment(scope, packet, number, fragment, kLand);
   if (to_channel) write_fragment(scope, packet, number, fragment, kKeep);
@@ -168,10 +186,12 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number, uint32_t f
   hopping::forward(scope, packet);
   // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come. Its
   // DMA record is the one that the read has given back.
-  if (packet->payload_bytes > 0) {
+  if (packet->payload_bytes == 0) {
+    own_state<Kept>(piece).in_channel |= 1u << fragment;
+  } else if (is_kept(scope, number)) {
     write_fragment(scope, packet, number, fragment, kKeep);
   } else {
-    own_state<Kept>(piece).in_channel |= uint64_t{1} << fragment;
+    own_state<Kept>(piece).in_user |= 1u << fragment;
   }
   set_bit(piece, fragment);
   ++piece.arrived;
@@ -241,14 +261,14 @@ void fetch_early(const Scope& scope) {
   for (uint32_t number = operation.base; tree.early > 0 && number < window_end(scope); ++number) {
     if (!piece_is_open(operation, number)) continue;
     auto& kept = own_state<Kept>(piece_slot(operation, number));
-    for (uint64_t left = kept.early & kept.in_channel; left != 0; left &= left - 1) {
+    for (uint32_t left = kept.early & kept.in_channel; left != 0; left &= left - 1) {
       if (tree.fetching == kReadsInFlight) return;
       const auto fragment = static_cast<uint32_t>(std::countr_zero(left));
       if (!start_fetch(scope, number, fragment)) {
         operation_starved(scope);
         return;
       }
-      kept.early &= ~(uint64_t{1} << fragment);
+      kept.early &= ~(1u << fragment);
       --tree.early;
       ++tree.fetching;
     }
@@ -372,41 +392,58 @@ void chase_credits(const Scope& scope) {
 // What becomes of a question.
 enum class Answer : uint8_t { kRepaired, kHeld, kNotYet };
 
-// Sends what was asked for and lies in the channel. kHeld: not all of that can be sent now.
-Answer repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
+// Sends a fragment again: from the channel, or from the user's memory, for which the operation
+// waits. False: not now.
+bool repair_fragment(const Scope& scope, uint32_t number, uint32_t fragment, uint8_t hop) {
   auto& [card, member, operation] = scope;
-  if (!piece_is_open(operation, number)) return Answer::kNotYet;
-  const uint32_t child = peer_ahead(hop);
+  const ImagePart part = {number, 0, fragment * kFragmentBytes,
+                          fragment_length(operation, number, fragment)};
+  const DataPlace place = {operation.root, hop, static_cast<uint8_t>(fragment)};
+  if (!may_repair(card)) return false;
+  const uint32_t in_channel = own_state<Kept>(piece_slot(operation, number)).in_channel;
+  if ((in_channel >> fragment & 1) != 0) {
+    return send_from_image(scope, part, place, peer_ahead(hop), true);
+  }
+  return repair_from_user(scope, part, behind(user_piece(scope, number), fragment), place,
+                          peer_ahead(hop));
+}
+
+// What of a piece can be sent again: what the user gets back soon is not the card's to read.
+uint32_t repairable(const Scope& scope, uint32_t number) {
+  const auto& kept = own_state<Kept>(piece_slot(scope.operation, number));
+  const bool over = scope.operation.phase == OperationPhase::kFinished;
+  return over ? kept.in_channel : kept.in_channel | kept.in_user;
+}
+
+// Sends what was asked for and lies there. kHeld: not all of that can be sent now.
+Answer repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
+  if (!piece_is_open(scope.operation, number)) return Answer::kNotYet;
   Answer answer = Answer::kNotYet;
-  fragments &= own_state<Kept>(piece_slot(operation, number)).in_channel;
+  fragments &= repairable(scope, number);
   for (; fragments != 0; fragments &= fragments - 1) {
     const auto fragment = static_cast<uint32_t>(std::countr_zero(fragments));
-    const ImagePart part = {number, 0, fragment * kFragmentBytes,
-                            fragment_length(operation, number, fragment)};
-    const DataPlace place = {operation.root, hop, static_cast<uint8_t>(fragment)};
-    if (!may_repair(card) || !send_from_image(scope, part, place, child, true)) {
-      return Answer::kHeld;
-    }
+    if (!repair_fragment(scope, number, fragment, hop)) return Answer::kHeld;
     answer = Answer::kRepaired;
   }
   return answer;
 }
 
-// Has come and gone on, but cannot be repaired before it lies in the channel: it is sent then.
+// Has come and gone on, but cannot be repaired before it lies somewhere: it is sent then.
 void promise(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
   if (!piece_is_open(scope.operation, number)) return;
   Piece& piece = piece_slot(scope.operation, number);
   auto& kept = own_state<Kept>(piece);
-  fragments &= piece.bits[0] & ~kept.in_channel;
+  fragments &= piece.bits[0] & ~uint64_t{repairable(scope, number)};
   if (fragments == 0) return;
-  kept.promised |= fragments;
+  kept.promised |= static_cast<uint32_t>(fragments);
   kept.asked_by = static_cast<uint16_t>(kept.asked_by | 1u << hop);
 }
 
-void on_kept(const Scope& scope, uint32_t number, uint32_t fragment) {
+// It lies in the channel, or in the user's memory.
+void on_written(const Scope& scope, uint32_t number, uint32_t fragment, uint32_t Kept::*where) {
   auto& kept = own_state<Kept>(piece_slot(scope.operation, number));
-  const uint64_t bit = uint64_t{1} << fragment;
-  kept.in_channel |= bit;
+  const uint32_t bit = 1u << fragment;
+  kept.*where |= bit;
   if ((kept.promised & bit) == 0) return;
   for (uint32_t hop = 0; kept.asked_by >> hop != 0; ++hop) {
     if ((kept.asked_by >> hop & 1) == 0) continue;
@@ -432,7 +469,12 @@ peal_status check(Card& card, const Member& member, const peal_submission& entry
 
 void open(const Scope& scope) { pieces_open(scope, kPieceBytes, 0); }
 
-void post(const Scope& /*scope*/) {}
+void post(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  const MemoryKey* key = find_key(card, member.context, operation.command.receive_key);
+  tree_of(scope).readable =
+      place_of(scope) == 0 || (key != nullptr && (key->access & PEAL_ACCESS_READ) != 0);
+}
 
 peal_counter on_data(const Scope& scope, Packet* packet) {
   auto& [card, member, operation] = scope;
@@ -521,7 +563,12 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
       on_own_read(scope, done.packet, done.piece, done.detail);
       return true;
     case kKeep:
-      on_kept(scope, done.piece, done.detail);
+      on_written(scope, done.piece, done.detail, &Kept::in_channel);
+      return true;
+    case kLand:
+      if (!is_kept(scope, done.piece)) {
+        on_written(scope, done.piece, done.detail, &Kept::in_user);
+      }
       return true;
     case kFetchRead:
       write_fragment(scope, done.packet, done.piece, done.detail, kFetchWrite);

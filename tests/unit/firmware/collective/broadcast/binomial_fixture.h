@@ -13,7 +13,7 @@ class BinomialTest : public GroupTest {
  protected:
   // As the firmware cuts a block.
   static constexpr size_t kImage = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
-  static constexpr size_t kFragments = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 64);
+  static constexpr size_t kFragments = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 8);
   static constexpr size_t kPiece = kFragments * CONFIG_MTU_BYTES;
   static constexpr size_t kPlaces = 2 * CONFIG_PIECE_WINDOW;
   static constexpr size_t kLongMax = (3 * kPlaces + 1) * kPiece;
@@ -23,7 +23,7 @@ class BinomialTest : public GroupTest {
   explicit BinomialTest(uint32_t ranks_ = 6, uint32_t rank_ = 1)
       : GroupTest(ranks_, rank_, plenty()),
         source(bench.add_memory("source", kLongMax, PEAL_ACCESS_READ)),
-        target(bench.add_memory("target", kLongMax, PEAL_ACCESS_WRITE)) {
+        target(bench.add_memory("target", kLongMax, PEAL_ACCESS_READ | PEAL_ACCESS_WRITE)) {
     bench.take_log();
   }
 

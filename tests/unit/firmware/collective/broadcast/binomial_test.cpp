@@ -561,6 +561,8 @@ TEST_F(Binomial, SubmissionsThatCannotBe) {
     return completions.size() == 1 ? status_text(completions[0].second.status)
                                    : std::string("none");
   };
+  const Memory hidden = bench.add_memory("hidden", 8, PEAL_ACCESS_WRITE);
+  bench.take_log();
   const auto root = [&](uint64_t bytes) {
     return broadcast_entry(member, 0, 0, 1, bytes, source.key, 0);
   };
@@ -583,7 +585,7 @@ TEST_F(Binomial, SubmissionsThatCannotBe) {
             "BAD_BOUNDS");
   EXPECT_EQ(status(broadcast_entry(member, 0, 0, 1, 8, 0, source.key)), "BAD_KEY");
   EXPECT_EQ(status(broadcast_entry(member, 0, 0, 2, 8, target.key, 0)), "BAD_KEY");
-  EXPECT_EQ(status(broadcast_entry(member, 0, 0, 1, 8, target.key, 0)), "BAD_ACCESS");
+  EXPECT_EQ(status(broadcast_entry(member, 0, 0, 1, 8, hidden.key, 0)), "BAD_ACCESS");
   EXPECT_EQ(status(broadcast_entry(member, 0, 0, 2, 8, 0, source.key)), "BAD_ACCESS");
   EXPECT_EQ(status(with(root(8), [](peal_submission& e) { e.flags = PEAL_SUBMIT_IN_PLACE; })),
             "BAD_FLAGS");
