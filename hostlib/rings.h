@@ -100,7 +100,8 @@ inline void wake_card(peal_context& context) {
   return true;
 }
 
-// One that was free is the caller's now, or frees itself when it is done where the caller wants none.
+// One that was free is the caller's now, or frees itself when it is done where the caller wants
+// none.
 [[gnu::always_inline]] inline void hand_out(peal_request& made, peal_request** request) {
   if (request != nullptr) [[likely]] {
     *request = &made;
