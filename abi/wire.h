@@ -132,7 +132,7 @@ struct peal_peer_address {
 	uint16_t rank;
 	uint32_t member; /* handle on that card */
 	uint32_t incarnation; /* of that card */
-	uint32_t geometry; /* what the cards of a group must have in common, hashed: K, W, MTU, channel bytes, the rule of recycling */
+	uint32_t geometry; /* what the cards of a group must have in common, hashed: docs/wire-format.md */
 };
 
 /* Who sends: the member's handle, masked with its card's incarnation. On one card no two members have the same, and

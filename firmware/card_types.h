@@ -36,7 +36,7 @@ inline constexpr uint32_t kFailureRule = 41;
 inline constexpr uint32_t kAnswerRule = 46;
 // A question may name blocks of several pieces (0058).
 inline constexpr uint32_t kQuestionRule = 58;
-// A broadcast's piece has eight packets at most (0061).
+// A broadcast's piece has 64 KiB at most (0061).
 inline constexpr uint32_t kPieceRule = 61;
 inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
 inline constexpr uint32_t kPieceSlots =

@@ -74,8 +74,8 @@ peal_error compare_geometry(std::span<const GroupRecord> records, const char* ro
   for (const GroupRecord& record : records) {
     if (record.address.geometry == wanted) continue;
     return fail(PEAL_ERR_MISMATCH,
-                "%s: rank %u's card has geometry %08x, rank 0's %08x: channels, pieces, MTU and "
-                "channel bytes must be the same on all cards of a group",
+                "%s: rank %u's card has geometry %08x, rank 0's %08x: version, channels, "
+                "pieces, MTU and channel bytes must be the same on all cards of a group",
                 round, record.rank, record.address.geometry, wanted);
   }
   return PEAL_OK;

@@ -425,10 +425,11 @@ void Cluster::complete(Node& node, uint32_t context, const peal_completion& entr
 bool Cluster::poll(uint32_t card, uint32_t context, peal_completion* entry) {
   Node& node = *nodes_[card];
   Node::Window& window = node.windows[context];
-  if (window.gone || peal_host_ring_poll(&window.ring, entry) == 0) return false;
-  // The card may have waited for room.
+  if (window.gone) return false;
+  const bool found = peal_host_ring_poll(&window.ring, entry) != 0;
+  // The card may have waited for room, of which it hears where nothing is found.
   if (!node.silent && node.card_windows->has_blocked()) ring_doorbell(card);
-  return true;
+  return found;
 }
 
 void Cluster::reset_window(uint32_t card, uint32_t context) {

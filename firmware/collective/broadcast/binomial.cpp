@@ -22,11 +22,11 @@ namespace {
 
 constexpr uint32_t kFragmentBytes =
     kImageBytes < CONFIG_MTU_BYTES ? kImageBytes & ~7u : uint32_t{CONFIG_MTU_BYTES};
-// Packets of a full piece: no more than an image holds. Few, so that of a long block little must be
-// kept (is_kept()), and what is under way stays in a processor's caches; a credit for eight packets
-// costs little.
-constexpr uint32_t kFragments = std::min(kImageBytes / kFragmentBytes, 8u);
-static_assert(kFragments <= 32);  // bits of struct Kept
+// Packets of a full piece: no more than an image holds, nor more than 64 KiB, so that of a long
+// block little must be kept (is_kept()), and what is under way stays in a processor's caches. (And
+// as many as struct Kept has bits for.)
+constexpr uint32_t kFragments =
+    std::min({kImageBytes / kFragmentBytes, (64u << 10) / kFragmentBytes, 32u});
 constexpr uint32_t kPieceBytes = kFragments * kFragmentBytes;
 // A credit is due after so many pieces: often enough that the root need not stop for it.
 constexpr uint32_t kCreditPieces = std::max(kPieceWindow / 2, 1u);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Broadcast down a binomial tree rooted at any rank: the one-origin case of hopping packets. A
 // packet goes on as it arrives, whether the host has posted or not. A piece is as much as an image
-// of the channel holds, in packets of an MTU; the root is at most 2W pieces ahead of what all
-// others have, of which credits tell it, up the same edges. docs/decisions/0013
+// of the channel holds, and 64 KiB at most, in packets of an MTU; the root is at most 2W pieces
+// ahead of what all others have, of which credits tell it, up the same edges.
+// docs/decisions/0013, 0061
 #pragma once
 
 #include "firmware/operation/algorithm.h"

@@ -9,7 +9,7 @@ namespace peal::test {
 namespace {
 
 constexpr size_t kImage = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
-constexpr size_t kPiece = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 8) * CONFIG_MTU_BYTES;
+constexpr size_t kPiece = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 32) * CONFIG_MTU_BYTES;
 constexpr size_t kWindowBytes = 2 * CONFIG_PIECE_WINDOW * kPiece;
 
 BenchOptions plenty() {

@@ -13,7 +13,7 @@ class BinomialTest : public GroupTest {
  protected:
   // As the firmware cuts a block.
   static constexpr size_t kImage = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
-  static constexpr size_t kFragments = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 8);
+  static constexpr size_t kFragments = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 32);
   static constexpr size_t kPiece = kFragments * CONFIG_MTU_BYTES;
   static constexpr size_t kPlaces = 2 * CONFIG_PIECE_WINDOW;
   static constexpr size_t kLongMax = (3 * kPlaces + 1) * kPiece;

@@ -348,7 +348,7 @@ TEST_F(BinomialLong, ALostCreditGoesWithTheNextQuestion) {
   for (uint32_t piece = 0; piece < kPlaces; piece++) deliver_piece(0, 2, kLong, piece);
   EXPECT_NE(others(), "");  // all of them lost
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(others(), "1>3 NACK seq=0 piece=4 origin=2 missing=0xff credit=4\n");
+  EXPECT_EQ(others(), "1>3 NACK seq=0 piece=4 origin=2 missing=0xffff credit=4\n");
 }
 
 TEST_F(BinomialLong, NoPacketForACreditIsTriedAgain) {
@@ -449,8 +449,8 @@ TEST_F(BinomialLong, EveryPieceThatHasBegunIsAskedFor) {
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
   EXPECT_EQ(others(),
-            "1>3 NACK seq=0 piece=0 origin=2 missing=0xfc credit=0\n"
-            "1>3 NACK seq=0 piece=2 origin=2 missing=0xd7 credit=0\n");
+            "1>3 NACK seq=0 piece=0 origin=2 missing=0xfffc credit=0\n"
+            "1>3 NACK seq=0 piece=2 origin=2 missing=0xffd7 credit=0\n");
 }
 
 // --- death ---
