@@ -243,8 +243,8 @@ TEST_F(Groups, DifferentCards) {
     EXPECT_EQ(outcome.error, PEAL_ERR_MISMATCH);
     EXPECT_EQ(
         outcome.text,
-        "reserving the group: rank 3's card has geometry 00000bad, rank 0's 0000900d: channels, "
-        "pieces, MTU and channel bytes must be the same on all cards of a group");
+        "reserving the group: rank 3's card has geometry 00000bad, rank 0's 0000900d: version, "
+        "channels, pieces, MTU and channel bytes must be the same on all cards of a group");
     EXPECT_EQ(outcome.rounds, 2);
   }
   expect_nothing_reserved();
