@@ -277,7 +277,7 @@ def list_is_copied_once(guest):
     entry = struct.pack("<BBHIQQQQQIII3sB", ALLGATHER, ALL_TO_ALL_BROADCAST, 0, member, 0, 99, 0, PAGE, 100, key, key,
                         0, b"\0\0\0", 1)
     guest.bar[submissions:submissions + 64] = entry
-    guest.put64(window + 0x1000 + 128, 1)  # sleeping: interrupt me
+    guest.put64(window + 0x1000 + 64, 1)  # sleeping: interrupt me
     guest.put64(window + 0x1000, 1)
     guest.ring(1)
     guest.wait(1, lambda: guest.bar[completions + 63] == 1, "completion")
