@@ -8,6 +8,11 @@ namespace peal {
 
 // The key's entry if it is the context's, else null.
 MemoryKey* find_key(Card& card, ContextId context, uint32_t key);
+// May the card read there? Not of a key that is not the context's.
+[[nodiscard]] inline bool may_read(Card& card, ContextId context, uint32_t key) {
+  const MemoryKey* found = find_key(card, context, key);
+  return found != nullptr && (found->access & PEAL_ACCESS_READ) != 0;
+}
 
 // OK and *address, or BAD_KEY, BAD_ACCESS or BAD_BOUNDS.
 peal_status check_range(Card& card, ContextId context, uint32_t key, uint64_t offset,

@@ -16,9 +16,7 @@ bool reads_result(const Scope& scope) {
   auto& [card, member, operation] = scope;
   if (!is_posted(operation) || is_refused(operation)) return false;
   if (operation.base == operation.piece_count) return false;
-  const Command& command = operation.command;
-  const MemoryKey* key = find_key(card, member.context, command.receive_key);
-  return key != nullptr && (key->access & PEAL_ACCESS_READ) != 0;
+  return may_read(card, member.context, operation.command.receive_key);
 }
 
 bool has_landed(const Operation& operation, const Piece& piece) {

@@ -471,9 +471,9 @@ void open(const Scope& scope) { pieces_open(scope, kPieceBytes, 0); }
 
 void post(const Scope& scope) {
   auto& [card, member, operation] = scope;
-  const MemoryKey* key = find_key(card, member.context, operation.command.receive_key);
-  tree_of(scope).readable =
-      place_of(scope) == 0 || (key != nullptr && (key->access & PEAL_ACCESS_READ) != 0);
+  const Command& command = operation.command;
+  const uint32_t key = place_of(scope) == 0 ? command.send_key : command.receive_key;
+  tree_of(scope).readable = may_read(card, member.context, key);
 }
 
 peal_counter on_data(const Scope& scope, Packet* packet) {
