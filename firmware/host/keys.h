@@ -2,6 +2,7 @@
 // Memory keys: which memory the card may touch for a context. A key is generation << 16 | index.
 #pragma once
 
+#include "abi/admin.h"
 #include "firmware/card_types.h"
 
 namespace peal {

@@ -3,7 +3,6 @@
 
 #include <bit>
 
-#include "abi/admin.h"
 #include "firmware/base/assert.h"
 #include "firmware/collective/allgather/broadcast_all_blocks.h"
 #include "firmware/host/keys.h"
