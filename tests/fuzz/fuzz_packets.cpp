@@ -9,6 +9,7 @@
 #include "firmware/operation/frame.h"
 #include "firmware/operation/layout.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/support/broadcast_pieces.h"
 #include "tests/support/pattern.h"
 #include "tests/support/talk_draw.h"
 #include "tests/support/wire_maker.h"
@@ -222,9 +223,8 @@ class PacketFuzz {
   }
 
   Frame binomial(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece) {
-    constexpr uint64_t kImage = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
-    const uint32_t fragment = input_.byte() % (kImage / CONFIG_MTU_BYTES + 1);
-    const uint64_t before = piece * kImage + fragment * uint64_t{CONFIG_MTU_BYTES};
+    const uint32_t fragment = input_.byte() % (kBroadcastFragments + 1);
+    const uint64_t before = piece * kBroadcastPiece + fragment * uint64_t{CONFIG_MTU_BYTES};
     uint64_t length = what.block_bytes > before ? what.block_bytes - before : 0;
     length = std::min<uint64_t>(length, CONFIG_MTU_BYTES);
     if (input_.byte() % 8 == 0) length = input_.below(CONFIG_MTU_BYTES + 1);

@@ -3,13 +3,13 @@
 // the same under loss and repetition, with barriers and allgathers between them.
 #include <algorithm>
 
+#include "tests/support/broadcast_pieces.h"
 #include "tests/unit/cluster_fixture.h"
 
 namespace peal::test {
 namespace {
 
-constexpr size_t kImage = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
-constexpr size_t kPiece = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 32) * CONFIG_MTU_BYTES;
+constexpr size_t kPiece = kBroadcastPiece;
 constexpr size_t kWindowBytes = 2 * CONFIG_PIECE_WINDOW * kPiece;
 
 BenchOptions plenty() {

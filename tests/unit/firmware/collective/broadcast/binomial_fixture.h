@@ -5,20 +5,19 @@
 
 #include <algorithm>
 
+#include "tests/support/broadcast_pieces.h"
 #include "tests/unit/card_fixture.h"
 
 namespace peal::test {
 
 class BinomialTest : public GroupTest {
  protected:
-  // As the firmware cuts a block.
-  static constexpr size_t kImage = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
-  static constexpr size_t kFragments = std::min<size_t>(kImage / CONFIG_MTU_BYTES, 32);
-  static constexpr size_t kPiece = kFragments * CONFIG_MTU_BYTES;
+  static constexpr size_t kFragments = kBroadcastFragments;
+  static constexpr size_t kPiece = kBroadcastPiece;
   static constexpr size_t kPlaces = 2 * CONFIG_PIECE_WINDOW;
   static constexpr size_t kLongMax = (3 * kPlaces + 1) * kPiece;
   static constexpr uint64_t kAllFragments = ~uint64_t{0} >> (64 - kFragments);
-  static_assert(kFragments > 1 && kImage >= CONFIG_MTU_BYTES);
+  static_assert(kFragments > 1);
 
   explicit BinomialTest(uint32_t ranks_ = 6, uint32_t rank_ = 1)
       : GroupTest(ranks_, rank_, plenty()),
