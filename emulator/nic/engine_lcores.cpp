@@ -101,8 +101,9 @@ std::vector<uint64_t> EngineLcores::carried() const {
 
 void EngineLcores::pause() { awake_.store(false, std::memory_order_release); }
 
+// The notice looks for waiters: an exchange is ordered before that look, a store would not be.
 void EngineLcores::resume() {
-  awake_.store(true, std::memory_order_release);
+  awake_.exchange(true, std::memory_order_seq_cst);
   awake_.notify_all();
 }
 

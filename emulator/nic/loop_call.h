@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How the control thread gets something done on the loop: one call at a time, handed over and
 // waited for. The loop looks at one word per turn, and makes no system call to answer unless the
-// waiter sleeps.
+// waiter sleeps. Who waits says so, fences, and looks again; who answers answers, fences, and looks
+// for a waiter. (Fences, for a user-mode emulator of arm64 may let a load-acquire pass the
+// store-release before it, which the architecture forbids.)
 #pragma once
 
 #include <sched.h>
@@ -42,14 +44,15 @@ class LoopCall {
 
   // Control thread: false when the loop has closed. Otherwise the call was carried out.
   bool run(Call* call) {
-    call_.store(call, std::memory_order_seq_cst);
+    call_.store(call, std::memory_order_release);
     const uint64_t one = 1;
     if (write(request_fd_, &one, sizeof(one)) < 0) return false;
     for (int spins = 0; spins < kSpins; spins++) {
       if (answered(call)) return !closed_.load(std::memory_order_acquire);
       sched_yield();
     }
-    waiting_.store(true, std::memory_order_seq_cst);
+    waiting_.store(true, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     while (!answered(call)) {
       uint64_t count = 0;
       [[maybe_unused]] const ssize_t got = read(answer_fd_, &count, sizeof(count));
@@ -61,12 +64,13 @@ class LoopCall {
   // Loop: the call that waits, or null.
   Call* pending() const { return call_.load(std::memory_order_acquire); }
   void answer() {
-    call_.store(nullptr, std::memory_order_seq_cst);
-    if (waiting_.load(std::memory_order_seq_cst)) loop_.ring(answer_slot_);
+    call_.store(nullptr, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (waiting_.load(std::memory_order_relaxed)) loop_.ring(answer_slot_);
   }
   // Loop: no call is answered from now on.
   void close_calls() {
-    closed_.store(true, std::memory_order_seq_cst);
+    closed_.store(true, std::memory_order_release);
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(answer_fd_, &one, sizeof(one));
   }
@@ -75,7 +79,7 @@ class LoopCall {
   static constexpr int kSpins = 64;
 
   bool answered(Call* call) const {
-    return call_.load(std::memory_order_seq_cst) != call || closed_.load(std::memory_order_seq_cst);
+    return call_.load(std::memory_order_acquire) != call || closed_.load(std::memory_order_acquire);
   }
 
   LoopServices& loop_;

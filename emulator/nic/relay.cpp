@@ -37,8 +37,8 @@ bool is_blocked(pid_t thread) {
 }  // namespace
 
 uint64_t Relay::leave() {
-  const uint64_t left = away_.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if (resting_.load(std::memory_order_seq_cst) != 0) wake();
+  const uint64_t left = away_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  wake_who_rests();
   return left;
 }
 
@@ -46,15 +46,20 @@ bool Relay::back(uint64_t left) {
   return away_.compare_exchange_strong(left, left + 1, std::memory_order_acq_rel);
 }
 
-void Relay::wake() {
-  resting_.store(0, std::memory_order_seq_cst);
+// After what it is woken for. The notice looks for waiters: exchanges are ordered before that look,
+// stores would not be.
+void Relay::wake_who_rests() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (resting_.load(std::memory_order_relaxed) == 0) return;
+  resting_.exchange(0, std::memory_order_seq_cst);
   resting_.notify_all();
 }
 
 // Until somebody leaves or it is over.
 void Relay::rest(uint64_t seen) {
-  resting_.store(1, std::memory_order_seq_cst);
-  if (away_.load(std::memory_order_seq_cst) == seen && !over_.load(std::memory_order_seq_cst)) {
+  resting_.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (away_.load(std::memory_order_acquire) == seen && !over_.load(std::memory_order_acquire)) {
     resting_.wait(1);
   }
   resting_.store(0, std::memory_order_relaxed);
@@ -101,9 +106,9 @@ void Relay::live(Part part) {
     }
     serving_.store(gettid(), std::memory_order_relaxed);
     if ((*serve_)()) {
-      over_.store(true, std::memory_order_seq_cst);
+      over_.exchange(true, std::memory_order_seq_cst);
       over_.notify_all();
-      if (resting_.load(std::memory_order_seq_cst) != 0) wake();
+      wake_who_rests();
       break;
     }
     part = Part::kStandsBy;

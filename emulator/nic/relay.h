@@ -53,7 +53,7 @@ class Relay {
   void live(Part part);
   bool stand_by();
   void rest(uint64_t seen);
-  void wake();
+  void wake_who_rests();
 
   const std::function<bool()>* serve_ = nullptr;
   const std::function<void(Part)>* place_ = nullptr;
