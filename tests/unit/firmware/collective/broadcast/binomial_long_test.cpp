@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Broadcasts longer than the channel: the window of 2W pieces, and the credits that move it.
+#include <cinttypes>
 #include <cstdio>
 
 #include "tests/support/log_lines.h"
@@ -44,6 +45,13 @@ class BinomialLong : public BinomialTest {
     std::string text;
     for (uint32_t piece = first; piece <= last; piece++) text += std::to_string(piece) + " ";
     return text + "packets " + std::to_string(packets);
+  }
+  // A question of the leaf's below root 2, for these fragments.
+  static std::string asked(uint32_t piece, uint64_t missing, uint32_t credit) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "0x%" PRIx64, missing);
+    return "1>3 NACK seq=0 piece=" + std::to_string(piece) + " origin=2 missing=" + text +
+           " credit=" + std::to_string(credit) + "\n";
   }
   // Below root 2, until the root can send piece 2W + pieces.
   static std::string credits_of_the_leaf(uint32_t pieces) {
@@ -348,7 +356,7 @@ TEST_F(BinomialLong, ALostCreditGoesWithTheNextQuestion) {
   for (uint32_t piece = 0; piece < kPlaces; piece++) deliver_piece(0, 2, kLong, piece);
   EXPECT_NE(others(), "");  // all of them lost
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(others(), "1>3 NACK seq=0 piece=4 origin=2 missing=0xffff credit=4\n");
+  EXPECT_EQ(others(), asked(kPlaces, kAllFragments, kPlaces));
 }
 
 TEST_F(BinomialLong, NoPacketForACreditIsTriedAgain) {
@@ -433,11 +441,7 @@ TEST_F(BinomialLong, AGapIsAskedForAtOnce) {
   bench.finish_all_dma();
   EXPECT_EQ(others(), "");
   bench.deliver(numbered(1, 1, kFragments + 2));
-  char missing[32];
-  std::snprintf(missing, sizeof(missing), "0x%llx", 1ull << (kFragments - 1));
-  EXPECT_EQ(others(), "1>3 NACK seq=0 piece=0 origin=2 missing=" + std::string(missing) +
-                          " credit=0\n"
-                          "1>3 NACK seq=0 piece=1 origin=2 missing=0x1 credit=0\n");
+  EXPECT_EQ(others(), asked(0, uint64_t{1} << (kFragments - 1), 0) + asked(1, 0b1, 0));
   bench.finish_all_dma();
 }
 
@@ -448,9 +452,8 @@ TEST_F(BinomialLong, EveryPieceThatHasBegunIsAskedFor) {
   bench.finish_all_dma();
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(others(),
-            "1>3 NACK seq=0 piece=0 origin=2 missing=0xfffc credit=0\n"
-            "1>3 NACK seq=0 piece=2 origin=2 missing=0xffd7 credit=0\n");
+  EXPECT_EQ(others(), asked(0, kAllFragments & ~uint64_t{0b11}, 0) +
+                          asked(2, kAllFragments & ~uint64_t{0b101000}, 0));
 }
 
 // --- death ---
