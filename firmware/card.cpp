@@ -15,6 +15,7 @@
 #include "firmware/group/member.h"
 #include "firmware/group/recycling.h"
 #include "firmware/group/remote.h"
+#include "firmware/group/sent_blocks.h"
 #include "firmware/group/unsettled.h"
 #include "firmware/host/completion.h"
 #include "firmware/host/context.h"
@@ -181,6 +182,7 @@ Card* card_start(void* memory, Port& port, const CardIdentity& identity,
   card->first_generation = static_cast<uint16_t>(identity.incarnation * 0x9e3779b1u >> 16);
   early_init(*card);
   at_hand_init(*card);
+  sent_blocks_init(*card);
   p2p::start(*card);
   return card;
 }
@@ -397,7 +399,7 @@ CardHolds card_holds(const Card& card) {
     if (member.phase == MemberPhase::kFree) continue;
     for (const Operation& operation : member.operations) open += is_open(operation) ? 1 : 0;
   }
-  return {card.packets_held, card.dma_in_use, open};
+  return {card.packets_held, card.dma_in_use, open, card.sent_blocks_held};
 }
 
 }  // namespace peal

@@ -103,7 +103,8 @@ const char* card_counter_name(peal_counter counter);
 struct CardHolds {
   uint32_t packets;
   uint32_t dma_records;
-  uint32_t operations;  // records posted or open in unfinished state
+  uint32_t operations;   // records posted or open in unfinished state
+  uint32_t sent_blocks;  // packets besides, that stay to be sent again
 };
 [[nodiscard]] CardHolds card_holds(const Card& card);
 

@@ -312,6 +312,15 @@ struct AtHand {
   uint16_t next;     // its list: index plus one; free list: as DmaRecord's
 };
 
+// A block for one rank that may be asked for, in the packet that it was read into
+// (group/sent_blocks.h).
+struct SentBlock {
+  Packet* packet;  // held
+  uint32_t number;
+  uint16_t way;   // who got it
+  uint16_t next;  // its operation's list: index plus one; free list: as DmaRecord's
+};
+
 struct Algorithm;  // operation/algorithm.h
 
 struct Command {
@@ -377,7 +386,8 @@ struct alignas(64) Operation {
   PartsPhase parts_phase;
   uint16_t parts_read;     // how many have been asked for
   uint32_t early_count;    // packets that wait, of all its pieces
-  uint32_t at_hand_count;  // own pieces that were read and stay, of all
+  uint16_t at_hand_count;  // own pieces that were read and stay, of all
+  uint16_t sent_first;     // blocks that were sent and stay: index of the first, plus one
   Mover mover;
   alignas(8) uint8_t state[kOperationStateBytes];  // the algorithm's own
   Piece pieces[kPieceSlots];
@@ -549,10 +559,14 @@ struct Card {
   uint16_t early_most;    // so many may wait
   uint16_t at_hand_free;  // the same of what stays
   uint16_t at_hand_most;
+  uint16_t sent_blocks_free;  // and of what was sent
+  uint16_t sent_blocks_most;
+  uint32_t sent_blocks_held;  // of all operations
   // By their owners and numbers: index of the first, plus one.
   uint16_t at_hand_lists[kAtHandLists];
   EarlyPacket early[CONFIG_EARLY_PACKETS];
   AtHand at_hand[kAtHandRecords];
+  SentBlock sent_blocks[CONFIG_SENT_BLOCKS];
   Timer* timer_entries[kTimers];
   Tombstone tombstones[kTombstones];
   Member members[CONFIG_CARD_MEMBERS];

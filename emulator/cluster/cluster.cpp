@@ -48,7 +48,7 @@ Cluster::Cluster(const ClusterOptions& options, Observer* observer, HostEvents* 
       faulty_(wire_, options.faults, mix(options.seed, kFaultStream)) {
   nodes_.reserve(options.cards);
   const NodeOptions node{options.seed, options.timeouts, options.packets_per_card,
-                         options.checksums};
+                         options.sent_packets, options.checksums};
   Surroundings& surroundings = *this;
   for (uint32_t i = 0; i < options.cards; i++)
     nodes_.push_back(std::make_unique<Node>(i, node, surroundings, pool_, memory_));
@@ -321,7 +321,7 @@ void Cluster::take_packet(Node& node, SimPacket* packet) {
     release(packet);
     return;
   }
-  if (node.packets_held >= options_.packets_per_card) {
+  if (node.packets_held >= options_.packets_per_card + options_.sent_packets) {
     counts_.dropped_full++;
     release(packet);
     return;

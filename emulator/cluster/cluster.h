@@ -46,6 +46,7 @@ struct ClusterOptions {
   std::vector<WireCut> cuts;
   Checksums checksums = Checksums::kSoftware;
   uint32_t packets_per_card = 4096;  // that a card may hold; arrivals beyond are dropped
+  uint32_t sent_packets = 0;         // besides, that it may keep when it has sent them
   uint32_t dma_per_card = ~0u;       // that its engine queues
   uint32_t receive_queue = 1024;     // arrivals that may wait for the card's processor
   bool check_seals = true;           // payloads must not change once sent

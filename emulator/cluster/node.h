@@ -27,6 +27,7 @@ struct NodeOptions {
   uint64_t seed = 1;
   CardTimeouts timeouts = default_timeouts();
   uint32_t packets = 4096;  // that the card may hold
+  uint32_t sent = 0;        // and those that it may keep when it has sent them
   Checksums checksums = Checksums::kSoftware;
 };
 
@@ -54,6 +55,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   void release_packet(Packet* packet) override;
   void send(Packet* packet, uint32_t engine) override;
   [[nodiscard]] uint32_t packet_buffers() const override { return options_.packets; }
+  [[nodiscard]] uint32_t sent_packets() const override { return options_.sent; }
   [[nodiscard]] uint32_t dma_batch() const override { return 1; }
   [[nodiscard]] Checksums checksums() const override;
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,

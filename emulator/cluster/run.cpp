@@ -68,6 +68,7 @@ ClusterOptions cluster_options(const Scenario& scenario) {
   options.cuts = scenario.cuts;
   options.checksums = choose_checksums(scenario);
   options.packets_per_card = scenario.packets_per_card;
+  options.sent_packets = scenario.sent_packets;
   options.dma_per_card = scenario.dma_per_card;
   options.check_seals = scenario.check;
   return options;
@@ -160,7 +161,7 @@ void Run::drain_stuck() {
   drain();
   world_.findings = until_now;
   for (uint32_t card = 0; card < cluster_.card_count(); card++)
-    if (!cluster_.silent(card) && cluster_.packets_held(card) != 0 &&
+    if (!cluster_.silent(card) && cluster_.packets_held(card) != cluster_.holds(card).sent_blocks &&
         cluster_.holds(card).dma_records == 0)
       world_.findings.add(cluster_.now(), "conservation",
                           "card " + std::to_string(card) + " keeps " +
@@ -170,13 +171,15 @@ void Run::drain_stuck() {
 
 void Run::check_conserved() {
   uint64_t held_by_silent = 0;
+  uint64_t stay_to_be_sent = 0;
   for (uint32_t card = 0; card < cluster_.card_count(); card++) {
     if (cluster_.silent(card)) {
       held_by_silent += cluster_.packets_held(card);
       continue;
     }
     const CardHolds holds = cluster_.holds(card);
-    if (cluster_.packets_held(card) != 0 || cluster_.dma_under_way(card) != 0 ||
+    stay_to_be_sent += holds.sent_blocks;
+    if (cluster_.packets_held(card) != holds.sent_blocks || cluster_.dma_under_way(card) != 0 ||
         holds.packets != 0 || holds.dma_records != 0)
       world_.findings.add(
           cluster_.now(), "conservation",
@@ -188,7 +191,8 @@ void Run::check_conserved() {
                           "card " + std::to_string(card) + " has " +
                               std::to_string(holds.operations) + " open operations");
   }
-  if (cluster_.pool().packets_in_use() != held_by_silent + cluster_.frames_under_way())
+  if (cluster_.pool().packets_in_use() !=
+      held_by_silent + stay_to_be_sent + cluster_.frames_under_way())
     world_.findings.add(cluster_.now(), "conservation",
                         std::to_string(cluster_.pool().packets_in_use()) +
                             " packets are in use, but nobody has them");

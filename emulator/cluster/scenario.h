@@ -128,6 +128,7 @@ struct Scenario {
   CostModel costs;
   ChecksumChoice checksums = ChecksumChoice::kAuto;
   uint32_t packets_per_card = 4096;
+  uint32_t sent_packets = 0;  // that a card may keep besides, when it has sent them
   uint32_t dma_per_card = ~0u;
   TimeNs stuck_ns = 10 * kSecond;  // without progress after healing, posts and accidents: stuck
   uint64_t events_max = ~0ull;     // a run that needs more has run away

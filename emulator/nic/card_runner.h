@@ -65,6 +65,7 @@ class CardPort final : public Port, public CopyLanes {
     engines_.drain([this](Packet* packet) { switch_.send(index_, packet); });
   }
   [[nodiscard]] uint32_t packet_buffers() const override { return pool_.buffers_per_card(); }
+  [[nodiscard]] uint32_t sent_packets() const override { return pool_.sent_per_card(); }
   // A system call for what is under way of a lane costs more than to copy two packets (0030).
   [[nodiscard]] uint32_t dma_batch() const override { return 32; }
   [[nodiscard]] Checksums checksums() const override { return checksums_; }

@@ -4,6 +4,7 @@
 
 #include <rte_errno.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -49,6 +50,9 @@ rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room, uint32
   return pool;
 }
 
+// At most a quarter of what a card has for everything else.
+constexpr uint32_t kSentShare = 4;
+
 uint64_t element_bytes(uint16_t room) {
   constexpr uint64_t kMempoolHeader = 64;
   // and a pointer in the pool's stack
@@ -60,8 +64,10 @@ uint64_t element_bytes(uint16_t room) {
 std::string PacketPool::create(uint32_t fresh, uint32_t cards, uint32_t loops) {
   several_loops_ = loops > 1;
   buffers_per_card_ = fresh / cards;
-  fresh_ = create_pool("peal_packets", fresh, kFreshRoom, loops);
-  headers_ = create_pool("peal_headers", fresh, kHeaderRoom, loops);
+  sent_per_card_ = std::min<uint32_t>(CONFIG_SENT_BLOCKS, buffers_per_card_ / kSentShare);
+  const uint32_t all = fresh + cards * sent_per_card_;
+  fresh_ = create_pool("peal_packets", all, kFreshRoom, loops);
+  headers_ = create_pool("peal_headers", all, kHeaderRoom, loops);
   if (fresh_ != nullptr && headers_ != nullptr) return {};
   return "cannot create pools of " + std::to_string(fresh) +
          " packet buffers: " + rte_strerror(rte_errno) + "; give fewer with --packet-buffers";
@@ -73,7 +79,8 @@ PacketPool::~PacketPool() {
 }
 
 uint64_t PacketPool::memory_bytes(uint32_t fresh) {
-  return fresh * (element_bytes(kFreshRoom) + element_bytes(kHeaderRoom));
+  const uint64_t all = uint64_t{fresh} + fresh / kSentShare;
+  return all * (element_bytes(kFreshRoom) + element_bytes(kHeaderRoom));
 }
 
 Packet* PacketPool::copy(const Packet* packet) {

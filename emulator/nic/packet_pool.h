@@ -32,11 +32,14 @@ class PacketPool {
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
-  // `fresh` packets and as many shared ones, for so many cards, which so many loops serve. Empty on
-  // success, else what went wrong.
+  // `fresh` packets and as many shared ones, for so many cards, which so many loops serve; besides
+  // for each card those that it may keep when it has sent them. Empty on success, else what went
+  // wrong.
   std::string create(uint32_t fresh, uint32_t cards = 1, uint32_t loops = 1);
   // Fresh packets for each card, if all take alike.
   [[nodiscard]] uint32_t buffers_per_card() const { return buffers_per_card_; }
+  // Packets that a card may keep when it has sent them.
+  [[nodiscard]] uint32_t sent_per_card() const { return sent_per_card_; }
   // What DPDK must be given, in bytes, for such a pool.
   static uint64_t memory_bytes(uint32_t fresh);
 
@@ -116,6 +119,7 @@ class PacketPool {
 
   bool several_loops_ = false;
   uint32_t buffers_per_card_ = 0;
+  uint32_t sent_per_card_ = 0;
   rte_mempool* fresh_ = nullptr;
   rte_mempool* headers_ = nullptr;
 };

@@ -33,6 +33,7 @@ inline constexpr MemoryTerm kMemoryTerms[] = {
     {"DMA records", CONFIG_DMA_RECORDS, sizeof(DmaRecord)},
     {"packets that came early", CONFIG_EARLY_PACKETS, sizeof(EarlyPacket)},
     {"blocks for all that stay at hand", kAtHandRecords, sizeof(AtHand)},
+    {"sent blocks that stay", CONFIG_SENT_BLOCKS, sizeof(SentBlock)},
     {"point-to-point: connections", CONFIG_CONNECTIONS, sizeof(p2p::Connection)},
     {"point-to-point: requests", CONFIG_P2P_REQUESTS, sizeof(p2p::Request)},
     {"point-to-point: lists, notices, who waits", 1,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/direct_repair.h"
 
+#include <cstring>
+
 #include "firmware/base/mutation.h"
 #include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_sending.h"
+#include "firmware/group/sent_blocks.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/repair.h"
 #include "firmware/operation/transfer.h"
@@ -40,6 +43,19 @@ bool repair(const Scope& scope, uint32_t number, const peal_peer_address& to, bo
                         .bytes = length,
                         .packet = packet,
                         .detail = kNoPeer});
+  return true;
+}
+
+// The same for one that stays in its packet, whose header says all.
+bool repair_from_packet(const Scope& scope, Packet* sent) {
+  Card& card = scope.card;
+  if (!may_repair(card)) return false;
+  Packet* packet = share_packet(card, sent);
+  if (packet == nullptr) return false;
+  std::memcpy(packet->header, sent->header, sizeof(*packet->header));
+  packet->header->flags = PEAL_PACKET_REPAIR;
+  count(card, PEAL_COUNTER_SENT_REPAIR);
+  launch_packet(card, packet, false);
   return true;
 }
 
@@ -109,6 +125,8 @@ Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_addr
 
 Answer answer(const Scope& scope, uint32_t number, const peal_peer_address& to) {
   Operation& operation = scope.operation;
+  Packet* sent = sent_block_find(scope, way_of(scope.member.membership, to.rank), number);
+  if (sent != nullptr) return outcome(repair_from_packet(scope, sent));
   if (has_parts(operation)) return answer_of_parts(scope, number, to);
   const Pair& pair = pair_with(scope, to.rank);
   if (is_stale(operation, pair, number)) return Answer::kStale;

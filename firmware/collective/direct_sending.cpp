@@ -8,6 +8,7 @@
 #include "firmware/collective/direct_progress.h"
 #include "firmware/group/at_hand.h"
 #include "firmware/group/remote.h"
+#include "firmware/group/sent_blocks.h"
 #include "firmware/operation/frame.h"
 #include "firmware/operation/lead.h"
 #include "firmware/operation/operation.h"
@@ -61,6 +62,11 @@ void keep_block(const Scope& scope, const TransferDone& done, uint32_t bytes) {
                                    .packet = done.packet,
                                    .detail = done.detail};
   transfer_start(scope, request, true);
+}
+
+// What is exchanged in place is kept of all pieces, whose images others take in turn.
+bool stays(const Scope& scope) {
+  return has_room_for_sent(scope.card) && !scope.operation.command.in_place;
 }
 
 // Begins with the next own block of the piece. False when it cannot now.
@@ -287,7 +293,8 @@ void send_own(const Scope& scope) {
   exchange.turn = static_cast<uint16_t>(way);
 }
 
-// An own block has been read: to the user, or to the channel and away.
+// An own block has been read: to the user, or away, where it stays in its packet or goes to the
+// channel besides.
 void on_own_read(const Scope& scope, const TransferDone& done) {
   const Membership& self = scope.member.membership;
   // The read has just given its record back, so there is one.
@@ -296,7 +303,10 @@ void on_own_read(const Scope& scope, const TransferDone& done) {
     note_sent(scope, 0, done.piece);
     return;
   }
-  if (has_parts(scope.operation)) {
+  if (stays(scope)) {
+    sent_block_keep(scope, done.packet, done.detail, done.piece);
+    note_sent(scope, done.detail, done.piece);
+  } else if (has_parts(scope.operation)) {
     keep_frame(scope, done.piece, done.detail, done.packet);
   } else {
     keep_block(scope, done, done.bytes);

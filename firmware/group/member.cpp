@@ -9,6 +9,7 @@
 #include "firmware/group/early.h"
 #include "firmware/group/recycling.h"
 #include "firmware/group/remote.h"
+#include "firmware/group/sent_blocks.h"
 #include "firmware/group/staging.h"
 #include "firmware/group/tombstone.h"
 #include "firmware/group/unsettled.h"
@@ -193,6 +194,7 @@ void bury_member(Card& card, Member& member) {
     card.timers.disarm(operation.timer);
     early_drop(card, operation);
     at_hand_drop({card, member, operation});
+    sent_blocks_drop(card, operation);
   }
   card.timers.disarm(member.timer);
   member.phase = MemberPhase::kDying;

@@ -5,6 +5,7 @@
 #include "firmware/group/dissemination.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/parking.h"
+#include "firmware/group/sent_blocks.h"
 #include "firmware/group/staging.h"
 #include "firmware/group/unsettled.h"
 
@@ -79,9 +80,14 @@ void arm_next_look(Card& card, Member& member) {
   }
 }
 
+[[gnu::noinline]] void drop_sent_blocks(Card& card, Operation* first) {
+  for (uint64_t i = 0; i < kEpochOperations; ++i) sent_blocks_drop(card, first[i]);
+}
+
 void retire_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   Operation* const first = &member.operations[(epoch & 1) * kEpochOperations];
+  if (card.sent_blocks_held != 0) drop_sent_blocks(card, first);
   for (uint64_t i = 0; i < kEpochOperations; ++i) {
     Operation& operation = kept(first[i]);
     if (operation.timer.place != 0) card.timers.disarm(operation.timer);

@@ -10,6 +10,7 @@
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/liveness.h"
+#include "firmware/group/sent_blocks.h"
 #include "firmware/group/staging.h"
 #include "firmware/group/unsettled.h"
 #include "firmware/operation/algorithm.h"
@@ -200,6 +201,7 @@ void operation_end_if_refused(const Scope& scope) {
   if (!is_refused(operation)) return;
   early_drop(scope.card, operation);
   at_hand_drop(scope);
+  sent_blocks_drop(scope.card, operation);
   if (operation.dma > 0) return;
   if (is_posted(operation)) {
     operation_finish(scope);

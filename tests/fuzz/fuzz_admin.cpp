@@ -41,6 +41,7 @@ class AdminPort final : public Port {
   void release_packet(Packet* packet) override { packets.release_packet(packet); }
   void send(Packet* packet, uint32_t engine) override { packets.send(packet, engine); }
   [[nodiscard]] uint32_t packet_buffers() const override { return CONFIG_PACKET_BUFFERS; }
+  [[nodiscard]] uint32_t sent_packets() const override { return 0; }
   [[nodiscard]] uint32_t dma_batch() const override { return 1; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSoftware; }
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,

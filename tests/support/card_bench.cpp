@@ -27,6 +27,7 @@ CardBench::CardBench(const BenchOptions& options)
       memory_(card_bytes()) {
   if (options.keeps_early) port.told_buffers = options.packet_buffers;
   port.told_batch = options.dma_batch;
+  port.told_sent = options.sent_packets;
   CardIdentity identity{};
   emulator::card_mac(options.index, identity.mac);
   identity.incarnation = incarnation();
@@ -215,12 +216,13 @@ std::string CardBench::take_wire_log() {
 std::string CardBench::problems() {
   std::string text = port.problems();
   const CardHolds holds = card_holds(*card_);
-  if (holds.packets != port.packets_unsent()) {
-    text += "the card says it holds " + std::to_string(holds.packets) + " packets, the port says " +
+  if (holds.packets + holds.sent_blocks != port.packets_unsent()) {
+    text += "the card says it holds " + std::to_string(holds.packets) + " packets and " +
+            std::to_string(holds.sent_blocks) + " that it has sent, the port says " +
             std::to_string(port.packets_unsent()) + "\n";
   }
-  if (port.packets_unsent() > holds.dma_records) {  // only DMA under way may keep a packet
-    text += "packets leaked: " + std::to_string(port.packets_unsent()) + " are held for " +
+  if (holds.packets > holds.dma_records) {  // only DMA under way may keep another
+    text += "packets leaked: " + std::to_string(holds.packets) + " are held for " +
             std::to_string(holds.dma_records) + " DMA records\n";
   }
   if (holds.dma_records < port.dma_count()) {

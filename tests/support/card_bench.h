@@ -23,9 +23,10 @@ struct BenchOptions {
   uint32_t packet_buffers = CONFIG_PACKET_BUFFERS;
   Checksums checksums = Checksums::kSoftware;
   CardTimeouts timeouts = default_timeouts();
-  bool tables = false;       // members get a table of all ranks' addresses
-  bool keeps_early = false;  // packets that come early stay on the card, where there is room
-  uint32_t dma_batch = 1;    // of how many transfers at once the port makes most
+  bool tables = false;        // members get a table of all ranks' addresses
+  bool keeps_early = false;   // packets that come early stay on the card, where there is room
+  uint32_t sent_packets = 0;  // that the card may keep when it has sent them
+  uint32_t dma_batch = 1;     // of how many transfers at once the port makes most
 };
 
 // One registered buffer.

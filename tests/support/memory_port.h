@@ -89,7 +89,9 @@ class MemoryPort final : public Port {
   // What the card is told; most tests want what comes early to go to the channel.
   [[nodiscard]] uint32_t packet_buffers() const override { return told_buffers; }
   [[nodiscard]] uint32_t dma_batch() const override { return told_batch; }
+  [[nodiscard]] uint32_t sent_packets() const override { return told_sent; }
   uint32_t told_buffers = 0;
+  uint32_t told_sent = 0;
   uint32_t told_batch = 1;
   [[nodiscard]] Checksums checksums() const override { return checksums_; }
   [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,

@@ -54,6 +54,7 @@ struct RunArguments {
   double probe_us = 20'000;
   double dead_us = 2'000'000;
   uint32_t packets_per_card = 4096;
+  uint32_t sent_packets = 0;
   uint32_t dma_per_card = ~0u;
   bool twice = false;
   bool quiet = false;
@@ -181,6 +182,7 @@ Scenario scenario_of(const RunArguments& arguments) {
   scenario.timeouts = {nanoseconds(arguments.nack_us), nanoseconds(arguments.nack_max_us),
                        nanoseconds(arguments.probe_us), nanoseconds(arguments.dead_us)};
   scenario.packets_per_card = arguments.packets_per_card;
+  scenario.sent_packets = arguments.sent_packets;
   scenario.dma_per_card = arguments.dma_per_card;
   if (arguments.checksums == "software") scenario.checksums = ChecksumChoice::kSoftware;
   if (arguments.checksums == "skip") scenario.checksums = ChecksumChoice::kSkipped;
@@ -283,6 +285,11 @@ void add_cluster(command_line::App& app, RunArguments& a) {
       .show_default();
   group.add("--packets-per-card", a.packets_per_card, "N", "Lets a card hold so many packets.")
       .check(whole(1, UINT32_MAX))
+      .show_default();
+  group
+      .add("--sent-packets", a.sent_packets, "N",
+           "Lets a card keep so many besides that it has sent, to send them again.")
+      .check(whole(0, 65535))
       .show_default();
   group
       .add("--dma-per-card", a.dma_per_card, "N",

@@ -29,6 +29,7 @@ class LonePort final : public Port {
   void release_packet(Packet* packet) override;
   void send(Packet* packet, uint32_t engine) override;
   [[nodiscard]] uint32_t packet_buffers() const override { return CONFIG_PACKET_BUFFERS; }
+  [[nodiscard]] uint32_t sent_packets() const override { return 0; }
   [[nodiscard]] uint32_t dma_batch() const override { return 1; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSoftware; }
   bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;

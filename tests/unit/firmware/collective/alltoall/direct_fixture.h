@@ -20,9 +20,9 @@ class DirectTest : public AlltoallTest {
       "send 1>5 REFUSE seq=0 rank=1\n"
       "complete ctx0 cookie=100 DMA_FAULT rank=1\n";
 
-  explicit DirectTest(bool keeps_early = false)
+  explicit DirectTest(bool keeps_early = false, uint32_t sent_packets = 0)
       : AlltoallTest(PEAL_ALGORITHM_DIRECT, 8, 1, kMost,
-                     {.tables = true, .keeps_early = keeps_early}) {}
+                     {.tables = true, .keeps_early = keeps_early, .sent_packets = sent_packets}) {}
 
   void post(size_t block = kBlock) { AlltoallTest::post(0, block); }
   void post_in_place(size_t block = kBlock) { AlltoallTest::post_in_place(0, block); }

@@ -25,8 +25,8 @@ class PartsTest : public GroupTest {
   static constexpr size_t kPiece = kPlace - 24;
   static constexpr size_t kTables = 4;
 
-  explicit PartsTest(peal_operation operation_, bool keeps_early = false)
-      : GroupTest(8, 1, {.tables = true, .keeps_early = keeps_early}),
+  explicit PartsTest(peal_operation operation_, bool keeps_early = false, uint32_t sent_packets = 0)
+      : GroupTest(8, 1, {.tables = true, .keeps_early = keeps_early, .sent_packets = sent_packets}),
         operation(operation_),
         given(bench.add_memory("given", ranks * kRoom, PEAL_ACCESS_READ)),
         result(bench.add_memory("result", ranks * kRoom)),

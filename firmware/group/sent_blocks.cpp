@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/group/sent_blocks.h"
+
+#include "firmware/base/assert.h"
+#include "firmware/wire/transmit.h"
+
+namespace peal {
+
+static_assert(CONFIG_SENT_BLOCKS < 1u << 16, "an index plus one must fit 16 bits");
+
+void sent_blocks_init(Card& card) {
+  const uint32_t most = least(card.port->sent_packets(), CONFIG_SENT_BLOCKS);
+  card.sent_blocks_most = static_cast<uint16_t>(most);
+}
+
+void sent_block_keep(const Scope& scope, Packet* packet, uint32_t way, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  PEAL_ASSERT(has_room_for_sent(card) && packet->holds > 0);
+  SentBlock& block = card.sent_blocks[card.sent_blocks_free];
+  const auto index = static_cast<uint16_t>(card.sent_blocks_free + 1);
+  card.sent_blocks_free = static_cast<uint16_t>(index + block.next);
+  block = {.packet = packet,
+           .number = number,
+           .way = static_cast<uint16_t>(way),
+           .next = operation.sent_first};
+  operation.sent_first = index;
+  ++packet->holds;
+  --card.packets_held;
+  ++card.sent_blocks_held;
+}
+
+Packet* sent_block_find(const Scope& scope, uint32_t way, uint32_t number) {
+  for (uint16_t index = scope.operation.sent_first; index != 0;) {
+    const SentBlock& block = scope.card.sent_blocks[index - 1];
+    if (block.way == way && block.number == number) return block.packet;
+    index = block.next;
+  }
+  return nullptr;
+}
+
+void sent_blocks_drop(Card& card, Operation& operation) {
+  while (operation.sent_first != 0) {
+    const uint16_t index = operation.sent_first;
+    SentBlock& block = card.sent_blocks[index - 1];
+    operation.sent_first = block.next;
+    ++card.packets_held;
+    --card.sent_blocks_held;
+    unhold_packet(card, block.packet);
+    block.packet = nullptr;
+    block.next = static_cast<uint16_t>(card.sent_blocks_free - index);
+    card.sent_blocks_free = static_cast<uint16_t>(index - 1);
+  }
+}
+
+}  // namespace peal

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A block for one rank that may still be asked for when the user's memory is the user's again stays
+// in the packet that it was read into, as far as the card has packets for it: it is sent again from
+// there, and needs no copy in the channel. docs/decisions/0062
+#pragma once
+
+#include "firmware/card_types.h"
+
+namespace peal {
+
+// How many may stay: what the port has packets for.
+void sent_blocks_init(Card& card);
+inline bool has_room_for_sent(const Card& card) {
+  return card.sent_blocks_free < card.sent_blocks_most;
+}
+// Keeps the packet, which holds this piece for the rank at this way, header and all, where there is
+// room. It is not among the packets that the card holds (Card::packets_held).
+void sent_block_keep(const Scope& scope, Packet* packet, uint32_t way, uint32_t number);
+// The packet, or null: it does not stay.
+Packet* sent_block_find(const Scope& scope, uint32_t way, uint32_t number);
+// Nobody will ask for the operation's.
+void sent_blocks_drop(Card& card, Operation& operation);
+
+}  // namespace peal

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Blocks for one rank that stay in the packets that they were read into: what is repaired from
+// there, and for how long they stay.
+#include "firmware/group/sent_blocks.h"
+
+#include "firmware/card.h"
+#include "tests/support/log_lines.h"
+#include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
+#include "tests/unit/firmware/collective/alltoallv/parts_fixture.h"
+
+namespace peal::test {
+namespace {
+
+constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
+constexpr uint32_t kOthers = 7;
+
+// --- all-to-all ---
+
+// The card may keep as many as the parameter says.
+class SentBlocks : public DirectTest, public ::testing::WithParamInterface<uint32_t> {
+ protected:
+  SentBlocks() : DirectTest(false, GetParam()) {}
+
+  static uint32_t stay(uint32_t blocks) { return std::min(blocks, GetParam()); }
+  // How many writes to the channel there were since the last call.
+  uint32_t kept_in_channel() {
+    const std::string writes = lines_that_begin(bench.take_log(), "dma_write channel");
+    return static_cast<uint32_t>(std::count(writes.begin(), writes.end(), '\n'));
+  }
+  void expect_staying(uint32_t blocks) {
+    bench.port.take_sent();
+    const CardHolds holds = card_holds(bench.card());
+    EXPECT_EQ(holds.sent_blocks, blocks);
+    EXPECT_EQ(holds.packets, 0u);
+    EXPECT_EQ(bench.port.packets_unsent(), blocks);
+  }
+  void expect_repaired(uint32_t asker, size_t block, uint32_t piece) {
+    answer(asker, block, piece);
+    const auto sent = bench.port.take_sent();
+    ASSERT_EQ(sent.size(), 1u) << asker << " " << piece;
+    EXPECT_EQ(sent[0].payload, own(asker, block, piece)) << asker << " " << piece;
+    EXPECT_EQ(sent[0].header.flags, PEAL_PACKET_REPAIR) << asker << " " << piece;
+    EXPECT_EQ(sent[0].header.member, member.everybody[asker].member);
+  }
+  void expect_all_repaired(size_t block, uint32_t piece) {
+    for (uint32_t asker = 0; asker < ranks; asker++)
+      if (asker != rank) expect_repaired(asker, block, piece);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(OfPackets, SentBlocks,
+                         ::testing::Values(1, 4, kOthers, CONFIG_SENT_BLOCKS));
+
+TEST_P(SentBlocks, GoToTheChannelWhereThereIsNoRoom) {
+  post();
+  bench.finish_all_dma();
+  EXPECT_EQ(kept_in_channel(), kOthers - stay(kOthers));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_DATA), kOthers);
+  deliver_all();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(), -1);
+  expect_staying(stay(kOthers));
+}
+
+// Wherever they lie, and as often as they are asked for.
+TEST_P(SentBlocks, AreRepairedWhenTheUsersMemoryIsTheUsersAgain) {
+  post();
+  bench.finish_all_dma();
+  deliver_all();
+  scribble();
+  for (int twice = 0; twice < 2; twice++) expect_all_repaired(kBlock, 0);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_REPAIR), 2 * kOthers);
+  expect_staying(stay(kOthers));
+}
+
+// From a packet there is nothing to wait for.
+TEST_P(SentBlocks, ARepairFromThereIsNoTransfer) {
+  post();
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.deliver(wire.nack(2, direct_shape(kBlock), 0, 0, rank, 0));  // who was first
+  EXPECT_EQ(bench.take_log(), "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64 repair\n");
+}
+
+TEST_P(SentBlocks, TheLastPiecesStayAndNoOthers) {
+  const uint32_t count = kWindow + 2;
+  const size_t block = (count - 1) * CONFIG_MTU_BYTES + 100;
+  post(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < count; piece++) deliver_all(block, piece);
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  EXPECT_EQ(wrong(block), -1);
+  EXPECT_EQ(kept_in_channel(), kWindow * kOthers - stay(kWindow * kOthers));
+  scribble();
+  for (uint32_t piece = count - kWindow; piece < count; piece++) expect_all_repaired(block, piece);
+  EXPECT_EQ(change(wire.nack(4, direct_shape(block), 0, count - kWindow - 1, rank, 0)),
+            "+1 drop_stale");
+  expect_staying(stay(kWindow * kOthers));
+}
+
+// Images are taken in turn there, and packets would not be.
+TEST_P(SentBlocks, InPlaceAllGoToTheChannel) {
+  post_in_place();
+  bench.finish_all_dma();
+  EXPECT_EQ(kept_in_channel(), kOthers);
+  deliver_all();
+  expect_staying(0);
+}
+
+// And the next ones have room again.
+TEST_P(SentBlocks, AreLetGoWithTheirEpoch) {
+  constexpr uint64_t kEpochs = 3;
+  for (uint64_t sequence = 0; sequence < kEpochs * kEpoch; sequence++) {
+    AlltoallTest::post(sequence, kBlock);
+    bench.finish_all_dma();
+    for (uint32_t sender = 0; sender < ranks; sender++) {
+      if (sender == rank) continue;
+      bench.deliver(wire.direct(sender, direct_shape(kBlock), static_cast<uint32_t>(sequence), 0,
+                                pattern_between(sequence, sender, rank, 0, kBlock)));
+      bench.finish_all_dma();
+    }
+    const auto in_epoch = static_cast<uint32_t>(sequence % kEpoch) + 1;
+    expect_staying(stay(in_epoch * kOthers));
+    if (in_epoch != kEpoch) continue;
+    for (uint32_t round = 0; (1u << round) < ranks; round++) {
+      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(sequence / kEpoch), round));
+    }
+    expect_staying(0);
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), kEpochs * kEpoch);
+}
+
+TEST_P(SentBlocks, AreLetGoWhenTheOperationIsRefused) {
+  post();
+  bench.finish_all_dma();
+  expect_staying(stay(kOthers));
+  bench.deliver(
+      wire.direct(4, direct_shape(kBlock + 8), 0, 0, pattern_between(0, 4, rank, 0, kBlock + 8)));
+  bench.finish_all_dma();
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"),
+            "complete ctx0 cookie=100 MISMATCH rank=4\n");
+  expect_staying(0);
+}
+
+TEST_P(SentBlocks, AreLetGoWhenTheHostIsGone) {
+  post();
+  bench.finish_all_dma();
+  card_close_context(bench.card(), bench.context(), bench.now);
+  bench.finish_all_dma();
+  expect_staying(0);
+}
+
+TEST_P(SentBlocks, WithoutAPacketForItARepairComesLater) {
+  post();
+  bench.finish_all_dma();
+  deliver_all();
+  bench.port.fail_allocations = {0, kAlways};
+  // Not even for the answer that it was sent.
+  EXPECT_EQ(answer(2), "");
+  bench.port.fail_allocations = {};
+  expect_repaired(2, kBlock, 0);
+}
+
+// --- alltoallv ---
+
+class SentParts : public PartsTest, public ::testing::WithParamInterface<uint32_t> {
+ protected:
+  SentParts() : PartsTest(PEAL_OPERATION_ALLTOALLV, false, GetParam()) {
+    // Empty, short, long ones; no two ranks alike.
+    for (uint32_t a = 0; a < ranks; a++)
+      for (uint32_t b = 0; b < ranks; b++) set_length(a, b, (a * 5 + b * 3) % 4 * 10 * (a + 1));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(OfPackets, SentParts, ::testing::Values(1, 4, CONFIG_SENT_BLOCKS));
+
+// Nobody knows the lengths any more: the packets do.
+TEST_P(SentParts, AreRepairedWithTheirLengths) {
+  post();
+  bench.finish_all_dma();
+  deliver_all();
+  ASSERT_EQ(done(), 1u);
+  EXPECT_EQ(wrong(), "");
+  scribble();
+  uint32_t with_bytes = 0;
+  for (uint32_t asker = 0; asker < ranks; asker++) {
+    if (asker == rank) continue;
+    with_bytes += length(rank, asker) > 0 ? 1 : 0;
+    EXPECT_EQ(ask(asker), "send 1>" + std::to_string(asker) +
+                              " DATA seq=0 piece=0 origin=1 hop=0 len=" +
+                              std::to_string(length(rank, asker)) + " repair\n");
+    const auto sent = bench.port.take_sent();
+    EXPECT_EQ(sent.at(0).payload, own(asker)) << asker;
+    EXPECT_EQ(sent.at(0).header.block_bytes, length(rank, asker)) << asker;
+  }
+  EXPECT_EQ(card_holds(bench.card()).sent_blocks, std::min(with_bytes, GetParam()));
+}
+
+}  // namespace
+}  // namespace peal::test
