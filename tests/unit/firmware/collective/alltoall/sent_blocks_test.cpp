@@ -161,6 +161,23 @@ TEST_P(SentBlocks, WithoutAPacketForItARepairComesLater) {
   expect_repaired(2, kBlock, 0);
 }
 
+// They are repairs of the card like any others, and whoever asks beyond these hears that, too.
+TEST_P(SentBlocks, RepairsFromThereAreBounded) {
+  post();
+  bench.finish_all_dma();
+  uint32_t repaired = 0;
+  for (uint32_t asked = 0; asked < 1000; asked++) {
+    const std::string log = answer(2);
+    if (log == "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64 repair\n") {
+      repaired++;
+    } else {
+      ASSERT_EQ(log, "send 1>2 NOT_YET seq=0 piece=0 origin=1 sent\n") << asked;
+    }
+  }
+  EXPECT_EQ(repaired + bench.counter(PEAL_COUNTER_HELD_BACK_REPAIR), 1000u);
+  EXPECT_GT(bench.counter(PEAL_COUNTER_HELD_BACK_REPAIR), 0u);
+}
+
 // --- alltoallv ---
 
 class SentParts : public PartsTest, public ::testing::WithParamInterface<uint32_t> {
