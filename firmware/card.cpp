@@ -389,17 +389,23 @@ const char* card_counter_name(peal_counter counter) {
   return counter < PEAL_COUNTER_COUNT ? kNames[counter] : "unknown";
 }
 
+uint32_t card_sent_blocks(const Card& card) { return card.sent_blocks_held; }
+
 uint32_t card_outstanding(const Card& card, ContextId context) {
   return context < CONFIG_CONTEXTS ? card.contexts[context].outstanding : 0;
 }
 
 CardHolds card_holds(const Card& card) {
   uint32_t open = 0;
+  uint32_t sent = 0;
   for (const Member& member : members_of(card)) {
     if (member.phase == MemberPhase::kFree) continue;
-    for (const Operation& operation : member.operations) open += is_open(operation) ? 1 : 0;
+    for (const Operation& operation : member.operations) {
+      open += is_open(operation) ? 1 : 0;
+      for (uint16_t i = operation.sent_first; i != 0; i = card.sent_blocks[i - 1].next) ++sent;
+    }
   }
-  return {card.packets_held, card.dma_in_use, open, card.sent_blocks_held};
+  return {card.packets_held, card.dma_in_use, open, sent};
 }
 
 }  // namespace peal

@@ -104,8 +104,10 @@ struct CardHolds {
   uint32_t packets;
   uint32_t dma_records;
   uint32_t operations;   // records posted or open in unfinished state
-  uint32_t sent_blocks;  // packets besides, that stay to be sent again
+  uint32_t sent_blocks;  // packets besides, that stay to be sent again: those that records name
 };
+// How many of these the card counts.
+[[nodiscard]] uint32_t card_sent_blocks(const Card& card);
 [[nodiscard]] CardHolds card_holds(const Card& card);
 
 }  // namespace peal

@@ -444,6 +444,7 @@ struct Member {
   uint32_t staging_held;      // those that do as long as there can be any
   uint32_t parts_used;        // bit per place for a table of parts
   bool parts_wanted;          // an operation waits for one
+  uint32_t sent_blocks;       // of all its operations
   p2p::RequestList receives;  // that have no message yet
   p2p::RequestList copies;    // puts to itself, the first of which is under way
   uint32_t p2p_uses;          // its requests and connections: the slot is kept for them

@@ -321,7 +321,7 @@ void Cluster::take_packet(Node& node, SimPacket* packet) {
     release(packet);
     return;
   }
-  if (node.packets_held >= options_.packets_per_card + options_.sent_packets) {
+  if (node.packets_held >= node.room()) {
     counts_.dropped_full++;
     release(packet);
     return;

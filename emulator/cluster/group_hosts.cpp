@@ -32,7 +32,8 @@ std::string GroupHosts::held() const {
   std::string text;
   for (uint32_t rank = 0; rank < ranks(); rank++) {
     if (cluster_.silent(rank)) continue;
-    if (cluster_.packets_held(rank) != 0 || cluster_.dma_under_way(rank) != 0) {
+    if (cluster_.packets_held(rank) != cluster_.holds(rank).sent_blocks ||
+        cluster_.dma_under_way(rank) != 0) {
       text += "card " + std::to_string(rank) + " holds packets or DMA\n";
     }
   }

@@ -63,7 +63,7 @@ void Node::boot() {
 // --- the port ---
 
 Packet* Node::allocate_packet() {
-  if (packets_held >= options_.packets + options_.sent) return nullptr;
+  if (packets_held >= room()) return nullptr;
   packets_held++;
   SimPacket* packet = pool_.allocate();
   packet->holds = 0;
@@ -72,7 +72,7 @@ Packet* Node::allocate_packet() {
 }
 
 Packet* Node::share_packet(Packet* packet) {
-  if (packets_held >= options_.packets + options_.sent) return nullptr;
+  if (packets_held >= room()) return nullptr;
   packets_held++;
   auto* source = static_cast<SimPacket*>(packet);
   pool_.seal(source, source->payload_bytes);

@@ -29,9 +29,8 @@ constexpr uint16_t kHeaderRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES;
 // As rte_pktmbuf_pool_create(), but buffers may cross pages: without hugepages an element that may
 // not would take a multiple of 4 KiB.
 // Buffers that a device reads by bus address would need the other way.
-rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room, uint32_t loops) {
-  // What lies in the caches of those that are idle, others lack.
-  const uint32_t cache = count >= 4 * kCache * loops ? kCache : 0;
+rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room, uint32_t cache,
+                         const char* stack) {
   const uint32_t element = sizeof(rte_mbuf) + sizeof(PacketSlot) + room;
   rte_mempool* const pool =
       rte_mempool_create_empty(name, count, element, cache, sizeof(rte_pktmbuf_pool_private),
@@ -40,7 +39,7 @@ rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room, uint32
   rte_pktmbuf_pool_private settings = {};
   settings.mbuf_data_room_size = room;
   settings.mbuf_priv_size = sizeof(PacketSlot);
-  const int ops = rte_mempool_set_ops_byname(pool, loops == 1 ? kOps : kOpsOfSeveralLoops, nullptr);
+  const int ops = rte_mempool_set_ops_byname(pool, stack, nullptr);
   if (ops == 0) rte_pktmbuf_pool_init(pool, &settings);
   if (ops != 0 || rte_mempool_populate_default(pool) < 0) {
     rte_mempool_free(pool);
@@ -66,10 +65,13 @@ std::string PacketPool::create(uint32_t fresh, uint32_t cards, uint32_t loops) {
   buffers_per_card_ = fresh / cards;
   sent_per_card_ = std::min<uint32_t>(CONFIG_SENT_BLOCKS, buffers_per_card_ / kSentShare);
   const uint32_t all = fresh + cards * sent_per_card_;
-  fresh_ = create_pool("peal_packets", all, kFreshRoom, loops);
-  headers_ = create_pool("peal_headers", all, kHeaderRoom, loops);
+  // What lies in the caches of those that are idle, others lack.
+  const uint32_t cache = fresh >= 4 * kCache * loops ? kCache : 0;
+  const char* const stack = loops == 1 ? kOps : kOpsOfSeveralLoops;
+  fresh_ = create_pool("peal_packets", all, kFreshRoom, cache, stack);
+  headers_ = create_pool("peal_headers", all, kHeaderRoom, cache, stack);
   if (fresh_ != nullptr && headers_ != nullptr) return {};
-  return "cannot create pools of " + std::to_string(fresh) +
+  return "cannot create pools of " + std::to_string(all) +
          " packet buffers: " + rte_strerror(rte_errno) + "; give fewer with --packet-buffers";
 }
 

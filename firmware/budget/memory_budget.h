@@ -45,6 +45,7 @@ inline constexpr MemoryTerm kMemoryTerms[] = {
     {"card: identity, counters, lists", 1, offsetof(Card, contexts)},
     {"packet buffers (header, body and one MTU)", CONFIG_PACKET_BUFFERS,
      PEAL_HEADER_BYTES + kPayloadBytes},
+    {"packet buffers for sent blocks", CONFIG_SENT_BLOCKS, PEAL_HEADER_BYTES + kPayloadBytes},
 };
 
 constexpr uint64_t memory_total() {

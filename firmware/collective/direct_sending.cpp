@@ -66,7 +66,7 @@ void keep_block(const Scope& scope, const TransferDone& done, uint32_t bytes) {
 
 // What is exchanged in place is kept of all pieces, whose images others take in turn.
 bool stays(const Scope& scope) {
-  return has_room_for_sent(scope.card) && !scope.operation.command.in_place;
+  return has_room_for_sent(scope.card, scope.member) && !scope.operation.command.in_place;
 }
 
 // Begins with the next own block of the piece. False when it cannot now.

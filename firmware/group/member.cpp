@@ -179,6 +179,7 @@ peal_status connect_member(Card& card, Member& member, const peal_connect_group&
 
 void release_member(Card& card, Member& member) {
   PEAL_ASSERT(member.dma == 0 && card.released_count < 2 * CONFIG_CARD_MEMBERS);
+  PEAL_ASSERT(member.sent_blocks == 0);
   release_all_staging(card, member);
   card.released[card.released_count++] = member.channels;
   member.phase = MemberPhase::kFree;
@@ -194,7 +195,7 @@ void bury_member(Card& card, Member& member) {
     card.timers.disarm(operation.timer);
     early_drop(card, operation);
     at_hand_drop({card, member, operation});
-    sent_blocks_drop(card, operation);
+    sent_blocks_drop(card, member, operation);
   }
   card.timers.disarm(member.timer);
   member.phase = MemberPhase::kDying;

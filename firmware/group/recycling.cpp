@@ -80,14 +80,14 @@ void arm_next_look(Card& card, Member& member) {
   }
 }
 
-[[gnu::noinline]] void drop_sent_blocks(Card& card, Operation* first) {
-  for (uint64_t i = 0; i < kEpochOperations; ++i) sent_blocks_drop(card, first[i]);
+[[gnu::noinline]] void drop_sent_blocks(Card& card, Member& member, Operation* first) {
+  for (uint64_t i = 0; i < kEpochOperations; ++i) sent_blocks_drop(card, member, first[i]);
 }
 
 void retire_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   Operation* const first = &member.operations[(epoch & 1) * kEpochOperations];
-  if (card.sent_blocks_held != 0) drop_sent_blocks(card, first);
+  if (member.sent_blocks != 0) drop_sent_blocks(card, member, first);
   for (uint64_t i = 0; i < kEpochOperations; ++i) {
     Operation& operation = kept(first[i]);
     if (operation.timer.place != 0) card.timers.disarm(operation.timer);

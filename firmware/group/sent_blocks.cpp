@@ -15,7 +15,7 @@ void sent_blocks_init(Card& card) {
 
 void sent_block_keep(const Scope& scope, Packet* packet, uint32_t way, uint32_t number) {
   auto& [card, member, operation] = scope;
-  PEAL_ASSERT(has_room_for_sent(card) && packet->holds > 0);
+  PEAL_ASSERT(has_room_for_sent(card, member) && packet->holds > 0);
   SentBlock& block = card.sent_blocks[card.sent_blocks_free];
   const auto index = static_cast<uint16_t>(card.sent_blocks_free + 1);
   card.sent_blocks_free = static_cast<uint16_t>(index + block.next);
@@ -27,6 +27,7 @@ void sent_block_keep(const Scope& scope, Packet* packet, uint32_t way, uint32_t 
   ++packet->holds;
   --card.packets_held;
   ++card.sent_blocks_held;
+  ++member.sent_blocks;
 }
 
 Packet* sent_block_find(const Scope& scope, uint32_t way, uint32_t number) {
@@ -38,13 +39,14 @@ Packet* sent_block_find(const Scope& scope, uint32_t way, uint32_t number) {
   return nullptr;
 }
 
-void sent_blocks_drop(Card& card, Operation& operation) {
+void sent_blocks_drop(Card& card, Member& member, Operation& operation) {
   while (operation.sent_first != 0) {
     const uint16_t index = operation.sent_first;
     SentBlock& block = card.sent_blocks[index - 1];
     operation.sent_first = block.next;
     ++card.packets_held;
     --card.sent_blocks_held;
+    --member.sent_blocks;
     unhold_packet(card, block.packet);
     block.packet = nullptr;
     block.next = static_cast<uint16_t>(card.sent_blocks_free - index);

@@ -10,15 +10,16 @@ namespace peal {
 
 // How many may stay: what the port has packets for.
 void sent_blocks_init(Card& card);
-inline bool has_room_for_sent(const Card& card) {
-  return card.sent_blocks_free < card.sent_blocks_most;
+// A member may have three quarters of what the others leave.
+inline bool has_room_for_sent(const Card& card, const Member& member) {
+  return member.sent_blocks < 3 * (card.sent_blocks_most - card.sent_blocks_held);
 }
-// Keeps the packet, which holds this piece for the rank at this way, header and all, where there is
-// room. It is not among the packets that the card holds (Card::packets_held).
+// Keeps the packet, which holds this piece for the rank at this way, header and all; there is room.
+// It is not among the packets that the card holds (Card::packets_held).
 void sent_block_keep(const Scope& scope, Packet* packet, uint32_t way, uint32_t number);
 // The packet, or null: it does not stay.
 Packet* sent_block_find(const Scope& scope, uint32_t way, uint32_t number);
 // Nobody will ask for the operation's.
-void sent_blocks_drop(Card& card, Operation& operation);
+void sent_blocks_drop(Card& card, Member& member, Operation& operation);
 
 }  // namespace peal

@@ -201,7 +201,7 @@ void operation_end_if_refused(const Scope& scope) {
   if (!is_refused(operation)) return;
   early_drop(scope.card, operation);
   at_hand_drop(scope);
-  sent_blocks_drop(scope.card, operation);
+  sent_blocks_drop(scope.card, scope.member, operation);
   if (operation.dma > 0) return;
   if (is_posted(operation)) {
     operation_finish(scope);

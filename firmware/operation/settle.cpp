@@ -4,6 +4,7 @@
 #include "firmware/base/kept.h"
 #include "firmware/group/member.h"
 #include "firmware/group/recycling.h"
+#include "firmware/group/sent_blocks.h"
 #include "firmware/host/completion.h"
 #include "firmware/operation/admission.h"
 #include "firmware/operation/algorithm.h"
@@ -16,6 +17,7 @@ namespace {
 [[gnu::cold]] [[gnu::noinline]] void fail_operations(Card& card, Member& member) {
   member.unsettled.failing = false;
   for (Operation& operation : member.operations) {
+    sent_blocks_drop(card, member, operation);  // nobody is answered any more
     operation_fail({card, member, operation}, PEAL_STATUS_PEER_DEAD, member.membership.dead_rank);
   }
 }

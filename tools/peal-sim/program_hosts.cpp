@@ -263,7 +263,8 @@ std::string ProgramHosts::leaks() {
     }
   }
   for (uint32_t card = 0; card < cluster_.card_count(); card++) {
-    if (cluster_.packets_held(card) != 0 || cluster_.dma_under_way(card) != 0) {
+    if (cluster_.packets_held(card) != cluster_.holds(card).sent_blocks ||
+        cluster_.dma_under_way(card) != 0) {
       text += "card " + std::to_string(card) + " holds packets or DMA\n";
     }
   }

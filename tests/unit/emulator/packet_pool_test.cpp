@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
+#include "peal_config.h"
 #include "tests/unit/emulator/two_cards.h"
 
 namespace peal::nic {
@@ -39,6 +41,21 @@ TEST(PacketPool, WhatCameBackLastIsTakenFirst) {
   EXPECT_LE(fresh.size(), kMost);
   EXPECT_LE(shared.size(), kMost);
   EXPECT_EQ(pool.in_use(), 0u);
+}
+
+// What cards may keep when they have sent it is besides what they have for everything else.
+TEST(PacketPool, EachCardHasPacketsForWhatItHasSent) {
+  constexpr uint32_t kCards = 3;
+  constexpr uint32_t kEach = 64;
+  test::start_dpdk();
+  PacketPool pool;
+  ASSERT_EQ(pool.create(kCards * kEach, kCards), "");
+  EXPECT_EQ(pool.buffers_per_card(), kEach);
+  EXPECT_EQ(pool.sent_per_card(), std::min<uint32_t>(CONFIG_SENT_BLOCKS, kEach / 4));
+  std::vector<Packet*> out;
+  while (Packet* const packet = pool.allocate()) out.push_back(packet);
+  EXPECT_EQ(out.size(), kCards * (kEach + pool.sent_per_card()));
+  for (Packet* packet : out) pool.release(packet);
 }
 
 }  // namespace

@@ -14,6 +14,11 @@ namespace {
 constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
 constexpr uint32_t kOthers = 7;
 
+// One member gets three quarters of what the card may keep, which is all of one.
+uint32_t share_of_one(uint32_t port_says) {
+  return (3 * std::min<uint32_t>(port_says, CONFIG_SENT_BLOCKS) + 3) / 4;
+}
+
 // --- all-to-all ---
 
 // The card may keep as many as the parameter says.
@@ -21,7 +26,7 @@ class SentBlocks : public DirectTest, public ::testing::WithParamInterface<uint3
  protected:
   SentBlocks() : DirectTest(false, GetParam()) {}
 
-  static uint32_t stay(uint32_t blocks) { return std::min(blocks, GetParam()); }
+  static uint32_t stay(uint32_t blocks) { return std::min(blocks, share_of_one(GetParam())); }
   // How many writes to the channel there were since the last call.
   uint32_t kept_in_channel() {
     const std::string writes = lines_that_begin(bench.take_log(), "dma_write channel");
@@ -41,6 +46,9 @@ class SentBlocks : public DirectTest, public ::testing::WithParamInterface<uint3
     EXPECT_EQ(sent[0].payload, own(asker, block, piece)) << asker << " " << piece;
     EXPECT_EQ(sent[0].header.flags, PEAL_PACKET_REPAIR) << asker << " " << piece;
     EXPECT_EQ(sent[0].header.member, member.everybody[asker].member);
+    Frame sealed = sent[0];
+    seal(sealed);
+    EXPECT_EQ(sent[0].header.payload_crc, sealed.header.payload_crc);
   }
   void expect_all_repaired(size_t block, uint32_t piece) {
     for (uint32_t asker = 0; asker < ranks; asker++)
@@ -49,7 +57,8 @@ class SentBlocks : public DirectTest, public ::testing::WithParamInterface<uint3
 };
 
 INSTANTIATE_TEST_SUITE_P(OfPackets, SentBlocks,
-                         ::testing::Values(1, 4, kOthers, CONFIG_SENT_BLOCKS));
+                         ::testing::Values(1, 4, kOthers, CONFIG_SENT_BLOCKS,
+                                           2 * CONFIG_SENT_BLOCKS));
 
 TEST_P(SentBlocks, GoToTheChannelWhereThereIsNoRoom) {
   post();
@@ -148,6 +157,28 @@ TEST_P(SentBlocks, AreLetGoWhenTheHostIsGone) {
   card_close_context(bench.card(), bench.context(), bench.now);
   bench.finish_all_dma();
   expect_staying(0);
+  EXPECT_EQ(card_sent_blocks(bench.card()), 0u);
+}
+
+TEST_P(SentBlocks, OfWhatIsOverAreLetGoWhenTheHostIsGone) {
+  post();
+  bench.finish_all_dma();
+  deliver_all();
+  expect_staying(stay(kOthers));
+  card_close_context(bench.card(), bench.context(), bench.now);
+  bench.finish_all_dma();
+  expect_staying(0);
+  EXPECT_EQ(card_sent_blocks(bench.card()), 0u);
+}
+
+// Nobody is answered any more, though its host may stay for long.
+TEST_P(SentBlocks, OfWhatIsOverAreLetGoWhenTheGroupDies) {
+  post();
+  bench.finish_all_dma();
+  deliver_all();
+  expect_staying(stay(kOthers));
+  bench.deliver(wire.death(2, 4));
+  expect_staying(0);
 }
 
 TEST_P(SentBlocks, WithoutAPacketForItARepairComesLater) {
@@ -176,6 +207,37 @@ TEST_P(SentBlocks, RepairsFromThereAreBounded) {
   }
   EXPECT_EQ(repaired + bench.counter(PEAL_COUNTER_HELD_BACK_REPAIR), 1000u);
   EXPECT_GT(bench.counter(PEAL_COUNTER_HELD_BACK_REPAIR), 0u);
+}
+
+// What stays is besides the half that own blocks leave to what arrives.
+class SentOfFewPackets : public AlltoallTest {
+ protected:
+  static constexpr uint32_t kPackets = 32;
+  SentOfFewPackets()
+      : AlltoallTest(PEAL_ALGORITHM_DIRECT, 8, 1, kBlock,
+                     {.packet_buffers = kPackets,
+                      .tables = true,
+                      .keeps_early = true,
+                      .sent_packets = kPackets / 2}) {}
+};
+
+TEST_F(SentOfFewPackets, OwnBlocksDoNotWaitForThose) {
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
+    post(sequence, kBlock);
+    while (bench.port.dma_count() > 0) {
+      bench.finish_dma(0);
+      bench.port.take_sent();
+    }
+    for (uint32_t sender = 0; sender < ranks; sender++) {
+      if (sender == rank) continue;
+      bench.deliver(wire.direct(sender, direct_shape(kBlock), static_cast<uint32_t>(sequence), 0,
+                                pattern_between(sequence, sender, rank, 0, kBlock)));
+      bench.finish_all_dma();
+    }
+  }
+  EXPECT_EQ(card_holds(bench.card()).sent_blocks, share_of_one(kPackets / 2));
+  post(kEpoch, kBlock);
+  EXPECT_EQ(bench.port.dma_count(), 8u);
 }
 
 // --- alltoallv ---
@@ -210,7 +272,7 @@ TEST_P(SentParts, AreRepairedWithTheirLengths) {
     EXPECT_EQ(sent.at(0).payload, own(asker)) << asker;
     EXPECT_EQ(sent.at(0).header.block_bytes, length(rank, asker)) << asker;
   }
-  EXPECT_EQ(card_holds(bench.card()).sent_blocks, std::min(with_bytes, GetParam()));
+  EXPECT_EQ(card_holds(bench.card()).sent_blocks, std::min(with_bytes, share_of_one(GetParam())));
 }
 
 }  // namespace
