@@ -98,8 +98,8 @@ void card_on_timer(Card& card, TimeNs now);
 const char* card_counter_name(peal_counter counter);
 // Submissions accepted from the context and not yet completed: the runner's completion-space rule.
 [[nodiscard]] uint32_t card_outstanding(const Card& card, ContextId context);
-// For leak checks: packets, DMA records and timers the card holds now;
-// all zero when nothing is pending.
+// For leak checks: packets and DMA records that the card holds now, and open operations; zero when
+// nothing is pending, but for sent blocks.
 struct CardHolds {
   uint32_t packets;
   uint32_t dma_records;

@@ -83,8 +83,8 @@ inline HostAddress result_address(const Scope& scope, uint32_t number, Rank orig
   return user_address(operation, origin, number);
 }
 
-// Own blocks of this piece go to the channel as well: they may be asked for when the user's memory
-// is the user's again, or holds what others sent.
+// Own blocks of this piece are kept (in their packets, or in the channel): they may be asked for
+// when the user's memory is the user's again, or holds what others sent.
 bool is_part_kept(const Scope& scope, uint32_t number, Rank to);
 inline bool is_kept(const Scope& scope, uint32_t number, Rank to) {
   Operation& operation = scope.operation;

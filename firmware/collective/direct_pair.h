@@ -79,7 +79,7 @@ inline void reset(PieceBits& bits, PieceBits bit) { bits = static_cast<PieceBits
 inline uint32_t next_of(const Pair& pair) {
   return pair.base + static_cast<uint32_t>(std::countr_one(pair.begun));
 }
-// Has the own block been sent, and does it lie in the channel where it must?
+// Has the own block been sent, and is it kept where it must be, in its packet or in the channel?
 inline bool is_sent(const Pair& pair, uint32_t number) {
   if (number < pair.base) return true;
   return number - pair.base < kPieceSlots && (pair.kept & bit_in(pair, number)) != 0;

@@ -27,7 +27,7 @@ void launch_first(const Scope& scope, Packet* packet, uint32_t entry, bool paylo
   launch_packet(scope.card, packet, payload_summed);
 }
 
-// In a packet of its own, while the other one's payload goes to the channel.
+// In a packet of its own, while the other one stays or its payload goes to the channel.
 void send_copy(const Scope& scope, Packet* packet, uint32_t entry) {
   Packet* copy = share_packet(scope.card, packet);
   if (copy == nullptr) {
@@ -184,7 +184,7 @@ bool read_for_all(const Scope& scope, uint32_t way, uint32_t number) {
 }
 
 // Is the block for this rank, which was begun with, done as far as repairs go? Else it is when it
-// lies in the channel.
+// is kept.
 bool is_done_with(const Scope& scope, uint32_t number, uint32_t way) {
   if (way == 0) return is_there(scope, number, way);
   const Membership& self = scope.member.membership;
