@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A rank's own blocks in a direct exchange: read from the user, sent to each rank in turn, and kept
-// (group/sent_blocks.h, or the channel) where somebody may still ask for them when the user's memory
-// is the user's again.
+// (group/sent_blocks.h, or the channel) where somebody may still ask for them when the user's
+// memory is the user's again.
 #pragma once
 
 #include "firmware/collective/direct_blocks.h"

@@ -181,6 +181,19 @@ TEST_P(SentBlocks, OfWhatIsOverAreLetGoWhenTheGroupDies) {
   expect_staying(0);
 }
 
+TEST_P(SentBlocks, AreLetGoWithTheGroup) {
+  post();
+  bench.finish_all_dma();
+  deliver_all();
+  expect_staying(stay(kOthers));
+  bench.submit(destroy_entry(member, 1, 9));
+  for (uint32_t round = 0; (1u << round) < ranks; round++)
+    bench.deliver(wire.signal(behind(round), kDestroyShape, 1, round));
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete ctx0 cookie=9"),
+            "complete ctx0 cookie=9 OK\n");
+  expect_staying(0);
+}
+
 TEST_P(SentBlocks, WithoutAPacketForItARepairComesLater) {
   post();
   bench.finish_all_dma();
