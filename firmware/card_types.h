@@ -426,6 +426,7 @@ struct Member {
   uint64_t recycled;           // epochs whose recycling is complete
   uint32_t dma;                // outstanding, all operations, repairs too
   uint16_t farewells;          // bit per round: the peer ahead will ask nothing any more
+  uint16_t sent_blocks;        // of all its operations (group/sent_blocks.h)
   Pace pace;                   // of this member's questions
   Patience patience;           // before each
   Patience late_patience;      // before those for what seems late
@@ -444,7 +445,6 @@ struct Member {
   uint32_t staging_held;      // those that do as long as there can be any
   uint32_t parts_used;        // bit per place for a table of parts
   bool parts_wanted;          // an operation waits for one
-  uint32_t sent_blocks;       // of all its operations
   p2p::RequestList receives;  // that have no message yet
   p2p::RequestList copies;    // puts to itself, the first of which is under way
   uint32_t p2p_uses;          // its requests and connections: the slot is kept for them

@@ -96,7 +96,9 @@ class Node final : public Port, public emulator::MemoryProvider {
   bool timer_gave_way = false;   // to what arrived while the processor was busy
   uint32_t packets_held = 0;
   // So many it may hold: those that it keeps when it has sent them are besides.
-  [[nodiscard]] uint32_t room() const { return options_.packets + card_sent_blocks(*card); }
+  [[nodiscard]] uint32_t room() const {
+    return options_.packets + (options_.sent > 0 ? card_sent_blocks(*card) : 0);
+  }
   uint32_t dma_under_way = 0;
   uint32_t doorbells = 0;  // rung, and not yet answered
   TimeNs frozen_until_ns = 0;

@@ -94,6 +94,8 @@ measure 'allgather 1 KiB, all-to-all broadcast, N = 16' 6014 9071 16 100 --opera
 measure 'allgather 64 KiB, all-to-all broadcast, N = 8' - - 8 20 --operation allgather \
   --algorithm all-to-all-broadcast --bytes 65536
 measure 'all-to-all 8 KiB, direct, N = 8' 14826 - 8 40 --operation alltoall --algorithm direct --bytes 8192
+measure 'the same, sent blocks in their packets' 13521 - 8 40 --operation alltoall --algorithm direct --bytes 8192 \
+  --sent-packets 256
 measure 'allgather 64 KiB, direct, N = 8' 81209 - 8 10 --operation allgather --algorithm direct --bytes 65536
 
 printf '\n%-44s %-9s %18s %20s %14s\n' program checksums 'queue/descriptor' 'connection/packet' 'rest/packet'
