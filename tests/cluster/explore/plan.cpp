@@ -84,6 +84,18 @@ std::vector<Plan> plans(bool deep) {
         add(bytes == kSmall ? one : three, {entry}, operation_of);
       }
     }
+    // A card keeps one of the blocks that it has sent in its packet, others in the channel.
+    const size_t before = list.size();
+    for (const uint32_t bytes : {kSmall, kPieces}) {
+      add(bytes == kSmall ? "direct all-to-all, one piece, in a packet"
+                          : "direct all-to-all, three pieces, in packets",
+          {operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, bytes)},
+          PEAL_OPERATION_ALLTOALL);
+    }
+    add("alltoallv, one piece, in a packet",
+        {operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, kSmall)},
+        PEAL_OPERATION_ALLTOALLV);
+    for (size_t i = before; i < list.size(); i++) list[i].sent_packets = 1;
     add("destroy", {destroy}, PEAL_OPERATION_DESTROY, deep || cards != 3);
     add("broadcast, then destroy", {gather(kBroadcast, kPiece), destroy}, PEAL_OPERATION_DESTROY);
     peal_submission from_root =
