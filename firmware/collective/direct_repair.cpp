@@ -83,7 +83,8 @@ const Pair& pair_with(const Scope& scope, Rank rank) {
   return pair_at(scope, way_of(scope.member.membership, rank));
 }
 
-// Does what must be kept of it lie in the channel? The block for one rank does when it counts as
+// Does what must be kept of it lie in the channel (what stays in its packet was looked for before)?
+// The block for one rank does when it counts as
 // sent, that for all later.
 bool lies_there(const Scope& scope, uint32_t number) {
   Operation& operation = scope.operation;

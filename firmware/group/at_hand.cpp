@@ -2,6 +2,7 @@
 #include "firmware/group/at_hand.h"
 
 #include "firmware/base/assert.h"
+#include "firmware/base/free_list.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -37,8 +38,7 @@ void let_go(Card& card, Operation& operation, uint16_t* place) {
   *place = block.next;
   unhold_packet(card, block.packet);
   block.packet = nullptr;
-  block.next = static_cast<uint16_t>(card.at_hand_free - index);
-  card.at_hand_free = static_cast<uint16_t>(index - 1);
+  give_free(card.at_hand, card.at_hand_free, index);
   --operation.at_hand_count;
 }
 
@@ -60,16 +60,14 @@ void at_hand_keep(const Scope& scope, Packet* packet, uint32_t number, uint32_t 
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(lacking > 0 && at_hand_find(scope, number) == nullptr);
   if (card.at_hand_free >= card.at_hand_most) return;
-  AtHand& block = card.at_hand[card.at_hand_free];
-  const auto index = static_cast<uint16_t>(card.at_hand_free + 1);
-  card.at_hand_free = static_cast<uint16_t>(index + block.next);
+  const uint16_t index = take_free(card.at_hand, card.at_hand_free);
   uint16_t* first = first_of_list(card, owner_of(scope), number);
-  block = {.packet = packet,
-           .owner = owner_of(scope),
-           .number = number,
-           .payload_crc = payload_crc,
-           .lacking = static_cast<uint16_t>(lacking),
-           .next = *first};
+  card.at_hand[index - 1] = {.packet = packet,
+                             .owner = owner_of(scope),
+                             .number = number,
+                             .payload_crc = payload_crc,
+                             .lacking = static_cast<uint16_t>(lacking),
+                             .next = *first};
   *first = index;
   ++packet->holds;
   ++operation.at_hand_count;

@@ -2,6 +2,7 @@
 #include "firmware/group/early.h"
 
 #include "firmware/base/assert.h"
+#include "firmware/base/free_list.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -39,10 +40,8 @@ void early_init(Card& card) {
 bool early_keep(const Scope& scope, Packet* packet, Piece& piece, Rank origin) {
   auto& [card, member, operation] = scope;
   if (card.early_free >= card.early_most) return false;
-  EarlyPacket& kept = card.early[card.early_free];
-  const auto index = static_cast<uint16_t>(card.early_free + 1);
-  card.early_free = static_cast<uint16_t>(index + kept.next);
-  kept = {packet, 0, static_cast<uint16_t>(origin)};
+  const uint16_t index = take_free(card.early, card.early_free);
+  card.early[index - 1] = {packet, 0, static_cast<uint16_t>(origin)};
   ++packet->holds;
   append(card, piece, index);
   ++operation.early_count;
@@ -58,8 +57,8 @@ void early_pop(Card& card, Operation& operation, Piece& piece) {
   const uint16_t index = take_first(card, piece);
   EarlyPacket& kept = card.early[index - 1];
   unhold_packet(card, kept.packet);
-  kept = {nullptr, static_cast<uint16_t>(card.early_free - index), 0};
-  card.early_free = static_cast<uint16_t>(index - 1);
+  kept = {};
+  give_free(card.early, card.early_free, index);
   --operation.early_count;
 }
 

@@ -2,6 +2,7 @@
 #include "firmware/group/sent_blocks.h"
 
 #include "firmware/base/assert.h"
+#include "firmware/base/free_list.h"
 #include "firmware/wire/transmit.h"
 
 namespace peal {
@@ -16,13 +17,11 @@ void sent_blocks_init(Card& card) {
 void sent_block_keep(const Scope& scope, Packet* packet, uint32_t way, uint32_t number) {
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(has_room_for_sent(card, member) && packet->holds > 0);
-  SentBlock& block = card.sent_blocks[card.sent_blocks_free];
-  const auto index = static_cast<uint16_t>(card.sent_blocks_free + 1);
-  card.sent_blocks_free = static_cast<uint16_t>(index + block.next);
-  block = {.packet = packet,
-           .number = number,
-           .way = static_cast<uint16_t>(way),
-           .next = operation.sent_first};
+  const uint16_t index = take_free(card.sent_blocks, card.sent_blocks_free);
+  card.sent_blocks[index - 1] = {.packet = packet,
+                                 .number = number,
+                                 .way = static_cast<uint16_t>(way),
+                                 .next = operation.sent_first};
   operation.sent_first = index;
   ++packet->holds;
   --card.packets_held;
@@ -49,8 +48,7 @@ void sent_blocks_drop(Card& card, Member& member, Operation& operation) {
     --member.sent_blocks;
     unhold_packet(card, block.packet);
     block.packet = nullptr;
-    block.next = static_cast<uint16_t>(card.sent_blocks_free - index);
-    card.sent_blocks_free = static_cast<uint16_t>(index - 1);
+    give_free(card.sent_blocks, card.sent_blocks_free, index);
   }
 }
 

@@ -221,6 +221,11 @@ std::string CardBench::problems() {
             std::to_string(holds.sent_blocks) + " that it has sent, the port says " +
             std::to_string(port.packets_unsent()) + "\n";
   }
+  if (holds.sent_blocks != card_sent_blocks(*card_)) {
+    text += "the card counts " + std::to_string(card_sent_blocks(*card_)) +
+            " packets that it has sent, its records name " + std::to_string(holds.sent_blocks) +
+            "\n";
+  }
   if (holds.packets > holds.dma_records) {  // only DMA under way may keep another
     text += "packets leaked: " + std::to_string(holds.packets) + " are held for " +
             std::to_string(holds.dma_records) + " DMA records\n";

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/card_bench.h"
 #include "tests/support/pattern.h"
 #include "tests/support/wire_maker.h"
@@ -128,6 +130,11 @@ class GroupTest : public CardTest {
     for (uint32_t round = 0; (1u << round) < ranks; round++) {
       bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(sequence / kEpoch), round));
     }
+  }
+  // Of the packets that the card may keep when it has sent them one member gets three quarters,
+  // which is all of one.
+  static uint32_t share_of_sent(uint32_t port_says) {
+    return (3 * std::min<uint32_t>(port_says, CONFIG_SENT_BLOCKS) + 3) / 4;
   }
   [[nodiscard]] uint32_t ahead(uint32_t round) const { return (rank + (1u << round)) % ranks; }
   [[nodiscard]] uint32_t behind(uint32_t round) const {

@@ -6,7 +6,6 @@
 #include "firmware/card.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
-#include "tests/unit/firmware/collective/alltoallv/parts_fixture.h"
 
 namespace peal::test {
 namespace {
@@ -14,19 +13,12 @@ namespace {
 constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
 constexpr uint32_t kOthers = 7;
 
-// One member gets three quarters of what the card may keep, which is all of one.
-uint32_t share_of_one(uint32_t port_says) {
-  return (3 * std::min<uint32_t>(port_says, CONFIG_SENT_BLOCKS) + 3) / 4;
-}
-
-// --- all-to-all ---
-
 // The card may keep as many as the parameter says.
 class SentBlocks : public DirectTest, public ::testing::WithParamInterface<uint32_t> {
  protected:
   SentBlocks() : DirectTest(false, GetParam()) {}
 
-  static uint32_t stay(uint32_t blocks) { return std::min(blocks, share_of_one(GetParam())); }
+  static uint32_t stay(uint32_t blocks) { return std::min(blocks, share_of_sent(GetParam())); }
   // How many writes to the channel there were since the last call.
   uint32_t kept_in_channel() {
     const std::string writes = lines_that_begin(bench.take_log(), "dma_write channel");
@@ -38,6 +30,12 @@ class SentBlocks : public DirectTest, public ::testing::WithParamInterface<uint3
     EXPECT_EQ(holds.sent_blocks, blocks);
     EXPECT_EQ(holds.packets, 0u);
     EXPECT_EQ(bench.port.packets_unsent(), blocks);
+  }
+  void expect_gone_with_the_host() {
+    expect_staying(stay(kOthers));
+    card_close_context(bench.card(), bench.context(), bench.now);
+    bench.finish_all_dma();
+    expect_staying(0);
   }
   void expect_repaired(uint32_t asker, size_t block, uint32_t piece) {
     answer(asker, block, piece);
@@ -154,21 +152,14 @@ TEST_P(SentBlocks, AreLetGoWhenTheOperationIsRefused) {
 TEST_P(SentBlocks, AreLetGoWhenTheHostIsGone) {
   post();
   bench.finish_all_dma();
-  card_close_context(bench.card(), bench.context(), bench.now);
-  bench.finish_all_dma();
-  expect_staying(0);
-  EXPECT_EQ(card_sent_blocks(bench.card()), 0u);
+  expect_gone_with_the_host();
 }
 
 TEST_P(SentBlocks, OfWhatIsOverAreLetGoWhenTheHostIsGone) {
   post();
   bench.finish_all_dma();
   deliver_all();
-  expect_staying(stay(kOthers));
-  card_close_context(bench.card(), bench.context(), bench.now);
-  bench.finish_all_dma();
-  expect_staying(0);
-  EXPECT_EQ(card_sent_blocks(bench.card()), 0u);
+  expect_gone_with_the_host();
 }
 
 // Nobody is answered any more, though its host may stay for long.
@@ -248,44 +239,9 @@ TEST_F(SentOfFewPackets, OwnBlocksDoNotWaitForThose) {
       bench.finish_all_dma();
     }
   }
-  EXPECT_EQ(card_holds(bench.card()).sent_blocks, share_of_one(kPackets / 2));
+  EXPECT_EQ(card_holds(bench.card()).sent_blocks, share_of_sent(kPackets / 2));
   post(kEpoch, kBlock);
   EXPECT_EQ(bench.port.dma_count(), 8u);
-}
-
-// --- alltoallv ---
-
-class SentParts : public PartsTest, public ::testing::WithParamInterface<uint32_t> {
- protected:
-  SentParts() : PartsTest(PEAL_OPERATION_ALLTOALLV, false, GetParam()) {
-    // Empty, short, long ones; no two ranks alike.
-    for (uint32_t a = 0; a < ranks; a++)
-      for (uint32_t b = 0; b < ranks; b++) set_length(a, b, (a * 5 + b * 3) % 4 * 10 * (a + 1));
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(OfPackets, SentParts, ::testing::Values(1, 4, CONFIG_SENT_BLOCKS));
-
-// Nobody knows the lengths any more: the packets do.
-TEST_P(SentParts, AreRepairedWithTheirLengths) {
-  post();
-  bench.finish_all_dma();
-  deliver_all();
-  ASSERT_EQ(done(), 1u);
-  EXPECT_EQ(wrong(), "");
-  scribble();
-  uint32_t with_bytes = 0;
-  for (uint32_t asker = 0; asker < ranks; asker++) {
-    if (asker == rank) continue;
-    with_bytes += length(rank, asker) > 0 ? 1 : 0;
-    EXPECT_EQ(ask(asker), "send 1>" + std::to_string(asker) +
-                              " DATA seq=0 piece=0 origin=1 hop=0 len=" +
-                              std::to_string(length(rank, asker)) + " repair\n");
-    const auto sent = bench.port.take_sent();
-    EXPECT_EQ(sent.at(0).payload, own(asker)) << asker;
-    EXPECT_EQ(sent.at(0).header.block_bytes, length(rank, asker)) << asker;
-  }
-  EXPECT_EQ(card_holds(bench.card()).sent_blocks, std::min(with_bytes, share_of_one(GetParam())));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace {
 
 class Alltoallv : public PartsTest {
  protected:
-  explicit Alltoallv(bool keeps_early = false) : PartsTest(PEAL_OPERATION_ALLTOALLV, keeps_early) {
+  explicit Alltoallv(bool keeps_early = false, uint32_t sent_packets = 0)
+      : PartsTest(PEAL_OPERATION_ALLTOALLV, keeps_early, sent_packets) {
     // Empty, short, long ones; no two ranks alike.
     for (uint32_t a = 0; a < ranks; a++)
       for (uint32_t b = 0; b < ranks; b++) set_length(a, b, (a * 5 + b * 3) % 4 * 10 * (a + 1));
@@ -112,15 +113,25 @@ TEST_F(Alltoallv, InPlace) {
   }
 }
 
-// The lengths are forgotten then: what lies in the channel says what it is.
-TEST_F(Alltoallv, RepairsAfterTheEnd) {
+// What was sent lies in the channel, or in as many packets as the parameter says.
+class AlltoallvSent : public Alltoallv, public ::testing::WithParamInterface<uint32_t> {
+ protected:
+  AlltoallvSent() : Alltoallv(false, GetParam()) {}
+};
+
+INSTANTIATE_TEST_SUITE_P(OfPackets, AlltoallvSent, ::testing::Values(0, 1, 4, CONFIG_SENT_BLOCKS));
+
+// The lengths are forgotten then: what is kept says what it is.
+TEST_P(AlltoallvSent, RepairsAfterTheEnd) {
   post();
   bench.finish_all_dma();
   deliver_all();
   EXPECT_EQ(done(), 1u);
   scribble();
+  uint32_t with_bytes = 0;
   for (uint32_t asker = 0; asker < ranks; asker++) {
     if (asker == rank) continue;
+    with_bytes += length(rank, asker) > 0 ? 1 : 0;
     EXPECT_EQ(ask(asker), "send 1>" + std::to_string(asker) +
                               " DATA seq=0 piece=0 origin=1 hop=0 len=" +
                               std::to_string(length(rank, asker)) + " repair\n");
@@ -128,6 +139,7 @@ TEST_F(Alltoallv, RepairsAfterTheEnd) {
     EXPECT_EQ(sent.at(0).payload, own(asker)) << asker;
     EXPECT_EQ(sent.at(0).header.block_bytes, length(rank, asker)) << asker;
   }
+  EXPECT_EQ(card_holds(bench.card()).sent_blocks, std::min(with_bytes, share_of_sent(GetParam())));
 }
 
 TEST_F(Alltoallv, LengthsThatCannotBe) {
