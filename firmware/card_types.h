@@ -312,12 +312,11 @@ struct AtHand {
   uint16_t next;     // its list: index plus one; free list: as DmaRecord's
 };
 
-// A block for one rank that may be asked for, in the packet that it was read into
-// (group/sent_blocks.h).
+// What was sent and may be asked for, in its packet (group/sent_blocks.h).
 struct SentBlock {
   Packet* packet;  // held
   uint32_t number;
-  uint16_t way;   // who got it
+  uint16_t part;  // the way of who got it, or a broadcast's fragment
   uint16_t next;  // its operation's list: index plus one; free list: as DmaRecord's
 };
 

@@ -53,6 +53,16 @@ const EarlyPacket& early_first(const Card& card, const Piece& piece) {
   return card.early[piece.early_first - 1];
 }
 
+Packet* early_find(const Card& card, const Piece& piece, Rank origin) {
+  uint16_t index = piece.early_first;
+  for (uint32_t left = piece.waiting; left > 0; --left) {
+    const EarlyPacket& early = card.early[index - 1];
+    if (early.origin == origin) return early.packet;
+    index = early.next;
+  }
+  return nullptr;
+}
+
 void early_pop(Card& card, Operation& operation, Piece& piece) {
   const uint16_t index = take_first(card, piece);
   EarlyPacket& kept = card.early[index - 1];

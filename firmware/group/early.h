@@ -2,7 +2,8 @@
 // Blocks whose place in the user's memory is not known yet (the host has not posted) or not free
 // yet (in place, what lies there is still to be sent) wait in the packets that brought them, as
 // many as a share of the card's buffers allows, and go to the user without a way through the
-// channel, which is a write and a read more. docs/decisions/0018
+// channel, which is a write and a read more. (A broadcast's fragments, whose origin is the number
+// of the fragment, are sent again from there, too.) docs/decisions/0018, 0063
 #pragma once
 
 #include "firmware/card_types.h"
@@ -16,6 +17,8 @@ void early_init(Card& card);
 inline bool early_waits(const Operation& operation) { return operation.early_count != 0; }
 // The one that came first of the piece's that wait; the packet is its alone to give back.
 const EarlyPacket& early_first(const Card& card, const Piece& piece);
+// The packet that brought this block of the piece, while it waits; else null.
+Packet* early_find(const Card& card, const Piece& piece, Rank origin);
 void early_pop(Card& card, Operation& operation, Piece& piece);
 // Behind all others of its piece: its place is not free yet.
 void early_put_back(Card& card, Piece& piece);

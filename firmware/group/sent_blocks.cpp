@@ -14,13 +14,13 @@ void sent_blocks_init(Card& card) {
   card.sent_blocks_most = static_cast<uint16_t>(most);
 }
 
-void sent_block_keep(const Scope& scope, Packet* packet, uint32_t way, uint32_t number) {
+void sent_block_keep(const Scope& scope, Packet* packet, uint32_t part, uint32_t number) {
   auto& [card, member, operation] = scope;
   PEAL_ASSERT(has_room_for_sent(card, member) && packet->holds > 0);
   const uint16_t index = take_free(card.sent_blocks, card.sent_blocks_free);
   card.sent_blocks[index - 1] = {.packet = packet,
                                  .number = number,
-                                 .way = static_cast<uint16_t>(way),
+                                 .part = static_cast<uint16_t>(part),
                                  .next = operation.sent_first};
   operation.sent_first = index;
   ++packet->holds;
@@ -29,10 +29,10 @@ void sent_block_keep(const Scope& scope, Packet* packet, uint32_t way, uint32_t 
   ++member.sent_blocks;
 }
 
-Packet* sent_block_find(const Scope& scope, uint32_t way, uint32_t number) {
+Packet* sent_block_find(const Scope& scope, uint32_t part, uint32_t number) {
   for (uint16_t index = scope.operation.sent_first; index != 0;) {
     const SentBlock& block = scope.card.sent_blocks[index - 1];
-    if (block.way == way && block.number == number) return block.packet;
+    if (block.part == part && block.number == number) return block.packet;
     index = block.next;
   }
   return nullptr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A block for one rank that may still be asked for when the user's memory is the user's again stays
-// in the packet that it was read into, as far as the card has packets for it: it is sent again from
-// there, and needs no copy in the channel. docs/decisions/0062
+// What was sent and may still be asked for when the user's memory is the user's again stays in the
+// packet that it was read into, or that brought it, as far as the card has packets for that: it is
+// sent again from there, and needs no copy in the channel. In a direct exchange it is a block for
+// one rank, in a broadcast a fragment. docs/decisions/0062, 0063
 #pragma once
 
 #include "firmware/card_types.h"
@@ -14,11 +15,12 @@ void sent_blocks_init(Card& card);
 inline bool has_room_for_sent(const Card& card, const Member& member) {
   return member.sent_blocks < 3 * (card.sent_blocks_most - card.sent_blocks_held);
 }
-// Keeps the packet, which holds this piece for the rank at this way, header and all; there is room.
-// It is not among the packets that the card holds (Card::packets_held).
-void sent_block_keep(const Scope& scope, Packet* packet, uint32_t way, uint32_t number);
+// Keeps the packet, header and all, which the card holds and which holds this part of the piece:
+// what is for the rank at this way, or a fragment. There is room. Henceforth it is not among the
+// packets that the card holds (Card::packets_held).
+void sent_block_keep(const Scope& scope, Packet* packet, uint32_t part, uint32_t number);
 // The packet, or null: it does not stay.
-Packet* sent_block_find(const Scope& scope, uint32_t way, uint32_t number);
+Packet* sent_block_find(const Scope& scope, uint32_t part, uint32_t number);
 // Nobody will ask for the operation's.
 void sent_blocks_drop(Card& card, Member& member, Operation& operation);
 

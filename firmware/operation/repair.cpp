@@ -52,6 +52,17 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
   return true;
 }
 
+bool repair_from_packet(const Scope& scope, const ImagePart& part, Packet* sent,
+                        const DataPlace& place, uint32_t to) {
+  Card& card = scope.card;
+  Packet* packet = share_packet(card, sent);
+  if (packet == nullptr) return false;
+  prepare_for(scope, part, place, scope.member.membership.peers[to].address, true, packet);
+  packet->header->payload_crc = sent->header->payload_crc;
+  launch_packet(card, packet, true);
+  return true;
+}
+
 bool repair_from_user(const Scope& scope, const ImagePart& part, HostAddress from,
                       const DataPlace& place, uint32_t to) {
   Packet* packet = take_for(scope, part, place, scope.member.membership.peers[to].address, true);

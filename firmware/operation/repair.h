@@ -67,8 +67,13 @@ struct DataPlace {
 bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
                      bool repair);
 
+// Sends a part again whose packet stays (group/sent_blocks.h): no transfer. False (counted) when a
+// packet could not be had.
+bool repair_from_packet(const Scope& scope, const ImagePart& part, Packet* sent,
+                        const DataPlace& place, uint32_t to);
+
 // Sends a part again that lies in the user's memory, which is the card's as long as the operation
-// waits for this. Not empty. False as above.
+// waits for this. Not empty. False when a packet or DMA record could not be had.
 bool repair_from_user(const Scope& scope, const ImagePart& part, HostAddress from,
                       const DataPlace& place, uint32_t to);
 

@@ -8,8 +8,11 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
 #include "firmware/collective/hopping.h"
+#include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
+#include "firmware/group/sent_blocks.h"
 #include "firmware/host/keys.h"
+#include "firmware/operation/landing.h"
 #include "firmware/operation/layout.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/pieces.h"
@@ -56,12 +59,12 @@ struct Tree {
 
 // A piece's own state. Its bits are the fragments that have arrived.
 struct Kept {
-  uint32_t in_channel;  // fragments that lie there
-  uint32_t in_user;     // fragments that lie in the user's memory alone
-  uint32_t early;       // fragments that must be fetched from there
-  uint32_t promised;    // fragments that were asked for on their way to either
-  uint16_t credited;    // bit per leaving hop: all behind it have the piece
-  uint16_t asked_by;    // bit per leaving hop: promised to
+  uint32_t in_card;   // fragments that lie in the channel, or stay in their packets
+  uint32_t in_user;   // fragments that lie in the user's memory alone
+  uint32_t early;     // fragments that must be fetched from the channel
+  uint32_t promised;  // fragments that were asked for on their way to either
+  uint16_t credited;  // bit per leaving hop: all behind it have the piece
+  uint16_t asked_by;  // bit per leaving hop: promised to
 };
 
 Tree& tree_of(const Scope& scope) { return own_state<Tree>(scope.operation); }
@@ -121,7 +124,8 @@ bool has_arrived(Operation& operation, uint32_t number) {
 // Its slot in the channel may serve another piece, as far as this card itself is concerned.
 bool is_done(Operation& operation, uint32_t number) {
   const Piece& piece = piece_slot(operation, number);
-  return has_arrived(operation, number) && piece.dma == 0 && own_state<Kept>(piece).early == 0;
+  return has_arrived(operation, number) && piece.waiting == 0 && piece.dma == 0 &&
+         own_state<Kept>(piece).early == 0;
 }
 
 // First piece that may not come or be sent before more is credited.
@@ -129,11 +133,18 @@ uint32_t window_end(const Scope& scope) {
   return std::min(tree_of(scope).whole + kPieceSlots, scope.operation.piece_count);
 }
 
-// Does the piece go to the channel, for those below who may ask for it? Where the user's memory may
-// be read only the last ones, which may be asked for when it is the user's again: the others are
-// credited by then, or the last piece could not have come. docs/decisions/0061
+// May it be asked for when the user's memory is the user's again? All before is credited by then,
+// or the last piece could not have come. docs/decisions/0061
+bool is_last(const Operation& operation, uint32_t number) {
+  return number + kPieceSlots >= operation.piece_count;
+}
+
+// Is the piece kept, for those below who may ask for it? All of it where the user's memory may not
+// be read.
 bool is_kept(const Scope& scope, uint32_t number) {
-  return number + kPieceSlots >= scope.operation.piece_count || !tree_of(scope).readable;
+  const auto& [card, member, operation] = scope;
+  return (is_last(operation, number) || !tree_of(scope).readable) &&
+         children_of(member.membership, operation.root) != 0;
 }
 
 HostAddress user_piece(const Scope& scope, uint32_t number) {
@@ -155,26 +166,118 @@ void write_fragment(const Scope& scope, Packet* packet, uint32_t number, uint32_
                          .detail = fragment});
 }
 
-// Puts a fragment where it belongs: to the user once the host has posted, and to the channel
-// before, and where somebody below may ask for it later. False: no DMA record.
+// In which the fragment lies; null: it lies elsewhere.
+Packet* packet_of(const Scope& scope, uint32_t number, uint32_t fragment) {
+  Packet* sent = sent_block_find(scope, fragment, number);
+  if (sent != nullptr) return sent;
+  return early_find(scope.card, piece_slot(scope.operation, number), fragment);
+}
+
+// What becomes of a question.
+enum class Answer : uint8_t { kRepaired, kHeld, kNotYet };
+
+// Sends a fragment again: from its packet, from the channel, or from the user's memory, for which
+// the operation waits. False: not now.
+bool repair_fragment(const Scope& scope, uint32_t number, uint32_t fragment, uint8_t hop) {
+  auto& [card, member, operation] = scope;
+  const ImagePart part = {number, 0, fragment * kFragmentBytes,
+                          fragment_length(operation, number, fragment)};
+  const DataPlace place = {operation.root, hop, static_cast<uint8_t>(fragment)};
+  if (!may_repair(card)) return false;
+  Packet* stays = packet_of(scope, number, fragment);
+  if (stays != nullptr) return repair_from_packet(scope, part, stays, place, peer_ahead(hop));
+  const uint32_t in_card = own_state<Kept>(piece_slot(operation, number)).in_card;
+  if ((in_card >> fragment & 1) != 0) {
+    return send_from_image(scope, part, place, peer_ahead(hop), true);
+  }
+  return repair_from_user(scope, part, behind(user_piece(scope, number), fragment), place,
+                          peer_ahead(hop));
+}
+
+// What of a piece can be sent again: what the user gets back soon is not the card's to read.
+uint32_t repairable(const Scope& scope, uint32_t number) {
+  const auto& kept = own_state<Kept>(piece_slot(scope.operation, number));
+  const bool over = scope.operation.phase == OperationPhase::kFinished;
+  return over ? kept.in_card : kept.in_card | kept.in_user;
+}
+
+// Sends what was asked for and lies there. kHeld: not all of that can be sent now.
+Answer repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
+  if (!piece_is_open(scope.operation, number)) return Answer::kNotYet;
+  Answer answer = Answer::kNotYet;
+  fragments &= repairable(scope, number);
+  for (; fragments != 0; fragments &= fragments - 1) {
+    const auto fragment = static_cast<uint32_t>(std::countr_zero(fragments));
+    if (!repair_fragment(scope, number, fragment, hop)) return Answer::kHeld;
+    answer = Answer::kRepaired;
+  }
+  return answer;
+}
+
+// Has come and gone on, but cannot be repaired before it lies somewhere: it is sent then.
+void promise(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
+  if (!piece_is_open(scope.operation, number)) return;
+  Piece& piece = piece_slot(scope.operation, number);
+  auto& kept = own_state<Kept>(piece);
+  fragments &= piece.bits[0] & ~uint64_t{repairable(scope, number)};
+  if (fragments == 0) return;
+  kept.promised |= static_cast<uint32_t>(fragments);
+  kept.asked_by = static_cast<uint16_t>(kept.asked_by | 1u << hop);
+}
+
+// It lies where it can be repaired from.
+void on_there(const Scope& scope, uint32_t number, uint32_t fragment, uint32_t Kept::*where) {
+  auto& kept = own_state<Kept>(piece_slot(scope.operation, number));
+  const uint32_t bit = 1u << fragment;
+  kept.*where |= bit;
+  if ((kept.promised & bit) == 0) return;
+  for (uint32_t hop = 0; kept.asked_by >> hop != 0; ++hop) {
+    if ((kept.asked_by >> hop & 1) == 0) continue;
+    (void)repair_fragments(scope, number, bit, static_cast<uint8_t>(hop));
+  }
+  kept.promised &= ~bit;
+  if (kept.promised == 0) kept.asked_by = 0;
+}
+
+// What lies in the user's memory now. Where somebody below may ask for it when that is the user's
+// again, its packet stays, or it goes to the channel, too, with the DMA record that the transfer
+// before has given back.
+void keep(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment) {
+  auto& [card, member, operation] = scope;
+  if (!is_kept(scope, number)) {
+    on_there(scope, number, fragment, &Kept::in_user);
+  } else if (is_last(operation, number) && has_room_for_sent(card, member)) {
+    sent_block_keep(scope, packet, fragment, number);
+    on_there(scope, number, fragment, &Kept::in_card);
+  } else {
+    write_fragment(scope, packet, number, fragment, kKeep);
+  }
+}
+
+// Puts a fragment where it belongs: to the user once the host has posted. Before, it waits in its
+// packet, or in the channel. False: no DMA record.
 bool land(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment) {
   auto& [card, member, operation] = scope;
-  auto& kept = own_state<Kept>(piece_slot(operation, number));
+  Piece& piece = piece_slot(operation, number);
+  auto& kept = own_state<Kept>(piece);
   const uint32_t bit = 1u << fragment;
   if (packet->payload_bytes == 0) {
-    kept.in_channel |= bit;
+    kept.in_card |= bit;
     return true;
   }
   const bool to_user = is_posted(operation);
-  const bool to_channel =
-      !to_user || (is_kept(scope, number) && children_of(member.membership, operation.root) != 0);
-  if (!dma_available(card, uint32_t{to_user} + uint32_t{to_channel})) return false;
-  if (to_user) write_fragment(scope, packet, number, fragment, kLand);
-  if (to_channel) write_fragment(scope, packet, number, fragment, kKeep);
-  if (!to_user) {
-    kept.early |= bit;
-    ++tree_of(scope).early;
+  if (!to_user && early_keep(scope, packet, piece, fragment)) {
+    kept.in_card |= bit;
+    return true;
   }
+  if (!dma_available(card, 1)) return false;
+  if (to_user) {
+    write_fragment(scope, packet, number, fragment, kLand);
+    return true;
+  }
+  write_fragment(scope, packet, number, fragment, kKeep);
+  kept.early |= bit;
+  ++tree_of(scope).early;
   return true;
 }
 
@@ -184,14 +287,10 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number, uint32_t f
   hopping::describe(scope.card, packet, number, scope.operation.root, fragment,
                     fragment_length(scope.operation, number, fragment));
   hopping::forward(scope, packet);
-  // Own copy: the user's buffer is the user's once we complete, and a late NACK may still come. Its
-  // DMA record is the one that the read has given back.
   if (packet->payload_bytes == 0) {
-    own_state<Kept>(piece).in_channel |= 1u << fragment;
-  } else if (is_kept(scope, number)) {
-    write_fragment(scope, packet, number, fragment, kKeep);
+    own_state<Kept>(piece).in_card |= 1u << fragment;
   } else {
-    own_state<Kept>(piece).in_user |= 1u << fragment;
+    keep(scope, packet, number, fragment);
   }
   set_bit(piece, fragment);
   ++piece.arrived;
@@ -254,6 +353,22 @@ bool start_fetch(const Scope& scope, uint32_t number, uint32_t fragment) {
   return true;
 }
 
+// What waited in its packet is on its way to the user, and can be repaired when it is there.
+void on_leaving_packet(const Scope& scope, uint32_t number, Rank fragment, uint32_t /*bytes*/) {
+  own_state<Kept>(piece_slot(scope.operation, number)).in_card &= ~(1u << fragment);
+}
+
+bool is_free(const Scope& scope, uint32_t /*number*/, Rank /*fragment*/) {
+  return is_posted(scope.operation);
+}
+
+HostAddress user_fragment(const Scope& scope, uint32_t number, Rank fragment) {
+  return behind(user_address(scope.operation, 0, number), fragment);
+}
+
+constexpr Landing kLanding = {
+    .step = kLand, .is_free = is_free, .place_of = user_fragment, .landed = on_leaving_packet};
+
 // Takes to the user what came before the post, once it has reached the channel.
 void fetch_early(const Scope& scope) {
   Operation& operation = scope.operation;
@@ -261,7 +376,7 @@ void fetch_early(const Scope& scope) {
   for (uint32_t number = operation.base; tree.early > 0 && number < window_end(scope); ++number) {
     if (!piece_is_open(operation, number)) continue;
     auto& kept = own_state<Kept>(piece_slot(operation, number));
-    for (uint32_t left = kept.early & kept.in_channel; left != 0; left &= left - 1) {
+    for (uint32_t left = kept.early & kept.in_card; left != 0; left &= left - 1) {
       if (tree.fetching == kReadsInFlight) return;
       const auto fragment = static_cast<uint32_t>(std::countr_zero(left));
       if (!start_fetch(scope, number, fragment)) {
@@ -389,70 +504,6 @@ void chase_credits(const Scope& scope) {
   }
 }
 
-// What becomes of a question.
-enum class Answer : uint8_t { kRepaired, kHeld, kNotYet };
-
-// Sends a fragment again: from the channel, or from the user's memory, for which the operation
-// waits. False: not now.
-bool repair_fragment(const Scope& scope, uint32_t number, uint32_t fragment, uint8_t hop) {
-  auto& [card, member, operation] = scope;
-  const ImagePart part = {number, 0, fragment * kFragmentBytes,
-                          fragment_length(operation, number, fragment)};
-  const DataPlace place = {operation.root, hop, static_cast<uint8_t>(fragment)};
-  if (!may_repair(card)) return false;
-  const uint32_t in_channel = own_state<Kept>(piece_slot(operation, number)).in_channel;
-  if ((in_channel >> fragment & 1) != 0) {
-    return send_from_image(scope, part, place, peer_ahead(hop), true);
-  }
-  return repair_from_user(scope, part, behind(user_piece(scope, number), fragment), place,
-                          peer_ahead(hop));
-}
-
-// What of a piece can be sent again: what the user gets back soon is not the card's to read.
-uint32_t repairable(const Scope& scope, uint32_t number) {
-  const auto& kept = own_state<Kept>(piece_slot(scope.operation, number));
-  const bool over = scope.operation.phase == OperationPhase::kFinished;
-  return over ? kept.in_channel : kept.in_channel | kept.in_user;
-}
-
-// Sends what was asked for and lies there. kHeld: not all of that can be sent now.
-Answer repair_fragments(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
-  if (!piece_is_open(scope.operation, number)) return Answer::kNotYet;
-  Answer answer = Answer::kNotYet;
-  fragments &= repairable(scope, number);
-  for (; fragments != 0; fragments &= fragments - 1) {
-    const auto fragment = static_cast<uint32_t>(std::countr_zero(fragments));
-    if (!repair_fragment(scope, number, fragment, hop)) return Answer::kHeld;
-    answer = Answer::kRepaired;
-  }
-  return answer;
-}
-
-// Has come and gone on, but cannot be repaired before it lies somewhere: it is sent then.
-void promise(const Scope& scope, uint32_t number, uint64_t fragments, uint8_t hop) {
-  if (!piece_is_open(scope.operation, number)) return;
-  Piece& piece = piece_slot(scope.operation, number);
-  auto& kept = own_state<Kept>(piece);
-  fragments &= piece.bits[0] & ~uint64_t{repairable(scope, number)};
-  if (fragments == 0) return;
-  kept.promised |= static_cast<uint32_t>(fragments);
-  kept.asked_by = static_cast<uint16_t>(kept.asked_by | 1u << hop);
-}
-
-// It lies in the channel, or in the user's memory.
-void on_written(const Scope& scope, uint32_t number, uint32_t fragment, uint32_t Kept::*where) {
-  auto& kept = own_state<Kept>(piece_slot(scope.operation, number));
-  const uint32_t bit = 1u << fragment;
-  kept.*where |= bit;
-  if ((kept.promised & bit) == 0) return;
-  for (uint32_t hop = 0; kept.asked_by >> hop != 0; ++hop) {
-    if ((kept.asked_by >> hop & 1) == 0) continue;
-    (void)repair_fragments(scope, number, bit, static_cast<uint8_t>(hop));
-  }
-  kept.promised &= ~bit;
-  if (kept.promised == 0) kept.asked_by = 0;
-}
-
 peal_status check(Card& card, const Member& member, const peal_submission& entry,
                   Command* command) {
   if (entry.block_bytes > 0xffffffffu) return PEAL_STATUS_BAD_LENGTH;
@@ -563,12 +614,10 @@ bool on_dma(const Scope& scope, const TransferDone& done) {
       on_own_read(scope, done.packet, done.piece, done.detail);
       return true;
     case kKeep:
-      on_written(scope, done.piece, done.detail, &Kept::in_channel);
+      on_there(scope, done.piece, done.detail, &Kept::in_card);
       return true;
     case kLand:
-      if (!is_kept(scope, done.piece)) {
-        on_written(scope, done.piece, done.detail, &Kept::in_user);
-      }
+      keep(scope, done.packet, done.piece, done.packet->header->fragment);
       return true;
     case kFetchRead:
       write_fragment(scope, done.packet, done.piece, done.detail, kFetchWrite);
@@ -585,6 +634,7 @@ void advance(const Scope& scope) {
     operation_finish(scope);  // nobody to tell
     return;
   }
+  if (early_waits(operation)) land_early(scope, kLanding);
   fetch_early(scope);
   pass_pieces(scope);
   if (place_of(scope) == 0) {

@@ -19,8 +19,8 @@ class BinomialTest : public GroupTest {
   static constexpr uint64_t kAllFragments = ~uint64_t{0} >> (64 - kFragments);
   static_assert(kFragments > 1);
 
-  explicit BinomialTest(uint32_t ranks_ = 6, uint32_t rank_ = 1)
-      : GroupTest(ranks_, rank_, plenty()),
+  explicit BinomialTest(uint32_t ranks_ = 6, uint32_t rank_ = 1, BenchOptions options = {})
+      : GroupTest(ranks_, rank_, plenty(options)),
         source(bench.add_memory("source", kLongMax, PEAL_ACCESS_READ)),
         target(bench.add_memory("target", kLongMax, PEAL_ACCESS_READ | PEAL_ACCESS_WRITE)) {
     bench.take_log();
@@ -75,8 +75,7 @@ class BinomialTest : public GroupTest {
     return first_wrong(bytes, pattern_block(sequence, root, 0, block_bytes), 0xee);
   }
 
-  static BenchOptions plenty() {
-    BenchOptions options;
+  static BenchOptions plenty(BenchOptions options) {
     options.packet_buffers = 1024;
     return options;
   }

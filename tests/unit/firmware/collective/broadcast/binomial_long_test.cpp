@@ -143,6 +143,7 @@ TEST_F(BinomialLong, WhereTheUsersMemoryMayNotBeReadAllGoesToTheChannel) {
   const Memory hidden = bench.add_memory("hidden", kLong, PEAL_ACCESS_WRITE);
   bench.submit(broadcast_entry(member, 0, 100, 0, kLong, 0, hidden.key));
   bench.deliver(packet(0, 0, kLong));
+  bench.finish_dma();
   EXPECT_EQ(lines_that_begin(bench.take_log(), "dma_write channel"),
             "dma_write channel+0 " + std::to_string(CONFIG_MTU_BYTES) + "\n");
   bench.finish_all_dma();
