@@ -85,11 +85,12 @@ std::vector<int> other_cpus(const NicOptions& options, const std::vector<int>& a
   return options.loops() > 1 ? allowed : of_engines;
 }
 
-uint64_t dpdk_memory_bytes(uint32_t cards, uint32_t packet_buffers) {
+uint64_t dpdk_memory_bytes(uint32_t cards, uint32_t packet_buffers, uint32_t loops) {
   constexpr uint64_t kBase = uint64_t{24} << 20;
   const uint64_t pools = PacketPool::memory_bytes(packet_buffers);
-  constexpr uint64_t kRing = WireRings::kFrames * sizeof(void*) + 4096;
-  const uint64_t rings = (uint64_t{cards} + CONFIG_TRANSMIT_ENGINES + 1) * kRing;
+  // Those of the engines' lcores are as long as one to a card.
+  const uint64_t rings = WireRings::memory_bytes(cards, loops) +
+                         WireRings::memory_bytes(CONFIG_TRANSMIT_ENGINES + 1, 1);
   return kBase + pools + pools / 8 + rings;
 }
 
@@ -175,7 +176,7 @@ int run(const NicOptions& options) {
   const uint32_t packet_buffers = options.packet_buffers * options.cards;
   Eal eal;
   EalOptions eal_options;
-  eal_options.memory_bytes = dpdk_memory_bytes(options.cards, packet_buffers);
+  eal_options.memory_bytes = dpdk_memory_bytes(options.cards, packet_buffers, options.loops());
   eal_options.cpus = options.cpus;
   eal_options.loops = options.loops();
   eal_options.engine_cpus = options.engine_cpus;

@@ -40,7 +40,7 @@ std::string NicLoops::create(const LoopOptions& options) {
   std::string error = pool_->create(options.packet_buffers, options.cards, count());
   if (!error.empty()) return error;
   rings_ = std::make_unique<WireRings>(*pool_);
-  error = rings_->create(options.cards, WireRings::Producers::kSeveral, count());
+  error = rings_->create(options.cards, WireRings::Producers::kOne, count());
   for (uint32_t i = 0; i < count() && error.empty(); i++) {
     LoopOptions one = options;
     one.wire.seed += i;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "emulator/common/zeroed_memory.h"
 #include "firmware/payload.h"
 
 namespace peal::nic {
@@ -26,11 +27,15 @@ constexpr const char* kOpsOfSeveralLoops = "lf_stack";
 constexpr uint16_t kFreshRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES + kPayloadBytes;
 constexpr uint16_t kHeaderRoom = RTE_PKTMBUF_HEADROOM + PEAL_HEADER_BYTES;
 
-// As rte_pktmbuf_pool_create(), but buffers may cross pages: without hugepages an element that may
-// not would take a multiple of 4 KiB.
+// A pool up to this size has large pages, of which packets in turn need few, as far as the kernel
+// has some (and then takes all of it). Of a longer one most is not touched.
+constexpr size_t kLargePagesMost = size_t{256} << 20;
+
+// As rte_pktmbuf_pool_create(), but in our own memory, since DPDK's has small pages where there is
+// no hugetlbfs; and buffers may cross pages, or an element would take a multiple of 4 KiB.
 // Buffers that a device reads by bus address would need the other way.
 rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room, uint32_t cache,
-                         const char* stack) {
+                         const char* stack, emulator::ZeroedMemory* memory) {
   const uint32_t element = sizeof(rte_mbuf) + sizeof(PacketSlot) + room;
   rte_mempool* const pool =
       rte_mempool_create_empty(name, count, element, cache, sizeof(rte_pktmbuf_pool_private),
@@ -41,7 +46,14 @@ rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room, uint32
   settings.mbuf_priv_size = sizeof(PacketSlot);
   const int ops = rte_mempool_set_ops_byname(pool, stack, nullptr);
   if (ops == 0) rte_pktmbuf_pool_init(pool, &settings);
-  if (ops != 0 || rte_mempool_populate_default(pool) < 0) {
+  const size_t bytes = size_t{count} * (pool->header_size + pool->elt_size + pool->trailer_size) +
+                       RTE_CACHE_LINE_SIZE;
+  *memory = emulator::ZeroedMemory(
+      bytes, bytes <= kLargePagesMost ? emulator::Touched::kWhole : emulator::Touched::kSparsely);
+  const int populated =
+      rte_mempool_populate_virt(pool, reinterpret_cast<char*>(memory->data()), memory->bytes(),
+                                PEAL_PAGE_BYTES, nullptr, nullptr);
+  if (ops != 0 || populated < 0 || static_cast<uint32_t>(populated) < count) {
     rte_mempool_free(pool);
     return nullptr;
   }
@@ -51,12 +63,6 @@ rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room, uint32
 
 // At most a quarter of what a card has for everything else.
 constexpr uint32_t kSentShare = 4;
-
-uint64_t element_bytes(uint16_t room) {
-  constexpr uint64_t kMempoolHeader = 64;
-  // and a pointer in the pool's stack
-  return kMempoolHeader + sizeof(rte_mbuf) + sizeof(PacketSlot) + room + 4 * sizeof(void*);
-}
 
 }  // namespace
 
@@ -68,8 +74,8 @@ std::string PacketPool::create(uint32_t fresh, uint32_t cards, uint32_t loops) {
   // What lies in the caches of those that are idle, others lack.
   const uint32_t cache = fresh >= 4 * kCache * loops ? kCache : 0;
   const char* const stack = loops == 1 ? kOps : kOpsOfSeveralLoops;
-  fresh_ = create_pool("peal_packets", all, kFreshRoom, cache, stack);
-  headers_ = create_pool("peal_headers", all, kHeaderRoom, cache, stack);
+  fresh_ = create_pool("peal_packets", all, kFreshRoom, cache, stack, &fresh_memory_);
+  headers_ = create_pool("peal_headers", all, kHeaderRoom, cache, stack, &headers_memory_);
   if (fresh_ != nullptr && headers_ != nullptr) return {};
   return "cannot create pools of " + std::to_string(all) +
          " packet buffers: " + rte_strerror(rte_errno) + "; give fewer with --packet-buffers";
@@ -81,8 +87,9 @@ PacketPool::~PacketPool() {
 }
 
 uint64_t PacketPool::memory_bytes(uint32_t fresh) {
+  constexpr uint64_t kElement = 4 * sizeof(void*);  // of a pool's stack
   const uint64_t all = uint64_t{fresh} + fresh / kSentShare;
-  return all * (element_bytes(kFreshRoom) + element_bytes(kHeaderRoom));
+  return 2 * all * kElement;
 }
 
 Packet* PacketPool::copy(const Packet* packet) {

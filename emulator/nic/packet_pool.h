@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 
+#include "emulator/common/zeroed_memory.h"
 #include "firmware/port.h"
 
 namespace peal::nic {
@@ -40,7 +41,7 @@ class PacketPool {
   [[nodiscard]] uint32_t buffers_per_card() const { return buffers_per_card_; }
   // Packets that a card may keep when it has sent them.
   [[nodiscard]] uint32_t sent_per_card() const { return sent_per_card_; }
-  // What DPDK must be given, in bytes, for such a pool.
+  // What DPDK must be given, in bytes, for such a pool, whose packets have memory of their own.
   static uint64_t memory_bytes(uint32_t fresh);
 
   // Null when the pool is empty.
@@ -48,9 +49,8 @@ class PacketPool {
     void* object = nullptr;
     if (rte_mempool_get(fresh_, &object) != 0) [[unlikely]]
       return nullptr;
-    auto* const mbuf = static_cast<rte_mbuf*>(object);
-    PacketSlot* const slot = slot_of(mbuf);
-    auto* const frame = rte_pktmbuf_mtod(mbuf, uint8_t*);
+    PacketSlot* const slot = slot_of(static_cast<rte_mbuf*>(object));
+    uint8_t* const frame = frame_of(slot);
     slot->packet.header = reinterpret_cast<peal_wire_header*>(frame);
     slot->packet.payload = frame + sizeof(peal_wire_header);
     slot->packet.payload_bytes = 0;
@@ -64,10 +64,9 @@ class PacketPool {
     void* object = nullptr;
     if (rte_mempool_get(headers_, &object) != 0) [[unlikely]]
       return nullptr;
-    auto* const mbuf = static_cast<rte_mbuf*>(object);
-    PacketSlot* const slot = slot_of(mbuf);
+    PacketSlot* const slot = slot_of(static_cast<rte_mbuf*>(object));
     PacketSlot* const owner = slot_of(packet)->owner;
-    slot->packet.header = rte_pktmbuf_mtod(mbuf, peal_wire_header*);
+    slot->packet.header = reinterpret_cast<peal_wire_header*>(frame_of(slot));
     slot->packet.payload = packet->payload;
     slot->packet.payload_bytes = packet->payload_bytes;
     slot->packet.holds = 0;
@@ -99,6 +98,10 @@ class PacketPool {
 
  private:
   static PacketSlot* slot_of(rte_mbuf* mbuf) { return reinterpret_cast<PacketSlot*>(mbuf + 1); }
+  // What rte_pktmbuf_mtod() says, without a look at the mbuf, which is in no cache.
+  static uint8_t* frame_of(PacketSlot* slot) {
+    return reinterpret_cast<uint8_t*>(slot + 1) + RTE_PKTMBUF_HEADROOM;
+  }
   static PacketSlot* slot_of(Packet* packet) { return reinterpret_cast<PacketSlot*>(packet); }
 
   void add_reference(PacketSlot* owner) const {
@@ -120,6 +123,8 @@ class PacketPool {
   bool several_loops_ = false;
   uint32_t buffers_per_card_ = 0;
   uint32_t sent_per_card_ = 0;
+  emulator::ZeroedMemory fresh_memory_;
+  emulator::ZeroedMemory headers_memory_;
   rte_mempool* fresh_ = nullptr;
   rte_mempool* headers_ = nullptr;
 };

@@ -18,9 +18,11 @@ void RingWire::join(WireRings& rings, uint32_t loop, size_t held) {
   held_max_ = std::min(held, kHeldMax);
   held_.reserve(held_max_);
   all_rings_ = &rings;
-  rings_ = rings.rings();
-  loop_ = loop;
-  special_ = rings.loops() > 1;
+  loops_ = rings.loops();
+  for (uint32_t card = 0; card < rings.cards(); card++) {
+    const uint32_t to = rings.loop_of(card);
+    ways_.push_back({rings.rings_to(card)[loop], to == loop ? 0 : uint64_t{1} << to, 0});
+  }
 }
 
 std::string RingWire::create(uint32_t cards, size_t held, uint32_t engine_lcores) {
@@ -30,15 +32,16 @@ std::string RingWire::create(uint32_t cards, size_t held, uint32_t engine_lcores
   if (!error.empty()) return error;
   join(*own_rings_, 0, held);
   if (engine_lcores == 0) return {};
-  special_ = true;
   lcores_ = std::make_unique<EngineLcores>(pool_);
-  return lcores_->start(CONFIG_TRANSMIT_ENGINES, engine_lcores, rings_);
+  std::vector<rte_ring*> rings;
+  for (const Way& way : ways_) rings.push_back(way.ring);
+  return lcores_->start(CONFIG_TRANSMIT_ENGINES, engine_lcores, rings);
 }
 
-bool RingWire::enqueue_specially(uint32_t to_card, Packet* packet, uint32_t engine) {
-  if (lcores_ != nullptr) return lcores_->push(engine, to_card, packet);
-  touched_loops_ |= uint64_t{1} << all_rings_->loop_of(to_card);
-  return rte_ring_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) == 0;
+uint32_t RingWire::frames(uint32_t card) const {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < loops_; i++) count += rte_ring_count(all_rings_->rings_to(card)[i]);
+  return count;
 }
 
 void RingWire::carry(const emulator::Frame& frame) {
@@ -68,8 +71,14 @@ bool RingWire::release_due() {
 uint32_t RingWire::receive(uint32_t card, Packet** packets, uint32_t limit) {
   constexpr uint32_t kBurst = 32;
   std::array<void*, kBurst> mbufs;
-  const uint32_t count =
-      rte_ring_sc_dequeue_burst(rings_[card], mbufs.data(), std::min(limit, kBurst), nullptr);
+  limit = std::min(limit, kBurst);
+  rte_ring* const* const rings = all_rings_->rings_to(card);
+  uint32_t count = 0;
+  uint32_t& from = ways_[card].first;
+  for (uint32_t i = 0; i < loops_ && count < limit; i++) {
+    count += rte_ring_sc_dequeue_burst(rings[from], &mbufs[count], limit - count, nullptr);
+    from = from + 1 == loops_ ? 0 : from + 1;
+  }
   for (uint32_t i = 0; i < count; i++)
     packets[i] = PacketPool::packet_of(static_cast<rte_mbuf*>(mbufs[i]));
   return count;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The wire inside one process, as one loop of cards has it: a DPDK ring per card (wire_rings.h),
-// into which every card of the process enqueues, or the lcores of their transmit engines do
-// (engine_lcores.h). Where all cards are on one lcore, and without those, the rings are
-// single-producer; they are single-consumer. What is not due yet waits in a heap until its time.
+// The wire inside one process, as one loop of cards has it: a DPDK ring to each card
+// (wire_rings.h), into which the loop enqueues, or the lcores of its cards' transmit engines do
+// (engine_lcores.h). What is not due yet waits in a heap until its time.
 #pragma once
 
 #include <rte_ring.h>
@@ -37,10 +36,10 @@ class RingWire final : public emulator::Wire {
   // With room for `held` frames that come later, kHeldMax at most. `engine_lcores`: so many of
   // EAL's carry what the engines send; none: it is there at once. Empty on success.
   std::string create(uint32_t cards, size_t held, uint32_t engine_lcores = 0);
-  // As create(), with rings that other loops put frames into as well; they outlive this. `loop`:
-  // whose cards send here.
+  // As create(), among the rings of several loops; they outlive this. `loop`: whose cards send
+  // here.
   void join(WireRings& rings, uint32_t loop, size_t held);
-  [[nodiscard]] uint32_t cards() const { return static_cast<uint32_t>(rings_.size()); }
+  [[nodiscard]] uint32_t cards() const { return static_cast<uint32_t>(ways_.size()); }
 
   // Once per turn, before anything is sent.
   void set_now(TimeNs now) { now_ = now; }
@@ -48,9 +47,11 @@ class RingWire final : public emulator::Wire {
 
   // Takes the packet over; it arrives at once, or as soon as its engine's lcore carries it.
   void enqueue(uint32_t to_card, Packet* packet, uint32_t engine) {
-    const bool entered =
-        special_ ? enqueue_specially(to_card, packet, engine)
-                 : rte_ring_sp_enqueue(rings_[to_card], PacketPool::mbuf_of(packet)) == 0;
+    const Way& way = ways_[to_card];
+    touched_loops_ |= way.loop;
+    const bool entered = lcores_ == nullptr
+                             ? rte_ring_sp_enqueue(way.ring, PacketPool::mbuf_of(packet)) == 0
+                             : lcores_->push(engine, to_card, packet);
     if (!entered) [[unlikely]] {
       counts_.ring_full++;
       pool_.release(packet);
@@ -66,8 +67,14 @@ class RingWire final : public emulator::Wire {
 
   // Up to `limit` frames for a card; returns how many.
   uint32_t receive(uint32_t card, Packet** packets, uint32_t limit);
-  [[nodiscard]] bool has_frames(uint32_t card) const { return !rte_ring_empty(rings_[card]); }
-  [[nodiscard]] uint32_t frames(uint32_t card) const { return rte_ring_count(rings_[card]); }
+  [[nodiscard]] bool has_frames(uint32_t card) const {
+    rte_ring* const* const rings = all_rings_->rings_to(card);
+    for (uint32_t i = 0; i < loops_; i++) {
+      if (rte_ring_empty(rings[i]) == 0) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] uint32_t frames(uint32_t card) const;
 
   // Every turn: frames of the engines' lcores that found no room are given back.
   void collect() {
@@ -81,7 +88,7 @@ class RingWire final : public emulator::Wire {
 
   // At the end of a turn: other loops to whose cards something went are woken.
   void wake_receivers() {
-    const uint64_t others = touched_loops_ & ~(uint64_t{1} << loop_);
+    const uint64_t others = touched_loops_;
     touched_loops_ = 0;
     if (others != 0) [[unlikely]]
       all_rings_->ring_bells(others);
@@ -107,15 +114,17 @@ class RingWire final : public emulator::Wire {
     return a.due_ns != b.due_ns ? a.due_ns > b.due_ns : a.serial > b.serial;
   }
 
-  PacketPool& pool_;
-  // To an engine's lcore, or into a ring that other loops put frames into.
-  bool enqueue_specially(uint32_t to_card, Packet* packet, uint32_t engine);
+  struct Way {
+    rte_ring* ring;
+    uint64_t loop;   // the bit of another loop, which must be woken
+    uint32_t first;  // from which loop the card, if it is one of this loop, takes frames first
+  };
 
+  PacketPool& pool_;
   std::unique_ptr<WireRings> own_rings_;
   WireRings* all_rings_ = nullptr;
-  uint32_t loop_ = 0;
-  bool special_ = false;  // others put frames into these rings as well
-  std::vector<rte_ring*> rings_;
+  uint32_t loops_ = 0;
+  std::vector<Way> ways_;  // to each card
   uint64_t touched_loops_ = 0;
   std::unique_ptr<EngineLcores> lcores_;
   std::vector<Held> held_;  // heap, soonest first

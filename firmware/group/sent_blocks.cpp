@@ -43,6 +43,8 @@ void sent_blocks_drop(Card& card, Member& member, Operation& operation) {
     const uint16_t index = operation.sent_first;
     SentBlock& block = card.sent_blocks[index - 1];
     operation.sent_first = block.next;
+    // Nobody has touched it since it was sent: the next one comes while this one goes.
+    if (block.next != 0) __builtin_prefetch(card.sent_blocks[block.next - 1].packet, 1);
     ++card.packets_held;
     --card.sent_blocks_held;
     --member.sent_blocks;

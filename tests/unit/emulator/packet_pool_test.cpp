@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "firmware/payload.h"
 #include "peal_config.h"
 #include "tests/unit/emulator/two_cards.h"
 
@@ -41,6 +42,26 @@ TEST(PacketPool, WhatCameBackLastIsTakenFirst) {
   EXPECT_LE(fresh.size(), kMost);
   EXPECT_LE(shared.size(), kMost);
   EXPECT_EQ(pool.in_use(), 0u);
+}
+
+// DPDK finds what we find, with room for the longest payload, where a line of the cache begins.
+TEST(PacketPool, PacketsLieWhereTheirMbufsSay) {
+  test::start_dpdk();
+  PacketPool pool;
+  ASSERT_EQ(pool.create(64), "");
+  Packet* const fresh = pool.allocate();
+  Packet* const shared = pool.share(fresh);
+  for (Packet* const packet : {fresh, shared}) {
+    const rte_mbuf* const mbuf = PacketPool::mbuf_of(packet);
+    EXPECT_EQ(static_cast<void*>(packet->header), rte_pktmbuf_mtod(mbuf, void*));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(packet->header) % RTE_CACHE_LINE_SIZE, 0u);
+  }
+  EXPECT_EQ(fresh->payload, reinterpret_cast<uint8_t*>(fresh->header) + sizeof(peal_wire_header));
+  EXPECT_EQ(rte_pktmbuf_tailroom(PacketPool::mbuf_of(fresh)),
+            sizeof(peal_wire_header) + kPayloadBytes);
+  EXPECT_EQ(shared->payload, fresh->payload);
+  pool.release(shared);
+  pool.release(fresh);
 }
 
 // What cards may keep when they have sent it is besides what they have for everything else.

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "emulator/nic/ring_wire.h"
 #include "tests/unit/emulator/two_cards.h"
@@ -33,9 +36,9 @@ class WireRingsTest : public ::testing::Test {
 
 TEST_F(WireRingsTest, CardsBelongToLoopsInTurn) {
   WireRings rings(pool_);
-  ASSERT_EQ(rings.create(5, WireRings::Producers::kSeveral, 3), "");
+  ASSERT_EQ(rings.create(5, WireRings::Producers::kOne, 3), "");
   EXPECT_EQ(rings.loops(), 3u);
-  EXPECT_EQ(rings.rings().size(), 5u);
+  EXPECT_EQ(rings.cards(), 5u);
   std::string loops;
   for (uint32_t card = 0; card < 5; card++) loops += std::to_string(rings.loop_of(card));
   EXPECT_EQ(loops, "01201");
@@ -43,7 +46,7 @@ TEST_F(WireRingsTest, CardsBelongToLoopsInTurn) {
 
 TEST_F(WireRingsTest, ABellIsRungOnceForWhoSleeps) {
   WireRings rings(pool_);
-  ASSERT_EQ(rings.create(3, WireRings::Producers::kSeveral, 3), "");
+  ASSERT_EQ(rings.create(3, WireRings::Producers::kOne, 3), "");
   rings.ring_bells(7);
   EXPECT_EQ(rung(rings, 0) + rung(rings, 1) + rung(rings, 2), 0u) << "all are awake";
   rings.set_sleeping(1, true);
@@ -60,7 +63,7 @@ TEST_F(WireRingsTest, ABellIsRungOnceForWhoSleeps) {
 
 TEST_F(WireRingsTest, FramesCrossBetweenLoopsAndWakeTheReceivers) {
   WireRings rings(pool_);
-  ASSERT_EQ(rings.create(4, WireRings::Producers::kSeveral, 2), "");
+  ASSERT_EQ(rings.create(4, WireRings::Producers::kOne, 2), "");
   std::array<RingWire, 2> wires = {RingWire(pool_), RingWire(pool_)};
   for (uint32_t i = 0; i < 2; i++) {
     wires[i].join(rings, i, 0);
@@ -91,6 +94,39 @@ TEST_F(WireRingsTest, FramesCrossBetweenLoopsAndWakeTheReceivers) {
   }
   EXPECT_EQ(came, "2 12 3 ");
   send(1, 0);  // nobody receives it: it is given back at the end
+}
+
+// Whoever sends most keeps nobody from a card.
+TEST_F(WireRingsTest, FramesOfAllLoopsAreTakenInTurn) {
+  constexpr uint32_t kLoops = 3;
+  constexpr uint32_t kFrames = 8;  // of each
+  WireRings rings(pool_);
+  ASSERT_EQ(rings.create(kLoops, WireRings::Producers::kOne, kLoops), "");
+  std::vector<std::unique_ptr<RingWire>> wires;
+  for (uint32_t i = 0; i < kLoops; i++) {
+    wires.push_back(std::make_unique<RingWire>(pool_));
+    wires[i]->join(rings, i, 0);
+    for (uint32_t frame = 0; frame < kFrames; frame++) {
+      Packet* const packet = pool_.allocate();
+      ASSERT_NE(packet, nullptr);
+      packet->header->sequence = 10 * i + frame;
+      wires[i]->enqueue(1, packet, 0);
+    }
+  }
+  EXPECT_EQ(wires[1]->frames(1), kLoops * kFrames);
+  EXPECT_FALSE(wires[0]->has_frames(0));
+  std::string came;
+  std::array<Packet*, 4> packets{};
+  while (wires[1]->has_frames(1)) {
+    const uint32_t count = wires[1]->receive(1, packets.data(), packets.size());
+    ASSERT_GT(count, 0u);
+    for (uint32_t i = 0; i < count; i++) {
+      came += std::to_string(packets[i]->header->sequence) + " ";
+      pool_.release(packets[i]);
+    }
+  }
+  EXPECT_EQ(came, "0 1 2 3 10 11 12 13 20 21 22 23 4 5 6 7 14 15 16 17 24 25 26 27 ");
+  EXPECT_EQ(wires[1]->frames(1), 0u);
 }
 
 // Each takes and gives references to the same payloads; the last one gives them back.
