@@ -39,6 +39,9 @@ constexpr OfTwoLengths kOfTwoLengths[] = {
     {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, "alltoallv, one piece",
      "alltoallv, up to three pieces"}};
 
+// A card lets an eighth of its packets wait for a host.
+constexpr uint32_t kBuffersOfOneEarly = 8;
+
 }  // namespace
 
 std::vector<Plan> plans(bool deep) {
@@ -95,7 +98,19 @@ std::vector<Plan> plans(bool deep) {
     add("alltoallv, one piece, in a packet",
         {operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, kSmall)},
         PEAL_OPERATION_ALLTOALLV);
-    for (size_t i = before; i < list.size(); i++) list[i].sent_packets = 1;
+    // One of those of a broadcast waits for a late host, too.
+    const size_t broadcasts = list.size();
+    for (const uint32_t bytes : {kSmall, kPieces}) {
+      peal_submission entry = operation(PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, bytes);
+      entry.root = 1;
+      add(bytes == kSmall ? "broadcast from rank 1, one packet, kept"
+                          : "broadcast from rank 1, three, one kept",
+          {entry}, PEAL_OPERATION_BROADCAST);
+    }
+    for (size_t i = before; i < list.size(); i++) {
+      list[i].sent_packets = 1;
+      if (i >= broadcasts) list[i].packet_buffers = kBuffersOfOneEarly;
+    }
     add("destroy", {destroy}, PEAL_OPERATION_DESTROY, deep || cards != 3);
     add("broadcast, then destroy", {gather(kBroadcast, kPiece), destroy}, PEAL_OPERATION_DESTROY);
     peal_submission from_root =

@@ -19,12 +19,13 @@ struct Plan {
   uint32_t cards;
   std::vector<peal_submission> operations;  // opcode, algorithm and block_bytes of each
   uint8_t explore_from;                     // packets count from the first of this operation on
-  bool late;                  // the last rank posts when nothing is in flight any more
-  uint32_t packets;           // of each card
-  uint32_t last;              // of the last card: those, or fewer
-  uint32_t timers;            // acts that let time pass, at most
-  bool whole;                 // however many runs it takes
-  uint32_t sent_packets = 0;  // that a card may keep when it has sent them
+  bool late;                    // the last rank posts when nothing is in flight any more
+  uint32_t packets;             // of each card
+  uint32_t last;                // of the last card: those, or fewer
+  uint32_t timers;              // acts that let time pass, at most
+  bool whole;                   // however many runs it takes
+  uint32_t sent_packets = 0;    // that a card may keep when it has sent them
+  uint32_t packet_buffers = 0;  // what its port says
 
   [[nodiscard]] sim::Blocks blocks(uint32_t sequence, uint32_t rank) const {
     sim::OperationPlan plan;

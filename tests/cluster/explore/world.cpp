@@ -85,6 +85,8 @@ Packet* Wire::share_packet(Packet* packet) {
   return copy;
 }
 
+uint32_t Wire::packet_buffers() const { return world_.plan_.packet_buffers; }
+
 uint32_t Wire::sent_packets() const { return world_.plan_.sent_packets; }
 
 void Wire::release_packet(Packet* packet) { world_.free_.push_back(static_cast<Buffer*>(packet)); }
