@@ -57,9 +57,9 @@ class Port {
   // How many packets the card may have at a time, roughly; 0: it is not known. Asked once, when the
   // card starts.
   [[nodiscard]] virtual uint32_t packet_buffers() const = 0;
-  // So many packets besides the card may keep that it has sent, to send them again without a copy
-  // in host memory (group/sent_blocks.h). 0: it has no memory for these. Asked once, when the card
-  // starts.
+  // So many packets besides, that it allocated or that came, the card may keep to send what is in
+  // them again without a copy in host memory (group/sent_blocks.h). 0: it has no memory for these.
+  // Asked once, when the card starts.
   [[nodiscard]] virtual uint32_t sent_packets() const = 0;
   // Who takes care of CRC32C. Asked once, when the card starts.
   [[nodiscard]] virtual Checksums checksums() const = 0;

@@ -5,8 +5,10 @@
 #include <rte_errno.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <type_traits>
 
 #include "emulator/common/zeroed_memory.h"
@@ -41,22 +43,30 @@ rte_mempool* create_pool(const char* name, uint32_t count, uint16_t room, uint32
       rte_mempool_create_empty(name, count, element, cache, sizeof(rte_pktmbuf_pool_private),
                                SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
   if (pool == nullptr) return nullptr;
+  const auto refuse = [pool](int error) -> rte_mempool* {
+    rte_mempool_free(pool);
+    rte_errno = error;
+    return nullptr;
+  };
   rte_pktmbuf_pool_private settings = {};
   settings.mbuf_data_room_size = room;
   settings.mbuf_priv_size = sizeof(PacketSlot);
   const int ops = rte_mempool_set_ops_byname(pool, stack, nullptr);
-  if (ops == 0) rte_pktmbuf_pool_init(pool, &settings);
+  if (ops != 0) return refuse(-ops);
+  rte_pktmbuf_pool_init(pool, &settings);
   const size_t bytes = size_t{count} * (pool->header_size + pool->elt_size + pool->trailer_size) +
                        RTE_CACHE_LINE_SIZE;
-  *memory = emulator::ZeroedMemory(
-      bytes, bytes <= kLargePagesMost ? emulator::Touched::kWhole : emulator::Touched::kSparsely);
+  try {
+    *memory = emulator::ZeroedMemory(
+        bytes, bytes <= kLargePagesMost ? emulator::Touched::kWhole : emulator::Touched::kSparsely);
+  } catch (const std::bad_alloc&) {
+    return refuse(ENOMEM);
+  }
   const int populated =
       rte_mempool_populate_virt(pool, reinterpret_cast<char*>(memory->data()), memory->bytes(),
                                 PEAL_PAGE_BYTES, nullptr, nullptr);
-  if (ops != 0 || populated < 0 || static_cast<uint32_t>(populated) < count) {
-    rte_mempool_free(pool);
-    return nullptr;
-  }
+  if (populated < 0) return refuse(-populated);
+  if (static_cast<uint32_t>(populated) < count) return refuse(ENOMEM);
   rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
   return pool;
 }

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -16,7 +17,9 @@ namespace peal::nic {
 namespace {
 
 // Of one loop to one card.
-uint32_t frames_of_ring(uint32_t loops) { return WireRings::kFrames / std::bit_ceil(loops); }
+uint32_t frames_of_ring(uint32_t loops) {
+  return std::max(WireRings::kFrames / std::bit_ceil(loops), WireRings::kFramesLeast);
+}
 
 size_t ring_bytes(uint32_t loops) {
   return static_cast<size_t>(rte_ring_get_memsize(frames_of_ring(loops)));
@@ -38,7 +41,8 @@ uint64_t WireRings::memory_bytes(uint32_t cards, uint32_t loops) {
 }
 
 std::string WireRings::create(uint32_t cards, Producers producers, uint32_t loops) {
-  const unsigned flags = producers == Producers::kOne ? RING_F_SP_ENQ : 0;
+  // Of several one may have to give way in the middle of it: then no other one waits.
+  const unsigned flags = producers == Producers::kOne ? RING_F_SP_ENQ : RING_F_MP_RTS_ENQ;
   const size_t bytes = ring_bytes(loops);
   memory_ = rte_zmalloc("peal_wire", memory_bytes(cards, loops), RTE_CACHE_LINE_SIZE);
   if (memory_ == nullptr)

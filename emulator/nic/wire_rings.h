@@ -21,7 +21,8 @@ namespace peal::nic {
 
 class WireRings {
  public:
-  static constexpr uint32_t kFrames = 8192;  // on their way to a card, from all loops
+  static constexpr uint32_t kFrames = 8192;       // on their way to a card, from all loops
+  static constexpr uint32_t kFramesLeast = 1024;  // from one of them
   static constexpr uint32_t kLoopsMax = 64;
 
   explicit WireRings(PacketPool& pool) : pool_(pool) {}

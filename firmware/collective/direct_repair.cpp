@@ -47,7 +47,7 @@ bool repair(const Scope& scope, uint32_t number, const peal_peer_address& to, bo
 }
 
 // The same for one that stays in its packet, whose header says all.
-bool repair_from_packet(const Scope& scope, Packet* sent) {
+bool repair_as_sent(const Scope& scope, Packet* sent) {
   Card& card = scope.card;
   if (!may_repair(card)) return false;
   Packet* packet = share_packet(card, sent);
@@ -127,7 +127,7 @@ Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_addr
 Answer answer(const Scope& scope, uint32_t number, const peal_peer_address& to) {
   Operation& operation = scope.operation;
   Packet* sent = sent_block_find(scope, way_of(scope.member.membership, to.rank), number);
-  if (sent != nullptr) return outcome(repair_from_packet(scope, sent));
+  if (sent != nullptr) return outcome(repair_as_sent(scope, sent));
   if (has_parts(operation)) return answer_of_parts(scope, number, to);
   const Pair& pair = pair_with(scope, to.rank);
   if (is_stale(operation, pair, number)) return Answer::kStale;

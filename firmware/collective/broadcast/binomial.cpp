@@ -59,7 +59,7 @@ struct Tree {
 
 // A piece's own state. Its bits are the fragments that have arrived.
 struct Kept {
-  uint32_t in_card;   // fragments that lie in the channel, or stay in their packets
+  uint32_t in_card;   // fragments that lie in the channel, or wait or stay in packets
   uint32_t in_user;   // fragments that lie in the user's memory alone
   uint32_t early;     // fragments that must be fetched from the channel
   uint32_t promised;  // fragments that were asked for on their way to either

@@ -98,13 +98,14 @@ std::vector<Plan> plans(bool deep) {
     add("alltoallv, one piece, in a packet",
         {operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, kSmall)},
         PEAL_OPERATION_ALLTOALLV);
-    // One of those of a broadcast waits for a late host, too.
+    // One of those of a broadcast waits for a late host, too. The last rank, which may be late, is
+    // the root's first child, and of four cards another's parent.
     const size_t broadcasts = list.size();
     for (const uint32_t bytes : {kSmall, kPieces}) {
       peal_submission entry = operation(PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, bytes);
-      entry.root = 1;
-      add(bytes == kSmall ? "broadcast from rank 1, one packet, kept"
-                          : "broadcast from rank 1, three, one kept",
+      entry.root = cards - 2;
+      add(bytes == kSmall ? "broadcast by way of the last rank, one kept"
+                          : "broadcast by way of the last rank, one of three",
           {entry}, PEAL_OPERATION_BROADCAST);
     }
     for (size_t i = before; i < list.size(); i++) {

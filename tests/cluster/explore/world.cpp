@@ -405,13 +405,17 @@ std::string World::end_well() {
     }
   }
   if (problem_.empty() && steps_ >= kStepsMax) fail("the cards never come to rest");
+  size_t sent_blocks = 0;
   for (const Machine& machine : machines_) {
     const CardHolds holds = card_holds(*machine.card);
     if (problem_.empty() && (holds.packets != 0 || holds.dma_records != 0 || holds.operations != 0))
       fail("a card keeps packets, DMA records or operations");
+    sent_blocks += holds.sent_blocks;
     if (problem_.empty() && card_counters(*machine.card)[PEAL_COUNTER_PEERS_DEAD] != 0)
       fail("a living peer was taken for dead");
   }
+  if (problem_.empty() && buffers_.size() - free_.size() != sent_blocks)
+    fail("packets are nowhere, or what stays in its packet is not");
   return problem_;
 }
 

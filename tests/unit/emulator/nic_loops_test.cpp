@@ -100,7 +100,7 @@ TEST_F(NicLoopsTest, ABellWakesBeforeItsTime) {
   PacketPool pool;
   ASSERT_EQ(pool.create(2048, 2, 2), "");
   WireRings rings(pool);
-  ASSERT_EQ(rings.create(2, WireRings::Producers::kSeveral, 2), "");
+  ASSERT_EQ(rings.create(2, WireRings::Producers::kOne, 2), "");
   NicLoop loop;
   ASSERT_EQ(loop.create(options_of(2), {pool, rings, 1}), "");
   std::atomic<uint64_t> beats = 0;
@@ -119,7 +119,7 @@ TEST_F(NicLoopsTest, AFrameOfAnotherLoopWakesWhoSleeps) {
   PacketPool pool;
   ASSERT_EQ(pool.create(2048, 2, 2), "");
   WireRings rings(pool);
-  ASSERT_EQ(rings.create(2, WireRings::Producers::kSeveral, 2), "");
+  ASSERT_EQ(rings.create(2, WireRings::Producers::kOne, 2), "");
   FrameSwitch other(pool, {});
   other.join(rings, 0);
   NicLoop loop;

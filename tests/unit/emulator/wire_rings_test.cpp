@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "emulator/nic/ring_wire.h"
@@ -94,6 +95,19 @@ TEST_F(WireRingsTest, FramesCrossBetweenLoopsAndWakeTheReceivers) {
   }
   EXPECT_EQ(came, "2 12 3 ");
   send(1, 0);  // nobody receives it: it is given back at the end
+}
+
+// All that K broadcasts may have under way to one card, at the least.
+TEST_F(WireRingsTest, RingsOfManyLoopsAreShorterButNotShort) {
+  for (const auto& [loops, frames] :
+       {std::pair{1u, 8192u}, {2u, 4096u}, {3u, 2048u}, {64u, 1024u}}) {
+    WireRings rings(pool_);
+    ASSERT_EQ(rings.create(2, WireRings::Producers::kOne, loops), "");
+    for (uint32_t i = 0; i < loops; i++) {
+      EXPECT_EQ(rte_ring_get_size(rings.rings_to(1)[i]), frames) << loops;
+    }
+    EXPECT_GE(WireRings::memory_bytes(2, loops), uint64_t{2} * loops * frames * sizeof(void*));
+  }
 }
 
 // Whoever sends most keeps nobody from a card.

@@ -159,6 +159,52 @@ TEST_F(BinomialEarly, ALateHostCreditsWhatWaitedWhenItIsThere) {
   expect_staying(0);
 }
 
+// The same of a long block, whose first pieces are kept nowhere else.
+TEST_F(BinomialEarly, AQuestionForWhatIsOnItsWayIsAnsweredFromTheUsersMemory) {
+  constexpr size_t kLong = (kPlaces + 1) * kPiece;
+  deliver(0, 0, kLong);
+  post(0, 0, kLong);
+  bench.deliver(question(5, 0, kLong, 2, 0, 1));
+  bench.take_log();
+  bench.finish_dma();
+  EXPECT_EQ(bench.take_log(), "dma_read target+0 " + kMtuText + "\n");
+  bench.finish_all_dma();
+  expect_repaired(0, 0, kLong, 0, 0);
+}
+
+TEST_F(BinomialEarly, ADuplicateOfWhatWaitsIsDropped) {
+  const auto data = packet(0, 0, kBytes, 0, 1);
+  bench.deliver(data);
+  EXPECT_EQ(change(data), "+1 duplicate");
+  EXPECT_EQ(card_holds(bench.card()).packets, 1u);
+  post(0, 0, kBytes);
+  bench.finish_all_dma();
+}
+
+TEST_F(BinomialEarly, WhatWaitsIsLetGoWhenRanksDisagree) {
+  for (const uint32_t fragment : {0u, 2u}) deliver(fragment);
+  post(0, 0, kBytes + 1);
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"),
+            "complete ctx0 cookie=100 MISMATCH rank=0\n");
+  expect_staying(0);
+}
+
+TEST_F(BinomialEarly, WhatWaitsIsLetGoWhenOneOfItCannotBeWritten) {
+  for (const uint32_t fragment : {0u, 2u, 3u}) deliver(fragment);
+  bench.port.fault_dmas = {1, 1};
+  post(0, 0, kBytes);
+  bench.finish_all_dma();
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"),
+            "complete ctx0 cookie=100 DMA_FAULT rank=1\n");
+  expect_staying(0);
+}
+
+TEST_F(BinomialEarly, WhatWaitsIsLetGoWhenTheGroupDies) {
+  for (const uint32_t fragment : {0u, 2u}) deliver(fragment);
+  bench.deliver(wire.death(0, 4));
+  expect_staying(0);
+}
+
 TEST_F(BinomialEarly, WhatWaitsIsLetGoWhenTheHostIsGone) {
   deliver(0);
   deliver(2);
@@ -250,6 +296,21 @@ TEST_P(BinomialSent, WhatWasEarlyStays) {
   overwrite();
   expect_all_repaired(0, 0);
   expect_staying(stay(kSome));
+}
+
+// Asked for between packet and packet.
+TEST_P(BinomialSent, AQuestionForWhatIsOnItsWayIsAnsweredFromThere) {
+  bench.deliver(packet(0, 0, kBlock));
+  post(0, 0, kBlock);
+  bench.deliver(question(5, 0, kBlock, 2, 0, 1));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_REPAIR), 0u);
+  by_way_of_channel();
+  bench.port.take_sent();
+  bench.finish_all_dma();
+  EXPECT_EQ(by_way_of_channel(), GetParam() == 0 ? 2u : 0u);
+  const std::vector<Frame> sent = bench.port.take_sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(sent[0].payload == pattern_block(0, 0, 0, kBlock));
 }
 
 TEST_P(BinomialSent, TheLastPiecesStayAndNoOthers) {
