@@ -25,7 +25,9 @@ CardBench::CardBench(const BenchOptions& options)
     : port(options.packet_buffers, kPayloadBytes, options.checksums),
       options_(options),
       memory_(card_bytes()) {
-  if (options.keeps_early) port.told_buffers = options.packet_buffers;
+  if (options.keeps_early) {
+    port.told_buffers = options.told_buffers != 0 ? options.told_buffers : options.packet_buffers;
+  }
   port.told_batch = options.dma_batch;
   port.told_sent = options.sent_packets;
   CardIdentity identity{};

@@ -25,6 +25,7 @@ struct BenchOptions {
   CardTimeouts timeouts = default_timeouts();
   bool tables = false;        // members get a table of all ranks' addresses
   bool keeps_early = false;   // packets that come early stay on the card, where there is room
+  uint32_t told_buffers = 0;  // of how many packets the port speaks then; 0: of as many as it has
   uint32_t sent_packets = 0;  // that the card may keep when it has sent them
   uint32_t dma_batch = 1;     // of how many transfers at once the port makes most
 };

@@ -10,11 +10,13 @@
 namespace peal::test {
 namespace {
 
-// What both have: a card that may keep so many packets when it has sent them.
+// What both have: a card that lets so many packets wait for the host, an eighth of what its port
+// says, and may keep so many when it has sent them.
 class BinomialPackets : public BinomialTest {
  protected:
-  BinomialPackets(bool keeps_early, uint32_t sent_packets)
-      : BinomialTest(6, 1, {.keeps_early = keeps_early, .sent_packets = sent_packets}) {}
+  BinomialPackets(uint32_t wait, uint32_t sent_packets)
+      : BinomialTest(
+            6, 1, {.keeps_early = true, .told_buffers = 8 * wait, .sent_packets = sent_packets}) {}
 
   // How many transfers to and from the channel there were since the last call.
   uint32_t by_way_of_channel() {
@@ -56,14 +58,15 @@ class BinomialPackets : public BinomialTest {
 
 // --- before the host ---
 
-constexpr uint32_t kRoom = CONFIG_EARLY_PACKETS;
+constexpr uint32_t kRoom = 4;
+static_assert(kRoom <= CONFIG_EARLY_PACKETS);
 
 class BinomialEarly : public BinomialPackets {
  protected:
   static constexpr size_t kBytes = (kRoom + 3) * CONFIG_MTU_BYTES - 5;
   static_assert(kRoom + 3 <= kFragments);
 
-  explicit BinomialEarly(uint32_t sent_packets = 0) : BinomialPackets(true, sent_packets) {}
+  BinomialEarly() : BinomialPackets(kRoom, 0) {}
 
   void deliver(uint32_t fragment, uint32_t root = 0, size_t bytes = kBytes) {
     bench.deliver(packet(0, root, bytes, 0, fragment));
@@ -221,8 +224,9 @@ class BinomialSent : public BinomialPackets, public ::testing::WithParamInterfac
  protected:
   static constexpr uint32_t kSome = 5;
   static constexpr size_t kBytes = kSome * CONFIG_MTU_BYTES - 9;
+  static_assert(kSome <= kFragments && kSome <= CONFIG_EARLY_PACKETS);
 
-  BinomialSent() : BinomialPackets(true, GetParam()) {}
+  BinomialSent() : BinomialPackets(kSome, GetParam()) {}
 
   static uint32_t stay(uint32_t fragments) {
     return std::min(fragments, share_of_sent(GetParam()));
