@@ -267,7 +267,9 @@ TEST_P(BinomialSent, IsRepairedWhenTheUsersMemoryIsTheUsersAgain) {
     play(root, root);
     EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"),
               "complete ctx0 cookie=" + std::to_string(100 + root) + " OK\n");
-    if (root != rank) EXPECT_EQ(wrong_byte_of(root, root, kBytes), -1);
+    if (root != rank) {
+      EXPECT_EQ(wrong_byte_of(root, root, kBytes), -1);
+    }
     overwrite();
     for (int twice = 0; twice < 2; twice++) expect_all_repaired(root, root);
   }
