@@ -13,7 +13,9 @@ bool land_waiting(const Scope& scope, Piece& piece, const Landing& landing) {
   for (uint32_t left = piece.waiting; left > 0 && piece.dma < kPieceTransfers; --left) {
     const auto [packet, next, origin] = early_first(card, piece);
     const uint32_t number = packet->header->piece;
-    if (!landing.is_free(scope, number, origin)) {
+    const bool free =
+        landing.is_free != nullptr ? landing.is_free(scope, number, origin) : is_posted(operation);
+    if (!free) {
       early_put_back(card, piece);
       continue;
     }

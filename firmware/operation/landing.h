@@ -10,7 +10,7 @@ namespace peal {
 // How an algorithm's blocks land.
 struct Landing {
   uint8_t step;  // where the transfers go on
-  // May the origin's block of the piece be written to the user now? The host has posted.
+  // May the origin's block of the piece be written to the user now? Null: once the host has posted.
   bool (*is_free)(const Scope& scope, uint32_t number, Rank origin);
   // Where in the user's memory it goes.
   HostAddress (*place_of)(const Scope& scope, uint32_t number, Rank origin);

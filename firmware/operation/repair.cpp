@@ -52,13 +52,13 @@ bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace&
   return true;
 }
 
-bool repair_from_packet(const Scope& scope, const ImagePart& part, Packet* sent,
+bool repair_from_packet(const Scope& scope, const ImagePart& part, Packet* from,
                         const DataPlace& place, uint32_t to) {
   Card& card = scope.card;
-  Packet* packet = share_packet(card, sent);
+  Packet* packet = share_packet(card, from);
   if (packet == nullptr) return false;
   prepare_for(scope, part, place, scope.member.membership.peers[to].address, true, packet);
-  packet->header->payload_crc = sent->header->payload_crc;
+  packet->header->payload_crc = from->header->payload_crc;
   launch_packet(card, packet, true);
   return true;
 }

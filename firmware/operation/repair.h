@@ -67,9 +67,9 @@ struct DataPlace {
 bool send_from_image(const Scope& scope, const ImagePart& part, const DataPlace& place, uint32_t to,
                      bool repair);
 
-// Sends a part again whose packet stays (group/sent_blocks.h): no transfer. False (counted) when a
-// packet could not be had.
-bool repair_from_packet(const Scope& scope, const ImagePart& part, Packet* sent,
+// Sends a part again that lies in a packet, which stays or waits (group/sent_blocks.h, early.h): no
+// transfer. False (counted) when a packet could not be had.
+bool repair_from_packet(const Scope& scope, const ImagePart& part, Packet* from,
                         const DataPlace& place, uint32_t to);
 
 // Sends a part again that lies in the user's memory, which is the card's as long as the operation

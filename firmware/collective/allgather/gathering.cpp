@@ -15,10 +15,6 @@ bool next_early_piece(const Scope& scope) {
   return true;
 }
 
-bool is_free(const Scope& scope, uint32_t /*number*/, Rank /*origin*/) {
-  return is_posted(scope.operation);
-}
-
 HostAddress result_address(const Scope& scope, uint32_t number, Rank origin) {
   return user_address(scope.operation, origin, number);
 }

@@ -22,9 +22,8 @@ inline Rank rank_at(const Membership& /*self*/, uint32_t position) { return posi
 bool next_early_piece(const Scope& scope);
 
 // Of land_early(): once the host has posted, every block goes to its place in the result.
-bool is_free(const Scope& scope, uint32_t number, Rank origin);
 HostAddress result_address(const Scope& scope, uint32_t number, Rank origin);
-constexpr Landing landing(uint8_t step) { return {step, is_free, result_address, nullptr}; }
+constexpr Landing landing(uint8_t step) { return {step, nullptr, result_address, nullptr}; }
 
 // Goes on with the own block of a piece, which is in the packet.
 using OwnIsRead = void (*)(const Scope& scope, Packet* packet, uint32_t number);

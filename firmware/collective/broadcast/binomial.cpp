@@ -358,16 +358,12 @@ void on_leaving_packet(const Scope& scope, uint32_t number, Rank fragment, uint3
   own_state<Kept>(piece_slot(scope.operation, number)).in_card &= ~(1u << fragment);
 }
 
-bool is_free(const Scope& scope, uint32_t /*number*/, Rank /*fragment*/) {
-  return is_posted(scope.operation);
-}
-
 HostAddress user_fragment(const Scope& scope, uint32_t number, Rank fragment) {
   return behind(user_address(scope.operation, 0, number), fragment);
 }
 
 constexpr Landing kLanding = {
-    .step = kLand, .is_free = is_free, .place_of = user_fragment, .landed = on_leaving_packet};
+    .step = kLand, .is_free = nullptr, .place_of = user_fragment, .landed = on_leaving_packet};
 
 // Takes to the user what came before the post, once it has reached the channel.
 void fetch_early(const Scope& scope) {
