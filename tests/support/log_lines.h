@@ -2,6 +2,7 @@
 // Of long logs what matters: each thing that was said at all, or all that was said of one thing.
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -31,6 +32,11 @@ inline std::string lines_that_begin(const std::string& log, const std::string& b
   return lines_chosen(log, [&](const std::string& line) {
     return line.compare(0, beginning.size(), beginning) == 0;
   });
+}
+
+inline size_t count_lines_that_begin(const std::string& log, const std::string& beginning) {
+  const std::string lines = lines_that_begin(log, beginning);
+  return static_cast<size_t>(std::count(lines.begin(), lines.end(), '\n'));
 }
 
 // Only the lines in which that stands.

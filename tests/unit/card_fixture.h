@@ -126,10 +126,20 @@ class GroupTest : public CardTest {
       bench.deliver(
           wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(sequence), round));
     }
-    if ((sequence + 1) % kEpoch != 0) return;
-    for (uint32_t round = 0; (1u << round) < ranks; round++) {
-      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(sequence / kEpoch), round));
-    }
+    if ((sequence + 1) % kEpoch == 0) deliver_recycling(sequence / kEpoch);
+  }
+  // What all others say when an epoch is over.
+  void deliver_recycling(uint64_t epoch) {
+    for (uint32_t round = 0; (1u << round) < ranks; round++)
+      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(epoch), round));
+  }
+  // So many packets stay to be sent again, and the card holds no others.
+  void expect_staying(uint32_t packets) {
+    bench.port.take_sent();
+    const CardHolds holds = card_holds(bench.card());
+    EXPECT_EQ(holds.sent_blocks, packets);
+    EXPECT_EQ(holds.packets, 0u);
+    EXPECT_EQ(bench.port.packets_unsent(), packets);
   }
   // Of the packets that the card may keep when it has sent them one member gets three quarters,
   // which is all of one.

@@ -55,7 +55,6 @@ class Wire final : public Port {
   Packet* share_packet(Packet* packet) override;
   void release_packet(Packet* packet) override;
   void send(Packet* packet, uint32_t engine) override;
-  // What comes early goes to the channel.
   [[nodiscard]] uint32_t packet_buffers() const override;
   [[nodiscard]] uint32_t sent_packets() const override;
   [[nodiscard]] uint32_t dma_batch() const override { return 1; }

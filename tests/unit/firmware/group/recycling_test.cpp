@@ -52,9 +52,7 @@ TEST_F(Recycling, StartsWhenTheWholeEpochIsLocallyComplete) {
 TEST_F(Recycling, CostsTwoRoundsOfFourRanksPerEpochAndNoMore) {
   for (uint64_t epoch = 0; epoch < 10; epoch++) {
     run_own(epoch * kEpoch, kEpoch);
-    for (uint32_t round = 0; round < 2; round++) {
-      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(epoch), round));
-    }
+    deliver_recycling(epoch);
   }
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 10u * 2);
 }

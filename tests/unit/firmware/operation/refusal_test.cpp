@@ -168,10 +168,7 @@ TEST_F(Refusal, RefusedOperationsKeepNoStaging) {
     bench.deliver(wire.refuse(2, broadcast_shape(kBlock), static_cast<uint32_t>(sequence), 3));
     bench.finish_all_dma();
     bench.port.take_sent();
-    if ((sequence + 1) % kEpoch != 0) continue;
-    for (uint32_t round = 0; round < 2; round++) {
-      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(sequence / kEpoch), round));
-    }
+    if ((sequence + 1) % kEpoch == 0) deliver_recycling(sequence / kEpoch);
   }
   ASSERT_EQ(bench.port.take_completions().size(), kMany);
   post_broadcast(kMany, kBlock);

@@ -76,8 +76,8 @@ TEST_F(DirectPairs, WhatIsOnItsWayToTheUserDoesNotHoldUpOwnBlocks) {
     for (const uint32_t sender : {0u, 2u, 3u, 4u, 5u, 6u, 7u})
       bench.deliver(from(sender, block, piece));
   }
-  const std::string reads = lines_that_begin(bench.take_log(), "dma_read given");
-  EXPECT_EQ(std::count(reads.begin(), reads.end(), '\n'), std::min(7 * kWindow, kAtOnce));
+  EXPECT_EQ(count_lines_that_begin(bench.take_log(), "dma_read given"),
+            std::min(7 * kWindow, kAtOnce));
   bench.finish_all_dma();
   bench.port.take_sent();
   for (uint32_t piece = kWindow; piece <= 2 * kWindow; piece++) deliver_all(block, piece);

@@ -21,15 +21,7 @@ class SentBlocks : public DirectTest, public ::testing::WithParamInterface<uint3
   static uint32_t stay(uint32_t blocks) { return std::min(blocks, share_of_sent(GetParam())); }
   // How many writes to the channel there were since the last call.
   uint32_t kept_in_channel() {
-    const std::string writes = lines_that_begin(bench.take_log(), "dma_write channel");
-    return static_cast<uint32_t>(std::count(writes.begin(), writes.end(), '\n'));
-  }
-  void expect_staying(uint32_t blocks) {
-    bench.port.take_sent();
-    const CardHolds holds = card_holds(bench.card());
-    EXPECT_EQ(holds.sent_blocks, blocks);
-    EXPECT_EQ(holds.packets, 0u);
-    EXPECT_EQ(bench.port.packets_unsent(), blocks);
+    return static_cast<uint32_t>(count_lines_that_begin(bench.take_log(), "dma_write channel"));
   }
   void expect_gone_with_the_host() {
     expect_staying(stay(kOthers));
@@ -129,9 +121,7 @@ TEST_P(SentBlocks, AreLetGoWithTheirEpoch) {
     const auto in_epoch = static_cast<uint32_t>(sequence % kEpoch) + 1;
     expect_staying(stay(in_epoch * kOthers));
     if (in_epoch != kEpoch) continue;
-    for (uint32_t round = 0; (1u << round) < ranks; round++) {
-      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(sequence / kEpoch), round));
-    }
+    deliver_recycling(sequence / kEpoch);
     expect_staying(0);
   }
   EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), kEpochs * kEpoch);

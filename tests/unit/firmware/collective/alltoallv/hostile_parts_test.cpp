@@ -13,14 +13,7 @@ class HostileParts : public PartsTest {
   HostileParts() : PartsTest(PEAL_OPERATION_ALLTOALLV) { set_all(40); }
 
   // How many tables have been asked for since the last call.
-  size_t tables_read() {
-    const std::string reads = lines_that_begin(bench.take_log(), "dma_read table");
-    return static_cast<size_t>(std::count(reads.begin(), reads.end(), '\n'));
-  }
-  void recycle(uint32_t epoch) {
-    for (uint32_t round = 0; round < 3; round++)
-      bench.deliver(wire.recycle(behind(round), epoch, round));
-  }
+  size_t tables_read() { return count_lines_that_begin(bench.take_log(), "dma_read table"); }
   // The place in the channel that belongs to a rank and a piece of operation 0.
   [[nodiscard]] uint8_t* place_in_channel(uint32_t of, uint32_t piece = 0) {
     const size_t image = CONFIG_CHANNEL_BYTES / (2 * CONFIG_PIECE_WINDOW);
@@ -179,7 +172,7 @@ TEST_F(HostileParts, EveryOperationOfAChannelReadsItsOwnTable) {
     deliver_all(0, sequence);
     EXPECT_EQ(done(), sequence + 1u);
     EXPECT_EQ(wrong(sequence), "") << sequence;
-    if (sequence % kEpoch == kEpoch - 1) recycle(sequence / kEpoch);
+    if (sequence % kEpoch == kEpoch - 1) deliver_recycling(sequence / kEpoch);
   }
 }
 

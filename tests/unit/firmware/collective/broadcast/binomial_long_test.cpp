@@ -117,10 +117,7 @@ TEST_F(BinomialLong, TheRootCompletesWhenAllIsSentAndNotBefore) {
 
 // All but these are repaired from the user's memory, as long as that is the card's.
 TEST_F(BinomialLong, OnlyTheLastPiecesGoToTheChannel) {
-  const auto kept = [&] {
-    const std::string lines = lines_that_begin(bench.take_log(), "dma_write channel");
-    return std::count(lines.begin(), lines.end(), '\n');
-  };
+  const auto kept = [&] { return count_lines_that_begin(bench.take_log(), "dma_write channel"); };
   post(0, 1, kLong);
   bench.finish_all_dma();
   EXPECT_EQ(kept(), 0);
