@@ -21,7 +21,8 @@ void RingWire::join(WireRings& rings, uint32_t loop, size_t held) {
   loops_ = rings.loops();
   for (uint32_t card = 0; card < rings.cards(); card++) {
     const uint32_t to = rings.loop_of(card);
-    ways_.push_back({rings.rings_to(card)[loop], to == loop ? 0 : uint64_t{1} << to, 0});
+    rte_ring* const* const all = rings.rings_to(card);
+    ways_.push_back({all[loop], to == loop ? 0 : uint64_t{1} << to, all, 0});
   }
 }
 
@@ -40,7 +41,7 @@ std::string RingWire::create(uint32_t cards, size_t held, uint32_t engine_lcores
 
 uint32_t RingWire::frames(uint32_t card) const {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < loops_; i++) count += rte_ring_count(all_rings_->rings_to(card)[i]);
+  for (uint32_t i = 0; i < loops_; i++) count += rte_ring_count(ways_[card].all[i]);
   return count;
 }
 
@@ -72,12 +73,11 @@ uint32_t RingWire::receive(uint32_t card, Packet** packets, uint32_t limit) {
   constexpr uint32_t kBurst = 32;
   std::array<void*, kBurst> mbufs;
   limit = std::min(limit, kBurst);
-  rte_ring* const* const rings = all_rings_->rings_to(card);
+  Way& way = ways_[card];
   uint32_t count = 0;
-  uint32_t& from = ways_[card].first;
   for (uint32_t i = 0; i < loops_ && count < limit; i++) {
-    count += rte_ring_sc_dequeue_burst(rings[from], &mbufs[count], limit - count, nullptr);
-    from = from + 1 == loops_ ? 0 : from + 1;
+    count += rte_ring_sc_dequeue_burst(way.all[way.first], &mbufs[count], limit - count, nullptr);
+    way.first = way.first + 1 == loops_ ? 0 : way.first + 1;
   }
   for (uint32_t i = 0; i < count; i++)
     packets[i] = PacketPool::packet_of(static_cast<rte_mbuf*>(mbufs[i]));

@@ -68,7 +68,7 @@ class RingWire final : public emulator::Wire {
   // Up to `limit` frames for a card; returns how many.
   uint32_t receive(uint32_t card, Packet** packets, uint32_t limit);
   [[nodiscard]] bool has_frames(uint32_t card) const {
-    rte_ring* const* const rings = all_rings_->rings_to(card);
+    rte_ring* const* const rings = ways_[card].all;
     for (uint32_t i = 0; i < loops_; i++) {
       if (rte_ring_empty(rings[i]) == 0) return true;
     }
@@ -116,7 +116,8 @@ class RingWire final : public emulator::Wire {
 
   struct Way {
     rte_ring* ring;
-    uint64_t loop;   // the bit of another loop, which must be woken
+    uint64_t loop;         // the bit of another loop, which must be woken
+    rte_ring* const* all;  // of all loops to the card
     uint32_t first;  // from which loop the card, if it is one of this loop, takes frames first
   };
 
