@@ -13,6 +13,7 @@
 
 #include "abi/ring.h"
 #include "base/names.h"
+#include "emulator/common/cache_size.h"
 #include "emulator/common/command_line.h"
 #include "emulator/nic/card_runner.h"
 #include "emulator/nic/eal.h"
@@ -33,8 +34,9 @@ struct BenchOptions {
 // A rank: a card, its only context, and memory for both buffers.
 class Rank final : public emulator::MemoryProvider {
  public:
-  Rank(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch, Checksums checksums)
-      : runner(index, pool, frame_switch, checksums, default_timeouts(), 1 + index) {}
+  Rank(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch, emulator::HostCopies& copies,
+       Checksums checksums)
+      : runner(index, pool, frame_switch, copies, checksums, default_timeouts(), 1 + index) {}
   ~Rank() {
     for (Mapping* mapping : mappings_) destroy(mapping);
   }
@@ -132,7 +134,7 @@ class Bench {
         options_.software_checksums ? Checksums::kSoftware : Checksums::kSkipped;
     const uint64_t memory_bytes = uint64_t{options_.bytes} * (options_.ranks + 1) + 4096;
     for (uint32_t i = 0; i < options_.ranks; i++) {
-      ranks_.push_back(std::make_unique<Rank>(i, pool_, switch_, checksums));
+      ranks_.push_back(std::make_unique<Rank>(i, pool_, switch_, copies_, checksums));
       if (!ranks_.back()->open(memory_bytes, options_.ranks, i)) return "cannot open a rank";
     }
     for (uint32_t i = 0; i < options_.ranks; i++) {
@@ -184,6 +186,7 @@ class Bench {
   TscClock clock_;
   PacketPool pool_;
   FrameSwitch switch_;
+  emulator::HostCopies copies_{emulator::last_cache_bytes()};
   std::vector<std::unique_ptr<Rank>> ranks_;
   uint64_t sequence_ = 0;
 };

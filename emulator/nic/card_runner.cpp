@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "emulator/common/packet_text.h"
 
@@ -32,7 +31,7 @@ void CardPort::push_done(DmaToken token, bool ok) {
 bool CardPort::dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) {
   if (pending_count_ == kQueue) return false;
   if (const uint8_t* memory = regions_.mapped(from, bytes); memory != nullptr) {
-    std::memcpy(card, memory, bytes);
+    mapped_.read(card, memory, bytes);
     push_done(token, true);
     return true;
   }
@@ -42,7 +41,7 @@ bool CardPort::dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToke
 bool CardPort::dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) {
   if (pending_count_ == kQueue) return false;
   if (uint8_t* memory = regions_.mapped(to, bytes); memory != nullptr) {
-    std::memcpy(memory, card, bytes);
+    mapped_.write(memory, card, bytes);
     push_done(token, true);
     return true;
   }
@@ -154,12 +153,13 @@ ContextId CardPort::tend_lanes(TimeNs now) {
 }
 
 CardRunner::CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch,
-                       Checksums checksums, const CardTimeouts& timeouts, uint32_t incarnation,
+                       emulator::HostCopies& mapped, Checksums checksums,
+                       const CardTimeouts& timeouts, uint32_t incarnation,
                        const CopyOptions& copies)
     : index_(index),
       switch_(frame_switch),
       regions_(emulator::kRegionsPerCard),
-      port_(index, pool, frame_switch, regions_, checksums, copies),
+      port_(index, pool, frame_switch, regions_, mapped, checksums, copies),
       memory_(card_bytes()),
       card_(start(memory_.data(), port_, index, incarnation, timeouts)),
       windows_(*card_),

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "emulator/common/admin.h"
+#include "emulator/common/host_copies.h"
 #include "emulator/common/mapped_windows.h"
 #include "emulator/common/region_table.h"
 #include "emulator/common/zeroed_memory.h"
@@ -33,12 +34,14 @@ struct CopyOptions {
 class CardPort final : public Port, public CopyLanes {
  public:
   CardPort(uint32_t card_index, PacketPool& pool, FrameSwitch& frame_switch,
-           emulator::RegionTable& regions, Checksums checksums, const CopyOptions& copies)
+           emulator::RegionTable& regions, emulator::HostCopies& mapped, Checksums checksums,
+           const CopyOptions& copies)
       : index_(card_index),
         checksums_(checksums),
         pool_(pool),
         switch_(frame_switch),
         regions_(regions),
+        mapped_(mapped),
         engines_(CONFIG_TRANSMIT_ENGINES),
         copies_(copies) {}
   ~CardPort() {
@@ -119,6 +122,7 @@ class CardPort final : public Port, public CopyLanes {
   PacketPool& pool_;
   FrameSwitch& switch_;
   emulator::RegionTable& regions_;
+  emulator::HostCopies& mapped_;
   emulator::Windows* windows_ = nullptr;
   Queue queues_[2];
   uint32_t filling_ = 0;  // which queue new completions enter
@@ -133,8 +137,9 @@ class CardPort final : public Port, public CopyLanes {
 
 class CardRunner {
  public:
-  CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch, Checksums checksums,
-             const CardTimeouts& timeouts, uint32_t incarnation, const CopyOptions& copies = {});
+  CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch,
+             emulator::HostCopies& mapped, Checksums checksums, const CardTimeouts& timeouts,
+             uint32_t incarnation, const CopyOptions& copies = {});
   CardRunner(const CardRunner&) = delete;
   CardRunner& operator=(const CardRunner&) = delete;
 

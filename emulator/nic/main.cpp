@@ -111,6 +111,7 @@ LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std
   loop.wire.engine_lcores = static_cast<uint32_t>(options.engine_cpus.size());
   loop.incarnation = random_incarnation();
   loop.copy_deadline_ns = options.copy_deadline_ms * 1'000'000;
+  loop.cache_bytes = options.cache_mib << 20;
   loop.idle_ns = options.idle_us * 1000;
   loop.may_sleep = options.may_sleep;
   loop.yield_when_idle = options.yields || allowed.size() <= options.loops();

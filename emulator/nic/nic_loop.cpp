@@ -82,6 +82,7 @@ std::string NicLoop::create_parts() {
     return "cannot watch the bell of a polling core";
   const uint32_t loops = rings_ == nullptr ? 1 : rings_->loops();
   card_count_ = (options_.cards - loop_ + loops - 1) / loops;
+  mapped_ = std::make_unique<emulator::HostCopies>(options_.cache_bytes / loops);
   copies_ = std::make_unique<CopyPool>(card_count_ * emulator::kContexts);
   copies_->set_relay(&relay_);
   if (!watch(copies_->event_fd())) return "cannot watch the copies of process memory";
@@ -89,7 +90,7 @@ std::string NicLoop::create_parts() {
     // Incarnations are never zero, and differ between cards only because nothing is lost by it.
     const uint32_t incarnation = std::max(1u, options_.incarnation + i);
     cards_.push_back(std::make_unique<CardRunner>(
-        i, *pool_, *switch_, options_.checksums, options_.timeouts, incarnation,
+        i, *pool_, *switch_, *mapped_, options_.checksums, options_.timeouts, incarnation,
         CopyOptions{copies_.get(), options_.copy_deadline_ns}));
     cards_.back()->windows().beat(beats_, kBeatUs);
   }
@@ -292,6 +293,7 @@ nlohmann::ordered_json NicLoop::counters_json() const {
                  {"busy_turns", counts_.busy_turns},
                  {"sleeps", counts_.sleeps},
                  {"yields", counts_.yields},
+                 {"bytes_past_caches", mapped_->bytes_past()},
                  {"wakes", helper_->wakes()},
                  {"unparks", helper_->unparks()},
                  {"wakes_blocked", helper_->blocked()},

@@ -38,6 +38,7 @@ struct LoopOptions {
   SwitchOptions wire;
   uint32_t incarnation = 1;  // of card 0; the others count on
   TimeNs copy_deadline_ns = 2'000'000'000;
+  uint64_t cache_bytes = 0;  // of the processors' last cache (host_copies.h)
   TimeNs idle_ns = 200'000;  // awake this long without work
   bool may_sleep = true;
   bool yield_when_idle = false;  // the core is shared with hosts
@@ -120,6 +121,7 @@ class NicLoop final : public LoopServices {
   std::vector<std::unique_ptr<CardRunner>> cards_;
   std::vector<std::unique_ptr<HostInterface>> interfaces_;
   std::unique_ptr<WakeHelper> helper_;
+  std::unique_ptr<emulator::HostCopies> mapped_;
   std::unique_ptr<CopyPool> copies_;
   Relay relay_;
   // Of run(); a thread that is away may have them after its end.

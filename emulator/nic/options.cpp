@@ -12,6 +12,7 @@
 #include <charconv>
 #include <climits>
 
+#include "emulator/common/cache_size.h"
 #include "emulator/common/command_line.h"
 #include "emulator/common/fault_options.h"
 #include "emulator/nic/wire_rings.h"
@@ -100,6 +101,11 @@ void declare_cards(command_line::App& app, NicOptions* options, RawOptions* raw)
            "Gives each card N packet buffers, 64 to 65536.")
       .check(whole(64, 65536))
       .show_default();
+  group
+      .add("--cache", options->cache_mib, "MIB",
+           "Takes the processors' last cache to hold so many MiB: what is written to hosts' memory "
+           "at longer intervals goes past it. 0: nothing does. Default: what Linux says.")
+      .check(whole(0, kMibMax));
 }
 
 void declare_shares(command_line::App& app, NicOptions* options, RawOptions* raw) {
@@ -308,6 +314,7 @@ std::optional<int> parse_options(int argc, char** argv, NicOptions* options) {
 
   options->timeouts = default_timeouts();
   options->packet_buffers = std::min<uint32_t>(CONFIG_PACKET_BUFFERS, 1024);
+  options->cache_mib = emulator::last_cache_bytes() >> 20;
   RawOptions raw;
   declare(app, options, &raw);
   if (const auto status = app.parse(argc, argv)) return status;

@@ -31,6 +31,7 @@ struct NicOptions {
   uint64_t memory_budget_mib = 4096;
   ShareOptions shares;
   uint32_t packet_buffers = 0;  // per card
+  uint64_t cache_mib = 0;       // of the processors' last cache
   uint64_t copy_deadline_ms = 2000;
   uint64_t idle_us = 200;
   bool may_sleep = true;

@@ -23,7 +23,9 @@
 #include <vector>
 
 #include "abi/wire.h"
+#include "emulator/common/cache_size.h"
 #include "emulator/common/command_line.h"
+#include "emulator/common/host_copies.h"
 #include "tools/ideal-card/layout.h"
 #include "tools/ideal-card/lengths.h"
 
@@ -63,6 +65,8 @@ class IdealCard {
   Shared* shared_;
   uint8_t* base_;
   const bool yields_;
+  // The same means as the real cards.
+  emulator::HostCopies copies_{emulator::last_cache_bytes()};
   uint64_t sequence_ = 1;
   uint32_t arrived_count_ = 0;
   uint32_t arrived_[kRanksMax] = {};
@@ -89,8 +93,8 @@ void IdealCard::finish(uint32_t rank) {
 // One block, between shared areas.
 bool IdealCard::copy(uint32_t from, uint32_t to) {
   const Lengths lengths = lengths_of(shared_->posted[from], shared_->header.ranks);
-  memcpy(receive_buffer(to) + lengths.offset_in_receive(from, to),
-         send_buffer(from) + lengths.offset_in_send(from, to), lengths.bytes(from, to));
+  copies_.between(receive_buffer(to) + lengths.offset_in_receive(from, to),
+                  send_buffer(from) + lengths.offset_in_send(from, to), lengths.bytes(from, to));
   return true;
 }
 

@@ -32,8 +32,8 @@ TwoCards::TwoCards(const CopyOptions& copies) {
   EXPECT_EQ(pool.create(2048), "");
   EXPECT_EQ(wire.create(kCards), "");
   for (uint32_t i = 0; i < kCards; i++) {
-    cards[i] = std::make_unique<CardRunner>(i, pool, wire, Checksums::kSkipped, default_timeouts(),
-                                            1 + i, copies);
+    cards[i] = std::make_unique<CardRunner>(i, pool, wire, mapped, Checksums::kSkipped,
+                                            default_timeouts(), 1 + i, copies);
     const CardHost host = cards[i]->host();
     hosts[i].serve(*host.regions, *host.windows);
   }

@@ -39,6 +39,7 @@ class TwoCards {
   TimeNs now = 1'000'000;
   PacketPool pool;
   FrameSwitch wire{pool, SwitchOptions{}};
+  emulator::HostCopies mapped{0};
   std::unique_ptr<CardRunner> cards[kCards];
   emulator::test::TestProvider hosts[kCards];
   ContextId contexts[kCards] = {};
