@@ -54,7 +54,7 @@ inline constexpr uint32_t kRankWords = (kVectorRanks + 63) / 64;
 inline constexpr uint32_t kPieceWords = kRankWords > kRoundsMax ? kRankWords : kRoundsMax;
 // What an algorithm may keep of its own in an operation's record, and in each of its pieces: see
 // operation/algorithm.h.
-inline constexpr uint32_t kOperationStateBytes = 24;
+inline constexpr uint32_t kOperationStateBytes = 32;
 inline constexpr uint32_t kPieceStateBytes = 16 + 16 * kRankWords;
 // Addresses of ranks that are no peers: read, and remembered, in runs of neighbours.
 inline constexpr uint32_t kAddressRun = 8;
@@ -226,6 +226,7 @@ using PieceBits = std::conditional_t<(kPieceSlots > 8), uint16_t, uint8_t>;
 // to the other (collective/direct_pair.h). The lowest bit is of the piece `base`.
 struct Pair {
   uint32_t base;     // first piece that is not over between the two
+  uint32_t pieces;   // so many they exchange
   PieceBits begun;   // own blocks: they are being sent
   PieceBits kept;    // they are sent and, where they must, lie in the channel
   PieceBits come;    // the other's blocks

@@ -25,7 +25,8 @@ namespace peal::direct {
 namespace {
 
 // Length and number of a block of parts; kPacketGood or why not. What disagrees is refused.
-peal_counter check_part(const Scope& scope, const peal_wire_header& header) {
+[[gnu::noinline]] peal_counter check_part(const Scope& scope, const Pair& pair,
+                                          const peal_wire_header& header) {
   const Operation& operation = scope.operation;
   if (header.length != cut(operation, header.block_bytes, header.piece)) {
     return PEAL_COUNTER_DROP_LENGTH;
@@ -35,11 +36,11 @@ peal_counter check_part(const Scope& scope, const peal_wire_header& header) {
     refuse(scope, PEAL_STATUS_MISMATCH, header.sender);
     return PEAL_COUNTER_DROP_SIGNATURE;
   }
-  return exchanges(scope, header.piece, header.origin) ? kPacketGood : PEAL_COUNTER_DROP_PIECE;
+  return exchanges(pair, header.piece) ? kPacketGood : PEAL_COUNTER_DROP_PIECE;
 }
 
-peal_counter check_block(const Scope& scope, const peal_wire_header& header) {
-  if (has_parts(scope.operation)) return check_part(scope, header);
+peal_counter check_block(const Scope& scope, const Pair& pair, const peal_wire_header& header) {
+  if (has_parts(scope.operation)) return check_part(scope, pair, header);
   const bool whole = header.length == piece_length(scope.operation, header.piece);
   return whole ? kPacketGood : PEAL_COUNTER_DROP_LENGTH;
 }
@@ -72,7 +73,9 @@ void end_if_over(const Scope& scope) {
 }  // namespace
 
 void open(const Scope& scope, Own own) {
-  own_state<Exchange>(scope.operation).own = own;
+  auto& exchange = own_state<Exchange>(scope.operation);
+  exchange.own = own;
+  exchange.pairs = &scope.member.pairs[scope.operation.timer.slot];
   open_blocks(scope);
   open_pairs(scope);
 }
@@ -96,7 +99,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   const Pair& pair = kept(pair_at(scope, way));
   const peal_counter is_new = check_new(operation, pair, header.piece);
   if (is_new != kPacketGood) return is_new;
-  const peal_counter block = check_block(scope, header);
+  const peal_counter block = check_block(scope, pair, header);
   if (block != kPacketGood) return block;
   const PieceBits bit = bit_in(pair, header.piece);
   const auto before = static_cast<PieceBits>((bit - 1) & ~(pair.come | pair.lost));

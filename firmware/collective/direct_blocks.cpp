@@ -13,11 +13,6 @@ namespace {
 // Pieces of an operation whose table has not come.
 constexpr uint32_t kAnyNumber = ~0u;
 
-// Has a block of so many bytes a piece of this number? Every pair has the first.
-bool is_within(const Operation& operation, uint64_t block_bytes, uint32_t number) {
-  return number == 0 || uint64_t{number} * operation.piece_bytes < block_bytes;
-}
-
 // The one block for all has bytes in this piece.
 bool is_of_all(Operation& operation, uint32_t number) {
   if (!is_for_all(operation)) return false;
@@ -34,11 +29,6 @@ HostAddress behind(HostAddress address, uint64_t bytes) {
 HostAddress place_address(const Scope& scope, uint32_t number, Rank rank) {
   auto& [card, member, operation] = scope;
   return image_address(member, operation, number, 0, rank * place_bytes(operation));
-}
-
-// Parts of what is given stand before those of the result.
-bool has_both(const Scope& scope) {
-  return scope.operation.command.parts > scope.member.membership.ranks;
 }
 
 // What a rank has given is what it gets from itself.
@@ -68,7 +58,7 @@ bool sent_too_many(const Scope& scope, Rank* rank) {
     const Pair& pair = pair_at(scope, way);
     const auto pieces = static_cast<uint32_t>(std::bit_width(pair.come));
     *rank = rank_at(self, way);
-    if (pieces > 0 && !exchanges(scope, pair.base + pieces - 1, *rank)) return true;
+    if (pieces > 0 && !exchanges(pair, pair.base + pieces - 1)) return true;
   }
   return false;
 }
@@ -89,16 +79,24 @@ bool differs(const Scope& scope, Piece& piece, Rank* rank) {
   return found;
 }
 
-uint32_t count_pieces(const Scope& scope) {
-  const Operation& operation = scope.operation;
-  uint64_t longest = 1;
-  for (Rank rank = 0; rank < scope.member.membership.ranks; ++rank) {
-    const uint64_t given = part_for(scope, rank).bytes;
-    const uint64_t result = part_from(scope, rank).bytes;
-    if (longest < given) longest = given;
-    if (longest < result) longest = result;
+// Every pair has the first piece.
+uint32_t pieces_of(const Operation& operation, uint64_t given_bytes, uint64_t result_bytes) {
+  const uint64_t longer = given_bytes > result_bytes ? given_bytes : result_bytes;
+  if (longer <= operation.piece_bytes) return 1;
+  return static_cast<uint32_t>((longer + operation.piece_bytes - 1) / operation.piece_bytes);
+}
+
+void count_pieces(const Scope& scope) {
+  Operation& operation = scope.operation;
+  const Membership& self = scope.member.membership;
+  operation.piece_count = 0;
+  for (uint32_t way = 0; way < self.ranks; ++way) {
+    const Rank rank = rank_at(self, way);
+    const uint32_t pieces =
+        pieces_of(operation, part_for(scope, rank).bytes, part_from(scope, rank).bytes);
+    pair_at(scope, way).pieces = pieces;
+    if (operation.piece_count < pieces) operation.piece_count = pieces;
   }
-  return static_cast<uint32_t>((longest + operation.piece_bytes - 1) / operation.piece_bytes);
 }
 
 }  // namespace
@@ -128,32 +126,12 @@ bool adopt_parts(const Scope& scope) {
     return false;
   }
   own_state<Exchange>(operation).own_bytes = static_cast<uint32_t>(part_for(scope, self).bytes);
-  operation.piece_count = count_pieces(scope);
+  count_pieces(scope);
   Rank rank = self;
   bool disagrees = sent_too_many(scope, &rank);
   for (Piece& piece : operation.pieces) disagrees = disagrees || differs(scope, piece, &rank);
   if (disagrees) refuse(scope, PEAL_STATUS_MISMATCH, rank);
   return !disagrees;
-}
-
-peal_part part_for(const Scope& scope, Rank to) {
-  auto& [card, member, operation] = scope;
-  const peal_part* parts = parts_of(member, operation);
-  if (!is_for_all(operation)) return parts[to];
-  const peal_part& own = parts[member.membership.rank];
-  return operation.command.in_place ? own : peal_part{operation.command.send.offset, own.bytes};
-}
-
-peal_part part_from(const Scope& scope, Rank origin) {
-  auto& [card, member, operation] = scope;
-  const uint32_t first = has_both(scope) ? member.membership.ranks : 0;
-  return parts_of(member, operation)[first + origin];
-}
-
-bool exchanges_parts(const Scope& scope, uint32_t number, Rank rank) {
-  const Operation& operation = scope.operation;
-  return is_within(operation, part_for(scope, rank).bytes, number) ||
-         is_within(operation, part_from(scope, rank).bytes, number);
 }
 
 HostAddress given_part_address(const Scope& scope, uint32_t number, Rank to) {
@@ -168,10 +146,9 @@ HostAddress result_part_address(const Scope& scope, uint32_t number, Rank origin
           part_from(scope, origin).offset + uint64_t{number} * operation.piece_bytes};
 }
 
-bool is_part_kept(const Scope& scope, uint32_t number, Rank to) {
+bool is_part_of_all_kept(const Scope& scope, const Pair& pair, uint32_t number) {
   Operation& operation = scope.operation;
-  // Whoever has no packet after the next W may still ask for this one when the operation is over.
-  if (!is_of_all(operation, number)) return !exchanges(scope, number + kPieceWindow, to);
+  if (!is_of_all(operation, number)) return !exchanges(pair, number + kPieceWindow);
   return !is_of_all(operation, number + kPieceWindow);
 }
 

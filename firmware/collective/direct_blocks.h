@@ -36,8 +36,19 @@ inline uint32_t cut(const Operation& operation, uint64_t block_bytes, uint32_t n
 }
 
 // The part that a rank gets, and the one that comes from it, as the table says.
-peal_part part_for(const Scope& scope, Rank to);
-peal_part part_from(const Scope& scope, Rank origin);
+inline peal_part part_for(const Scope& scope, Rank to) {
+  auto& [card, member, operation] = scope;
+  const peal_part* parts = parts_of(member, operation);
+  if (!is_for_all(operation)) return parts[to];
+  const peal_part& own = parts[member.membership.rank];
+  return operation.command.in_place ? own : peal_part{operation.command.send.offset, own.bytes};
+}
+// Parts of what is given, if there are any, stand before those of the result.
+inline peal_part part_from(const Scope& scope, Rank origin) {
+  auto& [card, member, operation] = scope;
+  const Rank ranks = member.membership.ranks;
+  return parts_of(member, operation)[(operation.command.parts > ranks ? ranks : 0) + origin];
+}
 
 // Bytes of the piece of the block for a rank, and of that from it.
 inline uint32_t length_for(const Scope& scope, uint32_t number, Rank to) {
@@ -50,24 +61,6 @@ inline uint32_t length_from(const Scope& scope, uint32_t number, Rank origin) {
   if (!has_parts(operation)) return piece_length(operation, number);
   return cut(operation, part_from(scope, origin).bytes, number);
 }
-// Do this rank and that one have a packet of the piece for each other?
-bool exchanges_parts(const Scope& scope, uint32_t number, Rank rank);
-inline bool exchanges(const Scope& scope, uint32_t number, Rank rank) {
-  const Operation& operation = scope.operation;
-  if (!has_parts(operation)) return number < operation.piece_count;
-  return exchanges_parts(scope, number, rank);
-}
-// The same, with the rank at this way, which is found out where parts ask for it alone.
-inline bool exchanges_at(const Scope& scope, uint32_t number, uint32_t way) {
-  const Operation& operation = scope.operation;
-  if (!has_parts(operation)) return number < operation.piece_count;
-  return exchanges_parts(scope, number, rank_at(scope.member.membership, way));
-}
-// Have the two of the pair, which is at this way, exchanged everything?
-inline bool is_over(const Scope& scope, const Pair& pair, uint32_t way) {
-  return !exchanges_at(scope, pair.base, way);
-}
-
 // The user's memory.
 HostAddress given_part_address(const Scope& scope, uint32_t number, Rank to);
 inline HostAddress given_address(const Scope& scope, uint32_t number, Rank to) {
@@ -85,12 +78,14 @@ inline HostAddress result_address(const Scope& scope, uint32_t number, Rank orig
 
 // Own blocks of this piece are kept (in their packets, or in the channel): they may be asked for
 // when the user's memory is the user's again, or holds what others sent.
-bool is_part_kept(const Scope& scope, uint32_t number, Rank to);
-inline bool is_kept(const Scope& scope, uint32_t number, Rank to) {
+bool is_part_of_all_kept(const Scope& scope, const Pair& pair, uint32_t number);
+inline bool is_kept(const Scope& scope, const Pair& pair, uint32_t number) {
   Operation& operation = scope.operation;
-  if (operation.command.in_place && !is_for_all(operation)) return true;
-  if (has_parts(operation)) return is_part_kept(scope, number, to);
-  return number + kPieceWindow >= operation.piece_count;
+  const bool for_all = is_for_all(operation);
+  if (operation.command.in_place && !for_all) return true;
+  if (for_all && has_parts(operation)) return is_part_of_all_kept(scope, pair, number);
+  // Whoever has no packet after the next W may still ask for this one when the operation is over.
+  return !exchanges(pair, number + kPieceWindow);
 }
 
 // Where it is kept; behind it its frame, if it has parts.

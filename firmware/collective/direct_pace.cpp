@@ -11,7 +11,7 @@ void find_slowest(const Scope& scope) {
   exchange.slowest = 0;
   for (uint32_t way = 1; way < scope.member.membership.ranks; ++way) {
     const Pair& pair = pair_at(scope, way);
-    if (is_over(scope, pair, way) || (exchange.parted && !has_come(pair))) continue;
+    if (is_over(pair) || (exchange.parted && !has_come(pair))) continue;
     if (exchange.slowest == 0 || pair.base < base) {
       base = pair.base;
       exchange.slowest = 0;

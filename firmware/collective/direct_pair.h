@@ -6,7 +6,6 @@
 
 #include <bit>
 
-#include "firmware/base/kept.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/layout.h"
 
@@ -33,6 +32,7 @@ enum class Own : uint8_t {
 
 // Of the operation.
 struct Exchange {
+  Pairs* pairs;        // the member's, of the operation's slot
   uint32_t own_bytes;  // of the one block for all, where it is a part
   uint16_t way;        // with whom the next questions begin, so that all get their turn
   uint16_t late_way;   // and those to who seems late
@@ -60,13 +60,18 @@ inline Rank rank_at(const Membership& self, uint32_t way) {
 }
 
 inline Pairs& pairs_of(const Scope& scope) {
-  return kept(scope.member.pairs[scope.operation.timer.slot]);
+  return *own_state<Exchange>(scope.operation).pairs;
 }
 // Something has come from the other.
 inline bool has_come(const Pair& pair) { return pair.base != 0 || pair.come != 0; }
 inline Pair& pair_at(const Scope& scope, uint32_t way) { return pairs_of(scope).of[way]; }
 // Of the bits of all pairs.
 inline uint32_t words_of(const Scope& scope) { return (scope.member.membership.ranks + 63) / 64; }
+
+// Do the two have a packet of the piece for each other?
+inline bool exchanges(const Pair& pair, uint32_t number) { return number < pair.pieces; }
+// Have they exchanged everything?
+inline bool is_over(const Pair& pair) { return !exchanges(pair, pair.base); }
 
 // The bit of a piece that the pair is at.
 inline PieceBits bit_in(const Pair& pair, uint32_t number) {

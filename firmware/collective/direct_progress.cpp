@@ -25,11 +25,6 @@ void note_ready(Pairs& pairs, uint32_t way, bool ready) {
   word = ready ? word | bit_of(way) : word & ~bit_of(way);
 }
 
-// Of parts, whose table says whether there is a next own block, and of the rank itself.
-[[gnu::noinline]] void look_closely(const Scope& scope, Pairs& pairs, uint32_t way, uint32_t next) {
-  note_ready(pairs, way, exchanges_at(scope, next, way) && is_driven(scope, way, next));
-}
-
 // May the next own block be sent?
 void look_at(const Scope& scope, Pairs& pairs, uint32_t way) {
   const Pair& pair = pairs.of[way];
@@ -37,9 +32,7 @@ void look_at(const Scope& scope, Pairs& pairs, uint32_t way) {
   if (next - pair.base >= kPieceWindow || !keeps_pace(scope, next)) {
     return note_ready(pairs, way, false);
   }
-  const Operation& operation = scope.operation;
-  if (way == 0 || has_parts(operation)) return look_closely(scope, pairs, way, next);
-  note_ready(pairs, way, next < operation.piece_count);
+  note_ready(pairs, way, exchanges(pair, next) && is_driven(scope, way, next));
 }
 
 void look_at_all(const Scope& scope) {
@@ -64,7 +57,7 @@ uint32_t done_of(const Pair& pair) {
   drop_first(pair.waits, pieces);
   drop_first(pair.stored, pieces);
   drop_first(pair.lost, pieces);
-  const bool over = is_over(scope, pair, way);
+  const bool over = is_over(pair);
   if (over) {
     --own_state<Exchange>(scope.operation).left;
   } else {
@@ -83,9 +76,16 @@ inline void pass(const Scope& scope, Pairs& pairs, uint32_t way) {
 
 void open_pairs(const Scope& scope) {
   Pairs& pairs = pairs_of(scope);
-  std::memset(pairs.ready, 0, sizeof(pairs.ready));
-  std::memset(pairs.stored, 0, sizeof(pairs.stored));
-  std::memset(pairs.of, 0, scope.member.membership.ranks * sizeof(Pair));
+  for (uint32_t i = 0, words = words_of(scope); i < words; ++i) {
+    pairs.ready[i] = 0;
+    pairs.stored[i] = 0;
+  }
+  Pair fresh = {};
+  fresh.pieces = scope.operation.piece_count;
+  // (Copied as bytes, of which few instructions do all.)
+  for (uint32_t way = 0, ranks = scope.member.membership.ranks; way < ranks; ++way) {
+    std::memcpy(&pairs.of[way], &fresh, sizeof(fresh));
+  }
   for (Piece& piece : scope.operation.pieces) piece.own = OwnBlock::kUnread;
 }
 

@@ -32,11 +32,11 @@ bool is_suspect(const Scope& scope, Rank rank) {
 
 // Which pieces of the pair's window have not come, a bit each. Where a peer's edge shows a loss,
 // those that should have come before what shows it.
-uint32_t missing_of(const Scope& scope, const Pair& pair, Rank origin) {
+uint32_t missing_of(const Scope& scope, const Pair& pair) {
   uint32_t missing = 0;
   for (uint32_t i = 0; i < kPieceWindow; ++i) {
     const uint32_t number = pair.base + i;
-    if (!exchanges(scope, number, origin)) break;
+    if (!exchanges(pair, number)) break;
     // The other is held up as this rank is, most likely; but what shows a loss was sent.
     if (!asks_suspects(scope.operation.inquiry) && !keeps_pace(scope, number)) break;
     if ((pair.come >> i & 1) == 0) missing |= 1u << i;
@@ -59,14 +59,12 @@ void ask(const Scope& scope, const Pair& pair, Rank origin, uint32_t missing) {
 }
 
 // Who has sent none of several pieces is late, most likely: they would all have to be lost.
-bool seems_late(const Scope& scope, const Pair& pair, Rank origin) {
-  return !has_come(pair) && exchanges(scope, 1, origin);
-}
+bool seems_late(const Pair& pair) { return !has_come(pair) && exchanges(pair, 1); }
 
 enum class Whom : uint8_t { kAnybody, kOthers, kLate };
 
-bool is_one(const Scope& scope, Whom whom, const Pair& pair, Rank origin) {
-  return whom == Whom::kAnybody || (whom == Whom::kLate) == seems_late(scope, pair, origin);
+bool is_one(Whom whom, const Pair& pair) {
+  return whom == Whom::kAnybody || (whom == Whom::kLate) == seems_late(pair);
 }
 
 // What this rank is asked for in this look, a bit each, and why.
@@ -77,8 +75,7 @@ struct Lacking {
 Lacking lacking(const Scope& scope, const Pair& pair, Rank origin) {
   const uint32_t lost = pair.lost & ((1u << kPieceWindow) - 1u);
   const bool all = !asks_suspects(scope.operation.inquiry) || is_suspect(scope, origin);
-  return {lost | (all ? missing_of(scope, pair, origin) : 0),
-          lost != 0 ? Wanted::kLost : Wanted::kFirst};
+  return {lost | (all ? missing_of(scope, pair) : 0), lost != 0 ? Wanted::kLost : Wanted::kFirst};
 }
 
 // One question for each of these that owes something, of so many at a time, by turns. Peers, and
@@ -94,7 +91,7 @@ void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* tu
     const uint32_t way = 1 + (*turn + i) % (self.ranks - 1);
     const Rank origin = minus(self.rank, way, self.ranks);
     const Pair& pair = pair_at(scope, way_of(self, origin));
-    if (!is_one(scope, whom, pair, origin)) continue;
+    if (!is_one(whom, pair)) continue;
     const auto [missing, wanted] = lacking(scope, pair, origin);
     if (missing == 0) continue;
     if (visited == at_a_time) {
@@ -128,7 +125,7 @@ void note_lost(const Scope& scope, uint32_t way, PieceBits lost) {
 void on_lost(const Scope& scope, const peal_wire_header& header) {
   const uint32_t way = way_of(scope.member.membership, header.sender);
   const Pair& pair = pair_at(scope, way);
-  if (!is_known(scope.operation) || !exchanges(scope, header.piece, header.sender)) return;
+  if (!is_known(scope.operation) || !exchanges(pair, header.piece)) return;
   if (header.piece - pair.base >= kPieceSlots) return;
   const PieceBits bit = bit_in(pair, header.piece);
   if ((pair.come & bit) == 0) note_lost(scope, way, bit);

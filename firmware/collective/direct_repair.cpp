@@ -79,10 +79,6 @@ bool repair_framed(const Scope& scope, uint32_t number, const peal_peer_address&
   return true;
 }
 
-const Pair& pair_with(const Scope& scope, Rank rank) {
-  return pair_at(scope, way_of(scope.member.membership, rank));
-}
-
 // Does what must be kept of it lie in the channel (what stays in its packet was looked for before)?
 // The block for one rank does when it counts as
 // sent, that for all later.
@@ -106,17 +102,18 @@ Answer outcome(bool repaired) { return repaired ? Answer::kRepaired : Answer::kH
 // Pieces that two ranks exchange are passed at others' pace: one may be far behind whoever has more
 // to exchange with others. What it asks for is not overwritten, since it had nothing to do with
 // what came later (docs/decisions/0020).
-Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_address& to) {
+Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_address& to,
+                       uint32_t way) {
   const Operation& operation = scope.operation;
-  const Pair& pair = pair_with(scope, to.rank);
+  const Pair& pair = pair_at(scope, way);
   if (is_stale(operation, pair, number)) return Answer::kStale;
   if (operation.phase == OperationPhase::kFinished) {
     return outcome(repair_framed(scope, number, to));
   }
   if (!is_known(operation)) return Answer::kNotYet;
-  if (!exchanges(scope, number, to.rank)) return Answer::kStale;
+  if (!exchanges(pair, number)) return Answer::kStale;
   if (!is_sent(pair, number)) return Answer::kNotYet;
-  if (is_kept(scope, number, to.rank) && lies_there(scope, number)) {
+  if (is_kept(scope, pair, number) && lies_there(scope, number)) {
     return outcome(repair_framed(scope, number, to));
   }
   return outcome(repair(scope, number, to, false));
@@ -126,13 +123,14 @@ Answer answer_of_parts(const Scope& scope, uint32_t number, const peal_peer_addr
 
 Answer answer(const Scope& scope, uint32_t number, const peal_peer_address& to) {
   Operation& operation = scope.operation;
-  Packet* sent = sent_block_find(scope, way_of(scope.member.membership, to.rank), number);
+  const uint32_t way = way_of(scope.member.membership, to.rank);
+  Packet* sent = sent_block_find(scope, way, number);
   if (sent != nullptr) return outcome(repair_as_sent(scope, sent));
-  if (has_parts(operation)) return answer_of_parts(scope, number, to);
-  const Pair& pair = pair_with(scope, to.rank);
+  if (has_parts(operation)) return answer_of_parts(scope, number, to, way);
+  const Pair& pair = pair_at(scope, way);
   if (is_stale(operation, pair, number)) return Answer::kStale;
   // Everybody has the pieces of an operation that is over here, but for those that are kept.
-  const bool kept = is_kept(scope, number, to.rank);
+  const bool kept = is_kept(scope, pair, number);
   if (operation.phase == OperationPhase::kFinished && !kept) return Answer::kStale;
   if (!is_sent(pair, number)) return Answer::kNotYet;
   return outcome(repair(scope, number, to, kept && lies_there(scope, number)));

@@ -70,7 +70,7 @@ bool stays(const Scope& scope) {
 }
 
 // Begins with the next own block of the piece. False when it cannot now.
-bool begin_own(const Scope& scope, uint32_t number, uint32_t way) {
+bool begin_own(const Scope& scope, const Pair& pair, uint32_t way, uint32_t number) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
   const Rank to = rank_at(self, way);
@@ -81,7 +81,7 @@ bool begin_own(const Scope& scope, uint32_t number, uint32_t way) {
     if (address == nullptr) return false;
   }
   const uint32_t length = length_for(scope, number, to);
-  const bool framed = length == 0 && has_parts(operation) && is_kept(scope, number, to);
+  const bool framed = length == 0 && has_parts(operation) && is_kept(scope, pair, number);
   Packet* packet = take_for_own(card, length > 0 || framed ? 1 : 0);
   if (packet == nullptr) return false;
   packet->payload_bytes = length;
@@ -95,7 +95,7 @@ bool begin_own(const Scope& scope, uint32_t number, uint32_t way) {
     launch_first(scope, packet, entry);
     return true;
   }
-  const bool passes = way != 0 && (is_for_all(operation) || !is_kept(scope, number, to));
+  const bool passes = way != 0 && (is_for_all(operation) || !is_kept(scope, pair, number));
   if (passes) count(card, PEAL_COUNTER_SENT_DATA);
   const TransferRequest request = {.role = passes ? TransferRole::kSendOwn : TransferRole::kPart,
                                    .step = kOwnRead,
@@ -118,7 +118,7 @@ bool is_there(const Scope& scope, uint32_t number, uint32_t way) {
 
 // The block for all, to one rank, in the packet that it is read into. False: not now.
 bool send_alone(const Scope& scope, uint32_t way, uint32_t number) {
-  if (!begin_own(scope, number, way)) return false;
+  if (!begin_own(scope, pair_at(scope, way), way, number)) return false;
   own_state<Exchange>(scope.operation).alone = false;
   note_begun(scope, way, number);
   note_sent(scope, way, number);
@@ -185,12 +185,11 @@ bool read_for_all(const Scope& scope, uint32_t way, uint32_t number) {
 
 // Is the block for this rank, which was begun with, done as far as repairs go? Else it is when it
 // is kept.
-bool is_done_with(const Scope& scope, uint32_t number, uint32_t way) {
+bool is_done_with(const Scope& scope, const Pair& pair, uint32_t way, uint32_t number) {
   if (way == 0) return is_there(scope, number, way);
-  const Membership& self = scope.member.membership;
-  const Rank to = rank_at(self, way);
+  const Rank to = rank_at(scope.member.membership, way);
   if (!has_parts(scope.operation) && length_for(scope, number, to) == 0) return true;
-  return !is_kept(scope, number, to);
+  return !is_kept(scope, pair, number);
 }
 
 // Was the own block begun for this pair, and not sent?
@@ -257,14 +256,15 @@ void keep_own(const Scope& scope, const TransferDone& done) {
 }
 
 // The next own block of a pair. False: not now.
-bool send_next(const Scope& scope, uint32_t way, uint32_t number) {
+bool send_next(const Scope& scope, const Pair& pair, uint32_t way) {
+  const uint32_t number = next_of(pair);
   if (is_for_all(scope.operation) && length_for(scope, number, scope.member.membership.rank) > 0) {
     return read_for_all(scope, way, number);
   }
   const bool there = is_there(scope, number, way);
-  if (!there && !begin_own(scope, number, way)) return false;
+  if (!there && !begin_own(scope, pair, way, number)) return false;
   note_begun(scope, way, number);
-  if (there || is_done_with(scope, number, way)) note_sent(scope, way, number);
+  if (there || is_done_with(scope, pair, way, number)) note_sent(scope, way, number);
   return true;
 }
 
@@ -282,7 +282,7 @@ void send_own(const Scope& scope) {
       operation_waits_for_turn(scope);
       break;
     }
-    if (!send_next(scope, way, next_of(pair_at(scope, way)))) {
+    if (!send_next(scope, pair_at(scope, way), way)) {
       operation_starved(scope);
       break;
     }
@@ -319,7 +319,7 @@ void on_own_read(const Scope& scope, const TransferDone& done) {
 void on_read_for_all(const Scope& scope, const TransferDone& done) {
   piece_slot(scope.operation, done.piece).own = OwnBlock::kUnread;
   if (!is_copied(scope, done.piece)) {
-    if (is_kept(scope, done.piece, scope.member.membership.rank)) {
+    if (is_kept(scope, pair_at(scope, 0), done.piece)) {
       keep_own(scope, done);
     } else {
       land_own(scope, done);

@@ -31,8 +31,8 @@ inline void prepare_header(const Scope& scope, Packet* packet, const peal_peer_a
   packet->header->piece = number;
   packet->header->origin = member.membership.rank;
 }
-inline void prepare(const Scope& scope, Packet* packet, const peal_peer_address& to,
-                    uint32_t number) {
+[[gnu::always_inline]] inline void prepare(const Scope& scope, Packet* packet,
+                                           const peal_peer_address& to, uint32_t number) {
   prepare_header(scope, packet, to, number);
   packet->header->length = static_cast<uint16_t>(length_for(scope, number, to.rank));
   packet->payload_bytes = packet->header->length;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """peal-perf verifies what it measures, for group sizes that are powers of two and others, on good and on bad wires."""
 
+import json
 import os
 import subprocess
 
@@ -100,6 +101,22 @@ class PerfTest(jobs.JobCase):
             self.assertLessEqual(record["floor_ratio_min"], record["floor_ratio"])
         barrier = self.perf("barrier", "--ranks", "4", "--floor", "--iterations", "100", "--rounds", "2")
         self.assertEqual(len(barrier), 2)
+
+    def test_large_results_go_past_the_caches(self):
+        """What Linux says of the caches decides it, or --cache: of one MiB, which four ranks with 200,000 bytes for each outdo, and of none."""
+        counters = os.path.join(self.folder.name, "counters.json")
+        for placement in ("apart", "spread"):
+            for cache in (1, 0):
+                with self.subTest(placement=placement, cache=cache):
+                    self.perf("alltoall", "--ranks", "4", "--sizes", "200000", "--iterations", "10", "--warmup", "0", "--placement", placement,
+                              f"--nic-option=--cache={cache}", "--counters", counters)
+                    with open(counters, encoding="utf-8") as file:
+                        read = json.load(file)
+                    written = sum(card["counters"]["dma_write_bytes"] for card in read["cards"])
+                    past = read["loop"]["bytes_past_caches"]
+                    self.assertLessEqual(past, written)
+                    self.assertGreaterEqual(past, cache * written / 2)
+                    os.unlink(counters)
 
     def others(self, operation, ranks, *words, sizes="0,1,4,1000,5000,20000", iterations=60):
         """As allgather(), of the operations that have one algorithm."""
