@@ -226,7 +226,7 @@ using PieceBits = std::conditional_t<(kPieceSlots > 8), uint16_t, uint8_t>;
 // to the other (collective/direct_pair.h). The lowest bit is of the piece `base`.
 struct Pair {
   uint32_t base;     // first piece that is not over between the two
-  uint32_t pieces;   // so many they exchange
+  uint32_t pieces;   // so many they exchange; all ones until the table of parts has come
   PieceBits begun;   // own blocks: they are being sent
   PieceBits kept;    // they are sent and, where they must, lie in the channel
   PieceBits come;    // the other's blocks

@@ -24,9 +24,9 @@ class HostCopies {
   static constexpr uint32_t kLeast = 4096;
 
   // `cache_bytes`: what the caches hold of what this thread copies; 0: all, so that nothing ever
-  // goes past them.
+  // goes past them (nor does it where the processor cannot).
   explicit HostCopies(uint64_t cache_bytes)
-      : long_ago_(cache_bytes == 0 ? ~0u : units(cache_bytes / 8 * kShare)),
+      : long_ago_(cache_bytes == 0 || !kHasNontemporal ? ~0u : units(cache_bytes / 8 * kShare)),
         copied_((uint64_t{long_ago_} + 1) << kUnitBits) {}
 
   void read(uint8_t* card, const uint8_t* memory, uint32_t bytes) {
@@ -71,7 +71,7 @@ class HostCopies {
   bool was_long_ago(const uint8_t* memory) {
     const auto now = static_cast<uint32_t>(copied_ >> kUnitBits);
     uint32_t& before = written_[record_of(memory)];
-    // As good as ever when the count has gone round.
+    // (When the count has gone round, after 4 TiB, some seem to be written lately for a while.)
     const bool long_ago = now - before > long_ago_;
     before = now;
     return long_ago;

@@ -7,8 +7,15 @@
 
 namespace peal::emulator {
 
-// As memcpy(), and as visible to whoever sees a later store of the caller's. Where the processor
-// has no such stores, or nobody has said here which: memcpy().
+// Has the processor such stores, and has somebody said here which?
+#if defined(__SSE2__)
+inline constexpr bool kHasNontemporal = true;
+#else
+inline constexpr bool kHasNontemporal = false;
+#endif
+
+// As memcpy(), and as visible to whoever sees a later store of the caller's. Without such stores:
+// memcpy().
 void copy_nontemporal(uint8_t* to, const uint8_t* from, uint32_t bytes);
 
 }  // namespace peal::emulator

@@ -18,7 +18,7 @@ namespace peal::direct {
 inline bool has_parts(const Operation& operation) {
   return operation.algorithm->lengths == Lengths::kOfParts;
 }
-// Is it known where the user's blocks lie? Not asked for before, but for channel_* and is_kept().
+// Is it known where the user's blocks lie? Not asked for before, but for places of the channel.
 inline bool is_known(const Operation& operation) {
   return is_posted(operation) && (!has_parts(operation) || parts_are_known(operation));
 }

@@ -6,7 +6,6 @@
 // own, and the others wait for it: they need its block as well. docs/decisions/0047
 #pragma once
 
-#include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_pair.h"
 
 namespace peal::direct {

@@ -59,9 +59,7 @@ inline Rank rank_at(const Membership& self, uint32_t way) {
   return plus(self.rank, way, self.ranks);
 }
 
-inline Pairs& pairs_of(const Scope& scope) {
-  return *own_state<Exchange>(scope.operation).pairs;
-}
+inline Pairs& pairs_of(const Scope& scope) { return *own_state<Exchange>(scope.operation).pairs; }
 // Something has come from the other.
 inline bool has_come(const Pair& pair) { return pair.base != 0 || pair.come != 0; }
 inline Pair& pair_at(const Scope& scope, uint32_t way) { return pairs_of(scope).of[way]; }

@@ -65,7 +65,7 @@ class IdealCard {
   Shared* shared_;
   uint8_t* base_;
   const bool yields_;
-  // The same means as the real cards.
+  // By the same means as the real cards, unless these are told otherwise (--cache).
   emulator::HostCopies copies_{emulator::last_cache_bytes()};
   uint64_t sequence_ = 1;
   uint32_t arrived_count_ = 0;
