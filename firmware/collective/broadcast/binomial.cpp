@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/broadcast/binomial.h"
 
+#include <bit>
+
 #include "abi/admin.h"
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
@@ -9,6 +11,7 @@
 #include "firmware/collective/broadcast/binomial_questions.h"
 #include "firmware/collective/broadcast/binomial_repair.h"
 #include "firmware/collective/broadcast/binomial_tree.h"
+#include "firmware/group/early.h"
 #include "firmware/host/keys.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/repair.h"
@@ -27,8 +30,7 @@ bool is_from_parent(const Scope& scope, const peal_wire_header& header) {
 // Is the sender below this card, by that hop?
 bool is_from_child(const Scope& scope, const peal_wire_header& header) {
   const Membership& self = scope.member.membership;
-  return header.hop < self.rounds &&
-         (children_of(self, scope.operation.root) >> header.hop & 1) != 0 &&
+  return header.hop < self.rounds && (children_of(scope) >> header.hop & 1) != 0 &&
          header.sender == plus(self.rank, 1u << header.hop, self.ranks);
 }
 
@@ -46,7 +48,20 @@ peal_status check(Card& card, const Member& member, const peal_submission& entry
                      entry.block_bytes, PEAL_ACCESS_WRITE, &command->receive);
 }
 
-void open(const Scope& scope) { pieces_open(scope, kPieceBytes, 0); }
+// Bit per hop that leaves this place.
+uint32_t hops_below(const Membership& self, uint32_t place) {
+  const uint32_t further = self.ranks - 1 - place;
+  const uint32_t first = hopping::first_leaving_hop(place);
+  return ((1u << std::bit_width(further)) - 1) >> first << first;
+}
+
+void open(const Scope& scope) {
+  const Membership& self = scope.member.membership;
+  Tree& tree = tree_of(scope);
+  tree.place = hopping::place(self.rank, scope.operation.root, self.ranks);
+  tree.children = static_cast<uint16_t>(hops_below(self, tree.place));
+  pieces_open(scope, kPieceBytes, 0);
+}
 
 void post(const Scope& scope) {
   auto& [card, member, operation] = scope;
@@ -138,7 +153,7 @@ void advance(const Scope& scope) {
     operation_finish(scope);  // nobody to tell
     return;
   }
-  fetch_early(scope);
+  if (early_waits(operation) || tree_of(scope).early > 0) fetch_early(scope);
   pass_pieces(scope);
   if (place_of(scope) == 0) {
     read_own(scope);

@@ -19,7 +19,7 @@ void pass_pieces(const Scope& scope) {
   while (operation.base < operation.piece_count && is_done(operation, operation.base)) {
     ++operation.base;
   }
-  const uint16_t children = children_of(scope.member.membership, operation.root);
+  const uint16_t children = children_of(scope);
   uint32_t& whole = tree_of(scope).whole;
   while (whole < operation.base &&
          own_state<Kept>(piece_slot(operation, whole)).credited == children) {

@@ -32,8 +32,7 @@ enum Step : uint8_t {
 // be read.
 bool is_kept(const Scope& scope, uint32_t number) {
   const auto& [card, member, operation] = scope;
-  return (is_last(operation, number) || !tree_of(scope).readable) &&
-         children_of(member.membership, operation.root) != 0;
+  return (is_last(operation, number) || !tree_of(scope).readable) && children_of(scope) != 0;
 }
 
 void write_fragment(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment,

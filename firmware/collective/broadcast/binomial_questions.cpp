@@ -50,8 +50,8 @@ void chase_credits(const Scope& scope) {
   const Membership& self = member.membership;
   const uint32_t whole = tree_of(scope).whole;
   if (whole >= operation.base || whole + kPieceSlots >= operation.piece_count) return;
-  const uint32_t owing = children_of(self, operation.root) &
-                         ~uint32_t{own_state<Kept>(piece_slot(operation, whole)).credited};
+  const uint32_t owing =
+      children_of(scope) & ~uint32_t{own_state<Kept>(piece_slot(operation, whole)).credited};
   for (uint32_t hop = 0; owing >> hop != 0; ++hop) {
     if ((owing >> hop & 1) == 0) continue;
     const peal_peer_address& child = self.peers[peer_ahead(hop)].address;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 
 #include "firmware/collective/hopping.h"
 #include "firmware/operation/algorithm.h"
@@ -24,11 +23,13 @@ inline constexpr uint32_t kPieceBytes = kFragments * kFragmentBytes;
 
 // An operation's own state.
 struct Tree {
-  uint32_t whole;  // pieces that this rank and all below it have
-  uint32_t told;   // what the parent was told of them
-  uint32_t next;   // packet that the root reads next, of kFragments in every piece
-  uint16_t early;  // fragments that came before the host's post and are still to be fetched
-  bool readable;   // the user's memory; known when it is posted
+  uint32_t whole;     // pieces that this rank and all below it have
+  uint32_t told;      // what the parent was told of them
+  uint32_t next;      // packet that the root reads next, of kFragments in every piece
+  uint32_t place;     // this rank's: how far behind the root
+  uint16_t children;  // bit per hop that leaves it
+  uint16_t early;     // fragments that came before the host's post and are still to be fetched
+  bool readable;      // the user's memory; known when it is posted
   uint8_t reading;
   uint8_t fetching;
 };
@@ -45,19 +46,9 @@ struct Kept {
 
 inline Tree& tree_of(const Scope& scope) { return own_state<Tree>(scope.operation); }
 
-inline uint32_t place_of(const Scope& scope) {
-  const Membership& self = scope.member.membership;
-  return hopping::place(self.rank, scope.operation.root, self.ranks);
-}
-
-// Bit per hop that leaves this rank's place.
-inline uint16_t children_of(const Membership& self, Rank root) {
-  const uint32_t place = hopping::place(self.rank, root, self.ranks);
-  const uint32_t further = self.ranks - 1 - place;
-  const uint32_t hops = (1u << std::bit_width(further)) - 1;
-  return static_cast<uint16_t>(hops >> hopping::first_leaving_hop(place)
-                                           << hopping::first_leaving_hop(place));
-}
+// 0: it is the root.
+inline uint32_t place_of(const Scope& scope) { return tree_of(scope).place; }
+inline uint16_t children_of(const Scope& scope) { return tree_of(scope).children; }
 
 inline uint32_t fragments_in(const Operation& operation, uint32_t number) {
   const uint32_t length = piece_length(operation, number);
