@@ -97,6 +97,7 @@ measure 'all-to-all 8 KiB, direct, N = 8' 14826 - 8 40 --operation alltoall --al
 measure 'the same, sent blocks in their packets' 13461 - 8 40 --operation alltoall --algorithm direct --bytes 8192 \
   --sent-packets 256
 measure 'allgather 64 KiB, direct, N = 8' 80944 - 8 10 --operation allgather --algorithm direct --bytes 65536
+measure 'broadcast 64 KiB, N = 8' 10220 - 8 40 --operation broadcast --bytes 65536
 measure 'alltoallv 1 KiB, direct, N = 8' 16051 - 8 40 --operation alltoallv --algorithm direct --bytes 1024 \
   --sent-packets 256
 
