@@ -123,6 +123,10 @@ peal_error any_of(peal_request* const* requests, size_t count, size_t* index, co
   });
 }
 
+// Bytes within which lies what ends an operation: less than a page, so that it is never on two.
+// docs/decisions/0059
+constexpr size_t kEndingBytes = 2048;
+
 // Apart from the call, so that what most tests do needs no room on the stack.
 [[gnu::noinline, gnu::hot]] peal_error test_locked(peal_request* request, int* done) {
   return guarded(*request->context, "peal_test", [&] {
@@ -215,7 +219,8 @@ extern "C" peal_error peal_wait_all(peal_request* const* requests, size_t count)
   });
 }
 
-extern "C" [[gnu::hot]] peal_error peal_request_free(peal_request* request) {
+extern "C" [[gnu::hot, gnu::aligned(peal::host::kEndingBytes)]] peal_error peal_request_free(
+    peal_request* request) {
   if (request == nullptr) return PEAL_OK;
   peal_context& context = *request->context;
   return guarded(context, "peal_request_free", [&] {

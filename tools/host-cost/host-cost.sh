@@ -90,4 +90,14 @@ measure allgatherv-offsets 168 45 165 57
 measure alltoallv-offsets 200 45 165 57
 measure persistent 132 45 166 57
 measure program 139 45 181 57
+
+# What ends an operation is on one page of code (hostlib/requests.cpp).
+if $check; then
+  places=$(nm -D --defined-only "$bin/../lib/libpeal.so.0" | awk '$3 ~ /^peal_(test|wait|request_free)(@|$)/ { print $1 }' |
+    while read -r address; do echo $((16#$address >> 11)); done | sort -u)
+  if [[ ! $places =~ ^[0-9]+$ ]]; then
+    echo "host-cost: peal_test, peal_wait and peal_request_free are not within 2 KiB" >&2
+    status=1
+  fi
+fi
 exit $status
