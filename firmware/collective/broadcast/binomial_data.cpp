@@ -31,8 +31,7 @@ enum Step : uint8_t {
 // Is the piece kept, for those below who may ask for it? All of it where the user's memory may not
 // be read.
 bool is_kept(const Scope& scope, uint32_t number) {
-  const auto& [card, member, operation] = scope;
-  return (is_last(operation, number) || !tree_of(scope).readable) && children_of(scope) != 0;
+  return (is_last(scope.operation, number) || !tree_of(scope).readable) && children_of(scope) != 0;
 }
 
 void write_fragment(const Scope& scope, Packet* packet, uint32_t number, uint32_t fragment,
