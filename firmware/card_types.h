@@ -500,16 +500,19 @@ struct DmaTag {
   uint64_t sequence;  // of the operation: its slot may serve another one by then
 };
 
+enum class DmaKind : uint8_t {
+  kRead,
+  kReadLent,  // into the packet, of memory that the host lends (port.h)
+  kWrite,
+};
+
 struct DmaRecord {
   bool in_use;
-  bool is_write;
-  uint32_t bytes;
+  DmaKind kind;
   // Stalled list: index plus one. Free list: how far behind the following record the next free one
   // lies, so that records that were never used are a list, and not touched.
   uint32_t next;
-  Packet* packet;
-  uint8_t* card;
-  HostAddress host;
+  DmaTransfer transfer;
   DmaTag tag;
 };
 

@@ -17,6 +17,7 @@ inline constexpr TimeNs kNever = ~TimeNs{0};
 
 using ContextId = uint32_t;
 using RegionId = uint32_t;  // a stretch of host memory, named by the runner
+using LenderId = uint32_t;  // whose host memory was lent: the card's own names for these
 using DmaToken = uint32_t;  // names a DMA of the firmware's; handed back in on_dma_done
 
 // A packet is a header of its own and a payload that several packets may share (reference-counted
@@ -33,6 +34,14 @@ struct Packet {
 struct HostAddress {
   RegionId region;
   uint64_t offset;  // bytes
+};
+
+// Between host memory and the card's.
+struct DmaTransfer {
+  HostAddress host;
+  uint8_t* card;   // a payload, a header or staging; not written to in a write
+  Packet* packet;  // of which it is, and which stays until the transfer is done; or null
+  uint32_t bytes;
 };
 
 enum class Checksums : uint8_t {
@@ -64,14 +73,26 @@ class Port {
   // Who takes care of CRC32C. Asked once, when the card starts.
   [[nodiscard]] virtual Checksums checksums() const = 0;
 
-  // DMA. Ranges were checked against the memory key. `card` memory stays valid, and is not changed,
-  // until on_dma_done(token, ok) is called, always in a later turn, also when the copy was made at
-  // once. False: the engine's queue is full; nothing was started.
-  // Completions may come in any order.
-  [[nodiscard]] virtual bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
-                                      DmaToken token) = 0;
-  [[nodiscard]] virtual bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes,
-                                       DmaToken token) = 0;
+  // DMA. Ranges were checked against the memory key. The transfer is asked for during the call; the
+  // card's memory that it names stays valid, and is not changed, until on_dma_done(token, ok) is
+  // called, always in a later turn, also when the copy was made at once. False: the engine's queue
+  // is full; nothing was started. Completions may come in any order.
+  [[nodiscard]] virtual bool dma_read(const DmaTransfer& transfer, DmaToken token) = 0;
+  [[nodiscard]] virtual bool dma_write(const DmaTransfer& transfer, DmaToken token) = 0;
+
+  // As dma_read(), into the packet's payload, of host memory that is lent: the host does not change
+  // it before take_back(). The port may leave the bytes there, and copy them once, when the card
+  // that the packet was sent to writes them to host memory, instead of twice: where nobody sums
+  // (Checksums::kSkipped). Such a packet, and those that share its payload, go to one card, and the
+  // firmware does not look at what is in them.
+  [[nodiscard]] virtual bool dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId) {
+    return dma_read(transfer, token);
+  }
+  // What this one lent may change from now on: what packets have of it is in them, or delivered.
+  virtual void take_back(LenderId) {}
+  // The packet's bytes were lent, and are in host memory where they were sent to, and not in the
+  // packet: nobody can lack them, and it cannot be sent again.
+  [[nodiscard]] virtual bool is_delivered(const Packet*) const { return false; }
 
   // Of how many transfers at once the port makes most. 1: an engine that carries out one after the
   // other, so that the next one waits for all before it. More: to ask costs about as much as to

@@ -47,8 +47,8 @@ Cluster::Cluster(const ClusterOptions& options, Observer* observer, HostEvents* 
       wire_(*this, pool_, events_),
       faulty_(wire_, options.faults, mix(options.seed, kFaultStream)) {
   nodes_.reserve(options.cards);
-  const NodeOptions node{options.seed, options.timeouts, options.packets_per_card,
-                         options.sent_packets, options.checksums};
+  const NodeOptions node{options.seed,         options.timeouts,  options.packets_per_card,
+                         options.sent_packets, options.checksums, options.lends};
   Surroundings& surroundings = *this;
   for (uint32_t i = 0; i < options.cards; i++)
     nodes_.push_back(std::make_unique<Node>(i, node, surroundings, pool_, memory_));
@@ -229,9 +229,10 @@ void Cluster::transmit(Node& node, SimPacket* packet) {
   packet->payload_bytes = header.length;
   const uint32_t to_card = emulator::card_of_mac(header.destination);
   trace_hash_ = hash_frame(trace_hash_, node.turn_ns, header);
+  const Payload& payload = *packet->shared;
+  const uint8_t* bytes = payload.lent_in != nullptr ? payload.lent.source : packet->payload;
   if (observer_ != nullptr)
-    observer_->on_send(node.turn_ns,
-                       {node.index, to_card, &header, packet->payload, packet->payload_bytes});
+    observer_->on_send(node.turn_ns, {node.index, to_card, &header, bytes, packet->payload_bytes});
   if (node.silent || to_card >= nodes_.size()) {
     if (!node.silent) counts_.dropped_unknown++;
     release(packet);
@@ -340,12 +341,11 @@ void Cluster::take_packet(Node& node, SimPacket* packet) {
 
 bool Cluster::start_dma(Node& node, const DmaRequest& request) {
   if (node.dma_under_way >= options_.dma_per_card) return false;
-  const HostAddress host = request.host;
-  const Dma dma{request, node.number_of(host.region, host.offset, request.bytes), node.boots};
+  const auto& [host, memory, packet, bytes] = request.transfer;
+  const Dma dma{request, node.number_of(host.region, host.offset, bytes), node.boots};
   if (observer_ != nullptr)
-    observer_->on_dma(node.turn_ns,
-                      {node.index, dma.number, host.offset, request.bytes,
-                       request.from_card != nullptr, false, dma.number != kNoRegionNumber});
+    observer_->on_dma(node.turn_ns, {node.index, dma.number, host.offset, bytes, request.writes,
+                                     false, dma.number != kNoRegionNumber});
   uint32_t item;
   if (free_dmas_.empty()) {
     item = static_cast<uint32_t>(dmas_.size());
@@ -357,14 +357,48 @@ bool Cluster::start_dma(Node& node, const DmaRequest& request) {
   }
   node.dma_under_way++;
   const CostModel& costs = options_.costs;
-  const bool apart = costs.dma_duplex != 0 && request.from_card != nullptr;
+  const bool apart = costs.dma_duplex != 0 && request.writes;
   TimeNs& free_ns = apart ? node.dma_write_free_ns : node.dma_free_ns;
   free_ns = std::max(node.turn_ns, free_ns) + costs.dma_gap_ns +
-            uint64_t{request.bytes} * costs.dma_byte_gap_ps / 1000;
+            uint64_t{bytes} * costs.dma_byte_gap_ps / 1000;
   TimeNs done_ns = free_ns + costs.dma_latency_ns;
   if (costs.dma_jitter_ns > 0) done_ns += jitter_.below(costs.dma_jitter_ns);
   events_.push(done_ns, EventKind::kDmaDone, node.index, item);
   return true;
+}
+
+bool Cluster::read_host(Node& node, const Dma& dma) {
+  const auto& [host, memory, packet, bytes] = dma.request.transfer;
+  const uint8_t* source = dma.request.lent ? node.regions->mapped(host, bytes) : nullptr;
+  if (source == nullptr) return node.regions->copy_in(host, memory, bytes);
+  Payload& payload = *static_cast<const SimPacket*>(packet)->shared;
+  node.lent.lend(payload, {source, bytes, dma.request.who, node.index, dma.number, host.offset});
+  return true;
+}
+
+// From where the host of another card has them: read now, and not before.
+bool Cluster::write_lent(Node& node, const DmaTransfer& transfer, Payload& payload) {
+  const LentBytes& lent = payload.lent;
+  const bool own = lent.card == node.index;
+  if (payload.delivered && !own) violation("lent", "what was delivered is written again");
+  if (observer_ != nullptr)
+    observer_->on_dma(now_ns_,
+                      {lent.card, lent.region, lent.offset, lent.bytes, false, true, true});
+  if (!node.regions->copy_out(lent.source, transfer.host, transfer.bytes)) return false;
+  if (!own && !payload.delivered) LentPayloads::deliver(payload);
+  return true;
+}
+
+bool Cluster::write_host(Node& node, const DmaTransfer& transfer) {
+  const auto& [host, memory, packet, bytes] = transfer;
+  Payload* payload = packet == nullptr ? nullptr : static_cast<const SimPacket*>(packet)->shared;
+  if (payload != nullptr && (payload->lent_in != nullptr || payload->delivered)) {
+    if (memory == payload->bytes && bytes == payload->lent.bytes)
+      return write_lent(node, transfer, *payload);
+    // A part of it; or its header's.
+    if (payload->lent_in != nullptr) LentPayloads::bring(*payload);
+  }
+  return node.regions->copy_out(memory, host, bytes);
 }
 
 // The bytes move as late as they may:
@@ -375,18 +409,18 @@ void Cluster::finish_dma(Node& node, uint32_t item) {
   if (dma.boot != node.boots) return;  // of a card that is no more
   node.dma_under_way--;
   if (node.silent) return;
-  const auto& [host, to_card, from_card, bytes, token] = dma.request;
-  const bool write = from_card != nullptr;
+  const HostAddress host = dma.request.transfer.host;
+  const uint32_t bytes = dma.request.transfer.bytes;
+  const bool write = dma.request.writes;
   const bool held = dma.number != kNoRegionNumber &&
                     node.number_of(host.region, host.offset, bytes) == dma.number;
   bool ok = false;
   if (held && memory_.reachable(dma.number))
-    ok = write ? node.regions->copy_out(from_card, host, bytes)
-               : node.regions->copy_in(host, to_card, bytes);
+    ok = write ? write_host(node, dma.request.transfer) : read_host(node, dma);
   if (observer_ != nullptr)
     observer_->on_dma(now_ns_, {node.index, dma.number, host.offset, bytes, write, true, held});
   const TimeNs turn_ns = begin_turn(node, options_.costs.dma_event_ns);
-  card_on_dma_done(*node.card, token, ok, turn_ns);
+  card_on_dma_done(*node.card, dma.request.token, ok, turn_ns);
   end_turn(node);
 }
 

@@ -46,6 +46,7 @@ struct ClusterOptions {
   std::vector<WireCut> cuts;
   Checksums checksums = Checksums::kSoftware;
   uint32_t packets_per_card = 4096;  // that a card may hold; arrivals beyond are dropped
+  bool lends = false;                // cards leave what is for one other where it is
   uint32_t sent_packets = 0;         // besides, that it may keep when it has sent them
   uint32_t dma_per_card = ~0u;       // that its engine queues
   uint32_t receive_queue = 1024;     // arrivals that may wait for the card's processor
@@ -184,6 +185,9 @@ class Cluster final : private Surroundings {
   [[nodiscard]] bool is_cut(uint32_t from_card, uint32_t to_card, TimeNs now_ns) const;
   void arrive(Node& node, uint32_t item);
   void take_packet(Node& node, SimPacket* packet);
+  bool read_host(Node& node, const Dma& dma);
+  bool write_lent(Node& node, const DmaTransfer& transfer, Payload& payload);
+  bool write_host(Node& node, const DmaTransfer& transfer);
   void finish_dma(Node& node, uint32_t item);
   void run_timer(Node& node, uint32_t item);
   void take_submissions(Node& node);

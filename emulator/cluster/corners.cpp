@@ -178,6 +178,8 @@ constexpr Corner kCorners[] = {
        return counted(run, "no_packet") || counted(run, "no_dma_record") ||
               run.report.cluster.dropped_full > 0;
      }},
+    {"memory lent, and something sent again",
+     [](const Both& run) { return run.scenario.lends && counted(run, "sent_repair"); }},
     {"DMA out of order", [](const Both& run) { return run.scenario.costs.dma_jitter_ns > 0; }},
     {"processor of 5 us a packet or slower",
      [](const Both& run) { return run.scenario.costs.packet_ns >= 5 * kMicrosecond; }},

@@ -50,6 +50,7 @@ void Node::boot() {
   card_memory = take_memory(card_bytes(), emulator::Touched::kSparsely);
   card = card_start(card_memory.data(), *this, identity, options_.timeouts);
   regions = std::make_unique<emulator::RegionTable>(emulator::kRegionsPerCard);
+  regions->set_before_free([this](const uint8_t*, uint64_t) { lent.take_back_all(); });
   card_windows = std::make_unique<emulator::MappedWindows>(*card);
   admin = std::make_unique<emulator::Admin>(*card, *regions, *card_windows);
   region_numbers.clear();
@@ -97,12 +98,17 @@ void Node::send(Packet* packet, uint32_t engine) {
 
 Checksums Node::checksums() const { return options_.checksums; }
 
-bool Node::dma_read(HostAddress from, uint8_t* to, uint32_t bytes, DmaToken token) {
-  return surroundings_.start_dma(*this, {from, to, nullptr, bytes, token});
+bool Node::dma_read(const DmaTransfer& transfer, DmaToken token) {
+  return surroundings_.start_dma(*this, {transfer, token, false});
 }
 
-bool Node::dma_write(const uint8_t* from, HostAddress to, uint32_t bytes, DmaToken token) {
-  return surroundings_.start_dma(*this, {to, nullptr, from, bytes, token});
+bool Node::dma_write(const DmaTransfer& transfer, DmaToken token) {
+  return surroundings_.start_dma(*this, {transfer, token, true});
+}
+
+bool Node::dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who) {
+  const bool lends = options_.lends && options_.checksums == Checksums::kSkipped;
+  return surroundings_.start_dma(*this, {transfer, token, false, lends, who});
 }
 
 void Node::complete(ContextId context, const peal_completion& entry) {

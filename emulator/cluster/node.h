@@ -12,6 +12,7 @@
 
 #include "abi/ring.h"
 #include "emulator/cluster/host_memory.h"
+#include "emulator/cluster/lent_payloads.h"
 #include "emulator/cluster/packet_pool.h"
 #include "emulator/cluster/surroundings.h"
 #include "emulator/common/admin.h"
@@ -29,6 +30,7 @@ struct NodeOptions {
   uint32_t packets = 4096;  // that the card may hold
   uint32_t sent = 0;        // and those that it may keep when it has sent them
   Checksums checksums = Checksums::kSoftware;
+  bool lends = false;  // memory of its hosts, where nobody sums it
 };
 
 class Node final : public Port, public emulator::MemoryProvider {
@@ -58,10 +60,14 @@ class Node final : public Port, public emulator::MemoryProvider {
   [[nodiscard]] uint32_t sent_packets() const override { return options_.sent; }
   [[nodiscard]] uint32_t dma_batch() const override { return 1; }
   [[nodiscard]] Checksums checksums() const override;
-  [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
-                              DmaToken token) override;
-  [[nodiscard]] bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes,
-                               DmaToken token) override;
+  [[nodiscard]] bool dma_read(const DmaTransfer& transfer, DmaToken token) override;
+  [[nodiscard]] bool dma_write(const DmaTransfer& transfer, DmaToken token) override;
+  [[nodiscard]] bool dma_read_lent(const DmaTransfer& transfer, DmaToken token,
+                                   LenderId who) override;
+  void take_back(LenderId who) override { lent.take_back(who); }
+  [[nodiscard]] bool is_delivered(const Packet* packet) const override {
+    return static_cast<const SimPacket*>(packet)->shared->delivered;
+  }
   void complete(ContextId context, const peal_completion& entry) override;
 
   peal_status open_window(ContextId context, uint64_t* offset) override;
@@ -77,6 +83,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   };
 
   const uint32_t index;
+  LentPayloads lent;
   emulator::ZeroedMemory card_memory;
   Card* card = nullptr;
   std::unique_ptr<emulator::RegionTable> regions;

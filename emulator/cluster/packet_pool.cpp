@@ -57,7 +57,8 @@ Payload* PacketPool::take_payload() {
   free_payloads_.pop_back();
   payloads_in_use_++;
   payload->references = 1;
-  payload->sealed = false;
+  payload->sealed = payload->delivered = false;
+  payload->lent_in = nullptr;
   return payload;
 }
 
@@ -73,7 +74,12 @@ SimPacket* PacketPool::share(SimPacket* packet) {
 
 SimPacket* PacketPool::copy(const SimPacket* packet) {
   SimPacket* other = take_packet(take_payload());
-  std::memcpy(other->shared->bytes, packet->shared->bytes, mtu_bytes_);
+  const Payload& payload = *packet->shared;
+  if (payload.lent_in != nullptr) {
+    std::memcpy(other->shared->bytes, payload.lent.source, payload.lent.bytes);
+  } else {
+    std::memcpy(other->shared->bytes, payload.bytes, mtu_bytes_);
+  }
   other->header_bytes = packet->header_bytes;
   other->payload_bytes = packet->payload_bytes;
   other->engine = packet->engine;
@@ -119,6 +125,7 @@ bool PacketPool::release(SimPacket* packet) {
   Payload* payload = packet->shared;
   bool intact = true;
   if (--payload->references == 0) {
+    if (payload->lent_in != nullptr) std::erase(*payload->lent_in, payload);
     intact = !payload->sealed || sum(*payload) == payload->sealed_sums;
     payloads_in_use_--;
     free_payloads_.push_back(payload);

@@ -22,12 +22,26 @@ struct SealSums {
   bool operator==(const SealSums&) const = default;
 };
 
+// Host memory in place of a payload's bytes (lent_payloads.h).
+struct LentBytes {
+  const uint8_t* source;
+  uint32_t bytes;
+  LenderId who;
+  // Where that is: a card, and a region of the simulated machine.
+  uint32_t card;
+  uint32_t region;
+  uint64_t offset;
+};
+
 struct Payload {
   uint32_t references;
   bool sealed;
+  bool delivered;  // lent, and written by the card that it was sent to
   uint32_t sealed_bytes;
-  SealSums sealed_sums;  // of that many bytes
-  uint8_t* bytes;        // one MTU
+  SealSums sealed_sums;            // of that many bytes
+  uint8_t* bytes;                  // one MTU
+  std::vector<Payload*>* lent_in;  // its lender's list; null: they are here, or were delivered
+  LentBytes lent;                  // while or since they were
 };
 
 inline constexpr uint32_t kNoHolder = ~0u;
@@ -64,7 +78,9 @@ class PacketPool {
   [[nodiscard]] bool release(SimPacket* packet);
   // From here on nobody may write the first `bytes` of the payload.
   void seal(SimPacket* packet, uint32_t bytes) {
-    if (check_seals_ && !packet->shared->sealed) seal(*packet->shared, bytes);
+    const Payload& payload = *packet->shared;
+    const bool here = payload.lent_in == nullptr && !payload.delivered;
+    if (check_seals_ && here && !payload.sealed) seal(*packet->shared, bytes);
   }
 
   [[nodiscard]] SimPacket* at(uint32_t index) const {

@@ -69,6 +69,7 @@ ClusterOptions cluster_options(const Scenario& scenario) {
   options.checksums = choose_checksums(scenario);
   options.packets_per_card = scenario.packets_per_card;
   options.sent_packets = scenario.sent_packets;
+  options.lends = scenario.lends;
   options.dma_per_card = scenario.dma_per_card;
   options.check_seals = scenario.check;
   return options;

@@ -407,6 +407,7 @@ void Maker::add_scarcity() {
   if (chance(20)) scenario_.dma_per_card = static_cast<uint32_t>(between(1, 32));
   if (chance(20)) scenario_.packets_per_card = 24u << random_.below(4);
   if (chance(30)) scenario_.sent_packets = 1u << random_.below(9);
+  scenario_.lends = chance(40);
   scenario_.events_max = 100'000'000;
 }
 
@@ -446,6 +447,7 @@ std::string describe(const Scenario& scenario) {
   if (scenario.packets_per_card < 4096)
     text += ", packets " + std::to_string(scenario.packets_per_card);
   if (scenario.sent_packets > 0) text += ", " + std::to_string(scenario.sent_packets) + " of sent";
+  if (scenario.lends) text += ", lends";
   if (scenario.costs.dma_jitter_ns > 0)
     text += ", jitter " + std::to_string(scenario.costs.dma_jitter_ns) + " ns";
   if (!scenario.chores.empty()) text += ", " + std::to_string(scenario.chores.size()) + " chores";

@@ -15,11 +15,11 @@ class Node;
 
 // What a card asks of its DMA engine.
 struct DmaRequest {
-  HostAddress host;
-  uint8_t* to_card;          // reads
-  const uint8_t* from_card;  // writes
-  uint32_t bytes;
+  DmaTransfer transfer;
   DmaToken token;
+  bool writes;        // to host memory
+  bool lent = false;  // a read: the bytes may stay where they are
+  LenderId who = 0;
 };
 
 // All of it happens within a turn of the node that asks.

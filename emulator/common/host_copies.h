@@ -42,14 +42,23 @@ class HostCopies {
     bytes_past_ += bytes;
     copy_nontemporal(memory, card, bytes);
   }
-  // Between hosts, by no card: read and written.
+  // Between hosts, through no card: read and written. (A host's two places may overlap, which is
+  // its own affair.)
   void between(uint8_t* to, const uint8_t* from, uint32_t bytes) {
     copied_ += bytes;
+    bytes_once_ += bytes;
+    if (to < from + bytes && from < to + bytes) {
+      copied_ += bytes;
+      std::memmove(to, from, bytes);
+      return;
+    }
     write(to, from, bytes);
   }
 
   // Written past the caches.
   [[nodiscard]] uint64_t bytes_past() const { return bytes_past_; }
+  // Copied between hosts, once.
+  [[nodiscard]] uint64_t bytes_once() const { return bytes_once_; }
 
  private:
   static constexpr uint32_t kShare = 5;      // eighths; the others are for what hosts touch besides
@@ -80,6 +89,7 @@ class HostCopies {
   uint32_t long_ago_;  // KiB
   uint64_t copied_;    // bytes, from where what was never written was long ago
   uint64_t bytes_past_ = 0;
+  uint64_t bytes_once_ = 0;
   std::array<uint32_t, 1u << kRecordBits> written_{};
 };
 

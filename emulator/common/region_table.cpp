@@ -73,6 +73,7 @@ void RegionTable::clear(uint32_t index) {
   const Release release = std::move(region.release);
   region = Region{};
   Place& place = places_[index];
+  if (before_free_ && place.base != nullptr) before_free_(place.base, place.bytes);
   place.base = nullptr;
   place.bytes = 0;
   // The oldest free slot is not reused first, but 65536 generations make a stale id harmless long

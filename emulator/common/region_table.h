@@ -57,6 +57,10 @@ class RegionTable final : public Regions {
   // Pages within `bus`; they must fit (pages_fit).
   RegionId put_pages(const BusWindow& bus, PageList pages, uint64_t bytes, Release release);
 
+  // Called before memory that is mapped goes, for whoever has addresses of it. Empty: nobody has.
+  using BeforeFree = std::function<void(const uint8_t* base, uint64_t bytes)>;
+  void set_before_free(BeforeFree before_free) { before_free_ = std::move(before_free); }
+
   void set_owner(RegionId region, ContextId owner, RegionUse use) override;
   bool free(RegionId region) override;
   void free_owned(ContextId owner, RegionUse use) override;
@@ -134,6 +138,7 @@ class RegionTable final : public Regions {
   std::vector<uint32_t> free_slots_;
   uint32_t used_ = 0;
   uint64_t faults_ = 0;
+  BeforeFree before_free_;
 };
 
 }  // namespace peal::emulator

@@ -28,29 +28,64 @@ void CardPort::push_done(DmaToken token, bool ok) {
   queues_[filling_][pending_count_++] = {token, ok};
 }
 
-bool CardPort::dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) {
+bool CardPort::dma_read(const DmaTransfer& transfer, DmaToken token) {
   if (pending_count_ == kQueue) return false;
-  if (const uint8_t* memory = regions_.mapped(from, bytes); memory != nullptr) {
-    mapped_.read(card, memory, bytes);
-    push_done(token, true);
-    return true;
-  }
-  return copy(from, card, bytes, token, true);
+  const uint8_t* const memory = regions_.mapped(transfer.host, transfer.bytes);
+  if (memory == nullptr) return copy(transfer, token, true);
+  mapped_.read(transfer.card, memory, transfer.bytes);
+  push_done(token, true);
+  return true;
 }
 
-bool CardPort::dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) {
+bool CardPort::dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who) {
+  const bool lends = may_lend_ && transfer.bytes >= LentMemory::kLeast &&
+                     transfer.bytes == transfer.packet->payload_bytes;
+  const uint8_t* const memory = lends ? regions_.mapped(transfer.host, transfer.bytes) : nullptr;
+  if (memory == nullptr) return dma_read(transfer, token);
   if (pending_count_ == kQueue) return false;
-  if (uint8_t* memory = regions_.mapped(to, bytes); memory != nullptr) {
+  lent_.lend(transfer.packet, memory, who);
+  push_done(token, true);
+  return true;
+}
+
+// False: the bytes are not there any more.
+bool CardPort::write_mapped(uint8_t* memory, const DmaTransfer& transfer) {
+  const auto& [host, card, packet, bytes] = transfer;
+  if (packet == nullptr || !LentMemory::was_lent(packet)) [[likely]] {
     mapped_.write(memory, card, bytes);
-    push_done(token, true);
     return true;
   }
-  // Not written to in this direction.
-  return copy(to, const_cast<uint8_t*>(card), bytes, token, false);
+  const LentMemory::Claim claim = lent_.claim(packet, card, bytes);
+  if (claim.from == nullptr) {
+    regions_.count_fault();
+  } else if (claim.lent) {
+    mapped_.between(memory, claim.from, bytes);
+    if (claim.ends) LentMemory::deliver(packet);
+  } else {
+    mapped_.write(memory, claim.from, bytes);
+  }
+  return claim.from != nullptr;
+}
+
+bool CardPort::dma_write(const DmaTransfer& transfer, DmaToken token) {
+  if (pending_count_ == kQueue) return false;
+  uint8_t* const memory = regions_.mapped(transfer.host, transfer.bytes);
+  if (memory != nullptr) {
+    push_done(token, write_mapped(memory, transfer));
+    return true;
+  }
+  const Packet* const packet = transfer.packet;
+  if (packet != nullptr && LentMemory::was_lent(packet) && !lent_.bring(packet)) {
+    regions_.count_fault();
+    push_done(token, false);
+    return true;
+  }
+  return copy(transfer, token, false);
 }
 
 // Guests' pages, and memory of processes.
-bool CardPort::copy(HostAddress host, uint8_t* card, uint32_t bytes, DmaToken token, bool to_card) {
+bool CardPort::copy(const DmaTransfer& transfer, DmaToken token, bool to_card) {
+  const auto& [host, card, packet, bytes] = transfer;
   emulator::RegionTable::ProcessRange range = {};
   if (!regions_.process_range(host, bytes, &range)) {
     push_done(token,

@@ -20,6 +20,7 @@
 #include "emulator/nic/engine_queues.h"
 #include "emulator/nic/frame_switch.h"
 #include "emulator/nic/host_interface.h"
+#include "emulator/nic/lent_memory.h"
 #include "emulator/nic/packet_pool.h"
 #include "firmware/card.h"
 #include "peal_config.h"
@@ -43,8 +44,13 @@ class CardPort final : public Port, public CopyLanes {
         regions_(regions),
         mapped_(mapped),
         engines_(CONFIG_TRANSMIT_ENGINES),
-        copies_(copies) {}
+        may_lend_(checksums == Checksums::kSkipped && frame_switch.carries_as_they_are()),
+        copies_(copies) {
+    regions_.set_before_free(
+        [this](const uint8_t* base, uint64_t bytes) { lent_.take_back_from(base, bytes); });
+  }
   ~CardPort() {
+    regions_.set_before_free({});
     engines_.drain([this](Packet* packet) { pool_.release(packet); });
   }
   CardPort(const CardPort&) = delete;
@@ -72,8 +78,13 @@ class CardPort final : public Port, public CopyLanes {
   // A system call for what is under way of a lane costs more than to copy two packets (0030).
   [[nodiscard]] uint32_t dma_batch() const override { return 32; }
   [[nodiscard]] Checksums checksums() const override { return checksums_; }
-  bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;
-  bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) override;
+  bool dma_read(const DmaTransfer& transfer, DmaToken token) override;
+  bool dma_write(const DmaTransfer& transfer, DmaToken token) override;
+  bool dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who) override;
+  void take_back(LenderId who) override { lent_.take_back(who); }
+  [[nodiscard]] bool is_delivered(const Packet* packet) const override {
+    return LentMemory::is_delivered(packet);
+  }
   void complete(ContextId context, const peal_completion& entry) override {
     windows_->complete(context, entry);
   }
@@ -108,7 +119,8 @@ class CardPort final : public Port, public CopyLanes {
     uint64_t added_bytes = 0;
   };
 
-  bool copy(HostAddress host, uint8_t* card, uint32_t bytes, DmaToken token, bool to_card);
+  bool write_mapped(uint8_t* memory, const DmaTransfer& transfer);
+  bool copy(const DmaTransfer& transfer, DmaToken token, bool to_card);
   void push_done(DmaToken token, bool ok);
   void collect_copies();
   bool tend(LaneState& state, TimeNs passed_ns);
@@ -128,6 +140,8 @@ class CardPort final : public Port, public CopyLanes {
   uint32_t filling_ = 0;  // which queue new completions enter
   uint32_t pending_count_ = 0;
   EngineQueues engines_;
+  LentMemory lent_;
+  bool may_lend_;  // nobody between two cards looks into packets, or sends one twice
   CopyOptions copies_;
   std::array<LaneState, emulator::kContexts> lanes_;
   std::array<ContextId, emulator::kContexts> active_{};  // the first active_count_

@@ -40,6 +40,9 @@ class FrameSwitch {
   // As create(), among the loops that share these rings.
   void join(WireRings& rings, uint32_t loop);
 
+  // Nobody looks into packets between two cards, or repeats, damages or holds one back.
+  [[nodiscard]] bool carries_as_they_are() const { return !special_; }
+
   // Once per turn, before anything is sent.
   void set_now(TimeNs now) {
     rings_.set_now(now);

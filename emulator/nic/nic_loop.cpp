@@ -294,6 +294,7 @@ nlohmann::ordered_json NicLoop::counters_json() const {
                  {"sleeps", counts_.sleeps},
                  {"yields", counts_.yields},
                  {"bytes_past_caches", mapped_->bytes_past()},
+                 {"bytes_copied_once", mapped_->bytes_once()},
                  {"wakes", helper_->wakes()},
                  {"unparks", helper_->unparks()},
                  {"wakes_blocked", helper_->blocked()},

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <type_traits>
 
 #include "emulator/common/zeroed_memory.h"
@@ -100,6 +101,20 @@ uint64_t PacketPool::memory_bytes(uint32_t fresh) {
   constexpr uint64_t kElement = 4 * sizeof(void*);  // of a pool's stack
   const uint64_t all = uint64_t{fresh} + fresh / kSentShare;
   return 2 * all * kElement;
+}
+
+// Whoever lends it takes nothing back of it from here on, or is doing so now.
+void PacketPool::let_go_of_lent(PacketSlot* owner) {
+  for (;;) {
+    uintptr_t word = owner->lent.load(std::memory_order_acquire);
+    const uintptr_t state = word & kLentStates;
+    if (state == kHere || state == kDelivered) return;
+    if (state == kLent && owner->lent.compare_exchange_strong(word, word | kDelivered)) {
+      owner->place->store(nullptr, std::memory_order_release);
+      return;
+    }
+    std::this_thread::yield();
+  }
 }
 
 Packet* PacketPool::copy(const Packet* packet) {

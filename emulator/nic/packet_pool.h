@@ -18,13 +18,29 @@
 
 namespace peal::nic {
 
+// What has become of host memory that a packet carries, in the low bits of a word; the lender is in
+// the others, but for kHere.
+enum LentState : uintptr_t {
+  kHere = 0,  // the bytes are in the packet
+  kLent = 1,
+  kBusy = 2,       // somebody copies them
+  kDelivered = 3,  // or nobody has the packet any more
+  kLentStates = 3
+};
+
 // In the mbuf's private area.
 struct alignas(64) PacketSlot {
   Packet packet;                     // first: a Packet* of ours is a PacketSlot*
   PacketSlot* owner;                 // in whose mbuf the payload lies; itself in a fresh packet
   std::atomic<uint32_t> references;  // of an owner: who refers to its payload, itself included
   uint32_t receiver;                 // card to which another lcore carries it
+  // Of an owner, whose payload may be host memory (lent_memory.h): who lends it, and a state; where
+  // it lies; what is nulled when it is the lender's no more.
+  std::atomic<uintptr_t> lent;
+  const uint8_t* source;
+  std::atomic<PacketSlot*>* place;
 };
+static_assert(sizeof(PacketSlot) == 64, "what is asked of a packet is in one line");
 
 class PacketPool {
  public:
@@ -57,6 +73,7 @@ class PacketPool {
     slot->packet.holds = 0;
     slot->owner = slot;
     slot->references.store(1, std::memory_order_relaxed);
+    slot->lent.store(kHere, std::memory_order_relaxed);
     return &slot->packet;
   }
 
@@ -79,7 +96,14 @@ class PacketPool {
     PacketSlot* const slot = slot_of(packet);
     PacketSlot* const owner = slot->owner;
     if (owner != slot) rte_mempool_put(headers_, mbuf_of(slot));
-    if (was_last_reference(owner)) rte_mempool_put(fresh_, mbuf_of(owner));
+    if (!was_last_reference(owner)) return;
+    if (owner->lent.load(std::memory_order_acquire) != kHere) let_go_of_lent(owner);
+    rte_mempool_put(fresh_, mbuf_of(owner));
+  }
+
+  // In whose mbuf the payload lies.
+  static PacketSlot* owner_of(const Packet* packet) {
+    return reinterpret_cast<const PacketSlot*>(packet)->owner;
   }
 
   // A fresh packet with the same header and payload, for whoever wants to change bytes of it.
@@ -104,6 +128,7 @@ class PacketPool {
   }
   static PacketSlot* slot_of(Packet* packet) { return reinterpret_cast<PacketSlot*>(packet); }
 
+  static void let_go_of_lent(PacketSlot* owner);
   void add_reference(PacketSlot* owner) const {
     if (several_loops_) [[unlikely]] {
       owner->references.fetch_add(1, std::memory_order_relaxed);

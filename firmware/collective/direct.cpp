@@ -12,6 +12,7 @@
 #include "firmware/collective/direct_questions.h"
 #include "firmware/collective/direct_repair.h"
 #include "firmware/collective/direct_sending.h"
+#include "firmware/dma/dma.h"
 #include "firmware/group/early.h"
 #include "firmware/group/remote.h"
 #include "firmware/operation/lead.h"
@@ -54,9 +55,14 @@ peal_counter check_new(const Operation& operation, const Pair& pair, uint32_t nu
   return (pair.come & bit_in(pair, number)) != 0 ? PEAL_COUNTER_DUPLICATE : kPacketGood;
 }
 
+[[gnu::noinline]] void end(const Scope& scope) {
+  dma_take_back(scope);
+  operation_finish(scope);
+}
+
 void end_if_over(const Scope& scope) {
   Operation& operation = scope.operation;
-  if (own_state<Exchange>(operation).left == 0 && operation.dma == 0) operation_finish(scope);
+  if (own_state<Exchange>(operation).left == 0 && operation.dma == 0) end(scope);
 }
 
 // Others wait for the own blocks, and only the host for what waits; which lets pairs go on.

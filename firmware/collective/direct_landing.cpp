@@ -94,7 +94,7 @@ void to_user(const Scope& scope, uint32_t number, Rank origin, Packet* packet, u
                                    .card = from,
                                    .bytes = bytes,
                                    .packet = packet};
-  transfer_start(scope, request, true);
+  transfer_start(scope, request, DmaKind::kWrite);
 }
 
 bool is_free(const Scope& scope, uint32_t number, Rank origin) {

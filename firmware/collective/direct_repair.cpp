@@ -125,7 +125,10 @@ Answer answer(const Scope& scope, uint32_t number, const peal_peer_address& to) 
   Operation& operation = scope.operation;
   const uint32_t way = way_of(scope.member.membership, to.rank);
   Packet* sent = sent_block_find(scope, way, number);
-  if (sent != nullptr) return outcome(repair_as_sent(scope, sent));
+  if (sent != nullptr) {
+    const bool delivered = scope.card.port->is_delivered(sent);
+    return delivered ? Answer::kStale : outcome(repair_as_sent(scope, sent));
+  }
   if (has_parts(operation)) return answer_of_parts(scope, number, to, way);
   const Pair& pair = pair_at(scope, way);
   if (is_stale(operation, pair, number)) return Answer::kStale;

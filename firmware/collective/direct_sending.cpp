@@ -61,7 +61,7 @@ void keep_block(const Scope& scope, const TransferDone& done, uint32_t bytes) {
                                    .bytes = bytes,
                                    .packet = done.packet,
                                    .detail = done.detail};
-  transfer_start(scope, request, true);
+  transfer_start(scope, request, DmaKind::kWrite);
 }
 
 // What is exchanged in place is kept of all pieces, whose images others take in turn.
@@ -105,7 +105,9 @@ bool begin_own(const Scope& scope, const Pair& pair, uint32_t way, uint32_t numb
                                    .bytes = length,
                                    .packet = packet,
                                    .detail = passes ? entry : way};
-  transfer_start(scope, request, false);
+  // In place others' blocks take its place before the operation is over.
+  const bool lent = !operation.command.in_place;
+  transfer_start(scope, request, lent ? DmaKind::kReadLent : DmaKind::kRead);
   return true;
 }
 

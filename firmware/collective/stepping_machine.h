@@ -124,7 +124,7 @@ template <const Plan& plan>
                   .host = user_address(operation, first_rank, 0),
                   .card = staging_address(member, operation, 0),
                   .bytes = first * length},
-                 true);
+                 DmaKind::kWrite);
   if (first < self.ranks) {
     transfer_write(scope, {.step = mover::kDeliver,
                            .piece = 0,

@@ -6,12 +6,6 @@ namespace {
 
 constexpr TimeNs kRetryNs = 10'000;
 
-bool offer(Card& card, const DmaRecord& record) {
-  const auto token = static_cast<DmaToken>(&record - card.dma);
-  return record.is_write ? card.port->dma_write(record.card, record.host, record.bytes, token)
-                         : card.port->dma_read(record.host, record.card, record.bytes, token);
-}
-
 }  // namespace
 
 void dma_stall(Card& card, DmaRecord& record) {
@@ -28,8 +22,9 @@ void dma_stall(Card& card, DmaRecord& record) {
 
 void dma_retry_stalled(Card& card) {
   while (card.dma_stalled != 0) {
-    DmaRecord& record = card.dma[card.dma_stalled - 1];
-    if (!offer(card, record)) {
+    const DmaToken token = card.dma_stalled - 1;
+    DmaRecord& record = card.dma[token];
+    if (!dma_offer(card, record, record.kind, token)) {
       card.timers.arm_no_later(card.retry_timer, card.now + kRetryNs);
       return;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // DMA under way: one record each, from a fixed pool. What the port's engine does not take at once
-// waits in order and is offered again each turn. A record carries a tag for whoever asked, which is
-// not read here; completions come in a later turn.
+// waits in order and is offered again each turn. A record carries a tag for whoever asked, of which
+// only who lends is read here; completions come in a later turn.
 #pragma once
 
 #include "firmware/base/kept.h"
@@ -35,35 +35,57 @@ struct DmaRequest {
   DmaTag tag;
 };
 
+// Who lends what is read for this one.
+constexpr LenderId lender_of(uint32_t member, uint32_t slot) { return member << 8 | slot; }
+
+// Before the host hears that the operation is over: what it lent is its own again.
+inline void dma_take_back(const Scope& scope) {
+  scope.card.port->take_back(lender_of(scope.member.index, scope.operation.timer.slot));
+}
+
+// To the port's engine. False: it does not take it now.
+[[nodiscard]] inline bool dma_offer(Card& card, const DmaRecord& record, DmaKind kind,
+                                    DmaToken token) {
+  switch (kind) {
+    case DmaKind::kWrite:
+      return card.port->dma_write(record.transfer, token);
+    case DmaKind::kReadLent:
+      return card.port->dma_read_lent(record.transfer, token,
+                                      lender_of(record.tag.member, record.tag.slot));
+    case DmaKind::kRead:
+      break;
+  }
+  return card.port->dma_read(record.transfer, token);
+}
+
 // The record waits: the port's engine does not take it now, or others wait already.
 void dma_stall(Card& card, DmaRecord& record);
 
 // Takes a record (which the caller has made sure of) and starts.
-inline void dma_start(Card& card, const DmaRequest& request, bool is_write) {
+inline void dma_start(Card& card, const DmaRequest& request, DmaKind kind) {
   const DmaToken token = card.dma_free;
   PEAL_ASSERT(token < CONFIG_DMA_RECORDS);
   DmaRecord& record = kept(card.dma[token]);
   card.dma_free += 1 + record.next;
   ++card.dma_in_use;
   record.in_use = true;
-  record.is_write = is_write;
-  record.bytes = request.bytes;
-  record.packet = request.packet;
-  record.card = request.card;
-  record.host = request.host;
+  record.kind = kind;
+  record.transfer = {request.host, request.card, request.packet, request.bytes};
   record.tag = request.tag;
   if (request.packet != nullptr) ++request.packet->holds;
   count(card, PEAL_COUNTER_DMA_OPERATIONS);
-  count(card, is_write ? PEAL_COUNTER_DMA_WRITE_BYTES : PEAL_COUNTER_DMA_READ_BYTES, record.bytes);
+  const bool writes = kind == DmaKind::kWrite;
+  count(card, writes ? PEAL_COUNTER_DMA_WRITE_BYTES : PEAL_COUNTER_DMA_READ_BYTES, request.bytes);
   // Behind what waits already, so that the order of requests is kept.
-  const bool taken =
-      card.dma_stalled == 0 &&
-      (is_write ? card.port->dma_write(request.card, request.host, request.bytes, token)
-                : card.port->dma_read(request.host, request.card, request.bytes, token));
+  const bool taken = card.dma_stalled == 0 && dma_offer(card, record, kind, token);
   if (!taken) dma_stall(card, record);
 }
-inline void dma_read(Card& card, const DmaRequest& request) { dma_start(card, request, false); }
-inline void dma_write(Card& card, const DmaRequest& request) { dma_start(card, request, true); }
+inline void dma_read(Card& card, const DmaRequest& request) {
+  dma_start(card, request, DmaKind::kRead);
+}
+inline void dma_write(Card& card, const DmaRequest& request) {
+  dma_start(card, request, DmaKind::kWrite);
+}
 
 // What is done, and no record any more. The packet is still held for it.
 struct DmaDone : DmaTag {
@@ -74,9 +96,9 @@ struct DmaDone : DmaTag {
 inline DmaDone dma_take_done(Card& card, DmaToken token, bool ok) {
   PEAL_ASSERT(token < CONFIG_DMA_RECORDS && card.dma[token].in_use);
   DmaRecord& record = kept(card.dma[token]);
-  const DmaDone done = {record.tag, record.packet, record.bytes, ok};
+  const DmaDone done = {record.tag, record.transfer.packet, record.transfer.bytes, ok};
   record.in_use = false;
-  record.packet = nullptr;
+  record.transfer.packet = nullptr;
   record.next = card.dma_free - token - 1;
   card.dma_free = token;
   --card.dma_in_use;

@@ -6,6 +6,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
+#include "firmware/dma/dma.h"
 #include "firmware/group/at_hand.h"
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
@@ -202,6 +203,8 @@ void operation_end_if_refused(const Scope& scope) {
   early_drop(scope.card, operation);
   at_hand_drop(scope);
   sent_blocks_drop(scope.card, scope.member, operation);
+  // Not only when it is over: whoever closes its context may be told before.
+  if (is_posted(operation)) dma_take_back(scope);
   if (operation.dma > 0) return;
   if (is_posted(operation)) {
     operation_finish(scope);

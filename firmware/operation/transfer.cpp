@@ -69,11 +69,11 @@ Packet* take_bounce_or_starve(const Scope& scope, uint32_t records) {
 }
 
 void transfer_read(const Scope& scope, const TransferRequest& request) {
-  transfer_start(scope, request, false);
+  transfer_start(scope, request, DmaKind::kRead);
 }
 
 void transfer_write(const Scope& scope, const TransferRequest& request) {
-  transfer_start(scope, request, true);
+  transfer_start(scope, request, DmaKind::kWrite);
 }
 
 }  // namespace peal

@@ -77,7 +77,7 @@ constexpr uint32_t transfers_most(uint32_t batch) {
 // Takes a DMA record, which the caller has made sure of (dma_available()). In line, for the few
 // transfers that every operation makes: most of what they ask for is known there.
 [[gnu::always_inline]] inline void transfer_start(const Scope& scope,
-                                                  const TransferRequest& request, bool is_write) {
+                                                  const TransferRequest& request, DmaKind kind) {
   auto& [card, member, operation] = scope;
   ++member.dma;
   if (holds_operation(request.role)) ++operation.dma;
@@ -95,7 +95,7 @@ constexpr uint32_t transfers_most(uint32_t batch) {
                      .piece = request.piece,
                      .detail = request.detail,
                      .sequence = operation.sequence}},
-            is_write);
+            kind);
 }
 
 // The same, of all others.

@@ -120,6 +120,23 @@ class PerfTest(jobs.JobCase):
                     self.assertGreaterEqual(past, cache * can * written / 2)
                     os.unlink(counters)
 
+    def test_blocks_for_one_rank_are_copied_once(self):
+        """But for what is on its way when its sender is over; and for all of them where the cards compute sums."""
+        counters = os.path.join(self.folder.name, "counters.json")
+        for placement in ("apart", "spread"):
+            for checksums in ("skip", "software"):
+                with self.subTest(placement=placement, checksums=checksums):
+                    self.perf("alltoall", "--ranks", "4", "--sizes", "200000", "--iterations", "10", "--warmup", "0", "--placement", placement,
+                              f"--nic-option=--checksums={checksums}", "--counters", counters)
+                    with open(counters, encoding="utf-8") as file:
+                        read = json.load(file)
+                    once = read["loop"]["bytes_copied_once"]
+                    if checksums == "software":
+                        self.assertEqual(once, 0)
+                    else:
+                        self.assertGreaterEqual(once, 10 * 4 * 4 * 200000 / 2)
+                    os.unlink(counters)
+
     def others(self, operation, ranks, *words, sizes="0,1,4,1000,5000,20000", iterations=60):
         """As allgather(), of the operations that have one algorithm."""
         records = self.perf(operation, "--ranks", str(ranks), "--sizes", sizes, "--memory", "both", "--iterations", str(iterations), "--warmup",

@@ -44,14 +44,12 @@ class AdminPort final : public Port {
   [[nodiscard]] uint32_t sent_packets() const override { return 0; }
   [[nodiscard]] uint32_t dma_batch() const override { return 1; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSoftware; }
-  [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
-                              DmaToken token) override {
-    done.emplace_back(token, regions_.copy_in(from, card, bytes));
+  [[nodiscard]] bool dma_read(const DmaTransfer& transfer, DmaToken token) override {
+    done.emplace_back(token, regions_.copy_in(transfer.host, transfer.card, transfer.bytes));
     return true;
   }
-  [[nodiscard]] bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes,
-                               DmaToken token) override {
-    done.emplace_back(token, regions_.copy_out(card, to, bytes));
+  [[nodiscard]] bool dma_write(const DmaTransfer& transfer, DmaToken token) override {
+    done.emplace_back(token, regions_.copy_out(transfer.card, transfer.host, transfer.bytes));
     return true;
   }
   void complete(ContextId context, const peal_completion& entry) override {

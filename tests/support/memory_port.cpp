@@ -212,8 +212,8 @@ std::string MemoryPort::address_text(HostAddress host) const {
   return name + "+" + std::to_string(host.offset);
 }
 
-bool MemoryPort::start_dma(bool write, HostAddress host, uint8_t* card, uint32_t bytes,
-                           DmaToken token) {
+bool MemoryPort::start_dma(bool write, const DmaTransfer& transfer, DmaToken token) {
+  const auto& [host, card, packet, bytes] = transfer;
   const std::string text = std::string(write ? "dma_write " : "dma_read ") + address_text(host) +
                            " " + std::to_string(bytes);
   if (host.region >= regions_.size() || !regions_[host.region].live) {
@@ -241,12 +241,23 @@ bool MemoryPort::start_dma(bool write, HostAddress host, uint8_t* card, uint32_t
   return true;
 }
 
-bool MemoryPort::dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) {
-  return start_dma(false, from, card, bytes, token);
+bool MemoryPort::dma_read(const DmaTransfer& transfer, DmaToken token) {
+  return start_dma(false, transfer, token);
 }
 
-bool MemoryPort::dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) {
-  return start_dma(true, to, const_cast<uint8_t*>(card), bytes, token);
+bool MemoryPort::dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who) {
+  const size_t before = log_.size();
+  const bool started = start_dma(false, transfer, token);
+  if (started && lends) log_.insert(before, "lent by " + std::to_string(who) + ": ");
+  return started;
+}
+
+void MemoryPort::take_back(LenderId who) {
+  if (lends) log_ += "take_back " + std::to_string(who) + "\n";
+}
+
+bool MemoryPort::dma_write(const DmaTransfer& transfer, DmaToken token) {
+  return start_dma(true, transfer, token);
 }
 
 HeldDma MemoryPort::finish_dma(size_t index) {

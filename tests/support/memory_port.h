@@ -50,6 +50,8 @@ class MemoryPort final : public Port {
   Knob refuse_dmas;       // dma_read() and dma_write() return false
   Knob fault_dmas;        // they start, and finish with ok = false
   bool log_dma = true;
+  bool lends = false;      // dma_read_lent() and take_back() are told apart in the log
+  bool delivered = false;  // what was lent has been delivered
 
   // --- host memory ---
   RegionId add_region(const std::string& name, size_t bytes);
@@ -94,10 +96,12 @@ class MemoryPort final : public Port {
   uint32_t told_sent = 0;
   uint32_t told_batch = 1;
   [[nodiscard]] Checksums checksums() const override { return checksums_; }
-  [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
-                              DmaToken token) override;
-  [[nodiscard]] bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes,
-                               DmaToken token) override;
+  [[nodiscard]] bool dma_read(const DmaTransfer& transfer, DmaToken token) override;
+  [[nodiscard]] bool dma_write(const DmaTransfer& transfer, DmaToken token) override;
+  [[nodiscard]] bool dma_read_lent(const DmaTransfer& transfer, DmaToken token,
+                                   LenderId who) override;
+  void take_back(LenderId who) override;
+  [[nodiscard]] bool is_delivered(const Packet*) const override { return delivered; }
   void complete(ContextId context, const peal_completion& entry) override;
 
  private:
@@ -115,7 +119,7 @@ class MemoryPort final : public Port {
   void put_back(Buffer* buffer);
   void freeze(Payload& payload, size_t bytes);
   void check_frozen(const Payload& payload);
-  bool start_dma(bool write, HostAddress host, uint8_t* card, uint32_t bytes, DmaToken token);
+  bool start_dma(bool write, const DmaTransfer& transfer, DmaToken token);
   [[nodiscard]] std::string address_text(HostAddress host) const;
   void problem(const std::string& text);
 

@@ -55,6 +55,7 @@ struct RunArguments {
   double dead_us = 2'000'000;
   uint32_t packets_per_card = 4096;
   uint32_t sent_packets = 0;
+  bool lends = false;
   uint32_t dma_per_card = ~0u;
   bool twice = false;
   bool quiet = false;
@@ -183,6 +184,7 @@ Scenario scenario_of(const RunArguments& arguments) {
                        nanoseconds(arguments.probe_us), nanoseconds(arguments.dead_us)};
   scenario.packets_per_card = arguments.packets_per_card;
   scenario.sent_packets = arguments.sent_packets;
+  scenario.lends = arguments.lends;
   scenario.dma_per_card = arguments.dma_per_card;
   if (arguments.checksums == "software") scenario.checksums = ChecksumChoice::kSoftware;
   if (arguments.checksums == "skip") scenario.checksums = ChecksumChoice::kSkipped;
@@ -291,6 +293,9 @@ void add_cluster(command_line::App& app, RunArguments& a) {
            "Lets a card keep so many besides that it has sent, to send them again.")
       .check(whole(0, 65535))
       .show_default();
+  group.add_flag("--lend", a.lends,
+                 "Leaves what is read for one other card in host memory until that card writes it, "
+                 "where checksums are skipped.");
   group
       .add("--dma-per-card", a.dma_per_card, "N",
            "Lets a card's DMA engine queue so many transfers. Default: any number.")

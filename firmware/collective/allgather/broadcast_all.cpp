@@ -89,7 +89,7 @@ void on_own_read(const Scope& scope, Packet* packet, uint32_t number) {
                     .card = packet->payload,
                     .bytes = length,
                     .packet = packet},
-                   true);
+                   DmaKind::kWrite);
     if (!operation.command.in_place || is_staged(operation)) {
       if (is_staged(operation)) {
         std::memcpy(staging_address(member, operation, rank), packet->payload, length);
@@ -129,7 +129,7 @@ void deliver_when_gathered(const Scope& scope) {
                   .host = user_address(operation, 0, 0),
                   .card = staged_image(member, operation),
                   .bytes = expected_blocks(member.membership) * operation.block_bytes},
-                 true);
+                 DmaKind::kWrite);
 }
 
 // A block that had come before. If ranks below still ask for it, it goes on to them: hop by hop, so

@@ -62,7 +62,7 @@ uint32_t step_from(const Membership& self, uint32_t k) {
                     .host = from,
                     .card = staging_address(member, operation, own),
                     .bytes = length},
-                   false);
+                   DmaKind::kRead);
   } else {
     Packet* packet = take_packet(card);
     if (packet == nullptr) return false;

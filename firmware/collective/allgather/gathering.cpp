@@ -41,7 +41,7 @@ bool read_own(const Scope& scope, Piece& piece, uint32_t number, uint8_t step,
                   .card = packet->payload,
                   .bytes = length,
                   .packet = packet},
-                 false);
+                 DmaKind::kRead);
   return true;
 }
 

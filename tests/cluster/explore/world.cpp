@@ -110,16 +110,18 @@ void Wire::send(Packet* packet, uint32_t) {
   release_packet(packet);
 }
 
-bool Wire::dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) {
+bool Wire::dma_read(const DmaTransfer& transfer, DmaToken token) {
   Machine& machine = world_.machines_[card_];
-  std::memcpy(card, machine.regions[from.region].data() + from.offset, bytes);
+  const auto& [host, card, packet, bytes] = transfer;
+  std::memcpy(card, machine.regions[host.region].data() + host.offset, bytes);
   machine.dma.push_back(token);
   return true;
 }
 
-bool Wire::dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) {
+bool Wire::dma_write(const DmaTransfer& transfer, DmaToken token) {
   Machine& machine = world_.machines_[card_];
-  std::memcpy(machine.regions[to.region].data() + to.offset, card, bytes);
+  const auto& [host, card, packet, bytes] = transfer;
+  std::memcpy(machine.regions[host.region].data() + host.offset, card, bytes);
   machine.dma.push_back(token);
   return true;
 }

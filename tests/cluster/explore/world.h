@@ -59,10 +59,8 @@ class Wire final : public Port {
   [[nodiscard]] uint32_t sent_packets() const override;
   [[nodiscard]] uint32_t dma_batch() const override { return 1; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSkipped; }
-  [[nodiscard]] bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes,
-                              DmaToken token) override;
-  [[nodiscard]] bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes,
-                               DmaToken token) override;
+  [[nodiscard]] bool dma_read(const DmaTransfer& transfer, DmaToken token) override;
+  [[nodiscard]] bool dma_write(const DmaTransfer& transfer, DmaToken token) override;
   void complete(ContextId context, const peal_completion& entry) override;
 
  private:

@@ -46,13 +46,13 @@ void LonePort::send(Packet* packet, uint32_t) {
   release_packet(packet);
 }
 
-bool LonePort::dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) {
-  done_.emplace_back(token, regions_.copy_in(from, card, bytes));
+bool LonePort::dma_read(const DmaTransfer& transfer, DmaToken token) {
+  done_.emplace_back(token, regions_.copy_in(transfer.host, transfer.card, transfer.bytes));
   return true;
 }
 
-bool LonePort::dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) {
-  done_.emplace_back(token, regions_.copy_out(card, to, bytes));
+bool LonePort::dma_write(const DmaTransfer& transfer, DmaToken token) {
+  done_.emplace_back(token, regions_.copy_out(transfer.card, transfer.host, transfer.bytes));
   return true;
 }
 

@@ -32,8 +32,8 @@ class LonePort final : public Port {
   [[nodiscard]] uint32_t sent_packets() const override { return 0; }
   [[nodiscard]] uint32_t dma_batch() const override { return 1; }
   [[nodiscard]] Checksums checksums() const override { return Checksums::kSoftware; }
-  bool dma_read(HostAddress from, uint8_t* card, uint32_t bytes, DmaToken token) override;
-  bool dma_write(const uint8_t* card, HostAddress to, uint32_t bytes, DmaToken token) override;
+  bool dma_read(const DmaTransfer& transfer, DmaToken token) override;
+  bool dma_write(const DmaTransfer& transfer, DmaToken token) override;
   void complete(ContextId context, const peal_completion& entry) override {
     windows->complete(context, entry);
   }

@@ -11,7 +11,7 @@ namespace peal::nic {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kPages = 16;  // of the guest
+constexpr uint64_t kGuestPages = 16;  // of the guest
 
 class PageListTest : public ::testing::Test {
  protected:
@@ -23,7 +23,7 @@ class PageListTest : public ::testing::Test {
     return copy_page_list({ram.data(), ram.size()}, {address, bytes, offset, shift}, &copied);
   }
 
-  std::vector<uint8_t> ram = std::vector<uint8_t>(kPages * kPage);
+  std::vector<uint8_t> ram = std::vector<uint8_t>(kGuestPages * kPage);
   emulator::PageList copied;
 };
 
@@ -60,12 +60,12 @@ TEST_F(PageListTest, PagesMayBeLarge) {
 
 TEST_F(PageListTest, LengthsThatNoGuestCanHave) {
   EXPECT_EQ(copy(0, 0), PEAL_STATUS_BAD_LENGTH);
-  EXPECT_EQ(copy(0, kPages * kPage + 1), PEAL_STATUS_BAD_LENGTH);
+  EXPECT_EQ(copy(0, kGuestPages * kPage + 1), PEAL_STATUS_BAD_LENGTH);
   EXPECT_EQ(copy(0, ~uint64_t{0}), PEAL_STATUS_BAD_LENGTH);
 }
 
 TEST_F(PageListTest, TheListLiesInTheGuestsMemory) {
-  const uint64_t end = kPages * kPage;
+  const uint64_t end = kGuestPages * kPage;
   write(end - 16, {kPage, 2 * kPage});
   EXPECT_EQ(copy(end - 16, 2 * kPage), PEAL_STATUS_OK);
   EXPECT_EQ(copy(end - 8, 2 * kPage), PEAL_STATUS_BAD_ADDRESS);
@@ -75,9 +75,9 @@ TEST_F(PageListTest, TheListLiesInTheGuestsMemory) {
 }
 
 TEST_F(PageListTest, SoDoAllItsPages) {
-  write(0, {kPage, (kPages - 1) * kPage});
+  write(0, {kPage, (kGuestPages - 1) * kPage});
   EXPECT_EQ(copy(0, 2 * kPage), PEAL_STATUS_OK);
-  write(0, {kPage, kPages * kPage});
+  write(0, {kPage, kGuestPages * kPage});
   EXPECT_EQ(copy(0, 2 * kPage), PEAL_STATUS_BAD_ADDRESS);
   write(0, {kPage, ~uint64_t{0} << 12});
   EXPECT_EQ(copy(0, 2 * kPage), PEAL_STATUS_BAD_ADDRESS);

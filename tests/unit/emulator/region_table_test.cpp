@@ -115,6 +115,29 @@ TEST(RegionTable, WhatIsLeftIsReleasedAtTheEnd) {
   EXPECT_EQ(released, 1);
 }
 
+// Who has addresses of it hears of it while the memory is still there.
+TEST(RegionTable, TellsBeforeMemoryGoes) {
+  std::vector<uint8_t> memory(64);
+  std::string order;
+  {
+    RegionTable table(4);
+    table.set_before_free([&](const uint8_t* base, uint64_t bytes) {
+      EXPECT_EQ(base, memory.data());
+      order += "before " + std::to_string(bytes) + " ";
+    });
+    const RegionId first = table.put_mapped(memory.data(), 64, [&order] { order += "first "; });
+    const RegionId owned = table.put_mapped(memory.data(), 64, [&order] { order += "owned "; });
+    table.set_owner(owned, 1, RegionUse::kMemory);
+    table.put_mapped(memory.data(), 32, [&order] { order += "left "; });
+    table.put_process(getpid(), -1, 4096, 8, [&order] { order += "process "; });
+    EXPECT_TRUE(table.free(first));
+    EXPECT_FALSE(table.free(first));
+    EXPECT_EQ(order, "before 64 first ");
+    table.free_owned(1, RegionUse::kMemory);
+  }
+  EXPECT_EQ(order, "before 64 first before 64 owned before 32 left process ");
+}
+
 TEST(RegionTable, FreesByOwnerAndUse) {
   RegionTable table(8);
   Bytes host = {};

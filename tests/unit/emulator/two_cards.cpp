@@ -27,13 +27,14 @@ void start_dpdk() {
   ASSERT_EQ(eal.start(options), "");
 }
 
-TwoCards::TwoCards(const CopyOptions& copies) {
+TwoCards::TwoCards(const CopyOptions& copies, Checksums checksums, const SwitchOptions& options)
+    : wire(pool, options) {
   start_dpdk();
   EXPECT_EQ(pool.create(2048), "");
   EXPECT_EQ(wire.create(kCards), "");
   for (uint32_t i = 0; i < kCards; i++) {
-    cards[i] = std::make_unique<CardRunner>(i, pool, wire, mapped, Checksums::kSkipped,
-                                            default_timeouts(), 1 + i, copies);
+    cards[i] = std::make_unique<CardRunner>(i, pool, wire, mapped, checksums, default_timeouts(),
+                                            1 + i, copies);
     const CardHost host = cards[i]->host();
     hosts[i].serve(*host.regions, *host.windows);
   }

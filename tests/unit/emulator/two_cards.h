@@ -25,7 +25,8 @@ class TwoCards {
   static constexpr uint32_t kCards = 2;
 
   // Copies of process memory need a pool, and a host that registers some.
-  explicit TwoCards(const CopyOptions& copies = {});
+  explicit TwoCards(const CopyOptions& copies = {}, Checksums checksums = Checksums::kSkipped,
+                    const SwitchOptions& options = {});
   // Opens a context on each card and connects the group.
   void connect();
   // One turn, as the loop has it.
@@ -38,10 +39,10 @@ class TwoCards {
 
   TimeNs now = 1'000'000;
   PacketPool pool;
-  FrameSwitch wire{pool, SwitchOptions{}};
+  FrameSwitch wire;
   emulator::HostCopies mapped{0};
+  emulator::test::TestProvider hosts[kCards];  // whose memory outlives the cards
   std::unique_ptr<CardRunner> cards[kCards];
-  emulator::test::TestProvider hosts[kCards];
   ContextId contexts[kCards] = {};
   uint32_t members[kCards] = {};
   peal_admin_reply reply{};
