@@ -13,9 +13,8 @@
 namespace peal::nic {
 namespace {
 
-constexpr uint32_t kArrivals = 32;            // packets a turn
+constexpr uint32_t kArrivals = 32;            // packets a burst
 constexpr uint32_t kSubmissionsPerTurn = 16;  // from each window
-constexpr uint32_t kDmaRounds = 2;            // of copies that follow from one another, a turn
 // A worker that has been at one batch for this long is stuck, and another takes its place.
 constexpr TimeNs kStuckNs = 50'000;
 constexpr TimeNs kTendMaxNs = 10'000'000;
@@ -220,24 +219,31 @@ bool CardRunner::serve_dma(TimeNs now) {
   return true;
 }
 
-bool CardRunner::serve(TimeNs now) {
-  bool any = serve_dma(now);
-  if (switch_.has_frames(index_)) {
-    Packet* packets[kArrivals];
-    const uint32_t count = switch_.receive(index_, packets, kArrivals);
-    for (uint32_t i = 0; i < count; i++) {
-      if (i + 1 < count) rte_prefetch0(packets[i + 1]->header);
-      const auto frame_bytes =
-          static_cast<uint32_t>(sizeof(peal_wire_header)) + packets[i]->payload_bytes;
-      card_on_packet(*card_, packets[i], frame_bytes, now);
-    }
-    any = true;
+bool CardRunner::serve_packets(TimeNs now) {
+  if (!switch_.has_frames(index_)) return false;
+  Packet* packets[kArrivals];
+  const uint32_t count = switch_.receive(index_, packets, kArrivals);
+  for (uint32_t i = 0; i < count; i++) {
+    if (i + 1 < count) rte_prefetch0(packets[i + 1]->header);
+    const auto frame_bytes =
+        static_cast<uint32_t>(sizeof(peal_wire_header)) + packets[i]->payload_bytes;
+    card_on_packet(*card_, packets[i], frame_bytes, now);
   }
+  return true;
+}
+
+bool CardRunner::serve(TimeNs now, TurnShare share) {
+  bool any = serve_dma(now);
+  uint32_t bursts = 0;
+  while (bursts < share.bursts && serve_packets(now)) bursts++;
+  any |= bursts > 0;
   any |= windows_.poll(kSubmissionsPerTurn, now);
   // What these have begun is mostly done, and need not wait for the turns of all other cards.
-  for (uint32_t i = 0; any && i < kDmaRounds && serve_dma(now); i++) {
+  for (uint32_t i = 0; any && i < share.dma_rounds && serve_dma(now); i++) {
   }
   port_.transmit();
+  // Who was long at it says so now: others may be as long.
+  if (bursts > 1) windows_.flush();
   cut_short_ = windows_.has_unread();
   served_ = any;
   return any;

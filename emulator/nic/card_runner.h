@@ -149,6 +149,17 @@ class CardPort final : public Port, public CopyLanes {
   TimeNs tended_ns_ = 0;
 };
 
+// How far a card goes in a turn, before the others have theirs.
+struct TurnShare {
+  uint32_t bursts;      // of packets
+  uint32_t dma_rounds;  // of copies that follow from one another
+};
+// Where other loops' cards wait for what this one's send.
+inline constexpr TurnShare kShortShare = {.bursts = 1, .dma_rounds = 2};
+// Where one loop serves all: its cards wait for each other anyway. What a card copies for a rank is
+// copied at a stretch, and its rank looks at it while the loop serves others. docs/decisions/0067
+inline constexpr TurnShare kLongShare = {.bursts = 2, .dma_rounds = 8};
+
 class CardRunner {
  public:
   CardRunner(uint32_t index, PacketPool& pool, FrameSwitch& frame_switch,
@@ -160,9 +171,9 @@ class CardRunner {
   // A turn has two halves, and every card has its first before any has its second: a peer's answer
   // may wait in the queue of a card that comes later.
   //
-  // What has arrived (finished DMA, packets, submissions), in bounded bursts.
+  // What has arrived (finished DMA, packets, submissions), as far as its share goes.
   // True when anything was done.
-  bool serve(TimeNs now);
+  bool serve(TimeNs now, TurnShare share = kShortShare);
   // What is due. Timers decide that somebody is silent, so they wait until everything is served
   // that had arrived when the first of them fell due; what arrives later holds them up no more, or
   // a flood would stop them. `quiet`: no frame waits for any card.
@@ -195,6 +206,8 @@ class CardRunner {
  private:
   // DMA that is done. False: none was.
   bool serve_dma(TimeNs now);
+  // A burst of packets. False: none waits.
+  bool serve_packets(TimeNs now);
   [[nodiscard]] uint32_t turns_to_serve() const;
   static Card* start(void* memory, Port& port, uint32_t index, uint32_t incarnation,
                      const CardTimeouts& timeouts);

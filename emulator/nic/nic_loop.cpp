@@ -80,13 +80,12 @@ std::string NicLoop::create_parts() {
     return std::string("cannot create epoll and event descriptors: ") + std::strerror(errno);
   if (rings_ != nullptr && !watch(rings_->bell_fd(loop_)))
     return "cannot watch the bell of a polling core";
-  const uint32_t loops = rings_ == nullptr ? 1 : rings_->loops();
-  card_count_ = (options_.cards - loop_ + loops - 1) / loops;
-  mapped_ = std::make_unique<emulator::HostCopies>(options_.cache_bytes / loops);
+  card_count_ = (options_.cards - loop_ + loops() - 1) / loops();
+  mapped_ = std::make_unique<emulator::HostCopies>(options_.cache_bytes / loops());
   copies_ = std::make_unique<CopyPool>(card_count_ * emulator::kContexts);
   copies_->set_relay(&relay_);
   if (!watch(copies_->event_fd())) return "cannot watch the copies of process memory";
-  for (uint32_t i = loop_; i < options_.cards; i += loops) {
+  for (uint32_t i = loop_; i < options_.cards; i += loops()) {
     // Incarnations are never zero, and differ between cards only because nothing is lost by it.
     const uint32_t incarnation = std::max(1u, options_.incarnation + i);
     cards_.push_back(std::make_unique<CardRunner>(
@@ -125,7 +124,8 @@ bool NicLoop::turn(TimeNs now) {
   const uint64_t sent = switch_->counts().sent;
   switch_->set_now(now);
   if (switch_->next_release() <= now) busy |= switch_->release_due();
-  for (const auto& card : cards_) busy |= card->serve(now);
+  const TurnShare share = loops() == 1 ? kLongShare : kShortShare;
+  for (const auto& card : cards_) busy |= card->serve(now, share);
   busy |= poll_interfaces(now);
   const bool quiet = is_quiet();
   for (const auto& card : cards_) card->run_timers(now, quiet);

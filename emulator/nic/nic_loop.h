@@ -100,6 +100,7 @@ class NicLoop final : public LoopServices {
  private:
   std::string create_parts();
   bool serve();
+  [[nodiscard]] uint32_t loops() const { return rings_ == nullptr ? 1 : rings_->loops(); }
   bool turn(TimeNs now);
   [[nodiscard]] bool is_quiet() const;
   bool poll_interfaces(TimeNs now);
