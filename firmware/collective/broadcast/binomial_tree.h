@@ -14,11 +14,11 @@ namespace peal::binomial {
 
 inline constexpr uint32_t kFragmentBytes =
     kImageBytes < CONFIG_MTU_BYTES ? kImageBytes & ~7u : uint32_t{CONFIG_MTU_BYTES};
-// Packets of a full piece: no more than an image holds, nor more than 64 KiB, so that of a long
+// Packets of a full piece: no more than an image holds, nor more than 128 KiB, so that of a long
 // block little must be kept (is_kept()), and what is under way stays in a processor's caches. (And
-// as many as struct Kept has bits for.)
+// as many as struct Kept has bits for.) docs/decisions/0067
 inline constexpr uint32_t kFragments =
-    std::min({kImageBytes / kFragmentBytes, (64u << 10) / kFragmentBytes, 32u});
+    std::min({kImageBytes / kFragmentBytes, (128u << 10) / kFragmentBytes, 32u});
 inline constexpr uint32_t kPieceBytes = kFragments * kFragmentBytes;
 
 // An operation's own state.
