@@ -502,7 +502,8 @@ struct DmaTag {
 
 enum class DmaKind : uint8_t {
   kRead,
-  kReadLent,  // into the packet, of memory that the host lends (port.h)
+  kReadLent,           // into the packet, of memory that the host lends for one card (port.h)
+  kReadLentToSeveral,  // and for several
   kWrite,
 };
 

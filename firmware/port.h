@@ -50,6 +50,9 @@ enum class Checksums : uint8_t {
   kSkipped,   // in-process wire without fault injector: nobody does
 };
 
+// To how many cards go packets of what was read?
+enum class ReadFor : uint8_t { kOneCard, kSeveralCards };
+
 class Port {
  public:
   // Packets. Null when the pool is empty. The header of a new packet is undefined.
@@ -81,17 +84,18 @@ class Port {
   [[nodiscard]] virtual bool dma_write(const DmaTransfer& transfer, DmaToken token) = 0;
 
   // As dma_read(), into the packet's payload, of host memory that is lent: the host does not change
-  // it before take_back(). The port may leave the bytes there, and copy them once, when the card
-  // that the packet was sent to writes them to host memory, instead of twice: where nobody sums
-  // (Checksums::kSkipped). Such a packet, and those that share its payload, go to one card, and the
-  // firmware does not look at what is in them.
-  [[nodiscard]] virtual bool dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId) {
+  // it before take_back(). The port may leave the bytes there, and copy them when a card that the
+  // packet was sent to writes them to host memory, and not before: where nobody sums
+  // (Checksums::kSkipped). The firmware does not look at what is in such a packet, and in those that
+  // share its payload; and these go to one card, if it says so.
+  [[nodiscard]] virtual bool dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId,
+                                           ReadFor) {
     return dma_read(transfer, token);
   }
   // What this one lent may change from now on: what packets have of it is in them, or delivered.
   virtual void take_back(LenderId) {}
-  // The packet's bytes were lent, and are in host memory where they were sent to, and not in the
-  // packet: nobody can lack them, and it cannot be sent again.
+  // The packet's bytes were lent for one card, and are in host memory where they were sent to, and
+  // not in the packet: nobody can lack them, and it cannot be sent again.
   [[nodiscard]] virtual bool is_delivered(const Packet*) const { return false; }
 
   // Of how many transfers at once the port makes most. 1: an engine that carries out one after the

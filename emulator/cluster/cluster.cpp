@@ -372,7 +372,13 @@ bool Cluster::read_host(Node& node, const Dma& dma) {
   const uint8_t* source = dma.request.lent ? node.regions->mapped(host, bytes) : nullptr;
   if (source == nullptr) return node.regions->copy_in(host, memory, bytes);
   Payload& payload = *static_cast<const SimPacket*>(packet)->shared;
-  node.lent.lend(payload, {source, bytes, dma.request.who, node.index, dma.number, host.offset});
+  node.lent.lend(payload, {.source = source,
+                           .bytes = bytes,
+                           .who = dma.request.who,
+                           .whom = dma.request.whom,
+                           .card = node.index,
+                           .region = dma.number,
+                           .offset = host.offset});
   return true;
 }
 
@@ -385,7 +391,8 @@ bool Cluster::write_lent(Node& node, const DmaTransfer& transfer, Payload& paylo
     observer_->on_dma(now_ns_,
                       {lent.card, lent.region, lent.offset, lent.bytes, false, true, true});
   if (!node.regions->copy_out(lent.source, transfer.host, transfer.bytes)) return false;
-  if (!own && !payload.delivered) LentPayloads::deliver(payload);
+  const bool for_it = !own && lent.whom == ReadFor::kOneCard;
+  if (for_it && !payload.delivered) LentPayloads::deliver(payload);
   return true;
 }
 

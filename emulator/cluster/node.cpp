@@ -106,9 +106,9 @@ bool Node::dma_write(const DmaTransfer& transfer, DmaToken token) {
   return surroundings_.start_dma(*this, {transfer, token, true});
 }
 
-bool Node::dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who) {
+bool Node::dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who, ReadFor whom) {
   const bool lends = options_.lends && options_.checksums == Checksums::kSkipped;
-  return surroundings_.start_dma(*this, {transfer, token, false, lends, who});
+  return surroundings_.start_dma(*this, {transfer, token, false, lends, who, whom});
 }
 
 void Node::complete(ContextId context, const peal_completion& entry) {

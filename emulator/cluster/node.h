@@ -62,8 +62,8 @@ class Node final : public Port, public emulator::MemoryProvider {
   [[nodiscard]] Checksums checksums() const override;
   [[nodiscard]] bool dma_read(const DmaTransfer& transfer, DmaToken token) override;
   [[nodiscard]] bool dma_write(const DmaTransfer& transfer, DmaToken token) override;
-  [[nodiscard]] bool dma_read_lent(const DmaTransfer& transfer, DmaToken token,
-                                   LenderId who) override;
+  [[nodiscard]] bool dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who,
+                                   ReadFor whom) override;
   void take_back(LenderId who) override { lent.take_back(who); }
   [[nodiscard]] bool is_delivered(const Packet* packet) const override {
     return static_cast<const SimPacket*>(packet)->shared->delivered;

@@ -27,6 +27,7 @@ struct LentBytes {
   const uint8_t* source;
   uint32_t bytes;
   LenderId who;
+  ReadFor whom;
   // Where that is: a card, and a region of the simulated machine.
   uint32_t card;
   uint32_t region;
@@ -36,7 +37,7 @@ struct LentBytes {
 struct Payload {
   uint32_t references;
   bool sealed;
-  bool delivered;  // lent, and written by the card that it was sent to
+  bool delivered;  // lent for one card, and written by that
   uint32_t sealed_bytes;
   SealSums sealed_sums;            // of that many bytes
   uint8_t* bytes;                  // one MTU

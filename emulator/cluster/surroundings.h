@@ -20,6 +20,7 @@ struct DmaRequest {
   bool writes;        // to host memory
   bool lent = false;  // a read: the bytes may stay where they are
   LenderId who = 0;
+  ReadFor whom = ReadFor::kOneCard;
 };
 
 // All of it happens within a turn of the node that asks.

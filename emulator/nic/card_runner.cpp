@@ -36,13 +36,14 @@ bool CardPort::dma_read(const DmaTransfer& transfer, DmaToken token) {
   return true;
 }
 
-bool CardPort::dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who) {
+bool CardPort::dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who,
+                             ReadFor whom) {
   const bool lends = may_lend_ && transfer.bytes >= LentMemory::kLeast &&
                      transfer.bytes == transfer.packet->payload_bytes;
   const uint8_t* const memory = lends ? regions_.mapped(transfer.host, transfer.bytes) : nullptr;
   if (memory == nullptr) return dma_read(transfer, token);
   if (pending_count_ == kQueue) return false;
-  lent_.lend(transfer.packet, memory, who);
+  lent_.lend(transfer.packet, memory, who, whom);
   push_done(token, true);
   return true;
 }

@@ -80,7 +80,8 @@ class CardPort final : public Port, public CopyLanes {
   [[nodiscard]] Checksums checksums() const override { return checksums_; }
   bool dma_read(const DmaTransfer& transfer, DmaToken token) override;
   bool dma_write(const DmaTransfer& transfer, DmaToken token) override;
-  bool dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who) override;
+  bool dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who,
+                     ReadFor whom) override;
   void take_back(LenderId who) override { lent_.take_back(who); }
   [[nodiscard]] bool is_delivered(const Packet* packet) const override {
     return LentMemory::is_delivered(packet);

@@ -16,19 +16,27 @@ bool LentMemory::change(PacketSlot* slot, uintptr_t from, LentState to) {
                                             std::memory_order_acq_rel);
 }
 
+// Of what is for several. False: not now.
+bool LentMemory::begin_copy(PacketSlot* slot, uintptr_t word) {
+  return state_of(word) == kLent && (word & kAllCopy) != kAllCopy &&
+         slot->lent.compare_exchange_strong(word, word + kOneCopies, std::memory_order_acq_rel);
+}
+
 void LentMemory::copy_in(PacketSlot* slot) {
   std::memcpy(slot->packet.payload, slot->source, slot->packet.payload_bytes);
   slot->lent.store(kHere, std::memory_order_release);
 }
 
-void LentMemory::lend(Packet* packet, const uint8_t* source, LenderId who) {
+void LentMemory::lend(Packet* packet, const uint8_t* source, LenderId who, ReadFor whom) {
   forget_given_back();
   if (next_ - first_ == kPlaces) take_back_one(places_[first_++ % kPlaces]);
   PacketSlot* const slot = PacketPool::owner_of(packet);
   Place& place = places_[next_ % kPlaces];
   slot->source = source;
   slot->place = &place.slot;
-  slot->lent.store(reinterpret_cast<uintptr_t>(this) | kLent, std::memory_order_release);
+  place.word = reinterpret_cast<uintptr_t>(this) | kLent |
+               (whom == ReadFor::kSeveralCards ? kForSeveral : 0);
+  slot->lent.store(place.word, std::memory_order_release);
   place.source = source;
   place.who = who;
   place.slot.store(slot, std::memory_order_relaxed);
@@ -43,9 +51,8 @@ void LentMemory::forget_given_back() {
 
 // The packet is in the pool's memory, whoever has it by now: there is something to read.
 void LentMemory::take_back_one(Place& place) const {
-  const uintptr_t lent = reinterpret_cast<uintptr_t>(this) | kLent;
   while (PacketSlot* const slot = place.slot.load(std::memory_order_acquire)) {
-    if (change(slot, lent, kBusy)) {
+    if (change(slot, place.word, kBusy)) {
       copy_in(slot);
       place.slot.store(nullptr, std::memory_order_relaxed);
       return;
@@ -83,7 +90,10 @@ LentMemory::Claim LentMemory::claim(const Packet* packet, const uint8_t* bytes,
     if (word == kHere || at >= slot->packet.payload_bytes) return {bytes, false, false};
     if (is_own(word)) return {slot->source + at, true, false};
     if (state_of(word) == kDelivered) return {nullptr, true, false};
-    if (at > 0 || count != slot->packet.payload_bytes) {
+    if (is_for_several(word)) {
+      if (begin_copy(slot, word)) return {slot->source + at, true, true};
+      std::this_thread::yield();
+    } else if (at > 0 || count != slot->packet.payload_bytes) {
       if (!bring(packet)) return {nullptr, true, false};
     } else if (state_of(word) == kLent && change(slot, word, kBusy)) {
       return {slot->source, true, true};
@@ -96,6 +106,10 @@ LentMemory::Claim LentMemory::claim(const Packet* packet, const uint8_t* bytes,
 void LentMemory::deliver(const Packet* packet) {
   PacketSlot* const slot = PacketPool::owner_of(packet);
   const uintptr_t word = slot->lent.load(std::memory_order_relaxed);
+  if (is_for_several(word)) {
+    slot->lent.fetch_sub(kOneCopies, std::memory_order_release);
+    return;
+  }
   slot->lent.store((word & ~uintptr_t{kLentStates}) | kDelivered, std::memory_order_release);
   free_place(slot);
 }
@@ -107,7 +121,7 @@ bool LentMemory::bring(const Packet* packet) const {
     const uintptr_t state = state_of(word);
     if (word == kHere) return true;
     if (state == kDelivered && !is_own(word)) return false;
-    if (state != kBusy && change(slot, word, kBusy)) {
+    if (state != kBusy && (word & kAllCopy) == 0 && change(slot, word, kBusy)) {
       copy_in(slot);
       if (state == kLent) free_place(slot);
       return true;

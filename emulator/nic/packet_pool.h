@@ -23,10 +23,15 @@ namespace peal::nic {
 enum LentState : uintptr_t {
   kHere = 0,  // the bytes are in the packet
   kLent = 1,
-  kBusy = 2,       // somebody copies them
+  kBusy = 2,       // somebody copies them, and nobody else may
   kDelivered = 3,  // or nobody has the packet any more
   kLentStates = 3
 };
+// Beside the state: it is lent for several cards, and so many copy it now.
+inline constexpr uintptr_t kForSeveral = 4;
+inline constexpr uintptr_t kOneCopies = 8;
+inline constexpr uintptr_t kAllCopy = 127 * kOneCopies;
+inline constexpr uintptr_t kLentBits = kLentStates | kForSeveral | kAllCopy;
 
 // In the mbuf's private area.
 struct alignas(64) PacketSlot {

@@ -43,6 +43,11 @@ inline void dma_take_back(const Scope& scope) {
   scope.card.port->take_back(lender_of(scope.member.index, scope.operation.timer.slot));
 }
 
+[[nodiscard]] inline bool dma_offer_lent(Card& card, const DmaRecord& record, DmaToken token,
+                                         ReadFor whom) {
+  const LenderId lender = lender_of(record.tag.member, record.tag.slot);
+  return card.port->dma_read_lent(record.transfer, token, lender, whom);
+}
 // To the port's engine. False: it does not take it now.
 [[nodiscard]] inline bool dma_offer(Card& card, const DmaRecord& record, DmaKind kind,
                                     DmaToken token) {
@@ -50,8 +55,9 @@ inline void dma_take_back(const Scope& scope) {
     case DmaKind::kWrite:
       return card.port->dma_write(record.transfer, token);
     case DmaKind::kReadLent:
-      return card.port->dma_read_lent(record.transfer, token,
-                                      lender_of(record.tag.member, record.tag.slot));
+      return dma_offer_lent(card, record, token, ReadFor::kOneCard);
+    case DmaKind::kReadLentToSeveral:
+      return dma_offer_lent(card, record, token, ReadFor::kSeveralCards);
     case DmaKind::kRead:
       break;
   }

@@ -245,10 +245,12 @@ bool MemoryPort::dma_read(const DmaTransfer& transfer, DmaToken token) {
   return start_dma(false, transfer, token);
 }
 
-bool MemoryPort::dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who) {
+bool MemoryPort::dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who,
+                               ReadFor whom) {
   const size_t before = log_.size();
   const bool started = start_dma(false, transfer, token);
-  if (started && lends) log_.insert(before, "lent by " + std::to_string(who) + ": ");
+  const char* const to = whom == ReadFor::kOneCard ? ": " : " to several: ";
+  if (started && lends) log_.insert(before, "lent by " + std::to_string(who) + to);
   return started;
 }
 

@@ -98,8 +98,8 @@ class MemoryPort final : public Port {
   [[nodiscard]] Checksums checksums() const override { return checksums_; }
   [[nodiscard]] bool dma_read(const DmaTransfer& transfer, DmaToken token) override;
   [[nodiscard]] bool dma_write(const DmaTransfer& transfer, DmaToken token) override;
-  [[nodiscard]] bool dma_read_lent(const DmaTransfer& transfer, DmaToken token,
-                                   LenderId who) override;
+  [[nodiscard]] bool dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId who,
+                                   ReadFor whom) override;
   void take_back(LenderId who) override;
   [[nodiscard]] bool is_delivered(const Packet*) const override { return delivered; }
   void complete(ContextId context, const peal_completion& entry) override;

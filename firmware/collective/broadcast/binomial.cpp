@@ -11,6 +11,7 @@
 #include "firmware/collective/broadcast/binomial_questions.h"
 #include "firmware/collective/broadcast/binomial_repair.h"
 #include "firmware/collective/broadcast/binomial_tree.h"
+#include "firmware/dma/dma.h"
 #include "firmware/group/early.h"
 #include "firmware/host/keys.h"
 #include "firmware/operation/operation.h"
@@ -146,6 +147,11 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   return PEAL_COUNTER_RECEIVED;
 }
 
+void end(const Scope& scope) {
+  if (place_of(scope) == 0) dma_take_back(scope);
+  operation_finish(scope);
+}
+
 void advance(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_posted(operation)) return;
@@ -160,7 +166,7 @@ void advance(const Scope& scope) {
     pass_pieces(scope);  // no bytes are read at once
   }
   send_credit(scope);
-  if (operation.base == operation.piece_count && operation.dma == 0) operation_finish(scope);
+  if (operation.base == operation.piece_count && operation.dma == 0) end(scope);
 }
 
 }  // namespace

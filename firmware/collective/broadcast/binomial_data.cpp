@@ -92,13 +92,16 @@ bool start_read(const Scope& scope, uint32_t number, uint32_t fragment) {
     return true;
   }
   ++tree_of(scope).reading;
-  transfer_read(scope, {.step = kOwnRead,
-                        .piece = number,
-                        .host = behind(own_address(operation, number), fragment),
-                        .card = packet->payload,
-                        .bytes = length,
-                        .packet = packet,
-                        .detail = fragment});
+  // It is the host's until all is sent, and for all who are below.
+  transfer_start(scope,
+                 {.step = kOwnRead,
+                  .piece = number,
+                  .host = behind(own_address(operation, number), fragment),
+                  .card = packet->payload,
+                  .bytes = length,
+                  .packet = packet,
+                  .detail = fragment},
+                 DmaKind::kReadLentToSeveral);
   return true;
 }
 
