@@ -36,8 +36,8 @@ inline constexpr uint32_t kFailureRule = 41;
 inline constexpr uint32_t kAnswerRule = 46;
 // A question may name blocks of several pieces (0058).
 inline constexpr uint32_t kQuestionRule = 58;
-// A broadcast's piece has 64 KiB at most (0061).
-inline constexpr uint32_t kPieceRule = 61;
+// A broadcast's piece has 128 KiB at most (0067).
+inline constexpr uint32_t kPieceRule = 67;
 inline constexpr uint32_t kPieceWindow = CONFIG_PIECE_WINDOW;  // W: pieces open ahead
 inline constexpr uint32_t kPieceSlots =
     2 * kPieceWindow;  // a peer may be W ahead of us, and we W ahead of it

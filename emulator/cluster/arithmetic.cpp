@@ -41,13 +41,13 @@ uint64_t doubling_piece(const Group& group, uint64_t bytes) {
   return group.ranks * packets;
 }
 
-// Every packet of the root's block reaches every other rank once; pieces are images, of 64 KiB and
+// Every packet of the root's block reaches every other rank once; pieces are images, of 128 KiB and
 // 32 packets at most, and each that comes back to a place of the channel waits for its credits.
 uint64_t binomial(const Group& group, uint64_t bytes) {
   const CardShape& card = group.card;
   const uint64_t image = card.channel_bytes / (2 * card.piece_window);
   const uint64_t packet = image < card.mtu_bytes ? image & ~7u : card.mtu_bytes;
-  const uint64_t packets = std::min<uint64_t>({image / packet, (64u << 10) / packet, 32});
+  const uint64_t packets = std::min<uint64_t>({image / packet, (128u << 10) / packet, 32});
   const uint64_t pieces = divided_up(bytes, packets * packet);
   const uint64_t places = 2 * card.piece_window;
   const uint64_t credits =

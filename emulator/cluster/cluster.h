@@ -46,7 +46,7 @@ struct ClusterOptions {
   std::vector<WireCut> cuts;
   Checksums checksums = Checksums::kSoftware;
   uint32_t packets_per_card = 4096;  // that a card may hold; arrivals beyond are dropped
-  bool lends = false;                // cards leave what is for one other where it is
+  bool lends = false;                // cards leave what is for others where it is
   uint32_t sent_packets = 0;         // besides, that it may keep when it has sent them
   uint32_t dma_per_card = ~0u;       // that its engine queues
   uint32_t receive_queue = 1024;     // arrivals that may wait for the card's processor

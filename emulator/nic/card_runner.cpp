@@ -243,8 +243,9 @@ bool CardRunner::serve(TimeNs now, TurnShare share) {
   for (uint32_t i = 0; any && i < share.dma_rounds && serve_dma(now); i++) {
   }
   port_.transmit();
-  // Who was long at it says so now: others may be as long.
+  // Who took more than others usually do says so now: they may take as much.
   if (bursts > 1) windows_.flush();
+  bursts_ = share.bursts;
   cut_short_ = windows_.has_unread();
   served_ = any;
   return any;
@@ -253,7 +254,7 @@ bool CardRunner::serve(TimeNs now, TurnShare share) {
 // How many turns it takes to serve what waits now. One more, because a peer that is asked in one
 // turn answers in the next.
 uint32_t CardRunner::turns_to_serve() const {
-  return std::max(switch_.frames(index_) / kArrivals,
+  return std::max(switch_.frames(index_) / (bursts_ * kArrivals),
                   emulator::kRingEntries / kSubmissionsPerTurn) +
          2;
 }

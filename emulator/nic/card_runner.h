@@ -224,6 +224,7 @@ class CardRunner {
   TimeNs deadline_ns_ = kNever;
   bool served_ = false;     // anything, in this turn
   bool cut_short_ = false;  // a burst limit ended the first half
+  uint32_t bursts_ = 1;     // that a turn may have
   uint32_t patience_ = 0;   // turns that timers which are due still wait
 };
 

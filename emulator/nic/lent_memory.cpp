@@ -16,7 +16,7 @@ bool LentMemory::change(PacketSlot* slot, uintptr_t from, LentState to) {
                                             std::memory_order_acq_rel);
 }
 
-// Of what is for several. False: not now.
+// Of what is for several. False: not now, perhaps because another one began.
 bool LentMemory::begin_copy(PacketSlot* slot, uintptr_t word) {
   return state_of(word) == kLent && (word & kAllCopy) != kAllCopy &&
          slot->lent.compare_exchange_strong(word, word + kOneCopies, std::memory_order_acq_rel);
@@ -92,7 +92,7 @@ LentMemory::Claim LentMemory::claim(const Packet* packet, const uint8_t* bytes,
     if (state_of(word) == kDelivered) return {nullptr, true, false};
     if (is_for_several(word)) {
       if (begin_copy(slot, word)) return {slot->source + at, true, true};
-      std::this_thread::yield();
+      if (state_of(word) == kBusy) std::this_thread::yield();
     } else if (at > 0 || count != slot->packet.payload_bytes) {
       if (!bring(packet)) return {nullptr, true, false};
     } else if (state_of(word) == kLent && change(slot, word, kBusy)) {

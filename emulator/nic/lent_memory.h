@@ -7,7 +7,8 @@
 // Whose the bytes are is one word of the packet in which the payload would lie (PacketSlot::lent):
 // the card that lends, a state, and how many copy them now, where they are for several. A card at
 // the other end may be of another loop, on another thread; who changes the word first goes on, and
-// who comes second waits for the end of one copy, of what is for several perhaps of one by each.
+// who comes second waits for the end of one copy. Who takes back what is for several waits until
+// none of them copies, and each copies it to its host once, and perhaps once to its channel.
 #pragma once
 
 #include <array>

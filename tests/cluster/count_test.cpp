@@ -68,7 +68,7 @@ TEST(Count, ABroadcastSendsEveryPacketToEveryOtherRankOnceAndFewCredits) {
   const uint32_t mtu = device().mtu_bytes;
   const uint32_t channel = device().channel_bytes;
   const uint32_t places = 2 * device().piece_window;
-  const uint32_t piece = std::min({channel / places, 64u << 10, 32 * mtu});
+  const uint32_t piece = std::min({channel / places, 128u << 10, 32 * mtu});
   ASSERT_EQ(piece % mtu, 0u);
   const uint32_t each = std::max(places / 4, 1u);
   for (const uint32_t ranks : {1u, 2u, 3u, 5u, 8u, 13u, 33u}) {

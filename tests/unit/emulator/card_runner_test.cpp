@@ -30,6 +30,17 @@ class CardRunnerTest : public ::testing::Test {
   [[nodiscard]] uint64_t dropped() const {
     return card_counters(room_.cards[0]->card())[PEAL_COUNTER_DROP_ETHERTYPE];
   }
+  // Until the timer that is due has sent, while more always comes than a turn takes.
+  uint32_t turns_in_a_flood() {
+    wait_for_the_other();
+    room_.now = room_.cards[0]->deadline();
+    uint32_t turns = 0;
+    for (; sent() == 0 && turns < 1000; turns++) {
+      room_.send_junk(0, 200 - room_.wire.frames(0));
+      room_.turn();
+    }
+    return turns;
+  }
 
   test::TwoCards room_;
 };
@@ -88,15 +99,52 @@ TEST_F(CardRunnerTest, TimersWaitForPostsThatWereCutShort) {
   EXPECT_GE(sent(), 1u);
 }
 
-TEST_F(CardRunnerTest, AFloodStopsNoTimer) {
-  wait_for_the_other();
-  room_.now = room_.cards[0]->deadline();
-  uint32_t turns = 0;
-  for (; sent() == 0 && turns < 1000; turns++) {
-    room_.send_junk(0, 200 - room_.wire.frames(0));
-    room_.turn();
+TEST_F(CardRunnerTest, AFloodStopsNoTimer) { EXPECT_LT(turns_in_a_flood(), 50u); }
+
+TEST_F(CardRunnerTest, AFloodStopsNoTimerOfALongShare) {
+  room_.share = kLongShare;
+  EXPECT_LT(turns_in_a_flood(), 50u);
+}
+
+// What a turn takes, by what share it has, and whether its host hears of it at once.
+class ShareTest : public CardRunnerTest {
+ protected:
+  // The end of rank 0's barrier, behind so many frames.
+  void wait_for_the_end(uint32_t junk) {
+    wait_for_the_other();
+    peal_host_ring_set_sleeping(&room_.hosts[0].ring, 1);
+    room_.send_junk(0, junk);
+    room_.post_barrier(1, 0);
+    room_.cards[1]->serve(room_.now);
+    ASSERT_EQ(room_.wire.frames(0), junk + 1);
   }
-  EXPECT_LT(turns, 50u);
+};
+
+TEST_F(ShareTest, AShortOneIsABurst) {
+  room_.send_junk(0, 100);
+  room_.cards[0]->serve(room_.now, kShortShare);
+  EXPECT_EQ(dropped(), 32u);
+}
+
+TEST_F(ShareTest, ALongOneIsTwo) {
+  room_.send_junk(0, 100);
+  room_.cards[0]->serve(room_.now, kLongShare);
+  EXPECT_EQ(dropped(), 64u);
+}
+
+TEST_F(ShareTest, WhoWasLongAtItTellsItsHostAtOnce) {
+  wait_for_the_end(40);
+  room_.cards[0]->serve(room_.now, kLongShare);
+  EXPECT_EQ(room_.hosts[0].wakes, 1u);
+}
+
+// All are told in one go then, which is cheaper.
+TEST_F(ShareTest, WhoWasNotDoesWhenAllAreServed) {
+  wait_for_the_end(10);
+  room_.cards[0]->serve(room_.now, kLongShare);
+  EXPECT_EQ(room_.hosts[0].wakes, 0u);
+  room_.cards[0]->run_timers(room_.now, false);
+  EXPECT_EQ(room_.hosts[0].wakes, 1u);
 }
 
 // Rank 0 of two, whose memory is that of this process.

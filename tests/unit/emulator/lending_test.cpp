@@ -3,10 +3,12 @@
 // copied once, and that nobody ever sees what the host has written there since.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
 
+#include "tests/support/broadcast_pieces.h"
 #include "tests/unit/emulator/two_cards.h"
 
 namespace peal::nic {
@@ -15,6 +17,8 @@ namespace {
 constexpr uint32_t kRanks = test::TwoCards::kCards;
 constexpr uint64_t kWindow = CONFIG_PIECE_WINDOW * CONFIG_MTU_BYTES;
 constexpr uint64_t kBlock = kWindow + CONFIG_MTU_BYTES;
+// More than may be under way, so that the root waits for what has come.
+constexpr uint64_t kBroadcast = (2 * CONFIG_PIECE_WINDOW + 2) * peal::test::kBroadcastPiece;
 static_assert(CONFIG_MTU_BYTES > LentMemory::kLeast);
 
 // All-to-alls of two: each rank's memory has a block for each rank, then room for one from each.
@@ -43,6 +47,18 @@ class Lending {
   }
   void make_all() {
     for (uint32_t rank = 0; rank < kRanks; rank++) make_memory(rank);
+  }
+  // A broadcast from rank 0.
+  void post_broadcast(uint32_t rank, uint64_t block) {
+    peal_submission entry = {};
+    entry.operation = PEAL_OPERATION_BROADCAST;
+    entry.algorithm = PEAL_ALGORITHM_BINOMIAL;
+    entry.member = room.members[rank];
+    entry.block_bytes = block;
+    entry.send_key = keys_[0];
+    entry.receive_key = keys_[rank];
+    entry.receive_offset = kBytes / 2;
+    ASSERT_TRUE(peal_host_ring_submit(&room.hosts[rank].ring, &entry));
   }
   void post(uint32_t rank, uint64_t block = kBlock, uint16_t flags = 0) {
     peal_submission entry = {};
@@ -78,6 +94,12 @@ class Lending {
     }
     return found;
   }
+  // What rank 1 has of a broadcast.
+  [[nodiscard]] bool has_broadcast(uint64_t block) const {
+    for (uint64_t i = 0; i < block; i++)
+      if (memory[1][kBytes / 2 + i] != byte(0, i)) return false;
+    return true;
+  }
   void scribble(uint32_t rank) { std::memset(memory[rank], 0xee, kBytes / 2); }
   [[nodiscard]] bool has_block(uint32_t rank, uint32_t from, uint64_t block = kBlock,
                                uint64_t at = kBytes / 2) const {
@@ -91,7 +113,7 @@ class Lending {
   }
   [[nodiscard]] uint64_t copied_once() const { return room.mapped.bytes_once(); }
 
-  static constexpr uint64_t kBytes = 2 * kRanks * kBlock;
+  static constexpr uint64_t kBytes = 2 * std::max<uint64_t>(kRanks * kBlock, kBroadcast);
   test::TwoCards room;
   std::array<uint8_t*, kRanks> memory{};
 
@@ -165,6 +187,29 @@ TEST(LendingTest, MemoryOfAProcessGetsItFromThePacket) {
   EXPECT_EQ(test.wait(1), PEAL_STATUS_OK);
   for (uint32_t rank = 0; rank < kRanks; rank++) EXPECT_TRUE(test.is_right(rank)) << rank;
   EXPECT_EQ(test.copied_once(), kBlock);  // rank 0's own
+}
+
+TEST(LendingTest, ABroadcastIsCopiedOnce) {
+  Lending test;
+  test.make_all();
+  for (uint32_t rank = 0; rank < kRanks; rank++) test.post_broadcast(rank, kBroadcast);
+  for (uint32_t rank = 0; rank < kRanks; rank++) EXPECT_EQ(test.wait(rank), PEAL_STATUS_OK);
+  EXPECT_TRUE(test.has_broadcast(kBroadcast));
+  // But for what is on its way when the root is over.
+  EXPECT_GE(test.copied_once(), 2 * peal::test::kBroadcastPiece);
+}
+
+TEST(LendingTest, ARootMayWriteWhenItsBroadcastIsOver) {
+  Lending test;
+  test.make_all();
+  test.post_broadcast(0, kBlock);
+  test.serve(0);
+  ASSERT_EQ(test.status(0), PEAL_STATUS_OK);
+  ASSERT_TRUE(test.room.wire.has_frames(1));
+  test.scribble(0);
+  test.post_broadcast(1, kBlock);
+  EXPECT_EQ(test.wait(1), PEAL_STATUS_OK);
+  EXPECT_TRUE(test.has_broadcast(kBlock));
 }
 
 class NotLent : public ::testing::Test {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -205,6 +207,74 @@ TEST_F(LentMemoryTest, WhereThereIsNoPlaceTheOldestIsTakenBack) {
   for (Packet* other : others) pool_.release(other);
 }
 
+// --- for several cards ---
+
+class LentToSeveral : public LentMemoryTest {
+ protected:
+  LentToSeveral() { lender_.lend(packet_, memory_.data(), kWho, ReadFor::kSeveralCards); }
+  [[nodiscard]] LentMemory::Claim part(uint32_t at) const {
+    return receiver_.claim(packet_, packet_->payload + at, 64);
+  }
+};
+
+TEST_F(LentToSeveral, EachCopiesFromTheHostAndNobodyTakesItAway) {
+  const LentMemory third;
+  EXPECT_TRUE(is_at_host(claim(receiver_), true));
+  EXPECT_TRUE(is_at_host(claim(third), true));
+  LentMemory::deliver(packet_);
+  LentMemory::deliver(packet_);
+  EXPECT_FALSE(LentMemory::is_delivered(packet_));
+  EXPECT_TRUE(is_at_host(claim(receiver_), true));
+  LentMemory::deliver(packet_);
+  EXPECT_TRUE(is_at_host(claim(lender_), false));
+  EXPECT_EQ(payload_of(packet_), 0);
+}
+
+TEST_F(LentToSeveral, APartToo) {
+  const LentMemory::Claim claimed = part(64);
+  EXPECT_EQ(claimed.from, memory_.data() + 64);
+  EXPECT_TRUE(claimed.lent && claimed.ends);
+  LentMemory::deliver(packet_);
+}
+
+TEST_F(LentToSeveral, WhatIsTakenBackIsInThePacket) {
+  ASSERT_TRUE(is_at_host(claim(receiver_), true));
+  LentMemory::deliver(packet_);
+  lender_.take_back(kWho);
+  memory_.assign(kBytes, 2);
+  EXPECT_EQ(payload_of(packet_), 1);
+  EXPECT_TRUE(is_in(claim(receiver_), packet_));
+}
+
+TEST_F(LentToSeveral, WhoeverCopiesLaterFindsThemInThePacket) {
+  EXPECT_TRUE(receiver_.bring(packet_));
+  memory_.assign(kBytes, 2);
+  lender_.take_back(kWho);
+  EXPECT_EQ(payload_of(packet_), 1);
+  EXPECT_TRUE(is_in(claim(receiver_), packet_));
+}
+
+TEST_F(LentToSeveral, WhatIsLetGoIsNotTakenBack) {
+  Packet* const shared = pool_.share(packet_);
+  pool_.release(packet_);
+  EXPECT_TRUE(LentMemory::was_lent(shared));
+  pool_.release(shared);
+  packet_ = fresh();
+  lender_.take_back(kWho);
+  EXPECT_EQ(payload_of(packet_), 0);
+}
+
+TEST_F(LentToSeveral, PlacesServeEitherKind) {
+  for (uint32_t i = 0; i < 2 * LentMemory::kPlaces; i++) {
+    Packet* const other = fresh();
+    lender_.lend(other, memory_.data(), kAnother,
+                 i % 3 == 0 ? ReadFor::kSeveralCards : ReadFor::kOneCard);
+    lender_.take_back(kAnother);
+    ASSERT_EQ(payload_of(other), 1) << i;
+    pool_.release(other);
+  }
+}
+
 // One thread lends, takes back at some time and writes to its memory at once; the other one copies,
 // puts off or lets go. Whatever comes first, nobody sees the next round's bytes.
 TEST(LentMemoryOfLoops, TwoThreadsAgree) {
@@ -250,6 +320,60 @@ TEST(LentMemoryOfLoops, TwoThreadsAgree) {
     memory.assign(kBytes, 0);
   }
   other.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+// The same with two who copy, or put off, at once.
+TEST(LentMemoryOfLoops, ThreeThreadsAgree) {
+  constexpr uint32_t kRounds = 20'000;
+  constexpr uint32_t kOthers = 2;
+  test::start_dpdk();
+  PacketPool pool;
+  ASSERT_EQ(pool.create(64, kOthers + 1, kOthers + 1), "");
+  LentMemory lender;
+  std::vector<uint8_t> memory;
+  std::array<std::atomic<Packet*>, kOthers> sent{};
+  std::atomic<uint32_t> wrong{0};
+  std::vector<std::thread> others;
+  for (uint32_t who = 0; who < kOthers; who++) {
+    others.emplace_back([&, who] {
+      const LentMemory receiver;
+      std::vector<uint8_t> result(kBytes);
+      for (uint32_t round = 1; round <= kRounds; round++) {
+        Packet* packet = nullptr;
+        while ((packet = sent[who].exchange(nullptr, std::memory_order_acquire)) == nullptr)
+          std::this_thread::yield();
+        const auto expected = static_cast<uint8_t>(round);
+        if (round % 8 == 4 * who) {
+          if (!receiver.bring(packet)) wrong++;
+          std::memcpy(result.data(), packet->payload, kBytes);
+        } else {
+          const LentMemory::Claim claim = receiver.claim(packet, packet->payload, kBytes);
+          std::memcpy(result.data(), claim.from, kBytes);
+          if (claim.ends) LentMemory::deliver(packet);
+        }
+        if (std::count(result.begin(), result.end(), expected) != kBytes) wrong++;
+        pool.release(packet);
+      }
+    });
+  }
+  for (uint32_t round = 1; round <= kRounds; round++) {
+    for (auto& place : sent)
+      while (place.load(std::memory_order_relaxed) != nullptr) std::this_thread::yield();
+    memory.assign(kBytes, static_cast<uint8_t>(round));
+    Packet* const packet = pool.allocate();
+    ASSERT_NE(packet, nullptr);
+    packet->payload_bytes = kBytes;
+    lender.lend(packet, memory.data(), kWho, ReadFor::kSeveralCards);
+    for (auto& place : sent) place.store(pool.share(packet), std::memory_order_release);
+    pool.release(packet);
+    for (uint32_t pause = round % 512; pause > 0; pause--)
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    lender.take_back(kWho);
+    memory.assign(kBytes, 0);
+  }
+  for (std::thread& other : others) other.join();
   EXPECT_EQ(wrong, 0u);
   EXPECT_EQ(pool.in_use(), 0u);
 }
