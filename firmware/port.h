@@ -86,8 +86,8 @@ class Port {
   // As dma_read(), into the packet's payload, of host memory that is lent: the host does not change
   // it before take_back(). The port may leave the bytes there, and copy them when a card that the
   // packet was sent to writes them to host memory, and not before: where nobody sums
-  // (Checksums::kSkipped). The firmware does not look at what is in such a packet, and in those that
-  // share its payload; and these go to one card, if it says so.
+  // (Checksums::kSkipped). The firmware does not look at what is in such a packet, nor in those
+  // that share its payload; and these go to one card, if it says so.
   [[nodiscard]] virtual bool dma_read_lent(const DmaTransfer& transfer, DmaToken token, LenderId,
                                            ReadFor) {
     return dma_read(transfer, token);
