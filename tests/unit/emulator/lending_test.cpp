@@ -21,7 +21,8 @@ constexpr uint64_t kBlock = kWindow + CONFIG_MTU_BYTES;
 constexpr uint64_t kBroadcast = (2 * CONFIG_PIECE_WINDOW + 2) * peal::test::kBroadcastPiece;
 static_assert(CONFIG_MTU_BYTES > LentMemory::kLeast);
 
-// All-to-alls of two: each rank's memory has a block for each rank, then room for one from each.
+// All-to-alls of two: each rank's memory has a block for each rank, then room for one from each. Or
+// broadcasts: a block, then room for one.
 class Lending {
  public:
   explicit Lending(Checksums checksums = Checksums::kSkipped, const SwitchOptions& options = {})

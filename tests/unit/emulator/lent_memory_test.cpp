@@ -212,9 +212,6 @@ TEST_F(LentMemoryTest, WhereThereIsNoPlaceTheOldestIsTakenBack) {
 class LentToSeveral : public LentMemoryTest {
  protected:
   LentToSeveral() { lender_.lend(packet_, memory_.data(), kWho, ReadFor::kSeveralCards); }
-  [[nodiscard]] LentMemory::Claim part(uint32_t at) const {
-    return receiver_.claim(packet_, packet_->payload + at, 64);
-  }
 };
 
 TEST_F(LentToSeveral, EachCopiesFromTheHostAndNobodyTakesItAway) {
@@ -231,7 +228,7 @@ TEST_F(LentToSeveral, EachCopiesFromTheHostAndNobodyTakesItAway) {
 }
 
 TEST_F(LentToSeveral, APartToo) {
-  const LentMemory::Claim claimed = part(64);
+  const LentMemory::Claim claimed = receiver_.claim(packet_, packet_->payload + 64, 64);
   EXPECT_EQ(claimed.from, memory_.data() + 64);
   EXPECT_TRUE(claimed.lent && claimed.ends);
   LentMemory::deliver(packet_);
@@ -254,6 +251,7 @@ TEST_F(LentToSeveral, WhoeverCopiesLaterFindsThemInThePacket) {
   EXPECT_TRUE(is_in(claim(receiver_), packet_));
 }
 
+// (That it does not come is looked for over many turns of the processor; it fails for nobody.)
 TEST_F(LentToSeveral, WhoBringsItWaitsForThoseWhoCopy) {
   ASSERT_TRUE(is_at_host(claim(receiver_), true));
   std::atomic<bool> brought{false};
