@@ -233,19 +233,18 @@ bool CardRunner::serve_packets(TimeNs now) {
   return true;
 }
 
-bool CardRunner::serve(TimeNs now, TurnShare share) {
+bool CardRunner::serve(TimeNs now) {
   bool any = serve_dma(now);
   uint32_t bursts = 0;
-  while (bursts < share.bursts && serve_packets(now)) bursts++;
+  while (bursts < share_.bursts && serve_packets(now)) bursts++;
   any |= bursts > 0;
   any |= windows_.poll(kSubmissionsPerTurn, now);
   // What these have begun is mostly done, and need not wait for the turns of all other cards.
-  for (uint32_t i = 0; any && i < share.dma_rounds && serve_dma(now); i++) {
+  for (uint32_t i = 0; any && i < share_.dma_rounds && serve_dma(now); i++) {
   }
   port_.transmit();
   // Who took more than others usually do says so now: they may take as much.
   if (bursts > 1) windows_.flush();
-  bursts_ = share.bursts;
   cut_short_ = windows_.has_unread();
   served_ = any;
   return any;
@@ -254,7 +253,7 @@ bool CardRunner::serve(TimeNs now, TurnShare share) {
 // How many turns it takes to serve what waits now. One more, because a peer that is asked in one
 // turn answers in the next.
 uint32_t CardRunner::turns_to_serve() const {
-  return std::max(switch_.frames(index_) / (bursts_ * kArrivals),
+  return std::max(switch_.frames(index_) / (share_.bursts * kArrivals),
                   emulator::kRingEntries / kSubmissionsPerTurn) +
          2;
 }

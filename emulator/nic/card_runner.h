@@ -174,7 +174,9 @@ class CardRunner {
   //
   // What has arrived (finished DMA, packets, submissions), as far as its share goes.
   // True when anything was done.
-  bool serve(TimeNs now, TurnShare share = kShortShare);
+  bool serve(TimeNs now);
+  // From its next turn on.
+  void set_share(TurnShare share) { share_ = share; }
   // What is due. Timers decide that somebody is silent, so they wait until everything is served
   // that had arrived when the first of them fell due; what arrives later holds them up no more, or
   // a flood would stop them. `quiet`: no frame waits for any card.
@@ -224,8 +226,8 @@ class CardRunner {
   TimeNs deadline_ns_ = kNever;
   bool served_ = false;     // anything, in this turn
   bool cut_short_ = false;  // a burst limit ended the first half
-  uint32_t bursts_ = 1;     // that a turn may have
-  uint32_t patience_ = 0;   // turns that timers which are due still wait
+  TurnShare share_ = kShortShare;
+  uint32_t patience_ = 0;  // turns that timers which are due still wait
 };
 
 }  // namespace peal::nic

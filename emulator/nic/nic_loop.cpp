@@ -92,6 +92,7 @@ std::string NicLoop::create_parts() {
         i, *pool_, *switch_, *mapped_, options_.checksums, options_.timeouts, incarnation,
         CopyOptions{copies_.get(), options_.copy_deadline_ns}));
     cards_.back()->windows().beat(beats_, kBeatUs);
+    cards_.back()->set_share(loops() == 1 ? kLongShare : kShortShare);
   }
   helper_ = std::make_unique<WakeHelper>(kSpareSlots +
                                          card_count_ * (emulator::kContexts + PEAL_PCI_VECTORS));
@@ -124,8 +125,7 @@ bool NicLoop::turn(TimeNs now) {
   const uint64_t sent = switch_->counts().sent;
   switch_->set_now(now);
   if (switch_->next_release() <= now) busy |= switch_->release_due();
-  const TurnShare share = loops() == 1 ? kLongShare : kShortShare;
-  for (const auto& card : cards_) busy |= card->serve(now, share);
+  for (const auto& card : cards_) busy |= card->serve(now);
   busy |= poll_interfaces(now);
   const bool quiet = is_quiet();
   for (const auto& card : cards_) card->run_timers(now, quiet);

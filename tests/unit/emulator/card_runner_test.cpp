@@ -102,7 +102,7 @@ TEST_F(CardRunnerTest, TimersWaitForPostsThatWereCutShort) {
 TEST_F(CardRunnerTest, AFloodStopsNoTimer) { EXPECT_LT(turns_in_a_flood(), 50u); }
 
 TEST_F(CardRunnerTest, AFloodStopsNoTimerOfALongShare) {
-  room_.share = kLongShare;
+  for (const auto& card : room_.cards) card->set_share(kLongShare);
   EXPECT_LT(turns_in_a_flood(), 50u);
 }
 
@@ -122,26 +122,30 @@ class ShareTest : public CardRunnerTest {
 
 TEST_F(ShareTest, AShortOneIsABurst) {
   room_.send_junk(0, 100);
-  room_.cards[0]->serve(room_.now, kShortShare);
+  room_.cards[0]->set_share(kShortShare);
+  room_.cards[0]->serve(room_.now);
   EXPECT_EQ(dropped(), 32u);
 }
 
 TEST_F(ShareTest, ALongOneIsTwo) {
   room_.send_junk(0, 100);
-  room_.cards[0]->serve(room_.now, kLongShare);
+  room_.cards[0]->set_share(kLongShare);
+  room_.cards[0]->serve(room_.now);
   EXPECT_EQ(dropped(), 64u);
 }
 
 TEST_F(ShareTest, WhoWasLongAtItTellsItsHostAtOnce) {
   wait_for_the_end(40);
-  room_.cards[0]->serve(room_.now, kLongShare);
+  room_.cards[0]->set_share(kLongShare);
+  room_.cards[0]->serve(room_.now);
   EXPECT_EQ(room_.hosts[0].wakes, 1u);
 }
 
 // All are told in one go then, which is cheaper.
 TEST_F(ShareTest, WhoWasNotDoesWhenAllAreServed) {
   wait_for_the_end(10);
-  room_.cards[0]->serve(room_.now, kLongShare);
+  room_.cards[0]->set_share(kLongShare);
+  room_.cards[0]->serve(room_.now);
   EXPECT_EQ(room_.hosts[0].wakes, 0u);
   room_.cards[0]->run_timers(room_.now, false);
   EXPECT_EQ(room_.hosts[0].wakes, 1u);

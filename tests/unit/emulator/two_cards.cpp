@@ -72,7 +72,7 @@ bool TwoCards::quiet() const { return !wire.has_frames(0) && !wire.has_frames(1)
 
 void TwoCards::turn() {
   wire.set_now(now);
-  for (const auto& card : cards) card->serve(now, share);
+  for (const auto& card : cards) card->serve(now);
   const bool nothing_waits = quiet();
   for (const auto& card : cards) card->run_timers(now, nothing_waits);
 }

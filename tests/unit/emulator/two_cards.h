@@ -38,7 +38,6 @@ class TwoCards {
   peal_status execute(uint32_t card, const peal_admin_command& command, ContextId context);
 
   TimeNs now = 1'000'000;
-  TurnShare share = kShortShare;
   PacketPool pool;
   FrameSwitch wire;
   emulator::HostCopies mapped{0};
