@@ -189,7 +189,9 @@ TEST_F(LentMemoryTest, PlacesComeBack) {
     }
     pool_.release(other);
     // The first is the oldest, until its place is needed.
-    if (i + 2 < LentMemory::kPlaces) EXPECT_EQ(payload_of(packet_), 0) << i;
+    if (i + 2 < LentMemory::kPlaces) {
+      EXPECT_EQ(payload_of(packet_), 0) << i;
+    }
   }
   EXPECT_EQ(payload_of(packet_), 1);
 }
