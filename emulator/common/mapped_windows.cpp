@@ -62,6 +62,7 @@ void MappedWindows::complete(ContextId context, const peal_completion& entry) {
   ContextWindow& window = slots_[context].window;
   if (!window.dirty() && window.state() == WindowState::kRunning) dirty_[dirty_count_++] = context;
   window.complete(entry);
+  completed_++;
 }
 
 void MappedWindows::flush() {

@@ -33,6 +33,8 @@ class MappedWindows final : public Windows {
   void beat(uint64_t beats, uint32_t interval_us) override;
   [[nodiscard]] bool has_unread() const override { return unread_; }
   [[nodiscard]] bool has_blocked() const override;
+  // Entries that were ever completed.
+  [[nodiscard]] uint64_t completed() const { return completed_; }
 
  private:
   struct Slot {
@@ -49,6 +51,7 @@ class MappedWindows final : public Windows {
   uint32_t dirty_count_ = 0;
   bool unread_ = false;
   uint64_t beats_ = 0;
+  uint64_t completed_ = 0;
   uint32_t beat_interval_us_ = 0;
 };
 

@@ -94,6 +94,8 @@ std::string NicLoop::create_parts() {
     cards_.back()->windows().beat(beats_, kBeatUs);
     cards_.back()->set_share(loops() == 1 ? kLongShare : kShortShare);
   }
+  // What one loop waits for comes from ranks, which need the processor.
+  give_way_.set_look_on(loops() == 1 ? 0 : GiveWay::kLookOnNs);
   helper_ = std::make_unique<WakeHelper>(kSpareSlots +
                                          card_count_ * (emulator::kContexts + PEAL_PCI_VECTORS));
   helper_->start();
@@ -143,6 +145,12 @@ bool NicLoop::is_quiet() const {
   if (switch_->under_way()) return false;
   return std::none_of(cards_.begin(), cards_.end(),
                       [](const auto& card) { return card->has_frames(); });
+}
+
+uint64_t NicLoop::told() const {
+  uint64_t told = 0;
+  for (const auto& card : cards_) told += card->told();
+  return told;
 }
 
 bool NicLoop::poll_interfaces(TimeNs now) {
@@ -201,9 +209,10 @@ bool NicLoop::serve() {
     if (turn(now)) {
       last_work_ns_ = now;
       recheck_ns_ = kRecheckNs;
+      give_way_.worked();
     } else if (now - last_work_ns_ > options_.idle_ns && options_.may_sleep) {
       sleep();
-    } else if (options_.yield_when_idle) {
+    } else if (options_.yield_when_idle && give_way_.found_nothing(now, told())) {
       counts_.yields++;
       sched_yield();
     }

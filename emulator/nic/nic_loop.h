@@ -15,6 +15,7 @@
 
 #include "emulator/nic/card_runner.h"
 #include "emulator/nic/frame_switch.h"
+#include "emulator/nic/give_way.h"
 #include "emulator/nic/host_interface.h"
 #include "emulator/nic/packet_pool.h"
 #include "emulator/nic/relay.h"
@@ -103,6 +104,7 @@ class NicLoop final : public LoopServices {
   [[nodiscard]] uint32_t loops() const { return rings_ == nullptr ? 1 : rings_->loops(); }
   bool turn(TimeNs now);
   [[nodiscard]] bool is_quiet() const;
+  [[nodiscard]] uint64_t told() const;
   bool poll_interfaces(TimeNs now);
   void tick(TimeNs now);
   void beat(TimeNs now);
@@ -124,6 +126,7 @@ class NicLoop final : public LoopServices {
   std::unique_ptr<WakeHelper> helper_;
   std::unique_ptr<emulator::HostCopies> mapped_;
   std::unique_ptr<CopyPool> copies_;
+  GiveWay give_way_;
   Relay relay_;
   // Of run(); a thread that is away may have them after its end.
   std::function<bool()> serve_;

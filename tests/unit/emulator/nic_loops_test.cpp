@@ -11,6 +11,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "emulator/common/packet_text.h"
 #include "tests/unit/emulator/two_cards.h"
@@ -94,6 +95,35 @@ TEST_F(NicLoopsTest, TheyRunAndEndTogether) {
   EXPECT_TRUE(loops.stop_copies());
   // Of what both count there is the sum.
   EXPECT_EQ(loops.counters_json()["loop"]["sleeps"], slept(loops.loop(0)) + slept(loops.loop(1)));
+}
+
+// Loops that give way and have nothing to do: how often they gave way, and how many turns found
+// nothing, when there were many.
+std::pair<uint64_t, uint64_t> ways_given(uint32_t count) {
+  NicLoops loops(count);
+  LoopOptions options = options_of(2);
+  options.may_sleep = false;
+  options.yield_when_idle = true;
+  EXPECT_EQ(loops.create(options), "");
+  std::thread caller([&] { loops.run(); });
+  const auto counter = [&](const char* name) {
+    return loops.counters_json()["loop"][name].get<uint64_t>();
+  };
+  EXPECT_TRUE(comes_about([&] { return counter("yields") > 1000; }));
+  loops.request_stop();
+  caller.join();
+  EXPECT_TRUE(loops.stop_copies());
+  return {counter("yields"), counter("turns") - counter("busy_turns")};
+}
+
+TEST_F(NicLoopsTest, SeveralLookOnBeforeTheyGiveWay) {
+  const auto [yields, idle_turns] = ways_given(2);
+  EXPECT_LE(yields, idle_turns / 2);
+}
+
+TEST_F(NicLoopsTest, OneGivesWayAtOnce) {
+  const auto [yields, idle_turns] = ways_given(1);
+  EXPECT_EQ(yields, idle_turns);
 }
 
 TEST_F(NicLoopsTest, ABellWakesBeforeItsTime) {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// When a loop gives way to ranks, by times and ends that it is told.
+#include "emulator/nic/give_way.h"
+
+#include <gtest/gtest.h>
+
+namespace peal::nic {
+namespace {
+
+constexpr TimeNs kLook = GiveWay::kLookOnNs;
+
+GiveWay looking() {
+  GiveWay give_way;
+  give_way.set_look_on(kLook);
+  return give_way;
+}
+
+TEST(GiveWay, WithoutALookAtOnce) {
+  GiveWay give_way;
+  EXPECT_TRUE(give_way.found_nothing(1000, 0));
+  EXPECT_TRUE(give_way.found_nothing(1001, 0));
+}
+
+TEST(GiveWay, LooksOnForAMoment) {
+  GiveWay give_way = looking();
+  EXPECT_FALSE(give_way.found_nothing(1000, 0));
+  EXPECT_FALSE(give_way.found_nothing(1000 + kLook - 1, 0));
+  EXPECT_TRUE(give_way.found_nothing(1000 + kLook, 0));
+}
+
+TEST(GiveWay, LooksOnAnewWhenItIsBack) {
+  GiveWay give_way = looking();
+  EXPECT_FALSE(give_way.found_nothing(1000, 0));
+  EXPECT_TRUE(give_way.found_nothing(1000 + kLook, 0));
+  EXPECT_FALSE(give_way.found_nothing(90'000, 0));
+  EXPECT_FALSE(give_way.found_nothing(90'000 + kLook - 1, 0));
+  EXPECT_TRUE(give_way.found_nothing(90'000 + kLook, 0));
+}
+
+TEST(GiveWay, LooksOnAnewBehindWork) {
+  GiveWay give_way = looking();
+  EXPECT_FALSE(give_way.found_nothing(1000, 0));
+  give_way.worked();
+  EXPECT_FALSE(give_way.found_nothing(1000 + kLook, 0));
+  EXPECT_TRUE(give_way.found_nothing(1000 + 2 * kLook, 0));
+}
+
+TEST(GiveWay, AtOnceToWhomItHasTold) {
+  GiveWay give_way = looking();
+  EXPECT_FALSE(give_way.found_nothing(1000, 0));
+  give_way.worked();
+  EXPECT_TRUE(give_way.found_nothing(1500, 2));
+  // They were told of the same ends before: what is next is waited for.
+  EXPECT_FALSE(give_way.found_nothing(9000, 2));
+  EXPECT_TRUE(give_way.found_nothing(9100, 3));
+}
+
+// Also when it was in a look (an end without a turn that did something).
+TEST(GiveWay, AnEndCutsALookShort) {
+  GiveWay give_way = looking();
+  EXPECT_FALSE(give_way.found_nothing(1000, 0));
+  EXPECT_TRUE(give_way.found_nothing(1001, 1));
+  EXPECT_FALSE(give_way.found_nothing(1002, 1));
+  EXPECT_TRUE(give_way.found_nothing(1002 + kLook, 1));
+}
+
+}  // namespace
+}  // namespace peal::nic
