@@ -4,9 +4,9 @@
 // the lines, and drives out what is still to be read: so it goes past them. Of a smaller one the
 // host finds its result in the cache. docs/decisions/0065
 //
-// Which of both it is shows in how much was copied since the same place was written before (its
-// reuse distance). Kept by pages; pages that are far from each other may share a record, and where
-// they do, may be taken for written lately. For one thread.
+// Which of both it is shows in how much was copied since the same place was written, or copied from
+// for another host, before (its reuse distance). Kept by pages; pages that are far from each other
+// may share a record, and where they do, may be taken for written lately. For one thread.
 #pragma once
 
 #include <algorithm>
@@ -42,10 +42,11 @@ class HostCopies {
     bytes_past_ += bytes;
     copy_nontemporal(memory, card, bytes);
   }
-  // Between hosts, through no card: read and written. (A host's two places may overlap, which is
-  // its own affair.)
+  // Between hosts, through no card: read and written. Who is copied from by several, one after the
+  // other, has its place in the caches once. (A host's two places may overlap, which is its own
+  // affair.)
   void between(uint8_t* to, const uint8_t* from, uint32_t bytes) {
-    copied_ += bytes;
+    if (bytes < kLeast || was_long_ago(from)) copied_ += bytes;
     bytes_once_ += bytes;
     if (to < from + bytes && from < to + bytes) {
       copied_ += bytes;
@@ -76,21 +77,21 @@ class HostCopies {
     const uint64_t line = ((page >> kBesideBits) * kSpread) >> (64 - kRecordBits + kBesideBits);
     return static_cast<uint32_t>(line << kBesideBits | (page & ((1u << kBesideBits) - 1)));
   }
-  // Notes that it is written now.
+  // Notes that it is touched now.
   bool was_long_ago(const uint8_t* memory) {
     const auto now = static_cast<uint32_t>(copied_ >> kUnitBits);
-    uint32_t& before = written_[record_of(memory)];
-    // (When the count has gone round, after 4 TiB, some seem to be written lately for a while.)
+    uint32_t& before = touched_[record_of(memory)];
+    // (When the count has gone round, after 4 TiB, some seem to be touched lately for a while.)
     const bool long_ago = now - before > long_ago_;
     before = now;
     return long_ago;
   }
 
   uint32_t long_ago_;  // KiB
-  uint64_t copied_;    // bytes, from where what was never written was long ago
+  uint64_t copied_;    // bytes, from where what was never touched was long ago
   uint64_t bytes_past_ = 0;
   uint64_t bytes_once_ = 0;
-  std::array<uint32_t, 1u << kRecordBits> written_{};
+  std::array<uint32_t, 1u << kRecordBits> touched_{};
 };
 
 }  // namespace peal::emulator

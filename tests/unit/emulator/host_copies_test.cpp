@@ -24,6 +24,10 @@ class HostCopiesTest : public ::testing::Test {
     copies_->write(memory_.data() + uint64_t{piece} * kPiece, card_.data(), bytes);
     return copies_->bytes_past() - before;
   }
+  void copy_between(uint32_t to, uint32_t from) {
+    copies_->between(memory_.data() + uint64_t{to} * kPiece,
+                     memory_.data() + uint64_t{from} * kPiece, kPiece);
+  }
   void read(uint32_t pieces) {
     for (uint32_t i = 0; i < pieces; i++) copies_->read(card_.data(), memory_.data(), kPiece);
   }
@@ -60,10 +64,29 @@ TEST_F(HostCopiesTest, WhatIsCopiedBetweenHostsCountsTwice) {
   for (const uint32_t between : {kFoundAgain / 2 - 1, kFoundAgain / 2}) {
     copies_ = std::make_unique<HostCopies>(kCache);
     write(0);
-    for (uint32_t i = 1; i <= between; i++)
-      copies_->between(memory_.data() + uint64_t{i} * kPiece, card_.data(), kPiece);
+    for (uint32_t i = 1; i <= between; i++) copy_between(i, 64 + i);
     EXPECT_EQ(write(0), between < kFoundAgain / 2 ? 0u : kPast) << between;
   }
+}
+
+// Where it is for several it is read once.
+TEST_F(HostCopiesTest, WhatSeveralCopyFromCountsOnce) {
+  for (const uint32_t between : {kFoundAgain - 2, kFoundAgain - 1}) {
+    copies_ = std::make_unique<HostCopies>(kCache);
+    write(0);
+    for (uint32_t i = 1; i <= between; i++) copy_between(i, 64);
+    EXPECT_EQ(write(0), between < kFoundAgain - 1 ? 0u : kPast) << between;
+  }
+}
+
+// And where nobody has for long it is read anew.
+TEST_F(HostCopiesTest, WhatWasCopiedFromLongAgoCountsAgain) {
+  copy_between(1, 64);
+  for (uint32_t i = 2; i <= kFoundAgain + 2; i++) write(i);
+  write(0);
+  copy_between(1, 64);
+  for (uint32_t i = 2; i <= kFoundAgain - 1; i++) write(i);
+  EXPECT_EQ(write(0), kPast);
 }
 
 // Every piece in turn, again and again: all of them or none.
