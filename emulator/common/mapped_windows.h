@@ -33,7 +33,7 @@ class MappedWindows final : public Windows {
   void beat(uint64_t beats, uint32_t interval_us) override;
   [[nodiscard]] bool has_unread() const override { return unread_; }
   [[nodiscard]] bool has_blocked() const override;
-  // Entries that were ever completed.
+  // Entries that were ever written for hosts.
   [[nodiscard]] uint64_t completed() const { return completed_; }
 
  private:

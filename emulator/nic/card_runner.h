@@ -200,8 +200,8 @@ class CardRunner {
   [[nodiscard]] const emulator::Admin& admin() const { return admin_; }
   [[nodiscard]] emulator::Windows& windows() { return windows_; }
   [[nodiscard]] const emulator::Windows& windows() const { return windows_; }
-  // How many ends its hosts were ever told of.
-  [[nodiscard]] uint64_t told() const { return windows_.completed(); }
+  // Of how many its hosts were ever told.
+  [[nodiscard]] uint64_t ends() const { return windows_.completed(); }
   [[nodiscard]] const emulator::RegionTable& regions() const { return regions_; }
   [[nodiscard]] CardHost host() { return {card_, &admin_, &windows_, &regions_, &port_, index_}; }
   [[nodiscard]] bool copies_under_way() const { return port_.copies_under_way(); }

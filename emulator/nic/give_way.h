@@ -2,9 +2,10 @@
 // When a loop that shares its processor with ranks lets them have it: at once when a host was told
 // of an end, which it can go on from. Else what the loop waits for is perhaps about to come from
 // other loops' cards, and every rank that is let run in between finds nothing: so it looks on for a
-// moment. A pure function of what it is told. docs/decisions/0068
+// moment. By times and counts that it is told alone. docs/decisions/0068
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "firmware/port.h"
@@ -13,27 +14,30 @@ namespace peal::nic {
 
 class GiveWay {
  public:
-  // Shorter than what the ranks of a processor take to find nothing, one after the other.
+  // About as long as two ranks take to find nothing.
   static constexpr TimeNs kLookOnNs = 3'000;
 
-  // Looks on for that long; 0: never.
-  void set_look_on(TimeNs look_on_ns) { look_on_ns_ = look_on_ns; }
+  // Looks on for that long in all, from one time that it gives way to the next; 0: not at all.
+  void set_look_on(TimeNs look_on_ns) { left_ns_ = look_on_ns_ = look_on_ns; }
 
   // A turn that did something.
   void worked() { looking_on_ = false; }
-  // One that did not, begun at `now`; `told` counts the ends that hosts were ever told of. True:
-  // give way now.
-  bool found_nothing(TimeNs now, uint64_t told) {
-    if (!looking_on_) since_ns_ = now;
-    looking_on_ = told == told_ && now - since_ns_ < look_on_ns_;
-    told_ = told;
+  // One that did not, begun at `now`; `ends`: of how many ends hosts were ever told. True: give way
+  // now.
+  bool found_nothing(TimeNs now, uint64_t ends) {
+    if (looking_on_) left_ns_ -= std::min(left_ns_, now - looked_ns_);
+    looked_ns_ = now;
+    looking_on_ = ends == ends_ && left_ns_ > 0;
+    if (!looking_on_) left_ns_ = look_on_ns_;
+    ends_ = ends;
     return !looking_on_;
   }
 
  private:
   TimeNs look_on_ns_ = 0;
-  TimeNs since_ns_ = 0;
-  uint64_t told_ = 0;  // when it last found nothing
+  TimeNs left_ns_ = 0;
+  TimeNs looked_ns_ = 0;  // last; a look ends with the turn that does something
+  uint64_t ends_ = 0;     // when it last found nothing
   bool looking_on_ = false;
 };
 

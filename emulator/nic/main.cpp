@@ -14,6 +14,7 @@
 #include <string>
 
 #include "emulator/nic/eal.h"
+#include "emulator/nic/give_way.h"
 #include "emulator/nic/log.h"
 #include "emulator/nic/log_stream.h"
 #include "emulator/nic/nic_loops.h"
@@ -115,6 +116,10 @@ LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std
   loop.idle_ns = options.idle_us * 1000;
   loop.may_sleep = options.may_sleep;
   loop.yield_when_idle = options.yields || allowed.size() <= options.loops();
+  // What one loop waits for comes from ranks, which need its processor; and so do loops that share
+  // one.
+  const bool apart = options.loops() > 1 && allowed.size() >= options.loops();
+  loop.look_on_ns = apart ? GiveWay::kLookOnNs : 0;
   loop.standby_cpus = other_cpus(options, allowed);
   return loop;
 }

@@ -94,8 +94,7 @@ std::string NicLoop::create_parts() {
     cards_.back()->windows().beat(beats_, kBeatUs);
     cards_.back()->set_share(loops() == 1 ? kLongShare : kShortShare);
   }
-  // What one loop waits for comes from ranks, which need the processor.
-  give_way_.set_look_on(loops() == 1 ? 0 : GiveWay::kLookOnNs);
+  give_way_.set_look_on(options_.look_on_ns);
   helper_ = std::make_unique<WakeHelper>(kSpareSlots +
                                          card_count_ * (emulator::kContexts + PEAL_PCI_VECTORS));
   helper_->start();
@@ -147,10 +146,11 @@ bool NicLoop::is_quiet() const {
                       [](const auto& card) { return card->has_frames(); });
 }
 
-uint64_t NicLoop::told() const {
-  uint64_t told = 0;
-  for (const auto& card : cards_) told += card->told();
-  return told;
+// Of how many its hosts were ever told.
+uint64_t NicLoop::ends() const {
+  uint64_t ends = 0;
+  for (const auto& card : cards_) ends += card->ends();
+  return ends;
 }
 
 bool NicLoop::poll_interfaces(TimeNs now) {
@@ -212,7 +212,7 @@ bool NicLoop::serve() {
       give_way_.worked();
     } else if (now - last_work_ns_ > options_.idle_ns && options_.may_sleep) {
       sleep();
-    } else if (options_.yield_when_idle && give_way_.found_nothing(now, told())) {
+    } else if (options_.yield_when_idle && give_way_.found_nothing(now, ends())) {
       counts_.yields++;
       sched_yield();
     }

@@ -43,6 +43,7 @@ struct LoopOptions {
   TimeNs idle_ns = 200'000;  // awake this long without work
   bool may_sleep = true;
   bool yield_when_idle = false;  // the core is shared with hosts
+  TimeNs look_on_ns = 0;         // but before that it looks on (give_way.h)
   // Where the thread is that stands by (relay.h); empty: wherever run()'s caller may be.
   std::vector<int> standby_cpus;
 };
@@ -104,7 +105,7 @@ class NicLoop final : public LoopServices {
   [[nodiscard]] uint32_t loops() const { return rings_ == nullptr ? 1 : rings_->loops(); }
   bool turn(TimeNs now);
   [[nodiscard]] bool is_quiet() const;
-  [[nodiscard]] uint64_t told() const;
+  [[nodiscard]] uint64_t ends() const;
   bool poll_interfaces(TimeNs now);
   void tick(TimeNs now);
   void beat(TimeNs now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When a loop gives way to ranks, by times and ends that it is told.
+// When a loop gives way to ranks, by times and counts that it is told.
 #include "emulator/nic/give_way.h"
 
 #include <gtest/gtest.h>
@@ -37,12 +37,16 @@ TEST(GiveWay, LooksOnAnewWhenItIsBack) {
   EXPECT_TRUE(give_way.found_nothing(90'000 + kLook, 0));
 }
 
-TEST(GiveWay, LooksOnAnewBehindWork) {
+// Work takes nothing from it, and gives nothing to it: who has a little to do again and again gives
+// way, too.
+TEST(GiveWay, LooksOnForNoLongerInAll) {
   GiveWay give_way = looking();
   EXPECT_FALSE(give_way.found_nothing(1000, 0));
+  EXPECT_FALSE(give_way.found_nothing(1000 + kLook / 2, 0));
   give_way.worked();
-  EXPECT_FALSE(give_way.found_nothing(1000 + kLook, 0));
-  EXPECT_TRUE(give_way.found_nothing(1000 + 2 * kLook, 0));
+  EXPECT_FALSE(give_way.found_nothing(50'000, 0));
+  EXPECT_FALSE(give_way.found_nothing(50'000 + kLook / 2 - 1, 0));
+  EXPECT_TRUE(give_way.found_nothing(50'000 + kLook / 2, 0));
 }
 
 TEST(GiveWay, AtOnceToWhomItHasTold) {

@@ -80,10 +80,12 @@ TEST_F(MappedWindowsTest, TakesAsManyFromEachAsTheLimitSays) {
   EXPECT_TRUE(windows_.has_unread());
   EXPECT_EQ(completions(first), "1 2 3 ");
   EXPECT_EQ(completions(second), "6 7 ");
+  EXPECT_EQ(windows_.completed(), 5u);
   EXPECT_TRUE(windows_.poll(3, 2));
   EXPECT_FALSE(windows_.has_unread());
   EXPECT_EQ(completions(first), "4 5 ");
   EXPECT_FALSE(windows_.poll(3, 3));
+  EXPECT_EQ(windows_.completed(), 7u);
 }
 
 TEST_F(MappedWindowsTest, AWindowThatRunsWildIsToldOfOnceAndTheOthersAreServed) {
