@@ -103,13 +103,15 @@ TEST_F(LentMemoryTest, WhatIsTakenBackIsInThePacket) {
 
 TEST_F(LentMemoryTest, WhoeverLentItIsTakenBackWithTheMemory) {
   lend();
-  const std::vector<uint8_t> others(kBytes, 2);
+  // What is lent, and what is before it and behind it, which is nobody else's.
+  const std::vector<uint8_t> others(3 * kBytes, 2);
+  const uint8_t* const lent = others.data() + kBytes;
   Packet* const other = fresh();
-  lender_.lend(other, others.data(), kAnother);
-  lender_.take_back_from(others.data() + kBytes, kBytes);
-  lender_.take_back_from(others.data() - kBytes, kBytes);
+  lender_.lend(other, lent, kAnother);
+  lender_.take_back_from(lent + kBytes, kBytes);
+  lender_.take_back_from(lent - kBytes, kBytes);
   EXPECT_EQ(payload_of(other), 0);
-  lender_.take_back_from(others.data(), kBytes);
+  lender_.take_back_from(lent, kBytes);
   EXPECT_EQ(payload_of(other), 2);
   EXPECT_EQ(payload_of(packet_), 0);
   pool_.release(other);
