@@ -2,11 +2,11 @@
 // Copies between cards and host memory that is mapped here, which know what the processor's caches
 // can hold. A card's DMA of an operation that is larger than the caches writes where no cache holds
 // the lines, and drives out what is still to be read: so it goes past them. Of a smaller one the
-// host finds its result in the cache. docs/decisions/0065
+// host finds its result in the cache. docs/decisions/0065, 0069
 //
 // Which of both it is shows in how much was copied since the same place was written, or copied from
 // for another host, before (its reuse distance). Kept by pages; pages that are far from each other
-// may share a record, and where they do, may be taken for written lately. For one thread.
+// may share a record, and where they do, may be taken for touched lately. For one thread.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class HostCopies {
   }
   void write(uint8_t* memory, const uint8_t* card, uint32_t bytes) {
     copied_ += bytes;
-    if (bytes < kLeast || !was_long_ago(memory)) {
+    if (bytes < kLeast || touch(memory) <= long_ago_) {
       std::memcpy(memory, card, bytes);
       return;
     }
@@ -43,10 +43,11 @@ class HostCopies {
     copy_nontemporal(memory, card, bytes);
   }
   // Between hosts, through no card: read and written. Who is copied from by several, one after the
-  // other, has its place in the caches once. (A host's two places may overlap, which is its own
-  // affair.)
+  // other, has its place in the caches once. (Half of the distance tells that from who is copied
+  // from once an operation: of an operation that is shorter both places fit. A host's two places may
+  // overlap, which is its own affair.)
   void between(uint8_t* to, const uint8_t* from, uint32_t bytes) {
-    if (bytes < kLeast || was_long_ago(from)) copied_ += bytes;
+    if (bytes < kLeast || touch(from) > long_ago_ / 2) copied_ += bytes;
     bytes_once_ += bytes;
     if (to < from + bytes && from < to + bytes) {
       copied_ += bytes;
@@ -77,17 +78,17 @@ class HostCopies {
     const uint64_t line = ((page >> kBesideBits) * kSpread) >> (64 - kRecordBits + kBesideBits);
     return static_cast<uint32_t>(line << kBesideBits | (page & ((1u << kBesideBits) - 1)));
   }
-  // Notes that it is touched now.
-  bool was_long_ago(const uint8_t* memory) {
+  // How many KiB ago it was touched; it is now. (When the count has gone round, after 4 TiB, some
+  // seem to be touched lately for a while.)
+  uint32_t touch(const uint8_t* memory) {
     const auto now = static_cast<uint32_t>(copied_ >> kUnitBits);
     uint32_t& before = touched_[record_of(memory)];
-    // (When the count has gone round, after 4 TiB, some seem to be touched lately for a while.)
-    const bool long_ago = now - before > long_ago_;
+    const uint32_t ago = now - before;
     before = now;
-    return long_ago;
+    return ago;
   }
 
-  uint32_t long_ago_;  // KiB
+  uint32_t long_ago_;  // KiB; what was touched longer ago is in no cache
   uint64_t copied_;    // bytes, from where what was never touched was long ago
   uint64_t bytes_past_ = 0;
   uint64_t bytes_once_ = 0;

@@ -20,13 +20,14 @@ class GiveWay {
   // Looks on for that long in all, from one time that it gives way to the next; 0: not at all.
   void set_look_on(TimeNs look_on_ns) { left_ns_ = look_on_ns_ = look_on_ns; }
 
-  // A turn that did something.
-  void worked() { looking_on_ = false; }
-  // One that did not, begun at `now`; `ends`: of how many ends hosts were ever told. True: give way
-  // now.
+  // A turn that did something, begun at `now`.
+  void worked(TimeNs now) {
+    look(now);
+    looking_on_ = false;
+  }
+  // One that did not; `ends`: of how many ends hosts were ever told. True: give way now.
   bool found_nothing(TimeNs now, uint64_t ends) {
-    if (looking_on_) left_ns_ -= std::min(left_ns_, now - looked_ns_);
-    looked_ns_ = now;
+    look(now);
     looking_on_ = ends == ends_ && left_ns_ > 0;
     if (!looking_on_) left_ns_ = look_on_ns_;
     ends_ = ends;
@@ -34,9 +35,15 @@ class GiveWay {
   }
 
  private:
+  // What has passed since the last turn was a look if that one found nothing.
+  void look(TimeNs now) {
+    if (looking_on_) left_ns_ -= std::min(left_ns_, now - looked_ns_);
+    looked_ns_ = now;
+  }
+
   TimeNs look_on_ns_ = 0;
   TimeNs left_ns_ = 0;
-  TimeNs looked_ns_ = 0;  // last; a look ends with the turn that does something
+  TimeNs looked_ns_ = 0;  // when the last turn began
   uint64_t ends_ = 0;     // when it last found nothing
   bool looking_on_ = false;
 };

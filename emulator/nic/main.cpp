@@ -118,8 +118,8 @@ LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std
   loop.yield_when_idle = options.yields || allowed.size() <= options.loops();
   // What one loop waits for comes from ranks, which need its processor; and so do loops that share
   // one.
-  const bool apart = options.loops() > 1 && allowed.size() >= options.loops();
-  loop.look_on_ns = apart ? GiveWay::kLookOnNs : 0;
+  const bool each_its_own = options.loops() > 1 && allowed.size() >= options.loops();
+  loop.look_on_ns = each_its_own ? GiveWay::kLookOnNs : 0;
   loop.standby_cpus = other_cpus(options, allowed);
   return loop;
 }

@@ -209,7 +209,7 @@ bool NicLoop::serve() {
     if (turn(now)) {
       last_work_ns_ = now;
       recheck_ns_ = kRecheckNs;
-      give_way_.worked();
+      give_way_.worked(now);
     } else if (now - last_work_ns_ > options_.idle_ns && options_.may_sleep) {
       sleep();
     } else if (options_.yield_when_idle && give_way_.found_nothing(now, ends())) {

@@ -43,7 +43,7 @@ struct LoopOptions {
   TimeNs idle_ns = 200'000;  // awake this long without work
   bool may_sleep = true;
   bool yield_when_idle = false;  // the core is shared with hosts
-  TimeNs look_on_ns = 0;         // but before that it looks on (give_way.h)
+  TimeNs look_on_ns = 0;         // but looks on before that (give_way.h); 0: not at all
   // Where the thread is that stands by (relay.h); empty: wherever run()'s caller may be.
   std::vector<int> standby_cpus;
 };

@@ -78,10 +78,10 @@ void declare_cards(command_line::App& app, NicOptions* options, RawOptions* raw)
   group.add("--lcore-affinity", raw->cpus, "CPU",
             "Pins the polling core to this CPU. Repeatable, once for each. Default: not pinned.");
   group.add_flag("--yield", options->yields,
-                 "Gives way to others on the polling core's CPU when it finds nothing to do, with "
-                 "several polling cores after some microseconds: for cards that share it with "
-                 "ranks. So it does anyway where it may use no more CPUs than it has polling "
-                 "cores.");
+                 "Gives way to others on the polling core's CPU when it finds nothing to do: for "
+                 "cards that share it with ranks. Several polling cores with a CPU for each look "
+                 "on for up to 3 us first, unless a host was told of an end. So it does anyway "
+                 "where it may use no more CPUs than it has polling cores.");
   group.add("--engine-lcore", raw->engine_cpus, "CPU",
             "Has what the cards' transmit engines send carried by a polling core of its own, "
             "pinned to this CPU. Repeatable: engines take turns. Default: the one polling core "

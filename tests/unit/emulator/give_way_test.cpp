@@ -43,16 +43,25 @@ TEST(GiveWay, LooksOnForNoLongerInAll) {
   GiveWay give_way = looking();
   EXPECT_FALSE(give_way.found_nothing(1000, 0));
   EXPECT_FALSE(give_way.found_nothing(1000 + kLook / 2, 0));
-  give_way.worked();
+  give_way.worked(1000 + kLook / 2);
   EXPECT_FALSE(give_way.found_nothing(50'000, 0));
   EXPECT_FALSE(give_way.found_nothing(50'000 + kLook / 2 - 1, 0));
   EXPECT_TRUE(give_way.found_nothing(50'000 + kLook / 2, 0));
 }
 
+TEST(GiveWay, EachLookBeforeWorkIsTakenOff) {
+  GiveWay give_way = looking();
+  for (const TimeNs at : {1000u, 11'000u, 21'000u}) {
+    EXPECT_FALSE(give_way.found_nothing(at, 0)) << at;
+    give_way.worked(at + kLook / 3);
+  }
+  EXPECT_TRUE(give_way.found_nothing(31'000, 0));
+}
+
 TEST(GiveWay, AtOnceToWhomItHasTold) {
   GiveWay give_way = looking();
   EXPECT_FALSE(give_way.found_nothing(1000, 0));
-  give_way.worked();
+  give_way.worked(1100);
   EXPECT_TRUE(give_way.found_nothing(1500, 2));
   // They were told of the same ends before: what is next is waited for.
   EXPECT_FALSE(give_way.found_nothing(9000, 2));

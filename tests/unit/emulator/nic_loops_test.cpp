@@ -98,7 +98,7 @@ TEST_F(NicLoopsTest, TheyRunAndEndTogether) {
 }
 
 // Loops that give way and have nothing to do: how often they gave way, and how many turns found
-// nothing, when there were many.
+// nothing.
 std::pair<uint64_t, uint64_t> ways_given(TimeNs look_on_ns) {
   NicLoops loops(2);
   LoopOptions options = options_of(2);
