@@ -44,8 +44,8 @@ class HostCopies {
   }
   // Between hosts, through no card: read and written. Who is copied from by several, one after the
   // other, has its place in the caches once. (Half of the distance tells that from who is copied
-  // from once an operation: of an operation that is shorter both places fit. A host's two places may
-  // overlap, which is its own affair.)
+  // from once an operation: of a shorter one both places fit. A host's two places may overlap,
+  // which is its own affair.)
   void between(uint8_t* to, const uint8_t* from, uint32_t bytes) {
     if (bytes < kLeast || touch(from) > long_ago_ / 2) copied_ += bytes;
     bytes_once_ += bytes;
