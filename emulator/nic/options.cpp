@@ -80,8 +80,8 @@ void declare_cards(command_line::App& app, NicOptions* options, RawOptions* raw)
   group.add_flag("--yield", options->yields,
                  "Gives way to others on the polling core's CPU when it finds nothing to do: for "
                  "cards that share it with ranks. Several polling cores with a CPU for each look "
-                 "on for up to 3 us first, unless a host was told of an end. So it does anyway "
-                 "where it may use no more CPUs than it has polling cores.");
+                 "on for up to 3 microseconds first, unless a host was told of an end. So it does "
+                 "anyway where it may use no more CPUs than it has polling cores.");
   group.add("--engine-lcore", raw->engine_cpus, "CPU",
             "Has what the cards' transmit engines send carried by a polling core of its own, "
             "pinned to this CPU. Repeatable: engines take turns. Default: the one polling core "
