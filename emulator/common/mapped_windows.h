@@ -33,7 +33,7 @@ class MappedWindows final : public Windows {
   void beat(uint64_t beats, uint32_t interval_us) override;
   [[nodiscard]] bool has_unread() const override { return unread_; }
   [[nodiscard]] bool has_blocked() const override;
-  // Entries that were ever written for hosts.
+  // Entries that were ever given to complete() for an open window, dropped ones included.
   [[nodiscard]] uint64_t completed() const { return completed_; }
 
  private:

@@ -200,7 +200,7 @@ class CardRunner {
   [[nodiscard]] const emulator::Admin& admin() const { return admin_; }
   [[nodiscard]] emulator::Windows& windows() { return windows_; }
   [[nodiscard]] const emulator::Windows& windows() const { return windows_; }
-  // Of how many its hosts were ever told.
+  // How many ends of operations its hosts were ever told of.
   [[nodiscard]] uint64_t ends() const { return windows_.completed(); }
   [[nodiscard]] const emulator::RegionTable& regions() const { return regions_; }
   [[nodiscard]] CardHost host() { return {card_, &admin_, &windows_, &regions_, &port_, index_}; }

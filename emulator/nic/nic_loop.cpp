@@ -146,7 +146,7 @@ bool NicLoop::is_quiet() const {
                       [](const auto& card) { return card->has_frames(); });
 }
 
-// Of how many its hosts were ever told.
+// How many ends of operations hosts were ever told of.
 uint64_t NicLoop::ends() const {
   uint64_t ends = 0;
   for (const auto& card : cards_) ends += card->ends();
