@@ -81,23 +81,18 @@ void Overlapping::overlap() {
 }
 
 void Overlapping::overlap_measured() {
-  const auto us = [&](uint64_t from_ns, uint64_t to_ns) {
-    const uint64_t span = to_ns - from_ns;
-    return static_cast<double>(span - std::min(span, clock_ns_)) * 1e-3;
+  const auto us = [&](uint64_t span_ns) {
+    return static_cast<double>(span_ns - std::min(span_ns, clock_ns_)) * 1e-3;
   };
   const Call call = begin();
   thread_cpu_ns();  // so that its way into the kernel is in the caches again
   const uint64_t starting = thread_cpu_ns();
   side_.start(call);
   const uint64_t started = thread_cpu_ns();
-  start_us_.push_back(us(starting, started));
+  start_us_.push_back(us(started - starting));
   compute(turns_);
-  thread_cpu_ns();
-  const uint64_t looking = thread_cpu_ns();
-  const bool there = side_.test();
-  side_.wait();
-  const uint64_t waited = thread_cpu_ns();
-  if (there) done_us_.push_back(us(looking, waited));
+  const TimedEnd ended = side_.end_timed();
+  if (ended.was_over) done_us_.push_back(us(ended.cpu_ns));
   end(call);
 }
 

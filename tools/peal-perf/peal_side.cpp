@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/names.h"
+#include "tools/peal-perf/computing.h"
 #include "tools/peal-perf/side.h"
 
 namespace peal::perf {
@@ -199,6 +200,18 @@ void PealSide::wait() {
   if (peal_wait(request_) != PEAL_OK) give_up(job_, "wait");
   if (persistent_) return;
   if (peal_request_free(request_) != PEAL_OK) give_up(job_, "freeing the request");
+}
+
+TimedEnd PealSide::end_timed() {
+  int done = 0;
+  thread_cpu_ns();  // so that its way into the kernel is in the caches again
+  const uint64_t looking = thread_cpu_ns();
+  peal_error error = peal_test(request_, &done);
+  if (error == PEAL_OK) error = peal_wait(request_);
+  if (error == PEAL_OK && !persistent_) error = peal_request_free(request_);
+  const uint64_t over = thread_cpu_ns();
+  if (error != PEAL_OK) give_up(job_, "ending an operation");
+  return {done != 0, over - looking};
 }
 
 Packets PealSide::packets() const {

@@ -46,6 +46,12 @@ struct Call {
   }
 };
 
+// How an operation was ended that may have been over before.
+struct TimedEnd {
+  bool was_over = false;
+  uint64_t cpu_ns = 0;  // processor time that it took, a reading of the clock included
+};
+
 class Side {
  public:
   Side() = default;
@@ -67,6 +73,8 @@ class Side {
   virtual void start(const Call& call) = 0;
   virtual bool test() = 0;
   virtual void wait() = 0;
+  // The same look and wait, with the clock right beside the calls: nothing else is counted.
+  virtual TimedEnd end_timed() = 0;
   // Before and after a round: no other side works in between.
   virtual void begin_round() = 0;
   virtual void end_round() = 0;
@@ -108,6 +116,7 @@ class PealSide final : public Side {
   void start(const Call& call) override;
   bool test() override;
   void wait() override;
+  TimedEnd end_timed() override;
   void begin_round() override {}
   void end_round() override {}
 
