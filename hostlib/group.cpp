@@ -12,6 +12,7 @@
 
 #include "abi/wire.h"
 #include "hostlib/administration.h"
+#include "hostlib/context_pages.h"
 #include "hostlib/handles.h"
 #include "hostlib/oob_token.h"
 #include "hostlib/programs.h"
@@ -45,7 +46,7 @@ static_assert(sizeof(GroupRecord) == PEAL_GROUP_RECORD_BYTES);
 
 struct peal_group_builder {
   peal_context* context = nullptr;
-  std::unique_ptr<peal_group> group;
+  peal::host::GroupPointer group;
   peal::host::GroupRecord own = {};
   std::vector<peal::host::GroupRecord> records;  // everybody's, of this exchange
   bool connecting = false;                       // the first exchange is over
@@ -200,7 +201,6 @@ peal_error prepare(peal_group_builder& builder, const GroupSource& source) {
   peal_group& group = *builder.group;
   peal_error error = check_owner(context, "peal_group_create");
   if (error != PEAL_OK) return error;
-  group.context = &context;
   group.rank = own.rank;
   group.size = own.size;
   // The card parks what may not start yet, and refuses what it cannot park. When others are slow to
@@ -234,7 +234,7 @@ peal_error begin_group(peal_context& context, uint32_t rank, uint32_t size,
                        const GroupSource& source, peal_group_builder** result) {
   auto builder = std::make_unique<peal_group_builder>();
   builder->context = &context;
-  builder->group = std::make_unique<peal_group>();
+  builder->group = make_group(context);
   builder->own.magic = kRecordMagic;
   builder->own.version = kRecordVersion;
   builder->own.rank = rank;

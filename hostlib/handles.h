@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -33,6 +34,12 @@ inline constexpr uint64_t kNoSequence = ~uint64_t{0};
 struct DeleteBuilder {
   void operator()(peal_group_builder* builder) const;
 };
+
+// Where a group's memory is, only context_pages.cpp knows.
+struct DeleteGroup {
+  void operator()(peal_group* group) const;
+};
+using GroupPointer = std::unique_ptr<peal_group, DeleteGroup>;
 
 // What a persistent request is started with, again and again.
 struct Persistent {
@@ -125,7 +132,12 @@ struct peal_memory {
 
 // What every operation touches lies side by side, on the first two cache lines: behind work that
 // takes longer than the caches remember, each line costs a miss. docs/decisions/0059
+// And it begins a page, on which its first group and its first requests are, too: each page costs a
+// walk (context_pages.h).
 struct alignas(64) peal_context {
+  static void* operator new(size_t bytes, std::align_val_t alignment);
+  static void operator delete(void* memory, std::align_val_t alignment);
+
   peal::host::Mutex mutex;
   peal_error broken = PEAL_OK;  // CARD_GONE or CARD_ANSWER, for good
   peal_host_ring ring = {};
@@ -133,7 +145,7 @@ struct alignas(64) peal_context {
   peal::host::OwnerProcess owner;
   // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,
   // which brings a request of its own.
-  std::unique_ptr<peal_request[]> requests;
+  peal_request* requests = nullptr;       // request_count(), in the context's memory
   peal_request* free_requests = nullptr;  // a list; the last that was freed is the next
   // For looks without the lock: how far the completions were taken.
   std::atomic<uint64_t> completions_taken = 0;
@@ -149,7 +161,8 @@ struct alignas(64) peal_context {
   peal::host::MemoryMap memory;
   peal::host::RegistrationCache cache;  // of what operations register by themselves
   std::vector<std::unique_ptr<peal_memory>> registrations;
-  std::vector<std::unique_ptr<peal_group>> groups;
+  std::atomic_flag room_taken;  // a group has the room beside the context
+  std::vector<peal::host::GroupPointer> groups;
   peal::host::AddressTables tables;
   std::vector<peal::host::Allocation> left_tables;  // of parts, of groups that are over
   std::vector<std::unique_ptr<peal::host::Persistent>> persistents;

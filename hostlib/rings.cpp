@@ -6,6 +6,8 @@
 #include <atomic>
 #include <ctime>
 
+#include "hostlib/context_pages.h"
+
 namespace peal::host {
 namespace {
 
@@ -126,7 +128,7 @@ void start_rings(peal_context& context) {
   const Window& window = context.transport->window();
   peal_host_ring_init(&context.ring, window.base, window.entries);
   const uint32_t requests = request_count(context);
-  context.requests = std::make_unique<peal_request[]>(requests);
+  context.requests = make_requests(context, requests);
   for (uint32_t i = requests; i-- > 0;) {
     peal_request& request = context.requests[i];
     request.context = &context;

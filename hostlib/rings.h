@@ -36,7 +36,7 @@ inline bool is_pending(const peal_request& request, uint64_t cookie) {
 }
 inline uint32_t request_count(const peal_context& context) { return context.ring.entries - 1; }
 inline std::span<peal_request> requests_of(const peal_context& context) {
-  return {context.requests.get(), request_count(context)};
+  return {context.requests, request_count(context)};
 }
 inline bool is_pending(const peal_context& context, uint64_t cookie) {
   return is_pending(context.requests[static_cast<uint32_t>(cookie)], cookie);

@@ -196,7 +196,7 @@ TEST_F(GroupsTables, WhatCouldNotBePostedGivesItBack) {
   while (!full()) std::this_thread::yield();
   for (uint32_t i = 0; i < 3 * kFakeParked; i++) EXPECT_EQ(post_v(nullptr), PEAL_ERR_TOO_MANY);
   EXPECT_STREQ(peal_last_error_text(), "the submission ring of 16 entries is full");
-  peal_request* refused = context->requests.get();
+  peal_request* refused = context->requests;
   EXPECT_EQ(post_v(&refused), PEAL_ERR_TOO_MANY);
   EXPECT_EQ(refused, nullptr);
   for (uint32_t i = 0; i < kFakeEntries; i++) card.complete(take());

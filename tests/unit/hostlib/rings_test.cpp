@@ -371,6 +371,38 @@ TEST_F(Rings, WhatEveryOperationTouchesLiesOnTwoLines) {
   EXPECT_LE(ends(context->programs_ended), 128);
 }
 
+uintptr_t page_of(const void* memory) { return reinterpret_cast<uintptr_t>(memory) / 4096; }
+
+TEST_F(Rings, WhatEveryOperationTouchesLiesOnOnePage) {
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(context) % 4096, 0u);
+  EXPECT_EQ(page_of(group), page_of(context));
+  peal_request* requests[8];  // none of which is freed before all are there
+  for (peal_request*& each : requests) {
+    each = post();
+    card.complete(take());
+    EXPECT_EQ(peal_wait(each), PEAL_OK);
+    EXPECT_EQ(page_of(each + 1), page_of(context));
+  }
+  for (peal_request* each : requests) EXPECT_EQ(peal_request_free(each), PEAL_OK);
+}
+
+TEST_F(Rings, TheNextGroupHasTheRoomOfOneThatIsGone) {
+  const auto destroy = [&](peal_group* gone) {
+    std::thread caller([&] { EXPECT_EQ(peal_group_destroy(gone), PEAL_OK); });
+    card.complete(card.await_entry());
+    caller.join();
+  };
+  peal_group* elsewhere = make_fake_group(context);
+  EXPECT_NE(page_of(elsewhere), page_of(context));
+  destroy(group);
+  group = make_fake_group(context);
+  EXPECT_EQ(page_of(group), page_of(context));
+  destroy(elsewhere);
+  elsewhere = make_fake_group(context);
+  EXPECT_NE(page_of(elsewhere), page_of(context)) << "it is taken";
+  destroy(elsewhere);
+}
+
 TEST_F(Rings, AWaitTakesNoMoreThanItsOwn) {
   peal_request* first = post();
   peal_request* second = post();
