@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// Where a context's parts lie in its memory. What of it holds nothing yet, or nothing any more, is
+// poisoned for AddressSanitizer, as what was not allocated or was freed would be.
 #include "hostlib/context_pages.h"
 
-#include <sanitizer/asan_interface.h>
-
+#include <cassert>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -11,53 +12,85 @@
 
 #include "abi/window.h"
 
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#endif
+
 namespace peal::host {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kFirstPageBytes = 4096;
 // Requests on the first page: the last that was freed is the next, so that few are in use.
 constexpr size_t kFirstRequests = 16;
 
-// As many requests as a ring may have: pages of those that are never used are never touched.
+// As many requests as a ring may have: pages of those that there are not are never touched.
 struct ContextPages {
-  alignas(kPage) std::byte context[sizeof(peal_context)];
+  alignas(kFirstPageBytes) std::byte context[sizeof(peal_context)];
   alignas(peal_group) std::byte group[sizeof(peal_group)];
   alignas(peal_request) std::byte requests[PEAL_RING_ENTRIES_MAX * sizeof(peal_request)];
 };
-static_assert(offsetof(ContextPages, requests) + kFirstRequests * sizeof(peal_request) <= kPage);
+static_assert(offsetof(ContextPages, requests) + kFirstRequests * sizeof(peal_request) <=
+                  kFirstPageBytes,
+              "a context and a group have grown, and leave too little of their page to requests");
 static_assert(std::is_trivially_destructible_v<peal_request>, "nobody destroys them");
 
 ContextPages& pages_of(peal_context& context) { return reinterpret_cast<ContextPages&>(context); }
 
+// The place beside the context, taken; it is free again where nothing is made in it.
+class NearPlace {
+ public:
+  explicit NearPlace(peal_context& context) : context_(context) {
+    ASAN_UNPOISON_MEMORY_REGION(memory(context), sizeof(peal_group));
+  }
+  NearPlace(const NearPlace&) = delete;
+  NearPlace& operator=(const NearPlace&) = delete;
+  ~NearPlace() {
+    if (!kept_) give_back(context_);
+  }
+
+  peal_group* make() {
+    auto* const group = new (memory(context_)) peal_group;
+    kept_ = true;
+    return group;
+  }
+
+  static std::byte* memory(peal_context& context) { return pages_of(context).group; }
+  static void give_back(peal_context& context) {
+    ASAN_POISON_MEMORY_REGION(memory(context), sizeof(peal_group));
+    context.near_place_taken.clear();
+  }
+
+ private:
+  peal_context& context_;
+  bool kept_ = false;
+};
+
 }  // namespace
 
 GroupPointer make_group(peal_context& context) {
-  peal_group* group = nullptr;
-  if (context.room_taken.test_and_set()) {
-    group = new peal_group;
-  } else {
-    std::byte* const room = pages_of(context).group;
-    ASAN_UNPOISON_MEMORY_REGION(room, sizeof(peal_group));
-    group = new (room) peal_group;
-  }
+  peal_group* const group =
+      context.near_place_taken.test_and_set() ? new peal_group : NearPlace(context).make();
   group->context = &context;
   return GroupPointer(group);
 }
 
 void DeleteGroup::operator()(peal_group* group) const {
   peal_context& context = *group->context;
-  std::byte* const room = pages_of(context).group;
-  if (reinterpret_cast<std::byte*>(group) != room) {
+  if (reinterpret_cast<std::byte*>(group) != NearPlace::memory(context)) {
     delete group;
     return;
   }
   std::destroy_at(group);
-  ASAN_POISON_MEMORY_REGION(room, sizeof(peal_group));
-  context.room_taken.clear();
+  NearPlace::give_back(context);
 }
 
 peal_request* make_requests(peal_context& context, uint32_t count) {
+  assert(count <= PEAL_RING_ENTRIES_MAX);
   auto* const requests = reinterpret_cast<peal_request*>(pages_of(context).requests);
+  ASAN_UNPOISON_MEMORY_REGION(requests, count * sizeof(peal_request));
   std::uninitialized_default_construct_n(requests, count);
   return requests;
 }
@@ -69,7 +102,8 @@ using peal::host::ContextPages;
 void* peal_context::operator new(size_t /*bytes*/, std::align_val_t /*alignment*/) {
   void* const memory = std::aligned_alloc(alignof(ContextPages), sizeof(ContextPages));
   if (memory == nullptr) throw std::bad_alloc();
-  ASAN_POISON_MEMORY_REGION(static_cast<ContextPages*>(memory)->group, sizeof(peal_group));
+  ASAN_POISON_MEMORY_REGION(static_cast<ContextPages*>(memory)->group,
+                            sizeof(ContextPages) - offsetof(ContextPages, group));
   return memory;
 }
 

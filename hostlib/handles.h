@@ -161,7 +161,7 @@ struct alignas(64) peal_context {
   peal::host::MemoryMap memory;
   peal::host::RegistrationCache cache;  // of what operations register by themselves
   std::vector<std::unique_ptr<peal_memory>> registrations;
-  std::atomic_flag room_taken;  // a group has the room beside the context
+  std::atomic_flag near_place_taken;  // a group has the place beside the context
   std::vector<peal::host::GroupPointer> groups;
   peal::host::AddressTables tables;
   std::vector<peal::host::Allocation> left_tables;  // of parts, of groups that are over

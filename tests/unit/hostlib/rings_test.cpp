@@ -6,7 +6,15 @@
 
 #include <thread>
 
+#include "hostlib/context_pages.h"
 #include "tests/unit/hostlib/one_group.h"
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define PEAL_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
+#endif
 
 namespace peal::host {
 namespace {
@@ -386,22 +394,41 @@ TEST_F(Rings, WhatEveryOperationTouchesLiesOnOnePage) {
   for (peal_request* each : requests) EXPECT_EQ(peal_request_free(each), PEAL_OK);
 }
 
-TEST_F(Rings, TheNextGroupHasTheRoomOfOneThatIsGone) {
+TEST_F(Rings, TheNextGroupHasThePlaceOfOneThatIsGone) {
   const auto destroy = [&](peal_group* gone) {
     std::thread caller([&] { EXPECT_EQ(peal_group_destroy(gone), PEAL_OK); });
     card.complete(card.await_entry());
     caller.join();
   };
   peal_group* elsewhere = make_fake_group(context);
+  ASSERT_NE(elsewhere, nullptr);
   EXPECT_NE(page_of(elsewhere), page_of(context));
   destroy(group);
   group = make_fake_group(context);
+  ASSERT_NE(group, nullptr);
   EXPECT_EQ(page_of(group), page_of(context));
   destroy(elsewhere);
   elsewhere = make_fake_group(context);
+  ASSERT_NE(elsewhere, nullptr);
   EXPECT_NE(page_of(elsewhere), page_of(context)) << "it is taken";
   destroy(elsewhere);
 }
+
+#ifdef PEAL_ADDRESS_SANITIZER
+TEST_F(Rings, WhatAContextsMemoryDoesNotHoldIsPoisoned) {
+  const peal_request* const behind = context->requests + request_count(*context);
+  EXPECT_EQ(__asan_address_is_poisoned(behind - 1), 0);
+  EXPECT_EQ(__asan_address_is_poisoned(behind), 1);
+  const auto other = std::make_unique<peal_context>();
+  EXPECT_EQ(__asan_address_is_poisoned(other.get()), 0);
+  GroupPointer made = make_group(*other);
+  const void* const place = made.get();
+  EXPECT_EQ(page_of(place), page_of(other.get()));
+  EXPECT_EQ(__asan_address_is_poisoned(place), 0);
+  made.reset();
+  EXPECT_EQ(__asan_address_is_poisoned(place), 1);
+}
+#endif
 
 TEST_F(Rings, AWaitTakesNoMoreThanItsOwn) {
   peal_request* first = post();
