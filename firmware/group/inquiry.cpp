@@ -16,6 +16,9 @@ constexpr TimeNs kLongestPromise = 2;
 // What an operation knows to be lost it asks for after that part of a first interval at the least,
 // together: many blocks that are lost were lost where there were too many.
 constexpr TimeNs kLostPatience = 8;
+// Where something was lost before, what a peer has said of its edge is believed for so many first
+// intervals: it may have sent since, and nothing may have come of it.
+constexpr TimeNs kBelieved = 64;
 
 // Has this peer said, in the present silence and lately (whoever is silent is probed), that all it
 // had sent has come? Only where nothing of it is lost that no operation could ask for at that time,
@@ -23,7 +26,9 @@ constexpr TimeNs kLostPatience = 8;
 bool has_sent_nothing(const Card& card, const Member& member, const Inquiry& inquiry,
                       uint32_t entry) {
   const Peer& peer = member.membership.peers[entry];
-  const TimeNs lately_ns = 2 * watch_interval(card) + card.timeouts.probe_interval_ns;
+  TimeNs lately_ns = 2 * watch_interval(card) + card.timeouts.probe_interval_ns;
+  const TimeNs soon_ns = kBelieved * inquiry_interval(card, member);
+  if (!member.patience.lossless && soon_ns < lately_ns) lately_ns = soon_ns;
   return peer.complete_ns > inquiry.heard_ns && card.now - peer.complete_ns < lately_ns &&
          member.recycled >= peer.gaps_before && card.now - inquiry.heard_ns < card.timeouts.dead_ns;
 }
