@@ -98,12 +98,11 @@ TEST(WithLoss, NobodyWaitsForTheRarestQuestions) {
     for (scenario.seed = 1; scenario.seed <= 10; scenario.seed++) {
       const Report report = run(scenario);
       ASSERT_TRUE(report.ok) << failures(report);
-      longest_ns = std::max(longest_ns, *std::max_element(report.latencies_ns.begin(),
-                                                          report.latencies_ns.end()));
+      longest_ns = std::max(
+          longest_ns, *std::max_element(report.latencies_ns.begin(), report.latencies_ns.end()));
     }
-    std::printf("%s, %u ranks, %g loss: longest %.1f us\n",
-                operation_text(row.operation).c_str(), row.ranks, row.loss,
-                static_cast<double>(longest_ns) / 1000);
+    std::printf("%s, %u ranks, %g loss: longest %.1f us\n", operation_text(row.operation).c_str(),
+                row.ranks, row.loss, static_cast<double>(longest_ns) / 1000);
     EXPECT_LE(longest_ns, TimeNs{CONFIG_NACK_TIMEOUT_MAX_US} * 1000 / 2);
   }
 }
