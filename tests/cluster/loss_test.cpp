@@ -82,8 +82,8 @@ TEST(WithLoss, ASmallAllgatherTakesHardlyLongerOnAverage) {
   }
 }
 
-// What is the last on its edge and lost shows by nothing that comes. Where losses are known of it is
-// asked for long before questions are as rare as they become.
+// What is the last on its edge and lost shows by nothing that comes. Where losses are known of, it
+// is asked for long before questions are as rare as they become.
 TEST(WithLoss, NobodyWaitsForTheRarestQuestions) {
   struct Row {
     uint32_t ranks;
