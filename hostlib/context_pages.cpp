@@ -99,7 +99,9 @@ peal_request* make_requests(peal_context& context, uint32_t count) {
 
 using peal::host::ContextPages;
 
-void* peal_context::operator new(size_t /*bytes*/, std::align_val_t /*alignment*/) {
+// (Of the two gcc may inline one, and then take them for no pair.)
+[[gnu::noinline]] void* peal_context::operator new(size_t /*bytes*/,
+                                                   std::align_val_t /*alignment*/) {
   void* const memory = std::aligned_alloc(alignof(ContextPages), sizeof(ContextPages));
   if (memory == nullptr) throw std::bad_alloc();
   ASAN_POISON_MEMORY_REGION(static_cast<ContextPages*>(memory)->group,
@@ -107,6 +109,6 @@ void* peal_context::operator new(size_t /*bytes*/, std::align_val_t /*alignment*
   return memory;
 }
 
-void peal_context::operator delete(void* memory, std::align_val_t /*alignment*/) {
+[[gnu::noinline]] void peal_context::operator delete(void* memory, std::align_val_t /*alignment*/) {
   std::free(memory);
 }
