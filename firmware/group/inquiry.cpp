@@ -17,8 +17,18 @@ constexpr TimeNs kLongestPromise = 2;
 // together: many blocks that are lost were lost where there were too many.
 constexpr TimeNs kLostPatience = 8;
 // Where something was lost before, what a peer has said of its edge is believed for so many first
-// intervals: it may have sent since, and nothing may have come of it.
+// intervals, and longer where it was not said in the first eighth of the silence: so a rank that is
+// late is asked two or three times for it before all that it says is, since who is silent is probed.
 constexpr TimeNs kBelieved = 64;
+constexpr TimeNs kEarly = 8;
+
+// It may have sent since it said so, and nothing of that may have come.
+bool was_said_long_ago(const Card& card, const Member& member, const Inquiry& inquiry,
+                       TimeNs said_ns) {
+  return !member.patience.lossless &&
+         card.now - said_ns >= kBelieved * inquiry_interval(card, member) &&
+         card.now - inquiry.heard_ns >= kEarly * (said_ns - inquiry.heard_ns);
+}
 
 // Has this peer said, in the present silence and lately (whoever is silent is probed), that all it
 // had sent has come? Only where nothing of it is lost that no operation could ask for at that time,
@@ -26,11 +36,10 @@ constexpr TimeNs kBelieved = 64;
 bool has_sent_nothing(const Card& card, const Member& member, const Inquiry& inquiry,
                       uint32_t entry) {
   const Peer& peer = member.membership.peers[entry];
-  TimeNs lately_ns = 2 * watch_interval(card) + card.timeouts.probe_interval_ns;
-  const TimeNs soon_ns = kBelieved * inquiry_interval(card, member);
-  if (!member.patience.lossless && soon_ns < lately_ns) lately_ns = soon_ns;
+  const TimeNs lately_ns = 2 * watch_interval(card) + card.timeouts.probe_interval_ns;
   return peer.complete_ns > inquiry.heard_ns && card.now - peer.complete_ns < lately_ns &&
-         member.recycled >= peer.gaps_before && card.now - inquiry.heard_ns < card.timeouts.dead_ns;
+         member.recycled >= peer.gaps_before && card.now - inquiry.heard_ns < card.timeouts.dead_ns &&
+         !was_said_long_ago(card, member, inquiry, peer.complete_ns);
 }
 
 // Has it been silent for as long as lateness has lasted?

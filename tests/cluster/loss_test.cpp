@@ -107,6 +107,24 @@ TEST(WithLoss, NobodyWaitsForTheRarestQuestions) {
   }
 }
 
+// Something was lost at first, and then one rank is late for seconds: the others, each of which
+// waits for another one that waits, do not ask again and again.
+TEST(WithLoss, WhoIsLateAfterwardsCostsFewQuestions) {
+  uint64_t nacks = 0;
+  for (uint64_t seed = 1; seed <= 4; seed++) {
+    Scenario scenario = plan(16, kBarrier, 20, 8);
+    scenario.seed = seed;
+    scenario.faults.loss = 0.02;
+    scenario.faults.until_ns = kMillisecond / 2;
+    scenario.groups[0].first_post_ns[3] = 2 * kSecond;
+    const Report report = run(scenario);
+    ASSERT_TRUE(report.ok) << failures(report);
+    nacks += report.packets[PEAL_PACKET_NACK];
+  }
+  std::printf("16 ranks, 8 deep, one late by 2 s after losses: %" PRIu64 " NACKs\n", nacks);
+  EXPECT_LE(nacks, 400u);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Operations, LossOf,
     testing::Values(Case{"barrier_8", 8, kBarrier, 200, 0.01, 2.2},

@@ -350,6 +350,16 @@ TEST_F(Inquiries, WhereSomethingWasLostAnEmptyEdgeIsBelievedForAWhile) {
   EXPECT_TRUE(asks_3_within(64 * kNack));
 }
 
+// What was said late in the silence is believed for longer: eight times as long as the silence was
+// then, so that whoever answers all that it is asked is asked two or three times.
+TEST_F(Inquiries, WhatWasSaidLateInTheSilenceIsBelievedForLonger) {
+  lose_one_and_recycle();
+  bench.advance(40 * kNack);
+  hear_that_nothing_was_sent(2);
+  EXPECT_FALSE(asks_3_within(8 * 40 * kNack - 41 * kNack));
+  EXPECT_TRUE(asks_3_within(100 * kNack));
+}
+
 // It dies after its promise: told within the time of silence, and two looks.
 TEST_F(Inquiries, APromiseIsNoLife) {
   post();
