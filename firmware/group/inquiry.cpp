@@ -38,7 +38,8 @@ bool has_sent_nothing(const Card& card, const Member& member, const Inquiry& inq
   const Peer& peer = member.membership.peers[entry];
   const TimeNs lately_ns = 2 * watch_interval(card) + card.timeouts.probe_interval_ns;
   return peer.complete_ns > inquiry.heard_ns && card.now - peer.complete_ns < lately_ns &&
-         member.recycled >= peer.gaps_before && card.now - inquiry.heard_ns < card.timeouts.dead_ns &&
+         member.recycled >= peer.gaps_before &&
+         card.now - inquiry.heard_ns < card.timeouts.dead_ns &&
          !was_said_long_ago(card, member, inquiry, peer.complete_ns);
 }
 
