@@ -18,7 +18,7 @@ constexpr TimeNs kLongestPromise = 2;
 constexpr TimeNs kLostPatience = 8;
 // Where something was lost before, what a peer has said of its edge is believed for so many first
 // intervals, and longer where it was not said in the first eighth of the silence: so a rank that is
-// late is asked two or three times for it before all that it says is, since who is silent is probed.
+// late is asked two or three times for it, until probes, which the silent get, say it often enough.
 constexpr TimeNs kBelieved = 64;
 constexpr TimeNs kEarly = 8;
 
