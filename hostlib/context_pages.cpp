@@ -39,52 +39,41 @@ static_assert(std::is_trivially_destructible_v<peal_request>, "nobody destroys t
 
 ContextPages& pages_of(peal_context& context) { return reinterpret_cast<ContextPages&>(context); }
 
-// The place beside the context, taken; it is free again where nothing is made in it.
-class NearPlace {
- public:
-  explicit NearPlace(peal_context& context) : context_(context) {
-    ASAN_UNPOISON_MEMORY_REGION(memory(context), sizeof(peal_group));
-  }
-  NearPlace(const NearPlace&) = delete;
-  NearPlace& operator=(const NearPlace&) = delete;
-  ~NearPlace() {
-    if (!kept_) give_back(context_);
-  }
+std::byte* place_beside(peal_context& context) { return pages_of(context).group; }
 
-  peal_group* make() {
-    auto* const group = new (memory(context_)) peal_group;
-    kept_ = true;
-    return group;
-  }
+void give_place_back(peal_context& context) {
+  ASAN_POISON_MEMORY_REGION(place_beside(context), sizeof(peal_group));
+  context.near_place_taken.clear();
+}
 
-  static std::byte* memory(peal_context& context) { return pages_of(context).group; }
-  static void give_back(peal_context& context) {
-    ASAN_POISON_MEMORY_REGION(memory(context), sizeof(peal_group));
-    context.near_place_taken.clear();
+// Its place is taken.
+peal_group* make_beside(peal_context& context) {
+  ASAN_UNPOISON_MEMORY_REGION(place_beside(context), sizeof(peal_group));
+  try {
+    return new (place_beside(context)) peal_group;
+  } catch (...) {
+    give_place_back(context);
+    throw;
   }
-
- private:
-  peal_context& context_;
-  bool kept_ = false;
-};
+}
 
 }  // namespace
 
 GroupPointer make_group(peal_context& context) {
   peal_group* const group =
-      context.near_place_taken.test_and_set() ? new peal_group : NearPlace(context).make();
+      context.near_place_taken.test_and_set() ? new peal_group : make_beside(context);
   group->context = &context;
   return GroupPointer(group);
 }
 
 void DeleteGroup::operator()(peal_group* group) const {
   peal_context& context = *group->context;
-  if (reinterpret_cast<std::byte*>(group) != NearPlace::memory(context)) {
+  if (reinterpret_cast<std::byte*>(group) != place_beside(context)) {
     delete group;
     return;
   }
   std::destroy_at(group);
-  NearPlace::give_back(context);
+  give_place_back(context);
 }
 
 peal_request* make_requests(peal_context& context, uint32_t count) {
