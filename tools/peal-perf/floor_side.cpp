@@ -18,9 +18,9 @@
 
 #include "hostlib/wait_habit.h"
 #include "tools/ideal-card/layout.h"
-#include "tools/peal-perf/computing.h"
 #include "tools/peal-perf/measure.h"
 #include "tools/peal-perf/side.h"
+#include "tools/peal-perf/time_end.h"
 
 namespace peal::perf {
 namespace {
@@ -54,7 +54,7 @@ class FloorSide final : public Side {
   void start(const Call& call) override;
   bool test() override;
   void wait() override;
-  TimedEnd end_timed() override;
+  TimedEnd end_timed() override { return time_end(*this); }
   void begin_round() override;
   void end_round() override;
 
@@ -213,14 +213,6 @@ void FloorSide::wait() {
   }
   sleep();
   wait.end(now_ns());
-}
-
-TimedEnd FloorSide::end_timed() {
-  thread_cpu_ns();  // as libpeal's side
-  const uint64_t looking = thread_cpu_ns();
-  const bool was_over = test();
-  wait();
-  return {was_over, thread_cpu_ns() - looking};
 }
 
 void FloorSide::sleep() {

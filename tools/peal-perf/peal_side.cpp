@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/names.h"
-#include "tools/peal-perf/computing.h"
 #include "tools/peal-perf/side.h"
+#include "tools/peal-perf/time_end.h"
 
 namespace peal::perf {
 
@@ -202,17 +202,7 @@ void PealSide::wait() {
   if (peal_request_free(request_) != PEAL_OK) give_up(job_, "freeing the request");
 }
 
-TimedEnd PealSide::end_timed() {
-  int done = 0;
-  thread_cpu_ns();  // so that its way into the kernel is in the caches again
-  const uint64_t looking = thread_cpu_ns();
-  peal_error error = peal_test(request_, &done);
-  if (error == PEAL_OK) error = peal_wait(request_);
-  if (error == PEAL_OK && !persistent_) error = peal_request_free(request_);
-  const uint64_t over = thread_cpu_ns();
-  if (error != PEAL_OK) give_up(job_, "ending an operation");
-  return {done != 0, over - looking};
-}
+TimedEnd PealSide::end_timed() { return time_end(*this); }
 
 Packets PealSide::packets() const {
   struct Report {

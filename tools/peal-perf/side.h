@@ -73,7 +73,7 @@ class Side {
   virtual void start(const Call& call) = 0;
   virtual bool test() = 0;
   virtual void wait() = 0;
-  // The same look and wait, with the clock right beside the calls.
+  // The same look and wait, timed.
   virtual TimedEnd end_timed() = 0;
   // Before and after a round: no other side works in between.
   virtual void begin_round() = 0;
