@@ -8,6 +8,8 @@ namespace {
 constexpr TimeNs kEnough = 4;
 // How much longer whoever seemed late, and was, is waited for.
 constexpr TimeNs kLonger = 8;
+// So many first intervals at the least: whoever computes does so for longer than a packet takes.
+constexpr TimeNs kLateLeast = 4;
 
 TimeNs within(const CardTimeouts& timeouts, TimeNs wait_ns) {
   const TimeNs least = timeouts.nack_ns / kPatienceLeast;
@@ -26,9 +28,12 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
   patience.learned_ns = now;
 }
 
-void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns, TimeNs now) {
+void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns, TimeNs now,
+                   bool lossless) {
   if (asked_ns < patience.learned_ns) return;
-  patience.wait_ns = within(timeouts, kLonger * patience.wait_ns);
+  const TimeNs least_ns = lossless ? kLateLeast * timeouts.nack_ns : 0;
+  const TimeNs longer_ns = kLonger * patience.wait_ns;
+  patience.wait_ns = within(timeouts, longer_ns > least_ns ? longer_ns : least_ns);
   patience.learned_ns = now;
 }
 

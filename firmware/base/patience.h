@@ -8,7 +8,7 @@
 // hardly anything is asked whatever the lateness, and where packets are lost about every other
 // question is in vain. A member has two: lateness that was seen makes the second one longer, before
 // questions for what seems late, and not the one before those for what began and has stopped.
-// docs/decisions/0016, 0053
+// docs/decisions/0016, 0053, 0072
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,10 @@ inline Patience patience_start(const CardTimeouts& timeouts, TimeNs now) {
 // "Not yet", for somebody's lateness, to a question asked then.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                       TimeNs now);
-// The same to one for what seemed late, which has a patience of its own: eight times as long.
-void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns, TimeNs now);
+// The same to one for what seemed late, which has a patience of its own: eight times as long; where
+// nothing of its operation is lost, as far as is known, four first intervals at the least.
+void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns, TimeNs now,
+                   bool lossless);
 // "Not yet" of one that waits as well, perhaps for what is lost: that says little. As long as
 // nothing was lost, as far as is known here, patience doubles, up to twice what it is at first.
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,

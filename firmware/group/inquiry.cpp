@@ -52,10 +52,23 @@ bool is_silent_for_long(const Card& card, const Member& member, const Inquiry& i
 // late, where it is known that ranks are, or nothing of the operation is known to be lost. Most
 // likely all would say the same.
 bool has_turn(const Member& member, Inquiry& inquiry, Wanted wanted) {
-  const bool late = wanted == Wanted::kLate && (knows_of_lateness(member) || inquiry.suspects == 0);
+  if (wanted == Wanted::kLateInTurn) return true;
+  const bool late =
+      wanted == Wanted::kLate && (knows_of_lateness(member) || inquiry_is_lossless(inquiry));
   if (member.patience.calm < kCalmInVain && !late) return true;
   const uint32_t place = inquiry.owing++;
   return place == (inquiry.owing_before == 0 ? 0 : inquiry.turn % inquiry.owing_before);
+}
+
+// It was late, as an answer to the last question says.
+void learn_lateness(const Card& card, Member& member, const Inquiry& inquiry, uint32_t entry,
+                    TimeNs asked_ns) {
+  if ((inquiry.seemed_late >> entry & 1) != 0) {
+    patience_late(member.late_patience, card.timeouts, asked_ns, card.now,
+                  inquiry_is_lossless(inquiry));
+  } else {
+    patience_in_vain(member.patience, card.timeouts, asked_ns, card.now);
+  }
 }
 
 }  // namespace
@@ -129,7 +142,7 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
   if (inquiry.asking == Asking::kNobody) return false;
   if (!asks_suspects(inquiry) && (inquiry.doubts & bit) == 0 && wanted != Wanted::kLost) {
     if ((inquiry.promised & bit) != 0 && card.now < inquiry.promised_until_ns) return false;
-    if (wanted == Wanted::kLate && !is_silent_for_long(card, member, inquiry)) return false;
+    if (seems_late(wanted) && !is_silent_for_long(card, member, inquiry)) return false;
     if (may_be_unsent(wanted) && entry != kNoPeer &&
         has_sent_nothing(card, member, inquiry, entry)) {
       return false;
@@ -144,8 +157,9 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
     return false;
   }
   inquiry.certain = asks_suspects(inquiry) ? inquiry.certain | bit : inquiry.certain & ~bit;
-  inquiry.seemed_late =
-      wanted == Wanted::kLate ? inquiry.seemed_late | bit : inquiry.seemed_late & ~bit;
+  // Where a doubt asks, what seems late is not asked for after its own patience.
+  const bool late = seems_late(wanted) && (inquiry.doubts & bit) == 0;
+  inquiry.seemed_late = late ? inquiry.seemed_late | bit : inquiry.seemed_late & ~bit;
   inquiry.disturbed = inquiry.asked = inquiry.ever_asked = inquiry.asked_suspect = true;
   return true;
 }
@@ -188,11 +202,8 @@ void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t ent
                       bool late) {
   inquiry_answered(inquiry, entry);
   if (!late) return;
-  const TimeNs asked_ns = card.now - after_ns;
-  if ((inquiry.seemed_late >> entry & 1) != 0) {
-    patience_late(member.late_patience, card.timeouts, asked_ns, card.now);
-  } else {
-    patience_in_vain(member.patience, card.timeouts, asked_ns, card.now);
+  if (!inquiry_was_certain(inquiry, entry)) {
+    learn_lateness(card, member, inquiry, entry, card.now - after_ns);
   }
   inquiry.disturbed = inquiry.told_late = true;
   if (entry == kRemoteEntry) return;  // one's promise is not all others'

@@ -162,7 +162,7 @@ void operation_waits_for_turn(const Scope& scope) {
 bool operation_may_ask(const Scope& scope, Rank peer, Wanted wanted) {
   // Who is late is late for the oldest operation first. Where nobody is known to be, what seems so
   // may be lost, and each operation asks for its own.
-  if (wanted == Wanted::kLate && knows_of_lateness(scope.member) && !is_oldest(scope)) {
+  if (seems_late(wanted) && knows_of_lateness(scope.member) && !is_oldest(scope)) {
     await_peer(scope.card, scope.member, peer);
     return false;
   }
@@ -266,8 +266,8 @@ void on_operation_timer(const Scope& scope) {
 
 void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
                   const peal_nack& nack, Owed owed) {
-  const bool late =
-      (owed == Owed::kByHost && host_is_away(scope)) || scope.operation.inquiry.told_late;
+  const bool late = (owed == Owed::kByHost && host_is_away(scope)) || owed == Owed::kByTheLate ||
+                    scope.operation.inquiry.told_late;
   const uint32_t waits = late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS;
   const peal_not_yet body = {nack.asked_us, owed == Owed::kAgain ? PEAL_NOT_YET_SENT : waits};
   const SmallPacket what = {.piece = header.piece,

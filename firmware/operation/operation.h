@@ -67,8 +67,9 @@ inline PacketKind packet_kind(const Operation& operation, uint8_t type) {
   return {operation.pattern, type, operation.pattern.sequence};
 }
 // Alive, but not yet: what is asked for comes of this rank's own host (which may be late), or of
-// others; or it was sent, and not all of it can be sent again now.
-enum class Owed : uint8_t { kByHost, kByOthers, kAgain };
+// others, or of some that are late, as far as is known here; or it was sent, and not all of it can
+// be sent again now.
+enum class Owed : uint8_t { kByHost, kByOthers, kByTheLate, kAgain };
 void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
                   const peal_nack& nack, Owed owed);
 

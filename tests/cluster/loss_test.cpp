@@ -125,6 +125,38 @@ TEST(WithLoss, WhoIsLateAfterwardsCostsFewQuestions) {
   EXPECT_LE(nacks, 400u);
 }
 
+// Ranks compute, and packets are lost: nobody takes the one for the other for much longer than it
+// lasts. A program takes at most so many times as long as its ranks may compute.
+TEST(WithLoss, OfRanksThatComputeCostsLittleMoreThanTheyDo) {
+  struct Row {
+    uint32_t ranks;
+    OperationPlan operation;
+    uint32_t count;
+    TimeNs think_ns;
+    double loss;
+    double most;
+  };
+  for (const Row& row : {Row{32, broadcast(20'000), 12, kMillisecond, 0.1, 3},
+                         Row{16, broadcast(65'536), 12, 5 * kMillisecond, 0.05, 1.7},
+                         Row{64, broadcast(1024), 20, kMillisecond, 0.1, 4},
+                         Row{16, direct(65'536), 20, 3 * kMillisecond, 0.1, 1.4}}) {
+    Scenario scenario = plan(row.ranks, row.operation, row.count);
+    scenario.faults.loss = row.loss;
+    scenario.groups[0].think_ns = row.think_ns;
+    double took_ns = 0;
+    for (scenario.seed = 1; scenario.seed <= 10; scenario.seed++) {
+      const Report report = run(scenario);
+      ASSERT_TRUE(report.ok) << failures(report);
+      took_ns += static_cast<double>(report.finished_ns) / 10;
+    }
+    const double times = took_ns / static_cast<double>(row.count * row.think_ns);
+    std::printf("%s, %u ranks, %g loss, computing up to %" PRIu64 " ms: %.2f times that\n",
+                operation_text(row.operation).c_str(), row.ranks, row.loss,
+                row.think_ns / kMillisecond, times);
+    EXPECT_LE(times, row.most);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Operations, LossOf,
     testing::Values(Case{"barrier_8", 8, kBarrier, 200, 0.01, 2.2},

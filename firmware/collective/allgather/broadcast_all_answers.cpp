@@ -78,14 +78,19 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   const peal_peer_address& child = self.peers[peer_ahead(header.hop)].address;
   bool repaired = false;
   bool owing = false;
-  Owed owed = Owed::kByOthers;
+  Owed owed = Owed::kByTheLate;
   for (uint64_t bits = nack.fragments; bits != 0; bits &= bits - 1) {
     const auto i = static_cast<uint32_t>(std::countr_zero(bits));
     const Rank origin = minus(header.origin, i % ranks, self.ranks);
     const Answer done = answer(scope, number + i / ranks, origin, child);
     repaired |= done == Answer::kRepaired;
     owing |= done == Answer::kNotYet;
-    if (done == Answer::kNotYet && origin == self.rank) owed = Owed::kByHost;
+    if (done != Answer::kNotYet || owed == Owed::kByHost) continue;
+    if (origin == self.rank) {
+      owed = Owed::kByHost;
+    } else if (!is_taken_for_late(scope, origin)) {
+      owed = Owed::kByOthers;
+    }
   }
   if (!repaired && !owing) return PEAL_COUNTER_DROP_STALE;
   if (!repaired) send_not_yet(scope, child, header, nack, owed);

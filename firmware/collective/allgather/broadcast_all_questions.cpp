@@ -104,13 +104,17 @@ bool has_begun(const Scope& scope, Rank origin) {
   return false;
 }
 
+// Does a rank's silence say more than that one packet of it is missing?
+bool tells_late_from_lost(const Operation& operation) {
+  return kPieceWindow > 1 && operation.piece_count > 1 && operation.base == 0;
+}
+
 // What of this piece is missing over the hop is late, most likely: of the ranks whose blocks they
 // are nothing has come, and several packets of each would have to be lost. (Who has posted has sent
 // the pieces of the first window at once, and later ones when it could.)
 bool seems_late(const Scope& scope, const Piece& piece, uint32_t hop) {
-  const Operation& operation = scope.operation;
   const Membership& self = scope.member.membership;
-  if (kPieceWindow == 1 || operation.piece_count == 1 || operation.base > 0) return false;
+  if (!tells_late_from_lost(scope.operation)) return false;
   for (uint32_t i = 0; i < origins_over(self, hop); ++i) {
     const Rank origin = origin_over(self, hop, i);
     if (!has_bit(piece, origin) && has_begun(scope, origin)) return false;
@@ -281,6 +285,11 @@ void ask_for_what_holds_up(const Scope& scope) {
     ask_for_lost_over(scope, hop, operation.base + 1);
     inquiry_looked(inquiry);
   }
+}
+
+bool is_taken_for_late(const Scope& scope, Rank origin) {
+  return tells_late_from_lost(scope.operation) && inquiry_is_lossless(scope.operation.inquiry) &&
+         takes_silence_for_lateness(scope.card, scope.member) && !has_begun(scope, origin);
 }
 
 void relay_question(const Scope& scope, uint32_t number, Rank origin) {

@@ -18,6 +18,8 @@ void want(const Scope& scope);
 // not complete here (0003), so what is missing of that was sent, and is lost, most likely. It is
 // asked for at once, whatever was promised; not while it may lie in a queue. docs/decisions/0058
 void ask_for_what_holds_up(const Scope& scope);
+// Is this rank late, as far as silence has taught here? Whoever asks for its block is told so.
+[[nodiscard]] bool is_taken_for_late(const Scope& scope, Rank origin);
 // Asks the parent for a block that somebody below lacks, and that this card has no more.
 void relay_question(const Scope& scope, uint32_t number, Rank origin);
 

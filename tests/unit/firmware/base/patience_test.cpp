@@ -45,14 +45,27 @@ TEST(Patience, DoublesOnceForAllThatWasAskedTogether) {
 // Whoever seemed late, and was.
 TEST(Patience, OfTheLateGrowsEightfoldWhateverWasLost) {
   Patience patience = where_there_are_losses(1'000);
-  patience_late(patience, kTimeouts, 201'000, 210'000);
+  patience_late(patience, kTimeouts, 201'000, 210'000, false);
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
-  patience_late(patience, kTimeouts, 201'000, 211'000);  // asked before that was known
+  patience_late(patience, kTimeouts, 201'000, 211'000, false);  // asked before that was known
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
   for (TimeNs now = 300'000; now < 310'000; now += 1'000) {
-    patience_late(patience, kTimeouts, now, now);
+    patience_late(patience, kTimeouts, now, now, false);
   }
   EXPECT_EQ(patience.wait_ns, kTimeouts.dead_ns / 2);
+}
+
+// Nobody computes for microseconds. But where the operation has lost something it may be loss.
+TEST(Patience, OfTheLateIsFourIntervalsAtLeastWhereNothingIsLost) {
+  const auto after_one = [](TimeNs before_ns, bool lossless) {
+    Patience patience = where_there_are_losses(0);
+    patience.wait_ns = before_ns;
+    patience_late(patience, kTimeouts, 1'000, 2'000, lossless);
+    return patience.wait_ns;
+  };
+  EXPECT_EQ(after_one(10'000, true), 4 * kTimeouts.nack_ns);
+  EXPECT_EQ(after_one(10'000, false), 80'000u);
+  EXPECT_EQ(after_one(200'000, true), 1'600'000u);
 }
 
 TEST(Patience, HalvesOnceInItsOwnTime) {

@@ -95,6 +95,25 @@ TEST_F(Lost, ARepeatedRepairOfWhatIsCertainTeachesNothing) {
   EXPECT_LE(bench.card().members[0].patience.wait_ns, kNack);
 }
 
+// Nor does it say how long others compute that somebody who was asked for it is late: patience was
+// not what asked, and may not grow by it without waiting.
+TEST_F(Lost, ALateAnswerAboutWhatIsCertainTeachesNothing) {
+  for (uint32_t sequence = 0; sequence < 3; sequence++) {
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+  }
+  const Member& own = bench.card().members[0];
+  const TimeNs before_ns = own.patience.wait_ns;
+  bench.deliver(WireMaker::numbered(wire.alive(0), 1));
+  for (uint32_t sequence = 0; sequence < 3; sequence++) {
+    bench.now += kNack / 100;
+    bench.deliver(
+        wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE));
+  }
+  EXPECT_EQ(own.patience.wait_ns, before_ns);
+  EXPECT_EQ(own.late_patience.wait_ns, before_ns);
+}
+
 // "Not yet" says that it was not of this operation: the next one asks, and recycling last.
 TEST_F(Lost, NotYetPassesTheQuestionOn) {
   for (uint32_t sequence = 0; sequence < 3; sequence++) {

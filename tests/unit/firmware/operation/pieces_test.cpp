@@ -381,6 +381,86 @@ TEST_F(Pieces, WhatHasBegunIsAskedForWhoeverIsLate) {
   EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK seq=0 piece=1 origin=3 missing=0x3\n");
 }
 
+// A doubt asks for it without waiting for as long as lateness has lasted: that it is late teaches
+// the patience that was waited for.
+TEST_F(Pieces, WhatADoubtAsksForSaysNothingOfHowLateTheLateAre) {
+  const TimeNs nack_ns = default_timeouts().nack_ns;
+  const Member& own = *find_member(bench.card(), member.handle());
+  post();
+  bench.deliver(WireMaker::numbered(wire.alive(0), 1));  // asked for at once, and not answered
+  const TimeNs late_ns = own.late_patience.wait_ns;
+  bench.now += nack_ns;
+  bench.take_log();
+  bench.advance(0);
+  EXPECT_NE(bench.take_wire_log().find("send 1>0 NACK"), std::string::npos);
+  bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000),
+                             PEAL_NOT_YET_LATE));
+  EXPECT_EQ(own.late_patience.wait_ns, late_ns);
+}
+
+// --- who says that others are late ---
+
+// Rank 3 asks for rank 0's block, of which nothing has come here either.
+class LateForOthers : public Pieces {
+ protected:
+  const std::string waits = "send 1>3 NOT_YET seq=1 piece=0 origin=0\n";
+  const std::string late = "send 1>3 NOT_YET seq=1 piece=0 origin=0 late\n";
+
+  // Rank 0 was late for the operation before.
+  void learn_lateness() {
+    bench.advance(default_timeouts().nack_ns);
+    bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000),
+                               PEAL_NOT_YET_LATE));
+  }
+  std::string answer(uint32_t piece = 0) {
+    bench.take_log();
+    bench.deliver(wire.nack(3, shape, 1, piece, 0, 1));
+    return bench.take_wire_log();
+  }
+};
+
+TEST_F(LateForOthers, WhoKnowsNothingOfItWaitsAsWell) {
+  post();
+  post_next();
+  EXPECT_EQ(answer(), waits);
+}
+
+TEST_F(LateForOthers, WhoHasLearnedThatRanksAreLateSaysSo) {
+  post();
+  post_next();
+  learn_lateness();
+  EXPECT_EQ(answer(), late);
+}
+
+// By questions of any kind.
+TEST_F(LateForOthers, WhoHasLearnedPatienceSaysSo) {
+  post();
+  post_next();
+  Member& own = *find_member(bench.card(), member.handle());
+  own.patience.wait_ns = own.late_patience.wait_ns = default_timeouts().nack_ns + 1;
+  EXPECT_EQ(answer(), late);
+  own.patience.wait_ns = own.late_patience.wait_ns = default_timeouts().nack_ns;
+  EXPECT_EQ(answer(), waits);
+}
+
+TEST_F(LateForOthers, WhoHasBegunIsNotLate) {
+  post();
+  post_next();
+  learn_lateness();
+  bench.deliver(wire.hopping(shape, 1, 1, 0, pattern_block(0, 0, piece_bytes, piece_bytes)));
+  bench.finish_all_dma();
+  EXPECT_EQ(answer(), waits);
+}
+
+TEST_F(LateForOthers, WhereSomethingOfTheOperationWasLostItMayBeLost) {
+  post();
+  post_next();
+  learn_lateness();
+  bench.deliver(WireMaker::numbered(wire.alive(0), 1));
+  bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, 0));  // so it is the second one's, or no one's
+  EXPECT_EQ(answer(), waits);
+}
+
 // Whoever is late for one operation is late for the next.
 TEST_F(Pieces, WhatSeemsLateIsAskedForByTheOldestOperation) {
   const TimeNs nack_ns = default_timeouts().nack_ns;

@@ -301,5 +301,42 @@ TEST_F(DirectLong, OfThoseThatSeemLateOneIsAskedAtATime) {
   }
 }
 
+// Rank 4 has sent nothing, and says that it is late: it is waited for eight times as long, and not
+// by the patience that has one of two pieces asked for.
+TEST_F(DirectLong, WhatSeemsLateHasAPatienceOfItsOwn) {
+  const TimeNs nack_ns = default_timeouts().nack_ns;
+  const uint32_t count = kWindow;
+  const size_t block = pieces(count);
+  const Member& own = bench.card().members[0];
+  post(block);
+  bench.finish_all_dma();
+  deliver_all_but(4, block, count);
+  bench.take_log();
+  bench.advance(nack_ns);
+  EXPECT_NE(bench.take_log().find("send 1>4 NACK"), std::string::npos);
+  bench.deliver(wire.not_yet(4, direct_shape(block), 0, 0, 4, 0, now_us(), PEAL_NOT_YET_LATE));
+  EXPECT_EQ(own.patience.wait_ns, nack_ns);
+  EXPECT_EQ(own.late_patience.wait_ns, 8 * nack_ns);
+}
+
+// What has begun is asked for by the other one, as ever.
+TEST_F(DirectLong, WhatHasBegunIsNotLate) {
+  const TimeNs nack_ns = default_timeouts().nack_ns;
+  const uint32_t count = kWindow;
+  const size_t block = pieces(count);
+  const Member& own = bench.card().members[0];
+  post(block);
+  bench.finish_all_dma();
+  deliver_all_but(4, block, count);
+  bench.deliver(from(4, block));
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.advance(nack_ns);
+  EXPECT_NE(bench.take_log().find("send 1>4 NACK seq=0 piece=1"), std::string::npos);
+  bench.deliver(wire.not_yet(4, direct_shape(block), 0, 0, 4, 0, now_us(), PEAL_NOT_YET_LATE));
+  EXPECT_EQ(own.late_patience.wait_ns, nack_ns);
+  EXPECT_GT(own.patience.wait_ns, nack_ns);
+}
+
 }  // namespace
 }  // namespace peal::test
