@@ -301,6 +301,31 @@ TEST_F(DirectLong, OfThoseThatSeemLateOneIsAskedAtATime) {
   }
 }
 
+// Ranks 0 and 4 have sent nothing, and rank 3 one piece, where most questions were in vain: the two
+// have their own turns, and none is left out.
+TEST_F(DirectLong, EachThatSeemsLateHasItsTurnWhateverWasInVain) {
+  const uint32_t count = kWindow;
+  const size_t block = pieces(count);
+  post(block);
+  bench.finish_all_dma();
+  for (uint32_t piece = 0; piece < count; piece++) {
+    for (const uint32_t sender : {2u, 5u, 6u, 7u}) bench.deliver(from(sender, block, piece));
+    bench.finish_all_dma();
+  }
+  bench.deliver(from(3, block));
+  bench.finish_all_dma();
+  bench.card().members[0].patience.calm = kCalmMost;
+  bench.take_log();
+  TimeNs interval = default_timeouts().nack_ns;
+  for (uint32_t look = 1; look <= 4; look++) {
+    bench.advance(interval);
+    interval *= 2;
+    const std::string log = bench.take_log();
+    EXPECT_EQ(log.find("origin=0") != std::string::npos, look % 2 == 1) << log;
+    EXPECT_EQ(log.find("origin=4") != std::string::npos, look % 2 == 0) << log;
+  }
+}
+
 // Rank 4 has sent nothing, and says that it is late: it is waited for eight times as long, and not
 // by the patience that has one of two pieces asked for.
 TEST_F(DirectLong, WhatSeemsLateHasAPatienceOfItsOwn) {
