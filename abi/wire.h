@@ -154,7 +154,7 @@ struct peal_nack {
 
 /* Payload of NOT_YET. How long the answer took tells the asker how busy the cards are. */
 #define PEAL_NOT_YET_WAITS 0u /* it waits, too, and does not know why */
-#define PEAL_NOT_YET_LATE 1u /* its host, or one that it waits for, has not come yet; nothing is lost */
+#define PEAL_NOT_YET_LATE 1u /* as far as it knows its host, or one that it waits for, has not come yet */
 #define PEAL_NOT_YET_SENT 2u /* it has sent that, but cannot send all of it again now */
 struct peal_not_yet {
 	uint32_t asked_us; /* of the NACK */

@@ -42,7 +42,7 @@ inline Patience patience_start(const CardTimeouts& timeouts, TimeNs now) {
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                       TimeNs now);
 // The same to one for what seemed late, which has a patience of its own: eight times as long; where
-// nothing of its operation is lost, as far as is known, four first intervals at the least.
+// its operation has had nothing to ask for that an edge showed, four first intervals at the least.
 void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns, TimeNs now,
                    bool lossless);
 // "Not yet" of one that waits as well, perhaps for what is lost: that says little. As long as

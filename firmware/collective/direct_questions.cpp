@@ -75,8 +75,7 @@ struct Lacking {
 Lacking lacking(const Scope& scope, const Pair& pair, Rank origin) {
   const uint32_t lost = pair.lost & ((1u << kPieceWindow) - 1u);
   const bool all = !asks_suspects(scope.operation.inquiry) || is_suspect(scope, origin);
-  const Wanted unsent = kPieceWindow > 1 && seems_late(pair) ? Wanted::kLateInTurn : Wanted::kFirst;
-  return {lost | (all ? missing_of(scope, pair) : 0), lost != 0 ? Wanted::kLost : unsent};
+  return {lost | (all ? missing_of(scope, pair) : 0), lost != 0 ? Wanted::kLost : Wanted::kFirst};
 }
 
 // One question for each of these that owes something, of so many at a time, by turns. Peers, and

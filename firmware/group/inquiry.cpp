@@ -52,7 +52,6 @@ bool is_silent_for_long(const Card& card, const Member& member, const Inquiry& i
 // late, where it is known that ranks are, or nothing of the operation is known to be lost. Most
 // likely all would say the same.
 bool has_turn(const Member& member, Inquiry& inquiry, Wanted wanted) {
-  if (wanted == Wanted::kLateInTurn) return true;
   const bool late =
       wanted == Wanted::kLate && (knows_of_lateness(member) || inquiry_is_lossless(inquiry));
   if (member.patience.calm < kCalmInVain && !late) return true;
@@ -142,7 +141,7 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
   if (inquiry.asking == Asking::kNobody) return false;
   if (!asks_suspects(inquiry) && (inquiry.doubts & bit) == 0 && wanted != Wanted::kLost) {
     if ((inquiry.promised & bit) != 0 && card.now < inquiry.promised_until_ns) return false;
-    if (seems_late(wanted) && !is_silent_for_long(card, member, inquiry)) return false;
+    if (wanted == Wanted::kLate && !is_silent_for_long(card, member, inquiry)) return false;
     if (may_be_unsent(wanted) && entry != kNoPeer &&
         has_sent_nothing(card, member, inquiry, entry)) {
       return false;
@@ -158,7 +157,7 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
   }
   inquiry.certain = asks_suspects(inquiry) ? inquiry.certain | bit : inquiry.certain & ~bit;
   // Where a doubt asks, what seems late is not asked for after its own patience.
-  const bool late = seems_late(wanted) && (inquiry.doubts & bit) == 0;
+  const bool late = wanted == Wanted::kLate && (inquiry.doubts & bit) == 0;
   inquiry.seemed_late = late ? inquiry.seemed_late | bit : inquiry.seemed_late & ~bit;
   inquiry.disturbed = inquiry.asked = inquiry.ever_asked = inquiry.asked_suspect = true;
   return true;

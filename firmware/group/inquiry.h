@@ -73,13 +73,9 @@ inline void inquiry_looked(Inquiry& inquiry) {
 // What a peer owes: what it may not have sent yet, or what had come from it and must be sent again.
 // That nothing of its edge is lost speaks against asking for the first alone. Where of what it may
 // not have sent several packets would have to be lost, it is late, most likely: that is asked for
-// after a patience of its own, and of one at a time (kLateInTurn: whose turn it is the algorithm
-// says). What is known to be lost is asked for in every look.
-enum class Wanted : uint8_t { kFirst, kLate, kLateInTurn, kAgain, kLost };
-inline bool may_be_unsent(Wanted wanted) { return wanted <= Wanted::kLateInTurn; }
-inline bool seems_late(Wanted wanted) {
-  return wanted == Wanted::kLate || wanted == Wanted::kLateInTurn;
-}
+// after a patience of its own. What is known to be lost is asked for in every look.
+enum class Wanted : uint8_t { kFirst, kLate, kAgain, kLost };
+inline bool may_be_unsent(Wanted wanted) { return wanted <= Wanted::kLate; }
 // Somebody who seemed late was.
 inline bool knows_of_lateness(const Member& member) {
   return member.late_patience.wait_ns > member.patience.wait_ns;
@@ -88,7 +84,7 @@ inline bool knows_of_lateness(const Member& member) {
 inline bool takes_silence_for_lateness(const Card& card, const Member& member) {
   return knows_of_lateness(member) || member.patience.wait_ns > card.timeouts.nack_ns;
 }
-// Nothing that the operation waits for is lost, as far as is known.
+// No edge has shown a loss yet that this operation had to ask for, nor has it been held up.
 inline bool inquiry_is_lossless(const Inquiry& inquiry) { return inquiry.suspects == 0; }
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.
 [[nodiscard]] bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer,

@@ -162,7 +162,7 @@ void operation_waits_for_turn(const Scope& scope) {
 bool operation_may_ask(const Scope& scope, Rank peer, Wanted wanted) {
   // Who is late is late for the oldest operation first. Where nobody is known to be, what seems so
   // may be lost, and each operation asks for its own.
-  if (seems_late(wanted) && knows_of_lateness(scope.member) && !is_oldest(scope)) {
+  if (wanted == Wanted::kLate && knows_of_lateness(scope.member) && !is_oldest(scope)) {
     await_peer(scope.card, scope.member, peer);
     return false;
   }
