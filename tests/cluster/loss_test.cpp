@@ -139,7 +139,7 @@ TEST(WithLoss, OfRanksThatComputeCostsLittleMoreThanTheyDo) {
   for (const Row& row : {Row{32, broadcast(20'000), 12, kMillisecond, 0.1, 3},
                          Row{16, broadcast(65'536), 12, 5 * kMillisecond, 0.05, 1.7},
                          Row{64, broadcast(1024), 20, kMillisecond, 0.1, 4},
-                         Row{16, direct(65'536), 20, 3 * kMillisecond, 0.1, 1.4}}) {
+                         Row{16, broadcast(32'768), 60, kMillisecond, 0.1, 2}}) {
     Scenario scenario = plan(row.ranks, row.operation, row.count);
     scenario.faults.loss = row.loss;
     scenario.groups[0].think_ns = row.think_ns;
