@@ -389,6 +389,7 @@ TEST_F(Pieces, WhatADoubtAsksForSaysNothingOfHowLateTheLateAre) {
   post();
   bench.deliver(WireMaker::numbered(wire.alive(0), 1));  // asked for at once, and not answered
   const TimeNs late_ns = own.late_patience.wait_ns;
+  const TimeNs patience_ns = own.patience.wait_ns;
   bench.now += nack_ns;
   bench.take_log();
   bench.advance(0);
@@ -396,6 +397,7 @@ TEST_F(Pieces, WhatADoubtAsksForSaysNothingOfHowLateTheLateAre) {
   bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000),
                              PEAL_NOT_YET_LATE));
   EXPECT_EQ(own.late_patience.wait_ns, late_ns);
+  EXPECT_GT(own.patience.wait_ns, patience_ns);
 }
 
 // --- who says that others are late ---
@@ -412,9 +414,9 @@ class LateForOthers : public Pieces {
     bench.deliver(wire.not_yet(0, shape, 0, 0, 0, 0, static_cast<uint32_t>(bench.now / 1000),
                                PEAL_NOT_YET_LATE));
   }
-  std::string answer(uint32_t piece = 0) {
+  std::string answer() {
     bench.take_log();
-    bench.deliver(wire.nack(3, shape, 1, piece, 0, 1));
+    bench.deliver(wire.nack(3, shape, 1, 0, 0, 1));
     return bench.take_wire_log();
   }
 };
