@@ -267,6 +267,10 @@ enum class Asking : uint8_t {
   kSuspects,  // only those of whom it is known that something is lost
 };
 
+// How often the one whose answer is timed was asked since it began: which question the answer to
+// several is of nobody knows (Karn and Partridge, "Improving Round-Trip Time Estimates").
+enum class Timed : uint8_t { kNot, kOnce, kAgain };
+
 // What is missing is asked for when it has not come for a while (group/inquiry.h).
 struct Inquiry {
   TimeNs heard_ns;           // last arrival, or when the wait began
@@ -276,12 +280,15 @@ struct Inquiry {
   TimeNs doubt_at_ns;        // when those in doubt are asked again
   TimeNs doubt_ns;           // how long that was
   TimeNs promised_until_ns;  // whoever said "not yet" is not asked again before
+  TimeNs timed_ns;           // when the one was asked whose answer is timed
   uint32_t promised;         // bit per peer entry
   uint32_t doubts;           // something of theirs is lost, and the question unanswered
   uint32_t held;             // they have answered that they cannot send all of it again now
   uint32_t suspects;         // for Asking::kSuspects
   uint32_t seemed_late;      // what they owe did, when they were last asked
   uint32_t certain;          // last asked for what is lost for certain: the answer teaches nothing
+  uint16_t timed_rank;
+  Timed timed;
   Asking asking;
   uint8_t turn;          // of those that may be asked, where one at a time is
   uint8_t owing;         // so many there are in this look

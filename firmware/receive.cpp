@@ -97,10 +97,12 @@ peal_counter check_sender(const Membership& self, Arrival& arrival) {
 }
 
 // How long an answer took sets the price of the next questions. Returns it.
-TimeNs note_answer(const Card& card, Member& member, const peal_not_yet& body) {
+TimeNs note_answer(const Card& card, Member& member, Inquiry& inquiry, Rank rank,
+                   const peal_not_yet& body) {
   const auto now_us = static_cast<uint32_t>(card.now / 1000);
   const TimeNs after_ns = (now_us - body.asked_us) * TimeNs{1000};
   pace_answered(member.pace, card.timeouts, after_ns);
+  inquiry_not_repaired(inquiry, rank);
   return after_ns;
 }
 
@@ -108,7 +110,7 @@ TimeNs note_answer(const Card& card, Member& member, const peal_not_yet& body) {
 peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
                         bool of_parent) {
   const auto body = body_of<peal_not_yet>(arrival);
-  const TimeNs after_ns = note_answer(card, member, body);
+  const TimeNs after_ns = note_answer(card, member, inquiry, arrival.header.sender, body);
   inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns,
                    body.reason == PEAL_NOT_YET_LATE);
   // Whoever waits for nobody else knows of nobody else who could be late.
@@ -124,6 +126,7 @@ void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival
   if ((arrival.header.flags & PEAL_PACKET_REPAIR) == 0) return;
   if (result != PEAL_COUNTER_RECEIVED && result != PEAL_COUNTER_DUPLICATE) return;
   inquiry_answered(inquiry, arrival.sender_entry);
+  inquiry_repaired(card, member, inquiry, arrival.header.sender);
   if (result == PEAL_COUNTER_RECEIVED) {
     patience_worth_it(member.patience, card.timeouts, card.now);
     patience_worth_it(member.late_patience, card.timeouts, card.now);
@@ -179,7 +182,7 @@ bool signature_is_right(const Member& member, const peal_wire_header& header,
 // What was asked for was sent, and so is lost, or on its way: it is asked for again soon.
 peal_counter on_held(const Scope& scope, const Arrival& arrival, const peal_not_yet& body) {
   auto& [card, member, operation] = scope;
-  note_answer(card, member, body);
+  note_answer(card, member, operation.inquiry, arrival.header.sender, body);
   if (!is_waiting(operation)) return PEAL_COUNTER_RECEIVED;
   const auto on_lost = operation.algorithm->does.on_lost;
   if (on_lost != nullptr) {

@@ -4,6 +4,10 @@
 namespace peal {
 namespace {
 
+// How much of the difference is forgotten where an answer was quicker than the price says: a part
+// so large. docs/decisions/0074
+constexpr TimeNs kForgotten = 4;
+
 // What lets kUnanswered go out in this time.
 TimeNs price_for(const Pace& pace, const CardTimeouts& timeouts, TimeNs round_trip_ns) {
   const TimeNs price = round_trip_ns / kUnanswered;
@@ -39,6 +43,10 @@ bool pay(Pace& pace, const CardTimeouts& timeouts, TimeNs price_ns, TimeNs now) 
   return true;
 }
 
+void fall_towards(Pace& pace, TimeNs price_ns) {
+  pace.price_ns -= (pace.price_ns - price_ns + kForgotten - 1) / kForgotten;
+}
+
 }  // namespace
 
 Pace pace_start(const CardTimeouts& timeouts, TimeNs now, uint32_t per_interval) {
@@ -70,11 +78,16 @@ void pace_answered(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns) {
   const TimeNs price = price_for(pace, timeouts, after_ns);
   if (price >= pace.price_ns) {
     pace.price_ns = price;
-    return;
+  } else {
+    fall_towards(pace, price);
   }
-  pace.price_ns -= (pace.price_ns - price + 7) / 8;
 }
 
 void pace_repaired(Pace& pace) { pace.waiting_ns = 0; }
+
+void pace_repaired_after(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns) {
+  const TimeNs price = price_for(pace, timeouts, after_ns);
+  if (price < pace.price_ns) fall_towards(pace, price);
+}
 
 }  // namespace peal

@@ -70,6 +70,17 @@ void learn_lateness(const Card& card, Member& member, const Inquiry& inquiry, ui
   }
 }
 
+// One answer at a time is timed.
+void time_answer(const Card& card, Inquiry& inquiry, Rank asked) {
+  if (inquiry.timed == Timed::kNot) {
+    inquiry.timed = Timed::kOnce;
+    inquiry.timed_rank = static_cast<uint16_t>(asked);
+    inquiry.timed_ns = card.now;
+  } else if (inquiry.timed_rank == asked && inquiry.timed_ns != card.now) {
+    inquiry.timed = Timed::kAgain;
+  }
+}
+
 }  // namespace
 
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry) {
@@ -159,6 +170,7 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
   // Where a doubt asks, what seems late is not asked for after its own patience.
   const bool late = wanted == Wanted::kLate && (inquiry.doubts & bit) == 0;
   inquiry.seemed_late = late ? inquiry.seemed_late | bit : inquiry.seemed_late & ~bit;
+  time_answer(card, inquiry, peer);
   inquiry.disturbed = inquiry.asked = inquiry.ever_asked = inquiry.asked_suspect = true;
   return true;
 }
@@ -195,6 +207,14 @@ void inquiry_held(Inquiry& inquiry, uint32_t entry) { inquiry.held |= uint32_t{1
 
 void inquiry_answered(Inquiry& inquiry, uint32_t entry) {
   if (entry != kLostEntry && (inquiry.held >> entry & 1) == 0) inquiry_settled(inquiry, entry);
+}
+
+void inquiry_repaired(const Card& card, Member& member, Inquiry& inquiry, Rank rank) {
+  if (inquiry.timed_rank != rank) return;
+  if (inquiry.timed == Timed::kOnce) {
+    pace_repaired_after(member.pace, card.timeouts, card.now - inquiry.timed_ns);
+  }
+  inquiry.timed = Timed::kNot;
 }
 
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,

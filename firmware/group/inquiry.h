@@ -122,6 +122,13 @@ void inquiry_settled(Inquiry& inquiry, uint32_t entry);
 void inquiry_held(Inquiry& inquiry, uint32_t entry);
 // The peer has answered: but for those two the doubt is over.
 void inquiry_answered(Inquiry& inquiry, uint32_t entry);
+// A repair came of this rank. If it is the one whose answer is timed, and was asked once, that says
+// how long queues are at the most. docs/decisions/0074
+void inquiry_repaired(const Card& card, Member& member, Inquiry& inquiry, Rank rank);
+// It said something else, which says itself how long that took: another one may be timed.
+inline void inquiry_not_repaired(Inquiry& inquiry, Rank rank) {
+  if (inquiry.timed_rank == rank) inquiry.timed = Timed::kNot;
+}
 // The peer said "not yet", so long after it was asked, and whether that is for somebody's lateness.
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
                       bool late);

@@ -125,6 +125,44 @@ TEST(WithLoss, WhoIsLateAfterwardsCostsFewQuestions) {
   EXPECT_LE(nacks, 400u);
 }
 
+// One card stands still for a while, so that who asks it is answered late. From then on nobody
+// waits for what is lost as if there were queues.
+TEST(WithLoss, ACardThatStoodStillIsForgotten) {
+  constexpr TimeNs kStill = 4 * kMillisecond;
+  struct Row {
+    uint32_t ranks;
+    OperationPlan operation;
+    uint32_t count;
+    double median, took;  // at most so many times what it is without, but for that time
+  };
+  for (const Row& row :
+       {Row{8, direct_allgather(65'536), 100, 1.3, 5}, Row{16, direct(65'536), 50, 1.3, 6},
+        Row{8, broadcast(1024), 1000, 1.1, 1.5}}) {
+    double medians_ns[2] = {}, took_ns[2] = {};
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+      Scenario scenario = plan(row.ranks, row.operation, row.count);
+      scenario.seed = seed;
+      scenario.faults.loss = 0.01;
+      for (const int stands : {0, 1}) {
+        if (stands != 0) {
+          scenario.accidents.push_back(
+              {Accident::Kind::kFreeze, {3, 0}, 300 * kMicrosecond, kStill});
+        }
+        const Report report = run(scenario);
+        ASSERT_TRUE(report.ok) << failures(report);
+        medians_ns[stands] += static_cast<double>(median(report.latencies_ns));
+        took_ns[stands] += static_cast<double>(report.finished_ns - (stands != 0 ? kStill : 0));
+      }
+    }
+    const double medians = medians_ns[1] / medians_ns[0];
+    const double took = took_ns[1] / took_ns[0];
+    std::printf("%s, %u ranks, a card stood still: median %.2f times, all %.2f times\n",
+                operation_text(row.operation).c_str(), row.ranks, medians, took);
+    EXPECT_LE(medians, row.median);
+    EXPECT_LE(took, row.took);
+  }
+}
+
 // Ranks compute, and packets are lost: nobody takes the one for the other for much longer than it
 // lasts. A program takes at most so many times as long as its ranks may compute.
 TEST(WithLoss, OfRanksThatComputeCostsLittleMoreThanTheyDo) {

@@ -63,9 +63,22 @@ TEST(Pace, AnAnswerTellsTheRoundTrip) {
   EXPECT_EQ(pace.price_ns, 10'000u);
   pace_answered(pace, kTimeouts, 16'000'000);
   EXPECT_EQ(pace.price_ns, 1'000'000u);
-  pace_answered(pace, kTimeouts, 160'000);  // down by an eighth of the way at a time
-  EXPECT_EQ(pace.price_ns, 876'250u);
+  pace_answered(pace, kTimeouts, 160'000);  // down by a quarter of the way at a time
+  EXPECT_EQ(pace.price_ns, 752'500u);
   for (int i = 0; i < 100; i++) pace_answered(pace, kTimeouts, 1'000);
+  EXPECT_EQ(pace.price_ns, lowest);
+}
+
+// It may have waited for memory, or for who promised it.
+TEST(Pace, ARepairTellsItAtTheMost) {
+  Pace pace = pace_start(kTimeouts, 0, 64);
+  const TimeNs lowest = pace.price_ns;
+  pace_repaired_after(pace, kTimeouts, 16'000'000);
+  EXPECT_EQ(pace.price_ns, lowest);
+  pace_answered(pace, kTimeouts, 16'000'000);
+  pace_repaired_after(pace, kTimeouts, 160'000);
+  EXPECT_EQ(pace.price_ns, 752'500u);
+  for (int i = 0; i < 100; i++) pace_repaired_after(pace, kTimeouts, 1'000);
   EXPECT_EQ(pace.price_ns, lowest);
 }
 

@@ -376,6 +376,60 @@ TEST_F(Inquiries, APromiseIsNoLife) {
   EXPECT_LE(bench.now - promised, 10 * kWatch);
 }
 
+// --- how long answers take, docs/decisions/0074 ---
+
+// Ranks 0 and 3 are asked, in this order: it is rank 0's answer that is timed. Whatever was learned
+// before says that answers take long.
+class TimedAnswers : public Inquiries {
+ protected:
+  TimedAnswers() {
+    post();
+    bench.advance(kNack);
+  }
+  // The price of a question when this rank's block has been sent again.
+  TimeNs price_when_repaired(uint32_t rank) {
+    TimeNs& price_ns = bench.card().members[0].pace.price_ns;
+    price_ns = kSeemed;
+    Frame repair = block_of(rank, 0, kBlock);
+    WireMaker::make_repair(repair);
+    bench.deliver(repair);
+    return price_ns;
+  }
+
+  static constexpr TimeNs kSeemed = 100'000;
+};
+
+TEST_F(TimedAnswers, ARepairSaysHowLongQueuesAreAtTheMost) {
+  bench.advance(1'000);
+  EXPECT_LT(price_when_repaired(0), kSeemed);
+}
+
+TEST_F(TimedAnswers, AnotherOnesRepairSaysNothing) {
+  bench.advance(1'000);
+  EXPECT_EQ(price_when_repaired(3), kSeemed);
+  EXPECT_LT(price_when_repaired(0), kSeemed);
+}
+
+TEST_F(TimedAnswers, WhoWasAskedTwiceSaysNothing) {
+  bench.advance(2 * kNack);
+  EXPECT_EQ(nacks(), 4u);
+  EXPECT_EQ(price_when_repaired(0), kSeemed);
+}
+
+// It repairs when it can.
+TEST_F(TimedAnswers, WhoAnsweredBeforeSaysNothing) {
+  bench.deliver(not_yet(0, false));
+  EXPECT_EQ(price_when_repaired(0), kSeemed);
+}
+
+// After that another one may be timed.
+TEST_F(TimedAnswers, OneIsTimedAfterTheOther) {
+  bench.deliver(not_yet(0, true));
+  bench.advance(2 * kNack);
+  EXPECT_EQ(nacks(), 3u);
+  EXPECT_LT(price_when_repaired(3), kSeemed);
+}
+
 // --- who says "late" ---
 
 TEST_F(Inquiries, AHostThatIsAwayIsLate) {
