@@ -4,9 +4,8 @@
 namespace peal {
 namespace {
 
-// How much of the difference is forgotten where an answer was quicker than the price says: a part
-// so large. docs/decisions/0074
-constexpr TimeNs kForgotten = 4;
+// Of what was learned this part is forgotten where an answer was quicker.
+constexpr TimeNs kForgotten = 8;
 
 // What lets kUnanswered go out in this time.
 TimeNs price_for(const Pace& pace, const CardTimeouts& timeouts, TimeNs round_trip_ns) {
@@ -43,8 +42,14 @@ bool pay(Pace& pace, const CardTimeouts& timeouts, TimeNs price_ns, TimeNs now) 
   return true;
 }
 
-void fall_towards(Pace& pace, TimeNs price_ns) {
-  pace.price_ns -= (pace.price_ns - price_ns + kForgotten - 1) / kForgotten;
+// An answer was quicker than that. Where all questions of a round trip would cost no more than one
+// did, what was learned is of another time: a card stood still. Then it is forgotten at once.
+void fall_to(Pace& pace, TimeNs price) {
+  if (kUnanswered * price <= pace.price_ns) {
+    pace.price_ns = price;
+  } else {
+    pace.price_ns -= (pace.price_ns - price + kForgotten - 1) / kForgotten;
+  }
 }
 
 }  // namespace
@@ -79,7 +84,7 @@ void pace_answered(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns) {
   if (price >= pace.price_ns) {
     pace.price_ns = price;
   } else {
-    fall_towards(pace, price);
+    fall_to(pace, price);
   }
 }
 
@@ -87,7 +92,7 @@ void pace_repaired(Pace& pace) { pace.waiting_ns = 0; }
 
 void pace_repaired_after(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns) {
   const TimeNs price = price_for(pace, timeouts, after_ns);
-  if (price < pace.price_ns) fall_towards(pace, price);
+  if (price < pace.price_ns) fall_to(pace, price);
 }
 
 }  // namespace peal

@@ -63,8 +63,8 @@ TEST(Pace, AnAnswerTellsTheRoundTrip) {
   EXPECT_EQ(pace.price_ns, 10'000u);
   pace_answered(pace, kTimeouts, 16'000'000);
   EXPECT_EQ(pace.price_ns, 1'000'000u);
-  pace_answered(pace, kTimeouts, 160'000);  // down by a quarter of the way at a time
-  EXPECT_EQ(pace.price_ns, 752'500u);
+  pace_answered(pace, kTimeouts, 1'600'000);  // down by an eighth of the way at a time
+  EXPECT_EQ(pace.price_ns, 887'500u);
   for (int i = 0; i < 100; i++) pace_answered(pace, kTimeouts, 1'000);
   EXPECT_EQ(pace.price_ns, lowest);
 }
@@ -76,10 +76,26 @@ TEST(Pace, ARepairTellsItAtTheMost) {
   pace_repaired_after(pace, kTimeouts, 16'000'000);
   EXPECT_EQ(pace.price_ns, lowest);
   pace_answered(pace, kTimeouts, 16'000'000);
-  pace_repaired_after(pace, kTimeouts, 160'000);
-  EXPECT_EQ(pace.price_ns, 752'500u);
+  pace_repaired_after(pace, kTimeouts, 1'600'000);
+  EXPECT_EQ(pace.price_ns, 887'500u);
+  for (int i = 0; i < 100; i++) pace_repaired_after(pace, kTimeouts, 320'000);
+  EXPECT_EQ(pace.price_ns, 20'000u);
   for (int i = 0; i < 100; i++) pace_repaired_after(pace, kTimeouts, 1'000);
   EXPECT_EQ(pace.price_ns, lowest);
+}
+
+// No queue has gone away so quickly: a card stood still when that was learned.
+TEST(Pace, WhatIsOfAnotherTimeIsForgottenAtOnce) {
+  Pace pace = pace_start(kTimeouts, 0, 64);
+  pace_answered(pace, kTimeouts, 16'000'000);
+  pace_answered(pace, kTimeouts, 1'000'016);
+  EXPECT_GT(pace.price_ns, 800'000u);
+  pace.price_ns = 1'000'000;
+  pace_answered(pace, kTimeouts, 1'000'000);
+  EXPECT_EQ(pace.price_ns, 62'500u);
+  pace.price_ns = 1'000'000;
+  pace_repaired_after(pace, kTimeouts, 1'000'000);
+  EXPECT_EQ(pace.price_ns, 62'500u);
 }
 
 TEST(Pace, TheHighestPriceLeavesOneQuestionPerProbe) {

@@ -387,10 +387,10 @@ class TimedAnswers : public Inquiries {
     bench.advance(kNack);
   }
   // The price of a question when this rank's block has been sent again.
-  TimeNs price_when_repaired(uint32_t rank) {
+  TimeNs price_when_repaired(uint32_t sender) {
     TimeNs& price_ns = bench.card().members[0].pace.price_ns;
     price_ns = kSeemed;
-    Frame repair = block_of(rank, 0, kBlock);
+    Frame repair = block_of(sender, 0, kBlock);
     WireMaker::make_repair(repair);
     bench.deliver(repair);
     return price_ns;
