@@ -45,6 +45,30 @@ class LauncherTest(jobs.JobCase):
         done = self.run_job(2, *words, options=("--placement", "shared", "--rank-cpus", str(cpus[-1])))
         self.assertEqual(sorted(done.out.strip().split("\n")), [f"{rank} [1] {cpus[-1]}" for rank in range(2)])
 
+    def test_fewer_ranks_are_beside_the_cards_where_they_are_balanced(self):
+        """Each polling core counts as two ranks."""
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2:
+            self.skipTest("there is one processor only")
+        two = low, high = cpus[0], cpus[-1]
+        words = ("sh", "-c", "echo $PEAL_RANK [$PEAL_CARD_YIELDS] $(taskset -cp $$ | cut -d: -f2)")
+        for options, expected in (((), [low, high, low, low, low, high, low, high]),
+                                  (("--card-cpu", str(low)), [low, high, high, high, low, high, low, high]),
+                                  (("--card-cpu", f"{low},{high}"), [low, high] * 4),
+                                  (("--card-cpu", "none"), [low, high] * 4)):
+            with self.subTest(options=options):
+                done = self.run_job(8, *words, options=("--placement", "balanced", "--rank-cpus", ",".join(map(str, two)), *options))
+                self.assertEqual(sorted(done.out.strip().split("\n")), [f"{rank} [1] {cpu}" for rank, cpu in enumerate(expected)])
+
+    def test_a_part_of_the_job_deals_ranks_as_the_whole(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2:
+            self.skipTest("there is one processor only")
+        self.environment["PEAL_OOB_TOKEN"] = "5a" * 16
+        done = self.run_job(8, "sh", "-c", "echo $PEAL_RANK $(taskset -cp $$ | cut -d: -f2)",
+                            options=("--placement", "balanced", "--rank-cpus", f"{cpus[0]},{cpus[-1]}", "--oob", "unix:/x", "--ranks-here", "4-6"))
+        self.assertEqual(sorted(done.out.strip().split("\n")), [f"4 {cpus[0]}", f"5 {cpus[-1]}", f"6 {cpus[0]}"])
+
     def test_what_another_launcher_said_of_its_cards_is_not_said_of_these(self):
         with unittest.mock.patch.dict(os.environ, {"PEAL_CARD_YIELDS": "1", "PEAL_CARD_CPU": "99"}):
             done = self.run_job(1, "sh", "-c", "echo [$PEAL_CARD_YIELDS] [$PEAL_CARD_CPU]")
@@ -54,7 +78,7 @@ class LauncherTest(jobs.JobCase):
         if len(os.sched_getaffinity(0)) < 2:
             self.skipTest("there is one processor only")
         path = os.path.join(self.folder.name, "counters.json")
-        for placement in ("apart", "shared", "spread"):
+        for placement in ("apart", "shared", "balanced", "spread"):
             self.scenario(2, "churn", "2", options=("--placement", placement, "--counters", path))
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(json.load(file)["loop"]["yields"] > 0, placement != "apart")
@@ -266,11 +290,11 @@ class LauncherTest(jobs.JobCase):
                 (["-n", "2", "--ranks-here", "0", "true"], "--ranks-here needs --oob ADDRESS"),
                 (["-n", "2", "--card", "emu:/x", "--loss", "0.1", "true"],
                  "--card names cards that are not started here, so --cards, --nic-option and faults make no sense"),
-                (["-n", "2", "--placement", "near", "true"], "--placement: 'near' is none of apart, shared, spread"),
-                (["-n", "2", "--placement", "shared", "--card", "emu:/x", "true"],
-                 "--placement shared is of cards that are started here, and --card names others"),
-                (["-n", "2", "--placement", "shared", "--rank-cpus", "none", "true"],
-                 "--placement shared binds each rank to a processor, and --rank-cpus none does not"),
+                (["-n", "2", "--placement", "near", "true"], "--placement: 'near' is none of apart, shared, balanced, spread"),
+                *((["-n", "2", "--placement", placement, *words, "true"], f"--placement {placement} {wrong}")
+                  for placement in ("shared", "balanced")
+                  for words, wrong in ((["--card", "emu:/x"], "is of cards that are started here, and --card names others"),
+                                       (["--rank-cpus", "none"], "binds each rank to a processor, and --rank-cpus none does not"))),
                 (["--no-such-option", "-n", "2", "true"], "there is no option --no-such-option")):
             done = subprocess.run([jobs.program("pealrun"), *words], env=self.environment, capture_output=True, text=True,
                                   check=False)

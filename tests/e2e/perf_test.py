@@ -180,6 +180,11 @@ class PerfTest(jobs.JobCase):
                 records = self.others(operation, 4, "--floor", "--rounds", "4", sizes="0,4,1024", iterations=100)
                 self.assertEqual([record["algorithm"] for record in records], ["ideal-card", "auto"] * 6)
 
+    def test_floor_where_cards_give_way(self):
+        for placement in ("shared", "balanced"):
+            with self.subTest(placement=placement):
+                self.others("alltoall", 5, "--floor", "--rounds", "2", "--placement", placement, sizes="4,5000", iterations=20)
+
     def test_blocks_that_differ(self):
         """However the bytes are spread: the ideal card, in place and not, in both kinds of memory."""
         for operation in ("allgatherv", "alltoallv"):

@@ -226,7 +226,8 @@ void declare_launch(command_line::App& app, RawOptions* raw) {
       "the cards'.");
   add("--placement", "HOW",
       "Gives the cards a processor of their own (apart), or has ranks use all of them, and the "
-      "cards give way (shared), on a polling core on each (spread). Default: apart.");
+      "cards give way (shared), with fewer ranks beside them (balanced), or on a polling core on "
+      "each (spread). Default: apart.");
   add("--nic-option", "OPT", "Passes OPT to peal-nic, as --nic-option=--OPT. Repeatable.");
   add("--timeout", "SECONDS", "Kills everything after so many seconds; 0 is no limit. Default: 0.");
   add("--counters", "FILE", "Writes what the cards did to this file, as JSON. Default: none.");

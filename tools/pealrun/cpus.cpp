@@ -55,6 +55,25 @@ std::vector<int> cores_on(const cpu_set_t& cpus, const Options& options) {
   return cores;
 }
 
+// Each processor has a rank, in order; a further one goes where the load is least, to the first of
+// equals. A polling core counts as `core_load` ranks: where that is 0, they are dealt in turn.
+std::vector<int> deal(uint32_t ranks, const std::vector<int>& cpus,
+                      const std::vector<int>& card_cpus, int core_load) {
+  std::vector<int> loads;
+  for (const int cpu : cpus) {
+    const auto cores = std::count(card_cpus.begin(), card_cpus.end(), cpu);
+    loads.push_back(static_cast<int>(cores) * core_load);
+  }
+  std::vector<int> of_rank;
+  for (size_t rank = 0; rank < ranks; rank++) {
+    const auto least = static_cast<size_t>(std::ranges::min_element(loads) - loads.begin());
+    const size_t place = rank < cpus.size() ? rank : least;
+    loads[place]++;
+    of_rank.push_back(cpus[place]);
+  }
+  return of_rank;
+}
+
 }  // namespace
 
 std::string cpu_list(const cpu_set_t& cpus) {
@@ -64,12 +83,9 @@ std::string cpu_list(const cpu_set_t& cpus) {
 }
 
 cpu_set_t cpus_of_rank(const Placement& placement, uint32_t rank) {
-  if (!placement.shared) return placement.ranks;
-  int before = static_cast<int>(rank) % CPU_COUNT(&placement.ranks);
-  unsigned cpu = 0;
-  while (!CPU_ISSET(cpu, &placement.ranks) || before-- > 0) cpu++;
+  if (placement.of_rank.empty()) return placement.ranks;
   cpu_set_t one = {};
-  CPU_SET(cpu, &one);
+  CPU_SET(static_cast<unsigned>(placement.of_rank[rank]), &one);
   return one;
 }
 
@@ -93,14 +109,14 @@ bool place(const Options& options, Placement* placement, std::string* error) {
   }
 
   if (options.rank_cpus == "none") return true;
-  placement->shared = options.placement != "apart";
+  const bool shared = options.placement != "apart";
   if (!options.rank_cpus.empty()) {
     if (!parse_list(options.rank_cpus, &placement->ranks)) {
       *error = "--rank-cpus needs a list such as 0,2-3 or 'none', not " + options.rank_cpus;
       return false;
     }
     placement->pin_ranks = true;
-  } else if (placement->shared) {
+  } else if (shared) {
     placement->ranks = allowed;
     placement->pin_ranks = true;
   } else if (!placement->card_cpus.empty() && several) {
@@ -111,11 +127,14 @@ bool place(const Options& options, Placement* placement, std::string* error) {
     if (CPU_COUNT(&placement->ranks) == 0) placement->ranks = allowed;
     placement->pin_ranks = true;
   }
-  if (placement->shared && !all_allowed(placement->ranks, allowed, error)) return false;
+  if (shared && !all_allowed(placement->ranks, allowed, error)) return false;
   if (options.placement == "spread") placement->card_cpus = cores_on(placement->ranks, options);
   for (const int cpu : placement->card_cpus)
     placement->cards_yield |= CPU_ISSET(static_cast<unsigned>(cpu), &placement->ranks) != 0;
-  placement->cards_yield |= placement->shared;
+  if (!shared) return true;
+  placement->cards_yield = true;
+  placement->of_rank = deal(options.ranks, numbers_of(placement->ranks), placement->card_cpus,
+                            options.placement == "balanced" ? 2 : 0);
   return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Who runs where. Cards poll: either no rank shares their processor, unless there is only one, or
-// they give way, and ranks use all processors; then the cards may use all as well.
+// they give way, and ranks use all processors, fewer of them beside the cards if that is wanted;
+// then the cards may use all as well.
 #pragma once
 
 #include <sched.h>
@@ -16,7 +17,7 @@ struct Placement {
   std::vector<int> card_cpus;  // of the cards' polling cores; none: one that is not pinned
   bool pin_ranks = false;
   cpu_set_t ranks = {};
-  bool shared = false;       // each rank has one of these processors, in turn
+  std::vector<int> of_rank;  // the one of these that a rank of the job has; none: it has all
   bool cards_yield = false;  // they share a processor with ranks
 };
 

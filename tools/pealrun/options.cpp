@@ -71,9 +71,9 @@ void declare(command_line::App& app, Options* options, RawOptions* raw) {
   group
       .add("--placement", options->placement, "HOW",
            "Gives the cards a processor of their own (apart); or binds a rank to each processor in "
-           "turn, the cards' too, which then give way (shared), and may have a polling core on "
-           "each (spread).")
-      .check(one_of({"apart", "shared", "spread"}))
+           "turn, the cards' too, which then give way (shared), and may have fewer ranks beside "
+           "them (balanced) or a polling core on each (spread).")
+      .check(one_of({"apart", "shared", "balanced", "spread"}))
       .show_default();
   declare_cards(app, options);
   raw->faults.add_faults(app);

@@ -20,7 +20,7 @@ struct Options {
   std::string counters_file;             // what the cards did, written by peal-nic at the end
   std::string card_cpu;                  // empty: chosen; "none": not pinned
   std::string rank_cpus;                 // the same; else a list such as 0,2-3
-  std::string placement = "apart";       // or "shared", "spread"
+  std::string placement = "apart";       // or "shared", "balanced", "spread"
   std::string oob;                       // empty: a private Unix socket
   double grace_s = 5;    // from the first failure until the others are killed; < 0: never
   double timeout_s = 0;  // of the whole job; 0: none
