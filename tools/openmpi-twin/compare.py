@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """peal-perf over Peal, over the ideal card and over Open MPI by turns, as a table of periods: the time from one operation to the next;
 of a broadcast, whose root a library may let run ahead, from its begin to the last rank's end. Peal's ranks leave one processor to the
-cards (apart), or use all (shared), and the cards and the ideal card give way on theirs, or so do cards on all (spread); Open MPI's have
-the former processors (one column) or all of them (another), and in each row the algorithm that was its fastest there; what has all of
-them is beside Peal's fastest placement of the row. What the ideal card does not reach is out of reach of any single polling core. Needs
+cards (apart), or use all (shared), and the cards and the ideal card give way on theirs, which may have fewer ranks (balanced), or so do
+cards on all (spread); Open MPI's have the former processors (one column) or all of them (another), and in each row the algorithm that
+was its fastest there; what has all of them is beside Peal's fastest placement of the row. What the ideal card does not reach is out of reach of any single polling core. Needs
 Open MPI (./peal setup --open-mpi) and a build that found it. All of Open MPI's algorithms play the first turn, the further ones only those that were the fastest of a size in it.
 
 sendrecv, put and get have a table of their own: of one under way the time that peal-perf(1) says, of a window of them the median
@@ -34,8 +34,8 @@ ALGORITHMS = {"barrier": {0: "its choice", 1: "linear", 3: "recursive doubling",
               "alltoallv": {0: "its choice", 1: "linear", 2: "pairwise"}}
 # Between two ranks: two tables' worth of figures, and nothing to choose; the ideal card plays none.
 TALKS = ("sendrecv", "put", "get")
-PLACEMENTS = ("apart", "shared", "spread")
-IDEAL_PLACEMENTS = PLACEMENTS[:2]  # it is one process
+PLACEMENTS = ("apart", "shared", "balanced", "spread")
+IDEAL_PLACEMENTS = PLACEMENTS[:3]  # it is one process
 # Where its word is another.
 WORDS = {"broadcast": "bcast"}
 
@@ -122,8 +122,8 @@ class Bench:
 
     def run_collectives(self, operations):
         print(f"| N = {self.options.ranks}, µs | Peal apart | over the ideal card | Open MPI, the same processors | Peal over it "
-              "| Peal shared | over the ideal card | Peal spread | Open MPI, all processors | Peal over it | ideal card over it |\n|"
-              + " --- |" * 11)
+              "| Peal shared | over the ideal card | Peal balanced | over the ideal card | Peal spread | Open MPI, all processors "
+              "| Peal over it | ideal card over it |\n|" + " --- |" * 13)
         for operation in operations:
             found = {}  # side, algorithm, bytes -> one time per turn
             commands = self.commands(operation)
@@ -171,7 +171,8 @@ class Bench:
         fastest = [min(map(peal, PLACEMENTS), key=statistics.median), min(map(ideal, IDEAL_PLACEMENTS), key=statistics.median)]
         cells = [operation if operation == "barrier" else f"{operation} {size} B",
                  text(peal("apart")), cls.ratio(peal("apart"), ideal("apart")), same[1], cls.ratio(peal("apart"), same[0]),
-                 text(peal("shared")), cls.ratio(peal("shared"), ideal("shared")), text(peal("spread")),
+                 text(peal("shared")), cls.ratio(peal("shared"), ideal("shared")),
+                 text(peal("balanced")), cls.ratio(peal("balanced"), ideal("balanced")), text(peal("spread")),
                  everywhere[1], *(cls.ratio(ours, everywhere[0]) for ours in fastest)]
         print(f"| {' | '.join(cells)} |", flush=True)
 
