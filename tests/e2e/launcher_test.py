@@ -70,9 +70,30 @@ class LauncherTest(jobs.JobCase):
         self.assertEqual(sorted(done.out.strip().split("\n")), [f"4 {cpus[0]}", f"5 {cpus[-1]}", f"6 {cpus[0]}"])
 
     def test_what_another_launcher_said_of_its_cards_is_not_said_of_these(self):
-        with unittest.mock.patch.dict(os.environ, {"PEAL_CARD_YIELDS": "1", "PEAL_CARD_CPU": "99"}):
-            done = self.run_job(1, "sh", "-c", "echo [$PEAL_CARD_YIELDS] [$PEAL_CARD_CPU]")
-        self.assertRegex(done.out.strip(), r"^\[\] \[(?!99\])[0-9]*\]$")
+        said = {"PEAL_CARD_YIELDS": "1", "PEAL_CARD_CPU": "99", "PEAL_SECOND_CARD": "emu:/x,card=1"}
+        with unittest.mock.patch.dict(self.environment, said):
+            done = self.run_job(1, "sh", "-c", "echo [$PEAL_CARD_YIELDS] [$PEAL_SECOND_CARD] [$PEAL_CARD_CPU]")
+        self.assertRegex(done.out.strip(), r"^\[\] \[\] \[(?!99\])[0-9]*\]$")
+
+    def test_second_cards_are_behind_those_of_all_ranks(self):
+        """In a part of the job too, and wherever cards poll: a rank's two cards may be of two polling cores."""
+        self.environment["PEAL_OOB_TOKEN"] = "5a" * 16
+        several = min(len(os.sched_getaffinity(0)), 10)
+        words = ("sh", "-c", "echo $PEAL_RANK [${PEAL_SECOND_CARD##*/}]")
+        for options, cores, ranks in ((("--cards", "10"), 1, range(5)),
+                                      (("--cards", "11"), 1, range(5)),
+                                      (("--cards", "10", "--placement", "balanced"), 1, range(5)),
+                                      (("--cards", "10", "--placement", "spread"), several, range(5)),
+                                      (("--cards", "10", "--ranks-here", "2-3", "--oob", "unix:/x"), 1, range(2, 4)),
+                                      ((), 0, range(5)),
+                                      (("--cards", "9"), 0, range(5)),
+                                      (("--cards", "4", "--ranks-here", "2-3", "--oob", "unix:/x"), 0, range(2, 4)),
+                                      (("--card", "emu:/x,card=0"), 0, range(5))):
+            with self.subTest(options=options):
+                done = self.run_job(5, *words, options=options)
+                self.assertEqual(sorted(done.out.strip().split("\n")),
+                                 [f"{rank} [{f'cards{(rank + 5) % cores or str()},card={(rank + 5) // cores}' if cores else ''}]"
+                                  for rank in ranks])
 
     def test_cards_give_way_where_ranks_share_their_processor(self):
         if len(os.sched_getaffinity(0)) < 2:

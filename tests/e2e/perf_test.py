@@ -249,6 +249,23 @@ class PerfTest(jobs.JobCase):
         bad, good = (sum(card["sent_repair"] for card in part) for part in (cards[:4], cards[4:]))
         self.assertGreater(bad, 10 * good)  # a rank that is late may be asked
 
+    def test_compare_loss_on_several_polling_cores(self):
+        """Of an odd number of ranks, where a rank's two cards are of two cores; each card is somebody's."""
+        counters = os.path.join(self.folder.name, "counters.json")
+        self.perf("allgather", "--ranks", "3", "--sizes", "1024", "--compare-loss", "--loss=0.05", "--seed=3", "--placement", "spread",
+                  "--iterations", "400", "--warmup", "5", "--rounds", "4", "--counters", counters)
+        cards = jobs.records(counters)["cards"]
+        os.unlink(counters)
+        self.assertEqual([card["admin"]["contexts_opened"] for card in cards], [1] * 6)
+        bad, good = (sum(card["counters"]["sent_repair"] for card in part) for part in (cards[:3], cards[3:]))
+        self.assertGreater(bad, 10 * good)
+
+    def test_compare_loss_needs_two_cards_for_each_rank(self):
+        done = self.run_job(2, jobs.program("peal-perf"), "barrier", "--compare-loss", options=("--cards", "3"), status=1)
+        self.assertEqual(set(jobs.lines_without_pids(done.err)) - {f"pealrun: rank {rank} (pid) exited with status 1" for rank in range(2)},
+                         {"peal-perf: already under a launcher, so --cards has no effect",
+                          "peal-perf: --compare-loss: no $PEAL_SECOND_CARD, which pealrun sets where it starts two cards for each rank"})
+
     def test_groups(self):
         """Made and destroyed one at a time, and several at a time, among ranks that have cards of their own or share them."""
         json_file = os.path.join(self.folder.name, "groups.json")

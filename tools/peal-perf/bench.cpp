@@ -19,17 +19,15 @@ namespace peal::perf {
 namespace {
 
 // The good wire's cards come behind those of the bad one, a card for each rank.
-std::string card_on_good_wire(const Job& job) {
-  constexpr const char* kCard = ",card=";
-  const char* const own = getenv("PEAL_CARD");
-  const std::string url = own != nullptr ? own : "";
-  const size_t at = url.rfind(kCard);
-  if (at == std::string::npos) {
-    fprintf(stderr, "peal-perf: --compare-loss: $PEAL_CARD is \"%s\", none of pealrun's cards\n",
-            url.c_str());
+const char* card_on_good_wire() {
+  const char* const card = getenv("PEAL_SECOND_CARD");
+  if (card == nullptr) {
+    fprintf(stderr,
+            "peal-perf: --compare-loss: no $PEAL_SECOND_CARD, which pealrun sets where it starts "
+            "two cards for each rank\n");
     _Exit(1);
   }
-  return url.substr(0, at) + kCard + std::to_string(job.rank + job.size);
+  return card;
 }
 
 // What all rounds of one side had in common.
@@ -131,8 +129,7 @@ std::unique_ptr<Side> Bench::make_other(Memory memory, const std::string& algori
                                         const Call& longest) {
   if (options_.floor) return make_floor_side(job_, memory, longest);
   if (!options_.compare_loss) return nullptr;
-  const std::string card = card_on_good_wire(job_);
-  return std::make_unique<PealSide>(job_, card.c_str(), algorithm, memory, options_.in_place,
+  return std::make_unique<PealSide>(job_, card_on_good_wire(), algorithm, memory, options_.in_place,
                                     options_.persistent, longest);
 }
 

@@ -85,14 +85,19 @@ void Ranks::become(const Rank& rank, int output) {
   setenv("PEAL_CARD", card.c_str(), 1);
   setenv("PEAL_OOB", oob_.c_str(), 1);
   setenv("PEAL_OOB_TOKEN", token_.c_str(), 1);
-  // For tools that measure: where the cards poll, and whether they give way there. What another
-  // pealrun has said of its own cards, which may have started this one, says nothing of these.
+  // For tools that measure: where the cards poll, whether they give way there, and a further card
+  // for each rank. What another pealrun has said of its own cards, which may have started this one,
+  // says nothing of these.
   unsetenv("PEAL_CARD_CPU");
   unsetenv("PEAL_CARD_YIELDS");
+  unsetenv("PEAL_SECOND_CARD");
   if (!placement_.card_cpus.empty()) {
     setenv("PEAL_CARD_CPU", std::to_string(placement_.card_cpus.back()).c_str(), 1);
   }
   if (placement_.cards_yield) setenv("PEAL_CARD_YIELDS", "1", 1);
+  if (options_.cards >= 2 * options_.ranks) {
+    setenv("PEAL_SECOND_CARD", cards_.url(rank.number + options_.ranks).c_str(), 1);
+  }
   if (rank.number != options_.first) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
