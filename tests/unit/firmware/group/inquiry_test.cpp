@@ -422,11 +422,18 @@ TEST_F(TimedAnswers, WhoAnsweredBeforeSaysNothing) {
   EXPECT_EQ(price_when_repaired(0), kSeemed);
 }
 
-// After that another one may be timed.
+// After either answer another one may be timed.
 TEST_F(TimedAnswers, OneIsTimedAfterTheOther) {
   bench.deliver(not_yet(0, true));
   bench.advance(2 * kNack);
   EXPECT_EQ(nacks(), 3u);
+  EXPECT_LT(price_when_repaired(3), kSeemed);
+}
+
+TEST_F(TimedAnswers, OneIsTimedAfterTheOthersRepair) {
+  EXPECT_LT(price_when_repaired(0), kSeemed);
+  bench.card().members[0].pace.price_ns = 1'000;
+  while (nacks() == 2) ASSERT_TRUE(bench.advance_to_deadline());
   EXPECT_LT(price_when_repaired(3), kSeemed);
 }
 
