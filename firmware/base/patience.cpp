@@ -4,7 +4,7 @@
 namespace peal {
 namespace {
 
-// What is a few times the longest wait.
+// What is a few times the longest wait, or the silence in which somebody was found to be late.
 constexpr TimeNs kEnough = 4;
 // How much longer whoever seemed late, and was, is waited for.
 constexpr TimeNs kLonger = 8;
@@ -18,22 +18,30 @@ TimeNs within(const CardTimeouts& timeouts, TimeNs wait_ns) {
   return wait_ns < most ? wait_ns : most;
 }
 
+// So many times as long, but no longer than it is enough after so long a silence: an inquiry asks
+// again after twice the time, and each answer in vain is of the same lateness.
+void wait_longer(Patience& patience, const CardTimeouts& timeouts, TimeNs times, TimeNs enough_ns) {
+  const TimeNs longer_ns = times * patience.wait_ns;
+  const TimeNs wait_ns = longer_ns < enough_ns ? longer_ns : enough_ns;
+  if (wait_ns > patience.wait_ns) patience.wait_ns = within(timeouts, wait_ns);
+}
+
 }  // namespace
 
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
-                      TimeNs now) {
+                      TimeNs silent_ns, TimeNs now) {
   if (asked_ns < patience.learned_ns) return;
-  patience.wait_ns = within(timeouts, (patience.lossless ? 4 : 2) * patience.wait_ns);
+  wait_longer(patience, timeouts, patience.lossless ? 4 : 2, kEnough * silent_ns);
   if (patience.calm < kCalmMost) ++patience.calm;
   patience.learned_ns = now;
 }
 
-void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns, TimeNs now,
-                   bool lossless) {
+void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
+                   TimeNs silent_ns, TimeNs now, bool lossless) {
   if (asked_ns < patience.learned_ns) return;
+  wait_longer(patience, timeouts, kLonger, kLonger * silent_ns);
   const TimeNs least_ns = lossless ? kLateLeast * timeouts.nack_ns : 0;
-  const TimeNs longer_ns = kLonger * patience.wait_ns;
-  patience.wait_ns = within(timeouts, longer_ns > least_ns ? longer_ns : least_ns);
+  if (patience.wait_ns < least_ns) patience.wait_ns = within(timeouts, least_ns);
   patience.learned_ns = now;
 }
 
@@ -47,13 +55,12 @@ void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs 
 
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now) {
   if (now < patience.learned_ns + patience.wait_ns) return;
-  patience_in_vain(patience, timeouts, now, now);
+  patience_in_vain(patience, timeouts, now, patience.wait_ns, now);
 }
 
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now) {
   if (now < patience.learned_ns + patience.wait_ns) return;
-  const TimeNs less = patience.wait_ns / (patience.calm < kCalmInVain ? 2 : 8);
-  patience.wait_ns = within(timeouts, patience.wait_ns - less);
+  patience.wait_ns = within(timeouts, patience.wait_ns - patience.wait_ns / 2);
   patience_lost(patience);
   if (patience.calm > kCalmLeast) --patience.calm;
   patience.learned_ns = now;

@@ -2,14 +2,14 @@
 // How long a member waits in silence before it asks. Nobody knows beforehand whether silence is
 // lateness or loss; what questions were worth says which it has been of late. A question that was
 // answered "not yet" came too early: patience doubles, and as long as nothing was lost, as far as
-// is known, it grows fourfold; not by one that patience did not ask. One that brought a repair
-// could have come sooner: it halves. An operation that nobody had to ask for says how long its
-// waits were, and patience comes down to a few times that, the more slowly the more questions
-// were in vain of late. So where nothing is lost hardly anything is asked whatever the lateness,
-// and where packets are lost about every other question is in vain. A member has two: lateness
-// that was seen makes the second one longer, before questions for what seems late, and not the
-// one before those for what began and has stopped.
-// docs/decisions/0016, 0053, 0072
+// is known, it grows fourfold; not by one that patience did not ask, and not beyond four times the
+// silence that there has been. One that brought a repair could have come sooner: it halves. An
+// operation that nobody had to ask for says how long its waits were, and patience comes down to a
+// few times that, the more slowly the more questions were in vain of late. So where nothing is lost
+// hardly anything is asked whatever the lateness, and where packets are lost about every other
+// question is in vain. A member has two: lateness that was seen makes the second one longer, before
+// questions for what seems late, and not the one before those for what began and has stopped.
+// docs/decisions/0016, 0053, 0072, 0075
 #pragma once
 
 #include <cstdint>
@@ -39,20 +39,21 @@ inline constexpr uint32_t kCalmInVain = kCalmLeast + 2;
 inline Patience patience_start(const CardTimeouts& timeouts, TimeNs now) {
   return {.wait_ns = timeouts.nack_ns, .learned_ns = now, .calm = kCalmLeast, .lossless = true};
 }
-// "Not yet", for somebody's lateness, to a question asked then.
+// "Not yet", for somebody's lateness, to a question asked then, after so long a silence.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
-                      TimeNs now);
-// The same to one for what seemed late, which has a patience of its own: eight times as long; where
-// its operation has had nothing to ask for that an edge showed, four first intervals at the least.
-void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns, TimeNs now,
-                   bool lossless);
+                      TimeNs silent_ns, TimeNs now);
+// The same to one for what seemed late, which has a patience of its own: eight times as long, and
+// as the silence; where its operation has had nothing to ask for that an edge showed, four first
+// intervals at the least.
+void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
+                   TimeNs silent_ns, TimeNs now, bool lossless);
 // "Not yet" of one that waits as well, perhaps for what is lost: that says little. As long as
 // nothing was lost, as far as is known here, patience doubles, up to twice what it is at first.
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                        TimeNs now);
 // A repair of what had come meanwhile; it does not say when it was asked for.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
-// A repair brought what was missing. Where most questions were in vain of late it takes an eighth.
+// A repair brought what was missing.
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // A gap showed that something was lost.
 inline void patience_lost(Patience& patience) { patience.lossless = false; }

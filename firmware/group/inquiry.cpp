@@ -62,11 +62,16 @@ bool has_turn(const Member& member, Inquiry& inquiry, Wanted wanted) {
 // It was late, as an answer to the last question says.
 void learn_lateness(const Card& card, Member& member, const Inquiry& inquiry, uint32_t entry,
                     TimeNs asked_ns) {
-  if ((inquiry.seemed_late >> entry & 1) != 0) {
-    patience_late(member.late_patience, card.timeouts, asked_ns, card.now,
+  const bool late = (inquiry.seemed_late >> entry & 1) != 0;
+  Patience& patience = late ? member.late_patience : member.patience;
+  // Where something has come since it was asked, the silence was as long as patience, as it began.
+  const TimeNs silent_ns =
+      asked_ns > inquiry.heard_ns ? asked_ns - inquiry.heard_ns : patience.wait_ns;
+  if (late) {
+    patience_late(patience, card.timeouts, asked_ns, silent_ns, card.now,
                   inquiry_is_lossless(inquiry));
   } else {
-    patience_in_vain(member.patience, card.timeouts, asked_ns, card.now);
+    patience_in_vain(patience, card.timeouts, asked_ns, silent_ns, card.now);
   }
 }
 

@@ -163,6 +163,35 @@ TEST(WithLoss, ACardThatStoodStillIsForgotten) {
   }
 }
 
+// One rank comes late once: what is lost afterwards is not waited for as if everybody did. At most
+// so many times that lateness in all.
+TEST(WithLoss, WhoCameLateOnceIsForgottenSoon) {
+  constexpr TimeNs kLate = 50 * kMillisecond;
+  struct Row {
+    uint32_t ranks;
+    OperationPlan operation;
+    uint32_t count;
+    double most;
+  };
+  for (const Row& row : {Row{8, direct_allgather(65'536), 200, 8},
+                         Row{16, alltoallv(65'536), 100, 10}, Row{16, direct(4096), 400, 20}}) {
+    double took_ns = 0;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+      Scenario scenario = plan(row.ranks, row.operation, row.count);
+      scenario.seed = seed;
+      scenario.faults.loss = 0.01;
+      scenario.groups[0].first_post_ns[3] = kLate;
+      const Report report = run(scenario);
+      ASSERT_TRUE(report.ok) << failures(report);
+      took_ns += static_cast<double>(report.finished_ns) / 5;
+    }
+    const double times = took_ns / static_cast<double>(kLate);
+    std::printf("%s, %u ranks, one late once: all took %.2f times that\n",
+                operation_text(row.operation).c_str(), row.ranks, times);
+    EXPECT_LE(times, row.most);
+  }
+}
+
 // Ranks compute, and packets are lost: nobody takes the one for the other for much longer than it
 // lasts. A program takes at most so many times as long as its ranks may compute.
 TEST(WithLoss, OfRanksThatComputeCostsLittleMoreThanTheyDo) {

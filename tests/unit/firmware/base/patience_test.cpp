@@ -25,6 +25,9 @@ std::string waits(TimeNs started_ns, const std::vector<TimeNs>& times_ns, Answer
   return text;
 }
 
+// A silence that was long enough for whatever patience grows to.
+constexpr TimeNs kLong = kTimeouts.dead_ns;
+
 // Of one that knows of a loss.
 Patience where_there_are_losses(TimeNs started_ns) {
   Patience patience = patience_start(kTimeouts, started_ns);
@@ -34,23 +37,24 @@ Patience where_there_are_losses(TimeNs started_ns) {
 
 TEST(Patience, DoublesOnceForAllThatWasAskedTogether) {
   Patience patience = where_there_are_losses(1'000);
-  patience_in_vain(patience, kTimeouts, 201'000, 210'000);
+  patience_in_vain(patience, kTimeouts, 201'000, kLong, 210'000);
   EXPECT_EQ(patience.wait_ns, 400'000u);
-  patience_in_vain(patience, kTimeouts, 201'000, 211'000);  // asked before that was known
+  patience_in_vain(patience, kTimeouts, 201'000, kLong, 211'000);  // asked before that was known
   EXPECT_EQ(patience.wait_ns, 400'000u);
-  patience_in_vain(patience, kTimeouts, 210'000, 220'000);
+  patience_in_vain(patience, kTimeouts, 210'000, kLong, 220'000);
   EXPECT_EQ(patience.wait_ns, 800'000u);
 }
 
 // Whoever seemed late, and was.
 TEST(Patience, OfTheLateGrowsEightfoldWhateverWasLost) {
   Patience patience = where_there_are_losses(1'000);
-  patience_late(patience, kTimeouts, 201'000, 210'000, false);
+  patience_late(patience, kTimeouts, 201'000, kLong, 210'000, false);
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
-  patience_late(patience, kTimeouts, 201'000, 211'000, false);  // asked before that was known
+  patience_late(patience, kTimeouts, 201'000, kLong, 211'000,
+                false);  // asked before that was known
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
   for (TimeNs now = 300'000; now < 310'000; now += 1'000) {
-    patience_late(patience, kTimeouts, now, now, false);
+    patience_late(patience, kTimeouts, now, kLong, now, false);
   }
   EXPECT_EQ(patience.wait_ns, kTimeouts.dead_ns / 2);
 }
@@ -60,7 +64,7 @@ TEST(Patience, OfTheLateIsFourIntervalsAtLeastWhereNothingIsLost) {
   const auto after_one = [](TimeNs before_ns, bool lossless) {
     Patience patience = where_there_are_losses(0);
     patience.wait_ns = before_ns;
-    patience_late(patience, kTimeouts, 1'000, 2'000, lossless);
+    patience_late(patience, kTimeouts, 1'000, kLong, 2'000, lossless);
     return patience.wait_ns;
   };
   EXPECT_EQ(after_one(10'000, true), 4 * kTimeouts.nack_ns);
@@ -75,16 +79,37 @@ TEST(Patience, HalvesOnceInItsOwnTime) {
   EXPECT_EQ(waits(0, {199'999, 200'000, 299'999, 300'000}, worth_it), "200 100 100 50 ");
 }
 
-TEST(Patience, OneRepairAmongManyQuestionsInVainTakesLittle) {
+// An inquiry asks again and again in one silence: what its answers say is how long that is.
+TEST(Patience, IsNoLongerThanFourTimesTheSilence) {
+  Patience patience = patience_start(kTimeouts, 0);
+  patience_in_vain(patience, kTimeouts, 200'000, 200'000, 210'000);
+  EXPECT_EQ(patience.wait_ns, 800'000u);
+  patience_in_vain(patience, kTimeouts, 600'000, 600'000, 610'000);
+  EXPECT_EQ(patience.wait_ns, 2'400'000u);
+  patience_in_vain(patience, kTimeouts, 700'000, 100'000, 710'000);
+  EXPECT_EQ(patience.wait_ns, 2'400'000u);
+}
+
+TEST(Patience, OfTheLateIsNoLongerThanEightTimesTheSilence) {
+  Patience patience = where_there_are_losses(0);
+  patience_late(patience, kTimeouts, 200'000, 200'000, 210'000, false);
+  EXPECT_EQ(patience.wait_ns, 1'600'000u);
+  patience_late(patience, kTimeouts, 600'000, 600'000, 610'000, false);
+  EXPECT_EQ(patience.wait_ns, 4'800'000u);
+  patience_late(patience, kTimeouts, 700'000, 100'000, 710'000, true);
+  EXPECT_EQ(patience.wait_ns, 4'800'000u);
+}
+
+// However many questions were in vain before.
+TEST(Patience, HalvesForEachRepairThatWasMissing) {
   Patience patience = where_there_are_losses(0);
   TimeNs now = 0;
-  for (const TimeNs left : {1, 1, 7}) {  // of 2, of 2 and of 8
-    const uint32_t calm = patience.calm;
+  for (int questions = 0; questions < 4; questions++) {
     now += 2 * patience.wait_ns;
     Patience repaired = patience;
     patience_worth_it(repaired, kTimeouts, now);
-    EXPECT_EQ(repaired.wait_ns, patience.wait_ns * left / (left == 1 ? 2 : 8)) << calm;
-    patience_in_vain(patience, kTimeouts, now, now);
+    EXPECT_EQ(repaired.wait_ns, patience.wait_ns / 2) << patience.calm;
+    patience_in_vain(patience, kTimeouts, now, kLong, now);
   }
 }
 
@@ -100,9 +125,9 @@ TEST(Patience, ARepairTooManyWasInVainOnceInItsOwnTime) {
 TEST(Patience, GrowsFourfoldUntilSomethingIsLost) {
   for (const bool by_a_gap : {false, true}) {
     Patience patience = patience_start(kTimeouts, 0);
-    patience_in_vain(patience, kTimeouts, 200'000, 210'000);
+    patience_in_vain(patience, kTimeouts, 200'000, kLong, 210'000);
     EXPECT_EQ(patience.wait_ns, 800'000u);
-    patience_in_vain(patience, kTimeouts, 1'100'000, 1'200'000);
+    patience_in_vain(patience, kTimeouts, 1'100'000, kLong, 1'200'000);
     EXPECT_EQ(patience.wait_ns, 3'200'000u);
     if (by_a_gap) {
       patience_lost(patience);
@@ -110,7 +135,7 @@ TEST(Patience, GrowsFourfoldUntilSomethingIsLost) {
       patience_worth_it(patience, kTimeouts, 10'000'000);
     }
     const TimeNs before = patience.wait_ns;
-    patience_in_vain(patience, kTimeouts, 20'000'000, 20'000'001);
+    patience_in_vain(patience, kTimeouts, 20'000'000, kLong, 20'000'001);
     EXPECT_EQ(patience.wait_ns, 2 * before);
   }
 }
@@ -137,7 +162,7 @@ TEST(Patience, AnOperationThatHadNothingToWaitForTeachesNothing) {
 TEST(Patience, HasLimits) {
   Patience patience = patience_start(kTimeouts, 0);
   TimeNs now = 0;
-  for (int i = 0; i < 40; i++) patience_in_vain(patience, kTimeouts, now, now + 1), now++;
+  for (int i = 0; i < 40; i++) patience_in_vain(patience, kTimeouts, now, kLong, now + 1), now++;
   EXPECT_EQ(patience.wait_ns, kTimeouts.dead_ns / 2);
   for (int i = 0; i < 40; i++) {
     now += 10'000'000'000;
@@ -166,7 +191,7 @@ TEST(Patience, ComesDownMoreSlowlyWhereQuestionsAreInVain) {
   TimeNs now = 0;
   for (const TimeNs share : {32, 64, 128, 256, 256}) {
     now += 2 * patience.wait_ns;
-    patience_in_vain(patience, kTimeouts, now, now);
+    patience_in_vain(patience, kTimeouts, now, kLong, now);
     const TimeNs before = patience.wait_ns;
     patience_undisturbed(patience, kTimeouts, 1);
     EXPECT_EQ(before - patience.wait_ns, (before - 4) / share) << share;

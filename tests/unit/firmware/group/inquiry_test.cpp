@@ -191,6 +191,17 @@ TEST_F(Inquiries, LatenessTeachesPatience) {
   }
 }
 
+// The silence in which it was asked was long enough for that.
+TEST_F(Inquiries, LatenessIsLearnedWhenSomethingElseHasComeMeanwhile) {
+  post();
+  bench.advance(kNack);
+  const auto asked_us = static_cast<uint32_t>(bench.now / 1000);
+  bench.advance(2'000);
+  bench.deliver(block_of(3, 0, kBlock));
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, asked_us, PEAL_NOT_YET_LATE));
+  EXPECT_EQ(bench.card().members[0].patience.wait_ns, 4 * kNack);
+}
+
 // What came by itself sooner than anybody would have been asked: the next question comes sooner.
 TEST_F(Inquiries, WaitsThatEndByThemselvesTeachPatience) {
   for (uint32_t sequence = 0; sequence < 3; sequence++) {
