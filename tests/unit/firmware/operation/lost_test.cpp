@@ -104,6 +104,7 @@ TEST_F(Lost, ALateAnswerAboutWhatIsCertainTeachesNothing) {
   }
   const Member& own = bench.card().members[0];
   const TimeNs before_ns = own.patience.wait_ns;
+  bench.advance(kNack / 2);
   bench.deliver(WireMaker::numbered(wire.alive(0), 1));
   for (uint32_t sequence = 0; sequence < 3; sequence++) {
     bench.now += kNack / 100;
