@@ -4,8 +4,10 @@
 namespace peal {
 namespace {
 
-// What is a few times the longest wait, or the silence in which somebody was found to be late.
+// What is a few times the longest wait.
 constexpr TimeNs kEnough = 4;
+// And the silence in which somebody was found to be late, who may be later the next time.
+constexpr TimeNs kSilences = 5;
 // How much longer whoever seemed late, and was, is waited for.
 constexpr TimeNs kLonger = 8;
 // So many first intervals at the least: whoever computes does so for longer than a packet takes.
@@ -31,7 +33,7 @@ void wait_longer(Patience& patience, const CardTimeouts& timeouts, TimeNs times,
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                       TimeNs silent_ns, TimeNs now) {
   if (asked_ns < patience.learned_ns) return;
-  wait_longer(patience, timeouts, patience.lossless ? 4 : 2, kEnough * silent_ns);
+  wait_longer(patience, timeouts, patience.lossless ? 4 : 2, kSilences * silent_ns);
   if (patience.calm < kCalmMost) ++patience.calm;
   patience.learned_ns = now;
 }

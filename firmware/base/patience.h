@@ -2,7 +2,7 @@
 // How long a member waits in silence before it asks. Nobody knows beforehand whether silence is
 // lateness or loss; what questions were worth says which it has been of late. A question that was
 // answered "not yet" came too early: patience doubles, and as long as nothing was lost, as far as
-// is known, it grows fourfold; not by one that patience did not ask, and not beyond four times the
+// is known, it grows fourfold; not by one that patience did not ask, and not beyond five times the
 // silence that there has been. One that brought a repair could have come sooner: it halves. An
 // operation that nobody had to ask for says how long its waits were, and patience comes down to a
 // few times that, the more slowly the more questions were in vain of late. So where nothing is lost

@@ -174,7 +174,7 @@ TEST(WithLoss, WhoCameLateOnceIsForgottenSoon) {
     double most;
   };
   for (const Row& row : {Row{8, direct_allgather(65'536), 200, 8},
-                         Row{16, alltoallv(65'536), 100, 10}, Row{16, direct(4096), 400, 20}}) {
+                         Row{16, alltoallv(65'536), 100, 11}, Row{16, direct(4096), 400, 24}}) {
     double took_ns = 0;
     for (uint64_t seed = 1; seed <= 5; seed++) {
       Scenario scenario = plan(row.ranks, row.operation, row.count);
