@@ -20,8 +20,8 @@ TimeNs within(const CardTimeouts& timeouts, TimeNs wait_ns) {
   return wait_ns < most ? wait_ns : most;
 }
 
-// So many times as long, but no longer than it is enough after so long a silence: an inquiry asks
-// again after twice the time, and each answer in vain is of the same lateness.
+// So many times as long, but no longer than is enough after such a silence: an inquiry asks again
+// after twice the time, and each answer in vain is of the same lateness.
 void wait_longer(Patience& patience, const CardTimeouts& timeouts, TimeNs times, TimeNs enough_ns) {
   const TimeNs longer_ns = times * patience.wait_ns;
   const TimeNs wait_ns = longer_ns < enough_ns ? longer_ns : enough_ns;

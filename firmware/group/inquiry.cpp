@@ -64,7 +64,7 @@ void learn_lateness(const Card& card, Member& member, const Inquiry& inquiry, ui
                     TimeNs asked_ns) {
   const bool late = (inquiry.seemed_late >> entry & 1) != 0;
   Patience& patience = late ? member.late_patience : member.patience;
-  // Where something has come since it was asked, the silence was as long as patience, as it began.
+  // Where something has come since, the silence before it was as long as patience at the least.
   const TimeNs silent_ns =
       asked_ns > inquiry.heard_ns ? asked_ns - inquiry.heard_ns : patience.wait_ns;
   if (late) {
