@@ -116,6 +116,7 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   }
   if (!is_posted(operation)) count(card, PEAL_COUNTER_EARLY_DATA);
   const bool found = (pair.lost & bit) != 0;
+  if (!is_posted(operation) && !has_come(pair)) note_gone_on(scope, way);
   note_come(scope, way, header.piece);
   if (found) ask_soon_again(scope);
   lead_returned(card.lead);

@@ -14,8 +14,10 @@ namespace {
 constexpr TimeNs kPromise = 8;
 constexpr TimeNs kLongestPromise = 2;
 // What an operation knows to be lost it asks for after that part of a first interval at the least,
-// together: many blocks that are lost were lost where there were too many.
+// together: many blocks that are lost were lost where there were too many; and after this part at
+// the most, whatever patience has learned of lateness.
 constexpr TimeNs kLostPatience = 8;
+constexpr TimeNs kLostPatienceMost = 4;
 // Where something was lost before, what a peer has said of its edge is believed for so many first
 // intervals, and longer where it was not said in the first eighth of the silence: so a rank that is
 // late is asked two or three times for it, until probes, which the silent get, say it often enough.
@@ -196,7 +198,9 @@ bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry) {
 void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uint32_t entry) {
   const TimeNs patience_ns = inquiry_interval(card, member);
   const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
-  const TimeNs soon_ns = patience_ns < card.timeouts.nack_ns ? patience_ns : card.timeouts.nack_ns;
+  const TimeNs most_ns =
+      entry == kLostEntry ? card.timeouts.nack_ns / kLostPatienceMost : card.timeouts.nack_ns;
+  const TimeNs soon_ns = patience_ns < most_ns ? patience_ns : most_ns;
   inquiry.doubts |= uint32_t{1} << entry;
   inquiry.doubt_ns = queues_ns > soon_ns ? queues_ns : soon_ns;
   const TimeNs least_ns = card.timeouts.nack_ns / kLostPatience;

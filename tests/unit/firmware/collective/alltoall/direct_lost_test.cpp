@@ -18,6 +18,7 @@ constexpr size_t kLong = 2 * kPiece;
 class DirectLost : public DirectTest {
  protected:
   const TimeNs nack = default_timeouts().nack_ns;
+  const TimeNs soon = nack / 4;  // whatever patience has learned
 
   DirectLost() {
     bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns;
@@ -52,9 +53,9 @@ class DirectLost : public DirectTest {
 
 TEST_F(DirectLost, WhatComesBehindShowsIt) {
   come(4, 1);
-  EXPECT_EQ(asked(nack / 2), "");
+  EXPECT_EQ(asked(soon / 2), "");
   come(0, 0);  // so that there is no silence
-  EXPECT_EQ(asked(nack - nack / 2), question(4));
+  EXPECT_EQ(asked(soon - soon / 2), question(4));
   come(4, 0);
   EXPECT_EQ(asked(16 * nack), "");
 }
@@ -62,9 +63,9 @@ TEST_F(DirectLost, WhatComesBehindShowsIt) {
 // That it is to be had soon is no answer, nor that something else is.
 TEST_F(DirectLost, APeerIsAskedUntilItComes) {
   come(5, 1);
-  EXPECT_EQ(asked(nack), question(5));
+  EXPECT_EQ(asked(soon), question(5));
   say(5, PEAL_NOT_YET_WAITS);
-  EXPECT_EQ(asked(2 * nack), question(5));
+  EXPECT_EQ(asked(2 * soon), question(5));
   come(5, 0);
   EXPECT_EQ(asked(16 * nack), "");
 }
@@ -72,9 +73,9 @@ TEST_F(DirectLost, APeerIsAskedUntilItComes) {
 // Who was asked in silence says that it has sent that.
 TEST_F(DirectLost, WhatWasSentIsAskedForAgainSoon) {
   say(4, PEAL_NOT_YET_SENT);
-  EXPECT_EQ(asked(nack), question(4));
+  EXPECT_EQ(asked(soon), question(4));
   say(4, PEAL_NOT_YET_LATE);
-  EXPECT_EQ(asked(2 * nack), question(4));
+  EXPECT_EQ(asked(2 * soon), question(4));
 }
 
 // What has come meanwhile, or what there is not, is not asked for.
@@ -84,7 +85,7 @@ TEST_F(DirectLost, WhatWasSentMayHaveCome) {
   say(4, PEAL_NOT_YET_SENT);
   say(6, PEAL_NOT_YET_SENT, 1);
   say(4, PEAL_NOT_YET_SENT, 7777);
-  EXPECT_EQ(asked(nack), question(6));
+  EXPECT_EQ(asked(soon), question(6));
 }
 
 TEST_F(DirectLost, WhatCouldNotBeTaken) {
@@ -93,7 +94,7 @@ TEST_F(DirectLost, WhatCouldNotBeTaken) {
   bench.card().dma_in_use = CONFIG_DMA_RECORDS;  // as if others had them all
   EXPECT_EQ(change(from(4, kLong, 1)), "+1 drop_no_dma");
   bench.card().dma_in_use = in_use;
-  EXPECT_EQ(asked(nack), question(4, 1));
+  EXPECT_EQ(asked(soon), question(4, 1));
 }
 
 // However little patience there is: what is lost together is asked for together.
@@ -116,7 +117,7 @@ TEST_F(DirectLost, WhatCannotBeTakenPutsNothingOff) {
     bench.card().dma_in_use = CONFIG_DMA_RECORDS;
     bench.deliver(from(6, kLong, 0));
     bench.card().dma_in_use = in_use;
-    log += asked(nack / 2);
+    log += asked(soon / 2);
   }
   EXPECT_EQ(log, question(6) + question(4));
 }
@@ -125,18 +126,18 @@ TEST_F(DirectLost, WhatCannotBeTakenPutsNothingOff) {
 TEST_F(DirectLost, OneDoesNotSpeakForTheOthers) {
   come(4, 1);
   come(6, 1);
-  EXPECT_EQ(asked(nack), question(6) + question(4));
+  EXPECT_EQ(asked(soon), question(6) + question(4));
   say(6, PEAL_NOT_YET_WAITS);
-  EXPECT_EQ(asked(2 * nack), question(6) + question(4));
+  EXPECT_EQ(asked(2 * soon), question(6) + question(4));
   come(4, 0);
-  EXPECT_EQ(asked(nack), question(6));  // soon again
+  EXPECT_EQ(asked(soon), question(6));  // soon again
   come(6, 0);
   EXPECT_EQ(asked(16 * nack), "");
 }
 
 TEST_F(DirectLost, ItIsAskedForUntilItComes) {
   come(4, 1);
-  TimeNs interval = nack;
+  TimeNs interval = soon;
   for (int look = 0; look < 10; look++) {
     EXPECT_EQ(asked(interval), question(4)) << look;
     say(4, PEAL_NOT_YET_SENT);  // it could not read it now
@@ -173,11 +174,11 @@ TEST_F(DirectLostEarly, IsAskedForSoonAfterIt) {
   const TimeNs nack = default_timeouts().nack_ns;
   bench.deliver(from(5, kLong, 1));
   bench.finish_all_dma();
-  bench.advance(1000 * nack + nack / 2);
+  bench.advance(1000 * nack + nack / 8);
   post(kLong);
   bench.finish_all_dma();
   bench.take_log();
-  bench.advance(nack);
+  bench.advance(nack / 4);
   EXPECT_EQ(lines_with(bench.take_wire_log(), " NACK "),
             "send 1>5 NACK seq=0 piece=0 origin=5 missing=0x1\n");
 }
@@ -199,7 +200,7 @@ class DirectLostLong : public DirectTest {
   }
   std::string asked() {
     bench.take_log();
-    bench.advance(default_timeouts().nack_ns);
+    bench.advance(default_timeouts().nack_ns / 4);
     return lines_with(bench.take_wire_log(), " NACK ");
   }
 };

@@ -206,10 +206,10 @@ class DirectEngine : public DirectPairs {
     }
     bench.take_log();
   }
-  // Questions within the first interval.
-  std::string asked() {
+  // Questions within the first interval, or that time.
+  std::string asked(TimeNs within = default_timeouts().nack_ns) {
     bench.take_log();
-    bench.advance(default_timeouts().nack_ns);
+    bench.advance(within);
     return lines_with(bench.take_wire_log(), " NACK ");
   }
   static std::string question(uint32_t missing) {
@@ -260,7 +260,7 @@ TEST_F(DirectEngine, OthersTransfersHoldUpNobodysQuestions) {
 TEST_F(DirectEngine, WhatIsKnownToBeLostIsAskedFor) {
   if (kWindow < 2) return;
   bench.deliver(from(4, block, 1));
-  EXPECT_EQ(asked(), question(1));
+  EXPECT_EQ(asked(default_timeouts().nack_ns / 4), question(1));
 }
 
 // What comes before the post waits in its packet.
