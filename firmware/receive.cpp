@@ -101,7 +101,7 @@ TimeNs note_answer(const Card& card, Member& member, Inquiry& inquiry, Rank rank
                    const peal_not_yet& body) {
   const auto now_us = static_cast<uint32_t>(card.now / 1000);
   const TimeNs after_ns = (now_us - body.asked_us) * TimeNs{1000};
-  pace_answered(member.pace, card.timeouts, after_ns);
+  pace_answered(member.pace, card.timeouts, after_ns, card.behind_ns);
   inquiry_not_repaired(inquiry, rank);
   return after_ns;
 }

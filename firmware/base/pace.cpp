@@ -4,8 +4,12 @@
 namespace peal {
 namespace {
 
-// Of what was learned this part is forgotten where an answer was quicker.
+// Of what was learned this part is forgotten where an answer was quicker, and this one where it is of
+// another time, most likely.
 constexpr TimeNs kForgotten = 8;
+constexpr TimeNs kForgottenSoon = 2;
+// From this part of a first interval on a card's own queue says that there are queues.
+constexpr TimeNs kBehind = 24;
 
 // What lets kUnanswered go out in this time.
 TimeNs price_for(const Pace& pace, const CardTimeouts& timeouts, TimeNs round_trip_ns) {
@@ -43,21 +47,27 @@ bool pay(Pace& pace, const CardTimeouts& timeouts, TimeNs price_ns, TimeNs now) 
 }
 
 // An answer was quicker than that. Where all questions of a round trip would cost no more than one
-// did, what was learned is of another time: a card stood still. Then it is forgotten at once.
-void fall_to(Pace& pace, TimeNs price) {
-  if (kUnanswered * price <= pace.price_ns) {
-    pace.price_ns = price;
-  } else {
-    pace.price_ns -= (pace.price_ns - price + kForgotten - 1) / kForgotten;
-  }
+// did, what was learned is of another time, most likely: a card stood still. But the one that has
+// answered may have no queue where others have: all of it is forgotten when the next answer says so,
+// too, and this card has no queue itself.
+void fall_to(Pace& pace, const CardTimeouts& timeouts, TimeNs price, TimeNs behind_ns) {
+  const bool far = kUnanswered * price <= pace.price_ns;
+  const bool at_once = far && pace.fell_far && kBehind * behind_ns < timeouts.nack_ns;
+  const TimeNs part = at_once ? 1 : far ? kForgottenSoon : kForgotten;
+  pace.price_ns -= (pace.price_ns - price + part - 1) / part;
+  pace.fell_far = far;
 }
 
 }  // namespace
 
 Pace pace_start(const CardTimeouts& timeouts, TimeNs now, uint32_t per_interval) {
   const TimeNs price = timeouts.nack_ns / per_interval + 1;
-  Pace pace = {
-      .lowest_ns = price, .paid_ns = now, .credit_ns = 0, .price_ns = price, .waiting_ns = 0};
+  Pace pace = {.lowest_ns = price,
+               .paid_ns = now,
+               .credit_ns = 0,
+               .price_ns = price,
+               .waiting_ns = 0,
+               .fell_far = false};
   pace.credit_ns = most_credit(timeouts, price);
   return pace;
 }
@@ -78,21 +88,23 @@ bool pace_is_scarce(Pace& pace, const CardTimeouts& timeouts, TimeNs now) {
   return pace.credit_ns < most_credit(timeouts, price) / 2;
 }
 
-void pace_answered(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns) {
+void pace_answered(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns, TimeNs behind_ns) {
   pace.waiting_ns = 0;
   const TimeNs price = price_for(pace, timeouts, after_ns);
   if (price >= pace.price_ns) {
     pace.price_ns = price;
+    pace.fell_far = false;
   } else {
-    fall_to(pace, price);
+    fall_to(pace, timeouts, price, behind_ns);
   }
 }
 
 void pace_repaired(Pace& pace) { pace.waiting_ns = 0; }
 
-void pace_repaired_after(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns) {
+void pace_repaired_after(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns,
+                         TimeNs behind_ns) {
   const TimeNs price = price_for(pace, timeouts, after_ns);
-  if (price < pace.price_ns) fall_to(pace, price);
+  if (price < pace.price_ns) fall_to(pace, timeouts, price, behind_ns);
 }
 
 }  // namespace peal

@@ -21,6 +21,7 @@ struct Pace {
   TimeNs credit_ns;   // unspent
   TimeNs price_ns;    // of one question or repair, as the answers say
   TimeNs waiting_ns;  // since when an answer, any answer, is awaited, plus one; 0: none is
+  bool fell_far;      // the last answer was so much quicker that it is of another time
 };
 
 inline constexpr TimeNs kUnanswered = 16;
@@ -42,12 +43,13 @@ Pace pace_start(const CardTimeouts& timeouts, TimeNs now, uint32_t per_interval)
   if (round_trips_ns <= timeouts.nack_ns) return 0;
   return round_trips_ns < timeouts.nack_max_ns ? round_trips_ns : timeouts.nack_max_ns;
 }
-// "Not yet" came, so long after the question.
-void pace_answered(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns);
+// "Not yet" came, so long after the question; this card's own queue is that long.
+void pace_answered(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns, TimeNs behind_ns);
 // A repair came: it does not say when it was asked for.
 void pace_repaired(Pace& pace);
 // One of which that is known came, so long after: no queue was longer. (It may have waited for more
 // than queues, so it makes nothing dearer.)
-void pace_repaired_after(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns);
+void pace_repaired_after(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns,
+                         TimeNs behind_ns);
 
 }  // namespace peal

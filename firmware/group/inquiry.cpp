@@ -221,7 +221,7 @@ void inquiry_answered(Inquiry& inquiry, uint32_t entry) {
 void inquiry_repaired(const Card& card, Member& member, Inquiry& inquiry, Rank rank) {
   if (inquiry.timed_rank != rank) return;
   if (inquiry.timed == Timed::kOnce) {
-    pace_repaired_after(member.pace, card.timeouts, card.now - inquiry.timed_ns);
+    pace_repaired_after(member.pace, card.timeouts, card.now - inquiry.timed_ns, card.behind_ns);
   }
   inquiry.timed = Timed::kNot;
 }

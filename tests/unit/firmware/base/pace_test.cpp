@@ -21,11 +21,11 @@ uint32_t paid_at_once(Pace& pace, TimeNs now) {
 TEST(Pace, StartsWithABurstAndThenARate) {
   Pace pace = pace_start(kTimeouts, 5, 64);
   EXPECT_EQ(paid_at_once(pace, 5), 67u);
-  pace_answered(pace, kTimeouts, 10'000);
+  pace_answered(pace, kTimeouts, 10'000, 0);
   uint32_t paid = 0;
   for (TimeNs at = 0; at < 1'000'000; at += 1'000) {
     paid += paid_at_once(pace, 10'000 + at);
-    pace_answered(pace, kTimeouts, 10'000);
+    pace_answered(pace, kTimeouts, 10'000, 0);
   }
   EXPECT_EQ(paid, 323u);  // 64 in 200 us
 }
@@ -57,15 +57,15 @@ TEST(Pace, SilenceMakesQuestionsDearer) {
 TEST(Pace, AnAnswerTellsTheRoundTrip) {
   Pace pace = pace_start(kTimeouts, 0, 64);
   const TimeNs lowest = pace.price_ns;
-  pace_answered(pace, kTimeouts, 50'000);
+  pace_answered(pace, kTimeouts, 50'000, 0);
   EXPECT_EQ(pace.price_ns, lowest);
-  pace_answered(pace, kTimeouts, 160'000);
+  pace_answered(pace, kTimeouts, 160'000, 0);
   EXPECT_EQ(pace.price_ns, 10'000u);
-  pace_answered(pace, kTimeouts, 16'000'000);
+  pace_answered(pace, kTimeouts, 16'000'000, 0);
   EXPECT_EQ(pace.price_ns, 1'000'000u);
-  pace_answered(pace, kTimeouts, 1'600'000);  // down by an eighth of the way at a time
+  pace_answered(pace, kTimeouts, 1'600'000, 0);  // down by an eighth of the way at a time
   EXPECT_EQ(pace.price_ns, 887'500u);
-  for (int i = 0; i < 100; i++) pace_answered(pace, kTimeouts, 1'000);
+  for (int i = 0; i < 100; i++) pace_answered(pace, kTimeouts, 1'000, 0);
   EXPECT_EQ(pace.price_ns, lowest);
 }
 
@@ -73,34 +73,62 @@ TEST(Pace, AnAnswerTellsTheRoundTrip) {
 TEST(Pace, ARepairTellsItAtTheMost) {
   Pace pace = pace_start(kTimeouts, 0, 64);
   const TimeNs lowest = pace.price_ns;
-  pace_repaired_after(pace, kTimeouts, 16'000'000);
+  pace_repaired_after(pace, kTimeouts, 16'000'000, 0);
   EXPECT_EQ(pace.price_ns, lowest);
-  pace_answered(pace, kTimeouts, 16'000'000);
-  pace_repaired_after(pace, kTimeouts, 1'600'000);
+  pace_answered(pace, kTimeouts, 16'000'000, 0);
+  pace_repaired_after(pace, kTimeouts, 1'600'000, 0);
   EXPECT_EQ(pace.price_ns, 887'500u);
-  for (int i = 0; i < 100; i++) pace_repaired_after(pace, kTimeouts, 320'000);
+  for (int i = 0; i < 100; i++) pace_repaired_after(pace, kTimeouts, 320'000, 0);
   EXPECT_EQ(pace.price_ns, 20'000u);
-  for (int i = 0; i < 100; i++) pace_repaired_after(pace, kTimeouts, 1'000);
+  for (int i = 0; i < 100; i++) pace_repaired_after(pace, kTimeouts, 1'000, 0);
   EXPECT_EQ(pace.price_ns, lowest);
 }
 
-// No queue has gone away so quickly: a card stood still when that was learned.
-TEST(Pace, WhatIsOfAnotherTimeIsForgottenAtOnce) {
+// One card may have no queue where others have; a second answer says that it is of another time.
+TEST(Pace, WhatIsOfAnotherTimeIsForgottenAtTheSecondAnswer) {
   Pace pace = pace_start(kTimeouts, 0, 64);
-  pace_answered(pace, kTimeouts, 16'000'000);
-  pace_answered(pace, kTimeouts, 1'000'016);
-  EXPECT_GT(pace.price_ns, 800'000u);
-  pace.price_ns = 1'000'000;
-  pace_answered(pace, kTimeouts, 1'000'000);
-  EXPECT_EQ(pace.price_ns, 62'500u);
-  pace.price_ns = 1'000'000;
-  pace_repaired_after(pace, kTimeouts, 1'000'000);
-  EXPECT_EQ(pace.price_ns, 62'500u);
+  pace_answered(pace, kTimeouts, 16'000'000, 0);
+  pace_answered(pace, kTimeouts, 1'000'000, 0);  // a half of the way at first
+  EXPECT_EQ(pace.price_ns, 531'250u);
+  pace_answered(pace, kTimeouts, 500'000, 0);
+  EXPECT_EQ(pace.price_ns, 31'250u);
+  pace_answered(pace, kTimeouts, 16'000'000, 0);
+  pace_repaired_after(pace, kTimeouts, 1'000'000, 0);
+  EXPECT_EQ(pace.price_ns, 531'250u);
+  pace_repaired_after(pace, kTimeouts, 500'000, 0);
+  EXPECT_EQ(pace.price_ns, 31'250u);
+}
+
+// Nor is it where the two do not follow each other.
+TEST(Pace, OneAnswerInBetweenIsEnough) {
+  Pace pace = pace_start(kTimeouts, 0, 64);
+  for (int i = 0; i < 3; i++) {
+    pace_answered(pace, kTimeouts, 16'000'000, 0);
+    pace_answered(pace, kTimeouts, 1'000'000, 0);
+    EXPECT_EQ(pace.price_ns, 531'250u);
+  }
+  pace_answered(pace, kTimeouts, 8'000'000, 0);  // an eighth
+  EXPECT_EQ(pace.price_ns, 527'343u);
+  pace_answered(pace, kTimeouts, 500'000, 0);
+  EXPECT_EQ(pace.price_ns, 279'296u);
+}
+
+// Whose own card has a queue does not believe that there are none.
+TEST(Pace, ACardThatIsBehindForgetsSlowly) {
+  Pace pace = pace_start(kTimeouts, 0, 64);
+  const TimeNs behind_ns = (kTimeouts.nack_ns + 23) / 24;
+  pace_answered(pace, kTimeouts, 64'000'000, 0);
+  for (const TimeNs price : {2'015'625u, 1'023'437u, 527'343u}) {
+    pace_answered(pace, kTimeouts, 500'000, behind_ns);
+    EXPECT_EQ(pace.price_ns, price);
+  }
+  pace_answered(pace, kTimeouts, 500'000, behind_ns - 1);
+  EXPECT_EQ(pace.price_ns, 31'250u);
 }
 
 TEST(Pace, TheHighestPriceLeavesOneQuestionPerProbe) {
   Pace pace = pace_start(kTimeouts, 0, 64);
-  pace_answered(pace, kTimeouts, kTimeouts.dead_ns);
+  pace_answered(pace, kTimeouts, kTimeouts.dead_ns, 0);
   EXPECT_EQ(pace.price_ns, kTimeouts.probe_interval_ns);
 }
 
@@ -129,7 +157,7 @@ TEST(Pace, ShortProbeInterval) {
       .nack_ns = 200'000, .nack_max_ns = 200'000, .probe_interval_ns = 1, .dead_ns = 1};
   Pace pace = pace_start(timeouts, 0, 64);
   const TimeNs lowest = pace.price_ns;
-  pace_answered(pace, timeouts, 3'600'000'000'000);
+  pace_answered(pace, timeouts, 3'600'000'000'000, 0);
   EXPECT_EQ(pace.price_ns, lowest);
 }
 
@@ -137,9 +165,9 @@ TEST(Pace, ShortProbeInterval) {
 TEST(Pace, PatienceFollowsTheAnswersUpToTheLongestInterval) {
   Pace pace = pace_start(kTimeouts, 0, 64);
   EXPECT_EQ(pace_patience(pace, kTimeouts), 0u);
-  pace_answered(pace, kTimeouts, 1'000'000);
+  pace_answered(pace, kTimeouts, 1'000'000, 0);
   EXPECT_EQ(pace_patience(pace, kTimeouts), 2'000'000u);
-  pace_answered(pace, kTimeouts, 1'000'000'000);
+  pace_answered(pace, kTimeouts, 1'000'000'000, 0);
   EXPECT_EQ(pace_patience(pace, kTimeouts), kTimeouts.nack_max_ns);
 }
 
