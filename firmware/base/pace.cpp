@@ -4,8 +4,8 @@
 namespace peal {
 namespace {
 
-// Of what was learned this part is forgotten where an answer was quicker, and this one where it is of
-// another time, most likely.
+// Of what was learned this part is forgotten where an answer was quicker, and this one where it is
+// of another time, most likely.
 constexpr TimeNs kForgotten = 8;
 constexpr TimeNs kForgottenSoon = 2;
 // From this part of a first interval on a card's own queue says that there are queues.
@@ -47,9 +47,9 @@ bool pay(Pace& pace, const CardTimeouts& timeouts, TimeNs price_ns, TimeNs now) 
 }
 
 // An answer was quicker than that. Where all questions of a round trip would cost no more than one
-// did, what was learned is of another time, most likely: a card stood still. But the one that has
-// answered may have no queue where others have: all of it is forgotten when the next answer says so,
-// too, and this card has no queue itself.
+// did, what was learned is of another time, most likely: a card stood still. But who has answered
+// may have no queue where others have: all of it is forgotten when the next answer says so, too,
+// and this card has no queue itself.
 void fall_to(Pace& pace, const CardTimeouts& timeouts, TimeNs price, TimeNs behind_ns) {
   const bool far = kUnanswered * price <= pace.price_ns;
   const bool at_once = far && pace.fell_far && kBehind * behind_ns < timeouts.nack_ns;

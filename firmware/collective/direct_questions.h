@@ -12,8 +12,9 @@ void chase(const Scope& scope);
 // Blocks of this pair's were sent, and have not come: it has sent what comes behind them, or they
 // could not be taken. They are asked for soon, and until they have come, whatever is answered.
 void note_lost(const Scope& scope, uint32_t way, PieceBits lost);
-// The other has begun this operation, which this rank's host has not posted: it is over with the one
-// before, most likely, and not late for it. What it owes of that one is lost. docs/decisions/0076
+// The other has begun this operation, which this rank's host has not posted: it is over with the
+// one before, most likely, and not late for it. What it owes of that one is lost.
+// docs/decisions/0076
 void note_gone_on(const Scope& scope, uint32_t way);
 // The sender has answered that it has sent this piece.
 void on_lost(const Scope& scope, const peal_wire_header& header);
