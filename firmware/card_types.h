@@ -431,6 +431,8 @@ struct Member {
   uint64_t started;            // operations taken out of parking; all below ran or run
   uint64_t finished;           // operations completed to the host
   uint64_t recycled;           // epochs whose recycling is complete
+  uint64_t depth_epoch;        // the oldest epoch when `depth` was last seen
+  uint32_t depth;              // operations under way together (collective/direct_gone_on.h)
   uint32_t dma;                // outstanding, all operations, repairs too
   uint16_t farewells;          // bit per round: the peer ahead will ask nothing any more
   uint16_t sent_blocks;        // of all its operations (group/sent_blocks.h)

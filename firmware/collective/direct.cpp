@@ -6,6 +6,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
 #include "firmware/collective/direct_blocks.h"
+#include "firmware/collective/direct_gone_on.h"
 #include "firmware/collective/direct_landing.h"
 #include "firmware/collective/direct_pair.h"
 #include "firmware/collective/direct_progress.h"

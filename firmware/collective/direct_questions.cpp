@@ -3,7 +3,6 @@
 
 #include <bit>
 
-#include "firmware/base/assert.h"
 #include "firmware/collective/direct_blocks.h"
 #include "firmware/collective/direct_pace.h"
 #include "firmware/collective/direct_pair.h"
@@ -121,20 +120,6 @@ void note_lost(const Scope& scope, uint32_t way, PieceBits lost) {
   set(pair_at(scope, way).lost, lost);
   patience_lost(scope.member.patience);
   if (!inquiry_doubts(scope.operation.inquiry, kLostEntry)) operation_doubts(scope, kLostEntry);
-}
-
-void note_gone_on(const Scope& scope, uint32_t way) {
-  auto& [card, member, operation] = scope;
-  Operation& before = member.operations[(operation.sequence - 1) % kChannels];
-  if (!is_posted(before)) return;
-  PEAL_ASSERT(before.sequence + 1 == operation.sequence);  // all before that are recycled
-  if (before.algorithm->senders != Senders::kGroup || !is_known(before)) return;
-  const Scope earlier = {card, member, before};
-  const Pair& pair = pair_at(earlier, way);
-  const uint32_t left = pair.pieces - pair.base;
-  const uint32_t window = (1u << (left < kPieceWindow ? left : kPieceWindow)) - 1u;
-  const auto lost = static_cast<PieceBits>(window & ~(pair.come | pair.lost));
-  if (lost != 0) note_lost(earlier, way, lost);
 }
 
 void on_lost(const Scope& scope, const peal_wire_header& header) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a direct exchange asks for: one question for each rank that owes something, with a bit for
-// each piece of the pair's window. docs/decisions/0017, 0026, 0051, 0076
+// each piece of the pair's window. docs/decisions/0017, 0026, 0051
 #pragma once
 
 #include "firmware/card_types.h"
@@ -12,10 +12,6 @@ void chase(const Scope& scope);
 // Blocks of this pair's were sent, and have not come: it has sent what comes behind them, or they
 // could not be taken. They are asked for soon, and until they have come, whatever is answered.
 void note_lost(const Scope& scope, uint32_t way, PieceBits lost);
-// The other has begun this operation, which this rank's host has not posted: it is over with the
-// one before, most likely, and not late for it. What it owes of that one is lost.
-// docs/decisions/0076
-void note_gone_on(const Scope& scope, uint32_t way);
 // The sender has answered that it has sent this piece.
 void on_lost(const Scope& scope, const peal_wire_header& header);
 // One of them has come, or the host has posted: what is lost is asked for soon again.
