@@ -46,7 +46,6 @@ void note_owed(const Scope& scope, uint32_t way) {
 void note_gone_on(const Scope& scope, uint32_t way) {
   auto& [card, member, operation] = scope;
   const uint64_t oldest = oldest_under_way(member);
-  if (oldest == member.next_sequence) return;
   const uint64_t depth = depth_of(member, oldest);
   for (uint64_t over = oldest; over + depth <= operation.sequence; ++over) {
     Operation& before = member.operations[over % kChannels];
