@@ -298,7 +298,8 @@ struct Inquiry {
   bool told_late;  // whoever is waited for has not come yet: nothing is lost
   bool ever_asked;
   bool asked_suspect;
-  bool repeats;   // to suspects: because they have not answered
+  bool repeats;    // to suspects: because they have not answered
+  bool all_begun;  // nobody is late for it, most likely: somebody is over with it
   bool all_sent;  // what shows the loss is no packet of this operation: what it lacks is not on its
                   // way behind that
 };
@@ -432,7 +433,7 @@ struct Member {
   uint64_t finished;           // operations completed to the host
   uint64_t recycled;           // epochs whose recycling is complete
   uint64_t depth_epoch;        // the oldest epoch when `depth` was last seen
-  uint32_t depth;              // operations under way together (collective/direct_gone_on.h)
+  uint32_t depth;              // operations under way together (operation/gone_on.h)
   uint32_t dma;                // outstanding, all operations, repairs too
   uint16_t farewells;          // bit per round: the peer ahead will ask nothing any more
   uint16_t sent_blocks;        // of all its operations (group/sent_blocks.h)

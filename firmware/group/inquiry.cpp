@@ -92,8 +92,18 @@ void time_answer(const Card& card, Inquiry& inquiry, Rank asked) {
 
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry) {
   inquiry.heard_ns = inquiry.from_ns = card.now;
-  inquiry.interval_ns = inquiry_interval(card, member);
+  inquiry.interval_ns = inquiry_first_interval(card, member, inquiry);
   inquiry.disturbed = inquiry.asked = inquiry.told_late = false;
+}
+
+void inquiry_all_begun(const Card& card, const Member& member, Inquiry& inquiry) {
+  if (inquiry.all_begun) return;
+  inquiry.all_begun = inquiry.disturbed = true;
+  inquiry.promised = 0;
+  const TimeNs first_ns = inquiry_first_interval(card, member, inquiry);
+  if (card.now + first_ns >= inquiry.from_ns + inquiry.interval_ns) return;
+  inquiry.interval_ns = first_ns;
+  inquiry_put_off(card, inquiry);
 }
 
 TimeNs inquiry_next(const Card& card, const Inquiry& inquiry) {
@@ -107,7 +117,9 @@ TimeNs inquiry_next(const Card& card, const Inquiry& inquiry) {
 }
 
 bool inquiry_is_due(const Card& card, const Member& member, Inquiry& inquiry) {
-  if (!inquiry.disturbed) inquiry.interval_ns = inquiry_interval(card, member);
+  if (!inquiry.disturbed) {
+    inquiry.interval_ns = inquiry_first_interval(card, member, inquiry);
+  }
   const TimeNs queues_ns = kQueuesToWait * card.behind_ns;
   return card.now >=
          inquiry.from_ns + (inquiry.interval_ns > queues_ns ? inquiry.interval_ns : queues_ns);
@@ -234,6 +246,7 @@ void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t ent
     learn_lateness(card, member, inquiry, entry, card.now - after_ns);
   }
   inquiry.disturbed = inquiry.told_late = true;
+  inquiry.all_begun = false;
   if (entry == kRemoteEntry) return;  // one's promise is not all others'
   inquiry.promised |= uint32_t{1} << entry;
   const TimeNs longest_ns = card.timeouts.dead_ns / kLongestPromise;

@@ -16,6 +16,15 @@ inline TimeNs inquiry_interval(const Card& card, const Member& member) {
   const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
   return queues_ns > member.patience.wait_ns ? queues_ns : member.patience.wait_ns;
 }
+// The same of this wait. Where nobody is late, it does not count what patience has learned of
+// lateness.
+inline TimeNs inquiry_first_interval(const Card& card, const Member& member,
+                                     const Inquiry& inquiry) {
+  const TimeNs wait_ns = inquiry_interval(card, member);
+  if (!inquiry.all_begun || wait_ns <= card.timeouts.nack_ns) return wait_ns;
+  const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
+  return queues_ns > card.timeouts.nack_ns ? queues_ns : card.timeouts.nack_ns;
+}
 // A card that serves its timers late has a queue before it, and so have others, most likely: what
 // it waits for lies in theirs first, then in its own, and so would the question and the answer. It
 // does not ask before so many times that have passed. docs/decisions/0049
@@ -41,6 +50,9 @@ inline TimeNs inquiry_open(const Card& card, const Member& member, Inquiry& inqu
   inquiry.heard_ns = inquiry.from_ns = card.now;
   return inquiry.disturbed;
 }
+// Nobody is late for what is awaited, most likely: nobody's promise counts any more, and the wait
+// is a first interval at the most, until somebody answers that he is.
+void inquiry_all_begun(const Card& card, const Member& member, Inquiry& inquiry);
 // When to look again: a question is due, or those who owe something are to be watched.
 [[nodiscard]] TimeNs inquiry_next(const Card& card, const Inquiry& inquiry);
 // Is the ordinary question due, to whoever owes something? What patience has learned since the wait

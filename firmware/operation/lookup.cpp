@@ -2,8 +2,10 @@
 #include "firmware/operation/lookup.h"
 
 #include "firmware/base/mutation.h"
+#include "firmware/group/inquiry.h"
 #include "firmware/group/recycling.h"
 #include "firmware/operation/algorithm.h"
+#include "firmware/operation/gone_on.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/settle.h"
 
@@ -52,6 +54,7 @@ Operation* find_operation(Card& card, Member& member, const peal_wire_header& he
     operation_open({card, member, operation}, algorithm, sequence, one ? header.block_bytes : 0,
                    algorithm.rooted ? header.origin : 0);
     operation.first_sender = header.sender;
+    if (takes_silence_for_lateness(card, member)) note_gone_on(card, member, sequence);
   } else if (operation.sequence != sequence) {
     *why = PEAL_COUNTER_DROP_FUTURE;
     return nullptr;

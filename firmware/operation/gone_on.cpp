@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "firmware/operation/gone_on.h"
+
+#include "firmware/group/inquiry.h"
+#include "firmware/operation/operation.h"
+
+namespace peal {
+namespace {
+
+// How many operations a program has under way is forgotten after so many epochs.
+constexpr uint64_t kEpochsKept = 2;
+
+uint64_t oldest_under_way(const Member& member) {
+  uint64_t oldest = member.recycled * kEpochOperations;
+  while (oldest < member.next_sequence && !is_posted(member.operations[oldest % kChannels])) {
+    ++oldest;
+  }
+  return oldest;
+}
+
+// The most that this rank has had under way of late, from the oldest to the newest: so have the
+// others, most likely.
+uint64_t depth_of(Member& member, uint64_t oldest) {
+  const uint64_t depth = member.next_sequence - oldest;
+  if (depth >= member.depth || member.recycled - member.depth_epoch > kEpochsKept) {
+    member.depth = static_cast<uint32_t>(depth);
+    member.depth_epoch = member.recycled;
+  }
+  return member.depth;
+}
+
+}  // namespace
+
+OverWith over_with(Member& member, uint64_t begun) {
+  const uint64_t oldest = oldest_under_way(member);
+  const uint64_t depth = depth_of(member, oldest);
+  const uint64_t end = begun + 1 < oldest + depth ? oldest : begun + 1 - depth;
+  return {oldest, end < member.next_sequence ? end : member.next_sequence};
+}
+
+void note_gone_on(Card& card, Member& member, uint64_t begun) {
+  const OverWith over = over_with(member, begun);
+  for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
+    Operation& operation = member.operations[sequence % kChannels];
+    if (!is_posted(operation)) continue;
+    inquiry_all_begun(card, member, operation.inquiry);
+    card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+  }
+}
+
+}  // namespace peal

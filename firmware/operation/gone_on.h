@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who has gone on is not late. A rank begins an operation when it is over with the one before, or,
+// where programs have several under way, with the one that many before. So a packet of an operation
+// that this rank's host has not posted says that somebody is over with older ones that this rank
+// still waits for: those who owe something have begun them, most likely, and silence is loss.
+// docs/decisions/0076
+#pragma once
+
+#include "firmware/card_types.h"
+
+namespace peal {
+
+// Operations of this rank, by their sequence numbers, first to end, with which whoever has begun
+// that one is over. Empty where this rank's host has posted it.
+struct OverWith {
+  uint64_t first;
+  uint64_t end;
+};
+OverWith over_with(Member& member, uint64_t begun);
+
+// Somebody has begun that operation: what others owe of those that it is over with is waited for
+// for a first interval at the most, or as long as queues take, whatever patience has learned.
+void note_gone_on(Card& card, Member& member, uint64_t begun);
+
+}  // namespace peal

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where ranks have been late silence is lateness, until somebody has begun a later operation than
+// this rank's host has posted: then those who owe something have begun what they owe it for.
+#include "firmware/operation/gone_on.h"
+
+#include "tests/support/log_lines.h"
+#include "tests/unit/card_fixture.h"
+
+namespace peal::test {
+namespace {
+
+// Rank 1 of four: blocks of 0 and 2, 3 come from ranks 0 and 3.
+class GoneOn : public GroupTest {
+ protected:
+  static constexpr TimeNs kLong = CONFIG_DEAD_TIMEOUT_US * TimeNs{500};
+  static constexpr const char* kAll =
+      "send 1>0 NACK seq=0 piece=0 origin=0\n"
+      "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n";
+
+  GoneOn() : GroupTest(4, 1) { member_record().patience.wait_ns = kLong; }
+
+  Member& member_record() { return bench.card().members[0]; }
+  void post(uint64_t sequence) {
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+  }
+  // Rank 0 has begun that operation.
+  void begin(uint64_t sequence) {
+    bench.deliver(block_of(0, sequence, kBlock));
+    bench.finish_all_dma();
+  }
+  std::string asked(TimeNs within) {
+    bench.take_log();
+    bench.advance(within);
+    return lines_with(bench.take_wire_log(), " NACK ");
+  }
+  Frame late(uint32_t sender) {
+    return wire.not_yet(sender, broadcast_shape(kBlock), 0, 0, sender, sender == 0 ? 0 : 1,
+                        now_us(), PEAL_NOT_YET_LATE);
+  }
+};
+
+TEST_F(GoneOn, SilenceIsLoss) {
+  post(0);
+  EXPECT_EQ(asked(8 * kNack), "");
+  begin(1);
+  EXPECT_EQ(asked(kNack - 1), "");
+  EXPECT_EQ(asked(1), kAll);
+}
+
+// It is a silence that counts, not the time since then.
+TEST_F(GoneOn, WhatComesBeginsTheWaitAnew) {
+  post(0);
+  begin(1);
+  bench.advance(kNack / 2);
+  bench.deliver(block_of(3, 0, kBlock));
+  bench.finish_all_dma();
+  EXPECT_EQ(asked(kNack - 1), "");
+  EXPECT_NE(asked(1), "");
+}
+
+TEST_F(GoneOn, ThisRankMayHaveGoneOnAsWell) {
+  post(0);
+  post(1);
+  begin(1);
+  EXPECT_EQ(asked(8 * kNack), "");
+}
+
+TEST_F(GoneOn, WithTwoUnderWayTheOldestIsOver) {
+  post(0);
+  post(1);
+  begin(2);
+  EXPECT_EQ(asked(kNack), kAll);
+  EXPECT_FALSE(member_record().operations[1].inquiry.all_begun);
+  EXPECT_TRUE(member_record().operations[0].inquiry.all_begun);
+}
+
+// Who promised to send what it has has it.
+TEST_F(GoneOn, PromisesCountNoMore) {
+  member_record().patience.wait_ns = kNack;
+  post(0);
+  EXPECT_EQ(asked(kNack), kAll);
+  bench.deliver(late(0));
+  bench.deliver(late(3));
+  begin(1);
+  EXPECT_EQ(asked(kNack), "send 1>0 NACK seq=0 piece=0 origin=0\n");  // one at a time
+}
+
+TEST_F(GoneOn, WhoIsLateAllTheSameSaysSo) {
+  post(0);
+  begin(1);
+  EXPECT_EQ(asked(kNack), kAll);
+  bench.deliver(late(0));
+  bench.deliver(late(3));
+  bench.deliver(block_of(2, 0, kBlock));
+  EXPECT_EQ(asked(8 * kNack), "");
+}
+
+// A queue is as long as it is.
+TEST_F(GoneOn, QueuesAreWaitedFor) {
+  member_record().pace.price_ns = kNack / 8;  // sixteen of them, there and back
+  post(0);
+  begin(1);
+  EXPECT_EQ(asked(4 * kNack - 1), "");
+  EXPECT_EQ(asked(1), kAll);
+}
+
+// Nobody waits longer for it than before.
+TEST_F(GoneOn, ShortPatienceStaysShort) {
+  member_record().patience.wait_ns = kNack / 2;
+  member_record().late_patience.wait_ns = kNack;  // ranks are late all the same
+  post(0);
+  begin(1);
+  EXPECT_EQ(asked(kNack / 2), kAll);
+}
+
+}  // namespace
+}  // namespace peal::test
