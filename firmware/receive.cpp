@@ -128,6 +128,7 @@ void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival
   inquiry_answered(inquiry, arrival.sender_entry);
   inquiry_repaired(card, member, inquiry, arrival.header.sender);
   if (result == PEAL_COUNTER_RECEIVED) {
+    if (inquiry.all_begun) patience_not_for_lateness(member.patience, card.timeouts);
     patience_worth_it(member.patience, card.timeouts, card.now);
     patience_worth_it(member.late_patience, card.timeouts, card.now);
   } else if (!inquiry_was_certain(inquiry, arrival.sender_entry)) {

@@ -68,6 +68,12 @@ void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs 
   patience.learned_ns = now;
 }
 
+void patience_not_for_lateness(Patience& patience, const CardTimeouts& timeouts) {
+  if (patience.wait_ns <= timeouts.nack_ns) return;
+  const TimeNs half_ns = patience.wait_ns / 2;
+  patience.wait_ns = half_ns > timeouts.nack_ns ? half_ns : timeouts.nack_ns;
+}
+
 void patience_undisturbed(Patience& patience, const CardTimeouts& timeouts, TimeNs longest_ns) {
   if (longest_ns == 0) return;
   const TimeNs enough = kEnough * longest_ns;

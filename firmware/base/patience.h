@@ -55,6 +55,9 @@ void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs 
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // A repair brought what was missing.
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
+// The same of what nobody was late for: lateness is over, and what was learned of it may go,
+// however soon after the last repair. Patience halves, down to what it is at first.
+void patience_not_for_lateness(Patience& patience, const CardTimeouts& timeouts);
 // A gap showed that something was lost.
 inline void patience_lost(Patience& patience) { patience.lossless = false; }
 // An operation is over without a question; its longest wait. A part of the way at a time (calm):

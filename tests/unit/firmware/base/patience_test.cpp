@@ -35,6 +35,21 @@ Patience where_there_are_losses(TimeNs started_ns) {
   return patience;
 }
 
+// However soon after the last one.
+TEST(Patience, HalvesForEachRepairWhereNobodyWasLate) {
+  Patience patience = where_there_are_losses(0);
+  patience.wait_ns = 7 * kTimeouts.nack_ns;
+  const auto repaired = [&] {
+    patience_not_for_lateness(patience, kTimeouts);
+    return patience.wait_ns;
+  };
+  EXPECT_EQ(repaired(), 7 * kTimeouts.nack_ns / 2);
+  EXPECT_EQ(repaired(), 7 * kTimeouts.nack_ns / 4);
+  EXPECT_EQ(repaired(), kTimeouts.nack_ns);
+  patience.wait_ns = kTimeouts.nack_ns / 3;  // not beyond what it is at first
+  EXPECT_EQ(repaired(), kTimeouts.nack_ns / 3);
+}
+
 TEST(Patience, DoublesOnceForAllThatWasAskedTogether) {
   Patience patience = where_there_are_losses(1'000);
   patience_in_vain(patience, kTimeouts, 201'000, kLong, 210'000);

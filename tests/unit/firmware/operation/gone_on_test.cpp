@@ -96,6 +96,24 @@ TEST_F(GoneOn, WhoIsLateAllTheSameSaysSo) {
   EXPECT_EQ(asked(8 * kNack), "");
 }
 
+// What patience has learned of lateness goes with it; what was repaired before may have been late.
+TEST_F(GoneOn, RepairsBringPatienceDown) {
+  const auto repair = [&](uint32_t origin) {
+    Frame frame = block_of(origin, 0, kBlock);
+    WireMaker::make_repair(frame);
+    bench.deliver(frame);
+    bench.finish_all_dma();
+    return member_record().patience.wait_ns;
+  };
+  member_record().patience.wait_ns = 8 * kNack;
+  post(0);
+  EXPECT_EQ(asked(8 * kNack), kAll);
+  EXPECT_EQ(repair(2), 4 * kNack);
+  EXPECT_EQ(repair(3), 4 * kNack);  // one for all that was asked together
+  begin(1);
+  EXPECT_EQ(repair(0), 2 * kNack);
+}
+
 // A queue is as long as it is.
 TEST_F(GoneOn, QueuesAreWaitedFor) {
   member_record().pace.price_ns = kNack / 8;  // sixteen of them, there and back
