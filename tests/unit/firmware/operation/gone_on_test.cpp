@@ -93,7 +93,15 @@ TEST_F(GoneOn, WhoIsLateAllTheSameSaysSo) {
   bench.deliver(late(0));
   bench.deliver(late(3));
   bench.deliver(block_of(2, 0, kBlock));
-  EXPECT_EQ(asked(8 * kNack), "");
+  EXPECT_EQ(asked(64 * kNack), "");
+}
+
+TEST_F(GoneOn, NothingIsPutOff) {
+  member_record().patience.wait_ns = 2 * kNack;
+  post(0);
+  bench.advance(kNack + kNack / 2);
+  begin(1);
+  EXPECT_EQ(asked(kNack / 2), kAll);
 }
 
 // What patience has learned of lateness goes with it; what was repaired before may have been late.
