@@ -202,6 +202,17 @@ TEST_F(Inquiries, LatenessIsLearnedWhenSomethingElseHasComeMeanwhile) {
   EXPECT_EQ(bench.card().members[0].patience.wait_ns, 4 * kNack);
 }
 
+// However late the answer comes: what counts is the silence before the question.
+TEST_F(Inquiries, ASlowAnswerTeachesNoLongerSilence) {
+  post();
+  bench.advance(kNack);
+  const auto asked_us = static_cast<uint32_t>(bench.now / 1000);
+  bench.card().members[0].patience.wait_ns = 2 * kNack;
+  bench.advance(kNack);
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, asked_us, PEAL_NOT_YET_LATE));
+  EXPECT_EQ(bench.card().members[0].patience.wait_ns, 5 * kNack);
+}
+
 // What came by itself sooner than anybody would have been asked: the next question comes sooner.
 TEST_F(Inquiries, WaitsThatEndByThemselvesTeachPatience) {
   for (uint32_t sequence = 0; sequence < 3; sequence++) {
@@ -410,9 +421,61 @@ class TimedAnswers : public Inquiries {
   static constexpr TimeNs kSeemed = 100'000;
 };
 
+// It counts from the question, not from the silence before it: a microsecond is the lowest price,
+// of which the first such answer believes a half.
 TEST_F(TimedAnswers, ARepairSaysHowLongQueuesAreAtTheMost) {
+  const TimeNs lowest_ns = bench.card().members[0].pace.lowest_ns;
   bench.advance(1'000);
+  EXPECT_EQ(price_when_repaired(0), kSeemed - (kSeemed - lowest_ns + 1) / 2);
+}
+
+// Rank 3 has sent something that is lost, and is asked again for it.
+TEST_F(TimedAnswers, ThatAnotherOneWasAskedTwiceDoesNotMatter) {
+  bench.advance(1'000);
+  bench.deliver(WireMaker::numbered(wire.alive(3), 2));
+  EXPECT_EQ(nacks(), 3u);
   EXPECT_LT(price_when_repaired(0), kSeemed);
+}
+
+TEST_F(TimedAnswers, NorWhatAnotherOneAnswers) {
+  bench.deliver(not_yet(3, true));
+  EXPECT_LT(price_when_repaired(0), kSeemed);
+}
+
+// What had come all the same was sent again for this question, too.
+TEST_F(TimedAnswers, ARepairTooManySaysIt) {
+  bench.deliver(block_of(0, 0, kBlock));
+  EXPECT_LT(price_when_repaired(0), kSeemed);
+}
+
+// Nobody knows whether that was sent for it.
+TEST_F(TimedAnswers, WhatIsNoRepairSaysNothing) {
+  TimeNs& price_ns = bench.card().members[0].pace.price_ns;
+  price_ns = kSeemed;
+  bench.deliver(block_of(0, 0, kBlock));
+  EXPECT_EQ(price_ns, kSeemed);
+}
+
+TEST_F(TimedAnswers, WhoHasSentItAndCannotAgainSaysNothing) {
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), PEAL_NOT_YET_SENT));
+  EXPECT_EQ(price_when_repaired(0), kSeemed);
+}
+
+// Whose answer was not to be timed makes room for another's.
+TEST_F(TimedAnswers, OneIsTimedAfterWhoWasAskedTwice) {
+  bench.advance(2 * kNack);
+  EXPECT_EQ(price_when_repaired(0), kSeemed);
+  bench.card().members[0].pace.price_ns = 1'000;
+  while (nacks() == 4) ASSERT_TRUE(bench.advance_to_deadline());
+  EXPECT_LT(price_when_repaired(3), kSeemed);
+}
+
+TEST_F(TimedAnswers, OneIsTimedAfterTheAnswerOfWhoWasAskedTwice) {
+  bench.advance(2 * kNack);
+  bench.deliver(not_yet(0, true));
+  bench.card().members[0].pace.price_ns = 1'000;
+  while (nacks() == 4) ASSERT_TRUE(bench.advance_to_deadline());
+  EXPECT_LT(price_when_repaired(3), kSeemed);
 }
 
 TEST_F(TimedAnswers, AnotherOnesRepairSaysNothing) {
