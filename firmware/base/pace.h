@@ -47,8 +47,8 @@ Pace pace_start(const CardTimeouts& timeouts, TimeNs now, uint32_t per_interval)
 void pace_answered(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns, TimeNs behind_ns);
 // A repair came: it does not say when it was asked for.
 void pace_repaired(Pace& pace);
-// One of which that is known came, so long after: no queue was longer. (It may have waited for more
-// than queues, so it makes nothing dearer.)
+// One of which that is known, most likely, came, so long after: no queue was longer. (It may have
+// waited for more than queues, so it makes nothing dearer.)
 void pace_repaired_after(Pace& pace, const CardTimeouts& timeouts, TimeNs after_ns,
                          TimeNs behind_ns);
 
