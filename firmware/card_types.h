@@ -434,6 +434,7 @@ struct Member {
   uint64_t recycled;           // epochs whose recycling is complete
   uint64_t depth_epoch;        // the oldest epoch when `depth` was last seen
   uint32_t depth;              // operations under way together (operation/gone_on.h)
+  uint64_t misled_until;       // the epoch before which who has gone on says nothing of others
   uint32_t dma;                // outstanding, all operations, repairs too
   uint16_t farewells;          // bit per round: the peer ahead will ask nothing any more
   uint16_t sent_blocks;        // of all its operations (group/sent_blocks.h)

@@ -2,6 +2,7 @@
 #include "firmware/operation/gone_on.h"
 
 #include "firmware/group/inquiry.h"
+#include "firmware/operation/algorithm.h"
 #include "firmware/operation/operation.h"
 
 namespace peal {
@@ -29,6 +30,13 @@ uint64_t depth_of(Member& member, uint64_t oldest) {
   return member.depth;
 }
 
+// Of an operation in which ranks may have nothing for each other, who is over with it need not have
+// heard of who owes this rank something. It is believed all the same, but not for a while after it
+// was wrong.
+bool may_mislead(const Member& member, const Operation& operation) {
+  return operation.algorithm->lengths == Lengths::kOfParts && member.recycled < member.misled_until;
+}
+
 }  // namespace
 
 OverWith over_with(Member& member, uint64_t begun) {
@@ -42,7 +50,7 @@ void note_gone_on(Card& card, Member& member, uint64_t begun) {
   const OverWith over = over_with(member, begun);
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& operation = member.operations[sequence % kChannels];
-    if (!is_posted(operation)) continue;
+    if (!is_posted(operation) || may_mislead(member, operation)) continue;
     inquiry_all_begun(card, member, operation.inquiry);
     card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
   }

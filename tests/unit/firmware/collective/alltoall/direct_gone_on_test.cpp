@@ -181,5 +181,27 @@ TEST_F(DirectvGoneOn, WhoHasSomethingDoes) {
   EXPECT_EQ(asked(bench), question(4, 0, 1));
 }
 
+// Rank 6 need not have heard of rank 4, which is late. Who was misled so does not believe the next
+// one for a while.
+TEST_F(DirectvGoneOn, WhoIsOverMayHaveNothingOfTheLate) {
+  const TimeNs nack = default_timeouts().nack_ns;
+  Member& self = bench.card().members[0];
+  set_length(4, rank, 8);
+  post();
+  bench.finish_all_dma();
+  for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) bench.deliver(from(sender));
+  bench.finish_all_dma();
+  const auto begin = [&](uint32_t sequence) {
+    bench.deliver(from(6, 0, sequence));
+    bench.finish_all_dma();
+    return asked(bench, " NACK seq=0", nack);
+  };
+  EXPECT_EQ(begin(1), question(4, 0, 1));
+  bench.deliver(wire.not_yet(4, shape(), 0, 0, 4, 0, now_us(), PEAL_NOT_YET_LATE));
+  EXPECT_EQ(begin(2), "");
+  self.misled_until = self.recycled;
+  EXPECT_EQ(begin(3), question(4, 0, 1));
+}
+
 }  // namespace
 }  // namespace peal::test
