@@ -432,9 +432,6 @@ struct Member {
   uint64_t started;            // operations taken out of parking; all below ran or run
   uint64_t finished;           // operations completed to the host
   uint64_t recycled;           // epochs whose recycling is complete
-  uint64_t depth_epoch;        // the oldest epoch when `depth` was last seen
-  uint32_t depth;              // operations under way together (operation/gone_on.h)
-  uint64_t misled_until;       // the epoch before which who has gone on says nothing of others
   uint32_t dma;                // outstanding, all operations, repairs too
   uint16_t farewells;          // bit per round: the peer ahead will ask nothing any more
   uint16_t sent_blocks;        // of all its operations (group/sent_blocks.h)
@@ -459,6 +456,9 @@ struct Member {
   p2p::RequestList receives;  // that have no message yet
   p2p::RequestList copies;    // puts to itself, the first of which is under way
   uint32_t p2p_uses;          // its requests and connections: the slot is kept for them
+  uint32_t depth;             // operations under way together (operation/gone_on.h)
+  uint64_t depth_epoch;       // the oldest epoch when it was last seen
+  uint64_t misled_until;      // the epoch before which who has gone on says nothing of others
   Remote remote;
   Unsettled unsettled;
   Operation operations[kChannels];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/base/pace.h"
 
+#include "firmware/base/patience.h"
+
 namespace peal {
 namespace {
 
@@ -8,8 +10,6 @@ namespace {
 // of another time, most likely.
 constexpr TimeNs kForgotten = 8;
 constexpr TimeNs kForgottenSoon = 2;
-// From this part of a first interval on a card's own queue says that there are queues.
-constexpr TimeNs kBehind = 24;
 
 // What lets kUnanswered go out in this time.
 TimeNs price_for(const Pace& pace, const CardTimeouts& timeouts, TimeNs round_trip_ns) {
@@ -49,10 +49,10 @@ bool pay(Pace& pace, const CardTimeouts& timeouts, TimeNs price_ns, TimeNs now) 
 // An answer was quicker than that. Where all questions of a round trip would cost no more than one
 // did, what was learned is of another time, most likely: a card stood still. But who has answered
 // may have no queue where others have: all of it is forgotten when the next answer says so, too,
-// and this card has no queue itself.
+// and this card has no queue itself that is as long as the least patience.
 void fall_to(Pace& pace, const CardTimeouts& timeouts, TimeNs price, TimeNs behind_ns) {
   const bool far = kUnanswered * price <= pace.price_ns;
-  const bool at_once = far && pace.fell_far && kBehind * behind_ns < timeouts.nack_ns;
+  const bool at_once = far && pace.fell_far && kPatienceLeast * behind_ns < timeouts.nack_ns;
   const TimeNs part = at_once ? 1 : far ? kForgottenSoon : kForgotten;
   pace.price_ns -= (pace.price_ns - price + part - 1) / part;
   pace.fell_far = far;

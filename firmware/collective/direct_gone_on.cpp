@@ -6,7 +6,6 @@
 #include "firmware/collective/direct_questions.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/gone_on.h"
-#include "firmware/operation/operation.h"
 
 namespace peal::direct {
 namespace {
@@ -27,8 +26,8 @@ void note_gone_on(const Scope& scope, uint32_t way) {
   const OverWith over = over_with(member, operation.sequence);
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& before = member.operations[sequence % kChannels];
-    if (!is_posted(before) || before.algorithm->senders != Senders::kGroup) continue;
-    if (is_known(before)) note_owed({card, member, before}, way);
+    if (!is_known(before) || before.algorithm->senders != Senders::kGroup) continue;
+    note_owed({card, member, before}, way);
   }
 }
 

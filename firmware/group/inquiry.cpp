@@ -24,10 +24,6 @@ constexpr TimeNs kLostPatienceMost = 4;
 constexpr TimeNs kBelieved = 64;
 constexpr TimeNs kEarly = 8;
 
-// That nobody was late was wrong: so many epochs long it is not believed of operations in which
-// ranks may have nothing for each other (operation/gone_on.h).
-constexpr uint64_t kEpochsMisled = 16;
-
 // It may have sent since it said so, and nothing of that may have come.
 bool was_said_long_ago(const Card& card, const Member& member, const Inquiry& inquiry,
                        TimeNs said_ns) {
@@ -250,7 +246,6 @@ void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t ent
     learn_lateness(card, member, inquiry, entry, card.now - after_ns);
   }
   inquiry.disturbed = inquiry.told_late = true;
-  if (inquiry.all_begun) member.misled_until = member.recycled + kEpochsMisled;
   inquiry.all_begun = false;
   if (entry == kRemoteEntry) return;  // one's promise is not all others'
   inquiry.promised |= uint32_t{1} << entry;

@@ -12,18 +12,19 @@
 namespace peal {
 
 // How long a wait is before its first question.
-inline TimeNs inquiry_interval(const Card& card, const Member& member) {
+inline TimeNs inquiry_interval(const Card& card, const Member& member, TimeNs patience_ns) {
   const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
-  return queues_ns > member.patience.wait_ns ? queues_ns : member.patience.wait_ns;
+  return queues_ns > patience_ns ? queues_ns : patience_ns;
 }
-// The same of this wait. Where nobody is late, it does not count what patience has learned of
-// lateness.
+inline TimeNs inquiry_interval(const Card& card, const Member& member) {
+  return inquiry_interval(card, member, member.patience.wait_ns);
+}
+// The same of this wait. Where nobody is late, what patience has learned of lateness does not
+// count.
 inline TimeNs inquiry_first_interval(const Card& card, const Member& member,
                                      const Inquiry& inquiry) {
-  const TimeNs wait_ns = inquiry_interval(card, member);
-  if (!inquiry.all_begun || wait_ns <= card.timeouts.nack_ns) return wait_ns;
-  const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
-  return queues_ns > card.timeouts.nack_ns ? queues_ns : card.timeouts.nack_ns;
+  const bool late = inquiry.all_begun && member.patience.wait_ns > card.timeouts.nack_ns;
+  return inquiry_interval(card, member, late ? card.timeouts.nack_ns : member.patience.wait_ns);
 }
 // A card that serves its timers late has a queue before it, and so have others, most likely: what
 // it waits for lies in theirs first, then in its own, and so would the question and the answer. It

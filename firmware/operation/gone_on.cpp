@@ -30,16 +30,19 @@ uint64_t depth_of(Member& member, uint64_t oldest) {
   return member.depth;
 }
 
+// Where that was wrong it is not believed for so many epochs.
+constexpr uint64_t kEpochsMisled = 16;
+
 // Of an operation in which ranks may have nothing for each other, who is over with it need not have
-// heard of who owes this rank something. It is believed all the same, but not for a while after it
-// was wrong.
-bool may_mislead(const Member& member, const Operation& operation) {
-  return operation.algorithm->lengths == Lengths::kOfParts && member.recycled < member.misled_until;
+// heard of who owes this rank something.
+bool may_mislead(const Operation& operation) {
+  return operation.algorithm->lengths == Lengths::kOfParts;
 }
 
 }  // namespace
 
 OverWith over_with(Member& member, uint64_t begun) {
+  if (member.finished == member.next_sequence) return {};  // most that comes early does so
   const uint64_t oldest = oldest_under_way(member);
   const uint64_t depth = depth_of(member, oldest);
   const uint64_t end = begun + 1 < oldest + depth ? oldest : begun + 1 - depth;
@@ -50,10 +53,15 @@ void note_gone_on(Card& card, Member& member, uint64_t begun) {
   const OverWith over = over_with(member, begun);
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& operation = member.operations[sequence % kChannels];
-    if (!is_posted(operation) || may_mislead(member, operation)) continue;
+    if (!is_posted(operation)) continue;
+    if (may_mislead(operation) && member.recycled < member.misled_until) continue;
     inquiry_all_begun(card, member, operation.inquiry);
     card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
   }
+}
+
+void note_misled(Member& member, const Operation& operation) {
+  if (may_mislead(operation)) member.misled_until = member.recycled + kEpochsMisled;
 }
 
 }  // namespace peal

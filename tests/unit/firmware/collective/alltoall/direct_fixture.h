@@ -3,6 +3,7 @@
 // are known by a table of addresses alone.
 #pragma once
 
+#include "firmware/card_types.h"
 #include "tests/unit/firmware/collective/alltoall/alltoall_fixture.h"
 
 namespace peal::test {
@@ -50,6 +51,27 @@ class DirectTest : public AlltoallTest {
                      uint64_t fragments = 1) {
     return AlltoallTest::answer(
         wire.nack(asker, direct_shape(block), 0, piece, rank, 0, fragments));
+  }
+};
+
+// It has learned that ranks are late, so it asks for nothing in silence.
+class PatientDirectTest : public DirectTest {
+ protected:
+  static constexpr size_t kPiece = CONFIG_MTU_BYTES;
+  static constexpr size_t kLong = 2 * kPiece;
+  const TimeNs nack = default_timeouts().nack_ns;
+  const TimeNs soon = nack / 4;  // when what is lost is asked for, whatever patience has learned
+
+  PatientDirectTest() { bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns; }
+
+  void come(uint32_t sender, uint32_t piece) {
+    bench.deliver(from(sender, kLong, piece));
+    bench.finish_all_dma();
+  }
+  void post_next() {
+    AlltoallTest::post(1, kBlock);
+    bench.finish_all_dma();
+    bench.take_log();
   }
 };
 

@@ -11,16 +11,11 @@
 namespace peal::test {
 namespace {
 
-constexpr size_t kPiece = CONFIG_MTU_BYTES;
-constexpr size_t kLong = 2 * kPiece;
-
-// Questions of operation 0 within that time, the least and the most after which what is lost is
-// asked for.
-std::string asked(CardBench& bench, const char* which = " NACK seq=0",
-                  TimeNs within = default_timeouts().nack_ns / 4) {
+// Questions within that time.
+std::string asked(CardBench& bench, TimeNs within) {
   bench.take_log();
   bench.advance(within);
-  return lines_with(bench.take_wire_log(), which);
+  return lines_with(bench.take_wire_log(), " NACK seq=");
 }
 std::string question(uint32_t to, uint32_t piece, uint32_t missing) {
   char text[80];
@@ -29,12 +24,9 @@ std::string question(uint32_t to, uint32_t piece, uint32_t missing) {
   return text;
 }
 
-// Rank 1 of 8, of whose peers and others only 4 and 6 owe something; it has learned that ranks are
-// late, so it asks for nothing in silence.
-class DirectGoneOn : public DirectTest {
+// Only ranks 4 and 6 owe something.
+class DirectGoneOn : public PatientDirectTest {
  protected:
-  DirectGoneOn() { bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns; }
-
   void post_and_hear() {
     post(kLong);
     bench.finish_all_dma();
@@ -43,14 +35,6 @@ class DirectGoneOn : public DirectTest {
       come(sender, 0);
       if (sender != 6) come(sender, 1);
     }
-  }
-  void come(uint32_t sender, uint32_t piece) {
-    bench.deliver(from(sender, kLong, piece));
-    bench.finish_all_dma();
-  }
-  void post_next() {
-    AlltoallTest::post(1, kBlock);
-    bench.finish_all_dma();
   }
   // It has begun a later operation, of short blocks.
   void begin(uint32_t sender, uint32_t sequence = 1) {
@@ -62,13 +46,13 @@ class DirectGoneOn : public DirectTest {
 
 TEST_F(DirectGoneOn, WhatItOwesIsLost) {
   post_and_hear();
-  EXPECT_EQ(asked(bench, " NACK ", 100 * default_timeouts().nack_ns), "");
+  EXPECT_EQ(asked(bench, 100 * nack), "");
   begin(4);
-  EXPECT_EQ(asked(bench), question(4, 0, 3));
+  EXPECT_EQ(asked(bench, soon), question(4, 0, 3));
   come(4, 0);
   come(4, 1);
   begin(6);
-  EXPECT_EQ(asked(bench), question(6, 1, 1));
+  EXPECT_EQ(asked(bench, soon), question(6, 1, 1));
 }
 
 // Pieces of its window, of so many as there are.
@@ -76,21 +60,21 @@ TEST_F(DirectGoneOn, AWindowIsAskedFor) {
   post(kMost);
   bench.finish_all_dma();
   begin(4);
-  EXPECT_EQ(asked(bench), question(4, 0, (1u << CONFIG_PIECE_WINDOW) - 1));
+  EXPECT_EQ(asked(bench, soon), question(4, 0, (1u << CONFIG_PIECE_WINDOW) - 1));
 }
 
 TEST_F(DirectGoneOn, WhatItHasGivenIsNot) {
   post_and_hear();
   begin(3);
-  EXPECT_EQ(asked(bench), "");
+  EXPECT_EQ(asked(bench, soon), "");
 }
 
-// That says nothing of how far it is.
+// Whose block is of an operation that this rank has begun, too, need not be over with anything.
 TEST_F(DirectGoneOn, ThisRankMayHaveGoneOnAsWell) {
   post_and_hear();
   post_next();
   begin(4);
-  EXPECT_EQ(asked(bench), "");
+  EXPECT_EQ(asked(bench, soon), "");
 }
 
 // It is over with the oldest of two, and not with the next.
@@ -98,7 +82,7 @@ TEST_F(DirectGoneOn, ItMayHaveSeveralUnderWay) {
   post_and_hear();
   post_next();
   begin(4, 2);
-  EXPECT_EQ(asked(bench, " NACK "), question(4, 0, 3));
+  EXPECT_EQ(asked(bench, soon), question(4, 0, 3));
 }
 
 // So it may when this rank is over with the oldest.
@@ -110,9 +94,9 @@ TEST_F(DirectGoneOn, HowManyIsRemembered) {
   come(4, 0);
   come(4, 1);  // the oldest is over
   begin(4, 2);
-  EXPECT_EQ(asked(bench, " NACK "), "");
+  EXPECT_EQ(asked(bench, soon), "");
   begin(4, 3);
-  EXPECT_EQ(asked(bench, " NACK "), "send 1>4 NACK seq=1 piece=0 origin=4 missing=0x1\n");
+  EXPECT_EQ(asked(bench, soon), "send 1>4 NACK seq=1 piece=0 origin=4 missing=0x1\n");
 }
 
 // Not for ever: three epochs later programs may have one at a time.
@@ -122,39 +106,42 @@ TEST_F(DirectGoneOn, HowManyIsForgotten) {
   self.depth = 2;
   self.depth_epoch = self.recycled - 2;
   begin(4);
-  EXPECT_EQ(asked(bench), "");
+  EXPECT_EQ(asked(bench, soon), "");
   self.depth_epoch = self.recycled - 3;
   begin(6);
-  EXPECT_EQ(asked(bench), question(6, 1, 1));
+  EXPECT_EQ(asked(bench, soon), question(6, 1, 1));
 }
 
-// Nor of one that the host has not posted.
+// What the host has not posted nobody waits for.
 TEST_F(DirectGoneOn, WhatIsNotPostedIsNotWaitedFor) {
   come(4, 1);
-  bench.advance(100 * default_timeouts().nack_ns);
+  bench.advance(100 * nack);
   come(6, 0);
   begin(6);
-  EXPECT_EQ(asked(bench), "");
+  EXPECT_EQ(asked(bench, soon), "");
 }
 
-// Operations of others know of no pairs; whose packets have no gap is asked for nothing.
+// Which has no pairs.
 TEST_F(DirectGoneOn, TheOneBeforeMayBeABarrier) {
   post_barrier(0);
   bench.take_log();
   begin(4);
-  EXPECT_EQ(asked(bench), "");
+  EXPECT_EQ(asked(bench, soon), "");
 }
 
-// Nor does it matter how much later the other one is.
+// It does not matter how much later the other one is.
 TEST_F(DirectGoneOn, ItMayBeFarAhead) {
   post_and_hear();
   begin(4, 3);
-  EXPECT_EQ(asked(bench), question(4, 0, 3));
+  EXPECT_EQ(asked(bench, soon), question(4, 0, 3));
 }
 
 // As long as the table has not been read nobody knows who owes anything.
 class DirectvGoneOn : public PartsTest {
  protected:
+  const TimeNs nack = default_timeouts().nack_ns;
+  const TimeNs soon = nack / 4;
+
   DirectvGoneOn() : PartsTest(PEAL_OPERATION_ALLTOALLV) {
     bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns;
     set_all(8);
@@ -169,7 +156,7 @@ TEST_F(DirectvGoneOn, WhoHasNothingToGiveOwesNothing) {
   set_length(4, rank, 8);  // the next time
   bench.deliver(from(4, 0, 1));
   bench.finish_all_dma();
-  EXPECT_EQ(asked(bench), "");
+  EXPECT_EQ(asked(bench, soon), "");
 }
 
 TEST_F(DirectvGoneOn, WhoHasSomethingDoes) {
@@ -178,13 +165,12 @@ TEST_F(DirectvGoneOn, WhoHasSomethingDoes) {
   bench.finish_all_dma();
   bench.deliver(from(4, 0, 1));
   bench.finish_all_dma();
-  EXPECT_EQ(asked(bench), question(4, 0, 1));
+  EXPECT_EQ(asked(bench, soon), question(4, 0, 1));
 }
 
 // Rank 6 need not have heard of rank 4, which is late. Who was misled so does not believe the next
 // one for a while.
 TEST_F(DirectvGoneOn, WhoIsOverMayHaveNothingOfTheLate) {
-  const TimeNs nack = default_timeouts().nack_ns;
   Member& self = bench.card().members[0];
   set_length(4, rank, 8);
   post();
@@ -194,7 +180,7 @@ TEST_F(DirectvGoneOn, WhoIsOverMayHaveNothingOfTheLate) {
   const auto begin = [&](uint32_t sequence) {
     bench.deliver(from(6, 0, sequence));
     bench.finish_all_dma();
-    return asked(bench, " NACK seq=0", nack);
+    return asked(bench, nack);
   };
   EXPECT_EQ(begin(1), question(4, 0, 1));
   bench.deliver(wire.not_yet(4, shape(), 0, 0, 4, 0, now_us(), PEAL_NOT_YET_LATE));

@@ -4,34 +4,16 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "firmware/card_types.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/firmware/collective/alltoall/direct_fixture.h"
 
 namespace peal::test {
 namespace {
 
-constexpr size_t kPiece = CONFIG_MTU_BYTES;
-constexpr size_t kLong = 2 * kPiece;
-
-// Rank 1 has learned that ranks are late, so it asks for nothing in silence.
-class DirectLost : public DirectTest {
+class DirectLost : public PatientDirectTest {
  protected:
-  const TimeNs nack = default_timeouts().nack_ns;
-  const TimeNs soon = nack / 4;  // whatever patience has learned
-
   DirectLost() {
-    bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns;
     post(kLong);
-    bench.finish_all_dma();
-    bench.take_log();
-  }
-  void come(uint32_t sender, uint32_t piece) {
-    bench.deliver(from(sender, kLong, piece));
-    bench.finish_all_dma();
-  }
-  void post_next() {
-    AlltoallTest::post(1, kBlock);
     bench.finish_all_dma();
     bench.take_log();
   }
@@ -165,13 +147,9 @@ TEST_F(DirectLost, WhatHadComeLeavesNoDoubt) {
 }
 
 // What was lost before the post.
-class DirectLostEarly : public DirectTest {
- protected:
-  DirectLostEarly() { bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns; }
-};
+using DirectLostEarly = PatientDirectTest;
 
 TEST_F(DirectLostEarly, IsAskedForSoonAfterIt) {
-  const TimeNs nack = default_timeouts().nack_ns;
   bench.deliver(from(5, kLong, 1));
   bench.finish_all_dma();
   bench.advance(1000 * nack + nack / 8);
@@ -184,13 +162,12 @@ TEST_F(DirectLostEarly, IsAskedForSoonAfterIt) {
 }
 
 // More pieces than a window.
-class DirectLostLong : public DirectTest {
+class DirectLostLong : public PatientDirectTest {
  protected:
   static constexpr uint32_t kWindow = CONFIG_PIECE_WINDOW;
   static constexpr size_t kBytes = (2 * kWindow + 1) * kPiece;
 
   DirectLostLong() {
-    bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns;
     post(kBytes);
     bench.finish_all_dma();
   }
@@ -228,6 +205,8 @@ TEST_F(DirectLostLong, PatienceHearsOfIt) {
 
 // The answer names what cannot be sent again now, not what is on its way.
 TEST_F(DirectTest, TheAnswerNamesWhatCannotBeSentAgain) {
+  constexpr size_t kPiece = CONFIG_MTU_BYTES;
+  constexpr size_t kLong = 2 * kPiece;
   post(kLong);
   bench.finish_all_dma();
   deliver_all(kLong, 0);
