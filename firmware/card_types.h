@@ -29,7 +29,7 @@ inline constexpr uint32_t kChannels = CONFIG_CHANNELS;       // K
 inline constexpr uint32_t kEpochOperations = kChannels / 2;  // operations recycled together
 // What the cards of a group take for the proof of an epoch's end (group/recycling.h). Another
 // number where that is changed: they must agree.
-inline constexpr uint32_t kRecyclingRule = 43;
+inline constexpr uint32_t kRecyclingRule = 77;
 // The same for what is told of starts that fail (queue/failed.h).
 inline constexpr uint32_t kFailureRule = 41;
 // An ACK that asks is answered by one that says so (0046).

@@ -183,7 +183,7 @@ uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPl
 }
 
 bool synchronises(const OperationPlan& operation) {
-  return operation.operation != PEAL_OPERATION_BROADCAST && !has_parts(operation.operation);
+  return operation.operation != PEAL_OPERATION_BROADCAST;
 }
 
 uint64_t recycling_packets(const CardShape& card, uint32_t ranks,

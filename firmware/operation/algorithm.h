@@ -112,8 +112,9 @@ struct Algorithm {
   // The same, of those of ranks that are no peers.
   HeaderMask usual_remote = without_number(usual);
   // Is it complete only where every rank has started it? Those whose every rank sends, to whom the
-  // others do not finish before they have heard it. (Of parts some may have nothing to send.)
-  bool synchronises = release != Release::kCredited && lengths == Lengths::kOne;
+  // others do not finish before they have heard it. (Of parts too: each pair has a first packet,
+  // if an empty one. docs/decisions/0077)
+  bool synchronises = release != Release::kCredited;
 };
 
 // What most of its packets are.
