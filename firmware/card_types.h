@@ -458,7 +458,6 @@ struct Member {
   uint32_t p2p_uses;          // its requests and connections: the slot is kept for them
   uint32_t depth;             // operations under way together (operation/gone_on.h)
   uint64_t depth_epoch;       // the oldest epoch when it was last seen
-  uint64_t misled_until;      // the epoch before which who has gone on says nothing of others
   Remote remote;
   Unsettled unsettled;
   Operation operations[kChannels];

@@ -14,7 +14,6 @@
 #include "firmware/group/remote.h"
 #include "firmware/group/tombstone.h"
 #include "firmware/operation/algorithm.h"
-#include "firmware/operation/gone_on.h"
 #include "firmware/operation/lookup.h"
 #include "firmware/operation/lost.h"
 #include "firmware/operation/operation.h"
@@ -203,8 +202,6 @@ peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   const auto body = body_of<peal_not_yet>(arrival);
   if (body.reason == PEAL_NOT_YET_SENT) return on_held(scope, arrival, body);
   const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
-  const bool late = body.reason == PEAL_NOT_YET_LATE;
-  if (late && operation.inquiry.all_begun) note_misled(member, operation);
   const peal_counter result =
       on_not_yet(card, member, operation.inquiry, arrival, waits_for_one(*operation.algorithm));
   // What was lost was not of this operation.

@@ -9,7 +9,7 @@ namespace peal {
 namespace {
 
 // How many operations a program has under way is forgotten after so many epochs.
-constexpr uint64_t kEpochsKept = 2;
+constexpr uint64_t kEpochsKept = 64;
 
 uint64_t oldest_under_way(const Member& member) {
   uint64_t oldest = member.recycled * kEpochOperations;
@@ -19,7 +19,7 @@ uint64_t oldest_under_way(const Member& member) {
   return oldest;
 }
 
-// The most that this rank has had under way of late, from the oldest to the newest: so have the
+// The most that this rank was seen to have under way, from the oldest to the newest: so have the
 // others, most likely.
 uint64_t depth_of(Member& member, uint64_t oldest) {
   const uint64_t depth = member.next_sequence - oldest;
@@ -28,15 +28,6 @@ uint64_t depth_of(Member& member, uint64_t oldest) {
     member.depth_epoch = member.recycled;
   }
   return member.depth;
-}
-
-// Where that was wrong it is not believed for so many epochs.
-constexpr uint64_t kEpochsMisled = 16;
-
-// Of an operation in which ranks may have nothing for each other, who is over with it need not have
-// heard of who owes this rank something.
-bool may_mislead(const Operation& operation) {
-  return operation.algorithm->lengths == Lengths::kOfParts;
 }
 
 }  // namespace
@@ -54,14 +45,11 @@ void note_gone_on(Card& card, Member& member, uint64_t begun) {
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& operation = member.operations[sequence % kChannels];
     if (!is_posted(operation)) continue;
-    if (may_mislead(operation) && member.recycled < member.misled_until) continue;
     inquiry_all_begun(card, member, operation.inquiry);
     card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
   }
 }
 
-void note_misled(Member& member, const Operation& operation) {
-  if (may_mislead(operation)) member.misled_until = member.recycled + kEpochsMisled;
-}
+void note_depth(Member& member) { (void)depth_of(member, oldest_under_way(member)); }
 
 }  // namespace peal
