@@ -107,15 +107,15 @@ TimeNs note_answer(const Card& card, Member& member, Inquiry& inquiry, Rank rank
 }
 
 // That its sender lives was noted already. It is a promise, too: whoever gave it sends when it has.
+// `tells_of_the_late`: that it waits as well tells of somebody's lateness, most likely.
 peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
-                        bool of_parent) {
+                        bool tells_of_the_late) {
   const auto body = body_of<peal_not_yet>(arrival);
   const TimeNs after_ns = note_answer(card, member, inquiry, arrival.header.sender, body);
   inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns,
                    body.reason == PEAL_NOT_YET_LATE);
-  // Whoever waits for nobody else knows of nobody else who could be late.
-  if (body.reason == PEAL_NOT_YET_WAITS && of_parent) {
-    patience_in_doubt(member.patience, card.timeouts, card.now - after_ns, card.now);
+  if (body.reason == PEAL_NOT_YET_WAITS && tells_of_the_late) {
+    inquiry_in_doubt(card, member, inquiry, after_ns);
   }
   return PEAL_COUNTER_RECEIVED;
 }
@@ -151,7 +151,7 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   if (header.type == PEAL_PACKET_NACK) {
     return recycling_on_nack(card, member, header, body_of<peal_nack>(arrival));
   }
-  return on_not_yet(card, member, member.recycling_inquiry, arrival, false);
+  return on_not_yet(card, member, member.recycling_inquiry, arrival, true);
 }
 
 peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
@@ -197,13 +197,21 @@ peal_counter on_held(const Scope& scope, const Arrival& arrival, const peal_not_
   return PEAL_COUNTER_RECEIVED;
 }
 
+// Whoever waits for nobody else knows of nobody else who could be late. With several operations
+// under way one that is late has others under way as well, and says that it waits; but where pairs
+// go on by themselves the one that was asked is.
+bool tells_of_the_late(const Member& member, const Algorithm& algorithm) {
+  return waits_for_one(algorithm) || (member.depth > 1 && !watches_all_the_time(algorithm));
+}
+
 peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   auto& [card, member, operation] = scope;
   const auto body = body_of<peal_not_yet>(arrival);
   if (body.reason == PEAL_NOT_YET_SENT) return on_held(scope, arrival, body);
   const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
   const peal_counter result =
-      on_not_yet(card, member, operation.inquiry, arrival, waits_for_one(*operation.algorithm));
+      on_not_yet(card, member, operation.inquiry, arrival,
+                 tells_of_the_late(member, *operation.algorithm));
   // What was lost was not of this operation.
   if (lost && arrival.sender_entry != kRemoteEntry) {
     ask_for_lost(card, member, arrival.sender_entry, arrival.header, operation.sequence + 1);

@@ -48,10 +48,9 @@ void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs aske
 }
 
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
-                       TimeNs now) {
+                       TimeNs silent_ns, TimeNs now) {
   if (asked_ns < patience.learned_ns || !patience.lossless) return;
-  if (patience.wait_ns >= 2 * timeouts.nack_ns) return;
-  patience.wait_ns = within(timeouts, 2 * patience.wait_ns);
+  wait_longer(patience, timeouts, 2, kSilences * silent_ns);
   patience.learned_ns = now;
 }
 

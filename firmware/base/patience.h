@@ -47,10 +47,10 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
 // intervals at the least.
 void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                    TimeNs silent_ns, TimeNs now, bool lossless);
-// "Not yet" of one that waits as well, perhaps for what is lost: that says little. As long as
-// nothing was lost, as far as is known here, patience doubles, up to twice what it is at first.
+// "Not yet" of one that waits as well, for who is late or for what is lost: as long as nothing was
+// lost, as far as is known here, patience doubles.
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
-                       TimeNs now);
+                       TimeNs silent_ns, TimeNs now);
 // A repair of what had come meanwhile; it does not say when it was asked for.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // A repair brought what was missing.

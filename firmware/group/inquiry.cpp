@@ -61,14 +61,18 @@ bool has_turn(const Member& member, Inquiry& inquiry, Wanted wanted) {
   return place == (inquiry.owing_before == 0 ? 0 : inquiry.turn % inquiry.owing_before);
 }
 
+// How long the silence was in which it was asked. Where something has come since, as long as
+// patience at the least.
+TimeNs silence_before(const Inquiry& inquiry, const Patience& patience, TimeNs asked_ns) {
+  return asked_ns > inquiry.heard_ns ? asked_ns - inquiry.heard_ns : patience.wait_ns;
+}
+
 // It was late, as an answer to the last question says.
 void learn_lateness(const Card& card, Member& member, const Inquiry& inquiry, uint32_t entry,
                     TimeNs asked_ns) {
   const bool late = (inquiry.seemed_late >> entry & 1) != 0;
   Patience& patience = late ? member.late_patience : member.patience;
-  // Where something has come since, the silence before it was as long as patience at the least.
-  const TimeNs silent_ns =
-      asked_ns > inquiry.heard_ns ? asked_ns - inquiry.heard_ns : patience.wait_ns;
+  const TimeNs silent_ns = silence_before(inquiry, patience, asked_ns);
   if (late) {
     patience_late(patience, card.timeouts, asked_ns, silent_ns, card.now,
                   inquiry_is_lossless(inquiry));
@@ -236,6 +240,12 @@ void inquiry_repaired(const Card& card, Member& member, Inquiry& inquiry, Rank r
     pace_repaired_after(member.pace, card.timeouts, card.now - inquiry.timed_ns, card.behind_ns);
   }
   inquiry.timed = Timed::kNot;
+}
+
+void inquiry_in_doubt(const Card& card, Member& member, const Inquiry& inquiry, TimeNs after_ns) {
+  const TimeNs asked_ns = card.now - after_ns;
+  patience_in_doubt(member.patience, card.timeouts, asked_ns,
+                    silence_before(inquiry, member.patience, asked_ns), card.now);
 }
 
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,

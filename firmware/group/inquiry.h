@@ -142,6 +142,8 @@ void inquiry_repaired(const Card& card, Member& member, Inquiry& inquiry, Rank r
 inline void inquiry_not_repaired(Inquiry& inquiry, Rank rank) {
   if (inquiry.timed_rank == rank) inquiry.timed = Timed::kNot;
 }
+// A peer said that it waits as well, so long after it was asked.
+void inquiry_in_doubt(const Card& card, Member& member, const Inquiry& inquiry, TimeNs after_ns);
 // The peer said "not yet", so long after it was asked, and whether that is for somebody's lateness.
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
                       bool late);

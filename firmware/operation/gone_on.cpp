@@ -36,6 +36,7 @@ OverWith over_with(Member& member, uint64_t begun) {
   if (member.finished == member.next_sequence) return {};  // most that comes early does so
   const uint64_t oldest = oldest_under_way(member);
   const uint64_t depth = depth_of(member, oldest);
+  if (depth > 1 && member.patience.lossless) return {};
   const uint64_t end = begun + 1 < oldest + depth ? oldest : begun + 1 - depth;
   return {oldest, end < member.next_sequence ? end : member.next_sequence};
 }
