@@ -14,6 +14,7 @@
 #include "firmware/group/remote.h"
 #include "firmware/group/tombstone.h"
 #include "firmware/operation/algorithm.h"
+#include "firmware/operation/gone_on.h"
 #include "firmware/operation/lookup.h"
 #include "firmware/operation/lost.h"
 #include "firmware/operation/operation.h"
@@ -200,8 +201,9 @@ peal_counter on_held(const Scope& scope, const Arrival& arrival, const peal_not_
 // Whoever waits for nobody else knows of nobody else who could be late. With several operations
 // under way one that is late has others under way as well, and says that it waits; but where pairs
 // go on by themselves the one that was asked is.
-bool tells_of_the_late(const Member& member, const Algorithm& algorithm) {
-  return waits_for_one(algorithm) || (member.depth > 1 && !watches_all_the_time(algorithm));
+bool tells_of_the_late(const Card& card, const Member& member, const Algorithm& algorithm) {
+  const bool likely = member.depth > 1 || takes_silence_for_lateness(card, member);
+  return waits_for_one(algorithm) || (likely && !watches_all_the_time(algorithm));
 }
 
 peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
@@ -209,9 +211,10 @@ peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   const auto body = body_of<peal_not_yet>(arrival);
   if (body.reason == PEAL_NOT_YET_SENT) return on_held(scope, arrival, body);
   const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
+  if (body.reason == PEAL_NOT_YET_LATE && operation.inquiry.all_begun) note_misled(member);
   const peal_counter result =
       on_not_yet(card, member, operation.inquiry, arrival,
-                 tells_of_the_late(member, *operation.algorithm));
+                 tells_of_the_late(card, member, *operation.algorithm));
   // What was lost was not of this operation.
   if (lost && arrival.sender_entry != kRemoteEntry) {
     ask_for_lost(card, member, arrival.sender_entry, arrival.header, operation.sequence + 1);

@@ -6,8 +6,12 @@ namespace {
 
 // What is a few times the longest wait.
 constexpr TimeNs kEnough = 4;
-// And the silence in which somebody was found to be late, who may be later the next time.
+// And the silence in which somebody was found to be late, who may be later the next time. Where
+// nothing was lost yet it is learned at once how late ranks are: each question is one of few.
 constexpr TimeNs kSilences = 5;
+constexpr TimeNs kSilencesLossless = 16;
+// So many times as long where who was asked waits as well.
+constexpr TimeNs kInDoubt = 4;
 // How much longer whoever seemed late, and was, is waited for.
 constexpr TimeNs kLonger = 8;
 // So many first intervals at the least: whoever computes does so for longer than a packet takes.
@@ -20,12 +24,15 @@ TimeNs within(const CardTimeouts& timeouts, TimeNs wait_ns) {
   return wait_ns < most ? wait_ns : most;
 }
 
+void wait_at_least(Patience& patience, const CardTimeouts& timeouts, TimeNs wait_ns) {
+  if (wait_ns > patience.wait_ns) patience.wait_ns = within(timeouts, wait_ns);
+}
+
 // So many times as long, but no longer than is enough after such a silence: an inquiry asks again
 // after twice the time, and each answer in vain is of the same lateness.
 void wait_longer(Patience& patience, const CardTimeouts& timeouts, TimeNs times, TimeNs enough_ns) {
   const TimeNs longer_ns = times * patience.wait_ns;
-  const TimeNs wait_ns = longer_ns < enough_ns ? longer_ns : enough_ns;
-  if (wait_ns > patience.wait_ns) patience.wait_ns = within(timeouts, wait_ns);
+  wait_at_least(patience, timeouts, longer_ns < enough_ns ? longer_ns : enough_ns);
 }
 
 }  // namespace
@@ -33,7 +40,11 @@ void wait_longer(Patience& patience, const CardTimeouts& timeouts, TimeNs times,
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                       TimeNs silent_ns, TimeNs now) {
   if (asked_ns < patience.learned_ns) return;
-  wait_longer(patience, timeouts, patience.lossless ? 4 : 2, kSilences * silent_ns);
+  if (patience.lossless) {
+    wait_at_least(patience, timeouts, kSilencesLossless * silent_ns);
+  } else {
+    wait_longer(patience, timeouts, 2, kSilences * silent_ns);
+  }
   if (patience.calm < kCalmMost) ++patience.calm;
   patience.learned_ns = now;
 }
@@ -50,7 +61,7 @@ void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs aske
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                        TimeNs silent_ns, TimeNs now) {
   if (asked_ns < patience.learned_ns || !patience.lossless) return;
-  wait_longer(patience, timeouts, 2, kSilences * silent_ns);
+  wait_longer(patience, timeouts, kInDoubt, kSilences * silent_ns);
   patience.learned_ns = now;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How long a member waits in silence before it asks. Nobody knows beforehand whether silence is
 // lateness or loss; what questions were worth says which it has been of late. A question that was
-// answered "not yet" came too early: patience doubles, and as long as nothing was lost, as far as
-// is known, it grows fourfold; not by one that patience did not ask, and not beyond five times the
-// silence that there has been. One that brought a repair could have come sooner: it halves. An
+// answered "not yet" came too early: patience doubles, but not beyond five times the silence that
+// there has been; and as long as nothing was lost, as far as is known, it is sixteen times that
+// silence; not by one that patience did not ask. One that brought a repair could have come sooner: it halves. An
 // operation that nobody had to ask for says how long its waits were, and patience comes down to a
 // few times that, the more slowly the more questions were in vain of late. So where nothing is lost
 // hardly anything is asked whatever the lateness, and where packets are lost about every other
@@ -48,7 +48,7 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
 void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                    TimeNs silent_ns, TimeNs now, bool lossless);
 // "Not yet" of one that waits as well, for who is late or for what is lost: as long as nothing was
-// lost, as far as is known here, patience doubles.
+// lost, as far as is known here, patience grows fourfold, up to five times the silence.
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                        TimeNs silent_ns, TimeNs now);
 // A repair of what had come meanwhile; it does not say when it was asked for.

@@ -256,7 +256,11 @@ void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t ent
     learn_lateness(card, member, inquiry, entry, card.now - after_ns);
   }
   inquiry.disturbed = inquiry.told_late = true;
-  inquiry.all_begun = false;
+  if (inquiry.all_begun) {
+    inquiry.all_begun = false;
+    const TimeNs first_ns = inquiry_interval(card, member);
+    if (inquiry.interval_ns < first_ns) inquiry.interval_ns = first_ns;
+  }
   if (entry == kRemoteEntry) return;  // one's promise is not all others'
   inquiry.promised |= uint32_t{1} << entry;
   const TimeNs longest_ns = card.timeouts.dead_ns / kLongestPromise;

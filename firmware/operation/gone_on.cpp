@@ -51,6 +51,12 @@ void note_gone_on(Card& card, Member& member, uint64_t begun) {
   }
 }
 
+void note_misled(Member& member) {
+  if (member.depth > 1 || !member.patience.lossless) return;
+  member.depth = 2;
+  member.depth_epoch = member.recycled;
+}
+
 void note_depth(Member& member) { (void)depth_of(member, oldest_under_way(member)); }
 
 }  // namespace peal

@@ -21,6 +21,8 @@ OverWith over_with(Member& member, uint64_t begun);
 // Somebody has begun that operation: what others owe of those that it is over with is waited for
 // for a first interval at the most, or as long as queues take, whatever patience has learned.
 void note_gone_on(Card& card, Member& member, uint64_t begun);
+// Somebody is late all the same: where nothing was lost yet, programs have several under way.
+void note_misled(Member& member);
 // One of this rank's operations has waited for so long that it looks after the others: as many are
 // under way as its program has.
 void note_depth(Member& member);
