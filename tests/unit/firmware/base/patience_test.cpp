@@ -96,13 +96,13 @@ TEST(Patience, HalvesOnceInItsOwnTime) {
 
 // An inquiry asks again and again in one silence: what its answers say is how long that is.
 TEST(Patience, IsNoLongerThanFiveTimesTheSilence) {
-  Patience patience = patience_start(kTimeouts, 0);
-  patience_in_vain(patience, kTimeouts, 200'000, 200'000, 210'000);
-  EXPECT_EQ(patience.wait_ns, 800'000u);
+  Patience patience = where_there_are_losses(0);
+  patience_in_vain(patience, kTimeouts, 200'000, 50'000, 210'000);
+  EXPECT_EQ(patience.wait_ns, 250'000u);
   patience_in_vain(patience, kTimeouts, 600'000, 600'000, 610'000);
-  EXPECT_EQ(patience.wait_ns, 3'000'000u);
-  patience_in_vain(patience, kTimeouts, 700'000, 100'000, 710'000);
-  EXPECT_EQ(patience.wait_ns, 3'000'000u);
+  EXPECT_EQ(patience.wait_ns, 500'000u);
+  patience_in_vain(patience, kTimeouts, 700'000, 90'000, 710'000);
+  EXPECT_EQ(patience.wait_ns, 500'000u);
 }
 
 TEST(Patience, OfTheLateIsNoLongerThanEightTimesTheSilence) {
@@ -137,12 +137,12 @@ TEST(Patience, ARepairTooManyWasInVainOnceInItsOwnTime) {
 }
 
 // Lateness is all that it can be. The first repair that was missing, or a gap, ends that.
-TEST(Patience, GrowsFourfoldUntilSomethingIsLost) {
+TEST(Patience, IsSixteenTimesTheSilenceUntilSomethingIsLost) {
   for (const bool by_a_gap : {false, true}) {
     Patience patience = patience_start(kTimeouts, 0);
-    patience_in_vain(patience, kTimeouts, 200'000, kLong, 210'000);
-    EXPECT_EQ(patience.wait_ns, 800'000u);
-    patience_in_vain(patience, kTimeouts, 1'100'000, kLong, 1'200'000);
+    patience_in_vain(patience, kTimeouts, 200'000, 200'000, 210'000);
+    EXPECT_EQ(patience.wait_ns, 3'200'000u);
+    patience_in_vain(patience, kTimeouts, 1'100'000, 100'000, 1'200'000);  // no less
     EXPECT_EQ(patience.wait_ns, 3'200'000u);
     if (by_a_gap) {
       patience_lost(patience);
@@ -156,15 +156,17 @@ TEST(Patience, GrowsFourfoldUntilSomethingIsLost) {
 }
 
 // Whoever answers waits as well, perhaps for what is lost.
-TEST(Patience, AnAnswerOfOneWhoWaitsSaysLittle) {
+TEST(Patience, AnAnswerOfOneWhoWaitsSaysSomethingUntilSomethingIsLost) {
   Patience patience = patience_start(kTimeouts, 0);
-  patience_in_doubt(patience, kTimeouts, 200'000, 210'000);
-  EXPECT_EQ(patience.wait_ns, 400'000u);
-  patience_in_doubt(patience, kTimeouts, 200'000, 220'000);  // asked before that was known
-  patience_in_doubt(patience, kTimeouts, 620'000, 630'000);
-  EXPECT_EQ(patience.wait_ns, 400'000u);
+  patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 210'000);
+  EXPECT_EQ(patience.wait_ns, 800'000u);
+  patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 220'000);  // asked before it was known
+  EXPECT_EQ(patience.wait_ns, 800'000u);
+  patience_in_doubt(patience, kTimeouts, 620'000, 400'000, 630'000);  // no more than that silence
+  EXPECT_EQ(patience.wait_ns, 2'000'000u);
+  EXPECT_EQ(patience.calm, kCalmLeast);
   patience = where_there_are_losses(0);
-  patience_in_doubt(patience, kTimeouts, 200'000, 210'000);
+  patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 210'000);
   EXPECT_EQ(patience.wait_ns, 200'000u);
 }
 

@@ -122,6 +122,7 @@ TEST_F(Inquiries, UntilAnAnswerComesTheOldestAloneAsks) {
             "send 1>0 NACK seq=0 piece=0 origin=0\n"
             "send 1>3 NACK seq=0 piece=0 origin=3 missing=0x3\n");
   bench.deliver(not_yet(3, false));
+  bench.card().members[0].patience.wait_ns = kNack;  // whatever that has taught
   bench.advance(2 * kNack);
   EXPECT_EQ(of_the_operation(bench.take_log()),
             "send 1>0 NACK seq=1 piece=0 origin=0\n"
@@ -166,14 +167,15 @@ TEST_F(Inquiries, WhoeverWaitsHimselfIsAskedAgain) {
 // An arrival begins the wait anew, for all but those who promised.
 TEST_F(Inquiries, AnArrivalLeavesPromisesStanding) {
   post_and_hear(true);
+  bench.card().members[0].patience.wait_ns = 4 * kNack;  // sooner than that one has promised
   bench.deliver(block_of(2, 0, kBlock));
   bench.take_log();
-  bench.advance(4 * kNack);  // patience has grown fourfold
+  bench.advance(4 * kNack);
   EXPECT_EQ(bench.take_log(), "send 1>3 NACK seq=0 piece=0 origin=3\n");
 }
 
-// The next operation waits four times as long where the last question was answered "late", and as
-// long as before where nobody knew.
+// The next operation waits sixteen times as long where the last question was answered "late", and as
+// long as before where nobody knew; but four times as long when it is known that ranks are late.
 TEST_F(Inquiries, LatenessTeachesPatience) {
   TimeNs patience = kNack;
   for (uint32_t sequence = 0; sequence < 4; sequence++) {
@@ -186,7 +188,7 @@ TEST_F(Inquiries, LatenessTeachesPatience) {
     bench.advance(1);
     EXPECT_NE(bench.take_log(), "") << sequence;
     bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), late));
-    if (late) patience *= 4;
+    if (sequence > 0) patience *= late ? 16 : 4;
     deliver_others(sequence, kBlock);
   }
 }
@@ -199,7 +201,7 @@ TEST_F(Inquiries, LatenessIsLearnedWhenSomethingElseHasComeMeanwhile) {
   bench.advance(2'000);
   bench.deliver(block_of(3, 0, kBlock));
   bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, asked_us, PEAL_NOT_YET_LATE));
-  EXPECT_EQ(bench.card().members[0].patience.wait_ns, 4 * kNack);
+  EXPECT_EQ(bench.card().members[0].patience.wait_ns, 16 * kNack);
 }
 
 // However late the answer comes: what counts is the silence before the question.
@@ -210,7 +212,7 @@ TEST_F(Inquiries, ASlowAnswerTeachesNoLongerSilence) {
   bench.card().members[0].patience.wait_ns = 2 * kNack;
   bench.advance(kNack);
   bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, asked_us, PEAL_NOT_YET_LATE));
-  EXPECT_EQ(bench.card().members[0].patience.wait_ns, 5 * kNack);
+  EXPECT_EQ(bench.card().members[0].patience.wait_ns, 16 * kNack);
 }
 
 // What came by itself sooner than anybody would have been asked: the next question comes sooner.
@@ -277,9 +279,10 @@ TEST_F(Inquiries, OneAtATimeWhereQuestionsWereInVain) {
     bench.advance(patience);
     bench.deliver(
         wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE));
-    patience *= 4;
+    patience *= 16;
     deliver_others(sequence, kBlock);
   }
+  bench.card().members[0].patience.wait_ns = patience = kNack;
   post_broadcast(2, kBlock);
   bench.finish_all_dma();
   bench.take_log();

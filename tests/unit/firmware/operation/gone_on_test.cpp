@@ -67,12 +67,69 @@ TEST_F(GoneOn, ThisRankMayHaveGoneOnAsWell) {
 }
 
 TEST_F(GoneOn, WithTwoUnderWayTheOldestIsOver) {
+  patience_lost(member_record().patience);
   post(0);
   post(1);
   begin(2);
   EXPECT_EQ(asked(kNack), kAll);
   EXPECT_FALSE(member_record().operations[1].inquiry.all_begun);
   EXPECT_TRUE(member_record().operations[0].inquiry.all_begun);
+}
+
+// Whoever is late among several under way may have others behind it.
+TEST_F(GoneOn, WithTwoUnderWayNobodyIsBelievedBeforeALoss) {
+  post(0);
+  post(1);
+  begin(2);
+  EXPECT_EQ(asked(8 * kNack), "");
+  EXPECT_FALSE(member_record().operations[0].inquiry.all_begun);
+}
+
+// Programs are alike: of a rank that was seen to have two under way others have two as well, when
+// it has posted the first one only.
+TEST_F(GoneOn, HowManyThereAreIsSeenWhereOneWaits) {
+  patience_lost(member_record().patience);
+  member_record().patience.wait_ns = kNack;
+  post(0);
+  post(1);
+  EXPECT_NE(asked(kNack), "");  // a look
+  deliver_others(0, kBlock);
+  deliver_others(1, kBlock);
+  bench.finish_all_dma();
+  member_record().patience.wait_ns = kLong;
+  post(2);
+  begin(3);
+  EXPECT_EQ(asked(8 * kNack), "");
+  begin(4);
+  EXPECT_NE(asked(kNack), "");
+}
+
+// Then programs have several under way, as far as is known.
+TEST_F(GoneOn, WhoWasMisledDoesNotBelieveTheNextOne) {
+  post(0);
+  begin(1);
+  EXPECT_EQ(asked(kNack), kAll);
+  bench.deliver(late(0));
+  deliver_others(0, kBlock);
+  bench.finish_all_dma();
+  post(1);
+  begin(2);
+  EXPECT_EQ(asked(8 * kNack), "");
+}
+
+// Where packets are lost who says so may be wrong.
+TEST_F(GoneOn, WhereThereAreLossesTheNextOneIsBelieved) {
+  patience_lost(member_record().patience);
+  post(0);
+  begin(1);
+  EXPECT_EQ(asked(kNack), kAll);
+  bench.deliver(late(0));
+  deliver_others(0, kBlock);
+  bench.finish_all_dma();
+  member_record().patience.wait_ns = kLong;
+  post(1);
+  begin(2);
+  EXPECT_NE(asked(kNack), "");
 }
 
 // Who promised to send what it has has it.
@@ -93,6 +150,16 @@ TEST_F(GoneOn, WhoIsLateAllTheSameSaysSo) {
   bench.deliver(late(0));
   bench.deliver(late(3));
   bench.deliver(block_of(2, 0, kBlock));
+  EXPECT_EQ(asked(64 * kNack), "");
+}
+
+// As if it had not been believed.
+TEST_F(GoneOn, WhoWasMisledWaitsOn) {
+  post(0);
+  begin(1);
+  EXPECT_EQ(asked(kNack), kAll);
+  bench.deliver(late(0));
+  bench.deliver(late(3));
   EXPECT_EQ(asked(64 * kNack), "");
 }
 

@@ -487,6 +487,7 @@ TEST_F(Pieces, WhereNobodyIsLateEachOperationAsks) {
   bench.deliver(wire.not_yet(3, shape, 0, 0, 3, 1, static_cast<uint32_t>(bench.now / 1000),
                              PEAL_NOT_YET_WAITS));
   bench.take_log();
+  bench.card().members[0].patience.wait_ns = nack_ns;  // whatever that has taught
   bench.advance(2 * nack_ns);
   const std::string log = bench.take_wire_log();
   EXPECT_NE(log.find("NACK seq=0 "), std::string::npos) << log;

@@ -71,7 +71,7 @@ TEST_F(Binomial, ALeafWritesToTheUserAndNowhereElse) {
   EXPECT_EQ(wrong_byte_of(0, 5, kBlock), -1);
 }
 
-// Its parent is all that a rank of a tree waits for, and waits itself: that is believed once.
+// Its parent is all that a rank of a tree waits for, and waits itself, for who is late.
 TEST_F(Binomial, AParentThatWaitsTeachesPatience) {
   TimeNs patience = default_timeouts().nack_ns;
   for (uint32_t sequence = 0; sequence < 3; sequence++) {
@@ -84,7 +84,7 @@ TEST_F(Binomial, AParentThatWaitsTeachesPatience) {
     bench.deliver(wire.not_yet(0, binomial_shape(kBlock, 0), sequence, 0, 0, 0, now_us()));
     bench.deliver(packet(sequence, 0, kBlock));
     bench.finish_all_dma();
-    patience = 2 * default_timeouts().nack_ns;
+    patience *= 4;
   }
 }
 
