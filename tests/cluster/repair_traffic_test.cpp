@@ -97,6 +97,47 @@ INSTANTIATE_TEST_SUITE_P(
         testing::ValuesIn(kSkews)),
     name_of);
 
+// Programs that have several operations under way and compute: one that is late has others under
+// way, and says that it waits.
+class DeepWithoutLoss : public testing::TestWithParam<Case> {};
+
+std::string name_of_case(const testing::TestParamInfo<Case>& info) { return info.param.name; }
+
+TEST_P(DeepWithoutLoss, HardlyAnyPacketIsForRepairs) {
+  constexpr TimeNs kThinks[] = {300 * kMicrosecond, kMillisecond, 10 * kMillisecond,
+                                100 * kMillisecond};
+  for (const uint32_t ranks : {2u, 3u, 5u, 8u, 16u}) {
+    double most = 0;
+    for (const uint32_t depth : {1u, 2u, 4u, 8u}) {
+      for (const TimeNs think_ns : kThinks) {
+        // Six questions of two ranks that learn how late they are, of 200 packets.
+        if (ranks == 2 && think_ns == 100 * kMillisecond) continue;
+        Scenario scenario = plan(ranks, GetParam().operation, 100, depth);
+        scenario.groups[0].think_ns = think_ns;
+        const Report report = run(scenario);
+        EXPECT_TRUE(report.ok) << failures(report);
+        const double percent = 100 * report.repair_share();
+        most = std::max(most, percent);
+        EXPECT_LE(percent, kRepairMost)
+            << ranks << " ranks, depth " << depth << ", " << think_ns / kMicrosecond << " us";
+      }
+    }
+    std::printf("%s, %u ranks: at most %.2f %%\n", operation_text(GetParam().operation).c_str(),
+                ranks, most);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, DeepWithoutLoss,
+    testing::Values(Case{"barrier", kBarrier}, Case{"broadcast_1k", broadcast(1024)},
+                    Case{"doubling_64", doubling(64)}, Case{"alltoall_256", alltoall(256)},
+                    Case{"direct_1k", direct(1024)}, Case{"direct_20k", direct(20'000)},
+                    Case{"direct_allgather_4k", direct_allgather(4096)},
+                    Case{"ring_4k", ring(4096)}, Case{"allgatherv_1k", allgatherv(1024)},
+                    Case{"alltoallv_512", alltoallv(512)},
+                    Case{"root_broadcast_1k", root_broadcast(1024, 0)}),
+    name_of_case);
+
 // Four ranks of each of four groups on every slow card: nothing is lost but what finds no room in
 // a card's queue, and whatever else is late lies in one.
 struct Load {
