@@ -4,6 +4,8 @@
 namespace peal {
 namespace {
 
+// What the first loss leaves of patience.
+constexpr TimeNs kFirstLoss = 4;
 // What is a few times the longest wait.
 constexpr TimeNs kEnough = 4;
 // And the silence in which somebody was found to be late, who may be later the next time. Where
@@ -70,10 +72,18 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs n
   patience_in_vain(patience, timeouts, now, patience.wait_ns, now);
 }
 
+void patience_lost(Patience& patience, const CardTimeouts& timeouts) {
+  if (!patience.lossless) return;
+  patience.lossless = false;
+  const TimeNs least_ns = timeouts.nack_ns / kFirstLoss;
+  const TimeNs wait_ns = patience.wait_ns / kFirstLoss;
+  if (patience.wait_ns > least_ns) patience.wait_ns = wait_ns > least_ns ? wait_ns : least_ns;
+}
+
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now) {
   if (now < patience.learned_ns + patience.wait_ns) return;
   patience.wait_ns = within(timeouts, patience.wait_ns - patience.wait_ns / 2);
-  patience_lost(patience);
+  patience_lost(patience, timeouts);
   if (patience.calm > kCalmLeast) --patience.calm;
   patience.learned_ns = now;
 }

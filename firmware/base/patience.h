@@ -58,8 +58,9 @@ void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs 
 // The same of what nobody was late for: lateness is over, and what was learned of it may go,
 // however soon after the last repair. Patience halves, down to what it is at first.
 void patience_not_for_lateness(Patience& patience, const CardTimeouts& timeouts);
-// A gap showed that something was lost.
-inline void patience_lost(Patience& patience) { patience.lossless = false; }
+// Something was lost: silence need not be lateness. The first time patience comes to a quarter, as
+// it grew sooner while nothing was; down to a quarter of what it is at first.
+void patience_lost(Patience& patience, const CardTimeouts& timeouts);
 // An operation is over without a question; its longest wait. A part of the way at a time (calm):
 // what came late once may do so again. One for which all had come before it was posted says
 // nothing of how late others may be.

@@ -16,7 +16,7 @@ namespace {
 template <typename Answer>
 std::string waits(TimeNs started_ns, const std::vector<TimeNs>& times_ns, Answer answer) {
   Patience patience = patience_start(kTimeouts, started_ns);
-  patience_lost(patience);
+  patience.lossless = false;
   std::string text;
   for (const TimeNs now : times_ns) {
     answer(patience, now);
@@ -31,7 +31,7 @@ constexpr TimeNs kLong = kTimeouts.dead_ns;
 // Of one that knows of a loss.
 Patience where_there_are_losses(TimeNs started_ns) {
   Patience patience = patience_start(kTimeouts, started_ns);
-  patience_lost(patience);
+  patience.lossless = false;
   return patience;
 }
 
@@ -145,13 +145,29 @@ TEST(Patience, IsSixteenTimesTheSilenceUntilSomethingIsLost) {
     patience_in_vain(patience, kTimeouts, 1'100'000, 100'000, 1'200'000);  // no less
     EXPECT_EQ(patience.wait_ns, 3'200'000u);
     if (by_a_gap) {
-      patience_lost(patience);
+      patience_lost(patience, kTimeouts);
     } else {
       patience_worth_it(patience, kTimeouts, 10'000'000);
     }
     const TimeNs before = patience.wait_ns;
     patience_in_vain(patience, kTimeouts, 20'000'000, kLong, 20'000'001);
     EXPECT_EQ(patience.wait_ns, 2 * before);
+  }
+}
+
+// What it grew to while nothing was lost was for lateness alone.
+TEST(Patience, TheFirstLossLeavesAQuarter) {
+  Patience patience = patience_start(kTimeouts, 0);
+  patience.wait_ns = 3'200'000;
+  patience_lost(patience, kTimeouts);
+  EXPECT_EQ(patience.wait_ns, 800'000u);
+  patience_lost(patience, kTimeouts);
+  EXPECT_EQ(patience.wait_ns, 800'000u);
+  for (const auto& [before_ns, after_ns] : {std::pair{200'000u, 50'000u}, {100'000u, 50'000u}, {40'000u, 40'000u}}) {
+    patience = patience_start(kTimeouts, 0);
+    patience.wait_ns = before_ns;
+    patience_lost(patience, kTimeouts);
+    EXPECT_EQ(patience.wait_ns, after_ns);
   }
 }
 

@@ -67,7 +67,7 @@ TEST_F(GoneOn, ThisRankMayHaveGoneOnAsWell) {
 }
 
 TEST_F(GoneOn, WithTwoUnderWayTheOldestIsOver) {
-  patience_lost(member_record().patience);
+  member_record().patience.lossless = false;
   post(0);
   post(1);
   begin(2);
@@ -88,7 +88,7 @@ TEST_F(GoneOn, WithTwoUnderWayNobodyIsBelievedBeforeALoss) {
 // Programs are alike: of a rank that was seen to have two under way others have two as well, when
 // it has posted the first one only.
 TEST_F(GoneOn, HowManyThereAreIsSeenWhereOneWaits) {
-  patience_lost(member_record().patience);
+  member_record().patience.lossless = false;
   member_record().patience.wait_ns = kNack;
   post(0);
   post(1);
@@ -119,7 +119,7 @@ TEST_F(GoneOn, WhoWasMisledDoesNotBelieveTheNextOne) {
 
 // Where packets are lost who says so may be wrong.
 TEST_F(GoneOn, WhereThereAreLossesTheNextOneIsBelieved) {
-  patience_lost(member_record().patience);
+  member_record().patience.lossless = false;
   post(0);
   begin(1);
   EXPECT_EQ(asked(kNack), kAll);
@@ -181,6 +181,7 @@ TEST_F(GoneOn, RepairsBringPatienceDown) {
     return member_record().patience.wait_ns;
   };
   member_record().patience.wait_ns = 8 * kNack;
+  member_record().patience.lossless = false;
   post(0);
   EXPECT_EQ(asked(8 * kNack), kAll);
   EXPECT_EQ(repair(2), 4 * kNack);

@@ -103,9 +103,9 @@ TEST_F(Lost, ALateAnswerAboutWhatIsCertainTeachesNothing) {
     bench.finish_all_dma();
   }
   const Member& own = bench.card().members[0];
-  const TimeNs before_ns = own.patience.wait_ns;
   bench.advance(kNack / 2);
   bench.deliver(WireMaker::numbered(wire.alive(0), 1));
+  const TimeNs before_ns = own.patience.wait_ns;
   for (uint32_t sequence = 0; sequence < 3; sequence++) {
     bench.now += kNack / 100;
     bench.deliver(

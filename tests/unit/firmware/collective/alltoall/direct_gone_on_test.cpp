@@ -79,7 +79,7 @@ TEST_F(DirectGoneOn, ThisRankMayHaveGoneOnAsWell) {
 
 // It is over with the oldest of two, and not with the next.
 TEST_F(DirectGoneOn, ItMayHaveSeveralUnderWay) {
-  patience_lost(bench.card().members[0].patience);
+  bench.card().members[0].patience.lossless = false;
   post_and_hear();
   post_next();
   begin(4, 2);
@@ -88,7 +88,7 @@ TEST_F(DirectGoneOn, ItMayHaveSeveralUnderWay) {
 
 // So it may when this rank is over with the oldest.
 TEST_F(DirectGoneOn, HowManyIsRemembered) {
-  patience_lost(bench.card().members[0].patience);
+  bench.card().members[0].patience.lossless = false;
   post_and_hear();
   post_next();
   begin(6, 2);
