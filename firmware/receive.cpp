@@ -212,9 +212,8 @@ peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   if (body.reason == PEAL_NOT_YET_SENT) return on_held(scope, arrival, body);
   const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
   if (body.reason == PEAL_NOT_YET_LATE && operation.inquiry.all_begun) note_misled(member);
-  const peal_counter result =
-      on_not_yet(card, member, operation.inquiry, arrival,
-                 tells_of_the_late(card, member, *operation.algorithm));
+  const peal_counter result = on_not_yet(card, member, operation.inquiry, arrival,
+                                         tells_of_the_late(card, member, *operation.algorithm));
   // What was lost was not of this operation.
   if (lost && arrival.sender_entry != kRemoteEntry) {
     ask_for_lost(card, member, arrival.sender_entry, arrival.header, operation.sequence + 1);

@@ -12,8 +12,6 @@ void ask_for_lost(Card& card, Member& member, uint32_t entry, const peal_wire_he
                   uint64_t first) {
   if (member.phase != MemberPhase::kActive || member.membership.poisoned) return;
   member.membership.peers[entry].gaps_before = member.recycled + 3;
-  patience_lost(member.patience, card.timeouts);
-  patience_lost(member.late_patience, card.timeouts);
   const uint64_t oldest = member.recycled * kEpochOperations;
   for (uint64_t sequence = oldest; sequence < oldest + kChannels; ++sequence) {
     if (sequence < first) continue;

@@ -43,7 +43,10 @@ void listen_to_edge(Card& card, Member& member, uint32_t entry, const peal_wire_
   Peer& peer = member.membership.peers[entry];
   const EdgeSays says = edge_heard(peer, header);
   if (says == EdgeSays::kComplete) peer.complete_ns = card.now;
-  if (says == EdgeSays::kGap) ask_for_lost(card, member, entry, header, 0);
+  if (says != EdgeSays::kGap) return;
+  patience_lost(member.patience, card.timeouts);
+  patience_lost(member.late_patience, card.timeouts);
+  ask_for_lost(card, member, entry, header, 0);
 }
 
 peal_counter go_on(const Scope& scope, uint32_t entry, peal_counter result) {

@@ -163,7 +163,8 @@ TEST(Patience, TheFirstLossLeavesAQuarter) {
   EXPECT_EQ(patience.wait_ns, 800'000u);
   patience_lost(patience, kTimeouts);
   EXPECT_EQ(patience.wait_ns, 800'000u);
-  for (const auto& [before_ns, after_ns] : {std::pair{200'000u, 50'000u}, {100'000u, 50'000u}, {40'000u, 40'000u}}) {
+  for (const auto& [before_ns, after_ns] :
+       {std::pair{200'000u, 50'000u}, {100'000u, 50'000u}, {40'000u, 40'000u}}) {
     patience = patience_start(kTimeouts, 0);
     patience.wait_ns = before_ns;
     patience_lost(patience, kTimeouts);

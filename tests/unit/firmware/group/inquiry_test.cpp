@@ -175,8 +175,8 @@ TEST_F(Inquiries, AnArrivalLeavesPromisesStanding) {
   EXPECT_EQ(bench.take_log(), "send 1>3 NACK seq=0 piece=0 origin=3\n");
 }
 
-// The next operation waits sixteen times as long where the last question was answered "late", and as
-// long as before where nobody knew; but four times as long when it is known that ranks are late.
+// The next operation waits sixteen times as long where the last question was answered "late", and
+// as long as before where nobody knew; but four times as long when it is known that ranks are late.
 TEST_F(Inquiries, LatenessTeachesPatience) {
   TimeNs patience = kNack;
   for (uint32_t sequence = 0; sequence < 4; sequence++) {
@@ -343,6 +343,21 @@ TEST_F(Inquiries, WhoSaysThatAllItSentHasComeIsNotAsked) {
   EXPECT_GE(probes_, 8u);
   pass(6 * kWatch);
   EXPECT_EQ(nacks() - before, 1u);
+}
+
+// What was asked for had been sent when the question came, and was on its way: no loss, though it
+// is asked for again, and rank 3 says then that it has nothing more.
+TEST_F(Inquiries, WhatCrossesAQuestionIsNotLost) {
+  const Patience& patience = bench.card().members[0].patience;
+  post();
+  bench.advance(kNack);
+  bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), PEAL_NOT_YET_SENT));
+  bench.take_log();
+  bench.advance(kNack);
+  EXPECT_NE(bench.take_wire_log().find("send 1>3 NACK seq=0"), std::string::npos);
+  bench.deliver(not_yet(3, false));
+  EXPECT_TRUE(patience.lossless);
+  EXPECT_GE(patience.wait_ns, kNack);
 }
 
 // One packet of rank 3 is lost, and it says "not yet" of all that this card lacks: it was of an

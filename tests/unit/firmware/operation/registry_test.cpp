@@ -59,6 +59,14 @@ TEST(Registry, RowsHaveWhatTheirPacketsAskFor) {
   }
 }
 
+// So epochs with them need no signals (docs/decisions/0043, 0077).
+TEST(Registry, AllButBroadcastsSynchronise) {
+  for (const uint8_t operation : {PEAL_OPERATION_ALLGATHERV, PEAL_OPERATION_ALLTOALLV}) {
+    EXPECT_TRUE(find_algorithm(operation, PEAL_ALGORITHM_DIRECT)->synchronises);
+  }
+  EXPECT_FALSE(find_algorithm(PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL)->synchronises);
+}
+
 TEST(Registry, WhatNobodyServesIsNotFound) {
   EXPECT_EQ(find_algorithm(PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE), nullptr);
   EXPECT_EQ(find_algorithm(PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION), nullptr);
