@@ -3,13 +3,14 @@
 // lateness or loss; what questions were worth says which it has been of late. A question that was
 // answered "not yet" came too early: patience doubles, but not beyond five times the silence that
 // there has been; and as long as nothing was lost, as far as is known, it is sixteen times that
-// silence; not by one that patience did not ask. One that brought a repair could have come sooner: it halves. An
-// operation that nobody had to ask for says how long its waits were, and patience comes down to a
-// few times that, the more slowly the more questions were in vain of late. So where nothing is lost
-// hardly anything is asked whatever the lateness, and where packets are lost about every other
-// question is in vain. A member has two: lateness that was seen makes the second one longer, before
-// questions for what seems late, and not the one before those for what began and has stopped.
-// docs/decisions/0016, 0053, 0072, 0075
+// silence; not by one that patience did not ask. One that brought a repair could have come sooner:
+// it halves. An operation that nobody had to ask for says how long its waits were, and patience
+// comes down to a few times that, the more slowly the more questions were in vain of late. So where
+// nothing is lost hardly anything is asked whatever the lateness, and where packets are lost about
+// every other question is in vain. A member has two: lateness that was seen makes the second one
+// longer, before questions for what seems late, and not the one before those for what began and has
+// stopped.
+// docs/decisions/0016, 0053, 0072, 0075, 0078
 #pragma once
 
 #include <cstdint>
