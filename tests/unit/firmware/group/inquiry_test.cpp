@@ -194,6 +194,20 @@ TEST_F(Inquiries, LatenessTeachesPatience) {
   }
 }
 
+// With several under way who is late has others under way, and waits as well.
+TEST_F(Inquiries, WithSeveralUnderWayWhoWaitsTeachesPatience) {
+  for (const uint32_t under_way : {1u, 2u}) {
+    const uint32_t first = under_way - 1;
+    for (uint32_t i = 0; i < under_way; i++) post_broadcast(first + i, kBlock);
+    bench.finish_all_dma();
+    bench.advance(kNack);
+    bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), first, 0, 0, 0, now_us(), false));
+    EXPECT_EQ(bench.card().members[0].patience.wait_ns, under_way == 1 ? kNack : 4 * kNack);
+    for (uint32_t i = 0; i < under_way; i++) deliver_others(first + i, kBlock);
+    bench.finish_all_dma();
+  }
+}
+
 // The silence in which it was asked was long enough for that.
 TEST_F(Inquiries, LatenessIsLearnedWhenSomethingElseHasComeMeanwhile) {
   post();

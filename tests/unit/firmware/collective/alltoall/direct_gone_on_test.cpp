@@ -146,6 +146,17 @@ TEST_F(DirectGoneOn, ItMayBeFarAhead) {
   EXPECT_EQ(asked(bench, soon), question(4, 0, 3));
 }
 
+// Whoever is asked is the one that is waited for.
+TEST_F(DirectGoneOn, WhoWaitsTeachesNothing) {
+  Patience& patience = bench.card().members[0].patience;
+  patience.wait_ns = 2 * nack;
+  post(kBlock);
+  bench.finish_all_dma();
+  bench.advance(2 * nack);
+  bench.deliver(wire.not_yet(4, direct_shape(kBlock), 0, 0, 4, 0, now_us(), PEAL_NOT_YET_WAITS));
+  EXPECT_EQ(patience.wait_ns, 2 * nack);
+}
+
 // As long as the table has not been read nobody knows who owes anything.
 class DirectvGoneOn : public PartsTest {
  protected:
