@@ -22,6 +22,7 @@
 #include "firmware/host/keys.h"
 #include "firmware/operation/admission.h"
 #include "firmware/operation/algorithm.h"
+#include "firmware/operation/gone_on.h"
 #include "firmware/operation/lead.h"
 #include "firmware/operation/operation.h"
 #include "firmware/operation/refusal.h"
@@ -348,6 +349,7 @@ void card_on_timer(Card& card, TimeNs now) {
     switch (timer->kind) {
       case TimerKind::kOperation: {
         Member& member = card.members[timer->member];
+        note_depth(member);
         on_operation_timer({card, member, member.operations[timer->slot]});
         break;
       }

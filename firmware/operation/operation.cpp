@@ -15,7 +15,6 @@
 #include "firmware/group/staging.h"
 #include "firmware/group/unsettled.h"
 #include "firmware/operation/algorithm.h"
-#include "firmware/operation/gone_on.h"
 #include "firmware/operation/part_places.h"
 
 namespace peal {
@@ -253,7 +252,6 @@ void on_operation_timer(const Scope& scope) {
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
     inquiry_put_off(card, inquiry);
   }
-  note_depth(member);
   const bool looks = inquiry_look(card, member, inquiry);
   if (looks || watches_all_the_time(*operation.algorithm)) operation.algorithm->does.chase(scope);
   inquiry_looked(inquiry);

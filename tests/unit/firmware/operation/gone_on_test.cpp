@@ -148,7 +148,6 @@ TEST_F(GoneOn, WhoIsLateAllTheSameSaysSo) {
   begin(1);
   EXPECT_EQ(asked(kNack), kAll);
   bench.deliver(late(0));
-  bench.deliver(late(3));
   bench.deliver(block_of(2, 0, kBlock));
   EXPECT_EQ(asked(64 * kNack), "");
 }
