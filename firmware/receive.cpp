@@ -199,10 +199,14 @@ peal_counter on_held(const Scope& scope, const Arrival& arrival, const peal_not_
 }
 
 // Whoever waits for nobody else knows of nobody else who could be late. With several operations
-// under way one that is late has others under way as well, and says that it waits; but where pairs
-// go on by themselves the one that was asked is.
-bool tells_of_the_late(const Card& card, const Member& member, const Algorithm& algorithm) {
-  const bool likely = member.depth > 1 || takes_silence_for_lateness(card, member);
+// under way one that is late has others under way as well, and says that it waits: after a silence
+// in which what was lost would have been asked for. But where pairs go on by themselves the one
+// that was asked is.
+bool tells_of_the_late(const Card& card, const Member& member, const Operation& operation) {
+  const Algorithm& algorithm = *operation.algorithm;
+  const TimeNs silent_ns = card.now - operation.inquiry.heard_ns;
+  const bool deep = member.depth > 1 && silent_ns >= card.timeouts.nack_ns;
+  const bool likely = deep || takes_silence_for_lateness(card, member);
   return waits_for_one(algorithm) || (likely && !watches_all_the_time(algorithm));
 }
 
@@ -213,7 +217,7 @@ peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
   if (body.reason == PEAL_NOT_YET_LATE && operation.inquiry.all_begun) note_misled(member);
   const peal_counter result = on_not_yet(card, member, operation.inquiry, arrival,
-                                         tells_of_the_late(card, member, *operation.algorithm));
+                                         tells_of_the_late(card, member, operation));
   // What was lost was not of this operation.
   if (lost && arrival.sender_entry != kRemoteEntry) {
     ask_for_lost(card, member, arrival.sender_entry, arrival.header, operation.sequence + 1);

@@ -23,7 +23,7 @@ void note_owed(const Scope& scope, uint32_t way) {
 
 void note_gone_on(const Scope& scope, uint32_t way) {
   auto& [card, member, operation] = scope;
-  const OverWith over = over_with(member, operation.sequence);
+  const OverWith over = over_with(member, operation.sequence, SaidBy::kWhoOwes);
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& before = member.operations[sequence % kChannels];
     if (!is_known(before) || before.algorithm->senders != Senders::kGroup) continue;

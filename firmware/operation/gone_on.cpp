@@ -19,10 +19,15 @@ uint64_t oldest_under_way(const Member& member) {
   return oldest;
 }
 
-// The most that this rank was seen to have under way, from the oldest to the newest: so have the
-// others, most likely.
+// The most that this rank was seen to have under way: so have the others, most likely. (Those that
+// are over do not count: a host may go on with others while the oldest stands still.)
 uint64_t depth_of(Member& member, uint64_t oldest) {
-  const uint64_t depth = member.next_sequence - oldest;
+  uint64_t depth = 0;
+  for (uint64_t sequence = oldest; sequence < member.next_sequence; ++sequence) {
+    const Operation& each = member.operations[sequence % kChannels];
+    const bool is_over = each.sequence == sequence && each.phase == OperationPhase::kFinished;
+    if (!is_over) ++depth;
+  }
   if (depth >= member.depth || member.recycled - member.depth_epoch > kEpochsKept) {
     member.depth = static_cast<uint32_t>(depth);
     member.depth_epoch = member.recycled;
@@ -32,17 +37,17 @@ uint64_t depth_of(Member& member, uint64_t oldest) {
 
 }  // namespace
 
-OverWith over_with(Member& member, uint64_t begun) {
+OverWith over_with(Member& member, uint64_t begun, SaidBy by) {
   if (member.finished == member.next_sequence) return {};  // most that comes early does so
   const uint64_t oldest = oldest_under_way(member);
   const uint64_t depth = depth_of(member, oldest);
-  if (depth > 1 && member.patience.lossless) return {};
+  if (depth > 1 && member.patience.lossless && by == SaidBy::kAnybody) return {};
   const uint64_t end = begun + 1 < oldest + depth ? oldest : begun + 1 - depth;
   return {oldest, end < member.next_sequence ? end : member.next_sequence};
 }
 
 void note_gone_on(Card& card, Member& member, uint64_t begun) {
-  const OverWith over = over_with(member, begun);
+  const OverWith over = over_with(member, begun, SaidBy::kAnybody);
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& operation = member.operations[sequence % kChannels];
     if (!is_posted(operation)) continue;

@@ -10,13 +10,17 @@
 
 namespace peal {
 
+// Who has begun it: somebody, or the one whose own blocks this is about. Of others that says nothing
+// where programs have several under way and nothing was lost yet.
+enum class SaidBy : uint8_t { kAnybody, kWhoOwes };
+
 // Operations of this rank, by their sequence numbers, first to end, with which whoever has begun
 // that one is over. Empty where this rank's host has posted it.
 struct OverWith {
   uint64_t first;
   uint64_t end;
 };
-OverWith over_with(Member& member, uint64_t begun);
+OverWith over_with(Member& member, uint64_t begun, SaidBy by);
 
 // Somebody has begun that operation: what others owe of those that it is over with is waited for
 // for a first interval at the most, or as long as queues take, whatever patience has learned.

@@ -101,12 +101,25 @@ TEST_F(DirectGoneOn, HowManyIsRemembered) {
   EXPECT_EQ(asked(bench, soon), "send 1>4 NACK seq=1 piece=0 origin=4 missing=0x1\n");
 }
 
-// Before anything was lost it is no sign of a loss.
-TEST_F(DirectGoneOn, WithSeveralUnderWayNothingIsLostBeforeALoss) {
+// Also before anything was lost: its own blocks say so.
+TEST_F(DirectGoneOn, WithSeveralUnderWayItsOwnAreLostBeforeALoss) {
   post_and_hear();
   post_next();
   begin(4, 2);
-  EXPECT_EQ(asked(bench, soon), "");
+  EXPECT_EQ(asked(bench, soon), question(4, 0, 3));
+}
+
+// A host may go on with others while the oldest stands still: those that are over do not count.
+TEST_F(DirectGoneOn, WhatIsOverIsNotUnderWay) {
+  post_and_hear();
+  post_next();
+  for (uint32_t sender = 0; sender < ranks; sender++) {
+    if (sender != rank) begin(sender, 1);
+  }
+  ASSERT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
+  bench.take_log();
+  begin(4, 2);
+  EXPECT_EQ(bench.card().members[0].depth, 1u);
 }
 
 // Not for ever: many epochs later programs may have one at a time.
