@@ -10,8 +10,8 @@
 
 namespace peal {
 
-// Who has begun it: somebody, or the one whose own blocks this is about. Of others that says nothing
-// where programs have several under way and nothing was lost yet.
+// Who has begun it: somebody, or the one whose own blocks this is about. Of others that says
+// nothing where programs have several under way and nothing was lost yet.
 enum class SaidBy : uint8_t { kAnybody, kWhoOwes };
 
 // Operations of this rank, by their sequence numbers, first to end, with which whoever has begun

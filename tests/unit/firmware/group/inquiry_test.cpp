@@ -208,6 +208,17 @@ TEST_F(Inquiries, WithSeveralUnderWayWhoWaitsTeachesPatience) {
   }
 }
 
+// But not after a silence in which nobody would have asked for what was lost.
+TEST_F(Inquiries, WithSeveralUnderWayAShortSilenceTeachesNothing) {
+  Patience& patience = bench.card().members[0].patience;
+  patience.wait_ns = kNack / 2;
+  for (const uint32_t sequence : {0u, 1u}) post_broadcast(sequence, kBlock);
+  bench.finish_all_dma();
+  bench.advance(kNack / 2);
+  bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), 0, 0, 0, 0, now_us(), false));
+  EXPECT_EQ(patience.wait_ns, kNack / 2);
+}
+
 // The silence in which it was asked was long enough for that.
 TEST_F(Inquiries, LatenessIsLearnedWhenSomethingElseHasComeMeanwhile) {
   post();
