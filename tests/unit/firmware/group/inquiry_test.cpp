@@ -211,7 +211,7 @@ TEST_F(Inquiries, WithSeveralUnderWayWhoWaitsTeachesPatience) {
 // But not after a silence in which nobody would have asked for what was lost.
 TEST_F(Inquiries, WithSeveralUnderWayAShortSilenceTeachesNothing) {
   Patience& patience = bench.card().members[0].patience;
-  patience.wait_ns = kNack / 2;
+  patience.wait_ns = bench.card().members[0].late_patience.wait_ns = kNack / 2;
   for (const uint32_t sequence : {0u, 1u}) post_broadcast(sequence, kBlock);
   bench.finish_all_dma();
   bench.advance(kNack / 2);
