@@ -132,6 +132,56 @@ TEST_F(GoneOn, WhereThereAreLossesTheNextOneIsBelieved) {
   EXPECT_NE(asked(kNack), "");
 }
 
+// Who waits as well says nothing of that, nor one who is late of programs that have more under way.
+TEST_F(GoneOn, HowManyThereAreAtLeastWhoIsLateSays) {
+  Member& self = member_record();
+  post(0);
+  begin(1);
+  EXPECT_EQ(asked(kNack), kAll);
+  bench.deliver(wire.not_yet(3, broadcast_shape(kBlock), 0, 0, 3, 1, now_us(), PEAL_NOT_YET_WAITS));
+  EXPECT_EQ(self.depth, 1u);
+  self.depth_epoch = self.recycled - 9;
+  bench.deliver(late(0));
+  EXPECT_EQ(self.depth, 2u);
+  EXPECT_EQ(self.depth_epoch, self.recycled);
+}
+TEST_F(GoneOn, WhoIsLateDoesNotSayThatThereAreFewer) {
+  post(0);
+  begin(1);
+  member_record().depth = 3;
+  bench.deliver(late(0));
+  EXPECT_EQ(member_record().depth, 3u);
+}
+
+// What is seen all the time is not forgotten.
+TEST_F(GoneOn, HowManyThereAreIsSeenAgain) {
+  Member& self = member_record();
+  post(0);
+  post(1);
+  self.depth = 2;
+  self.depth_epoch = self.recycled - 64;
+  begin(2);
+  EXPECT_EQ(self.depth_epoch, self.recycled);
+}
+
+// Where nobody was late before there is nothing to believe.
+TEST_F(GoneOn, WithoutLatenessNobodyNeedSayAnything) {
+  member_record().patience.wait_ns = kNack;
+  post(0);
+  begin(1);
+  EXPECT_FALSE(member_record().operations[0].inquiry.all_begun);
+}
+
+// Each further question takes twice as long, however many go on.
+TEST_F(GoneOn, ItIsSaidOnce) {
+  post(0);
+  begin(1);
+  EXPECT_EQ(asked(kNack), kAll);
+  begin(2);
+  EXPECT_EQ(asked(kNack), "");
+  EXPECT_EQ(asked(kNack), kAll);
+}
+
 // Who promised to send what it has has it.
 TEST_F(GoneOn, PromisesCountNoMore) {
   member_record().patience.wait_ns = kNack;
@@ -160,6 +210,18 @@ TEST_F(GoneOn, WhoWasMisledWaitsOn) {
   bench.deliver(late(0));
   bench.deliver(late(3));
   EXPECT_EQ(asked(64 * kNack), "");
+}
+
+TEST_F(GoneOn, WhoWasMisledIsNotInAHurry) {
+  Inquiry& inquiry = member_record().operations[0].inquiry;
+  member_record().patience.lossless = false;
+  post(0);
+  begin(1);
+  EXPECT_EQ(asked(kNack), kAll);
+  member_record().patience.wait_ns = kNack;
+  inquiry.interval_ns = 64 * kNack;
+  bench.deliver(late(0));
+  EXPECT_EQ(inquiry.interval_ns, 64 * kNack);
 }
 
 TEST_F(GoneOn, NothingIsPutOff) {
