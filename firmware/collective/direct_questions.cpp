@@ -118,8 +118,7 @@ bool lacks_lost(const Scope& scope) {
 
 void note_lost(const Scope& scope, uint32_t way, PieceBits lost) {
   set(pair_at(scope, way).lost, lost);
-  patience_lost(scope.member.patience, scope.card.timeouts);
-  patience_lost(scope.member.late_patience, scope.card.timeouts);
+  note_loss(scope.card, scope.member);
   if (!inquiry_doubts(scope.operation.inquiry, kLostEntry)) operation_doubts(scope, kLostEntry);
 }
 

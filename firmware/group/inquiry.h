@@ -97,6 +97,11 @@ inline bool knows_of_lateness(const Member& member) {
 inline bool takes_silence_for_lateness(const Card& card, const Member& member) {
   return knows_of_lateness(member) || member.patience.wait_ns > card.timeouts.nack_ns;
 }
+// Something was lost: to neither patience silence is lateness alone any more.
+inline void note_loss(const Card& card, Member& member) {
+  patience_lost(member.patience, card.timeouts);
+  patience_lost(member.late_patience, card.timeouts);
+}
 // No edge has shown a loss yet that this operation had to ask for, nor has it been held up.
 inline bool inquiry_is_lossless(const Inquiry& inquiry) { return inquiry.suspects == 0; }
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.

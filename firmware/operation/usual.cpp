@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/operation/usual.h"
 
+#include "firmware/group/inquiry.h"
 #include "firmware/group/liveness.h"
 #include "firmware/operation/algorithm.h"
 #include "firmware/operation/lost.h"
@@ -44,8 +45,7 @@ void listen_to_edge(Card& card, Member& member, uint32_t entry, const peal_wire_
   const EdgeSays says = edge_heard(peer, header);
   if (says == EdgeSays::kComplete) peer.complete_ns = card.now;
   if (says != EdgeSays::kGap) return;
-  patience_lost(member.patience, card.timeouts);
-  patience_lost(member.late_patience, card.timeouts);
+  note_loss(card, member);
   ask_for_lost(card, member, entry, header, 0);
 }
 

@@ -61,7 +61,7 @@ class Inquiries : public GroupTest {
     }
     return kept;
   }
-  // Of rank 3 one packet is lost, of which two epochs later no operation knows; then one waits.
+  // Of rank 3 one packet is lost, of which three epochs later no operation knows; then one waits.
   void lose_one_and_recycle() {
     post();
     bench.deliver(WireMaker::numbered(block_of(3, 0, kBlock), 2));

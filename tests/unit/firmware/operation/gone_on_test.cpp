@@ -34,6 +34,15 @@ class GoneOn : public GroupTest {
     bench.advance(within);
     return lines_with(bench.take_wire_log(), " NACK ");
   }
+  // It has begun that, says all the same that it is late, and all that was missing comes.
+  void mislead() {
+    post(0);
+    begin(1);
+    EXPECT_EQ(asked(kNack), kAll);
+    bench.deliver(late(0));
+    deliver_others(0, kBlock);
+    bench.finish_all_dma();
+  }
   Frame late(uint32_t sender) {
     return wire.not_yet(sender, broadcast_shape(kBlock), 0, 0, sender, sender == 0 ? 0 : 1,
                         now_us(), PEAL_NOT_YET_LATE);
@@ -106,12 +115,7 @@ TEST_F(GoneOn, HowManyThereAreIsSeenWhereOneWaits) {
 
 // Then programs have several under way, as far as is known.
 TEST_F(GoneOn, WhoWasMisledDoesNotBelieveTheNextOne) {
-  post(0);
-  begin(1);
-  EXPECT_EQ(asked(kNack), kAll);
-  bench.deliver(late(0));
-  deliver_others(0, kBlock);
-  bench.finish_all_dma();
+  mislead();
   post(1);
   begin(2);
   EXPECT_EQ(asked(8 * kNack), "");
@@ -120,12 +124,7 @@ TEST_F(GoneOn, WhoWasMisledDoesNotBelieveTheNextOne) {
 // Where packets are lost who says so may be wrong.
 TEST_F(GoneOn, WhereThereAreLossesTheNextOneIsBelieved) {
   member_record().patience.lossless = false;
-  post(0);
-  begin(1);
-  EXPECT_EQ(asked(kNack), kAll);
-  bench.deliver(late(0));
-  deliver_others(0, kBlock);
-  bench.finish_all_dma();
+  mislead();
   member_record().patience.wait_ns = kLong;
   post(1);
   begin(2);
