@@ -19,7 +19,7 @@
 /* Lists: X(value, symbol, "name", "what it means"). Values on the wire never change. */
 #define PEAL_PACKET_TYPES(X)                                                                                             \
 	X(1, DATA, "DATA", "a block, or a part of one")                                                                  \
-	X(2, SIGNAL, "SIGNAL", "one round of a dissemination; a credit of a broadcast")                                  \
+	X(2, SIGNAL, "SIGNAL", "one round of a dissemination; a credit of a broadcast; an epoch is over")                \
 	X(3, NACK, "NACK", "something is missing; payload: struct peal_nack")                                            \
 	X(4, NOT_YET, "NOT_YET", "answer to a NACK: alive, but the data is not there yet; payload: struct peal_not_yet") \
 	X(5, REFUSE, "REFUSE", "ranks disagree about this sequence; payload: struct peal_verdict")                       \
@@ -96,9 +96,17 @@ enum peal_algorithm {
 	PEAL_ALGORITHM_COUNT
 };
 
+/*
+ * What a packet of RECYCLE is about (its piece): that the sender, and all below it in the tree that leads to rank 0, have
+ * finished the epoch; or that all ranks have, which comes down the tree of rank 0's broadcasts.
+ */
+#define PEAL_RECYCLE_BELOW 0
+#define PEAL_RECYCLE_ALL 1
+
 #define PEAL_PACKET_REPAIR 0x01 /* answers a NACK */
 #define PEAL_PACKET_NUMBERED 0x02 /* edge is valid */
-#define PEAL_PACKET_FLAGS 0x03
+#define PEAL_PACKET_LOSSES 0x04 /* a NACK: its sender knows that packets of the group were lost */
+#define PEAL_PACKET_FLAGS 0x07
 
 struct peal_wire_header {
 	uint8_t destination[PEAL_MAC_BYTES];

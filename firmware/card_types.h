@@ -29,7 +29,7 @@ inline constexpr uint32_t kChannels = CONFIG_CHANNELS;       // K
 inline constexpr uint32_t kEpochOperations = kChannels / 2;  // operations recycled together
 // What the cards of a group take for the proof of an epoch's end (group/recycling.h). Another
 // number where that is changed: they must agree.
-inline constexpr uint32_t kRecyclingRule = 77;
+inline constexpr uint32_t kRecyclingRule = 79;
 // The same for what is told of starts that fail (queue/failed.h).
 inline constexpr uint32_t kFailureRule = 41;
 // An ACK that asks is answered by one that says so (0046).
@@ -135,6 +135,7 @@ struct Membership {
   uint16_t rank;
   uint16_t dead_rank;  // where it is poisoned
   bool poisoned;       // a member died, and nothing can be completed any more
+  bool losses;         // packets were lost, as questions say to those who do not know it
   uint8_t rounds;      // ⌈log2 N⌉
   uint8_t added;       // peers that were told before connect group, behind those that it tells
   // What all headers that it sends have in common; else zero.
@@ -177,19 +178,26 @@ struct Remote {
 
 // By what it is known that everybody has finished an epoch (group/recycling.h).
 enum class EpochProof : uint8_t {
-  kSignals,    // a dissemination of its own
+  kSignals,    // signals of its own
   kOperation,  // one of the next epoch: as one of this has proved the epoch before
   kAsked,      // signals, because somebody needs them
 };
 
 // A dissemination (Hensgen, Finkel, Manber): round k signals rank + 2^k and waits for rank - 2^k.
-// Used three times: barrier, destroy, recycling. One bit per round, because a fast peer may already
-// be a round ahead.
+// Used by barrier and destroy. One bit per round, because a fast peer may already be a round ahead.
 struct Dissemination {
   uint32_t missing;  // that this member enters, and above that bit the signal of each round
   uint32_t unsent;   // signals, a bit per round
-  bool asked;        // for a signal that could not be sent yet
 };
+
+// Whether all ranks have finished an epoch, as a member knows it (group/recycling_tree.h).
+struct EpochTree {
+  uint32_t missing;  // that this member has, and above that bit those below, by their hops
+  uint16_t root;     // or kNoTree
+  bool told;         // the parent: that all from here down have
+  uint8_t asked;     // for what could not be said yet: a bit for each PEAL_RECYCLE_*
+};
+inline constexpr uint16_t kNoTree = 0xffff;  // neither finished it nor heard of it yet
 
 // A rank's own block of a piece.
 enum class OwnBlock : uint8_t {
@@ -359,6 +367,9 @@ enum class PartsPhase : uint8_t {
 
 // The record of one operation: what all have, then pieces for those that use them, then the
 // algorithm's own.
+// Who sends packets of an operation without having heard any.
+enum class Begins : uint8_t { kAnother, kSelf, kEverybody };
+
 struct alignas(64) Operation {
   OperationPhase phase;
   bool starved;  // something could not be had from a pool: try again soon
@@ -367,6 +378,7 @@ struct alignas(64) Operation {
   // Its record is in use, nobody refused it, and its group lives: then a packet like its pattern is
   // its own.
   bool listens;
+  Begins begins;
   const Algorithm* algorithm;
   alignas(16) peal_wire_header pattern;  // what all headers of it have in common (wire/transmit.h)
   uint32_t signature;
@@ -440,7 +452,10 @@ struct Member {
   Patience late_patience;      // before those for what seems late
   uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
   EpochProof epoch_proof[2];
-  Dissemination recycling[2];
+  EpochTree recycling[2];
+  uint64_t recycled_told;   // epochs of which the children were told that they are recycled
+  bool recycling_withheld;  // they were not told of the last one: its own data tells
+  bool recycling_rests;     // all is said but the parent's word, which nobody waits for
   alignas(16) peal_wire_header recycling_pattern;  // of its headers, but for the epoch
   Inquiry recycling_inquiry;
   Timer timer;   // recycling NACKs and liveness

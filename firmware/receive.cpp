@@ -11,6 +11,7 @@
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
 #include "firmware/group/recycling.h"
+#include "firmware/group/recycling_tree.h"
 #include "firmware/group/remote.h"
 #include "firmware/group/tombstone.h"
 #include "firmware/operation/algorithm.h"
@@ -69,7 +70,7 @@ peal_counter check_kind(Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
   arrival.algorithm = find_algorithm(header.operation, header.algorithm);
   if (arrival.algorithm != nullptr) return check_type(header, arrival.algorithm->packets);
-  if (header.operation == PEAL_OPERATION_RECYCLE && header.algorithm == kSignalAlgorithm) {
+  if (header.operation == PEAL_OPERATION_RECYCLE && header.algorithm == kRecyclingAlgorithm) {
     return check_type(header, kRecyclePackets);
   }
   if (header.operation == PEAL_OPERATION_NONE && header.algorithm == PEAL_ALGORITHM_NONE) {
@@ -132,24 +133,30 @@ void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival
     if (inquiry.all_begun) patience_not_for_lateness(member.patience, card.timeouts);
     patience_worth_it(member.patience, card.timeouts, card.now);
     patience_worth_it(member.late_patience, card.timeouts, card.now);
+    if (!member.patience.lossless) note_loss(card, member);
   } else if (!inquiry_was_certain(inquiry, arrival.sender_entry)) {
     patience_in_vain(member.patience, card.timeouts, card.now);
   }
 }
 
+// Who says that an epoch is over, or asks for what comes then, has finished it.
+peal_counter take_recycling_signal(Card& card, Member& member, const peal_wire_header& header) {
+  if (takes_silence_for_lateness(card, member)) note_epoch_over(card, member, header.sequence);
+  return recycling_on_signal(card, member, header);
+}
+
 peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   const peal_wire_header& header = arrival.header;
   if (header.signature != member.recycling_pattern.signature) return PEAL_COUNTER_DROP_SIGNATURE;
-  const bool signal = header.type == PEAL_PACKET_SIGNAL;
-  const bool from_behind = signal || header.type == PEAL_PACKET_NOT_YET;
-  const peal_counter round = check_round(member.membership, header, from_behind);
-  if (round != kPacketGood) return round;
-  if (signal) {
-    const peal_counter result = recycling_on_signal(card, member, header);
+  const peal_counter edge = check_tree_edge(member.membership, header);
+  if (edge != kPacketGood) return edge;
+  if (header.type == PEAL_PACKET_SIGNAL) {
+    const peal_counter result = take_recycling_signal(card, member, header);
     on_repair(card, member, member.recycling_inquiry, arrival, result);
     return result;
   }
   if (header.type == PEAL_PACKET_NACK) {
+    note_epoch_over(card, member, header.sequence);
     return recycling_on_nack(card, member, header, body_of<peal_nack>(arrival));
   }
   return on_not_yet(card, member, member.recycling_inquiry, arrival, true);
@@ -360,6 +367,7 @@ peal_counter on_own_packet(Card& card, Member& member, const Arrival& arrival) {
   arrival.sender_entry = kRemoteEntry;
   hear_remote(member, header.sender);
   if ((header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
+  if ((header.flags & PEAL_PACKET_LOSSES) != 0) note_loss(card, member);
   const PacketKind alive = membership_kind(self, PEAL_PACKET_ALIVE);
   if (self.poisoned) {
     if (header.type != PEAL_PACKET_DEATH) tell_death(card, self, *sender);
@@ -385,6 +393,7 @@ peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
   hear_peer(peer);
   if ((arrival.header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
   if (self.poisoned) return answer_poisoned(card, self, arrival);
+  if ((arrival.header.flags & PEAL_PACKET_LOSSES) != 0) note_loss(card, member);
   const peal_counter result = on_group_packet(card, member, arrival);
   listen_to_edge(card, member, arrival.sender_entry, arrival.header, result);
   return result;
@@ -407,16 +416,20 @@ peal_counter on_tombstone_packet(Card& card, Tombstone& tombstone, Arrival& arri
     if (tombstone.awaited == 0) tombstone.in_use = false;
     return PEAL_COUNTER_RECEIVED;
   }
-  if (header.type != PEAL_PACKET_NACK || header.algorithm != kSignalAlgorithm) {
-    return PEAL_COUNTER_DROP_CLOSED;
+  if (header.type != PEAL_PACKET_NACK) return PEAL_COUNTER_DROP_CLOSED;
+  if (header.operation == PEAL_OPERATION_RECYCLE) {
+    // All epochs were finished by all before anybody could be done with the destroy.
+    const peal_counter edge = check_tree_edge(self, header);
+    if (edge == kPacketGood) tell_again(card, self, header);
+    return edge == kPacketGood ? PEAL_COUNTER_RECEIVED : edge;
   }
-  const peal_counter round = check_round(self, header, false);
-  if (round != kPacketGood) return round;
   const bool last = header.operation == PEAL_OPERATION_DESTROY &&
+                    header.algorithm == kSignalAlgorithm &&
                     header.signature == tombstone.destroy_signature &&
                     header.sequence == static_cast<uint32_t>(tombstone.destroy_sequence);
-  // Recycling was entered by all before anybody could be done with the destroy.
-  if (!last && header.operation != PEAL_OPERATION_RECYCLE) return PEAL_COUNTER_DROP_CLOSED;
+  if (!last) return PEAL_COUNTER_DROP_CLOSED;
+  const peal_counter round = check_round(self, header, false);
+  if (round != kPacketGood) return round;
   const peal_wire_header pattern =
       operation_pattern(self, header.operation, header.algorithm, PEAL_PACKET_SIGNAL,
                         header.signature, header.sequence);
@@ -447,9 +460,9 @@ bool is_of_recycling(const Member& member, const peal_wire_header& header) {
 peal_counter on_usual_recycling(Card& card, Member& member, Packet* packet, Peer& peer) {
   const peal_wire_header& header = *packet->header;
   hear_peer(peer);
-  const peal_counter round = check_round(member.membership, header, true);
+  const peal_counter edge = check_tree_edge(member.membership, header);
   const peal_counter result =
-      round == kPacketGood ? recycling_on_signal(card, member, header) : round;
+      edge == kPacketGood ? take_recycling_signal(card, member, header) : edge;
   if (result == PEAL_COUNTER_RECEIVED && edge_is_next(peer, header)) return result;
   const auto entry = static_cast<uint32_t>(&peer - member.membership.peers);
   listen_to_edge(card, member, entry, header, result);

@@ -182,18 +182,20 @@ uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPl
   return 0;
 }
 
-bool synchronises(const OperationPlan& operation) {
-  return operation.operation != PEAL_OPERATION_BROADCAST;
+uint32_t beginner_of(const OperationPlan& operation) {
+  return operation.operation == PEAL_OPERATION_BROADCAST ? operation.root : kEverybody;
 }
 
 uint64_t recycling_packets(const CardShape& card, uint32_t ranks,
-                           const std::vector<bool>& operations) {
+                           const std::vector<uint32_t>& beginners) {
   const size_t epoch = card.channels / 2;
   uint64_t packets = 0;
-  for (size_t end = epoch; end <= operations.size(); end += epoch) {
-    const auto last = operations.begin() + static_cast<ptrdiff_t>(end);
-    const bool proved = std::find(last - static_cast<ptrdiff_t>(epoch / 2), last, true) != last;
-    if (!proved) packets += uint64_t{ranks} * rounds_of(ranks);
+  for (size_t end = epoch; end <= beginners.size(); end += epoch) {
+    const auto last = beginners.begin() + static_cast<ptrdiff_t>(end);
+    if (std::find(last - static_cast<ptrdiff_t>(epoch / 2), last, kEverybody) != last) continue;
+    packets += ranks - 1;
+    const size_t next = end + epoch;
+    if (next < beginners.size() && beginners[next] != beginners[end - 1]) packets += ranks - 1;
   }
   return packets;
 }

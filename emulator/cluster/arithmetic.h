@@ -32,11 +32,14 @@ struct CardShape {
 // Of the whole group together.
 [[nodiscard]] uint64_t needed_packets(const CardShape& card, uint32_t ranks,
                                       const OperationPlan& operation);
-// Is it complete only where every rank has started it?
-[[nodiscard]] bool synchronises(const OperationPlan& operation);
-// Of recycling, when these operations are over, of each of which it is said whether it
-// synchronises. An epoch in whose second half one does takes none.
+// Who sends without having heard anything: all ranks, where it is complete only where every rank
+// has started it, or one, its root.
+inline constexpr uint32_t kEverybody = ~uint32_t{0};
+[[nodiscard]] uint32_t beginner_of(const OperationPlan& operation);
+// Of recycling, when operations are over that these begin. An epoch in whose second half one is
+// everybody's takes none; any other a packet of each rank but the root of its last, which hears of
+// all, and one for each but it again where another begins the epoch after next.
 [[nodiscard]] uint64_t recycling_packets(const CardShape& card, uint32_t ranks,
-                                         const std::vector<bool>& operations);
+                                         const std::vector<uint32_t>& beginners);
 
 }  // namespace peal::sim

@@ -252,13 +252,13 @@ uint64_t Run::needed() const {
       while (posted < posts.size() && posts[posted].state != PostState::kNotPosted) posted++;
     }
     const auto ranks = static_cast<uint32_t>(group.members.size());
-    std::vector<bool> synchronise;
+    std::vector<uint32_t> beginners;
     for (size_t sequence = 0; sequence < posted; sequence++) {
       const OperationPlan& plan = world_.operation(world_.members[group.members[0]], sequence);
       packets += needed_packets(card, ranks, plan);
-      synchronise.push_back(synchronises(plan));
+      beginners.push_back(beginner_of(plan));
     }
-    packets += recycling_packets(card, ranks, synchronise);
+    packets += recycling_packets(card, ranks, beginners);
   }
   return packets;
 }

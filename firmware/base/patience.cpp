@@ -12,8 +12,8 @@ constexpr TimeNs kEnough = 4;
 // nothing was lost yet it is learned at once how late ranks are: each question is one of few.
 constexpr TimeNs kSilences = 5;
 constexpr TimeNs kSilencesLossless = 16;
-// So many times as long where who was asked waits as well.
-constexpr TimeNs kInDoubt = 4;
+// So many where who was asked waits as well.
+constexpr TimeNs kSilencesInDoubt = 8;
 // How much longer whoever seemed late, and was, is waited for.
 constexpr TimeNs kLonger = 8;
 // So many first intervals at the least: whoever computes does so for longer than a packet takes.
@@ -63,7 +63,7 @@ void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs aske
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                        TimeNs silent_ns, TimeNs now) {
   if (asked_ns < patience.learned_ns || !patience.lossless) return;
-  wait_longer(patience, timeouts, kInDoubt, kSilences * silent_ns);
+  wait_at_least(patience, timeouts, kSilencesInDoubt * silent_ns);
   patience.learned_ns = now;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Dissemination: in round k a member signals rank + 2^k and waits for rank - 2^k. Barrier, destroy
-// and recycling are this one mechanism; it says that everybody has entered, in N ⌈log2 N⌉ packets
+// Dissemination: in round k a member signals rank + 2^k and waits for rank - 2^k. Barrier and
+// destroy are this one mechanism; it says that everybody has entered, in N ⌈log2 N⌉ packets
 // and no acknowledgement.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace peal {
 
-// What the packets of barriers, destroys and recycling say of themselves.
+// What the packets of barriers and destroys say of themselves.
 inline constexpr uint8_t kSignalAlgorithm = PEAL_ALGORITHM_DISSEMINATION;
 
 // The round of a packet must exist, and lead from the sender (a signal, an answer), or to it (a
@@ -29,7 +29,7 @@ inline peal_counter check_round(const Membership& self, const peal_wire_header& 
 // Outside: signals are noted, none is sent.
 inline Dissemination dissemination_start(const Membership& self) {
   const uint32_t rounds = (1u << self.rounds) - 1;
-  return {.missing = rounds << 1 | 1, .unsent = rounds, .asked = false};
+  return {.missing = rounds << 1 | 1, .unsent = rounds};
 }
 inline void dissemination_enter(Dissemination& state) { state.missing &= ~1u; }
 inline bool is_entered(const Dissemination& state) { return (state.missing & 1) == 0; }
@@ -66,8 +66,6 @@ template <typename Of>
   }
   return true;
 }
-// Everybody is known to have entered: all remaining signals may go.
-inline void dissemination_prove(Dissemination& state) { state.missing = 0; }
 // A signal of this round arrived. False: a duplicate.
 inline bool dissemination_signal(Dissemination& state, uint32_t round) {
   const uint32_t place = round + 1;

@@ -21,7 +21,7 @@ constexpr TimeNs kLostPatienceMost = 4;
 // Where something was lost before, what a peer has said of its edge is believed for so many first
 // intervals, and longer where it was not said in the first eighth of the silence: so a rank that is
 // late is asked two or three times for it, until probes, which the silent get, say it often enough.
-constexpr TimeNs kBelieved = 64;
+constexpr TimeNs kBelieved = 16;
 constexpr TimeNs kEarly = 8;
 
 // It may have sent since it said so, and nothing of that may have come.
@@ -40,7 +40,7 @@ bool has_sent_nothing(const Card& card, const Member& member, const Inquiry& inq
   const Peer& peer = member.membership.peers[entry];
   const TimeNs lately_ns = 2 * watch_interval(card) + card.timeouts.probe_interval_ns;
   return peer.complete_ns > inquiry.heard_ns && card.now - peer.complete_ns < lately_ns &&
-         member.recycled >= peer.gaps_before &&
+         member.recycled >= peer.gaps_before && (member.patience.lossless || !inquiry.all_begun) &&
          card.now - inquiry.heard_ns < card.timeouts.dead_ns &&
          !was_said_long_ago(card, member, inquiry, peer.complete_ns);
 }

@@ -2,88 +2,104 @@
 #include "firmware/group/recycling.h"
 
 #include "firmware/base/kept.h"
-#include "firmware/group/dissemination.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/parking.h"
+#include "firmware/group/recycling_tree.h"
 #include "firmware/group/sent_blocks.h"
 #include "firmware/group/staging.h"
 #include "firmware/group/unsettled.h"
+#include "firmware/wire/edge.h"
 
 namespace peal {
 namespace {
 
 // Silences of the dead, after which an epoch is asked for though nobody waits for it.
 constexpr TimeNs kInTheEnd = 4;
+// First intervals for which what comes with data is waited for.
+constexpr TimeNs kLonger = 2;
+constexpr TimeNs kLongerLossless = 4;
 
-Dissemination& epoch_state(Member& member, uint64_t epoch) {
-  return kept(member.recycling[epoch & 1]);
-}
+EpochTree& epoch_state(Member& member, uint64_t epoch) { return kept(member.recycling[epoch & 1]); }
 
 PacketKind epoch_kind(const Member& member, uint8_t type, uint64_t epoch) {
   return {member.recycling_pattern, type, static_cast<uint32_t>(epoch)};
-}
-
-// What an epoch's dissemination is of.
-struct OfEpoch {
-  static constexpr peal_counter kCounter = PEAL_COUNTER_SENT_RECYCLE;
-  Card& of_card;
-  Member& member;
-  uint64_t epoch;
-  [[nodiscard]] Card& card() const { return of_card; }
-  [[nodiscard]] Membership& self() const { return member.membership; }
-  [[nodiscard]] Dissemination& state() const { return epoch_state(member, epoch); }
-  void begin(peal_wire_header* header) const {
-    *header = member.recycling_pattern;
-    header->sequence = static_cast<uint32_t>(epoch);
-  }
-};
-
-// A packet that cannot be had now is asked for by its receiver, or sent at our next time-out.
-[[gnu::noinline]] void send_signals(Card& card, Member& member, uint64_t epoch) {
-  (void)dissemination_send(OfEpoch{card, member, epoch});
 }
 
 bool is_finished(const Member& member, uint64_t epoch) {
   return member.epoch_finished[epoch & 1] >= kEpochOperations;
 }
 
-bool is_entered(Member& member, uint64_t epoch) { return is_entered(epoch_state(member, epoch)); }
-
 // The epoch whose signals are awaited: the oldest one. False: none is.
 bool find_entered(Member& member, uint64_t* epoch) {
   *epoch = member.recycled;
-  if (!is_entered(member, *epoch)) ++*epoch;
-  return is_entered(member, *epoch);
+  if (!is_entered(epoch_state(member, *epoch))) ++*epoch;
+  return is_entered(epoch_state(member, *epoch));
 }
 
-// Does somebody wait for the oldest epoch? The own host, or who asked for a signal that comes after
-// one that is missing here. In the end the card itself does, which would look after its peers for
-// ever.
-bool is_awaited(const Card& card, const Member& member) {
-  if (card.now - member.recycling_inquiry.heard_ns >= kInTheEnd * card.timeouts.dead_ns)
-    return true;
-  return member.recycling[0].asked || member.recycling[1].asked ||
+// Does somebody wait for the oldest epoch? The own host, or who asked for what is not known here.
+bool is_awaited(const Member& member) {
+  return (member.recycling[0].asked | member.recycling[1].asked) != 0 ||
          (member.parked_count > 0 && first_parked(member).sequence >= recycling_limit(member));
 }
 
+// Nobody waits for it, and all that is missing is the parent's word, which may come with data, or
+// when somebody needs it.
+bool may_rest(const Member& member, const EpochTree& state) {
+  return is_passed(state) && !is_awaited(member) && member.recycling_inquiry.doubts == 0;
+}
+
+// In the end a card asks for its children's though nobody waits: it would look after them for ever.
+bool asks_in_silence(const Card& card, const Member& member) {
+  return is_awaited(member) ||
+         card.now - member.recycling_inquiry.heard_ns >= kInTheEnd * card.timeouts.dead_ns;
+}
+
+// What all know comes with data that another rank begins with: it is asked for after so many first
+// intervals, and fewer where packets are lost; at once where somebody asks who has lost some.
+bool comes_with_data(const Card& card, const Member& member, const EpochTree& state) {
+  const Inquiry& inquiry = member.recycling_inquiry;
+  const bool lossless = member.patience.lossless;
+  const bool begins =
+      member.parked_count > 0 && first_parked(member).root == member.membership.rank;
+  if (begins || asks_suspects(inquiry) || (state.asked != 0 && !lossless)) return false;
+  const TimeNs waits_ns = inquiry_first_interval(card, member, inquiry);
+  return card.now - inquiry.heard_ns < (lossless ? kLongerLossless : kLonger) * waits_ns;
+}
+
 // When to look again. Who is silent is looked after all the same.
-TimeNs next_look(const Card& card, Member& member) {
+TimeNs next_look(const Card& card, Member& member, const EpochTree& state) {
+  member.recycling_rests = may_rest(member, state);
+  if (member.recycling_rests) return kNever;
   Inquiry& inquiry = member.recycling_inquiry;
-  if (!is_awaited(card, member)) inquiry_rest(card, inquiry);
+  if (!asks_in_silence(card, member)) inquiry_rest(card, inquiry);
   return inquiry_next(card, inquiry);
 }
 
 void arm_next_look(Card& card, Member& member) {
   uint64_t entered;
-  if (find_entered(member, &entered)) {
-    card.timers.arm_no_later(member.timer, next_look(card, member));
-  }
+  if (!find_entered(member, &entered)) return;
+  const TimeNs next = next_look(card, member, epoch_state(member, entered));
+  if (next != kNever) card.timers.arm_no_later(member.timer, next);
+}
+
+void begin_wait(Card& card, Member& member) {
+  inquiry_begin(card, member, member.recycling_inquiry);
+  arm_next_look(card, member);
+}
+
+// Tells those below of all epochs up to this one.
+void tell_down(Card& card, Member& member, uint64_t epoch, Rank root) {
+  member.recycling_withheld = false;
+  if (epoch < member.recycled_told) return;
+  member.recycled_told = epoch + 1;
+  tell_all_below(card, member, epoch, root);
 }
 
 [[gnu::noinline]] void drop_sent_blocks(Card& card, Member& member, Operation* first) {
   for (uint64_t i = 0; i < kEpochOperations; ++i) sent_blocks_drop(card, member, first[i]);
 }
 
+// Everybody has finished the oldest epoch, and so have we.
 void retire_oldest(Card& card, Member& member) {
   const uint64_t epoch = member.recycled;
   Operation* const first = &member.operations[(epoch & 1) * kEpochOperations];
@@ -95,56 +111,90 @@ void retire_oldest(Card& card, Member& member) {
     operation.listens = false;
     if (holds_staging(member, operation)) release_staging(card, member, operation);
   }
-  const bool entered = is_entered(member, epoch);
-  epoch_state(member, epoch) = dissemination_start(member.membership);
+  const EpochTree before = epoch_state(member, epoch);
+  epoch_state(member, epoch) = epoch_tree_start();
   member.epoch_finished[epoch & 1] = 0;
   member.epoch_proof[epoch & 1] = EpochProof::kSignals;
   ++member.recycled;
-  if (entered) {
+  member.recycling_withheld = false;
+  if ((before.asked >> PEAL_RECYCLE_ALL & 1) != 0) tell_down(card, member, epoch, before.root);
+  if (is_entered(before)) {
     (void)inquiry_open(card, member, member.recycling_inquiry);
     arm_next_look(card, member);
   }
   note_unsettled(card, member);  // what is parked may start
 }
 
-// Everybody has finished the oldest epoch, and so have we: it is retired, when whoever waits for
-// our signals has them. False: there is no packet for them, they go when there is.
-bool prove_oldest(Card& card, Member& member) {
-  const uint64_t epoch = member.recycled;
-  if (is_entered(member, epoch)) {
-    dissemination_prove(epoch_state(member, epoch));
-    send_signals(card, member, epoch);
-    if (!is_complete(epoch_state(member, epoch))) return false;
-  }
-  retire_oldest(card, member);
+// The same of all up to this one. False if that cannot be: this card has not finished them.
+bool retire_until(Card& card, Member& member, uint64_t last) {
+  if (last > member.recycled + 1 || !is_finished(member, last)) return false;
+  if (!is_finished(member, member.recycled)) return false;
+  while (member.recycled <= last) retire_oldest(card, member);
   return true;
 }
 
-// Enters what may be entered, sends what may be sent, retires what is complete.
+// Does the operation's own data tell everybody what this rank knows, or is the operation itself the
+// proof of what that would say?
+bool proof_travels(const Operation& operation) {
+  return operation.begins == Begins::kSelf ||
+         (operation.begins == Begins::kEverybody && is_proving_place(operation.sequence));
+}
+
+const Operation& newest(const Member& member) {
+  const Operation* newest = &member.operations[0];
+  for (const Operation& each : member.operations) {
+    if (each.phase != OperationPhase::kFree && each.sequence > newest->sequence) newest = &each;
+  }
+  return *newest;
+}
+
+// The root has heard of all. The others hear of it with the data of the next epoch, where that
+// comes from here by the same tree and nobody has asked.
+void all_have_finished(Card& card, Member& member, uint64_t epoch) {
+  const bool travels = proof_travels(newest(member));
+  (void)retire_until(card, member, epoch);
+  if (travels) {
+    member.recycling_withheld = epoch >= member.recycled_told;
+  } else {
+    tell_down(card, member, epoch, member.membership.rank);
+  }
+}
+
+// All from this card down have finished the epoch.
+void pass(Card& card, Member& member, uint64_t epoch) {
+  EpochTree& state = epoch_state(member, epoch);
+  if (is_tree_root(member.membership, state)) return all_have_finished(card, member, epoch);
+  if (state.told) return;
+  state.told = true;
+  tell_above(card, member, epoch, state.root);
+  arm_next_look(card, member);
+}
+
+// The root of the epoch's last operation. (Of those that have none that is 0. Who was refused may
+// have meant another one than the others.)
+Rank root_of(const Member& member, uint64_t epoch) {
+  const Operation& last = member.operations[(epoch & 1) * kEpochOperations + kEpochOperations - 1];
+  return last.verdict == PEAL_STATUS_OK ? last.root : 0;
+}
+
+// Whoever has another tree than others goes over to rank 0's, and so do they when they hear of it.
+void agree_on(const Member& member, EpochTree& state, Rank root) {
+  if (state.root == root || state.root == 0) return;
+  epoch_tree_root(member.membership, state, state.root == kNoTree ? root : 0);
+}
+
+// Enters what may be entered, says what may be said.
 void advance(Card& card, Member& member) {
-  for (uint64_t epoch = member.recycled; epoch < member.recycled + 2;) {
-    Dissemination& state = epoch_state(member, epoch);
+  for (uint64_t epoch = member.recycled; epoch < member.recycled + 2; ++epoch) {
+    EpochTree& state = epoch_state(member, epoch);
     if (!is_entered(state)) {
       if (!is_finished(member, epoch)) return;
-      if (member.epoch_proof[epoch & 1] == EpochProof::kOperation) {
-        ++epoch;
-        continue;
-      }
-      dissemination_enter(state);
-      inquiry_begin(card, member, member.recycling_inquiry);
-      card.timers.arm_no_later(member.timer, next_look(card, member));
+      if (member.epoch_proof[epoch & 1] == EpochProof::kOperation) continue;
+      agree_on(member, state, root_of(member, epoch));
+      epoch_tree_enter(state);
+      begin_wait(card, member);
     }
-    send_signals(card, member, epoch);
-    if (is_complete(state) && epoch != member.recycled) {
-      // Everybody entered the later epoch, so everybody had finished the earlier one.
-      if (!prove_oldest(card, member)) return;
-    }
-    if (is_complete(state)) {
-      retire_oldest(card, member);
-      epoch = member.recycled;
-    } else {
-      ++epoch;
-    }
+    if (is_passed(state)) pass(card, member, epoch);
   }
 }
 
@@ -155,7 +205,7 @@ void advance(Card& card, Member& member) {
     EpochProof& proof = member.epoch_proof[epoch & 1];
     if (proof == EpochProof::kSignals) proof = EpochProof::kOperation;
     if (epoch != member.recycled && is_finished(member, member.recycled)) {
-      (void)prove_oldest(card, member);  // where no packet is to be had, at the next time-out
+      retire_oldest(card, member);
     }
   }
   if (is_finished(member, epoch)) advance(card, member);
@@ -168,23 +218,102 @@ void join(Card& card, Member& member, uint64_t epoch) {
 }
 
 // Recovers the 64-bit epoch from the wire's 32 bits; distance from the oldest open one in *ahead.
-uint64_t epoch_of(const Member& member, uint32_t wire, int32_t* ahead) {
+// False: there was none.
+bool find_epoch(const Member& member, uint32_t wire, uint64_t* epoch, int32_t* ahead) {
   *ahead = static_cast<int32_t>(wire - static_cast<uint32_t>(member.recycled));
-  return member.recycled + static_cast<uint64_t>(static_cast<int64_t>(*ahead));
+  *epoch = member.recycled + static_cast<uint64_t>(static_cast<int64_t>(*ahead));
+  return *ahead >= 0 || *epoch < member.recycled;
+}
+
+// All have finished it.
+peal_counter on_all(Card& card, Member& member, uint64_t epoch, int32_t ahead, Rank root) {
+  if (ahead >= 0 && !retire_until(card, member, epoch)) return PEAL_COUNTER_DROP_FUTURE;
+  const bool news = ahead >= 0 || epoch >= member.recycled_told;
+  tell_down(card, member, epoch, root);
+  advance(card, member);
+  return news ? PEAL_COUNTER_RECEIVED : PEAL_COUNTER_DUPLICATE;
+}
+
+// Who has passed an epoch has passed the one before: if that was said, it was lost.
+void pass_before(Member& member, const peal_wire_header& header) {
+  EpochTree& state = epoch_state(member, member.recycled);
+  if (state.root != header.origin || !epoch_tree_passed(state, header.hop)) return;
+  Peer& from = member.membership.peers[peer_behind(header.hop)];
+  edge_explained(member.membership.peers[from.known_by], header, 1);
+}
+
+// All from the sender down have.
+peal_counter on_below(Card& card, Member& member, uint64_t epoch, int32_t ahead,
+                      const peal_wire_header& header) {
+  if (ahead < 0) return PEAL_COUNTER_DUPLICATE;
+  if (ahead > 1 && !recycling_prove(card, member, epoch)) return PEAL_COUNTER_DROP_FUTURE;
+  EpochTree& state = epoch_state(member, epoch);
+  agree_on(member, state, header.origin);
+  const bool news = state.root == header.origin && epoch_tree_passed(state, header.hop);
+  if (news && epoch != member.recycled) pass_before(member, header);
+  if (news && inquiry_heard(card, member.recycling_inquiry)) begin_wait(card, member);
+  join(card, member, epoch);
+  return news ? PEAL_COUNTER_RECEIVED : PEAL_COUNTER_DUPLICATE;
+}
+
+// Was it said that all from this card down, in the tree of that root, have finished the epoch?
+bool was_told(Member& member, uint64_t epoch, Rank root) {
+  if (epoch < member.recycled) return true;  // in whatever tree
+  if (epoch >= member.recycled + 2) return false;
+  const EpochTree& state = epoch_state(member, epoch);
+  return state.told && state.root == root;
+}
+
+void answer_not_yet(Card& card, const Member& member, uint64_t epoch, bool away,
+                    const peal_wire_header& header, const peal_nack& nack) {
+  const Membership& self = member.membership;
+  const bool late = away || member.recycling_inquiry.told_late;
+  const peal_not_yet body = {nack.asked_us, late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS};
+  const SmallPacket what = {.piece = header.piece,
+                            .origin = header.origin,
+                            .hop = header.hop,
+                            .payload = &body,
+                            .length = sizeof(body)};
+  const peal_peer_address& to = self.peers[peer_ahead(header.hop)].address;
+  if (send_small(card, self, to, epoch_kind(member, PEAL_PACKET_NOT_YET, epoch), what)) {
+    count(card, PEAL_COUNTER_SENT_NOT_YET);
+  }
+}
+
+// Asks who is to say that, if the inquiry lets it. False: it is another one's turn.
+bool ask(Card& card, Member& member, uint64_t epoch, uint32_t about, uint32_t hop) {
+  const Membership& self = member.membership;
+  const EpochTree& state = epoch_state(member, epoch);
+  const peal_peer_address& to = self.peers[peer_behind(hop)].address;
+  Inquiry& inquiry = member.recycling_inquiry;
+  // What it is to say may be all that follows for long: where packets are lost, that nothing was on
+  // its way when it was last heard of says little.
+  const Wanted wanted = member.patience.lossless ? Wanted::kFirst : Wanted::kAgain;
+  if (!inquiry_may_ask(card, member, inquiry, to.rank, wanted)) {
+    return !asks_suspects(inquiry);
+  }
+  const peal_nack body = question(card, 0);
+  const SmallPacket what = {.piece = about,
+                            .origin = state.root,
+                            .hop = static_cast<uint8_t>(hop),
+                            .payload = &body,
+                            .length = sizeof(body)};
+  if (send_small(card, self, to, epoch_kind(member, PEAL_PACKET_NACK, epoch), what)) {
+    count(card, PEAL_COUNTER_SENT_NACK);
+  }
+  return true;
 }
 
 }  // namespace
 
 void recycling_connect(Member& member) {
   const Membership& self = member.membership;
-  member.recycling_pattern =
-      operation_pattern(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, PEAL_PACKET_SIGNAL,
-                        signature_of(self, PEAL_OPERATION_RECYCLE, kSignalAlgorithm, 0, 0), 0);
-  member.recycling_pattern.flags = PEAL_PACKET_NUMBERED;
-  for (Dissemination& state : member.recycling) state = dissemination_start(self);
+  member.recycling_pattern = pattern_of_recycling(self);
+  for (EpochTree& state : member.recycling) state = epoch_tree_start();
 }
 
 void recycling_awaited(Card& card, Member& member) {
+  if (member.recycling_rests) return begin_wait(card, member);
   inquiry_wake(card, member.recycling_inquiry);
   arm_next_look(card, member);
 }
@@ -196,77 +325,79 @@ void recycling_finished(Card& card, Member& member, uint64_t sequence, bool ever
   if (proves || finished >= kEpochOperations) follow_end(card, member, epoch, proves);
 }
 
-bool recycling_prove(Card& card, Member& member) {
-  if (!is_finished(member, member.recycled)) return false;
-  if (!prove_oldest(card, member)) return false;  // the sender's data comes again
+bool recycling_prove(Card& card, Member& member, uint64_t begun) {
+  if (!retire_until(card, member, begun - 2)) return false;
   advance(card, member);
   return true;
 }
 
+void recycling_begun(Card& card, Member& member, const Operation& operation) {
+  if (proof_travels(operation)) return;
+  tell_down(card, member, member.recycled - 1, member.membership.rank);
+}
+
 peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_header& header) {
   int32_t ahead;
-  const uint64_t epoch = epoch_of(member, header.sequence, &ahead);
-  if (ahead < 0) return PEAL_COUNTER_DUPLICATE;
-  if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
-  if (!dissemination_signal(epoch_state(member, epoch), header.hop)) return PEAL_COUNTER_DUPLICATE;
-  if (inquiry_heard(card, member.recycling_inquiry)) {
-    inquiry_begin(card, member, member.recycling_inquiry);
-    arm_next_look(card, member);
-  }
-  join(card, member, epoch);
-  return PEAL_COUNTER_RECEIVED;
+  uint64_t epoch;
+  if (!find_epoch(member, header.sequence, &epoch, &ahead)) return PEAL_COUNTER_DROP_STALE;
+  if (header.piece == PEAL_RECYCLE_ALL) return on_all(card, member, epoch, ahead, header.origin);
+  return on_below(card, member, epoch, ahead, header);
 }
 
 peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_header& header,
                                const peal_nack& nack) {
   int32_t ahead;
-  const uint64_t epoch = epoch_of(member, header.sequence, &ahead);
-  const Membership& self = member.membership;
-  const peal_peer_address& to = self.peers[peer_ahead(header.hop)].address;
-  const auto was_sent = [&] {
-    return epoch < member.recycled ||
-           (ahead <= 1 && is_sent(epoch_state(member, epoch), header.hop));
+  uint64_t epoch;
+  if (!find_epoch(member, header.sequence, &epoch, &ahead)) return PEAL_COUNTER_DROP_STALE;
+  const bool below = header.piece == PEAL_RECYCLE_BELOW;
+  if (ahead == 0 || ahead == 1) agree_on(member, epoch_state(member, epoch), header.origin);
+  const auto is_said = [&] {
+    return below ? was_told(member, epoch, header.origin) : epoch < member.recycled_told;
   };
-  if (was_sent()) {
-    dissemination_repair(card, self, to, epoch_kind(member, PEAL_PACKET_SIGNAL, epoch), header.hop);
+  if (is_said()) {
+    tell_again(card, member.membership, header);
     return PEAL_COUNTER_RECEIVED;
   }
   if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
-  if (!is_entered(member, epoch)) join(card, member, epoch);
-  if (was_sent()) return PEAL_COUNTER_RECEIVED;
-  epoch_state(member, epoch).asked = true;
-  recycling_awaited(card, member);
-  const bool away = member.finished == member.next_sequence && !is_entered(member, epoch);
-  const bool late = away || member.recycling_inquiry.told_late;
-  const peal_not_yet body = {nack.asked_us, late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS};
-  const SmallPacket what = {.hop = header.hop, .payload = &body, .length = sizeof(body)};
-  if (send_small(card, self, to, epoch_kind(member, PEAL_PACKET_NOT_YET, epoch), what)) {
-    count(card, PEAL_COUNTER_SENT_NOT_YET);
+  if (ahead >= 0) join(card, member, epoch);
+  if (is_said()) return PEAL_COUNTER_RECEIVED;
+  if (epoch < member.recycled) {
+    tell_below(card, member, epoch, header.origin, header.hop);
+    return PEAL_COUNTER_RECEIVED;
   }
+  EpochTree& state = epoch_state(member, epoch);
+  const bool first = (state.asked >> header.piece & 1) == 0;
+  state.asked |= static_cast<uint8_t>(1u << header.piece);
+  recycling_awaited(card, member);
+  if (first && is_entered(state) && !member.patience.lossless) recycling_ask(card, member);
+  const bool away = member.finished == member.next_sequence && !is_entered(state);
+  answer_not_yet(card, member, epoch, away, header, nack);
   return PEAL_COUNTER_RECEIVED;
 }
 
 void recycling_ask(Card& card, Member& member) {
   uint64_t epoch;
   if (!find_entered(member, &epoch)) return;
-  dissemination_chase(card, member, epoch_state(member, epoch), member.recycling_inquiry,
-                      epoch_kind(member, PEAL_PACKET_NACK, epoch));
+  const uint32_t below = epoch_state(member, epoch).missing >> 1;
+  for (uint32_t hops = below; hops != 0; hops &= hops - 1) {
+    const auto hop = static_cast<uint32_t>(__builtin_ctz(hops));
+    if (ask(card, member, epoch, PEAL_RECYCLE_BELOW, hop)) return;
+  }
+  const EpochTree& state = epoch_state(member, epoch);
+  if (below != 0 || may_rest(member, state) || comes_with_data(card, member, state)) return;
+  (void)ask(card, member, epoch, PEAL_RECYCLE_ALL, hop_from_above(member.membership, state.root));
 }
 
 TimeNs recycling_chase(Card& card, Member& member) {
   uint64_t epoch;
   if (!find_entered(member, &epoch)) return kNever;
-  const uint64_t recycled = member.recycled;
+  const EpochTree& state = epoch_state(member, epoch);
+  if (may_rest(member, state)) return next_look(card, member, state);
   Inquiry& inquiry = member.recycling_inquiry;
-  const bool awaited = is_awaited(card, member);
-  if (!awaited) inquiry_rest(card, inquiry);
-  if (!awaited || inquiry_is_due(card, member, inquiry))
-    advance(card, member);  // what a packet was missing for
-  if (member.recycled == recycled) {
-    if (inquiry_look(card, member, inquiry)) recycling_ask(card, member);
-    inquiry_looked(inquiry);
-  }
-  return next_look(card, member);
+  if (!asks_in_silence(card, member)) inquiry_rest(card, inquiry);
+  if (inquiry_look(card, member, inquiry)) recycling_ask(card, member);
+  inquiry_looked(inquiry);
+  return next_look(card, member, state);
 }
 
 }  // namespace peal

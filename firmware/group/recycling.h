@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reuse of channels (allgather paper, section 4.2: synchronisation for reuse overlaps with later
 // operations). K/2 operations are an epoch. When all of an epoch are locally complete, DMA
-// included, the card enters the epoch's dissemination; when that is complete everybody has passed
-// the epoch, and its K/2 places serve the epoch after next. So a rank is at most K operations
-// ahead, at the price of N⌈log2 N⌉ packets every K/2 operations. docs/decisions/0004.
+// included, the card says so up a tree; when all have, its root knows that everybody has passed the
+// epoch, and its K/2 places serve the epoch after next, whose first packet says that to the others.
+// So a rank is at most K operations ahead, at the price of N - 1 packets every K/2 operations, or
+// twice as many where others than the root begin. docs/decisions/0004, 0079.
 //
 // Where operations synchronise that costs nothing. One in the second half of an epoch starts on a
 // card that has finished the epoch before, and is complete where everybody has started it: so
@@ -38,9 +39,12 @@ void recycling_connect(Member& member);
 void recycling_awaited(Card& card, Member& member);
 // An operation is locally complete; `everybody` has started it, where that is known.
 void recycling_finished(Card& card, Member& member, uint64_t sequence, bool everybody);
-// A packet from two epochs ahead proves that the oldest open epoch is recycled. False if that
-// cannot be: we have not finished it, or no packet is to be had to say so.
-bool recycling_prove(Card& card, Member& member);
+// A rank that has begun this epoch, two or more beyond the oldest open one, knows that all before
+// the last are recycled. False if that cannot be: this card has not finished them.
+bool recycling_prove(Card& card, Member& member, uint64_t begun);
+// An operation has its record, and the others have not been told of the last epoch that is recycled
+// (member.recycling_withheld): they are where others begin it.
+void recycling_begun(Card& card, Member& member, const Operation& operation);
 
 // Packets whose operation is RECYCLE; returns the counter they deserve.
 peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_header& header);

@@ -56,6 +56,18 @@ void note_gone_on(Card& card, Member& member, uint64_t begun) {
   }
 }
 
+void note_epoch_over(Card& card, Member& member, uint32_t wire_epoch) {
+  const uint32_t ahead = wire_epoch - static_cast<uint32_t>(member.recycled);
+  if (ahead > 1) return;
+  const uint64_t first = (member.recycled + ahead) * kEpochOperations;
+  for (uint64_t sequence = first; sequence < first + kEpochOperations; ++sequence) {
+    Operation& operation = member.operations[sequence % kChannels];
+    if (!is_waiting(operation) || operation.sequence != sequence) continue;
+    inquiry_all_begun(card, member, operation.inquiry);
+    card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+  }
+}
+
 void note_misled(Member& member) {
   if (member.depth > 1 || !member.patience.lossless) return;
   member.depth = 2;

@@ -25,6 +25,9 @@ OverWith over_with(Member& member, uint64_t begun, SaidBy by);
 // Somebody has begun that operation: what others owe of those that it is over with is waited for
 // for a first interval at the most, or as long as queues take, whatever patience has learned.
 void note_gone_on(Card& card, Member& member, uint64_t begun);
+// Somebody has finished that epoch (as the wire has it), and waits: so it is with all operations of
+// it that still wait here.
+void note_epoch_over(Card& card, Member& member, uint32_t wire_epoch);
 // Somebody is late all the same: where nothing was lost yet, programs have several under way.
 void note_misled(Member& member);
 // One of this rank's operations has waited for so long that it looks after the others: as many are

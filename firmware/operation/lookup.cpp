@@ -12,12 +12,10 @@
 namespace peal {
 namespace {
 
-// May this sequence run? Its sender may know that everybody has entered the recycling that we still
-// wait for.
+// May this sequence run? Its sender may know that everybody has finished what is not recycled here.
 bool may_run(Card& card, Member& member, uint64_t sequence) {
   if (sequence < recycling_limit(member) || mutated(Mutation::kNoRecycling)) return true;
-  if (sequence >= recycling_limit(member) + kEpochOperations) return false;
-  if (!recycling_prove(card, member)) return false;
+  if (!recycling_prove(card, member, sequence / kEpochOperations)) return false;
   settle(card);
   return member.phase == MemberPhase::kActive;
 }

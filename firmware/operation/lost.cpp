@@ -11,8 +11,8 @@ namespace peal {
 void ask_for_lost(Card& card, Member& member, uint32_t entry, const peal_wire_header& shown_by,
                   uint64_t first) {
   if (member.phase != MemberPhase::kActive || member.membership.poisoned) return;
-  // What shows it may be of the epoch after next, which it has not proved yet: so may what is lost.
-  member.membership.peers[entry].gaps_before = member.recycled + 3;
+  // What shows it may be three epochs on, which it has not proved yet: so may what is lost.
+  member.membership.peers[entry].gaps_before = member.recycled + 4;
   const uint64_t oldest = member.recycled * kEpochOperations;
   for (uint64_t sequence = oldest; sequence < oldest + kChannels; ++sequence) {
     if (sequence < first) continue;

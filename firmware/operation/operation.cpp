@@ -11,6 +11,7 @@
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/liveness.h"
+#include "firmware/group/recycling.h"
 #include "firmware/group/sent_blocks.h"
 #include "firmware/group/staging.h"
 #include "firmware/group/unsettled.h"
@@ -78,6 +79,8 @@ bool is_alike(const Operation& operation, const Algorithm& algorithm, uint32_t b
 [[gnu::noinline]] void take_kind(const Member& member, Operation& operation,
                                  const Algorithm& algorithm, uint64_t sequence,
                                  uint32_t block_bytes, uint16_t root) {
+  const Begins root_begins = root == member.membership.rank ? Begins::kSelf : Begins::kAnother;
+  operation.begins = algorithm.synchronises ? Begins::kEverybody : root_begins;
   operation.algorithm = &algorithm;
   operation.block_bytes = block_bytes;
   operation.root = root;
@@ -137,6 +140,7 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   // What the one before has kept to answer late questions: nobody has any.
   if (operation.staging_mask != 0) release_staging(card, member, operation);
   card.timers.arm(operation.timer, inquiry_open(card, member, operation.inquiry));
+  if (member.recycling_withheld) recycling_begun(card, member, operation);
   algorithm.does.open(scope);
 }
 

@@ -107,6 +107,9 @@ inline peal_counter check_type(const peal_wire_header& header, const PacketRules
     return PEAL_COUNTER_DROP_TYPE;
   }
   if (!rules.blocks && header.block_bytes != 0) return PEAL_COUNTER_DROP_TYPE;
+  if ((header.flags & PEAL_PACKET_LOSSES) != 0 && header.type != PEAL_PACKET_NACK) {
+    return PEAL_COUNTER_DROP_TYPE;
+  }
   if ((header.flags & PEAL_PACKET_REPAIR) != 0 && (kRepairTypes >> header.type & 1) == 0) {
     return PEAL_COUNTER_DROP_TYPE;
   }

@@ -34,17 +34,21 @@ TEST(Count, BarrierSendsOnePacketPerRankAndRound) {
     expect_only(run(bare_plan(ranks, kBarrier, 1)), 0, ranks * ceil_log2(ranks));
 }
 
-// Every half a cycle (K / 2 operations) the members agree by one more dissemination, where nothing
-// else says that all are there.
-TEST(Count, RecyclingAddsOneDisseminationPerHalfCycle) {
+// Every half a cycle (K / 2 operations) each rank says to the root that those below it are there,
+// where nothing else says so. What comes of it the next data tells.
+TEST(Count, RecyclingAddsAPacketOfEachOtherRankPerHalfCycle) {
   const uint32_t half = device().channels / 2;
   for (const uint32_t ranks : {2u, 5u, 8u}) {
     for (const uint32_t operations : {half - 1, half, 2 * half + 1, 10 * half}) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(operations) + " operations");
+      const uint64_t signals = uint64_t{ranks - 1} * (operations / half);
+      for (const uint32_t root : {0u, ranks - 1}) {
+        const Report report = run(bare_plan(ranks, root_broadcast(8, root), operations));
+        expect_only(report, uint64_t{ranks - 1} * operations, signals);
+        EXPECT_EQ(report.recycle_signals, signals);
+        EXPECT_EQ(report.effort(), 1);
+      }
       const uint64_t round = ranks * ceil_log2(ranks);
-      const Report report = run(bare_plan(ranks, root_broadcast(8, 0), operations));
-      expect_only(report, uint64_t{ranks - 1} * operations, round * (operations / half));
-      EXPECT_EQ(report.recycle_signals, round * (operations / half));
       expect_only(run(bare_plan(ranks, kBarrier, operations)), 0, round * operations);
     }
   }

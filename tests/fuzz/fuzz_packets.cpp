@@ -117,7 +117,7 @@ class PacketFuzz {
       case 5:
         return bruck_shape(length);
       default:
-        return {PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+        return {PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_BINOMIAL, 0};
     }
   }
 

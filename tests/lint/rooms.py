@@ -29,11 +29,12 @@ ROOMS = (
 REGISTRY = "firmware/operation/registry.cpp"
 INCLUDE = re.compile(r'^\s*#\s*include\s*"(firmware/[^"]+)"', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-# The group's own: destroy and recycling, and the dissemination that both are.
+# The group's own: destroy and recycling, with the dissemination and the tree that they are.
 NAME = re.compile(r"\bPEAL_(?:ALGORITHM|OPERATION)_(?!NONE\b|COUNT\b|DESTROY\b|RECYCLE\b)\w+")
 # Point-to-point is served by its own room: no algorithms, no sequence of the group's.
 POINT_TO_POINT = {f"PEAL_OPERATION_{name}" for name in ("SEND", "RECEIVE", "PUT", "GET", "FENCE")}
 MAY_NAME = {"firmware/group/dissemination.h": {"PEAL_ALGORITHM_DISSEMINATION"},
+            "firmware/group/recycling_tree.h": {"PEAL_ALGORITHM_BINOMIAL"},
             "firmware/p2p/submission.h": POINT_TO_POINT, "firmware/p2p/submission.cpp": POINT_TO_POINT,
             "firmware/queue/start.h": {"PEAL_OPERATION_START"}, "firmware/queue/start.cpp": {"PEAL_OPERATION_START"}}
 

@@ -48,13 +48,17 @@ std::string data_text(const peal_wire_header& header) {
 }
 
 std::string signal_text(const peal_wire_header& header) {
-  const bool recycle = header.operation == PEAL_OPERATION_RECYCLE;
+  if (header.operation == PEAL_OPERATION_RECYCLE) {
+    return " recycle" + number("epoch", header.sequence) +
+           (header.piece == PEAL_RECYCLE_BELOW ? " below" : " all") +
+           number("root", header.origin) + number("hop", header.hop);
+  }
   if (header.operation == PEAL_OPERATION_BROADCAST) {
     return number("seq", header.sequence) + number("credit", header.piece) +
            number("origin", header.origin) + number("hop", header.hop);
   }
-  return " " + names::operation(header.operation) +
-         number(recycle ? "epoch" : "seq", header.sequence) + number("round", header.hop);
+  return " " + names::operation(header.operation) + number("seq", header.sequence) +
+         number("round", header.hop);
 }
 
 // Why not yet.
@@ -63,10 +67,14 @@ std::string reason_text(uint32_t reason) {
   return reason == PEAL_NOT_YET_LATE ? " late" : " sent";
 }
 
+bool asks_for_blocks(const peal_wire_header& header) {
+  return header.algorithm != PEAL_ALGORITHM_DISSEMINATION &&
+         header.operation != PEAL_OPERATION_RECYCLE;
+}
+
 // What a NACK asks for, and its answer "not yet" likewise.
 std::string missing_text(const peal_wire_header& header) {
-  const bool blocks = header.algorithm != PEAL_ALGORITHM_DISSEMINATION;
-  if (!blocks) return signal_text(header);
+  if (!asks_for_blocks(header)) return signal_text(header);
   std::string text = number("seq", header.sequence) + number("piece", header.piece);
   if (is_in_steps(header)) return text + number("step", header.hop);
   return text + number("origin", header.origin);
@@ -167,7 +175,8 @@ std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
       // A bit for each block that comes over the hop, the first of which is the origin's.
       const bool origin_only =
           header.algorithm == PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST && nack.fragments == 1;
-      if (header.algorithm != PEAL_ALGORITHM_DISSEMINATION && !origin_only) {
+      if (!asks_for_blocks(header)) break;
+      if (!origin_only) {
         text += " missing=" + hex(nack.fragments);
       }
       if (header.algorithm == PEAL_ALGORITHM_BINOMIAL) {

@@ -10,7 +10,7 @@
 namespace peal::test {
 namespace {
 
-constexpr OperationShape kRecycleShape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+constexpr OperationShape kRecycleShape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_BINOMIAL, 0};
 constexpr OperationShape kNoShape{PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, 0};
 
 template <typename T>
@@ -85,8 +85,37 @@ Frame WireMaker::signal(uint32_t sender, OperationShape shape, uint32_t sequence
   return frame;
 }
 
-Frame WireMaker::recycle(uint32_t sender, uint32_t epoch, uint32_t round) const {
-  return signal(sender, kRecycleShape, epoch, round);
+Frame WireMaker::recycling(peal_packet_type type, uint32_t about, uint32_t epoch, uint32_t root,
+                           uint32_t hop) const {
+  const uint32_t distance = 1u << hop;
+  const uint32_t ahead = type == PEAL_PACKET_NACK ? distance : member_.ranks - distance;
+  Frame frame = base(type, (member_.rank + ahead) % member_.ranks, kRecycleShape, epoch);
+  frame.header.piece = about;
+  frame.header.origin = static_cast<uint16_t>(root);
+  frame.header.hop = static_cast<uint8_t>(hop);
+  if (type == PEAL_PACKET_NACK) set_payload(frame, peal_nack{});
+  seal(frame);
+  return frame;
+}
+
+Frame WireMaker::recycle_below(uint32_t epoch, uint32_t root, uint32_t hop) const {
+  return recycling(PEAL_PACKET_SIGNAL, PEAL_RECYCLE_BELOW, epoch, root, hop);
+}
+
+Frame WireMaker::recycle_all(uint32_t epoch, uint32_t root, uint32_t hop) const {
+  return recycling(PEAL_PACKET_SIGNAL, PEAL_RECYCLE_ALL, epoch, root, hop);
+}
+
+Frame WireMaker::recycle_nack(uint32_t about, uint32_t epoch, uint32_t root, uint32_t hop) const {
+  return recycling(PEAL_PACKET_NACK, about, epoch, root, hop);
+}
+
+Frame WireMaker::recycle_not_yet(uint32_t about, uint32_t epoch, uint32_t root, uint32_t hop,
+                                 uint32_t asked_us, uint32_t reason) const {
+  Frame frame = recycling(PEAL_PACKET_NOT_YET, about, epoch, root, hop);
+  set_payload(frame, peal_not_yet{asked_us, reason});
+  seal(frame);
+  return frame;
 }
 
 Frame WireMaker::hopping(OperationShape shape, uint32_t sequence, uint32_t piece, uint32_t origin,

@@ -48,7 +48,17 @@ class WireMaker {
 
   [[nodiscard]] Frame signal(uint32_t sender, OperationShape shape, uint32_t sequence,
                              uint32_t round) const;
-  [[nodiscard]] Frame recycle(uint32_t sender, uint32_t epoch, uint32_t round) const;
+  // All from the sender down have finished the epoch; all have. (From the rank 2^hop behind, in the
+  // tree of that root.)
+  [[nodiscard]] Frame recycle_below(uint32_t epoch, uint32_t root, uint32_t hop) const;
+  [[nodiscard]] Frame recycle_all(uint32_t epoch, uint32_t root, uint32_t hop) const;
+  // Asks this member for one of them, from the rank 2^hop ahead; and the answer "not yet" of one
+  // behind.
+  [[nodiscard]] Frame recycle_nack(uint32_t about, uint32_t epoch, uint32_t root,
+                                   uint32_t hop) const;
+  [[nodiscard]] Frame recycle_not_yet(uint32_t about, uint32_t epoch, uint32_t root, uint32_t hop,
+                                      uint32_t asked_us = 0,
+                                      uint32_t reason = PEAL_NOT_YET_WAITS) const;
   // A packet of the all-to-all broadcast: hop and sender are what the origin's tree says they are.
   [[nodiscard]] Frame hopping(OperationShape shape, uint32_t sequence, uint32_t piece,
                               uint32_t origin, std::vector<uint8_t> payload) const;
@@ -100,6 +110,8 @@ class WireMaker {
   [[nodiscard]] Frame step_packet(uint32_t sender, OperationShape shape, uint32_t sequence,
                                   uint32_t piece, uint32_t step, uint32_t fragment,
                                   std::vector<uint8_t> payload) const;
+  [[nodiscard]] Frame recycling(peal_packet_type type, uint32_t about, uint32_t epoch,
+                                uint32_t root, uint32_t hop) const;
   [[nodiscard]] Frame base(peal_packet_type type, uint32_t sender, OperationShape shape,
                            uint32_t sequence) const;
 

@@ -128,10 +128,9 @@ class GroupTest : public CardTest {
     }
     if ((sequence + 1) % kEpoch == 0) deliver_recycling(sequence / kEpoch);
   }
-  // What all others say when an epoch is over.
+  // That all have finished an epoch, as the rank before this one tells it.
   void deliver_recycling(uint64_t epoch) {
-    for (uint32_t round = 0; (1u << round) < ranks; round++)
-      bench.deliver(wire.recycle(behind(round), static_cast<uint32_t>(epoch), round));
+    bench.deliver(wire.recycle_all(static_cast<uint32_t>(epoch), behind(0), 0));
   }
   // So many packets stay to be sent again, and the card holds no others.
   void expect_staying(uint32_t packets) {

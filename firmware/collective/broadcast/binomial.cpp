@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/collective/broadcast/binomial.h"
 
-#include <bit>
-
 #include "abi/admin.h"
 #include "firmware/base/assert.h"
 #include "firmware/base/mutation.h"
@@ -49,18 +47,11 @@ peal_status check(Card& card, const Member& member, const peal_submission& entry
                      entry.block_bytes, PEAL_ACCESS_WRITE, &command->receive);
 }
 
-// Bit per hop that leaves this place.
-uint32_t hops_below(const Membership& self, uint32_t place) {
-  const uint32_t further = self.ranks - 1 - place;
-  const uint32_t first = hopping::first_leaving_hop(place);
-  return ((1u << std::bit_width(further)) - 1) >> first << first;
-}
-
 void open(const Scope& scope) {
   const Membership& self = scope.member.membership;
   Tree& tree = tree_of(scope);
   tree.place = hopping::place(self.rank, scope.operation.root, self.ranks);
-  tree.children = static_cast<uint16_t>(hops_below(self, tree.place));
+  tree.children = static_cast<uint16_t>(hopping::leaving_hops(tree.place, self.ranks));
   pieces_open(scope, kPieceBytes, 0);
 }
 

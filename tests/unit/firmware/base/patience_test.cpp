@@ -176,11 +176,13 @@ TEST(Patience, TheFirstLossLeavesAQuarter) {
 TEST(Patience, AnAnswerOfOneWhoWaitsSaysSomethingUntilSomethingIsLost) {
   Patience patience = patience_start(kTimeouts, 0);
   patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 210'000);
-  EXPECT_EQ(patience.wait_ns, 800'000u);
-  patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 220'000);  // asked before it was known
-  EXPECT_EQ(patience.wait_ns, 800'000u);
-  patience_in_doubt(patience, kTimeouts, 620'000, 400'000, 630'000);  // no more than that silence
-  EXPECT_EQ(patience.wait_ns, 2'000'000u);
+  EXPECT_EQ(patience.wait_ns, 1'600'000u);
+  patience_in_doubt(patience, kTimeouts, 200'000, 300'000, 220'000);  // asked before it was known
+  EXPECT_EQ(patience.wait_ns, 1'600'000u);
+  patience_in_doubt(patience, kTimeouts, 620'000, 100'000, 630'000);  // it knows of longer ones
+  EXPECT_EQ(patience.wait_ns, 1'600'000u);
+  patience_in_doubt(patience, kTimeouts, 640'000, 400'000, 650'000);
+  EXPECT_EQ(patience.wait_ns, 3'200'000u);
   EXPECT_EQ(patience.calm, kCalmLeast);
   patience = where_there_are_losses(0);
   patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 210'000);

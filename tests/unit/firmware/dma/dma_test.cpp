@@ -76,7 +76,7 @@ TEST_F(Dma, ARepairOutlivesItsOperation) {
   ASSERT_EQ(bench.port.dma_count(), 1u);
   bench.port.take_completions();
   run_barriers(1, kEpoch - 1);
-  for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
+  deliver_recycling(0);
   run_barriers(kEpoch, kEpoch);
   run_barrier(CONFIG_CHANNELS);  // in the place of sequence 0
   const auto done = bench.port.take_completions();
@@ -95,7 +95,7 @@ TEST_F(Dma, ARepairIsSentWhateverHasItsPlace) {
   bench.deliver(wire.nack(2, broadcast_shape(kLarge), 0, 0, 1, 0));
   ASSERT_EQ(bench.port.dma_count(), 1u);
   run_barriers(1, kEpoch - 1);
-  for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
+  deliver_recycling(0);
   run_barriers(kEpoch, kEpoch);
   bench.deliver(wire.refuse(2, kBarrierShape, CONFIG_CHANNELS, 3));
   bench.take_log();

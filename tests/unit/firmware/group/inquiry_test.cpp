@@ -61,14 +61,14 @@ class Inquiries : public GroupTest {
     }
     return kept;
   }
-  // Of rank 3 one packet is lost, of which three epochs later no operation knows; then one waits.
+  // Of rank 3 one packet is lost, of which four epochs later no operation knows; then one waits.
   void lose_one_and_recycle() {
     post();
     bench.deliver(WireMaker::numbered(block_of(3, 0, kBlock), 2));
     deliver_others(0, kBlock);
-    run_barriers(1, 3 * kEpoch - 1);
+    run_barriers(1, 4 * kEpoch - 1);
     bench.card().members[0].patience.wait_ns = kNack;
-    post_broadcast(3 * kEpoch, kBlock);
+    post_broadcast(4 * kEpoch, kBlock);
     bench.finish_all_dma();
   }
   // Rank 3 says that all that it has sent has come.
@@ -176,7 +176,7 @@ TEST_F(Inquiries, AnArrivalLeavesPromisesStanding) {
 }
 
 // The next operation waits sixteen times as long where the last question was answered "late", and
-// as long as before where nobody knew; but four times as long when it is known that ranks are late.
+// as long as before where nobody knew; but eight times as long when ranks are known to be late.
 TEST_F(Inquiries, LatenessTeachesPatience) {
   TimeNs patience = kNack;
   for (uint32_t sequence = 0; sequence < 4; sequence++) {
@@ -189,7 +189,7 @@ TEST_F(Inquiries, LatenessTeachesPatience) {
     bench.advance(1);
     EXPECT_NE(bench.take_log(), "") << sequence;
     bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), late));
-    if (sequence > 0) patience *= late ? 16 : 4;
+    if (sequence > 0) patience *= late ? 16 : 8;
     deliver_others(sequence, kBlock);
   }
 }
@@ -202,7 +202,7 @@ TEST_F(Inquiries, WithSeveralUnderWayWhoWaitsTeachesPatience) {
     bench.finish_all_dma();
     bench.advance(kNack);
     bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), first, 0, 0, 0, now_us(), false));
-    EXPECT_EQ(bench.card().members[0].patience.wait_ns, under_way == 1 ? kNack : 4 * kNack);
+    EXPECT_EQ(bench.card().members[0].patience.wait_ns, under_way == 1 ? kNack : 8 * kNack);
     for (uint32_t i = 0; i < under_way; i++) deliver_others(first + i, kBlock);
     bench.finish_all_dma();
   }
@@ -386,8 +386,8 @@ TEST_F(Inquiries, WhatCrossesAQuestionIsNotLost) {
 }
 
 // One packet of rank 3 is lost, and it says "not yet" of all that this card lacks: it was of an
-// operation that the card does not know. Three epochs later that is over, and no sooner: packets of
-// the epoch after next come as well, and show that this one is over when they have.
+// operation that the card does not know. Four epochs later that is over, and no sooner: packets of
+// the epoch after the next two may come, and show that both are over when they have.
 TEST_F(Inquiries, WhereSomethingIsLostAQuestionIsAskedAllTheSame) {
   post();
   bench.deliver(WireMaker::numbered(block_of(3, 0, kBlock), 2));
@@ -398,15 +398,15 @@ TEST_F(Inquiries, WhereSomethingIsLostAQuestionIsAskedAllTheSame) {
   pass(5 * kWatch);
   EXPECT_GE(nacks() - before, 1u);
   deliver_others(0, kBlock);
-  for (const uint32_t epochs : {2u, 3u}) {
-    const uint32_t first = epochs == 2 ? 1 : 2 * kEpoch + 1;
+  for (const uint32_t epochs : {3u, 4u}) {
+    const uint32_t first = epochs == 3 ? 1 : 3 * kEpoch + 1;
     run_barriers(first, epochs * kEpoch - first);
     post_broadcast(epochs * kEpoch, kBlock);
     bench.finish_all_dma();
     pass(2 * kWatch);
     before = nacks();
     pass(5 * kWatch);
-    EXPECT_EQ(nacks() != before, epochs == 2) << epochs;
+    EXPECT_EQ(nacks() != before, epochs == 3) << epochs;
     deliver_others(epochs * kEpoch, kBlock);
     bench.finish_all_dma();
   }
@@ -419,12 +419,12 @@ TEST_F(Inquiries, WhereNothingWasLostAnEmptyEdgeIsBelieved) {
   EXPECT_FALSE(asks_3_within(kWatch));
 }
 
-// Where something was, it may have sent since: it is believed for 64 first intervals.
+// Where something was, it may have sent since: it is believed for 16 first intervals.
 TEST_F(Inquiries, WhereSomethingWasLostAnEmptyEdgeIsBelievedForAWhile) {
   lose_one_and_recycle();
   hear_that_nothing_was_sent(2);
-  EXPECT_FALSE(asks_3_within(63 * kNack));
-  EXPECT_TRUE(asks_3_within(64 * kNack));
+  EXPECT_FALSE(asks_3_within(15 * kNack));
+  EXPECT_TRUE(asks_3_within(16 * kNack));
 }
 
 // What was said late in the silence is believed for longer: eight times as long as the silence was

@@ -623,14 +623,16 @@ TEST_F(Tombstones, FarewellsBeforeTheOwnEndAddUp) {
   EXPECT_EQ(bench.take_log(), "");  // not even a tombstone is left
 }
 
-// Recycling was entered by all before anybody could be done with the destroy.
+// All epochs were finished by all before anybody could be done with the destroy.
 TEST_F(Leaving, TheTombstoneRepairsRecyclingToo) {
-  const OperationShape recycling{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
   run_barriers(0, kEpoch);
   destroy(static_cast<uint32_t>(kEpoch));
   bench.take_log();
-  bench.deliver(wire.nack(2, recycling, 0, 0, 0, 0));
-  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=0 round=0 repair\n");
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 2, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=0 below root=2 hop=0 repair\n");
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_ALL, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 all root=0 hop=1 repair\n");
+  EXPECT_EQ(change(wire.recycle_nack(PEAL_RECYCLE_ALL, 0, 0, 0)), "+1 drop_hop");
 }
 
 // A promise that was not kept when the group was left: its timer goes with the member.

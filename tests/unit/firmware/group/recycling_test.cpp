@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Bounded running ahead: K operations, then only what recycling allows; parked beyond that, refused
-// beyond the quota.
+// beyond the quota. Who says what to whom, in which tree.
 #include "firmware/group/recycling.h"
 
 #include "tests/unit/card_fixture.h"
@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint32_t kLate = 32;  // plenty of deadlines
 
+// Rank 1 of 4. Of what rank 0 broadcasts (relays) it tells rank 3 that it is over, hears of rank 0
+// that it is for all, and tells rank 3. Of its own it is the root, and hears ranks 0 and 3.
 class Recycling : public GroupTest {
  protected:
   void signals(uint64_t sequence) {
@@ -25,36 +27,124 @@ class Recycling : public GroupTest {
     post_barrier(sequence);
     signals(sequence);
   }
-  // Somebody whose signal comes after one that is missing here asks for it.
-  void somebody_asks() {
-    const OperationShape shape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
-    bench.deliver(wire.nack(ahead(1), shape, 0, 0, 0, 1));
-    EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET recycle epoch=0 round=1\n");
+  void run_relays(uint64_t sequence, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+      post_relay(sequence + i);
+      deliver_relay(sequence + i);
+    }
   }
+  // What this rank's own broadcasts are recycled by.
+  void both_below(uint64_t epoch) {
+    for (uint32_t hop = 0; hop < 2; hop++) {
+      bench.deliver(wire.recycle_below(static_cast<uint32_t>(epoch), rank, hop));
+    }
+  }
+  // Somebody whom this rank is to tell asks.
+  void somebody_asks() {
+    bench.deliver(wire.recycle_nack(PEAL_RECYCLE_ALL, 0, rank, 1));
+    EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET recycle epoch=0 all root=1 hop=1\n");
+  }
+  [[nodiscard]] uint64_t recycled() { return bench.card().members[0].recycled; }
+  void lose_something() { bench.card().members[0].patience.lossless = false; }
   static std::string complete(uint64_t sequence) {
     return "complete ctx0 cookie=" + std::to_string(100 + sequence) + " OK\n";
   }
+  inline static const std::string kTellsBelow =
+      "send 1>3 SIGNAL recycle epoch=0 below root=0 hop=1\n";
+  inline static const std::string kTellsAll = "send 1>3 SIGNAL recycle epoch=0 all root=0 hop=1\n";
 };
 
 TEST_F(Recycling, StartsWhenTheWholeEpochIsLocallyComplete) {
-  post_barrier(0);
-  run_own(1, kEpoch - 1);
+  post_relay(0);
+  run_relays(1, kEpoch - 1);
   bench.take_log();
-  signals(0);
-  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL barrier seq=0 round=1\n" + complete(0) +
-                                  "send 1>2 SIGNAL recycle epoch=0 round=0\n");
-  bench.deliver(wire.recycle(behind(0), 0, 0));
-  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 round=1\n");
-  bench.deliver(wire.recycle(behind(1), 0, 1));
-  EXPECT_EQ(bench.take_log(), "");
+  deliver_relay(0);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 frag=0 len=8\n" +
+                                       complete(0) + kTellsBelow);
+  bench.deliver(wire.recycle_all(0, 0, 0));
+  EXPECT_EQ(bench.take_log(), kTellsAll);
+  EXPECT_EQ(recycled(), 1u);
 }
 
-TEST_F(Recycling, CostsTwoRoundsOfFourRanksPerEpochAndNoMore) {
+// Of rank 2's broadcasts it tells rank 2, behind rank 3.
+TEST_F(Recycling, WhoHasOthersBelowWaitsForThem) {
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
+    bench.submit(broadcast_entry(member, sequence, 100 + sequence, 2, 8, 0, receive.key));
+    bench.deliver(wire.binomial(binomial_shape(8, 2), static_cast<uint32_t>(sequence), 0, 0,
+                                pattern_block(sequence, 2, 0, 8)));
+    bench.finish_all_dma();
+  }
+  bench.take_log();
+  bench.deliver(wire.recycle_below(0, 2, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=0 below root=2 hop=0\n");
+  EXPECT_EQ(recycled(), 0u);
+}
+
+TEST_F(Recycling, CostsAPacketForEachEpochWhereTheRootGoesOn) {
+  run_relays(0, 10 * kEpoch);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 10u);
+  EXPECT_EQ(recycled(), 8u);
+}
+
+TEST_F(Recycling, CostsTheRootNothing) {
   for (uint64_t epoch = 0; epoch < 10; epoch++) {
     run_own(epoch * kEpoch, kEpoch);
-    deliver_recycling(epoch);
+    both_below(epoch);
   }
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 10u * 2);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 0u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 0u);
+  EXPECT_EQ(recycled(), 10u);
+  ASSERT_TRUE(bench.advance_to_deadline());  // one last look
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+// Where another one may begin the next epoch, it must be told.
+TEST_F(Recycling, TheRootTellsAllWhereOthersBegin) {
+  const std::string told =
+      "send 1>2 SIGNAL recycle epoch=0 all root=1 hop=0\n"
+      "send 1>3 SIGNAL recycle epoch=0 all root=1 hop=1\n";
+  finish_first_epoch();
+  both_below(0);
+  bench.take_log();
+  post_relay(kEpoch);
+  EXPECT_EQ(bench.take_log(), told);
+  deliver_relay(kEpoch);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 2u);
+}
+
+TEST_F(Recycling, TheRootTellsAllWhereOthersHaveBegun) {
+  finish_first_epoch();
+  deliver_relay(kEpoch);
+  bench.take_log();
+  both_below(0);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 SIGNAL recycle epoch=0 all root=1 hop=0\n"
+            "send 1>3 SIGNAL recycle epoch=0 all root=1 hop=1\n");
+}
+
+// It proves the epoch itself, to everybody.
+TEST_F(Recycling, TheRootTellsNobodyWhereABarrierDoes) {
+  run_own(0, kEpoch + kEpoch / 2);
+  both_below(0);
+  bench.take_log();
+  play_barrier(kEpoch + kEpoch / 2);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 0u);
+}
+
+TEST_F(Recycling, WhoAsksTheRootIsTold) {
+  finish_first_epoch();
+  both_below(0);
+  bench.take_log();
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_ALL, 0, 1, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=0 all root=1 hop=0\n");
+  // Who has asked before it is known is told as soon as it is.
+  run_own(kEpoch, kEpoch);
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_ALL, 1, 1, 1));
+  bench.take_log();
+  both_below(1);
+  EXPECT_EQ(bench.take_log(),
+            "send 1>2 SIGNAL recycle epoch=1 all root=1 hop=0\n"
+            "send 1>3 SIGNAL recycle epoch=1 all root=1 hop=1\n");
 }
 
 TEST_F(Recycling, CostsNothingWhereOperationsSynchronise) {
@@ -96,26 +186,23 @@ TEST_F(Recycling, WhatProvesNothingDoesNotWaitForTheEpochBefore) {
   for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) post_relay(sequence);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 0u);
   for (uint64_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) deliver_relay(sequence);
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 2u);  // round 0 of both epochs
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 2u);
 }
 
 // Whoever was refused what proves an epoch needs the signals of its own: those who were not send
 // theirs when they hear of it, by a signal or by a question.
 TEST_F(Recycling, AnEpochWithoutSignalsHasThemWhenSomebodyNeedsThem) {
-  const OperationShape shape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
   for (uint64_t sequence = 0; sequence < kEpoch; sequence++) play_barrier(sequence);
   bench.take_log();
-  bench.deliver(wire.nack(ahead(1), shape, 0, 0, 0, 1));
-  EXPECT_EQ(bench.take_log(),
-            "send 1>2 SIGNAL recycle epoch=0 round=0\n"
-            "send 1>3 NOT_YET recycle epoch=0 round=1\n");
-  bench.deliver(wire.recycle(behind(0), 0, 0));
-  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 round=1\n");
-  bench.deliver(wire.recycle(behind(1), 0, 1));
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), kTellsBelow);
+  bench.deliver(wire.recycle_all(0, 0, 0));
+  EXPECT_EQ(bench.take_log(), kTellsAll);
   for (uint64_t sequence = kEpoch; sequence < 2 * kEpoch; sequence++) play_barrier(sequence);
   bench.take_log();
-  bench.deliver(wire.recycle(behind(1), 1, 1));
-  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=1 round=0\n");
+  // (Its sender was refused rank 2's broadcast, say.)
+  bench.deliver(wire.recycle_below(1, 2, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=1 below root=0 hop=1\n");
 }
 
 // And it asks for them: an epoch that proves nothing ends with signals, which prove the one before,
@@ -126,11 +213,12 @@ TEST_F(Recycling, ALostSignalBehindAnEpochWithoutThemIsAskedFor) {
   post_barrier(2 * kEpoch);
   bench.take_log();
   ASSERT_TRUE(bench.advance_to_deadline());
-  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=1 round=0\n");
-  bench.deliver(wire.recycle(behind(0), 1, 0));
-  bench.deliver(wire.recycle(behind(1), 1, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=1 below root=1 hop=0\n");
+  both_below(1);
   EXPECT_EQ(bench.take_log(),
-            "send 1>3 SIGNAL recycle epoch=1 round=1\nsend 1>2 SIGNAL barrier seq=" +
+            "send 1>2 SIGNAL recycle epoch=1 all root=1 hop=0\n"
+            "send 1>3 SIGNAL recycle epoch=1 all root=1 hop=1\n"
+            "send 1>2 SIGNAL barrier seq=" +
                 std::to_string(2 * kEpoch) + " round=0\n");
 }
 
@@ -156,11 +244,10 @@ TEST_F(Recycling, KOperationsRunTheNextIsParkedAndStartsWhenItMay) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 1u);
   EXPECT_EQ(card_outstanding(bench.card(), bench.context()), CONFIG_CHANNELS + 1u);
   for (uint64_t sequence = 0; sequence < kEpoch; sequence++) deliver_relay(sequence);
-  bench.deliver(wire.recycle(behind(0), 0, 0));
   bench.take_log();
-  bench.deliver(wire.recycle(behind(1), 0, 1));
-  EXPECT_EQ(bench.take_log(),
-            "send 1>2 SIGNAL barrier seq=" + std::to_string(CONFIG_CHANNELS) + " round=0\n");
+  bench.deliver(wire.recycle_all(0, 0, 0));
+  EXPECT_EQ(bench.take_log(), kTellsAll + "send 1>2 SIGNAL barrier seq=" +
+                                  std::to_string(CONFIG_CHANNELS) + " round=0\n");
 }
 
 TEST_F(Recycling, ParkingQuotaIsPerGroupAndItsEndIsTooMany) {
@@ -177,7 +264,7 @@ TEST_F(Recycling, ParkingQuotaIsPerGroupAndItsEndIsTooMany) {
   EXPECT_EQ(bench.take_log(), "send 0>1 SIGNAL barrier seq=0 round=0\n");
   // And the refused sequence is free to be posted again once there is room.
   for (uint64_t sequence = 0; sequence < kEpoch; sequence++) deliver_relay(sequence);
-  for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
+  deliver_recycling(0);
   bench.take_log();
   post_barrier(most);
   EXPECT_EQ(bench.take_log(), "");
@@ -192,13 +279,26 @@ TEST_F(Recycling, APacketFromTheEpochAfterNextProvesRecycling) {
   bench.take_log();
   bench.deliver(wire.signal(behind(0), kBarrierShape, CONFIG_CHANNELS, 0));
   const std::string seq = std::to_string(CONFIG_CHANNELS);
-  EXPECT_EQ(bench.take_log(),
-            "send 1>3 SIGNAL recycle epoch=0 round=1\n"
-            "send 1>2 SIGNAL barrier seq=" +
-                seq +
-                " round=0\n"
-                "send 1>3 SIGNAL barrier seq=" +
-                seq + " round=1\n");
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL barrier seq=" + seq +
+                                  " round=0\n"
+                                  "send 1>3 SIGNAL barrier seq=" +
+                                  seq + " round=1\n");
+}
+
+// Who broadcasts does not wait for those who have lost what came before: it may be one further on.
+TEST_F(Recycling, APacketThreeEpochsOnProvesTwo) {
+  run_relays(0, CONFIG_CHANNELS);
+  deliver_relay(CONFIG_CHANNELS + kEpoch);
+  EXPECT_EQ(recycled(), 2u);
+  run_relays(CONFIG_CHANNELS, kEpoch);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 0u);
+}
+
+TEST_F(Recycling, AnEpochThatIsNotFinishedIsNotProvedByThoseBehindIt) {
+  run_relays(0, kEpoch);
+  post_relay(kEpoch);
+  deliver_relay(CONFIG_CHANNELS + kEpoch);
+  EXPECT_EQ(recycled(), 0u);
 }
 
 TEST_F(Recycling, APacketThatCannotBeIsNoProof) {
@@ -212,21 +312,10 @@ TEST_F(Recycling, APacketThatCannotBeIsNoProof) {
 }
 
 TEST_F(Recycling, EarlySignalsAreKept) {
-  bench.deliver(wire.recycle(behind(1), 0, 1));
-  bench.deliver(wire.recycle(behind(0), 0, 0));
+  both_below(0);
   EXPECT_EQ(bench.take_log(), "");
-  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) play_barrier(sequence);
-  const std::string log = bench.take_log();
-  std::string barriers;
-  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) {
-    const std::string number = std::to_string(sequence);
-    barriers += "send 1>2 SIGNAL barrier seq=" + number +
-                " round=0\nsend 1>3 SIGNAL barrier seq=" + number +
-                " round=1\ncomplete ctx0 cookie=" + std::to_string(100 + sequence) + " OK\n";
-  }
-  EXPECT_EQ(log, barriers +
-                     "send 1>2 SIGNAL recycle epoch=0 round=0\n"
-                     "send 1>3 SIGNAL recycle epoch=0 round=1\n");
+  finish_first_epoch();
+  EXPECT_EQ(recycled(), 1u);
 }
 
 TEST_F(Recycling, DuplicateOldAndFutureSignals) {
@@ -235,12 +324,44 @@ TEST_F(Recycling, DuplicateOldAndFutureSignals) {
     bench.deliver(frame);
     return bench.counter_changes(before);
   };
-  bench.deliver(wire.recycle(behind(0), 0, 0));
-  EXPECT_EQ(change(wire.recycle(behind(0), 0, 0)), "+1 duplicate");
-  EXPECT_EQ(change(wire.recycle(behind(0), 2, 0)), "+1 drop_future");
-  EXPECT_EQ(change(wire.recycle(behind(0), 0x7fffffff, 0)), "+1 drop_future");
-  EXPECT_EQ(change(wire.recycle(behind(0), 0, 2)), "+1 drop_hop");
-  EXPECT_EQ(change(wire.recycle(ahead(0), 0, 0)), "+1 drop_sender");
+  bench.deliver(wire.recycle_below(0, 1, 0));
+  EXPECT_EQ(change(wire.recycle_below(0, 1, 0)), "+1 duplicate");
+  for (const uint32_t epoch : {2u, 0x7fffffffu}) {
+    EXPECT_EQ(change(wire.recycle_below(epoch, 1, 0)), "+1 drop_future") << epoch;
+    EXPECT_EQ(change(wire.recycle_all(epoch, 0, 0)), "+1 drop_future") << epoch;
+    EXPECT_EQ(change(wire.recycle_nack(PEAL_RECYCLE_ALL, epoch, 1, 0)), "+1 drop_future") << epoch;
+  }
+  // Never was one.
+  EXPECT_EQ(change(wire.recycle_below(0xffffffff, 1, 0)), "+1 drop_stale");
+  EXPECT_EQ(change(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0xffffffff, 0, 1)), "+1 drop_stale");
+  // This rank has not finished it.
+  EXPECT_EQ(change(wire.recycle_all(0, 0, 0)), "+1 drop_future");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+TEST_F(Recycling, PacketsThatLeadAlongNoEdge) {
+  const auto change = [&](const Frame& frame) {
+    const auto before = bench.counters();
+    bench.deliver(frame);
+    return bench.counter_changes(before);
+  };
+  EXPECT_EQ(change(wire.recycle_below(0, 0, 0)), "+1 drop_hop");  // nobody is below it there
+  EXPECT_EQ(change(wire.recycle_all(0, 0, 1)), "+1 drop_hop");    // rank 0 tells it by hop 0
+  EXPECT_EQ(change(wire.recycle_all(0, 1, 0)), "+1 drop_hop");    // the root is told by nobody
+  EXPECT_EQ(change(wire.recycle_below(0, 4, 0)), "+1 drop_origin");
+  EXPECT_EQ(change(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 0)), "+1 drop_hop");
+  EXPECT_EQ(change(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 1, 0)), "+1 drop_hop");
+  EXPECT_EQ(change(wire.recycle_nack(PEAL_RECYCLE_ALL, 0, 0, 0)), "+1 drop_hop");
+  EXPECT_EQ(change(wire.recycle_nack(2, 0, 0, 1)), "+1 drop_piece");
+  Frame frame = wire.recycle_below(0, 1, 0);
+  frame.header.hop = 2;  // there is none among four
+  seal(frame);
+  EXPECT_EQ(change(frame), "+1 drop_hop");
+  frame = wire.recycle_below(0, 1, 0);
+  frame.header.sender = 2;
+  frame.header.identity = wire.probe(2).header.identity;
+  seal(frame);
+  EXPECT_EQ(change(frame), "+1 drop_sender");
   EXPECT_EQ(bench.take_log(), "");
 }
 
@@ -251,13 +372,140 @@ TEST_F(Recycling, LostSignalIsAskedFor) {
   const TimeNs began = bench.now;
   ASSERT_TRUE(bench.advance_to_deadline());
   const TimeNs patience = bench.now - began;
-  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
-  bench.deliver(wire.not_yet(
-      0, OperationShape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0}, 0, 0, 0, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 below root=1 hop=0\n");
+  bench.deliver(wire.recycle_not_yet(PEAL_RECYCLE_BELOW, 0, 1, 0));
   bench.advance(2 * patience - 1);
   EXPECT_EQ(bench.take_log(), "");
   bench.advance(1);
-  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
+  EXPECT_EQ(bench.take_log(), "send 1>0 NACK recycle epoch=0 below root=1 hop=0\n");
+}
+
+// A signal behind one that was lost says that, too, and explains the gap.
+TEST_F(Recycling, ALaterSignalSaysWhatAnEarlierOneWouldHave) {
+  run_own(0, CONFIG_CHANNELS);
+  bench.take_log();
+  bench.deliver(WireMaker::numbered(wire.recycle_below(1, 1, 0), 2));
+  EXPECT_EQ(bench.take_log(), "");
+  bench.deliver(wire.recycle_below(0, 1, 1));
+  EXPECT_EQ(recycled(), 1u);
+  bench.deliver(wire.recycle_below(1, 1, 1));
+  EXPECT_EQ(recycled(), 2u);
+}
+
+// But not where they are of different trees.
+TEST_F(Recycling, ALaterSignalOfAnotherTreeSaysNothingOfTheEarlierOne) {
+  run_own(0, kEpoch);
+  run_relays(kEpoch, kEpoch - 1);
+  bench.submit(broadcast_entry(member, 2 * kEpoch - 1, 7, 2, 8, 0, receive.key));
+  bench.deliver(wire.binomial(binomial_shape(8, 2), static_cast<uint32_t>(2 * kEpoch - 1), 0, 0,
+                              pattern_block(0, 2, 0, 8)));
+  bench.finish_all_dma();
+  bench.deliver(wire.recycle_below(0, 1, 0));
+  bench.deliver(wire.recycle_below(1, 2, 1));  // rank 3's, of rank 2's tree
+  EXPECT_EQ(recycled(), 0u);
+}
+
+// Data that proves an epoch begins with another rank; this rank waits for it a while.
+TEST_F(Recycling, WhatComesWithDataIsAskedForLate) {
+  run_relays(0, CONFIG_CHANNELS);
+  bench.take_log();
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+  post_relay(CONFIG_CHANNELS);
+  bench.advance(kNack);
+  bench.advance(2 * kNack);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), 0u);
+  bench.advance(4 * kNack);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK recycle epoch=0 all root=0 hop=0\n");
+}
+
+TEST_F(Recycling, WherePacketsAreLostItIsAskedForSooner) {
+  run_relays(0, CONFIG_CHANNELS);
+  lose_something();
+  post_relay(CONFIG_CHANNELS);
+  bench.advance(kNack);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), 0u);
+  bench.take_log();
+  bench.advance(2 * kNack);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK recycle epoch=0 all root=0 hop=0\n");
+}
+
+// Its own data is waited for by all others: there is nothing that could come.
+TEST_F(Recycling, WhoBeginsTheNextEpochAsksAfterOneInterval) {
+  run_relays(0, CONFIG_CHANNELS);
+  post_own(CONFIG_CHANNELS);
+  bench.take_log();
+  bench.advance(kNack);
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK recycle epoch=0 all root=0 hop=0\n");
+}
+
+// Where packets are lost, who is asked asks at once for what it waits for itself, once an epoch.
+TEST_F(Recycling, AQuestionIsPassedOnWherePacketsAreLost) {
+  run_relays(0, kEpoch);
+  lose_something();
+  bench.take_log();
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_ALL, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(),
+            "send 1>0 NACK recycle epoch=0 all root=0 hop=0\n"
+            "send 1>3 NOT_YET recycle epoch=0 all root=0 hop=1\n");
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_ALL, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET recycle epoch=0 all root=0 hop=1\n");
+  bench.deliver(wire.recycle_all(0, 0, 0));
+  EXPECT_EQ(bench.take_log(), kTellsAll);
+}
+
+// Nothing that was said in this silence is believed where packets are lost: what follows it may be
+// all that there is.
+TEST_F(Recycling, AnEmptyEdgeIsNotBelievedWherePacketsAreLost) {
+  for (const bool loses : {false, true}) {
+    SCOPED_TRACE(loses);
+    const uint64_t first = loses ? kEpoch : 0;
+    run_own(first, kEpoch);
+    if (loses) lose_something();
+    bench.deliver(wire.recycle_below(static_cast<uint32_t>(first / kEpoch), 1, 1));
+    bench.deliver(wire.recycle_nack(PEAL_RECYCLE_ALL, static_cast<uint32_t>(first / kEpoch), 1, 1));
+    bench.advance(kNack / 2);
+    bench.deliver(WireMaker::numbered(wire.alive(0), 0));
+    const uint64_t before = bench.counter(PEAL_COUNTER_SENT_NACK);
+    bench.advance(2 * kNack);
+    EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK) > before, loses);
+    bench.deliver(wire.recycle_below(static_cast<uint32_t>(first / kEpoch), 1, 0));
+    bench.take_log();
+  }
+}
+
+// Whoever was refused may mean another tree than the others: all go over to rank 0's.
+TEST_F(Recycling, WhoDisagreesGoesOverToRankZerosTree) {
+  finish_first_epoch();
+  bench.deliver(wire.recycle_below(0, 1, 0));
+  bench.take_log();
+  bench.deliver(wire.recycle_below(0, 2, 1));
+  EXPECT_EQ(bench.take_log(), kTellsBelow);
+  // Of the other trees it has said nothing.
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 2, 0));
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET recycle epoch=0 below root=2 hop=0\n");
+  bench.deliver(wire.recycle_below(0, 1, 1));
+  EXPECT_EQ(recycled(), 0u);
+  bench.deliver(wire.recycle_all(0, 0, 0));
+  EXPECT_EQ(recycled(), 1u);
+}
+
+TEST_F(Recycling, AQuestionSaysWhichTreeOthersHave) {
+  finish_first_epoch();
+  bench.take_log();
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), kTellsBelow);
+}
+
+// A refused operation's root is not what others take.
+TEST_F(Recycling, TheTreeOfARefusedOperationIsRankZeros) {
+  run_own(0, kEpoch - 1);
+  fill_send(kEpoch - 1, 8);
+  post_own(kEpoch - 1);
+  bench.deliver(wire.refuse(0, binomial_shape(8, 1), static_cast<uint32_t>(kEpoch - 1), 3));
+  bench.take_log();
+  bench.finish_all_dma();
+  const std::string log = bench.take_wire_log();
+  EXPECT_NE(log.find(kTellsBelow), log.npos) << log;
 }
 
 // An epoch that ends late is no harm until something waits for it. Who is silent is looked after.
@@ -277,7 +525,7 @@ TEST_F(Recycling, NobodyIsAskedForWhatNobodyWaitsFor) {
   bench.advance(default_timeouts().nack_ns - 1);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), 0u);
   bench.advance(1);
-  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK recycle epoch=0 round=0\n");
+  EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK recycle epoch=0 below root=1 hop=0\n");
 }
 
 // Or the card would look after its peers for ever.
@@ -291,7 +539,7 @@ TEST_F(Recycling, WhatNobodyWaitsForIsAskedForInTheEnd) {
   }
   EXPECT_GE(bench.now, 4 * dead_ns);
   EXPECT_LE(bench.now, 5 * dead_ns);
-  for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
+  both_below(0);
   bench.take_log();
   ASSERT_TRUE(bench.advance_to_deadline());  // one last look
   EXPECT_EQ(card_next_deadline(bench.card()), kNever);
@@ -299,38 +547,34 @@ TEST_F(Recycling, WhatNobodyWaitsForIsAskedForInTheEnd) {
 }
 
 TEST_F(Recycling, OthersNacksAreRepairedOrAnsweredNotYet) {
-  const OperationShape shape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
-  bench.deliver(wire.nack(ahead(0), shape, 0, 0, 0, 0));
-  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET recycle epoch=0 round=0 late\n");
-  finish_first_epoch();
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET recycle epoch=0 below root=0 hop=1 late\n");
+  run_relays(0, kEpoch);
   bench.take_log();
-  bench.deliver(wire.nack(ahead(0), shape, 0, 0, 0, 0));
-  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=0 round=0 repair\n");
-  for (uint32_t round = 0; round < 2; round++) bench.deliver(wire.recycle(behind(round), 0, round));
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 below root=0 hop=1 repair\n");
+  bench.deliver(wire.recycle_all(0, 0, 0));
   bench.take_log();
   // Long past: whoever still asks is told.
-  bench.deliver(wire.nack(ahead(1), shape, 0, 0, 0, 1));
-  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 round=1 repair\n");
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 below root=0 hop=1 repair\n");
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_ALL, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 all root=0 hop=1 repair\n");
 }
 
-TEST_F(Recycling, LostByAnEmptyPoolIsSentAtTheTimeOut) {
-  post_barrier(0);
-  run_own(1, kEpoch - 1);
-  bench.deliver(wire.signal(behind(1), kBarrierShape, 0, 1));
+// To its receiver it is lost: the next packet of the edge shows it.
+TEST_F(Recycling, LostByAnEmptyPoolIsAskedFor) {
+  post_relay(0);
+  run_relays(1, kEpoch - 1);
   bench.take_log();
-  bench.port.fail_allocations = {
-      1, 1};  // the barrier's last signal goes, the recycling's first does not
-  bench.deliver(wire.signal(behind(0), kBarrierShape, 0, 0));
-  EXPECT_EQ(bench.take_log(),
-            "send 1>3 SIGNAL barrier seq=0 round=1\n"
-            "complete ctx0 cookie=100 OK\n");
-  somebody_asks();
-  std::string log;
-  for (uint32_t i = 0; i < kLate && log.empty() && bench.advance_to_deadline(); i++)
-    log = bench.take_log();
-  EXPECT_EQ(log,
-            "send 1>2 SIGNAL recycle epoch=0 round=0\n"
-            "send 1>0 NACK recycle epoch=0 round=0\n");
+  bench.port.fail_allocations = {1, 1};
+  deliver_relay(0);
+  EXPECT_EQ(bench.take_wire_log(),
+            "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 frag=0 len=8\n" + complete(0));
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), "send 1>3 SIGNAL recycle epoch=0 below root=0 hop=1 repair\n");
+  bench.deliver(wire.probe(3));
+  EXPECT_EQ(bench.port.take_sent().back().header.edge, static_cast<uint8_t>(kEpoch + 1));
 }
 
 // While others are late the interval has grown; a signal that comes shortens it again, and the
@@ -343,10 +587,10 @@ TEST_F(Recycling, ASignalBringsTheTimerForward) {
     ASSERT_TRUE(bench.advance_to_deadline());
     bench.deliver(wire.alive(0));
   }
-  bench.deliver(wire.recycle(0, 0, 0));
+  bench.deliver(wire.recycle_below(0, 1, 0));
   bench.take_log();
   bench.advance(default_timeouts().nack_ns);
-  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK recycle epoch=0 round=1\n");
+  EXPECT_EQ(bench.take_wire_log(), "send 1>3 NACK recycle epoch=0 below root=1 hop=1\n");
 }
 
 // Nobody can be further than one epoch beyond what we still wait for.
@@ -366,7 +610,7 @@ TEST_F(Recycling, WhatWasNoProofIsNoneLaterEither) {
   bench.deliver(wire.signal(behind(0), kBarrierShape, CONFIG_CHANNELS, 0));
   signals(0);
   run_own(1, kEpoch - 1);
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 1u);  // its second round waits for rank 0
+  EXPECT_EQ(recycled(), 0u);
 }
 
 // Questions about recycling are paid for like all others: when the first burst and what grew since

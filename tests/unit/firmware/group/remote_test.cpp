@@ -211,7 +211,8 @@ TEST_F(Remote, ATableThatCannotBeReadEndsTheOperationWithAFault) {
 // What algorithms among peers send, and the group's own, comes from peers only.
 TEST_F(Remote, OnlyForEverybodysAlgorithmsIsEverybodyHeard) {
   const OperationShape bruck = bruck_shape(64);
-  for (const Frame& frame : {wire.signal(4, kBarrierShape, 0, 0), wire.recycle(4, 0, 0),
+  const OperationShape recycling{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_BINOMIAL, 0};
+  for (const Frame& frame : {wire.signal(4, kBarrierShape, 0, 0), wire.signal(4, recycling, 0, 0),
                              wire.farewell(4), wire.nack(4, bruck, 0, 0, 1, 0),
                              wire.refuse(4, bruck, 0, 2), wire.signal(4, kDestroyShape, 0, 0)}) {
     EXPECT_EQ(change(frame), "+1 drop_sender") << frame_text(frame);

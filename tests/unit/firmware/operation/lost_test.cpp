@@ -245,7 +245,7 @@ TEST_F(Lost, ALaterRoundOfTheOneWhoLostItIsAskedForBeforeTheFirst) {
 TEST_F(Lost, RecyclingAsksLast) {
   run_own(0, kEpoch);
   EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)),
-            "send 1>0 NACK recycle epoch=0 round=0\n");
+            "send 1>0 NACK recycle epoch=0 below root=1 hop=0\n");
 }
 
 // Rank 1 of eight: four blocks of step 2 come from rank 5, in four packets.

@@ -95,9 +95,7 @@ TEST_F(Refusal, TheGroupGoesOnWithTheNextSequence) {
   EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL barrier seq=" + number +
                                   " round=0\nsend 1>3 SIGNAL barrier seq=" + number +
                                   " round=1\ncomplete ctx0 cookie=" + std::to_string(100 + last) +
-                                  " OK\n"
-                                  "send 1>2 SIGNAL recycle epoch=3 round=0\n"
-                                  "send 1>3 SIGNAL recycle epoch=3 round=1\n");
+                                  " OK\nsend 1>3 SIGNAL recycle epoch=3 all root=0 hop=1\n");
 }
 
 TEST_F(Refusal, WhoeverStillAsksIsToldAgain) {

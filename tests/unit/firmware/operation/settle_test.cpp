@@ -20,12 +20,12 @@ TEST_F(Settle, WhatWasParkedStartsInOrder) {
   post_barrier(limit);
   post_own(limit + 1);
   for (uint64_t sequence = 0; sequence < kEpoch; sequence++) deliver_relay(sequence);
-  bench.deliver(wire.recycle(behind(0), 0, 0));
   bench.take_log();
-  bench.deliver(wire.recycle(behind(1), 0, 1));
+  bench.deliver(wire.recycle_all(0, 0, 0));
   const std::string first = std::to_string(limit);
   EXPECT_EQ(bench.take_log(),
-            "send 1>2 SIGNAL barrier seq=" + first + " round=0\ndma_read send+0 8\n");
+            "send 1>3 SIGNAL recycle epoch=0 all root=0 hop=1\nsend 1>2 SIGNAL barrier seq=" +
+                first + " round=0\ndma_read send+0 8\n");
   bench.finish_all_dma();
 }
 
@@ -55,17 +55,14 @@ TEST_F(Settle, APacketMayFindItsGroupGone) {
   // A signal of the destroy proves that recycling is over; the destroy starts, and hears it.
   bench.deliver(wire.signal(behind(0), kDestroyShape, static_cast<uint32_t>(2 * kEpoch), 0));
   bench.deliver(wire.signal(behind(1), kDestroyShape, static_cast<uint32_t>(2 * kEpoch), 1));
-  EXPECT_EQ(bench.take_log(),
-            "send 1>3 SIGNAL recycle epoch=0 round=1\n"
-            "send 1>2 SIGNAL destroy seq=" +
-                last +
-                " round=0\n"
-                "send 1>3 SIGNAL destroy seq=" +
-                last +
-                " round=1\n"
-                "complete ctx0 cookie=77 OK\n"
-                "send 1>0 FAREWELL\n"
-                "send 1>3 FAREWELL\n");
+  EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL destroy seq=" + last +
+                                  " round=0\n"
+                                  "send 1>3 SIGNAL destroy seq=" +
+                                  last +
+                                  " round=1\n"
+                                  "complete ctx0 cookie=77 OK\n"
+                                  "send 1>0 FAREWELL\n"
+                                  "send 1>3 FAREWELL\n");
   const auto before = bench.counters();
   bench.deliver(wire.signal(behind(1), kDestroyShape, static_cast<uint32_t>(2 * kEpoch), 1));
   EXPECT_EQ(bench.counter_changes(before), "+1 drop_closed");

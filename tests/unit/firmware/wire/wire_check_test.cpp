@@ -205,7 +205,7 @@ TEST_P(OthersSum, TheFieldIsNotLookedAt) {
 
 // Recycling is nobody's to refuse.
 TEST_F(WireCheck, RecyclingIsNotRefused) {
-  const OperationShape recycling{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_DISSEMINATION, 0};
+  const OperationShape recycling{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_BINOMIAL, 0};
   const auto before = bench.counters();
   bench.deliver(wire.refuse(2, recycling, 0, 3));
   EXPECT_EQ(bench.counter_changes(before), "+1 drop_type");
