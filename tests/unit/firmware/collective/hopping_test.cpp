@@ -59,5 +59,17 @@ TEST(Hopping, TreeOfEight) {
   }
 }
 
+TEST(Hopping, LeavingHopsAreThoseThatLeadToAPlace) {
+  for (uint32_t ranks = 1; ranks <= 70; ranks++) {
+    for (uint32_t place = 0; place < ranks; place++) {
+      uint32_t hops = 0;
+      for (uint32_t hop = hopping::first_leaving_hop(place); place + (1u << hop) < ranks; hop++) {
+        hops |= 1u << hop;
+      }
+      ASSERT_EQ(hopping::leaving_hops(place, ranks), hops) << ranks << " " << place;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace peal::test

@@ -590,5 +590,44 @@ TEST_F(Inquiries, LatenessIsToldOn) {
   EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET seq=0 piece=0 origin=0\n");
 }
 
+// A root, say, that only sends sees no loss of its own.
+TEST_F(Inquiries, WhoIsAskedLearnsThatPacketsAreLost) {
+  const auto question = [&](bool losses) {
+    Frame frame = wire.nack(2, broadcast_shape(kBlock), 0, 0, 1, 0);
+    if (losses) frame.header.flags |= PEAL_PACKET_LOSSES;
+    seal(frame);
+    return frame;
+  };
+  const auto asks = [&](uint64_t sequence) {
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+    bench.port.take_sent();
+    bench.advance(kNack);
+    return bench.port.take_sent().at(0).header;
+  };
+  bench.deliver(question(false));
+  EXPECT_TRUE(bench.card().members[0].patience.lossless);
+  const peal_wire_header before = asks(0);
+  EXPECT_EQ(before.type, PEAL_PACKET_NACK);
+  EXPECT_EQ(before.flags & PEAL_PACKET_LOSSES, 0);
+  bench.deliver(question(true));
+  EXPECT_FALSE(bench.card().members[0].patience.lossless);
+  EXPECT_FALSE(bench.card().members[0].late_patience.lossless);
+  deliver_others(0, kBlock);
+  const peal_wire_header after = asks(1);
+  EXPECT_EQ(after.type, PEAL_PACKET_NACK);
+  EXPECT_EQ(after.flags & PEAL_PACKET_LOSSES, PEAL_PACKET_LOSSES);
+}
+
+// So does who gets a repair of what was lost.
+TEST_F(Inquiries, WhoLearnsOfALossByARepairSaysSo) {
+  post();
+  bench.advance(2 * kNack);
+  Frame repair = block_of(0, 0, kBlock);
+  WireMaker::make_repair(repair);
+  bench.deliver(repair);
+  EXPECT_TRUE(bench.card().members[0].membership.losses);
+}
+
 }  // namespace
 }  // namespace peal::test

@@ -268,5 +268,61 @@ TEST_F(GoneOn, ShortPatienceStaysShort) {
   EXPECT_EQ(asked(kNack / 2), kAll);
 }
 
+// A rank of rank 0's tree, of whose broadcasts it has all but one.
+class EpochOver : public GoneOn {
+ protected:
+  // Of the first epoch; operations of the next wait as well.
+  void lack_one() {
+    for (uint64_t sequence = 0; sequence <= kEpoch; sequence++) {
+      post_relay(sequence);
+      if (sequence != 0 && sequence != kEpoch) deliver_relay(sequence);
+    }
+    bench.take_log();
+  }
+  bool has_begun(uint64_t sequence) {
+    return member_record().operations[sequence].inquiry.all_begun;
+  }
+};
+
+// Who asks for what comes behind an epoch has finished it: all its operations were begun.
+TEST_F(EpochOver, AQuestionSaysThatAllItsOperationsHaveBegun) {
+  lack_one();
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  EXPECT_TRUE(has_begun(0));
+  EXPECT_FALSE(has_begun(kEpoch));
+  EXPECT_EQ(asked(kNack), "send 1>0 NACK seq=0 piece=0 origin=0 missing=0x1 credit=0\n");
+}
+
+TEST_F(EpochOver, ASignalSaysItWhereSilenceIsLateness) {
+  for (const bool late : {false, true}) {
+    member_record().patience.wait_ns = late ? kLong : kNack;
+    if (!late) lack_one();
+    bench.deliver(wire.recycle_below(0, 1, late ? 1 : 0));
+    EXPECT_EQ(has_begun(0), late);
+  }
+}
+
+TEST_F(EpochOver, OfAnEpochThatIsNoneOfTheseNothingIsNoted) {
+  lack_one();
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 2, 0, 1));
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0xffffffff, 0, 1));
+  EXPECT_FALSE(has_begun(0));
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 1, 0, 1));
+  EXPECT_FALSE(has_begun(0));
+  EXPECT_TRUE(has_begun(kEpoch));
+}
+
+// Where packets are lost, what was on its way to somebody who then forwarded it may be lost again.
+TEST_F(EpochOver, AnEmptyEdgeIsNotBelievedOfWhatHasBegun) {
+  member_record().patience = {
+      .wait_ns = kNack, .learned_ns = 0, .calm = kCalmLeast, .lossless = false};
+  lack_one();
+  bench.advance(1000);
+  bench.deliver(WireMaker::numbered(wire.alive(0), 0));
+  EXPECT_EQ(asked(2 * kNack), "");
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  EXPECT_NE(asked(4 * kNack), "");
+}
+
 }  // namespace
 }  // namespace peal::test

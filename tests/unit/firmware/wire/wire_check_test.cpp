@@ -225,5 +225,23 @@ TEST_F(WireCheck, WhatIsOfNoOperationKnowsTheWholeGroup) {
   }
 }
 
+// That packets were lost questions say, and nothing else.
+TEST_F(WireCheck, OnlyQuestionsSayThatPacketsWereLost) {
+  post_broadcast(0, 8);
+  bench.finish_all_dma();
+  bench.take_log();
+  for (Frame frame :
+       {block_of(0, 0, 8), wire.probe(2), wire.not_yet(0, broadcast_shape(8), 0, 0, 0, 0)}) {
+    frame.header.flags |= PEAL_PACKET_LOSSES;
+    seal(frame);
+    EXPECT_EQ(change(frame), "+1 drop_type");
+  }
+  Frame unknown = wire.probe(2);
+  unknown.header.flags |= PEAL_PACKET_FLAGS + 1;
+  seal(unknown);
+  EXPECT_EQ(change(unknown), "+1 drop_type");
+  EXPECT_EQ(bench.take_log(), "");
+}
+
 }  // namespace
 }  // namespace peal::test
