@@ -97,8 +97,8 @@ enum peal_algorithm {
 };
 
 /*
- * What a packet of RECYCLE is about (its piece): that the sender, and all below it in the tree that leads to rank 0, have
- * finished the epoch; or that all ranks have, which comes down the tree of rank 0's broadcasts.
+ * What a packet of RECYCLE is about (its piece): that the sender, and all below it in the tree that leads to the root (its
+ * origin), have finished the epoch; or that all ranks have, which comes down the tree of the root's broadcasts.
  */
 #define PEAL_RECYCLE_BELOW 0
 #define PEAL_RECYCLE_ALL 1
@@ -164,6 +164,7 @@ struct peal_nack {
 #define PEAL_NOT_YET_WAITS 0u /* it waits, too, and does not know why */
 #define PEAL_NOT_YET_LATE 1u /* as far as it knows its host, or one that it waits for, has not come yet */
 #define PEAL_NOT_YET_SENT 2u /* it has sent that, but cannot send all of it again now */
+#define PEAL_NOT_YET_SPLIT 3u /* of recycling: not in that tree; ranks disagree about the root, and take rank 0 */
 struct peal_not_yet {
 	uint32_t asked_us; /* of the NACK */
 	uint32_t reason; /* PEAL_NOT_YET_* */

@@ -194,7 +194,8 @@ struct Dissemination {
 struct EpochTree {
   uint32_t missing;  // that this member has, and above that bit those below, by their hops
   uint16_t root;     // or kNoTree
-  bool told;         // the parent: that all from here down have
+  bool told;         // the one above: that all from here down have
+  bool split;        // others had another tree
   uint8_t asked;     // for what could not be said yet: a bit for each PEAL_RECYCLE_*
 };
 inline constexpr uint16_t kNoTree = 0xffff;  // neither finished it nor heard of it yet

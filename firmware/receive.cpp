@@ -159,6 +159,9 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
     note_epoch_over(card, member, header.sequence);
     return recycling_on_nack(card, member, header, body_of<peal_nack>(arrival));
   }
+  if (body_of<peal_not_yet>(arrival).reason == PEAL_NOT_YET_SPLIT) {
+    recycling_on_split(card, member, header);
+  }
   return on_not_yet(card, member, member.recycling_inquiry, arrival, true);
 }
 

@@ -21,8 +21,8 @@ constexpr TimeNs kLostPatienceMost = 4;
 // Where something was lost before, what a peer has said of its edge is believed for so many first
 // intervals, and longer where it was not said in the first eighth of the silence: so a rank that is
 // late is asked two or three times for it, until probes, which the silent get, say it often enough.
-constexpr TimeNs kBelieved = 16;
-constexpr TimeNs kEarly = 8;
+constexpr TimeNs kBelieved = 24;
+constexpr TimeNs kEarly = 12;
 
 // It may have sent since it said so, and nothing of that may have come.
 bool was_said_long_ago(const Card& card, const Member& member, const Inquiry& inquiry,

@@ -170,17 +170,19 @@ void pass(Card& card, Member& member, uint64_t epoch) {
   arm_next_look(card, member);
 }
 
-// The root of the epoch's last operation. (Of those that have none that is 0. Who was refused may
-// have meant another one than the others.)
+// The root of the epoch's last operation, which has 0 where there is none. (Who disagreed may have
+// meant another one than the others.)
 Rank root_of(const Member& member, uint64_t epoch) {
   const Operation& last = member.operations[(epoch & 1) * kEpochOperations + kEpochOperations - 1];
-  return last.verdict == PEAL_STATUS_OK ? last.root : 0;
+  return last.verdict == PEAL_STATUS_MISMATCH ? 0 : last.root;
 }
 
 // Whoever has another tree than others goes over to rank 0's, and so do they when they hear of it.
 void agree_on(const Member& member, EpochTree& state, Rank root) {
-  if (state.root == root || state.root == 0) return;
-  epoch_tree_root(member.membership, state, state.root == kNoTree ? root : 0);
+  if (state.root == root) return;
+  const bool splits = state.root != kNoTree;
+  state.split |= splits;
+  if (state.root != 0) epoch_tree_root(member.membership, state, splits ? 0 : root);
 }
 
 // Enters what may be entered, says what may be said.
@@ -264,11 +266,18 @@ bool was_told(Member& member, uint64_t epoch, Rank root) {
   return state.told && state.root == root;
 }
 
-void answer_not_yet(Card& card, const Member& member, uint64_t epoch, bool away,
+// Why not yet: of the own host, which is away, or of another.
+uint32_t reason_of(const Member& member, const EpochTree& state, const peal_wire_header& question) {
+  if (state.root != question.origin) return PEAL_NOT_YET_SPLIT;
+  const bool away = member.finished == member.next_sequence && !is_entered(state);
+  const bool late = away || member.recycling_inquiry.told_late;
+  return late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS;
+}
+
+void answer_not_yet(Card& card, const Member& member, uint64_t epoch, uint32_t reason,
                     const peal_wire_header& header, const peal_nack& nack) {
   const Membership& self = member.membership;
-  const bool late = away || member.recycling_inquiry.told_late;
-  const peal_not_yet body = {nack.asked_us, late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS};
+  const peal_not_yet body = {nack.asked_us, reason};
   const SmallPacket what = {.piece = header.piece,
                             .origin = header.origin,
                             .hop = header.hop,
@@ -286,9 +295,10 @@ bool ask(Card& card, Member& member, uint64_t epoch, uint32_t about, uint32_t ho
   const EpochTree& state = epoch_state(member, epoch);
   const peal_peer_address& to = self.peers[peer_behind(hop)].address;
   Inquiry& inquiry = member.recycling_inquiry;
-  // What it is to say may be all that follows for long: where packets are lost, that nothing was on
-  // its way when it was last heard of says little.
-  const Wanted wanted = member.patience.lossless ? Wanted::kFirst : Wanted::kAgain;
+  // What it is to say may be all that follows for long: where packets are lost, or trees were not
+  // the same, that nothing was on its way when it was last heard of says little.
+  const bool believes = member.patience.lossless && !state.split;
+  const Wanted wanted = believes ? Wanted::kFirst : Wanted::kAgain;
   if (!inquiry_may_ask(card, member, inquiry, to.rank, wanted)) {
     return !asks_suspects(inquiry);
   }
@@ -370,9 +380,18 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   state.asked |= static_cast<uint8_t>(1u << header.piece);
   recycling_awaited(card, member);
   if (first && is_entered(state) && !member.patience.lossless) recycling_ask(card, member);
-  const bool away = member.finished == member.next_sequence && !is_entered(state);
-  answer_not_yet(card, member, epoch, away, header, nack);
+  answer_not_yet(card, member, epoch, reason_of(member, state, header), header, nack);
   return PEAL_COUNTER_RECEIVED;
+}
+
+void recycling_on_split(Card& card, Member& member, const peal_wire_header& header) {
+  int32_t ahead;
+  uint64_t epoch;
+  if (!find_epoch(member, header.sequence, &epoch, &ahead) || ahead < 0 || ahead > 1) return;
+  EpochTree& state = epoch_state(member, epoch);
+  state.split = true;
+  agree_on(member, state, 0);
+  join(card, member, epoch);
 }
 
 void recycling_ask(Card& card, Member& member) {

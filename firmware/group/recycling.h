@@ -50,6 +50,8 @@ void recycling_begun(Card& card, Member& member, const Operation& operation);
 peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_header& header);
 peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_header& header,
                                const peal_nack& nack);
+// A question about it was answered: ranks disagree about its tree.
+void recycling_on_split(Card& card, Member& member, const peal_wire_header& header);
 
 // Asks for the signal of the oldest epoch that is missing, if its inquiry lets it.
 void recycling_ask(Card& card, Member& member);

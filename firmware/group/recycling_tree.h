@@ -21,7 +21,7 @@ inline constexpr uint8_t kRecyclingAlgorithm = PEAL_ALGORITHM_BINOMIAL;
 
 // Outside, and of no root yet: what others say is noted.
 inline EpochTree epoch_tree_start() {
-  return {.missing = 1, .root = kNoTree, .told = false, .asked = 0};
+  return {.missing = 1, .root = kNoTree, .told = false, .split = false, .asked = 0};
 }
 // Of this root: nobody below has said it yet.
 void epoch_tree_root(const Membership& self, EpochTree& state, Rank root);
