@@ -49,7 +49,7 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
 void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                    TimeNs silent_ns, TimeNs now, bool lossless);
 // "Not yet" of one that waits as well, for who is late or for what is lost: as long as nothing was
-// lost, as far as is known here, patience grows fourfold, up to five times the silence.
+// lost, as far as is known here, patience becomes eight times the silence.
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                        TimeNs silent_ns, TimeNs now);
 // A repair of what had come meanwhile; it does not say when it was asked for.

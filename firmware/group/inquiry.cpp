@@ -19,8 +19,9 @@ constexpr TimeNs kLongestPromise = 2;
 constexpr TimeNs kLostPatience = 8;
 constexpr TimeNs kLostPatienceMost = 4;
 // Where something was lost before, what a peer has said of its edge is believed for so many first
-// intervals, and longer where it was not said in the first eighth of the silence: so a rank that is
-// late is asked two or three times for it, until probes, which the silent get, say it often enough.
+// intervals, and longer where it was not said in the first twelfth of the silence: so a rank that
+// is late is asked two or three times for it, until probes, which the silent get, say it often
+// enough.
 constexpr TimeNs kBelieved = 24;
 constexpr TimeNs kEarly = 12;
 

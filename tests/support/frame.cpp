@@ -64,6 +64,7 @@ std::string signal_text(const peal_wire_header& header) {
 // Why not yet.
 std::string reason_text(uint32_t reason) {
   if (reason == PEAL_NOT_YET_WAITS) return "";
+  if (reason == PEAL_NOT_YET_SPLIT) return " split";
   return reason == PEAL_NOT_YET_LATE ? " late" : " sent";
 }
 

@@ -419,22 +419,22 @@ TEST_F(Inquiries, WhereNothingWasLostAnEmptyEdgeIsBelieved) {
   EXPECT_FALSE(asks_3_within(kWatch));
 }
 
-// Where something was, it may have sent since: it is believed for 16 first intervals.
+// Where something was, it may have sent since: it is believed for 24 first intervals.
 TEST_F(Inquiries, WhereSomethingWasLostAnEmptyEdgeIsBelievedForAWhile) {
   lose_one_and_recycle();
   hear_that_nothing_was_sent(2);
-  EXPECT_FALSE(asks_3_within(15 * kNack));
-  EXPECT_TRUE(asks_3_within(16 * kNack));
+  EXPECT_FALSE(asks_3_within(23 * kNack));
+  EXPECT_TRUE(asks_3_within(24 * kNack));
 }
 
-// What was said late in the silence is believed for longer: eight times as long as the silence was
+// What was said late in the silence is believed for longer: twelve times as long as the silence was
 // then, so that whoever answers all that it is asked is asked two or three times.
 TEST_F(Inquiries, WhatWasSaidLateInTheSilenceIsBelievedForLonger) {
   lose_one_and_recycle();
   bench.advance(40 * kNack);
   hear_that_nothing_was_sent(2);
-  EXPECT_FALSE(asks_3_within(8 * 40 * kNack - 41 * kNack));
-  EXPECT_TRUE(asks_3_within(100 * kNack));
+  EXPECT_FALSE(asks_3_within(12 * 40 * kNack - 41 * kNack));
+  EXPECT_TRUE(asks_3_within(200 * kNack));
 }
 
 // It dies after its promise: told within the time of silence, and two looks.

@@ -482,7 +482,7 @@ TEST_F(Recycling, WhoDisagreesGoesOverToRankZerosTree) {
   EXPECT_EQ(bench.take_log(), kTellsBelow);
   // Of the other trees it has said nothing.
   bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 2, 0));
-  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET recycle epoch=0 below root=2 hop=0\n");
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET recycle epoch=0 below root=2 hop=0 split\n");
   bench.deliver(wire.recycle_below(0, 1, 1));
   EXPECT_EQ(recycled(), 0u);
   bench.deliver(wire.recycle_all(0, 0, 0));
@@ -496,16 +496,57 @@ TEST_F(Recycling, AQuestionSaysWhichTreeOthersHave) {
   EXPECT_EQ(bench.take_log(), kTellsBelow);
 }
 
-// A refused operation's root is not what others take.
-TEST_F(Recycling, TheTreeOfARefusedOperationIsRankZeros) {
+// Or an answer.
+TEST_F(Recycling, AnAnswerSaysThatOthersHaveAnotherTree) {
+  finish_first_epoch();
+  bench.take_log();
+  bench.deliver(wire.recycle_not_yet(PEAL_RECYCLE_BELOW, 0, 1, 0, now_us(), PEAL_NOT_YET_SPLIT));
+  EXPECT_EQ(bench.take_log(), kTellsBelow);
+  // Of an epoch that is none of these it says nothing.
+  bench.deliver(wire.recycle_not_yet(PEAL_RECYCLE_BELOW, 2, 1, 0, now_us(), PEAL_NOT_YET_SPLIT));
+  EXPECT_EQ(bench.take_log(), "");
+}
+
+// What a peer has sent says nothing of the tree that it has gone over to.
+TEST_F(Recycling, AnEmptyEdgeIsNotBelievedWhereTreesWereOthers) {
+  finish_first_epoch();
+  bench.deliver(wire.recycle_below(0, 2, 1));
+  post_own(kEpoch);
+  bench.finish_all_dma();
+  run_own(kEpoch + 1, kEpoch - 1);
+  post_own(CONFIG_CHANNELS);
+  bench.advance(kNack / 2);
+  bench.deliver(WireMaker::numbered(wire.alive(0), 0));
+  bench.take_log();
+  bench.advance(2 * kNack);
+  EXPECT_NE(bench.take_wire_log().find("send 1>0 NACK recycle epoch=0 all root=0 hop=0\n"),
+            std::string::npos);
+}
+
+// Who disagreed with others may have meant another root than they.
+TEST_F(Recycling, TheTreeOfAnOperationThatRanksDisagreedAboutIsRankZeros) {
   run_own(0, kEpoch - 1);
-  fill_send(kEpoch - 1, 8);
   post_own(kEpoch - 1);
   bench.deliver(wire.refuse(0, binomial_shape(8, 1), static_cast<uint32_t>(kEpoch - 1), 3));
   bench.take_log();
   bench.finish_all_dma();
   const std::string log = bench.take_wire_log();
   EXPECT_NE(log.find(kTellsBelow), log.npos) << log;
+}
+
+// Of one that failed for another reason all know the root.
+TEST_F(Recycling, TheTreeOfAnOperationThatFailedIsItsRoots) {
+  run_own(0, kEpoch - 1);
+  post_own(kEpoch - 1);
+  Frame refusal = wire.refuse(0, binomial_shape(8, 1), static_cast<uint32_t>(kEpoch - 1), 3);
+  const peal_verdict verdict{3, PEAL_STATUS_DMA_FAULT};
+  std::memcpy(refusal.payload.data(), &verdict, sizeof(verdict));
+  seal(refusal);
+  bench.deliver(refusal);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_RECYCLE), 0u);
+  both_below(0);
+  EXPECT_EQ(recycled(), 1u);
 }
 
 // An epoch that ends late is no harm until something waits for it. Who is silent is looked after.
