@@ -22,7 +22,7 @@ declare -A taken=()
 for patch in "${patches[@]}"; do
   name=${patch##*/}
   name=${name%.patch}
-  if [[ ! $name =~ ^[0-9]{3}-[a-z0-9-]+$ ]]; then offence "$patch" "expected a name such as 123-what-is-wrong.patch"; fi
+  if [[ ! $name =~ ^[0-9]{3,4}-[a-z0-9-]+$ ]]; then offence "$patch" "expected a name such as 123-what-is-wrong.patch"; fi
   if [[ -n ${taken[${name%%-*}]:-} ]]; then offence "$patch" "${taken[${name%%-*}]} has the same number"; fi
   taken[${name%%-*}]=$patch
   sentence=
