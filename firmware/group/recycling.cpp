@@ -45,7 +45,7 @@ bool is_awaited(const Member& member) {
 // Nobody waits for it, and all that is missing is the parent's word, which may come with data, or
 // when somebody needs it.
 bool may_rest(const Member& member, const EpochTree& state) {
-  return is_passed(state) && !is_awaited(member) && member.recycling_inquiry.doubts == 0;
+  return is_passed(state) && !is_awaited(member);
 }
 
 // In the end a card asks for its children's though nobody waits: it would look after them for ever.

@@ -78,6 +78,9 @@ TEST_F(Recycling, WhoHasOthersBelowWaitsForThem) {
   bench.deliver(wire.recycle_below(0, 2, 1));
   EXPECT_EQ(bench.take_log(), "send 1>2 SIGNAL recycle epoch=0 below root=2 hop=0\n");
   EXPECT_EQ(recycled(), 0u);
+  // In another tree it says so anew.
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  EXPECT_EQ(bench.take_log(), kTellsBelow);
 }
 
 TEST_F(Recycling, CostsAPacketForEachEpochWhereTheRootGoesOn) {
@@ -643,6 +646,10 @@ TEST_F(Recycling, APacketFromTooFarAheadIsNoProof) {
       wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(CONFIG_CHANNELS + kEpoch), 0));
   EXPECT_EQ(bench.counter_changes(before), "+1 drop_future");
   EXPECT_EQ(bench.take_log(), "");
+  run_own(kEpoch, kEpoch);
+  EXPECT_EQ(change(wire.signal(behind(0), kBarrierShape, 2 * CONFIG_CHANNELS, 0)),
+            "+1 drop_future");
+  EXPECT_EQ(recycled(), 0u);
 }
 
 // And one that claims it while we are in the midst of the epoch is not remembered as one.

@@ -73,11 +73,11 @@ TEST_F(Settle, APacketMayFindItsGroupGone) {
 TEST_F(Settle, WhatAPacketSetsFreeIsThereToTakeIt) {
   const uint64_t parked = CONFIG_CHANNELS;
   for (uint64_t sequence = 0; sequence < parked; sequence++) {
-    post_barrier(sequence);
-    bench.deliver(wire.signal(behind(0), kBarrierShape, static_cast<uint32_t>(sequence), 0));
-    bench.deliver(wire.signal(behind(1), kBarrierShape, static_cast<uint32_t>(sequence), 1));
+    post_relay(sequence);
+    deliver_relay(sequence);
   }
   post_broadcast(parked, 64);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_COMMANDS_PARKED), 1u);
   const uint64_t early = bench.counter(PEAL_COUNTER_EARLY_DATA);
   bench.take_log();
   bench.deliver(block_of(0, parked, 64));
