@@ -97,8 +97,8 @@ inline bool knows_of_lateness(const Member& member) {
 inline bool takes_silence_for_lateness(const Card& card, const Member& member) {
   return knows_of_lateness(member) || member.patience.wait_ns > card.timeouts.nack_ns;
 }
-// Something was lost: to neither patience silence is lateness alone any more. Who is asked learns
-// it, too: a root that only sends, say, sees no loss of its own.
+// Something was lost: to neither patience silence is lateness alone any more. Those whom it asks,
+// answers or tells of an epoch's end learn it, too: a root, say, sees no loss of its own.
 inline void note_loss(const Card& card, Member& member) {
   member.membership.losses = true;
   patience_lost(member.patience, card.timeouts);

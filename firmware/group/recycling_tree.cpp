@@ -46,6 +46,7 @@ void tell(Card& card, Member& member, uint64_t epoch, Rank root, uint32_t about,
     header->piece = about;
     header->origin = static_cast<uint16_t>(root);
     header->hop = static_cast<uint8_t>(hop);
+    if (member.membership.losses) header->flags |= PEAL_PACKET_LOSSES;
     readdress_packet(to.address, header);
     edge_number(to, header);
     count(card, PEAL_COUNTER_SENT_RECYCLE);

@@ -48,7 +48,8 @@ void prepare_small(const Membership& from, const peal_peer_address& to, const Pa
   if (what.origin != 0) packet->header->origin = what.origin;
   packet->header->hop = what.hop;
   packet->header->flags = what.flags;
-  if (kind.type == PEAL_PACKET_NACK && from.losses) packet->header->flags |= PEAL_PACKET_LOSSES;
+  const bool talks = kind.type == PEAL_PACKET_NACK || kind.type == PEAL_PACKET_NOT_YET;
+  if (talks && from.losses) packet->header->flags |= PEAL_PACKET_LOSSES;
   packet->header->length = what.length;
   if (what.counted != nullptr) {
     edge_count(*what.counted, packet->header);

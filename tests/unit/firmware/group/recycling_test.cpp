@@ -432,6 +432,34 @@ TEST_F(Recycling, WherePacketsAreLostItIsAskedForSooner) {
   EXPECT_EQ(bench.take_wire_log(), "send 1>0 NACK recycle epoch=0 all root=0 hop=0\n");
 }
 
+// Who signals that an epoch is over says besides that packets were lost, to who sees no loss of his
+// own; and who answers does.
+TEST_F(Recycling, SignalsAndAnswersSayThatPacketsWereLost) {
+  run_relays(0, kEpoch - 1);
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  for (const Frame& frame : bench.port.take_sent())
+    EXPECT_EQ(frame.header.flags & PEAL_PACKET_LOSSES, 0);
+  bench.card().members[0].membership.losses = true;
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
+  const peal_wire_header answer = bench.port.take_sent().at(0).header;
+  EXPECT_EQ(answer.type, PEAL_PACKET_NOT_YET);
+  EXPECT_NE(answer.flags & PEAL_PACKET_LOSSES, 0);
+  run_relays(kEpoch - 1, 1);
+  const peal_wire_header signal = bench.port.take_sent().back().header;
+  EXPECT_EQ(signal.type, PEAL_PACKET_SIGNAL);
+  EXPECT_NE(signal.flags & PEAL_PACKET_LOSSES, 0);
+}
+
+TEST_F(Recycling, ASignalTellsOfLosses) {
+  finish_first_epoch();
+  Frame frame = wire.recycle_below(0, 1, 0);
+  frame.header.flags |= PEAL_PACKET_LOSSES;
+  seal(frame);
+  EXPECT_TRUE(bench.card().members[0].patience.lossless);
+  bench.deliver(frame);
+  EXPECT_FALSE(bench.card().members[0].patience.lossless);
+}
+
 // Its own data is waited for by all others: there is nothing that could come.
 TEST_F(Recycling, WhoBeginsTheNextEpochAsksAfterOneInterval) {
   run_relays(0, CONFIG_CHANNELS);
