@@ -105,7 +105,7 @@ enum peal_algorithm {
 
 #define PEAL_PACKET_REPAIR 0x01 /* answers a NACK */
 #define PEAL_PACKET_NUMBERED 0x02 /* edge is valid */
-#define PEAL_PACKET_LOSSES 0x04 /* a NACK, NOT_YET or SIGNAL: its sender knows that packets of the group were lost */
+#define PEAL_PACKET_LOSSES 0x04 /* NACK, NOT_YET, signal of RECYCLE: its sender knows that packets of the group were lost */
 #define PEAL_PACKET_FLAGS 0x07
 
 struct peal_wire_header {

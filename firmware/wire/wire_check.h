@@ -58,9 +58,11 @@ constexpr bool carries_blocks(const PacketRules& rules) {
   return (rules.types & packet_types({PEAL_PACKET_DATA})) != 0;
 }
 
-// Types that may say that packets were lost.
-inline constexpr uint32_t kTellingTypes =
-    packet_types({PEAL_PACKET_NACK, PEAL_PACKET_NOT_YET, PEAL_PACKET_SIGNAL});
+// May it say that packets were lost?
+inline bool may_tell_of_losses(const peal_wire_header& header) {
+  return header.type == PEAL_PACKET_NACK || header.type == PEAL_PACKET_NOT_YET ||
+         (header.type == PEAL_PACKET_SIGNAL && header.operation == PEAL_OPERATION_RECYCLE);
+}
 // Types that may answer a NACK.
 inline constexpr uint32_t kRepairTypes = packet_types({PEAL_PACKET_DATA, PEAL_PACKET_SIGNAL});
 
@@ -110,7 +112,7 @@ inline peal_counter check_type(const peal_wire_header& header, const PacketRules
     return PEAL_COUNTER_DROP_TYPE;
   }
   if (!rules.blocks && header.block_bytes != 0) return PEAL_COUNTER_DROP_TYPE;
-  if ((header.flags & PEAL_PACKET_LOSSES) != 0 && (kTellingTypes >> header.type & 1) == 0) {
+  if ((header.flags & PEAL_PACKET_LOSSES) != 0 && !may_tell_of_losses(header)) {
     return PEAL_COUNTER_DROP_TYPE;
   }
   if ((header.flags & PEAL_PACKET_REPAIR) != 0 && (kRepairTypes >> header.type & 1) == 0) {
