@@ -454,9 +454,9 @@ struct Member {
   uint16_t epoch_finished[2];  // operations completed, of epochs recycled and recycled + 1
   EpochProof epoch_proof[2];
   EpochTree recycling[2];
-  uint64_t recycled_told;   // epochs of which the children were told that they are recycled
+  uint64_t recycled_told;   // epochs of which those below were told that they are recycled
   bool recycling_withheld;  // they were not told of the last one: its own data tells
-  bool recycling_rests;     // all is said but the parent's word, which nobody waits for
+  bool recycling_rests;     // all is said but that all have finished, which nobody waits for
   alignas(16) peal_wire_header recycling_pattern;  // of its headers, but for the epoch
   Inquiry recycling_inquiry;
   Timer timer;   // recycling NACKs and liveness

@@ -139,7 +139,7 @@ void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival
   }
 }
 
-// Who says that an epoch is over, or asks for what comes then, has finished it.
+// Who says that an epoch is over has finished it, which tells of its operations.
 peal_counter take_recycling_signal(Card& card, Member& member, const peal_wire_header& header) {
   if (takes_silence_for_lateness(card, member)) note_epoch_over(card, member, header.sequence);
   return recycling_on_signal(card, member, header);

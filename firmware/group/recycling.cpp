@@ -42,13 +42,13 @@ bool is_awaited(const Member& member) {
          (member.parked_count > 0 && first_parked(member).sequence >= recycling_limit(member));
 }
 
-// Nobody waits for it, and all that is missing is the parent's word, which may come with data, or
-// when somebody needs it.
+// Nobody waits for it, and all that is missing is that all have finished it, which may come with
+// data, or when somebody needs it.
 bool may_rest(const Member& member, const EpochTree& state) {
   return is_passed(state) && !is_awaited(member);
 }
 
-// In the end a card asks for its children's though nobody waits: it would look after them for ever.
+// In the end a card asks those below it though nobody waits: it would look after them for ever.
 bool asks_in_silence(const Card& card, const Member& member) {
   return is_awaited(member) ||
          card.now - member.recycling_inquiry.heard_ns >= kInTheEnd * card.timeouts.dead_ns;
@@ -92,7 +92,7 @@ void tell_down(Card& card, Member& member, uint64_t epoch, Rank root) {
   member.recycling_withheld = false;
   if (epoch < member.recycled_told) return;
   member.recycled_told = epoch + 1;
-  tell_all_below(card, member, epoch, root);
+  signal_all(card, member, epoch, root);
 }
 
 [[gnu::noinline]] void drop_sent_blocks(Card& card, Member& member, Operation* first) {
@@ -133,11 +133,12 @@ bool retire_until(Card& card, Member& member, uint64_t last) {
   return true;
 }
 
-// Does the operation's own data tell everybody what this rank knows, or is the operation itself the
-// proof of what that would say?
-bool proof_travels(const Operation& operation) {
-  return operation.begins == Begins::kSelf ||
-         (operation.begins == Begins::kEverybody && is_proving_place(operation.sequence));
+// Does the operation's own data tell everybody that all have finished the epoch, as this rank
+// knows, or is the operation itself the proof of that?
+bool proof_travels(const Operation& operation, uint64_t epoch) {
+  if (operation.begins != Begins::kEverybody) return operation.begins == Begins::kSelf;
+  const uint64_t proved = operation.sequence / kEpochOperations - 1;
+  return is_proving_place(operation.sequence) && proved == epoch;
 }
 
 const Operation& newest(const Member& member) {
@@ -151,7 +152,7 @@ const Operation& newest(const Member& member) {
 // The root has heard of all. The others hear of it with the data of the next epoch, where that
 // comes from here by the same tree and nobody has asked.
 void all_have_finished(Card& card, Member& member, uint64_t epoch) {
-  const bool travels = proof_travels(newest(member));
+  const bool travels = proof_travels(newest(member), epoch);
   (void)retire_until(card, member, epoch);
   if (travels) {
     member.recycling_withheld = epoch >= member.recycled_told;
@@ -166,7 +167,7 @@ void pass(Card& card, Member& member, uint64_t epoch) {
   if (is_tree_root(member.membership, state)) return all_have_finished(card, member, epoch);
   if (state.told) return;
   state.told = true;
-  tell_above(card, member, epoch, state.root);
+  signal_below(card, member, epoch, state.root);
   arm_next_look(card, member);
 }
 
@@ -261,7 +262,6 @@ peal_counter on_below(Card& card, Member& member, uint64_t epoch, int32_t ahead,
 // Was it said that all from this card down, in the tree of that root, have finished the epoch?
 bool was_told(Member& member, uint64_t epoch, Rank root) {
   if (epoch < member.recycled) return true;  // in whatever tree
-  if (epoch >= member.recycled + 2) return false;
   const EpochTree& state = epoch_state(member, epoch);
   return state.told && state.root == root;
 }
@@ -342,8 +342,8 @@ bool recycling_prove(Card& card, Member& member, uint64_t begun) {
 }
 
 void recycling_begun(Card& card, Member& member, const Operation& operation) {
-  if (proof_travels(operation)) return;
-  tell_down(card, member, member.recycled - 1, member.membership.rank);
+  const uint64_t epoch = member.recycled - 1;
+  if (!proof_travels(operation, epoch)) tell_down(card, member, epoch, member.membership.rank);
 }
 
 peal_counter recycling_on_signal(Card& card, Member& member, const peal_wire_header& header) {
@@ -359,8 +359,9 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   int32_t ahead;
   uint64_t epoch;
   if (!find_epoch(member, header.sequence, &epoch, &ahead)) return PEAL_COUNTER_DROP_STALE;
+  if (ahead > 1 && !recycling_prove(card, member, epoch)) return PEAL_COUNTER_DROP_FUTURE;
   const bool below = header.piece == PEAL_RECYCLE_BELOW;
-  if (ahead == 0 || ahead == 1) agree_on(member, epoch_state(member, epoch), header.origin);
+  if (ahead >= 0) agree_on(member, epoch_state(member, epoch), header.origin);
   const auto is_said = [&] {
     return below ? was_told(member, epoch, header.origin) : epoch < member.recycled_told;
   };
@@ -368,11 +369,10 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
     tell_again(card, member.membership, header);
     return PEAL_COUNTER_RECEIVED;
   }
-  if (ahead > 1) return PEAL_COUNTER_DROP_FUTURE;
   if (ahead >= 0) join(card, member, epoch);
   if (is_said()) return PEAL_COUNTER_RECEIVED;
   if (epoch < member.recycled) {
-    tell_below(card, member, epoch, header.origin, header.hop);
+    signal_all_by(card, member, epoch, header.origin, header.hop);
     return PEAL_COUNTER_RECEIVED;
   }
   EpochTree& state = epoch_state(member, epoch);

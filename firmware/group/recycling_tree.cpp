@@ -88,16 +88,16 @@ peal_counter check_tree_edge(const Membership& self, const peal_wire_header& hea
   return expected ? kPacketGood : PEAL_COUNTER_DROP_SENDER;
 }
 
-void tell_above(Card& card, Member& member, uint64_t epoch, Rank root) {
+void signal_below(Card& card, Member& member, uint64_t epoch, Rank root) {
   const Standing at = standing(member.membership, root);
   tell(card, member, epoch, root, PEAL_RECYCLE_BELOW, tells_below(at));
 }
 
-void tell_below(Card& card, Member& member, uint64_t epoch, Rank root, uint32_t hop) {
+void signal_all_by(Card& card, Member& member, uint64_t epoch, Rank root, uint32_t hop) {
   tell(card, member, epoch, root, PEAL_RECYCLE_ALL, 1u << hop);
 }
 
-void tell_all_below(Card& card, Member& member, uint64_t epoch, Rank root) {
+void signal_all(Card& card, Member& member, uint64_t epoch, Rank root) {
   const Standing at = standing(member.membership, root);
   tell(card, member, epoch, root, PEAL_RECYCLE_ALL, tells_all(at));
 }

@@ -35,6 +35,11 @@ uint64_t depth_of(Member& member, uint64_t oldest) {
   return member.depth;
 }
 
+void all_have_begun(Card& card, const Member& member, Operation& operation) {
+  inquiry_all_begun(card, member, operation.inquiry);
+  card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+}
+
 }  // namespace
 
 OverWith over_with(Member& member, uint64_t begun, SaidBy by) {
@@ -50,9 +55,7 @@ void note_gone_on(Card& card, Member& member, uint64_t begun) {
   const OverWith over = over_with(member, begun, SaidBy::kAnybody);
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& operation = member.operations[sequence % kChannels];
-    if (!is_posted(operation)) continue;
-    inquiry_all_begun(card, member, operation.inquiry);
-    card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+    if (is_posted(operation)) all_have_begun(card, member, operation);
   }
 }
 
@@ -62,9 +65,8 @@ void note_epoch_over(Card& card, Member& member, uint32_t wire_epoch) {
   const uint64_t first = (member.recycled + ahead) * kEpochOperations;
   for (uint64_t sequence = first; sequence < first + kEpochOperations; ++sequence) {
     Operation& operation = member.operations[sequence % kChannels];
-    if (!is_waiting(operation) || operation.sequence != sequence) continue;
-    inquiry_all_begun(card, member, operation.inquiry);
-    card.timers.arm_no_later(operation.timer, inquiry_next(card, operation.inquiry));
+    const bool waits = is_waiting(operation) && operation.sequence == sequence;
+    if (waits) all_have_begun(card, member, operation);
   }
 }
 

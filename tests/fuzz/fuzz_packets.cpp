@@ -138,6 +138,27 @@ class PacketFuzz {
     return wire.failed(sender, body, drawn % 5 == 0 ? PEAL_PACKET_KNOWN : PEAL_PACKET_FAILURE);
   }
 
+  // Of the tree by which epochs end, along an edge that there may be.
+  Frame recycling(const WireMaker& wire, const Membership& to, uint32_t epoch) {
+    const uint32_t about = input_.byte() % 2;
+    const uint32_t root = input_.byte() % to.ranks;
+    const uint32_t hop = input_.byte() % 2;  // both groups have that
+    Frame frame;
+    switch (input_.byte() % 4) {
+      case 0:
+        frame = wire.recycle_nack(about, epoch, root, hop);
+        break;
+      case 1:
+        frame = wire.recycle_not_yet(about, epoch, root, hop, 0, input_.byte() % 5);
+        break;
+      default:
+        frame = about == PEAL_RECYCLE_BELOW ? wire.recycle_below(epoch, root, hop)
+                                            : wire.recycle_all(epoch, root, hop);
+    }
+    if (input_.byte() % 4 == 0) frame.header.flags |= PEAL_PACKET_LOSSES;
+    return frame;
+  }
+
   void made_frame() {
     const Membership& to = member();
     const WireMaker wire(to);
@@ -147,7 +168,10 @@ class PacketFuzz {
     const uint32_t step = input_.byte() % 4;
     const uint32_t other = (to.rank + 1 + input_.byte() % (to.ranks - 1)) % to.ranks;
     Frame frame;
-    switch (input_.byte() % 9) {
+    switch (what.operation == PEAL_OPERATION_RECYCLE ? 9 : input_.byte() % 9) {
+      case 9:
+        frame = recycling(wire, to, sequence / (CONFIG_CHANNELS / 2));
+        break;
       case 0:
         frame = what.operation == PEAL_OPERATION_BROADCAST
                     ? wire.credit(other, what, sequence, step, piece)

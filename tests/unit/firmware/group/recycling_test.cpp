@@ -322,11 +322,6 @@ TEST_F(Recycling, EarlySignalsAreKept) {
 }
 
 TEST_F(Recycling, DuplicateOldAndFutureSignals) {
-  const auto change = [&](const Frame& frame) {
-    const auto before = bench.counters();
-    bench.deliver(frame);
-    return bench.counter_changes(before);
-  };
   bench.deliver(wire.recycle_below(0, 1, 0));
   EXPECT_EQ(change(wire.recycle_below(0, 1, 0)), "+1 duplicate");
   for (const uint32_t epoch : {2u, 0x7fffffffu}) {
@@ -343,11 +338,6 @@ TEST_F(Recycling, DuplicateOldAndFutureSignals) {
 }
 
 TEST_F(Recycling, PacketsThatLeadAlongNoEdge) {
-  const auto change = [&](const Frame& frame) {
-    const auto before = bench.counters();
-    bench.deliver(frame);
-    return bench.counter_changes(before);
-  };
   EXPECT_EQ(change(wire.recycle_below(0, 0, 0)), "+1 drop_hop");  // nobody is below it there
   EXPECT_EQ(change(wire.recycle_all(0, 0, 1)), "+1 drop_hop");    // rank 0 tells it by hop 0
   EXPECT_EQ(change(wire.recycle_all(0, 1, 0)), "+1 drop_hop");    // the root is told by nobody
@@ -709,6 +699,38 @@ TEST_F(Recycling, ItsQuestionsArePaidFor) {
     }
   }
   EXPECT_LE(questions, 55u);  // one in every probe interval, whatever it is about
+}
+
+// Whoever asks about an epoch has begun it, as who signals.
+TEST_F(Recycling, AQuestionOfTwoEpochsOnIsAProof) {
+  run_own(0, CONFIG_CHANNELS);
+  bench.take_log();
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 2, 0, 1));
+  EXPECT_EQ(recycled(), 1u);
+  EXPECT_EQ(bench.take_log(), "send 1>3 NOT_YET recycle epoch=2 below root=0 hop=1 late\n");
+}
+
+// The root of what has none.
+class RecyclingOfRankZero : public GroupTest {
+ protected:
+  RecyclingOfRankZero() : GroupTest(4, 0) {}
+  void play_barrier(uint64_t sequence) {
+    post_barrier(sequence);
+    for (uint32_t round = 0; round < 2; round++) {
+      bench.deliver(
+          wire.signal(behind(round), kBarrierShape, static_cast<uint32_t>(sequence), round));
+    }
+  }
+};
+
+// An epoch's own barriers prove the one before: who was refused the last of them needs to be told.
+TEST_F(RecyclingOfRankZero, ABarrierIsNoProofOfItsOwnEpoch) {
+  for (uint64_t sequence = 0; sequence < kEpoch; sequence++) play_barrier(sequence);
+  bench.take_log();
+  for (uint32_t hop = 0; hop < 2; hop++) bench.deliver(wire.recycle_below(0, 0, hop));
+  EXPECT_EQ(bench.take_log(),
+            "send 0>1 SIGNAL recycle epoch=0 all root=0 hop=0\n"
+            "send 0>2 SIGNAL recycle epoch=0 all root=0 hop=1\n");
 }
 
 }  // namespace
