@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/card.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -13,6 +14,7 @@
 #include "firmware/group/early.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
+#include "firmware/group/promises.h"
 #include "firmware/group/recycling.h"
 #include "firmware/group/remote.h"
 #include "firmware/group/sent_blocks.h"
@@ -56,7 +58,7 @@ void on_member_timer(Card& card, Member& member) {
   const TimeNs recycling = recycling_chase(card, member);
   const TimeNs watching = watch_peers(card, member);
   if (member.membership.poisoned) return;
-  const TimeNs next = recycling < watching ? recycling : watching;
+  const TimeNs next = std::min({recycling, watching, keep_promises(card, member)});
   if (next != kNever) card.timers.arm_no_later(member.timer, next);
 }
 

@@ -121,6 +121,7 @@ struct Peer {
   uint8_t sent;          // packets of this edge, modulo 256 (wire/edge.h)
   uint8_t heard;         // the last one that came
   uint8_t known_by;      // the entry that keeps what is known of it (ranks.h, peer_entry())
+  uint8_t looked_at;     // sent, when it was last looked whether promises were kept
   TimeNs complete_ns;    // when it last said that all it had sent has come
   uint64_t gaps_before;  // epoch; of earlier ones something may be lost that was not asked for
 };
@@ -292,6 +293,7 @@ struct Inquiry {
   TimeNs timed_ns;           // when the one was asked whose answer is timed
   uint32_t promised;         // bit per peer entry
   uint32_t doubts;           // something of theirs is lost, and the question unanswered
+  uint32_t gaps;             // a gap said so (not an answer that it was sent)
   uint32_t held;             // they have answered that they cannot send all of it again now
   uint32_t suspects;         // for Asking::kSuspects
   uint32_t seemed_late;      // what they owe did, when they were last asked
@@ -433,6 +435,14 @@ struct Unsettled {
   uint16_t next;  // in the card's list: index of a member, plus one
 };
 
+// What a member has promised, where packets are lost (group/promises.h). Bits are entries of the
+// table of peers.
+struct Promises {
+  uint32_t to[kChannels];  // who was told "not yet", by the operation's slot
+  uint32_t sent;           // to whom something was sent since, and not been told of
+  TimeNs given_ns;         // the last one
+};
+
 struct Member {
   MemberPhase phase;
   uint16_t generation;
@@ -459,7 +469,8 @@ struct Member {
   bool recycling_rests;     // all is said but that all have finished, which nobody waits for
   alignas(16) peal_wire_header recycling_pattern;  // of its headers, but for the epoch
   Inquiry recycling_inquiry;
-  Timer timer;   // recycling NACKs and liveness
+  Promises promises;
+  Timer timer;   // recycling NACKs, promises and liveness
   bool watches;  // somebody may be awaited
   uint16_t parked_head;
   uint16_t parked_count;

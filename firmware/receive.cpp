@@ -123,7 +123,7 @@ peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arri
 }
 
 // What a repair was worth, and with it the question. One that had to be dropped is lost again.
-void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
+void on_repair(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
                peal_counter result) {
   if ((arrival.header.flags & PEAL_PACKET_REPAIR) == 0) return;
   if (result != PEAL_COUNTER_RECEIVED && result != PEAL_COUNTER_DUPLICATE) return;
@@ -220,18 +220,27 @@ bool tells_of_the_late(const Card& card, const Member& member, const Operation& 
   return waits_for_one(algorithm) || (likely && !watches_all_the_time(algorithm));
 }
 
+// A gap has made this operation ask the sender for what was lost.
+bool shows_gap(const Operation& operation, const Arrival& arrival) {
+  return arrival.sender_entry != kRemoteEntry &&
+         inquiry_has_gap(operation.inquiry, arrival.sender_entry);
+}
+
+// It was not of this operation.
+void ask_others_for_lost(const Scope& scope, const Arrival& arrival) {
+  auto& [card, member, operation] = scope;
+  ask_for_lost(card, member, arrival.sender_entry, arrival.header, operation.sequence + 1);
+}
+
 peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   auto& [card, member, operation] = scope;
   const auto body = body_of<peal_not_yet>(arrival);
   if (body.reason == PEAL_NOT_YET_SENT) return on_held(scope, arrival, body);
-  const bool lost = inquiry_doubts(operation.inquiry, arrival.sender_entry);
+  const bool gap = shows_gap(operation, arrival);
   if (body.reason == PEAL_NOT_YET_LATE && operation.inquiry.all_begun) note_misled(member);
   const peal_counter result = on_not_yet(card, member, operation.inquiry, arrival,
                                          tells_of_the_late(card, member, operation));
-  // What was lost was not of this operation.
-  if (lost && arrival.sender_entry != kRemoteEntry) {
-    ask_for_lost(card, member, arrival.sender_entry, arrival.header, operation.sequence + 1);
-  }
+  if (gap) ask_others_for_lost(scope, arrival);
   return result;
 }
 
@@ -270,8 +279,12 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
     default:
       return on_operation_not_yet(scope, arrival);
   }
+  const bool repair = (header.flags & PEAL_PACKET_REPAIR) != 0;
+  const bool in_vain =
+      repair && result == PEAL_COUNTER_DUPLICATE && shows_gap(*operation, arrival);
   on_repair(card, member, operation->inquiry, arrival,
             result == kTakenIn ? PEAL_COUNTER_RECEIVED : result);
+  if (in_vain) ask_others_for_lost(scope, arrival);
   return go_on(scope, arrival.sender_entry, result);
 }
 

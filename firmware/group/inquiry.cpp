@@ -82,6 +82,15 @@ void learn_lateness(const Card& card, Member& member, const Inquiry& inquiry, ui
   }
 }
 
+// The wait began with more patience than there is now.
+void hurry(Card& card, const Member& member, Inquiry& inquiry, Timer& timer) {
+  const TimeNs first_ns = inquiry_first_interval(card, member, inquiry);
+  if (inquiry.interval_ns <= first_ns) return;
+  inquiry.interval_ns = first_ns;
+  const TimeNs due_ns = inquiry.from_ns + first_ns;
+  card.timers.arm_no_later(timer, due_ns > card.now ? due_ns : card.now + 1);
+}
+
 // One answer at a time is timed.
 void time_answer(const Card& card, Inquiry& inquiry, Rank asked) {
   if (inquiry.timed == Timed::kNot) {
@@ -94,6 +103,16 @@ void time_answer(const Card& card, Inquiry& inquiry, Rank asked) {
 }
 
 }  // namespace
+
+void note_first_loss(Card& card, Member& member) {
+  member.membership.losses = true;
+  patience_lost(member.patience, card.timeouts);
+  patience_lost(member.late_patience, card.timeouts);
+  for (Operation& operation : member.operations) {
+    if (operation.timer.place != 0) hurry(card, member, operation.inquiry, operation.timer);
+  }
+  if (member.timer.place != 0) hurry(card, member, member.recycling_inquiry, member.timer);
+}
 
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry) {
   inquiry.heard_ns = inquiry.from_ns = card.now;
@@ -209,6 +228,7 @@ bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry) {
   inquiry_looked(inquiry);
   if (!inquiry.asked_suspect) return false;
   inquiry_doubt(card, member, inquiry, static_cast<uint32_t>(std::countr_zero(inquiry.suspects)));
+  inquiry.gaps |= inquiry.suspects;
   return true;
 }
 
@@ -227,6 +247,7 @@ void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uin
 
 void inquiry_settled(Inquiry& inquiry, uint32_t entry) {
   inquiry.doubts &= ~(uint32_t{1} << entry);
+  inquiry.gaps &= inquiry.doubts;
 }
 
 void inquiry_held(Inquiry& inquiry, uint32_t entry) { inquiry.held |= uint32_t{1} << entry; }

@@ -97,12 +97,13 @@ inline bool knows_of_lateness(const Member& member) {
 inline bool takes_silence_for_lateness(const Card& card, const Member& member) {
   return knows_of_lateness(member) || member.patience.wait_ns > card.timeouts.nack_ns;
 }
-// Something was lost: to neither patience silence is lateness alone any more. Those whom it asks,
-// answers or tells of an epoch's end learn it, too: a root, say, sees no loss of its own.
-inline void note_loss(const Card& card, Member& member) {
-  member.membership.losses = true;
-  patience_lost(member.patience, card.timeouts);
-  patience_lost(member.late_patience, card.timeouts);
+// The first loss: to neither patience silence is lateness alone any more, nor to the waits under
+// way.
+void note_first_loss(Card& card, Member& member);
+// Something was lost. Those whom this rank asks, answers or tells of an epoch's end learn it, too:
+// a root, say, sees no loss of its own.
+inline void note_loss(Card& card, Member& member) {
+  if (!member.membership.losses) note_first_loss(card, member);
 }
 // No edge has shown a loss yet that this operation had to ask for, nor has it been held up.
 inline bool inquiry_is_lossless(const Inquiry& inquiry) { return inquiry.suspects == 0; }
@@ -119,7 +120,8 @@ inline bool asks_suspects(const Inquiry& inquiry) { return inquiry.asking == Ask
 inline bool follows_perhaps(const Inquiry& inquiry) {
   return asks_suspects(inquiry) && !inquiry.all_sent && !inquiry.repeats;
 }
-// Ends it. Was the peer asked? Until inquiry_answered() it soon is again.
+// Ends the look that a gap has caused. Was the peer asked? Until inquiry_answered() it soon is
+// again.
 [[nodiscard]] bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry);
 
 // This peer was asked for what is lost for certain: soon again if it does not answer.
@@ -127,6 +129,10 @@ void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uin
 // Is such a question unanswered?
 inline bool inquiry_doubts(const Inquiry& inquiry, uint32_t entry) {
   return (inquiry.doubts >> entry & 1) != 0;
+}
+// Is it one that a gap has caused? If nothing of the operation was lost, something else was.
+inline bool inquiry_has_gap(const Inquiry& inquiry, uint32_t entry) {
+  return (inquiry.gaps & inquiry.doubts) >> entry & 1;
 }
 // Was what it was last asked for lost for certain? Such a question does not depend on patience, and
 // its answer says nothing of it.

@@ -11,6 +11,7 @@
 #include "firmware/group/early.h"
 #include "firmware/group/inquiry.h"
 #include "firmware/group/liveness.h"
+#include "firmware/group/promises.h"
 #include "firmware/group/recycling.h"
 #include "firmware/group/sent_blocks.h"
 #include "firmware/group/staging.h"
@@ -282,6 +283,9 @@ void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wi
   if (send_small(scope.card, scope.member.membership, to,
                  packet_kind(scope.operation, PEAL_PACKET_NOT_YET), what)) {
     count(scope.card, PEAL_COUNTER_SENT_NOT_YET);
+  }
+  if (owed != Owed::kAgain) {
+    note_promise(scope.card, scope.member, scope.operation, to.rank);
   }
 }
 
