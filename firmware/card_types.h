@@ -297,7 +297,7 @@ struct Inquiry {
   uint32_t held;             // they have answered that they cannot send all of it again now
   uint32_t suspects;         // for Asking::kSuspects
   uint32_t seemed_late;      // what they owe did, when they were last asked
-  uint32_t certain;          // last asked for what is lost for certain: the answer teaches nothing
+  uint32_t certain;          // last asked whatever patience said: the answer teaches nothing
   uint16_t timed_rank;
   Timed timed;
   Asking asking;
@@ -310,6 +310,7 @@ struct Inquiry {
   bool ever_asked;
   bool asked_suspect;
   bool repeats;    // to suspects: because they have not answered
+  bool hurried;    // the next look is one that somebody else's question has caused
   bool all_begun;  // nobody is late for it, most likely: somebody is over with it
   bool all_sent;  // what shows the loss is no packet of this operation: what it lacks is not on its
                   // way behind that

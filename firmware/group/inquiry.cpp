@@ -114,6 +114,16 @@ void note_first_loss(Card& card, Member& member) {
   if (member.timer.place != 0) hurry(card, member, member.recycling_inquiry, member.timer);
 }
 
+void inquiry_asked_for(Card& card, const Member& member, Inquiry& inquiry, Timer& timer) {
+  const bool waits = timer.place != 0 && !inquiry.asked && !inquiry.hurried;
+  if (!member.membership.losses || !waits || !inquiry_is_silent(card, inquiry)) return;
+  inquiry.hurried = inquiry.disturbed = true;
+  if (card.now - inquiry.from_ns < inquiry.interval_ns) {
+    inquiry.from_ns = card.now - inquiry.interval_ns;
+  }
+  card.timers.arm_no_later(timer, card.now + 1);
+}
+
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry) {
   inquiry.heard_ns = inquiry.from_ns = card.now;
   inquiry.interval_ns = inquiry_first_interval(card, member, inquiry);
@@ -209,11 +219,14 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
     count(card, PEAL_COUNTER_HELD_BACK_NACK);
     return false;
   }
-  inquiry.certain = asks_suspects(inquiry) ? inquiry.certain | bit : inquiry.certain & ~bit;
+  const bool certain = asks_suspects(inquiry) || inquiry.hurried;
+  inquiry.certain = certain ? inquiry.certain | bit : inquiry.certain & ~bit;
   // Where a doubt asks, what seems late is not asked for after its own patience.
   const bool late = wanted == Wanted::kLate && (inquiry.doubts & bit) == 0;
   inquiry.seemed_late = late ? inquiry.seemed_late | bit : inquiry.seemed_late & ~bit;
   time_answer(card, inquiry, peer);
+  const bool may_be_lost = self.losses && entry != kNoPeer && !asks_suspects(inquiry);
+  if (may_be_lost && (inquiry.doubts & bit) == 0) inquiry_doubt(card, member, inquiry, entry);
   inquiry.disturbed = inquiry.asked = inquiry.ever_asked = inquiry.asked_suspect = true;
   return true;
 }

@@ -64,6 +64,9 @@ void inquiry_all_begun(const Card& card, const Member& member, Inquiry& inquiry)
   const TimeNs silent_ns = card.now - inquiry.heard_ns;
   return silent_ns >= card.timeouts.nack_ns / kPatienceLeast && silent_ns >= card.behind_ns;
 }
+// Somebody asks for what this rank lacks itself. Where packets are lost it asks, too, whatever
+// patience has learned of lateness: once in a silence of the least that anybody waits.
+void inquiry_asked_for(Card& card, const Member& member, Inquiry& inquiry, Timer& timer);
 // Not now: when the interval is over again.
 inline void inquiry_put_off(const Card& card, Inquiry& inquiry) { inquiry.from_ns = card.now; }
 // Nobody waits for what is awaited: no ordinary question before those who owe it have been looked
@@ -78,6 +81,7 @@ inline void inquiry_wake(const Card& card, Inquiry& inquiry) {
 [[nodiscard]] bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry);
 inline void inquiry_looked(Inquiry& inquiry) {
   inquiry.asking = Asking::kAnybody;
+  inquiry.hurried = false;
   if (inquiry.owing == 0) return;
   inquiry.owing_before = inquiry.owing;
   inquiry.owing = 0;
@@ -124,7 +128,8 @@ inline bool follows_perhaps(const Inquiry& inquiry) {
 // again.
 [[nodiscard]] bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry);
 
-// This peer was asked for what is lost for certain: soon again if it does not answer.
+// This peer was asked for what is lost for certain, or where questions may be lost: soon again if
+// it does not answer.
 void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uint32_t entry);
 // Is such a question unanswered?
 inline bool inquiry_doubts(const Inquiry& inquiry, uint32_t entry) {
@@ -134,8 +139,8 @@ inline bool inquiry_doubts(const Inquiry& inquiry, uint32_t entry) {
 inline bool inquiry_has_gap(const Inquiry& inquiry, uint32_t entry) {
   return (inquiry.gaps & inquiry.doubts) >> entry & 1;
 }
-// Was what it was last asked for lost for certain? Such a question does not depend on patience, and
-// its answer says nothing of it.
+// Was it last asked for what was lost for certain, or because somebody else asked? Such a question
+// does not depend on patience, and its answer says nothing of it.
 inline bool inquiry_was_certain(const Inquiry& inquiry, uint32_t entry) {
   return (inquiry.certain >> entry & 1) != 0;
 }

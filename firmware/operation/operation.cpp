@@ -284,9 +284,9 @@ void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wi
                  packet_kind(scope.operation, PEAL_PACKET_NOT_YET), what)) {
     count(scope.card, PEAL_COUNTER_SENT_NOT_YET);
   }
-  if (owed != Owed::kAgain) {
-    note_promise(scope.card, scope.member, scope.operation, to.rank);
-  }
+  if (owed == Owed::kAgain) return;
+  note_promise(scope.card, scope.member, scope.operation, to.rank);
+  inquiry_asked_for(scope.card, scope.member, scope.operation.inquiry, scope.operation.timer);
 }
 
 }  // namespace peal
