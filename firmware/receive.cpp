@@ -123,7 +123,7 @@ peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arri
 }
 
 // What a repair was worth, and with it the question. One that had to be dropped is lost again.
-void on_repair(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
+void on_repair(const Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
                peal_counter result) {
   if ((arrival.header.flags & PEAL_PACKET_REPAIR) == 0) return;
   if (result != PEAL_COUNTER_RECEIVED && result != PEAL_COUNTER_DUPLICATE) return;
@@ -280,8 +280,7 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
       return on_operation_not_yet(scope, arrival);
   }
   const bool repair = (header.flags & PEAL_PACKET_REPAIR) != 0;
-  const bool in_vain =
-      repair && result == PEAL_COUNTER_DUPLICATE && shows_gap(*operation, arrival);
+  const bool in_vain = repair && result == PEAL_COUNTER_DUPLICATE && shows_gap(*operation, arrival);
   on_repair(card, member, operation->inquiry, arrival,
             result == kTakenIn ? PEAL_COUNTER_RECEIVED : result);
   if (in_vain) ask_others_for_lost(scope, arrival);

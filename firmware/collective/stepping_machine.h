@@ -334,7 +334,10 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   }
   // Silence would cost the asker's patience, whatever the reason.
   if (!all) send_not_yet(scope, asker, header, nack, Owed::kAgain);
-  if (resend == 0) send_not_yet(scope, asker, header, nack, Owed::kByHost);
+  if (resend == 0) {
+    send_not_yet(scope, asker, header, nack, Owed::kByHost);
+    operation_asked_for(scope);
+  }
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -82,15 +82,6 @@ void learn_lateness(const Card& card, Member& member, const Inquiry& inquiry, ui
   }
 }
 
-// The wait began with more patience than there is now.
-void hurry(Card& card, const Member& member, Inquiry& inquiry, Timer& timer) {
-  const TimeNs first_ns = inquiry_first_interval(card, member, inquiry);
-  if (inquiry.interval_ns <= first_ns) return;
-  inquiry.interval_ns = first_ns;
-  const TimeNs due_ns = inquiry.from_ns + first_ns;
-  card.timers.arm_no_later(timer, due_ns > card.now ? due_ns : card.now + 1);
-}
-
 // One answer at a time is timed.
 void time_answer(const Card& card, Inquiry& inquiry, Rank asked) {
   if (inquiry.timed == Timed::kNot) {
@@ -104,22 +95,12 @@ void time_answer(const Card& card, Inquiry& inquiry, Rank asked) {
 
 }  // namespace
 
-void note_first_loss(Card& card, Member& member) {
-  member.membership.losses = true;
-  patience_lost(member.patience, card.timeouts);
-  patience_lost(member.late_patience, card.timeouts);
-  for (Operation& operation : member.operations) {
-    if (operation.timer.place != 0) hurry(card, member, operation.inquiry, operation.timer);
-  }
-  if (member.timer.place != 0) hurry(card, member, member.recycling_inquiry, member.timer);
-}
-
 void inquiry_asked_for(Card& card, const Member& member, Inquiry& inquiry, Timer& timer) {
   const bool waits = timer.place != 0 && !inquiry.asked && !inquiry.hurried;
   if (!member.membership.losses || !waits || !inquiry_is_silent(card, inquiry)) return;
   inquiry.hurried = inquiry.disturbed = true;
   if (card.now - inquiry.from_ns < inquiry.interval_ns) {
-    inquiry.from_ns = card.now - inquiry.interval_ns;
+    inquiry.from_ns = card.now - inquiry.interval_ns;  // it is due
   }
   card.timers.arm_no_later(timer, card.now + 1);
 }
@@ -247,7 +228,9 @@ bool inquiry_cleared(const Card& card, const Member& member, Inquiry& inquiry) {
 
 void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uint32_t entry) {
   const TimeNs patience_ns = inquiry_interval(card, member);
-  const TimeNs queues_ns = pace_patience(member.pace, card.timeouts);
+  const TimeNs answers_ns = pace_patience(member.pace, card.timeouts);
+  const TimeNs behind_ns = kQueuesToWait * card.behind_ns;
+  const TimeNs queues_ns = answers_ns > behind_ns ? answers_ns : behind_ns;
   const TimeNs most_ns =
       entry == kLostEntry ? card.timeouts.nack_ns / kLostPatienceMost : card.timeouts.nack_ns;
   const TimeNs soon_ns = patience_ns < most_ns ? patience_ns : most_ns;

@@ -101,13 +101,12 @@ inline bool knows_of_lateness(const Member& member) {
 inline bool takes_silence_for_lateness(const Card& card, const Member& member) {
   return knows_of_lateness(member) || member.patience.wait_ns > card.timeouts.nack_ns;
 }
-// The first loss: to neither patience silence is lateness alone any more, nor to the waits under
-// way.
-void note_first_loss(Card& card, Member& member);
-// Something was lost. Those whom this rank asks, answers or tells of an epoch's end learn it, too:
-// a root, say, sees no loss of its own.
-inline void note_loss(Card& card, Member& member) {
-  if (!member.membership.losses) note_first_loss(card, member);
+// Something was lost: to neither patience silence is lateness alone any more. Those whom it asks,
+// answers or tells of an epoch's end learn it, too: a root, say, sees no loss of its own.
+inline void note_loss(const Card& card, Member& member) {
+  member.membership.losses = true;
+  patience_lost(member.patience, card.timeouts);
+  patience_lost(member.late_patience, card.timeouts);
 }
 // No edge has shown a loss yet that this operation had to ask for, nor has it been held up.
 inline bool inquiry_is_lossless(const Inquiry& inquiry) { return inquiry.suspects == 0; }

@@ -269,6 +269,11 @@ void on_operation_timer(const Scope& scope) {
   card.timers.arm_no_later(operation.timer, next_ns);
 }
 
+void operation_asked_for(const Scope& scope) {
+  auto& [card, member, operation] = scope;
+  inquiry_asked_for(card, member, operation.inquiry, operation.timer);
+}
+
 void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
                   const peal_nack& nack, Owed owed) {
   const bool late = (owed == Owed::kByHost && host_is_away(scope)) || owed == Owed::kByTheLate ||
@@ -286,7 +291,6 @@ void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wi
   }
   if (owed == Owed::kAgain) return;
   note_promise(scope.card, scope.member, scope.operation, to.rank);
-  inquiry_asked_for(scope.card, scope.member, scope.operation.inquiry, scope.operation.timer);
 }
 
 }  // namespace peal

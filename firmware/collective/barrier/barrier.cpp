@@ -72,6 +72,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
                          header.hop);
   } else {
     send_not_yet(scope, to, header, nack, Owed::kByHost);
+    operation_asked_for(scope);
   }
   return PEAL_COUNTER_RECEIVED;
 }

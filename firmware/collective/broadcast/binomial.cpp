@@ -110,6 +110,7 @@ peal_counter on_credit_asked(const Scope& scope, const peal_wire_header& header,
   const Owed owed = is_posted(scope.operation) ? Owed::kByOthers : Owed::kByHost;
   send_not_yet(scope, scope.member.membership.peers[peer_behind(header.hop)].address, header, nack,
                owed);
+  operation_asked_for(scope);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -133,6 +134,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     const Owed waits = place_of(scope) == 0 ? Owed::kByHost : Owed::kByOthers;
     send_not_yet(scope, self.peers[peer_ahead(header.hop)].address, header, nack,
                  answer == Answer::kHeld ? Owed::kAgain : waits);
+    if (answer == Answer::kNotYet) operation_asked_for(scope);
   }
   if (credit == PEAL_COUNTER_RECEIVED) operation_advance(scope);
   return PEAL_COUNTER_RECEIVED;
