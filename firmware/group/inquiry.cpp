@@ -235,6 +235,7 @@ void inquiry_doubt(const Card& card, const Member& member, Inquiry& inquiry, uin
       entry == kLostEntry ? card.timeouts.nack_ns / kLostPatienceMost : card.timeouts.nack_ns;
   const TimeNs soon_ns = patience_ns < most_ns ? patience_ns : most_ns;
   inquiry.doubts |= uint32_t{1} << entry;
+  inquiry.gaps &= ~(uint32_t{1} << entry);
   inquiry.doubt_ns = queues_ns > soon_ns ? queues_ns : soon_ns;
   const TimeNs least_ns = card.timeouts.nack_ns / kLostPatience;
   if (entry == kLostEntry && inquiry.doubt_ns < least_ns) inquiry.doubt_ns = least_ns;
