@@ -310,7 +310,9 @@ struct Inquiry {
   bool ever_asked;
   bool asked_suspect;
   bool repeats;    // to suspects: because they have not answered
+  bool first;      // this look's questions are a silence's first, and the next are far away
   bool hurried;    // the next look is one that somebody else's question has caused
+  bool hastened;   // since the last arrival there was such a look
   bool all_begun;  // nobody is late for it, most likely: somebody is over with it
   bool all_sent;  // what shows the loss is no packet of this operation: what it lacks is not on its
                   // way behind that
@@ -438,10 +440,15 @@ struct Unsettled {
 
 // What a member has promised, where packets are lost (group/promises.h). Bits are entries of the
 // table of peers.
+struct Promise {
+  uint32_t to;        // who was told "not yet"
+  uint32_t sequence;  // of the operation, as on the wire
+};
 struct Promises {
-  uint32_t to[kChannels];  // who was told "not yet", by the operation's slot
-  uint32_t sent;           // to whom something was sent since, and not been told of
-  TimeNs given_ns;         // the last one
+  Promise of[kChannels];  // by the operation's slot
+  uint32_t sent;          // to whom something was sent since, and not been told of
+  TimeNs given_ns;        // the last one
+  TimeNs look_ns;         // when it is looked next
 };
 
 struct Member {

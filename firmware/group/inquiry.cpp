@@ -96,9 +96,9 @@ void time_answer(const Card& card, Inquiry& inquiry, Rank asked) {
 }  // namespace
 
 void inquiry_asked_for(Card& card, const Member& member, Inquiry& inquiry, Timer& timer) {
-  const bool waits = timer.place != 0 && !inquiry.asked && !inquiry.hurried;
+  const bool waits = timer.place != 0 && !inquiry.asked && !inquiry.hastened;
   if (!member.membership.losses || !waits || !inquiry_is_silent(card, inquiry)) return;
-  inquiry.hurried = inquiry.disturbed = true;
+  inquiry.hurried = inquiry.hastened = inquiry.disturbed = true;
   if (card.now - inquiry.from_ns < inquiry.interval_ns) {
     inquiry.from_ns = card.now - inquiry.interval_ns;  // it is due
   }
@@ -108,7 +108,7 @@ void inquiry_asked_for(Card& card, const Member& member, Inquiry& inquiry, Timer
 void inquiry_begin(const Card& card, const Member& member, Inquiry& inquiry) {
   inquiry.heard_ns = inquiry.from_ns = card.now;
   inquiry.interval_ns = inquiry_first_interval(card, member, inquiry);
-  inquiry.disturbed = inquiry.asked = inquiry.told_late = false;
+  inquiry.disturbed = inquiry.asked = inquiry.hastened = inquiry.told_late = false;
 }
 
 void inquiry_all_begun(const Card& card, const Member& member, Inquiry& inquiry) {
@@ -164,6 +164,7 @@ bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry) {
     return doubtful || card.now - inquiry.heard_ns >= watch_interval(card);
   }
   inquiry.asking = Asking::kAnybody;
+  inquiry.first = !inquiry.asked && inquiry.interval_ns > card.timeouts.nack_ns;
   inquiry.disturbed = true;
   // Ever more slowly, whether the answer was "not yet" or nothing: a late rank, a slow card and a
   // partition must not be asked to death.
@@ -206,7 +207,8 @@ bool inquiry_may_ask(Card& card, Member& member, Inquiry& inquiry, Rank peer, Wa
   const bool late = wanted == Wanted::kLate && (inquiry.doubts & bit) == 0;
   inquiry.seemed_late = late ? inquiry.seemed_late | bit : inquiry.seemed_late & ~bit;
   time_answer(card, inquiry, peer);
-  const bool may_be_lost = self.losses && entry != kNoPeer && !asks_suspects(inquiry);
+  // Whoever is silent for long must not be asked again and again.
+  const bool may_be_lost = self.losses && entry != kNoPeer && inquiry.first;
   if (may_be_lost && (inquiry.doubts & bit) == 0) inquiry_doubt(card, member, inquiry, entry);
   inquiry.disturbed = inquiry.asked = inquiry.ever_asked = inquiry.asked_suspect = true;
   return true;

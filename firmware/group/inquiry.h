@@ -81,7 +81,7 @@ inline void inquiry_wake(const Card& card, Inquiry& inquiry) {
 [[nodiscard]] bool inquiry_look(const Card& card, const Member& member, Inquiry& inquiry);
 inline void inquiry_looked(Inquiry& inquiry) {
   inquiry.asking = Asking::kAnybody;
-  inquiry.hurried = false;
+  inquiry.hurried = inquiry.first = false;
   if (inquiry.owing == 0) return;
   inquiry.owing_before = inquiry.owing;
   inquiry.owing = 0;

@@ -13,18 +13,25 @@ constexpr TimeNs kLooks = 4;
 // Whoever has waited for so many intervals of probes is told the same by their answers.
 constexpr TimeNs kLapse = 4;
 
+bool stands(const Operation& operation, const Promise& promise) {
+  return operation.phase > OperationPhase::kFinished &&
+         static_cast<uint32_t>(operation.sequence) == promise.sequence;
+}
+
 // To whom something was promised that may not have been sent. What is over here was.
 uint32_t promised_to(const Card& card, Member& member) {
   Promises& promises = member.promises;
   const bool lapsed = card.now - promises.given_ns > kLapse * card.timeouts.probe_interval_ns;
   uint32_t open = 0;
   for (uint32_t slot = 0; slot < kChannels; ++slot) {
-    const bool over = member.operations[slot].phase <= OperationPhase::kFinished;
-    if (over || lapsed) promises.to[slot] = 0;
-    open |= promises.to[slot];
+    Promise& promise = promises.of[slot];
+    if (lapsed || !stands(member.operations[slot], promise)) promise.to = 0;
+    open |= promise.to;
   }
   return open;
 }
+
+TimeNs first_look(const Card& card) { return card.now + card.timeouts.nack_ns / kFirstLook; }
 
 void say_what_there_was(Card& card, const Membership& self, const Peer& peer) {
   if (send_small(card, self, peer.address, membership_kind(self, PEAL_PACKET_ALIVE), {})) {
@@ -39,18 +46,23 @@ void note_promise(Card& card, Member& member, const Operation& operation, Rank t
   const uint32_t entry = peer_entry(self.rank, to, self.ranks);
   if (entry == kNoPeer || !self.losses) return;
   Promises& promises = member.promises;
-  promises.to[operation.timer.slot] |= uint32_t{1} << entry;
+  Promise& promise = promises.of[operation.timer.slot];
+  if (!stands(operation, promise)) promise = {0, static_cast<uint32_t>(operation.sequence)};
+  promise.to |= uint32_t{1} << entry;
   promises.given_ns = card.now;
+  const bool looks_soon = promises.look_ns > card.now && promises.look_ns < first_look(card);
+  if (!looks_soon) promises.look_ns = first_look(card);
   self.peers[entry].looked_at = self.peers[entry].sent;
-  card.timers.arm_no_later(member.timer, card.now + card.timeouts.nack_ns / kFirstLook);
+  card.timers.arm_no_later(member.timer, promises.look_ns);
 }
 
 TimeNs keep_promises(Card& card, Member& member) {
   Membership& self = member.membership;
   Promises& promises = member.promises;
   uint32_t open = promises.sent;
-  for (const uint32_t to : promises.to) open |= to;
+  for (const Promise& promise : promises.of) open |= promise.to;
   if (open == 0) return kNever;
+  if (card.now < promises.look_ns) return promises.look_ns;
   for (uint32_t left = open; left != 0; left &= left - 1) {
     const auto entry = static_cast<uint32_t>(__builtin_ctz(left));
     const uint32_t bit = uint32_t{1} << entry;
@@ -65,9 +77,10 @@ TimeNs keep_promises(Card& card, Member& member) {
   }
   const uint32_t unsent = promised_to(card, member);
   if ((unsent | promises.sent) == 0) return kNever;
-  const TimeNs soon_ns = card.timeouts.nack_ns / kFirstLook;
-  const TimeNs later_ns = (card.now - promises.given_ns) / kLooks;
-  return card.now + (promises.sent != 0 || later_ns < soon_ns ? soon_ns : later_ns);
+  const TimeNs later_ns = card.now + (card.now - promises.given_ns) / kLooks;
+  promises.look_ns = first_look(card);
+  if (promises.sent == 0 && later_ns > promises.look_ns) promises.look_ns = later_ns;
+  return promises.look_ns;
 }
 
 }  // namespace peal

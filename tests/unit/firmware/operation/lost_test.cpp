@@ -132,6 +132,29 @@ TEST_F(Lost, NotYetPassesTheQuestionOn) {
   EXPECT_EQ(answer(wire.not_yet(0, broadcast_shape(kBlock), 2, 0, 0, 0, now_us())), "");
 }
 
+// A repair of what has come meanwhile says the same.
+TEST_F(Lost, ARepairOfWhatHasComePassesTheQuestionOn) {
+  post_barrier(0);
+  post_barrier(1);
+  EXPECT_EQ(answer(WireMaker::numbered(wire.alive(0), 1)), "send 1>0 NACK barrier seq=0 round=0\n");
+  Frame come = wire.signal(0, kBarrierShape, 0, 0);
+  bench.deliver(come);
+  WireMaker::make_repair(come);
+  EXPECT_EQ(answer(come), "send 1>0 NACK barrier seq=1 round=0\n");
+}
+
+// But not where an answer said that it had been sent: it was on its way.
+TEST_F(Lost, WhatWasOnItsWayPassesNothingOn) {
+  post_barrier(0);
+  post_barrier(1);
+  bench.advance(kNack);
+  const auto answered = [&](uint32_t reason) {
+    return answer(wire.not_yet(0, kBarrierShape, 0, 0, 0, 0, now_us(), reason));
+  };
+  EXPECT_EQ(answered(PEAL_NOT_YET_SENT), "");
+  EXPECT_EQ(answered(PEAL_NOT_YET_WAITS), "");
+}
+
 // All pieces that the window lets come: the first may be held up by somebody's lateness. One
 // question names them.
 TEST_F(Lost, ItMayBeOfAnyPieceInTheWindow) {
