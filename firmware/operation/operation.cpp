@@ -271,6 +271,8 @@ void on_operation_timer(const Scope& scope) {
 
 void operation_asked_for(const Scope& scope) {
   auto& [card, member, operation] = scope;
+  // Of several pieces more is on its way, or lies in a queue, most likely.
+  if (operation.piece_count > 1) return;
   inquiry_asked_for(card, member, operation.inquiry, operation.timer);
 }
 

@@ -671,6 +671,21 @@ TEST_F(AskedFor, WhoIsAskedForWhatItLacksAsksOnce) {
   EXPECT_EQ(asks_when_asked(), "");
 }
 
+// Whatever else keeps it from asking: patience is not used up by others' questions.
+TEST_F(AskedFor, OthersQuestionsMakeItLookOnce) {
+  post();
+  bench.advance(kNack);
+  member_state().patience.calm = kCalmInVain;
+  Inquiry& inquiry = member_state().operations[0].inquiry;
+  asks_when_asked();
+  const TimeNs interval_ns = inquiry.interval_ns;
+  for (int times = 0; times < 8; times++) {
+    inquiry.asked = false;  // as if it had been kept from it
+    EXPECT_EQ(asks_when_asked(), "");
+  }
+  EXPECT_EQ(inquiry.interval_ns, interval_ns);
+}
+
 TEST_F(AskedFor, NotBeforeTheLeastThatAnybodyWaits) {
   post();
   bench.advance(kNack / kPatienceLeast - 10);
@@ -680,6 +695,14 @@ TEST_F(AskedFor, NotBeforeTheLeastThatAnybodyWaits) {
 TEST_F(AskedFor, NotWhereNothingWasLost) {
   member_state().membership.losses = false;
   post();
+  bench.advance(kNack);
+  EXPECT_EQ(asks_when_asked(), "");
+}
+
+// Of several pieces more is on its way.
+TEST_F(AskedFor, NotOfSeveralPieces) {
+  post();
+  member_state().operations[0].piece_count = 2;
   bench.advance(kNack);
   EXPECT_EQ(asks_when_asked(), "");
 }

@@ -42,8 +42,9 @@ class PromisesTo3 : public GroupTest {
   }
   [[nodiscard]] bool has_promised() {
     const Promises& promises = bench.card().members[0].promises;
-    return promises.sent != 0 || std::any_of(std::begin(promises.of), std::end(promises.of),
-                                             [](const Promise& promise) { return promise.to != 0; });
+    return promises.sent != 0 ||
+           std::any_of(std::begin(promises.of), std::end(promises.of),
+                       [](const Promise& promise) { return promise.to != 0; });
   }
   using Told = std::vector<unsigned>;
 };
@@ -97,6 +98,28 @@ TEST_F(PromisesTo3, APromiseStandsUntilItsOperationIsOver) {
   EXPECT_EQ(told_within(3 * kLook), Told{1});
   go_on(1);
   EXPECT_EQ(told_within(3 * kLook), Told{2});
+}
+
+// The next operation in its place has promised nothing.
+TEST_F(PromisesTo3, APromiseIsOfItsOperation) {
+  post_barrier(0);
+  be_asked(0);
+  bench.card().members[0].operations[0].sequence += CONFIG_CHANNELS;
+  bench.advance(kLook);
+  EXPECT_FALSE(has_promised());
+  bench.card().members[0].operations[0].sequence -= CONFIG_CHANNELS;
+}
+
+// Other timers of the group do not make it look sooner.
+TEST_F(PromisesTo3, LooksAreApart) {
+  post_barrier(0);
+  be_asked(0);
+  go_on(0);
+  for (int times = 0; times < 4; times++) {
+    bench.card().timers.arm_no_later(bench.card().members[0].timer, bench.now + kLook / 8);
+    EXPECT_EQ(told_within(kLook / 4), Told{});
+  }
+  EXPECT_EQ(told_within(2 * kLook), Told{1});
 }
 
 // Who is asked often and has nothing to send looks ever more seldom: after a quarter of the time.
