@@ -25,7 +25,7 @@
 	X(5, REFUSE, "REFUSE", "ranks disagree about this sequence; payload: struct peal_verdict")                       \
 	X(6, DEATH, "DEATH", "a member is dead, the group is poisoned; payload: struct peal_verdict")                    \
 	X(7, PROBE, "PROBE", "are you there?")                                                                           \
-	X(8, ALIVE, "ALIVE", "answer to a probe")                                                                        \
+	X(8, ALIVE, "ALIVE", "answer to a probe; or, unasked, how many packets there have been")                         \
 	X(9, FAREWELL, "FAREWELL", "the sender has completed the destroy: it will ask nothing any more")                 \
 	/* point-to-point, see below */                                                                                  \
 	X(10, OPEN, "OPEN", "asks for a connection")                                                                     \

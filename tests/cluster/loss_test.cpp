@@ -110,6 +110,34 @@ TEST(WithLoss, NobodyWaitsForTheRarestQuestions) {
   }
 }
 
+// Broadcasts whose root changes all the time: whoever is to send next waits for one who said "not
+// yet", and all others for it. If what was promised is lost, nothing follows it.
+TEST(WithLoss, WhatWasPromisedIsNotWaitedForLong) {
+  struct Row {
+    uint32_t ranks;
+    uint32_t depth;
+  };
+  for (const Row& row : {Row{32, 1}, Row{64, 4}}) {
+    Scenario scenario = plan(row.ranks, root_broadcast(64, 0), 200, row.depth);
+    scenario.faults.loss = 0.01;
+    TimeNs longest_ns = 0;
+    for (scenario.seed = 1; scenario.seed <= 20; scenario.seed++) {
+      auto root = static_cast<uint32_t>(scenario.seed);
+      for (OperationPlan& operation : scenario.groups[0].operations) {
+        root = root * 1664525 + 1013904223;
+        operation.root = (root >> 16) % row.ranks;
+      }
+      const Report report = run(scenario);
+      ASSERT_TRUE(report.ok) << failures(report);
+      longest_ns = std::max(
+          longest_ns, *std::max_element(report.latencies_ns.begin(), report.latencies_ns.end()));
+    }
+    std::printf("broadcasts of changing roots, %u ranks, %u deep: longest %.1f us\n", row.ranks,
+                row.depth, static_cast<double>(longest_ns) / 1000);
+    EXPECT_LE(longest_ns, 5 * TimeNs{CONFIG_NACK_TIMEOUT_US} * 1000);
+  }
+}
+
 // Something was lost at first, and then one rank is late for seconds: the others, each of which
 // waits for another one that waits, do not ask again and again.
 TEST(WithLoss, WhoIsLateAfterwardsCostsFewQuestions) {
@@ -142,7 +170,7 @@ TEST(WithLoss, ACardThatStoodStillIsForgotten) {
        {Row{8, direct_allgather(65'536), 100, 1.2, 3}, Row{16, direct(65'536), 50, 1.2, 4},
         Row{8, broadcast(1024), 1000, 1.1, 1.5}}) {
     double medians_ns[2] = {}, took_ns[2] = {};
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= 20; seed++) {
       Scenario scenario = plan(row.ranks, row.operation, row.count);
       scenario.seed = seed;
       scenario.faults.loss = 0.01;
@@ -211,7 +239,11 @@ TEST(WithLoss, OfRanksThatComputeCostsLittleMoreThanTheyDo) {
                          Row{64, broadcast(1024), 20, kMillisecond, 0.1, 3.4},
                          Row{16, broadcast(32'768), 60, kMillisecond, 0.1, 1.5},
                          Row{16, alltoallv(4096), 100, 2 * kMillisecond, 0.02, 1.4},
-                         Row{16, direct(4096), 100, kMillisecond, 0.02, 1.5}}) {
+                         Row{16, direct(4096), 100, kMillisecond, 0.02, 1.5},
+                         Row{16, kBarrier, 200, kMillisecond, 0.1, 1.5},
+                         Row{16, kBarrier, 200, kMillisecond, 0.01, 1.1},
+                         Row{16, doubling(64), 200, kMillisecond, 0.05, 1.35},
+                         Row{16, alltoall(1024), 100, kMillisecond, 0.02, 1.2}}) {
     Scenario scenario = plan(row.ranks, row.operation, row.count);
     scenario.faults.loss = row.loss;
     scenario.groups[0].think_ns = row.think_ns;
