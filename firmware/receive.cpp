@@ -288,10 +288,7 @@ peal_counter on_operation_packet(Card& card, Member& member, const Arrival& arri
 }
 
 peal_counter answer_probe(Card& card, const Membership& self, const Arrival& arrival) {
-  const peal_peer_address& to = self.peers[arrival.sender_entry].address;
-  if (send_small(card, self, to, membership_kind(self, PEAL_PACKET_ALIVE), {})) {
-    count(card, PEAL_COUNTER_SENT_LIVENESS);
-  }
+  (void)say_alive(card, self, self.peers[arrival.sender_entry].address);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -383,7 +380,6 @@ peal_counter on_own_packet(Card& card, Member& member, const Arrival& arrival) {
   hear_remote(member, header.sender);
   if ((header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
   if ((header.flags & PEAL_PACKET_LOSSES) != 0) note_loss(card, member);
-  const PacketKind alive = membership_kind(self, PEAL_PACKET_ALIVE);
   if (self.poisoned) {
     if (header.type != PEAL_PACKET_DEATH) tell_death(card, self, *sender);
     return PEAL_COUNTER_DROP_CLOSED;
@@ -393,7 +389,7 @@ peal_counter on_own_packet(Card& card, Member& member, const Arrival& arrival) {
     return on_point_to_point(card, member, arrival, address);
   }
   if (header.type != PEAL_PACKET_PROBE) return on_group_packet(card, member, arrival);
-  if (send_small(card, self, *sender, alive, {})) count(card, PEAL_COUNTER_SENT_LIVENESS);
+  (void)say_alive(card, self, *sender);
   return PEAL_COUNTER_RECEIVED;
 }
 

@@ -93,6 +93,12 @@ void hear_watched(Member& member, Rank rank) {
   }
 }
 
+bool say_alive(Card& card, const Membership& self, const peal_peer_address& to) {
+  if (!send_small(card, self, to, membership_kind(self, PEAL_PACKET_ALIVE), {})) return false;
+  count(card, PEAL_COUNTER_SENT_LIVENESS);
+  return true;
+}
+
 void forgive_stall(Card& card, TimeNs late_ns) {
   for (Member& member : members_of(card)) {
     if (member.phase != MemberPhase::kActive) continue;

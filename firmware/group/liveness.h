@@ -20,6 +20,9 @@ void hear_watched(Member& member, Rank rank);
 inline void hear_remote(Member& member, Rank rank) {
   if (member.watches) hear_watched(member, rank);
 }
+// Tells one that this member lives and, a peer, how many packets of their edge there have been.
+// False (counted) when there was no packet.
+bool say_alive(Card& card, const Membership& self, const peal_peer_address& to);
 // The card itself stood still for this long: answers may wait unread, so nobody is blamed for it.
 void forgive_stall(Card& card, TimeNs late_ns);
 // Probes who is due; suspects who was silent too long. Returns when to look again, kNever if nobody

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/group/promises.h"
 
-#include "firmware/wire/transmit.h"
+#include "firmware/group/liveness.h"
 
 namespace peal {
 namespace {
@@ -14,7 +14,7 @@ constexpr TimeNs kLooks = 4;
 constexpr TimeNs kLapse = 4;
 
 bool stands(const Operation& operation, const Promise& promise) {
-  return operation.phase > OperationPhase::kFinished &&
+  return operation.phase >= OperationPhase::kEarly &&
          static_cast<uint32_t>(operation.sequence) == promise.sequence;
 }
 
@@ -32,12 +32,6 @@ uint32_t promised_to(const Card& card, Member& member) {
 }
 
 TimeNs first_look(const Card& card) { return card.now + card.timeouts.nack_ns / kFirstLook; }
-
-void say_what_there_was(Card& card, const Membership& self, const Peer& peer) {
-  if (send_small(card, self, peer.address, membership_kind(self, PEAL_PACKET_ALIVE), {})) {
-    count(card, PEAL_COUNTER_SENT_LIVENESS);
-  }
-}
 
 }  // namespace
 
@@ -70,9 +64,8 @@ TimeNs keep_promises(Card& card, Member& member) {
     if (peer.sent != peer.looked_at) {
       peer.looked_at = peer.sent;
       promises.sent |= bit;
-    } else if ((promises.sent & bit) != 0) {
+    } else if ((promises.sent & bit) != 0 && say_alive(card, self, peer.address)) {
       promises.sent &= ~bit;
-      say_what_there_was(card, self, peer);
     }
   }
   const uint32_t unsent = promised_to(card, member);
