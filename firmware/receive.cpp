@@ -108,16 +108,19 @@ TimeNs note_answer(const Card& card, Member& member, Inquiry& inquiry, Rank rank
   return after_ns;
 }
 
+// What it tells that whoever was asked waits as well: that somebody is late, most likely, or
+// perhaps.
+enum class Tells : uint8_t { kNothing, kPerhaps, kOfTheLate };
+
 // That its sender lives was noted already. It is a promise, too: whoever gave it sends when it has.
-// `tells_of_the_late`: that it waits as well tells of somebody's lateness, most likely.
 peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arrival& arrival,
-                        bool tells_of_the_late) {
+                        Tells waiting) {
   const auto body = body_of<peal_not_yet>(arrival);
   const TimeNs after_ns = note_answer(card, member, inquiry, arrival.header.sender, body);
   inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns,
                    body.reason == PEAL_NOT_YET_LATE);
-  if (body.reason == PEAL_NOT_YET_WAITS && tells_of_the_late) {
-    inquiry_in_doubt(card, member, inquiry, after_ns);
+  if (body.reason == PEAL_NOT_YET_WAITS && waiting != Tells::kNothing) {
+    inquiry_in_doubt(card, member, inquiry, after_ns, waiting == Tells::kOfTheLate);
   }
   return PEAL_COUNTER_RECEIVED;
 }
@@ -162,7 +165,7 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
   if (body_of<peal_not_yet>(arrival).reason == PEAL_NOT_YET_SPLIT) {
     recycling_on_split(card, member, header);
   }
-  return on_not_yet(card, member, member.recycling_inquiry, arrival, true);
+  return on_not_yet(card, member, member.recycling_inquiry, arrival, Tells::kOfTheLate);
 }
 
 peal_counter on_refuse(const Scope& scope, const Arrival& arrival) {
@@ -212,12 +215,14 @@ peal_counter on_held(const Scope& scope, const Arrival& arrival, const peal_not_
 // under way one that is late has others under way as well, and says that it waits: after a silence
 // in which what was lost would have been asked for. But where pairs go on by themselves the one
 // that was asked is.
-bool tells_of_the_late(const Card& card, const Member& member, const Operation& operation) {
+Tells what_waiting_tells(const Card& card, const Member& member, const Operation& operation) {
   const Algorithm& algorithm = *operation.algorithm;
+  if (waits_for_one(algorithm)) return Tells::kOfTheLate;
+  if (watches_all_the_time(algorithm)) return Tells::kNothing;
   const TimeNs silent_ns = card.now - operation.inquiry.heard_ns;
   const bool deep = member.depth > 1 && silent_ns >= card.timeouts.nack_ns;
   const bool likely = deep || takes_silence_for_lateness(card, member);
-  return waits_for_one(algorithm) || (likely && !watches_all_the_time(algorithm));
+  return likely ? Tells::kOfTheLate : Tells::kPerhaps;
 }
 
 // A gap has made this operation ask the sender for what was lost.
@@ -239,7 +244,7 @@ peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   const bool gap = shows_gap(operation, arrival);
   if (body.reason == PEAL_NOT_YET_LATE && operation.inquiry.all_begun) note_misled(member);
   const peal_counter result = on_not_yet(card, member, operation.inquiry, arrival,
-                                         tells_of_the_late(card, member, operation));
+                                         what_waiting_tells(card, member, operation));
   if (gap) ask_others_for_lost(scope, arrival);
   return result;
 }

@@ -14,6 +14,11 @@ constexpr TimeNs kSilences = 5;
 constexpr TimeNs kSilencesLossless = 16;
 // So many where who was asked waits as well.
 constexpr TimeNs kSilencesInDoubt = 8;
+// And twice as many where it was longer than so many first intervals: that is no packet's way, nor
+// ranks that start one after the other.
+constexpr TimeNs kLongSilence = 4;
+// One of so many answers in doubt is taken to be for who is late.
+constexpr uint8_t kDoubts = 4;
 // How much longer whoever seemed late, and was, is waited for.
 constexpr TimeNs kLonger = 8;
 // So many first intervals at the least: whoever computes does so for longer than a packet takes.
@@ -30,6 +35,12 @@ void wait_at_least(Patience& patience, const CardTimeouts& timeouts, TimeNs wait
   if (wait_ns > patience.wait_ns) patience.wait_ns = within(timeouts, wait_ns);
 }
 
+void wait_silences(Patience& patience, const CardTimeouts& timeouts, TimeNs silences,
+                   TimeNs silent_ns) {
+  const bool is_long = silent_ns > kLongSilence * timeouts.nack_ns;
+  wait_at_least(patience, timeouts, (is_long ? 2 * silences : silences) * silent_ns);
+}
+
 // So many times as long, but no longer than is enough after such a silence: an inquiry asks again
 // after twice the time, and each answer in vain is of the same lateness.
 void wait_longer(Patience& patience, const CardTimeouts& timeouts, TimeNs times, TimeNs enough_ns) {
@@ -43,7 +54,7 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
                       TimeNs silent_ns, TimeNs now) {
   if (asked_ns < patience.learned_ns) return;
   if (patience.lossless) {
-    wait_at_least(patience, timeouts, kSilencesLossless * silent_ns);
+    wait_silences(patience, timeouts, kSilencesLossless, silent_ns);
   } else {
     wait_longer(patience, timeouts, 2, kSilences * silent_ns);
   }
@@ -61,9 +72,15 @@ void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs aske
 }
 
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
-                       TimeNs silent_ns, TimeNs now) {
+                       TimeNs silent_ns, TimeNs now, bool late) {
   if (asked_ns < patience.learned_ns || !patience.lossless) return;
-  wait_at_least(patience, timeouts, kSilencesInDoubt * silent_ns);
+  if (!late) {
+    if (asked_ns < patience.doubted_ns) return;
+    patience.doubted_ns = now;
+    if (++patience.doubts < kDoubts) return;
+    patience.doubts = 0;
+  }
+  wait_silences(patience, timeouts, kSilencesInDoubt, silent_ns);
   patience.learned_ns = now;
 }
 

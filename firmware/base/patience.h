@@ -3,14 +3,14 @@
 // lateness or loss; what questions were worth says which it has been of late. A question that was
 // answered "not yet" came too early: patience doubles, but not beyond five times the silence that
 // there has been; and as long as nothing was lost, as far as is known, it is sixteen times that
-// silence; not by one that patience did not ask. One that brought a repair could have come sooner:
+// silence, or 32 times a long one; not by one that patience did not ask. One that brought a repair could have come sooner:
 // it halves. An operation that nobody had to ask for says how long its waits were, and patience
 // comes down to a few times that, the more slowly the more questions were in vain of late. So where
 // nothing is lost hardly anything is asked whatever the lateness, and where packets are lost about
 // every other question is in vain. A member has two: lateness that was seen makes the second one
 // longer, before questions for what seems late, and not the one before those for what began and has
 // stopped.
-// docs/decisions/0016, 0053, 0072, 0075, 0078
+// docs/decisions/0016, 0053, 0072, 0075, 0078, 0081
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,8 @@ struct Patience {
   TimeNs learned_ns;  // when an answer last changed it: those to older questions are not news
   uint32_t calm;      // log2 of how slowly it comes down by itself
   bool lossless;      // nothing was lost yet, as far as is known
+  uint8_t doubts;     // answers in doubt that were only counted
+  TimeNs doubted_ns;  // when the last one was
 };
 
 // Limits: a first NACK interval at first, never less than a 24th of it, never longer than half of
@@ -38,7 +40,12 @@ inline constexpr uint32_t kCalmMost = 8;
 inline constexpr uint32_t kCalmInVain = kCalmLeast + 2;
 
 inline Patience patience_start(const CardTimeouts& timeouts, TimeNs now) {
-  return {.wait_ns = timeouts.nack_ns, .learned_ns = now, .calm = kCalmLeast, .lossless = true};
+  return {.wait_ns = timeouts.nack_ns,
+          .learned_ns = now,
+          .calm = kCalmLeast,
+          .lossless = true,
+          .doubts = 0,
+          .doubted_ns = now};
 }
 // "Not yet", for somebody's lateness, to a question asked then, after so long a silence.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
@@ -49,9 +56,11 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
 void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                    TimeNs silent_ns, TimeNs now, bool lossless);
 // "Not yet" of one that waits as well, for who is late or for what is lost: as long as nothing was
-// lost, as far as is known here, patience becomes eight times the silence.
+// lost, as far as is known here, patience becomes eight times the silence, or sixteen times a long
+// one. Where it need not be for who is late (`late`: it is, most likely) every fourth such answer
+// to questions that were asked one after the other is.
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
-                       TimeNs silent_ns, TimeNs now);
+                       TimeNs silent_ns, TimeNs now, bool late);
 // A repair of what had come meanwhile; it does not say when it was asked for.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // A repair brought what was missing.

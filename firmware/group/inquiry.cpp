@@ -263,10 +263,11 @@ void inquiry_repaired(const Card& card, Member& member, Inquiry& inquiry, Rank r
   inquiry.timed = Timed::kNot;
 }
 
-void inquiry_in_doubt(const Card& card, Member& member, const Inquiry& inquiry, TimeNs after_ns) {
+void inquiry_in_doubt(const Card& card, Member& member, const Inquiry& inquiry, TimeNs after_ns,
+                      bool late) {
   const TimeNs asked_ns = card.now - after_ns;
   patience_in_doubt(member.patience, card.timeouts, asked_ns,
-                    silence_before(inquiry, member.patience, asked_ns), card.now);
+                    silence_before(inquiry, member.patience, asked_ns), card.now, late);
 }
 
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,

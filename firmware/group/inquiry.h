@@ -108,6 +108,11 @@ inline void note_loss(const Card& card, Member& member) {
   patience_lost(member.patience, card.timeouts);
   patience_lost(member.late_patience, card.timeouts);
 }
+// This rank, or one that it waits for, is late, and was asked for that: so will others be, as long
+// as nothing was lost. It has learned what a question of its own would have told it.
+inline void note_lateness(const Card& card, Member& member) {
+  if (member.patience.lossless) patience_in_vain(member.patience, card.timeouts, card.now);
+}
 // No edge has shown a loss yet that this operation had to ask for, nor has it been held up.
 inline bool inquiry_is_lossless(const Inquiry& inquiry) { return inquiry.suspects == 0; }
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.
@@ -159,8 +164,10 @@ void inquiry_repaired(const Card& card, Member& member, Inquiry& inquiry, Rank r
 inline void inquiry_not_repaired(Inquiry& inquiry, Rank rank) {
   if (inquiry.timed_rank == rank) inquiry.timed = Timed::kNot;
 }
-// A peer said that it waits as well, so long after it was asked.
-void inquiry_in_doubt(const Card& card, Member& member, const Inquiry& inquiry, TimeNs after_ns);
+// A peer said that it waits as well, so long after it was asked: for who is late, most likely, or
+// not (patience_in_doubt()).
+void inquiry_in_doubt(const Card& card, Member& member, const Inquiry& inquiry, TimeNs after_ns,
+                      bool late);
 // The peer said "not yet", so long after it was asked, and whether that is for somebody's lateness.
 void inquiry_promised(Card& card, Member& member, Inquiry& inquiry, uint32_t entry, TimeNs after_ns,
                       bool late);

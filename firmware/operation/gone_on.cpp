@@ -51,11 +51,18 @@ OverWith over_with(Member& member, uint64_t begun, SaidBy by) {
   return {oldest, end < member.next_sequence ? end : member.next_sequence};
 }
 
+// A root begins a broadcast when it likes, and those of others are over soon: who has under way what
+// hosts may post sees one at a time.
+bool may_run_ahead(const Member& member, const Operation& operation) {
+  return member.patience.lossless && !operation.algorithm->synchronises;
+}
+
 void note_gone_on(Card& card, Member& member, uint64_t begun) {
   const OverWith over = over_with(member, begun, SaidBy::kAnybody);
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& operation = member.operations[sequence % kChannels];
-    if (is_posted(operation)) all_have_begun(card, member, operation);
+    if (!is_posted(operation) || may_run_ahead(member, operation)) continue;
+    all_have_begun(card, member, operation);
   }
 }
 

@@ -155,6 +155,39 @@ TEST(Patience, IsSixteenTimesTheSilenceUntilSomethingIsLost) {
   }
 }
 
+// A long silence is no start of ranks one after the other: it says more.
+TEST(Patience, IsTwiceAsManyTimesALongSilence) {
+  for (const auto& [silent_ns, times] :
+       {std::pair{800'000u, 16u}, {800'001u, 32u}, {3'200'000u, 32u}}) {
+    Patience patience = patience_start(kTimeouts, 0);
+    patience_in_vain(patience, kTimeouts, silent_ns, silent_ns, silent_ns);
+    EXPECT_EQ(patience.wait_ns, TimeNs{times} * silent_ns);
+    patience = patience_start(kTimeouts, 0);
+    patience_in_doubt(patience, kTimeouts, silent_ns, silent_ns, silent_ns, true);
+    EXPECT_EQ(patience.wait_ns, TimeNs{times} / 2 * silent_ns);
+  }
+}
+
+// Who waits as well may wait for what is lost: one of four in turn is taken to wait for who is
+// late.
+TEST(Patience, OneOfFourThatWaitIsBelieved) {
+  Patience patience = patience_start(kTimeouts, 0);
+  const auto doubt = [&](TimeNs asked_ns) {
+    patience_in_doubt(patience, kTimeouts, asked_ns, 200'000, asked_ns + 10'000, false);
+    return patience.wait_ns;
+  };
+  EXPECT_EQ(doubt(200'000), 200'000u);
+  EXPECT_EQ(doubt(205'000), 200'000u);  // asked with the one before
+  EXPECT_EQ(doubt(400'000), 200'000u);
+  EXPECT_EQ(doubt(600'000), 200'000u);
+  EXPECT_EQ(doubt(800'000), 1'600'000u);
+  patience.wait_ns = 200'000;
+  for (const TimeNs asked_ns : {1'000'000u, 1'200'000u, 1'400'000u}) {
+    EXPECT_EQ(doubt(asked_ns), 200'000u);
+  }
+  EXPECT_EQ(doubt(1'600'000), 1'600'000u);
+}
+
 // What it grew to while nothing was lost was for lateness alone.
 TEST(Patience, TheFirstLossLeavesAQuarter) {
   Patience patience = patience_start(kTimeouts, 0);
@@ -175,17 +208,19 @@ TEST(Patience, TheFirstLossLeavesAQuarter) {
 // Whoever answers waits as well, perhaps for what is lost.
 TEST(Patience, AnAnswerOfOneWhoWaitsSaysSomethingUntilSomethingIsLost) {
   Patience patience = patience_start(kTimeouts, 0);
-  patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 210'000);
+  patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 210'000, true);
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
-  patience_in_doubt(patience, kTimeouts, 200'000, 300'000, 220'000);  // asked before it was known
+  patience_in_doubt(patience, kTimeouts, 200'000, 300'000, 220'000,
+                    true);  // asked before it was known
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
-  patience_in_doubt(patience, kTimeouts, 620'000, 100'000, 630'000);  // it knows of longer ones
+  patience_in_doubt(patience, kTimeouts, 620'000, 100'000, 630'000,
+                    true);  // it knows of longer ones
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
-  patience_in_doubt(patience, kTimeouts, 640'000, 400'000, 650'000);
+  patience_in_doubt(patience, kTimeouts, 640'000, 400'000, 650'000, true);
   EXPECT_EQ(patience.wait_ns, 3'200'000u);
   EXPECT_EQ(patience.calm, kCalmLeast);
   patience = where_there_are_losses(0);
-  patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 210'000);
+  patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 210'000, true);
   EXPECT_EQ(patience.wait_ns, 200'000u);
 }
 

@@ -170,6 +170,8 @@ TEST_F(Barrier, SlowAnswersMakePatient) {
 
 // Ever more slowly up to the limit, whether the answer was "not yet" or nothing.
 TEST_F(Barrier, EveryTimeOutDoublesTheIntervalUpToTheLimit) {
+  patience_lost(bench.card().members[0].patience, default_timeouts());
+  bench.card().members[0].patience.wait_ns = default_timeouts().nack_ns;
   post_barrier(0);
   bench.take_log();
   const CardTimeouts timeouts = default_timeouts();

@@ -176,7 +176,8 @@ TEST_F(Inquiries, AnArrivalLeavesPromisesStanding) {
 }
 
 // The next operation waits sixteen times as long where the last question was answered "late", and
-// as long as before where nobody knew; but eight times as long when ranks are known to be late.
+// as long as before where nobody knew; but as much longer again, for a long silence of somebody who
+// waits, when ranks are known to be late.
 TEST_F(Inquiries, LatenessTeachesPatience) {
   TimeNs patience = kNack;
   for (uint32_t sequence = 0; sequence < 4; sequence++) {
@@ -189,9 +190,57 @@ TEST_F(Inquiries, LatenessTeachesPatience) {
     bench.advance(1);
     EXPECT_NE(bench.take_log(), "") << sequence;
     bench.deliver(wire.not_yet(0, broadcast_shape(kBlock), sequence, 0, 0, 0, now_us(), late));
-    if (sequence > 0) patience *= late ? 16 : 8;
+    if (sequence > 0) patience *= 16;
     deliver_others(sequence, kBlock);
   }
+}
+
+// Where nobody knows of anybody who is late, one of four that wait as well is taken to tell of one.
+TEST_F(Inquiries, OfFourWhoWaitOneTeachesPatience) {
+  for (uint32_t sequence = 0; sequence < 4; sequence++) {
+    EXPECT_EQ(bench.card().members[0].patience.wait_ns, kNack);
+    post_broadcast(sequence, kBlock);
+    bench.finish_all_dma();
+    bench.advance(kNack);
+    const uint32_t asked_us = now_us();
+    bench.advance(2000);
+    for (const uint32_t sender : {0u, 3u}) {  // both were asked
+      bench.deliver(wire.not_yet(sender, broadcast_shape(kBlock), sequence, 0, sender, sender != 0,
+                                 asked_us, PEAL_NOT_YET_WAITS));
+    }
+    deliver_others(sequence, kBlock);
+  }
+  EXPECT_EQ(bench.card().members[0].patience.wait_ns, 8 * kNack);
+}
+
+// Who is late himself, and is asked for that, learns as much as who asked; among losses nothing.
+TEST_F(Inquiries, WhoIsLateLearnsWhatHeIsAsked) {
+  Patience& patience = bench.card().members[0].patience;
+  const auto ask = [&] { bench.deliver(wire.nack(2, broadcast_shape(kBlock), 0, 0, 1, 0, 1)); };
+  bench.deliver(block_of(3, 0, kBlock));
+  bench.advance(kNack);
+  ask();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NOT_YET), 1u);
+  EXPECT_EQ(patience.wait_ns, 16 * kNack);
+  bench.advance(16 * kNack - 1);  // what others ask of the same silence is not news
+  ask();
+  EXPECT_EQ(patience.wait_ns, 16 * kNack);
+  bench.advance(1);
+  ask();
+  EXPECT_EQ(patience.wait_ns, 32 * 16 * kNack);
+  patience = {.wait_ns = kNack, .learned_ns = 0, .calm = kCalmLeast, .lossless = false};
+  bench.advance(kNack);
+  ask();
+  EXPECT_EQ(patience.wait_ns, kNack);
+}
+
+// Who waits himself for whom he does not know to be late does not.
+TEST_F(Inquiries, WhoWaitsAndIsAskedLearnsNothing) {
+  post();
+  bench.advance(kNack / 2);
+  bench.deliver(wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1, 1));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NOT_YET), 1u);
+  EXPECT_EQ(bench.card().members[0].patience.wait_ns, kNack);
 }
 
 // With several under way who is late has others under way, and waits as well.

@@ -284,6 +284,21 @@ class EpochOver : public GoneOn {
   }
 };
 
+// A root may have begun this one long before those that are below it in other trees.
+TEST_F(EpochOver, ARootThatIsAheadSaysNothingBeforeALoss) {
+  const auto root_begins = [&](uint32_t sequence) {
+    bench.deliver(
+        wire.binomial(binomial_shape(8, 0), sequence, 0, 0, pattern_block(sequence, 0, 0, 8)));
+    bench.finish_all_dma();
+  };
+  post_relay(0);
+  root_begins(1);
+  EXPECT_FALSE(has_begun(0));
+  member_record().patience.lossless = false;
+  root_begins(2);
+  EXPECT_TRUE(has_begun(0));
+}
+
 // Who asks for what comes behind an epoch has finished it: all its operations were begun.
 TEST_F(EpochOver, AQuestionSaysThatAllItsOperationsHaveBegun) {
   lack_one();
