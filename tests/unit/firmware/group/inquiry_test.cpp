@@ -237,7 +237,7 @@ TEST_F(Inquiries, WhoIsLateLearnsWhatHeIsAsked) {
 // Who waits himself for whom he does not know to be late does not.
 TEST_F(Inquiries, WhoWaitsAndIsAskedLearnsNothing) {
   post();
-  bench.advance(kNack / 2);
+  bench.advance(kNack);
   bench.deliver(wire.nack(3, broadcast_shape(kBlock), 0, 0, 0, 1, 1));
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NOT_YET), 1u);
   EXPECT_EQ(bench.card().members[0].patience.wait_ns, kNack);
