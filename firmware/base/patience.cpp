@@ -35,12 +35,6 @@ void wait_at_least(Patience& patience, const CardTimeouts& timeouts, TimeNs wait
   if (wait_ns > patience.wait_ns) patience.wait_ns = within(timeouts, wait_ns);
 }
 
-void wait_silences(Patience& patience, const CardTimeouts& timeouts, TimeNs silences,
-                   TimeNs silent_ns) {
-  const bool is_long = silent_ns > kLongSilence * timeouts.nack_ns;
-  wait_at_least(patience, timeouts, (is_long ? 2 * silences : silences) * silent_ns);
-}
-
 // So many times as long, but no longer than is enough after such a silence: an inquiry asks again
 // after twice the time, and each answer in vain is of the same lateness.
 void wait_longer(Patience& patience, const CardTimeouts& timeouts, TimeNs times, TimeNs enough_ns) {
@@ -54,7 +48,7 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
                       TimeNs silent_ns, TimeNs now) {
   if (asked_ns < patience.learned_ns) return;
   if (patience.lossless) {
-    wait_silences(patience, timeouts, kSilencesLossless, silent_ns);
+    wait_at_least(patience, timeouts, kSilencesLossless * silent_ns);
   } else {
     wait_longer(patience, timeouts, 2, kSilences * silent_ns);
   }
@@ -80,7 +74,9 @@ void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs 
     if (++patience.doubts < kDoubts) return;
     patience.doubts = 0;
   }
-  wait_silences(patience, timeouts, kSilencesInDoubt, silent_ns);
+  const bool is_long = silent_ns > kLongSilence * timeouts.nack_ns;
+  wait_at_least(patience, timeouts,
+                (is_long ? 2 * kSilencesInDoubt : kSilencesInDoubt) * silent_ns);
   patience.learned_ns = now;
 }
 

@@ -3,7 +3,7 @@
 // lateness or loss; what questions were worth says which it has been of late. A question that was
 // answered "not yet" came too early: patience doubles, but not beyond five times the silence that
 // there has been; and as long as nothing was lost, as far as is known, it is sixteen times that
-// silence, or 32 times a long one; not by one that patience did not ask. One that brought a repair could have come sooner:
+// silence; not by one that patience did not ask. One that brought a repair could have come sooner:
 // it halves. An operation that nobody had to ask for says how long its waits were, and patience
 // comes down to a few times that, the more slowly the more questions were in vain of late. So where
 // nothing is lost hardly anything is asked whatever the lateness, and where packets are lost about

@@ -109,9 +109,12 @@ inline void note_loss(const Card& card, Member& member) {
   patience_lost(member.late_patience, card.timeouts);
 }
 // This rank, or one that it waits for, is late, and was asked for that: so will others be, as long
-// as nothing was lost. It has learned what a question of its own would have told it.
+// as nothing was lost. It has learned what a first question of its own would have told it; more it
+// does not know, as others asked.
 inline void note_lateness(const Card& card, Member& member) {
-  if (member.patience.lossless) patience_in_vain(member.patience, card.timeouts, card.now);
+  Patience& patience = member.patience;
+  const bool learns = patience.lossless && patience.wait_ns <= card.timeouts.nack_ns;
+  if (learns) patience_in_vain(patience, card.timeouts, card.now);
 }
 // No edge has shown a loss yet that this operation had to ask for, nor has it been held up.
 inline bool inquiry_is_lossless(const Inquiry& inquiry) { return inquiry.suspects == 0; }
