@@ -170,6 +170,7 @@ TEST_F(Barrier, SlowAnswersMakePatient) {
 
 // Ever more slowly up to the limit, whether the answer was "not yet" or nothing.
 TEST_F(Barrier, EveryTimeOutDoublesTheIntervalUpToTheLimit) {
+  // Nothing that is answered teaches patience meanwhile.
   patience_lost(bench.card().members[0].patience, default_timeouts());
   bench.card().members[0].patience.wait_ns = default_timeouts().nack_ns;
   post_barrier(0);
