@@ -61,7 +61,8 @@ void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs aske
 // to questions that were asked one after the other is.
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                        TimeNs silent_ns, TimeNs now, bool late);
-// A repair of what had come meanwhile; it does not say when it was asked for.
+// A repair of what had come meanwhile, or what an own question would have been answered: nothing
+// says when that was asked.
 void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs now);
 // A repair brought what was missing.
 void patience_worth_it(Patience& patience, const CardTimeouts& timeouts, TimeNs now);

@@ -109,8 +109,8 @@ inline void note_loss(const Card& card, Member& member) {
   patience_lost(member.late_patience, card.timeouts);
 }
 // This rank, or one that it waits for, is late, and was asked for that: so will others be, as long
-// as nothing was lost. It has learned what a first question of its own would have told it; more it
-// does not know, as others asked.
+// as nothing was lost. It learns what a first question of its own would have told it; more it does
+// not know, as others asked.
 inline void note_lateness(const Card& card, Member& member) {
   Patience& patience = member.patience;
   const bool learns = patience.lossless && patience.wait_ns <= card.timeouts.nack_ns;

@@ -51,9 +51,9 @@ OverWith over_with(Member& member, uint64_t begun, SaidBy by) {
   return {oldest, end < member.next_sequence ? end : member.next_sequence};
 }
 
-// A root begins a broadcast when it likes, and those of others are over soon: who has under way what
-// hosts may post sees one at a time.
-bool may_run_ahead(const Member& member, const Operation& operation) {
+// A broadcast is over for its root when it is sent, and for others when it has come: whatever their
+// programs post, ranks see one at a time, and take who is ahead for one who is over with this one.
+bool may_be_ahead(const Member& member, const Operation& operation) {
   return member.patience.lossless && !operation.algorithm->synchronises;
 }
 
@@ -61,7 +61,7 @@ void note_gone_on(Card& card, Member& member, uint64_t begun) {
   const OverWith over = over_with(member, begun, SaidBy::kAnybody);
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& operation = member.operations[sequence % kChannels];
-    if (!is_posted(operation) || may_run_ahead(member, operation)) continue;
+    if (!is_posted(operation) || may_be_ahead(member, operation)) continue;
     all_have_begun(card, member, operation);
   }
 }

@@ -207,11 +207,11 @@ TEST(Patience, AnAnswerOfOneWhoWaitsSaysSomethingUntilSomethingIsLost) {
   Patience patience = patience_start(kTimeouts, 0);
   patience_in_doubt(patience, kTimeouts, 200'000, 200'000, 210'000, true);
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
-  patience_in_doubt(patience, kTimeouts, 200'000, 300'000, 220'000,
-                    true);  // asked before it was known
+  // Asked before it was known.
+  patience_in_doubt(patience, kTimeouts, 200'000, 300'000, 220'000, true);
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
-  patience_in_doubt(patience, kTimeouts, 620'000, 100'000, 630'000,
-                    true);  // it knows of longer ones
+  // It knows of longer silences.
+  patience_in_doubt(patience, kTimeouts, 620'000, 100'000, 630'000, true);
   EXPECT_EQ(patience.wait_ns, 1'600'000u);
   patience_in_doubt(patience, kTimeouts, 640'000, 400'000, 650'000, true);
   EXPECT_EQ(patience.wait_ns, 3'200'000u);
