@@ -58,7 +58,8 @@ TEST_F(Inquiries, WhoIsLateLearnsWhatHeIsAsked) {
   bench.advance(32 * kNack);
   ask();
   EXPECT_EQ(patience.wait_ns, 16 * kNack);
-  patience = {.wait_ns = kNack, .learned_ns = 0, .calm = kCalmLeast, .lossless = false};
+  patience = patience_start(default_timeouts(), 0);
+  patience.lossless = false;
   bench.advance(kNack);
   ask();
   EXPECT_EQ(patience.wait_ns, kNack);

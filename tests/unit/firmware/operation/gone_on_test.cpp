@@ -329,8 +329,8 @@ TEST_F(EpochOver, OfAnEpochThatIsNoneOfTheseNothingIsNoted) {
 
 // Where packets are lost, what was on its way to somebody who then forwarded it may be lost again.
 TEST_F(EpochOver, AnEmptyEdgeIsNotBelievedOfWhatHasBegun) {
-  member_record().patience = {
-      .wait_ns = kNack, .learned_ns = 0, .calm = kCalmLeast, .lossless = false};
+  member_record().patience = patience_start(default_timeouts(), 0);
+  member_record().patience.lossless = false;
   lack_one();
   bench.advance(1000);
   bench.deliver(WireMaker::numbered(wire.alive(0), 0));
