@@ -32,7 +32,7 @@ void read_run(const Scope& scope, uint8_t step) {
   peal_part* to = member.parts[operation.parts_place] + operation.parts_read;
   const uint64_t offset = uint64_t{operation.parts_read} * sizeof(peal_part);
   operation.parts_read = static_cast<uint16_t>(operation.parts_read + run);
-  transfer_read(scope, {.role = TransferRole::kTable,
+  transfer_read(scope, {.role = TransferRole::kWhole,
                         .step = step,
                         .piece = 0,
                         .host = {command.table.region, command.table.offset + offset},

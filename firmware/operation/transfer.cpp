@@ -41,7 +41,7 @@ void on_other_done(const Scope& scope, const DmaDone& done, bool live) {
   if (live && holds_operation(role)) --operation.dma;
   if (live && holds_piece(role)) --piece_slot(operation, done.piece).dma;
   bool may_advance = live;
-  if (role == TransferRole::kPart || role == TransferRole::kTable) {
+  if (role == TransferRole::kPart || role == TransferRole::kWhole) {
     if (live) {
       may_advance = operation.algorithm->does.on_dma(scope, done);
     }

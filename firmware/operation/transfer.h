@@ -21,7 +21,7 @@ enum class TransferRole : uint8_t {
   kRepairOwn,  // a repair from there: the operation, though not the piece, waits for it
   kRepairFramed,  // as kRepair, of a block with its frame behind it (frame.h): goes out if it is
                   // what the packet's header says
-  kTable,         // as kPart, of no piece
+  kWhole,         // as kPart, of no piece
 };
 
 // A bit for each role.
@@ -29,7 +29,7 @@ constexpr uint32_t bit_of(TransferRole role) { return 1u << static_cast<uint32_t
 inline constexpr uint32_t kApart =
     bit_of(TransferRole::kRepair) | bit_of(TransferRole::kRepairFramed);
 inline constexpr uint32_t kOfNoPiece =
-    kApart | bit_of(TransferRole::kRepairOwn) | bit_of(TransferRole::kTable);
+    kApart | bit_of(TransferRole::kRepairOwn) | bit_of(TransferRole::kWhole);
 constexpr bool holds_operation(TransferRole role) { return (kApart & bit_of(role)) == 0; }
 constexpr bool holds_piece(TransferRole role) { return (kOfNoPiece & bit_of(role)) == 0; }
 
