@@ -9,6 +9,23 @@ namespace peal {
 
 static_assert(CONFIG_SENT_BLOCKS < 1u << 16, "an index plus one must fit 16 bits");
 
+namespace {
+
+// The one that this place of a list names.
+void let_go(Card& card, Member& member, uint16_t* place) {
+  const uint16_t index = *place;
+  SentBlock& block = card.sent_blocks[index - 1];
+  *place = block.next;
+  ++card.packets_held;
+  --card.sent_blocks_held;
+  --member.sent_blocks;
+  unhold_packet(card, block.packet);
+  block.packet = nullptr;
+  give_free(card.sent_blocks, card.sent_blocks_free, index);
+}
+
+}  // namespace
+
 void sent_blocks_init(Card& card) {
   const uint32_t most = least(card.port->sent_packets(), CONFIG_SENT_BLOCKS);
   card.sent_blocks_most = static_cast<uint16_t>(most);
@@ -16,7 +33,7 @@ void sent_blocks_init(Card& card) {
 
 void sent_block_keep(const Scope& scope, Packet* packet, uint32_t part, uint32_t number) {
   auto& [card, member, operation] = scope;
-  PEAL_ASSERT(has_room_for_sent(card, member) && packet->holds > 0);
+  PEAL_ASSERT(has_room_for_sent(card, member));
   const uint16_t index = take_free(card.sent_blocks, card.sent_blocks_free);
   card.sent_blocks[index - 1] = {.packet = packet,
                                  .number = number,
@@ -38,19 +55,23 @@ Packet* sent_block_find(const Scope& scope, uint32_t part, uint32_t number) {
   return nullptr;
 }
 
+void sent_block_let_go(const Scope& scope, uint32_t part, uint32_t number) {
+  Card& card = scope.card;
+  uint16_t* place = &scope.operation.sent_first;
+  while (card.sent_blocks[*place - 1].part != part ||
+         card.sent_blocks[*place - 1].number != number) {
+    place = &card.sent_blocks[*place - 1].next;
+    PEAL_ASSERT(*place != 0);
+  }
+  let_go(card, scope.member, place);
+}
+
 void sent_blocks_drop(Card& card, Member& member, Operation& operation) {
   while (operation.sent_first != 0) {
-    const uint16_t index = operation.sent_first;
-    SentBlock& block = card.sent_blocks[index - 1];
-    operation.sent_first = block.next;
+    const uint16_t next = card.sent_blocks[operation.sent_first - 1].next;
     // Nobody has touched it since it was sent: the next one comes while this one goes.
-    if (block.next != 0) __builtin_prefetch(card.sent_blocks[block.next - 1].packet, 1);
-    ++card.packets_held;
-    --card.sent_blocks_held;
-    --member.sent_blocks;
-    unhold_packet(card, block.packet);
-    block.packet = nullptr;
-    give_free(card.sent_blocks, card.sent_blocks_free, index);
+    if (next != 0) __builtin_prefetch(card.sent_blocks[next - 1].packet, 1);
+    let_go(card, member, &operation.sent_first);
   }
 }
 

@@ -15,12 +15,14 @@ void sent_blocks_init(Card& card);
 inline bool has_room_for_sent(const Card& card, const Member& member) {
   return member.sent_blocks < 3 * (card.sent_blocks_most - card.sent_blocks_held);
 }
-// Keeps the packet, header and all, which the card holds and which holds this part of the piece:
+// Keeps the packet, header and all, which the card has and which holds this part of the piece:
 // what is for the rank at this way, or a fragment. There is room. Henceforth it is not among the
 // packets that the card holds (Card::packets_held).
 void sent_block_keep(const Scope& scope, Packet* packet, uint32_t part, uint32_t number);
 // The packet, or null: it does not stay.
 Packet* sent_block_find(const Scope& scope, uint32_t part, uint32_t number);
+// This one of the operation's, which is there, goes.
+void sent_block_let_go(const Scope& scope, uint32_t part, uint32_t number);
 // Nobody will ask for the operation's.
 void sent_blocks_drop(Card& card, Member& member, Operation& operation);
 
