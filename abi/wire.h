@@ -160,6 +160,16 @@ struct peal_nack {
 	uint32_t credit; /* pieces of a broadcast that the asker and all below it have; else zero */
 };
 
+/*
+ * Alltoallv in steps (docs/decisions/0083): the piece of a step's DATA packet, and of what is asked and answered about it; its hop
+ * is the step. Its payload is blocks one behind the other, in any order, each behind its head.
+ */
+#define PEAL_PIECE_STEP 0xffffffffu
+struct peal_step_block {
+	uint16_t way; /* (origin - destination) mod N */
+	uint16_t bytes; /* that follow; 0: the two ranks exchange their blocks directly. (An empty block is left out.) */
+};
+
 /* Payload of NOT_YET. How long the answer took tells the asker how busy the cards are. */
 #define PEAL_NOT_YET_WAITS 0u /* it waits, too, and does not know why */
 #define PEAL_NOT_YET_LATE 1u /* as far as it knows its host, or one that it waits for, has not come yet */
@@ -298,6 +308,7 @@ PEAL_CHECK_FIELD(struct peal_wire_header, block_bytes, 60, 4);
 PEAL_CHECK_SIZE(struct peal_wire_header, PEAL_HEADER_BYTES);
 PEAL_CHECK_SIZE(struct peal_peer_address, 20);
 PEAL_CHECK_SIZE(struct peal_nack, 16);
+PEAL_CHECK_SIZE(struct peal_step_block, 4);
 PEAL_CHECK_SIZE(struct peal_not_yet, 8);
 PEAL_CHECK_SIZE(struct peal_verdict, 8);
 PEAL_CHECK_SIZE(struct peal_failed, 32);

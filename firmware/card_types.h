@@ -71,6 +71,7 @@ inline constexpr uint32_t kPartRanks = least(
 // remember the addresses of more.
 inline constexpr uint32_t kPairRanks = least(CONFIG_REMEMBERED_ADDRESSES, kVectorRanks);
 inline constexpr uint32_t kPairWords = (kPairRanks + 63) / 64;
+inline constexpr uint32_t kPairRounds = ceil_log2(kPairRanks);
 // Blocks for all that stay for who has not got them (group/at_hand.h): this share of all packets,
 // in so many lists.
 inline constexpr uint32_t kAtHandShare = 16;
@@ -251,6 +252,33 @@ struct Pairs {
   uint64_t ready[kPairWords];   // of which an own block may be sent now
   uint64_t stored[kPairWords];  // that have one in the channel
   Pair of[kPairRanks];
+};
+
+// What one step of an exchange in steps sends: its blocks gather one behind the other, in a packet
+// that stays or in the channel. And what comes in it.
+struct StepLog {
+  Packet* packet;   // null: in the channel
+  uint16_t bytes;   // so far
+  uint16_t writes;  // into the channel, under way
+  uint16_t come;    // bytes that came
+  uint16_t taken;   // of these, that are where they go on
+};
+
+// An exchange in which short blocks go in steps (collective/alltoallv/bruck_steps.h). Bits are
+// steps.
+struct Steps {
+  uint32_t come;    // the packet is here
+  uint32_t stored;  // it lies in the channel
+  uint32_t taken;   // all of its blocks are where they go on
+  uint16_t most;    // bytes of a short block
+  uint16_t finals;  // blocks that are to come, or heads of those that come directly
+  uint8_t begun;    // logs that are there
+  uint8_t sent;     // steps
+  bool over;
+  uint16_t own_next;   // the rank whose own block is read next
+  uint16_t own_reads;  // under way
+  StepLog logs[kPairRounds];
+  uint64_t final[kPairWords];  // ranks whose block has come, or that it comes directly
 };
 
 // Copies blocks of an image that lies in the channel to the user's buffer, through bounce packets.
@@ -500,6 +528,7 @@ struct Member {
   Command parked[CONFIG_PARKED_OPERATIONS];
   alignas(8) peal_peer_address addresses[kAddressRuns][kAddressRun];  // of the runs
   Pairs pairs[kChannels];  // of the operations, by their slot
+  Steps steps[kChannels];
   // Where every rank's block lies, as the host's tables have it (operation/parts.h).
   alignas(64) peal_part parts[CONFIG_PART_TABLES][2 * kPartRanks];
 };

@@ -75,11 +75,12 @@ std::vector<ChoiceRule> program_defaults(uint32_t size) {
   };
 }
 
-// A direct exchange needs everybody's address. (Where a program cannot run, an ordinary operation
-// takes its place.)
+// A direct exchange needs everybody's address, and so do the long blocks of any alltoallv. (Where a
+// program cannot run, an ordinary operation takes its place.)
 bool can_run(const ChoiceRule& rule, const ChoiceGroup& group) {
-  return rule.algorithm != PEAL_ALGORITHM_DIRECT ||
-         peal_may_talk_to_all(group.size, group.addresses) != 0;
+  const bool talks_to_all = rule.algorithm == PEAL_ALGORITHM_DIRECT ||
+                            (rule.operation == PEAL_OPERATION_ALLTOALLV && !rule.persistent);
+  return !talks_to_all || peal_may_talk_to_all(group.size, group.addresses) != 0;
 }
 
 ChoiceRule every_allgather(const AllgatherChoice& choice) {

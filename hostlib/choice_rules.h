@@ -74,6 +74,7 @@ inline constexpr Way kWays[] = {
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT},
     {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT},
     {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK},
 };
 // Their names are those of algorithms of the cards' own that do the same, where there is one.
 struct NamedProgramWay {

@@ -84,12 +84,11 @@ uint64_t direct_piece(const Group& group, uint64_t /*bytes*/) {
   return uint64_t{group.ranks} * (group.ranks - 1);
 }
 
-// Two ranks exchange as many packets each way as the longer block needs, at least one. A piece and
-// the end of its packet's header take a place.
-uint64_t direct_parts(const Group& group, const OperationPlan& operation) {
-  const CardShape& card = group.card;
-  const uint32_t place =
-      std::min(card.channel_bytes / (2 * card.piece_window) / group.ranks, card.mtu_bytes);
+// Two ranks exchange as many packets each way as the longer block needs, at least one, but none
+// where that is short. A piece and the end of its packet's header take a place in so many bytes.
+uint64_t pair_packets(const Group& group, const OperationPlan& operation, uint32_t image_bytes,
+                      int64_t short_bytes) {
+  const uint32_t place = std::min(image_bytes / group.ranks, group.card.mtu_bytes);
   const uint64_t piece = (place & ~7u) - 24;
   uint64_t packets = 0;
   for (uint32_t a = 0; a < group.ranks; a++)
@@ -97,9 +96,31 @@ uint64_t direct_parts(const Group& group, const OperationPlan& operation) {
       const bool to_each = has_block_for_each(operation.operation);
       const uint64_t there = block_length(operation, {a, to_each ? b : 0});
       const uint64_t back = block_length(operation, {b, to_each ? a : 0});
-      packets += 2 * divided_up(std::max(there, back), piece);
+      const uint64_t longer = std::max(there, back);
+      if (static_cast<int64_t>(longer) > short_bytes) packets += 2 * divided_up(longer, piece);
     }
   return packets;
+}
+
+uint64_t direct_parts(const Group& group, const OperationPlan& operation) {
+  return pair_packets(group, operation, group.card.channel_bytes / (2 * group.card.piece_window),
+                      -1);
+}
+
+// A packet for each step, of half of the blocks at the most, each behind four bytes; an image has
+// room for what steps send and get besides.
+uint64_t bruck_parts(const Group& group, const OperationPlan& operation) {
+  const CardShape& card = group.card;
+  const uint32_t images = 2 * card.piece_window;
+  const uint32_t image = card.channel_bytes / images;
+  const auto places = [&](uint32_t ranks) {
+    return static_cast<uint32_t>(divided_up(2 * rounds_of(ranks), images));
+  };
+  const uint32_t log = std::min(card.mtu_bytes, image / 2 / places(remembered_addresses())) & ~7u;
+  const uint32_t share = group.ranks < 2 ? 4 : log / (group.ranks / 2);
+  const uint64_t steps = uint64_t{group.ranks} * rounds_of(group.ranks);
+  return steps +
+         pair_packets(group, operation, image - places(group.ranks) * log, int64_t{share} - 4);
 }
 
 // Blocks of a piece that a card keeps side by side: one of every rank, or also what each
@@ -132,6 +153,7 @@ constexpr Model kModels[] = {
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, one_of_each, direct_piece},
     {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, nullptr, nullptr, direct_parts},
     {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, nullptr, nullptr, direct_parts},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK, nullptr, nullptr, bruck_parts},
 };
 
 }  // namespace
@@ -145,7 +167,7 @@ std::vector<uint32_t> algorithms_of(uint32_t operation) {
 
 std::vector<uint32_t> algorithms_of(uint32_t operation, uint32_t ranks) {
   std::vector<uint32_t> algorithms = algorithms_of(operation);
-  std::erase_if(algorithms, [ranks](uint32_t each) { return !may_run(each, ranks); });
+  std::erase_if(algorithms, [=](uint32_t each) { return !may_run(operation, each, ranks); });
   return algorithms;
 }
 
@@ -155,8 +177,12 @@ uint32_t program_counters() { return CONFIG_QUEUE_COUNTERS; }
 uint32_t program_starts() { return CONFIG_QUEUE_STARTS; }
 uint32_t requests_at_once() { return p2p::kRequests - p2p::kServices; }
 
-bool may_run(uint32_t algorithm, uint32_t ranks) {
-  return algorithm != PEAL_ALGORITHM_DIRECT ||
+bool talks_to_all(uint32_t operation, uint32_t algorithm) {
+  return algorithm == PEAL_ALGORITHM_DIRECT || operation == PEAL_OPERATION_ALLTOALLV;
+}
+
+bool may_run(uint32_t operation, uint32_t algorithm, uint32_t ranks) {
+  return !talks_to_all(operation, algorithm) ||
          peal_may_talk_to_all(ranks, remembered_addresses()) != 0;
 }
 

@@ -115,9 +115,13 @@ constexpr Corner kCorners[] = {
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT);
      }},
-    {"alltoallv done",
+    {"direct alltoallv done",
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT);
+     }},
+    {"alltoallv in steps done",
+     [](const Both& run) {
+       return completed(run, PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK);
      }},
     {"destroy done",
      [](const Both& run) {

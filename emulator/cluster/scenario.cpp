@@ -5,6 +5,7 @@
 
 #include "abi/types.h"
 #include "base/names.h"
+#include "emulator/cluster/arithmetic.h"
 #include "emulator/cluster/blocks.h"
 #include "peal_config.h"
 
@@ -95,7 +96,7 @@ std::string operation_text(const OperationPlan& operation) {
 
 bool talks_to_everybody(const GroupPlan& plan) {
   const auto direct = [](const OperationPlan& operation) {
-    return operation.algorithm == PEAL_ALGORITHM_DIRECT;
+    return talks_to_all(operation.operation, operation.algorithm);
   };
   return std::any_of(plan.operations.begin(), plan.operations.end(), direct) ||
          std::any_of(plan.disagreements.begin(), plan.disagreements.end(),

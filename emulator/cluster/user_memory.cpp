@@ -190,11 +190,17 @@ std::string UserMemory::check_access(uint32_t region, uint64_t offset, uint64_t 
   if (offset < begin || offset + bytes > begin + block * count)
     return wrong("outside the buffers of sequence " + std::to_string(slot.sequence));
   if (!has_parts(slot.operation.operation) || bytes == 0) return {};
-  const uint64_t place = (offset - begin) / block;
-  const auto i = static_cast<uint32_t>(sends ? place : count - 1 - place);
-  const Extent part = sends ? own.sent_extent(i) : own.received_extent(i);
-  if (offset - begin + bytes > part.offset + part.bytes)
-    return wrong("beyond a part of sequence " + std::to_string(slot.sequence));
+  // Parts without a gap between them may be read together.
+  const uint64_t end = offset - begin + bytes;
+  uint64_t covered = offset - begin;
+  for (uint64_t place = covered / block; place < count && covered < end; place++) {
+    const auto i = static_cast<uint32_t>(sends ? place : count - 1 - place);
+    const Extent part = sends ? own.sent_extent(i) : own.received_extent(i);
+    if (part.offset > covered) break;
+    covered = part.offset + part.bytes;
+    if (write) break;
+  }
+  if (covered < end) return wrong("beyond a part of sequence " + std::to_string(slot.sequence));
   return {};
 }
 

@@ -16,7 +16,8 @@ struct MemoryTerm {
 inline constexpr MemoryTerm kMemoryTerms[] = {
     {"members: membership, peers, recycling", CONFIG_CARD_MEMBERS,
      sizeof(Member) - sizeof(Member::operations) - sizeof(Member::parked) - sizeof(Member::remote) -
-         sizeof(Member::addresses) - sizeof(Member::parts) - sizeof(Member::pairs)},
+         sizeof(Member::addresses) - sizeof(Member::parts) - sizeof(Member::pairs) -
+         sizeof(Member::steps)},
     {"remembered addresses, who waits for one", CONFIG_CARD_MEMBERS,
      sizeof(Member::remote) + sizeof(Member::addresses)},
     {"operation records (K per member)", CONFIG_CARD_MEMBERS* kChannels,
@@ -24,6 +25,7 @@ inline constexpr MemoryTerm kMemoryTerms[] = {
     {"piece records (2W per operation)", CONFIG_CARD_MEMBERS* kChannels* kPieceSlots,
      sizeof(Piece)},
     {"pairs of ranks", CONFIG_CARD_MEMBERS* kChannels, sizeof(Pairs)},
+    {"exchanges in steps", CONFIG_CARD_MEMBERS* kChannels, sizeof(Steps)},
     {"parked commands", CONFIG_CARD_MEMBERS* CONFIG_PARKED_OPERATIONS, sizeof(Command)},
     {"tables of parts", CONFIG_CARD_MEMBERS, sizeof(Member::parts)},
     {"staging buffers", CONFIG_STAGING_BUFFERS, sizeof(StagingPool) / CONFIG_STAGING_BUFFERS},

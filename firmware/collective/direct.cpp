@@ -79,11 +79,11 @@ void end_if_over(const Scope& scope) {
 
 }  // namespace
 
-void open(const Scope& scope, Own own) {
+void open(const Scope& scope, Own own, uint32_t reserved_bytes) {
   auto& exchange = own_state<Exchange>(scope.operation);
   exchange.own = own;
   exchange.pairs = &scope.member.pairs[scope.operation.timer.slot];
-  open_blocks(scope);
+  open_blocks(scope, reserved_bytes);
   open_pairs(scope);
 }
 

@@ -10,7 +10,8 @@
 
 namespace peal::direct {
 
-void open(const Scope& scope, Own own);
+// Leaves so many bytes at the end of each image of the channel alone.
+void open(const Scope& scope, Own own, uint32_t reserved_bytes = 0);
 void post(const Scope& scope);
 peal_counter on_data(const Scope& scope, Packet* packet);
 peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const peal_nack& nack);

@@ -79,9 +79,13 @@ bool differs(const Scope& scope, Piece& piece, Rank* rank) {
   return found;
 }
 
-// Every pair has the first piece.
-uint32_t pieces_of(const Operation& operation, uint64_t given_bytes, uint64_t result_bytes) {
+// Every pair has the first piece, but where it goes in steps.
+uint32_t pieces_of(const Scope& scope, Rank rank) {
+  Operation& operation = scope.operation;
+  const uint64_t given_bytes = part_for(scope, rank).bytes;
+  const uint64_t result_bytes = part_from(scope, rank).bytes;
   const uint64_t longer = given_bytes > result_bytes ? given_bytes : result_bytes;
+  if (own_state<Exchange>(operation).stepped && longer <= steps_of(scope).most) return 0;
   if (longer <= operation.piece_bytes) return 1;
   return static_cast<uint32_t>((longer + operation.piece_bytes - 1) / operation.piece_bytes);
 }
@@ -89,11 +93,9 @@ uint32_t pieces_of(const Operation& operation, uint64_t given_bytes, uint64_t re
 void count_pieces(const Scope& scope) {
   Operation& operation = scope.operation;
   const Membership& self = scope.member.membership;
-  operation.piece_count = 0;
+  operation.piece_count = 1;
   for (uint32_t way = 0; way < self.ranks; ++way) {
-    const Rank rank = rank_at(self, way);
-    const uint32_t pieces =
-        pieces_of(operation, part_for(scope, rank).bytes, part_from(scope, rank).bytes);
+    const uint32_t pieces = pieces_of(scope, rank_at(self, way));
     pair_at(scope, way).pieces = pieces;
     if (operation.piece_count < pieces) operation.piece_count = pieces;
   }
@@ -101,9 +103,10 @@ void count_pieces(const Scope& scope) {
 
 }  // namespace
 
-void open_blocks(const Scope& scope) {
+void open_blocks(const Scope& scope, uint32_t reserved_bytes) {
   Operation& operation = scope.operation;
-  const uint32_t place = piece_bytes_for(scope.member.membership.ranks);
+  const uint32_t place =
+      piece_bytes_for(scope.member.membership.ranks, kImageBytes - reserved_bytes);
   if (!has_parts(operation)) {
     pieces_open(scope, place, 0);
     return;

@@ -23,8 +23,8 @@ inline bool is_known(const Operation& operation) {
   return is_posted(operation) && (!has_parts(operation) || parts_are_known(operation));
 }
 
-// Cuts them into pieces.
-void open_blocks(const Scope& scope);
+// Cuts them into pieces, so that so many bytes at the end of an image are left.
+void open_blocks(const Scope& scope, uint32_t reserved_bytes);
 // The table has come: looks at it, and at what came before it. False: it is wrong, and refused.
 bool adopt_parts(const Scope& scope);
 

@@ -45,13 +45,18 @@ struct Exchange {
   uint16_t slowest;
   uint16_t heard;
   uint16_t settled;
-  bool parted : 1;  // those from whom nothing has come are not waited for
-  bool alone : 1;   // there was no packet beside it: the next rank gets one to itself
+  bool parted : 1;   // those from whom nothing has come are not waited for
+  bool alone : 1;    // there was no packet beside it: the next rank gets one to itself
+  bool stepped : 1;  // short blocks go in steps (alltoallv/bruck.h)
   Own own;
 };
 
 inline bool is_for_all(Operation& operation) {
   return own_state<Exchange>(operation).own == Own::kOneForAll;
+}
+
+inline Steps& steps_of(const Scope& scope) {
+  return scope.member.steps[scope.operation.timer.slot];
 }
 
 inline uint32_t way_of(const Membership& self, Rank to) { return minus(to, self.rank, self.ranks); }

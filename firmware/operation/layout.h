@@ -10,8 +10,8 @@ namespace peal {
 
 // Bytes of a full piece when an image holds so many blocks, one from every rank or more: words, if
 // it has room for any.
-constexpr uint32_t piece_bytes_for(uint32_t image_blocks) {
-  const uint32_t room = kImageBytes / image_blocks;
+constexpr uint32_t piece_bytes_for(uint32_t image_blocks, uint32_t image_bytes = kImageBytes) {
+  const uint32_t room = image_bytes / image_blocks;
   const uint32_t share = room < 8 ? room : room & ~7u;
   return share < CONFIG_MTU_BYTES ? share : CONFIG_MTU_BYTES;
 }

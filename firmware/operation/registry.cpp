@@ -7,6 +7,7 @@
 #include "firmware/collective/allgatherv/direct.h"
 #include "firmware/collective/alltoall/bruck.h"
 #include "firmware/collective/alltoall/direct.h"
+#include "firmware/collective/alltoallv/bruck.h"
 #include "firmware/collective/alltoallv/direct.h"
 #include "firmware/collective/barrier/barrier.h"
 #include "firmware/collective/broadcast/binomial.h"
@@ -53,6 +54,9 @@ constexpr Algorithm kRows[] = {
     {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, PEAL_SUBMIT_IN_PLACE, false,
      Release::kSymmetric, Senders::kGroup, Lengths::kOfParts, kBlocks, direct_alltoallv::kFunctions,
      kPairRanks},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK, PEAL_SUBMIT_IN_PLACE, false,
+     Release::kSymmetric, Senders::kGroup, Lengths::kOfParts, kBlocks, bruckv::kFunctions,
+     bruckv::kRanks},
     {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL, 0, true, Release::kCredited,
      Senders::kPeers, Lengths::kOne, kCreditedBlocks, binomial::kFunctions},
 };

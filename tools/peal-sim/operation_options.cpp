@@ -90,7 +90,7 @@ OperationPlan OperationOptions::plan(uint64_t ranks) const {
   if (std::find(known.begin(), known.end(), plan.algorithm) == known.end())
     throw UsageError("--algorithm " + algorithm + ": " + (operation.front() == 'a' ? "an " : "a ") +
                      operation + " is done by " + algorithms_text(plan.operation));
-  if (!may_run(plan.algorithm, static_cast<uint32_t>(ranks)))
+  if (!may_run(plan.operation, plan.algorithm, static_cast<uint32_t>(ranks)))
     throw UsageError("--algorithm " + algorithm + " needs the addresses of all " +
                      std::to_string(ranks) + " ranks; a card of this profile remembers " +
                      std::to_string(remembered_addresses()));

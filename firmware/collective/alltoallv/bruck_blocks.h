@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which blocks of an alltoallv are short, and where those that a step sends gather. A block goes
+// down by the powers of two of its way, (origin - destination) mod N, the lowest first, as in
+// Bruck's all-to-all (alltoall/bruck_order.h). Of N blocks at most half go in any one step. Two ranks
+// of whose two blocks one is longer than what a packet has room for exchange both directly.
+#pragma once
+
+#include <bit>
+#include <cstring>
+
+#include "abi/wire.h"
+#include "firmware/base/ranks.h"
+#include "firmware/card_types.h"
+
+namespace peal::bruckv {
+
+inline constexpr uint32_t kHeadBytes = sizeof(peal_step_block);
+
+// Places for logs at the end of an image: for what each step sends and for what comes in it, shared
+// out among the images of the channel. They take no more than half of it.
+constexpr uint32_t log_places(uint32_t rounds) {
+  return (2 * rounds + kPieceSlots - 1) / kPieceSlots;
+}
+inline constexpr uint32_t kLogBytes =
+    least(CONFIG_MTU_BYTES, kImageBytes / 2 / log_places(kPairRounds > 0 ? kPairRounds : 1)) & ~7u;
+static_assert(kLogBytes <= 0xffff, "lengths have 16 bits");
+
+// Bytes of the longest short block.
+constexpr uint32_t short_bytes(uint32_t ranks) {
+  if (ranks < 2) return 0;
+  const uint32_t share = kLogBytes / (ranks / 2);
+  return share > kHeadBytes ? share - kHeadBytes : 0;
+}
+static_assert(short_bytes(2) <= 0xffff);
+
+// The largest group: places for blocks that go directly have half an image at the least.
+inline constexpr uint32_t kRanks = least(kPairRanks, kImageBytes / 2 / kPartPlaceBytes);
+
+// The first step of a way from bit k on; none is left of 0.
+constexpr uint32_t bits_from(uint32_t way, uint32_t k) { return way >> k << k; }
+constexpr uint32_t step_of(uint32_t bits) { return static_cast<uint32_t>(std::countr_zero(bits)); }
+
+inline peal_step_block head_at(const uint8_t* at) {
+  peal_step_block head;
+  std::memcpy(&head, at, kHeadBytes);
+  return head;
+}
+inline void put_head(uint8_t* at, uint32_t way, uint32_t bytes) {
+  const peal_step_block head = {static_cast<uint16_t>(way), static_cast<uint16_t>(bytes)};
+  std::memcpy(at, &head, kHeadBytes);
+}
+
+}  // namespace peal::bruckv
