@@ -213,12 +213,13 @@ peal_counter on_held(const Scope& scope, const Arrival& arrival, const peal_not_
 
 // Whoever waits for nobody else knows of nobody else who could be late. With several operations
 // under way one that is late has others under way as well, and says that it waits: after a silence
-// in which what was lost would have been asked for. But where pairs go on by themselves the one
-// that was asked is.
-Tells what_waiting_tells(const Card& card, const Member& member, const Operation& operation) {
+// in which what was lost would have been asked for. But where pairs go on by themselves (and not in
+// steps) the one that was asked is.
+Tells what_waiting_tells(const Card& card, const Member& member, const Operation& operation,
+                         const peal_wire_header& answer) {
   const Algorithm& algorithm = *operation.algorithm;
   if (waits_for_one(algorithm)) return Tells::kOfTheLate;
-  if (watches_all_the_time(algorithm)) return Tells::kNothing;
+  if (watches_all_the_time(algorithm) && answer.piece != PEAL_PIECE_STEP) return Tells::kNothing;
   const TimeNs silent_ns = card.now - operation.inquiry.heard_ns;
   const bool deep = member.depth > 1 && silent_ns >= card.timeouts.nack_ns;
   const bool likely = deep || takes_silence_for_lateness(card, member);
@@ -243,8 +244,9 @@ peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   if (body.reason == PEAL_NOT_YET_SENT) return on_held(scope, arrival, body);
   const bool gap = shows_gap(operation, arrival);
   if (body.reason == PEAL_NOT_YET_LATE && operation.inquiry.all_begun) note_misled(member);
-  const peal_counter result = on_not_yet(card, member, operation.inquiry, arrival,
-                                         what_waiting_tells(card, member, operation));
+  const peal_counter result =
+      on_not_yet(card, member, operation.inquiry, arrival,
+                 what_waiting_tells(card, member, operation, arrival.header));
   if (gap) ask_others_for_lost(scope, arrival);
   return result;
 }

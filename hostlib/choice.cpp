@@ -25,7 +25,9 @@ constexpr uint32_t kTableVersion = 3;
 // their receivers go to each of them directly among so few ranks that all are soon there: nobody
 // who is early waits for who is late. Among more, a late rank hides behind its computing what is
 // forwarded to it, but not quite what is sent to it. In an all-to-all Bruck's way carries every
-// block half of log2 N times, in fewer packets only where they are short.
+// block half of log2 N times, in fewer packets only where they are short; in an alltoallv, whatever
+// the lengths, short ones alone, which costs long ones a packet a step and among more ranks room in
+// the channel.
 constexpr ChoiceRule kDefaults[] = {
     {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION, {}, {}},
     {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_RECURSIVE_DOUBLING, {0, 0}, {1, 2}},
@@ -39,6 +41,7 @@ constexpr ChoiceRule kDefaults[] = {
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, {}, {}},
     {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_BRUCK, {}, {}},  // where that cannot be
     {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, {}, {}},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK, {}, {5, 8}},
     {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, {}, {}},
 };
 

@@ -181,7 +181,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"direct_allgather_large", direct_allgather(9000, true)}, Case{"ring", ring(700)},
         Case{"ring_large", ring(9000, true)}, Case{"allgatherv", allgatherv(700)},
         Case{"allgatherv_large", allgatherv(9000, true)}, Case{"alltoallv", alltoallv(700)},
-        Case{"alltoallv_large", alltoallv(9000, true)}),
+        Case{"alltoallv_large", alltoallv(9000, true)},
+        Case{"stepped_alltoallv", stepped_alltoallv(700)},
+        Case{"stepped_alltoallv_large", stepped_alltoallv(9000, true)}),
     name_of_case);
 
 }  // namespace

@@ -62,10 +62,19 @@ TEST(Large, ManyRanksOnFewCards) {
   scenario.cards = 4;
   scenario.events_max = 50'000'000;
   GroupPlan group = make_group(4, std::min(card.members_max, 16u));
-  group.operations = {kBarrier,        broadcast(700),   doubling(700),
-                      broadcast(9000), doubling(9000),   root_broadcast(9000, 5),
-                      alltoall(700),   direct(700),      direct_allgather(9000),
-                      ring(9000),      allgatherv(9000), alltoallv(700)};
+  group.operations = {kBarrier,
+                      broadcast(700),
+                      doubling(700),
+                      broadcast(9000),
+                      doubling(9000),
+                      root_broadcast(9000, 5),
+                      alltoall(700),
+                      direct(700),
+                      direct_allgather(9000),
+                      ring(9000),
+                      allgatherv(9000),
+                      alltoallv(700),
+                      stepped_alltoallv(2000)};
   group.depth = 2;
   scenario.groups.push_back(group);
   scenario.faults.loss = 0.03;

@@ -80,7 +80,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"direct_allgather_in_place", direct_allgather(30'000, true)}, Case{"ring", ring(3000)},
         Case{"ring_in_place", ring(30'000, true)}, Case{"allgatherv", allgatherv(3000)},
         Case{"allgatherv_in_place", allgatherv(30'000, true)}, Case{"alltoallv", alltoallv(3000)},
-        Case{"alltoallv_in_place", alltoallv(30'000, true)}),
+        Case{"alltoallv_in_place", alltoallv(30'000, true)},
+        Case{"stepped_alltoallv", stepped_alltoallv(3000)},
+        Case{"stepped_alltoallv_in_place", stepped_alltoallv(30'000, true)}),
     name_of_case);
 
 }  // namespace

@@ -240,6 +240,7 @@ TEST(WithLoss, OfRanksThatComputeCostsLittleMoreThanTheyDo) {
                          Row{16, broadcast(32'768), 60, kMillisecond, 0.1, 1.5},
                          Row{16, alltoallv(4096), 100, 2 * kMillisecond, 0.02, 1.4},
                          Row{16, direct(4096), 100, kMillisecond, 0.02, 1.5},
+                         Row{8, stepped_alltoallv(512), 100, kMillisecond, 0.02, 1.4},
                          Row{16, kBarrier, 200, kMillisecond, 0.1, 1.5},
                          Row{16, kBarrier, 200, kMillisecond, 0.01, 1.1},
                          Row{16, doubling(64), 200, kMillisecond, 0.05, 1.35},

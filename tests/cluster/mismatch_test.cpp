@@ -94,7 +94,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"ring_length", ring(1000), ring(999)},
                     Case{"ring_ways", ring(1000), doubling(1000)},
                     Case{"parts", allgatherv(1000), alltoallv(1000)},
-                    Case{"parts_or_not", alltoallv(1000), direct(1000)}),
+                    Case{"parts_or_not", alltoallv(1000), direct(1000)},
+                    Case{"stepped_lengths", stepped_alltoallv(1000), stepped_alltoallv(999)},
+                    Case{"stepped_or_direct_lengths", stepped_alltoallv(1000),
+                         stepped_alltoallv(20'000)},
+                    Case{"parts_ways", stepped_alltoallv(1000), alltoallv(1000)}),
     name_of);
 
 }  // namespace

@@ -47,6 +47,10 @@ OperationPlan alltoallv(uint32_t bytes, bool in_place) {
   return {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, in_place, bytes};
 }
 
+OperationPlan stepped_alltoallv(uint32_t bytes, bool in_place) {
+  return {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK, in_place, bytes};
+}
+
 Scenario plan(uint32_t cards, const OperationPlan& operation, uint32_t count, uint32_t depth) {
   Scenario scenario;
   scenario.name = "test";

@@ -23,6 +23,7 @@ inline constexpr OperationPlan kBarrier = {PEAL_OPERATION_BARRIER, PEAL_ALGORITH
 // Blocks of at most so many bytes.
 [[nodiscard]] OperationPlan allgatherv(uint32_t bytes, bool in_place = false);
 [[nodiscard]] OperationPlan alltoallv(uint32_t bytes, bool in_place = false);
+[[nodiscard]] OperationPlan stepped_alltoallv(uint32_t bytes, bool in_place = false);
 // `count` times the operation on `cards` cards with the given depth.
 [[nodiscard]] Scenario plan(uint32_t cards, const OperationPlan& operation, uint32_t count,
                             uint32_t depth = 1);

@@ -30,7 +30,9 @@ Scenario mixed(uint32_t cards) {
                                    ring(700),
                                    ring(9000, true),
                                    allgatherv(9000),
-                                   alltoallv(9000, true)};
+                                   alltoallv(9000, true),
+                                   stepped_alltoallv(700),
+                                   stepped_alltoallv(9000, true)};
   scenario.groups[0].depth = 4;
   return scenario;
 }

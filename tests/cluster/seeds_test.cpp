@@ -47,6 +47,7 @@ TEST(EverySize, AllFaultsAtOnce) {
         scenario.groups[0].operations.push_back(ring(bytes, in_place));
         scenario.groups[0].operations.push_back(allgatherv(bytes, in_place));
         scenario.groups[0].operations.push_back(alltoallv(bytes, in_place));
+        scenario.groups[0].operations.push_back(stepped_alltoallv(bytes, in_place));
       }
     for (const uint32_t bytes : {0u, 1u, 9999u, 300'000u})
       scenario.groups[0].operations.push_back(root_broadcast(bytes, bytes % cards));

@@ -90,9 +90,9 @@ TEST(Unhappy, ASlowCardIsNotAskedToDeath) {
 
 // A member that is destroyed, with repairs under way, may close: that is no death.
 TEST(Unhappy, ClosingAfterDestroyIsNoDeath) {
-  for (const auto& operation :
-       {broadcast(20'000), doubling(20'000), root_broadcast(100'000, 2), alltoall(9000),
-        direct(9000), direct_allgather(9000), ring(9000), allgatherv(9000), alltoallv(9000)}) {
+  for (const auto& operation : {broadcast(20'000), doubling(20'000), root_broadcast(100'000, 2),
+                                alltoall(9000), direct(9000), direct_allgather(9000), ring(9000),
+                                allgatherv(9000), alltoallv(9000), stepped_alltoallv(9000)}) {
     Scenario scenario = plan(6, operation, 1, 2);
     scenario.faults.loss = 0.2;
     scenario.faults.duplicate = 0.2;

@@ -100,7 +100,9 @@ class CommandFuzz {
         entry.algorithm = input_.byte() % 2 ? PEAL_ALGORITHM_BRUCK : PEAL_ALGORITHM_DIRECT;
       } else if (kind == 5) {
         entry.operation = input_.byte() % 2 ? PEAL_OPERATION_ALLGATHERV : PEAL_OPERATION_ALLTOALLV;
-        entry.algorithm = PEAL_ALGORITHM_DIRECT;
+        entry.algorithm = entry.operation == PEAL_OPERATION_ALLTOALLV && input_.byte() % 2
+                              ? PEAL_ALGORITHM_BRUCK
+                              : PEAL_ALGORITHM_DIRECT;
         entry.block_bytes = 0;
         entry.parts_key = keys_[0].key;
         entry.parts_offset = input_.take<uint16_t>() % 4000;

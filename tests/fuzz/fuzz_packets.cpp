@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "firmware/collective/alltoallv/bruck_blocks.h"
 #include "firmware/operation/frame.h"
 #include "firmware/operation/layout.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -99,7 +100,8 @@ class PacketFuzz {
       case 8:
         return {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, 0};
       case 9:
-        return {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, 0};
+        return {PEAL_OPERATION_ALLTOALLV,
+                drawn / 10 % 3 == 0 ? PEAL_ALGORITHM_DIRECT : PEAL_ALGORITHM_BRUCK, 0};
       case 6:
         if (drawn / 10 % 2 == 0) return direct_shape(length);
         if (drawn / 20 % 2 == 0) return ring_shape(length);
@@ -164,7 +166,8 @@ class PacketFuzz {
     const WireMaker wire(to);
     const OperationShape what = shape();
     const uint32_t sequence = input_.byte() % (2 * CONFIG_CHANNELS);
-    const uint32_t piece = input_.byte() % 8;
+    const uint8_t drawn = input_.byte();
+    const uint32_t piece = in_steps(what) && drawn % 4 != 0 ? PEAL_PIECE_STEP : drawn % 8;
     const uint32_t step = input_.byte() % 4;
     const uint32_t other = (to.rank + 1 + input_.byte() % (to.ranks - 1)) % to.ranks;
     Frame frame;
@@ -208,7 +211,8 @@ class PacketFuzz {
         }
         break;
       default:
-        frame = data(wire, what, sequence, piece, step, other);
+        frame = piece == PEAL_PIECE_STEP ? step_of_parts(wire, to, what, sequence, step)
+                                         : data(wire, what, sequence, piece, step, other);
     }
     if (input_.byte() % 4 == 0) WireMaker::make_repair(frame);
     if (input_.byte() % 2 == 0) {
@@ -276,8 +280,39 @@ class PacketFuzz {
            what.operation == PEAL_OPERATION_ALLTOALL || has_parts(what);
   }
 
+  static bool in_steps(const OperationShape& what) {
+    return what.operation == PEAL_OPERATION_ALLTOALLV && what.algorithm == PEAL_ALGORITHM_BRUCK;
+  }
+
   // What every rank has for every other, as post() says it.
-  static uint64_t part_bytes(uint32_t from) { return from * uint64_t{700}; }
+  static uint64_t part_bytes(uint32_t from) { return from * uint64_t{from % 2 == 0 ? 90u : 700u}; }
+
+  // Blocks that go on or end here, or the heads of those that go directly; sometimes too many, or
+  // of any length.
+  Frame step_of_parts(const WireMaker& wire, const Membership& to, OperationShape what,
+                      uint32_t sequence, uint32_t step) {
+    step %= 2;  // as in a fragment of Bruck's
+    const uint32_t most = bruckv::short_bytes(to.ranks);
+    std::vector<uint8_t> payload;
+    const uint32_t ranks = input_.byte() % 8 == 0 ? 8 : to.ranks;
+    for (uint32_t way = 1u << step; way < ranks; way++) {
+      if ((way >> step & 1) == 0 && input_.byte() % 16 != 0) continue;
+      const uint32_t left = bruckv::bits_from(way, step + 1);
+      const uint32_t destination = (to.rank + 2 * to.ranks - left % to.ranks) % to.ranks;
+      const uint32_t origin = (destination + way) % to.ranks;
+      const uint64_t longer = std::max(part_bytes(origin), part_bytes(destination));
+      uint64_t bytes = longer > most ? 0 : part_bytes(origin);
+      if (input_.byte() % 16 == 0) bytes = input_.below(most + 8);
+      if (bytes == 0 && longer <= most) continue;
+      uint8_t head[bruckv::kHeadBytes];
+      bruckv::put_head(head, way, static_cast<uint32_t>(bytes));
+      payload.insert(payload.end(), head, head + sizeof(head));
+      const auto block = pattern_block(sequence, origin, 0, bytes);
+      payload.insert(payload.end(), block.begin(), block.end());
+    }
+    payload.resize(std::min<size_t>(payload.size(), CONFIG_MTU_BYTES));
+    return wire.bruck(what, sequence, PEAL_PIECE_STEP, step, 0, std::move(payload));
+  }
 
   Frame part(const WireMaker& wire, OperationShape what, uint32_t sequence, uint32_t piece,
              uint32_t origin) {
@@ -297,7 +332,7 @@ class PacketFuzz {
                               bool in_place) {
     peal_submission entry = barrier_entry(from, sequence, sequence);
     entry.operation = static_cast<uint8_t>(what.operation);
-    entry.algorithm = PEAL_ALGORITHM_DIRECT;
+    entry.algorithm = static_cast<uint8_t>(what.algorithm);
     entry.send_key = entry.receive_key = memory_.key;
     entry.parts_key = table_.key;
     std::vector<peal_part> parts;

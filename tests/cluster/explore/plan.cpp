@@ -37,7 +37,9 @@ constexpr OfTwoLengths kOfTwoLengths[] = {
     {PEAL_OPERATION_ALLGATHERV, PEAL_ALGORITHM_DIRECT, "allgatherv, one piece",
      "allgatherv, up to three pieces"},
     {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, "alltoallv, one piece",
-     "alltoallv, up to three pieces"}};
+     "alltoallv, up to three pieces"},
+    {PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK, "alltoallv in steps, short blocks",
+     "alltoallv in steps, short and long blocks"}};
 
 // A card lets an eighth of its packets wait for a host.
 constexpr uint32_t kBuffersOfOneEarly = 8;
@@ -97,6 +99,9 @@ std::vector<Plan> plans(bool deep) {
     }
     add("alltoallv, one piece, in a packet",
         {operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, kSmall)},
+        PEAL_OPERATION_ALLTOALLV);
+    add("alltoallv in steps, a step in a packet",
+        {operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK, kSmall)},
         PEAL_OPERATION_ALLTOALLV);
     // One of those of a broadcast waits for a late host, too. The last rank, which may be late, is
     // the root's first child, and of four cards another's parent.

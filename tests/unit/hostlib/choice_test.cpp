@@ -69,7 +69,11 @@ TEST(Choice, TheDefaultIsBySizeOfTheGroupAndOfTheBlock) {
   EXPECT_EQ(parts_of(make(8), {PEAL_OPERATION_ALLGATHERV}),
             "0 direct (the default table: allgatherv:direct)\n");
   EXPECT_EQ(parts_of(make(8), {PEAL_OPERATION_ALLTOALLV}),
-            "0 direct (the default table: alltoallv:direct)\n");
+            "0 bruck (the default table: alltoallv:n5-8:bruck)\n");
+  for (const uint32_t ranks : {4, 9}) {
+    EXPECT_EQ(parts_of(make(ranks), {PEAL_OPERATION_ALLTOALLV}),
+              "0 direct (the default table: alltoallv:direct)\n");
+  }
 }
 
 TEST(Choice, ProgramsAreChosenByWhatArrivesAtARank) {
