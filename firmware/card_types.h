@@ -274,6 +274,7 @@ struct Steps {
   uint16_t finals;  // blocks that are to come, or heads of those that come directly
   uint8_t begun;    // logs that are there
   uint8_t sent;     // steps
+  bool stay;        // all logs are packets
   bool over;
   uint16_t own_next;   // the rank whose own block is read next
   uint16_t own_reads;  // under way

@@ -131,13 +131,6 @@ bool log_begin(const Scope& scope, uint32_t k) {
   return true;
 }
 
-bool logs_stay(const Scope& scope) {
-  for (uint32_t k = 0; k < scope.member.membership.rounds; ++k) {
-    if (log_of(scope, k).packet == nullptr) return false;
-  }
-  return true;
-}
-
 bool log_may_grow(const Scope& scope, uint32_t k, uint32_t bytes) {
   const StepLog& log = log_of(scope, k);
   if (log.bytes + bytes > kLogBytes) {

@@ -16,8 +16,6 @@ inline StepLog& log_of(const Scope& scope, uint32_t k) { return direct::steps_of
 // Begins the next log with the heads of own blocks that go directly, as the table says. False: not
 // now.
 [[nodiscard]] bool log_begin(const Scope& scope, uint32_t k);
-// Are all logs packets?
-bool logs_stay(const Scope& scope);
 // May a block of so many bytes, its head included, be appended? One that goes to the channel takes
 // a DMA record. More than are to come are none that were checked: the operation is refused.
 [[nodiscard]] bool log_may_grow(const Scope& scope, uint32_t k, uint32_t bytes);

@@ -52,7 +52,7 @@ uint32_t run_of(const Scope& scope, Rank first, uint32_t* bytes) {
   const Rank ranks = scope.member.membership.ranks;
   const peal_part part = direct::part_for(scope, first);
   *bytes = static_cast<uint32_t>(part.bytes);
-  if (!logs_stay(scope)) return 1;
+  if (!steps_of(scope).stay) return 1;
   uint64_t end = part.offset + part.bytes;
   uint32_t run = 1;
   for (; first + run < ranks && is_read(scope, first + run); ++run) {
@@ -92,6 +92,7 @@ void read_own(const Scope& scope) {
 
 // A block to the user. There is a DMA record.
 void land(const Scope& scope, Rank origin, Packet* packet, uint8_t* block, uint32_t bytes) {
+  ++own_state<direct::Exchange>(scope.operation).landing;
   transfer_write(scope, {.role = TransferRole::kWhole,
                          .step = kLanded,
                          .piece = 0,
@@ -302,6 +303,15 @@ bool ask(const Scope& scope, uint32_t k) {
   return true;
 }
 
+// Can anything go on, now that such a transfer is done? Not where own blocks are still being read,
+// or the user has one block more.
+bool lets_go_on(const Scope& scope, uint8_t step) {
+  const Steps& steps = steps_of(scope);
+  if (scope.operation.starved) return true;
+  if (step == kLanded) return steps.over;
+  return step != kOwnRead || steps.own_next < scope.member.membership.ranks || steps.own_reads == 0;
+}
+
 // What its header says of where it belongs: kPacketGood, or why not.
 peal_counter check_step(const Membership& self, const peal_wire_header& header) {
   if (header.hop >= self.rounds) return PEAL_COUNTER_DROP_HOP;
@@ -313,11 +323,6 @@ peal_counter check_step(const Membership& self, const peal_wire_header& header) 
 }
 
 }  // namespace
-
-bool goes_directly(const Scope& scope, Rank rank) {
-  const uint32_t most = steps_of(scope).most;
-  return direct::part_for(scope, rank).bytes > most || direct::part_from(scope, rank).bytes > most;
-}
 
 bool comes_in_steps(const Scope& scope, Rank origin) {
   if (origin == scope.member.membership.rank) return false;
@@ -332,6 +337,7 @@ void open_steps(const Scope& scope) {
   steps.most = static_cast<uint16_t>(short_bytes(self.ranks));
   steps.finals = 0;
   steps.begun = steps.sent = 0;
+  steps.stay = true;
   steps.over = false;
   steps.own_next = steps.own_reads = 0;
   for (uint32_t k = 0; k < self.rounds; ++k) steps.logs[k] = {};
@@ -351,6 +357,7 @@ void go_on_in_steps(const Scope& scope) {
   if (steps.over) return;
   while (steps.begun < scope.member.membership.rounds) {
     if (!log_begin(scope, steps.begun)) return;
+    steps.stay = steps.stay && log_of(scope, steps.begun).packet != nullptr;
     ++steps.begun;
   }
   read_own(scope);
@@ -406,11 +413,12 @@ bool on_step_dma(const Scope& scope, const TransferDone& done) {
   const uint32_t k = done.detail;
   if (done.step == kOwnRead) --steps.own_reads;
   if (done.step == kLogWritten) log_written(scope, k);
+  if (done.step == kLanded) --own_state<direct::Exchange>(scope.operation).landing;
   if (!done.ok || is_refused(scope.operation)) return true;
   if (done.step == kOwnRead) place_own(scope, done);
   if (done.step == kStored) steps.stored |= 1u << k;
   if (done.step == kFetched && !take(scope, k, done.packet)) steps.stored |= 1u << k;
-  return true;
+  return lets_go_on(scope, done.step);
 }
 
 void chase_steps(const Scope& scope) {

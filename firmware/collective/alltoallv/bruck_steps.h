@@ -28,7 +28,10 @@ inline constexpr uint32_t kLogNumber = PEAL_PIECE_STEP;
 inline constexpr uint32_t kArrivalNumber = PEAL_PIECE_STEP - 1;
 
 // Does the pair with this rank exchange its blocks directly? The table is known.
-bool goes_directly(const Scope& scope, Rank rank);
+inline bool goes_directly(const Scope& scope, Rank rank) {
+  return direct::exchanges(direct::pair_at(scope, direct::way_of(scope.member.membership, rank)),
+                           0);
+}
 // Does a step bring its block, or the head of one that comes directly?
 bool comes_in_steps(const Scope& scope, Rank origin);
 
