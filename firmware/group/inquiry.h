@@ -108,13 +108,16 @@ inline void note_loss(const Card& card, Member& member) {
   patience_lost(member.patience, card.timeouts);
   patience_lost(member.late_patience, card.timeouts);
 }
+// Which questions teach a rank that is late: the first alone, or each one.
+enum class Lessons : uint8_t { kFirst, kEach };
 // This rank, or one that it waits for, is late, and was asked for that: so will others be, as long
 // as nothing was lost. It learns what a first question of its own would have told it; more it does
-// not know, as others asked.
-inline void note_lateness(const Card& card, Member& member) {
+// not know, as others asked, perhaps one after the other. Where whoever asks waits for this rank
+// alone, each question says how late it is: once in patience's own time.
+inline void note_lateness(const Card& card, Member& member, Lessons lessons) {
   Patience& patience = member.patience;
-  const bool learns = patience.lossless && patience.wait_ns <= card.timeouts.nack_ns;
-  if (learns) patience_in_vain(patience, card.timeouts, card.now);
+  const bool learns = lessons == Lessons::kEach || patience.wait_ns <= card.timeouts.nack_ns;
+  if (learns && patience.lossless) patience_in_vain(patience, card.timeouts, card.now);
 }
 // No edge has shown a loss yet that this operation had to ask for, nor has it been held up.
 inline bool inquiry_is_lossless(const Inquiry& inquiry) { return inquiry.suspects == 0; }

@@ -280,7 +280,10 @@ void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wi
                   const peal_nack& nack, Owed owed) {
   const bool late = (owed == Owed::kByHost && host_is_away(scope)) || owed == Owed::kByTheLate ||
                     scope.operation.inquiry.told_late;
-  if (late && owed != Owed::kAgain) note_lateness(scope.card, scope.member);
+  if (late && owed != Owed::kAgain) {
+    const bool alone = waits_for_one(*scope.operation.algorithm);
+    note_lateness(scope.card, scope.member, alone ? Lessons::kEach : Lessons::kFirst);
+  }
   const uint32_t waits = late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS;
   const peal_not_yet body = {nack.asked_us, owed == Owed::kAgain ? PEAL_NOT_YET_SENT : waits};
   const SmallPacket what = {.piece = header.piece,
