@@ -177,10 +177,6 @@ uint32_t program_counters() { return CONFIG_QUEUE_COUNTERS; }
 uint32_t program_starts() { return CONFIG_QUEUE_STARTS; }
 uint32_t requests_at_once() { return p2p::kRequests - p2p::kServices; }
 
-bool talks_to_all(uint32_t operation, uint32_t algorithm) {
-  return algorithm == PEAL_ALGORITHM_DIRECT || operation == PEAL_OPERATION_ALLTOALLV;
-}
-
 bool may_run(uint32_t operation, uint32_t algorithm, uint32_t ranks) {
   return !talks_to_all(operation, algorithm) ||
          peal_may_talk_to_all(ranks, remembered_addresses()) != 0;

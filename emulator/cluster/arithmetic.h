@@ -22,8 +22,6 @@ struct CardShape {
 [[nodiscard]] std::vector<uint32_t> algorithms_of(uint32_t operation);
 // Those that may be in a group of so many ranks.
 [[nodiscard]] std::vector<uint32_t> algorithms_of(uint32_t operation, uint32_t ranks);
-// Does it need everybody's address?
-[[nodiscard]] bool talks_to_all(uint32_t operation, uint32_t algorithm);
 [[nodiscard]] bool may_run(uint32_t operation, uint32_t algorithm, uint32_t ranks);
 [[nodiscard]] uint32_t remembered_addresses();     // of ranks, on a card
 [[nodiscard]] uint32_t parked_operations();        // of a group, on a card, beside the K that run

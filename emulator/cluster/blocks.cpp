@@ -32,6 +32,10 @@ bool has_root(uint8_t operation) {
   return row != nullptr && row->rooted;
 }
 
+bool talks_to_all(uint32_t operation, uint32_t algorithm) {
+  return algorithm == PEAL_ALGORITHM_DIRECT || operation == PEAL_OPERATION_ALLTOALLV;
+}
+
 bool may_be_in_place(uint8_t operation) {
   const BlockRow* row = row_of(operation);
   return row != nullptr && row->in_place;

@@ -38,6 +38,8 @@ struct BlockRow {
 };
 
 [[nodiscard]] bool has_root(uint8_t operation);
+// Does it need everybody's address?
+[[nodiscard]] bool talks_to_all(uint32_t operation, uint32_t algorithm);
 [[nodiscard]] bool may_be_in_place(uint8_t operation);
 // Blocks have lengths of their own, and places that a table names (struct peal_part).
 [[nodiscard]] bool has_parts(uint8_t operation);

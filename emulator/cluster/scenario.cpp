@@ -5,7 +5,6 @@
 
 #include "abi/types.h"
 #include "base/names.h"
-#include "emulator/cluster/arithmetic.h"
 #include "emulator/cluster/blocks.h"
 #include "peal_config.h"
 

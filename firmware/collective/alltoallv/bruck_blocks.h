@@ -11,6 +11,8 @@
 #include "abi/wire.h"
 #include "firmware/base/ranks.h"
 #include "firmware/card_types.h"
+#include "firmware/collective/direct_blocks.h"
+#include "firmware/collective/direct_pair.h"
 
 namespace peal::bruckv {
 
@@ -48,6 +50,32 @@ inline peal_step_block head_at(const uint8_t* at) {
 inline void put_head(uint8_t* at, uint32_t way, uint32_t bytes) {
   const peal_step_block head = {static_cast<uint16_t>(way), static_cast<uint16_t>(bytes)};
   std::memcpy(at, &head, kHeadBytes);
+}
+
+// Where a transfer goes on. `detail` is the step, but for own blocks: the first rank, and above 16
+// bits how many ranks.
+enum Goal : uint8_t {
+  kFirstGoal = 0x40,
+  kOwnRead = kFirstGoal,  // own blocks into a packet
+  kLogWritten,            // blocks into a log in the channel
+  kStored,                // a packet that came early, there
+  kFetched,               // from there into a packet
+  kLanded,                // a block to the user
+};
+
+// What stays of an operation (group/sent_blocks.h) besides blocks that went directly: by its step.
+inline constexpr uint32_t kLogNumber = PEAL_PIECE_STEP;
+inline constexpr uint32_t kArrivalNumber = PEAL_PIECE_STEP - 1;
+
+// Does the pair with this rank exchange its blocks directly? The table is known.
+inline bool goes_directly(const Scope& scope, Rank rank) {
+  return direct::exchanges(direct::pair_at(scope, direct::way_of(scope.member.membership, rank)),
+                           0);
+}
+// Does a step bring its block, or the head of one that comes directly?
+inline bool comes_in_steps(const Scope& scope, Rank origin) {
+  if (origin == scope.member.membership.rank) return false;
+  return direct::part_from(scope, origin).bytes > 0 || goes_directly(scope, origin);
 }
 
 }  // namespace peal::bruckv

@@ -5,7 +5,6 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
-#include "firmware/collective/alltoallv/bruck_steps.h"
 #include "firmware/collective/direct_blocks.h"
 #include "firmware/group/sent_blocks.h"
 #include "firmware/operation/refusal.h"

@@ -324,11 +324,6 @@ peal_counter check_step(const Membership& self, const peal_wire_header& header) 
 
 }  // namespace
 
-bool comes_in_steps(const Scope& scope, Rank origin) {
-  if (origin == scope.member.membership.rank) return false;
-  return direct::part_from(scope, origin).bytes > 0 || goes_directly(scope, origin);
-}
-
 void open_steps(const Scope& scope) {
   const Membership& self = scope.member.membership;
   Steps& steps = steps_of(scope);

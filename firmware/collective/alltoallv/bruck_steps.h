@@ -12,29 +12,6 @@
 
 namespace peal::bruckv {
 
-// Where a transfer goes on. `detail` is the step, but for own blocks: the first rank, and above 16
-// bits how many ranks.
-enum Goal : uint8_t {
-  kFirstGoal = 0x40,
-  kOwnRead = kFirstGoal,  // own blocks into a packet
-  kLogWritten,            // blocks into a log in the channel
-  kStored,                // a packet that came early, there
-  kFetched,               // from there into a packet
-  kLanded,                // a block to the user
-};
-
-// What stays of an operation (group/sent_blocks.h) besides blocks that went directly: by its step.
-inline constexpr uint32_t kLogNumber = PEAL_PIECE_STEP;
-inline constexpr uint32_t kArrivalNumber = PEAL_PIECE_STEP - 1;
-
-// Does the pair with this rank exchange its blocks directly? The table is known.
-inline bool goes_directly(const Scope& scope, Rank rank) {
-  return direct::exchanges(direct::pair_at(scope, direct::way_of(scope.member.membership, rank)),
-                           0);
-}
-// Does a step bring its block, or the head of one that comes directly?
-bool comes_in_steps(const Scope& scope, Rank origin);
-
 // Nothing has come or gone.
 void open_steps(const Scope& scope);
 // The table is known from now on.
