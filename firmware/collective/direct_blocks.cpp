@@ -10,8 +10,8 @@
 namespace peal::direct {
 namespace {
 
-// Pieces of an operation whose table has not come.
-constexpr uint32_t kAnyNumber = ~0u;
+// Pieces of an operation whose table has not come. (Steps' packets have the numbers from there on.)
+constexpr uint32_t kAnyNumber = PEAL_PIECE_STEP - 1;
 
 // The one block for all has bytes in this piece.
 bool is_of_all(Operation& operation, uint32_t number) {

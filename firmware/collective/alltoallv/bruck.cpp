@@ -52,6 +52,7 @@ void on_lost(const Scope& scope, const peal_wire_header& header) {
   if (!is_of_step(header)) return direct::on_lost(scope, header);
   const Membership& self = scope.member.membership;
   const uint32_t entry = peer_entry(self.rank, header.sender, self.ranks);
+  if (entry == kNoPeer) return;  // it sends this rank no step
   if (!inquiry_doubts(scope.operation.inquiry, entry)) operation_doubts(scope, entry);
 }
 

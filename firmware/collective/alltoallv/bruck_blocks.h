@@ -35,8 +35,10 @@ constexpr uint32_t short_bytes(uint32_t ranks) {
 }
 static_assert(short_bytes(2) <= 0xffff);
 
-// The largest group: places for blocks that go directly have half an image at the least.
-inline constexpr uint32_t kRanks = least(kPairRanks, kImageBytes / 2 / kPartPlaceBytes);
+// The largest group: places for blocks that go directly have half an image at the least, and half of
+// all heads are in a packet.
+inline constexpr uint32_t kRanks =
+    least(least(kPairRanks, kImageBytes / 2 / kPartPlaceBytes), 2 * (kLogBytes / kHeadBytes));
 
 // The first step of a way from bit k on; none is left of 0.
 constexpr uint32_t bits_from(uint32_t way, uint32_t k) { return way >> k << k; }
@@ -65,7 +67,7 @@ enum Goal : uint8_t {
 
 // What stays of an operation (group/sent_blocks.h) besides blocks that went directly: by its step.
 inline constexpr uint32_t kLogNumber = PEAL_PIECE_STEP;
-inline constexpr uint32_t kArrivalNumber = PEAL_PIECE_STEP - 1;
+inline constexpr uint32_t kArrivalNumber = PEAL_PIECE_STEP - 1;  // no block's piece
 
 // Does the pair with this rank exchange its blocks directly? The table is known.
 inline bool goes_directly(const Scope& scope, Rank rank) {

@@ -114,6 +114,8 @@ void place_own(const Scope& scope, const TransferDone& done) {
     const uint32_t way = minus(self.rank, to, self.ranks);
     if (way == 0) {
       land(scope, to, done.packet, block, bytes);
+    } else if (!log_may_grow(scope, step_of(way), kHeadBytes + bytes)) {
+      return;  // refused: what was fetched from the channel has taken its room
     } else if (log_of(scope, step_of(way)).packet != nullptr) {
       log_append_own(scope, step_of(way), way, block, bytes);
     } else {
@@ -134,19 +136,20 @@ uint32_t block_of(const Scope& scope, uint32_t k, const uint8_t* at, uint32_t le
   return good ? kHeadBytes + head.bytes : 0;
 }
 
-// Are these such blocks, each once?
-bool blocks_are_good(const Scope& scope, uint32_t k, const Packet* packet) {
+// How many such blocks, each once, these bytes are; or kNotBlocks.
+constexpr uint32_t kNotBlocks = ~0u;
+uint32_t count_blocks(const Scope& scope, uint32_t k, const Packet* packet, uint32_t length) {
   uint64_t seen[kPairWords] = {};
-  const uint32_t length = packet->header->length;
-  for (uint32_t at = 0; at < length;) {
+  uint32_t blocks = 0;
+  for (uint32_t at = 0; at < length; ++blocks) {
     const uint32_t bytes = block_of(scope, k, packet->payload + at, length - at);
-    if (bytes == 0) return false;
+    if (bytes == 0) return kNotBlocks;
     const uint32_t way = head_at(packet->payload + at).way;
-    if ((seen[way / 64] & bit_of(way)) != 0) return false;
+    if ((seen[way / 64] & bit_of(way)) != 0) return kNotBlocks;
     seen[way / 64] |= bit_of(way);
     at += bytes;
   }
-  return true;
+  return blocks;
 }
 
 // Is it what the table says of the block that comes from there? If not that is refused.
@@ -178,8 +181,8 @@ bool take_block(const Scope& scope, uint32_t k, Packet* packet, uint8_t* at) {
   return true;
 }
 
-// As much as can be of what has come in step k goes on. True: all of it has. (What was fetched from
-// host memory is looked at again.)
+// As much as can be of what has come in step k goes on. True: all of it has. (What is fetched from
+// host memory again need not be what it was when the first of it went on.)
 bool take(const Scope& scope, uint32_t k, Packet* packet) {
   StepLog& log = log_of(scope, k);
   while (log.taken < log.come) {
@@ -194,6 +197,14 @@ bool take(const Scope& scope, uint32_t k, Packet* packet) {
   }
   steps_of(scope).taken |= 1u << k;
   return true;
+}
+
+// May so many blocks that have just come go on? Not where some would, and the rest could not be kept
+// and had to come again.
+bool may_take(const Scope& scope, uint32_t blocks) {
+  if (blocks == 0) return true;
+  return is_ready(scope) &&
+         (has_room_for_sent(scope.card, scope.member) || dma_available(scope.card, blocks));
 }
 
 // Keeps what has come until it can go on. False: there is no room.
@@ -213,6 +224,15 @@ bool keep(const Scope& scope, uint32_t k, Packet* packet) {
                          .packet = packet,
                          .detail = k});
   return true;
+}
+
+// It has been read from there.
+void take_fetched(const Scope& scope, uint32_t k, Packet* packet) {
+  if (count_blocks(scope, k, packet, log_of(scope, k).come) == kNotBlocks) {
+    refuse(scope, PEAL_STATUS_DMA_FAULT, scope.member.membership.rank);
+  } else if (!take(scope, k, packet)) {
+    steps_of(scope).stored |= 1u << k;
+  }
 }
 
 // Reads it from the channel again. False: not now.
@@ -372,10 +392,14 @@ peal_counter on_step_data(const Scope& scope, Packet* packet) {
   Steps& steps = steps_of(scope);
   const bool finished = operation.phase == OperationPhase::kFinished;
   if (finished || (steps.come >> k & 1) != 0) return PEAL_COUNTER_DUPLICATE;
-  if (!blocks_are_good(scope, k, packet)) return PEAL_COUNTER_DROP_LENGTH;
-  StepLog& log = steps.logs[k];
-  log.come = header.length;
-  const bool goes_on = (header.length == 0 || is_ready(scope)) && take(scope, k, packet);
+  const uint32_t blocks = count_blocks(scope, k, packet, header.length);
+  if (blocks == kNotBlocks) {
+    // It would be sent again, and be the same.
+    refuse(scope, PEAL_STATUS_MISMATCH, header.sender);
+    return PEAL_COUNTER_DROP_LENGTH;
+  }
+  steps.logs[k].come = header.length;
+  const bool goes_on = may_take(scope, blocks) && take(scope, k, packet);
   if (!goes_on && !is_refused(operation) && !keep(scope, k, packet)) {
     return PEAL_COUNTER_DROP_NO_DMA;
   }
@@ -412,7 +436,7 @@ bool on_step_dma(const Scope& scope, const TransferDone& done) {
   if (!done.ok || is_refused(scope.operation)) return true;
   if (done.step == kOwnRead) place_own(scope, done);
   if (done.step == kStored) steps.stored |= 1u << k;
-  if (done.step == kFetched && !take(scope, k, done.packet)) steps.stored |= 1u << k;
+  if (done.step == kFetched) take_fetched(scope, k, done.packet);
   return lets_go_on(scope, done.step);
 }
 
