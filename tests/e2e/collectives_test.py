@@ -46,6 +46,13 @@ class CollectivesTest(jobs.JobCase):
             with self.subTest(ranks=ranks):
                 self.scenario(ranks, "alltoallv", "20000" if ranks < 16 else "3000")
 
+    def test_alltoallv_in_steps(self):
+        self.environment["PEAL_ALGORITHMS"] = "alltoallv:bruck"
+        for ranks in (1, 2, 3, 16):
+            with self.subTest(ranks=ranks):
+                self.scenario(ranks, "alltoallv", "3000")
+                self.scenario(ranks, "alltoallv", "3000", "5", options=LOSS)
+
     def test_blocks_far_above_a_channel(self):
         for operation in ("allgatherv", "alltoallv"):
             with self.subTest(operation=operation):

@@ -106,7 +106,7 @@ class PealctlTest(jobs.JobCase):
         done = self.choose("--ranks", "8", "--bytes", "64k", "--algorithms", "allgatherv:0-64k:direct")
         self.assertEqual(done.stdout.splitlines()[5:7],
                          ["allgatherv      0-64k          direct                peal_group_params.algorithms: allgatherv:0-64k:direct",
-                          "alltoallv       any            direct                the default table: alltoallv:direct"])
+                          "alltoallv       any            bruck                 the default table: alltoallv:n5-8:bruck"])
         self.refused('peal_group_params.algorithms: "alltoallv:0-4k:direct": "0-4k" is a range of bytes, but in alltoallv ranks know no '
                      "common length", "--ranks", "8", "--algorithms", "alltoallv:0-4k:direct")
 
