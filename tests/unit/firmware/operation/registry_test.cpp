@@ -64,6 +64,7 @@ TEST(Registry, AllButBroadcastsSynchronise) {
   for (const uint8_t operation : {PEAL_OPERATION_ALLGATHERV, PEAL_OPERATION_ALLTOALLV}) {
     EXPECT_TRUE(find_algorithm(operation, PEAL_ALGORITHM_DIRECT)->synchronises);
   }
+  EXPECT_TRUE(find_algorithm(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK)->synchronises);
   EXPECT_FALSE(find_algorithm(PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL)->synchronises);
 }
 

@@ -216,7 +216,7 @@ TEST_F(Alltoallv, SubmissionsThatCannotBe) {
   EXPECT_EQ(refused([](E& e) { e.send_key ^= 0x10000; }), "complete ctx0 cookie=100 BAD_KEY\n");
   EXPECT_EQ(refused([](E& e) { e.receive_key = e.send_key; }),
             "complete ctx0 cookie=100 BAD_ACCESS\n");
-  EXPECT_EQ(refused([](E& e) { e.algorithm = PEAL_ALGORITHM_BRUCK; }),
+  EXPECT_EQ(refused([](E& e) { e.algorithm = PEAL_ALGORITHM_RING; }),
             "complete ctx0 cookie=100 BAD_ALGORITHM\n");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rank 1 of 8 in operations with tables of parts. What rank a has for rank b is as long as the test
-// says; it lies where the table says, backwards and with gaps.
+// Rank 1 of 8, unless said otherwise, in operations with tables of parts. What rank a has for rank
+// b is as long as the test says; it lies where the table says, backwards and with gaps.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,24 @@ class PartsTest : public GroupTest {
   static constexpr size_t kTables = 4;
 
   explicit PartsTest(peal_operation operation_, bool keeps_early = false, uint32_t sent_packets = 0)
-      : GroupTest(8, 1, {.tables = true, .keeps_early = keeps_early, .sent_packets = sent_packets}),
+      : PartsTest(operation_, PEAL_ALGORITHM_DIRECT, 8, 1,
+                  {.keeps_early = keeps_early, .sent_packets = sent_packets}) {}
+
+  PartsTest(peal_operation operation_, peal_algorithm algorithm_, uint32_t ranks_, uint32_t rank_,
+            const BenchOptions& options)
+      : GroupTest(ranks_, rank_, with_tables(options)),
         operation(operation_),
+        algorithm(algorithm_),
         given(bench.add_memory("given", ranks * kRoom, PEAL_ACCESS_READ)),
         result(bench.add_memory("result", ranks * kRoom)),
         table(bench.add_memory("table", kTables * 2 * 8 * sizeof(peal_part), PEAL_ACCESS_READ)) {
     bench.take_log();
   }
 
+  static BenchOptions with_tables(BenchOptions options) {
+    options.tables = true;
+    return options;
+  }
   [[nodiscard]] bool to_each() const { return operation == PEAL_OPERATION_ALLTOALLV; }
   // Whose block it is: in an allgatherv that for everybody.
   [[nodiscard]] std::pair<uint32_t, uint32_t> name(uint32_t from, uint32_t to) const {
@@ -55,12 +65,12 @@ class PartsTest : public GroupTest {
   // Where a rank's part lies in either buffer.
   [[nodiscard]] uint64_t place(uint32_t other) const { return (ranks - 1 - other) * kRoom; }
 
-  [[nodiscard]] OperationShape shape() const { return {operation, PEAL_ALGORITHM_DIRECT, 0}; }
+  [[nodiscard]] OperationShape shape() const { return {operation, algorithm, 0}; }
   // What a rank sends us of a piece.
   [[nodiscard]] Frame from(uint32_t sender, uint32_t piece = 0, uint32_t sequence = 0) const {
     const auto whole = block(sender, rank, sequence);
-    const size_t begin = std::min(piece * kPiece, whole.size());
-    const size_t end = std::min(begin + kPiece, whole.size());
+    const size_t begin = std::min(piece * piece_bytes, whole.size());
+    const size_t end = std::min(begin + piece_bytes, whole.size());
     Frame frame = wire.direct(
         sender, shape(), sequence, piece,
         {whole.begin() + static_cast<long>(begin), whole.begin() + static_cast<long>(end)});
@@ -71,8 +81,8 @@ class PartsTest : public GroupTest {
   // What we send a rank of a piece.
   [[nodiscard]] std::vector<uint8_t> own(uint32_t to, uint32_t piece = 0) const {
     const auto whole = block(rank, to);
-    const size_t begin = std::min(piece * kPiece, whole.size());
-    const size_t end = std::min(begin + kPiece, whole.size());
+    const size_t begin = std::min(piece * piece_bytes, whole.size());
+    const size_t end = std::min(begin + piece_bytes, whole.size());
     return {whole.begin() + static_cast<long>(begin), whole.begin() + static_cast<long>(end)};
   }
   void deliver_all(uint32_t piece = 0, uint32_t sequence = 0) {
@@ -103,7 +113,7 @@ class PartsTest : public GroupTest {
                                       size_t index = 0) const {
     peal_submission entry = barrier_entry(member, sequence, 100 + sequence);
     entry.operation = static_cast<uint8_t>(operation);
-    entry.algorithm = PEAL_ALGORITHM_DIRECT;
+    entry.algorithm = static_cast<uint8_t>(algorithm);
     entry.flags = in_place ? PEAL_SUBMIT_IN_PLACE : 0;
     entry.receive_key = result.key;
     entry.send_key = in_place ? 0 : given.key;
@@ -142,6 +152,8 @@ class PartsTest : public GroupTest {
   [[nodiscard]] uint64_t done() const { return bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED); }
 
   peal_operation operation;
+  peal_algorithm algorithm;
+  size_t piece_bytes = kPiece;
   Memory given;
   Memory result;
   Memory table;
