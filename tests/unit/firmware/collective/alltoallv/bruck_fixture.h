@@ -128,6 +128,10 @@ class BruckvTest : public PartsTest {
     bench.finish_all_dma();
   }
 
+  static Frame sealed(Frame frame) {
+    seal(frame);
+    return frame;
+  }
   [[nodiscard]] std::string sends(uint32_t k, const std::string& more = "",
                                   uint64_t sequence = 0) const {
     return "send " + std::to_string(rank) + ">" + std::to_string(below(k)) +
@@ -157,6 +161,8 @@ class BruckvTest : public PartsTest {
     EXPECT_EQ(ask_for_step(k), sends(k, " repair"));
     const auto sent = bench.port.take_sent();
     ASSERT_EQ(sent.size(), 1u) << k;
+    EXPECT_EQ(sent[0].header.flags, PEAL_PACKET_REPAIR) << k;
+    EXPECT_EQ(sent[0].header.payload_crc, sealed(sent[0]).header.payload_crc) << k;
     EXPECT_EQ(by_way(sent[0].payload), lot(rank, k)) << k;
   }
   // Each step once, and nothing else; in which order is not said.
@@ -169,6 +175,8 @@ class BruckvTest : public PartsTest {
     ASSERT_EQ(sent.size(), steps);
     for (const auto& [k, frame] : sent) {
       EXPECT_EQ(frame.header.destination[5], below(k)) << k;
+      EXPECT_EQ(frame.header.flags, PEAL_PACKET_NUMBERED) << k;
+      EXPECT_EQ(frame.header.payload_crc, sealed(frame).header.payload_crc) << k;
       EXPECT_EQ(by_way(frame.payload), lot(rank, k)) << k;
     }
   }

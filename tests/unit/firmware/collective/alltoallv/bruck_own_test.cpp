@@ -88,6 +88,30 @@ TEST_F(OwnBruckv, NoMoreThanAPacketHoldsIsReadTogether) {
   expect_smooth();
 }
 
+// To the byte.
+TEST_F(OwnBruckv, AFullPacketIsReadTogether) {
+  constexpr size_t kRun = CONFIG_MTU_BYTES / short_block(8);
+  constexpr size_t kRest = CONFIG_MTU_BYTES % short_block(8);
+  static_assert(kRun < 7 && kRest > 0);
+  set_all(0);
+  for (uint32_t to = 0; to < kRun; to++) set_length(rank, to, most);
+  set_length(rank, kRun, kRest);
+  post_at(side_by_side());
+  EXPECT_EQ(own_reads(), reads({0, CONFIG_MTU_BYTES}));
+  expect_smooth();
+}
+
+TEST_F(OwnBruckv, AByteMoreIsReadByItself) {
+  constexpr size_t kRun = CONFIG_MTU_BYTES / short_block(8);
+  constexpr size_t kRest = CONFIG_MTU_BYTES % short_block(8) + 1;
+  set_all(0);
+  for (uint32_t to = 0; to < kRun; to++) set_length(rank, to, most);
+  set_length(rank, kRun, kRest);
+  post_at(side_by_side());
+  EXPECT_EQ(own_reads(), reads({0, kRun * most, kRun * most + kRest}));
+  expect_smooth();
+}
+
 // There each needs a head before it.
 TEST_F(OwnBruckvInChannel, OwnBlocksAreReadOneByOne) {
   set_all(16);

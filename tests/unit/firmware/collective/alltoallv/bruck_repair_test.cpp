@@ -158,6 +158,23 @@ TEST_F(BruckvQuestions, NameTheFirstMissingStepAndItsSender) {
   EXPECT_EQ(bench.take_log(), "");
 }
 
+// There is no DMA record for what it brings.
+TEST_F(BruckvQuestions, WhatHasComeAndWaitsIsNotAskedFor) {
+  set_all(16);
+  begin();
+  bench.take_log();
+  bench.card().dma_in_use = CONFIG_DMA_RECORDS;  // as if others had them all
+  bench.deliver(step(0));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_RECEIVED), 1u);
+  bench.advance(kNack);
+  EXPECT_EQ(bench.take_log(), asks(1));
+  bench.card().dma_in_use = 0;
+  bench.advance(kNack);
+  bench.finish_all_dma();
+  deliver_steps();
+  expect_over();
+}
+
 TEST_F(BruckvQuestions, ALostStepIsAskedForAgain) {
   begin();
   bench.take_log();
