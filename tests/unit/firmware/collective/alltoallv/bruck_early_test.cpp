@@ -189,6 +189,30 @@ TEST_P(RunsOfBruckv, ASlotMayServeADirectOneNext) {
   }
 }
 
+// A refused operation left something there, in the slot that another has now.
+TEST_F(EarlyBruckvInChannel, WhatLayThereOfARefusedOneIsNotTheNextOnes) {
+  deliver_steps(0);
+  bench.deliver(wire.refuse(0, shape(), 0, 3));
+  for (uint32_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) {
+    post(sequence);
+    bench.finish_all_dma();
+    if (sequence > 0) deliver_steps(sequence);
+    if (sequence % kEpoch == kEpoch - 1) deliver_recycling(sequence / kEpoch);
+  }
+  ASSERT_EQ(done(), CONFIG_CHANNELS - 1u);
+  bench.port.take_sent();
+  bench.deliver(step(0, CONFIG_CHANNELS));
+  post(CONFIG_CHANNELS);
+  bench.take_log();
+  while (bench.port.dma_count() > 1) bench.finish_dma(1);
+  const std::string reads = "dma_read channel+" + std::to_string(arrival_place(0)) + " ";
+  EXPECT_EQ(lines_with(bench.take_log(), reads), "");
+  bench.finish_all_dma();
+  deliver_steps(CONFIG_CHANNELS);
+  EXPECT_EQ(done(), CONFIG_CHANNELS + 0u);
+  EXPECT_EQ(wrong(CONFIG_CHANNELS), "");
+}
+
 TEST_F(EarlyBruckv, WhatStaysIsLetGoWhenTheHostIsGone) {
   bench.deliver(step(0));
   bench.deliver(step(1));

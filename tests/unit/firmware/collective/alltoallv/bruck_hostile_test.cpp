@@ -50,6 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
     Of, BadStepHeader,
     ::testing::Values(
         BadHeader{"StepBeyondTheLast", [](auto& h) { h.hop = 3; }, "+1 drop_hop"},
+        BadHeader{"PieceThatIsNoStep", [](auto& h) { h.piece--; }, "+1 drop_piece"},
         BadHeader{"StepFarBeyond", [](auto& h) { h.hop = 64; }, "+1 drop_hop"},
         BadHeader{"Fragment", [](auto& h) { h.fragment = 1; }, "+1 drop_fragment"},
         BadHeader{"OriginBeyondTheRanks", [](auto& h) { h.origin = 8; }, "+1 drop_origin"},
