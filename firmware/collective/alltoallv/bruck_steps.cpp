@@ -3,7 +3,6 @@
 
 #include <bit>
 
-#include "firmware/base/clear.h"
 #include "firmware/collective/alltoallv/bruck_blocks.h"
 #include "firmware/collective/alltoallv/bruck_logs.h"
 #include "firmware/collective/direct_blocks.h"
