@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which blocks of an alltoallv are short, and where those that a step sends gather. A block goes
 // down by the powers of two of its way, (origin - destination) mod N, the lowest first, as in
-// Bruck's all-to-all (alltoall/bruck_order.h). Of N blocks at most half go in any one step. Two ranks
-// of whose two blocks one is longer than what a packet has room for exchange both directly.
+// Bruck's all-to-all (alltoall/bruck_order.h). Of N blocks at most half go in any one step: what
+// fits a packet so many times is short. Two ranks with a longer one exchange both directly.
 #pragma once
 
 #include <bit>
@@ -35,8 +35,8 @@ constexpr uint32_t short_bytes(uint32_t ranks) {
 }
 static_assert(short_bytes(2) <= 0xffff);
 
-// The largest group: places for blocks that go directly have half an image at the least, and half of
-// all heads are in a packet.
+// The largest group: places for blocks that go directly have half an image at the least, and half
+// of all heads are in a packet.
 inline constexpr uint32_t kRanks =
     least(least(kPairRanks, kImageBytes / 2 / kPartPlaceBytes), 2 * (kLogBytes / kHeadBytes));
 

@@ -198,8 +198,8 @@ bool take(const Scope& scope, uint32_t k, Packet* packet) {
   return true;
 }
 
-// May so many blocks that have just come go on? Not where some would, and the rest could not be kept
-// and had to come again.
+// May so many blocks that have just come go on? Not where some would, and the rest could not be
+// kept and had to come again.
 bool may_take(const Scope& scope, uint32_t blocks) {
   if (blocks == 0) return true;
   return is_ready(scope) &&
