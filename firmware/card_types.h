@@ -271,7 +271,6 @@ struct Steps {
   uint32_t stored;  // it lies in the channel
   uint32_t taken;   // all of its blocks are where they go on
   uint16_t most;    // bytes of a short block
-  uint16_t finals;  // blocks that are to come, or heads of those that come directly
   uint8_t begun;    // logs that are there
   uint8_t sent;     // steps
   bool stay;        // all logs are packets

@@ -90,15 +90,20 @@ uint32_t pieces_of(const Scope& scope, Rank rank) {
   return static_cast<uint32_t>((longer + operation.piece_bytes - 1) / operation.piece_bytes);
 }
 
+// And pairs that have any; steps are one more.
 void count_pieces(const Scope& scope) {
   Operation& operation = scope.operation;
+  auto& exchange = own_state<Exchange>(operation);
   const Membership& self = scope.member.membership;
   operation.piece_count = 1;
+  uint32_t left = exchange.stepped ? 1 : 0;
   for (uint32_t way = 0; way < self.ranks; ++way) {
     const uint32_t pieces = pieces_of(scope, rank_at(self, way));
     pair_at(scope, way).pieces = pieces;
     if (operation.piece_count < pieces) operation.piece_count = pieces;
+    left += pieces > 0 ? 1 : 0;
   }
+  exchange.left = static_cast<uint16_t>(left);
 }
 
 }  // namespace

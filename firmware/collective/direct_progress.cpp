@@ -90,12 +90,10 @@ void open_pairs(const Scope& scope) {
 }
 
 void begin_pairs(const Scope& scope) {
-  const uint32_t ranks = scope.member.membership.ranks;
-  uint32_t left = ranks;
-  for (uint32_t way = 0; has_parts(scope.operation) && way < ranks; ++way) {
-    if (is_over(pair_at(scope, way))) --left;
+  if (!has_parts(scope.operation)) {
+    own_state<Exchange>(scope.operation).left =
+        static_cast<uint16_t>(scope.member.membership.ranks);
   }
-  own_state<Exchange>(scope.operation).left = static_cast<uint16_t>(left);
   if (is_for_all(scope.operation)) pace_begin(scope);
   look_at_all(scope);
 }

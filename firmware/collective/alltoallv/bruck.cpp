@@ -28,13 +28,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
 }
 
 bool on_dma(const Scope& scope, const TransferDone& done) {
-  if (done.step >= kFirstGoal) return on_step_dma(scope, done);
-  const bool goes_on = direct::on_dma(scope, done);
-  const bool was_table = done.ok && done.step == direct::kPartsRead;
-  if (was_table && direct::is_known(scope.operation) && !is_refused(scope.operation)) {
-    begin_steps(scope);
-  }
-  return goes_on;
+  return done.step >= kFirstGoal ? on_step_dma(scope, done) : direct::on_dma(scope, done);
 }
 
 void advance(const Scope& scope) {

@@ -25,21 +25,18 @@ HostAddress place_address(const Scope& scope, uint32_t index, uint32_t offset) {
                        first + index / kPieceSlots * kLogBytes + offset);
 }
 
+HostAddress log_address(const Scope& scope, uint32_t k, uint32_t offset) {
+  return place_address(scope, k, offset);
+}
+
 Peer& receiver(const Scope& scope, uint32_t k) {
   return kept(scope.member.membership.peers[peer_behind(k)]);
 }
 
-void prepare(const Scope& scope, uint32_t k, Packet* packet) {
-  auto& [card, member, operation] = scope;
-  peal_wire_header* header = packet->header;
-  *header = operation.pattern;
-  readdress_packet(receiver(scope, k).address, header);
-  header->flags = 0;
-  header->piece = PEAL_PIECE_STEP;
-  header->origin = member.membership.rank;
-  header->hop = static_cast<uint8_t>(k);
-  header->length = log_of(scope, k).bytes;
-  packet->payload_bytes = header->length;
+// What all of its packets say: it has no piece, and so no position.
+ImagePart part_of(const StepLog& log) { return {PEAL_PIECE_STEP, 0, 0, log.bytes}; }
+DataPlace place_of(const Scope& scope, uint32_t k) {
+  return {.origin = scope.member.membership.rank, .hop = static_cast<uint8_t>(k), .fragment = 0};
 }
 
 // Heads of own blocks that go directly and begin with this step, put there unless it is null.
@@ -84,39 +81,38 @@ bool write_direct_heads(const Scope& scope, uint32_t k) {
   return true;
 }
 
-// A packet that shares the log's payload, or is empty.
-Packet* take_copy(const Scope& scope, uint32_t k) {
-  Card& card = scope.card;
-  Packet* stays = sent_block_find(scope, k, kLogNumber);
-  if (stays == nullptr && log_of(scope, k).bytes > 0) return nullptr;
-  Packet* copy = stays != nullptr ? share_packet(card, stays) : take_packet(card);
-  if (copy != nullptr) prepare(scope, k, copy);
-  return copy;
-}
-
 // Reads it from the channel into a packet, which goes out then.
 bool send_from_channel(const Scope& scope, uint32_t k, bool repair) {
   Packet* packet = take_bounce(scope.card, 1);
   if (packet == nullptr) return false;
-  prepare(scope, k, packet);
-  if (repair) packet->header->flags = PEAL_PACKET_REPAIR;
+  const Peer& to = receiver(scope, k);
+  prepare_for(scope, part_of(log_of(scope, k)), place_of(scope, k), to.address, repair, packet);
   transfer_read(scope, {.role = repair ? TransferRole::kRepair : TransferRole::kSend,
                         .piece = 0,
                         .host = log_address(scope, k, 0),
                         .card = packet->payload,
                         .bytes = packet->payload_bytes,
                         .packet = packet,
-                        .detail = repair ? kNoPeer : uint32_t{receiver(scope, k).known_by}});
+                        .detail = repair ? kNoPeer : uint32_t{to.known_by}});
   return true;
 }
 
-bool lies_in_channel(const StepLog& log) { return log.packet == nullptr && log.bytes > 0; }
+// In a packet that shares the log's payload, which is summed once.
+bool send_from_packet(const Scope& scope, uint32_t k) {
+  Card& card = scope.card;
+  const StepLog& log = log_of(scope, k);
+  Packet* copy = share_packet(card, log.packet);
+  if (copy == nullptr) return false;
+  const Peer& to = receiver(scope, k);
+  prepare_for(scope, part_of(log), place_of(scope, k), to.address, false, copy);
+  copy->header->payload_crc = payload_sum(card, log.packet->payload, log.bytes);
+  log.packet->header->payload_crc = copy->header->payload_crc;
+  edge_count(scope.member.membership.peers[to.known_by], copy->header);
+  launch_packet(card, copy, true);
+  return true;
+}
 
 }  // namespace
-
-HostAddress log_address(const Scope& scope, uint32_t k, uint32_t offset) {
-  return place_address(scope, k, offset);
-}
 
 HostAddress arrival_address(const Scope& scope, uint32_t k) {
   return place_address(scope, scope.member.membership.rounds + k, 0);
@@ -171,34 +167,23 @@ void log_append_own(const Scope& scope, uint32_t k, uint32_t way, const uint8_t*
 void log_written(const Scope& scope, uint32_t k) { --log_of(scope, k).writes; }
 
 bool log_send(const Scope& scope, uint32_t k) {
-  Card& card = scope.card;
-  StepLog& log = log_of(scope, k);
-  if (lies_in_channel(log)) {
-    if (!send_from_channel(scope, k, false)) return false;
-  } else {
-    if (log.packet != nullptr) log.packet->payload_bytes = log.bytes;
-    Packet* copy = take_copy(scope, k);
-    if (copy == nullptr) return false;
-    edge_count(scope.member.membership.peers[receiver(scope, k).known_by], copy->header);
-    launch_packet(card, copy, false);
-  }
-  count(card, PEAL_COUNTER_SENT_DATA);
-  return true;
+  const StepLog& log = log_of(scope, k);
+  if (log.packet != nullptr) return send_from_packet(scope, k);
+  if (log.bytes > 0) return send_from_channel(scope, k, false);
+  return send_from_image(scope, part_of(log), place_of(scope, k), peer_behind(k), false);
 }
 
 bool log_repair(const Scope& scope, uint32_t k) {
-  Card& card = scope.card;
-  if (!may_repair(card)) return false;
-  if (lies_in_channel(log_of(scope, k))) {
-    if (!send_from_channel(scope, k, true)) return false;
-  } else {
-    Packet* copy = take_copy(scope, k);
-    if (copy == nullptr) return false;
-    copy->header->flags = PEAL_PACKET_REPAIR;
-    launch_packet(card, copy, false);
+  if (!may_repair(scope.card)) return false;
+  const StepLog& log = log_of(scope, k);
+  const ImagePart part = part_of(log);
+  if (log.packet != nullptr) {
+    Packet* stays = sent_block_find(scope, k, kLogNumber);
+    return stays != nullptr &&
+           repair_from_packet(scope, part, stays, place_of(scope, k), peer_behind(k));
   }
-  count(card, PEAL_COUNTER_SENT_REPAIR);
-  return true;
+  if (log.bytes > 0) return send_from_channel(scope, k, true);
+  return send_from_image(scope, part, place_of(scope, k), peer_behind(k), true);
 }
 
 }  // namespace peal::bruckv

@@ -24,15 +24,14 @@ void log_append(const Scope& scope, uint32_t k, Packet* packet, uint8_t* head);
 // The same of a block without a head, of a log that stays.
 void log_append_own(const Scope& scope, uint32_t k, uint32_t way, const uint8_t* block,
                     uint32_t bytes);
-// A transfer of logs is done (direct_pair.h has the other goals).
+// A write into it (kLogWritten) is done.
 void log_written(const Scope& scope, uint32_t k);
 // Sends it the first time. False: not now.
 [[nodiscard]] bool log_send(const Scope& scope, uint32_t k);
 // And again. False: not now.
 [[nodiscard]] bool log_repair(const Scope& scope, uint32_t k);
 
-// Where the channel has the log of a step, and what has come in it.
-HostAddress log_address(const Scope& scope, uint32_t k, uint32_t offset);
+// Where the channel has what has come in a step before it could go on.
 HostAddress arrival_address(const Scope& scope, uint32_t k);
 
 }  // namespace peal::bruckv

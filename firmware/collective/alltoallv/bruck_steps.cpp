@@ -288,21 +288,14 @@ Rank find_missing(const Scope& scope) {
   return kNoPeer;
 }
 
-uint32_t finals_of(const Scope& scope) {
-  int finals = 0;
-  for (uint32_t word = 0; word < direct::words_of(scope); ++word) {
-    finals += std::popcount(steps_of(scope).final[word]);
-  }
-  return static_cast<uint32_t>(finals);
-}
-
 void end_if_over(const Scope& scope) {
   const Membership& self = scope.member.membership;
   Steps& steps = steps_of(scope);
   if (steps.sent != self.rounds || steps.taken != all_steps(self)) return;
   steps.over = true;
   --own_state<direct::Exchange>(scope.operation).left;
-  if (finals_of(scope) != steps.finals) refuse(scope, PEAL_STATUS_MISMATCH, find_missing(scope));
+  const Rank missing = find_missing(scope);
+  if (missing != kNoPeer) refuse(scope, PEAL_STATUS_MISMATCH, missing);
 }
 
 // Asks rank + 2^k for its step.
@@ -349,21 +342,12 @@ void open_steps(const Scope& scope) {
   own_state<direct::Exchange>(scope.operation).stepped = true;
   steps.come = steps.stored = steps.taken = 0;
   steps.most = static_cast<uint16_t>(short_bytes(self.ranks));
-  steps.finals = 0;
   steps.begun = steps.sent = 0;
   steps.stay = true;
   steps.over = false;
   steps.own_next = steps.own_reads = 0;
   for (uint32_t k = 0; k < self.rounds; ++k) steps.logs[k] = {};
   for (uint32_t word = 0; word < (self.ranks + 63) / 64; ++word) steps.final[word] = 0;
-}
-
-void begin_steps(const Scope& scope) {
-  ++own_state<direct::Exchange>(scope.operation).left;
-  Steps& steps = steps_of(scope);
-  for (Rank origin = 0; origin < scope.member.membership.ranks; ++origin) {
-    if (comes_in_steps(scope, origin)) ++steps.finals;
-  }
 }
 
 void go_on_in_steps(const Scope& scope) {

@@ -14,9 +14,7 @@ namespace peal::bruckv {
 
 // Nothing has come or gone.
 void open_steps(const Scope& scope);
-// The table is known from now on.
-void begin_steps(const Scope& scope);
-// Goes on as far as it can, from then on.
+// Goes on as far as it can; the table is known.
 void go_on_in_steps(const Scope& scope);
 // Packets of steps (PEAL_PIECE_STEP), and transfers: as the seam's.
 peal_counter on_step_data(const Scope& scope, Packet* packet);
