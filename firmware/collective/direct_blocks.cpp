@@ -79,29 +79,33 @@ bool differs(const Scope& scope, Piece& piece, Rank* rank) {
   return found;
 }
 
-// Every pair has the first piece, but where it goes in steps.
-uint32_t pieces_of(const Scope& scope, Rank rank) {
-  Operation& operation = scope.operation;
+uint64_t longer_of(const Scope& scope, Rank rank) {
   const uint64_t given_bytes = part_for(scope, rank).bytes;
   const uint64_t result_bytes = part_from(scope, rank).bytes;
-  const uint64_t longer = given_bytes > result_bytes ? given_bytes : result_bytes;
-  if (own_state<Exchange>(operation).stepped && longer <= steps_of(scope).most) return 0;
+  return given_bytes > result_bytes ? given_bytes : result_bytes;
+}
+
+// Every pair has the first piece.
+uint32_t pieces_of(const Operation& operation, uint64_t longer) {
   if (longer <= operation.piece_bytes) return 1;
   return static_cast<uint32_t>((longer + operation.piece_bytes - 1) / operation.piece_bytes);
 }
 
-// And pairs that have any; steps are one more.
+// Of all pairs, and how many have any. Where short blocks go in steps their pairs have none, and
+// the steps count as one pair more.
 void count_pieces(const Scope& scope) {
   Operation& operation = scope.operation;
   auto& exchange = own_state<Exchange>(operation);
   const Membership& self = scope.member.membership;
-  operation.piece_count = 1;
+  const uint64_t long_bytes = exchange.stepped ? steps_of(scope).most + uint64_t{1} : 0;
   uint32_t left = exchange.stepped ? 1 : 0;
+  operation.piece_count = 1;
   for (uint32_t way = 0; way < self.ranks; ++way) {
-    const uint32_t pieces = pieces_of(scope, rank_at(self, way));
+    const uint64_t longer = longer_of(scope, rank_at(self, way));
+    const uint32_t pieces = longer < long_bytes ? 0 : pieces_of(operation, longer);
     pair_at(scope, way).pieces = pieces;
     if (operation.piece_count < pieces) operation.piece_count = pieces;
-    left += pieces > 0 ? 1 : 0;
+    if (pieces > 0) ++left;
   }
   exchange.left = static_cast<uint16_t>(left);
 }

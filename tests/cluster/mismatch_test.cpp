@@ -17,18 +17,25 @@ struct Case {
 
 std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }
 
+// One rank's sixth operation of thirteen is another one; from the second seed on packets are lost,
+// and a rank is late.
+Scenario disagreeing(const Case& each, uint32_t ranks, uint32_t rank, uint64_t seed) {
+  Scenario scenario = plan(ranks, each.agreed, 12, 1 + static_cast<uint32_t>(seed));
+  scenario.seed = seed;
+  scenario.groups[0].disagreements.push_back({rank, 5, each.other});
+  if (seed > 1) scenario.faults.loss = 0.1;
+  scenario.faults.until_ns = kSecond;
+  if (seed == 3) scenario.groups[0].first_post_ns[ranks - 1] = 5 * kMillisecond;
+  if (seed == 4) scenario.groups[0].first_post_ns[0] = 5 * kMillisecond;
+  return scenario;
+}
+
 class Mismatch : public testing::TestWithParam<Case> {};
 
 TEST_P(Mismatch, EveryRankIsToldAndTheGroupGoesOn) {
   for (const uint32_t ranks : {2u, 3u, 8u, 11u}) {
     for (uint64_t seed = 1; seed <= 3; seed++) {
-      Scenario scenario = plan(ranks, GetParam().agreed, 12, 1 + static_cast<uint32_t>(seed));
-      scenario.seed = seed;
-      scenario.groups[0].disagreements.push_back({ranks / 2, 5, GetParam().other});
-      if (seed > 1) scenario.faults.loss = 0.1;
-      scenario.faults.until_ns = kSecond;
-      if (seed == 3) scenario.groups[0].first_post_ns[ranks - 1] = 5 * kMillisecond;
-      const Report report = run(scenario);
+      const Report report = run(disagreeing(GetParam(), ranks, ranks / 2, seed));
       EXPECT_TRUE(report.ok) << ranks << " ranks, seed " << seed << "\n" << failures(report);
       EXPECT_EQ(report.mismatched, ranks);
       EXPECT_EQ(report.completed, uint64_t{ranks} * 12);
@@ -44,14 +51,7 @@ TEST_P(RootMismatch, WhoDisagreesWithTheRootIsTold) {
   for (const uint32_t ranks : {2u, 3u, 8u, 11u}) {
     for (const uint32_t rank : {0u, 1u, ranks - 1}) {
       for (uint64_t seed = 1; seed <= 4; seed++) {
-        Scenario scenario = plan(ranks, GetParam().agreed, 12, 1 + static_cast<uint32_t>(seed));
-        scenario.seed = seed;
-        scenario.groups[0].disagreements.push_back({rank, 5, GetParam().other});
-        if (seed > 1) scenario.faults.loss = 0.1;
-        scenario.faults.until_ns = kSecond;
-        if (seed == 3) scenario.groups[0].first_post_ns[ranks - 1] = 5 * kMillisecond;
-        if (seed == 4) scenario.groups[0].first_post_ns[0] = 5 * kMillisecond;
-        const Report report = run(scenario);
+        const Report report = run(disagreeing(GetParam(), ranks, rank, seed));
         EXPECT_TRUE(report.ok) << ranks << " ranks, other " << rank << ", seed " << seed << "\n"
                                << failures(report);
         // Two that are both the root need nothing of each other.
@@ -72,14 +72,7 @@ class LengthMismatch : public testing::TestWithParam<Case> {};
 TEST_P(LengthMismatch, NobodyWaitsForEver) {
   for (const uint32_t ranks : {2u, 3u, 8u, 11u}) {
     for (uint64_t seed = 1; seed <= 4; seed++) {
-      Scenario scenario = plan(ranks, GetParam().agreed, 12, 1 + static_cast<uint32_t>(seed));
-      scenario.seed = seed;
-      scenario.groups[0].disagreements.push_back({ranks / 2, 5, GetParam().other});
-      if (seed > 1) scenario.faults.loss = 0.1;
-      scenario.faults.until_ns = kSecond;
-      if (seed == 3) scenario.groups[0].first_post_ns[ranks - 1] = 5 * kMillisecond;
-      if (seed == 4) scenario.groups[0].first_post_ns[0] = 5 * kMillisecond;
-      const Report report = run(scenario);
+      const Report report = run(disagreeing(GetParam(), ranks, ranks / 2, seed));
       EXPECT_TRUE(report.ok) << ranks << " ranks, seed " << seed << "\n" << failures(report);
       EXPECT_GE(report.mismatched, 1u);
       EXPECT_EQ(report.completed + report.mismatched, uint64_t{ranks} * 13);

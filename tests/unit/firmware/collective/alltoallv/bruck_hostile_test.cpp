@@ -236,6 +236,36 @@ TEST_F(ChangedChannel, AStepIsSentAgainAsLongAsItWas) {
   EXPECT_EQ(ask_for_step(0), sends(0, " repair"));
 }
 
+// What lies there is read twice where it does not all go on at once, and between the two somebody
+// puts what went on behind it: the log has no room for the rank's own blocks then.
+TEST_F(ChangedChannel, BlocksThatGoOnTwiceLeaveNoRoom) {
+  set_all(most);
+  const auto lot_of = [&](std::initializer_list<uint32_t> ways_) {
+    std::vector<uint8_t> lot;
+    for (const uint32_t way : ways_) append(lot, way, bytes(most));
+    return lot;
+  };
+  bench.deliver(step_of_lot(0, lot_of({3, 7, 1, 5})));
+  bench.finish_all_dma();
+  post();
+  bench.finish_dma();  // the addresses
+  bench.finish_dma();  // the table; own blocks, and behind them what came, are being read
+  const auto finish_last = [&] { bench.finish_dma(bench.port.dma_count() - 1); };
+  const uint32_t taken = CONFIG_DMA_RECORDS - bench.card().dma_in_use - 1;
+  bench.card().dma_in_use += taken;
+  finish_last();  // which gives a record back: two blocks go on in step 1
+  bench.card().dma_in_use -= taken;
+  const auto changed = lot_of({1, 5, 3, 7});
+  std::copy(changed.begin(), changed.end(),
+            bench.port.bytes(member.channels).begin() + static_cast<long>(arrival_place(0)));
+  bench.advance(kNack / 4 + 1);
+  finish_last();
+  EXPECT_EQ(lines_with(bench.take_log(), "REFUSE"), "");
+  bench.finish_all_dma();
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"),
+            "complete ctx0 cookie=100 DMA_FAULT rank=1\n");
+}
+
 // More own blocks than are read at a time: the last are read when what has come went on.
 class ChangedChannelOf16 : public ChangedChannel {
  protected:

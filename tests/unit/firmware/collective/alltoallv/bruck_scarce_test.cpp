@@ -25,6 +25,15 @@ class ScarceBruckv : public BruckvTest {
     bench.finish_dma();  // the addresses
     bench.finish_dma();
   }
+  // Own blocks have been read, and there was no packet to send them.
+  void begin_without_packets() {
+    post();
+    read_table();
+    bench.port.fail_allocations = {0, kAlways};
+    bench.finish_all_dma();
+    EXPECT_EQ(bench.take_wire_log(), "");
+    bench.port.fail_allocations = {};
+  }
   void expect_smooth() {
     bench.finish_all_dma();
     deliver_steps();
@@ -151,12 +160,7 @@ TEST_F(ScarceBruckvInChannel, WhatGoesOnInLogsGoesOnWhereItStopped) {
 }
 
 TEST_F(ScarceBruckv, AStepIsSentWhenThereIsAPacket) {
-  post();
-  read_table();
-  bench.port.fail_allocations = {0, kAlways};
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "");
-  bench.port.fail_allocations = {};
+  begin_without_packets();
   EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_DATA), 0u);
   bench.advance(kSoon);
   EXPECT_EQ(bench.take_wire_log(), sends(0));
@@ -165,12 +169,7 @@ TEST_F(ScarceBruckv, AStepIsSentWhenThereIsAPacket) {
 }
 
 TEST_F(ScarceBruckvInChannel, AStepIsReadWhenThereIsAPacket) {
-  post();
-  read_table();
-  bench.port.fail_allocations = {0, kAlways};
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.take_wire_log(), "");
-  bench.port.fail_allocations = {};
+  begin_without_packets();
   bench.advance(kSoon);
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(), sends(0));
