@@ -176,6 +176,7 @@ class BruckvTest : public PartsTest {
     for (const auto& [k, frame] : sent) {
       EXPECT_EQ(frame.header.destination[5], below(k)) << k;
       EXPECT_EQ(frame.header.flags, PEAL_PACKET_NUMBERED) << k;
+      EXPECT_NE(frame.header.edge, 0) << k;
       EXPECT_EQ(frame.header.payload_crc, sealed(frame).header.payload_crc) << k;
       EXPECT_EQ(by_way(frame.payload), lot(rank, k)) << k;
     }

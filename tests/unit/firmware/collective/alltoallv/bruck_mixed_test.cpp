@@ -197,6 +197,37 @@ TEST_P(LongMixedBruckv, PiecesGoBesideTheSteps) {
   }
 }
 
+class MixedBruckvOf16 : public MixedBruckv {
+ protected:
+  MixedBruckvOf16() : MixedBruckv(kInPackets, 16) {}
+  // Finishes a transfer from the memory that is given. False: none is under way.
+  bool finish_read_of_given() {
+    for (size_t i = 0; i < bench.port.dma_count(); i++) {
+      if (bench.port.dma(i).host.region != given.region) continue;
+      bench.finish_dma(i);
+      return true;
+    }
+    return false;
+  }
+};
+
+// Ways 8 to 15 come in step 3, of eight ranks: as many transfers as own blocks may have under way.
+// Whatever the host does with them, the block for rank 2 is read.
+TEST_F(MixedBruckvOf16, WhatLandsHoldsUpNoLongBlock) {
+  set_all(16);
+  set_length(1, 2, most + 1);
+  post();
+  while (bench.port.dma(0).host.region != given.region) bench.finish_dma();
+  bench.take_log();
+  bench.deliver(step(3));
+  EXPECT_EQ(count_lines_that_begin(bench.take_log(), "dma_write result"), 8u);
+  std::string log;
+  while (finish_read_of_given()) log += bench.take_log();
+  EXPECT_EQ(lines_with(log, "dma_write result"),
+            "dma_write result+" + std::to_string(place(1)) + " 16\n");
+  EXPECT_EQ(count_lines_that_begin(log, reads_given(2)), 1u);
+}
+
 class MixedBruckvInChannel : public MixedBruckv {
  protected:
   MixedBruckvInChannel() : MixedBruckv(kInChannel, 16) {}  // so that an image is full
