@@ -11,17 +11,19 @@ static_assert(CONFIG_SENT_BLOCKS < 1u << 16, "an index plus one must fit 16 bits
 
 namespace {
 
-// The one that this place of a list names.
-void let_go(Card& card, Member& member, uint16_t* place) {
-  const uint16_t index = *place;
+// The one with this index goes; returns the one behind it.
+inline uint16_t let_go(Card& card, Member& member, uint16_t index) {
   SentBlock& block = card.sent_blocks[index - 1];
-  *place = block.next;
+  const uint16_t next = block.next;
+  // Nobody has touched it since it was sent: the next one comes while this one goes.
+  if (next != 0) __builtin_prefetch(card.sent_blocks[next - 1].packet, 1);
   ++card.packets_held;
   --card.sent_blocks_held;
   --member.sent_blocks;
   unhold_packet(card, block.packet);
   block.packet = nullptr;
   give_free(card.sent_blocks, card.sent_blocks_free, index);
+  return next;
 }
 
 }  // namespace
@@ -63,15 +65,12 @@ void sent_block_let_go(const Scope& scope, uint32_t part, uint32_t number) {
     place = &card.sent_blocks[*place - 1].next;
     PEAL_ASSERT(*place != 0);
   }
-  let_go(card, scope.member, place);
+  *place = let_go(card, scope.member, *place);
 }
 
 void sent_blocks_drop(Card& card, Member& member, Operation& operation) {
   while (operation.sent_first != 0) {
-    const uint16_t next = card.sent_blocks[operation.sent_first - 1].next;
-    // Nobody has touched it since it was sent: the next one comes while this one goes.
-    if (next != 0) __builtin_prefetch(card.sent_blocks[next - 1].packet, 1);
-    let_go(card, member, &operation.sent_first);
+    operation.sent_first = let_go(card, member, operation.sent_first);
   }
 }
 
