@@ -57,8 +57,8 @@ class Port {
  public:
   // Packets. Null when the pool is empty. The header of a new packet is undefined.
   virtual Packet* allocate_packet() = 0;
-  // A new header for the same payload; payload_bytes is copied, the header is not. Null when the
-  // pool is empty.
+  // A new header for the first payload_bytes of the same payload, which need not have more; the
+  // header is not copied. Null when the pool is empty.
   virtual Packet* share_packet(Packet* packet) = 0;
   virtual void release_packet(Packet* packet) = 0;
   // Sends header and header->length bytes of payload to header->destination; takes the packet over,

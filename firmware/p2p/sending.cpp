@@ -314,6 +314,7 @@ uint32_t first_waiting(const Connection& connection) {
 // Its bytes are here: it is over, as long as there is room to keep them.
 void post(Card& card, Request& request, Packet* packet, SendRecord& record) {
   State& state = card.p2p;
+  packet->payload_bytes = length_with(record.bytes);
   Packet* copy = state.kept < state.kept_most ? share_packet(card, packet) : nullptr;
   record.awaited = copy == nullptr;
   if (copy == nullptr) return;

@@ -25,6 +25,7 @@ struct MemoryPort::Buffer {
   Packet packet{};
   peal_wire_header header{};
   Payload* payload = nullptr;
+  size_t room = 0;    // that many bytes of it may be sent
   bool held = false;  // by the card; false: free, or sent
 };
 
@@ -77,6 +78,7 @@ Packet* MemoryPort::allocate_packet() {
   payload->references = 1;
   payload->frozen = false;
   buffer->payload = payload;
+  buffer->room = payload->bytes.size();
   buffer->packet = Packet{&buffer->header, payload->bytes.data(), 0, 0};
   return &buffer->packet;
 }
@@ -89,6 +91,7 @@ Packet* MemoryPort::share_packet(Packet* packet) {
   freeze(*original->payload, original->payload->bytes.size());
   original->payload->references++;
   buffer->payload = original->payload;
+  buffer->room = packet->payload_bytes;
   buffer->packet = Packet{&buffer->header, packet->payload, packet->payload_bytes, 0};
   return &buffer->packet;
 }
@@ -141,8 +144,8 @@ void MemoryPort::send(Packet* packet, uint32_t engine) {
   Buffer* buffer = own_buffer(packet, "send");
   if (buffer == nullptr) return;
   if (packet->header != &buffer->header) problem("send of a packet whose header was exchanged");
-  if (buffer->header.length > buffer->payload->bytes.size()) {
-    problem("send of more bytes than the payload has: " + std::to_string(buffer->header.length));
+  if (buffer->header.length > buffer->room) {
+    problem("send of more bytes than the packet has: " + std::to_string(buffer->header.length));
     buffer->header.length = 0;
   }
   freeze(*buffer->payload, buffer->header.length);
@@ -178,6 +181,7 @@ Packet* MemoryPort::receive(const Frame& frame) {
   payload->references = 1;
   payload->frozen = false;
   buffer->payload = payload;
+  buffer->room = payload->bytes.size();
   buffer->header = frame.header;
   buffer->packet = Packet{&buffer->header, payload->bytes.data(),
                           static_cast<uint32_t>(frame.payload.size()), 0};

@@ -101,6 +101,7 @@ bool send_from_channel(const Scope& scope, uint32_t k, bool repair) {
 bool send_from_packet(const Scope& scope, uint32_t k) {
   Card& card = scope.card;
   const StepLog& log = log_of(scope, k);
+  log.packet->payload_bytes = log.bytes;
   Packet* copy = share_packet(card, log.packet);
   if (copy == nullptr) return false;
   const Peer& to = receiver(scope, k);

@@ -375,6 +375,7 @@ void World::carry_out(const Choice& choice) {
   const auto found = std::find_if(flights_.begin(), flights_.end(), [&choice](const Flight& each) {
     return each.chosen && each.key == choice.key && each.to == choice.to;
   });
+  if (found == flights_.end()) return fail("the same acts do not send the same packets again");
   const Flight flight = *found;
   if (tell)
     story_.push_back(std::string("act: ") + kNames[static_cast<int>(choice.act)] + " " +
