@@ -177,7 +177,8 @@ struct peal_step_block {
 #define PEAL_NOT_YET_SPLIT 3u /* of recycling: not in that tree; ranks disagree about the root, and take rank 0 */
 struct peal_not_yet {
 	uint32_t asked_us; /* of the NACK */
-	uint32_t reason; /* PEAL_NOT_YET_* */
+	uint16_t reason; /* PEAL_NOT_YET_* */
+	uint16_t patience_ms; /* LATE, of a broadcast or of recycling: how long it waits before it asks; zero after a loss */
 };
 
 /* Point-to-point (docs/decisions/0029): packets from 10 on. They are of no operation; their signature is the group's seed.

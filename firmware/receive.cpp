@@ -119,6 +119,7 @@ peal_counter on_not_yet(Card& card, Member& member, Inquiry& inquiry, const Arri
   const TimeNs after_ns = note_answer(card, member, inquiry, arrival.header.sender, body);
   inquiry_promised(card, member, inquiry, arrival.sender_entry, after_ns,
                    body.reason == PEAL_NOT_YET_LATE);
+  patience_told(member.patience, card.timeouts, body.patience_ms);
   if (body.reason == PEAL_NOT_YET_WAITS && waiting != Tells::kNothing) {
     inquiry_in_doubt(card, member, inquiry, after_ns, waiting == Tells::kOfTheLate);
   }

@@ -65,6 +65,14 @@ void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs aske
   patience.learned_ns = now;
 }
 
+void patience_away(Patience& patience, const CardTimeouts& timeouts, TimeNs away_ns) {
+  if (patience.lossless) wait_at_least(patience, timeouts, kSilencesLossless * away_ns);
+}
+
+void patience_told(Patience& patience, const CardTimeouts& timeouts, uint32_t patience_ms) {
+  if (patience.lossless) wait_at_least(patience, timeouts, patience_ms * TimeNs{1000000});
+}
+
 void patience_in_doubt(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                        TimeNs silent_ns, TimeNs now, bool late) {
   if (asked_ns < patience.learned_ns || !patience.lossless) return;

@@ -55,6 +55,16 @@ void patience_in_vain(Patience& patience, const CardTimeouts& timeouts, TimeNs a
 // intervals at the least.
 void patience_late(Patience& patience, const CardTimeouts& timeouts, TimeNs asked_ns,
                    TimeNs silent_ns, TimeNs now, bool lossless);
+// Somebody's host has been away for so long: as long as nothing was lost, as far as is known, that
+// is as good as a silence.
+void patience_away(Patience& patience, const CardTimeouts& timeouts, TimeNs away_ns);
+// Another rank's patience, as patience_to_tell() says it: as long as nothing was lost here either,
+// it is no shorter.
+void patience_told(Patience& patience, const CardTimeouts& timeouts, uint32_t patience_ms);
+// In whole milliseconds; zero where something was lost: it is no longer for lateness alone.
+inline uint16_t patience_to_tell(const Patience& patience) {
+  return patience.lossless ? static_cast<uint16_t>(patience.wait_ns / 1000000) : 0;
+}
 // "Not yet" of one that waits as well, for who is late or for what is lost: as long as nothing was
 // lost, as far as is known here, patience becomes eight times the silence, or sixteen times a long
 // one. Where it need not be for who is late (`late`: it is, most likely) every fourth such answer

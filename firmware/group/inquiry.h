@@ -119,6 +119,13 @@ inline void note_lateness(const Card& card, Member& member, Lessons lessons) {
   const bool learns = lessons == Lessons::kEach || patience.wait_ns <= card.timeouts.nack_ns;
   if (learns && patience.lossless) patience_in_vain(patience, card.timeouts, card.now);
 }
+// It is its own host that is away, since its last operation; and somebody who waits for this rank
+// alone asks. (That one's record may be of a later operation by now: then it is not so long.)
+inline void note_away(const Card& card, Member& member) {
+  if (member.next_sequence == 0) return;
+  const Operation& last = member.operations[(member.next_sequence - 1) % kChannels];
+  patience_away(member.patience, card.timeouts, card.now - last.inquiry.heard_ns);
+}
 // No edge has shown a loss yet that this operation had to ask for, nor has it been held up.
 inline bool inquiry_is_lossless(const Inquiry& inquiry) { return inquiry.suspects == 0; }
 // This peer owes something: it is awaited. May it be asked now? Paid and counted.

@@ -266,18 +266,27 @@ bool was_told(Member& member, uint64_t epoch, Rank root) {
   return state.told && state.root == root;
 }
 
+// It has not posted all of the epoch, and waits for nothing of this card.
+bool host_is_away(const Member& member, const EpochTree& state) {
+  return member.finished == member.next_sequence && !is_entered(state);
+}
+
 // Why not yet: of the own host, which is away, or of another.
-uint32_t reason_of(const Member& member, const EpochTree& state, const peal_wire_header& question) {
+uint16_t reason_of(const Member& member, const EpochTree& state, const peal_wire_header& question) {
   if (state.root != question.origin) return PEAL_NOT_YET_SPLIT;
-  const bool away = member.finished == member.next_sequence && !is_entered(state);
-  const bool late = away || member.recycling_inquiry.told_late;
+  const bool late = host_is_away(member, state) || member.recycling_inquiry.told_late;
   return late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS;
 }
 
-void answer_not_yet(Card& card, const Member& member, uint64_t epoch, uint32_t reason,
-                    const peal_wire_header& header, const peal_nack& nack) {
+void answer_not_yet(Card& card, Member& member, uint64_t epoch, const peal_wire_header& header,
+                    const peal_nack& nack) {
   const Membership& self = member.membership;
-  const peal_not_yet body = {nack.asked_us, reason};
+  const EpochTree& state = epoch_state(member, epoch);
+  peal_not_yet body = {nack.asked_us, reason_of(member, state, header), 0};
+  if (body.reason == PEAL_NOT_YET_LATE) {
+    if (host_is_away(member, state)) note_away(card, member);
+    body.patience_ms = patience_to_tell(member.patience);
+  }
   const SmallPacket what = {.piece = header.piece,
                             .origin = header.origin,
                             .hop = header.hop,
@@ -380,7 +389,7 @@ peal_counter recycling_on_nack(Card& card, Member& member, const peal_wire_heade
   state.asked |= static_cast<uint8_t>(1u << header.piece);
   recycling_awaited(card, member);
   if (first && is_entered(state) && !member.patience.lossless) recycling_ask(card, member);
-  answer_not_yet(card, member, epoch, reason_of(member, state, header), header, nack);
+  answer_not_yet(card, member, epoch, header, nack);
   return PEAL_COUNTER_RECEIVED;
 }
 

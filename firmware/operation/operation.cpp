@@ -278,14 +278,18 @@ void operation_asked_for(const Scope& scope) {
 
 void send_not_yet(const Scope& scope, const peal_peer_address& to, const peal_wire_header& header,
                   const peal_nack& nack, Owed owed) {
-  const bool late = (owed == Owed::kByHost && host_is_away(scope)) || owed == Owed::kByTheLate ||
-                    scope.operation.inquiry.told_late;
+  const bool away = owed == Owed::kByHost && host_is_away(scope);
+  const bool late = away || owed == Owed::kByTheLate || scope.operation.inquiry.told_late;
+  uint16_t patience_ms = 0;
   if (late && owed != Owed::kAgain) {
     const bool alone = waits_for_one(*scope.operation.algorithm);
     note_lateness(scope.card, scope.member, alone ? Lessons::kEach : Lessons::kFirst);
+    if (alone && away) note_away(scope.card, scope.member);
+    if (alone) patience_ms = patience_to_tell(scope.member.patience);
   }
-  const uint32_t waits = late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS;
-  const peal_not_yet body = {nack.asked_us, owed == Owed::kAgain ? PEAL_NOT_YET_SENT : waits};
+  const uint16_t waits = late ? PEAL_NOT_YET_LATE : PEAL_NOT_YET_WAITS;
+  const uint16_t reason = owed == Owed::kAgain ? PEAL_NOT_YET_SENT : waits;
+  const peal_not_yet body = {nack.asked_us, reason, patience_ms};
   const SmallPacket what = {.piece = header.piece,
                             .origin = header.origin,
                             .hop = header.hop,

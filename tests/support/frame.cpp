@@ -185,10 +185,12 @@ std::string frame_text(const peal_wire_header& header, const uint8_t* payload) {
       }
       break;
     }
-    case PEAL_PACKET_NOT_YET:
-      text += missing_text(header);
-      text += reason_text(payload_as<peal_not_yet>(header, payload).reason);
+    case PEAL_PACKET_NOT_YET: {
+      const auto answer = payload_as<peal_not_yet>(header, payload);
+      text += missing_text(header) + reason_text(answer.reason);
+      if (answer.patience_ms != 0) text += number("patience", answer.patience_ms);
       break;
+    }
     case PEAL_PACKET_REFUSE:
       text += number("seq", header.sequence) +
               number("rank", payload_as<peal_verdict>(header, payload).rank);

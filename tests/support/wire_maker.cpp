@@ -10,6 +10,10 @@
 namespace peal::test {
 namespace {
 
+peal_not_yet not_yet_body(uint32_t asked_us, uint32_t reason, uint32_t patience_ms) {
+  return {asked_us, static_cast<uint16_t>(reason), static_cast<uint16_t>(patience_ms)};
+}
+
 constexpr OperationShape kRecycleShape{PEAL_OPERATION_RECYCLE, PEAL_ALGORITHM_BINOMIAL, 0};
 constexpr OperationShape kNoShape{PEAL_OPERATION_NONE, PEAL_ALGORITHM_NONE, 0};
 
@@ -111,9 +115,9 @@ Frame WireMaker::recycle_nack(uint32_t about, uint32_t epoch, uint32_t root, uin
 }
 
 Frame WireMaker::recycle_not_yet(uint32_t about, uint32_t epoch, uint32_t root, uint32_t hop,
-                                 uint32_t asked_us, uint32_t reason) const {
+                                 uint32_t asked_us, uint32_t reason, uint32_t patience_ms) const {
   Frame frame = recycling(PEAL_PACKET_NOT_YET, about, epoch, root, hop);
-  set_payload(frame, peal_not_yet{asked_us, reason});
+  set_payload(frame, not_yet_body(asked_us, reason, patience_ms));
   seal(frame);
   return frame;
 }
@@ -208,9 +212,10 @@ Frame WireMaker::nack(uint32_t sender, OperationShape shape, uint32_t sequence, 
 }
 
 Frame WireMaker::not_yet(uint32_t sender, OperationShape shape, uint32_t sequence, uint32_t piece,
-                         uint32_t origin, uint32_t hop, uint32_t asked_us, uint32_t reason) const {
+                         uint32_t origin, uint32_t hop, uint32_t asked_us, uint32_t reason,
+                         uint32_t patience_ms) const {
   Frame frame = base(PEAL_PACKET_NOT_YET, sender, shape, sequence);
-  set_payload(frame, peal_not_yet{asked_us, reason});
+  set_payload(frame, not_yet_body(asked_us, reason, patience_ms));
   frame.header.piece = piece;
   frame.header.origin = static_cast<uint16_t>(origin);
   frame.header.hop = static_cast<uint8_t>(hop);

@@ -57,8 +57,8 @@ class WireMaker {
   [[nodiscard]] Frame recycle_nack(uint32_t about, uint32_t epoch, uint32_t root,
                                    uint32_t hop) const;
   [[nodiscard]] Frame recycle_not_yet(uint32_t about, uint32_t epoch, uint32_t root, uint32_t hop,
-                                      uint32_t asked_us = 0,
-                                      uint32_t reason = PEAL_NOT_YET_WAITS) const;
+                                      uint32_t asked_us = 0, uint32_t reason = PEAL_NOT_YET_WAITS,
+                                      uint32_t patience_ms = 0) const;
   // A packet of the all-to-all broadcast: hop and sender are what the origin's tree says they are.
   [[nodiscard]] Frame hopping(OperationShape shape, uint32_t sequence, uint32_t piece,
                               uint32_t origin, std::vector<uint8_t> payload) const;
@@ -86,7 +86,7 @@ class WireMaker {
                            uint32_t credit = 0) const;
   [[nodiscard]] Frame not_yet(uint32_t sender, OperationShape shape, uint32_t sequence,
                               uint32_t piece, uint32_t origin, uint32_t hop, uint32_t asked_us = 0,
-                              uint32_t reason = PEAL_NOT_YET_WAITS) const;
+                              uint32_t reason = PEAL_NOT_YET_WAITS, uint32_t patience_ms = 0) const;
   [[nodiscard]] Frame refuse(uint32_t sender, OperationShape shape, uint32_t sequence,
                              uint32_t rank) const;
   [[nodiscard]] Frame death(uint32_t sender, uint32_t rank) const;

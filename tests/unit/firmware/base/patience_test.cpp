@@ -155,6 +155,43 @@ TEST(Patience, IsSixteenTimesTheSilenceUntilSomethingIsLost) {
   }
 }
 
+// It is as good as a silence, whenever it is told; and only grows.
+TEST(Patience, OfAHostThatIsAwayIsSixteenTimesThatUntilSomethingIsLost) {
+  Patience patience = patience_start(kTimeouts, 0);
+  const auto after = [&](TimeNs away_ns) {
+    patience_away(patience, kTimeouts, away_ns);
+    return patience.wait_ns;
+  };
+  EXPECT_EQ(after(0), 200'000u);
+  EXPECT_EQ(after(1'000'000), 16'000'000u);
+  EXPECT_EQ(after(2'000'000), 32'000'000u);
+  EXPECT_EQ(after(1'000'000), 32'000'000u);
+  EXPECT_EQ(after(65'535'000'000), kTimeouts.dead_ns / kPatienceMost);
+  EXPECT_EQ(patience.learned_ns, 0u);
+  patience_lost(patience, kTimeouts);
+  const TimeNs before = patience.wait_ns;
+  EXPECT_EQ(after(65'535'000'000), before);
+}
+
+// Another rank's is the least, in whole milliseconds; after a loss it is not told, nor believed.
+TEST(Patience, IsTold) {
+  Patience patience = patience_start(kTimeouts, 0);
+  EXPECT_EQ(patience_to_tell(patience), 0u);
+  patience_told(patience, kTimeouts, 3);
+  EXPECT_EQ(patience.wait_ns, 3'000'000u);
+  patience_told(patience, kTimeouts, 2);
+  EXPECT_EQ(patience.wait_ns, 3'000'000u);
+  patience.wait_ns = 4'999'999;
+  EXPECT_EQ(patience_to_tell(patience), 4u);
+  patience_told(patience, kTimeouts, 65535);
+  EXPECT_EQ(patience.wait_ns, kTimeouts.dead_ns / kPatienceMost);
+  patience_lost(patience, kTimeouts);
+  EXPECT_EQ(patience_to_tell(patience), 0u);
+  const TimeNs before = patience.wait_ns;
+  patience_told(patience, kTimeouts, 65535);
+  EXPECT_EQ(patience.wait_ns, before);
+}
+
 // A long silence is no start of ranks one after the other: it says more.
 TEST(Patience, OfWhoWaitsALongSilenceSaysTwiceAsMuch) {
   for (const auto& [silent_ns, times] :

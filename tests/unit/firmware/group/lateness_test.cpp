@@ -46,17 +46,23 @@ TEST_F(Inquiries, OfFourWhoWaitOneTeachesPatience) {
 }
 
 // Who is late himself, and is asked for that, learns what a first question would have told him; no
-// more from others' questions, nothing where he has lost a packet.
+// more from others' questions, however long his host is away, and nothing where he has lost a
+// packet.
 TEST_F(Inquiries, WhoIsLateLearnsWhatHeIsAsked) {
   Patience& patience = bench.card().members[0].patience;
-  const auto ask = [&] { bench.deliver(wire.nack(2, broadcast_shape(kBlock), 0, 0, 1, 0, 1)); };
-  bench.deliver(block_of(3, 0, kBlock));
+  const auto ask = [&] { bench.deliver(wire.nack(2, broadcast_shape(kBlock), 1, 0, 1, 0, 1)); };
+  post_broadcast(0, kBlock);
+  deliver_others(0, kBlock);
+  bench.finish_all_dma();
+  bench.deliver(block_of(3, 1, kBlock));
+  bench.take_log();
   bench.advance(kNack);
   ask();
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NOT_YET), 1u);
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET seq=1 piece=0 origin=1 late\n");
   EXPECT_EQ(patience.wait_ns, 16 * kNack);
   bench.advance(32 * kNack);
   ask();
+  EXPECT_EQ(bench.take_log(), "send 1>2 NOT_YET seq=1 piece=0 origin=1 late\n");
   EXPECT_EQ(patience.wait_ns, 16 * kNack);
   patience = patience_start(default_timeouts(), 0);
   patience.lossless = false;

@@ -701,6 +701,39 @@ TEST_F(Recycling, ItsQuestionsArePaidFor) {
   EXPECT_LE(questions, 55u);  // one in every probe interval, whatever it is about
 }
 
+// A host that has been away since its last operation teaches as a silence does; nothing does where
+// it is not the host that is waited for, or packets were lost.
+TEST_F(Recycling, WhoIsAwayTellsHowPatientThatMakesIt) {
+  const Patience& patience = bench.card().members[0].patience;
+  const auto asked_after = [&](TimeNs wait_ns, uint32_t epoch) {
+    bench.advance(wait_ns);
+    bench.take_log();
+    bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, epoch, 0, 1));
+    return bench.take_log();
+  };
+  const std::string late = "send 1>3 NOT_YET recycle epoch=0 below root=0 hop=1 late";
+  EXPECT_EQ(asked_after(9'000'000, 0), late + "\n");  // there was none yet
+  EXPECT_EQ(patience.wait_ns, kNack);
+  run_relays(0, kEpoch - 1);
+  EXPECT_EQ(asked_after(2'500'000, 0), late + " patience=40\n");
+  EXPECT_EQ(patience.wait_ns, 40'000'000u);
+  lose_something();
+  EXPECT_EQ(asked_after(5'000'000, 0), late + "\n");
+  EXPECT_EQ(patience.wait_ns, 40'000'000u);
+  bench.card().members[0].patience.lossless = true;
+  post_relay(kEpoch - 1);  // now it waits for its parent
+  EXPECT_EQ(asked_after(1000, 0), "send 1>3 NOT_YET recycle epoch=0 below root=0 hop=1\n");
+  EXPECT_EQ(patience.wait_ns, 40'000'000u);
+}
+
+TEST_F(Recycling, WhoeverAsksIsTold) {
+  const Patience& patience = bench.card().members[0].patience;
+  run_own(0, CONFIG_CHANNELS);
+  bench.advance(kNack);
+  bench.deliver(wire.recycle_not_yet(PEAL_RECYCLE_BELOW, 0, 1, 0, now_us(), PEAL_NOT_YET_LATE, 77));
+  EXPECT_EQ(patience.wait_ns, 77'000'000u);
+}
+
 // Whoever asks about an epoch has begun it, as who signals.
 TEST_F(Recycling, AQuestionOfTwoEpochsOnIsAProof) {
   run_own(0, CONFIG_CHANNELS);

@@ -74,42 +74,6 @@ TEST_F(Binomial, ALeafWritesToTheUserAndNowhereElse) {
   EXPECT_EQ(wrong_byte_of(0, 5, kBlock), -1);
 }
 
-// Its parent is all that a rank of a tree waits for, and waits itself, for who is late.
-TEST_F(Binomial, AParentThatWaitsTeachesPatience) {
-  TimeNs patience = default_timeouts().nack_ns;
-  for (uint32_t sequence = 0; sequence < 3; sequence++) {
-    post(sequence, 0, kBlock);
-    bench.take_log();
-    bench.advance(patience - 1);
-    EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), sequence);
-    bench.advance(1);
-    EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NACK), sequence + 1);
-    bench.deliver(wire.not_yet(0, binomial_shape(kBlock, 0), sequence, 0, 0, 0, now_us()));
-    bench.deliver(packet(sequence, 0, kBlock));
-    bench.finish_all_dma();
-    patience *= sequence == 0 ? 8 : 16;  // the second silence was long
-  }
-}
-
-// Whoever asks waits for this rank alone: each question tells it how late ranks are, but one in its
-// own time, and none among losses.
-TEST_F(Binomial, WhoIsLateLearnsWithEachQuestion) {
-  const TimeNs first_ns = default_timeouts().nack_ns;
-  Patience& patience = bench.card().members[0].patience;
-  const auto after = [&](TimeNs wait_ns) {
-    bench.advance(wait_ns);
-    bench.deliver(wire.nack(3, binomial_shape(kBlock, 1), 0, 0, 1, 1, 1));
-    return patience.wait_ns;
-  };
-  EXPECT_EQ(after(first_ns), 16 * first_ns);
-  EXPECT_EQ(after(16 * first_ns - 1), 16 * first_ns);
-  EXPECT_EQ(after(1), 256 * first_ns);
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_SENT_NOT_YET), 3u);
-  patience = patience_start(default_timeouts(), bench.now);
-  patience.lossless = false;
-  EXPECT_EQ(after(first_ns), first_ns);
-}
-
 TEST_F(Binomial, FragmentsInAnyOrderAndTheLastOneShort) {
   const size_t block = 3 * CONFIG_MTU_BYTES + 17;
   post(0, 0, block);
