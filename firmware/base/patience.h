@@ -10,7 +10,7 @@
 // every other question is in vain. A member has two: lateness that was seen makes the second one
 // longer, before questions for what seems late, and not the one before those for what began and has
 // stopped.
-// docs/decisions/0016, 0053, 0072, 0075, 0078, 0081
+// docs/decisions/0016, 0053, 0072, 0075, 0078, 0081, 0084
 #pragma once
 
 #include <cstdint>

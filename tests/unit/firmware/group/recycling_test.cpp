@@ -726,11 +726,18 @@ TEST_F(Recycling, WhoIsAwayTellsHowPatientThatMakesIt) {
   EXPECT_EQ(patience.wait_ns, 40'000'000u);
 }
 
+// And tells it those who wait for it, who does not wait for its own host.
 TEST_F(Recycling, WhoeverAsksIsTold) {
   const Patience& patience = bench.card().members[0].patience;
   run_own(0, CONFIG_CHANNELS);
   bench.advance(kNack);
   bench.deliver(wire.recycle_not_yet(PEAL_RECYCLE_BELOW, 0, 1, 0, now_us(), PEAL_NOT_YET_LATE, 77));
+  EXPECT_EQ(patience.wait_ns, 77'000'000u);
+  bench.advance(9'000'000);
+  bench.take_log();
+  bench.deliver(wire.recycle_nack(PEAL_RECYCLE_ALL, 0, rank, 1));
+  EXPECT_EQ(bench.take_log(),
+            "send 1>3 NOT_YET recycle epoch=0 all root=1 hop=1 late patience=77\n");
   EXPECT_EQ(patience.wait_ns, 77'000'000u);
 }
 

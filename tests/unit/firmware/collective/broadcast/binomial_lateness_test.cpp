@@ -95,6 +95,8 @@ TEST_F(BinomialLateness, WhoWaitsForTheLateTellsHowPatientItIs) {
   bench.deliver(
       wire.not_yet(0, binomial_shape(kBlock, 0), 1, 0, 0, 0, now_us(), PEAL_NOT_YET_LATE, 40));
   EXPECT_EQ(asked(), "send 1>3 NOT_YET seq=1 piece=0 origin=0 late patience=40\n");
+  bench.advance(5 * kMillisecond);
+  EXPECT_EQ(asked(), "send 1>3 NOT_YET seq=1 piece=0 origin=0 late patience=40\n");
   EXPECT_EQ(patience.wait_ns, 40 * kMillisecond);
 }
 
