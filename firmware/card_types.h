@@ -32,7 +32,7 @@ inline constexpr uint32_t kEpochOperations = kChannels / 2;  // operations recyc
 inline constexpr uint32_t kRecyclingRule = 79;
 // The same for what is told of starts that fail (queue/failed.h).
 inline constexpr uint32_t kFailureRule = 41;
-// An ACK that asks is answered by one that says so (0046); "not yet" may say how patient who is late
+// An ACK that asks is answered by one that says so (0046); "not yet" may say how patient its sender
 // is (0084).
 inline constexpr uint32_t kAnswerRule = 84;
 // A question may name blocks of several pieces (0058).
