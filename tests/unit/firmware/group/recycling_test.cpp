@@ -705,24 +705,24 @@ TEST_F(Recycling, ItsQuestionsArePaidFor) {
 // it is not the host that is waited for, or packets were lost.
 TEST_F(Recycling, WhoIsAwayTellsHowPatientThatMakesIt) {
   const Patience& patience = bench.card().members[0].patience;
-  const auto asked_after = [&](TimeNs wait_ns, uint32_t epoch) {
+  const auto asked_after = [&](TimeNs wait_ns) {
     bench.advance(wait_ns);
     bench.take_log();
-    bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, epoch, 0, 1));
+    bench.deliver(wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 0, 1));
     return bench.take_log();
   };
   const std::string late = "send 1>3 NOT_YET recycle epoch=0 below root=0 hop=1 late";
-  EXPECT_EQ(asked_after(9'000'000, 0), late + "\n");  // there was none yet
+  EXPECT_EQ(asked_after(9'000'000), late + "\n");  // there was none yet
   EXPECT_EQ(patience.wait_ns, kNack);
   run_relays(0, kEpoch - 1);
-  EXPECT_EQ(asked_after(2'500'000, 0), late + " patience=40\n");
+  EXPECT_EQ(asked_after(2'500'000), late + " patience=40\n");
   EXPECT_EQ(patience.wait_ns, 40'000'000u);
   lose_something();
-  EXPECT_EQ(asked_after(5'000'000, 0), late + "\n");
+  EXPECT_EQ(asked_after(5'000'000), late + "\n");
   EXPECT_EQ(patience.wait_ns, 40'000'000u);
   bench.card().members[0].patience.lossless = true;
   post_relay(kEpoch - 1);  // now it waits for its parent
-  EXPECT_EQ(asked_after(1000, 0), "send 1>3 NOT_YET recycle epoch=0 below root=0 hop=1\n");
+  EXPECT_EQ(asked_after(1000), "send 1>3 NOT_YET recycle epoch=0 below root=0 hop=1\n");
   EXPECT_EQ(patience.wait_ns, 40'000'000u);
 }
 
