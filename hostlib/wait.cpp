@@ -25,12 +25,37 @@ void pause_briefly() {
 #endif
 }
 
+// What is waited for may come behind something else.
 template <typename Done>
-bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, Done done) {
+bool look_on(peal_context& context, uint64_t until_ns, Lock& lock, Done done) {
+  do {
+    const Glance next = glance_at_next(context);
+    lock.unlock();
+    while (!next.arrived() && now_ns() < until_ns) pause_briefly();
+    lock.lock();
+    drain(context);
+    if (done()) return true;
+  } while (now_ns() < until_ns);
+  return false;
+}
+
+template <typename Done>
+bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, uint8_t operation,
+                Done done) {
   drain(context);
   if (done()) return true;
   uint64_t now = now_ns();
-  Wait wait(context.habit, now);
+  Wait wait(context.habit, now, operation);
+  if (const uint64_t look_on_ns = wait.look_on_ns(); look_on_ns != 0) {
+    const bool there = look_on(context, std::min(now + look_on_ns, deadline_ns), lock, done);
+    const uint64_t before = now;
+    now = now_ns();
+    wait.looked_on(now - before, there);
+    if (there) {
+      wait.end(now);
+      return true;
+    }
+  }
   while (now < deadline_ns && wait.looks(now)) {
     const bool alone = context.habit.alone;
     const Glance next = glance_at_next(context);
@@ -91,7 +116,7 @@ void sleep_once(peal_context& context, int timeout_ms, Lock& lock) {
 
 bool wait_done(peal_context& context, const peal_request& request, uint64_t deadline_ns,
                Lock& lock) {
-  return wait_until(context, deadline_ns, lock,
+  return wait_until(context, deadline_ns, lock, request.operation,
                     [&] { return request.state != peal_request::State::kPending; });
 }
 
@@ -107,7 +132,7 @@ bool wait_first(peal_context& context, std::span<peal_request* const> requests,
   const auto pending = [](const peal_request* each) {
     return each != nullptr && each->state == peal_request::State::kPending;
   };
-  return wait_until(context, deadline_ns, lock, [&] {
+  return wait_until(context, deadline_ns, lock, PEAL_OPERATION_NONE, [&] {
     return first_done(requests) != PEAL_NO_INDEX ||
            std::none_of(requests.begin(), requests.end(), pending);
   });
@@ -115,15 +140,17 @@ bool wait_first(peal_context& context, std::span<peal_request* const> requests,
 
 void wait_outstanding(peal_context& context, const peal_group& group, uint32_t outstanding,
                       Lock& lock) {
-  wait_until(context, kForever, lock, [&] { return group.outstanding <= outstanding; });
+  wait_until(context, kForever, lock, PEAL_OPERATION_NONE,
+             [&] { return group.outstanding <= outstanding; });
 }
 
 void wait_idle(peal_context& context, const peal_group& group, Lock& lock) {
-  wait_until(context, kForever, lock, [&] { return group.outstanding + group.messages == 0; });
+  wait_until(context, kForever, lock, PEAL_OPERATION_NONE,
+             [&] { return group.outstanding + group.messages == 0; });
 }
 
 void wait_place(peal_context& context, Lock& lock) {
-  wait_until(context, kForever, lock,
+  wait_until(context, kForever, lock, PEAL_OPERATION_NONE,
              [&] { return context.broken != PEAL_OK || ring_has_place(context); });
 }
 

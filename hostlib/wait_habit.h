@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// For how long a wait looks and yields before it sleeps: a pure function of the times that it is
-// told. Decision 0019 says how it came to be.
+// For how long a wait looks before it yields, and looks and yields before it sleeps: a pure function
+// of the times that it is told. Decisions 0085 and 0019 say how it came to be.
+//
+// A yield gives the processor to all the others there, for a turn each. What the own card does by
+// itself, within a microsecond or two, is looked for meanwhile; what other ranks have to do may need
+// this very processor. Which it is, is learned, of each kind of operation.
 //
 // Looking costs nobody anything while the thread is alone on its processor. Where its yields find
 // others it takes turns with the very ranks that it waits for, who may have something better to do;
@@ -9,7 +13,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+
+#include "abi/wire.h"
 
 namespace peal::host {
 
@@ -18,9 +25,19 @@ inline constexpr uint64_t kSpinDefaultNs = 1'000'000;
 
 // What waits have taught, of one context. Needs the context's lock.
 struct WaitHabit {
-  uint64_t spin_ns = 0;   // no wait looks for longer; 0: all sleep at once
-  uint64_t usual_ns = 0;  // how long waits are: an average in which the last ones count most
-  bool alone = false;     // the last yield found nobody else on this processor
+  uint64_t spin_ns = 0;    // no wait looks for longer; 0: all sleep at once
+  uint64_t usual_ns = 0;   // how long waits are: an average in which the last ones count most
+  bool alone = false;      // the last yield found nobody else on this processor
+  uint64_t others_ns = 0;  // how long the last one that found somebody took
+
+  // Whether looking on helps, of one kind of operation.
+  struct LookOn {
+    uint16_t helped = UINT16_MAX / 8 * 3;  // in how many of UINT16_MAX, the last counting most
+    uint16_t took_ns = 4'000;              // where it helped, likewise
+    uint16_t trial_in = 0;                 // so many waits, where it helps too seldom
+  };
+  // By enum peal_operation; what waits for any of several is NONE.
+  std::array<LookOn, PEAL_OPERATION_COUNT> look_on = {};
 };
 
 // One wait. Any number of them at a time share a habit.
@@ -38,8 +55,44 @@ class Wait {
   static constexpr uint64_t kLongestNs = 4 * kLongNs;
   static constexpr uint64_t kSamples = 8;
 
-  Wait(WaitHabit& habit, uint64_t now_ns)
-      : habit_(habit), start_ns_(now_ns), brief_(habit.usual_ns > kLongNs) {}
+  // Looking on takes no longer than this, nor than half of what a yield gives away; and usually no
+  // longer than twice what it takes where it helps.
+  static constexpr uint64_t kLookOnNs = 4'000;
+  // It is done where it helped in one of four; otherwise in one of so many waits, to see.
+  static constexpr uint16_t kHelpedEnough = UINT16_MAX / 4;
+  static constexpr uint16_t kTrialEvery = 128;
+  static constexpr uint16_t kLookOnSamples = 32;
+
+  Wait(WaitHabit& habit, uint64_t now_ns, uint8_t operation = PEAL_OPERATION_NONE)
+      : habit_(habit),
+        look_on_(habit.look_on[operation < PEAL_OPERATION_COUNT ? operation : 0]),
+        sends_(operation == PEAL_OPERATION_SEND),
+        start_ns_(now_ns),
+        brief_(habit.usual_ns > kLongNs) {}
+
+  // For how long to look on before the first yield; 0: not at all. Once in a wait. Never of a send:
+  // that ends as soon, but what is waited for next is the other's answer, who had no turn yet.
+  [[nodiscard]] uint64_t look_on_ns() {
+    const uint64_t ns = std::min({kLookOnNs, habit_.others_ns / 2, habit_.spin_ns});
+    if (habit_.alone || sends_ || ns == 0) return 0;
+    if (look_on_.helped >= kHelpedEnough) return std::min(ns, uint64_t{2} * look_on_.took_ns);
+    if (look_on_.trial_in == 0) return ns;
+    look_on_.trial_in--;
+    return 0;
+  }
+
+  // So long was looked on; whether what was waited for is there.
+  void looked_on(uint64_t took_ns, bool there) {
+    if (there) {
+      look_on_.helped += (UINT16_MAX - look_on_.helped) / kLookOnSamples;
+      const uint64_t took = std::min(took_ns, kLookOnNs);
+      look_on_.took_ns =
+          static_cast<uint16_t>((look_on_.took_ns * (kSamples - 1) + took) / kSamples);
+      return;
+    }
+    look_on_.helped -= look_on_.helped / kLookOnSamples;
+    if (look_on_.helped < kHelpedEnough) look_on_.trial_in = kTrialEvery - 1;
+  }
 
   // Whether to look once more, or to sleep now.
   [[nodiscard]] bool looks(uint64_t now_ns) const { return now_ns - start_ns_ < limit_ns(); }
@@ -47,7 +100,9 @@ class Wait {
   // A yield returned after that time, with as long a busy wait before it where `paused`.
   void yielded(uint64_t took_ns, bool paused) {
     habit_.alone = took_ns < kLoneYieldNs + (paused ? kLoneYieldNs : 0);
-    shared_ = shared_ || !habit_.alone;
+    if (habit_.alone) return;
+    habit_.others_ns = took_ns;
+    shared_ = true;
   }
 
   // What was waited for is there.
@@ -63,6 +118,8 @@ class Wait {
   }
 
   WaitHabit& habit_;
+  WaitHabit::LookOn& look_on_;
+  bool sends_;
   uint64_t start_ns_;
   bool brief_;
   bool shared_ = false;  // others have used the processor meanwhile

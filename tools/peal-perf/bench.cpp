@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
 
 #include "base/names.h"
 #include "tools/peal-perf/computing.h"
@@ -46,9 +45,9 @@ struct Collected {
 
   void fill(Record* record) const {
     record->latency_us = spread(latency_us);
-    record->latency_us_mean = std::accumulate(latency_us.begin(), latency_us.end(), 0.0) /
-                              static_cast<double>(latency_us.size());
+    record->latency_us_mean = mean(latency_us);
     record->period_us = median(period_us);
+    record->period_us_mean = mean(period_us);
     record->verified = verified;
   }
 };

@@ -70,6 +70,7 @@ class FloorSide final : public Side {
   uint8_t* send_ = nullptr;
   uint8_t* receive_ = nullptr;
   uint64_t sequence_ = 0;
+  uint8_t operation_ = PEAL_OPERATION_NONE;  // that was started last
   host::WaitHabit habit_{.spin_ns = host::kSpinDefaultNs};
   pid_t card_ = -1;  // rank 0
 };
@@ -189,6 +190,7 @@ void FloorSide::start(const Call& call) {
   posted.pid = shared_memory_ ? 0 : static_cast<uint32_t>(getpid());
   posted.send_address = reinterpret_cast<uintptr_t>(send_);
   posted.receive_address = reinterpret_cast<uintptr_t>(receive_);
+  operation_ = static_cast<uint8_t>(call.operation);
   sequence_++;
   __atomic_store_n(&posted.sequence, sequence_, __ATOMIC_RELEASE);
 }
@@ -201,7 +203,17 @@ bool FloorSide::test() {
 void FloorSide::wait() {
   if (test()) return;
   uint64_t now = now_ns();
-  host::Wait wait(habit_, now);
+  host::Wait wait(habit_, now, operation_);
+  if (const uint64_t look_on_ns = wait.look_on_ns(); look_on_ns != 0) {
+    const uint64_t before = now;
+    bool there = test();
+    while (!there && (now = now_ns()) - before < look_on_ns) there = test();
+    wait.looked_on(now - before, there);
+    if (there) {
+      wait.end(now);
+      return;
+    }
+  }
   while (wait.looks(now)) {
     sched_yield();
     const uint64_t before = now;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <numeric>
 
 #include "tools/peal-perf/data.h"
 
@@ -118,6 +119,11 @@ double percentile(std::vector<double> values, uint32_t percent) {
 }
 
 double median(std::vector<double> values) { return percentile(std::move(values), 50); }
+
+double mean(std::span<const double> values) {
+  if (values.empty()) return 0;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 Spread spread(std::vector<double> values) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());

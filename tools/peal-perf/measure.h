@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tools/peal-perf/report.h"
@@ -44,7 +45,9 @@ uint64_t now_ns();
 // Whether it is, on every rank.
 bool all_good(const Job& job, bool good);
 
+// Of nothing all three are 0.
 double median(std::vector<double> values);
+double mean(std::span<const double> values);
 // So many per cent are not above it.
 double percentile(std::vector<double> values, uint32_t percent);
 Spread spread(std::vector<double> values);

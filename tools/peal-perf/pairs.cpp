@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 #include "tools/peal-perf/measure.h"
 #include "tools/peal-perf/pattern.h"
@@ -77,8 +76,7 @@ PairsRecord Pairs::measure(uint64_t bytes) {
   record.pairs = job_.size / 2;
   record.latency_us = spread(single_us);
   record.latency_us_p99 = percentile(single_us, 99);
-  record.latency_us_mean = std::accumulate(single_us.begin(), single_us.end(), 0.0) /
-                           static_cast<double>(single_us.size());
+  record.latency_us_mean = mean(single_us);
   record.window = options_.window;
   record.message_us = median(window_us) / options_.window;
   record.verified = all_good(job_, good_);

@@ -94,6 +94,7 @@ nlohmann::ordered_json to_json(const Record& record) {
   add(entry, "latency_us", record.latency_us);
   entry["latency_us_mean"] = rounded(record.latency_us_mean);
   entry["period_us"] = rounded(record.period_us);
+  entry["period_us_mean"] = rounded(record.period_us_mean);
   entry["packets"] = rounded(record.packets);
   entry["packets_collective"] = rounded(record.packets_collective);
   entry["packets_recycling"] = rounded(record.packets_recycling);

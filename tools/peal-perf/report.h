@@ -30,7 +30,10 @@ struct Record {
   Setting setting;
   Spread latency_us;
   double latency_us_mean = 0;
-  double period_us = 0;  // median, back to back
+  // Back to back, on rank 0: the median, and the mean, which is the time of all of them by their
+  // number. Where ranks run ahead and are waited for by turns, only the mean says how fast it goes.
+  double period_us = 0;
+  double period_us_mean = 0;
   bool verified = false;
   // Packets per operation, from the cards' counters; all zero for what is compared with.
   double packets = 0;

@@ -129,6 +129,103 @@ TEST_F(WaitHabitTest, NoLongerThanTheUserSays) {
             "0 looks, asleep after 0 us, done after 160 us\n");
 }
 
+// Looking on before the first yield. A yield to others takes 60 us.
+class LookOnTest : public testing::Test {
+ protected:
+  LookOnTest() { yield(60 * kUs); }
+
+  // One wait for what comes `after_ns`; for how long it looks on.
+  uint64_t wait(uint64_t after_ns, peal_operation operation = PEAL_OPERATION_PUT) {
+    Wait wait(habit_, now_ns_, operation);
+    const uint64_t ns = wait.look_on_ns();
+    if (ns != 0) wait.looked_on(std::min(ns, after_ns), after_ns <= ns);
+    return ns;
+  }
+  void yield(uint64_t took_ns) { Wait(habit_, now_ns_).yielded(took_ns, false); }
+
+  // In how many of so many waits it looked on.
+  uint32_t looks(uint32_t waits, uint64_t after_ns, peal_operation operation = PEAL_OPERATION_PUT) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < waits; i++) count += wait(after_ns, operation) != 0;
+    return count;
+  }
+
+  WaitHabit habit_ = {.spin_ns = 1000 * kUs};
+  uint64_t now_ns_ = 5'000'000'000;
+};
+
+constexpr uint64_t kNever = UINT64_MAX;
+
+TEST_F(LookOnTest, WhereItHelpsItIsDoneEachTime) { EXPECT_EQ(looks(1000, 1 * kUs), 1000u); }
+
+TEST_F(LookOnTest, WhereItDoesNotItIsTriedNowAndThen) {
+  EXPECT_LE(looks(20, kNever), 14u);  // until that is learned
+  EXPECT_EQ(looks(20 * Wait::kTrialEvery, kNever), 20u);
+}
+
+// One in three is worth it, one in eight is not.
+TEST_F(LookOnTest, HowOftenItHelpsIsWhatCounts) {
+  const auto looks_of_one_in = [this](uint32_t n) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 24 * 100; i++) count += looks(1, i % n == 0 ? 1 * kUs : kNever);
+    return count;
+  };
+  EXPECT_GE(looks_of_one_in(3), 2000u);
+  EXPECT_LE(looks_of_one_in(8), 600u);
+}
+
+// What was no use for long is done again as soon as a trial finds that it is.
+TEST_F(LookOnTest, ItIsTakenUpAgain) {
+  looks(100'000, kNever);
+  const uint32_t before = looks(Wait::kTrialEvery, 1 * kUs);
+  EXPECT_GE(before, 1u);
+  EXPECT_EQ(looks(100, 1 * kUs), 100u);
+}
+
+TEST_F(LookOnTest, ForTwiceAsLongAsItTakesWhereItHelps) {
+  EXPECT_EQ(wait(kNever), Wait::kLookOnNs);
+  looks(100, 700);
+  EXPECT_NEAR(static_cast<double>(wait(kNever)), 1400, 20);
+  looks(2000, 3 * kUs);  // which trials find
+  EXPECT_EQ(wait(kNever), Wait::kLookOnNs);
+}
+
+TEST_F(LookOnTest, EachKindOfOperationByItself) {
+  looks(1000, kNever, PEAL_OPERATION_BARRIER);
+  EXPECT_EQ(looks(100, 1 * kUs, PEAL_OPERATION_PUT), 100u);
+  EXPECT_LE(looks(100, kNever, PEAL_OPERATION_BARRIER), 1u);
+}
+
+// A number that is none has the habit of no operation.
+TEST_F(LookOnTest, StrangersHaveOneToo) {
+  looks(1000, kNever, static_cast<peal_operation>(PEAL_OPERATION_COUNT));
+  EXPECT_LE(looks(100, kNever, PEAL_OPERATION_NONE), 1u);
+}
+
+TEST_F(LookOnTest, NeverOfASend) { EXPECT_EQ(looks(1000, 1 * kUs, PEAL_OPERATION_SEND), 0u); }
+
+// A yield that finds nobody takes nothing away; one that is soon back, little.
+TEST_F(LookOnTest, NoLongerThanHalfOfWhatAYieldTakes) {
+  yield(300);
+  EXPECT_EQ(looks(1000, 1 * kUs), 0u);
+  yield(3 * kUs);
+  EXPECT_EQ(wait(kNever), 1500u);
+  yield(3000 * kUs);
+  EXPECT_EQ(wait(kNever), Wait::kLookOnNs);
+}
+
+TEST_F(LookOnTest, NotBeforeAnybodyElseWasSeen) {
+  habit_ = {.spin_ns = 1000 * kUs};
+  EXPECT_EQ(looks(1000, 1 * kUs), 0u);
+}
+
+TEST_F(LookOnTest, NoLongerThanTheUserSays) {
+  habit_.spin_ns = 900;
+  EXPECT_EQ(wait(kNever), 900u);
+  habit_.spin_ns = 0;
+  EXPECT_EQ(looks(1000, 1), 0u);
+}
+
 // Sixteen pauses before it are part of what a yield took.
 TEST_F(WaitHabitTest, PausesAreNobodyElse) {
   Wait wait(habit_, 0);

@@ -95,6 +95,21 @@ TEST(Wait, ThreadsThatRepeatACallWithATable) {
   peal_close(context);
 }
 
+// What a wait learns of looking on is told to the kind of what it waits for.
+TEST(Wait, LookingOnTeachesTheKindOfOperation) {
+  FakeCard card;
+  peal_context* context = open_fake(&card, 1'000'000);
+  peal_group* group = make_fake_group(context);
+  context->habit.others_ns = 1'000'000'000;  // as a yield has found
+  const CardThread playing(&card);
+  for (int i = 0; i < 200; i++) ASSERT_EQ(peal_barrier(group), PEAL_OK);
+  const uint16_t untaught = WaitHabit::LookOn{}.helped;
+  for (size_t i = 0; i < context->habit.look_on.size(); i++) {
+    EXPECT_EQ(context->habit.look_on[i].helped == untaught, i != PEAL_OPERATION_BARRIER) << i;
+  }
+  peal_close(context);
+}
+
 TEST(Wait, SleeperIsAnnouncedAndWoken) {
   FakeCard card;
   peal_context* context = open_fake(&card);
