@@ -201,6 +201,20 @@ void NicLoop::run() {
   all_back_ = relay_.run(serve_, place_);
 }
 
+void NicLoop::found_nothing(TimeNs now) {
+  if (const uint64_t told = ends(); told != ends_) {
+    ends_ = told;
+    lingers_until_ns_ = now + options_.linger_ns;
+  }
+  const bool idle = now - last_work_ns_ > options_.idle_ns && now >= lingers_until_ns_;
+  if (idle && options_.may_sleep) {
+    sleep();
+  } else if (options_.yield_when_idle && give_way_.found_nothing(now, ends_)) {
+    counts_.yields++;
+    sched_yield();
+  }
+}
+
 // True at the end; false when another thread is the loop.
 bool NicLoop::serve() {
   copies_->resume();
@@ -210,11 +224,8 @@ bool NicLoop::serve() {
       last_work_ns_ = now;
       recheck_ns_ = kRecheckNs;
       give_way_.worked(now);
-    } else if (now - last_work_ns_ > options_.idle_ns && options_.may_sleep) {
-      sleep();
-    } else if (options_.yield_when_idle && give_way_.found_nothing(now, ends())) {
-      counts_.yields++;
-      sched_yield();
+    } else {
+      found_nothing(now);
     }
     if (copies_->has_own() && !copies_->copy_own()) return false;
     if (now >= next_tick_ns_) tick(now);

@@ -41,6 +41,7 @@ struct LoopOptions {
   TimeNs copy_deadline_ns = 2'000'000'000;
   uint64_t cache_bytes = 0;  // of the processors' last cache (host_copies.h)
   TimeNs idle_ns = 200'000;  // awake this long without work
+  TimeNs linger_ns = 0;      // and this long since a host was told of an end: it will be back
   bool may_sleep = true;
   bool yield_when_idle = false;  // the core is shared with hosts
   TimeNs look_on_ns = 0;         // but looks on before that (give_way.h); 0: not at all
@@ -104,6 +105,7 @@ class NicLoop final : public LoopServices {
   bool serve();
   [[nodiscard]] uint32_t loops() const { return rings_ == nullptr ? 1 : rings_->loops(); }
   bool turn(TimeNs now);
+  void found_nothing(TimeNs now);
   [[nodiscard]] bool is_quiet() const;
   [[nodiscard]] uint64_t ends() const;
   bool poll_interfaces(TimeNs now);
@@ -137,6 +139,8 @@ class NicLoop final : public LoopServices {
   int stop_fd_ = -1;
   std::atomic<bool> stopping_{false};
   TimeNs last_work_ns_ = 0;
+  uint64_t ends_ = 0;            // when the loop last found nothing
+  TimeNs lingers_until_ns_ = 0;  // for the last of them
   TimeNs next_tick_ns_ = 0;
   TimeNs next_beat_ns_ = 0;
   TimeNs recheck_ns_;

@@ -159,6 +159,11 @@ void declare_patience(command_line::App& app, NicOptions* options, RawOptions* r
       .show_default();
   add("--idle-us", options->idle_us, "US", options->idle_us,
       "Stays awake for so many microseconds without work.");
+  group
+      .add("--linger-us", options->linger_us, "US",
+           "Stays awake for so many microseconds after a host was told of an end. Default: 10000 "
+           "with --lcore-affinity and without --yield, otherwise 0.")
+      .check(whole(0, command_line::kMicrosecondsMax));
   group.add_flag("--no-sleep", raw->no_sleep, "Never sleeps: polls for ever.");
 }
 

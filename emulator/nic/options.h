@@ -34,6 +34,7 @@ struct NicOptions {
   uint64_t cache_mib = 0;       // of the processors' last cache
   uint64_t copy_deadline_ms = 2000;
   uint64_t idle_us = 200;
+  std::optional<uint64_t> linger_us;  // none: by whose the processor is
   bool may_sleep = true;
   int ready_fd = -1;
   std::string pid_path;

@@ -78,6 +78,33 @@ class IdleTest(unittest.TestCase):
             self.assertEqual(hosts[0].wait()[0], "OK")
             self.assertEqual(hosts[1].wait()[0], "OK")
 
+    def test_after_an_end_it_lingers(self):
+        """An hour of it, for a host that was told of an end; before that it sleeps as ever."""
+        with nic(BINARY, "--linger-us", "3600000000", cards=2) as card:
+            hosts = [Host(card.path, i) for i in range(2)]
+            members = make_group(hosts)
+            until(lambda: sleeps_and_says_so(card, hosts[0]), "the card to fall asleep")
+            for host, member in zip(hosts, members):
+                host.submit(BARRIER, DISSEMINATION, member)
+            for host in hosts:
+                self.assertEqual(host.wait()[0], "OK")
+            before = card.wake_ups()
+            for _ in range(BEATS):
+                beats = hosts[0].beats()
+                until(lambda b=beats: hosts[0].beats() > b, "a heartbeat")
+                self.assertFalse(sleeps_and_says_so(card, hosts[0]))
+            self.assertLess(card.wake_ups() - before, BEATS)
+
+    def test_with_a_processor_of_its_own_it_sleeps_too(self):
+        with nic(BINARY, "--lcore-affinity", str(min(os.sched_getaffinity(0))), cards=2) as card:
+            hosts = [Host(card.path, i) for i in range(2)]
+            members = make_group(hosts)
+            for host, member in zip(hosts, members):
+                host.submit(BARRIER, DISSEMINATION, member)
+            for host in hosts:
+                self.assertEqual(host.wait()[0], "OK")
+            until(lambda: sleeps_and_says_so(card, hosts[0]), "the card to fall asleep")
+
     def test_no_sleep_polls(self):
         with nic(BINARY, "--no-sleep", cards=1) as card:
             host = Host(card.path, 0)

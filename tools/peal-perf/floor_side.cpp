@@ -28,8 +28,9 @@ namespace {
 using ideal::Control;
 using ideal::Shared;
 
-// The real cards sleep after 0.2 ms without work; only then is their processor the ideal card's.
-constexpr long kLetCardsSleepNs = 5'000'000;
+// The real cards sleep 10 ms after their last host went; only then is their processor the ideal
+// card's.
+constexpr long kLetCardsSleepNs = 15'000'000;
 
 size_t round_to_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
 
