@@ -15,6 +15,7 @@
 
 #include "emulator/nic/eal.h"
 #include "emulator/nic/give_way.h"
+#include "emulator/nic/linger.h"
 #include "emulator/nic/log.h"
 #include "emulator/nic/log_stream.h"
 #include "emulator/nic/nic_loops.h"
@@ -99,8 +100,6 @@ struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-constexpr uint64_t kLingerUs = 10'000;
-
 LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std::FILE* trace,
                          const std::vector<int>& allowed) {
   LoopOptions loop;
@@ -118,10 +117,8 @@ LoopOptions loop_options(const NicOptions& options, uint32_t packet_buffers, std
   loop.idle_ns = options.idle_us * 1000;
   loop.may_sleep = options.may_sleep;
   loop.yield_when_idle = options.yields || allowed.size() <= options.loops();
-  // Polling on costs nobody anything where the processor is the loop's own, and who comes back need
-  // not wake it.
   const bool own = !options.cpus.empty() && !loop.yield_when_idle;
-  loop.linger_ns = options.linger_us.value_or(own ? kLingerUs : 0) * 1000;
+  loop.linger_ns = options.linger_us ? *options.linger_us * 1000 : own ? Linger::kDefaultNs : 0;
   // What one loop waits for comes from ranks, which need its processor; and so do loops that share
   // one.
   const bool each_its_own = options.loops() > 1 && allowed.size() >= options.loops();

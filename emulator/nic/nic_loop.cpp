@@ -95,6 +95,7 @@ std::string NicLoop::create_parts() {
     cards_.back()->set_share(loops() == 1 ? kLongShare : kShortShare);
   }
   give_way_.set_look_on(options_.look_on_ns);
+  linger_.set(options_.linger_ns);
   helper_ = std::make_unique<WakeHelper>(kSpareSlots +
                                          card_count_ * (emulator::kContexts + PEAL_PCI_VECTORS));
   helper_->start();
@@ -202,14 +203,12 @@ void NicLoop::run() {
 }
 
 void NicLoop::found_nothing(TimeNs now) {
-  if (const uint64_t told = ends(); told != ends_) {
-    ends_ = told;
-    lingers_until_ns_ = now + options_.linger_ns;
-  }
-  const bool idle = now - last_work_ns_ > options_.idle_ns && now >= lingers_until_ns_;
-  if (idle && options_.may_sleep) {
+  const uint64_t told = ends();
+  const bool lingers = linger_.found_nothing(now, told);
+  if (options_.may_sleep && !lingers && now - last_work_ns_ > options_.idle_ns) {
     sleep();
-  } else if (options_.yield_when_idle && give_way_.found_nothing(now, ends_)) {
+    linger_.slept();
+  } else if (options_.yield_when_idle && give_way_.found_nothing(now, told)) {
     counts_.yields++;
     sched_yield();
   }
@@ -224,6 +223,7 @@ bool NicLoop::serve() {
       last_work_ns_ = now;
       recheck_ns_ = kRecheckNs;
       give_way_.worked(now);
+      linger_.worked(now);
     } else {
       found_nothing(now);
     }
@@ -313,6 +313,7 @@ nlohmann::ordered_json NicLoop::counters_json() const {
                  {"busy_turns", counts_.busy_turns},
                  {"sleeps", counts_.sleeps},
                  {"yields", counts_.yields},
+                 {"lost_turns", linger_.lost()},
                  {"bytes_past_caches", mapped_->bytes_past()},
                  {"bytes_copied_once", mapped_->bytes_once()},
                  {"wakes", helper_->wakes()},

@@ -17,6 +17,7 @@
 #include "emulator/nic/frame_switch.h"
 #include "emulator/nic/give_way.h"
 #include "emulator/nic/host_interface.h"
+#include "emulator/nic/linger.h"
 #include "emulator/nic/packet_pool.h"
 #include "emulator/nic/relay.h"
 #include "emulator/nic/tsc_clock.h"
@@ -41,7 +42,7 @@ struct LoopOptions {
   TimeNs copy_deadline_ns = 2'000'000'000;
   uint64_t cache_bytes = 0;  // of the processors' last cache (host_copies.h)
   TimeNs idle_ns = 200'000;  // awake this long without work
-  TimeNs linger_ns = 0;      // and this long since a host was told of an end: it will be back
+  TimeNs linger_ns = 0;      // and this long after a host was told of an end (linger.h)
   bool may_sleep = true;
   bool yield_when_idle = false;  // the core is shared with hosts
   TimeNs look_on_ns = 0;         // but looks on before that (give_way.h); 0: not at all
@@ -130,6 +131,7 @@ class NicLoop final : public LoopServices {
   std::unique_ptr<emulator::HostCopies> mapped_;
   std::unique_ptr<CopyPool> copies_;
   GiveWay give_way_;
+  Linger linger_;
   Relay relay_;
   // Of run(); a thread that is away may have them after its end.
   std::function<bool()> serve_;
@@ -139,8 +141,6 @@ class NicLoop final : public LoopServices {
   int stop_fd_ = -1;
   std::atomic<bool> stopping_{false};
   TimeNs last_work_ns_ = 0;
-  uint64_t ends_ = 0;            // when the loop last found nothing
-  TimeNs lingers_until_ns_ = 0;  // for the last of them
   TimeNs next_tick_ns_ = 0;
   TimeNs next_beat_ns_ = 0;
   TimeNs recheck_ns_;
