@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// For how long a wait looks before it yields, and looks and yields before it sleeps: a pure function
-// of the times that it is told. Decisions 0085 and 0019 say how it came to be.
+// For how long a wait looks before it yields, and looks and yields before it sleeps: a pure
+// function of the times that it is told. Decisions 0085 and 0019 say how it came to be.
 //
 // A yield gives the processor to all the others there, for a turn each. What the own card does by
-// itself, within a microsecond or two, is looked for meanwhile; what other ranks have to do may need
+// itself, within a microsecond or two, is looked for instead; what other ranks have to do may need
 // this very processor. Which it is, is learned, of each kind of operation.
 //
 // Looking costs nobody anything while the thread is alone on its processor. Where its yields find

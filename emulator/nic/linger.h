@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How long a loop with a processor of its own stays awake for a host that it told of an end: who
 // computes meanwhile and comes back then need not wake it, which takes the host's processor as long
-// as a short operation does. Not where others use the loop's processor, which shows when a turn that
-// had nothing to do was long in coming: they would be waited for by everybody. By times and counts
-// that it is told alone. docs/decisions/0086
+// as a short operation does. Not where others use the loop's processor, which shows in a turn that
+// begins long after one that had nothing to do: they would be waited for by everybody. By times and
+// counts that it is told alone. docs/decisions/0086
 #pragma once
 
 #include <cstdint>
