@@ -32,8 +32,9 @@ struct WaitHabit {
 
   // Whether looking on helps, of one kind of operation.
   struct LookOn {
+    static constexpr uint16_t kMostNs = 4'000;
     uint16_t helped = UINT16_MAX / 8 * 3;  // in how many of UINT16_MAX, the last counting most
-    uint16_t took_ns = 4'000;              // where it helped, likewise
+    uint16_t took_ns = kMostNs;            // where it helped, likewise
     uint16_t trial_in = 0;                 // so many waits, where it helps too seldom
   };
   // By enum peal_operation; what waits for any of several is NONE.
@@ -57,7 +58,7 @@ class Wait {
 
   // Looking on takes no longer than this, nor than half of what a yield gives away; and usually no
   // longer than twice what it takes where it helps.
-  static constexpr uint64_t kLookOnNs = 4'000;
+  static constexpr uint64_t kLookOnNs = WaitHabit::LookOn::kMostNs;
   // It is done where it helped in one of four; otherwise in one of so many waits, to see.
   static constexpr uint16_t kHelpedEnough = UINT16_MAX / 4;
   static constexpr uint16_t kTrialEvery = 128;

@@ -30,8 +30,7 @@ class Linger {
     looking_ = false;
   }
   void slept() { looking_ = false; }
-  // A turn that did not; `ends`: of how many ends hosts were ever told. True: stay
-  // awake.
+  // A turn that did not; `ends`: of how many ends hosts were ever told. True: stay awake.
   bool found_nothing(TimeNs now, uint64_t ends) {
     look(now);
     looking_ = true;
