@@ -137,6 +137,7 @@ class ShutdownTest(unittest.TestCase):
                  "--fault-plan: partition of cards 3-1: the first card must not exceed the last"),
                 (["--socket", "/x", "--dead-ms", "1"],
                  "--dead-ms must be longer than --probe-us, or peers die before they are asked"),
+                (["--socket", "/x", "--linger-us", "-1"], "--linger-us: '-1' is no whole number from 0 to 315360000000000"),
                 (["--socket", "/x", "--log-level", "loud"],
                  "--log-level 'loud': expected error, warning, notice, info or debug, or TYPE: and one of these"),
                 (["--socket", "/x", "--no-such-option"], "there is no option --no-such-option"),
