@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "hostlib/collectives.h"
+
 namespace peal::host {
 namespace {
 
@@ -29,10 +31,10 @@ peal_error CardExchange::gather(const void* send, void* receive, size_t bytes) c
     memcpy(receive, send, bytes);
     return PEAL_OK;
   }
-  if (memory_ == nullptr) return give_up(peal_allgather(group_, nullptr, nullptr, 0));
+  if (memory_ == nullptr) return give_up(own_allgather(*group_, nullptr, nullptr, 0));
   auto* own = static_cast<uint8_t*>(memory_);
   memcpy(own, send, bytes);
-  const peal_error error = peal_allgather(group_, own, own + bytes, bytes);
+  const peal_error error = own_allgather(*group_, own, own + bytes, bytes);
   if (error == PEAL_OK) memcpy(receive, own + bytes, group_->size * bytes);
   return error;
 }
@@ -43,10 +45,10 @@ peal_error CardExchange::to_each(const void* send, void* receive, size_t bytes) 
     memcpy(receive, send, all);
     return PEAL_OK;
   }
-  if (memory_ == nullptr) return give_up(peal_alltoall(group_, nullptr, nullptr, 0));
+  if (memory_ == nullptr) return give_up(own_alltoall(*group_, nullptr, nullptr, 0));
   auto* own = static_cast<uint8_t*>(memory_);
   memcpy(own, send, all);
-  const peal_error error = peal_alltoall(group_, own, own + all, bytes);
+  const peal_error error = own_alltoall(*group_, own, own + all, bytes);
   if (error == PEAL_OK) memcpy(receive, own + all, all);
   return error;
 }

@@ -393,9 +393,9 @@ peal_error destroy_group(peal_group* group) {
   wait_place(context, lock);
   peal_error error = submit_destroy(*group);
   if (error == PEAL_OK) {
-    wait_done(context, group->destroy_request, kForever, lock);
-    error = group->destroy_request.result;
-    const uint32_t rank = group->destroy_request.failed_rank;
+    wait_done(context, group->own_request, kForever, lock);
+    error = group->own_request.result;
+    const uint32_t rank = group->own_request.failed_rank;
     if (error == PEAL_ERR_PEER_DEAD) {
       fail(error, "destroying the group: rank %u is dead", rank);
     } else if (error != PEAL_OK) {

@@ -45,6 +45,7 @@ using GroupPointer = std::unique_ptr<peal_group, DeleteGroup>;
 struct Persistent {
   peal_group* group = nullptr;  // this one's alone; of a program: the company of its kind
   Posting posting = {};
+  HeldKeys keys;  // that each start names
   // Programs that are started in turn: one, or two, the second of which is null else.
   peal_program* programs[2] = {};
   uint32_t handles[2] = {};  // of one program twice
@@ -109,10 +110,11 @@ struct peal_group {
   bool aborted = false;
   // The first detached operation that failed since peal_group_wait(); its state is kDone then.
   peal_request detached_failure;
-  peal_request destroy_request;  // so that it needs none of the user's
+  // Of its destroy, and of the library's own exchanges: they need none of the user's.
+  peal_request own_request;
   peal::host::ChoiceTable choice;
   peal::host::AddressTables::Place table;  // where some ranks are no peers
-  peal::host::PartTables part_tables{destroy_request};
+  peal::host::PartTables part_tables{own_request};
   uint32_t programs_named = 0;          // as many on all ranks
   std::vector<peal_program*> programs;  // that are committed to it
   // Where its persistent requests' programs are; or that there is no such place.
@@ -169,7 +171,7 @@ struct alignas(64) peal_context {
   bool programs = true;   // of persistent requests are wanted: $PEAL_PROGRAMS
   uint32_t ordinary = 0;  // persistent requests that are no programs, ever
   std::vector<std::unique_ptr<peal_group_builder, peal::host::DeleteBuilder>> builders;
-  uint32_t next_destroy = 0;
+  uint32_t next_own = 0;
 
   // Ever.
   uint64_t failed = 0;

@@ -27,11 +27,10 @@ uint32_t purpose_of(const Posting& posting) {
 }
 
 // Out of the free ones, with its place in the ring.
-peal_error take_request(peal_context& context, peal_request** request) {
+peal_error take_inactive(peal_context& context, peal_request** request) {
   if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
   if (context.free_requests == nullptr) return fail_no_request(context);
-  *request = context.free_requests;
-  context.free_requests = (*request)->next_free;
+  *request = &take_request(context);
   set_state(**request, peal_request::State::kInactive);
   return PEAL_OK;
 }
@@ -69,11 +68,13 @@ peal_error make_ordinary(peal_group& parent, const DescribePosting& describe,
     const Lock lock(context.mutex);
     drain(context);
     forget_ended_groups(context);
-    error = take_request(context, &made);
+    error = take_inactive(context, &made);
     if (error == PEAL_OK) {
       group_of(*builder).outstanding_max = 1;
       error = describe(group_of(*builder), &persistent->posting);
     }
+    for (const uint32_t key : {persistent->posting.send_key, persistent->posting.receive_key})
+      persistent->keys.hold(context.cache, key);
     note(*builder, error);
   }
   set_purpose(*builder, purpose_of(persistent->posting));
@@ -84,8 +85,9 @@ peal_error make_ordinary(peal_group& parent, const DescribePosting& describe,
     made->persistent = persistent.get();
     context.persistents.push_back(std::move(persistent));
     *request = made;
-  } else if (made != nullptr) {
-    release_request(*made);
+  } else {
+    if (made != nullptr) release_request(*made);
+    persistent.reset();  // under the lock
   }
   return error;
 }
@@ -103,7 +105,7 @@ peal_error make_as_program(peal_group& parent, const DescribeOperation& describe
     drain(context);
     forget_ended_groups(context);
     forget_ended_programs(context);
-    error = take_request(context, &made);
+    error = take_inactive(context, &made);
     if (error == PEAL_OK) error = describe(parent, &posting, &operation);
   }
   Persistent* persistent = nullptr;

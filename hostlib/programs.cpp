@@ -8,6 +8,7 @@
 #include <string>
 
 #include "hostlib/administration.h"
+#include "hostlib/collectives.h"
 #include "hostlib/handles.h"
 #include "hostlib/program.h"
 #include "hostlib/program_check.h"
@@ -199,13 +200,13 @@ peal_error agree(peal_group& group, peal_error own) {
   const size_t bytes = sizeof(uint64_t) * (1 + size_t{group.size});
   const peal_error allocated = peal_alloc(group.context, bytes, &memory);
   if (allocated != PEAL_OK) {
-    (void)peal_allgather(&group, nullptr, nullptr, 0);  // others see that lengths differ
+    (void)own_allgather(group, nullptr, nullptr, 0);  // others see that lengths differ
     return allocated;
   }
   auto* words = static_cast<uint64_t*>(memory);
   words[0] = static_cast<uint64_t>(own);
   const std::string text = last_error_text();
-  peal_error error = peal_allgather(&group, words, words + 1, sizeof(uint64_t));
+  peal_error error = own_allgather(group, words, words + 1, sizeof(uint64_t));
   if (error == PEAL_OK && own != PEAL_OK) error = fail(own, "%s", text.c_str());
   for (uint32_t rank = 0; rank < group.size && error == PEAL_OK; rank++) {
     const auto theirs = static_cast<peal_error>(words[1 + rank]);

@@ -3,7 +3,6 @@
 #include "hostlib/registration_cache.h"
 
 #include <cstdlib>
-#include <vector>
 
 #include "base/whole_number.h"
 #include "hostlib/administration.h"
@@ -37,21 +36,33 @@ peal_error RegistrationCache::read_limit() {
 }
 
 void RegistrationCache::forget(uint32_t key) {
-  const auto place = places_.find(key);
-  if (place == places_.end()) return;
-  used_.erase(place->second);
-  places_.erase(place);
+  const auto kept = kept_.find(key);
+  if (kept == kept_.end()) return;
+  used_.erase(kept->second.place);
+  kept_.erase(kept);
   map_.remove(key);
 }
 
-// False: an operation still uses it.
+bool RegistrationCache::hold(uint32_t key) {
+  const auto kept = kept_.find(key);
+  if (kept == kept_.end()) return false;
+  kept->second.holds++;
+  return true;
+}
+
+void RegistrationCache::let_go(uint32_t key) {
+  if (const auto kept = kept_.find(key); kept != kept_.end()) kept->second.holds--;
+}
+
+// False: it is held, or an operation still uses it.
 bool RegistrationCache::give_back(Transport& transport, uint32_t key) {
+  if (kept_.at(key).holds > 0) return false;
   if (unregister_memory(transport, key) == PEAL_ERR_BUSY) return false;
   forget(key);
   return true;
 }
 
-// False: all are in use, or there is none.
+// False: all are held or in use, or there is none.
 bool RegistrationCache::evict(Transport& transport, uint32_t keep) {
   for (const uint32_t key : used_) {
     if (key != keep && give_back(transport, key)) return true;
@@ -59,14 +70,14 @@ bool RegistrationCache::evict(Transport& transport, uint32_t keep) {
   return false;
 }
 
-// What the process has unmapped is not looked up any more. One that an operation still uses is the
-// card's until the context is closed.
+// What the process has unmapped is not looked up any more. One that is held, or that an operation
+// still uses, is the card's until the context is closed.
 void RegistrationCache::forget_departed(Transport& transport) {
   const uint64_t left = departures();
   if (left == departed_) return;
   departed_ = left;
   for (uint32_t key = 0; transport.next_departed(&key);) {
-    if (!places_.contains(key)) continue;  // the user's own registration
+    if (!kept_.contains(key)) continue;  // the user's own registration
     if (!give_back(transport, key)) forget(key);
   }
 }
@@ -88,11 +99,11 @@ peal_error RegistrationCache::take(Transport& transport, const Wanted& wanted, R
   forget_departed(transport);
   const Region* kept = map_.lookup(wanted.address, wanted.bytes, wanted.access);
   if (kept != nullptr) {
-    used_.splice(used_.end(), used_, places_.at(kept->key));
+    used_.splice(used_.end(), used_, kept_.at(kept->key).place);
     *region = *kept;
     return PEAL_OK;
   }
-  while (places_.size() >= most_ && evict(transport, wanted.keep)) {
+  while (kept_.size() >= most_ && evict(transport, wanted.keep)) {
   }
   Region made;
   made.start = reinterpret_cast<uintptr_t>(wanted.address);
@@ -106,7 +117,7 @@ peal_error RegistrationCache::take(Transport& transport, const Wanted& wanted, R
   } while (is_full(error) && evict(transport, wanted.keep));
   if (error != PEAL_OK) return error;
   map_.add(made);
-  places_[made.key] = used_.insert(used_.end(), made.key);
+  kept_[made.key] = {used_.insert(used_.end(), made.key)};
   drop_covered(transport, made, wanted.keep);
   *region = made;
   return PEAL_OK;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <list>
 #include <unordered_map>
+#include <vector>
 
 #include "hostlib/memory_map.h"
 #include "hostlib/transport.h"
@@ -34,6 +35,10 @@ class RegistrationCache {
   };
   // A registration that covers the range for that access: one that is kept, or a new one.
   peal_error take(Transport& transport, const Wanted& wanted, Region* region);
+  // One that was given out stays until it was let go of as often as it was held: a persistent
+  // request names it at each start. False: it is none of the cache's.
+  bool hold(uint32_t key);
+  void let_go(uint32_t key);
 
   // Changes whenever one that was given out may be gone: by take(), and by what the process unmaps.
   [[nodiscard]] uint64_t version() const { return map_.version(); }
@@ -43,6 +48,11 @@ class RegistrationCache {
   void watch(const std::atomic<uint64_t>& departures) { departures_ = &departures; }
 
  private:
+  struct Kept {
+    std::list<uint32_t>::iterator place;  // in used_
+    uint32_t holds = 0;
+  };
+
   void forget(uint32_t key);
   bool give_back(Transport& transport, uint32_t key);
   bool evict(Transport& transport, uint32_t keep);
@@ -53,10 +63,31 @@ class RegistrationCache {
 
   MemoryMap map_;
   std::list<uint32_t> used_;  // keys, the least recently used first
-  std::unordered_map<uint32_t, std::list<uint32_t>::iterator> places_;
+  std::unordered_map<uint32_t, Kept> kept_;
   const std::atomic<uint64_t>* departures_ = &kNone;
   uint64_t departed_ = 0;  // of them, seen
   size_t most_ = kCachedRegistrations;
+};
+
+// Keys of the cache that are held for as long as this lives, which is shorter than the cache does.
+class HeldKeys {
+ public:
+  HeldKeys() = default;
+  ~HeldKeys() {
+    for (const uint32_t key : keys_) cache_->let_go(key);
+  }
+  HeldKeys(const HeldKeys&) = delete;
+  HeldKeys& operator=(const HeldKeys&) = delete;
+
+  void hold(RegistrationCache& cache, uint32_t key) {
+    cache_ = &cache;
+    keys_.reserve(keys_.size() + 1);
+    if (cache.hold(key)) keys_.push_back(key);
+  }
+
+ private:
+  RegistrationCache* cache_ = nullptr;
+  std::vector<uint32_t> keys_;
 };
 
 }  // namespace peal::host

@@ -173,8 +173,8 @@ extern "C" [[gnu::hot]] peal_error peal_wait(peal_request* request) {
 extern "C" peal_error peal_wait_for(peal_request* request, uint64_t timeout_ns) {
   if (request == nullptr) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_wait_for: request is null");
   return guarded(*request->context, "peal_wait_for", [&] {
+    const uint64_t deadline = peal::host::deadline_after(timeout_ns);  // the lock's time counts
     Lock lock(request->context->mutex);
-    const uint64_t deadline = peal::host::deadline_after(timeout_ns);
     if (!peal::host::wait_done(*request->context, *request, deadline, lock)) {
       return fail(PEAL_ERR_TIMED_OUT, "still pending after %llu ns",
                   static_cast<unsigned long long>(timeout_ns));
@@ -195,10 +195,10 @@ extern "C" peal_error peal_test_any(peal_request* const* requests, size_t count,
 
 extern "C" peal_error peal_wait_any(peal_request* const* requests, size_t count,
                                     uint64_t timeout_ns, size_t* index) {
+  const uint64_t deadline = peal::host::deadline_after(timeout_ns);
   return peal::host::any_of(requests, count, index, "peal_wait_any",
                             [&](peal_context& context, peal::host::Requests list, Lock& lock) {
-                              return peal::host::wait_first(
-                                  context, list, peal::host::deadline_after(timeout_ns), lock);
+                              return peal::host::wait_first(context, list, deadline, lock);
                             });
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kConnectionLookNs = 50'000'000;
 // In a request's index: it belongs to a group, not to the context's table.
-constexpr uint32_t kDestroyBit = 0x80000000;
+constexpr uint32_t kOwnBit = 0x80000000;
 
 // Refused before it became the group's next operation (all before SEND are counted as such):
 // the card still waits for that sequence number.
@@ -64,9 +64,9 @@ inline void end_request(peal_request& request, peal_error result, uint32_t faile
 peal_request* find_request(peal_context& context, uint64_t cookie) {
   const auto index = static_cast<uint32_t>(cookie);
   if (index < request_count(context)) return &context.requests[index];
-  if ((index & kDestroyBit) == 0) return nullptr;
+  if ((index & kOwnBit) == 0) return nullptr;
   for (const auto& group : context.groups) {
-    if (group->destroy_request.index == index) return &group->destroy_request;
+    if (group->own_request.index == index) return &group->own_request;
   }
   return nullptr;
 }
@@ -182,18 +182,31 @@ peal_error refuse_full_ring(const peal_context& context) {
   return fail(PEAL_ERR_TOO_MANY, "the submission ring of %u entries is full", context.ring.entries);
 }
 
-peal_error submit_destroy(peal_group& group) {
+peal_error submit_own(peal_group& group, Posting& entry) {
   peal_context& context = *group.context;
   if (context.broken != PEAL_OK) {
     return fail(context.broken, "%s", peal_strerror(context.broken));
   }
-  peal_request& request = group.destroy_request;
+  peal_request& request = group.own_request;
   request.context = &context;
-  request.index = kDestroyBit | (context.next_destroy++ & ~kDestroyBit);
+  request.index = kOwnBit | (context.next_own++ & ~kOwnBit);
+  forget_end(request);
+  return post_entry(group, entry, request) ? PEAL_OK : refuse_full_ring(context);
+}
+
+peal_error submit_destroy(peal_group& group) {
   Posting entry = {};
   entry.operation = PEAL_OPERATION_DESTROY;
   entry.algorithm = PEAL_ALGORITHM_DISSEMINATION;
-  return post_entry(group, entry, request) ? PEAL_OK : refuse_full_ring(context);
+  return submit_own(group, entry);
+}
+
+peal_request& take_request(peal_context& context) {
+  peal_request& request = *context.free_requests;
+  context.free_requests = request.next_free;
+  // It may have been another group's destroy, by which leave_group() knows that nothing is left.
+  request.operation = PEAL_OPERATION_NONE;
+  return request;
 }
 
 bool leave_group(peal_request& request) {
@@ -227,12 +240,10 @@ void leave_company(peal_group& parent) {
   // The destroy needs a request and its place in the ring; without one the company ends with the
   // context.
   if (context.free_requests == nullptr || context.broken != PEAL_OK) return;
-  peal_request& request = *context.free_requests;
-  context.free_requests = request.next_free;
+  peal_request& request = take_request(context);
   auto persistent = std::make_unique<Persistent>();
   persistent->group = company;
   request.persistent = persistent.get();
-  request.operation = PEAL_OPERATION_NONE;
   context.persistents.push_back(std::move(persistent));
   let_go(request);
 }
@@ -294,13 +305,15 @@ void break_context(peal_context& context, peal_error error) {
     if (is_point_to_point(request)) {
       end_message(request, error, PEAL_NO_RANK, 0);
     } else {
+      request.bad_reason = 0;  // an earlier start's
       end_request(request, error, PEAL_NO_RANK);
     }
   }
   for (const auto& group : context.groups) {
-    peal_request& destroy = group->destroy_request;
-    if (destroy.state == peal_request::State::kPending) end_request(destroy, error, PEAL_NO_RANK);
+    peal_request& own = group->own_request;
+    if (own.state == peal_request::State::kPending) end_request(own, error, PEAL_NO_RANK);
   }
+  if (context.sleeper) context.transport->wake();
   context.woken.notify_all();
 }
 

@@ -135,9 +135,13 @@ inline void wake_card(peal_context& context) {
 // The same for point-to-point, which is not counted in the group's order and has no limit but the
 // context's requests; the entry's sequence is a message's tag.
 peal_error submit_message(peal_group& group, Posting& entry, peal_request** request);
-// The group's last operation, with its own request. Needs no free request, only a place in the ring
-// (ring_has_place()).
+// The same with the group's own request, which nobody uses: it needs none of the context's, only a
+// place in the ring (ring_has_place()).
+peal_error submit_own(peal_group& group, Posting& entry);
+// The group's last operation, by its own request.
 peal_error submit_destroy(peal_group& group);
+// Out of the free ones, of which there are some: nobody's operation yet.
+peal_request& take_request(peal_context& context);
 [[nodiscard]] bool ring_has_place(const peal_context& context);
 // Posts an inactive persistent request's operation once more.
 peal_error start_again(peal_request& request);

@@ -46,8 +46,10 @@ bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, uint8_t
   if (done()) return true;
   uint64_t now = now_ns();
   Wait wait(context.habit, now, operation);
-  if (const uint64_t look_on_ns = wait.look_on_ns(); look_on_ns != 0) {
-    const bool there = look_on(context, std::min(now + look_on_ns, deadline_ns), lock, done);
+  // One that had to end before would teach nothing.
+  const uint64_t look_on_ns = wait.look_on_ns();
+  if (look_on_ns != 0 && now + look_on_ns <= deadline_ns) {
+    const bool there = look_on(context, now + look_on_ns, lock, done);
     const uint64_t before = now;
     now = now_ns();
     wait.looked_on(now - before, there);

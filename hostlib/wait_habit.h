@@ -71,7 +71,7 @@ class Wait {
         start_ns_(now_ns),
         brief_(habit.usual_ns > kLongNs) {}
 
-  // For how long to look on before the first yield; 0: not at all. Once in a wait. Never of a send:
+  // For how long to look on before the first yield; 0: not at all. Once in a wait. Never of one send:
   // that ends as soon, but what is waited for next is the other's answer, who had no turn yet.
   [[nodiscard]] uint64_t look_on_ns() {
     const uint64_t ns = std::min({kLookOnNs, habit_.others_ns / 2, habit_.spin_ns});
@@ -87,8 +87,8 @@ class Wait {
     if (there) {
       look_on_.helped += (UINT16_MAX - look_on_.helped) / kLookOnSamples;
       const uint64_t took = std::min(took_ns, kLookOnNs);
-      look_on_.took_ns =
-          static_cast<uint16_t>((look_on_.took_ns * (kSamples - 1) + took) / kSamples);
+      const uint64_t average = (look_on_.took_ns * (kSamples - 1) + took) / kSamples;
+      look_on_.took_ns = static_cast<uint16_t>(std::max(average, uint64_t{1}));
       return;
     }
     look_on_.helped -= look_on_.helped / kLookOnSamples;

@@ -65,6 +65,11 @@ bool reserved_is_zero(const peal_admin_command& command) {
   }
 }
 
+// What submissions may name.
+bool takes_back(uint16_t opcode) {
+  return opcode == PEAL_ADMIN_UNREGISTER_MEMORY || opcode == PEAL_ADMIN_FREE_PROGRAM;
+}
+
 peal_status check_envelope(const peal_admin_command& command, uint32_t received_bytes) {
   if (received_bytes != PEAL_ADMIN_BYTES || command.bytes != PEAL_ADMIN_BYTES ||
       command.version != PEAL_ABI_VERSION)
@@ -114,6 +119,11 @@ peal_status Admin::dispatch(const peal_admin_command& command, ContextId context
     return PEAL_STATUS_CLOSED;
   if (command.opcode == PEAL_ADMIN_CLOSE_CONTEXT) return close_for(context, now);
   if (!is_open(context)) return PEAL_STATUS_CLOSED;
+  // What was submitted before may be about to use it.
+  if (takes_back(command.opcode)) {
+    if (!windows_.take_submitted(context, now)) return PEAL_STATUS_BUSY;
+    if (!is_open(context)) return PEAL_STATUS_CLOSED;
+  }
   switch (command.opcode) {
     case PEAL_ADMIN_REGISTER_MEMORY:
       return register_memory(context, command.u.register_memory, provider,

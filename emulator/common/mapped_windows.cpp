@@ -33,24 +33,35 @@ bool MappedWindows::let_go(ContextId context) {
   return true;
 }
 
+// Returns how many it took. The window may end.
+uint32_t MappedWindows::serve(ContextId context, uint32_t limit, TimeNs now) {
+  ContextWindow& window = slots_[context].window;
+  const uint32_t taken = window.poll(card_, limit, now);
+  if (window.state() == WindowState::kRunning) return taken;
+  const WindowEnd why =
+      window.state() == WindowState::kReset ? WindowEnd::kReset : WindowEnd::kWildIndex;
+  end(context);
+  if (owner_ != nullptr) owner_->window_ended(context, why, now);
+  return taken;
+}
+
+bool MappedWindows::take_submitted(ContextId context, TimeNs now) {
+  const Slot& slot = slots_[context];
+  if (slot.served && slot.window.has_news()) serve(context, kRingEntries, now);
+  return !slot.served || !slot.window.has_news();
+}
+
 bool MappedWindows::poll(uint32_t limit, TimeNs now) {
   bool any = false;
   unread_ = false;
   for (uint32_t i = 0; i < open_count_;) {
     const ContextId context = open_[i];
-    ContextWindow& window = slots_[context].window;
-    if (window.has_news()) {
-      const uint32_t taken = window.poll(card_, limit, now);
-      any |= taken > 0;
-      unread_ |= taken == limit && window.has_news();
-      if (window.state() != WindowState::kRunning) {
-        const WindowEnd why =
-            window.state() == WindowState::kReset ? WindowEnd::kReset : WindowEnd::kWildIndex;
-        end(context);  // another moves here
-        if (owner_ != nullptr) owner_->window_ended(context, why, now);
-        any = true;
-        continue;
-      }
+    const Slot& slot = slots_[context];
+    if (slot.window.has_news()) {
+      const uint32_t taken = serve(context, limit, now);
+      any |= taken > 0 || !slot.served;
+      if (!slot.served) continue;  // another has moved here
+      unread_ |= taken == limit && slot.window.has_news();
     }
     i++;
   }

@@ -25,6 +25,7 @@ class MappedWindows final : public Windows {
 
   void set_owner(WindowOwner* owner) override { owner_ = owner; }
   void end(ContextId context) override;
+  [[nodiscard]] bool take_submitted(ContextId context, TimeNs now) override;
   [[nodiscard]] bool let_go(ContextId context) override;
   bool poll(uint32_t limit, TimeNs now) override;
   void complete(ContextId context, const peal_completion& entry) override;
@@ -41,6 +42,8 @@ class MappedWindows final : public Windows {
     ContextWindow window;
     bool served = false;  // in open_
   };
+
+  uint32_t serve(ContextId context, uint32_t limit, TimeNs now);
 
   Card& card_;
   WindowOwner* owner_ = nullptr;

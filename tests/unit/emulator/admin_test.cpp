@@ -56,8 +56,8 @@ class AdminTest : public ::testing::Test {
     return member;
   }
 
-  // Both buffers are in that memory, and the card has taken it.
-  void post_allgather(uint32_t member, uint32_t key) {
+  // Both buffers are in that memory.
+  void submit_allgather(uint32_t member, uint32_t key) {
     peal_submission entry = {};
     entry.operation = PEAL_OPERATION_ALLGATHER;
     entry.algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
@@ -67,6 +67,10 @@ class AdminTest : public ::testing::Test {
     entry.receive_key = key;
     entry.receive_offset = 2048;
     ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &entry));
+  }
+  // And the card has taken it.
+  void post_allgather(uint32_t member, uint32_t key) {
+    submit_allgather(member, key);
     card_.windows().poll(16, card_.now);
   }
 
@@ -223,6 +227,67 @@ TEST_F(AdminTest, ProgramsAreCommittedAndFreed) {
   EXPECT_EQ(execute(free, context), PEAL_STATUS_BAD_KEY);
   EXPECT_EQ(unregister(context, key), PEAL_STATUS_OK);
   EXPECT_EQ(execute(commit, context), PEAL_STATUS_BAD_KEY);
+}
+
+// What the host had submitted before it asked comes first, whenever the card's loop looks.
+TEST_F(AdminTest, MemoryOfWhatWasSubmittedIsInUse) {
+  const ContextId context = open();
+  const uint32_t member = lone_group(context);
+  const uint32_t key = register_memory(context, 8192);
+  submit_allgather(member, key);
+  EXPECT_EQ(unregister(context, key), PEAL_STATUS_BUSY);
+  card_.run();
+  peal_completion completion;
+  ASSERT_TRUE(peal_host_ring_poll(&provider_.ring, &completion));
+  EXPECT_EQ(completion.status, PEAL_STATUS_OK);
+  EXPECT_EQ(unregister(context, key), PEAL_STATUS_OK);
+}
+
+TEST_F(AdminTest, AProgramWhoseStartWasSubmittedIsInUse) {
+  const ContextId context = open();
+  const uint32_t member = lone_group(context);
+  peal_admin_command commit = make_command(PEAL_ADMIN_COMMIT_PROGRAM);
+  commit.u.commit_program.member = member;
+  commit.u.commit_program.key = register_memory(context, 2 * sizeof(peal_descriptor));
+  commit.u.commit_program.count = 2;
+  commit.u.commit_program.mode = PEAL_PROGRAM_MODE_TASKS;
+  ASSERT_EQ(execute(commit, context), PEAL_STATUS_OK);
+  peal_admin_command free = make_command(PEAL_ADMIN_FREE_PROGRAM);
+  free.u.free_program.program = reply_.u.commit_program.program;
+  peal_submission entry = {};
+  entry.operation = PEAL_OPERATION_START;
+  entry.member = member;
+  entry.send_key = free.u.free_program.program;
+  entry.block_bytes = 1;
+  ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &entry));
+  EXPECT_EQ(execute(free, context), PEAL_STATUS_BUSY);
+  card_.run();  // its descriptors are none, which the start says
+  EXPECT_EQ(execute(free, context), PEAL_STATUS_OK);
+}
+
+// A window that is found broken then ends, and with it the command's context.
+TEST_F(AdminTest, AWindowMayEndWhereMemoryIsTakenBack) {
+  const ContextId context = open();
+  const uint32_t key = register_memory(context, 64);
+  provider_.ring.host->indices.submission_tail = 1u << 20;
+  EXPECT_EQ(unregister(context, key), PEAL_STATUS_CLOSED);
+  EXPECT_EQ(card_.admin().counts().windows_broken, 1u);
+}
+
+// Entries that wait for room among the completions are submitted, too.
+TEST_F(AdminTest, WhatWaitsForRoomIsInTheWay) {
+  const ContextId context = open();
+  const uint32_t key = register_memory(context, 64);
+  peal_submission refused = {};
+  refused.operation = 99;
+  for (uint32_t i = 0; i < kRingEntries; i++)
+    ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &refused));
+  while (card_.windows().poll(16, card_.now)) continue;
+  ASSERT_TRUE(peal_host_ring_submit(&provider_.ring, &refused));
+  EXPECT_EQ(unregister(context, key), PEAL_STATUS_BUSY);
+  peal_completion completion;
+  while (peal_host_ring_poll(&provider_.ring, &completion)) continue;
+  EXPECT_EQ(unregister(context, key), PEAL_STATUS_OK);
 }
 
 TEST_F(AdminTest, KeysRunOutWithoutLeaks) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 namespace peal::emulator::test {
 
@@ -39,6 +40,13 @@ void PostedWindows::write(ContextId context, size_t offset, const Value& value) 
   });
 }
 
+// The first round that begins from now on, and finds nothing, knows.
+bool PostedWindows::take_submitted(ContextId context, TimeNs) {
+  Slot& slot = slots_[context];
+  slot.asked = !slot.none_left;
+  return std::exchange(slot.none_left, false);
+}
+
 bool PostedWindows::let_go(ContextId context) {
   Slot& slot = slots_[context];
   if (slot.reset && !slot.acknowledged) {
@@ -61,6 +69,7 @@ bool PostedWindows::serve(ContextId context, TimeNs now) {
   switch (slot.round) {
     case Round::kIdle:
       slot.round = Round::kPageUnderWay;
+      slot.answers = slot.asked;
       read(context, PEAL_WINDOW_HOST_PAGE, &slot.page, sizeof(slot.page), Round::kPage);
       return true;
     case Round::kPage:
@@ -82,6 +91,7 @@ bool PostedWindows::look_at_page(ContextId context, TimeNs now) {
   const uint64_t unread = slot.tail - slot.page.indices.completion_head;
   if (waiting > kRingEntries || unread > kRingEntries)
     return ended(context, WindowEnd::kWildIndex, now);
+  slot.none_left = slot.answers && waiting == 0;
   if (waiting == 0 || kRingEntries - unread <= card_outstanding(card_, context)) return false;
   slot.round = Round::kEntryUnderWay;
   read(context, PEAL_WINDOW_SUBMISSIONS + (slot.head & (kRingEntries - 1)) * slot.entry.size(),

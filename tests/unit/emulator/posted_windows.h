@@ -27,6 +27,7 @@ class PostedWindows final : public Windows {
 
   void set_owner(WindowOwner* owner) override { owner_ = owner; }
   void end(ContextId context) override { slots_[context].served = false; }
+  [[nodiscard]] bool take_submitted(ContextId context, TimeNs now) override;
   [[nodiscard]] bool let_go(ContextId context) override;
   bool poll(uint32_t limit, TimeNs now) override;
   void complete(ContextId context, const peal_completion& entry) override;
@@ -46,6 +47,9 @@ class PostedWindows final : public Windows {
     bool reset = false;         // how it ended
     bool acknowledged = false;  // written, perhaps not carried out
     Round round = Round::kIdle;
+    bool asked = false;      // for what was submitted by now
+    bool answers = false;    // the page was read since then
+    bool none_left = false;  // and nothing waited
     uint32_t under_way = 0;
     uint64_t head = 0;
     uint64_t tail = 0;  // of completions

@@ -110,6 +110,23 @@ TEST_F(PostedWindowsTest, RoundAfterRoundAndNeverMoreThanFits) {
   EXPECT_EQ(seen, kRingEntries + 8);
 }
 
+// Only a round that begins from then on, and finds nothing, says that all was taken.
+TEST_F(PostedWindowsTest, MemoryIsTakenBackBehindWhatWasSubmitted) {
+  peal_admin_command command = test::make_command(PEAL_ADMIN_UNREGISTER_MEMORY);
+  command.u.unregister_memory.key = 5;
+  windows_.poll(16, card_.now);
+  ASSERT_TRUE(windows_.carry_out());  // has read that there is nothing
+  submit_refused(1);
+  EXPECT_EQ(execute(command, context_), PEAL_STATUS_BUSY);
+  windows_.poll(16, card_.now);
+  EXPECT_EQ(execute(command, context_), PEAL_STATUS_BUSY);
+  run();
+  peal_completion completion;
+  EXPECT_TRUE(peal_host_ring_poll(&ring_, &completion));
+  EXPECT_EQ(execute(command, context_), PEAL_STATUS_BAD_KEY);
+  EXPECT_EQ(execute(command, context_), PEAL_STATUS_BUSY) << "once for each that asks";
+}
+
 TEST_F(PostedWindowsTest, AClosedWindowStaysUntilNothingIsUnderWay) {
   windows_.poll(16, card_.now);
   ASSERT_EQ(windows_.posted(), 1u);

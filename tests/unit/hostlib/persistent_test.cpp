@@ -12,20 +12,20 @@
 namespace peal::host {
 namespace {
 
-constexpr size_t kBytes = 5000;
+constexpr size_t kBufferBytes = 5000;
 
 class Persistent : public OneGroup {
  protected:
   void SetUp() override {
     OneGroup::SetUp();
     void* allocated = nullptr;
-    ASSERT_EQ(peal_alloc(context, 4 * kBytes, &allocated), PEAL_OK);
+    ASSERT_EQ(peal_alloc(context, 4 * kBufferBytes, &allocated), PEAL_OK);
     memory = static_cast<uint8_t*>(allocated);
   }
 
   peal_request* broadcast() {
     peal_request* request = nullptr;
-    EXPECT_EQ(peal_bcast_init(group, memory + 64, kBytes, 0, &request), PEAL_OK);
+    EXPECT_EQ(peal_bcast_init(group, memory + 64, kBufferBytes, 0, &request), PEAL_OK);
     return request;
   }
   peal_request* barrier() {
@@ -66,7 +66,7 @@ TEST_F(Persistent, EachStartIsOneEntryOfItsOwnGroup) {
     EXPECT_NE(entry.member, group->member);
     EXPECT_EQ(card.connected_members.count(entry.member), 1u);
     EXPECT_EQ(entry.sequence, start);
-    EXPECT_EQ(entry.block_bytes, kBytes);
+    EXPECT_EQ(entry.block_bytes, kBufferBytes);
     EXPECT_EQ(entry.send_offset, 64u);
     cookies.push_back(entry.cookie);
     card.complete(entry);
@@ -208,6 +208,47 @@ TEST_F(Persistent, FreeingEndsItsGroupWithoutWaiting) {
   EXPECT_EQ(run(next), PEAL_OK);
 }
 
+// A request that was a group's end is another's now, and need never have been started.
+TEST_F(Persistent, FreeingEndsItsGroupWhateverTheRequestWasBefore) {
+  ASSERT_EQ(peal_request_free(barrier()), PEAL_OK);
+  card.complete(take());
+  peal_request* next = barrier();
+  ASSERT_EQ(peal_request_free(next), PEAL_OK);
+  const peal_submission destroy = take();
+  EXPECT_EQ(destroy.operation, PEAL_OPERATION_DESTROY);
+  EXPECT_NE(destroy.member, group->member);
+  card.complete(destroy);
+  EXPECT_EQ(run(barrier()), PEAL_OK);
+  EXPECT_EQ(context->groups.size(), 2u);
+}
+
+// What the group has registered by itself each start names again, whatever else is registered.
+TEST_F(Persistent, RegistrationsOfItsBuffersStay) {
+  group->flags |= PEAL_GROUP_REGISTER;
+  uint8_t mine[64] = {};
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_bcast_init(group, mine, 16, 0, &request), PEAL_OK);
+  peal_request* wide = nullptr;
+  ASSERT_EQ(peal_ibcast(group, mine, sizeof(mine), 0, &wide), PEAL_OK);
+  card.complete(take());
+  ASSERT_EQ(peal_wait(wide), PEAL_OK);
+  ASSERT_EQ(peal_start(request), PEAL_OK);
+  const peal_submission start = take();
+  EXPECT_TRUE(card.keys.contains(start.send_key));
+  card.complete(start);
+  ASSERT_EQ(peal_wait(request), PEAL_OK);
+  ASSERT_EQ(peal_request_free(request), PEAL_OK);
+  card.complete(take());
+  EXPECT_EQ(statistics().requests, 1u);
+  // Nobody holds it any more.
+  ASSERT_EQ(peal_ibcast(group, mine + 16, sizeof(mine) - 16, 0, nullptr), PEAL_OK);
+  ASSERT_EQ(peal_ibcast(group, mine, sizeof(mine), 0, nullptr), PEAL_OK);
+  uint8_t more[128];
+  context->cache.set_limit(2);
+  ASSERT_EQ(peal_ibcast(group, more, sizeof(more), 0, nullptr), PEAL_OK);
+  EXPECT_FALSE(card.keys.contains(start.send_key));
+}
+
 TEST_F(Persistent, FreedWhileUnderWayItEndsByItself) {
   const uint32_t before = statistics().requests;
   peal_request* request = broadcast();
@@ -271,8 +312,8 @@ TEST_F(Persistent, WhatIsRefusedLeavesNothingBehind) {
   const size_t keys = card.keys.size();
   const uint32_t requests = statistics().requests;
   peal_request* request = nullptr;
-  EXPECT_EQ(peal_bcast_init(group, memory, kBytes, 1, &request), PEAL_ERR_BAD_ROOT);
-  EXPECT_EQ(peal_bcast_init(group, nullptr, kBytes, 0, &request), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(peal_bcast_init(group, memory, kBufferBytes, 1, &request), PEAL_ERR_BAD_ROOT);
+  EXPECT_EQ(peal_bcast_init(group, nullptr, kBufferBytes, 0, &request), PEAL_ERR_INVALID_ARGUMENT);
   uint8_t mine[16] = {};
   EXPECT_EQ(peal_bcast_init(group, mine, sizeof(mine), 0, &request), PEAL_ERR_NOT_REGISTERED);
   card.refuse_connect = PEAL_ERR_NO_RESOURCES;
@@ -295,9 +336,9 @@ TEST_F(Persistent, PartsAreWrittenOnce) {
   size_t bytes[] = {700};
   const size_t offsets[] = {32};
   peal_request* request = nullptr;
-  ASSERT_EQ(
-      peal_alltoallv_init(group, memory, bytes, nullptr, memory + kBytes, bytes, offsets, &request),
-      PEAL_OK);
+  ASSERT_EQ(peal_alltoallv_init(group, memory, bytes, nullptr, memory + kBufferBytes, bytes,
+                                offsets, &request),
+            PEAL_OK);
   bytes[0] = 1;  // read before the call returned
   const size_t keys = card.keys.size();
   for (int start = 0; start < 2; start++) {
@@ -309,7 +350,7 @@ TEST_F(Persistent, PartsAreWrittenOnce) {
     EXPECT_EQ(entry.parts_offset, 0u);
     EXPECT_EQ(tables.at(0)[0].bytes, 700u);
     EXPECT_EQ(tables.at(0)[1].bytes, 700u);
-    EXPECT_EQ(tables.at(0)[1].offset, kBytes + 32);
+    EXPECT_EQ(tables.at(0)[1].offset, kBufferBytes + 32);
     card.complete(entry);
     ASSERT_EQ(peal_wait(request), PEAL_OK);
   }

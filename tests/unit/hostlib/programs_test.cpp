@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "abi/program.h"
+#include "hostlib/rings.h"
 #include "tests/unit/hostlib/one_group.h"
 
 namespace peal::host {
@@ -133,6 +134,21 @@ TEST_F(FailedStart, ItsPlaceIsNamedAndWhoseItWas) {
       text_of(PEAL_STATUS_BAD_PROGRAM, 1, PEAL_PROGRAM_REASON_AHEAD | PEAL_PROGRAM_ELSEWHERE, 2),
       "rank 2's start failed: a descriptor of the program is bad: counter 1: a rank told a "
       "counter of an iteration that is too far ahead");
+}
+
+// What an earlier start of the same request ended by is not told of one that the card's end ends.
+TEST_F(FailedStart, OneThatTheCardsEndEndsHasNoPlace) {
+  EXPECT_EQ(text_of(PEAL_STATUS_DMA_FAULT, 4, PEAL_PROGRAM_ELSEWHERE, 6),
+            "rank 6's start failed: the card could not reach the memory: descriptor 4");
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_program_start(program, 1, &request), PEAL_OK);
+  {
+    const std::lock_guard lock(context->mutex);
+    break_context(*context, PEAL_ERR_CARD_GONE);
+  }
+  EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_GONE);
+  EXPECT_EQ(std::string(peal_last_error_text()),
+            std::string("start 1: ") + peal_strerror(PEAL_ERR_CARD_GONE));
 }
 
 // Programs that tell each other know each other's names before one of them is on the card.

@@ -78,6 +78,36 @@ TEST_F(Registrations, WhatIsInUseOrNeededByTheSameCallStays) {
   EXPECT_EQ(card.keys, std::set<uint32_t>({fourth, fifth}));
 }
 
+TEST_F(Registrations, WhatIsHeldStaysUntilAllHaveLetGoOfIt) {
+  cache.set_limit(2);
+  const uint32_t first = take(0x1000, 1);
+  const uint32_t second = take(0x2000, 1);
+  HeldKeys keys;
+  {
+    HeldKeys others;
+    for (const uint32_t key : {first, second, 0u, 99u}) others.hold(cache, key);
+    keys.hold(cache, first);
+    keys.hold(cache, first);
+    const uint32_t third = take(0x3000, 1);  // more than the limit, for as long as all are held
+    EXPECT_EQ(card.keys, std::set<uint32_t>({first, second, third}));
+  }
+  const uint32_t covering = take(0x1000, 64);
+  EXPECT_TRUE(card.keys.contains(first)) << "a start names it";
+  EXPECT_FALSE(card.keys.contains(second));
+  EXPECT_EQ(take(0x1000, 1, PEAL_READ), covering) << "the last that covers it serves";
+}
+
+// Memory that left is not looked up any more, whoever holds what it was.
+TEST_F(Registrations, WhatIsHeldMayDepart) {
+  cache.watch(card.departures);
+  HeldKeys keys;
+  const uint32_t first = take(0x1000, 1);
+  keys.hold(cache, first);
+  card.depart(first);
+  EXPECT_NE(take(0x1000, 1), first);
+  EXPECT_TRUE(card.keys.contains(first));
+}
+
 TEST_F(Registrations, ACardWithoutRoomGetsSome) {
   card.keys_max = 2;
   (void)take(0x1000, 1);

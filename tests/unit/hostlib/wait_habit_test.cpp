@@ -158,6 +158,9 @@ constexpr uint64_t kNever = UINT64_MAX;
 
 TEST_F(LookOnTest, WhereItHelpsItIsDoneEachTime) { EXPECT_EQ(looks(1000, 1 * kUs), 1000u); }
 
+// Where a clock is coarse, or all is there at once.
+TEST_F(LookOnTest, WhatTakesNoTimeIsLookedForStill) { EXPECT_EQ(looks(1000, 0), 1000u); }
+
 TEST_F(LookOnTest, WhereItDoesNotItIsTriedNowAndThen) {
   EXPECT_LE(looks(20, kNever), 14u);  // until that is learned
   EXPECT_EQ(looks(20 * Wait::kTrialEvery, kNever), 20u);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <thread>
 
+#include "hostlib/rings.h"
 #include "tests/unit/hostlib/fake_card.h"
 
 namespace peal::host {
@@ -107,6 +108,39 @@ TEST(Wait, LookingOnTeachesTheKindOfOperation) {
   for (size_t i = 0; i < context->habit.look_on.size(); i++) {
     EXPECT_EQ(context->habit.look_on[i].helped == untaught, i != PEAL_OPERATION_BARRIER) << i;
   }
+  peal_close(context);
+}
+
+// Whoever polls has no time to look on, and that says nothing about it.
+TEST(Wait, PollsTeachNothingOfLookingOn) {
+  FakeCard card;
+  peal_context* context = open_fake(&card, 1'000'000);
+  peal_group* group = make_fake_group(context);
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
+  context->habit.others_ns = 1'000'000'000;  // as a yield has found
+  const uint16_t untaught = WaitHabit::LookOn{}.helped;
+  for (int i = 0; i < 100; i++) EXPECT_EQ(peal_wait_for(request, 0), PEAL_ERR_TIMED_OUT);
+  EXPECT_EQ(context->habit.look_on[PEAL_OPERATION_BARRIER].helped, untaught);
+  peal_close(context);
+}
+
+// A thread that finds the card gone tells the one that sleeps.
+TEST(Wait, SleeperHearsThatTheContextIsBroken) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  peal_group* group = make_fake_group(context);
+  std::thread rank([&] { EXPECT_EQ(peal_barrier(group), PEAL_ERR_CARD_GONE); });
+  card.await_sleeper();
+  uint32_t before = 0;
+  {
+    const std::lock_guard lock(context->mutex);
+    EXPECT_TRUE(context->sleeper);
+    before = context->transport->sleep_token();
+    break_context(*context, PEAL_ERR_CARD_GONE);
+  }
+  EXPECT_NE(context->transport->sleep_token(), before);
+  rank.join();
   peal_close(context);
 }
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a rank exchanges with the others needs none of its caller's requests: they would wait for
+// it.
+#include "hostlib/card_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/hostlib/fake_card.h"
+
+namespace peal::host {
+namespace {
+
+// Rank 0 of two; the test plays its card, and who is rank 1.
+class ExchangeOfTwo : public testing::Test {
+ protected:
+  void SetUp() override {
+    peal_context* contexts[] = {open_fake(&cards[0]), open_fake(&cards[1])};
+    std::copy(std::begin(contexts), std::end(contexts), context);
+    const std::vector<peal_group*> groups = make_fake_groups(contexts, nullptr);
+    ASSERT_EQ(groups.size(), 2u);
+    group = groups[0];
+    ASSERT_EQ(peal_alloc(context[0], 64, &memory), PEAL_OK);
+  }
+  void TearDown() override {
+    for (peal_context* each : context) peal_close(each);
+  }
+  // Messages, of which there is no limit but the context's.
+  void use_all_requests() {
+    peal_request* request = nullptr;
+    while (peal_irecv(group, 1, 0, memory, 1, &request) == PEAL_OK) requests.push_back(request);
+    ASSERT_EQ(requests.size(), size_t{kFakeEntries - 1});
+    peal_submission entry = {};
+    while (cards[0].take(&entry)) receives.push_back(entry);
+  }
+
+  FakeCard cards[2];
+  peal_context* context[2] = {};
+  peal_group* group = nullptr;
+  void* memory = nullptr;
+  std::vector<peal_request*> requests;
+  std::vector<peal_submission> receives;
+};
+
+TEST_F(ExchangeOfTwo, NeedsNoRequestOfTheContext) {
+  use_all_requests();
+  uint32_t all[2] = {};
+  std::thread rank([&] {
+    const CardExchange exchange(*group);
+    const uint32_t own = 7;
+    for (int round = 0; round < 3; round++)
+      EXPECT_EQ(exchange.gather(&own, all, sizeof(own)), PEAL_OK) << peal_last_error_text();
+  });
+  for (uint64_t round = 0; round < 3; round++) {
+    const peal_submission entry = cards[0].await_entry();
+    EXPECT_EQ(entry.operation, PEAL_OPERATION_ALLGATHER);
+    EXPECT_EQ(entry.sequence, round);
+    cards[0].complete(entry);
+  }
+  rank.join();
+  // And the group ends by the same request.
+  std::thread end([&] { EXPECT_EQ(peal_group_destroy(group), PEAL_OK); });
+  for (const peal_submission& receive : receives) cards[0].complete_message(receive, 0);
+  const peal_submission destroy = cards[0].await_entry();
+  EXPECT_EQ(destroy.operation, PEAL_OPERATION_DESTROY);
+  EXPECT_EQ(destroy.sequence, 3u);
+  cards[0].complete(destroy);
+  end.join();
+}
+
+}  // namespace
+}  // namespace peal::host
