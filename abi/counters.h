@@ -36,7 +36,7 @@
 	X(DROP_SHORT, "drop_short", "frame shorter than a header")                                       \
 	X(DROP_ETHERTYPE, "drop_ethertype", "not a Peal frame")                                          \
 	X(DROP_VERSION, "drop_version", "wire version unknown")                                          \
-	X(DROP_TYPE, "drop_type", "packet type, flag, operation or algorithm unknown")                   \
+	X(DROP_TYPE, "drop_type", "packet type, flag, operation, algorithm or reason unknown")           \
 	X(DROP_LENGTH, "drop_length", "length disagrees with the frame or the operation")                \
 	X(DROP_OVERSIZED, "drop_oversized", "payload larger than the MTU")                               \
 	X(DROP_CHECKSUM, "drop_checksum", "CRC32C of header or payload is wrong")                        \

@@ -42,9 +42,16 @@ share/man/man1/peal-sim.1
 share/man/man1/pealctl.1
 share/man/man1/pealrun.1
 share/man/man3/peal_collectives.3
+share/man/man3/peal_context.3
+share/man/man3/peal_errors.3
+share/man/man3/peal_events.3
+share/man/man3/peal_group.3
+share/man/man3/peal_memory.3
+share/man/man3/peal_oob.3
 share/man/man3/peal_p2p.3
 share/man/man3/peal_persistent.3
 share/man/man3/peal_program.3
+share/man/man3/peal_request.3
 share/man/man4/peal-driver.4
 """.split()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Names of statuses, packet types, operations, algorithms and administrative opcodes exist once, as lists in abi/. The
+"""Names of statuses, packet types, operations, algorithms, administrative opcodes and counters exist once, as lists in abi/. The
 tables of docs/names.md and the packet types of docs/wire-format.md say the same, row by row; and no source of the
 libraries and programs spells an algorithm, a status or a packet type in a string of its own.
 
@@ -19,7 +19,7 @@ PAGE = "docs/names.md"
 HEADINGS = {"Statuses": "PEAL_STATUSES", "Packet types": "PEAL_PACKET_TYPES", "Operations": "PEAL_OPERATIONS",
             "Algorithms": "PEAL_ALGORITHMS", "Administrative commands": "PEAL_ADMIN_OPCODES",
             "Descriptors of programs": "PEAL_PROGRAM_OPCODES", "Modes of programs": "PEAL_PROGRAM_MODES",
-            "Reasons why a program is bad": "PEAL_PROGRAM_REASONS"}
+            "Reasons why a program is bad": "PEAL_PROGRAM_REASONS", "Counters": "PEAL_COUNTERS"}
 WIRE_PAGE = "docs/wire-format.md"
 WIRE_ROW = re.compile(r"^\| (\d+ [A-Z_]+) \|", re.MULTILINE)
 FOLDERS = ("base/", "emulator/", "hostlib/", "tools/")
@@ -27,6 +27,11 @@ SPELLED_ONCE = ("PEAL_STATUSES", "PEAL_PACKET_TYPES", "PEAL_ALGORITHMS")
 EVERYDAY = ("none", "OK")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 STRING = re.compile(r'"([^"\n]*)"')
+
+
+def rows_of(name, root):
+    """None where the tree has no such header: then the page must not have any either."""
+    return abi_lists.rows(name, root) if (root / "abi" / abi_lists.HEADERS[name]).is_file() else []
 
 
 def table_of(text, heading):
@@ -40,7 +45,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1]).resolve()
-    lists = {name: abi_lists.rows(name, root) for name in abi_lists.HEADERS}
+    lists = {name: rows_of(name, root) for name in abi_lists.HEADERS}
     bad = 0
 
     def complain(text):

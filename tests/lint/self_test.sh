@@ -33,6 +33,7 @@ make_clean_tree() {
     '#define PEAL_PACKET_TYPES(X) X(1, DATA, "DATA", "a block")' '#define PEAL_OPERATIONS(X) X(1, BARRIER, "barrier", "all enter")' \
     '#define PEAL_ALGORITHMS(X) X(1, RING, "ring", "round and round")'
   put abi/status.h "$dual" '#define PEAL_STATUSES(X) X(0, OK, "OK", "success") X(1, BUSY, "BUSY", "in use")'
+  put abi/counters.h "$dual" '#define PEAL_COUNTERS(X) X(SENT, "sent", "packets sent")'
   put abi/admin.h "$dual" '#define PEAL_ADMIN_OPCODES(X) X(1, OPEN, "open", "the first")'
   put abi/program.h "$dual" '#define PEAL_PROGRAM_OPCODES(X) X(1, PUT, "put", "there")' \
     '#define PEAL_PROGRAM_MODES(X) X(1, TASKS, "tasks", "by counters")' '#define PEAL_PROGRAM_REASONS(X) X(0, NONE, "none", "nothing")'
@@ -40,7 +41,7 @@ make_clean_tree() {
   put docs/names.md '## Statuses' '| 0 | OK | success |' '| 1 | BUSY | in use |' '## Packet types' '| 1 | DATA | a block |' \
     '## Operations' '| 1 | barrier | all enter |' '## Algorithms' '| 1 | ring | round and round |' \
     '## Administrative commands' '| 1 | open | the first |' '## Descriptors of programs' '| 1 | put | there |' \
-    '## Modes of programs' '| 1 | tasks | by counters |' '## Reasons why a program is bad' '| 0 | none | nothing |'
+    '## Modes of programs' '| 1 | tasks | by counters |' '## Reasons why a program is bad' '| 0 | none | nothing |' '## Counters' '| 0 | sent | packets sent |'
   put docs/wire-format.md '| 1 DATA | a block |'
   put firmware/card.h "$bsd" '#pragma once' '#include "abi/wire.h"' '#include "firmware/base/pace.h"' 'int count_things(int n);'
   put firmware/card.cpp "$bsd" '#include "firmware/card.h"' 'int count_things(int n) { return n; }'
@@ -51,7 +52,11 @@ make_clean_tree() {
   put firmware/collective/allgather/ring.cpp "$bsd" 'int blocks_of_ring() { return 1; }'
   put hostlib/src/group.h "$bsd" '#pragma once' 'int ranks_of_group();'
   put hostlib/src/memory.h "$bsd" '#pragma once' 'int bytes_of_memory();'
-  put hostlib/src/group.cpp "$bsd" '#include "hostlib/src/group.h"' '' '#include "abi/wire.h"' '#include "hostlib/src/memory.h"' 'int ranks_of_group() { return 1; }'
+  put hostlib/src/group.cpp "$bsd" '#include "hostlib/src/group.h"' '' '#include "abi/wire.h"' '#include "hostlib/include/peal/peal.h"' \
+    '#include "hostlib/src/memory.h"' 'int ranks_of_group() { return 1; }'
+  put hostlib/include/peal/peal.h "$bsd" '#pragma once' '#define PEAL_API' 'PEAL_API int peal_open(int card);'
+  put docs/man/peal_open.3 ".\\\" ${bsd#// }" '.SH NAME' 'peal_open \- opens a card' '.SH SYNOPSIS' '.BI "int peal_open(int " card );' '.SH SEE ALSO' \
+    '.BR peal_open (3)'
   put emulator/cluster/checkers.cpp "$bsd" '#include <vector>'
   put emulator/cluster/node.h "$bsd" '#pragma once' 'int cards_of_node();'
   put emulator/cluster/cluster.h "$bsd" '#pragma once' '#include "emulator/cluster/node.h"'
@@ -82,7 +87,7 @@ clean_tree() {
 check() { # check NAME: runs the check of that name on the tree
   case $1 in
     tidy) /usr/bin/python3 "$here/tidy.py" "$tree" "$tree/build" firmware hostlib ;;
-    circles | environment | includes | names | pages | rooms) /usr/bin/python3 -B "$here/$1.py" "$tree" ;;
+    circles | environment | includes | manuals | names | pages | rooms) /usr/bin/python3 -B "$here/$1.py" "$tree" ;;
     checkpatch) "$here/checkpatch.sh" "$tree" "$checkpatch_folder" ;;
     *) "$here/$1.sh" "$tree" ;;
   esac
@@ -160,6 +165,12 @@ offends names 'docs/names.md, Statuses: missing: | 1 | BUSY | in use |' docs/nam
   '## Packet types' '| 1 | DATA | a block |' '## Operations' '| 1 | barrier | all enter |' '## Algorithms' '| 1 | ring | round and round |' \
   '## Administrative commands' '| 1 | open | the first |'
 offends names 'docs/names.md, Statuses: not in PEAL_STATUSES: | 1 | BUSY | in use |' abi/status.h "$dual" '#define PEAL_STATUSES(X) X(0, OK, "OK", "success")'
+offends names 'docs/names.md, Counters: missing: | 0 | sent | frames sent |' abi/counters.h "$dual" '#define PEAL_COUNTERS(X) X(SENT, "sent", "frames sent")'
+offends manuals 'no page has peal_close in SYNOPSIS' hostlib/include/peal/peal.h "$bsd" '#pragma once' '#define PEAL_API' \
+  'PEAL_API int peal_open(int card);' 'PEAL_API int peal_close(int card);'
+offends manuals 'another prototype of peal_open' hostlib/include/peal/peal.h "$bsd" '#pragma once' '#define PEAL_API' 'PEAL_API int peal_open(long card);'
+offends manuals 'names peal_shut(3) in SEE ALSO' docs/man/peal_open.3 '.SH NAME' 'peal_open \- opens a card' '.SH SYNOPSIS' \
+  '.BI "int peal_open(int " card );' '.SH SEE ALSO' '.BR peal_shut (3)'
 offends pages 'docs/wire-format.md links to names.md#colours' docs/wire-format.md '| 1 DATA | a block |' '[all](names.md#colours)'
 offends pages 'docs/wire-format.md links to nowhere.md' docs/wire-format.md '| 1 DATA | a block |' '[more](nowhere.md), [all](names.md#statuses)'
 offends pages 'docs/wire-format.md names the file firmware/pace.h' docs/wire-format.md '| 1 DATA | a block |' '`firmware/pace.h`'
