@@ -679,12 +679,21 @@ inline void count(Card& card, peal_counter counter, uint64_t by = 1) {
 }
 
 // What the cards of a group must share; a card of another geometry would drop its pieces.
-constexpr uint32_t geometry_hash() {
+// By `pair_rounds` the logs of exchanges in steps are cut, and with them all of their blocks.
+constexpr uint32_t geometry_hash(uint32_t pair_rounds = kPairRounds) {
   // (One engine is what cards have that know of none.)
-  const uint32_t words[] = {
-      kChannels,    kPieceWindow, kPayloadBytes, CONFIG_CHANNEL_BYTES, kRecyclingRule,
-      kFailureRule, kAnswerRule,  kQuestionRule, kPieceRule,           CONFIG_TRANSMIT_ENGINES};
-  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 9 : 10;
+  const uint32_t words[] = {kChannels,
+                            kPieceWindow,
+                            kPayloadBytes,
+                            CONFIG_CHANNEL_BYTES,
+                            kRecyclingRule,
+                            kFailureRule,
+                            kAnswerRule,
+                            kQuestionRule,
+                            kPieceRule,
+                            pair_rounds,
+                            CONFIG_TRANSMIT_ENGINES};
+  constexpr uint32_t kUsed = CONFIG_TRANSMIT_ENGINES == 1 ? 10 : 11;
   uint32_t hash = 2166136261u;  // FNV-1a, by words
   for (uint32_t i = 0; i < kUsed; ++i) hash = (hash ^ words[i]) * 16777619u;
   return hash;

@@ -98,11 +98,25 @@ peal_counter check_sender(const Membership& self, Arrival& arrival) {
   return kPacketGood;
 }
 
+// How long ago the question was asked, by our own clock.
+TimeNs asked_before_ns(const Card& card, const peal_not_yet& body) {
+  const auto now_us = static_cast<uint32_t>(card.now / 1000);
+  return (now_us - body.asked_us) * TimeNs{1000};
+}
+
+// Is it one of the answers that there are, to a question that may have been asked? Patience is told
+// where each learns it by itself, by who is late.
+bool is_answer(const Card& card, const peal_not_yet& body, bool learns_alone) {
+  const bool told = body.patience_ms != 0;
+  const bool may_tell = learns_alone && body.reason == PEAL_NOT_YET_LATE;
+  return body.reason <= PEAL_NOT_YET_SPLIT && (!told || may_tell) &&
+         asked_before_ns(card, body) <= card.now;
+}
+
 // How long an answer took sets the price of the next questions. Returns it.
 TimeNs note_answer(const Card& card, Member& member, Inquiry& inquiry, Rank rank,
                    const peal_not_yet& body) {
-  const auto now_us = static_cast<uint32_t>(card.now / 1000);
-  const TimeNs after_ns = (now_us - body.asked_us) * TimeNs{1000};
+  const TimeNs after_ns = asked_before_ns(card, body);
   pace_answered(member.pace, card.timeouts, after_ns, card.behind_ns);
   inquiry_not_repaired(inquiry, rank);
   return after_ns;
@@ -163,9 +177,9 @@ peal_counter on_recycle(Card& card, Member& member, const Arrival& arrival) {
     note_epoch_over(card, member, header.sequence);
     return recycling_on_nack(card, member, header, body_of<peal_nack>(arrival));
   }
-  if (body_of<peal_not_yet>(arrival).reason == PEAL_NOT_YET_SPLIT) {
-    recycling_on_split(card, member, header);
-  }
+  const auto body = body_of<peal_not_yet>(arrival);
+  if (!is_answer(card, body, true)) return PEAL_COUNTER_DROP_TYPE;
+  if (body.reason == PEAL_NOT_YET_SPLIT) recycling_on_split(card, member, header);
   return on_not_yet(card, member, member.recycling_inquiry, arrival, Tells::kOfTheLate);
 }
 
@@ -193,6 +207,24 @@ bool signature_is_right(const Member& member, const peal_wire_header& header,
   return root < member.membership.ranks &&
          header.signature ==
              signature_of(member.membership, header.operation, header.algorithm, root, block_bytes);
+}
+
+constexpr uint32_t kTelling = PEAL_PACKET_REPAIR | PEAL_PACKET_LOSSES;
+
+// What the flags of a packet of the group say, whatever becomes of it: that something was sent
+// again, that somebody knows of losses.
+[[gnu::noinline]] void note_flags(Card& card, Member& member, const Arrival& arrival) {
+  const peal_wire_header& header = arrival.header;
+  // (That of a packet of no operation was looked at before, and so were rows of algorithms.)
+  const bool of_none = header.operation == PEAL_OPERATION_NONE;
+  const bool right = arrival.algorithm != nullptr
+                         ? signature_is_right(member, header, *arrival.algorithm)
+                         : of_none || header.signature == member.recycling_pattern.signature;
+  if (!right) return;
+  if ((header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
+  if ((header.flags & PEAL_PACKET_LOSSES) != 0 && !member.membership.poisoned) {
+    note_loss(card, member);
+  }
 }
 
 // What was asked for was sent, and so is lost, or on its way: it is asked for again soon.
@@ -242,6 +274,10 @@ void ask_others_for_lost(const Scope& scope, const Arrival& arrival) {
 peal_counter on_operation_not_yet(const Scope& scope, const Arrival& arrival) {
   auto& [card, member, operation] = scope;
   const auto body = body_of<peal_not_yet>(arrival);
+  if (!is_answer(card, body, waits_for_one(*operation.algorithm)) ||
+      body.reason == PEAL_NOT_YET_SPLIT) {
+    return PEAL_COUNTER_DROP_TYPE;
+  }
   if (body.reason == PEAL_NOT_YET_SENT) return on_held(scope, arrival, body);
   const bool gap = shows_gap(operation, arrival);
   if (body.reason == PEAL_NOT_YET_LATE && operation.inquiry.all_begun) note_misled(member);
@@ -386,8 +422,7 @@ peal_counter on_own_packet(Card& card, Member& member, const Arrival& arrival) {
   if (header.identity != peal_identity(sender)) return PEAL_COUNTER_DROP_STRANGER;
   arrival.sender_entry = kRemoteEntry;
   hear_remote(member, header.sender);
-  if ((header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
-  if ((header.flags & PEAL_PACKET_LOSSES) != 0) note_loss(card, member);
+  if ((header.flags & kTelling) != 0) note_flags(card, member, arrival);
   if (self.poisoned) {
     if (header.type != PEAL_PACKET_DEATH) tell_death(card, self, *sender);
     return PEAL_COUNTER_DROP_CLOSED;
@@ -410,9 +445,8 @@ peal_counter on_member_packet(Card& card, Member& member, Arrival& arrival) {
   }
   Peer& peer = self.peers[arrival.sender_entry];
   hear_peer(peer);
-  if ((arrival.header.flags & PEAL_PACKET_REPAIR) != 0) pace_repaired(member.pace);
+  if ((arrival.header.flags & kTelling) != 0) note_flags(card, member, arrival);
   if (self.poisoned) return answer_poisoned(card, self, arrival);
-  if ((arrival.header.flags & PEAL_PACKET_LOSSES) != 0) note_loss(card, member);
   const peal_counter result = on_group_packet(card, member, arrival);
   listen_to_edge(card, member, arrival.sender_entry, arrival.header, result);
   return result;

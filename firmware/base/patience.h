@@ -61,9 +61,11 @@ void patience_away(Patience& patience, const CardTimeouts& timeouts, TimeNs away
 // Another rank's patience, as patience_to_tell() says it: as long as nothing was lost here either,
 // it is no shorter.
 void patience_told(Patience& patience, const CardTimeouts& timeouts, uint32_t patience_ms);
-// In whole milliseconds; zero where something was lost: it is no longer for lateness alone.
+// In whole milliseconds, as many as there is room for; zero where something was lost: it is no
+// longer for lateness alone.
 inline uint16_t patience_to_tell(const Patience& patience) {
-  return patience.lossless ? static_cast<uint16_t>(patience.wait_ns / 1000000) : 0;
+  const TimeNs ms = patience.lossless ? patience.wait_ns / 1000000 : 0;
+  return ms < UINT16_MAX ? static_cast<uint16_t>(ms) : UINT16_MAX;
 }
 // "Not yet" of one that waits as well, for who is late or for what is lost: as long as nothing was
 // lost, as far as is known here, patience becomes eight times the silence, or sixteen times a long

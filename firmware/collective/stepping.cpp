@@ -25,11 +25,7 @@ void write_landed(const Scope& scope, Piece& piece, Packet* packet, uint8_t* fro
 bool staged_has_left(const Scope& scope, const TransferDone& done) {
   Piece& piece = staged_piece(scope);
   if (!done.ok) return true;
-  if (done.step == mover::kDeliver) {
-    piece.delivery = Delivery::kDelivered;
-  } else {
-    piece.retained = true;
-  }
+  if (done.step == mover::kDeliver) piece.delivery = Delivery::kDelivered;
   if (piece.dma > 0) return false;
   if (is_refused(scope.operation)) return true;
   staged_is_delivered(scope);

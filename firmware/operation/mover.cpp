@@ -90,9 +90,6 @@ bool on_dma(const Scope& scope, const Plan& plan, const TransferDone& done) {
     case kMoveWrite:
       --operation.mover.in_flight;
       break;
-    case kDeliver:
-      piece.delivery = Delivery::kDelivered;
-      break;
     case kRetain:
       piece.retained = true;
       break;

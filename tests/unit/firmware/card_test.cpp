@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "firmware/card_types.h"
 #include "tests/support/cluster.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/card_fixture.h"
@@ -27,6 +28,11 @@ TEST_F(CardTest, DescribesItself) {
   EXPECT_EQ(device.channel_bytes, static_cast<uint32_t>(CONFIG_CHANNEL_BYTES));
   EXPECT_EQ(device.dead_timeout_us, static_cast<uint32_t>(CONFIG_DEAD_TIMEOUT_US));
   EXPECT_EQ(device.geometry, card_geometry());
+}
+
+// Cards that cut the logs of exchanges in steps otherwise drop each other's packets for ever.
+TEST_F(CardTest, WhatCutsLogsOtherwiseIsAnotherGeometry) {
+  EXPECT_NE(geometry_hash(kPairRounds + 1), card_geometry());
 }
 
 TEST_F(CardTest, CountersHaveTheirNames) {

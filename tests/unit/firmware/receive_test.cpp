@@ -154,6 +154,72 @@ TEST_F(Receive, ARefusalMustSayWhoAndWhy) {
             "complete ctx0 cookie=100 DMA_FAULT rank=3\n");
 }
 
+// "Not yet" must be one of the answers that there are, to a question that may have been asked. Of
+// what it teaches elsewhere nothing is believed here.
+TEST_F(Receive, AnAnswerMustBeOneThatThereIs) {
+  post_broadcast(0, 64);
+  post_relay(1);
+  bench.finish_all_dma();
+  bench.take_log();
+  const Patience& patience = bench.card().members[0].patience;
+  const TimeNs before_ns = patience.wait_ns;
+  const auto answered = [&](OperationShape shape, uint64_t sequence, uint32_t reason,
+                            uint32_t patience_ms, uint32_t asked_us) {
+    return change(wire.not_yet(0, shape, sequence, 0, 0, 0, asked_us, reason, patience_ms));
+  };
+  const OperationShape all = broadcast_shape(64);
+  const OperationShape alone = binomial_shape(8, 0);
+  EXPECT_EQ(answered(all, 0, PEAL_NOT_YET_SPLIT, 0, now_us()), "+1 drop_type");
+  EXPECT_EQ(answered(all, 0, PEAL_NOT_YET_SPLIT + 1, 0, now_us()), "+1 drop_type");
+  EXPECT_EQ(answered(all, 0, 0xffff, 0, now_us()), "+1 drop_type");
+  EXPECT_EQ(answered(all, 0, PEAL_NOT_YET_LATE, 50, now_us()), "+1 drop_type");
+  EXPECT_EQ(answered(all, 0, PEAL_NOT_YET_WAITS, 0, now_us() + 1), "+1 drop_type");
+  EXPECT_EQ(answered(alone, 1, PEAL_NOT_YET_WAITS, 50, now_us()), "+1 drop_type");
+  EXPECT_EQ(answered(alone, 1, PEAL_NOT_YET_SENT, 50, now_us()), "+1 drop_type");
+  EXPECT_EQ(bench.take_log(), "");
+  EXPECT_EQ(patience.wait_ns, before_ns);
+  EXPECT_EQ(answered(alone, 1, PEAL_NOT_YET_LATE, 50, now_us()), "+1 received");
+  EXPECT_EQ(patience.wait_ns, 50 * TimeNs{1'000'000});
+  EXPECT_EQ(answered(all, 0, PEAL_NOT_YET_LATE, 0, now_us()), "+1 received");
+}
+
+TEST_F(Receive, SoMustOneOfRecycling) {
+  const auto answered = [&](uint32_t reason, uint32_t patience_ms, uint32_t asked_us) {
+    return change(wire.recycle_not_yet(PEAL_RECYCLE_BELOW, 0, 1, 0, asked_us, reason, patience_ms));
+  };
+  EXPECT_EQ(answered(PEAL_NOT_YET_SPLIT + 1, 0, now_us()), "+1 drop_type");
+  EXPECT_EQ(answered(PEAL_NOT_YET_SPLIT, 50, now_us()), "+1 drop_type");
+  EXPECT_EQ(answered(PEAL_NOT_YET_WAITS, 50, now_us()), "+1 drop_type");
+  EXPECT_EQ(answered(PEAL_NOT_YET_WAITS, 0, now_us() + 1), "+1 drop_type");
+  EXPECT_EQ(bench.take_log(), "");
+  EXPECT_EQ(answered(PEAL_NOT_YET_LATE, 50, now_us()), "+1 received");
+}
+
+// What is not of the group says nothing of its losses either, nor what a question is worth.
+TEST_F(Receive, FlagsOfWhatIsDroppedSayNothing) {
+  post_broadcast(0, 64);
+  bench.finish_all_dma();
+  Member& own = bench.card().members[0];
+  own.pace.waiting_ns = 5;
+  Frame repair = block_of(0, 0, 64);
+  WireMaker::make_repair(repair);
+  for (Frame frame : {wire.nack(2, broadcast_shape(64), 0, 0, 1, 0),
+                      wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 1, 0), repair}) {
+    if (frame.header.type == PEAL_PACKET_NACK) frame.header.flags |= PEAL_PACKET_LOSSES;
+    EXPECT_EQ(with(frame, &peal_wire_header::signature, frame.header.signature ^ 1u),
+              "+1 drop_signature");
+    EXPECT_TRUE(own.patience.lossless);
+    EXPECT_EQ(own.pace.waiting_ns, 5u);
+  }
+  Frame question = wire.recycle_nack(PEAL_RECYCLE_BELOW, 0, 1, 0);
+  question.header.flags |= PEAL_PACKET_LOSSES;
+  seal(question);
+  bench.deliver(question);
+  EXPECT_FALSE(own.patience.lossless);
+  bench.deliver(repair);
+  EXPECT_EQ(own.pace.waiting_ns, 0u);
+}
+
 // Signals carry nothing, also those of an operation that waits for them.
 TEST_F(Receive, ASignalWithAPayloadIsNone) {
   post_barrier(0);

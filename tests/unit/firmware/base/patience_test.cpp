@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/firmware/base/asking_times.h"
@@ -307,6 +308,18 @@ TEST(Patience, ComesDownMoreSlowlyWhereQuestionsAreInVain) {
     const TimeNs before = patience.wait_ns;
     patience_undisturbed(patience, kTimeouts, 1);
     EXPECT_EQ(before - patience.wait_ns, (before - 4) / share) << share;
+  }
+}
+
+// Whoever has waited for minutes tells as much as there is room for, and not that packets are lost.
+TEST(Patience, TellsNoMoreThanThereIsRoomFor) {
+  Patience patience = patience_start(kTimeouts, 0);
+  for (const auto& [wait_ns, told] : {std::pair<TimeNs, uint32_t>{65'534'999'999, 65534},
+                                      {65'535'000'000, 65535},
+                                      {65'536'000'000, 65535},
+                                      {300'000'000'000, 65535}}) {
+    patience.wait_ns = wait_ns;
+    EXPECT_EQ(patience_to_tell(patience), told);
   }
 }
 
