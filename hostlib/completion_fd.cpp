@@ -6,6 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "hostlib/handles.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
@@ -38,9 +40,11 @@ void watch(peal_context& context) {
 peal_error make_completion_fd(peal_context& context, int* fd) {
   const Lock lock(context.mutex);
   if (!context.event_fd.valid()) {
-    context.event_fd.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!context.event_fd.valid()) return fail_errno(PEAL_ERR_SYSTEM, "eventfd");
+    FileDescriptor made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!made.valid()) return fail_errno(PEAL_ERR_SYSTEM, "eventfd");
+    // It waits for the lock; without it nobody would ever write the descriptor.
     context.watcher = std::thread([&context] { watch(context); });
+    context.event_fd = std::move(made);
   }
   *fd = context.event_fd.get();
   return PEAL_OK;

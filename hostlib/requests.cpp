@@ -100,10 +100,10 @@ uint64_t deadline_after(uint64_t timeout_ns) {
 template <typename Wait>
 peal_error any_of(peal_request* const* requests, size_t count, size_t* index, const char* call,
                   Wait wait) {
+  if (index != nullptr) *index = PEAL_NO_INDEX;
   if (index == nullptr || (requests == nullptr && count != 0)) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "%s: an argument is null", call);
   }
-  *index = PEAL_NO_INDEX;
   const Requests list(requests, count);
   peal_context* context = nullptr;
   for (size_t i = 0; i < count; i++) {

@@ -169,8 +169,12 @@ peal_error SocketTransport::receive(uint64_t tag, peal_admin_reply* reply,
         receive_with_descriptors(socket_.get(), reply, sizeof(*reply), received, 0);
     if (got.bytes < 0) return fail_errno(PEAL_ERR_CARD_GONE, "recvmsg from the card");
     if (got.bytes == 0) return fail(PEAL_ERR_CARD_GONE, "the card closed the connection");
+    if (got.bytes >= 8 && reply->version != PEAL_ABI_VERSION) {
+      return fail(PEAL_ERR_BAD_VERSION, "the card speaks ABI version %u, this library %u",
+                  reply->version, PEAL_ABI_VERSION);
+    }
     if (got.bytes != static_cast<ssize_t>(sizeof(*reply)) || got.cut ||
-        reply->version != PEAL_ABI_VERSION || reply->bytes != PEAL_ADMIN_BYTES) {
+        reply->bytes != PEAL_ADMIN_BYTES) {
       return fail(PEAL_ERR_CARD_ANSWER, "a reply of %zd bytes, version %u, size %u", got.bytes,
                   got.bytes >= 8 ? reply->version : 0u, got.bytes >= 8 ? reply->bytes : 0u);
     }

@@ -71,7 +71,7 @@ std::function<int()> declare_choose(const command_line::App& app, command_line::
       "as libpeal does.");
   const auto arguments = std::make_shared<ChooseArguments>();
   command_line::Group group(command);
-  group.add("--ranks", arguments->group.size, "N", "Is for groups of N ranks, 1 to 1024.")
+  group.add("--ranks", arguments->group.size, "N", "Is for groups of N ranks, 1 to 65536.")
       .check(command_line::whole(1, PEAL_RANKS_MAX));
   group
       .add("--addresses", arguments->group.addresses, "N",

@@ -43,7 +43,7 @@ void declare_cards(command_line::App& app, Options* options) {
 
 void declare(command_line::App& app, Options* options, RawOptions* raw) {
   Group group(app);
-  group.add("-n,--ranks", options->ranks, "N", "Runs N ranks, 1 to 1024.")
+  group.add("-n,--ranks", options->ranks, "N", "Runs N ranks, 1 to 65536.")
       .check(whole(1, PEAL_RANKS_MAX));
   group.add_flag("-l,--label", options->label, "Puts the rank before each line of output.");
   group

@@ -204,7 +204,8 @@ typedef struct peal_group_params {
 
 /* Collective over all `size` ranks: every rank calls it, with its own rank, and it succeeds on all
  * or fails on all. Calls `exchange` exactly twice, also when something fails here (unless
- * `exchange` itself fails). `params` may be null. */
+ * `exchange` itself fails), and not at all for an argument that makes no sense. `params` may be
+ * null. */
 PEAL_API peal_error peal_group_create(peal_context* context, uint32_t rank, uint32_t size,
                                       peal_exchange_callback exchange, void* argument,
                                       const peal_group_params* params, peal_group** group);
@@ -218,8 +219,8 @@ PEAL_API peal_error peal_group_destroy(peal_group* group);
  * meanwhile, but be in no call with the group itself.
  *
  * A card goes on naming the dead for a while (dead_timeout_us and a little), and has places for so
- * many groups that ended like this; who aborts more gets PEAL_ERR_NO_RESOURCES until the oldest are
- * forgotten. */
+ * many groups that ended like this; who goes on making and aborting them gets PEAL_ERR_NO_RESOURCES
+ * for a new one until the oldest are forgotten. */
 PEAL_API peal_error peal_group_abort(peal_group* group);
 /* Waits until none of this group's operations is pending. Returns how the first detached one has
  * failed since the last such call. */
@@ -338,9 +339,9 @@ PEAL_API peal_error peal_ialltoallv(peal_group* group, const void* send, const s
 /* A message is matched with a receive that names its sender and its tag. Those of one rank to
  * another are offered in the order of the calls that sent them, and a receive takes the first that
  * fits. A send is complete when its receive has the message (as MPI_Ssend), so two ranks that both
- * send first wait for ever: begin one without waiting. Of one sender at most 8 messages without a
- * receive are looked at: a receive that wants the ninth waits until one of those before is taken.
- * A message that is longer than its receive ends both with PEAL_ERR_TRUNCATED; nothing is written
+ * send first wait for ever: begin one without waiting. Of one sender as many messages without a
+ * receive are known here as its card has places for (CONFIG_CONNECTION_PLACES, 64); one behind
+ * these is asked for when a receive wants it, which takes a round trip more. A message that is longer than its receive ends both with PEAL_ERR_TRUNCATED; nothing is written
  * then. */
 PEAL_API peal_error peal_send(peal_group* group, uint32_t to, uint64_t tag, const void* send,
                               size_t bytes);
@@ -384,10 +385,11 @@ PEAL_API peal_error peal_fence(peal_group* group, uint32_t to, peal_request** re
  * one rank fails on all that need it; who waits hears which rank it was, and why. After an error the
  * request may be started again, by all ranks, unless a rank died.
  *
- * It is a program of the card; where a card has no room for one, or cannot read the receive buffer
- * as well (PEAL_READ | PEAL_WRITE), an ordinary operation, which has a group of its own, of those
- * that the card has places for (PEAL_ERR_NO_RESOURCES or PEAL_ERR_PEER_REFUSED when there are no
- * more). It outlives the group that it was made of. peal_request_free() ends it, without waiting for other ranks; it may be
+ * It is a program of the card; where a card has no room for one, or may not read a receive buffer
+ * whose blocks are passed on from there (PEAL_READ | PEAL_WRITE), or where $PEAL_PROGRAMS is 0, an
+ * ordinary operation, which has a group of its own, of those that the card has places for
+ * (PEAL_ERR_NO_RESOURCES or PEAL_ERR_PEER_REFUSED when there are no more). It outlives the group
+ * that it was made of. peal_request_free() ends it, without waiting for other ranks; it may be
  * called while the operation is under way, which then ends by itself. */
 PEAL_API peal_error peal_barrier_init(peal_group* group, peal_request** request);
 PEAL_API peal_error peal_bcast_init(peal_group* group, void* buffer, size_t bytes, uint32_t root,

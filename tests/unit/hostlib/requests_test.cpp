@@ -48,7 +48,9 @@ TEST_F(RequestsTest, AnyIsTheFirstOfTheListThatIsComplete) {
   EXPECT_EQ(peal_wait_any(requests, 4, UINT64_MAX, &index), PEAL_OK);
   EXPECT_EQ(index, PEAL_NO_INDEX);
   EXPECT_EQ(peal_wait_any(nullptr, 0, UINT64_MAX, &index), PEAL_OK);
+  index = 5;
   EXPECT_EQ(peal_wait_any(nullptr, 1, 0, &index), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(index, PEAL_NO_INDEX);
   EXPECT_EQ(peal_test_any(requests, 4, nullptr), PEAL_ERR_INVALID_ARGUMENT);
 }
 

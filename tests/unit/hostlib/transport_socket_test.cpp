@@ -143,10 +143,21 @@ TEST_F(SocketTransportTest, RefusedByStatus) {
             PEAL_ERR_NO_RESOURCES);
 }
 
+// Whatever else is in it.
+TEST_F(SocketTransportTest, ACardOfAnotherVersionSaysSo) {
+  for (const size_t bytes : {sizeof(peal_admin_reply), size_t{100}, size_t{8}}) {
+    EXPECT_EQ(open_spoilt([bytes](Reply& reply) {
+                reply.body.version = PEAL_ABI_VERSION + 1;
+                reply.bytes = bytes;
+              }),
+              PEAL_ERR_BAD_VERSION);
+    EXPECT_NE(std::string(peal_last_error_text()).find("this library"), std::string::npos);
+  }
+}
+
 TEST_F(SocketTransportTest, SpoiltReplies) {
   const std::vector<std::pair<const char*, std::function<void(Reply&)>>> spoilt = {
       {"short", [](Reply& reply) { reply.bytes = 100; }},
-      {"version", [](Reply& reply) { reply.body.version++; }},
       {"size", [](Reply& reply) { reply.body.bytes--; }},
       {"opcode", [](Reply& reply) { reply.body.opcode++; }},
       {"status", [](Reply& reply) { reply.body.status = 5000; }},
