@@ -173,9 +173,10 @@ enum class SlotState : uint8_t {
 // A packet that came, and is not below the first that is missing or landing.
 struct Slot {
   SlotState state;
+  bool lacks;        // kLanded: what was refused, of this put, was skipped
   uint16_t status;   // kRefused: why
   uint16_t program;  // that put it: its name plus one; 0: none
-  uint16_t put;      // which
+  uint16_t put;      // which; 0: none
   Notice notice;     // of a program's put the iteration in each packet
 };
 

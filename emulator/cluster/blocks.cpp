@@ -49,10 +49,12 @@ bool has_parts(uint8_t operation) {
 uint64_t block_length(const OperationPlan& operation, const BlockName& name) {
   const uint64_t longest = operation.block_bytes;
   if (!has_parts(operation.operation)) return longest;
-  const bool mutual = operation.in_place && has_block_for_each(operation.operation);
-  const uint64_t drawn =
-      mutual ? mix(kLengths, std::min(name.from, name.to), std::max(name.from, name.to))
-             : mix(kLengths, name.from, name.to);
+  const bool mutual =
+      (operation.in_place || operation.place_by_rank) && has_block_for_each(operation.operation);
+  const uint64_t draw = uint64_t{operation.lengths} << 32 | kLengths;
+  const uint64_t drawn = mutual
+                             ? mix(draw, std::min(name.from, name.to), std::max(name.from, name.to))
+                             : mix(draw, name.from, name.to);
   switch (drawn % 8) {
     case 0:
     case 1:

@@ -24,6 +24,8 @@ void WireChecker::on_send(TimeNs now_ns, const FrameView& frame) {
   if (repair) repairs_++;
   if (header.operation == PEAL_OPERATION_RECYCLE && header.type == PEAL_PACKET_SIGNAL && !repair)
     recycle_signals_++;
+  if (header.operation == PEAL_OPERATION_BROADCAST && header.type == PEAL_PACKET_SIGNAL)
+    world_.happened["credit"]++;
   if (header.version != PEAL_WIRE_VERSION || header.ethertype != __builtin_bswap16(PEAL_ETHERTYPE))
     wrong(now_ns, header, "not a frame of this version");
   if (emulator::card_of_mac(header.source) != frame.from_card)

@@ -48,7 +48,8 @@ Cluster::Cluster(const ClusterOptions& options, Observer* observer, HostEvents* 
       faulty_(wire_, options.faults, mix(options.seed, kFaultStream)) {
   nodes_.reserve(options.cards);
   const NodeOptions node{options.seed,         options.timeouts,  options.packets_per_card,
-                         options.sent_packets, options.checksums, options.lends};
+                         options.sent_packets, options.checksums, options.lends,
+                         options.dma_batch};
   Surroundings& surroundings = *this;
   for (uint32_t i = 0; i < options.cards; i++)
     nodes_.push_back(std::make_unique<Node>(i, node, surroundings, pool_, memory_));

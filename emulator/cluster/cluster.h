@@ -49,6 +49,7 @@ struct ClusterOptions {
   bool lends = false;                // cards leave what is for others where it is
   uint32_t sent_packets = 0;         // besides, that it may keep when it has sent them
   uint32_t dma_per_card = ~0u;       // that its engine queues
+  uint32_t dma_batch = 1;            // that it is said to make most of
   uint32_t receive_queue = 1024;     // arrivals that may wait for the card's processor
   bool check_seals = true;           // payloads must not change once sent
 };

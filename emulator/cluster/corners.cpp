@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "emulator/cluster/blocks.h"
+
 namespace peal::sim {
 
 namespace {
@@ -60,6 +62,41 @@ bool strangers_cut(const Both& run) {
 
 bool any_group(const Both& run, bool (*holds)(const GroupPlan&)) {
   return std::any_of(run.scenario.groups.begin(), run.scenario.groups.end(), holds);
+}
+
+bool any_operation(const GroupPlan& group, bool (*holds)(const OperationPlan&)) {
+  return group.places.size() > 1 &&
+         std::any_of(group.operations.begin(), group.operations.end(), holds);
+}
+// Several packets, with whatever sizes the card was built.
+constexpr uint64_t kLong = 16'000;
+
+bool place_by_rank(const OperationPlan& operation) { return operation.place_by_rank; }
+
+// A block for all that is empty, and one of several packets.
+bool empty_beside_long(const GroupPlan& group) {
+  const auto ranks = static_cast<uint32_t>(group.places.size());
+  return std::any_of(group.operations.begin(), group.operations.end(), [&](const OperationPlan& o) {
+    if (o.operation != PEAL_OPERATION_ALLGATHERV) return false;
+    bool empty = false;
+    bool several = false;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+      const uint64_t bytes = block_length(o, {rank, 0});
+      empty |= bytes == 0;
+      several |= bytes > kLong;
+    }
+    return empty && several;
+  });
+}
+// Two ranks have several packets for each other.
+bool both_long(const GroupPlan& group) {
+  const auto ranks = static_cast<uint32_t>(group.places.size());
+  return std::any_of(group.operations.begin(), group.operations.end(), [&](const OperationPlan& o) {
+    for (uint32_t a = 0; o.operation == PEAL_OPERATION_ALLTOALLV && a < ranks; a++)
+      for (uint32_t b = 0; b < a; b++)
+        if (std::min(block_length(o, {a, b}), block_length(o, {b, a})) > kLong) return true;
+    return false;
+  });
 }
 
 bool passes(const Both& run, uint64_t end) {
@@ -123,6 +160,17 @@ constexpr Corner kCorners[] = {
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK);
      }},
+    {"an empty block for all beside a long one",
+     [](const Both& run) { return any_group(run, empty_beside_long); }},
+    {"two ranks with long blocks for each other",
+     [](const Both& run) { return any_group(run, both_long); }},
+    {"in place on some ranks",
+     [](const Both& run) {
+       return any_group(run, [](const GroupPlan& g) { return any_operation(g, place_by_rank); });
+     }},
+    {"a broadcast that waits for credits", [](const Both& run) { return happened(run, "credit"); }},
+    {"an engine that makes most of batches",
+     [](const Both& run) { return run.scenario.dma_batch > 1; }},
     {"destroy done",
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION);

@@ -31,6 +31,7 @@ struct NodeOptions {
   uint32_t sent = 0;        // and those that it may keep when it has sent them
   Checksums checksums = Checksums::kSoftware;
   bool lends = false;  // memory of its hosts, where nobody sums it
+  uint32_t dma_batch = 1;
 };
 
 class Node final : public Port, public emulator::MemoryProvider {
@@ -58,7 +59,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   void send(Packet* packet, uint32_t engine) override;
   [[nodiscard]] uint32_t packet_buffers() const override { return options_.packets; }
   [[nodiscard]] uint32_t sent_packets() const override { return options_.sent; }
-  [[nodiscard]] uint32_t dma_batch() const override { return 1; }
+  [[nodiscard]] uint32_t dma_batch() const override { return options_.dma_batch; }
   [[nodiscard]] Checksums checksums() const override;
   [[nodiscard]] bool dma_read(const DmaTransfer& transfer, DmaToken token) override;
   [[nodiscard]] bool dma_write(const DmaTransfer& transfer, DmaToken token) override;

@@ -71,6 +71,7 @@ ClusterOptions cluster_options(const Scenario& scenario) {
   options.sent_packets = scenario.sent_packets;
   options.lends = scenario.lends;
   options.dma_per_card = scenario.dma_per_card;
+  options.dma_batch = scenario.dma_batch;
   options.check_seals = scenario.check;
   return options;
 }

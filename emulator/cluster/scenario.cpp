@@ -88,7 +88,11 @@ std::string operation_text(const OperationPlan& operation) {
       names::operation(operation.operation) + " by " + names::algorithm(operation.algorithm);
   if (buffer_sizes(operation.operation, 1).receive > 0)
     text += ", " + std::to_string(operation.block_bytes) + " bytes";
-  if (operation.in_place) text += ", in place";
+  if (operation.place_by_rank) {
+    text += ", in place on some";
+  } else if (operation.in_place) {
+    text += ", in place";
+  }
   if (has_root(operation.operation)) text += ", root " + std::to_string(operation.root);
   return text;
 }

@@ -130,8 +130,9 @@ struct Scenario {
   uint32_t packets_per_card = 4096;
   uint32_t sent_packets = 0;  // that a card may keep besides, when it has sent them
   uint32_t dma_per_card = ~0u;
-  bool lends = false;  // what is read for one other card stays in host memory until it is
-                       // written there (where nobody sums it)
+  uint32_t dma_batch = 1;  // that a card is told its engine makes most of
+  bool lends = false;      // what is read for one other card stays in host memory until it is
+                           // written there (where nobody sums it)
   TimeNs stuck_ns = 10 * kSecond;  // without progress after healing, posts and accidents: stuck
   uint64_t events_max = ~0ull;     // a run that needs more has run away
   double effort_max = 0;           // packets per packet needed, at most; 0: anything

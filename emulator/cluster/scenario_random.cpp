@@ -14,7 +14,8 @@ namespace peal::sim {
 namespace {
 
 constexpr uint64_t kScenarioStream = 9;
-constexpr uint32_t kBlockMax = 200 * 1024;
+constexpr uint64_t kBlockMax = 200 * 1024;
+constexpr uint64_t kRootedMax = std::max(kBlockMax, uint64_t{3} * CONFIG_CHANNEL_BYTES);
 constexpr uint8_t kWithBlocks[] = {PEAL_OPERATION_ALLGATHER,  PEAL_OPERATION_ALLGATHER,
                                    PEAL_OPERATION_BROADCAST,  PEAL_OPERATION_ALLTOALL,
                                    PEAL_OPERATION_ALLGATHERV, PEAL_OPERATION_ALLTOALLV};
@@ -111,9 +112,13 @@ OperationPlan Maker::operation(uint32_t ranks, uint64_t memory) {
   if (algorithms.empty()) return {};  // nothing that a group so large can do
   plan.algorithm = static_cast<uint8_t>(algorithms[random_.below(algorithms.size())]);
   plan.in_place = may_be_in_place(plan.operation) && chance(30);
+  plan.place_by_rank = plan.in_place && chance(30);
+  if (has_parts(plan.operation)) plan.lengths = static_cast<uint32_t>(random_.below(1u << 16));
   const BufferSizes blocks = buffer_sizes(plan.operation, ranks);
   const uint64_t block_max = memory / (uint64_t{ranks} * (blocks.send + blocks.receive));
-  plan.block_bytes = static_cast<uint32_t>(log_uniform(std::min<uint64_t>(kBlockMax, block_max)));
+  // A broadcast of more than its channel holds waits for credits, and uses places again.
+  const uint64_t most = has_root(plan.operation) ? kRootedMax : kBlockMax;
+  plan.block_bytes = static_cast<uint32_t>(log_uniform(std::min(most, block_max)));
   if (has_root(plan.operation)) plan.root = static_cast<uint32_t>(random_.below(ranks));
   return plan;
 }
@@ -407,6 +412,7 @@ void Maker::add_scarcity() {
   if (chance(20)) scenario_.dma_per_card = static_cast<uint32_t>(between(1, 32));
   if (chance(20)) scenario_.packets_per_card = 24u << random_.below(4);
   if (chance(30)) scenario_.sent_packets = 1u << random_.below(9);
+  if (chance(30)) scenario_.dma_batch = 8u << random_.below(4);
   scenario_.lends = chance(40);
   scenario_.events_max = 100'000'000;
 }
@@ -448,6 +454,7 @@ std::string describe(const Scenario& scenario) {
     text += ", packets " + std::to_string(scenario.packets_per_card);
   if (scenario.sent_packets > 0) text += ", " + std::to_string(scenario.sent_packets) + " of sent";
   if (scenario.lends) text += ", lends";
+  if (scenario.dma_batch > 1) text += ", DMA by " + std::to_string(scenario.dma_batch);
   if (scenario.costs.dma_jitter_ns > 0)
     text += ", jitter " + std::to_string(scenario.costs.dma_jitter_ns) + " ns";
   if (!scenario.chores.empty()) text += ", " + std::to_string(scenario.chores.size()) + " chores";

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/cluster/world.h"
 
+#include "emulator/cluster/mix.h"
+
 namespace peal::sim {
 
 namespace {
 constexpr size_t kLinesMax = 20;
+constexpr uint64_t kPlaceStream = 11;
 }  // namespace
 
 void Findings::add(TimeNs now_ns, const std::string& check, const std::string& text) {
@@ -17,10 +20,13 @@ OperationPlan World::operation(const MemberState& member, uint64_t sequence) con
   const GroupPlan& group = scenario.groups[member.group];
   if (sequence >= group.operations.size())
     return {PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION, false, 0};
+  OperationPlan posted = group.operations[sequence];
   for (const Disagreement& disagreement : group.disagreements)
     if (disagreement.rank == member.rank && disagreement.index == sequence)
-      return disagreement.operation;
-  return group.operations[sequence];
+      posted = disagreement.operation;
+  if (posted.place_by_rank)
+    posted.in_place = mix(mix(scenario.seed, kPlaceStream), sequence, member.rank) % 2 != 0;
+  return posted;
 }
 
 bool World::disagreed(uint32_t group, uint64_t sequence) const {

@@ -96,8 +96,9 @@ std::string NicLoop::create_parts() {
   }
   give_way_.set_look_on(options_.look_on_ns);
   linger_.set(options_.linger_ns);
-  helper_ = std::make_unique<WakeHelper>(kSpareSlots +
-                                         card_count_ * (emulator::kContexts + PEAL_PCI_VECTORS));
+  // (Twice: those whose clients are gone may be stuck while others have opened theirs.)
+  helper_ = std::make_unique<WakeHelper>(
+      kSpareSlots + card_count_ * (2 * emulator::kContexts + PEAL_PCI_VECTORS));
   helper_->start();
   return {};
 }

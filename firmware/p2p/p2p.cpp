@@ -101,6 +101,11 @@ bool start_put(Card& card, Member& member, const Put& put, Ticket ticket) {
     start_copy(card, member, *request);
     return true;
   }
+  // Its packets, each looked at by itself, would go on at the beginning of that memory.
+  if (what.bytes > ~what.remote_offset) {
+    end_request(card, *request, PEAL_STATUS_BAD_BOUNDS, what.rank);
+    return true;
+  }
   request->posted =
       origin.posted && what.bytes != 0 && what.bytes <= kChunkBytes && !card.timeouts.go_back_n;
   request->together = origin.together;

@@ -69,6 +69,12 @@ void note_landed(Card& card, Connection& connection) {
     if (slot.state != SlotState::kLanded) break;
     slot.state = SlotState::kEmpty;
     ++connection.landed;
+    // (In its turn: notices of puts before it are told, whenever they come.)
+    if (slot.lacks) {
+      slot.lacks = false;
+      connection.refused_put = slot.put;
+      continue;
+    }
     tell_notice(card, connection, slot.put, slot.notice);
   }
   if (static_cast<int32_t>(connection.arrived - connection.landed) < 0) {
@@ -189,9 +195,9 @@ Fate on_get(Card& card, Connection& connection, const Packet& packet) {
 }
 
 Fate carry_out(Card& card, Connection& connection, Packet* packet) {
+  if (packet->header->type == PEAL_PACKET_SKIP) return kTaken;
+  slot_of(connection, packet->header->sequence).put = 0;  // the one before had its place
   switch (packet->header->type) {
-    case PEAL_PACKET_SKIP:
-      return kTaken;
     case PEAL_PACKET_PUT:
       return on_put(card, connection, packet);
     case PEAL_PACKET_STREAM:
@@ -220,7 +226,7 @@ void refuse(Card& card, Connection& connection, uint32_t number, peal_status sta
 void take_number(Card& card, Connection& connection, const peal_wire_header& header) {
   Slot& slot = slot_of(connection, header.sequence);
   if (slot.state != SlotState::kLanding && slot.state != SlotState::kLanded) {
-    if (slot.state == SlotState::kRefused) connection.refused_put = slot.put;
+    slot.lacks = slot.state == SlotState::kRefused && slot.put != 0;
     slot.state = SlotState::kLanded;
     slot.notice.queue = kNoQueue;
   }

@@ -100,6 +100,8 @@ peal_status commit(Card& card, Member& member, const peal_commit_program& reques
     queue->tasks[task].next = task + 1 < kTasks ? static_cast<uint16_t>(task + 1) : kNoTask;
   }
   forget_failures(card.queues, queue->member, queue->name);
+  // What is started in a dead group ends: whoever told the others of it did not know this one.
+  if (member.membership.poisoned) card.queues.gone = card.due.queues = true;
   hold_key(card, request.key);
   ++card.queues.in_use;
   *handle = uint32_t{generation} << 16 | queue->index;

@@ -35,6 +35,29 @@ TEST(Large, SizesThatAreNoPowerOfTwo) {
   }
 }
 
+// Where everybody talks to everybody masks of ranks have several words; one rank is late.
+TEST(Large, ExchangesOfMoreRanksThanAWordHas) {
+  const uint32_t most = std::min(device().remembered_addresses, 300u);
+  for (const uint32_t ranks : {65u, 129u, 300u}) {
+    if (ranks > most) continue;
+    const uint32_t several = ranks > 200 ? 700 : 9000;
+    for (OperationPlan operation :
+         {direct(40), direct(several), direct_allgather(several), ring(several), alltoall(40),
+          allgatherv(several), alltoallv(several), stepped_alltoallv(24)}) {
+      operation.lengths = ranks;
+      Scenario scenario = plan(ranks, operation, 2, 2);
+      scenario.groups[0].first_post_ns[ranks / 2] = 20 * kMillisecond;
+      scenario.faults.loss = 0.01;
+      scenario.faults.until_ns = kSecond;
+      scenario.events_max = 100'000'000;
+      const Report report = run(scenario);
+      EXPECT_TRUE(report.ok) << ranks << " ranks, " << operation_text(operation) << "\n"
+                             << failures(report);
+      EXPECT_EQ(report.completed, 3u * ranks) << operation_text(operation);
+    }
+  }
+}
+
 TEST(Large, BroadcastOverHundredsUnderLoss) {
   for (const uint32_t ranks : {100u, 257u}) {
     Scenario scenario = plan(ranks, broadcast(256), 1);

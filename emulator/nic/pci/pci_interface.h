@@ -83,6 +83,8 @@ class PciInterface final : public HostInterface,
     std::vector<uint64_t> released;
     uint64_t serial = 0;
   };
+  // So many times may a guest's registrations name all of its memory, by pages of 4 KiB.
+  static constexpr uint64_t kListsOfAll = 4;
 
   // Guests
   bool look_at_socket(TimeNs now);
@@ -130,6 +132,8 @@ class PciInterface final : public HostInterface,
   uint32_t reset_epoch_ = 0;
   uint32_t beat_interval_us_ = 0;
   std::shared_ptr<Channels> channels_ = std::make_shared<Channels>();
+  // Entries of the page lists of all registrations; the table of regions may outlive us as well.
+  std::shared_ptr<uint64_t> listed_ = std::make_shared<uint64_t>(0);
   size_t announced_ = 0;  // of channels_->released
   PciCounts counts_;
 };

@@ -142,8 +142,16 @@ peal_status PciInterface::make_memory(const peal_register_memory& request, Regio
     counts_.page_lists_refused++;
     return status;
   }
-  *region = card_.regions->put_pages(memory_->bus(), std::move(pages), request.bytes, nullptr);
-  return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+  // A guest that names the same pages in all of its keys would have us keep lists without end.
+  const uint64_t entries = pages.addresses.size();
+  if (*listed_ + entries > kListsOfAll * (memory_->bus().bytes >> 12)) {
+    return PEAL_STATUS_NO_RESOURCES;
+  }
+  auto release = [listed = listed_, entries] { *listed -= entries; };
+  *region = card_.regions->put_pages(memory_->bus(), std::move(pages), request.bytes, release);
+  if (*region == emulator::kNoRegion) return PEAL_STATUS_NO_RESOURCES;
+  *listed_ += entries;
+  return PEAL_STATUS_OK;
 }
 
 peal_status PciInterface::make_channels(const peal_reserve_group& request, RegionId* region) {

@@ -120,6 +120,25 @@ TEST_F(PciMailboxTest, MemoryIsPagesOfTheGuest) {
   EXPECT_EQ(counted(), "guests 1 commands 5 commands_refused 3 page_lists_refused 2 ");
 }
 
+// Each key has a list here of the pages that it names, whoever says how often.
+TEST_F(PciMailboxTest, ListsOfPagesAreBounded) {
+  constexpr uint64_t kList = uint64_t{2} << 20;  // of all of its memory
+  for (uint64_t page = 0; page < kRamBytes / 4096; page++) {
+    const uint64_t address = page * 4096;
+    std::memcpy(ram + kList + page * sizeof(address), &address, sizeof(address));
+  }
+  uint32_t key = 0;
+  for (int i = 0; i < 4; i++) {
+    ASSERT_EQ(ask(registration(kList, kRamBytes)), "OK admin") << i;
+    key = reply().u.register_memory.key;
+  }
+  EXPECT_EQ(ask(registration(kList, 4096)), "NO_RESOURCES admin");
+  peal_admin_command unregister = make_command(PEAL_ADMIN_UNREGISTER_MEMORY);
+  unregister.u.unregister_memory.key = key;
+  EXPECT_EQ(ask(unregister), "OK admin");
+  EXPECT_EQ(ask(registration(kList, kRamBytes)), "OK admin");
+}
+
 TEST_F(PciMailboxTest, ChannelsThatTheCardLetGoOfAreNamedOnce) {
   use_channels();
   EXPECT_TRUE(turn()) << "tells that there is something to reap";

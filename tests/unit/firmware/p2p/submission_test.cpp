@@ -122,7 +122,11 @@ TEST_F(Submissions, WhoseMemoryCouldNotBeUsedIsNamed) {
   const uint64_t theirs = put(0, 3, 100);
   const uint64_t beyond = get(0, 2, 100, 0, kMemoryBytes);
   const uint64_t own = put(0, 3, 100, kMemoryBytes);
-  ASSERT_TRUE(run_until_all_ended(3));
+  // Of two packets the second would begin at the beginning.
+  const uint64_t around = put(0, 2, 2 * kChunk, 0, ~uint64_t{0} - kChunk + 1);
+  ASSERT_TRUE(run_until_all_ended(4));
+  EXPECT_EQ(ended(0, around), "BAD_BOUNDS");
+  EXPECT_EQ(completion(0, around)->failed_rank, 2u);
   EXPECT_EQ(ended(0, theirs), "BAD_KEY");
   EXPECT_EQ(completion(0, theirs)->failed_rank, 3u);
   EXPECT_EQ(ended(0, beyond), "BAD_BOUNDS");

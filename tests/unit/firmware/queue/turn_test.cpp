@@ -221,6 +221,18 @@ TEST_F(QueueTurn, AProgramThatGoesOnLeavesATurnToTheRunner) {
   EXPECT_EQ(log(), "completes 100 OK\n");
 }
 
+TEST_F(QueueTurn, WhatIsCommittedInADeadGroupEnds) {
+  bench.deliver(WireMaker(member).death(0, 2));
+  settle();
+  WrittenProgram program;
+  program.sources = {2};
+  program.wait(0, 1);
+  commit(program.end());
+  start(program, 0);
+  settle();
+  EXPECT_EQ(log(), "completes 100 PEER_DEAD at 0 rank 2\n");
+}
+
 TEST_F(QueueTurn, ADeathEndsWhatRunsAndWhatWaits) {
   WrittenProgram program;
   program.sources = {2};
