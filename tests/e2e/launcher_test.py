@@ -133,6 +133,15 @@ class LauncherTest(jobs.JobCase):
                                    r"pealrun: killing the other 2 ranks\n"
                                    r"(pealrun: rank [02] \(pid \d+\) was killed by signal 9 \(Killed\)\n){2}\Z")
 
+    def test_grace_begins_when_the_cards_die(self):
+        """For ranks that do not notice."""
+        job = self.start(2, "sh", "-c", "[ $PEAL_RANK != 0 ] || echo ready; kill -STOP $$", options=("--grace", "0.5"))
+        job.expect_line("ready")
+        os.kill(job.cards(), signal.SIGKILL)
+        self.assertEqual(jobs.lines_without_pids(job.finish(status=1).err),
+                         ["pealrun: killing the other 2 ranks", "pealrun: peal-nic ended before the ranks",
+                          *(f"pealrun: rank {rank} (pid) was killed by signal 9 (Killed)" for rank in range(2))])
+
     def test_status_of_a_killed_rank(self):
         self.run_job(2, "sh", "-c", "[ $PEAL_RANK = 0 ] || kill -SEGV $$", status=128 + signal.SIGSEGV)
 

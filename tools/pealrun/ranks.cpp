@@ -161,7 +161,7 @@ void Ranks::reap() {
     if (pid == cards_.pid()) {
       cards_.reaped();
       fprintf(stderr, "pealrun: peal-nic ended before the ranks\n");
-      if (exit_status_ == 0) exit_status_ = 1;
+      failed(1);
       continue;
     }
     for (Rank& rank : ranks_) {
@@ -179,11 +179,14 @@ void Ranks::one_ended(Rank& rank, int status) {
             static_cast<int>(rank.pid), WEXITSTATUS(status));
   }
   rank.pid = -1;
-  if (status == 0 || exit_status_ != 0) return;
-  exit_status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  if (options_.grace_s >= 0 && alive() != 0) {
-    kill_at_s_ = now_s() + std::max(options_.grace_s, 1e-3);
-  }
+  if (status != 0) failed(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+// Of a rank or of the cards. The first failure is the job's, and from it on the grace period runs.
+void Ranks::failed(int status) {
+  if (exit_status_ != 0) return;
+  exit_status_ = status;
+  if (options_.grace_s >= 0) kill_at_s_ = now_s() + std::max(options_.grace_s, 1e-3);
 }
 
 void Ranks::signal_all(int number) {

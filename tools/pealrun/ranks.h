@@ -39,6 +39,7 @@ class Ranks {
   [[noreturn]] void become(const Rank& rank, int output);
   void reap();
   void one_ended(Rank& rank, int status);
+  void failed(int status);
   void signal_all(int number);
   bool copy_output(Rank& rank);
   [[nodiscard]] size_t alive() const;
