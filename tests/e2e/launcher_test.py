@@ -69,6 +69,13 @@ class LauncherTest(jobs.JobCase):
                             options=("--placement", "balanced", "--rank-cpus", f"{cpus[0]},{cpus[-1]}", "--oob", "unix:/x", "--ranks-here", "4-6"))
         self.assertEqual(sorted(done.out.strip().split("\n")), [f"4 {cpus[0]}", f"5 {cpus[-1]}", f"6 {cpus[0]}"])
 
+    def test_a_rank_finds_sigpipe_as_pealrun_did(self):
+        """A program whose reader is gone ends by it, unless whoever starts pealrun has it ignored, as Python itself has."""
+        for ignored in (False, True):
+            done = subprocess.run([jobs.program("pealrun"), "-n", "1", "grep", "SigIgn", "/proc/self/status"], env=self.environment,
+                                  restore_signals=not ignored, capture_output=True, text=True, check=True)
+            self.assertEqual(bool(int(done.stdout.split()[1], 16) >> (signal.SIGPIPE - 1) & 1), ignored)
+
     def test_what_another_launcher_said_of_its_cards_is_not_said_of_these(self):
         said = {"PEAL_CARD_YIELDS": "1", "PEAL_CARD_CPU": "99", "PEAL_SECOND_CARD": "emu:/x,card=1"}
         with unittest.mock.patch.dict(self.environment, said):
