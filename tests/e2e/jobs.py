@@ -38,6 +38,15 @@ def children(pid):
     return found
 
 
+def names_of(pids):
+    """Of their programs, sorted."""
+    found = []
+    for pid in pids:
+        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+            found.append(file.read().strip())
+    return sorted(found)
+
+
 def environment_of(pid):
     with open(f"/proc/{pid}/environ", "rb") as file:
         pairs = file.read().decode(errors="replace").split("\0")
@@ -79,6 +88,19 @@ class JobCase(unittest.TestCase):
         new = {name for name in set(os.listdir("/dev/shm")) - self.shared_before
                if name.startswith(("peal", "rte", "dpdk"))}
         self.assertEqual(new, set(), "left in /dev/shm")
+
+    def left(self):
+        """Command lines of processes that have the environment of this test's jobs."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if environment_of(pid).get("TMPDIR") != self.folder.name:
+                    continue
+                with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                    found.append(file.read().replace("\0", " ").strip())
+            except OSError:  # it has ended, or is not ours
+                pass
+        return found
 
     def kept(self):
         """Files that the test itself asked for."""
@@ -147,9 +169,8 @@ class Running:
     def cards(self):
         """The process id of peal-nic."""
         for pid in children(self.process.pid):
-            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-                if file.read().strip() == "peal-nic":
-                    return pid
+            if names_of([pid]) == ["peal-nic"]:
+                return pid
         raise Hang("no peal-nic")
 
     def ranks(self):

@@ -163,6 +163,59 @@ class LauncherTest(jobs.JobCase):
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 124, done.stderr)
 
+    def test_timeout_kills_what_ranks_started(self):
+        """In their process group or in a session of its own; and nobody waits for output that these might write."""
+        command = [jobs.program("pealrun"), "-n", "2", "-l", "--timeout", "1", "sh", "-c",
+                   "setsid sh -c 'sleep 1000; true' & echo started; sleep 1000; true"]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=jobs.PATIENCE_S, check=False)
+        self.assertEqual((done.returncode, sorted(done.stdout.splitlines())), (124, ["[0] started", "[1] started"]))
+        self.assertEqual(jobs.lines_without_pids(done.stderr),
+                         ["pealrun: killing 2 ranks after 1 s",
+                          *(f"pealrun: rank {rank} (pid) was killed by signal 9 (Killed)" for rank in range(2))])
+        self.assertEqual(self.left(), [])
+
+    def test_nothing_that_ranks_started_outlives_the_job(self):
+        for options in ((), ("--label",)):
+            for status in (0, 7):
+                with self.subTest(options=options, status=status):
+                    done = self.run_job(1, "sh", "-c", f"setsid sleep 1000 & sleep 1000 & exit {status}",
+                                        options=("--grace", "0.1", *options), status=status)
+                    said = [] if status == 0 else [f"pealrun: rank 0 (pid) exited with status {status}"]
+                    self.assertEqual(jobs.lines_without_pids(done.err), ["pealrun: killing what the ranks left behind", *said])
+                    self.assertEqual(self.left(), [])
+
+    def test_what_ranks_started_may_finish(self):
+        """A tee has their last words. When it ends the job does."""
+        for status in (0, 3):
+            done = self.run_job(1, "sh", "-c", f"{{ while [ -d /proc/$$ ]; do sleep 0.1; done; sleep 0.1; echo last; }} & exit {status}",
+                                options=("--label", "--grace", "1000"), status=status)
+            self.assertEqual(done.out, "[0] last\n")
+
+    def test_signals_are_forwarded_to_what_ranks_left_behind(self):
+        job = self.start(1, "sh", "-c", "sleep 1000 & echo ready", options=("--grace", "1000"))
+        job.expect_line("ready")
+        jobs.until(lambda: jobs.names_of(jobs.children(job.process.pid)) == ["peal-nic", "sleep"], "the end of the rank")
+        job.process.send_signal(signal.SIGTERM)
+        job.finish()
+        self.assertEqual(self.left(), [])
+
+    def test_children_that_pealrun_came_with_are_not_the_jobs(self):
+        """A shell that becomes pealrun leaves it its own."""
+        words = 'sleep 1000 >&- 2>&- & echo $!; exec "$0" -n 1 --grace 0.1 sh -c "sleep 1000 &"'
+        done = subprocess.run(["sh", "-c", words, jobs.program("pealrun")], env=self.environment, capture_output=True, text=True,
+                              timeout=jobs.PATIENCE_S, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, "pealrun: killing what the ranks left behind\n"))
+        self.assertEqual(self.left(), ["sleep 1000"])
+        os.kill(int(done.stdout), signal.SIGKILL)
+
+    def test_output_that_somebody_else_holds_is_not_waited_for(self):
+        job = self.start(1, "sh", "-c", "echo ready; kill -STOP $$", options=("--label",))
+        job.expect_line("[0] ready")
+        rank = job.ranks()[0]
+        with open(f"/proc/{rank}/fd/1", "w", encoding="ascii"):
+            os.kill(rank, signal.SIGKILL)
+            job.finish(status=128 + signal.SIGKILL)
+
     def test_signals_are_forwarded(self):
         job = self.start(2, "sh", "-c", "trap 'exit 5' TERM; [ $PEAL_RANK != 0 ] || echo ready; while :; do wait; done")
         job.expect_line("ready")

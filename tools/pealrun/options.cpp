@@ -48,8 +48,9 @@ void declare(command_line::App& app, Options* options, RawOptions* raw) {
   group.add_flag("-l,--label", options->label, "Puts the rank before each line of output.");
   group
       .add("--grace", raw->grace, "SECONDS",
-           "Kills the other ranks so many seconds after the first failure; 'never' lets them end "
-           "by themselves.")
+           "Kills the other ranks so many seconds after the first failure, and what ranks left "
+           "behind "
+           "after their end; 'never' lets ranks end by themselves.")
       .show_default("5");
   group
       .add("--timeout", options->timeout_s, "SECONDS",

@@ -9,6 +9,8 @@
 
 namespace peal::run {
 
+inline constexpr double kGraceDefaultS = 5;
+
 struct Options {
   uint32_t ranks = 0;  // of the whole job
   uint32_t first = 0;  // ranks started here: first to last
@@ -22,7 +24,8 @@ struct Options {
   std::string rank_cpus;                 // the same; else a list such as 0,2-3
   std::string placement = "apart";       // or "shared", "balanced", "spread"
   std::string oob;                       // empty: a private Unix socket
-  double grace_s = 5;    // from the first failure until the others are killed; < 0: never
+  double grace_s =
+      kGraceDefaultS;    // from the first failure until the others are killed; < 0: never
   double timeout_s = 0;  // of the whole job; 0: none
   bool label = false;    // prefix output lines with the rank
   std::vector<std::string> program;

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -20,7 +21,8 @@
 namespace peal::run {
 namespace {
 
-constexpr int kTimedOut = 124;  // as timeout(1) has it
+constexpr int kTimedOut = 124;         // as timeout(1) has it
+constexpr size_t kPieceBytes = 65536;  // of output; what a pipe holds unless somebody changed that
 
 double now_s() {
   timespec now = {};
@@ -30,13 +32,7 @@ double now_s() {
 
 }  // namespace
 
-Ranks::~Ranks() {
-  signal_all(SIGKILL);
-  for (Rank& rank : ranks_) {
-    if (rank.pid > 0) waitpid(rank.pid, nullptr, 0);
-    if (rank.output >= 0) close(rank.output);
-  }
-}
+Ranks::~Ranks() { end_all(); }
 
 bool Ranks::start(const std::string& oob, const std::string& token) {
   oob_ = oob;
@@ -122,42 +118,32 @@ void Ranks::become(const Rank& rank, int output) {
 }
 
 int Ranks::watch(int signals) {
-  while (alive() != 0 || std::any_of(ranks_.begin(), ranks_.end(),
-                                     [](const Rank& rank) { return rank.output >= 0; })) {
-    std::vector<pollfd> waits = {{signals, POLLIN, 0}};
-    for (const Rank& rank : ranks_) waits.push_back({rank.output, POLLIN, 0});  // -1 is ignored
-    poll(waits.data(), waits.size(), milliseconds_left());
-    for (size_t i = 0; i < ranks_.size(); i++) {
-      if (waits[i + 1].revents != 0 && !copy_output(ranks_[i])) {
-        close(ranks_[i].output);
-        ranks_[i].output = -1;
-      }
-    }
-    signalfd_siginfo info = {};
-    while (read(signals, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
-      if (info.ssi_signo != SIGCHLD) signal_all(static_cast<int>(info.ssi_signo));
-    }
-    reap();
-    const double now = now_s();
-    if (timeout_at_s_ != 0 && now >= timeout_at_s_ && alive() != 0) {
-      fprintf(stderr, "pealrun: killing %zu ranks after %g s\n", alive(), options_.timeout_s);
-      exit_status_ = kTimedOut;
-      timeout_at_s_ = 0;
-      signal_all(SIGKILL);
-    }
-    if (kill_at_s_ != 0 && now >= kill_at_s_ && alive() != 0) {
-      fprintf(stderr, "pealrun: killing the other %zu ranks\n", alive());
-      kill_at_s_ = 0;
-      signal_all(SIGKILL);
-    }
+  while (!is_over()) {
+    if (!kill_if_late()) wait_for_news(signals);
   }
+  end_all();
   return exit_status_;
+}
+
+void Ranks::wait_for_news(int signals) {
+  std::vector<pollfd> waits = {{signals, POLLIN, 0}};
+  for (const Rank& rank : ranks_) waits.push_back({rank.output, POLLIN, 0});  // -1 is ignored
+  poll(waits.data(), waits.size(), milliseconds_left());
+  for (size_t i = 0; i < ranks_.size(); i++) {
+    if (waits[i + 1].revents != 0 && !copy_output(ranks_[i])) end_output(ranks_[i]);
+  }
+  signalfd_siginfo info = {};
+  while (read(signals, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+    if (info.ssi_signo != SIGCHLD) forward(static_cast<int>(info.ssi_signo));
+  }
+  reap();
 }
 
 void Ranks::reap() {
   int status = 0;
   pid_t pid = 0;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    orphans_.reaped(pid);
     if (pid == cards_.pid()) {
       cards_.reaped();
       fprintf(stderr, "pealrun: peal-nic ended before the ranks\n");
@@ -168,6 +154,8 @@ void Ranks::reap() {
       if (rank.pid == pid) one_ended(rank, status);
     }
   }
+  // What ranks left behind may finish what it does: a tee(1) has their last words.
+  if (alive() == 0) begin_grace(options_.grace_s >= 0 ? options_.grace_s : kGraceDefaultS);
 }
 
 void Ranks::one_ended(Rank& rank, int status) {
@@ -186,7 +174,37 @@ void Ranks::one_ended(Rank& rank, int status) {
 void Ranks::failed(int status) {
   if (exit_status_ != 0) return;
   exit_status_ = status;
-  if (options_.grace_s >= 0) kill_at_s_ = now_s() + std::max(options_.grace_s, 1e-3);
+  if (options_.grace_s >= 0) begin_grace(options_.grace_s);
+}
+
+void Ranks::begin_grace(double seconds) {
+  if (kill_at_s_ == 0 && !killed_) kill_at_s_ = now_s() + std::max(seconds, 1e-3);
+}
+
+bool Ranks::kill_if_late() {
+  const double now = now_s();
+  const bool timed_out = timeout_at_s_ != 0 && now >= timeout_at_s_;
+  if (!timed_out && (kill_at_s_ == 0 || now < kill_at_s_)) return false;
+  if (alive() == 0) {
+    fprintf(stderr, "pealrun: killing what the ranks left behind\n");
+  } else if (timed_out) {
+    fprintf(stderr, "pealrun: killing %zu ranks after %g s\n", alive(), options_.timeout_s);
+    exit_status_ = kTimedOut;
+  } else {
+    fprintf(stderr, "pealrun: killing the other %zu ranks\n", alive());
+  }
+  timeout_at_s_ = 0;
+  kill_at_s_ = 0;
+  killed_ = true;
+  signal_all(SIGKILL);
+  return true;
+}
+
+// To the ranks; when these have ended, to what they left behind.
+void Ranks::forward(int number) {
+  signal_all(number);
+  if (alive() != 0) return;
+  for (const pid_t pid : orphans_.here()) kill(pid, number);
 }
 
 void Ranks::signal_all(int number) {
@@ -195,30 +213,57 @@ void Ranks::signal_all(int number) {
   }
 }
 
-// Whole lines only, so that ranks do not mix theirs. False at the end of the output.
-bool Ranks::copy_output(Rank& rank) {
-  char buffer[4096];
-  ssize_t got = 0;
-  while ((got = read(rank.output, buffer, sizeof(buffer))) > 0) {
-    rank.line.append(buffer, static_cast<size_t>(got));
-    size_t end = 0;
-    while ((end = rank.line.find('\n')) != std::string::npos) {
-      printf("[%u] %.*s\n", rank.number, static_cast<int>(end), rank.line.c_str());
-      rank.line.erase(0, end + 1);
-    }
+// Whatever happened before; nothing is left of the ranks then.
+void Ranks::end_all() {
+  signal_all(SIGKILL);
+  for (Rank& rank : ranks_) {
+    if (rank.pid > 0) waitpid(rank.pid, nullptr, 0);
+    rank.pid = -1;
   }
+  orphans_.kill_all();
+  // Only what is there now: somebody else may hold the pipe, and write for ever.
+  for (Rank& rank : ranks_) {
+    int bytes = 0;
+    if (rank.output < 0 || ioctl(rank.output, FIONREAD, &bytes) != 0) bytes = 0;
+    for (; bytes > 0; bytes -= static_cast<int>(kPieceBytes)) copy_output(rank);
+    end_output(rank);
+  }
+}
+
+// Whole lines only, so that ranks do not mix theirs. One piece a turn, for a rank may write faster
+// than it is read. False at the end of the output.
+bool Ranks::copy_output(Rank& rank) {
+  char buffer[kPieceBytes];
+  const ssize_t got = read(rank.output, buffer, sizeof(buffer));
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  rank.line.append(buffer, static_cast<size_t>(got));
+  size_t begin = 0;
+  size_t end = 0;
+  while ((end = rank.line.find('\n', begin)) != std::string::npos) {
+    printf("[%u] %.*s\n", rank.number, static_cast<int>(end - begin), rank.line.c_str() + begin);
+    begin = end + 1;
+  }
+  rank.line.erase(0, begin);
   fflush(stdout);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  return got != 0;
+}
+
+void Ranks::end_output(Rank& rank) {
+  if (rank.output < 0) return;
   if (!rank.line.empty()) printf("[%u] %s\n", rank.number, rank.line.c_str());
   rank.line.clear();
   fflush(stdout);
-  return false;
+  close(rank.output);
+  rank.output = -1;
 }
 
 size_t Ranks::alive() const {
   return static_cast<size_t>(
       std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.pid > 0; }));
 }
+
+// An output that is still open then is somebody else's: nobody waits for it.
+bool Ranks::is_over() const { return alive() == 0 && (killed_ || orphans_.here().empty()); }
 
 int Ranks::milliseconds_left() const {
   double until = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The processes of a job: started together, watched until the last has ended, and ended together
-// when one fails.
+// when one fails. What they started goes with them.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +11,7 @@
 #include "tools/pealrun/card_process.h"
 #include "tools/pealrun/cpus.h"
 #include "tools/pealrun/options.h"
+#include "tools/pealrun/orphans.h"
 
 namespace peal::run {
 
@@ -23,7 +24,8 @@ class Ranks {
   ~Ranks();
 
   bool start(const std::string& oob, const std::string& token);
-  // Until all have ended. `signals` is a signalfd of SIGCHLD and of what is to be forwarded.
+  // Until all have ended, and nothing is left of them. `signals` is a signalfd of SIGCHLD and of
+  // what is to be forwarded.
   // Returns the job's exit status.
   int watch(int signals);
 
@@ -37,12 +39,19 @@ class Ranks {
 
   bool start_one(Rank& rank);
   [[noreturn]] void become(const Rank& rank, int output);
+  void wait_for_news(int signals);
   void reap();
   void one_ended(Rank& rank, int status);
   void failed(int status);
+  void begin_grace(double seconds);
+  bool kill_if_late();
+  void forward(int number);
   void signal_all(int number);
+  void end_all();
   bool copy_output(Rank& rank);
+  void end_output(Rank& rank);
   [[nodiscard]] size_t alive() const;
+  [[nodiscard]] bool is_over() const;
   [[nodiscard]] int milliseconds_left() const;
 
   const Options& options_;
@@ -51,7 +60,9 @@ class Ranks {
   std::string oob_;
   std::string token_;  // seen by nobody but the ranks: in no command line
   std::vector<Rank> ranks_;
+  Orphans orphans_;
   int exit_status_ = 0;
+  bool killed_ = false;   // all of them, by us
   double kill_at_s_ = 0;  // 0: not yet
   double timeout_at_s_ = 0;
 };

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Finding and ending what ranks left behind; see orphans.h.
+#include "tools/pealrun/orphans.h"
+
+#include <dirent.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace peal::run {
+namespace {
+
+// -1 when it is gone. A program's name may hold anything, brackets and spaces too.
+pid_t parent_of(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');
+  int parent = -1;
+  if (name_end == std::string::npos) return -1;
+  return sscanf(line.c_str() + name_end + 1, " %*c %d", &parent) == 1 ? parent : -1;
+}
+
+// Those that have ended but were not waited for, too. The kernel's own list of children
+// (/proc/PID/task/TID/children) may pass over some while others end.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  DIR* const processes = opendir("/proc");
+  if (processes == nullptr) return found;
+  while (const dirent* entry = readdir(processes)) {
+    const std::string_view name(entry->d_name);
+    pid_t pid = -1;
+    const auto [stop, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (bad != std::errc{} || stop != name.data() + name.size()) continue;
+    if (parent_of(std::string(name)) == getpid()) found.push_back(pid);
+  }
+  closedir(processes);
+  return found;
+}
+
+}  // namespace
+
+Orphans::Orphans() : others_(children()) { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+std::vector<pid_t> Orphans::here() const {
+  std::vector<pid_t> found = children();
+  std::erase_if(found, [this](pid_t pid) { return std::ranges::count(others_, pid) != 0; });
+  return found;
+}
+
+void Orphans::reaped(pid_t pid) { std::erase(others_, pid); }
+
+void Orphans::kill_all() {
+  size_t killed = 1;
+  while (killed != 0) {  // a generation each time
+    killed = 0;
+    for (const pid_t pid : here()) {
+      if (kill(pid, SIGKILL) != 0) continue;
+      waitpid(pid, nullptr, 0);
+      killed++;
+    }
+  }
+}
+
+}  // namespace peal::run

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What ranks start and leave behind. pealrun is a subreaper: a process whose parent has ended
+// becomes a child of pealrun's own, whatever session or process group it is in, so nobody gets away
+// by setsid(2). Ranks stay in pealrun's process group, for a terminal's signals and its input.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+namespace peal::run {
+
+class Orphans {
+ public:
+  // From now on. Whoever is a child already is none: the cards' process, and what somebody started
+  // before becoming pealrun by exec.
+  Orphans();
+
+  // When no rank is alive: who was left behind and has not been waited for.
+  [[nodiscard]] std::vector<pid_t> here() const;
+  // A child's exit was seen; its number may come again.
+  void reaped(pid_t pid);
+  // When no rank is alive: kills them, and whom these leave behind, until there is nobody. A
+  // process of another user, which a set-user-ID program may be, is let be where killing it is
+  // forbidden.
+  void kill_all();
+
+ private:
+  std::vector<pid_t> others_;  // children that were there before
+};
+
+}  // namespace peal::run
