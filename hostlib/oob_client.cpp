@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The out-of-band exchange as programs use it; see peal/oob.h.
 #include <poll.h>
-#include <sys/time.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cinttypes>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string_view>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "hostlib/handles.h"
 #include "hostlib/oob_server.h"
@@ -123,35 +125,39 @@ peal_error say_hello(peal_oob& oob, const char* server, const OobToken& token, b
                        : "closed the connection or did not answer");
 }
 
-// A server that says nothing is given up at the deadline.
-void limit_wait(int fd, uint64_t deadline_ns) {
-  const uint64_t now = now_ns();
-  const uint64_t left_us = deadline_ns > now ? (deadline_ns - now) / 1000 : 0;
-  timeval wait = {static_cast<time_t>(left_us / 1'000'000),
-                  static_cast<suseconds_t>(left_us % 1'000'000)};
-  if (left_us == 0) wait.tv_usec = 1;  // zero would be for ever
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+// Who took the path of our server, before or instead of it, is told nothing. Over tcp nobody says
+// who it is: there only the token tells.
+peal_error check_user(const OobAddress& address, const char* server, int fd) {
+  if (address.tcp) return PEAL_OK;
+  const int64_t user = oob_peer_user(fd);
+  if (may_take_part(user)) return PEAL_OK;
+  return fail(PEAL_ERR_OUT_OF_BAND,
+              "%s is served by user %" PRId64 ", and this is user %" PRIu32
+              ": expected the same user, or root",
+              server, user, uint32_t{geteuid()});
 }
 
 peal_error dial(peal_oob& oob, const char* server, const OobAddress& address, const OobToken& token,
-                uint64_t deadline_ns) {
+                uint64_t deadline_ms) {
   peal_error error = PEAL_OK;
   while (true) {
     bool again = true;
-    oob.fd.reset(oob_connect_once(address));
+    oob.fd.reset(oob_connect_once(address, deadline_ms));
     if (!oob.fd.valid()) {
       error = fail_errno(PEAL_ERR_OUT_OF_BAND, "cannot reach %s", server);
     } else {
-      limit_wait(oob.fd.get(), deadline_ns);
+      error = check_user(address, server, oob.fd.get());
+      if (error != PEAL_OK) return error;
+      // A server that says nothing, or hears nothing, is given up at the deadline.
+      limit_waits(oob.fd.get(), deadline_ms);
       error = say_hello(oob, server, token, &again);
       if (error == PEAL_OK) {
-        const timeval for_ever = {};
-        setsockopt(oob.fd.get(), SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof(for_ever));
+        limit_waits(oob.fd.get(), kOobForEver);
         return PEAL_OK;
       }
       oob.fd.reset();
     }
-    if (!again || now_ns() >= deadline_ns) return error;
+    if (!again || monotonic_ms() >= deadline_ms) return error;
     poll(nullptr, 0, kRetryMs);  // the server may not be up yet
   }
 }
@@ -191,8 +197,7 @@ peal_error connect_oob(const char* server, uint32_t rank, uint32_t size, unsigne
     }
     oob->server_thread = std::thread([&server_object = *oob->server] { server_object.run(); });
   }
-  const uint64_t deadline =
-      now_ns() + uint64_t{timeout_ms != 0 ? timeout_ms : kTimeoutDefaultMs} * 1'000'000;
+  const uint64_t deadline = monotonic_ms() + (timeout_ms != 0 ? timeout_ms : kTimeoutDefaultMs);
   const peal_error refusal = dial(*oob, server, address, token.value_or(OobToken{}), deadline);
   if (refusal != PEAL_OK) return refusal;
   *result = oob.release();

@@ -5,10 +5,13 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/unix_socket.h"
 
 namespace peal::host {
@@ -110,9 +113,25 @@ bool parse_oob_address(const std::string& text, OobAddress* address, std::string
   return true;
 }
 
-int oob_connect_once(const OobAddress& address) {
-  const auto attempt = [](int fd, const sockaddr* name, socklen_t bytes) {
-    return connect(fd, name, bytes) == 0;
+void limit_waits(int fd, uint64_t deadline_ms) {
+  timeval wait = {};  // zero is for ever
+  if (deadline_ms != kOobForEver) {
+    const uint64_t now = monotonic_ms();
+    const uint64_t left_ms = deadline_ms > now ? deadline_ms - now : 0;
+    wait.tv_sec = static_cast<time_t>(left_ms / 1000);
+    wait.tv_usec = left_ms == 0 ? 1 : static_cast<suseconds_t>(left_ms % 1000 * 1000);
+  }
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+}
+
+int oob_connect_once(const OobAddress& address, uint64_t deadline_ms) {
+  const auto attempt = [deadline_ms](int fd, const sockaddr* name, socklen_t bytes) {
+    limit_waits(fd, deadline_ms);
+    if (connect(fd, name, bytes) == 0) return true;
+    // A Unix socket whose queue is full, and a port that does not answer.
+    if (errno == EAGAIN || errno == EINPROGRESS) errno = ETIMEDOUT;
+    return false;
   };
   return address.tcp ? with_resolved(address, 0, attempt) : with_unix(address, attempt);
 }
@@ -125,5 +144,14 @@ int oob_listen(const OobAddress& address, int backlog) {
   };
   return address.tcp ? with_resolved(address, AI_PASSIVE, attempt) : with_unix(address, attempt);
 }
+
+int64_t oob_peer_user(int fd) {
+  ucred peer = {};
+  socklen_t bytes = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return -1;
+  return peer.uid;
+}
+
+bool may_take_part(int64_t user) { return user == geteuid() || user == 0; }
 
 }  // namespace peal::host

@@ -79,8 +79,19 @@ struct OobAddress {
 
 // False with *error saying what was wrong.
 bool parse_oob_address(const std::string& text, OobAddress* address, std::string* error);
-// A connected or listening socket, or -1 with errno.
-int oob_connect_once(const OobAddress& address);
+// Until when each wait on this socket may last, on the clock of base/clock.h: to connect, to send,
+// to receive. kOobForEver takes the limit away.
+inline constexpr uint64_t kOobForEver = UINT64_MAX;
+void limit_waits(int fd, uint64_t deadline_ms);
+// A connected or listening socket, or -1 with errno, which is ETIMEDOUT at the deadline. Looking up
+// a host's name takes as long as the system lets it.
+int oob_connect_once(const OobAddress& address, uint64_t deadline_ms = kOobForEver);
 int oob_listen(const OobAddress& address, int backlog);
+
+// Whose process the other end of a Unix socket is: the one that connected, or that listens. -1:
+// the kernel does not say.
+int64_t oob_peer_user(int fd);
+// Our own user, or root, who could do what he likes anyway.
+bool may_take_part(int64_t user);
 
 }  // namespace peal::host

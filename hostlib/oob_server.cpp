@@ -27,13 +27,6 @@ OobMessage make_message(OobKind kind) {
 
 size_t place_of(OobRefusal reason) { return static_cast<size_t>(reason); }
 
-bool is_other_user(int fd) {
-  ucred peer = {};
-  socklen_t bytes = sizeof(peer);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
-         (peer.uid != geteuid() && peer.uid != 0);
-}
-
 }  // namespace
 
 OobServer::OobServer(uint32_t size, const std::optional<OobToken>& token, const OobLimits& limits)
@@ -158,8 +151,8 @@ void OobServer::accept_one(int fd) {
   Client& client = clients_.emplace_back();
   client.fd.reset(fd);
   client.until_ms = limits_.now_ms() + limits_.patience_ms;
-  const bool alive =
-      !tcp_ && is_other_user(fd) ? refuse(client, OobRefusal::kUser) : read_from(client);
+  const bool ours = tcp_ || may_take_part(oob_peer_user(fd));
+  const bool alive = ours ? read_from(client) : refuse(client, OobRefusal::kUser);
   if (!alive) drop(client);
 }
 

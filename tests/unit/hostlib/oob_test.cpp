@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -462,6 +463,53 @@ TEST_F(Oob, ServerThatDoesNotKnowTheToken) {
   close(listener);
   unlink(address.host_or_path.c_str());
   EXPECT_EQ(heard.find(std::string(kToken.begin(), kToken.begin() + 8)), std::string::npos);
+}
+
+// A server that lets nobody in: connecting itself waits, and no longer than it may.
+TEST_F(Oob, FullListener) {
+  for (const bool tcp : {false, true}) {
+    if (tcp) use_tcp();
+    OobAddress address;
+    std::string error;
+    ASSERT_TRUE(parse_oob_address(server_name_, &address, &error));
+    const int listener = oob_listen(address, 0);
+    ASSERT_GE(listener, 0);
+    {
+      const Stranger only(server_name_);
+      peal_oob* none = nullptr;
+      EXPECT_EQ(peal_oob_connect(server_name_.c_str(), 0, 1, 500, &none), PEAL_ERR_OUT_OF_BAND);
+      EXPECT_EQ(none, nullptr);
+      EXPECT_EQ(peal_last_error_text(), "cannot reach " + server_name_ + ": Connection timed out");
+    }
+    close(listener);
+    if (!tcp) unlink(address.host_or_path.c_str());
+  }
+}
+
+// It may have taken the place of ours, and is told nothing.
+TEST_F(Oob, UnixServerOfAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  OobAddress address;
+  std::string error;
+  ASSERT_TRUE(parse_oob_address(server_name_, &address, &error));
+  const int listener = oob_listen(address, 4);
+  ASSERT_GE(listener, 0);
+  // The kernel tells who called listen() last. The call below is of this thread only.
+  ASSERT_EQ(syscall(SYS_setresuid, -1, 54321, -1), 0);
+  const int listening = listen(listener, 4);
+  ASSERT_EQ(syscall(SYS_setresuid, -1, 0, -1), 0);
+  ASSERT_EQ(listening, 0);
+  peal_oob* none = nullptr;
+  EXPECT_EQ(peal_oob_connect(server_name_.c_str(), 0, 1, kNoHurryMs, &none), PEAL_ERR_OUT_OF_BAND);
+  EXPECT_EQ(peal_last_error_text(), server_name_ +
+                                        " is served by user 54321, and this is user 0: expected "
+                                        "the same user, or root");
+  const int accepted = accept(listener, nullptr, nullptr);
+  char byte = 0;
+  EXPECT_EQ(recv(accepted, &byte, 1, 0), 0);  // nobody said hello
+  close(accepted);
+  close(listener);
+  unlink(address.host_or_path.c_str());
 }
 
 TEST_F(Oob, TcpNeedsAToken) {
