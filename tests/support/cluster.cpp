@@ -14,6 +14,7 @@ namespace {
 // More than K + parked operations are never outstanding, so buffers of older sequences are free.
 constexpr size_t kSlots = CONFIG_CHANNELS + CONFIG_PARKED_OPERATIONS;
 constexpr uint64_t kCookieBase = 100;
+constexpr uint8_t kScribble = 0x5c;
 
 }  // namespace
 
@@ -50,6 +51,8 @@ Cluster::Buffers& Cluster::buffers(uint32_t rank, uint64_t sequence, size_t bloc
   auto& slots = buffers_[rank];
   if (slots.size() < kSlots) slots.resize(kSlots);
   Buffers& slot = slots[sequence % kSlots];
+  slot.sequence = sequence;
+  slot.scribbled = false;
   CardBench& card = bench(rank);
   const bool fresh = slot.send.key == 0 && slot.receive.key == 0;
   const size_t send_bytes = std::max<size_t>(block_bytes * send_blocks, 8);
@@ -145,19 +148,29 @@ std::string Cluster::compare_result(uint32_t rank, uint64_t sequence, size_t blo
                                     const std::vector<uint8_t>& expected) {
   const Buffers& slot = buffers_[rank][sequence % kSlots];
   const auto& receive = bench(rank).port.bytes(slot.receive.region);
-  const auto wrong = first_wrong(receive, expected, 0xee);
+  const std::string byte =
+      "rank " + std::to_string(rank) + " sequence " + std::to_string(sequence) + ": byte ";
+  const auto late = slot.scribbled ? first_wrong(receive, {}, kScribble) : -1;
+  if (late >= 0) return byte + std::to_string(late) + " was written after the end";
+  const auto wrong = first_wrong(slot.scribbled ? slot.result : receive, expected, 0xee);
   if (wrong < 0) return "";
-  return "rank " + std::to_string(rank) + " sequence " + std::to_string(sequence) + ": byte " +
-         std::to_string(wrong) + " (origin " +
+  return byte + std::to_string(wrong) + " (origin " +
          std::to_string(static_cast<size_t>(wrong) / std::max<size_t>(block_bytes, 1)) +
          ") is wrong";
 }
 
-void Cluster::scribble_send(uint32_t rank, uint64_t sequence) {
+void Cluster::scribble_buffers(uint32_t rank, uint64_t sequence) {
   auto& slots = buffers_[rank];
   if (slots.empty() || slots[sequence % kSlots].send.key == 0) return;
-  auto& bytes = bench(rank).port.bytes(slots[sequence % kSlots].send.region);
-  std::fill(bytes.begin(), bytes.end(), uint8_t{0x5c});
+  Buffers& slot = slots[sequence % kSlots];
+  if (slot.sequence != sequence || slot.scribbled) return;
+  auto& send = bench(rank).port.bytes(slot.send.region);
+  auto& receive = bench(rank).port.bytes(slot.receive.region);
+  if (slot.result.size() != receive.size()) slot.result = HostBytes(receive.size());
+  std::copy(receive.begin(), receive.end(), slot.result.begin());
+  slot.scribbled = true;
+  std::fill(send.begin(), send.end(), kScribble);
+  std::fill(receive.begin(), receive.end(), kScribble);
 }
 
 // --- moving ---
@@ -177,7 +190,7 @@ bool Cluster::move_once() {
       (void)context;
       completions_[rank].push_back(
           {entry.cookie, entry.status, entry.failed_rank, entry.bytes, entry.tag, entry.sequence});
-      if (scribble_at_completion) scribble_send(rank, entry.sequence);
+      if (scribble_at_completion) scribble_buffers(rank, entry.sequence);
     }
   }
   for (size_t waiting = wire_.size(); waiting > 0; waiting--) {

@@ -58,8 +58,8 @@ class Cluster {
   std::string check_alltoall(uint32_t rank, uint64_t sequence, size_t block_bytes);
   // Empty when the receive buffer of that allgather is right, else the first byte that is not.
   std::string check_result(uint32_t rank, uint64_t sequence, size_t block_bytes);
-  // A request is complete, so its send buffer is the user's again: overwritten at once, in the turn
-  // of the completion.
+  // A request is complete, so its buffers are the user's again: overwritten at once, in the turn of
+  // the completion. The result is put aside for its check, which also finds what was written since.
   bool scribble_at_completion = true;
 
   // Hands over frames and finishes DMA until nothing moves without time.
@@ -86,12 +86,15 @@ class Cluster {
   struct Buffers {
     Memory send;
     Memory receive;
+    uint64_t sequence = 0;  // of the operation that has them, or had them last
+    bool scribbled = false;
+    HostBytes result;  // what the receive buffer held before that
   };
   Buffers& buffers(uint32_t rank, uint64_t sequence, size_t block_bytes, uint32_t send_blocks,
                    uint32_t receive_blocks);
   std::string compare_result(uint32_t rank, uint64_t sequence, size_t block_bytes,
                              const std::vector<uint8_t>& expected);
-  void scribble_send(uint32_t rank, uint64_t sequence);
+  void scribble_buffers(uint32_t rank, uint64_t sequence);
   bool move_once();
   void set_time(TimeNs now);
 

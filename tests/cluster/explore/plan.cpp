@@ -89,6 +89,27 @@ std::vector<Plan> plans(bool deep) {
         add(bytes == kSmall ? one : three, {entry}, operation_of);
       }
     }
+    // What is received takes the place of what is sent, or lies beside it.
+    const auto add_in_place = [&](const char* name, peal_submission entry) {
+      entry.flags = PEAL_SUBMIT_IN_PLACE;
+      add(name, {entry}, entry.operation);
+    };
+    add_in_place("broadcast in place, one piece", gather(kBroadcast, kPiece));
+    add_in_place("broadcast in place, three pieces", gather(kBroadcast, kPieces));
+    add_in_place("direct all-to-all in place, three pieces",
+                 operation(PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT, kPieces));
+    add_in_place("alltoallv in place, up to two pieces",
+                 operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_DIRECT, kPieces));
+    add_in_place("alltoallv in steps in place, short and long blocks",
+                 operation(PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK, kPieces));
+    // Of four cards each relays a block when it has sent its own, and may have ended when that is
+    // asked for again.
+    const size_t relays = list.size();
+    if (cards == 4) {
+      add("broadcast, one piece relayed", {gather(kBroadcast, kPiece)}, PEAL_OPERATION_ALLGATHER);
+      add_in_place("broadcast in place, three pieces relayed", gather(kBroadcast, kPieces));
+    }
+    for (size_t i = relays; i < list.size(); i++) list[i].before = 2;
     // A card keeps one of the blocks that it has sent in its packet, others in the channel.
     const size_t before = list.size();
     for (const uint32_t bytes : {kSmall, kPieces}) {

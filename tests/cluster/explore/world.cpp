@@ -15,12 +15,18 @@ namespace {
 
 constexpr uint32_t kBlockMax = 3 * CONFIG_MTU_BYTES;
 constexpr uint32_t kSlots = CONFIG_CHANNELS;
+constexpr uint32_t kGuardBytes = 64;  // in front of and behind every buffer
+constexpr size_t kSlotBytes = size_t{kBlockMax} * kCardsMax + 2 * kGuardBytes;
 // Tables of parts lie behind what is sent.
-constexpr size_t kTables = size_t{kSlots} * kBlockMax * kCardsMax;
+constexpr size_t kTables = kSlots * kSlotBytes;
 constexpr size_t kTableBytes = 2 * kCardsMax * sizeof(peal_part);
 constexpr uint64_t kStepsMax = 100'000;  // of one run
 constexpr uint64_t kGroup = 0x9ea1;
 constexpr uint64_t kCopyKey = 0x9e3779b97f4a7c15u;
+// What the user leaves in buffers that are its own: one byte where it sent from, another where it
+// received.
+constexpr uint8_t kSendGarbage = 0xee;
+constexpr uint8_t kReceiveGarbage = 0x5c;
 
 // Byte `at` of a block is the first one's and seven times that more.
 uint8_t pattern(const BlockName& name, uint32_t sequence) {
@@ -35,10 +41,14 @@ bool is_filled(const uint8_t* block, uint32_t bytes, uint8_t first) {
     wrong |= static_cast<uint8_t>(first + at * 7) ^ uint32_t { block[at] };
   return wrong == 0;
 }
-// Where the buffers of an operation begin, in both regions.
-uint64_t offset_of(uint32_t sequence) {
-  return uint64_t{sequence % kSlots} * kBlockMax * kCardsMax;
+bool is_garbage(const uint8_t* memory, uint64_t bytes) {
+  return bytes == 0 ||
+         (*memory == kReceiveGarbage && std::memcmp(memory, memory + 1, bytes - 1) == 0);
 }
+// Where the buffers of an operation begin, in both regions.
+uint64_t offset_of(uint32_t sequence) { return sequence % kSlots * kSlotBytes + kGuardBytes; }
+// Where the table of its parts begins, in the send region.
+uint64_t table_of(uint32_t sequence) { return kTables + sequence % kSlots * kTableBytes; }
 
 // Eight bytes at a time: what is chosen from is hashed in millions of runs.
 uint64_t hash_bytes(uint64_t hash, const void* data, size_t bytes) {
@@ -98,7 +108,9 @@ void Wire::send(Packet* packet, uint32_t) {
   Machine& machine = world_.machines_[card_];
   world_.counting_ |= header.operation == world_.plan_.explore_from;
   flight.copy = false;
-  flight.chosen = world_.counting_ && machine.sent < world_.plan_.packets_of(card_);
+  const bool counts = world_.counting_ && machine.before == world_.plan_.before;
+  if (world_.counting_ && !counts) machine.before++;
+  flight.chosen = counts && machine.sent < world_.plan_.packets_of(card_);
   machine.sent += flight.chosen ? 1 : 0;
   flight.header = header;
   flight.payload.assign(packet->payload, packet->payload + header.length);
@@ -143,17 +155,52 @@ void Wire::complete(ContextId, const peal_completion& entry) {
     if ((blocks.waits_for_all() || rank == operation.root) &&
         world_.machines_[rank].posted <= sequence)
       return world_.fail(who + " succeeds before all have posted");
-  const uint8_t* result = machine.regions[1].data() + offset_of(sequence);
+  const std::string wrong = world_.check_result(card_, sequence);
+  if (!wrong.empty()) return world_.fail(who + ": " + wrong);
+  // The buffers are the user's again.
+  std::memset(machine.regions[0].data() + offset_of(sequence), kSendGarbage,
+              operation.block_bytes * blocks.sent());
+  world_.write_garbage(card_, sequence);
+}
+
+// --- the receive buffers ---
+
+// With the guards before and behind it.
+sim::Extent World::receive_extent(uint32_t rank, uint32_t sequence) const {
+  const uint64_t bytes =
+      plan_.operations[sequence].block_bytes * plan_.blocks(sequence, rank).received();
+  return {offset_of(sequence) - kGuardBytes, bytes + 2 * kGuardBytes};
+}
+
+void World::write_garbage(uint32_t rank, uint32_t sequence) {
+  const sim::Extent extent = receive_extent(rank, sequence);
+  std::memset(machines_[rank].regions[1].data() + extent.offset, kReceiveGarbage, extent.bytes);
+}
+
+bool World::has_garbage(uint32_t rank, uint32_t sequence) const {
+  const sim::Extent extent = receive_extent(rank, sequence);
+  return is_garbage(machines_[rank].regions[1].data() + extent.offset, extent.bytes);
+}
+
+// The blocks must be right, and what lies around them as the user left it.
+std::string World::check_result(uint32_t rank, uint32_t sequence) const {
+  const Blocks blocks = plan_.blocks(sequence, rank);
+  const uint64_t place_bytes = plan_.operations[sequence].block_bytes;
+  const uint8_t* const result = machines_[rank].regions[1].data() + offset_of(sequence);
   for (uint32_t i = 0; i < blocks.received(); i++) {
     const BlockName name = blocks.received_name(i);
     const sim::Extent block = blocks.received_extent(i);
-    if (!is_filled(result + block.offset, static_cast<uint32_t>(block.bytes),
-                   pattern(name, sequence)))
-      return world_.fail(who + ": block of rank " + std::to_string(name.from) + " is wrong");
+    const uint8_t* const begin = result + block.offset;
+    if (!is_filled(begin, static_cast<uint32_t>(block.bytes), pattern(name, sequence)))
+      return "block of rank " + std::to_string(name.from) + " is wrong";
+    if (!is_garbage(begin + block.bytes, place_bytes - block.bytes))
+      return "bytes behind the block of rank " + std::to_string(name.from) + " were written";
   }
-  // The buffers are the user's again.
-  std::memset(machine.regions[0].data() + offset_of(sequence), 0xee,
-              operation.block_bytes * blocks.sent());
+  if (!is_garbage(result - kGuardBytes, kGuardBytes))
+    return "bytes before the receive buffer were written";
+  if (!is_garbage(result + place_bytes * blocks.received(), kGuardBytes))
+    return "bytes behind the receive buffer were written";
+  return {};
 }
 
 // --- the world ---
@@ -175,7 +222,7 @@ void World::make_group() {
     machine.card =
         card_start(reinterpret_cast<void*>(at), *machine.wire, identity, default_timeouts());
     machine.regions[0].resize(kTables + kSlots * kTableBytes);
-    machine.regions[1].resize(size_t{kSlots} * kBlockMax * kCardsMax);
+    machine.regions[1].assign(kSlots * kSlotBytes, kReceiveGarbage);
     machine.regions[2].resize(size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
     reserve.rank = i;
     const bool good =
@@ -209,12 +256,16 @@ void World::make_group() {
 }
 
 void World::reset() {
-  for (Machine& machine : machines_) {
+  for (uint32_t rank = 0; rank < plan_.cards; rank++) {
+    Machine& machine = machines_[rank];
+    // What ended well left garbage, and what was cut short did not.
+    for (uint32_t sequence = 0; sequence < machine.posted; sequence++)
+      if ((machine.ended >> sequence & 1) == 0 || !problem_.empty()) write_garbage(rank, sequence);
     std::memcpy(machine.memory.data(), machine.fresh.data(), machine.fresh.size() * 8);
     machine.dma.clear();
     machine.posted = machine.completed = 0;
     machine.ended = 0;
-    machine.sent = 0;
+    machine.before = machine.sent = 0;
   }
   free_.clear();
   for (const auto& buffer : buffers_) free_.push_back(buffer.get());
@@ -234,12 +285,12 @@ void World::name_parts(Machine& machine, const Blocks& blocks, uint32_t sequence
   const auto add = [&](const sim::Extent& block) {
     parts.push_back({offset + block.offset, block.bytes});
   };
-  const bool to_each = entry->operation == PEAL_OPERATION_ALLTOALLV;
-  for (uint32_t i = 0; to_each && i < blocks.sent(); i++) add(blocks.sent_extent(i));
+  const bool names_sent = sim::has_block_for_each(entry->operation) && !is_in_place(*entry);
+  for (uint32_t i = 0; names_sent && i < blocks.sent(); i++) add(blocks.sent_extent(i));
   for (uint32_t i = 0; i < blocks.received(); i++) add(blocks.received_extent(i));
-  const size_t table = kTables + sequence % kSlots * kTableBytes;
+  const uint64_t table = table_of(sequence);
   std::memcpy(machine.regions[0].data() + table, parts.data(), parts.size() * sizeof(peal_part));
-  if (to_each) entry->send_offset = 0;
+  if (names_sent) entry->send_offset = 0;
   entry->block_bytes = 0;
   entry->parts_key = machine.send_key;
   entry->parts_offset = table;
@@ -253,19 +304,20 @@ void World::post(uint32_t rank) {
   entry.sequence = entry.cookie = sequence;
   const Blocks blocks = plan_.blocks(sequence, rank);
   const uint64_t offset = offset_of(sequence);
-  if (blocks.sent() > 0) {
+  if (!has_garbage(rank, sequence)) return fail_of_garbage(rank, sequence);
+  const bool in_place = is_in_place(entry);
+  if (blocks.sent() > 0 && !in_place) {
     entry.send_key = machine.send_key;
     entry.send_offset = offset;
   }
   for (uint32_t i = 0; i < blocks.sent(); i++) {
     const sim::Extent block = blocks.sent_extent(i);
-    fill(machine.regions[0].data() + offset + block.offset, static_cast<uint32_t>(block.bytes),
-         pattern(blocks.sent_name(i), sequence));
+    fill(machine.regions[in_place ? 1 : 0].data() + offset + block.offset,
+         static_cast<uint32_t>(block.bytes), pattern(blocks.sent_name(i), sequence));
   }
   if (blocks.received() > 0) {
     entry.receive_key = machine.receive_key;
     entry.receive_offset = offset;
-    std::memset(machine.regions[1].data() + offset, 0, entry.block_bytes * blocks.received());
   }
   if (sim::has_parts(entry.operation)) name_parts(machine, blocks, sequence, &entry);
   card_on_submission(*machine.card, machine.context, entry, now_);
@@ -419,6 +471,9 @@ std::string World::end_well() {
   }
   if (problem_.empty() && buffers_.size() - free_.size() != sent_blocks)
     fail("packets are nowhere, or what stays in its packet is not");
+  for (uint32_t rank = 0; rank < plan_.cards && problem_.empty(); rank++)
+    for (uint32_t sequence = 0; sequence < machines_[rank].posted; sequence++)
+      if (!has_garbage(rank, sequence)) fail_of_garbage(rank, sequence);
   return problem_;
 }
 

@@ -81,8 +81,9 @@ struct Machine {
   std::deque<DmaToken> dma;
   uint32_t posted = 0;
   uint32_t completed = 0;
-  uint64_t ended = 0;  // bit per sequence
-  uint32_t sent = 0;   // packets whose fate is chosen
+  uint64_t ended = 0;   // bit per sequence
+  uint32_t before = 0;  // packets sent before those
+  uint32_t sent = 0;    // packets whose fate is chosen
 };
 
 class World {
@@ -106,6 +107,10 @@ class World {
 
   void make_group();
   void reset();
+  [[nodiscard]] sim::Extent receive_extent(uint32_t rank, uint32_t sequence) const;
+  void write_garbage(uint32_t rank, uint32_t sequence);
+  [[nodiscard]] bool has_garbage(uint32_t rank, uint32_t sequence) const;
+  [[nodiscard]] std::string check_result(uint32_t rank, uint32_t sequence) const;
   static void name_parts(Machine& machine, const Blocks& blocks, uint32_t sequence,
                          peal_submission* entry);
   void post(uint32_t rank);
@@ -122,6 +127,10 @@ class World {
   void deliver_first();
   void fail(const std::string& text) {
     if (problem_.empty()) problem_ = text;
+  }
+  void fail_of_garbage(uint32_t rank, uint32_t sequence) {
+    fail("rank " + std::to_string(rank) + ": the receive buffer of sequence " +
+         std::to_string(sequence) + " was written while it was the user's");
   }
 
   const Plan& plan_;
