@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@
 namespace peal::sim {
 namespace {
 
-// Rank 1 of three.
+// One of three ranks.
 class UserMemoryTest : public testing::Test {
  protected:
   static constexpr uint32_t kRanks = 3;
@@ -23,7 +24,7 @@ class UserMemoryTest : public testing::Test {
     return UserMemory({1, 0}, {kRanks, rank, 2, kRanks * 100, kRanks * 100});
   }
 
-  UserMemoryTest() : memory_(memory_of(kRank)) {
+  explicit UserMemoryTest(uint32_t rank = kRank) : rank_(rank), memory_(memory_of(rank)) {
     send_.resize(memory_.send_bytes());
     receive_.resize(memory_.receive_bytes());
     memory_.place(kSend, send_.data(), kReceive, receive_.data());
@@ -31,19 +32,21 @@ class UserMemoryTest : public testing::Test {
 
   // What the cards would have done: the other ranks' blocks are those of memories of their own.
   void carry_out(uint32_t slot, uint64_t sequence, const OperationPlan& operation) {
-    const Blocks blocks(operation, kRanks, kRank);
+    const Blocks blocks(operation, kRanks, rank_);
     for (uint32_t i = 0; i < blocks.received(); i++) {
       const BlockName name = blocks.received_name(i);
       UserMemory other = memory_of(name.from);
       std::vector<uint8_t> send(other.send_bytes());
       std::vector<uint8_t> receive(other.receive_bytes());
       other.place(0, send.data(), 1, receive.data());
-      OperationPlan apart = operation;
-      apart.in_place = false;
-      EXPECT_EQ(other.prepare(slot, sequence, apart), "");
-      std::memcpy(receive_.data() + memory_.receive_offset(slot) + i * operation.block_bytes,
-                  send.data() + other.send_offset(slot) + name.to * operation.block_bytes,
-                  operation.block_bytes);
+      EXPECT_EQ(other.prepare(slot, sequence, operation), "");
+      const Extent from = Blocks(operation, kRanks, name.from).sent_extent(name.to);
+      const Extent to = blocks.received_extent(i);
+      EXPECT_EQ(from.bytes, to.bytes);
+      const uint8_t* const theirs = operation.in_place ? receive.data() + other.receive_offset(slot)
+                                                       : send.data() + other.send_offset(slot);
+      std::memcpy(receive_.data() + memory_.receive_offset(slot) + to.offset, theirs + from.offset,
+                  to.bytes);
     }
   }
 
@@ -65,6 +68,7 @@ class UserMemoryTest : public testing::Test {
 
   static constexpr uint32_t kSend = 10;
   static constexpr uint32_t kReceive = 11;
+  const uint32_t rank_;
   UserMemory memory_;
   std::vector<uint8_t> send_;
   std::vector<uint8_t> receive_;
@@ -74,8 +78,15 @@ const std::vector<OperationPlan>& operations() {
   static const std::vector<OperationPlan> all = {
       broadcast(99), broadcast(99, true), root_broadcast(99, 0), root_broadcast(99, 1),
       alltoall(99),  alltoall(99, true),  broadcast(0),          root_broadcast(0, 2),
-      alltoall(0),   broadcast(96),       root_broadcast(96, 2), alltoall(96, true)};
+      alltoall(0),   broadcast(96),       root_broadcast(96, 2), alltoall(96, true),
+      allgatherv(0), alltoallv(0)};
   return all;
+}
+
+// Of lengths of their own.
+std::vector<OperationPlan> with_parts() {
+  return {allgatherv(99),      allgatherv(99, true), alltoallv(99),
+          alltoallv(99, true), allgatherv(64),       alltoallv(64)};
 }
 
 TEST_F(UserMemoryTest, ARightResultIsRight) {
@@ -174,6 +185,122 @@ TEST_F(UserMemoryTest, AccessToWhatTheOperationNeeds) {
     EXPECT_EQ(memory_.finish(0, true), "");
   }
 }
+
+// Every rank: what is short, empty or of full length differs from one to the other.
+class PartsTest : public UserMemoryTest, public testing::WithParamInterface<uint32_t> {
+ protected:
+  PartsTest() : UserMemoryTest(GetParam()) {}
+
+  // What is wrong with an access to so many bytes so far into a buffer of slot 0.
+  [[nodiscard]] std::string wrong_with(uint32_t region, uint64_t at, uint64_t bytes) const {
+    const bool write = region == kReceive;
+    const uint64_t buffer = write ? memory_.receive_offset(0) : memory_.send_offset(0);
+    const std::string problem = memory_.check_access(region, buffer + at, bytes, write);
+    return problem.substr(std::min(problem.size(), problem.find(": ") + 2));
+  }
+
+  uint64_t sequence_ = 0;
+};
+
+TEST_P(PartsTest, EveryWrongByteIsFoundByThePartItIsIn) {
+  for (const OperationPlan& operation : with_parts()) {
+    SCOPED_TRACE(operation_text(operation));
+    const Blocks blocks(operation, kRanks, rank_);
+    EXPECT_EQ(memory_.prepare(0, sequence_, operation), "");
+    carry_out(0, sequence_++, operation);
+    EXPECT_EQ(memory_.finish(0, true), "");
+    for (uint32_t i = 0; i < kRanks; i++) {
+      const Extent part = blocks.received_extent(i);
+      for (uint64_t at = 0; at < part.bytes; at++) {
+        EXPECT_EQ(memory_.prepare(0, sequence_, operation), "");
+        carry_out(0, sequence_++, operation);
+        receive_[memory_.receive_offset(0) + part.offset + at] ^= 1;
+        const std::string expected = "block of rank " + std::to_string(i) + " is wrong from byte " +
+                                     std::to_string(at / 8 * 8);
+        EXPECT_EQ(memory_.finish(0, true).substr(0, expected.size()), expected);
+      }
+    }
+  }
+}
+
+TEST_P(PartsTest, EveryByteBehindAPartIsTheUsers) {
+  for (const OperationPlan& operation : with_parts()) {
+    SCOPED_TRACE(operation_text(operation));
+    const Blocks blocks(operation, kRanks, rank_);
+    uint64_t found = 0;
+    for (uint32_t i = 0; i < kRanks; i++) {
+      const Extent part = blocks.received_extent(i);
+      for (uint64_t at = part.bytes; at < operation.block_bytes; at++) {
+        EXPECT_EQ(memory_.prepare(0, sequence_, operation), "");
+        carry_out(0, sequence_++, operation);
+        receive_[memory_.receive_offset(0) + part.offset + at] ^= 1;
+        EXPECT_EQ(memory_.finish(0, true),
+                  "bytes behind the part of rank " + std::to_string(i) + " were written");
+        found++;
+      }
+    }
+    EXPECT_GT(found, 0u);
+  }
+}
+
+TEST_P(PartsTest, AccessToThePartsAndNotBehindThem) {
+  for (const OperationPlan& operation : with_parts()) {
+    SCOPED_TRACE(operation_text(operation));
+    const Blocks blocks(operation, kRanks, rank_);
+    const uint64_t block = operation.block_bytes;
+    const std::string of = " of sequence " + std::to_string(sequence_);
+    EXPECT_EQ(memory_.prepare(0, sequence_, operation), "");
+    for (uint32_t i = 0; i < kRanks; i++) {
+      const Extent part = blocks.received_extent(i);
+      const bool last = i == 0;  // they lie backwards
+      EXPECT_EQ(wrong_with(kReceive, part.offset, part.bytes), "");
+      EXPECT_EQ(wrong_with(kReceive, part.offset, part.bytes + 1),
+                last && part.bytes == block ? "outside the buffers" + of : "beyond a part" + of);
+      for (uint64_t at = part.bytes; at < block; at++)
+        EXPECT_EQ(wrong_with(kReceive, part.offset + at, 1), "beyond a part" + of) << at;
+    }
+    const uint32_t sent = operation.in_place ? 0 : blocks.sent();
+    for (uint32_t i = 0; i < sent; i++) {
+      const Extent part = blocks.sent_extent(i);
+      EXPECT_EQ(wrong_with(kSend, part.offset, part.bytes), "");
+      for (uint64_t at = part.bytes; at < block; at++)
+        EXPECT_EQ(wrong_with(kSend, part.offset + at, 1), "beyond a part" + of) << at;
+      const bool last = i + 1 == sent;
+      const bool gap = part.bytes < block || (!last && blocks.sent_extent(i + 1).bytes == 0);
+      const std::string further = wrong_with(kSend, part.offset, part.bytes + 1);
+      const std::string behind = last ? "outside the buffers" + of : "";
+      EXPECT_EQ(further, gap ? "beyond a part" + of : behind);
+    }
+    if (operation.in_place) {
+      EXPECT_EQ(wrong_with(kSend, 0, 1), "outside the buffers" + of);
+    }
+    carry_out(0, sequence_++, operation);
+    EXPECT_EQ(memory_.finish(0, true), "");
+  }
+}
+
+// What has no gap may be read at once, and is written part by part.
+TEST_F(UserMemoryTest, PartsSideBySide) {
+  const OperationPlan operation = alltoallv(99);
+  EXPECT_EQ(memory_.prepare(0, 0, operation), "");
+  const Blocks blocks(operation, kRanks, kRank);
+  ASSERT_EQ(blocks.sent_extent(0).bytes, 99u);
+  const uint64_t both = 99 + blocks.sent_extent(1).bytes;
+  ASSERT_LT(both, 2u * 99);
+  EXPECT_EQ(memory_.check_access(kSend, memory_.send_offset(0), both, false), "");
+  EXPECT_NE(memory_.check_access(kSend, memory_.send_offset(0), both + 1, false), "");
+  EXPECT_EQ(memory_.check_access(kSend, memory_.send_offset(0) + 98, 2, false), "");
+
+  const OperationPlan gathered = allgatherv(99);
+  EXPECT_EQ(memory_.prepare(1, 1, gathered), "");
+  const Extent part = Blocks(gathered, kRanks, kRank).received_extent(1);
+  ASSERT_EQ(part.bytes, 99u);
+  const uint64_t at = memory_.receive_offset(1) + part.offset;
+  EXPECT_EQ(memory_.check_access(kReceive, at + 98, 2, false), "");
+  EXPECT_NE(memory_.check_access(kReceive, at + 98, 2, true), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, PartsTest, testing::Values(0u, 1u, 2u));
 
 }  // namespace
 }  // namespace peal::sim
