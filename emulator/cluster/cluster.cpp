@@ -341,9 +341,13 @@ void Cluster::take_packet(Node& node, SimPacket* packet) {
 // --- DMA, submissions, completions ---
 
 bool Cluster::start_dma(Node& node, const DmaRequest& request) {
-  if (node.dma_under_way >= options_.dma_per_card) return false;
+  if (node.dma_under_way >= options_.dma_per_card) {
+    counts_.dma_refused++;
+    return false;
+  }
   const auto& [host, memory, packet, bytes] = request.transfer;
-  const Dma dma{request, node.number_of(host.region, host.offset, bytes), node.boots};
+  const Dma dma{request, node.number_of(host.region, host.offset, bytes), node.boots,
+                ++node.dma_started};
   if (observer_ != nullptr)
     observer_->on_dma(node.turn_ns, {node.index, dma.number, host.offset, bytes, request.writes,
                                      false, dma.number != kNoRegionNumber});
@@ -417,6 +421,8 @@ void Cluster::finish_dma(Node& node, uint32_t item) {
   if (dma.boot != node.boots) return;  // of a card that is no more
   node.dma_under_way--;
   if (node.silent) return;
+  if (dma.order < node.dma_newest_done) counts_.dma_overtaken++;
+  node.dma_newest_done = std::max(node.dma_newest_done, dma.order);
   const HostAddress host = dma.request.transfer.host;
   const uint32_t bytes = dma.request.transfer.bytes;
   const bool write = dma.request.writes;

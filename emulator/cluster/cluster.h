@@ -62,6 +62,8 @@ struct ClusterCounts {
   uint64_t dropped_silent = 0;   // card is silent
   uint64_t dropped_unknown = 0;  // destination is no card
   uint64_t dropped_cut = 0;      // the link was cut
+  uint64_t dma_refused = 0;      // the engine had dma_per_card already; offered again later
+  uint64_t dma_overtaken = 0;    // ended after one that the card had started later
   uint64_t events = 0;
 };
 
@@ -163,6 +165,7 @@ class Cluster final : private Surroundings {
     DmaRequest request;
     uint32_t number;  // of the region, in memory()
     uint32_t boot;    // of the card that asked for it
+    uint64_t order;   // of its starts on that card
   };
 
   // Where a card's memory is, side by side: looked at when all else of the card is in no cache.

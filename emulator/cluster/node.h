@@ -108,7 +108,9 @@ class Node final : public Port, public emulator::MemoryProvider {
     return options_.packets + (options_.sent > 0 ? card_sent_blocks(*card) : 0);
   }
   uint32_t dma_under_way = 0;
-  uint32_t doorbells = 0;  // rung, and not yet answered
+  uint64_t dma_started = 0;
+  uint64_t dma_newest_done = 0;  // the last started of those that have ended
+  uint32_t doorbells = 0;        // rung, and not yet answered
   TimeNs frozen_until_ns = 0;
   uint32_t frozen_arrivals = 0;  // that queue while it is frozen
   bool silent = false;

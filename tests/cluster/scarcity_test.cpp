@@ -43,14 +43,23 @@ TEST(Scarcity, FewPacketBuffers) {
     scenario.packets_per_card = buffers;
     const Report report = run(scenario);
     EXPECT_TRUE(report.ok) << buffers << " buffers\n" << failures(report);
+    // Whether more are few depends on the sizes of the card.
+    if (buffers > 24) continue;
+    EXPECT_GT(counted(report, "no_packet") + report.cluster.dropped_full, 0u);
   }
 }
 
 TEST(Scarcity, ADmaEngineOfDepthOne) {
   Scenario scenario = mixed(8);
+  const Report ample = run(scenario);
+  EXPECT_TRUE(ample.ok) << failures(ample);
+  EXPECT_EQ(ample.cluster.dma_refused, 0u);
   scenario.dma_per_card = 1;
   const Report report = run(scenario);
   EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_GT(report.cluster.dma_refused, 0u);
+  // And with one at a time there is no order to be lost.
+  EXPECT_EQ(report.cluster.dma_overtaken, 0u);
 }
 
 TEST(Scarcity, DmaCompletesOutOfOrder) {
@@ -62,6 +71,10 @@ TEST(Scarcity, DmaCompletesOutOfOrder) {
     scenario.faults.until_ns = kSecond;
     const Report report = run(scenario);
     EXPECT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
+    EXPECT_GT(report.cluster.dma_overtaken, 0u) << "seed " << seed;
+    if (seed > 1) continue;
+    scenario.costs.dma_jitter_ns = 0;
+    EXPECT_EQ(run(scenario).cluster.dma_overtaken, 0u);
   }
 }
 
@@ -77,6 +90,8 @@ TEST(Scarcity, EverythingAtOnce) {
   scenario.faults.until_ns = kSecond;
   const Report report = run(scenario);
   EXPECT_TRUE(report.ok) << failures(report);
+  EXPECT_GT(report.cluster.dma_refused, 0u);
+  EXPECT_GT(report.cluster.dma_overtaken, 0u);
 }
 
 // A chain of groups, each in the place of the one before: member slots and channels are used again

@@ -135,6 +135,8 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
                   {"card_silent", report.cluster.dropped_silent},
                   {"no_such_card", report.cluster.dropped_unknown},
                   {"cut", report.cluster.dropped_cut}};
+  tree["dma"] = {{"refused", report.cluster.dma_refused},
+                 {"out_of_order", report.cluster.dma_overtaken}};
   tree["checksums"] = checksums_text(report.checksums);
   return tree;
 }
