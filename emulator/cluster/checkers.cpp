@@ -279,6 +279,11 @@ void CompletionChecker::check_status(TimeNs now_ns, MemberState& member, uint64_
     case PEAL_STATUS_MISMATCH:
       if (!world_.disagreed(member.group, index))
         world_.findings.add(now_ns, "status", who() + ": MISMATCH although all ranks agree");
+      // Which of them it names depends on whose packet came first.
+      if (entry.failed_rank >= world_.groups[member.group].members.size())
+        world_.findings.add(now_ns, "status",
+                            who() + ": MISMATCH with rank " + std::to_string(entry.failed_rank) +
+                                ", which the group does not have");
       return;
     case PEAL_STATUS_PEER_DEAD:
       member.poisoned = true;

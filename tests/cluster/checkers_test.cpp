@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -299,6 +300,29 @@ TEST_F(Checkers, FailureWithoutAReason) {
     fresh.check(1, 0, 3, entry);
     EXPECT_TRUE(world.findings.has("status")) << status;
   }
+}
+
+// Who is told that the ranks disagree is told with whom.
+TEST_F(Checkers, AMismatchNamesARankOfTheGroup) {
+  scenario_.groups[0].disagreements = {{1, 0, broadcast(101)}};
+  const auto findings = [this](uint32_t failed_rank) {
+    World world = world_;
+    CompletionChecker fresh(world);
+    world.members[0].posts[0].state = PostState::kPosted;
+    peal_completion entry = completion(0, 0, PEAL_STATUS_MISMATCH);
+    entry.failed_rank = failed_rank;
+    EXPECT_EQ(fresh.check(1, 0, 3, entry), 0u);
+    return world.findings.lines();
+  };
+  const auto nobody = [](const char* named) {
+    return std::vector<std::string>{std::string("status at 1 ns: group 0 rank 0 sequence 0: "
+                                                "MISMATCH with rank ") +
+                                    named + ", which the group does not have"};
+  };
+  EXPECT_EQ(findings(0), std::vector<std::string>());
+  EXPECT_EQ(findings(1), std::vector<std::string>());
+  EXPECT_EQ(findings(2), nobody("2"));
+  EXPECT_EQ(findings(PEAL_NO_RANK), nobody("4294967295"));
 }
 
 TEST_F(Checkers, ADeadRankMayBeNamedALivingOneNot) {
