@@ -99,6 +99,11 @@ uint32_t Blocks::received() const {
   return row_->from_each ? ranks_ : 1;
 }
 
+uint32_t Blocks::named_parts() const {
+  if (row_ == nullptr || !row_->parts) return 0;
+  return (row_->to_each && !operation_.in_place ? sent() : 0) + received();
+}
+
 bool Blocks::waits_for_all() const { return row_ == nullptr || row_->from_each; }
 
 }  // namespace peal::sim

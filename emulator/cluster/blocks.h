@@ -72,6 +72,9 @@ class Blocks {
   [[nodiscard]] BlockName received_name(uint32_t index) const {
     return {row_->from_each ? index : operation_.root, row_->to_each ? rank_ : 0};
   }
+  // How many a table of parts names: those sent, where there is one for each rank and none is in
+  // place, and those received. 0 where there is no table.
+  [[nodiscard]] uint32_t named_parts() const;
   // Whether it ends only when every rank has posted it, or else only when the root has.
   [[nodiscard]] bool waits_for_all() const;
 

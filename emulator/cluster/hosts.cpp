@@ -186,6 +186,9 @@ void Hosts::add_member(TimeNs now_ns, uint32_t group, uint32_t rank) {
   if (status == PEAL_STATUS_OK && member.parts_stride > 0) {
     const uint64_t bytes = member.parts_stride * plan.depth;
     member.parts_region = memory.add(place.card, bytes);
+    world_.region_member.resize(member.parts_region + 1, kNoMember);
+    world_.region_member[member.parts_region] = world_.region_member[receive];
+    state.memory.place_tables(member.parts_region, member.parts_stride);
     status = cluster_->register_memory(place.card, state.context, member.parts_region, bytes,
                                        PEAL_ACCESS_READ, &member.parts_key);
   }
@@ -559,11 +562,12 @@ void Hosts::kill_member(uint32_t index) {
     if (post.state != PostState::kCompleted) unfinished_--;
 }
 
+// (Its buffers: tables of parts stay.)
 void Hosts::unmap(const Place& place) {
   for (uint32_t region = 0; region < world_.region_member.size(); region++) {
     const uint32_t index = world_.region_member[region];
-    if (index != kNoMember && world_.members[index].place == place)
-      cluster_->memory().make_unreachable(region);
+    if (index == kNoMember || world_.members[index].place != place) continue;
+    if (world_.members[index].memory.owns(region)) cluster_->memory().make_unreachable(region);
   }
 }
 

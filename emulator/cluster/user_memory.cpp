@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "abi/queue.h"
 #include "emulator/cluster/block_pattern.h"
 #include "emulator/cluster/mix.h"
 
@@ -35,6 +36,11 @@ bool blocks_are_right(const Blocks& expected, const OperationPlan& operation,
   return true;
 }
 
+std::string access_text(const char* region, uint64_t offset, uint64_t bytes, bool write) {
+  return std::string(write ? "write" : "read") + " of " + std::to_string(bytes) + " bytes at " +
+         std::to_string(offset) + " of the " + region + " region: ";
+}
+
 uint64_t round_up(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
 
 }  // namespace
@@ -52,6 +58,11 @@ void UserMemory::place(uint32_t send_region, uint8_t* send, uint32_t receive_reg
   send_ = send;
   receive_region_ = receive_region;
   receive_ = receive;
+}
+
+void UserMemory::place_tables(uint32_t region, uint64_t stride) {
+  tables_region_ = region;
+  table_stride_ = stride;
 }
 
 // What the patterns of an operation's blocks have in common.
@@ -169,10 +180,10 @@ std::string UserMemory::check_garbage(uint32_t index) const {
 
 std::string UserMemory::check_access(uint32_t region, uint64_t offset, uint64_t bytes,
                                      bool write) const {
+  if (region == tables_region_) return check_table_access(offset, bytes, write);
   const bool sends = region == send_region_;
   const auto wrong = [&](const std::string& why) {
-    return std::string(write ? "write" : "read") + " of " + std::to_string(bytes) + " bytes at " +
-           std::to_string(offset) + " of the " + (sends ? "send" : "receive") + " region: " + why;
+    return access_text(sends ? "send" : "receive", offset, bytes, write) + why;
   };
   if (sends && write) return wrong("the card may only read it");
   const uint64_t stride = sends ? send_stride_ : receive_stride_;
@@ -201,6 +212,24 @@ std::string UserMemory::check_access(uint32_t region, uint64_t offset, uint64_t 
     if (write) break;
   }
   if (covered < end) return wrong("beyond a part of sequence " + std::to_string(slot.sequence));
+  return {};
+}
+
+// A table is the user's again at the end as buffers are, though what a late read finds there may
+// harm nobody.
+std::string UserMemory::check_table_access(uint64_t offset, uint64_t bytes, bool write) const {
+  const auto wrong = [&](const std::string& why) {
+    return access_text("tables", offset, bytes, write) + why;
+  };
+  if (write) return wrong("the card may only read it");
+  const uint64_t index = offset / table_stride_;
+  if (index >= slots_.size()) return wrong("outside the region");
+  const Slot& slot = slots_[index];
+  const std::string sequence = "sequence " + std::to_string(slot.sequence);
+  if (!slot.posted)
+    return wrong("the table is the user's" + (slot.used ? ", " + sequence + " is complete" : ""));
+  if (offset + bytes > index * table_stride_ + blocks(slot).named_parts() * sizeof(peal_part))
+    return wrong("outside the table of " + sequence);
   return {};
 }
 

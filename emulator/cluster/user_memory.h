@@ -37,6 +37,8 @@ class UserMemory {
   [[nodiscard]] uint64_t receive_bytes() const { return receive_stride_ * shape_.slots; }
   // The two regions, of the sizes above.
   void place(uint32_t send_region, uint8_t* send, uint32_t receive_region, uint8_t* receive);
+  // And that of the tables of parts, which the hosts write: one for each slot, so many bytes apart.
+  void place_tables(uint32_t region, uint64_t stride);
 
   // Makes a free slot ready for the operation;
   // empty, or how the slot's garbage was touched meanwhile.
@@ -52,6 +54,7 @@ class UserMemory {
   // Empty when the card may read or write these bytes of the member's region now, else why not.
   [[nodiscard]] std::string check_access(uint32_t region, uint64_t offset, uint64_t bytes,
                                          bool write) const;
+  // Whether buffers lie there.
   [[nodiscard]] bool owns(uint32_t region) const {
     return region == send_region_ || region == receive_region_;
   }
@@ -74,6 +77,7 @@ class UserMemory {
   void write_garbage(uint32_t index);
   [[nodiscard]] std::string check_result(uint32_t index) const;
   [[nodiscard]] std::string check_surroundings(uint32_t index) const;
+  [[nodiscard]] std::string check_table_access(uint64_t offset, uint64_t bytes, bool write) const;
   [[nodiscard]] std::string describe(const Slot& slot, uint64_t offset, uint64_t found) const;
 
   PatternSource source_;
@@ -82,6 +86,8 @@ class UserMemory {
   uint64_t receive_stride_ = 0;
   uint32_t send_region_ = ~0u;
   uint32_t receive_region_ = ~0u;
+  uint32_t tables_region_ = ~0u;
+  uint64_t table_stride_ = 0;
   uint8_t* send_ = nullptr;
   uint8_t* receive_ = nullptr;
   uint64_t generation_ = 0;

@@ -4,13 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "abi/queue.h"
 #include "abi/status.h"
 #include "emulator/cluster/cluster.h"
+#include "emulator/cluster/hosts.h"
 #include "emulator/cluster/packet_pool.h"
 #include "emulator/common/packet_text.h"
 #include "tests/cluster/plans.h"
@@ -208,6 +212,58 @@ TEST_F(Checkers, ADmaInABufferThatIsTheUsers) {
   EXPECT_TRUE(world_.findings.has("user-buffers"));
 }
 
+// It is read between post and completion, as far as the operation's parts go.
+TEST_F(Checkers, ADmaInATableOfParts) {
+  world_.region_member = {0, 0, 0};
+  UserMemory& memory = world_.members[0].memory;
+  memory = UserMemory({1, 0}, {2, 0, 2, 200, 200});
+  std::vector<uint8_t> send(memory.send_bytes());
+  std::vector<uint8_t> receive(memory.receive_bytes());
+  memory.place(0, send.data(), 1, receive.data());
+  constexpr uint64_t kPart = sizeof(peal_part);
+  memory.place_tables(2, 4 * kPart);
+  const auto finding = [this](uint64_t offset, uint32_t bytes, bool write, bool finished) {
+    World world = world_;
+    MemoryChecker(world).on_dma(1, {0, 2, offset, bytes, write, finished, true});
+    const std::string text = world.findings.none() ? "" : world.findings.lines()[0];
+    return text.substr(std::min(text.size(), text.find("region: ") + 8));
+  };
+  constexpr bool kRead = false;
+  constexpr bool kWrite = true;
+  for (const bool finished : {false, true}) {
+    EXPECT_EQ(finding(4 * kPart, kPart, kRead, finished), "the table is the user's");
+  }
+  struct Case {
+    OperationPlan operation;
+    uint32_t parts;
+  };
+  const Case cases[] = {{alltoallv(100), 4},
+                        {alltoallv(100, true), 2},
+                        {allgatherv(100), 2},
+                        {stepped_alltoallv(100), 4},
+                        {alltoall(100), 0}};
+  for (uint32_t sequence = 0; sequence < std::size(cases); sequence++) {
+    const Case& each = cases[sequence];
+    SCOPED_TRACE(operation_text(each.operation));
+    const std::string of = "sequence " + std::to_string(sequence);
+    EXPECT_EQ(memory.prepare(1, sequence, each.operation), "");
+    const uint32_t bytes = each.parts * kPart;
+    for (const bool finished : {false, true}) {
+      EXPECT_EQ(finding(4 * kPart, bytes, kRead, finished), "");
+      EXPECT_EQ(finding(4 * kPart, bytes + 1, kRead, finished), "outside the table of " + of);
+    }
+    EXPECT_EQ(finding(4 * kPart, kPart, kWrite, false), "the card may only read it");
+    EXPECT_EQ(finding(0, kPart, kRead, false), "the table is the user's");  // another slot's
+    EXPECT_EQ(finding(8 * kPart, kPart, kRead, false), "outside the region");
+    memory.finish(1, false);
+    // As when the operation ended while the table was still on its way.
+    for (const bool finished : {false, true}) {
+      EXPECT_EQ(finding(4 * kPart, kPart, kRead, finished),
+                "the table is the user's, " + of + " is complete");
+    }
+  }
+}
+
 TEST(Seals, APayloadThatIsWrittenAfterItWasSent) {
   PacketPool pool(1024, true);
   for (const bool spoil : {false, true}) {
@@ -276,6 +332,23 @@ TEST(Runs, ThatNeverEndAreStuckAndNothingElse) {
   scenario.timeouts.dead_ns = 1000 * kSecond;
   const Report report = run(scenario);
   EXPECT_TRUE(report.only_stuck()) << failures(report);
+}
+
+// Hosts say which memory holds their tables.
+TEST(Runs, WatchTheTablesOfParts) {
+  const Scenario scenario = plan(2, alltoallv(100), 1);
+  World world(scenario);
+  Hosts hosts(world);
+  Cluster cluster({}, nullptr, &hosts);
+  hosts.start(cluster);
+  while (world.members.empty()) ASSERT_TRUE(cluster.step());
+  MemoryChecker checker(world);
+  for (uint32_t region = 0; region < world.region_member.size(); region++)
+    if (world.region_member[region] == 0 && !world.members[0].memory.owns(region))
+      checker.on_dma(1, {0, region, 0, 16, false, false, true});
+  EXPECT_EQ(world.findings.lines(),
+            std::vector<std::string>{"user-buffers at 1 ns: group 0 rank 0: read of 16 bytes at 0 "
+                                     "of the tables region: the table is the user's"});
 }
 
 // A submission that the card refuses is a failure without a reason.
