@@ -62,6 +62,7 @@ inline constexpr uint32_t kAddressRun = 8;
 inline constexpr uint32_t kAddressRuns = CONFIG_REMEMBERED_ADDRESSES / kAddressRun;
 inline constexpr uint32_t kAddressWaits = 16;  // packets that wait for an address
 inline constexpr uint32_t kRemoteWatches = 4;  // ranks that are no peers, and owe us something
+inline constexpr uint32_t kGroupWords = (CONFIG_GROUP_RANKS_MAX + 63) / 64;
 // Tables of parts (operation/parts.h). A group of more ranks has no operations with such: the
 // card would not remember all addresses, or their places in the channel not hold a frame
 // (operation/frame.h) and a word.
@@ -177,6 +178,12 @@ struct Remote {
   AddressRun runs[kAddressRuns];
   AddressWait waits[kAddressWaits];
   RemoteWatch watches[kRemoteWatches];
+  // Those that are no peers, owe us something, and have no place there yet: a bit each.
+  uint64_t wanted[kGroupWords];
+  TimeNs wanted_ns;  // when somebody last said that one of them owes
+  TimeNs turn_ns;    // when the next ones may have a place
+  uint16_t waiting;  // how many they are
+  uint16_t turn;     // who got one last
 };
 
 // By what it is known that everybody has finished an epoch (group/recycling.h).

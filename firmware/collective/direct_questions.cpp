@@ -15,13 +15,8 @@
 namespace peal::direct {
 namespace {
 
-// Ranks that are asked, or watched, at a time.
+// Ranks that are asked at a time.
 constexpr uint32_t kAskedAtOnce = 8;
-
-bool is_peer(const Scope& scope, Rank rank) {
-  const Membership& self = scope.member.membership;
-  return peer_entry(self.rank, rank, self.ranks) != kNoPeer;
-}
 
 // Does its edge show a loss?
 bool is_suspect(const Scope& scope, Rank rank) {
@@ -78,26 +73,36 @@ Lacking lacking(const Scope& scope, const Pair& pair, Rank origin) {
   return {lost | (all ? missing_of(scope, pair) : 0), lost != 0 ? Wanted::kLost : Wanted::kFirst};
 }
 
-// One question for each of these that owes something, of so many at a time, by turns. Peers, and
-// all that seem late, are watched all the time: of the other dead most are somebody's peers, who
-// waits as well.
-void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* turn) {
+// A piece of the pair's window has not come, and the other does not wait as well.
+bool owes(const Scope& scope, const Pair& pair) {
+  if (pair.lost != 0) return true;
+  const auto first = static_cast<uint32_t>(std::countr_one(pair.come));
+  return first < kPieceWindow && exchanges(pair, pair.base + first) &&
+         keeps_pace(scope, pair.base + first);
+}
+
+// Whoever is asked, all that owe something are watched: a dead one's peers may have got its blocks.
+void watch_all(const Scope& scope) {
   auto& [card, member, operation] = scope;
   const Membership& self = member.membership;
-  const bool suspects = asks_suspects(operation.inquiry);
+  for (uint32_t way = 1; way < self.ranks; ++way) {
+    if (owes(scope, pair_at(scope, way))) await_peer(card, member, rank_at(self, way));
+  }
+}
+
+// One question for each of these that owes something, of so many at a time, by turns.
+void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* turn) {
+  const Membership& self = scope.member.membership;
+  const bool suspects = asks_suspects(scope.operation.inquiry);
   uint32_t visited = 0;
   uint32_t last = *turn;
-  for (uint32_t i = 1; i < self.ranks; ++i) {
+  for (uint32_t i = 1; i < self.ranks && visited < at_a_time; ++i) {
     const uint32_t way = 1 + (*turn + i) % (self.ranks - 1);
     const Rank origin = minus(self.rank, way, self.ranks);
     const Pair& pair = pair_at(scope, way_of(self, origin));
     if (!is_one(whom, pair)) continue;
     const auto [missing, wanted] = lacking(scope, pair, origin);
     if (missing == 0) continue;
-    if (visited == at_a_time) {
-      if (is_peer(scope, origin) || whom == Whom::kLate) await_peer(card, member, origin);
-      continue;
-    }
     const bool asked = operation_may_ask(scope, origin, wanted);
     if (asked) ask(scope, pair, origin, missing);
     if (suspects && !asked) continue;
@@ -139,6 +144,8 @@ void ask_soon_again(const Scope& scope) {
 void chase(const Scope& scope) {
   Operation& operation = scope.operation;
   if (!is_known(operation)) return;
+  watch_all(scope);
+  if (operation.inquiry.asking == Asking::kNobody) return;
   auto& exchange = own_state<Exchange>(operation);
   if (asks_suspects(operation.inquiry)) {
     chase_these(scope, Whom::kAnybody, kAskedAtOnce, &exchange.way);

@@ -8,10 +8,13 @@
 
 namespace peal {
 
-// This rank owes us something. Of those that are no peers a few are watched at a time.
+// This rank owes us something. Of those that are no peers a few are watched at a time, by turns:
+// who answers gives its place to the next, and all have had one within a quarter of the time after
+// which a silent one is dead, unless there are so many that one probe of each takes longer.
+// docs/decisions/0088
 void await_peer(Card& card, Member& member, Rank rank);
-// Whoever waits for ranks that may be no peers says so this often, at least, in the time after
-// which a silent one is dead: those that nobody names are forgotten earlier.
+// Whoever waits for ranks that may be no peers says so of all of them this often, at least, in the
+// time after which a silent one is dead: those that nobody names are forgotten earlier.
 inline constexpr uint32_t kLooksPerDeath = 4;
 // Anything valid arrived from it.
 inline void hear_peer(Peer& peer) { peer.awaited_since_ns = 0; }

@@ -3,6 +3,7 @@
 // configured time; an outage that ends before that time kills nobody.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/cluster/operation_case.h"
@@ -15,6 +16,7 @@ constexpr TimeNs kFloodNs = 200 * kMillisecond;
 
 using Case = OperationCase;
 class Death : public testing::TestWithParam<Case> {};
+class DeathAmongTheLate : public testing::TestWithParam<Case> {};
 
 TEST_P(Death, ASilentCardIsNamedWithinTheTimeOut) {
   for (const uint32_t ranks : {2u, 5u, 8u, 13u}) {
@@ -41,6 +43,50 @@ TEST(DeathOfAPair, IsNotHiddenByWhatOthersSend) {
   EXPECT_TRUE(report.ok) << failures(report);
   EXPECT_GT(report.peer_dead, 0u);
   EXPECT_LE(report.finished_ns, 300 * kMicrosecond + scenario.timeouts.dead_ns * 3 / 2);
+}
+
+// When the rank of a card was told that somebody is dead, and of whom.
+class Verdict : public Observer {
+ public:
+  explicit Verdict(uint32_t card) : card_(card) {}
+  void on_completion(TimeNs now, uint32_t card, uint32_t, const peal_completion& entry) override {
+    if (card != card_ || at_ns_ != 0 || entry.status != PEAL_STATUS_PEER_DEAD) return;
+    at_ns_ = now;
+    dead_ = entry.failed_rank;
+  }
+  [[nodiscard]] TimeNs at_ns() const { return at_ns_; }
+  [[nodiscard]] uint32_t dead() const { return dead_; }
+
+ private:
+  uint32_t card_;
+  uint32_t dead_ = PEAL_NO_RANK;
+  TimeNs at_ns_ = 0;
+};
+
+// Of 48 ranks 40 come late. One is no peer of rank 0, which has got none of its blocks when it dies:
+// its peers have them, so rank 0 alone finds out, whoever else it waits for.
+TEST_P(DeathAmongTheLate, IsToldBeforeTheyCome) {
+  constexpr uint32_t kRanks = 48;
+  constexpr uint32_t kLate = 40;
+  constexpr TimeNs kLateNs = 20 * kSecond;
+  for (const uint32_t first_late : {1u, 4u, 8u}) {
+    for (const uint32_t dead : {3u, 45u}) {
+      if (dead >= first_late && dead < first_late + kLate) continue;
+      Scenario scenario = plan(kRanks, GetParam().operation, 1);
+      const Timeouts& times = scenario.timeouts;
+      std::fill_n(scenario.groups[0].first_post_ns.begin() + first_late, kLate, kLateNs);
+      scenario.cuts.push_back({dead, 0, 0, kNever});
+      scenario.accidents.push_back({Accident::Kind::kSilence, {dead, 0}, kMillisecond});
+      Verdict verdict(0);
+      const Report report = run(scenario, {&verdict, {}});
+      EXPECT_TRUE(report.ok) << failures(report);
+      EXPECT_EQ(verdict.dead(), dead);
+      // All have a place in a quarter of that time, but for the first probes; and one that is due
+      // tells that the time is over.
+      EXPECT_LE(verdict.at_ns(),
+                kMillisecond + times.dead_ns * 5 / 4 + 2 * times.probe_interval_ns);
+    }
+  }
 }
 
 // Whoever does not answer is asked ever more slowly, too.
@@ -184,6 +230,17 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"alltoallv_large", alltoallv(9000, true)},
         Case{"stepped_alltoallv", stepped_alltoallv(700)},
         Case{"stepped_alltoallv_large", stepped_alltoallv(9000, true)}),
+    name_of_case);
+
+// Blocks of one piece, and of as many as are sent at once: of the second kind those of whom none
+// has come seem late.
+const uint32_t kFewPieces = 2 * piece_bytes(48);
+INSTANTIATE_TEST_SUITE_P(
+    Operations, DeathAmongTheLate,
+    testing::Values(Case{"direct", direct(64)}, Case{"direct_pieces", direct(kFewPieces)},
+                    Case{"direct_allgather", direct_allgather(64)},
+                    Case{"direct_allgather_pieces", direct_allgather(kFewPieces)},
+                    Case{"alltoallv", alltoallv(64)}),
     name_of_case);
 
 }  // namespace

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
+#include "emulator/common/packet_text.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
 #include "tests/support/log_lines.h"
@@ -325,6 +327,109 @@ TEST_F(Remote, WhoOwesNothingAnyMoreMayBeSilent) {
   }
   EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
   EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+// Rank 0 of 16, of whom more are no peers than are watched at a time.
+class RemoteOfMany : public AlltoallTest {
+ protected:
+  RemoteOfMany() : AlltoallTest(PEAL_ALGORITHM_DIRECT, 16, 0, kBlock, {.tables = true}) {
+    for (const Rank rank : {3u, 9u}) bench.deliver(wire.probe(rank));
+    bench.finish_all_dma();  // it knows all addresses
+    bench.port.take_sent();
+  }
+  void name_all() {
+    for (const Rank rank : kNoPeers)
+      await_peer(bench.card(), *find_member(bench.card(), member.handle()), rank);
+  }
+  // Who is probed within this time, each answering unless it is the silent one.
+  std::vector<Rank> probed_within(TimeNs time, Rank silent = PEAL_NO_RANK) {
+    std::vector<Rank> probed;
+    const TimeNs until = bench.now + time;
+    while (card_next_deadline(bench.card()) <= until) {
+      bench.advance_to_deadline();
+      for (const Frame& frame : bench.port.take_sent()) {
+        if (frame.header.type != PEAL_PACKET_PROBE) continue;
+        const Rank rank = emulator::card_of_mac(frame.header.destination);
+        probed.push_back(rank);
+        if (rank != silent) bench.deliver(wire.alive(rank));
+      }
+    }
+    bench.advance(until - bench.now);
+    return probed;
+  }
+
+  const CardTimeouts timeouts = default_timeouts();
+  // All have had a place then, and those that got the last ones were probed.
+  const TimeNs round = timeouts.dead_ns / 4 + timeouts.probe_interval_ns;
+  static constexpr Rank kNoPeers[] = {3, 5, 6, 7, 9, 10, 11, 13};
+};
+
+TEST_F(RemoteOfMany, WhoAnswersGivesItsPlaceToTheNext) {
+  name_all();
+  EXPECT_EQ(probed_within(round), (std::vector<Rank>{3, 5, 6, 7, 9, 10, 11, 13}));
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+// Whatever is late answers soon, and has to be probed no more than before.
+TEST_F(RemoteOfMany, NobodyIsProbedSoonerThanAfterAnInterval) {
+  name_all();
+  EXPECT_EQ(probed_within(timeouts.probe_interval_ns - 1), std::vector<Rank>{});
+  for (const Rank rank : kNoPeers) bench.deliver(wire.alive(rank));
+  EXPECT_EQ(probed_within(round), std::vector<Rank>{});
+}
+
+TEST_F(RemoteOfMany, WhoHasAnsweredWaitsForNoPlace) {
+  name_all();
+  bench.deliver(wire.alive(11));
+  EXPECT_EQ(probed_within(round), (std::vector<Rank>{3, 5, 6, 7, 9, 10, 13}));
+  name_all();
+  EXPECT_EQ(probed_within(round), (std::vector<Rank>{3, 5, 6, 7, 9, 10, 11, 13}));
+}
+
+// Those that are named first in each look do not have all places.
+TEST_F(RemoteOfMany, TheLastOfThoseThatAreNamedIsFoundDead) {
+  const TimeNs from = bench.now;
+  while (bench.counter(PEAL_COUNTER_PEERS_DEAD) == 0 && bench.now - from < 4 * timeouts.dead_ns) {
+    name_all();
+    (void)probed_within(timeouts.dead_ns / 8, 13);
+  }
+  EXPECT_LE(bench.now - from, timeouts.dead_ns + round + timeouts.dead_ns / 8);
+  EXPECT_EQ(find_member(bench.card(), member.handle())->membership.dead_rank, 13);
+}
+
+// Who waits already comes before those that are named again.
+TEST_F(RemoteOfMany, PlacesGoByTurns) {
+  for (const Rank rank : {3u, 5u, 6u, 7u, 9u, 10u}) {
+    await_peer(bench.card(), *find_member(bench.card(), member.handle()), rank);
+  }
+  (void)probed_within(timeouts.probe_interval_ns);
+  name_all();  // 9 and 10 wait
+  EXPECT_EQ(probed_within(round + timeouts.dead_ns / 8),
+            (std::vector<Rank>{9, 10, 11, 13, 3, 5, 6, 7}));
+}
+
+TEST_F(RemoteOfMany, WhoIsNamedNoMoreIsForgotten) {
+  name_all();
+  for (uint32_t i = 0; i < 16; i++) {
+    bench.advance(timeouts.dead_ns / 8);
+    bench.port.take_sent();
+  }
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+}
+
+// A direct exchange names all who owe it something, whoever is asked.
+TEST_F(RemoteOfMany, ADeadOneIsFoundAmongTheLate) {
+  post(0, kBlock);
+  bench.finish_all_dma();
+  (void)probed_within(2 * timeouts.dead_ns);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
+  const TimeNs from = bench.now;
+  while (bench.counter(PEAL_COUNTER_PEERS_DEAD) == 0 && bench.now - from < 4 * timeouts.dead_ns)
+    (void)probed_within(timeouts.dead_ns / 8, 9);
+  // It was named in the next look, and this loop looks as often.
+  EXPECT_LE(bench.now - from, timeouts.dead_ns + round + timeouts.dead_ns / 4);
+  EXPECT_EQ(find_member(bench.card(), member.handle())->membership.dead_rank, 9);
 }
 
 // The member goes while its table is being read: the memory is held until that is over.
