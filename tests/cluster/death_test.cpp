@@ -63,7 +63,7 @@ class Verdict : public Observer {
   TimeNs at_ns_ = 0;
 };
 
-// Of 48 ranks 40 come late. One is no peer of rank 0, which has got none of its blocks when it dies:
+// Of 48 ranks 40 come late. One that dies is no peer of rank 0, which has got none of its blocks:
 // its peers have them, so rank 0 alone finds out, whoever else it waits for.
 TEST_P(DeathAmongTheLate, IsToldBeforeTheyCome) {
   constexpr uint32_t kRanks = 48;
