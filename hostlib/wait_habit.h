@@ -71,8 +71,8 @@ class Wait {
         start_ns_(now_ns),
         brief_(habit.usual_ns > kLongNs) {}
 
-  // For how long to look on before the first yield; 0: not at all. Once in a wait. Never of one send:
-  // that ends as soon, but what is waited for next is the other's answer, who had no turn yet.
+  // For how long to look on before the first yield; 0: not at all. Once in a wait. Never of one
+  // send: that ends as soon, but what is waited for next is the answer of one who had no turn yet.
   [[nodiscard]] uint64_t look_on_ns() {
     const uint64_t ns = std::min({kLookOnNs, habit_.others_ns / 2, habit_.spin_ns});
     if (habit_.alone || sends_ || ns == 0) return 0;

@@ -87,8 +87,8 @@ class Admin final : private WindowOwner {
   // its status is returned.
   //
   // CLOSE_CONTEXT and UNREGISTER_MEMORY answer BUSY while the card still refers to the memory: the
-  // close has begun all the same; ask again until OK or CLOSED before the memory is taken away. What
-  // the host has submitted before it asks to take back memory or a program counts as taken.
+  // close has begun all the same; ask again until OK or CLOSED before the memory is taken away.
+  // What the host has submitted before it asks to take back memory or a program counts as taken.
   peal_status execute(const peal_admin_command& command, uint32_t received_bytes, ContextId context,
                       MemoryProvider& provider, TimeNs now, peal_admin_reply* reply);
   // A reply that refuses a command, for what is wrong before execute() (an unreadable message, a

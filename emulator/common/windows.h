@@ -42,8 +42,8 @@ class Windows {
   virtual void set_owner(WindowOwner* owner) = 0;
   // From now on nothing is taken from the window or written into it. It may have ended by itself.
   virtual void end(ContextId context) = 0;
-  // Hands over whatever the host had submitted by now, as far as completions are sure to fit. False:
-  // some of it may be left, ask again.
+  // Hands over whatever the host had submitted by now, as far as completions are sure to fit.
+  // False: some of it may be left, ask again.
   [[nodiscard]] virtual bool take_submitted(ContextId context, TimeNs now) = 0;
   // When the card has let go of all that the ended context gave it: acknowledges the reset, if that
   // was the end. True when the window's memory is its provider's again; false: ask again.
