@@ -38,7 +38,7 @@ bool is_dead(const Card& card, const Watched& watched) {
 }
 
 void give_place(Card& card, Member& member, RemoteWatch& place, Rank rank) {
-  place.rank = static_cast<uint16_t>(rank);
+  place.rank = member.remote.turn = static_cast<uint16_t>(rank);
   place.wanted_ns = card.now;
   watch(card, member, place);
 }
@@ -109,7 +109,6 @@ TimeNs give_places(Card& card, Member& member) {
     if (remote.waiting == 0) break;
     const Rank rank = next_wanted(remote);
     forget_wanted(remote, rank);
-    remote.turn = static_cast<uint16_t>(rank);
     give_place(card, member, each, rank);
     each.next_probe_ns = card.now;
   }
