@@ -69,7 +69,9 @@ RegionTable::Region* RegionTable::claim(uint64_t bytes, Release& release, Region
 
 void RegionTable::clear(uint32_t index) {
   Region& region = regions_[index];
-  if (region.pidfd >= 0) close(region.pidfd);
+  for (const int fd : {region.pidfd, region.memory}) {
+    if (fd >= 0) close(fd);
+  }
   const Release release = std::move(region.release);
   region = Region{};
   Place& place = places_[index];
@@ -92,16 +94,19 @@ RegionId RegionTable::put_mapped(uint8_t* base, uint64_t bytes, Release release)
 }
 
 RegionId RegionTable::put_process(pid_t pid, int pidfd, uint64_t address, uint64_t bytes,
-                                  Release release) {
+                                  Release release, int memory) {
   RegionId id = kNoRegion;
   Region* region = claim(address + bytes < address ? 0 : bytes, release, &id);
   if (region == nullptr) {
-    if (pidfd >= 0) close(pidfd);
+    for (const int fd : {pidfd, memory}) {
+      if (fd >= 0) close(fd);
+    }
     return kNoRegion;
   }
   region->kind = Kind::kProcess;
   region->pid = pid;
   region->pidfd = pidfd;
+  region->memory = memory;
   region->address = address;
   return id;
 }
@@ -151,7 +156,7 @@ bool RegionTable::process_range(HostAddress at, uint32_t bytes, ProcessRange* ra
   if (region == nullptr || region->kind != Kind::kProcess) return false;
   const Place& place = places_[at.region & 0xffffu];
   if (bytes > place.bytes || at.offset > place.bytes - bytes) return false;
-  *range = {region->pid, region->pidfd, region->address + at.offset, region->owner};
+  *range = {region->pid, region->pidfd, region->memory, region->address + at.offset, region->owner};
   return true;
 }
 
@@ -195,6 +200,12 @@ bool RegionTable::copy_process(const Region& region, uint64_t offset, uint8_t* c
   if (region.pidfd >= 0) {
     pollfd gone = {region.pidfd, POLLIN, 0};
     if (poll(&gone, 1, 0) != 0) return false;
+  }
+  if (region.memory != kByNumber) {
+    const auto at = static_cast<off_t>(region.address + offset);
+    const ssize_t copied = direction == Direction::kToCard ? pread(region.memory, card, bytes, at)
+                                                           : pwrite(region.memory, card, bytes, at);
+    return copied == static_cast<ssize_t>(bytes);
   }
   const iovec local = {card, bytes};
   // An address of another process: never a pointer here.

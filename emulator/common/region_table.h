@@ -53,7 +53,11 @@ class RegionTable final : public Regions {
   RegionId put_mapped(uint8_t* base, uint64_t bytes, Release release);
   // Memory of process `pid`. `pidfd` (the table's to close) tells whether that number still means
   // the same process: numbers are reused, and a descriptor of a dead process is readable.
-  RegionId put_process(pid_t pid, int pidfd, uint64_t address, uint64_t bytes, Release release);
+  // `memory` (the table's to close) reaches it, or says that process_vm_* does, or nothing.
+  static constexpr int kByNumber = -1;
+  static constexpr int kOutOfReach = -2;
+  RegionId put_process(pid_t pid, int pidfd, uint64_t address, uint64_t bytes, Release release,
+                       int memory = kByNumber);
   // Pages within `bus`; they must fit (pages_fit).
   RegionId put_pages(const BusWindow& bus, PageList pages, uint64_t bytes, Release release);
 
@@ -86,7 +90,8 @@ class RegionTable final : public Regions {
   // kinds, and when the id is stale or the range leaves the region. Failures are theirs to count.
   struct ProcessRange {
     pid_t pid;
-    int pidfd;  // the table's; open as long as the region is
+    int pidfd;   // the table's; open as long as the region is
+    int memory;  // the same
     uint64_t address;
     ContextId owner;
   };
@@ -115,6 +120,7 @@ class RegionTable final : public Regions {
     ContextId owner = ~0u;
     pid_t pid = 0;
     int pidfd = -1;
+    int memory = kByNumber;
     uint64_t address = 0;  // virtual, of the process
     BusWindow bus;
     PageList pages;

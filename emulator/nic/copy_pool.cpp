@@ -4,7 +4,6 @@
 #include "emulator/nic/copy_pool.h"
 
 #include <linux/futex.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -18,6 +17,9 @@
 #include <system_error>
 #include <tuple>
 
+#include "emulator/common/region_table.h"
+#include "emulator/nic/process_memory.h"
+
 namespace peal::nic {
 namespace {
 
@@ -25,9 +27,27 @@ constexpr auto kLinger = std::chrono::microseconds(50);
 // At the end: longer than any copy that is not stuck.
 constexpr auto kStopPatience = std::chrono::milliseconds(500);
 
-bool is_gone(int pidfd) {
-  pollfd gone = {pidfd, POLLIN, 0};
-  return pidfd >= 0 && poll(&gone, 1, 0) != 0;
+// Of pieces that were copied in order until something could not be reached: the first that was not.
+uint32_t note_copied(CopyPiece* const* pieces, uint32_t next, uint32_t end, ssize_t copied) {
+  for (auto bytes = static_cast<uint64_t>(std::max<ssize_t>(copied, 0));
+       next < end && bytes >= pieces[next]->bytes; next++) {
+    bytes -= pieces[next]->bytes;
+    pieces[next]->ok = true;
+  }
+  return next;
+}
+
+void copy_by_descriptor(CopyPiece* const* pieces, uint32_t count, const iovec* local) {
+  const auto copy = pieces[0]->to_card ? preadv : pwritev;
+  for (uint32_t next = 0; next < count;) {
+    uint32_t end = next;
+    uint64_t at = pieces[next]->remote;
+    for (; end < count && pieces[end]->remote == at; end++) at += pieces[end]->bytes;
+    const ssize_t copied = copy(pieces[0]->memory, local + next, static_cast<int>(end - next),
+                                static_cast<off_t>(pieces[next]->remote));
+    const uint32_t failed = note_copied(pieces, next, end, copied);
+    next = failed < end ? failed + 1 : end;
+  }
 }
 
 }  // namespace
@@ -40,6 +60,8 @@ void copy_pieces(CopyPiece* const* pieces, uint32_t count) {
     pieces[i]->ok = false;
     local[i] = {pieces[i]->card, pieces[i]->bytes};
   }
+  if (pieces[0]->memory != emulator::RegionTable::kByNumber)
+    return copy_by_descriptor(pieces, count, local.data());
   for (uint32_t next = 0; next < count; next++) {
     // What lies side by side is one range, whose pages the kernel looks up together.
     uint32_t ranges = 0;
@@ -57,11 +79,7 @@ void copy_pieces(CopyPiece* const* pieces, uint32_t count) {
     const ssize_t copied =
         copy(pieces[0]->pid, &local[next], count - next, remote.data(), ranges, 0);
     // The kernel goes on until something cannot be reached, in order.
-    for (auto bytes = static_cast<uint64_t>(std::max<ssize_t>(copied, 0));
-         next < count && bytes >= pieces[next]->bytes; next++) {
-      bytes -= pieces[next]->bytes;
-      pieces[next]->ok = true;
-    }
+    next = note_copied(pieces, next, count, copied);
     // pieces[next] is the one that failed.
   }
 }
@@ -120,13 +138,14 @@ bool CopyLane::work() {
     for (uint32_t i = 0; i < count; i++) batch[i] = &pieces_[(head + i) % kPieces];
     const auto end = batch.begin() + count;
     std::sort(batch.begin(), end, [](const CopyPiece* one, const CopyPiece* other) {
-      return std::tuple(one->pid, one->to_card, one->remote) <
-             std::tuple(other->pid, other->to_card, other->remote);
+      return std::tuple(one->pid, one->memory, one->to_card, one->remote) <
+             std::tuple(other->pid, other->memory, other->to_card, other->remote);
     });
     for (auto run = batch.begin(); run != end;) {
       const CopyPiece& first = **run;
       const auto behind = std::find_if(run, end, [&](const CopyPiece* piece) {
-        return piece->pid != first.pid || piece->to_card != first.to_card;
+        return piece->pid != first.pid || piece->memory != first.memory ||
+               piece->to_card != first.to_card;
       });
       if (is_there(first)) copy_pieces(&*run, static_cast<uint32_t>(behind - run));
       run = behind;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copies between cards and the memory of processes that merely registered it. process_vm_readv and
-// process_vm_writev may block for as long as the process likes (a page behind userfaultfd, a
+// process_vm_writev (and preadv and pwritev, where that is another user's: process_memory.h) may block for as long as the process likes (a page behind userfaultfd, a
 // mapping that is locked). So long ones are made by workers. Short ones are made by the loop,
 // between turns, as long as another thread stands by to go on as the loop (relay.h): they take less
 // time than a worker takes to begin. Whose memory blocked it once has nothing copied by it any
@@ -35,7 +35,8 @@ namespace peal::nic {
 
 struct CopyPiece {
   pid_t pid;
-  int pidfd;  // tells whether that number still means the same process
+  int pidfd;   // tells whether that number still means the same process
+  int memory;  // its memory, or what else RegionTable::put_process() takes
   uint64_t remote;
   uint8_t* card;
   uint32_t bytes;
@@ -44,8 +45,9 @@ struct CopyPiece {
   bool ok;  // set by the worker
 };
 
-// Carries out `count` pieces of one process, which is there, and direction, and says of each
-// whether it was copied: one system call, and one more behind each piece that cannot be reached.
+// Carries out `count` pieces of one process, which is there, one descriptor of its memory, and one
+// direction, and says of each whether it was copied: one system call, and one more behind each piece
+// that cannot be reached. By a descriptor, one for what lies side by side.
 void copy_pieces(CopyPiece* const* pieces, uint32_t count);
 
 class CopyLane {

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "emulator/nic/process_memory.h"
+
 namespace peal::nic {
 
 SocketClient::SocketClient(int fd, PeerIdentity peer, std::shared_ptr<Account> account,
@@ -23,7 +25,7 @@ SocketClient::SocketClient(int fd, PeerIdentity peer, std::shared_ptr<Account> a
 SocketClient::~SocketClient() {
   clear_reply_fds();
   if (prepared_ != nullptr) services_.bin->throw_in(prepared_);
-  if (prepared_fd_ >= 0) close(prepared_fd_);
+  close_prepared();
   if (window_ != nullptr) services_.bin->throw_in(window_);
   services_.copies->release(lane_);
   services_.helper->remove(broadcast_slot_);
@@ -81,8 +83,15 @@ peal_status SocketClient::prepare_process_memory(pid_t sender) {
   // An address means something in the process that connected; a child that inherited the
   // connection would get its parent's memory.
   if (sender != peer_.pid) return PEAL_STATUS_BAD_ADDRESS;
-  if (has_context() && lane_ == nullptr) lane_ = services_.copies->acquire();
-  return has_context() && lane_ == nullptr ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
+  if (!has_context()) return PEAL_STATUS_OK;
+  if (lane_ == nullptr) lane_ = services_.copies->acquire();
+  if (lane_ == nullptr) return PEAL_STATUS_NO_RESOURCES;
+  if (!may_reach_more_than(peer_.uid)) return PEAL_STATUS_OK;
+  const OpenedMemory memory = open_process_memory(peer_.pid, peer_.pidfd, peer_.uid, peer_.gid);
+  if (memory.no_resources) return PEAL_STATUS_NO_RESOURCES;
+  // What its user cannot reach is no error here: it is found out by the copies, as elsewhere.
+  prepared_memory_ = memory.fd >= 0 ? memory.fd : emulator::RegionTable::kOutOfReach;
+  return PEAL_STATUS_OK;
 }
 
 peal_status SocketClient::prepare(const peal_admin_command& command, pid_t sender) {
@@ -121,8 +130,15 @@ void SocketClient::finish(const peal_admin_command& command, const peal_admin_re
       }
     }
   }
-  if (prepared_fd_ >= 0) close(prepared_fd_);
+  close_prepared();
+}
+
+void SocketClient::close_prepared() {
+  for (const int fd : {prepared_fd_, prepared_memory_}) {
+    if (fd >= 0) close(fd);
+  }
   prepared_fd_ = -1;
+  prepared_memory_ = emulator::RegionTable::kByNumber;
 }
 
 void SocketClient::clear_reply_fds() {
@@ -204,15 +220,18 @@ peal_status SocketClient::make_process(const peal_register_memory& request, Regi
   if (request.address == 0 || peer_.pid <= 0 || peer_.pidfd < 0 || lane_ == nullptr)
     return PEAL_STATUS_BAD_ADDRESS;
   if (!account_->take_key(card_)) return PEAL_STATUS_NO_RESOURCES;
-  const int pidfd = fcntl(peer_.pidfd, F_DUPFD_CLOEXEC, 0);
-  if (pidfd < 0) {
+  const bool by_number = prepared_memory_ == emulator::RegionTable::kByNumber;
+  // A descriptor of memory says by itself when that is gone.
+  const int pidfd = by_number ? fcntl(peer_.pidfd, F_DUPFD_CLOEXEC, 0) : -1;
+  if (by_number && pidfd < 0) {
     account_->give_key(card_);
     return PEAL_STATUS_NO_RESOURCES;
   }
   const CardHost host = services_.loop->card(card_);
   host.lanes->attach_lane(context(), lane_);
-  *region = host.regions->put_process(peer_.pid, pidfd, request.address, request.bytes,
-                                      key_freed(nullptr));
+  *region = host.regions->put_process(
+      peer_.pid, pidfd, request.address, request.bytes, key_freed(nullptr),
+      std::exchange(prepared_memory_, emulator::RegionTable::kByNumber));
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 

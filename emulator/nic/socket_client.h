@@ -35,6 +35,7 @@ struct ClientServices {
 struct PeerIdentity {
   pid_t pid = 0;
   uid_t uid = 0;
+  gid_t gid = 0;
   UserIndex user = 0;
   int pidfd = -1;  // owned by the client
 };
@@ -91,6 +92,7 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   peal_status prepare_process_memory(pid_t sender);
   peal_status prepare_shared(const char* name, uint64_t bytes);
   peal_status prepare_private(uint64_t bytes);
+  void close_prepared();
   peal_status set_aside(Mapping* mapping, size_t bytes);
   peal_status make_allocated(const peal_register_memory& request, RegionId* region);
   peal_status make_process(const peal_register_memory& request, RegionId* region);
@@ -114,6 +116,7 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   // Set aside for the command under way.
   Mapping* prepared_ = nullptr;
   int prepared_fd_ = -1;
+  int prepared_memory_ = emulator::RegionTable::kByNumber;  // of the process
   std::vector<int> reply_fds_;
   std::atomic<ContextId> context_{emulator::kNoContext};
   std::atomic<bool> gone_{false};

@@ -237,6 +237,7 @@ void SocketServer::accept_client() {
   PeerIdentity peer;
   peer.pid = credentials.pid;
   peer.uid = credentials.uid;
+  peer.gid = credentials.gid;
   if (peer.pid > 0)
     peer.pidfd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(peer.pid), 0L));
   peer.user = *user;

@@ -17,6 +17,8 @@ import unittest
 
 from nic_client import ALLGATHER, BROADCAST, Host, allow_everybody_to_read_me, block, make_group, nic
 
+PR_SET_DUMPABLE = 4
+
 
 class Victim:
     """Two ranks on two cards, in memory that the card made, or that they registered."""
@@ -77,6 +79,8 @@ class Neighbour:
                     os.setgroups([])
                     os.setgid(user)
                     os.setuid(user)
+                    # As after an execve(): what was root's memory may be read by nobody.
+                    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 1)
                 attack(lambda text=b"attacked": os.write(write_end, text))
                 status = 0
             except BaseException:  # pylint: disable=broad-except

@@ -6,7 +6,7 @@ foreach(name faults idle memory shutdown socket stranger)
   set_tests_properties(nic_${name} PROPERTIES LABELS e2e TIMEOUT 600)
 endforeach()
 # Tenants: a hostile neighbour, and a victim that must get on.
-foreach(name IN ITEMS descriptors memory shares small)
+foreach(name IN ITEMS descriptors exec memory shares small)
   add_test(NAME nic_neighbour_${name}
     COMMAND ${PEAL_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/neighbour_${name}_test.py $<TARGET_FILE:peal-nic>)
   set_tests_properties(nic_neighbour_${name} PROPERTIES LABELS e2e TIMEOUT 600)

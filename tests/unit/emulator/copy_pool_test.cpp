@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/nic/copy_pool.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "emulator/common/region_table.h"
 #include "tests/unit/emulator/stuck_page.h"
 
 namespace peal::nic {
@@ -24,6 +26,7 @@ CopyPiece piece(const void* remote, void* card, uint32_t bytes, DmaToken token,
                 bool to_card = true) {
   return {getpid(),
           -1,
+          emulator::RegionTable::kByNumber,
           reinterpret_cast<uintptr_t>(remote),
           static_cast<uint8_t*>(card),
           bytes,
@@ -107,6 +110,58 @@ TEST(CopyPieces, SideBySideEachIsJudgedAlone) {
   std::memset(&card[kBytes], 0, 2 * kBytes);
   EXPECT_EQ(card, expected);
   munmap(host, 3 * kPage);
+}
+
+// It is not kept out by protection (mprotect): what nobody can reach is a page behind the end of its
+// file.
+TEST(CopyPieces, ByADescriptorEachIsJudgedAlone) {
+  constexpr size_t kPage = 4096;
+  constexpr uint32_t kBytes = 3000;
+  const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+  const int empty = memfd_create("empty", MFD_CLOEXEC);
+  ASSERT_GE(memory, 0);
+  ASSERT_GE(empty, 0);
+  auto* const host = static_cast<uint8_t*>(
+      mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(host, MAP_FAILED);
+  std::iota(host, host + 3 * kPage, uint8_t{1});
+  std::vector<uint8_t> expected(5 * kBytes);
+  std::memcpy(&expected[0], host, kBytes);
+  std::memcpy(&expected[3 * kBytes], host + 3 * kBytes, kBytes);
+  std::memcpy(&expected[4 * kBytes], host, kBytes);
+  ASSERT_EQ(mmap(host + kPage, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0),
+            host + kPage);
+  std::vector<uint8_t> card(5 * kBytes);
+  std::vector<CopyPiece> pieces;
+  for (uint32_t i = 0; i < 4; i++)
+    pieces.push_back(piece(host + i * kBytes, &card[i * kBytes], kBytes, i + 1));
+  pieces.push_back(piece(host, &card[4 * kBytes], kBytes, 5));
+  for (CopyPiece& each : pieces) each.memory = memory;
+  copy_all(pieces);
+  std::vector<bool> ok;
+  for (const CopyPiece& each : pieces) ok.push_back(each.ok);
+  EXPECT_EQ(ok, (std::vector<bool>{true, false, false, true, true}));
+  std::memset(&card[kBytes], 0, 2 * kBytes);
+  EXPECT_EQ(card, expected);
+  uint8_t back[] = {7, 8};
+  std::vector<CopyPiece> written = {piece(host, back, 1, 1, false), piece(host + 1, back + 1, 1, 2, false)};
+  for (CopyPiece& each : written) each.memory = memory;
+  copy_all(written);
+  EXPECT_TRUE(written[0].ok && written[1].ok);
+  EXPECT_EQ(std::memcmp(host, back, 2), 0);
+  munmap(host, 3 * kPage);
+  close(memory);
+  close(empty);
+}
+
+TEST(CopyPieces, NothingIsCopiedOfWhatIsOutOfReach) {
+  uint8_t host[8] = {1};
+  uint8_t card[8] = {};
+  std::vector<CopyPiece> pieces = {piece(host, card, 4, 1), piece(&host[4], &card[4], 4, 2)};
+  for (CopyPiece& each : pieces) each.memory = emulator::RegionTable::kOutOfReach;
+  copy_all(pieces);
+  EXPECT_FALSE(pieces[0].ok || pieces[1].ok);
+  EXPECT_EQ(card[0], 0);
 }
 
 TEST(CopyPieces, WritesToTheHost) {

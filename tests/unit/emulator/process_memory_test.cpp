@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "emulator/nic/process_memory.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+namespace peal::nic {
+namespace {
+
+constexpr uid_t kStranger = 54321;
+
+// The thread's ids and capabilities, as the kernel tells them.
+std::string status() {
+  std::ifstream file("/proc/thread-self/status");
+  std::string all;
+  for (std::string line; std::getline(file, line);) {
+    for (const char* const name : {"Uid:", "Gid:", "Groups:", "Cap"}) {
+      if (line.starts_with(name)) all += line + "\n";
+    }
+  }
+  return all;
+}
+
+// A process of the stranger's, whose memory was ours. It stands still until told to go on.
+class Stranger {
+ public:
+  explicit Stranger(bool dumpable) {
+    EXPECT_EQ(pipe2(said_, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(told_, O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ == 0) live(dumpable);
+    pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(pid_), 0L));
+    char byte = 0;
+    EXPECT_EQ(read(said_[0], &byte, 1), 1);
+  }
+  ~Stranger() {
+    end();
+    for (const int fd : {said_[0], said_[1], told_[0], told_[1], pidfd_}) close(fd);
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] int pidfd() const { return pidfd_; }
+  // Its memory is another one when this returns.
+  void execute() {
+    close(said_[1]);
+    said_[1] = -1;
+    EXPECT_EQ(write(told_[1], "x", 1), 1);
+    char byte = 0;
+    EXPECT_EQ(read(said_[0], &byte, 1), 0);
+  }
+  void end() {
+    if (pid_ == 0) return;
+    kill(pid_, SIGKILL);
+    EXPECT_EQ(waitpid(pid_, nullptr, 0), pid_);
+    pid_ = 0;
+  }
+
+ private:
+  [[noreturn]] void live(bool dumpable) {
+    if (setgroups(0, nullptr) != 0 || setgid(kStranger) != 0 || setuid(kStranger) != 0) _exit(1);
+    prctl(PR_SET_DUMPABLE, dumpable ? 1 : 0);
+    char byte = 'x';
+    if (write(said_[1], &byte, 1) != 1 || read(told_[0], &byte, 1) != 1) _exit(1);
+    execlp("sleep", "sleep", "3600", nullptr);
+    _exit(1);
+  }
+
+  int said_[2] = {-1, -1};
+  int told_[2] = {-1, -1};
+  pid_t pid_ = 0;
+  int pidfd_ = -1;
+};
+
+class ProcessMemoryOfStrangers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  }
+  void TearDown() override {
+    if (fd_ >= 0) close(fd_);
+  }
+  int open_as(const Stranger& stranger, uid_t user, gid_t group) {
+    fd_ = open_process_memory(stranger.pid(), stranger.pidfd(), user, group).fd;
+    return fd_;
+  }
+  // The word of the other process, which has what we had when it was made.
+  bool reads() {
+    uint64_t read = 0;
+    return pread(fd_, &read, sizeof(read), static_cast<off_t>(reinterpret_cast<uintptr_t>(&word_))) ==
+               ssize_t{sizeof(read)} &&
+           read == word_;
+  }
+
+  uint64_t word_ = 0x1234567;
+  int fd_ = -1;
+};
+
+TEST_F(ProcessMemoryOfStrangers, IsThatOfTheProgramThatRegisteredIt) {
+  Stranger stranger(true);
+  ASSERT_GE(open_as(stranger, kStranger, kStranger), 0);
+  EXPECT_TRUE(reads());
+  stranger.execute();
+  EXPECT_FALSE(reads());
+}
+
+TEST_F(ProcessMemoryOfStrangers, IsNotWhatItsUserCannotReach) {
+  const Stranger open(true);
+  const Stranger closed(false);
+  EXPECT_EQ(open_as(open, kStranger + 1, kStranger), -1);
+  EXPECT_EQ(open_as(open, kStranger, kStranger + 1), -1);
+  EXPECT_EQ(open_as(closed, kStranger, kStranger), -1);
+}
+
+TEST_F(ProcessMemoryOfStrangers, WhoOpensItIsWhomItWasBefore) {
+  const std::string before = status();
+  prctl(PR_SET_DUMPABLE, 1);
+  const Stranger stranger(true);
+  ASSERT_GE(open_as(stranger, kStranger, kStranger), 0);
+  EXPECT_EQ(status(), before);
+  EXPECT_EQ(prctl(PR_GET_DUMPABLE), 1);
+}
+
+TEST_F(ProcessMemoryOfStrangers, IsNotOfWhomTheNumberMeansNow) {
+  const Stranger stranger(true);
+  Stranger dead(true);
+  dead.end();
+  EXPECT_EQ(open_process_memory(stranger.pid(), dead.pidfd(), kStranger, kStranger).fd, -1);
+}
+
+TEST(ProcessMemory, OfTheOwnUserIsReachedByNumber) {
+  EXPECT_FALSE(may_reach_more_than(geteuid()) && geteuid() == 0);
+  EXPECT_TRUE(may_reach_more_than(geteuid() + 1));
+}
+
+}  // namespace
+}  // namespace peal::nic
