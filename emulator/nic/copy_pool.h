@@ -139,7 +139,7 @@ class CopyPool {
   // --- any thread but the loop's: makes memory and threads ---
   // Null when there are no more.
   CopyLane* acquire();
-  // Nothing is outstanding any more.
+  // Nothing is outstanding any more; or stop() returned true, and nobody takes.
   void release(CopyLane* lane);
 
   // --- loop ---

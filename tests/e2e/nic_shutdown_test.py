@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Starting and ending: clear errors, a clean end, nothing left behind."""
 
+import ctypes
 import json
+import mmap
 import os
 import signal
 import socket
@@ -10,7 +12,9 @@ import sys
 import tempfile
 import unittest
 
-from nic_client import BARRIER, DISSEMINATION, PATIENCE_S, Host, make_group, nic, until
+from neighbour import Neighbour
+from nic_client import (ALLGATHER, BARRIER, BROADCAST, DISSEMINATION, PATIENCE_S, Host, allow_everybody_to_read_me, make_group, nic,
+                        until)
 
 BINARY = sys.argv.pop(1)
 
@@ -22,6 +26,25 @@ def dpdk_folders():
         if os.path.isdir(folder):
             found |= {os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("peal-")}
     return found
+
+
+def operate_for_ever(path, say):
+    """Two hosts whose memory is registered."""
+    allow_everybody_to_read_me()
+    size = 256 * 1024
+    hosts = [Host(path, card) for card in range(2)]
+    members = make_group(hosts)
+    memory = [mmap.mmap(-1, 3 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for _ in hosts]
+    keys = [host.register_process(ctypes.addressof(ctypes.c_char.from_buffer(each)), 3 * size) for host, each in zip(hosts, memory)]
+    for operation in range(1 << 30):
+        for host, member, key in zip(hosts, members, keys):
+            host.submit(ALLGATHER, BROADCAST, member, send=(key, 0), receive=(key, size), block_bytes=size)
+        if operation < 8:
+            continue  # so many are under way
+        for host in hosts:
+            host.wait()
+        if operation == 20:
+            say()
 
 
 def run(*arguments):
@@ -51,6 +74,19 @@ class ShutdownTest(unittest.TestCase):
                 self.assertIsNone(hosts[0].receive())  # clients learn it
                 self.assertFalse(runtime & dpdk_folders())
                 self.assertEqual(set(os.listdir("/dev/shm")) - shared, set())
+
+    def test_nothing_is_left_where_copies_are_under_way(self):
+        for _ in range(5):
+            with nic(BINARY, cards=2) as card:
+                hosts = Neighbour(lambda say, path=card.path: operate_for_ever(path, say))
+                try:
+                    runtime = [f for f in dpdk_folders() if f.endswith(f"peal-{card.pid}")]
+                    self.assertEqual(len(runtime), 1)
+                    card.stop()
+                    self.assertFalse(os.path.exists(runtime[0]))
+                    self.assertEqual(os.listdir(card.folder), ["counters.json"])
+                finally:
+                    hosts.end()
 
     def test_socket_of_a_killed_card_is_taken_over(self):
         with nic(BINARY, cards=1) as card:
