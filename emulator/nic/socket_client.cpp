@@ -82,7 +82,8 @@ peal_status SocketClient::prepare_context() {
 peal_status SocketClient::prepare_process_memory(pid_t sender) {
   // An address means something in the process that connected; a child that inherited the
   // connection would get its parent's memory.
-  if (sender != peer_.pid) return PEAL_STATUS_BAD_ADDRESS;
+  if (sender != peer_.pid || peer_.pidfd < 0 || is_gone(peer_.pidfd))
+    return PEAL_STATUS_BAD_ADDRESS;
   if (!has_context()) return PEAL_STATUS_OK;
   if (lane_ == nullptr) lane_ = services_.copies->acquire();
   if (lane_ == nullptr) return PEAL_STATUS_NO_RESOURCES;

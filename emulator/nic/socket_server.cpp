@@ -22,10 +22,22 @@ namespace {
 
 constexpr uint32_t kSpareClients = 32;  // beside one per context
 constexpr uint32_t kStrikes = 16;
+constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, which older headers have not; since Linux 6.5
 
 bool pass_credentials(int socket) {
   const int on = 1;
   return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0;
+}
+
+// The process that connected, which by now may be gone and its number another's: then -1, or what
+// is_gone() says so of. Older kernels know only the number.
+int peer_pidfd(int socket, pid_t pid) {
+  int pidfd = -1;
+  socklen_t length = sizeof(pidfd);
+  if (pid <= 0) return -1;  // not within our sight
+  if (getsockopt(socket, SOL_SOCKET, kPeerPidfd, &pidfd, &length) == 0) return pidfd;
+  if (errno != ENOPROTOOPT) return -1;
+  return static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(pid), 0L));
 }
 
 bool epoll_add(int epoll_fd, int fd, void* data) {
@@ -238,8 +250,7 @@ void SocketServer::accept_client() {
   peer.pid = credentials.pid;
   peer.uid = credentials.uid;
   peer.gid = credentials.gid;
-  if (peer.pid > 0)
-    peer.pidfd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<long>(peer.pid), 0L));
+  peer.pidfd = peer_pidfd(fd, peer.pid);
   peer.user = *user;
   auto client = std::make_unique<SocketClient>(fd, peer, std::make_shared<Account>(shares_, *user),
                                                options_.now_ms(), services_);

@@ -2,15 +2,18 @@
 """What a client may send to the socket: everything. What is wrong is refused by name and counted, changes nothing for
 others, and never stalls the cards."""
 
+import ctypes
 import os
 import random
+import signal
+import socket
 import struct
 import sys
 import tempfile
 import unittest
 
 from nic_client import (ABANDON, ABI_VERSION, ADMIN_BYTES, ALLGATHER, ALLOCATE, BARRIER, BROADCAST, CLOSE, CONNECT, COUNTERS,
-                        DISSEMINATION, OPEN, PAGES, PROCESS, READ, REGISTER, RESERVE, UNREGISTER, WRITE,
+                        DISSEMINATION, OPEN, PAGES, PATIENCE_S, PROCESS, READ, REGISTER, RESERVE, UNREGISTER, WRITE,
                         Connection, Host, block, command, make_group, nic, until)
 
 BINARY = sys.argv.pop(1)
@@ -18,6 +21,27 @@ BINARY = sys.argv.pop(1)
 
 def register(kind, access=READ | WRITE, address=0, size=4096, offset=0, shift=0):
     return command(REGISTER, struct.pack("<IIQQII", kind, access, address, size, offset, shift))
+
+
+def fork_as(number):
+    """fork() with a number that is free (clone3, set_tid)."""
+    wanted = ctypes.c_int32(number)
+    arguments = struct.pack("<11Q", 0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(wanted), 1, 0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    pid = libc.syscall(435, arguments, len(arguments))
+    if pid < 0:
+        raise OSError(ctypes.get_errno(), "clone3")
+    return pid
+
+
+def knows_who_connected():
+    near, far = socket.socketpair()
+    with near, far:
+        try:
+            os.close(near.getsockopt(socket.SOL_SOCKET, 77))  # SO_PEERPIDFD
+            return True
+        except OSError:
+            return False
 
 
 class SocketTest(unittest.TestCase):
@@ -110,6 +134,31 @@ class SocketTest(unittest.TestCase):
         self.assertEqual(host.ask(command(UNREGISTER, struct.pack("<II", key, 0))).status, "OK")
         self.assertEqual(host.ask(command(UNREGISTER, struct.pack("<II", key, 0))).status, "BAD_KEY")
         self.check_alive()
+
+    @unittest.skipUnless(os.geteuid() == 0 and knows_who_connected(), "only root gives out numbers, and since Linux 6.5 they do not count")
+    def test_who_has_the_number_of_who_connected_is_somebody_else(self):
+        client = Connection.__new__(Connection)
+        client.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        client.socket.settimeout(PATIENCE_S)
+        os.kill(self.card.pid, signal.SIGSTOP)  # whoever connects is gone before it is looked at
+        first = os.fork()
+        if first == 0:
+            client.socket.connect(self.card.path)
+            os._exit(0)
+        os.waitpid(first, 0)
+        second = fork_as(first)
+        if second == 0:
+            status = 1
+            try:
+                os.kill(self.card.pid, signal.SIGCONT)
+                if client.ask(command(OPEN, bytes(8))).status == "OK":
+                    status = 2 if client.ask(register(PROCESS, address=4096)).status == "BAD_ADDRESS" else 3
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(second, 0)[1]), 2)
+        client.close()
+        self.check_alive()
+        self.assertEqual(self.interface_counters()["refused_process"], 1)
 
     def test_budget_comes_back(self):
         host = Host(self.card.path)
