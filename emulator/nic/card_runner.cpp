@@ -98,8 +98,8 @@ bool CardPort::copy(const DmaTransfer& transfer, DmaToken token, bool to_card) {
     push_done(token, false);
     return true;
   }
-  state->lane->add({range.pid, range.pidfd, range.memory, range.address, card, bytes, token,
-                    to_card, false});
+  state->lane->add(
+      {range.pid, range.pidfd, range.memory, range.address, card, bytes, token, to_card, false});
   if (!state->active) {
     *state = {.lane = state->lane, .active = true, .progress = state->lane->progress()};
     active_[active_count_++] = range.owner;

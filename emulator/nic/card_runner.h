@@ -99,7 +99,10 @@ class CardPort final : public Port, public CopyLanes {
   [[nodiscard]] bool has_done() const;
 
   // CopyLanes
-  void attach_lane(ContextId context, CopyLane* lane) override { lanes_[context].lane = lane; }
+  void attach_lane(ContextId context, CopyLane* lane) override {
+    lane->set_hands(&hands_);
+    lanes_[context].lane = lane;
+  }
   void detach_lane(ContextId context) override { lanes_[context] = {}; }
   // Some copy is under way that may yet be late: look again soon.
   [[nodiscard]] bool copies_under_way() const;
@@ -147,6 +150,7 @@ class CardPort final : public Port, public CopyLanes {
   std::array<LaneState, emulator::kContexts> lanes_;
   std::array<ContextId, emulator::kContexts> active_{};  // the first active_count_
   uint32_t active_count_ = 0;
+  CopyHands hands_;
   TimeNs tended_ns_ = 0;
 };
 

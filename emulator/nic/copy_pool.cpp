@@ -113,6 +113,7 @@ void CopyLane::reset() {
   taken_ = tail;
   abandoned_ = blocks_ = false;
   there_ = 0;
+  hands_ = nullptr;
 }
 
 // --- lanes: a worker ---
@@ -130,7 +131,9 @@ bool CopyLane::work() {
   if (!has_work() || busy_.exchange(true, std::memory_order_acquire)) return false;
   bool any = false;
   uint32_t head = claimed_.load(std::memory_order_relaxed);
-  const uint32_t count = std::min(tail_.load(std::memory_order_acquire) - head, kBatch);
+  uint32_t count = std::min(tail_.load(std::memory_order_acquire) - head, kBatch);
+  CopyHands* const hands = count > 0 ? hands_ : nullptr;
+  if (hands != nullptr) count = hands->take(count);
   // The loop may have abandoned the lane meanwhile: then there is nothing to claim.
   if (count > 0 && claimed_.compare_exchange_strong(head, head + count)) {
     // All are under way together, so that none waits for another (firmware/port.h).
@@ -150,8 +153,12 @@ bool CopyLane::work() {
       if (is_there(first)) copy_pieces(&*run, static_cast<uint32_t>(behind - run));
       run = behind;
     }
+    // Before they are done: afterwards the lane may be another card's.
+    if (hands != nullptr) hands->give(count);
     done_.store(head + count, std::memory_order_release);
     any = true;
+  } else if (hands != nullptr) {
+    hands->give(count);
   }
   busy_.store(false, std::memory_order_release);
   return any;

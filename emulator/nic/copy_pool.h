@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copies between cards and the memory of processes that merely registered it. process_vm_readv and
-// process_vm_writev (and preadv and pwritev, where that is another user's: process_memory.h) may block for as long as the process likes (a page behind userfaultfd, a
-// mapping that is locked). So long ones are made by workers. Short ones are made by the loop,
-// between turns, as long as another thread stands by to go on as the loop (relay.h): they take less
-// time than a worker takes to begin. Whose memory blocked it once has nothing copied by it any
-// more.
+// process_vm_writev (preadv and pwritev for another user's: process_memory.h) may block for as long
+// as the process likes (a page behind userfaultfd, a mapping that is locked). So long ones are made
+// by workers. Short ones are made by the loop, between turns, as long as another thread stands by
+// to go on as the loop (relay.h): they take less time than a worker takes to begin. Whose memory
+// blocked it once has nothing copied by it any more.
 //
 // A client has a lane: a queue of pieces, taken in order by one thread at a time and handed back in
 // that order, many pieces to a system call. Whoever blocks, blocks his lane and one worker; there
@@ -45,10 +45,35 @@ struct CopyPiece {
   bool ok;  // set by the worker
 };
 
-// Carries out `count` pieces of one process, which is there, one descriptor of its memory, and one
-// direction, and says of each whether it was copied: one system call, and one more behind each piece
-// that cannot be reached. By a descriptor, one for what lies side by side.
+// Carries out `count` pieces of one process, which is there, one `memory` and one direction, and
+// says of each whether it was copied: one system call, and one more behind each piece that cannot
+// be reached. By a descriptor, one for what lies side by side.
 void copy_pieces(CopyPiece* const* pieces, uint32_t count);
+
+// What workers have in their hands of one card's pieces, all its lanes together. What is stuck with
+// them stays taken after its client was ended: so the more they hold, the less each takes at once,
+// and however many are stuck, the card begins DMA for others (firmware/dma/dma.h).
+class CopyHands {
+ public:
+  // But for one piece to each lane, so that each gets on.
+  static constexpr uint32_t kMost = CONFIG_DMA_RECORDS / 4;
+  static_assert(kMost + CONFIG_CONTEXTS <= CONFIG_DMA_RECORDS / 2);
+
+  // Takes at most `wanted` pieces, which is not zero, and at least one. Half of what is left: with
+  // 1024 records the first three get a batch each.
+  uint32_t take(uint32_t wanted) {
+    uint32_t held = held_.load(std::memory_order_relaxed);
+    while (true) {
+      const uint32_t left = kMost - std::min(held, kMost);
+      const uint32_t count = std::min(wanted, std::max(left / 2, 1u));
+      if (held_.compare_exchange_weak(held, held + count, std::memory_order_relaxed)) return count;
+    }
+  }
+  void give(uint32_t count) { held_.fetch_sub(count, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint32_t> held_{0};
+};
 
 class CopyLane {
  public:
@@ -62,6 +87,11 @@ class CopyLane {
   static constexpr auto kNumberLasts = std::chrono::milliseconds(1);
 
   // --- loop ---
+  // Of which card the pieces are that come. Without, workers take as much at once as they like.
+  // The same each time, as long as pieces are outstanding: they read it.
+  void set_hands(CopyHands* hands) {
+    if (hands_ != hands) hands_ = hands;
+  }
   void add(const CopyPiece& piece) {
     pieces_[tail_.load(std::memory_order_relaxed) % kPieces] = piece;
     tail_.fetch_add(1, std::memory_order_release);
@@ -117,6 +147,7 @@ class CopyLane {
   bool blocks_ = false;
   uint32_t abandoned_from_ = 0;
   uint32_t abandoned_taken_ = 0;
+  CopyHands* hands_ = nullptr;
   alignas(64) std::atomic<bool> busy_{false};
   std::atomic<uint32_t> claimed_{0};
   std::atomic<uint32_t> done_{0};

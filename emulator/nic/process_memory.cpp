@@ -90,8 +90,7 @@ OpenedMemory open_process_memory(pid_t pid, int pidfd, uid_t user, gid_t group) 
     const AsUser as(user, group);
     if (!as.is()) return memory;
     memory.fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    memory.no_resources =
-        memory.fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
+    memory.no_resources = memory.fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
   }
   // Whose number it was while we opened it.
   if (memory.fd >= 0 && is_gone(pidfd)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory of processes that we may reach and their user may not: we are root, or may trace everybody.
+// Memory of processes whose user may do less than we: we are root, or may trace everybody.
 // process_vm_* asks who we are, and would reach whatever a client's process becomes by execve(), a
 // setuid program's memory too: its number and its pidfd stay the same. So such a client's memory is
 // reached by a descriptor (/proc/PID/mem), opened when it is registered, as the client's user and

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -112,8 +113,8 @@ TEST(CopyPieces, SideBySideEachIsJudgedAlone) {
   munmap(host, 3 * kPage);
 }
 
-// It is not kept out by protection (mprotect): what nobody can reach is a page behind the end of its
-// file.
+// It is not kept out by protection (mprotect): what nobody can reach is a page behind the end of
+// its file.
 TEST(CopyPieces, ByADescriptorEachIsJudgedAlone) {
   constexpr size_t kPage = 4096;
   constexpr uint32_t kBytes = 3000;
@@ -144,7 +145,8 @@ TEST(CopyPieces, ByADescriptorEachIsJudgedAlone) {
   std::memset(&card[kBytes], 0, 2 * kBytes);
   EXPECT_EQ(card, expected);
   uint8_t back[] = {7, 8};
-  std::vector<CopyPiece> written = {piece(host, back, 1, 1, false), piece(host + 1, back + 1, 1, 2, false)};
+  std::vector<CopyPiece> written = {piece(host, back, 1, 1, false),
+                                    piece(host + 1, back + 1, 1, 2, false)};
   for (CopyPiece& each : written) each.memory = memory;
   copy_all(written);
   EXPECT_TRUE(written[0].ok && written[1].ok);
@@ -462,6 +464,49 @@ TEST_F(StuckCopyTest, TheLoopIsRelievedAndCopiesNothingOfThatLaneAnyMore) {
   // Its next client is another one.
   pool_.release(lane_);
   EXPECT_FALSE(lane_->blocks());
+}
+
+// As many contexts as a card has are stuck, with all that they may have under way, and then ended.
+TEST(CopyPool, WhatIsStuckLeavesHalfOfTheRecords) {
+  test::StuckPage stuck;
+  if (!stuck.available()) GTEST_SKIP() << "the kernel gives this user no userfaultfd";
+  CopyPool pool(CONFIG_CONTEXTS + 1);
+  CopyHands hands;
+  std::vector<CopyLane*> lanes;
+  std::vector<uint32_t> taken;
+  uint8_t card[8] = {};
+  for (uint32_t i = 0; i <= CONFIG_CONTEXTS; i++)
+    lanes.emplace_back(pool.acquire())->set_hands(&hands);
+  CopyLane* const other = lanes.back();
+  lanes.pop_back();
+  while (pool.awake() > 0) std::this_thread::yield();  // or they take what is half added
+  for (CopyLane* const lane : lanes) {
+    for (uint32_t i = 1; i <= CopyLane::kPieces; i++)
+      lane->add(piece(reinterpret_cast<void*>(stuck.address()), card, 8, i));
+    while (!lane->in_hand()) {
+      pool.notify();
+      std::this_thread::yield();
+    }
+    pool.count_stuck(true);
+    lane->abandon();
+    while (lane->take() != nullptr) continue;
+    taken.push_back(lane->outstanding());
+  }
+  EXPECT_EQ(taken.front(), std::min(CopyLane::kBatch, CopyHands::kMost / 2));
+  EXPECT_EQ(*std::min_element(taken.begin(), taken.end()), 1u);
+  EXPECT_LE(std::accumulate(taken.begin(), taken.end(), 0u), uint32_t{CONFIG_DMA_RECORDS} / 2);
+  // One that is not stuck gets on, and has a batch again when they have let go.
+  uint8_t host[8] = {5};
+  const auto copy = [&](uint32_t pieces) {
+    for (uint32_t i = 1; i <= pieces; i++) other->add(piece(host, card, 8, i));
+    pool.notify();
+    EXPECT_EQ(take(*other, pieces).size(), pieces);
+  };
+  copy(3);
+  stuck.let_go();
+  for (uint32_t i = 0; i < lanes.size(); i++) take(*lanes[i], taken[i]);
+  EXPECT_EQ(hands.take(CopyLane::kBatch), std::min(CopyLane::kBatch, CopyHands::kMost / 2));
+  while (!pool.stop()) continue;
 }
 
 TEST_F(StuckCopyTest, IsToldApartAtTheEnd) {

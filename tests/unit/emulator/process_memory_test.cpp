@@ -97,7 +97,8 @@ class ProcessMemoryOfStrangers : public ::testing::Test {
   // The word of the other process, which has what we had when it was made.
   bool reads() {
     uint64_t read = 0;
-    return pread(fd_, &read, sizeof(read), static_cast<off_t>(reinterpret_cast<uintptr_t>(&word_))) ==
+    return pread(fd_, &read, sizeof(read),
+                 static_cast<off_t>(reinterpret_cast<uintptr_t>(&word_))) ==
                ssize_t{sizeof(read)} &&
            read == word_;
   }
