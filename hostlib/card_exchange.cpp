@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "hostlib/collectives.h"
+#include "hostlib/own_exchange.h"
 
 namespace peal::host {
 namespace {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The operations: arguments become one submission entry.
-#include "hostlib/collectives.h"
-
 #include "abi/wire.h"
 #include "base/names.h"
 #include "hostlib/blocks.h"
 #include "hostlib/buffers.h"
 #include "hostlib/handles.h"
+#include "hostlib/outcome.h"
 #include "hostlib/persistent.h"
-#include "hostlib/requests.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
 
@@ -404,23 +402,6 @@ peal_error run(const char* name, peal_group* group, Arguments... arguments) {
   });
 }
 
-// As run(), of the library's own, by the group's own request.
-template <auto describe, typename... Arguments>
-peal_error run_own(peal_group& group, Arguments... arguments) {
-  peal_context& context = *group.context;
-  Lock lock(context.mutex);
-  wait_outstanding(context, group, group.outstanding_max - 1, lock);
-  wait_place(context, lock);
-  Posting posting = {};
-  peal_error error = describe_posting(group, describe(group, arguments...), &posting);
-  if (error == PEAL_OK) error = submit_own(group, posting);
-  if (error != PEAL_OK) return error;
-  wait_done(context, group.own_request, kForever, lock);
-  error = outcome(group.own_request);
-  set_state(group.own_request, peal_request::State::kFree);
-  return error;
-}
-
 template <auto describe, typename... Arguments>
 [[gnu::always_inline]] inline peal_error start(const char* name, peal_group* group,
                                                peal_request** request, Arguments... arguments) {
@@ -534,15 +515,6 @@ peal_error init(const char* name, peal_group* group, peal_request** request,
 }
 
 }  // namespace
-
-peal_error own_allgather(peal_group& group, const void* send, void* receive, size_t block_bytes) {
-  return run_own<allgather>(group, send, receive, block_bytes);
-}
-
-peal_error own_alltoall(peal_group& group, const void* send, void* receive, size_t block_bytes) {
-  return run_own<alltoall>(group, send, receive, block_bytes);
-}
-
 }  // namespace peal::host
 
 namespace host = peal::host;

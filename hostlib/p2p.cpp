@@ -6,7 +6,7 @@
 #include "abi/wire.h"
 #include "hostlib/buffers.h"
 #include "hostlib/handles.h"
-#include "hostlib/requests.h"
+#include "hostlib/outcome.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
 

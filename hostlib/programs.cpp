@@ -8,8 +8,8 @@
 #include <string>
 
 #include "hostlib/administration.h"
-#include "hostlib/collectives.h"
 #include "hostlib/handles.h"
+#include "hostlib/own_exchange.h"
 #include "hostlib/program.h"
 #include "hostlib/program_check.h"
 #include "hostlib/program_text.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Requests that are waited for together, or by nobody; statistics.
-#include "hostlib/requests.h"
+#include "hostlib/outcome.h"
 
 #include <gtest/gtest.h>
 
