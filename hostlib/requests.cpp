@@ -59,8 +59,9 @@ peal_error any_of(peal_request* const* requests, size_t count, size_t* index, co
 // docs/decisions/0059
 constexpr size_t kEndingBytes = 2048;
 
-// Apart from the call, so that what most tests do needs no room on the stack.
-[[gnu::noinline, gnu::hot]] peal_error test_locked(peal_request* request, int* done) {
+// Apart from the call, so that what most tests do needs no room on the stack. (The first of those
+// that end an operation: the others follow it.)
+[[gnu::noinline, gnu::hot, gnu::aligned(kEndingBytes)]] peal_error test_locked(peal_request* request, int* done) {
   return guarded(*request->context, "peal_test", [&] {
     peal_context& context = *request->context;
     const Lock lock(context.mutex);
@@ -151,8 +152,7 @@ extern "C" peal_error peal_wait_all(peal_request* const* requests, size_t count)
   });
 }
 
-extern "C" [[gnu::hot, gnu::aligned(peal::host::kEndingBytes)]] peal_error peal_request_free(
-    peal_request* request) {
+extern "C" [[gnu::hot]] peal_error peal_request_free(peal_request* request) {
   if (request == nullptr) return PEAL_OK;
   peal_context& context = *request->context;
   return guarded(context, "peal_request_free", [&] {
