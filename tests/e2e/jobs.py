@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Starts jobs with pealrun and judges them. Time-outs are there only to end a hang."""
 
+import contextlib
 import json
 import os
 import re
@@ -39,11 +40,12 @@ def children(pid):
 
 
 def names_of(pids):
-    """Of their programs, sorted."""
+    """Of their programs, sorted; of those that are gone meanwhile none."""
     found = []
     for pid in pids:
-        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-            found.append(file.read().strip())
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                found.append(file.read().strip())
     return sorted(found)
 
 
