@@ -61,7 +61,8 @@ constexpr size_t kEndingBytes = 2048;
 
 // Apart from the call, so that what most tests do needs no room on the stack. (The first of those
 // that end an operation: the others follow it.)
-[[gnu::noinline, gnu::hot, gnu::aligned(kEndingBytes)]] peal_error test_locked(peal_request* request, int* done) {
+[[gnu::noinline, gnu::hot, gnu::aligned(kEndingBytes)]] peal_error test_locked(
+    peal_request* request, int* done) {
   return guarded(*request->context, "peal_test", [&] {
     peal_context& context = *request->context;
     const Lock lock(context.mutex);

@@ -333,13 +333,13 @@ TEST_F(Remote, WhoOwesNothingAnyMoreMayBeSilent) {
 class RemoteOfMany : public AlltoallTest {
  protected:
   RemoteOfMany() : AlltoallTest(PEAL_ALGORITHM_DIRECT, 16, 0, kBlock, {.tables = true}) {
-    for (const Rank rank : {3u, 9u}) bench.deliver(wire.probe(rank));
+    for (const Rank other : {3u, 9u}) bench.deliver(wire.probe(other));
     bench.finish_all_dma();  // it knows all addresses
     bench.port.take_sent();
   }
   void name_all() {
-    for (const Rank rank : kNoPeers)
-      await_peer(bench.card(), *find_member(bench.card(), member.handle()), rank);
+    for (const Rank other : kNoPeers)
+      await_peer(bench.card(), *find_member(bench.card(), member.handle()), other);
   }
   // Who is probed within this time, each answering unless it is the silent one.
   std::vector<Rank> probed_within(TimeNs time, Rank silent = PEAL_NO_RANK) {
@@ -349,9 +349,9 @@ class RemoteOfMany : public AlltoallTest {
       bench.advance_to_deadline();
       for (const Frame& frame : bench.port.take_sent()) {
         if (frame.header.type != PEAL_PACKET_PROBE) continue;
-        const Rank rank = emulator::card_of_mac(frame.header.destination);
-        probed.push_back(rank);
-        if (rank != silent) bench.deliver(wire.alive(rank));
+        const Rank other = emulator::card_of_mac(frame.header.destination);
+        probed.push_back(other);
+        if (other != silent) bench.deliver(wire.alive(other));
       }
     }
     bench.advance(until - bench.now);
@@ -374,7 +374,7 @@ TEST_F(RemoteOfMany, WhoAnswersGivesItsPlaceToTheNext) {
 TEST_F(RemoteOfMany, NobodyIsProbedSoonerThanAfterAnInterval) {
   name_all();
   EXPECT_EQ(probed_within(timeouts.probe_interval_ns - 1), std::vector<Rank>{});
-  for (const Rank rank : kNoPeers) bench.deliver(wire.alive(rank));
+  for (const Rank other : kNoPeers) bench.deliver(wire.alive(other));
   EXPECT_EQ(probed_within(round), std::vector<Rank>{});
 }
 
@@ -399,8 +399,8 @@ TEST_F(RemoteOfMany, TheLastOfThoseThatAreNamedIsFoundDead) {
 
 // Who waits already comes before those that are named again.
 TEST_F(RemoteOfMany, PlacesGoByTurns) {
-  for (const Rank rank : {3u, 5u, 6u, 7u, 9u, 10u}) {
-    await_peer(bench.card(), *find_member(bench.card(), member.handle()), rank);
+  for (const Rank other : {3u, 5u, 6u, 7u, 9u, 10u}) {
+    await_peer(bench.card(), *find_member(bench.card(), member.handle()), other);
   }
   (void)probed_within(timeouts.probe_interval_ns);
   name_all();  // 9 and 10 wait
