@@ -38,8 +38,8 @@ class Capabilities {
 // kernel says who may signal and trace it.
 class AsUser {
  public:
-  AsUser(uid_t user, gid_t group) : dumpable_(prctl(PR_GET_DUMPABLE)) {
-    if (!before_.get()) return;
+  AsUser(uid_t user, gid_t group) : dumpable_(prctl(PR_GET_DUMPABLE)), known_(before_.get()) {
+    if (!known_) return;
     setfsgid(group);
     setfsuid(user);
     Capabilities none = before_;
@@ -51,7 +51,7 @@ class AsUser {
   ~AsUser() {
     setfsuid(geteuid());
     setfsgid(getegid());
-    const bool back = before_.set();
+    const bool back = known_ && before_.set();  // unknown ones were not changed
     // For us to go back is always allowed, and nothing may be done as somebody else by mistake.
     assert(!is_ || back);
     assert(setfsuid(~uid_t{0}) == static_cast<int>(geteuid()));
@@ -66,6 +66,7 @@ class AsUser {
  private:
   Capabilities before_;
   int dumpable_;
+  bool known_;  // before_
   bool is_ = false;
 };
 
