@@ -198,6 +198,17 @@ struct peal_p2p_open {
 	uint32_t life; /* OPEN: of those that the sender's card has begun, counted up modulo 2^32; else zero */
 };
 
+/* Payload of SKIP: whose put it was a packet of. That iteration of the program has failed at the sender, which says so in FAILURE as
+ * well; what is told behind the SKIP must not be taken for all of it. All zero: it was of no program's put. */
+struct peal_p2p_skip {
+	uint64_t iteration;
+	uint32_t index; /* of the put's descriptor at the sender */
+	uint16_t program; /* as in a put */
+	uint16_t status; /* enum peal_status with which it failed */
+	uint32_t together; /* 1: its starts fail together, 0: they do not */
+	uint32_t reserved;
+};
+
 /* Payload of ACK. */
 struct peal_p2p_ack {
 	uint64_t landed; /* bit i: packet piece + 1 + i is in memory as well */
@@ -230,7 +241,7 @@ struct peal_p2p_put {
 	uint64_t offset; /* bytes into the memory */
 	uint32_t key; /* of the receiving member's context */
 	uint16_t program; /* name of the sender's program, plus one; 0: it is of none. Here and below: what is of an iteration that has failed is taken and thrown away */
-	uint16_t put; /* the same in all packets of one put, another in the next: where one was refused its notice is not told; 0: a signal */
+	uint16_t reserved;
 	struct peal_p2p_notice notice; /* in the last packet of a put; of a program's the iteration in all */
 };
 struct peal_p2p_stream {
@@ -314,6 +325,7 @@ PEAL_CHECK_SIZE(struct peal_not_yet, 8);
 PEAL_CHECK_SIZE(struct peal_verdict, 8);
 PEAL_CHECK_SIZE(struct peal_failed, 32);
 PEAL_CHECK_SIZE(struct peal_p2p_open, 8);
+PEAL_CHECK_SIZE(struct peal_p2p_skip, 24);
 PEAL_CHECK_SIZE(struct peal_p2p_ack, 8);
 PEAL_CHECK_SIZE(struct peal_p2p_refused, 8);
 PEAL_CHECK_SIZE(struct peal_p2p_seek, 32);

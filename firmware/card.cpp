@@ -65,7 +65,7 @@ void on_member_timer(Card& card, Member& member) {
 // What queues wait for. (One packet, or one DMA, brings no more than there is room for.)
 void take_notices(Card& card) {
   for (const p2p::Noticed& each : p2p::noticed(card)) {
-    queue::tell(card, card.members[each.member], each.source, each.notice);
+    queue::tell(card, card.members[each.member], each.source, each.program, each.notice);
   }
   p2p::forget_noticed(card);
 }
@@ -104,9 +104,12 @@ void end_request(Card& card, p2p::Request& over) {
   while (card.due.messages) {
     p2p::advance(card);
     while (p2p::Request* over = p2p::next_over(card)) end_request(card, *over);
-    p2p::RefusedPut refused;
-    while (p2p::next_refused(card, &refused)) {
-      if (queue::fail_posted(card, refused)) p2p::give_up_refused(card, refused);
+    p2p::MissingPut put;
+    while (p2p::next_refused(card, &put)) {
+      if (queue::fail_posted(card, put)) p2p::give_up_refused(card, put);
+    }
+    while (p2p::next_skipped(card, &put)) {
+      if (queue::fail_skipped(card, put)) p2p::take_skipped(card, put);
     }
     take_notices(card);
     settle(card);

@@ -49,8 +49,9 @@ struct Notice {
 
 // What has been noticed here.
 struct Noticed {
-  uint16_t member;  // index
-  uint16_t source;  // rank
+  uint16_t member;   // index
+  uint16_t source;   // rank
+  uint16_t program;  // that tells it: its name plus one; 0: none
   Notice notice;
 };
 
@@ -154,11 +155,13 @@ struct SendRecord {
   bool asked;        // for an answer at once
   bool awaited;      // somebody waits until it is acknowledged
   uint16_t request;  // index plus one; 0: it needs none
-  uint32_t bytes;    // of data
-  uint32_t first;    // READY, DONE: the body; signal: queue and counter; posted: descriptor
-  uint32_t second;   // signal: steps; posted: do its program's starts fail together?
+  uint16_t bytes;    // of data
+  uint16_t program;  // signal, SKIP: whose, as a slot's
+  uint32_t first;    // READY, DONE: the body; signal: queue and counter; posted, SKIP: descriptor
+  uint32_t second;   // signal: steps; posted: do its program's starts fail together? SKIP: that
+                     // above the status
   uint32_t order;    // the connection's transmissions, this one included
-  uint64_t offset;   // of data in its request; signal: iteration
+  uint64_t offset;   // of data in its request; signal, SKIP: iteration
   TimeNs sent_ns;
   Packet* kept;  // posted: its payload
 };
@@ -173,10 +176,8 @@ enum class SlotState : uint8_t {
 // A packet that came, and is not below the first that is missing or landing.
 struct Slot {
   SlotState state;
-  bool lacks;        // kLanded: what was refused, of this put, was skipped
   uint16_t status;   // kRefused: why
   uint16_t program;  // that put it: its name plus one; 0: none
-  uint16_t put;      // which; 0: none
   Notice notice;     // of a program's put the iteration in each packet
 };
 
@@ -228,18 +229,17 @@ struct Connection {
   uint16_t next_ready;  // of the list of those that may send
   uint16_t member;
   uint16_t rank;
-  uint16_t told;         // announcements that may have come so far, modulo 2^16
-  uint16_t given;        // that the other side has given so far
-  uint16_t used;         // and how many were used
-  uint16_t owing;        // receives whose READY or DONE is still to be sent
-  uint16_t landing;      // DMA writes under way
-  uint16_t unasked;      // packets landed since the last ACK
-  uint16_t sought;       // receives whose tags were asked for, in turn
-  uint16_t waiting;      // send records to be sent
-  uint16_t refused_put;  // one of its packets was, its notice is still to come; or 0
-  uint32_t peer;         // handle there; 0: not known
-  uint32_t life;         // of this card's connections, counted
-  uint32_t peer_life;    // accepted: which of the asker's it is
+  uint16_t told;       // announcements that may have come so far, modulo 2^16
+  uint16_t given;      // that the other side has given so far
+  uint16_t used;       // and how many were used
+  uint16_t owing;      // receives whose READY or DONE is still to be sent
+  uint16_t landing;    // DMA writes under way
+  uint16_t unasked;    // packets landed since the last ACK
+  uint16_t sought;     // receives whose tags were asked for, in turn
+  uint16_t waiting;    // send records to be sent
+  uint32_t peer;       // handle there; 0: not known
+  uint32_t life;       // of this card's connections, counted
+  uint32_t peer_life;  // accepted: which of the asker's it is
   peal_peer_address address;
   // What the headers of all its packets have in common: of those that it sends, and of those that
   // come by it, once something has. (Nothing has: no packet's.)
@@ -276,14 +276,15 @@ struct Connection {
   Announcement places[kPlaces + 1];  // one more, for a message that was sought (seeking.h)
 };
 
-// A posted put that its owner has refused.
-struct RefusedPut {
+// A put of which a packet will not come, or has not: one of the own that was posted, and that the
+// other rank has refused, or one that the other rank skips.
+struct MissingPut {
   peal_status status;  // OK: there is none
   bool together;
-  uint16_t connection;  // index
   uint16_t member;      // index
   uint16_t program;     // as a slot's
-  uint16_t rank;        // that refused it
+  uint16_t rank;        // the other
+  uint32_t connection;  // handle
   uint32_t number;
   uint32_t index;  // of its descriptor
   uint64_t iteration;
@@ -323,7 +324,8 @@ struct State {
   uint16_t notice_count;
   uint16_t kept_most;  // packets of posted puts
   uint16_t kept;
-  RefusedPut refused;
+  MissingPut refused;
+  MissingPut skipped;
   RequestList wanting;  // requests without a connection
   RequestList over;
   uint64_t order;

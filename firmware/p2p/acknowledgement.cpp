@@ -127,10 +127,10 @@ void note_refused(Card& card, const Connection& connection, const SendRecord& re
   count(card, PEAL_COUNTER_P2P_REFUSED);
   card.p2p.refused = {.status = static_cast<peal_status>(body.status),
                       .together = record.second != 0,
-                      .connection = static_cast<uint16_t>(index_of(card.p2p, connection)),
                       .member = connection.member,
                       .program = put.program,
                       .rank = connection.rank,
+                      .connection = handle_of(card.p2p, connection),
                       .number = body.sequence,
                       .index = record.first,
                       .iteration = put.notice.iteration};
@@ -178,14 +178,13 @@ void take_answer(Card& card, Connection& connection) {
   note_ready(card, connection);
 }
 
-void give_up_refused(Card& card, const RefusedPut& refused) {
-  Connection& connection = card.p2p.connections[refused.connection];
-  SendRecord& record = record_at(connection, refused.number);
-  if (record.kept == nullptr) return;  // the connection's life is over
+void give_up_refused(Card& card, const MissingPut& refused) {
+  Connection* connection = find_of(card.p2p, refused);
+  if (connection == nullptr) return;
+  SendRecord& record = record_at(*connection, refused.number);
+  if (record.kept == nullptr) return;
   unkeep(card, record);
-  record.bytes = 0;
-  record.type = PEAL_PACKET_SKIP;
-  if (record.state != RecordState::kWaiting) mark_waiting(card, connection, record);
+  skip_record(card, *connection, record, refused);
 }
 
 void send_oldest_again(Card& card, Connection& connection) {

@@ -11,7 +11,7 @@ void announce(Card& card, Connection& connection, Request& request) {
   SendRecord& record = add_record(card, connection, PEAL_PACKET_ANNOUNCE, &request);
   const bool tokens = static_cast<int8_t>(connection.data_given - connection.data_used) > 0;
   if (request.bytes > 0 && request.bytes <= kChunkBytes && tokens) {
-    record.bytes = static_cast<uint32_t>(request.bytes);
+    record.bytes = static_cast<uint16_t>(request.bytes);
     ++connection.data_used;
   }
   ++connection.used;

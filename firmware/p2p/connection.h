@@ -19,6 +19,13 @@ inline uint32_t handle_of(const State& state, const Connection& connection) {
 inline uint16_t next_generation(uint16_t generation) {
   return static_cast<uint16_t>(generation == 0xffff ? 1 : generation + 1);
 }
+// That which the put was carried by; null: its life is over.
+inline Connection* find_of(State& state, const MissingPut& put) {
+  Connection& connection = state.connections[put.connection & 0xffff];
+  const bool lives =
+      connection.phase != ConnectionPhase::kFree && handle_of(state, connection) == put.connection;
+  return lives ? &connection : nullptr;
+}
 inline Member& member_of(Card& card, const Connection& connection) {
   return card.members[connection.member];
 }

@@ -73,7 +73,7 @@ bool end_copy(Card& card, Request& put) {
   State& state = card.p2p;
   if (put.notice.queue != kNoQueue) {
     if (state.notice_count == kWindow) return false;
-    tell_noticed(card, put.member, put.rank, put.notice);
+    tell_noticed(card, put.member, put.rank, put.program, put.notice);
   }
   end_request(card, put, PEAL_STATUS_OK);
   return true;

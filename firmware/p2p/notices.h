@@ -8,10 +8,11 @@
 namespace peal::p2p {
 
 // There is room for a window of them, and they are taken before the next packet comes.
-inline void tell_noticed(Card& card, uint16_t member, uint16_t source, const Notice& notice) {
+inline void tell_noticed(Card& card, uint16_t member, uint16_t source, uint16_t program,
+                         const Notice& notice) {
   State& state = card.p2p;
   PEAL_ASSERT(state.notice_count < kWindow);
-  state.notices[state.notice_count++] = {member, source, notice};
+  state.notices[state.notice_count++] = {member, source, program, notice};
   card.due.messages = true;
 }
 

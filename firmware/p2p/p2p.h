@@ -87,13 +87,22 @@ inline void forget_noticed(Card& card) { card.p2p.notice_count = 0; }
 // What a posted put was refused with; a packet brings one at most, which is asked for before the
 // next one comes. Of its program the iteration has failed: give_up_refused() when that has been
 // noted, else it is sent, and refused, again.
-inline bool next_refused(Card& card, RefusedPut* refused) {
-  if (card.p2p.refused.status == PEAL_STATUS_OK) return false;
-  *refused = card.p2p.refused;
-  card.p2p.refused = {};
+inline bool next_missing(MissingPut& one, MissingPut* put) {
+  if (one.status == PEAL_STATUS_OK) return false;
+  *put = one;
+  one = {};
   return true;
 }
-void give_up_refused(Card& card, const RefusedPut& refused);
+inline bool next_refused(Card& card, MissingPut* refused) {
+  return next_missing(card.p2p.refused, refused);
+}
+void give_up_refused(Card& card, const MissingPut& refused);
+// The same of a put that another rank skips: take_skipped() when that iteration is noted to have
+// failed, else the SKIP comes again.
+inline bool next_skipped(Card& card, MissingPut* skipped) {
+  return next_missing(card.p2p.skipped, skipped);
+}
+void take_skipped(Card& card, const MissingPut& skipped);
 
 // --- for card.cpp and receive.cpp ---
 void start(Card& card);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/p2p/receiving.h"
 
-#include <utility>
-
 #include "abi/admin.h"
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
@@ -42,16 +40,9 @@ bool is_in_order(const peal_wire_header& header) {
          header.type == PEAL_PACKET_GET || header.type == PEAL_PACKET_DONE;
 }
 
-// A put of which a packet was refused is not in memory, whatever else of it is: its last packet may
-// have come before that was known to its sender.
-[[gnu::cold]] [[gnu::noinline]] bool is_refused(Connection& connection, uint16_t put) {
-  return std::exchange(connection.refused_put, uint16_t{0}) == put;
-}
-
-void tell_notice(Card& card, Connection& connection, uint16_t put, const Notice& notice) {
+void tell_notice(Card& card, const Connection& connection, uint16_t program, const Notice& notice) {
   if (notice.queue == kNoQueue) return;
-  if (connection.refused_put != 0 && is_refused(connection, put)) return;
-  tell_noticed(card, connection.member, connection.rank, notice);
+  tell_noticed(card, connection.member, connection.rank, program, notice);
 }
 
 void note_arrived(Connection& connection) {
@@ -69,13 +60,7 @@ void note_landed(Card& card, Connection& connection) {
     if (slot.state != SlotState::kLanded) break;
     slot.state = SlotState::kEmpty;
     ++connection.landed;
-    // (In its turn: notices of puts before it are told, whenever they come.)
-    if (slot.lacks) {
-      slot.lacks = false;
-      connection.refused_put = slot.put;
-      continue;
-    }
-    tell_notice(card, connection, slot.put, slot.notice);
+    tell_notice(card, connection, slot.program, slot.notice);
   }
   if (static_cast<int32_t>(connection.arrived - connection.landed) < 0) {
     connection.arrived = connection.landed;
@@ -122,7 +107,7 @@ Fate on_put(Card& card, Connection& connection, Packet* packet) {
   const auto body = body_of<peal_p2p_put>(*packet);
   const uint32_t bytes = data_bytes(*packet);
   Slot& slot = slot_of(connection, packet->header->sequence);
-  slot.put = body.put;
+  slot.program = body.program;
   slot.notice = notice_of(body);
   if (bytes == 0) {
     slot.state = SlotState::kLanded;
@@ -139,7 +124,6 @@ Fate on_put(Card& card, Connection& connection, Packet* packet) {
       check_range(card, member.context, body.key, body.offset, bytes, PEAL_ACCESS_WRITE, &to);
   if (status != PEAL_STATUS_OK) return refused(status);
   if (!dma_suffices(card, 1)) return dropped(PEAL_COUNTER_DROP_NO_DMA);
-  slot.program = body.program;
   land(card, connection, packet, to, body.key, nullptr);
   return kTaken;
 }
@@ -195,8 +179,6 @@ Fate on_get(Card& card, Connection& connection, const Packet& packet) {
 }
 
 Fate carry_out(Card& card, Connection& connection, Packet* packet) {
-  if (packet->header->type == PEAL_PACKET_SKIP) return kTaken;
-  slot_of(connection, packet->header->sequence).put = 0;  // the one before had its place
   switch (packet->header->type) {
     case PEAL_PACKET_PUT:
       return on_put(card, connection, packet);
@@ -222,22 +204,19 @@ void refuse(Card& card, Connection& connection, uint32_t number, peal_status sta
   send_refused(card, connection, number, status);
 }
 
-// The packet has taken its number.
-void take_number(Card& card, Connection& connection, const peal_wire_header& header) {
-  Slot& slot = slot_of(connection, header.sequence);
+// A packet has taken its number; does it ask for an answer?
+void take_number(Card& card, Connection& connection, uint32_t number, bool asks) {
+  Slot& slot = slot_of(connection, number);
   if (slot.state != SlotState::kLanding && slot.state != SlotState::kLanded) {
-    slot.lacks = slot.state == SlotState::kRefused && slot.put != 0;
     slot.state = SlotState::kLanded;
     slot.notice.queue = kNoQueue;
   }
-  if (static_cast<int32_t>(header.sequence - connection.beyond) >= 0) {
-    connection.beyond = header.sequence + 1;
-  }
+  if (static_cast<int32_t>(number - connection.beyond) >= 0) connection.beyond = number + 1;
   // A gap, or its end, is told at once.
-  const bool late = header.sequence != connection.arrived;
+  const bool late = number != connection.arrived;
   if (slot.state == SlotState::kLanded) ++connection.unasked;
   note_arrived(connection);
-  if (late || (header.hop & PEAL_P2P_ASK) != 0) connection.owes_answer = true;
+  if (late || asks) connection.owes_answer = true;
   note_landed(card, connection);
   count_packet(card, connection);
   answer_if_due(card, connection);
@@ -249,9 +228,39 @@ peal_counter meet(Card& card, Connection& connection, const peal_wire_header& he
   if (fate.result == PEAL_COUNTER_P2P_REFUSED) {
     refuse(card, connection, header.sequence, fate.status);
   } else if (fate.result == PEAL_COUNTER_RECEIVED) {
-    take_number(card, connection, header);
+    take_number(card, connection, header.sequence, (header.hop & PEAL_P2P_ASK) != 0);
   }
   return fate.result;
+}
+
+// Values of a packet that can be.
+bool is_sound(const peal_p2p_skip& body) {
+  if (body.reserved != 0 || body.together > 1) return false;
+  if (body.program == 0) return (body.iteration | body.index | body.status | body.together) == 0;
+  return body.iteration != ~uint64_t{0} && body.status != PEAL_STATUS_OK &&
+         body.status < PEAL_STATUS_COUNT;
+}
+
+peal_counter on_skip(Card& card, Connection& connection, const Packet& packet) {
+  const peal_wire_header& header = *packet.header;
+  const auto body = body_of<peal_p2p_skip>(packet);
+  if (!is_sound(body)) return PEAL_COUNTER_DROP_P2P_FIELD;
+  if (body.program == 0 || is_abandoned(card, connection, body.program, body.iteration)) {
+    take_number(card, connection, header.sequence, (header.hop & PEAL_P2P_ASK) != 0);
+    return PEAL_COUNTER_RECEIVED;
+  }
+  // Not before it is noted that this iteration has failed: nothing behind it is told until then.
+  card.p2p.skipped = {.status = static_cast<peal_status>(body.status),
+                      .together = body.together != 0,
+                      .member = connection.member,
+                      .program = body.program,
+                      .rank = connection.rank,
+                      .connection = handle_of(card.p2p, connection),
+                      .number = header.sequence,
+                      .index = body.index,
+                      .iteration = body.iteration};
+  card.due.messages = true;
+  return PEAL_COUNTER_RECEIVED;
 }
 
 // The same as take_number(), of one that is the next and that nothing was known behind.
@@ -281,7 +290,7 @@ peal_counter on_usual_put(Card& card, Connection& connection, Packet* packet) {
     connection.landed = number + 1;
     ++connection.unasked;
     const auto body = body_of<peal_p2p_put>(*packet);
-    tell_notice(card, connection, body.put, notice_of(body));
+    tell_notice(card, connection, body.program, notice_of(body));
     take_next(card, connection, header);
     return PEAL_COUNTER_RECEIVED;
   }
@@ -313,7 +322,13 @@ peal_counter on_numbered(Card& card, Connection& connection, Packet* packet) {
     if (!card.timeouts.go_back_n) send_ack(card, connection);
     return PEAL_COUNTER_DROP_P2P_ORDER;
   }
+  if (header.type == PEAL_PACKET_SKIP) return on_skip(card, connection, *packet);
   return meet(card, connection, header, carry_out(card, connection, packet));
+}
+
+void take_skipped(Card& card, const MissingPut& skipped) {
+  Connection* connection = find_of(card.p2p, skipped);
+  if (connection != nullptr) take_number(card, *connection, skipped.number, true);
 }
 
 void on_landed(Card& card, const DmaDone& done) {

@@ -51,7 +51,9 @@ inline void unkeep(Card& card, SendRecord& record) {
   record.kept = nullptr;
   --card.p2p.kept;
 }
-// The request is over: what of it is not acknowledged yet goes as SKIP.
+// The packet will not be sent, or not again: a SKIP takes its number, and says whose put it was of.
+void skip_record(Card& card, Connection& connection, SendRecord& record, const MissingPut& put);
+// The request is over: so for what of it is not acknowledged yet.
 void skip_records(Card& card, Connection& connection, Request& request);
 
 // Tags of point-to-point's DMA; sequence has the connection's handle below, the request above.

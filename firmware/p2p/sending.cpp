@@ -50,7 +50,7 @@ Request* next_request(Card& card, const Connection& connection) {
   const uint64_t left = request.bytes - request.at;
   SendRecord& record = number_record(card, connection, type, &request);
   record.offset = request.at;
-  record.bytes = static_cast<uint32_t>(left < kChunkBytes ? left : kChunkBytes);
+  record.bytes = static_cast<uint16_t>(left < kChunkBytes ? left : kChunkBytes);
   record.awaited = !request.posted;
   request.at += record.bytes;
   record.last = request.at == request.bytes;
@@ -188,9 +188,6 @@ void note_told(Connection& connection) {
   leave(card, connection, record, number, length, packet, false);
 }
 
-// Never zero, which is a signal's.
-uint16_t put_of(const Request& request) { return static_cast<uint16_t>(request.order | 0x8000); }
-
 template <typename Body>
 uint16_t put_body(Packet* packet, const Body& body) {
   std::memcpy(packet->payload, &body, sizeof(body));
@@ -199,6 +196,7 @@ uint16_t put_body(Packet* packet, const Body& body) {
 
 uint16_t put_signal(Packet* packet, const SendRecord& record) {
   peal_p2p_put body = {};
+  body.program = record.program;
   body.notice = {static_cast<uint16_t>(record.first >> 16), static_cast<uint16_t>(record.first),
                  record.second, record.offset};
   return put_body(packet, body);
@@ -209,12 +207,21 @@ uint16_t put_put(Packet* packet, const Request& put, const SendRecord& record) {
   peal_p2p_put body = {put.remote_offset + record.offset,
                        put.remote_key,
                        put.program,
-                       put_of(put),
+                       0,
                        {kNoQueue, 0, 0, notice.iteration}};
   if (record.last) {
     body.notice = {notice.queue, notice.counter, notice.steps, notice.iteration};
   }
   return put_body(packet, body);
+}
+
+uint16_t put_skip(Packet* packet, const SendRecord& record) {
+  return put_body(packet, peal_p2p_skip{.iteration = record.offset,
+                                        .index = record.first,
+                                        .program = record.program,
+                                        .status = static_cast<uint16_t>(record.second),
+                                        .together = record.second >> 16,
+                                        .reserved = 0});
 }
 
 // The part of the payload that is made here; its length.
@@ -226,7 +233,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
     case PEAL_PACKET_DONE:
       return put_body(packet, peal_p2p_done{record.first, record.second});
     case PEAL_PACKET_SKIP:
-      return 0;
+      return put_skip(packet, record);
     default:
       if (record.request == 0) return put_signal(packet, record);
       break;
@@ -410,6 +417,7 @@ bool start_signal(Card& card, const Member& member, const Signal& signal) {
   record.awaited = false;
   record.first = uint32_t{what.queue} << 16 | what.counter;
   record.second = what.steps;
+  record.program = signal.origin.slot;
   record.offset = signal.origin.iteration;
   if (packet != nullptr) {
     --connection.waiting;

@@ -71,15 +71,19 @@ FailedIterations* find_growing(QueuePool& pool, uint32_t member, const News& new
   return nullptr;
 }
 
-// Of the iteration that the queue is in.
-FailedIterations* find_of(Card& card, const Queue& queue) {
-  const News now = {.name = queue.name,
+FailedIterations* find_one(QueuePool& pool, uint32_t member, uint16_t name, uint64_t iteration) {
+  const News one = {.name = name,
                     .hops = 0,
                     .together = false,
-                    .from = queue.origin.iteration,
-                    .to = queue.origin.iteration + 1,
+                    .from = iteration,
+                    .to = iteration + 1,
                     .why = {}};
-  return find_known(card.queues, queue.member, now);
+  return find_known(pool, member, one);
+}
+
+// Of the iteration that the queue is in.
+FailedIterations* find_of(Card& card, const Queue& queue) {
+  return find_one(card.queues, queue.member, queue.name, queue.origin.iteration);
 }
 
 // A free place, or that of the oldest that is spent. Null: none.
@@ -245,21 +249,20 @@ News news_of(const Queue& queue, const Membership& self, uint64_t from, uint64_t
   return news;
 }
 
-struct OwnIteration {
+struct Iteration {
   uint16_t program;  // its name
   bool together;
-  uint64_t iteration;
+  uint64_t number;
 };
-// One that has failed on this rank, which may not be in it. False: there is no room.
-bool note_own(Card& card, Member& member, const OwnIteration& own, Failure why) {
-  const Membership& self = member.membership;
-  why.rank = self.rank;
+// One that has failed on that rank; this one may not be in it. False: there is no room.
+bool note_one(Card& card, Member& member, const Iteration& iteration, Rank rank, Failure why) {
+  why.rank = rank;
   why.elsewhere = true;
-  const News news = {.name = own.program,
-                     .hops = self.rounds,
-                     .together = own.together,
-                     .from = own.iteration,
-                     .to = own.iteration + 1,
+  const News news = {.name = iteration.program,
+                     .hops = member.membership.rounds,
+                     .together = iteration.together,
+                     .from = iteration.number,
+                     .to = iteration.number + 1,
                      .why = why};
   return note(card, member, news, kNoPeer) != Noted::kNoRoom;
 }
@@ -303,11 +306,12 @@ bool tell_failure(const Scope& scope) {
 }
 
 void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why) {
-  (void)note_own(card, card.members[queue.member & 0xffff],
-                 {queue.name, queue.origin.together, iteration}, why);
+  Member& member = card.members[queue.member & 0xffff];
+  (void)note_one(card, member, {queue.name, queue.origin.together, iteration},
+                 member.membership.rank, why);
 }
 
-bool fail_posted(Card& card, const p2p::RefusedPut& refused) {
+bool fail_posted(Card& card, const p2p::MissingPut& refused) {
   Member& member = card.members[refused.member];
   if (member.phase != MemberPhase::kActive || refused.program == 0) return true;
   const auto name = static_cast<uint16_t>(refused.program - 1);
@@ -321,9 +325,44 @@ bool fail_posted(Card& card, const p2p::RefusedPut& refused) {
     return true;
   }
   // This rank's start of it is over: it is the others that wait.
-  if (note_own(card, member, {name, refused.together, refused.iteration}, why)) return true;
+  if (note_one(card, member, {name, refused.together, refused.iteration}, member.membership.rank,
+               why)) {
+    return true;
+  }
   count(card, PEAL_COUNTER_NO_FAILURE);
   return false;
+}
+
+bool fail_skipped(Card& card, const p2p::MissingPut& skipped) {
+  Member& member = card.members[skipped.member];
+  if (member.phase != MemberPhase::kActive || member.membership.poisoned) return true;
+  const Failure why = {.status = skipped.status,
+                       .reason = PEAL_PROGRAM_REASON_NONE,
+                       .index = skipped.index,
+                       .rank = skipped.rank};
+  const auto name = static_cast<uint16_t>(skipped.program - 1);
+  if (note_one(card, member, {name, skipped.together, skipped.iteration}, skipped.rank, why)) {
+    return true;
+  }
+  count(card, PEAL_COUNTER_NO_FAILURE);
+  return false;
+}
+
+bool is_told_in_vain(Card& card, Queue& queue, uint16_t teller, uint64_t iteration) {
+  if (teller == 0) return false;
+  const FailedIterations* failed =
+      find_one(card.queues, queue.member, static_cast<uint16_t>(teller - 1), iteration);
+  if (failed == nullptr) return false;
+  const Failure why = failed->why;
+  if (failed->name == queue.name) return true;
+  if (queue.running && queue.origin.iteration == iteration) {
+    count(card, PEAL_COUNTER_STARTS_TOLD);
+    fail(card, queue, why);
+  } else {
+    Member& member = card.members[queue.member & 0xffff];
+    (void)note_one(card, member, {queue.name, queue.origin.together, iteration}, why.rank, why);
+  }
+  return true;
 }
 
 bool all_have_begun(const Scope& scope) {

@@ -18,7 +18,13 @@ void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Fa
 
 // A put of that iteration was refused when its task was over already. False (counted): there is no
 // record now; ask again.
-[[nodiscard]] bool fail_posted(Card& card, const p2p::RefusedPut& refused);
+[[nodiscard]] bool fail_posted(Card& card, const p2p::MissingPut& refused);
+// The same, of a put that another rank skips, whose start of that iteration has failed.
+[[nodiscard]] bool fail_skipped(Card& card, const p2p::MissingPut& skipped);
+// Is it told by a program (its name plus one; 0: by none) of which that iteration has failed? Then
+// what it tells of was thrown away, or never sent: it does not count, and where it is another
+// program's that was told, its own iteration of that number fails by the same.
+[[nodiscard]] bool is_told_in_vain(Card& card, Queue& queue, uint16_t teller, uint64_t iteration);
 
 // Of a program whose starts fail together: has every rank begun the start that has failed here?
 // The queue is woken when all have.

@@ -43,11 +43,15 @@ constexpr uint64_t kAheadMost = 8 * uint64_t{kStarts};
 }  // namespace
 
 // (What is seldom is left to functions that need nothing of this one any more.)
-void tell(Card& card, Member& member, Rank from, const Notice& notice) {
+void tell(Card& card, Member& member, Rank from, uint16_t program, const Notice& notice) {
   Queue* const queue = find_named(card, member, notice.queue);
   const uint32_t counter = notice.counter;
   if (queue == nullptr || !may_tell(*queue, from, counter)) {
     count(card, PEAL_COUNTER_NOTICES_REFUSED);
+    return;
+  }
+  if (card.queues.failed_top != 0 && is_told_in_vain(card, *queue, program, notice.iteration)) {
+    count(card, PEAL_COUNTER_NOTICES_STALE);
     return;
   }
   const uint64_t ahead = notice.iteration - queue->origin.iteration;

@@ -84,6 +84,8 @@ constexpr uint32_t payload_bytes(uint8_t type) {
       return sizeof(peal_p2p_ack);
     case PEAL_PACKET_REFUSED:
       return sizeof(peal_p2p_refused);
+    case PEAL_PACKET_SKIP:
+      return sizeof(peal_p2p_skip);
     case PEAL_PACKET_SEEK:
       return sizeof(peal_p2p_seek);
     case PEAL_PACKET_READY:

@@ -98,6 +98,15 @@ std::string talk_text(const peal_wire_header& header, const uint8_t* payload) {
       text += number("refused", body.sequence) + " " + status_text(body.status);
       break;
     }
+    case PEAL_PACKET_SKIP: {
+      const auto body = payload_as<peal_p2p_skip>(header, payload);
+      if (body.program != 0) {
+        text += number("program", body.program - 1u) + number("iteration", body.iteration) +
+                number("index", body.index) + " " + status_text(body.status);
+        if (body.together != 0) text += " together";
+      }
+      break;
+    }
     case PEAL_PACKET_PUT: {
       const auto body = payload_as<peal_p2p_put>(header, payload);
       text += number("offset", body.offset) + number("len", header.length - sizeof(body));

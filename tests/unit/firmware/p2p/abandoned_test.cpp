@@ -38,6 +38,14 @@ class Abandoned : public TalkTest {
                 peal_p2p_announce{5, bytes == 0 ? 3000 : bytes, 77 + number, program, 0, iteration},
                 std::vector<uint8_t>(bytes, 0x66));
   }
+  static peal_p2p_skip missing(uint64_t iteration) {
+    return {.iteration = iteration,
+            .index = 6,
+            .program = kProgram,
+            .status = PEAL_STATUS_BAD_KEY,
+            .together = 0,
+            .reserved = 0};
+  }
   void post_receive() {
     peal_submission entry{};
     entry.operation = PEAL_OPERATION_RECEIVE;
@@ -79,6 +87,74 @@ TEST_F(Abandoned, WhatIsBeingWrittenIsKnown) {
   EXPECT_FALSE(p2p::is_landing(bench.card(), own, kProgram + 1, 4, 5));
   bench.finish_all_dma();
   EXPECT_FALSE(p2p::is_landing(bench.card(), own, kProgram, 4, 5));
+}
+
+// Who skips a packet of a put says whose: that iteration has failed there, and what is told behind
+// it is told when that is known here.
+TEST_F(Abandoned, APutThatIsSkippedHasFailedItsIteration) {
+  bench.deliver(put_by(memory.key ^ 0x10000, 0, 0, 3));
+  bench.deliver(put(1, 8, 3, {3, 0, 1, 4}));
+  bench.finish_all_dma();
+  bench.take_log();
+  const uint64_t before = bench.counter(PEAL_COUNTER_NOTICES_REFUSED);
+  const std::string sent = answer(skip(0, missing(4)));
+  EXPECT_NE(sent.find("send 1>2 FAILURE program=7 from=4 to=5 rank=0"), std::string::npos) << sent;
+  EXPECT_NE(sent.find("send 1>0 FAILURE program=7 from=4 to=5 rank=0"), std::string::npos) << sent;
+  EXPECT_NE(sent.find("send 1>0 ACK landed=2\n"), std::string::npos) << sent;
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_REFUSED), before + 1) << "there is no such queue";
+  const queue::FailedIterations& failed = bench.card().queues.failed[0];
+  EXPECT_EQ(failed.why.status, PEAL_STATUS_BAD_KEY);
+  EXPECT_EQ(failed.why.index, 6u);
+  EXPECT_FALSE(failed.together);
+  // Another packet of that put says no more.
+  EXPECT_EQ(answer(asking(skip(2, missing(4)))), "send 1>0 ACK landed=3\n");
+  EXPECT_EQ(bench.card().queues.failed_top, 1u);
+}
+
+TEST_F(Abandoned, HowItsStartsFailIsTold) {
+  peal_p2p_skip body = missing(4);
+  body.together = 1;
+  bench.deliver(skip(0, body));
+  EXPECT_TRUE(bench.card().queues.failed[0].together);
+}
+
+// Until there is a place for that, its number is not taken.
+TEST_F(Abandoned, ASkipThatCannotBeNotedComesAgain) {
+  queue::QueuePool& pool = bench.card().queues;
+  pool.failed_top = queue::kFailures;
+  for (queue::FailedIterations& each : pool.failed) {
+    each.in_use = true;
+    each.name = 100;
+    each.member = member.handle();
+    each.to = 1;
+    each.untold = 1;
+    each.next_ns = kNever;
+  }
+  EXPECT_EQ(change(skip(0, missing(4))), "+1 received, +1 no_failure");
+  EXPECT_EQ(answer(asking(put(1, 0, 3))), "send 1>0 ACK landed=0 behind=0x1\n");
+  pool.failed[0].untold = 0;
+  EXPECT_NE(answer(skip(0, missing(4))).find("send 1>0 ACK landed=2\n"), std::string::npos);
+}
+
+TEST_F(Abandoned, ASkipThatCannotBeIsRefused) {
+  using Spoil = void (*)(peal_p2p_skip&);
+  for (const Spoil spoil : {
+           Spoil{[](auto& body) { body.iteration = ~uint64_t{0}; }},
+           Spoil{[](auto& body) { body.program = 0; }},
+           Spoil{[](auto& body) { body.status = PEAL_STATUS_OK; }},
+           Spoil{[](auto& body) { body.status = PEAL_STATUS_COUNT; }},
+           Spoil{[](auto& body) { body.together = 2; }},
+           Spoil{[](auto& body) { body.reserved = 1; }},
+       }) {
+    peal_p2p_skip body = missing(4);
+    spoil(body);
+    EXPECT_EQ(change(skip(0, body)), "+1 drop_p2p_field");
+  }
+  for (const peal_p2p_skip& body : {peal_p2p_skip{.iteration = 1}, peal_p2p_skip{.index = 1},
+                                    peal_p2p_skip{.status = 1}, peal_p2p_skip{.together = 1}}) {
+    EXPECT_EQ(change(skip(0, body)), "+1 drop_p2p_field") << "it is of no program";
+  }
+  EXPECT_EQ(bench.card().queues.failed_top, 0u);
 }
 
 // Its sender hears that it is over, and no receive takes it.

@@ -82,7 +82,7 @@ TEST_F(Posted, ASignalIsOverWhenItHasItsNumber) {
   EXPECT_EQ(body.notice.counter, 2u);
   EXPECT_EQ(body.notice.steps, 5u);
   EXPECT_EQ(body.notice.iteration, 0x1'0000'0006u);
-  EXPECT_EQ(body.put, 0u) << "of no put that may have been refused";
+  EXPECT_EQ(body.program, kProgram);
   bench.deliver(ack(1));
 }
 
@@ -176,7 +176,7 @@ TEST_F(Posted, WhatIsSentAgainIsNotReadAgain) {
   ASSERT_EQ(again.size(), 1u);
   peal_p2p_put body;
   std::memcpy(&body, before[0].payload.data(), sizeof(body));
-  EXPECT_NE(body.put, 0u) << "it is no signal";
+  EXPECT_EQ(body.program, kProgram);
   EXPECT_EQ(again[0].payload, before[0].payload);
   EXPECT_EQ(again[0].header.sequence, 0u);
   EXPECT_EQ(bench.port.dma_count(), 0u);
@@ -253,7 +253,8 @@ TEST_F(Posted, WhatIsRefusedAfterwardsHasFailedItsIteration) {
   const std::string log = bench.take_log();
   EXPECT_NE(lines_that_begin(log, "send 1>0 FAILURE"), "");
   EXPECT_NE(lines_that_begin(log, "send 1>2 FAILURE"), "");
-  EXPECT_EQ(lines_that_begin(log, "send 1>0 SKIP"), "send 1>0 SKIP seq=0 landed=0 ask\n");
+  EXPECT_EQ(lines_that_begin(log, "send 1>0 SKIP"),
+            "send 1>0 SKIP seq=0 landed=0 program=7 iteration=4 index=3 BAD_KEY ask\n");
   const queue::FailedIterations& failed = bench.card().queues.failed[0];
   EXPECT_EQ(failed.name, kProgram - 1);
   EXPECT_EQ(failed.from, 4u);

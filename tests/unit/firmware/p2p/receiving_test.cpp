@@ -122,7 +122,7 @@ TEST_F(TalkTest, AnotherLifesPacketsAreDropped) {
   beyond.header.block_bytes |= 0xffff;
   seal(beyond);
   EXPECT_EQ(change(beyond), "+1 drop_connection");
-  Frame others = talk(PEAL_PACKET_SKIP, 2, handle, 0, std::vector<uint8_t>{});
+  Frame others = talk(PEAL_PACKET_SKIP, 2, handle, 0, peal_p2p_skip{});
   EXPECT_EQ(change(others), "+1 drop_connection") << "of another rank";
 }
 
@@ -136,58 +136,14 @@ TEST_F(TalkTest, ARefusalIsToldAsOftenAsItIsAskedForUntilItIsSkipped) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_WRITE_BYTES), 0u);
 }
 
-// One of a put's packets cannot be written. Its others are, the last one too, and its sender skips
-// the one: nobody is told that the put is there; of the next one they are.
-TEST_F(TalkTest, APutOfWhichAPacketWasRefusedTellsNobody) {
-  const auto packet = [&](uint32_t number, uint16_t of, bool last) {
-    peal_p2p_put body = {8 * uint64_t{number}, memory.key, 0, of, {PEAL_P2P_NO_QUEUE, 0, 0, 0}};
-    if (last) body.notice = {3, 0, 1, 0};
-    return talk(PEAL_PACKET_PUT, kSender, handle, number, body, std::vector<uint8_t>(8, 0x55));
-  };
-  bench.port.fault_dmas = {1, 1};
-  for (uint32_t number = 0; number < 3; number++) bench.deliver(packet(number, 77, number == 2));
-  bench.finish_all_dma();
+// What is told behind it is told in its turn.
+TEST_F(TalkTest, ASkipOfNoProgramsPutIsTakenAtOnce) {
+  bench.deliver(put(1, 0, 3, {3, 0, 1, 0}));
+  bench.finish_dma();
   const uint64_t before = bench.counter(PEAL_COUNTER_NOTICES_REFUSED);
-  bench.deliver(skip(1));
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_REFUSED), before);
-  bench.deliver(packet(3, 78, true));
-  bench.finish_all_dma();
+  bench.deliver(skip(0));
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_REFUSED), before + 1) << "there is no such queue";
-}
-
-// What was skipped is known in its turn, whenever the word comes: what is told before it changes
-// nothing.
-TEST_F(TalkTest, ANoticeBeforeARefusedPutIsNotItsOwn) {
-  const auto packet = [&](uint32_t number, bool last) {
-    peal_p2p_put body = {8 * uint64_t{number}, memory.key, 0, 77, {PEAL_P2P_NO_QUEUE, 0, 0, 0}};
-    if (last) body.notice = {3, 0, 1, 0};
-    return talk(PEAL_PACKET_PUT, kSender, handle, number, body, std::vector<uint8_t>(8, 0x55));
-  };
-  bench.port.fault_dmas = {0, 1};
-  bench.deliver(packet(1, false));
-  bench.deliver(packet(2, true));
-  bench.finish_all_dma();
-  bench.deliver(skip(1));
-  const uint64_t before = bench.counter(PEAL_COUNTER_NOTICES_REFUSED);
-  const peal_p2p_put signal = {0, 0, 0, 0, {3, 0, 1, 0}};
-  bench.deliver(talk(PEAL_PACKET_PUT, kSender, handle, 0, signal));
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_REFUSED), before + 1) << "the signal's alone";
-}
-
-// A get that was refused was no packet of the put that had its place before.
-TEST_F(TalkTest, ARefusedGetKeepsNoPutsNotice) {
-  for (uint32_t number = 0; number < p2p::kWindow; number++) {
-    peal_p2p_put body = {8 * uint64_t{number}, memory.key, 0, 77, {PEAL_P2P_NO_QUEUE, 0, 0, 0}};
-    if (number + 1 == p2p::kWindow) body.notice = {3, 0, 1, 0};
-    bench.deliver(talk(PEAL_PACKET_PUT, kSender, handle, number, body, {1, 2, 3}));
-    if (number == 0) bench.finish_all_dma();
-  }
-  const uint64_t before = bench.counter(PEAL_COUNTER_NOTICES_REFUSED);
-  bench.deliver(talk(PEAL_PACKET_GET, kSender, handle, p2p::kWindow,
-                     peal_p2p_get{0, 8, memory.key ^ 0x10000, 5}));
-  bench.deliver(skip(p2p::kWindow));
-  bench.finish_all_dma();
-  EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_REFUSED), before + 1);
+  EXPECT_EQ(bench.card().queues.failed_top, 0u);
 }
 
 TEST_F(TalkTest, PutsMayNotLeaveTheirMemory) {

@@ -92,8 +92,9 @@ class TalkTest : public GroupTest {
     return talk(PEAL_PACKET_PUT, kSender, handle, number, peal_p2p_put{offset, key, 0, 0, notice},
                 std::vector<uint8_t>(bytes, static_cast<uint8_t>(number + 1)));
   }
-  [[nodiscard]] Frame skip(uint32_t number) const {
-    return talk(PEAL_PACKET_SKIP, kSender, handle, number, std::vector<uint8_t>{});
+  // Of a host's put, or of the program's that the body names.
+  [[nodiscard]] Frame skip(uint32_t number, const peal_p2p_skip& body = {}) const {
+    return talk(PEAL_PACKET_SKIP, kSender, handle, number, body);
   }
   // The card's own put, into memory that the played rank calls 77.
   void post_put(uint64_t cookie, uint32_t whom, uint64_t bytes = 0) {

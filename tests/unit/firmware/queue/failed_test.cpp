@@ -101,10 +101,10 @@ class FailedPosted : public Failed {
   bool refuse(uint64_t iteration, bool together = false) {
     return queue::fail_posted(bench.card(), {.status = PEAL_STATUS_BAD_KEY,
                                              .together = together,
-                                             .connection = 0,
                                              .member = 0,
                                              .program = kName + 1,
                                              .rank = 3,
+                                             .connection = 0,
                                              .number = 0,
                                              .index = 6,
                                              .iteration = iteration});
@@ -334,6 +334,37 @@ TEST_F(Failed, ProgramsThatItTellsFailWithIt) {
   over(1);
   EXPECT_NE(log().find("completes 100 BAD_PROGRAM at 2 key elsewhere, rank 1\n"),
             std::string::npos);
+}
+
+// What a program tells of an iteration that has failed was thrown away, or never sent: whoever it
+// tells cannot go on by it.
+TEST_F(Failed, WhoIsToldByOneThatFailedFailsWithIt) {
+  program.name = 8;
+  listener();
+  start(program, 0);
+  hear(0, news(0, 2));
+  notice(3, 0, 1, 0, 8, kName + 1);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+  // The next one, before it begins.
+  notice(3, 0, 1, 1, 8, kName + 1);
+  start(program, 1);
+  EXPECT_EQ(log(), "completes 101 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+  notice(3, 0, 1, 2, 8, kName + 1);
+  start(program, 2);
+  EXPECT_EQ(log(), "completes 102 OK\n") << "that one has not failed";
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_STALE), 2u);
+}
+
+TEST_F(Failed, OtherProgramsNoticesCount) {
+  program.name = 8;
+  listener();
+  start(program, 0);
+  hear(0, news(0, 2));
+  notice(3, 0, 1, 0, 8, kName + 2);
+  EXPECT_EQ(log(), "completes 100 OK\n");
+  start(program, 1);
+  notice(3, 0, 1, 1, 8);
+  EXPECT_EQ(log(), "completes 101 OK\n") << "of none";
 }
 
 // What was told too early is not told again: that iteration cannot be carried out, either.

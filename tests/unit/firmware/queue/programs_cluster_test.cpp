@@ -280,6 +280,65 @@ TEST(FailedStarts, ALateHostHearsOfItWhenItStarts) {
   }
 }
 
+// A put that tells nobody is spoken for by what is told behind it, be that a put or a signal:
+// whichever card cannot reach the memory, nobody is told that all of it is there.
+class SpokenFor : public ::testing::TestWithParam<std::tuple<uint32_t, bool, bool, size_t>> {};
+
+TEST_P(SpokenFor, NobodyIsToldOfAPutWithAHole) {
+  const auto [failing, posted, signals, bytes] = GetParam();
+  const auto make = [=, posted = posted, signals = signals,
+                     bytes = bytes](const Programs::Place& place) {
+    Program program({.rank = place.rank, .ranks = 2, .posted = posted});
+    const uint16_t told = program.add_counter(0);
+    const Program::Notice all = {.counter = told};
+    if (place.rank == 0) {
+      program.put(1, place.send, bytes, place.receives[1], nullptr);
+      if (signals) {
+        program.signal(1, all);
+      } else {
+        const Program::Remote second = {place.receives[1].key, bytes};
+        program.put(1, static_cast<uint8_t*>(place.send) + bytes, bytes, second, &all);
+      }
+    } else {
+      program.wait(told, 1);
+    }
+    return program;
+  };
+  const auto whole = static_cast<ptrdiff_t>(signals ? bytes : 2 * bytes);
+  uint32_t failed = 0;
+  for (uint32_t seed = 1; seed <= 6; seed++) {
+    Random random(seed);
+    Programs programs(2, 2 * bytes, make);
+    ASSERT_TRUE(programs.looked_at);
+    if (seed > 2) programs.cluster.fate = bad_wire(random);
+    for (uint64_t i = 0; i < 4; i++) {
+      programs.clear(1);
+      programs.send(0).write(pattern_block(seed * 10 + i, 0, 0, 2 * bytes));
+      if (i % 2 == 0) programs.cluster.bench(failing).port.fault_dmas = {seed % 2, 1};
+      programs.start_all(i);
+      ASSERT_TRUE(programs.cluster.run_until_completions(i + 2)) << "seed " << seed << ", " << i;
+      programs.cluster.bench(failing).port.fault_dmas = {};
+      const uint32_t ended = programs.cluster.completions(1).back().status;
+      if (ended != PEAL_STATUS_OK) {
+        EXPECT_EQ(status_text(ended), "DMA_FAULT");
+        EXPECT_EQ(i % 2, 0u);
+        ++failed;
+        continue;
+      }
+      EXPECT_TRUE(std::equal(programs.receive(1).begin(), programs.receive(1).begin() + whole,
+                             programs.send(0).begin()))
+          << "seed " << seed << ", " << i;
+    }
+    EXPECT_EQ(programs.cluster.problems(), "");
+  }
+  EXPECT_GE(failed, 6u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Puts, SpokenFor,
+    ::testing::Combine(::testing::Values(0u, 1u), ::testing::Bool(), ::testing::Bool(),
+                       ::testing::Values(size_t{64}, size_t{3 * CONFIG_MTU_BYTES})));
+
 class PairwiseAlltoallProgram
     : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t, size_t>> {};
 

@@ -245,11 +245,12 @@ class QueueTest : public CardTest {
       bench.advance(1);
     } while (bench.port.dma_count() > 0 || card_next_deadline(bench.card()) <= bench.now + 1);
   }
+  // `teller`: the program's name plus one, or 0: of none.
   void notice(uint32_t from, uint16_t counter, uint32_t steps, uint64_t iteration,
-              uint16_t name = 7) {
+              uint16_t name = 7, uint16_t teller = 0) {
     Member* own = find_member(bench.card(), member.handle());
     ASSERT_NE(own, nullptr);
-    queue::tell(bench.card(), *own, from, {name, counter, steps, iteration});
+    queue::tell(bench.card(), *own, from, teller, {name, counter, steps, iteration});
     turn();
   }
   void turn() {
