@@ -34,16 +34,17 @@ class Posted : public TalkTest {
     const peal_descriptor what = told();
     return p2p::start_signal(bench.card(), own(), {.what = what, .origin = origin_of(iteration)});
   }
-  void put(uint64_t cookie, uint64_t bytes, uint16_t program = kProgram) {
+  void put(uint64_t cookie, uint64_t bytes, uint16_t program = kProgram, bool together = false) {
+    p2p::Origin origin = origin_of(4, program);
+    origin.together = together;
     peal_descriptor what = told();
     what.bytes = bytes;
     what.key = send.key;
     what.remote_key = 77;
     ++bench.card().contexts[bench.context()].outstanding;
-    ASSERT_TRUE(p2p::start_put(
-        bench.card(), own(),
-        {.what = what, .origin = origin_of(4, program), .region = send.region, .index = 3},
-        {p2p::Owner::kHost, 0, 0, cookie}));
+    ASSERT_TRUE(p2p::start_put(bench.card(), own(),
+                               {.what = what, .origin = origin, .region = send.region, .index = 3},
+                               {p2p::Owner::kHost, 0, 0, cookie}));
   }
   void wait_for_answer() { bench.advance(p2p::answer_time(bench.card(), connection()) + 1); }
   [[nodiscard]] Frame answer(uint32_t landed, uint64_t behind = 0) const {
@@ -265,6 +266,22 @@ TEST_F(Posted, WhatIsRefusedAfterwardsHasFailedItsIteration) {
   EXPECT_EQ(bench.card().p2p.kept, 0u);
   EXPECT_EQ(change(refusal(0, PEAL_STATUS_BAD_KEY)), "+1 duplicate");
   bench.deliver(ack(1));
+}
+
+// Whether it was over or not.
+TEST_F(Posted, ASkipSaysWhoseItWas) {
+  put(7, p2p::kChunkBytes + 1, kProgram, true);
+  put(8, 8, kProgram, true);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.deliver(refusal(0, PEAL_STATUS_BAD_KEY));
+  bench.deliver(refusal(2, PEAL_STATUS_BAD_ACCESS));
+  const std::string of = " landed=0 program=7 iteration=4 index=3 ";
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "send 1>0 SKIP"),
+            "send 1>0 SKIP seq=0" + of + "BAD_KEY together ask\n" + "send 1>0 SKIP seq=1" + of +
+                "BAD_KEY together ask\n" + "send 1>0 SKIP seq=2" + of +
+                "BAD_ACCESS together ask\n");
+  bench.deliver(ack(3));
 }
 
 TEST_F(Posted, ARefusalThatCannotBeNotedComesAgain) {
