@@ -38,9 +38,13 @@ peal_error RegistrationCache::read_limit() {
 void RegistrationCache::forget(uint32_t key) {
   const auto kept = kept_.find(key);
   if (kept == kept_.end()) return;
-  used_.erase(kept->second.place);
+  if (kept->second.departed) {
+    late_.erase(kept->second.place);
+  } else {
+    used_.erase(kept->second.place);
+    map_.remove(key);
+  }
   kept_.erase(kept);
-  map_.remove(key);
 }
 
 bool RegistrationCache::hold(uint32_t key) {
@@ -70,15 +74,26 @@ bool RegistrationCache::evict(Transport& transport, uint32_t keep) {
   return false;
 }
 
-// What the process has unmapped is not looked up any more. One that is held, or that an operation
-// still uses, is the card's until the context is closed.
-void RegistrationCache::forget_departed(Transport& transport) {
+// What the process has unmapped is not looked up any more.
+void RegistrationCache::set_apart_departed(Transport& transport) {
   const uint64_t left = departures();
   if (left == departed_) return;
   departed_ = left;
   for (uint32_t key = 0; transport.next_departed(&key);) {
-    if (!kept_.contains(key)) continue;  // the user's own registration
-    if (!give_back(transport, key)) forget(key);
+    const auto kept = kept_.find(key);
+    if (kept == kept_.end() || kept->second.departed) continue;  // the user's own registration
+    kept->second.departed = true;
+    late_.splice(late_.end(), used_, kept->second.place);
+    map_.remove(key);
+  }
+}
+
+// One that is held, or that an operation still uses, is tried again the next time.
+void RegistrationCache::forget_departed(Transport& transport) {
+  set_apart_departed(transport);
+  for (auto each = late_.begin(); each != late_.end();) {
+    const uint32_t key = *each++;
+    (void)give_back(transport, key);
   }
 }
 

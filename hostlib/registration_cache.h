@@ -3,7 +3,8 @@
 // the same buffer: registering costs a command to the card, and through the driver pinned pages.
 // The least recently looked up goes when there are too many. Whoever unmaps such memory need not
 // say so: the transport knows (Transport::departures()), or reaches memory by its addresses, so
-// that there is nothing to know. Under the context's lock. docs/decisions/0040
+// that there is nothing to know. What has departed is not found any more, and is given back as soon
+// as nobody holds it and no operation uses it. Under the context's lock. docs/decisions/0040
 #pragma once
 
 #include <cstddef>
@@ -49,13 +50,15 @@ class RegistrationCache {
 
  private:
   struct Kept {
-    std::list<uint32_t>::iterator place;  // in used_
+    std::list<uint32_t>::iterator place;  // in used_; in late_ if it has departed
     uint32_t holds = 0;
+    bool departed = false;
   };
 
   void forget(uint32_t key);
   bool give_back(Transport& transport, uint32_t key);
   bool evict(Transport& transport, uint32_t keep);
+  void set_apart_departed(Transport& transport);
   void forget_departed(Transport& transport);
   void drop_covered(Transport& transport, const Region& region, uint32_t keep);
 
@@ -63,6 +66,7 @@ class RegistrationCache {
 
   MemoryMap map_;
   std::list<uint32_t> used_;  // keys, the least recently used first
+  std::list<uint32_t> late_;  // that have departed, and are to be given back
   std::unordered_map<uint32_t, Kept> kept_;
   const std::atomic<uint64_t>* departures_ = &kNone;
   uint64_t departed_ = 0;  // of them, seen

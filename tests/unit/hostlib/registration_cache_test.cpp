@@ -97,15 +97,24 @@ TEST_F(Registrations, WhatIsHeldStaysUntilAllHaveLetGoOfIt) {
   EXPECT_EQ(take(0x1000, 1, PEAL_READ), covering) << "the last that covers it serves";
 }
 
-// Memory that left is not looked up any more, whoever holds what it was.
+// Memory that left is not looked up any more, whoever holds what it was; and goes when nobody does.
 TEST_F(Registrations, WhatIsHeldMayDepart) {
   cache.watch(card.departures);
-  HeldKeys keys;
-  const uint32_t first = take(0x1000, 1);
-  keys.hold(cache, first);
-  card.depart(first);
-  EXPECT_NE(take(0x1000, 1), first);
-  EXPECT_TRUE(card.keys.contains(first));
+  cache.set_limit(2);
+  uint32_t first = 0;
+  {
+    HeldKeys keys;
+    first = take(0x1000, 1);
+    keys.hold(cache, first);
+    card.depart(first);
+    EXPECT_NE(take(0x1000, 1), first);
+    EXPECT_TRUE(card.keys.contains(first));
+    (void)take(0x2000, 1);
+    EXPECT_TRUE(card.keys.contains(first)) << "where one has to go, it is another";
+  }
+  const uint32_t last = take(0x3000, 1);
+  EXPECT_FALSE(card.keys.contains(first));
+  EXPECT_TRUE(card.keys.contains(last));
 }
 
 TEST_F(Registrations, ACardWithoutRoomGetsSome) {
@@ -134,10 +143,15 @@ TEST_F(Registrations, WhatWasUnmappedIsRegisteredAnew) {
   EXPECT_FALSE(card.keys.contains(old));
   EXPECT_EQ(take(0x9000, 4096), other);
   EXPECT_EQ(take(0x1000, 4096), anew);
-  // One that an operation still uses is not looked up any more, whatever becomes of it.
+  // One that an operation still uses is not looked up any more, and goes when that is over.
   card.busy_keys = {anew};
   card.depart(anew);
-  EXPECT_NE(take(0x1000, 4096), anew);
+  const uint32_t last = take(0x1000, 4096);
+  EXPECT_NE(last, anew);
+  EXPECT_TRUE(card.keys.contains(anew));
+  card.busy_keys.clear();
+  EXPECT_EQ(take(0x1000, 4096), last);
+  EXPECT_EQ(card.keys, std::set<uint32_t>({other, last}));
 }
 
 }  // namespace
