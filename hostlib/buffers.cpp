@@ -40,7 +40,11 @@ peal_error resolve_buffer(peal_group& group, peal_operation operation, Side side
     const uint64_t before = context.cache.version();
     error = context.cache.take(
         *context.transport,
-        {.address = address, .bytes = bytes, .access = access, .keep = other.region.key},
+        {.address = address,
+         .bytes = bytes,
+         .access = access,
+         .keep = other.region.key,
+         .exactly = group.registers_exactly},
         &hit.region);
     if (context.cache.version() != before) context.memory.note_change();
   } else {

@@ -45,7 +45,8 @@ using GroupPointer = std::unique_ptr<peal_group, DeleteGroup>;
 struct Persistent {
   peal_group* group = nullptr;  // this one's alone; of a program: the company of its kind
   Posting posting = {};
-  HeldKeys keys;  // that each start names
+  HeldKeys keys;            // that each start names
+  uint64_t departures = 0;  // the cache's, when they were looked up
   // Programs that are started in turn: one, or two, the second of which is null else.
   peal_program* programs[2] = {};
   uint32_t handles[2] = {};  // of one program twice
@@ -122,6 +123,7 @@ struct peal_group {
   bool alone = false;
   // Of a persistent request's group, or a company: nobody needs it any more.
   bool over = false;
+  bool registers_exactly = false;  // what it registers by itself: no more than the buffer
   uint32_t users = 0;  // of a company: requests, and the group that made it
   Hit send_hit;
   Hit receive_hit;

@@ -71,6 +71,8 @@ peal_error make_ordinary(peal_group& parent, const DescribePosting& describe,
     error = take_inactive(context, &made);
     if (error == PEAL_OK) {
       group_of(*builder).outstanding_max = 1;
+      group_of(*builder).registers_exactly = true;
+      persistent->departures = context.cache.departures();
       error = describe(group_of(*builder), &persistent->posting);
     }
     for (const uint32_t key : {persistent->posting.send_key, persistent->posting.receive_key})

@@ -2,6 +2,7 @@
 // The kept registrations; see registration_cache.h.
 #include "hostlib/registration_cache.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/whole_number.h"
@@ -16,6 +17,11 @@ constexpr uint64_t kMost = 65536;
 // May room help?
 bool is_full(peal_error error) {
   return error == PEAL_ERR_NO_RESOURCES || error == PEAL_ERR_NO_MEMORY;
+}
+
+bool is_just(const Region& region, const RegistrationCache::Wanted& wanted) {
+  return region.start == reinterpret_cast<uintptr_t>(wanted.address) &&
+         region.bytes == wanted.bytes;
 }
 
 }  // namespace
@@ -113,7 +119,7 @@ void RegistrationCache::drop_covered(Transport& transport, const Region& region,
 peal_error RegistrationCache::take(Transport& transport, const Wanted& wanted, Region* region) {
   forget_departed(transport);
   const Region* kept = map_.lookup(wanted.address, wanted.bytes, wanted.access);
-  if (kept != nullptr) {
+  if (kept != nullptr && (!wanted.exactly || is_just(*kept, wanted))) {
     used_.splice(used_.end(), used_, kept_.at(kept->key).place);
     *region = *kept;
     return PEAL_OK;
@@ -132,9 +138,49 @@ peal_error RegistrationCache::take(Transport& transport, const Wanted& wanted, R
   } while (is_full(error) && evict(transport, wanted.keep));
   if (error != PEAL_OK) return error;
   map_.add(made);
-  kept_[made.key] = {used_.insert(used_.end(), made.key)};
+  kept_[made.key] = {made, used_.insert(used_.end(), made.key)};
   drop_covered(transport, made, wanted.keep);
   *region = made;
+  return PEAL_OK;
+}
+
+peal_error RegistrationCache::renew(Transport& transport, uint32_t key, uint32_t* anew) {
+  *anew = key;
+  forget_departed(transport);
+  const Kept& kept = kept_.at(key);
+  if (!kept.departed) return PEAL_OK;
+  const Region& gone = kept.region;
+  Region region;
+  const peal_error error = take(transport,
+                                {.address = reinterpret_cast<const void*>(gone.start),
+                                 .bytes = gone.bytes,
+                                 .access = gone.access,
+                                 .keep = 0,
+                                 .exactly = true},
+                                &region);
+  if (error == PEAL_OK) *anew = region.key;
+  return error;
+}
+
+void HeldKeys::hold(RegistrationCache& cache, uint32_t key) {
+  cache_ = &cache;
+  if (std::find(keys_.begin(), keys_.end(), key) != keys_.end()) return;
+  keys_.reserve(keys_.size() + 1);
+  if (cache.hold(key)) keys_.push_back(key);
+}
+
+peal_error HeldKeys::renew(Transport& transport, std::initializer_list<uint32_t*> names) {
+  for (uint32_t& key : keys_) {
+    uint32_t anew = 0;
+    const peal_error error = cache_->renew(transport, key, &anew);
+    if (error != PEAL_OK) return error;
+    if (anew == key) continue;
+    (void)cache_->hold(anew);
+    for (uint32_t* const name : names)
+      if (*name == key) *name = anew;
+    cache_->let_go(key);
+    key = anew;
+  }
   return PEAL_OK;
 }
 

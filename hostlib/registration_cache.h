@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <list>
 #include <unordered_map>
 #include <vector>
@@ -33,9 +34,13 @@ class RegistrationCache {
     size_t bytes;
     uint32_t access;  // PEAL_READ, PEAL_WRITE
     uint32_t keep;    // a key; 0: none
+    // Nothing beside the range: that may go while the range is still in use.
+    bool exactly = false;
   };
   // A registration that covers the range for that access: one that is kept, or a new one.
   peal_error take(Transport& transport, const Wanted& wanted, Region* region);
+  // The key of one that is held: or, if its memory has departed, another of the same range.
+  peal_error renew(Transport& transport, uint32_t key, uint32_t* anew);
   // One that was given out stays until it was let go of as often as it was held: a persistent
   // request names it at each start. False: it is none of the cache's.
   bool hold(uint32_t key);
@@ -50,6 +55,7 @@ class RegistrationCache {
 
  private:
   struct Kept {
+    Region region;
     std::list<uint32_t>::iterator place;  // in used_; in late_ if it has departed
     uint32_t holds = 0;
     bool departed = false;
@@ -83,15 +89,14 @@ class HeldKeys {
   HeldKeys(const HeldKeys&) = delete;
   HeldKeys& operator=(const HeldKeys&) = delete;
 
-  void hold(RegistrationCache& cache, uint32_t key) {
-    cache_ = &cache;
-    keys_.reserve(keys_.size() + 1);
-    if (cache.hold(key)) keys_.push_back(key);
-  }
+  void hold(RegistrationCache& cache, uint32_t key);
+  // Those whose memory has departed are replaced, here and where they are named, by others of the
+  // same ranges.
+  peal_error renew(Transport& transport, std::initializer_list<uint32_t*> names);
 
  private:
   RegistrationCache* cache_ = nullptr;
-  std::vector<uint32_t> keys_;
+  std::vector<uint32_t> keys_;  // each once
 };
 
 }  // namespace peal::host

@@ -255,12 +255,33 @@ void forget_persistent(peal_request& request) {
   request.persistent = nullptr;
 }
 
+namespace {
+
+// Some registered memory has left the process: perhaps what this request's starts name.
+[[gnu::cold, gnu::noinline]] peal_error name_anew(peal_context& context, Persistent& persistent) {
+  const uint64_t departures = context.cache.departures();
+  const uint64_t before = context.cache.version();
+  const peal_error error = persistent.keys.renew(
+      *context.transport, {&persistent.posting.send_key, &persistent.posting.receive_key});
+  if (context.cache.version() != before) context.memory.note_change();
+  if (error == PEAL_OK) persistent.departures = departures;
+  return error;
+}
+
+}  // namespace
+
 peal_error start_again(peal_request& request) {
   peal_context& context = *request.context;
   if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
+  Persistent& persistent = *request.persistent;
+  // (A program's memory is its caller's to register.)
+  if (persistent.programs[0] == nullptr && persistent.departures != context.cache.departures())
+      [[unlikely]] {
+    const peal_error error = name_anew(context, persistent);
+    if (error != PEAL_OK) return error;
+  }
   request.generation++;
   forget_end(request);
-  Persistent& persistent = *request.persistent;
   Posting posting = persistent.posting;
   if (persistent.programs[0] == nullptr) {
     return post_entry(*persistent.group, posting, request) ? PEAL_OK : refuse_full_ring(context);

@@ -61,6 +61,16 @@ void gather(const Job& job, peal_group* group, uint8_t* memory, size_t bytes, ui
   EXPECT_TRUE(job, is_gathered(job, memory, bytes, round));
 }
 
+// The same by a request that was made before other pages lay there.
+void gather_again(const Job& job, peal_request* request, uint8_t* memory, size_t bytes,
+                  uint64_t round) {
+  memset(memory, 0xee, job.size * bytes);
+  fill(memory + job.size * bytes, bytes, job.rank, round);
+  EXPECT_OK(job, peal_start(request));
+  EXPECT_OK(job, peal_wait(request));
+  EXPECT_TRUE(job, is_gathered(job, memory, bytes, round));
+}
+
 uint32_t regions(const Job& job) {
   peal_statistics read = {};
   read.struct_bytes = sizeof(read);
@@ -78,12 +88,18 @@ void run_remapped(Job& job) {
   peal_group* group = make_registering(job);
   const size_t mapped = ((job.size + 1) * bytes + kPage - 1) & ~(kPage - 1);
   uint8_t* memory = map_at(job, nullptr, mapped);
+  peal_request* request = nullptr;
+  EXPECT_OK(job, peal_allgather_init(group, memory + job.size * bytes, memory, bytes, &request));
   for (uint64_t round = 0; round < rounds; round++) {
-    gather(job, group, memory, bytes, 2 * round);
-    gather(job, group, memory, bytes, 2 * round + 1);
+    gather(job, group, memory, bytes, 3 * round);
+    gather(job, group, memory, bytes, 3 * round + 1);
     replace(job, memory, mapped, round + job.rank);
     EXPECT_TRUE(job, regions(job) <= 2);
+    gather_again(job, request, memory, bytes, 3 * round + 2);
+    EXPECT_TRUE(job, regions(job) <= 2);
+    replace(job, memory, mapped, round + job.rank + 1);
   }
+  EXPECT_OK(job, peal_request_free(request));
   munmap(memory, mapped);
   EXPECT_OK(job, peal_group_destroy(group));
   close_all(job);

@@ -184,7 +184,8 @@ typedef enum peal_allgather_algorithm {
 
 /* Operations register buffers that are in no registered memory by themselves, and keep up to
  * $PEAL_REGISTRATIONS of them (256) registered for the next time, the least recently used going
- * first. Such memory may be unmapped, and mapped again, whenever no operation uses it. */
+ * first. Such memory may be unmapped, and mapped again, whenever no operation uses it; that of a
+ * persistent request while it is inactive. */
 #define PEAL_GROUP_REGISTER 1u
 
 typedef struct peal_group_params {
@@ -405,7 +406,9 @@ PEAL_API peal_error peal_alltoallv_init(peal_group* group, const void* send,
                                         const size_t* send_bytes, const size_t* send_offsets,
                                         void* receive, const size_t* receive_bytes,
                                         const size_t* receive_offsets, peal_request** request);
-/* Never blocks. PEAL_ERR_BUSY when its last start is not over, or nobody waited for its end. */
+/* Never blocks. PEAL_ERR_BUSY when its last start is not over, or nobody waited for its end. Where
+ * the library had registered a buffer by itself that was mapped anew since, it is registered again;
+ * where that fails nothing is started. */
 PEAL_API peal_error peal_start(peal_request* request);
 /* In the order of the list. None is started when one of them cannot be: it is null, not persistent,
  * or busy. */

@@ -36,6 +36,7 @@ class FakeTransport final : public Transport {
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
     switch (command.opcode) {
       case PEAL_ADMIN_REGISTER_MEMORY:
+        card_->registered = command.u.register_memory;
         return register_next(&reply->u.register_memory.key);
       case PEAL_ADMIN_UNREGISTER_MEMORY:
         return unregister(command.u.unregister_memory.key);

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "abi/admin.h"
 #include "abi/ring.h"
 #include "hostlib/handles.h"
 #include "hostlib/transport.h"
@@ -73,6 +74,7 @@ struct FakeCard {
   int registrations = 0;  // asked for, ever
   int unknown_keys = 0;   // that were to be given back, ever
   std::set<uint32_t> keys;
+  peal_register_memory registered = {};  // the last time it was asked for
   std::set<uint32_t> busy_keys;
   uint32_t next_member = 1;
   uint32_t geometry = 0x9e03;

@@ -249,6 +249,69 @@ TEST_F(Persistent, RegistrationsOfItsBuffersStay) {
   EXPECT_FALSE(card.keys.contains(start.send_key));
 }
 
+// What was thrown away or mapped anew between two starts is other memory, though at the same place.
+TEST_F(Persistent, ABufferThatDepartedIsNamedAnew) {
+  group->flags |= PEAL_GROUP_REGISTER;
+  uint8_t mine[64] = {};
+  ASSERT_EQ(peal_ibcast(group, mine, sizeof(mine), 0, nullptr), PEAL_OK);  // one that covers them
+  card.complete(take());
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_allgather_init(group, mine + 8, mine + 32, 16, &request), PEAL_OK);
+  ASSERT_EQ(peal_start(request), PEAL_OK);
+  const peal_submission before = take();
+  card.complete(before);
+  ASSERT_EQ(peal_wait(request), PEAL_OK);
+  card.depart(4711);  // somebody else's
+  ASSERT_EQ(peal_start(request), PEAL_OK);
+  const peal_submission same = take();
+  card.complete(same);
+  ASSERT_EQ(peal_wait(request), PEAL_OK);
+  EXPECT_EQ(same.send_key, before.send_key);
+  EXPECT_EQ(same.receive_key, before.receive_key);
+
+  card.depart(before.receive_key);
+  const int registrations = card.registrations;
+  for (int start = 0; start < 2; start++) {
+    ASSERT_EQ(peal_start(request), PEAL_OK);
+    const peal_submission anew = take();
+    EXPECT_EQ(anew.send_key, before.send_key);
+    EXPECT_NE(anew.receive_key, before.receive_key);
+    EXPECT_TRUE(card.keys.contains(anew.receive_key));
+    EXPECT_EQ(card.registered.address + anew.receive_offset,
+              reinterpret_cast<uintptr_t>(mine + 32));
+    EXPECT_EQ(card.registered.bytes, 16u) << "what lies beside it may be gone";
+    card.complete(anew);
+    ASSERT_EQ(peal_wait(request), PEAL_OK);
+  }
+  EXPECT_EQ(card.registrations, registrations + 1);
+  // What it named before is given back.
+  card.depart(4711);
+  ASSERT_EQ(run(request), PEAL_OK);
+  EXPECT_FALSE(card.keys.contains(before.receive_key));
+}
+
+TEST_F(Persistent, WhatCannotBeNamedAnewIsNotStarted) {
+  group->flags |= PEAL_GROUP_REGISTER;
+  uint8_t mine[64] = {};
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_bcast_init(group, mine, sizeof(mine), 0, &request), PEAL_OK);
+  ASSERT_EQ(peal_start(request), PEAL_OK);
+  const peal_submission before = take();
+  card.complete(before);
+  ASSERT_EQ(peal_wait(request), PEAL_OK);
+  card.depart(before.send_key);
+  card.keys_max = 0;
+  EXPECT_EQ(peal_start(request), PEAL_ERR_NO_RESOURCES);
+  EXPECT_TRUE(quiet());
+  card.keys_max = 1000;
+  ASSERT_EQ(peal_start(request), PEAL_OK);
+  const peal_submission anew = take();
+  EXPECT_NE(anew.send_key, before.send_key);
+  EXPECT_EQ(anew.sequence, 1u);
+  card.complete(anew);
+  EXPECT_EQ(peal_wait(request), PEAL_OK);
+}
+
 TEST_F(Persistent, FreedWhileUnderWayItEndsByItself) {
   const uint32_t before = statistics().requests;
   peal_request* request = broadcast();
