@@ -103,7 +103,8 @@ struct peal_group {
   uint32_t flags = 0;
   uint32_t outstanding = 0;
   uint32_t outstanding_max = 0;
-  uint32_t messages = 0;  // and puts, gets, fences; they are outstanding besides, without limit
+  // Besides those: point-to-point and starts of programs, which the card never parks.
+  uint32_t unordered = 0;
   uint32_t failed_rank = PEAL_NO_RANK;
   uint64_t next_sequence = 0;
   uint64_t first_refused = peal::host::kNoSequence;  // of those still outstanding

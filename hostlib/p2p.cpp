@@ -102,7 +102,7 @@ peal_error describe(peal_group& group, const Message& message, Posting* posting)
 peal_error post(peal_group& group, const Message& message, peal_request** request) {
   Posting posting = {};
   const peal_error error = describe(group, message, &posting);
-  return error == PEAL_OK ? submit_message(group, posting, request) : error;
+  return error == PEAL_OK ? submit_unordered(group, posting, request) : error;
 }
 
 peal_error start(const char* name, peal_group* group, const Message& message,

@@ -236,8 +236,6 @@ peal_error join_company(peal_group& parent) {
   peal_group_builder* builder = nullptr;
   peal_error error = begin_group(context, parent.rank, parent.size, {nullptr, &parent}, &builder);
   if (error != PEAL_OK) return error;
-  // Starts of programs are outstanding as long as they like; operations are one at a time.
-  group_of(*builder).outstanding_max = UINT32_MAX;
   group_of(*builder).users = 1;
   set_purpose(*builder, kCompanyPurpose);
   peal_group* group = nullptr;

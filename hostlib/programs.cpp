@@ -128,21 +128,19 @@ Posting posting_of(const peal_program& program, uint32_t iterations) {
 peal_error post_start(peal_program& program, uint32_t iterations, peal_request** request) {
   peal_group& group = *program.group;
   peal_context& context = *group.context;
-  const peal_error error = check_room(group);
-  if (error != PEAL_OK) return error;
   if (outstanding(program) >= program.starts_max) drain(context);
   if (outstanding(program) >= program.starts_max) {
     return fail(PEAL_ERR_TOO_MANY, "%u starts of this program are outstanding, the card's limit",
                 program.starts_max);
   }
   Posting entry = posting_of(program, iterations);
-  peal_request& made = *context.free_requests;
-  peal_request* const next = made.next_free;
-  if (!post_numbered(group, entry, program.next_iteration, made)) return refuse_full_ring(context);
+  entry.sequence = program.next_iteration;
+  peal_request* made = nullptr;
+  const peal_error error = submit_unordered(group, entry, &made);
+  if (error != PEAL_OK) return error;
   program.next_iteration += iterations;
-  program.started.push_back(cookie_of(made));
-  context.free_requests = next;
-  hand_out(made, request);
+  program.started.push_back(cookie_of(*made));
+  hand_out(*made, request);
   return PEAL_OK;
 }
 

@@ -39,7 +39,7 @@ inline void end_request(peal_request& request, peal_error result, uint32_t faile
   set_state(request, peal_request::State::kDone);
   group.outstanding--;
   if (result == PEAL_ERR_PEER_DEAD) group.failed_rank = failed_rank;
-  if (was_refused(result) && request.operation < PEAL_OPERATION_SEND) {
+  if (was_refused(result) && !is_unordered(request)) {
     group.first_refused = std::min(group.first_refused, request.sequence);
   }
   // What was posted behind a refused operation is refused too; then the group goes on from there.
@@ -53,10 +53,10 @@ inline void end_request(peal_request& request, peal_error result, uint32_t faile
   if (request.detached) end_detached(request, group);
 }
 
-// Point-to-point is counted by itself.
-[[gnu::cold]] void end_message(peal_request& request, peal_error result, uint32_t failed_rank,
-                               uint64_t moved) {
-  request.group->messages--;
+// Which is counted by itself.
+[[gnu::cold]] void end_unordered(peal_request& request, peal_error result, uint32_t failed_rank,
+                                 uint64_t moved) {
+  request.group->unordered--;
   request.group->outstanding++;
   end_request(request, result, failed_rank, moved);
 }
@@ -83,12 +83,13 @@ peal_request* find_request(peal_context& context, uint64_t cookie) {
   }
 }
 
-[[gnu::cold]] bool accept_message(peal_request& request, const peal_completion& entry,
-                                  bool aborted) {
+[[gnu::cold]] bool accept_unordered(peal_request& request, const peal_completion& entry,
+                                    bool aborted) {
+  note_what_is_told(request, entry);
   if (aborted) {
-    end_message(request, PEAL_ERR_PEER_DEAD, request.group->rank, 0);
+    end_unordered(request, PEAL_ERR_PEER_DEAD, request.group->rank, 0);
   } else {
-    end_message(request, from_status(entry.status), entry.failed_rank, entry.bytes);
+    end_unordered(request, from_status(entry.status), entry.failed_rank, entry.bytes);
   }
   return true;
 }
@@ -104,10 +105,8 @@ bool accept_completion(peal_context& context, const peal_completion& entry) {
   context.card_ns += entry.card_ns;
   // What the card had not seen before the group was aborted it knows no group for.
   const bool aborted = request->group->aborted && entry.status == PEAL_STATUS_BAD_GROUP;
-  if (request->operation >= PEAL_OPERATION_SEND) [[unlikely]] {
-    note_what_is_told(*request, entry);
-    if (is_point_to_point(*request)) return accept_message(*request, entry, aborted);
-  }
+  if (is_unordered(*request)) [[unlikely]]
+    return accept_unordered(*request, entry, aborted);
   if (aborted) {
     end_request(*request, PEAL_ERR_PEER_DEAD, request->group->rank);
   } else {
@@ -155,16 +154,14 @@ peal_error make_room(peal_group& group) {
   return PEAL_OK;
 }
 
-peal_error submit_message(peal_group& group, Posting& entry, peal_request** request) {
+peal_error submit_unordered(peal_group& group, Posting& entry, peal_request** request) {
   peal_context& context = *group.context;
   if (context.free_requests == nullptr) drain(context);
   if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
   if (context.free_requests == nullptr) return fail_no_request(context);
   peal_request& made = *context.free_requests;
   peal_request* const next = made.next_free;
-  if (!post_numbered(group, entry, entry.sequence, made)) return refuse_full_ring(context);
-  group.outstanding--;  // it has no place in the group's order
-  group.messages++;
+  if (!post_unordered(group, entry, entry.sequence, made)) return refuse_full_ring(context);
   context.free_requests = next;
   made.rank = entry.root;
   made.any_tag = (entry.flags & PEAL_SUBMIT_ANY_TAG) != 0;
@@ -288,7 +285,7 @@ peal_error start_again(peal_request& request) {
   }
   const uint64_t start = persistent.next_start;
   posting.send_key = persistent.handles[start & 1];
-  if (!post_numbered(*persistent.group, posting, start >> (persistent.turns - 1), request)) {
+  if (!post_unordered(*persistent.group, posting, start >> (persistent.turns - 1), request)) {
     return refuse_full_ring(context);
   }
   persistent.next_start++;
@@ -323,10 +320,10 @@ void break_context(peal_context& context, peal_error error) {
   context.broken = error;
   for (peal_request& request : requests_of(context)) {
     if (request.state != peal_request::State::kPending) continue;
-    if (is_point_to_point(request)) {
-      end_message(request, error, PEAL_NO_RANK, 0);
+    if (request.operation == PEAL_OPERATION_START) request.bad_reason = 0;  // an earlier one's
+    if (is_unordered(request)) {
+      end_unordered(request, error, PEAL_NO_RANK, 0);
     } else {
-      request.bad_reason = 0;  // an earlier start's
       end_request(request, error, PEAL_NO_RANK);
     }
   }

@@ -46,6 +46,10 @@ inline void set_state(peal_request& request, peal_request::State state) {
   std::atomic_ref(request.state).store(state, std::memory_order_release);
 }
 
+// Not counted in the group's order, and with no limit but the context's requests.
+inline bool is_unordered(const peal_request& request) {
+  return request.operation >= PEAL_OPERATION_SEND;
+}
 inline bool is_point_to_point(const peal_request& request) {
   return request.operation >= PEAL_OPERATION_SEND && request.operation <= PEAL_OPERATION_FENCE;
 }
@@ -91,6 +95,16 @@ inline void wake_card(peal_context& context) {
   return true;
 }
 
+// The same for one that has no place in the group's order.
+[[gnu::always_inline]] inline bool post_unordered(peal_group& group, Posting& entry,
+                                                  uint64_t sequence, peal_request& request) {
+  if (!post_numbered(group, entry, sequence, request)) [[unlikely]]
+    return false;
+  group.outstanding--;
+  group.unordered++;
+  return true;
+}
+
 // The same, as the group's next operation.
 [[gnu::always_inline]] inline bool post_entry(peal_group& group, Posting& entry,
                                               peal_request& request) {
@@ -132,9 +146,9 @@ inline void wake_card(peal_context& context) {
     return error;
   return submit_in_room(group, entry, request);
 }
-// The same for point-to-point, which is not counted in the group's order and has no limit but the
-// context's requests; the entry's sequence is a message's tag.
-peal_error submit_message(peal_group& group, Posting& entry, peal_request** request);
+// The same for one that has no place in the group's order: point-to-point, where the entry's
+// sequence is a message's tag, or a start of a program.
+peal_error submit_unordered(peal_group& group, Posting& entry, peal_request** request);
 // The same with the group's own request, which nobody uses: it needs none of the context's, only a
 // place in the ring (ring_has_place()).
 peal_error submit_own(peal_group& group, Posting& entry);

@@ -148,7 +148,7 @@ void wait_outstanding(peal_context& context, const peal_group& group, uint32_t o
 
 void wait_idle(peal_context& context, const peal_group& group, Lock& lock) {
   wait_until(context, kForever, lock, PEAL_OPERATION_NONE,
-             [&] { return group.outstanding + group.messages == 0; });
+             [&] { return group.outstanding + group.unordered == 0; });
 }
 
 void wait_place(peal_context& context, Lock& lock) {

@@ -22,7 +22,7 @@ size_t first_done(std::span<peal_request* const> requests);
 // Returns when there is one, or none is pending (true), or the deadline has passed (false).
 bool wait_first(peal_context& context, std::span<peal_request* const> requests,
                 uint64_t deadline_ns, Lock& lock);
-// Until at most `outstanding` of the group's requests are pending, point-to-point not counted.
+// Until at most `outstanding` of the group's operations are pending, those in its order.
 void wait_outstanding(peal_context& context, const peal_group& group, uint32_t outstanding,
                       Lock& lock);
 // Until none of them is pending at all.

@@ -72,5 +72,46 @@ TEST_F(ExchangeOfTwo, NeedsNoRequestOfTheContext) {
   end.join();
 }
 
+// Starts that end when another rank starts its side, which it may not do before the exchange.
+TEST_F(ExchangeOfTwo, StartsAreNotInItsWay) {
+  constexpr uint32_t kPrograms = kFakeParked / kFakeStarts + 1;
+  std::vector<peal_program*> programs(kPrograms);
+  std::thread rank([&] {
+    for (peal_program*& program : programs) {
+      uint32_t told = 0;
+      ASSERT_EQ(peal_program_create(0, 2, nullptr, &program), PEAL_OK);
+      ASSERT_EQ(peal_program_counter(program, 1, &told), PEAL_OK);
+      ASSERT_EQ(peal_program_wait(program, told, 1), PEAL_OK);
+      EXPECT_EQ(peal_program_commit(group, program), PEAL_OK) << peal_last_error_text();
+      for (uint32_t start = 0; start < kFakeStarts; start++)
+        EXPECT_EQ(peal_program_start(program, 1, nullptr), PEAL_OK) << peal_last_error_text();
+    }
+    const CardExchange exchange(*group);
+    uint32_t all[2] = {7, 7};
+    EXPECT_EQ(exchange.gather(all, all, sizeof(*all)), PEAL_OK) << peal_last_error_text();
+    EXPECT_EQ(peal_barrier(group), PEAL_OK) << peal_last_error_text();
+  });
+  std::vector<peal_submission> starts;
+  uint64_t operations = 0;
+  while (operations < kPrograms + 2 || starts.size() < size_t{kPrograms} * kFakeStarts) {
+    const peal_submission entry = cards[0].await_entry();
+    if (entry.operation == PEAL_OPERATION_START && entry.block_bytes != 0) {
+      starts.push_back(entry);
+      continue;
+    }
+    if (entry.operation != PEAL_OPERATION_START) {
+      EXPECT_EQ(entry.sequence, operations++);
+    }
+    cards[0].complete(entry);
+  }
+  rank.join();
+  // They are in the way of the group's end.
+  std::thread end([&] { EXPECT_EQ(peal_group_wait(group), PEAL_OK); });
+  cards[0].await_sleeper();
+  for (const peal_submission& start : starts) cards[0].complete(start);
+  end.join();
+  for (peal_program* program : programs) EXPECT_EQ(peal_program_free(program), PEAL_OK);
+}
+
 }  // namespace
 }  // namespace peal::host

@@ -255,7 +255,7 @@ TEST_F(Messages, AreNotAmongTheGroupsOperations) {
   for (const peal_submission& each : entries) card().complete(each);
   EXPECT_EQ(peal_wait_all(barriers, kFakeParked), PEAL_OK);
   EXPECT_EQ(group->outstanding, 0u);
-  EXPECT_EQ(group->messages, kFakeParked + 2);
+  EXPECT_EQ(group->unordered, kFakeParked + 2);
   for (peal_request* each : barriers) EXPECT_EQ(peal_request_free(each), PEAL_OK);
 }
 
@@ -359,7 +359,7 @@ TEST_F(Messages, EndWithTheCard) {
   }
   EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_GONE);
   EXPECT_EQ(peal_isend(group, 2, 1, memory, 8, nullptr), PEAL_ERR_CARD_GONE);
-  EXPECT_EQ(group->messages, 0u);
+  EXPECT_EQ(group->unordered, 0u);
 }
 
 TEST_F(Messages, MemoryIsNamedForWhicheverWayItHas) {
