@@ -135,6 +135,7 @@ peal_error post_start(peal_program& program, uint32_t iterations, peal_request**
   }
   Posting entry = posting_of(program, iterations);
   entry.sequence = program.next_iteration;
+  program.started.reserve(program.started.size() + 1);  // before anything is posted: it may throw
   peal_request* made = nullptr;
   const peal_error error = submit_unordered(group, entry, &made);
   if (error != PEAL_OK) return error;
