@@ -14,8 +14,7 @@ peal_error exchange(peal_group& group, peal_operation operation, const Buffer& s
                     const Buffer& receive, size_t block_bytes) {
   peal_context& context = *group.context;
   Lock lock(context.mutex);
-  wait_outstanding(context, group, group.outstanding_max - 1, lock);
-  wait_place(context, lock);
+  wait_own_turn(context, group, lock);
   Name to;
   Name from;
   const uint64_t version = memory_version(context);
@@ -36,6 +35,7 @@ peal_error exchange(peal_group& group, peal_operation operation, const Buffer& s
   wait_done(context, group.own_request, kForever, lock);
   error = outcome(group.own_request);
   set_state(group.own_request, peal_request::State::kFree);
+  wake_waiters(context);
   return error;
 }
 

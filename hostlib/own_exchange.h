@@ -9,7 +9,7 @@
 
 namespace peal::host {
 
-// Without the context's lock; one at a time in a group.
+// Without the context's lock. One at a time in a group: another one waits.
 peal_error own_allgather(peal_group& group, const void* send, void* receive, size_t block_bytes);
 peal_error own_alltoall(peal_group& group, const void* send, void* receive, size_t block_bytes);
 

@@ -151,6 +151,19 @@ void wait_idle(peal_context& context, const peal_group& group, Lock& lock) {
              [&] { return group.outstanding + group.unordered == 0; });
 }
 
+void wait_own_turn(peal_context& context, const peal_group& group, Lock& lock) {
+  wait_until(context, kForever, lock, PEAL_OPERATION_NONE, [&] {
+    return context.broken != PEAL_OK ||
+           (group.own_request.state == peal_request::State::kFree &&
+            group.outstanding < group.outstanding_max && ring_has_place(context));
+  });
+}
+
+void wake_waiters(peal_context& context) {
+  if (context.sleeper) context.transport->wake();
+  context.woken.notify_all();
+}
+
 void wait_place(peal_context& context, Lock& lock) {
   wait_until(context, kForever, lock, PEAL_OPERATION_NONE,
              [&] { return context.broken != PEAL_OK || ring_has_place(context); });

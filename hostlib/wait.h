@@ -29,6 +29,11 @@ void wait_outstanding(peal_context& context, const peal_group& group, uint32_t o
 void wait_idle(peal_context& context, const peal_group& group, Lock& lock);
 // Until the submission ring has a place, or the card is gone.
 void wait_place(peal_context& context, Lock& lock);
+// Until the group may have an exchange of the library's own, by the own request of which it has
+// one; or the card is gone.
+void wait_own_turn(peal_context& context, const peal_group& group, Lock& lock);
+// Tells those who wait for what only this process knows.
+void wake_waiters(peal_context& context);
 // Sleeps until the card or another thread has news, at most timeout_ms; takes what has completed.
 void sleep_once(peal_context& context, int timeout_ms, Lock& lock);
 

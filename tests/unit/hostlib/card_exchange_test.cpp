@@ -113,5 +113,25 @@ TEST_F(ExchangeOfTwo, StartsAreNotInItsWay) {
   for (peal_program* program : programs) EXPECT_EQ(peal_program_free(program), PEAL_OK);
 }
 
+// A mistake of the caller's is no failure of the card: the one exchange waits for the other.
+TEST_F(ExchangeOfTwo, OneAtATime) {
+  constexpr int kRounds = 200;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; i++) {
+    threads.emplace_back([&] {
+      const CardExchange exchange(*group);
+      uint32_t all[2] = {7, 7};
+      for (int round = 0; round < kRounds; round++)
+        EXPECT_EQ(exchange.gather(all, all, sizeof(*all)), PEAL_OK) << peal_last_error_text();
+    });
+  }
+  for (uint64_t round = 0; round < uint64_t{2} * kRounds; round++) {
+    const peal_submission entry = cards[0].await_entry();
+    EXPECT_EQ(entry.sequence, round);
+    cards[0].complete(entry);
+  }
+  for (std::thread& each : threads) each.join();
+}
+
 }  // namespace
 }  // namespace peal::host
