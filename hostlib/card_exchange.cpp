@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "hostlib/memory.h"
 #include "hostlib/own_exchange.h"
 
 namespace peal::host {
@@ -23,7 +24,7 @@ CardExchange::CardExchange(peal_group& group) : group_(&group) {
 }
 
 CardExchange::~CardExchange() {
-  if (memory_ != nullptr) peal_free(group_->context, memory_);
+  if (memory_ != nullptr) leave_allocated(*group_->context, memory_);
 }
 
 peal_error CardExchange::gather(const void* send, void* receive, size_t bytes) const {

@@ -104,7 +104,7 @@ void close_context(peal_context* context) {
       if (program != nullptr) delete_program(program);
   }
   for (peal_program* program : context->ended_programs) delete_program(program);
-  for (const Allocation& left : context->left_tables) (void)context->transport->release(left);
+  for (const Allocation& left : context->left_memory) (void)context->transport->release(left);
   for (const Allocation& tables : context->tables.leave()) {
     (void)context->transport->release(tables);
   }

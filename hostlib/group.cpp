@@ -14,6 +14,7 @@
 #include "hostlib/administration.h"
 #include "hostlib/context_pages.h"
 #include "hostlib/handles.h"
+#include "hostlib/memory.h"
 #include "hostlib/oob_token.h"
 #include "hostlib/outcome.h"
 #include "hostlib/programs.h"
@@ -146,14 +147,6 @@ peal_error make_table(peal_context& context, std::span<const GroupRecord> record
 void drop_table(peal_context& context, AddressTables::Place* table) {
   if (table->address != nullptr) context.tables.give(*table);
   *table = {};
-}
-
-// What the card still reads for a group that is over goes with the next one's.
-void leave_memory(peal_context& context, const Allocation& memory) {
-  if (memory.address != nullptr) context.left_tables.push_back(memory);
-  std::erase_if(context.left_tables, [&](const Allocation& each) {
-    return context.transport->release(each) != PEAL_ERR_BUSY;
-  });
 }
 
 // peers[2j] is rank + 2^j, peers[2j+1] is rank - 2^j: all that a card must remember of a group.

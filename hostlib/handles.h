@@ -169,7 +169,7 @@ struct alignas(64) peal_context {
   std::atomic_flag near_place_taken;  // a group has the place beside the context
   std::vector<peal::host::GroupPointer> groups;
   peal::host::AddressTables tables;
-  std::vector<peal::host::Allocation> left_tables;  // of parts, of groups that are over
+  std::vector<peal::host::Allocation> left_memory;  // the library's own, which the card still reads
   std::vector<std::unique_ptr<peal::host::Persistent>> persistents;
   bool programs = true;   // of persistent requests are wanted: $PEAL_PROGRAMS
   uint32_t ordinary = 0;  // persistent requests that are no programs, ever

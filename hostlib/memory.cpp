@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory that the card may reach: made by it, or registered.
+#include "hostlib/memory.h"
+
+#include <string>
+
 #include "hostlib/administration.h"
-#include "hostlib/handles.h"
 
 namespace peal::host {
 namespace {
@@ -93,6 +96,27 @@ peal_error name_range(peal_context& context, const void* address, size_t bytes, 
 }
 
 }  // namespace
+
+void leave_memory(peal_context& context, const Allocation& memory) {
+  const std::string text = last_error_text();
+  std::vector<Allocation>& left = context.left_memory;
+  const auto is_given_back = [&](const Allocation& each) {
+    return context.transport->release(each) != PEAL_ERR_BUSY;
+  };
+  std::erase_if(left, is_given_back);
+  if (memory.address != nullptr && !is_given_back(memory)) left.push_back(memory);
+  (void)fail(PEAL_OK, "%s", text.c_str());
+}
+
+void leave_allocated(peal_context& context, void* memory) {
+  const std::lock_guard guard(context.mutex);
+  const Region* found = context.memory.allocated_at(memory);
+  if (found == nullptr) return;
+  const Region region = *found;
+  context.memory.remove(region.key);
+  leave_memory(context, region.allocation);
+}
+
 }  // namespace peal::host
 
 using peal::host::fail;

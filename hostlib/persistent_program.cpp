@@ -7,6 +7,7 @@
 
 #include "hostlib/card_exchange.h"
 #include "hostlib/group.h"
+#include "hostlib/memory.h"
 #include "hostlib/program_collectives.h"
 #include "hostlib/programs.h"
 #include "hostlib/rings.h"
@@ -61,8 +62,7 @@ class Maker {
       : group_(group), context_(*group.context), own_(operation) {}
   ~Maker() {
     const Lock lock(context_.mutex);
-    for (const Allocation& work : work_)
-      if (work.address != nullptr) (void)context_.transport->release(work);
+    for (const Allocation& work : work_) leave_memory(context_, work);
   }
   Maker(const Maker&) = delete;
   Maker& operator=(const Maker&) = delete;

@@ -6,9 +6,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "hostlib/administration.h"
 #include "hostlib/handles.h"
+#include "hostlib/memory.h"
 #include "hostlib/own_exchange.h"
 #include "hostlib/program.h"
 #include "hostlib/program_check.h"
@@ -176,7 +178,7 @@ peal_error give_to_card(peal_group& group, peal_program& program) {
       error = fail(PEAL_ERR_INVALID_ARGUMENT, "the card has no transmit engine %u", shape.engine);
     }
   }
-  if (error != PEAL_OK) (void)context.transport->release(program.memory);
+  if (error != PEAL_OK) leave_memory(context, program.memory);
   return error;
 }
 
@@ -184,12 +186,30 @@ peal_error take_back(peal_program& program) {
   peal_context& context = *program.group->context;
   const peal_error error = free_program(*context.transport, program.handle);
   if (error == PEAL_ERR_BUSY) return error;
-  (void)context.transport->release(program.memory);
-  if (program.work.address != nullptr) (void)context.transport->release(program.work);
+  leave_memory(context, program.memory);
+  leave_memory(context, program.work);
   program.work = {};
   std::erase(program.group->programs, &program);
   program.group = nullptr;
   return PEAL_OK;
+}
+
+// It was not committed everywhere, and may be again. What the card does not let go of yet goes
+// later, like the program of a request that is gone.
+void withdraw(peal_program& program) {
+  const std::string text = last_error_text();
+  peal_group& group = *program.group;
+  drain(*group.context);
+  if (take_back(program) == PEAL_ERR_BUSY) {
+    auto rest = std::make_unique<peal_program>(program.written.shape());
+    rest->group = std::exchange(program.group, nullptr);
+    rest->memory = program.memory;
+    rest->work = std::exchange(program.work, {});
+    rest->handle = program.handle;
+    std::replace(group.programs.begin(), group.programs.end(), &program, rest.get());
+    note_ended(*group.context, rest.release());
+  }
+  (void)fail(PEAL_OK, "%s", text.c_str());
 }
 
 // Everybody's error, as a word in memory that the card can reach.
@@ -213,9 +233,8 @@ peal_error agree(peal_group& group, peal_error own) {
     error = fail(PEAL_ERR_PEER_REFUSED, "rank %u could not commit its program: %s", rank,
                  peal_strerror(theirs));
   }
-  const std::string outcome = last_error_text();
-  (void)peal_free(group.context, memory);
-  return error == PEAL_OK ? PEAL_OK : fail(error, "%s", outcome.c_str());
+  leave_allocated(*group.context, memory);
+  return error;
 }
 
 peal_error look_at(peal_program& program) {
@@ -240,6 +259,7 @@ peal_error commit_named(peal_group& group, peal_program& program) {
   peal_error error = PEAL_OK;
   {
     const Lock lock(group.context->mutex);
+    if (group.context->programs_ended) forget_ended_programs(*group.context);
     error = give_to_card(group, program);
     if (error == PEAL_OK) {
       program.group = &group;
@@ -250,10 +270,8 @@ peal_error commit_named(peal_group& group, peal_program& program) {
   if (given) error = look_at(program);
   error = agree(group, error);
   if (error != PEAL_OK && given) {
-    const std::string text = last_error_text();
     const Lock lock(group.context->mutex);
-    (void)take_back(program);
-    return fail(error, "%s", text.c_str());
+    withdraw(program);
   }
   return error;
 }
@@ -271,7 +289,7 @@ peal_error commit_all(peal_group& group, std::span<peal_program* const> programs
     if (error == PEAL_OK) continue;
     const std::string text = last_error_text();
     const Lock lock(group.context->mutex);
-    for (peal_program* given : programs.first(at)) (void)take_back(*given);
+    for (peal_program* given : programs.first(at)) withdraw(*given);
     return fail(error, "program %zu of %zu: %s", at, programs.size(), text.c_str());
   }
   return PEAL_OK;
@@ -356,8 +374,9 @@ peal_error commit_written(peal_group& group, Program written, const Allocation& 
   const peal_error error = commit(group, *made);
   if (error == PEAL_OK) {
     *program = made.release();
-  } else if (made->work.address != nullptr) {
-    (void)group.context->transport->release(made->work);
+  } else {
+    const Lock lock(group.context->mutex);
+    leave_memory(*group.context, made->work);
   }
   return error;
 }

@@ -133,5 +133,16 @@ TEST_F(ExchangeOfTwo, OneAtATime) {
   for (std::thread& each : threads) each.join();
 }
 
+// Its memory goes when the card lets go of it.
+TEST_F(ExchangeOfTwo, LeavesMemoryThatTheCardHolds) {
+  const size_t keys = cards[0].keys.size();
+  for (const bool busy : {true, false}) {
+    if (busy) cards[0].busy_keys = {cards[0].next_key};
+    { const CardExchange exchange(*group); }
+    EXPECT_EQ(cards[0].keys.size(), keys + (busy ? 1 : 0));
+    cards[0].busy_keys.clear();
+  }
+}
+
 }  // namespace
 }  // namespace peal::host

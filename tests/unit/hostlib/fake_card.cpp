@@ -58,6 +58,10 @@ class FakeTransport final : public Transport {
         return PEAL_OK;
       case PEAL_ADMIN_FREE_PROGRAM:
         if (card_->refuse_free != PEAL_OK) return fail(card_->refuse_free, "refused");
+        if (card_->busy_frees > 0) {
+          card_->busy_frees--;
+          return fail(PEAL_ERR_BUSY, "busy");
+        }
         card_->programs.erase(command.u.free_program.program);
         return PEAL_OK;
       default:

@@ -89,6 +89,7 @@ struct FakeCard {
   peal_error refuse_reserve = PEAL_OK;
   peal_error refuse_commit = PEAL_OK;
   peal_error refuse_free = PEAL_OK;
+  int busy_frees = 0;  // so often a program is not freed yet
   peal_error refuse_connect = PEAL_OK;
   peal_error refuse_abandon = PEAL_OK;
 

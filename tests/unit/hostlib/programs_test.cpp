@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Programs of the C API: what goes to the card when they are committed, started and freed.
 #include <cstring>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "abi/program.h"
+#include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "tests/unit/hostlib/one_group.h"
 
@@ -389,6 +391,40 @@ TEST_F(ProgramApi, FreeGivesEverythingBackUnlessItRuns) {
   EXPECT_TRUE(card.programs.empty());
   EXPECT_EQ(card.keys.size(), keys);
   EXPECT_EQ(peal_program_free(nullptr), PEAL_OK);
+}
+
+// One of the library's own, which nobody else would free.
+TEST_F(ProgramApi, WhatTheCardKeepsForAWhileGoesLater) {
+  const size_t keys = card.keys.size();
+  for (const bool program_stays : {true, false}) {
+    Allocation work;
+    ASSERT_EQ(context->transport->allocate(64, &work), PEAL_OK);
+    if (program_stays) card.busy_frees = 1;
+    if (!program_stays) card.busy_keys = {work.key, work.key + 1};  // and what it is written in
+    std::thread player([&] { card.complete(card.await_entry(), PEAL_STATUS_BAD_PROGRAM); });
+    peal_program* made = nullptr;
+    EXPECT_EQ(commit_written(*group, Program({}), work, &made), PEAL_ERR_BAD_PROGRAM);
+    player.join();
+    EXPECT_EQ(made, nullptr);
+    EXPECT_NE(std::string(peal_last_error_text()).find("a descriptor of the program is bad"),
+              std::string::npos);
+    EXPECT_EQ(card.programs.size(), program_stays ? 1u : 0u);
+    EXPECT_EQ(card.keys.size(), keys + 2);
+    card.busy_keys.clear();
+    EXPECT_EQ(peal_group_abort(make_fake_group(context)), PEAL_OK);
+    const std::lock_guard lock(context->mutex);
+    forget_ended_programs(*context);
+    EXPECT_TRUE(card.programs.empty());
+    EXPECT_EQ(card.keys.size(), keys);
+  }
+}
+
+TEST_F(ProgramApi, OneThatTheCardKeepsForAWhileMayBeCommittedAgain) {
+  card.busy_frees = 1;
+  EXPECT_EQ(commit(PEAL_STATUS_BAD_PROGRAM), PEAL_ERR_BAD_PROGRAM);
+  EXPECT_EQ(card.programs, std::set<uint32_t>({1}));
+  EXPECT_EQ(commit(), PEAL_OK);
+  EXPECT_EQ(card.programs, std::set<uint32_t>({2}));
 }
 
 TEST_F(ProgramApi, MemoryIsNamedByKeyAndOffset) {
