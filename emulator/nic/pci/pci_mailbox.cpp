@@ -147,11 +147,10 @@ peal_status PciInterface::make_memory(const peal_register_memory& request, Regio
   if (*listed_ + entries > kListsOfAll * (memory_->bus().bytes >> 12)) {
     return PEAL_STATUS_NO_RESOURCES;
   }
+  *listed_ += entries;  // before: without a region it is released at once
   auto release = [listed = listed_, entries] { *listed -= entries; };
   *region = card_.regions->put_pages(memory_->bus(), std::move(pages), request.bytes, release);
-  if (*region == emulator::kNoRegion) return PEAL_STATUS_NO_RESOURCES;
-  *listed_ += entries;
-  return PEAL_STATUS_OK;
+  return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 
 peal_status PciInterface::make_channels(const peal_reserve_group& request, RegionId* region) {

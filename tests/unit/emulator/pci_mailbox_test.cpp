@@ -139,6 +139,18 @@ TEST_F(PciMailboxTest, ListsOfPagesAreBounded) {
   EXPECT_EQ(ask(registration(kList, kRamBytes)), "OK admin");
 }
 
+TEST_F(PciMailboxTest, AListThatFindsNoPlaceIsNotCounted) {
+  uint8_t memory = 0;
+  std::vector<RegionId> taken;
+  for (RegionId id = 0; id != emulator::kNoRegion;) {
+    id = loop.lone.regions.put_mapped(&memory, 1, nullptr);
+    taken.push_back(id);
+  }
+  EXPECT_EQ(ask(registration(kListAt, 8192)), "NO_RESOURCES admin");
+  for (const RegionId id : taken) loop.lone.regions.free(id);
+  EXPECT_EQ(ask(registration(kListAt, 4096)), "OK admin");
+}
+
 TEST_F(PciMailboxTest, ChannelsThatTheCardLetGoOfAreNamedOnce) {
   use_channels();
   EXPECT_TRUE(turn()) << "tells that there is something to reap";
