@@ -38,14 +38,13 @@ peal_error resolve_buffer(peal_group& group, peal_operation operation, Side side
   } else if ((group.flags & PEAL_GROUP_REGISTER) != 0) {
     const peal_group::Hit& other = side == Side::kSend ? group.receive_hit : group.send_hit;
     const uint64_t before = context.cache.version();
-    error = context.cache.take(
-        *context.transport,
-        {.address = address,
-         .bytes = bytes,
-         .access = access,
-         .keep = other.region.key,
-         .exactly = group.registers_exactly},
-        &hit.region);
+    error = context.cache.take(*context.transport,
+                               {.address = address,
+                                .bytes = bytes,
+                                .access = access,
+                                .keep = other.region.key,
+                                .exactly = group.registers_exactly},
+                               &hit.region);
     if (context.cache.version() != before) context.memory.note_change();
   } else {
     error = context.memory.find(address, bytes, access, text_of(side, operation), &hit.region);

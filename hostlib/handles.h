@@ -125,7 +125,7 @@ struct peal_group {
   // Of a persistent request's group, or a company: nobody needs it any more.
   bool over = false;
   bool registers_exactly = false;  // what it registers by itself: no more than the buffer
-  uint32_t users = 0;  // of a company: requests, and the group that made it
+  uint32_t users = 0;              // of a company: requests, and the group that made it
   Hit send_hit;
   Hit receive_hit;
 };

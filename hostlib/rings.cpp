@@ -30,14 +30,14 @@ bool was_refused(peal_error result) {
   let_go(request);
 }
 
-inline void end_request(peal_request& request, peal_error result, uint32_t failed_rank,
-                        uint64_t moved = 0) {
+[[gnu::always_inline]] inline void end_counted(peal_request& request, peal_error result,
+                                               uint32_t failed_rank, uint64_t moved, Count count) {
   peal_group& group = *request.group;
   request.moved = moved;
   request.result = result;
   request.failed_rank = failed_rank;
   set_state(request, peal_request::State::kDone);
-  group.outstanding--;
+  (group.*count)--;
   if (result == PEAL_ERR_PEER_DEAD) group.failed_rank = failed_rank;
   if (was_refused(result) && !is_unordered(request)) {
     group.first_refused = std::min(group.first_refused, request.sequence);
@@ -53,12 +53,13 @@ inline void end_request(peal_request& request, peal_error result, uint32_t faile
   if (request.detached) end_detached(request, group);
 }
 
-// Which is counted by itself.
+inline void end_request(peal_request& request, peal_error result, uint32_t failed_rank) {
+  end_counted(request, result, failed_rank, 0, &peal_group::outstanding);
+}
+
 [[gnu::cold]] void end_unordered(peal_request& request, peal_error result, uint32_t failed_rank,
                                  uint64_t moved) {
-  request.group->unordered--;
-  request.group->outstanding++;
-  end_request(request, result, failed_rank, moved);
+  end_counted(request, result, failed_rank, moved, &peal_group::unordered);
 }
 
 peal_request* find_request(peal_context& context, uint64_t cookie) {
@@ -265,24 +266,28 @@ namespace {
   return error;
 }
 
+inline void begin_anew(peal_request& request) {
+  request.generation++;
+  forget_end(request);
+}
+
 }  // namespace
 
 peal_error start_again(peal_request& request) {
   peal_context& context = *request.context;
   if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
   Persistent& persistent = *request.persistent;
-  // (A program's memory is its caller's to register.)
-  if (persistent.programs[0] == nullptr && persistent.departures != context.cache.departures())
-      [[unlikely]] {
-    const peal_error error = name_anew(context, persistent);
-    if (error != PEAL_OK) return error;
-  }
-  request.generation++;
-  forget_end(request);
-  Posting posting = persistent.posting;
+  Posting& posting = persistent.posting;
   if (persistent.programs[0] == nullptr) {
+    if (persistent.departures != context.cache.departures()) [[unlikely]] {
+      const peal_error error = name_anew(context, persistent);
+      if (error != PEAL_OK) return error;
+    }
+    begin_anew(request);
     return post_entry(*persistent.group, posting, request) ? PEAL_OK : refuse_full_ring(context);
   }
+  // (Its memory is its caller's to register.)
+  begin_anew(request);
   const uint64_t start = persistent.next_start;
   posting.send_key = persistent.handles[start & 1];
   if (!post_unordered(*persistent.group, posting, start >> (persistent.turns - 1), request)) {

@@ -63,11 +63,15 @@ inline void forget_end(peal_request& request) {
   request.card_ns = 0;
 }
 
+// What it counts as: one of the outstanding operations of the group, or one besides.
+using Count = uint32_t peal_group::*;
+
 // Posts it with that sequence number, for this request that has not ended yet. The entry says whose
 // it is; and who posts it wakes the card if it sleeps. False when the ring is full: nothing has
 // changed then.
 [[gnu::always_inline]] inline bool post_unheard(peal_group& group, const Posting& entry,
-                                                uint64_t sequence, peal_request& request) {
+                                                uint64_t sequence, peal_request& request,
+                                                Count count = &peal_group::outstanding) {
   if (peal_host_ring_submit_as(&group.context->ring, &entry, sequence, cookie_of(request)) == 0)
       [[unlikely]]
     return false;
@@ -75,7 +79,7 @@ inline void forget_end(peal_request& request) {
   request.group = &group;
   request.operation = entry.operation;
   set_state(request, peal_request::State::kPending);
-  group.outstanding++;
+  (group.*count)++;
   return true;
 }
 inline void wake_card(peal_context& context) {
@@ -85,9 +89,10 @@ inline void wake_card(peal_context& context) {
 
 // The same for an entry that does not say whose it is, and for a card that may sleep.
 [[gnu::always_inline]] inline bool post_numbered(peal_group& group, Posting& entry,
-                                                 uint64_t sequence, peal_request& request) {
+                                                 uint64_t sequence, peal_request& request,
+                                                 Count count = &peal_group::outstanding) {
   entry.member = group.member;
-  if (!post_unheard(group, entry, sequence, request)) [[unlikely]]
+  if (!post_unheard(group, entry, sequence, request, count)) [[unlikely]]
     return false;
   peal_context& context = *group.context;
   if (peal_host_ring_card_sleeps(&context.ring) != 0) [[unlikely]]
@@ -98,11 +103,7 @@ inline void wake_card(peal_context& context) {
 // The same for one that has no place in the group's order.
 [[gnu::always_inline]] inline bool post_unordered(peal_group& group, Posting& entry,
                                                   uint64_t sequence, peal_request& request) {
-  if (!post_numbered(group, entry, sequence, request)) [[unlikely]]
-    return false;
-  group.outstanding--;
-  group.unordered++;
-  return true;
+  return post_numbered(group, entry, sequence, request, &peal_group::unordered);
 }
 
 // The same, as the group's next operation.

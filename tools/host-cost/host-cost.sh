@@ -88,8 +88,8 @@ measure allgatherv 156 45 165 57
 measure alltoallv 179 45 165 57
 measure allgatherv-offsets 168 45 165 57
 measure alltoallv-offsets 200 45 165 57
-measure persistent 132 45 166 57
-measure program 139 45 181 57
+measure persistent 124 45 166 57
+measure program 128 45 181 57
 
 # What ends an operation is on one page of code (hostlib/requests.cpp).
 if $check; then
