@@ -9,9 +9,9 @@ import product
 from product import NAMES, TITLE
 
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/examples/matmul/demo.py")
-COUNTS = (1, 1, 1, 8, 10)
-BYTES = (32, 32768, 262144, 32768, 0)
-MEDIANS = (11.5, 22.5, 33.5, 44.5, 55.5)
+COUNTS = (1, 1, 1, 1, 8, 10)
+BYTES = (32, 8, 30752, 248000, 32000, 0)
+MEDIANS = (11.5, 22.5, 33.5, 44.5, 55.5, 66.5)
 ALONE = "peal: Open MPI is not installed (./peal setup --open-mpi installs it), so the table shows Peal alone\n"
 OVER_PEAL = "peal: running the product over Peal: pealrun -n 8 --loss 0.01 peal-matmul\n"
 OVER_OPEN_MPI = ("peal: running the product over Open MPI: mpirun -n 8 --oversubscribe --map-by core --bind-to core:overload-allowed "
@@ -35,7 +35,7 @@ class DemoTest(jobs.JobCase):
         done = subprocess.run(["/usr/bin/python3", "-B", DEMO, jobs.programs(), *arguments], env=self.environment,
                               capture_output=True, text=True, timeout=jobs.PATIENCE_S, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, product.report(8, 512, cards=8, open_mpi=open_mpi))
+        self.assertRegex(done.stdout, product.report(8, 500, cards=8, open_mpi=open_mpi))
         return done
 
     def install(self, script):
@@ -64,11 +64,11 @@ class DemoTest(jobs.JobCase):
         """An mpirun that says what another did: its medians come beside ours, row by row."""
         rows = [f"{name:28} {count:6} {size:14} {median:14.1f} {'-':>14}" for name, count, size, median in
                 zip(NAMES, COUNTS, BYTES, MEDIANS)]
-        theirs = "\n".join(["8 ranks multiplied two 512 x 512 matrices in 0.777 s", "", TITLE, *rows])
+        theirs = "\n".join(["8 ranks multiplied two 500 x 500 matrices in 0.777 s", "", TITLE, *rows])
         self.install(f"/bin/cat <<'END'\n{theirs}\nEND")
         out = self.demo(self.twin, open_mpi=True).stdout
         self.assertEqual(self.columns(out), (dict(zip(NAMES, map(str, MEDIANS))), 5))
-        self.assertRegex(out, r"^8 ranks multiplied two 512 x 512 matrices in [\d.]+ s \(over Open MPI 0\.777 s\)\n")
+        self.assertRegex(out, r"^8 ranks multiplied two 500 x 500 matrices in [\d.]+ s \(over Open MPI 0\.777 s\)\n")
 
     def test_how_open_mpi_is_started(self):
         self.install(f"printf '%s\\n' \"$@\" >{self.twin}/words; exit 3")

@@ -11,20 +11,19 @@ import product
 class MatmulTest(jobs.JobCase):
     def test_demo(self):
         done = self.run_job(8, jobs.program("peal-matmul"), options=("--loss", "0.01", "--seed", "1"))
-        self.assertRegex(done.out, product.report(8, 512, cards=8))
+        self.assertRegex(done.out, product.report(8, 500, cards=8))
         cards = re.findall(r"^(?:[0-9a-f]{2}:){5}[0-9a-f]{2} +(.*)$", done.out, re.M)
         repairs = sum(int(card.split()[5]) for card in cards)
         self.assertGreater(repairs, 0, "1% was lost, so something must have been repaired")
 
     def test_three_ranks(self):
-        done = self.run_job(3, jobs.program("peal-matmul"), "192", "4")
-        self.assertRegex(done.out, product.report(3, 192, cards=3))
+        done = self.run_job(3, jobs.program("peal-matmul"), "200", "4")
+        self.assertRegex(done.out, product.report(3, 200, cards=3))
 
-    def test_rows_that_cannot_be_dealt(self):
-        done = self.run_job(3, jobs.program("peal-matmul"), "200", "4", status=2)
-        self.assertEqual(jobs.lines_without_pids(done.err),
-                         ["peal-matmul: 200 rows cannot be dealt to 3 ranks in 4 strips"] * 3 +
-                         [f"pealrun: rank {rank} (pid) exited with status 2" for rank in range(3)])
+    def test_fewer_rows_than_ranks_and_strips(self):
+        """Some bands, and most strips, are of nothing."""
+        done = self.run_job(4, jobs.program("peal-matmul"), "3", "5")
+        self.assertRegex(done.out, product.report(4, 3, cards=4))
 
     def test_mistakes(self):
         for words, wrong in ((["0"], "ORDER: '0' is no whole number from 1 to 16384"), (["8", "x"], "STRIPS: 'x' is no whole number from 1 to 16384"),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // C = A * B by several processes. Rank 0 broadcasts what the matrices are made of. Each rank owns a
-// band of rows, but makes a band of columns of B: an all-to-all turns columns into rows, and an
-// allgather gives everybody all of B. Then each rank computes its band of C in strips, and while it
-// computes a strip the cards gather the one before. At the end every rank has all of C and checks
-// it against the serial product.
+// band of rows, but makes a band of columns of B: an alltoallv turns columns into rows, and an
+// allgatherv gives everybody all of B. Then each rank computes its band of C in strips, and while
+// it computes a strip the cards gather the one before, each rank's rows to where they belong. At
+// the end every rank has all of C and checks it against the serial product. Rows need not divide
+// evenly: bands, and strips of them, differ by a row.
 //
 //   pealrun -n 8 --loss 0.01 peal-matmul
 #include <algorithm>
@@ -46,6 +47,18 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+template <typename Element>
+Element* allocate(const Job& job, size_t count) {
+  void* memory = nullptr;
+  check(job, peal_alloc(job.card, std::max<size_t>(count, 1) * sizeof(Element), &memory),
+        "allocating memory");
+  return static_cast<Element*>(memory);
+}
+
+void release(const Job& job, void* memory) {
+  check(job, peal_free(job.card, memory), "freeing memory");
+}
+
 // What a matrix is made of. The elements are small multiples of 1/64, so that sums of products are
 // exact and the order of summing does not matter: the gathered product must equal the serial one
 // bit by bit.
@@ -65,6 +78,20 @@ struct Recipes {
 };
 constexpr Recipes kRecipes = {{31, 17, 7, 129}, {13, 37, 5, 127}};
 
+// How rows are dealt: this share's, from the first to behind the last.
+struct Rows {
+  uint32_t first;
+  uint32_t end;
+
+  [[nodiscard]] uint32_t count() const { return end - first; }
+};
+Rows dealt(Rows rows, uint32_t share, uint32_t shares) {
+  const auto begin = [&](uint32_t i) {
+    return rows.first + static_cast<uint32_t>(uint64_t{rows.count()} * i / shares);
+  };
+  return {begin(share), begin(share + 1)};
+}
+
 // What one kind of collective took on this rank.
 struct Series {
   const char* name;
@@ -83,69 +110,54 @@ double median(std::vector<double> values) {
 class Product {
  public:
   Product(const Job& job, uint32_t order, uint32_t strips)
-      : job_(job),
-        order_(order),
-        strips_(strips),
-        band_(order / job.size),
-        strip_rows_(band_ / strips) {}
+      : job_(job), order_(order), strips_(strips), band_(band_of(job.rank)) {}
 
   void run();
   [[nodiscard]] bool is_right() const;
   [[nodiscard]] std::vector<Series> series() const {
-    return {tell_, turn_, spread_, strip_, ready_};
+    return {tell_, ask_, turn_, spread_, strip_, ready_};
   }
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
-  template <typename Element>
-  Element* allocate(size_t count);
   void broadcast_recipes();
+  void exchange_lengths(const size_t* sent, size_t* received);
   void make_rows_of_b();
   void spread_b();
   void compute_strip(uint32_t strip);
   void post_strip(uint32_t strip);
   void finish_strip(uint32_t strip);
-  // Gathered strips: [strip][rank][row][column]
-  double* gathered(uint32_t strip) { return c_ + size_t{strip} * job_.size * strip_rows_ * order_; }
-  [[nodiscard]] const double* row_of_c(uint32_t row) const {
-    const uint32_t rank = row / band_;
-    const uint32_t strip = row % band_ / strip_rows_;
-    const uint32_t within = row % strip_rows_;
-    return c_ + ((size_t{strip} * job_.size + rank) * strip_rows_ + within) * order_;
+  [[nodiscard]] Rows band_of(uint32_t rank) const { return dealt({0, order_}, rank, job_.size); }
+  [[nodiscard]] Rows strip_of(uint32_t rank, uint32_t strip) const {
+    return dealt(band_of(rank), strip, strips_);
+  }
+  [[nodiscard]] size_t bytes_of(Rows rows) const {
+    return size_t{rows.count()} * order_ * sizeof(double);
   }
 
   const Job& job_;
   uint32_t order_;
   uint32_t strips_;
-  uint32_t band_;        // rows per rank
-  uint32_t strip_rows_;  // rows per rank and strip
+  Rows band_;  // this rank's
   Recipes* recipes_ = nullptr;
   double* b_ = nullptr;
   double* c_ = nullptr;
-  double* mine_ = nullptr;  // own strips of C, one after the other
   std::vector<peal_request*> requests_;
   std::vector<uint64_t> posted_ns_;
   double seconds_ = 0;
   Series tell_ = {"broadcast of the recipes", 0, {}, {}};
-  Series turn_ = {"alltoall of B", 0, {}, {}};
-  Series spread_ = {"allgather of B (in place)", 0, {}, {}};
-  Series strip_ = {"allgather of C, overlapped", 0, {}, {}};
+  Series ask_ = {"alltoall of lengths", 0, {}, {}};
+  Series turn_ = {"alltoallv of B", 0, {}, {}};
+  Series spread_ = {"allgatherv of B (in place)", 0, {}, {}};
+  Series strip_ = {"allgatherv of C, overlapped", 0, {}, {}};
   Series ready_ = {"barrier", 0, {}, {}};
 };
 
-template <typename Element>
-Element* Product::allocate(size_t count) {
-  void* memory = nullptr;
-  check(job_, peal_alloc(job_.card, count * sizeof(Element), &memory), "allocating memory");
-  return static_cast<Element*>(memory);
-}
-
 void Product::run() {
   const size_t all = size_t{order_} * order_;
-  recipes_ = allocate<Recipes>(1);
-  b_ = allocate<double>(all);
-  c_ = allocate<double>(all);
-  mine_ = allocate<double>(size_t{band_} * order_);
+  recipes_ = allocate<Recipes>(job_, 1);
+  b_ = allocate<double>(job_, all);
+  c_ = allocate<double>(job_, all);
   requests_.resize(strips_);
   posted_ns_.resize(strips_);
 
@@ -174,62 +186,90 @@ void Product::broadcast_recipes() {
   tell_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
 }
 
+// A rank knows what it has for whom. What comes from whom, the others say first.
+void Product::exchange_lengths(const size_t* sent, size_t* received) {
+  ask_.block_bytes = sizeof(size_t);
+  const uint64_t start = now_ns();
+  check(job_, peal_alltoall(job_.group, sent, received, sizeof(size_t)), "alltoall of lengths");
+  ask_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
+}
+
 // A block is what one rank made of another's rows: [row][column], both within their bands.
 void Product::make_rows_of_b() {
-  const size_t block = size_t{band_} * band_;
-  auto* made = allocate<double>(block * job_.size);
-  auto* got = allocate<double>(block * job_.size);
+  auto* made = allocate<double>(job_, size_t{order_} * band_.count());
+  auto* got = allocate<double>(job_, size_t{band_.count()} * order_);
+  auto* made_bytes = allocate<size_t>(job_, job_.size);
+  auto* got_bytes = allocate<size_t>(job_, job_.size);
+  double* next = made;
   for (uint32_t row = 0; row < order_; row++) {
-    for (uint32_t column = 0; column < band_; column++) {
-      made[size_t{row} * band_ + column] = recipes_->b.element(row, job_.rank * band_ + column);
+    for (uint32_t column = band_.first; column < band_.end; column++) {
+      *next++ = recipes_->b.element(row, column);
     }
   }
-  turn_.block_bytes = block * sizeof(double);
+  for (uint32_t to = 0; to < job_.size; to++) {
+    made_bytes[to] = size_t{band_of(to).count()} * band_.count() * sizeof(double);
+  }
+  exchange_lengths(made_bytes, got_bytes);
+  turn_.block_bytes = made_bytes[0];
   const uint64_t start = now_ns();
-  check(job_, peal_alltoall(job_.group, made, got, turn_.block_bytes), "alltoall of B");
+  check(job_, peal_alltoallv(job_.group, made, made_bytes, nullptr, got, got_bytes, nullptr),
+        "alltoallv of B");
   turn_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
-  for (uint32_t row = 0; row < band_; row++) {
-    double* out = b_ + size_t{job_.rank * band_ + row} * order_;
-    for (uint32_t from = 0; from < job_.size; from++) {
-      std::copy_n(got + from * block + size_t{row} * band_, band_, out + size_t{from} * band_);
+  const double* block = got;
+  for (uint32_t from = 0; from < job_.size; from++) {
+    const Rows columns = band_of(from);
+    for (uint32_t row = band_.first; row < band_.end; row++, block += columns.count()) {
+      std::copy_n(block, columns.count(), b_ + size_t{row} * order_ + columns.first);
     }
   }
-  check(job_, peal_free(job_.card, made), "freeing memory");
-  check(job_, peal_free(job_.card, got), "freeing memory");
+  for (void* memory : {static_cast<void*>(made), static_cast<void*>(got),
+                       static_cast<void*>(made_bytes), static_cast<void*>(got_bytes)}) {
+    release(job_, memory);
+  }
 }
 
 void Product::spread_b() {
-  spread_.block_bytes = size_t{band_} * order_ * sizeof(double);
+  std::vector<size_t> bytes;
+  for (uint32_t rank = 0; rank < job_.size; rank++) bytes.push_back(bytes_of(band_of(rank)));
+  spread_.block_bytes = bytes[job_.rank];
   const uint64_t start = now_ns();
-  check(job_, peal_allgather(job_.group, PEAL_IN_PLACE, b_, spread_.block_bytes), "allgather of B");
+  check(job_, peal_allgatherv(job_.group, PEAL_IN_PLACE, b_, bytes.data(), nullptr),
+        "allgatherv of B");
   spread_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
 }
 
 void Product::compute_strip(uint32_t strip) {
-  const uint32_t first = job_.rank * band_ + strip * strip_rows_;
-  double* out = mine_ + size_t{strip} * strip_rows_ * order_;
-  std::fill(out, out + size_t{strip_rows_} * order_, 0.0);
-  for (uint32_t row = 0; row < strip_rows_; row++) {
-    double* out_row = out + size_t{row} * order_;
+  const Rows rows = strip_of(job_.rank, strip);
+  for (uint32_t row = rows.first; row < rows.end; row++) {
+    double* out_row = c_ + size_t{row} * order_;
+    std::fill_n(out_row, order_, 0.0);
     for (uint32_t k = 0; k < order_; k++) {
-      const double a = recipes_->a.element(first + row, k);
+      const double a = recipes_->a.element(row, k);
       const double* b_row = b_ + size_t{k} * order_;
       for (uint32_t column = 0; column < order_; column++) out_row[column] += a * b_row[column];
     }
   }
 }
 
+// Each rank's rows of it lie apart: its band is elsewhere. The call keeps no array.
 void Product::post_strip(uint32_t strip) {
-  strip_.block_bytes = size_t{strip_rows_} * order_ * sizeof(double);
+  std::vector<size_t> bytes;
+  std::vector<size_t> offsets;
+  for (uint32_t rank = 0; rank < job_.size; rank++) {
+    const Rows rows = strip_of(rank, strip);
+    bytes.push_back(bytes_of(rows));
+    offsets.push_back(bytes_of({0, rows.first}));
+  }
+  strip_.block_bytes = std::max(strip_.block_bytes, uint64_t{bytes[job_.rank]});
   posted_ns_[strip] = now_ns();
   check(job_,
-        peal_iallgather(job_.group, mine_ + size_t{strip} * strip_rows_ * order_, gathered(strip),
-                        strip_.block_bytes, &requests_[strip]),
-        "allgather of C");
+        peal_iallgatherv(job_.group, PEAL_IN_PLACE, c_, bytes.data(), offsets.data(),
+                         &requests_[strip]),
+        "allgatherv of C");
 }
 
 void Product::finish_strip(uint32_t strip) {
-  check(job_, peal_wait(requests_[strip]), "allgather of C");
+  check(job_, peal_wait(requests_[strip]), "allgatherv of C");
   strip_.host_us.push_back(static_cast<double>(now_ns() - posted_ns_[strip]) * 1e-3);
   strip_.card_us.push_back(static_cast<double>(peal_request_card_ns(requests_[strip])) * 1e-3);
   check(job_, peal_request_free(requests_[strip]), "freeing a request");
@@ -246,7 +286,7 @@ bool Product::is_right() const {
         row_wanted[column] += a * kRecipes.b.element(k, column);
       }
     }
-    if (memcmp(row_of_c(row), row_wanted.data(), order_ * sizeof(double)) != 0) {
+    if (memcmp(c_ + size_t{row} * order_, row_wanted.data(), order_ * sizeof(double)) != 0) {
       fprintf(stderr, "peal-matmul: rank %u: row %u is not that of the serial product\n", job_.rank,
               row);
       return false;
@@ -331,13 +371,18 @@ void print_series(const std::vector<Series>& all) {
   }
 }
 
+// All ranks must agree, and nobody's counters are read while others still check.
+ptrdiff_t count_right(const Job& job, bool right) {
+  auto* verdicts = allocate<uint8_t>(job, job.size);
+  verdicts[job.rank] = right ? 1 : 0;
+  check(job, peal_allgather(job.group, PEAL_IN_PLACE, verdicts, 1), "allgather of verdicts");
+  const ptrdiff_t count = std::count(verdicts, verdicts + job.size, uint8_t{1});
+  release(job, verdicts);
+  return count;
+}
+
 int multiply(Job& job, uint32_t order, uint32_t strips) {
   check(job, peal_launch_rank(&job.rank, &job.size), "start");
-  if (order % (job.size * strips) != 0) {
-    fprintf(stderr, "peal-matmul: %u rows cannot be dealt to %u ranks in %u strips\n", order,
-            job.size, strips);
-    return 2;
-  }
   check(job, peal_oob_connect(nullptr, job.rank, job.size, 0, &job.oob), "start");
   check(job, peal_open(nullptr, &job.card), "opening the card");
   check(job,
@@ -346,13 +391,7 @@ int multiply(Job& job, uint32_t order, uint32_t strips) {
         "making the group");
   Product product(job, order, strips);
   product.run();
-  const bool right = product.is_right();
-  // All ranks must agree, and nobody's counters are read while others still check.
-  const uint8_t verdict = right ? 1 : 0;
-  std::vector<uint8_t> verdicts(job.size);
-  check(job, static_cast<peal_error>(peal_oob_exchange(job.oob, &verdict, verdicts.data(), 1)),
-        "exchanging verdicts");
-  const auto right_ranks = std::count(verdicts.begin(), verdicts.end(), uint8_t{1});
+  const ptrdiff_t right_ranks = count_right(job, product.is_right());
   const std::vector<CardReport> reports = gather_reports(job);
   if (job.rank == 0) {
     printf("%u ranks multiplied two %u x %u matrices in %.3f s\n", job.size, order, order,
@@ -360,13 +399,12 @@ int multiply(Job& job, uint32_t order, uint32_t strips) {
     print_series(product.series());
     print_cards(reports);
     printf("\n%s: on %td of %u ranks all %u rows equal the serial product's\n",
-           right_ranks == static_cast<ptrdiff_t>(job.size) ? "correct" : "WRONG", right_ranks,
-           job.size, order);
+           right_ranks == ptrdiff_t{job.size} ? "correct" : "WRONG", right_ranks, job.size, order);
   }
   check(job, peal_group_destroy(job.group), "destroying the group");
   peal_close(job.card);
   peal_oob_close(job.oob);
-  return right_ranks == static_cast<ptrdiff_t>(job.size) ? 0 : 1;
+  return right_ranks == ptrdiff_t{job.size} ? 0 : 1;
 }
 
 }  // namespace
@@ -376,10 +414,10 @@ int main(int argc, char** argv) {
   command_line::App app(
       "peal-matmul", "pealrun -n RANKS [--loss P] peal-matmul [ORDER [STRIPS]]",
       "Multiplies two ORDER x ORDER matrices on all ranks: a broadcast says what they are made of, "
-      "an all-to-all\nturns columns into rows, and the rows of the product are gathered in STRIPS "
-      "parts, all through the cards.\nChecks the product against the serial one. ORDER must be a "
-      "multiple of RANKS * STRIPS. Prints what each\ncollective took and what the cards did.");
-  uint32_t order = 512;
+      "an alltoallv\nturns columns into rows, and the rows of the product are gathered in STRIPS "
+      "parts, all through the cards.\nRows need not divide evenly. Checks the product against the "
+      "serial one. Prints what each collective took\nand what the cards did.");
+  uint32_t order = 500;
   uint32_t strips = 8;
   command_line::Group group(app);
   group.add("ORDER", order, "", "Is the number of rows and columns, 1 to 16384.")
