@@ -42,7 +42,7 @@ class OpenMpiTest(unittest.TestCase):
         out = self.run_program("/usr/bin/python3", "-B", DEMO, PROGRAMS, TWIN)
         self.assertRegex(out, product.report(8, 500, cards=8, open_mpi=True))
         medians = re.findall(r"^(?:broadcast|alltoall|allgather|barrier).* ([\d.]+)$", out, re.M)
-        self.assertEqual(len(medians), 6, out)
+        self.assertEqual(len(medians), 7, out)
 
     def test_product(self):
         out = self.over_open_mpi(3, os.path.join(PROGRAMS, "peal-matmul"), "200", "4")

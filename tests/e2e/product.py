@@ -4,8 +4,8 @@
 import re
 
 TITLE = "collective (on rank 0)        count bytes per rank      median us on the card us"
-NAMES = ("broadcast of the recipes", "alltoall of lengths", "alltoallv of B", "allgatherv of B (in place)", "allgatherv of C, overlapped",
-         "barrier")
+NAMES = ("broadcast of the recipes", "alltoall of lengths", "alltoallv of B", "allgatherv of B (in place)", "allgather of C, overlapped",
+         "allgatherv of C's last rows", "barrier")
 CARDS = "card                    data forwarded  signals    NACKs  not yet  repairs  dropped    DMA KiB"
 BESIDE = ("Peal: through packets, 1% of them lost, of cards that share one processor. Open MPI: through shared memory that loses\n"
           "nothing, on all processors. The same program, data and checks.\n")

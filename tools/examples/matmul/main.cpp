@@ -2,9 +2,9 @@
 // C = A * B by several processes. Rank 0 broadcasts what the matrices are made of. Each rank owns a
 // band of rows, but makes a band of columns of B: an alltoallv turns columns into rows, and an
 // allgatherv gives everybody all of B. Then each rank computes its band of C in strips, and while
-// it computes a strip the cards gather the one before, each rank's rows to where they belong. At
-// the end every rank has all of C and checks it against the serial product. Rows need not divide
-// evenly: bands, and strips of them, differ by a row.
+// it computes a strip the cards gather the one before. Rows need not divide evenly: bands differ by
+// a row, strips do not, and an allgatherv gathers what is left of the bands. At the end every rank
+// has all of C and checks it against the serial product.
 //
 //   pealrun -n 8 --loss 0.01 peal-matmul
 #include <algorithm>
@@ -85,10 +85,8 @@ struct Rows {
 
   [[nodiscard]] uint32_t count() const { return end - first; }
 };
-Rows dealt(Rows rows, uint32_t share, uint32_t shares) {
-  const auto begin = [&](uint32_t i) {
-    return rows.first + static_cast<uint32_t>(uint64_t{rows.count()} * i / shares);
-  };
+Rows dealt(uint32_t rows, uint32_t share, uint32_t shares) {
+  const auto begin = [&](uint32_t i) { return static_cast<uint32_t>(uint64_t{rows} * i / shares); };
   return {begin(share), begin(share + 1)};
 }
 
@@ -110,12 +108,16 @@ double median(std::vector<double> values) {
 class Product {
  public:
   Product(const Job& job, uint32_t order, uint32_t strips)
-      : job_(job), order_(order), strips_(strips), band_(band_of(job.rank)) {}
+      : job_(job),
+        order_(order),
+        strips_(strips),
+        strip_rows_(order / job.size / strips),
+        band_(band_of(job.rank)) {}
 
   void run();
   [[nodiscard]] bool is_right() const;
   [[nodiscard]] std::vector<Series> series() const {
-    return {tell_, ask_, turn_, spread_, strip_, ready_};
+    return {tell_, ask_, turn_, spread_, strip_, rest_, ready_};
   }
   [[nodiscard]] double seconds() const { return seconds_; }
 
@@ -124,24 +126,37 @@ class Product {
   void exchange_lengths(const size_t* sent, size_t* received);
   void make_rows_of_b();
   void spread_b();
-  void compute_strip(uint32_t strip);
+  void compute(Rows rows);
   void post_strip(uint32_t strip);
-  void finish_strip(uint32_t strip);
-  [[nodiscard]] Rows band_of(uint32_t rank) const { return dealt({0, order_}, rank, job_.size); }
+  void post_rest();
+  void finish(uint32_t part, Series* series);
+  void place_strip(uint32_t strip);
+  [[nodiscard]] Rows band_of(uint32_t rank) const { return dealt(order_, rank, job_.size); }
   [[nodiscard]] Rows strip_of(uint32_t rank, uint32_t strip) const {
-    return dealt(band_of(rank), strip, strips_);
+    const uint32_t first = band_of(rank).first + strip * strip_rows_;
+    return {first, first + strip_rows_};
+  }
+  [[nodiscard]] Rows rest_of(uint32_t rank) const {
+    return {band_of(rank).first + strips_ * strip_rows_, band_of(rank).end};
   }
   [[nodiscard]] size_t bytes_of(Rows rows) const {
     return size_t{rows.count()} * order_ * sizeof(double);
+  }
+  [[nodiscard]] double* row_of_c(uint32_t row) const { return c_ + size_t{row} * order_; }
+  // Of all ranks, one behind the other.
+  [[nodiscard]] double* gathered(uint32_t strip) const {
+    return strips_of_c_ + size_t{strip} * job_.size * strip_rows_ * order_;
   }
 
   const Job& job_;
   uint32_t order_;
   uint32_t strips_;
-  Rows band_;  // this rank's
+  uint32_t strip_rows_;  // of each rank
+  Rows band_;            // this rank's
   Recipes* recipes_ = nullptr;
   double* b_ = nullptr;
   double* c_ = nullptr;
+  double* strips_of_c_ = nullptr;  // as they are gathered
   std::vector<peal_request*> requests_;
   std::vector<uint64_t> posted_ns_;
   double seconds_ = 0;
@@ -149,7 +164,8 @@ class Product {
   Series ask_ = {"alltoall of lengths", 0, {}, {}};
   Series turn_ = {"alltoallv of B", 0, {}, {}};
   Series spread_ = {"allgatherv of B (in place)", 0, {}, {}};
-  Series strip_ = {"allgatherv of C, overlapped", 0, {}, {}};
+  Series strip_ = {"allgather of C, overlapped", 0, {}, {}};
+  Series rest_ = {"allgatherv of C's last rows", 0, {}, {}};
   Series ready_ = {"barrier", 0, {}, {}};
 };
 
@@ -158,8 +174,9 @@ void Product::run() {
   recipes_ = allocate<Recipes>(job_, 1);
   b_ = allocate<double>(job_, all);
   c_ = allocate<double>(job_, all);
-  requests_.resize(strips_);
-  posted_ns_.resize(strips_);
+  strips_of_c_ = allocate<double>(job_, size_t{strips_} * job_.size * strip_rows_ * order_);
+  requests_.resize(strips_ + 1);
+  posted_ns_.resize(strips_ + 1);
 
   for (int i = 0; i < 10; i++) {  // everybody is here; and what a barrier takes
     const uint64_t start = now_ns();
@@ -171,10 +188,16 @@ void Product::run() {
   make_rows_of_b();
   spread_b();
   for (uint32_t strip = 0; strip < strips_; strip++) {
-    compute_strip(strip);
+    compute(strip_of(job_.rank, strip));
     post_strip(strip);
   }
-  for (uint32_t strip = 0; strip < strips_; strip++) finish_strip(strip);
+  compute(rest_of(job_.rank));
+  post_rest();
+  for (uint32_t strip = 0; strip < strips_; strip++) {
+    finish(strip, &strip_);
+    place_strip(strip);
+  }
+  finish(strips_, &rest_);
   seconds_ = static_cast<double>(now_ns() - start) * 1e-9;
 }
 
@@ -238,10 +261,9 @@ void Product::spread_b() {
   spread_.host_us.push_back(static_cast<double>(now_ns() - start) * 1e-3);
 }
 
-void Product::compute_strip(uint32_t strip) {
-  const Rows rows = strip_of(job_.rank, strip);
+void Product::compute(Rows rows) {
   for (uint32_t row = rows.first; row < rows.end; row++) {
-    double* out_row = c_ + size_t{row} * order_;
+    double* out_row = row_of_c(row);
     std::fill_n(out_row, order_, 0.0);
     for (uint32_t k = 0; k < order_; k++) {
       const double a = recipes_->a.element(row, k);
@@ -251,28 +273,48 @@ void Product::compute_strip(uint32_t strip) {
   }
 }
 
-// Each rank's rows of it lie apart: its band is elsewhere. The call keeps no array.
 void Product::post_strip(uint32_t strip) {
+  const Rows rows = strip_of(job_.rank, strip);
+  strip_.block_bytes = bytes_of(rows);
+  posted_ns_[strip] = now_ns();
+  check(job_,
+        peal_iallgather(job_.group, row_of_c(rows.first), gathered(strip), strip_.block_bytes,
+                        &requests_[strip]),
+        "allgather of C");
+}
+
+// Each rank's last rows go straight to where they belong. The call keeps neither array.
+void Product::post_rest() {
   std::vector<size_t> bytes;
   std::vector<size_t> offsets;
   for (uint32_t rank = 0; rank < job_.size; rank++) {
-    const Rows rows = strip_of(rank, strip);
+    const Rows rows = rest_of(rank);
     bytes.push_back(bytes_of(rows));
     offsets.push_back(bytes_of({0, rows.first}));
   }
-  strip_.block_bytes = std::max(strip_.block_bytes, uint64_t{bytes[job_.rank]});
-  posted_ns_[strip] = now_ns();
+  rest_.block_bytes = bytes[job_.rank];
+  posted_ns_[strips_] = now_ns();
   check(job_,
         peal_iallgatherv(job_.group, PEAL_IN_PLACE, c_, bytes.data(), offsets.data(),
-                         &requests_[strip]),
+                         &requests_[strips_]),
         "allgatherv of C");
 }
 
-void Product::finish_strip(uint32_t strip) {
-  check(job_, peal_wait(requests_[strip]), "allgatherv of C");
-  strip_.host_us.push_back(static_cast<double>(now_ns() - posted_ns_[strip]) * 1e-3);
-  strip_.card_us.push_back(static_cast<double>(peal_request_card_ns(requests_[strip])) * 1e-3);
-  check(job_, peal_request_free(requests_[strip]), "freeing a request");
+void Product::finish(uint32_t part, Series* series) {
+  check(job_, peal_wait(requests_[part]), series->name);
+  series->host_us.push_back(static_cast<double>(now_ns() - posted_ns_[part]) * 1e-3);
+  series->card_us.push_back(static_cast<double>(peal_request_card_ns(requests_[part])) * 1e-3);
+  check(job_, peal_request_free(requests_[part]), "freeing a request");
+}
+
+void Product::place_strip(uint32_t strip) {
+  const double* block = gathered(strip);
+  for (uint32_t rank = 0; rank < job_.size; rank++) {
+    const Rows rows = strip_of(rank, strip);
+    const size_t elements = size_t{rows.count()} * order_;
+    std::copy_n(block, elements, row_of_c(rows.first));
+    block += elements;
+  }
 }
 
 // The serial product, on every rank, row by row.
@@ -286,7 +328,7 @@ bool Product::is_right() const {
         row_wanted[column] += a * kRecipes.b.element(k, column);
       }
     }
-    if (memcmp(c_ + size_t{row} * order_, row_wanted.data(), order_ * sizeof(double)) != 0) {
+    if (memcmp(row_of_c(row), row_wanted.data(), order_ * sizeof(double)) != 0) {
       fprintf(stderr, "peal-matmul: rank %u: row %u is not that of the serial product\n", job_.rank,
               row);
       return false;
