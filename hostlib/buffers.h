@@ -27,6 +27,16 @@ struct Name {
 [[gnu::cold]] peal_error resolve_buffer(peal_group& group, peal_operation operation, Side side,
                                         const void* address, size_t bytes, uint32_t access);
 
+// The memory that served the last buffer of its side, where it may still be used, and so; else null.
+template <Side side>
+[[gnu::always_inline]] inline const Region* last_region(const peal_group& group, uint64_t version,
+                                                        bool in_place) {
+  const peal_group::Hit& hit = side == Side::kSend ? group.send_hit : group.receive_hit;
+  // What served a side before has that side's own access.
+  const bool has_access = !in_place || (hit.region.access & PEAL_READ) != 0;
+  return hit.version == version && has_access ? &hit.region : nullptr;
+}
+
 // What a call knows at its beginning: memory_version(), asked once for both buffers. That one of
 // them is registered takes nothing from the other (RegistrationCache::Wanted::keep).
 template <Side side>
@@ -36,10 +46,8 @@ template <Side side>
   if (buffer.bytes == 0) return PEAL_OK;
   const auto start = reinterpret_cast<uintptr_t>(buffer.address);
   const peal_group::Hit& hit = side == Side::kSend ? group.send_hit : group.receive_hit;
-  // What served a side before has that side's own access.
-  const bool has_access = !in_place || (hit.region.access & PEAL_READ) != 0;
-  const bool known = hit.version == version && has_access && hit.region.covers(start, buffer.bytes);
-  if (!known) [[unlikely]] {
+  const Region* const last = last_region<side>(group, version, in_place);
+  if (last == nullptr || !last->covers(start, buffer.bytes)) [[unlikely]] {
     uint32_t access = side == Side::kSend ? PEAL_READ : PEAL_WRITE;
     if (in_place) access |= PEAL_READ;
     const peal_error error =

@@ -246,11 +246,63 @@ void write_table(const peal_group& group, const PartsCall& call, peal_part* part
   write_parts(receive_blocks(group, call), group.receive_hit.region.start, parts);
 }
 
-void use_table(peal_group& group, const PartsCall& call, uint32_t table, Posting* posting) {
-  write_table(group, call, group.part_tables.at(table));
+void name_table(const peal_group& group, uint32_t table, Posting* posting) {
   posting->member = group.member;
   posting->parts_key = group.part_tables.key();
   posting->parts_offset = group.part_tables.offset(table);
+}
+
+void use_table(peal_group& group, const PartsCall& call, uint32_t table, Posting* posting) {
+  write_table(group, call, group.part_tables.at(table));
+  name_table(group, table, posting);
+}
+
+// What the card is told of what is sent, without a word; see tell_in_one_pass().
+[[gnu::always_inline]] inline bool tell_sent(peal_group& group, uint64_t version,
+                                             const PartsCall& call, peal_part* parts,
+                                             Posting* posting, Extent* sent) {
+  const Region* const region = last_region<Side::kSend>(group, version, false);
+  if (region == nullptr) [[unlikely]]
+    return false;
+  posting->send_key = region->key;
+  if (call.operation == PEAL_OPERATION_ALLTOALLV) {
+    if (call.sent.bytes == nullptr) [[unlikely]]
+      return false;
+    const Blocks blocks = {call.send, call.sent.bytes, call.sent.offsets, group.size};
+    return write_parts_in(*region, blocks, false, parts, sent);
+  }
+  sent->start = reinterpret_cast<uintptr_t>(call.send);
+  sent->bytes = call.received.bytes[group.rank];
+  posting->send_offset = region->offset_of(call.send);
+  return sent->bytes != 0 && region->covers(sent->start, sent->bytes);
+}
+
+// Looks at all blocks and writes the table in one pass, as long as there is nothing to be said:
+// some are not empty, they lie in the memory that served the last call's, those that are sent apart
+// from those that are received. Else false, with anything in the table and the posting.
+[[gnu::always_inline]] inline bool tell_in_one_pass(peal_group& group, uint64_t version,
+                                                    const PartsCall& call, peal_part* parts,
+                                                    Posting* posting) {
+  const bool pairs = call.operation == PEAL_OPERATION_ALLTOALLV;
+  const bool in_place = call.in_place();
+  const Region* const region = last_region<Side::kReceive>(group, version, in_place);
+  if (region == nullptr || call.received.bytes == nullptr) [[unlikely]]
+    return false;
+  Extent received;
+  Extent sent;
+  const Blocks blocks = {call.receive, call.received.bytes, call.received.offsets, group.size};
+  peal_part* const received_parts = pairs && !in_place ? parts + group.size : parts;
+  if (!write_parts_in(*region, blocks, !pairs, received_parts, &received)) return false;
+  if (!in_place) {
+    if (!tell_sent(group, version, call, parts, posting, &sent)) return false;
+    if (overlap(whole(sent), whole(received))) return false;
+  }
+  posting->operation = call.operation;
+  posting->algorithm =
+      static_cast<uint8_t>(group.choice.algorithm(call.operation, deciding_bytes(call, received)));
+  posting->flags = in_place ? PEAL_SUBMIT_IN_PLACE : 0;
+  posting->receive_key = region->key;
+  return true;
 }
 
 // Of a group with one table.
@@ -285,8 +337,36 @@ peal_error submit_with(peal_group& group, PartTables::Table& table, Posting& pos
   return PEAL_OK;
 }
 
-// Looks at all blocks, and writes the table.
-peal_error post_anew(peal_group& group, const PartsCall& call, peal_request** request) {
+// The table that is free, if it was written for this call and there is room; else null.
+[[gnu::always_inline]] inline PartTables::Table* known_table(peal_group& group,
+                                                             const PartsCall& call) {
+  if (!has_room(group)) [[unlikely]]
+    return nullptr;
+  PartTables::Table& table = free_table(group);
+  return table.shape.is_of(call, memory_version(*group.context)) ? &table : nullptr;
+}
+
+// The table that is free, written for this call where there is nothing to be said; else null.
+[[gnu::always_inline]] inline PartTables::Table* written_table(peal_group& group,
+                                                               const PartsCall& call) {
+  if (!has_room(group) || !group.part_tables.made()) [[unlikely]]
+    return nullptr;
+  PartTables::Table& table = free_table(group);
+  const uint32_t index = group.part_tables.index_of(table);
+  const uint64_t version = memory_version(*group.context);
+  Posting& posting = table.shape.posting();
+  table.shape.forget();
+  posting = {};
+  name_table(group, index, &posting);
+  if (!tell_in_one_pass(group, version, call, group.part_tables.at(index), &posting)) [[unlikely]]
+    return nullptr;
+  return table.shape.remember_in_room(call, group.size, version) ? &table : nullptr;
+}
+
+// Looks at all blocks, one side after the other, says what is wrong, and writes the table.
+// By value, as in refuse().
+[[gnu::cold, gnu::noinline]] peal_error post_with_words(peal_group& group, PartsCall call,
+                                                        peal_request** request) {
   Posting posting = {};
   peal_error error = name_blocks(group, call, &posting);
   if (error == PEAL_OK) error = check_room(group);
@@ -299,18 +379,10 @@ peal_error post_anew(peal_group& group, const PartsCall& call, peal_request** re
   return submit_with(group, table, posting, request);
 }
 
-// The table that is free, if it was written for this call and there is room; else null.
-[[gnu::always_inline]] inline PartTables::Table* known_table(peal_group& group,
-                                                             const PartsCall& call) {
-  if (!has_room(group)) [[unlikely]]
-    return nullptr;
-  PartTables::Table& table = free_table(group);
-  return table.shape.is_of(call, memory_version(*group.context)) ? &table : nullptr;
-}
-
 peal_error post_call(peal_group& group, const PartsCall& call, peal_request** request) {
-  PartTables::Table* const table = known_table(group, call);
-  if (table == nullptr) return post_anew(group, call, request);
+  PartTables::Table* table = known_table(group, call);
+  if (table == nullptr) table = written_table(group, call);
+  if (table == nullptr) return post_with_words(group, call, request);
   return submit_with(group, *table, table->shape.posting(), request);
 }
 
@@ -482,9 +554,16 @@ struct StartParts<name, describe, PartsCall (*)(const peal_group&, Arguments...)
   [[gnu::noinline]] static peal_error post_anew_and_unlock(peal_group* group,
                                                            Arguments... arguments,
                                                            peal_request** request) {
+    PartTables::Table* const table = written_table(*group, describe(*group, arguments...));
+    if (table == nullptr) [[unlikely]]
+      return post_with_words_and_unlock(group, arguments..., request);
+    return post_again(*group, *table, request);
+  }
+  [[gnu::cold, gnu::noinline]] static peal_error post_with_words_and_unlock(
+      peal_group* group, Arguments... arguments, peal_request** request) {
     const peal_error error = guarded([&] {
       const std::lock_guard lock(group->context->mutex, std::adopt_lock);
-      return post_anew(*group, describe(*group, arguments...), request);
+      return post_with_words(*group, describe(*group, arguments...), request);
     });
     if (error != PEAL_OK && request != nullptr) *request = nullptr;
     return error;

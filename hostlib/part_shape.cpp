@@ -2,6 +2,8 @@
 // What tables of parts were written for; see part_shape.h.
 #include "hostlib/part_shape.h"
 
+#include <algorithm>
+
 namespace peal::host {
 namespace {
 
@@ -12,17 +14,12 @@ static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= sizeof(TwoNumbers), "copies ar
 void PartShape::remember(const PartsCall& call, uint32_t ranks, uint64_t memory_version,
                          const Posting& posting) {
   forget();
-  with_arrays(call, [&](Form form, const auto*... arrays) {
-    form_ = form;
-    copies_.resize(copied_numbers(sizeof...(arrays), ranks));
-    copy_numbers(copies_.data(), ranks, arrays...);
+  with_arrays(call, [&](Form, const auto*... arrays) {
+    copies_.resize(std::max(copies_.size(), copied_numbers(sizeof...(arrays), ranks)));
     return true;
   });
-  ranks_ = ranks;
-  send_ = call.send;
-  receive_ = call.receive;
   posting_ = posting;
-  memory_version_ = memory_version;
+  (void)remember_in_room(call, ranks, memory_version);
 }
 
 }  // namespace peal::host

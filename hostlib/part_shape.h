@@ -85,6 +85,28 @@ class PartShape {
   // Copies the arrays. May throw; then it is of nothing. The version is never 0.
   void remember(const PartsCall& call, uint32_t ranks, uint64_t memory_version,
                 const Posting& posting);
+  // The same for who has written posting() already. False where there is no room for the arrays:
+  // then it is of nothing.
+  [[nodiscard, gnu::always_inline]] inline bool remember_in_room(const PartsCall& call,
+                                                                 uint32_t ranks,
+                                                                 uint64_t memory_version) {
+    forget();
+    const bool room = with_arrays(
+        call, [&](Form form, const auto*... arrays) __attribute__((always_inline)) {
+          if (copies_.size() < copied_numbers(sizeof...(arrays), ranks)) [[unlikely]]
+            return false;
+          form_ = form;
+          copy_numbers(copies_.data(), ranks, arrays...);
+          return true;
+        });
+    if (!room) [[unlikely]]
+      return false;
+    ranks_ = ranks;
+    send_ = call.send;
+    receive_ = call.receive;
+    memory_version_ = memory_version;
+    return true;
+  }
   void forget() { memory_version_ = 0; }
   // To be posted as it is: which it is gets written into the ring only.
   [[nodiscard]] Posting& posting() { return posting_; }

@@ -27,11 +27,18 @@ constexpr size_t copied_at(size_t arrays, size_t array, size_t i) {
 
 // Into copied_numbers() of them, as aligned as TwoNumbers. All arrays have `count` numbers.
 template <typename... Each>
-void copy_numbers(size_t* copies, size_t count, const Each*... arrays) {
-  for (size_t i = 0; i < count; i++) {
-    size_t array = 0;
-    ((copies[copied_at(sizeof...(arrays), array++, i)] = arrays[i]), ...);
+[[gnu::always_inline]] inline void copy_numbers(size_t* copies, size_t count,
+                                                const Each*... arrays) {
+  const size_t twos = count & ~size_t{1};
+  for (size_t i = 0; i < twos; i += 2) {
+    ((std::memcpy(__builtin_assume_aligned(copies, sizeof(TwoNumbers)), arrays + i,
+                  sizeof(TwoNumbers)),
+      copies += 2),
+     ...);
   }
+  if (twos == count) return;
+  size_t array = 0;
+  ((copies[2 * array++] = arrays[twos]), ...);
 }
 
 // How two numbers differ from their copies.

@@ -10,9 +10,9 @@ usage: host-cost [--check] [--functions OPERATION]
 
 Runs operations of a group of 8 ranks, blocks of 1 KiB, under valgrind's callgrind, on a card that answers each at once,
 and prints the instructions for each call: to begin an operation, to test it where nothing has come, to wait for it
-where its result is there, and to free its request. "changing" goes to and fro between two buffers and two lengths;
-of "offsets" the blocks lie from last to first; "persistent" is an allgather that was made once, and starts again;
-"program" is one that is a program of the card.
+where its result is there, and to free its request. "changing" goes to and fro between two buffers and two lengths,
+with counts it has others in each call; of "offsets" the blocks lie from last to first; "persistent" is an allgather
+that was made once, and starts again; "program" is one that is a program of the card.
 
   --check                 ends with status 1 if a call costs more instructions than its bound
   --functions OPERATION   of one operation, the functions in which they are executed, per operation
@@ -47,7 +47,7 @@ if [[ -n $only ]]; then
   exit 0
 fi
 
-printf '%-20s %8s %8s %8s %8s\n' operation begin test wait free
+printf '%-28s %8s %8s %8s %8s\n' operation begin test wait free
 status=0
 measure() { # measure OPERATION BEGIN TEST WAIT FREE: bounds, instructions a call
   local name=$1
@@ -68,7 +68,7 @@ measure() { # measure OPERATION BEGIN TEST WAIT FREE: bounds, instructions a cal
       /:peal_wait( |$)/ { largest(3) }
       /:peal_request_free( |$)/ { largest(4) }
       END {
-        printf "%-20s %8.0f %8.0f %8.0f %8.0f\n", name, cost[1], cost[2], cost[3], cost[4]
+        printf "%-28s %8.0f %8.0f %8.0f %8.0f\n", name, cost[1], cost[2], cost[3], cost[4]
         split(bounds, bound, " ")
         split("begin test wait free", call, " ")
         for (i = 1; i <= 4; i++) {
@@ -88,6 +88,10 @@ measure allgatherv 156 45 165 57
 measure alltoallv 179 45 165 57
 measure allgatherv-offsets 168 45 165 57
 measure alltoallv-offsets 200 45 165 57
+measure allgatherv-changing 450 45 165 57
+measure alltoallv-changing 562 45 165 57
+measure allgatherv-changing-offsets 558 45 165 57
+measure alltoallv-changing-offsets 787 45 165 57
 measure persistent 124 45 166 57
 measure program 128 45 181 57
 

@@ -79,6 +79,13 @@ class Job {
   const uint8_t* send(int i) { return memory_[0] + place(i); }
   uint8_t* receive(int i) { return memory_[1] + place(i); }
   const size_t* bytes() { return bytes_.data(); }
+  // Of another shape each time.
+  const size_t* bytes(int i) {
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      changing_[rank] = kBlock - 8 * ((rank + static_cast<uint32_t>(i)) % 16);
+    }
+    return changing_.data();
+  }
   const size_t* offsets() { return offsets_.data(); }
 
   // The card carries out what it finds.
@@ -97,6 +104,7 @@ class Job {
   std::array<peal_context*, kRanks> contexts_ = {};
   std::array<uint8_t*, 2> memory_ = {};
   std::array<size_t, kRanks> bytes_ = {};
+  std::array<size_t, kRanks> changing_ = {};
   std::array<size_t, kRanks> offsets_ = {};
   peal_group* group_ = nullptr;
   peal_request* persistent_ = nullptr;
@@ -147,6 +155,28 @@ constexpr Scenario kScenarios[] = {
      [](Job& job, int, peal_request** request) {
        return peal_ialltoallv(job.group(), job.send(0), job.bytes(), job.offsets(), job.receive(0),
                               job.bytes(), job.offsets(), request);
+     }},
+    {"allgatherv-changing",
+     [](Job& job, int i, peal_request** request) {
+       return peal_iallgatherv(job.group(), job.send(0), job.receive(0), job.bytes(i), nullptr,
+                               request);
+     }},
+    {"alltoallv-changing",
+     [](Job& job, int i, peal_request** request) {
+       const size_t* const bytes = job.bytes(i);
+       return peal_ialltoallv(job.group(), job.send(0), bytes, nullptr, job.receive(0), bytes,
+                              nullptr, request);
+     }},
+    {"allgatherv-changing-offsets",
+     [](Job& job, int i, peal_request** request) {
+       return peal_iallgatherv(job.group(), job.send(0), job.receive(0), job.bytes(i),
+                               job.offsets(), request);
+     }},
+    {"alltoallv-changing-offsets",
+     [](Job& job, int i, peal_request** request) {
+       const size_t* const bytes = job.bytes(i);
+       return peal_ialltoallv(job.group(), job.send(0), bytes, job.offsets(), job.receive(0), bytes,
+                              job.offsets(), request);
      }},
     {"persistent",
      [](Job& job, int, peal_request** request) {

@@ -120,5 +120,52 @@ TEST(Blocks, TheyOverlapInAByteOrNot) {
   EXPECT_FALSE(overlap({{10, 10}, {0, 5}}, {{1}, {15}})) << "those of one side may overlap";
 }
 
+// In one pass, for blocks in `bytes` from `start` on: as parts_of() with what there is of them, or
+// "" where there is more to say.
+std::string written_in(const Arrays& arrays, uintptr_t start, size_t bytes) {
+  std::vector<peal_part> parts(arrays.bytes.size(), {77, 77});
+  Region region;
+  region.start = start;
+  region.bytes = bytes;
+  Extent extent;
+  if (!write_parts_in(region, arrays.blocks(), true, parts.data(), &extent)) return "";
+  std::string text;
+  for (const peal_part& part : parts) {
+    text += part.bytes == 0 ? "- "
+                            : std::to_string(part.offset) + "+" + std::to_string(part.bytes) + " ";
+  }
+  return text + "of " + std::to_string(extent.start - start) + "+" + std::to_string(extent.bytes) +
+         ", " + std::to_string(extent.longest);
+}
+
+TEST(Blocks, InOnePass) {
+  EXPECT_EQ(written_in({{5, 0, 7}}, 0xfff0, 100), "16+5 - 21+7 of 16+12, 7");
+  EXPECT_EQ(written_in({{5, 2, 7}, {30, 50, 8}}, 0xfff0, 100), "46+5 66+2 24+7 of 24+44, 7");
+  EXPECT_EQ(written_in({{1, 2, 3, 4, 5, 6, 7, 9, 8}}, 0x10000, 45),
+            "0+1 1+2 3+3 6+4 10+5 15+6 21+7 28+9 37+8 of 0+45, 9");
+  EXPECT_EQ(written_in({{1, 1, 1, 1, 1}, {8, 6, 4, 2, 0}}, 0x10000, 9),
+            "8+1 6+1 4+1 2+1 0+1 of 0+9, 1");
+  EXPECT_EQ(written_in({{kMost, 1}}, 0x10000, kMost + 1),
+            "0+4294967295 4294967295+1 of 0+4294967296, 4294967295");
+}
+
+// All of them in memory that is known, to the byte, and something to send or receive; or others
+// look at them.
+TEST(Blocks, InOnePassWhereThereIsNothingToSay) {
+  EXPECT_EQ(written_in({{5, 7}}, 0x10000, 11), "") << "beyond the end";
+  EXPECT_EQ(written_in({{5, 7}}, 0x10001, 100), "") << "before the beginning";
+  EXPECT_EQ(written_in({{5, 7}, {0, 4}}, 0x10000, 10), "");
+  EXPECT_EQ(written_in({{5, 7}, {6, 0}}, 0x10000, 10), "");
+  EXPECT_EQ(written_in({{5, 7}, {1, 0}}, 0x10001, 100), "");
+  EXPECT_EQ(written_in({{0, 0}}, 0x10000, 100), "") << "nothing";
+  EXPECT_EQ(written_in({{0, 0}, {1, 2}}, 0x10000, 100), "");
+  EXPECT_EQ(written_in({{1, kMost + 1}}, 0x10000, SIZE_MAX / 2), "") << "too long";
+  EXPECT_EQ(written_in({{SIZE_MAX, 2}}, 0x10000, 100), "") << "around to where it began";
+  EXPECT_EQ(written_in({{4, 10}, {0, SIZE_MAX - 7}}, 0x10000 - 8, 100), "") << "a negative offset";
+  EXPECT_EQ(written_in({{4, 0}, {0, SIZE_MAX}}, 0x10000, 100), "") << "of nothing: not known here";
+  EXPECT_EQ(written_in({{5, 7}, {}, nullptr}, 0x10000, 100), "") << "no buffer";
+  EXPECT_EQ(written_in({{5, 7}, {0x10000, 0x10010}, nullptr}, 0x10000, 100), "");
+}
+
 }  // namespace
 }  // namespace peal::host

@@ -50,6 +50,32 @@ TEST(PartShape, OfNothingAtFirstAndWhenForgotten) {
   EXPECT_FALSE(is_of(shape, {}));
 }
 
+// Who knows that there is room for the arrays allocates none.
+TEST(PartShape, RememberedAnewWhereThereIsRoom) {
+  PartShape shape;
+  AnyCall call;
+  const auto again = [&] { return shape.remember_in_room(call.call(), 3, call.version); };
+  EXPECT_FALSE(again());
+  EXPECT_FALSE(is_of(shape, call));
+  remember(shape, call);
+  call.sent.back()++;
+  call.version++;
+  EXPECT_TRUE(again());
+  EXPECT_TRUE(is_of(shape, call));
+  EXPECT_FALSE(is_of(shape, {}));
+  EXPECT_EQ(shape.posting().send_key, 9u) << "which is the writer's";
+  call.to = {0, 10, 20};
+  EXPECT_FALSE(again()) << "an array more";
+  EXPECT_FALSE(is_of(shape, call));
+  call.send = PEAL_IN_PLACE;
+  EXPECT_TRUE(again()) << "an array less";
+  EXPECT_TRUE(is_of(shape, call));
+  remember(shape, call);
+  call.send = kBuffer;
+  call.to = {};
+  EXPECT_TRUE(again()) << "there was room once";
+}
+
 // Whatever differs, be it in the last number, is another call; and each is known once it is
 // remembered.
 TEST(PartShape, EveryDifferenceIsSeen) {
