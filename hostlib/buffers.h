@@ -27,7 +27,7 @@ struct Name {
 [[gnu::cold]] peal_error resolve_buffer(peal_group& group, peal_operation operation, Side side,
                                         const void* address, size_t bytes, uint32_t access);
 
-// The memory that served the last buffer of its side, where it may still be used, and so; else null.
+// The memory that served the last buffer of its side, where it may still be used so; else null.
 template <Side side>
 [[gnu::always_inline]] inline const Region* last_region(const peal_group& group, uint64_t version,
                                                         bool in_place) {
