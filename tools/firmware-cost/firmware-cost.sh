@@ -56,14 +56,15 @@ executed() {
 
 printf '%-44s %-9s %16s %20s\n' operation checksums 'instr./packet' 'instr./operation'
 status=0
-measure() { # measure NAME BOUND SUMS_BOUND RANKS OPERATIONS ARGUMENTS...   bounds: instructions an operation and rank, or -
-  local name=$1 ranks=$4 operations=$5
-  local -A bounds=([skipped]=$2 [software]=$3)
+measure() { # measure NAME BOUND SUMS_MOST RANKS OPERATIONS ARGUMENTS...   bounds: an operation's and rank's; what sums add to a packet; or -
+  local name=$1 bound=$2 sums_most=$3 ranks=$4 operations=$5
   shift 5
-  local checksums bound
+  if $check && [[ $bound == - && $sums_most == - ]]; then
+    return
+  fi
+  local checksums without=0
   for checksums in skipped software; do
-    bound=${bounds[$checksums]}
-    if $check && [[ $bound == - ]]; then
+    if $check && [[ $checksums == software && $sums_most == - ]]; then
       continue
     fi
     local corrupt=()
@@ -76,29 +77,36 @@ measure() { # measure NAME BOUND SUMS_BOUND RANKS OPERATIONS ARGUMENTS...   boun
     awk -v name="$name" -v sums="$checksums" -v i="$instructions" -v p="$packets" \
       -v o="$operations" -v n="$ranks" \
       'BEGIN { printf "%-44s %-9s %16.0f %20.0f\n", name, sums, i / p, i / o / n }'
-    if $check && ((instructions > bound * operations * ranks)); then
-      echo "firmware-cost: $name: more than $bound instructions an operation" >&2
+    if [[ $checksums == skipped ]]; then
+      without=$instructions
+      if $check && [[ $bound != - ]] && ((instructions > bound * operations * ranks)); then
+        echo "firmware-cost: $name: more than $bound instructions an operation" >&2
+        status=1
+      fi
+    elif $check && ((instructions - without > sums_most * packets)); then
+      echo "firmware-cost: $name: sums add more than $sums_most instructions to a packet" >&2
       status=1
     fi
   done
 }
 
-# Bounds are what was measured with the compiler of Debian 12, and at most 2 %.
-measure 'barrier, N = 8' 1225 - 8 400 --operation barrier --algorithm dissemination
-measure 'allgather 64 B, recursive doubling, N = 8' 2718 - 8 200 --operation allgather \
+# Bounds are what was measured with the compiler of Debian 12, and at most 2 %; or what is wanted, where that is less: 1,200 of
+# a barrier, 200 for the sums of a KiB.
+measure 'barrier, N = 8' 1200 - 8 400 --operation barrier --algorithm dissemination
+measure 'allgather 64 B, recursive doubling, N = 8' 2677 - 8 200 --operation allgather \
   --algorithm recursive-doubling --bytes 64
 measure 'allgather 1 KiB, all-to-all broadcast, N = 8' - - 8 200 --operation allgather \
   --algorithm all-to-all-broadcast --bytes 1024
-measure 'allgather 1 KiB, all-to-all broadcast, N = 16' 6014 9071 16 100 --operation allgather \
+measure 'allgather 1 KiB, all-to-all broadcast, N = 16' 5998 200 16 100 --operation allgather \
   --algorithm all-to-all-broadcast --bytes 1024
-measure 'allgather 64 KiB, all-to-all broadcast, N = 8' - - 8 20 --operation allgather \
+measure 'allgather 64 KiB, all-to-all broadcast, N = 8' - 1600 8 20 --operation allgather \
   --algorithm all-to-all-broadcast --bytes 65536
 measure 'all-to-all 8 KiB, direct, N = 8' 14826 - 8 40 --operation alltoall --algorithm direct --bytes 8192
 measure 'the same, sent blocks in their packets' 13461 - 8 40 --operation alltoall --algorithm direct --bytes 8192 \
   --sent-packets 256
-measure 'allgather 64 KiB, direct, N = 8' 80944 - 8 10 --operation allgather --algorithm direct --bytes 65536
-measure 'broadcast 64 KiB, N = 8' 10220 - 8 40 --operation broadcast --bytes 65536
-measure 'alltoallv 1 KiB, direct, N = 8' 16051 - 8 40 --operation alltoallv --algorithm direct --bytes 1024 \
+measure 'allgather 64 KiB, direct, N = 8' 80500 - 8 10 --operation allgather --algorithm direct --bytes 65536
+measure 'broadcast 64 KiB, N = 8' 10045 - 8 40 --operation broadcast --bytes 65536
+measure 'alltoallv 1 KiB, direct, N = 8' 15725 - 8 40 --operation alltoallv --algorithm direct --bytes 1024 \
   --sent-packets 256
 measure 'alltoallv 1 KiB, in steps, N = 8' 14370 - 8 40 --operation alltoallv --algorithm bruck --bytes 1024 \
   --sent-packets 256
