@@ -63,6 +63,9 @@ play barrier
 for operation in allgather broadcast alltoall allgatherv alltoallv; do
   play "$operation" --algorithm all --sizes 8,5000,40000
 done
+for operation in allgather alltoall; do
+  play "$operation" --algorithm all --sizes 5000 --in-place
+done
 kill -TERM "${pids[0]}"
 status=0
 wait "${pids[0]}" || status=$?

@@ -108,6 +108,9 @@ class CollectivesTest(jobs.JobCase):
                              status=128 + signal.SIGKILL)
         self.expect_told(done, ranks, victim)
 
+    def test_a_rank_that_dies_in_a_barrier(self):
+        self.dies(4, "barrier", 2, 1000)
+
     def test_a_root_that_dies(self):
         self.dies(4, "broadcast", 2, 1000)
         self.dies(8, "broadcast", 0, 100000, *LOSS)

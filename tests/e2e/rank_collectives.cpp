@@ -143,14 +143,8 @@ class Slot {
                                     root_, &request_));
         break;
       case Kind::kAllgather:
-        fill(buffers_.send, bytes_, job_.rank, iteration_);
-        EXPECT_OK(job_,
-                  peal_iallgather(job_.group, buffers_.send, buffers_.receive, bytes_, &request_));
-        break;
       case Kind::kAlltoall:
-        fill_alltoall(job_, buffers_.send, bytes_, iteration_);
-        EXPECT_OK(job_,
-                  peal_ialltoall(job_.group, buffers_.send, buffers_.receive, bytes_, &request_));
+        post_alike(random() % 2 == 0);
         break;
       default:
         post_blocks(random);
@@ -190,6 +184,18 @@ class Slot {
   }
 
  private:
+  void post_alike(bool in_place) {
+    const void* const send = in_place ? PEAL_IN_PLACE : buffers_.send;
+    if (kind_ == Kind::kAllgather) {
+      uint8_t* const own = in_place ? buffers_.receive + job_.rank * bytes_ : buffers_.send;
+      fill(own, bytes_, job_.rank, iteration_);
+      EXPECT_OK(job_, peal_iallgather(job_.group, send, buffers_.receive, bytes_, &request_));
+    } else {
+      fill_alltoall(job_, in_place ? buffers_.receive : buffers_.send, bytes_, iteration_);
+      EXPECT_OK(job_, peal_ialltoall(job_.group, send, buffers_.receive, bytes_, &request_));
+    }
+  }
+
   void post_blocks(std::mt19937& random) {
     const bool in_place = random() % 2 == 0;
     blocks_ =
@@ -238,7 +244,8 @@ class Slot {
 
 }  // namespace
 
-// mixed COUNT LONGEST SEED: all six kinds in one sequence, as deep as the card takes it.
+// mixed COUNT LONGEST SEED: all six kinds in one sequence, in place and not, as deep as the card
+// takes it.
 void run_mixed(Job& job) {
   const uint64_t count = job.number(0, 400);
   const size_t longest = job.number(1, 20'000);
@@ -359,6 +366,7 @@ peal_error begin_operation(const Job& job, const std::string& operation, const B
   const std::vector<size_t> lengths(job.size, bytes);
   uint8_t* const send = buffers.send;
   uint8_t* const receive = buffers.receive;
+  if (operation == "barrier") return peal_ibarrier(job.group, request);
   if (operation == "broadcast") return peal_ibcast(job.group, receive, bytes, root, request);
   if (operation == "allgather") return peal_iallgather(job.group, send, receive, bytes, request);
   if (operation == "alltoall") return peal_ialltoall(job.group, send, receive, bytes, request);
@@ -372,8 +380,8 @@ peal_error begin_operation(const Job& job, const std::string& operation, const B
 
 }  // namespace
 
-// death-in broadcast|allgather|alltoall|allgatherv|alltoallv VICTIM BYTES: the others are in the
-// operation when that rank, which is its root, is killed.
+// death-in barrier|broadcast|allgather|alltoall|allgatherv|alltoallv VICTIM BYTES: the others are
+// in the operation when that rank, which is its root, is killed.
 void run_death_in(Job& job) {
   const std::string& operation = job.arguments.at(0);
   const auto victim = static_cast<uint32_t>(job.number(1, 1));

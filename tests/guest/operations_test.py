@@ -16,8 +16,8 @@ COLLECTIVES = ("broadcast 65536", "alltoall 9000", "allgatherv 9000", "alltoallv
 MESSAGES = ("p2p-ring 40 20000 3", "p2p-gather 20 5000 1", "p2p-tags 1", "p2p-memory 100000", "p2p-refused", "p2p-truncated")
 PROGRAMS = ("programs 20 20000 1", "programs-bad", "programs-free", "programs-many 20")
 # Not of rank 0, which serves the out-of-band exchange.
-DEATHS = (("death-in broadcast", 1, "5000"), ("death-in allgather", 2, "5000"), ("death-in alltoall", 3, "5000"), ("death-in allgatherv", 4, "5000"),
-          ("death-in alltoallv", 5, "5000"), ("programs-death start", 4, ""), ("programs-death wait", 1, ""))
+DEATHS = (("death-in barrier", 5, "5000"), ("death-in broadcast", 1, "5000"), ("death-in allgather", 2, "5000"), ("death-in alltoall", 3, "5000"),
+          ("death-in allgatherv", 4, "5000"), ("death-in alltoallv", 5, "5000"), ("programs-death start", 4, ""), ("programs-death wait", 1, ""))
 
 # Each of a rank's persistent requests has a group, and that a member's channels: memory for so many ranks' and no more.
 PERSISTENT = ("persistent 12 5000 3", 2)
