@@ -5,34 +5,35 @@
 // when it discards what recvmsg() had no room for, so a message with descriptors must stay in its
 // queue until the queue itself goes, here.
 //
-// A close that is stuck costs a thread. Whoever bounds the connections bounds the threads.
+// A close that is stuck costs a thread (detached_work.h), and ends with the process, whose exit
+// lingers for nobody. Whoever bounds the connections bounds the threads.
 #pragma once
+
+#include <unistd.h>
 
 #include <cstddef>
 #include <functional>
-#include <memory>
+#include <utility>
+
+#include "emulator/nic/detached_work.h"
 
 namespace peal::nic {
 
 class Closer {
  public:
-  Closer();
-  // Does not wait: what is stuck ends with the process, whose exit lingers for nobody.
-  ~Closer();
-  Closer(const Closer&) = delete;
-  Closer& operator=(const Closer&) = delete;
-
   // Takes the descriptor over. `closed` runs once it is closed, on a thread of the closer's, and
   // may outlive it. Never blocks.
-  void close(int fd, std::function<void()> closed = {});
+  void close(int fd, std::function<void()> closed = {}) {
+    work_.add([fd, closed = std::move(closed)] {
+      ::close(fd);
+      if (closed) closed();
+    });
+  }
   // Descriptors taken over and not closed yet.
-  [[nodiscard]] size_t pending() const;
+  [[nodiscard]] size_t pending() const { return work_.pending(); }
 
  private:
-  struct State;
-  static void work(const std::shared_ptr<State>& state);
-
-  std::shared_ptr<State> state_;
+  DetachedWork work_;
 };
 
 }  // namespace peal::nic

@@ -140,6 +140,7 @@ std::string add_interfaces(const NicOptions& options, const std::vector<int>& co
     socket.shares.user_memory_bytes /= options.loops();
     socket.shares.user_connections =
         (socket.shares.user_connections + options.loops() - 1) / options.loops();
+    socket.copy_deadline_ms = options.copy_deadline_ms;
     socket.control_cpus = control_cpus;
     if (options.checksum_mode() == Checksums::kSkipped)
       socket.capabilities |= PEAL_CAPABILITY_CHECKSUM_SKIPPED;

@@ -10,16 +10,28 @@
 #include <cerrno>
 #include <utility>
 
-#include "emulator/nic/process_memory.h"
+#include "base/file_descriptor.h"
 
 namespace peal::nic {
 
+// Memory of the process that somebody opens, who may outlive the client.
+struct SocketClient::Opening {
+  FileDescriptor pidfd;
+  FileDescriptor control_fd;
+  std::atomic<bool> done{false};
+  // Whoever opens it writes them first.
+  FileDescriptor memory;
+  bool no_resources = false;
+};
+
 SocketClient::SocketClient(int fd, PeerIdentity peer, std::shared_ptr<Account> account,
-                           uint64_t accepted_ms, ClientServices& services)
+                           std::shared_ptr<void> place, uint64_t accepted_ms,
+                           ClientServices& services)
     : services_(services),
       fd_(fd),
       peer_(peer),
       account_(std::move(account)),
+      place_(std::move(place)),
       accepted_ms_(accepted_ms) {}
 
 SocketClient::~SocketClient() {
@@ -87,11 +99,41 @@ peal_status SocketClient::prepare_process_memory(pid_t sender) {
   if (!has_context()) return PEAL_STATUS_OK;
   if (lane_ == nullptr) lane_ = services_.copies->acquire();
   if (lane_ == nullptr) return PEAL_STATUS_NO_RESOURCES;
-  if (!may_reach_more_than(peer_.uid)) return PEAL_STATUS_OK;
-  const OpenedMemory memory = open_process_memory(peer_.pid, peer_.pidfd, peer_.uid, peer_.gid);
-  if (memory.no_resources) return PEAL_STATUS_NO_RESOURCES;
+  return services_.memory->is_opened(peer_.uid) ? begin_opening() : PEAL_STATUS_OK;
+}
+
+// The kernel lets nobody at the memory of a process that executes another program, until the
+// descriptors that are closed meanwhile are; and one may be a file whose server never answers.
+peal_status SocketClient::begin_opening() {
+  auto opening = std::make_shared<Opening>();
+  opening->pidfd.reset(fcntl(peer_.pidfd, F_DUPFD_CLOEXEC, 0));
+  opening->control_fd.reset(fcntl(services_.control_fd, F_DUPFD_CLOEXEC, 0));
+  if (!opening->pidfd.valid() || !opening->control_fd.valid()) return PEAL_STATUS_NO_RESOURCES;
+  opening_ = opening;
+  // A connection's place is not another's before the thread has come back: so there are not more of
+  // these than connections, whoever hangs up.
+  services_.openings->add([opening, open = services_.memory->open, pid = peer_.pid, uid = peer_.uid,
+                           gid = peer_.gid, place = place_] {
+    const OpenedMemory memory = open(pid, opening->pidfd.get(), uid, gid);
+    opening->memory.reset(memory.fd);
+    opening->no_resources = memory.no_resources;
+    opening->done.store(true, std::memory_order_release);
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(opening->control_fd.get(), &one, sizeof(one));
+  });
+  return PEAL_STATUS_OK;
+}
+
+bool SocketClient::has_opened() const {
+  return opening_ != nullptr && opening_->done.load(std::memory_order_acquire);
+}
+
+peal_status SocketClient::take_opened() {
+  const std::shared_ptr<Opening> opening = std::exchange(opening_, nullptr);
+  if (opening->no_resources) return PEAL_STATUS_NO_RESOURCES;
   // What its user cannot reach is no error here: it is found out by the copies, as elsewhere.
-  prepared_memory_ = memory.fd >= 0 ? memory.fd : emulator::RegionTable::kOutOfReach;
+  prepared_memory_ =
+      opening->memory.valid() ? opening->memory.release() : emulator::RegionTable::kOutOfReach;
   return PEAL_STATUS_OK;
 }
 

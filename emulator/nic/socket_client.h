@@ -9,17 +9,30 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "emulator/common/admin.h"
+#include "emulator/nic/admin_message.h"
 #include "emulator/nic/copy_pool.h"
+#include "emulator/nic/detached_work.h"
 #include "emulator/nic/host_interface.h"
+#include "emulator/nic/process_memory.h"
 #include "emulator/nic/shared_memory.h"
 #include "emulator/nic/shares.h"
 #include "emulator/nic/wake_helper.h"
 
 namespace peal::nic {
+
+// How the memory of clients' processes is reached.
+struct MemoryAccess {
+  // By a descriptor, which is opened when it is registered; else by the process' number.
+  std::function<bool(uid_t user)> is_opened = may_reach_more_than;
+  std::function<OpenedMemory(pid_t pid, int pidfd, uid_t user, gid_t group)> open =
+      open_process_memory;
+};
 
 // What all clients of a server share.
 struct ClientServices {
@@ -27,7 +40,10 @@ struct ClientServices {
   WakeHelper* helper = nullptr;
   CopyPool* copies = nullptr;
   WakeSlot control_slot = kNoWakeSlot;  // makes the control thread look for flags
+  int control_fd = -1;                  // the same for who is no loop: an eventfd
   MappingBin* bin = nullptr;
+  const MemoryAccess* memory = nullptr;
+  DetachedWork* openings = nullptr;
   uint32_t capabilities = 0;
 };
 
@@ -42,16 +58,26 @@ struct PeerIdentity {
 
 class SocketClient final : public emulator::MemoryProvider, public emulator::HostWaker {
  public:
-  SocketClient(int fd, PeerIdentity peer, std::shared_ptr<Account> account, uint64_t accepted_ms,
-               ClientServices& services);
+  // `place` is what the connection takes of its user's share of connections.
+  SocketClient(int fd, PeerIdentity peer, std::shared_ptr<Account> account,
+               std::shared_ptr<void> place, uint64_t accepted_ms, ClientServices& services);
   ~SocketClient();
   SocketClient(const SocketClient&) = delete;
   SocketClient& operator=(const SocketClient&) = delete;
 
   // --- control thread ---
   // Sets aside what the command will need; on failure the status to refuse it with. Values that
-  // make no sense are left to Admin, which refuses them.
+  // make no sense are left to Admin, which refuses them. Afterwards opens() may be true.
   peal_status prepare(const peal_admin_command& command, pid_t sender);
+  // Memory of its process is being opened, which may take as long as its user likes; the command
+  // waits for that.
+  [[nodiscard]] bool opens() const { return opening_ != nullptr; }
+  // It is open, or known not to be reached: the control thread has been told.
+  [[nodiscard]] bool has_opened() const;
+  // The rest of prepare().
+  peal_status take_opened();
+  AdminMessage asked = {};  // the command that waits, and since when
+  uint64_t asked_ms = 0;
   // After execute(): what the loop did not take is given back, and descriptors for the reply are
   // collected (at most three; they stay the client's until clear_reply_fds()).
   void finish(const peal_admin_command& command, const peal_admin_reply& reply);
@@ -60,6 +86,8 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   // Hangs up: the other side learns it now. The descriptor is the caller's to close, where that may
   // take its time; the object lives until its context is gone.
   int release_connection();
+  // What it takes of its user's share; an opening that is under way holds it, too.
+  std::shared_ptr<void> release_place() { return std::move(place_); }
   [[nodiscard]] bool connected() const { return fd_ >= 0; }
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] const PeerIdentity& peer() const { return peer_; }
@@ -88,8 +116,11 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   void wake_host(emulator::ContextWindow& window) override;
 
  private:
+  struct Opening;
+
   peal_status prepare_context();
   peal_status prepare_process_memory(pid_t sender);
+  peal_status begin_opening();
   peal_status prepare_shared(const char* name, uint64_t bytes);
   peal_status prepare_private(uint64_t bytes);
   void close_prepared();
@@ -104,6 +135,7 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   int fd_;
   PeerIdentity peer_;
   std::shared_ptr<Account> account_;
+  std::shared_ptr<void> place_;
   uint64_t accepted_ms_;
   // The page whose word this client sleeps on. Nobody else's sleepers are there: a futex that one
   // can read one can also requeue, together with all who wait on it.
@@ -117,6 +149,7 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   Mapping* prepared_ = nullptr;
   int prepared_fd_ = -1;
   int prepared_memory_ = emulator::RegionTable::kByNumber;  // of the process
+  std::shared_ptr<Opening> opening_;                        // what will be it
   std::vector<int> reply_fds_;
   std::atomic<ContextId> context_{emulator::kNoContext};
   std::atomic<bool> gone_{false};

@@ -76,7 +76,10 @@ std::string SocketServer::open() {
   services_.helper = &helper_;
   services_.copies = &copies_;
   services_.control_slot = helper_.add_eventfd(control_fd_);
+  services_.control_fd = control_fd_;
   services_.bin = &bin_;
+  services_.memory = &options_.memory;
+  services_.openings = &openings_;
   services_.capabilities =
       options_.capabilities | PEAL_CAPABILITY_SHARED_MEMORY | PEAL_CAPABILITY_PROCESS_MEMORY;
   if (services_.control_slot == kNoWakeSlot) return "no wake slot is left for the socket";
@@ -147,7 +150,7 @@ void SocketServer::shut_down(TimeNs now) {
   [[maybe_unused]] const ssize_t written = write(control_fd_, &one, sizeof(one));
   if (thread_.joinable()) thread_.join();
   for (const auto& [key, client] : clients_) {
-    if (client->connected()) close_connection(client->release_connection(), client->peer().user);
+    if (client->connected()) close_connection(*client);
     if (client->has_context())
       loop_.card(client->card()).admin->close_context(client->context(), now);
   }
@@ -201,10 +204,13 @@ void SocketServer::control() {
 }
 
 int SocketServer::sweep_timeout_ms() const {
+  int timeout_ms = -1;  // nobody has a time that runs out
   for (const auto& [key, client] : clients_) {
-    if (client->connected() && !client->had_context) return 1000;
+    if (!client->connected()) continue;
+    if (!client->had_context) return 1000;
+    if (client->opens()) timeout_ms = 100;
   }
-  return -1;
+  return timeout_ms;
 }
 
 void SocketServer::refuse_connection_without_descriptor() {
@@ -222,8 +228,9 @@ void SocketServer::refuse_connection(int fd, std::atomic<uint64_t>& count) {
   closer_.close(fd);
 }
 
-void SocketServer::close_connection(int fd, UserIndex user) {
-  closer_.close(fd, [shares = shares_, user] { shares->connections().give(user, 1); });
+void SocketServer::close_connection(SocketClient& client) {
+  closer_.close(client.release_connection(),
+                [place = client.release_place()]() mutable { place.reset(); });
 }
 
 void SocketServer::accept_client() {
@@ -252,11 +259,13 @@ void SocketServer::accept_client() {
   peer.gid = credentials.gid;
   peer.pidfd = peer_pidfd(fd, peer.pid);
   peer.user = *user;
+  std::shared_ptr<void> place(
+      nullptr, [shares = shares_, user = *user](void*) { shares->connections().give(user, 1); });
   auto client = std::make_unique<SocketClient>(fd, peer, std::make_shared<Account>(shares_, *user),
-                                               options_.now_ms(), services_);
+                                               std::move(place), options_.now_ms(), services_);
   if (!pass_credentials(fd) || !epoll_add(epoll_fd_, fd, client.get())) {
     counts_.refused_too_many++;
-    close_connection(client->release_connection(), *user);
+    close_connection(*client);
     return;
   }
   counts_.accepted++;
@@ -274,7 +283,7 @@ void SocketServer::serve(SocketClient& client) {
       disconnect(client);
       return;
     case Received::kMessage:
-      execute(client, message);
+      take(client, message);
   }
 }
 
@@ -298,16 +307,38 @@ peal_status SocketServer::check_message(const SocketClient& client, const AdminM
   return PEAL_STATUS_OK;
 }
 
-void SocketServer::execute(SocketClient& client, const AdminMessage& message) {
-  const peal_admin_command& command = message.command;
-  peal_admin_reply reply;
+void SocketServer::take(SocketClient& client, const AdminMessage& message) {
   peal_status status = check_message(client, message);
-  if (status != PEAL_STATUS_OK) client.strikes++;
-  if (status == PEAL_STATUS_OK) {
-    status = client.prepare(command, message.sender);
+  if (status != PEAL_STATUS_OK) {
+    client.strikes++;
+  } else {
+    status = client.prepare(message.command, message.sender);
+    if (client.opens()) return wait_for_memory(client, message);
     if (status == PEAL_STATUS_NO_RESOURCES) counts_.no_memory++;
     if (status == PEAL_STATUS_BAD_ADDRESS) counts_.refused_process++;
   }
+  execute(client, message, status);
+}
+
+void SocketServer::wait_for_memory(SocketClient& client, const AdminMessage& message) {
+  client.asked = message;
+  client.asked_ms = options_.now_ms();
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, client.fd(), nullptr);
+}
+
+void SocketServer::go_on(SocketClient& client) {
+  const peal_status status = client.take_opened();
+  if (status == PEAL_STATUS_NO_RESOURCES) counts_.no_memory++;
+  if (epoll_add(epoll_fd_, client.fd(), &client)) {
+    execute(client, client.asked, status);
+  } else {
+    disconnect(client);
+  }
+}
+
+void SocketServer::execute(SocketClient& client, const AdminMessage& message, peal_status status) {
+  const peal_admin_command& command = message.command;
+  peal_admin_reply reply;
   if (status == PEAL_STATUS_OK) {
     Call call = {Call::Kind::kExecute, &client, &command, message.bytes, &reply};
     if (!call_.run(&call)) return;  // the process ends
@@ -337,7 +368,7 @@ bool SocketServer::send_reply(SocketClient& client, const peal_admin_reply& repl
 void SocketServer::disconnect(SocketClient& client) {
   if (!client.connected()) return;
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, client.fd(), nullptr);
-  close_connection(client.release_connection(), client.peer().user);
+  close_connection(client);
   counts_.closed++;
   if (client.has_context()) {
     Call call = {Call::Kind::kClose, &client, nullptr, 0, nullptr};
@@ -361,6 +392,11 @@ void SocketServer::sweep(uint64_t now_ms) {
       expel(*client, counts_.overdue_closed, "did not let the card reach its memory in time");
     } else if (client->take_gone()) {
       disconnect(*client);
+    } else if (client->connected() && client->has_opened()) {
+      go_on(*client);
+    } else if (client->connected() && client->opens() &&
+               now_ms - client->asked_ms > options_.copy_deadline_ms) {
+      expel(*client, counts_.overdue_closed, "did not let the card open its memory in time");
     } else if (client->connected() && !client->had_context &&
                now_ms - client->accepted_ms() > options_.half_open_ms) {
       expel(*client, counts_.half_open_closed, "opens no context");

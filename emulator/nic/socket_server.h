@@ -33,9 +33,11 @@ struct SocketOptions {
   std::string path;
   uint64_t memory_budget_bytes = uint64_t{4} << 30;
   ShareOptions shares;
-  uint32_t capabilities = 0;       // PEAL_CAPABILITY_* of the wire
-  uint32_t clients_max = 0;        // 0: as many as there are contexts, and some
-  uint64_t half_open_ms = 10'000;  // a connection without a context is closed after this
+  uint32_t capabilities = 0;         // PEAL_CAPABILITY_* of the wire
+  uint32_t clients_max = 0;          // 0: as many as there are contexts, and some
+  uint64_t half_open_ms = 10'000;    // a connection without a context is closed after this
+  uint64_t copy_deadline_ms = 2000;  // and one whose memory cannot be opened after this
+  MemoryAccess memory;
   ClockMs now_ms = monotonic_ms;
   std::vector<int> control_cpus;  // where the control thread may run; empty: anywhere
 };
@@ -98,9 +100,14 @@ class SocketServer final : public HostInterface {
   void refuse_connection_without_descriptor();
   void refuse_connection(int fd, std::atomic<uint64_t>& count);
   // Of a connection that was accepted; its share of connections comes back once it is closed.
-  void close_connection(int fd, UserIndex user);
+  void close_connection(SocketClient& client);
   void serve(SocketClient& client);
-  void execute(SocketClient& client, const AdminMessage& message);
+  void take(SocketClient& client, const AdminMessage& message);
+  // The command waits until memory is open, and nothing more is taken from the client.
+  void wait_for_memory(SocketClient& client, const AdminMessage& message);
+  void go_on(SocketClient& client);
+  // `status` of what was prepared.
+  void execute(SocketClient& client, const AdminMessage& message, peal_status status);
   peal_status check_message(const SocketClient& client, const AdminMessage& message);
   bool send_reply(SocketClient& client, const peal_admin_reply& reply);
   void disconnect(SocketClient& client);
@@ -119,6 +126,7 @@ class SocketServer final : public HostInterface {
   SocketCounts counts_;
   UnixListener listener_;
   Closer closer_;  // of clients' sockets
+  DetachedWork openings_;
   NoticeLog log_;
   int epoll_fd_ = -1;
   int control_fd_ = -1;  // eventfd: look for flags

@@ -3,14 +3,17 @@
 // is closed, and that what it had comes back to the others.
 #include "emulator/nic/socket_server.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -44,6 +47,11 @@ class Client {
     return answer(0);
   }
   std::string ask(peal_admin_opcode opcode) { return ask(make_command(opcode)); }
+  // ask(), in two parts.
+  void say(const peal_admin_command& command) {
+    send_with_descriptors(socket_.get(), &command, sizeof(command), {}, 0);
+  }
+  std::string hear() { return answer(0); }
   // Without waiting for one.
   [[nodiscard]] bool is_closed() { return answer(MSG_DONTWAIT) == "closed"; }
   void hang_up() { socket_.reset(); }
@@ -101,9 +109,10 @@ class SocketServerTest : public ::testing::Test {
     EXPECT_NE(behind.ask(PEAL_ADMIN_READ_COUNTERS), "");
     std::string text;
     const nlohmann::ordered_json counters = server->counters_json();
-    for (const char* name : {"closed", "refused_too_many", "refused_descriptors", "refused_process",
-                             "refused_size", "refused_card", "refused_context", "no_memory",
-                             "half_open_closed", "strikes_closed", "slow_reader_closed"}) {
+    for (const char* name :
+         {"closed", "refused_too_many", "refused_descriptors", "refused_process", "refused_size",
+          "refused_card", "refused_context", "no_memory", "half_open_closed", "strikes_closed",
+          "overdue_closed", "slow_reader_closed"}) {
       const auto value = counters[name].get<uint64_t>();
       if (value != 0) text += std::string(name) + " " + std::to_string(value) + " ";
     }
@@ -230,6 +239,104 @@ TEST_F(SocketServerTest, MemoryIsThatOfTheProcessThatConnected) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(client.ask(command), "OK");
   EXPECT_EQ(counted(), "refused_process 1 ");
+}
+
+// Opens memory of processes, the first of it when it is told to.
+class StuckOpener {
+ public:
+  OpenedMemory open() {
+    std::unique_lock lock(mutex_);
+    if (opens_++ > 0) return {::open("/dev/null", O_RDWR | O_CLOEXEC)};
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return let_go_; });
+    return {};
+  }
+  void wait_until_stuck() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return opens_ > 0; });
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    let_go_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int opens_ = 0;
+  bool let_go_ = false;
+};
+
+class StuckOpenerTest : public SocketServerTest {
+ protected:
+  StuckOpenerTest() {
+    socket.memory.is_opened = [](uid_t) { return true; };
+    socket.memory.open = [opener = opener](pid_t, int, uid_t, gid_t) { return opener->open(); };
+  }
+  // The server's thread ends before it.
+  ~StuckOpenerTest() override {
+    stop();
+    opener->let_go();
+  }
+  // A client whose memory is being opened.
+  void get_stuck(Client& client) {
+    EXPECT_EQ(client.ask(opening(0)), "OK, descriptors 3");
+    client.say(registration(PEAL_MEMORY_PROCESS, 4096));
+    opener->wait_until_stuck();
+  }
+
+  const std::shared_ptr<StuckOpener> opener = std::make_shared<StuckOpener>();
+};
+
+TEST_F(StuckOpenerTest, HoldsUpNobodyElseAndNotTheEnd) {
+  start();
+  Client stuck(path);
+  get_stuck(stuck);
+  Client other(path);
+  EXPECT_EQ(other.ask(opening(0)), "OK, descriptors 3");
+  EXPECT_EQ(other.ask(registration(PEAL_MEMORY_PROCESS, 4096)), "OK");
+  EXPECT_EQ(other.ask(registration(PEAL_MEMORY_ALLOCATE, 4096)), "OK, descriptors 1");
+  EXPECT_EQ(counted(), "");
+  stop();
+  EXPECT_EQ(stuck.hear(), "closed");
+}
+
+TEST_F(StuckOpenerTest, AnswersWhenItIsOpenAndTakesNothingMoreBefore) {
+  start();
+  Client stuck(path);
+  get_stuck(stuck);
+  stuck.say(make_command(PEAL_ADMIN_CLOSE_CONTEXT));
+  Client other(path);
+  EXPECT_EQ(other.ask(PEAL_ADMIN_READ_COUNTERS), "CLOSED") << "there is no context";
+  opener->let_go();
+  EXPECT_EQ(stuck.hear(), "OK");
+  EXPECT_EQ(stuck.reply.opcode, PEAL_ADMIN_REGISTER_MEMORY);
+  EXPECT_EQ(stuck.hear(), "OK");
+  EXPECT_EQ(stuck.reply.opcode, PEAL_ADMIN_CLOSE_CONTEXT);
+  EXPECT_EQ(counted(), "closed 1 ");
+}
+
+TEST_F(StuckOpenerTest, EndsItsClientAndKeepsItsPlace) {
+  socket.clients_max = 2;
+  socket.copy_deadline_ms = 500;
+  start();
+  Client other(path);
+  EXPECT_EQ(other.ask(opening(0)), "OK, descriptors 3");
+  Client stuck(path);
+  get_stuck(stuck);
+  now_ms = 500;
+  for (int i = 0; i < 2; i++) EXPECT_EQ(other.ask(PEAL_ADMIN_READ_COUNTERS), "OK");
+  EXPECT_FALSE(stuck.is_closed());
+  now_ms = 501;
+  EXPECT_EQ(stuck.hear(), "closed");
+  EXPECT_EQ(server->counters_json()["overdue_closed"], 1u);
+  // However often it comes again, its thread is one.
+  EXPECT_EQ(Client(path).ask(PEAL_ADMIN_READ_COUNTERS), "closed");
+  EXPECT_EQ(other.ask(PEAL_ADMIN_READ_COUNTERS), "OK");
+  opener->let_go();
+  while (Client(path).ask(PEAL_ADMIN_READ_COUNTERS) == "closed") {
+  }
 }
 
 TEST_F(SocketServerTest, MoreConnectionsThanThereMayBeAreClosed) {

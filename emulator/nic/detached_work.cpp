@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Threads are made when all others are busy, and stay for the next close.
-#include "emulator/nic/closer.h"
+// Threads are made when all others are busy, and stay for what comes next.
+#include "emulator/nic/detached_work.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <condition_variable>
 #include <csignal>
@@ -15,35 +14,31 @@
 
 namespace peal::nic {
 
-struct Closer::State {
-  struct Item {
-    int fd;
-    std::function<void()> closed;
-  };
+struct DetachedWork::State {
   std::mutex mutex;
   std::condition_variable wake;
-  std::deque<Item> items;
-  size_t pending = 0;  // items, and closes under way
+  std::deque<std::function<void()>> items;
+  size_t pending = 0;  // items, and work under way
   size_t idle = 0;     // threads that wait for an item
   bool stopping = false;
 };
 
-Closer::Closer() : state_(std::make_shared<State>()) {}
+DetachedWork::DetachedWork() : state_(std::make_shared<State>()) {}
 
-Closer::~Closer() {
+DetachedWork::~DetachedWork() {
   const std::lock_guard lock(state_->mutex);
   state_->stopping = true;
   state_->wake.notify_all();
 }
 
-size_t Closer::pending() const {
+size_t DetachedWork::pending() const {
   const std::lock_guard lock(state_->mutex);
   return state_->pending;
 }
 
-void Closer::close(int fd, std::function<void()> closed) {
+void DetachedWork::add(std::function<void()> work) {
   const std::lock_guard lock(state_->mutex);
-  state_->items.push_back({fd, std::move(closed)});
+  state_->items.push_back(std::move(work));
   state_->pending++;
   if (state_->idle >= state_->items.size()) {
     state_->wake.notify_one();
@@ -55,25 +50,25 @@ void Closer::close(int fd, std::function<void()> closed) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    std::thread([state = state_] { work(state); }).detach();
+    std::thread([state = state_] { DetachedWork::work(state); }).detach();
   } catch (const std::system_error&) {
     // No thread is to be had: one that comes back takes it.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Closer::work(const std::shared_ptr<State>& state) {
+void DetachedWork::work(const std::shared_ptr<State>& state) {
   std::unique_lock lock(state->mutex);
   while (true) {
     state->idle++;
     state->wake.wait(lock, [&] { return !state->items.empty() || state->stopping; });
     state->idle--;
     if (state->items.empty()) return;
-    const State::Item item = std::move(state->items.front());
+    std::function<void()> item = std::move(state->items.front());
     state->items.pop_front();
     lock.unlock();
-    ::close(item.fd);
-    if (item.closed) item.closed();
+    item();
+    item = nullptr;
     lock.lock();
     state->pending--;
   }
