@@ -38,24 +38,28 @@ class Capabilities {
 // kernel says who may signal and trace it.
 class AsUser {
  public:
-  AsUser(uid_t user, gid_t group) : dumpable_(prctl(PR_GET_DUMPABLE)), known_(before_.get()) {
+  AsUser(uid_t user, gid_t group)
+      : dumpable_(prctl(PR_GET_DUMPABLE)),
+        user_before_(user_now()),
+        group_before_(group_now()),
+        known_(before_.get()) {
     if (!known_) return;
     setfsgid(group);
     setfsuid(user);
     Capabilities none = before_;
     none.clear_effective();
-    // They say what was before, and nothing of whether they did it.
-    is_ = none.set() && setfsgid(~gid_t{0}) == static_cast<int>(group) &&
-          setfsuid(~uid_t{0}) == static_cast<int>(user);
+    is_ = none.set() && group_now() == static_cast<int>(group) &&
+          user_now() == static_cast<int>(user);
   }
   ~AsUser() {
-    setfsuid(geteuid());
-    setfsgid(getegid());
+    setfsuid(static_cast<uid_t>(user_before_));
+    setfsgid(static_cast<gid_t>(group_before_));
     const bool back = known_ && before_.set();  // unknown ones were not changed
-    // For us to go back is always allowed, and nothing may be done as somebody else by mistake.
+    // Whoever was allowed to become another may go back, and nothing may be done as somebody else
+    // by mistake.
     assert(!is_ || back);
-    assert(setfsuid(~uid_t{0}) == static_cast<int>(geteuid()));
-    assert(setfsgid(~gid_t{0}) == static_cast<int>(getegid()));
+    assert(user_now() == user_before_);
+    assert(group_now() == group_before_);
     // The kernel takes it away from whoever changes such an id, for good: no core would be written.
     if (dumpable_ == 1) prctl(PR_SET_DUMPABLE, 1);
   }
@@ -64,8 +68,15 @@ class AsUser {
   [[nodiscard]] bool is() const { return is_; }
 
  private:
+  // The calls say what was before, and nothing of whether they did it; or -1, each time, where a
+  // filter allows none of them (seccomp(2)).
+  static int user_now() { return setfsuid(~uid_t{0}); }
+  static int group_now() { return setfsgid(~gid_t{0}); }
+
   Capabilities before_;
   int dumpable_;
+  int user_before_;
+  int group_before_;
   bool known_;  // before_
   bool is_ = false;
 };

@@ -4,15 +4,21 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace peal::nic {
 namespace {
@@ -137,6 +143,37 @@ TEST_F(ProcessMemoryOfStrangers, IsNotOfWhomTheNumberMeansNow) {
   Stranger dead(true);
   dead.end();
   EXPECT_EQ(open_process_memory(stranger.pid(), dead.pidfd(), kStranger, kStranger).fd, -1);
+}
+
+// From now on this process may call none of those. True when it worked.
+bool forbid(std::initializer_list<long> calls) {
+  std::vector<sock_filter> program = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const long call : calls) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog filter = {static_cast<unsigned short>(program.size()), program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// A container's rules may forbid any of it: that is no reason to end.
+TEST(ProcessMemory, IsOutOfReachForWhoMayNotBecomeItsUser) {
+  using Calls = std::initializer_list<long>;
+  for (const Calls calls : {Calls{SYS_setfsuid, SYS_setfsgid, SYS_capset}, Calls{SYS_setfsuid},
+                            Calls{SYS_setfsgid}, Calls{SYS_capset}, Calls{SYS_capget}}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (!forbid(calls)) _exit(2);
+      const OpenedMemory memory = open_process_memory(getpid(), -1, kStranger, kStranger);
+      _exit(memory.fd == -1 && !memory.no_resources ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << *calls.begin();
+  }
 }
 
 TEST(ProcessMemory, OfTheOwnUserIsReachedByNumber) {
