@@ -34,15 +34,16 @@ class Capabilities {
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets_ = {};
 };
 
+// Of the process, and so asked before there are threads: while one of them is somebody else, and
+// until it has given it back, the answer is another.
+const int kDumpable = prctl(PR_GET_DUMPABLE);
+
 // What this thread opens, it opens as another user. Its real and effective ids stay: by those the
 // kernel says who may signal and trace it.
 class AsUser {
  public:
   AsUser(uid_t user, gid_t group)
-      : dumpable_(prctl(PR_GET_DUMPABLE)),
-        user_before_(user_now()),
-        group_before_(group_now()),
-        known_(before_.get()) {
+      : user_before_(user_now()), group_before_(group_now()), known_(before_.get()) {
     if (!known_) return;
     setfsgid(group);
     setfsuid(user);
@@ -61,7 +62,7 @@ class AsUser {
     assert(user_now() == user_before_);
     assert(group_now() == group_before_);
     // The kernel takes it away from whoever changes such an id, for good: no core would be written.
-    if (dumpable_ == 1) prctl(PR_SET_DUMPABLE, 1);
+    if (kDumpable == 1) prctl(PR_SET_DUMPABLE, 1);
   }
   AsUser(const AsUser&) = delete;
   AsUser& operator=(const AsUser&) = delete;
@@ -74,7 +75,6 @@ class AsUser {
   static int group_now() { return setfsgid(~gid_t{0}); }
 
   Capabilities before_;
-  int dumpable_;
   int user_before_;
   int group_before_;
   bool known_;  // before_

@@ -18,6 +18,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace peal::nic {
@@ -136,6 +137,23 @@ TEST_F(ProcessMemoryOfStrangers, WhoOpensItIsWhomItWasBefore) {
   ASSERT_GE(open_as(stranger, kStranger, kStranger), 0);
   EXPECT_EQ(status(), before);
   EXPECT_EQ(prctl(PR_GET_DUMPABLE), 1);
+}
+
+TEST_F(ProcessMemoryOfStrangers, TwoWhoOpenItAtOnceAreWhomTheyWereBefore) {
+  prctl(PR_SET_DUMPABLE, 1);
+  const Stranger stranger(true);
+  const auto open_often = [&] {
+    const std::string before = status();
+    for (int i = 0; i < 1000; i++)
+      close(open_process_memory(stranger.pid(), stranger.pidfd(), kStranger, kStranger).fd);
+    EXPECT_EQ(status(), before);
+  };
+  for (int i = 0; i < 10; i++) {
+    std::thread other(open_often);
+    open_often();
+    other.join();
+    ASSERT_EQ(prctl(PR_GET_DUMPABLE), 1);
+  }
 }
 
 TEST_F(ProcessMemoryOfStrangers, IsNotOfWhomTheNumberMeansNow) {
