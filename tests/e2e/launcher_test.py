@@ -3,10 +3,12 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import unittest.mock
 
 import jobs
@@ -75,6 +77,22 @@ class LauncherTest(jobs.JobCase):
             done = subprocess.run([jobs.program("pealrun"), "-n", "1", "grep", "SigIgn", "/proc/self/status"], env=self.environment,
                                   restore_signals=not ignored, capture_output=True, text=True, check=True)
             self.assertEqual(bool(int(done.stdout.split()[1], 16) >> (signal.SIGPIPE - 1) & 1), ignored)
+
+    def test_children_are_waited_for_where_nobody_waits_for_pealrun(self):
+        """SIGCHLD is ignored by some daemons. A rank finds it, and its limit of descriptors, as pealrun did."""
+        def prepare(ignored):
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN if ignored else signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (100, 1000))
+
+        # (A shell has its own way with that signal.)
+        words = ("import os, resource as r, signal as s, sys\n"
+                 "print(s.getsignal(s.SIGCHLD) == s.SIG_IGN, *(r.prlimit(pid, r.RLIMIT_NOFILE) for pid in (0, os.getppid())))\n"
+                 "sys.exit(3)\n")
+        for ignored in (False, True):
+            done = subprocess.run([jobs.program("pealrun"), "-n", "1", "--timeout", "60", sys.executable, "-c", words], env=self.environment,
+                                  preexec_fn=lambda ignored=ignored: prepare(ignored), capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (3, f"{ignored} (100, 1000) (1000, 1000)\n"))
+            self.assertEqual(jobs.lines_without_pids(done.stderr), ["pealrun: rank 0 (pid) exited with status 3"])
 
     def test_what_another_launcher_said_of_its_cards_is_not_said_of_these(self):
         said = {"PEAL_CARD_YIELDS": "1", "PEAL_CARD_CPU": "99", "PEAL_SECOND_CARD": "emu:/x,card=1"}

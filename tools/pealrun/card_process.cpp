@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace peal::run {
@@ -57,7 +58,7 @@ std::string CardProcess::url(uint32_t card) const {
 }
 
 bool CardProcess::start(const Options& options, const Placement& placement,
-                        const std::string& folder) {
+                        const std::string& folder, const Inherited& inherited) {
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0) {
     perror("pealrun: pipe");
@@ -90,6 +91,7 @@ bool CardProcess::start(const Options& options, const Placement& placement,
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
+    inherited.give_back();
     fcntl(ready[1], F_SETFD, 0);
     execvp(arguments[0], arguments.data());
     fprintf(stderr, "pealrun: cannot start %s: %s\n", arguments[0], strerror(errno));
@@ -118,10 +120,10 @@ bool CardProcess::stop() {
   if (done == 0) {
     fprintf(stderr, "pealrun: peal-nic does not end; killing it\n");
     kill(pid_, SIGKILL);
-    waitpid(pid_, &status, 0);
+    done = waitpid(pid_, &status, 0);
   }
-  pid_ = -1;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  const bool seen = done == std::exchange(pid_, -1);  // else somebody else has waited for it
+  return seen && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 }  // namespace peal::run

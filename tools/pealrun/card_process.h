@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/pealrun/cpus.h"
+#include "tools/pealrun/inherited.h"
 #include "tools/pealrun/options.h"
 
 namespace peal::run {
@@ -20,7 +21,8 @@ class CardProcess {
   ~CardProcess() { stop(); }
 
   // Starts it with its sockets in `folder` and waits until it is ready; false after saying why.
-  bool start(const Options& options, const Placement& placement, const std::string& folder);
+  bool start(const Options& options, const Placement& placement, const std::string& folder,
+             const Inherited& inherited);
   // Its exit was seen by the caller's wait.
   void reaped() { pid_ = -1; }
   // Ends it in good order; false when it did not end well.

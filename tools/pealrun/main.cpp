@@ -18,6 +18,7 @@
 #include "tools/pealrun/card_process.h"
 #include "tools/pealrun/cpus.h"
 #include "tools/pealrun/folder.h"
+#include "tools/pealrun/inherited.h"
 #include "tools/pealrun/options.h"
 #include "tools/pealrun/ranks.h"
 
@@ -88,6 +89,7 @@ int block_signals() {
 }
 
 int run(const Options& options) {
+  const Inherited inherited;
   Placement placement;
   std::string error;
   if (!place(options, &placement, &error)) {
@@ -107,7 +109,8 @@ int run(const Options& options) {
     return kCannotStart;
   }
   CardProcess cards;
-  if (options.cards != 0 && !cards.start(options, placement, folder.path())) return kCannotStart;
+  if (options.cards != 0 && !cards.start(options, placement, folder.path(), inherited))
+    return kCannotStart;
 
   const std::string oob = options.oob.empty() ? "unix:" + folder.path() + "/oob" : options.oob;
   std::optional<OobThread> server;
@@ -117,7 +120,7 @@ int run(const Options& options) {
   }
   int status = kCannotStart;
   {
-    Ranks ranks(options, placement, cards);
+    Ranks ranks(options, placement, inherited, cards);
     if (ranks.start(oob, host::token_text(token))) {
       if (server) server->serve();
       status = ranks.watch(signals);

@@ -69,6 +69,7 @@ void Ranks::become(const Rank& rank, int output) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  inherited_.give_back();
   if (placement_.pin_ranks) {
     const cpu_set_t cpus = cpus_of_rank(placement_, rank.number);
     sched_setaffinity(0, sizeof(cpus), &cpus);

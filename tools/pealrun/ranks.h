@@ -10,6 +10,7 @@
 
 #include "tools/pealrun/card_process.h"
 #include "tools/pealrun/cpus.h"
+#include "tools/pealrun/inherited.h"
 #include "tools/pealrun/options.h"
 #include "tools/pealrun/orphans.h"
 
@@ -17,8 +18,9 @@ namespace peal::run {
 
 class Ranks {
  public:
-  Ranks(const Options& options, const Placement& placement, CardProcess& cards)
-      : options_(options), placement_(placement), cards_(cards) {}
+  Ranks(const Options& options, const Placement& placement, const Inherited& inherited,
+        CardProcess& cards)
+      : options_(options), placement_(placement), inherited_(inherited), cards_(cards) {}
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
   ~Ranks();
@@ -56,6 +58,7 @@ class Ranks {
 
   const Options& options_;
   const Placement& placement_;
+  const Inherited& inherited_;
   CardProcess& cards_;
   std::string oob_;
   std::string token_;  // seen by nobody but the ranks: in no command line
