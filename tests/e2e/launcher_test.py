@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """pealrun: environment, exit status, signals, labels, jobs in two parts, and that nothing is left behind."""
 
+import ctypes
 import json
 import os
 import resource
@@ -191,6 +192,22 @@ class LauncherTest(jobs.JobCase):
                          ["pealrun: killing 2 ranks after 1 s",
                           *(f"pealrun: rank {rank} (pid) was killed by signal 9 (Killed)" for rank in range(2))])
         self.assertEqual(self.left(), [])
+
+    def test_who_does_not_end_is_not_waited_for(self):
+        """Who is traced has not ended for his parent, however often he is killed, before his tracer has seen it."""
+        job = self.start(2, "sh", "-c", "[ $PEAL_RANK = 0 ] || exec sleep 1000; echo ready; read line; exit 7", options=("--grace", "0.1"))
+        job.expect_line("ready")
+        traced = job.ranks()[1]
+        seize = 0x4206
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.ptrace(seize, traced, None, None) != 0:
+            self.skipTest(f"may not trace: {os.strerror(ctypes.get_errno())}")
+        job.go_on()
+        done = job.finish(status=7)
+        os.waitpid(traced, 0)
+        self.assertEqual(jobs.lines_without_pids(done.err),
+                         ["pealrun: 1 processes do not end", "pealrun: killing the other 1 ranks",
+                          "pealrun: rank 0 (pid) exited with status 7"])
 
     def test_nothing_that_ranks_started_outlives_the_job(self):
         for options in ((), ("--label",)):

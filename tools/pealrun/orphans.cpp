@@ -3,6 +3,7 @@
 #include "tools/pealrun/orphans.h"
 
 #include <dirent.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,8 +16,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
+
 namespace peal::run {
 namespace {
+
+constexpr int kLookMs = 10;
 
 // -1 when it is gone. A program's name may hold anything, brackets and spaces too.
 pid_t parent_of(const std::string& pid) {
@@ -58,15 +63,22 @@ std::vector<pid_t> Orphans::here() const {
 
 void Orphans::reaped(pid_t pid) { std::erase(others_, pid); }
 
-void Orphans::kill_all() {
-  size_t killed = 1;
-  while (killed != 0) {  // a generation each time
-    killed = 0;
-    for (const pid_t pid : here()) {
-      if (kill(pid, SIGKILL) != 0) continue;
-      waitpid(pid, nullptr, 0);
-      killed++;
+void Orphans::kill_all(uint64_t patience_ms) {
+  const uint64_t give_up_at_ms = monotonic_ms() + patience_ms;
+  while (!gave_up_) {
+    const std::vector<pid_t> found = here();
+    size_t killed = 0;
+    size_t ended = 0;
+    for (const pid_t pid : found) {
+      if (kill(pid, SIGKILL) == 0) killed++;
+      if (waitpid(pid, nullptr, WNOHANG) == pid) ended++;
     }
+    if (found.empty()) return;
+    gave_up_ = killed == 0 || monotonic_ms() >= give_up_at_ms;
+    // Who ended just now may have left somebody.
+    const size_t left = std::max(found.size() - ended, size_t{1});
+    if (gave_up_) fprintf(stderr, "pealrun: %zu processes do not end\n", left);
+    poll(nullptr, 0, kLookMs);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace peal::run {
@@ -20,13 +21,17 @@ class Orphans {
   [[nodiscard]] std::vector<pid_t> here() const;
   // A child's exit was seen; its number may come again.
   void reaped(pid_t pid);
-  // When no rank is alive: kills them, and whom these leave behind, until there is nobody. A
-  // process of another user, which a set-user-ID program may be, is let be where killing it is
-  // forbidden.
-  void kill_all();
+  // Kills ranks and orphans, and whom these leave behind, until there is nobody; but no longer
+  // than that, for there is who does not end: he waits in the kernel, or has a successor each
+  // time. A process of another user, which a set-user-ID program may be, is let be where killing it
+  // is forbidden. Says how many are left, and does nothing more then.
+  void kill_all(uint64_t patience_ms = kPatienceMs);
+
+  static constexpr uint64_t kPatienceMs = 10'000;
 
  private:
   std::vector<pid_t> others_;  // children that were there before
+  bool gave_up_ = false;
 };
 
 }  // namespace peal::run

@@ -186,6 +186,10 @@ bool Ranks::kill_if_late() {
   const double now = now_s();
   const bool timed_out = timeout_at_s_ != 0 && now >= timeout_at_s_;
   if (!timed_out && (kill_at_s_ == 0 || now < kill_at_s_)) return false;
+  if (killed_) {
+    gave_up_ = true;
+    return true;
+  }
   if (alive() == 0) {
     fprintf(stderr, "pealrun: killing what the ranks left behind\n");
   } else if (timed_out) {
@@ -195,7 +199,7 @@ bool Ranks::kill_if_late() {
     fprintf(stderr, "pealrun: killing the other %zu ranks\n", alive());
   }
   timeout_at_s_ = 0;
-  kill_at_s_ = 0;
+  kill_at_s_ = now + static_cast<double>(Orphans::kPatienceMs) * 1e-3;
   killed_ = true;
   signal_all(SIGKILL);
   return true;
@@ -214,14 +218,10 @@ void Ranks::signal_all(int number) {
   }
 }
 
-// Whatever happened before; nothing is left of the ranks then.
+// Whatever happened before; nothing is left of the ranks then, but for who does not end.
 void Ranks::end_all() {
-  signal_all(SIGKILL);
-  for (Rank& rank : ranks_) {
-    if (rank.pid > 0) waitpid(rank.pid, nullptr, 0);
-    rank.pid = -1;
-  }
-  orphans_.kill_all();
+  orphans_.kill_all(gave_up_ ? 0 : Orphans::kPatienceMs);  // ranks, too
+  for (Rank& rank : ranks_) rank.pid = -1;
   // Only what is there now: somebody else may hold the pipe, and write for ever.
   for (Rank& rank : ranks_) {
     int bytes = 0;
@@ -264,7 +264,9 @@ size_t Ranks::alive() const {
 }
 
 // An output that is still open then is somebody else's: nobody waits for it.
-bool Ranks::is_over() const { return alive() == 0 && (killed_ || orphans_.here().empty()); }
+bool Ranks::is_over() const {
+  return gave_up_ || (alive() == 0 && (killed_ || orphans_.here().empty()));
+}
 
 int Ranks::milliseconds_left() const {
   double until = 0;

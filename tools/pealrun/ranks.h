@@ -66,7 +66,8 @@ class Ranks {
   Orphans orphans_;
   int exit_status_ = 0;
   bool killed_ = false;   // all of them, by us
-  double kill_at_s_ = 0;  // 0: not yet
+  bool gave_up_ = false;  // waiting for those, of whom one may be another user's
+  double kill_at_s_ = 0;  // 0: not yet; when they were killed: gives up
   double timeout_at_s_ = 0;
 };
 
