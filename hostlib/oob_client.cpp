@@ -3,10 +3,12 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cinttypes>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -45,10 +47,29 @@ namespace {
 constexpr unsigned kTimeoutDefaultMs = 30'000;
 constexpr int kRetryMs = 20;
 
-bool send_all(int fd, const void* data, size_t bytes) {
+// False at the deadline, however often a signal comes or something is ready.
+bool wait_for(int fd, short events, uint64_t deadline_ms) {
+  if (deadline_ms == kOobForEver) return true;  // the call itself waits (wait_flags())
+  while (true) {
+    const uint64_t now = monotonic_ms();
+    if (now >= deadline_ms) return false;
+    pollfd wait = {fd, events, 0};
+    const int ready =
+        poll(&wait, 1, static_cast<int>(std::min<uint64_t>(deadline_ms - now, INT_MAX)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+int wait_flags(uint64_t deadline_ms) { return deadline_ms == kOobForEver ? 0 : MSG_DONTWAIT; }
+
+bool send_all(int fd, const void* data, size_t bytes, uint64_t deadline_ms = kOobForEver) {
   const char* at = static_cast<const char*>(data);
   while (bytes != 0) {
-    const ssize_t sent = retried([&] { return send(fd, at, bytes, MSG_NOSIGNAL); });
+    if (!wait_for(fd, POLLOUT, deadline_ms)) return false;
+    const ssize_t sent =
+        retried([&] { return send(fd, at, bytes, MSG_NOSIGNAL | wait_flags(deadline_ms)); });
+    if (sent < 0 && errno == EAGAIN) continue;
     if (sent <= 0) return false;
     at += sent;
     bytes -= static_cast<size_t>(sent);
@@ -56,10 +77,12 @@ bool send_all(int fd, const void* data, size_t bytes) {
   return true;
 }
 
-bool receive_all(int fd, void* data, size_t bytes) {
+bool receive_all(int fd, void* data, size_t bytes, uint64_t deadline_ms = kOobForEver) {
   char* at = static_cast<char*>(data);
   while (bytes != 0) {
-    const ssize_t got = retried([&] { return recv(fd, at, bytes, 0); });
+    if (!wait_for(fd, POLLIN, deadline_ms)) return false;
+    const ssize_t got = retried([&] { return recv(fd, at, bytes, wait_flags(deadline_ms)); });
+    if (got < 0 && errno == EAGAIN) continue;
     if (got <= 0) return false;
     at += got;
     bytes -= static_cast<size_t>(got);
@@ -78,11 +101,13 @@ OobMessage message_of(const peal_oob& oob, OobKind kind) {
   return message;
 }
 
-// Waits for one message and what follows it. False when the server closes or is silent.
-bool receive_message(int fd, OobMessage* message, std::array<uint8_t, 16>* data) {
-  if (!receive_all(fd, message, sizeof(*message)) || message->magic != kOobMagic) return false;
+// Waits for one message and what follows it. False when the server closes, or is silent or slow.
+bool receive_message(int fd, uint64_t deadline_ms, OobMessage* message,
+                     std::array<uint8_t, 16>* data) {
+  if (!receive_all(fd, message, sizeof(*message), deadline_ms) || message->magic != kOobMagic)
+    return false;
   if (message->kind == OobKind::kRefused || message->version != kOobVersion) return true;
-  return message->bytes == data->size() && receive_all(fd, data->data(), data->size());
+  return message->bytes == data->size() && receive_all(fd, data->data(), data->size(), deadline_ms);
 }
 
 peal_error refused(const peal_oob& oob, const char* server, uint32_t reason) {
@@ -91,7 +116,8 @@ peal_error refused(const peal_oob& oob, const char* server, uint32_t reason) {
 }
 
 // Both sides prove that they know the token. *again: nobody refused us, so another try may do.
-peal_error say_hello(peal_oob& oob, const char* server, const OobToken& token, bool* again) {
+peal_error say_hello(peal_oob& oob, const char* server, const OobToken& token, uint64_t deadline_ms,
+                     bool* again) {
   *again = false;
   OobTicket ticket = {};
   if (!draw(&ticket.nonce)) return fail_errno(PEAL_ERR_SYSTEM, "getrandom");
@@ -100,16 +126,16 @@ peal_error say_hello(peal_oob& oob, const char* server, const OobToken& token, b
   message.bytes = sizeof(ticket);
   OobNonce challenge = {};
   OobProof proof = {};
-  bool answered = send_all(oob.fd.get(), &message, sizeof(message)) &&
-                  send_all(oob.fd.get(), &ticket, sizeof(ticket)) &&
-                  receive_message(oob.fd.get(), &message, &challenge);
+  bool answered = send_all(oob.fd.get(), &message, sizeof(message), deadline_ms) &&
+                  send_all(oob.fd.get(), &ticket, sizeof(ticket), deadline_ms) &&
+                  receive_message(oob.fd.get(), deadline_ms, &message, &challenge);
   if (answered && message.kind == OobKind::kChallenge) {
     proof = make_proof(token, OobSide::kRank, oob.rank, oob.size, ticket.nonce, challenge);
     message = message_of(oob, OobKind::kProof);
     message.bytes = sizeof(proof);
-    answered = send_all(oob.fd.get(), &message, sizeof(message)) &&
-               send_all(oob.fd.get(), &proof, sizeof(proof)) &&
-               receive_message(oob.fd.get(), &message, &proof);
+    answered = send_all(oob.fd.get(), &message, sizeof(message), deadline_ms) &&
+               send_all(oob.fd.get(), &proof, sizeof(proof), deadline_ms) &&
+               receive_message(oob.fd.get(), deadline_ms, &message, &proof);
   }
   if (answered && message.kind == OobKind::kRefused) {
     const auto reason = static_cast<OobRefusal>(message.rank);
@@ -149,12 +175,8 @@ peal_error dial(peal_oob& oob, const char* server, const OobAddress& address, co
       error = check_user(address, server, oob.fd.get());
       if (error != PEAL_OK) return error;
       // A server that says nothing, or hears nothing, is given up at the deadline.
-      limit_waits(oob.fd.get(), deadline_ms);
-      error = say_hello(oob, server, token, &again);
-      if (error == PEAL_OK) {
-        limit_waits(oob.fd.get(), kOobForEver);
-        return PEAL_OK;
-      }
+      error = say_hello(oob, server, token, deadline_ms, &again);
+      if (error == PEAL_OK) return PEAL_OK;
       oob.fd.reset();
     }
     if (!again || monotonic_ms() >= deadline_ms) return error;

@@ -19,6 +19,17 @@ namespace {
 
 constexpr std::string_view kServe = ",serve";
 
+void limit_connecting(int fd, uint64_t deadline_ms) {
+  timeval wait = {};  // zero is for ever
+  if (deadline_ms != kOobForEver) {
+    const uint64_t now = monotonic_ms();
+    const uint64_t left_ms = deadline_ms > now ? deadline_ms - now : 0;
+    wait.tv_sec = static_cast<time_t>(left_ms / 1000);
+    wait.tv_usec = left_ms == 0 ? 1 : static_cast<suseconds_t>(left_ms % 1000 * 1000);
+  }
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+}
+
 void set_tcp_options(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -113,24 +124,19 @@ bool parse_oob_address(const std::string& text, OobAddress* address, std::string
   return true;
 }
 
-void limit_waits(int fd, uint64_t deadline_ms) {
-  timeval wait = {};  // zero is for ever
-  if (deadline_ms != kOobForEver) {
-    const uint64_t now = monotonic_ms();
-    const uint64_t left_ms = deadline_ms > now ? deadline_ms - now : 0;
-    wait.tv_sec = static_cast<time_t>(left_ms / 1000);
-    wait.tv_usec = left_ms == 0 ? 1 : static_cast<suseconds_t>(left_ms % 1000 * 1000);
-  }
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
-}
-
 int oob_connect_once(const OobAddress& address, uint64_t deadline_ms) {
   const auto attempt = [deadline_ms](int fd, const sockaddr* name, socklen_t bytes) {
-    limit_waits(fd, deadline_ms);
-    if (connect(fd, name, bytes) == 0) return true;
+    do {
+      limit_connecting(fd, deadline_ms);
+      if (connect(fd, name, bytes) == 0) {
+        limit_connecting(fd, kOobForEver);
+        return true;
+      }
+      // A signal: tcp goes on meanwhile, and the next call waits for the same connection.
+    } while (errno == EINTR && monotonic_ms() < deadline_ms);
     // A Unix socket whose queue is full, and a port that does not answer.
-    if (errno == EAGAIN || errno == EINPROGRESS) errno = ETIMEDOUT;
+    if (errno == EAGAIN || errno == EINPROGRESS || errno == EALREADY || errno == EINTR)
+      errno = ETIMEDOUT;
     return false;
   };
   return address.tcp ? with_resolved(address, 0, attempt) : with_unix(address, attempt);

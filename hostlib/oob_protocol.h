@@ -79,10 +79,8 @@ struct OobAddress {
 
 // False with *error saying what was wrong.
 bool parse_oob_address(const std::string& text, OobAddress* address, std::string* error);
-// Until when each wait on this socket may last, on the clock of base/clock.h: to connect, to send,
-// to receive. kOobForEver takes the limit away.
+// Until when something may last, on the clock of base/clock.h.
 inline constexpr uint64_t kOobForEver = UINT64_MAX;
-void limit_waits(int fd, uint64_t deadline_ms);
 // A connected or listening socket, or -1 with errno, which is ETIMEDOUT at the deadline. Looking up
 // a host's name takes as long as the system lets it.
 int oob_connect_once(const OobAddress& address, uint64_t deadline_ms = kOobForEver);

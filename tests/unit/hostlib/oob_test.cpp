@@ -3,11 +3,14 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -465,8 +468,74 @@ TEST_F(Oob, ServerThatDoesNotKnowTheToken) {
   EXPECT_EQ(heard.find(std::string(kToken.begin(), kToken.begin() + 8)), std::string::npos);
 }
 
+// A program's own signal comes again and again, and interrupts what waits.
+class PeriodicSignal {
+ public:
+  PeriodicSignal() {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGALRM, &action, &before_);
+    const itimerval often = {{0, 50'000}, {0, 50'000}};
+    setitimer(ITIMER_REAL, &often, nullptr);
+  }
+  ~PeriodicSignal() {
+    const itimerval never = {};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+  PeriodicSignal(const PeriodicSignal&) = delete;
+  PeriodicSignal& operator=(const PeriodicSignal&) = delete;
+
+ private:
+  struct sigaction before_ = {};
+};
+
+// What it says is right, and comes in pieces: however often, the time that is given is all.
+TEST_F(Oob, ServerThatIsSlow) {
+  OobAddress address;
+  std::string error;
+  ASSERT_TRUE(parse_oob_address(server_name_, &address, &error));
+  const int listener = oob_listen(address, 4);
+  ASSERT_GE(listener, 0);
+  bool left = false;
+  std::thread slow([&] {
+    const int fd = accept(listener, nullptr, nullptr);
+    const OobMessage message = {kOobMagic, OobKind::kChallenge, 0, 1, 0, 16, kOobVersion};
+    std::string text(reinterpret_cast<const char*>(&message), sizeof(message));
+    text += std::string(sizeof(OobNonce), '\0');
+    pollfd gone = {fd, POLLRDHUP, 0};
+    for (size_t i = 0; i < text.size() && !left; i++)
+      left = send(fd, &text[i], 1, MSG_NOSIGNAL) != 1 || poll(&gone, 1, 200) != 0;
+    close(fd);
+  });
+  peal_oob* none = nullptr;
+  EXPECT_EQ(peal_oob_connect(server_name_.c_str(), 0, 1, 500, &none), PEAL_ERR_OUT_OF_BAND);
+  EXPECT_EQ(peal_last_error_text(), server_name_ + " closed the connection or did not answer");
+  slow.join();
+  EXPECT_TRUE(left) << "the rank heard all of it";
+  close(listener);
+  unlink(address.host_or_path.c_str());
+}
+
+TEST_F(Oob, SilentServerAndASignalThatComesAgain) {
+  OobAddress address;
+  std::string error;
+  ASSERT_TRUE(parse_oob_address(server_name_, &address, &error));
+  const int listener = oob_listen(address, 4);
+  ASSERT_GE(listener, 0);
+  {
+    const PeriodicSignal signal;
+    peal_oob* none = nullptr;
+    EXPECT_EQ(peal_oob_connect(server_name_.c_str(), 0, 1, 500, &none), PEAL_ERR_OUT_OF_BAND);
+    EXPECT_EQ(peal_last_error_text(), server_name_ + " closed the connection or did not answer");
+  }
+  close(listener);
+  unlink(address.host_or_path.c_str());
+}
+
 // A server that lets nobody in: connecting itself waits, and no longer than it may.
 TEST_F(Oob, FullListener) {
+  const PeriodicSignal signal;
   for (const bool tcp : {false, true}) {
     if (tcp) use_tcp();
     OobAddress address;
