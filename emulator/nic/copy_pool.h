@@ -55,17 +55,20 @@ void copy_pieces(CopyPiece* const* pieces, uint32_t count);
 // and however many are stuck, the card begins DMA for others (firmware/dma/dma.h).
 class CopyHands {
  public:
-  // But for one piece to each lane, so that each gets on.
+  // But for a least share of each lane, so that each gets on: together as much again.
   static constexpr uint32_t kMost = CONFIG_DMA_RECORDS / 4;
-  static_assert(kMost + CONFIG_CONTEXTS <= CONFIG_DMA_RECORDS / 2);
+  static constexpr uint32_t kLeast =
+      std::max(uint32_t{(CONFIG_DMA_RECORDS / 2 - kMost) / CONFIG_CONTEXTS}, 1u);
+  static_assert(kMost + CONFIG_CONTEXTS * kLeast <= CONFIG_DMA_RECORDS / 2,
+                "CONFIG_DMA_RECORDS must be four times CONFIG_CONTEXTS, or more");
 
-  // Takes at most `wanted` pieces, which is not zero, and at least one. Half of what is left: with
-  // 1024 records the first three get a batch each.
+  // Takes at most `wanted` pieces, which is not zero. Half of what is left: with 1024 records the
+  // first three get a batch each; and kLeast at least.
   uint32_t take(uint32_t wanted) {
     uint32_t held = held_.load(std::memory_order_relaxed);
     while (true) {
       const uint32_t left = kMost - std::min(held, kMost);
-      const uint32_t count = std::min(wanted, std::max(left / 2, 1u));
+      const uint32_t count = std::min(wanted, std::max(left / 2, kLeast));
       if (held_.compare_exchange_weak(held, held + count, std::memory_order_relaxed)) return count;
     }
   }

@@ -466,6 +466,13 @@ TEST_F(StuckCopyTest, TheLoopIsRelievedAndCopiesNothingOfThatLaneAnyMore) {
   EXPECT_FALSE(lane_->blocks());
 }
 
+TEST(CopyHands, TheLeastIsLeftToEachHoweverManyAreStuck) {
+  CopyHands hands;
+  for (uint32_t i = 0; i < CONFIG_CONTEXTS; i++) hands.take(CopyLane::kBatch);
+  EXPECT_EQ(hands.take(CopyHands::kMost), CopyHands::kLeast);
+  EXPECT_EQ(hands.take(1), 1u);
+}
+
 // As many contexts as a card has are stuck, with all that they may have under way, and then ended.
 TEST(CopyPool, WhatIsStuckLeavesHalfOfTheRecords) {
   test::StuckPage stuck;
@@ -493,7 +500,8 @@ TEST(CopyPool, WhatIsStuckLeavesHalfOfTheRecords) {
     taken.push_back(lane->outstanding());
   }
   EXPECT_EQ(taken.front(), std::min(CopyLane::kBatch, CopyHands::kMost / 2));
-  EXPECT_EQ(*std::min_element(taken.begin(), taken.end()), 1u);
+  EXPECT_EQ(*std::min_element(taken.begin(), taken.end()),
+            std::min(CopyLane::kBatch, CopyHands::kLeast));
   EXPECT_LE(std::accumulate(taken.begin(), taken.end(), 0u), uint32_t{CONFIG_DMA_RECORDS} / 2);
   // One that is not stuck gets on, and has a batch again when they have let go.
   uint8_t host[8] = {5};
