@@ -4,7 +4,9 @@
 import ctypes
 import json
 import os
+import pty
 import resource
+import select
 import signal
 import socket
 import struct
@@ -216,8 +218,35 @@ class LauncherTest(jobs.JobCase):
                     done = self.run_job(1, "sh", "-c", f"setsid sleep 1000 & sleep 1000 & exit {status}",
                                         options=("--grace", "0.1", *options), status=status)
                     said = [] if status == 0 else [f"pealrun: rank 0 (pid) exited with status {status}"]
-                    self.assertEqual(jobs.lines_without_pids(done.err), ["pealrun: killing what the ranks left behind", *said])
+                    self.assertEqual(jobs.lines_without_pids(done.err), ["pealrun: ending what the ranks left behind", *said])
                     self.assertEqual(self.left(), [])
+
+    def test_what_ranks_started_is_asked_to_end_before_it_is_killed(self):
+        """Those who were left behind only then, too."""
+        tidy = "trap 'echo tidied; exit' TERM; echo ready; while :; do sleep 0.01; done"
+        for other, said in (("true", []), ("(trap '' TERM; exec sleep 1000)", ["pealrun: killing what the ranks left behind"])):
+            job = self.start(1, "sh", "-c", f'{other} & setsid sh -c "{tidy}" & read line; (sh -c "{tidy}"; true) & read line',
+                             options=("--grace", "2"))
+            for _ in range(2):
+                job.expect_line("ready")
+                job.go_on()
+            done = job.finish()
+            self.assertEqual(done.out.split(), ["tidied", "tidied"])
+            self.assertEqual(done.err.splitlines(), ["pealrun: ending what the ranks left behind", *said])
+            self.assertEqual(self.left(), [])
+
+    def test_cards_that_another_program_has_started_end_with_it(self):
+        """Wherever that is, and in good order: they leave nothing."""
+        starter = os.path.join(self.folder.name, "starter")
+        for words in ('"$NIC" "$@"; true', 'setsid "$NIC" "$@" & wait'):
+            with open(starter, "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\n{words}\n")
+            os.chmod(starter, 0o755)
+            with unittest.mock.patch.dict(self.environment, {"NIC": jobs.program("peal-nic")}):
+                done = self.scenario(2, "churn", "2", options=("--nic", starter), status=1)
+            self.assertEqual(done.err, "pealrun: peal-nic did not end well\n")
+            self.assertEqual(self.left(), [])
+            os.unlink(starter)
 
     def test_what_ranks_started_may_finish(self):
         """A tee has their last words. When it ends the job does."""
@@ -239,7 +268,7 @@ class LauncherTest(jobs.JobCase):
         words = 'sleep 1000 >&- 2>&- & echo $!; exec "$0" -n 1 --grace 0.1 sh -c "sleep 1000 &"'
         done = subprocess.run(["sh", "-c", words, jobs.program("pealrun")], env=self.environment, capture_output=True, text=True,
                               timeout=jobs.PATIENCE_S, check=False)
-        self.assertEqual((done.returncode, done.stderr), (0, "pealrun: killing what the ranks left behind\n"))
+        self.assertEqual((done.returncode, done.stderr), (0, "pealrun: ending what the ranks left behind\n"))
         self.assertEqual(self.left(), ["sleep 1000"])
         os.kill(int(done.stdout), signal.SIGKILL)
 
@@ -258,6 +287,37 @@ class LauncherTest(jobs.JobCase):
         jobs.until(lambda: len(job.ranks()) == 2, "both ranks")
         job.process.send_signal(signal.SIGTERM)
         self.assertIn(job.finish(status=None).status, (5, 128 + signal.SIGTERM))
+
+    def test_a_terminals_signal_reaches_each_rank_once(self):
+        """Those in pealrun's process group have it from the terminal, and others from pealrun."""
+        script = "trap 'echo got' INT; trap 'exit 0' USR1; echo ready; while :; do sleep 0.01; done"
+        command = [jobs.program("pealrun"), "-n", "2", "-l", "--timeout", "60", "sh", "-c",
+                   f'[ $PEAL_RANK = 0 ] || exec setsid sh -c "{script}"; {script}']
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(command[0], command, self.environment)
+        output = ""
+
+        def expect(count, line):
+            nonlocal output
+            while output.count(f"[0] {line}") < count or output.count(f"[1] {line}") < count:
+                self.assertNotEqual(select.select([terminal], [], [], jobs.PATIENCE_S)[0], [], output)
+                output += os.read(terminal, 4096).decode()
+
+        self.addCleanup(os.close, terminal)
+        expect(1, "ready")
+        # Each is forwarded before the next, and may become one with it while that waits.
+        for count in range(1, 11):
+            os.write(terminal, b"\x03")
+            expect(count, "got")
+        os.kill(pid, signal.SIGUSR1)
+        while True:
+            try:
+                output += os.read(terminal, 4096).decode()
+            except OSError:  # nobody has it open any more
+                break
+        self.assertEqual(os.waitpid(pid, 0)[1], 0, output)
+        self.assertEqual(output.count("got"), 20, output)
 
     def test_killed_launcher_takes_everything_along(self):
         job = self.start(2, "sh", "-c", "[ $PEAL_RANK != 0 ] || echo ready; kill -STOP $$")

@@ -13,7 +13,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 namespace peal::run {
@@ -97,6 +96,7 @@ bool CardProcess::start(const Options& options, const Placement& placement,
     fprintf(stderr, "pealrun: cannot start %s: %s\n", arguments[0], strerror(errno));
     _exit(127);
   }
+  if (pid_ > 0) setpgid(pid_, pid_);  // whoever of us is first
   close(ready[1]);
   const bool good = pid_ > 0 && wait_ready(ready[0]);
   close(ready[0]);
@@ -107,23 +107,31 @@ bool CardProcess::start(const Options& options, const Placement& placement,
   return good;
 }
 
-bool CardProcess::stop() {
-  if (pid_ <= 0) return true;
-  kill(pid_, SIGTERM);
-  int status = 0;
-  pid_t done = 0;
+// False when some are left when the time is over. `status` is that of the first.
+bool CardProcess::wait_for_all(int* status) const {
   for (int waited_ms = 0; waited_ms < kStopTimeoutMs; waited_ms += 10) {
-    done = waitpid(pid_, &status, WNOHANG);
-    if (done != 0) break;
+    pid_t done = 0;
+    int its_status = 0;
+    while ((done = waitpid(-pid_, &its_status, WNOHANG)) > 0) {
+      if (done == pid_) *status = its_status;
+    }
+    if (done < 0) return true;
     poll(nullptr, 0, 10);
   }
-  if (done == 0) {
+  return false;
+}
+
+bool CardProcess::stop() {
+  if (pid_ <= 0) return true;
+  int status = -1;  // of nobody
+  kill(-pid_, SIGTERM);
+  if (!wait_for_all(&status)) {
     fprintf(stderr, "pealrun: peal-nic does not end; killing it\n");
-    kill(pid_, SIGKILL);
-    done = waitpid(pid_, &status, 0);
+    kill(-pid_, SIGKILL);
+    wait_for_all(&status);
   }
-  const bool seen = done == std::exchange(pid_, -1);  // else somebody else has waited for it
-  return seen && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  pid_ = -1;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 }  // namespace peal::run

@@ -25,14 +25,17 @@ class CardProcess {
              const Inherited& inherited);
   // Its exit was seen by the caller's wait.
   void reaped() { pid_ = -1; }
-  // Ends it in good order; false when it did not end well.
+  // Ends it in good order, and with it whom it has started, where it is not peal-nic itself; false
+  // when it did not end well.
   bool stop();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] std::string url(uint32_t card) const;
 
  private:
-  pid_t pid_ = -1;
+  bool wait_for_all(int* status) const;
+
+  pid_t pid_ = -1;                    // and its process group
   std::vector<std::string> sockets_;  // of each polling core; it has every so manieth card
 };
 

@@ -20,6 +20,7 @@
 #include "tools/pealrun/folder.h"
 #include "tools/pealrun/inherited.h"
 #include "tools/pealrun/options.h"
+#include "tools/pealrun/orphans.h"
 #include "tools/pealrun/ranks.h"
 
 namespace peal::run {
@@ -108,9 +109,11 @@ int run(const Options& options) {
     perror("pealrun: signalfd");
     return kCannotStart;
   }
+  Orphans orphans;
   CardProcess cards;
   if (options.cards != 0 && !cards.start(options, placement, folder.path(), inherited))
     return kCannotStart;
+  orphans.leave_out(cards.pid());
 
   const std::string oob = options.oob.empty() ? "unix:" + folder.path() + "/oob" : options.oob;
   std::optional<OobThread> server;
@@ -120,7 +123,7 @@ int run(const Options& options) {
   }
   int status = kCannotStart;
   {
-    Ranks ranks(options, placement, inherited, cards);
+    Ranks ranks(options, placement, inherited, cards, orphans);
     if (ranks.start(oob, host::token_text(token))) {
       if (server) server->serve();
       status = ranks.watch(signals);

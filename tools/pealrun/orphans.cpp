@@ -61,7 +61,32 @@ std::vector<pid_t> Orphans::here() const {
   return found;
 }
 
-void Orphans::reaped(pid_t pid) { std::erase(others_, pid); }
+void Orphans::reaped(pid_t pid) {
+  std::erase(others_, pid);
+  std::erase(asked_, pid);
+}
+
+bool Orphans::terminate() {
+  const size_t before = asked_.size();
+  for (const pid_t pid : here()) {
+    if (std::ranges::count(asked_, pid) != 0) continue;
+    kill(pid, SIGTERM);
+    asked_.push_back(pid);
+  }
+  return asked_.size() != before;
+}
+
+// Mostly nobody: but what starts the cards may have started them in a session of their own, and
+// cards that are not killed leave nothing behind.
+Orphans::~Orphans() {
+  const uint64_t kill_at_ms = monotonic_ms() + kPatienceMs;
+  while (!gave_up_ && !here().empty() && monotonic_ms() < kill_at_ms) {
+    terminate();
+    for (const pid_t pid : here()) waitpid(pid, nullptr, WNOHANG);
+    poll(nullptr, 0, kLookMs);
+  }
+  kill_all();
+}
 
 void Orphans::kill_all(uint64_t patience_ms) {
   const uint64_t give_up_at_ms = monotonic_ms() + patience_ms;

@@ -13,14 +13,23 @@ namespace peal::run {
 
 class Orphans {
  public:
-  // From now on. Whoever is a child already is none: the cards' process, and what somebody started
-  // before becoming pealrun by exec.
+  // From now on. Whoever is a child already is none: what somebody started before becoming pealrun
+  // by exec.
   Orphans();
+  // Once all others have ended.
+  ~Orphans();
+  Orphans(const Orphans&) = delete;
+  Orphans& operator=(const Orphans&) = delete;
+  // Of the cards' process.
+  void leave_out(pid_t pid) { others_.push_back(pid); }
 
   // When no rank is alive: who was left behind and has not been waited for.
   [[nodiscard]] std::vector<pid_t> here() const;
   // A child's exit was seen; its number may come again.
   void reaped(pid_t pid);
+  // When no rank is alive: asks all who were left behind, and were not asked yet, to end. True when
+  // there was somebody.
+  bool terminate();
   // Kills ranks and orphans, and whom these leave behind, until there is nobody; but no longer
   // than that, for there is who does not end: he waits in the kernel, or has a successor each
   // time. A process of another user, which a set-user-ID program may be, is let be where killing it
@@ -31,6 +40,7 @@ class Orphans {
 
  private:
   std::vector<pid_t> others_;  // children that were there before
+  std::vector<pid_t> asked_;   // to end
   bool gave_up_ = false;
 };
 

@@ -128,16 +128,21 @@ int Ranks::watch(int signals) {
 
 void Ranks::wait_for_news(int signals) {
   std::vector<pollfd> waits = {{signals, POLLIN, 0}};
-  for (const Rank& rank : ranks_) waits.push_back({rank.output, POLLIN, 0});  // -1 is ignored
+  for (const Rank& rank : ranks_) {
+    if (rank.output >= 0) waits.push_back({rank.output, POLLIN, 0});
+  }
   poll(waits.data(), waits.size(), milliseconds_left());
-  for (size_t i = 0; i < ranks_.size(); i++) {
-    if (waits[i + 1].revents != 0 && !copy_output(ranks_[i])) end_output(ranks_[i]);
+  size_t next = 1;
+  for (Rank& rank : ranks_) {
+    if (rank.output >= 0 && waits[next++].revents != 0 && !copy_output(rank)) end_output(rank);
   }
   signalfd_siginfo info = {};
   while (read(signals, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
-    if (info.ssi_signo != SIGCHLD) forward(static_cast<int>(info.ssi_signo));
+    if (info.ssi_signo != SIGCHLD)
+      forward(static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL);
   }
   reap();
+  terminate_if_late();
 }
 
 void Ranks::reap() {
@@ -155,8 +160,10 @@ void Ranks::reap() {
       if (rank.pid == pid) one_ended(rank, status);
     }
   }
+  if (alive() != 0) return;
   // What ranks left behind may finish what it does: a tee(1) has their last words.
-  if (alive() == 0) begin_grace(options_.grace_s >= 0 ? options_.grace_s : kGraceDefaultS);
+  begin_grace(options_.grace_s >= 0 ? options_.grace_s : kGraceDefaultS);
+  if (terminate_at_s_ == 0) terminate_at_s_ = (now_s() + kill_at_s_) / 2;
 }
 
 void Ranks::one_ended(Rank& rank, int status) {
@@ -205,11 +212,25 @@ bool Ranks::kill_if_late() {
   return true;
 }
 
-// To the ranks; when these have ended, to what they left behind.
-void Ranks::forward(int number) {
-  signal_all(number);
+// Half of the time that is left to them before they are killed; who comes later is told at once.
+void Ranks::terminate_if_late() {
+  if (killed_ || terminate_at_s_ == 0 || now_s() < terminate_at_s_) return;
+  if (!orphans_.terminate() || terminated_) return;
+  terminated_ = true;
+  fprintf(stderr, "pealrun: ending what the ranks left behind\n");
+}
+
+// To the ranks; when these have ended, to what they left behind. A terminal's has reached our whole
+// process group by itself.
+void Ranks::forward(int number, bool of_terminal) {
+  const auto tell = [&](pid_t pid) {
+    if (!of_terminal || getpgid(pid) != getpgrp()) kill(pid, number);
+  };
+  for (const Rank& rank : ranks_) {
+    if (rank.pid > 0) tell(rank.pid);
+  }
   if (alive() != 0) return;
-  for (const pid_t pid : orphans_.here()) kill(pid, number);
+  for (const pid_t pid : orphans_.here()) tell(pid);
 }
 
 void Ranks::signal_all(int number) {
@@ -237,12 +258,12 @@ bool Ranks::copy_output(Rank& rank) {
   char buffer[kPieceBytes];
   const ssize_t got = read(rank.output, buffer, sizeof(buffer));
   if (got < 0) return errno == EAGAIN || errno == EINTR;
-  rank.line.append(buffer, static_cast<size_t>(got));
   size_t begin = 0;
-  size_t end = 0;
-  while ((end = rank.line.find('\n', begin)) != std::string::npos) {
+  size_t end = rank.line.size();  // there is none before: a line may be long
+  rank.line.append(buffer, static_cast<size_t>(got));
+  while ((end = rank.line.find('\n', end)) != std::string::npos) {
     printf("[%u] %.*s\n", rank.number, static_cast<int>(end - begin), rank.line.c_str() + begin);
-    begin = end + 1;
+    begin = ++end;
   }
   rank.line.erase(0, begin);
   fflush(stdout);
@@ -273,7 +294,9 @@ int Ranks::milliseconds_left() const {
   if (kill_at_s_ != 0) until = kill_at_s_;
   if (timeout_at_s_ != 0 && (until == 0 || timeout_at_s_ < until)) until = timeout_at_s_;
   if (until == 0) return -1;
-  const double left_ms = (until - now_s()) * 1e3;
+  const double now = now_s();
+  if (!killed_ && terminate_at_s_ > now) until = std::min(until, terminate_at_s_);
+  const double left_ms = (until - now) * 1e3;
   return static_cast<int>(std::clamp(left_ms + 1, 0.0, 3.6e6));
 }
 

@@ -19,8 +19,12 @@ namespace peal::run {
 class Ranks {
  public:
   Ranks(const Options& options, const Placement& placement, const Inherited& inherited,
-        CardProcess& cards)
-      : options_(options), placement_(placement), inherited_(inherited), cards_(cards) {}
+        CardProcess& cards, Orphans& orphans)
+      : options_(options),
+        placement_(placement),
+        inherited_(inherited),
+        cards_(cards),
+        orphans_(orphans) {}
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
   ~Ranks();
@@ -45,9 +49,10 @@ class Ranks {
   void reap();
   void one_ended(Rank& rank, int status);
   void failed(int status);
+  void terminate_if_late();
   void begin_grace(double seconds);
   bool kill_if_late();
-  void forward(int number);
+  void forward(int number, bool of_terminal);
   void signal_all(int number);
   void end_all();
   bool copy_output(Rank& rank);
@@ -60,14 +65,16 @@ class Ranks {
   const Placement& placement_;
   const Inherited& inherited_;
   CardProcess& cards_;
+  Orphans& orphans_;
   std::string oob_;
   std::string token_;  // seen by nobody but the ranks: in no command line
   std::vector<Rank> ranks_;
-  Orphans orphans_;
   int exit_status_ = 0;
-  bool killed_ = false;   // all of them, by us
-  bool gave_up_ = false;  // waiting for those, of whom one may be another user's
-  double kill_at_s_ = 0;  // 0: not yet; when they were killed: gives up
+  bool killed_ = false;        // all of them, by us
+  bool gave_up_ = false;       // waiting for those, of whom one may be another user's
+  double kill_at_s_ = 0;       // 0: not yet; when they were killed: gives up
+  double terminate_at_s_ = 0;  // what ranks left behind; 0: not yet
+  bool terminated_ = false;    // some of it
   double timeout_at_s_ = 0;
 };
 
