@@ -100,7 +100,8 @@ OpenedMemory open_process_memory(pid_t pid, int pidfd, uid_t user, gid_t group) 
   OpenedMemory memory;
   {
     const AsUser as(user, group);
-    if (!as.is()) return memory;
+    memory.not_as_user = !as.is();
+    if (memory.not_as_user) return memory;
     memory.fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
     memory.no_resources = memory.fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
   }

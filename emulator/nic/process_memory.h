@@ -20,6 +20,7 @@ namespace peal::nic {
 struct OpenedMemory {
   int fd = -1;
   bool no_resources = false;  // there may be some later; otherwise without a descriptor: not theirs
+  bool not_as_user = false;   // or we may not become that user, nor the group
 };
 // The memory of the process that both the number and the descriptor mean, for that user and group
 // to read and write. The descriptor is the caller's. Any thread but the loop's: the ids it opens

@@ -22,6 +22,7 @@ struct SocketClient::Opening {
   // Whoever opens it writes them first.
   FileDescriptor memory;
   bool no_resources = false;
+  bool not_as_user = false;
 };
 
 SocketClient::SocketClient(int fd, PeerIdentity peer, std::shared_ptr<Account> account,
@@ -117,6 +118,7 @@ peal_status SocketClient::begin_opening() {
     const OpenedMemory memory = open(pid, opening->pidfd.get(), uid, gid);
     opening->memory.reset(memory.fd);
     opening->no_resources = memory.no_resources;
+    opening->not_as_user = memory.not_as_user;
     opening->done.store(true, std::memory_order_release);
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(opening->control_fd.get(), &one, sizeof(one));
@@ -128,8 +130,9 @@ bool SocketClient::has_opened() const {
   return opening_ != nullptr && opening_->done.load(std::memory_order_acquire);
 }
 
-peal_status SocketClient::take_opened() {
+peal_status SocketClient::take_opened(bool* not_as_user) {
   const std::shared_ptr<Opening> opening = std::exchange(opening_, nullptr);
+  *not_as_user = opening->not_as_user;
   if (opening->no_resources) return PEAL_STATUS_NO_RESOURCES;
   // What its user cannot reach is no error here: it is found out by the copies, as elsewhere.
   prepared_memory_ =

@@ -74,8 +74,8 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   [[nodiscard]] bool opens() const { return opening_ != nullptr; }
   // It is open, or known not to be reached: the control thread has been told.
   [[nodiscard]] bool has_opened() const;
-  // The rest of prepare().
-  peal_status take_opened();
+  // The rest of prepare(). `not_as_user`: we may not become its user, so it is not reached.
+  peal_status take_opened(bool* not_as_user);
   AdminMessage asked = {};  // the command that waits, and since when
   uint64_t asked_ms = 0;
   // After execute(): what the loop did not take is given back, and descriptors for the reply are

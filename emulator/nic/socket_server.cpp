@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -327,13 +328,25 @@ void SocketServer::wait_for_memory(SocketClient& client, const AdminMessage& mes
 }
 
 void SocketServer::go_on(SocketClient& client) {
-  const peal_status status = client.take_opened();
+  bool not_as_user = false;
+  const peal_status status = client.take_opened(&not_as_user);
   if (status == PEAL_STATUS_NO_RESOURCES) counts_.no_memory++;
+  if (not_as_user) tell_unreached(client.peer());
   if (epoll_add(epoll_fd_, client.fd(), &client)) {
     execute(client, client.asked, status);
   } else {
     disconnect(client);
   }
+}
+
+// Operations say only that an address is out of reach.
+void SocketServer::tell_unreached(const PeerIdentity& peer) {
+  if (std::count(unreached_.begin(), unreached_.end(), peer.user) != 0) return;
+  unreached_.push_back(peer.user);
+  log_.write("memory that processes of user " + std::to_string(peer.uid) +
+                 " register is out of reach: peal-nic may not become that user (CAP_SETUID, "
+                 "CAP_SETGID)",
+             options_.now_ms());
 }
 
 void SocketServer::execute(SocketClient& client, const AdminMessage& message, peal_status status) {

@@ -106,6 +106,7 @@ class SocketServer final : public HostInterface {
   // The command waits until memory is open, and nothing more is taken from the client.
   void wait_for_memory(SocketClient& client, const AdminMessage& message);
   void go_on(SocketClient& client);
+  void tell_unreached(const PeerIdentity& peer);
   // `status` of what was prepared.
   void execute(SocketClient& client, const AdminMessage& message, peal_status status);
   peal_status check_message(const SocketClient& client, const AdminMessage& message);
@@ -128,6 +129,7 @@ class SocketServer final : public HostInterface {
   Closer closer_;  // of clients' sockets
   DetachedWork openings_;
   NoticeLog log_;
+  std::vector<UserIndex> unreached_;  // users whom we may not become; said of each
   int epoll_fd_ = -1;
   int control_fd_ = -1;  // eventfd: look for flags
   int spare_fd_ = -1;    // given up for a moment to refuse a client when descriptors have run out

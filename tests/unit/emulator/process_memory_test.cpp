@@ -186,7 +186,7 @@ TEST(ProcessMemory, IsOutOfReachForWhoMayNotBecomeItsUser) {
     if (child == 0) {
       if (!forbid(calls)) _exit(2);
       const OpenedMemory memory = open_process_memory(getpid(), -1, kStranger, kStranger);
-      _exit(memory.fd == -1 && !memory.no_resources ? 0 : 1);
+      _exit(memory.fd == -1 && !memory.no_resources && memory.not_as_user ? 0 : 1);
     }
     int status = -1;
     EXPECT_EQ(waitpid(child, &status, 0), child);

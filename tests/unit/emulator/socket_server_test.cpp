@@ -23,7 +23,10 @@
 #include "base/file_descriptor.h"
 #include "base/names.h"
 #include "base/unix_socket.h"
+#include "emulator/nic/log.h"
+#include "emulator/nic/log_stream.h"
 #include "emulator/nic/nic_loop.h"
+#include "tests/unit/emulator/log_pipe.h"
 #include "tests/unit/emulator/temporary_folder.h"
 #include "tests/unit/emulator/two_cards.h"
 
@@ -239,6 +242,26 @@ TEST_F(SocketServerTest, MemoryIsThatOfTheProcessThatConnected) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(client.ask(command), "OK");
   EXPECT_EQ(counted(), "refused_process 1 ");
+}
+
+TEST_F(SocketServerTest, WhoseMemoryIsOutOfReachIsSaidOnce) {
+  test::LogPipe pipe;
+  const LogStream stream(pipe.writer());
+  rte_openlog_stream(stream.file());
+  socket.memory.is_opened = [](uid_t) { return true; };
+  socket.memory.open = [](pid_t, int, uid_t, gid_t) { return OpenedMemory{.not_as_user = true}; };
+  start();
+  for (int i = 0; i < 2; i++) {
+    Client client(path);
+    EXPECT_EQ(client.ask(opening(0)), "OK, descriptors 3");
+    for (int j = 0; j < 2; j++)
+      EXPECT_EQ(client.ask(registration(PEAL_MEMORY_PROCESS, 4096)), "OK");
+  }
+  stop();
+  rte_openlog_stream(nullptr);
+  EXPECT_EQ(pipe.text(), "peal-nic: memory that processes of user " + std::to_string(geteuid()) +
+                             " register is out of reach: peal-nic may not become that user "
+                             "(CAP_SETUID, CAP_SETGID)\n");
 }
 
 // Opens memory of processes, the first of it when it is told to.
