@@ -21,6 +21,8 @@
 #include "abi/window.h"
 #include "base/unix_socket.h"
 #include "hostlib/administration.h"
+#include "hostlib/fork_guard.h"
+#include "hostlib/mutex.h"
 #include "hostlib/transport.h"
 #include "hostlib/window.h"
 
@@ -48,6 +50,23 @@ peal_error check_memory_file(int fd, size_t bytes_min, const char* what) {
     return fail(PEAL_ERR_CARD_ANSWER, "the %s is not sealed against shrinking", what);
   }
   return PEAL_OK;
+}
+
+// Who may reach into this process.
+struct Reaching {
+  Mutex mutex;
+  // In a child nobody is left who would let go of it.
+  ForkGuard guard{[](void* lock) { (void)static_cast<Mutex*>(lock)->release(); }, &mutex};
+};
+
+// Under Yama a process names whom it lets reach into its memory, and the kernel keeps one name:
+// where it has cards of several processes, each is named anew whenever it is to open memory, and
+// stays it until the lock is given back. Elsewhere this fails harmlessly.
+std::unique_lock<Mutex> allow_reaching(pid_t process) {
+  static auto& reaching = *new Reaching;  // threads may use it until the very end
+  std::unique_lock<Mutex> lock(reaching.mutex);
+  if (process > 0) prctl(PR_SET_PTRACER, static_cast<unsigned long>(process), 0, 0, 0);
+  return lock;
 }
 
 class SocketTransport final : public Transport {
@@ -91,6 +110,7 @@ class SocketTransport final : public Transport {
   Window window_;
   peal_broadcast_page* broadcast_ = nullptr;  // read-only
   uint64_t tag_ = 0;
+  pid_t card_ = 0;  // its process; 0: the kernel does not say
 };
 
 peal_error SocketTransport::connect(const CardUrl& url) {
@@ -104,12 +124,9 @@ peal_error SocketTransport::connect(const CardUrl& url) {
   if (::connect(socket_.get(), address.get(), UnixAddress::bytes()) != 0) {
     return fail_errno(PEAL_ERR_NO_CARD, "no peal-nic listens at %s", url.path.c_str());
   }
-  // Under Yama a process names who may reach into its memory; elsewhere this fails harmlessly.
   ucred peer = {};
   socklen_t bytes = sizeof(peer);
-  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid > 0) {
-    prctl(PR_SET_PTRACER, static_cast<unsigned long>(peer.pid), 0, 0, 0);
-  }
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0) card_ = peer.pid;
   return open_context(url.card);
 }
 
@@ -138,6 +155,10 @@ peal_error SocketTransport::open_context(uint32_t card) {
 peal_error SocketTransport::exchange(peal_admin_command command, peal_admin_reply* reply,
                                      FileDescriptor* descriptors, int descriptors_wanted) {
   const std::lock_guard<std::mutex> guard(mutex_);
+  std::unique_lock<Mutex> reached;
+  if (command.opcode == PEAL_ADMIN_REGISTER_MEMORY &&
+      command.u.register_memory.kind == PEAL_MEMORY_PROCESS)
+    reached = allow_reaching(card_);
   command.tag = ++tag_;
   const ssize_t sent = send_with_descriptors(socket_.get(), &command, sizeof(command), {}, 0);
   if (sent != static_cast<ssize_t>(sizeof(command))) {

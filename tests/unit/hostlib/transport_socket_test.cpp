@@ -3,13 +3,21 @@
 // wants.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <thread>
 
 #include "base/unix_socket.h"
@@ -133,6 +141,50 @@ TEST_F(SocketTransportTest, Opens) {
   EXPECT_EQ(transport_->window().entries, kFakeEntries);
   EXPECT_TRUE(transport_->connected());
   transport_.reset();
+}
+
+volatile sig_atomic_t namings = 0;  // of who may reach into this process
+
+// Counts them from now on.
+bool count_namings() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { namings = namings + 1; };
+  sigaction(SIGSYS, &action, nullptr);
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PTRACER, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// The kernel keeps one: another card may have been named meanwhile.
+TEST_F(SocketTransportTest, WhoOpensMemoryIsNamedEachTime) {
+  serve([&](const peal_admin_command&, Reply&) {});
+  const pid_t child = fork();
+  if (child == 0) {
+    close(listener_);
+    uint8_t memory[64];
+    uint32_t key = 0;
+    const auto registers = [&] {
+      return register_memory(*transport_, memory, sizeof(memory), PEAL_ACCESS_READ, &key) ==
+             PEAL_OK;
+    };
+    if (!count_namings() || open() != PEAL_OK || namings != 0) _exit(1);
+    for (int i = 1; i <= 2; i++) {
+      if (!registers() || namings != i) _exit(2);
+      if (unregister_memory(*transport_, key) != PEAL_OK || namings != i) _exit(3);
+    }
+    _exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(SocketTransportTest, RefusedByStatus) {
