@@ -65,7 +65,11 @@ void on_member_timer(Card& card, Member& member) {
 // What queues wait for. (One packet, or one DMA, brings no more than there is room for.)
 void take_notices(Card& card) {
   for (const p2p::Noticed& each : p2p::noticed(card)) {
-    queue::tell(card, card.members[each.member], each.source, each.program, each.notice);
+    Member& member = card.members[each.member];
+    if (card.queues.failed_top != 0 && queue::is_told_in_vain(card, member, each)) {
+      continue;
+    }
+    queue::tell(card, member, each.source, each.notice);
   }
   p2p::forget_noticed(card);
 }

@@ -6,6 +6,7 @@
 #include "firmware/base/assert.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
+#include "firmware/queue/gates.h"
 #include "firmware/queue/list.h"
 #include "firmware/queue/pool.h"
 #include "firmware/wire/transmit.h"
@@ -348,19 +349,22 @@ bool fail_skipped(Card& card, const p2p::MissingPut& skipped) {
   return false;
 }
 
-bool is_told_in_vain(Card& card, Queue& queue, uint16_t teller, uint64_t iteration) {
-  if (teller == 0) return false;
-  const FailedIterations* failed =
-      find_one(card.queues, queue.member, static_cast<uint16_t>(teller - 1), iteration);
+bool is_told_in_vain(Card& card, Member& member, const p2p::Noticed& noticed) {
+  if (noticed.program == 0) return false;
+  const p2p::Notice& notice = noticed.notice;
+  const auto name = static_cast<uint16_t>(noticed.program - 1);
+  const uint64_t iteration = notice.iteration;
+  const FailedIterations* failed = find_one(card.queues, member.membership.handle, name, iteration);
   if (failed == nullptr) return false;
+  count(card, PEAL_COUNTER_NOTICES_STALE);
+  Queue* told = notice.queue == name ? nullptr : find_named(card, member, notice.queue);
+  if (told == nullptr || !may_tell(*told, noticed.source, notice.counter)) return true;
   const Failure why = failed->why;
-  if (failed->name == queue.name) return true;
-  if (queue.running && queue.origin.iteration == iteration) {
+  if (told->running && told->origin.iteration == iteration) {
     count(card, PEAL_COUNTER_STARTS_TOLD);
-    fail(card, queue, why);
+    fail(card, *told, why);
   } else {
-    Member& member = card.members[queue.member & 0xffff];
-    (void)note_one(card, member, {queue.name, queue.origin.together, iteration}, why.rank, why);
+    (void)note_one(card, member, {told->name, told->origin.together, iteration}, why.rank, why);
   }
   return true;
 }

@@ -21,10 +21,10 @@ void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Fa
 [[nodiscard]] bool fail_posted(Card& card, const p2p::MissingPut& refused);
 // The same, of a put that another rank skips, whose start of that iteration has failed.
 [[nodiscard]] bool fail_skipped(Card& card, const p2p::MissingPut& skipped);
-// Is it told by a program (its name plus one; 0: by none) of which that iteration has failed? Then
-// what it tells of was thrown away, or never sent: it does not count, and where it is another
-// program's that was told, its own iteration of that number fails by the same.
-[[nodiscard]] bool is_told_in_vain(Card& card, Queue& queue, uint16_t teller, uint64_t iteration);
+// Is this told by a program of which that iteration has failed? Then what it tells of was thrown
+// away, or never sent: it does not count, and where it was to tell another program, that one's
+// iteration of the same number fails by the same.
+[[nodiscard]] bool is_told_in_vain(Card& card, Member& member, const p2p::Noticed& noticed);
 
 // Of a program whose starts fail together: has every rank begun the start that has failed here?
 // The queue is woken when all have.

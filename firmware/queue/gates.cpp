@@ -10,12 +10,6 @@
 namespace peal::queue {
 namespace {
 
-bool may_tell(const Queue& queue, Rank from, uint32_t counter) {
-  if (counter >= queue.tellable) return false;
-  const uint32_t source = queue.sources[counter];
-  return source == from || source == PEAL_ANY_RANK;
-}
-
 [[gnu::cold]] [[gnu::noinline]] void fail_by(Card& card, Queue& queue, Rank from, uint32_t counter,
                                              peal_program_reason reason) {
   fail(card, queue,
@@ -43,15 +37,11 @@ constexpr uint64_t kAheadMost = 8 * uint64_t{kStarts};
 }  // namespace
 
 // (What is seldom is left to functions that need nothing of this one any more.)
-void tell(Card& card, Member& member, Rank from, uint16_t program, const Notice& notice) {
+void tell(Card& card, Member& member, Rank from, const Notice& notice) {
   Queue* const queue = find_named(card, member, notice.queue);
   const uint32_t counter = notice.counter;
   if (queue == nullptr || !may_tell(*queue, from, counter)) {
     count(card, PEAL_COUNTER_NOTICES_REFUSED);
-    return;
-  }
-  if (card.queues.failed_top != 0 && is_told_in_vain(card, *queue, program, notice.iteration)) {
-    count(card, PEAL_COUNTER_NOTICES_STALE);
     return;
   }
   const uint64_t ahead = notice.iteration - queue->origin.iteration;

@@ -10,7 +10,14 @@ namespace peal::queue {
 // Rank `from` of the member's group, which may be the own one, tells a counter. It changes nothing
 // but a counter of the card's where it is not its to tell, or comes too late. Too many steps, and
 // an iteration too far ahead, end the start: whoever told would not tell it again.
-void tell(Card& card, Member& member, Rank from, uint16_t program, const Notice& notice);
+void tell(Card& card, Member& member, Rank from, const Notice& notice);
+
+// Is the counter that rank's to tell?
+inline bool may_tell(const Queue& queue, Rank from, uint32_t counter) {
+  if (counter >= queue.tellable) return false;
+  const uint32_t source = queue.sources[counter];
+  return source == from || source == PEAL_ANY_RANK;
+}
 
 inline uint32_t& count_of(Queue& queue, uint32_t counter) {
   return queue.counts[queue.origin.iteration % kStarts][counter];

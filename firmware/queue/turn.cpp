@@ -85,7 +85,7 @@ Then wait_for(Queue& queue, uint32_t counter, uint64_t count) {
 
 void tell_own(const Scope& scope, const peal_descriptor& signal) {
   const Queue& queue = scope.queue;
-  tell(scope.card, scope.member, queue.shape.rank, queue.origin.slot,
+  tell(scope.card, scope.member, queue.shape.rank,
        {.queue = signal.queue,
         .counter = signal.counter,
         .steps = signal.steps,

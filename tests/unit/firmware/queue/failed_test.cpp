@@ -355,6 +355,15 @@ TEST_F(Failed, WhoIsToldByOneThatFailedFailsWithIt) {
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_STALE), 2u);
 }
 
+TEST_F(Failed, WhoMayNotTellIsNoReasonToFail) {
+  program.name = 8;
+  listener();
+  start(program, 0);
+  hear(0, news(0, 2));
+  notice(2, 0, 1, 0, 8, kName + 1);
+  EXPECT_EQ(log(), "");
+}
+
 TEST_F(Failed, OtherProgramsNoticesCount) {
   program.name = 8;
   listener();
