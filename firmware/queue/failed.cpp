@@ -6,7 +6,6 @@
 #include "firmware/base/assert.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
-#include "firmware/queue/gates.h"
 #include "firmware/queue/list.h"
 #include "firmware/queue/pool.h"
 #include "firmware/wire/transmit.h"

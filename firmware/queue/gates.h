@@ -12,13 +12,6 @@ namespace peal::queue {
 // an iteration too far ahead, end the start: whoever told would not tell it again.
 void tell(Card& card, Member& member, Rank from, const Notice& notice);
 
-// Is the counter that rank's to tell?
-inline bool may_tell(const Queue& queue, Rank from, uint32_t counter) {
-  if (counter >= queue.tellable) return false;
-  const uint32_t source = queue.sources[counter];
-  return source == from || source == PEAL_ANY_RANK;
-}
-
 inline uint32_t& count_of(Queue& queue, uint32_t counter) {
   return queue.counts[queue.origin.iteration % kStarts][counter];
 }

@@ -28,6 +28,13 @@ inline Queue* find_named(Card& card, const Member& member, uint16_t name) {
   return each;
 }
 
+// Is the counter that rank's to tell?
+inline bool may_tell(const Queue& queue, Rank from, uint32_t counter) {
+  if (counter >= queue.tellable) return false;
+  const uint32_t source = queue.sources[counter];
+  return source == from || source == PEAL_ANY_RANK;
+}
+
 // Does anything that is under way refer to the queue?
 [[nodiscard]] inline bool is_quiet(const Queue& queue) {
   return queue.under_way == 0 && !queue.fetching && queue.sources_phase != Sources::kReading;
