@@ -110,7 +110,9 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (block != kPacketGood) return block;
   const PieceBits bit = bit_in(pair, header.piece);
   const auto before = static_cast<PieceBits>((bit - 1) & ~(pair.come | pair.lost));
-  if (before != 0) note_lost(scope, way, before);
+  // (What has no bytes is not read before it leaves, and overtakes what is.)
+  const bool in_order = header.length != 0 || self.losses;
+  if (before != 0 && in_order) note_lost(scope, way, before);
   if (!land(scope, way, packet)) {
     note_lost(scope, way, bit);
     return PEAL_COUNTER_DROP_NO_DMA;

@@ -2,6 +2,7 @@
 // Alltoallv whose ranks exchange different numbers of pieces: each pair its own, at its own pace.
 #include "firmware/collective/alltoallv/direct.h"
 
+#include "firmware/group/member.h"
 #include "tests/unit/firmware/collective/alltoallv/parts_fixture.h"
 
 namespace peal::test {
@@ -42,6 +43,39 @@ TEST_F(LongAlltoallv, OnlyThePairWithMoreExchangesMore) {
       EXPECT_EQ(packets[piece].payload, own(to, piece)) << to << " piece " << piece;
   }
   EXPECT_EQ(all.size(), 7u);
+}
+
+// It leaves at once, while what is before it is read: that is not lost, unless packets are.
+TEST_F(LongAlltoallv, AnEmptyPieceSaysNothingOfThoseBeforeItWhereNothingIsLost) {
+  set_length(2, rank, kPiece - 5);
+  Member& own = *find_member(bench.card(), member.handle());
+  post();
+  bench.finish_all_dma();
+  bench.deliver(from(2, 1));
+  EXPECT_TRUE(own.patience.lossless);
+  const Operation& operation = own.operations[0];
+  EXPECT_EQ(operation.inquiry.doubts, 0u);
+  bench.deliver(from(2));
+  bench.finish_all_dma();
+  EXPECT_TRUE(own.patience.lossless);
+}
+
+TEST_F(LongAlltoallv, AnEmptyPieceShowsALossWherePacketsAreLost) {
+  set_length(2, rank, kPiece - 5);
+  Member& own = *find_member(bench.card(), member.handle());
+  own.membership.losses = true;
+  post();
+  bench.finish_all_dma();
+  bench.deliver(from(2, 1));
+  EXPECT_NE(own.operations[0].inquiry.doubts, 0u);
+}
+
+TEST_F(LongAlltoallv, OneWithBytesShowsThatThoseBeforeItAreLost) {
+  set_length(2, rank, 2 * kPiece - 5);
+  post();
+  bench.finish_all_dma();
+  bench.deliver(from(2, 1));
+  EXPECT_FALSE(find_member(bench.card(), member.handle())->patience.lossless);
 }
 
 // Rank 4 has not got its only piece, when this rank has long used the piece's record again.
