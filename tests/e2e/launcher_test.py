@@ -199,7 +199,9 @@ class LauncherTest(jobs.JobCase):
         """Who is traced has not ended for his parent, however often he is killed, before his tracer has seen it."""
         job = self.start(2, "sh", "-c", "[ $PEAL_RANK = 0 ] || exec sleep 1000; echo ready; read line; exit 7", options=("--grace", "0.1"))
         job.expect_line("ready")
-        traced = job.ranks()[1]
+        ranks = {}  # (one that begins another program has no environment for a moment)
+        jobs.until(lambda: ranks.update(job.ranks()) or 1 in ranks, "rank 1")
+        traced = ranks[1]
         seize = 0x4206
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.ptrace(seize, traced, None, None) != 0:
