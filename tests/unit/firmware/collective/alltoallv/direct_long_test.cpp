@@ -53,8 +53,7 @@ TEST_F(LongAlltoallv, AnEmptyPieceSaysNothingOfThoseBeforeItWhereNothingIsLost) 
   bench.finish_all_dma();
   bench.deliver(from(2, 1));
   EXPECT_TRUE(own.patience.lossless);
-  const Operation& operation = own.operations[0];
-  EXPECT_EQ(operation.inquiry.doubts, 0u);
+  EXPECT_EQ(own.operations[0].inquiry.doubts, 0u);
   bench.deliver(from(2));
   bench.finish_all_dma();
   EXPECT_TRUE(own.patience.lossless);
