@@ -150,8 +150,9 @@ TEST_F(Abandoned, ASkipThatCannotBeIsRefused) {
     spoil(body);
     EXPECT_EQ(change(skip(0, body)), "+1 drop_p2p_field");
   }
-  for (const peal_p2p_skip& body : {peal_p2p_skip{.iteration = 1}, peal_p2p_skip{.index = 1},
-                                    peal_p2p_skip{.status = 1}, peal_p2p_skip{.together = 1}}) {
+  for (const peal_p2p_skip& body :
+       {peal_p2p_skip{1, 0, 0, 0, 0, 0}, peal_p2p_skip{0, 1, 0, 0, 0, 0},
+        peal_p2p_skip{0, 0, 0, 1, 0, 0}, peal_p2p_skip{0, 0, 0, 0, 1, 0}}) {
     EXPECT_EQ(change(skip(0, body)), "+1 drop_p2p_field") << "it is of no program";
   }
   EXPECT_EQ(bench.card().queues.failed_top, 0u);
