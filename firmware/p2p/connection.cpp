@@ -104,8 +104,7 @@ Connection* find_by_handle(Card& card, const Member& member, const peal_wire_hea
   const uint32_t index = handle & 0xffff;
   if (index >= card.p2p.connections_touched) return nullptr;
   Connection& connection = kept(card.p2p.connections[index]);
-  const bool good = connection.phase != ConnectionPhase::kFree &&
-                    connection.generation == handle >> 16 && connection.member == member.index &&
+  const bool good = is_in_life(connection, handle) && connection.member == member.index &&
                     connection.rank == header.sender && connection.engine == header.edge;
   return good ? &connection : nullptr;
 }

@@ -19,12 +19,14 @@ inline uint32_t handle_of(const State& state, const Connection& connection) {
 inline uint16_t next_generation(uint16_t generation) {
   return static_cast<uint16_t>(generation == 0xffff ? 1 : generation + 1);
 }
+// Is it, in its place, in the life that the handle names?
+inline bool is_in_life(const Connection& connection, uint32_t handle) {
+  return connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16;
+}
 // That which the put was carried by; null: its life is over.
 inline Connection* find_of(State& state, const MissingPut& put) {
   Connection& connection = state.connections[put.connection & 0xffff];
-  const bool lives =
-      connection.phase != ConnectionPhase::kFree && handle_of(state, connection) == put.connection;
-  return lives ? &connection : nullptr;
+  return is_in_life(connection, put.connection) ? &connection : nullptr;
 }
 inline Member& member_of(Card& card, const Connection& connection) {
   return card.members[connection.member];

@@ -84,15 +84,15 @@ inline Touched<const Noticed> noticed(const Card& card) {
 }
 inline void forget_noticed(Card& card) { card.p2p.notice_count = 0; }
 
-// What a posted put was refused with; a packet brings one at most, which is asked for before the
-// next one comes. Of its program the iteration has failed: give_up_refused() when that has been
-// noted, else it is sent, and refused, again.
+// A packet brings one at most, which is asked for before the next one comes.
 inline bool next_missing(MissingPut& one, MissingPut* put) {
   if (one.status == PEAL_STATUS_OK) return false;
   *put = one;
   one = {};
   return true;
 }
+// What a posted put was refused with. Of its program the iteration has failed: give_up_refused()
+// when that has been noted, else it is sent, and refused, again.
 inline bool next_refused(Card& card, MissingPut* refused) {
   return next_missing(card.p2p.refused, refused);
 }

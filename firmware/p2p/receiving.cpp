@@ -340,8 +340,7 @@ void on_landed(Card& card, const DmaDone& done) {
   const auto handle = static_cast<uint32_t>(done.sequence);
   Request* request = request_at(state, static_cast<uint16_t>(done.sequence >> 32));
   Connection& connection = kept(state.connections[handle & 0xffff]);
-  const bool live =
-      connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16;
+  const bool live = is_in_life(connection, handle);
   if (request != nullptr && live) {
     request->landed += done.bytes;
     if (!done.ok) {

@@ -467,8 +467,7 @@ void on_read_done(Card& card, const DmaDone& done) {
   Connection& connection = kept(state.connections[handle & 0xffff]);
   const uint32_t number = done.detail;
   SendRecord& record = kept(record_at(connection, number));
-  const bool same_life =
-      connection.phase != ConnectionPhase::kFree && connection.generation == handle >> 16;
+  const bool same_life = is_in_life(connection, handle);
   const bool live = same_life && number - connection.base < under_way(connection) &&
                     record.state == RecordState::kReading;
   if (live && done.ok) {

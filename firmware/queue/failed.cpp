@@ -267,6 +267,25 @@ bool note_one(Card& card, Member& member, const Iteration& iteration, Rank rank,
   return note(card, member, news, kNoPeer) != Noted::kNoRoom;
 }
 
+uint16_t name_of(const p2p::MissingPut& put) { return static_cast<uint16_t>(put.program - 1); }
+
+Failure failure_of(const p2p::MissingPut& put) {
+  return {.status = put.status,
+          .reason = PEAL_PROGRAM_REASON_NONE,
+          .index = put.index,
+          .rank = put.rank,
+          .elsewhere = false};
+}
+
+// By it that rank's start has failed. False (counted): there is no room.
+bool note_missing(Card& card, Member& member, const p2p::MissingPut& put, Rank rank) {
+  if (note_one(card, member, {name_of(put), put.together, put.iteration}, rank, failure_of(put))) {
+    return true;
+  }
+  count(card, PEAL_COUNTER_NO_FAILURE);
+  return false;
+}
+
 // Values of a packet that cannot be.
 bool is_sound(const Membership& self, const peal_failed& body) {
   return body.from < body.to && body.rank < self.ranks && body.program != PEAL_NO_QUEUE &&
@@ -314,38 +333,19 @@ void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Fa
 bool fail_posted(Card& card, const p2p::MissingPut& refused) {
   Member& member = card.members[refused.member];
   if (member.phase != MemberPhase::kActive || refused.program == 0) return true;
-  const auto name = static_cast<uint16_t>(refused.program - 1);
-  const Failure why = {.status = refused.status,
-                       .reason = PEAL_PROGRAM_REASON_NONE,
-                       .index = refused.index,
-                       .rank = refused.rank};
-  Queue* queue = find_named(card, member, name);
+  Queue* queue = find_named(card, member, name_of(refused));
   if (queue != nullptr && queue->running && queue->origin.iteration == refused.iteration) {
-    fail(card, *queue, why);
+    fail(card, *queue, failure_of(refused));
     return true;
   }
   // This rank's start of it is over: it is the others that wait.
-  if (note_one(card, member, {name, refused.together, refused.iteration}, member.membership.rank,
-               why)) {
-    return true;
-  }
-  count(card, PEAL_COUNTER_NO_FAILURE);
-  return false;
+  return note_missing(card, member, refused, member.membership.rank);
 }
 
 bool fail_skipped(Card& card, const p2p::MissingPut& skipped) {
   Member& member = card.members[skipped.member];
   if (member.phase != MemberPhase::kActive || member.membership.poisoned) return true;
-  const Failure why = {.status = skipped.status,
-                       .reason = PEAL_PROGRAM_REASON_NONE,
-                       .index = skipped.index,
-                       .rank = skipped.rank};
-  const auto name = static_cast<uint16_t>(skipped.program - 1);
-  if (note_one(card, member, {name, skipped.together, skipped.iteration}, skipped.rank, why)) {
-    return true;
-  }
-  count(card, PEAL_COUNTER_NO_FAILURE);
-  return false;
+  return note_missing(card, member, skipped, skipped.rank);
 }
 
 bool is_told_in_vain(Card& card, Member& member, const p2p::Noticed& noticed) {

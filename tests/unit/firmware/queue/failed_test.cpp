@@ -29,6 +29,13 @@ class Failed : public QueueTest {
     start(program, 1);
     EXPECT_EQ(log(), "completes 100 OK\n");
   }
+  // Start 0 of a program 8 runs; of program 7 iterations 0 and 1 have failed on rank 3.
+  void run_beside_failed() {
+    program.name = 8;
+    listener();
+    start(program, 0);
+    hear(0, news(0, 2));
+  }
   // One whose memory is gone: it tells rank 2, and then fails.
   WrittenProgram& failing() {
     program.signal(2, 0);
@@ -339,10 +346,7 @@ TEST_F(Failed, ProgramsThatItTellsFailWithIt) {
 // What a program tells of an iteration that has failed was thrown away, or never sent: whoever it
 // tells cannot go on by it.
 TEST_F(Failed, WhoIsToldByOneThatFailedFailsWithIt) {
-  program.name = 8;
-  listener();
-  start(program, 0);
-  hear(0, news(0, 2));
+  run_beside_failed();
   notice(3, 0, 1, 0, 8, kName + 1);
   EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
   // The next one, before it begins.
@@ -356,19 +360,13 @@ TEST_F(Failed, WhoIsToldByOneThatFailedFailsWithIt) {
 }
 
 TEST_F(Failed, WhoMayNotTellIsNoReasonToFail) {
-  program.name = 8;
-  listener();
-  start(program, 0);
-  hear(0, news(0, 2));
+  run_beside_failed();
   notice(2, 0, 1, 0, 8, kName + 1);
   EXPECT_EQ(log(), "");
 }
 
 TEST_F(Failed, OtherProgramsNoticesCount) {
-  program.name = 8;
-  listener();
-  start(program, 0);
-  hear(0, news(0, 2));
+  run_beside_failed();
   notice(3, 0, 1, 0, 8, kName + 2);
   EXPECT_EQ(log(), "completes 100 OK\n");
   start(program, 1);
