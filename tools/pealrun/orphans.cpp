@@ -92,18 +92,16 @@ void Orphans::kill_all(uint64_t patience_ms) {
   const uint64_t give_up_at_ms = monotonic_ms() + patience_ms;
   while (!gave_up_) {
     const std::vector<pid_t> found = here();
+    if (found.empty()) return;
     size_t killed = 0;
-    size_t ended = 0;
     for (const pid_t pid : found) {
       if (kill(pid, SIGKILL) == 0) killed++;
-      if (waitpid(pid, nullptr, WNOHANG) == pid) ended++;
+      waitpid(pid, nullptr, WNOHANG);
     }
-    if (found.empty()) return;
-    gave_up_ = killed == 0 || monotonic_ms() >= give_up_at_ms;
-    // Who ended just now may have left somebody.
-    const size_t left = std::max(found.size() - ended, size_t{1});
-    if (gave_up_) fprintf(stderr, "pealrun: %zu processes do not end\n", left);
     poll(nullptr, 0, kLookMs);
+    gave_up_ = killed == 0 || monotonic_ms() >= give_up_at_ms;
+    const size_t left = gave_up_ ? here().size() : 0;  // whoever ended may have left somebody
+    if (left != 0) fprintf(stderr, "pealrun: %zu processes do not end\n", left);
   }
 }
 

@@ -69,7 +69,6 @@ void Ranks::become(const Rank& rank, int output) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  inherited_.give_back();
   if (placement_.pin_ranks) {
     const cpu_set_t cpus = cpus_of_rank(placement_, rank.number);
     sched_setaffinity(0, sizeof(cpus), &cpus);
@@ -103,6 +102,7 @@ void Ranks::become(const Rank& rank, int output) {
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
   }
+  inherited_.give_back();  // (what is opened before may need more descriptors)
   std::vector<char*> arguments;
   for (const std::string& word : options_.program) {
     arguments.push_back(const_cast<char*>(word.c_str()));
