@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "emulator/cluster/spare_memory.h"
-
 namespace peal::sim {
 
 using emulator::Touched;
@@ -17,7 +15,11 @@ constexpr uint64_t kSharedBytes = 4 << 20;
 
 HostMemory::~HostMemory() {
   for (Region& region : regions_)
-    give_memory(std::move(region.memory), region.touched, region.bytes);
+    give_memory(std::move(region.memory), region.touched, region.bytes, region.contents);
+  for (ZeroedMemory& memory : unseen_) {
+    const size_t bytes = memory.bytes();
+    give_memory(std::move(memory), Touched::kWhole, bytes, Contents::kAny);
+  }
   for (ZeroedMemory& shared : shared_) {
     const bool last = &shared == &shared_.back();
     give_memory(std::move(shared), Touched::kSparsely, last ? shared_used_ : kSharedBytes);
@@ -35,20 +37,35 @@ uint8_t* HostMemory::add_small(uint64_t bytes) {
   return data;
 }
 
-uint32_t HostMemory::add(uint32_t card, uint64_t bytes, Touched touched) {
-  if (bytes <= kSmallBytes) {
-    regions_.push_back({add_small(bytes), ZeroedMemory(), bytes, card, touched, false});
-  } else {
-    ZeroedMemory memory = take_memory(bytes, touched);
-    uint8_t* const data = memory.data();
-    regions_.push_back({data, std::move(memory), bytes, card, touched, false});
-  }
+uint32_t HostMemory::add_region(Region region) {
+  regions_.push_back(std::move(region));
   return static_cast<uint32_t>(regions_.size() - 1);
+}
+
+uint32_t HostMemory::add(uint32_t card, uint64_t bytes, Touched touched) {
+  if (bytes <= kSmallBytes)
+    return add_region({add_small(bytes), ZeroedMemory(), bytes, card, touched});
+  ZeroedMemory memory = take_memory(bytes, touched);
+  uint8_t* const data = memory.data();
+  return add_region({data, std::move(memory), bytes, card, touched});
+}
+
+uint32_t HostMemory::add_buffer(uint32_t card, uint64_t bytes) {
+  if (bytes <= kSmallBytes) return add(card, bytes);
+  ZeroedMemory memory = take_memory(bytes, Touched::kWhole, Contents::kAny);
+  uint8_t* const data = memory.data();
+  return add_region({data, std::move(memory), bytes, card, Touched::kWhole, Contents::kAny});
+}
+
+uint32_t HostMemory::add_unseen(uint32_t card, uint64_t bytes) {
+  if (unseen_.empty() || unseen_.back().bytes() < bytes)
+    unseen_.push_back(take_memory(bytes, Touched::kWhole, Contents::kAny));
+  return add_region({unseen_.back().data(), ZeroedMemory(), bytes, card, Touched::kWhole});
 }
 
 void HostMemory::remove(uint32_t region) {
   Region& removed = regions_[region];
-  give_memory(std::move(removed.memory), removed.touched, removed.bytes);
+  give_memory(std::move(removed.memory), removed.touched, removed.bytes, removed.contents);
   removed.data = nullptr;
   removed.memory = ZeroedMemory();
   removed.bytes = 0;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emulator/cluster/spare_memory.h"
 #include "emulator/common/zeroed_memory.h"
 
 namespace peal::sim {
@@ -36,6 +37,10 @@ class HostMemory {
   // nor, if it is small, its memory is ever used again.
   uint32_t add(uint32_t card, uint64_t bytes,
                emulator::Touched touched = emulator::Touched::kWhole);
+  // The same, for bytes that are written before anybody looks at them: whatever is there.
+  uint32_t add_buffer(uint32_t card, uint64_t bytes);
+  // The same, for bytes that nobody ever looks at: all such regions lie in the same memory.
+  uint32_t add_unseen(uint32_t card, uint64_t bytes);
   void remove(uint32_t region);
   // From now on no DMA reaches the region, as when its process has unmapped it.
   void make_unreachable(uint32_t region) { regions_[region].unreachable = true; }
@@ -53,11 +58,14 @@ class HostMemory {
     uint64_t bytes;
     uint32_t card;
     emulator::Touched touched;
+    Contents contents = Contents::kZero;
     bool unreachable = false;
   };
   uint8_t* add_small(uint64_t bytes);
+  uint32_t add_region(Region region);
 
   std::vector<Region> regions_;
+  std::vector<emulator::ZeroedMemory> unseen_;  // of the longest such region, and shorter ones
   std::vector<emulator::ZeroedMemory> shared_;  // by small regions
   size_t shared_used_ = 0;                      // of the last one
 };

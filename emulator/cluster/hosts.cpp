@@ -167,8 +167,11 @@ void Hosts::add_member(TimeNs now_ns, uint32_t group, uint32_t rank) {
 
   state.memory = UserMemory({world_.scenario.seed, group}, memory_shape(plan, rank));
   HostMemory& memory = cluster_->memory();
-  const uint32_t send = memory.add(place.card, state.memory.send_bytes());
-  const uint32_t receive = memory.add(place.card, state.memory.receive_bytes());
+  // (What is lent is copied from one rank's to another's, which must not be the same.)
+  const bool own = world_.scenario.check || world_.scenario.lends;
+  const auto add = own ? &HostMemory::add_buffer : &HostMemory::add_unseen;
+  const uint32_t send = (memory.*add)(place.card, state.memory.send_bytes());
+  const uint32_t receive = (memory.*add)(place.card, state.memory.receive_bytes());
   world_.region_member.resize(receive + 1, kNoMember);
   world_.region_member[send] = world_.region_member[receive] =
       static_cast<uint32_t>(world_.members.size() - 1);

@@ -55,9 +55,9 @@ size_t clear_pages(uint8_t* data, size_t bytes) {
 
 class Spares {
  public:
-  ZeroedMemory take(size_t bytes, Touched touched) {
+  ZeroedMemory take(size_t bytes, Touched touched, Contents contents) {
     const size_t rounded = std::bit_ceil(ZeroedMemory::rounded(bytes, touched));
-    std::vector<Spare>& alike = alike_of(rounded, touched);
+    std::vector<Spare>& alike = alike_of(rounded, touched, contents);
     if (alike.empty()) return ZeroedMemory(rounded, touched);
     Spare spare = std::move(alike.back());
     alike.pop_back();
@@ -65,16 +65,18 @@ class Spares {
     return std::move(spare.memory);
   }
 
-  void give(ZeroedMemory memory, Touched touched, size_t used) {
+  void give(ZeroedMemory memory, Touched touched, size_t used, Contents contents) {
     size_t held = used;
-    if (used <= kClearedWhole) {
-      std::memset(memory.data(), 0, used);
-    } else {
-      held = clear_pages(memory.data(), used);
-      if (held == 0) return;
+    if (contents == Contents::kZero) {
+      if (used <= kClearedWhole) {
+        std::memset(memory.data(), 0, used);
+      } else {
+        held = clear_pages(memory.data(), used);
+        if (held == 0) return;
+      }
     }
     kept_ += held;
-    std::vector<Spare>& alike = alike_of(memory.bytes(), touched);
+    std::vector<Spare>& alike = alike_of(memory.bytes(), touched, contents);
     alike.push_back({std::move(memory), held, ++given_});
     while (kept_ > kSpareBytes) drop_oldest();
   }
@@ -89,31 +91,32 @@ class Spares {
   // Sizes that nobody takes any more are not in the way of those that are taken now.
   void drop_oldest() {
     std::vector<Spare>* oldest = nullptr;
-    for (std::vector<Spare>(&of_use)[64] : spares_) {
-      for (std::vector<Spare>& alike : of_use) {
-        if (alike.empty()) continue;
-        if (oldest == nullptr || alike.front().given < oldest->front().given) oldest = &alike;
-      }
+    for (std::vector<Spare>& alike : spares_) {
+      if (alike.empty()) continue;
+      if (oldest == nullptr || alike.front().given < oldest->front().given) oldest = &alike;
     }
     kept_ -= oldest->front().held;
     oldest->erase(oldest->begin());
   }
 
-  std::vector<Spare>& alike_of(size_t bytes, Touched touched) {
-    return spares_[touched == Touched::kWhole ? 1 : 0][std::countr_zero(bytes)];
+  std::vector<Spare>& alike_of(size_t bytes, Touched touched, Contents contents) {
+    const size_t use = (touched == Touched::kWhole ? 1 : 0) + (contents == Contents::kAny ? 2 : 0);
+    return spares_[use * 64 + static_cast<size_t>(std::countr_zero(bytes))];
   }
 
-  std::vector<Spare> spares_[2][64];  // by use and logarithm of their bytes
+  std::array<std::vector<Spare>, 4 * size_t{64}> spares_;  // by use and logarithm of their bytes
   size_t kept_ = 0;
   uint64_t given_ = 0;
 };
 thread_local Spares spares;
 }  // namespace
 
-ZeroedMemory take_memory(size_t bytes, Touched touched) { return spares.take(bytes, touched); }
+ZeroedMemory take_memory(size_t bytes, Touched touched, Contents contents) {
+  return spares.take(bytes, touched, contents);
+}
 
-void give_memory(ZeroedMemory memory, Touched touched, size_t used) {
-  if (memory.data() != nullptr) spares.give(std::move(memory), touched, used);
+void give_memory(ZeroedMemory memory, Touched touched, size_t used, Contents contents) {
+  if (memory.data() != nullptr) spares.give(std::move(memory), touched, used, contents);
 }
 
 }  // namespace peal::sim

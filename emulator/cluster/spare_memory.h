@@ -5,15 +5,21 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "emulator/common/zeroed_memory.h"
 
 namespace peal::sim {
 
-// Zeroed memory of at least that many bytes. Throws std::bad_alloc.
-emulator::ZeroedMemory take_memory(size_t bytes, emulator::Touched touched);
-// Memory from take_memory() for the same bytes and use, of which the first `used` bytes may have
-// been written. Who has it no longer must not reach it any more.
-void give_memory(emulator::ZeroedMemory memory, emulator::Touched touched, size_t used);
+// What is in memory that was used before: clearing costs as much as writing all of it.
+enum class Contents : uint8_t { kZero, kAny };
+
+// Memory of at least that many bytes. Throws std::bad_alloc.
+emulator::ZeroedMemory take_memory(size_t bytes, emulator::Touched touched,
+                                   Contents contents = Contents::kZero);
+// Memory from take_memory() for the same bytes, use and contents, of which the first `used` bytes
+// may have been written. Who has it no longer must not reach it any more.
+void give_memory(emulator::ZeroedMemory memory, emulator::Touched touched, size_t used,
+                 Contents contents = Contents::kZero);
 
 }  // namespace peal::sim
