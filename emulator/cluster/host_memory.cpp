@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "emulator/cluster/host_memory.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace peal::sim {
@@ -10,31 +11,37 @@ using emulator::ZeroedMemory;
 
 namespace {
 constexpr uint64_t kSmallBytes = 16 << 10;
-constexpr uint64_t kSharedBytes = 4 << 20;
 }  // namespace
 
 HostMemory::~HostMemory() {
   for (Region& region : regions_)
-    give_memory(std::move(region.memory), region.touched, region.bytes, region.contents);
+    give_memory(std::move(region.memory), region.touched, region.bytes);
+  give_back(small_);
+  give_back(buffers_);
   for (ZeroedMemory& memory : unseen_) {
     const size_t bytes = memory.bytes();
     give_memory(std::move(memory), Touched::kWhole, bytes, Contents::kAny);
   }
-  for (ZeroedMemory& shared : shared_) {
-    const bool last = &shared == &shared_.back();
-    give_memory(std::move(shared), Touched::kSparsely, last ? shared_used_ : kSharedBytes);
-  }
 }
 
-uint8_t* HostMemory::add_small(uint64_t bytes) {
+uint8_t* HostMemory::take_from(Shared& shared, uint64_t bytes) {
   const uint64_t taken = (bytes + 63) & ~uint64_t{63};
-  if (shared_.empty() || shared_used_ + taken > kSharedBytes) {
-    shared_.push_back(take_memory(kSharedBytes, Touched::kSparsely));
-    shared_used_ = 0;
+  if (shared.memory.empty() || shared.memory.back().bytes() - shared.used < taken) {
+    const uint64_t more = std::max(taken, shared.least_bytes);
+    shared.memory.push_back(take_memory(more, shared.touched, shared.contents));
+    shared.used = 0;
   }
-  uint8_t* const data = shared_.back().data() + shared_used_;
-  shared_used_ += taken;
+  uint8_t* const data = shared.memory.back().data() + shared.used;
+  shared.used += taken;
   return data;
+}
+
+void HostMemory::give_back(Shared& shared) {
+  for (ZeroedMemory& memory : shared.memory) {
+    const bool last = &memory == &shared.memory.back();
+    const uint64_t used = last ? shared.used : memory.bytes();
+    give_memory(std::move(memory), shared.touched, used, shared.contents);
+  }
 }
 
 uint32_t HostMemory::add_region(Region region) {
@@ -44,17 +51,14 @@ uint32_t HostMemory::add_region(Region region) {
 
 uint32_t HostMemory::add(uint32_t card, uint64_t bytes, Touched touched) {
   if (bytes <= kSmallBytes)
-    return add_region({add_small(bytes), ZeroedMemory(), bytes, card, touched});
+    return add_region({take_from(small_, bytes), ZeroedMemory(), bytes, card, touched});
   ZeroedMemory memory = take_memory(bytes, touched);
   uint8_t* const data = memory.data();
   return add_region({data, std::move(memory), bytes, card, touched});
 }
 
 uint32_t HostMemory::add_buffer(uint32_t card, uint64_t bytes) {
-  if (bytes <= kSmallBytes) return add(card, bytes);
-  ZeroedMemory memory = take_memory(bytes, Touched::kWhole, Contents::kAny);
-  uint8_t* const data = memory.data();
-  return add_region({data, std::move(memory), bytes, card, Touched::kWhole, Contents::kAny});
+  return add_region({take_from(buffers_, bytes), ZeroedMemory(), bytes, card, Touched::kWhole});
 }
 
 uint32_t HostMemory::add_unseen(uint32_t card, uint64_t bytes) {
@@ -65,7 +69,7 @@ uint32_t HostMemory::add_unseen(uint32_t card, uint64_t bytes) {
 
 void HostMemory::remove(uint32_t region) {
   Region& removed = regions_[region];
-  give_memory(std::move(removed.memory), removed.touched, removed.bytes, removed.contents);
+  give_memory(std::move(removed.memory), removed.touched, removed.bytes);
   removed.data = nullptr;
   removed.memory = ZeroedMemory();
   removed.bytes = 0;

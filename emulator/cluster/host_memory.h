@@ -2,6 +2,7 @@
 // The host memory of all simulated machines: regions of zeroed memory, each reachable by one card
 // only. Pages are taken from the machine when first touched, so a thousand cards with megabytes of
 // channels cost little; and small regions share pages, so tens of thousands with a few bytes do.
+// Buffers, whose users fill them, are not even cleared for them.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ class HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 
   // A new region of `bytes` that only `card` may reach, aligned to 64 bytes. Neither its number
-  // nor, if it is small, its memory is ever used again.
+  // nor, if it is small or a buffer, its memory is ever used again.
   uint32_t add(uint32_t card, uint64_t bytes,
                emulator::Touched touched = emulator::Touched::kWhole);
   // The same, for bytes that are written before anybody looks at them: whatever is there.
@@ -58,16 +59,24 @@ class HostMemory {
     uint64_t bytes;
     uint32_t card;
     emulator::Touched touched;
-    Contents contents = Contents::kZero;
     bool unreachable = false;
   };
-  uint8_t* add_small(uint64_t bytes);
+  // Memory that regions share, one behind the other.
+  struct Shared {
+    emulator::Touched touched;
+    Contents contents;
+    uint64_t least_bytes;  // that are taken at once
+    std::vector<emulator::ZeroedMemory> memory = {};
+    uint64_t used = 0;  // of the last one
+  };
+  static uint8_t* take_from(Shared& shared, uint64_t bytes);
+  static void give_back(Shared& shared);
   uint32_t add_region(Region region);
 
   std::vector<Region> regions_;
+  Shared small_{emulator::Touched::kSparsely, Contents::kZero, uint64_t{4} << 20};
+  Shared buffers_{emulator::Touched::kWhole, Contents::kAny, uint64_t{32} << 20};
   std::vector<emulator::ZeroedMemory> unseen_;  // of the longest such region, and shorter ones
-  std::vector<emulator::ZeroedMemory> shared_;  // by small regions
-  size_t shared_used_ = 0;                      // of the last one
 };
 
 }  // namespace peal::sim
