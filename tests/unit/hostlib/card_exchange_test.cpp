@@ -6,10 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
+#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "hostlib/rings.h"
+#include "hostlib/wait.h"
 #include "tests/unit/hostlib/fake_card.h"
 
 namespace peal::host {
@@ -36,6 +40,12 @@ class ExchangeOfTwo : public testing::Test {
     ASSERT_EQ(requests.size(), size_t{kFakeEntries - 1});
     peal_submission entry = {};
     while (cards[0].take(&entry)) receives.push_back(entry);
+  }
+
+  // So often has a thread of the context slept.
+  int sleeps() {
+    const std::lock_guard lock(cards[0].mutex);
+    return cards[0].sleeps;
   }
 
   FakeCard cards[2];
@@ -106,8 +116,14 @@ TEST_F(ExchangeOfTwo, StartsAreNotInItsWay) {
   }
   rank.join();
   // They are in the way of the group's end.
-  std::thread end([&] { EXPECT_EQ(peal_group_wait(group), PEAL_OK); });
-  cards[0].await_sleeper();
+  std::atomic<bool> over = false;
+  const int slept = sleeps();
+  std::thread end([&] {
+    EXPECT_EQ(peal_group_wait(group), PEAL_OK);
+    over = true;
+  });
+  while (!over && sleeps() == slept) std::this_thread::yield();
+  EXPECT_FALSE(over);
   for (const peal_submission& start : starts) cards[0].complete(start);
   end.join();
   for (peal_program* program : programs) EXPECT_EQ(peal_program_free(program), PEAL_OK);
@@ -133,13 +149,65 @@ TEST_F(ExchangeOfTwo, OneAtATime) {
   for (std::thread& each : threads) each.join();
 }
 
+// The card parks no more operations of a group than it says.
+TEST_F(ExchangeOfTwo, WaitsUntilTheCardTakesOneMore) {
+  std::vector<peal_submission> barriers(kFakeParked);
+  for (peal_submission& barrier : barriers) {
+    ASSERT_EQ(peal_ibarrier(group, nullptr), PEAL_OK);
+    ASSERT_TRUE(cards[0].take(&barrier));
+  }
+  std::thread rank([&] {
+    const CardExchange exchange(*group);
+    uint32_t all[2] = {7, 7};
+    EXPECT_EQ(exchange.gather(all, all, sizeof(*all)), PEAL_OK) << peal_last_error_text();
+  });
+  cards[0].await_sleeper();
+  peal_submission entry = {};
+  const bool early = cards[0].take(&entry);
+  EXPECT_FALSE(early);
+  for (const peal_submission& barrier : barriers) cards[0].complete(barrier);
+  if (!early) entry = cards[0].await_entry();
+  EXPECT_EQ(entry.sequence, kFakeParked);
+  cards[0].complete(entry);
+  rank.join();
+}
+
+TEST_F(ExchangeOfTwo, WaitsForAPlaceInTheRing) {
+  peal_group* const other = make_fake_groups(context, nullptr)[0];
+  while (peal_irecv(group, 1, 0, memory, 1, nullptr) == PEAL_OK) continue;
+  {
+    const Lock lock(context[0]->mutex);
+    Posting last = {};
+    last.operation = PEAL_OPERATION_BARRIER;
+    last.algorithm = PEAL_ALGORITHM_DISSEMINATION;
+    ASSERT_EQ(submit_own(*other, last), PEAL_OK);
+    ASSERT_FALSE(ring_has_place(*context[0]));
+  }
+  std::atomic<bool> over = false;
+  std::thread rank([&] {
+    const CardExchange exchange(*group);
+    uint32_t all[2] = {7, 7};
+    EXPECT_EQ(exchange.gather(all, all, sizeof(*all)), PEAL_OK) << peal_last_error_text();
+    over = true;
+  });
+  while (!over && sleeps() == 0) std::this_thread::yield();
+  while (!over) {
+    peal_submission entry = {};
+    if (cards[0].take(&entry)) cards[0].complete(entry);
+    std::this_thread::yield();
+  }
+  rank.join();
+}
+
 // Its memory goes when the card lets go of it.
 TEST_F(ExchangeOfTwo, LeavesMemoryThatTheCardHolds) {
   const size_t keys = cards[0].keys.size();
+  const size_t regions = context[0]->memory.regions().size();
   for (const bool busy : {true, false}) {
     if (busy) cards[0].busy_keys = {cards[0].next_key};
     { const CardExchange exchange(*group); }
     EXPECT_EQ(cards[0].keys.size(), keys + (busy ? 1 : 0));
+    EXPECT_EQ(context[0]->memory.regions().size(), regions) << "nobody is to find it";
     cards[0].busy_keys.clear();
   }
 }

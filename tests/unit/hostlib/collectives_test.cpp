@@ -422,6 +422,7 @@ TEST_F(Collectives, WhatIsWrongWithBlocksIsSaidByName) {
     if (known) {
       EXPECT_EQ(alltoallv(memory, ones, {}, memory + 300, ones), PEAL_OK);
       EXPECT_NE(entry(), "");
+      EXPECT_EQ(peal_group_wait(group), PEAL_OK);
     }
     EXPECT_EQ(text(allgatherv(memory, memory, {}), PEAL_ERR_INVALID_ARGUMENT),
               "allgatherv: the lengths of the receive blocks are null");
@@ -460,6 +461,19 @@ TEST_F(Collectives, WhatIsWrongWithBlocksIsSaidByName) {
   EXPECT_EQ(entry(), "1 barrier dissemination bytes 0");
 }
 
+// A table that was begun for it is no earlier call's any more.
+TEST_F(Collectives, WhatIsRefusedLeavesNoTable) {
+  const Sizes bytes = {1, 2, 3};
+  for (int i = 0; i < 2; i++) {
+    EXPECT_EQ(alltoallv(memory, bytes, {}, memory + 300, bytes), PEAL_OK);
+    EXPECT_EQ(entry(), std::to_string(i) +
+                           " alltoallv direct send 1 receive 1: 0+1 1+2 3+3 / 300+1 301+2 303+3");
+    EXPECT_EQ(peal_group_wait(group), PEAL_OK);
+    EXPECT_EQ(alltoallv(memory, {9, 8, size_t{1} << 32}, {}, memory + 300, {7, 6, 5}),
+              PEAL_ERR_BAD_LENGTH);
+  }
+}
+
 // To the byte, and only where there are blocks: what lies between them is not looked at.
 TEST_F(Collectives, BlocksThatOverlap) {
   const Sizes apart = {0, 300, 600};
@@ -478,6 +492,7 @@ TEST_F(Collectives, BlocksThatOverlap) {
   EXPECT_EQ(alltoallv(memory, {10, 10, 10}, {10, 310, 290}, memory, {10, 10, 10}, apart), PEAL_OK);
   EXPECT_EQ(entry(),
             "1 alltoallv direct send 1 receive 1: 10+10 310+10 290+10 / 0+10 300+10 600+10");
+  EXPECT_EQ(peal_group_wait(group), PEAL_OK);  // tables are written in one pass from now on
   EXPECT_EQ(allgatherv(memory + 300 - 9, memory, {10, 10, 10}, apart), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(alltoallv(memory, {10, 10, 10}, {}, memory + 29, {10, 10, 10}),
             PEAL_ERR_INVALID_ARGUMENT);

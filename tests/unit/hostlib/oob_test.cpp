@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/clock.h"
 #include "hostlib/oob_server.h"
 #include "peal/oob.h"
 
@@ -490,31 +491,35 @@ class PeriodicSignal {
   struct sigaction before_ = {};
 };
 
-// What it says is right, and comes in pieces: however often, the time that is given is all.
+// What it says is right, and comes in pieces, from the beginning or behind the message as such:
+// however often, the time that is given is all.
 TEST_F(Oob, ServerThatIsSlow) {
   OobAddress address;
   std::string error;
   ASSERT_TRUE(parse_oob_address(server_name_, &address, &error));
-  const int listener = oob_listen(address, 4);
-  ASSERT_GE(listener, 0);
-  bool left = false;
-  std::thread slow([&] {
-    const int fd = accept(listener, nullptr, nullptr);
-    const OobMessage message = {kOobMagic, OobKind::kChallenge, 0, 1, 0, 16, kOobVersion};
-    std::string text(reinterpret_cast<const char*>(&message), sizeof(message));
-    text += std::string(sizeof(OobNonce), '\0');
-    pollfd gone = {fd, POLLRDHUP, 0};
-    for (size_t i = 0; i < text.size() && !left; i++)
-      left = send(fd, &text[i], 1, MSG_NOSIGNAL) != 1 || poll(&gone, 1, 200) != 0;
-    close(fd);
-  });
-  peal_oob* none = nullptr;
-  EXPECT_EQ(peal_oob_connect(server_name_.c_str(), 0, 1, 500, &none), PEAL_ERR_OUT_OF_BAND);
-  EXPECT_EQ(peal_last_error_text(), server_name_ + " closed the connection or did not answer");
-  slow.join();
-  EXPECT_TRUE(left) << "the rank heard all of it";
-  close(listener);
-  unlink(address.host_or_path.c_str());
+  for (const size_t at_once : {size_t{0}, sizeof(OobMessage)}) {
+    const int listener = oob_listen(address, 4);
+    ASSERT_GE(listener, 0);
+    bool left = false;
+    std::thread slow([&] {
+      const int fd = accept(listener, nullptr, nullptr);
+      const OobMessage message = {kOobMagic, OobKind::kChallenge, 0, 1, 0, 16, kOobVersion};
+      std::string text(reinterpret_cast<const char*>(&message), sizeof(message));
+      text += std::string(sizeof(OobNonce) - 1, '\0');  // the last one never comes
+      left = send(fd, text.data(), at_once, MSG_NOSIGNAL) != static_cast<ssize_t>(at_once);
+      pollfd gone = {fd, POLLRDHUP, 0};
+      for (size_t i = at_once; i < text.size() && !left; i++)
+        left = send(fd, &text[i], 1, MSG_NOSIGNAL) != 1 || poll(&gone, 1, 200) != 0;
+      close(fd);
+    });
+    peal_oob* none = nullptr;
+    EXPECT_EQ(peal_oob_connect(server_name_.c_str(), 0, 1, 500, &none), PEAL_ERR_OUT_OF_BAND);
+    EXPECT_EQ(peal_last_error_text(), server_name_ + " closed the connection or did not answer");
+    slow.join();
+    EXPECT_TRUE(left) << "the rank heard all that came";
+    close(listener);
+    unlink(address.host_or_path.c_str());
+  }
 }
 
 TEST_F(Oob, SilentServerAndASignalThatComesAgain) {
@@ -553,6 +558,26 @@ TEST_F(Oob, FullListener) {
     close(listener);
     if (!tcp) unlink(address.host_or_path.c_str());
   }
+}
+
+// Ranks tell each other something for as long as their job lasts.
+TEST_F(Oob, ConnectedItHasTime) {
+  OobAddress address;
+  std::string error;
+  ASSERT_TRUE(parse_oob_address(server_name_, &address, &error));
+  const int listener = oob_listen(address, 4);
+  ASSERT_GE(listener, 0);
+  const int fd = oob_connect_once(address, monotonic_ms() + kNoHurryMs);
+  ASSERT_GE(fd, 0);
+  for (const int side : {SO_SNDTIMEO, SO_RCVTIMEO}) {
+    timeval wait = {1, 1};
+    socklen_t bytes = sizeof(wait);
+    EXPECT_EQ(getsockopt(fd, SOL_SOCKET, side, &wait, &bytes), 0);
+    EXPECT_EQ(wait.tv_sec + wait.tv_usec, 0);
+  }
+  close(fd);
+  close(listener);
+  unlink(address.host_or_path.c_str());
 }
 
 // It may have taken the place of ours, and is told nothing.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -288,6 +289,62 @@ TEST_F(Persistent, ABufferThatDepartedIsNamedAnew) {
   card.depart(4711);
   ASSERT_EQ(run(request), PEAL_OK);
   EXPECT_FALSE(card.keys.contains(before.receive_key));
+}
+
+// It is held as what departed was; and nothing beside it is registered, though that would do.
+TEST_F(Persistent, WhatIsNamedAnewStaysUntilTheRequestIsGone) {
+  group->flags |= PEAL_GROUP_REGISTER;
+  uint8_t mine[64] = {};
+  ASSERT_EQ(peal_ibcast(group, mine, sizeof(mine), 0, nullptr), PEAL_OK);
+  card.complete(take());
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_bcast_init(group, mine, 16, 0, &request), PEAL_OK);
+  EXPECT_EQ(card.registered.bytes, 16u);
+  const auto start = [&] {
+    EXPECT_EQ(peal_start(request), PEAL_OK);
+    const peal_submission entry = take();
+    card.complete(entry);
+    EXPECT_EQ(peal_wait(request), PEAL_OK);
+    return entry.send_key;
+  };
+  const auto use_others = [&] {
+    for (size_t at = 16; at < sizeof(mine); at += 16) {
+      ASSERT_EQ(peal_ibcast(group, mine + at, 16, 0, nullptr), PEAL_OK);
+      card.complete(take());
+    }
+  };
+  const uint32_t before = start();
+  for (const uint32_t key : std::set(card.keys)) card.depart(key);
+  const uint32_t anew = start();
+  EXPECT_NE(anew, before);
+  context->cache.set_limit(2);
+  use_others();
+  EXPECT_TRUE(card.keys.contains(anew));
+  EXPECT_EQ(start(), anew);
+  ASSERT_EQ(peal_request_free(request), PEAL_OK);
+  card.complete(take());
+  EXPECT_EQ(statistics().requests, 0u);
+  use_others();
+  EXPECT_FALSE(card.keys.contains(anew));
+}
+
+TEST_F(Persistent, GroupsForgetWhatGaveWayToWhatIsNamedAnew) {
+  group->flags |= PEAL_GROUP_REGISTER;
+  uint8_t mine[64] = {};
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_bcast_init(group, mine, 16, 0, &request), PEAL_OK);
+  card.depart(context->cache.map().regions().front().key);
+  context->cache.set_limit(2);
+  const auto use_another = [&] {
+    EXPECT_EQ(peal_ibcast(group, mine + 32, 16, 0, nullptr), PEAL_OK);
+    const peal_submission entry = take();
+    card.complete(entry);
+    return entry.send_key;
+  };
+  const uint32_t other = use_another();
+  ASSERT_EQ(run(request), PEAL_OK);
+  EXPECT_FALSE(card.keys.contains(other));
+  EXPECT_TRUE(card.keys.contains(use_another()));
 }
 
 TEST_F(Persistent, WhatCannotBeNamedAnewIsNotStarted) {

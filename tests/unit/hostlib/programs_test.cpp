@@ -419,6 +419,19 @@ TEST_F(ProgramApi, WhatTheCardKeepsForAWhileGoesLater) {
   }
 }
 
+// Or with its group, of which the card keeps nothing.
+TEST_F(ProgramApi, WhatTheCardKeepsForAWhileGoesWithItsGroup) {
+  const size_t keys = card.keys.size();
+  card.busy_frees = 1;
+  EXPECT_EQ(commit(PEAL_STATUS_BAD_PROGRAM), PEAL_ERR_BAD_PROGRAM);
+  EXPECT_EQ(card.keys.size(), keys + 1);
+  EXPECT_EQ(peal_group_abort(group), PEAL_OK);
+  EXPECT_EQ(card.keys.size(), keys);
+  const std::lock_guard lock(context->mutex);
+  forget_ended_programs(*context);
+  EXPECT_EQ(card.programs, std::set<uint32_t>({1})) << "it is not asked to free it";
+}
+
 TEST_F(ProgramApi, OneThatTheCardKeepsForAWhileMayBeCommittedAgain) {
   card.busy_frees = 1;
   EXPECT_EQ(commit(PEAL_STATUS_BAD_PROGRAM), PEAL_ERR_BAD_PROGRAM);
