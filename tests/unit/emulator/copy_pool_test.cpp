@@ -471,6 +471,8 @@ TEST(CopyHands, TheLeastIsLeftToEachHoweverManyAreStuck) {
   for (uint32_t i = 0; i < CONFIG_CONTEXTS; i++) hands.take(CopyLane::kBatch);
   EXPECT_EQ(hands.take(CopyHands::kMost), CopyHands::kLeast);
   EXPECT_EQ(hands.take(1), 1u);
+  // Half of the records, all in all, and not fewer than can be shared out.
+  EXPECT_GT(CopyHands::kMost + CONFIG_CONTEXTS * (CopyHands::kLeast + 1), CONFIG_DMA_RECORDS / 2u);
 }
 
 // As many contexts as a card has are stuck, with all that they may have under way, and then ended.

@@ -93,7 +93,11 @@ class SocketServerTest : public ::testing::Test {
     ASSERT_EQ(loop->create(options), "");
     std::string error;
     socket.path = path;
-    socket.now_ms = [this] { return now_ms.load(); };
+    socket.now_ms = [this] {
+      const uint64_t now = now_ms;
+      if (const uint64_t next = next_ms.exchange(0); next != 0) now_ms = next;
+      return now;
+    };
     auto made = SocketServer::create(socket, *loop, {loop->helper(), loop->copies()}, &error);
     ASSERT_NE(made, nullptr) << error;
     server = made.get();
@@ -141,7 +145,8 @@ class SocketServerTest : public ::testing::Test {
   const bool started = (test::start_dpdk(), true);  // the loop's clock needs it
   std::unique_ptr<NicLoop> loop = std::make_unique<NicLoop>();
   SocketServer* server = nullptr;
-  std::atomic<uint64_t> now_ms = 0;  // the server's
+  std::atomic<uint64_t> now_ms = 0;   // the server's
+  std::atomic<uint64_t> next_ms = 0;  // what it is when the server has looked at it once more
   std::thread thread;
 };
 
@@ -242,6 +247,21 @@ TEST_F(SocketServerTest, MemoryIsThatOfTheProcessThatConnected) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(client.ask(command), "OK");
   EXPECT_EQ(counted(), "refused_process 1 ");
+}
+
+// What was opened for it is nobody's then.
+TEST_F(SocketServerTest, MemoryThatTheCardRefusesIsClosed) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const FileDescriptor reader(ends[0]);
+  socket.memory.is_opened = [](uid_t) { return true; };
+  socket.memory.open = [end = ends[1]](pid_t, int, uid_t, gid_t) { return OpenedMemory{end}; };
+  start();
+  Client client(path);
+  EXPECT_EQ(client.ask(opening(0)), "OK, descriptors 3");
+  EXPECT_EQ(client.ask(registration(PEAL_MEMORY_PROCESS, 0)), "BAD_LENGTH");
+  char byte = 0;
+  EXPECT_EQ(read(reader.get(), &byte, 1), 0) << "somebody may write to it";
 }
 
 TEST_F(SocketServerTest, WhoseMemoryIsOutOfReachIsSaidOnce) {
@@ -351,7 +371,7 @@ TEST_F(StuckOpenerTest, EndsItsClientAndKeepsItsPlace) {
   now_ms = 500;
   for (int i = 0; i < 2; i++) EXPECT_EQ(other.ask(PEAL_ADMIN_READ_COUNTERS), "OK");
   EXPECT_FALSE(stuck.is_closed());
-  now_ms = 501;
+  next_ms = 501;  // nothing makes it look then
   EXPECT_EQ(stuck.hear(), "closed");
   EXPECT_EQ(server->counters_json()["overdue_closed"], 1u);
   // However often it comes again, its thread is one.
