@@ -416,6 +416,29 @@ TEST_F(RemoteOfMany, WhoIsNamedNoMoreIsForgotten) {
   }
   EXPECT_EQ(bench.counter(PEAL_COUNTER_PEERS_DEAD), 0u);
   EXPECT_EQ(card_next_deadline(bench.card()), kNever);
+  // And may be named again.
+  bench.deliver(wire.probe(3));  // the card sees what time it is
+  name_all();
+  EXPECT_EQ(probed_within(round).size(), std::size(kNoPeers));
+}
+
+TEST_F(RemoteOfMany, WhoIsNamedAgainWaitsOn) {
+  for (uint32_t i = 0; i < 2; i++) {  // all who have a place are silent
+    name_all();
+    bench.advance(timeouts.dead_ns / 3);
+    bench.port.take_sent();
+  }
+  bench.deliver(wire.alive(3));
+  const std::vector<Rank> probed = probed_within(timeouts.dead_ns / 8);
+  EXPECT_NE(std::ranges::find(probed, 9), probed.end());
+}
+
+// However soon places are free: all of a group have had one in a quarter of that time.
+TEST_F(RemoteOfMany, PlacesGoNoSoonerThanARoundTakes) {
+  name_all();
+  EXPECT_EQ(probed_within(timeouts.probe_interval_ns), (std::vector<Rank>{3, 5, 6, 7}));
+  EXPECT_EQ(probed_within(4 * (timeouts.dead_ns / 4) / 16), std::vector<Rank>{});
+  EXPECT_EQ(probed_within(1), (std::vector<Rank>{9, 10, 11, 13}));
 }
 
 // A direct exchange names all who owe it something, whoever is asked.

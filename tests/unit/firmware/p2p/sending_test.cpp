@@ -37,6 +37,24 @@ TEST_F(SendingTest, OnlyAFewPacketsAreBeingReadAtATime) {
   bench.finish_all_dma();
 }
 
+// Each packet of it would be good by itself, and those behind the wrap go to where memory begins.
+TEST_F(SendingTest, NothingIsSentOfAPutThatWrapsAround) {
+  for (const uint64_t beyond : {1, 0}) {
+    peal_submission entry{};
+    entry.operation = PEAL_OPERATION_PUT;
+    entry.member = member.handle();
+    entry.cookie = ++cookie;
+    entry.root = 2;
+    entry.block_bytes = 2 * p2p::kChunkBytes;
+    entry.send_key = send.key;
+    entry.receive_key = 77;
+    entry.receive_offset = ~uint64_t{0} - entry.block_bytes + beyond;
+    bench.submit(entry);
+    EXPECT_EQ(bench.port.dma_count(), beyond != 0 ? 0u : 2u);
+  }
+  bench.finish_all_dma();
+}
+
 // Each packet has to wait for its turn nearly as long as an answer may take: none is sent again
 // before the last has been waited for.
 TEST_F(SendingTest, PatienceBeginsWithTheLastPacketThatHasLeft) {
