@@ -97,6 +97,25 @@ class LauncherTest(jobs.JobCase):
             self.assertEqual((done.returncode, done.stdout), (3, f"{ignored} (100, 1000) (1000, 1000)\n"))
             self.assertEqual(jobs.lines_without_pids(done.stderr), ["pealrun: rank 0 (pid) exited with status 3"])
 
+    def test_cards_have_the_limit_that_pealrun_was_given(self):
+        starter, told = (os.path.join(self.folder.name, name) for name in ("starter", "told"))
+        with open(starter, "w", encoding="ascii") as file:
+            file.write(f'#!/bin/sh\nulimit -n > "{told}"\nexec "{jobs.program("peal-nic")}" "$@"\n')
+        os.chmod(starter, 0o755)
+        subprocess.run([jobs.program("pealrun"), "-n", "1", "--nic", starter, "true"], env=self.environment,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 1000)), check=True)
+        with open(told, encoding="ascii") as file:
+            self.assertEqual(file.read(), "100\n")
+        for name in (starter, told):
+            os.unlink(name)
+
+    def test_a_rank_without_input_has_none_however_few_descriptors_it_may_have(self):
+        """What is opened for it counts among pealrun's."""
+        done = subprocess.run([jobs.program("pealrun"), "-n", "2", "-l", "--card", "emu:/nowhere", "readlink", "/proc/self/fd/0"],
+                              env=self.environment, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (5, 1000)),
+                              input="", capture_output=True, text=True, check=True)
+        self.assertIn("[1] /dev/null", done.stdout.splitlines())
+
     def test_what_another_launcher_said_of_its_cards_is_not_said_of_these(self):
         said = {"PEAL_CARD_YIELDS": "1", "PEAL_CARD_CPU": "99", "PEAL_SECOND_CARD": "emu:/x,card=1"}
         with unittest.mock.patch.dict(self.environment, said):
@@ -239,16 +258,17 @@ class LauncherTest(jobs.JobCase):
 
     def test_cards_that_another_program_has_started_end_with_it(self):
         """Wherever that is, and in good order: they leave nothing."""
-        starter = os.path.join(self.folder.name, "starter")
+        starter, counters = (os.path.join(self.folder.name, name) for name in ("starter", "counters"))
         for words in ('"$NIC" "$@"; true', 'setsid "$NIC" "$@" & wait'):
             with open(starter, "w", encoding="ascii") as file:
                 file.write(f"#!/bin/sh\n{words}\n")
             os.chmod(starter, 0o755)
             with unittest.mock.patch.dict(self.environment, {"NIC": jobs.program("peal-nic")}):
-                done = self.scenario(2, "churn", "2", options=("--nic", starter), status=1)
+                done = self.scenario(2, "churn", "2", options=("--nic", starter, "--counters", counters), status=1)
             self.assertEqual(done.err, "pealrun: peal-nic did not end well\n")
             self.assertEqual(self.left(), [])
-            os.unlink(starter)
+            for name in (starter, counters):  # who is killed writes none
+                os.unlink(name)
 
     def test_what_ranks_started_may_finish(self):
         """A tee has their last words. When it ends the job does."""
