@@ -215,8 +215,9 @@ class LauncherTest(jobs.JobCase):
         self.assertEqual(self.left(), [])
 
     def test_who_does_not_end_is_not_waited_for(self):
-        """Who is traced has not ended for his parent, however often he is killed, before his tracer has seen it."""
-        job = self.start(2, "sh", "-c", "[ $PEAL_RANK = 0 ] || exec sleep 1000; echo ready; read line; exit 7", options=("--grace", "0.1"))
+        """Who is traced has not ended for his parent, however often he is killed, before his tracer has seen it. Nobody else is said not to end."""
+        job = self.start(2, "sh", "-c", "[ $PEAL_RANK = 0 ] || exec sleep 1000; setsid sleep 1000 & setsid sleep 1000 & echo ready; read line; exit 7",
+                         options=("--grace", "0.1"))
         job.expect_line("ready")
         ranks = {}  # (one that begins another program has no environment for a moment)
         jobs.until(lambda: ranks.update(job.ranks()) or 1 in ranks, "rank 1")

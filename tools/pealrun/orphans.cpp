@@ -96,9 +96,9 @@ void Orphans::kill_all(uint64_t patience_ms) {
     size_t killed = 0;
     for (const pid_t pid : found) {
       if (kill(pid, SIGKILL) == 0) killed++;
-      waitpid(pid, nullptr, WNOHANG);
     }
     poll(nullptr, 0, kLookMs);
+    for (const pid_t pid : found) waitpid(pid, nullptr, WNOHANG);
     gave_up_ = killed == 0 || monotonic_ms() >= give_up_at_ms;
     const size_t left = gave_up_ ? here().size() : 0;  // whoever ended may have left somebody
     if (left != 0) fprintf(stderr, "pealrun: %zu processes do not end\n", left);

@@ -37,6 +37,8 @@ class Orphans {
   void kill_all(uint64_t patience_ms = kPatienceMs);
 
   static constexpr uint64_t kPatienceMs = 10'000;
+  // When ranks were waited for in vain: what they left behind has not been killed yet.
+  static constexpr uint64_t kLastPatienceMs = 1'000;
 
  private:
   std::vector<pid_t> others_;  // children that were there before

@@ -241,7 +241,7 @@ void Ranks::signal_all(int number) {
 
 // Whatever happened before; nothing is left of the ranks then, but for who does not end.
 void Ranks::end_all() {
-  orphans_.kill_all(gave_up_ ? 0 : Orphans::kPatienceMs);  // ranks, too
+  orphans_.kill_all(gave_up_ ? Orphans::kLastPatienceMs : Orphans::kPatienceMs);  // ranks, too
   for (Rank& rank : ranks_) rank.pid = -1;
   // Only what is there now: somebody else may hold the pipe, and write for ever.
   for (Rank& rank : ranks_) {
