@@ -148,8 +148,8 @@ struct alignas(64) peal_context {
   peal_host_ring ring = {};
 
   peal::host::OwnerProcess owner;
-  // A request is a promise of a submission and a completion slot; one slot is kept for a destroy,
-  // which brings a request of its own.
+  // A request is a promise of a submission and a completion slot. Some slots are kept for the own
+  // requests of groups (start_rings()).
   peal_request* requests = nullptr;       // request_count(), in the context's memory
   peal_request* free_requests = nullptr;  // a list; the last that was freed is the next
   // For looks without the lock: how far the completions were taken.
@@ -159,6 +159,7 @@ struct alignas(64) peal_context {
   uint64_t card_ns = 0;
   bool sleeper = false;         // a thread sleeps in the transport, one at most
   bool programs_ended = false;  // some are in ended_programs
+  uint32_t request_count = 0;
 
   std::atomic<uint64_t> tested_ticks = 0;     // when a test last looked after the card
   std::vector<peal_program*> ended_programs;  // of requests that are gone

@@ -15,6 +15,14 @@ constexpr uint64_t kConnectionLookNs = 50'000'000;
 // In a request's index: it belongs to a group, not to the context's table.
 constexpr uint32_t kOwnBit = 0x80000000;
 
+// Places in the rings of so many groups' own requests at once. What a destroy or an exchange of one
+// group waits for may be the same of another group on another rank, which waits there for a place:
+// so each group that the card may be in has one, unless that is more than a quarter of all.
+uint32_t own_places(const peal_context& context) {
+  const uint32_t groups = context.ring.card->device.members_max;
+  return std::clamp(groups, 1u, context.ring.entries / 4);
+}
+
 // Refused before it became the group's next operation (all before SEND are counted as such):
 // the card still waits for that sequence number.
 bool was_refused(peal_error result) {
@@ -127,7 +135,8 @@ uint64_t now_ns() {
 void start_rings(peal_context& context) {
   const Window& window = context.transport->window();
   peal_host_ring_init(&context.ring, window.base, window.entries);
-  const uint32_t requests = request_count(context);
+  const uint32_t requests = context.ring.entries - own_places(context);
+  context.request_count = requests;
   context.requests = make_requests(context, requests);
   for (uint32_t i = requests; i-- > 0;) {
     peal_request& request = context.requests[i];

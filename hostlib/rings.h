@@ -10,7 +10,8 @@
 
 namespace peal::host {
 
-// Sizes the request table to the rings of the transport's window.
+// Sizes the request table to the rings of the transport's window, but for the places that groups'
+// own requests need.
 void start_rings(peal_context& context);
 
 // Whether one more operation may be posted, once those that have completed are taken: TOO_MANY when
@@ -34,7 +35,7 @@ inline uint64_t cookie_of(const peal_request& request) {
 inline bool is_pending(const peal_request& request, uint64_t cookie) {
   return cookie_of(request) == cookie && request.state == peal_request::State::kPending;
 }
-inline uint32_t request_count(const peal_context& context) { return context.ring.entries - 1; }
+inline uint32_t request_count(const peal_context& context) { return context.request_count; }
 inline std::span<peal_request> requests_of(const peal_context& context) {
   return {context.requests, request_count(context)};
 }

@@ -23,6 +23,7 @@ namespace {
 class ExchangeOfTwo : public testing::Test {
  protected:
   void SetUp() override {
+    for (FakeCard& card : cards) card.ring.card->device.members_max = 2;
     peal_context* contexts[] = {open_fake(&cards[0]), open_fake(&cards[1])};
     std::copy(std::begin(contexts), std::end(contexts), context);
     const std::vector<peal_group*> groups = make_fake_groups(contexts, nullptr);
@@ -37,7 +38,7 @@ class ExchangeOfTwo : public testing::Test {
   void use_all_requests() {
     peal_request* request = nullptr;
     while (peal_irecv(group, 1, 0, memory, 1, &request) == PEAL_OK) requests.push_back(request);
-    ASSERT_EQ(requests.size(), size_t{kFakeEntries - 1});
+    ASSERT_EQ(requests.size(), size_t{request_count(*context[0])});
     peal_submission entry = {};
     while (cards[0].take(&entry)) receives.push_back(entry);
   }
@@ -80,6 +81,26 @@ TEST_F(ExchangeOfTwo, NeedsNoRequestOfTheContext) {
   EXPECT_EQ(destroy.sequence, 3u);
   cards[0].complete(destroy);
   end.join();
+}
+
+// Two groups' at once, of which other ranks may begin the other one first: neither waits for the
+// other, as long as the card may take both.
+TEST_F(ExchangeOfTwo, OfTwoGroupsNeitherWaitsForTheOther) {
+  peal_group* const second = make_fake_groups(context, nullptr)[0];
+  use_all_requests();
+  std::vector<std::thread> ranks;
+  for (peal_group* each : {group, second}) {
+    ranks.emplace_back([each] {
+      const CardExchange exchange(*each);
+      uint32_t all[2] = {7, 7};
+      EXPECT_EQ(exchange.gather(all, all, sizeof(*all)), PEAL_OK) << peal_last_error_text();
+    });
+  }
+  const peal_submission exchanges[] = {cards[0].await_entry(), cards[0].await_entry()};
+  // So many submissions a card takes whose completions fit.
+  EXPECT_LE(receives.size() + std::size(exchanges), size_t{kFakeEntries});
+  for (const peal_submission& each : exchanges) cards[0].complete(each);
+  for (std::thread& rank : ranks) rank.join();
 }
 
 // Starts that end when another rank starts its side, which it may not do before the exchange.
