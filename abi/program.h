@@ -187,6 +187,9 @@ static inline enum peal_program_reason peal_check_put(const struct peal_program_
 		if (reason)
 			return reason;
 	}
+	/* Its packets, each looked at by itself, would go on at the beginning of that memory. */
+	if (put->bytes > ~put->remote_offset)
+		return PEAL_PROGRAM_REASON_BOUNDS;
 	reason = peal_check_done(shape, put);
 	return reason ? reason : peal_check_memory(put);
 }

@@ -78,7 +78,8 @@ struct Pattern {
   uint64_t words[3];
   uint64_t bytes;
   uint64_t last_words[2];
-  uint64_t last_offset;  // of so many bytes in that memory
+  uint64_t last_offset;         // of so many bytes in that memory
+  uint64_t last_remote_offset;  // and in any other
 };
 
 uint64_t word_of(const peal_descriptor& descriptor, size_t at) {
@@ -92,7 +93,8 @@ Pattern pattern_of(const peal_descriptor& put, uint64_t bytes_of_memory) {
   return {.words = {word_of(put, 0), word_of(put, 8), word_of(put, 16)},
           .bytes = put.bytes,
           .last_words = {word_of(put, 48), word_of(put, 56)},
-          .last_offset = bytes_of_memory - put.bytes};
+          .last_offset = bytes_of_memory - put.bytes,
+          .last_remote_offset = ~put.bytes};
 }
 
 // Is it the put before it over again, for as many bytes of the same memory? Then it is as good:
@@ -101,7 +103,7 @@ Pattern pattern_of(const peal_descriptor& put, uint64_t bytes_of_memory) {
   return word_of(put, 0) == before.words[0] && word_of(put, 8) == before.words[1] &&
          word_of(put, 16) == before.words[2] && word_of(put, 48) == before.last_words[0] &&
          word_of(put, 56) == before.last_words[1] && put.bytes == before.bytes &&
-         put.offset <= before.last_offset;
+         put.offset <= before.last_offset && put.remote_offset <= before.last_remote_offset;
 }
 
 // How many descriptors from this place of the cache on, of so many at most, go on with the good put

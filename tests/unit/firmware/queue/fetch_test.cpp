@@ -215,6 +215,23 @@ TEST_F(Fetch, OwnMemoryIsChecked) {
   }
 }
 
+// Where a put goes is its owner's to look at, but no memory reaches around the end of numbers.
+TEST_F(Fetch, NoPutComesAround) {
+  for (const uint64_t bytes : {uint64_t{1}, uint64_t{8}}) {
+    const auto around = [&](peal_descriptor& d) {
+      d.bytes = bytes;
+      d.remote_offset = ~uint64_t{0} - bytes + 1;
+    };
+    EXPECT_EQ(end_with(around, PEAL_PROGRAM_PUT), bad("1 bounds"));
+  }
+  WrittenProgram program;
+  program.put(2, 8, data.key).remote_offset = ~uint64_t{0} - 8;
+  commit(program.end());
+  start(program, 0);
+  EXPECT_EQ(log(), "put 0..8 to 2:99+18446744073709551607\n");
+  over(0);
+}
+
 TEST_F(Fetch, ARankOutOfReachIsNamedWhenItIsNeeded) {
   network.unreachable = 2;
   WrittenProgram program;
@@ -383,6 +400,7 @@ TEST_F(Fetch, HardlyTheSameIsNotTheSame) {
   EXPECT_EQ(end_of_last([](auto& d) { d.offset = 4089; }), last + "bounds\n");
   EXPECT_EQ(end_of_last([](auto& d) { d.offset = ~uint64_t{0}; }), last + "bounds\n");
   EXPECT_EQ(end_of_last([](auto& d) { d.bytes = 4097; }), last + "bounds\n");
+  EXPECT_EQ(end_of_last([](auto& d) { d.remote_offset = ~uint64_t{0} - 7; }), last + "bounds\n");
   EXPECT_EQ(end_of_last([&](auto& d) { d.key = less.key, d.bytes = 17; }), last + "bounds\n");
   EXPECT_EQ(end_of_last([](auto& d) { d.key ^= 0x10000; }), last + "key\n");
   EXPECT_EQ(end_of_last([&](auto& d) { d.key = unreadable.key; }), last + "access\n");

@@ -339,6 +339,32 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(0u, 1u), ::testing::Bool(), ::testing::Bool(),
                        ::testing::Values(size_t{64}, size_t{3 * CONFIG_MTU_BYTES})));
 
+// Nor of one that never leaves its card, because no memory reaches as far as its place.
+TEST(SpokenForByNobody, APutWithoutAPlaceIsNotIssued) {
+  const auto make = [](const Programs::Place& place) {
+    Program program({.rank = place.rank, .ranks = 2});
+    const uint16_t told = program.add_counter(0);
+    const Program::Notice all = {.counter = told};
+    if (place.rank == 0) {
+      const Program::Remote around = {place.receives[1].key, ~uint64_t{0} - 62};
+      program.put(1, place.send, 64, around, nullptr);
+      program.signal(1, all);
+    } else {
+      program.wait(told, 1);
+    }
+    return program;
+  };
+  Programs programs(2, 64, make);
+  programs.start_all(0);
+  ASSERT_TRUE(programs.cluster.run_until_completions(2));
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    const Completion& ended = programs.cluster.completions(rank).back();
+    EXPECT_EQ(status_text(ended.status), "BAD_PROGRAM") << rank;
+    EXPECT_EQ(ended.tag & ~uint64_t{PEAL_PROGRAM_ELSEWHERE}, PEAL_PROGRAM_REASON_BOUNDS) << rank;
+  }
+  EXPECT_EQ(programs.cluster.problems(), "");
+}
+
 class PairwiseAlltoallProgram
     : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t, size_t>> {};
 
