@@ -198,6 +198,12 @@ struct peal_p2p_open {
 	uint32_t life; /* OPEN: of those that the sender's card has begun, counted up modulo 2^32; else zero */
 };
 
+/* Its starts fail together. */
+#define PEAL_SKIP_TOGETHER 1
+/* Its start was over at the sender, and well: so a rank where it was, too, may be told behind this that all of the next one is there. */
+#define PEAL_SKIP_LATE 2
+#define PEAL_SKIP_TOLD 4
+
 /* Payload of SKIP: whose put it was a packet of. That iteration of the program has failed at the sender, which says so in FAILURE as
  * well; what is told behind the SKIP must not be taken for all of it. All zero: it was of no program's put. */
 struct peal_p2p_skip {
@@ -205,8 +211,9 @@ struct peal_p2p_skip {
 	uint32_t index; /* of the put's descriptor at the sender */
 	uint16_t program; /* as in a put */
 	uint16_t status; /* enum peal_status with which it failed */
-	uint32_t together; /* 1: its starts fail together, 0: they do not */
-	uint32_t reserved;
+	uint16_t how; /* PEAL_SKIP_* */
+	uint16_t told[PEAL_SKIP_TOLD]; /* programs that it tells, as in a put; 0: no more. Their iteration has failed, too. */
+	uint16_t reserved[3];
 };
 
 /* Payload of ACK. */
@@ -325,7 +332,7 @@ PEAL_CHECK_SIZE(struct peal_not_yet, 8);
 PEAL_CHECK_SIZE(struct peal_verdict, 8);
 PEAL_CHECK_SIZE(struct peal_failed, 32);
 PEAL_CHECK_SIZE(struct peal_p2p_open, 8);
-PEAL_CHECK_SIZE(struct peal_p2p_skip, 24);
+PEAL_CHECK_SIZE(struct peal_p2p_skip, 32);
 PEAL_CHECK_SIZE(struct peal_p2p_ack, 8);
 PEAL_CHECK_SIZE(struct peal_p2p_refused, 8);
 PEAL_CHECK_SIZE(struct peal_p2p_seek, 32);

@@ -31,7 +31,7 @@ inline constexpr uint32_t kEpochOperations = kChannels / 2;  // operations recyc
 // number where that is changed: they must agree.
 inline constexpr uint32_t kRecyclingRule = 79;
 // The same for what is told of starts that fail (queue/failed.h).
-inline constexpr uint32_t kFailureRule = 89;
+inline constexpr uint32_t kFailureRule = 92;
 // An ACK that asks is answered by one that says so (0046); "not yet" may say how patient its sender
 // is (0084).
 inline constexpr uint32_t kAnswerRule = 84;

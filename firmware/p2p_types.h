@@ -159,7 +159,7 @@ struct SendRecord {
   uint16_t program;  // signal, SKIP: whose, as a slot's
   uint32_t first;    // READY, DONE: the body; signal: queue and counter; posted, SKIP: descriptor
   uint32_t second;   // signal: steps; posted: do its program's starts fail together? SKIP: that
-                     // above the status
+                     // above the status, as a SKIP has it
   uint32_t order;    // the connection's transmissions, this one included
   uint64_t offset;   // of data in its request; signal, SKIP: iteration
   TimeNs sent_ns;
@@ -281,6 +281,7 @@ struct Connection {
 struct MissingPut {
   peal_status status;  // OK: there is none
   bool together;
+  bool late;            // the start that it was of was over
   uint16_t member;      // index
   uint16_t program;     // as a slot's
   uint16_t rank;        // the other
@@ -288,6 +289,7 @@ struct MissingPut {
   uint32_t number;
   uint32_t index;  // of its descriptor
   uint64_t iteration;
+  uint16_t told[PEAL_SKIP_TOLD];  // programs that its own one tells, as slots have them; 0: none
 };
 
 // A rank that asked for a connection when there was none.

@@ -79,7 +79,7 @@ inline constexpr uint32_t kFailures = 4 * CONFIG_QUEUES;
 // So many of them may be what other ranks have told a member: no group takes all places.
 inline constexpr uint32_t kFailedOfMember = CONFIG_QUEUES;
 // Other programs that one tells.
-inline constexpr uint32_t kToldPrograms = 4;
+inline constexpr uint32_t kToldPrograms = PEAL_SKIP_TOLD;
 
 // What the descriptor that is next waits for; whatever else happens leaves the queue alone.
 enum class Awaits : uint8_t {
@@ -144,7 +144,7 @@ struct Queue {
   uint16_t generation;
   uint16_t index;
   uint16_t name;                  // by which other ranks' descriptors know it
-  uint16_t tells[kToldPrograms];  // names of other programs that descriptors seen so far tell
+  uint16_t tells[kToldPrograms];  // other programs that descriptors seen so far tell, as slots
   uint16_t awaited;
   uint16_t held_count;
   uint64_t awaited_count;
@@ -159,6 +159,7 @@ struct Queue {
   uint32_t most_of_first;  // that counter 0 may come to
   uint32_t scheduled;      // session mode: how far, at the beginning of each iteration
   uint64_t next_to_start;  // iteration that the host's next start begins with
+  uint64_t failed_before;  // the first iteration behind the last start that failed
   p2p::Ticket ticket;      // of the task that is taken next; kNoTask: none is free
   p2p::Origin origin;      // of puts; its iteration runs, or will run next
   uint32_t passes_done;    // of the first start

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/p2p/abandoned.h"
 
+#include <algorithm>
+
 #include "firmware/p2p/connection.h"
 #include "firmware/p2p/ending.h"
 #include "firmware/p2p/request.h"
@@ -8,6 +10,18 @@
 #include "firmware/wire/transmit.h"
 
 namespace peal::p2p {
+namespace {
+
+// Null: it is gone, or never was here.
+const queue::Queue* find_program(const Card& card, uint16_t member, uint16_t program) {
+  const uint32_t handle = card.members[member].membership.handle;
+  for (const queue::Queue& each : card.queues.queues) {
+    if (each.in_use && each.member == handle && each.origin.slot == program) return &each;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 bool is_of_failed(const Card& card, uint16_t member, uint16_t program, uint64_t iteration) {
   const queue::QueuePool& pool = card.queues;
@@ -20,6 +34,17 @@ bool is_of_failed(const Card& card, uint16_t member, uint16_t program, uint64_t 
     }
   }
   return false;
+}
+
+bool ended_well(const Card& card, uint16_t member, uint16_t program, uint64_t iteration) {
+  const queue::Queue* own = find_program(card, member, program);
+  return own != nullptr && iteration >= own->failed_before && iteration < own->origin.iteration;
+}
+
+void list_told(const Card& card, uint16_t member, uint16_t program,
+               uint16_t (&told)[PEAL_SKIP_TOLD]) {
+  const queue::Queue* own = find_program(card, member, program);
+  if (own != nullptr) std::copy_n(own->tells, PEAL_SKIP_TOLD, told);
 }
 
 bool is_landing(const Card& card, const Member& member, uint16_t program, uint64_t from,

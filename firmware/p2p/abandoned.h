@@ -15,6 +15,17 @@ inline bool is_abandoned(const Card& card, const Connection& connection, uint16_
   return program != 0 && card.queues.failed_top != 0 &&
          is_of_failed(card, connection.member, program, iteration);
 }
+// The same of a put: it is written where the own start of that iteration has ended well, whoever's
+// failed. Nobody is kept from that memory, and what is told behind the put says that it is there.
+bool ended_well(const Card& card, uint16_t member, uint16_t program, uint64_t iteration);
+inline bool is_put_abandoned(const Card& card, const Connection& connection, uint16_t program,
+                             uint64_t iteration) {
+  return is_abandoned(card, connection, program, iteration) &&
+         !ended_well(card, connection.member, program, iteration);
+}
+// Other programs that this one of the member's tells, as slots have them.
+void list_told(const Card& card, uint16_t member, uint16_t program,
+               uint16_t (&told)[PEAL_SKIP_TOLD]);
 
 // Is a put of these iterations of the program being written into memory?
 bool is_landing(const Card& card, const Member& member, uint16_t program, uint64_t from,

@@ -127,13 +127,15 @@ void note_refused(Card& card, const Connection& connection, const SendRecord& re
   count(card, PEAL_COUNTER_P2P_REFUSED);
   card.p2p.refused = {.status = static_cast<peal_status>(body.status),
                       .together = record.second != 0,
+                      .late = false,
                       .member = connection.member,
                       .program = put.program,
                       .rank = connection.rank,
                       .connection = handle_of(card.p2p, connection),
                       .number = body.sequence,
                       .index = record.first,
-                      .iteration = put.notice.iteration};
+                      .iteration = put.notice.iteration,
+                      .told = {}};
   card.due.messages = true;
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/p2p/receiving.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "abi/admin.h"
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
@@ -113,7 +116,7 @@ Fate on_put(Card& card, Connection& connection, Packet* packet) {
     slot.state = SlotState::kLanded;
     return kTaken;
   }
-  if (is_abandoned(card, connection, body.program, body.notice.iteration)) {
+  if (is_put_abandoned(card, connection, body.program, body.notice.iteration)) {
     count(card, PEAL_COUNTER_THROWN_AWAY);
     slot.state = SlotState::kLanded;
     return kTaken;
@@ -235,8 +238,12 @@ peal_counter meet(Card& card, Connection& connection, const peal_wire_header& he
 
 // Values of a packet that can be.
 bool is_sound(const peal_p2p_skip& body) {
-  if (body.reserved != 0 || body.together > 1) return false;
-  if (body.program == 0) return (body.iteration | body.index | body.status | body.together) == 0;
+  if ((body.reserved[0] | body.reserved[1] | body.reserved[2]) != 0) return false;
+  if ((body.how & ~(PEAL_SKIP_TOGETHER | PEAL_SKIP_LATE)) != 0) return false;
+  if (body.program == 0) {
+    const auto told = std::accumulate(body.told, body.told + PEAL_SKIP_TOLD, 0u);
+    return (body.iteration | body.index | body.status | body.how | told) == 0;
+  }
   return body.iteration != ~uint64_t{0} && body.status != PEAL_STATUS_OK &&
          body.status < PEAL_STATUS_COUNT;
 }
@@ -245,20 +252,23 @@ peal_counter on_skip(Card& card, Connection& connection, const Packet& packet) {
   const peal_wire_header& header = *packet.header;
   const auto body = body_of<peal_p2p_skip>(packet);
   if (!is_sound(body)) return PEAL_COUNTER_DROP_P2P_FIELD;
-  if (body.program == 0 || is_abandoned(card, connection, body.program, body.iteration)) {
+  if (body.program == 0) {
     take_number(card, connection, header.sequence, (header.hop & PEAL_P2P_ASK) != 0);
     return PEAL_COUNTER_RECEIVED;
   }
   // Not before it is noted that this iteration has failed: nothing behind it is told until then.
   card.p2p.skipped = {.status = static_cast<peal_status>(body.status),
-                      .together = body.together != 0,
+                      .together = (body.how & PEAL_SKIP_TOGETHER) != 0,
+                      .late = (body.how & PEAL_SKIP_LATE) != 0,
                       .member = connection.member,
                       .program = body.program,
                       .rank = connection.rank,
                       .connection = handle_of(card.p2p, connection),
                       .number = header.sequence,
                       .index = body.index,
-                      .iteration = body.iteration};
+                      .iteration = body.iteration,
+                      .told = {}};
+  std::copy_n(body.told, PEAL_SKIP_TOLD, card.p2p.skipped.told);
   card.due.messages = true;
   return PEAL_COUNTER_RECEIVED;
 }

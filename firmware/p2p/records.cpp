@@ -12,13 +12,15 @@ MissingPut missing(const Request& request) {
   if (request.kind != Kind::kPut || request.program == 0) return {};
   return {.status = static_cast<peal_status>(request.status),
           .together = request.together,
+          .late = false,
           .member = request.member,
           .program = request.program,
           .rank = request.rank,
           .connection = 0,
           .number = 0,
           .index = request.index,
-          .iteration = request.notice.iteration};
+          .iteration = request.notice.iteration,
+          .told = {}};
 }
 
 }  // namespace
@@ -35,7 +37,8 @@ void skip_record(Card& card, Connection& connection, SendRecord& record, const M
   record.type = PEAL_PACKET_SKIP;
   record.program = put.program;
   record.first = put.index;
-  record.second = static_cast<uint32_t>(put.status) | (put.together ? 1u << 16 : 0);
+  const uint32_t how = (put.together ? PEAL_SKIP_TOGETHER : 0) | (put.late ? PEAL_SKIP_LATE : 0);
+  record.second = static_cast<uint32_t>(put.status) | how << 16;
   record.offset = put.iteration;
   if (record.state != RecordState::kWaiting) mark_waiting(card, connection, record);
 }

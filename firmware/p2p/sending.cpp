@@ -5,6 +5,7 @@
 
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
+#include "firmware/p2p/abandoned.h"
 #include "firmware/p2p/announcing.h"
 #include "firmware/p2p/control.h"
 #include "firmware/p2p/ending.h"
@@ -215,17 +216,22 @@ uint16_t put_put(Packet* packet, const Request& put, const SendRecord& record) {
   return put_body(packet, body);
 }
 
-uint16_t put_skip(Packet* packet, const SendRecord& record) {
-  return put_body(packet, peal_p2p_skip{.iteration = record.offset,
-                                        .index = record.first,
-                                        .program = record.program,
-                                        .status = static_cast<uint16_t>(record.second),
-                                        .together = record.second >> 16,
-                                        .reserved = 0});
+uint16_t put_skip(const Card& card, const Connection& connection, const SendRecord& record,
+                  Packet* packet) {
+  peal_p2p_skip body = {.iteration = record.offset,
+                        .index = record.first,
+                        .program = record.program,
+                        .status = static_cast<uint16_t>(record.second),
+                        .how = static_cast<uint16_t>(record.second >> 16),
+                        .told = {},
+                        .reserved = {}};
+  if (record.program != 0) list_told(card, connection.member, record.program, body.told);
+  return put_body(packet, body);
 }
 
 // The part of the payload that is made here; its length.
-uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) {
+uint16_t write_body(const Card& card, const Connection& connection, const SendRecord& record,
+                    Packet* packet) {
   const State& state = card.p2p;
   switch (record.type) {
     case PEAL_PACKET_READY:
@@ -233,7 +239,7 @@ uint16_t write_body(const Card& card, const SendRecord& record, Packet* packet) 
     case PEAL_PACKET_DONE:
       return put_body(packet, peal_p2p_done{record.first, record.second});
     case PEAL_PACKET_SKIP:
-      return put_skip(packet, record);
+      return put_skip(card, connection, record, packet);
     default:
       if (record.request == 0) return put_signal(packet, record);
       break;
@@ -297,7 +303,7 @@ bool transmit(Card& card, Connection& connection, uint32_t number) {
   Packet* packet = take_packet(card);
   if (packet == nullptr) return false;
   --connection.waiting;
-  const uint16_t body = write_body(card, record, packet);
+  const uint16_t body = write_body(card, connection, record, packet);
   if (record.bytes > 0) {
     Request& request = kept(card.p2p.requests[record.request - 1]);
     read_bytes(card, connection, request, record, number, packet);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/queue/failed.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "firmware/base/assert.h"
@@ -267,7 +268,8 @@ bool note_one(Card& card, Member& member, const Iteration& iteration, Rank rank,
   return note(card, member, news, kNoPeer) != Noted::kNoRoom;
 }
 
-uint16_t name_of(const p2p::MissingPut& put) { return static_cast<uint16_t>(put.program - 1); }
+// As it is in a slot.
+uint16_t name_of(uint16_t program) { return static_cast<uint16_t>(program - 1); }
 
 Failure failure_of(const p2p::MissingPut& put) {
   return {.status = put.status,
@@ -277,13 +279,35 @@ Failure failure_of(const p2p::MissingPut& put) {
           .elsewhere = false};
 }
 
-// By it that rank's start has failed. False (counted): there is no room.
-bool note_missing(Card& card, Member& member, const p2p::MissingPut& put, Rank rank) {
-  if (note_one(card, member, {name_of(put), put.together, put.iteration}, rank, failure_of(put))) {
-    return true;
+// Was it this program's last iteration, and well? The next one is where it may be told, then, that
+// a put of that one is there.
+bool has_just_ended_well(const Queue& queue, uint64_t iteration) {
+  return queue.origin.iteration == iteration + 1 && queue.failed_before <= iteration;
+}
+
+// Of the program of that name, which tells or is told of the put. False: there is no room.
+bool note_missing_of(Card& card, Member& member, uint16_t name, const p2p::MissingPut& put,
+                     Rank rank) {
+  const Queue* queue = find_named(card, member, name);
+  const Failure why = failure_of(put);
+  // (The later one first: when this is asked again for want of room, the next one may have ended.)
+  if (put.late && queue != nullptr && has_just_ended_well(*queue, put.iteration) &&
+      !note_one(card, member, {name, put.together, put.iteration + 1}, rank, why)) {
+    return false;
   }
-  count(card, PEAL_COUNTER_NO_FAILURE);
-  return false;
+  return note_one(card, member, {name, put.together, put.iteration}, rank, why);
+}
+
+// By it that rank's start has failed, and so have those that it tells of what is behind it. False
+// (counted): there is no room.
+bool note_missing(Card& card, Member& member, const p2p::MissingPut& put, Rank rank) {
+  bool noted = note_missing_of(card, member, name_of(put.program), put, rank);
+  for (const uint16_t told : put.told) {
+    if (told == 0) break;
+    noted = noted && note_missing_of(card, member, name_of(told), put, rank);
+  }
+  if (!noted) count(card, PEAL_COUNTER_NO_FAILURE);
+  return noted;
 }
 
 // Values of a packet that cannot be.
@@ -310,7 +334,7 @@ bool tell_failure(const Scope& scope) {
   bool noted = note(card, member, news, kNoPeer) != Noted::kNoRoom;
   // Who waits for this program to tell another one waits in vain, too.
   for (uint32_t i = 0; i < queue.tells_count && noted; ++i) {
-    news.name = queue.tells[i];
+    news.name = name_of(queue.tells[i]);
     noted = note(card, member, news, kNoPeer) != Noted::kNoRoom;
   }
   if (!noted) {
@@ -330,16 +354,19 @@ void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Fa
                  member.membership.rank, why);
 }
 
-bool fail_posted(Card& card, const p2p::MissingPut& refused) {
+bool fail_posted(Card& card, p2p::MissingPut& refused) {
   Member& member = card.members[refused.member];
   if (member.phase != MemberPhase::kActive || refused.program == 0) return true;
-  Queue* queue = find_named(card, member, name_of(refused));
+  Queue* queue = find_named(card, member, name_of(refused.program));
   if (queue != nullptr && queue->running && queue->origin.iteration == refused.iteration) {
     fail(card, *queue, failure_of(refused));
     return true;
   }
   // This rank's start of it is over: it is the others that wait.
-  return note_missing(card, member, refused, member.membership.rank);
+  if (queue != nullptr) std::copy_n(queue->tells, kToldPrograms, refused.told);
+  if (!note_missing(card, member, refused, member.membership.rank)) return false;
+  refused.late = true;
+  return true;
 }
 
 bool fail_skipped(Card& card, const p2p::MissingPut& skipped) {
@@ -351,7 +378,7 @@ bool fail_skipped(Card& card, const p2p::MissingPut& skipped) {
 bool is_told_in_vain(Card& card, Member& member, const p2p::Noticed& noticed) {
   if (noticed.program == 0) return false;
   const p2p::Notice& notice = noticed.notice;
-  const auto name = static_cast<uint16_t>(noticed.program - 1);
+  const uint16_t name = name_of(noticed.program);
   const uint64_t iteration = notice.iteration;
   const FailedIterations* failed = find_one(card.queues, member.membership.handle, name, iteration);
   if (failed == nullptr) return false;

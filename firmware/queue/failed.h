@@ -16,10 +16,11 @@ namespace peal::queue {
 // Iterations that were told too much, and will never be told again, cannot be carried out.
 void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why);
 
-// A put of that iteration was refused when its task was over already. False (counted): there is no
-// record now; ask again.
-[[nodiscard]] bool fail_posted(Card& card, const p2p::MissingPut& refused);
-// The same, of a put that another rank skips, whose start of that iteration has failed.
+// A put of that iteration was refused when its task was over already: `late`, if its start was,
+// too. False (counted): there is no record now; ask again.
+[[nodiscard]] bool fail_posted(Card& card, p2p::MissingPut& refused);
+// The same, of a put that another rank skips, whose start of that iteration has failed. If it was
+// over there, and here, it is the next one that may be told of the put: then that one fails.
 [[nodiscard]] bool fail_skipped(Card& card, const p2p::MissingPut& skipped);
 // Is this told by a program of which that iteration has failed? Then what it tells of was thrown
 // away, or never sent: it does not count, and where it was to tell another program, that one's

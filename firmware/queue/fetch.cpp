@@ -48,10 +48,11 @@ void note_told_program(Queue& queue, const peal_descriptor& descriptor) {
   const uint16_t name = descriptor.queue;
   if (!tells || name == queue.name || name == PEAL_NO_QUEUE) return;
   if (queue.tells_count == kToldPrograms) return;
+  const auto slot = static_cast<uint16_t>(name + 1);
   for (uint32_t i = 0; i < queue.tells_count; ++i) {
-    if (queue.tells[i] == name) return;
+    if (queue.tells[i] == slot) return;
   }
-  queue.tells[queue.tells_count++] = name;
+  queue.tells[queue.tells_count++] = slot;
 }
 
 void on_sources(Card& card, Queue& queue, bool ok) {

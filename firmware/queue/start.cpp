@@ -56,6 +56,7 @@ void end_start(const Scope& scope) {
   pass_iterations(queue, start.passes - queue.passes_done);
   // What was wrong in the cache is fetched again.
   if (!good || !is_resident(queue)) set_fetched(queue, 0);
+  if (!good && start.passes != 0) queue.failed_before = queue.origin.iteration;
   queue.consumer = 0;
   queue.held_count = 0;
   queue.passes_done = 0;

@@ -103,7 +103,11 @@ std::string talk_text(const peal_wire_header& header, const uint8_t* payload) {
       if (body.program != 0) {
         text += number("program", body.program - 1u) + number("iteration", body.iteration) +
                 number("index", body.index) + " " + status_text(body.status);
-        if (body.together != 0) text += " together";
+        if ((body.how & PEAL_SKIP_TOGETHER) != 0) text += " together";
+        if ((body.how & PEAL_SKIP_LATE) != 0) text += " late";
+        for (const uint16_t told : body.told) {
+          if (told != 0) text += number("tells", told - 1u);
+        }
       }
       break;
     }

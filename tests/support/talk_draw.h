@@ -113,9 +113,13 @@ class TalkDraw {
       case PEAL_PACKET_SKIP:
         return bytes_of(program() == 0
                             ? peal_p2p_skip{}
-                            : peal_p2p_skip{source_.below(4), source_.below(8), program(),
+                            : peal_p2p_skip{source_.below(4),
+                                            source_.below(8),
+                                            program(),
                                             static_cast<uint16_t>(source_.below(PEAL_STATUS_COUNT)),
-                                            source_.below(2), 0});
+                                            static_cast<uint16_t>(source_.below(4)),
+                                            {program()},
+                                            {}});
       case PEAL_PACKET_PUT: {
         const auto queue =
             static_cast<uint16_t>(source_.below(2) == 0 ? PEAL_P2P_NO_QUEUE : source_.below(4));

@@ -43,8 +43,9 @@ class Abandoned : public TalkTest {
             .index = 6,
             .program = kProgram,
             .status = PEAL_STATUS_BAD_KEY,
-            .together = 0,
-            .reserved = 0};
+            .how = 0,
+            .told = {},
+            .reserved = {}};
   }
   void post_receive() {
     peal_submission entry{};
@@ -65,6 +66,27 @@ TEST_F(Abandoned, APutIsAcknowledgedAndNotWritten) {
   EXPECT_EQ(answer(put_of(kProgram, 5, 1)), "send 1>0 ACK landed=2\n");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_THROWN_AWAY), 2u);
   EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_WRITE_BYTES), 0u);
+}
+
+// Whose start ended well waits for nothing of it, and what is told behind it next is true.
+TEST_F(Abandoned, WhatComesLateForAStartThatWasWellIsWritten) {
+  fail();
+  queue::Queue& own = bench.card().queues.queues[1];
+  own.in_use = true;
+  own.member = member.handle();
+  own.origin.slot = kProgram;
+  own.origin.iteration = 6;
+  own.failed_before = 5;
+  bench.deliver(put_of(kProgram, 4, 0));
+  EXPECT_EQ(bench.port.dma_count(), 0u);
+  bench.deliver(put_of(kProgram, 5, 1));
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_THROWN_AWAY), 1u);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_DMA_WRITE_BYTES), 4u);
+  own.origin.iteration = 5;  // it is to come
+  bench.deliver(put_of(kProgram, 5, 2));
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_THROWN_AWAY), 2u);
+  own = {};
 }
 
 TEST_F(Abandoned, WhatIsOfAnotherTimeOrProgramIsWritten) {
@@ -113,9 +135,19 @@ TEST_F(Abandoned, APutThatIsSkippedHasFailedItsIteration) {
 
 TEST_F(Abandoned, HowItsStartsFailIsTold) {
   peal_p2p_skip body = missing(4);
-  body.together = 1;
+  body.how = PEAL_SKIP_TOGETHER;
   bench.deliver(skip(0, body));
   EXPECT_TRUE(bench.card().queues.failed[0].together);
+}
+
+TEST_F(Abandoned, WhomItTellsHasFailedWithIt) {
+  peal_p2p_skip body = missing(4);
+  body.told[0] = kProgram + 1;
+  body.told[1] = kProgram + 2;
+  bench.deliver(skip(0, body));
+  const queue::QueuePool& pool = bench.card().queues;
+  ASSERT_EQ(pool.failed_top, 3u);
+  for (uint16_t i = 0; i < 3; ++i) EXPECT_EQ(pool.failed[i].name, kName + i);
 }
 
 // Until there is a place for that, its number is not taken.
@@ -143,16 +175,18 @@ TEST_F(Abandoned, ASkipThatCannotBeIsRefused) {
            Spoil{[](auto& body) { body.program = 0; }},
            Spoil{[](auto& body) { body.status = PEAL_STATUS_OK; }},
            Spoil{[](auto& body) { body.status = PEAL_STATUS_COUNT; }},
-           Spoil{[](auto& body) { body.together = 2; }},
-           Spoil{[](auto& body) { body.reserved = 1; }},
+           Spoil{[](auto& body) { body.how = 4; }},
+           Spoil{[](auto& body) { body.reserved[0] = 1; }},
+           Spoil{[](auto& body) { body.reserved[2] = 1; }},
        }) {
     peal_p2p_skip body = missing(4);
     spoil(body);
     EXPECT_EQ(change(skip(0, body)), "+1 drop_p2p_field");
   }
   for (const peal_p2p_skip& body :
-       {peal_p2p_skip{1, 0, 0, 0, 0, 0}, peal_p2p_skip{0, 1, 0, 0, 0, 0},
-        peal_p2p_skip{0, 0, 0, 1, 0, 0}, peal_p2p_skip{0, 0, 0, 0, 1, 0}}) {
+       {peal_p2p_skip{1, 0, 0, 0, 0, {}, {}}, peal_p2p_skip{0, 1, 0, 0, 0, {}, {}},
+        peal_p2p_skip{0, 0, 0, 1, 0, {}, {}}, peal_p2p_skip{0, 0, 0, 0, 1, {}, {}},
+        peal_p2p_skip{0, 0, 0, 0, 0, {0, 0, 0, 1}, {}}}) {
     EXPECT_EQ(change(skip(0, body)), "+1 drop_p2p_field") << "it is of no program";
   }
   EXPECT_EQ(bench.card().queues.failed_top, 0u);

@@ -255,7 +255,7 @@ TEST_F(Posted, WhatIsRefusedAfterwardsHasFailedItsIteration) {
   EXPECT_NE(lines_that_begin(log, "send 1>0 FAILURE"), "");
   EXPECT_NE(lines_that_begin(log, "send 1>2 FAILURE"), "");
   EXPECT_EQ(lines_that_begin(log, "send 1>0 SKIP"),
-            "send 1>0 SKIP seq=0 landed=0 program=7 iteration=4 index=3 BAD_KEY ask\n");
+            "send 1>0 SKIP seq=0 landed=0 program=7 iteration=4 index=3 BAD_KEY late ask\n");
   const queue::FailedIterations& failed = bench.card().queues.failed[0];
   EXPECT_EQ(failed.name, kProgram - 1);
   EXPECT_EQ(failed.from, 4u);
@@ -269,6 +269,24 @@ TEST_F(Posted, WhatIsRefusedAfterwardsHasFailedItsIteration) {
 }
 
 // Whether it was over or not.
+TEST_F(Posted, ASkipSaysWhomItsProgramTells) {
+  queue::Queue& own = bench.card().queues.queues[1];
+  own.in_use = true;
+  own.member = member.handle();
+  own.origin.slot = kProgram;
+  own.tells[0] = 21;
+  own.tells[1] = 22;
+  put(7, p2p::kChunkBytes + 1);
+  bench.finish_all_dma();
+  bench.take_log();
+  bench.deliver(refusal(0, PEAL_STATUS_BAD_KEY));
+  const std::string of = " landed=0 program=7 iteration=4 index=3 BAD_KEY tells=20 tells=21 ask\n";
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "send 1>0 SKIP"),
+            "send 1>0 SKIP seq=0" + of + "send 1>0 SKIP seq=1" + of);
+  bench.deliver(ack(2));
+  own = {};
+}
+
 TEST_F(Posted, ASkipSaysWhoseItWas) {
   put(7, p2p::kChunkBytes + 1, kProgram, true);
   put(8, 8, kProgram, true);
@@ -280,7 +298,7 @@ TEST_F(Posted, ASkipSaysWhoseItWas) {
   EXPECT_EQ(lines_that_begin(bench.take_log(), "send 1>0 SKIP"),
             "send 1>0 SKIP seq=0" + of + "BAD_KEY together ask\n" + "send 1>0 SKIP seq=1" + of +
                 "BAD_KEY together ask\n" + "send 1>0 SKIP seq=2" + of +
-                "BAD_ACCESS together ask\n");
+                "BAD_ACCESS together late ask\n");
   bench.deliver(ack(3));
 }
 

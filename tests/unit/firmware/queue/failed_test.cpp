@@ -56,6 +56,20 @@ class Failed : public QueueTest {
             .hops = kFirstHops,
             .begun = 0};
   }
+  // A put of program 7's, to or from rank 3.
+  static p2p::MissingPut missing(uint64_t iteration, bool together = false) {
+    return {.status = PEAL_STATUS_BAD_KEY,
+            .together = together,
+            .late = false,
+            .member = 0,
+            .program = kName + 1,
+            .rank = 3,
+            .connection = 0,
+            .number = 0,
+            .index = 6,
+            .iteration = iteration,
+            .told = {}};
+  }
   // What a peer says, and what the card does about it.
   std::string hear(uint32_t peer, const peal_failed& body) {
     bench.take_log();
@@ -106,16 +120,12 @@ TEST_F(Failed, IsToldToAllPeersUntilTheyKnow) {
 class FailedPosted : public Failed {
  protected:
   bool refuse(uint64_t iteration, bool together = false) {
-    return queue::fail_posted(bench.card(), {.status = PEAL_STATUS_BAD_KEY,
-                                             .together = together,
-                                             .member = 0,
-                                             .program = kName + 1,
-                                             .rank = 3,
-                                             .connection = 0,
-                                             .number = 0,
-                                             .index = 6,
-                                             .iteration = iteration});
+    p2p::MissingPut put = missing(iteration, together);
+    const bool noted = queue::fail_posted(bench.card(), put);
+    late = put.late;
+    return noted;
   }
+  bool late = false;
 };
 
 TEST_F(FailedPosted, EndsTheStartThatRuns) {
@@ -124,6 +134,7 @@ TEST_F(FailedPosted, EndsTheStartThatRuns) {
   EXPECT_TRUE(refuse(0));
   turn();
   EXPECT_EQ(log(), "completes 100 BAD_KEY at 6 rank 3\n");
+  EXPECT_FALSE(late) << "its host knows";
 }
 
 TEST_F(FailedPosted, IsToldOfAStartThatIsOver) {
@@ -132,6 +143,7 @@ TEST_F(FailedPosted, IsToldOfAStartThatIsOver) {
   EXPECT_TRUE(refuse(0, true));
   turn();
   EXPECT_EQ(log(), "") << "the next one goes on";
+  EXPECT_TRUE(late);
   const queue::FailedIterations& failed = bench.card().queues.failed[0];
   EXPECT_EQ(failed.from, 0u);
   EXPECT_EQ(failed.to, 1u);
@@ -149,12 +161,123 @@ TEST_F(FailedPosted, IsToldByAProgramThatIsGone) {
   EXPECT_EQ(bench.card().queues.failed[0].from, 5u);
 }
 
+// Whoever waits for those that it tells waits for it.
+TEST_F(FailedPosted, IsToldOfProgramsThatItTells) {
+  for (const uint16_t told : {20, 21}) program.signal(2, 0, 1, told);
+  commit(program.end());
+  start(program, 0);
+  for (size_t i = 0; i < 2; ++i) over(i);
+  EXPECT_TRUE(refuse(0));
+  const auto& failed = bench.card().queues.failed;
+  ASSERT_EQ(bench.card().queues.failed_top, 3u);
+  const uint16_t names[] = {kName, 20, 21};
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(failed[i].name, names[i]);
+    EXPECT_EQ(failed[i].from, 0u);
+    EXPECT_EQ(failed[i].to, 1u);
+  }
+}
+
 TEST_F(FailedPosted, IsNobodysWhereTheGroupIsOver) {
   Member& own = *find_member(bench.card(), member.handle());
   own.phase = MemberPhase::kDying;
   EXPECT_TRUE(refuse(0));
   own.phase = MemberPhase::kActive;
   EXPECT_EQ(bench.card().queues.failed_top, 0u);
+}
+
+// Rank 3 skips a put of program 7, of an iteration that was over there.
+class FailedSkipped : public Failed {
+ protected:
+  bool skip(uint64_t iteration, bool late = true) {
+    p2p::MissingPut put = missing(iteration);
+    put.late = late;
+    put.told[0] = told;
+    const bool noted = queue::fail_skipped(bench.card(), put);
+    turn();
+    return noted;
+  }
+  uint16_t told = 0;  // by that program there
+};
+
+// Behind it the next one may be told that it is there.
+TEST_F(FailedSkipped, EndsTheStartBehindOneThatWasWell) {
+  run_second();
+  EXPECT_TRUE(skip(0));
+  EXPECT_EQ(log(), "completes 101 BAD_KEY at 6 elsewhere, rank 3\n");
+  start(program, 2);
+  notice(3, 0, 1, 2);
+  EXPECT_EQ(log(), "completes 102 OK\n") << "it is told of a put of start 1";
+}
+
+TEST_F(FailedSkipped, EndsItBeforeItBegins) {
+  listener();
+  start(program, 0);
+  notice(3, 0, 1, 0);
+  log();
+  EXPECT_TRUE(skip(0));
+  start(program, 1);
+  EXPECT_EQ(log(), "completes 101 BAD_KEY at 6 elsewhere, rank 3\n");
+}
+
+TEST_F(FailedSkipped, EndsTheStartThatItIsOf) {
+  listener();
+  start(program, 0);
+  start(program, 1);
+  EXPECT_TRUE(skip(0));
+  notice(3, 0, 1, 1);
+  EXPECT_EQ(log(), "completes 100 BAD_KEY at 6 elsewhere, rank 3\ncompletes 101 OK\n");
+}
+
+TEST_F(FailedSkipped, EndsNoneBehindOneThatFailed) {
+  listener();
+  start(program, 0);
+  hear(0, news(0, 1));
+  start(program, 1);
+  EXPECT_TRUE(skip(0));
+  notice(3, 0, 1, 1);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\ncompletes 101 OK\n");
+}
+
+// A look at the program is no iteration that failed.
+TEST_F(FailedSkipped, EndsTheNextOneBehindALookThatFailed) {
+  program.put(2, 8, data.key);
+  listener();
+  start(program, 0);
+  over(0);
+  notice(3, 0, 1, 0);
+  EXPECT_EQ(card_unregister_memory(bench.card(), bench.context(), data.key, &data.region),
+            PEAL_STATUS_OK);
+  start(program, 1, 0);
+  log();
+  EXPECT_TRUE(skip(0));
+  start(program, 1);
+  EXPECT_EQ(log(), "completes 101 BAD_KEY at 6 elsewhere, rank 3\n");
+}
+
+TEST_F(FailedSkipped, EndsNoneWhoseHostKnows) {
+  run_second();
+  EXPECT_TRUE(skip(0, false));
+  EXPECT_EQ(log(), "");
+}
+
+// What the next one was told of puts that were put then.
+TEST_F(FailedSkipped, EndsNoneThatIsFartherOn) {
+  run_second();
+  notice(3, 0, 1, 1);
+  start(program, 2);
+  EXPECT_TRUE(skip(0));
+  EXPECT_EQ(log(), "completes 101 OK\n");
+}
+
+TEST_F(FailedSkipped, EndsWhomThatProgramTells) {
+  program.name = 8;
+  listener();
+  start(program, 0);
+  told = 9;
+  EXPECT_TRUE(skip(0));
+  EXPECT_EQ(log(), "completes 100 BAD_KEY at 6 elsewhere, rank 3\n");
+  EXPECT_EQ(bench.card().queues.failed_top, 2u);
 }
 
 TEST_F(Failed, NewsEndTheStartAndGoOn) {

@@ -15,7 +15,7 @@ using host::Program;
 
 constexpr uint64_t kIterations = 3;
 
-// One program a rank, over one buffer of `bytes` that is read and one that is written.
+// A program a rank, or two, over one buffer of `bytes` that is read and one that is written.
 class Programs {
  public:
   struct Place {
@@ -26,7 +26,8 @@ class Programs {
   };
   using Make = std::function<Program(const Place&)>;
 
-  Programs(uint32_t ranks, size_t bytes, const Make& make) : cluster(ranks, with_tables()) {
+  Programs(uint32_t ranks, size_t bytes, const Make& make, const Make& make_second = nullptr)
+      : cluster(ranks, with_tables()) {
     cluster.scribble_at_completion = false;
     for (uint32_t rank = 0; rank < ranks; rank++) {
       sends.push_back(cluster.bench(rank).add_memory("send", bytes));
@@ -35,10 +36,15 @@ class Programs {
       clear(rank);
     }
     for (uint32_t rank = 0; rank < ranks; rank++) {
-      commit(rank, make({rank, send(rank).data(), receive(rank).data(), remotes}));
+      const Place place = {rank, send(rank).data(), receive(rank).data(), remotes};
+      handles.push_back(commit(rank, make(place), kName));
+      if (make_second) seconds.push_back(commit(rank, make_second(place), kSecondName));
     }
-    for (uint32_t rank = 0; rank < ranks; rank++) start(rank, 0, 0);
-    looked_at = cluster.run_until_completions(1);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+      start(rank, 0, 0);
+      if (make_second) start_second(rank, 0, 0);
+    }
+    looked_at = cluster.run_until_completions(make_second ? 2 : 1);
   }
 
   HostBytes& send(uint32_t rank) { return cluster.bench(rank).port.bytes(sends[rank].region); }
@@ -49,17 +55,40 @@ class Programs {
     std::fill(receive(rank).begin(), receive(rank).end(), uint8_t{0xee});
   }
   void start(uint32_t rank, uint64_t iteration, uint64_t passes = 1) {
-    peal_submission entry{};
-    entry.operation = PEAL_OPERATION_START;
-    entry.member = cluster.member(rank).handle();
-    entry.sequence = iteration;
-    entry.cookie = 1000 + 2 * iteration + (passes > 0 ? 1 : 0);
-    entry.send_key = handles[rank];
-    entry.block_bytes = passes;
-    cluster.bench(rank).submit(entry);
+    post(rank, handles[rank], iteration, passes, cookie_of(iteration, passes));
+  }
+  void start_second(uint32_t rank, uint64_t iteration, uint64_t passes = 1) {
+    post(rank, seconds[rank], iteration, passes, cookie_of_second(iteration, passes));
+  }
+  static uint64_t cookie_of(uint64_t iteration, uint64_t passes = 1) {
+    return 1000 + 2 * iteration + (passes > 0 ? 1 : 0);
+  }
+  static uint64_t cookie_of_second(uint64_t iteration, uint64_t passes = 1) {
+    return 5000 + cookie_of(iteration, passes);
   }
   void start_all(uint64_t iteration, uint64_t passes = 1) {
     for (uint32_t rank = 0; rank < cluster.ranks(); rank++) start(rank, iteration, passes);
+  }
+  // How that start ended on that rank; null: not yet.
+  const Completion* end_of(uint32_t rank, uint64_t cookie) {
+    for (const Completion& completion : cluster.completions(rank)) {
+      if (completion.cookie == cookie) return &completion;
+    }
+    return nullptr;
+  }
+  // Posted puts are over before they are acknowledged.
+  void keep_posted() {
+    for (uint32_t rank = 0; rank < cluster.ranks(); rank++) {
+      cluster.bench(rank).card().p2p.kept_most = 4;
+    }
+  }
+  // Until all that was posted is acknowledged.
+  void rest() {
+    (void)cluster.run_until([] { return false; }, 100'000'000);
+  }
+  std::string problems() {
+    rest();
+    return cluster.problems();
   }
   // All ranks' starts so far, the look at the program included.
   void expect_good(size_t starts) {
@@ -72,9 +101,23 @@ class Programs {
   std::vector<Memory> receives;
   std::vector<Program::Remote> remotes;
   std::vector<uint32_t> handles;
+  std::vector<uint32_t> seconds;
   bool looked_at = false;
 
+  static constexpr uint16_t kName = 3;
+  static constexpr uint16_t kSecondName = 4;
+
  private:
+  void post(uint32_t rank, uint32_t handle, uint64_t iteration, uint64_t passes, uint64_t cookie) {
+    peal_submission entry{};
+    entry.operation = PEAL_OPERATION_START;
+    entry.member = cluster.member(rank).handle();
+    entry.sequence = iteration;
+    entry.cookie = cookie;
+    entry.send_key = handle;
+    entry.block_bytes = passes;
+    cluster.bench(rank).submit(entry);
+  }
   static BenchOptions with_tables() {
     BenchOptions options;
     options.tables = true;
@@ -91,27 +134,27 @@ class Programs {
     }
     return false;
   }
-  void commit(uint32_t rank, Program program) {
-    program.set_name(3);
+  uint32_t commit(uint32_t rank, Program program, uint16_t name) {
+    program.set_name(name);
     CardBench& bench = cluster.bench(rank);
     const Memory memory = bench.add_memory("program", program.bytes(), PEAL_ACCESS_READ);
     const auto known = [&](const void* own, uint64_t bytes, bool, uint32_t* key, uint64_t* offset) {
       return find(rank, own, bytes, key, offset);
     };
     uint32_t bad = 0;
-    ASSERT_TRUE(program.encode(known, bench.port.bytes(memory.region).data(), &bad)) << bad;
+    EXPECT_TRUE(program.encode(known, bench.port.bytes(memory.region).data(), &bad)) << bad;
     peal_commit_program request{};
     request.member = cluster.member(rank).handle();
     request.key = memory.key;
     request.count = program.count();
     request.counters = static_cast<uint32_t>(program.sources().size());
     request.scheduled = program.shape().scheduled;
-    request.name = 3;
-    request.mode = static_cast<uint8_t>(program.shape().mode);
+    request.name = name;
+    request.mode = program.mode();
     peal_commit_program_reply reply{};
-    ASSERT_EQ(card_commit_program(bench.card(), bench.context(), request, &reply), PEAL_STATUS_OK);
+    EXPECT_EQ(card_commit_program(bench.card(), bench.context(), request, &reply), PEAL_STATUS_OK);
     EXPECT_EQ(reply.starts, CONFIG_QUEUE_STARTS);
-    handles.push_back(reply.program);
+    return reply.program;
   }
 };
 
@@ -208,16 +251,7 @@ TEST(ChainBroadcastPrograms, ADeathEndsEverybodysStarts) {
 
 // The start whose bytes a rank's card cannot read fails on that rank, and with it everybody's who
 // is not past it; the next one is right.
-class FailedStart : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t>> {
- protected:
-  // How iteration i ended on that rank; null: not yet.
-  static const Completion* end_of(Programs& programs, uint32_t rank, uint64_t i) {
-    for (const Completion& completion : programs.cluster.completions(rank)) {
-      if (completion.cookie == 1000 + 2 * i + 1) return &completion;
-    }
-    return nullptr;
-  }
-};
+class FailedStart : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t>> {};
 
 TEST_P(FailedStart, IsEverybodysAndTheNextIsRight) {
   const auto [ranks, failing] = GetParam();
@@ -236,7 +270,7 @@ TEST_P(FailedStart, IsEverybodysAndTheNextIsRight) {
       ASSERT_TRUE(programs.cluster.run_until_completions(i + 2)) << "somebody waits, " << i;
       programs.cluster.bench(failing).port.fault_dmas = {};
       for (uint32_t rank = 0; rank < ranks; rank++) {
-        const Completion& ended = *end_of(programs, rank, i);
+        const Completion& ended = *programs.end_of(rank, Programs::cookie_of(i));
         if (ended.status == PEAL_STATUS_OK) {
           EXPECT_TRUE(programs.receive(rank) == programs.receive(0)) << rank << ", " << i;
           continue;
@@ -310,6 +344,7 @@ TEST_P(SpokenFor, NobodyIsToldOfAPutWithAHole) {
     Random random(seed);
     Programs programs(2, 2 * bytes, make);
     ASSERT_TRUE(programs.looked_at);
+    programs.keep_posted();
     if (seed > 2) programs.cluster.fate = bad_wire(random);
     for (uint64_t i = 0; i < 4; i++) {
       programs.clear(1);
@@ -329,7 +364,7 @@ TEST_P(SpokenFor, NobodyIsToldOfAPutWithAHole) {
                              programs.send(0).begin()))
           << "seed " << seed << ", " << i;
     }
-    EXPECT_EQ(programs.cluster.problems(), "");
+    EXPECT_EQ(programs.problems(), "");
   }
   EXPECT_GE(failed, 6u);
 }
@@ -362,8 +397,121 @@ TEST(SpokenForByNobody, APutWithoutAPlaceIsNotIssued) {
     EXPECT_EQ(status_text(ended.status), "BAD_PROGRAM") << rank;
     EXPECT_EQ(ended.tag & ~uint64_t{PEAL_PROGRAM_ELSEWHERE}, PEAL_PROGRAM_REASON_BOUNDS) << rank;
   }
-  EXPECT_EQ(programs.cluster.problems(), "");
+  EXPECT_EQ(programs.problems(), "");
 }
+
+// What is told in the next iteration is no truer: a posted put may be refused when both ranks are
+// there. (Rank 1 shows what it was told of before there is more.)
+TEST(SpokenForLater, NobodyIsToldOfAPutWithAHole) {
+  constexpr size_t kBytes = 64;
+  const auto make = [](const Programs::Place& place) {
+    Program program({.rank = place.rank, .ranks = 2, .posted = true});
+    const uint16_t told = program.add_counter(1 - place.rank);
+    const Program::Notice shown = {.counter = told};
+    if (place.rank == 0) {
+      program.signal(1, {.counter = told});
+      program.wait(told, 1);
+      program.put(1, place.send, kBytes, place.receives[1], nullptr);
+    } else {
+      program.wait(told, 1);
+      program.put(0, place.receive, kBytes, place.receives[0], &shown);
+    }
+    return program;
+  };
+  uint32_t failed = 0;
+  for (uint32_t seed = 1; seed <= 8; seed++) {
+    Random random(seed);
+    Programs programs(2, kBytes, make);
+    ASSERT_TRUE(programs.looked_at);
+    programs.keep_posted();
+    if (seed > 2) programs.cluster.fate = bad_wire(random);
+    bool well_before = false;
+    std::vector<uint8_t> before;
+    for (uint64_t i = 0; i < 8; i++) {
+      const auto bytes = pattern_block(seed * 10 + i, 0, 0, kBytes);
+      programs.send(0).write(bytes);
+      if (i % 4 == 1) {
+        programs.rest();  // the put before is there
+        programs.cluster.bench(1).port.fault_dmas = {1, 1};
+      }
+      programs.start_all(i);
+      ASSERT_TRUE(programs.cluster.run_until_completions(i + 2)) << "seed " << seed << ", " << i;
+      bool well = true;
+      for (uint32_t rank = 0; rank < 2; rank++) {
+        const uint32_t ended = programs.cluster.completions(rank).back().status;
+        if (ended == PEAL_STATUS_OK) continue;
+        well = false;
+        failed++;
+        EXPECT_EQ(status_text(ended), "DMA_FAULT");
+      }
+      if (well && well_before) {
+        EXPECT_TRUE(programs.receive(0) == before) << "seed " << seed << ", " << i;
+      }
+      well_before = well;
+      before = bytes;
+    }
+    EXPECT_EQ(programs.problems(), "");
+  }
+  EXPECT_GE(failed, 8u);
+}
+
+// A program that another one has told, on its own card, is told of that one's puts.
+class SpokenForBeside : public ::testing::TestWithParam<bool> {};
+
+TEST_P(SpokenForBeside, NobodyIsToldOfAPutWithAHole) {
+  const bool posted = GetParam();
+  constexpr size_t kBytes = 64;
+  Program named({.ranks = 2});
+  named.set_name(Programs::kSecondName);
+  const auto make = [&](const Programs::Place& place) {
+    Program program({.rank = place.rank, .ranks = 2, .posted = posted});
+    if (place.rank == 0) {
+      program.put(1, place.send, kBytes, place.receives[1], nullptr);
+      program.signal(0, {.program = &named, .counter = 0});
+    }
+    return program;
+  };
+  const auto make_second = [](const Programs::Place& place) {
+    Program program({.rank = place.rank, .ranks = 2});
+    const uint16_t told = program.add_counter(0);
+    program.wait(told, 1);
+    if (place.rank == 0) program.signal(1, {.counter = told});
+    return program;
+  };
+  uint32_t failed = 0;
+  for (uint32_t seed = 1; seed <= 8; seed++) {
+    Random random(seed);
+    Programs programs(2, kBytes, make, make_second);
+    ASSERT_TRUE(programs.looked_at);
+    programs.keep_posted();
+    if (seed > 2) programs.cluster.fate = bad_wire(random);
+    for (uint64_t i = 0; i < 6; i++) {
+      programs.rest();  // nothing of another iteration comes late, to the same place
+      programs.clear(1);
+      programs.send(0).write(pattern_block(seed * 10 + i, 0, 0, kBytes));
+      if (i % 3 == 1) programs.cluster.bench(1).port.fault_dmas = {0, 1};
+      for (uint32_t rank = 0; rank < 2; rank++) programs.start_second(rank, i);
+      programs.start_all(i);
+      ASSERT_TRUE(programs.cluster.run_until_completions(2 * i + 4)) << seed << ", " << i;
+      programs.cluster.bench(1).port.fault_dmas = {};
+      const Completion& first = *programs.end_of(1, Programs::cookie_of(i));
+      const Completion& second = *programs.end_of(1, Programs::cookie_of_second(i));
+      if (second.status == PEAL_STATUS_OK) {
+        EXPECT_TRUE(first.status != PEAL_STATUS_OK || programs.receive(1) == programs.send(0))
+            << "seed " << seed << ", " << i;
+        continue;
+      }
+      EXPECT_EQ(status_text(second.status), "DMA_FAULT");
+      // (Who has posted is past it, so that the next one fails as well.)
+      EXPECT_TRUE(i % 3 == 1 || (posted && i % 3 == 2)) << i;
+      failed++;
+    }
+    EXPECT_EQ(programs.problems(), "");
+  }
+  EXPECT_GE(failed, 8u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Posted, SpokenForBeside, ::testing::Bool());
 
 class PairwiseAlltoallProgram
     : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t, size_t>> {};
