@@ -17,10 +17,10 @@ constexpr uint32_t kOwnBit = 0x80000000;
 
 // Places in the rings of so many groups' own requests at once. What a destroy or an exchange of one
 // group waits for may be the same of another group on another rank, which waits there for a place:
-// so each group that the card may be in has one, unless that is more than a quarter of all.
+// so each group that the card may be in has one, unless that is more than an eighth of all.
 uint32_t own_places(const peal_context& context) {
   const uint32_t groups = context.ring.card->device.members_max;
-  return std::clamp(groups, 1u, context.ring.entries / 4);
+  return std::clamp(groups, 1u, context.ring.entries / 8);
 }
 
 // Refused before it became the group's next operation (all before SEND are counted as such):
