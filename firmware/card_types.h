@@ -252,6 +252,7 @@ struct Pair {
   PieceBits waits;   // of these: wait in their packets, or are on their way to or from the channel
   PieceBits stored;  // or lie there
   PieceBits lost;    // of those that have not come: they were sent
+  bool asked;        // for these, at once, before the gap on the other's edge shows the same
 };
 
 // Pairs of an operation are counted by their way: that with index i is the one with rank + i, the
@@ -259,6 +260,7 @@ struct Pair {
 struct Pairs {
   uint64_t ready[kPairWords];   // of which an own block may be sent now
   uint64_t stored[kPairWords];  // that have one in the channel
+  uint32_t passed;              // from here on first blocks that have not come are lost
   Pair of[kPairRanks];
 };
 
@@ -529,6 +531,7 @@ struct Member {
   uint32_t p2p_uses;          // its requests and connections: the slot is kept for them
   uint32_t depth;             // operations under way together (operation/gone_on.h)
   uint64_t depth_epoch;       // the oldest epoch when it was last seen
+  uint64_t ordered_epoch;     // before this one what seems lost may be overtaken (direct_gone_on.h)
   Remote remote;
   Unsettled unsettled;
   Operation operations[kChannels];

@@ -121,7 +121,12 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   const bool found = (pair.lost & bit) != 0;
   if (!is_posted(operation) && !has_come(pair)) note_gone_on(scope, way);
   note_come(scope, way, header.piece);
-  if (found) ask_soon_again(scope);
+  if (found) {
+    bool& asked = pair_at(scope, way).asked;
+    if (asked && (header.flags & PEAL_PACKET_REPAIR) == 0) note_overtaken(member);
+    asked = false;
+    ask_soon_again(scope);
+  }
   lead_returned(card.lead);
   operation_progressed(scope);
   return PEAL_COUNTER_RECEIVED;

@@ -7,6 +7,8 @@
 
 namespace peal::direct {
 
+// What was asked for at once has come after all, and not again.
+void note_overtaken(Member& member);
 // The first block of this operation has come from there, which this rank's host has not posted.
 void note_gone_on(const Scope& scope, uint32_t way);
 

@@ -80,6 +80,7 @@ void open_pairs(const Scope& scope) {
     pairs.ready[i] = 0;
     pairs.stored[i] = 0;
   }
+  pairs.passed = scope.member.membership.ranks;
   Pair fresh = {};
   fresh.pieces = scope.operation.piece_count;
   // (Copied as bytes, of which few instructions do all.)

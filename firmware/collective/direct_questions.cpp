@@ -15,9 +15,6 @@
 namespace peal::direct {
 namespace {
 
-// Ranks that are asked at a time.
-constexpr uint32_t kAskedAtOnce = 8;
-
 // Does its edge show a loss?
 bool is_suspect(const Scope& scope, Rank rank) {
   const Membership& self = scope.member.membership;
@@ -90,6 +87,16 @@ void watch_all(const Scope& scope) {
   }
 }
 
+// The gap on its edge shows what it was asked for at once.
+bool shows_again(const Scope& scope, Pair& pair, Rank origin) {
+  Inquiry& inquiry = scope.operation.inquiry;
+  if (!pair.asked || !asks_suspects(inquiry) || inquiry.repeats) return false;
+  if (!is_suspect(scope, origin)) return false;
+  pair.asked = false;
+  inquiry.asked_suspect = true;
+  return true;
+}
+
 // One question for each of these that owes something, of so many at a time, by turns.
 void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* turn) {
   const Membership& self = scope.member.membership;
@@ -99,10 +106,14 @@ void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* tu
   for (uint32_t i = 1; i < self.ranks && visited < at_a_time; ++i) {
     const uint32_t way = 1 + (*turn + i) % (self.ranks - 1);
     const Rank origin = minus(self.rank, way, self.ranks);
-    const Pair& pair = pair_at(scope, way_of(self, origin));
+    Pair& pair = pair_at(scope, way_of(self, origin));
     if (!is_one(whom, pair)) continue;
     const auto [missing, wanted] = lacking(scope, pair, origin);
     if (missing == 0) continue;
+    if (shows_again(scope, pair, origin)) {
+      ++visited;
+      continue;
+    }
     const bool asked = operation_may_ask(scope, origin, wanted);
     if (asked) ask(scope, pair, origin, missing);
     if (suspects && !asked) continue;
@@ -125,6 +136,19 @@ void note_lost(const Scope& scope, uint32_t way, PieceBits lost) {
   set(pair_at(scope, way).lost, lost);
   note_loss(scope.card, scope.member);
   if (!inquiry_doubts(scope.operation.inquiry, kLostEntry)) operation_doubts(scope, kLostEntry);
+}
+
+void ask_at_once(const Scope& scope, uint32_t way, PieceBits lost) {
+  auto& [card, member, operation] = scope;
+  note_lost(scope, way, lost);
+  const Rank origin = rank_at(member.membership, way);
+  inquiry_suspect(operation.inquiry, kLostEntry);
+  if (operation_may_ask(scope, origin, Wanted::kLost)) {
+    Pair& pair = pair_at(scope, way);
+    ask(scope, pair, origin, lost);
+    pair.asked = true;
+  }
+  inquiry_looked(operation.inquiry);
 }
 
 void on_lost(const Scope& scope, const peal_wire_header& header) {

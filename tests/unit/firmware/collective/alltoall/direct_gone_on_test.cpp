@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A rank whose blocks of a later operation come is over with one before, most likely. What has not
 // come of that one is lost, however late ranks have been.
+#include <algorithm>
 #include <cstdio>
+#include <initializer_list>
+#include <string>
 
 #include "firmware/card_types.h"
 #include "tests/support/log_lines.h"
@@ -168,6 +171,128 @@ TEST_F(DirectGoneOn, WhoWaitsTeachesNothing) {
   bench.advance(2 * nack);
   bench.deliver(wire.not_yet(4, direct_shape(kBlock), 0, 0, 4, 0, now_us(), PEAL_NOT_YET_WAITS));
   EXPECT_EQ(patience.wait_ns, 2 * nack);
+}
+
+// Nothing of that rank's is on its way behind: no time has to pass.
+TEST_F(DirectGoneOn, WhatItOwesIsAskedForAtOnce) {
+  post_and_hear();
+  bench.take_log();
+  begin(4);
+  EXPECT_EQ(lines_with(bench.take_wire_log(), " NACK seq="), question(4, 0, 3));
+  EXPECT_EQ(asked(bench, soon), question(4, 0, 3));  // if that was lost, too
+}
+
+// Whoever has gone on has the first blocks of all, so all have sent them.
+class DirectPassed : public PatientDirectTest {
+ protected:
+  Member& self = bench.card().members[0];
+
+  DirectPassed() { self.membership.losses = true; }
+
+  void hear(uint32_t sender, uint32_t sequence = 0) { bench.deliver(block(sender, sequence)); }
+  [[nodiscard]] Frame block(uint32_t sender, uint32_t sequence) const {
+    return wire.direct(sender, direct_shape(kBlock), sequence, 0,
+                       pattern_between(sequence, sender, rank, 0, kBlock));
+  }
+  // This operation, whose blocks come from all but these, but for those that have come.
+  void post_and_hear(uint32_t sequence, std::initializer_list<uint32_t> lacking) {
+    AlltoallTest::post(sequence, kBlock);
+    bench.finish_all_dma();
+    for (uint32_t sender = 0; sender < ranks; sender++) {
+      const bool lacks = std::find(lacking.begin(), lacking.end(), sender) != lacking.end();
+      if (sender != rank && !lacks) hear(sender, sequence);
+    }
+    bench.finish_all_dma();
+  }
+  // Questions that this causes at once.
+  std::string asked_by(const Frame& frame) {
+    bench.take_log();
+    bench.deliver(frame);
+    return lines_with(bench.take_wire_log(), " NACK seq=");
+  }
+  static std::string asks(uint32_t to, uint32_t sequence = 0) {
+    const std::string rank = std::to_string(to);
+    return "send 1>" + rank + " NACK seq=" + std::to_string(sequence) + " piece=0 origin=" + rank +
+           " missing=0x1\n";
+  }
+};
+
+TEST_F(DirectPassed, WhatOthersOweIsAskedForAtOnce) {
+  post_and_hear(0, {4, 6});
+  EXPECT_EQ(asked_by(block(5, 1)), asks(6) + asks(4));
+}
+
+TEST_F(DirectPassed, ButOnce) {
+  post_and_hear(0, {4, 6});
+  hear(5, 1);
+  EXPECT_EQ(asked_by(block(0, 1)), "");
+  EXPECT_EQ(asked_by(block(2, 1)), "");
+}
+
+TEST_F(DirectPassed, NotBeforeALoss) {
+  self.membership.losses = false;
+  post_and_hear(0, {4, 6});
+  EXPECT_EQ(asked_by(block(5, 1)), "");
+}
+
+// The later pieces of a long block wait for what this rank has sent.
+TEST_F(DirectPassed, OnlyFirstPiecesAreKnownToBeSent) {
+  post(kLong);
+  bench.finish_all_dma();
+  for (uint32_t sender = 0; sender < ranks; sender++) {
+    if (sender == rank) continue;
+    if (sender != 6) come(sender, 0);
+    if (sender != 4 && sender != 6) come(sender, 1);
+  }
+  EXPECT_EQ(asked_by(block(5, 1)), asks(6));
+}
+
+// First blocks leave in the order of ranks: rank 4's for this one before those for ranks 2 and 3.
+TEST_F(DirectPassed, WhereOneWasOnItsWayTheOrderProvesIt) {
+  post_and_hear(0, {4});
+  hear(5, 1);
+  EXPECT_EQ(self.ordered_epoch, 0u);
+  hear(4);
+  EXPECT_EQ(self.ordered_epoch, self.recycled + 16);
+  bench.finish_all_dma();
+  post_and_hear(1, {4, 5, 6});
+  EXPECT_EQ(asked_by(block(7, 2)), "");
+  EXPECT_EQ(asked_by(block(3, 2)), asks(6, 1) + asks(5, 1) + asks(4, 1));
+  EXPECT_EQ(asked_by(block(2, 2)), "");
+}
+
+TEST_F(DirectPassed, WhoseTurnCameLaterProvesNothing) {
+  self.ordered_epoch = self.recycled + 1;
+  post_and_hear(0, {4, 6});
+  EXPECT_EQ(asked_by(block(5, 1)), asks(6));
+  EXPECT_EQ(asked_by(block(7, 1)), "");
+  EXPECT_EQ(asked_by(block(2, 1)), asks(4));
+}
+
+// A repair says that it was lost.
+TEST_F(DirectPassed, WhatIsSentAgainWasNotOnItsWay) {
+  post_and_hear(0, {4});
+  hear(5, 1);
+  Frame repair = block(4, 0);
+  WireMaker::make_repair(repair);
+  bench.deliver(repair);
+  EXPECT_EQ(self.ordered_epoch, 0u);
+}
+
+// Nor does a later piece that comes behind others say anything of the order of ranks.
+TEST_F(DirectPassed, LaterPiecesMayBeOvertaken) {
+  post(3 * kPiece);
+  bench.finish_all_dma();
+  for (const uint32_t piece : {0u, 2u, 1u}) bench.deliver(from(4, 3 * kPiece, piece));
+  EXPECT_EQ(self.ordered_epoch, 0u);
+}
+
+// The gap on its edge shows what was asked for; the next one shows that something else is lost.
+TEST_F(DirectPassed, AGapThatShowsTheSameAsksNothing) {
+  post_and_hear(0, {5});
+  EXPECT_EQ(asked_by(block(2, 1)), asks(5));
+  EXPECT_EQ(asked_by(WireMaker::numbered(block(5, 1), 2)), "");
+  EXPECT_EQ(asked_by(WireMaker::numbered(block(5, 2), 4)), asks(5));
 }
 
 // As long as the table has not been read nobody knows who owes anything.
