@@ -57,12 +57,13 @@ void note_overtaken(Member& member) { member.ordered_epoch = member.recycled + k
 
 void note_gone_on(const Scope& scope, uint32_t way) {
   auto& [card, member, operation] = scope;
+  const bool lossless = !member.membership.losses;  // before this
   const OverWith over = over_with(member, operation.sequence, SaidBy::kWhoOwes);
   for (uint64_t sequence = over.first; sequence < over.end; ++sequence) {
     Operation& before = member.operations[sequence % kChannels];
     if (!is_known(before) || before.algorithm->senders != Senders::kGroup) continue;
     note_owed({card, member, before}, way);
-    if (member.membership.losses && is_posted(before)) note_passed({card, member, before}, way);
+    if (!lossless && is_posted(before)) note_passed({card, member, before}, way);
   }
 }
 

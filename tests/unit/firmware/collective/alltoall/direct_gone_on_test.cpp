@@ -100,6 +100,7 @@ TEST_F(DirectGoneOn, HowManyIsRemembered) {
   come(4, 1);  // the oldest is over
   begin(4, 2);
   EXPECT_EQ(asked(bench, soon), "");
+  bench.card().members[0].membership.losses = false;  // with which it would speak for others
   begin(4, 3);
   EXPECT_EQ(asked(bench, soon), "send 1>4 NACK seq=1 piece=0 origin=4 missing=0x1\n");
 }
@@ -255,9 +256,9 @@ TEST_F(DirectPassed, WhereOneWasOnItsWayTheOrderProvesIt) {
   hear(4);
   EXPECT_EQ(self.ordered_epoch, self.recycled + 16);
   bench.finish_all_dma();
-  post_and_hear(1, {4, 5, 6});
+  post_and_hear(1, {4, 6});
   EXPECT_EQ(asked_by(block(7, 2)), "");
-  EXPECT_EQ(asked_by(block(3, 2)), asks(6, 1) + asks(5, 1) + asks(4, 1));
+  EXPECT_EQ(asked_by(block(3, 2)), asks(6, 1) + asks(4, 1));
   EXPECT_EQ(asked_by(block(2, 2)), "");
 }
 
