@@ -16,37 +16,36 @@ constexpr uint64_t kEpochsKept = 16;
 
 bool was_wrong_lately(const Member& member) { return member.recycled < member.ordered_epoch; }
 
-// All that has not come of the pair's window is lost. It is asked for at once, but for later pieces
-// where that was wrong lately.
+// All that has not come of the pair's window is lost. What has one piece is asked for at once: the
+// pieces of longer ones show what is lost by one another, and overtake each other.
 void note_owed(const Scope& scope, uint32_t way) {
   const Pair& pair = pair_at(scope, way);
   const uint32_t left = pair.pieces - pair.base;
   const uint32_t window = (1u << (left < kPieceWindow ? left : kPieceWindow)) - 1u;
   const auto lost = static_cast<PieceBits>(window & ~(pair.come | pair.lost));
   if (lost == 0) return;
-  const bool is_first = pair.base == 0 && lost == 1;
-  if (is_first || !was_wrong_lately(scope.member)) {
-    ask_at_once(scope, way, lost);
+  if (pair.pieces == 1) {
+    ask_at_once(scope, way);
   } else {
     note_lost(scope, way, lost);
   }
 }
 
-// Whoever has gone on has the first blocks of all. They leave in the order of ranks, from the one
-// behind their sender on: those of the ranks behind this `way`, which come to it later than to this
-// rank, have been sent here. So have all others, most likely, as those before this way leave at
-// about the same time: unless that was wrong lately. Each pair is looked at once.
+// Whoever has gone on has the blocks of all. Those of one piece leave in the order of ranks, from
+// the one behind their sender on: those of the ranks behind this `way`, which come to it later than
+// to this rank, have been sent here. So have all others, most likely, as those before this way
+// leave at about the same time: unless that was wrong lately. Each pair is looked at once.
 void note_passed(const Scope& scope, uint32_t way) {
   uint32_t& passed = pairs_of(scope).passed;
   const uint32_t from = was_wrong_lately(scope.member) ? way : 0;
   uint32_t asked = 0;
   while (passed > from + 1) {
     const Pair& pair = pair_at(scope, --passed);
-    if (has_come(pair) || is_over(pair) || pair.lost != 0) continue;
+    if (has_come(pair) || pair.pieces != 1 || pair.lost != 0) continue;
     if (++asked > kAskedAtOnce) {
       note_lost(scope, passed, 1);
     } else {
-      ask_at_once(scope, passed, 1);
+      ask_at_once(scope, passed);
     }
   }
 }

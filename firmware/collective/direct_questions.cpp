@@ -138,14 +138,14 @@ void note_lost(const Scope& scope, uint32_t way, PieceBits lost) {
   if (!inquiry_doubts(scope.operation.inquiry, kLostEntry)) operation_doubts(scope, kLostEntry);
 }
 
-void ask_at_once(const Scope& scope, uint32_t way, PieceBits lost) {
+void ask_at_once(const Scope& scope, uint32_t way) {
   auto& [card, member, operation] = scope;
-  note_lost(scope, way, lost);
+  note_lost(scope, way, 1);
   const Rank origin = rank_at(member.membership, way);
   inquiry_suspect(operation.inquiry, kLostEntry);
   if (operation_may_ask(scope, origin, Wanted::kLost)) {
     Pair& pair = pair_at(scope, way);
-    ask(scope, pair, origin, lost);
+    ask(scope, pair, origin, 1);
     pair.asked = true;
   }
   inquiry_looked(operation.inquiry);

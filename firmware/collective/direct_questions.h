@@ -15,8 +15,8 @@ void chase(const Scope& scope);
 // Blocks of this pair's were sent, and have not come: it has sent what comes behind them, or they
 // could not be taken. They are asked for soon, and until they have come, whatever is answered.
 void note_lost(const Scope& scope, uint32_t way, PieceBits lost);
-// The same of what nothing of this pair's is on its way behind: it is asked for at once, too.
-void ask_at_once(const Scope& scope, uint32_t way, PieceBits lost);
+// The same of the only piece: it is asked for at once, too.
+void ask_at_once(const Scope& scope, uint32_t way);
 // The sender has answered that it has sent this piece.
 void on_lost(const Scope& scope, const peal_wire_header& header);
 // One of them has come, or the host has posted: what is lost is asked for soon again.

@@ -174,15 +174,6 @@ TEST_F(DirectGoneOn, WhoWaitsTeachesNothing) {
   EXPECT_EQ(patience.wait_ns, 2 * nack);
 }
 
-// Nothing of that rank's is on its way behind: no time has to pass.
-TEST_F(DirectGoneOn, WhatItOwesIsAskedForAtOnce) {
-  post_and_hear();
-  bench.take_log();
-  begin(4);
-  EXPECT_EQ(lines_with(bench.take_wire_log(), " NACK seq="), question(4, 0, 3));
-  EXPECT_EQ(asked(bench, soon), question(4, 0, 3));  // if that was lost, too
-}
-
 // Whoever has gone on has the first blocks of all, so all have sent them.
 class DirectPassed : public PatientDirectTest {
  protected:
@@ -212,11 +203,19 @@ class DirectPassed : public PatientDirectTest {
     return lines_with(bench.take_wire_log(), " NACK seq=");
   }
   static std::string asks(uint32_t to, uint32_t sequence = 0) {
-    const std::string rank = std::to_string(to);
-    return "send 1>" + rank + " NACK seq=" + std::to_string(sequence) + " piece=0 origin=" + rank +
-           " missing=0x1\n";
+    const std::string other = std::to_string(to);
+    return "send 1>" + other + " NACK seq=" + std::to_string(sequence) +
+           " piece=0 origin=" + other + " missing=0x1\n";
   }
 };
+
+// Before a loss, too; and again, if that was lost.
+TEST_F(DirectPassed, WhatItOwesIsAskedForAtOnce) {
+  self.membership.losses = false;
+  post_and_hear(0, {4, 6});
+  EXPECT_EQ(asked_by(block(4, 1)), asks(4));
+  EXPECT_EQ(asked(bench, default_timeouts().nack_ns / 4), asks(4));
+}
 
 TEST_F(DirectPassed, WhatOthersOweIsAskedForAtOnce) {
   post_and_hear(0, {4, 6});
@@ -236,8 +235,8 @@ TEST_F(DirectPassed, NotBeforeALoss) {
   EXPECT_EQ(asked_by(block(5, 1)), "");
 }
 
-// The later pieces of a long block wait for what this rank has sent.
-TEST_F(DirectPassed, OnlyFirstPiecesAreKnownToBeSent) {
+// The pieces of a long block show what is lost by one another, and overtake each other.
+TEST_F(DirectPassed, LongBlocksAreAskedForLater) {
   post(kLong);
   bench.finish_all_dma();
   for (uint32_t sender = 0; sender < ranks; sender++) {
@@ -245,10 +244,10 @@ TEST_F(DirectPassed, OnlyFirstPiecesAreKnownToBeSent) {
     if (sender != 6) come(sender, 0);
     if (sender != 4 && sender != 6) come(sender, 1);
   }
-  EXPECT_EQ(asked_by(block(5, 1)), asks(6));
+  EXPECT_EQ(asked_by(block(5, 1)), "");
 }
 
-// First blocks leave in the order of ranks: rank 4's for this one before those for ranks 2 and 3.
+// Blocks leave in the order of ranks: rank 4's for this one before those for ranks 2 and 3.
 TEST_F(DirectPassed, WhereOneWasOnItsWayTheOrderProvesIt) {
   post_and_hear(0, {4});
   hear(5, 1);
