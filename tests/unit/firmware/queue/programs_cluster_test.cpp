@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "firmware/card_types.h"
 #include "hostlib/program_collectives.h"
 #include "tests/support/pattern.h"
 #include "tests/unit/cluster_fixture.h"
