@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "emulator/cluster/host_memory.h"
 
 namespace peal::sim {
 namespace {
@@ -77,6 +81,46 @@ TEST(SpareMemoryOfUses, IsNotMixed) {
     give_memory(std::move(sparse), Touched::kSparsely, 3 << 20);
     EXPECT_NE(take_memory(3 << 20, Touched::kWhole).data(), place);
   });
+}
+
+// What is taken as it is may be anything; what is to be zero is none of it.
+TEST(SpareMemoryOfUses, WhatIsNotClearedIsForWhoTakesItSo) {
+  with_nothing_spare([] {
+    constexpr size_t kBytes = 3 << 20;
+    ZeroedMemory memory = take_memory(kBytes, Touched::kWhole, Contents::kAny);
+    const uint8_t* const place = memory.data();
+    memory.data()[kBytes - 1] = 1;
+    give_memory(std::move(memory), Touched::kWhole, kBytes, Contents::kAny);
+    EXPECT_NE(take_memory(kBytes, Touched::kWhole).data(), place);
+    const ZeroedMemory again = take_memory(kBytes, Touched::kWhole, Contents::kAny);
+    EXPECT_EQ(again.data(), place) << "it was not kept";
+    EXPECT_EQ(again.data()[kBytes - 1], 1) << "it was cleared";
+  });
+}
+
+// Regions that hosts fill are apart, however long they are; those that nobody looks at are not.
+TEST(HostMemoryOfBuffers, EachHasItsOwnButWhatIsUnseen) {
+  HostMemory memory;
+  std::vector<uint32_t> regions;
+  constexpr uint64_t kBytes[] = {1, 100, 20'000, 40 << 20, 64, 31 << 20};
+  for (const uint64_t bytes : kBytes) {
+    regions.push_back(memory.add_buffer(0, bytes));
+    std::memset(memory.data(regions.back()), static_cast<int>(regions.size()), bytes);
+  }
+  for (size_t i = 0; i < regions.size(); i++) {
+    const uint8_t* const data = memory.data(regions[i]);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
+    EXPECT_EQ(std::count(data, data + kBytes[i], static_cast<uint8_t>(i + 1)),
+              static_cast<ptrdiff_t>(kBytes[i]));
+    EXPECT_TRUE(memory.contains(0, regions[i], 0, kBytes[i]));
+    EXPECT_FALSE(memory.contains(0, regions[i], 1, kBytes[i]));
+    EXPECT_FALSE(memory.contains(1, regions[i], 0, kBytes[i]));
+  }
+  const uint32_t unseen = memory.add_unseen(0, 5000);
+  EXPECT_EQ(memory.data(memory.add_unseen(1, 4000)), memory.data(unseen));
+  const uint32_t longer = memory.add_unseen(1, 5 << 20);
+  std::memset(memory.data(longer), 1, 5 << 20);
+  EXPECT_FALSE(memory.contains(1, unseen, 0, 1));
 }
 
 // What nobody takes any more makes room for what is given now.
