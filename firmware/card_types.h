@@ -252,7 +252,8 @@ struct Pair {
   PieceBits waits;   // of these: wait in their packets, or are on their way to or from the channel
   PieceBits stored;  // or lie there
   PieceBits lost;    // of those that have not come: they were sent
-  bool asked;        // for these, at once, before the gap on the other's edge shows the same
+  bool asked : 1;    // for these, at once
+  bool shown : 1;    // and the gap on the other's edge has shown the same since
 };
 
 // Pairs of an operation are counted by their way: that with index i is the one with rank + i, the

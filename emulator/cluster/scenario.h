@@ -136,8 +136,9 @@ struct Scenario {
   TimeNs stuck_ns = 10 * kSecond;  // without progress after healing, posts and accidents: stuck
   uint64_t events_max = ~0ull;     // a run that needs more has run away
   double effort_max = 0;           // packets per packet needed, at most; 0: anything
-  bool check = true;               // fill, verify and watch; without, only the cards are timed
-  bool teardown = true;            // close everything at the end and expect nothing left
+  bool check = true;  // fill, verify and watch; without, only the cards are timed, and nobody knows
+                      // what they carry: nor are software checksums, and so traces, the same again
+  bool teardown = true;  // close everything at the end and expect nothing left
 
   // Empty when the scenario makes sense, else what is wrong with it.
   [[nodiscard]] std::string problem() const;

@@ -122,9 +122,9 @@ peal_counter on_data(const Scope& scope, Packet* packet) {
   if (!is_posted(operation) && !has_come(pair)) note_gone_on(scope, way);
   note_come(scope, way, header.piece);
   if (found) {
-    bool& asked = pair_at(scope, way).asked;
+    const bool asked = pair_at(scope, way).asked;
     if (asked && (header.flags & PEAL_PACKET_REPAIR) == 0) note_overtaken(member);
-    asked = false;
+    pair_at(scope, way).asked = false;
     ask_soon_again(scope);
   }
   lead_returned(card.lead);

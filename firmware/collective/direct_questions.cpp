@@ -37,7 +37,8 @@ uint32_t missing_of(const Scope& scope, const Pair& pair) {
   return before ? missing & (std::bit_floor(pair.come) - 1u) : missing;
 }
 
-void ask(const Scope& scope, const Pair& pair, Rank origin, uint32_t missing) {
+// False: there was no packet.
+bool ask(const Scope& scope, const Pair& pair, Rank origin, uint32_t missing) {
   auto& [card, member, operation] = scope;
   const auto first = static_cast<uint32_t>(std::countr_zero(missing));
   const peal_nack nack = question(card, missing >> first);
@@ -45,9 +46,11 @@ void ask(const Scope& scope, const Pair& pair, Rank origin, uint32_t missing) {
                             .origin = static_cast<uint16_t>(origin),
                             .payload = &nack,
                             .length = sizeof(nack)};
-  if (send_small_to(card, member, origin, packet_kind(operation, PEAL_PACKET_NACK), what)) {
-    count(card, PEAL_COUNTER_SENT_NACK);
+  if (!send_small_to(card, member, origin, packet_kind(operation, PEAL_PACKET_NACK), what)) {
+    return false;
   }
+  count(card, PEAL_COUNTER_SENT_NACK);
+  return true;
 }
 
 // Who has sent none of several pieces is late, most likely: they would all have to be lost.
@@ -90,9 +93,9 @@ void watch_all(const Scope& scope) {
 // The gap on its edge shows what it was asked for at once.
 bool shows_again(const Scope& scope, Pair& pair, Rank origin) {
   Inquiry& inquiry = scope.operation.inquiry;
-  if (!pair.asked || !asks_suspects(inquiry) || inquiry.repeats) return false;
+  if (!pair.asked || pair.shown || !asks_suspects(inquiry) || inquiry.repeats) return false;
   if (!is_suspect(scope, origin)) return false;
-  pair.asked = false;
+  pair.shown = true;
   inquiry.asked_suspect = true;
   return true;
 }
@@ -115,7 +118,7 @@ void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* tu
       continue;
     }
     const bool asked = operation_may_ask(scope, origin, wanted);
-    if (asked) ask(scope, pair, origin, missing);
+    if (asked) (void)ask(scope, pair, origin, missing);
     if (suspects && !asked) continue;
     ++visited;
     last = way - 1;
@@ -145,8 +148,8 @@ void ask_at_once(const Scope& scope, uint32_t way) {
   inquiry_suspect(operation.inquiry, kLostEntry);
   if (operation_may_ask(scope, origin, Wanted::kLost)) {
     Pair& pair = pair_at(scope, way);
-    ask(scope, pair, origin, 1);
-    pair.asked = true;
+    pair.asked = ask(scope, pair, origin, 1);
+    pair.shown = false;
   }
   inquiry_looked(operation.inquiry);
 }

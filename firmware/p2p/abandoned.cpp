@@ -21,6 +21,18 @@ const queue::Queue* find_program(const Card& card, uint16_t member, uint16_t pro
   return nullptr;
 }
 
+// The same, or the one that had that name last and has left its place to no other: it may be freed
+// while what it has posted is under way.
+const queue::Queue* find_last(const Card& card, uint16_t member, uint16_t program) {
+  const queue::Queue* living = find_program(card, member, program);
+  if (living != nullptr) return living;
+  const uint32_t handle = card.members[member].membership.handle;
+  for (const queue::Queue& each : card.queues.queues) {
+    if (each.member == handle && each.origin.slot == program) return &each;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool is_of_failed(const Card& card, uint16_t member, uint16_t program, uint64_t iteration) {
@@ -43,7 +55,7 @@ bool ended_well(const Card& card, uint16_t member, uint16_t program, uint64_t it
 
 void list_told(const Card& card, uint16_t member, uint16_t program,
                uint16_t (&told)[PEAL_SKIP_TOLD]) {
-  const queue::Queue* own = find_program(card, member, program);
+  const queue::Queue* own = find_last(card, member, program);
   if (own != nullptr) std::copy_n(own->tells, PEAL_SKIP_TOLD, told);
 }
 

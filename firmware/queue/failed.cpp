@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/queue/failed.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "firmware/base/assert.h"
 #include "firmware/group/liveness.h"
 #include "firmware/group/member.h"
+#include "firmware/p2p/abandoned.h"
 #include "firmware/queue/list.h"
 #include "firmware/queue/pool.h"
 #include "firmware/wire/transmit.h"
@@ -363,9 +363,10 @@ bool fail_posted(Card& card, p2p::MissingPut& refused) {
     return true;
   }
   // This rank's start of it is over: it is the others that wait.
-  if (queue != nullptr) std::copy_n(queue->tells, kToldPrograms, refused.told);
+  p2p::list_told(card, refused.member, refused.program, refused.told);
   if (!note_missing(card, member, refused, member.membership.rank)) return false;
-  refused.late = true;
+  // (Where it failed its host knows, and those that it told.)
+  refused.late = queue == nullptr || queue->failed_before != refused.iteration + 1;
   return true;
 }
 

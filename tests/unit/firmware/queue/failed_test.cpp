@@ -178,6 +178,26 @@ TEST_F(FailedPosted, IsToldOfProgramsThatItTells) {
   }
 }
 
+// Its user knows of no put that is under way.
+TEST_F(FailedPosted, IsToldOfProgramsThatOneToldThatWasFreed) {
+  for (const uint16_t told : {20, 21}) program.signal(2, 0, 1, told);
+  commit(program.end());
+  start(program, 0);
+  for (size_t i = 0; i < 2; ++i) over(i);
+  ASSERT_EQ(card_free_program(bench.card(), bench.context(), program.handle), PEAL_STATUS_OK);
+  EXPECT_TRUE(refuse(0));
+  EXPECT_EQ(bench.card().queues.failed_top, 3u);
+}
+
+// It is told of as one that was over only if it was well.
+TEST_F(FailedPosted, IsNotLateWhereTheStartFailed) {
+  run_second();
+  queue::Queue& own = bench.card().queues.queues[0];
+  own.failed_before = 1;
+  EXPECT_TRUE(refuse(0));
+  EXPECT_FALSE(late);
+}
+
 TEST_F(FailedPosted, IsNobodysWhereTheGroupIsOver) {
   Member& own = *find_member(bench.card(), member.handle());
   own.phase = MemberPhase::kDying;

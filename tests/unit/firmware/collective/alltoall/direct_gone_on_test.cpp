@@ -295,6 +295,14 @@ TEST_F(DirectPassed, AGapThatShowsTheSameAsksNothing) {
   EXPECT_EQ(asked_by(WireMaker::numbered(block(5, 2), 4)), asks(5));
 }
 
+// But if that comes all the same it was on its way.
+TEST_F(DirectPassed, AGapThatShowsTheSameDoesNotProveIt) {
+  post_and_hear(0, {5});
+  asked_by(WireMaker::numbered(block(5, 1), 2));
+  hear(5);
+  EXPECT_EQ(self.ordered_epoch, self.recycled + 16);
+}
+
 // As long as the table has not been read nobody knows who owes anything.
 class DirectvGoneOn : public PartsTest {
  protected:
