@@ -261,7 +261,7 @@ struct Pair {
 struct Pairs {
   uint64_t ready[kPairWords];   // of which an own block may be sent now
   uint64_t stored[kPairWords];  // that have one in the channel
-  uint32_t passed;              // from here on first blocks that have not come are lost
+  uint32_t passed;              // from here on blocks of one piece that have not come are lost
   Pair of[kPairRanks];
 };
 

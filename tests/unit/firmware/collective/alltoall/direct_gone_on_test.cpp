@@ -174,7 +174,7 @@ TEST_F(DirectGoneOn, WhoWaitsTeachesNothing) {
   EXPECT_EQ(patience.wait_ns, 2 * nack);
 }
 
-// Whoever has gone on has the first blocks of all, so all have sent them.
+// Whoever has gone on has the blocks of all, so all have sent theirs.
 class DirectPassed : public PatientDirectTest {
  protected:
   Member& self = bench.card().members[0];
@@ -293,6 +293,14 @@ TEST_F(DirectPassed, AGapThatShowsTheSameAsksNothing) {
   EXPECT_EQ(asked_by(block(2, 1)), asks(5));
   EXPECT_EQ(asked_by(WireMaker::numbered(block(5, 1), 2)), "");
   EXPECT_EQ(asked_by(WireMaker::numbered(block(5, 2), 4)), asks(5));
+}
+
+// The gap on another's edge shows something else, and is none that has been seen of this one.
+TEST_F(DirectPassed, AGapOnAnothersEdgeIsNotItsOwn) {
+  post_and_hear(0, {5});
+  EXPECT_EQ(asked_by(block(2, 1)), asks(5));
+  bench.deliver(WireMaker::numbered(block(3, 1), 2));
+  EXPECT_EQ(asked_by(WireMaker::numbered(block(5, 1), 2)), "");
 }
 
 // But if that comes all the same it was on its way.
