@@ -128,7 +128,7 @@ struct peal_wire_header {
 	uint8_t operation; /* enum peal_operation */
 	uint8_t algorithm; /* enum peal_algorithm */
 	uint8_t flags; /* PEAL_PACKET_* */
-	uint8_t fragment; /* packet index within one step of an algorithm in steps, or within a piece of a broadcast */
+	uint8_t fragment; /* packet index within one step of an algorithm in steps, or within a piece of a broadcast; else the upper half of edge */
 	uint8_t edge; /* how many DATA, SIGNAL and REFUSE packets, this one included, the sender has sent to this member, but for repairs; not in repairs */
 	uint16_t length; /* payload bytes */
 	uint32_t block_bytes; /* bytes of a rank's block; in alltoall of its block for each rank; in data of allgatherv and alltoallv of the sender's block for the receiver */

@@ -33,8 +33,8 @@ inline constexpr uint32_t kRecyclingRule = 79;
 // The same for what is told of starts that fail (queue/failed.h).
 inline constexpr uint32_t kFailureRule = 92;
 // An ACK that asks is answered by one that says so (0046); "not yet" may say how patient its sender
-// is (0084).
-inline constexpr uint32_t kAnswerRule = 84;
+// is (0084); how much was sent is said in 16 bits (0093).
+inline constexpr uint32_t kAnswerRule = 93;
 // A question may name blocks of several pieces (0058).
 inline constexpr uint32_t kQuestionRule = 58;
 // A broadcast's piece has 128 KiB at most (0067).
@@ -120,11 +120,11 @@ struct Peer {
   uint32_t identity;        // that its packets must carry
   TimeNs awaited_since_ns;  // 0: owes us nothing
   TimeNs next_probe_ns;
-  uint32_t probes;
-  uint8_t sent;          // packets of this edge, modulo 256 (wire/edge.h)
-  uint8_t heard;         // the last one that came
+  uint16_t probes;
+  uint16_t sent;         // packets of this edge, modulo 65,536 (wire/edge.h)
+  uint16_t heard;        // the last one that came
   uint8_t known_by;      // the entry that keeps what is known of it (ranks.h, peer_entry())
-  uint8_t looked_at;     // sent, when it was last looked whether promises were kept
+  uint8_t looked_at;     // sent, modulo 256, when it was last looked whether promises were kept
   TimeNs complete_ns;    // when it last said that all it had sent has come
   uint64_t gaps_before;  // epoch; of earlier ones something may be lost that was not asked for
 };

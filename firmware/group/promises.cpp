@@ -46,7 +46,7 @@ void note_promise(Card& card, Member& member, const Operation& operation, Rank t
   promises.given_ns = card.now;
   const bool looks_soon = promises.look_ns > card.now && promises.look_ns < first_look(card);
   if (!looks_soon) promises.look_ns = first_look(card);
-  self.peers[entry].looked_at = self.peers[entry].sent;
+  self.peers[entry].looked_at = static_cast<uint8_t>(self.peers[entry].sent);
   card.timers.arm_no_later(member.timer, promises.look_ns);
 }
 
@@ -61,8 +61,9 @@ TimeNs keep_promises(Card& card, Member& member) {
     const auto entry = static_cast<uint32_t>(__builtin_ctz(left));
     const uint32_t bit = uint32_t{1} << entry;
     Peer& peer = self.peers[entry];
-    if (peer.sent != peer.looked_at) {
-      peer.looked_at = peer.sent;
+    const auto sent = static_cast<uint8_t>(peer.sent);
+    if (sent != peer.looked_at) {
+      peer.looked_at = sent;
       promises.sent |= bit;
     } else if ((promises.sent & bit) != 0 && say_alive(card, self, peer.address)) {
       promises.sent &= ~bit;
