@@ -115,6 +115,9 @@ void end_request(Card& card, p2p::Request& over) {
     while (p2p::next_skipped(card, &put)) {
       if (queue::fail_skipped(card, put)) p2p::take_skipped(card, put);
     }
+    while (p2p::next_uncopied(card, &put)) {
+      p2p::end_uncopied(card, put, queue::fail_uncopied(card, put));
+    }
     take_notices(card);
     settle(card);
   }

@@ -328,6 +328,7 @@ struct State {
   uint16_t kept;
   MissingPut refused;
   MissingPut skipped;
+  MissingPut uncopied;
   RequestList wanting;  // requests without a connection
   RequestList over;
   uint64_t order;

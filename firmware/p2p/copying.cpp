@@ -68,6 +68,35 @@ peal_status write_chunk(Card& card, Member& member, Request& put, const DmaDone&
   return PEAL_STATUS_OK;
 }
 
+// A program's put that has failed, and that nothing of is under way: its iteration has failed, too,
+// and nothing behind it is told before that is noted. False: another one is to be noted first.
+bool ask_to_note(Card& card, const Request& put) {
+  MissingPut& uncopied = card.p2p.uncopied;
+  if (uncopied.status != PEAL_STATUS_OK) return false;
+  uncopied = {.status = static_cast<peal_status>(put.status),
+              .together = put.together,
+              .late = false,
+              .member = put.member,
+              .program = put.program,
+              .rank = put.rank,
+              .connection = 0,
+              .number = 0,
+              .index = put.index,
+              .iteration = put.notice.iteration,
+              .told = {}};
+  card.due.messages = true;
+  return true;
+}
+
+void try_again_later(Card& card) {
+  card.p2p.copies_starve = true;
+  card.timers.arm_no_later(card.p2p.timer, card.now + kStarvedNs);
+}
+
+void end_failed(Card& card, Request& put) {
+  end_request(card, put, static_cast<peal_status>(put.status), put.rank);
+}
+
 // False: there is no room to tell who waits for it.
 bool end_copy(Card& card, Request& put) {
   State& state = card.p2p;
@@ -89,27 +118,39 @@ void start_copy(Card& card, Member& member, Request& put) {
 void go_on_copying(Card& card, Member& member) {
   State& state = card.p2p;
   while (Request* put = request_at(state, member.copies.first)) {
+    if (put->status != PEAL_STATUS_OK) {
+      if (put->dma != 0) return;
+      if (put->program != 0) {
+        if (!ask_to_note(card, *put)) try_again_later(card);
+        return;
+      }
+      end_failed(card, *put);
+      continue;
+    }
     bool starved = false;
     while (put->at < put->bytes && put->dma < kChunks && !starved) {
       starved = !read_chunk(card, member, *put);
     }
     if (!starved && put->landed < put->bytes) return;
-    if (starved || !end_copy(card, *put)) {
-      state.copies_starve = true;
-      card.timers.arm_no_later(state.timer, card.now + kStarvedNs);
-      return;
-    }
+    if (starved || !end_copy(card, *put)) return try_again_later(card);
   }
+}
+
+void end_uncopied(Card& card, const MissingPut& uncopied, bool noted) {
+  if (!noted) return try_again_later(card);
+  Member& member = card.members[uncopied.member];
+  Request* put = request_at(card.p2p, member.copies.first);
+  if (put != nullptr && put->status != PEAL_STATUS_OK) end_failed(card, *put);
+  go_on_copying(card, member);
 }
 
 void on_copied_in(Card& card, const DmaDone& done) {
   Member& member = card.members[done.member];
   Request& put = kept(card.p2p.requests[(done.sequence >> 32) - 1]);
   --member.dma;
-  if (!put.over) {
-    const peal_status status =
-        done.ok ? write_chunk(card, member, put, done) : PEAL_STATUS_DMA_FAULT;
-    if (status != PEAL_STATUS_OK) end_request(card, put, status, put.rank);
+  if (!put.over && put.status == PEAL_STATUS_OK) {
+    put.status = static_cast<uint16_t>(done.ok ? write_chunk(card, member, put, done)
+                                               : PEAL_STATUS_DMA_FAULT);
   }
   unhold_packet(card, done.packet);
   request_dma_done(card, put);
@@ -123,7 +164,7 @@ void on_copied_out(Card& card, const DmaDone& done) {
   let_go_of_key(card, done.piece);
   unhold_packet(card, done.packet);
   put.landed += done.bytes;
-  if (!done.ok) end_request(card, put, PEAL_STATUS_DMA_FAULT, put.rank);
+  if (!done.ok && !put.over) put.status = PEAL_STATUS_DMA_FAULT;
   request_dma_done(card, put);
   go_on_copying(card, member);
 }

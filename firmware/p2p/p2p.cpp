@@ -96,6 +96,8 @@ bool start_put(Card& card, Member& member, const Put& put, Ticket ticket) {
   request->remote_offset = what.remote_offset;
   request->notice = {what.queue, what.counter, what.steps, origin.iteration};
   request->program = origin.slot;
+  request->together = origin.together;
+  request->index = put.index;
   request->engine = origin.engine;
   if (what.rank == member.membership.rank) {
     start_copy(card, member, *request);
@@ -108,8 +110,6 @@ bool start_put(Card& card, Member& member, const Put& put, Ticket ticket) {
   }
   request->posted =
       origin.posted && what.bytes != 0 && what.bytes <= kChunkBytes && !card.timeouts.go_back_n;
-  request->together = origin.together;
-  request->index = put.index;
   request->due = Due::kData;
   Connection* connection = find_connection(card, *request);
   if (connection == nullptr) {

@@ -103,6 +103,12 @@ inline bool next_skipped(Card& card, MissingPut* skipped) {
   return next_missing(card.p2p.skipped, skipped);
 }
 void take_skipped(Card& card, const MissingPut& skipped);
+// The same of a put to the own rank that has failed: end_uncopied() says whether that was noted;
+// else it is asked for again.
+inline bool next_uncopied(Card& card, MissingPut* uncopied) {
+  return next_missing(card.p2p.uncopied, uncopied);
+}
+void end_uncopied(Card& card, const MissingPut& uncopied, bool noted);
 
 // --- for card.cpp and receive.cpp ---
 void start(Card& card);

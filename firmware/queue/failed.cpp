@@ -376,6 +376,20 @@ bool fail_skipped(Card& card, const p2p::MissingPut& skipped) {
   return note_missing(card, member, skipped, skipped.rank);
 }
 
+bool fail_uncopied(Card& card, p2p::MissingPut& uncopied) {
+  Member& member = card.members[uncopied.member];
+  if (member.phase != MemberPhase::kActive || member.membership.poisoned) return true;
+  Queue* queue = find_named(card, member, name_of(uncopied.program));
+  if (queue != nullptr && queue->running) {
+    fail(card, *queue, failure_of(uncopied));
+    if (!queue->told && !tell_failure({card, member, *queue})) return false;
+    if (queue->origin.iteration == uncopied.iteration) return true;
+  }
+  // Of a start of several iterations it is an earlier one's.
+  p2p::list_told(card, uncopied.member, uncopied.program, uncopied.told);
+  return note_missing(card, member, uncopied, member.membership.rank);
+}
+
 bool is_told_in_vain(Card& card, Member& member, const p2p::Noticed& noticed) {
   if (noticed.program == 0) return false;
   const p2p::Notice& notice = noticed.notice;

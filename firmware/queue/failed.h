@@ -22,6 +22,8 @@ void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Fa
 // The same, of a put that another rank skips, whose start of that iteration has failed. If it was
 // over there, and here, it is the next one that may be told of the put: then that one fails.
 [[nodiscard]] bool fail_skipped(Card& card, const p2p::MissingPut& skipped);
+// The same, of a put of this rank's to itself.
+[[nodiscard]] bool fail_uncopied(Card& card, p2p::MissingPut& uncopied);
 // Is this told by a program of which that iteration has failed? Then what it tells of was thrown
 // away, or never sent: it does not count, and where it was to tell another program, that one's
 // iteration of the same number fails by the same.

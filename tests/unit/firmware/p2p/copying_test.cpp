@@ -160,6 +160,80 @@ TEST_F(Copying, AFaultEndsIt) {
             "complete ctx0 cookie=4 DMA_FAULT rank=1\n");
 }
 
+// Nothing behind a program's put that has failed is told before its iteration is known to have.
+TEST_F(Copying, AProgramsThatFailedStaysTheFirst) {
+  Member& own = *find_member(bench.card(), member.handle());
+  peal_descriptor what = {};
+  what.rank = kOwn;
+  what.queue = PEAL_NO_QUEUE;
+  what.bytes = 2 * p2p::kChunkBytes;
+  what.key = source.key;
+  what.remote_key = target.key;
+  bench.card().contexts[bench.context()].outstanding += 2;
+  p2p::Origin program = p2p::kNoProgram;
+  program.slot = 4;
+  bench.port.fault_dmas = {1, 1};
+  ASSERT_TRUE(p2p::start_put(bench.card(), own,
+                             {.what = what, .origin = program, .region = source.region, .index = 0},
+                             {p2p::Owner::kHost, 0, 0, 7}));
+  what.bytes = 0;
+  what.queue = 9;
+  what.steps = 1;
+  ASSERT_TRUE(p2p::start_put(bench.card(), own,
+                             {.what = what, .origin = program, .region = {}, .index = 1},
+                             {p2p::Owner::kHost, 0, 0, 8}));
+  const auto before = bench.counters();
+  bench.finish_dma();  // read, and being written
+  bench.finish_dma();  // the other one faults
+  EXPECT_EQ(bench.counter_changes(before).find("notices"), std::string::npos);
+  EXPECT_EQ(bench.card().queues.failed_top, 0u);
+  bench.finish_all_dma();
+  EXPECT_NE(bench.counter_changes(before).find("+1 notices_stale"), std::string::npos)
+      << bench.counter_changes(before);
+  EXPECT_EQ(bench.card().queues.failed_top, 1u);
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"),
+            "complete ctx0 cookie=7 DMA_FAULT rank=1\n"
+            "complete ctx0 cookie=8 OK\n");
+}
+
+// Where there is no room to note it, it is asked again.
+TEST_F(Copying, WhatCannotBeNotedIsAskedAgain) {
+  queue::QueuePool& pool = bench.card().queues;
+  for (queue::FailedIterations& each : pool.failed) {
+    each = {};
+    each.in_use = true;
+    each.member = member.handle();
+    each.name = 77;
+    each.to = 1;
+    each.untold = 1;
+  }
+  pool.failed_top = std::size(pool.failed);
+  Member& own = *find_member(bench.card(), member.handle());
+  peal_descriptor what = {};
+  what.rank = kOwn;
+  what.queue = PEAL_NO_QUEUE;
+  what.bytes = 8;
+  what.key = source.key;
+  what.remote_key = target.key;
+  ++bench.card().contexts[bench.context()].outstanding;
+  p2p::Origin program = p2p::kNoProgram;
+  program.slot = 4;
+  bench.port.fault_dmas = {0, 1};
+  ASSERT_TRUE(p2p::start_put(bench.card(), own,
+                             {.what = what, .origin = program, .region = source.region, .index = 0},
+                             {p2p::Owner::kHost, 0, 0, 7}));
+  copy(8, 8);
+  bench.finish_all_dma();
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_FAILURE), 1u);
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"), "");
+  pool.failed[0] = {};
+  bench.advance(p2p::kStarvedNs);
+  bench.finish_all_dma();
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "complete"),
+            "complete ctx0 cookie=7 DMA_FAULT rank=1\n"
+            "complete ctx0 cookie=8 OK\n");
+}
+
 TEST_F(Copying, WithoutPacketsItWaits) {
   bench.port.fail_allocations = {0, kAlways};
   copy(7, 8);

@@ -514,6 +514,47 @@ TEST_P(SpokenForBeside, NobodyIsToldOfAPutWithAHole) {
 
 INSTANTIATE_TEST_SUITE_P(Posted, SpokenForBeside, ::testing::Bool());
 
+// A rank that has copied to itself tells another one, when it is told that all is there.
+TEST(SpokenForByItself, NobodyIsToldOfACopyWithAHole) {
+  constexpr size_t kBytes = 3 * size_t{p2p::kChunkBytes};
+  const auto make = [](const Programs::Place& place) {
+    Program program({.rank = place.rank, .ranks = 2});
+    const uint16_t told = program.add_counter(1);
+    const Program::Notice all = {.counter = told};
+    if (place.rank == 1) {
+      program.put(1, place.send, kBytes, place.receives[1], nullptr);
+      program.put(1, place.send, 0, place.receives[1], &all);
+      program.wait(told, 1);
+      program.signal(0, all);
+    } else {
+      program.wait(told, 1);
+    }
+    return program;
+  };
+  uint32_t failed = 0;
+  for (uint32_t fault = 0; fault < 6; fault++) {  // of the copy's reads and writes
+    Programs programs(2, kBytes, make);
+    ASSERT_TRUE(programs.looked_at);
+    for (uint64_t i = 0; i < 4; i++) {
+      programs.clear(1);
+      programs.send(1).write(pattern_block(fault * 10 + i, 0, 0, kBytes));
+      if (i % 2 == 1) programs.cluster.bench(1).port.fault_dmas = {fault, 1};
+      programs.start_all(i);
+      ASSERT_TRUE(programs.cluster.run_until_completions(i + 2)) << fault << ", " << i;
+      programs.cluster.bench(1).port.fault_dmas = {};
+      const uint32_t ended = programs.cluster.completions(0).back().status;
+      EXPECT_EQ(status_text(ended), i % 2 == 1 ? "DMA_FAULT" : "OK") << fault << ", " << i;
+      if (ended == PEAL_STATUS_OK) {
+        EXPECT_TRUE(programs.receive(1) == programs.send(1)) << fault << ", " << i;
+      } else {
+        failed++;
+      }
+    }
+    EXPECT_EQ(programs.problems(), "");
+  }
+  EXPECT_EQ(failed, 12u);
+}
+
 class PairwiseAlltoallProgram
     : public ::testing::TestWithParam<std::tuple<uint32_t, uint32_t, size_t>> {};
 
