@@ -87,27 +87,24 @@ void close_context(peal_context* context) {
     return;
   }
   stop_watcher(*context);
-  // Our own descriptors first: the card drops the context, and with it whatever still used the
-  // memory.
+  // The card may be using it still: it has mapped it, or pinned it, by itself, until it finds the
+  // connection closed.
+  const auto unmap = [&](const Allocation& memory) { context->transport->unmap(memory); };
   for (const Region& region : context->memory.regions()) {
-    if (region.allocated) (void)context->transport->release(region.allocation);
+    if (region.allocated) unmap(region.allocation);
   }
   for (const auto& group : context->groups) {
     const Allocation& parts = group->part_tables.memory();
-    if (parts.address != nullptr) (void)context->transport->release(parts);
-    for (const Allocation& memory : orphan_programs(*group)) {
-      (void)context->transport->release(memory);
-    }
+    if (parts.address != nullptr) unmap(parts);
+    for (const Allocation& memory : orphan_programs(*group)) unmap(memory);
   }
   for (const auto& each : context->persistents) {
     for (peal_program* program : each->programs)
       if (program != nullptr) delete_program(program);
   }
   for (peal_program* program : context->ended_programs) delete_program(program);
-  for (const Allocation& left : context->left_memory) (void)context->transport->release(left);
-  for (const Allocation& tables : context->tables.leave()) {
-    (void)context->transport->release(tables);
-  }
+  for (const Allocation& left : context->left_memory) unmap(left);
+  for (const Allocation& tables : context->tables.leave()) unmap(tables);
   delete context;
 }
 

@@ -91,4 +91,8 @@ ForkGuard::ForkGuard(Leave leave, void* object) : leave_(leave), object_(object)
 
 ForkGuard::~ForkGuard() { ForkGuards::all().remove(*this); }
 
+NoFork::NoFork() { ForkGuards::all().mutex.lock(); }
+
+NoFork::~NoFork() { ForkGuards::all().mutex.unlock(); }
+
 }  // namespace peal::host

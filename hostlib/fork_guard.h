@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#include "base/file_descriptor.h"
+
 namespace peal::host {
 
 // The calling process.
@@ -55,6 +57,44 @@ class ForkGuard {
   void* object_;
   ForkGuard* next_ = nullptr;
   ForkGuard* previous_ = nullptr;
+};
+
+// While one is there no thread forks.
+class NoFork {
+ public:
+  NoFork();
+  NoFork(const NoFork&) = delete;
+  NoFork& operator=(const NoFork&) = delete;
+  ~NoFork();
+};
+
+// A descriptor that no child keeps, whenever it is forked: where other threads may fork while one
+// is being opened or closed.
+class OwnDescriptor {
+ public:
+  OwnDescriptor() = default;
+  OwnDescriptor(const OwnDescriptor&) = delete;
+  OwnDescriptor& operator=(const OwnDescriptor&) = delete;
+  ~OwnDescriptor() { reset(); }
+
+  [[nodiscard]] int get() const { return fd_.get(); }
+  [[nodiscard]] bool valid() const { return fd_.valid(); }
+  // What open(), which does not wait, returns; negative: none. errno stays as it leaves it.
+  template <typename Open>
+  bool open(Open open) {
+    const NoFork lock;
+    fd_.reset(open());
+    return fd_.valid();
+  }
+  // Closes what it has, and takes one that the caller had to wait for.
+  void reset(int fd = -1) {
+    const NoFork lock;
+    fd_.reset(fd);
+  }
+
+ private:
+  FileDescriptor fd_;
+  ForkGuard guard_{[](void* fd) { static_cast<FileDescriptor*>(fd)->reset(); }, &fd_};
 };
 
 }  // namespace peal::host

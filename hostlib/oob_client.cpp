@@ -22,7 +22,7 @@
 #include "hostlib/rings.h"
 
 struct peal_oob {
-  peal::FileDescriptor fd;
+  peal::host::OwnDescriptor fd;
   uint32_t rank = 0;
   uint32_t size = 0;
   uint64_t round = 0;
@@ -30,10 +30,6 @@ struct peal_oob {
   std::unique_ptr<peal::host::OobServer> server;
   std::thread server_thread;
   peal::host::OwnerProcess owner;
-  peal::host::ForkGuard guard{[](void* oob) { static_cast<peal_oob*>(oob)->leave_to_parent(); },
-                              this};
-
-  void leave_to_parent() noexcept { fd.reset(); }
   ~peal_oob() {
     fd.reset();
     if (server) server->stop();

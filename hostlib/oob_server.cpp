@@ -30,11 +30,8 @@ size_t place_of(OobRefusal reason) { return static_cast<size_t>(reason); }
 }  // namespace
 
 OobServer::OobServer(uint32_t size, const std::optional<OobToken>& token, const OobLimits& limits)
-    : size_(size),
-      has_token_(token.has_value()),
-      limits_(limits),
-      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      seen_(size, false) {
+    : size_(size), has_token_(token.has_value()), limits_(limits), seen_(size, false) {
+  stop_.open([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   if (token) token_ = *token;
 }
 
@@ -92,10 +89,9 @@ void OobServer::run() {
     if (poll(waits.data(), waits.size(), poll_timeout_ms()) < 0 && errno != EINTR) return;
     if (waits[0].revents != 0) return;
     full_ = false;
-    const size_t before = clients_.size();
-    for (size_t i = 0; i < before; i++) {
-      Client& client = clients_[i];
-      const short events = waits[i + 2].revents;
+    auto wait = waits.begin() + 2;
+    for (Client& client : clients_) {
+      const short events = wait++->revents;
       bool alive = true;
       if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) alive = read_from(client);
       if (alive && (events & POLLOUT) != 0) alive = write_to(client);
@@ -129,9 +125,11 @@ void OobServer::drop_slow() {
 
 void OobServer::accept_clients() {
   for (int i = 0; i < kAcceptsPerTurn; i++) {
-    const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
-      accept_one(fd);
+    std::list<Client> stranger(1);
+    if (stranger.front().fd.open([&] {
+          return accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        })) {
+      take_in(std::move(stranger));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       make_room();
       full_ = true;
@@ -143,15 +141,15 @@ void OobServer::accept_clients() {
 }
 
 // What it said while it waited is heard at once, so that a rank is seldom a stranger for long.
-void OobServer::accept_one(int fd) {
+void OobServer::take_in(std::list<Client> stranger) {
   const auto strangers = std::count_if(
       clients_.begin(), clients_.end(),
       [this](const Client& client) { return client.fd.valid() && is_stranger(client); });
   if (static_cast<size_t>(strangers) >= limits_.strangers_max) make_room();
-  Client& client = clients_.emplace_back();
-  client.fd.reset(fd);
+  clients_.splice(clients_.end(), stranger);
+  Client& client = clients_.back();
   client.until_ms = limits_.now_ms() + limits_.patience_ms;
-  const bool ours = tcp_ || may_take_part(oob_peer_user(fd));
+  const bool ours = tcp_ || may_take_part(oob_peer_user(client.fd.get()));
   const bool alive = ours ? read_from(client) : refuse(client, OobRefusal::kUser);
   if (!alive) drop(client);
 }

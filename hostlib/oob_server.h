@@ -11,11 +11,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/file_descriptor.h"
+#include "hostlib/fork_guard.h"
 #include "hostlib/oob_protocol.h"
 
 namespace peal::host {
@@ -49,7 +50,7 @@ class OobServer {
   enum class Phase : uint8_t { kHello, kProof, kRank };
 
   struct Client {
-    FileDescriptor fd;
+    OwnDescriptor fd;  // of a client that a child holds open rank 0's death would be hidden
     Phase phase = Phase::kHello;
     uint32_t rank = kNobody;  // said so; proved in phase kRank
     uint32_t size = 0;
@@ -65,7 +66,7 @@ class OobServer {
     return client.phase != Phase::kRank;
   }
   void accept_clients();
-  void accept_one(int fd);
+  void take_in(std::list<Client> stranger);
   void make_room();
   bool read_from(Client& client);
   bool take_messages(Client& client);
@@ -87,11 +88,11 @@ class OobServer {
   OobToken token_ = {};
   OobLimits limits_;
   bool tcp_ = false;
-  FileDescriptor listener_;
-  FileDescriptor stop_;  // eventfd
-  bool full_ = false;    // no descriptor is left: try again later
+  OwnDescriptor listener_;
+  OwnDescriptor stop_;  // eventfd
+  bool full_ = false;   // no descriptor is left: try again later
   std::string path_;
-  std::vector<Client> clients_;
+  std::list<Client> clients_;
   std::vector<bool> seen_;      // rank said hello at some time
   uint32_t missing_ = kNobody;  // first rank that went away
   uint64_t round_ = 0;

@@ -45,6 +45,8 @@ class Transport {
   virtual peal_error allocate(size_t bytes, Allocation* allocation) = 0;
   // Unregisters and unmaps. BUSY leaves everything as it was.
   virtual peal_error release(const Allocation& allocation) = 0;
+  // Only unmaps, for whoever closes the context: the card drops what it has with the connection.
+  virtual void unmap(const Allocation& allocation) = 0;
 
   // Carries one administrative command to the card (administration.h makes them) and brings its
   // reply. A status other than OK is an error here, whose text names the command and the status.

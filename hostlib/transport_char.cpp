@@ -15,6 +15,7 @@
 #include "abi/window.h"
 #include "base/file_descriptor.h"
 #include "hostlib/administration.h"
+#include "hostlib/fork_guard.h"
 #include "hostlib/transport.h"
 #include "hostlib/window.h"
 
@@ -42,6 +43,7 @@ class CharTransport final : public Transport {
   [[nodiscard]] const Window& window() const override { return window_; }
   peal_error allocate(size_t bytes, Allocation* allocation) override;
   peal_error release(const Allocation& allocation) override;
+  void unmap(const Allocation& allocation) override;
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override;
   [[nodiscard]] const std::atomic<uint64_t>* departures() const override {
     return static_cast<const std::atomic<uint64_t>*>(departures_page_);
@@ -72,6 +74,8 @@ class CharTransport final : public Transport {
   uint32_t doorbell_value_ = 0;
   void* departures_page_ = nullptr;  // read-only
   size_t departures_bytes_ = 0;
+  // (While the card is being asked for a context there is nobody else to do so.)
+  ForkGuard guard_{[](void* own) { static_cast<CharTransport*>(own)->leave_to_parent(); }, this};
 };
 
 template <typename Argument>
@@ -182,9 +186,12 @@ peal_error CharTransport::allocate(size_t bytes, Allocation* allocation) {
 
 peal_error CharTransport::release(const Allocation& allocation) {
   const peal_error error = unregister_memory(*this, allocation.key);
-  if (error == PEAL_ERR_BUSY) return error;
-  munmap(allocation.address, allocation.mapped_bytes);
+  if (error != PEAL_ERR_BUSY) unmap(allocation);
   return error;
+}
+
+void CharTransport::unmap(const Allocation& allocation) {
+  munmap(allocation.address, allocation.mapped_bytes);
 }
 
 void CharTransport::ring_doorbell() {

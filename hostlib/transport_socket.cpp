@@ -81,6 +81,7 @@ class SocketTransport final : public Transport {
   [[nodiscard]] const Window& window() const override { return window_; }
   peal_error allocate(size_t bytes, Allocation* allocation) override;
   peal_error release(const Allocation& allocation) override;
+  void unmap(const Allocation& allocation) override;
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
     return exchange(command, reply, nullptr, 0);
   }
@@ -111,6 +112,8 @@ class SocketTransport final : public Transport {
   peal_broadcast_page* broadcast_ = nullptr;  // read-only
   uint64_t tag_ = 0;
   pid_t card_ = 0;  // its process; 0: the kernel does not say
+  // (While the card is being asked for a context there is nobody else to do so.)
+  ForkGuard guard_{[](void* own) { static_cast<SocketTransport*>(own)->leave_to_parent(); }, this};
 };
 
 peal_error SocketTransport::connect(const CardUrl& url) {
@@ -237,9 +240,12 @@ peal_error SocketTransport::allocate(size_t bytes, Allocation* allocation) {
 
 peal_error SocketTransport::release(const Allocation& allocation) {
   const peal_error error = unregister_memory(*this, allocation.key);
-  if (error == PEAL_ERR_BUSY) return error;
-  munmap(allocation.address, allocation.mapped_bytes);
+  if (error != PEAL_ERR_BUSY) unmap(allocation);
   return error;
+}
+
+void SocketTransport::unmap(const Allocation& allocation) {
+  munmap(allocation.address, allocation.mapped_bytes);
 }
 
 void SocketTransport::ring_doorbell() {

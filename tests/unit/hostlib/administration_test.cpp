@@ -19,6 +19,7 @@ class Notebook final : public Transport {
   [[nodiscard]] const Window& window() const override { return window_; }
   peal_error allocate(size_t, Allocation*) override { return PEAL_ERR_NO_MEMORY; }
   peal_error release(const Allocation&) override { return PEAL_ERR_BAD_KEY; }
+  void unmap(const Allocation&) override {}
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
     if (!asked.empty()) asked += "; ";
     asked += text_of(command);

@@ -26,12 +26,17 @@ class FakeTransport final : public Transport {
     allocation->mapped_bytes = bytes;
     allocation->key = card_->next_key++;
     card_->keys.insert(allocation->key);
+    card_->mapped.insert(allocation->key);
     return PEAL_OK;
   }
   peal_error release(const Allocation& allocation) override {
     const peal_error error = unregister_memory(*this, allocation.key);
-    if (error == PEAL_OK) free(allocation.address);
+    if (error == PEAL_OK) unmap(allocation);
     return error;
+  }
+  void unmap(const Allocation& allocation) override {
+    free(allocation.address);
+    card_->mapped.erase(allocation.key);
   }
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
     switch (command.opcode) {

@@ -74,6 +74,7 @@ struct FakeCard {
   int registrations = 0;  // asked for, ever
   int unknown_keys = 0;   // that were to be given back, ever
   std::set<uint32_t> keys;
+  std::set<uint32_t> mapped;             // keys of its own memory that the library has
   peal_register_memory registered = {};  // the last time it was asked for
   std::set<uint32_t> busy_keys;
   uint32_t next_member = 1;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -211,6 +212,29 @@ TEST_F(Oob, Rank0Serves) {
     });
   }
   for (std::thread& rank : ranks) rank.join();
+}
+
+// Its child keeps none of its connections, so that the others see it go.
+TEST_F(Oob, Rank0ServesAndHasAChild) {
+  server_name_ += ",serve";
+  peal_oob* first = connect(0, 2);
+  peal_oob* second = connect(1, 2);
+  int hold[2] = {-1, -1};
+  ASSERT_EQ(pipe(hold), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(hold[1]);
+    char none = 0;
+    _exit(read(hold[0], &none, 1) == 0 ? 0 : 1);  // as long as the test goes on
+  }
+  peal_oob_close(first);
+  const uint32_t value = 1;
+  uint32_t all[2] = {};
+  EXPECT_EQ(peal_oob_exchange(second, &value, all, sizeof(value)), PEAL_ERR_OUT_OF_BAND);
+  peal_oob_close(second);
+  close(hold[0]);
+  close(hold[1]);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
 TEST_F(Oob, RankThatLeavesIsNamed) {

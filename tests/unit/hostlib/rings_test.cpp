@@ -93,6 +93,20 @@ TEST_F(Rings, RememberedRegistrationIsForgottenWhenItGoes) {
   EXPECT_TRUE(card.keys.empty());
 }
 
+// Whatever the card still uses: the connection's end is for it to see.
+TEST_F(Rings, NothingStaysMappedWhenTheContextIsClosed) {
+  void* memory = nullptr;
+  ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
+  const size_t bytes = 8;
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_iallgatherv(group, PEAL_IN_PLACE, memory, &bytes, nullptr, &request), PEAL_OK);
+  card.busy_keys = card.keys;
+  EXPECT_GE(card.mapped.size(), 2u) << "the table as well";
+  peal_close(context);
+  context = nullptr;
+  EXPECT_TRUE(card.mapped.empty());
+}
+
 TEST_F(Rings, CompletionsInAnyOrder) {
   peal_request* requests[4] = {post(), post(), post(), post()};
   peal_submission entries[4] = {take(), take(), take(), take()};
