@@ -107,16 +107,23 @@ class RuleParser {
                  ": expected A-B with A not above B, A- or A; k and M are 1024 and 1024 * 1024");
   }
 
+  // "doubling" is short for the one that is recursive.
+  static bool is_named(const std::string& algorithm, std::string_view name) {
+    return algorithm == name || (name == "doubling" && algorithm == "recursive-doubling");
+  }
+
   peal_error take_algorithm(std::string_view name, ChoiceRule* rule) {
     const Subject subject = rule->subject();
     for (const Way& way : kWays) {
-      if (subject != Subject{way.operation, false} || names::algorithm(way.algorithm) != name)
+      if (subject != Subject{way.operation, false} ||
+          !is_named(names::algorithm(way.algorithm), name))
         continue;
       rule->algorithm = way.algorithm;
       return PEAL_OK;
     }
     for (const NamedProgramWay& way : kProgramWays) {
-      if (subject != Subject{way.operation, true} || name_of(way) != name) continue;
+      if (subject != Subject{way.operation, true} || !is_named(std::string(name_of(way)), name))
+        continue;
       rule->program = way.program;
       return PEAL_OK;
     }

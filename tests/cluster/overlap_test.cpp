@@ -78,7 +78,8 @@ TEST_P(OverlapOfChosen, IsAtLeast) {
       plan.cards = cards;
       plan.late = late;
       // Where nobody is late, one is like another.
-      plan.operations = cards == 8 ? 20 : late == 0 ? 1 : cards == 32 ? 4 : 2;
+      const uint32_t of_eight = wanted.bytes < 1'000'000 ? 20 : 5;
+      plan.operations = cards == 8 ? of_eight : late == 0 ? 1 : cards == 32 ? 4 : 2;
       hold(plan, wanted.least);
     }
   }
@@ -88,10 +89,14 @@ INSTANTIATE_TEST_SUITE_P(
     Of, OverlapOfChosen,
     testing::Values(Wanted{"allgather_8k", PEAL_OPERATION_ALLGATHER, 8192, 95},
                     Wanted{"allgather_64k", PEAL_OPERATION_ALLGATHER, 65'536, 99},
+                    Wanted{"allgather_20k", PEAL_OPERATION_ALLGATHER, 20'000, 95, 8},
                     Wanted{"allgather_256k", PEAL_OPERATION_ALLGATHER, 262'144, 99, 8},
+                    Wanted{"allgather_1m", PEAL_OPERATION_ALLGATHER, 1'048'576, 99, 8},
                     Wanted{"alltoall_8k", PEAL_OPERATION_ALLTOALL, 8192, 95},
                     Wanted{"alltoall_64k", PEAL_OPERATION_ALLTOALL, 65'536, 99},
-                    Wanted{"alltoall_256k", PEAL_OPERATION_ALLTOALL, 262'144, 99, 8}),
+                    Wanted{"alltoall_20k", PEAL_OPERATION_ALLTOALL, 20'000, 95, 8},
+                    Wanted{"alltoall_256k", PEAL_OPERATION_ALLTOALL, 262'144, 99, 8},
+                    Wanted{"alltoall_1m", PEAL_OPERATION_ALLTOALL, 1'048'576, 99, 8}),
     name_of_wanted);
 
 // What it does not choose there, and the forms with parts.

@@ -128,9 +128,36 @@ TEST_P(LargeWithoutLoss, HardlyAnyPacketIsForRepairs) {
 
 INSTANTIATE_TEST_SUITE_P(Of, LargeWithoutLoss,
                          testing::Combine(testing::Values(Case{"allgather_64k", broadcast(65'536)},
-                                                          Case{"alltoall_64k", direct(65'536)}),
+                                                          Case{"alltoall_64k", direct(65'536)},
+                                                          Case{"allgatherv_64k",
+                                                               allgatherv(65'536)},
+                                                          Case{"alltoallv_64k", alltoallv(65'536)}),
                                           testing::ValuesIn(kSkews)),
                          name_of);
+
+// The same of blocks far above a channel.
+class LongWithoutLoss : public testing::TestWithParam<std::tuple<Case, Skew>> {};
+
+TEST_P(LongWithoutLoss, HardlyAnyPacketIsForRepairs) {
+  const auto& [each, skew] = GetParam();
+  for (const uint32_t ranks : {3u, 8u}) {
+    Scenario scenario = plan(ranks, each.operation, 3);
+    scenario.check = false;
+    skew.add(scenario);
+    hold(scenario, skew);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, LongWithoutLoss,
+    testing::Combine(testing::Values(Case{"allgather_1m", broadcast(1 << 20)},
+                                     Case{"direct_allgather_1m", direct_allgather(1 << 20)},
+                                     Case{"ring_1m", ring(1 << 20)},
+                                     Case{"alltoall_1m", direct(1 << 20)},
+                                     Case{"allgatherv_1m", allgatherv(1 << 20)},
+                                     Case{"alltoallv_1m", alltoallv(1 << 20)}),
+                     testing::ValuesIn(kSkews)),
+    name_of);
 
 // Programs that have several operations under way and compute: one that is late has others under
 // way, and says that it waits.

@@ -262,6 +262,11 @@ void run_mixed(Job& job) {
     slot.post(random, i);
   }
   for (Slot& slot : slots) slot.finish();
+  peal_statistics counted = {};
+  counted.struct_bytes = sizeof(counted);
+  EXPECT_OK(job, peal_read_statistics(job.card, &counted));
+  EXPECT_TRUE(job, counted.posted == count && counted.completed == count);
+  EXPECT_TRUE(job, counted.failed == 0 && counted.requests == 0 && counted.card_ns > 0);
   close_all(job);
 }
 

@@ -107,6 +107,7 @@ class CommandFuzz {
         entry.parts_key = keys_[0].key;
         entry.parts_offset = input_.take<uint16_t>() % 4000;
         if (entry.operation == PEAL_OPERATION_ALLTOALLV) entry.send_offset = 0;
+        if (input_.byte() % 4 == 0) entry.flags = PEAL_SUBMIT_IN_PLACE;
       } else if (kind == 6) {
         entry.operation = PEAL_OPERATION_BROADCAST;
         entry.algorithm = PEAL_ALGORITHM_BINOMIAL;

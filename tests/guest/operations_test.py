@@ -12,7 +12,7 @@ import guest_pair
 import guest_vm
 
 RANKS_PER_GUEST = 3
-COLLECTIVES = ("broadcast 65536", "alltoall 9000", "allgatherv 9000", "alltoallv 9000", "mixed 100 20000 1", "late 36 20000 2", "remapped 16 10000", "buffers 300")
+COLLECTIVES = ("broadcast 65536", "broadcast 1000000", "mixed-threads 2 60 5000 1", "alltoall 9000", "allgatherv 9000", "alltoallv 9000", "mixed 100 20000 1", "late 36 20000 2", "remapped 16 10000", "buffers 300")
 MESSAGES = ("p2p-ring 40 20000 3", "p2p-gather 20 5000 1", "p2p-tags 1", "p2p-memory 100000", "p2p-refused", "p2p-truncated")
 PROGRAMS = ("programs 20 20000 1", "programs-bad", "programs-free", "programs-many 20")
 # Not of rank 0, which serves the out-of-band exchange.

@@ -52,6 +52,11 @@ TEST(ChoiceRules, WhatTheyMayLookLike) {
   EXPECT_EQ(parse("allgather:0-4k:recursive-doubling,allgather:4k-:all-to-all-broadcast"),
             "here: allgather:0-4k:recursive-doubling\n"
             "here: allgather:4k-:all-to-all-broadcast\n");
+  EXPECT_EQ(parse("allgather:0-4k:doubling,allgather_init:doubling"),
+            "here: allgather:0-4k:recursive-doubling\n"
+            "here: allgather_init:recursive-doubling\n");
+  EXPECT_NE(parse("barrier:doubling").find("\"doubling\" is no algorithm of barrier"),
+            std::string::npos);
   EXPECT_EQ(parse(" allgather : 0x10-2M : n2-16 : recursive-doubling # why\n"
                   "allgather:n8:7:recursive-doubling"),
             "here: allgather:16-2M:n2-16:recursive-doubling\n"
