@@ -258,12 +258,35 @@ struct Pair {
 
 // Pairs of an operation are counted by their way: that with index i is the one with rank + i, the
 // first that of the rank with itself.
+// Behind it lie as many pairs as the group has ranks (group/by_rank.h).
 struct Pairs {
   uint64_t ready[kPairWords];   // of which an own block may be sent now
   uint64_t stored[kPairWords];  // that have one in the channel
   uint32_t passed;              // from here on blocks of one piece that have not come are lost
-  Pair of[kPairRanks];
+
+  // By their way; alignof(Pair) divides the size of this.
+  [[nodiscard]] Pair* of() { return reinterpret_cast<Pair*>(this + 1); }
+  [[nodiscard]] const Pair* of() const { return reinterpret_cast<const Pair*>(this + 1); }
 };
+static_assert(sizeof(Pairs) % alignof(Pair) == 0);
+
+// What a member keeps of each rank, in bytes: of a group of so many. Side by side, so that a small
+// group touches few pages (group/by_rank.h).
+constexpr size_t address_bytes(uint32_t ranks) {
+  const uint32_t runs = (ranks + kAddressRun - 1) / kAddressRun;
+  return size_t{least(runs, kAddressRuns)} * kAddressRun * sizeof(peal_peer_address);
+}
+constexpr size_t part_table_bytes(uint32_t ranks) {
+  return 2 * size_t{least(ranks, kPartRanks)} * sizeof(peal_part);
+}
+constexpr size_t pairs_bytes(uint32_t ranks) {
+  const size_t bytes = sizeof(Pairs) + least(ranks, kPairRanks) * sizeof(Pair);
+  return (bytes + alignof(Pairs) - 1) / alignof(Pairs) * alignof(Pairs);
+}
+inline constexpr size_t kByRankBytes =
+    address_bytes(CONFIG_GROUP_RANKS_MAX) +
+    CONFIG_PART_TABLES * part_table_bytes(CONFIG_GROUP_RANKS_MAX) +
+    kChannels * pairs_bytes(CONFIG_GROUP_RANKS_MAX);
 
 // What one step of an exchange in steps sends: its blocks gather one behind the other, in a packet
 // that stays or in the channel. And what comes in it.
@@ -537,12 +560,10 @@ struct Member {
   Unsettled unsettled;
   Operation operations[kChannels];
   // From here on nothing is read before it was written, and nothing touched before it is used.
-  Command parked[CONFIG_PARKED_OPERATIONS];
-  alignas(8) peal_peer_address addresses[kAddressRuns][kAddressRun];  // of the runs
-  Pairs pairs[kChannels];  // of the operations, by their slot
+  // Tables of parts, addresses, pairs (group/by_rank.h).
+  alignas(64) uint8_t by_rank[kByRankBytes];
   Steps steps[kChannels];
-  // Where every rank's block lies, as the host's tables have it (operation/parts.h).
-  alignas(64) peal_part parts[CONFIG_PART_TABLES][2 * kPartRanks];
+  Command parked[CONFIG_PARKED_OPERATIONS];
 };
 
 // Buffers that members hold in turn.

@@ -16,18 +16,18 @@ struct MemoryTerm {
 inline constexpr MemoryTerm kMemoryTerms[] = {
     {"members: membership, peers, recycling", CONFIG_CARD_MEMBERS,
      sizeof(Member) - sizeof(Member::operations) - sizeof(Member::parked) - sizeof(Member::remote) -
-         sizeof(Member::addresses) - sizeof(Member::parts) - sizeof(Member::pairs) -
-         sizeof(Member::steps)},
+         sizeof(Member::by_rank) - sizeof(Member::steps)},
     {"remembered addresses, who waits for one", CONFIG_CARD_MEMBERS,
-     sizeof(Member::remote) + sizeof(Member::addresses)},
+     sizeof(Member::remote) + address_bytes(CONFIG_GROUP_RANKS_MAX)},
     {"operation records (K per member)", CONFIG_CARD_MEMBERS* kChannels,
      sizeof(Operation) - kPieceSlots * sizeof(Piece)},
     {"piece records (2W per operation)", CONFIG_CARD_MEMBERS* kChannels* kPieceSlots,
      sizeof(Piece)},
-    {"pairs of ranks", CONFIG_CARD_MEMBERS* kChannels, sizeof(Pairs)},
+    {"pairs of ranks", CONFIG_CARD_MEMBERS* kChannels, pairs_bytes(CONFIG_GROUP_RANKS_MAX)},
     {"exchanges in steps", CONFIG_CARD_MEMBERS* kChannels, sizeof(Steps)},
     {"parked commands", CONFIG_CARD_MEMBERS* CONFIG_PARKED_OPERATIONS, sizeof(Command)},
-    {"tables of parts", CONFIG_CARD_MEMBERS, sizeof(Member::parts)},
+    {"tables of parts", CONFIG_CARD_MEMBERS* CONFIG_PART_TABLES,
+     part_table_bytes(CONFIG_GROUP_RANKS_MAX)},
     {"staging buffers", CONFIG_STAGING_BUFFERS, sizeof(StagingPool) / CONFIG_STAGING_BUFFERS},
     {"tombstones", kTombstones, sizeof(Tombstone)},
     {"memory keys", CONFIG_MEMORY_KEYS, sizeof(MemoryKey)},

@@ -14,6 +14,7 @@
 #include "firmware/collective/direct_repair.h"
 #include "firmware/collective/direct_sending.h"
 #include "firmware/dma/dma.h"
+#include "firmware/group/by_rank.h"
 #include "firmware/group/early.h"
 #include "firmware/group/remote.h"
 #include "firmware/operation/lead.h"
@@ -82,7 +83,7 @@ void end_if_over(const Scope& scope) {
 void open(const Scope& scope, Own own, uint32_t reserved_bytes) {
   auto& exchange = own_state<Exchange>(scope.operation);
   exchange.own = own;
-  exchange.pairs = &scope.member.pairs[scope.operation.timer.slot];
+  exchange.pairs = pairs_at(scope.member, scope.operation.timer.slot);
   open_blocks(scope, reserved_bytes);
   open_pairs(scope);
 }

@@ -56,7 +56,7 @@ bool fetch_early(const Scope& scope, uint32_t way, uint32_t number) {
 // Those of a pair, as far as they are free. False: not now.
 bool fetch_all_early(const Scope& scope, uint32_t way) {
   Pairs& pairs = pairs_of(scope);
-  Pair& pair = pairs.of[way];
+  Pair& pair = pairs.of()[way];
   const Rank origin = rank_at(scope.member.membership, way);
   for (uint32_t bits = pair.stored; bits != 0; bits &= bits - 1) {
     const uint32_t number = pair.base + static_cast<uint32_t>(std::countr_zero(bits));
@@ -79,7 +79,7 @@ void note_landed_from(const Scope& scope, uint32_t number, Rank origin, uint32_t
 
 void note_early(const Scope& scope, uint32_t way, uint32_t number) {
   Pairs& pairs = pairs_of(scope);
-  Pair& pair = pairs.of[way];
+  Pair& pair = pairs.of()[way];
   reset(pair.waits, bit_in(pair, number));
   set(pair.stored, bit_in(pair, number));
   pairs.stored[way / 64] |= bit_of(way);

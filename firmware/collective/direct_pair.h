@@ -67,7 +67,7 @@ inline Rank rank_at(const Membership& self, uint32_t way) {
 inline Pairs& pairs_of(const Scope& scope) { return *own_state<Exchange>(scope.operation).pairs; }
 // Something has come from the other.
 inline bool has_come(const Pair& pair) { return pair.base != 0 || pair.come != 0; }
-inline Pair& pair_at(const Scope& scope, uint32_t way) { return pairs_of(scope).of[way]; }
+inline Pair& pair_at(const Scope& scope, uint32_t way) { return pairs_of(scope).of()[way]; }
 // Of the bits of all pairs.
 inline uint32_t words_of(const Scope& scope) { return (scope.member.membership.ranks + 63) / 64; }
 

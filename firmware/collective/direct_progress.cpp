@@ -27,7 +27,7 @@ void note_ready(Pairs& pairs, uint32_t way, bool ready) {
 
 // May the next own block be sent?
 void look_at(const Scope& scope, Pairs& pairs, uint32_t way) {
-  const Pair& pair = pairs.of[way];
+  const Pair& pair = pairs.of()[way];
   const uint32_t next = next_of(pair);
   if (next - pair.base >= kPieceWindow || !keeps_pace(scope, next)) {
     return note_ready(pairs, way, false);
@@ -47,7 +47,7 @@ uint32_t done_of(const Pair& pair) {
 
 // The first one is.
 [[gnu::noinline]] void pass_done(const Scope& scope, Pairs& pairs, uint32_t way) {
-  Pair& pair = pairs.of[way];
+  Pair& pair = pairs.of()[way];
   const auto pieces = static_cast<uint32_t>(std::countr_one(done_of(pair)));
   const uint32_t base = pair.base;
   pair.base += pieces;
@@ -69,7 +69,7 @@ uint32_t done_of(const Pair& pair) {
 
 // Passes what is over between the two. (Mostly the other half is still to come.)
 inline void pass(const Scope& scope, Pairs& pairs, uint32_t way) {
-  if ((done_of(pairs.of[way]) & 1) != 0) pass_done(scope, pairs, way);
+  if ((done_of(pairs.of()[way]) & 1) != 0) pass_done(scope, pairs, way);
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ void open_pairs(const Scope& scope) {
   fresh.pieces = scope.operation.piece_count;
   // (Copied as bytes, of which few instructions do all.)
   for (uint32_t way = 0, ranks = scope.member.membership.ranks; way < ranks; ++way) {
-    std::memcpy(&pairs.of[way], &fresh, sizeof(fresh));
+    std::memcpy(&pairs.of()[way], &fresh, sizeof(fresh));
   }
   for (Piece& piece : scope.operation.pieces) piece.own = OwnBlock::kUnread;
 }
@@ -101,21 +101,21 @@ void begin_pairs(const Scope& scope) {
 
 void note_begun(const Scope& scope, uint32_t way, uint32_t number) {
   Pairs& pairs = pairs_of(scope);
-  Pair& pair = pairs.of[way];
+  Pair& pair = pairs.of()[way];
   set(pair.begun, bit_in(pair, number));
   look_at(scope, pairs, way);
 }
 
 void note_put_off(const Scope& scope, uint32_t way, uint32_t number) {
   Pairs& pairs = pairs_of(scope);
-  Pair& pair = pairs.of[way];
+  Pair& pair = pairs.of()[way];
   reset(pair.begun, bit_in(pair, number));
   look_at(scope, pairs, way);
 }
 
 void note_sent(const Scope& scope, uint32_t way, uint32_t number) {
   Pairs& pairs = pairs_of(scope);
-  Pair& pair = pairs.of[way];
+  Pair& pair = pairs.of()[way];
   const PieceBits bit = bit_in(pair, number);
   set(pair.kept, bit);
   // What a rank has for itself has come with that.
@@ -125,7 +125,7 @@ void note_sent(const Scope& scope, uint32_t way, uint32_t number) {
 
 void note_come(const Scope& scope, uint32_t way, uint32_t number) {
   Pairs& pairs = pairs_of(scope);
-  Pair& pair = pairs.of[way];
+  Pair& pair = pairs.of()[way];
   if (is_for_all(scope.operation) && !has_come(pair)) pace_heard(scope);
   set(pair.come, bit_in(pair, number));
   reset(pair.lost, bit_in(pair, number));
@@ -134,7 +134,7 @@ void note_come(const Scope& scope, uint32_t way, uint32_t number) {
 
 void note_landed(const Scope& scope, uint32_t way, uint32_t number) {
   Pairs& pairs = pairs_of(scope);
-  Pair& pair = pairs.of[way];
+  Pair& pair = pairs.of()[way];
   reset(pair.waits, bit_in(pair, number));
   pass(scope, pairs, way);
 }

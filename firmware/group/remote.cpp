@@ -2,6 +2,7 @@
 #include "firmware/group/remote.h"
 
 #include "firmware/base/assert.h"
+#include "firmware/group/by_rank.h"
 #include "firmware/host/keys.h"
 
 namespace peal {
@@ -33,11 +34,11 @@ void read_run(Card& card, Member& member, AddressRun& run, Rank rank) {
   run.number = static_cast<uint16_t>(rank / kAddressRun);
   const HostAddress& table = member.remote.table;
   const uint32_t place = index_of(member, run);
-  const uint64_t first = uint64_t{run.number} * sizeof(member.addresses[place]);
+  const uint64_t first = uint64_t{run.number} * kAddressRun * sizeof(peal_peer_address);
   ++member.dma;
   count(card, PEAL_COUNTER_ADDRESS_READS);
   dma_read(card, {.host = {table.region, table.offset + first},
-                  .card = reinterpret_cast<uint8_t*>(member.addresses[place]),
+                  .card = reinterpret_cast<uint8_t*>(addresses_at(member, place)),
                   .bytes = run_ranks(member, run) * uint32_t{sizeof(peal_peer_address)},
                   .packet = nullptr,
                   .tag = {.member = member.index,
@@ -53,7 +54,7 @@ void read_run(Card& card, Member& member, AddressRun& run, Rank rank) {
 // Every entry is of the rank that it should be of, and of a card that cuts messages alike.
 bool is_table(const Member& member, const AddressRun& run) {
   for (uint32_t i = 0; i < run_ranks(member, run); ++i) {
-    const peal_peer_address& address = member.addresses[index_of(member, run)][i];
+    const peal_peer_address& address = addresses_at(member, index_of(member, run))[i];
     if (address.rank != run.number * kAddressRun + i) return false;
     if (address.geometry != geometry_hash()) return false;
   }
@@ -88,7 +89,7 @@ void leave_address_table(Card& card, Member& member) {
 
 const peal_peer_address* remembered_address(Member& member, Rank rank) {
   if (!holds(place_of(member, rank), RunPhase::kKnown, rank)) return nullptr;
-  return &member.addresses[place_index(rank)][rank % kAddressRun];
+  return &addresses_at(member, place_index(rank))[rank % kAddressRun];
 }
 
 const peal_peer_address* find_remote_address(Card& card, Member& member, Rank rank) {
@@ -156,7 +157,7 @@ bool take_addresses(Card& card, const DmaDone& done) {
     if (good) {
       PEAL_ASSERT(packet->holds == 1);
       packet->holds = 0;
-      readdress_packet(member.addresses[done.detail][wait.rank % kAddressRun], packet->header);
+      readdress_packet(addresses_at(member, done.detail)[wait.rank % kAddressRun], packet->header);
       launch_packet(card, packet, false);
     } else {
       if (!wait.leaves) count(card, PEAL_COUNTER_DROP_NO_ADDRESS);

@@ -29,7 +29,7 @@ void read_run(const Scope& scope, uint8_t step) {
   operation.parts_phase = PartsPhase::kReading;
   const uint32_t left = command.parts - operation.parts_read;
   const uint32_t run = left < kPartsPerRead ? left : kPartsPerRead;
-  peal_part* to = member.parts[operation.parts_place] + operation.parts_read;
+  peal_part* to = part_table_at(member, operation.parts_place) + operation.parts_read;
   const uint64_t offset = uint64_t{operation.parts_read} * sizeof(peal_part);
   operation.parts_read = static_cast<uint16_t>(operation.parts_read + run);
   transfer_read(scope, {.role = TransferRole::kWhole,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "firmware/card_types.h"
+#include "firmware/group/by_rank.h"
 #include "firmware/operation/algorithm.h"
 
 namespace peal {
@@ -19,7 +20,7 @@ inline bool parts_are_known(const Operation& operation) {
   return operation.parts_phase == PartsPhase::kKnown;
 }
 inline const peal_part* parts_of(const Member& member, const Operation& operation) {
-  return member.parts[operation.parts_place];
+  return part_table_at(member, operation.parts_place);
 }
 
 // Begins to read the table, if it is the operation's turn and there is a place. What comes is an

@@ -47,12 +47,17 @@ inline int32_t edge_ahead(const Peer& from, const peal_wire_header& header) {
   return static_cast<int16_t>(said - from.heard);
 }
 
-// What a packet's number says. One that was overtaken, or repeated, says nothing.
+// What a packet's number says. One that was overtaken, or repeated, says nothing. But who says that
+// there were 256 fewer than have come, or a multiple, is right: packets that were overtaken by such
+// an answer were taken for later ones.
 inline EdgeSays edge_heard(Peer& from, const peal_wire_header& header) {
   if ((header.flags & PEAL_PACKET_NUMBERED) == 0) return EdgeSays::kNothing;
   const int32_t ahead = edge_ahead(from, header);
   const bool counts = counts_on_edge(header);
-  if (ahead == 0 && !counts) return EdgeSays::kComplete;
+  if (!counts && ahead <= 0 && (ahead & 0xff) == 0) {
+    from.heard = static_cast<uint16_t>(from.heard + ahead);
+    return EdgeSays::kComplete;
+  }
   if (ahead <= 0) return EdgeSays::kNothing;
   from.heard = static_cast<uint16_t>(from.heard + ahead);
   return ahead > (counts ? 1 : 0) ? EdgeSays::kGap : EdgeSays::kNothing;

@@ -38,9 +38,9 @@ class GroupsTest(jobs.JobCase):
         """All ranks are refused together, and what was given back can be used again."""
         self.scenario(4, "exhaust", options=("--cards", "2"))
 
-    def many(self, ranks, groups, *options):
+    def many(self, ranks, groups, *options, each_kind=False):
         """Makes and uses so many groups at once, twice; what one of their members costs."""
-        job = self.start(ranks, jobs.program("e2e-rank"), "many", str(groups), options=options)
+        job = self.start(ranks, jobs.program("e2e-rank"), "many", str(groups), str(int(each_kind)), options=options)
         job.expect_line("ready")
         pids = [job.cards(), *job.ranks().values()]
         before = touched_bytes(pids)
@@ -59,6 +59,11 @@ class GroupsTest(jobs.JobCase):
     def test_all_of_a_card_by_several_processes(self):
         """By four on each of two cards, and with ranks that are no peers."""
         self.assertLess(self.many(8, 64, "--cards", "2"), 65536)
+
+    def test_all_of_a_card_by_each_kind(self):
+        """Each group carries out one operation of each kind. (64 KiB are wanted; of 8 ranks, all of a card's, it is a little more.)"""
+        self.assertLess(self.many(2, 256, "--cards", "2", "--nic-option=--connection-groups=256", each_kind=True), 65536)
+        self.assertLess(self.many(8, 64, "--cards", "2", each_kind=True), 73728)
 
     def test_threads(self):
         self.scenario(3, "threads", "4")

@@ -113,22 +113,32 @@ void run_exhaust(Job& job) {
 // before there are any, and when all have been used.
 void run_many(Job& job) {
   const size_t count = job.number(0, 256);
+  const bool each_kind = job.number(1, 0) != 0;
   EXPECT_OK(job, peal_open(nullptr, &job.card));
   const size_t bytes = 64;
   uint8_t* send = allocate(job, bytes);
   uint8_t* receive = allocate(job, bytes * job.size);
+  const std::vector<size_t> lengths(job.size, bytes / job.size);
   std::vector<peal_group*> groups(count);
+  const auto use = [&](peal_group* group, uint64_t i) {
+    fill(send, bytes, job.rank, i);
+    EXPECT_OK(job, peal_allgather(group, send, receive, bytes));
+    EXPECT_TRUE(job, is_gathered(job, receive, bytes, i));
+    if (!each_kind) return;
+    EXPECT_OK(job, peal_bcast(group, receive, bytes, static_cast<uint32_t>(i % job.size)));
+    EXPECT_OK(job, peal_alltoall(group, send, receive, lengths[0]));
+    EXPECT_OK(job, peal_allgatherv(group, send, receive, lengths.data(), nullptr));
+    EXPECT_OK(job, peal_alltoallv(group, send, lengths.data(), nullptr, receive, lengths.data(),
+                                  nullptr));
+  };
   for (uint64_t time = 0; time < 2; time++) {
     if (time == 0) job.wait_for_script();
     for (peal_group*& group : groups) {
       EXPECT_OK(job, peal_group_create(job.card, job.rank, job.size, peal_oob_exchange, job.oob,
                                        nullptr, &group));
     }
-    for (uint64_t i = 0; i < 3 * count; i++) {
-      fill(send, bytes, job.rank, i);
-      EXPECT_OK(job, peal_allgather(groups[i % count], send, receive, bytes));
-      EXPECT_TRUE(job, is_gathered(job, receive, bytes, i));
-    }
+    const uint64_t uses = each_kind ? 1 : 3;
+    for (uint64_t i = 0; i < uses * count; i++) use(groups[i % count], i);
     for (peal_group* group : groups) EXPECT_OK(job, peal_barrier(group));
     if (time == 0) job.wait_for_script();
     for (peal_group* group : groups) EXPECT_OK(job, peal_group_destroy(group));

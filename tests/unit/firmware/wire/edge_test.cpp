@@ -115,6 +115,17 @@ TEST(Edge, WhatAPacketMissesIsSaidByTheNextAnswer) {
   EXPECT_EQ(peer.heard, 257u + 127);
 }
 
+// (A number in eight bits that is far behind what was said is taken for one that is ahead.)
+TEST(Edge, AnAnswerThatOvertookManyIsBelievedAgain) {
+  Peer peer = {};
+  EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 300), EdgeSays::kGap);
+  for (uint32_t i = 1; i <= 300; i++)
+    EXPECT_EQ(says(peer, PEAL_PACKET_DATA, i), EdgeSays::kNothing);
+  EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 300), EdgeSays::kComplete);
+  EXPECT_EQ(peer.heard, 300u);
+  EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 299), EdgeSays::kNothing) << "of before";
+}
+
 // Of a ring's neighbour is known how many it holds back.
 TEST(Edge, WhatIsExplainedIsNoGap) {
   Peer peer = {};
