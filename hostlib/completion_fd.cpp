@@ -44,7 +44,7 @@ peal_error make_completion_fd(peal_context& context, int* fd) {
     if (!made.valid()) return fail_errno(PEAL_ERR_SYSTEM, "eventfd");
     // It waits for the lock; without it nobody would ever write the descriptor.
     context.watcher = std::thread([&context] { watch(context); });
-    context.event_fd = std::move(made);
+    context.event_fd.reset(made.release());
   }
   *fd = context.event_fd.get();
   return PEAL_OK;

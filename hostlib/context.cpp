@@ -113,7 +113,7 @@ void close_context(peal_context* context) {
 
 void peal_context::leave(peal_context& context) noexcept {
   if (context.transport != nullptr) context.transport->leave_to_parent();
-  context.event_fd.reset();
+  context.event_fd.leave();
 }
 
 using peal::host::fail;

@@ -91,6 +91,8 @@ class OwnDescriptor {
     const NoFork lock;
     fd_.reset(fd);
   }
+  // In a child, where whoever holds the lock may not be there.
+  void leave() noexcept { fd_.reset(); }
 
  private:
   FileDescriptor fd_;

@@ -189,7 +189,7 @@ struct alignas(64) peal_context {
   std::condition_variable_any woken;  // of threads that wait while another one sleeps
 
   // peal_completion_fd()
-  peal::FileDescriptor event_fd;
+  peal::host::OwnDescriptor event_fd;
   bool armed = false;
   bool stopping = false;
   uint64_t completed_seen = 0;

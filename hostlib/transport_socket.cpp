@@ -91,7 +91,7 @@ class SocketTransport final : public Transport {
   void wake() override;
   bool connected() override;
   void leave_to_parent() noexcept override {
-    socket_.reset();
+    socket_.leave();
     window_file_.reset();
     kick_.reset();
   }
@@ -105,7 +105,7 @@ class SocketTransport final : public Transport {
                      int descriptors_wanted);
 
   std::mutex mutex_;  // one command at a time
-  FileDescriptor socket_;
+  OwnDescriptor socket_;
   FileDescriptor window_file_;  // kept open, so that an observer can find the rings (/proc/PID/fd)
   FileDescriptor kick_;
   Window window_;
@@ -122,8 +122,8 @@ peal_error SocketTransport::connect(const CardUrl& url) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "socket path of %zu characters, the limit is %zu: %s",
                 url.path.size(), kUnixPathMax, url.path.c_str());
   }
-  socket_ = FileDescriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket_.valid()) return fail_errno(PEAL_ERR_SYSTEM, "socket");
+  if (!socket_.open([] { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); }))
+    return fail_errno(PEAL_ERR_SYSTEM, "socket");
   if (::connect(socket_.get(), address.get(), UnixAddress::bytes()) != 0) {
     return fail_errno(PEAL_ERR_NO_CARD, "no peal-nic listens at %s", url.path.c_str());
   }

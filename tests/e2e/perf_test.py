@@ -345,6 +345,8 @@ class PerfTest(jobs.JobCase):
                 (["barrier", "--corrupt", "-1"], "--corrupt: '-1' is no number from 0 to 1"),
                 (["barrier", "--tests", "3"], "--work-us and --tests are of --overlap"),
                 (["barrier", "--at-once", "2"], "--at-once is of group"),
+                (["broadcast", "--in-place"], "--in-place is not of broadcast"),
+                (["allgather", "--in-place", "--floor"], "--in-place and --floor: one of them, as the ideal card copies every block"),
                 (["barrier", "--window", "2"], "--window is of sendrecv, put and get"),
                 (["put", "--window", "31"], "--window: '31' is no whole number from 1 to 30"),
                 *(([operation, *words], words[0] + " is of collectives, which sendrecv, put and get are not")

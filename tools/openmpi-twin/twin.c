@@ -34,8 +34,9 @@ struct peal_group {
 /* Memory that has a name: its number here, which is the same on all ranks. */
 struct window {
   MPI_Win window;
-  uint64_t begun; /* puts and gets of this rank; those up to `flushed` are complete there */
-  uint64_t flushed;
+  uint64_t
+      begun; /* puts and gets of this rank; of each rank's those up to `flushed` are complete */
+  uint64_t flushed[kRanksMax];
 };
 static struct window windows[kWindowsMax];
 static uint32_t window_count;
@@ -43,6 +44,7 @@ static uint32_t window_count;
 struct peal_request {
   MPI_Request request;
   struct window* window;                /* of a put or a get, or null */
+  uint32_t other;                       /* whose memory it is */
   uint64_t number;                      /* in its window, from 1 */
   void (*begin)(peal_request* request); /* every start: Open MPI 4 has no persistent collectives */
   peal_group* group;
@@ -445,10 +447,11 @@ peal_error peal_memory_name(peal_context* context, void* address, size_t bytes, 
   return PEAL_OK;
 }
 
-static peal_error begin_in_window(uint32_t key, peal_request** request) {
+static peal_error begin_in_window(uint32_t key, uint32_t other, peal_request** request) {
   if (key >= window_count) return fail(PEAL_ERR_BAD_KEY, "there is no such window");
   if (begin_message(request) != PEAL_OK) return PEAL_ERR_NO_MEMORY;
   (*request)->window = &windows[key];
+  (*request)->other = other;
   (*request)->number = ++windows[key].begun;
   return PEAL_OK;
 }
@@ -456,7 +459,7 @@ static peal_error begin_in_window(uint32_t key, peal_request** request) {
 peal_error peal_put(peal_group* group, uint32_t to, const void* send, size_t bytes,
                     uint32_t remote_key, uint64_t remote_offset, peal_request** request) {
   (void)group;
-  const peal_error error = begin_in_window(remote_key, request);
+  const peal_error error = begin_in_window(remote_key, to, request);
   if (error != PEAL_OK) return error;
   MPI_Put(send, (int)bytes, MPI_BYTE, (int)to, (MPI_Aint)remote_offset, (int)bytes, MPI_BYTE,
           windows[remote_key].window);
@@ -466,19 +469,19 @@ peal_error peal_put(peal_group* group, uint32_t to, const void* send, size_t byt
 peal_error peal_get(peal_group* group, uint32_t from, void* receive, size_t bytes,
                     uint32_t remote_key, uint64_t remote_offset, peal_request** request) {
   (void)group;
-  const peal_error error = begin_in_window(remote_key, request);
+  const peal_error error = begin_in_window(remote_key, from, request);
   if (error != PEAL_OK) return error;
   MPI_Get(receive, (int)bytes, MPI_BYTE, (int)from, (MPI_Aint)remote_offset, (int)bytes, MPI_BYTE,
           windows[remote_key].window);
   return PEAL_OK;
 }
 
-/* A flush completes all that was begun before it. */
+/* A flush completes all that was begun before it, in that rank's memory. */
 static void flush(const peal_request* request) {
   struct window* window = request->window;
-  if (request->number <= window->flushed) return;
-  window->flushed = window->begun;
-  MPI_Win_flush_all(window->window);
+  if (request->number <= window->flushed[request->other]) return;
+  window->flushed[request->other] = window->begun;
+  MPI_Win_flush((int)request->other, window->window);
 }
 
 peal_error peal_test(peal_request* request, int* done) {

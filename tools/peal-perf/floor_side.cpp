@@ -70,6 +70,7 @@ class FloorSide final : public Side {
   Shared* shared_ = nullptr;
   uint8_t* send_ = nullptr;
   uint8_t* receive_ = nullptr;
+  Mapping own_;  // both, where they are not shared
   uint64_t sequence_ = 0;
   uint8_t operation_ = PEAL_OPERATION_NONE;  // that was started last
   host::WaitHabit habit_{.spin_ns = host::kSpinDefaultNs};
@@ -127,10 +128,8 @@ FloorSide::FloorSide(const Job& job, Memory memory, const Call& longest)
     send_ = base + shared_->header.send_offset + job.rank * send;
     receive_ = base + shared_->header.receive_offset + job.rank * receive;
   } else {
-    void* own = mmap(nullptr, send + receive, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (own == MAP_FAILED) fail("peal-perf: mmap");
-    send_ = static_cast<uint8_t*>(own);
+    send_ = own_.map(send + receive);
+    if (send_ == nullptr) fail("peal-perf: mmap");
     receive_ = send_ + send;
   }
   memset(send_, 0, send);
@@ -143,7 +142,6 @@ FloorSide::~FloorSide() {
     set_control(Control::kStop);
     waitpid(card_, nullptr, 0);
   }
-  if (!shared_memory_) munmap(send_, static_cast<size_t>(receive_ - send_) + 4096);
   munmap(shared_, bytes_);
 }
 

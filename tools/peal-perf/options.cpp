@@ -239,6 +239,8 @@ void declare_launch(command_line::App& app, RawOptions* raw) {
 std::string read_comparison(const RawOptions& raw, Options* options) {
   if (!options->overlap && (options->work_us != 0 || options->tests != 0))
     return "--work-us and --tests are of --overlap";
+  if (options->in_place && options->floor)
+    return "--in-place and --floor: one of them, as the ideal card copies every block";
   if (!options->compare_loss) return {};
   if (options->floor) return "--compare-loss and --floor: one of them";
   if (raw.cards->given()) return "--compare-loss and --cards: each rank has cards of its own";
@@ -261,6 +263,8 @@ std::string apply(const RawOptions& raw, Options* options) {
   if (groups && (options->floor || options->compare_loss || options->overlap))
     return "--floor, --compare-loss and --overlap are of operations";
   if (std::string error = read_talk(raw, options); !error.empty()) return error;
+  if (options->in_place && options->operation == PEAL_OPERATION_BROADCAST)
+    return "--in-place is not of broadcast";
   if (options->operation != PEAL_OPERATION_NONE) {
     if (std::string error = read_algorithms(raw.algorithm, options); !error.empty()) return error;
   }

@@ -29,8 +29,8 @@ Pairs::Pairs(const Job& job, const Options& options, Memory memory)
   if (peal_open(nullptr, &context_) != PEAL_OK) give_up(job_, "opening the card");
   const uint64_t most = *std::max_element(options.sizes.begin(), options.sizes.end());
   const size_t bytes = std::max<uint64_t>(most * options.window, 1);
-  send_ = make_buffer(job, context_, memory, bytes, PEAL_READ);
-  receive_ = make_buffer(job, context_, memory, bytes, PEAL_READ | PEAL_WRITE);
+  send_ = make_buffer(job, context_, memory, bytes, PEAL_READ, &own_send_);
+  receive_ = make_buffer(job, context_, memory, bytes, PEAL_READ | PEAL_WRITE, &own_receive_);
   if (peal_group_create(context_, job.rank, job.size, peal_oob_exchange, job.oob, nullptr,
                         &group_) != PEAL_OK) {
     give_up(job_, "making the group");

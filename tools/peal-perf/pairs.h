@@ -65,6 +65,8 @@ class Pairs {
   peal_group* group_ = nullptr;
   uint8_t* send_ = nullptr;
   uint8_t* receive_ = nullptr;
+  Mapping own_send_;  // where they are no memory of the card's
+  Mapping own_receive_;
   Name there_ = {};
   std::vector<peal_request*> sends_;
   std::vector<peal_request*> receives_;

@@ -38,14 +38,14 @@ BufferBytes buffer_bytes(const Job& job, const Call& longest) {
 }
 
 uint8_t* make_buffer(const Job& job, peal_context* context, Memory kind, size_t bytes,
-                     unsigned access) {
+                     unsigned access, Mapping* own) {
   void* memory = nullptr;
   if (kind == Memory::kAllocated) {
     if (peal_alloc(context, bytes, &memory) != PEAL_OK) give_up(job, "allocating memory");
   } else {
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory = own->map(bytes);
     peal_memory* handle = nullptr;
-    if (memory == MAP_FAILED || peal_register(context, memory, bytes, access, &handle) != PEAL_OK) {
+    if (memory == nullptr || peal_register(context, memory, bytes, access, &handle) != PEAL_OK) {
       give_up(job, "registering memory");
     }
   }
@@ -58,8 +58,9 @@ PealSide::PealSide(const Job& job, const char* card, const std::string& algorith
     : job_(job), in_place_(in_place), persistent_(persistent), call_(longest) {
   if (peal_open(card, &context_) != PEAL_OK) give_up(job_, "opening the card");
   const BufferBytes bytes = buffer_bytes(job, longest);
-  send_ = make_buffer(job, context_, memory, bytes.send, PEAL_READ);
-  receive_ = make_buffer(job, context_, memory, bytes.receive, PEAL_READ | PEAL_WRITE);
+  send_ = make_buffer(job, context_, memory, bytes.send, PEAL_READ, &own_send_);
+  receive_ =
+      make_buffer(job, context_, memory, bytes.receive, PEAL_READ | PEAL_WRITE, &own_receive_);
   const std::string rule = names::operation(longest.operation) + ":" + algorithm;
   peal_group_params params = {};
   params.struct_bytes = sizeof(params);

@@ -11,6 +11,7 @@
 
 #include "peal/oob.h"
 #include "tools/ideal-card/lengths.h"
+#include "tools/peal-perf/mapping.h"
 #include "tools/peal-perf/options.h"
 
 namespace peal::perf {
@@ -80,9 +81,9 @@ class Side {
   virtual void end_round() = 0;
 };
 
-// For the life of the context, whoever made it: any memory stays registered until then.
+// For the life of the context: what is registered stays so until then, in memory that is `own`.
 uint8_t* make_buffer(const Job& job, peal_context* context, Memory kind, size_t bytes,
-                     unsigned access);
+                     unsigned access, Mapping* own);
 
 // Packets sent by all cards of the job so far.
 struct Packets {
@@ -147,6 +148,8 @@ class PealSide final : public Side {
   peal_request* request_ = nullptr;
   uint8_t* send_ = nullptr;
   uint8_t* receive_ = nullptr;
+  Mapping own_send_;  // where they are no memory of the card's
+  Mapping own_receive_;
 };
 
 // The ideal card (tools/ideal-card), shared by all ranks of the job. Rank 0 starts it.

@@ -67,7 +67,7 @@ int MPI_Win_create(void* base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm
 int MPI_Win_free(MPI_Win* window);
 int MPI_Win_lock_all(int assertion, MPI_Win window);
 int MPI_Win_unlock_all(MPI_Win window);
-int MPI_Win_flush_all(MPI_Win window);
+int MPI_Win_flush(int rank, MPI_Win window);
 int MPI_Put(const void* send, int count, MPI_Datatype type, int to, MPI_Aint offset, int there,
             MPI_Datatype type_there, MPI_Win window);
 int MPI_Get(void* receive, int count, MPI_Datatype type, int from, MPI_Aint offset, int there,

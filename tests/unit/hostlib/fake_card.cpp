@@ -18,6 +18,8 @@ class FakeTransport final : public Transport {
   explicit FakeTransport(FakeCard* card) : card_(card) {
     window_ = Window{card->window, PEAL_WINDOW_BYTES(kFakeEntries), kFakeEntries};
   }
+  // The connection's end.
+  ~FakeTransport() override { card_->keys.clear(); }
 
   [[nodiscard]] const Window& window() const override { return window_; }
 

@@ -248,7 +248,7 @@ TEST_F(GroupsTables, TheCardGoes) {
 TEST_F(GroupsTables, ClosingReleasesThem) {
   end(posted_v());
   peal_close(context);
-  EXPECT_TRUE(card.keys.empty());
+  EXPECT_TRUE(card.keys.empty() && card.mapped.empty());
   context = open_fake(&card);
 }
 
