@@ -206,6 +206,62 @@ TEST_F(FailedPosted, IsNobodysWhereTheGroupIsOver) {
   EXPECT_EQ(bench.card().queues.failed_top, 0u);
 }
 
+// A put of program 7 to its own rank has failed.
+class FailedUncopied : public Failed {
+ protected:
+  bool fail(uint64_t iteration) {
+    p2p::MissingPut put = missing(iteration);
+    put.rank = kOwn;
+    return queue::fail_uncopied(bench.card(), put);
+  }
+};
+
+// It is known, and told to all, before anything else is.
+TEST_F(FailedUncopied, EndsTheStartThatRuns) {
+  program.signal(2, 0, 1, 20);
+  listener();
+  start(program, 0);
+  over(0);
+  log();
+  EXPECT_TRUE(fail(0));
+  const auto& failed = bench.card().queues.failed;
+  ASSERT_EQ(bench.card().queues.failed_top, 2u) << "and whom it tells";
+  EXPECT_EQ(failed[0].name, kName);
+  EXPECT_EQ(failed[1].name, 20);
+  EXPECT_GE(bench.counter(PEAL_COUNTER_SENT_FAILURE), 6u);
+  turn();
+  EXPECT_EQ(log(), "completes 100 BAD_KEY at 6 rank 1\n");
+  EXPECT_EQ(bench.card().queues.failed_top, 2u) << "once";
+}
+
+// Of a start of several iterations it may be one before: whom that one told waits in vain, too.
+TEST_F(FailedUncopied, EndsAnEarlierIterationOfTheSameStart) {
+  program.signal(2, 0, 1, 20);
+  listener();
+  start(program, 0, 3);
+  over(0);
+  notice(3, 0, 1, 0);
+  over(1);
+  EXPECT_TRUE(fail(0));
+  const auto& failed = bench.card().queues.failed;
+  uint32_t first = 0;
+  for (uint32_t i = 0; i < bench.card().queues.failed_top; ++i) {
+    if (failed[i].from == 0) first++;
+    EXPECT_TRUE(failed[i].name == kName || failed[i].name == 20);
+  }
+  EXPECT_EQ(first, 2u) << "its own, and of the one that it tells";
+}
+
+TEST_F(FailedUncopied, IsNobodysWhereTheGroupIsOver) {
+  listener();
+  start(program, 0);
+  Member& own = *find_member(bench.card(), member.handle());
+  own.membership.poisoned = true;
+  EXPECT_TRUE(fail(0));
+  own.membership.poisoned = false;
+  EXPECT_EQ(bench.card().queues.failed_top, 0u);
+}
+
 // Rank 3 skips a put of program 7, of an iteration that was over there.
 class FailedSkipped : public Failed {
  protected:
