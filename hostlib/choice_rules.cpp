@@ -109,7 +109,8 @@ class RuleParser {
 
   // "doubling" is short for the one that is recursive.
   static bool is_named(const std::string& algorithm, std::string_view name) {
-    return algorithm == name || (name == "doubling" && algorithm == "recursive-doubling");
+    return algorithm == name ||
+           (name == "doubling" && algorithm == names::algorithm(PEAL_ALGORITHM_RECURSIVE_DOUBLING));
   }
 
   peal_error take_algorithm(std::string_view name, ChoiceRule* rule) {
