@@ -276,8 +276,8 @@ struct Connection {
   Announcement places[kPlaces + 1];  // one more, for a message that was sought (seeking.h)
 };
 
-// A put of which a packet will not come, or has not: one of the own that was posted, and that the
-// other rank has refused, or one that the other rank skips.
+// A put of which something will not come, or has not: one of the own that was posted, and that the
+// other rank has refused, one that the other rank skips, or one to the own rank that has failed.
 struct MissingPut {
   peal_status status;  // OK: there is none
   bool together;

@@ -86,7 +86,7 @@ class OwnDescriptor {
     fd_.reset(open());
     return fd_.valid();
   }
-  // Closes what it has, and takes one that the caller had to wait for.
+  // Closes what it has, which does not wait either, and takes one that the caller had to wait for.
   void reset(int fd = -1) {
     const NoFork lock;
     fd_.reset(fd);

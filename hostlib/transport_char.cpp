@@ -55,7 +55,7 @@ class CharTransport final : public Transport {
   void wake() override;
   bool connected() override;
   void leave_to_parent() noexcept override {
-    device_.leave();
+    device_.reset();
     event_.reset();
   }
 
@@ -65,7 +65,7 @@ class CharTransport final : public Transport {
   template <typename Argument>
   peal_error control(unsigned long request, const char* name, Argument* argument);
 
-  OwnDescriptor device_;
+  FileDescriptor device_;  // whose closing asks the card, so forks do not wait for that
   FileDescriptor event_;
   Window window_;
   void* doorbell_page_ = nullptr;  // write-only
@@ -112,8 +112,11 @@ peal_error CharTransport::ask(const peal_admin_command& command, peal_admin_repl
 }
 
 peal_error CharTransport::open_device(const CardUrl& url) {
-  if (!device_.open([&] { return open(url.path.c_str(), O_RDWR | O_CLOEXEC); }))
-    return fail_errno(PEAL_ERR_NO_CARD, "%s", url.path.c_str());
+  {
+    const NoFork lock;
+    device_ = FileDescriptor(open(url.path.c_str(), O_RDWR | O_CLOEXEC));
+  }
+  if (!device_.valid()) return fail_errno(PEAL_ERR_NO_CARD, "%s", url.path.c_str());
   auto info = make_argument<peal_ioctl_info>();
   peal_error error = control(PEAL_IOCTL_INFO, "query the device", &info);
   if (error != PEAL_OK) return error;

@@ -112,7 +112,7 @@ peal_status reserve_member(Card& card, ContextId context, uint32_t ranks, uint32
   if (member == members_of(card).end()) {
     ++card.members_touched;  // it is zero
   } else {
-    std::memset(static_cast<void*>(member), 0, offsetof(Member, parked));
+    std::memset(static_cast<void*>(member), 0, offsetof(Member, by_rank));
   }
   member->phase = MemberPhase::kReserved;
   member->generation = generation;

@@ -164,7 +164,7 @@ void on_copied_out(Card& card, const DmaDone& done) {
   let_go_of_key(card, done.piece);
   unhold_packet(card, done.packet);
   put.landed += done.bytes;
-  if (!done.ok && !put.over) put.status = PEAL_STATUS_DMA_FAULT;
+  if (!done.ok && !put.over && put.status == PEAL_STATUS_OK) put.status = PEAL_STATUS_DMA_FAULT;
   request_dma_done(card, put);
   go_on_copying(card, member);
 }

@@ -84,7 +84,8 @@ inline Touched<const Noticed> noticed(const Card& card) {
 }
 inline void forget_noticed(Card& card) { card.p2p.notice_count = 0; }
 
-// A packet brings one at most, which is asked for before the next one comes.
+// A packet, or a transfer, brings one at most, which is asked for before the next one comes. (Where
+// copies go on by the timer, whoever finds the place taken tries again.)
 inline bool next_missing(MissingPut& one, MissingPut* put) {
   if (one.status == PEAL_STATUS_OK) return false;
   *put = one;

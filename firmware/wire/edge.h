@@ -48,16 +48,18 @@ inline int32_t edge_ahead(const Peer& from, const peal_wire_header& header) {
 }
 
 // What a packet's number says. One that was overtaken, or repeated, says nothing. But who says that
-// there were 256 fewer than have come, or a multiple, is right: packets that were overtaken by such
-// an answer were taken for later ones.
+// there were hundreds fewer than have come is right: packets that such an answer overtook were
+// taken for later ones, by 256.
 inline EdgeSays edge_heard(Peer& from, const peal_wire_header& header) {
   if ((header.flags & PEAL_PACKET_NUMBERED) == 0) return EdgeSays::kNothing;
-  const int32_t ahead = edge_ahead(from, header);
+  int32_t ahead = edge_ahead(from, header);
   const bool counts = counts_on_edge(header);
-  if (!counts && ahead <= 0 && (ahead & 0xff) == 0) {
-    from.heard = static_cast<uint16_t>(from.heard + ahead);
-    return EdgeSays::kComplete;
+  if (!counts && ahead < -128) {
+    const int32_t too_many = (128 - ahead) / 256 * 256;
+    from.heard = static_cast<uint16_t>(from.heard - too_many);
+    ahead += too_many;
   }
+  if (ahead == 0 && !counts) return EdgeSays::kComplete;
   if (ahead <= 0) return EdgeSays::kNothing;
   from.heard = static_cast<uint16_t>(from.heard + ahead);
   return ahead > (counts ? 1 : 0) ? EdgeSays::kGap : EdgeSays::kNothing;

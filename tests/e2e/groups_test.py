@@ -48,6 +48,10 @@ class GroupsTest(jobs.JobCase):
         job.expect_line("ready")
         each = (touched_bytes(pids) - before) / (ranks * groups)
         job.go_on()
+        job.expect_line("ready")
+        again = (touched_bytes(pids) - before) / (ranks * groups)
+        self.assertLess(again, 1.1 * each, "what others had before is used again, and no more of it")
+        job.go_on()
         job.finish()
         print(f"{each / 1024:.1f} KiB for each of {groups} groups of {ranks} ranks", file=sys.stderr)
         return each

@@ -140,7 +140,7 @@ void run_many(Job& job) {
     const uint64_t uses = each_kind ? 1 : 3;
     for (uint64_t i = 0; i < uses * count; i++) use(groups[i % count], i);
     for (peal_group* group : groups) EXPECT_OK(job, peal_barrier(group));
-    if (time == 0) job.wait_for_script();
+    job.wait_for_script();
     for (peal_group* group : groups) EXPECT_OK(job, peal_group_destroy(group));
   }
   EXPECT_OK(job, peal_free(job.card, send));

@@ -34,9 +34,8 @@ struct peal_group {
 /* Memory that has a name: its number here, which is the same on all ranks. */
 struct window {
   MPI_Win window;
-  uint64_t
-      begun; /* puts and gets of this rank; of each rank's those up to `flushed` are complete */
-  uint64_t flushed[kRanksMax];
+  uint64_t begun;              /* puts and gets of this rank */
+  uint64_t flushed[kRanksMax]; /* those up to here, of each rank's, are complete */
 };
 static struct window windows[kWindowsMax];
 static uint32_t window_count;

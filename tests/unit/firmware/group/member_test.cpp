@@ -2,6 +2,7 @@
 // A membership from reservation to its tombstone, several on one card, and the end of a context.
 #include "firmware/group/member.h"
 
+#include <algorithm>
 #include <set>
 
 #include "tests/unit/card_fixture.h"
@@ -47,6 +48,22 @@ TEST_F(MemberSlots, RanksAreChecked) {
   EXPECT_EQ(reserve(CONFIG_GROUP_RANKS_MAX, CONFIG_GROUP_RANKS_MAX - 1), PEAL_STATUS_OK);
   EXPECT_EQ(address.rank, CONFIG_GROUP_RANKS_MAX - 1);
   EXPECT_EQ(address.incarnation, bench.incarnation());
+}
+
+// It is hundreds of KiB, and written before it is read.
+TEST_F(MemberSlots, WhatIsKeptByRankIsNotTouchedWhenAPlaceIsTakenAgain) {
+  ASSERT_EQ(reserve(2, 0), PEAL_STATUS_OK);
+  const uint32_t before = address.member & 0xffff;
+  peal::Member& place = bench.card().members[before];
+  std::fill(std::begin(place.by_rank), std::end(place.by_rank), uint8_t{0x5a});
+  place.membership.poisoned = true;
+  ASSERT_EQ(card_abandon_group(bench.card(), bench.context(), address.member, bench.now),
+            PEAL_STATUS_OK);
+  ASSERT_EQ(reserve(3, 1), PEAL_STATUS_OK);
+  ASSERT_EQ(address.member & 0xffff, before);
+  EXPECT_FALSE(place.membership.poisoned) << "all else is as new";
+  EXPECT_TRUE(std::all_of(std::begin(place.by_rank), std::end(place.by_rank),
+                          [](uint8_t byte) { return byte == 0x5a; }));
 }
 
 TEST_F(MemberSlots, ContextIsChecked) {

@@ -126,6 +126,17 @@ TEST(Edge, AnAnswerThatOvertookManyIsBelievedAgain) {
   EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 299), EdgeSays::kNothing) << "of before";
 }
 
+TEST(Edge, AnAnswerThatOvertookManyHidesNoLoss) {
+  for (const uint32_t lost : {1u, 2u, 127u}) {
+    Peer peer = {};
+    EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 600), EdgeSays::kGap);
+    for (uint32_t i = 1; i <= 600 - lost; i++) (void)says(peer, PEAL_PACKET_DATA, i);
+    EXPECT_GT(peer.heard, 600u);
+    EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 600), EdgeSays::kGap) << lost;
+    EXPECT_EQ(says(peer, PEAL_PACKET_ALIVE, 600), EdgeSays::kComplete) << lost;
+  }
+}
+
 // Of a ring's neighbour is known how many it holds back.
 TEST(Edge, WhatIsExplainedIsNoGap) {
   Peer peer = {};
