@@ -32,7 +32,7 @@ MessageHosts::MessageHosts(const ClusterOptions& options, const MessagePlan& pla
       plan_(plan),
       memory_(plan.ranks()),
       ended_(plan.posts().size()),
-      well_(plan.transfers().size()) {
+      came_(plan.transfers().size() * plan.ranks()) {
   for (uint32_t rank = 0; rank < plan.ranks(); rank++) {
     Memory& own = memory_[rank];
     own.send = add_memory(rank, plan.bytes(), &own.send_key);
@@ -188,11 +188,16 @@ void MessageHosts::check(const MessagePlan::Post& post, const peal_completion& e
   if (expected != PEAL_STATUS_OK) return;
   const bool broadcast = post.operation == PEAL_OPERATION_BROADCAST && post.rank != transfer.from;
   if (broadcast || received || post.operation == PEAL_OPERATION_GET) {
-    if (!has_come(post.transfer, post.rank)) wrong(post, "is not in memory");
+    note_come(post, post.rank);
   } else if (post.operation == PEAL_OPERATION_PUT) {
-    if (!has_come(post.transfer, transfer.to)) wrong(post, "is not in memory there");
+    note_come(post, transfer.to);
   }
-  well_[post.transfer] = true;
+}
+
+// Its bytes are at that rank now.
+void MessageHosts::note_come(const MessagePlan::Post& post, uint32_t rank) {
+  if (!has_come(post.transfer, rank)) return wrong(post, "is not in memory");
+  came_[size_t{post.transfer} * plan_.ranks() + rank] = true;
 }
 
 // All puts that this rank posted before are over.
@@ -223,7 +228,7 @@ std::string MessageHosts::problems() {
       const MessagePlan::Post about = {0, rank, t, 0, transfer.operation};
       if (!receives || refused || transfer.bytes == 0) {
         if (!is_untouched(t, rank)) wrong(about, "was written where nothing may be");
-      } else if (!death && !has_come(t, rank)) {
+      } else if ((!death || came_[size_t{t} * plan_.ranks() + rank]) && !has_come(t, rank)) {
         wrong(about, "is no longer what it was");
       }
     }

@@ -43,6 +43,7 @@ class MessageHosts final : private GroupHosts {
   void name_buffers(const MessagePlan::Transfer& transfer, const MessagePlan::Post& post,
                     peal_submission* entry) const;
   void check(const MessagePlan::Post& post, const peal_completion& entry);
+  void note_come(const MessagePlan::Post& post, uint32_t rank);
   void check_fence(uint32_t number);
   // Of the receiver's place: what is in it.
   [[nodiscard]] bool has_come(uint32_t transfer, uint32_t rank);
@@ -53,7 +54,7 @@ class MessageHosts final : private GroupHosts {
   const MessagePlan& plan_;
   std::vector<Memory> memory_;
   std::vector<uint8_t> ended_;  // by post: how often
-  std::vector<bool> well_;      // by transfer: its bytes are at the receiver
+  std::vector<bool> came_;      // by transfer and rank: its bytes were there once
   uint64_t pending_ = 0;        // of those who live
   uint32_t told_of_a_death_ = 0;
   std::string trouble_;

@@ -84,8 +84,8 @@ class Run {
         world_(scenario),
         watch_(world_, options.observer),
         hosts_(world_),
-        cluster_(cluster_options(scenario),
-                 scenario.check || options.observer != nullptr ? &watch_ : nullptr, &hosts_) {}
+        watches_(scenario.check || options.observer != nullptr),
+        cluster_(cluster_options(scenario), watches_ ? &watch_ : nullptr, &hosts_) {}
 
   void carry_out();
   [[nodiscard]] Report report() const;
@@ -106,6 +106,7 @@ class Run {
   World world_;
   Watch watch_;
   Hosts hosts_;
+  bool watches_;  // the wire, memory and results
   Cluster cluster_;
   TimeNs finished_ns_ = 0;
   TimeNs drained_ns_ = 0;
@@ -317,6 +318,12 @@ Report Run::report() const {
   report.repairs = watch_.wire.repairs();
   report.recycle_signals = watch_.wire.recycle_signals();
   add_counters(cluster_, &report);
+  if (!watches_) {
+    // Nobody has looked at the wire: what the cards say.
+    report.packets[PEAL_PACKET_NACK] = cluster_.counter(PEAL_COUNTER_SENT_NACK);
+    report.packets[PEAL_PACKET_NOT_YET] = cluster_.counter(PEAL_COUNTER_SENT_NOT_YET);
+    report.repairs = cluster_.counter(PEAL_COUNTER_SENT_REPAIR);
+  }
   report.cluster = cluster_.counts();
   report.faults = cluster_.faults();
   report.checksums = cluster_.checksums();

@@ -52,6 +52,7 @@ void SharingHosts::post_collective(uint32_t rank) {
     entry.receive_offset = sharing_.block_bytes;
   }
   own.posted_ns = cluster_.now();
+  own.under_way = true;
   failures_ += cluster_.submit(rank, processes_[rank].context, entry) ? 0 : 1;
 }
 
@@ -80,6 +81,7 @@ void SharingHosts::on_completion(TimeNs now, uint32_t rank, uint32_t,
     return post_later(rank, What::kPut);
   }
   own.collectives++;
+  own.under_way = false;
   slowest_ns_ = std::max(slowest_ns_, now - own.posted_ns);
   post_later(rank, What::kCollective);
 }
@@ -100,6 +102,12 @@ SharingHosts::Done SharingHosts::run(TimeNs warm_ns, TimeNs length_ns) {
   Done done;
   const uint64_t collectives = ranks_[0].collectives - before[0].collectives;
   if (collectives > 0) done.collective_ns = passed / static_cast<double>(collectives);
+  // One that is still under way has taken so long at least.
+  if (sharing_.collective != PEAL_OPERATION_NONE) {
+    for (const Rank& rank : ranks_) {
+      if (rank.under_way) slowest_ns_ = std::max(slowest_ns_, cluster_.now() - rank.posted_ns);
+    }
+  }
   done.slowest_ns = slowest_ns_;
   uint64_t puts = 0;
   for (uint32_t rank = 0; rank < ranks(); rank++) puts += ranks_[rank].puts - before[rank].puts;

@@ -36,6 +36,7 @@ class SharingHosts final : private GroupHosts {
     uint32_t key = 0;  // of a region: what is sent, received, put, and put into
     uint64_t sequence = 0;
     TimeNs posted_ns = 0;
+    bool under_way = false;  // the collective of then
     uint64_t collectives = 0;
     uint64_t puts = 0;
   };

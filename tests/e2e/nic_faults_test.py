@@ -55,7 +55,7 @@ class FaultsTest(unittest.TestCase):
     def test_partition_that_heals(self):
         with nic(BINARY, "--fault-plan", "partition=0-1:0-1500000", cards=4) as card:
             counters = self.gather(card, 4, [64, 4096])
-            self.assertGreaterEqual(counters["faults"]["judged"], 1)
+            self.assertGreater(counters["faults"]["partitioned"], 0)
 
     def test_trace(self):
         """Without loss each block crosses N - 1 edges, once."""

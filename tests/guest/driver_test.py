@@ -67,7 +67,7 @@ def orphan(guest, card):
     if "the card did not let go: 4 pages are lost" not in log:
         raise guest_vm.TestFailure(f"the kernel log does not say what was lost:\n{log}")
     # Nobody plays the card any more: a probe ends too.
-    guest.run("insmod /modules/*peal.ko command_timeout_ms=1000; test ! -e /dev/peal0; rmmod peal")
+    guest.run("insmod /modules/*peal.ko command_timeout_ms=1000 && test ! -e /dev/peal0 && rmmod peal")
     guest.check_kernel_log()
 
 

@@ -22,7 +22,7 @@ def strangers_see_nothing(guest, memory):
     guest.run(f"printf '\\000\\000' | dd of={STRANGER_CONFIG} bs=1 seek=4 conv=notrunc")
     guest.run("dmesg -c >/dev/null")
     before = guest.run(f"hexdump -C {STRANGER_CONFIG}")
-    guest.run("insmod /modules/*peal.ko; test -c /dev/peal0; test ! -e /dev/peal1")
+    guest.run("insmod /modules/*peal.ko && test -c /dev/peal0 && test ! -e /dev/peal1")
     after = guest.run(f"hexdump -C {STRANGER_CONFIG}")
     if before != after:
         raise guest_vm.TestFailure(f"a stranger's registers were\n{before}\nand are\n{after}")
@@ -96,7 +96,7 @@ def refused(lab):
     card = fake_card.FakeCard(lab, "restless", resets=0, restless=True)
     guest = guest_vm.Guest(lab, "guest-refused", card.sockets[0], card.memories[0])
     for _ in range(5):
-        guest.run("insmod /modules/*peal.ko command_timeout_ms=200; test ! -e /dev/peal0; rmmod peal")
+        guest.run("insmod /modules/*peal.ko command_timeout_ms=200 && test ! -e /dev/peal0 && rmmod peal")
     guest.check_kernel_log()
     guest.power_off()
     if card.finish():

@@ -101,6 +101,9 @@ class Forked : public testing::Test {
     int fd = 0;
     int flag = 0;
     size_t count = 0;
+    const size_t length = 64;
+    uint32_t key = 0;
+    uint64_t place = 0;
     void* more = nullptr;
     peal_request* another = nullptr;
     peal_group* other = nullptr;
@@ -120,6 +123,40 @@ class Forked : public testing::Test {
         [&] { return peal_ibarrier(group, &another); },
         [&] { return peal_allgather(group, PEAL_IN_PLACE, memory, 64); },
         [&] { return peal_iallgather(group, PEAL_IN_PLACE, memory, 64, &another); },
+        [&] { return peal_bcast(group, memory, 64, 0); },
+        [&] { return peal_ibcast(group, memory, 64, 0, &another); },
+        [&] { return peal_alltoall(group, PEAL_IN_PLACE, memory, 64); },
+        [&] { return peal_ialltoall(group, PEAL_IN_PLACE, memory, 64, &another); },
+        [&] { return peal_allgatherv(group, PEAL_IN_PLACE, memory, &length, nullptr); },
+        [&] { return peal_iallgatherv(group, PEAL_IN_PLACE, memory, &length, nullptr, &another); },
+        [&] {
+          return peal_alltoallv(group, PEAL_IN_PLACE, nullptr, nullptr, memory, &length, nullptr);
+        },
+        [&] {
+          return peal_ialltoallv(group, PEAL_IN_PLACE, nullptr, nullptr, memory, &length, nullptr,
+                                 &another);
+        },
+        [&] { return peal_barrier_init(group, &another); },
+        [&] { return peal_bcast_init(group, memory, 64, 0, &another); },
+        [&] { return peal_allgather_init(group, PEAL_IN_PLACE, memory, 64, &another); },
+        [&] { return peal_alltoall_init(group, PEAL_IN_PLACE, memory, 64, &another); },
+        [&] {
+          return peal_allgatherv_init(group, PEAL_IN_PLACE, memory, &length, nullptr, &another);
+        },
+        [&] {
+          return peal_alltoallv_init(group, PEAL_IN_PLACE, nullptr, nullptr, memory, &length,
+                                     nullptr, &another);
+        },
+        [&] { return peal_start(request); },
+        [&] { return peal_startall(&request, 1); },
+        [&] { return peal_send(group, 0, 1, memory, 64); },
+        [&] { return peal_isend(group, 0, 1, memory, 64, &another); },
+        [&] { return peal_recv(group, 0, 1, memory, 64, nullptr); },
+        [&] { return peal_irecv(group, 0, 1, memory, 64, &another); },
+        [&] { return peal_put(group, 0, memory, 64, 1, 0, &another); },
+        [&] { return peal_get(group, 0, memory, 64, 1, 0, &another); },
+        [&] { return peal_fence(group, 0, &another); },
+        [&] { return peal_memory_name(context, memory, 64, &key, &place); },
         [&] { return peal_test(request, &flag); },
         [&] { return peal_wait(request); },
         [&] { return peal_wait_for(request, 1); },
