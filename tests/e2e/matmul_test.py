@@ -3,6 +3,7 @@
 
 import re
 import subprocess
+import sys
 
 import jobs
 import product
@@ -10,16 +11,21 @@ import product
 
 class MatmulTest(jobs.JobCase):
     def test_demo(self):
-        """What is lost is repaired, for three questions each at most. (A single run has 50 repairs and once in a hundred more questions.)"""
-        nacks = repairs = 0
+        """What is lost is repaired, and little else is asked for. (Three questions for a repair are wanted; how many more are answered "not yet"
+        is how late the machine makes ranks: docs/performance.md.)"""
+        packets = nacks = late = repairs = 0
         for seed in ("1", "2", "3"):
             done = self.run_job(8, jobs.program("peal-matmul"), options=("--loss", "0.01", "--seed", seed))
             self.assertRegex(done.out, product.report(8, 500, cards=8))
             cards = [card.split() for card in re.findall(r"^(?:[0-9a-f]{2}:){5}[0-9a-f]{2} +(.*)$", done.out, re.M)]
+            packets += sum(int(card[column]) for card in cards for column in (0, 2, 3, 4, 5))
             nacks += sum(int(card[3]) for card in cards)
+            late += sum(int(card[4]) for card in cards)
             repairs += sum(int(card[5]) for card in cards)
+        print(f"{nacks / repairs:.2f} questions for a repair, {late} of {nacks} for what was late", file=sys.stderr)
         self.assertGreater(repairs, 0, "1% was lost, so something must have been repaired")
-        self.assertLessEqual(nacks, 3 * repairs)
+        self.assertLessEqual(nacks - late, 1.5 * repairs)
+        self.assertLessEqual(late, 0.05 * packets)
 
     def test_three_ranks(self):
         done = self.run_job(3, jobs.program("peal-matmul"), "200", "4")
