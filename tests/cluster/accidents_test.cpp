@@ -39,7 +39,7 @@ TEST(Accidents, AWindowThatIsResetOrRunsWildEndsItsProcess) {
       EXPECT_TRUE(report.ok) << "seed " << seed << "\n" << failures(report);
       EXPECT_GT(report.peer_dead, 0u);
       EXPECT_GE(report.completed, 6 * posts);
-      EXPECT_LE(report.finished_ns, scenario.faults.until_ns);
+      EXPECT_LE(report.finished_ns, kFloodNs) << "its card says so: nobody waits for silence";
     }
   }
 }
