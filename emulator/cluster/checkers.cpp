@@ -36,9 +36,22 @@ void WireChecker::on_send(TimeNs now_ns, const FrameView& frame) {
   if (header.sender >= group.members.size()) return wrong(now_ns, header, "sender is no rank");
   const MemberState& sender = world_.members[group.members[header.sender]];
   if (sender.place.card != frame.from_card) wrong(now_ns, header, "sender lives on another card");
+  if (!is_home(header.group - 1, frame.to_card)) wrong(now_ns, header, "goes to no member's card");
   if (!repair && header.type != PEAL_PACKET_NACK && header.operation != PEAL_OPERATION_RECYCLE &&
       (header.type == PEAL_PACKET_DATA || header.type == PEAL_PACKET_SIGNAL))
     check_running_ahead(now_ns, group, header);
+}
+
+bool WireChecker::is_home(uint32_t group, uint32_t card) {
+  if (homes_.size() < world_.groups.size()) homes_.resize(world_.groups.size());
+  std::vector<bool>& homes = homes_[group];
+  if (homes.empty()) {
+    homes.resize(world_.scenario.cards);
+    for (const uint32_t index : world_.groups[group].members) {
+      homes.at(world_.members[index].place.card) = true;
+    }
+  }
+  return card < homes.size() && homes[card];
 }
 
 // A packet of operation s says that its sender runs s; then everybody must have finished s - K.

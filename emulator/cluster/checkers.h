@@ -39,6 +39,7 @@ class WireChecker final : public Observer {
   [[nodiscard]] uint64_t recycle_signals() const { return recycle_signals_; }
 
  private:
+  [[nodiscard]] bool is_home(uint32_t group, uint32_t card);
   void check_running_ahead(TimeNs now_ns, const GroupState& group, const peal_wire_header& header);
   void wrong(TimeNs now_ns, const peal_wire_header& header, const std::string& text);
 
@@ -47,6 +48,7 @@ class WireChecker final : public Observer {
   uint64_t repairs_ = 0;
   uint64_t recycle_signals_ = 0;
   std::vector<uint64_t> finished_below_;  // by group: a lower bound of the slowest member's
+  std::vector<std::vector<bool>> homes_;  // by group and card: does a member live there?
 };
 
 class MemoryChecker final : public Observer {

@@ -444,14 +444,15 @@ TEST_F(Checkers, FramesThatAreNotWellFormed) {
   peal_wire_header header = data(0);
   good.on_send(1, {0, 1, &header, nullptr, 0});
   EXPECT_TRUE(world_.findings.none());
-  const auto wrong = [this](auto spoil) {
+  const auto wrong = [this](auto spoil, uint32_t to_card = 1) {
     World world = world_;
     WireChecker checker(world);
     peal_wire_header spoiled = data(0);
     spoil(spoiled);
-    checker.on_send(1, {0, 1, &spoiled, nullptr, 0});
+    checker.on_send(1, {0, to_card, &spoiled, nullptr, 0});
     return world.findings.has("wire");
   };
+  EXPECT_TRUE(wrong([](auto&) {}, world_.scenario.cards));
   EXPECT_TRUE(wrong([](auto& h) { h.type = 99; }));
   EXPECT_TRUE(wrong([](auto& h) { h.version = 99; }));
   EXPECT_TRUE(wrong([](auto& h) { h.group = 99; }));

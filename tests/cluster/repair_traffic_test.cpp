@@ -67,7 +67,8 @@ void hold(const Scenario& scenario, const Skew& skew) {
       static_cast<unsigned long long>(report.repairs), 100 * report.repair_share(),
       report.effort());
   EXPECT_LE(100 * report.repair_share(), kRepairMost) << scenario.cards << " ranks";
-  EXPECT_GE(report.effort(), 1) << scenario.cards << " ranks";
+  // (Of a slow card's credits one may say what two would have.)
+  EXPECT_GE(report.effort(), 0.99) << scenario.cards << " ranks";
   if (skew.effort_most > 0) {
     EXPECT_LE(report.effort(), skew.effort_most) << scenario.cards << " ranks";
   }
