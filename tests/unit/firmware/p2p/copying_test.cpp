@@ -36,6 +36,23 @@ class Copying : public TalkTest {
     }
     bench.submit(entry);
   }
+  // The same for a program, or for nobody's; it tells queue 9, if anybody.
+  void put(uint64_t cookie, uint64_t bytes, bool tells, uint16_t slot) {
+    peal_descriptor what = {};
+    what.rank = kOwn;
+    what.queue = tells ? 9 : PEAL_NO_QUEUE;
+    what.steps = tells ? 1 : 0;
+    what.bytes = bytes;
+    what.key = source.key;
+    what.remote_key = target.key;
+    p2p::Origin origin = p2p::kNoProgram;
+    origin.slot = slot;
+    ++bench.card().contexts[bench.context()].outstanding;
+    ASSERT_TRUE(
+        p2p::start_put(bench.card(), *find_member(bench.card(), member.handle()),
+                       {.what = what, .origin = origin, .region = source.region, .index = 0},
+                       {p2p::Owner::kHost, 0, 0, cookie}));
+  }
   [[nodiscard]] bool same(uint64_t bytes, uint64_t from = 0, uint64_t to = 0) {
     return std::memcmp(bench.port.bytes(source.region).data() + from,
                        bench.port.bytes(target.region).data() + to, bytes) == 0;
@@ -84,19 +101,7 @@ TEST_F(Copying, OneComesAfterTheOther) {
 }
 
 TEST_F(Copying, TheQueueIsToldWhenTheBytesAreThere) {
-  peal_descriptor what = {};
-  what.rank = kOwn;
-  what.queue = 9;
-  what.steps = 1;
-  what.bytes = 8;
-  what.key = source.key;
-  what.remote_key = target.key;
-  ++bench.card().contexts[bench.context()].outstanding;
-  Member& own = *find_member(bench.card(), member.handle());
-  ASSERT_TRUE(
-      p2p::start_put(bench.card(), own,
-                     {.what = what, .origin = p2p::kNoProgram, .region = source.region, .index = 0},
-                     {p2p::Owner::kHost, 0, 0, 7}));
+  put(7, 8, true, 0);
   bench.finish_dma();
   const auto before = bench.counters();
   bench.finish_dma();
@@ -162,26 +167,9 @@ TEST_F(Copying, AFaultEndsIt) {
 
 // Nothing behind a program's put that has failed is told before its iteration is known to have.
 TEST_F(Copying, AProgramsThatFailedStaysTheFirst) {
-  Member& own = *find_member(bench.card(), member.handle());
-  peal_descriptor what = {};
-  what.rank = kOwn;
-  what.queue = PEAL_NO_QUEUE;
-  what.bytes = 2 * p2p::kChunkBytes;
-  what.key = source.key;
-  what.remote_key = target.key;
-  bench.card().contexts[bench.context()].outstanding += 2;
-  p2p::Origin program = p2p::kNoProgram;
-  program.slot = 4;
   bench.port.fault_dmas = {1, 1};
-  ASSERT_TRUE(p2p::start_put(bench.card(), own,
-                             {.what = what, .origin = program, .region = source.region, .index = 0},
-                             {p2p::Owner::kHost, 0, 0, 7}));
-  what.bytes = 0;
-  what.queue = 9;
-  what.steps = 1;
-  ASSERT_TRUE(p2p::start_put(bench.card(), own,
-                             {.what = what, .origin = program, .region = {}, .index = 1},
-                             {p2p::Owner::kHost, 0, 0, 8}));
+  put(7, 2 * p2p::kChunkBytes, false, 4);
+  put(8, 0, true, 4);
   const auto before = bench.counters();
   bench.finish_dma();  // read, and being written
   bench.finish_dma();  // the other one faults
@@ -208,20 +196,8 @@ TEST_F(Copying, WhatCannotBeNotedIsAskedAgain) {
     each.untold = 1;
   }
   pool.failed_top = std::size(pool.failed);
-  Member& own = *find_member(bench.card(), member.handle());
-  peal_descriptor what = {};
-  what.rank = kOwn;
-  what.queue = PEAL_NO_QUEUE;
-  what.bytes = 8;
-  what.key = source.key;
-  what.remote_key = target.key;
-  ++bench.card().contexts[bench.context()].outstanding;
-  p2p::Origin program = p2p::kNoProgram;
-  program.slot = 4;
   bench.port.fault_dmas = {0, 1};
-  ASSERT_TRUE(p2p::start_put(bench.card(), own,
-                             {.what = what, .origin = program, .region = source.region, .index = 0},
-                             {p2p::Owner::kHost, 0, 0, 7}));
+  put(7, 8, false, 4);
   copy(8, 8);
   bench.finish_all_dma();
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_FAILURE), 1u);
