@@ -47,6 +47,17 @@ class DirectLong : public DirectTest {
     }
     return ranks;
   }
+  static long questions(const std::string& log) {
+    long asked = 0;
+    for (size_t at = log.find(" NACK "); at != std::string::npos; at = log.find(" NACK ", at + 1)) {
+      asked++;
+    }
+    return asked;
+  }
+  void say_late(uint32_t sender, size_t block) {
+    bench.deliver(wire.not_yet(sender, direct_shape(block), 0, 0, sender, 0,
+                               static_cast<uint32_t>(bench.now / 1000), PEAL_NOT_YET_LATE));
+  }
   uint32_t data_sent() {
     uint32_t sent = 0;
     for (const Frame& frame : bench.port.take_sent()) {
@@ -299,6 +310,47 @@ TEST_F(DirectLong, OfThoseThatSeemLateOneIsAskedAtATime) {
     }
     EXPECT_EQ(asked.size(), look) << log;
   }
+}
+
+// Nothing has come of anybody, of several pieces: one has said why, and so lateness it is. What has
+// begun is asked for as if nobody had ever been late.
+TEST_F(DirectLong, WhoSeemsLateHasAPatienceOfItsOwn) {
+  const TimeNs nack_ns = default_timeouts().nack_ns;
+  const size_t block = pieces(kWindow);
+  post(block);
+  bench.finish_all_dma();
+  bench.advance(nack_ns);
+  const std::string first = bench.take_log();
+  EXPECT_NE(first.find("send 1>7 NACK seq=0 piece=0 origin=7"), std::string::npos) << first;
+  EXPECT_EQ(questions(first), 1) << first;
+  say_late(7, block);
+  bench.advance(7 * nack_ns);
+  EXPECT_EQ(questions(bench.take_log()), 0);
+  bench.deliver(from(3, block));
+  bench.finish_all_dma();
+  bench.advance(2 * nack_ns);
+  const std::string begun = bench.take_log();
+  EXPECT_NE(begun.find("send 1>3 NACK seq=0 piece=1 origin=3"), std::string::npos) << begun;
+  EXPECT_EQ(questions(begun), 1) << begun;
+  bench.advance(24 * nack_ns);
+  const std::string late = bench.take_log();
+  EXPECT_NE(late.find("piece=0"), std::string::npos) << late;
+}
+
+// Whoever is late for one operation is late for the next.
+TEST_F(DirectLong, WhoSeemsLateIsAskedByTheOldestOperation) {
+  const TimeNs nack_ns = default_timeouts().nack_ns;
+  const size_t block = pieces(kWindow);
+  post(block);
+  AlltoallTest::post(1, block);
+  bench.finish_all_dma();
+  bench.advance(nack_ns);
+  say_late(7, block);
+  bench.take_log();
+  for (int i = 0; i < 40; i++) bench.advance(nack_ns);
+  const std::string log = bench.take_log();
+  EXPECT_NE(log.find("NACK seq=0 "), std::string::npos) << log;
+  EXPECT_EQ(log.find("NACK seq=1 "), std::string::npos) << log;
 }
 
 }  // namespace
