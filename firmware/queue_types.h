@@ -76,10 +76,19 @@ struct FailedIterations {
   TimeNs next_ns;  // to those that have not answered
 };
 inline constexpr uint32_t kFailures = 4 * CONFIG_QUEUES;
-// So many of them may be what other ranks have told a member: no group takes all places.
+// So many of them may be what other ranks have told a member: no group takes all places; nor does a
+// client, whatever its own programs do.
 inline constexpr uint32_t kFailedOfMember = CONFIG_QUEUES;
+inline constexpr uint32_t kFailedOfContext = 3 * CONFIG_QUEUES;
 // Other programs that one tells.
 inline constexpr uint32_t kToldPrograms = PEAL_SKIP_TOLD;
+
+// Those of a queue for which there was no place: none where `to` is `from`, or is over.
+struct Unnoted {
+  uint64_t from;
+  uint64_t to;  // behind the last
+  Failure why;  // of the first that had none
+};
 
 // What the descriptor that is next waits for; whatever else happens leaves the queue alone.
 enum class Awaits : uint8_t {
@@ -170,6 +179,7 @@ struct Queue {
   uint16_t held[kHeld];    // indices of held puts, in their order; they stay in the cache
   Failure failure;
   Failure doom;
+  Unnoted unnoted;
   Start starts[kStarts];
   Task tasks[kTasks];
   Known known[kDescriptors];           // of those in the cache

@@ -14,8 +14,18 @@
 namespace peal::p2p {
 namespace {
 
-bool is_wanted(const Request& receive, const Announcement& message) {
-  return receive.any_tag || receive.tag == message.tag;
+// A program is in the same iteration on all ranks: what its receives take of itself is of theirs. (A
+// rank that has failed its own may be in the next one, before others know.)
+bool is_of_another_iteration(const Card& card, const Request& receive,
+                             const Announcement& message) {
+  if (message.program == 0 || receive.ticket.owner != Owner::kQueue) return false;
+  const Origin& own = card.queues.queues[receive.ticket.queue].origin;
+  return message.program == own.slot && message.iteration != own.iteration;
+}
+
+bool is_wanted(const Card& card, const Request& receive, const Announcement& message) {
+  return (receive.any_tag || receive.tag == message.tag) &&
+         !is_of_another_iteration(card, receive, message);
 }
 
 // How it ended is known, but for telling the other side.
@@ -52,7 +62,7 @@ void match(Card& card, Connection& connection, Request& receive, const Announcem
 Request* find_posted(Card& card, const Member& member, Rank rank, const Announcement& message) {
   for (uint16_t name = member.receives.first; name != 0;) {
     Request& receive = card.p2p.requests[name - 1];
-    if (receive.rank == rank && is_wanted(receive, message)) return &receive;
+    if (receive.rank == rank && is_wanted(card, receive, message)) return &receive;
     name = receive.next_posted;
   }
   return nullptr;
@@ -63,7 +73,7 @@ bool match_announced(Card& card, Connection& connection, Request& request) {
   if (!may_match(connection)) return false;
   for (uint32_t i = 0; i < connection.place_count; ++i) {
     const Announcement message = connection.places[i];
-    if (!is_wanted(request, message)) continue;
+    if (!is_wanted(card, request, message)) continue;
     if (is_abandoned(card, connection, message.program, message.iteration)) continue;
     remove_place(connection, i);
     match(card, connection, request, message, message.packet != nullptr);

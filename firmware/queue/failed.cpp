@@ -90,18 +90,24 @@ FailedIterations* find_of(Card& card, const Queue& queue) {
 // A free place, or that of the oldest that is spent. Null: none.
 FailedIterations* find_place(Card& card, uint32_t member, bool own) {
   QueuePool& pool = card.queues;
+  const ContextId context = card.members[member & 0xffff].context;
+  FailedIterations* hole = nullptr;
   FailedIterations* oldest = nullptr;
-  uint32_t told = 0;
+  uint32_t of_member = 0;
+  uint32_t of_context = 0;
   for (uint32_t i = 0; i < pool.failed_top; ++i) {
     FailedIterations& each = pool.failed[i];
-    if (!each.in_use) return &each;
-    if (is_spent(card, each)) {
+    if (!each.in_use) {
+      hole = &each;
+    } else if (is_spent(card, each)) {
       if (oldest == nullptr || each.noted_ns < oldest->noted_ns) oldest = &each;
-    } else if (each.member == member) {
-      ++told;
+    } else {
+      if (each.member == member) ++of_member;
+      if (card.members[each.member & 0xffff].context == context) ++of_context;
     }
   }
-  if (!own && told >= kFailedOfMember) return nullptr;
+  if (of_context >= kFailedOfContext || (!own && of_member >= kFailedOfMember)) return nullptr;
+  if (hole != nullptr) return hole;
   return pool.failed_top < kFailures ? &pool.failed[pool.failed_top++] : oldest;
 }
 
@@ -224,7 +230,8 @@ Noted note(Card& card, Member& member, const News& news, uint32_t teller) {
   }
   failed->why = news.why;
   failed->hops = news.hops;
-  failed->together = news.together;
+  const Queue* queue = find_named(card, member, news.name);
+  failed->together = queue != nullptr ? queue->origin.together : news.together;
   failed->backoff = 0;
   failed->noted_ns = card.now;
   const bool goes_on = own || news.hops > 0;
@@ -266,6 +273,24 @@ bool note_one(Card& card, Member& member, const Iteration& iteration, Rank rank,
                      .to = iteration.number + 1,
                      .why = why};
   return note(card, member, news, kNoPeer) != Noted::kNoRoom;
+}
+
+// There is no record for what will not be said again. What lies between two such fails with them.
+void remember(Card& card, Queue& queue, uint64_t iteration, const Failure& why) {
+  Unnoted& unnoted = queue.unnoted;
+  if (unnoted.to <= queue.origin.iteration) unnoted = {iteration, iteration, why};
+  if (iteration < unnoted.from) unnoted.from = iteration;
+  if (iteration >= unnoted.to) unnoted.to = iteration + 1;
+  count(card, PEAL_COUNTER_NO_FAILURE);
+}
+
+// The same of one of this queue's, which is not in it.
+void note_other(Card& card, Member& member, Queue& queue, uint64_t iteration, Rank rank,
+                Failure why) {
+  if (note_one(card, member, {queue.name, queue.origin.together, iteration}, rank, why)) return;
+  why.rank = rank;
+  why.elsewhere = true;
+  remember(card, queue, iteration, why);
 }
 
 // As it is in a slot.
@@ -348,10 +373,9 @@ bool tell_failure(const Scope& scope) {
   return true;
 }
 
-void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why) {
+void fail_iteration(Card& card, Queue& queue, uint64_t iteration, const Failure& why) {
   Member& member = card.members[queue.member & 0xffff];
-  (void)note_one(card, member, {queue.name, queue.origin.together, iteration},
-                 member.membership.rank, why);
+  note_other(card, member, queue, iteration, member.membership.rank, why);
 }
 
 bool fail_posted(Card& card, p2p::MissingPut& refused) {
@@ -391,10 +415,10 @@ bool fail_uncopied(Card& card, p2p::MissingPut& uncopied) {
 }
 
 bool is_told_in_vain(Card& card, Member& member, const p2p::Noticed& noticed) {
-  if (noticed.program == 0) return false;
   const p2p::Notice& notice = noticed.notice;
-  const uint16_t name = name_of(noticed.program);
   const uint64_t iteration = notice.iteration;
+  if (noticed.program == 0 || iteration == ~uint64_t{0}) return false;  // (None has that number.)
+  const uint16_t name = name_of(noticed.program);
   const FailedIterations* failed = find_one(card.queues, member.membership.handle, name, iteration);
   if (failed == nullptr) return false;
   count(card, PEAL_COUNTER_NOTICES_STALE);
@@ -405,7 +429,7 @@ bool is_told_in_vain(Card& card, Member& member, const p2p::Noticed& noticed) {
     count(card, PEAL_COUNTER_STARTS_TOLD);
     fail(card, *told, why);
   } else {
-    (void)note_one(card, member, {told->name, told->origin.together, iteration}, why.rank, why);
+    note_other(card, member, *told, iteration, why.rank, why);
   }
   return true;
 }
@@ -420,7 +444,7 @@ bool all_have_begun(const Scope& scope) {
 Rank awaited_to_begin(Card& card, const Queue& queue) {
   const Membership& self = card.members[queue.member & 0xffff].membership;
   const FailedIterations* failed = queue.origin.together ? find_of(card, queue) : nullptr;
-  if (failed == nullptr || is_complete(self, *failed)) return PEAL_NO_RANK;
+  if (failed == nullptr || failed->heard == all_rounds(self)) return PEAL_NO_RANK;
   return self.peers[peer_behind(static_cast<uint32_t>(std::countr_one(failed->heard)))]
       .address.rank;
 }
@@ -428,10 +452,12 @@ Rank awaited_to_begin(Card& card, const Queue& queue) {
 void heed(Card& card, Queue& queue) {
   if (queue.failure.status != PEAL_STATUS_OK) return;
   if (queue.starts[queue.first_start].passes == 0) return;
+  const uint64_t iteration = queue.origin.iteration;
   const FailedIterations* failed = find_of(card, queue);
-  if (failed == nullptr) return;
+  const Unnoted& unnoted = queue.unnoted;
+  if (failed == nullptr && (iteration < unnoted.from || iteration >= unnoted.to)) return;
   count(card, PEAL_COUNTER_STARTS_TOLD);
-  fail(card, queue, failed->why);
+  fail(card, queue, failed != nullptr ? failed->why : unnoted.why);
 }
 
 peal_counter on_failed(Card& card, Member& member, uint32_t entry, const peal_failed& body) {

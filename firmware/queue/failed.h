@@ -13,8 +13,9 @@ namespace peal::queue {
 // The start that runs has failed: its iterations, from the one that runs on, are noted and told,
 // and what its messages wait for is given up. False (counted): there is no record now; ask again.
 [[nodiscard]] bool tell_failure(const Scope& scope);
-// Iterations that were told too much, and will never be told again, cannot be carried out.
-void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Failure& why);
+// Iterations that were told too much, and will never be told again, cannot be carried out. Where
+// there is no record now the queue remembers it by itself.
+void fail_iteration(Card& card, Queue& queue, uint64_t iteration, const Failure& why);
 
 // A put of that iteration was refused when its task was over already: `late`, if its start was,
 // too. False (counted): there is no record now; ask again.
@@ -38,7 +39,7 @@ void fail_iteration(Card& card, const Queue& queue, uint64_t iteration, const Fa
 // An iteration is about to begin. Has it failed elsewhere?
 void heed(Card& card, Queue& queue);
 inline void heed_failures(Card& card, Queue& queue) {
-  if (card.queues.failed_top != 0) heed(card, queue);
+  if (card.queues.failed_top != 0 || queue.unnoted.to > queue.origin.iteration) heed(card, queue);
 }
 
 // What a peer, by its entry, says; and its answer to what was told.

@@ -19,6 +19,18 @@ namespace {
 // Who is farther ahead is not put right: its program was never right.
 constexpr uint64_t kAheadMost = 8 * uint64_t{kStarts};
 
+// More than the counter can be told: that iteration fails, which need not be the one that runs.
+[[gnu::cold]] [[gnu::noinline]] void tell_too_much(Card& card, Queue& queue, Rank from,
+                                                   const Notice& notice) {
+  const Failure why = {.status = PEAL_STATUS_BAD_PROGRAM,
+                       .reason = PEAL_PROGRAM_REASON_OVERFLOW,
+                       .index = notice.counter,
+                       .rank = from};
+  const bool runs = queue.running && queue.starts[queue.first_start].passes > 0;
+  if (runs && notice.iteration == queue.origin.iteration) return fail(card, queue, why);
+  fail_iteration(card, queue, notice.iteration, why);
+}
+
 // Of an iteration that is over, or too far ahead.
 [[gnu::cold]] [[gnu::noinline]] void tell_other_time(Card& card, Queue& queue, Rank from,
                                                      const Notice& notice) {
@@ -51,7 +63,7 @@ void tell(Card& card, Member& member, Rank from, const Notice& notice) {
   // A scheduling pointer stays within its program.
   const uint32_t most = counter == 0 ? queue->most_of_first : ~uint32_t{0};
   if (notice.steps > most - told) {
-    return fail_by(card, *queue, from, notice.counter, PEAL_PROGRAM_REASON_OVERFLOW);
+    return tell_too_much(card, *queue, from, notice);
   }
   told += notice.steps;
   if (ahead == 0) wake_by_counter(card, *queue, counter, told);

@@ -29,6 +29,8 @@ peal_status accept_start(Card& card, ContextId context, const peal_submission& e
   if (queue == nullptr) return PEAL_STATUS_BAD_KEY;
   if (entry.block_bytes > 0xffffffffu) return PEAL_STATUS_BAD_LENGTH;
   const uint64_t passes = entry.block_bytes;
+  // (Ranks that fail different ones of several iterations would wait for each other.)
+  if (queue->origin.together && passes > 1) return PEAL_STATUS_BAD_LENGTH;
   if (entry.sequence != queue->next_to_start || passes > ~uint64_t{0} - entry.sequence) {
     return PEAL_STATUS_BAD_SEQUENCE;
   }

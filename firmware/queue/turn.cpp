@@ -200,12 +200,14 @@ bool begin(const Scope& scope) {
   return true;
 }
 
-// Of a start that has failed: its memory is the user's again when nothing is written there.
+// Of a start that has failed: its memory is the user's again when nothing is written there. (Where
+// the group is over nobody knows any more what that is of.)
 bool still_lands(const Scope& scope) {
   auto& [card, member, queue] = scope;
+  if (queue.doomed) return !queue.leaving && member.dma != 0;
   const Start& start = queue.starts[queue.first_start];
   const Network* network = card.queues.network;
-  return !queue.doomed && network != nullptr &&
+  return network != nullptr &&
          network->is_landing(card, member, queue.origin.slot, queue.origin.iteration,
                              start.first + uint64_t{start.passes});
 }

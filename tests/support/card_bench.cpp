@@ -124,8 +124,8 @@ void CardBench::add_table(Membership& membership, const std::vector<peal_peer_ad
   std::memcpy(port.bytes(membership.table.region).data(), everybody.data(), bytes);
 }
 
-Membership CardBench::join(uint32_t ranks, uint32_t rank, uint64_t group) {
-  Membership membership = reserve(ranks, rank);
+Membership CardBench::join_in(ContextId context, uint32_t ranks, uint32_t rank, uint64_t group) {
+  Membership membership = reserve_in(context, ranks, rank);
   std::vector<peal_peer_address> everybody;
   for (uint32_t peer = 0; peer < ranks; peer++) {
     everybody.push_back(peer == rank ? membership.address : played_address(peer));

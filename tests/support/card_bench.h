@@ -79,7 +79,10 @@ class CardBench {
   void add_table(Membership& membership, const std::vector<peal_peer_address>& everybody);
   // Both halves, with peers that only the test plays:
   // rank r lives on card r with incarnation r + 1000.
-  Membership join(uint32_t ranks, uint32_t rank, uint64_t group = kGroupId);
+  Membership join(uint32_t ranks, uint32_t rank, uint64_t group = kGroupId) {
+    return join_in(context_, ranks, rank, group);
+  }
+  Membership join_in(ContextId context, uint32_t ranks, uint32_t rank, uint64_t group);
   static peal_peer_address played_address(uint32_t rank);
 
   // --- events; each stamps the bench's time ---

@@ -153,8 +153,8 @@ TEST_F(Abandoned, WhomItTellsHasFailedWithIt) {
 // Until there is a place for that, its number is not taken.
 TEST_F(Abandoned, ASkipThatCannotBeNotedComesAgain) {
   queue::QueuePool& pool = bench.card().queues;
-  pool.failed_top = queue::kFailures;
-  for (queue::FailedIterations& each : pool.failed) {
+  for (; pool.failed_top < queue::kFailedOfContext; ++pool.failed_top) {
+    queue::FailedIterations& each = pool.failed[pool.failed_top];
     each.in_use = true;
     each.name = 100;
     each.member = member.handle();

@@ -187,7 +187,8 @@ TEST_F(Copying, AProgramsThatFailedStaysTheFirst) {
 // Where there is no room to note it, it is asked again.
 TEST_F(Copying, WhatCannotBeNotedIsAskedAgain) {
   queue::QueuePool& pool = bench.card().queues;
-  for (queue::FailedIterations& each : pool.failed) {
+  for (; pool.failed_top < queue::kFailedOfContext; ++pool.failed_top) {
+    queue::FailedIterations& each = pool.failed[pool.failed_top];
     each = {};
     each.in_use = true;
     each.member = member.handle();
@@ -195,7 +196,6 @@ TEST_F(Copying, WhatCannotBeNotedIsAskedAgain) {
     each.to = 1;
     each.untold = 1;
   }
-  pool.failed_top = std::size(pool.failed);
   bench.port.fault_dmas = {0, 1};
   put(7, 8, false, 4);
   copy(8, 8);

@@ -303,8 +303,8 @@ TEST_F(Posted, ASkipSaysWhoseItWas) {
 }
 
 TEST_F(Posted, ARefusalThatCannotBeNotedComesAgain) {
-  // All places are taken, by failures of its own that nobody has heard yet.
-  for (uint64_t cookie = 1; bench.card().queues.failed_top < queue::kFailures || cookie < 2;
+  // All that a client may have are taken, by failures of its own that nobody has heard yet.
+  for (uint64_t cookie = 1; bench.card().queues.failed_top < queue::kFailedOfContext || cookie < 2;
        cookie++) {
     put(cookie, 8, static_cast<uint16_t>(100 + cookie));
     bench.finish_dma();

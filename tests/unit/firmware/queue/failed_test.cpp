@@ -29,12 +29,12 @@ class Failed : public QueueTest {
     start(program, 1);
     EXPECT_EQ(log(), "completes 100 OK\n");
   }
-  // Start 0 of a program 8 runs; of program 7 iterations 0 and 1 have failed on rank 3.
-  void run_beside_failed() {
+  // Start 0 of a program 8 runs; of program 7 the first iterations have failed on rank 3.
+  void run_beside_failed(uint64_t failed = 2) {
     program.name = 8;
     listener();
     start(program, 0);
-    hear(0, news(0, 2));
+    hear(0, news(0, failed));
   }
   // One whose memory is gone: it tells rank 2, and then fails.
   WrittenProgram& failing() {
@@ -55,6 +55,25 @@ class Failed : public QueueTest {
             .reason = PEAL_PROGRAM_REASON_KEY,
             .hops = kFirstHops,
             .begun = 0};
+  }
+  // So many places are taken, by what rank 0 does not know yet of other programs of that member.
+  void take_places(uint32_t count, const Membership& whose) {
+    queue::QueuePool& pool = bench.card().queues;
+    for (uint32_t i = 0; i < count; i++) {
+      queue::FailedIterations& place = pool.failed[pool.failed_top++];
+      place = {};
+      place.in_use = true;
+      place.name = static_cast<uint16_t>(100 + i);
+      place.member = whose.handle();
+      place.untold = 2;
+      place.to = 1;
+      place.next_ns = bench.now + default_timeouts().dead_ns;
+    }
+  }
+  void give_places() {
+    for (queue::FailedIterations& each : bench.card().queues.failed) {
+      if (each.name >= 100) each.untold = 0;
+    }
   }
   // A put of program 7's, to or from rank 3.
   static p2p::MissingPut missing(uint64_t iteration, bool together = false) {
@@ -138,6 +157,7 @@ TEST_F(FailedPosted, EndsTheStartThatRuns) {
 }
 
 TEST_F(FailedPosted, IsToldOfAStartThatIsOver) {
+  program.mode |= PEAL_PROGRAM_TOGETHER;
   run_second();
   bench.take_log();
   EXPECT_TRUE(refuse(0, true));
@@ -486,6 +506,28 @@ TEST_F(Failed, WhatHasNoPlaceIsToldAgain) {
   EXPECT_NE(hear(0, news(from, from + 1)).find("KNOWN"), std::string::npos);
 }
 
+// However many of a client's programs fail, others' have places.
+TEST_F(Failed, AClientHasNotAllPlaces) {
+  failing();
+  take_places(queue::kFailedOfContext, member);
+  start(program, 0);
+  over(0);
+  EXPECT_EQ(log(), "signal to 2 tells 7.0 +1 of 0\n");
+  EXPECT_GT(bench.counter(PEAL_COUNTER_NO_FAILURE), 0u);
+  give_places();
+  bench.advance(wait());
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 1 key\n");
+}
+
+TEST_F(Failed, AnotherClientsPlacesAreNotOnes) {
+  failing();
+  const ContextId other = bench.open_context();
+  take_places(queue::kFailedOfContext, bench.join_in(other, 4, 2, kGroupId + 1));
+  start(program, 0);
+  over(0);
+  EXPECT_EQ(log(), "signal to 2 tells 7.0 +1 of 0\ncompletes 100 BAD_PROGRAM at 1 key\n");
+}
+
 TEST_F(Failed, FieldsThatCannotBeAreRefused) {
   using Spoil = void (*)(peal_failed&);
   listener();
@@ -519,6 +561,20 @@ TEST_F(Failed, WhatIsBeingWrittenIsWaitedFor) {
   network.lands = false;
   bench.advance(100'000);
   EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+}
+
+// Where the group is over nobody knows what is written there: all that is under way is waited for.
+TEST_F(Failed, WhatIsBeingWrittenIsWaitedForWhereTheGroupIsOver) {
+  listener();
+  start(program, 0);
+  Member& own = *find_member(bench.card(), member.handle());
+  ++own.dma;
+  bench.deliver(wire().death(0, 3));
+  for (int i = 0; i < 5; i++) bench.advance(100'000);
+  EXPECT_EQ(log(), "");
+  --own.dma;
+  bench.advance(100'000);
+  EXPECT_EQ(log(), "completes 100 PEER_DEAD at 0 rank 3\n");
 }
 
 // Whoever waits for a program that this one tells waits for this one.
@@ -556,6 +612,37 @@ TEST_F(Failed, WhoIsToldByOneThatFailedFailsWithIt) {
   start(program, 2);
   EXPECT_EQ(log(), "completes 102 OK\n") << "that one has not failed";
   EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_STALE), 2u);
+}
+
+// It is not told again: where there is no place for the news the program remembers it by itself.
+TEST_F(Failed, WhoIsToldByOneThatFailedFailsWithItWithoutAPlace) {
+  run_beside_failed(3);
+  for (const uint32_t peer : {2u, 3u}) answer(peer, news(0, 3));
+  take_places(queue::kFailedOfContext, member);
+  notice(3, 0, 1, 2, 8, kName + 1);
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NO_FAILURE), 1u);
+  EXPECT_EQ(log(), "");
+  for (uint64_t i = 0; i < 2; i++) {
+    if (i > 0) start(program, i);
+    notice(3, 0, 1, i, 8);
+    EXPECT_EQ(log(), "completes " + std::to_string(100 + i) + " OK\n") << "this one has not failed";
+  }
+  start(program, 2);
+  EXPECT_EQ(log(), "") << "it has failed, and cannot tell";
+  give_places();
+  bench.advance(wait());
+  EXPECT_EQ(log(), "completes 102 BAD_PROGRAM at 5 key elsewhere, rank 3\n");
+  notice(3, 0, 1, 3, 8);
+  start(program, 3);
+  EXPECT_EQ(log(), "completes 103 OK\n");
+}
+
+// The last number of all has none behind it, and is no iteration's.
+TEST_F(Failed, NoIterationHasTheLastNumber) {
+  run_beside_failed();
+  notice(3, 0, 1, ~uint64_t{0}, 8, kName + 1);
+  EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 0 ahead rank 3\n");
+  EXPECT_EQ(bench.counter(PEAL_COUNTER_NOTICES_STALE), 0u);
 }
 
 TEST_F(Failed, WhoMayNotTellIsNoReasonToFail) {

@@ -181,6 +181,27 @@ TEST_F(Gates, ACounterDoesNotWrap) {
   EXPECT_EQ(log(), "completes 100 BAD_PROGRAM at 0 overflow rank 3\n");
 }
 
+// It is that iteration which fails, whether it has begun or not.
+TEST_F(Gates, TooMuchOfALaterIterationLeavesThisOneAlone) {
+  WrittenProgram program = waiting_for(3, 1);
+  commit(program);
+  start(program, 0);
+  notice(3, 0, 0xffffffffu, 1);
+  notice(3, 0, 1, 1);
+  EXPECT_EQ(log(), "");
+  notice(3, 0, 1, 0);
+  over(0);
+  EXPECT_EQ(log(), "signal to 2 tells 7.0 +1 of 0\ncompletes 100 OK\n");
+  start(program, 1);
+  EXPECT_EQ(log(), "completes 101 BAD_PROGRAM at 0 overflow elsewhere, rank 1\n");
+  notice(3, 0, 0xffffffffu, 2);
+  post(program, 2, 0);
+  notice(3, 0, 1, 2);
+  EXPECT_EQ(log(), "completes 102 OK\n") << "a look is none of its iterations";
+  start(program, 2);
+  EXPECT_EQ(log(), "completes 102 BAD_PROGRAM at 0 overflow elsewhere, rank 1\n");
+}
+
 TEST_F(Gates, NothingIsIssuedBehindTheSchedulingPointer) {
   WrittenProgram program = relay(3);
   commit(program);

@@ -66,6 +66,16 @@ TEST_F(QueueStart, IterationsFollowOneAnother) {
   EXPECT_EQ(end_of(start_entry(program, 0xffffffffu, 1)), "");
 }
 
+TEST_F(QueueStart, OfProgramsThatFailTogetherOneIterationAtATime) {
+  WrittenProgram together = program;
+  together.memory = {};
+  together.name = 8;
+  together.mode |= PEAL_PROGRAM_TOGETHER;
+  commit(together);
+  EXPECT_EQ(end_of(start_entry(together, 0, 2)), "completes 100 BAD_LENGTH at 0\n");
+  EXPECT_EQ(end_of(start_entry(together, 0, 1)), "");
+}
+
 TEST_F(QueueStart, SoManyMayBeOutstanding) {
   for (uint64_t i = 0; i < CONFIG_QUEUE_STARTS; i++)
     EXPECT_EQ(end_of(start_entry(program, i, 1)), "");
