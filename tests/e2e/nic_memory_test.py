@@ -149,8 +149,8 @@ class MemoryTest(unittest.TestCase):
             for host, member in zip(hosts, members):
                 slot = SUBMISSIONS + 64 * (host.tail & (host.entries - 1))
                 host.submit(BARRIER, DISSEMINATION, member, cookie=round_)
-                if struct.unpack_from("<Q", host.window, 0x1C0)[0] == host.tail:
-                    host.window[slot:slot + 63] = b"\xff" * 63
+                until(lambda: head(host) == host.tail, "the entry to be taken")
+                host.window[slot:slot + 63] = b"\xff" * 63
             for host in hosts:
                 self.assertEqual(host.wait()[:2], ("OK", round_))
 

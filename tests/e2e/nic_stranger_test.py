@@ -89,7 +89,9 @@ class StrangerTest(unittest.TestCase):
             except Refused as refusal:
                 # There is a rank 1 of that group on that card; what the wire shows does not tell.
                 self.assertEqual((card, known), (1, GROUP), refusal)
+                self.assertIn("BAD_GROUP", str(refusal))
             else:
+                self.assertNotEqual((card, known), (1, GROUP), "a second rank 1 of the group on its card")
                 self.check_faster_stranger(zero, one, stranger, algorithm)
             for iteration in range(2, 12):
                 self.check_pair(zero, one, iteration, algorithm)
@@ -146,8 +148,14 @@ class StrangerTest(unittest.TestCase):
     def test_knows_what_the_wire_shows(self):
         self.check_attack(1, GROUP & LOW | 1 << 32, BROADCAST)
 
+    def test_knows_what_the_wire_shows_and_steps(self):
+        self.check_attack(1, GROUP & LOW | 1 << 32, DOUBLING)
+
     def test_on_the_victims_card(self):
         self.check_attack(0, GROUP, BROADCAST)
+
+    def test_on_the_victims_card_and_steps(self):
+        self.check_attack(0, GROUP, DOUBLING)
 
 
 if __name__ == "__main__":

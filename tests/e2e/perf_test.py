@@ -23,6 +23,7 @@ class PerfTest(jobs.JobCase):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         records = jobs.records(json_file)
         os.unlink(json_file)
+        self.assertTrue(records)
         spreads = OVERLAP_SPREADS if "--overlap" in words else ["latency_us"]
         for record in records:
             self.assertIs(record["verified"], True)
@@ -220,7 +221,9 @@ class PerfTest(jobs.JobCase):
 
     def overlap(self, operation, *words):
         sizes = [] if operation == "barrier" else ["--sizes", "0,4,5000"]
-        return self.perf(operation, "--overlap", *sizes, "--iterations", "40", "--warmup", "2", "--rounds", "4", *words)
+        records = self.perf(operation, "--overlap", *sizes, "--iterations", "40", "--warmup", "2", "--rounds", "4", *words)
+        self.assertEqual(len(records), (3 if sizes else 1) * (2 if "--floor" in words else 1))
+        return records
 
     def test_overlap(self):
         for operation in ("barrier", "allgather", "broadcast", "alltoall"):

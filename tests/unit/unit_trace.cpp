@@ -18,13 +18,16 @@ namespace {
 constexpr char kUsage[] =
     "usage: peal-unit-trace [--cards N] [--operation allgather|barrier]\n"
     "                       [--algorithm all-to-all-broadcast|recursive-doubling] [--bytes B]\n"
-    "Prints the packets of one operation over N cards (default 8), sorted, one per line.\n";
+    "                       [--packets N]\n"
+    "Prints the packets of one operation over N cards (default 8), sorted, one per line. With\n"
+    "--packets it fails where there are not as many.\n";
 
 struct Options {
   uint32_t cards = 8;
   bool barrier = false;
   peal_algorithm algorithm = PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST;
   size_t bytes = 64;
+  size_t packets = 0;  // any number
 };
 
 bool parse_number(const char* text, unsigned long most, unsigned long* value) {
@@ -45,6 +48,9 @@ bool parse(int count, char** words, Options* options) {
     } else if (name == "--bytes") {
       if (!parse_number(value.c_str(), 1ul << 24, &number)) return false;
       options->bytes = number;
+    } else if (name == "--packets") {
+      if (!parse_number(value.c_str(), 1ul << 24, &number) || number == 0) return false;
+      options->packets = number;
     } else if (name == "--operation") {
       const auto operation = peal::names::value_of(peal::names::kOperations, value);
       options->barrier = operation == PEAL_OPERATION_BARRIER;
@@ -107,5 +113,8 @@ int main(int count, char** words) {
     return 1;
   }
   for (const std::string& line : lines) std::puts(line.c_str());
-  return 0;
+  if (options.packets == 0 || options.packets == lines.size()) return 0;
+  std::fprintf(stderr, "peal-unit-trace: %zu packets instead of %zu\n", lines.size(),
+               options.packets);
+  return 1;
 }

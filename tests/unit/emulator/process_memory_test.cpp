@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -194,9 +195,29 @@ TEST(ProcessMemory, IsOutOfReachForWhoMayNotBecomeItsUser) {
   }
 }
 
-TEST(ProcessMemory, OfTheOwnUserIsReachedByNumber) {
-  EXPECT_FALSE(may_reach_more_than(geteuid()) && geteuid() == 0);
+TEST(ProcessMemory, OfRootIsReachedByNumberByRootAlone) {
+  EXPECT_EQ(may_reach_more_than(0), geteuid() != 0);
   EXPECT_TRUE(may_reach_more_than(geteuid() + 1));
+}
+
+// Unless we may trace what is not ours.
+TEST(ProcessMemory, OfTheOwnUserIsReachedByNumber) {
+  const pid_t child = fork();
+  if (child == 0) {
+    // (Root's leave to trace goes with its user.)
+    if (geteuid() == 0 && setuid(kStranger) != 0) _exit(2);
+    std::ifstream status("/proc/self/status");
+    std::string word;
+    uint64_t effective = 0;
+    while (status >> word) {
+      if (word == "CapEff:") status >> std::hex >> effective;
+    }
+    const bool traces = (effective >> CAP_SYS_PTRACE & 1) != 0;
+    _exit(may_reach_more_than(geteuid()) == traces ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

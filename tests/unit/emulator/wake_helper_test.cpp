@@ -11,8 +11,12 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/support/asleep.h"
+
 namespace peal::nic {
 namespace {
+
+using ::peal::test::is_asleep;
 
 // Until something is written; the time limit only ends a test that has failed.
 uint64_t read_event(int fd) {
@@ -28,13 +32,17 @@ TEST(WakeHelper, EveryRingIsFollowedByAWake) {
   const int fd = eventfd(0, EFD_NONBLOCK);
   const WakeSlot slot = helper.add_eventfd(fd);
   ASSERT_NE(slot, kNoWakeSlot);
-  // Each wake is waited for, so the helper is lingering, parking or parked at the next ring.
+  const pid_t thread = ::peal::test::thread_named("peal-wake");
+  ASSERT_NE(thread, 0);
+  // Each wake is waited for, so the helper is lingering or parking at the next ring; at every
+  // hundredth it is parked.
   for (int i = 0; i < 2000; i++) {
-    if (i % 100 == 0) std::this_thread::yield();
+    while (i % 100 == 0 && !is_asleep(thread)) std::this_thread::yield();
     helper.ring(slot);
     ASSERT_GE(read_event(fd), 1u);
   }
-  EXPECT_LE(helper.wakes(), 2000u);
+  EXPECT_EQ(helper.wakes(), 2000u);
+  EXPECT_GE(helper.unparks(), 19u);  // (A thread that starts may sleep before it parks.)
   helper.stop();
   close(fd);
 }
@@ -45,13 +53,18 @@ TEST(WakeHelper, WakesAllWhoWaitOnAWord) {
   alignas(64) uint32_t word = 0;
   const WakeSlot slot = helper.add_futex(&word);
   std::atomic<int> woken = 0;
-  const auto sleeper = [&] {
+  std::atomic<pid_t> sleepers[2] = {};
+  const auto sleeper = [&](int which) {
+    sleepers[which] = gettid();
     while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == 0)
       syscall(SYS_futex, &word, FUTEX_WAIT, 0, nullptr, nullptr, 0);
     woken++;
   };
-  std::thread first(sleeper);
-  std::thread second(sleeper);
+  std::thread first(sleeper, 0);
+  std::thread second(sleeper, 1);
+  for (const std::atomic<pid_t>& each : sleepers) {
+    while (each == 0 || !is_asleep(each)) std::this_thread::yield();
+  }
   __atomic_store_n(&word, 1, __ATOMIC_RELEASE);
   helper.ring(slot);
   first.join();

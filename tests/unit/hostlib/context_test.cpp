@@ -53,5 +53,19 @@ TEST_F(OpenEnvironment, WhetherThereAreProgramsOfPersistentRequests) {
   }
 }
 
+TEST(OpenVersion, OfANewerProgramIsRefused) {
+  peal_context* context = nullptr;
+  for (const uint32_t version : {0u, PEAL_API_VERSION + 1u}) {
+    EXPECT_EQ(peal_open_version(version, "emu:/nowhere", &context), PEAL_ERR_BAD_VERSION);
+    EXPECT_EQ(std::string(peal_last_error_text()),
+              "the program was built with version " + std::to_string(version) +
+                  " of peal.h, this library (" + peal_version() + ") knows 1 to " +
+                  std::to_string(PEAL_API_VERSION));
+  }
+  for (uint32_t version = 1; version <= PEAL_API_VERSION; version++) {
+    EXPECT_EQ(peal_open_version(version, "emu:/nowhere", &context), PEAL_ERR_NO_CARD) << version;
+  }
+}
+
 }  // namespace
 }  // namespace peal::host

@@ -82,12 +82,29 @@ class Forked : public testing::Test {
     context = open_fake(&card);
     group = make_fake_group(context);
     ASSERT_NE(group, nullptr);
+    commit_one();
     ASSERT_EQ(peal_alloc(context, 4096, &memory), PEAL_OK);
     ASSERT_EQ(peal_register(context, loose, sizeof(loose), PEAL_READ, &registered), PEAL_OK);
     ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
     ASSERT_TRUE(card.take(&entry));
   }
-  void TearDown() override { peal_close(context); }
+  void TearDown() override {
+    EXPECT_EQ(peal_program_free(program), PEAL_OK);
+    EXPECT_EQ(peal_program_free(written), PEAL_OK);
+    peal_close(context);
+  }
+  // Of two programs one.
+  void commit_one() {
+    uint32_t counter = 0;
+    for (peal_program** each : {&program, &written}) {
+      ASSERT_EQ(peal_program_create(0, 1, nullptr, each), PEAL_OK);
+      ASSERT_EQ(peal_program_counter(*each, 0, &counter), PEAL_OK);
+      ASSERT_EQ(peal_program_wait(*each, counter, 1), PEAL_OK);
+    }
+    std::thread player([&] { card.complete(card.await_entry()); });
+    EXPECT_EQ(peal_program_commit(group, program), PEAL_OK);
+    player.join();
+  }
 
   static int alone(void*, const void* own, void* all, size_t bytes) {
     memcpy(all, own, bytes);
@@ -156,6 +173,10 @@ class Forked : public testing::Test {
         [&] { return peal_put(group, 0, memory, 64, 1, 0, &another); },
         [&] { return peal_get(group, 0, memory, 64, 1, 0, &another); },
         [&] { return peal_fence(group, 0, &another); },
+        [&] { return peal_program_commit(group, written); },
+        [&] { return peal_program_commit_all(group, &written, 1); },
+        [&] { return peal_program_start(program, 1, &another); },
+        [&] { return peal_program_free(program); },
         [&] { return peal_memory_name(context, memory, 64, &key, &place); },
         [&] { return peal_test(request, &flag); },
         [&] { return peal_wait(request); },
@@ -191,7 +212,7 @@ class Forked : public testing::Test {
   void expect_untouched() {
     peal_submission stray = {};
     EXPECT_FALSE(card.take(&stray));
-    EXPECT_EQ(card.keys.size(), 2u);
+    EXPECT_EQ(card.keys.size(), 3u);
     EXPECT_EQ(card.left, 0);
     card.complete(entry);
     EXPECT_EQ(peal_wait(request), PEAL_OK);
@@ -206,6 +227,8 @@ class Forked : public testing::Test {
   void* memory = nullptr;
   char loose[64];
   peal_memory* registered = nullptr;
+  peal_program* program = nullptr;
+  peal_program* written = nullptr;  // but not committed
 };
 
 TEST_F(Forked, EveryCallIsRefusedByName) {

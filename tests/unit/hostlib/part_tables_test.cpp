@@ -2,11 +2,13 @@
 // Places for tables: of one operation each, and back when it is over, however it ends.
 #include "hostlib/part_tables.h"
 
+#include <atomic>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "hostlib/rings.h"
+#include "tests/support/asleep.h"
 #include "tests/unit/hostlib/one_group.h"
 
 namespace peal::host {
@@ -171,8 +173,15 @@ TEST_F(GroupsTables, TheSameCallAgainIsAnotherOperation) {
 TEST_F(GroupsTables, WhoeverHasTheLockIsAwaited) {
   end(posted_v());
   context->mutex.lock();
-  std::thread posts([&] { end(posted_v()); });
-  std::this_thread::yield();
+  std::atomic<pid_t> caller = 0;
+  std::atomic<bool> over = false;
+  std::thread posts([&] {
+    caller = gettid();
+    end(posted_v());
+    over = true;
+  });
+  while (!over && (caller == 0 || !test::is_asleep(caller))) std::this_thread::yield();
+  EXPECT_FALSE(over);
   peal_submission none = {};
   EXPECT_FALSE(card.take(&none));
   context->mutex.unlock();
