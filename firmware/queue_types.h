@@ -179,11 +179,11 @@ struct Queue {
   uint16_t held[kHeld];    // indices of held puts, in their order; they stay in the cache
   Failure failure;
   Failure doom;
-  Unnoted unnoted;
   Start starts[kStarts];
   Task tasks[kTasks];
   Known known[kDescriptors];           // of those in the cache
   Named named[PEAL_PROGRAM_COMPLETE];  // by opcode
+  Unnoted unnoted;
   // Those from the first that is held, or `consumer`, to `fetched`, each in the place of its index
   // modulo kDescriptors.
   alignas(64) peal_descriptor cache[kDescriptors];
@@ -206,6 +206,7 @@ struct QueuePool {
   uint16_t listed;      // how many have something to do
   uint16_t patient;     // of those: the last turn had no record for what they ask for
   uint16_t failed_top;  // all behind them are not in use
+  uint16_t unnoted;     // not zero: some queue has had something that found no place
   Queue* first;         // of those that have something to do, in the order in which they are served
   Queue* last;
   Queue* named[CONFIG_QUEUES];  // buckets, by their names

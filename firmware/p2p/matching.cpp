@@ -14,8 +14,8 @@
 namespace peal::p2p {
 namespace {
 
-// A program is in the same iteration on all ranks: what its receives take of itself is of theirs. (A
-// rank that has failed its own may be in the next one, before others know.)
+// A program's receives take what the same program sends in the same iteration. (A rank that has
+// failed may be in the next one before others know.)
 bool is_of_another_iteration(const Card& card, const Request& receive,
                              const Announcement& message) {
   if (message.program == 0 || receive.ticket.owner != Owner::kQueue) return false;

@@ -281,6 +281,7 @@ void remember(Card& card, Queue& queue, uint64_t iteration, const Failure& why) 
   if (unnoted.to <= queue.origin.iteration) unnoted = {iteration, iteration, why};
   if (iteration < unnoted.from) unnoted.from = iteration;
   if (iteration >= unnoted.to) unnoted.to = iteration + 1;
+  card.queues.unnoted = 1;
   count(card, PEAL_COUNTER_NO_FAILURE);
 }
 

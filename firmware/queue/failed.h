@@ -39,7 +39,7 @@ void fail_iteration(Card& card, Queue& queue, uint64_t iteration, const Failure&
 // An iteration is about to begin. Has it failed elsewhere?
 void heed(Card& card, Queue& queue);
 inline void heed_failures(Card& card, Queue& queue) {
-  if (card.queues.failed_top != 0 || queue.unnoted.to > queue.origin.iteration) heed(card, queue);
+  if ((card.queues.failed_top | card.queues.unnoted) != 0) heed(card, queue);
 }
 
 // What a peer, by its entry, says; and its answer to what was told.

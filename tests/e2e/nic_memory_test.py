@@ -11,7 +11,7 @@ import struct
 import sys
 import unittest
 
-from nic_client import (ABI_VERSION, ADDRESS_BYTES, ALLGATHER, BARRIER, BROADCAST, DISSEMINATION, DOUBLING, HEAD_AT, HOST_SLEEPING_AT,
+from nic_client import (ABI_VERSION, ADDRESS_BYTES, ALLGATHER, BARRIER, BROADCAST, DISSEMINATION, DOUBLING, HEAD_AT, HOST_SLEEPING_AT, INDICES_AT,
                         RESET_REQUEST_AT, SUBMISSIONS, Host,
                         allow_everybody_to_read_me, block, make_group, nic, until)
 
@@ -22,6 +22,11 @@ SEAL_SEAL, SEAL_SHRINK, SEAL_GROW = 1, 2, 4
 
 def buffer_address(buffer):
     return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+
+
+def submission_head(host):
+    """How far the card has taken submissions."""
+    return struct.unpack_from("<Q", host.window, INDICES_AT)[0]
 
 
 class MemoryTest(unittest.TestCase):
@@ -114,12 +119,9 @@ class MemoryTest(unittest.TestCase):
         posted = [0, 0]
         done = [0, 0]
 
-        def head(host):
-            return struct.unpack_from("<Q", host.window, 0x1C0)[0]
-
         def post(which):
             host = hosts[which]
-            if posted[which] < count and host.tail - head(host) < host.entries and posted[which] - done[which] < 8:
+            if posted[which] < count and host.tail - submission_head(host) < host.entries and posted[which] - done[which] < 8:
                 host.submit(BARRIER, DISSEMINATION, members[which], cookie=posted[which])
                 posted[which] += 1
 
@@ -127,7 +129,7 @@ class MemoryTest(unittest.TestCase):
         host = hosts[0]
         for i in range(host.entries):
             host.submit(99, 0, members[0], sequence=0, cookie=i)
-        until(lambda: head(host) == host.entries, "all entries taken")
+        until(lambda: submission_head(host) == host.entries, "all entries taken")
         for i in range(host.entries // 2):
             host.submit(99, 0, members[0], sequence=0, cookie=host.entries + i)
         for i in range(host.entries + host.entries // 2):
@@ -149,7 +151,7 @@ class MemoryTest(unittest.TestCase):
             for host, member in zip(hosts, members):
                 slot = SUBMISSIONS + 64 * (host.tail & (host.entries - 1))
                 host.submit(BARRIER, DISSEMINATION, member, cookie=round_)
-                until(lambda: head(host) == host.tail, "the entry to be taken")
+                until(lambda: submission_head(host) == host.tail, "the entry to be taken")
                 host.window[slot:slot + 63] = b"\xff" * 63
             for host in hosts:
                 self.assertEqual(host.wait()[:2], ("OK", round_))
