@@ -39,6 +39,8 @@ peal_admin_command open_command(uint32_t card_index) {
   return command;
 }
 
+peal_admin_command close_command() { return make_command(PEAL_ADMIN_CLOSE_CONTEXT); }
+
 peal_admin_command register_command(peal_memory_kind kind, const void* address, size_t bytes,
                                     uint32_t access) {
   peal_admin_command command = make_command(PEAL_ADMIN_REGISTER_MEMORY);

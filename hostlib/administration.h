@@ -19,6 +19,7 @@ peal_error verdict(const peal_admin_command& command, const peal_admin_reply& re
 
 // For transports, which also take what comes beside the reply.
 peal_admin_command open_command(uint32_t card_index);
+peal_admin_command close_command();
 // `address` is null where the card makes the memory (PEAL_MEMORY_ALLOCATE).
 peal_admin_command register_command(peal_memory_kind kind, const void* address, size_t bytes,
                                     uint32_t access);

@@ -18,6 +18,8 @@ namespace peal::host {
 namespace {
 
 constexpr uint64_t kSpinMaxUs = 60'000'000;
+// One that is silent for longer counts as gone; and copies that take longer cards give up.
+constexpr int kClosePatienceMs = Liveness::kPatienceNs / 1'000'000;
 
 peal_error read_spin(uint64_t* spin_ns) {
   const char* text = getenv("PEAL_SPIN_US");
@@ -87,8 +89,10 @@ void close_context(peal_context* context) {
     return;
   }
   stop_watcher(*context);
-  // The card may be using it still: it has mapped it, or pinned it, by itself, until it finds the
-  // connection closed.
+  // Before its caller takes away what it registered.
+  if (context->broken != PEAL_ERR_CARD_GONE) context->transport->end_context(kClosePatienceMs);
+  // Where nobody waited for it the card may be using it still: it has mapped it, or pinned it, by
+  // itself, until it finds the connection closed.
   const auto unmap = [&](const Allocation& memory) { context->transport->unmap(memory); };
   for (const Region& region : context->memory.regions()) {
     if (region.allocated) unmap(region.allocation);

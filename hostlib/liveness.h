@@ -10,6 +10,8 @@ namespace peal::host {
 
 class Liveness {
  public:
+  static constexpr uint64_t kPatienceNs = 5'000'000'000;
+
   // True when the card has been silent for longer than ten intervals plus five seconds of looking.
   bool silent(uint64_t beats, uint64_t interval_ns, uint64_t now_ns) {
     if (!looked_ || beats != beats_) {
@@ -27,7 +29,6 @@ class Liveness {
 
  private:
   static constexpr uint64_t kLookMaxNs = 200'000'000;
-  static constexpr uint64_t kPatienceNs = 5'000'000'000;
 
   bool looked_ = false;
   uint64_t beats_ = 0;

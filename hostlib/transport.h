@@ -47,6 +47,10 @@ class Transport {
   virtual peal_error release(const Allocation& allocation) = 0;
   // Only unmaps, for whoever closes the context: the card drops what it has with the connection.
   virtual void unmap(const Allocation& allocation) = 0;
+  // Ends the context, and waits until the card has let go of what this process registered, so long
+  // at most. Afterwards only unmap() and the destructor may be called. Nothing where a driver ends
+  // contexts: it keeps the pages until the card has let go.
+  virtual void end_context(int patience_ms) { (void)patience_ms; }
 
   // Carries one administrative command to the card (administration.h makes them) and brings its
   // reply. A status other than OK is an error here, whose text names the command and the status.

@@ -12,13 +12,16 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <ctime>
 #include <mutex>
 #include <new>
+#include <string>
 
 #include "abi/window.h"
+#include "base/clock.h"
 #include "base/unix_socket.h"
 #include "hostlib/administration.h"
 #include "hostlib/fork_guard.h"
@@ -82,6 +85,7 @@ class SocketTransport final : public Transport {
   peal_error allocate(size_t bytes, Allocation* allocation) override;
   peal_error release(const Allocation& allocation) override;
   void unmap(const Allocation& allocation) override;
+  void end_context(int patience_ms) override;
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
     return exchange(command, reply, nullptr, 0);
   }
@@ -100,9 +104,12 @@ class SocketTransport final : public Transport {
   peal_error open_context(uint32_t card);
   // ask(), with so many descriptors beside a reply that is OK.
   peal_error exchange(peal_admin_command command, peal_admin_reply* reply,
-                      FileDescriptor* descriptors, int descriptors_wanted);
+                      FileDescriptor* descriptors, int descriptors_wanted,
+                      int timeout_ms = kAnswerTimeoutMs);
   peal_error receive(uint64_t tag, peal_admin_reply* reply, FileDescriptor* descriptors,
-                     int descriptors_wanted);
+                     int descriptors_wanted, int timeout_ms);
+  // The card closes the connection within that time, or has done so.
+  bool hangs_up(int timeout_ms);
 
   std::mutex mutex_;  // one command at a time
   OwnDescriptor socket_;
@@ -156,7 +163,8 @@ peal_error SocketTransport::open_context(uint32_t card) {
 }
 
 peal_error SocketTransport::exchange(peal_admin_command command, peal_admin_reply* reply,
-                                     FileDescriptor* descriptors, int descriptors_wanted) {
+                                     FileDescriptor* descriptors, int descriptors_wanted,
+                                     int timeout_ms) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::unique_lock<Mutex> reached;
   if (command.opcode == PEAL_ADMIN_REGISTER_MEMORY &&
@@ -168,7 +176,7 @@ peal_error SocketTransport::exchange(peal_admin_command command, peal_admin_repl
     return fail_errno(PEAL_ERR_CARD_GONE, "%s: the card closed the connection",
                       command_name(command.opcode));
   }
-  const peal_error error = receive(tag_, reply, descriptors, descriptors_wanted);
+  const peal_error error = receive(tag_, reply, descriptors, descriptors_wanted, timeout_ms);
   if (error != PEAL_OK) return error;
   if (reply->opcode != command.opcode) {
     return fail(PEAL_ERR_CARD_ANSWER, "%s: answered with opcode %u", command_name(command.opcode),
@@ -179,13 +187,14 @@ peal_error SocketTransport::exchange(peal_admin_command command, peal_admin_repl
 
 // Waits for the reply with that tag; late replies to commands that timed out are thrown away.
 peal_error SocketTransport::receive(uint64_t tag, peal_admin_reply* reply,
-                                    FileDescriptor* descriptors, int descriptors_wanted) {
+                                    FileDescriptor* descriptors, int descriptors_wanted,
+                                    int timeout_ms) {
   while (true) {
     pollfd wait = {socket_.get(), POLLIN, 0};
-    const int ready = retried([&] { return poll(&wait, 1, kAnswerTimeoutMs); });
+    const int ready = retried([&] { return poll(&wait, 1, timeout_ms); });
     if (ready < 0) return fail_errno(PEAL_ERR_SYSTEM, "poll");
     if (ready == 0) {
-      return fail(PEAL_ERR_CARD_GONE, "the card did not answer within %d ms", kAnswerTimeoutMs);
+      return fail(PEAL_ERR_CARD_GONE, "the card did not answer within %d ms", timeout_ms);
     }
     // The descriptors come into our care first, whatever the message turns out to be.
     FileDescriptor received[kReplyDescriptorsMax];
@@ -248,6 +257,24 @@ void SocketTransport::unmap(const Allocation& allocation) {
   munmap(allocation.address, allocation.mapped_bytes);
 }
 
+// The card reaches into this process, and may be in the middle of a copy. It says BUSY while it is,
+// and closes the connection once it is not.
+void SocketTransport::end_context(int patience_ms) {
+  const std::string text = last_error_text();  // of what failed before
+  const auto end_ms = static_cast<int64_t>(monotonic_ms()) + patience_ms;
+  const auto left_ms = [end_ms] {
+    return std::max(static_cast<int>(end_ms - static_cast<int64_t>(monotonic_ms())), 0);
+  };
+  peal_admin_reply reply = {};
+  int pause_ms = 1;
+  while (left_ms() > 0 &&
+         exchange(close_command(), &reply, nullptr, 0, left_ms()) == PEAL_ERR_BUSY &&
+         !hangs_up(std::min(pause_ms, left_ms()))) {
+    pause_ms *= 2;
+  }
+  fail(PEAL_OK, "%s", text.c_str());
+}
+
 void SocketTransport::ring_doorbell() {
   const uint64_t one = 1;
   // Full (EAGAIN) means that the card has been told often enough.
@@ -268,10 +295,12 @@ void SocketTransport::wake() {
   syscall(SYS_futex, &broadcast_->wake_word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool SocketTransport::connected() {
+bool SocketTransport::connected() { return !hangs_up(0); }
+
+bool SocketTransport::hangs_up(int timeout_ms) {
   pollfd state = {socket_.get(), POLLRDHUP, 0};
-  if (poll(&state, 1, 0) <= 0) return true;
-  return (state.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) == 0;
+  if (poll(&state, 1, timeout_ms) <= 0) return false;
+  return (state.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
 }  // namespace

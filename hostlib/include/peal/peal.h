@@ -110,8 +110,9 @@ static inline peal_error peal_open(const char* card, peal_context** context) {
 }
 /* Closes the connection. Groups that still exist die with it: the other ranks get
  * PEAL_ERR_PEER_DEAD. Frees everything made from the context: groups, requests, memory from
- * peal_alloc(). In a child of fork() a context of the parent cannot be freed: it only lets go of
- * the connection. */
+ * peal_alloc(). Waits until an emulated card reaches into memory of this process no more, unless it
+ * does not answer, or is busy for longer than five seconds. In a child of fork() a context of the
+ * parent cannot be freed: it only lets go of the connection. */
 PEAL_API void peal_close(peal_context* context);
 
 typedef struct peal_card_info {

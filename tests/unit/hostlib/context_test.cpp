@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What peal_open() makes of its environment before it looks for a card.
+// What peal_open() makes of its environment before it looks for a card, and how peal_close() leaves
+// one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
 
+#include "hostlib/rings.h"
 #include "peal/peal.h"
+#include "tests/unit/hostlib/fake_card.h"
 
 namespace peal::host {
 namespace {
@@ -65,6 +68,35 @@ TEST(OpenVersion, OfANewerProgramIsRefused) {
   for (uint32_t version = 1; version <= PEAL_API_VERSION; version++) {
     EXPECT_EQ(peal_open_version(version, "emu:/nowhere", &context), PEAL_ERR_NO_CARD) << version;
   }
+}
+
+TEST(Close, EndsTheContextBeforeMemoryGoes) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  void* memory = nullptr;
+  ASSERT_EQ(peal_alloc(context, 64, &memory), PEAL_OK);
+  const std::set<uint32_t> mapped = card.mapped;
+  peal_close(context);
+  EXPECT_EQ(card.ended, 1);
+  EXPECT_EQ(card.mapped_at_end, mapped);
+  EXPECT_EQ(mapped.size(), 1u);
+  EXPECT_TRUE(card.mapped.empty());
+}
+
+TEST(Close, WaitsForNoCardThatIsGone) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  break_context(*context, PEAL_ERR_CARD_GONE);
+  peal_close(context);
+  EXPECT_EQ(card.ended, 0);
+}
+
+TEST(Close, WaitsForOneThatMakesNoSense) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  break_context(*context, PEAL_ERR_CARD_ANSWER);
+  peal_close(context);
+  EXPECT_EQ(card.ended, 1);
 }
 
 }  // namespace

@@ -40,6 +40,10 @@ class FakeTransport final : public Transport {
     free(allocation.address);
     card_->mapped.erase(allocation.key);
   }
+  void end_context(int) override {
+    card_->ended++;
+    card_->mapped_at_end = card_->mapped;
+  }
   peal_error ask(const peal_admin_command& command, peal_admin_reply* reply) override {
     switch (command.opcode) {
       case PEAL_ADMIN_REGISTER_MEMORY:

@@ -63,6 +63,8 @@ struct FakeCard {
   uint32_t wake_word = 0;
   bool connected = true;
   int left = 0;  // to the parent, by a child of fork()
+  int ended = 0;
+  std::set<uint32_t> mapped_at_end;
   std::atomic<uint64_t> departures = 0;
   std::deque<uint32_t> departed;  // and not yet asked for
   int doorbells = 0;

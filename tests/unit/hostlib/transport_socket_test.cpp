@@ -42,6 +42,8 @@ struct Reply {
   std::vector<int> descriptors;
   size_t bytes = sizeof(peal_admin_reply);
   bool close_instead = false;
+  bool silent = false;
+  bool unheard = false;      // nobody may be there any more when it comes
   bool stale_first = false;  // an old reply comes before it
 };
 
@@ -83,6 +85,7 @@ class SocketTransportTest : public testing::Test {
         if (command.opcode == PEAL_ADMIN_OPEN_CONTEXT) good_open(reply);
         answer(command, reply);
         if (reply.close_instead) break;
+        if (reply.silent) continue;
         if (reply.stale_first) {
           Reply stale = reply;
           stale.descriptors.clear();
@@ -106,8 +109,9 @@ class SocketTransportTest : public testing::Test {
   }
 
   static void send_reply(int client, const Reply& reply) {
-    EXPECT_EQ(send_with_descriptors(client, &reply.body, reply.bytes, reply.descriptors, 0),
-              static_cast<ssize_t>(reply.bytes));
+    const ssize_t sent =
+        send_with_descriptors(client, &reply.body, reply.bytes, reply.descriptors, 0);
+    EXPECT_TRUE(reply.unheard || sent == static_cast<ssize_t>(reply.bytes)) << sent;
   }
 
   peal_error open() {
@@ -287,6 +291,66 @@ TEST_F(SocketTransportTest, CardThatGoesIsNoticed) {
   card_.join();
   EXPECT_FALSE(transport_->connected());
   EXPECT_EQ(abandon_group(*transport_, 1), PEAL_ERR_CARD_GONE);
+}
+
+class EndedTest : public SocketTransportTest {
+ protected:
+  static constexpr int kPatienceMs = 600'000;
+
+  // How often the card was asked to end the context, when `answer` says how it answers which time.
+  int asked(const std::function<void(int, Reply&)>& answer, int patience_ms = kPatienceMs) {
+    int times = 0;
+    serve([&](const peal_admin_command& command, Reply& reply) {
+      if (command.opcode == PEAL_ADMIN_CLOSE_CONTEXT) answer(++times, reply);
+    });
+    EXPECT_EQ(open(), PEAL_OK) << peal_last_error_text();
+    fail(PEAL_ERR_MISMATCH, "what went before");
+    transport_->end_context(patience_ms);
+    EXPECT_STREQ(peal_last_error_text(), "what went before");
+    transport_.reset();
+    card_.join();
+    return times;
+  }
+};
+
+TEST_F(EndedTest, OnceWhereNothingIsUnderWay) {
+  EXPECT_EQ(asked([](int, Reply&) {}), 1);
+}
+
+TEST_F(EndedTest, AgainUntilTheCardHasLetGo) {
+  EXPECT_EQ(asked([](int time, Reply& reply) {
+              if (time < 4) reply.body.status = PEAL_STATUS_BUSY;
+            }),
+            4);
+}
+
+TEST_F(EndedTest, AgainUntilItKnowsNoneOfThem) {
+  EXPECT_EQ(asked([](int time, Reply& reply) {
+              reply.body.status = time < 2 ? PEAL_STATUS_BUSY : PEAL_STATUS_CLOSED;
+            }),
+            2);
+}
+
+TEST_F(EndedTest, AgainUntilItHangsUp) {
+  EXPECT_EQ(asked([](int time, Reply& reply) {
+              reply.body.status = PEAL_STATUS_BUSY;
+              reply.close_instead = time == 2;
+            }),
+            2);
+}
+
+TEST_F(EndedTest, NotForEverWhereItNeverLetsGo) {
+  EXPECT_GE(asked(
+                [](int, Reply& reply) {
+                  reply.body.status = PEAL_STATUS_BUSY;
+                  reply.unheard = true;
+                },
+                4),
+            1);
+}
+
+TEST_F(EndedTest, OnceWhereItDoesNotAnswer) {
+  EXPECT_EQ(asked([](int, Reply& reply) { reply.silent = true; }, 1), 1);
 }
 
 TEST_F(SocketTransportTest, TooManyCountersInOneReply) {
