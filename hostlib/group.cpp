@@ -375,6 +375,13 @@ peal_error check_place(uint32_t rank, uint32_t size) {
               PEAL_RANKS_MAX);
 }
 
+// Success and death end a member on its card; disagreement leaves it standing, and nobody will have
+// a handle of it.
+bool outlives_destroy(const peal_context& context, peal_error error) {
+  return error != PEAL_OK && error != PEAL_ERR_PEER_DEAD && error != PEAL_ERR_CLOSED &&
+         context.broken == PEAL_OK;
+}
+
 peal_error destroy_group(peal_group* group) {
   peal_context& context = *group->context;
   Lock lock(context.mutex);
@@ -389,6 +396,11 @@ peal_error destroy_group(peal_group* group) {
     wait_done(context, group->own_request, kForever, lock);
     error = group->own_request.result;
     const uint32_t rank = group->own_request.failed_rank;
+    if (outlives_destroy(context, error)) {  // the others would wait for it for ever
+      lock.unlock();
+      (void)abandon_group(*context.transport, group->member);
+      lock.lock();
+    }
     if (error == PEAL_ERR_PEER_DEAD) {
       fail(error, "destroying the group: rank %u is dead", rank);
     } else if (error != PEAL_OK) {

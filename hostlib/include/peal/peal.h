@@ -212,7 +212,8 @@ PEAL_API peal_error peal_group_create(peal_context* context, uint32_t rank, uint
                                       peal_exchange_callback exchange, void* argument,
                                       const peal_group_params* params, peal_group** group);
 /* Collective: waits for this group's pending requests, then for all ranks. The handle is gone in
- * any case. */
+ * any case. Where ranks disagree (PEAL_ERR_MISMATCH) this one has left the group, as by
+ * peal_group_abort(). */
 PEAL_API peal_error peal_group_destroy(peal_group* group);
 /* Not collective: ends the group for everybody, at once. The other ranks get PEAL_ERR_PEER_DEAD
  * naming this one, and so do the operations that are pending here. Returns when the card has let go

@@ -416,6 +416,51 @@ TEST_F(Groups, ExchangeThatReturnsNonsense) {
   peal_close(context);
 }
 
+// A group of one rank, whose destroy ends as the test wants.
+class Destroyed : public testing::Test {
+ protected:
+  void SetUp() override {
+    context = open_fake(&card);
+    group = make_fake_group(context);
+    ASSERT_NE(group, nullptr);
+  }
+  void TearDown() override { peal_close(context); }
+
+  void expect_end(uint32_t status, peal_error error, const char* text) {
+    std::thread caller([&] {
+      EXPECT_EQ(peal_group_destroy(group), error);
+      EXPECT_STREQ(peal_last_error_text(), text);
+    });
+    card.complete(card.await_entry(), status, 3);
+    caller.join();
+    EXPECT_TRUE(context->groups.empty());
+  }
+
+  FakeCard card;
+  peal_context* context = nullptr;
+  peal_group* group = nullptr;
+};
+
+TEST_F(Destroyed, WhoDisagreesLeavesTheGroup) {
+  expect_end(PEAL_STATUS_MISMATCH, PEAL_ERR_MISMATCH, "destroying the group: ranks disagree");
+  EXPECT_TRUE(card.reserved.empty());
+}
+
+TEST_F(Destroyed, WhatTheCardSaysToThatChangesNothing) {
+  card.refuse_abandon = PEAL_ERR_BAD_GROUP;
+  expect_end(PEAL_STATUS_MISMATCH, PEAL_ERR_MISMATCH, "destroying the group: ranks disagree");
+}
+
+TEST_F(Destroyed, WhatTheCardHasEndedIsNotEndedAgain) {
+  expect_end(PEAL_STATUS_PEER_DEAD, PEAL_ERR_PEER_DEAD, "destroying the group: rank 3 is dead");
+  EXPECT_EQ(card.reserved.size(), 1u);
+}
+
+TEST_F(Destroyed, NorWhatItKnowsNoMore) {
+  expect_end(PEAL_STATUS_CLOSED, PEAL_ERR_CLOSED, "destroying the group: the group was destroyed");
+  EXPECT_EQ(card.reserved.size(), 1u);
+}
+
 // A context and a group for each of so many ranks, each on a card of its own.
 class TableOfAddresses : public testing::Test {
  protected:
