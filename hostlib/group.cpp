@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "abi/wire.h"
 #include "hostlib/administration.h"
@@ -331,8 +332,17 @@ peal_error finish_group(peal_group_builder* builder, peal_exchange_callback exch
 
 namespace {
 
+// It needs its company (persistent_program.h) no more, which ends when no request does either. Its
+// destroy waits for no free request: the other ranks wait for it, whatever this one has in use.
+void leave_company(peal_group& parent, Lock& lock) {
+  peal_group* const company = std::exchange(parent.company, nullptr);
+  if (company == nullptr || --company->users > 0) return;
+  peal_context& context = *parent.context;
+  wait_place(context, lock);
+  company->over = context.broken != PEAL_OK || submit_destroy(*company) != PEAL_OK;
+}
+
 void forget_group(peal_context& context, peal_group* group) {
-  leave_company(*group);
   drop_table(context, &group->table);
   leave_memory(context, group->part_tables.memory());
   for (const Allocation& memory : orphan_programs(*group)) leave_memory(context, memory);
@@ -357,6 +367,7 @@ peal_error abort_group(peal_group* group) {
     return error;
   }
   wait_idle(context, *group, lock);
+  leave_company(*group, lock);
   forget_group(context, group);
   return error;
 }
@@ -407,6 +418,7 @@ peal_error destroy_group(peal_group* group) {
       fail(error, "destroying the group: %s", peal_strerror(error));
     }
   }
+  leave_company(*group, lock);
   forget_group(context, group);
   return error;
 }
@@ -416,7 +428,7 @@ peal_error destroy_group(peal_group* group) {
 void forget_ended_groups(peal_context& context) {
   std::vector<peal_group*> ended;
   for (const auto& group : context.groups) {
-    if (group->over) ended.push_back(group.get());
+    if (has_ended(*group)) ended.push_back(group.get());
   }
   for (peal_group* group : ended) forget_group(context, group);
 }

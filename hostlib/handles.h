@@ -122,7 +122,8 @@ struct peal_group {
   // Where its persistent requests' programs are; or that there is no such place.
   peal_group* company = nullptr;
   bool alone = false;
-  // Of a persistent request's group, or a company: nobody needs it any more.
+  // Of a persistent request's group, or a company: nobody needs it any more. (A company may end by
+  // its own request, too: has_ended().)
   bool over = false;
   bool registers_exactly = false;  // what it registers by itself: no more than the buffer
   uint32_t users = 0;              // of a company: requests, and the group that made it

@@ -239,22 +239,6 @@ bool leave_group(peal_request& request) {
   return !group.over;
 }
 
-void leave_company(peal_group& parent) {
-  peal_group* company = parent.company;
-  parent.company = nullptr;
-  if (company == nullptr || --company->users > 0) return;
-  peal_context& context = *parent.context;
-  // The destroy needs a request and its place in the ring; without one the company ends with the
-  // context.
-  if (context.free_requests == nullptr || context.broken != PEAL_OK) return;
-  peal_request& request = take_request(context);
-  auto persistent = std::make_unique<Persistent>();
-  persistent->group = company;
-  request.persistent = persistent.get();
-  context.persistents.push_back(std::move(persistent));
-  let_go(request);
-}
-
 void forget_persistent(peal_request& request) {
   const Persistent* gone = request.persistent;
   std::erase_if(request.context->persistents,

@@ -232,13 +232,16 @@ inline void release_request(peal_request& request) {
   request.next_free = context.free_requests;
   context.free_requests = &request;
 }
+// Nobody needs it any more: only forget_ended_groups() knows it.
+inline bool has_ended(const peal_group& group) {
+  const peal_request& own = group.own_request;
+  return group.over || (!group.destroying && own.operation == PEAL_OPERATION_DESTROY &&
+                        own.state == peal_request::State::kDone);
+}
 // A destroy of the persistent request's group, as the request's last operation: so there is a place
 // in the ring for it. False when there is nothing more to destroy: then the group is over, or
 // others' programs are in it.
 [[gnu::cold]] bool leave_group(peal_request& request);
-// The group needs its company (persistent_program.h) no more, which ends when no request does
-// either.
-void leave_company(peal_group& parent);
 // The caller's last word about one that is not pending. A persistent one stays until its group has
 // ended as well.
 inline void let_go(peal_request& request) {

@@ -24,8 +24,9 @@ peal_error read_statistics(peal_context& context, peal_statistics* statistics) {
   whole.doorbells = context.doorbells;
   whole.sleeps = context.sleeps;
   whole.card_ns = context.card_ns;
-  whole.groups = static_cast<uint32_t>(std::count_if(context.groups.begin(), context.groups.end(),
-                                                     [](const auto& each) { return !each->over; }));
+  whole.groups =
+      static_cast<uint32_t>(std::count_if(context.groups.begin(), context.groups.end(),
+                                          [](const auto& each) { return !has_ended(*each); }));
   for (const peal_request& request : requests_of(context)) {
     whole.requests += request.state == peal_request::State::kFree ? 0 : 1;
     const bool program =

@@ -6,8 +6,10 @@
 
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "hostlib/rings.h"
 #include "tests/unit/hostlib/one_group.h"
 
 namespace peal::host {
@@ -499,6 +501,62 @@ TEST_F(Persistent, OfACardThatIsGoneNothingIsStarted) {
   EXPECT_EQ(peal_request_free(request), PEAL_OK);
   EXPECT_EQ(peal_barrier_init(group, &request), PEAL_ERR_CARD_GONE);
   EXPECT_EQ(statistics().requests, 0u);
+}
+
+// A group whose persistent requests were programs, all of them gone, while others' requests are as
+// many as there may be.
+class PersistentCompany : public Persistent {
+ protected:
+  void SetUp() override {
+    Persistent::SetUp();
+    company = make_fake_group(context);
+    ASSERT_NE(company, nullptr);
+    company->users = 1;
+    group->company = company;
+    while (context->free_requests != nullptr) requests.push_back(barrier());
+  }
+
+  // Ends it as its card.
+  void end(const peal_submission& entry) {
+    EXPECT_EQ(entry.operation, PEAL_OPERATION_DESTROY);
+    EXPECT_EQ(entry.member, company->member);
+    card.complete(entry);
+  }
+
+  peal_group* company = nullptr;
+  std::vector<peal_request*> requests;
+};
+
+TEST_F(PersistentCompany, EndsWithItsGroup) {
+  ASSERT_EQ(peal_group_abort(group), PEAL_OK);
+  const uint32_t groups = statistics().groups;
+  end(take());
+  EXPECT_TRUE(quiet());
+  EXPECT_EQ(statistics().groups, groups - 1);
+  EXPECT_EQ(statistics().requests, requests.size());
+  // Whoever makes a request forgets it.
+  group = make_fake_group(context);
+  const size_t kept = context->groups.size();
+  peal_request* beyond = nullptr;
+  EXPECT_EQ(peal_barrier_init(group, &beyond), PEAL_ERR_TOO_MANY);
+  EXPECT_EQ(context->groups.size(), kept - 1);
+}
+
+TEST_F(PersistentCompany, WaitsForAPlaceInTheRing) {
+  ASSERT_EQ(peal_startall(requests.data(), requests.size()), PEAL_OK);
+  ASSERT_EQ(submit_destroy(*make_fake_group(context)), PEAL_OK);
+  ASSERT_FALSE(ring_has_place(*context));
+  std::thread aborts([&] { EXPECT_EQ(peal_group_abort(group), PEAL_OK); });
+  card.await_sleeper();
+  for (size_t i = 0; i <= requests.size(); i++) card.complete(card.await_entry());
+  end(card.await_entry());
+  aborts.join();
+}
+
+TEST_F(PersistentCompany, EndsWithTheCard) {
+  break_context(*context, PEAL_ERR_CARD_GONE);
+  EXPECT_EQ(peal_group_destroy(group), PEAL_ERR_CARD_GONE);
+  EXPECT_TRUE(has_ended(*company));
 }
 
 TEST_F(Persistent, OutlivesTheGroupItWasMadeOf) {
