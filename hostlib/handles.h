@@ -52,6 +52,7 @@ struct Persistent {
   uint32_t handles[2] = {};  // of one program twice
   uint8_t turns = 1;
   uint64_t next_start = 0;  // of the programs together
+  uint64_t listed = 0;      // by which peal_startall() last
 };
 }  // namespace peal::host
 

@@ -2,7 +2,9 @@
 // Persistent requests: made and started; see persistent.h. How they end: rings.h.
 #include "hostlib/persistent.h"
 
+#include <atomic>
 #include <memory>
+#include <utility>
 
 #include "hostlib/card_exchange.h"
 #include "hostlib/group.h"
@@ -52,6 +54,13 @@ peal_error with(peal_request* request, const char* call, Function&& function) {
     const peal_error error = check_inactive(*request, call);
     return error == PEAL_OK ? function() : error;
   });
+}
+
+// What may fail of one in the list of that peal_startall().
+peal_error make_listed_ready(const peal_request& request, uint64_t call) {
+  if (std::exchange(request.persistent->listed, call) == call)
+    return fail(PEAL_ERR_BUSY, "peal_startall: it stands twice in the list");
+  return make_ready(request);
 }
 
 // As an operation of a group of its own.
@@ -149,8 +158,11 @@ extern "C" peal_error peal_startall(peal_request* const* requests, size_t count)
   if (requests == nullptr && count != 0) {
     return host::fail(PEAL_ERR_INVALID_ARGUMENT, "peal_startall: requests is null");
   }
+  static std::atomic<uint64_t> calls = 0;
+  const uint64_t call = ++calls;
   for (size_t i = 0; i < count; i++) {
-    const peal_error error = host::with(requests[i], "peal_startall", [] { return PEAL_OK; });
+    const peal_error error = host::with(
+        requests[i], "peal_startall", [&] { return host::make_listed_ready(*requests[i], call); });
     if (error != PEAL_OK) return error;
   }
   for (size_t i = 0; i < count; i++) {

@@ -259,6 +259,14 @@ namespace {
   return error;
 }
 
+// (A program's memory is its caller's to register.)
+[[gnu::always_inline]] inline peal_error name_what_departed(peal_context& context,
+                                                            Persistent& persistent) {
+  if (persistent.departures == context.cache.departures()) [[likely]]
+    return PEAL_OK;
+  return name_anew(context, persistent);
+}
+
 inline void begin_anew(peal_request& request) {
   request.generation++;
   forget_end(request);
@@ -266,20 +274,24 @@ inline void begin_anew(peal_request& request) {
 
 }  // namespace
 
+peal_error make_ready(const peal_request& request) {
+  peal_context& context = *request.context;
+  if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
+  Persistent& persistent = *request.persistent;
+  return persistent.programs[0] != nullptr ? PEAL_OK : name_what_departed(context, persistent);
+}
+
 peal_error start_again(peal_request& request) {
   peal_context& context = *request.context;
   if (context.broken != PEAL_OK) return fail(context.broken, "%s", peal_strerror(context.broken));
   Persistent& persistent = *request.persistent;
   Posting& posting = persistent.posting;
   if (persistent.programs[0] == nullptr) {
-    if (persistent.departures != context.cache.departures()) [[unlikely]] {
-      const peal_error error = name_anew(context, persistent);
-      if (error != PEAL_OK) return error;
-    }
+    const peal_error error = name_what_departed(context, persistent);
+    if (error != PEAL_OK) return error;
     begin_anew(request);
     return post_entry(*persistent.group, posting, request) ? PEAL_OK : refuse_full_ring(context);
   }
-  // (Its memory is its caller's to register.)
   begin_anew(request);
   const uint64_t start = persistent.next_start;
   posting.send_key = persistent.handles[start & 1];

@@ -159,7 +159,9 @@ peal_error submit_destroy(peal_group& group);
 // Out of the free ones, of which there are some: nobody's operation yet.
 peal_request& take_request(peal_context& context);
 [[nodiscard]] bool ring_has_place(const peal_context& context);
-// Posts an inactive persistent request's operation once more.
+// What may fail when an inactive persistent request is started.
+peal_error make_ready(const peal_request& request);
+// Posts its operation once more.
 peal_error start_again(peal_request& request);
 // TOO_MANY: all of the context's requests are in use.
 peal_error fail_no_request(const peal_context& context);

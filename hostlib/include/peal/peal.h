@@ -413,7 +413,7 @@ PEAL_API peal_error peal_alltoallv_init(peal_group* group, const void* send,
  * where that fails nothing is started. */
 PEAL_API peal_error peal_start(peal_request* request);
 /* In the order of the list. None is started when one of them cannot be: it is null, not persistent,
- * or busy. */
+ * or busy, stands twice in the list, or its buffer cannot be registered again. */
 PEAL_API peal_error peal_startall(peal_request* const* requests, size_t count);
 
 /* --- programs: what the card runs by itself, start after start --- */

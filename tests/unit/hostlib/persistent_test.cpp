@@ -184,6 +184,10 @@ TEST_F(Persistent, AllAreStartedOrNone) {
   EXPECT_TRUE(quiet());
   peal_request* twice[] = {request, request};
   EXPECT_EQ(peal_startall(twice, 2), PEAL_ERR_BUSY);
+  EXPECT_STREQ(peal_last_error_text(), "peal_startall: it stands twice in the list");
+  EXPECT_TRUE(quiet());
+  EXPECT_EQ(peal_startall(&request, 1), PEAL_OK);  // it is none of that list any more
+  take();
   EXPECT_EQ(peal_start(plain), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(peal_start(nullptr), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(peal_startall(nullptr, 1), PEAL_ERR_INVALID_ARGUMENT);
@@ -361,6 +365,8 @@ TEST_F(Persistent, WhatCannotBeNamedAnewIsNotStarted) {
   card.depart(before.send_key);
   card.keys_max = 0;
   EXPECT_EQ(peal_start(request), PEAL_ERR_NO_RESOURCES);
+  peal_request* with_another[] = {barrier(), request};
+  EXPECT_EQ(peal_startall(with_another, 2), PEAL_ERR_NO_RESOURCES);
   EXPECT_TRUE(quiet());
   card.keys_max = 1000;
   ASSERT_EQ(peal_start(request), PEAL_OK);
