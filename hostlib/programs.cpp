@@ -570,6 +570,7 @@ extern "C" peal_error peal_program_trinary(uint32_t rank, uint32_t size,
 
 extern "C" peal_error peal_program_start(peal_program* program, uint32_t iterations,
                                          peal_request** request) {
+  if (request != nullptr) *request = nullptr;
   if (program != nullptr && program->over) {
     return fail(PEAL_ERR_CLOSED, "peal_program_start: its group is gone");
   }

@@ -509,13 +509,13 @@ PEAL_API peal_error peal_program_commit(peal_group* group, peal_program* program
 PEAL_API peal_error peal_program_commit_all(peal_group* group, peal_program* const* programs,
                                             size_t count);
 /* Runs it so many times, one after the other; the request is over with the last. Ranks that work
- * together start the same numbers of iterations. Several starts may be outstanding, some on the
- * card at a time (PEAL_ERR_TOO_MANY at the end of those that are too many); none of them takes the
- * place of one of the group's operations. It ends with
- * PEAL_ERR_BAD_PROGRAM where a descriptor is bad or a rank tells what it must not. A start that
- * fails on one rank fails on all that have not come to its end, with the same error; the text and
- * peal_request_failed_rank() name that rank. The next start is another one: nothing that comes of
- * one that has failed is written behind its end, or taken for a later one's. */
+ * together start the same numbers of iterations. Several starts may be outstanding, as many as the
+ * card takes: the call refuses one more with PEAL_ERR_TOO_MANY, and makes no request. None of them
+ * takes the place of one of the group's operations. It ends with PEAL_ERR_BAD_PROGRAM where a
+ * descriptor is bad or a rank tells what it must not. A start that fails on one rank fails on all
+ * that have not come to its end, with the same error; the text and peal_request_failed_rank() name
+ * that rank. The next start is another one: nothing that comes of one that has failed is written
+ * behind its end, or taken for a later one's. */
 PEAL_API peal_error peal_program_start(peal_program* program, uint32_t iterations,
                                        peal_request** request);
 /* PEAL_ERR_BUSY while a start is not over. Not collective: no rank starts a program any more that

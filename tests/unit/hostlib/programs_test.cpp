@@ -320,6 +320,9 @@ TEST_F(ProgramApi, AsManyStartsAsTheCardTakes) {
     ASSERT_EQ(peal_program_start(program, 1, nullptr), PEAL_OK);
   }
   EXPECT_EQ(peal_program_start(program, 1, nullptr), PEAL_ERR_TOO_MANY);
+  peal_request* refused = reinterpret_cast<peal_request*>(this);
+  EXPECT_EQ(peal_program_start(program, 1, &refused), PEAL_ERR_TOO_MANY);
+  EXPECT_EQ(refused, nullptr);
   card.complete(take());
   EXPECT_EQ(peal_program_start(program, 1, nullptr), PEAL_OK);
   peal_submission last = {};
@@ -507,7 +510,9 @@ TEST_F(ProgramApi, ArgumentsThatCannotBe) {
   EXPECT_EQ(peal_program_create(0, 1, nullptr, nullptr), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(peal_program_wait(nullptr, 0, 0), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(peal_program_signal(program, 0, nullptr, 0), PEAL_ERR_INVALID_ARGUMENT);
-  EXPECT_EQ(peal_program_start(program, 1, nullptr), PEAL_ERR_INVALID_ARGUMENT);
+  peal_request* refused = reinterpret_cast<peal_request*>(this);
+  EXPECT_EQ(peal_program_start(program, 1, &refused), PEAL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(refused, nullptr);
   EXPECT_EQ(peal_program_commit(nullptr, program), PEAL_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(peal_program_check(nullptr, nullptr, 0, nullptr), PEAL_ERR_INVALID_ARGUMENT);
 }
