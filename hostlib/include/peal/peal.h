@@ -246,9 +246,10 @@ PEAL_API peal_error peal_group_begin(peal_context* context, uint32_t rank, uint3
  * with this builder. */
 PEAL_API const void* peal_group_record(const peal_group_builder* builder);
 /* `records`: everybody's, in the order of ranks. PEAL_OK and a null *group: one more exchange, of
- * new records. Otherwise the builder is gone (but for PEAL_ERR_INVALID_ARGUMENT and
- * PEAL_ERR_FORKED), and *group is made or the error says why not. There are two exchanges; no call
- * waits for other ranks. */
+ * new records. Otherwise the builder is gone, and *group is made or the error says why not. Two
+ * calls do nothing, and leave it as it was: one with a null argument (PEAL_ERR_INVALID_ARGUMENT,
+ * which also comes of set-up: then the builder is gone), and one in a child of fork()
+ * (PEAL_ERR_FORKED). There are two exchanges; no call waits for other ranks. */
 PEAL_API peal_error peal_group_advance(peal_group_builder* builder, const void* records,
                                        peal_group** group);
 /* Instead of an exchange that will not come. Other ranks are not told. Null is fine. */

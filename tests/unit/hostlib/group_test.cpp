@@ -332,6 +332,27 @@ TEST_F(Groups, StepByStepAFailureComesFromTheLastStep) {
   peal_close(context);
 }
 
+// The same error of set-up and of a null argument, after which alone the builder is still there.
+TEST_F(Groups, StepByStepOnlyNullArgumentsLeaveTheBuilder) {
+  peal_context* context = open_fake(&cards[0]);
+  peal_group_params params = {};
+  params.struct_bytes = sizeof(params);
+  params.flags = ~0u;
+  peal_group_builder* builder = nullptr;
+  peal_group* group = nullptr;
+  ASSERT_EQ(peal_group_begin(context, 0, 1, &params, &builder), PEAL_OK);
+  for (int exchange = 0; exchange < 2; exchange++) {
+    EXPECT_EQ(peal_group_advance(builder, nullptr, &group), PEAL_ERR_INVALID_ARGUMENT);
+    EXPECT_EQ(peal_group_advance(builder, peal_group_record(builder), nullptr),
+              PEAL_ERR_INVALID_ARGUMENT);
+    EXPECT_EQ(context->builders.size(), 1u);
+    EXPECT_EQ(peal_group_advance(builder, peal_group_record(builder), &group),
+              exchange == 0 ? PEAL_OK : PEAL_ERR_INVALID_ARGUMENT);
+  }
+  EXPECT_TRUE(context->builders.empty());
+  peal_close(context);
+}
+
 TEST_F(Groups, ACancelledOneGivesItsMemberBack) {
   peal_context* context = open_fake(&cards[0]);
   peal_group_builder* builder = nullptr;
