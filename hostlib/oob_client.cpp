@@ -241,6 +241,8 @@ peal_error exchange(peal_oob& oob, const void* send, void* receive, size_t bytes
     return fail(PEAL_ERR_OUT_OF_BAND, "the out-of-band server is gone");
   }
   if (result.magic == kOobMagic && result.kind == OobKind::kFailure) {
+    if (result.rank == kNobody)
+      return fail(PEAL_ERR_OUT_OF_BAND, "the out-of-band server has no memory for the exchange");
     return fail(PEAL_ERR_OUT_OF_BAND, "rank %u is gone or out of step", result.rank);
   }
   if (result.magic != kOobMagic || result.kind != OobKind::kResult || result.bytes != bytes ||

@@ -52,7 +52,7 @@ const char* refusal_name(OobRefusal reason);
 struct OobMessage {
   uint32_t magic;
   OobKind kind;
-  uint32_t rank;   // sender; in a failure, the rank that is missing; in a refusal, the reason
+  uint32_t rank;   // sender; in a failure, who is missing (kNobody: memory); in a refusal, why
   uint32_t size;   // hello and result: ranks
   uint64_t round;  // block and result: 0, 1, 2, ...
   uint32_t bytes;  // of each block; else of what follows

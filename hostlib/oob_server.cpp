@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <string_view>
+#include <utility>
 
 namespace peal::host {
 namespace {
@@ -26,6 +29,19 @@ OobMessage make_message(OobKind kind) {
 }
 
 size_t place_of(OobRefusal reason) { return static_cast<size_t>(reason); }
+
+// Sends what the socket takes now of the data behind *sent. False when the client is gone.
+bool send_some(int fd, std::string_view data, size_t* sent) {
+  while (*sent < data.size()) {
+    const ssize_t taken = send(fd, data.data() + *sent, data.size() - *sent, MSG_NOSIGNAL);
+    if (taken > 0) {
+      *sent += static_cast<size_t>(taken);
+    } else if (taken == 0 || errno != EINTR) {
+      return taken < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -78,28 +94,57 @@ std::string OobServer::refused_text() const {
 
 void OobServer::run() {
   std::vector<pollfd> waits;
-  while (true) {
-    waits.clear();
-    waits.push_back({stop_.get(), POLLIN, 0});
-    waits.push_back({full_ ? -1 : listener_.get(), POLLIN, 0});
-    for (const Client& client : clients_) {
-      const short events = client.output.empty() ? POLLIN : POLLIN | POLLOUT;
-      waits.push_back({client.fd.get(), events, 0});
+  bool more = true;
+  while (more) {
+    try {
+      more = take_turn(waits);
+    } catch (const std::bad_alloc&) {
+      give_up();
     }
-    if (poll(waits.data(), waits.size(), poll_timeout_ms()) < 0 && errno != EINTR) return;
-    if (waits[0].revents != 0) return;
-    full_ = false;
-    auto wait = waits.begin() + 2;
-    for (Client& client : clients_) {
-      const short events = wait++->revents;
-      bool alive = true;
-      if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) alive = read_from(client);
-      if (alive && (events & POLLOUT) != 0) alive = write_to(client);
-      if (!alive) drop(client);
-    }
-    drop_slow();
-    if ((waits[1].revents & POLLIN) != 0) accept_clients();
-    std::erase_if(clients_, [](const Client& client) { return !client.fd.valid(); });
+  }
+}
+
+bool OobServer::take_turn(std::vector<pollfd>& waits) {
+  std::erase_if(clients_, [](const Client& client) { return !client.fd.valid(); });
+  waits.clear();
+  waits.push_back({stop_.get(), POLLIN, 0});
+  waits.push_back({full_ ? -1 : listener_.get(), POLLIN, 0});
+  for (const Client& client : clients_) {
+    const bool all_sent = client.output.empty() && client.result == nullptr;
+    const short events = all_sent ? POLLIN : POLLIN | POLLOUT;
+    waits.push_back({client.fd.get(), events, 0});
+  }
+  if (poll(waits.data(), waits.size(), poll_timeout_ms()) < 0 && errno != EINTR) return false;
+  if (waits[0].revents != 0) return false;
+  full_ = false;
+  auto wait = waits.begin() + 2;
+  for (Client& client : clients_) {
+    const short events = wait++->revents;
+    bool alive = true;
+    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) alive = read_from(client);
+    if (alive && (events & POLLOUT) != 0) alive = write_to(client);
+    if (!alive) drop(client);
+  }
+  drop_slow();
+  if ((waits[1].revents & POLLIN) != 0) accept_clients();
+  return true;
+}
+
+// There is no memory for what ranks say: no round can be finished any more. They are told as far as
+// that needs none, and go. (Strangers go when their time is over.)
+void OobServer::give_up() {
+  OobMessage message = make_message(OobKind::kFailure);
+  message.rank = kNobody;
+  message.round = round_;
+  blocks_ = 0;
+  blocks_data_.reset();
+  for (Client& client : clients_) {
+    if (!client.fd.valid() || is_stranger(client)) continue;
+    size_t sent = 0;
+    if (client.output.empty() && client.result == nullptr)
+      (void)send_some(client.fd.get(), {reinterpret_cast<const char*>(&message), sizeof(message)},
+                      &sent);
+    drop(client);
   }
 }
 
@@ -247,13 +292,15 @@ bool OobServer::take_proof(Client& client) {
 
 bool OobServer::take_block(Client& client, const OobMessage& message) {
   if (message.rank != client.rank || client.has_block || message.round != round_) return false;
+  if (client.result != nullptr) return false;  // it has not heard yet how the last round ended
   if (missing_ != kNobody) {
     send_failure(client, missing_);
     return true;
   }
   if (blocks_ == 0) {
     block_bytes_ = message.bytes;
-    blocks_data_.assign(size_t{block_bytes_} * size_, '\0');
+    blocks_data_ = std::make_shared<std::pmr::string>(
+        sizeof(OobMessage) + size_t{block_bytes_} * size_, '\0', limits_.memory);
   }
   if (message.bytes != block_bytes_) {  // ranks disagree: the programs are out of step
     missing_ = client.rank;
@@ -261,7 +308,7 @@ bool OobServer::take_block(Client& client, const OobMessage& message) {
     fail_waiters(client.rank);
     return true;
   }
-  memcpy(blocks_data_.data() + size_t{client.rank} * block_bytes_,
+  memcpy(blocks_data_->data() + sizeof(OobMessage) + size_t{client.rank} * block_bytes_,
          client.input.data() + sizeof(message), message.bytes);
   client.has_block = true;
   if (++blocks_ == size_) finish_round();
@@ -291,17 +338,12 @@ void OobServer::send_to(Client& client, OobMessage message, const void* data, si
 
 // Sends what the socket takes now; the rest waits for POLLOUT.
 bool OobServer::write_to(Client& client) {
-  while (!client.output.empty()) {
-    const ssize_t sent =
-        send(client.fd.get(), client.output.data(), client.output.size(), MSG_NOSIGNAL);
-    if (sent > 0) {
-      client.output.erase(0, static_cast<size_t>(sent));
-    } else if (sent < 0 && errno == EINTR) {
-      continue;
-    } else {
-      return sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    }
-  }
+  size_t sent = 0;
+  const bool alive = send_some(client.fd.get(), client.output, &sent);
+  client.output.erase(0, sent);
+  if (!alive || !client.output.empty() || client.result == nullptr) return alive;
+  if (!send_some(client.fd.get(), *client.result, &client.result_sent)) return false;
+  if (client.result_sent == client.result->size()) client.result.reset();
   return true;
 }
 
@@ -318,13 +360,15 @@ void OobServer::finish_round() {
   header.size = size_;
   header.round = round_;
   header.bytes = block_bytes_;
+  memcpy(blocks_data_->data(), &header, sizeof(header));
+  const std::shared_ptr<const std::pmr::string> result = std::move(blocks_data_);
   round_++;
   blocks_ = 0;
   for (Client& client : clients_) {
     if (!client.fd.valid() || !client.has_block) continue;
     client.has_block = false;
-    client.output.append(reinterpret_cast<const char*>(&header), sizeof(header));
-    client.output += blocks_data_;
+    client.result = result;
+    client.result_sent = 0;
     (void)write_to(client);  // a dead one is noticed by its next poll
   }
 }

@@ -8,10 +8,14 @@
 // turn.
 #pragma once
 
+#include <poll.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <list>
+#include <memory>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -25,6 +29,8 @@ struct OobLimits {
   size_t strangers_max = 64;    // at once; the oldest makes room for the next
   uint64_t patience_ms = 5000;  // until a stranger has proved itself
   ClockMs now_ms = monotonic_ms;
+  // Where all ranks' blocks gather: a parameter, so that a test can have none.
+  std::pmr::memory_resource* memory = std::pmr::new_delete_resource();
 };
 
 class OobServer {
@@ -59,12 +65,17 @@ class OobServer {
     uint64_t until_ms = 0;   // until then it must have proved itself
     bool has_block = false;  // of the current round
     std::string input;
-    std::string output;
+    std::string output;                              // what is short, and for this one alone
+    std::shared_ptr<const std::pmr::string> result;  // behind it: of a round, for all
+    size_t result_sent = 0;
   };
 
   [[nodiscard]] bool is_stranger(const Client& client) const {
     return client.phase != Phase::kRank;
   }
+  // False when it is to stop. `waits` is only kept from turn to turn.
+  bool take_turn(std::vector<pollfd>& waits);
+  void give_up();
   void accept_clients();
   void take_in(std::list<Client> stranger);
   void make_room();
@@ -98,7 +109,7 @@ class OobServer {
   uint64_t round_ = 0;
   uint32_t block_bytes_ = 0;
   uint32_t blocks_ = 0;
-  std::string blocks_data_;
+  std::shared_ptr<std::pmr::string> blocks_data_;  // behind room for the result's head
   std::array<std::atomic<uint64_t>, size_t{static_cast<uint32_t>(OobRefusal::kCount)}> refused_ =
       {};
 };

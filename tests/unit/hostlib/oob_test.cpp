@@ -16,6 +16,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory_resource>
+#include <new>
 #include <thread>
 
 #include "base/clock.h"
@@ -82,6 +84,26 @@ class Stranger {
 
  private:
   int fd_ = -1;
+};
+
+// Memory that counts, and of which there may be too little.
+class CountedMemory final : public std::pmr::memory_resource {
+ public:
+  size_t bytes_max = SIZE_MAX;  // at once
+  std::atomic<int> taken = 0;   // so often, ever
+
+ private:
+  void* do_allocate(size_t bytes, size_t alignment) override {
+    if (bytes > bytes_max) throw std::bad_alloc();
+    taken++;
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void do_deallocate(void* memory, size_t bytes, size_t alignment) override {
+    std::pmr::new_delete_resource()->deallocate(memory, bytes, alignment);
+  }
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
 };
 
 class Oob : public testing::Test {
@@ -262,6 +284,59 @@ TEST_F(Oob, RankThatLeavesIsNamed) {
   EXPECT_NE(peal_oob_exchange(first, &value, all_again, sizeof(value)), 0);
   peal_oob_close(first);
   peal_oob_close(second);
+}
+
+// However many ranks there are, and whatever their sockets take at once.
+TEST_F(Oob, ARoundHasOneResult) {
+  constexpr uint32_t kSize = 4;
+  constexpr int kRounds = 3;
+  CountedMemory memory;
+  OobLimits limits;
+  limits.memory = &memory;
+  serve(kSize, limits);
+  std::vector<std::thread> ranks;
+  for (uint32_t rank = 0; rank < kSize; rank++) {
+    ranks.emplace_back([this, rank] {
+      peal_oob* oob = connect(rank, kSize);
+      ASSERT_NE(oob, nullptr);
+      std::vector<uint8_t> own(PEAL_OOB_BLOCK_BYTES_MAX);
+      std::vector<uint8_t> all(kSize * own.size());
+      for (int round = 0; round < kRounds; round++) {
+        std::fill(own.begin(), own.end(), static_cast<uint8_t>(16 * round + rank));
+        ASSERT_EQ(peal_oob_exchange(oob, own.data(), all.data(), own.size()), 0);
+        for (uint32_t other = 0; other < kSize; other++) {
+          std::fill(own.begin(), own.end(), static_cast<uint8_t>(16 * round + other));
+          EXPECT_EQ(memcmp(all.data() + other * own.size(), own.data(), own.size()), 0);
+        }
+      }
+      peal_oob_close(oob);
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  stop();
+  EXPECT_EQ(memory.taken, kRounds);
+}
+
+TEST_F(Oob, AServerWithoutMemoryFailsTheRound) {
+  CountedMemory memory;
+  memory.bytes_max = 1000;
+  OobLimits limits;
+  limits.memory = &memory;
+  serve(2, limits);
+  peal_oob* first = connect(0, 2);
+  peal_oob* second = connect(1, 2);
+  expect_exchange(first, second);
+  uint8_t own[600] = {};
+  uint8_t all[1200] = {};
+  EXPECT_NE(peal_oob_exchange(first, own, all, sizeof(own)), 0);
+  EXPECT_STREQ(peal_last_error_text(), "the out-of-band server has no memory for the exchange");
+  EXPECT_NE(peal_oob_exchange(second, own, all, sizeof(own)), 0);
+  peal_oob_close(first);
+  peal_oob_close(second);
+  // It goes on with whoever comes.
+  Stranger late(server_name_);
+  EXPECT_TRUE(late.say_hello(1, 2, kToken));
+  EXPECT_EQ(late.hear().kind, OobKind::kChallenge);
 }
 
 TEST_F(Oob, RanksOutOfStep) {
