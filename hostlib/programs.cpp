@@ -41,6 +41,8 @@ namespace {
 static_assert(PEAL_TRINARY_ENGINES == TrinaryTrees::kTrees);
 static_assert(PEAL_ANY_SOURCE == PEAL_ANY_RANK && PEAL_NO_COUNT == PEAL_NO_COUNTER);
 constexpr uint32_t kNamesMax = PEAL_NO_QUEUE;
+// Tries to find names that are free: one more than any card has queues (QUEUES in Kconfig).
+constexpr int kNameTries = 4097;
 
 bool is_committed(const peal_program& program) { return program.group != nullptr || program.over; }
 
@@ -194,26 +196,30 @@ peal_error take_back(peal_program& program) {
   return PEAL_OK;
 }
 
-// It was not committed everywhere, and may be again. What the card does not let go of yet goes
-// later, like the program of a request that is gone.
+// It was not committed everywhere, and may be again, so what it needs beside its caller's memory
+// stays. What the card does not let go of yet goes later, like the program of a request
+// that is gone.
 void withdraw(peal_program& program) {
   const std::string text = last_error_text();
+  const Allocation work = std::exchange(program.work, {});
   peal_group& group = *program.group;
   drain(*group.context);
   if (take_back(program) == PEAL_ERR_BUSY) {
     auto rest = std::make_unique<peal_program>(program.written.shape());
     rest->group = std::exchange(program.group, nullptr);
     rest->memory = program.memory;
-    rest->work = std::exchange(program.work, {});
     rest->handle = program.handle;
     std::replace(group.programs.begin(), group.programs.end(), &program, rest.get());
     note_ended(*group.context, rest.release());
   }
+  program.work = work;
   (void)fail(PEAL_OK, "%s", text.c_str());
 }
 
-// Everybody's error, as a word in memory that the card can reach.
-peal_error agree(peal_group& group, peal_error own) {
+// Everybody's error, as a word in memory that the card can reach. *taken: nothing is wrong but that
+// some rank's card has a program of that name, which all ranks know then.
+peal_error agree(peal_group& group, peal_error own, bool* taken) {
+  *taken = group.size == 1 && own == PEAL_ERR_BUSY;
   if (group.size == 1) return own;
   void* memory = nullptr;
   const size_t bytes = sizeof(uint64_t) * (1 + size_t{group.size});
@@ -226,6 +232,9 @@ peal_error agree(peal_group& group, peal_error own) {
   words[0] = static_cast<uint64_t>(own);
   const std::string text = last_error_text();
   peal_error error = own_allgather(group, words, words + 1, sizeof(uint64_t));
+  *taken = error == PEAL_OK && std::all_of(words + 1, words + 1 + group.size, [](uint64_t theirs) {
+             return theirs == PEAL_OK || theirs == PEAL_ERR_BUSY;
+           });
   if (error == PEAL_OK && own != PEAL_OK) error = fail(own, "%s", text.c_str());
   for (uint32_t rank = 0; rank < group.size && error == PEAL_OK; rank++) {
     const auto theirs = static_cast<peal_error>(words[1 + rank]);
@@ -255,7 +264,7 @@ void give_name(peal_group& group, peal_program& program) {
   program.written.set_name(static_cast<uint16_t>(group.programs_named++ % kNamesMax));
 }
 
-peal_error commit_named(peal_group& group, peal_program& program) {
+peal_error commit_named(peal_group& group, peal_program& program, bool* taken) {
   peal_error error = PEAL_OK;
   {
     const Lock lock(group.context->mutex);
@@ -268,7 +277,7 @@ peal_error commit_named(peal_group& group, peal_program& program) {
   }
   const bool given = error == PEAL_OK;
   if (given) error = look_at(program);
-  error = agree(group, error);
+  error = agree(group, error, taken);
   if (error != PEAL_OK && given) {
     const Lock lock(group.context->mutex);
     withdraw(program);
@@ -276,23 +285,41 @@ peal_error commit_named(peal_group& group, peal_program& program) {
   return error;
 }
 
-peal_error commit(peal_group& group, peal_program& program) {
-  give_name(group, program);
-  return commit_named(group, program);
-}
-
-// All or none: what fails, fails on all ranks.
-peal_error commit_all(peal_group& group, std::span<peal_program* const> programs) {
+// All or none, under their next names: what fails, fails on all ranks. *at: which one.
+peal_error commit_renamed(peal_group& group, std::span<peal_program* const> programs, size_t* at,
+                          bool* taken) {
   for (peal_program* program : programs) give_name(group, *program);
-  for (size_t at = 0; at < programs.size(); at++) {
-    const peal_error error = commit_named(group, *programs[at]);
+  for (*at = 0; *at < programs.size(); ++*at) {
+    const peal_error error = commit_named(group, *programs[*at], taken);
     if (error == PEAL_OK) continue;
-    const std::string text = last_error_text();
     const Lock lock(group.context->mutex);
-    for (peal_program* given : programs.first(at)) withdraw(*given);
-    return fail(error, "program %zu of %zu: %s", at, programs.size(), text.c_str());
+    for (peal_program* given : programs.first(*at)) withdraw(*given);
+    return error;
   }
   return PEAL_OK;
+}
+
+// Names come round, and then one may still be a program's.
+peal_error commit_in_turn(peal_group& group, std::span<peal_program* const> programs, size_t* at) {
+  bool taken = true;
+  peal_error error = PEAL_ERR_BUSY;
+  for (int i = 0; i < kNameTries && error != PEAL_OK && taken; i++)
+    error = commit_renamed(group, programs, at, &taken);
+  return error;
+}
+
+peal_error commit(peal_group& group, peal_program& program) {
+  peal_program* const one = &program;
+  size_t at = 0;
+  return commit_in_turn(group, {&one, 1}, &at);
+}
+
+peal_error commit_all(peal_group& group, std::span<peal_program* const> programs) {
+  size_t at = 0;
+  const peal_error error = commit_in_turn(group, programs, &at);
+  if (error == PEAL_OK) return PEAL_OK;
+  const std::string text = last_error_text();
+  return fail(error, "program %zu of %zu: %s", at, programs.size(), text.c_str());
 }
 
 // What a user says of a Trinaryx3.

@@ -61,12 +61,7 @@ class FakeTransport final : public Transport {
         count_on(command.u.counters.first, &reply->u.counters);
         return PEAL_OK;
       case PEAL_ADMIN_COMMIT_PROGRAM:
-        if (card_->refuse_commit != PEAL_OK) return fail(card_->refuse_commit, "refused");
-        card_->committed.push_back(command.u.commit_program);
-        reply->u.commit_program.program = static_cast<uint32_t>(card_->committed.size());
-        reply->u.commit_program.starts = kFakeStarts;
-        card_->programs.insert(reply->u.commit_program.program);
-        return PEAL_OK;
+        return commit(command.u.commit_program, &reply->u.commit_program);
       case PEAL_ADMIN_FREE_PROGRAM:
         if (card_->refuse_free != PEAL_OK) return fail(card_->refuse_free, "refused");
         if (card_->busy_frees > 0) {
@@ -149,6 +144,19 @@ class FakeTransport final : public Transport {
     card_->connected_members.erase(member);
     card_->changed.notify_all();
     return card_->reserved.erase(member) == 1 ? PEAL_OK : fail(PEAL_ERR_BAD_GROUP, "no member");
+  }
+  peal_error commit(const peal_commit_program& body, peal_commit_program_reply* made) {
+    if (card_->refuse_commit != PEAL_OK) return fail(card_->refuse_commit, "refused");
+    for (const uint32_t handle : card_->programs) {
+      const peal_commit_program& other = card_->committed[handle - 1];
+      if (other.member == body.member && other.name == body.name)
+        return fail(PEAL_ERR_BUSY, "the name is another program's");
+    }
+    card_->committed.push_back(body);
+    made->program = static_cast<uint32_t>(card_->committed.size());
+    made->starts = kFakeStarts;
+    card_->programs.insert(made->program);
+    return PEAL_OK;
   }
   static void count_on(uint32_t first, peal_read_counters_reply* part) {
     part->total = 40;

@@ -212,6 +212,84 @@ TEST_F(SeveralPrograms, NoneTwice) {
   EXPECT_TRUE(card.committed.empty());
 }
 
+// As after so many commits that the next name is this one.
+constexpr uint32_t come_round(uint32_t name) { return PEAL_NO_QUEUE + name; }
+
+TEST_F(SeveralPrograms, ANameThatIsTakenIsPassedOver) {
+  ASSERT_EQ(commit(), PEAL_OK);
+  group->programs_named = come_round(0);
+  std::swap(program, other);
+  ASSERT_EQ(commit(), PEAL_OK);
+  ASSERT_EQ(card.committed.size(), 2u);
+  EXPECT_EQ(card.committed[1].name, 1u);
+}
+
+// The first has told the card by which name it tells the second: that one is no name of the second.
+TEST_F(SeveralPrograms, WhereOneNameIsTakenAllAreNamedAnew) {
+  peal_program* lives = nullptr;
+  ASSERT_EQ(peal_program_create(0, 1, nullptr, &lives), PEAL_OK);
+  std::swap(program, lives);
+  ASSERT_EQ(commit(), PEAL_OK);
+  std::swap(program, lives);
+  group->programs_named = come_round(0) - 1;
+  std::thread player([&] {
+    for (int look = 0; look < 3; look++) card.complete(card.await_entry());
+  });
+  peal_program* const both[] = {program, other};
+  EXPECT_EQ(peal_program_commit_all(group, both, 2), PEAL_OK) << peal_last_error_text();
+  player.join();
+  std::vector<uint16_t> names;
+  for (const peal_commit_program& each : card.committed) names.push_back(each.name);
+  EXPECT_EQ(names, std::vector<uint16_t>({0, PEAL_NO_QUEUE - 1, 1, 2}));
+  EXPECT_EQ(card.programs, std::set<uint32_t>({1, 3, 4}));
+  EXPECT_EQ(peal_program_free(lives), PEAL_OK);
+}
+
+TEST_F(SeveralPrograms, ACardThatHasNoFreeNameEndsTheCommit) {
+  card.refuse_commit = PEAL_ERR_BUSY;
+  EXPECT_EQ(peal_program_commit(group, program), PEAL_ERR_BUSY);
+  EXPECT_GT(group->programs_named, 4096u);
+  card.refuse_commit = PEAL_OK;
+  EXPECT_EQ(commit(), PEAL_OK);
+}
+
+// A name that only rank 1's card has a program of: the test plays the cards of rank 0.
+TEST(ProgramNames, OneThatIsTakenElsewhereIsPassedOver) {
+  FakeCard cards[2];
+  peal_context* contexts[] = {open_fake(&cards[0]), open_fake(&cards[1])};
+  peal_group* group = make_fake_groups(contexts, nullptr)[0];
+  Allocation work;
+  ASSERT_EQ(contexts[0]->transport->allocate(64, &work), PEAL_OK);
+  peal_program* program = nullptr;
+  std::thread rank([&] {
+    EXPECT_EQ(commit_written(*group, Program({.rank = 0, .ranks = 2}), work, &program), PEAL_OK)
+        << peal_last_error_text();
+  });
+  for (const peal_error theirs : {PEAL_ERR_BUSY, PEAL_OK}) {
+    cards[0].complete(cards[0].await_entry());  // the look
+    const peal_submission exchange = cards[0].await_entry();
+    EXPECT_EQ(exchange.operation, PEAL_OPERATION_ALLGATHER);
+    EXPECT_TRUE(cards[0].mapped.contains(work.key));
+    {
+      const std::lock_guard lock(contexts[0]->mutex);
+      for (const Region& region : contexts[0]->memory.regions()) {
+        if (region.key != exchange.receive_key) continue;
+        const auto word = static_cast<uint64_t>(theirs);
+        memcpy(region.allocation.address + exchange.receive_offset + sizeof(word), &word,
+               sizeof(word));
+      }
+    }
+    cards[0].complete(exchange);
+  }
+  rank.join();
+  ASSERT_EQ(cards[0].committed.size(), 2u);
+  EXPECT_EQ(cards[0].committed[1].name, 1u);
+  EXPECT_EQ(cards[0].programs, std::set<uint32_t>({2}));
+  EXPECT_EQ(peal_program_free(program), PEAL_OK);
+  EXPECT_FALSE(cards[0].mapped.contains(work.key));
+  for (peal_context* context : contexts) peal_close(context);
+}
+
 // Needs no card and no group.
 class TrinaryApi : public ::testing::Test {
  protected:
@@ -412,7 +490,7 @@ TEST_F(ProgramApi, WhatTheCardKeepsForAWhileGoesLater) {
     EXPECT_NE(std::string(peal_last_error_text()).find("a descriptor of the program is bad"),
               std::string::npos);
     EXPECT_EQ(card.programs.size(), program_stays ? 1u : 0u);
-    EXPECT_EQ(card.keys.size(), keys + 2);
+    EXPECT_EQ(card.keys.size(), keys + (program_stays ? 1 : 2));
     card.busy_keys.clear();
     EXPECT_EQ(peal_group_abort(make_fake_group(context)), PEAL_OK);
     const std::lock_guard lock(context->mutex);
