@@ -215,7 +215,13 @@ void peal_retry_closing(struct peal_card *card)
 		list_del_init(&context->link);
 		if (!bury(context))
 			peal_context_give_up(context);
+		/* A card that does not answer is waited for once, not for each of them: its heart is to be listened to. */
+		if (READ_ONCE(card->unanswered.opcode))
+			break;
 	}
+	spin_lock(&card->closing_lock);
+	list_splice(&waiting, &card->closing);
+	spin_unlock(&card->closing_lock);
 }
 
 /*

@@ -58,6 +58,12 @@ static int on_eventfd(struct peal_file *file, union argument *argument)
 	if (error)
 		return error;
 	error = peal_set_event(context, argument->event.fd);
+	if (!error) {
+		/* Who listens is told that the card dies or goes, and this one may have begun to behind that. */
+		error = READ_ONCE(context->card->gone) ? -ENODEV : peal_context_check(context);
+		if (error)
+			peal_clear_event(context);
+	}
 	peal_card_leave(context->card, token);
 	return error;
 }

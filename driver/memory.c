@@ -55,7 +55,8 @@ static int pin(struct peal_memory *memory, u64 address, unsigned long count)
 /*
  * The process unmaps some of it, moves it, or throws its pages away: what the card reaches is not what the process sees there any
  * more. That is the process' to know (its library keeps registrations for buffers that come again); the pages stay
- * pinned, and whatever is under way goes on. (What only changes protection or copies on write leaves pinned pages where they are.)
+ * pinned, and whatever is under way goes on. (What only changes protection, or copies what is pinned on write, leaves pinned pages
+ * where they are. Where the kernel says more, as when a page is copied to be pinned, they are told of for nothing.)
  */
 static bool memory_departs(struct mmu_interval_notifier *notifier,
 			   const struct mmu_notifier_range *range, unsigned long sequence)
@@ -122,7 +123,7 @@ static void memory_free(struct peal_card *card, struct peal_memory *memory, unsi
 static struct peal_memory *memory_pin(struct peal_context *context, u64 address,
 				      unsigned long count, bool written)
 {
-	u64 first = address & PAGE_MASK;
+	u64 first = untagged_addr(address) & PAGE_MASK;
 	struct peal_memory *memory;
 	int error = -ENOMEM;
 
@@ -147,6 +148,8 @@ static struct peal_memory *memory_pin(struct peal_context *context, u64 address,
 					     count << PAGE_SHIFT, &departures);
 	if (error)
 		goto uncharge;
+	/* While something else of the process' is being thrown away, it is told of nothing yet. */
+	mmu_interval_read_begin(&memory->notifier);
 	error = pin(memory, first, count);
 	if (error) {
 		memory_free(context->card, memory, count);
@@ -263,15 +266,20 @@ int peal_unregister_after(struct peal_ask *ask, int error)
 	struct peal_context *context = ask->context;
 	struct peal_memory *memory;
 
-	if (error || ask->reply.status != PEAL_STATUS_OK)
+	if (error != -ETIMEDOUT && (error || ask->reply.status != PEAL_STATUS_OK))
 		return error;
 	lockdep_assert_held(&context->lock);
 	memory = xa_erase(&context->keys, ask->command.u.unregister_memory.key);
-	if (memory) {
+	if (memory && error) {
+		/* The card may have let go, and give the key again: it is nobody's, and the pages stay until the context ends. */
+		spin_lock(&context->departing);
+		memory->key = 0;
+		spin_unlock(&context->departing);
+	} else if (memory) {
 		list_del(&memory->link);
 		memory_free(context->card, memory, memory->pages.count);
 	}
-	return 0;
+	return error;
 }
 
 void peal_memory_free_all(struct peal_context *context)

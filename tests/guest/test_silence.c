@@ -15,12 +15,13 @@
 
 #define PATIENCE_MS 120000
 
+static uint8_t byte; /* to register */
+
 /* From kFirst on it is the first use of the file. */
 enum Command { kCounters, kRegister, kReserve, kClose, kFirst, kFirstAsk, kFirstMap, kCommands };
 
 /* A command that the silent card does not answer. */
 static void command(int fd, enum Command which) {
-  static uint8_t byte;
   const struct peal_admin_command counters = make_command(PEAL_ADMIN_READ_COUNTERS);
   const struct peal_admin_command reserve = reserve_command(2, 0);
   const struct peal_admin_command memory = register_command((uintptr_t)&byte, 1, PEAL_ACCESS_READ);
@@ -37,7 +38,7 @@ static void command(int fd, enum Command which) {
 static pid_t begin(enum Command which) {
   int go[2];
   pid_t child;
-  char byte = 0;
+  char unused = 0;
 
   CHECK_EQ(pipe(go), 0);
   child = fork();
@@ -46,7 +47,7 @@ static pid_t begin(enum Command which) {
     int fd = which < kFirst ? open_context() : open_device();
 
     CHECK(fd >= 0);
-    CHECK_EQ(read(go[0], &byte, 1), 1);
+    CHECK_EQ(read(go[0], &unused, 1), 1);
     command(fd, which);
     for (;;) pause();
   }
@@ -55,6 +56,53 @@ static pid_t begin(enum Command which) {
   CHECK_EQ(dup2(go[1], 100 + (int)which), 100 + (int)which);
   close(go[1]);
   return child;
+}
+
+static uint32_t register_byte(int fd) {
+  const struct peal_admin_command command = register_command((uintptr_t)&byte, 1, PEAL_ACCESS_READ);
+  struct peal_admin_reply reply;
+
+  CHECK_EQ(ask(fd, &command, &reply), 0);
+  CHECK_EQ(reply.status, PEAL_STATUS_OK);
+  return reply.u.register_memory.key;
+}
+
+static uint32_t unregister(int fd, uint32_t key) {
+  struct peal_admin_command command = make_command(PEAL_ADMIN_UNREGISTER_MEMORY);
+  struct peal_admin_reply reply;
+
+  command.u.unregister_memory.key = key;
+  CHECK_EQ(ask(fd, &command, &reply), 0);
+  return reply.status;
+}
+
+/* Of a file that its parent has as well. */
+static pid_t begin_unregister(int fd, uint32_t key, int go[2]) {
+  pid_t child;
+  char unused = 0;
+
+  CHECK_EQ(pipe(go), 0);
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    CHECK_EQ(read(go[0], &unused, 1), 1);
+    unregister(fd, key);
+    for (;;) pause();
+  }
+  return child;
+}
+
+/* The card has let go of it, and gives the key again when it has given all others of its place. */
+static void the_key_comes_again(int fd, uint32_t key) {
+  uint32_t next;
+  int left = 1 << 17;
+
+  CHECK_EQ(unregister(fd, key), PEAL_STATUS_BAD_KEY);
+  do {
+    CHECK(left-- > 0);
+    next = register_byte(fd);
+    CHECK_EQ(unregister(fd, next), PEAL_STATUS_OK);
+  } while (next != key);
 }
 
 static void nobody_waits_for_the_mailbox(int fd, struct device* other) {
@@ -70,21 +118,30 @@ static void nobody_waits_for_the_mailbox(int fd, struct device* other) {
 
 void test_silence(void) {
   int contexts = count_contexts(), left = PATIENCE_MS, status, what;
-  pid_t children[kCommands];
+  pid_t children[kCommands], unregisters;
   struct device other;
   int fd = open_context();
+  int go[2];
+  uint32_t key;
 
   CHECK(fd >= 0);
+  key = register_byte(fd);
+  unregisters = begin_unregister(fd, key, go);
   device_open(&other);
   for (what = 0; what < kCommands; what++) children[what] = begin((enum Command)what);
   /* The children that are to have a context have it when the card has so many less. */
   while (count_contexts() != contexts - 2 - kFirst) CHECK(left-- > 0);
   ask_outside("stop the card");
+  CHECK_EQ(write(go[1], "x", 1), 1); /* the first, and the only one that the card has */
+  wait_blocked(unregisters);
   for (what = 0; what < kCommands; what++) {
     CHECK_EQ(write(100 + what, "x", 1), 1);
     wait_blocked(children[what]);
   }
   nobody_waits_for_the_mailbox(fd, &other);
+  CHECK_EQ(kill(unregisters, SIGKILL), 0);
+  CHECK_EQ(waitpid(unregisters, &status, 0), unregisters);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   for (what = 0; what < kCommands; what++) {
     struct pollfd wait = {fd, POLLIN, 0};
 
@@ -95,6 +152,7 @@ void test_silence(void) {
     CHECK_EQ(poll(&wait, 1, 0), 0);
   }
   ask_outside("continue the card");
+  the_key_comes_again(fd, key);
   CHECK_EQ(close(fd), 0);
   device_close(&other);
   wait_pinned(0);
