@@ -181,6 +181,7 @@ void release_member(Card& card, Member& member) {
   PEAL_ASSERT(member.dma == 0 && card.released_count < 2 * CONFIG_CARD_MEMBERS);
   PEAL_ASSERT(member.sent_blocks == 0);
   release_all_staging(card, member);
+  card.timers.disarm(member.timer);  // somebody may have been watched since it was buried
   card.released[card.released_count++] = member.channels;
   member.phase = MemberPhase::kFree;
 }

@@ -11,8 +11,7 @@ import product
 
 class MatmulTest(jobs.JobCase):
     def test_demo(self):
-        """What is lost is repaired, for three questions each at most. (A single run has 50 repairs and once in a hundred more questions; on one
-        machine three runs have more, for what is late: docs/performance.md.)"""
+        """What is lost is repaired, for three questions each at most. (A single run has 50 repairs and once in a hundred more questions.)"""
         packets = nacks = late = repairs = 0
         for seed in ("1", "2", "3"):
             done = self.run_job(8, jobs.program("peal-matmul"), options=("--loss", "0.01", "--seed", seed))

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "firmware/group/liveness.h"
 #include "tests/unit/card_fixture.h"
 
 namespace peal::test {
@@ -64,6 +65,20 @@ TEST_F(MemberSlots, WhatIsKeptByRankIsNotTouchedWhenAPlaceIsTakenAgain) {
   EXPECT_FALSE(place.membership.poisoned) << "all else is as new";
   EXPECT_TRUE(std::all_of(std::begin(place.by_rank), std::end(place.by_rank),
                           [](uint8_t byte) { return byte == 0x5a; }));
+}
+
+// Whoever waits for somebody of a member that is going arms its timer: its place is taken again
+// without.
+TEST_F(MemberSlots, NoTimerOutlivesAMember) {
+  const Membership first = bench.join(2, 0);
+  Member& member = *find_member(bench.card(), first.handle());
+  ++member.dma;  // so it is buried, and not released
+  bury_member(bench.card(), member);
+  await_peer(bench.card(), member, 1);
+  ASSERT_NE(member.timer.place, 0u);
+  --member.dma;
+  release_member(bench.card(), member);
+  EXPECT_EQ(member.timer.place, 0u);
 }
 
 TEST_F(MemberSlots, ContextIsChecked) {
