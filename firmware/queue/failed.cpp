@@ -277,12 +277,13 @@ bool note_one(Card& card, Member& member, const Iteration& iteration, Rank rank,
 
 // There is no record for what will not be said again. What lies between two such fails with them.
 void remember(Card& card, Queue& queue, uint64_t iteration, const Failure& why) {
+  count(card, PEAL_COUNTER_NO_FAILURE);
+  if (iteration < queue.origin.iteration) return;  // it is over
   Unnoted& unnoted = queue.unnoted;
   if (unnoted.to <= queue.origin.iteration) unnoted = {iteration, iteration, why};
   if (iteration < unnoted.from) unnoted.from = iteration;
   if (iteration >= unnoted.to) unnoted.to = iteration + 1;
   card.queues.unnoted = 1;
-  count(card, PEAL_COUNTER_NO_FAILURE);
 }
 
 // The same of one of this queue's, which is not in it.

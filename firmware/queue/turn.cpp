@@ -201,10 +201,11 @@ bool begin(const Scope& scope) {
 }
 
 // Of a start that has failed: its memory is the user's again when nothing is written there. (Where
-// the group is over nobody knows any more what that is of.)
+// the group is over nobody knows any more what that is of; and the member's place is another's only
+// when nothing of it is under way.)
 bool still_lands(const Scope& scope) {
   auto& [card, member, queue] = scope;
-  if (queue.doomed) return !queue.leaving && member.dma != 0;
+  if (queue.doomed) return member.membership.handle == queue.member && member.dma != 0;
   const Start& start = queue.starts[queue.first_start];
   const Network* network = card.queues.network;
   return network != nullptr &&

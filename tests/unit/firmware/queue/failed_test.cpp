@@ -577,6 +577,21 @@ TEST_F(Failed, WhatIsBeingWrittenIsWaitedForWhereTheGroupIsOver) {
   EXPECT_EQ(log(), "completes 100 PEER_DEAD at 0 rank 3\n");
 }
 
+// The same where its host has given the group up.
+TEST_F(Failed, WhatIsBeingWrittenIsWaitedForWhereTheGroupIsGivenUp) {
+  listener();
+  start(program, 0);
+  Member& own = *find_member(bench.card(), member.handle());
+  ++own.dma;
+  EXPECT_EQ(card_abandon_group(bench.card(), bench.context(), member.handle(), bench.now),
+            PEAL_STATUS_OK);
+  for (int i = 0; i < 5; i++) bench.advance(100'000);
+  EXPECT_EQ(log(), "");
+  --own.dma;
+  bench.advance(100'000);
+  EXPECT_EQ(log().substr(0, 14), "completes 100 ");
+}
+
 // Whoever waits for a program that this one tells waits for this one.
 TEST_F(Failed, ProgramsThatItTellsFailWithIt) {
   WrittenProgram other;
@@ -626,6 +641,7 @@ TEST_F(Failed, WhoIsToldByOneThatFailedFailsWithItWithoutAPlace) {
     if (i > 0) start(program, i);
     notice(3, 0, 1, i, 8);
     EXPECT_EQ(log(), "completes " + std::to_string(100 + i) + " OK\n") << "this one has not failed";
+    notice(3, 0, 1, i, 8, kName + 1);  // of one that is over here: not remembered
   }
   start(program, 2);
   EXPECT_EQ(log(), "") << "it has failed, and cannot tell";

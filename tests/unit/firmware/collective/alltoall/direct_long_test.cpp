@@ -337,6 +337,27 @@ TEST_F(DirectLong, WhoSeemsLateHasAPatienceOfItsOwn) {
   EXPECT_NE(late.find("piece=0"), std::string::npos) << late;
 }
 
+// A packet of the operation behind it shows that all of the first window was lost: lateness it is
+// not, however late others are for the operation before.
+TEST_F(DirectLong, WhatAnEdgeShowsToBeLostIsAskedForWhoeverIsLate) {
+  const size_t block = pieces(kWindow);
+  bench.card().members[0].late_patience.wait_ns = default_timeouts().dead_ns;
+  for (uint64_t i = 0; i < 3; i++) AlltoallTest::post(i, block);
+  bench.finish_all_dma();
+  uint8_t number = 0;
+  for (uint32_t piece = 0; piece < kWindow; piece++) {
+    bench.deliver(WireMaker::numbered(from(3, block, piece), ++number));
+  }
+  bench.finish_all_dma();
+  bench.take_log();
+  number = static_cast<uint8_t>(number + kWindow + 1);
+  const Frame next = wire.direct(3, direct_shape(block), 2, 0,
+                                 pattern_between(2, 3, rank, 0, CONFIG_MTU_BYTES));
+  bench.deliver(WireMaker::numbered(next, number));
+  const std::string log = bench.take_log();
+  EXPECT_NE(log.find("send 1>3 NACK seq=1 piece=0 origin=3"), std::string::npos) << log;
+}
+
 // Whoever is late for one operation is late for the next.
 TEST_F(DirectLong, WhoSeemsLateIsAskedByTheOldestOperation) {
   const TimeNs nack_ns = default_timeouts().nack_ns;
