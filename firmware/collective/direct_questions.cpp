@@ -56,8 +56,8 @@ bool ask(const Scope& scope, const Pair& pair, Rank origin, uint32_t missing) {
 // Who has sent none of several pieces is late, most likely: they would all have to be lost.
 bool seems_late(const Pair& pair) { return !has_come(pair) && exchanges(pair, 1); }
 
-// What such a rank owes is asked for after a patience of its own, where it sends several at once and
-// no edge shows that something was lost.
+// What such a rank owes is asked for after a patience of its own, where it sends several at once,
+// and no edge shows that something was lost.
 Wanted unsent_by(const Scope& scope, const Pair& pair) {
   const bool waits = kPieceWindow > 1 && !asks_suspects(scope.operation.inquiry);
   return waits && seems_late(pair) ? Wanted::kLate : Wanted::kFirst;
@@ -77,7 +77,8 @@ struct Lacking {
 Lacking lacking(const Scope& scope, const Pair& pair, Rank origin) {
   const uint32_t lost = pair.lost & ((1u << kPieceWindow) - 1u);
   const bool all = !asks_suspects(scope.operation.inquiry) || is_suspect(scope, origin);
-  return {lost | (all ? missing_of(scope, pair) : 0), lost != 0 ? Wanted::kLost : unsent_by(scope, pair)};
+  return {lost | (all ? missing_of(scope, pair) : 0),
+          lost != 0 ? Wanted::kLost : unsent_by(scope, pair)};
 }
 
 // A piece of the pair's window has not come, and the other does not wait as well.

@@ -351,8 +351,8 @@ TEST_F(DirectLong, WhatAnEdgeShowsToBeLostIsAskedForWhoeverIsLate) {
   bench.finish_all_dma();
   bench.take_log();
   number = static_cast<uint8_t>(number + kWindow + 1);
-  const Frame next = wire.direct(3, direct_shape(block), 2, 0,
-                                 pattern_between(2, 3, rank, 0, CONFIG_MTU_BYTES));
+  const Frame next =
+      wire.direct(3, direct_shape(block), 2, 0, pattern_between(2, 3, rank, 0, CONFIG_MTU_BYTES));
   bench.deliver(WireMaker::numbered(next, number));
   const std::string log = bench.take_log();
   EXPECT_NE(log.find("send 1>3 NACK seq=1 piece=0 origin=3"), std::string::npos) << log;
