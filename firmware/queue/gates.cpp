@@ -10,10 +10,8 @@
 namespace peal::queue {
 namespace {
 
-[[gnu::cold]] [[gnu::noinline]] void fail_by(Card& card, Queue& queue, Rank from, uint32_t counter,
-                                             peal_program_reason reason) {
-  fail(card, queue,
-       {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = counter, .rank = from});
+Failure failure_by(Rank from, uint32_t counter, peal_program_reason reason) {
+  return {.status = PEAL_STATUS_BAD_PROGRAM, .reason = reason, .index = counter, .rank = from};
 }
 
 // Who is farther ahead is not put right: its program was never right.
@@ -22,10 +20,7 @@ constexpr uint64_t kAheadMost = 8 * uint64_t{kStarts};
 // More than the counter can be told: that iteration fails, which need not be the one that runs.
 [[gnu::cold]] [[gnu::noinline]] void tell_too_much(Card& card, Queue& queue, Rank from,
                                                    const Notice& notice) {
-  const Failure why = {.status = PEAL_STATUS_BAD_PROGRAM,
-                       .reason = PEAL_PROGRAM_REASON_OVERFLOW,
-                       .index = notice.counter,
-                       .rank = from};
+  const Failure why = failure_by(from, notice.counter, PEAL_PROGRAM_REASON_OVERFLOW);
   const bool runs = queue.running && queue.starts[queue.first_start].passes > 0;
   if (runs && notice.iteration == queue.origin.iteration) return fail(card, queue, why);
   fail_iteration(card, queue, notice.iteration, why);
@@ -39,7 +34,7 @@ constexpr uint64_t kAheadMost = 8 * uint64_t{kStarts};
     return;
   }
   count(card, PEAL_COUNTER_NOTICES);
-  fail_by(card, queue, from, notice.counter, PEAL_PROGRAM_REASON_AHEAD);
+  fail(card, queue, failure_by(from, notice.counter, PEAL_PROGRAM_REASON_AHEAD));
   // Nor can the iteration be carried out that it was told for: it will not be told again.
   if (notice.iteration - queue.origin.iteration < kAheadMost) {
     fail_iteration(card, queue, notice.iteration, queue.failure);
