@@ -35,19 +35,31 @@ static void command(int fd, enum Command which) {
   if (which == kFirstMap) mmap(NULL, PEAL_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, PEAL_MMAP_WINDOW);
 }
 
-static pid_t begin(enum Command which) {
-  int go[2];
+/* With a pipe, by which it is told to go on. */
+static pid_t fork_told(int go[2]) {
   pid_t child;
-  char unused = 0;
 
   CHECK_EQ(pipe(go), 0);
   child = fork();
   CHECK(child >= 0);
+  return child;
+}
+
+static void await_word(const int go[2]) {
+  char unused = 0;
+
+  CHECK_EQ(read(go[0], &unused, 1), 1);
+}
+
+static pid_t begin(enum Command which) {
+  int go[2];
+  pid_t child = fork_told(go);
+
   if (child == 0) {
     int fd = which < kFirst ? open_context() : open_device();
 
     CHECK(fd >= 0);
-    CHECK_EQ(read(go[0], &unused, 1), 1);
+    await_word(go);
     command(fd, which);
     for (;;) pause();
   }
@@ -78,14 +90,10 @@ static uint32_t unregister(int fd, uint32_t key) {
 
 /* Of a file that its parent has as well. */
 static pid_t begin_unregister(int fd, uint32_t key, int go[2]) {
-  pid_t child;
-  char unused = 0;
+  pid_t child = fork_told(go);
 
-  CHECK_EQ(pipe(go), 0);
-  child = fork();
-  CHECK(child >= 0);
   if (child == 0) {
-    CHECK_EQ(read(go[0], &unused, 1), 1);
+    await_word(go);
     unregister(fd, key);
     for (;;) pause();
   }

@@ -20,7 +20,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/unit/hostlib/fake_card.h"
+#include "tests/unit/hostlib/one_group.h"
 
 namespace peal::host {
 namespace {
@@ -438,15 +438,8 @@ TEST_F(Groups, ExchangeThatReturnsNonsense) {
 }
 
 // A group of one rank, whose destroy ends as the test wants.
-class Destroyed : public testing::Test {
+class Destroyed : public OneGroup {
  protected:
-  void SetUp() override {
-    context = open_fake(&card);
-    group = make_fake_group(context);
-    ASSERT_NE(group, nullptr);
-  }
-  void TearDown() override { peal_close(context); }
-
   void expect_end(uint32_t status, peal_error error, const char* text) {
     std::thread caller([&] {
       EXPECT_EQ(peal_group_destroy(group), error);
@@ -456,10 +449,6 @@ class Destroyed : public testing::Test {
     caller.join();
     EXPECT_TRUE(context->groups.empty());
   }
-
-  FakeCard card;
-  peal_context* context = nullptr;
-  peal_group* group = nullptr;
 };
 
 TEST_F(Destroyed, WhoDisagreesLeavesTheGroup) {
