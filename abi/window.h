@@ -68,7 +68,7 @@ struct peal_device {
 	uint32_t parked_max; /* further operations that wait on the card, per group */
 	uint32_t piece_window; /* W: pieces open at once, per operation */
 	uint32_t mtu_bytes; /* payload */
-	uint32_t channel_bytes; /* host memory per channel; a group needs channels times that */
+	uint32_t channel_bytes; /* host memory per channel: its images and its share of a page; a group needs channels times that */
 	uint32_t ring_entries; /* of both rings, a power of two */
 	uint32_t dead_timeout_us; /* silence after which a peer is dead */
 	uint32_t geometry; /* as in struct peal_peer_address */

@@ -9,6 +9,7 @@
 #include "firmware/base/kept.h"
 #include "firmware/base/mutation.h"
 #include "firmware/card_types.h"
+#include "firmware/channels.h"
 #include "firmware/dma/dma.h"
 #include "firmware/group/at_hand.h"
 #include "firmware/group/early.h"
@@ -211,7 +212,7 @@ void card_describe(const Card& card, peal_device* device) {
   device->parked_max = CONFIG_PARKED_OPERATIONS;
   device->piece_window = kPieceWindow;
   device->mtu_bytes = CONFIG_MTU_BYTES;
-  device->channel_bytes = CONFIG_CHANNEL_BYTES;
+  device->channel_bytes = CONFIG_CHANNEL_BYTES + kShortImageBytes;
   device->geometry = geometry_hash();
   device->remembered_addresses = CONFIG_REMEMBERED_ADDRESSES;
   device->dead_timeout_us = static_cast<uint32_t>(card.timeouts.dead_ns / 1000);

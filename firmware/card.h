@@ -58,8 +58,8 @@ peal_status card_register_memory(Card& card, ContextId context, RegionId region,
                                  uint32_t access, uint32_t* key);
 // BUSY while a pending operation uses the key; on OK the region is the runner's again.
 peal_status card_unregister_memory(Card& card, ContextId context, uint32_t key, RegionId* region);
-// Takes a member slot. `channels` is a region of CONFIG_CHANNELS * CONFIG_CHANNEL_BYTES that
-// belongs to the card: it outlives the context, until card_channel_released() has named it.
+// Takes a member slot. `channels` is a region of kChannelsBytes (firmware/channels.h) that belongs
+// to the card: it outlives the context, until card_channel_released() has named it.
 peal_status card_reserve_group(Card& card, ContextId context, const peal_reserve_group& request,
                                RegionId channels, TimeNs now, peal_peer_address* address);
 // Gives a reserved member those of its peers that a connect group has no room for.

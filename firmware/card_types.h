@@ -447,6 +447,7 @@ struct alignas(64) Operation {
   // its own.
   bool listens;
   Begins begins;
+  bool short_image;  // it has one piece, whose image is short
   const Algorithm* algorithm;
   alignas(16) peal_wire_header pattern;  // what all headers of it have in common (wire/transmit.h)
   uint32_t signature;

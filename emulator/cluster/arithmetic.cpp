@@ -45,7 +45,7 @@ uint64_t doubling_piece(const Group& group, uint64_t bytes) {
 // 32 packets at most, and each that comes back to a place of the channel waits for its credits.
 uint64_t binomial(const Group& group, uint64_t bytes) {
   const CardShape& card = group.card;
-  const uint64_t image = card.channel_bytes / (2 * card.piece_window);
+  const uint64_t image = card.image_bytes;
   const uint64_t packet = image < card.mtu_bytes ? image & ~7u : card.mtu_bytes;
   const uint64_t packets = std::min<uint64_t>({image / packet, (128u << 10) / packet, 32});
   const uint64_t pieces = divided_up(bytes, packets * packet);
@@ -103,8 +103,7 @@ uint64_t pair_packets(const Group& group, const OperationPlan& operation, uint32
 }
 
 uint64_t direct_parts(const Group& group, const OperationPlan& operation) {
-  return pair_packets(group, operation, group.card.channel_bytes / (2 * group.card.piece_window),
-                      -1);
+  return pair_packets(group, operation, group.card.image_bytes, -1);
 }
 
 // A packet for each step, of half of the blocks at the most, each behind four bytes; an image has
@@ -112,7 +111,7 @@ uint64_t direct_parts(const Group& group, const OperationPlan& operation) {
 uint64_t bruck_parts(const Group& group, const OperationPlan& operation) {
   const CardShape& card = group.card;
   const uint32_t images = 2 * card.piece_window;
-  const uint32_t image = card.channel_bytes / images;
+  const uint32_t image = card.image_bytes;
   const auto places = [&](uint32_t ranks) {
     return static_cast<uint32_t>(divided_up(2 * rounds_of(ranks), images));
   };
@@ -182,6 +181,12 @@ bool may_run(uint32_t operation, uint32_t algorithm, uint32_t ranks) {
          peal_may_talk_to_all(ranks, remembered_addresses()) != 0;
 }
 
+CardShape shape_of(const peal_device& device) {
+  const uint32_t short_image = 4096 / device.channels;
+  return {device.mtu_bytes, (device.channel_bytes - short_image) / (2 * device.piece_window),
+          device.channels, device.piece_window};
+}
+
 uint32_t rounds_of(uint32_t ranks) {
   uint32_t rounds = 0;
   while ((uint64_t{1} << rounds) < ranks) rounds++;
@@ -194,8 +199,7 @@ uint64_t needed_packets(const CardShape& card, uint32_t ranks, const OperationPl
     if (model.operation != operation.operation || model.algorithm != operation.algorithm) continue;
     if (model.parts != nullptr) return model.parts(group, operation);
     if (model.image == nullptr) return model.packets(group, operation.block_bytes);
-    const uint32_t image = card.channel_bytes / (2 * card.piece_window);
-    const uint32_t share = image / model.image(ranks);
+    const uint32_t share = card.image_bytes / model.image(ranks);
     const uint64_t piece = std::min(card.mtu_bytes, share < 8 ? share : share & ~7u);
     const uint64_t pieces = divided_up(operation.block_bytes, piece);
     const uint64_t last = operation.block_bytes - (pieces - 1) * piece;

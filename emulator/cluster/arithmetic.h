@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "abi/window.h"
 #include "emulator/cluster/scenario.h"
 
 namespace peal::sim {
@@ -13,10 +14,12 @@ namespace peal::sim {
 // What of a card's sizes decides it.
 struct CardShape {
   uint32_t mtu_bytes = 0;
-  uint32_t channel_bytes = 0;
+  uint32_t image_bytes = 0;
   uint32_t channels = 0;      // K
   uint32_t piece_window = 0;  // W
 };
+// The channels are 2W images each; behind those of all lies a page for short ones.
+[[nodiscard]] CardShape shape_of(const peal_device& device);
 
 // By which algorithms an operation is done; first, what is taken when nobody says.
 [[nodiscard]] std::vector<uint32_t> algorithms_of(uint32_t operation);

@@ -7,6 +7,7 @@
 #include "emulator/cluster/mix.h"
 #include "emulator/cluster/spare_memory.h"
 #include "emulator/common/packet_text.h"
+#include "firmware/channels.h"
 
 namespace peal::sim {
 
@@ -163,9 +164,8 @@ peal_status Node::make_memory(const peal_register_memory& request, RegionId* reg
 }
 
 peal_status Node::make_channels(const peal_reserve_group&, RegionId* region) {
-  const uint32_t number =
-      memory_.add(index, emulator::kChannelsBytes, emulator::Touched::kSparsely);
-  *region = put(number, emulator::kChannelsBytes, [this, number] { memory_.remove(number); });
+  const uint32_t number = memory_.add(index, kChannelsBytes, emulator::Touched::kSparsely);
+  *region = put(number, kChannelsBytes, [this, number] { memory_.remove(number); });
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 

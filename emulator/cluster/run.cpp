@@ -243,9 +243,7 @@ void add_counters(const Cluster& cluster, Report* report) {
 
 // Whatever somebody posted counts whole: the others answer, or would have.
 uint64_t Run::needed() const {
-  const peal_device device = cluster_.device(0);
-  const CardShape card = {device.mtu_bytes, device.channel_bytes, device.channels,
-                          device.piece_window};
+  const CardShape card = shape_of(cluster_.device(0));
   uint64_t packets = 0;
   for (const GroupState& group : world_.groups) {
     size_t posted = 0;

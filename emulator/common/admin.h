@@ -16,14 +16,12 @@
 #include "emulator/common/regions.h"
 #include "emulator/common/windows.h"
 #include "firmware/card.h"
+#include "firmware/channels.h"
 #include "peal_config.h"
 
 namespace peal::emulator {
 
 inline constexpr ContextId kNoContext = ~0u;
-
-// Bytes of the channels of one member.
-inline constexpr uint64_t kChannelsBytes = uint64_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES;
 
 // Keys, and channels that may outlive their member until it is buried.
 inline constexpr uint32_t kRegionsPerCard = CONFIG_MEMORY_KEYS + 4 * CONFIG_CARD_MEMBERS;

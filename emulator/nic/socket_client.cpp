@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory for one client, within its share (shares.h).
 #include "emulator/nic/socket_client.h"
+#include "firmware/channels.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -152,7 +153,7 @@ peal_status SocketClient::prepare(const peal_admin_command& command, pid_t sende
         return PEAL_STATUS_OK;
       return prepare_shared("peal-memory", command.u.register_memory.bytes);
     case PEAL_ADMIN_RESERVE_GROUP:
-      return has_context() ? prepare_private(emulator::kChannelsBytes) : PEAL_STATUS_OK;
+      return has_context() ? prepare_private(kChannelsBytes) : PEAL_STATUS_OK;
     default:
       return PEAL_STATUS_OK;
   }
@@ -284,12 +285,11 @@ peal_status SocketClient::make_process(const peal_register_memory& request, Regi
 peal_status SocketClient::make_channels(const peal_reserve_group& request, RegionId* region) {
   // Over a socket the card brings the memory.
   if (request.channel_pages != 0 || request.channel_list_bytes != 0) return PEAL_STATUS_BAD_FLAGS;
-  if (prepared_ == nullptr || prepared_->bytes < emulator::kChannelsBytes ||
-      !account_->take_group(card_))
+  if (prepared_ == nullptr || prepared_->bytes < kChannelsBytes || !account_->take_group(card_))
     return PEAL_STATUS_NO_RESOURCES;
   Mapping* const mapping = std::exchange(prepared_, nullptr);
-  *region = services_.loop->card(card_).regions->put_mapped(
-      static_cast<uint8_t*>(mapping->base), emulator::kChannelsBytes, group_freed(mapping));
+  *region = services_.loop->card(card_).regions->put_mapped(static_cast<uint8_t*>(mapping->base),
+                                                            kChannelsBytes, group_freed(mapping));
   return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
 }
 

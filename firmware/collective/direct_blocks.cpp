@@ -31,6 +31,11 @@ HostAddress place_address(const Scope& scope, uint32_t number, Rank rank) {
   return image_address(member, operation, number, 0, rank * place_bytes(operation));
 }
 
+// The block in a place.
+HostAddress block_in(const Scope& scope, HostAddress place) {
+  return behind(place, has_parts(scope.operation) ? kFrameBytes : 0);
+}
+
 // What a rank has given is what it gets from itself.
 bool own_parts_agree(const Scope& scope) {
   const Rank self = scope.member.membership.rank;
@@ -117,12 +122,12 @@ void open_blocks(const Scope& scope, uint32_t reserved_bytes) {
   const uint32_t place =
       piece_bytes_for(scope.member.membership.ranks, kImageBytes - reserved_bytes);
   if (!has_parts(operation)) {
-    pieces_open(scope, place, 0);
+    pieces_open(scope, place, 0, kWholePlaces);
     return;
   }
   static_assert(kPartPlaceBytes > kFrameBytes, "places for parts would be empty");
   static_assert(piece_bytes_for(kPartRanks) >= kPartPlaceBytes);
-  pieces_open(scope, place - kFrameBytes, 0);
+  pieces_open(scope, place - kFrameBytes, 0, kWholePlaces);
   operation.piece_count = kAnyNumber;
 }
 
@@ -164,19 +169,18 @@ bool is_part_of_all_kept(const Scope& scope, const Pair& pair, uint32_t number) 
   return !is_of_all(operation, number + kPieceWindow);
 }
 
-// One for all has the own rank's place, where no block ever waits.
 HostAddress kept_address(const Scope& scope, uint32_t number, Rank to) {
+  return block_in(scope, kept_frame_address(scope, number, to));
+}
+
+// One for all has the own rank's place, where no block ever waits.
+HostAddress kept_frame_address(const Scope& scope, uint32_t number, Rank to) {
   const bool all = is_of_all(scope.operation, number);
   return place_address(scope, number, all ? Rank{scope.member.membership.rank} : to);
 }
 
-HostAddress kept_frame_address(const Scope& scope, uint32_t number, Rank to) {
-  return behind(kept_address(scope, number, to), scope.operation.piece_bytes);
-}
-
 HostAddress early_address(const Scope& scope, uint32_t number, Rank origin) {
-  const uint32_t frame = has_parts(scope.operation) ? kFrameBytes : 0;
-  return behind(early_frame_address(scope, number, origin), frame);
+  return block_in(scope, early_frame_address(scope, number, origin));
 }
 
 HostAddress early_frame_address(const Scope& scope, uint32_t number, Rank origin) {

@@ -88,7 +88,7 @@ inline bool is_kept(const Scope& scope, const Pair& pair, uint32_t number) {
   return !exchanges(pair, number + kPieceWindow);
 }
 
-// Where it is kept; behind it its frame, if it has parts.
+// Where it is kept, behind its frame if it has parts: so a short one touches a page of the channel.
 HostAddress kept_address(const Scope& scope, uint32_t number, Rank to);
 HostAddress kept_frame_address(const Scope& scope, uint32_t number, Rank to);
 // A place of the channel, from its beginning on.

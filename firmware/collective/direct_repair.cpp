@@ -71,7 +71,7 @@ bool repair_framed(const Scope& scope, uint32_t number, const peal_peer_address&
   transfer_read(scope, {.role = TransferRole::kRepairFramed,
                         .step = kOwnRead,
                         .piece = number,
-                        .host = kept_address(scope, number, to.rank),
+                        .host = kept_frame_address(scope, number, to.rank),
                         .card = packet->payload,
                         .bytes = place_bytes(operation),
                         .packet = packet,

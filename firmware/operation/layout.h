@@ -5,6 +5,7 @@
 #pragma once
 
 #include "firmware/card_types.h"
+#include "firmware/channels.h"
 
 namespace peal {
 
@@ -48,13 +49,18 @@ inline HostAddress user_address(const Operation& operation, Rank rank, uint32_t 
                            uint64_t{number} * operation.piece_bytes};
 }
 
+// Where the piece's image begins, in the channels.
+inline uint64_t image_place(const Operation& operation, uint32_t number) {
+  const uint64_t channel = operation.sequence % kChannels;
+  if (operation.short_image) return kShortImages + channel * kShortImageBytes;
+  return channel * CONFIG_CHANNEL_BYTES + uint64_t{number % kPieceSlots} * kImageBytes;
+}
+
 // `offset` bytes behind the beginning of a position of the piece's image, in the channel.
 inline HostAddress image_address(const Member& member, const Operation& operation, uint32_t number,
                                  uint32_t position, uint32_t offset = 0) {
-  const uint64_t channel = uint64_t{operation.sequence % kChannels} * CONFIG_CHANNEL_BYTES;
-  const uint64_t image = uint64_t{number % kPieceSlots} * kImageBytes;
-  return {member.channels,
-          channel + image + uint64_t{position} * piece_length(operation, number) + offset};
+  const uint64_t within = uint64_t{position} * piece_length(operation, number) + offset;
+  return {member.channels, image_place(operation, number) + within};
 }
 
 // The image of a single piece in the staging buffer, whose blocks are whole, and a position in it.

@@ -22,6 +22,8 @@ void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes
     piece.dma = 0;
   }
   const uint64_t bytes = uint64_t{image_blocks} * operation.block_bytes;
+  operation.short_image =
+      operation.piece_count == 1 && image_blocks != kWholePlaces && bytes <= kShortImageBytes;
   const bool gathers = operation.block_bytes <= gather_bytes && operation.piece_count == 1;
   if (!gathers || bytes == 0 || bytes > CONFIG_STAGING_BYTES) return;
   take_staging(card, member, operation, static_cast<uint32_t>(bytes));

@@ -18,9 +18,12 @@
 
 namespace peal {
 
-// Cuts the operation's blocks into pieces of so many bytes and clears their records. An image of
-// blocks of at most `gather_bytes` gathers in the staging buffer, if that has room for it (0: none
-// does).
+// Places of a whole piece each, whatever its length: such an image is never short.
+inline constexpr uint32_t kWholePlaces = ~0u;
+
+// Cuts the operation's blocks into pieces of so many bytes and clears their records. An image is so
+// many blocks side by side, or kWholePlaces. One of blocks of at most `gather_bytes` gathers in the
+// staging buffer, if that has room for it (0: none does).
 void pieces_open(const Scope& scope, uint32_t piece_bytes, uint32_t gather_bytes,
                  uint32_t image_blocks);
 // An image is the result.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "firmware/operation/transfer.h"
 
+#include <cstring>
+
 #include "firmware/base/assert.h"
 #include "firmware/base/kept.h"
 #include "firmware/operation/algorithm.h"
@@ -14,15 +16,17 @@
 namespace peal {
 namespace {
 
-// A block and its frame are in the packet, whose header says which block is wanted: is it that one?
+// A frame and its block are in the packet, whose header says which block is wanted: is it that one?
 bool take_frame(const DmaDone& done) {
-  peal_wire_header& header = *done.packet->header;
-  const uint32_t piece_bytes = done.bytes - kFrameBytes;
-  const peal_wire_header frame = header_of_frame(done.packet->payload + piece_bytes);
-  if (!is_same_block(frame, header) || frame.length > piece_bytes) return false;
-  header.length = frame.length;
-  header.block_bytes = frame.block_bytes;
-  done.packet->payload_bytes = frame.length;
+  Packet* packet = done.packet;
+  const peal_wire_header frame = header_of_frame(packet->payload);
+  if (!is_same_block(frame, *packet->header) || frame.length > done.bytes - kFrameBytes) {
+    return false;
+  }
+  std::memmove(packet->payload, packet->payload + kFrameBytes, frame.length);
+  packet->header->length = frame.length;
+  packet->header->block_bytes = frame.block_bytes;
+  packet->payload_bytes = frame.length;
   return true;
 }
 

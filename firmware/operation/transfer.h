@@ -19,8 +19,8 @@ enum class TransferRole : uint8_t {
                // channel, and whoever gets it later than that has passed the slot knows it as stale
   kSendOwn,    // as kSend, from the user's memory: the operation ends when it fails
   kRepairOwn,  // a repair from there: the operation, though not the piece, waits for it
-  kRepairFramed,  // as kRepair, of a block with its frame behind it (frame.h): goes out if it is
-                  // what the packet's header says
+  kRepairFramed,  // as kRepair, of a block behind its frame (frame.h): goes out if it is what the
+                  // packet's header says
   kWhole,         // as kPart, of no piece
 };
 

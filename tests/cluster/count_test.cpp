@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "emulator/cluster/arithmetic.h"
 #include "tests/cluster/plans.h"
 
 namespace peal::sim {
@@ -70,9 +71,10 @@ TEST(Count, AllToAllBroadcastSendsEveryBlockToEveryOtherRankOnce) {
 // one for W/2 pieces (at least one), on every edge.
 TEST(Count, ABroadcastSendsEveryPacketToEveryOtherRankOnceAndFewCredits) {
   const uint32_t mtu = device().mtu_bytes;
-  const uint32_t channel = device().channel_bytes;
   const uint32_t places = 2 * device().piece_window;
-  const uint32_t piece = std::min({channel / places, 128u << 10, 32 * mtu});
+  const uint32_t image = shape_of(device()).image_bytes;
+  const uint32_t channel = places * image;
+  const uint32_t piece = std::min({image, 128u << 10, 32 * mtu});
   ASSERT_EQ(piece % mtu, 0u);
   const uint32_t each = std::max(places / 4, 1u);
   for (const uint32_t ranks : {1u, 2u, 3u, 5u, 8u, 13u, 33u}) {

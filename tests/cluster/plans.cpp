@@ -88,9 +88,8 @@ peal_device device() {
 }
 
 uint32_t piece_bytes(uint32_t ranks) {
-  const peal_device card = device();
-  const uint32_t image = card.channel_bytes / (2 * card.piece_window) / ranks;
-  return std::min(card.mtu_bytes, image) & ~7u;
+  const CardShape card = shape_of(device());
+  return std::min(card.mtu_bytes, card.image_bytes / ranks) & ~7u;
 }
 
 }  // namespace peal::sim

@@ -48,9 +48,7 @@ std::string name_of(const testing::TestParamInfo<std::tuple<Case, Skew>>& info) 
 
 // A hundred, or as many as take about so many packets.
 uint32_t operation_count(uint32_t ranks, const OperationPlan& operation, uint64_t packets) {
-  const peal_device card = device();
-  const uint64_t needed = needed_packets(
-      {card.mtu_bytes, card.channel_bytes, card.channels, card.piece_window}, ranks, operation);
+  const uint64_t needed = needed_packets(shape_of(device()), ranks, operation);
   return static_cast<uint32_t>(std::clamp<uint64_t>(packets / needed, 2, 100));
 }
 

@@ -12,6 +12,7 @@
 #include "emulator/common/mapped_windows.h"
 #include "emulator/common/packet_text.h"
 #include "emulator/common/region_table.h"
+#include "firmware/channels.h"
 #include "firmware/payload.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/memory_port.h"
@@ -96,7 +97,7 @@ class FuzzProvider final : public emulator::MemoryProvider {
     return *region == emulator::kNoRegion ? PEAL_STATUS_NO_RESOURCES : PEAL_STATUS_OK;
   }
   peal_status make_channels(const peal_reserve_group&, RegionId* region) override {
-    return allocate(emulator::kChannelsBytes, region);
+    return allocate(kChannelsBytes, region);
   }
 
   MappedWindows* card_windows = nullptr;

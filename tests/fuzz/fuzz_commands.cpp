@@ -4,6 +4,7 @@
 // context (the port watches); nothing leaks.
 #include <map>
 
+#include "firmware/channels.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/talk_draw.h"
 #include "tests/support/wire_maker.h"
@@ -169,8 +170,7 @@ class CommandFuzz {
         request.ranks = input_.take<uint16_t>() % (2 * CONFIG_GROUP_RANKS_MAX);
         request.rank = input_.take<uint16_t>() % (CONFIG_GROUP_RANKS_MAX + 2);
         if (input_.byte() % 8 == 0) input_.spoil(&request, sizeof(request));
-        const RegionId channels =
-            bench_.port.add_region("channel", size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
+        const RegionId channels = bench_.port.add_region("channel", kChannelsBytes);
         peal_peer_address address{};
         const peal_status status =
             card_reserve_group(bench_.card(), context, request, channels, bench_.now, &address);

@@ -8,6 +8,7 @@
 
 #include "emulator/common/packet_text.h"
 #include "firmware/card_types.h"
+#include "firmware/channels.h"
 #include "firmware/payload.h"
 
 namespace peal::test {
@@ -69,7 +70,7 @@ Membership CardBench::reserve_in(ContextId context, uint32_t ranks, uint32_t ran
   membership.ranks = ranks;
   membership.rank = rank;
   membership.context = context;
-  membership.channels = port.add_region("channel", size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
+  membership.channels = port.add_region("channel", kChannelsBytes);
   peal_reserve_group request{};
   request.ranks = ranks;
   request.rank = rank;

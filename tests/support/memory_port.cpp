@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "firmware/base/crc32c.h"
+#include "firmware/channels.h"
 #include "peal_config.h"
 
 namespace peal::test {
@@ -213,6 +214,8 @@ HostBytes& MemoryPort::bytes(RegionId region) {
 std::string MemoryPort::address_text(HostAddress host) const {
   const std::string name = host.region < regions_.size() ? regions_[host.region].name
                                                          : "r" + std::to_string(host.region);
+  if (name == "channel" && host.offset >= kShortImages)
+    return "channel.short+" + std::to_string(host.offset - kShortImages);
   return name + "+" + std::to_string(host.offset);
 }
 

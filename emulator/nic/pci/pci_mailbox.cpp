@@ -7,6 +7,7 @@
 
 #include "emulator/nic/pci/page_list.h"
 #include "emulator/nic/pci/pci_interface.h"
+#include "firmware/channels.h"
 
 namespace peal::nic {
 namespace {
@@ -154,12 +155,12 @@ peal_status PciInterface::make_memory(const peal_register_memory& request, Regio
 }
 
 peal_status PciInterface::make_channels(const peal_reserve_group& request, RegionId* region) {
-  if (request.channel_list_bytes != emulator::kChannelsBytes) return PEAL_STATUS_BAD_LENGTH;
+  if (request.channel_list_bytes != kChannelsBytes) return PEAL_STATUS_BAD_LENGTH;
   if (channels_->held.size() + channels_->released.size() >= kChannelsMax)
     return PEAL_STATUS_NO_RESOURCES;
   emulator::PageList pages;
-  const peal_status status = copy_page_list(
-      memory_->bus(), {request.channel_pages, emulator::kChannelsBytes, 0, 12}, &pages);
+  const peal_status status =
+      copy_page_list(memory_->bus(), {request.channel_pages, kChannelsBytes, 0, 12}, &pages);
   if (status != PEAL_STATUS_OK) {
     counts_.page_lists_refused++;
     return status;
@@ -173,8 +174,7 @@ peal_status PciInterface::make_channels(const peal_reserve_group& request, Regio
     channels->released.push_back(found->list_address);
     channels->held.erase(found);
   };
-  *region =
-      card_.regions->put_pages(memory_->bus(), std::move(pages), emulator::kChannelsBytes, release);
+  *region = card_.regions->put_pages(memory_->bus(), std::move(pages), kChannelsBytes, release);
   if (*region == emulator::kNoRegion) return PEAL_STATUS_NO_RESOURCES;
   channels_->held.push_back({channels_->serial, request.channel_pages, *region});
   return PEAL_STATUS_OK;

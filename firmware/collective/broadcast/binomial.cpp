@@ -52,7 +52,7 @@ void open(const Scope& scope) {
   Tree& tree = tree_of(scope);
   tree.place = hopping::place(self.rank, scope.operation.root, self.ranks);
   tree.children = static_cast<uint16_t>(hopping::leaving_hops(tree.place, self.ranks));
-  pieces_open(scope, kPieceBytes, 0);
+  pieces_open(scope, kPieceBytes, 0, 1);
 }
 
 void post(const Scope& scope) {

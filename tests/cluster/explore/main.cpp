@@ -52,13 +52,13 @@ uint64_t explore(const Plan& plan) {
 }
 
 // One packet of each card more each time, up to `packets`, while the next is likely to take at most
-// runs_max runs (or however many). False after a failure.
-bool deepen(Plan plan, uint32_t packets, uint64_t runs_max, uint64_t* total) {
+// runs_max runs (or, of the first `whole` ones, however many). False after a failure.
+bool deepen(Plan plan, uint32_t packets, uint32_t whole, uint64_t runs_max, uint64_t* total) {
   uint64_t before = 1;
   uint64_t runs = 1;
   uint32_t done = 0;
   for (plan.packets = 1;
-       plan.packets <= packets && (plan.whole || runs * runs / before <= runs_max);
+       plan.packets <= packets && (plan.packets <= whole || runs * runs / before <= runs_max);
        plan.packets++) {
     before = runs;
     runs = explore(plan);
@@ -103,8 +103,9 @@ int main(int argc, char** argv) {
   const uint64_t runs_max = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20'000;
   uint64_t total = 0;
   for (const peal::explore::Plan& plan : peal::explore::plans(more > 0)) {
-    const uint32_t packets = (plan.cards == 2 ? 4 : plan.cards == 3 ? 3 : 2) + more;
-    if (!peal::explore::deepen(plan, packets, runs_max, &total)) return 1;
+    const uint32_t first = plan.cards == 2 ? 4 : plan.cards == 3 ? 3 : 2;
+    const uint32_t whole = plan.whole ? first : 0;
+    if (!peal::explore::deepen(plan, first + more, whole, runs_max, &total)) return 1;
   }
   std::printf("%" PRIu64 " runs\n", total);
   return 0;

@@ -27,7 +27,7 @@ struct Plan {
   uint32_t packets;             // of each card
   uint32_t last;                // of the last card: those, or fewer
   uint32_t timers;              // acts that let time pass, at most
-  bool whole;                   // however many runs it takes
+  bool whole;                   // the first packets, however many runs it takes
   uint32_t sent_packets = 0;    // that a card may keep when it has sent them
   uint32_t packet_buffers = 0;  // what its port says
   uint32_t before = 0;          // packets that a card sends before those, and that all arrive

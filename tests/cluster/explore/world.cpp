@@ -9,6 +9,7 @@
 
 #include "base/names.h"
 #include "emulator/common/packet_text.h"
+#include "firmware/channels.h"
 
 namespace peal::explore {
 namespace {
@@ -27,6 +28,8 @@ constexpr uint64_t kCopyKey = 0x9e3779b97f4a7c15u;
 // received.
 constexpr uint8_t kSendGarbage = 0xee;
 constexpr uint8_t kReceiveGarbage = 0x5c;
+// What a run leaves in the channels for the next one, which must not find its own data there.
+constexpr uint8_t kChannelGarbage = 0xa9;
 
 // Byte `at` of a block is the first one's and seven times that more.
 uint8_t pattern(const BlockName& name, uint32_t sequence) {
@@ -125,6 +128,7 @@ void Wire::send(Packet* packet, uint32_t) {
 bool Wire::dma_read(const DmaTransfer& transfer, DmaToken token) {
   Machine& machine = world_.machines_[card_];
   const auto& [host, card, packet, bytes] = transfer;
+  if (!world_.lies_inside(machine, host, bytes)) return true;
   std::memcpy(card, machine.regions[host.region].data() + host.offset, bytes);
   machine.dma.push_back(token);
   return true;
@@ -133,7 +137,9 @@ bool Wire::dma_read(const DmaTransfer& transfer, DmaToken token) {
 bool Wire::dma_write(const DmaTransfer& transfer, DmaToken token) {
   Machine& machine = world_.machines_[card_];
   const auto& [host, card, packet, bytes] = transfer;
+  if (!world_.lies_inside(machine, host, bytes)) return true;
   std::memcpy(machine.regions[host.region].data() + host.offset, card, bytes);
+  if (host.region == kChannels) machine.kept.push_back({host.offset, bytes});
   machine.dma.push_back(token);
   return true;
 }
@@ -161,6 +167,13 @@ void Wire::complete(ContextId, const peal_completion& entry) {
   std::memset(machine.regions[0].data() + offset_of(sequence), kSendGarbage,
               operation.block_bytes * blocks.sent());
   world_.write_garbage(card_, sequence);
+}
+
+bool World::lies_inside(const Machine& machine, const HostAddress& host, uint32_t bytes) {
+  const bool inside = host.region < std::size(machine.regions) &&
+                      host.offset + bytes <= machine.regions[host.region].size();
+  if (!inside) fail("the card reads or writes memory that nobody gave it");
+  return inside;
 }
 
 // --- the receive buffers ---
@@ -223,7 +236,7 @@ void World::make_group() {
         card_start(reinterpret_cast<void*>(at), *machine.wire, identity, default_timeouts());
     machine.regions[0].resize(kTables + kSlots * kTableBytes);
     machine.regions[1].assign(kSlots * kSlotBytes, kReceiveGarbage);
-    machine.regions[2].resize(size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
+    machine.regions[kChannels].resize(kChannelsBytes);
     reserve.rank = i;
     const bool good =
         card_open_context(*machine.card, machine.context) == PEAL_STATUS_OK &&
@@ -232,8 +245,8 @@ void World::make_group() {
         card_register_memory(*machine.card, machine.context, 1, machine.regions[1].size(),
                              PEAL_ACCESS_READ | PEAL_ACCESS_WRITE,
                              &machine.receive_key) == PEAL_STATUS_OK &&
-        card_reserve_group(*machine.card, machine.context, reserve, 2, 0, &machine.address) ==
-            PEAL_STATUS_OK;
+        card_reserve_group(*machine.card, machine.context, reserve, kChannels, 0,
+                           &machine.address) == PEAL_STATUS_OK;
     if (!good) fail("set-up");
   }
   for (uint32_t i = 0; i < plan_.cards; i++) {
@@ -262,6 +275,9 @@ void World::reset() {
     for (uint32_t sequence = 0; sequence < machine.posted; sequence++)
       if ((machine.ended >> sequence & 1) == 0 || !problem_.empty()) write_garbage(rank, sequence);
     std::memcpy(machine.memory.data(), machine.fresh.data(), machine.fresh.size() * 8);
+    for (const sim::Extent& kept : machine.kept)
+      std::memset(machine.regions[kChannels].data() + kept.offset, kChannelGarbage, kept.bytes);
+    machine.kept.clear();
     machine.dma.clear();
     machine.posted = machine.completed = 0;
     machine.ended = 0;

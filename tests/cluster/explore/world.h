@@ -68,6 +68,8 @@ class Wire final : public Port {
   uint32_t card_;
 };
 
+inline constexpr RegionId kChannels = 2;
+
 struct Machine {
   std::unique_ptr<Wire> wire;
   std::vector<uint64_t> memory;  // of the card
@@ -77,7 +79,8 @@ struct Machine {
   peal_peer_address address{};
   uint32_t send_key = 0;
   uint32_t receive_key = 0;
-  std::vector<uint8_t> regions[3];  // send, receive, channels
+  std::vector<uint8_t> regions[kChannels + 1];  // send, receive, channels
+  std::vector<sim::Extent> kept;                // written to the channels in this run
   std::deque<DmaToken> dma;
   uint32_t posted = 0;
   uint32_t completed = 0;
@@ -107,6 +110,8 @@ class World {
 
   void make_group();
   void reset();
+  // False, and the run has failed, when they do not.
+  bool lies_inside(const Machine& machine, const HostAddress& host, uint32_t bytes);
   [[nodiscard]] sim::Extent receive_extent(uint32_t rank, uint32_t sequence) const;
   void write_garbage(uint32_t rank, uint32_t sequence);
   [[nodiscard]] bool has_garbage(uint32_t rank, uint32_t sequence) const;

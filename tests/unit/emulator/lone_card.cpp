@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "firmware/channels.h"
 #include "firmware/payload.h"
 
 namespace peal::emulator::test {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The mailbox of the PCI card: commands in order, twice, malformed and too many; windows that stand
 // for contexts; channels, which the driver gets back by name.
+#include "firmware/channels.h"
 #include "tests/unit/emulator/pci_guest.h"
 
 namespace peal::nic {
@@ -16,7 +17,7 @@ class PciMailboxTest : public test::PciTest {
 
   PciMailboxTest() {
     EXPECT_EQ(ask(*guest, PEAL_ADMIN_OPEN_CONTEXT), "OK admin");
-    for (uint64_t page = 0; page < emulator::kChannelsBytes / 4096; page++) {
+    for (uint64_t page = 0; page < kChannelsBytes / 4096; page++) {
       const uint64_t address = kPagesAt + page * 4096;
       std::memcpy(ram + kListAt + page * sizeof(address), &address, sizeof(address));
     }
@@ -34,7 +35,7 @@ class PciMailboxTest : public test::PciTest {
     return command;
   }
   static peal_admin_command reservation(uint64_t list_at = kListAt,
-                                        uint64_t bytes = emulator::kChannelsBytes) {
+                                        uint64_t bytes = kChannelsBytes) {
     peal_admin_command command = make_command(PEAL_ADMIN_RESERVE_GROUP);
     command.u.reserve.ranks = 1;
     command.u.reserve.channel_pages = list_at;
@@ -182,7 +183,7 @@ TEST_F(PciMailboxTest, MoreChannelsThanAReplyHolds) {
 
 // What is refused has kept nothing, and is not named.
 TEST_F(PciMailboxTest, RefusedChannelsAreNotNamed) {
-  EXPECT_EQ(ask(reservation(kListAt, emulator::kChannelsBytes - 4096)), "BAD_LENGTH admin");
+  EXPECT_EQ(ask(reservation(kListAt, kChannelsBytes - 4096)), "BAD_LENGTH admin");
   EXPECT_EQ(ask(reservation(kListAt + 4)), "BAD_ADDRESS admin");
   peal_admin_command rank = reservation();
   rank.u.reserve.rank = 1;

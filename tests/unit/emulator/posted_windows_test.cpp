@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Administration and a card over windows that can only be reached by posting reads and writes.
 #include "tests/unit/emulator/posted_windows.h"
+#include "firmware/channels.h"
 
 #include <gtest/gtest.h>
 

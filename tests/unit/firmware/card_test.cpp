@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "firmware/card_types.h"
+#include "firmware/channels.h"
 #include "tests/support/cluster.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/card_fixture.h"
@@ -25,7 +26,7 @@ TEST_F(CardTest, DescribesItself) {
   EXPECT_EQ(device.parked_max, static_cast<uint32_t>(CONFIG_PARKED_OPERATIONS));
   EXPECT_EQ(device.piece_window, static_cast<uint32_t>(CONFIG_PIECE_WINDOW));
   EXPECT_EQ(device.mtu_bytes, static_cast<uint32_t>(CONFIG_MTU_BYTES));
-  EXPECT_EQ(device.channel_bytes, static_cast<uint32_t>(CONFIG_CHANNEL_BYTES));
+  EXPECT_EQ(device.channel_bytes * uint64_t{device.channels}, kChannelsBytes);
   EXPECT_EQ(device.dead_timeout_us, static_cast<uint32_t>(CONFIG_DEAD_TIMEOUT_US));
   EXPECT_EQ(device.geometry, card_geometry());
 }

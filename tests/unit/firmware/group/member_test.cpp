@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "firmware/channels.h"
 #include "firmware/group/liveness.h"
 #include "tests/unit/card_fixture.h"
 
@@ -17,8 +18,7 @@ class MemberSlots : public CardTest {
     peal_reserve_group request{};
     request.ranks = ranks;
     request.rank = rank;
-    const RegionId channels =
-        bench.port.add_region("channel", size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
+    const RegionId channels = bench.port.add_region("channel", kChannelsBytes);
     return card_reserve_group(bench.card(), bench.context(), request, channels, bench.now,
                               &address);
   }
@@ -299,8 +299,7 @@ class Tombstones : public CardTest {
   peal_status try_reserve(ContextId context) {
     peal_reserve_group request{};
     request.ranks = 2;
-    const RegionId channels =
-        bench.port.add_region("channel", size_t{CONFIG_CHANNELS} * CONFIG_CHANNEL_BYTES);
+    const RegionId channels = bench.port.add_region("channel", kChannelsBytes);
     return card_reserve_group(bench.card(), context, request, channels, bench.now, &reserved_);
   }
   uint32_t reserved() const { return reserved_.member; }

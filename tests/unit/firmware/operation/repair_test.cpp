@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "firmware/channels.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/card_fixture.h"
 
@@ -19,6 +20,8 @@ constexpr const char* kAllMissing =
     "send 1>3 NACK seq=0 piece=0 origin=3\n";
 constexpr size_t kSmall = 64;
 constexpr size_t kLarge = CONFIG_MTU_BYTES;  // in the unit profile too large for staging
+
+bool is_written(uint8_t byte) { return byte != 0; }
 
 class Repair : public GroupTest {
  protected:
@@ -164,6 +167,42 @@ TEST_F(Repair, OwnBlockIsRepairedAfterTheUserOverwroteTheBuffer) {
     EXPECT_EQ(sent[0].header.member, CardBench::played_address(2).member);
     EXPECT_EQ(sent[0].header.payload_crc, reference_crc32c(sent[0].payload.data(), block));
   }
+}
+
+// Short blocks that do not gather in staging are kept in a page behind the images of all channels,
+// in which each operation has its share.
+TEST_F(Repair, ShortBlocksOfAllChannelsAreKeptInAPage) {
+  constexpr size_t kBlock = CONFIG_STAGING_BLOCK_BYTES + 8;
+  static_assert(4 * kBlock <= kShortImageBytes);
+  for (uint32_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) {
+    complete(sequence, kBlock);
+    scribble_send();
+    bench.port.take_sent();
+    answer(nack(2, 1, 0, kBlock, sequence));
+    const auto sent = bench.port.take_sent();
+    ASSERT_EQ(sent.size(), 1u) << sequence;
+    EXPECT_EQ(sent[0].payload, pattern_block(sequence, rank, 0, kBlock)) << sequence;
+  }
+  const auto& channels = bench.port.bytes(member.channels);
+  ASSERT_EQ(channels.size(), kChannelsBytes);
+  const auto images_end = channels.begin() + kShortImages;
+  EXPECT_EQ(std::find_if(channels.begin(), images_end, is_written), images_end);
+  for (uint32_t sequence = 0; sequence < CONFIG_CHANNELS; sequence++) {
+    const auto own = images_end + sequence * kShortImageBytes + rank * kBlock;
+    EXPECT_EQ(std::vector<uint8_t>(own, own + kBlock), pattern_block(sequence, rank, 0, kBlock));
+  }
+}
+
+TEST_F(Repair, BlocksThatAreNotShortAreKeptInTheirChannel) {
+  const auto& channels = bench.port.bytes(member.channels);
+  const auto images_end = channels.begin() + kShortImages;
+  const size_t longest = kShortImageBytes / ranks;
+  complete(0, longest);
+  EXPECT_EQ(std::find_if(channels.begin(), images_end, is_written), images_end);
+  complete(1, longest + 8);
+  EXPECT_EQ(std::find_if(channels.begin(), images_end, is_written) - channels.begin(),
+            CONFIG_CHANNEL_BYTES + rank * (longest + 8))
+      << "the own block";
 }
 
 // The memory is not even registered any more: nothing may be read from it.

@@ -53,7 +53,7 @@ TEST_F(Broadcast, CompletesOnlyWhenTheBytesAreInMemory) {
   while (bench.port.dma_count() > 0) {
     EXPECT_EQ(bench.take_log(),
               "dma_read send+0 64\n"
-              "dma_write channel+64 64\n"
+              "dma_write channel.short+64 64\n"
               "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64\n"
               "send 1>3 DATA seq=0 piece=0 origin=1 hop=1 len=64\n"
               "send 1>3 DATA seq=0 piece=0 origin=0 hop=1 len=64\n"

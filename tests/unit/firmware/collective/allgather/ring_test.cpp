@@ -12,7 +12,7 @@ TEST_F(RingTest, TheOwnBlockIsReadOnceKeptAndGoesToTheRight) {
   EXPECT_EQ(bench.take_log(), "dma_read given+0 64\n");
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_log(),
-            "dma_write channel+64 64\n"
+            "dma_write channel.short+64 64\n"
             "dma_write result+64 64\n"
             "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 len=64\n");
   const auto sent = bench.port.take_sent();
@@ -44,7 +44,7 @@ TEST_F(RingTest, ABlockGoesOnBeforeItHasLanded) {
   bench.deliver(block_at(1));
   EXPECT_EQ(bench.take_log(),
             "dma_write result+0 64\n"
-            "dma_write channel+0 64\n"
+            "dma_write channel.short+0 64\n"
             "send 1>2 DATA seq=0 piece=0 origin=0 hop=0 len=64\n");
 }
 
@@ -83,7 +83,7 @@ class RingTestThatKeepsEarly : public RingTest {
 // It is asked for from the channel meanwhile.
 TEST_F(RingTestThatKeepsEarly, WhatComesBeforeThePostWaitsInItsPacketToo) {
   bench.deliver(block_at(1));
-  EXPECT_EQ(lines_that_begin(bench.take_log(), "dma"), "dma_write channel+0 64\n");
+  EXPECT_EQ(lines_that_begin(bench.take_log(), "dma"), "dma_write channel.short+0 64\n");
   bench.finish_all_dma();
   EXPECT_EQ(asked(0), "send 1>2 DATA seq=0 piece=0 origin=0 hop=0 len=64 repair\n");
   post();
@@ -99,7 +99,7 @@ TEST_F(RingTest, InPlaceTheOwnBlockIsOnlyKept) {
   post(kBlock, 0, true);
   bench.finish_all_dma();
   EXPECT_EQ(lines_that_begin(bench.take_log(), "dma"),
-            "dma_read result+64 64\ndma_write channel+64 64\n");
+            "dma_read result+64 64\ndma_write channel.short+64 64\n");
   deliver_all();
   EXPECT_EQ(bench.counter(PEAL_COUNTER_OPERATIONS_COMPLETED), 1u);
   EXPECT_TRUE(right());

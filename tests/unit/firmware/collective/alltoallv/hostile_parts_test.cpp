@@ -96,7 +96,7 @@ TEST_F(HostileParts, AFrameThatLiesIsNotSent) {
   deliver_all();
   ASSERT_EQ(done(), 1u);
   const std::string good = "send 1>4 DATA seq=0 piece=0 origin=1 hop=0 len=40 repair\n";
-  uint8_t* const frame = place_in_channel(4) + kPiece;
+  uint8_t* const frame = place_in_channel(4);
   const size_t first = offsetof(peal_wire_header, sequence);
   ASSERT_EQ(ask(4), good);
   for (const size_t field :

@@ -41,7 +41,7 @@ TEST_F(Binomial, TheRootSendsToItsChildrenAndIsDone) {
             "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 frag=0 len=64\n"
             "send 1>3 DATA seq=0 piece=0 origin=1 hop=1 frag=0 len=64\n"
             "send 1>5 DATA seq=0 piece=0 origin=1 hop=2 frag=0 len=64\n"
-            "dma_write channel+0 64\n");
+            "dma_write channel.short+0 64\n");
   // Not before its own copy is in the channel: the buffer is the user's then.
   bench.finish_dma();
   EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=100 OK\n");
@@ -58,7 +58,7 @@ TEST_F(Binomial, ARelayForwardsAtOnceAndKeepsACopy) {
             "send 1>5 DATA seq=0 piece=0 origin=0 hop=2 frag=0 len=64\n");
   EXPECT_EQ(bench.counter(PEAL_COUNTER_FORWARDED), 2u);
   bench.finish_dma();
-  EXPECT_EQ(bench.take_log(), "dma_write channel+0 64\n");
+  EXPECT_EQ(bench.take_log(), "dma_write channel.short+0 64\n");
   bench.finish_dma();
   EXPECT_EQ(bench.take_log(), "complete ctx0 cookie=100 OK\n");
   EXPECT_EQ(wrong_byte_of(0, 0, kBlock), -1);
@@ -317,7 +317,7 @@ TEST_F(Binomial, TheRootAsksNobody) {
             "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 frag=0 len=64\n"
             "send 1>3 DATA seq=0 piece=0 origin=1 hop=1 frag=0 len=64\n"
             "send 1>5 DATA seq=0 piece=0 origin=1 hop=2 frag=0 len=64\n"
-            "dma_write channel+0 64\n"
+            "dma_write channel.short+0 64\n"
             "complete ctx0 cookie=100 OK\n");
 }
 
@@ -359,9 +359,9 @@ TEST_F(Binomial, NothingIsRepairedBeforeItLiesInTheChannel) {
   bench.deliver(question(5, 0, kBlock, 2, 0, 1));
   EXPECT_EQ(bench.take_log(), "send 1>5 NOT_YET seq=0 piece=0 origin=0\n");
   bench.finish_dma();
-  EXPECT_EQ(bench.take_log(), "dma_write channel+0 64\n");
+  EXPECT_EQ(bench.take_log(), "dma_write channel.short+0 64\n");
   bench.finish_dma();
-  EXPECT_EQ(bench.take_log(), "dma_read channel+0 64\ncomplete ctx0 cookie=100 OK\n");
+  EXPECT_EQ(bench.take_log(), "dma_read channel.short+0 64\ncomplete ctx0 cookie=100 OK\n");
   bench.finish_all_dma();
   EXPECT_EQ(bench.take_wire_log(),
             "send 1>5 DATA seq=0 piece=0 origin=0 hop=2 frag=0 len=64 repair\n");
@@ -435,7 +435,7 @@ TEST_F(Binomial, NoPacketForTheOwnDataIsTriedAgain) {
             "send 1>2 DATA seq=0 piece=0 origin=1 hop=0 frag=0 len=64\n"
             "send 1>3 DATA seq=0 piece=0 origin=1 hop=1 frag=0 len=64\n"
             "send 1>5 DATA seq=0 piece=0 origin=1 hop=2 frag=0 len=64\n"
-            "dma_write channel+0 64\n"
+            "dma_write channel.short+0 64\n"
             "complete ctx0 cookie=100 OK\n");
 }
 
