@@ -19,6 +19,7 @@
 #include "emulator/nic/eal.h"
 #include "emulator/nic/shared_memory.h"
 #include "emulator/nic/tsc_clock.h"
+#include "firmware/channels.h"
 
 namespace peal::nic {
 namespace {
@@ -27,8 +28,20 @@ struct BenchOptions {
   uint32_t ranks = 8;
   uint32_t bytes = 1024;
   uint32_t iterations = 20000;
-  std::string algorithm = names::algorithm(PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST);
+  std::string operation = "allgather";
+  std::string algorithm;  // empty: the operation's usual one
   bool software_checksums = false;
+};
+
+struct Usual {
+  peal_operation operation;
+  peal_algorithm algorithm;
+};
+constexpr Usual kUsual[] = {
+    {PEAL_OPERATION_BARRIER, PEAL_ALGORITHM_DISSEMINATION},
+    {PEAL_OPERATION_BROADCAST, PEAL_ALGORITHM_BINOMIAL},
+    {PEAL_OPERATION_ALLGATHER, PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST},
+    {PEAL_OPERATION_ALLTOALL, PEAL_ALGORITHM_DIRECT},
 };
 
 // A rank: a card, its only context, and memory for both buffers.
@@ -49,14 +62,16 @@ class Rank final : public emulator::MemoryProvider {
   uint32_t key = 0;
   peal_peer_address address{};
 
-  bool open(uint64_t memory_bytes, uint32_t ranks, uint32_t rank) {
+  // With so much memory for buffers, behind which lie the addresses of all ranks.
+  bool open(uint64_t buffer_bytes, uint32_t ranks, uint32_t rank) {
+    addresses_offset_ = buffer_bytes;
     peal_admin_command command = make(PEAL_ADMIN_OPEN_CONTEXT);
     if (!run(command, emulator::kNoContext)) return false;
     context_ = reply_.u.open.context;
     command = make(PEAL_ADMIN_REGISTER_MEMORY);
     command.u.register_memory.kind = PEAL_MEMORY_ALLOCATE;
     command.u.register_memory.access = PEAL_ACCESS_READ | PEAL_ACCESS_WRITE;
-    command.u.register_memory.bytes = memory_bytes;
+    command.u.register_memory.bytes = buffer_bytes + ranks * sizeof(peal_peer_address);
     if (!run(command, context_)) return false;
     key = reply_.u.register_memory.key;
     command = make(PEAL_ADMIN_RESERVE_GROUP);
@@ -73,6 +88,11 @@ class Rank final : public emulator::MemoryProvider {
     const auto ranks = static_cast<uint32_t>(all.size());
     connect.member = address.member;
     connect.group = 1;
+    connect.addresses_key = key;
+    connect.addresses_offset = addresses_offset_;
+    for (uint32_t i = 0; i < ranks; i++)
+      std::memcpy(memory + addresses_offset_ + i * sizeof(address), &all[i]->address,
+                  sizeof(address));
     for (uint32_t distance = 1; distance < ranks; distance *= 2) {
       connect.peers[connect.peer_count++] = all[(rank + distance) % ranks]->address;
       connect.peers[connect.peer_count++] = all[(rank + ranks - distance) % ranks]->address;
@@ -94,8 +114,7 @@ class Rank final : public emulator::MemoryProvider {
     return PEAL_STATUS_OK;
   }
   peal_status make_channels(const peal_reserve_group&, RegionId* region) override {
-    *region = runner.host().regions->put_mapped(map(emulator::kChannelsBytes),
-                                                emulator::kChannelsBytes, {});
+    *region = runner.host().regions->put_mapped(map(kChannelsBytes), kChannelsBytes, {});
     return PEAL_STATUS_OK;
   }
 
@@ -119,12 +138,19 @@ class Rank final : public emulator::MemoryProvider {
   std::vector<Mapping*> mappings_;
   peal_admin_reply reply_{};
   ContextId context_ = 0;
+  uint64_t addresses_offset_ = 0;
 };
 
 class Bench {
  public:
-  explicit Bench(const BenchOptions& options)
-      : options_(options), switch_(pool_, SwitchOptions{}) {}
+  Bench(const BenchOptions& options, const Usual& what)
+      : options_(options),
+        switch_(pool_, SwitchOptions{}),
+        receive_offset_(uint64_t{options.bytes} * options.ranks) {
+    entry_.operation = static_cast<uint8_t>(what.operation);
+    entry_.algorithm = static_cast<uint8_t>(what.algorithm);
+    if (what.operation != PEAL_OPERATION_BARRIER) entry_.block_bytes = options.bytes;
+  }
 
   std::string set_up() {
     if (std::string error = pool_.create(1024 * options_.ranks, options_.ranks); !error.empty())
@@ -132,31 +158,33 @@ class Bench {
     if (std::string error = switch_.create(options_.ranks); !error.empty()) return error;
     const Checksums checksums =
         options_.software_checksums ? Checksums::kSoftware : Checksums::kSkipped;
-    const uint64_t memory_bytes = uint64_t{options_.bytes} * (options_.ranks + 1) + 4096;
+    const uint64_t buffers = 2 * uint64_t{options_.bytes} * options_.ranks;
     for (uint32_t i = 0; i < options_.ranks; i++) {
       ranks_.push_back(std::make_unique<Rank>(i, pool_, switch_, copies_, checksums));
-      if (!ranks_.back()->open(memory_bytes, options_.ranks, i)) return "cannot open a rank";
+      if (!ranks_.back()->open((buffers + 63) & ~uint64_t{63}, options_.ranks, i))
+        return "cannot open a rank";
     }
     for (uint32_t i = 0; i < options_.ranks; i++) {
       if (!ranks_[i]->connect(ranks_, i)) return "cannot connect the group";
+      for (uint32_t to = 0; to < options_.ranks; to++)
+        std::memset(ranks_[i]->memory + uint64_t{to} * options_.bytes, pattern(i, to),
+                    options_.bytes);
     }
     return {};
   }
 
   // Nanoseconds of card core for one operation of all ranks; 0 when it failed.
   TimeNs run_one() {
-    peal_submission entry = {};
-    entry.algorithm = *names::value_of(names::kAlgorithms, options_.algorithm);
-    entry.operation = entry.algorithm == PEAL_ALGORITHM_DISSEMINATION ? PEAL_OPERATION_BARRIER
-                                                                      : PEAL_OPERATION_ALLGATHER;
+    peal_submission entry = entry_;
     entry.sequence = sequence_++;
-    if (entry.operation == PEAL_OPERATION_ALLGATHER) entry.block_bytes = options_.bytes;
-    entry.receive_offset = options_.bytes;
+    const bool moves = entry.operation != PEAL_OPERATION_BARRIER;
+    const bool rooted = entry.operation == PEAL_OPERATION_BROADCAST;
     for (const auto& rank : ranks_) {
+      const bool is_root = rank == ranks_.front();
       entry.member = rank->address.member;
-      entry.send_key = entry.operation == PEAL_OPERATION_ALLGATHER ? rank->key : 0;
-      entry.receive_key = entry.send_key;
-      if (entry.operation == PEAL_OPERATION_BARRIER) entry.receive_offset = 0;
+      entry.send_key = moves && (!rooted || is_root) ? rank->key : 0;
+      entry.receive_key = moves && (!rooted || !is_root) ? rank->key : 0;
+      entry.receive_offset = entry.receive_key != 0 ? receive_offset_ : 0;
       peal_host_ring_submit(&rank->ring, &entry);
     }
     const TimeNs began = clock_.now();
@@ -181,15 +209,50 @@ class Bench {
 
   [[nodiscard]] uint64_t frames() const { return switch_.counts().sent; }
 
+  // Has every rank what the others gave?
+  [[nodiscard]] bool is_right() const {
+    if (entry_.operation == PEAL_OPERATION_BARRIER) return true;
+    const bool rooted = entry_.operation == PEAL_OPERATION_BROADCAST;
+    const bool to_each = entry_.operation == PEAL_OPERATION_ALLTOALL;
+    for (uint32_t to = rooted ? 1 : 0; to < ranks_.size(); to++) {
+      const uint8_t* const result = ranks_[to]->memory + receive_offset_;
+      for (uint32_t from = 0; from < (rooted ? 1 : ranks_.size()); from++) {
+        const uint8_t* const block = result + uint64_t{from} * options_.bytes;
+        if (std::count(block, block + options_.bytes, pattern(from, to_each ? to : 0)) !=
+            options_.bytes)
+          return false;
+      }
+    }
+    return true;
+  }
+
  private:
+  // Bytes of the block that a rank has for another one; what it has for all is that for rank 0.
+  static uint8_t pattern(uint32_t from, uint32_t to) {
+    return static_cast<uint8_t>(from * 37 + to * 11 + 1);
+  }
+
   BenchOptions options_;
   TscClock clock_;
   PacketPool pool_;
   FrameSwitch switch_;
   emulator::HostCopies copies_{emulator::last_cache_bytes()};
   std::vector<std::unique_ptr<Rank>> ranks_;
+  peal_submission entry_{};
+  uint64_t receive_offset_;
   uint64_t sequence_ = 0;
 };
+
+// By the usual algorithm, or the one that was asked for.
+Usual operation_of(const BenchOptions& options) {
+  const uint8_t operation = *names::value_of(names::kOperations, options.operation);
+  Usual what = *std::find_if(std::begin(kUsual), std::end(kUsual),
+                             [&](const Usual& each) { return each.operation == operation; });
+  if (!options.algorithm.empty())
+    what.algorithm =
+        static_cast<peal_algorithm>(*names::value_of(names::kAlgorithms, options.algorithm));
+  return what;
+}
 
 int run(const BenchOptions& options) {
   Eal eal;
@@ -200,7 +263,7 @@ int run(const BenchOptions& options) {
   std::string error = eal.start(eal_options);
   std::unique_ptr<Bench> bench;
   if (error.empty()) {
-    bench = std::make_unique<Bench>(options);
+    bench = std::make_unique<Bench>(options, operation_of(options));
     error = bench->set_up();
   }
   if (!error.empty()) {
@@ -216,15 +279,19 @@ int run(const BenchOptions& options) {
       return 1;
     }
   }
+  if (!bench->is_right()) {
+    std::fprintf(stderr, "peal-nic-bench: a result is wrong\n");
+    return 1;
+  }
   std::sort(times.begin(), times.end());
   const double frames = static_cast<double>(bench->frames()) / options.iterations;
   const auto median = static_cast<double>(times[times.size() / 2]);
   std::printf(
-      "%s ranks=%u bytes=%u checksums=%s: %.2f us median (%.2f min, %.2f p90), %.1f frames, "
+      "%s %s ranks=%u bytes=%u checksums=%s: %.2f us median (%.2f min, %.2f p90), %.1f frames, "
       "%.0f ns per frame\n",
-      options.algorithm.c_str(), options.ranks, options.bytes,
-      options.software_checksums ? "software" : "skipped", median / 1000,
-      static_cast<double>(times.front()) / 1000,
+      options.operation.c_str(), names::algorithm(operation_of(options).algorithm).c_str(),
+      options.ranks, options.bytes, options.software_checksums ? "software" : "skipped",
+      median / 1000, static_cast<double>(times.front()) / 1000,
       static_cast<double>(times[times.size() * 9 / 10]) / 1000, frames,
       frames > 0 ? median / frames : 0.0);
   return 0;
@@ -243,20 +310,28 @@ int main(int argc, char** argv) {
   group.add("--ranks", options.ranks, "N", "Runs N ranks, 1 to 64, each with a card of its own.")
       .check(command_line::whole(1, 64))
       .show_default();
-  group.add("--bytes", options.bytes, "N", "Gathers blocks of N bytes, 1 to 1M.")
+  group.add("--bytes", options.bytes, "N", "Moves blocks of N bytes, 1 to 1M.")
       .check(command_line::whole(1, 1 << 20))
       .show_default();
   group.add("--iterations", options.iterations, "N", "Measures N operations.")
       .check(command_line::whole(1, 10'000'000))
       .show_default();
+  std::vector<std::string> operations;
+  for (const peal::nic::Usual& each : peal::nic::kUsual)
+    operations.push_back(peal::names::operation(each.operation));
+  group
+      .add("--operation", options.operation, "NAME",
+           "Runs " + peal::names::list_of(operations) + ".")
+      .check(command_line::one_of(operations))
+      .show_default();
   group
       .add("--algorithm", options.algorithm, "NAME",
-           "Runs all-to-all-broadcast, recursive-doubling, or dissemination (the barrier).")
-      .check(command_line::one_of(
-          peal::names::names_of(peal::names::kAlgorithms,
-                                {PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST,
-                                 PEAL_ALGORITHM_RECURSIVE_DOUBLING, PEAL_ALGORITHM_DISSEMINATION})))
-      .show_default();
+           "Runs it by this algorithm; by default by dissemination, binomial, all-to-all-broadcast "
+           "or direct.")
+      .check(command_line::one_of(peal::names::names_of(
+          peal::names::kAlgorithms,
+          {PEAL_ALGORITHM_ALL_TO_ALL_BROADCAST, PEAL_ALGORITHM_RECURSIVE_DOUBLING,
+           PEAL_ALGORITHM_RING, PEAL_ALGORITHM_DIRECT, PEAL_ALGORITHM_BRUCK})));
   group.add_flag("--software-checksums", options.software_checksums,
                  "Has the firmware compute CRC32C; by default nobody does.");
   if (const auto status = app.parse(argc, argv)) return *status;
