@@ -273,7 +273,10 @@ void CardRunner::run_timers(TimeNs now, bool quiet) {
 }
 
 bool CardRunner::tend_copies(TimeNs now) {
-  if (!port_.copies_under_way()) return false;
+  if (!port_.copies_under_way()) {
+    port_.nothing_to_tend(now);
+    return false;
+  }
   const ContextId overdue = port_.tend_lanes(now);
   if (overdue == emulator::kNoContext) return false;
   admin_.close_context(overdue, now, emulator::EndReason::kCopyOverdue);

@@ -106,6 +106,8 @@ class CardPort final : public Port, public CopyLanes {
   void detach_lane(ContextId context) override { lanes_[context] = {}; }
   // Some copy is under way that may yet be late: look again soon.
   [[nodiscard]] bool copies_under_way() const;
+  // Time that passes while there are none is held against nobody.
+  void nothing_to_tend(TimeNs now) { tended_ns_ = now; }
   // After each turn: gives workers their work, and another worker where one is stuck. Returns a
   // context whose copies are overdue, or kNoContext.
   ContextId tend_lanes(TimeNs now);

@@ -67,10 +67,13 @@ bool write_file(const std::string& path, const std::string& text) {
   return std::fclose(file) == 0 && written;
 }
 
-void announce_ready(int fd) {
-  if (fd < 0) return;
-  [[maybe_unused]] const ssize_t written = write(fd, "ready\n", 6);
+// Empty, or what went wrong.
+std::string announce_ready(int fd) {
+  if (fd < 0) return {};
+  const bool written = write(fd, "ready\n", 6) == 6;
+  std::string error = written ? "" : "cannot write to --ready-fd: " + std::string(strerror(errno));
   close(fd);
+  return error;
 }
 
 // Those that nobody polls on; or where that leaves none, those of the engines; or all, on which the
@@ -204,19 +207,22 @@ int run(const NicOptions& options) {
     error = add_interfaces(options, others, i, &loops.loop(i));
   }
   if (error.empty() && options.telemetry) error = offer_telemetry(loops);
-  if (error.empty() && !options.pid_path.empty() &&
-      !write_file(options.pid_path, std::to_string(getpid()) + "\n"))
+  // From here on the file is ours: another one's has stayed as it was.
+  const bool has_pid_file = error.empty() && !options.pid_path.empty();
+  if (has_pid_file && !write_file(options.pid_path, std::to_string(getpid()) + "\n"))
     error = "cannot write '" + options.pid_path + "': " + std::strerror(errno);
+  if (error.empty()) error = announce_ready(options.ready_fd);
   if (error.empty()) {
-    announce_ready(options.ready_fd);
     log(RTE_LOG_INFO, "cards ready: " + std::to_string(options.cards));
     loops.run();
+    if (trace != nullptr && (std::fflush(trace.get()) != 0 || std::ferror(trace.get()) != 0))
+      error = "cannot write '" + options.trace_path + "': " + std::strerror(errno);
     if (!options.counters_path.empty() &&
         !write_file(options.counters_path, loops.counters_json().dump() + "\n"))
       error = "cannot write '" + options.counters_path + "': " + std::strerror(errno);
   }
   withdraw_telemetry();
-  if (!options.pid_path.empty()) unlink(options.pid_path.c_str());
+  if (has_pid_file) unlink(options.pid_path.c_str());
   const int status = error.empty() ? 0 : fail(error);
   if (!loops.stop_copies()) {
     // Names are gone, except for DPDK's; memory goes with the process.

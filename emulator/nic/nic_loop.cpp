@@ -99,8 +99,7 @@ std::string NicLoop::create_parts() {
   // (Twice: those whose clients are gone may be stuck while others have opened theirs.)
   helper_ = std::make_unique<WakeHelper>(
       kSpareSlots + card_count_ * (2 * emulator::kContexts + PEAL_PCI_VECTORS));
-  helper_->start();
-  return {};
+  return helper_->start();
 }
 
 void NicLoop::add_interface(std::unique_ptr<HostInterface> interface) {
@@ -288,7 +287,8 @@ void NicLoop::wait_for_events(TimeNs timeout_ns) {
   timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);
   timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000);
   const int count = epoll_pwait2(epoll_fd_, events.data(), events.size(), &timeout, nullptr);
-  if (count < 0 && errno == ENOSYS) {
+  // It is unknown to old kernels, and to filters of system calls that are as old.
+  if (count < 0 && errno != EINTR) {
     const auto timeout_ms = static_cast<int>((timeout_ns + 999'999) / 1'000'000);
     epoll_wait(epoll_fd_, events.data(), events.size(), timeout_ms);
   }

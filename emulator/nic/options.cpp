@@ -3,6 +3,7 @@
 // it.
 #include "emulator/nic/options.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <sched.h>
 #include <unistd.h>
@@ -135,12 +136,16 @@ void declare_shares(command_line::App& app, NicOptions* options, RawOptions* raw
         "Limits the MiB created for a connection." + connection);
 }
 
+// Hosts are told it in microseconds of 32 bits.
+constexpr uint64_t kDeadMsMax = UINT32_MAX / 1000;
+
 void declare_patience(command_line::App& app, NicOptions* options, RawOptions* raw) {
   Group group(app, "Patience");
   const auto add = [&](const char* name, uint64_t& value, const char* unit, uint64_t preset,
-                       const std::string& text) {
+                       const std::string& text, uint64_t least = 1,
+                       uint64_t most = command_line::kMicrosecondsMax) {
     group.add(name, value, unit, text)
-        .check(whole(0, command_line::kMicrosecondsMax))
+        .check(whole(least, most))
         .show_default(std::to_string(preset));
   };
   const CardTimeouts& preset = options->timeouts;
@@ -151,14 +156,14 @@ void declare_patience(command_line::App& app, NicOptions* options, RawOptions* r
   add("--probe-us", raw->probe_us, "US", preset.probe_interval_ns / 1000,
       "Probes a silent peer every so many microseconds.");
   add("--dead-ms", raw->dead_ms, "MS", preset.dead_ns / 1'000'000,
-      "Takes a peer for dead that was silent for so many milliseconds.");
+      "Takes a peer for dead that was silent for so many milliseconds.", 1, kDeadMsMax);
   group
       .add("--copy-deadline-ms", options->copy_deadline_ms, "MS",
            "Ends a client whose registered memory cannot be reached for so many milliseconds.")
       .check(whole(1, 3'600'000))
       .show_default();
   add("--idle-us", options->idle_us, "US", options->idle_us,
-      "Stays awake for so many microseconds without work.");
+      "Stays awake for so many microseconds without work.", 0);
   group
       .add("--linger-us", options->linger_us, "US",
            "Stays awake for so many microseconds after a host was told of an end. Default: 10000 "
@@ -275,6 +280,11 @@ std::string apply(const RawOptions& raw, NicOptions* options) {
   options->may_sleep = !raw.no_sleep;
   options->telemetry = !raw.no_telemetry;
   if (std::string error = raw.faults.read(&options->faults); !error.empty()) return error;
+  for (const emulator::Partition& partition : options->faults.partitions) {
+    if (partition.last_card >= options->cards)
+      return "a partition names card " + std::to_string(partition.last_card) + " of " +
+             std::to_string(options->cards) + "; raise --cards";
+  }
   options->seed = raw.faults.seed();
   options->checksums = raw.checksums == "software" ? ChecksumChoice::kSoftware
                        : raw.checksums == "skip"   ? ChecksumChoice::kSkip
@@ -306,6 +316,10 @@ std::string apply(const RawOptions& raw, NicOptions* options) {
   if (options->file_prefix.empty()) options->file_prefix = "peal-" + std::to_string(getpid());
   if (options->file_prefix.find('/') != std::string::npos)
     return "--file-prefix must not contain '/'";
+  if (options->file_prefix == "." || options->file_prefix == "..")
+    return "--file-prefix names a folder of its own, not '" + options->file_prefix + "'";
+  if (options->ready_fd >= 0 && fcntl(options->ready_fd, F_GETFD) < 0)
+    return "--ready-fd " + std::to_string(options->ready_fd) + ": no such descriptor is open";
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <system_error>
 
 namespace peal::nic {
 namespace {
@@ -48,10 +49,15 @@ WakeHelper::WakeHelper(uint32_t slots)
       pending_(std::make_unique<std::atomic<uint64_t>[]>((slots + kBits - 1) / kBits)),
       targets_(std::make_unique<Target[]>(slots)) {}
 
-void WakeHelper::start() {
+std::string WakeHelper::start() {
   ignore_interrupts();
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return std::string("cannot start the thread that wakes hosts: ") + error.what();
+  }
   pthread_setname_np(thread_.native_handle(), "peal-wake");
+  return {};
 }
 
 void WakeHelper::run_on(const std::vector<int>& cpus) {

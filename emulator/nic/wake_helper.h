@@ -14,6 +14,7 @@
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -28,7 +29,8 @@ class WakeHelper {
   WakeHelper(const WakeHelper&) = delete;
   WakeHelper& operator=(const WakeHelper&) = delete;
 
-  void start();
+  // Empty, or what went wrong.
+  std::string start();
   void stop();
   // After start(): the processors it may use. Not the loop's, which does not give way; best are
   // those of the hosts, where it wakes those that sleep on the same one without an interrupt across

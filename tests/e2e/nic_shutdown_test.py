@@ -169,6 +169,12 @@ class ShutdownTest(unittest.TestCase):
                  "--lcore-affinity 0: that CPU has a polling core already"),
                 (["--cards", "3", "--socket", "/x", "--socket", "/y", "--pci", "a,b"],
                  "--pci and --engine-lcore are for one polling core; give one --socket"),
+                (["--socket", "/x", "--nack-us", "0"], "--nack-us: '0' is no whole number from 1 to 315360000000000"),
+                (["--socket", "/x", "--dead-ms", "4294968"], "--dead-ms: '4294968' is no whole number from 1 to 4294967"),
+                (["--socket", "/x", "--file-prefix", ".."], "--file-prefix names a folder of its own, not '..'"),
+                (["--socket", "/x", "--ready-fd", "99"], "--ready-fd 99: no such descriptor is open"),
+                (["--socket", "/x", "--cards", "2", "--fault-plan", "partition=1-2:0-5"],
+                 "a partition names card 2 of 2; raise --cards"),
                 (["--socket", "/x", "--fault-plan", "partition=3-1:0-5"],
                  "--fault-plan: partition of cards 3-1: the first card must not exceed the last"),
                 (["--socket", "/x", "--dead-ms", "1"],
@@ -254,8 +260,27 @@ class ShutdownTest(unittest.TestCase):
             with nic(BINARY, "--pid-file", path, cards=1) as card:
                 with open(path, encoding="ascii") as file:
                     self.assertEqual(int(file.read()), card.pid)
+                second = run("--socket", card.path, "--pid-file", path)
+                self.assertEqual((second.returncode, second.stderr), (1, in_use(card.path)))
+                with open(path, encoding="ascii") as file:
+                    self.assertEqual(int(file.read()), card.pid, "it is the first one's")
                 card.stop()
                 until(lambda: not os.path.exists(path), "the file to go")
+
+    def test_what_cannot_be_written_is_said(self):
+        """At the end, for a trace is written as it comes."""
+        with tempfile.TemporaryDirectory() as folder:
+            job = subprocess.Popen([BINARY, "--socket", os.path.join(folder, "socket"), "--cards", "2", "--trace", "/dev/full"],
+                                   stderr=subprocess.PIPE, text=True)
+            until(lambda: os.path.exists(os.path.join(folder, "socket")), "the socket")
+            hosts = [Host(os.path.join(folder, "socket"), card) for card in range(2)]
+            for host, member in zip(hosts, make_group(hosts)):
+                host.submit(BARRIER, DISSEMINATION, member)
+            for host in hosts:
+                host.wait()
+            job.terminate()
+            self.assertIn("cannot write '/dev/full': No space left on device", job.communicate(timeout=PATIENCE_S)[1])
+            self.assertEqual(job.returncode, 1)
 
 
 if __name__ == "__main__":

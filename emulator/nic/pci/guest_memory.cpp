@@ -63,8 +63,13 @@ std::string GuestMemory::link() {
   return error;
 }
 
-GuestMemory::~GuestMemory() {
+void GuestMemory::unlink_name() {
   if (!target_.empty() && read_link(path_) == target_) unlink(path_.c_str());
+  target_.clear();
+}
+
+GuestMemory::~GuestMemory() {
+  unlink_name();
   if (base_ != nullptr) munmap(base_, bytes_);
   if (fd_ >= 0) close(fd_);
 }

@@ -22,6 +22,9 @@ class GuestMemory {
   GuestMemory(const GuestMemory&) = delete;
   GuestMemory& operator=(const GuestMemory&) = delete;
 
+  // Takes the link away, before the memory goes; a second time it does nothing.
+  void unlink_name();
+
   // Bus address a lies at offset a: QEMU's `pc` machine, up to 3 GiB.
   [[nodiscard]] emulator::BusWindow bus() const { return {base_, bytes_}; }
 

@@ -224,6 +224,7 @@ void PciInterface::shut_down(TimeNs now) {
     let_go(Phase::kLeaving, now);
     finish_letting_go();
   }
+  memory_->unlink_name();
 }
 
 nlohmann::ordered_json PciInterface::counters_json() const {

@@ -28,7 +28,7 @@ uint64_t read_event(int fd) {
 
 TEST(WakeHelper, EveryRingIsFollowedByAWake) {
   WakeHelper helper;
-  helper.start();
+  ASSERT_EQ(helper.start(), "");
   const int fd = eventfd(0, EFD_NONBLOCK);
   const WakeSlot slot = helper.add_eventfd(fd);
   ASSERT_NE(slot, kNoWakeSlot);
@@ -49,7 +49,7 @@ TEST(WakeHelper, EveryRingIsFollowedByAWake) {
 
 TEST(WakeHelper, WakesAllWhoWaitOnAWord) {
   WakeHelper helper;
-  helper.start();
+  ASSERT_EQ(helper.start(), "");
   alignas(64) uint32_t word = 0;
   const WakeSlot slot = helper.add_futex(&word);
   std::atomic<int> woken = 0;
@@ -85,7 +85,7 @@ TEST(WakeHelper, SlotsRunOutAndComeBack) {
 
 TEST(WakeHelper, RemovedSlotIsSilent) {
   WakeHelper helper;
-  helper.start();
+  ASSERT_EQ(helper.start(), "");
   const int fd = eventfd(0, EFD_NONBLOCK);
   const int other = eventfd(0, EFD_NONBLOCK);
   const WakeSlot slot = helper.add_eventfd(fd);
@@ -104,7 +104,7 @@ TEST(WakeHelper, RemovedSlotIsSilent) {
 // An eventfd is shared with its guest, flags and all: it may let writers wait.
 TEST(WakeHelper, AFullEventfdThatBlocksHoldsUpNobody) {
   WakeHelper helper;
-  helper.start();
+  ASSERT_EQ(helper.start(), "");
   const int full = eventfd(0, EFD_CLOEXEC);
   const uint64_t most = ~uint64_t{0} - 1;
   ASSERT_EQ(write(full, &most, sizeof(most)), ssize_t{sizeof(most)});
