@@ -303,3 +303,46 @@ void ask_outside(const char* what) {
     CHECK_EQ(read(STDOUT_FILENO, &byte, 1), 1);
   } while (byte != '\n');
 }
+
+void write_file(const char* path, const char* text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+  CHECK(fd >= 0);
+  CHECK_EQ(write(fd, text, strlen(text)), strlen(text));
+  CHECK_EQ(close(fd), 0);
+}
+
+void remove_device(const char* pci_folder) {
+  char path[256];
+
+  snprintf(path, sizeof(path), "%s/remove", pci_folder);
+  write_file(path, "1");
+}
+
+void wait_open(void) {
+  int left = PATIENCE_MS, fd;
+
+  while ((fd = open_context()) < 0) {
+    CHECK(errno == ENOENT || errno == ENODEV || errno == EIO || errno == EBUSY || errno == ENXIO);
+    if (errno == EBUSY) return;
+    CHECK(left-- > 0);
+    poll(NULL, 0, 1);
+  }
+  CHECK_EQ(close(fd), 0);
+}
+
+void card_dies_and_returns(void) {
+  struct pollfd wait;
+  int fd;
+
+  wait_open();
+  fd = open_device();
+  CHECK(fd >= 0);
+  ask_outside("stop the card");
+  wait = (struct pollfd){fd, 0, 0};
+  CHECK_EQ(poll(&wait, 1, PATIENCE_MS), 1);
+  CHECK_EQ(wait.revents & POLLERR, POLLERR);
+  ask_outside("continue the card");
+  CHECK_EQ(close(fd), 0);
+  wait_open();
+}

@@ -106,6 +106,15 @@ void wait_pinned(long wanted);
 void wait_blocked(pid_t task);
 /* Says what the test outside has to do with the card, and waits until it is done. */
 void ask_outside(const char* what);
+/* The card is stopped, found dead, and continued, as the test outside is told, and can be opened again. */
+void card_dies_and_returns(void);
+/* Until the card gives contexts, or has given all. */
+void wait_open(void);
+
+/* For what is written into at once, in /sys or /proc. */
+void write_file(const char* path, const char* text);
+/* The card is taken away; returns when the driver has let it go. */
+void remove_device(const char* pci_folder);
 
 /* The subcommands. */
 void test_arguments(void);

@@ -278,9 +278,7 @@ void test_silent_removal(const char* pci_folder) {
   int fd = opened(), other = opened(), i;
   pid_t children[3], remover;
   struct pollfd wait;
-  char path[256];
 
-  snprintf(path, sizeof(path), "%s/remove", pci_folder);
   ask_outside("stop the card");
   children[0] = first_in_child(fd, kMap, ENODEV);
   children[1] = first_in_child(fd, kInfo, ENODEV);
@@ -288,10 +286,7 @@ void test_silent_removal(const char* pci_folder) {
   remover = fork();
   CHECK(remover >= 0);
   if (remover == 0) {
-    int file = open(path, O_WRONLY | O_CLOEXEC);
-
-    CHECK(file >= 0);
-    CHECK_EQ(write(file, "1", 1), 1);
+    remove_device(pci_folder);
     _exit(0);
   }
   wait = (struct pollfd){fd, 0, 0};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The card dies, or is pulled out, while processes use it. */
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -169,17 +168,6 @@ static void* keep_busy(void* data) {
   return NULL;
 }
 
-static void unplug(const char* pci_folder) {
-  char path[256];
-  int fd;
-
-  snprintf(path, sizeof(path), "%s/remove", pci_folder);
-  fd = open(path, O_WRONLY);
-  CHECK(fd >= 0);
-  CHECK_EQ(write(fd, "1", 1), 1);
-  close(fd);
-}
-
 void test_unplug(const char* pci_folder) {
   static uint8_t memory[8 * PAGE] __attribute__((aligned(4096)));
   struct peal_peer_address address;
@@ -199,7 +187,7 @@ void test_unplug(const char* pci_folder) {
   CHECK_EQ(pthread_create(&thread, NULL, keep_busy, &busy), 0);
   while (!busy.running) poll(NULL, 0, 1);
 
-  unplug(pci_folder);
+  remove_device(pci_folder);
   CHECK_EQ(pthread_join(thread, NULL), 0);
   CHECK_EQ(busy.result, ENODEV);
   expect_event(device.fd, POLLHUP);
@@ -223,14 +211,6 @@ void test_unplug(const char* pci_folder) {
   device_close(&untouched);
 }
 
-static void write_text(const char* path, const char* text) {
-  int fd = open(path, O_WRONLY);
-
-  CHECK(fd >= 0);
-  CHECK_EQ(write(fd, text, strlen(text)), strlen(text));
-  close(fd);
-}
-
 /* The machine goes to sleep in one of the kernel's ways, as far as its devices, and wakes again. */
 static void sleep_once(const char* how) {
   static uint8_t memory[4 * PAGE] __attribute__((aligned(4096)));
@@ -245,9 +225,9 @@ static void sleep_once(const char* how) {
   CHECK_EQ(register_memory(device.fd, memory, sizeof(memory), PEAL_ACCESS_FLAGS, &key),
            PEAL_STATUS_OK);
   CHECK_EQ(reserve_group(device.fd, 2, 0, &address), PEAL_STATUS_OK);
-  write_text("/sys/module/suspend/parameters/pm_test_delay", "0");
-  write_text("/sys/power/pm_test", "devices");
-  write_text("/sys/power/state", how);
+  write_file("/sys/module/suspend/parameters/pm_test_delay", "0");
+  write_file("/sys/power/pm_test", "devices");
+  write_file("/sys/power/state", how);
   expect_event(device.fd, POLLERR);
   expect_event(device.event, POLLIN);
   everything_fails(device.fd, EIO);

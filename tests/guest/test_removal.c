@@ -22,21 +22,6 @@
 #define LEAVERS 8
 #define PATIENCE_MS 120000
 
-static void write_file(const char* path, const char* text) {
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-  CHECK(fd >= 0);
-  CHECK_EQ(write(fd, text, strlen(text)), strlen(text));
-  CHECK_EQ(close(fd), 0);
-}
-
-static void remove_device(const char* pci_folder) {
-  char path[256];
-
-  snprintf(path, sizeof(path), "%s/remove", pci_folder);
-  write_file(path, "1");
-}
-
 /* Holds memory, a group and a window until the device is gone, and ends at once then. */
 static void leave_on_hangup(int ready) {
   static uint8_t memory[8 * PAGE] __attribute__((aligned(4096)));
@@ -357,34 +342,6 @@ static void let_storm(struct storm* storm) {
   }
 }
 
-static void wait_open(void) {
-  int left = PATIENCE_MS, fd;
-
-  while ((fd = open_context()) < 0) {
-    CHECK(errno == ENOENT || errno == ENODEV || errno == EIO || errno == EBUSY || errno == ENXIO);
-    if (errno == EBUSY) return;
-    CHECK(left-- > 0);
-    poll(NULL, 0, 1);
-  }
-  CHECK_EQ(close(fd), 0);
-}
-
-static void silence(void) {
-  struct pollfd wait;
-  int fd;
-
-  wait_open();
-  fd = open_device();
-  CHECK(fd >= 0);
-  ask_outside("stop the card");
-  wait = (struct pollfd){fd, 0, 0};
-  CHECK_EQ(poll(&wait, 1, PATIENCE_MS), 1);
-  CHECK_EQ(wait.revents & POLLERR, POLLERR);
-  ask_outside("continue the card");
-  CHECK_EQ(close(fd), 0);
-  wait_open();
-}
-
 void test_storm(const char* pci_folder) {
   const char* device = strrchr(pci_folder, '/') + 1;
   struct storm* storm = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -400,7 +357,7 @@ void test_storm(const char* pci_folder) {
   for (i = 0; i < 12; i++) {
     let_storm(storm);
     if (i % 4 == 3) {
-      silence();
+      card_dies_and_returns();
     } else if (i % 2 == 0) {
       write_file("/sys/bus/pci/drivers/peal/unbind", device);
       write_file("/sys/bus/pci/drivers/peal/bind", device);
