@@ -5,7 +5,8 @@
  * (group.c); what concerns the file itself, or the card as a whole, is not a process' to ask for.
  *
  * A command is copied in once, and all memory of the process is touched, and pinned, before anything is held: its pages may
- * be as late as the process likes (userfaultfd), and neither removal nor another thread waits for them.
+ * be as late as the process likes (userfaultfd), and neither removal nor another thread waits for them. Nor is anything held
+ * when at the end it is waited for what the command unpins (unpin.c).
  */
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
@@ -102,6 +103,8 @@ noinline_for_stack int peal_ask_card(struct peal_file *file, const void __user *
 	error = row->pin ? row->pin(&ask) : 0;
 	if (!error)
 		error = tell(&ask, row);
+	if (ask.unpins)
+		peal_wait_unpinned(ask.context);
 	if (error)
 		return error;
 	ask.reply.tag = 0; /* was the driver's own */

@@ -5,6 +5,7 @@
  */
 #include <linux/eventfd.h>
 #include <linux/jiffies.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "peal.h"
@@ -39,6 +40,21 @@ static void card_free(struct kref *references)
 void peal_card_put(struct peal_card *card)
 {
 	kref_put(&card->references, card_free);
+}
+
+static void context_release(struct kref *references)
+{
+	struct peal_context *context = container_of(references, struct peal_context, references);
+
+	__free_page(context->departures);
+	__free_page(context->scratch);
+	mutex_destroy(&context->lock);
+	kfree(context);
+}
+
+void peal_context_put(struct peal_context *context)
+{
+	kref_put(&context->references, context_release);
 }
 
 /* Without any lock: poll(2) and the doorbell want it. */
@@ -111,7 +127,7 @@ int peal_context_enter(struct peal_context *context, int *token)
 	return error;
 }
 
-/* No user memory is touched from here to peal_context_end(): a page of it may be as late as its owner likes. */
+/* No user memory is touched, nor unpinned, from here to peal_context_end(): a page of it may be as late as its owner likes. */
 int peal_context_begin(struct peal_context *context, int *token)
 {
 	struct peal_card *card = context->card;

@@ -15,13 +15,11 @@
 
 #include "peal.h"
 
+/* Never waits: what of its memory is still to be unpinned keeps the structure until then. */
 static void context_free(struct peal_context *context)
 {
 	peal_memory_free_all(context);
-	__free_page(context->departures);
-	__free_page(context->scratch);
-	mutex_destroy(&context->lock);
-	kfree(context);
+	peal_context_put(context);
 }
 
 static struct peal_context *context_make(struct peal_card *card)
@@ -41,9 +39,13 @@ static struct peal_context *context_make(struct peal_card *card)
 		kfree(context);
 		return NULL;
 	}
+	kref_init(&context->references);
 	INIT_LIST_HEAD(&context->link);
 	INIT_LIST_HEAD(&context->memory);
 	INIT_LIST_HEAD(&context->departed);
+	INIT_LIST_HEAD(&context->let_go);
+	INIT_WORK(&context->unpinning, peal_unpin_all);
+	init_waitqueue_head(&context->unpinned_wait);
 	spin_lock_init(&context->departing);
 	INIT_LIST_HEAD(&context->listen);
 	mutex_init(&context->lock);

@@ -2,7 +2,7 @@
 /*
  * Memory of a process, pinned so that the card may reach it at any time. It is unpinned in one of three ways only: the card
  * has acknowledged UNREGISTER or CLOSE, the card has acknowledged a reset, or the card never heard of it. While a
- * silent card might still write, the pages stay pinned: lost memory is better than corrupted memory.
+ * silent card might still write, the pages stay pinned: lost memory is better than corrupted memory. How it is unpinned: unpin.c.
  */
 #include <linux/lockdep.h>
 #include <linux/mm.h>
@@ -98,25 +98,11 @@ bool peal_next_departed(struct peal_context *context, u32 *key)
 	return found;
 }
 
-/* Nothing is told of it any more. */
-static void memory_forget(struct peal_memory *memory)
-{
-	mmu_interval_notifier_remove(&memory->notifier);
-	spin_lock(&memory->context->departing);
-	list_del_init(&memory->departed);
-	spin_unlock(&memory->context->departing);
-	mmdrop(memory->mm);
-	kvfree(memory->pages.pages);
-	kfree(memory);
-}
-
 /* The card knows nothing of it (any more). */
-static void memory_free(struct peal_card *card, struct peal_memory *memory, unsigned long charged)
+static void memory_free(struct peal_memory *memory)
 {
-	peal_pages_unmap(card, &memory->pages);
-	unpin_user_pages_dirty_lock(memory->pages.pages, memory->pages.count, memory->written);
-	atomic64_sub(charged, &memory->mm->pinned_vm);
-	memory_forget(memory);
+	peal_pages_unmap(memory->context->card, &memory->pages);
+	peal_unpin(memory);
 }
 
 /* Waits for the process' pages as long as that takes: nothing that removal waits for may be held. */
@@ -152,7 +138,9 @@ static struct peal_memory *memory_pin(struct peal_context *context, u64 address,
 	mmu_interval_read_begin(&memory->notifier);
 	error = pin(memory, first, count);
 	if (error) {
-		memory_free(context->card, memory, count);
+		atomic64_sub(count - memory->pages.count, &memory->mm->pinned_vm);
+		peal_unpin(memory);
+		peal_wait_unpinned(context);
 		return ERR_PTR(error);
 	}
 	return memory;
@@ -181,9 +169,17 @@ static noinline_for_stack int tell_unregister(struct peal_context *context, u32 
 	return error;
 }
 
-/* The card has given the memory a key. */
-static int keep(struct peal_context *context, struct peal_memory *memory)
+/* The command leaves nothing of the memory to the card. */
+static void give_back(struct peal_ask *ask, struct peal_memory *memory)
 {
+	memory_free(memory);
+	ask->unpins = true;
+}
+
+/* The card has given the memory a key. */
+static int keep(struct peal_ask *ask, struct peal_memory *memory)
+{
+	struct peal_context *context = ask->context;
 	u32 status = PEAL_STATUS_BUSY;
 	int error;
 
@@ -196,10 +192,8 @@ static int keep(struct peal_context *context, struct peal_memory *memory)
 		peal_card_died(context->card, "a memory key was given twice");
 		return peal_card_error(context->card);
 	}
-	if (!tell_unregister(context, memory->key, &status) && status == PEAL_STATUS_OK) {
-		list_del(&memory->link);
-		memory_free(context->card, memory, memory->pages.count);
-	}
+	if (!tell_unregister(context, memory->key, &status) && status == PEAL_STATUS_OK)
+		give_back(ask, memory);
 	return error;
 }
 
@@ -251,14 +245,14 @@ int peal_register_after(struct peal_ask *ask, int error)
 		return error;
 	}
 	if (error || ask->reply.status != PEAL_STATUS_OK) {
-		memory_free(context->card, memory, memory->pages.count);
+		give_back(ask, memory);
 		return error;
 	}
 	peal_pages_drop_list(context->card, &memory->pages);
 	spin_lock(&context->departing);
 	memory->key = ask->reply.u.register_memory.key;
 	spin_unlock(&context->departing);
-	return keep(context, memory);
+	return keep(ask, memory);
 }
 
 int peal_unregister_after(struct peal_ask *ask, int error)
@@ -276,8 +270,7 @@ int peal_unregister_after(struct peal_ask *ask, int error)
 		memory->key = 0;
 		spin_unlock(&context->departing);
 	} else if (memory) {
-		list_del(&memory->link);
-		memory_free(context->card, memory, memory->pages.count);
+		give_back(ask, memory);
 	}
 	return error;
 }
@@ -287,10 +280,8 @@ void peal_memory_free_all(struct peal_context *context)
 	struct peal_memory *memory, *next;
 
 	xa_destroy(&context->keys);
-	list_for_each_entry_safe(memory, next, &context->memory, link) {
-		list_del(&memory->link);
-		memory_free(context->card, memory, memory->pages.count);
-	}
+	list_for_each_entry_safe(memory, next, &context->memory, link)
+		memory_free(memory);
 }
 
 /* The card is going and has not let go: the pages stay pinned for ever, only our records of them go. */
@@ -301,10 +292,9 @@ unsigned long peal_memory_leak_all(struct peal_context *context)
 
 	xa_destroy(&context->keys);
 	list_for_each_entry_safe(memory, next, &context->memory, link) {
-		list_del(&memory->link);
 		count += memory->pages.count;
 		peal_pages_leak(&memory->pages);
-		memory_forget(memory);
+		peal_unpin(memory);
 	}
 	return count;
 }

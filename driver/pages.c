@@ -75,12 +75,13 @@ void peal_pages_drop_list(struct peal_card *card, struct peal_pages *pages)
 	pages->list = NULL;
 }
 
-/* The card may still use these addresses: they stay mapped for ever, and our record of them goes. */
+/* The card may still use these addresses: they stay mapped for ever, and our record of them goes. No page is left to give back. */
 void peal_pages_leak(struct peal_pages *pages)
 {
 	if (pages->mapped)
 		sg_free_table(&pages->table);
 	pages->mapped = false;
+	pages->count = 0;
 }
 
 void peal_pages_unmap(struct peal_card *card, struct peal_pages *pages)

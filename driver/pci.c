@@ -236,6 +236,25 @@ static struct pci_driver peal_driver = {
 /* Windows and channels are handed over in pages of this size. */
 static_assert(PAGE_SIZE == PEAL_PAGE_BYTES);
 
-module_pci_driver(peal_driver);
+static int __init peal_init(void)
+{
+	int error = peal_unpinning_start();
+
+	if (error)
+		return error;
+	error = pci_register_driver(&peal_driver);
+	if (error)
+		peal_unpinning_stop();
+	return error;
+}
+
+static void __exit peal_exit(void)
+{
+	pci_unregister_driver(&peal_driver);
+	peal_unpinning_stop();
+}
+
+module_init(peal_init);
+module_exit(peal_exit);
 MODULE_DESCRIPTION("Peal: collective communication on the network card");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -7,6 +7,7 @@
  *  - A card is alive, dead (no heartbeat, or a command without an answer) or gone (removed). Whoever touches the
  *    card does so between peal_card_enter() and peal_card_leave(); removal waits for all of them, so that nothing in
  *    between may touch a process' memory or wait for ever.
+ *  - Memory is unpinned with nothing held, by a work item of its context (unpin.c): that, too, may take for ever.
  *  - An epoch ends when the card acknowledges a reset. A context, memory or channel of an earlier epoch is nothing
  *    to the card any more; only then may its pages go without the card's word on them. Its windows are taken out of
  *    all processes before the card gives them to others.
@@ -123,6 +124,7 @@ struct peal_file {
 };
 
 struct peal_context {
+	struct kref references; /* its owner's (context.c), and its unpinning's while that is queued or runs */
 	struct peal_card *card;
 	struct list_head link; /* contexts or closing */
 	u64 epoch;
@@ -131,9 +133,14 @@ struct peal_context {
 	struct address_space *mapping; /* the file's */
 	struct page *scratch; /* what a window shows where it may be written, when its card is gone */
 
-	spinlock_t departing; /* the next two */
+	spinlock_t departing; /* the next five */
 	struct list_head departed; /* memory that has left its process, and of which that has not been told */
 	struct page *departures; /* how often that happened, for the process to look at */
+	struct list_head let_go; /* memory that the card has let go of, to be unpinned */
+	unsigned long to_unpin; /* how often there was some, */
+	unsigned long unpinned; /* and how often that was done: read without the lock */
+	struct work_struct unpinning;
+	wait_queue_head_t unpinned_wait;
 
 	struct mutex lock; /* everything below */
 	struct xarray keys; /* of memory the card has acknowledged */
@@ -157,13 +164,13 @@ struct peal_pages {
 
 /* A stretch of a process' memory, pinned. */
 struct peal_memory {
-	struct list_head link;
+	struct list_head link; /* context->memory, then context->let_go */
 	struct mmu_interval_notifier notifier;
 	struct peal_context *context;
 	struct list_head departed; /* context->departed; empty where it is not on it */
 	struct peal_pages pages;
-	struct mm_struct *mm; /* whose account the pages are on */
-	u32 key; /* 0: not known yet */
+	struct mm_struct *mm; /* whose account the pages are on, until they are unpinned */
+	u32 key; /* 0: not known yet, or not any more */
 	bool written; /* by the card */
 };
 
@@ -184,6 +191,7 @@ struct peal_ask {
 	struct peal_late late; /* answered: NULL where nobody has to see to it */
 	struct peal_memory *memory; /* of REGISTER_MEMORY */
 	struct peal_channels *channels; /* of RESERVE_GROUP */
+	bool unpins; /* gives memory back: the caller waits until that is unpinned */
 };
 
 /* card.c: life and death */
@@ -200,6 +208,7 @@ int peal_context_enter(struct peal_context *context, int *token); /* to peal_car
 int peal_context_begin(struct peal_context *context, int *token); /* the same, with context->lock */
 void peal_context_end(struct peal_context *context, int token);
 void peal_context_give_up(struct peal_context *context); /* to card->closing */
+void peal_context_put(struct peal_context *context); /* the last one frees it */
 
 /* bars.c */
 bool peal_is_card(struct pci_dev *pdev);
@@ -269,6 +278,14 @@ bool peal_next_departed(struct peal_context *context, u32 *key); /* false: there
 /* With context->lock held, or when nobody else has the context. */
 void peal_memory_free_all(struct peal_context *context);
 unsigned long peal_memory_leak_all(struct peal_context *context); /* how many pages */
+
+/* unpin.c */
+int peal_unpinning_start(void);
+void peal_unpinning_stop(void);
+void peal_unpin_all(struct work_struct *work);
+void peal_unpin(struct peal_memory *memory); /* soon, and frees it then; the card has nothing of it any more */
+/* Until what is to be unpinned by now is, or the caller is killed. With nothing held. */
+void peal_wait_unpinned(struct peal_context *context);
 
 /* group.c */
 int peal_reserve_before(struct peal_ask *ask);

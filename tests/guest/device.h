@@ -133,6 +133,8 @@ void test_unplug(const char* pci_folder);
 void test_hangup(const char* pci_folder);
 void test_late(const char* pci_folder);
 void test_storm(const char* pci_folder);
+void test_stuck(const char* pci_folder);
+void test_stuck_reset(void);
 void test_silence(void);
 void test_sleep(void);
 void test_allocation(const char* pci_folder);

@@ -18,7 +18,7 @@ import zlib
 
 # In the order in which they are loaded.
 MODULES = ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "failover",
-           "net_failover", "virtio_net", "virtio_console"]
+           "net_failover", "virtio_net", "virtio_console", "fuse"]
 
 
 def download(version, folder):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""peal.ko is taken away from processes that leave at that very moment, that wait for pages of their own, and that do
-everything at once (a storm); and a card that is silent holds up nobody who does not need it."""
+"""peal.ko is taken away from processes that leave at that very moment, that wait for pages of their own, whose memory
+cannot be unpinned, and that do everything at once (a storm); and a card that is silent holds up nobody who does not need it."""
 
 import sys
 import time
@@ -30,6 +30,7 @@ def removals(guest, card):
     for name in ("hangup", "hangup", "hangup", "late"):
         step(guest, card, name, PCI)
         guest.run("echo 1 > /sys/bus/pci/rescan; test -c /dev/peal0")
+    step(guest, card, "stuck_reset")
     step(guest, card, "storm", PCI)
     guest.run("rmmod peal")
 
@@ -40,7 +41,7 @@ def silence(guest, card):
     step(guest, card, "half_way")
     step(guest, card, "silent_removal", PCI)
     guest.run("echo 1 > /sys/bus/pci/rescan; test -c /dev/peal0")
-    guest.run("rmmod peal")
+    step(guest, card, "stuck", PCI)
 
 
 def body(lab):

@@ -7,10 +7,19 @@ static const struct {
   const char* name;
   void (*run)(void);
 } tests[] = {
-    {"arguments", test_arguments}, {"memory", test_memory},       {"groups", test_groups},
-    {"mappings", test_mappings},   {"contexts", test_contexts},   {"rings", test_rings},
-    {"death", test_death},         {"orphan", test_orphan},       {"silence", test_silence},
-    {"sleep", test_sleep},         {"first_use", test_first_use}, {"half_way", test_half_way},
+    {"arguments", test_arguments},
+    {"memory", test_memory},
+    {"groups", test_groups},
+    {"mappings", test_mappings},
+    {"contexts", test_contexts},
+    {"rings", test_rings},
+    {"death", test_death},
+    {"orphan", test_orphan},
+    {"silence", test_silence},
+    {"sleep", test_sleep},
+    {"first_use", test_first_use},
+    {"half_way", test_half_way},
+    {"stuck_reset", test_stuck_reset},
 };
 
 /* Most of these take the device away, and are told where it is in /sys. */
@@ -22,6 +31,7 @@ static const struct {
     {"hangup", test_hangup},
     {"late", test_late},
     {"storm", test_storm},
+    {"stuck", test_stuck},
     {"allocation", test_allocation},
     {"silent_removal", test_silent_removal},
     {"full", test_full},

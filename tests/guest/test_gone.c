@@ -116,7 +116,7 @@ void test_death(void) {
     fd = open_device();
   } while (fd < 0);
   /* Back, with nothing of what was: the old context stays lost, its memory is its own again. */
-  CHECK_EQ(pinned_pages(), 0);
+  wait_pinned(0);
   everything_fails(device.fd, EIO);
   nothing_lost(unused);
   old_window_is_blank(&device);
@@ -200,7 +200,7 @@ void test_unplug(const char* pci_folder) {
   CHECK_EQ(close(unused), 0);
   CHECK_EQ(open_device(), -1);
   /* Nothing is pinned, although files are open. */
-  CHECK_EQ(pinned_pages(), 0);
+  wait_pinned(0);
   /* Windows are blank: what is read is zero, what is written goes nowhere, nobody is killed. */
   CHECK_EQ(*(volatile uint32_t*)(void*)device.window, 0);
   CHECK_EQ(*(volatile uint32_t*)(void*)untouched.window, 0);
@@ -232,7 +232,7 @@ static void sleep_once(const char* how) {
   expect_event(device.event, POLLIN);
   everything_fails(device.fd, EIO);
   /* The card had let go before the memory was saved. */
-  CHECK_EQ(pinned_pages(), 0);
+  wait_pinned(0);
   while ((fd = open_device()) < 0) {
     CHECK_EQ(errno, EIO);
     CHECK(left-- > 0);

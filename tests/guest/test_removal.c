@@ -65,7 +65,7 @@ void test_hangup(const char* pci_folder) {
   for (i = 0; i < LEAVERS; i++) CHECK_EQ(read(ends[0], &byte, 1), 1);
   remove_device(pci_folder);
   wait_all_succeed(LEAVERS);
-  CHECK_EQ(pinned_pages(), 0);
+  wait_pinned(0);
   close(ends[0]);
   close(ends[1]);
 }
