@@ -12,7 +12,7 @@ import sys
 
 # From the top of docs/architecture.md's list to its bottom. A file is in the room of its longest prefix.
 ROOMS = (
-    ("firmware/port.h", "firmware/payload.h", "firmware/timeouts.h"),
+    ("firmware/port.h", "firmware/payload.h", "firmware/channels.h", "firmware/timeouts.h"),
     ("firmware/base/",),
     ("firmware/card_types.h", "firmware/p2p_types.h", "firmware/queue_types.h"),
     ("firmware/wire/",),
