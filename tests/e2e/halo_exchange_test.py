@@ -25,10 +25,10 @@ class HaloExchangeTest(jobs.JobCase):
         self.relaxed(6, 24, 300, "2 x 3", "12 x 8", options=("--cards", "2"))
 
     def test_mistakes(self):
-        for words in (("0",), ("2001",), ("10", "100001"), ("10", "10", "10")):
+        for words in (("0",), ("2001",), ("60x",), ("10", "100001"), ("10", "some"), ("10", "10", "10")):
             done = self.run_job(2, jobs.program("peal-halo-exchange"), *words, status=2)
             self.assertEqual(jobs.lines_without_pids(done.err),
-                             ["peal-halo-exchange: expected an ORDER from 1 to 2000, and STEPS up to 100000"] * 2 +
+                             ["peal-halo-exchange: expected an ORDER from 1 to 2000, and STEPS from 1 to 100000"] * 2 +
                              [f"pealrun: rank {rank} (pid) exited with status 2" for rank in range(2)])
         done = self.run_job(2, jobs.program("peal-halo-exchange"), "3", status=2)
         self.assertIn("peal-halo-exchange: 3 points are too few for tiles of 2 ranks", done.err)

@@ -54,6 +54,15 @@ executed() {
     } END { printf "%d", sum }' "$work/functions"
 }
 
+# A filter that nothing passes would be within every bound.
+something() { # something NAME COUNT...
+  local name=$1 count
+  shift
+  for count; do
+    [[ $count =~ ^[1-9][0-9]*$ ]] || { echo "firmware-cost: $name: nothing was counted" >&2; exit 1; }
+  done
+}
+
 printf '%-44s %-9s %16s %20s\n' operation checksums 'instr./packet' 'instr./operation'
 status=0
 measure() { # measure NAME BOUND SUMS_MOST RANKS OPERATIONS ARGUMENTS...   bounds: an operation's and rank's; what sums add to a packet; or -
@@ -74,6 +83,7 @@ measure() { # measure NAME BOUND SUMS_MOST RANKS OPERATIONS ARGUMENTS...   bound
     local packets instructions
     packets=$(counted packets_received)
     instructions=$(executed '')
+    something "$name" "$instructions" "$packets"
     awk -v name="$name" -v sums="$checksums" -v i="$instructions" -v p="$packets" \
       -v o="$operations" -v n="$ranks" \
       'BEGIN { printf "%-44s %-9s %16.0f %20.0f\n", name, sums, i / p, i / o / n }'
@@ -126,6 +136,7 @@ measure_program() { # measure_program NAME BOUND PACKET_BOUND PROGRAM STEPS STAR
     all=$(executed '')
     queue=$(executed 'queue::')
     connection=$(executed 'p2p::')
+    something "$name" "$descriptors" "$all" "$queue"
     # Without packets all of it is the descriptors'.
     if ((packets == 0)); then
       queue=$all

@@ -72,6 +72,7 @@ measure() { # measure OPERATION BEGIN TEST WAIT FREE: bounds, instructions a cal
         split(bounds, bound, " ")
         split("begin test wait free", call, " ")
         for (i = 1; i <= 4; i++) {
+          if (cost[i] < 1) { print "host-cost: " name ": " call[i] ": nothing was counted" >"/dev/stderr"; bad = 1 }
           if (cost[i] > bound[i]) { print "host-cost: " name ": " call[i] ": more than " bound[i] >"/dev/stderr"; bad = 1 }
         }
         exit bad

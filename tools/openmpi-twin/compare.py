@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""peal-perf over Peal, over the ideal card and over Open MPI by turns, as a table of periods: the time from one operation to the next;
+"""peal-perf over Peal, over the ideal card and over Open MPI by turns, as a table of periods: the time from one operation to the next, rank 0's median;
 of a broadcast, whose root a library may let run ahead, from its begin to the last rank's end. Peal's ranks leave one processor to the
 cards (apart), or use all (shared), and the cards and the ideal card give way on theirs, which may have fewer ranks (balanced), or so do
 cards on all (spread); Open MPI's have the former processors (one column) or all of them (another), and in each row the algorithm that
-was its fastest there; what has all of them is beside Peal's fastest placement of the row. What the ideal card does not reach is out of reach of any single polling core. Needs
+was its fastest there of those listed below; what has all of them is beside Peal's fastest placement of the row. Needs
 Open MPI (./peal setup --open-mpi) and a build that found it. All of Open MPI's algorithms play the first turn, the further ones only those that were the fastest of a size in it.
 
 sendrecv, put and get have a table of their own: of one under way the time that peal-perf(1) says, of a window of them the median
@@ -25,9 +25,13 @@ import tempfile
 COMMON = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader", "--mca", "pml", "ob1"]
 ALL_CPUS = ["--map-by", "core", "--bind-to", "core:overload-allowed"]
 ONE_CPU = ["--bind-to", "none"]
-# Open MPI's names, by its numbers (ompi_info --param coll tuned --level 9); 0 is its own choice.
-ALGORITHMS = {"barrier": {0: "its choice", 1: "linear", 3: "recursive doubling", 4: "Bruck", 6: "tree"},
-              "broadcast": {0: "its choice", 1: "linear", 2: "chain", 3: "pipeline", 5: "binary tree", 6: "binomial"},
+# Open MPI's names, by its numbers (ompi_info --param coll tuned --level 9); 0 is its own choice. A broadcast that passes a block on
+# goes whole, or in segments of so many bytes: a number of two parts.
+ALGORITHMS = {"barrier": {0: "its choice", 1: "linear", 2: "double ring", 3: "recursive doubling", 4: "Bruck", 6: "tree"},
+              "broadcast": {0: "its choice", 1: "linear", 2: "chain", (2, 8192): "chain, 8 KiB", 3: "pipeline", (3, 8192): "pipeline, 8 KiB",
+                            (3, 65536): "pipeline, 64 KiB", (4, 8192): "split binary tree, 8 KiB", 5: "binary tree",
+                            (5, 8192): "binary tree, 8 KiB", (5, 65536): "binary tree, 64 KiB", 6: "binomial", (6, 65536): "binomial, 64 KiB",
+                            7: "knomial", 8: "scatter, allgather", 9: "scatter, ring"},
               "allgather": {0: "its choice", 1: "linear", 2: "Bruck", 3: "recursive doubling", 4: "ring", 5: "neighbors"},
               "alltoall": {0: "its choice", 1: "linear", 2: "pairwise", 3: "Bruck", 4: "linear in step"},
               "allgatherv": {0: "its choice", 1: "linear", 2: "Bruck", 3: "ring", 4: "neighbors"},
@@ -70,8 +74,11 @@ class Bench:
         if operation in TALKS:
             commands = {("apart", 0): ours}
         for algorithm in ALGORITHMS.get(operation, {0: ""}):
-            rules = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", f"coll_tuned_{word}_algorithm", str(algorithm)]
-            chosen = rules if algorithm else []
+            number, segment = algorithm if isinstance(algorithm, tuple) else (algorithm, 0)
+            rules = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", f"coll_tuned_{word}_algorithm", str(number)]
+            if segment:
+                rules += ["--mca", f"coll_tuned_{word}_algorithm_segmentsize", str(segment)]
+            chosen = rules if number else []
             commands["same", algorithm] = [*pinned, *over, *few, *chosen, *library]
             commands["all", algorithm] = [*over, *ALL_CPUS, *chosen, *library]
         return commands
@@ -85,7 +92,8 @@ class Bench:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "records.json")
             sizes = [] if operation == "barrier" else ["--sizes", self.options.sizes]
-            done = subprocess.run([*command, operation, *sizes, "--iterations", str(self.options.iterations),
+            rounds = [] if operation in TALKS else ["--rounds", "10"]  # as beside the ideal card: all warm up alike
+            done = subprocess.run([*command, operation, *sizes, *rounds, "--iterations", str(self.options.iterations),
                                    "--memory", self.options.memory, "--json", path],
                                   env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             if done.returncode != 0:

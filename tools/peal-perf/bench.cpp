@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -64,7 +65,9 @@ OverlapRecord make_overlap_record(const Setting& setting, const std::vector<Over
   record.setting = setting;
   const auto each = [&](auto value) {
     std::vector<double> values;
-    for (const OverlapRound& round : rounds) values.push_back(value(round));
+    for (const OverlapRound& round : rounds) {
+      if (!std::isnan(value(round))) values.push_back(value(round));
+    }
     return spread(values);
   };
   record.comm_us = each([](const OverlapRound& round) { return round.comm_us; });
@@ -144,7 +147,7 @@ void Bench::run_setting(Memory memory, const std::string& algorithm) {
     setting.memory = memory_name(memory);
     setting.ranks = job_.size;
     setting.bytes = bytes;
-    setting.iterations = options_.iterations;
+    setting.iterations = uint64_t{options_.rounds} * operations_per_round();
     peal.use_block(bytes);
     if (other != nullptr) other->use_block(bytes);
     const Sides sides = {peal, other.get(), setting};

@@ -126,6 +126,7 @@ double mean(std::span<const double> values) {
 }
 
 Spread spread(std::vector<double> values) {
+  if (values.empty()) return {kNoFigure, kNoFigure, kNoFigure};
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   const Spread result = {0, *least, *most};
   return {median(std::move(values)), result.min, result.max};

@@ -3,6 +3,7 @@
 #include "tools/peal-perf/overlap.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -96,10 +97,12 @@ void Overlapping::overlap_measured() {
   end(call);
 }
 
+// Of those that have one.
 double Overlapping::over_ranks(double value) const {
   std::vector<double> all(job_.size);
   job_.gather(value, all.data());
-  return median(all);
+  std::erase_if(all, [](double each) { return std::isnan(each); });
+  return all.empty() ? kNoFigure : median(all);
 }
 
 template <typename Each>
@@ -109,6 +112,8 @@ double Overlapping::time(Each each) {
     uint64_t last_ns;
   };
   for (uint32_t i = 0; i < plan_.warmup; i++) each();
+  start_us_.clear();
+  done_us_.clear();
   job_.barrier();
   Span own = {now_ns(), 0};
   for (uint32_t i = 0; i < plan_.operations; i++) each();
@@ -132,7 +137,7 @@ OverlapRound Overlapping::run() {
   time([&] { overlap_measured(); });
   side_.end_round();
   round.start_cpu_us = over_ranks(median(start_us_));
-  round.done_cpu_us = over_ranks(median(done_us_));
+  round.done_cpu_us = over_ranks(done_us_.empty() ? kNoFigure : median(done_us_));
   round.done_before =
       over_ranks(static_cast<double>(done_us_.size()) / static_cast<double>(start_us_.size()));
   round.verified = all_good(job_, good_);

@@ -32,7 +32,7 @@ struct OverlapRound {
   double both_us = 0;  // begun, worked, waited for
   double cpu_us = 0;   // processor time that the work takes a rank
   // Processor time inside the library: to begin an operation; to look at it, wait for it and free
-  // it, where its result is there before. Medians.
+  // it, where its result is there before (kNoFigure: of no operation was it). Medians.
   double start_cpu_us = 0;
   double done_cpu_us = 0;
   double done_before = 0;  // share of operations whose result was there when the work ended

@@ -60,10 +60,13 @@ void print_record(const Record& record) {
 
 void print_record(const OverlapRecord& record) {
   print_setting(record.setting);
-  printf("%10.2f %10.2f %10.2f    %4.2f (%4.2f-%5.2f) %6.0f %% %9.2f %9.2f %4.0f %% %s\n",
+  char done[32] = "-";
+  if (!std::isnan(record.done_cpu_us.median))
+    snprintf(done, sizeof(done), "%.2f", record.done_cpu_us.median);
+  printf("%10.2f %10.2f %10.2f    %4.2f (%4.2f-%5.2f) %6.0f %% %9.2f %9s %4.0f %% %s\n",
          record.comm_us.median, record.work_us.median, record.both_us.median, record.ratio.median,
          record.ratio.min, record.ratio.max, 100 * record.overlap.median,
-         record.start_cpu_us.median, record.done_cpu_us.median, 100 * record.done_before.median,
+         record.start_cpu_us.median, done, 100 * record.done_before.median,
          record.verified ? "yes" : "NO ");
   fflush(stdout);
 }

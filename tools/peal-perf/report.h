@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,6 +20,9 @@ struct Setting {
   uint64_t bytes = 0;
   uint64_t iterations = 0;
 };
+
+// Where nothing was measured: "-" in tables, null in records.
+inline constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 
 struct Spread {
   double median = 0;

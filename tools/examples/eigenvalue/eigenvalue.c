@@ -39,8 +39,15 @@ static double length(const double* vector, size_t order) {
   return sqrt(sum);
 }
 
+/* Zero where it is no number, which is refused. */
+static unsigned long number(const char* text) {
+  char* end = NULL;
+  const unsigned long value = strtoul(text, &end, 10);
+  return *text != '-' && *end == '\0' ? value : 0;
+}
+
 int main(int argc, char** argv) {
-  const size_t order = argc > 1 ? strtoul(argv[1], NULL, 10) : 1001;
+  const size_t order = argc > 1 ? number(argv[1]) : 1001;
   uint32_t rank = 0;
   uint32_t size = 0;
   peal_oob* oob = NULL;

@@ -266,16 +266,23 @@ static void prepare(peal_context* card, peal_group* group, const struct tile* ti
   must(peal_free(card, exchanged));
 }
 
+/* Zero where it is no number, which is refused. */
+static unsigned long number(const char* text) {
+  char* end = NULL;
+  const unsigned long value = strtoul(text, &end, 10);
+  return *text != '-' && *end == '\0' ? value : 0;
+}
+
 int main(int argc, char** argv) {
-  const size_t order = argc > 1 ? strtoul(argv[1], NULL, 10) : 60;
-  const unsigned long steps = argc > 2 ? strtoul(argv[2], NULL, 10) : 200;
+  const size_t order = argc > 1 ? number(argv[1]) : 60;
+  const unsigned long steps = argc > 2 ? number(argv[2]) : 200;
   uint32_t rank = 0;
   uint32_t size = 0;
   peal_oob* oob = NULL;
   peal_context* card = NULL;
   peal_group* group = NULL;
-  if (argc > 3 || order < 1 || order > kOrderMax || steps > kStepsMax) {
-    fprintf(stderr, "peal-halo-exchange: expected an ORDER from 1 to %d, and STEPS up to %d\n",
+  if (argc > 3 || order < 1 || order > kOrderMax || steps < 1 || steps > kStepsMax) {
+    fprintf(stderr, "peal-halo-exchange: expected an ORDER from 1 to %d, and STEPS from 1 to %d\n",
             kOrderMax, kStepsMax);
     return 2;
   }

@@ -41,8 +41,15 @@ static uint64_t* allocate(peal_context* card, size_t count) {
   return memory;
 }
 
+/* Zero where it is no number, which is refused. */
+static unsigned long number(const char* text) {
+  char* end = NULL;
+  const unsigned long value = strtoul(text, &end, 10);
+  return *text != '-' && *end == '\0' ? value : 0;
+}
+
 int main(int argc, char** argv) {
-  const size_t count = argc > 1 ? strtoul(argv[1], NULL, 10) : 100000;
+  const size_t count = argc > 1 ? number(argv[1]) : 100000;
   uint32_t rank = 0;
   uint32_t size = 0;
   peal_oob* oob = NULL;
