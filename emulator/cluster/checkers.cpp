@@ -81,11 +81,7 @@ void WireChecker::check_running_ahead(TimeNs now_ns, const GroupState& group,
 // --- memory ---
 
 void MemoryChecker::on_dma(TimeNs now_ns, const DmaView& dma) {
-  if (!dma.held)
-    return world_.findings.add(now_ns, dma.finished ? "quiet" : "isolation",
-                               "card " + std::to_string(dma.card) +
-                                   (dma.finished ? ": a DMA ends in memory that it had given back"
-                                                 : ": a DMA leaves the memory that it may reach"));
+  if (!dma.held) return world_.findings.add(now_ns, unheld_check(dma), unheld_text(dma));
   if (dma.region >= world_.region_member.size()) return;
   const uint32_t index = world_.region_member[dma.region];
   if (index == kNoMember) return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/cluster/one_group.h"
+#include "emulator/cluster/violations.h"
 
 namespace peal::sim {
 
@@ -28,6 +29,7 @@ class GroupHosts : protected HostEvents {
   // Packets and DMA that cards have not given back; "" if none.
   [[nodiscard]] std::string held() const;
 
+  Violations violations_;  // (outlives the cluster)
   Cluster cluster_;
   std::vector<RankProcess> processes_;
 };

@@ -213,7 +213,7 @@ void MessageHosts::check_fence(uint32_t number) {
 }
 
 std::string MessageHosts::problems() {
-  std::string text = held();
+  std::string text = violations_.text() + held();
   const bool death = plan_.victim() != MessagePlan::kNobody;
   for (uint32_t i = 0; i < ended_.size(); i++) {
     const MessagePlan::Post& post = plan_.posts()[i];

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "abi/queue.h"
 #include "abi/wire.h"
@@ -29,6 +30,14 @@ struct DmaView {
   bool finished;  // false when the card starts it, true when the bytes have just moved
   bool held;      // the card's table of regions has these bytes
 };
+
+// Of one that is not held: the name of the check that fails, and in words.
+inline const char* unheld_check(const DmaView& dma) { return dma.finished ? "quiet" : "isolation"; }
+inline std::string unheld_text(const DmaView& dma) {
+  return "card " + std::to_string(dma.card) +
+         (dma.finished ? ": a DMA ends in memory that it had given back"
+                       : ": a DMA leaves the memory that it may reach");
+}
 
 class Observer {
  public:

@@ -6,6 +6,7 @@
 
 #include "emulator/cluster/message_hosts.h"
 #include "emulator/cluster/random_surroundings.h"
+#include "tests/cluster/spoils_a_payload.h"
 
 namespace peal::sim {
 namespace {
@@ -55,6 +56,16 @@ TEST(MessagesInTime, EndAsTheyMustWhateverHappens) {
   EXPECT_GT(all.refused, kSeeds / 2);
   EXPECT_GT(all.told_of_a_death, kSeeds);
   EXPECT_GT(all.lost, 10 * kSeeds);
+}
+
+// What the cluster sees by itself is not lost where nobody else looks.
+TEST(MessagesInTime, AViolationIsAProblem) {
+  const MessagePlan plan(3);
+  SpoilsAPayload spoiler;
+  MessageHosts hosts(random_surroundings(3, plan.ranks()), plan, &spoiler);
+  hosts.run();
+  EXPECT_NE(hosts.problems().find("a payload was written after it was sent"), std::string::npos)
+      << hosts.problems();
 }
 
 TEST(MessagesInTime, ASeedSaysEverything) {

@@ -10,6 +10,7 @@
 
 #include "emulator/common/random.h"
 #include "hostlib/program_collectives.h"
+#include "tests/cluster/spoils_a_payload.h"
 #include "tools/peal-sim/program_hosts.h"
 
 namespace peal::sim {
@@ -370,6 +371,58 @@ TEST(ProgramsInTime, IterationsNeedNoHost) {
   EXPECT_EQ(often.cluster().counter(PEAL_COUNTER_STARTS) - before, 4u);
   EXPECT_EQ(often.problems(), "");
   EXPECT_LT(together, single);
+}
+
+// What a card writes to a ring is a start's end once, and whoever else's it is, a problem.
+TEST(ProgramsInTime, ACompletionOfNothingIsAProblem) {
+  constexpr size_t kBytes = 1000;
+  const auto problems_of = [](uint64_t cookie, bool of_a_rank) {
+    ProgramHosts hosts(cards(2), kBytes, broadcast(2, 0, kBytes, kBytes));
+    uint32_t context = 0;  // rank 0's
+    if (!of_a_rank) {
+      EXPECT_EQ(hosts.cluster().open_context(0, &context), PEAL_STATUS_OK);
+    }
+    hosts.start_all();
+    peal_submission of_no_group{};  // ends at once
+    of_no_group.cookie = cookie;
+    EXPECT_TRUE(hosts.cluster().submit(0, context, of_no_group));
+    hosts.run();
+    return hosts.problems();
+  };
+  EXPECT_EQ(problems_of(77, true), "rank 0: a completion of nothing, or a second one\n");
+  // (The one that looked at the program, and is over.)
+  EXPECT_EQ(problems_of(0, true), "rank 0: a completion of nothing, or a second one\n");
+  EXPECT_EQ(problems_of(77, false), "card 0: a completion for context 1, which is no rank's\n");
+}
+
+// The start's cookie, and nothing else of it.
+TEST(ProgramsInTime, ACompletionThatDiffersFromItsStartIsAProblem) {
+  constexpr size_t kBytes = 1000;
+  ProgramHosts hosts(cards(2), kBytes, broadcast(2, 0, kBytes, kBytes));
+  peal_submission of_no_group{};
+  of_no_group.cookie = 1;  // that of the start below, which it comes before
+  EXPECT_TRUE(hosts.cluster().submit(0, 0, of_no_group));
+  hosts.start_all();
+  hosts.run();
+  EXPECT_NE(hosts.problems().find("rank 0: a completion differs from its start\n"),
+            std::string::npos)
+      << hosts.problems();
+}
+
+// What the cluster sees by itself is not lost where nobody else looks.
+TEST(ProgramsInTime, AViolationIsAProblem) {
+  constexpr size_t kBytes = 1000;
+  ProgramHosts hosts(cards(2), kBytes, broadcast(2, 0, kBytes, kBytes));
+  SpoilsAPayload spoiler;
+  ProgramHosts spoilt(cards(2), kBytes, broadcast(2, 0, kBytes, kBytes), &spoiler);
+  for (ProgramHosts* each : {&hosts, &spoilt}) {
+    each->start_all();
+    each->run();
+    (void)each->leaks();
+  }
+  EXPECT_EQ(hosts.problems(), "");
+  EXPECT_NE(spoilt.problems().find("a payload was written after it was sent"), std::string::npos)
+      << spoilt.problems();
 }
 
 TimeNs chain_time(const CostModel& costs, uint32_t ranks, size_t bytes, size_t segment) {

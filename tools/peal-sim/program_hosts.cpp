@@ -29,7 +29,8 @@ ProgramHosts::ProgramHosts(const ClusterOptions& options, size_t bytes, const Ma
 
 ProgramHosts::ProgramHosts(const ClusterOptions& options, const Layout& layout,
                            const MakeSeveral& make, Observer* observer)
-    : cluster_(options, observer, this),
+    : violations_(observer),
+      cluster_(options, &violations_, this),
       post_ns_(options.costs.post_ns),
       completion_ns_(options.costs.completion_ns),
       bytes_(layout.bytes),
@@ -133,7 +134,8 @@ void ProgramHosts::post(uint32_t rank, const Planned& start) {
     entry.operation = PEAL_OPERATION_START;
     entry.member = own.process.address.member;
     entry.sequence = program.next;
-    entry.cookie = program.next;
+    entry.cookie = own.next_cookie++;
+    own.posted[entry.cookie] = program.next;
     entry.send_key = program.handle;
     entry.block_bytes = start.passes;
     program.next += start.passes;
@@ -171,10 +173,25 @@ void ProgramHosts::on_host_event(TimeNs, uint32_t rank) {
 
 void ProgramHosts::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
                                  const peal_completion& entry) {
-  Rank& own = *std::ranges::find_if(ranks_, [&](const Rank& rank) {
+  const auto found = std::ranges::find_if(ranks_, [&](const Rank& rank) {
     return rank.process.card == card && rank.process.context == context;
   });
+  if (found == ranks_.end()) {
+    trouble_ += "card " + std::to_string(card) + ": a completion for context " +
+                std::to_string(context) + ", which is no rank's\n";
+    return;
+  }
+  Rank& own = *found;
   const auto rank = static_cast<uint32_t>(&own - ranks_.data());
+  const auto posted = own.posted.extract(entry.cookie);
+  if (posted.empty()) {
+    trouble_ += "rank " + std::to_string(rank) + ": a completion of nothing, or a second one\n";
+    return;
+  }
+  if (entry.sequence != posted.mapped() || entry.member != own.process.address.member ||
+      entry.operation != PEAL_OPERATION_START) {
+    trouble_ += "rank " + std::to_string(rank) + ": a completion differs from its start\n";
+  }
   own.outstanding--;
   if (entry.status != PEAL_STATUS_OK) note_failure(rank, entry);
   if (on_completion_of) on_completion_of(rank, entry);
@@ -238,7 +255,7 @@ TimeNs ProgramHosts::last_over() const {
 }
 
 std::string ProgramHosts::problems() const {
-  std::string text;
+  std::string text = violations_.text() + trouble_;
   for (const Rank& rank : ranks_) {
     text += rank.trouble;
     if (rank.outstanding > 0) {

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "emulator/cluster/one_group.h"
+#include "emulator/cluster/violations.h"
 #include "hostlib/program.h"
 #include "hostlib/trinary.h"
 
@@ -61,7 +63,8 @@ class ProgramHosts final : private HostEvents {
   // processor of its own without a look at the start, and waits for its end. How long it took until
   // the last one had computed and seen its last end.
   TimeNs run_computing(uint64_t starts, TimeNs work_ns);
-  // How starts ended that did not end well, and those that did not end; "" when all is well.
+  // How starts ended that did not end well, and those that did not end; completions that are not
+  // as they must be, and what must never happen (violations.h); "" when all is well.
   [[nodiscard]] std::string problems() const;
   // Starts that did not end well, each rank's since the last call.
   [[nodiscard]] std::vector<peal_completion> take_failures(uint32_t rank);
@@ -90,9 +93,11 @@ class ProgramHosts final : private HostEvents {
     uint32_t send_key = 0;
     uint32_t receive_key = 0;
     std::vector<Committed> programs;
-    uint64_t outstanding = 0;      // starts of programs
-    std::vector<Planned> planned;  // starts that are still to be posted
-    uint64_t more = 0;             // starts that follow the one under way
+    uint64_t outstanding = 0;  // starts of programs
+    uint64_t next_cookie = 0;
+    std::map<uint64_t, uint64_t> posted;  // starts that are not over: first iterations, by cookie
+    std::vector<Planned> planned;         // starts that are still to be posted
+    uint64_t more = 0;                    // starts that follow the one under way
     TimeNs computes_until = 0;
     TimeNs over = 0;  // it has computed, and seen the last end
     std::string trouble;
@@ -110,6 +115,7 @@ class ProgramHosts final : private HostEvents {
   void post(uint32_t rank, const Planned& start);
   [[nodiscard]] TimeNs last_over() const;
 
+  Violations violations_;  // (outlives the cluster)
   Cluster cluster_;
   TimeNs post_ns_;
   TimeNs completion_ns_;
@@ -117,6 +123,7 @@ class ProgramHosts final : private HostEvents {
   size_t bytes_;
   std::vector<Rank> ranks_;
   std::vector<host::Program::Remote> receives_;
+  std::string trouble_;  // of completions that are not as they must be
 };
 
 }  // namespace peal::sim
