@@ -33,5 +33,18 @@ TEST(RandomProgramsInTime, BringWhatTheyMustWhateverTheWireDoes) {
   EXPECT_GT(all.to_itself, kSeeds / 2);
 }
 
+// A round's bytes are no other round's: what an earlier one left there is wrong.
+TEST(RandomProgramsInTime, WhatAnEarlierRoundLeftIsWrong) {
+  for (uint64_t seed = 1; seed <= kSeeds; seed++) {
+    const RandomPrograms plan(seed);
+    std::vector<uint8_t> send(plan.bytes());
+    std::vector<uint8_t> receive(plan.bytes());
+    for (uint32_t rank = 0; rank < plan.ranks(); rank++) {
+      plan.fill(rank, 1, send.data(), receive.data());
+      EXPECT_GE(plan.wrong_bytes(rank, 2, receive.data()), plan.bytes() * 9 / 10) << seed;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace peal::sim

@@ -2,6 +2,7 @@
 #include "tools/peal-sim/random_programs.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,6 +10,11 @@
 #include "emulator/cluster/arithmetic.h"
 
 namespace peal::sim {
+namespace {
+
+uint8_t untouched(uint32_t round) { return static_cast<uint8_t>(0x5a + round); }
+
+}  // namespace
 
 using host::Program;
 
@@ -59,15 +65,19 @@ RandomPrograms::RandomPrograms(uint64_t seed) : seed_(seed) {
   }
 }
 
-uint8_t RandomPrograms::byte_of(uint32_t transfer, size_t i) const {
+uint8_t RandomPrograms::byte_of(uint32_t transfer, uint32_t round, size_t i) const {
   while (transfers_[transfer].source != kOwn) transfer = transfers_[transfer].source;
-  return static_cast<uint8_t>((seed_ * 131 + transfer * 37 + i) * 2654435761u >> 13);
+  return static_cast<uint8_t>((seed_ * 131 + transfer * 37 + round * 90'001 + i) * 2654435761u >>
+                              13);
 }
 
-void RandomPrograms::fill_send(uint32_t rank, uint8_t* send) const {
+void RandomPrograms::fill(uint32_t rank, uint32_t round, uint8_t* send, uint8_t* receive) const {
+  std::memset(receive, untouched(round), bytes());
   for (uint32_t t = 0; t < transfers_.size(); t++) {
     if (transfers_[t].from != rank) continue;
-    for (size_t i = 0; i < transfers_[t].bytes; i++) send[t * kPlaceBytes + i] = byte_of(t, i);
+    for (size_t i = 0; i < transfers_[t].bytes; i++) {
+      send[t * kPlaceBytes + i] = byte_of(t, round, i);
+    }
   }
 }
 
@@ -77,12 +87,12 @@ bool RandomPrograms::everybody_has_a_part() const {
   return ranks.size() == ranks_;
 }
 
-size_t RandomPrograms::wrong_bytes(uint32_t rank, const uint8_t* receive) const {
+size_t RandomPrograms::wrong_bytes(uint32_t rank, uint32_t round, const uint8_t* receive) const {
   size_t wrong = 0;
   for (uint32_t t = 0; t < transfers_.size(); t++) {
     const size_t bytes = transfers_[t].to == rank ? transfers_[t].bytes : 0;
     for (size_t i = 0; i < kPlaceBytes; i++) {
-      const uint8_t expected = i < bytes ? byte_of(t, i) : 0;
+      const uint8_t expected = i < bytes ? byte_of(t, round, i) : untouched(round);
       wrong += receive[t * kPlaceBytes + i] == expected ? 0 : 1;
     }
   }

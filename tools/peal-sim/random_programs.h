@@ -23,10 +23,11 @@ class RandomPrograms {
   [[nodiscard]] host::Program write(const ProgramHosts::Place& place) const;
   // Nobody's program is empty: then it may not begin again by itself.
   [[nodiscard]] bool everybody_has_a_part() const;
-  // What rank `rank` has to give, before any start.
-  void fill_send(uint32_t rank, uint8_t* send) const;
-  // How many bytes are not what they must be after a start.
-  [[nodiscard]] size_t wrong_bytes(uint32_t rank, const uint8_t* receive) const;
+  // Before a start: what rank `rank` has to give, and memory in which nothing of another start is
+  // right. A round has bytes of its own.
+  void fill(uint32_t rank, uint32_t round, uint8_t* send, uint8_t* receive) const;
+  // How many bytes are not what they must be after the starts of that round.
+  [[nodiscard]] size_t wrong_bytes(uint32_t rank, uint32_t round, const uint8_t* receive) const;
   // What was drawn, counted.
   struct Counts {
     uint32_t puts = 0;
@@ -53,7 +54,7 @@ class RandomPrograms {
   };
   class Writer;
 
-  [[nodiscard]] uint8_t byte_of(uint32_t transfer, size_t i) const;
+  [[nodiscard]] uint8_t byte_of(uint32_t transfer, uint32_t round, size_t i) const;
 
   uint64_t seed_;
   uint32_t ranks_;

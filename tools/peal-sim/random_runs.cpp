@@ -49,6 +49,55 @@ RandomRun run_messages(uint64_t seed, Observer* observer) {
   return run;
 }
 
+// Three rounds of starts, each of which has other bytes to move: what a later start does not move
+// any more is seen.
+class ProgramRounds {
+ public:
+  ProgramRounds(const RandomPrograms& plan, ProgramHosts& hosts, uint64_t seed)
+      : plan_(plan), hosts_(hosts), random_(seed ^ 0x70726f67) {}
+
+  // What was wrong, when all rounds are over or one was wrong; "" when all was well.
+  std::string run() {
+    // Nobody waits for everybody: a rank may be as far ahead as all starts of a round together.
+    const uint64_t most = plan_.everybody_has_a_part() ? program_starts() - 1 : 1;
+    const uint64_t passes = 1 + random_.below(most);
+    std::string wrong = run_round([&](uint32_t rank) { hosts_.start(rank, 1, late()); });
+    if (!wrong.empty()) return wrong;
+    wrong = run_round([&](uint32_t rank) {
+      hosts_.start(rank, 1, late());
+      hosts_.start(rank, passes, kLateNs + late());
+    });
+    if (!wrong.empty()) return wrong;
+    return run_round([&](uint32_t rank) { hosts_.start(rank, 1, late()); });
+  }
+
+ private:
+  TimeNs late() { return random_.below(3) == 0 ? random_.below(kLateNs) : 0; }
+
+  template <typename Start>
+  std::string run_round(Start start) {
+    round_++;
+    for (uint32_t rank = 0; rank < plan_.ranks(); rank++) {
+      plan_.fill(rank, round_, hosts_.send(rank), hosts_.receive(rank));
+      start(rank);
+    }
+    hosts_.run();
+    std::string wrong = hosts_.problems();
+    for (uint32_t rank = 0; rank < plan_.ranks(); rank++) {
+      const size_t bytes = plan_.wrong_bytes(rank, round_, hosts_.receive(rank));
+      if (bytes == 0) continue;
+      wrong += "rank " + std::to_string(rank) + ": " + std::to_string(bytes) +
+               " bytes are wrong after round " + std::to_string(round_) + "\n";
+    }
+    return wrong;
+  }
+
+  const RandomPrograms& plan_;
+  ProgramHosts& hosts_;
+  emulator::Random random_;
+  uint32_t round_ = 0;
+};
+
 // Programs of all ranks, started several times, some of them late.
 RandomRun run_programs(uint64_t seed, Observer* observer) {
   const RandomPrograms plan(seed);
@@ -68,23 +117,7 @@ RandomRun run_programs(uint64_t seed, Observer* observer) {
         return program;
       },
       observer);
-  emulator::Random random(seed ^ 0x70726f67);
-  // Nobody waits for everybody: a rank may be as far ahead as all starts together.
-  const uint64_t most = plan.everybody_has_a_part() ? program_starts() - 1 : 1;
-  const uint64_t passes = 1 + random.below(most);
-  for (uint32_t rank = 0; rank < plan.ranks(); rank++) {
-    plan.fill_send(rank, hosts.send(rank));
-    hosts.start(rank, 1, random.below(3) == 0 ? random.below(kLateNs) : 0);
-    hosts.start(rank, passes, random.below(3) == 0 ? kLateNs + random.below(kLateNs) : kLateNs);
-  }
-  hosts.run();
-  run.problems = wrong + hosts.problems();
-  for (uint32_t rank = 0; rank < plan.ranks(); rank++) {
-    const size_t bytes = plan.wrong_bytes(rank, hosts.receive(rank));
-    if (bytes == 0) continue;
-    run.problems +=
-        "rank " + std::to_string(rank) + ": " + std::to_string(bytes) + " bytes are wrong\n";
-  }
+  run.problems = wrong + ProgramRounds(plan, hosts, seed).run();
   if (run.problems.empty()) run.problems = hosts.leaks();
   run.packets = hosts.cluster().counts().sent;
   run.lost = hosts.cluster().faults().lost;
