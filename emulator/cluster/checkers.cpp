@@ -154,8 +154,11 @@ bool may_be_dead(const World& world, uint32_t group, uint32_t rank, TimeNs now_n
         break;
     }
   }
-  for (const Abandon& abandon : plan.abandons)
-    if (abandon.rank == rank) return true;
+  const std::vector<uint32_t>& ranks = world.groups[group].members;
+  if (!ranks.empty()) {
+    const MemberState& member = world.members[ranks[rank]];
+    if (member.gave_up || member.aborted) return true;
+  }
   for (const emulator::Partition& partition : world.scenario.faults.partitions) {
     if (partition.from_ns > now_ns || partition.until_ns - partition.from_ns < enough_ns) continue;
     const auto inside = [&partition](uint32_t card) {
@@ -221,9 +224,7 @@ uint32_t CompletionChecker::check(TimeNs now_ns, uint32_t card, uint32_t context
   post.state = PostState::kCompleted;
   post.status = entry.status;
   post.completed_ns = now_ns;
-  while (member.finished_below < member.posts.size() &&
-         member.posts[member.finished_below].state == PostState::kCompleted)
-    member.finished_below++;
+  member.pass_over();
   return index;
 }
 

@@ -266,6 +266,7 @@ peal_status Hosts::add_table(const MemberState& state, uint32_t* key) {
 void Hosts::give_up(TimeNs now_ns, uint32_t index) {
   MemberState& state = world_.members[index];
   kill_member(index);
+  state.gave_up = true;
   processes_[members_[index].process].members_to_go--;
   progress_ns_ = now_ns;
   world_.happened[members_[index].connected ? "abandon, connected" : "abandon, reserved"]++;
@@ -288,13 +289,9 @@ void Hosts::abort(TimeNs now_ns, uint32_t index) {
   // One that has posted its destroy leaves in order.
   if (state.dead || member.next == count || cluster_->silent(state.place.card)) return;
   state.aborted = true;
-  for (; member.next < count; member.next++) {
-    state.posts[member.next].state = PostState::kCompleted;
-    unfinished_--;
-  }
-  while (state.finished_below < count &&
-         state.posts[state.finished_below].state == PostState::kCompleted)
-    state.finished_below++;
+  unfinished_ -= count - member.next;
+  member.next = count;
+  state.pass_over();
   if (member.outstanding == 0) processes_[member.process].members_to_go--;
   progress_ns_ = now_ns;
   world_.happened[state.poisoned ? "abort of the dead" : "abort"]++;
@@ -561,8 +558,8 @@ void Hosts::kill_member(uint32_t index) {
   MemberState& state = world_.members[index];
   if (state.dead) return;
   state.dead = true;
-  for (const Post& post : state.posts)
-    if (post.state != PostState::kCompleted) unfinished_--;
+  for (uint64_t sequence = 0; sequence < state.posts.size(); sequence++)
+    if (!state.is_over(sequence)) unfinished_--;
 }
 
 // (Its buffers: tables of parts stay.)

@@ -16,6 +16,15 @@ void Findings::add(TimeNs now_ns, const std::string& check, const std::string& t
     lines_.push_back(check + " at " + std::to_string(now_ns) + " ns: " + text);
 }
 
+bool MemberState::is_over(uint64_t sequence) const {
+  const PostState state = posts[sequence].state;
+  return state == PostState::kCompleted || (aborted && state == PostState::kNotPosted);
+}
+
+void MemberState::pass_over() {
+  while (finished_below < posts.size() && is_over(finished_below)) finished_below++;
+}
+
 OperationPlan World::operation(const MemberState& member, uint64_t sequence) const {
   const GroupPlan& group = scenario.groups[member.group];
   if (sequence >= group.operations.size())

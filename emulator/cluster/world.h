@@ -50,12 +50,18 @@ struct MemberState {
   uint32_t context = 0;
   uint32_t handle = 0;          // on its card
   std::vector<Post> posts;      // by sequence
-  uint64_t finished_below = 0;  // all sequences below are completed
+  uint64_t finished_below = 0;  // all sequences below are over
   bool dead = false;            // its card is silent, its process was killed, or it gave up
+  bool gave_up = false;         // it left before it had posted anything
   bool closed = false;          // its context is closed
   bool poisoned = false;        // it was told of a death
   bool aborted = false;         // it left while it had operations under way, or might have
   UserMemory memory;
+
+  // Completed; or, of one that aborted, never to be posted.
+  [[nodiscard]] bool is_over(uint64_t sequence) const;
+  // Goes on behind what is over now.
+  void pass_over();
 };
 
 struct GroupState {

@@ -89,6 +89,21 @@ TEST_F(Checkers, CompletionThatNobodyPosted) {
   EXPECT_TRUE(world_.findings.has("exactly-once"));
 }
 
+// What one that left has not posted is over, and is no completion that could come.
+TEST_F(Checkers, WhatWillNeverBePostedIsOverAndNotCompleted) {
+  CompletionChecker checker(world_);
+  MemberState& left = world_.members[0];
+  post(0, 0);
+  left.aborted = true;
+  left.pass_over();
+  EXPECT_EQ(left.finished_below, 0u);
+  EXPECT_EQ(checker.check(1, 0, 3, completion(0, 0, PEAL_STATUS_OK)), 0u);
+  EXPECT_TRUE(world_.findings.none());
+  EXPECT_EQ(left.finished_below, left.posts.size());
+  checker.check(2, 0, 3, completion(0, 1, PEAL_STATUS_BAD_GROUP));
+  EXPECT_TRUE(world_.findings.has("exactly-once"));
+}
+
 TEST_F(Checkers, CompletionToTheWrongContext) {
   CompletionChecker checker(world_);
   post(0, 0);
@@ -404,6 +419,18 @@ TEST_F(Checkers, ADeadRankMayBeNamedALivingOneNot) {
   EXPECT_TRUE(may_be_dead(world_, 0, 1, 100));
   EXPECT_FALSE(may_be_dead(world_, 0, 0, 100));
   EXPECT_FALSE(may_be_dead(world_, 0, 7, 100));
+}
+
+// That it will leave says nothing: it may be called dead when it has left.
+TEST_F(Checkers, WhoWillLeaveIsNotDeadBefore) {
+  scenario_.groups[0].abandons.push_back({1, true, 3, 0});
+  EXPECT_FALSE(may_be_dead(world_, 0, 1, 100));
+  world_.members[1].aborted = true;
+  EXPECT_TRUE(may_be_dead(world_, 0, 1, 100));
+  world_.members[1].aborted = false;
+  world_.members[1].gave_up = true;
+  EXPECT_TRUE(may_be_dead(world_, 0, 1, 100));
+  EXPECT_FALSE(may_be_dead(world_, 0, 0, 100));
 }
 
 TEST_F(Checkers, OnlyALongOutageIsDeath) {
