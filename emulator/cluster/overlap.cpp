@@ -15,6 +15,12 @@ double average(const std::vector<TimeNs>& times) {
   return times.empty() ? 0 : static_cast<double>(sum) / static_cast<double>(times.size());
 }
 
+void add_group(const OverlapPlan& plan, Scenario* scenario) {
+  scenario->cards = plan.cards;
+  scenario->groups = {make_group(plan.cards, 1)};
+  scenario->groups[0].operations.assign(plan.operations, plan.operation);
+}
+
 }  // namespace
 
 double overlap_share(double comm_ns, double work_ns, double both_ns) {
@@ -22,11 +28,14 @@ double overlap_share(double comm_ns, double work_ns, double both_ns) {
   return shorter > 0 ? (comm_ns + work_ns - both_ns) / shorter : 0;
 }
 
+std::string overlap_problem(Scenario scenario, const OverlapPlan& plan) {
+  add_group(plan, &scenario);
+  return scenario.problem();
+}
+
 Overlap measure_overlap(Scenario scenario, const OverlapPlan& plan) {
-  scenario.cards = plan.cards;
-  scenario.groups = {make_group(plan.cards, 1)};
+  add_group(plan, &scenario);
   GroupPlan& group = scenario.groups[0];
-  group.operations.assign(plan.operations, plan.operation);
   Overlap overlap;
   overlap.comm = run(scenario);
   overlap.comm_ns = average(overlap.comm.done_ns);

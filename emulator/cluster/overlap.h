@@ -5,6 +5,8 @@
 // computing - to thread or not to thread?", and what IMB calls overlap.)
 #pragma once
 
+#include <string>
+
 #include "emulator/cluster/run.h"
 #include "emulator/cluster/scenario.h"
 
@@ -34,6 +36,9 @@ struct Overlap {
 [[nodiscard]] double overlap_share(double comm_ns, double work_ns, double both_ns);
 
 // The scenario says everything else: costs, patience, seed; its groups and cards are the plan's.
+// Empty when both together make sense, else what is wrong.
+[[nodiscard]] std::string overlap_problem(Scenario scenario, const OverlapPlan& plan);
+// They must make sense.
 [[nodiscard]] Overlap measure_overlap(Scenario scenario, const OverlapPlan& plan);
 
 }  // namespace peal::sim

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 
+#include "emulator/cluster/run.h"
 #include "emulator/common/command_line.h"
 
 namespace peal::sim {
@@ -29,6 +31,17 @@ inline int exit_status(uint64_t failed, uint64_t stuck) {
   return failed == stuck ? kExitStuck : kExitWrong;
 }
 
+// Of these runs.
+inline int exit_status(std::initializer_list<const Report*> reports) {
+  uint64_t failed = 0;
+  uint64_t stuck = 0;
+  for (const Report* const report : reports) {
+    failed += report->ok ? 0 : 1;
+    stuck += report->only_stuck() ? 1 : 0;
+  }
+  return exit_status(failed, stuck);
+}
+
 // One scenario from options; the command without a name.
 Command add_run_command(command_line::App& app);
 // Random scenarios for some minutes; and one of them again.
@@ -42,7 +55,7 @@ Command add_alltoall_figure_command(command_line::App& app);
 Command add_allgather_figure_command(command_line::App& app);
 // Programs, for who counts what they cost a card.
 Command add_program_cost_command(command_line::App& app);
-// Packets per second of real time.
+// Packets per second of processor time.
 Command add_throughput_command(command_line::App& app);
 
 // As it was called: each configuration of the card has a program of its own.

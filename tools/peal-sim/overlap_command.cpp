@@ -41,6 +41,8 @@ int overlap(const OverlapArguments& arguments) {
   plan.operations = arguments.operations;
   plan.work_ns = std::llround(arguments.work_us * 1000);
   plan.late = arguments.late;
+  if (const std::string problem = overlap_problem(scenario, plan); !problem.empty())
+    throw UsageError(problem);
   const Overlap found = measure_overlap(scenario, plan);
   if (arguments.json != "-")
     std::printf(
@@ -60,7 +62,7 @@ int overlap(const OverlapArguments& arguments) {
   for (const Report* report : {&found.comm, &found.both})
     for (const std::string& line : report->lines)
       std::fprintf(stderr, "peal-sim: %s\n", line.c_str());
-  return found.comm.ok && found.both.ok ? 0 : kExitWrong;
+  return exit_status({&found.comm, &found.both});
 }
 
 using command_line::Group;

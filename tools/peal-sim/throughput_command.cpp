@@ -4,7 +4,9 @@
 // without.
 #include <cstdio>
 #include <memory>
+#include <utility>
 
+#include "emulator/cluster/arithmetic.h"
 #include "emulator/cluster/run.h"
 #include "tools/peal-sim/commands.h"
 #include "tools/peal-sim/report_json.h"
@@ -36,49 +38,72 @@ constexpr Workload kWorkloads[] = {
      1500},
 };
 
-int measure(const ThroughputArguments& arguments) {
-  nlohmann::json records = nlohmann::json::array();
-  bool ok = true;
-  std::printf("%-40s %-8s %-9s %12s %14s\n", "operation", "checkers", "checksums", "packets",
-              "packets/s");
+Scenario scenario_of(const ThroughputArguments& arguments, const Workload& workload, bool check,
+                     bool sums) {
+  Scenario scenario;
+  scenario.name = workload.name;
+  scenario.cards = arguments.cards;
+  scenario.check = check;
+  scenario.checksums = sums ? ChecksumChoice::kSoftware : ChecksumChoice::kSkipped;
+  GroupPlan group = make_group(arguments.cards, 1);
+  group.operations.assign(arguments.operations > 0 ? arguments.operations : workload.operations,
+                          workload.operation);
+  group.depth = 4;
+  scenario.groups.push_back(std::move(group));
+  return scenario;
+}
+
+void require_sense(const ThroughputArguments& arguments) {
   for (const Workload& workload : kWorkloads) {
-    for (const bool check : {true, false}) {
-      for (const bool sums : {true, false}) {
-        Scenario scenario;
-        scenario.name = workload.name;
-        scenario.cards = arguments.cards;
-        scenario.check = check;
-        scenario.checksums = sums ? ChecksumChoice::kSoftware : ChecksumChoice::kSkipped;
-        GroupPlan group = make_group(arguments.cards, 1);
-        group.operations.assign(
-            arguments.operations > 0 ? arguments.operations : workload.operations,
-            workload.operation);
-        group.depth = 4;
-        scenario.groups.push_back(std::move(group));
-        const RunCost cost;
-        const Report report = run(scenario);
-        const double seconds = cost.processor_seconds();
-        const double rate = static_cast<double>(report.cluster.received) / seconds;
-        ok = ok && report.ok;
-        std::printf("%-40s %-8s %-9s %12llu %14.0f%s\n", workload.name, check ? "on" : "off",
-                    sums ? "software" : "skipped",
-                    static_cast<unsigned long long>(report.cluster.received), rate,
-                    report.ok ? "" : "  FAILED");
-        for (const std::string& line : report.lines) std::printf("  %s\n", line.c_str());
-        std::fflush(stdout);
-        records.push_back({{"operation", workload.name},
-                           {"cards", arguments.cards},
-                           {"checkers", check},
-                           {"checksums", sums ? "software" : "skipped"},
-                           {"packets", report.cluster.received},
-                           {"seconds", seconds},
-                           {"packets_per_second", rate},
-                           {"ok", report.ok}});
-      }
-    }
+    const std::string problem = scenario_of(arguments, workload, true, true).problem();
+    if (!problem.empty()) throw UsageError(problem);
+    if (!may_run(workload.operation.operation, workload.operation.algorithm, arguments.cards))
+      throw UsageError("--cards " + std::to_string(arguments.cards) + ": " +
+                       operation_text(workload.operation) +
+                       " needs the addresses of all; a card of this profile remembers " +
+                       std::to_string(remembered_addresses()));
   }
+}
+
+int measure(const ThroughputArguments& arguments) {
+  require_sense(arguments);
+  const bool prints = arguments.json != "-";
+  nlohmann::json records = nlohmann::json::array();
+  uint64_t failed = 0;
+  uint64_t stuck = 0;
+  const auto measure_one = [&](const Workload& workload, bool check, bool sums) {
+    const Scenario scenario = scenario_of(arguments, workload, check, sums);
+    const RunCost cost;
+    const Report report = run(scenario);
+    const double seconds = cost.processor_seconds();
+    const double rate = static_cast<double>(report.cluster.received) / seconds;
+    failed += report.ok ? 0 : 1;
+    stuck += report.only_stuck() ? 1 : 0;
+    const char* const checksums = sums ? "software" : "skipped";
+    if (prints)
+      std::printf("%-40s %-8s %-9s %12llu %14.0f%s\n", workload.name, check ? "on" : "off",
+                  checksums, static_cast<unsigned long long>(report.cluster.received), rate,
+                  report.ok ? "" : "  FAILED");
+    for (const std::string& line : report.lines)
+      std::fprintf(prints ? stdout : stderr, "  %s\n", line.c_str());
+    std::fflush(stdout);
+    records.push_back({{"operation", workload.name},
+                       {"cards", arguments.cards},
+                       {"checkers", check},
+                       {"checksums", checksums},
+                       {"packets", report.cluster.received},
+                       {"seconds", seconds},
+                       {"packets_per_second", rate},
+                       {"ok", report.ok}});
+  };
+  if (prints)
+    std::printf("%-40s %-8s %-9s %12s %14s\n", "operation", "checkers", "checksums", "packets",
+                "packets/s");
+  for (const Workload& workload : kWorkloads)
+    for (const bool check : {true, false})
+      for (const bool sums : {true, false}) measure_one(workload, check, sums);
   if (!arguments.json.empty()) write_json(arguments.json, records);
-  return ok ? 0 : 1;
+  return exit_status(failed, stuck);
 }
 
 }  // namespace
