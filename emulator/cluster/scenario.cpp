@@ -77,6 +77,10 @@ std::string Scenario::problem() const {
              std::to_string(cut.to_card) + ": expected two of " + std::to_string(cards);
     if (cut.until_ns <= cut.from_ns) return "a cut ends before it begins";
   }
+  for (const emulator::Partition& partition : faults.partitions)
+    if (partition.last_card >= cards)
+      return "partition of cards " + std::to_string(partition.first_card) + " to " +
+             std::to_string(partition.last_card) + ": there are " + std::to_string(cards);
   if (checksums == ChecksumChoice::kSkipped && faults.corrupt > 0)
     return "checksums cannot be skipped where frames are damaged";
   if (const std::string problem = network_problem(costs, cards); !problem.empty()) return problem;

@@ -113,6 +113,12 @@ App& App::add_command(const std::string& name, const std::string& usage,
 void App::set_footer(const std::string& text) { app_->footer(text); }
 void App::end_at_first_word() { app_->prefix_command(); }
 bool App::chosen() const { return app_->parsed(); }
+std::string App::first_given() const {
+  for (const CLI::Option* const option : app_->get_options()) {
+    if (option->count() > 0) return option->get_name();
+  }
+  return {};
+}
 std::vector<std::string> App::rest() const { return app_->remaining(); }
 
 Option& Option::check(Check check) {

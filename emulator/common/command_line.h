@@ -78,6 +78,8 @@ class App {
   std::optional<int> parse(int argc, const char* const* argv);
   // After parsing: whether this command was named; the words of the other program.
   [[nodiscard]] bool chosen() const;
+  // The first of its own options that was given, not a command's; "" if none was.
+  [[nodiscard]] std::string first_given() const;
   [[nodiscard]] std::vector<std::string> rest() const;
   // Says what is wrong, as "NAME: WHAT", and how to get help. Returns kExitUsage.
   [[nodiscard]] int complain(const std::string& what) const;

@@ -23,8 +23,7 @@ constexpr Named kCommands[] = {
     {"replay", "Runs one random scenario again, from its seed.", sim::add_replay_command},
     {"overlap", "Measures how much hosts can compute while an operation runs.",
      sim::add_overlap_command},
-    {"throughput", "Measures packets per second of real time on one core.",
-     sim::add_throughput_command},
+    {"throughput", "Measures packets per second of one core's time.", sim::add_throughput_command},
     {"broadcast-figure", "Measures the pipelined broadcasts of the Tofu2 paper.",
      sim::add_broadcast_figure_command},
     {"alltoall-figure", "Measures the pairwise all-to-all of the CORE-Direct paper.",
@@ -56,7 +55,10 @@ int main(int argc, char** argv) {
   }
   if (const auto status = app.parse(argc, argv)) return *status;
   for (const auto& [command, run] : commands) {
-    if (command->chosen()) chosen = run;
+    if (!command->chosen()) continue;
+    chosen = run;
+    if (const std::string option = app.first_given(); !option.empty())
+      return app.complain(option + " stands before the command, which would not see it");
   }
   try {
     return chosen();

@@ -96,6 +96,8 @@ OperationPlan OperationOptions::plan(uint64_t ranks) const {
                      std::to_string(remembered_addresses()));
   plan.in_place = in_place && may_be_in_place(plan.operation);
   if (buffer_sizes(plan.operation, 1).receive > 0) plan.block_bytes = bytes;
+  if (root == kAnyRoot && !has_root(plan.operation))
+    throw UsageError("--root random: " + operation_text(plan) + " has none");
   if (root != kAnyRoot) plan.root = parse_root(root, ranks);
   return plan;
 }

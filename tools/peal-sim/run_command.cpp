@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <utility>
 
 #include "abi/types.h"
 #include "emulator/cluster/scenario.h"
@@ -104,12 +105,14 @@ constexpr uint64_t kMicrosecondsMax = 3'600'000'000;
 
 // "CARD-CARD" or "CARD-CARD:FROM_US-UNTIL_US"
 WireCut parse_cut(const char* option, const std::string& text) {
-  uint64_t values[4] = {0, 0, 0, kMicrosecondsMax + 1};
-  if (!parse_ranges(text, false, values) || values[0] > 0xffff || values[1] > 0xffff)
+  const bool for_good = text.find(':') == std::string::npos;
+  uint64_t values[4] = {0, 0, 0, kMicrosecondsMax};
+  if (!parse_ranges(text, false, values) || values[0] > 0xffff || values[1] > 0xffff ||
+      values[2] > kMicrosecondsMax || values[3] > kMicrosecondsMax)
     throw UsageError(std::string(option) + " '" + text +
-                     "': expected CARD-CARD or CARD-CARD:FROM_US-UNTIL_US");
+                     "': expected CARD-CARD or CARD-CARD:FROM_US-UNTIL_US, of times up to an hour");
   return {static_cast<uint32_t>(values[0]), static_cast<uint32_t>(values[1]), values[2] * 1000,
-          values[3] > kMicrosecondsMax ? kNever : values[3] * 1000};
+          for_good ? kNever : values[3] * 1000};
 }
 
 // "CARD:FROM_US-UNTIL_US"
@@ -125,6 +128,17 @@ Accident parse_freeze(const std::string& text, uint32_t cards) {
           {static_cast<uint32_t>(values[1]), 0},
           values[2] * 1000,
           (values[3] - values[2]) * 1000};
+}
+
+Timeouts timeouts_of(const RunArguments& arguments) {
+  const Timeouts timeouts = {nanoseconds(arguments.nack_us), nanoseconds(arguments.nack_max_us),
+                             nanoseconds(arguments.probe_us), nanoseconds(arguments.dead_us)};
+  if (timeouts.nack_max_ns < timeouts.nack_ns)
+    throw UsageError("--nack-max-us must not be smaller than --nack-us");
+  if (timeouts.dead_ns <= timeouts.probe_interval_ns)
+    throw UsageError(
+        "--dead-us must be longer than --probe-us, or peers die before they are asked");
+  return timeouts;
 }
 
 Scenario scenario_of(const RunArguments& arguments) {
@@ -180,8 +194,7 @@ Scenario scenario_of(const RunArguments& arguments) {
     const std::string problem = emulator::parse_fault_plan("partition=" + text, &scenario.faults);
     if (!problem.empty()) throw UsageError("--partition: " + problem);
   }
-  scenario.timeouts = {nanoseconds(arguments.nack_us), nanoseconds(arguments.nack_max_us),
-                       nanoseconds(arguments.probe_us), nanoseconds(arguments.dead_us)};
+  scenario.timeouts = timeouts_of(arguments);
   scenario.packets_per_card = arguments.packets_per_card;
   scenario.sent_packets = arguments.sent_packets;
   scenario.lends = arguments.lends;
@@ -226,7 +239,9 @@ int run_all(const RunArguments& arguments) {
   uint64_t packets = 0;
   uint64_t failed = 0;
   uint64_t stuck = 0;
-  for (uint64_t seed = first; seed <= last; seed++) {
+  uint64_t count = 0;
+  const auto run_one = [&](uint64_t seed) {
+    count++;
     scenario.seed = seed;
     if (arguments.operation.random_root()) draw_roots(scenario);
     std::unique_ptr<TraceFile> trace;
@@ -241,27 +256,33 @@ int run_all(const RunArguments& arguments) {
     const double processor_seconds = own_cost.processor_seconds();
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    packets += report.cluster.received;
+    packets += report.cluster.received * (arguments.twice ? 2 : 1);
     progress.clear();
     if (trace) trace->close();
-    nlohmann::json tree = report_json(scenario, report);
-    tree["real_seconds"] = seconds;
-    tree["processor_seconds"] = processor_seconds;
-    tree["memory_bytes_per_card"] = own_cost.memory_bytes() / scenario.cards;
-    runs.push_back(tree);
+    if (!arguments.json.empty()) {
+      nlohmann::json tree = report_json(scenario, report);
+      tree["real_seconds"] = seconds;
+      tree["processor_seconds"] = processor_seconds;
+      runs.push_back(std::move(tree));
+    }
     if (!report.ok) failed++;
     if (report.only_stuck()) stuck++;
     if (!arguments.quiet && arguments.json != "-")
       std::printf("seed %" PRIu64 " %s", seed, report_text(report).c_str());
-  }
+  };
+  for (uint64_t seed = first; seed != last; seed++) run_one(seed);
+  run_one(last);
   if (!arguments.quiet) print_cost(cost, packets, scenario.cards);
-  if (!arguments.json.empty())
-    write_json(arguments.json, first == last ? runs[0] : nlohmann::json{{"runs", runs}});
+  if (!arguments.json.empty()) {
+    nlohmann::json tree = first == last ? runs[0] : nlohmann::json{{"runs", runs}};
+    tree["memory_bytes_per_card"] = cost.memory_bytes() / scenario.cards;
+    write_json(arguments.json, tree);
+  }
   if (failed > 0)
     std::fprintf(stderr,
                  "peal-sim: %" PRIu64 " of %" PRIu64 " runs failed a check, %" PRIu64
                  " of these by being stuck\n",
-                 failed, last - first + 1, stuck);
+                 failed, count, stuck);
   return exit_status(failed, stuck);
 }
 
@@ -360,7 +381,7 @@ void add_patience(command_line::App& app, RunArguments& a) {
   Group group(app, "Patience");
   const auto add = [&](const char* name, double& value, const std::string& text) {
     group.add(name, value, "US", text)
-        .check(microseconds())
+        .check(microseconds(0.001))  // a nanosecond: of none, time never passes
         .show_default(std::to_string(std::llround(value)));
   };
   add("--nack-us", a.nack_us, "Sends the first NACK after so many microseconds.");

@@ -178,6 +178,7 @@ class CommandTest : public ::testing::Test {
         dig_(app_.add_command("dig", "tool dig [OPTIONS]", "Digs.")) {
     app_.set_footer("That is all.");
     Group(dig_).add("--depth", depth_, "M", "Digs so deep.").check(whole(1, 9));
+    Group(app_).add("--width", width_, "M", "Is so wide.");
   }
   std::string run(std::vector<const char*> words) {
     words.insert(words.begin(), "tool");
@@ -192,6 +193,7 @@ class CommandTest : public ::testing::Test {
   App app_;
   App& dig_;
   uint32_t depth_ = 2;
+  uint32_t width_ = 2;
 };
 
 TEST_F(CommandTest, IsNamedInTheHelp) {
@@ -208,6 +210,7 @@ TEST_F(CommandTest, IsNamedInTheHelp) {
             "Options:\n"
             "  -h, --help                      Prints this text and exits.\n"
             "  -V, --version                   Prints the version and exits.\n"
+            "      --width M                   Is so wide.\n"
             "\n"
             "That is all.\n");
 }
@@ -228,6 +231,13 @@ TEST_F(CommandTest, ReadsItsOptions) {
   EXPECT_EQ(run({"dig", "--depth", "3"}), "");
   EXPECT_TRUE(dig_.chosen());
   EXPECT_EQ(depth_, 3u);
+  EXPECT_EQ(app_.first_given(), "");
+}
+
+TEST_F(CommandTest, OptionsBeforeItAreTheProgramsOwn) {
+  EXPECT_EQ(run({"--width", "4", "dig", "--depth", "3"}), "");
+  EXPECT_TRUE(dig_.chosen());
+  EXPECT_EQ(app_.first_given(), "--width");
 }
 
 TEST_F(CommandTest, SaysWhatIsWrongAsTheProgramDoes) {
