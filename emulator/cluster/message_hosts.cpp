@@ -24,6 +24,11 @@ bool reads_own(peal_operation operation) {
   return operation == PEAL_OPERATION_SEND || operation == PEAL_OPERATION_PUT;
 }
 
+std::string line(const MessagePlan::Post& post, const std::string& what) {
+  return "rank " + std::to_string(post.rank) + ": " + names::operation(post.operation) +
+         " of transfer " + std::to_string(post.transfer) + ": " + what + "\n";
+}
+
 }  // namespace
 
 MessageHosts::MessageHosts(const ClusterOptions& options, const MessagePlan& plan,
@@ -129,8 +134,7 @@ peal_submission MessageHosts::entry_of(uint32_t number) const {
 }
 
 void MessageHosts::wrong(const MessagePlan::Post& post, const std::string& what) {
-  trouble_ += "rank " + std::to_string(post.rank) + ": " + names::operation(post.operation) +
-              " of transfer " + std::to_string(post.transfer) + ": " + what + "\n";
+  trouble_ += line(post, what);
 }
 
 bool MessageHosts::has_come(uint32_t transfer, uint32_t rank) {
@@ -212,13 +216,16 @@ void MessageHosts::check_fence(uint32_t number) {
   }
 }
 
-std::string MessageHosts::problems() {
-  std::string text = violations_.text() + held();
-  const bool death = plan_.victim() != MessagePlan::kNobody;
+std::string MessageHosts::unended() const {
+  std::string text;
   for (uint32_t i = 0; i < ended_.size(); i++) {
     const MessagePlan::Post& post = plan_.posts()[i];
-    if (ended_[i] == 0 && post.rank != plan_.victim()) wrong(post, "never ended");
+    if (ended_[i] == 0 && post.rank != plan_.victim()) text += line(post, "never ended");
   }
+  return text;
+}
+
+void MessageHosts::check_memory(bool all_over) {
   for (uint32_t t = 0; t < plan_.transfers().size(); t++) {
     const Transfer& transfer = plan_.transfers()[t];
     const bool point = is_point_to_point(transfer.operation);
@@ -228,16 +235,26 @@ std::string MessageHosts::problems() {
       const MessagePlan::Post about = {0, rank, t, 0, transfer.operation};
       if (!receives || refused || transfer.bytes == 0) {
         if (!is_untouched(t, rank)) wrong(about, "was written where nothing may be");
-      } else if ((!death || came_[size_t{t} * plan_.ranks() + rank]) && !has_come(t, rank)) {
+      } else if ((all_over || came_[size_t{t} * plan_.ranks() + rank]) && !has_come(t, rank)) {
         wrong(about, "is no longer what it was");
       }
     }
   }
+}
+
+std::string MessageHosts::problems() {
+  const bool death = plan_.victim() != MessagePlan::kNobody;
+  const std::string stuck = unended();
+  check_memory(!death && stuck.empty());
+  std::string text = violations_.text() + trouble_;
+  only_stuck_ = text.empty() && !stuck.empty();
+  if (!stuck.empty()) return text + stuck;
+  text += held();
   const uint64_t opened = cluster_.counter(PEAL_COUNTER_CONNECTIONS_OPENED);
   if (!death && opened != cluster_.counter(PEAL_COUNTER_CONNECTIONS_CLOSED)) {
     text += "connections are still open\n";
   }
-  return trouble_ + text;
+  return text;
 }
 
 }  // namespace peal::sim

@@ -23,6 +23,8 @@ class MessageHosts final : private GroupHosts {
   void run();
   // What was not as the plan says, and what the cards have not given back; "" when all is well.
   [[nodiscard]] std::string problems();
+  // Something never ended, and nothing else was wrong; after problems().
+  [[nodiscard]] bool only_stuck() const { return only_stuck_; }
   [[nodiscard]] uint64_t trace_hash() const { return cluster_.trace_hash(); }
   [[nodiscard]] uint32_t told_of_a_death() const { return told_of_a_death_; }
   [[nodiscard]] const ClusterCounts& counts() const { return cluster_.counts(); }
@@ -49,6 +51,11 @@ class MessageHosts final : private GroupHosts {
   [[nodiscard]] bool has_come(uint32_t transfer, uint32_t rank);
   [[nodiscard]] bool is_untouched(uint32_t transfer, uint32_t rank);
   void scribble(uint32_t transfer, uint32_t rank);
+  // Posts of the living that never ended.
+  [[nodiscard]] std::string unended() const;
+  // What lies in memory and must not, and what must and does not: of the dead, and where something
+  // never ended, only what was there once.
+  void check_memory(bool all_over);
   void wrong(const MessagePlan::Post& post, const std::string& what);
 
   const MessagePlan& plan_;
@@ -58,6 +65,7 @@ class MessageHosts final : private GroupHosts {
   uint64_t pending_ = 0;        // of those who live
   uint32_t told_of_a_death_ = 0;
   std::string trouble_;
+  bool only_stuck_ = false;
 };
 
 }  // namespace peal::sim

@@ -68,6 +68,23 @@ TEST(MessagesInTime, AViolationIsAProblem) {
       << hosts.problems();
 }
 
+TEST(MessagesInTime, ThatNeverEndAreStuckAndNothingElse) {
+  const MessagePlan plan(3);
+  ASSERT_EQ(plan.victim(), MessagePlan::kNobody);
+  ClusterOptions options = random_surroundings(3, plan.ranks());
+  options.timeouts.dead_ns = 1000 * kSecond;
+  options.faults.loss = 1;
+  MessageHosts hosts(options, plan);
+  hosts.run();
+  EXPECT_NE(hosts.problems().find("never ended"), std::string::npos);
+  EXPECT_TRUE(hosts.only_stuck()) << hosts.problems();
+  options.faults.loss = 0;
+  MessageHosts fine(options, plan);
+  fine.run();
+  EXPECT_EQ(fine.problems(), "");
+  EXPECT_FALSE(fine.only_stuck());
+}
+
 TEST(MessagesInTime, ASeedSaysEverything) {
   for (const uint64_t seed : {3, 11, 58}) {
     const MessagePlan plan(seed);

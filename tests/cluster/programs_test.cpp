@@ -416,6 +416,20 @@ TEST(ProgramsInTime, ACompletionThatDiffersFromItsStartIsAProblem) {
       << hosts.problems();
 }
 
+TEST(ProgramsInTime, ThatNeverEndAreStuckAndNothingElse) {
+  constexpr size_t kBytes = 1000;
+  for (const bool whole : {true, false}) {
+    ClusterOptions options = cards(2);
+    options.timeouts.dead_ns = 1000 * kSecond;
+    options.faults.loss = whole ? 0 : 1;
+    ProgramHosts hosts(options, kBytes, broadcast(2, 0, kBytes, kBytes));
+    hosts.start_all();
+    hosts.run();
+    EXPECT_EQ(hosts.only_stuck(), !whole) << hosts.problems();
+    EXPECT_EQ(hosts.problems().empty(), whole);
+  }
+}
+
 // What the cluster sees by itself is not lost where nobody else looks.
 TEST(ProgramsInTime, AViolationIsAProblem) {
   constexpr size_t kBytes = 1000;

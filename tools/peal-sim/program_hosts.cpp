@@ -266,6 +266,13 @@ std::string ProgramHosts::problems() const {
   return text;
 }
 
+bool ProgramHosts::only_stuck() const {
+  const auto is_well = [](const Rank& rank) { return rank.trouble.empty(); };
+  const auto is_over = [](const Rank& rank) { return rank.outstanding == 0; };
+  return violations_.text().empty() && trouble_.empty() && std::ranges::all_of(ranks_, is_well) &&
+         !std::ranges::all_of(ranks_, is_over);
+}
+
 std::string ProgramHosts::leaks() {
   // Acknowledgements and closing connections.
   const TimeNs until = cluster_.now() + 1'000'000'000;

@@ -66,6 +66,8 @@ class ProgramHosts final : private HostEvents {
   // How starts ended that did not end well, and those that did not end; completions that are not
   // as they must be, and what must never happen (violations.h); "" when all is well.
   [[nodiscard]] std::string problems() const;
+  // Something never ended, and nothing else was wrong.
+  [[nodiscard]] bool only_stuck() const;
   // Starts that did not end well, each rank's since the last call.
   [[nodiscard]] std::vector<peal_completion> take_failures(uint32_t rank);
   // Frees all programs and looks whether the cards have given everything back; "" if so.

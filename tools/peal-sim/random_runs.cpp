@@ -43,6 +43,7 @@ RandomRun run_messages(uint64_t seed, Observer* observer) {
     run.description += ", rank " + std::to_string(plan.victim()) + " dies";
   }
   run.problems = hosts.problems();
+  run.only_stuck = hosts.only_stuck();
   run.packets = hosts.counts().sent;
   run.lost = hosts.frames_lost();
   run.trace_hash = hosts.trace_hash();
@@ -83,6 +84,7 @@ class ProgramRounds {
     }
     hosts_.run();
     std::string wrong = hosts_.problems();
+    if (hosts_.only_stuck()) return wrong;  // what has not come is no wonder then
     for (uint32_t rank = 0; rank < plan_.ranks(); rank++) {
       const size_t bytes = plan_.wrong_bytes(rank, round_, hosts_.receive(rank));
       if (bytes == 0) continue;
@@ -118,6 +120,7 @@ RandomRun run_programs(uint64_t seed, Observer* observer) {
       },
       observer);
   run.problems = wrong + ProgramRounds(plan, hosts, seed).run();
+  run.only_stuck = wrong.empty() && hosts.only_stuck();
   if (run.problems.empty()) run.problems = hosts.leaks();
   run.packets = hosts.cluster().counts().sent;
   run.lost = hosts.cluster().faults().lost;
@@ -137,6 +140,7 @@ RandomRun run_random_twice(RandomKind kind, uint64_t seed, Observer* observer) {
   RandomRun run = run_random(kind, seed, observer);
   if (run_random(kind, seed).trace_hash != run.trace_hash) {
     run.problems += "a second run sent other packets\n";
+    run.only_stuck = false;
   }
   return run;
 }

@@ -15,6 +15,7 @@ enum class RandomKind : uint8_t { kCollectives, kMessages, kPrograms };
 struct RandomRun {
   std::string description;  // one line
   std::string problems;     // "" when all is well
+  bool only_stuck = false;  // something never ended, and nothing else was wrong
   uint64_t packets = 0;     // sent
   uint64_t lost = 0;
   uint64_t trace_hash = 0;

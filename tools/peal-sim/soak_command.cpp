@@ -138,9 +138,9 @@ struct Soak {
   void run_others(RandomKind kind, uint64_t seed) {
     const RandomRun run = is_repeated(seed) ? run_random_twice(kind, seed) : run_random(kind, seed);
     packets += run.packets;
-    if (!run.problems.empty()) {
-      tell_failure(kind, seed, run.description + "\n" + run.problems);
-    }
+    if (run.problems.empty()) return;
+    if (run.only_stuck) stuck++;
+    tell_failure(kind, seed, run.description + "\n" + run.problems);
   }
 
   void run_kind(RandomKind kind, uint64_t seed) {
@@ -159,8 +159,10 @@ int soak(const SoakArguments& arguments) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   double told_at = 0;
+  uint64_t done = 0;
   for (uint64_t seed = first; elapsed() < arguments.minutes * 60; seed++) {
-    if (arguments.runs > 0 && seed - first == arguments.runs) break;
+    if (arguments.runs > 0 && done == arguments.runs) break;
+    done++;
     for (const Kind& each : kKinds) {
       if (arguments.wants(each.kind)) soak.run_kind(each.kind, seed);
     }
@@ -172,18 +174,24 @@ int soak(const SoakArguments& arguments) {
     }
   }
   std::printf("%s\n", soak.counts().c_str());
-  if (!arguments.wants(RandomKind::kCollectives)) return exit_status(soak.failed, soak.stuck);
+  const bool too_few = done < arguments.runs && (soak.failed == 0 || arguments.keep_going);
+  if (too_few)
+    std::printf("only %" PRIu64 " of %" PRIu64 " seeds in the time that there was\n", done,
+                arguments.runs);
+  const int status = too_few ? kExitWrong : exit_status(soak.failed, soak.stuck);
+  if (!arguments.wants(RandomKind::kCollectives)) return status;
   std::printf(
       "most packets per packet needed, on a wire that is bad and no more: %.2f (seed %" PRIu64
       ")\n",
       soak.effort, soak.effort_seed);
   const uint64_t missed = check_corners(arguments, soak.corners);
-  return missed > 0 ? kExitWrong : exit_status(soak.failed, soak.stuck);
+  return missed > 0 ? kExitWrong : status;
 }
 
 int replay_collectives(const SoakArguments& arguments, TraceFile* trace) {
   const Scenario scenario = random_scenario(arguments.seed, limits_of(arguments));
-  std::printf("%s\n", describe(scenario).c_str());
+  const bool prints = arguments.json != "-";
+  if (prints) std::printf("%s\n", describe(scenario).c_str());
   Progress progress("replay", false);
   RunOptions options;
   options.observer = trace;
@@ -191,7 +199,7 @@ int replay_collectives(const SoakArguments& arguments, TraceFile* trace) {
   const Report report = is_repeated(arguments.seed) && trace == nullptr ? run_twice(scenario)
                                                                         : run(scenario, options);
   progress.clear();
-  std::fputs(report_text(report).c_str(), stdout);
+  if (prints) std::fputs(report_text(report).c_str(), stdout);
   if (!arguments.json.empty()) write_json(arguments.json, report_json(scenario, report));
   return exit_status(report.ok ? 0 : 1, report.only_stuck() ? 1 : 0);
 }
@@ -199,10 +207,10 @@ int replay_collectives(const SoakArguments& arguments, TraceFile* trace) {
 int replay_others(const SoakArguments& arguments, RandomKind kind, TraceFile* trace) {
   const RandomRun run = is_repeated(arguments.seed) ? run_random_twice(kind, arguments.seed, trace)
                                                     : run_random(kind, arguments.seed, trace);
-  std::printf("%s\n", run.description.c_str());
   const bool ok = run.problems.empty();
-  std::printf("%s: %" PRIu64 " packets, %" PRIu64 " lost\n%s", ok ? "ok" : "FAILED", run.packets,
-              run.lost, run.problems.c_str());
+  if (arguments.json != "-")
+    std::printf("%s\n%s: %" PRIu64 " packets, %" PRIu64 " lost\n%s", run.description.c_str(),
+                ok ? "ok" : "FAILED", run.packets, run.lost, run.problems.c_str());
   if (!arguments.json.empty()) {
     write_json(arguments.json, {{"kind", arguments.kind},
                                 {"seed", arguments.seed},
@@ -213,7 +221,7 @@ int replay_others(const SoakArguments& arguments, RandomKind kind, TraceFile* tr
                                 {"lost", run.lost},
                                 {"trace_hash", run.trace_hash}});
   }
-  return ok ? 0 : kExitWrong;
+  return exit_status(ok ? 0 : 1, run.only_stuck ? 1 : 0);
 }
 
 int replay(const SoakArguments& arguments) {
@@ -261,7 +269,9 @@ Command add_soak_command(command_line::App& app) {
   group.add("--seed", arguments->seed, "S", "Begins with this seed; 0: a new one.")
       .check(whole(0, UINT64_MAX))
       .show_default();
-  group.add("--runs", arguments->runs, "N", "Ends after so many seeds; 0: by time only.")
+  group
+      .add("--runs", arguments->runs, "N",
+           "Ends after so many seeds, and fails when there was no time for all; 0: by time only.")
       .check(whole(0, UINT64_MAX))
       .show_default();
   add_limits(group, *arguments);
