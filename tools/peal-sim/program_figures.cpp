@@ -80,6 +80,13 @@ struct Alltoall {
     }
   }
 
+  // What a start has brought, so that the next one is seen to bring it.
+  void clear() {
+    for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+      std::memset(hosts.receive(rank), 0, figure.ranks * figure.block_bytes);
+    }
+  }
+
   static uint64_t cards_of(const AlltoallFigure& figure) {
     if (figure.ranks_per_card == 0 || figure.ranks % figure.ranks_per_card != 0) {
       throw std::runtime_error(std::to_string(figure.ranks) + " ranks do not fill cards of " +
@@ -147,6 +154,8 @@ AlltoallOverlap measure_overlap(const CostModel& model, const AlltoallFigure& fi
   const auto time_of_one = [&](double work_ns) {
     Alltoall alltoall(model, figure);
     alltoall.hosts.run_computing(1, 0);
+    alltoall.check();
+    alltoall.clear();
     const TimeNs all_ns =
         alltoall.hosts.run_computing(starts, static_cast<TimeNs>(std::ceil(work_ns)));
     alltoall.check();
@@ -211,6 +220,17 @@ struct Allgather {
     }
   }
 
+  // As above; what lies in place stays.
+  void clear() {
+    const size_t block = figure.block_bytes;
+    for (uint32_t rank = 0; rank < figure.ranks; rank++) {
+      for (uint32_t from = 0; from < figure.ranks; from++) {
+        if (figure.in_place && from == rank) continue;
+        std::memset(hosts.receive(rank) + from * block, 0, block);
+      }
+    }
+  }
+
   AllgatherFigure figure;
   ProgramHosts hosts;
 };
@@ -237,6 +257,8 @@ AllgatherComparison compare(const CostModel& model, uint32_t ranks, uint64_t blo
   const AllgatherFigure figure = {.ranks = ranks, .block_bytes = block_bytes, .in_place = true};
   Allgather allgather(model, figure);
   allgather.hosts.run_computing(1, 0);
+  allgather.check();
+  allgather.clear();
   AllgatherComparison times;
   times.program_ns = allgather.hosts.run_computing(1, 0);
   allgather.check();
