@@ -34,7 +34,6 @@ void hold(const OverlapPlan& plan, double least) {
   EXPECT_TRUE(overlap.comm.ok && overlap.both.ok)
       << failures(overlap.comm) << failures(overlap.both);
   EXPECT_EQ(overlap.both.latencies_ns.size(), plan.operations);
-  EXPECT_GE(overlap.both_ns, overlap.work_ns);
   std::printf("%s, %u cards, late by up to %.1f: %.2f %%\n", operation_text(plan.operation).c_str(),
               plan.cards, plan.late, 100 * overlap.share);
   EXPECT_GE(100 * overlap.share, least) << plan.cards << " cards, late by up to " << plan.late;
