@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kChecks[] = {
     "right-bytes",   "exactly-once", "user-buffers",  "conservation", "stuck",  "status",
     "running-ahead", "isolation",    "deterministic", "wire",         "set-up", "sealed-payload",
-    "barrier",       "quiet",        "dead-memory",   "collapse"};
+    "barrier",       "quiet",        "dead-memory",   "collapse",     "lent"};
 
 double as_microseconds(TimeNs time_ns) { return static_cast<double>(time_ns) / 1000; }
 
@@ -89,6 +89,7 @@ nlohmann::json report_json(const Scenario& scenario, const Report& report) {
     const auto found = report.findings.find(check);
     checks[check] = found == report.findings.end() ? 0 : found->second;
   }
+  for (const auto& [check, count] : report.findings) checks[check] = count;
   tree["checks"] = checks;  // how often each failed
   tree["findings"] = report.lines;
   tree["trace_hash"] = hex(report.trace_hash);
