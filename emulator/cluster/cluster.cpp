@@ -361,6 +361,7 @@ bool Cluster::start_dma(Node& node, const DmaRequest& request) {
     dmas_[item] = dma;
   }
   node.dma_under_way++;
+  counts_.dma_most = std::max(counts_.dma_most, node.dma_under_way);
   const CostModel& costs = options_.costs;
   const bool apart = costs.dma_duplex != 0 && request.writes;
   TimeNs& free_ns = apart ? node.dma_write_free_ns : node.dma_free_ns;
@@ -376,6 +377,7 @@ bool Cluster::read_host(Node& node, const Dma& dma) {
   const auto& [host, memory, packet, bytes] = dma.request.transfer;
   const uint8_t* source = dma.request.lent ? node.regions->mapped(host, bytes) : nullptr;
   if (source == nullptr) return node.regions->copy_in(host, memory, bytes);
+  counts_.dma_lent++;
   Payload& payload = *static_cast<const SimPacket*>(packet)->shared;
   node.lent.lend(payload, {.source = source,
                            .bytes = bytes,

@@ -64,6 +64,8 @@ struct ClusterCounts {
   uint64_t dropped_cut = 0;      // the link was cut
   uint64_t dma_refused = 0;      // the engine had dma_per_card already; offered again later
   uint64_t dma_overtaken = 0;    // ended after one that the card had started later
+  uint64_t dma_lent = 0;         // reads whose bytes stayed where they were
+  uint32_t dma_most = 0;         // under way on a card at a time
   uint64_t events = 0;
 };
 

@@ -45,66 +45,71 @@ bool peers_cut(const Both& run) {
   });
 }
 
+// Strangers in a group that has gone on without their wire.
 bool strangers_cut(const Both& run) {
-  return std::any_of(run.scenario.cuts.begin(), run.scenario.cuts.end(), [&](const WireCut& cut) {
-    return cut.until_ns == kNever &&
-           std::any_of(run.scenario.groups.begin(), run.scenario.groups.end(),
-                       [&](const GroupPlan& group) {
-                         const auto on = [&](uint32_t card) {
-                           return std::any_of(group.places.begin(), group.places.end(),
-                                              [card](const Place& p) { return p.card == card; });
-                         };
-                         return on(cut.from_card) && on(cut.to_card) &&
-                                !watch_each_other(group, cut.from_card, cut.to_card);
-                       });
-  });
+  const auto goes_on = [&](size_t number, const WireCut& cut) {
+    const GroupPlan& group = run.scenario.groups[number];
+    const auto on = [&group](uint32_t card) {
+      return std::any_of(group.places.begin(), group.places.end(),
+                         [card](const Place& place) { return place.card == card; });
+    };
+    return cut.until_ns == kNever && run.report.groups[number].done_ns > cut.from_ns &&
+           on(cut.from_card) && on(cut.to_card) &&
+           !watch_each_other(group, cut.from_card, cut.to_card);
+  };
+  for (const WireCut& cut : run.scenario.cuts)
+    for (size_t number = 0; number < run.scenario.groups.size(); number++)
+      if (goes_on(number, cut)) return true;
+  return false;
 }
 
-bool any_group(const Both& run, bool (*holds)(const GroupPlan&)) {
-  return std::any_of(run.scenario.groups.begin(), run.scenario.groups.end(), holds);
-}
-
-bool any_operation(const GroupPlan& group, bool (*holds)(const OperationPlan&)) {
-  return group.places.size() > 1 &&
-         std::any_of(group.operations.begin(), group.operations.end(), holds);
+// An operation of that kind, over so many ranks, succeeded on all of them.
+bool any_done(const Both& run, bool (*holds)(const OperationPlan&, uint32_t ranks)) {
+  for (size_t number = 0; number < run.scenario.groups.size(); number++) {
+    const GroupPlan& group = run.scenario.groups[number];
+    const std::vector<bool>& done = run.report.groups[number].done;
+    for (size_t i = 0; i < done.size(); i++)
+      if (done[i] && holds(group.operations[i], static_cast<uint32_t>(group.places.size())))
+        return true;
+  }
+  return false;
 }
 // Several packets, with whatever sizes the card was built.
 constexpr uint64_t kLong = 16'000;
 
-bool place_by_rank(const OperationPlan& operation) { return operation.place_by_rank; }
-
 // A block for all that is empty, and one of several packets.
-bool empty_beside_long(const GroupPlan& group) {
-  const auto ranks = static_cast<uint32_t>(group.places.size());
-  return std::any_of(group.operations.begin(), group.operations.end(), [&](const OperationPlan& o) {
-    if (o.operation != PEAL_OPERATION_ALLGATHERV) return false;
-    bool empty = false;
-    bool several = false;
-    for (uint32_t rank = 0; rank < ranks; rank++) {
-      const uint64_t bytes = block_length(o, {rank, 0});
-      empty |= bytes == 0;
-      several |= bytes > kLong;
-    }
-    return empty && several;
-  });
+bool empty_beside_long(const OperationPlan& operation, uint32_t ranks) {
+  if (operation.operation != PEAL_OPERATION_ALLGATHERV) return false;
+  bool empty = false;
+  bool several = false;
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    const uint64_t bytes = block_length(operation, {rank, 0});
+    empty |= bytes == 0;
+    several |= bytes > kLong;
+  }
+  return empty && several;
 }
 // Two ranks have several packets for each other.
-bool both_long(const GroupPlan& group) {
-  const auto ranks = static_cast<uint32_t>(group.places.size());
-  return std::any_of(group.operations.begin(), group.operations.end(), [&](const OperationPlan& o) {
-    for (uint32_t a = 0; o.operation == PEAL_OPERATION_ALLTOALLV && a < ranks; a++)
-      for (uint32_t b = 0; b < a; b++)
-        if (std::min(block_length(o, {a, b}), block_length(o, {b, a})) > kLong) return true;
-    return false;
-  });
+bool both_long(const OperationPlan& operation, uint32_t ranks) {
+  if (operation.operation != PEAL_OPERATION_ALLTOALLV) return false;
+  for (uint32_t a = 0; a < ranks; a++)
+    for (uint32_t b = 0; b < a; b++)
+      if (std::min(block_length(operation, {a, b}), block_length(operation, {b, a})) > kLong)
+        return true;
+  return false;
 }
 
+// An operation behind that sequence was done by a group that began before it.
 bool passes(const Both& run, uint64_t end) {
-  return run.report.completed > 0 &&
-         std::any_of(
-             run.scenario.groups.begin(), run.scenario.groups.end(), [end](const GroupPlan& group) {
-               return group.first_sequence < end && group.first_sequence + group.post_count() > end;
-             });
+  for (size_t number = 0; number < run.scenario.groups.size(); number++) {
+    const uint64_t first = run.scenario.groups[number].first_sequence;
+    const std::vector<bool>& done = run.report.groups[number].done;
+    if (first >= end || end - first >= done.size()) continue;
+    if (std::find(done.begin() + static_cast<ptrdiff_t>(end - first), done.end(), true) !=
+        done.end())
+      return true;
+  }
+  return false;
 }
 
 bool past_epochs(const Both& run) {
@@ -161,26 +166,29 @@ constexpr Corner kCorners[] = {
        return completed(run, PEAL_OPERATION_ALLTOALLV, PEAL_ALGORITHM_BRUCK);
      }},
     {"an empty block for all beside a long one",
-     [](const Both& run) { return any_group(run, empty_beside_long); }},
+     [](const Both& run) { return any_done(run, empty_beside_long); }},
     {"two ranks with long blocks for each other",
-     [](const Both& run) { return any_group(run, both_long); }},
+     [](const Both& run) { return any_done(run, both_long); }},
     {"in place on some ranks",
-     [](const Both& run) {
-       return any_group(run, [](const GroupPlan& g) { return any_operation(g, place_by_rank); });
-     }},
+     [](const Both& run) { return happened(run, "in place on some ranks"); }},
     {"a broadcast that waits for credits", [](const Both& run) { return happened(run, "credit"); }},
     {"an engine that makes most of batches",
-     [](const Both& run) { return run.scenario.dma_batch > 1; }},
+     [](const Both& run) {
+       const uint32_t batch = run.scenario.dma_batch;
+       return batch > 1 && run.report.cluster.dma_most >= batch;
+     }},
     {"destroy done",
      [](const Both& run) {
        return completed(run, PEAL_OPERATION_DESTROY, PEAL_ALGORITHM_DISSEMINATION);
      }},
     {"recycling", [](const Both& run) { return run.report.recycle_signals > 0; }},
-    {"several groups", [](const Both& run) { return run.scenario.groups.size() > 1; }},
-    {"a group in the place of another",
+    {"several groups",
      [](const Both& run) {
-       return any_group(run, [](const GroupPlan& g) { return g.after_group != kNoGroup; });
+       return std::count_if(run.report.groups.begin(), run.report.groups.end(),
+                            [](const GroupEnd& group) { return group.done_ns > 0; }) > 1;
      }},
+    {"a group in the place of another",
+     [](const Both& run) { return happened(run, "a group in the place of another"); }},
     {"early data", [](const Both& run) { return counted(run, "early_data"); }},
     {"staged", [](const Both& run) { return counted(run, "staged"); }},
     {"loss of 5 % or more", lossy},
@@ -233,7 +241,9 @@ constexpr Corner kCorners[] = {
     {"DMA refused by the engine",
      [](const Both& run) { return run.report.cluster.dma_refused > 0; }},
     {"memory lent, and something sent again",
-     [](const Both& run) { return run.scenario.lends && counted(run, "sent_repair"); }},
+     [](const Both& run) {
+       return run.report.cluster.dma_lent > 0 && counted(run, "sent_repair");
+     }},
     {"DMA out of order", [](const Both& run) { return run.report.cluster.dma_overtaken > 0; }},
     {"processor of 5 us a packet or slower",
      [](const Both& run) { return run.scenario.costs.packet_ns >= 5 * kMicrosecond; }},

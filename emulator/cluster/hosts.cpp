@@ -142,6 +142,7 @@ void Hosts::make_group(TimeNs now_ns, uint32_t index) {
         std::any_of(plan.places.begin(), plan.places.end(),
                     [&](const Place& place) { return place.card == accident.place.card; }))
       world_.happened["group after a restart"]++;
+  if (plan.after_group != kNoGroup) world_.happened["a group in the place of another"]++;
   const auto first = static_cast<uint32_t>(world_.members.size());
   for (uint32_t rank = 0; rank < plan.places.size(); rank++) {
     group.members.push_back(first + rank);

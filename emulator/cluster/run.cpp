@@ -274,10 +274,14 @@ Report Run::report() const {
   report.finished_ns = finished_ns_;
   report.drained_ns = drained_ns_;
   report.ranks = static_cast<uint32_t>(world_.members.size());
-  for (const GroupState& group : world_.groups) {
+  report.groups.resize(world_.groups.size());
+  for (size_t number = 0; number < world_.groups.size(); number++) {
+    const GroupState& group = world_.groups[number];
     if (group.members.empty()) continue;
     const size_t count = world_.members[group.members[0]].posts.size();
-    const GroupPlan& plan = scenario_.groups[world_.members[group.members[0]].group];
+    const GroupPlan& plan = scenario_.groups[number];
+    GroupEnd& end = report.groups[number];
+    end.done.resize(plan.operations.size());
     TimeNs ended_ns = 0;  // the operation before
     for (size_t sequence = 0; sequence < count; sequence++) {
       TimeNs first_ns = kNever;
@@ -285,6 +289,7 @@ Report Run::report() const {
       TimeNs last_ns = 0;
       TimeNs last_done_ns = 0;
       bool all = true;
+      size_t in_place = 0;
       for (const uint32_t index : group.members) {
         const Post& post = world_.members[index].posts[sequence];
         const bool ok = post.state == PostState::kCompleted && post.status == PEAL_STATUS_OK;
@@ -292,6 +297,7 @@ Report Run::report() const {
         report.completed += ok;
         const OperationPlan what = world_.operation(world_.members[index], sequence);
         if (ok) report.completed_as[{what.operation, what.algorithm}]++;
+        in_place += what.in_place ? 1 : 0;
         report.mismatched +=
             post.state == PostState::kCompleted && post.status == PEAL_STATUS_MISMATCH;
         report.peer_dead +=
@@ -305,6 +311,10 @@ Report Run::report() const {
       }
       // The destroy operation is no work of the user's.
       if (!all || sequence >= plan.operations.size()) continue;
+      end.done[sequence] = true;
+      end.done_ns = std::max(end.done_ns, last_ns);
+      if (in_place != 0 && in_place != group.members.size())
+        report.happened["in place on some ranks"]++;
       report.latencies_ns.push_back(last_ns - first_ns);
       const TimeNs begun_ns = ended_ns == 0 ? first_ns : ended_ns;
       report.periods_ns.push_back(last_ns > begun_ns ? last_ns - begun_ns : 0);

@@ -18,6 +18,12 @@
 
 namespace peal::sim {
 
+// What a group came to; nothing, where it was never made.
+struct GroupEnd {
+  std::vector<bool> done;  // by operation of its plan: it succeeded on all ranks
+  TimeNs done_ns = 0;      // when the last of these did
+};
+
 struct Report {
   bool ok = false;
   std::map<std::string, uint64_t> findings;  // check: how often it failed
@@ -30,6 +36,7 @@ struct Report {
   uint64_t mismatched = 0;
   uint64_t peer_dead = 0;
   uint64_t dma_faults = 0;
+  std::vector<GroupEnd> groups;
   // Success, by operation and algorithm.
   std::map<std::pair<uint8_t, uint8_t>, uint64_t> completed_as;
   std::map<std::string, uint64_t> happened;  // accidents that met somebody at work, by name
