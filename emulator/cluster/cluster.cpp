@@ -295,14 +295,6 @@ void Cluster::inject(uint32_t card, const peal_wire_header& header, const uint8_
 
 void Cluster::arrive(Node& node, uint32_t item) {
   SimPacket* packet = pool_.at(item);
-  // What waits for the processor is as long as the time it is behind.
-  if (node.busy_until_ns >
-      now_ns_ + options_.receive_queue * options_.costs.packet_ns + kMicrosecond) {
-    wire_.arrived();
-    counts_.dropped_queue++;
-    release(packet);
-    return;
-  }
   TimeNs ready_ns = now_ns_;
   if (!torus_.any()) {
     // Many senders, one link in for each engine: it takes one frame at a time. (In a torus the last
@@ -323,6 +315,11 @@ void Cluster::take_packet(Node& node, SimPacket* packet) {
     release(packet);
     return;
   }
+  if (node.waiting.count(now_ns_) >= options_.receive_queue) {
+    counts_.dropped_queue++;
+    release(packet);
+    return;
+  }
   if (node.packets_held >= node.room()) {
     counts_.dropped_full++;
     release(packet);
@@ -330,6 +327,7 @@ void Cluster::take_packet(Node& node, SimPacket* packet) {
   }
   const uint32_t frame_bytes = PEAL_HEADER_BYTES + packet->payload_bytes;
   const TimeNs turn_ns = begin_turn(node, options_.costs.packet_ns);
+  if (turn_ns > now_ns_) node.waiting.add(turn_ns);
   node.packets_held++;
   counts_.received++;
   packet->holds = 0;
@@ -669,6 +667,7 @@ void Cluster::restart(uint32_t card) {
     if (packet->in_use && packet->holder == card) release(packet);
   }
   node.boot();
+  node.waiting.clear();
   places_[card].card = node.card;
 }
 

@@ -34,6 +34,28 @@ struct NodeOptions {
   uint32_t dma_batch = 1;
 };
 
+// When the turns begin that wait for a card's processor, in their order.
+class WaitingTurns {
+ public:
+  void add(TimeNs begin_ns) { begins_ns_.push_back(begin_ns); }
+  void clear() { begins_ns_.clear(), begun_ = 0; }
+  // Those that have not begun by then, which is no earlier than when it was asked before.
+  size_t count(TimeNs now_ns) {
+    while (begun_ < begins_ns_.size() && begins_ns_[begun_] <= now_ns) begun_++;
+    if (2 * begun_ >= begins_ns_.size()) forget_begun();
+    return begins_ns_.size() - begun_;
+  }
+
+ private:
+  void forget_begun() {
+    begins_ns_.erase(begins_ns_.begin(), begins_ns_.begin() + static_cast<ptrdiff_t>(begun_));
+    begun_ = 0;
+  }
+
+  std::vector<TimeNs> begins_ns_;
+  size_t begun_ = 0;
+};
+
 class Node final : public Port, public emulator::MemoryProvider {
  public:
   // Surroundings, pool and memory outlive the node.
@@ -95,6 +117,7 @@ class Node final : public Port, public emulator::MemoryProvider {
   uint32_t boots = 0;
   TimeNs turn_ns = 0;  // the processor's time within a turn
   TimeNs busy_until_ns = 0;
+  WaitingTurns waiting;                                               // of arrivals
   std::array<TimeNs, CONFIG_TRANSMIT_ENGINES> link_out_free_ns = {};  // of each engine
   std::array<TimeNs, CONFIG_TRANSMIT_ENGINES> link_in_free_ns = {};
   TimeNs dma_free_ns = 0;        // both ways, or from host memory

@@ -10,7 +10,9 @@
 #include "emulator/cluster/cluster.h"
 #include "emulator/common/packet_text.h"
 #include "emulator/common/windows.h"
+#include "hostlib/program_collectives.h"
 #include "tests/cluster/plans.h"
+#include "tools/peal-sim/program_hosts.h"
 
 namespace peal::sim {
 namespace {
@@ -78,6 +80,38 @@ TEST(Runner, ABusyCardServesItsQueueBeforeItsTimers) {
   const Report report = run(scenario);
   EXPECT_TRUE(report.ok) << failures(report);
   EXPECT_EQ(report.packets[PEAL_PACKET_NACK], 0u);
+}
+
+// So many arrivals wait for a processor as its queue has places, however long each will take it.
+TEST(Runner, AsManyArrivalsWaitAsTheQueueHolds) {
+  for (const TimeNs packet_ns : {TimeNs{0}, TimeNs{100}, kMicrosecond}) {
+    Scenario scenario = plan(32, direct_allgather(64), 10, 8);
+    scenario.costs.packet_ns = packet_ns;
+    scenario.costs.send_ns = kMicrosecond;
+    const Report report = run(scenario);
+    EXPECT_TRUE(report.ok) << failures(report);
+    // (31 from each operation under way.)
+    EXPECT_EQ(report.cluster.dropped_queue, 0u) << packet_ns;
+  }
+  constexpr uint32_t kRanks = 8;
+  constexpr size_t kBlock = 64;
+  const auto dropped = [](uint32_t places) {
+    ClusterOptions options;
+    options.cards = kRanks;
+    options.receive_queue = places;
+    options.costs.packet_ns = 10 * kMicrosecond;
+    ProgramHosts hosts(options, kRanks * kBlock, [](const ProgramHosts::Place& place) {
+      return host::pairwise_alltoall(place.rank, kRanks, place.send, kBlock, kRanks,
+                                     place.receives);
+    });
+    hosts.start_all();
+    hosts.run();
+    EXPECT_EQ(hosts.problems(), "");
+    return hosts.cluster().counts().dropped_queue;
+  };
+  EXPECT_GT(dropped(1), 0u);
+  EXPECT_GT(dropped(3), 0u);
+  EXPECT_EQ(dropped(1024), 0u);
 }
 
 // The others may take a card for dead that is stopped for longer than their patience; it takes
