@@ -45,7 +45,7 @@ bool peers_cut(const Both& run) {
   });
 }
 
-// Strangers in a group that has gone on without their wire.
+// Strangers in a group of which somebody has gone on without their wire.
 bool strangers_cut(const Both& run) {
   const auto goes_on = [&](size_t number, const WireCut& cut) {
     const GroupPlan& group = run.scenario.groups[number];

@@ -297,6 +297,7 @@ Report Run::report() const {
         report.completed += ok;
         const OperationPlan what = world_.operation(world_.members[index], sequence);
         if (ok) report.completed_as[{what.operation, what.algorithm}]++;
+        if (ok) end.done_ns = std::max(end.done_ns, post.completed_ns);
         in_place += what.in_place ? 1 : 0;
         report.mismatched +=
             post.state == PostState::kCompleted && post.status == PEAL_STATUS_MISMATCH;
@@ -312,7 +313,6 @@ Report Run::report() const {
       // The destroy operation is no work of the user's.
       if (!all || sequence >= plan.operations.size()) continue;
       end.done[sequence] = true;
-      end.done_ns = std::max(end.done_ns, last_ns);
       if (in_place != 0 && in_place != group.members.size())
         report.happened["in place on some ranks"]++;
       report.latencies_ns.push_back(last_ns - first_ns);

@@ -21,7 +21,7 @@ namespace peal::sim {
 // What a group came to; nothing, where it was never made.
 struct GroupEnd {
   std::vector<bool> done;  // by operation of its plan: it succeeded on all ranks
-  TimeNs done_ns = 0;      // when the last of these did
+  TimeNs done_ns = 0;      // when the last post of any rank succeeded, its destroy included
 };
 
 struct Report {
