@@ -156,7 +156,8 @@ void MessageHosts::scribble(uint32_t transfer, uint32_t rank) {
               plan_.transfers()[transfer].bytes);
 }
 
-void MessageHosts::on_completion(TimeNs, uint32_t rank, uint32_t, const peal_completion& entry) {
+void MessageHosts::on_completion(TimeNs, uint32_t rank, uint32_t context,
+                                 const peal_completion& entry) {
   if (entry.cookie >= ended_.size() || plan_.posts()[entry.cookie].rank != rank) {
     trouble_ += "rank " + std::to_string(rank) + ": a completion of nothing\n";
     return;
@@ -166,6 +167,11 @@ void MessageHosts::on_completion(TimeNs, uint32_t rank, uint32_t, const peal_com
   if (ended_[number]++ > 0) return wrong(post, "ended twice");
   if (rank != plan_.victim()) pending_--;
   if (entry.sequence != entry_of(number).sequence) wrong(post, "has another sequence");
+  const RankProcess& process = processes_[rank];
+  if (context != process.context || entry.member != process.address.member ||
+      entry.operation != post.operation) {
+    wrong(post, "differs from what was asked for");
+  }
   if (entry.status == PEAL_STATUS_OK && post.operation == PEAL_OPERATION_FENCE) check_fence(number);
   check(post, entry);
 }

@@ -95,7 +95,7 @@ int program_cost(const Arguments& arguments) {
   }
   if (const std::string problems = hosts.problems(); !problems.empty()) {
     std::fputs(problems.c_str(), stderr);
-    return kExitWrong;
+    return hosts.only_stuck() ? kExitStuck : kExitWrong;
   }
   const Cluster& cluster = hosts.cluster();
   const uint64_t descriptors = cluster.counter(PEAL_COUNTER_DESCRIPTORS);
