@@ -289,7 +289,7 @@ void SocketServer::serve(SocketClient& client) {
 }
 
 // What is wrong with the message as such; the command itself is Admin's to check.
-peal_status SocketServer::check_message(const SocketClient& client, const AdminMessage& message) {
+peal_status SocketServer::check_message(const AdminMessage& message) {
   if (message.carries_descriptors) return PEAL_STATUS_BAD_ADDRESS;
   if (message.bytes != PEAL_ADMIN_BYTES) {
     counts_.refused_size++;
@@ -300,7 +300,8 @@ peal_status SocketServer::check_message(const SocketClient& client, const AdminM
     counts_.refused_context++;
     return PEAL_STATUS_BAD_FLAGS;
   }
-  if (command.opcode == PEAL_ADMIN_OPEN_CONTEXT && !client.has_context() &&
+  // Whether it has a context or not: the loop may take that away meanwhile.
+  if (command.opcode == PEAL_ADMIN_OPEN_CONTEXT &&
       command.u.open.card_index >= loop_.card_count()) {
     counts_.refused_card++;
     return PEAL_STATUS_BAD_ADDRESS;
@@ -309,7 +310,7 @@ peal_status SocketServer::check_message(const SocketClient& client, const AdminM
 }
 
 void SocketServer::take(SocketClient& client, const AdminMessage& message) {
-  peal_status status = check_message(client, message);
+  peal_status status = check_message(message);
   if (status != PEAL_STATUS_OK) {
     client.strikes++;
   } else {

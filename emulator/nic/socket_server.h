@@ -109,7 +109,7 @@ class SocketServer final : public HostInterface {
   void tell_unreached(const PeerIdentity& peer);
   // `status` of what was prepared.
   void execute(SocketClient& client, const AdminMessage& message, peal_status status);
-  peal_status check_message(const SocketClient& client, const AdminMessage& message);
+  peal_status check_message(const AdminMessage& message);
   bool send_reply(SocketClient& client, const peal_admin_reply& reply);
   void disconnect(SocketClient& client);
   void expel(SocketClient& client, std::atomic<uint64_t>& count, const char* why);

@@ -168,6 +168,17 @@ TEST_F(SocketServerTest, AContextIsOpenedOnTheCardThatIsNamed) {
   EXPECT_EQ(counted(), "");
 }
 
+// Before its context is looked at: that may end meanwhile, and then the card is opened.
+TEST_F(SocketServerTest, ACardThatIsNotThereIsRefusedWhoeverHasAContext) {
+  start();
+  Client client(path);
+  EXPECT_EQ(client.ask(opening(0)), "OK, descriptors 3");
+  EXPECT_EQ(client.ask(opening(2)), "BAD_ADDRESS");
+  EXPECT_EQ(client.ask(opening(UINT32_MAX)), "BAD_ADDRESS");
+  EXPECT_EQ(client.ask(opening(1)), "BUSY");
+  EXPECT_EQ(counted(), "refused_card 2 ");
+}
+
 TEST_F(SocketServerTest, AClosedContextEndsItsConnection) {
   start();
   Client client(path);
