@@ -5,8 +5,9 @@
 // when it discards what recvmsg() had no room for, so a message with descriptors must stay in its
 // queue until the queue itself goes, here.
 //
-// A close that is stuck costs a thread (detached_work.h), and ends with the process, whose exit
-// lingers for nobody. Whoever bounds the connections bounds the threads.
+// A close that is stuck costs a thread (detached_work.h). One that lingers ends when it is hurried;
+// the others (a file whose server never takes what was written) end with the process. Whoever
+// bounds the connections bounds the threads.
 #pragma once
 
 #include <unistd.h>
@@ -28,6 +29,11 @@ class Closer {
       ::close(fd);
       if (closed) closed();
     });
+  }
+  // Nothing lingers any longer. To be called now and then while something is pending.
+  void hurry() {
+    work_.retry();
+    work_.interrupt();
   }
   // Descriptors taken over and not closed yet.
   [[nodiscard]] size_t pending() const { return work_.pending(); }

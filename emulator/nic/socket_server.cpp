@@ -23,6 +23,9 @@ namespace {
 
 constexpr uint32_t kSpareClients = 32;  // beside one per context
 constexpr uint32_t kStrikes = 16;
+constexpr size_t kRefusalsMax = 32;     // under way: each may cost a thread
+constexpr int kLookMs = 100;            // at what ends without a word
+constexpr uint64_t kHurryEveryMs = 10;  // at most
 constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, which older headers have not; since Linux 6.5
 
 bool pass_credentials(int socket) {
@@ -48,6 +51,8 @@ bool epoll_add(int epoll_fd, int fd, void* data) {
   return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+int open_spare() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
 }  // namespace
 
 SocketServer::SocketServer(const SocketOptions& options, LoopServices& loop,
@@ -70,7 +75,7 @@ std::unique_ptr<SocketServer> SocketServer::create(const SocketOptions& options,
 std::string SocketServer::open() {
   epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
   control_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  spare_fd_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  spare_fd_ = open_spare();
   if (epoll_fd_ < 0 || control_fd_ < 0 || spare_fd_ < 0 || !call_.open())
     return system_error("cannot create descriptors for the control thread");
   services_.loop = &loop_;
@@ -92,6 +97,7 @@ std::string SocketServer::open() {
   if (!pass_credentials(listener_.fd()) || !epoll_add(epoll_fd_, listener_.fd(), &listener_) ||
       !epoll_add(epoll_fd_, control_fd_, &control_fd_))
     return system_error("cannot watch the socket");
+  accepting_ = true;
   thread_ = std::thread([this] { control(); });
   pthread_setname_np(thread_.native_handle(), "peal-control");
   if (!options_.control_cpus.empty()) {
@@ -205,11 +211,12 @@ void SocketServer::control() {
 }
 
 int SocketServer::sweep_timeout_ms() const {
+  if (!accepting_ || closer_.pending() > 0 || refusals_.pending() > 0) return kLookMs;
   int timeout_ms = -1;  // nobody has a time that runs out
   for (const auto& [key, client] : clients_) {
     if (!client->connected()) continue;
-    if (!client->had_context) return 1000;
-    if (client->opens()) timeout_ms = 100;
+    if (client->opens()) return kLookMs;
+    if (!client->had_context) timeout_ms = 1000;
   }
   return timeout_ms;
 }
@@ -218,15 +225,28 @@ void SocketServer::refuse_connection_without_descriptor() {
   // Otherwise the waiting connection would keep us spinning.
   close(spare_fd_);
   const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd >= 0) closer_.close(fd);
-  spare_fd_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  counts_.refused_too_many++;
+  if (fd >= 0) refuse_connection(fd, counts_.refused_too_many);
+  // The descriptor is still the connection's, until that is closed.
+  spare_fd_ = open_spare();
+  if (spare_fd_ < 0) stop_accepting();
 }
 
 void SocketServer::refuse_connection(int fd, std::atomic<uint64_t>& count) {
   count++;
   shutdown(fd, SHUT_RDWR);
-  closer_.close(fd);
+  refusals_.close(fd);
+  if (refusals_.pending() >= kRefusalsMax) stop_accepting();
+}
+
+void SocketServer::stop_accepting() {
+  if (accepting_) epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, listener_.fd(), nullptr);
+  accepting_ = false;
+}
+
+void SocketServer::accept_again() {
+  if (accepting_ || refusals_.pending() >= kRefusalsMax) return;
+  if (spare_fd_ < 0) spare_fd_ = open_spare();
+  if (spare_fd_ >= 0) accepting_ = epoll_add(epoll_fd_, listener_.fd(), &listener_);
 }
 
 void SocketServer::close_connection(SocketClient& client) {
@@ -420,6 +440,17 @@ void SocketServer::sweep(uint64_t now_ms) {
     return !entry.second->connected() && !entry.second->has_context();
   });
   bin_.empty();
+  hurry_closes(now_ms);
+  accept_again();
+}
+
+void SocketServer::hurry_closes(uint64_t now_ms) {
+  if (now_ms - hurried_ms_ < kHurryEveryMs) return;
+  hurried_ms_ = now_ms;
+  for (Closer* const closer : {&closer_, &refusals_}) {
+    if (closer->pending() > 0) closer->hurry();
+  }
+  openings_.retry();
 }
 
 }  // namespace peal::nic

@@ -98,6 +98,9 @@ class SocketServer final : public HostInterface {
   void control();
   void accept_client();
   void refuse_connection_without_descriptor();
+  // Until accept_again(): whoever connects meanwhile waits.
+  void stop_accepting();
+  void accept_again();
   void refuse_connection(int fd, std::atomic<uint64_t>& count);
   // Of a connection that was accepted; its share of connections comes back once it is closed.
   void close_connection(SocketClient& client);
@@ -114,6 +117,7 @@ class SocketServer final : public HostInterface {
   void disconnect(SocketClient& client);
   void expel(SocketClient& client, std::atomic<uint64_t>& count, const char* why);
   void sweep(uint64_t now_ms);
+  void hurry_closes(uint64_t now_ms);
   [[nodiscard]] int sweep_timeout_ms() const;
 
   SocketOptions options_;
@@ -126,13 +130,16 @@ class SocketServer final : public HostInterface {
   ClientServices services_;
   SocketCounts counts_;
   UnixListener listener_;
-  Closer closer_;  // of clients' sockets
+  Closer closer_;    // of clients' sockets
+  Closer refusals_;  // of connections that are nobody's; they have no place, so they are counted
   DetachedWork openings_;
   NoticeLog log_;
   std::vector<UserIndex> unreached_;  // users whom we may not become; said of each
   int epoll_fd_ = -1;
   int control_fd_ = -1;  // eventfd: look for flags
   int spare_fd_ = -1;    // given up for a moment to refuse a client when descriptors have run out
+  bool accepting_ = false;
+  uint64_t hurried_ms_ = 0;
   std::atomic<bool> stopping_{false};
   std::unordered_map<SocketClient*, std::unique_ptr<SocketClient>> clients_;
   std::thread thread_;

@@ -8,25 +8,28 @@ import sys
 import unittest
 
 from neighbour import Neighbour, Victim, compare, lingering_socket, stand
-from nic_client import COUNTERS, OPEN, Connection, Host, command, nic
+from nic_client import COUNTERS, OPEN, Connection, Host, command, nic, until
 
 BINARY = sys.argv.pop(1)
 ATTACKS = 6
+REFUSALS = 100
 
 
-class DescriptorsTest(unittest.TestCase):
+class AttackedCase(unittest.TestCase):
+    arguments = ()
+
     def setUp(self):
-        self.manager = nic(BINARY, cards=2)
+        self.manager = nic(BINARY, *self.arguments, cards=2)
         self.card = self.manager.__enter__()
         self.addCleanup(self.manager.__exit__, None, None, None)
         self.victim = Victim(self.card.path)
         self.calm = self.victim.median()
 
-    def attacked_by(self, send):
+    def attacked_by(self, send, times=ATTACKS):
         """send(client, lingering descriptor), many times; the connections stay open where send() left them so."""
         def attack(say):
             kept = []
-            for _ in range(ATTACKS):
+            for _ in range(times):
                 near, far = lingering_socket()
                 client = Connection(self.card.path)
                 send(client, near.fileno())
@@ -42,6 +45,8 @@ class DescriptorsTest(unittest.TestCase):
     def go_on(self):
         os.kill(self.card.pid, signal.SIGCONT)
 
+
+class DescriptorsTest(AttackedCase):
     def check_victim(self, name):
         for _ in range(20):  # the control thread serves newcomers, and closes
             Host(self.card.path).close()
@@ -75,6 +80,28 @@ class DescriptorsTest(unittest.TestCase):
         self.card.process.send_signal(signal.SIGTERM)
         self.go_on()
         self.card.stop()
+
+
+class RefusalsTest(AttackedCase):
+    """The victim has two connections, and there is one more."""
+
+    arguments = ("--user-connections", "3")
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.card.pid}/task"))
+
+    def is_served(self):
+        return (reply := Connection(self.card.path).ask(command(OPEN, bytes(8)))) is not None and reply.status == "OK"
+
+    def test_refused_connections_with_lingering_sockets(self):
+        """Who is refused has no place that bounds what his descriptors cost."""
+        before = self.threads()
+        self.attacked_by(lambda client, fd: client.send_raw(command(OPEN, bytes(8)), [fd]), times=REFUSALS)
+        self.go_on()
+        until(self.is_served, "the one more")  # who comes next waits behind all of them
+        self.assertLess(self.threads(), before + REFUSALS // 2)  # none of those goes
+        compare("refused connections with lingering sockets", self.calm, self.victim.median())
+        self.assertGreater(self.card.stop()["interfaces"]["0"]["refused_too_many"], REFUSALS // 2)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 others, and never stalls the cards."""
 
 import ctypes
+import itertools
 import os
 import random
+import resource
 import signal
 import socket
 import struct
@@ -111,6 +113,20 @@ class SocketTest(unittest.TestCase):
         until(lambda: len(os.listdir(f"/proc/{self.card.pid}/fd")) <= before, "the connections to be closed")
         self.check_alive()
         self.assertEqual(self.interface_counters()["refused_descriptors"], 4)
+
+    def test_who_comes_when_descriptors_have_run_out_is_refused(self):
+        host = Host(self.card.path)
+        most = 1 + max(int(name) for name in os.listdir(f"/proc/{self.card.pid}/fd"))
+        limit = resource.prlimit(self.card.pid, resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        while (status := host.ask(register(PROCESS, address=4096)).status) == "OK":  # each takes one
+            pass
+        self.assertEqual(status, "NO_RESOURCES")
+        for _ in range(20):
+            self.assertIsNone(Connection(self.card.path).receive())
+        self.assertEqual(host.ask(command(COUNTERS)).status, "OK")
+        resource.prlimit(self.card.pid, resource.RLIMIT_NOFILE, limit)
+        self.check_alive()
+        self.assertEqual(self.interface_counters()["refused_too_many"], 20)
 
     def test_registrations_are_checked(self):
         host = Host(self.card.path)

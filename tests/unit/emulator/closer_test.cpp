@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <future>
+#include <thread>
 
+#include "base/unix_socket.h"
 #include "tests/unit/emulator/lingering_socket.h"
 
 namespace peal::nic {
@@ -38,6 +40,23 @@ TEST(Closer, OneThatIsStuckHoldsUpNobody) {
   }
   EXPECT_GE(closer.pending(), 1u);
   // And the closer itself goes without waiting for it.
+}
+
+// Two in a queue that goes at once, as a client sends them.
+TEST(Closer, NothingLingersThatIsHurried) {
+  test::LingeringSocket first;
+  test::LingeringSocket second;
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  const int both[] = {first.release(), second.release()};
+  EXPECT_EQ(send_with_descriptors(ends[0], "x", 1, both, 0), 1);
+  for (const int fd : {both[0], both[1], ends[0]}) close(fd);
+  Closer closer;
+  closer.close(ends[1]);
+  while (closer.pending() > 0) {
+    closer.hurry();
+    std::this_thread::yield();
+  }
 }
 
 }  // namespace
