@@ -228,8 +228,9 @@ peal_status SocketClient::open_window(ContextId context, uint64_t* offset) {
 }
 
 void SocketClient::context_ending(ContextId, emulator::EndReason reason) {
-  if (reason != emulator::EndReason::kCopyOverdue) return;
-  overdue_.store(true, std::memory_order_release);
+  if (reason != emulator::EndReason::kCopyOverdue && reason != emulator::EndReason::kWildIndex)
+    return;
+  fault_.store(reason, std::memory_order_release);
   services_.loop->ring(services_.control_slot);
 }
 
@@ -242,7 +243,7 @@ void SocketClient::context_gone(ContextId context) {
   // Last touch by the loop: afterwards the control thread may delete this client.
   WakeSlot const slot = services_.control_slot;
   LoopServices* const loop = services_.loop;
-  gone_.store(true, std::memory_order_relaxed);
+  gone_.store(true, std::memory_order_release);
   context_.store(emulator::kNoContext, std::memory_order_release);
   loop->ring(slot);
 }

@@ -95,11 +95,14 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   [[nodiscard]] bool has_context() const {
     return context_.load(std::memory_order_acquire) != emulator::kNoContext;
   }
-  // The loop took the context away (wild index, reset, close): true once per context.
+  // The loop took the context away (wild index, reset, close): true once per context. To be asked
+  // before take_fault(), which then is known.
   bool take_gone() { return gone_.exchange(false, std::memory_order_acq_rel); }
-  // The loop ended the context because its memory could not be reached; it may not be gone for a
-  // long time. True once.
-  bool take_overdue() { return overdue_.exchange(false, std::memory_order_acq_rel); }
+  // What the client did that the loop ended the context for; kHost: nothing. It may not be gone for
+  // a long time. Said once.
+  emulator::EndReason take_fault() {
+    return fault_.exchange(emulator::EndReason::kHost, std::memory_order_acq_rel);
+  }
   uint32_t strikes = 0;      // malformed messages
   bool had_context = false;  // once opened, a connection is not half-open
 
@@ -153,7 +156,7 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   std::vector<int> reply_fds_;
   std::atomic<ContextId> context_{emulator::kNoContext};
   std::atomic<bool> gone_{false};
-  std::atomic<bool> overdue_{false};
+  std::atomic<emulator::EndReason> fault_{emulator::EndReason::kHost};
   CopyLane* lane_ = nullptr;  // of process memory; from the first registration on
 };
 

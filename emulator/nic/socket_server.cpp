@@ -181,6 +181,7 @@ nlohmann::ordered_json SocketServer::counters_json() const {
                 {"half_open_closed", counts_.half_open_closed},
                 {"strikes_closed", counts_.strikes_closed},
                 {"overdue_closed", counts_.overdue_closed},
+                {"wild_index_closed", counts_.wild_index_closed},
                 {"slow_reader_closed", counts_.slow_reader_closed}};
   nlohmann::ordered_json all = {{"kind", "socket"}};
   for (const auto& count : counts) all[count.name] = count.value.load();
@@ -422,9 +423,13 @@ void SocketServer::sweep(uint64_t now_ms) {
   for (const auto& [key, client] : clients_) {
     // The loop ended the context of a connected client: a wild index, a reset, or its own
     // CLOSE_CONTEXT. The client learns it from the closed connection.
-    if (client->take_overdue() && client->connected()) {
+    const bool gone = client->take_gone();
+    const emulator::EndReason fault = client->take_fault();
+    if (fault == emulator::EndReason::kCopyOverdue && client->connected()) {
       expel(*client, counts_.overdue_closed, "did not let the card reach its memory in time");
-    } else if (client->take_gone()) {
+    } else if (fault == emulator::EndReason::kWildIndex && client->connected()) {
+      expel(*client, counts_.wild_index_closed, "wrote an impossible index");
+    } else if (gone) {
       disconnect(*client);
     } else if (client->connected() && client->has_opened()) {
       go_on(*client);

@@ -54,8 +54,9 @@ struct SocketCounts {
   std::atomic<uint64_t> refused_context{0};      // context field is not zero
   std::atomic<uint64_t> no_memory{0};            // share, budget or system has none left
   std::atomic<uint64_t> half_open_closed{0};
-  std::atomic<uint64_t> strikes_closed{0};      // too many malformed messages
-  std::atomic<uint64_t> overdue_closed{0};      // its memory could not be reached in time
+  std::atomic<uint64_t> strikes_closed{0};  // too many malformed messages
+  std::atomic<uint64_t> overdue_closed{0};  // its memory could not be reached in time
+  std::atomic<uint64_t> wild_index_closed{0};
   std::atomic<uint64_t> slow_reader_closed{0};  // reply did not fit its socket buffer
 };
 

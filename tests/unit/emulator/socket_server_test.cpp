@@ -119,7 +119,7 @@ class SocketServerTest : public ::testing::Test {
     for (const char* name :
          {"closed", "refused_too_many", "refused_descriptors", "refused_process", "refused_size",
           "refused_card", "refused_context", "no_memory", "half_open_closed", "strikes_closed",
-          "overdue_closed", "slow_reader_closed"}) {
+          "overdue_closed", "wild_index_closed", "slow_reader_closed"}) {
       const auto value = counters[name].get<uint64_t>();
       if (value != 0) text += std::string(name) + " " + std::to_string(value) + " ";
     }
@@ -293,6 +293,31 @@ TEST_F(SocketServerTest, WhoseMemoryIsOutOfReachIsSaidOnce) {
   EXPECT_EQ(pipe.text(), "peal-nic: memory that processes of user " + std::to_string(geteuid()) +
                              " register is out of reach: peal-nic may not become that user "
                              "(CAP_SETUID, CAP_SETGID)\n");
+}
+
+TEST_F(SocketServerTest, WhoWritesAnImpossibleIndexIsNamed) {
+  test::LogPipe pipe;
+  const LogStream stream(pipe.writer());
+  rte_openlog_stream(stream.file());
+  start();
+  Client client(path);
+  EXPECT_EQ(client.ask(opening(0)), "OK, descriptors 3");
+  void* const window = mmap(nullptr, emulator::kWindowBytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                            client.descriptors[0].get(), 0);
+  ASSERT_NE(window, MAP_FAILED);
+  auto* const page =
+      reinterpret_cast<peal_host_page*>(static_cast<uint8_t*>(window) + PEAL_WINDOW_HOST_PAGE);
+  __atomic_store_n(&page->indices.submission_tail, uint64_t{1} << 40, __ATOMIC_RELEASE);
+  const uint64_t one = 1;
+  EXPECT_EQ(write(client.descriptors[2].get(), &one, sizeof(one)), ssize_t{sizeof(one)});
+  EXPECT_EQ(client.hear(), "closed");
+  EXPECT_EQ(counted(), "closed 1 wild_index_closed 1 ");
+  munmap(window, emulator::kWindowBytes);
+  stop();
+  rte_openlog_stream(nullptr);
+  EXPECT_EQ(pipe.text(), "peal-nic: process " + std::to_string(getpid()) + " of user " +
+                             std::to_string(geteuid()) +
+                             " wrote an impossible index: its connection is closed\n");
 }
 
 // Opens memory of processes, the first of it when it is told to.
