@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// memfd_create and its seals.
+// memfd_create, its seals, and leases of it.
 #include "emulator/nic/shared_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <string>
+#include <utility>
 
 #include "abi/types.h"
+#include "base/file_descriptor.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -21,7 +26,17 @@ namespace {
 // more would stall whoever waits.
 constexpr size_t kPopulateMax = size_t{64} << 20;
 
+void unmap(Mapping* mapping) {
+  if (mapping->base != nullptr) munmap(mapping->base, mapping->bytes);
+  mapping->base = nullptr;
+}
+
 }  // namespace
+
+MappingBin::~MappingBin() {
+  empty();
+  while (kept_ != nullptr) destroy(std::exchange(kept_, kept_->next));
+}
 
 void MappingBin::throw_in(Mapping* mapping) {
   mapping->next = head_.load(std::memory_order_relaxed);
@@ -32,10 +47,21 @@ void MappingBin::throw_in(Mapping* mapping) {
 
 void MappingBin::empty() {
   Mapping* mapping = head_.exchange(nullptr, std::memory_order_acquire);
-  while (mapping != nullptr) {
-    Mapping* const next = mapping->next;
+  while (mapping != nullptr) keep_or_delete(std::exchange(mapping, mapping->next));
+}
+
+void MappingBin::look_again() {
+  empty();
+  Mapping* mapping = std::exchange(kept_, nullptr);
+  while (mapping != nullptr) keep_or_delete(std::exchange(mapping, mapping->next));
+}
+
+void MappingBin::keep_or_delete(Mapping* mapping) {
+  unmap(mapping);
+  if (is_held(*mapping)) {
+    mapping->next = std::exchange(kept_, mapping);
+  } else {
     destroy(mapping);
-    mapping = next;
   }
 }
 
@@ -69,10 +95,37 @@ Mapping* create_private(size_t bytes) {
   return new Mapping{base, bytes};
 }
 
+// A descriptor that is passed on is the same file, and so is what it maps: only a file that was
+// opened by itself is counted by the kernel as somebody's. One that was merely named (O_PATH) is
+// not: it is emptied in the end, and who may not open it then fills it no more.
+bool know_holders(Mapping* mapping, int* fd) {
+  const std::string path = "/proc/self/fd/" + std::to_string(*fd);
+  FileDescriptor theirs(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  FileDescriptor probe(theirs.valid() ? open(path.c_str(), O_RDWR | O_CLOEXEC) : -1);
+  if (!probe.valid()) return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+  fchmod(probe.get(), 0600);
+  fcntl(probe.get(), F_SETSIG, SIGURG);  // whoever opens it while it is leased: that ends nobody
+  close(*fd);
+  *fd = theirs.release();
+  mapping->probe = probe.release();
+  return true;
+}
+
+// The kernel leases a file for writing to nobody while another has it open.
+bool is_held(const Mapping& mapping) {
+  if (mapping.probe < 0) return false;
+  if (fcntl(mapping.probe, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN;
+  fallocate(mapping.probe, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+            static_cast<off_t>(mapping.bytes));
+  fcntl(mapping.probe, F_SETLEASE, F_UNLCK);
+  return false;
+}
+
 void destroy(Mapping* mapping) {
   if (mapping == nullptr) return;
-  munmap(mapping->base, mapping->bytes);
-  if (mapping->unmapped) mapping->unmapped(mapping->bytes);
+  unmap(mapping);
+  if (mapping->probe >= 0) close(mapping->probe);
+  if (mapping->let_go) mapping->let_go(mapping->bytes);
   delete mapping;
 }
 

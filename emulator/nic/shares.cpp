@@ -82,6 +82,9 @@ Shares::Shares(const ShareOptions& options, uint32_t cards, uint64_t connections
   }
   connections_ = std::make_unique<SharedPool>(pool(connections, options.user_connections), users);
   memory_ = std::make_unique<SharedPool>(pool(memory_bytes, options.user_memory_bytes), users);
+  // One for each key and each window.
+  const uint64_t files = uint64_t{cards} * (CONFIG_MEMORY_KEYS + CONFIG_CONTEXTS);
+  files_ = std::make_unique<SharedPool>(pool(files, 0), users);
 }
 
 std::optional<UserIndex> Shares::user(uid_t uid) const {
@@ -104,6 +107,7 @@ nlohmann::ordered_json Shares::counters_json() const {
           {"refused_user_groups", groups},
           {"refused_user_keys", keys},
           {"refused_user_memory", memory_->refused()},
+          {"refused_user_files", files_->refused()},
           {"refused_connection_groups", refused_connection_groups.load()},
           {"refused_connection_keys", refused_connection_keys.load()},
           {"refused_connection_memory", refused_connection_memory.load()},
@@ -124,6 +128,18 @@ bool Account::take_memory(uint64_t bytes) {
 void Account::give_memory(uint64_t bytes) {
   memory_bytes_ -= bytes;
   shares_->memory().give(user_, bytes);
+}
+
+bool Account::take_shared_memory(uint64_t bytes) {
+  if (!take_memory(bytes)) return false;
+  if (shares_->files().take(user_, 1)) return true;
+  give_memory(bytes);
+  return false;
+}
+
+void Account::give_shared_memory(uint64_t bytes) {
+  shares_->files().give(user_, 1);
+  give_memory(bytes);
 }
 
 bool Account::take_key(uint32_t card) {

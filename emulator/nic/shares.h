@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How clients share what there is a fixed amount of: contexts, groups and keys of a card,
-// connections, memory that the cards create.
+// connections, memory that the cards create, and its files.
 //
 // A client is a user, by the kernel's word: processes of one user can kill and trace each other, so
 // no share between them would hold. Each user that is served at all is sure of some of everything,
@@ -88,6 +88,8 @@ class Shares {
   [[nodiscard]] CardShares& card(uint32_t index) { return *cards_[index]; }
   SharedPool& connections() { return *connections_; }
   SharedPool& memory() { return *memory_; }
+  // Memory that is shared with a client costs a descriptor, as long as the client has it.
+  SharedPool& files() { return *files_; }
   // What was refused, by name: `"name": value` pairs.
   [[nodiscard]] nlohmann::ordered_json counters_json() const;
 
@@ -101,6 +103,7 @@ class Shares {
   std::vector<std::unique_ptr<CardShares>> cards_;
   std::unique_ptr<SharedPool> connections_;
   std::unique_ptr<SharedPool> memory_;
+  std::unique_ptr<SharedPool> files_;
 };
 
 // What one connection has. It outlives the connection where its memory does. Memory is taken and
@@ -113,6 +116,9 @@ class Account {
   [[nodiscard]] UserIndex user() const { return user_; }
   bool take_memory(uint64_t bytes);
   void give_memory(uint64_t bytes);
+  // And a file.
+  bool take_shared_memory(uint64_t bytes);
+  void give_shared_memory(uint64_t bytes);
   bool take_context(uint32_t card) { return shares_->card(card).contexts.take(user_, 1); }
   void give_context(uint32_t card) { shares_->card(card).contexts.give(user_, 1); }
   bool take_key(uint32_t card);

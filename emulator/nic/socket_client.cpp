@@ -56,27 +56,32 @@ int SocketClient::release_connection() {
   return fd;
 }
 
-// The mapping, charged already, or null: then the charge is given back.
-peal_status SocketClient::set_aside(Mapping* mapping, size_t bytes) {
-  prepared_ = mapping;
-  if (mapping == nullptr) {
-    account_->give_memory(bytes);
-    return PEAL_STATUS_NO_RESOURCES;
-  }
-  mapping->unmapped = [account = account_](size_t freed) { account->give_memory(freed); };
-  return PEAL_STATUS_OK;
-}
-
 peal_status SocketClient::prepare_shared(const char* name, uint64_t bytes) {
   const size_t pages = whole_pages(bytes);
   if (pages == 0) return PEAL_STATUS_BAD_LENGTH;
-  if (!account_->take_memory(pages)) return PEAL_STATUS_NO_RESOURCES;
-  return set_aside(create_shared(name, pages, Sharing::kReadWrite, &prepared_fd_), pages);
+  if (!account_->take_shared_memory(pages)) {
+    // What was unregistered may be the client's no longer.
+    services_.bin->look_again();
+    if (!account_->take_shared_memory(pages)) return PEAL_STATUS_NO_RESOURCES;
+  }
+  prepared_ = create_shared(name, pages, Sharing::kReadWrite, &prepared_fd_);
+  if (prepared_ == nullptr) {
+    account_->give_shared_memory(pages);
+    return PEAL_STATUS_NO_RESOURCES;
+  }
+  prepared_->let_go = [account = account_](size_t freed) { account->give_shared_memory(freed); };
+  return know_holders(prepared_, &prepared_fd_) ? PEAL_STATUS_OK : PEAL_STATUS_NO_RESOURCES;
 }
 
 peal_status SocketClient::prepare_private(uint64_t bytes) {
   if (!account_->take_memory(bytes)) return PEAL_STATUS_NO_RESOURCES;
-  return set_aside(create_private(bytes), bytes);
+  prepared_ = create_private(bytes);
+  if (prepared_ == nullptr) {
+    account_->give_memory(bytes);
+    return PEAL_STATUS_NO_RESOURCES;
+  }
+  prepared_->let_go = [account = account_](size_t freed) { account->give_memory(freed); };
+  return PEAL_STATUS_OK;
 }
 
 peal_status SocketClient::prepare_context() {

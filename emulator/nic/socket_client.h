@@ -127,7 +127,6 @@ class SocketClient final : public emulator::MemoryProvider, public emulator::Hos
   peal_status prepare_shared(const char* name, uint64_t bytes);
   peal_status prepare_private(uint64_t bytes);
   void close_prepared();
-  peal_status set_aside(Mapping* mapping, size_t bytes);
   peal_status make_allocated(const peal_register_memory& request, RegionId* region);
   peal_status make_process(const peal_register_memory& request, RegionId* region);
   // Run on the loop when a region is freed.

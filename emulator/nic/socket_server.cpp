@@ -23,9 +23,9 @@ namespace {
 
 constexpr uint32_t kSpareClients = 32;  // beside one per context
 constexpr uint32_t kStrikes = 16;
-constexpr size_t kRefusalsMax = 32;     // under way: each may cost a thread
-constexpr int kLookMs = 100;            // at what ends without a word
-constexpr uint64_t kHurryEveryMs = 10;  // at most
+constexpr size_t kRefusalsMax = 32;    // under way: each may cost a thread
+constexpr int kLookMs = 100;           // at what ends without a word
+constexpr uint64_t kLookEveryMs = 10;  // at most
 constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, which older headers have not; since Linux 6.5
 
 bool pass_credentials(int socket) {
@@ -213,7 +213,7 @@ void SocketServer::control() {
 
 int SocketServer::sweep_timeout_ms() const {
   if (!accepting_ || closer_.pending() > 0 || refusals_.pending() > 0) return kLookMs;
-  int timeout_ms = -1;  // nobody has a time that runs out
+  int timeout_ms = bin_.has_kept() ? 1000 : -1;  // nobody has a time that runs out
   for (const auto& [key, client] : clients_) {
     if (!client->connected()) continue;
     if (client->opens()) return kLookMs;
@@ -445,13 +445,13 @@ void SocketServer::sweep(uint64_t now_ms) {
     return !entry.second->connected() && !entry.second->has_context();
   });
   bin_.empty();
-  hurry_closes(now_ms);
+  if (now_ms - looked_ms_ >= kLookEveryMs) look_after_what_ends(now_ms);
   accept_again();
 }
 
-void SocketServer::hurry_closes(uint64_t now_ms) {
-  if (now_ms - hurried_ms_ < kHurryEveryMs) return;
-  hurried_ms_ = now_ms;
+void SocketServer::look_after_what_ends(uint64_t now_ms) {
+  looked_ms_ = now_ms;
+  bin_.look_again();
   for (Closer* const closer : {&closer_, &refusals_}) {
     if (closer->pending() > 0) closer->hurry();
   }

@@ -118,7 +118,7 @@ class SocketServer final : public HostInterface {
   void disconnect(SocketClient& client);
   void expel(SocketClient& client, std::atomic<uint64_t>& count, const char* why);
   void sweep(uint64_t now_ms);
-  void hurry_closes(uint64_t now_ms);
+  void look_after_what_ends(uint64_t now_ms);
   [[nodiscard]] int sweep_timeout_ms() const;
 
   SocketOptions options_;
@@ -140,7 +140,7 @@ class SocketServer final : public HostInterface {
   int control_fd_ = -1;  // eventfd: look for flags
   int spare_fd_ = -1;    // given up for a moment to refuse a client when descriptors have run out
   bool accepting_ = false;
-  uint64_t hurried_ms_ = 0;
+  uint64_t looked_ms_ = 0;
   std::atomic<bool> stopping_{false};
   std::unordered_map<SocketClient*, std::unique_ptr<SocketClient>> clients_;
   std::thread thread_;

@@ -91,7 +91,10 @@ class RefusalsTest(AttackedCase):
         return len(os.listdir(f"/proc/{self.card.pid}/task"))
 
     def is_served(self):
-        return (reply := Connection(self.card.path).ask(command(OPEN, bytes(8)))) is not None and reply.status == "OK"
+        client = Connection(self.card.path)
+        reply = client.ask(command(OPEN, bytes(8)))
+        client.close()
+        return reply is not None and reply.status == "OK"
 
     def test_refused_connections_with_lingering_sockets(self):
         """Who is refused has no place that bounds what his descriptors cost."""

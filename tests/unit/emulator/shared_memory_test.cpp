@@ -4,12 +4,18 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
+
+#include "base/file_descriptor.h"
+#include "base/unix_socket.h"
 
 namespace peal::nic {
 namespace {
@@ -78,13 +84,101 @@ TEST(MappingBin, EmptiesWhatWasThrownIn) {
   size_t unmapped = 0;
   for (const size_t bytes : {4096, 8192}) {
     Mapping* const mapping = create_private(bytes);
-    mapping->unmapped = [&unmapped](size_t freed) { unmapped += freed; };
+    mapping->let_go = [&unmapped](size_t freed) { unmapped += freed; };
     bin.throw_in(mapping);
   }
   EXPECT_EQ(unmapped, 0u);
   bin.empty();
   bin.empty();
   EXPECT_EQ(unmapped, 12288u);
+}
+
+class HeldMemoryTest : public ::testing::Test {
+ protected:
+  HeldMemoryTest() {
+    Mapping* const mapping = create_shared("test", 8192, Sharing::kReadWrite, &fd);
+    EXPECT_TRUE(know_holders(mapping, &fd));
+    mapping->let_go = [this](size_t) { let_go = true; };
+    bin->throw_in(mapping);
+  }
+  // Whether the memory has been let go of.
+  bool look() {
+    bin->empty();
+    bin->look_again();
+    EXPECT_EQ(bin->has_kept(), !let_go);
+    return let_go;
+  }
+
+  bool let_go = false;
+  std::optional<MappingBin> bin{std::in_place};
+  int fd = -1;
+};
+
+TEST_F(HeldMemoryTest, IsSealedAsBefore) {
+  EXPECT_EQ(ftruncate(fd, 4096), -1);
+  EXPECT_EQ(ftruncate(fd, 16384), -1);
+  close(fd);
+  EXPECT_TRUE(look());
+}
+
+TEST_F(HeldMemoryTest, IsKeptByDescriptors) {
+  EXPECT_FALSE(look());
+  const int copy = dup(fd);
+  close(fd);
+  EXPECT_FALSE(look());
+  close(copy);
+  EXPECT_TRUE(look());
+}
+
+TEST_F(HeldMemoryTest, IsKeptByMappings) {
+  void* const writable = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* const readable = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  EXPECT_FALSE(look());
+  munmap(writable, 8192);
+  EXPECT_FALSE(look());
+  munmap(readable, 4096);
+  EXPECT_TRUE(look());
+}
+
+TEST_F(HeldMemoryTest, IsKeptByMessages) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  EXPECT_EQ(send_with_descriptors(ends[0], "x", 1, {&fd, 1}, 0), 1);
+  close(fd);
+  EXPECT_FALSE(look());
+  for (const int end : ends) close(end);
+  EXPECT_TRUE(look());
+}
+
+TEST_F(HeldMemoryTest, IsKeptByWhoOpenedItAgain) {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const int reader = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  close(fd);
+  EXPECT_FALSE(look());
+  close(reader);
+  EXPECT_TRUE(look());
+}
+
+// Whoever only names it has none of it, and nobody but its owner opens it again.
+TEST_F(HeldMemoryTest, IsEmptyOnceNobodyHasIt) {
+  EXPECT_EQ(write(fd, "page", 4), 4);
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const FileDescriptor name(open(path.c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_FALSE(look());
+  close(fd);
+  EXPECT_TRUE(look());
+  struct stat info = {};
+  ASSERT_EQ(fstat(name.get(), &info), 0);
+  EXPECT_EQ(info.st_blocks, 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(HeldMemoryTest, IsNobodysWhenTheBinGoes) {
+  EXPECT_FALSE(look());
+  bin.reset();
+  EXPECT_TRUE(let_go);
+  close(fd);
 }
 
 }  // namespace

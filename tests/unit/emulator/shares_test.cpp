@@ -111,8 +111,23 @@ TEST_F(AccountTest, OneConnectionHasNotAll) {
   EXPECT_EQ(
       shares->counters_json().dump(),
       "{\"refused_user_connections\":0,\"refused_user_contexts\":0,\"refused_user_groups\":0,"
-      "\"refused_user_keys\":0,\"refused_user_memory\":0,\"refused_connection_groups\":1,"
+      "\"refused_user_keys\":0,\"refused_user_memory\":0,\"refused_user_files\":0,\"refused_"
+      "connection_groups\":1,"
       "\"refused_connection_keys\":1,\"refused_connection_memory\":1,\"memory_bytes\":67108864}");
+}
+
+// They are as many as all cards have keys and windows.
+TEST_F(AccountTest, FilesRunOutBeforeMemoryDoes) {
+  const auto shares = make();
+  Account account(shares, 0);
+  uint64_t files = 0;
+  while (account.take_shared_memory(1)) files++;
+  EXPECT_EQ(files, 2u * (CONFIG_MEMORY_KEYS + CONFIG_CONTEXTS));
+  EXPECT_EQ(shares->memory().used(), files);
+  EXPECT_EQ(shares->counters_json()["refused_user_files"], 1u);
+  EXPECT_TRUE(account.take_memory(1));
+  account.give_shared_memory(1);
+  EXPECT_TRUE(account.take_shared_memory(1));
 }
 
 TEST_F(AccountTest, UsersLimitsAreOfAllItsConnections) {

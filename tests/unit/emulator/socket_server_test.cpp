@@ -245,6 +245,33 @@ TEST_F(SocketServerTest, MemoryBeyondTheConnectionsShareIsRefused) {
   EXPECT_EQ(counted(), "no_memory 2 ");
 }
 
+// Not when it is unregistered: it can be kept, and touched, as long as one likes.
+TEST_F(SocketServerTest, MemoryComesBackWhenItsClientHasLetGoOfIt) {
+  socket.shares.user_memory_bytes = 2 * emulator::kWindowBytes + 8192;
+  start();
+  Client client(path);
+  EXPECT_EQ(client.ask(opening(0)), "OK, descriptors 3");
+  FileDescriptor window = std::move(client.descriptors[0]);
+  EXPECT_EQ(client.ask(registration(PEAL_MEMORY_ALLOCATE, 8192)), "OK, descriptors 1");
+  peal_admin_command command = make_command(PEAL_ADMIN_UNREGISTER_MEMORY);
+  command.u.unregister_memory.key = client.reply.u.register_memory.key;
+  FileDescriptor memory = std::move(client.descriptors[0]);
+  EXPECT_EQ(client.ask(command), "OK");
+  const peal_admin_command next = registration(PEAL_MEMORY_ALLOCATE, emulator::kWindowBytes + 1);
+  EXPECT_EQ(client.ask(next), "NO_RESOURCES");
+  memory.reset();
+  EXPECT_EQ(client.ask(next), "OK, descriptors 1");
+  client.descriptors[0].reset();
+  // So it is where its context ends.
+  client.hang_up();
+  Client other(path);
+  while (other.ask(opening(0)) == "NO_RESOURCES") {
+  }
+  EXPECT_EQ(other.ask(next), "NO_RESOURCES");
+  window.reset();
+  EXPECT_EQ(other.ask(next), "OK, descriptors 1");
+}
+
 // A child has its parent's connection, and other memory at the same addresses.
 TEST_F(SocketServerTest, MemoryIsThatOfTheProcessThatConnected) {
   start();
