@@ -342,6 +342,52 @@ class LauncherTest(jobs.JobCase):
         self.assertEqual(os.waitpid(pid, 0)[1], 0, output)
         self.assertEqual(output.count("got"), 20, output)
 
+    def script(self, name, words):
+        """A program that a shell runs, in the test's folder."""
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\n{words}\n")
+        os.chmod(path, 0o755)
+        self.addCleanup(os.unlink, path)
+        return path
+
+    def test_a_terminals_signal_ends_a_job_whose_cards_start(self):
+        """No rank is there that it could reach, and the cards are in a process group of their own."""
+        starter = self.script("starter", 'echo "starting"; sleep 1000; exec "$NIC" "$@"')
+        command = [jobs.program("pealrun"), "-n", "1", "--nic", starter, "echo", "a rank"]
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(command[0], command, dict(self.environment, NIC=jobs.program("peal-nic")))
+        self.addCleanup(os.close, terminal)
+        output, interrupted = "", False
+        while True:
+            try:
+                output += os.read(terminal, 4096).decode()
+            except OSError:  # nobody has it open any more
+                break
+            if "starting" in output and not interrupted:
+                interrupted = os.write(terminal, b"\x03") == 1
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 128 + signal.SIGINT, output)
+        self.assertEqual(output.replace("^C", "").split("\r\n"),
+                         ["starting", "pealrun: ended by signal 2 (Interrupt) before the ranks were started", ""])
+        self.assertEqual(self.left(), [])
+
+    def test_a_signal_ends_a_job_before_its_ranks(self):
+        """Unless pealrun was started to ignore it: then ranks are, too."""
+        def prepare(number, handler):
+            signal.signal(number, handler)
+            signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+            os.kill(os.getpid(), number)
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for ignored in (False, True):
+                handler = signal.SIG_IGN if ignored else signal.SIG_DFL
+                done = subprocess.run([jobs.program("pealrun"), "-n", "1", "--card", "emu:/nowhere", "echo", "a rank"], env=self.environment,
+                                      preexec_fn=lambda number=number, handler=handler: prepare(number, handler),
+                                      capture_output=True, text=True, check=False)
+                said = f"pealrun: ended by signal {number:d} ({signal.strsignal(number)}) before the ranks were started\n"
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "a rank\n", "") if ignored else (128 + number, "", said))
+
     def test_killed_launcher_takes_everything_along(self):
         job = self.start(2, "sh", "-c", "[ $PEAL_RANK != 0 ] || echo ready; kill -STOP $$")
         job.expect_line("ready")

@@ -27,13 +27,13 @@ std::string find_nic(const Options& options) {
   return access(beside.c_str(), X_OK) == 0 ? beside : "peal-nic";
 }
 
-// Waits for the first byte on the ready pipe; false on end of file or time-out.
-bool wait_ready(int fd) {
+// Waits for the first byte on the ready pipe; false on end of file, time-out or interruption.
+bool wait_ready(int fd, const Interruption& interruption) {
   while (true) {
-    pollfd wait = {fd, POLLIN, 0};
-    const int ready = poll(&wait, 1, kReadyTimeoutMs);
+    pollfd waits[] = {{fd, POLLIN, 0}, {interruption.descriptor(), POLLIN, 0}};
+    const int ready = poll(waits, 2, kReadyTimeoutMs);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
+    if (ready <= 0 || interruption.signal() != 0) return false;
     char byte = 0;
     const ssize_t got = read(fd, &byte, 1);
     if (got < 0 && errno == EINTR) continue;
@@ -57,7 +57,8 @@ std::string CardProcess::url(uint32_t card) const {
 }
 
 bool CardProcess::start(const Options& options, const Placement& placement,
-                        const std::string& folder, const Inherited& inherited) {
+                        const std::string& folder, const Inherited& inherited,
+                        const Interruption& interruption) {
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0) {
     perror("pealrun: pipe");
@@ -98,10 +99,11 @@ bool CardProcess::start(const Options& options, const Placement& placement,
   }
   if (pid_ > 0) setpgid(pid_, pid_);  // whoever of us is first
   close(ready[1]);
-  const bool good = pid_ > 0 && wait_ready(ready[0]);
+  const bool good = pid_ > 0 && wait_ready(ready[0], interruption);
   close(ready[0]);
   if (!good) {
-    fprintf(stderr, "pealrun: %s did not become ready\n", words[0].c_str());
+    if (interruption.signal() == 0)
+      fprintf(stderr, "pealrun: %s did not become ready\n", words[0].c_str());
     stop();
   }
   return good;

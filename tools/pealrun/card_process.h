@@ -9,6 +9,7 @@
 
 #include "tools/pealrun/cpus.h"
 #include "tools/pealrun/inherited.h"
+#include "tools/pealrun/interruption.h"
 #include "tools/pealrun/options.h"
 
 namespace peal::run {
@@ -20,9 +21,10 @@ class CardProcess {
   CardProcess& operator=(const CardProcess&) = delete;
   ~CardProcess() { stop(); }
 
-  // Starts it with its sockets in `folder` and waits until it is ready; false after saying why.
+  // Starts it with its sockets in `folder` and waits until it is ready; false after saying why, or
+  // when it was interrupted.
   bool start(const Options& options, const Placement& placement, const std::string& folder,
-             const Inherited& inherited);
+             const Inherited& inherited, const Interruption& interruption);
   // Its exit was seen by the caller's wait.
   void reaped() { pid_ = -1; }
   // Ends it in good order, and with it whom it has started, where it is not peal-nic itself; false

@@ -19,6 +19,7 @@
 #include "tools/pealrun/cpus.h"
 #include "tools/pealrun/folder.h"
 #include "tools/pealrun/inherited.h"
+#include "tools/pealrun/interruption.h"
 #include "tools/pealrun/options.h"
 #include "tools/pealrun/orphans.h"
 #include "tools/pealrun/ranks.h"
@@ -89,6 +90,15 @@ int block_signals() {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+// The exit status of a job that was not started.
+int not_started(const Interruption& interruption) {
+  const int number = interruption.signal();
+  if (number == 0) return kCannotStart;
+  fprintf(stderr, "pealrun: ended by signal %d (%s) before the ranks were started\n", number,
+          strsignal(number));
+  return 128 + number;
+}
+
 int run(const Options& options) {
   const Inherited inherited;
   Placement placement;
@@ -109,10 +119,12 @@ int run(const Options& options) {
     perror("pealrun: signalfd");
     return kCannotStart;
   }
+  const Interruption interruption;
   Orphans orphans;
   CardProcess cards;
-  if (options.cards != 0 && !cards.start(options, placement, folder.path(), inherited))
-    return kCannotStart;
+  if (options.cards != 0 &&
+      !cards.start(options, placement, folder.path(), inherited, interruption))
+    return not_started(interruption);
   orphans.leave_out(cards.pid());
 
   const std::string oob = options.oob.empty() ? "unix:" + folder.path() + "/oob" : options.oob;
@@ -123,10 +135,12 @@ int run(const Options& options) {
   }
   int status = kCannotStart;
   {
-    Ranks ranks(options, placement, inherited, cards, orphans);
+    Ranks ranks(options, placement, inherited, interruption, cards, orphans);
     if (ranks.start(oob, host::token_text(token))) {
       if (server) server->serve();
       status = ranks.watch(signals);
+    } else {
+      status = not_started(interruption);
     }
   }
   if (!cards.stop()) {

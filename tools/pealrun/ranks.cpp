@@ -38,9 +38,12 @@ bool Ranks::start(const std::string& oob, const std::string& token) {
   oob_ = oob;
   token_ = token;
   for (uint32_t number = options_.first; number <= options_.last; number++) {
+    // A terminal's signal, which is not forwarded, has not reached a rank that comes after it.
+    if (interruption_.signal() != 0) return false;
     ranks_.push_back(Rank{number, -1, -1, {}});
     if (!start_one(ranks_.back())) return false;
   }
+  if (interruption_.signal() != 0) return false;
   if (options_.timeout_s > 0) timeout_at_s_ = now_s() + options_.timeout_s;
   return true;
 }

@@ -11,6 +11,7 @@
 #include "tools/pealrun/card_process.h"
 #include "tools/pealrun/cpus.h"
 #include "tools/pealrun/inherited.h"
+#include "tools/pealrun/interruption.h"
 #include "tools/pealrun/options.h"
 #include "tools/pealrun/orphans.h"
 
@@ -19,16 +20,18 @@ namespace peal::run {
 class Ranks {
  public:
   Ranks(const Options& options, const Placement& placement, const Inherited& inherited,
-        CardProcess& cards, Orphans& orphans)
+        const Interruption& interruption, CardProcess& cards, Orphans& orphans)
       : options_(options),
         placement_(placement),
         inherited_(inherited),
+        interruption_(interruption),
         cards_(cards),
         orphans_(orphans) {}
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
   ~Ranks();
 
+  // False after saying why, or when it was interrupted before all were there.
   bool start(const std::string& oob, const std::string& token);
   // Until all have ended, and nothing is left of them. `signals` is a signalfd of SIGCHLD and of
   // what is to be forwarded.
@@ -64,6 +67,7 @@ class Ranks {
   const Options& options_;
   const Placement& placement_;
   const Inherited& inherited_;
+  const Interruption& interruption_;
   CardProcess& cards_;
   Orphans& orphans_;
   std::string oob_;
