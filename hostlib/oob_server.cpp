@@ -46,8 +46,8 @@ bool send_some(int fd, std::string_view data, size_t* sent) {
 }  // namespace
 
 OobServer::OobServer(uint32_t size, const std::optional<OobToken>& token, const OobLimits& limits)
-    : size_(size), has_token_(token.has_value()), limits_(limits), seen_(size, false) {
-  stop_.open([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+    : size_(size), has_token_(token.has_value()), limits_(limits), ended_(size), seen_(size, false) {
+  wake_.open([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   if (token) token_ = *token;
 }
 
@@ -61,7 +61,7 @@ bool OobServer::listen(const OobAddress& address, std::string* error) {
     return false;
   }
   listener_.reset(oob_listen(address, static_cast<int>(size_) + 64));
-  if (!listener_.valid() || !stop_.valid()) {
+  if (!listener_.valid() || !wake_.valid()) {
     *error = "cannot listen at " + address.host_or_path + ": " + strerror(errno);
     return false;
   }
@@ -72,8 +72,18 @@ bool OobServer::listen(const OobAddress& address, std::string* error) {
 }
 
 void OobServer::stop() {
+  stopped_ = true;
+  wake();
+}
+
+void OobServer::ended(uint32_t rank) {
+  ended_[rank] = true;
+  wake();
+}
+
+void OobServer::wake() {
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof(one));
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
 }
 
 uint64_t OobServer::refused(OobRefusal reason) const { return refused_[place_of(reason)].load(); }
@@ -107,7 +117,7 @@ void OobServer::run() {
 bool OobServer::take_turn(std::vector<pollfd>& waits) {
   std::erase_if(clients_, [](const Client& client) { return !client.fd.valid(); });
   waits.clear();
-  waits.push_back({stop_.get(), POLLIN, 0});
+  waits.push_back({wake_.get(), POLLIN, 0});
   waits.push_back({full_ ? -1 : listener_.get(), POLLIN, 0});
   for (const Client& client : clients_) {
     const bool all_sent = client.output.empty() && client.result == nullptr;
@@ -115,7 +125,7 @@ bool OobServer::take_turn(std::vector<pollfd>& waits) {
     waits.push_back({client.fd.get(), events, 0});
   }
   if (poll(waits.data(), waits.size(), poll_timeout_ms()) < 0 && errno != EINTR) return false;
-  if (waits[0].revents != 0) return false;
+  if (stopped_) return false;
   full_ = false;
   auto wait = waits.begin() + 2;
   for (Client& client : clients_) {
@@ -127,6 +137,7 @@ bool OobServer::take_turn(std::vector<pollfd>& waits) {
   }
   drop_slow();
   if ((waits[1].revents & POLLIN) != 0) accept_clients();
+  if (waits[0].revents != 0) miss_ended();
   return true;
 }
 
@@ -349,10 +360,24 @@ bool OobServer::write_to(Client& client) {
 
 void OobServer::drop(Client& client) {
   client.fd.reset();
-  if (is_stranger(client) || missing_ != kNobody) return;
-  // Ranks that leave after their last round fail nobody; those that still want one are told.
-  missing_ = client.rank;
-  if (blocks_ != 0) fail_waiters(client.rank);
+  if (!is_stranger(client)) miss(client.rank);
+}
+
+// Ranks that were here are missed when their connection ends, which a child may have made and may
+// hold longer than its parent lives.
+void OobServer::miss_ended() {
+  uint64_t times = 0;
+  [[maybe_unused]] const ssize_t got = read(wake_.get(), &times, sizeof(times));
+  for (uint32_t rank = 0; rank < size_ && missing_ == kNobody; rank++) {
+    if (ended_[rank] && !seen_[rank]) miss(rank);
+  }
+}
+
+// Ranks that leave after their last round fail nobody; those that still want one are told.
+void OobServer::miss(uint32_t rank) {
+  if (missing_ != kNobody) return;
+  missing_ = rank;
+  if (blocks_ != 0) fail_waiters(rank);
 }
 
 void OobServer::finish_round() {

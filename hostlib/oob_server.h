@@ -46,6 +46,9 @@ class OobServer {
   // Serves until stop(), which any thread may call.
   void run();
   void stop();
+  // Whoever has started this rank says that it has ended: if it has not connected by then it is
+  // missing. Once for each rank; any thread, before run() too.
+  void ended(uint32_t rank);
 
   // How many were refused so far, for that reason. Any thread.
   [[nodiscard]] uint64_t refused(OobRefusal reason) const;
@@ -88,6 +91,9 @@ class OobServer {
   bool refuse(Client& client, OobRefusal reason);
   void send_to(Client& client, OobMessage message, const void* data, size_t bytes);
   void drop(Client& client);
+  void wake();
+  void miss_ended();
+  void miss(uint32_t rank);
   void drop_slow();
   [[nodiscard]] int poll_timeout_ms() const;
   void finish_round();
@@ -100,7 +106,9 @@ class OobServer {
   OobLimits limits_;
   bool tcp_ = false;
   OwnDescriptor listener_;
-  OwnDescriptor stop_;  // eventfd
+  OwnDescriptor wake_;  // eventfd: the next two have changed
+  std::atomic<bool> stopped_ = false;
+  std::vector<std::atomic<bool>> ended_;  // by rank
   bool full_ = false;   // no descriptor is left: try again later
   std::string path_;
   std::list<Client> clients_;

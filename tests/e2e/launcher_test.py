@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import pty
+import re
 import resource
 import select
 import signal
@@ -431,6 +432,26 @@ class LauncherTest(jobs.JobCase):
         with open(path, encoding="utf-8") as file:
             self.assertEqual(len(json.load(file)["cards"]), 2)
         os.unlink(path)
+
+    def test_a_rank_that_ends_before_it_connects_is_missed(self):
+        done = self.run_job(3, "sh", "-c", '[ $PEAL_RANK = 1 ] || exec "$0" gate', jobs.program("e2e-rank"),
+                            options=("--grace", "never"), status=1)
+        self.assertEqual(len(re.findall(r"last text: [^\n]*rank 1 is gone or out of step\n", done.err)), 2, done.err)
+
+    def test_a_child_connects_for_its_rank(self):
+        """And may go on when that has ended."""
+        self.run_job(2, "sh", "-c", '"$0" churn 1 && true', jobs.program("e2e-rank"))
+        path = os.path.join(self.folder.name, "end")
+        job = self.start(2, "sh", "-c", f'[ $PEAL_RANK = 1 ] || exec "$0" gate; "$0" gate & while [ ! -e "{path}" ]; do sleep 0.01; done',
+                         jobs.program("e2e-rank"), options=("--grace", "1000"))
+        job.expect_line("ready")
+        rank = job.ranks()[1]
+        with open(path, "w", encoding="ascii"):
+            pass
+        jobs.until(lambda: jobs.state_of(rank) == "", "the end of the rank")
+        os.unlink(path)
+        job.go_on()
+        job.finish()
 
     def test_two_parts_over_tcp(self):
         """Half the ranks are started elsewhere, on the same cards."""

@@ -54,6 +54,7 @@ class OobThread {
   void serve() {
     thread_ = std::thread([this] { server_.run(); });
   }
+  void ended(uint32_t rank) { server_.ended(rank); }
 
  private:
   host::OobServer server_;
@@ -138,7 +139,9 @@ int run(const Options& options) {
     Ranks ranks(options, placement, inherited, interruption, cards, orphans);
     if (ranks.start(oob, host::token_text(token))) {
       if (server) server->serve();
-      status = ranks.watch(signals);
+      status = ranks.watch(signals, [&server](uint32_t rank) {
+        if (server) server->ended(rank);
+      });
     } else {
       status = not_started(interruption);
     }

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 namespace peal::run {
 namespace {
@@ -121,7 +122,8 @@ void Ranks::become(const Rank& rank, int output) {
   _exit(127);
 }
 
-int Ranks::watch(int signals) {
+int Ranks::watch(int signals, std::function<void(uint32_t)> on_end) {
+  on_end_ = std::move(on_end);
   while (!is_over()) {
     if (!kill_if_late()) wait_for_news(signals);
   }
@@ -178,6 +180,7 @@ void Ranks::one_ended(Rank& rank, int status) {
             static_cast<int>(rank.pid), WEXITSTATUS(status));
   }
   rank.pid = -1;
+  on_end_(rank.number);
   if (status != 0) failed(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,9 @@ class Ranks {
   // False after saying why, or when it was interrupted before all were there.
   bool start(const std::string& oob, const std::string& token);
   // Until all have ended, and nothing is left of them. `signals` is a signalfd of SIGCHLD and of
-  // what is to be forwarded.
+  // what is to be forwarded. `on_end` is told of each rank whose process has ended.
   // Returns the job's exit status.
-  int watch(int signals);
+  int watch(int signals, std::function<void(uint32_t)> on_end);
 
  private:
   struct Rank {
@@ -73,6 +74,7 @@ class Ranks {
   std::string oob_;
   std::string token_;  // seen by nobody but the ranks: in no command line
   std::vector<Rank> ranks_;
+  std::function<void(uint32_t)> on_end_;
   int exit_status_ = 0;
   bool killed_ = false;        // all of them, by us
   bool gave_up_ = false;       // waiting for those, of whom one may be another user's

@@ -286,6 +286,38 @@ TEST_F(Oob, RankThatLeavesIsNamed) {
   peal_oob_close(second);
 }
 
+// Who waits already is told, and who comes later.
+TEST_F(Oob, RankThatEndsBeforeItConnectsIsNamed) {
+  serve(3);
+  peal_oob* first = connect(0, 3);
+  uint32_t value = 0;
+  uint32_t all[3] = {};
+  std::thread waiting([&] {
+    EXPECT_NE(peal_oob_exchange(first, &value, all, sizeof(value)), 0);
+    EXPECT_STREQ(peal_last_error_text(), "rank 2 is gone or out of step");
+  });
+  server_->ended(2);
+  waiting.join();
+  peal_oob* second = connect(1, 3);
+  EXPECT_NE(peal_oob_exchange(second, &value, all, sizeof(value)), 0);
+  EXPECT_STREQ(peal_last_error_text(), "rank 2 is gone or out of step");
+  peal_oob_close(first);
+  peal_oob_close(second);
+}
+
+// Its connection may be a child's that goes on.
+TEST_F(Oob, RankThatEndsIsHereWhileItIsConnected) {
+  serve(2);
+  peal_oob* first = connect(0, 2);
+  peal_oob* second = connect(1, 2);
+  server_->ended(0);
+  server_->ended(1);
+  expect_exchange(first, second);
+  expect_exchange(first, second);
+  peal_oob_close(first);
+  peal_oob_close(second);
+}
+
 // However many ranks there are, and whatever their sockets take at once.
 TEST_F(Oob, ARoundHasOneResult) {
   constexpr uint32_t kSize = 4;
