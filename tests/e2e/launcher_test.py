@@ -2,8 +2,10 @@
 """pealrun: environment, exit status, signals, labels, jobs in two parts, and that nothing is left behind."""
 
 import ctypes
+import errno
 import json
 import os
+import platform
 import pty
 import re
 import resource
@@ -50,6 +52,38 @@ class LauncherTest(jobs.JobCase):
         self.assertEqual(sorted(done.out.strip().split("\n")), [f"{rank} [1] {cpus[rank % len(cpus)]}" for rank in range(3)])
         done = self.run_job(2, *words, options=("--placement", "shared", "--rank-cpus", str(cpus[-1])))
         self.assertEqual(sorted(done.out.strip().split("\n")), [f"{rank} [1] {cpus[-1]}" for rank in range(2)])
+
+    def test_processors_that_pealrun_may_not_use_are_no_ranks(self):
+        last = max(os.sched_getaffinity(0))
+        allowed = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+        for placement in ("apart", "shared", "balanced", "spread"):
+            done = self.run_job(1, "true", options=("--placement", placement, "--rank-cpus", f"{last}-{last + 1}"), status=125)
+            self.assertEqual(done.err, f"pealrun: processor {last + 1} is not among the allowed {allowed}\n")
+
+    def test_a_rank_that_cannot_be_bound_to_its_processors_does_not_run(self):
+        """A filter forbids it, as some containers have one."""
+        if platform.machine() != "x86_64":
+            self.skipTest("the filter knows the system calls of x86_64 only")
+
+        def prepare():
+            load, jump_equal, give = 0x20, 0x15, 0x06  # of the call's number, the first word of what a filter sees
+            allow, errno_is, sched_setaffinity = 0x7FFF0000, 0x00050000, 203
+            steps = [(load, 0, 0, 0), (jump_equal, 0, 1, sched_setaffinity), (give, 0, 0, errno_is | errno.EPERM), (give, 0, 0, allow)]
+            words = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+            program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(words)))
+            libc = ctypes.CDLL(None, use_errno=True)
+            set_no_new_privileges, set_seccomp, filtered = 38, 22, 2
+            for call in ((set_no_new_privileges, 1, 0, 0, 0), (set_seccomp, filtered, program, 0, 0)):
+                if libc.prctl(*call) != 0:
+                    raise OSError(ctypes.get_errno(), "prctl")
+
+        cpu = min(os.sched_getaffinity(0))
+        done = subprocess.run([jobs.program("pealrun"), "-n", "1", "--card", "emu:/nowhere", "--rank-cpus", str(cpu), "echo", "a rank"],
+                              env=self.environment, preexec_fn=prepare, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (127, ""))
+        self.assertEqual(jobs.lines_without_pids(done.stderr),
+                         [f"pealrun: cannot run rank 0 on the processors {cpu}: Operation not permitted",
+                          "pealrun: rank 0 (pid) exited with status 127"])
 
     def test_fewer_ranks_are_beside_the_cards_where_they_are_balanced(self):
         """Each polling core counts as two ranks."""

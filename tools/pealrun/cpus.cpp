@@ -127,7 +127,7 @@ bool place(const Options& options, Placement* placement, std::string* error) {
     if (CPU_COUNT(&placement->ranks) == 0) placement->ranks = allowed;
     placement->pin_ranks = true;
   }
-  if (shared && !all_allowed(placement->ranks, allowed, error)) return false;
+  if (!all_allowed(placement->ranks, allowed, error)) return false;
   if (options.placement == "spread") placement->card_cpus = cores_on(placement->ranks, options);
   for (const int cpu : placement->card_cpus)
     placement->cards_yield |= CPU_ISSET(static_cast<unsigned>(cpu), &placement->ranks) != 0;

@@ -22,6 +22,7 @@
 namespace peal::run {
 namespace {
 
+constexpr int kCannotRun = 127;        // as a shell has it
 constexpr int kTimedOut = 124;         // as timeout(1) has it
 constexpr size_t kPieceBytes = 65536;  // of output; what a pipe holds unless somebody changed that
 
@@ -75,7 +76,11 @@ void Ranks::become(const Rank& rank, int output) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (placement_.pin_ranks) {
     const cpu_set_t cpus = cpus_of_rank(placement_, rank.number);
-    sched_setaffinity(0, sizeof(cpus), &cpus);
+    if (sched_setaffinity(0, sizeof(cpus), &cpus) != 0) {
+      fprintf(stderr, "pealrun: cannot run rank %u on the processors %s: %s\n", rank.number,
+              cpu_list(cpus).c_str(), strerror(errno));
+      _exit(kCannotRun);
+    }
   }
   const std::string card = options_.card_urls.empty()
                                ? cards_.url(rank.number % options_.cards)
@@ -119,7 +124,7 @@ void Ranks::become(const Rank& rank, int output) {
   }
   execvp(arguments[0], arguments.data());
   fprintf(stderr, "pealrun: cannot start %s: %s\n", arguments[0], strerror(errno));
-  _exit(127);
+  _exit(kCannotRun);
 }
 
 int Ranks::watch(int signals, std::function<void(uint32_t)> on_end) {
