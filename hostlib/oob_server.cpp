@@ -46,7 +46,11 @@ bool send_some(int fd, std::string_view data, size_t* sent) {
 }  // namespace
 
 OobServer::OobServer(uint32_t size, const std::optional<OobToken>& token, const OobLimits& limits)
-    : size_(size), has_token_(token.has_value()), limits_(limits), ended_(size), seen_(size, false) {
+    : size_(size),
+      has_token_(token.has_value()),
+      limits_(limits),
+      ended_(size),
+      seen_(size, false) {
   wake_.open([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
   if (token) token_ = *token;
 }

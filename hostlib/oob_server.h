@@ -109,7 +109,7 @@ class OobServer {
   OwnDescriptor wake_;  // eventfd: the next two have changed
   std::atomic<bool> stopped_ = false;
   std::vector<std::atomic<bool>> ended_;  // by rank
-  bool full_ = false;   // no descriptor is left: try again later
+  bool full_ = false;                     // no descriptor is left: try again later
   std::string path_;
   std::list<Client> clients_;
   std::vector<bool> seen_;      // rank said hello at some time

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """pealrun: environment, exit status, signals, labels, jobs in two parts, and that nothing is left behind."""
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -337,6 +338,62 @@ class LauncherTest(jobs.JobCase):
         with open(f"/proc/{rank}/fd/1", "w", encoding="ascii"):
             os.kill(rank, signal.SIGKILL)
             job.finish(status=128 + signal.SIGKILL)
+
+    def test_all_output_comes_however_slow_its_reader(self):
+        """Whole lines, in order, of ranks that write faster than anybody reads; to a file, a pipe, a socket and a terminal."""
+        count = 20000
+        ours, its = socket.socketpair()
+        terminal, tty = pty.openpty()
+        path = os.path.join(self.folder.name, "output")
+        readers = {"file": (os.open(path, os.O_WRONLY | os.O_CREAT), os.open(path, os.O_RDONLY)), "pipe": os.pipe()[::-1],
+                   "socket": (its.detach(), ours.detach()), "terminal": (tty, terminal)}
+        os.unlink(path)
+        for name, (output, reader) in readers.items():
+            with self.subTest(output=name):
+                job = subprocess.Popen([jobs.program("pealrun"), "-n", "2", "-l", "--card", "emu:/nowhere", "seq", str(count)],
+                                       env=self.environment, stdout=output)
+                os.close(output)
+                if name == "file":
+                    job.wait()
+                text = b""
+                with contextlib.suppress(OSError):  # (what a terminal says at its end)
+                    while piece := os.read(reader, 1000):
+                        text += piece
+                os.close(reader)
+                self.assertEqual(job.wait(), 0)
+                lines = text.decode().split()
+                for rank in range(2):
+                    said = [int(number) for label, number in zip(lines[::2], lines[1::2]) if label == f"[{rank}]"]
+                    self.assertEqual(said, list(range(1, count + 1)))
+
+    def test_who_does_not_read_the_output_keeps_nobody_waiting(self):
+        """Neither --timeout nor signals. Afterwards a signal ends the wait for the reader."""
+        reader, output = os.pipe()
+        self.addCleanup(os.close, reader)
+        command = [jobs.program("pealrun"), "-l", "-n", "2", "yes"]
+        done = subprocess.run([*command[:1], "--timeout", "0.5", *command[1:]], env=self.environment, stdout=output,
+                              stderr=subprocess.PIPE, text=True, timeout=jobs.PATIENCE_S, check=False)
+        self.assertEqual(done.returncode, 124)
+        self.assertEqual(jobs.lines_without_pids(done.stderr),
+                         ["pealrun: killing 2 ranks after 0.5 s", "pealrun: output that nobody has read is lost",
+                          *(f"pealrun: rank {rank} (pid) was killed by signal 9 (Killed)" for rank in range(2))])
+        os.close(output)
+        for again in (False, True):
+            job = jobs.Running(self, command)
+            pid = job.process.pid
+            jobs.until(lambda pid=pid: jobs.names_of(jobs.children(pid)) == ["peal-nic", "yes", "yes"], "the ranks")
+            self.assertNotEqual(select.select([job.process.stdout], [], [], jobs.PATIENCE_S)[0], [])
+            job.process.send_signal(signal.SIGTERM)
+            jobs.until(lambda pid=pid: jobs.names_of(jobs.children(pid)) == ["peal-nic"], "the end of the ranks")
+            said = [f"pealrun: rank {rank} (pid) was killed by signal 15 (Terminated)" for rank in range(2)]
+            if again:
+                job.process.send_signal(signal.SIGTERM)
+                job.process.wait(jobs.PATIENCE_S)
+                said.insert(0, "pealrun: output that nobody has read is lost")
+            done = job.finish(status=128 + signal.SIGTERM)
+            self.assertEqual(jobs.lines_without_pids(done.err), said)
+            lines = done.out.splitlines()  # (the last may be cut where the rest is lost)
+            self.assertLessEqual(set(lines[:-1] if again else lines), {"[0] y", "[1] y"})
 
     def test_signals_are_forwarded(self):
         job = self.start(2, "sh", "-c", "trap 'exit 5' TERM; [ $PEAL_RANK != 0 ] || echo ready; while :; do wait; done")

@@ -17,14 +17,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 #include <utility>
 
 namespace peal::run {
 namespace {
 
-constexpr int kCannotRun = 127;        // as a shell has it
-constexpr int kTimedOut = 124;         // as timeout(1) has it
-constexpr size_t kPieceBytes = 65536;  // of output; what a pipe holds unless somebody changed that
+constexpr int kCannotRun = 127;         // as a shell has it
+constexpr int kTimedOut = 124;          // as timeout(1) has it
+constexpr double kReaderPatienceS = 5;  // of --timeout, when ranks were killed at its end
+constexpr size_t kPieceBytes = 65536;   // of output; what a pipe holds unless somebody changed that
 
 double now_s() {
   timespec now = {};
@@ -39,6 +41,7 @@ Ranks::~Ranks() { end_all(); }
 bool Ranks::start(const std::string& oob, const std::string& token) {
   oob_ = oob;
   token_ = token;
+  if (options_.label) output_.open();
   for (uint32_t number = options_.first; number <= options_.last; number++) {
     // A terminal's signal, which is not forwarded, has not reached a rank that comes after it.
     if (interruption_.signal() != 0) return false;
@@ -46,7 +49,7 @@ bool Ranks::start(const std::string& oob, const std::string& token) {
     if (!start_one(ranks_.back())) return false;
   }
   if (interruption_.signal() != 0) return false;
-  if (options_.timeout_s > 0) timeout_at_s_ = now_s() + options_.timeout_s;
+  if (options_.timeout_s > 0) timeout_at_s_ = reader_until_s_ = now_s() + options_.timeout_s;
   return true;
 }
 
@@ -138,14 +141,14 @@ int Ranks::watch(int signals, std::function<void(uint32_t)> on_end) {
 
 void Ranks::wait_for_news(int signals) {
   std::vector<pollfd> waits = {{signals, POLLIN, 0}};
-  for (const Rank& rank : ranks_) {
-    if (rank.output >= 0) waits.push_back({rank.output, POLLIN, 0});
+  if (options_.label) {
+    // While the output is full ranks wait, as they would for its reader itself.
+    waits.push_back({output_.left() != 0 ? output_.descriptor() : -1, POLLOUT, 0});
+    for (const Rank& rank : ranks_)
+      waits.push_back({output_.is_full() ? -1 : rank.output, POLLIN, 0});
   }
   poll(waits.data(), waits.size(), milliseconds_left());
-  size_t next = 1;
-  for (Rank& rank : ranks_) {
-    if (rank.output >= 0 && waits[next++].revents != 0 && !copy_output(rank)) end_output(rank);
-  }
+  if (options_.label) copy_outputs(waits);
   signalfd_siginfo info = {};
   while (read(signals, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
     if (info.ssi_signo != SIGCHLD)
@@ -208,6 +211,7 @@ bool Ranks::kill_if_late() {
     gave_up_ = true;
     return true;
   }
+  signal_all(SIGKILL);  // before anything is said: who reads that may be slow as well
   if (alive() == 0) {
     fprintf(stderr, "pealrun: killing what the ranks left behind\n");
   } else if (timed_out) {
@@ -219,7 +223,6 @@ bool Ranks::kill_if_late() {
   timeout_at_s_ = 0;
   kill_at_s_ = now + static_cast<double>(Orphans::kPatienceMs) * 1e-3;
   killed_ = true;
-  signal_all(SIGKILL);
   return true;
 }
 
@@ -254,12 +257,48 @@ void Ranks::signal_all(int number) {
 void Ranks::end_all() {
   orphans_.kill_all(gave_up_ ? Orphans::kLastPatienceMs : Orphans::kPatienceMs);  // ranks, too
   for (Rank& rank : ranks_) rank.pid = -1;
+  if (reader_until_s_ != 0) reader_until_s_ = std::max(reader_until_s_, now_s() + kReaderPatienceS);
   // Only what is there now: somebody else may hold the pipe, and write for ever.
   for (Rank& rank : ranks_) {
     int bytes = 0;
     if (rank.output < 0 || ioctl(rank.output, FIONREAD, &bytes) != 0) bytes = 0;
-    for (; bytes > 0; bytes -= static_cast<int>(kPieceBytes)) copy_output(rank);
+    for (; bytes > 0; bytes -= static_cast<int>(kPieceBytes)) {
+      wait_for_reader(kPieceBytes);
+      copy_output(rank);
+    }
     end_output(rank);
+  }
+  wait_for_reader(0);
+}
+
+// When nobody is left who could be kept waiting: a pager may take long. Until a signal, or the end
+// of --timeout.
+void Ranks::wait_for_reader(size_t left_max) {
+  while (output_.left() > left_max) {
+    pollfd waits[] = {{output_.descriptor(), POLLOUT, 0}, {interruption_.descriptor(), POLLIN, 0}};
+    const double left_ms = (reader_until_s_ - now_s()) * 1e3;
+    poll(waits, 2,
+         reader_until_s_ == 0 ? -1 : static_cast<int>(std::clamp(left_ms + 1, 0.0, 3.6e6)));
+    output_.write_some();
+    const int number = interruption_.signal();
+    const bool late = reader_until_s_ != 0 && now_s() >= reader_until_s_;
+    if (output_.left() == 0 || (number == 0 && !late)) continue;
+    fprintf(stderr, "pealrun: output that nobody has read is lost\n");
+    output_.give_up();
+    if (exit_status_ == 0) exit_status_ = number != 0 ? 128 + number : kTimedOut;
+  }
+}
+
+// A turn begins with whom the last one had no room for.
+void Ranks::copy_outputs(const std::vector<pollfd>& waits) {
+  if (waits[1].revents != 0) output_.write_some();
+  const size_t first = next_heard_;
+  for (size_t i = 0; i < ranks_.size(); i++) {
+    const size_t place = (first + i) % ranks_.size();
+    if (waits[2 + place].revents == 0) continue;
+    next_heard_ = place;
+    if (output_.is_full()) return;
+    if (!copy_output(ranks_[place])) end_output(ranks_[place]);
   }
 }
 
@@ -273,19 +312,19 @@ bool Ranks::copy_output(Rank& rank) {
   size_t end = rank.line.size();  // there is none before: a line may be long
   rank.line.append(buffer, static_cast<size_t>(got));
   while ((end = rank.line.find('\n', end)) != std::string::npos) {
-    printf("[%u] %.*s\n", rank.number, static_cast<int>(end - begin), rank.line.c_str() + begin);
+    output_.add_line(rank.number, std::string_view(rank.line).substr(begin, end - begin));
     begin = ++end;
   }
   rank.line.erase(0, begin);
-  fflush(stdout);
+  output_.write_some();
   return got != 0;
 }
 
 void Ranks::end_output(Rank& rank) {
   if (rank.output < 0) return;
-  if (!rank.line.empty()) printf("[%u] %s\n", rank.number, rank.line.c_str());
+  if (!rank.line.empty()) output_.add_line(rank.number, rank.line);
   rank.line.clear();
-  fflush(stdout);
+  output_.write_some();
   close(rank.output);
   rank.output = -1;
 }

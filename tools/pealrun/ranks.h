@@ -3,6 +3,7 @@
 // when one fails. What they started goes with them.
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -15,6 +16,7 @@
 #include "tools/pealrun/interruption.h"
 #include "tools/pealrun/options.h"
 #include "tools/pealrun/orphans.h"
+#include "tools/pealrun/output.h"
 
 namespace peal::run {
 
@@ -59,8 +61,10 @@ class Ranks {
   void forward(int number, bool of_terminal);
   void signal_all(int number);
   void end_all();
+  void copy_outputs(const std::vector<pollfd>& waits);
   bool copy_output(Rank& rank);
   void end_output(Rank& rank);
+  void wait_for_reader(size_t left_max);
   [[nodiscard]] size_t alive() const;
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] int milliseconds_left() const;
@@ -74,6 +78,8 @@ class Ranks {
   std::string oob_;
   std::string token_;  // seen by nobody but the ranks: in no command line
   std::vector<Rank> ranks_;
+  Output output_;          // of all, with --label
+  size_t next_heard_ = 0;  // whose output is copied first
   std::function<void(uint32_t)> on_end_;
   int exit_status_ = 0;
   bool killed_ = false;        // all of them, by us
@@ -82,6 +88,7 @@ class Ranks {
   double terminate_at_s_ = 0;  // what ranks left behind; 0: not yet
   bool terminated_ = false;    // some of it
   double timeout_at_s_ = 0;
+  double reader_until_s_ = 0;  // nobody waits longer for who reads the output; 0: for ever
 };
 
 }  // namespace peal::run
