@@ -339,6 +339,11 @@ class LauncherTest(jobs.JobCase):
             os.kill(rank, signal.SIGKILL)
             job.finish(status=128 + signal.SIGKILL)
 
+    def test_labelled_output_is_all_that_ranks_say(self):
+        """Zero bytes, a last line without an end, and what they say to standard error: all comes out at standard output."""
+        done = self.run_job(1, "sh", "-c", r"printf 'a\0b\n'; echo error >&2; printf 'c\0d'", options=("-l",))
+        self.assertEqual((done.out, done.err), ("[0] a\0b\n[0] error\n[0] c\0d\n", ""))
+
     def test_all_output_comes_however_slow_its_reader(self):
         """Whole lines, in order, of ranks that write faster than anybody reads; to a file, a pipe, a socket and a terminal."""
         count = 20000

@@ -45,7 +45,10 @@ void declare(command_line::App& app, Options* options, RawOptions* raw) {
   Group group(app);
   group.add("-n,--ranks", options->ranks, "N", "Runs N ranks, 1 to 65536.")
       .check(whole(1, PEAL_RANKS_MAX));
-  group.add_flag("-l,--label", options->label, "Puts the rank before each line of output.");
+  group.add_flag(
+      "-l,--label", options->label,
+      "Puts the rank before each line of output; what ranks write to standard error goes "
+      "to standard output too.");
   group
       .add("--grace", raw->grace, "SECONDS",
            "Kills the other ranks so many seconds after the first failure, and what ranks left "
