@@ -26,6 +26,14 @@ namespace {
 // more would stall whoever waits.
 constexpr size_t kPopulateMax = size_t{64} << 20;
 
+// Where the system promises no more than it has (vm.overcommit_memory 2), a page that is not to be
+// had is a SIGBUS for whoever touches it first. Mapping says nothing of that.
+bool reserve(int memfd, size_t bytes) {
+  if (ftruncate(memfd, static_cast<off_t>(bytes)) != 0) return false;
+  if (bytes > kPopulateMax) return true;
+  return retried([&] { return fallocate(memfd, 0, 0, static_cast<off_t>(bytes)); }) == 0;
+}
+
 void unmap(Mapping* mapping) {
   if (mapping->base != nullptr) munmap(mapping->base, mapping->bytes);
   mapping->base = nullptr;
@@ -69,7 +77,7 @@ Mapping* create_shared(const char* name, size_t bytes, Sharing sharing, int* fd)
   const int memfd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (memfd < 0) return nullptr;
   void* base = MAP_FAILED;
-  if (ftruncate(memfd, static_cast<off_t>(bytes)) == 0) {
+  if (reserve(memfd, bytes)) {
     const int populate = bytes <= kPopulateMax ? MAP_POPULATE : 0;
     base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, memfd, 0);
   }

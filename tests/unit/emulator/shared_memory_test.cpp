@@ -3,13 +3,20 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,6 +42,33 @@ TEST(SharedMemory, SizeIsSealed) {
   munmap(client, 8192);
   destroy(mapping);
   close(fd);
+}
+
+// From now on this process is told that there is no memory for files.
+bool take_memory_of_files() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {std::size(filter), filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(SharedMemory, IsThereOrRefused) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!take_memory_of_files()) _exit(2);
+    int fd = -1;
+    _exit(create_shared("test", 8192, Sharing::kReadWrite, &fd) == nullptr && errno == ENOSPC ? 0
+                                                                                              : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no seccomp";
+  EXPECT_EQ(status, 0);
 }
 
 TEST(SharedMemory, ReadOnlyForOthers) {
