@@ -448,13 +448,11 @@ class LauncherTest(jobs.JobCase):
         self.addCleanup(os.unlink, path)
         return path
 
-    def test_a_terminals_signal_ends_a_job_whose_cards_start(self):
-        """No rank is there that it could reach, and the cards are in a process group of their own."""
-        starter = self.script("starter", 'echo "starting"; sleep 1000; exec "$NIC" "$@"')
-        command = [jobs.program("pealrun"), "-n", "1", "--nic", starter, "echo", "a rank"]
+    def interrupted_at(self, word, command):
+        """What is at the terminal of a job that is interrupted there when it has said this, and ends by it."""
         pid, terminal = pty.fork()
         if pid == 0:
-            os.execve(command[0], command, dict(self.environment, NIC=jobs.program("peal-nic")))
+            os.execve(command[0], command, self.environment)
         self.addCleanup(os.close, terminal)
         output, interrupted = "", False
         while True:
@@ -462,11 +460,26 @@ class LauncherTest(jobs.JobCase):
                 output += os.read(terminal, 4096).decode()
             except OSError:  # nobody has it open any more
                 break
-            if "starting" in output and not interrupted:
+            if word in output and not interrupted:
                 interrupted = os.write(terminal, b"\x03") == 1
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 128 + signal.SIGINT, output)
+        return output
+
+    def test_a_terminals_signal_ends_a_job_whose_cards_start(self):
+        """No rank is there that it could reach, and the cards are in a process group of their own."""
+        starter = self.script("starter", 'echo "starting"; sleep 1000; exec "$NIC" "$@"')
+        command = [jobs.program("pealrun"), "-n", "1", "--nic", starter, "echo", "a rank"]
+        with unittest.mock.patch.dict(self.environment, {"NIC": jobs.program("peal-nic")}):
+            output = self.interrupted_at("starting", command)
         self.assertEqual(output.replace("^C", "").split("\r\n"),
-                         ["starting", "pealrun: ended by signal 2 (Interrupt) before the ranks were started", ""])
+                         ["starting", "pealrun: ended by signal 2 (Interrupt) before all ranks were started", ""])
+        self.assertEqual(self.left(), [])
+
+    def test_a_terminals_signal_ends_a_job_whose_ranks_start(self):
+        """Those that come after it have not got it. (Where all are there before it, they have: the same.)"""
+        command = [jobs.program("pealrun"), "-n", "300", "--grace", "never", "--timeout", "60", "--card", "emu:/nowhere",
+                   "sh", "-c", '[ "$PEAL_RANK" != 0 ] || echo "ready"; exec sleep 1000']
+        self.interrupted_at("ready", command)
         self.assertEqual(self.left(), [])
 
     def test_a_signal_ends_a_job_before_its_ranks(self):
@@ -482,7 +495,7 @@ class LauncherTest(jobs.JobCase):
                 done = subprocess.run([jobs.program("pealrun"), "-n", "1", "--card", "emu:/nowhere", "echo", "a rank"], env=self.environment,
                                       preexec_fn=lambda number=number, handler=handler: prepare(number, handler),
                                       capture_output=True, text=True, check=False)
-                said = f"pealrun: ended by signal {number:d} ({signal.strsignal(number)}) before the ranks were started\n"
+                said = f"pealrun: ended by signal {number:d} ({signal.strsignal(number)}) before all ranks were started\n"
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "a rank\n", "") if ignored else (128 + number, "", said))
 
     def test_killed_launcher_takes_everything_along(self):

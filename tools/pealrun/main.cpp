@@ -95,7 +95,7 @@ int block_signals() {
 int not_started(const Interruption& interruption) {
   const int number = interruption.signal();
   if (number == 0) return kCannotStart;
-  fprintf(stderr, "pealrun: ended by signal %d (%s) before the ranks were started\n", number,
+  fprintf(stderr, "pealrun: ended by signal %d (%s) before all ranks were started\n", number,
           strsignal(number));
   return 128 + number;
 }
