@@ -4,12 +4,12 @@
 namespace peal::sim {
 namespace {
 
-constexpr uint32_t kLinesMax = 20;
+constexpr uint32_t kToldMax = 20;
 
 }  // namespace
 
 void Violations::add(TimeNs now_ns, const std::string& check, const std::string& text) {
-  if (count_++ >= kLinesMax) return;
+  if (count_++ >= kToldMax) return;
   text_ += check + " at " + std::to_string(now_ns) + " ns: " + text + "\n";
 }
 

@@ -49,7 +49,7 @@ fi
 
 printf '%-28s %8s %8s %8s %8s\n' operation begin test wait free
 status=0
-measure() { # measure OPERATION BEGIN TEST WAIT FREE: bounds, instructions a call
+measure() { # measure OPERATION BEGIN TEST WAIT FREE: bounds, instructions a call; -: it is not called
   local name=$1
   shift
   run "$name"
@@ -72,6 +72,7 @@ measure() { # measure OPERATION BEGIN TEST WAIT FREE: bounds, instructions a cal
         split(bounds, bound, " ")
         split("begin test wait free", call, " ")
         for (i = 1; i <= 4; i++) {
+          if (bound[i] == "-") continue
           if (cost[i] < 1) { print "host-cost: " name ": " call[i] ": nothing was counted" >"/dev/stderr"; bad = 1 }
           if (cost[i] > bound[i]) { print "host-cost: " name ": " call[i] ": more than " bound[i] >"/dev/stderr"; bad = 1 }
         }
@@ -93,8 +94,8 @@ measure allgatherv-changing 450 45 165 57
 measure alltoallv-changing 562 45 165 57
 measure allgatherv-changing-offsets 558 45 165 57
 measure alltoallv-changing-offsets 787 45 165 57
-measure persistent 124 45 166 57
-measure program 128 45 181 57
+measure persistent 124 45 166 -
+measure program 128 45 181 -
 
 # What ends an operation is on one page of code (hostlib/requests.cpp).
 if $check; then
